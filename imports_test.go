@@ -219,20 +219,30 @@ func TestPurePackagesDoNoIO(t *testing.T) {
 	}
 }
 
+// A difference between releases is a field of versions.Rules, with the fact and its range.
+func TestOnlyVersionsComparesMinorReleases(t *testing.T) {
+	refuseInProduct(t, "versions/", regexp.MustCompile(`[mM]inor(\(\))? *(>=|<=|>|<|==|!=) *[1-9]`), "compares minor releases: add a field to versions.Rules")
+}
+
 // Only internal/artifact/build runs `go`: every other call of the toolchain would escape its hermetic environment.
 func TestOnlyBuildRunsTheGoCommand(t *testing.T) {
-	runsGo := regexp.MustCompile(`exec\.Command(Context)?\((ctx, ?)?"go"`)
+	refuseInProduct(t, "internal/artifact/build/", regexp.MustCompile(`exec\.Command(Context)?\((ctx, ?)?"go"`), "runs the go command")
+}
+
+// refuseInProduct fails for files outside allowed that contain a pattern and are not tests.
+func refuseInProduct(t *testing.T, allowed string, pattern *regexp.Regexp, problem string) {
+	t.Helper()
 	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") ||
-			strings.HasPrefix(path, "internal/artifact/build/") || strings.HasPrefix(path, "test/") {
+			strings.HasPrefix(path, allowed) || strings.HasPrefix(path, "test/") {
 			return err
 		}
 		source, err := os.ReadFile(path)
 		if err != nil {
 			return err
 		}
-		if runsGo.Match(source) {
-			t.Errorf("%s runs the go command", path)
+		if found := pattern.Find(source); found != nil {
+			t.Errorf("%s %s: %s", path, problem, found)
 		}
 		return nil
 	})

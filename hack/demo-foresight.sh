@@ -67,7 +67,7 @@ END
 
 cluster >"$dir/cluster.yaml"
 run "$pmk_sched" snapshot --from "$dir/cluster.yaml" --to-file "$dir/cluster.tar.gz"
-run "$pmk_sched" simulate replace-all --snapshot "$dir/cluster.tar.gz" --branch "$branch" --with-scheduler "$dir/packer.yaml" --against default \
+run "$pmk_sched" simulate replace-all --snapshot "$dir/cluster.tar.gz" --branch "$branch" -f "$dir/packer.yaml" --against default \
 	--price m5.2xlarge=0.384 --price m5.4xlarge=0.768 --report "$report"
 
 cat <<END

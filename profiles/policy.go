@@ -14,10 +14,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// policyNamed is the last minor release in which a scheduler with a Policy keeps the name in its
-// configuration: 1.22 calls it default-scheduler (createFromPolicy in pkg/scheduler/factory.go).
-const policyNamed = 21
-
 // RenderPolicy is [Render] for a scheduler that reads its predicates, priorities and extenders from
 // a legacy Policy, 1.20–1.22. The accompanying configuration contains everything else: leader
 // election, the client and, up to 1.21, the scheduler's name. A source that is a Policy is kept;
@@ -78,7 +74,7 @@ func policyPossible(r Request, rules versions.Rules) error {
 	switch {
 	case !rules.Policy:
 		return fail(without, "%s does not read a Policy; the last release to do so was 1.22", r.Release)
-	case r.Release.Minor > policyNamed && r.SchedulerName != schema.DefaultSchedulerName:
+	case !rules.PolicyNamed && r.SchedulerName != schema.DefaultSchedulerName:
 		return fail(without+"; the default scheduler supports it (`pmk-sched replace --policy-configmap`)", "%s names every scheduler with a Policy %s, so it would compete with the default scheduler for pods, and no pod could use %s", r.Release, schema.DefaultSchedulerName, r.SchedulerName)
 	}
 	for _, p := range r.Enable {

@@ -81,7 +81,7 @@ func Probe(r ProbeRequest) (*Probed, error) {
 		sets: node.Get(written, "plugins"), api: doc.API.Of(r.Release.Minor),
 		queueSort: node.Get(own, "plugins", schema.PointQueueSort), config: node.Get(own, "pluginConfig"),
 	}
-	if r.Release.Minor < writesDefaults {
+	if !r.Release.Rules().WritesDefaultPlugins {
 		p.sets = mergedSets(node.Get(own, "plugins"), p.api)
 	}
 	probed := &Probed{Weights: p.weights(), Unfiltered: probePrefix + "none"}
@@ -102,11 +102,6 @@ func Probe(r ProbeRequest) (*Probed, error) {
 	}
 	return probed, nil
 }
-
-// writesDefaults is the first minor release whose written configuration includes the plugins that
-// are enabled by default (pkg/scheduler/apis/config/v1beta1/default_plugins.go); before, the
-// scheduler adds them later (pkg/scheduler/algorithmprovider/registry.go).
-const writesDefaults = 22
 
 // mergedSets returns plugin sets with the defaults of a config API that has them for each extension point.
 func mergedSets(plugins *yaml.Node, a schema.API) *yaml.Node {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -36,16 +37,37 @@ const AnnotationActivated = "pmk-sched.io/activated"
 //
 // It is not an error if the pod does not exist anymore.
 func ActivateByUpdate(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod) error {
-	// The uid makes the API server reject the patch for a new pod of the same name.
-	patch, err := json.Marshal(map[string]interface{}{"metadata": map[string]interface{}{
-		"uid": pod.UID, "annotations": map[string]string{AnnotationActivated: time.Now().UTC().Format(time.RFC3339Nano)},
-	}})
-	if err != nil {
-		return fmt.Errorf("activate pod %s/%s: %w", pod.Namespace, pod.Name, err)
-	}
-	_, err = client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+	now := time.Now().UTC().Format(time.RFC3339Nano)
+	err := AnnotatePod(ctx, client, pod, map[string]string{AnnotationActivated: now}, "status")
 	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsInvalid(err) {
 		return nil
 	}
 	return fmt.Errorf("activate pod %s/%s: %w", pod.Namespace, pod.Name, err)
+}
+
+// ActivateRule returns the permission for ActivateByUpdate. system:kube-scheduler has it; an extender does not.
+func ActivateRule() rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods/status"}, Verbs: []string{"patch"}}
+}
+
+// AnnotatePod sets annotations of a pod, or of its subresource, with a merge patch. Without a resourceVersion
+// it does not conflict with other writers. With the UID the API server rejects it for a new pod of the same name.
+func AnnotatePod(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, annotations map[string]string,
+	subresources ...string) error {
+	metadata := map[string]interface{}{"annotations": annotations}
+	if pod.UID != "" {
+		metadata["uid"] = pod.UID
+	}
+	patch, err := json.Marshal(map[string]interface{}{"metadata": metadata})
+	if err != nil {
+		return err
+	}
+	_, err = client.CoreV1().Pods(pod.Namespace).Patch(
+		ctx, pod.Name, types.MergePatchType, patch, metav1.PatchOptions{}, subresources...)
+	return err
+}
+
+// AnnotateRule returns the permission for AnnotatePod without subresources, which kube-scheduler does not have.
+func AnnotateRule() rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"patch"}}
 }

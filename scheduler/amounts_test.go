@@ -16,7 +16,7 @@ func TestRequestsCountInitContainersAndOverhead(t *testing.T) {
 	pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"example.com/gpu": resource.MustParse("2")}}})
 	pod.Spec.InitContainers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: plugintest.Requests("2", "1Mi")}}}
 	pod.Spec.Overhead = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}
-	want := map[corev1.ResourceName]int64{corev1.ResourceCPU: 2000, corev1.ResourceMemory: 2 << 30, "example.com/gpu": 2, corev1.ResourcePods: 1}
+	want := scheduler.Amounts{corev1.ResourceCPU: 2000, corev1.ResourceMemory: 2 << 30, "example.com/gpu": 2, corev1.ResourcePods: 1}
 	if diff := cmp.Diff(want, scheduler.PodRequests(pod)); diff != "" {
 		t.Error(diff)
 	}

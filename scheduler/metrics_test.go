@@ -43,3 +43,32 @@ func TestRegisterReturnsTheCollectorWithoutARegistry(t *testing.T) {
 		t.Errorf("got %v, %v", got, err)
 	}
 }
+
+func TestMetricsOfProfilesAreShared(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	for range 2 {
+		m := scheduler.NewMetrics(registry, "plugin_")
+		m.Counter("pods_total", "Pods.", "result").WithLabelValues("ok").Inc()
+		m.Gauge("up", "Up.").WithLabelValues().Set(1)
+		m.Histogram("seconds", "Time.", []float64{1}).WithLabelValues().Observe(2)
+		if err := m.Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	families, err := registry.Gather()
+	if err != nil || len(families) != 3 || families[0].GetMetric()[0].GetCounter().GetValue() != 2 {
+		t.Errorf("got %v, %v", families, err)
+	}
+}
+
+func TestMetricsReportTheFirstFailure(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	scheduler.NewMetrics(registry, "plugin_").Counter("pods_total", "Pods.")
+	m := scheduler.NewMetrics(registry, "plugin_")
+	m.Gauge("pods_total", "Pods.")
+	m.Counter("pods_total", "Others.")
+	const want = "register metric plugin_pods_total: a metric of another type has this name"
+	if err := m.Err(); err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}

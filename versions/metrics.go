@@ -13,6 +13,8 @@ type Metrics struct {
 	// UnschedulablePods is a gauge: pods that a plugin rejected, with the labels plugin and profile.
 	// Empty until 1.23.
 	UnschedulablePods string
+	// CacheSize is a gauge: elements in the scheduler's cache, with the label type (kubernetes#128810).
+	CacheSize string
 }
 
 // metricRows name the metrics of a release. A deprecated metric is replaced by its successor as
@@ -23,6 +25,8 @@ func metricRows() []row {
 		{23, onward, func(r *Rules) { r.Metrics.AttemptDuration = "scheduler_scheduling_attempt_duration_seconds" }},
 		{20, 29, func(r *Rules) { r.Metrics.PodDuration = "scheduler_pod_scheduling_duration_seconds" }},
 		{29, onward, func(r *Rules) { r.Metrics.PodDuration = "scheduler_pod_scheduling_sli_duration_seconds" }},
+		{20, 33, func(r *Rules) { r.Metrics.CacheSize = "scheduler_scheduler_cache_size" }},
+		{33, onward, func(r *Rules) { r.Metrics.CacheSize = "scheduler_cache_size" }},
 		{24, onward, func(r *Rules) { r.Metrics.UnschedulablePods = "scheduler_unschedulable_pods" }},
 	}
 }

@@ -24,8 +24,8 @@ type Rules struct {
 	// Render is the config API that pmk-sched writes for the release: v1beta1, v1beta3 or v1, which
 	// cover every release. v1beta2 is only read.
 	Render string
-	// RejectedPlugins are, by config API, in-tree plugins that the release refuses to enable in
-	// that config API (pkg/scheduler/apis/config/validation/validation.go).
+	// RejectedPlugins are, by config API, in-tree plugins, of this or an earlier release, that the release
+	// refuses to enable in that config API (pkg/scheduler/apis/config/validation/validation.go).
 	RejectedPlugins map[string][]string
 	// Plugins are the sorted names of the release's in-tree plugins
 	// (pkg/scheduler/framework/plugins/registry.go). The scheduler does not start if any other name
@@ -46,6 +46,43 @@ type Rules struct {
 	Gangs Gangs
 	// Policy is set if the release reads the legacy kind Policy (1.20–1.22).
 	Policy bool
+	// PolicyNamed is set if a scheduler with a Policy keeps the name in its configuration (1.20, 1.21).
+	// Later it is called default-scheduler (createFromPolicy in pkg/scheduler/factory.go).
+	PolicyNamed bool
+	// WritesDefaultPlugins is set if --write-config-to includes the plugins that are enabled by
+	// default (from 1.22, pkg/scheduler/apis/config/v1beta1/default_plugins.go). Earlier schedulers
+	// add them afterwards (pkg/scheduler/algorithmprovider/registry.go).
+	WritesDefaultPlugins bool
+	// MultiPointTwice is set if a plugin that multiPoint and an extension point enable may run twice
+	// (from 1.23 up to 1.29.0, expandMultiPointPlugins in pkg/scheduler/framework/runtime/framework.go).
+	MultiPointTwice bool
+	// PreEnqueue is set if the extension point preEnqueue exists (from 1.26).
+	PreEnqueue bool
+	// SchedulingGates is set if the plugin SchedulingGates is a default (from 1.27).
+	SchedulingGates bool
+	// ResourceLocks are the locks of leader election. Since 1.24 client-go supports only locks that
+	// include a lease, and since 1.27 only leases (tools/leaderelection/resourcelock/interface.go).
+	ResourceLocks []string
+	// FitScores is set if NodeResourcesFit scores nodes (from 1.22). Before, NodeResourcesLeastAllocated,
+	// NodeResourcesMostAllocated and RequestedToCapacityRatio do.
+	FitScores bool
+	// RepeatsFit is set if the release configures NodeResourcesFit a second time for resources that
+	// an extender manages, and rejects existing arguments (1.20, 1.21, pkg/scheduler/factory.go).
+	RepeatsFit bool
+	// RequiresExtenderCA is set if the scheduler does not start with an extender whose caData
+	// contains no certificate (from 1.22). Earlier it starts and trusts no certificate.
+	RequiresExtenderCA bool
+	// IgnorableBind is set if the failure of an ignorable extender to bind a pod is ignored (from
+	// 1.30, kubernetes#122503).
+	IgnorableBind bool
+	// PreFilterNodes is set if a PreFilter plugin can return the nodes to consider (from 1.24,
+	// PreFilterResult in pkg/scheduler/framework/interface.go).
+	PreFilterNodes bool
+	// PluginContext is set if the constructor of a plugin has a context (from 1.29, PluginFactory in
+	// pkg/scheduler/framework/runtime/registry.go). StagedTypes is set if the types of the framework
+	// are in k8s.io/kube-scheduler/framework (from 1.34), StagedInterfaces if the interfaces of the
+	// plugins are too (from 1.35).
+	PluginContext, StagedTypes, StagedInterfaces bool
 
 	// LivenessPath and ReadinessPath are the probe paths on the secure port: /healthz, and from
 	// 1.31 /livez and /readyz (cmd/kube-scheduler/app/server.go).
@@ -96,12 +133,30 @@ type Rules struct {
 
 	// PodSecurity is set if kube-apiserver includes the admission plugin PodSecurity (from 1.22).
 	PodSecurity bool
+	// PolicyAPI is the newest API of PodDisruptionBudgets: policy/v1 from 1.21.
+	PolicyAPI string
+	// DiscoveryV1 is set if kube-apiserver serves discovery.k8s.io/v1 (from 1.21).
+	DiscoveryV1 bool
+	// Etcd34 is set if kube-apiserver works with etcd 3.4 (up to 1.33). Later ones need features that
+	// it lacks, and watches stall.
+	Etcd34 bool
 
 	// KubeletSkew is the number of minor releases by which a kubelet may be older than the API
 	// server: 2, and 3 from 1.28 (Kubernetes' version skew policy).
 	KubeletSkew int
 	// ContainerRuntimeFlag is set if the kubelet requires --container-runtime=remote (up to 1.26).
 	ContainerRuntimeFlag bool
+	// FailCgroupV1 is set if the kubelet's configuration has failCgroupV1 (from 1.31).
+	FailCgroupV1 bool
+	// ComparesImagesOnly is set if the kubelet restarts a changed container only if its name or image
+	// differs (from 1.31, pickFieldsToHash in pkg/kubelet/container/helpers.go). Earlier ones compare
+	// the whole container.
+	ComparesImagesOnly bool
+	// KubeadmAPI is the newest configuration API that kubeadm reads (cmd/kubeadm/app/apis/kubeadm).
+	KubeadmAPI string
+	// KubeadmCrictl is set if kubeadm finds images with crictl (up to 1.30). Later ones ask the
+	// container runtime themselves (cmd/kubeadm/app/util/runtime).
+	KubeadmCrictl bool
 }
 
 // Gangs is the cluster configuration with which kube-scheduler itself places the pods of a group
@@ -157,6 +212,19 @@ func Select(r Release) (Rules, []string, error) {
 		minor = newestMinor
 		warnings = append(warnings, fmt.Sprintf("Kubernetes %s is newer than %s, the newest supported release: using the rules of %s", r.MinorString(), Newest(), Newest()))
 	}
+	return rulesOf(minor), warnings, nil
+}
+
+// Rules returns the rules of the release, or of the closest release in the table.
+func (r Release) Rules() Rules {
+	minor := min(max(r.Minor, oldestMinor), newestMinor)
+	if r.Major > 1 {
+		minor = newestMinor
+	}
+	return rulesOf(minor)
+}
+
+func rulesOf(minor int) Rules {
 	var rules Rules
 	for _, row := range table() {
 		if row.from <= minor && minor < row.before {
@@ -166,5 +234,5 @@ func Select(r Release) (Rules, []string, error) {
 	rules.Plugins = namesAt(plugins(), minor)
 	rules.Flags = namesAt(flags(), minor)
 	rules.RemovedFlags = removedAt(flags(), minor)
-	return rules, warnings, nil
+	return rules
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func rulesOf(t *testing.T, release string) Rules {
+func selected(t *testing.T, release string) Rules {
 	t.Helper()
 	r, err := FromServer(release)
 	if err != nil {
@@ -86,9 +86,37 @@ func TestSelectOnBothSidesOfEveryEdge(t *testing.T) {
 			{20, 20, "1.15"}, {21, 22, "1.16"}, {23, 23, "1.19"}, {24, 24, "1.18"}, {25, 25, "1.20"}, {26, 26, "1.21"},
 			{27, 29, "1.22"}, {30, 30, "1.23"}, {31, 32, "1.24"}, {33, 35, "1.25"}, {36, 37, "1.26"},
 		}},
+		{"policy named", func(r Rules) string { return yes(r.PolicyNamed) }, []span{{20, 21, "yes"}, {22, 37, "no"}}},
+		{"writes default plugins", func(r Rules) string { return yes(r.WritesDefaultPlugins) }, []span{{20, 21, "no"}, {22, 37, "yes"}}},
+		{"multiPoint twice", func(r Rules) string { return yes(r.MultiPointTwice) }, []span{{20, 22, "no"}, {23, 29, "yes"}, {30, 37, "no"}}},
+		{"preEnqueue", func(r Rules) string { return yes(r.PreEnqueue) }, []span{{20, 25, "no"}, {26, 37, "yes"}}},
+		{"scheduling gates", func(r Rules) string { return yes(r.SchedulingGates) }, []span{{20, 26, "no"}, {27, 37, "yes"}}},
+		{"fit scores", func(r Rules) string { return yes(r.FitScores) }, []span{{20, 21, "no"}, {22, 37, "yes"}}},
+		{"repeats fit", func(r Rules) string { return yes(r.RepeatsFit) }, []span{{20, 21, "yes"}, {22, 37, "no"}}},
+		{"extender's CA", func(r Rules) string { return yes(r.RequiresExtenderCA) }, []span{{20, 21, "no"}, {22, 37, "yes"}}},
+		{"ignorable bind", func(r Rules) string { return yes(r.IgnorableBind) }, []span{{20, 29, "no"}, {30, 37, "yes"}}},
+		{"nodes of PreFilter", func(r Rules) string { return yes(r.PreFilterNodes) }, []span{{20, 23, "no"}, {24, 37, "yes"}}},
+		{"plugin context", func(r Rules) string { return yes(r.PluginContext) }, []span{{20, 28, "no"}, {29, 37, "yes"}}},
+		{"staged types", func(r Rules) string { return yes(r.StagedTypes) }, []span{{20, 33, "no"}, {34, 37, "yes"}}},
+		{"staged interfaces", func(r Rules) string { return yes(r.StagedInterfaces) }, []span{{20, 34, "no"}, {35, 37, "yes"}}},
+		{"discovery", func(r Rules) string { return yes(r.DiscoveryV1) }, []span{{20, 20, "no"}, {21, 37, "yes"}}},
+		{"etcd 3.4", func(r Rules) string { return yes(r.Etcd34) }, []span{{20, 33, "yes"}, {34, 37, "no"}}},
+		{"fail cgroup v1", func(r Rules) string { return yes(r.FailCgroupV1) }, []span{{20, 30, "no"}, {31, 37, "yes"}}},
+		{"compares images only", func(r Rules) string { return yes(r.ComparesImagesOnly) }, []span{{20, 30, "no"}, {31, 37, "yes"}}},
+		{"kubeadm crictl", func(r Rules) string { return yes(r.KubeadmCrictl) }, []span{{20, 30, "yes"}, {31, 37, "no"}}},
+		{"locks", func(r Rules) string { return list(r.ResourceLocks...) }, []span{
+			{20, 23, "leases endpointsleases configmapsleases endpoints configmaps"},
+			{24, 26, "leases endpointsleases configmapsleases"}, {27, 37, "leases"},
+		}},
+		{"policy API", func(r Rules) string { return r.PolicyAPI }, []span{{20, 20, "policy/v1beta1"}, {21, 37, "policy/v1"}}},
+		{"kubeadm API", func(r Rules) string { return r.KubeadmAPI }, []span{
+			{20, 21, "kubeadm.k8s.io/v1beta2"}, {22, 30, "kubeadm.k8s.io/v1beta3"}, {31, 37, "kubeadm.k8s.io/v1beta4"},
+		}},
+		{"metric of the cache", func(r Rules) string { return r.Metrics.CacheSize },
+			[]span{{20, 32, "scheduler_scheduler_cache_size"}, {33, 37, "scheduler_cache_size"}}},
 		{"rejected plugins", func(r Rules) string { return list(r.RejectedPlugins[ConfigV1]...) }, []span{
 			{20, 24, ""}, {25, 28, "SelectorSpread"}, {29, 30, ""},
-			{31, 31, "AzureDiskLimits CinderLimits EBSLimits GCEPDLimits"}, {32, 37, ""},
+			{31, 37, "AzureDiskLimits CinderLimits EBSLimits GCEPDLimits"},
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -101,7 +129,7 @@ func TestSelectOnBothSidesOfEveryEdge(t *testing.T) {
 				for _, minor := range []int{s.from, s.to} {
 					for _, suffix := range []string{"", "-gke.100", "-eks-036c24b", "+k3s1", "+rke2r1", "-rc.1", "-alpha.2"} {
 						reported := Release{Major: 1, Minor: minor}.String() + suffix
-						if got := tc.get(rulesOf(t, reported)); got != s.want {
+						if got := tc.get(selected(t, reported)); got != s.want {
 							t.Errorf("%s: got %q, want %q", reported, got, s.want)
 						}
 					}
@@ -119,7 +147,7 @@ func TestSelectPlugins(t *testing.T) {
 	volumes := []string{"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"}
 	counts := map[int]int{20: 28, 22: 28, 23: 22, 25: 22, 26: 24, 28: 24, 29: 23, 31: 23, 32: 19, 34: 19, 35: 21, 36: 23, 37: 24}
 	for minor, count := range counts {
-		if got := len(rulesOf(t, Release{Major: 1, Minor: minor}.String()).Plugins); got != count {
+		if got := len(selected(t, Release{Major: 1, Minor: minor}.String()).Plugins); got != count {
 			t.Errorf("1.%d has %d plugins, want %d", minor, got, count)
 		}
 	}
@@ -137,7 +165,7 @@ func TestSelectPlugins(t *testing.T) {
 		{[]string{"NodeResourcesFit", "DefaultBinder", "PrioritySort"}, 20, 37},
 	} {
 		for minor := oldestMinor; minor <= newestMinor; minor++ {
-			plugins := rulesOf(t, Release{Major: 1, Minor: minor}.String()).Plugins
+			plugins := selected(t, Release{Major: 1, Minor: minor}.String()).Plugins
 			for _, name := range tc.names {
 				if got, want := slices.Contains(plugins, name), tc.first <= minor && minor <= tc.last; got != want {
 					t.Errorf("1.%d has %s: %v, want %v", minor, name, got, want)
@@ -163,11 +191,11 @@ func TestSelectRemovedFlags(t *testing.T) {
 		{"lock-object-name", 28},
 	} {
 		for _, minor := range []int{oldestMinor, tc.first - 1, tc.first, newestMinor} {
-			removed := rulesOf(t, Release{Major: 1, Minor: minor}.String()).RemovedFlags
+			removed := selected(t, Release{Major: 1, Minor: minor}.String()).RemovedFlags
 			if got, want := slices.Contains(removed, tc.flag), minor >= tc.first; got != want {
 				t.Errorf("1.%d refuses --%s: %v, want %v", minor, tc.flag, got, want)
 			}
-			taken := rulesOf(t, Release{Major: 1, Minor: minor}.String()).Flags
+			taken := selected(t, Release{Major: 1, Minor: minor}.String()).Flags
 			if got, want := slices.Contains(taken, tc.flag), minor < tc.first; got != want {
 				t.Errorf("1.%d takes --%s: %v, want %v", minor, tc.flag, got, want)
 			}
@@ -176,7 +204,7 @@ func TestSelectRemovedFlags(t *testing.T) {
 }
 
 func TestSelectOutsideTheTable(t *testing.T) {
-	newest := rulesOf(t, "v1.37.0")
+	newest := selected(t, "v1.37.0")
 	for _, reported := range []string{"v1.38.0", "v1.38.0-rc.1", "v1.99.1+k3s1", "v2.0.0"} {
 		release, err := FromServer(reported)
 		if err != nil {
@@ -200,10 +228,10 @@ func TestSelectOutsideTheTable(t *testing.T) {
 }
 
 func TestSelectReturnsCopies(t *testing.T) {
-	first := rulesOf(t, "v1.31.0")
+	first := selected(t, "v1.31.0")
 	first.Plugins[0], first.Accepted[0] = "changed", "changed"
 	first.RejectedPlugins[ConfigV1][0] = "changed"
-	second := rulesOf(t, "v1.31.0")
+	second := selected(t, "v1.31.0")
 	if second.Plugins[0] == "changed" || second.Accepted[0] == "changed" || second.RejectedPlugins[ConfigV1][0] == "changed" {
 		t.Error("changing one result of Select changes the next")
 	}
@@ -211,7 +239,7 @@ func TestSelectReturnsCopies(t *testing.T) {
 
 func TestRenderIsAccepted(t *testing.T) {
 	for minor := oldestMinor; minor <= newestMinor; minor++ {
-		rules := rulesOf(t, Release{Major: 1, Minor: minor}.String())
+		rules := selected(t, Release{Major: 1, Minor: minor}.String())
 		for _, api := range []string{rules.Render, rules.Preferred} {
 			if !slices.Contains(rules.Accepted, api) {
 				t.Errorf("1.%d does not accept %s", minor, api)
@@ -251,7 +279,7 @@ func TestGangsAreEnabledByAllTheirGates(t *testing.T) {
 		{"v1.37.1", map[string]bool{"GenericWorkload": false}, false},
 		{"v1.37.1", nil, false},
 	} {
-		if got := rulesOf(t, tt.release).Gangs.Enabled(tt.gates); got != tt.want {
+		if got := selected(t, tt.release).Gangs.Enabled(tt.gates); got != tt.want {
 			t.Errorf("%s with %v: %v", tt.release, tt.gates, got)
 		}
 	}

@@ -52,7 +52,7 @@ func configurationRows() []row {
 		{22, 23, reject(ConfigV1beta2, "NodeLabel", "NodePreferAvoidPods", "NodeResourcesLeastAllocated",
 			"NodeResourcesMostAllocated", "RequestedToCapacityRatio", "ServiceAffinity")},
 		{25, 29, reject(ConfigV1, "SelectorSpread")},
-		{31, 32, reject(ConfigV1, "AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits")},
+		{31, onward, reject(ConfigV1, "AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits")},
 
 		{35, onward, func(r *Rules) { r.Batching = true }},
 		{35, onward, func(r *Rules) { r.OrderedTies = true }},
@@ -65,11 +65,26 @@ func configurationRows() []row {
 		{35, 37, func(r *Rules) { r.Gangs.Gates = append(r.Gangs.Gates, "GangScheduling") }},
 
 		{20, 23, func(r *Rules) { r.Policy = true }},
+		{20, 22, func(r *Rules) { r.PolicyNamed = true }},
+		{22, onward, func(r *Rules) { r.WritesDefaultPlugins = true }},
+		{23, 30, func(r *Rules) { r.MultiPointTwice = true }},
+		{26, onward, func(r *Rules) { r.PreEnqueue = true }},
+		{27, onward, func(r *Rules) { r.SchedulingGates = true }},
+		{22, onward, func(r *Rules) { r.FitScores = true }},
+		{20, 22, func(r *Rules) { r.RepeatsFit = true }},
+		{22, onward, func(r *Rules) { r.RequiresExtenderCA = true }},
+		{30, onward, func(r *Rules) { r.IgnorableBind = true }},
 	}
 }
 
 func servingRows() []row {
+	locks := func(names ...string) func(*Rules) {
+		return func(r *Rules) { r.ResourceLocks = append(r.ResourceLocks, names...) }
+	}
 	return []row{
+		{20, onward, locks("leases")},
+		{20, 27, locks("endpointsleases", "configmapsleases")},
+		{20, 24, locks("endpoints", "configmaps")},
 		{20, 31, func(r *Rules) { r.LivenessPath, r.ReadinessPath = "/healthz", "/healthz" }},
 		{31, onward, func(r *Rules) { r.LivenessPath, r.ReadinessPath = "/livez", "/readyz" }},
 		{20, 23, func(r *Rules) { r.InsecurePort = true }},
@@ -77,6 +92,10 @@ func servingRows() []row {
 		{22, onward, func(r *Rules) { r.LeaderElectFlagsWithConfig = true }},
 		{31, onward, func(r *Rules) { r.CoordinatedLeaderElection = true }},
 		{22, onward, func(r *Rules) { r.PodSecurity = true }},
+		{20, 21, func(r *Rules) { r.PolicyAPI = "policy/v1beta1" }},
+		{21, onward, func(r *Rules) { r.PolicyAPI = "policy/v1" }},
+		{21, onward, func(r *Rules) { r.DiscoveryV1 = true }},
+		{20, 34, func(r *Rules) { r.Etcd34 = true }},
 	}
 }
 
@@ -93,6 +112,10 @@ func sourceRows() []row {
 		{23, onward, func(r *Rules) { r.ComponentBaseCLI = true }},
 		{24, onward, func(r *Rules) { r.GeneratedOpenAPI = true }},
 		{31, onward, func(r *Rules) { r.VersionGates = true }},
+		{24, onward, func(r *Rules) { r.PreFilterNodes = true }},
+		{29, onward, func(r *Rules) { r.PluginContext = true }},
+		{34, onward, func(r *Rules) { r.StagedTypes = true }},
+		{35, onward, func(r *Rules) { r.StagedInterfaces = true }},
 
 		{20, onward, tags("selinux", "notest")},
 		{34, onward, tags("grpcnotrace")},
@@ -122,5 +145,11 @@ func nodeRows() []row {
 		{20, 28, func(r *Rules) { r.KubeletSkew = 2 }},
 		{28, onward, func(r *Rules) { r.KubeletSkew = 3 }},
 		{20, 27, func(r *Rules) { r.ContainerRuntimeFlag = true }},
+		{31, onward, func(r *Rules) { r.FailCgroupV1 = true }},
+		{31, onward, func(r *Rules) { r.ComparesImagesOnly = true }},
+		{20, 22, func(r *Rules) { r.KubeadmAPI = "kubeadm.k8s.io/v1beta2" }},
+		{22, 31, func(r *Rules) { r.KubeadmAPI = "kubeadm.k8s.io/v1beta3" }},
+		{31, onward, func(r *Rules) { r.KubeadmAPI = "kubeadm.k8s.io/v1beta4" }},
+		{20, 31, func(r *Rules) { r.KubeadmCrictl = true }},
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler/plugins/loadaware"
 )
 
-// options are the values of the flags.
 type options struct {
 	policies   []string
 	verbs      []string

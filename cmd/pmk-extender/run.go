@@ -53,7 +53,6 @@ type program struct {
 	onListen       func(net.Addr)
 }
 
-// run runs the program and returns the exit status.
 func (p program) run(ctx context.Context, args []string) int {
 	err := p.serve(ctx, args)
 	if err == nil || errors.Is(err, flag.ErrHelp) {
@@ -68,7 +67,6 @@ func (p program) run(ctx context.Context, args []string) int {
 	return exitFailed
 }
 
-// serve runs until ctx is done.
 func (p program) serve(ctx context.Context, args []string) error {
 	o, err := parse(args, p.stderr)
 	if err != nil {

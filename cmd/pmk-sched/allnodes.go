@@ -5,13 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"regexp"
+	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/replace"
-	"github.com/pmk-sched/pmk-sched/internal/session"
 )
 
 func allNodesFlag(verb string) cli.Flag {
@@ -22,15 +23,25 @@ func podImageFlag() cli.Flag {
 	return &cli.StringFlag{Name: "pod-image", Usage: "with --all-nodes: run in a pod of `IMAGE` on each node; `pmk-sched build --self` makes it"}
 }
 
-// nodesCommand is a command for all control-plane nodes.
 type nodesCommand struct {
+	// commandLine is the command to run on each node, printOnly whether it is printed only.
+	commandLine string
+	printOnly   bool
+	yes         bool
+	format      string
 	// question is the question that the user confirms.
 	question string
 	plan     func(ctx context.Context, command string) ([]replace.NodePlan, error)
-	run      func(ctx context.Context, version string) ([]session.NodeResult, error)
+	run      func(ctx context.Context, version string) ([]replace.NodeResult, error)
 }
 
-// checkAllNodes returns an error for flags that exclude each other.
+func readNodesCommand(c *cli.Context) nodesCommand {
+	return nodesCommand{
+		commandLine: nodeCommandLine(c), printOnly: c.String("pod-image") == "" || c.Bool("dry-run"),
+		yes: c.Bool("yes"), format: c.String("output"),
+	}
+}
+
 func checkAllNodes(c *cli.Context) error {
 	switch {
 	case c.String("pod-image") != "" && !c.Bool("all-nodes"):
@@ -41,47 +52,94 @@ func checkAllNodes(c *cli.Context) error {
 	return nil
 }
 
-// allNodes prints the command for each node. With --pod-image it runs the command on each node.
-func allNodes(c *cli.Context, u *ui, n nodesCommand) error {
-	format := c.String("output")
-	if c.String("pod-image") == "" || c.Bool("dry-run") {
-		plan, err := n.plan(c.Context, nodeCommandLine(c))
+// do prints the command for each node, or runs it on each node.
+func (n nodesCommand) do(ctx context.Context, u *ui) error {
+	if n.printOnly {
+		plan, err := n.plan(ctx, n.commandLine)
 		if err != nil {
 			return err
 		}
 		u.say("run each command on its node, in this order, and continue only when it has succeeded")
-		return u.data(format, plan, nodesTable(plan))
+		return u.data(n.format, plan, nodesTable(plan))
 	}
-	if err := u.confirm(c.Context, c.Bool("yes"), n.question); err != nil {
+	if err := u.confirm(ctx, n.yes, n.question); err != nil {
 		return err
 	}
-	results, err := n.run(c.Context, ownVersion())
+	results, err := n.run(ctx, ownVersion())
 	if len(results) > 0 || err == nil {
-		err = errors.Join(err, u.data(format, results, resultsTable(results)))
+		err = errors.Join(err, u.data(n.format, results, resultsTable(results)))
 	}
 	return err
 }
 
-func nodesTable(plan []replace.NodePlan) func(io.Writer) error {
-	return func(w io.Writer) error {
-		_, err := fmt.Fprintln(w, "NODE\tDONE\tREADY\tLEADER\tIMAGE\tCOMMAND")
-		for _, n := range plan {
-			if err == nil {
-				_, err = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", n.Node, yesNo(n.Done), yesNo(n.Ready && n.SchedulerReady), yesNo(n.Leads), cmp.Or(n.Image, "-"), n.Command)
-			}
-		}
-		return err
+func nodesTable(plan []replace.NodePlan) string {
+	var p printer
+	p.row("NODE", "DONE", "READY", "LEADER", "IMAGE", "COMMAND")
+	for _, n := range plan {
+		p.row(n.Node, n.Done, n.Ready && n.SchedulerReady, n.Leads, orDash(n.Image), n.Command)
 	}
+	return p.String()
 }
 
-func resultsTable(results []session.NodeResult) func(io.Writer) error {
-	return func(w io.Writer) error {
-		_, err := fmt.Fprintln(w, "NODE\tCHANGED\tSCHEDULER\tBACKUP")
-		for _, r := range results {
-			if err == nil {
-				_, err = fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", r.Node, yesNo(r.Changed), cmp.Or(r.Image, "manifest "+r.Manifest), cmp.Or(r.Backup, "-"))
-			}
-		}
-		return err
+func resultsTable(results []replace.NodeResult) string {
+	var p printer
+	p.row("NODE", "CHANGED", "SCHEDULER", "BACKUP")
+	for _, r := range results {
+		p.row(r.Node, r.Changed, cmp.Or(r.Image, "manifest "+r.Manifest), orDash(r.Backup))
 	}
+	return p.String()
+}
+
+// nodeCommandLine returns the command to run on each node: with all flags that are set, except
+// flags that concern only this run.
+func nodeCommandLine(c *cli.Context) string {
+	var globals []string
+	var words []string
+	for _, flag := range c.Command.Flags {
+		switch name := flag.Names()[0]; {
+		case isGlobalFlag(name):
+			globals = append(globals, setFlag(c.Lineage(), flag)...)
+		case !slices.Contains([]string{"all-nodes", "pod-image", "node", "output", "yes", "help"}, name):
+			words = append(words, setFlag(c.Lineage()[:1], flag)...)
+		}
+	}
+	return strings.Join(slices.Concat([]string{"pmk-sched"}, globals, []string{c.Command.Name, "--yes"}, words), " ")
+}
+
+func isGlobalFlag(name string) bool {
+	return slices.ContainsFunc(globalFlags(true), func(f cli.Flag) bool { return f.Names()[0] == name })
+}
+
+// setFlag returns a flag with its values, quoted for a shell, from the first of the contexts in
+// which it is set. It returns nil if the flag is not set.
+func setFlag(levels []*cli.Context, flag cli.Flag) []string {
+	name := flag.Names()[0]
+	at := slices.IndexFunc(levels, func(c *cli.Context) bool { return slices.Contains(c.LocalFlagNames(), name) })
+	if at < 0 {
+		return nil
+	}
+	var words []string
+	switch value := levels[at].Value(name).(type) {
+	case cli.StringSlice:
+		for _, v := range value.Value() {
+			words = append(words, "--"+name, quote(v))
+		}
+	case bool:
+		if words = []string{"--" + name}; !value {
+			words[0] += "=false"
+		}
+	default:
+		words = []string{"--" + name, quote(fmt.Sprint(value))}
+	}
+	return words
+}
+
+// plainWord matches a word that a shell does not change.
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
+
+func quote(word string) string {
+	if plainWord.MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

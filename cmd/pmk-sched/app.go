@@ -33,10 +33,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 // kubectl-pmk_sched is shown as `kubectl pmk-sched`.
 func newApp(u *ui, name string) *cli.App {
 	app := &cli.App{
-		Name:  name,
-		Usage: "install a custom kube-scheduler on a running Kubernetes cluster",
-		Description: "Inspects the cluster, builds the kube-scheduler of exactly its release, packs it on busybox, deploys it\n" +
-			"alongside the default scheduler or in place of it, and verifies that it schedules.\n\n" +
+		Name: name, Usage: "install a custom kube-scheduler on a running Kubernetes cluster",
+		Description: "Inspects the cluster, builds the kube-scheduler of exactly its release, packs it on busybox, deploys " +
+			"it alongside the default scheduler or in place of it, and verifies that it schedules.\n\n" +
 			"Ctrl-C, SIGTERM and a closed terminal undo what is not finished; a second Ctrl-C or SIGTERM ends the undo.\n\n" +
 			"Exit status: 0 success; 1 failure; 2 usage or input error; 3 check failed or drift found.",
 		Commands: slices.Concat(
@@ -132,6 +131,19 @@ func checkArguments(c *cli.Context, cmd *cli.Command) error {
 	}
 	if most := len(strings.Fields(cmd.ArgsUsage)); len(args) > most {
 		return problem.Invalidf(seeHelp(c), "unexpected argument %q", args[most])
+	}
+	return nil
+}
+
+// checkList returns an error if a list of arguments is empty or has a flag.
+func checkList(c *cli.Context) error {
+	if c.NArg() == 0 {
+		return problem.Invalidf(seeHelp(c), "%s is required", strings.TrimSuffix(c.Command.ArgsUsage, "..."))
+	}
+	for _, arg := range c.Args().Slice() {
+		if strings.HasPrefix(arg, "-") {
+			return problem.Invalidf("flags go before arguments", "flag %s comes after the argument %q", arg, c.Args().First())
+		}
 	}
 	return nil
 }

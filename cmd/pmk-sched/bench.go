@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -18,20 +17,14 @@ const benchTimeout = 15 * time.Minute
 
 func benchCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "bench",
-		Usage: "measure how many pods per second a scheduler binds, compared with other schedulers",
-		Description: "The schedulers run on API servers without nodes, with the nodes of the\n" +
-			"cluster or of a snapshot, or with --nodes identical nodes. All pods exist before a\n" +
-			"scheduler starts. The samples are taken in turn, and the medians are compared. The\n" +
-			"cluster is only read.\n\n" +
-			"Exit status 3: the rate is below the limit of --fail-below, compared with any\n" +
-			"other scheduler.",
-		UsageText: examples(
-			"pmk-sched bench --preset throughput --against default --against pmk-sched.yaml",
-			"pmk-sched bench --nodes 5000 --pods 2000 --branch v1.24.3 -f pmk-sched.yaml --fail-below 0.9",
-		),
+		Name: "bench", Usage: "measure how many pods per second a scheduler binds, compared with other schedulers",
+		Description: "The schedulers run on API servers without nodes, with the nodes of the cluster or of a snapshot, or " +
+			"with --nodes identical nodes. All pods exist before a scheduler starts. The samples are taken in turn, and the " +
+			"medians are compared. The cluster is only read.\n\n" +
+			"Exit status 3: the rate is below the limit of --fail-below, compared with any other scheduler.",
+		UsageText: examples("pmk-sched bench --preset throughput --against default --against pmk-sched.yaml",
+			"pmk-sched bench --nodes 5000 --pods 2000 --branch v1.24.3 -f pmk-sched.yaml --fail-below 0.9"),
 		Flags: simulatedFlags(
-			fileFlag(),
 			&cli.StringSliceFlag{Name: "against", Value: cli.NewStringSlice(defaultBaseline), Usage: "compare with the scheduler of `FILE`, a pmk-sched.yaml, or default: the default scheduler"},
 			&cli.IntFlag{Name: "nodes", Usage: "`NUMBER` of identical nodes", DefaultText: "the nodes of the snapshot", Action: atLeast("nodes", 1)},
 			&cli.IntFlag{Name: "pods", Value: 1000, Usage: "`NUMBER` of pods to schedule", Action: atLeast("pods", 2)},
@@ -39,8 +32,7 @@ func benchCommand(u *ui) *cli.Command {
 			&cli.StringFlag{Name: "case", Usage: "`CASE/WORKLOAD` of --workload"},
 			&cli.IntFlag{Name: "samples", Value: 3, Usage: "`NUMBER` of measurements of each scheduler", Action: atLeast("samples", 1)},
 			&cli.Float64Flag{Name: "fail-below", Usage: "exit with 3 if the rate is below `RATIO` times the rate of another scheduler"},
-			timeoutFlag(benchTimeout, "one measurement"),
-			outputFlag(""),
+			timeoutFlag(benchTimeout, "one measurement"), outputFlag(""),
 		),
 		Action: func(c *cli.Context) error { return runBench(c, u) },
 	}
@@ -71,7 +63,7 @@ func runBench(c *cli.Context, u *ui) error {
 		}
 		against = append(against, *baseline)
 	}
-	result, err := u.session.Bench(c.Context, session.BenchRequest{
+	result, err := u.foresight.Bench(c.Context, session.BenchRequest{
 		Scheduler: scheduler, Against: against, Snapshot: c.String("snapshot"), Nodes: c.Int("nodes"), Pods: c.Int("pods"),
 		Workload: c.String("workload"), Case: c.String("case"), Samples: c.Int("samples"),
 		Timeout: c.Duration("timeout"), Version: ownVersion(),
@@ -79,9 +71,7 @@ func runBench(c *cli.Context, u *ui) error {
 	if err != nil {
 		return err
 	}
-	for _, note := range result.Notes {
-		u.warn(note)
-	}
+	u.warn(result.Notes...)
 	if err := u.data(c.String("output"), result, benchTable(result)); err != nil {
 		return err
 	}
@@ -93,7 +83,6 @@ func runBench(c *cli.Context, u *ui) error {
 	return nil
 }
 
-// slowest names the plugin that takes most of the time.
 func slowest(s bench.Side) string {
 	if len(s.Plugins) == 0 {
 		return ""
@@ -107,45 +96,41 @@ const mostPlugins = 10
 
 // benchTable prints the schedulers, and the time that the first scheduler spends in its plugins and
 // extension points.
-func benchTable(r *bench.Result) func(io.Writer) error {
-	return func(w io.Writer) error {
-		p := &printer{w: w}
-		p.line("%s: %d pods on %d nodes, all created before the scheduler starts; %d samples of each scheduler, in turn", r.Workload, r.Pods, r.Nodes, r.Samples)
-		p.line("\nSCHEDULER\tNAME\tRELEASE\tPODS/S\tSAMPLES\tATTEMPT (MEDIAN)\tATTEMPT (P99)")
-		for _, s := range r.Sides() {
-			var rates []string
-			for _, rate := range s.Rates {
-				rates = append(rates, fmt.Sprintf("%.1f", rate))
-			}
-			p.line("%s\t%s\t%s\t%.1f\t%s\t%.2f ms\t%.2f ms", s.Source, s.Scheduler, s.Release, s.Rate, strings.Join(rates, ", "), s.Attempt.P50, s.Attempt.P99)
+func benchTable(r *bench.Result) string {
+	var p printer
+	p.line("%s: %d pods on %d nodes, all created before the scheduler starts; %d samples of each scheduler, in turn",
+		r.Workload, r.Pods, r.Nodes, r.Samples)
+	sides := r.Sides()
+	p.head(len(sides), "SCHEDULER", "NAME", "RELEASE", "PODS/S", "SAMPLES", "ATTEMPT (MEDIAN)", "ATTEMPT (P99)")
+	for _, s := range sides {
+		var rates []string
+		for _, rate := range s.Rates {
+			rates = append(rates, fmt.Sprintf("%.1f", rate))
 		}
-		p.line("")
-		header := "\nSLOWEST PLUGIN\tEXTENSION POINT\tTIME PER CALL\tTIME PER POD"
-		for _, s := range r.Against {
-			p.line("%.2f times the pods per second of %s", s.Ratio, s.Source)
-			header += "\tPER POD, " + s.Source
-		}
-		for i, t := range r.This.Plugins[:min(mostPlugins, len(r.This.Plugins))] {
-			if i == 0 {
-				p.line("%s", header)
-			}
-			row := fmt.Sprintf("%s\t%s\t%.1f µs\t%.3f ms", t.Plugin, t.Point, t.MicrosecondsPerCall, t.MillisecondsPerPod)
-			for _, s := range r.Against {
-				row += "\t" + timeOf(s, t)
-			}
-			p.line("%s", row)
-		}
-		for i, t := range r.This.Points {
-			if i == 0 {
-				p.line("\nEXTENSION POINT\tTIME PER POD")
-			}
-			p.line("%s\t%.3f ms", t.Point, t.MillisecondsPer)
-		}
-		return p.err
+		p.line("%s\t%s\t%s\t%.1f\t%s\t%.2f ms\t%.2f ms",
+			s.Source, s.Scheduler, s.Release, s.Rate, strings.Join(rates, ", "), s.Attempt.P50, s.Attempt.P99)
 	}
+	p.row()
+	header := []any{"SLOWEST PLUGIN", "EXTENSION POINT", "TIME PER CALL", "TIME PER POD"}
+	for _, s := range r.Against {
+		p.line("%.2f times the pods per second of %s", s.Ratio, s.Source)
+		header = append(header, "PER POD, "+s.Source)
+	}
+	p.head(len(r.This.Plugins), header...)
+	for _, t := range r.This.Plugins[:min(mostPlugins, len(r.This.Plugins))] {
+		row := []any{t.Plugin, t.Point, fmt.Sprintf("%.1f µs", t.MicrosecondsPerCall), fmt.Sprintf("%.3f ms", t.MillisecondsPerPod)}
+		for _, s := range r.Against {
+			row = append(row, timeOf(s, t))
+		}
+		p.row(row...)
+	}
+	p.head(len(r.This.Points), "EXTENSION POINT", "TIME PER POD")
+	for _, t := range r.This.Points {
+		p.line("%s\t%.3f ms", t.Point, t.MillisecondsPer)
+	}
+	return p.String()
 }
 
-// timeOf returns the time of a plugin in another scheduler.
 func timeOf(s bench.Side, t bench.PluginTime) string {
 	for _, other := range s.Plugins {
 		if other.Plugin == t.Plugin && other.Point == t.Point {

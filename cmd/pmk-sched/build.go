@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"strings"
 
@@ -14,16 +13,13 @@ import (
 
 func buildCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "build",
-		Usage: "compile the kube-scheduler of a release and pack it into an image on busybox",
-		Description: "The source is the Go module of the release, the compiler the version that the release names. The same\n" +
-			"input gives the same image. With a registry: --tag REPOSITORY:TAG --push. Without a registry:\n" +
-			"--busybox PATH with --load or --archive.",
-		UsageText: examples(
-			"pmk-sched build --branch v1.24.3 --tag registry.example.com/kube-scheduler:v1.24.3 --push",
+		Name: "build", Usage: "compile the kube-scheduler of a release and pack it into an image on busybox",
+		Description: "The source is the Go module of the release, the compiler the version that the release names. The " +
+			"same input gives the same image. With a registry: --tag REPOSITORY:TAG --push. Without a registry: --busybox " +
+			"PATH with --load or --archive.",
+		UsageText: examples("pmk-sched build --branch v1.24.3 --tag registry.example.com/kube-scheduler:v1.24.3 --push",
 			"pmk-sched build --branch v1.24.3 --busybox /bin/busybox --load containerd",
-			"pmk-sched build --branch v1.24.3 --with builtin:timestamp --archive scheduler.tar",
-		),
+			"pmk-sched build --branch v1.24.3 --with builtin:timestamp --archive scheduler.tar"),
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` to build: v1.24.3, or v1.24 or release-1.24 for its newest patch", DefaultText: "the cluster's"},
 			fileFlag(),
@@ -61,7 +57,7 @@ func buildCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			result, err := u.session.Build(c.Context, request)
+			result, err := pack.Run(c.Context, request, u.session)
 			if err != nil {
 				return err
 			}
@@ -79,22 +75,15 @@ func readBuildFlags(c *cli.Context) spec.BuildFlags {
 		Source: c.String("source"), Platforms: c.StringSlice("platform"), Base: c.String("base"), Busybox: c.String("busybox"), Tag: c.String("tag"),
 		Archives: c.StringSlice("archive"), Load: c.StringSlice("load"), Push: c.Bool("push"), Binary: c.String("binary"),
 		With: c.StringSlice("with"), Imports: c.StringSlice("import"), Nearest: c.Bool("nearest"), Keep: c.Bool("keep"),
-		Extender: c.Bool("extender"), Lock: c.Bool("lock"), Locked: c.Bool("locked"), Set: givenFlags(c),
+		Extender: c.Bool("extender"), Lock: c.Bool("lock"), Locked: c.Bool("locked"), Set: c.LocalFlagNames(),
 	}
 }
 
-func buildTable(r *pack.Result) func(io.Writer) error {
-	return func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "image\t%s\n", r.Reference)
-		rows := [][2]string{
-			{"digest", r.Digest}, {"base", r.Base}, {"release", r.Release}, {"asked for", r.Asked}, {"platforms", strings.Join(r.Platforms, ", ")}, {"go", r.Go}, {"source", r.Source},
-			{"plugins", strings.Join(pack.PluginNames(r.Plugins), ", ")}, {"written", strings.Join(r.Written, ", ")}, {"module", r.Module},
-		}
-		for _, row := range rows {
-			if row[1] != "" && err == nil {
-				_, err = fmt.Fprintf(w, "%s\t%s\n", row[0], row[1])
-			}
-		}
-		return err
-	}
+func buildTable(r *pack.Result) string {
+	var p printer
+	p.row("image", r.Reference)
+	p.facts("digest", r.Digest, "base", r.Base, "release", r.Release, "asked for", r.Asked,
+		"platforms", strings.Join(r.Platforms, ", "), "go", r.Go, "source", r.Source,
+		"plugins", strings.Join(pack.PluginNames(r.Plugins), ", "), "written", strings.Join(r.Written, ", "), "module", r.Module)
+	return p.String()
 }

@@ -1,32 +1,26 @@
 package main
 
 import (
-	"fmt"
-	"io"
-
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/preflight"
 )
 
 func checkCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "check",
-		Usage: "check whether the cluster accepts the scheduler: permissions, namespace, port",
-		Description: "Changes nothing. Known problems of the release that affect the\n" +
-			"configuration are warnings, with the release that fixes them. The exit status is 3\n" +
-			"if a check fails.",
-		UsageText: examples(
-			"pmk-sched check -f pmk-sched.yaml",
-			"pmk-sched check --name my-scheduler --image registry.example.com/kube-scheduler:v1.24.3 -o json",
-		),
+		Name: "check", Usage: "check whether the cluster accepts the scheduler: permissions, namespace, port",
+		Description: "Changes nothing. Known problems of the release that affect the configuration are warnings, with the " +
+			"release that fixes them. The exit status is 3 if a check fails.",
+		UsageText: examples("pmk-sched check -f pmk-sched.yaml",
+			"pmk-sched check --name my-scheduler --image registry.example.com/kube-scheduler:v1.24.3 -o json"),
 		Flags: schedulerFlags(outputFlag("")),
 		Action: func(c *cli.Context) error {
 			sp, err := readSpec(c, u)
 			if err != nil {
 				return err
 			}
-			outcomes, failed := u.session.Check(c.Context, sp)
+			outcomes, failed := lifecycle.Check(c.Context, u.session, sp)
 			if outcomes == nil && failed != nil {
 				return failed
 			}
@@ -38,13 +32,10 @@ func checkCommand(u *ui) *cli.Command {
 	}
 }
 
-func outcomeTable(outcomes []preflight.Outcome) func(io.Writer) error {
-	return func(w io.Writer) error {
-		for _, o := range outcomes {
-			if _, err := fmt.Fprintf(w, "%s\t%s\t%s\n", o.Status, o.Description, o.Detail); err != nil {
-				return err
-			}
-		}
-		return nil
+func outcomeTable(outcomes []preflight.Outcome) string {
+	var p printer
+	for _, o := range outcomes {
+		p.row(o.Status, o.Description, o.Detail)
 	}
+	return p.String()
 }

@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -46,21 +47,18 @@ complete -c pmk-sched -f -a '(__pmk_sched_complete)'
 
 func completionCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:        "completion",
-		Usage:       "print a shell completion script",
-		ArgsUsage:   "SHELL",
-		Description: "SHELL is bash, zsh or fish. Completes commands, flags, presets, releases and the names of schedulers.",
-		UsageText: examples(
-			"pmk-sched completion bash",
-			"pmk-sched completion zsh",
-		),
+		Name: "completion", ArgsUsage: "SHELL", Usage: "print a shell completion script",
+		Description: "SHELL is bash, zsh or fish. Completes commands, flags, presets, releases and the names of " +
+			"schedulers.",
+		UsageText: examples("pmk-sched completion bash", "pmk-sched completion zsh"),
 		Action: func(c *cli.Context) error {
 			scripts := map[string]string{"bash": bashCompletion, "zsh": zshCompletion, "fish": fishCompletion}
 			script, ok := scripts[c.Args().First()]
 			if !ok {
 				return problem.Invalidf("", "invalid SHELL %q: must be bash, zsh or fish", c.Args().First())
 			}
-			return writeText(script)(u.out)
+			_, err := io.WriteString(u.out, script)
+			return err
 		},
 	}
 }
@@ -76,7 +74,7 @@ func completeCommand(u *ui, app *cli.App) *cli.Command {
 			}
 			schedulers := func() []string { return schedulerNames(c.Context, u) }
 			for _, candidate := range candidates(app, words, schedulers) {
-				if _, err := fmt.Fprintln(u.out, candidate); err != nil {
+				if _, err := io.WriteString(u.out, candidate+"\n"); err != nil {
 					return err
 				}
 			}
@@ -85,7 +83,6 @@ func completeCommand(u *ui, app *cli.App) *cli.Command {
 	}
 }
 
-// candidates returns the possible completions of the last word.
 func candidates(app *cli.App, words []string, schedulers func() []string) []string {
 	commands, flags, path := app.Commands, app.Flags, ""
 	var pending cli.Flag // whose value is the next word
@@ -172,6 +169,6 @@ const completionTimeout = 2 * time.Second
 func schedulerNames(ctx context.Context, u *ui) []string {
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
-	names, _ := u.session.SchedulerNames(ctx)
+	names, _ := lifecycle.SchedulerNames(ctx, u.session)
 	return names
 }

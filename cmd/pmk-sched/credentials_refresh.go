@@ -1,36 +1,28 @@
 package main
 
 import (
-	"fmt"
-	"io"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/pmk-sched/pmk-sched/internal/session"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 )
 
 func credentialsRefreshCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "refresh",
-		Usage: "replace the client certificate of a scheduler by a newer one",
-		Description: "Takes the certificate of this control-plane node, which must be newer\n" +
-			"than the certificate in use, checks with the API server that it works, deploys it\n" +
-			"as a new revision and verifies that the scheduler schedules. With --csr the\n" +
-			"cluster signs a new certificate. The request is approved if you have the\n" +
-			"permission; otherwise the command prints how to approve it and waits. Credentials\n" +
-			"serviceaccount and hostpath renew automatically: the command prints how, and the\n" +
-			"state of each pod.",
-		UsageText: examples(
-			"pmk-sched credentials refresh --name my-scheduler",
-			"pmk-sched credentials refresh --name my-scheduler --csr",
-		),
+		Name: "refresh", Usage: "replace the client certificate of a scheduler by a newer one",
+		Description: "Takes the certificate of this control-plane node, which must be newer than the certificate in use, " +
+			"checks with the API server that it works, deploys it as a new revision and verifies that the scheduler " +
+			"schedules. With --csr the cluster signs a new certificate. The request is approved if you have the permission; " +
+			"otherwise the command prints how to approve it and waits. Credentials serviceaccount and hostpath renew " +
+			"automatically: the command prints how, and the state of each pod.",
+		UsageText: examples("pmk-sched credentials refresh --name my-scheduler",
+			"pmk-sched credentials refresh --name my-scheduler --csr"),
 		Flags: []cli.Flag{
 			nameFlag("scheduler"), fileFlag(),
 			&cli.BoolFlag{Name: "csr", Usage: "request a certificate with a CertificateSigningRequest"},
-			timeoutFlag(defaultTimeout, "the certificate, and for the scheduler"),
-			stableForFlag(10 * time.Second),
+			timeoutFlag(defaultTimeout, "the certificate, and for the scheduler"), stableForFlag(10 * time.Second),
 			outputFlag(""),
 		},
 		Action: func(c *cli.Context) error {
@@ -38,7 +30,7 @@ func credentialsRefreshCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			done, err := u.session.RefreshCredentials(c.Context, sp, session.RefreshOptions{
+			done, err := lifecycle.RefreshCredentials(c.Context, u.session, sp, lifecycle.RefreshOptions{
 				Request: c.Bool("csr"), RunOptions: rollout(c),
 			})
 			if err != nil {
@@ -52,10 +44,10 @@ func credentialsRefreshCommand(u *ui) *cli.Command {
 	}
 }
 
-// refreshText prints the changes, or why nothing was changed.
-func refreshText(r *session.Refresh) func(io.Writer) error {
+// refreshText returns the changes, or why nothing was changed.
+func refreshText(r *lifecycle.Refresh) string {
 	if r.Refreshed {
-		return writeText(r.Changes.String())
+		return r.Changes.String()
 	}
 	lines := []string{"nothing to refresh: credentials " + r.Mode}
 	if r.Renewal != "" {
@@ -64,8 +56,5 @@ func refreshText(r *session.Refresh) func(io.Writer) error {
 	if r.Expires != nil {
 		lines = append(lines, "certificate expires on "+r.Expires.UTC().Format(time.RFC3339))
 	}
-	return func(w io.Writer) error {
-		_, err := fmt.Fprintln(w, strings.Join(append(lines, r.Seen...), "\n"))
-		return err
-	}
+	return strings.Join(append(lines, r.Seen...), "\n") + "\n"
 }

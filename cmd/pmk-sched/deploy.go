@@ -6,26 +6,22 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 )
 
 func deployCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "deploy",
-		Usage: "deploy a scheduler alongside the default scheduler",
-		Description: "Applies every object in order and waits until the scheduler is ready and\n" +
-			"stays ready. Running it again changes only objects that differ. If the scheduler\n" +
-			"does not become ready, its last log lines are printed and the previous revision is\n" +
-			"restored.",
-		UsageText: examples(
-			"pmk-sched deploy --name my-scheduler --image registry.example.com/kube-scheduler:v1.24.3",
+		Name: "deploy", Usage: "deploy a scheduler alongside the default scheduler",
+		Description: "Applies every object in order and waits until the scheduler is ready and stays ready. Running it " +
+			"again changes only objects that differ. If the scheduler does not become ready, its last log lines are printed " +
+			"and the previous revision is restored.",
+		UsageText: examples("pmk-sched deploy --name my-scheduler --image registry.example.com/kube-scheduler:v1.24.3",
 			"pmk-sched deploy -f pmk-sched.yaml --dry-run",
-			"pmk-sched deploy --name my-scheduler --image localhost/kube-scheduler:v1.24.3 --preset binpack",
-		),
+			"pmk-sched deploy --name my-scheduler --image localhost/kube-scheduler:v1.24.3 --preset binpack"),
 		Flags: schedulerFlags(
 			&cli.BoolFlag{Name: "dry-run", Usage: "run all checks and print the changes without making them"},
 			&cli.BoolFlag{Name: "no-rollback", Usage: "do not undo a failed deployment"},
-			timeoutFlag(defaultTimeout, "the scheduler"),
-			stableForFlag(10*time.Second),
+			timeoutFlag(defaultTimeout, "the scheduler"), stableForFlag(10*time.Second),
 			outputFlag("")),
 		Action: func(c *cli.Context) error {
 			sp, err := readSpec(c, u)
@@ -33,19 +29,19 @@ func deployCommand(u *ui) *cli.Command {
 				return err
 			}
 			if c.Bool("dry-run") {
-				changes, err := u.session.DryRun(c.Context, sp)
+				changes, err := lifecycle.DryRun(c.Context, u.session, sp)
 				if err != nil {
 					return err
 				}
 				u.say("dry run: nothing was changed")
-				return u.data(c.String("output"), deploy.Outcome{Changes: changes}, writeText(changes.String()))
+				return u.data(c.String("output"), deploy.Outcome{Changes: changes}, changes.String())
 			}
-			plan, outcome, err := u.session.Deploy(c.Context, sp, rollout(c))
+			plan, outcome, err := lifecycle.Deploy(c.Context, u.session, sp, rollout(c))
 			if err != nil {
 				return err
 			}
 			u.say("scheduler %s is deployed (revision %d); verify it with `%s`", plan.Name, outcome.Revision, plan.Command("verify"))
-			return u.data(c.String("output"), outcome, writeText(outcome.Changes.String()))
+			return u.data(c.String("output"), outcome, outcome.Changes.String())
 		},
 	}
 }

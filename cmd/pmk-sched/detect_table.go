@@ -1,9 +1,7 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -11,87 +9,51 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 )
 
-// infoTable prints the result of `detect`.
-func infoTable(info *inspect.Info) func(io.Writer) error {
-	return func(w io.Writer) error {
-		_, err := io.WriteString(w, infoText(info))
-		return err
+// infoTable returns the result of `detect`: facts, one a line, then the control-plane nodes, the
+// default scheduler's pods, the deployed schedulers and warnings.
+func infoTable(i *inspect.Info) string {
+	var p printer
+	p.pairs("Server", joinNonEmpty(i.Server.Version, i.Server.URL, i.Server.Platform),
+		"Distribution", i.Distribution+", layout "+i.Layout,
+		"Build from", joinNonEmpty(i.Source.Module, prefixed("Go ", i.Source.Go)),
+		"Configuration", joinNonEmpty(orDash(i.Configuration.APIVersion),
+			prefixed("accepted: ", strings.Join(shortVersions(i.Configuration.Accepted), " "))),
+		"Nodes", nodeFact(i), "Control plane", controlPlaneFact(i),
+		"Default scheduler", joinNonEmpty(i.Scheduler.Runs, prefixed("leader ", i.Scheduler.Lease.Holder)),
+		"Port to use", portFact(i), "Ports taken", orDash(takenFact(i)))
+	if i.Gangs != nil {
+		p.row("Gangs", i.Gangs)
 	}
-}
-
-// infoText returns the result of `detect`: facts, one a line, then the control-plane nodes, the
-// default scheduler's pods, the deployed schedulers and warnings. Cells are separated by tabs;
-// columns end at an empty line.
-func infoText(i *inspect.Info) string {
-	var b strings.Builder
-	line := func(cells ...string) { b.WriteString(strings.Join(cells, "\t") + "\n") }
-	for _, fact := range facts(i) {
-		line(fact[0], fact[1])
+	p.credentials(i.Credentials)
+	p.head(len(i.ControlPlane.Nodes), "CONTROL-PLANE NODE", "READY", "KUBELET", "PLATFORM", "ADDRESS", "TAINTS")
+	for _, n := range i.ControlPlane.Nodes {
+		p.row(n.Name, n.Ready, n.KubeletVersion, n.OS+"/"+n.Architecture, orDash(n.Address), orDash(taintList(n.Taints)))
 	}
-	if len(i.ControlPlane.Nodes) > 0 {
-		line()
-		line("CONTROL-PLANE NODE", "READY", "KUBELET", "PLATFORM", "ADDRESS", "TAINTS")
-	}
-	for _, node := range i.ControlPlane.Nodes {
-		line(node.Name, yesNo(node.Ready), node.KubeletVersion, node.OS+"/"+node.Architecture, orDash(node.Address), orDash(taintList(node.Taints)))
-	}
-	if len(i.Scheduler.Pods) > 0 {
-		line()
-		line("DEFAULT SCHEDULER", "READY", "NODE", "PORTS", "IMAGE", "FLAGS")
-	}
+	p.head(len(i.Scheduler.Pods), "DEFAULT SCHEDULER", "READY", "NODE", "PORTS", "IMAGE", "FLAGS")
 	for _, pod := range i.Scheduler.Pods {
-		line(pod.Name, yesNo(pod.Ready), pod.Node, joinPorts(pod.Ports), pod.Image, orDash(flagList(pod.Command)))
+		p.row(pod.Name, pod.Ready, pod.Node, joinPorts(pod.Ports), pod.Image, orDash(flagList(pod.Command)))
 	}
-	if len(i.Scheduler.Deployed) > 0 {
-		line()
-		line("DEPLOYED SCHEDULER", "NAMESPACE", "RELEASE", "DUE", "IMAGE", "CERTIFICATE EXPIRES")
+	p.head(len(i.Scheduler.Deployed), "DEPLOYED SCHEDULER", "NAMESPACE", "RELEASE", "DUE", "IMAGE", "CERTIFICATE EXPIRES")
+	for _, d := range i.Scheduler.Deployed {
+		p.row(d.Name, d.Namespace, orDash(d.Release), orDash(d.Due), d.Image, expiry(d.Certificate))
 	}
-	for _, deployed := range i.Scheduler.Deployed {
-		line(deployed.Name, deployed.Namespace, orDash(deployed.Release), orDash(deployed.Due), deployed.Image, expiry(deployed.Certificate))
-	}
-	if len(i.KnownProblems) > 0 {
-		line()
-		line("KNOWN PROBLEMS")
-	}
+	p.head(len(i.KnownProblems), "KNOWN PROBLEMS")
 	for _, known := range i.KnownProblems {
-		line("- " + problemOwner(known) + ": " + known.String())
+		p.row("- " + problemOwner(known) + ": " + known.String())
 	}
-	if len(i.Warnings) > 0 {
-		line()
-		line("WARNINGS")
-	}
+	p.head(len(i.Warnings), "WARNINGS")
 	for _, warning := range i.Warnings {
-		line("- " + warning)
+		p.row("- " + warning)
 	}
-	line()
-	line(fmt.Sprintf("%d requests to the API server", i.Requests))
-	return b.String()
+	p.line("\n%d requests to the API server", i.Requests)
+	return p.String()
 }
 
-// problemOwner returns the release or the deployed scheduler that has a known problem.
 func problemOwner(known inspect.KnownProblem) string {
 	if known.Scheduler == "" {
 		return known.Release
 	}
 	return "scheduler " + known.Scheduler + ", " + known.Release
-}
-
-func facts(i *inspect.Info) [][2]string {
-	facts := [][2]string{
-		{"Server", joinNonEmpty(i.Server.Version, i.Server.URL, i.Server.Platform)},
-		{"Distribution", i.Distribution + ", layout " + i.Layout},
-		{"Build from", joinNonEmpty(i.Source.Module, prefixed("Go ", i.Source.Go))},
-		{"Configuration", joinNonEmpty(orDash(i.Configuration.APIVersion), prefixed("accepted: ", strings.Join(shortVersions(i.Configuration.Accepted), " ")))},
-		{"Nodes", nodeFact(i)},
-		{"Control plane", controlPlaneFact(i)},
-		{"Default scheduler", joinNonEmpty(i.Scheduler.Runs, prefixed("leader ", i.Scheduler.Lease.Holder))},
-		{"Port to use", portFact(i)},
-		{"Ports taken", orDash(takenFact(i))},
-	}
-	if i.Gangs != nil {
-		facts = append(facts, [2]string{"Gangs", i.Gangs.String()})
-	}
-	return append(facts, credentialFacts(i)...)
 }
 
 func nodeFact(i *inspect.Info) string {
@@ -138,19 +100,18 @@ func takenFact(i *inspect.Info) string {
 	return strings.Join(list, ", ")
 }
 
-func credentialFacts(i *inspect.Info) [][2]string {
-	found := i.Credentials
+func (p *printer) credentials(found inspect.Credentials) {
 	if found.Kubeconfig == "" {
-		return [][2]string{{"Credentials", "none: not on a control-plane node"}}
+		p.row("Credentials", "none: not on a control-plane node")
+		return
 	}
-	facts := [][2]string{{"Credentials", joinNonEmpty(found.Kubeconfig, found.Server)}}
+	p.row("Credentials", joinNonEmpty(found.Kubeconfig, found.Server))
 	if found.Subject != "" {
-		facts = append(facts, [2]string{"", "user " + found.User + ", certificate " + found.Subject})
+		p.row("", "user "+found.User+", certificate "+found.Subject)
 	}
 	if found.Expires != nil {
-		facts = append(facts, [2]string{"", "expires " + found.Expires.UTC().Format(time.RFC3339)})
+		p.row("", "expires "+instant(*found.Expires))
 	}
-	return facts
 }
 
 func taintList(taints []inspect.Taint) string {
@@ -166,7 +127,6 @@ func flagList(command []string) string {
 	return strings.Join(strings.Fields(strings.Join(command[min(1, len(command)):], " ")), " ")
 }
 
-// expiry is the day on which a certificate expires.
 func expiry(c *inspect.MountedCertificate) string {
 	if c == nil {
 		return "-"
@@ -190,22 +150,3 @@ func shortVersions(apiVersions []string) []string {
 	}
 	return short
 }
-
-func joinNonEmpty(parts ...string) string {
-	var present []string
-	for _, part := range parts {
-		if part != "" {
-			present = append(present, part)
-		}
-	}
-	return strings.Join(present, ", ")
-}
-
-func prefixed(prefix, text string) string {
-	if text == "" {
-		return ""
-	}
-	return prefix + text
-}
-
-func orDash(text string) string { return cmp.Or(text, "-") }

@@ -7,22 +7,19 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 )
 
 func diffCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "diff",
-		Usage: "print the changes that deploy would make",
-		Description: "Compares the objects with the cluster by a dry run of the API server. A\n" +
-			"scheduler that Helm installed is compared with the chart that render --helm-chart\n" +
-			"writes. The exit status is 3 if there are differences. With --revision it prints\n" +
-			"the changes that `rollback` would make; of the other flags, only flags that name\n" +
-			"the scheduler apply then.",
-		UsageText: examples(
-			"pmk-sched diff -f pmk-sched.yaml",
+		Name: "diff", Usage: "print the changes that deploy would make",
+		Description: "Compares the objects with the cluster by a dry run of the API server. A scheduler that Helm " +
+			"installed is compared with the chart that render --helm-chart writes. The exit status is 3 if there are " +
+			"differences. With --revision it prints the changes that `rollback` would make; of the other flags, only flags " +
+			"that name the scheduler apply then.",
+		UsageText: examples("pmk-sched diff -f pmk-sched.yaml",
 			"pmk-sched diff --name my-scheduler --image registry.example.com/kube-scheduler:v1.24.3 -o json",
-			"pmk-sched diff --name my-scheduler --revision 3",
-		),
+			"pmk-sched diff --name my-scheduler --revision 3"),
 		Flags: schedulerFlags(
 			&cli.IntFlag{Name: flagRevision, Usage: "compare with `REVISION`, see `pmk-sched history`", Action: validRevision(flagRevision)},
 			outputFlag("")),
@@ -31,7 +28,7 @@ func diffCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			if err := u.data(c.String("output"), changes, writeText(diffText(changes))); err != nil {
+			if err := u.data(c.String("output"), changes, diffText(changes)); err != nil {
 				return err
 			}
 			if changes.Changed() {
@@ -45,14 +42,13 @@ func diffCommand(u *ui) *cli.Command {
 
 const flagRevision = "revision"
 
-// differences compares the cluster with the scheduler that the flags describe, or with a revision.
 func differences(c *cli.Context, u *ui) (apply.ChangeSet, error) {
 	if !c.IsSet(flagRevision) {
 		sp, err := readSpec(c, u)
 		if err != nil {
 			return nil, err
 		}
-		return u.session.Diff(c.Context, sp)
+		return lifecycle.Diff(c.Context, u.session, sp)
 	}
 	for _, flag := range c.Command.Flags {
 		name := flag.Names()[0]
@@ -64,7 +60,7 @@ func differences(c *cli.Context, u *ui) (apply.ChangeSet, error) {
 	if err != nil {
 		return nil, err
 	}
-	return u.session.DiffRevision(c.Context, sp, c.Int(flagRevision))
+	return lifecycle.DiffRevision(c.Context, u.session, sp, c.Int(flagRevision))
 }
 
 // diffText is the differences, followed by a line for each object that would be deleted.

@@ -26,7 +26,6 @@ type exitError struct{ status int }
 
 func (e *exitError) Error() string { return fmt.Sprintf("exit status %d", e.status) }
 
-// exitStatus returns the exit status of the process for the result of a command.
 func exitStatus(err error) int {
 	var exit *exitError
 	var check interface{ CheckFailed() bool }

@@ -3,7 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,31 +14,26 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/session"
 )
 
-// exactFlags describe the scheduler and the objects of `explain --exact`.
 func exactFlags() []cli.Flag {
 	return append([]cli.Flag{
 		&cli.BoolFlag{Name: "exact", Usage: "run the scheduler itself on a copy of the objects; the flags below need it"},
 		&cli.StringFlag{Name: "node", Usage: "explain which changes would make `NODE` win"},
-		fileFlag(),
 	}, simulatedFlags(timeoutFlag(simulateTimeout, "the scheduler to decide about the pod"))...)
 }
 
-// explainExactly runs the scheduler.
 func explainExactly(c *cli.Context, u *ui, namespace, pod string) error {
 	scheduler, err := simulatedScheduler(c, u)
 	if err != nil {
 		return err
 	}
-	result, err := u.session.ExplainExactly(c.Context, session.ExplainRequest{
+	result, err := u.foresight.ExplainExactly(c.Context, session.ExplainRequest{
 		Namespace: namespace, Pod: pod, Node: c.String("node"), Scheduler: scheduler,
 		Snapshot: c.String("snapshot"), Timeout: c.Duration("timeout"), Version: ownVersion(),
 	})
 	if err != nil {
 		return err
 	}
-	for _, note := range result.Notes {
-		u.warn(note)
-	}
+	u.warn(result.Notes...)
 	return u.data(c.String("output"), result, exactTable(result))
 }
 
@@ -55,19 +50,15 @@ func requireExact(c *cli.Context) error {
 // mostNodes is how many nodes the table has. The other formats have all.
 const mostNodes = 10
 
-// exactTable prints the best nodes, and the plugins and extenders that refused nodes.
-func exactTable(r *decision.Result) func(io.Writer) error {
-	return func(w io.Writer) error {
-		p := &printer{w: w}
-		p.outcome(r)
-		p.scores(r)
-		p.refusals(r)
-		p.chosen(r.Chosen)
-		return p.err
-	}
+func exactTable(r *decision.Result) string {
+	var p printer
+	p.outcome(r)
+	p.scores(r)
+	p.refusals(r)
+	p.chosen(r.Chosen)
+	return p.String()
 }
 
-// outcome prints where the pod went.
 func (p *printer) outcome(r *decision.Result) {
 	scored, refused := 0, 0
 	for _, n := range r.Nodes {
@@ -99,7 +90,6 @@ func (p *printer) outcome(r *decision.Result) {
 	}
 }
 
-// firstNames joins the first of some names.
 func firstNames(names []string) string {
 	if more := len(names) - mostNodes; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:mostNodes], ", "), more)
@@ -107,7 +97,6 @@ func firstNames(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// scores prints the best nodes with a row for each plugin and extender.
 func (p *printer) scores(r *decision.Result) {
 	var best []decision.Node
 	for _, n := range r.Nodes {
@@ -115,44 +104,33 @@ func (p *printer) scores(r *decision.Result) {
 			best = append(best, n)
 		}
 	}
-	if len(best) == 0 {
-		return
-	}
-	p.line("\nRANK\tNODE\tSCORE\tSCORES (WEIGHTED)")
+	p.head(len(best), "RANK", "NODE", "SCORE", "SCORES (WEIGHTED)")
 	for i, n := range best {
 		var parts []string
 		for _, s := range n.Scores {
 			parts = append(parts, fmt.Sprintf("%s %d", s.By, s.Score))
 		}
-		p.line("%d\t%s\t%d\t%s", i+1, n.Name, *n.Score, strings.Join(parts, ", "))
+		p.row(i+1, n.Name, *n.Score, strings.Join(parts, ", "))
 	}
 }
 
-// refusals prints the plugins and extenders that refused nodes.
 func (p *printer) refusals(r *decision.Result) {
 	if len(r.Refusals) == 0 {
 		return
 	}
-	p.line("\nREFUSED BY\tNODES\tONLY BY IT\tREASON")
+	p.row()
+	p.row("REFUSED BY", "NODES", "ONLY BY IT", "REASON")
 	for _, refusal := range r.Refusals {
-		p.line("%s\t%d\t%d\t%s", refusal.By, refusal.Nodes, refusal.Only, orDash(oneLine(strings.Join(refusal.Reasons, "; "))))
+		p.row(refusal.By, refusal.Nodes, refusal.Only, orDash(oneLine(strings.Join(refusal.Reasons, "; "))))
 	}
-	shown := 0
-	for _, n := range r.Nodes {
-		if len(n.Refused) == 0 {
-			continue
-		}
-		if shown++; shown == 1 {
-			p.line("\nREFUSED NODE\tBY")
-		}
-		if shown <= mostRows {
-			p.line("%s\t%s", n.Name, strings.Join(n.Refused, ", "))
-		}
+	refused := slices.DeleteFunc(slices.Clone(r.Nodes), func(n decision.Node) bool { return len(n.Refused) == 0 })
+	p.head(len(refused), "REFUSED NODE", "BY")
+	for _, n := range first(refused) {
+		p.row(n.Name, strings.Join(n.Refused, ", "))
 	}
-	p.more(shown)
+	p.more(len(refused))
 }
 
-// chosen prints the changes with which a node would win.
 func (p *printer) chosen(c *decision.Chosen) {
 	if c == nil {
 		return
@@ -174,16 +152,13 @@ func (p *printer) chosen(c *decision.Chosen) {
 	default:
 		p.line("\nnode %s lacks %d points: %s has the best score", c.Node, c.Lacks, c.Best)
 	}
-	for i, d := range c.Differences {
-		if i == 0 {
-			p.line("\nBY\tWEIGHT\t%s\t%s\tDIFFERENCE", c.Node, c.Best)
-		}
+	p.head(len(c.Differences), "BY", "WEIGHT", c.Node, c.Best, "DIFFERENCE")
+	for _, d := range c.Differences {
 		p.line("%s\t%d\t%d\t%d\t%+d", d.By, d.Weight, d.Score, d.Best, d.Score-d.Best)
 	}
 	p.changes(c)
 }
 
-// refusal prints the changes that would make a plugin accept a node, or else its reasons.
 func (p *printer) refusal(refusal decision.Refusal, fixes []decision.Fix) {
 	computed := false
 	for _, f := range fixes {
@@ -197,7 +172,6 @@ func (p *printer) refusal(refusal decision.Refusal, fixes []decision.Fix) {
 	}
 }
 
-// changes prints the weights with which a node would win.
 func (p *printer) changes(c *decision.Chosen) {
 	if c.Outcome != decision.Lower && c.Outcome != decision.Tied {
 		return

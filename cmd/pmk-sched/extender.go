@@ -1,21 +1,22 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/extenders"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
+	"github.com/pmk-sched/pmk-sched/internal/replace"
 )
 
 func extenderCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "extender",
-		Usage: "deploy scheduler extenders and wire them into schedulers",
+		Name: "extender", Usage: "deploy scheduler extenders and wire them into schedulers",
 		Subcommands: []*cli.Command{
 			extenderRenderCommand(u), extenderDeployCommand(u), extenderRestartCommand(u), extenderUninstallCommand(u),
 		},
@@ -39,7 +40,6 @@ func extenderFlags(more ...cli.Flag) []cli.Flag {
 	}, more...)
 }
 
-// readExtender reads the flags, or the entry of a file, of an extender.
 func readExtender(c *cli.Context, u *ui) (extenders.Options, []extenders.SchedulerRef, error) {
 	sp, err := spec.Read(nameFlags(c, u))
 	if err != nil {
@@ -47,19 +47,15 @@ func readExtender(c *cli.Context, u *ui) (extenders.Options, []extenders.Schedul
 	}
 	o, err := sp.Extender(spec.ExtenderFlags{
 		Image: c.String("image"), Policies: c.StringSlice("policy"), Config: c.String("config"), Prometheus: c.String("prometheus"),
-		Ignorable: c.String("ignorable"), Sidecar: c.Bool("sidecar"), Replicas: given(c, "replicas", c.Int), Set: givenFlags(c),
+		Ignorable: c.String("ignorable"), Sidecar: c.Bool("sidecar"), Replicas: given(c, "replicas", c.Int), Set: c.LocalFlagNames(),
 	})
 	return o, callers(c.StringSlice("for"), u.namespace), err
 }
 
-// callers are the schedulers of --for.
 func callers(names []string, namespace string) []extenders.SchedulerRef {
 	var refs []extenders.SchedulerRef
 	for _, name := range names {
-		ref := extenders.SchedulerRef{Namespace: namespace, Name: name}
-		if ref.Namespace == "" {
-			ref.Namespace = spec.DefaultNamespace
-		}
+		ref := extenders.SchedulerRef{Namespace: cmp.Or(namespace, spec.DefaultNamespace), Name: name}
 		if before, after, ok := strings.Cut(name, "/"); ok {
 			ref = extenders.SchedulerRef{Namespace: before, Name: after}
 		}
@@ -70,11 +66,9 @@ func callers(names []string, namespace string) []extenders.SchedulerRef {
 
 func extenderRenderCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "render",
-		Usage: "print the objects that extender deploy would apply",
-		Description: "Prints the objects of the extender, and of each scheduler of --for with\n" +
-			"the extender wired in. With --branch it works without a cluster. Keys are redacted\n" +
-			"unless --show-secrets is given.",
+		Name: "render", Usage: "print the objects that extender deploy would apply",
+		Description: "Prints the objects of the extender, and of each scheduler of --for with the extender wired in. With " +
+			"--branch it works without a cluster. Keys are redacted unless --show-secrets is given.",
 		UsageText: examples(
 			"pmk-sched extender render --name my-extender --policy blockall --ignorable=true --branch v1.24.3",
 			"pmk-sched extender render -f extenders.yaml --name my-extender --branch v1.24.3 --to-file out.yaml",
@@ -89,11 +83,7 @@ func extenderRenderCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			extender, err := u.session.Extender(c.Context, o, refs, c.String("branch"))
-			if err != nil {
-				return err
-			}
-			plans, err := extender.Plans(c.Context)
+			plans, err := lifecycle.PlanExtender(c.Context, u.session, o, refs, c.String("branch"))
 			if err != nil {
 				return err
 			}
@@ -115,15 +105,12 @@ func extenderRenderCommand(u *ui) *cli.Command {
 
 func extenderDeployCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "deploy",
-		Usage: "deploy an extender and wire it into schedulers",
-		Description: "Creates a Deployment, Service, NetworkPolicy, PodDisruptionBudget,\n" +
-			"certificates and the permissions of the policies; or, with --sidecar, a container\n" +
-			"in the pod of each scheduler of --for. --for adds the extender to the\n" +
-			"configuration of a scheduler that pmk-sched deployed, --default to the\n" +
-			"configuration of the default scheduler of this node (as root on a control-plane\n" +
-			"node, like replace). A test pod proves that the schedulers call the extender. A\n" +
-			"failure undoes everything.",
+		Name: "deploy", Usage: "deploy an extender and wire it into schedulers",
+		Description: "Creates a Deployment, Service, NetworkPolicy, PodDisruptionBudget, certificates and the permissions " +
+			"of the policies; or, with --sidecar, a container in the pod of each scheduler of --for. --for adds the extender " +
+			"to the configuration of a scheduler that pmk-sched deployed, --default to the configuration of the default " +
+			"scheduler of this node (as root on a control-plane node, like replace). A test pod proves that the schedulers " +
+			"call the extender. A failure undoes everything.",
 		UsageText: examples(
 			"pmk-sched extender deploy --name my-extender --policy blockall --ignorable=true --for my-scheduler",
 			"pmk-sched extender deploy -f extenders.yaml --name my-extender --default --dry-run",
@@ -133,15 +120,14 @@ func extenderDeployCommand(u *ui) *cli.Command {
 			&cli.StringFlag{Name: "node", Usage: "`NAME` of this node, for --default", DefaultText: "found by its addresses"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "run all checks and print the changes without making them"},
 			&cli.BoolFlag{Name: "no-rollback", Usage: "do not undo a failed deployment"},
-			timeoutFlag(defaultTimeout, "the pods"),
-			extenderStableForFlag(),
+			timeoutFlag(defaultTimeout, "the pods"), extenderStableForFlag(),
 			yesFlag(), outputFlag("")),
 		Action: func(c *cli.Context) error {
 			o, refs, err := readExtender(c, u)
 			if err != nil {
 				return err
 			}
-			extender, err := u.session.Extender(c.Context, o, refs, "")
+			extender, err := replace.NewExtender(c.Context, u.session, o, refs)
 			if err != nil {
 				return err
 			}
@@ -162,7 +148,7 @@ func extenderDeployCommand(u *ui) *cli.Command {
 					preview.Default = newPreview(node)
 					text += preview.Default.Diff
 				}
-				return u.data(c.String("output"), preview, writeText(text))
+				return u.data(c.String("output"), preview, text)
 			}
 			if c.Bool("default") {
 				if err := u.confirm(c.Context, c.Bool("yes"), "wire extender "+o.Call.Name+" into the default scheduler of this node"); err != nil {
@@ -188,9 +174,7 @@ type extenderPreview struct {
 	Default *replacePreview `json:"defaultScheduler,omitempty"`
 }
 
-func extenderTable(o *extenders.Outcome) func(io.Writer) error {
-	return func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "%sextender %s at %s, called by: %s\n", o.Changes.String(), o.Extender, o.Address, strings.Join(o.Schedulers, ", "))
-		return err
-	}
+func extenderTable(o *extenders.Outcome) string {
+	return fmt.Sprintf("%sextender %s at %s, called by: %s\n",
+		o.Changes, o.Extender, o.Address, strings.Join(o.Schedulers, ", "))
 }

@@ -9,26 +9,23 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/extenders"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
+	"github.com/pmk-sched/pmk-sched/internal/replace"
 )
 
 func extenderRestartCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:        "restart",
-		Usage:       "roll out new pods of an extender, with another image if one is given",
+		Name: "restart", Usage: "roll out new pods of an extender, with another image if one is given",
 		Description: "A new pod is ready before an old one ends. A rollout that does not become ready is undone.",
-		UsageText: examples(
-			"pmk-sched extender restart --name my-extender",
-			"pmk-sched extender restart --name my-extender --image registry.example.com/pmk-extender:v2",
-		),
+		UsageText: examples("pmk-sched extender restart --name my-extender",
+			"pmk-sched extender restart --name my-extender --image registry.example.com/pmk-extender:v2"),
 		Flags: []cli.Flag{
 			nameFlag("extender"),
 			&cli.StringFlag{Name: "image", Usage: "`REFERENCE` of the new image", DefaultText: "the current image"},
 			&cli.BoolFlag{Name: "no-rollback", Usage: "do not undo a failed rollout"},
-			timeoutFlag(defaultTimeout, "the pods"),
-			extenderStableForFlag(),
-			outputFlag(""),
+			timeoutFlag(defaultTimeout, "the pods"), extenderStableForFlag(), outputFlag(""),
 		},
 		Action: func(c *cli.Context) error {
 			name, image := c.String("name"), c.String("image")
@@ -38,35 +35,29 @@ func extenderRestartCommand(u *ui) *cli.Command {
 			if strings.ContainsAny(image, " \t\n") {
 				return problem.Invalidf("", "invalid --image %q: must not contain spaces", image)
 			}
-			outcome, err := u.session.RestartExtender(c.Context, extenders.RestartOptions{
+			outcome, err := lifecycle.RestartExtender(c.Context, u.session, extenders.RestartOptions{
 				Name: name, Namespace: cmp.Or(u.namespace, spec.DefaultNamespace), Image: image, RunOptions: rollout(c),
 			})
 			if err != nil {
 				return err
 			}
 			u.say("extender %s is restarted and ready", outcome.Extender)
-			return u.data(c.String("output"), outcome, writeText(outcome.Changes.String()))
+			return u.data(c.String("output"), outcome, outcome.Changes.String())
 		},
 	}
 }
 
 func extenderUninstallCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "uninstall",
-		Usage: "remove an extender from the schedulers that call it, and delete it",
-		Description: "Removes the extender from the configuration of each scheduler. If the\n" +
-			"default schedulers of nodes call it, run the command as root on each of these\n" +
-			"nodes: the last run deletes the objects.",
-		UsageText: examples(
-			"pmk-sched extender uninstall --name my-extender",
-			"pmk-sched extender uninstall --name my-extender --yes -o json",
-		),
+		Name: "uninstall", Usage: "remove an extender from the schedulers that call it, and delete it",
+		Description: "Removes the extender from the configuration of each scheduler. If the default schedulers of nodes " +
+			"call it, run the command as root on each of these nodes: the last run deletes the objects.",
+		UsageText: examples("pmk-sched extender uninstall --name my-extender",
+			"pmk-sched extender uninstall --name my-extender --yes -o json"),
 		Flags: []cli.Flag{
 			nameFlag("extender"),
 			&cli.StringFlag{Name: "node", Usage: "`NAME` of this node, if its default scheduler calls the extender", DefaultText: "found by its addresses"},
-			timeoutFlag(defaultTimeout, "the pods"),
-			extenderStableForFlag(),
-			yesFlag(), outputFlag(""),
+			timeoutFlag(defaultTimeout, "the pods"), extenderStableForFlag(), yesFlag(), outputFlag(""),
 		},
 		Action: func(c *cli.Context) error {
 			name := c.String("name")
@@ -79,7 +70,7 @@ func extenderUninstallCommand(u *ui) *cli.Command {
 			if err := u.confirm(c.Context, c.Bool("yes"), "remove extender "+name); err != nil {
 				return err
 			}
-			changes, err := u.session.UninstallExtender(c.Context, extenders.UninstallOptions{
+			changes, err := replace.UninstallExtender(c.Context, u.session, extenders.UninstallOptions{
 				Name: name, Namespace: cmp.Or(u.namespace, spec.DefaultNamespace), RunOptions: rollout(c),
 			}, c.String("node"))
 			if err != nil {
@@ -89,7 +80,7 @@ func extenderUninstallCommand(u *ui) *cli.Command {
 				changes = apply.ChangeSet{} // a list in JSON too
 				u.say("extender %s was not found", name)
 			}
-			return u.data(c.String("output"), changes, writeText(changes.String()))
+			return u.data(c.String("output"), changes, changes.String())
 		},
 	}
 }

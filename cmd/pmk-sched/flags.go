@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -41,7 +40,6 @@ func fileFlag() cli.Flag {
 	return &cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "`FILE`: pmk-sched.yaml, or - for standard input; flags win over it"}
 }
 
-// pluginsFlag names the plugins in an image that was built elsewhere.
 func pluginsFlag() cli.Flag {
 	return &cli.StringSliceFlag{Name: "plugins", Usage: "`PLUGIN` in the image, if the image was built elsewhere"}
 }
@@ -54,7 +52,6 @@ func timeoutFlag(value time.Duration, what string) cli.Flag {
 	return &cli.DurationFlag{Name: "timeout", Value: value, Usage: "wait at most `DURATION` for " + what, Action: positive("timeout")}
 }
 
-// positive returns the check of a duration flag.
 func positive(flag string) func(*cli.Context, time.Duration) error {
 	return func(_ *cli.Context, d time.Duration) error {
 		if d <= 0 {
@@ -87,7 +84,6 @@ func outputFlag(pathFlag string, formats ...string) cli.Flag {
 	}}
 }
 
-// readSpec reads the file and the flags that describe a scheduler.
 func readSpec(c *cli.Context, u *ui) (*spec.Spec, error) {
 	f := nameFlags(c, u)
 	f.Image, f.PullPolicy = c.String("image"), c.String("pull-policy")
@@ -99,7 +95,6 @@ func readSpec(c *cli.Context, u *ui) (*spec.Spec, error) {
 	return spec.Read(f)
 }
 
-// readName reads the file and the flags that name a scheduler.
 func readName(c *cli.Context, u *ui) (*spec.Spec, error) {
 	sp, err := spec.Read(nameFlags(c, u))
 	if err != nil {
@@ -119,24 +114,6 @@ func given[T any](c *cli.Context, name string, value func(string) T) *T {
 	}
 	v := value(name)
 	return &v
-}
-
-// givenFlags are the names of the flags that were given to a command.
-func givenFlags(c *cli.Context) []string { return c.LocalFlagNames() }
-
-// writeText writes a text that is data.
-func writeText(text string) func(io.Writer) error {
-	return func(w io.Writer) error {
-		_, err := io.WriteString(w, text)
-		return err
-	}
-}
-
-func yesNo(b bool) string {
-	if b {
-		return "yes"
-	}
-	return "no"
 }
 
 // rollout reads timeoutFlag, stableForFlag, and --no-rollback of the commands that have it.

@@ -15,9 +15,9 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
-	connection "github.com/pmk-sched/pmk-sched/internal/cluster/session"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
-	"github.com/pmk-sched/pmk-sched/internal/session"
+	foresight "github.com/pmk-sched/pmk-sched/internal/session"
 )
 
 const flagNamespace = "namespace"
@@ -54,7 +54,6 @@ func globalFlags(afterCommand bool) []cli.Flag {
 	return list
 }
 
-// globals are the values of the global flags.
 type globals struct {
 	// Namespace is empty unless a flag or the environment sets it.
 	Namespace, NodeRoot, LogLevel, LogFormat, CacheDir string
@@ -118,10 +117,11 @@ func (u *ui) setUp(g globals) error {
 	}
 	g.Connect.UserAgent, g.Connect.Log = "pmk-sched/"+ownVersion(), u.log
 	u.namespace = g.Namespace
-	u.session = &session.Session{Session: &connection.Session{
+	u.session = &session.Session{
 		Connection: g.Connect, NodeRoot: g.NodeRoot, CacheDir: cache, Environ: os.Environ(),
 		Warn: func(text string) { u.warn(text) }, Note: func(text string) { u.say("note: %s", text) }, OnStep: u.step, Log: u.log,
-	}}
+	}
+	u.foresight = &foresight.Session{Session: u.session}
 	return nil
 }
 

@@ -16,7 +16,6 @@ const helpWidth = 100
 // examples joins the examples of a command. They are kept in UsageText, which the help has no other use for.
 func examples(lines ...string) string { return strings.Join(lines, "\n") }
 
-// addHelp writes the help texts of all commands.
 func addHelp(app *cli.App) {
 	app.CustomAppHelpTemplate = escapeTemplate(appHelp(app))
 	var add func(prefix string, commands []*cli.Command)
@@ -36,7 +35,6 @@ func inProgram(name, text string) string {
 	return strings.ReplaceAll("\n"+text, "\npmk-sched ", "\n"+name+" ")[1:]
 }
 
-// escapeTemplate makes a template of a text.
 func escapeTemplate(text string) string { return strings.ReplaceAll(text, "{{", `{{"{{"}}`) }
 
 func appHelp(app *cli.App) string {
@@ -72,7 +70,6 @@ func commandHelp(name string, cmd *cli.Command) string {
 	return b.String()
 }
 
-// writeIndented fills and indents the paragraphs of a text.
 func writeIndented(w io.Writer, text string) {
 	for i, paragraph := range strings.Split(strings.TrimSpace(text), "\n\n") {
 		if i > 0 {

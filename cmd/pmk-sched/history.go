@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -10,25 +8,22 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 )
 
 func historyCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "history",
-		Usage: "show the revisions of a scheduler or an extender",
-		Description: "Each deployment that changes an object is a revision. The last ten\n" +
-			"revisions are kept. -o json contains the full reason of a failure.",
-		UsageText: examples(
-			"pmk-sched history --name my-scheduler",
-			"pmk-sched history -f pmk-sched.yaml -o json",
-		),
-		Flags: []cli.Flag{nameFlag("scheduler"), fileFlag(), outputFlag("")},
+		Name: "history", Usage: "show the revisions of a scheduler or an extender",
+		Description: "Each deployment that changes an object is a revision. The last ten revisions are kept. -o json " +
+			"contains the full reason of a failure.",
+		UsageText: examples("pmk-sched history --name my-scheduler", "pmk-sched history -f pmk-sched.yaml -o json"),
+		Flags:     []cli.Flag{nameFlag("scheduler"), fileFlag(), outputFlag("")},
 		Action: func(c *cli.Context) error {
 			sp, err := readName(c, u)
 			if err != nil {
 				return err
 			}
-			entries, err := u.session.History(c.Context, sp)
+			entries, err := lifecycle.History(c.Context, u.session, sp)
 			if err != nil {
 				return err
 			}
@@ -37,21 +32,16 @@ func historyCommand(u *ui) *cli.Command {
 	}
 }
 
-func historyTable(entries []deploy.HistoryEntry) func(io.Writer) error {
-	return func(w io.Writer) error {
-		_, err := fmt.Fprintln(w, "REVISION\tTIME\tBY\tSTATUS\tRELEASE\tIMAGE\tCONFIGURATION\tPLUGINS\tREASON")
-		for _, e := range entries {
-			if err != nil {
-				return err
-			}
-			_, err = fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", e.Revision, e.Time.UTC().Format(time.RFC3339), orDash(e.By), revisionStatus(e),
-				orDash(e.Release), orDash(shortImage(e)), orDash(e.Configuration), orDash(strings.Join(e.Plugins, ",")), orDash(shortReason(e)))
-		}
-		return err
+func historyTable(entries []deploy.HistoryEntry) string {
+	var p printer
+	p.row("REVISION", "TIME", "BY", "STATUS", "RELEASE", "IMAGE", "CONFIGURATION", "PLUGINS", "REASON")
+	for _, e := range entries {
+		p.row(e.Revision, e.Time.UTC().Format(time.RFC3339), orDash(e.By), revisionStatus(e), orDash(e.Release), orDash(shortImage(e)),
+			orDash(e.Configuration), orDash(strings.Join(e.Plugins, ",")), orDash(shortReason(e)))
 	}
+	return p.String()
 }
 
-// revisionStatus returns the status of a revision, or "current" for the last deployed revision.
 func revisionStatus(e deploy.HistoryEntry) string {
 	if e.Current && e.Status == apply.Deployed {
 		return "current"
@@ -59,10 +49,6 @@ func revisionStatus(e deploy.HistoryEntry) string {
 	return string(e.Status)
 }
 
-// shortDigest is the length of a digest in a table: the algorithm and 12 digits.
-const shortDigest = len("sha256:") + 12
-
-// shortImage is the image with the beginning of its digest.
 func shortImage(e deploy.HistoryEntry) string {
 	return shortReference(e.Image + prefixed("@", e.Digest))
 }

@@ -3,14 +3,14 @@
 package main
 
 import (
+	"context"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/lab"
 )
@@ -20,10 +20,9 @@ const defaultLabDir = "/var/lib/pmk-sched/labs"
 
 func labCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "lab",
-		Usage: "run a cluster of any supported release on this machine (Linux, root)",
-		Description: "Control-plane nodes and workers with containerd and kubelet as processes in separate namespaces. The network,\n" +
-			"files and services of the machine are not changed, and `lab down` removes everything.",
+		Name: "lab", Usage: "run a cluster of any supported release on this machine (Linux, root)",
+		Description: "Control-plane nodes and workers with containerd and kubelet as processes in separate namespaces. The " +
+			"network, files and services of the machine are not changed, and `lab down` removes everything.",
 		Subcommands: []*cli.Command{
 			labUpCommand(u), labUpgradeCommand(u), labDownCommand(u), labStatusCommand(u), labExecCommand(u), labNodeCommand(u), labKubeconfigCommand(u),
 		},
@@ -39,13 +38,10 @@ func labFlags(more ...cli.Flag) []cli.Flag {
 
 func labUpCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "up",
-		Usage: "create a lab",
-		UsageText: examples(
-			"pmk-sched lab up --branch v1.24.3 --masters 3",
+		Name: "up", Usage: "create a lab",
+		UsageText: examples("pmk-sched lab up --branch v1.24.3 --masters 3",
 			"pmk-sched lab up --branch v1.36.3 --layout kubeadm --nodes 3 --name kubeadm",
-			"pmk-sched lab up --branch v1.29.2 --layout kubeadm --masters 3 --workers 1 --name ha",
-		),
+			"pmk-sched lab up --branch v1.29.2 --layout kubeadm --masters 3 --workers 1 --name ha"),
 		Flags: labFlags(
 			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of Kubernetes, such as v1.24.3 or v1.24 (required)"},
 			&cli.StringFlag{Name: "layout", Value: lab.LayoutPMK, Usage: "file `LAYOUT` of the control-plane node: pmk or kubeadm"},
@@ -60,7 +56,6 @@ func labUpCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			o.Log, o.OnStep, o.Env = u.log, u.step, os.Environ()
 			if c.Bool("programs-only") {
 				return lab.GetPrograms(c.Context, o)
 			}
@@ -76,21 +71,17 @@ func labUpCommand(u *ui) *cli.Command {
 
 func labUpgradeCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "upgrade",
-		Usage: "upgrade a lab to another release",
-		Description: "Upgrades the control plane and then the kubelet, with the same data and keys, to a newer patch of the minor\n" +
-			"or to the next minor. It can be run again after an interruption.",
-		UsageText: examples(
-			"pmk-sched lab upgrade --branch v1.25.4",
-			"pmk-sched lab upgrade --name kubeadm --branch v1.37.0",
-		),
+		Name: "upgrade", Usage: "upgrade a lab to another release",
+		Description: "Upgrades the control plane and then the kubelet, with the same data and keys, to a newer patch of " +
+			"the minor or to the next minor. It can be run again after an interruption.",
+		UsageText: examples("pmk-sched lab upgrade --branch v1.25.4",
+			"pmk-sched lab upgrade --name kubeadm --branch v1.37.0"),
 		Flags: labFlags(&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of Kubernetes to upgrade to, such as v1.25.4 (required)"}),
 		Action: func(c *cli.Context) error {
 			o, err := readLabOptions(c, u)
 			if err != nil {
 				return err
 			}
-			o.Log, o.OnStep, o.Env = u.log, u.step, os.Environ()
 			l, err := lab.Upgrade(c.Context, o)
 			if err != nil {
 				return err
@@ -101,13 +92,12 @@ func labUpgradeCommand(u *ui) *cli.Command {
 	}
 }
 
-// readLabOptions turns the flags of lab up and lab upgrade into options.
 func readLabOptions(c *cli.Context, u *ui) (lab.Options, error) {
 	branch := c.String("branch")
 	if branch == "" {
 		return lab.Options{}, problem.Invalidf("specify a release, for example --branch v1.24.3", "--branch is required")
 	}
-	release, err := u.session.ResolveBranch(c.Context, branch)
+	release, err := pack.ResolveBranch(c.Context, u.session, branch)
 	if err != nil {
 		return lab.Options{}, err
 	}
@@ -124,18 +114,15 @@ func readLabOptions(c *cli.Context, u *ui) (lab.Options, error) {
 		Name: c.String("name"), Release: release, Layout: c.String("layout"),
 		Masters: c.Int("masters"), Workers: c.Int("workers"), Nodes: c.Int("nodes"),
 		StateDir: dir, CacheDir: u.session.CacheDir, Keep: c.Bool("keep"),
+		Log: u.log, OnStep: u.step, Env: os.Environ(),
 	}, nil
 }
 
 func labDownCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "down",
-		Usage: "remove a lab, in any state",
-		UsageText: examples(
-			"pmk-sched lab down",
-			"pmk-sched lab down --name kubeadm",
-		),
-		Flags: labFlags(),
+		Name: "down", Usage: "remove a lab, in any state",
+		UsageText: examples("pmk-sched lab down", "pmk-sched lab down --name kubeadm"),
+		Flags:     labFlags(),
 		Action: func(c *cli.Context) error {
 			name := c.String("name")
 			done := u.step("remove lab " + name)
@@ -148,14 +135,10 @@ func labDownCommand(u *ui) *cli.Command {
 
 func labStatusCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:        "status",
-		Usage:       "show the state of a lab",
+		Name: "status", Usage: "show the state of a lab",
 		Description: "The exit status is 3 if the lab does not work.",
-		UsageText: examples(
-			"pmk-sched lab status",
-			"pmk-sched lab status --name kubeadm -o json",
-		),
-		Flags: labFlags(outputFlag("")),
+		UsageText:   examples("pmk-sched lab status", "pmk-sched lab status --name kubeadm -o json"),
+		Flags:       labFlags(outputFlag("")),
 		Action: func(c *cli.Context) error {
 			l, err := lab.Get(c.String("lab-dir"), c.String("name"))
 			if err != nil {
@@ -176,46 +159,41 @@ func labStatusCommand(u *ui) *cli.Command {
 	}
 }
 
-func labTable(s *lab.Status) func(io.Writer) error {
-	return func(w io.Writer) error {
-		var b strings.Builder
-		fmt.Fprintf(&b, "lab\t%s\nlayout\t%s\nrelease\t%s\nAPI server\t%s %s\nkubeconfig\t%s\nsimulated workers\t%d of %d ready\n",
-			s.Name, s.Layout, s.Release, s.Server, s.Version, s.Kubeconfig, s.Workers.Ready, s.Workers.Total)
-		labProcesses(&b, s.Processes)
-		for _, n := range s.Nodes {
-			state := "stopped"
-			switch {
-			case n.Ready:
-				state = "ready"
-			case n.Running:
-				state = "not ready"
-			}
-			fmt.Fprintf(&b, "\nnode\t%s\nrole\t%s\naddress\t%s\nstate\t%s\nfiles\t%s\n", n.Name, n.Role, n.Address, state, n.Root)
-			labProcesses(&b, n.Processes)
+func labTable(s *lab.Status) string {
+	var p printer
+	p.pairs("lab", s.Name, "layout", s.Layout, "release", s.Release, "API server", s.Server+" "+s.Version,
+		"kubeconfig", s.Kubeconfig, "simulated workers", fmt.Sprintf("%d of %d ready", s.Workers.Ready, s.Workers.Total))
+	p.processes(s.Processes)
+	for _, n := range s.Nodes {
+		state := "stopped"
+		switch {
+		case n.Ready:
+			state = "ready"
+		case n.Running:
+			state = "not ready"
 		}
-		_, err := io.WriteString(w, b.String())
-		return err
+		p.row()
+		p.pairs("node", n.Name, "role", n.Role, "address", n.Address, "state", state, "files", n.Root)
+		p.processes(n.Processes)
 	}
+	return p.String()
 }
 
-func labProcesses(w io.Writer, processes []lab.Process) {
-	for _, p := range processes {
+func (p *printer) processes(processes []lab.Process) {
+	for _, process := range processes {
 		state := "not running"
-		if p.PID != 0 {
-			state = fmt.Sprintf("process %d", p.PID)
+		if process.PID != 0 {
+			state = fmt.Sprintf("process %d", process.PID)
 		}
-		fmt.Fprintf(w, "%s\t%s, log %s\n", p.Name, state, p.Log)
+		p.row(process.Name, state+", log "+process.Log)
 	}
 }
 
 func labExecCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "exec",
-		Usage: "run a command on a node of a lab",
-		UsageText: examples(
-			"pmk-sched lab exec -- kubectl get pods -A",
-			"pmk-sched lab exec --name ha --node ha-2 -- cat /etc/kubernetes/scheduler.conf",
-		),
+		Name: "exec", Usage: "run a command on a node of a lab",
+		UsageText: examples("pmk-sched lab exec -- kubectl get pods -A",
+			"pmk-sched lab exec --name ha --node ha-2 -- cat /etc/kubernetes/scheduler.conf"),
 		ArgsUsage: "-- COMMAND ...",
 		Flags:     labFlags(&cli.StringFlag{Name: "node", Usage: "`NAME` of the node", DefaultText: "the first control-plane node"}),
 		Action: func(c *cli.Context) error {
@@ -236,14 +214,10 @@ func labExecCommand(u *ui) *cli.Command {
 
 func labKubeconfigCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:        "kubeconfig",
-		Usage:       "print the administrator's kubeconfig of a lab, for this machine",
+		Name: "kubeconfig", Usage: "print the administrator's kubeconfig of a lab, for this machine",
 		Description: "It contains a private key.",
-		UsageText: examples(
-			"pmk-sched lab kubeconfig",
-			"pmk-sched lab kubeconfig --name kubeadm",
-		),
-		Flags: labFlags(),
+		UsageText:   examples("pmk-sched lab kubeconfig", "pmk-sched lab kubeconfig --name kubeadm"),
+		Flags:       labFlags(),
 		Action: func(c *cli.Context) error {
 			l, err := lab.Get(c.String("lab-dir"), c.String("name"))
 			if err != nil {
@@ -255,6 +229,37 @@ func labKubeconfigCommand(u *ui) *cli.Command {
 			}
 			_, err = u.out.Write(text)
 			return err
+		},
+	}
+}
+
+func labNodeCommand(u *ui) *cli.Command {
+	change := func(name, usage string, do func(*lab.Lab, context.Context, string) error) *cli.Command {
+		return &cli.Command{
+			Name: name, Usage: usage, ArgsUsage: "NODE", Flags: labFlags(),
+			UsageText: examples("pmk-sched lab node "+name+" --name ha ha-2", "pmk-sched lab node "+name+" --name ha ha-worker-1"),
+			Action: func(c *cli.Context) error {
+				if c.NArg() != 1 {
+					return problem.Invalidf("`pmk-sched lab status` lists the nodes", "expected the name of one node, got %d arguments", c.NArg())
+				}
+				l, err := lab.Get(c.String("lab-dir"), c.String("name"))
+				if err != nil {
+					return err
+				}
+				done := u.step(name + " node " + c.Args().First())
+				err = do(l, c.Context, c.Args().First())
+				done(err)
+				return err
+			},
+		}
+	}
+	return &cli.Command{
+		Name: "node", Usage: "stop or start a node of a lab, or cut or restore its network",
+		Subcommands: []*cli.Command{
+			change("stop", "kill all processes of a node at once, as a loss of power does", (*lab.Lab).StopNode),
+			change("start", "start a node that was stopped", (*lab.Lab).StartNode),
+			change("cut", "disconnect a node from the network; it keeps running", (*lab.Lab).CutNode),
+			change("heal", "connect a node to the network again", (*lab.Lab).HealNode),
 		},
 	}
 }

@@ -10,11 +10,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// labCommand reports that a lab needs Linux.
 func labCommand(*ui) *cli.Command {
 	return &cli.Command{
-		Name:            "lab",
-		Usage:           "run a cluster of any supported release on this machine (Linux, root)",
+		Name: "lab", Usage: "run a cluster of any supported release on this machine (Linux, root)",
 		SkipFlagParsing: true,
 		Action: func(*cli.Context) error {
 			return problem.Invalidf("run pmk-sched lab on Linux", "a lab needs Linux namespaces and control groups, which %s does not have", runtime.GOOS)

@@ -2,18 +2,16 @@ package main
 
 import (
 	"github.com/urfave/cli/v2"
+
+	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 )
 
 func logsCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "logs",
-		Usage: "print the logs of a scheduler's replicas",
-		Description: "Each line begins with the name of its pod; the replica that schedules is\n" +
-			"marked as leader. -f prints new lines, also of new pods, until it is interrupted.",
-		UsageText: examples(
-			"pmk-sched logs --name my-scheduler --since 10m",
-			"pmk-sched logs --name my-scheduler -f",
-		),
+		Name: "logs", Usage: "print the logs of a scheduler's replicas",
+		Description: "Each line begins with the name of its pod; the replica that schedules is marked as leader. -f prints " +
+			"new lines, also of new pods, until it is interrupted.",
+		UsageText: examples("pmk-sched logs --name my-scheduler --since 10m", "pmk-sched logs --name my-scheduler -f"),
 		Flags: []cli.Flag{
 			nameFlag("scheduler"),
 			&cli.StringFlag{Name: "file", Usage: "`FILE`: pmk-sched.yaml, or - for standard input; flags win over it"},
@@ -25,7 +23,7 @@ func logsCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			return u.session.Logs(c.Context, sp, c.Duration("since"), c.Bool("follow"), u.out)
+			return lifecycle.Logs(c.Context, u.session, sp, c.Duration("since"), c.Bool("follow"), u.out)
 		},
 	}
 }

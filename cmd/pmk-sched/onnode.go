@@ -10,12 +10,11 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/replace"
 	"github.com/pmk-sched/pmk-sched/internal/replace/noderun"
-	"github.com/pmk-sched/pmk-sched/internal/session"
 )
 
-// onNodeCommand returns the command that the containers of a pod on a node run, see package
-// noderun.
+// onNodeCommand is the command of the containers of a pod on a node, see package noderun.
 func onNodeCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: noderun.Command, Hidden: true, Usage: "run in a pod of `replace --all-nodes`",
@@ -35,7 +34,7 @@ func onNodeCommand(u *ui) *cli.Command {
 					if !c.Args().Present() {
 						return problem.Invalidf("", "DIR is required")
 					}
-					return session.ReadImage(os.Environ(), c.Args().First(), c.Args().Tail())
+					return replace.ReadImage(os.Environ(), c.Args().First(), c.Args().Tail())
 				},
 			},
 			{
@@ -46,7 +45,6 @@ func onNodeCommand(u *ui) *cli.Command {
 	}
 }
 
-// copySelf copies the executable of this process.
 func copySelf(to string) (err error) {
 	in, err := os.Open("/proc/self/exe")
 	if err != nil {
@@ -75,7 +73,7 @@ func runRequest(c *cli.Context, u *ui) error {
 		}
 		u.warn(text)
 	}
-	result, failed := u.session.OnNode(c.Context, request, ownVersion())
+	result, failed := replace.OnNode(c.Context, u.session, request, ownVersion())
 	report, err := noderun.NewReport(result, failed, warnings)
 	if err != nil {
 		return errors.Join(failed, err)

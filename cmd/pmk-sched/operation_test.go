@@ -40,7 +40,7 @@ func operation() {
 	}
 	err := steps.Run(ctx, list, u.step)
 	if err == nil {
-		err = u.data("json", "replaced", nil)
+		err = u.data("json", "replaced", "")
 	}
 	if err != nil {
 		u.fail(err)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -14,73 +13,54 @@ import (
 
 func pluginCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:        "plugin",
-		Usage:       "list the bundled scheduler plugins, create new plugins, and test them",
+		Name: "plugin", Usage: "list the bundled scheduler plugins, create new plugins, and test them",
 		Subcommands: []*cli.Command{pluginListCommand(u), pluginNewCommand(u), pluginTestCommand(u)},
 	}
 }
 
 func pluginListCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "list",
-		Usage: "list the bundled plugins: extension points, arguments, permissions",
-		UsageText: examples(
-			"pmk-sched plugin list",
-			"pmk-sched plugin list -o json",
-		),
-		Flags: []cli.Flag{outputFlag("")},
+		Name: "list", Usage: "list the bundled plugins: extension points, arguments, permissions",
+		UsageText: examples("pmk-sched plugin list", "pmk-sched plugin list -o json"),
+		Flags:     []cli.Flag{outputFlag("")},
 		Action: func(c *cli.Context) error {
-			plugins, err := u.session.BundledPlugins(c.Context)
+			plugins, err := pack.BundledPlugins(c.Context, u.session)
 			if err != nil {
 				return err
 			}
-			return u.data(c.String("output"), plugins, func(w io.Writer) error {
-				for _, p := range plugins {
-					if err := writePlugin(w, p); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
+			return u.data(c.String("output"), plugins, pluginTable(plugins))
 		},
 	}
 }
 
-// writePlugin writes a plugin as text.
-func writePlugin(w io.Writer, p pack.BundledPlugin) error {
-	lines := []string{
-		fmt.Sprintf("%s\t--with %s", p.Name, p.With),
-		"\t" + p.Synopsis,
-		"\tpoints: " + strings.Join(p.Points, ", "),
-	}
-	switch {
-	case p.ByArguments:
-		lines = append(lines, "\tpermissions: depend on its arguments")
-	case len(p.Permissions) == 0:
-		lines = append(lines, "\tpermissions: none")
-	default:
-		for _, rule := range p.Permissions {
-			lines = append(lines, "\tpermissions: "+strings.Join(rule.Verbs, ", ")+" "+strings.Join(rule.Resources, ", "))
+func pluginTable(plugins []pack.BundledPlugin) string {
+	var p printer
+	for _, plugin := range plugins {
+		p.line("%s\t--with %s\n\t%s\n\tpoints: %s", plugin.Name, plugin.With, plugin.Synopsis, strings.Join(plugin.Points, ", "))
+		switch {
+		case plugin.ByArguments:
+			p.row("", "permissions: depend on its arguments")
+		case len(plugin.Permissions) == 0:
+			p.row("", "permissions: none")
+		}
+		for _, rule := range plugin.Permissions {
+			if !plugin.ByArguments {
+				p.line("\tpermissions: %s %s", strings.Join(rule.Verbs, ", "), strings.Join(rule.Resources, ", "))
+			}
+		}
+		for _, a := range plugin.Arguments {
+			p.row("", strings.TrimRight(fmt.Sprintf("args.%s (%s): %s", a.Name, a.Type, a.Doc), ": "))
 		}
 	}
-	for _, a := range p.Arguments {
-		lines = append(lines, strings.TrimRight(fmt.Sprintf("\targs.%s (%s): %s", a.Name, a.Type, a.Doc), ": "))
-	}
-	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
-	return err
+	return p.String()
 }
 
 func pluginNewCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:      "new",
-		Usage:     "create a plugin: a Go module with code, tests and a CI workflow",
-		ArgsUsage: "NAME",
-		Description: "A portable plugin is written once and compiled for every release. A native plugin is written against the\n" +
-			"framework of one release. Flags go before the name.",
-		UsageText: examples(
-			"pmk-sched plugin new my-plugin",
-			"pmk-sched plugin new --extender --dir my-extender my-policy",
-		),
+		Name: "new", ArgsUsage: "NAME", Usage: "create a plugin: a Go module with code, tests and a CI workflow",
+		Description: "A portable plugin is written once and compiled for every release. A native plugin is written against " +
+			"the framework of one release. Flags go before the name.",
+		UsageText: examples("pmk-sched plugin new my-plugin", "pmk-sched plugin new --extender --dir my-extender my-policy"),
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "portable", Usage: "a plugin for every release (the default)"},
 			&cli.BoolFlag{Name: "native", Usage: "a plugin for the framework of one release"},
@@ -102,7 +82,7 @@ func pluginNewCommand(u *ui) *cli.Command {
 			case c.Bool("extender"):
 				r.Kind = scaffold.Extender
 			}
-			made, err := u.session.NewPlugin(c.Context, r)
+			made, err := scaffold.Plugin(c.Context, u.session, r)
 			if err != nil {
 				return err
 			}

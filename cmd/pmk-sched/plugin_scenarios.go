@@ -1,10 +1,9 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -19,18 +18,14 @@ const pluginTestTimeout = 2 * time.Minute
 
 func pluginTestCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:      "test",
-		Usage:     "run plugins in the scheduler of any release against scenarios",
-		ArgsUsage: "FILE...",
-		Description: "A scenario contains the objects of a cluster and the expected result for\n" +
-			"pods: a node, or a reason to stay pending. The scheduler is compiled with the\n" +
-			"plugins and runs on an API server without nodes. No cluster is needed.\n\n" +
+		Name: "test", ArgsUsage: "FILE...", Usage: "run plugins in the scheduler of any release against scenarios",
+		Description: "A scenario contains the objects of a cluster and the expected result for pods: a node, or a reason " +
+			"to stay pending. The scheduler is compiled with the plugins and runs on an API server without nodes. No cluster " +
+			"is needed.\n\n" +
 			"Exit status 3: the result of a pod differs from the expected result.",
-		UsageText: examples(
-			"pmk-sched plugin test -f pmk-sched.yaml --branch v1.24.3 scenario.yaml",
+		UsageText: examples("pmk-sched plugin test -f pmk-sched.yaml --branch v1.24.3 scenario.yaml",
 			"pmk-sched plugin test --with ./quiet --branch v1.24.3 --branch v1.37.1 a.yaml b.yaml",
-			"pmk-sched plugin test -f pmk-sched.yaml --branch v1.37.1 --watch scenario.yaml",
-		),
+			"pmk-sched plugin test -f pmk-sched.yaml --branch v1.37.1 --watch scenario.yaml"),
 		Flags: []cli.Flag{
 			fileFlag(),
 			&cli.StringSliceFlag{Name: "with", Usage: "`PLUGIN` to compile in, as in `pmk-sched build`"},
@@ -39,25 +34,24 @@ func pluginTestCommand(u *ui) *cli.Command {
 			&cli.StringFlag{Name: "config", Usage: "`FILE` with a KubeSchedulerConfiguration of any version"},
 			&cli.BoolFlag{Name: "lossy", Usage: "drop settings that the release does not support, with a warning for each"},
 			&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Usage: "run again when a file of the plugins or scenarios changes, until interrupted"},
-			timeoutFlag(pluginTestTimeout, "the scheduler to decide about all pods of a scenario"),
-			outputFlag(""),
+			timeoutFlag(pluginTestTimeout, "the scheduler to decide about all pods of a scenario"), outputFlag(""),
 		},
 		Action: func(c *cli.Context) error { return testPlugins(c, u) },
 	}
 }
 
 func testPlugins(c *cli.Context, u *ui) (err error) {
-	if err := checkFiles(c); err != nil {
+	if err := checkList(c); err != nil {
 		return err
 	}
-	tests, err := u.session.NewPluginTests()
+	tests, err := u.foresight.NewPluginTests()
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, tests.Close()) }()
 	read := func() (session.PluginTestRequest, error) { return pluginTestRequest(c, u) }
 	if c.Bool("watch") {
-		return watchPlugins(c, u, tests, read)
+		return watchPlugins(c.Context, u, tests, read, c.String("file"), c.String("output"))
 	}
 	request, err := read()
 	if err != nil {
@@ -70,20 +64,6 @@ func testPlugins(c *cli.Context, u *ui) (err error) {
 	return u.pluginTestResult(c.String("output"), runs)
 }
 
-// checkFiles refuses flags after a file, which the library takes for files.
-func checkFiles(c *cli.Context) error {
-	if c.NArg() == 0 {
-		return problem.Invalidf(seeHelp(c), "%s is required", strings.TrimSuffix(c.Command.ArgsUsage, "..."))
-	}
-	for _, file := range c.Args().Slice() {
-		if strings.HasPrefix(file, "-") {
-			return problem.Invalidf("flags go before arguments", "flag %s comes after the argument %q", file, c.Args().First())
-		}
-	}
-	return nil
-}
-
-// pluginTestRequest reads pmk-sched.yaml and the flags.
 func pluginTestRequest(c *cli.Context, u *ui) (session.PluginTestRequest, error) {
 	flags := nameFlags(c, u)
 	flags.Config, flags.Preset, flags.Lossy = c.String("config"), c.String("preset"), c.Bool("lossy")
@@ -101,12 +81,13 @@ func pluginTestRequest(c *cli.Context, u *ui) (session.PluginTestRequest, error)
 
 // watchPlugins runs the tests after each change until it is interrupted. A failure does not end it:
 // the next change may be the fix.
-func watchPlugins(c *cli.Context, u *ui, tests *session.PluginTests, read func() (session.PluginTestRequest, error)) error {
-	ctx := c.Context
+func watchPlugins(ctx context.Context, u *ui, tests *session.PluginTests,
+	read func() (session.PluginTestRequest, error), file, format string,
+) error {
 	for ctx.Err() == nil {
 		request, err := read()
 		watched := request.Paths()
-		if file := c.String("file"); file != "" {
+		if file != "" {
 			watched = append(watched, file)
 		}
 		before, stateErr := session.ReadFileState(watched)
@@ -118,7 +99,7 @@ func watchPlugins(c *cli.Context, u *ui, tests *session.PluginTests, read func()
 			runs, err = tests.Run(ctx, request)
 		}
 		if err == nil {
-			err = u.pluginTestResult(c.String("output"), runs)
+			err = u.pluginTestResult(format, runs)
 		}
 		if err != nil && ctx.Err() == nil {
 			u.fail(err)
@@ -135,7 +116,7 @@ func watchPlugins(c *cli.Context, u *ui, tests *session.PluginTests, read func()
 func (u *ui) pluginTestResult(format string, runs []session.PluginTestRun) error {
 	err := u.data(format, struct {
 		Runs []session.PluginTestRun `json:"runs"`
-	}{runs}, func(w io.Writer) error { return writePluginTests(w, runs) })
+	}{runs}, pluginTestTable(runs))
 	if err != nil {
 		return err
 	}
@@ -159,17 +140,17 @@ func (u *ui) pluginTestResult(format string, runs []session.PluginTestRun) error
 	return nil
 }
 
-func writePluginTests(w io.Writer, runs []session.PluginTestRun) error {
-	lines := []string{"RELEASE\tSCENARIO\tPOD\tEXPECTED\tGOT\tRESULT"}
+func pluginTestTable(runs []session.PluginTestRun) string {
+	var p printer
+	p.row("RELEASE", "SCENARIO", "POD", "EXPECTED", "GOT", "RESULT")
 	for _, run := range runs {
 		for _, e := range run.Expectations {
 			result := "ok"
 			if !e.Met {
 				result = "FAILED"
 			}
-			lines = append(lines, strings.Join([]string{run.Release, run.Scenario, e.Pod, e.Expected, e.Got, result}, "\t"))
+			p.row(run.Release, run.Scenario, e.Pod, e.Expected, e.Got, result)
 		}
 	}
-	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
-	return err
+	return p.String()
 }

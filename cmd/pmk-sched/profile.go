@@ -1,11 +1,9 @@
 package main
 
 import (
-	"fmt"
-	"io"
-
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/profiles"
@@ -14,43 +12,31 @@ import (
 
 func profileCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:        "profile",
-		Usage:       "list presets, and convert or validate scheduler configurations",
+		Name: "profile", Usage: "list presets, and convert or validate scheduler configurations",
 		Subcommands: []*cli.Command{profileListCommand(u), profileShowCommand(u), profileConvertCommand(u), profileValidateCommand(u)},
 	}
 }
 
 func profileListCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "list",
-		Usage: "list the presets",
-		UsageText: examples(
-			"pmk-sched profile list",
-			"pmk-sched profile list -o json",
-		),
-		Flags: []cli.Flag{outputFlag("")},
+		Name: "list", Usage: "list the presets",
+		UsageText: examples("pmk-sched profile list", "pmk-sched profile list -o json"),
+		Flags:     []cli.Flag{outputFlag("")},
 		Action: func(c *cli.Context) error {
 			presets := profiles.Presets()
-			return u.data(c.String("output"), presets, func(w io.Writer) error {
-				for _, p := range presets {
-					if _, err := fmt.Fprintf(w, "%s\t%s\n", p.Name, p.Description); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
+			var p printer
+			for _, preset := range presets {
+				p.row(preset.Name, preset.Description)
+			}
+			return u.data(c.String("output"), presets, p.String())
 		},
 	}
 }
 
 func profileShowCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "show",
-		Usage: "print the configuration of a preset for a release",
-		UsageText: examples(
-			"pmk-sched profile show binpack",
-			"pmk-sched profile show --branch v1.24.3 -o json spread",
-		),
+		Name: "show", Usage: "print the configuration of a preset for a release",
+		UsageText: examples("pmk-sched profile show binpack", "pmk-sched profile show --branch v1.24.3 -o json spread"),
 		ArgsUsage: "PRESET",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of the scheduler", DefaultText: "the newest"},
@@ -64,7 +50,7 @@ func profileShowCommand(u *ui) *cli.Command {
 			release := versions.Releases()[0]
 			if branch := c.String("branch"); branch != "" {
 				var err error
-				if release, err = u.session.ResolveBranch(c.Context, branch); err != nil {
+				if release, err = pack.ResolveBranch(c.Context, u.session, branch); err != nil {
 					return err
 				}
 			}

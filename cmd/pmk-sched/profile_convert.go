@@ -10,24 +10,19 @@ import (
 	"github.com/urfave/cli/v2"
 	"sigs.k8s.io/yaml"
 
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
-	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
 func profileConvertCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:      "convert",
-		Usage:     "convert a scheduler configuration to another config API or release",
-		ArgsUsage: "FILE",
-		Description: "Reads a KubeSchedulerConfiguration of any config API, or a legacy Policy,\n" +
-			"as JSON or YAML, bare or in a ConfigMap; FILE - is standard input. Prints the\n" +
-			"document; changes are reported on standard error, with their lines. A setting that\n" +
-			"cannot be converted is an error, or a warning with --lossy.",
-		UsageText: examples(
-			"pmk-sched profile convert --to v1beta3 config.yaml",
-			"pmk-sched profile convert --to v1.24.3 --to-file new.yaml config.yaml",
-		),
+		Name: "convert", ArgsUsage: "FILE", Usage: "convert a scheduler configuration to another config API or release",
+		Description: "Reads a KubeSchedulerConfiguration of any config API, or a legacy Policy, as JSON or YAML, bare or " +
+			"in a ConfigMap; FILE - is standard input. Prints the document; changes are reported on standard error, with " +
+			"their lines. A setting that cannot be converted is an error, or a warning with --lossy.",
+		UsageText: examples("pmk-sched profile convert --to v1beta3 config.yaml",
+			"pmk-sched profile convert --to v1.24.3 --to-file new.yaml config.yaml"),
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "to", Usage: "`TARGET`: a config API such as v1beta3, or a release such as v1.24.3 (required)"},
 			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of the scheduler, if --to is a config API", DefaultText: "the newest with that API"},
@@ -73,7 +68,6 @@ func (u *ui) document(format, file string, text []byte) error {
 	return nil
 }
 
-// readConvertRequest reads the flags and the file.
 func readConvertRequest(c *cli.Context, u *ui) (profiles.ConvertRequest, error) {
 	r := profiles.ConvertRequest{Lossy: c.Bool("lossy"), Plugins: c.StringSlice("plugin")}
 	if c.String("to") == "" {
@@ -87,7 +81,7 @@ func readConvertRequest(c *cli.Context, u *ui) (profiles.ConvertRequest, error) 
 		if r.API == "" {
 			return r, problem.Invalidf("leave --branch out", "--to %s is a release already", c.String("to"))
 		}
-		if r.Release, err = u.session.ResolveBranch(c.Context, branch); err != nil {
+		if r.Release, err = pack.ResolveBranch(c.Context, u.session, branch); err != nil {
 			return r, err
 		}
 	}
@@ -107,11 +101,10 @@ func (u *ui) readDocument(file string) (text []byte, name string, err error) {
 		}
 		return text, "standard input", nil
 	}
-	text, err = spec.ReadFile("configuration", file)
+	text, err = problem.ReadFile("configuration", file)
 	return text, file, err
 }
 
-// printNotes prints notes, and then warnings, with their lines.
 func printNotes(u *ui, name string, notes []profiles.Note) {
 	plain, warnings := profiles.SplitNotes(notes, name)
 	for _, text := range plain {

@@ -55,7 +55,6 @@ func reference(app *cli.App) []byte {
 	return b.Bytes()
 }
 
-// writeManPages writes a manual page for the program and for each command.
 func writeManPages(app *cli.App, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("write manual pages: %w", err)

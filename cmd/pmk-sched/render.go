@@ -12,20 +12,17 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 )
 
 func renderCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "render",
-		Usage: "print the objects that deploy would apply",
-		Description: "Inspects the cluster for values that are not given. With --branch it\n" +
-			"works without a cluster; check nodeSelector and port of the result then. Keys are\n" +
-			"redacted unless --show-secrets is given.",
-		UsageText: examples(
-			"pmk-sched render --offline --branch v1.24.3 --name my-scheduler --image localhost/sched:v1",
+		Name: "render", Usage: "print the objects that deploy would apply",
+		Description: "Inspects the cluster for values that are not given. With --branch it works without a cluster; check " +
+			"nodeSelector and port of the result then. Keys are redacted unless --show-secrets is given.",
+		UsageText: examples("pmk-sched render --offline --branch v1.24.3 --name my-scheduler --image localhost/sched:v1",
 			"pmk-sched render -f pmk-sched.yaml --offline --helm-chart chart",
-			"pmk-sched render -f pmk-sched.yaml --monitoring --to-file monitoring.yaml",
-		),
+			"pmk-sched render -f pmk-sched.yaml --monitoring --to-file monitoring.yaml"),
 		Flags: schedulerFlags(
 			&cli.BoolFlag{Name: "offline", Usage: "do not connect to a cluster; requires --branch"},
 			&cli.StringFlag{Name: "helm-chart", Usage: "write a Helm chart to `DIR`"},
@@ -45,7 +42,7 @@ func renderCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			plan, err := u.session.PlanForRender(c.Context, sp, c.Bool("offline"))
+			plan, err := lifecycle.Plan(c.Context, u.session, sp, c.Bool("offline"))
 			if err != nil {
 				return err
 			}
@@ -61,7 +58,6 @@ func renderCommand(u *ui) *cli.Command {
 	}
 }
 
-// renderPlan returns the objects of the plan as YAML, or the objects that monitor its scheduler.
 func renderPlan(u *ui, plan *deploy.Plan, monitoring, secrets bool) ([]byte, error) {
 	if !monitoring {
 		return deploy.Render(plan, secrets)
@@ -83,10 +79,15 @@ func (u *ui) objects(format, file string, text []byte) error {
 	} else if err := writeObjects(&out, format, text); err != nil {
 		return err
 	}
+	return u.write(file, out.Bytes())
+}
+
+// write writes to a file that only its owner may read, or to standard output if file is empty.
+func (u *ui) write(file string, text []byte) error {
 	if file != "" {
-		return os.WriteFile(file, out.Bytes(), 0o600)
+		return os.WriteFile(file, text, 0o600)
 	}
-	_, err := u.out.Write(out.Bytes())
+	_, err := u.out.Write(text)
 	return err
 }
 
@@ -102,20 +103,16 @@ func writeObjects(w io.Writer, format string, text []byte) error {
 		items = append(items, o)
 	}
 	list := object{"apiVersion": "v1", "kind": "List", "items": items}
-	return writeData(w, format, list, func(w io.Writer) error {
-		_, err := fmt.Fprintln(w, "KIND\tNAMESPACE\tNAME")
-		for _, o := range items {
-			meta, _ := o["metadata"].(object)
-			namespace, _ := meta["namespace"].(string)
-			if err == nil {
-				_, err = fmt.Fprintf(w, "%v\t%s\t%v\n", o["kind"], namespace, meta["name"])
-			}
-		}
-		return err
-	})
+	var p printer
+	p.row("KIND", "NAMESPACE", "NAME")
+	for _, o := range items {
+		meta, _ := o["metadata"].(object)
+		namespace, _ := meta["namespace"].(string)
+		p.row(o["kind"], namespace, meta["name"])
+	}
+	return writeData(w, format, list, p.String())
 }
 
-// writeChart writes the plan as a Helm chart.
 func writeChart(u *ui, plan *deploy.Plan, dir string, secrets bool) error {
 	files, warnings, err := deploy.Chart(plan, secrets)
 	if err != nil {

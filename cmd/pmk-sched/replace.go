@@ -1,34 +1,26 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
-	"io"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/internal/replace"
 	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
-	"github.com/pmk-sched/pmk-sched/internal/session"
 )
 
 func replaceCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "replace",
-		Usage: "replace the default scheduler of this control-plane node",
-		Description: "Run it as root on a control-plane node. The static pod's manifest is\n" +
-			"backed up, edited in the scheduler's container only, and swapped with one rename.\n" +
-			"If the new scheduler does not become ready, lead, bind a pod and stay ready, the\n" +
-			"original manifest is restored.\n\n" +
-			"With --all-nodes it prints the command for each control-plane node. With\n" +
-			"--pod-image it also runs the command, on one node after the other, in a privileged\n" +
-			"pod that is deleted afterwards. It stops at the first failure; the same command\n" +
-			"resumes.",
-		UsageText: examples(
-			"pmk-sched replace --image registry.example.com/kube-scheduler:v1.24.3 --dry-run",
+		Name: "replace", Usage: "replace the default scheduler of this control-plane node",
+		Description: "Run it as root on a control-plane node. The static pod's manifest is backed up, edited in the " +
+			"scheduler's container only, and swapped with one rename. If the new scheduler does not become ready, lead, bind " +
+			"a pod and stay ready, the original manifest is restored.\n\n" +
+			"With --all-nodes it prints the command for each control-plane node. With --pod-image it also runs the command, " +
+			"on one node after the other, in a privileged pod that is deleted afterwards. It stops at the first failure; the " +
+			"same command resumes.",
+		UsageText: examples("pmk-sched replace --image registry.example.com/kube-scheduler:v1.24.3 --dry-run",
 			"pmk-sched replace --preset binpack --yes",
-			"pmk-sched replace --preset binpack --all-nodes --pod-image registry.example.com/pmk-sched:v1",
-		),
+			"pmk-sched replace --preset binpack --all-nodes --pod-image registry.example.com/pmk-sched:v1"),
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "image", Usage: "`REFERENCE` of the scheduler's image", DefaultText: "the current image"},
 			fileFlag(),
@@ -39,9 +31,7 @@ func replaceCommand(u *ui) *cli.Command {
 			&cli.StringFlag{Name: "node", Usage: "`NAME` of this node", DefaultText: "found by its addresses"},
 			allNodesFlag("replace"), podImageFlag(),
 			&cli.BoolFlag{Name: "dry-run", Usage: "run all checks and print the changes of the manifest without making them"},
-			timeoutFlag(replace.DefaultTimeout, "the new scheduler"),
-			stableForFlag(replace.DefaultStableFor),
-			&cli.DurationFlag{Name: "steady", Hidden: true, Action: positive("steady")}, // former name of --stable-for
+			timeoutFlag(replace.DefaultTimeout, "the new scheduler"), stableForFlag(replace.DefaultStableFor),
 			yesFlag(), outputFlag(""),
 		},
 		Action: func(c *cli.Context) error {
@@ -52,8 +42,8 @@ func replaceCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			node, err := u.session.Replacement(c.Context, sp, session.ReplaceOptions{
-				Node: c.String("node"), Timeout: c.Duration("timeout"), Stable: cmp.Or(c.Duration("steady"), c.Duration("stable-for")),
+			node, err := replace.Replacement(c.Context, u.session, sp, replace.NodeOptions{
+				Node: c.String("node"), Timeout: c.Duration("timeout"), Stable: c.Duration("stable-for"),
 				AllNodes: c.Bool("all-nodes"), PodImage: c.String("pod-image"),
 			})
 			if err != nil {
@@ -62,10 +52,10 @@ func replaceCommand(u *ui) *cli.Command {
 			format := c.String("output")
 			switch {
 			case c.Bool("all-nodes"):
-				return allNodes(c, u, nodesCommand{
-					question: "replace the default scheduler of every control-plane node of " + node.Server,
-					plan:     node.Commands, run: node.RunAll,
-				})
+				n := readNodesCommand(c)
+				n.question = "replace the default scheduler of every control-plane node of " + node.Server
+				n.plan, n.run = node.Commands, node.RunAll
+				return n.do(c.Context, u)
 			case c.Bool("dry-run"):
 				plan, err := node.Preview(c.Context)
 				if err != nil {
@@ -73,7 +63,7 @@ func replaceCommand(u *ui) *cli.Command {
 				}
 				u.say("dry run: nothing was changed")
 				preview := newPreview(plan)
-				return u.data(format, preview, writeText(preview.Diff))
+				return u.data(format, preview, preview.Diff)
 			}
 			if err := u.confirm(c.Context, c.Bool("yes"), "replace the default scheduler of this node, which serves "+node.Server); err != nil {
 				return err
@@ -100,10 +90,9 @@ func newPreview(plan *replace.Plan) *replacePreview {
 	return &replacePreview{Node: plan.Node, Image: plan.Image, Diff: staticpod.Diff(plan.Old.Data, plan.New.Data)}
 }
 
-func replacedTable(o *replace.Outcome) func(io.Writer) error {
-	return func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "node\t%s\nimage\t%s\nbackup\t%s\nleader\t%s\nwithout a scheduler\t%.1f s\n",
-			o.Node, o.Image, o.Backup, yesNo(o.Leads), o.SecondsWithout)
-		return err
-	}
+func replacedTable(o *replace.Outcome) string {
+	var p printer
+	p.pairs("node", o.Node, "image", o.Image, "backup", o.Backup, "leader", o.Leads,
+		"without a scheduler", fmt.Sprintf("%.1f s", o.SecondsWithout))
+	return p.String()
 }

@@ -2,32 +2,24 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"io"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/internal/replace"
-	"github.com/pmk-sched/pmk-sched/internal/session"
 )
 
 func restoreCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "restore",
-		Usage: "restore the default scheduler that was replaced on this node",
-		Description: "Restores the original manifest byte by byte, also after an interrupted\n" +
-			"replacement and while the API server is down. Later edits of the files are shown\n" +
-			"and kept, unless --force is given. With --all-nodes and --pod-image it restores\n" +
-			"all control-plane nodes, one after the other, as replace does.",
-		UsageText: examples(
-			"pmk-sched restore",
+		Name: "restore", Usage: "restore the default scheduler that was replaced on this node",
+		Description: "Restores the original manifest byte by byte, also after an interrupted replacement and while the API " +
+			"server is down. Later edits of the files are shown and kept, unless --force is given. With --all-nodes and " +
+			"--pod-image it restores all control-plane nodes, one after the other, as replace does.",
+		UsageText: examples("pmk-sched restore",
 			"pmk-sched restore --force --yes",
-			"pmk-sched restore --all-nodes --pod-image registry.example.com/pmk-sched:v1",
-		),
+			"pmk-sched restore --all-nodes --pod-image registry.example.com/pmk-sched:v1"),
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "force", Usage: "restore even if the files were edited or recreated since"},
-			allNodesFlag("restore"), podImageFlag(),
-			yesFlag(), outputFlag(""),
+			allNodesFlag("restore"), podImageFlag(), yesFlag(), outputFlag(""),
 		},
 		Action: func(c *cli.Context) error {
 			if err := checkAllNodes(c); err != nil {
@@ -42,7 +34,7 @@ func restoreCommand(u *ui) *cli.Command {
 			if err := u.confirm(c.Context, c.Bool("yes"), "restore the original default scheduler of this node"); err != nil {
 				return err
 			}
-			outcome, err := u.session.Restore(c.Context, c.Bool("force"))
+			outcome, err := replace.RestoreNode(c.Context, u.session, c.Bool("force"))
 			if err != nil {
 				return err
 			}
@@ -50,25 +42,23 @@ func restoreCommand(u *ui) *cli.Command {
 				u.say("nothing to restore: the default scheduler of this node is not replaced")
 				outcome.Manifest = replace.ManifestUnchanged
 			}
-			return u.data(c.String("output"), outcome, func(w io.Writer) error {
-				_, err := fmt.Fprintf(w, "node\t%s\nmanifest\t%s\nbackup\t%s\n", outcome.Node, outcome.Manifest, outcome.Backup)
-				return err
-			})
+			var p printer
+			p.pairs("node", outcome.Node, "manifest", outcome.Manifest, "backup", outcome.Backup)
+			return u.data(c.String("output"), outcome, p.String())
 		},
 	}
 }
 
-// restoreAll restores every control-plane node, or prints how.
 func restoreAll(c *cli.Context, u *ui) error {
-	node, err := u.session.Restoration(c.Context, c.String("pod-image"))
+	node, err := replace.Restoration(c.Context, u.session, c.String("pod-image"))
 	if err != nil {
 		return err
 	}
-	return allNodes(c, u, nodesCommand{
-		question: "restore the original default scheduler of every control-plane node of " + node.Server,
-		plan:     node.RestoreCommands,
-		run: func(ctx context.Context, version string) ([]session.NodeResult, error) {
-			return node.RestoreAll(ctx, version, c.Bool("force"))
-		},
-	})
+	n, force := readNodesCommand(c), c.Bool("force")
+	n.question = "restore the original default scheduler of every control-plane node of " + node.Server
+	n.plan = node.RestoreCommands
+	n.run = func(ctx context.Context, version string) ([]replace.NodeResult, error) {
+		return node.RestoreAll(ctx, version, force)
+	}
+	return n.do(c.Context, u)
 }

@@ -6,43 +6,36 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 )
 
 func rollbackCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "rollback",
-		Usage: "deploy an earlier revision of a scheduler again",
-		Description: "Deploys image, configuration, permissions, credentials and extenders of\n" +
-			"an earlier revision as a new revision. Like `deploy` it checks first and waits\n" +
-			"until the scheduler is ready and stays ready; otherwise the current revision is\n" +
-			"restored. `diff --revision` prints the changes.",
-		UsageText: examples(
-			"pmk-sched rollback --name my-scheduler",
-			"pmk-sched rollback --name my-scheduler --to 3",
-		),
+		Name: "rollback", Usage: "deploy an earlier revision of a scheduler again",
+		Description: "Deploys image, configuration, permissions, credentials and extenders of an earlier revision as a new " +
+			"revision. Like `deploy` it checks first and waits until the scheduler is ready and stays ready; otherwise the " +
+			"current revision is restored. `diff --revision` prints the changes.",
+		UsageText: examples("pmk-sched rollback --name my-scheduler", "pmk-sched rollback --name my-scheduler --to 3"),
 		Flags: []cli.Flag{
 			nameFlag("scheduler"), fileFlag(),
 			&cli.IntFlag{Name: "to", Usage: "`REVISION` to return to, see `pmk-sched history`", DefaultText: "the revision before the current one", Action: validRevision("to")},
-			timeoutFlag(defaultTimeout, "the scheduler"),
-			stableForFlag(10 * time.Second),
-			outputFlag(""),
+			timeoutFlag(defaultTimeout, "the scheduler"), stableForFlag(10 * time.Second), outputFlag(""),
 		},
 		Action: func(c *cli.Context) error {
 			sp, err := readName(c, u)
 			if err != nil {
 				return err
 			}
-			plan, outcome, err := u.session.RollBack(c.Context, sp, c.Int("to"), rollout(c))
+			plan, outcome, err := lifecycle.RollBack(c.Context, u.session, sp, c.Int("to"), rollout(c))
 			if err != nil {
 				return err
 			}
 			u.say("scheduler %s: %s is deployed (revision %d); verify it with `%s`", plan.Name, plan.Origin, outcome.Revision, plan.Command("verify"))
-			return u.data(c.String("output"), outcome, writeText(outcome.Changes.String()))
+			return u.data(c.String("output"), outcome, outcome.Changes.String())
 		},
 	}
 }
 
-// validRevision returns the check of a flag that takes a revision.
 func validRevision(flag string) func(*cli.Context, int) error {
 	return func(_ *cli.Context, number int) error {
 		if number < 1 {

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"os"
-
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
@@ -10,21 +8,11 @@ import (
 
 func schemaCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "schema",
-		Usage: "print the JSON schema of pmk-sched.yaml",
-		Description: "Editors complete and check the file with it. The YAML language server reads it from the first line of\n" +
-			"the file: # yaml-language-server: $schema=pmk-sched.schema.json",
-		UsageText: examples(
-			"pmk-sched schema",
-			"pmk-sched schema --to-file pmk-sched.schema.json",
-		),
-		Flags: []cli.Flag{toFileFlag()},
-		Action: func(c *cli.Context) error {
-			if file := c.String("to-file"); file != "" {
-				return os.WriteFile(file, v1alpha1.Schema(), 0o600)
-			}
-			_, err := u.out.Write(v1alpha1.Schema())
-			return err
-		},
+		Name: "schema", Usage: "print the JSON schema of pmk-sched.yaml",
+		Description: "Editors complete and check the file with it. The YAML language server reads it from the first line " +
+			"of the file: # yaml-language-server: $schema=pmk-sched.schema.json",
+		UsageText: examples("pmk-sched schema", "pmk-sched schema --to-file pmk-sched.schema.json"),
+		Flags:     []cli.Flag{toFileFlag()},
+		Action:    func(c *cli.Context) error { return u.write(c.String("to-file"), v1alpha1.Schema()) },
 	}
 }

@@ -36,8 +36,8 @@ func fileSchema(t *testing.T) *spec.Schema {
 func fileReference(s *spec.Schema) []byte {
 	var b bytes.Buffer
 	b.WriteString("# pmk-sched.yaml\n\nGenerated from the types in `api/v1alpha1`; `make schema` writes it.\n\n" +
-		"`pmk-sched schema --to-file pmk-sched.schema.json` writes the JSON schema. With this first line of the file, editors with the\n" +
-		"YAML language server complete and check it:\n\n```yaml\n# yaml-language-server: $schema=pmk-sched.schema.json\n```\n\n" +
+		"`pmk-sched schema --to-file pmk-sched.schema.json` writes the JSON schema. With this first line of\n" +
+		"the file, editors with the YAML language server complete and check it:\n\n```yaml\n# yaml-language-server: $schema=pmk-sched.schema.json\n```\n\n" +
 		"| field | type | description |\n|---|---|---|\n")
 	var walk func(path string, s *spec.Schema)
 	walk = func(path string, s *spec.Schema) {

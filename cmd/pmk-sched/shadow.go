@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"io"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -13,32 +12,27 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/session"
 )
 
-// shadowRole is the name of the ServiceAccount with the permissions of a shadow.
 const shadowRole = "pmk-sched-shadow"
 
 func shadowCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "shadow",
-		Usage: "compare a scheduler's decisions with those of the live cluster",
-		Description: "The scheduler runs on this machine. A proxy passes its reads to the API\n" +
-			"server and answers its writes, so that nothing on the cluster is changed. It\n" +
-			"decides about each pod as soon as the observed scheduler has decided. Ctrl-C ends\n" +
-			"it early.",
-		UsageText: examples(
-			"pmk-sched shadow --preset binpack --for 10m",
+		Name: "shadow", Usage: "compare a scheduler's decisions with those of the live cluster",
+		Description: "The scheduler runs on this machine. A proxy passes its reads to the API server and answers its " +
+			"writes, so that nothing on the cluster is changed. It decides about each pod as soon as the observed scheduler " +
+			"has decided. Ctrl-C ends it early.",
+		UsageText: examples("pmk-sched shadow --preset binpack --for 10m",
 			"pmk-sched shadow -f pmk-sched.yaml --observe default-scheduler -o json",
-			"pmk-sched shadow --rbac | kubectl apply -f -",
-		),
-		Flags: append([]cli.Flag{fileFlag()}, localSchedulerFlags("the cluster's",
+			"pmk-sched shadow --rbac | kubectl apply -f -"),
+		Flags: localSchedulerFlags("the cluster's",
 			&cli.StringFlag{Name: "observe", Value: corev1.DefaultSchedulerName, Usage: "compare with the scheduler `NAME`"},
 			&cli.DurationFlag{Name: "for", Value: time.Hour, Usage: "observe for `DURATION`"},
 			&cli.BoolFlag{Name: "rbac", Usage: "print the permissions that a shadow needs, in the namespace of --namespace"},
 			&cli.StringSliceFlag{Name: "resource", Usage: "with --rbac: `PLURAL.GROUP` that a plugin reads"},
 			outputFlag(""),
-		)...),
+		),
 		Action: func(c *cli.Context) error {
 			if c.Bool("rbac") {
-				return printRole(c, u, shadowRole, c.StringSlice("resource"), "get", "list", "watch")
+				return u.printRole(roleFormat(c), shadowRole, c.StringSlice("resource"), "get", "list", "watch")
 			}
 			return runShadow(c, u)
 		},
@@ -59,40 +53,34 @@ func runShadow(c *cli.Context, u *ui) error {
 	if request.Scheduler, err = simulatedScheduler(c, u); err != nil {
 		return err
 	}
-	result, err := u.session.Shadow(c.Context, request)
+	result, err := u.foresight.Shadow(c.Context, request)
 	if result == nil {
 		return err
 	}
 	return errors.Join(err, u.data(c.String("output"), result, shadowTable(result)))
 }
 
-// shadowTable prints a summary that fits a terminal.
-func shadowTable(r *shadow.Report) func(io.Writer) error {
-	return func(w io.Writer) error {
-		p := &printer{w: w}
-		duration := time.Duration(r.Seconds * float64(time.Second)).Round(time.Second)
-		p.line("%s %s compared with %s for %s", r.Scheduler, r.Release, r.Observed, duration)
-		p.line("pods: %d same, %d different, %d tied", r.Same, len(r.Differences), len(r.Noise))
-		if len(r.Undecided) > 0 || r.Missed > 0 {
-			p.line("pods not compared: %d without a decision by the shadow, %d that were bound without an event", len(r.Undecided), r.Missed)
-		}
-		for _, note := range r.Notes {
-			p.line("note: %s", note)
-		}
-		for i, d := range r.Differences[:min(mostRows, len(r.Differences))] {
-			if i == 0 {
-				p.line("\nDIFFERENT POD\tNODE\tNODE OF %s\tREASON", r.Observed)
-			}
-			p.line("%s/%s\t%s\t%s\t%s", d.Namespace, d.Name, orDash(d.Node), orDash(d.Observed), orDash(oneLine(d.Reason)))
-		}
-		p.more(len(r.Differences))
-		for i, e := range r.Evictions[:min(mostRows, len(r.Evictions))] {
-			if i == 0 {
-				p.line("\nWOULD EVICT\tFOR")
-			}
-			p.line("%s/%s\t%s", e.Namespace, e.Name, orDash(e.For))
-		}
-		p.more(len(r.Evictions))
-		return p.err
+func shadowTable(r *shadow.Report) string {
+	var p printer
+	duration := time.Duration(r.Seconds * float64(time.Second)).Round(time.Second)
+	p.line("%s %s compared with %s for %s", r.Scheduler, r.Release, r.Observed, duration)
+	p.line("pods: %d same, %d different, %d tied", r.Same, len(r.Differences), len(r.Noise))
+	if len(r.Undecided) > 0 || r.Missed > 0 {
+		p.line("pods not compared: %d without a decision by the shadow, %d that were bound without an event",
+			len(r.Undecided), r.Missed)
 	}
+	for _, note := range r.Notes {
+		p.row("note: " + note)
+	}
+	p.head(len(r.Differences), "DIFFERENT POD", "NODE", "NODE OF "+r.Observed, "REASON")
+	for _, d := range first(r.Differences) {
+		p.row(d.Namespace+"/"+d.Name, orDash(d.Node), orDash(d.Observed), orDash(oneLine(d.Reason)))
+	}
+	p.more(len(r.Differences))
+	p.head(len(r.Evictions), "WOULD EVICT", "FOR")
+	for _, e := range first(r.Evictions) {
+		p.row(e.Namespace+"/"+e.Name, orDash(e.For))
+	}
+	p.more(len(r.Evictions))
+	return p.String()
 }

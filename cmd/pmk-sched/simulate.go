@@ -1,9 +1,11 @@
 package main
 
 import (
-	"cmp"
+	"bufio"
+	"errors"
 	"fmt"
-	"strings"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -11,6 +13,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/page"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 	"github.com/pmk-sched/pmk-sched/internal/session"
@@ -21,10 +24,9 @@ const simulateTimeout = 30 * time.Minute
 
 func simulateCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "simulate",
-		Usage: "simulate a scheduler on a copy of the cluster's objects",
-		Description: "Runs the scheduler itself on an API server without nodes. The cluster is\n" +
-			"only read. With --snapshot no cluster is used.",
+		Name: "simulate", Usage: "simulate a scheduler on a copy of the cluster's objects",
+		Description: "Runs the scheduler itself on an API server without nodes. The cluster is only read. With --snapshot " +
+			"no cluster is used.",
 		Subcommands: []*cli.Command{
 			simulatePendingCommand(u), simulateReplaceAllCommand(u), simulateDrainCommand(u), simulateAddCommand(u), simulateNodesCommand(u), simulateRunCommand(u),
 			simulateMatrixCommand(u),
@@ -34,14 +36,11 @@ func simulateCommand(u *ui) *cli.Command {
 
 func simulatePendingCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "pending",
-		Usage: "show where the pending pods would go, or why not",
-		Description: "The scheduler gets the pending pods in the order of its queue: by priority, then by age. It may evict pods, which\n" +
-			"are listed.",
-		UsageText: examples(
-			"pmk-sched simulate pending",
-			"pmk-sched simulate pending --snapshot cluster.tar.gz --preset binpack -o json",
-		),
+		Name: "pending", Usage: "show where the pending pods would go, or why not",
+		Description: "The scheduler gets the pending pods in the order of its queue: by priority, then by age. It may " +
+			"evict pods, which are listed.",
+		UsageText: examples("pmk-sched simulate pending",
+			"pmk-sched simulate pending --snapshot cluster.tar.gz --preset binpack -o json"),
 		Flags: simulateFlags(),
 		Action: func(c *cli.Context) error {
 			return simulateSteps(c, u, "", scenario.Step{Scenario: "pending"})
@@ -51,15 +50,11 @@ func simulatePendingCommand(u *ui) *cli.Command {
 
 func simulateReplaceAllCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "replace-all",
-		Usage: "show where all pods would go if they were scheduled again",
-		Description: "Schedules all movable and pending pods, by priority, then by age, on\n" +
-			"nodes that have only the pods of DaemonSets, static pods and pods that are being\n" +
-			"deleted.",
-		UsageText: examples(
-			"pmk-sched simulate replace-all --snapshot cluster.tar.gz --preset binpack",
-			"pmk-sched simulate replace-all --branch v1.29.3 --config scheduler.yaml -o json",
-		),
+		Name: "replace-all", Usage: "show where all pods would go if they were scheduled again",
+		Description: "Schedules all movable and pending pods, by priority, then by age, on nodes that have only the pods " +
+			"of DaemonSets, static pods and pods that are being deleted.",
+		UsageText: examples("pmk-sched simulate replace-all --snapshot cluster.tar.gz --preset binpack",
+			"pmk-sched simulate replace-all --branch v1.29.3 --config scheduler.yaml -o json"),
 		Flags: simulateFlags(),
 		Action: func(c *cli.Context) error {
 			return simulateSteps(c, u, "", scenario.Step{Scenario: "replace-all"})
@@ -69,43 +64,33 @@ func simulateReplaceAllCommand(u *ui) *cli.Command {
 
 func simulateDrainCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:      "drain",
-		Usage:     "show where the pods of drained nodes would go",
-		ArgsUsage: "NODE...",
-		UsageText: examples(
-			"pmk-sched simulate drain worker-7",
-			"pmk-sched simulate drain --snapshot cluster.tar.gz -o json worker-7 worker-8",
-		),
+		Name: "drain", ArgsUsage: "NODE...", Usage: "show where the pods of drained nodes would go",
+		UsageText: examples("pmk-sched simulate drain worker-7",
+			"pmk-sched simulate drain --snapshot cluster.tar.gz -o json worker-7 worker-8"),
 		Flags: simulateFlags(),
 		Action: func(c *cli.Context) error {
-			nodes := c.Args().Slice()
-			if len(nodes) == 0 {
-				return problem.Invalidf(seeHelp(c), "NODE is required")
+			if err := checkList(c); err != nil {
+				return err
 			}
-			for _, node := range nodes {
-				if strings.HasPrefix(node, "-") {
-					return problem.Invalidf("flags go before arguments", "flag %s comes after the argument %q", node, nodes[0])
-				}
-			}
-			return simulateSteps(c, u, "", scenario.Step{Scenario: "drain", Nodes: nodes})
+			return simulateSteps(c, u, "", scenario.Step{Scenario: "drain", Nodes: c.Args().Slice()})
 		},
 	}
 }
 
 // simulateFlags describe the scheduler and the objects of a simulation.
 func simulateFlags(more ...cli.Flag) []cli.Flag {
-	file := &cli.StringFlag{Name: "file", Aliases: []string{"f", "with-scheduler"}, Usage: "`FILE`: pmk-sched.yaml of the scheduler, or - for standard input; flags win over it"}
-	return append([]cli.Flag{file}, simulationFlags(more...)...)
-}
-
-// simulationFlags are the flags of [simulateFlags] without the file of the scheduler.
-func simulationFlags(more ...cli.Flag) []cli.Flag {
 	return simulatedFlags(append([]cli.Flag{
-		&cli.StringFlag{Name: "against", Usage: "compare with the scheduler of `FILE`, a pmk-sched.yaml, or default: the default scheduler; it runs twice"},
-		&cli.StringSliceFlag{Name: "price", Usage: "`TYPE=PRICE` of a node: TYPE is an instance type, or KEY=VALUE of a label; adds the costs of all nodes and of empty nodes"},
+		&cli.StringFlag{
+			Name:  "against",
+			Usage: "compare with the scheduler of `FILE`, a pmk-sched.yaml, or default: the default scheduler; it runs twice",
+		},
+		&cli.StringSliceFlag{
+			Name: "price",
+			Usage: "`TYPE=PRICE` of a node: TYPE is an instance type, or KEY=VALUE of a label; " +
+				"adds the costs of all nodes and of empty nodes",
+		},
 		&cli.StringFlag{Name: "report", Usage: "write the result to `FILE` as a web page"},
-		timeoutFlag(simulateTimeout, "the scheduler to decide about all pods"),
-		outputFlag(""),
+		timeoutFlag(simulateTimeout, "the scheduler to decide about all pods"), outputFlag(""),
 	}, more...)...)
 }
 
@@ -118,7 +103,7 @@ func simulatedFlags(more ...cli.Flag) []cli.Flag {
 // localSchedulerFlags describe a scheduler to run on this machine, of a release by default.
 func localSchedulerFlags(release string, more ...cli.Flag) []cli.Flag {
 	return append([]cli.Flag{
-		nameFlag("scheduler"),
+		fileFlag(), nameFlag("scheduler"),
 		&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of the scheduler", DefaultText: release},
 		&cli.StringFlag{Name: "preset", Usage: "configuration `PRESET`, see `pmk-sched profile list`"},
 		&cli.StringFlag{Name: "config", Usage: "`FILE` with a KubeSchedulerConfiguration of any version"},
@@ -127,10 +112,8 @@ func localSchedulerFlags(release string, more ...cli.Flag) []cli.Flag {
 	}, more...)
 }
 
-// simulatedScheduler returns the scheduler of [localSchedulerFlags] and the file.
 func simulatedScheduler(c *cli.Context, u *ui) (pack.Scheduler, error) {
 	flags := nameFlags(c, u)
-	flags.File = cmp.Or(flags.File, c.String("with-scheduler"))
 	flags.Config, flags.Preset, flags.Lossy, flags.Branch = c.String("config"), c.String("preset"), c.Bool("lossy"), c.String("branch")
 	sp, err := spec.Read(flags)
 	if err != nil {
@@ -162,7 +145,7 @@ func simulateSteps(c *cli.Context, u *ui, dir string, steps ...scenario.Step) er
 		}
 		request.Prices = append(request.Prices, price)
 	}
-	result, err := withReport(c.String("report"), func() (*report.Report, error) { return u.session.Simulate(c.Context, request) })
+	result, err := withReport(c.String("report"), func() (*report.Report, error) { return u.foresight.Simulate(c.Context, request) })
 	if err != nil {
 		return err
 	}
@@ -172,7 +155,6 @@ func simulateSteps(c *cli.Context, u *ui, dir string, steps ...scenario.Step) er
 // defaultBaseline is the value of --against for the default scheduler.
 const defaultBaseline = "default"
 
-// readBaseline returns the scheduler that a value of a flag names.
 func readBaseline(c *cli.Context, u *ui, flag, source string) (*session.Baseline, error) {
 	flags := spec.Flags{Namespace: u.namespace, Version: ownVersion(), Branch: c.String("branch")}
 	if source != defaultBaseline {
@@ -187,4 +169,32 @@ func readBaseline(c *cli.Context, u *ui, flag, source string) (*session.Baseline
 		return nil, fmt.Errorf("--%s: %w", flag, err)
 	}
 	return &session.Baseline{Scheduler: scheduler, Source: source}, nil
+}
+
+// withReport writes the result of a simulation to a file, which is replaced when it is complete.
+// Only its owner may read it. A wrong path fails before the simulation. An empty one writes nothing.
+func withReport(file string, simulate func() (*report.Report, error)) (result *report.Report, err error) {
+	if file == "" {
+		return simulate()
+	}
+	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*")
+	if err != nil {
+		return nil, problem.Invalidf("", "write report to %s: %w", file, err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, f.Close(), os.Remove(f.Name()))
+		}
+	}()
+	if result, err = simulate(); err != nil {
+		return nil, err
+	}
+	out := bufio.NewWriter(f)
+	if err := errors.Join(page.Write(out, result), out.Flush(), f.Sync()); err != nil {
+		return nil, err
+	}
+	if err := os.Rename(f.Name(), file); err != nil {
+		return nil, err
+	}
+	return result, f.Close()
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -25,7 +24,6 @@ const (
 	defaultParallelJob = 10
 )
 
-// jobFlags are the flags that require --job.
 func jobFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "node", Usage: "with --job: run all pods on the node `NAME` and tolerate its taints", DefaultText: "any node"},
@@ -42,16 +40,16 @@ func simulateMatrixCommand(u *ui) *cli.Command {
 		Name:      "matrix",
 		Usage:     "run many simulations: each scheduler on each snapshot in each scenario",
 		ArgsUsage: "SCENARIO...",
-		Description: "SCENARIO is pending, replace-all, or a file as for `simulate run`. With\n" +
-			"--job the simulations run on the cluster, as one indexed Job whose image contains\n" +
-			"all programs and files. The Job is deleted in the end.\n\n" +
+		Description: "SCENARIO is pending, replace-all, or a file as for `simulate run`. With --job the simulations run on " +
+			"the cluster, as one indexed Job whose image contains all programs and files. The Job is deleted in the end.\n\n" +
 			"Exit status 1: a simulation failed; the results of the others are printed.",
-		UsageText: examples(
-			"pmk-sched simulate matrix --snapshot a.tar.gz -f default -f new.yaml pending scenario.yaml",
-			"pmk-sched simulate matrix --snapshot a.tar.gz --job --push --tag reg.example.com/m:v1 replace-all",
-		),
+		UsageText: examples("pmk-sched simulate matrix --snapshot a.tar.gz -f default -f new.yaml pending scenario.yaml",
+			"pmk-sched simulate matrix --snapshot a.tar.gz --job --push --tag reg.example.com/m:v1 replace-all"),
 		Flags: append([]cli.Flag{
-			&cli.StringSliceFlag{Name: "with-scheduler", Aliases: []string{"f"}, Usage: "pmk-sched.yaml of a scheduler, `FILE`, or default: the default scheduler", DefaultText: "default"},
+			&cli.StringSliceFlag{
+				Name: "file", Aliases: []string{"f"}, DefaultText: "default",
+				Usage: "`FILE`: pmk-sched.yaml of a scheduler, or default: the default scheduler",
+			},
 			&cli.StringSliceFlag{Name: "snapshot", Usage: "`FILE` with a snapshot"},
 			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of the schedulers", DefaultText: "the release of each snapshot"},
 			&cli.IntFlag{Name: "parallel", Usage: "run `NUMBER` of simulations at the same time", DefaultText: fmt.Sprintf("1, or %d with --job", defaultParallelJob), Action: atLeast("parallel", 1)},
@@ -68,7 +66,7 @@ func simulateMatrix(c *cli.Context, u *ui) error {
 	if err != nil {
 		return err
 	}
-	result, err := u.session.SimulateMatrix(c.Context, request)
+	result, err := u.foresight.SimulateMatrix(c.Context, request)
 	if result == nil {
 		return err
 	}
@@ -81,7 +79,6 @@ func simulateMatrix(c *cli.Context, u *ui) error {
 	return failedCells(result)
 }
 
-// failedCells returns an error if simulations failed, with their hints.
 func failedCells(result *matrix.Result) error {
 	failed, hints := 0, []string{}
 	for _, cell := range result.Cells {
@@ -100,21 +97,20 @@ func failedCells(result *matrix.Result) error {
 	return err
 }
 
-// matrixRequest reads the files and the flags.
 func matrixRequest(c *cli.Context, u *ui) (session.MatrixRequest, error) {
 	r := session.MatrixRequest{Snapshots: c.StringSlice("snapshot"), Parallel: c.Int("parallel"), Timeout: c.Duration("timeout")}
-	if err := checkFiles(c); err != nil {
+	if err := checkList(c); err != nil {
 		return r, err
 	}
 	if len(r.Snapshots) == 0 {
 		return r, problem.Invalidf("`pmk-sched snapshot --to-file FILE` makes one", "--snapshot is required")
 	}
-	schedulers := c.StringSlice("with-scheduler")
+	schedulers := c.StringSlice("file")
 	if len(schedulers) == 0 {
 		schedulers = []string{defaultBaseline}
 	}
 	for _, name := range schedulers {
-		scheduler, err := readBaseline(c, u, "with-scheduler", name)
+		scheduler, err := readBaseline(c, u, "file", name)
 		if err != nil {
 			return r, err
 		}
@@ -184,39 +180,36 @@ func simulateCellCommand(u *ui) *cli.Command {
 			if err != nil {
 				return problem.Invalidf("this command is for pods of `pmk-sched simulate matrix --job`", "read %s: %w", variable, err)
 			}
-			return u.session.SimulateCell(c.Context, index, u.out)
+			return u.foresight.SimulateCell(c.Context, index, u.out)
 		},
 	}
 }
 
-// matrixTable prints a line for each simulation, and the errors.
-func matrixTable(r *matrix.Result) func(io.Writer) error {
-	return func(w io.Writer) error {
-		p := &printer{w: w}
-		p.line("SNAPSHOT\tSCENARIO\tSCHEDULER\tRELEASE\tPLACED\tUNPLACED\tMOVED\tEVICTED\tEMPTY NODES\tCPU\tMEMORY")
-		for _, cell := range r.Cells {
-			if cell.Result == nil {
-				p.line("%s\t%s\t%s\t-\tfailed\t-\t-\t-\t-\t-\t-", cell.Snapshot, cell.Scenario, cell.Scheduler)
-				continue
-			}
-			s := cell.Result.Summary
-			empty := "-"
-			if s.After != nil {
-				empty = strconv.Itoa(len(s.After.EmptyNodes))
-			}
-			utilization := map[string]string{}
-			for _, u := range s.Utilization {
-				utilization[u.Resource] = fmt.Sprintf("%.1f %%", 100*u.After)
-			}
-			p.line("%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s", cell.Snapshot, cell.Scenario, cell.Scheduler, cell.Result.Release,
-				s.Placed, s.Unplaced, s.Moved, s.Evicted, empty, orDash(utilization["cpu"]), orDash(utilization["memory"]))
+func matrixTable(r *matrix.Result) string {
+	var p printer
+	p.row("SNAPSHOT", "SCENARIO", "SCHEDULER", "RELEASE", "PLACED", "UNPLACED", "MOVED", "EVICTED", "EMPTY NODES", "CPU", "MEMORY")
+	for _, cell := range r.Cells {
+		if cell.Result == nil {
+			p.row(cell.Snapshot, cell.Scenario, cell.Scheduler, "-", "failed", "-", "-", "-", "-", "-", "-")
+			continue
 		}
-		for _, cell := range r.Cells {
-			if cell.Error != "" {
-				first, _, _ := strings.Cut(cell.Error, "\n") // the logs of programs follow
-				p.line("\n%s: %s", cell, first)
-			}
+		s := cell.Result.Summary
+		empty := "-"
+		if s.After != nil {
+			empty = strconv.Itoa(len(s.After.EmptyNodes))
 		}
-		return p.err
+		utilization := map[string]string{}
+		for _, u := range s.Utilization {
+			utilization[u.Resource] = fmt.Sprintf("%.1f %%", 100*u.After)
+		}
+		p.row(cell.Snapshot, cell.Scenario, cell.Scheduler, cell.Result.Release,
+			s.Placed, s.Unplaced, s.Moved, s.Evicted, empty, orDash(utilization["cpu"]), orDash(utilization["memory"]))
 	}
+	for _, cell := range r.Cells {
+		if cell.Error != "" {
+			first, _, _ := strings.Cut(cell.Error, "\n") // the logs of programs follow
+			p.line("\n%s: %s", cell, first)
+		}
+	}
+	return p.String()
 }

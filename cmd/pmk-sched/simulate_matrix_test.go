@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 	"time"
@@ -23,17 +22,13 @@ func TestMatrixTable(t *testing.T) {
 		}}}},
 		{Snapshot: "a.tar.gz", Scenario: "pending", Scheduler: "new.yaml", Outcome: matrix.Outcome{Error: "no room\nand its log", Hints: []string{"make some"}}},
 	}}
-	var out bytes.Buffer
-	if err := matrixTable(r)(&out); err != nil {
-		t.Fatal(err)
-	}
 	const want = `SNAPSHOT	SCENARIO	SCHEDULER	RELEASE	PLACED	UNPLACED	MOVED	EVICTED	EMPTY NODES	CPU	MEMORY
 a.tar.gz	pending	default	v1.24.3	7	2	1	3	1	50.0 %	25.6 %
 a.tar.gz	pending	new.yaml	-	failed	-	-	-	-	-	-
 
 a.tar.gz, pending, new.yaml: no room
 `
-	if diff := cmp.Diff(want, out.String()); diff != "" {
+	if diff := cmp.Diff(want, matrixTable(r)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	err := failedCells(r)
@@ -79,7 +74,7 @@ func TestArgumentsOfAMatrix(t *testing.T) {
 		"pending":                                  "--snapshot is required",
 		"--snapshot a pending --branch v1.24.3":    "flag --branch comes after",
 		"--snapshot a missing.yaml":                "missing.yaml",
-		"--snapshot a -f missing.yaml pending":     "--with-scheduler: ",
+		"--snapshot a -f missing.yaml pending":     "--file: ",
 		"--snapshot a --parallel 0 pending":        "invalid --parallel 0",
 		"--snapshot a --push --tag r/x:v1 pending": "requires --job",
 		"--snapshot a --job pending":               "--job requires --push or --load",

@@ -2,41 +2,44 @@ package main
 
 import (
 	"path/filepath"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
-	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 )
 
 func simulateAddCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "add",
-		Usage: "show where the pods of manifests would go, and how many more copies fit",
-		Description: "Pods, Deployments, ReplicaSets, StatefulSets and Jobs are added as their controllers would add them. Then copies are\n" +
-			"added until a pod does not fit. Pending pods of the snapshot are left out.",
-		UsageText: examples(
-			"pmk-sched simulate add -f deployment.yaml",
-			"pmk-sched simulate add -f deployment.yaml --count 5 --snapshot cluster.tar.gz -o json",
-		),
-		Flags: simulationFlags(
-			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "`PATH` of manifests: a file, a directory, or - for standard input"},
-			&cli.StringFlag{Name: "with-scheduler", Usage: "`FILE`: pmk-sched.yaml of the scheduler; flags win over it"},
+		Name: "add", Usage: "show where the pods of manifests would go, and how many more copies fit",
+		Description: "Pods, Deployments, ReplicaSets, StatefulSets and Jobs are added as their controllers would add them. " +
+			"Then copies are added until a pod does not fit. Pending pods of the snapshot are left out.",
+		UsageText: examples("pmk-sched simulate add -m deployment.yaml",
+			"pmk-sched simulate add -m deployment.yaml --count 5 --snapshot cluster.tar.gz -o json"),
+		Flags: simulateFlags(
+			&cli.StringSliceFlag{
+				Name: "manifests", Aliases: []string{"m"},
+				Usage: "add the pods of manifests at `PATH`: a file, a directory, or - for standard input",
+			},
 			&cli.IntFlag{Name: "count", Value: 1, Usage: "`NUMBER` of copies to add", Action: atLeast("count", 1)},
 			&cli.IntFlag{Name: "limit", Value: scenario.DefaultLimit, Usage: "try at most `NUMBER` more copies", Action: atLeast("limit", 0)},
 		),
 		Action: func(c *cli.Context) error {
-			step := scenario.Step{Scenario: "add", Files: c.StringSlice("filename"), Count: c.Int("count"), Limit: c.Int("limit")}
-			if len(step.Files) == 0 {
-				return problem.Invalidf(seeHelp(c), "-f is required")
+			step := scenario.Step{
+				Scenario: "add", Files: c.StringSlice("manifests"), Count: c.Int("count"), Limit: c.Int("limit"),
+			}
+			switch {
+			case len(step.Files) == 0:
+				return problem.Invalidf(seeHelp(c), "--manifests is required")
+			case c.String("file") == "-" && slices.Contains(step.Files, "-"):
+				return problem.Invalidf("", "--file and --manifests cannot both be standard input")
 			}
 			return simulateSteps(c, u, "", step)
 		},
 	}
 }
 
-// atLeast returns the check of a number.
 func atLeast(flag string, least int) func(*cli.Context, int) error {
 	return func(_ *cli.Context, n int) error {
 		if n < least || n > 100_000 {
@@ -48,14 +51,11 @@ func atLeast(flag string, least int) func(*cli.Context, int) error {
 
 func simulateNodesCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "nodes",
-		Usage: "show where the pending pods would go if there were more nodes",
-		Description: "TEMPLATE is the name of a node, or a file with a Node. A copy of a node has its labels, taints and resources, and\n" +
-			"copies of its pods of DaemonSets and its static pods.",
-		UsageText: examples(
-			"pmk-sched simulate nodes --add worker-1=3",
-			"pmk-sched simulate nodes --snapshot cluster.tar.gz --add gpu-node.yaml=2 -o json",
-		),
+		Name: "nodes", Usage: "show where the pending pods would go if there were more nodes",
+		Description: "TEMPLATE is the name of a node, or a file with a Node. A copy of a node has its labels, taints and " +
+			"resources, and copies of its pods of DaemonSets and its static pods.",
+		UsageText: examples("pmk-sched simulate nodes --add worker-1=3",
+			"pmk-sched simulate nodes --snapshot cluster.tar.gz --add gpu-node.yaml=2 -o json"),
 		Flags: simulateFlags(
 			&cli.StringSliceFlag{Name: "add", Usage: "`TEMPLATE=N`: add N nodes like TEMPLATE"},
 		),
@@ -78,16 +78,11 @@ func simulateNodesCommand(u *ui) *cli.Command {
 
 func simulateRunCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:      "run",
-		Usage:     "run the simulations of a file in sequence",
-		ArgsUsage: "FILE",
-		Description: "Each step begins with the state after the previous step. The result\n" +
-			"contains the final node of each pod and the result of each step. Paths in the file\n" +
-			"are relative to the file.",
-		UsageText: examples(
-			"pmk-sched simulate run scenario.yaml",
-			"pmk-sched simulate run --snapshot cluster.tar.gz -o json scenario.yaml",
-		),
+		Name: "run", ArgsUsage: "FILE", Usage: "run the simulations of a file in sequence",
+		Description: "Each step begins with the state after the previous step. The result contains the final node of each " +
+			"pod and the result of each step. Paths in the file are relative to the file.",
+		UsageText: examples("pmk-sched simulate run scenario.yaml",
+			"pmk-sched simulate run --snapshot cluster.tar.gz -o json scenario.yaml"),
 		Flags: simulateFlags(),
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
@@ -103,9 +98,8 @@ func simulateRunCommand(u *ui) *cli.Command {
 	}
 }
 
-// readScenario reads the steps of a file.
 func readScenario(name string) ([]scenario.Step, error) {
-	text, err := spec.ReadFile("scenario", name)
+	text, err := problem.ReadFile("scenario", name)
 	if err != nil {
 		return nil, err
 	}

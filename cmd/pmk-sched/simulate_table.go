@@ -3,51 +3,44 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 )
 
-// mostRows is how many pods of each list the table has. The other formats have all.
-const mostRows = 20
-
-// simulationTable prints a summary that fits a terminal.
-func simulationTable(r *report.Report) func(io.Writer) error {
-	return func(w io.Writer) error {
-		s := r.Summary
-		p := &printer{w: w}
-		for i, step := range r.Steps {
-			p.line("step %d, %s: %d of %d pods placed, %d moved, %d unplaced, %d evicted",
-				i+1, step.Scenario, step.Summary.Placed, step.Summary.Scheduled, step.Summary.Moved, step.Summary.Unplaced, step.Summary.Evicted)
-		}
-		p.line("%d of %d pods placed on %d nodes by %s %s, %d moved, %d unplaced, %d evicted",
-			s.Placed, s.Scheduled, s.Nodes, r.Scheduler, r.Release, s.Moved, s.Unplaced, s.Evicted)
-		p.resources(s)
-		p.capacity(r.Capacity)
-		p.comparison(r.Comparison)
-		if len(r.Placements) > 0 {
-			p.line("\nPOD\tFROM\tNODE")
-			for _, placement := range r.Placements[:min(mostRows, len(r.Placements))] {
-				p.line("%s/%s\t%s\t%s", placement.Namespace, placement.Name, cmp.Or(placement.From, "-"), placement.Node)
-			}
-			p.more(len(r.Placements))
-		}
-		p.reasons(r.Unplaced)
-		for _, note := range r.Notes {
-			p.line("\nnote: %s", note)
-		}
-		return p.err
+// simulationTable returns a summary that fits a terminal.
+func simulationTable(r *report.Report) string {
+	var p printer
+	for i, step := range r.Steps {
+		s := step.Summary
+		p.line("step %d, %s: %d of %d pods placed, %d moved, %d unplaced, %d evicted",
+			i+1, step.Scenario, s.Placed, s.Scheduled, s.Moved, s.Unplaced, s.Evicted)
 	}
+	s := r.Summary
+	p.line("%d of %d pods placed on %d nodes by %s %s, %d moved, %d unplaced, %d evicted",
+		s.Placed, s.Scheduled, s.Nodes, r.Scheduler, r.Release, s.Moved, s.Unplaced, s.Evicted)
+	p.resources(s)
+	p.capacity(r.Capacity)
+	p.comparison(r.Comparison)
+	p.head(len(r.Placements), "POD", "FROM", "NODE")
+	for _, placement := range first(r.Placements) {
+		p.row(placement.Namespace+"/"+placement.Name, orDash(placement.From), placement.Node)
+	}
+	p.more(len(r.Placements))
+	p.reasons(r.Unplaced)
+	for _, note := range r.Notes {
+		p.line("\nnote: %s", note)
+	}
+	return p.String()
 }
 
-// resources prints the figures of each resource, and of the nodes.
 func (p *printer) resources(s report.Summary) {
 	if s.Before == nil || s.After == nil {
 		return
 	}
-	p.line("\nRESOURCE\tALLOCATABLE\tBEFORE\tAFTER\tVARIATION\tLARGEST POD\tSTRANDED")
+	p.row()
+	p.row("RESOURCE", "ALLOCATABLE", "BEFORE", "AFTER", "VARIATION", "LARGEST POD", "STRANDED")
 	for i, u := range s.Utilization {
 		had, has := s.Before.Resources[i], s.After.Resources[i]
 		p.line("%s\t%s\t%.1f %%\t%.1f %%\t%.2f → %.2f\t%s → %s\t%s → %s", u.Resource, amountChange(u), 100*u.Before, 100*u.After,
@@ -55,10 +48,8 @@ func (p *printer) resources(s report.Summary) {
 	}
 	p.line("\nempty nodes: %d → %d", len(s.Before.EmptyNodes), len(s.After.EmptyNodes))
 	p.cost(s.Before.Cost, s.After.Cost)
-	for i, z := range s.After.Zones {
-		if i == 0 {
-			p.line("\nZONE\tNODES\tPODS\tCPU")
-		}
+	p.head(len(s.After.Zones), "ZONE", "NODES", "PODS", "CPU")
+	for _, z := range s.After.Zones {
 		var had report.Zone
 		for _, other := range s.Before.Zones {
 			if other.Name == z.Name {
@@ -69,7 +60,6 @@ func (p *printer) resources(s report.Summary) {
 	}
 }
 
-// cost prints the costs of the nodes, by their types.
 func (p *printer) cost(before, after *report.Cost) {
 	if before == nil || after == nil {
 		return
@@ -81,11 +71,11 @@ func (p *printer) cost(before, after *report.Cost) {
 	price := report.FormatPrice
 	p.line("cost: of all nodes %s → %s, of empty nodes %s → %s%s",
 		price(before.Nodes), price(after.Nodes), price(before.EmptyNodes), price(after.EmptyNodes), unpriced)
-	for i, t := range report.CompareCosts(before, after) {
-		if i == 0 {
-			p.line("\nNODE TYPE\tPRICE\tNODES\tEMPTY")
-		}
-		p.line("%s\t%s\t%d → %d\t%d → %d", t.Type, price(t.Price), t.Before.Nodes, t.After.Nodes, t.Before.EmptyNodes, t.After.EmptyNodes)
+	types := report.CompareCosts(before, after)
+	p.head(len(types), "NODE TYPE", "PRICE", "NODES", "EMPTY")
+	for _, t := range types {
+		p.line("%s\t%s\t%d → %d\t%d → %d", t.Type, price(t.Price),
+			t.Before.Nodes, t.After.Nodes, t.Before.EmptyNodes, t.After.EmptyNodes)
 	}
 }
 
@@ -98,7 +88,6 @@ func amountChange(u report.Utilization) string {
 	return u.Allocatable + " → " + u.AllocatableAfter
 }
 
-// capacity prints how many copies of workloads fit.
 func (p *printer) capacity(c *report.Capacity) {
 	if c == nil {
 		return
@@ -112,7 +101,6 @@ func (p *printer) capacity(c *report.Capacity) {
 	}
 }
 
-// comparison prints the differences from another scheduler.
 func (p *printer) comparison(c *report.Comparison) {
 	if c == nil {
 		return
@@ -120,31 +108,11 @@ func (p *printer) comparison(c *report.Comparison) {
 	p.line("\ncompared with %s (%s %s): %d pods are placed the same, %d differently; %d differ between two runs of it",
 		c.Against, c.Scheduler, c.Release, c.Same, len(c.Differences), len(c.Noise))
 	p.line("it places %d and %d pods, evicts %d and %d", c.Baseline.Placed, c.Repeated.Placed, c.Baseline.Evicted, c.Repeated.Evicted)
-	for i, d := range c.Differences[:min(mostRows, len(c.Differences))] {
-		if i == 0 {
-			p.line("\nDIFFERENT POD\tNODE\tNODE BY %s", c.Against)
-		}
-		p.line("%s/%s\t%s\t%s", d.Namespace, d.Name, cmp.Or(d.Node, "-"), cmp.Or(d.Baseline, "-"))
+	p.head(len(c.Differences), "DIFFERENT POD", "NODE", "NODE BY "+c.Against)
+	for _, d := range first(c.Differences) {
+		p.row(d.Namespace+"/"+d.Name, orDash(d.Node), orDash(d.Baseline))
 	}
 	p.more(len(c.Differences))
-}
-
-// printer remembers the first error.
-type printer struct {
-	w   io.Writer
-	err error
-}
-
-func (p *printer) line(format string, args ...any) {
-	if _, err := fmt.Fprintf(p.w, format+"\n", args...); p.err == nil {
-		p.err = err
-	}
-}
-
-func (p *printer) more(n int) {
-	if n > mostRows {
-		p.line("… %d more, see -o json", n-mostRows)
-	}
 }
 
 // reasons prints why pods have no node, the most frequent reason first.
@@ -156,13 +124,9 @@ func (p *printer) reasons(unplaced []report.Unplaced) {
 		}
 	}
 	reasons := slices.SortedFunc(maps.Keys(count), func(a, b string) int { return cmp.Or(count[b]-count[a], cmp.Compare(a, b)) })
-	for i, reason := range reasons {
-		if i == 0 {
-			p.line("\nUNPLACED\tFOR EXAMPLE\tREASON")
-		}
-		if i < mostRows {
-			p.line("%d\t%s\t%s", count[reason], example[reason], reason)
-		}
+	p.head(len(reasons), "UNPLACED", "FOR EXAMPLE", "REASON")
+	for _, reason := range first(reasons) {
+		p.row(count[reason], example[reason], reason)
 	}
 	p.more(len(reasons))
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"io"
 
 	"github.com/urfave/cli/v2"
 	"sigs.k8s.io/yaml"
@@ -16,16 +15,13 @@ import (
 
 func snapshotCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "snapshot",
-		Usage: "write the objects that a scheduler reads to a file",
-		Description: "Nodes, pods, volumes, claims, devices and the other objects that schedulers read, at one resource version,\n" +
-			"for simulations elsewhere. Environment variables, commands, other annotations, Secrets and ConfigMaps are left out.\n" +
-			"Changes nothing on the cluster.",
-		UsageText: examples(
-			"pmk-sched snapshot --to-file cluster.tar.gz",
+		Name: "snapshot", Usage: "write the objects that a scheduler reads to a file",
+		Description: "Nodes, pods, volumes, claims, devices and the other objects that schedulers read, at one resource " +
+			"version, for simulations elsewhere. Environment variables, commands, other annotations, Secrets and ConfigMaps " +
+			"are left out. Changes nothing on the cluster.",
+		UsageText: examples("pmk-sched snapshot --to-file cluster.tar.gz",
 			"pmk-sched snapshot --rbac | kubectl apply -f -",
-			"kubectl get nodes,pods -A -o json | pmk-sched snapshot --from - --anonymize",
-		),
+			"kubectl get nodes,pods -A -o json | pmk-sched snapshot --from - --anonymize"),
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "to-file", Value: "cluster.tar.gz", Usage: "write to `FILE`"},
 			&cli.StringSliceFlag{Name: "from", Usage: "read `PATH` instead of the cluster: a snapshot, output of kubectl get -o yaml or json, manifests or a trace; -: standard input"},
@@ -39,9 +35,9 @@ func snapshotCommand(u *ui) *cli.Command {
 				From: c.StringSlice("from"), Stdin: u.in, Resources: c.StringSlice("resource"), Anonymize: c.Bool("anonymize"), Version: ownVersion(),
 			}
 			if c.Bool("rbac") {
-				return printRole(c, u, snapshot.RoleName, request.Resources, "list")
+				return u.printRole(roleFormat(c), snapshot.RoleName, request.Resources, "list")
 			}
-			header, err := u.session.Snapshot(c.Context, request, c.String("to-file"))
+			header, err := u.foresight.Snapshot(c.Context, request, c.String("to-file"))
 			if err != nil {
 				return err
 			}
@@ -50,9 +46,16 @@ func snapshotCommand(u *ui) *cli.Command {
 	}
 }
 
-// printRole prints a ServiceAccount that may use verbs for the objects that schedulers read, as
-// YAML unless another format is given.
-func printRole(c *cli.Context, u *ui, name string, resources []string, verbs ...string) error {
+// roleFormat is the format of --output, by default YAML.
+func roleFormat(c *cli.Context) string {
+	if c.IsSet("output") {
+		return c.String("output")
+	}
+	return "yaml"
+}
+
+// printRole prints a ServiceAccount that may use verbs for the objects that schedulers read.
+func (u *ui) printRole(format, name string, resources []string, verbs ...string) error {
 	kinds, err := session.SnapshotKinds(resources)
 	if err != nil {
 		return err
@@ -65,24 +68,16 @@ func printRole(c *cli.Context, u *ui, name string, resources []string, verbs ...
 		}
 		documents = append(documents, text)
 	}
-	format := "yaml"
-	if c.IsSet("output") {
-		format = c.String("output")
-	}
 	return u.objects(format, "", bytes.Join(documents, []byte("---\n")))
 }
 
-// snapshotTable prints the number of objects of each kind.
-func snapshotTable(h *snapshot.Header) func(io.Writer) error {
-	return func(w io.Writer) error {
-		var text bytes.Buffer
-		fmt.Fprintln(&text, "RESOURCE\tOBJECTS\tBYTES")
-		for _, r := range h.Resources {
-			kind := snapshot.Kind{Group: r.Group, Resource: r.Resource}
-			fmt.Fprintf(&text, "%s\t%d\t%d\n", kind.GroupResource(), r.Objects, r.Bytes)
-		}
-		fmt.Fprintf(&text, "\npods: %d running, %d pending, %d finished\n", h.Pods.Running, h.Pods.Pending, h.Pods.Finished)
-		_, err := text.WriteTo(w)
-		return err
+func snapshotTable(h *snapshot.Header) string {
+	var p printer
+	p.row("RESOURCE", "OBJECTS", "BYTES")
+	for _, r := range h.Resources {
+		kind := snapshot.Kind{Group: r.Group, Resource: r.Resource}
+		p.row(kind.GroupResource(), r.Objects, r.Bytes)
 	}
+	p.line("\npods: %d running, %d pending, %d finished", h.Pods.Running, h.Pods.Pending, h.Pods.Finished)
+	return p.String()
 }

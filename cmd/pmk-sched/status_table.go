@@ -5,49 +5,38 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/pmk-sched/pmk-sched/internal/deploy/health"
-	"github.com/pmk-sched/pmk-sched/internal/session"
+	"github.com/pmk-sched/pmk-sched/internal/replace"
 )
 
-// textWidth is the width of printed text, in columns.
-const textWidth = 100
-
 // statusText is the status as tables, followed by the details of each scheduler and extender.
-func statusText(s *session.Status) string {
-	var b strings.Builder
-	if len(s.Nodes) > 0 {
-		rows := [][]string{{"NODE", "REPLACED", "READY", "LEADER", "IMAGE"}}
-		for _, n := range s.Nodes {
-			rows = append(rows, []string{n.Node, yesNo(n.Replaced), yesNo(n.Ready), yesNo(n.Leads), shortReference(n.Image)})
-		}
-		b.WriteString(table(rows))
+func statusText(s *replace.Status) string {
+	var p printer
+	p.head(len(s.Nodes), "NODE", "REPLACED", "READY", "LEADER", "IMAGE")
+	for _, n := range s.Nodes {
+		p.row(n.Node, n.Replaced, n.Ready, n.Leads, shortReference(n.Image))
 	}
 	if h := s.Here; h != nil {
 		state := "unchanged"
 		if len(h.Drift) > 0 {
 			state = "changed since"
 		}
-		b.WriteString("\n" + paragraph("this node", fmt.Sprintf("%s, %s since %s, %s", h.Node, h.State, h.Since.Format(time.RFC3339), state)))
-		b.WriteString(paragraph("backup", h.Backup))
+		here := fmt.Sprintf("%s, %s since %s, %s", h.Node, h.State, h.Since.Format(time.RFC3339), state)
+		p.WriteString("\n" + paragraph("this node", here) + paragraph("backup", h.Backup))
 	}
-	b.WriteString(workloadTable("SCHEDULER", s.Schedulers, s.Findings))
-	b.WriteString(workloadTable("EXTENDER", s.Extenders, s.Findings))
+	p.workloads("SCHEDULER", s.Schedulers, s.Findings)
+	p.workloads("EXTENDER", s.Extenders, s.Findings)
 	for _, w := range slices.Concat(s.Schedulers, s.Extenders) {
-		b.WriteString("\n" + w.String() + "\n" + details(w))
+		p.WriteString("\n" + w.String() + "\n" + details(w))
 	}
-	fmt.Fprintf(&b, "\n%d requests to the API server%s\n", s.Requests, prefixed(" ", s.Server))
-	return strings.TrimPrefix(b.String(), "\n")
+	p.line("\n%d requests to the API server%s", s.Requests, prefixed(" ", s.Server))
+	return strings.TrimPrefix(p.String(), "\n")
 }
 
-// workloadTable has a line for each scheduler or extender, with the codes of its findings.
-func workloadTable(title string, list []*health.Workload, findings []health.Finding) string {
-	if len(list) == 0 {
-		return ""
-	}
-	rows := [][]string{{title, "NAMESPACE", "READY", "RELEASE", "REVISION", "EXPIRES", "FINDINGS"}}
+func (p *printer) workloads(title string, list []*health.Workload, findings []health.Finding) {
+	p.head(len(list), title, "NAMESPACE", "READY", "RELEASE", "REVISION", "EXPIRES", "FINDINGS")
 	for _, w := range list {
 		revision, expires := "-", "-"
 		if w.Revision > 0 {
@@ -56,9 +45,8 @@ func workloadTable(title string, list []*health.Workload, findings []health.Find
 		if w.Certificate != nil {
 			expires = w.Certificate.Expires.Format(time.DateOnly)
 		}
-		rows = append(rows, []string{w.Name, w.Namespace, fmt.Sprintf("%d/%d", w.Ready, w.Wanted), orDash(w.Release), revision, expires, codesOf(w, findings)})
+		p.row(w.Name, w.Namespace, fmt.Sprintf("%d/%d", w.Ready, w.Wanted), orDash(w.Release), revision, expires, codesOf(w, findings))
 	}
-	return "\n" + table(rows)
 }
 
 // codesOf are the codes of the findings about a scheduler or extender, each once.
@@ -78,7 +66,6 @@ func codesOf(w *health.Workload, findings []health.Finding) string {
 	return strings.Join(codes, ", ")
 }
 
-// details returns the facts about a scheduler or extender, one fact a paragraph.
 func details(w *health.Workload) string {
 	var b strings.Builder
 	fact := func(name, text string) {
@@ -118,7 +105,7 @@ func details(w *health.Workload) string {
 		fact("endpoints", fmt.Sprintf("%d ready", s.Endpoints))
 	}
 	for _, e := range w.Events {
-		fact("event", instant(e.Time)+" "+e.Object+" "+e.Reason+": "+strings.Join(strings.Fields(e.Message), " "))
+		fact("event", instant(e.Time)+" "+e.Object+" "+e.Reason+": "+oneLine(e.Message))
 	}
 	return b.String()
 }
@@ -176,7 +163,6 @@ func instant(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// findingsText returns the findings, each with its hint.
 func findingsText(findings []health.Finding) string {
 	if len(findings) == 0 {
 		return "\nno findings\n"
@@ -193,31 +179,4 @@ func findingsText(findings []health.Finding) string {
 		}
 	}
 	return b.String()
-}
-
-// table aligns rows.
-func table(rows [][]string) string {
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	for _, row := range rows {
-		_, _ = fmt.Fprintln(w, strings.Join(row, "\t")) // writing to memory does not fail
-	}
-	_ = w.Flush()
-	return b.String()
-}
-
-// paragraph is a named fact, indented.
-func paragraph(name, text string) string {
-	return wrapText(text, fmt.Sprintf("  %-13s", name), strings.Repeat(" ", 15))
-}
-
-// wrapText breaks a text into lines of at most [textWidth] columns; it does not break words.
-func wrapText(text, first, next string) string {
-	return first + strings.Join(wrap(text, textWidth-len(next)), "\n"+next) + "\n"
-}
-
-// shortReference is an image with the beginning of its digest.
-func shortReference(image string) string {
-	name, digest, _ := strings.Cut(image, "@")
-	return name + prefixed("@", digest[:min(len(digest), shortDigest)])
 }

@@ -14,14 +14,13 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/deploy/health"
 	"github.com/pmk-sched/pmk-sched/internal/replace"
-	"github.com/pmk-sched/pmk-sched/internal/session"
 )
 
 // fullStatus has a scheduler with findings and an extender without.
-func fullStatus() *session.Status {
+func fullStatus() *replace.Status {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	expires := at.AddDate(0, 0, 20)
-	return &session.Status{
+	return &replace.Status{
 		Server: "v1.24.3", Requests: 40,
 		Nodes: []replace.NodeStatus{{Node: "node-1", Replaced: true, Ready: true, Leads: true, Image: "registry.example.com/kube-scheduler:v1.24.3"}},
 		Schedulers: []*health.Workload{{
@@ -56,7 +55,7 @@ const statusGolden = "testdata/status.golden"
 
 func TestStatusText(t *testing.T) {
 	s := fullStatus()
-	got := statusText(s) + findingsText(s.Findings)
+	got := aligned(statusText(s) + findingsText(s.Findings))
 	if *updateReference {
 		if err := os.WriteFile(statusGolden, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
@@ -77,21 +76,21 @@ func TestStatusText(t *testing.T) {
 }
 
 func TestStatusTextOfAnEmptyCluster(t *testing.T) {
-	if got := statusText(&session.Status{Requests: 3}); got != "3 requests to the API server\n" {
+	if got := statusText(&replace.Status{Requests: 3}); got != "3 requests to the API server\n" {
 		t.Errorf("got %q", got)
 	}
 }
 
 // watched runs watchStatus with readings until they end, and returns its output. A nil reading
 // stands for an error of the API server.
-func watched(t *testing.T, format string, readings ...*session.Status) (out, errs string, err error) {
+func watched(t *testing.T, format string, readings ...*replace.Status) (out, errs string, err error) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	u := newUI(nil, &stdout, &stderr)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	n := 0
-	err = watchStatus(ctx, u, format, time.Minute, func(context.Context) (*session.Status, error) {
+	err = watchStatus(ctx, u, format, time.Minute, func(context.Context) (*replace.Status, error) {
 		if n == len(readings) {
 			cancel()
 			return nil, ctx.Err()

@@ -2,27 +2,22 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
+	"github.com/pmk-sched/pmk-sched/internal/replace"
 )
 
 func sysdumpCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "sysdump",
-		Usage: "collect the data for a bug report in an archive, without secrets",
-		Description: "Collects objects, revisions, events, logs, metrics, configuration,\n" +
-			"versions and facts about the nodes, of all schedulers and extenders or of --name.\n" +
-			"Data of Secrets, private keys, tokens, passwords, environment variables and copies\n" +
-			"of objects in annotations are removed. errors.txt in the archive lists failed\n" +
+		Name: "sysdump", Usage: "collect the data for a bug report in an archive, without secrets",
+		Description: "Collects objects, revisions, events, logs, metrics, configuration, versions and facts about the " +
+			"nodes, of all schedulers and extenders or of --name. Data of Secrets, private keys, tokens, passwords, " +
+			"environment variables and copies of objects in annotations are removed. errors.txt in the archive lists failed " +
 			"reads. Changes nothing on the cluster. Read the archive before you publish it.",
-		UsageText: examples(
-			"pmk-sched sysdump",
-			"pmk-sched sysdump --name my-scheduler --archive bug.tar.gz",
-		),
+		UsageText: examples("pmk-sched sysdump", "pmk-sched sysdump --name my-scheduler --archive bug.tar.gz"),
 		Flags: []cli.Flag{
 			nameFlag("scheduler or extender"),
 			&cli.StringFlag{Name: "archive", Usage: "write to `FILE`", DefaultText: "pmk-sched-sysdump-TIME.tar.gz"},
@@ -37,17 +32,15 @@ func sysdumpCommand(u *ui) *cli.Command {
 			if file == "" {
 				file = "pmk-sched-sysdump-" + time.Now().UTC().Format("20060102T150405Z") + ".tar.gz"
 			}
-			summary, err := u.session.Sysdump(c.Context, sp, file, ownVersion())
+			summary, err := replace.Sysdump(c.Context, u.session, sp, file, ownVersion())
 			if err != nil {
 				return err
 			}
 			for _, unread := range summary.Errors {
 				u.warn(oneLine(unread))
 			}
-			return u.data(c.String("output"), summary, func(w io.Writer) error {
-				_, err := fmt.Fprintf(w, "%s: %d files, %d bytes uncompressed\n", summary.Archive, summary.Files, summary.Bytes)
-				return err
-			})
+			return u.data(c.String("output"), summary,
+				fmt.Sprintf("%s: %d files, %d bytes uncompressed\n", summary.Archive, summary.Files, summary.Bytes))
 		},
 	}
 }

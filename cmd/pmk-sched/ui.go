@@ -22,7 +22,6 @@ import (
 	"io"
 	"strings"
 	"sync"
-	"text/tabwriter"
 	"time"
 
 	"go.uber.org/zap"
@@ -30,7 +29,8 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/base/terminal"
-	"github.com/pmk-sched/pmk-sched/internal/session"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
+	foresight "github.com/pmk-sched/pmk-sched/internal/session"
 )
 
 // ui is where a command reads and writes.
@@ -45,6 +45,7 @@ type ui struct {
 	log       *zap.Logger
 	namespace string // empty unless it is given
 	session   *session.Session
+	foresight *foresight.Session
 }
 
 func newUI(in io.Reader, out, errw io.Writer) *ui {
@@ -86,7 +87,6 @@ func (u *ui) progress(text string) {
 	}
 }
 
-// say writes a message.
 func (u *ui) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(u.err, format+"\n", args...)
 }
@@ -102,7 +102,6 @@ func (u *ui) warn(warnings ...string) {
 	}
 }
 
-// fail writes an error and its hints.
 func (u *ui) fail(err error) {
 	text := err.Error()
 	if errors.Is(err, context.Canceled) {
@@ -114,12 +113,12 @@ func (u *ui) fail(err error) {
 	}
 }
 
-// data writes v to standard output in a format; table writes it as a table.
-func (u *ui) data(format string, v any, table func(w io.Writer) error) error {
+// data writes v to standard output in a format; table is v as text, see [printer].
+func (u *ui) data(format string, v any, table string) error {
 	return writeData(u.out, format, v, table)
 }
 
-func writeData(out io.Writer, format string, v any, table func(w io.Writer) error) error {
+func writeData(out io.Writer, format string, v any, table string) error {
 	switch format {
 	case "json":
 		enc := json.NewEncoder(out)
@@ -134,11 +133,8 @@ func writeData(out io.Writer, format string, v any, table func(w io.Writer) erro
 		_, err = out.Write(text)
 		return err
 	default:
-		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-		if err := table(w); err != nil {
-			return err
-		}
-		return w.Flush()
+		_, err := io.WriteString(out, aligned(table))
+		return err
 	}
 }
 

@@ -4,20 +4,17 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 )
 
 func uninstallCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:        "uninstall",
-		Usage:       "remove a scheduler and everything that was created for it",
-		Description: "Running pods stay as they are; new pods that name the scheduler stay pending. Prints a line for each object.",
-		UsageText: examples(
-			"pmk-sched uninstall --name my-scheduler",
-			"pmk-sched uninstall -f pmk-sched.yaml --yes",
-		),
+		Name: "uninstall", Usage: "remove a scheduler and everything that was created for it",
+		Description: "Running pods stay as they are; new pods that name the scheduler stay pending. Prints a line for each " +
+			"object.",
+		UsageText: examples("pmk-sched uninstall --name my-scheduler", "pmk-sched uninstall -f pmk-sched.yaml --yes"),
 		Flags: []cli.Flag{
-			nameFlag("scheduler"), fileFlag(),
-			timeoutFlag(defaultTimeout, "the objects to disappear"),
+			nameFlag("scheduler"), fileFlag(), timeoutFlag(defaultTimeout, "the objects to disappear"),
 			yesFlag(), outputFlag(""),
 		},
 		Action: func(c *cli.Context) error {
@@ -32,7 +29,7 @@ func uninstallCommand(u *ui) *cli.Command {
 			if err := u.confirm(c.Context, c.Bool("yes"), "remove scheduler "+sp.Name+" from "+cfg.Host); err != nil {
 				return err
 			}
-			changes, err := u.session.Uninstall(c.Context, sp, c.Duration("timeout"))
+			changes, err := lifecycle.Uninstall(c.Context, u.session, sp, c.Duration("timeout"))
 			if err != nil {
 				return err
 			}
@@ -40,7 +37,7 @@ func uninstallCommand(u *ui) *cli.Command {
 				changes = apply.ChangeSet{} // a list in JSON too
 				u.say("scheduler %s was not found", sp.Name)
 			}
-			return u.data(c.String("output"), changes, writeText(changes.String()))
+			return u.data(c.String("output"), changes, changes.String())
 		},
 	}
 }

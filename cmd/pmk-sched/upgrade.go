@@ -3,35 +3,29 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 	"github.com/pmk-sched/pmk-sched/internal/replace"
-	"github.com/pmk-sched/pmk-sched/internal/session"
 )
 
 func upgradeCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "upgrade",
-		Usage: "deploy a scheduler at the release of the API server",
-		Description: "Builds the image with the same plugins, converts the configuration,\n" +
-			"deploys with the same flags or file, and verifies that the scheduler binds a pod;\n" +
-			"otherwise the former revision is restored. With --check nothing is changed: the\n" +
-			"exit status is 3 if an upgrade is pending. Without --name it covers all schedulers\n" +
-			"and all replaced default schedulers.\n\n" +
-			"--default upgrades the replaced default scheduler of this control-plane node, as\n" +
-			"replace does, and keeps its configuration. Run it on one node after the other, in\n" +
-			"the order that --check prints.",
-		UsageText: examples(
-			"pmk-sched upgrade --check",
+		Name: "upgrade", Usage: "deploy a scheduler at the release of the API server",
+		Description: "Builds the image with the same plugins, converts the configuration, deploys with the same flags or " +
+			"file, and verifies that the scheduler binds a pod; otherwise the former revision is restored. With --check " +
+			"nothing is changed: the exit status is 3 if an upgrade is pending. Without --name it covers all schedulers and " +
+			"all replaced default schedulers.\n\n" +
+			"--default upgrades the replaced default scheduler of this control-plane node, as replace does, and keeps its " +
+			"configuration. Run it on one node after the other, in the order that --check prints.",
+		UsageText: examples("pmk-sched upgrade --check",
 			"pmk-sched upgrade --name my-scheduler",
-			"pmk-sched upgrade --default --yes",
-		),
+			"pmk-sched upgrade --default --yes"),
 		Flags: []cli.Flag{
 			nameFlag("scheduler"), fileFlag(),
 			&cli.BoolFlag{Name: "check", Usage: "print the pending upgrades and their changes"},
@@ -41,9 +35,7 @@ func upgradeCommand(u *ui) *cli.Command {
 			&cli.StringFlag{Name: "base", Usage: "base `IMAGE` of the image to build", DefaultText: "as before"},
 			&cli.StringFlag{Name: "busybox", Usage: "`PATH` of a static busybox to use as base, without a registry", DefaultText: "as before"},
 			&cli.BoolFlag{Name: "lossy", Usage: "drop settings that the release does not support, with a warning for each"},
-			timeoutFlag(defaultTimeout, "the scheduler"),
-			stableForFlag(10 * time.Second),
-			yesFlag(), outputFlag(""),
+			timeoutFlag(defaultTimeout, "the scheduler"), stableForFlag(10 * time.Second), yesFlag(), outputFlag(""),
 		},
 		Action: func(c *cli.Context) error {
 			o, err := readUpgrade(c, u)
@@ -65,7 +57,7 @@ func upgradeCommand(u *ui) *cli.Command {
 			if check {
 				return checkUpgrade(c, u, o)
 			}
-			report, outcome, err := u.session.Upgrade(c.Context, o)
+			report, outcome, err := lifecycle.RunUpgrade(c.Context, u.session, o)
 			switch {
 			case err != nil:
 				return err
@@ -74,41 +66,40 @@ func upgradeCommand(u *ui) *cli.Command {
 			default:
 				u.say("scheduler %s is up to date: %s", report.Name, report.Release)
 			}
-			return u.data(c.String("output"), outcome, writeText(outcome.Changes.String()))
+			return u.data(c.String("output"), outcome, outcome.Changes.String())
 		},
 	}
 }
 
-func readUpgrade(c *cli.Context, u *ui) (session.UpgradeOptions, error) {
+func readUpgrade(c *cli.Context, u *ui) (lifecycle.UpgradeOptions, error) {
 	for _, flag := range []string{"base", "busybox"} {
 		if c.IsSet("image") && c.IsSet(flag) {
-			return session.UpgradeOptions{}, problem.Invalidf("", "--image and --%s exclude each other", flag)
+			return lifecycle.UpgradeOptions{}, problem.Invalidf("", "--image and --%s exclude each other", flag)
 		}
 	}
 	f := nameFlags(c, u)
 	f.Image, f.Branch, f.Lossy = c.String("image"), c.String("branch"), c.Bool("lossy")
 	sp, err := spec.Read(f)
-	return session.UpgradeOptions{
+	return lifecycle.UpgradeOptions{
 		Spec: sp, Base: c.String("base"), Busybox: c.String("busybox"),
 		Deploy: rollout(c),
 	}, err
 }
 
-// upgradeDefault upgrades the replaced default scheduler of this node.
-func upgradeDefault(c *cli.Context, u *ui, o session.UpgradeOptions) error {
+func upgradeDefault(c *cli.Context, u *ui, o lifecycle.UpgradeOptions) error {
 	if !c.IsSet("timeout") {
 		o.Deploy.Timeout = replace.DefaultTimeout
 	}
 	if !c.IsSet("stable-for") {
 		o.Deploy.StableFor = replace.DefaultStableFor
 	}
-	plan, err := u.session.PlanDefaultUpgrade(c.Context, o)
+	plan, err := replace.PlanDefaultUpgrade(c.Context, u.session, o)
 	if err != nil {
 		return err
 	}
 	if !plan.Due {
 		u.say("the default scheduler of node %s is up to date: %s", plan.Name, plan.Release)
-		return u.data(c.String("output"), plan, writeText(""))
+		return u.data(c.String("output"), plan, "")
 	}
 	u.say("node %s: %s becomes %s, with %s", plan.Name, plan.Image, plan.NewImage, cmp.Or(plan.Configuration, "the given configuration"))
 	if err := u.confirm(c.Context, c.Bool("yes"), "replace the default scheduler of this node, which serves "+plan.Server); err != nil {
@@ -126,9 +117,8 @@ func upgradeDefault(c *cli.Context, u *ui, o session.UpgradeOptions) error {
 	return u.data(c.String("output"), outcome, replacedTable(outcome))
 }
 
-// checkUpgrade prints the pending upgrades.
-func checkUpgrade(c *cli.Context, u *ui, o session.UpgradeOptions) error {
-	report, err := u.session.CheckUpgrade(c.Context, o, u.namespace)
+func checkUpgrade(c *cli.Context, u *ui, o lifecycle.UpgradeOptions) error {
+	report, err := replace.CheckUpgrade(c.Context, u.session, o, u.namespace)
 	if err != nil {
 		return err
 	}
@@ -143,40 +133,30 @@ func checkUpgrade(c *cli.Context, u *ui, o session.UpgradeOptions) error {
 	return nil
 }
 
-func upgradeTable(r *session.UpgradeReport) func(io.Writer) error {
-	return func(w io.Writer) error {
-		var err error
-		line := func(format string, args ...any) {
-			if err == nil {
-				_, err = fmt.Fprintf(w, format+"\n", args...)
-			}
-		}
-		line("SCHEDULER\tNAMESPACE\tRELEASE\tTARGET\tDUE")
-		for _, s := range r.Schedulers {
-			line("%s\t%s\t%s\t%s\t%s", s.Name, s.Namespace, orDash(s.Release), s.Target, yesNo(s.Due))
-		}
-		for _, s := range r.Schedulers {
-			if s.Due {
-				writeUpgrade(line, s)
-			}
-		}
-		if len(r.Nodes) > 0 {
-			line("\nNODE\tDEFAULT SCHEDULER\tREPLACED\tDUE\tNEEDS")
-		}
-		for _, n := range r.Nodes {
-			line("%s\t%s\t%s\t%s\t%s", n.Node, n.Image, yesNo(n.Replaced), yesNo(n.Due), orDash(strings.Join(append(n.Drift, prefixed("", n.Needs)), "; ")))
-		}
-		return err
+func upgradeTable(r *replace.UpgradeReport) string {
+	var p printer
+	p.row("SCHEDULER", "NAMESPACE", "RELEASE", "TARGET", "DUE")
+	for _, s := range r.Schedulers {
+		p.row(s.Name, s.Namespace, orDash(s.Release), s.Target, s.Due)
 	}
+	for _, s := range r.Schedulers {
+		if s.Due {
+			p.upgrade(s)
+		}
+	}
+	p.head(len(r.Nodes), "NODE", "DEFAULT SCHEDULER", "REPLACED", "DUE", "NEEDS")
+	for _, n := range r.Nodes {
+		p.row(n.Node, n.Image, n.Replaced, n.Due, orDash(strings.Join(append(n.Drift, prefixed("", n.Needs)), "; ")))
+	}
+	return p.String()
 }
 
-// writeUpgrade writes the changes of one scheduler's upgrade.
-func writeUpgrade(line func(string, ...any), s session.Upgrade) {
-	line("\n%s", s.Name)
+func (p *printer) upgrade(s lifecycle.Upgrade) {
+	p.line("\n%s", s.Name)
 	row := func(name string, values ...string) {
 		for _, value := range values {
 			if value != "" {
-				line("  %s\t%s", name, value)
+				p.row("  "+name, value)
 				name = ""
 			}
 		}
@@ -198,7 +178,7 @@ func writeUpgrade(line func(string, ...any), s session.Upgrade) {
 }
 
 // configAPI returns the config API of a scheduler, and the new one if its configuration is converted.
-func configAPI(s session.Upgrade) string {
+func configAPI(s lifecycle.Upgrade) string {
 	if s.From == s.To {
 		return s.To
 	}

@@ -7,13 +7,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pmk-sched/pmk-sched/internal/session"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
+	"github.com/pmk-sched/pmk-sched/internal/replace"
 )
 
 func TestUpgradeTable(t *testing.T) {
-	report := &session.UpgradeReport{
+	report := &replace.UpgradeReport{
 		Release: "v1.25.4",
-		Schedulers: []session.Upgrade{
+		Schedulers: []lifecycle.Upgrade{
 			{Name: "current", Namespace: "kube-system", Release: "v1.25.4", Target: "v1.25.4", Image: "localhost/s:v1.25.4"},
 			{
 				Name: "behind", Namespace: "kube-system", Release: "v1.24.3", Target: "v1.25.4", Due: true, Image: "localhost/s:v1.24.3", NewImage: "localhost/s:v1.25.4",
@@ -26,7 +27,7 @@ func TestUpgradeTable(t *testing.T) {
 				Blocked: "first line\nsecond line", Needs: []string{"name its file with -f"},
 			},
 		},
-		Nodes: []session.NodeUpgrade{
+		Nodes: []replace.NodeUpgrade{
 			{Node: "cp-1", Image: "localhost/s:v1.25.4", Release: "v1.25.4", Replaced: true},
 			{Node: "cp-2", Image: "registry.k8s.io/kube-scheduler:v1.25.4", Due: true, Drift: []string{"the manifest: rewritten"}, Needs: "replace it again"},
 		},

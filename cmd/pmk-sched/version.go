@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"io"
 	"runtime"
 	"runtime/debug"
 
@@ -25,7 +23,6 @@ func ownVersion() string {
 	return "dev"
 }
 
-// versionData is the output of `version`.
 type versionData struct {
 	Version  string `json:"version"`
 	Go       string `json:"go"`
@@ -48,19 +45,14 @@ func newVersionData() versionData {
 
 func versionCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "version",
-		Usage: "print the version of pmk-sched and the Kubernetes releases that it supports",
-		UsageText: examples(
-			"pmk-sched version",
-			"pmk-sched version -o json",
-		),
-		Flags: []cli.Flag{outputFlag("")},
+		Name: "version", Usage: "print the version of pmk-sched and the Kubernetes releases that it supports",
+		UsageText: examples("pmk-sched version", "pmk-sched version -o json"),
+		Flags:     []cli.Flag{outputFlag("")},
 		Action: func(c *cli.Context) error {
 			v := newVersionData()
-			return u.data(c.String("output"), v, func(w io.Writer) error {
-				_, err := fmt.Fprintf(w, "pmk-sched\t%s\ngo\t%s\nplatform\t%s\nkubernetes\t%s to %s\n", v.Version, v.Go, v.Platform, v.Oldest, v.Newest)
-				return err
-			})
+			var p printer
+			p.facts("pmk-sched", v.Version, "go", v.Go, "platform", v.Platform, "kubernetes", v.Oldest+" to "+v.Newest)
+			return u.data(c.String("output"), v, p.String())
 		},
 	}
 }

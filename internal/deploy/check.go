@@ -12,7 +12,38 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/base/tempdir"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/preflight"
 )
+
+// Check checks whether the cluster accepts the plan, and which known problems of its release its configuration
+// meets. The outcomes are nil if the checks could not be made.
+func Check(ctx context.Context, d Deps, plan *Plan) ([]preflight.Outcome, error) {
+	outcomes, failed := d.preflight(ctx, plan)
+	if outcomes == nil {
+		return nil, failed
+	}
+	known, err := knownProblems(plan)
+	if err != nil {
+		return nil, err
+	}
+	return append(outcomes, known...), failed
+}
+
+// preflight makes the preflight checks of a plan.
+func (d Deps) preflight(ctx context.Context, plan *Plan) ([]preflight.Outcome, error) {
+	checks, err := preflight.Checks(d.Config, preflight.Options{
+		Name: plan.Name, Namespace: plan.Namespace, Image: plan.Scheduler.Image, Objects: plan.Objects,
+		Port: plan.Scheduler.Port, TakenPorts: plan.TakenPorts, Endpoints: plan.Endpoints, Log: d.Log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return preflight.RunAll(ctx, checks, func(o preflight.Outcome) {
+		if o.Status == preflight.Warned {
+			d.Warnf("%s: %s", o.Description, o.Detail)
+		}
+	})
+}
 
 // gateFlags returns the flags with which the binary checks the configuration: feature gates, on which defaults depend. Others may name files.
 func gateFlags(args []string) []string {

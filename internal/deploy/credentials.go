@@ -15,6 +15,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 )
 
@@ -42,6 +43,15 @@ type CredentialsReport struct {
 // ReadNodeFile reads a kubeconfig of this node. The function is nil if this is not a control-plane
 // node.
 type ReadNodeFile func(path string) (*inspect.NodeCredentials, error)
+
+// NodeFileReader returns a function that reads a kubeconfig of this node, or nil if this is not a control-plane node.
+func NodeFileReader(s *session.Session) (ReadNodeFile, error) {
+	root, err := s.FindNodeRoot()
+	if err != nil || root == "" {
+		return nil, err
+	}
+	return func(path string) (*inspect.NodeCredentials, error) { return inspect.LoadNodeCredentials(root, path) }, nil
+}
 
 // DescribeCredentials describes the credentials of a scheduler by its objects in the cluster.
 func DescribeCredentials(owned []*unstructured.Unstructured, namespace, name string, readFile ReadNodeFile) (*CredentialsReport, error) {

@@ -6,10 +6,14 @@ import (
 
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/configcheck"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/steps"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 )
 
 // Applier changes a cluster and lists the objects managed by pmk-sched.
@@ -46,6 +50,8 @@ type Finder interface {
 
 // Deps are the dependencies of the steps: the cluster, the checks and the binary of the scheduler.
 type Deps struct {
+	// Config is the configuration of clients for the cluster. It is nil without a cluster.
+	Config  *rest.Config
 	Applier Applier
 	Ledger  Ledger
 	Locker  Locker
@@ -65,6 +71,43 @@ type Deps struct {
 	OnStep steps.OnStep
 	// Log may be nil.
 	Log *zap.Logger
+}
+
+// Connect returns the dependencies on the cluster of a session. It sends nothing.
+func Connect(s *session.Session) (Deps, error) {
+	cfg, err := s.Connect()
+	if err != nil {
+		return Deps{}, err
+	}
+	client, err := apply.New(cfg, apply.Options{Log: s.Log})
+	if err != nil {
+		return Deps{}, err
+	}
+	d := Deps{
+		Config: cfg, Applier: client, Ledger: client, Locker: client, Finder: client,
+		Holder: session.Holder(), By: session.User(),
+		Binary: func(ctx context.Context, plan *Plan, dir string) (configcheck.Binary, error) {
+			return pack.FindScheduler(ctx, s.CacheDir, plan.Scheduler.Image, []string{manifest.Program}, dir)
+		},
+		Warn: s.Warn, Note: s.Note, OnStep: s.OnStep, Log: s.Log,
+	}
+	d.Preflight = func(ctx context.Context, plan *Plan) error {
+		_, err := d.preflight(ctx, plan)
+		return err
+	}
+	return d, nil
+}
+
+// Report prints the notes and warnings of a plan.
+func (d Deps) Report(plan *Plan) {
+	if d.Note != nil {
+		for _, note := range plan.Notes {
+			d.Note(note)
+		}
+	}
+	for _, warning := range plan.Warnings {
+		d.Warnf("%s", warning)
+	}
 }
 
 // Warnf passes a formatted warning to Warn, if it is set.

@@ -9,20 +9,8 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/preflight"
 )
-
-// Endpoint is an API server that replicas use, as this machine reaches it.
-type Endpoint struct {
-	// Node of the API server. It is empty if the address is not specific to a node.
-	Node string
-	// Address is host:port. Its certificate has ServerName and is signed by CA, PEM.
-	Address, ServerName string
-	CA                  []byte
-	// Local reports whether a replica on this machine uses the same address.
-	Local bool
-	// Chosen reports whether the plan chose the address that the replicas use, and not the node's kubeconfig.
-	Chosen bool
-}
 
 // chooseServer chooses the API server for copied credentials of one of several control-plane nodes.
 // A kubeconfig of kubeadm names the API server of one node, and all replicas would depend on that
@@ -150,7 +138,7 @@ func (p *planner) listEndpoints(chosen bool) error {
 		return err
 	}
 	here := p.info.Node.ControlPlane && p.info.Node.Root == "/"
-	e := Endpoint{
+	e := preflight.Endpoint{
 		Address:    net.JoinHostPort(server.Hostname(), cmp.Or(server.Port(), "443")),
 		ServerName: cmp.Or(credentials.ServerName, server.Hostname()), CA: credentials.CA, Local: here, Chosen: chosen,
 	}

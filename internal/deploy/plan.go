@@ -15,6 +15,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/preflight"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -33,7 +34,7 @@ type Plan struct {
 	// TakenPorts are the ports in use on the control-plane nodes, with their users.
 	TakenPorts map[int]string
 	// Endpoints are the API servers that the replicas use, as far as this machine can check them.
-	Endpoints []Endpoint
+	Endpoints []preflight.Endpoint
 	// Extender is set for an extender, whose objects were rendered from it. Scheduler then has only the image.
 	Extender *manifest.Extender
 	// Request is the request that the plan was made for, or nil.

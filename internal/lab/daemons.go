@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/pmk-sched/pmk-sched/internal/lab/kubeadm"
-	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // Paths and addresses on the node that are the same in every layout.
@@ -108,7 +107,7 @@ func kubeletConfiguration(l layout, n nodeConfig) ([]byte, error) {
 	if !n.rules.ContainerRuntimeFlag {
 		c["containerRuntimeEndpoint"] = "unix://" + containerdSocket
 	}
-	if n.release.Minor >= 31 {
+	if n.rules.FailCgroupV1 {
 		c["failCgroupV1"] = false
 	}
 	return asYAML("kubelet configuration", c)
@@ -197,7 +196,3 @@ disabled_plugins = [
       [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
         SystemdCgroup = false
 `
-
-// canUseDebianEtcd reports whether etcd 3.4, which Debian has, is new enough. Later API servers
-// need features that it lacks, and watches stall.
-func canUseDebianEtcd(r versions.Release) bool { return r.Major == 1 && r.Minor <= 33 }

@@ -87,7 +87,7 @@ func TestLookAtMachineWithEverything(t *testing.T) {
 
 func TestEtcdByRelease(t *testing.T) {
 	for rel, want := range map[string]bool{"v1.20.0": true, "v1.33.13": true, "v1.34.0": false, "v1.37.1": false} {
-		if got := canUseDebianEtcd(release(t, rel)); got != want {
+		if got := release(t, rel).Rules().Etcd34; got != want {
 			t.Errorf("%s: %v", rel, got)
 		}
 	}

@@ -115,7 +115,7 @@ func inspectMachine(r versions.Release, needed []requirement, at places) (machin
 	if _, err := machineHierarchies(); err != nil {
 		add("cgroups (nothing is mounted at /sys/fs/cgroup)", "")
 	}
-	if canUseDebianEtcd(r) {
+	if r.Rules().Etcd34 {
 		m.etcd = findProgram(m.path, "etcd")
 	}
 	if len(e.Missing) > 0 {

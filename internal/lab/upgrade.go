@@ -130,7 +130,7 @@ func checkUpgrade(from, to versions.Release, byKubeadm bool) error {
 		return problem.Invalidf(hint, "a lab cannot go back from %s to %s", from, to)
 	case to.Major != from.Major || to.Minor > from.Minor+1:
 		return problem.Invalidf("upgrade one minor at a time", "a lab cannot go from %s to %s in one step", from, to)
-	case !byKubeadm && canUseDebianEtcd(from) && !canUseDebianEtcd(to):
+	case !byKubeadm && from.Rules().Etcd34 && !to.Rules().Etcd34:
 		return problem.Invalidf(hint,
 			"a lab cannot go from %s to %s: the etcd of one cannot read the data of the other", from, to)
 	}

@@ -31,10 +31,6 @@ func (u *bringUp) kubeadmUpgradeSteps() []step {
 	return steps
 }
 
-// needsCrictl reports whether kubeadm of the release looks for images with crictl. Later releases
-// ask the container runtime themselves (cmd/kubeadm/app/util/runtime).
-func (u *bringUp) needsCrictl() bool { return u.o.Release.Minor <= 30 }
-
 func (u *bringUp) loadImagesEverywhere(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(2)
@@ -55,7 +51,7 @@ func (u *bringUp) upgradeWithKubeadm(ctx context.Context, n *Node, args []string
 	if err := replaceProgram(u.programs["kubeadm"], n.binary("kubeadm")); err != nil {
 		return err
 	}
-	if u.needsCrictl() {
+	if u.rules.KubeadmCrictl {
 		if err := os.WriteFile(n.binary("crictl"), []byte(crictlScript), 0o755); err != nil {
 			return fmt.Errorf("install crictl: %w", err)
 		}

@@ -130,7 +130,7 @@ func TestVerifiedSchedulerStaysOnAFullDisk(t *testing.T) {
 		if err != nil || outcome.Changed {
 			t.Fatalf("%+v, %v", outcome, err)
 		}
-		if _, err := ReadStatus(t.Context(), n.deps(t), true); err != nil {
+		if err := new(Status).readNodes(t.Context(), n.deps(t), true); err != nil {
 			t.Errorf("status: %v", err)
 		}
 		n.isRestored(t)

@@ -74,7 +74,7 @@ func (n *testNode) isUndone(t *testing.T, good state, replaced bool) {
 	if left := n.leftStaged(t); len(left) > 0 {
 		t.Errorf("staged files are left: %v", left)
 	}
-	if _, err := ReadStatus(t.Context(), n.deps(t), true); err != nil {
+	if err := new(Status).readNodes(t.Context(), n.deps(t), true); err != nil {
 		t.Errorf("status: %v", err)
 	}
 }

@@ -9,18 +9,31 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/client-go/rest"
+
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/health"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/health/observe"
 	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 )
 
-// Status is the state of the default schedulers of a cluster and of this node.
+// Status is the state of all that pmk-sched manages on a cluster and on this node.
 type Status struct {
-	// Nodes are the control-plane nodes whose default scheduler is a static pod.
+	// Server is the release of the API server. It is empty if the API server does not answer.
+	Server string `json:"server"`
+	// Nodes are the control-plane nodes whose default scheduler is a static pod, Here the state of this node's files.
 	Nodes []NodeStatus `json:"nodes"`
-	// Here is the state of this node. It is nil if its default scheduler is not replaced.
-	Here *HereStatus `json:"here,omitempty"`
-	// Unknown lists the errors about the parts of the status that could not be read.
-	Unknown []string `json:"unknown,omitempty"`
+	Here  *HereStatus  `json:"here,omitempty"`
+	// Schedulers are the second schedulers, Extenders the extenders that have their own Deployment.
+	Schedulers []*health.Workload `json:"schedulers"`
+	Extenders  []*health.Workload `json:"extenders"`
+	// Findings are failed checks. Unknown lists facts that could not be read.
+	Findings []health.Finding `json:"findings"`
+	Unknown  []string         `json:"unknown,omitempty"`
+	// Requests is how many requests were sent to the API server.
+	Requests int64 `json:"requests"`
 }
 
 // NodeStatus is the default scheduler of one node.
@@ -82,22 +95,100 @@ func (e *DriftError) Hint() string {
 	return "run `pmk-sched upgrade --default`, which keeps the configuration, or `pmk-sched replace`; `pmk-sched restore` restores the original"
 }
 
-// ReadStatus reads the state of the cluster, and of this node if onNode. The status is complete if the error is a [*DriftError].
-func ReadStatus(ctx context.Context, d Deps, onNode bool) (*Status, error) {
-	s := &Status{Nodes: []NodeStatus{}}
-	var err error
+// ReadStatus reads the state of all that pmk-sched manages or, with a name, of that scheduler or extender. The status
+// is complete if the error is a [*health.FindingsError].
+func ReadStatus(ctx context.Context, s *session.Session, name, namespace string) (*Status, error) {
+	status := &Status{ // lists in JSON too
+		Nodes: []NodeStatus{}, Schedulers: []*health.Workload{}, Extenders: []*health.Workload{},
+		Findings: []health.Finding{},
+	}
+	cfg, err := s.Connect()
+	if err != nil {
+		return nil, err
+	}
+	requests := kubeapi.CountRequests(cfg)
+	if name == "" {
+		if err := status.readDefault(ctx, s, cfg); err != nil {
+			return nil, err
+		}
+	}
+	failed := status.readSchedulers(ctx, s, cfg, name, namespace)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	status.judge(time.Now())
+	status.Requests = requests.Load()
+	if len(status.Findings) > 0 {
+		failed = errors.Join(&health.FindingsError{Findings: status.Findings}, failed)
+	}
+	return status, failed
+}
+
+// readSchedulers reads the second schedulers and the extenders.
+func (s *Status) readSchedulers(
+	ctx context.Context, on *session.Session, cfg *rest.Config, name, namespace string,
+) error {
+	short := rest.CopyConfig(cfg)
+	short.Timeout = requestTimeout
+	release, err := inspect.ServerRelease(short)
+	if err != nil {
+		return err
+	}
+	s.Server = release.String()
+	found, err := observe.Cluster(ctx, on, cfg, release, name, namespace)
+	if err == nil {
+		s.Schedulers, s.Extenders = found.Schedulers, found.Extenders
+	}
+	return err
+}
+
+// judge adds the findings about the nodes, the schedulers and the extenders.
+func (s *Status) judge(now time.Time) {
+	for _, n := range s.Nodes {
+		s.Findings = append(s.Findings, replacedFindings(n, s.Server)...)
+	}
+	for _, w := range slices.Concat(s.Schedulers, s.Extenders) {
+		s.Findings = append(s.Findings, w.Findings(now)...)
+		for _, unknown := range w.Unknown {
+			s.Unknown = append(s.Unknown, w.String()+": "+unknown)
+		}
+	}
+}
+
+// readDefault reads the default schedulers and this node's files.
+func (s *Status) readDefault(ctx context.Context, on *session.Session, cfg *rest.Config) error {
+	d, err := newDeps(on, cfg)
+	if err != nil {
+		return err
+	}
+	root, err := on.FindNodeRoot()
+	if err != nil {
+		return err
+	}
+	err = s.readNodes(ctx, d, root != "")
+	var drift *DriftError
+	if errors.As(err, &drift) {
+		s.Findings = append(s.Findings, nodeFinding(drift))
+		return nil
+	}
+	return err
+}
+
+// readNodes reads the default schedulers, and this node's files if onNode. The state is complete if the error is a
+// [*DriftError].
+func (s *Status) readNodes(ctx context.Context, d Deps, onNode bool) (err error) {
 	if onNode {
 		if s.Here, err = d.here(); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if err := d.nodes(ctx, s); err != nil {
 		s.Unknown = append(s.Unknown, err.Error())
 	}
 	if here := s.Here; here != nil && (len(here.Drift) > 0 || here.State == staticpod.Started) {
-		return s, &DriftError{Here: here}
+		return &DriftError{Here: here}
 	}
-	return s, nil
+	return nil
 }
 
 func (d Deps) nodes(ctx context.Context, s *Status) error {

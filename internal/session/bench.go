@@ -11,7 +11,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/base/tempdir"
-	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/bench"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
@@ -62,17 +61,17 @@ func (s *Session) Bench(ctx context.Context, r BenchRequest) (result *bench.Resu
 
 // readWorkload reads a workload of scheduler_perf. The paths of templates are relative to the file, or, up to 1.30, to the directory above.
 func readWorkload(file, which string) (*bench.Workload, error) {
-	text, err := spec.ReadFile("workload", file)
+	text, err := problem.ReadFile("workload", file)
 	if err != nil {
 		return nil, err
 	}
 	dir := filepath.Dir(file)
 	return bench.ParsePerf(file, text, which, func(path string) ([]byte, error) {
-		text, err := spec.ReadFile("template", filepath.Join(dir, path))
+		text, err := problem.ReadFile("template", filepath.Join(dir, path))
 		if err == nil || !errors.Is(err, fs.ErrNotExist) {
 			return text, err
 		}
-		return spec.ReadFile("template", filepath.Join(filepath.Dir(dir), path))
+		return problem.ReadFile("template", filepath.Join(filepath.Dir(dir), path))
 	})
 }
 

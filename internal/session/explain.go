@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/explain"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/explain/collect"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/explain"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/explain/collect"
 )
 
 // Explain explains why a pod is pending, or why it runs on its node. If the pod does not exist, it

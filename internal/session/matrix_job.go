@@ -115,7 +115,7 @@ func (s *Session) buildMatrixImage(ctx context.Context, request pack.Request, p 
 	if request.Tag == "" { // nodes do not load an image whose name they know
 		request.Tag = "localhost/" + strings.Replace(name, "-matrix-", "-matrix:", 1)
 	}
-	built, err := s.Build(ctx, request)
+	built, err := pack.Run(ctx, request, s.Session)
 	if err != nil {
 		return "", err
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
-	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/load"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
@@ -71,7 +70,7 @@ func (r PluginTestRequest) Paths() []string {
 		}
 	}
 	for _, file := range r.Files {
-		text, err := spec.ReadFile("scenario", file)
+		text, err := problem.ReadFile("scenario", file)
 		if err != nil {
 			continue
 		}
@@ -172,7 +171,7 @@ type pluginTest struct {
 
 // readPluginTest reads a file and the files that it names.
 func readPluginTest(ctx context.Context, file string) (*pluginTest, error) {
-	text, err := spec.ReadFile("scenario", file)
+	text, err := problem.ReadFile("scenario", file)
 	if err != nil {
 		return nil, err
 	}

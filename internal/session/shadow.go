@@ -33,7 +33,7 @@ func (s *Session) Shadow(ctx context.Context, r ShadowRequest) (report *shadow.R
 	scheduler.Name = cmp.Or(scheduler.Name, corev1.DefaultSchedulerName)
 	release, err := inspect.ServerRelease(cfg)
 	if err == nil && scheduler.Branch != pack.BranchAuto {
-		release, err = s.ResolveBranch(ctx, scheduler.Branch)
+		release, err = pack.ResolveBranch(ctx, s.Session, scheduler.Branch)
 	}
 	if err != nil {
 		return nil, err

@@ -81,7 +81,7 @@ func (s *Session) simulatedRelease(ctx context.Context, branch string, h *snapsh
 		}
 		branch = h.Release
 	}
-	return s.ResolveBranch(ctx, branch)
+	return pack.ResolveBranch(ctx, s.Session, branch)
 }
 
 // kubeAPIServer returns the path of the kube-apiserver of a release.

@@ -63,13 +63,13 @@ func (c *profileConversion) dropUnsupportedEntries() {
 // has no other extension point, can be enabled under multiPoint.
 func (c *profileConversion) preEnqueue() {
 	const point = "preEnqueue"
-	if !slices.Contains(c.To.Ignored, point) || c.minor < 26 {
+	if !slices.Contains(c.To.Ignored, point) || !c.Rules.PreEnqueue {
 		return
 	}
 	_, set := node.Remove(c.sets, point)
 	for _, e := range node.Items(set, "enabled") {
 		switch name := node.Text(e, "name"); {
-		case name == schema.SchedulingGates && c.minor >= 27:
+		case name == schema.SchedulingGates && c.Rules.SchedulingGates:
 			c.Note(e, "%s left out: it is a default of %s, which ignores preEnqueue", name, c.Release)
 		case name == schema.SchedulingGates && c.To.MultiPoint:
 			schema.Enable(c.sets, schema.MultiPoint, name, 0)
@@ -82,7 +82,7 @@ func (c *profileConversion) preEnqueue() {
 	for _, e := range node.Items(set, "disabled") {
 		name := node.Text(e, "name")
 		switch gates := name == schema.SchedulingGates || name == schema.AllPlugins; {
-		case !gates || c.minor < 27:
+		case !gates || !c.Rules.SchedulingGates:
 			c.Note(e, "%s need not be disabled under preEnqueue: it is not a default in %s", name, c.Release)
 		case c.To.MultiPoint:
 			if !schema.IsDisabled(c.sets, schema.MultiPoint, schema.SchedulingGates) {

@@ -134,7 +134,7 @@ func (m *multiPointExpansion) isV1beta2Default(point, name string) bool {
 // if the target ignores preEnqueue.
 func (m *multiPointExpansion) checkGatesStayEnabled() {
 	named := func(e *yaml.Node) bool { return node.Text(e, "name") == schema.SchedulingGates }
-	if m.minor < 27 || slices.ContainsFunc(m.enabled, named) {
+	if !m.Rules.SchedulingGates || slices.ContainsFunc(m.enabled, named) {
 		return
 	}
 	for _, e := range m.disabled {

@@ -4,12 +4,13 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/pmk-sched/pmk-sched/profiles/node"
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // CanEnable reports whether a plugin can be enabled at an extension point. Unknown plugins can.
 func CanEnable(name, point string, minor int) bool {
-	if name == ResourcesFit && point == "score" && minor < 22 {
-		return false // three plugins of other names did that
+	if name == ResourcesFit && point == "score" && !(versions.Release{Major: 1, Minor: minor}).Rules().FitScores {
+		return false
 	}
 	p, known := InTreeNamed(name)
 	return !known || point == MultiPoint || minor > lastSurveyed || p.Implements(point, minor)

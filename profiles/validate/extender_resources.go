@@ -9,10 +9,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles/schema"
 )
 
-// lastRepeated is the last minor release that configures NodeResourcesFit a second time for
-// resources that an extender manages, and rejects existing arguments (pkg/scheduler/factory.go).
-const lastRepeated = 21
-
 // resources checks the managedResources of all extenders.
 func (x *extenderCheck) resources() {
 	managed := map[string]string{}
@@ -45,7 +41,7 @@ func (x *extenderCheck) ignoredTwice(e checkedExtender) {
 	for _, fit := range x.fit {
 		ignored := node.Get(fit, "args", "ignoredResources")
 		switch {
-		case x.release.Minor <= lastRepeated:
+		case x.rules.RepeatsFit:
 			x.add(refused, e, "managedResources", "remove ignoredByScheduler, and add the resource to ignoredResources of "+schema.ResourcesFit,
 				"%s does not start if a resource is ignoredByScheduler and pluginConfig has arguments of %s", x.release, schema.ResourcesFit)
 		case len(node.Items(ignored)) > 0:

@@ -82,6 +82,7 @@ func (f ExtenderFinding) starts() bool { return f.severity != refused }
 // pkg/scheduler/apis/config/validation/validation.go and pkg/scheduler/extender.go.
 type extenderCheck struct {
 	release versions.Release
+	rules   versions.Rules
 	all     []checkedExtender
 	// fit are the pluginConfig elements for NodeResourcesFit.
 	fit      []*yaml.Node
@@ -90,7 +91,7 @@ type extenderCheck struct {
 
 // Extenders checks the extenders of a document, and those to be added to it.
 func Extenders(release versions.Release, root *yaml.Node, added []schema.Extender) []ExtenderFinding {
-	x := extenderCheck{release: release}
+	x := extenderCheck{release: release, rules: release.Rules()}
 	for i, e := range node.Items(root, "extenders") {
 		x.all = append(x.all, checkedExtender{Extender: schema.ReadExtender(e), what: fmt.Sprintf("extenders[%d]", i), node: e})
 	}
@@ -180,7 +181,7 @@ func (x *extenderCheck) identity(e checkedExtender) {
 	}
 	if len(t.CAData) > 0 && !x509.NewCertPool().AppendCertsFromPEM(t.CAData) {
 		severity := refused
-		if x.release.Minor < 22 {
+		if !x.rules.RequiresExtenderCA {
 			severity = wrong // it starts, but trusts no certificate
 		}
 		x.add(severity, e, "tlsConfig", "set base64-encoded PEM certificates", "caData contains no certificate")
@@ -214,16 +215,12 @@ func (x *extenderCheck) cache(e checkedExtender) {
 	x.add(warning, e, "nodeCacheCapable", try, "with nodeCacheCapable: false each call has the complete nodes, which is slow in large clusters")
 }
 
-// ignoresBind is the first minor release that ignores a failure of an ignorable extender to bind
-// (kubernetes#122503).
-const ignoresBind = 30
-
 func (x *extenderCheck) ignorable(e checkedExtender) {
 	if e.Ignorable == nil {
 		x.add(wrong, e, "", "set ignorable: true to schedule pods while the extender is unavailable, or ignorable: false to keep them pending", "ignorable is not set; by default no pod is scheduled while the extender is unavailable")
 		return
 	}
-	if *e.Ignorable && e.BindVerb != "" && x.release.Minor < ignoresBind {
+	if *e.Ignorable && e.BindVerb != "" && !x.rules.IgnorableBind {
 		x.add(warning, e, "ignorable", "its pods stay pending while it is unavailable", "ignorable: true does not apply to bindVerb before 1.30: a pod that it cannot bind is retried later")
 	}
 }

@@ -59,17 +59,8 @@ func queueSort(p *yaml.Node, a schema.API) string {
 	return strings.Join(names, " ")
 }
 
-// rejected returns the plugins that the validation rejects by name if they are enabled or
+// rejectedNames checks for plugins that the validation rejects by name if they are enabled or
 // configured (invalidPluginsByVersion).
-func (v *validator) rejected() []string {
-	switch minor := v.api.Minor; {
-	case v.api.Set == schema.InV1 && minor >= 31:
-		return []string{"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"}
-	default:
-		return v.Rules.RejectedPlugins[v.api.GroupVersion()]
-	}
-}
-
 func (v *validator) rejectedNames(p *yaml.Node) {
 	var named []*yaml.Node
 	for _, set := range schema.PluginSets(node.Get(p, "plugins")) {
@@ -78,7 +69,7 @@ func (v *validator) rejectedNames(p *yaml.Node) {
 		}
 	}
 	for _, e := range append(named, node.Items(p, "pluginConfig")...) {
-		if name := node.Text(e, "name"); slices.Contains(v.rejected(), name) {
+		if name := node.Text(e, "name"); slices.Contains(v.Rules.RejectedPlugins[v.api.GroupVersion()], name) {
 			v.add(node.Get(e, "name"), "convert the file: `pmk-sched profile convert --to "+v.Release.String()+"`", "plugin %s is not allowed in %s by %s", name, v.api.Name, v.Release)
 		}
 	}
@@ -90,8 +81,8 @@ func (v *validator) election(lease *yaml.Node) {
 		return
 	}
 	lock := node.Get(lease, "resourceLock")
-	if v.api.Minor >= 27 && !slices.Contains([]string{"", schema.LeaseLock}, node.Text(lock)) {
-		v.add(lock, "use leases", "invalid resourceLock %q: %s only supports leases", node.Text(lock), v.Release)
+	if name := node.Text(lock); len(v.Rules.ResourceLocks) == 1 && name != "" && name != schema.LeaseLock {
+		v.add(lock, "use leases", "invalid resourceLock %q: %s only supports leases", name, v.Release)
 	}
 	long := func(name string, otherwise time.Duration) time.Duration {
 		if d, err := time.ParseDuration(node.Text(lease, name)); err == nil && d != 0 {

@@ -20,9 +20,8 @@ func (v *validator) checkStartup() {
 	lease := node.Get(root, "leaderElection")
 	elects := node.IsNull(lease, "leaderElect") || node.IsTrue(lease, "leaderElect")
 	lock := node.Get(lease, "resourceLock")
-	old := v.api.Minor >= 24 && slices.Contains([]string{"endpoints", "configmaps"}, node.Text(lock))
-	if known := []string{"", schema.LeaseLock, "endpoints", "configmaps", "endpointsleases", "configmapsleases"}; elects && (old || !slices.Contains(known, node.Text(lock))) {
-		v.add(lock, "use leases", "invalid resourceLock %q: %s does not support it", node.Text(lock), v.Release)
+	if name := node.Text(lock); elects && name != "" && !slices.Contains(v.Rules.ResourceLocks, name) {
+		v.add(lock, "use leases", "invalid resourceLock %q: %s does not support it", name, v.Release)
 	}
 	for _, p := range node.Items(root, "profiles") {
 		plugins := node.Get(p, "plugins")

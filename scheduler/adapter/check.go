@@ -7,7 +7,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// extensionPoint is an extension point of package scheduler.
 type extensionPoint struct {
 	name string
 	// required is the point's interface, optional the interface that adds to it, or nil.

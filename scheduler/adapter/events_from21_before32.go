@@ -2,7 +2,13 @@
 
 package adapter
 
-import "github.com/pmk-sched/pmk-sched/scheduler"
+import (
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/pmk-sched/pmk-sched/scheduler"
+)
+
+type eventResource = framework.GVK
 
 // complete returns the actions of an event. From 1.22 on these releases do not report a change of a node with a taint that the pod does
 // not tolerate, as every new node has one, and later report that the taint is gone only: that is a change of the node, too

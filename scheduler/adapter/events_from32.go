@@ -4,7 +4,6 @@ import (
 	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
@@ -43,9 +42,7 @@ func hint(helps func(pod *corev1.Pod, before, after interface{}) bool) queueingH
 	return func(_ klog.Logger, pod *corev1.Pod, before, after interface{}) (queueingHint, error) {
 		// The framework passes on the informer's event for an object of a custom resource whose
 		// deletion the informer missed.
-		if missed, ok := before.(cache.DeletedFinalStateUnknown); ok {
-			before = missed.Obj
-		}
+		before = scheduler.LastState(before)
 		if before == nil && after == nil || isOwnChange(pod, before, after) || helps(pod, before, after) {
 			return queue, nil
 		}
@@ -69,3 +66,5 @@ func withoutStatus(pod *corev1.Pod) *corev1.Pod {
 	p.Status, p.ResourceVersion, p.Generation, p.ManagedFields, p.Finalizers = corev1.PodStatus{}, "", 0, nil, nil
 	return &p
 }
+
+func (r rejections) Status(node string) *scheduler.Status { return toPlugin(r.nodes.Get(node)) }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/component-base/metrics/legacyregistry"
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
@@ -71,3 +72,30 @@ func (w portableWaitingPod) Pod() *corev1.Pod              { return w.pod.GetPod
 func (w portableWaitingPod) PendingPlugins() []string      { return w.pod.GetPendingPlugins() }
 func (w portableWaitingPod) Allow(plugin string)           { w.pod.Allow(plugin) }
 func (w portableWaitingPod) Reject(plugin, message string) { reject(w.pod, plugin, message) }
+
+// registerer registers with the registry that the scheduler serves at /metrics. It uses
+// RawMustRegister, which panics on an error, because every release has it.
+type registerer struct{}
+
+// Register registers c, or returns the registry's error.
+func (registerer) Register(c prometheus.Collector) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			refused, ok := r.(error)
+			if !ok {
+				panic(r)
+			}
+			err = refused
+		}
+	}()
+	legacyregistry.RawMustRegister(c)
+	return nil
+}
+
+// MustRegister registers the collectors or panics.
+func (registerer) MustRegister(collectors ...prometheus.Collector) {
+	legacyregistry.RawMustRegister(collectors...)
+}
+
+// Unregister returns false: the scheduler's registry cannot unregister a collector.
+func (registerer) Unregister(prometheus.Collector) bool { return false }

@@ -40,3 +40,9 @@ func podOf(p podInfo) *corev1.Pod { return p.Pod }
 func stateOf(s cycleState) scheduler.State { return state{s} }
 
 func nodeOf(n nodeInfo) scheduler.NodeInfo { return node{n} }
+
+type queuedPodInfo = *framework.QueuedPodInfo
+
+func queuedPod(q queuedPodInfo) scheduler.QueuedPod {
+	return scheduler.QueuedPod{Pod: q.Pod, Priority: scheduler.PodPriority(q.Pod), Timestamp: q.Timestamp, Attempts: q.Attempts}
+}

@@ -1,6 +1,8 @@
 package adapter
 
 import (
+	"context"
+
 	corev1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
@@ -77,4 +79,48 @@ func wrappedResources(r fwk.Resource) scheduler.Resources {
 		MilliCPU: r.GetMilliCPU(), Memory: r.GetMemory(), EphemeralStorage: r.GetEphemeralStorage(),
 		Pods: int64(r.GetAllowedPodNumber()), Scalar: r.GetScalarResources(),
 	}
+}
+
+type (
+	clusterEvent         = fwk.ClusterEvent
+	actionType           = fwk.ActionType
+	eventResource        = fwk.EventResource
+	clusterEventWithHint = fwk.ClusterEventWithHint
+	queueingHint         = fwk.QueueingHint
+	queueingHintFn       = fwk.QueueingHintFn
+)
+
+const (
+	queue     = fwk.Queue
+	queueSkip = fwk.QueueSkip
+
+	podResource = fwk.Pod
+	podShrinks  = fwk.UpdatePodScaleDown
+	podEdits    = fwk.UpdatePodLabel | fwk.UpdatePodScaleDown | fwk.UpdatePodSchedulingGatesEliminated | fwk.UpdatePodToleration
+)
+
+func actions() map[scheduler.ActionType]actionType {
+	return map[scheduler.ActionType]actionType{
+		scheduler.ActionAll:                   fwk.All,
+		scheduler.ActionAdd:                   fwk.Add,
+		scheduler.ActionDelete:                fwk.Delete,
+		scheduler.ActionUpdate:                fwk.Update,
+		scheduler.ActionUpdateNodeAllocatable: fwk.UpdateNodeAllocatable,
+		scheduler.ActionUpdateNodeLabel:       fwk.UpdateNodeLabel,
+		scheduler.ActionUpdateNodeTaint:       fwk.UpdateNodeTaint,
+		scheduler.ActionUpdateNodeCondition:   fwk.UpdateNodeCondition,
+	}
+}
+
+// preFlight calls the plugin. Without the method, PreBind has work to do for every pod.
+func (p *PreBindPoint) preFlight(ctx context.Context, s cycleState, pod *corev1.Pod, node string) *status {
+	if plugin, ok := p.Plugin.(scheduler.PreBindPreFlighter); ok {
+		return fromPlugin(plugin.PreBindPreFlight(ctx, stateOf(s), pod, node))
+	}
+	return nil
+}
+
+// PreFilter calls the plugin, which gets the nodes from Host.Nodes.
+func (p *PreFilterPoint) PreFilter(ctx context.Context, s cycleState, pod *corev1.Pod, _ []nodeInfo) (*preFilterResult, *status) {
+	return p.preFilter(ctx, s, pod)
 }

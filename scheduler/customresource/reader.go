@@ -40,7 +40,7 @@ func (r *reader) set(object interface{}) {
 
 // pass passes an object on, and logs an invalid one once, until it becomes valid.
 func (r *reader) pass(u *unstructured.Unstructured) {
-	err, key := r.Set(u), keyOf(u)
+	err, key := r.Set(u), keyOf(u.GetNamespace(), u.GetName())
 	if err == nil {
 		delete(r.invalid, key)
 		return
@@ -52,25 +52,14 @@ func (r *reader) pass(u *unstructured.Unstructured) {
 	}
 }
 
-func keyOf(u *unstructured.Unstructured) string {
-	if u.GetNamespace() == "" {
-		return u.GetName()
-	}
-	return u.GetNamespace() + "/" + u.GetName()
-}
-
-// remove handles an object that the informer reported as deleted.
 func (r *reader) remove(deleted interface{}) {
-	if unknown, ok := deleted.(cache.DeletedFinalStateUnknown); ok {
-		deleted = unknown.Obj
-	}
-	u, ok := deleted.(*unstructured.Unstructured)
+	u, ok := scheduler.LastState(deleted).(*unstructured.Unstructured)
 	if !ok {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.invalid, keyOf(u))
+	delete(r.invalid, keyOf(u.GetNamespace(), u.GetName()))
 	// Not only if it is not hidden: it may have been deleted before that, and only now be reported.
 	r.Delete(u.GetNamespace(), u.GetName())
 }
@@ -131,7 +120,6 @@ func (r *reader) enter(state State) bool {
 	return changed
 }
 
-// each calls do for each object that the informer has.
 func (r *reader) each(do func(*unstructured.Unstructured)) {
 	for _, object := range r.store.List() {
 		if u, ok := object.(*unstructured.Unstructured); ok {

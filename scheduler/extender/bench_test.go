@@ -95,13 +95,13 @@ func filledWith(b *testing.B, n int) ([]*corev1.Node, *Cache) {
 		if _, err := compactor.compact(object); err != nil {
 			b.Fatal(err)
 		}
-		c.nodeIs(object)
+		c.setNode(object)
 		pods := 10
 		if i%50 == 0 {
 			pods = 40
 		}
 		for j := range pods {
-			c.podAppears(newPod(fmt.Sprintf("pod-%d-%d", i, j), object.Name, 100), true)
+			c.setPod(newPod(fmt.Sprintf("pod-%d-%d", i, j), object.Name, 100), true)
 		}
 	}
 	return nodes, c

@@ -4,17 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
+	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// plainBinder creates a Binding.
 type plainBinder struct{ client kubernetes.Interface }
 
 // Bind implements Binder. With the UID the API server refuses a new pod with the same name.
@@ -38,7 +40,7 @@ func (e *Extender) bindPod(ctx context.Context, a *extenderv1.ExtenderBindingArg
 	if err != nil {
 		return err
 	}
-	c := &call{Extender: e, ctx: ctx, pod: pod, state: newState()}
+	c := &call{Extender: e, ctx: ctx, pod: pod, state: scheduler.NewMapState()}
 	e.reserved.begin(pod.UID)
 	bound := false
 	defer func() {
@@ -90,14 +92,14 @@ func (e *Extender) podToBind(ctx context.Context, a *extenderv1.ExtenderBindingA
 	return pod, nil
 }
 
-// beforeBinding calls Reserve and then PreBind of all policies.
 func (c *call) beforeBinding(node string) error {
 	for _, p := range c.policies {
 		if p.reserve == nil {
 			continue
 		}
-		err := c.guarded(p, func() error { return refusal(p, "Reserve", p.reserve.Reserve(c.ctx, c.state, c.pod, node)) })
-		if err != nil {
+		if err := c.guarded(p, func() error {
+			return failure(p, "Reserve", p.reserve.Reserve(c.ctx, c.state, c.pod, node))
+		}); err != nil {
 			return err
 		}
 	}
@@ -105,8 +107,9 @@ func (c *call) beforeBinding(node string) error {
 		if p.preBind == nil {
 			continue
 		}
-		err := c.guarded(p, func() error { return refusal(p, "PreBind", p.preBind.PreBind(c.ctx, c.state, c.pod, node)) })
-		if err != nil {
+		if err := c.guarded(p, func() error {
+			return failure(p, "PreBind", p.preBind.PreBind(c.ctx, c.state, c.pod, node))
+		}); err != nil {
 			return err
 		}
 	}
@@ -125,13 +128,12 @@ func (c *call) assign(node string) error {
 			return nil
 		})
 		if err != nil || status.Code() != scheduler.CodeSkip {
-			return errors.Join(err, refusal(p, "Bind", status))
+			return errors.Join(err, failure(p, "Bind", status))
 		}
 	}
 	return c.binder.Bind(c.ctx, c.pod, node)
 }
 
-// unreserve undoes Reserve, in reverse order.
 func (c *call) unreserve(ctx context.Context, node string) {
 	for i := len(c.policies) - 1; i >= 0; i-- {
 		if p := c.policies[i]; p.reserve != nil {
@@ -144,9 +146,51 @@ func (c *call) unreserve(ctx context.Context, node string) {
 	}
 }
 
-func refusal(p *served, point string, s *scheduler.Status) error {
-	if s.IsSuccess() {
-		return nil
+// reservations are the pods that the verb bind is binding: when the cache sees their binding, the
+// policies already know of it.
+type reservations struct {
+	mu   sync.Mutex
+	pods map[types.UID]bool
+}
+
+func (r *reservations) begin(uid types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.pods[uid] = true
+}
+
+// end removes a pod, and reports whether it was there.
+func (r *reservations) end(uid types.UID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	had := r.pods[uid]
+	delete(r.pods, uid)
+	return had
+}
+
+// noteBound calls Reserve of the policies for a pod that was bound to a node. A scheduler calls it
+// when it chooses the node; an extender learns of it when the pod is bound, also by other replicas
+// and schedulers.
+func (e *Extender) noteBound(ctx context.Context, pod *corev1.Pod, node string) {
+	if e.reserved.end(pod.UID) {
+		return
 	}
-	return failure(p, point, s)
+	c := &call{Extender: e, ctx: ctx, pod: pod, state: scheduler.NewMapState()}
+	for _, p := range e.policies {
+		if p.reserve == nil {
+			continue
+		}
+		// A panic is logged and counted; the pod is bound anyway.
+		_ = c.guarded(p, func() error {
+			if status := p.reserve.Reserve(c.ctx, c.state, pod, node); !status.IsSuccess() {
+				e.log.Debug("a policy rejects the node to which a pod was bound", zap.String("policy", p.name), zap.Stringer("status", status),
+					zap.String("pod", pod.Namespace+"/"+pod.Name), zap.String("node", node))
+				return nil
+			}
+			if p.postBind != nil {
+				p.postBind.PostBind(c.ctx, c.state, pod, node)
+			}
+			return nil
+		})
+	}
 }

@@ -131,11 +131,11 @@ func TestReserveIsCalledForPodsSeenBound(t *testing.T) {
 	c.pods = corelisters.NewPodLister(indexer)
 	d := &diary{policy: "Diary"}
 	server, _ := serveWith(t, c, Options{Binder: &bindings{}}, d)
-	c.podAppears(watched, false) // pending
-	c.podAppears(newPod("other", "n", 100), false)
-	c.podAppears(newPod("other", "n", 100), false) // running
+	c.setPod(watched, false) // pending
+	c.setPod(newPod("other", "n", 100), false)
+	c.setPod(newPod("other", "n", 100), false) // running
 	ask[extenderv1.ExtenderBindingResult](t, server, VerbBind, extenderv1.ExtenderBindingArgs{PodName: "mine", PodNamespace: "default", PodUID: "uid-mine", Node: "n"})
-	c.podAppears(newPod("mine", "n", 100), false)
+	c.setPod(newPod("mine", "n", 100), false)
 	want := []string{"Reserve other n", "PostBind other n", "Reserve mine n", "PreBind mine n", "Bind mine n", "PostBind mine n"}
 	if diff := cmp.Diff(want, d.told()); diff != "" {
 		t.Error(diff)

@@ -57,8 +57,8 @@ func newCache(factory informers.SharedInformerFactory, log *zap.Logger, registry
 		informer cache.SharedIndexInformer
 		handler  cache.ResourceEventHandler
 	}{
-		{"nodes", nodes, cache.ResourceEventHandlerFuncs{AddFunc: c.nodeIs, UpdateFunc: func(_, now interface{}) { c.nodeIs(now) }, DeleteFunc: c.nodeGone}},
-		{"pods", pods, cache.ResourceEventHandlerDetailedFuncs{AddFunc: c.podAppears, UpdateFunc: c.podChanged, DeleteFunc: c.podGone}},
+		{"nodes", nodes, cache.ResourceEventHandlerFuncs{AddFunc: c.setNode, UpdateFunc: func(_, now interface{}) { c.setNode(now) }, DeleteFunc: c.removeNode}},
+		{"pods", pods, cache.ResourceEventHandlerDetailedFuncs{AddFunc: c.setPod, UpdateFunc: c.updatePod, DeleteFunc: c.removePod}},
 	} {
 		kind := watched.kind
 		err := watched.informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
@@ -118,8 +118,8 @@ func (c *Cache) Get(name string) (scheduler.NodeInfo, error) {
 	return nil, fmt.Errorf("find node %s: the extender's cache does not know it", name)
 }
 
-// look calls found for each known name, for all names at the same moment.
-func (c *Cache) look(names []string, found func(i int, n *node)) {
+// visit calls found for each known name, for all names at the same moment.
+func (c *Cache) visit(names []string, found func(i int, n *node)) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	for i, name := range names {
@@ -162,7 +162,7 @@ func (c *Cache) live(ctx context.Context) {
 	c.life = ctx
 }
 
-func (c *Cache) nodeIs(now interface{}) {
+func (c *Cache) setNode(now interface{}) {
 	object, ok := now.(*corev1.Node)
 	if !ok {
 		return
@@ -170,26 +170,23 @@ func (c *Cache) nodeIs(now interface{}) {
 	c.metrics.changed("nodes")
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.nodes[object.Name] = c.known(object.Name).describedBy(object)
+	c.nodes[object.Name] = c.entry(object.Name).describedBy(object)
 }
 
-func (c *Cache) nodeGone(last interface{}) {
-	if tombstone, ok := last.(cache.DeletedFinalStateUnknown); ok {
-		last = tombstone.Obj
-	}
-	object, ok := last.(*corev1.Node)
+func (c *Cache) removeNode(last interface{}) {
+	object, ok := scheduler.LastState(last).(*corev1.Node)
 	if !ok {
 		return
 	}
 	c.metrics.changed("nodes")
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.keep(object.Name, c.known(object.Name).describedBy(nil))
+	c.replace(object.Name, c.entry(object.Name).describedBy(nil))
 }
 
-// podAppears adds or updates a pod. A pod that existed at the start counts, but onBound is not
+// setPod adds or updates a pod. A pod that existed at the start counts, but onBound is not
 // called for it: its load is already measured.
-func (c *Cache) podAppears(now interface{}, atStart bool) {
+func (c *Cache) setPod(now interface{}, atStart bool) {
 	pod, ok := now.(*corev1.Pod)
 	if !ok {
 		return
@@ -201,9 +198,9 @@ func (c *Cache) podAppears(now interface{}, atStart bool) {
 	if counted {
 		c.forget(pod.UID, before)
 	}
-	if name != "" && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+	if name != "" && !scheduler.PodFinished(pod) {
 		c.on[pod.UID] = name
-		c.nodes[name] = c.known(name).with(pod)
+		c.nodes[name] = c.entry(name).with(pod)
 	}
 	callbacks, life := c.bound, c.life
 	c.mu.Unlock()
@@ -215,21 +212,18 @@ func (c *Cache) podAppears(now interface{}, atStart bool) {
 	}
 }
 
-// podChanged handles a changed pod. After a gap in the watch, a pod that was deleted and created again under the same name arrives
+// updatePod handles a changed pod. After a gap in the watch, a pod that was deleted and created again under the same name arrives
 // as a change of the old one; only the UID differs, as in kube-scheduler (pkg/scheduler/eventhandlers.go, updatePodInCache).
-func (c *Cache) podChanged(before, now interface{}) {
+func (c *Cache) updatePod(before, now interface{}) {
 	old, isPod := before.(*corev1.Pod)
 	if pod, ok := now.(*corev1.Pod); ok && isPod && old.UID != pod.UID {
-		c.podGone(old)
+		c.removePod(old)
 	}
-	c.podAppears(now, false)
+	c.setPod(now, false)
 }
 
-func (c *Cache) podGone(last interface{}) {
-	if tombstone, ok := last.(cache.DeletedFinalStateUnknown); ok {
-		last = tombstone.Obj
-	}
-	pod, ok := last.(*corev1.Pod)
+func (c *Cache) removePod(last interface{}) {
+	pod, ok := scheduler.LastState(last).(*corev1.Pod)
 	if !ok {
 		return
 	}
@@ -241,23 +235,23 @@ func (c *Cache) podGone(last interface{}) {
 	}
 }
 
-// forget removes a pod from its node. The caller holds c.mu, as for known and keep.
+// forget removes a pod from its node. The caller holds c.mu, as for entry and replace.
 func (c *Cache) forget(uid types.UID, name string) {
 	delete(c.on, uid)
-	less, _ := c.known(name).without(uid)
-	c.keep(name, less)
+	less, _ := c.entry(name).without(uid)
+	c.replace(name, less)
 }
 
-// known returns the entry of a node, which may be empty.
-func (c *Cache) known(name string) *node {
+// entry returns the entry of a node, which may be empty.
+func (c *Cache) entry(name string) *node {
 	if n := c.nodes[name]; n != nil {
 		return n
 	}
 	return &node{}
 }
 
-// keep replaces the entry of a node, or deletes an empty entry.
-func (c *Cache) keep(name string, n *node) {
+// replace replaces the entry of a node, or deletes an empty entry.
+func (c *Cache) replace(name string, n *node) {
 	if n.object == nil && len(n.pods) == 0 {
 		delete(c.nodes, name)
 		return

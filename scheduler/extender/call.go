@@ -21,7 +21,7 @@ type call struct {
 	*Extender
 	ctx   context.Context
 	pod   *corev1.Pod
-	state *state
+	state *scheduler.MapState
 }
 
 // rejection is the reason why a node cannot run a pod. Nodes with the same Status share one.
@@ -38,7 +38,7 @@ func (e *Extender) newCall(ctx context.Context, pod *corev1.Pod) (*call, error) 
 	if e.cache != nil && !e.cache.Synced() {
 		return nil, errNotFilled
 	}
-	return &call{Extender: e, ctx: ctx, pod: pod, state: newState()}, nil
+	return &call{Extender: e, ctx: ctx, pod: pod, state: scheduler.NewMapState()}, nil
 }
 
 // nodesOf returns the nodes of a request, nil for unknown ones. Without a cluster it uses the data
@@ -49,7 +49,7 @@ func (c *call) nodesOf(a *nodeArguments) ([]scheduler.NodeInfo, error) {
 	}
 	infos := make([]scheduler.NodeInfo, len(a.names))
 	if c.cache != nil {
-		c.cache.look(a.names, func(i int, n *node) {
+		c.cache.visit(a.names, func(i int, n *node) {
 			if n.object != nil {
 				infos[i] = n
 			}
@@ -69,7 +69,7 @@ func (c *call) nodesOf(a *nodeArguments) ([]scheduler.NodeInfo, error) {
 func (c *call) wholeNodesOf(a *nodeArguments) ([]scheduler.NodeInfo, error) {
 	cached := make([]*node, len(a.names))
 	if c.cache != nil {
-		c.cache.look(a.names, func(i int, n *node) { cached[i] = n })
+		c.cache.visit(a.names, func(i int, n *node) { cached[i] = n })
 	}
 	infos := make([]scheduler.NodeInfo, len(a.names))
 	return infos, spread(len(a.names), func(i int) error {
@@ -90,16 +90,18 @@ func (c *call) wholeNodesOf(a *nodeArguments) ([]scheduler.NodeInfo, error) {
 	})
 }
 
-// failure returns an error for a status that ends a request, with the policy and the extension
-// point.
+// failure returns an error, with the policy and the extension point, for a status that ends a request. It is nil
+// if the status is a success.
 func failure(p *served, point string, s *scheduler.Status) error {
-	if err := s.Err(); err != nil {
-		return fmt.Errorf("policy %s, %s: %w", p.name, point, err)
+	switch {
+	case s.IsSuccess():
+		return nil
+	case s.Err() != nil:
+		return fmt.Errorf("policy %s, %s: %w", p.name, point, s.Err())
 	}
 	return fmt.Errorf("policy %s, %s: %s", p.name, point, s)
 }
 
-// reject returns a rejection for a status.
 func reject(p *served, s *scheduler.Status) *rejection {
 	reason := strings.Join(s.Reasons(), ", ")
 	if reason == "" {
@@ -108,7 +110,6 @@ func reject(p *served, s *scheduler.Status) *rejection {
 	return &rejection{reason: reason, unresolvable: s.Code() == scheduler.CodeUnresolvable}
 }
 
-// rejects reports whether a status rejects a pod or a node.
 func rejects(s *scheduler.Status) bool {
 	return s.Code() == scheduler.CodeUnschedulable || s.Code() == scheduler.CodeUnresolvable
 }

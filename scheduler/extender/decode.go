@@ -31,7 +31,6 @@ type wholeNode struct {
 	resourceVersion string
 }
 
-// object decodes a node.
 func (n wholeNode) object() (*corev1.Node, error) {
 	object := &corev1.Node{}
 	return object, json.Unmarshal(n.raw, object)
@@ -142,7 +141,6 @@ func splitNames(text string, most int) (names []string, plain bool) {
 	return append(names, text[begin:]), true
 }
 
-// decodeNodes decodes the names of whole nodes.
 func (a *nodeArguments) decodeNodes(items []json.RawMessage) error {
 	return spread(len(items), func(i int) error {
 		var id identity
@@ -182,7 +180,6 @@ type preemptArguments struct {
 	pods    map[string][]*corev1.Pod
 }
 
-// wirePreemption is ExtenderPreemptionArgs with limits.
 type wirePreemption struct {
 	Pod                   limited[corev1.Pod]
 	NodeNameToVictims     limited[map[string]*extenderv1.Victims]

@@ -113,8 +113,8 @@ func filledCache(t testing.TB, objects ...interface{}) *Cache {
 		t.Fatal(err)
 	}
 	for _, object := range objects {
-		c.nodeIs(object)
-		c.podAppears(object, true)
+		c.setNode(object)
+		c.setPod(object, true)
 	}
 	return c
 }

@@ -64,7 +64,6 @@ func appendRejections(out []byte, names []string, rejected []*rejection, counts 
 	return append(out, '}')
 }
 
-// appendPriorities encodes a HostPriorityList.
 func appendPriorities(out []byte, names []string, scores []int64) []byte {
 	out = append(out, '[')
 	first := true

@@ -9,7 +9,6 @@ import (
 // unknownNode is the reason for a node that the cache has not seen yet but the scheduler has.
 var unknownNode = rejection{reason: "the extender does not know the node yet"}
 
-// preFiltered is the result of PreFilter.
 type preFiltered struct {
 	// skip are the policies whose Filter is skipped.
 	skip map[*served]bool
@@ -21,7 +20,6 @@ type preFiltered struct {
 	narrowed *rejection
 }
 
-// preFilter calls PreFilter of the selected policies.
 func (c *call) preFilter(takesPart func(*served) bool) (*preFiltered, error) {
 	said := &preFiltered{skip: map[*served]bool{}}
 	for _, p := range c.policies {
@@ -35,10 +33,10 @@ func (c *call) preFilter(takesPart func(*served) bool) (*preFiltered, error) {
 				said.skip[p] = true
 			case rejects(status):
 				said.rejected = reject(p, status)
-			case !status.IsSuccess():
-				return failure(p, "PreFilter", status)
-			case result != nil:
+			case status.IsSuccess() && result != nil:
 				said.narrow(p, result.Nodes)
+			default:
+				return failure(p, "PreFilter", status)
 			}
 			return nil
 		})
@@ -95,10 +93,10 @@ func (c *call) filter(a *nodeArguments) ([]*rejection, error) {
 				rejected[i] = reject(p, status)
 				return nil
 			}
-			if !status.IsSuccess() {
-				return failure(p, "Filter of node "+a.names[i], status)
+			if status.IsSuccess() {
+				return nil
 			}
-			return nil
+			return failure(p, "Filter of node "+a.names[i], status)
 		})
 		if err != nil {
 			return nil, err

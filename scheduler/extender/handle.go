@@ -125,9 +125,6 @@ func (h *Handle) Start(ctx context.Context) error {
 // Cache returns the nodes and pods of the cluster, nil without a cluster.
 func (h *Handle) Cache() *Cache { return h.cache }
 
-// Registry returns the registry of /metrics.
-func (h *Handle) Registry() *prometheus.Registry { return h.registry }
-
 // ClientSet implements scheduler.Handle.
 func (h *Handle) ClientSet() kubernetes.Interface { return h.client }
 
@@ -184,7 +181,6 @@ func (h *Handle) Activate(ctx context.Context, pod *corev1.Pod) error {
 	return scheduler.ActivateByUpdate(ctx, h.client, pod)
 }
 
-// silent discards events.
 type silent struct{}
 
 // Eventf implements events.EventRecorder.
@@ -201,7 +197,6 @@ func (noNodes) Get(name string) (scheduler.NodeInfo, error) {
 	return nil, fmt.Errorf("find node %s: %w", name, errNoCluster)
 }
 
-// sink writes the log messages of policies.
 type sink struct {
 	log       *zap.SugaredLogger
 	verbosity int

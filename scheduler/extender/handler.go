@@ -32,7 +32,6 @@ const (
 // DefaultVerbs are the verbs that an extender serves by default. They change nothing.
 func DefaultVerbs() []string { return []string{VerbFilter, VerbPrioritize, VerbPreempt} }
 
-// checkVerbs refuses a verb that there is not.
 func checkVerbs(verbs []string) error {
 	for _, v := range verbs {
 		if v != VerbBind && !slices.Contains(DefaultVerbs(), v) {
@@ -65,7 +64,6 @@ func (e *Extender) Handler() http.Handler {
 	return mux
 }
 
-// verb serves one kind of request.
 type verb struct {
 	*Extender
 	name    string
@@ -137,7 +135,6 @@ func (v verb) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	v.metrics.duration.WithLabelValues(v.name).Observe(time.Since(began).Seconds())
 }
 
-// notServed answers a request that this extender does not serve.
 func (v verb) notServed(w http.ResponseWriter, _ *http.Request) {
 	v.metrics.requests.WithLabelValues(v.name, resultInvalid).Inc()
 	v.refuse(w, http.StatusNotFound, fmt.Errorf("not served: this extender serves %s (verbs in its configuration)", strings.Join(v.verbs, ", ")))
@@ -189,7 +186,6 @@ func (v verb) read(w http.ResponseWriter, r *http.Request, into *bytes.Buffer) (
 	return http.StatusBadRequest, err
 }
 
-// answer calls the policies and encodes their result.
 func (v verb) answer(w http.ResponseWriter, r *http.Request, held *buffer) (result string) {
 	ctx, cancel := context.WithTimeout(r.Context(), v.callTime)
 	defer cancel()
@@ -276,7 +272,6 @@ func filterError(message string) interface{} { return extenderv1.ExtenderFilterR
 
 func bindError(message string) interface{} { return extenderv1.ExtenderBindingResult{Error: message} }
 
-// requestError is an error in a request.
 type requestError struct{ err error }
 
 // Error returns the message.

@@ -35,7 +35,6 @@ type limits struct {
 	namesOnly bool
 }
 
-// limits returns the limits at this moment.
 func (e *Extender) limits() limits {
 	l := limits{nodes: assumedNodes, namesOnly: e.namesOnly}
 	if e.cache != nil {
@@ -104,7 +103,6 @@ func (s size) String() string {
 	return fmt.Sprintf("%d list entries or %d fields", s.entries, s.fields)
 }
 
-// sizeError is a value that is too large.
 type sizeError struct{ message string }
 
 // Error returns the message.

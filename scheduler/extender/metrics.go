@@ -11,7 +11,6 @@ import (
 
 const namespace = "pmk_extender"
 
-// metrics count requests.
 type metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec

@@ -40,12 +40,11 @@ func (n *node) Allocatable() scheduler.Resources { return n.allocatable }
 func (n *node) describedBy(object *corev1.Node) *node {
 	described := &node{object: object, pods: n.pods, requested: n.requested}
 	if object != nil {
-		described.allocatable = resources(object.Status.Allocatable)
+		described.allocatable = scheduler.NewResources(object.Status.Allocatable)
 	}
 	return described
 }
 
-// with returns a node with an additional pod.
 func (n *node) with(pod *corev1.Pod) *node {
 	more := *n
 	more.pods = append(slices.Clone(n.pods), pod)
@@ -71,7 +70,7 @@ func (n *node) without(uid types.UID) (*node, *corev1.Pod) {
 // change adds a pod's requests to a sum, or subtracts them. The map of the sum may be shared, so it
 // is replaced.
 func change(sum *scheduler.Resources, pod *corev1.Pod, sign int64) {
-	requests := resources(helpers.PodRequests(pod, helpers.PodResourcesOptions{}))
+	requests := scheduler.NewResources(helpers.PodRequests(pod, helpers.PodResourcesOptions{}))
 	sum.Pods += sign
 	sum.MilliCPU += sign * requests.MilliCPU
 	sum.Memory += sign * requests.Memory
@@ -89,26 +88,4 @@ func change(sum *scheduler.Resources, pod *corev1.Pod, sign int64) {
 		}
 	}
 	sum.Scalar = scalar
-}
-
-func resources(list corev1.ResourceList) scheduler.Resources {
-	var r scheduler.Resources
-	for name, amount := range list {
-		switch name {
-		case corev1.ResourceCPU:
-			r.MilliCPU = amount.MilliValue()
-		case corev1.ResourceMemory:
-			r.Memory = amount.Value()
-		case corev1.ResourceEphemeralStorage:
-			r.EphemeralStorage = amount.Value()
-		case corev1.ResourcePods:
-			r.Pods = amount.Value()
-		default:
-			if r.Scalar == nil {
-				r.Scalar = map[corev1.ResourceName]int64{}
-			}
-			r.Scalar[name] = amount.Value()
-		}
-	}
-	return r
 }

@@ -90,7 +90,6 @@ func orNothing(points []string) string {
 	return "only " + strings.Join(points, ", ")
 }
 
-// points returns the names of the served extension points.
 func (s *served) points() []string {
 	var has []string
 	for _, point := range []struct {

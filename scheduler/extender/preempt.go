@@ -46,7 +46,7 @@ func (c *call) preempt(a *preemptArguments) (*extenderv1.ExtenderPreemptionResul
 // fitsWithout filters a node without the victims. Victims that the cache does not have on the node
 // do not count there anyway.
 func (c *call) fitsWithout(n *node, victims *extenderv1.MetaVictims, sent []*corev1.Pod, skip map[*served]bool) (bool, error) {
-	trial := &call{Extender: c.Extender, ctx: c.ctx, pod: c.pod, state: c.state.clone()}
+	trial := &call{Extender: c.Extender, ctx: c.ctx, pod: c.pod, state: c.state.Clone()}
 	for i, victim := range victims.Pods {
 		less, gone := n.without(types.UID(victim.UID))
 		if gone == nil && sent != nil {
@@ -67,10 +67,10 @@ func (c *call) fitsWithout(n *node, victims *extenderv1.MetaVictims, sent []*cor
 		var status *scheduler.Status
 		err := c.guarded(p, func() error {
 			status = p.filter.Filter(trial.ctx, trial.state, trial.pod, n)
-			if !status.IsSuccess() && !rejects(status) {
-				return failure(p, "Filter of node "+n.object.Name, status)
+			if rejects(status) {
+				return nil
 			}
-			return nil
+			return failure(p, "Filter of node "+n.object.Name, status)
 		})
 		if err != nil || !status.IsSuccess() {
 			return false, err
@@ -79,17 +79,13 @@ func (c *call) fitsWithout(n *node, victims *extenderv1.MetaVictims, sent []*cor
 	return true, nil
 }
 
-// removed calls RemovePod of policies whose state depends on the pods of a node.
 func (c *call) removed(gone *corev1.Pod, n *node, skip map[*served]bool) error {
 	for _, p := range c.policies {
 		if p.preFilter == nil || p.removal == nil || skip[p] {
 			continue
 		}
 		err := c.guarded(p, func() error {
-			if status := p.removal.RemovePod(c.ctx, c.state, c.pod, gone, n); !status.IsSuccess() {
-				return failure(p, "RemovePod on node "+n.object.Name, status)
-			}
-			return nil
+			return failure(p, "RemovePod on node "+n.object.Name, p.removal.RemovePod(c.ctx, c.state, c.pod, gone, n))
 		})
 		if err != nil {
 			return err

@@ -64,11 +64,10 @@ func (c *call) scoresOf(p *served, infos []scheduler.NodeInfo) ([]scheduler.Node
 	if p.preScore != nil {
 		err := c.guarded(p, func() error {
 			status := p.preScore.PreScore(c.ctx, c.state, c.pod, infos)
-			skip = status.Code() == scheduler.CodeSkip
-			if !skip && !status.IsSuccess() {
-				return failure(p, "PreScore", status)
+			if skip = status.Code() == scheduler.CodeSkip; skip {
+				return nil
 			}
-			return nil
+			return failure(p, "PreScore", status)
 		})
 		if err != nil || skip {
 			return nil, err
@@ -88,9 +87,6 @@ func (c *call) scoresOf(p *served, infos []scheduler.NodeInfo) ([]scheduler.Node
 		return scores, err
 	}
 	return scores, c.guarded(p, func() error {
-		if status := p.normalize.NormalizeScore(c.ctx, c.state, c.pod, scores); !status.IsSuccess() {
-			return failure(p, "NormalizeScore", status)
-		}
-		return nil
+		return failure(p, "NormalizeScore", p.normalize.NormalizeScore(c.ctx, c.state, c.pod, scores))
 	})
 }

@@ -93,7 +93,6 @@ func Serve(ctx context.Context, o ServeOptions, h http.Handler) error {
 	return o.stop(ctx, server, ended)
 }
 
-// stop stops a server gracefully.
 func (o ServeOptions) stop(ctx context.Context, server *http.Server, ended <-chan error) error {
 	o.Log.Info("stop", zap.Duration("drain", o.DrainTime))
 	select {

@@ -7,12 +7,18 @@ import (
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 )
 
-func (e *Extender) serveFilter(ctx context.Context, body, out []byte) (answer, error) {
+// newNodeCall begins a request about nodes.
+func (e *Extender) newNodeCall(ctx context.Context, body []byte) (*call, *nodeArguments, error) {
 	a, err := decodeNodeArguments(body, e.limits())
 	if err != nil {
-		return answer{}, &requestError{err}
+		return nil, nil, &requestError{err}
 	}
 	c, err := e.newCall(ctx, a.pod)
+	return c, a, err
+}
+
+func (e *Extender) serveFilter(ctx context.Context, body, out []byte) (answer, error) {
+	c, a, err := e.newNodeCall(ctx, body)
 	if err != nil {
 		return answer{}, err
 	}
@@ -30,11 +36,7 @@ func (e *Extender) serveFilter(ctx context.Context, body, out []byte) (answer, e
 }
 
 func (e *Extender) servePrioritize(ctx context.Context, body, out []byte) (answer, error) {
-	a, err := decodeNodeArguments(body, e.limits())
-	if err != nil {
-		return answer{}, &requestError{err}
-	}
-	c, err := e.newCall(ctx, a.pod)
+	c, a, err := e.newNodeCall(ctx, body)
 	if err != nil {
 		return answer{}, err
 	}

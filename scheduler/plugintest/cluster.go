@@ -91,7 +91,6 @@ func (c *Cluster) Schedule(ctx context.Context, plugin scheduler.Plugin, pod *co
 	return r
 }
 
-// filter returns the nodes that the plugin accepts.
 func (r *Cycle) filter(ctx context.Context, plugin scheduler.Plugin, pod *corev1.Pod, nodes []scheduler.NodeInfo) []scheduler.NodeInfo {
 	skip := false
 	if p, ok := plugin.(scheduler.PreFilterPlugin); ok {
@@ -124,7 +123,6 @@ func (r *Cycle) filter(ctx context.Context, plugin scheduler.Plugin, pod *corev1
 	return accepted
 }
 
-// restrict returns the nodes with one of the names.
 func (r *Cycle) restrict(nodes []scheduler.NodeInfo, names []string) []scheduler.NodeInfo {
 	considered := map[string]bool{}
 	for _, name := range names {

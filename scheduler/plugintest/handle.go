@@ -1,13 +1,18 @@
 package plugintest
 
 import (
+	"context"
 	"fmt"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
@@ -93,4 +98,126 @@ func (n nodes) Get(name string) (scheduler.NodeInfo, error) {
 		}
 	}
 	return nil, fmt.Errorf("node %q not found", name)
+}
+
+// IterateOverWaitingPods implements scheduler.Handle.
+func (h *Handle) IterateOverWaitingPods(visit func(scheduler.WaitingPod)) {
+	for _, w := range h.Waiting {
+		visit(w)
+	}
+}
+
+// GetWaitingPod implements scheduler.Handle.
+func (h *Handle) GetWaitingPod(uid types.UID) scheduler.WaitingPod {
+	for _, w := range h.Waiting {
+		if w.Waiting.UID == uid {
+			return w
+		}
+	}
+	return nil
+}
+
+// RejectWaitingPod implements scheduler.Handle.
+func (h *Handle) RejectWaitingPod(uid types.UID) {
+	if w := h.GetWaitingPod(uid); w != nil {
+		w.Reject("", "removed")
+	}
+}
+
+// WaitingPod is a scheduler.WaitingPod that records Allow and Reject.
+type WaitingPod struct {
+	// Waiting is the pod, Plugins are the plugins that have not allowed it.
+	Waiting *corev1.Pod
+	Plugins []string
+	// Rejected is the message of Reject.
+	Rejected string
+}
+
+var _ scheduler.WaitingPod = &WaitingPod{}
+
+// Pod implements scheduler.WaitingPod.
+func (w *WaitingPod) Pod() *corev1.Pod { return w.Waiting }
+
+// PendingPlugins implements scheduler.WaitingPod.
+func (w *WaitingPod) PendingPlugins() []string { return w.Plugins }
+
+// Allow implements scheduler.WaitingPod.
+func (w *WaitingPod) Allow(plugin string) {
+	var left []string
+	for _, p := range w.Plugins {
+		if p != plugin {
+			left = append(left, p)
+		}
+	}
+	w.Plugins = left
+}
+
+// Reject implements scheduler.WaitingPod.
+func (w *WaitingPod) Reject(_, message string) { w.Rejected = message }
+
+// Logger implements scheduler.Handle.
+func (h *Handle) Logger(ctx context.Context) scheduler.Logger {
+	return scheduler.NewLogger(ctx, (*sink)(h))
+}
+
+// Lines returns the log lines.
+func (h *Handle) Lines() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return append([]string(nil), h.lines...)
+}
+
+type sink Handle
+
+func (s *sink) Enabled(_ context.Context, level int) bool { return level <= s.Level }
+
+func (s *sink) Info(_ context.Context, _ int, message string, keysAndValues []interface{}) {
+	s.write(message, keysAndValues)
+}
+
+func (s *sink) Error(_ context.Context, err error, message string, keysAndValues []interface{}) {
+	s.write(message, append([]interface{}{"err", err}, keysAndValues...))
+}
+
+func (s *sink) write(message string, keysAndValues []interface{}) {
+	line := message
+	for i := 0; i+1 < len(keysAndValues); i += 2 {
+		line += fmt.Sprintf(" %v=%v", keysAndValues[i], keysAndValues[i+1])
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lines = append(s.lines, line)
+}
+
+// EventRecorder implements scheduler.Handle.
+func (h *Handle) EventRecorder() events.EventRecorder { return (*recorder)(h) }
+
+// Events returns the recorded events, each as "type reason action: note".
+func (h *Handle) Events() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return append([]string(nil), h.events...)
+}
+
+// Activate implements scheduler.Handle.
+func (h *Handle) Activate(_ context.Context, pod *corev1.Pod) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.activated = append(h.activated, pod.Namespace+"/"+pod.Name)
+	return nil
+}
+
+// Activated returns the pods that were activated, each as namespace/name, in the order of the calls.
+func (h *Handle) Activated() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return append([]string(nil), h.activated...)
+}
+
+type recorder Handle
+
+func (r *recorder) Eventf(_, _ runtime.Object, kind, reason, action, note string, values ...interface{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, fmt.Sprintf("%s %s %s: %s", kind, reason, action, fmt.Sprintf(note, values...)))
 }

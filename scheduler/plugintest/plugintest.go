@@ -40,7 +40,9 @@ var _ scheduler.NodeInfo = &Node{}
 // NewNode returns a node with pods on it. Its allocatable resources are the node's
 // status.allocatable; the requested resources are the sum over the pods' containers.
 func NewNode(node *corev1.Node, pods ...*corev1.Pod) *Node {
-	n := &Node{node: node, allocatable: resources(node.Status.Allocatable), requested: scheduler.Resources{Scalar: map[corev1.ResourceName]int64{}}}
+	n := &Node{
+		node: node, allocatable: scheduler.NewResources(node.Status.Allocatable), requested: scheduler.NewResources(nil),
+	}
 	for _, p := range pods {
 		n.add(p)
 	}
@@ -51,7 +53,7 @@ func (n *Node) add(pod *corev1.Pod) {
 	n.pods = append(n.pods, pod)
 	n.requested.Pods++
 	for _, c := range pod.Spec.Containers {
-		r := resources(c.Resources.Requests)
+		r := scheduler.NewResources(c.Resources.Requests)
 		n.requested.MilliCPU += r.MilliCPU
 		n.requested.Memory += r.Memory
 		n.requested.EphemeralStorage += r.EphemeralStorage
@@ -59,25 +61,6 @@ func (n *Node) add(pod *corev1.Pod) {
 			n.requested.Scalar[name] += amount
 		}
 	}
-}
-
-func resources(list corev1.ResourceList) scheduler.Resources {
-	r := scheduler.Resources{Scalar: map[corev1.ResourceName]int64{}}
-	for name, amount := range list {
-		switch amount := amount; name {
-		case corev1.ResourceCPU:
-			r.MilliCPU = amount.MilliValue()
-		case corev1.ResourceMemory:
-			r.Memory = amount.Value()
-		case corev1.ResourceEphemeralStorage:
-			r.EphemeralStorage = amount.Value()
-		case corev1.ResourcePods:
-			r.Pods = amount.Value()
-		default:
-			r.Scalar[name] = amount.Value()
-		}
-	}
-	return r
 }
 
 // Node implements scheduler.NodeInfo.
@@ -108,3 +91,9 @@ func NewPod(namespace, name string, requests corev1.ResourceList) *corev1.Pod {
 func Requests(cpu, memory string) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
 }
+
+// State is a scheduler.State.
+type State = scheduler.MapState
+
+// NewState returns the state of a new scheduling cycle.
+func NewState() *State { return scheduler.NewMapState() }

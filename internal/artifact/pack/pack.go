@@ -13,7 +13,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
-	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // BranchAuto is the branch of the cluster's own release.
@@ -21,9 +20,8 @@ const BranchAuto = "auto"
 
 // Request is an image to build, and its destinations.
 type Request struct {
-	// Branch is a release, or BranchAuto: the release that ClusterRelease returns.
-	Branch         string
-	ClusterRelease func(ctx context.Context) (versions.Release, error)
+	// Branch is a release, or BranchAuto: the cluster's release.
+	Branch string
 	// Nearest allows another patch of the minor if a module of Branch does not download.
 	Nearest bool
 	// Source is the source to compile instead of the release's modules.

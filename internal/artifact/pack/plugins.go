@@ -105,14 +105,12 @@ func readSources(
 	return infos, placed, err
 }
 
-// Warnings returns a warning for each plugin whose permissions the user has to list.
-func (c *Contents) Warnings() []string {
-	var warnings []string
+// Warn warns of each plugin whose permissions the user has to list.
+func (c *Contents) Warn(s *session.Session) {
 	for _, info := range c.Undeclared {
-		warnings = append(warnings, fmt.Sprintf("plugin %s declares permissions (func Rules in %s): "+
-			"list them under spec.rbac.rules of pmk-sched.yaml to grant them", info.Name, info.Package))
+		s.Warn(fmt.Sprintf("plugin %s declares permissions (func Rules in %s): list them under spec.rbac.rules of "+
+			"pmk-sched.yaml to grant them", info.Name, info.Package))
 	}
-	return warnings
 }
 
 // describe returns Contents with the permissions of the plugins.

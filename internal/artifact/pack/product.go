@@ -16,6 +16,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -86,20 +87,38 @@ func (r Request) release(ctx context.Context, s *session.Session) (versions.Rele
 	if r.Branch != BranchAuto {
 		return ResolveBranch(ctx, s, r.Branch)
 	}
-	release, err := r.ClusterRelease(ctx)
+	cfg, err := s.Connect()
+	var release versions.Release
+	if err == nil {
+		release, err = inspect.ServerRelease(cfg)
+	}
 	if err != nil {
 		return release, fmt.Errorf("ask the cluster for its release (--branch names one without asking): %w", err)
 	}
 	return release, nil
 }
 
-// ResolveBranch returns the release of a branch, and reports the choice.
+// ResolveBranch returns the release of a branch such as v1.24.3, v1.24 or release-1.24, and reports
+// the choice.
 func ResolveBranch(ctx context.Context, s *session.Session, branch string) (versions.Release, error) {
 	release, note, err := build.ResolveBranch(ctx, branch, Environment(s))
 	if note != "" {
 		s.Note(note)
 	}
 	return release, err
+}
+
+// ChooseBranch returns the tag of the release of a branch, unless the release is to be found on the
+// cluster.
+func ChooseBranch(ctx context.Context, s *session.Session, branch string) (string, error) {
+	if branch == "" || branch == BranchAuto {
+		return branch, nil
+	}
+	release, err := ResolveBranch(ctx, s, branch)
+	if err != nil {
+		return branch, err
+	}
+	return release.String(), nil
 }
 
 func compileExtender(ctx context.Context, r Request, s *session.Session) (*build.Result, error) {

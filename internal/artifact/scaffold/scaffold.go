@@ -23,8 +23,10 @@ import (
 	"golang.org/x/mod/module"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
+	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -77,8 +79,11 @@ type newPlugin struct {
 	Pkg, State, NodeInfo, Status string
 }
 
-// Plugin creates the module, or nothing.
-func Plugin(ctx context.Context, r Request, s *session.Session) (*Result, error) {
+// Plugin creates the module, or nothing, and notes how the plugin affects the batching of pods.
+func Plugin(ctx context.Context, s *session.Session, r Request) (_ *Result, err error) {
+	if r.Branch, err = pack.ChooseBranch(ctx, s, r.Branch); err != nil {
+		return nil, err
+	}
 	p, release, err := describe(r)
 	if err != nil {
 		return nil, err
@@ -112,7 +117,30 @@ func Plugin(ctx context.Context, r Request, s *session.Session) (*Result, error)
 	if err != nil {
 		return nil, err
 	}
-	return &Result{Dir: dir, Package: p.Package, Release: release}, writeModule(ctx, dir, files, o, s)
+	if err := writeModule(ctx, dir, files, o, s); err != nil {
+		return nil, err
+	}
+	return &Result{Dir: dir, Package: p.Package, Release: release}, noteBatching(s, r.Kind, release)
+}
+
+// noteBatching notes how a new plugin affects the batching of pods.
+func noteBatching(s *session.Session, kind string, release versions.Release) error {
+	const since = "Kubernetes 1.35 and later"
+	switch kind {
+	case Extender:
+		s.Note(since + " do not batch pods while an extender is called: " + profiles.UnbatchedCost)
+	case Portable:
+		s.Note("method Sign returns what of a pod Filter and Score depend on: keep it up to date. Without it " + since +
+			" do not batch the pods of the profile: " + profiles.UnbatchedCost)
+	case Native:
+		rules, _, err := versions.Select(release)
+		if err != nil || !rules.Batching {
+			return err
+		}
+		s.Note("method SignPod returns what of a pod Filter depends on: keep it up to date. " +
+			"Without it pods of the profile are not batched: " + profiles.UnbatchedCost)
+	}
+	return nil
 }
 
 // testedReleases returns the release of a native plugin, and for a portable one its release and
@@ -181,7 +209,8 @@ func nativeModule(
 		files[name] = text
 	}
 	p.Branch, p.Minor, p.Go = release.String(), release.MinorString(), goVersion
-	p.Context, p.New, p.Newest = release.Minor >= 29, release.Minor >= 34, release.Minor >= 35
+	rules := release.Rules()
+	p.Context, p.New, p.Newest = rules.PluginContext, rules.StagedTypes, rules.StagedInterfaces
 	p.Pkg, p.State, p.NodeInfo, p.Status = "framework", "*framework.CycleState", "*framework.NodeInfo", "framework"
 	if p.New {
 		p.State, p.NodeInfo, p.Status = "fwk.CycleState", "fwk.NodeInfo", "fwk"

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"slices"
 )
 
@@ -47,6 +48,22 @@ func WithHint(err error, hint string) error {
 		return nil
 	}
 	return &Error{err: err, hint: hint, invalid: IsInvalid(err)}
+}
+
+// ReadFile reads a file that the user named. what describes the file or its flag. If name is empty,
+// ReadFile returns nil.
+func ReadFile(what, name string) ([]byte, error) {
+	if name == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, Invalidf("", "read %s: %w", what, err)
+	}
+	if len(text) == 0 {
+		return nil, Invalidf("", "read %s: %s is empty", what, name)
+	}
+	return text, nil
 }
 
 // NodeFile returns the error of an operation on a file of a node, with the path on the node instead

@@ -1,3 +1,4 @@
+// Package extenders deploys scheduler extenders, wires them into schedulers, restarts and uninstalls them.
 package extenders
 
 import (
@@ -27,8 +28,6 @@ type Deployment struct {
 	For []SchedulerRef
 	// Then, if set, makes the default scheduler of this node call it after the others. It undoes its changes when it fails.
 	Then func(ctx context.Context, w manifest.Wiring) error
-	// Prove, if set, returns an error if a scheduler does not reach the extender.
-	Prove Proof
 	deploy.RunOptions
 	// except is a scheduler that is deployed with the extender, and not wired here.
 	except SchedulerRef
@@ -149,7 +148,7 @@ func (e *extenderRun) deploy(ctx context.Context) error {
 	if err := e.planExtender(ctx); err != nil {
 		return err
 	}
-	report(e.Deps, e.plan)
+	e.Report(e.plan)
 	outcome, err := deploy.Deploy(ctx, e.Deps, e.plan, e.x.RunOptions)
 	if err != nil {
 		e.plan = nil // it has undone itself
@@ -157,19 +156,6 @@ func (e *extenderRun) deploy(ctx context.Context) error {
 	}
 	e.out.Revision, e.out.Changes = outcome.Revision, outcome.Changes
 	return nil
-}
-
-// report prints the notes and warnings of a plan.
-func report(d deploy.Deps, plan *deploy.Plan) {
-	for _, w := range plan.Warnings {
-		d.Warnf("%s", w)
-	}
-	if d.Note == nil {
-		return
-	}
-	for _, n := range plan.Notes {
-		d.Note(n)
-	}
 }
 
 // wire makes the schedulers call the extender.
@@ -246,7 +232,7 @@ func (e *extenderRun) rollOut(ctx context.Context, plan *deploy.Plan, last *appl
 	if deploy.SameObjects(plan.Objects, last.Objects) {
 		return nil
 	}
-	report(e.Deps, plan)
+	e.Report(plan)
 	outcome, err := deploy.Deploy(ctx, e.Deps, plan, e.x.RunOptions)
 	if err != nil {
 		return err

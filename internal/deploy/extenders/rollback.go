@@ -22,7 +22,7 @@ func RollBack(ctx context.Context, d deploy.Deps, info *inspect.Info, o deploy.R
 	if err != nil {
 		return nil, nil, err
 	}
-	report(d, plan)
+	d.Report(plan)
 	outcome, err := deploy.Deploy(ctx, d, plan, how)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", plan.Origin, err)

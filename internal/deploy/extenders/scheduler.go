@@ -23,8 +23,6 @@ type SchedulerDeployment struct {
 	// Options of the scheduler. Its Wirings are filled in.
 	Options   deploy.Options
 	Extenders []Options
-	// Prove, if set, returns an error if the scheduler does not reach an extender.
-	Prove Proof
 	deploy.RunOptions
 }
 
@@ -137,7 +135,7 @@ func (r *schedulerRun) deploy(ctx context.Context) (err error) {
 	if err := r.makePlan(); err != nil {
 		return err
 	}
-	report(r.d, r.plan)
+	r.d.Report(r.plan)
 	r.outcome, err = deploy.Deploy(ctx, r.d, r.plan, r.RunOptions)
 	return err
 }
@@ -153,10 +151,11 @@ func (r *schedulerRun) undo(ctx context.Context, _ error) error {
 // prove proves that the scheduler reaches the extenders that were deployed with it.
 func (r *schedulerRun) prove(ctx context.Context) error {
 	for _, extender := range r.extenders {
-		if r.Prove == nil || extender.wiring.Sidecar != nil {
+		if extender.wiring.Sidecar != nil {
 			continue
 		}
-		if err := r.Prove(ctx, SchedulerRef{r.plan.Namespace, r.plan.Name}, extender.wiringIn(r.namespace()), extender.namespace()); err != nil {
+		self := SchedulerRef{r.plan.Namespace, r.plan.Name}
+		if err := Prove(ctx, r.d, self, extender.wiringIn(r.namespace()), extender.namespace()); err != nil {
 			return err
 		}
 	}

@@ -1,12 +1,6 @@
 package health
 
-import (
-	"cmp"
-	"math"
-	"slices"
-	"strconv"
-	"strings"
-)
+import "github.com/pmk-sched/pmk-sched/internal/cluster/metrics"
 
 // Scheduling is the sum of the counters of a scheduler's replicas since they started.
 type Scheduling struct {
@@ -32,99 +26,24 @@ const (
 	leaderMetric   = "leader_election_master_status"
 )
 
-// ReadScheduling sums up the metrics of replicas in the text format of Prometheus. duration is the name of the histogram of
-// scheduling attempts in their release.
+// ReadScheduling sums up the metrics of replicas in the text format of Prometheus. duration is the
+// name of the histogram of scheduling attempts in their release.
 func ReadScheduling(texts []string, duration string) *Scheduling {
 	s := &Scheduling{Replicas: len(texts)}
-	buckets := map[float64]float64{}
+	var scheduled metrics.Histogram
 	for _, text := range texts {
-		leads := false
-		for line := range strings.Lines(text) {
-			name, labels, value, ok := sample(line)
-			if !ok {
-				continue
-			}
-			switch name {
-			case attemptsMetric:
-				s.count(labels["result"], value)
-			case duration + "_bucket":
-				if bound, err := strconv.ParseFloat(labels["le"], 64); err == nil && cmp.Or(labels["result"], "scheduled") == "scheduled" {
-					buckets[bound] += value
-				}
-			case leaderMetric:
-				leads = leads || value == 1
-			}
-		}
-		if leads {
+		m := metrics.Parse(text)
+		attempts := m.SumBy(attemptsMetric, "result")
+		s.Scheduled += int64(attempts["scheduled"])
+		s.Unschedulable += int64(attempts["unschedulable"])
+		s.Errors += int64(attempts["error"])
+		durations := m.Histograms(duration, "result")
+		scheduled.Add(durations["scheduled"])
+		scheduled.Add(durations[""])
+		if m.Sum(leaderMetric) > 0 {
 			s.Leading++
 		}
 	}
-	s.P50, s.P99 = quantile(buckets, 0.5), quantile(buckets, 0.99)
+	s.P50, s.P99 = scheduled.Quantile(0.5), scheduled.Quantile(0.99)
 	return s
-}
-
-func (s *Scheduling) count(result string, value float64) {
-	switch result {
-	case "scheduled":
-		s.Scheduled += int64(value)
-	case "unschedulable":
-		s.Unschedulable += int64(value)
-	case "error":
-		s.Errors += int64(value)
-	}
-}
-
-// sample reads one line: `name{label="value"} 1`.
-func sample(line string) (name string, labels map[string]string, value float64, ok bool) {
-	line = strings.TrimSpace(line)
-	if line == "" || line[0] == '#' {
-		return "", nil, 0, false
-	}
-	rest := line
-	labels = map[string]string{}
-	if open := strings.IndexByte(line, '{'); open >= 0 {
-		name, rest = line[:open], line[open+1:]
-		for !strings.HasPrefix(rest, "}") {
-			key, after, found := strings.Cut(strings.TrimPrefix(rest, ","), "=")
-			text, err := strconv.QuotedPrefix(after)
-			if !found || err != nil {
-				return "", nil, 0, false
-			}
-			if labels[strings.TrimSpace(key)], err = strconv.Unquote(text); err != nil {
-				return "", nil, 0, false
-			}
-			rest = after[len(text):]
-		}
-		rest = rest[1:]
-	} else {
-		name, rest, _ = strings.Cut(line, " ")
-	}
-	number, _, _ := strings.Cut(strings.TrimSpace(rest), " ") // a timestamp may follow
-	value, err := strconv.ParseFloat(number, 64)
-	return name, labels, value, err == nil
-}
-
-// quantile interpolates in cumulative buckets, as histogram_quantile of Prometheus does.
-func quantile(buckets map[float64]float64, q float64) float64 {
-	var bounds []float64
-	for bound := range buckets {
-		bounds = append(bounds, bound)
-	}
-	slices.Sort(bounds)
-	if len(bounds) == 0 || buckets[bounds[len(bounds)-1]] == 0 {
-		return 0
-	}
-	rank := q * buckets[bounds[len(bounds)-1]]
-	lower, below := 0.0, 0.0
-	for _, bound := range bounds {
-		if buckets[bound] < rank {
-			lower, below = bound, buckets[bound]
-			continue
-		}
-		if math.IsInf(bound, 1) {
-			return lower
-		}
-		return lower + (bound-lower)*(rank-below)/(buckets[bound]-below)
-	}
-	return lower
 }

@@ -7,16 +7,12 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// budget returns a PodDisruptionBudget that keeps one pod while nodes are drained. policy/v1 exists
-// since 1.21; policy/v1beta1 was removed in 1.25.
+// budget returns a PodDisruptionBudget that keeps one pod while nodes are drained.
 func budget(release versions.Release, meta metav1.ObjectMeta, selector map[string]string) *unstructured.Unstructured {
 	content := map[string]any{
-		"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+		"apiVersion": release.Rules().PolicyAPI, "kind": "PodDisruptionBudget",
 		"metadata": map[string]any{"name": meta.Name, "namespace": meta.Namespace, "labels": anyMap(meta.Labels)},
 		"spec":     map[string]any{"minAvailable": int64(1), "selector": map[string]any{"matchLabels": anyMap(selector)}},
-	}
-	if release.Major == 1 && release.Minor < 21 {
-		content["apiVersion"] = "policy/v1beta1"
 	}
 	return &unstructured.Unstructured{Object: content}
 }

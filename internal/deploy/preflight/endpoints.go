@@ -18,9 +18,10 @@ type Endpoint struct {
 	// Address is host:port. Its certificate has ServerName and is signed by CA, PEM.
 	Address, ServerName string
 	CA                  []byte
-	// Local: a replica on this machine uses the same address.
+	// Local reports whether a replica on this machine uses the same address.
 	Local bool
-	// Chosen: pmk-sched chose the address that replicas use. Otherwise the default scheduler uses it too, and a failure is a warning.
+	// Chosen reports whether pmk-sched chose the address that replicas use. Otherwise the default scheduler
+	// uses it too, and a failure is a warning.
 	Chosen bool
 }
 

@@ -186,7 +186,7 @@ func (f ExtenderFlags) policies(extender string) ([]manifest.Policy, error) {
 
 // readPolicies reads the policies of a configuration of pmk-extender. The deployment decides how it listens.
 func readPolicies(name string) ([]manifest.Policy, error) {
-	text, err := ReadFile("--config", name)
+	text, err := problem.ReadFile("--config", name)
 	if err != nil || text == nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ func readDocument(name string, stdin io.Reader) (*document, error) {
 	if err != nil {
 		return nil, problem.Invalidf("", "read -f: %s", strings.Replace(err.Error(), "stat ", "open ", 1))
 	}
-	text, err := ReadFile("-f", name)
+	text, err := problem.ReadFile("-f", name)
 	if err != nil {
 		return nil, err
 	}
@@ -59,21 +59,6 @@ func parseDocument(name string, text []byte) (*document, error) {
 		return nil, problem.Invalidf("", "read %s: %w", name, err)
 	}
 	return &document{CustomScheduler: parsed}, nil
-}
-
-// ReadFile reads the file that a flag names. An empty name gives nil.
-func ReadFile(flag, name string) ([]byte, error) {
-	if name == "" {
-		return nil, nil
-	}
-	text, err := os.ReadFile(name)
-	if err != nil {
-		return nil, problem.Invalidf("", "read %s: %w", flag, err)
-	}
-	if len(text) == 0 {
-		return nil, problem.Invalidf("", "read %s: %s is empty", flag, name)
-	}
-	return text, nil
 }
 
 // path returns the path of a file that the document names.
@@ -111,7 +96,7 @@ func (s *Spec) Request() (*v1alpha1.CustomScheduler, error) {
 // readConfiguration reads the file of --config or spec.configuration.file, and makes its name relative to the working directory.
 func (s *Spec) readConfiguration(c *v1alpha1.Configuration) ([]byte, error) {
 	if s.flags.Config != "" {
-		return ReadFile("--config", c.File)
+		return problem.ReadFile("--config", c.File)
 	}
 	c.File = s.file.path(c.File)
 	text, err := os.ReadFile(c.File)

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/metrics"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 )
 
@@ -25,7 +26,7 @@ const (
 	// metricsTime bounds reading the metrics of one pod.
 	metricsTime = 5 * time.Second
 	// requestsMetric is the counter of pmk-extender's requests.
-	requestsMetric = "pmk_extender_requests_total{"
+	requestsMetric = "pmk_extender_requests_total"
 )
 
 // ExtenderOptions select an extender, and a scheduler that calls it.
@@ -249,19 +250,11 @@ func (e *extenderVerifier) extenderPods(ctx context.Context) ([]string, error) {
 	return ready, nil
 }
 
-// answered sums up the requests that policies have answered, with a result or an error, in the metrics of pmk-extender.
-func answered(metrics string) int {
-	sum := 0
-	for line := range strings.Lines(metrics) {
-		labels, value, found := strings.Cut(strings.TrimSpace(line), "} ")
-		if !found || !strings.HasPrefix(labels, requestsMetric) || !strings.Contains(labels, `result="ok"`) && !strings.Contains(labels, `result="error"`) {
-			continue
-		}
-		if n, err := strconv.ParseFloat(value, 64); err == nil {
-			sum += int(n)
-		}
-	}
-	return sum
+// answered sums up the requests that policies have answered, with a result or an error, in the
+// metrics of pmk-extender.
+func answered(text string) int {
+	results := metrics.Parse(text).SumBy(requestsMetric, "result")
+	return int(results["ok"] + results["error"])
 }
 
 // requestResources makes a pod request one unit of each resource.

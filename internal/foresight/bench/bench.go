@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/pmk-sched/pmk-sched/internal/cluster/metrics"
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // Sample is one measurement of one scheduler.
@@ -110,24 +113,26 @@ type DataItem struct {
 // NewSide evaluates the samples of a scheduler.
 func NewSide(source, scheduler, release string, samples []Sample) Side {
 	s := Side{Source: source, Scheduler: scheduler, Release: release, Rates: []float64{}, samples: samples}
-	all := &histogram{buckets: map[float64]float64{}}
-	var texts []string
+	parsed, _ := versions.FromServer(release)
+	var scheduled metrics.Histogram // attempts that found a node
+	var all []metrics.Set
 	bound := 0
 	for _, sample := range samples {
 		s.Rates = append(s.Rates, sample.rate())
 		s.Unbound += sample.Pods - len(sample.Bound)
 		bound += len(sample.Bound)
-		if h := attempts(sample.Metrics); h != nil {
-			all.add(h)
-		}
-		texts = append(texts, sample.Metrics)
+		m := metrics.Parse(sample.Metrics)
+		scheduled.Add(m.Histograms(parsed.Rules().Metrics.AttemptDuration, "result")["scheduled"])
+		all = append(all, m)
 	}
 	s.Rate = median(s.Rates)
 	s.Attempt = Latency{
-		Average: all.mean() * 1e3, P50: all.quantile(0.5) * 1e3, P90: all.quantile(0.9) * 1e3, P95: all.quantile(0.95) * 1e3, P99: all.quantile(0.99) * 1e3,
+		Average: scheduled.Mean() * 1e3,
+		P50:     scheduled.Quantile(0.5) * 1e3, P90: scheduled.Quantile(0.9) * 1e3,
+		P95: scheduled.Quantile(0.95) * 1e3, P99: scheduled.Quantile(0.99) * 1e3,
 	}
-	s.Points = points(texts, bound)
-	s.Plugins = plugins(texts, s.Points)
+	s.Points = points(all, bound)
+	s.Plugins = plugins(all, s.Points)
 	return s
 }
 

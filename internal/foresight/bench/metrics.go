@@ -2,123 +2,11 @@ package bench
 
 import (
 	"cmp"
-	"maps"
-	"math"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/pmk-sched/pmk-sched/internal/cluster/metrics"
 )
-
-// histogram is a histogram in Prometheus' text format.
-type histogram struct {
-	sum     float64
-	count   float64
-	buckets map[float64]float64 // cumulative counts by upper bound
-}
-
-// mean returns the mean in the unit of the histogram, 0 of none.
-func (h *histogram) mean() float64 {
-	if h == nil || h.count == 0 {
-		return 0
-	}
-	return h.sum / h.count
-}
-
-// quantile returns a quantile, interpolated within its bucket as Prometheus' histogram_quantile does.
-func (h *histogram) quantile(q float64) float64 {
-	if h == nil || h.count == 0 {
-		return 0
-	}
-	rank, lower, before := q*h.count, 0.0, 0.0
-	for _, bound := range slices.Sorted(maps.Keys(h.buckets)) {
-		count := h.buckets[bound]
-		if count < rank || count == before {
-			lower, before = bound, count
-			continue
-		}
-		if math.IsInf(bound, 1) {
-			return lower
-		}
-		return lower + (bound-lower)*(rank-before)/(count-before)
-	}
-	return lower
-}
-
-func (h *histogram) add(other *histogram) {
-	h.sum, h.count = h.sum+other.sum, h.count+other.count
-	for bound, n := range other.buckets {
-		h.buckets[bound] += n
-	}
-}
-
-var (
-	// metricLine matches a line of a histogram of the scheduler.
-	metricLine = regexp.MustCompile(`(?m)^scheduler_(\w+)_(sum|count|bucket)(?:\{(.*)\})? (\S+)$`)
-	labelPair  = regexp.MustCompile(`(\w+)="((?:[^"\\]|\\.)*)"`)
-)
-
-// parseHistograms returns the histograms of a metric by the values of some labels, joined with a
-// slash. Others are added together. A series whose labels differ from where is left out.
-func parseHistograms(text, metric string, where map[string]string, by ...string) map[string]*histogram {
-	all := map[string]*histogram{}
-	for _, found := range metricLine.FindAllStringSubmatch(text, -1) {
-		value, err := strconv.ParseFloat(found[4], 64)
-		if found[1] != metric || err != nil {
-			continue
-		}
-		labels := map[string]string{}
-		for _, pair := range labelPair.FindAllStringSubmatch(found[3], -1) {
-			labels[pair[1]] = pair[2]
-		}
-		if !matches(labels, where) {
-			continue
-		}
-		var values []string
-		for _, label := range by {
-			values = append(values, labels[label])
-		}
-		key := strings.Join(values, "/")
-		if all[key] == nil {
-			all[key] = &histogram{buckets: map[float64]float64{}}
-		}
-		switch found[2] {
-		case "sum":
-			all[key].sum += value
-		case "count":
-			all[key].count += value
-		default:
-			if bound, err := strconv.ParseFloat(labels["le"], 64); err == nil {
-				all[key].buckets[bound] += value
-			}
-		}
-	}
-	return all
-}
-
-func matches(labels, where map[string]string) bool {
-	for label, value := range where {
-		if labels[label] != value {
-			return false
-		}
-	}
-	return true
-}
-
-// attemptMetrics are the metrics of scheduling attempts: the first from 1.23 on, the second up to 1.26.
-func attemptMetrics() []string {
-	return []string{"scheduling_attempt_duration_seconds", "e2e_scheduling_duration_seconds"}
-}
-
-// attempts returns the durations of the attempts that found a node.
-func attempts(text string) *histogram {
-	for _, metric := range attemptMetrics() {
-		if h := parseHistograms(text, metric, map[string]string{"result": "scheduled"})[""]; h != nil && h.count > 0 {
-			return h
-		}
-	}
-	return nil
-}
 
 // PluginTime is the time that a plugin takes at an extension point.
 type PluginTime struct {
@@ -140,16 +28,16 @@ func bindingPoints() []string { return []string{"PreBind", "Bind", "PostBind"} }
 // (metricRecorder in pkg/scheduler/metrics). So their sum is meaningless, and a plugin may be
 // missing after few pods. The calls only show how plugins share the time of the extension point,
 // which every cycle measures.
-func plugins(texts []string, ofPoints []PointTime) []PluginTime {
-	sums, pointSums := map[string]*histogram{}, map[string]float64{}
-	for _, text := range texts {
-		for key, h := range parseHistograms(text, "plugin_execution_duration_seconds", nil, "plugin", "extension_point") {
+func plugins(samples []metrics.Set, ofPoints []PointTime) []PluginTime {
+	sums, pointSums := map[string]*metrics.Histogram{}, map[string]float64{}
+	for _, m := range samples {
+		for key, h := range m.Histograms("scheduler_plugin_execution_duration_seconds", "plugin", "extension_point") {
 			if sums[key] == nil {
-				sums[key] = &histogram{buckets: map[float64]float64{}}
+				sums[key] = &metrics.Histogram{}
 			}
-			sums[key].add(h)
+			sums[key].Add(h)
 			_, point, _ := strings.Cut(key, "/")
-			pointSums[point] += h.sum
+			pointSums[point] += h.Sum
 		}
 	}
 	perPod := map[string]float64{}
@@ -159,9 +47,9 @@ func plugins(texts []string, ofPoints []PointTime) []PluginTime {
 	var all []PluginTime
 	for key, h := range sums {
 		plugin, point, _ := strings.Cut(key, "/")
-		t := PluginTime{Plugin: plugin, Point: point, MicrosecondsPerCall: h.mean() * 1e6, Binding: slices.Contains(bindingPoints(), point)}
+		t := PluginTime{Plugin: plugin, Point: point, MicrosecondsPerCall: h.Mean() * 1e6, Binding: slices.Contains(bindingPoints(), point)}
 		if pointSums[point] > 0 {
-			t.MillisecondsPerPod = perPod[point] * h.sum / pointSums[point]
+			t.MillisecondsPerPod = perPod[point] * h.Sum / pointSums[point]
 		}
 		all = append(all, t)
 	}
@@ -184,11 +72,11 @@ type PointTime struct {
 }
 
 // points returns the time of each extension point, the slowest first.
-func points(texts []string, pods int) []PointTime {
+func points(samples []metrics.Set, pods int) []PointTime {
 	sums := map[string]float64{}
-	for _, text := range texts {
-		for point, h := range parseHistograms(text, "framework_extension_point_duration_seconds", nil, "extension_point") {
-			sums[point] += h.sum
+	for _, m := range samples {
+		for point, h := range m.Histograms("scheduler_framework_extension_point_duration_seconds", "extension_point") {
+			sums[point] += h.Sum
 		}
 	}
 	var all []PointTime

@@ -18,9 +18,9 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/explain"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/apiserver"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/explain"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/decision"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/recorder"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"

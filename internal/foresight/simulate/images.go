@@ -79,13 +79,13 @@ func awaitUpdates(ctx context.Context, nodes corev1client.NodeInterface, s *sche
 	if _, err := nodes.Create(ctx, last, metav1.CreateOptions{}); err != nil {
 		return kubeapi.Explain("create node "+lastNode, err)
 	}
-	if err := s.poll(ctx, func(m metrics) bool { return m.cachedNodes > n }); err != nil {
+	if err := s.poll(ctx, func(m counters) bool { return m.cachedNodes > n }); err != nil {
 		return fmt.Errorf("wait until the scheduler knows the nodes: %w", err)
 	}
 	if err := nodes.Delete(ctx, lastNode, metav1.DeleteOptions{}); err != nil {
 		return kubeapi.Explain("delete node "+lastNode, err)
 	}
-	if err := s.poll(ctx, func(m metrics) bool { return m.cachedNodes <= n }); err != nil {
+	if err := s.poll(ctx, func(m counters) bool { return m.cachedNodes <= n }); err != nil {
 		return fmt.Errorf("wait until the scheduler knows the nodes: %w", err)
 	}
 	return nil

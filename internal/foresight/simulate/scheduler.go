@@ -10,13 +10,11 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/metrics"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/apiserver"
 )
 
@@ -36,6 +34,8 @@ type scheduler struct {
 	url      string
 	client   *http.Client
 	profiles []string
+	// cacheSize is the name of the metric of the cache.
+	cacheSize string
 }
 
 // startScheduler starts the scheduler.
@@ -60,6 +60,7 @@ func (r *run) startScheduler(ctx context.Context) (*scheduler, error) {
 	}
 	return &scheduler{
 		process: process.Process, url: process.MetricsURL, profiles: process.Profiles,
+		cacheSize: s.Release.Rules().Metrics.CacheSize,
 		client: &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
 			TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // a certificate that the scheduler has just made, on loopback
 		}},
@@ -116,8 +117,8 @@ func schedulerLog(dir string) string { return filepath.Join(dir, "kube-scheduler
 func (s *scheduler) awaitCache(ctx context.Context, nodes, pods int) error {
 	ctx, cancel := context.WithTimeout(ctx, cacheTime)
 	defer cancel()
-	var m metrics
-	err := s.poll(ctx, func(read metrics) bool {
+	var m counters
+	err := s.poll(ctx, func(read counters) bool {
 		m = read
 		return m.cachedNodes >= nodes && m.cachedPods >= pods
 	})
@@ -130,8 +131,8 @@ func (s *scheduler) awaitCache(ctx context.Context, nodes, pods int) error {
 // awaitDecisions waits until the scheduler has bound or refused as many pods, and tries none again.
 func (s *scheduler) awaitDecisions(ctx context.Context, pods int) error {
 	stable := 0
-	var m metrics
-	err := s.poll(ctx, func(read metrics) bool {
+	var m counters
+	err := s.poll(ctx, func(read counters) bool {
 		m = read
 		if m.active > 0 || m.scheduled+m.refused < pods {
 			stable = 0
@@ -147,7 +148,7 @@ func (s *scheduler) awaitDecisions(ctx context.Context, pods int) error {
 }
 
 // poll reads the metrics until done returns true.
-func (s *scheduler) poll(ctx context.Context, done func(metrics) bool) error {
+func (s *scheduler) poll(ctx context.Context, done func(counters) bool) error {
 	for {
 		select {
 		case <-s.process.Done():
@@ -155,7 +156,7 @@ func (s *scheduler) poll(ctx context.Context, done func(metrics) bool) error {
 		default:
 		}
 		// It does not serve them yet, or is busy.
-		if text, err := s.read(ctx); err == nil && done(parseMetrics(text)) {
+		if text, err := s.read(ctx); err == nil && done(parseMetrics(text, s.cacheSize)) {
 			return nil
 		}
 		if err := clock.Sleep(ctx, pollInterval); err != nil {
@@ -181,8 +182,8 @@ func (s *scheduler) read(ctx context.Context) (string, error) {
 	return string(text), err
 }
 
-// metrics are the counters of the scheduler.
-type metrics struct {
+// counters are metrics of the scheduler.
+type counters struct {
 	cachedNodes, cachedPods int
 	// active is the number of pods that it will try, refused the number of pods without a fitting
 	// node or with scheduling gates.
@@ -190,39 +191,15 @@ type metrics struct {
 	scheduled       int
 }
 
-// metricLine matches the metrics of [metrics]. The cache was counted as scheduler_scheduler_cache_size up to 1.3x.
-var metricLine = regexp.MustCompile(`(?m)^scheduler_(?:scheduler_)?(cache_size|pending_pods|schedule_attempts_total)\{([^}]*)\} (\S+)$`)
-
-// parseMetrics reads metrics in Prometheus' text format.
-func parseMetrics(text string) metrics {
-	var m metrics
-	for _, found := range metricLine.FindAllStringSubmatch(text, -1) {
-		number, err := strconv.ParseFloat(found[3], 64)
-		if err != nil {
-			continue
-		}
-		n, labels := int(number), found[2]
-		has := func(label string) bool { return strings.Contains(","+labels+",", ","+label+",") }
-		switch found[1] {
-		case "cache_size":
-			switch {
-			case has(`type="nodes"`):
-				m.cachedNodes = n
-			case has(`type="pods"`):
-				m.cachedPods = n
-			}
-		case "pending_pods":
-			switch {
-			case has(`queue="active"`), has(`queue="backoff"`):
-				m.active += n
-			default:
-				m.refused += n
-			}
-		case "schedule_attempts_total":
-			if has(`result="scheduled"`) {
-				m.scheduled += n
-			}
-		}
+// parseMetrics reads metrics in the text format of Prometheus. cacheSize is the name of the metric of
+// the cache in the release.
+func parseMetrics(text, cacheSize string) counters {
+	m := metrics.Parse(text)
+	cache, pending := m.SumBy(cacheSize, "type"), m.SumBy("scheduler_pending_pods", "queue")
+	active := pending["active"] + pending["backoff"]
+	return counters{
+		cachedNodes: int(cache["nodes"]), cachedPods: int(cache["pods"]),
+		active: int(active), refused: int(m.Sum("scheduler_pending_pods") - active),
+		scheduled: int(m.SumBy("scheduler_schedule_attempts_total", "result")["scheduled"]),
 	}
-	return m
 }

@@ -48,25 +48,12 @@ type Discovery struct {
 	CAHash string
 }
 
-// API returns the newest configuration API that kubeadm of a release reads
-// (cmd/kubeadm/app/apis/kubeadm).
-func API(r versions.Release) string {
-	switch {
-	case r.Minor <= 21:
-		return "kubeadm.k8s.io/v1beta2"
-	case r.Minor <= 30:
-		return "kubeadm.k8s.io/v1beta3"
-	default:
-		return "kubeadm.k8s.io/v1beta4"
-	}
-}
-
 type object = map[string]any
 
 // Init renders the configuration for "kubeadm init" on the first node.
 func (c Cluster) Init(n Node) ([]byte, error) {
 	init := object{
-		"apiVersion":       API(c.Release),
+		"apiVersion":       c.Release.Rules().KubeadmAPI,
 		"kind":             "InitConfiguration",
 		"bootstrapTokens":  []any{object{"token": c.Token}},
 		"localAPIEndpoint": localEndpoint(n),
@@ -76,7 +63,7 @@ func (c Cluster) Init(n Node) ([]byte, error) {
 		init["certificateKey"] = c.CertificateKey
 	}
 	cluster := object{
-		"apiVersion":        API(c.Release),
+		"apiVersion":        c.Release.Rules().KubeadmAPI,
 		"kind":              "ClusterConfiguration",
 		"kubernetesVersion": c.Release.String(),
 		"networking":        object{"serviceSubnet": c.Services},
@@ -91,7 +78,7 @@ func (c Cluster) Init(n Node) ([]byte, error) {
 // Join renders the configuration for "kubeadm join" on another node.
 func (c Cluster) Join(n Node, d Discovery) ([]byte, error) {
 	join := object{
-		"apiVersion": API(c.Release),
+		"apiVersion": c.Release.Rules().KubeadmAPI,
 		"kind":       "JoinConfiguration",
 		"discovery": object{"bootstrapToken": object{
 			"token": c.Token, "apiServerEndpoint": d.Server, "caCertHashes": []any{d.CAHash},
@@ -115,7 +102,7 @@ func (c Cluster) registration(n Node) object {
 
 // extraArgs returns the arguments of a component, which are a list in v1beta4.
 func (c Cluster) extraArgs(args map[string]string) any {
-	if c.Release.Minor <= 30 {
+	if c.Release.Rules().KubeadmAPI != "kubeadm.k8s.io/v1beta4" {
 		return args
 	}
 	var list []any
@@ -138,7 +125,7 @@ func (c Cluster) kubelet() object {
 	for key, value := range KubeletTuning() {
 		k[key] = value
 	}
-	if c.Release.Minor >= 31 {
+	if c.Release.Rules().FailCgroupV1 {
 		k["failCgroupV1"] = false
 	}
 	return k

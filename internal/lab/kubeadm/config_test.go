@@ -83,7 +83,7 @@ func TestAPIByRelease(t *testing.T) {
 	for release, want := range map[string]string{
 		"v1.20.0": "v1beta2", "v1.21.14": "v1beta2", "v1.22.2": "v1beta3", "v1.30.14": "v1beta3", "v1.31.0": "v1beta4", "v1.37.1": "v1beta4",
 	} {
-		if got := API(cluster(t, release).Release); got != "kubeadm.k8s.io/"+want {
+		if got := cluster(t, release).Release.Rules().KubeadmAPI; got != "kubeadm.k8s.io/"+want {
 			t.Errorf("%s: %s, want %s", release, got, want)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // Annotations of a changed manifest. The mirror pod has them too, so that the API shows which nodes
@@ -228,14 +229,10 @@ func (e *editor) container() *yaml.Node {
 	return named(child(child(e.root, "spec"), "containers"), e.change.Container)
 }
 
-// hashesImageOnly is the first minor whose kubelet identifies a container by name and image only
-// (pkg/kubelet/container/helpers.go, pickFieldsToHash). Earlier ones hash the whole container.
-const hashesImageOnly = 31
-
 // Restarts reports whether the kubelet of Kubernetes 1.minor restarts a container that changed in a
 // pod with an unchanged UID.
 func Restarts(minor int, before, after *corev1.Container) bool {
-	if minor >= hashesImageOnly {
+	if (versions.Release{Major: 1, Minor: minor}).Rules().ComparesImagesOnly {
 		return before.Image != after.Image
 	}
 	return !equality.Semantic.DeepEqual(before, after)

@@ -45,19 +45,14 @@ func New(_ context.Context, args scheduler.Arguments, h scheduler.Handle) (*Bloc
 	if err != nil {
 		return nil, err
 	}
-	collector, err := scheduler.Register(h.Metrics(), prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "pmk_sched_blockall_nodes_filtered_total",
-		Help: "Nodes that BlockAll filtered out, summed over the pods' attempts.",
-	}))
-	if err != nil {
-		return nil, fmt.Errorf("register metrics of %s: %w", Name, err)
-	}
-	filtered, ok := collector.(prometheus.Counter)
-	if !ok {
-		return nil, fmt.Errorf("register metrics of %s: a metric of another type has this name", Name)
+	metrics := scheduler.NewMetrics(h.Metrics(), "pmk_sched_blockall_")
+	filtered := metrics.Counter("nodes_filtered_total",
+		"Nodes that BlockAll filtered out, summed over the pods' attempts.")
+	if metrics.Err() != nil {
+		return nil, metrics.Err()
 	}
 	// Preemption cannot help, so it must not try.
-	b := &BlockAll{logs: h.Logger, blocked: scheduler.Unresolvable(a.Message), filtered: filtered}
+	b := &BlockAll{logs: h.Logger, blocked: scheduler.Unresolvable(a.Message), filtered: filtered.WithLabelValues()}
 	if len(a.Namespaces) > 0 {
 		b.namespaces = make(map[string]bool, len(a.Namespaces))
 		for _, namespace := range a.Namespaces {

@@ -44,7 +44,6 @@ type Backoff struct {
 	Max string `json:"max,omitempty"`
 }
 
-// settings are validated Arguments with parsed values.
 type settings struct {
 	Arguments
 	timeout, initial, max time.Duration

@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -37,8 +38,8 @@ type Coscheduling struct {
 	handle   scheduler.Handle
 	settings *settings
 	pods     *pods
-	groups   *groups // nil if PodGroups are ignored
-	metrics  *metrics
+	groups   *customresource.Values // podGroups; nil if they are ignored
+	attempts *prometheus.CounterVec // by result
 	now      func() time.Time
 
 	mu    sync.Mutex
@@ -59,17 +60,20 @@ func New(ctx context.Context, args scheduler.Arguments, h scheduler.Handle) (*Co
 	if h.ClientSet() == nil {
 		return nil, fmt.Errorf("%s needs a cluster: the scheduler has no client", Name)
 	}
-	m, err := newMetrics(h.Metrics())
+	attempts, err := newMetrics(h.Metrics())
 	if err != nil {
-		return nil, fmt.Errorf("register metrics of %s: %w", Name, err)
+		return nil, err
 	}
-	c := newPlugin(s, m, h, time.Now)
+	c := newPlugin(s, attempts, h, time.Now)
 	if c.pods, err = watchPods(ctx, h, s, c.recounted); err != nil {
 		return nil, err
 	}
 	if s.PodGroups == PodGroupsAuto {
-		c.groups = newGroups(c.recounted)
-		if err := c.groups.watch(ctx, h); err != nil {
+		c.groups = customresource.NewValues(readPodGroup, c.recounted)
+		if err := customresource.Watch(ctx, h, customresource.Options{
+			Plugin: Name, Resource: podGroups(), Missing: "sizes are read from labels",
+			Set: c.groups.Set, Delete: c.groups.Delete,
+		}); err != nil {
 			return nil, err
 		}
 	}
@@ -78,8 +82,11 @@ func New(ctx context.Context, args scheduler.Arguments, h scheduler.Handle) (*Co
 	return c, nil
 }
 
-func newPlugin(s *settings, m *metrics, h scheduler.Handle, now func() time.Time) *Coscheduling {
-	return &Coscheduling{handle: h, settings: s, metrics: m, now: now, gangs: map[string]*gang{}, bystanders: map[types.UID]*podState{}}
+func newPlugin(s *settings, attempts *prometheus.CounterVec, h scheduler.Handle, now func() time.Time) *Coscheduling {
+	return &Coscheduling{
+		handle: h, settings: s, attempts: attempts, now: now,
+		gangs: map[string]*gang{}, bystanders: map[types.UID]*podState{},
+	}
 }
 
 // Rules returns the permissions to read PodGroups, unless they are ignored, and to retry pods.
@@ -88,7 +95,7 @@ func Rules(args scheduler.Arguments) ([]rbacv1.PolicyRule, error) {
 	if err != nil {
 		return nil, err
 	}
-	rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods/status"}, Verbs: []string{"patch"}}}
+	rules := []rbacv1.PolicyRule{scheduler.ActivateRule()}
 	if s.PodGroups == PodGroupsAuto {
 		rules = append(rules, customresource.Rule(podGroups()))
 	}
@@ -100,12 +107,7 @@ func (c *Coscheduling) Name() string { return Name }
 
 // EventsToRegister returns the events that may make room for a group. New pods of a group are not among them: the scheduler tries
 // those anyway, and the plugin has it retry the others.
-func (c *Coscheduling) EventsToRegister() []scheduler.ClusterEvent {
-	return []scheduler.ClusterEvent{
-		{Resource: scheduler.EventPod, Action: scheduler.ActionDelete | scheduler.ActionUpdate},
-		{Resource: scheduler.EventNode, Action: scheduler.ActionAdd | scheduler.ActionUpdateNodeAllocatable | scheduler.ActionUpdateNodeLabel | scheduler.ActionUpdateNodeTaint},
-	}
-}
+func (c *Coscheduling) EventsToRegister() []scheduler.ClusterEvent { return scheduler.RoomEvents() }
 
 // Sign returns the group of the pod. The plugin accepts or turns away a pod as a whole, at PreFilter, which runs for each pod.
 func (c *Coscheduling) Sign(_ context.Context, pod *corev1.Pod) (interface{}, *scheduler.Status) {
@@ -191,4 +193,24 @@ func (c *Coscheduling) reject(waiting []*corev1.Pod) {
 			w.Reject(Name, "pod group "+c.settings.group(pod)+" cannot be placed as a whole")
 		}
 	}
+}
+
+// Results of an attempt to place a group, in metrics.
+const (
+	// resultPlaced: all pods got a node.
+	resultPlaced = "placed"
+	// resultUnplaced: no node could run one of the pods, or pods were deleted.
+	resultUnplaced = "unplaced"
+	// resultTimeout: time was up.
+	resultTimeout = "timeout"
+	// resultYielded: the group made room for another one.
+	resultYielded = "yielded"
+)
+
+// newMetrics returns the counter of attempts, by result.
+func newMetrics(r prometheus.Registerer) (*prometheus.CounterVec, error) {
+	all := scheduler.NewMetrics(r, "pmk_sched_coscheduling_")
+	attempts := all.Counter("attempts_total",
+		"Attempts of the Coscheduling plugin to place a pod group, by result.", "result")
+	return attempts, all.Err()
 }

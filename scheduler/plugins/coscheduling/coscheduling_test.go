@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
+	"github.com/pmk-sched/pmk-sched/scheduler/customresource"
 	"github.com/pmk-sched/pmk-sched/scheduler/plugintest"
 )
 
@@ -268,7 +269,7 @@ func TestPodsAreTurnedAwayWithAReason(t *testing.T) {
 
 func TestPodGroupsHaveTheSize(t *testing.T) {
 	w := newWorld(t, "", 4)
-	w.groups = newGroups(w.recounted)
+	w.groups = customresource.NewValues(readPodGroup, w.recounted)
 	for i := range 3 {
 		pod := newPod(fmt.Sprintf("a-%d", i), "a", 9, 1)
 		delete(pod.Labels, "pmk-sched.io/min-member")
@@ -278,7 +279,7 @@ func TestPodGroupsHaveTheSize(t *testing.T) {
 	if len(w.bound) > 0 {
 		t.Fatalf("bound without a PodGroup: %v", w.bound)
 	}
-	if err := w.groups.set(podGroupObject("shop", "a", map[string]interface{}{"minMember": int64(3), "scheduleTimeoutSeconds": int64(7)})); err != nil {
+	if err := w.groups.Set(podGroupObject("shop", "a", map[string]interface{}{"minMember": int64(3), "scheduleTimeoutSeconds": int64(7)})); err != nil {
 		t.Fatal(err)
 	}
 	w.run(12*time.Second, func() bool { return w.countPods("a", placed) == 3 })

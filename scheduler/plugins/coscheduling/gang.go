@@ -7,9 +7,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// gang is the state of a pod group in addition to its pods.
 type gang struct {
 	key  string
 	pods map[types.UID]*podState
@@ -29,7 +30,6 @@ type gang struct {
 	room     amounts
 }
 
-// podState is the state of a pod in its group.
 type podState struct {
 	pod *corev1.Pod
 	// seen is set when the scheduler has tried to place the pod.
@@ -42,7 +42,6 @@ type podState struct {
 	held, due, activated time.Time
 }
 
-// waiting reports whether the pod has a node and waits for the others.
 func (s *podState) waiting() bool { return s.reserved && !s.allowed }
 
 func newGang(key string) *gang { return &gang{key: key, pods: map[types.UID]*podState{}} }
@@ -102,10 +101,8 @@ const settle = 300 * time.Millisecond
 
 func (s *podState) retry(now time.Time) { s.due = now.Add(settle) }
 
-// hold records that the pod was turned away.
 func (s *podState) hold(now time.Time) { s.held, s.due = now, time.Time{} }
 
-// count is how many pods of a group there are.
 type count struct {
 	// size is how many are placed together.
 	size    int
@@ -141,8 +138,8 @@ func (c *Coscheduling) count(g *gang) (n count, problem string) {
 	for i, pod := range all {
 		present[pod.UID] = true
 		s := g.pods[pod.UID]
-		if i == 0 || priority(pod) > n.priority {
-			n.priority = priority(pod)
+		if i == 0 || scheduler.PodPriority(pod) > n.priority {
+			n.priority = scheduler.PodPriority(pod)
 		}
 		if created := pod.CreationTimestamp.Time; i == 0 || created.Before(n.oldest) {
 			n.oldest = created
@@ -176,7 +173,7 @@ func (c *Coscheduling) count(g *gang) (n count, problem string) {
 func (c *Coscheduling) sizeOf(key string, all []*corev1.Pod) (size int, timeout time.Duration, problem string) {
 	timeout = c.settings.timeout
 	if c.groups != nil {
-		if found, ok := c.groups.of(key); ok {
+		if found, ok := c.groups.Get(key).(podGroup); ok {
 			if found.timeout > 0 {
 				timeout = found.timeout
 			}

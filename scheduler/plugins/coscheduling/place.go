@@ -36,7 +36,7 @@ func (c *Coscheduling) admit(ctx context.Context, key string, pod *corev1.Pod) (
 	g.queued, g.woken = false, time.Time{}
 	n, reason := c.count(g)
 	if reason == "" {
-		reason, err = c.judge(ctx, g, n, pod)
+		reason, err = c.assemble(ctx, g, n, pod)
 	}
 	if reason != "" || err != nil {
 		s.hold(c.now())
@@ -46,8 +46,8 @@ func (c *Coscheduling) admit(ctx context.Context, key string, pod *corev1.Pod) (
 	return "", nil
 }
 
-// judge returns why a pod cannot be placed now.
-func (c *Coscheduling) judge(ctx context.Context, g *gang, n count, pod *corev1.Pod) (reason string, err error) {
+// assemble begins to place a group, or returns why a pod cannot be placed now.
+func (c *Coscheduling) assemble(ctx context.Context, g *gang, n count, pod *corev1.Pod) (reason string, err error) {
 	switch {
 	case n.missing() <= 0: // it is one more than needed, or takes the place of another one
 		return "", nil
@@ -70,19 +70,19 @@ func (c *Coscheduling) judge(ctx context.Context, g *gang, n count, pod *corev1.
 		return "", fmt.Errorf("list the nodes for pod group %s: %w", g.key, err)
 	}
 	free := freeOf(nodes, need, nil)
-	claimed, kept := c.others(g)
+	claimed, kept := c.claimedByOthers(g)
 	now := c.now()
 	switch {
-	case free.covers(need.with(claimed)):
-	case free.with(kept).covers(need) && len(claimed)+len(kept) > 0:
+	case covers(free, sumOf(need, claimed)):
+	case covers(sumOf(free, kept), need) && len(claimed)+len(kept) > 0:
 		g.queued = true
 		return fmt.Sprintf("pod group %s waits for other pod groups", g.key), nil
-	case !freeOf(nodes, need, canEvict(pod)).covers(need):
+	case !covers(freeOf(nodes, need, canEvict(pod)), need):
 		c.wakeNext(now) // the next group may need less
-		name := free.missing(need)
+		name := free.Missing(need).First()
 		return fmt.Sprintf("pod group %s needs %s of %s, more than is free", g.key, scheduler.FormatAmount(name, need[name]), name), nil
 	}
-	if now.Before(g.until) && !free.exceeds(g.room) {
+	if now.Before(g.until) && !exceeds(free, g.room) {
 		return fmt.Sprintf("pod group %s could not be placed, and is tried again later", g.key), nil
 	}
 	g.assembling, g.deadline, g.room, g.until = true, now.Add(n.timeout), free, time.Time{}
@@ -91,19 +91,19 @@ func (c *Coscheduling) judge(ctx context.Context, g *gang, n count, pod *corev1.
 	return "", nil
 }
 
-// others returns the resources that other groups that are being placed still need, and the
+// claimedByOthers returns the resources that other groups that are being placed still need, and the
 // resources that their waiting pods keep.
-func (c *Coscheduling) others(g *gang) (claimed, kept amounts) {
+func (c *Coscheduling) claimedByOthers(g *gang) (claimed, kept amounts) {
 	claimed, kept = amounts{}, amounts{}
 	for _, other := range c.gangs {
 		if other == g || !other.assembling && !other.releasing {
 			continue
 		}
 		for _, pod := range other.waiting() {
-			kept.add(scheduler.PodRequests(pod))
+			kept.Add(scheduler.PodRequests(pod), 1)
 		}
 		if n, problem := c.count(other); other.assembling && problem == "" {
-			claimed.add(needOf(n.pending, n.missing()))
+			claimed.Add(needOf(n.pending, n.missing()), 1)
 		}
 	}
 	return claimed, kept
@@ -145,7 +145,7 @@ func (c *Coscheduling) complete(ctx context.Context, g *gang, pod *corev1.Pod) [
 	if c.first == g {
 		c.first = nil
 	}
-	c.metrics.attempts.WithLabelValues(resultPlaced).Inc()
+	c.attempts.WithLabelValues(resultPlaced).Inc()
 	c.handle.Logger(ctx).Info(2, "Coscheduling has placed a pod group", "podGroup", g.key, "pods", len(waiting)+1)
 	c.wakeNext(c.now())
 	return waiting
@@ -216,7 +216,7 @@ func (c *Coscheduling) fail(ctx context.Context, g *gang, result string) []*core
 	g.failures++
 	delay := c.settings.backoff(g.failures)
 	g.until = c.now().Add(delay)
-	c.metrics.attempts.WithLabelValues(result).Inc()
+	c.attempts.WithLabelValues(result).Inc()
 	c.handle.Logger(ctx).Info(2, "Coscheduling could not place a pod group", "podGroup", g.key, "result", result, "failures", g.failures, "backoff", delay)
 	return c.release(g)
 }
@@ -224,7 +224,7 @@ func (c *Coscheduling) fail(ctx context.Context, g *gang, result string) []*core
 // yield ends an attempt in favor of another group.
 func (c *Coscheduling) yield(ctx context.Context, g *gang) []*corev1.Pod {
 	g.queued = true
-	c.metrics.attempts.WithLabelValues(resultYielded).Inc()
+	c.attempts.WithLabelValues(resultYielded).Inc()
 	c.handle.Logger(ctx).Info(2, "Coscheduling makes room for another pod group", "podGroup", g.key, "for", c.first.key)
 	return c.release(g)
 }

@@ -1,16 +1,11 @@
 package coscheduling
 
 import (
-	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/pmk-sched/pmk-sched/scheduler"
-	"github.com/pmk-sched/pmk-sched/scheduler/customresource"
 )
 
 // podGroups are the PodGroups of sigs.k8s.io/scheduler-plugins. Only their spec is read.
@@ -18,51 +13,23 @@ func podGroups() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Resource: "podgroups"}
 }
 
-// podGroup is the part of a PodGroup that the plugin reads.
 type podGroup struct {
 	minMember int
 	timeout   time.Duration // 0: the timeout of the arguments
 }
 
-// groups maps namespace/name to PodGroups.
-type groups struct {
-	changed func(group string)
-
-	mu   sync.RWMutex
-	read map[string]podGroup
-}
-
-func newGroups(changed func(string)) *groups {
-	return &groups{changed: changed, read: map[string]podGroup{}}
-}
-
-// of returns a PodGroup.
-func (g *groups) of(group string) (podGroup, bool) {
-	g.mu.RLock()
-	defer g.mu.RUnlock()
-	found, ok := g.read[group]
-	return found, ok
-}
-
-// watch reads PodGroups until ctx is done.
-func (g *groups) watch(ctx context.Context, h scheduler.Handle) error {
-	return customresource.Watch(ctx, h, customresource.Options{
-		Plugin: Name, Resource: podGroups(), Missing: "sizes are read from labels", Set: g.set, Delete: g.remove,
-	})
-}
-
-// set reads a PodGroup.
-func (g *groups) set(u *unstructured.Unstructured) error {
+// readPodGroup returns the podGroup of an object.
+func readPodGroup(u *unstructured.Unstructured) (interface{}, error) {
 	size, found, err := unstructured.NestedInt64(u.Object, "spec", "minMember")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	seconds, _, err := unstructured.NestedInt64(u.Object, "spec", "scheduleTimeoutSeconds")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if !found || size < 1 {
-		return fmt.Errorf("spec.minMember must be 1 or more")
+		return nil, fmt.Errorf("spec.minMember must be 1 or more")
 	}
 	timeout := time.Duration(seconds) * time.Second
 	switch {
@@ -71,18 +38,5 @@ func (g *groups) set(u *unstructured.Unstructured) error {
 	case timeout > longestTimeout:
 		timeout = longestTimeout
 	}
-	key := u.GetNamespace() + "/" + u.GetName()
-	g.mu.Lock()
-	g.read[key] = podGroup{minMember: int(size), timeout: timeout}
-	g.mu.Unlock()
-	g.changed(key)
-	return nil
-}
-
-func (g *groups) remove(namespace, name string) {
-	key := namespace + "/" + name
-	g.mu.Lock()
-	delete(g.read, key)
-	g.mu.Unlock()
-	g.changed(key)
+	return podGroup{minMember: int(size), timeout: timeout}, nil
 }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/pmk-sched/pmk-sched/scheduler/customresource"
 )
 
 func podGroupObject(namespace, name string, spec map[string]interface{}) *unstructured.Unstructured {
@@ -16,7 +18,7 @@ func podGroupObject(namespace, name string, spec map[string]interface{}) *unstru
 
 func TestPodGroupsAreReadAndForgotten(t *testing.T) {
 	var changed []string
-	g := newGroups(func(key string) { changed = append(changed, key) })
+	g := customresource.NewValues(readPodGroup, func(key string) { changed = append(changed, key) })
 	for _, test := range []struct {
 		spec  map[string]interface{}
 		want  podGroup
@@ -31,11 +33,11 @@ func TestPodGroupsAreReadAndForgotten(t *testing.T) {
 		{nil, podGroup{}, false},
 	} {
 		changed = nil
-		err := g.set(podGroupObject("shop", "a", test.spec))
+		err := g.Set(podGroupObject("shop", "a", test.spec))
 		if err != nil {
-			g.remove("shop", "a")
+			g.Delete("shop", "a")
 		}
-		got, found := g.of("shop/a")
+		got, found := g.Get("shop/a").(podGroup)
 		if got != test.want || found != test.found || (err == nil) != test.found {
 			t.Errorf("%v: got %+v, %v, %v", test.spec, got, found, err)
 		}

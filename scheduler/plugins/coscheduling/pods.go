@@ -12,7 +12,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// pods finds the pods of a group.
 type pods struct {
 	name string
 	// active contains the unfinished pods. It is the index of the scheduler's own informer, so it
@@ -52,7 +51,6 @@ func watchPods(ctx context.Context, h scheduler.Handle, s *settings, done func(g
 	return p, nil
 }
 
-// index is the name of the index of pods by group.
 func (s *settings) index() string { return Name + "/" + s.GroupLabel }
 
 func (s *settings) indexers() cache.Indexers {
@@ -111,11 +109,4 @@ func gated(pod *corev1.Pod) bool {
 		}
 	}
 	return false
-}
-
-func priority(pod *corev1.Pod) int32 {
-	if pod.Spec.Priority == nil {
-		return 0
-	}
-	return *pod.Spec.Priority
 }

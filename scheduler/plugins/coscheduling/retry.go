@@ -19,7 +19,6 @@ const (
 	sweepInterval = time.Minute
 )
 
-// every calls do every tick, until ctx is done.
 func every(ctx context.Context, do func()) {
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
@@ -98,7 +97,6 @@ func (c *Coscheduling) wakeNext(now time.Time) {
 	}
 }
 
-// sweep forgets groups without pods.
 func (c *Coscheduling) sweep() {
 	for key, g := range c.gangs {
 		if n, _ := c.count(g); n.placed+len(n.pending)+len(g.pods) == 0 && !g.assembling && !g.releasing {

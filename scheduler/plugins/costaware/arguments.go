@@ -49,19 +49,16 @@ type Factor struct {
 	Factor float64 `json:"factor"`
 }
 
-// settings are validated Arguments.
-type settings struct{ Arguments }
-
-func decode(args scheduler.Arguments) (*settings, error) {
-	s := &settings{Arguments{PriceLabel: "pmk-sched.io/price", Unpriced: UnpricedNeutral}}
-	if err := args.Decode(&s.Arguments); err != nil {
+func decode(args scheduler.Arguments) (*Arguments, error) {
+	a := &Arguments{PriceLabel: "pmk-sched.io/price", Unpriced: UnpricedNeutral}
+	if err := args.Decode(a); err != nil {
 		return nil, err
 	}
-	if err := checkLabel("priceLabel", s.PriceLabel); err != nil {
+	if err := checkLabel("priceLabel", a.PriceLabel); err != nil {
 		return nil, err
 	}
-	for i := range s.Prices {
-		p := &s.Prices[i]
+	for i := range a.Prices {
+		p := &a.Prices[i]
 		if p.Label == "" {
 			p.Label = "node.kubernetes.io/instance-type"
 		}
@@ -72,7 +69,7 @@ func decode(args scheduler.Arguments) (*settings, error) {
 			return nil, fmt.Errorf("prices[%d]: value and a price of more than 0 are required", i)
 		}
 	}
-	for i, f := range s.Factors {
+	for i, f := range a.Factors {
 		if err := checkLabel(fmt.Sprintf("factors[%d].label", i), f.Label); err != nil {
 			return nil, err
 		}
@@ -80,10 +77,10 @@ func decode(args scheduler.Arguments) (*settings, error) {
 			return nil, fmt.Errorf("factors[%d]: value and a factor of more than 0 are required", i)
 		}
 	}
-	if s.Unpriced != UnpricedNeutral && s.Unpriced != UnpricedAvoid {
-		return nil, fmt.Errorf("unpriced: %q is neither %s nor %s", s.Unpriced, UnpricedNeutral, UnpricedAvoid)
+	if a.Unpriced != UnpricedNeutral && a.Unpriced != UnpricedAvoid {
+		return nil, fmt.Errorf("unpriced: %q is neither %s nor %s", a.Unpriced, UnpricedNeutral, UnpricedAvoid)
 	}
-	return s, nil
+	return a, nil
 }
 
 func checkLabel(field, key string) error {
@@ -96,19 +93,18 @@ func checkLabel(field, key string) error {
 // isPrice reports whether a number can be a price: not NaN, and not so large that costs are not comparable.
 func isPrice(number float64) bool { return number > 0 && number < 1e9 && !math.IsInf(number, 0) }
 
-// price returns the price of a node.
-func (s *settings) price(labels map[string]string) (float64, bool) {
-	price, err := strconv.ParseFloat(labels[s.PriceLabel], 64)
+func (a *Arguments) price(labels map[string]string) (float64, bool) {
+	price, err := strconv.ParseFloat(labels[a.PriceLabel], 64)
 	known := err == nil && isPrice(price)
-	for i := 0; i < len(s.Prices) && !known; i++ {
-		if p := s.Prices[i]; labels[p.Label] == p.Value {
+	for i := 0; i < len(a.Prices) && !known; i++ {
+		if p := a.Prices[i]; labels[p.Label] == p.Value {
 			price, known = p.Price, true
 		}
 	}
 	if !known {
 		return 0, false
 	}
-	for _, f := range s.Factors {
+	for _, f := range a.Factors {
 		if labels[f.Label] == f.Value {
 			price *= f.Factor
 		}

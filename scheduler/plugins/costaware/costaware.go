@@ -22,15 +22,15 @@ const (
 )
 
 // CostAware prefers cheap nodes.
-type CostAware struct{ settings *settings }
+type CostAware struct{ arguments *Arguments }
 
 // New returns the plugin configured by its arguments.
 func New(_ context.Context, args scheduler.Arguments, _ scheduler.Handle) (*CostAware, error) {
-	s, err := decode(args)
+	a, err := decode(args)
 	if err != nil {
 		return nil, err
 	}
-	return &CostAware{settings: s}, nil
+	return &CostAware{arguments: a}, nil
 }
 
 // Rules returns no permissions: prices are in labels of nodes and in the arguments.
@@ -59,7 +59,7 @@ const precision = 1e9
 
 // Score returns the cost of the pod on the node, which NormalizeScore turns into a score.
 func (c *CostAware) Score(_ context.Context, _ scheduler.State, pod *corev1.Pod, node scheduler.NodeInfo) (int64, *scheduler.Status) {
-	price, ok := c.settings.price(node.Node().Labels)
+	price, ok := c.arguments.price(node.Node().Labels)
 	if !ok {
 		return unpriced, nil
 	}
@@ -74,46 +74,19 @@ func share(r request, allocatable scheduler.Resources) float64 {
 	return (float64(r.MilliCPU)/float64(allocatable.MilliCPU) + float64(r.Memory)/float64(allocatable.Memory)) / 2
 }
 
-// requestOf returns the CPU and memory that a pod requests. Sidecars count as init containers,
-// because not every release has them.
+// requestOf returns the CPU and memory that a pod requests, or the defaults.
 func requestOf(pod *corev1.Pod) request {
-	var all, first request
-	for i := range pod.Spec.Containers {
-		one := listed(pod.Spec.Containers[i].Resources.Requests)
-		all.MilliCPU, all.Memory = all.MilliCPU+one.MilliCPU, all.Memory+one.Memory
+	r := request{
+		MilliCPU: scheduler.PodRequest(pod, corev1.ResourceCPU),
+		Memory:   scheduler.PodRequest(pod, corev1.ResourceMemory),
 	}
-	for i := range pod.Spec.InitContainers {
-		one := listed(pod.Spec.InitContainers[i].Resources.Requests)
-		first.MilliCPU, first.Memory = larger(first.MilliCPU, one.MilliCPU), larger(first.Memory, one.Memory)
+	if r.MilliCPU == 0 {
+		r.MilliCPU = defaultMilliCPU
 	}
-	overhead := listed(pod.Spec.Overhead)
-	all.MilliCPU = larger(all.MilliCPU, first.MilliCPU) + overhead.MilliCPU
-	all.Memory = larger(all.Memory, first.Memory) + overhead.Memory
-	if all.MilliCPU == 0 {
-		all.MilliCPU = defaultMilliCPU
-	}
-	if all.Memory == 0 {
-		all.Memory = defaultMemory
-	}
-	return all
-}
-
-func listed(list corev1.ResourceList) request {
-	var r request
-	if cpu, ok := list[corev1.ResourceCPU]; ok {
-		r.MilliCPU = cpu.MilliValue()
-	}
-	if memory, ok := list[corev1.ResourceMemory]; ok {
-		r.Memory = memory.Value()
+	if r.Memory == 0 {
+		r.Memory = defaultMemory
 	}
 	return r
-}
-
-func larger(a, b int64) int64 {
-	if a > b {
-		return a
-	}
-	return b
 }
 
 // NormalizeScore gives the node where the pod costs least the highest score, and half of it to one where it costs twice as much. Nodes
@@ -139,7 +112,7 @@ func (c *CostAware) NormalizeScore(_ context.Context, _ scheduler.State, _ *core
 		sum += scores[i].Score
 	}
 	rest := int64(0)
-	if c.settings.Unpriced == UnpricedNeutral && priced > 0 {
+	if c.arguments.Unpriced == UnpricedNeutral && priced > 0 {
 		rest = (sum + priced/2) / priced
 	}
 	for _, i := range without {

@@ -19,9 +19,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
 	"github.com/pmk-sched/pmk-sched/scheduler/customresource"
@@ -32,20 +32,20 @@ const Name = "ElasticQuota"
 
 // ElasticQuota shares a cluster between teams.
 type ElasticQuota struct {
-	handle   scheduler.Handle
-	args     *Arguments
-	quotas   *quotas
-	ledger   *ledger
-	promises *promises
-	evict    evictor
-	metrics  *metrics
-	now      func() time.Time
+	handle    scheduler.Handle
+	args      *Arguments
+	quotas    *quotas
+	usage     *usage
+	nominated *nominations
+	evict     evictor
+	evictions *prometheus.CounterVec
 
-	victims  *scheduler.Status
-	promised *scheduler.Status
+	victims *scheduler.Status
+	kept    *scheduler.Status
 
-	// welcome is the pod, a *corev1.Pod, that no node has to be rejected for. Filter would otherwise read the state of the cycle for each node.
-	welcome atomic.Value
+	// unrestricted is the pod, a *corev1.Pod, for which Filter rejects no node. Filter would otherwise read the
+	// state of the cycle for each node.
+	unrestricted atomic.Value
 	// rejected are the pods that a quota rejected, to be retried when quotas change.
 	rejected scheduler.RejectedPods
 
@@ -63,7 +63,7 @@ func New(ctx context.Context, args scheduler.Arguments, h scheduler.Handle) (*El
 		return nil, fmt.Errorf("%s needs a cluster: the scheduler has no client", Name)
 	}
 	p := newPlugin(a, fixed, h, time.Now)
-	if p.metrics, err = newMetrics(h.Metrics(), p.quotas, p.ledger); err != nil {
+	if p.evictions, err = newMetrics(h.Metrics(), p.quotas, p.usage); err != nil {
 		return nil, fmt.Errorf("register metrics of %s: %w", Name, err)
 	}
 	if a.Preemption == PreemptionEvict {
@@ -75,12 +75,7 @@ func New(ctx context.Context, args scheduler.Arguments, h scheduler.Handle) (*El
 			return nil, err
 		}
 	}
-	// The results differ between releases of client-go. They are not needed: the handler is never removed.
-	h.SharedInformerFactory().Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{ //nolint:errcheck
-		AddFunc:    p.observe,
-		UpdateFunc: func(_, now interface{}) { p.observe(now) },
-		DeleteFunc: p.forget,
-	})
+	scheduler.WatchPods(h, p.usage.observe, p.forget)
 	if a.ElasticQuotas == ElasticQuotasIgnore {
 		return p, nil
 	}
@@ -89,14 +84,14 @@ func New(ctx context.Context, args scheduler.Arguments, h scheduler.Handle) (*El
 
 func newPlugin(a *Arguments, fixed []*quota, h scheduler.Handle, now func() time.Time) *ElasticQuota {
 	return &ElasticQuota{
-		handle: h, args: a, quotas: newQuotas(fixed), ledger: newLedger(), promises: newPromises(now), now: now,
-		victims:  scheduler.Unresolvable("preemption is left to ElasticQuota"),
-		promised: scheduler.Unschedulable(reasonPromised),
+		handle: h, args: a, quotas: newQuotas(fixed), usage: newUsage(), nominated: newNominations(now),
+		victims: scheduler.Unresolvable("preemption is left to ElasticQuota"),
+		kept:    scheduler.Unschedulable(reasonKept),
 	}
 }
 
-// reasonPromised is why a pod that borrows does not get free room.
-const reasonPromised = "room is kept for a pod within its quota"
+// reasonKept is why a pod that borrows does not get free room.
+const reasonKept = "room is kept for a pod within its quota"
 
 // Rules returns the permissions to evict pods and to read ElasticQuotas, as far as the arguments need them, and to retry pods.
 func Rules(args scheduler.Arguments) ([]rbacv1.PolicyRule, error) {
@@ -109,9 +104,7 @@ func Rules(args scheduler.Arguments) ([]rbacv1.PolicyRule, error) {
 		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods/eviction"}, Verbs: []string{"create"}})
 	}
 	if a.ElasticQuotas == ElasticQuotasAuto {
-		rules = append(rules,
-			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods/status"}, Verbs: []string{"patch"}},
-			customresource.Rule(elasticQuotas()))
+		rules = append(rules, scheduler.ActivateRule(), customresource.Rule(elasticQuotas()))
 	}
 	return rules, nil
 }
@@ -119,13 +112,9 @@ func Rules(args scheduler.Arguments) ([]rbacv1.PolicyRule, error) {
 // Name returns the plugin's name.
 func (p *ElasticQuota) Name() string { return Name }
 
-// EventsToRegister returns the events that may make room in a quota or on a node. The plugin retries pods after a change of quotas.
-func (p *ElasticQuota) EventsToRegister() []scheduler.ClusterEvent {
-	return []scheduler.ClusterEvent{
-		{Resource: scheduler.EventPod, Action: scheduler.ActionDelete | scheduler.ActionUpdate},
-		{Resource: scheduler.EventNode, Action: scheduler.ActionAdd | scheduler.ActionUpdateNodeAllocatable | scheduler.ActionUpdateNodeLabel | scheduler.ActionUpdateNodeTaint},
-	}
-}
+// EventsToRegister returns the events that may make room in a quota or on a node. The plugin retries pods after a
+// change of quotas.
+func (p *ElasticQuota) EventsToRegister() []scheduler.ClusterEvent { return scheduler.RoomEvents() }
 
 // Sign returns the parts of the pod that decide about its quota. PreFilter, which accepts or
 // rejects a pod as a whole, runs for each pod.
@@ -169,16 +158,16 @@ func (p *ElasticQuota) PreFilter(_ context.Context, state scheduler.State, pod *
 	if q == nil {
 		return nil, scheduler.Skip()
 	}
-	used, need := p.ledger.used(q, pod), scheduler.PodRequests(pod)
+	used, need := p.usage.used(q, pod), scheduler.PodRequests(pod)
 	if (len(q.beyondMax(used, need)) > 0 || p.protected(pod) && !p.fitsProtected(q, pod, need)) && p.forgetGone(q) {
-		used = p.ledger.used(q, pod)
+		used = p.usage.used(q, pod)
 	}
 	c := &cycle{quota: q, need: need, guaranteed: q.guarantees(used, need), excess: q.beyondMax(used, need)}
 	switch {
 	case p.protected(pod) && !p.fitsProtected(q, pod, need):
 		return nil, p.reject(pod, fmt.Sprintf("quota %s: a pod that is not preemptible must fit into min", q.name))
 	case len(c.excess) > 0:
-		name := c.excess.first()
+		name := c.excess.First()
 		reason := fmt.Sprintf("quota %s: no more than %s of %s, %s is used", q.name, scheduler.FormatAmount(name, q.max[name]), name, scheduler.FormatAmount(name, used[name]))
 		if c.full = p.reject(pod, reason); !p.canEvict(pod) || !p.lowerInTeam(q, pod, c.excess) {
 			return nil, c.full
@@ -186,10 +175,10 @@ func (p *ElasticQuota) PreFilter(_ context.Context, state scheduler.State, pod *
 		c.full = scheduler.Unschedulable(reason) // preemption may help
 	}
 	state.Write(Name, c)
-	if c.full == nil && (c.guaranteed || p.promises.none()) {
-		p.welcome.Store(pod)
+	if c.full == nil && (c.guaranteed || p.nominated.none()) {
+		p.unrestricted.Store(pod)
 	} else {
-		p.welcome.Store((*corev1.Pod)(nil))
+		p.unrestricted.Store((*corev1.Pod)(nil))
 	}
 	return nil, nil
 }
@@ -197,15 +186,14 @@ func (p *ElasticQuota) PreFilter(_ context.Context, state scheduler.State, pod *
 // fitsProtected reports whether min covers a pod in addition to the others of the quota that are never evicted.
 func (p *ElasticQuota) fitsProtected(q *quota, pod *corev1.Pod, need amounts) bool {
 	used := amounts{}
-	for _, e := range p.ledger.of(q, p.protected) {
+	for _, e := range p.usage.podsOf(q, p.protected) {
 		if p.protected(e.pod) && e.pod.UID != pod.UID {
-			used.add(e.need, 1)
+			used.Add(e.need, 1)
 		}
 	}
 	return !q.concerns(need) || q.guarantees(used, need)
 }
 
-// protected reports whether a pod is never evicted by the plugin.
 func (p *ElasticQuota) protected(pod *corev1.Pod) bool {
 	return pod.Labels[p.args.PreemptibleLabel] == "false"
 }
@@ -226,14 +214,14 @@ func (p *ElasticQuota) AddPod(context.Context, scheduler.State, *corev1.Pod, *co
 func (p *ElasticQuota) RemovePod(_ context.Context, state scheduler.State, _ *corev1.Pod, _ *corev1.Pod, _ scheduler.NodeInfo) *scheduler.Status {
 	if c := cycleOf(state); c != nil {
 		c.removed = true
-		p.welcome.Store((*corev1.Pod)(nil))
+		p.unrestricted.Store((*corev1.Pod)(nil))
 	}
 	return nil
 }
 
 // Filter rejects nodes for a pod beyond max, room that is kept for others, and the victims of the scheduler's own preemption.
 func (p *ElasticQuota) Filter(_ context.Context, state scheduler.State, pod *corev1.Pod, node scheduler.NodeInfo) *scheduler.Status {
-	if welcome, ok := p.welcome.Load().(*corev1.Pod); ok && welcome == pod {
+	if unrestricted, ok := p.unrestricted.Load().(*corev1.Pod); ok && unrestricted == pod {
 		return nil
 	}
 	c := cycleOf(state)
@@ -247,29 +235,29 @@ func (p *ElasticQuota) Filter(_ context.Context, state scheduler.State, pod *cor
 	case c.guaranteed:
 		return nil
 	}
-	kept := p.promises.on(node.Node().Name, pod.UID)
+	kept := p.nominated.keptOn(node.Node().Name, pod.UID)
 	if kept == nil {
 		return nil
 	}
 	free := freeOf(node, c.need)
-	free.add(kept, -1)
-	if len(free.missing(c.need)) > 0 {
-		return p.promised
+	free.Add(kept, -1)
+	if len(free.Missing(c.need)) > 0 {
+		return p.kept
 	}
 	return nil
 }
 
 // Reserve counts a pod in its quota.
 func (p *ElasticQuota) Reserve(_ context.Context, _ scheduler.State, pod *corev1.Pod, _ string) *scheduler.Status {
-	p.ledger.reserve(pod)
-	p.promises.drop(pod.UID)
+	p.usage.put(pod, false)
+	p.nominated.forget(pod.UID)
 	p.rejected.Remove(pod.UID)
 	return nil
 }
 
 // Unreserve gives the room in the quota back.
 func (p *ElasticQuota) Unreserve(_ context.Context, _ scheduler.State, pod *corev1.Pod, _ string) {
-	p.ledger.unreserve(pod)
+	p.usage.unreserve(pod)
 }
 
 // seed counts the pods that exist before the first one is scheduled: the handlers of an informer may run later than the first cycle.
@@ -282,7 +270,7 @@ func (p *ElasticQuota) seed() {
 	p.seeded = true
 	for _, object := range p.handle.SharedInformerFactory().Core().V1().Pods().Informer().GetIndexer().List() {
 		if pod, ok := object.(*corev1.Pod); ok {
-			p.ledger.observe(pod)
+			p.usage.observe(pod)
 		}
 	}
 }
@@ -294,36 +282,22 @@ func (p *ElasticQuota) forgetGone(q *quota) bool {
 		return false
 	}
 	store, gone := p.handle.SharedInformerFactory().Core().V1().Pods().Informer().GetIndexer(), false
-	for _, pod := range p.ledger.bound(q) {
+	for _, pod := range p.usage.bound(q) {
 		object, _, err := store.GetByKey(pod.Namespace + "/" + pod.Name)
 		if err != nil {
 			continue // a store never fails
 		}
-		if now, ok := object.(*corev1.Pod); !ok || now.UID != pod.UID || finished(now) {
-			p.ledger.remove(pod)
+		if now, ok := object.(*corev1.Pod); !ok || now.UID != pod.UID || scheduler.PodFinished(now) {
+			p.usage.remove(pod)
 			gone = true
 		}
 	}
 	return gone
 }
 
-// observe records a pod that the informer reported.
-func (p *ElasticQuota) observe(object interface{}) {
-	if pod, ok := object.(*corev1.Pod); ok {
-		p.ledger.observe(pod)
-	}
-}
-
-// forget forgets a pod that the informer reported as deleted or finished.
-func (p *ElasticQuota) forget(object interface{}) {
-	if unknown, ok := object.(cache.DeletedFinalStateUnknown); ok {
-		object = unknown.Obj
-	}
-	pod, ok := object.(*corev1.Pod)
-	if !ok {
-		return
-	}
-	p.ledger.remove(pod)
-	p.promises.drop(pod.UID)
+// forget removes a pod that was deleted or has finished.
+func (p *ElasticQuota) forget(pod *corev1.Pod) {
+	p.usage.remove(pod)
+	p.nominated.forget(pod.UID)
 	p.rejected.Remove(pod.UID)
 }

@@ -73,6 +73,9 @@ func newWorld(t *testing.T, args string, nodes int) *world {
 	w.handle = &plugintest.Handle{NodeList: w.cluster.Nodes()}
 	w.plugin = newPlugin(a, fixed, w.handle, func() time.Time { return w.now })
 	w.plugin.evict = w.evicted
+	if w.plugin.evictions, err = newMetrics(w.handle.Metrics(), w.plugin.quotas, w.plugin.usage); err != nil {
+		t.Fatal(err)
+	}
 	return w
 }
 
@@ -96,7 +99,7 @@ func (w *world) run(node, namespace, name string, count int, cpu string, priorit
 		if err := w.store().Add(pod); err != nil {
 			w.t.Fatal(err)
 		}
-		w.plugin.observe(pod)
+		w.plugin.usage.observe(pod)
 	}
 }
 
@@ -258,7 +261,7 @@ func TestRoomIsKeptUntilTheVictimsAreGone(t *testing.T) {
 		}
 		return w.plugin.Filter(context.Background(), state, pod, w.cluster.Nodes()[0]).String()
 	}
-	if got := filter(w.newPod("b", "borrows", "1", 100)); got != "Unschedulable: "+reasonPromised {
+	if got := filter(w.newPod("b", "borrows", "1", 100)); got != "Unschedulable: "+reasonKept {
 		t.Errorf("a pod that borrows gets the room: %s", got)
 	}
 	if got := filter(pod); got != "Success" {
@@ -429,16 +432,16 @@ func TestUsedIsWhatPodsWithANodeRequest(t *testing.T) {
 	q := w.plugin.quotas.of("a")
 	used := func(want int64) {
 		t.Helper()
-		if got := w.plugin.ledger.used(q, nil)[corev1.ResourceCPU]; got != want {
+		if got := w.plugin.usage.used(q, nil)[corev1.ResourceCPU]; got != want {
 			t.Errorf("got %d, want %d", got, want)
 		}
 	}
 	ctx, pod := context.Background(), w.newPod("a2", "pod", "2", 0)
-	w.plugin.observe(pod)
+	w.plugin.usage.observe(pod)
 	used(0)
 	w.plugin.Reserve(ctx, nil, pod, "n-0")
 	used(2000)
-	if got := w.plugin.ledger.used(q, pod)[corev1.ResourceCPU]; got != 0 {
+	if got := w.plugin.usage.used(q, pod)[corev1.ResourceCPU]; got != 0 {
 		t.Errorf("without the pod: %d", got)
 	}
 	w.plugin.Unreserve(ctx, nil, pod, "n-0")
@@ -446,14 +449,14 @@ func TestUsedIsWhatPodsWithANodeRequest(t *testing.T) {
 	w.plugin.Reserve(ctx, nil, pod, "n-0")
 	bound := pod.DeepCopy()
 	bound.Spec.NodeName = "n-0"
-	w.plugin.observe(bound)
+	w.plugin.usage.observe(bound)
 	w.plugin.Unreserve(ctx, nil, pod, "n-0") // it failed, but the API server has bound the pod
 	used(2000)
 	finished := bound.DeepCopy()
 	finished.Status.Phase = corev1.PodSucceeded
-	w.plugin.observe(finished)
+	w.plugin.usage.observe(finished)
 	used(0)
-	w.plugin.observe(bound)
+	w.plugin.usage.observe(bound)
 	w.plugin.forget(bound)
 	used(0)
 }
@@ -509,7 +512,7 @@ func TestMetricsShowWhatQuotasHaveAndUse(t *testing.T) {
 	w := newWorld(t, twoTeams, 1)
 	registry := w.handle.Metrics()
 	for i := 0; i < 2; i++ { // for each profile
-		if _, err := newMetrics(registry, w.plugin.quotas, w.plugin.ledger); err != nil {
+		if _, err := newMetrics(registry, w.plugin.quotas, w.plugin.usage); err != nil {
 			t.Fatal(err)
 		}
 	}

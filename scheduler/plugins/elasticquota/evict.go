@@ -19,7 +19,6 @@ type evictor interface {
 	evict(ctx context.Context, victim *corev1.Pod) error
 }
 
-// eviction is the evictor of an API server.
 type eviction struct{ client kubernetes.Interface }
 
 // newEviction returns an evictor that does not wait. An API server answers an eviction that a PodDisruptionBudget refuses with the time to try again,

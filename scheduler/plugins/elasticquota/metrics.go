@@ -1,53 +1,38 @@
 package elasticquota
 
 import (
-	"fmt"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// metrics counts evictions. The amounts of quotas and their usage are collected on request.
-type metrics struct{ evictions *prometheus.CounterVec }
-
-func newMetrics(r prometheus.Registerer, q *quotas, l *ledger) (*metrics, error) {
-	collector, err := scheduler.Register(r, prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "pmk_sched_elasticquota_evictions_total",
-		Help: "Pods that the ElasticQuota plugin evicted, by reason.",
-	}, []string{"reason"}))
-	if err != nil {
-		return nil, err
+// newMetrics returns the counter of evictions. The amounts of quotas and their usage are collected on request.
+func newMetrics(r prometheus.Registerer, q *quotas, u *usage) (*prometheus.CounterVec, error) {
+	all := scheduler.NewMetrics(r, "pmk_sched_elasticquota_")
+	evictions := all.Counter("evictions_total", "Pods that the ElasticQuota plugin evicted, by reason.", "reason")
+	if all.Err() != nil {
+		return nil, all.Err()
 	}
-	evictions, ok := collector.(*prometheus.CounterVec)
-	if !ok {
-		return nil, fmt.Errorf("a metric of another type has this name")
-	}
-	_, err = scheduler.Register(r, &usage{quotas: q, ledger: l, amount: prometheus.NewDesc("pmk_sched_elasticquota_amount",
-		"What a quota of the ElasticQuota plugin has (min, max) and uses (used) of a resource. CPU is in cores.", []string{"quota", "resource", "kind"}, nil)})
-	return &metrics{evictions: evictions}, err
+	_, err := scheduler.Register(r, &collector{quotas: q, usage: u, amount: prometheus.NewDesc(
+		"pmk_sched_elasticquota_amount",
+		"What a quota of the ElasticQuota plugin has (min, max) and uses (used) of a resource. CPU is in cores.",
+		[]string{"quota", "resource", "kind"}, nil)})
+	return evictions, err
 }
 
-func (m *metrics) evicted(reason string) {
-	if m != nil {
-		m.evictions.WithLabelValues(reason).Inc()
-	}
-}
-
-// usage collects the amounts of quotas and their usage.
-type usage struct {
+type collector struct {
 	quotas *quotas
-	ledger *ledger
+	usage  *usage
 	amount *prometheus.Desc
 }
 
 // Describe implements prometheus.Collector.
-func (u *usage) Describe(into chan<- *prometheus.Desc) { into <- u.amount }
+func (c *collector) Describe(into chan<- *prometheus.Desc) { into <- c.amount }
 
 // Collect implements prometheus.Collector.
-func (u *usage) Collect(into chan<- prometheus.Metric) {
-	for _, q := range u.quotas.all() {
-		used := u.ledger.used(q, nil)
+func (c *collector) Collect(into chan<- prometheus.Metric) {
+	for _, q := range c.quotas.all() {
+		used := c.usage.used(q, nil)
 		for resource := range q.min {
 			for kind, amounts := range map[string]amounts{"min": q.min, "max": q.max, "used": used} {
 				amount, has := amounts[resource]
@@ -58,7 +43,8 @@ func (u *usage) Collect(into chan<- prometheus.Metric) {
 				if resource == "cpu" {
 					value /= 1000
 				}
-				into <- prometheus.MustNewConstMetric(u.amount, prometheus.GaugeValue, value, q.name, string(resource), kind)
+				into <- prometheus.MustNewConstMetric(
+					c.amount, prometheus.GaugeValue, value, q.name, string(resource), kind)
 			}
 		}
 	}

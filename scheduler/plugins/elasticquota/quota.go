@@ -1,16 +1,20 @@
 package elasticquota
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"sort"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
+	"github.com/pmk-sched/pmk-sched/scheduler/customresource"
 )
 
-// quota is the capacity of a team.
 type quota struct {
 	name       string
 	namespaces []string
@@ -19,7 +23,7 @@ type quota struct {
 }
 
 func newQuota(name string, namespaces []string, min, max corev1.ResourceList) (*quota, error) {
-	q := &quota{name: name, namespaces: namespaces, min: scheduler.Amounts(min), max: scheduler.Amounts(max)}
+	q := &quota{name: name, namespaces: namespaces, min: scheduler.NewAmounts(min), max: scheduler.NewAmounts(max)}
 	for field, list := range map[string]amounts{"min": q.min, "max": q.max} {
 		for resource, amount := range list {
 			if amount < 0 {
@@ -67,9 +71,8 @@ func (q *quota) guarantees(used, need amounts) bool {
 }
 
 // concerns reports whether the quota has a resource of need.
-func (q *quota) concerns(need amounts) bool { return need.helps(q.min) }
+func (q *quota) concerns(need amounts) bool { return haveAny(need, q.min) }
 
-// quotas finds the quota of a namespace.
 type quotas struct {
 	// fixed are the quotas in the arguments.
 	fixed map[string]*quota
@@ -109,7 +112,6 @@ func firstByName(byName map[string]*quota) *quota {
 	return byName[first]
 }
 
-// all returns the quotas in the order of their names.
 func (q *quotas) all() []*quota {
 	seen := map[*quota]bool{}
 	for _, one := range q.fixed {
@@ -141,4 +143,67 @@ func (q *quotas) set(namespace, name string, value *quota) {
 	if value == nil {
 		delete(q.read[namespace], name)
 	}
+}
+
+// elasticQuotas are the ElasticQuotas of sigs.k8s.io/scheduler-plugins. Only their spec is read.
+func elasticQuotas() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Resource: "elasticquotas"}
+}
+
+func (p *ElasticQuota) watch(ctx context.Context) error {
+	return customresource.Watch(ctx, p.handle, customresource.Options{
+		Plugin: Name, Resource: elasticQuotas(), Missing: "only the quotas of its arguments count",
+		Set: func(u *unstructured.Unstructured) error {
+			q, err := parse(u)
+			if err == nil {
+				p.setQuota(ctx, u.GetNamespace(), u.GetName(), q)
+			}
+			return err
+		},
+		Delete: func(namespace, name string) { p.setQuota(ctx, namespace, name, nil) },
+	})
+}
+
+func (p *ElasticQuota) setQuota(ctx context.Context, namespace, name string, q *quota) {
+	p.quotas.set(namespace, name, q)
+	p.rejected.Retry(ctx, p.handle, Name)
+}
+
+func parse(u *unstructured.Unstructured) (*quota, error) {
+	var read struct {
+		Spec struct {
+			Min corev1.ResourceList `json:"min"`
+			Max corev1.ResourceList `json:"max"`
+		} `json:"spec"`
+	}
+	text, err := json.Marshal(u.Object)
+	if err == nil {
+		err = json.Unmarshal(text, &read)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return newQuota(u.GetNamespace()+"/"+u.GetName(), []string{u.GetNamespace()}, read.Spec.Min, read.Spec.Max)
+}
+
+type amounts = scheduler.Amounts
+
+// haveAny reports whether some has an amount of a resource in missing.
+func haveAny(some, missing amounts) bool {
+	for name := range missing {
+		if some[name] > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// freeOf returns the free amounts of a node for the resources in need; they may be negative.
+func freeOf(node scheduler.NodeInfo, need amounts) amounts {
+	allocatable, used := node.Allocatable(), node.Requested()
+	free := amounts{}
+	for name := range need {
+		free[name] = allocatable.Amount(name) - used.Amount(name)
+	}
+	return free
 }

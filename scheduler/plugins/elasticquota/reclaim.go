@@ -30,15 +30,15 @@ func (p *ElasticQuota) PostFilter(ctx context.Context, state scheduler.State, po
 	if c == nil || !p.canEvict(pod) {
 		return "", scheduler.Unschedulable()
 	}
-	if kept, ok := p.promises.of(pod.UID); ok {
-		for _, victim := range kept.victims {
-			if p.ledger.has(victim.Namespace, victim.UID) {
-				return kept.node, nil // it is being deleted
+	if node, victims, ok := p.nominated.get(pod.UID); ok {
+		for _, victim := range victims {
+			if p.usage.has(victim.Namespace, victim.UID) {
+				return node, nil // it is being deleted
 			}
 		}
-		p.promises.fail(pod.UID, onlyRoomIsMissing(rejected.Status(kept.node)))
+		p.nominated.fail(pod.UID, onlyRoomIsMissing(rejected.Status(node)))
 	}
-	if !p.promises.mayEvict(pod.UID) {
+	if !p.nominated.mayEvict(pod.UID) {
 		return "", scheduler.Unschedulable()
 	}
 	nodes, err := p.handle.Nodes().List()
@@ -67,16 +67,16 @@ func (p *ElasticQuota) PostFilter(ctx context.Context, state scheduler.State, po
 
 // carryOut evicts the victims and keeps their room.
 func (p *ElasticQuota) carryOut(ctx context.Context, pod *corev1.Pod, c *cycle, best *choice) (string, *scheduler.Status) {
-	p.promises.make(pod.UID, best.node, c.need, append(best.leaving, best.victims...))
+	p.nominated.add(pod.UID, best.node, c.need, append(best.leaving, best.victims...))
 	for _, victim := range best.victims {
 		if err := p.evict.evict(ctx, victim); err != nil {
 			return "", scheduler.Error(err) // evicted pods make room too; the pod is retried
 		}
 		reason := reasonPriority
-		if priority(victim) >= priority(pod) {
+		if scheduler.PodPriority(victim) >= scheduler.PodPriority(pod) {
 			reason = reasonReclaim
 		}
-		p.metrics.evicted(reason)
+		p.evictions.WithLabelValues(reason).Inc()
 		p.handle.Logger(ctx).Info(2, "ElasticQuota evicts a pod", "victim", victim.Namespace+"/"+victim.Name, "node", victim.Spec.NodeName,
 			"for", pod.Namespace+"/"+pod.Name, "quota", c.quota.name, "reason", reason)
 		p.handle.EventRecorder().Eventf(victim, pod, corev1.EventTypeNormal, "Preempted", "Preempting", "Evicted (%s) for pod %s/%s of quota %s", reason, pod.Namespace, pod.Name, c.quota.name)
@@ -84,7 +84,6 @@ func (p *ElasticQuota) carryOut(ctx context.Context, pod *corev1.Pod, c *cycle, 
 	return best.node, nil
 }
 
-// canEvict reports whether others may be evicted for a pod.
 func (p *ElasticQuota) canEvict(pod *corev1.Pod) bool {
 	never := pod.Spec.PreemptionPolicy != nil && *pod.Spec.PreemptionPolicy == corev1.PreemptNever
 	return p.args.Preemption == PreemptionEvict && !never
@@ -93,15 +92,14 @@ func (p *ElasticQuota) canEvict(pod *corev1.Pod) bool {
 // lowerInTeam reports whether the team has pods of lower priority with as much as is missing.
 func (p *ElasticQuota) lowerInTeam(q *quota, pod *corev1.Pod, missing amounts) bool {
 	freed := amounts{}
-	for _, e := range p.ledger.of(q, p.protected) {
-		if e.bound && !p.protected(e.pod) && priority(e.pod) < priority(pod) {
-			freed.add(e.need, 1)
+	for _, e := range p.usage.podsOf(q, p.protected) {
+		if e.bound && !p.protected(e.pod) && scheduler.PodPriority(e.pod) < scheduler.PodPriority(pod) {
+			freed.Add(e.need, 1)
 		}
 	}
-	return len(freed.missing(missing)) == 0
+	return len(freed.Missing(missing)) == 0
 }
 
-// search looks for victims.
 type search struct {
 	p   *ElasticQuota
 	pod *corev1.Pod
@@ -132,7 +130,7 @@ func (s *search) best(nodes []scheduler.NodeInfo, rejected scheduler.Rejections)
 		if node.Node() == nil || !onlyRoomIsMissing(rejected.Status(node.Node().Name)) {
 			continue
 		}
-		if other := s.on(node); other != nil && (best == nil || other.cheaper(best)) {
+		if other := s.choose(node); other != nil && (best == nil || other.cheaper(best)) {
 			best = other
 		}
 	}
@@ -145,7 +143,7 @@ func (c *choice) cheaper(than *choice) bool {
 	if a == 0 || b == 0 {
 		return a < b
 	}
-	if x, y := priority(c.victims[a-1]), priority(than.victims[b-1]); x != y {
+	if x, y := scheduler.PodPriority(c.victims[a-1]), scheduler.PodPriority(than.victims[b-1]); x != y {
 		return x < y
 	}
 	if a != b {
@@ -162,33 +160,33 @@ func onlyRoomIsMissing(status *scheduler.Status) bool {
 	}
 	for _, reason := range status.Reasons() {
 		// As pkg/scheduler/framework/plugins/noderesources/fit.go has them.
-		if !strings.HasPrefix(reason, "Insufficient ") && reason != "Too many pods" && reason != reasonPromised && !strings.HasPrefix(reason, "quota ") {
+		if !strings.HasPrefix(reason, "Insufficient ") && reason != "Too many pods" && reason != reasonKept && !strings.HasPrefix(reason, "quota ") {
 			return false
 		}
 	}
 	return true
 }
 
-// on returns the pods that must be evicted for the pod to fit on a node and into max. It returns
+// choose returns the pods that must be evicted for the pod to fit on a node and into max. It returns
 // nil if evictions do not suffice, or if the pod fits without them.
-func (s *search) on(node scheduler.NodeInfo) *choice {
+func (s *search) choose(node scheduler.NodeInfo) *choice {
 	c := &choice{node: node.Node().Name}
 	free := freeOf(node, s.c.need)
-	if kept := s.p.promises.on(node.Node().Name, s.pod.UID); kept != nil {
-		free.add(kept, -1)
+	if kept := s.p.nominated.keptOn(node.Node().Name, s.pod.UID); kept != nil {
+		free.Add(kept, -1)
 	}
 	var candidates []*corev1.Pod
 	for i := 0; i < node.PodCount(); i++ {
 		switch other := node.Pod(i); {
 		case other.DeletionTimestamp != nil:
-			free.add(scheduler.PodRequests(other), 1)
+			free.Add(scheduler.PodRequests(other), 1)
 			c.leaving = append(c.leaving, other)
 		case s.mayEvict(other):
 			candidates = append(candidates, other)
 		}
 	}
 	var ok bool
-	if c.victims, ok = cover(free.missing(s.c.need), candidates); ok && len(s.c.excess) > 0 {
+	if c.victims, ok = cover(free.Missing(s.c.need), candidates); ok && len(s.c.excess) > 0 {
 		c.victims, ok = s.coverExcess(c.victims)
 	}
 	if !ok || len(c.victims)+len(c.leaving) == 0 {
@@ -204,21 +202,21 @@ func cover(missing amounts, candidates []*corev1.Pod) ([]*corev1.Pod, bool) {
 	freed := amounts{}
 	var taken []*corev1.Pod
 	for _, candidate := range candidates {
-		need := amounts(scheduler.PodRequests(candidate))
-		if left := freed.missing(missing); len(left) > 0 && need.helps(left) {
-			freed.add(need, 1)
+		need := scheduler.PodRequests(candidate)
+		if left := freed.Missing(missing); len(left) > 0 && haveAny(need, left) {
+			freed.Add(need, 1)
 			taken = append(taken, candidate)
 		}
 	}
-	if len(freed.missing(missing)) > 0 {
+	if len(freed.Missing(missing)) > 0 {
 		return nil, false
 	}
 	// The last ones have the highest priority and come first, but their room may make earlier ones
 	// unnecessary.
 	for i := len(taken) - 1; i >= 0; i-- {
-		without := freed.clone()
-		without.add(scheduler.PodRequests(taken[i]), -1)
-		if len(without.missing(missing)) == 0 {
+		without := freed.Clone()
+		without.Add(scheduler.PodRequests(taken[i]), -1)
+		if len(without.Missing(missing)) == 0 {
 			freed = without
 			taken = append(taken[:i:i], taken[i+1:]...)
 		}
@@ -228,15 +226,15 @@ func cover(missing amounts, candidates []*corev1.Pod) ([]*corev1.Pod, bool) {
 
 // coverExcess adds pods of the team on any node until the quota has room.
 func (s *search) coverExcess(victims []*corev1.Pod) ([]*corev1.Pod, bool) {
-	missing := s.c.excess.clone()
+	missing := s.c.excess.Clone()
 	taken := map[types.UID]bool{}
 	for _, victim := range victims {
 		if taken[victim.UID] = true; s.p.quotas.of(victim.Namespace) == s.c.quota {
-			missing.add(scheduler.PodRequests(victim), -1)
+			missing.Add(scheduler.PodRequests(victim), -1)
 		}
 	}
 	var candidates []*corev1.Pod
-	for _, e := range s.p.ledger.of(s.c.quota, s.p.protected) {
+	for _, e := range s.p.usage.podsOf(s.c.quota, s.p.protected) {
 		if e.bound && !taken[e.pod.UID] && s.mayEvict(e.pod) {
 			candidates = append(candidates, e.pod)
 		}
@@ -252,7 +250,7 @@ func (s *search) mayEvict(other *corev1.Pod) bool {
 	if other.UID == s.pod.UID || s.spared[other.UID] || s.p.protected(other) {
 		return false
 	}
-	lower := priority(other) < priority(s.pod)
+	lower := scheduler.PodPriority(other) < scheduler.PodPriority(s.pod)
 	q := s.p.quotas.of(other.Namespace)
 	switch {
 	case q == nil || q == s.c.quota:
@@ -261,7 +259,7 @@ func (s *search) mayEvict(other *corev1.Pod) bool {
 		return false
 	}
 	if s.guaranteed[q] == nil {
-		s.guaranteed[q] = s.p.ledger.guaranteed(q, s.p.protected)
+		s.guaranteed[q] = s.p.usage.guaranteed(q, s.p.protected)
 	}
 	return !s.guaranteed[q][other.UID]
 }

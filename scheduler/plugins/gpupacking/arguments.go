@@ -55,7 +55,6 @@ type Class struct {
 	Weight float64 `json:"weight,omitempty"`
 }
 
-// settings are validated Arguments.
 type settings struct {
 	resource, count corev1.ResourceName
 	units           int64
@@ -126,7 +125,6 @@ func (a Annotations) validate() error {
 	return nil
 }
 
-// fixed returns the workload of the arguments.
 func fixed(classes []Class) (workload, error) {
 	var w workload
 	sum := 0.0

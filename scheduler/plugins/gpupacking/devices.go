@@ -4,53 +4,12 @@ import (
 	"sort"
 	"strconv"
 	"strings"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
-
-// ledger contains the devices of pods that this scheduler has given a node. They are also in the
-// annotation of the pod, but the scheduler sees that only after the pod was bound, and the
-// annotation of a pod that could not be bound is out of date at its next attempt.
-type ledger struct {
-	mu      sync.RWMutex
-	devices map[types.UID][]int
-}
-
-func newLedger() *ledger { return &ledger{devices: map[types.UID][]int{}} }
-
-func (l *ledger) get(uid types.UID) ([]int, bool) {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	devices, ok := l.devices[uid]
-	return devices, ok
-}
-
-func (l *ledger) set(uid types.UID, devices []int) {
-	l.mu.Lock()
-	l.devices[uid] = devices
-	l.mu.Unlock()
-}
-
-func (l *ledger) forget(uid types.UID) {
-	l.mu.Lock()
-	delete(l.devices, uid)
-	l.mu.Unlock()
-}
-
-// deleted forgets a pod that the informer reports as deleted; for the scheduler's informer it is deleted when it has finished.
-func (l *ledger) deleted(object interface{}) {
-	if unknown, ok := object.(cache.DeletedFinalStateUnknown); ok {
-		object = unknown.Obj
-	}
-	if pod, ok := object.(*corev1.Pod); ok {
-		l.forget(pod.UID)
-	}
-}
 
 // roomOf returns the free room of a node without one of its pods. ok is false if the node has no
 // devices.
@@ -94,7 +53,7 @@ func (g *GPUPacking) roomOf(node scheduler.NodeInfo, without types.UID) (r room,
 
 // devicesOf returns the devices of a pod, nil if they are unknown.
 func (g *GPUPacking) devicesOf(pod *corev1.Pod) []int {
-	if devices, ok := g.ledger.get(pod.UID); ok {
+	if devices, ok := g.assumedDevices(pod.UID); ok {
 		return devices
 	}
 	text := pod.Annotations[g.settings.annotations.Index]
@@ -110,6 +69,13 @@ func (g *GPUPacking) devicesOf(pod *corev1.Pod) []int {
 		devices = append(devices, index)
 	}
 	return devices
+}
+
+// assumedDevices returns the devices that Reserve chose for a pod.
+func (g *GPUPacking) assumedDevices(uid types.UID) ([]int, bool) {
+	assumed, _ := g.assumed.Get(uid)
+	devices, ok := assumed.Value.([]int)
+	return devices, ok
 }
 
 // indices returns the annotation for devices.
@@ -133,7 +99,9 @@ func (r room) take(gpu int64, devices []int) bool {
 		}
 	}
 	for _, index := range devices {
-		r.free[index] = larger(r.free[index]-each, 0)
+		if r.free[index] -= each; r.free[index] < 0 {
+			r.free[index] = 0
+		}
 	}
 	return true
 }

@@ -20,7 +20,6 @@ type room struct {
 	free  []int64
 }
 
-// total returns the sum of the free amounts of all devices.
 func (r room) total() int64 {
 	sum := int64(0)
 	for _, left := range r.free {
@@ -32,7 +31,6 @@ func (r room) total() int64 {
 // divisible reports whether a demand is a share of one device or a number of whole ones.
 func (r room) divisible(gpu int64) bool { return gpu < r.whole || gpu%r.whole == 0 }
 
-// fits reports whether a pod can run on the node.
 func (r room) fits(d demand) bool {
 	if d.cpu > r.cpu || !r.divisible(d.gpu) {
 		return false

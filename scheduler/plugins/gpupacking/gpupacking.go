@@ -11,7 +11,6 @@ package gpupacking
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 	"strconv"
@@ -19,9 +18,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
@@ -46,9 +42,13 @@ const noDevices = 1
 type GPUPacking struct {
 	handle   scheduler.Handle
 	settings *settings
-	ledger   *ledger
 	mix      *mix
 	now      func() time.Time
+
+	// assumed are the pods that this scheduler has given a node, with their devices. The devices are also in the
+	// annotation of the pod, but the scheduler sees that only after the pod was bound, and the annotation of a
+	// pod that could not be bound is out of date at its next attempt.
+	assumed scheduler.AssumedPods
 
 	none, few, full, odd *scheduler.Status
 }
@@ -63,19 +63,18 @@ func New(ctx context.Context, args scheduler.Arguments, h scheduler.Handle) (*GP
 		return nil, fmt.Errorf("%s needs a cluster: the scheduler has no client", Name)
 	}
 	g := &GPUPacking{
-		handle: h, settings: s, ledger: newLedger(), mix: &mix{}, now: time.Now,
+		handle: h, settings: s, mix: &mix{}, now: time.Now,
 		none: scheduler.Unresolvable("node has no GPUs to share"),
 		few:  scheduler.Unresolvable("node has too few GPUs"),
 		full: scheduler.Unschedulable("no GPU has enough free"),
 		odd:  scheduler.Unresolvable("request is neither a part of one GPU nor a number of whole GPUs"),
 	}
-	pods := h.SharedInformerFactory().Core().V1().Pods()
-	// The results differ between releases of client-go. They are not needed: the handler is never removed.
-	pods.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: g.ledger.deleted}) //nolint:errcheck
+	scheduler.WatchPods(h, nil, g.forget)
 	if s.workload != nil {
 		g.mix.set(s.workload)
 		return g, nil
 	}
+	pods := h.SharedInformerFactory().Core().V1().Pods()
 	go g.mix.follow(ctx, pods.Lister(), pods.Informer().HasSynced, s.resource, h.Logger(ctx))
 	return g, nil
 }
@@ -85,7 +84,7 @@ func Rules(args scheduler.Arguments) ([]rbacv1.PolicyRule, error) {
 	if _, err := decode(args); err != nil {
 		return nil, err
 	}
-	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"patch"}}}, nil
+	return []rbacv1.PolicyRule{scheduler.AnnotateRule()}, nil
 }
 
 // Name returns the plugin's name.
@@ -99,7 +98,6 @@ func (g *GPUPacking) EventsToRegister() []scheduler.ClusterEvent {
 	}
 }
 
-// podHelps reports whether a deleted pod had GPUs.
 func (g *GPUPacking) podHelps(_ *corev1.Pod, before, _ interface{}) bool {
 	deleted, ok := before.(*corev1.Pod)
 	return !ok || demandOf(deleted, g.settings.resource).gpu > 0
@@ -204,7 +202,9 @@ func (g *GPUPacking) NormalizeScore(_ context.Context, state scheduler.State, po
 	}
 	worst, first := scores[0].Score, scores[0]
 	for _, s := range scores {
-		worst = -larger(-worst, -s.Score)
+		if s.Score < worst {
+			worst = s.Score
+		}
 		if s.Score > first.Score || s.Score == first.Score && s.Name < first.Name {
 			first = s
 		}
@@ -244,7 +244,7 @@ func (g *GPUPacking) Reserve(_ context.Context, _ scheduler.State, pod *corev1.P
 	if !ok {
 		return g.full
 	}
-	g.ledger.set(pod.UID, devices)
+	g.assumed.Assume(scheduler.AssumedPod{UID: pod.UID, Node: node, Value: devices})
 	return nil
 }
 
@@ -261,9 +261,11 @@ func isScheduled(pod *corev1.Pod) bool {
 // Unreserve gives the devices back.
 func (g *GPUPacking) Unreserve(_ context.Context, _ scheduler.State, pod *corev1.Pod, _ string) {
 	if !isScheduled(pod) {
-		g.ledger.forget(pod.UID)
+		g.forget(pod)
 	}
 }
+
+func (g *GPUPacking) forget(pod *corev1.Pod) { g.assumed.Forget(pod.UID) }
 
 // PreBindPreFlight reports that a pod without GPUs needs no annotation.
 func (g *GPUPacking) PreBindPreFlight(_ context.Context, _ scheduler.State, pod *corev1.Pod, _ string) *scheduler.Status {
@@ -278,7 +280,7 @@ func (g *GPUPacking) PreBind(ctx context.Context, _ scheduler.State, pod *corev1
 	if demandOf(pod, g.settings.resource).gpu <= 0 {
 		return nil
 	}
-	devices, ok := g.ledger.get(pod.UID)
+	devices, ok := g.assumedDevices(pod.UID)
 	if !ok {
 		return scheduler.Error(fmt.Errorf("annotate pod %s/%s: its GPUs on node %s are not reserved", pod.Namespace, pod.Name, node))
 	}
@@ -289,8 +291,6 @@ func (g *GPUPacking) PreBind(ctx context.Context, _ scheduler.State, pod *corev1
 	return nil
 }
 
-// annotate sends a merge patch with the annotations and the pod's uid, with which the API server rejects it for a new pod of the same
-// name.
 func (g *GPUPacking) annotate(ctx context.Context, pod *corev1.Pod, devices []int) error {
 	a := g.settings.annotations
 	annotations := map[string]string{a.Index: indices(devices)}
@@ -300,14 +300,5 @@ func (g *GPUPacking) annotate(ctx context.Context, pod *corev1.Pod, devices []in
 	for key, value := range a.Set {
 		annotations[key] = value
 	}
-	metadata := map[string]interface{}{"annotations": annotations}
-	if pod.UID != "" {
-		metadata["uid"] = pod.UID
-	}
-	patch, err := json.Marshal(map[string]interface{}{"metadata": metadata})
-	if err != nil {
-		return err
-	}
-	_, err = g.handle.ClientSet().CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, patch, metav1.PatchOptions{})
-	return err
+	return scheduler.AnnotatePod(ctx, g.handle.ClientSet(), pod, annotations)
 }

@@ -250,9 +250,9 @@ func TestReservedDevicesCountBeforeTheAnnotationIsSeen(t *testing.T) {
 	if diff := cmp.Diff([]int64{600, 500}, free()); diff != "" {
 		t.Errorf("after Unreserve: %v", free())
 	}
-	g.ledger.set(pod.UID, []int{1})
-	g.ledger.deleted(pod)
-	if _, known := g.ledger.get(pod.UID); known {
+	g.assumed.Assume(scheduler.AssumedPod{UID: pod.UID, Node: "n", Value: []int{1}})
+	g.forget(pod)
+	if _, known := g.assumedDevices(pod.UID); known {
 		t.Error("a deleted pod is not forgotten")
 	}
 }
@@ -322,7 +322,7 @@ func TestDevicesAreNeverOvercommitted(t *testing.T) {
 		for name, pods := range placed {
 			used := make([]int64, 4)
 			for _, pod := range pods {
-				devices, _ := g.ledger.get(pod.UID)
+				devices, _ := g.assumedDevices(pod.UID)
 				each, needed := node().part(demandOf(pod, milli).gpu)
 				if len(devices) != needed || len(slices.Compact(slices.Clone(devices))) != needed {
 					t.Fatalf("seed %d: devices %v", seed, devices)

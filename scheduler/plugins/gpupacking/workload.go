@@ -21,7 +21,6 @@ const (
 	maxClasses = 32
 )
 
-// mix contains the current workload.
 type mix struct {
 	mu      sync.RWMutex
 	current workload
@@ -66,7 +65,7 @@ func (m *mix) follow(ctx context.Context, pods corelisters.PodLister, synced cac
 func measure(pods []*corev1.Pod, name corev1.ResourceName) workload {
 	counts, total := map[demand]int{}, 0
 	for _, pod := range pods {
-		if d := demandOf(pod, name); d.gpu > 0 && !isFinished(pod) {
+		if d := demandOf(pod, name); d.gpu > 0 && !scheduler.PodFinished(pod) {
 			counts[d]++
 			total++
 		}
@@ -91,41 +90,11 @@ func measure(pods []*corev1.Pod, name corev1.ResourceName) workload {
 	return w
 }
 
-// isFinished reports whether a pod has ended. The scheduler's informer has none of those from 1.22 on.
-func isFinished(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-}
-
-// demandOf returns the demand of a pod. Sidecars count as init containers, because not every
-// release has them.
+// demandOf returns the demand of a pod. The overhead of its runtime takes no devices.
 func demandOf(pod *corev1.Pod, name corev1.ResourceName) demand {
-	var d, first demand
-	for i := range pod.Spec.Containers {
-		one := requested(pod.Spec.Containers[i].Resources.Requests, name)
-		d.cpu, d.gpu = d.cpu+one.cpu, d.gpu+one.gpu
+	overhead := pod.Spec.Overhead[name]
+	return demand{
+		cpu: scheduler.PodRequest(pod, corev1.ResourceCPU),
+		gpu: scheduler.PodRequest(pod, name) - overhead.Value(),
 	}
-	for i := range pod.Spec.InitContainers {
-		one := requested(pod.Spec.InitContainers[i].Resources.Requests, name)
-		first.cpu, first.gpu = larger(first.cpu, one.cpu), larger(first.gpu, one.gpu)
-	}
-	overhead := requested(pod.Spec.Overhead, name)
-	return demand{cpu: larger(d.cpu, first.cpu) + overhead.cpu, gpu: larger(d.gpu, first.gpu)}
-}
-
-func requested(list corev1.ResourceList, name corev1.ResourceName) demand {
-	var d demand
-	if cpu, ok := list[corev1.ResourceCPU]; ok {
-		d.cpu = cpu.MilliValue()
-	}
-	if gpu, ok := list[name]; ok {
-		d.gpu = gpu.Value()
-	}
-	return d
-}
-
-func larger(a, b int64) int64 {
-	if a > b {
-		return a
-	}
-	return b
 }

@@ -37,8 +37,8 @@ type Arguments struct {
 	Window string `json:"window,omitempty"`
 	// Metrics are the metrics of each node, "cpu" and "memory" of node_exporter by default.
 	Metrics []Metric `json:"metrics,omitempty"`
-	// Promises are the loads that new pods are expected to add.
-	Promises Promises `json:"promises,omitempty"`
+	// ExpectedLoad is the load that new pods are expected to add.
+	ExpectedLoad ExpectedLoad `json:"expectedLoad,omitempty"`
 }
 
 // Prometheus is a server with the query API of Prometheus.
@@ -88,8 +88,8 @@ type Metric struct {
 	PodPercent float64 `json:"podPercent,omitempty"`
 }
 
-// Promises configure the expected load of pods that is not measured yet.
-type Promises struct {
+// ExpectedLoad configures the expected load of pods that is not measured yet.
+type ExpectedLoad struct {
 	// Disabled makes the plugin use only the measured load.
 	Disabled bool `json:"disabled,omitempty"`
 	// CPU is the expected load of a pod without a CPU request, "100m" by default.
@@ -98,7 +98,6 @@ type Promises struct {
 	Memory string `json:"memory,omitempty"`
 }
 
-// settings are validated Arguments with parsed values.
 type settings struct {
 	Arguments
 	base                                  url.URL
@@ -117,7 +116,7 @@ func decode(args scheduler.Arguments) (*settings, error) {
 	s := &settings{Arguments: Arguments{
 		Prometheus: Prometheus{Timeout: "5s", MaxBytes: defaultMaxBytes},
 		Interval:   "15s", StaleAfter: "1m", Stale: StaleNeutral, Window: "2m",
-		Promises: Promises{CPU: "100m", Memory: "200Mi"},
+		ExpectedLoad: ExpectedLoad{CPU: "100m", Memory: "200Mi"},
 	}}
 	if err := args.Decode(&s.Arguments); err != nil {
 		return nil, err
@@ -125,8 +124,8 @@ func decode(args scheduler.Arguments) (*settings, error) {
 	if len(s.Metrics) == 0 {
 		s.Metrics = []Metric{{Name: "cpu"}, {Name: "memory"}}
 	}
-	for _, check := range []func(*settings) error{(*settings).times, (*settings).server, (*settings).promises, (*settings).metrics} {
-		if err := check(s); err != nil {
+	for _, parse := range []func() error{s.parseDurations, s.parseServer, s.parseExpectedLoad, s.completeMetrics} {
+		if err := parse(); err != nil {
 			return nil, err
 		}
 	}
@@ -136,7 +135,7 @@ func decode(args scheduler.Arguments) (*settings, error) {
 	return s, nil
 }
 
-func (s *settings) times() error {
+func (s *settings) parseDurations() error {
 	for _, d := range []struct {
 		field, text string
 		least       time.Duration
@@ -162,7 +161,7 @@ func (s *settings) times() error {
 	return nil
 }
 
-func (s *settings) server() error {
+func (s *settings) parseServer() error {
 	p := s.Prometheus
 	if p.URL == "" {
 		return fmt.Errorf("prometheus.url: is required, for example http://prometheus.monitoring:9090")
@@ -213,20 +212,20 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-func (s *settings) promises() error {
-	cpu, err := resource.ParseQuantity(s.Promises.CPU)
+func (s *settings) parseExpectedLoad() error {
+	cpu, err := resource.ParseQuantity(s.ExpectedLoad.CPU)
 	if err != nil || cpu.Sign() < 0 {
-		return fmt.Errorf(`promises.cpu: %q is not a quantity such as "100m"`, s.Promises.CPU)
+		return fmt.Errorf(`expectedLoad.cpu: %q is not a quantity such as "100m"`, s.ExpectedLoad.CPU)
 	}
-	memory, err := resource.ParseQuantity(s.Promises.Memory)
+	memory, err := resource.ParseQuantity(s.ExpectedLoad.Memory)
 	if err != nil || memory.Sign() < 0 {
-		return fmt.Errorf(`promises.memory: %q is not a quantity such as "200Mi"`, s.Promises.Memory)
+		return fmt.Errorf(`expectedLoad.memory: %q is not a quantity such as "200Mi"`, s.ExpectedLoad.Memory)
 	}
 	s.milliCPU, s.memory = cpu.MilliValue(), memory.Value()
 	return nil
 }
 
-func (s *settings) metrics() error {
+func (s *settings) completeMetrics() error {
 	if len(s.Metrics) > maxMetrics {
 		return fmt.Errorf("metrics: %d metrics, at most %d are allowed", len(s.Metrics), maxMetrics)
 	}

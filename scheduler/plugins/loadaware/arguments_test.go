@@ -52,7 +52,7 @@ func TestInvalidArgumentsNameTheField(t *testing.T) {
 		{"negative duration", open + `"interval": "-1s"}`, "interval: -1s must be between"},
 		{"staleAfter below the interval", open + `"staleAfter": "10s"}`, "staleAfter: 10s must not be shorter than the interval"},
 		{"unknown value", open + `"stale": "exclude"}`, `stale: "exclude"`},
-		{"invalid quantity", open + `"promises": {"cpu": "much"}}`, `promises.cpu: "much"`},
+		{"invalid quantity", open + `"expectedLoad": {"cpu": "much"}}`, `expectedLoad.cpu: "much"`},
 		{"no name", open + `"metrics": [{"query": "up"}]}`, `metrics[0].name: ""`},
 		{"same name", open + `"metrics": [{"name": "cpu"}, {"name": "cpu"}]}`, `metrics[1].name: duplicate "cpu"`},
 		{"no query", open + `"metrics": [{"name": "disk"}]}`, "metrics[0].query: is required"},

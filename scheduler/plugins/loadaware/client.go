@@ -42,7 +42,6 @@ func newClient(s *settings) *client {
 	return &client{server: s.Prometheus, base: s.base, timeout: s.timeout, maxBytes: s.Prometheus.MaxBytes}
 }
 
-// query sends an instant query and returns the samples.
 func (c *client) query(ctx context.Context, promQL string) ([]sample, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()

@@ -33,15 +33,15 @@ type LoadAware struct {
 	logs     func(context.Context) scheduler.Logger
 	settings *settings
 	sources  []*source
-	promises *promises
+	expected *expectedLoads
 	filters  []filter
 	now      func() time.Time
 
-	held     *held
-	measured chan struct{} // receives after each query
-	nodes    func() ([]*corev1.Node, bool)
-	pending  func(*corev1.Pod) bool
-	activate func(context.Context, *corev1.Pod) error
+	rejections *rejections
+	measured   chan struct{} // receives after each query
+	nodes      func() ([]*corev1.Node, bool)
+	pending    func(*corev1.Pod) bool
+	activate   func(context.Context, *corev1.Pod) error
 }
 
 // filter is one condition of Filter, with its statuses and counters.
@@ -75,20 +75,21 @@ func New(ctx context.Context, args scheduler.Arguments, h scheduler.Handle) (*Lo
 			}
 		}(src)
 	}
-	go l.retryHeld(ctx)
+	go l.retryAfterQueries(ctx)
 	return l, nil
 }
 
 // newPlugin returns a plugin whose sources are not started.
 func newPlugin(s *settings, m *metrics, logs func(context.Context) scheduler.Logger, now func() time.Time) *LoadAware {
 	l := &LoadAware{
-		logs: logs, settings: s, now: now, promises: newPromises(s.Metrics, s.window, s.staleAfter),
-		held: newHeld(), measured: make(chan struct{}, 1), nodes: func() ([]*corev1.Node, bool) { return nil, false },
+		logs: logs, settings: s, now: now, expected: newExpectedLoads(s.Metrics, s.window, s.staleAfter),
+		rejections: newRejections(), measured: make(chan struct{}, 1), nodes: func() ([]*corev1.Node, bool) { return nil, false },
 	}
 	for i, metric := range s.Metrics {
 		src := &source{
-			metric: metric, index: i, interval: s.interval, staleAfter: s.staleAfter, promises: l.promises, metrics: m, now: now,
-			measured: l.measured, nodes: func() ([]*corev1.Node, bool) { return l.nodes() },
+			metric: metric, index: i, interval: s.interval, staleAfter: s.staleAfter,
+			expected: l.expected, metrics: m, now: now, measured: l.measured,
+			nodes: func() ([]*corev1.Node, bool) { return l.nodes() },
 		}
 		l.sources = append(l.sources, src)
 		if !s.filtersBy(metric) {
@@ -147,7 +148,7 @@ func Rules(args scheduler.Arguments) ([]rbacv1.PolicyRule, error) {
 	if !filters {
 		return nil, nil
 	}
-	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods/status"}, Verbs: []string{"patch"}}}, nil
+	return []rbacv1.PolicyRule{scheduler.ActivateRule()}, nil
 }
 
 // Name returns the plugin's name.
@@ -165,11 +166,11 @@ func (l *LoadAware) load(src *source, node nodeInfo) (float64, bool) {
 	if !ok {
 		return 0, false
 	}
-	return measured + l.promises.share(src.index, node), true
+	return measured + l.expected.onNode(src.index, node), true
 }
 
-// rejecting returns the first filter that rejects a node, nil if none does, and the node's load of its metric, if known.
-func (l *LoadAware) rejecting(node nodeInfo) (by *filter, load float64, known bool) {
+// findRejecting returns the first filter that rejects a node, nil if none does, and the node's load of its metric, if known.
+func (l *LoadAware) findRejecting(node nodeInfo) (by *filter, load float64, known bool) {
 	for i := range l.filters {
 		f := &l.filters[i]
 		load, known := l.load(f.source, node)
@@ -182,12 +183,12 @@ func (l *LoadAware) rejecting(node nodeInfo) (by *filter, load float64, known bo
 
 // Filter rejects nodes whose load is too high and, with StaleExclude, nodes whose load is unknown.
 func (l *LoadAware) Filter(ctx context.Context, _ scheduler.State, pod *corev1.Pod, node scheduler.NodeInfo) *scheduler.Status {
-	f, load, known := l.rejecting(node)
+	f, load, known := l.findRejecting(node)
 	if f == nil {
 		return nil
 	}
 	if l.activate != nil {
-		l.held.add(pod, node.Node().Name)
+		l.rejections.add(pod, node.Node().Name)
 	}
 	if !known {
 		f.stales.Inc()
@@ -255,12 +256,12 @@ func (l *LoadAware) NormalizeScore(ctx context.Context, _ scheduler.State, pod *
 
 // Reserve adds the pod's expected load to the node.
 func (l *LoadAware) Reserve(ctx context.Context, _ scheduler.State, pod *corev1.Pod, node string) *scheduler.Status {
-	l.held.forget(pod.UID)
-	if l.settings.Promises.Disabled {
+	l.rejections.forget(pod.UID)
+	if l.settings.ExpectedLoad.Disabled {
 		return nil
 	}
-	amounts := l.settings.promised(pod)
-	l.promises.make(pod.UID, node, amounts, l.now())
+	amounts := l.settings.expectedLoad(pod)
+	l.expected.add(pod.UID, node, amounts, l.now())
 	if log := l.logs(ctx); log.Enabled(5) {
 		log.Info(5, "LoadAware expects the load of a pod on a node", "namespace", pod.Namespace, "pod", pod.Name, "node", node, "amounts", amounts)
 	}
@@ -269,16 +270,27 @@ func (l *LoadAware) Reserve(ctx context.Context, _ scheduler.State, pod *corev1.
 
 // Unreserve removes the expected load.
 func (l *LoadAware) Unreserve(_ context.Context, _ scheduler.State, pod *corev1.Pod, _ string) {
-	l.promises.takeBack(pod.UID)
+	l.expected.pods.Forget(pod.UID)
 }
 
 // PostBind records the time of binding: later measurements include the pod.
-func (l *LoadAware) PostBind(_ context.Context, _ scheduler.State, pod *corev1.Pod, _ string) {
-	l.promises.keep(pod.UID, l.now())
+func (l *LoadAware) PostBind(_ context.Context, _ scheduler.State, pod *corev1.Pod, node string) {
+	l.expected.bind(pod.UID, node, l.now())
 }
 
 // Sign declares that the results do not depend on the pod. They depend on the load of the node, to which only the node's own pods
 // add. The load also changes with time, but the results are reused for half a second at most.
 func (l *LoadAware) Sign(context.Context, *corev1.Pod) (interface{}, *scheduler.Status) {
 	return nil, nil
+}
+
+// Ready returns an error if a metric has no fresh data of any node. It is used by an extender's /readyz, not by
+// schedulers.
+func (l *LoadAware) Ready() error {
+	for _, src := range l.sources {
+		if !src.covers() {
+			return fmt.Errorf("no fresh data of any node for metric %s: does Prometheus answer its query?", src.metric.Name)
+		}
+	}
+	return nil
 }

@@ -62,7 +62,7 @@ func TestFilterRejectsLoadedNodes(t *testing.T) {
 	if status := w.Reserve(t.Context(), nil, newPod("web", "100m"), "cold"); status != nil {
 		t.Fatal(status)
 	}
-	expect(t, "promises count", "UnschedulableAndUnresolvable: cpu load is 80% or more", w.filter("cold"))
+	expect(t, "expected load counts", "UnschedulableAndUnresolvable: cpu load is 80% or more", w.filter("cold"))
 }
 
 func TestStaleNodesAreExcludedOnlyWhileOthersHaveData(t *testing.T) {
@@ -132,15 +132,15 @@ func TestResultsDependOnTheNodeAndNotOnThePod(t *testing.T) {
 	expect(t, "other nodes", before, after)
 }
 
-func TestPromisesDecreaseAsTheyAreMeasured(t *testing.T) {
+func TestExpectedLoadsDecreaseAsTheyAreMeasured(t *testing.T) {
 	w := newWorld(t, cpuOnly)
 	idle := map[string]float64{"a": 0}
 	w.measure(0, "cpu", idle)
 	pod := newPod("web", "2")
 	w.Reserve(t.Context(), nil, pod, "a")
-	expect(t, "promised", map[string]int64{"a": 50}, w.score("a"))
+	expect(t, "expected", map[string]int64{"a": 50}, w.score("a"))
 	w.measure(10*time.Minute, "cpu", idle)
-	expect(t, "the promise of an unbound pod does not decrease", map[string]int64{"a": 50}, w.score("a"))
+	expect(t, "the expected load of an unbound pod does not decrease", map[string]int64{"a": 50}, w.score("a"))
 	w.PostBind(t.Context(), nil, pod, "a")
 	w.measure(30*time.Second, "cpu", idle)
 	expect(t, "a quarter of the window is measured", map[string]int64{"a": 63}, w.score("a"))
@@ -149,14 +149,14 @@ func TestPromisesDecreaseAsTheyAreMeasured(t *testing.T) {
 	w.err = errors.New("unavailable")
 	w.clock = w.clock.Add(50 * time.Second)
 	w.round("cpu")
-	expect(t, "promises do not decrease without measurements", map[string]int64{"a": 75}, w.score("a"))
+	expect(t, "expected loads do not decrease without measurements", map[string]int64{"a": 75}, w.score("a"))
 	w.err = nil
 	w.measure(10*time.Second, "cpu", idle)
 	expect(t, "all is measured", map[string]int64{"a": 100}, w.score("a"))
-	expect(t, "promises left", 0, w.promises.count())
+	expect(t, "expected loads left", 0, w.expected.pods.Len())
 }
 
-func TestPromisesAreRemovedMovedAndExpired(t *testing.T) {
+func TestExpectedLoadsAreRemovedMovedAndExpired(t *testing.T) {
 	w := newWorld(t, cpuOnly)
 	w.measure(0, "cpu", map[string]float64{"a": 0, "b": 0})
 	pod := newPod("web", "2")
@@ -172,7 +172,7 @@ func TestPromisesAreRemovedMovedAndExpired(t *testing.T) {
 	w.err = errors.New("unavailable")
 	w.clock = w.clock.Add(4 * time.Minute)
 	w.round("cpu")
-	expect(t, "promises left while Prometheus is unavailable", 0, w.promises.count())
+	expect(t, "expected loads left while Prometheus is unavailable", 0, w.expected.pods.Len())
 }
 
 func TestExpectedLoadOfAPod(t *testing.T) {
@@ -185,8 +185,8 @@ func TestExpectedLoadOfAPod(t *testing.T) {
 		Containers:     []corev1.Container{{Resources: quantities("300m", "1")}, {Resources: quantities("200m", "1")}},
 		Overhead:       corev1.ResourceList{"cpu": resource.MustParse("50m")},
 	}}
-	expect(t, "with requests", []float64{2050, 200 << 20, 2, 0.02}, s.promised(pod))
-	expect(t, "without", []float64{100, 200 << 20, 0, 0.02}, s.promised(newPod("web", "")))
+	expect(t, "with requests", []float64{2050, 200 << 20, 2, 0.02}, s.expectedLoad(pod))
+	expect(t, "without", []float64{100, 200 << 20, 0, 0.02}, s.expectedLoad(newPod("web", "")))
 }
 
 func TestOneLineIsLoggedForEachChangeOfState(t *testing.T) {

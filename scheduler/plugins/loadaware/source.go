@@ -20,7 +20,7 @@ type source struct {
 	staleAfter time.Duration
 	query      func(ctx context.Context, promQL string) ([]sample, error)
 	nodes      func() ([]*corev1.Node, bool) // false: the nodes are unknown
-	promises   *promises
+	expected   *expectedLoads
 	measured   chan<- struct{}
 	metrics    *metrics
 	log        scheduler.Logger
@@ -47,7 +47,6 @@ const (
 	stateBad
 )
 
-// run queries until ctx is done.
 func (s *source) run(ctx context.Context) {
 	for {
 		s.round(ctx)
@@ -61,7 +60,6 @@ func (s *source) run(ctx context.Context) {
 	}
 }
 
-// readings returns the fresh readings.
 func (s *source) readings() readings {
 	current, _ := s.published.Load().(readings)
 	return current
@@ -83,10 +81,10 @@ func (s *source) round(ctx context.Context) {
 	}
 	mismatch := s.publish()
 	if err == nil {
-		s.promises.settle(s.index, start)
+		s.expected.decrease(s.index, start)
 		err = mismatch
 	}
-	s.promises.expire(s.now())
+	s.expected.pods.Expire(s.now())
 	s.report(err)
 	select {
 	case s.measured <- struct{}{}:

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// sample is one element of an instant vector.
 type sample struct {
 	Metric map[string]string `json:"metric"`
 	Value  point             `json:"value"`

@@ -38,7 +38,6 @@ type Arguments struct {
 	Prefer string `json:"prefer,omitempty"`
 }
 
-// settings are validated Arguments.
 type settings struct {
 	Arguments
 	resource schema.GroupVersionResource

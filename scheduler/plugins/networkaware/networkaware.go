@@ -49,7 +49,6 @@ func New(ctx context.Context, args scheduler.Arguments, h scheduler.Handle) (*Ne
 	})
 }
 
-// set updates the value of an object.
 func (n *NetworkAware) set(object *unstructured.Unstructured) error {
 	err := n.values.set(object)
 	if err != nil {

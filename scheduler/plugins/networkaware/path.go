@@ -56,7 +56,6 @@ func parsePath(text string) (path, error) {
 	return p, nil
 }
 
-// find returns the value at the path.
 func (p path) find(object map[string]interface{}) (interface{}, bool) {
 	var current interface{} = object
 	for _, step := range p {

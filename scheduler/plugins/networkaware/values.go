@@ -34,7 +34,6 @@ func (v *values) of(node string) (float64, bool) {
 	return value, ok
 }
 
-// count returns the number of nodes with a value.
 func (v *values) count() int {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -77,7 +76,6 @@ func (v *values) read(u *unstructured.Unstructured) (object, error) {
 	return object{node: name, value: value}, nil
 }
 
-// remove removes an object.
 func (v *values) remove(namespace, name string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

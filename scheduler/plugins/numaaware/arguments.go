@@ -35,7 +35,6 @@ type Arguments struct {
 	Settle string `json:"settle,omitempty"`
 }
 
-// settings are validated Arguments.
 type settings struct {
 	Arguments
 	settle time.Duration

@@ -2,31 +2,12 @@ package numaaware
 
 import (
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// amounts are amounts of resources: CPU in thousandths of a core, all others in units.
-type amounts map[corev1.ResourceName]int64
+type amounts = scheduler.Amounts
 
-func listed(list corev1.ResourceList) amounts {
-	all := amounts{}
-	for name, quantity := range list {
-		if name == corev1.ResourceCPU {
-			all[name] = quantity.MilliValue()
-		} else {
-			all[name] = quantity.Value()
-		}
-	}
-	return all
-}
-
-// add adds other.
-func (a amounts) add(other amounts) {
-	for name, amount := range other {
-		a[name] += amount
-	}
-}
-
-// need is the resources that a pod needs from zones, by container.
 type need struct {
 	init, containers []amounts
 	// all is the most that the pod needs at a time, and pod a list of it.
@@ -43,7 +24,7 @@ func needOf(pod *corev1.Pod) *need {
 	for i := range pod.Spec.Containers {
 		one := aligned(&pod.Spec.Containers[i], guaranteed)
 		n.containers = append(n.containers, one)
-		n.all.add(one)
+		n.all.Add(one, 1)
 	}
 	for i := range pod.Spec.InitContainers {
 		one := aligned(&pod.Spec.InitContainers[i], guaranteed)
@@ -62,7 +43,7 @@ func needOf(pod *corev1.Pod) *need {
 }
 
 func aligned(c *corev1.Container, guaranteed bool) amounts {
-	all := listed(c.Resources.Requests)
+	all := scheduler.NewAmounts(c.Resources.Requests)
 	for name, amount := range all {
 		if amount == 0 || name == corev1.ResourceEphemeralStorage || !guaranteed && (name == corev1.ResourceCPU || name == corev1.ResourceMemory || isHugePage(name)) {
 			delete(all, name)
@@ -80,7 +61,8 @@ func isHugePage(name corev1.ResourceName) bool {
 func isGuaranteed(pod *corev1.Pod) bool {
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
-			requests, limits := listed(list[i].Resources.Requests), listed(list[i].Resources.Limits)
+			requests := scheduler.NewAmounts(list[i].Resources.Requests)
+			limits := scheduler.NewAmounts(list[i].Resources.Limits)
 			for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 				if limits[name] == 0 || requests[name] != limits[name] {
 					return false

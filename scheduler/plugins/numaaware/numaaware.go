@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
 	"github.com/pmk-sched/pmk-sched/scheduler/customresource"
@@ -22,9 +21,13 @@ const Name = "NUMAAware"
 
 // NUMAAware filters and scores nodes by the room in their zones.
 type NUMAAware struct {
-	settings *settings
-	topology *topologies
-	assumed  *assumed
+	settings   *settings
+	topologies *customresource.Values // *topology
+	now        func() time.Time
+
+	// assumed are the pods whose resources may still be missing in the topology of their node, with their amounts.
+	// A pod expires a while after the kubelet was seen to have accepted it, which gives it its zone.
+	assumed scheduler.AssumedPods
 
 	noRoom, unaligned *scheduler.Status
 
@@ -39,22 +42,21 @@ func New(ctx context.Context, args scheduler.Arguments, h scheduler.Handle) (*NU
 		return nil, err
 	}
 	p := newPlugin(ctx, s, h, time.Now)
-	// The results differ between releases of client-go. They are not needed: the handler is never removed.
-	h.SharedInformerFactory().Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{ //nolint:errcheck
-		UpdateFunc: func(_, now interface{}) { p.observe(now) },
-		DeleteFunc: p.forget,
+	scheduler.WatchPods(h, p.observe, p.forget)
+	return p, customresource.Watch(ctx, h, customresource.Options{
+		Plugin: Name, Resource: nodeResourceTopologies(), Missing: "no node has a known topology",
+		Set: p.topologies.Set, Delete: p.topologies.Delete,
 	})
-	return p, p.topology.watch(ctx, h)
 }
 
 func newPlugin(ctx context.Context, s *settings, h scheduler.Handle, now func() time.Time) *NUMAAware {
 	p := &NUMAAware{
-		settings: s, assumed: newAssumed(s.settle, now),
+		settings: s, now: now,
 		noRoom:    scheduler.Unresolvable("no NUMA node has room for the pod"),
 		unaligned: scheduler.Unresolvable("the node does not align NUMA resources"),
 	}
-	p.topology = newTopologies(func(node string) {
-		p.assumed.updated(node)
+	p.topologies = customresource.NewValues(readTopology, func(node string) {
+		p.forgetStarted(node)
 		p.rejected.Retry(ctx, h, Name)
 	})
 	return p
@@ -66,21 +68,16 @@ func Rules(args scheduler.Arguments) ([]rbacv1.PolicyRule, error) {
 		return nil, err
 	}
 	return []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"pods/status"}, Verbs: []string{"patch"}},
-		customresource.Rule(nodeResourceTopologies()),
+		scheduler.ActivateRule(), customresource.Rule(nodeResourceTopologies()),
 	}, nil
 }
 
 // Name returns the plugin's name.
 func (p *NUMAAware) Name() string { return Name }
 
-// EventsToRegister returns the events that may make room on a node. The plugin retries pods when a topology changes.
-func (p *NUMAAware) EventsToRegister() []scheduler.ClusterEvent {
-	return []scheduler.ClusterEvent{
-		{Resource: scheduler.EventPod, Action: scheduler.ActionDelete | scheduler.ActionUpdate},
-		{Resource: scheduler.EventNode, Action: scheduler.ActionAdd | scheduler.ActionUpdateNodeAllocatable | scheduler.ActionUpdateNodeLabel | scheduler.ActionUpdateNodeTaint},
-	}
-}
+// EventsToRegister returns the events that may make room on a node. The plugin retries pods when a topology
+// changes.
+func (p *NUMAAware) EventsToRegister() []scheduler.ClusterEvent { return scheduler.RoomEvents() }
 
 // Sign returns the requests of the pod that its zones depend on.
 func (p *NUMAAware) Sign(_ context.Context, pod *corev1.Pod) (interface{}, *scheduler.Status) {
@@ -114,7 +111,7 @@ func (p *NUMAAware) Filter(_ context.Context, state scheduler.State, pod *corev1
 		return nil
 	}
 	name := node.Node().Name
-	t := p.topology.of(name)
+	t := p.topologyOf(name)
 	if t == nil || !t.single {
 		if p.settings.Unaligned == UnalignedReject {
 			return p.unaligned
@@ -122,13 +119,13 @@ func (p *NUMAAware) Filter(_ context.Context, state scheduler.State, pod *corev1
 		return nil
 	}
 	var chosen [8]int
-	unseen := p.assumed.of(name)
-	if _, ok := t.place(n, t.without(unseen), chosen[:0]); ok {
+	missing := p.missing(name)
+	if _, ok := t.place(n, t.without(missing), chosen[:0]); ok {
 		return nil
 	}
 	// The event that deletes a pod makes the scheduler retry others, possibly before it has reached the plugin.
-	if unseen != nil {
-		if _, ok := t.place(n, t.without(p.assumed.on(node)), chosen[:0]); ok {
+	if missing != nil {
+		if _, ok := t.place(n, t.without(p.missingOf(node)), chosen[:0]); ok {
 			return nil
 		}
 	}
@@ -148,12 +145,12 @@ func (p *NUMAAware) PreScore(_ context.Context, state scheduler.State, _ *corev1
 // spread over several zones.
 func (p *NUMAAware) Score(_ context.Context, state scheduler.State, _ *corev1.Pod, node scheduler.NodeInfo) (int64, *scheduler.Status) {
 	n, name := needIn(state), node.Node().Name
-	t := p.topology.of(name)
+	t := p.topologyOf(name)
 	if n == nil || t == nil {
 		return scheduler.MinNodeScore, nil
 	}
 	var buffer [8]int
-	zones := t.without(p.assumed.of(name))
+	zones := t.without(p.missing(name))
 	chosen, ok := t.place(n, zones, buffer[:0])
 	if !ok {
 		return scheduler.MinNodeScore, nil
@@ -196,32 +193,13 @@ func (t *topology) score(parts []amounts, zones []zone, chosen []int, strategy s
 // Reserve counts the pod in all zones of its node until the topology shows it.
 func (p *NUMAAware) Reserve(_ context.Context, state scheduler.State, pod *corev1.Pod, node string) *scheduler.Status {
 	if n := needIn(state); n != nil {
-		p.assumed.add(node, pod.UID, n.all)
+		p.assumed.Assume(scheduler.AssumedPod{UID: pod.UID, Node: node, Value: n.all})
 	}
 	p.rejected.Remove(pod.UID)
 	return nil
 }
 
 // Unreserve gives the room back.
-func (p *NUMAAware) Unreserve(_ context.Context, _ scheduler.State, pod *corev1.Pod, node string) {
-	p.assumed.remove(node, pod.UID)
-}
-
-func (p *NUMAAware) observe(changed interface{}) {
-	if pod, ok := changed.(*corev1.Pod); ok {
-		p.assumed.observe(pod)
-	}
-}
-
-// forget forgets a pod that the informer reported as deleted or finished.
-func (p *NUMAAware) forget(deleted interface{}) {
-	if unknown, ok := deleted.(cache.DeletedFinalStateUnknown); ok {
-		deleted = unknown.Obj
-	}
-	pod, ok := deleted.(*corev1.Pod)
-	if !ok {
-		return
-	}
-	p.assumed.remove(pod.Spec.NodeName, pod.UID)
-	p.rejected.Remove(pod.UID)
+func (p *NUMAAware) Unreserve(_ context.Context, _ scheduler.State, pod *corev1.Pod, _ string) {
+	p.assumed.Forget(pod.UID)
 }

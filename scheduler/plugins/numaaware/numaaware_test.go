@@ -42,7 +42,7 @@ func newWorld(t *testing.T, args string, nodes int) *world {
 
 func (w *world) show(topology *unstructured.Unstructured) {
 	w.t.Helper()
-	if err := w.plugin.topology.set(topology); err != nil {
+	if err := w.plugin.topologies.Set(topology); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -233,11 +233,11 @@ func TestRejectedPodsAreRetriedWhenATopologyChanges(t *testing.T) {
 		t.Fatal("the pod fits")
 	}
 	w.show(topologyOf("n-0", "single-numa-node", "pod", "6 16Gi 4"))
-	w.plugin.topology.remove("", "n-0")
+	w.plugin.topologies.Delete("", "n-0")
 	if diff := cmp.Diff([]string{"default/big"}, w.handle.Activated()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if w.plugin.topology.of("n-0") != nil {
+	if w.plugin.topologyOf("n-0") != nil {
 		t.Error("the topology was not removed")
 	}
 }
@@ -289,7 +289,7 @@ func BenchmarkNUMAAware(b *testing.B) {
 	}
 	p := newPlugin(context.Background(), s, &plugintest.Handle{}, time.Now)
 	for i := 0; i < 5000; i++ {
-		if err := p.topology.set(topologyOf(fmt.Sprintf("n-%d", i), "single-numa-node", "container", "8 16Gi 4", "8 16Gi 4")); err != nil {
+		if err := p.topologies.Set(topologyOf(fmt.Sprintf("n-%d", i), "single-numa-node", "container", "8 16Gi 4", "8 16Gi 4")); err != nil {
 			b.Fatal(err)
 		}
 	}

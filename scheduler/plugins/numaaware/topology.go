@@ -7,7 +7,28 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/pmk-sched/pmk-sched/scheduler"
 )
+
+// nodeResourceTopologies are objects that agents such as node-feature-discovery write for their
+// nodes.
+func nodeResourceTopologies() schema.GroupVersionResource {
+	return schema.GroupVersionResource{
+		Group: "topology.node.k8s.io", Version: "v1alpha2", Resource: "noderesourcetopologies",
+	}
+}
+
+// topologyOf returns the topology of a node, nil if it is not known.
+func (p *NUMAAware) topologyOf(node string) *topology {
+	t, _ := p.topologies.Get(node).(*topology)
+	return t
+}
+
+// readTopology returns the topology of an object.
+func readTopology(u *unstructured.Unstructured) (interface{}, error) { return parse(u.Object) }
 
 // Policies and scopes of the kubelet's topology manager, in the spelling of its configuration.
 const (
@@ -15,7 +36,6 @@ const (
 	scopePod     = "pod"
 )
 
-// topology is the zones of a node.
 type topology struct {
 	// single is set if the kubelet rejects pods that do not get their resources from one zone; pod, if all containers share it.
 	single, pod bool
@@ -24,7 +44,6 @@ type topology struct {
 	has map[corev1.ResourceName]bool
 }
 
-// zone is a NUMA node.
 type zone struct {
 	allocatable, available amounts
 }
@@ -77,8 +96,8 @@ func parse(content map[string]interface{}) (*topology, error) {
 		}
 		one := zone{allocatable: amounts{}, available: amounts{}}
 		for _, r := range z.Resources {
-			one.allocatable.add(listed(corev1.ResourceList{r.Name: r.Allocatable}))
-			one.available.add(listed(corev1.ResourceList{r.Name: r.Available}))
+			one.allocatable.Add(scheduler.NewAmounts(corev1.ResourceList{r.Name: r.Allocatable}), 1)
+			one.available.Add(scheduler.NewAmounts(corev1.ResourceList{r.Name: r.Available}), 1)
 			t.has[r.Name] = true
 		}
 		t.zones = append(t.zones, one)

@@ -10,7 +10,6 @@ package timestamp
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -19,8 +18,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
@@ -64,7 +61,7 @@ func New(_ context.Context, args scheduler.Arguments, h scheduler.Handle) (*Time
 	}
 	m, err := newMetrics(h.Metrics())
 	if err != nil {
-		return nil, fmt.Errorf("register metrics of %s: %w", Name, err)
+		return nil, err
 	}
 	return &Timestamp{handle: h, arguments: a, now: time.Now, metrics: m}, nil
 }
@@ -74,7 +71,7 @@ func Rules(args scheduler.Arguments) ([]rbacv1.PolicyRule, error) {
 	if _, err := decode(args); err != nil {
 		return nil, err
 	}
-	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"patch"}}}, nil
+	return []rbacv1.PolicyRule{scheduler.AnnotateRule()}, nil
 }
 
 func decode(args scheduler.Arguments) (Arguments, error) {
@@ -99,7 +96,8 @@ func (t *Timestamp) Name() string { return Name }
 func (t *Timestamp) PreBind(ctx context.Context, _ scheduler.State, pod *corev1.Pod, node string) *scheduler.Status {
 	start := t.now()
 	stamp := strconv.FormatInt(start.UnixNano(), 10)
-	err := t.annotate(ctx, pod, stamp)
+	annotation := map[string]string{t.arguments.Annotation: stamp}
+	err := scheduler.AnnotatePod(ctx, t.handle.ClientSet(), pod, annotation)
 	t.metrics.duration.Observe(t.now().Sub(start).Seconds())
 	log := t.handle.Logger(ctx)
 	if err == nil {
@@ -116,48 +114,19 @@ func (t *Timestamp) PreBind(ctx context.Context, _ scheduler.State, pod *corev1.
 	return scheduler.Error(err)
 }
 
-// annotate sends a merge patch with only the annotation and the pod's uid. Without a resourceVersion it does
-// not conflict with other writers; with the uid the API server rejects it for a new pod of the same name.
-func (t *Timestamp) annotate(ctx context.Context, pod *corev1.Pod, value string) error {
-	metadata := map[string]interface{}{"annotations": map[string]string{t.arguments.Annotation: value}}
-	if pod.UID != "" {
-		metadata["uid"] = pod.UID
-	}
-	patch, err := json.Marshal(map[string]interface{}{"metadata": metadata})
-	if err != nil {
-		return err
-	}
-	_, err = t.handle.ClientSet().CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, patch, metav1.PatchOptions{})
-	return err
-}
-
 type metrics struct {
 	stamps   *prometheus.CounterVec
-	duration prometheus.Histogram
+	duration prometheus.Observer
 }
 
 func newMetrics(r prometheus.Registerer) (metrics, error) {
-	stamps, err := scheduler.Register(r, prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "pmk_sched_timestamp_stamps_total",
-		Help: "Patches of the Timestamp plugin, by result.",
-	}, []string{"result"}))
-	if err != nil {
-		return metrics{}, err
+	all := scheduler.NewMetrics(r, "pmk_sched_timestamp_")
+	m := metrics{stamps: all.Counter("stamps_total", "Patches of the Timestamp plugin, by result.", "result")}
+	duration := all.Histogram("patch_duration_seconds", "Duration of the Timestamp plugin's patches.",
+		prometheus.ExponentialBuckets(0.001, 2, 12))
+	if all.Err() != nil {
+		return metrics{}, all.Err()
 	}
-	duration, err := scheduler.Register(r, prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name:    "pmk_sched_timestamp_patch_duration_seconds",
-		Help:    "Duration of the Timestamp plugin's patches.",
-		Buckets: prometheus.ExponentialBuckets(0.001, 2, 12),
-	}))
-	if err != nil {
-		return metrics{}, err
-	}
-	m := metrics{}
-	var counts, times bool
-	m.stamps, counts = stamps.(*prometheus.CounterVec)
-	m.duration, times = duration.(prometheus.Histogram)
-	if !counts || !times {
-		return metrics{}, fmt.Errorf("a metric of another type has this name")
-	}
+	m.duration = duration.WithLabelValues()
 	return m, nil
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
-	"github.com/pmk-sched/pmk-sched/internal/session"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
+	"github.com/pmk-sched/pmk-sched/internal/replace"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
@@ -82,8 +83,8 @@ func testUpgradeCheck(t *testing.T, pmkSched func(...string) run.Result) {
 
 	r := pmkSched("upgrade", "--check", "-o", "json")
 	r.Fails(t, 3, "3 of 4 schedulers are not at "+apiserver.Release)
-	found := map[string]session.Upgrade{}
-	for _, u := range run.Decode[session.UpgradeReport](t, r.Stdout).Schedulers {
+	found := map[string]lifecycle.Upgrade{}
+	for _, u := range run.Decode[replace.UpgradeReport](t, r.Stdout).Schedulers {
 		found[u.Name] = u
 	}
 	if u := found["current"]; u.Due || u.Command != "" {

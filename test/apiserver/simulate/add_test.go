@@ -40,7 +40,7 @@ func requesting(resources string) string {
 func TestCountAndLimitOfCopies(t *testing.T) {
 	t.Parallel()
 	manifests := deployment("web", 2, requesting("cpu: 1"), "")
-	r := simulateSnapshot(t, "add", snapshotOf(t, node("a", 8, "", "")), "-f", run.WriteFile(t, "add.yaml", manifests), "--count", "2", "--limit", "1")
+	r := simulateSnapshot(t, "add", snapshotOf(t, node("a", 8, "", "")), "-m", run.WriteFile(t, "add.yaml", manifests), "--count", "2", "--limit", "1")
 	equal(t, "placements", 4, len(r.Placements))
 	equal(t, "capacity", &report.Capacity{PodsPerCopy: 2, Copies: 3, More: 1, Limited: true}, r.Capacity)
 	if u := r.Summary.Utilization[0]; u.After != 0.5 {

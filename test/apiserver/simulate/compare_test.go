@@ -24,7 +24,7 @@ func TestSchedulersAreCompared(t *testing.T) {
 	file := snapshotOf(t, node("half", 4, "", "")+node("empty", 4, "pool: a", "")+
 		pod("running", "2", "", "nodeName: half", "phase: Running")+pod("new", "1", "", "", "")+pod("bound-to-a", "100m", `creationTimestamp: "2026-01-01T00:00:00Z"`, "nodeSelector: {pool: a}", ""))
 	page := filepath.Join(t.TempDir(), "report.html")
-	r := simulateSnapshot(t, "pending", file, "--with-scheduler", run.WriteFile(t, "packer.yaml", packer), "--against", "default", "--report", page)
+	r := simulateSnapshot(t, "pending", file, "-f", run.WriteFile(t, "packer.yaml", packer), "--against", "default", "--report", page)
 	c := r.Comparison
 	if c == nil {
 		t.Fatal("no comparison")

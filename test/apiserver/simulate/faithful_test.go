@@ -118,7 +118,7 @@ func (w *world) reportNodes(t *testing.T, scheduler *controlplane.Process) {
 // simulate runs `pmk-sched simulate add` on a snapshot of the world.
 func (f *faithful) simulate(t *testing.T, w *world) report.Report {
 	t.Helper()
-	args := []string{"simulate", "add", "-f", run.WriteFile(t, "added.yaml", f.added), "--snapshot", w.snapshot(t), "--branch", w.Release.String(), "--limit", "0", "-o", "json"}
+	args := []string{"simulate", "add", "-m", run.WriteFile(t, "added.yaml", f.added), "--snapshot", w.snapshot(t), "--branch", w.Release.String(), "--limit", "0", "-o", "json"}
 	if f.configuration != "" {
 		args = append(args, "--config", run.WriteFile(t, "scheduler.yaml", configurationHead(w.Release)+f.configuration))
 	}

@@ -6,16 +6,13 @@
 package batching
 
 import (
-	"bufio"
 	"context"
 	"crypto/tls"
-	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +22,7 @@ import (
 	pmksched "github.com/pmk-sched/pmk-sched"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/metrics"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
 	"github.com/pmk-sched/pmk-sched/test/internal/samples"
@@ -175,8 +173,6 @@ func (x *bench) measure(b *testing.B, s side) (rate, hinted float64) {
 	return rate, 100 * x.hints(ctx, b, address) / pods
 }
 
-var attempts = regexp.MustCompile(`^scheduler_batch_attempts_total\{.*result="hint_used".*\} (\S+)$`)
-
 // hints returns the number of pods that reused results placed.
 func (x *bench) hints(ctx context.Context, b *testing.B, address string) float64 {
 	b.Helper()
@@ -190,20 +186,9 @@ func (x *bench) hints(ctx context.Context, b *testing.B, address string) float64
 		b.Fatal(err)
 	}
 	defer response.Body.Close()
-	total, known := 0.0, false
-	lines := bufio.NewScanner(response.Body)
-	for lines.Scan() {
-		known = known || strings.HasPrefix(lines.Text(), "scheduler_")
-		if found := attempts.FindStringSubmatch(lines.Text()); found != nil {
-			value, err := strconv.ParseFloat(found[1], 64)
-			if err != nil {
-				b.Fatal(err)
-			}
-			total += value
-		}
+	text, err := io.ReadAll(response.Body)
+	if err != nil || !strings.Contains(string(text), "\nscheduler_") {
+		b.Fatalf("metrics of %s: %s, %v", address, response.Status, err)
 	}
-	if err := lines.Err(); err != nil || !known {
-		b.Fatalf("metrics of %s: %s, %v", address, response.Status, fmt.Sprint(err))
-	}
-	return total
+	return metrics.Parse(string(text)).SumBy("scheduler_batch_attempts_total", "result")["hint_used"]
 }

@@ -5,13 +5,9 @@
 package plugins
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"os"
 	"path/filepath"
-	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/pmk-sched/pmk-sched/internal/cluster/metrics"
 	"github.com/pmk-sched/pmk-sched/internal/lab"
 	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
 	"github.com/pmk-sched/pmk-sched/test/internal/labs"
@@ -65,20 +62,18 @@ func measure(b *testing.B, n *labs.Node) {
 	seen := readMetrics(ctx, b, n.Kube)
 	attempt, visits := map[string]float64{}, map[string]float64{}
 	for _, side := range sides {
-		attempt[side] = seen.mean(b, "scheduler_scheduling_attempt_duration_seconds", `profile="`+side+`"`, `result="scheduled"`)
-		visits[side] = seen.mean(b, "scheduler_framework_extension_point_duration_seconds", `profile="`+side+`"`, `extension_point="Filter"`, `status="Success"`) +
-			seen.mean(b, "scheduler_framework_extension_point_duration_seconds", `profile="`+side+`"`, `extension_point="Score"`, `status="Success"`)
+		attempt[side] = mean(b, seen, "scheduler_scheduling_attempt_duration_seconds", []string{"profile", "result"}, side, "scheduled")
+		point := []string{"profile", "extension_point", "status"}
+		visits[side] = mean(b, seen, "scheduler_framework_extension_point_duration_seconds", point, side, "Filter", "Success") +
+			mean(b, seen, "scheduler_framework_extension_point_duration_seconds", point, side, "Score", "Success")
 		b.ReportMetric(1e6*attempt[side], side+"-µs/attempt")
 		b.ReportMetric(1e6*visits[side], side+"-µs/filter+score")
 	}
 	b.ReportMetric(attempt["portable"]/attempt["native"], "portable/native")
 }
 
-// metrics are lines of Prometheus' text format.
-type metrics []string
-
 // readMetrics asks the scheduler through the API server, which asks without a name.
-func readMetrics(ctx context.Context, b *testing.B, client kubernetes.Interface) metrics {
+func readMetrics(ctx context.Context, b *testing.B, client kubernetes.Interface) metrics.Set {
 	b.Helper()
 	controlplane.OpenMetrics(ctx, b, client)
 	list, err := client.CoreV1().Pods("kube-system").List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + scheduler})
@@ -98,11 +93,7 @@ func readMetrics(ctx context.Context, b *testing.B, client kubernetes.Interface)
 		text, err := client.CoreV1().RESTClient().Get().Namespace("kube-system").Resource("pods").
 			Name("https:" + pod.Name + ":" + port).SubResource("proxy").Suffix("metrics").DoRaw(ctx)
 		if err == nil {
-			var lines metrics
-			for scanner := bufio.NewScanner(bytes.NewReader(text)); scanner.Scan(); {
-				lines = append(lines, scanner.Text())
-			}
-			return lines
+			return metrics.Parse(string(text))
 		}
 		select {
 		case <-ctx.Done():
@@ -112,31 +103,12 @@ func readMetrics(ctx context.Context, b *testing.B, client kubernetes.Interface)
 	}
 }
 
-var series = regexp.MustCompile(`^(\w+)\{(.*)\} (\S+)$`)
-
-// mean returns the mean of a histogram, over the series that have all these labels.
-func (m metrics) mean(b *testing.B, name string, labels ...string) float64 {
+// mean returns the mean of a histogram over the series of a profile that have the labels.
+func mean(b *testing.B, m metrics.Set, name string, labels []string, values ...string) float64 {
 	b.Helper()
-	values := map[string]float64{}
-lines:
-	for _, line := range m {
-		found := series.FindStringSubmatch(line)
-		if found == nil {
-			continue
-		}
-		for _, label := range labels {
-			if !strings.Contains(found[2], label) {
-				continue lines
-			}
-		}
-		value, err := strconv.ParseFloat(found[3], 64)
-		if err != nil {
-			b.Fatal(err)
-		}
-		values[found[1]] += value
+	h := m.Histograms(name, labels...)[strings.Join(values, "/")]
+	if h == nil || h.Count == 0 {
+		b.Fatalf("the scheduler has no %s %v", name, values)
 	}
-	if values[name+"_count"] == 0 {
-		b.Fatalf("the scheduler has no %s %v", name, labels)
-	}
-	return values[name+"_sum"] / values[name+"_count"]
+	return h.Mean()
 }

@@ -10,15 +10,14 @@ import (
 	"maps"
 	"net"
 	"net/http"
-	"regexp"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/pmk-sched/pmk-sched/internal/cluster/metrics"
 )
 
 // OpenMetrics lets everyone read the metrics of schedulers: through its proxy the API server sends no credentials of the client.
@@ -91,25 +90,7 @@ type Metrics string
 // at "". If label is "", the sum of all series is at "".
 func (m Metrics) By(t testing.TB, name, label string) map[string]float64 {
 	t.Helper()
-	of := regexp.MustCompile(`^` + name + `(?:\{(.*)\})? (\S+)$`)
-	value := regexp.MustCompile(`(?:^|,)` + label + `="([^"]*)"`)
-	sums := map[string]float64{}
-	for line := range strings.Lines(string(m)) {
-		series := of.FindStringSubmatch(strings.TrimSpace(line))
-		if series == nil {
-			continue
-		}
-		number, err := strconv.ParseFloat(series[2], 64)
-		if err != nil {
-			t.Fatalf("read %s: %v", line, err)
-		}
-		key := ""
-		if found := value.FindStringSubmatch(series[1]); label != "" && found != nil {
-			key = found[1]
-		}
-		sums[key] += number
-	}
-	return sums
+	return metrics.Parse(string(m)).SumBy(name, label)
 }
 
 // Increase returns the differences between after and before, without unchanged values.

@@ -42,7 +42,7 @@ spec:
     - name: BlockAll
       args: {namespaces: [` + held + `], message: nothing runs here}
     - name: LoadAware
-      args: {prometheus: {url: "http://%s"}, interval: 1s, staleAfter: 30s, window: 5s, promises: {disabled: true}}
+      args: {prometheus: {url: "http://%s"}, interval: 1s, staleAfter: 30s, window: 5s, expectedLoad: {disabled: true}}
 `
 
 func TestLifeOfAnExtender(t *testing.T) {

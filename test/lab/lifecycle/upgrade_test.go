@@ -8,8 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 	"github.com/pmk-sched/pmk-sched/internal/lab"
-	"github.com/pmk-sched/pmk-sched/internal/session"
+	"github.com/pmk-sched/pmk-sched/internal/replace"
 	"github.com/pmk-sched/pmk-sched/test/internal/labs"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
@@ -90,11 +91,11 @@ func upgradesWithItsCluster(t *testing.T, from string, steps []upgradeStep) {
 }
 
 // checkDue returns the report of `upgrade --check` for the only scheduler, which is due.
-func checkDue(t *testing.T, n *labs.Node) session.Upgrade {
+func checkDue(t *testing.T, n *labs.Node) lifecycle.Upgrade {
 	t.Helper()
 	r := n.PMKSched(t, "upgrade", "--check", "-o", "json")
 	r.Fails(t, 3, "are not at")
-	report := run.Decode[session.UpgradeReport](t, r.Stdout)
+	report := run.Decode[replace.UpgradeReport](t, r.Stdout)
 	if len(report.Schedulers) != 1 || !report.Schedulers[0].Due || len(report.Nodes) != 1 || !report.Nodes[0].Due {
 		t.Fatalf("report: %+v", report)
 	}

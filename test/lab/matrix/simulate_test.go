@@ -52,7 +52,7 @@ func TestReleaseSchedulesAsSimulated(t *testing.T) {
 			snapshot := filepath.Join(t.TempDir(), "cluster.tar.gz")
 			run.PMKSched(t, "snapshot", "--kubeconfig", n.Lab.Kubeconfig(), "--to-file", snapshot).OK(t)
 			shapes := shapes(scheduler)
-			simulated := run.Decode[report.Report](t, run.PMKSched(t, "simulate", "add", "-f", run.WriteFile(t, "shapes.yaml", strings.Join(shapes, "---\n")),
+			simulated := run.Decode[report.Report](t, run.PMKSched(t, "simulate", "add", "-m", run.WriteFile(t, "shapes.yaml", strings.Join(shapes, "---\n")),
 				"--snapshot", snapshot, "--branch", name, "--name", scheduler, "--config", config, "--limit", "0", "-o", "json").OK(t).Stdout)
 			want, pods := map[string]int{}, 0
 			for _, p := range simulated.Placements {

@@ -42,7 +42,7 @@ spec:
         staleAfter: 10s
         window: 10s
         metrics: [{name: cpu}, {name: memory, maxPercent: 97}]
-        promises: {memory: 1Mi}
+        expectedLoad: {memory: 1Mi}
     - builtin: networkaware
       weight: 20
       args: {group: network.example.com, version: v1alpha1, resource: networkmetrics, field: status.latencyMilliseconds}

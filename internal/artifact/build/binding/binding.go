@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // The minors of Kubernetes 1 that scheduler/adapter supports.
@@ -111,6 +113,7 @@ type Composition struct {
 // plugin has only some methods of an extension point, or if it has none at all.
 func Compose(minor int, methods []string) (Composition, error) {
 	var c Composition
+	preFilterNodes := versions.Release{Major: 1, Minor: minor}.Rules().PreFilterNodes
 	has := map[string]bool{}
 	for _, m := range methods {
 		has[m] = true
@@ -120,8 +123,8 @@ func Compose(minor int, methods []string) (Composition, error) {
 		if err != nil {
 			return Composition{}, err
 		}
-		// Before 1.24 PreFilter cannot return a set of nodes: the adapter enforces it at Filter.
-		nodeSet := p.Name == "Filter" && !implemented && has["PreFilter"] && minor < 24
+		// Where PreFilter cannot return a set of nodes, the adapter enforces it at Filter.
+		nodeSet := p.Name == "Filter" && !implemented && has["PreFilter"] && !preFilterNodes
 		switch {
 		case !implemented && !nodeSet:
 			continue

@@ -11,9 +11,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy/health"
 )
 
-// slicesFrom is the first minor release that serves discovery.k8s.io/v1.
-const slicesFrom = 21
-
 // service reads how many endpoints of an extender's Service are ready.
 func (r *reading) service(ctx context.Context) error {
 	object := kubeapi.ObjectName("Service", r.Namespace, r.Name)
@@ -34,7 +31,7 @@ func (r *reading) service(ctx context.Context) error {
 }
 
 func (r *reading) endpoints(ctx context.Context) (ready int, err error) {
-	if r.observer.Release.Minor < slicesFrom {
+	if !r.observer.Release.Rules().DiscoveryV1 {
 		found, err := r.Kube.CoreV1().Endpoints(r.Namespace).Get(ctx, r.Name, metav1.GetOptions{}) //nolint:staticcheck // deprecated from 1.33 on
 		if apierrors.IsNotFound(err) {
 			return 0, nil

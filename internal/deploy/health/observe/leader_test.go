@@ -65,7 +65,7 @@ func TestLeaderIsTheHolderOfTheLease(t *testing.T) {
 func TestMetricsThroughTheAPIServer(t *testing.T) {
 	r := newReading(t, http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		if request.URL.Path == "/api/v1/namespaces/n/pods/https:s-1:10260/proxy/metrics" {
-			_, _ = w.Write([]byte("scheduler_schedule_attempts_total{result=\"scheduled\"} 7\nscheduler_e2e_scheduling_duration_seconds_bucket{le=\"1\"} 7\n"))
+			_, _ = w.Write([]byte("scheduler_schedule_attempts_total{result=\"scheduled\"} 7\n# TYPE scheduler_e2e_scheduling_duration_seconds histogram\nscheduler_e2e_scheduling_duration_seconds_bucket{le=\"1\"} 7\n"))
 			return
 		}
 		http.Error(w, "forbidden:\nno anonymous requests", http.StatusForbidden)

@@ -15,12 +15,18 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/health"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/verify"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -45,6 +51,51 @@ type Options struct {
 	Metrics kubeapi.Metrics
 	// ReadFile reads a kubeconfig of this node. It is nil if this is not a control-plane node.
 	ReadFile deploy.ReadNodeFile
+}
+
+// RequestTimeout bounds one request, so that a silent API server is noticed soon.
+const RequestTimeout = 10 * time.Second
+
+// Cluster reads the schedulers and extenders of a cluster or, with a name, only that one. release is the release of
+// the API server.
+func Cluster(
+	ctx context.Context, s *session.Session, cfg *rest.Config, release versions.Release, name, namespace string,
+) (_ *Result, err error) {
+	short := rest.CopyConfig(cfg)
+	short.Timeout = RequestTimeout
+	o := Options{
+		Name: name, Namespace: namespace, Release: release,
+		Answers: func(ctx context.Context, name, namespace string) error {
+			return verify.ExtenderAnswers(ctx, cfg, name, namespace, manifest.ExtenderPort, s.Log)
+		},
+	}
+	if o.ReadFile, err = deploy.NodeFileReader(s); err != nil {
+		return nil, err
+	}
+	if o.Kube, err = kubernetes.NewForConfig(short); err != nil {
+		return nil, err
+	}
+	o.Metrics = Metrics(cfg, o.Kube)
+	if o.Objects, err = apply.New(short, apply.Options{Log: s.Log, Patience: RequestTimeout}); err != nil {
+		return nil, err
+	}
+	found, err := Run(ctx, o)
+	if err != nil {
+		return nil, kubeapi.Explain("read schedulers and extenders", err)
+	}
+	if name != "" && len(found.Schedulers)+len(found.Extenders) == 0 {
+		return nil, problem.Invalidf("`pmk-sched status` lists those that are deployed",
+			"no scheduler or extender %s is deployed", name)
+	}
+	return found, nil
+}
+
+// Metrics returns how to read the metrics of schedulers and extenders.
+func Metrics(cfg *rest.Config, kube kubernetes.Interface) kubeapi.Metrics {
+	return kubeapi.Metrics{
+		Pods: kube.CoreV1(), Machine: inspect.MachineNames(),
+		Local: func(ctx context.Context, port int) (string, error) { return verify.MetricsAt(ctx, cfg, port) },
+	}
 }
 
 // Result are the schedulers and extenders, by namespace and name.

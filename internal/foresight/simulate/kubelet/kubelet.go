@@ -110,9 +110,17 @@ func (a *Actors) watchPods(ctx context.Context, cfg *rest.Config, bound func(nam
 		return nil, fmt.Errorf("make client for %s: %w", cfg.Host, err)
 	}
 	pods := schema.GroupVersionResource{Version: "v1", Resource: "pods"}
-	informer := metadatainformer.NewFilteredMetadataInformer(client, pods, metav1.NamespaceAll, 0, cache.Indexers{}, func(o *metav1.ListOptions) {
+	tweak := func(o *metav1.ListOptions) {
 		o.FieldSelector = "spec.nodeName!="
-	}).Informer()
+		// Informers list with resource version "0", which the API server answers from its watch cache.
+		// The cache may be behind the loader of the snapshot: a pod that was loaded as being deleted
+		// would arrive as an update, as if the scheduler had evicted it, and would be removed.
+		if o.ResourceVersion == "0" {
+			o.ResourceVersion = ""
+		}
+	}
+	informer := metadatainformer.NewFilteredMetadataInformer(
+		client, pods, metav1.NamespaceAll, 0, cache.Indexers{}, tweak).Informer()
 	if err := informer.SetTransform(identity); err != nil {
 		return nil, fmt.Errorf("watch pods: %w", err)
 	}

@@ -111,7 +111,7 @@ func loadaware(ctx context.Context, t *testing.T, s scene, nodes []string) (*pro
 	load := prometheus.StartExporter(t, nodes...)
 	server := prometheus.New(t, "127.0.0.1", 200*time.Millisecond, load, instances)
 	e := s.NewExtender(t, "http", "--prometheus", "http://"+server.Address, "--config", configure(t,
-		fmt.Sprintf(`[{name: LoadAware, args: {interval: 200ms, staleAfter: 5s, window: %s, promises: {disabled: true}, metrics: [{name: cpu, maxPercent: 85}, {name: memory}]}}]`, loadWindow)))
+		fmt.Sprintf(`[{name: LoadAware, args: {interval: 200ms, staleAfter: 5s, window: %s, expectedLoad: {disabled: true}, metrics: [{name: cpu, maxPercent: 85}, {name: memory}]}}]`, loadWindow)))
 	server.Start(ctx, t)
 	e.Start()
 	return load, server, e

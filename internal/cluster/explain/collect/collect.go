@@ -1,0 +1,211 @@
+// Package collect reads the input of package explain from an API server.
+package collect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/pmk-sched/pmk-sched/internal/cluster/explain"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
+)
+
+// page is how many objects are read at once.
+const page = 500
+
+// reader reads the objects that concern one pod.
+type reader struct {
+	kube  kubernetes.Interface
+	retry *kubeapi.Retrier
+	in    *explain.Input
+}
+
+// Pod reads the objects that explain a pod. The result names objects that the user must not read.
+func Pod(ctx context.Context, cfg *rest.Config, namespace, name string, log *zap.Logger) (*explain.Input, error) {
+	cfg = kubeapi.ClientConfig(cfg, log)
+	// Decoding nodes and pods from JSON costs several times the CPU.
+	cfg.ContentType = runtime.ContentTypeProtobuf
+	cfg.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	kube, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("create client for %s: %w", cfg.Host, err)
+	}
+	r := &reader{kube: kube, retry: &kubeapi.Retrier{Log: log}, in: &explain.Input{Namespace: namespace, Name: name, Now: time.Now()}}
+	if err := r.pod(ctx); err != nil {
+		return nil, err
+	}
+	if r.in.Pod == nil {
+		return r.in, r.optional(r.refusals(ctx))
+	}
+	reads := []func(context.Context) error{r.events, r.nodes, r.claims, r.schedulers}
+	if r.in.Pod.Spec.NodeName == "" {
+		reads = append(reads, r.usage, r.classes)
+	}
+	for _, read := range reads {
+		if err := r.optional(read(ctx)); err != nil {
+			return nil, err
+		}
+	}
+	return r.in, nil
+}
+
+// optional notes that the user must not read something, and returns other errors.
+func (r *reader) optional(err error) error {
+	var forbidden *kubeapi.ForbiddenError
+	if errors.As(err, &forbidden) {
+		r.in.Unknown = append(r.in.Unknown, err.Error())
+		return nil
+	}
+	return err
+}
+
+func (r *reader) pod(ctx context.Context) error {
+	return r.retry.Do(ctx, "read "+kubeapi.ObjectName("Pod", r.in.Namespace, r.in.Name), func(ctx context.Context) error {
+		pod, err := r.kube.CoreV1().Pods(r.in.Namespace).Get(ctx, r.in.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err == nil {
+			r.in.Pod = pod
+		}
+		return err
+	})
+}
+
+// pages calls list for each page of a list, until it returns no token.
+func (r *reader) pages(ctx context.Context, doing string, options metav1.ListOptions, list func(ctx context.Context, o metav1.ListOptions) (next string, err error)) error {
+	options.Limit = page
+	for {
+		err := r.retry.Do(ctx, doing, func(ctx context.Context) (err error) {
+			options.Continue, err = list(ctx, options)
+			return err
+		})
+		if err != nil || options.Continue == "" {
+			return err
+		}
+	}
+}
+
+func (r *reader) nodes(ctx context.Context) error {
+	return r.pages(ctx, "list nodes", metav1.ListOptions{}, func(ctx context.Context, o metav1.ListOptions) (string, error) {
+		got, err := r.kube.CoreV1().Nodes().List(ctx, o)
+		if err != nil {
+			return o.Continue, err
+		}
+		for i := range got.Items {
+			got.Items[i].Status.Images, got.Items[i].ManagedFields = nil, nil // they are large
+		}
+		r.in.Nodes = append(r.in.Nodes, got.Items...)
+		return got.Continue, nil
+	})
+}
+
+// usage adds up the usage of the pods on each node. It keeps no pod.
+func (r *reader) usage(ctx context.Context) error {
+	used := map[string]*explain.Usage{}
+	running := metav1.ListOptions{FieldSelector: "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"}
+	err := r.pages(ctx, "list pods", running, func(ctx context.Context, o metav1.ListOptions) (string, error) {
+		got, err := r.kube.CoreV1().Pods(metav1.NamespaceAll).List(ctx, o)
+		if err != nil {
+			return o.Continue, err
+		}
+		for i := range got.Items {
+			pod := &got.Items[i]
+			if used[pod.Spec.NodeName] == nil {
+				used[pod.Spec.NodeName] = &explain.Usage{}
+			}
+			used[pod.Spec.NodeName].Add(pod, r.in.Pod)
+		}
+		return got.Continue, nil
+	})
+	if err == nil {
+		r.in.Usage = used
+	}
+	return err
+}
+
+func (r *reader) classes(ctx context.Context) error {
+	return r.pages(ctx, "list StorageClasses", metav1.ListOptions{}, func(ctx context.Context, o metav1.ListOptions) (string, error) {
+		got, err := r.kube.StorageV1().StorageClasses().List(ctx, o)
+		if err != nil {
+			return o.Continue, err
+		}
+		r.in.Classes = append(r.in.Classes, got.Items...)
+		return got.Continue, nil
+	})
+}
+
+// claims reads the claims of the pod's volumes, in their order.
+func (r *reader) claims(ctx context.Context) error {
+	for i := range r.in.Pod.Spec.Volumes {
+		v := &r.in.Pod.Spec.Volumes[i]
+		name := ""
+		switch {
+		case v.PersistentVolumeClaim != nil:
+			name = v.PersistentVolumeClaim.ClaimName
+		case v.Ephemeral != nil:
+			name = r.in.Pod.Name + "-" + v.Name
+		default:
+			continue
+		}
+		claim := explain.Claim{Name: name}
+		if err := r.claim(ctx, &claim); err != nil {
+			return err
+		}
+		r.in.Claims = append(r.in.Claims, claim)
+	}
+	return nil
+}
+
+// claim reads a claim, its volume, and, unless it is bound, the last warning about it.
+func (r *reader) claim(ctx context.Context, c *explain.Claim) error {
+	err := r.retry.Do(ctx, "read "+kubeapi.ObjectName("PersistentVolumeClaim", r.in.Namespace, c.Name), func(ctx context.Context) error {
+		got, err := r.kube.CoreV1().PersistentVolumeClaims(r.in.Namespace).Get(ctx, c.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err == nil {
+			c.Claim = got
+		}
+		return err
+	})
+	switch {
+	case err != nil || c.Claim == nil:
+		return err
+	case c.Claim.Spec.VolumeName == "":
+		return r.optional(r.claimEvent(ctx, c))
+	}
+	volume := c.Claim.Spec.VolumeName
+	err = r.retry.Do(ctx, "read PersistentVolume/"+volume, func(ctx context.Context) error {
+		got, err := r.kube.CoreV1().PersistentVolumes().Get(ctx, volume, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err == nil {
+			c.Volume = got
+		}
+		return err
+	})
+	c.Unread = err != nil
+	return r.optional(err)
+}
+
+func (r *reader) claimEvent(ctx context.Context, c *explain.Claim) error {
+	events, err := r.listEvents(ctx, "involvedObject.kind=PersistentVolumeClaim,involvedObject.name="+c.Name)
+	for i := range events {
+		if events[i].Type == corev1.EventTypeWarning {
+			c.Event = events[i].Message
+			break
+		}
+	}
+	return err
+}

@@ -1,2 +1,0 @@
-// Package extenders deploys scheduler extenders, wires them into schedulers, restarts and uninstalls them.
-package extenders

@@ -1,0 +1,119 @@
+package lifecycle
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/podlog"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/extenders"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/preflight"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/verify"
+)
+
+// DryRun checks everything and returns the changes that Deploy would make.
+func DryRun(ctx context.Context, s *session.Session, sp *spec.Spec) (apply.ChangeSet, error) {
+	return preview(ctx, s, sp, deploy.DryRun)
+}
+
+// Diff returns the changes that Deploy would make, with the differences.
+func Diff(ctx context.Context, s *session.Session, sp *spec.Spec) (apply.ChangeSet, error) {
+	return preview(ctx, s, sp, deploy.Diff)
+}
+
+// Check checks whether the cluster accepts the scheduler, and which known problems of its release its
+// configuration meets. The outcomes are nil if the checks could not be made.
+func Check(ctx context.Context, s *session.Session, sp *spec.Spec) ([]preflight.Outcome, error) {
+	return preview(ctx, s, sp, deploy.Check)
+}
+
+// preview plans the scheduler of the spec, and returns the result of show for the plan.
+func preview[T any](
+	ctx context.Context, s *session.Session, sp *spec.Spec,
+	show func(context.Context, deploy.Deps, *deploy.Plan) (T, error),
+) (shown T, err error) {
+	r, err := prepare(ctx, s, sp)
+	if err != nil {
+		return shown, err
+	}
+	plan, err := r.plan(ctx)
+	if err != nil {
+		return shown, err
+	}
+	return show(ctx, r.deps, plan)
+}
+
+// Deploy deploys the extenders of the spec, one after the other, and then the scheduler that calls them.
+// A failure undoes all of it.
+func Deploy(
+	ctx context.Context, s *session.Session, sp *spec.Spec, how deploy.RunOptions,
+) (*deploy.Plan, *deploy.Outcome, error) {
+	r, err := prepare(ctx, s, sp)
+	if err != nil {
+		return nil, nil, err
+	}
+	r.RunOptions = how
+	return extenders.DeployScheduler(ctx, r.deps, r.SchedulerDeployment)
+}
+
+// Verify verifies that the scheduler that o names binds a pod.
+func Verify(ctx context.Context, s *session.Session, o verify.Options) (*verify.Result, error) {
+	cfg, err := s.Connect()
+	if err != nil {
+		return nil, err
+	}
+	o.Log, o.OnStep = s.Log, s.OnStep
+	return verify.Scheduler(ctx, cfg, o)
+}
+
+// Logs prints the logs of the replicas of a scheduler to w, of the last period since, or all logs if since
+// is 0. With follow it prints new lines until ctx ends.
+func Logs(
+	ctx context.Context, s *session.Session, sp *spec.Spec, since time.Duration, follow bool, w io.Writer,
+) error {
+	cfg, err := s.Connect()
+	if err != nil {
+		return err
+	}
+	return podlog.Print(ctx, cfg, podlog.Options{
+		Name: sp.Name, Namespace: sp.Namespace, Container: manifest.ContainerName,
+		Since: since, Follow: follow, Warn: s.Warn, Log: s.Log,
+	}, w)
+}
+
+// Uninstall removes a scheduler and the extenders that were deployed with it. The timeout is for all of it.
+func Uninstall(
+	ctx context.Context, s *session.Session, sp *spec.Spec, timeout time.Duration,
+) (apply.ChangeSet, error) {
+	d, err := deploy.Connect(s)
+	if err != nil {
+		return nil, err
+	}
+	list, err := sp.Extenders()
+	if err != nil {
+		return nil, err
+	}
+	return uninstall(ctx, d, sp.Namespace, sp.Name, list, timeout)
+}
+
+func uninstall(
+	ctx context.Context, d deploy.Deps, namespace, name string, list []extenders.Options, timeout time.Duration,
+) (apply.ChangeSet, error) {
+	limited, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	changes, err := deploy.Uninstall(limited, d, namespace, name)
+	for _, o := range list {
+		if err != nil {
+			break
+		}
+		var removed apply.ChangeSet
+		removed, err = extenders.Uninstall(limited, d, extenders.UninstallOptions{Name: o.Call.Name, Namespace: o.Namespace})
+		changes = append(changes, removed...)
+	}
+	return changes, err
+}

@@ -1,0 +1,217 @@
+// Package lifecycle executes the commands for second schedulers and their extenders: it connects to the
+// cluster of a session, inspects it, plans a [spec.Spec], and runs the plan.
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/extenders"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
+	"github.com/pmk-sched/pmk-sched/profiles"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// Inspect inspects the cluster and the node for the scheduler of that name, and the Go version that its
+// release names.
+func Inspect(ctx context.Context, s *session.Session, name, namespace string) (*inspect.Info, error) {
+	cfg, err := s.Connect()
+	if err != nil {
+		return nil, err
+	}
+	requests := kubeapi.CountRequests(cfg)
+	info, err := s.InspectWith(ctx, cfg, inspect.Options{
+		Name: name, SchedulerNamespace: namespace, Usage: profiles.Usage,
+		SourceGo: func(ctx context.Context, release versions.Release) (string, error) {
+			return build.SourceInfo(ctx, release, build.Environment{CacheDir: s.CacheDir, Env: s.Environ, Log: s.Log})
+		},
+	})
+	if info != nil {
+		info.Requests = requests.Load()
+	}
+	return info, err
+}
+
+// request is a scheduler to deploy, with its extenders and the plugins in its image.
+type request struct {
+	extenders.SchedulerDeployment
+	plugins []pack.Plugin
+	deps    deploy.Deps
+}
+
+// newRequest resolves the branch of the spec and returns the deployment that the spec describes.
+func newRequest(ctx context.Context, s *session.Session, sp *spec.Spec) (*request, error) {
+	r := &request{}
+	var err error
+	if sp.Branch, err = pack.ChooseBranch(ctx, s, sp.Branch); err != nil {
+		return nil, err
+	}
+	if r.Options, err = sp.Scheduler(); err != nil {
+		return nil, err
+	}
+	if r.Extenders, err = sp.Extenders(); err != nil {
+		return nil, err
+	}
+	r.plugins, err = sp.Plugins()
+	return r, err
+}
+
+// prepare returns the request of the spec with the state of the cluster, the node and the image.
+func prepare(ctx context.Context, s *session.Session, sp *spec.Spec) (*request, error) {
+	r, err := newRequest(ctx, s, sp)
+	if err != nil {
+		return nil, err
+	}
+	if r.deps, err = deploy.Connect(s); err != nil {
+		return nil, err
+	}
+	return r, r.inspect(ctx, s)
+}
+
+// inspect adds the state of the cluster, the node and the image.
+func (r *request) inspect(ctx context.Context, s *session.Session) (err error) {
+	if r.Info, err = inspectFor(ctx, s, r.deps, r.Options.Name, r.Options.Namespace); err != nil {
+		return err
+	}
+	if err := r.readCredentials(ctx); err != nil {
+		return err
+	}
+	if err := r.pinImage(ctx, s); err != nil {
+		return err
+	}
+	return r.addPlugins(ctx, s)
+}
+
+// inspectFor inspects the cluster for a scheduler, and prints the warnings.
+func inspectFor(
+	ctx context.Context, s *session.Session, d deploy.Deps, name, namespace string,
+) (*inspect.Info, error) {
+	info, err := s.Inspect(ctx, d.Config, name, namespace)
+	if err != nil {
+		return nil, err
+	}
+	for _, warning := range info.Warnings {
+		s.Warn(warning)
+	}
+	return info, nil
+}
+
+// readCredentials adds the credentials of the node, and the address of the API server for a scheduler
+// without them.
+func (r *request) readCredentials(ctx context.Context) (err error) {
+	// Unless the user asks for it, a key is used for its own cluster only.
+	allowed := !r.Info.Credentials.OtherCluster || r.Options.Credentials != deploy.Auto
+	if path := r.Info.Credentials.Kubeconfig; path != "" && r.Options.WantsNodeCredentials() && allowed {
+		if r.Credentials, err = inspect.ReadNodeCredentials(r.Info.Node.Root, path); err != nil {
+			return problem.WithHint(err, "--credentials serviceaccount needs no file of the node")
+		}
+	}
+	if r.Credentials == nil || !r.Options.WantsNodeCredentials() {
+		r.Options.APIServer = inspect.APIServerForPods(ctx, r.deps.Config)
+	}
+	return nil
+}
+
+// pinImage adds the digest to the name of the image, so that all following steps use the same image.
+func (r *request) pinImage(ctx context.Context, s *session.Session) error {
+	release, err := deploy.Release(r.Info, r.Options)
+	if err != nil {
+		return err
+	}
+	reference := strings.ReplaceAll(r.Options.Image, image.ReleaseInTag, release.String())
+	r.Options.Image, err = pack.Pin(ctx, reference, r.Options.PullPolicy, s.Warn)
+	return err
+}
+
+// addPlugins adds the plugins of the image.
+func (r *request) addPlugins(ctx context.Context, s *session.Session) error {
+	release, err := deploy.Release(r.Info, r.Options)
+	if err != nil {
+		return err
+	}
+	contents, err := pack.ReadPlugins(ctx, s, r.Options.Image, release, r.plugins)
+	if err != nil {
+		return err
+	}
+	if r.Options.PluginRules == nil {
+		contents.Warn(s)
+	}
+	r.Options.Plugins, r.Options.Rules = contents.Plugins, contents.Rules
+	if contents.Recipe != nil {
+		contents.Recipe.Complete(&r.Options.Request.Spec)
+	}
+	return nil
+}
+
+// plan makes the plan and reports it.
+func (r *request) plan(ctx context.Context) (*deploy.Plan, error) {
+	plan, err := extenders.PlanScheduler(ctx, r.deps, r.SchedulerDeployment)
+	if err == nil {
+		r.deps.Report(plan)
+	}
+	return plan, err
+}
+
+// Plan returns the plan of the spec for render. It does not use a cluster if offline is set, or if the
+// release is given and there is no kubeconfig.
+func Plan(ctx context.Context, s *session.Session, sp *spec.Spec, offline bool) (*deploy.Plan, error) {
+	r, err := newRequest(ctx, s, sp)
+	if err != nil {
+		return nil, err
+	}
+	if !offline {
+		r.deps, err = deploy.Connect(s)
+		offline = errors.Is(err, kubeapi.ErrNoKubeconfig) && sp.Branch != pack.BranchAuto
+	}
+	switch {
+	case offline:
+		r.deps = deploy.Deps{Warn: s.Warn, Note: s.Note}
+		err = r.readNode(ctx, s)
+	case err == nil:
+		err = r.inspect(ctx, s)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.plan(ctx)
+}
+
+// readNode adds the credentials of the node, if this is one, and the plugins of the image.
+func (r *request) readNode(ctx context.Context, s *session.Session) error {
+	root, err := s.FindNodeRoot()
+	if err != nil {
+		return err
+	}
+	if path, ok := inspect.SchedulerKubeconfig(root); ok && root != "" && r.Options.WantsNodeCredentials() {
+		if r.Credentials, err = inspect.ReadNodeCredentials(root, path); err != nil {
+			return err
+		}
+	}
+	return r.addPlugins(ctx, s)
+}
+
+// SchedulerNames returns the names of the schedulers that pmk-sched deployed.
+func SchedulerNames(ctx context.Context, s *session.Session) ([]string, error) {
+	d, err := deploy.Connect(s)
+	if err != nil {
+		return nil, err
+	}
+	deployments, err := d.Finder.Deployments(ctx, "")
+	var names []string
+	for _, o := range deployments {
+		if labels := o.GetLabels(); labels[ownership.LabelName] != ownership.Extender {
+			names = append(names, labels[ownership.LabelInstance])
+		}
+	}
+	return names, err
+}

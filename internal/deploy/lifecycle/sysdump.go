@@ -1,0 +1,212 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/sysdump"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/sysdump/redact"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/health/observe"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
+)
+
+// Sysdump writes the data for a bug report to a file, which is replaced when the archive is
+// complete. Only its owner may read it. Without a name in the spec it contains all schedulers and
+// extenders. version is the version of pmk-sched, and status reads the status of all that pmk-sched manages.
+func Sysdump(
+	ctx context.Context, s *session.Session, sp *spec.Spec, file, version string, status func(context.Context) (any, error),
+) (summary *sysdump.Summary, err error) {
+	deps, err := deploy.Connect(s)
+	if err != nil {
+		return nil, err
+	}
+	// Before anything is read, so that a wrong path fails at once.
+	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*")
+	if err != nil {
+		return nil, problem.Invalidf("", "write archive to %s: %w", file, err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, f.Close(), os.Remove(f.Name()))
+		}
+	}()
+	r := redact.New()
+	a := sysdump.NewArchive(f, strings.TrimSuffix(filepath.Base(file), ".tar.gz"), r, time.Now())
+	d := &dump{Session: s, sp: sp, cfg: deps.Config, deps: deps, archive: a, redact: r, version: version, status: status}
+	if err := d.write(ctx); err != nil {
+		return nil, err
+	}
+	if err := a.Close(); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(f.Sync(), os.Rename(f.Name(), file)); err != nil {
+		return nil, fmt.Errorf("write archive to %s: %w", file, err)
+	}
+	return a.Summary(file), f.Close()
+}
+
+// dump is one archive.
+type dump struct {
+	*session.Session
+	sp      *spec.Spec
+	cfg     *rest.Config
+	deps    deploy.Deps
+	archive *sysdump.Archive
+	redact  *redact.Redactor
+	version string
+	status  func(context.Context) (any, error)
+	managed []*unstructured.Unstructured
+	others  []sysdump.PodName
+}
+
+// write writes all parts. An API server that cannot be reached is an error; other failed reads are
+// noted in the archive.
+func (d *dump) write(ctx context.Context) error {
+	d.learnClient()
+	if err := d.Step("inspect the schedulers", func() error { return d.inspectCluster(ctx) }); err != nil {
+		return err
+	}
+	return d.Step("read objects, logs and metrics", func() error {
+		d.revisions(ctx)
+		kube, err := kubernetes.NewForConfig(d.cfg)
+		if err != nil {
+			return fmt.Errorf("create client for %s: %w", d.cfg.Host, err)
+		}
+		c := &sysdump.Cluster{Name: d.sp.Name, Namespace: d.sp.Namespace, Managed: d.managed, Others: d.others, Metrics: observe.Metrics(d.cfg, kube)}
+		return c.Write(ctx, d.cfg, d.archive, d.redact, d.Log)
+	})
+}
+
+// learnClient makes the redactor learn the credentials of the client.
+func (d *dump) learnClient() {
+	for _, secret := range []string{d.cfg.BearerToken, d.cfg.Password} {
+		d.redact.Learn([]byte(secret))
+	}
+	d.redact.Learn(d.cfg.KeyData)
+	for _, path := range []string{d.cfg.BearerTokenFile, d.cfg.KeyFile} {
+		if path == "" {
+			continue
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			d.archive.Failed("read the client's credentials", err)
+			continue
+		}
+		d.redact.Learn(text)
+	}
+}
+
+// inspectCluster reads the managed objects, and the results of `detect` and `status`.
+func (d *dump) inspectCluster(ctx context.Context) error {
+	release, err := inspect.ServerRelease(d.cfg)
+	if err != nil {
+		return err
+	}
+	client, err := apply.New(d.cfg, apply.Options{Log: d.Log})
+	if err != nil {
+		return err
+	}
+	d.managed, err = client.Managed(ctx, d.sp.Name, d.sp.Namespace)
+	if err != nil {
+		d.archive.Failed("list managed objects", err)
+	}
+	for _, o := range d.managed {
+		d.learnObject(o)
+	}
+	d.archive.JSON("versions.json", map[string]string{
+		"pmk-sched": d.version, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH, "kubernetes": release.String(),
+	})
+	info, err := Inspect(ctx, d.Session, d.sp.Name, d.sp.Namespace)
+	if err != nil {
+		d.archive.Failed("detect", err)
+	} else {
+		d.archive.JSON("detect.json", info)
+		for _, pod := range info.Scheduler.Pods {
+			d.others = append(d.others, sysdump.PodName{Namespace: pod.Namespace, Name: pod.Name})
+		}
+	}
+	status, err := d.status(ctx)
+	var finding interface{ CheckFailed() bool }
+	if err != nil && !errors.As(err, &finding) {
+		d.archive.Failed("status", err)
+	} else {
+		d.archive.JSON("status.json", status)
+	}
+	return ctx.Err()
+}
+
+// learnObject makes the redactor learn the values of a Secret.
+func (d *dump) learnObject(o *unstructured.Unstructured) {
+	if o.GetKind() != "Secret" {
+		return
+	}
+	data, _, _ := unstructured.NestedMap(o.Object, "data")
+	for key, value := range data {
+		if text, ok := value.(string); ok && !strings.HasSuffix(key, ".crt") && key != "namespace" {
+			d.redact.LearnEncoded(text)
+		}
+	}
+	texts, _, _ := unstructured.NestedMap(o.Object, "stringData")
+	for _, value := range texts {
+		if text, ok := value.(string); ok {
+			d.redact.Learn([]byte(text))
+		}
+	}
+}
+
+// revisions writes the revisions of all schedulers and extenders, with their objects, and the credentials of the schedulers.
+func (d *dump) revisions(ctx context.Context) {
+	for _, o := range d.managed {
+		name := o.GetLabels()[ownership.LabelInstance]
+		if o.GetKind() != "Deployment" || name == "" {
+			continue
+		}
+		where := o.GetNamespace() + "/" + name
+		revisions, err := d.deps.Ledger.AllRevisions(ctx, o.GetNamespace(), name)
+		if err != nil {
+			d.archive.Failed("read the revisions of "+where, err)
+		}
+		for _, r := range revisions {
+			for _, object := range r.Objects {
+				d.learnObject(object)
+			}
+		}
+		d.archive.JSON("revisions/"+where+"/history.json", deploy.History(revisions))
+		for _, r := range revisions {
+			for _, object := range r.Objects {
+				d.archive.Object(fmt.Sprintf("revisions/%s/%d/%s", where, r.Number, objectFile(object)), object.Object)
+			}
+		}
+		if o.GetLabels()[ownership.LabelName] == ownership.Extender {
+			continue
+		}
+		report, err := Credentials(ctx, d.Session, name, o.GetNamespace())
+		if err != nil {
+			d.archive.Failed("describe the credentials of "+where, err)
+			continue
+		}
+		d.archive.JSON("credentials/"+where+".json", report)
+	}
+}
+
+// objectFile is the name of the file of an object.
+func objectFile(o *unstructured.Unstructured) string {
+	return strings.ReplaceAll(kubeapi.ObjectName(o.GetKind(), o.GetNamespace(), o.GetName()), "/", "_") + ".yaml"
+}

@@ -1,0 +1,350 @@
+package lifecycle
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/extenders"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/verify"
+	"github.com/pmk-sched/pmk-sched/profiles"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// UpgradeOptions describe the upgrade of a scheduler.
+type UpgradeOptions struct {
+	// Spec names the scheduler and its file. If it has an image, that image was built elsewhere;
+	// otherwise the image is built. Its branch is the release of the image, or auto for the release
+	// of the API server.
+	Spec *spec.Spec
+	// Base and Busybox are the base of the image that is built. If both are empty, it is the base
+	// of the former image.
+	Base, Busybox string
+	// Deploy is how the scheduler is rolled out.
+	Deploy deploy.RunOptions
+}
+
+// Upgrade describes the upgrade of one scheduler. The fields after Due are set only if it is due.
+type Upgrade struct {
+	Name      string `json:"name"`
+	Namespace string `json:"namespace"`
+	// Release and Image are deployed, Target is the release to upgrade to.
+	Release string `json:"release"`
+	Image   string `json:"image"`
+	Target  string `json:"target"`
+	Due     bool   `json:"due"`
+	// NewImage is the image to deploy; Build reports whether upgrade builds it, with Plugins.
+	NewImage string   `json:"newImage,omitempty"`
+	Build    bool     `json:"build,omitempty"`
+	Plugins  []string `json:"plugins,omitempty"`
+	// From and To are config APIs. Changes and Warnings describe the conversion of the
+	// configuration.
+	From     string   `json:"from,omitempty"`
+	To       string   `json:"to,omitempty"`
+	Changes  []string `json:"changes,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
+	// KnownProblems are the known problems of Target that the scheduler meets.
+	KnownProblems []string `json:"knownProblems,omitempty"`
+	// Blocked is the reason why the scheduler cannot be upgraded, and Needs are remedies.
+	Blocked string   `json:"blocked,omitempty"`
+	Needs   []string `json:"needs,omitempty"`
+	// Command upgrades it.
+	Command string `json:"command,omitempty"`
+}
+
+// upgradeRun is the upgrade of one scheduler.
+type upgradeRun struct {
+	*session.Session
+	o         UpgradeOptions
+	deps      deploy.Deps
+	info      *inspect.Info
+	installed *deploy.Installed
+	revision  int
+	target    versions.Release
+	report    *Upgrade
+	// again deploys the scheduler at the new release, with an image that build makes unless it exists.
+	again *spec.Spec
+	build *pack.Request
+}
+
+// newUpgrade inspects the cluster, reads how the scheduler was deployed, and compares its release with the target.
+// The run has no plan yet.
+func newUpgrade(ctx context.Context, s *session.Session, d deploy.Deps, o UpgradeOptions) (*upgradeRun, error) {
+	info, err := s.Inspect(ctx, d.Config, o.Spec.Name, o.Spec.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	u := &upgradeRun{Session: s, o: o, deps: d, info: info, target: info.Release}
+	last, err := u.lastDeployed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if u.installed, err = deploy.ReadInstalled(last); err != nil {
+		return nil, err
+	}
+	if branch := o.Spec.Branch; branch != pack.BranchAuto && o.Spec.GivesBranch() {
+		if u.target, err = pack.ResolveBranch(ctx, s, branch); err != nil {
+			return nil, err
+		}
+	}
+	u.revision = last.Number
+	u.report = &Upgrade{
+		Name: o.Spec.Name, Namespace: o.Spec.Namespace,
+		Release: u.installed.Release.String(), Target: u.target.String(), Image: u.installed.Image,
+		Due: u.installed.Release.Compare(u.target) != 0,
+	}
+	return u, nil
+}
+
+// lastDeployed returns the current revision of the scheduler.
+func (u *upgradeRun) lastDeployed(ctx context.Context) (*apply.Revision, error) {
+	sp := u.o.Spec
+	revisions, err := u.deps.Ledger.Revisions(ctx, sp.Namespace, sp.Name)
+	if err != nil {
+		return nil, err
+	}
+	if last := apply.LastDeployed(revisions); last != nil {
+		return last, nil
+	}
+	for _, d := range u.info.Scheduler.Deployed {
+		if d.Name == sp.Name && d.Namespace == sp.Namespace {
+			return nil, problem.Invalidf("upgrade what Helm installed with a chart of the new release "+
+				"(`pmk-sched render --helm-chart`), and deploy other schedulers again with their flags or file",
+				"scheduler %s in namespace %s has no revision that records how it was deployed", sp.Name, sp.Namespace)
+		}
+	}
+	return nil, notDeployed(ctx, u.deps, sp)
+}
+
+// plan decides how the scheduler is deployed at the target, and completes the report. It changes nothing.
+func (u *upgradeRun) plan(ctx context.Context) error {
+	if err := u.describeAgain(); err != nil {
+		return err
+	}
+	r, err := newRequest(ctx, u.Session, u.again)
+	if err != nil {
+		return err
+	}
+	r.deps, r.Info = u.deps, u.info
+	if err := r.readCredentials(ctx); err != nil {
+		return err
+	}
+	if err := r.addPlugins(ctx, u.Session); err != nil {
+		return err
+	}
+	plan, err := extenders.PlanScheduler(ctx, u.deps, r.SchedulerDeployment)
+	if err != nil {
+		return err
+	}
+	return u.describe(plan, r)
+}
+
+// describeAgain sets the spec and the request to build its image.
+func (u *upgradeRun) describeAgain() error {
+	rules, _, err := versions.Select(u.target)
+	if err != nil {
+		return err
+	}
+	again, err := u.o.Spec.Again(spec.Deployed{Request: u.installed.Request, Credentials: u.credentials()}, u.report.Target, rules.Policy)
+	if err != nil || u.o.Spec.GivenImage() != "" {
+		u.again = again
+		return err
+	}
+	if !again.ImageOfFile() {
+		again = again.WithImage(inspect.Retag(u.installed.Image, u.report.Release, u.report.Target))
+	}
+	build := spec.BuildFlags{}
+	if u.again, err = u.withTag(again, &build); err != nil {
+		return err
+	}
+	request, err := u.again.Build(build)
+	u.build = &request
+	return err
+}
+
+// withTag names the image that is built.
+func (u *upgradeRun) withTag(again *spec.Spec, build *spec.BuildFlags) (*spec.Spec, error) {
+	options, err := again.Scheduler()
+	if err != nil {
+		return nil, err
+	}
+	u.o.Place(build, strings.ReplaceAll(options.Image, image.ReleaseInTag, u.report.Target))
+	return again.WithImage(build.Tag), nil
+}
+
+// Place sets the base of the image that is built, and where it goes: an image without a registry goes to this
+// machine's containerd.
+func (o UpgradeOptions) Place(build *spec.BuildFlags, image string) {
+	build.Tag = image
+	if strings.HasPrefix(image, "localhost/") {
+		build.Load = []string{"containerd"}
+	} else {
+		build.Push = true
+	}
+	if o.Base != "" || o.Busybox != "" {
+		build.Base, build.Busybox = o.Base, o.Busybox
+	}
+}
+
+// credentials returns the credentials to use if none were requested: an upgrade on another machine
+// does not change the credentials.
+func (u *upgradeRun) credentials() string {
+	mode := u.installed.Credentials
+	if own := u.info.Credentials; mode == deploy.CredentialsNode && own.Kubeconfig != "" && !own.OtherCluster {
+		return deploy.Auto // deploy chooses it here, and the address of the API server with it
+	}
+	return mode
+}
+
+// describe completes the report.
+func (u *upgradeRun) describe(plan *deploy.Plan, r *request) error {
+	report, rendered := u.report, plan.Scheduler.Configuration
+	report.NewImage, report.From, report.To = plan.Scheduler.Image, u.installed.APIVersion, rendered.APIVersion
+	report.Build = u.build != nil
+	for _, p := range r.Options.Plugins {
+		report.Plugins = append(report.Plugins, p.Name)
+	}
+	notes, _ := profiles.SplitNotes(rendered.Notes, cmp.Or(r.Options.ConfigurationName, "configuration"))
+	report.Changes, report.Warnings = notes, slices.Concat(plan.Warnings, u.again.Pinned(u.report.Target))
+	known, err := deploy.KnownProblems(plan)
+	if err != nil {
+		return err
+	}
+	for _, k := range known {
+		report.KnownProblems = append(report.KnownProblems, k.String())
+	}
+	report.Command = plan.Command("upgrade")
+	return nil
+}
+
+// RunUpgrade deploys a scheduler again at the release of the API server. It builds the image with the same plugins,
+// converts the configuration, rolls out, verifies, and restores the former revision if anything fails. It does
+// nothing unless the upgrade is due.
+func RunUpgrade(ctx context.Context, s *session.Session, o UpgradeOptions) (*Upgrade, *deploy.Outcome, error) {
+	d, err := deploy.Connect(s)
+	if err != nil {
+		return nil, nil, err
+	}
+	u, err := newUpgrade(ctx, s, d, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !u.report.Due {
+		return u.report, &deploy.Outcome{Revision: u.revision, Changes: apply.ChangeSet{}}, nil
+	}
+	if err := u.plan(ctx); err != nil {
+		return nil, nil, fmt.Errorf("upgrade %s from %s to %s: %w", u.report.Name, u.report.Release, u.report.Target, err)
+	}
+	if u.build != nil {
+		if _, err := pack.Run(ctx, *u.build, s); err != nil {
+			return nil, nil, fmt.Errorf("build %s for %s: %w", u.report.NewImage, u.report.Name, err)
+		}
+	}
+	for _, warning := range u.again.Pinned(u.report.Target) {
+		s.Warn(warning)
+	}
+	outcome, err := u.deploy(ctx)
+	return u.report, outcome, err
+}
+
+// verifyTime is how long the upgraded scheduler may take to bind a pod.
+const verifyTime = time.Minute
+
+// deploy deploys the scheduler at the target, in place of the revision that the plan was made from.
+func (u *upgradeRun) deploy(ctx context.Context) (*deploy.Outcome, error) {
+	r, err := prepare(ctx, u.Session, u.again)
+	if err != nil {
+		return nil, err
+	}
+	r.Options.Origin, r.Options.Replaces, r.RunOptions = "upgrade from "+u.report.Release, u.revision, u.o.Deploy
+	r.Verify = func(ctx context.Context, plan *deploy.Plan) error {
+		_, err := verify.Scheduler(ctx, u.deps.Config, verify.Options{
+			Name: plan.Name, Namespace: plan.Namespace,
+			Timeout: min(cmp.Or(u.o.Deploy.Timeout, verifyTime), verifyTime), Log: u.Log,
+		})
+		return err
+	}
+	_, outcome, err := extenders.DeployScheduler(ctx, r.deps, r.SchedulerDeployment)
+	return outcome, err
+}
+
+// CheckUpgrades reports the upgrade of the scheduler of the spec or, if it has no name, of all schedulers in
+// namespace, or in all namespaces if it is empty. It changes nothing.
+func CheckUpgrades(
+	ctx context.Context, s *session.Session, o UpgradeOptions, namespace string,
+) (*inspect.Info, []Upgrade, error) {
+	d, err := deploy.Connect(s)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := s.Inspect(ctx, d.Config, o.Spec.Name, o.Spec.Namespace)
+	if err != nil {
+		return nil, nil, err
+	}
+	list := []Upgrade{}
+	if o.Spec.Name != "" {
+		one, err := checkUpgrade(ctx, s, d, o)
+		if err == nil {
+			list = append(list, *one)
+		}
+		return info, list, err
+	}
+	for _, deployed := range info.Scheduler.Deployed {
+		if namespace != "" && namespace != deployed.Namespace {
+			continue
+		}
+		one := o
+		one.Spec = o.Spec.Named(deployed.Name, deployed.Namespace)
+		found, err := checkUpgrade(ctx, s, d, one)
+		switch {
+		case ctx.Err() != nil:
+			return nil, nil, err
+		case err != nil:
+			found = unknownUpgrade(deployed, info.Release, err)
+		}
+		list = append(list, *found)
+	}
+	return info, list, nil
+}
+
+// checkUpgrade reports the upgrade of one scheduler. If it cannot be upgraded, the reason is part of the report.
+func checkUpgrade(ctx context.Context, s *session.Session, d deploy.Deps, o UpgradeOptions) (*Upgrade, error) {
+	u, err := newUpgrade(ctx, s, d, o)
+	if err != nil {
+		return nil, err
+	}
+	if !u.report.Due {
+		return u.report, nil
+	}
+	err = u.plan(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return nil, err
+	case err != nil:
+		u.report.Blocked, u.report.Needs = err.Error(), problem.Hints(err)
+	}
+	return u.report, nil
+}
+
+// unknownUpgrade reports a scheduler that cannot be upgraded because of err.
+func unknownUpgrade(d inspect.DeployedScheduler, server versions.Release, err error) *Upgrade {
+	u := &Upgrade{
+		Name: d.Name, Namespace: d.Namespace, Release: d.Release, Image: d.Image, Target: server.String(),
+		Due: d.Release != server.String(),
+	}
+	if u.Due {
+		u.Blocked, u.Needs = err.Error(), problem.Hints(err)
+	}
+	return u
+}

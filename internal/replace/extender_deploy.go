@@ -1,0 +1,138 @@
+package replace
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/extenders"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
+)
+
+// Extender is an extender that is about to be deployed.
+type Extender struct {
+	s    *session.Session
+	x    extenders.Deployment
+	deps deploy.Deps
+	// node is set if its default scheduler is to call the extender.
+	node *Node
+}
+
+// NewExtender prepares the deployment of an extender and its wiring into schedulers.
+func NewExtender(
+	ctx context.Context, s *session.Session, o extenders.Options, callers []extenders.SchedulerRef,
+) (_ *Extender, err error) {
+	e := &Extender{s: s}
+	e.deps, e.x, err = lifecycle.PrepareExtender(ctx, s, o, callers, "")
+	return e, err
+}
+
+// CallFromNode makes the default scheduler of this node call the extender too. stableFor is how long that scheduler
+// must run without a restart. If it is 0, [DefaultStableFor] applies.
+func (e *Extender) CallFromNode(ctx context.Context, node string, stableFor time.Duration) error {
+	n, name, err := findNode(ctx, e.s, node, stableFor)
+	if err != nil {
+		return err
+	}
+	owned, err := e.deps.Applier.Owned(ctx, e.x.Options.Call.Name, e.x.Options.Namespace)
+	if err != nil {
+		return err
+	}
+	before := slices.Contains(extenders.NodesCalling(owned), name)
+	e.node, e.x.Options.Nodes = n, []string{name}
+	e.x.Then = func(ctx context.Context, w manifest.Wiring) error { return e.callFromNode(ctx, w, before) }
+	return nil
+}
+
+// callFromNode makes the default scheduler of the node call the extender, and proves it. If the scheduler does not
+// reach the extender, it works without it again, unless it called the extender before.
+func (e *Extender) callFromNode(ctx context.Context, w manifest.Wiring, before bool) error {
+	n := e.node
+	if err := CallExtender(ctx, n.deps, n.info, n.o, w); err != nil {
+		return err
+	}
+	if others := len(n.info.ControlPlane.Nodes) - 1; others > 0 {
+		e.s.Warn(fmt.Sprintf("whether the default scheduler reaches extender %s is not proven: "+
+			"the one of another of the %d control-plane nodes may lead", w.Extender.Name, others+1))
+		return nil
+	}
+	self := extenders.SchedulerRef{Namespace: metav1.NamespaceSystem, Name: corev1.DefaultSchedulerName}
+	err := extenders.Prove(ctx, e.deps, self, w, cmp.Or(e.x.Options.Namespace, metav1.NamespaceSystem))
+	if err == nil || before {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), n.o.Timeout)
+	defer cancel()
+	return errors.Join(err, LeaveExtender(ctx, n.deps, n.info, n.o, w.Extender.Name, []string{w.Extender.URLPrefix}))
+}
+
+// DryRun checks everything and returns the changes that Deploy would make. node is nil unless the default scheduler
+// would call the extender.
+func (e *Extender) DryRun(ctx context.Context) (changes apply.ChangeSet, node *Plan, err error) {
+	plans, wiring, err := extenders.Plan(ctx, e.deps, e.x)
+	if err != nil {
+		return nil, nil, err
+	}
+	if changes, err = extenders.DryRun(ctx, e.deps, plans); err != nil || e.node == nil {
+		return changes, nil, err
+	}
+	node, err = DryRunExtender(ctx, e.node.deps, e.node.info, e.node.o, wiring(""))
+	return changes, node, err
+}
+
+// Deploy deploys the extender and wires it.
+func (e *Extender) Deploy(ctx context.Context, how deploy.RunOptions) (*extenders.Outcome, error) {
+	e.x.RunOptions = how
+	return extenders.Deploy(ctx, e.deps, e.x)
+}
+
+// UninstallExtender removes an extender from every scheduler that calls it, the default one of this node included,
+// and deletes its objects.
+func UninstallExtender(
+	ctx context.Context, s *session.Session, o extenders.UninstallOptions, node string,
+) (apply.ChangeSet, error) {
+	d, err := deploy.Connect(s)
+	if err != nil {
+		return nil, err
+	}
+	owned, err := d.Applier.Owned(ctx, o.Name, o.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	if len(extenders.NodesCalling(owned)) > 0 {
+		n, name, err := findNode(ctx, s, node, o.StableFor)
+		if err != nil {
+			return nil, err
+		}
+		o.Node, o.LeaveDefault = name, func(ctx context.Context, addresses []string) error {
+			return LeaveExtender(ctx, n.deps, n.info, n.o, o.Name, addresses)
+		}
+	}
+	return extenders.Uninstall(ctx, d, o)
+}
+
+// findNode inspects this node, whose default scheduler is a static pod, and returns its name.
+func findNode(ctx context.Context, s *session.Session, node string, stableFor time.Duration) (*Node, string, error) {
+	n := &Node{s: s, o: Options{
+		Node: node, Names: inspect.MachineNames(), Timeout: DefaultTimeout, StableFor: stableFor,
+	}}
+	if err := n.inspect(ctx); err != nil {
+		return nil, "", err
+	}
+	if _, err := FindLayout(n.info.Layout); err != nil {
+		return nil, "", err
+	}
+	name, err := FindNode(n.info, n.o.Node, n.o.Names)
+	return n, name, err
+}

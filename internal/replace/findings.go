@@ -1,0 +1,44 @@
+package replace
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/health"
+	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// nodeFinding is the finding about this node's files.
+func nodeFinding(e *DriftError) health.Finding {
+	f := health.Finding{Code: health.NodeFilesDrifted, Kind: health.Node, Name: e.Here.Node, Hint: e.Hint()}
+	if e.Here.State == staticpod.Started {
+		f.Code = health.ReplaceUnfinished
+	}
+	f.Text, f.Detail, _ = strings.Cut(e.Error(), "\n")
+	return f
+}
+
+// replacedFindings are the findings about the replaced default scheduler of a node, in a cluster whose API server is of a release.
+func replacedFindings(n NodeStatus, server string) []health.Finding {
+	if !n.Replaced {
+		return nil
+	}
+	var found []health.Finding
+	if !n.Ready {
+		found = append(found, health.Finding{
+			Code: health.DefaultNotReady, Kind: health.Node, Name: n.Node, Text: "its replaced default scheduler is not ready",
+			Hint: "see `kubectl describe pod` of that node's kube-scheduler; `pmk-sched restore` on that node restores the original",
+		})
+	}
+	release, known := inspect.ImageRelease(n.Image)
+	if want, err := versions.Parse(server); known && err == nil && release.MinorString() != want.MinorString() {
+		found = append(found, health.Finding{
+			Code: health.ReleaseSkew, Kind: health.Node, Name: n.Node,
+			Text: fmt.Sprintf("its replaced default scheduler is %s, the API server is %s", release, want),
+			Hint: "`pmk-sched upgrade --default` on that node builds and runs it for that release",
+		})
+	}
+	return found
+}

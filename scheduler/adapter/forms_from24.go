@@ -1,0 +1,41 @@
+package adapter
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/klog/v2"
+)
+
+// logSink writes to the logger of the context, which may name the pod, or else to klog.
+type logSink struct{}
+
+// callDepth skips logSink and scheduler.Logger, so that a line names the plugin's source file.
+const callDepth = 2
+
+func (logSink) Enabled(ctx context.Context, level int) bool {
+	return klog.FromContext(ctx).V(level).Enabled()
+}
+
+func (logSink) Info(ctx context.Context, level int, message string, keysAndValues []interface{}) {
+	klog.FromContext(ctx).WithCallDepth(callDepth).V(level).Info(message, keysAndValues...)
+}
+
+func (logSink) Error(ctx context.Context, err error, message string, keysAndValues []interface{}) {
+	klog.FromContext(ctx).WithCallDepth(callDepth).Error(err, message, keysAndValues...)
+}
+
+func (p *PreFilterPoint) preFilter(ctx context.Context, s cycleState, pod *corev1.Pod) (*preFilterResult, *status) {
+	nodes, result := p.Plugin.PreFilter(ctx, stateOf(s), pod)
+	result = p.Host.skips.afterPreFilter(s, nil, result)
+	if nodes == nil {
+		return nil, fromPlugin(result)
+	}
+	// sets.String before 1.28, then sets.Set[string]: both are this map.
+	names := make(map[string]sets.Empty, len(nodes.Nodes))
+	for _, name := range nodes.Nodes {
+		names[name] = sets.Empty{}
+	}
+	return &preFilterResult{NodeNames: names}, fromPlugin(result)
+}

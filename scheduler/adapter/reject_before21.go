@@ -1,5 +1,0 @@
-//go:build ignore
-
-package adapter
-
-func reject(p waitingPod, _, message string) { p.Reject(message) }

@@ -1,3 +1,0 @@
-package adapter
-
-func reject(p waitingPod, plugin, message string) { p.Reject(plugin, message) }

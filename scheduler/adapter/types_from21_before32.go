@@ -1,7 +1,0 @@
-//go:build ignore
-
-package adapter
-
-import "k8s.io/kubernetes/pkg/scheduler/framework"
-
-type eventResource = framework.GVK

@@ -1,0 +1,117 @@
+package elasticquota
+
+import (
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/pmk-sched/pmk-sched/scheduler"
+)
+
+const (
+	// nominationTime is how long room on a node is kept for the pod for which others were evicted.
+	nominationTime = 5 * time.Minute
+	// retryTime is how long no pod is evicted for one that did not fit after the last evictions.
+	retryTime = 5 * time.Minute
+	// mostRounds is how many times in a row others are evicted for a pod whose room was taken by others.
+	mostRounds = 3
+)
+
+// nominations are the pods that others were evicted for. Room is kept for them on their node.
+type nominations struct {
+	now  func() time.Time
+	pods scheduler.AssumedPods
+
+	mu     sync.Mutex
+	failed map[types.UID]failure
+}
+
+// nomination is the value of a nominated pod.
+type nomination struct {
+	need    amounts
+	victims []*corev1.Pod
+}
+
+type failure struct {
+	rounds int
+	at     time.Time
+}
+
+func newNominations(now func() time.Time) *nominations {
+	return &nominations{now: now, failed: map[types.UID]failure{}}
+}
+
+func (n *nominations) add(pod types.UID, node string, need amounts, victims []*corev1.Pod) {
+	n.pods.Assume(scheduler.AssumedPod{
+		UID: pod, Node: node, Value: nomination{need: need, victims: victims}, Expires: n.now().Add(nominationTime),
+	})
+}
+
+// get returns the node and the victims of a nominated pod.
+func (n *nominations) get(pod types.UID) (node string, victims []*corev1.Pod, ok bool) {
+	nominated, ok := n.pods.Get(pod)
+	value, _ := nominated.Value.(nomination)
+	return nominated.Node, value.victims, ok
+}
+
+// none reports whether no room is kept for any pod.
+func (n *nominations) none() bool {
+	if n.pods.Len() > 0 {
+		n.pods.Expire(n.now())
+	}
+	return n.pods.Len() == 0
+}
+
+// keptOn returns the amounts that are kept on a node for other pods, or nil if there are none.
+func (n *nominations) keptOn(node string, without types.UID) amounts {
+	var kept amounts
+	for _, pod := range n.pods.OnNode(node) {
+		value, ok := pod.Value.(nomination)
+		switch {
+		case pod.Expired(n.now()):
+			n.pods.Forget(pod.UID)
+		case ok && pod.UID != without:
+			if kept == nil {
+				kept = amounts{}
+			}
+			kept.Add(value.need, 1)
+		}
+	}
+	return kept
+}
+
+// forget removes a pod that has a node or is gone.
+func (n *nominations) forget(pod types.UID) {
+	n.pods.Forget(pod)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.failed, pod)
+}
+
+// fail records that a pod did not fit although its victims are gone: because others took the room, or for another
+// reason, so that evictions do not help.
+func (n *nominations) fail(pod types.UID, taken bool) {
+	n.pods.Forget(pod)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	f := n.failed[pod]
+	f.at, f.rounds = n.now(), f.rounds+1
+	if !taken {
+		f.rounds = mostRounds
+	}
+	n.failed[pod] = f
+}
+
+// mayEvict reports whether pods may be evicted for one.
+func (n *nominations) mayEvict(pod types.UID) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	f := n.failed[pod]
+	if f.rounds >= mostRounds && n.now().Sub(f.at) >= retryTime {
+		delete(n.failed, pod)
+		return true
+	}
+	return f.rounds < mostRounds
+}

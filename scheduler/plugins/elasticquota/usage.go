@@ -1,0 +1,180 @@
+package elasticquota
+
+import (
+	"sort"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/pmk-sched/pmk-sched/scheduler"
+)
+
+// usage is the pods that take room, by namespace: pods with a node, and pods that the scheduler has reserved a
+// node for.
+type usage struct {
+	mu         sync.Mutex
+	namespaces map[string]*namespaceUsage
+}
+
+// namespaceUsage is the pods of a namespace and the sum of their requests.
+type namespaceUsage struct {
+	pods map[types.UID]entry
+	used amounts
+}
+
+type entry struct {
+	pod   *corev1.Pod
+	need  amounts
+	bound bool
+}
+
+func newUsage() *usage { return &usage{namespaces: map[string]*namespaceUsage{}} }
+
+// observe records a pod as the API server has it.
+func (u *usage) observe(pod *corev1.Pod) {
+	if pod.Spec.NodeName == "" {
+		return // it may be reserved
+	}
+	if scheduler.PodFinished(pod) {
+		u.remove(pod)
+		return
+	}
+	u.put(pod, true)
+}
+
+// put records a pod that is bound, or for which a node was chosen.
+func (u *usage) put(pod *corev1.Pod, bound bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	a := u.namespaces[pod.Namespace]
+	if a == nil {
+		a = &namespaceUsage{pods: map[types.UID]entry{}, used: amounts{}}
+		u.namespaces[pod.Namespace] = a
+	}
+	old, known := a.pods[pod.UID]
+	if known {
+		a.used.Add(old.need, -1)
+	}
+	e := entry{pod: pod, need: scheduler.PodRequests(pod), bound: bound || old.bound}
+	a.pods[pod.UID] = e
+	a.used.Add(e.need, 1)
+}
+
+// unreserve forgets a pod unless it is bound.
+func (u *usage) unreserve(pod *corev1.Pod) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if a := u.namespaces[pod.Namespace]; a != nil && !a.pods[pod.UID].bound {
+		a.remove(pod.UID)
+	}
+}
+
+func (u *usage) remove(pod *corev1.Pod) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if a := u.namespaces[pod.Namespace]; a != nil {
+		a.remove(pod.UID)
+	}
+}
+
+func (a *namespaceUsage) remove(uid types.UID) {
+	if e, ok := a.pods[uid]; ok {
+		a.used.Add(e.need, -1)
+		delete(a.pods, uid)
+	}
+}
+
+// bound returns the pods of a quota that have a node.
+func (u *usage) bound(q *quota) []*corev1.Pod {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	var all []*corev1.Pod
+	for _, namespace := range q.namespaces {
+		if a := u.namespaces[namespace]; a != nil {
+			for _, e := range a.pods {
+				if e.bound {
+					all = append(all, e.pod)
+				}
+			}
+		}
+	}
+	return all
+}
+
+func (u *usage) has(namespace string, uid types.UID) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	a := u.namespaces[namespace]
+	if a == nil {
+		return false
+	}
+	_, ok := a.pods[uid]
+	return ok
+}
+
+// used returns the usage of the pods of a quota, except for one pod.
+func (u *usage) used(q *quota, without *corev1.Pod) amounts {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	sum := amounts{}
+	for _, namespace := range q.namespaces {
+		a := u.namespaces[namespace]
+		if a == nil {
+			continue
+		}
+		sum.Add(a.used, 1)
+		if without != nil && without.Namespace == namespace {
+			sum.Add(a.pods[without.UID].need, -1)
+		}
+	}
+	return sum
+}
+
+// podsOf returns the pods of a quota that are not being deleted, in the order in which they have a
+// right to its min: first protected pods, then by priority, then by age.
+func (u *usage) podsOf(q *quota, protected func(*corev1.Pod) bool) []entry {
+	u.mu.Lock()
+	var all []entry
+	for _, namespace := range q.namespaces {
+		if a := u.namespaces[namespace]; a != nil {
+			for _, e := range a.pods {
+				if e.pod.DeletionTimestamp == nil {
+					all = append(all, e)
+				}
+			}
+		}
+	}
+	u.mu.Unlock()
+	sort.Slice(all, func(i, j int) bool {
+		a, b := all[i].pod, all[j].pod
+		if protected(a) != protected(b) {
+			return protected(a)
+		}
+		return before(a, b)
+	})
+	return all
+}
+
+// before orders pods by priority, then by age, then by UID.
+func before(a, b *corev1.Pod) bool {
+	if x, y := scheduler.PodPriority(a), scheduler.PodPriority(b); x != y {
+		return x > y
+	}
+	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
+		return a.CreationTimestamp.Before(&b.CreationTimestamp)
+	}
+	return a.UID < b.UID
+}
+
+// guaranteed returns the pods of a quota that fit into its min, by UID. The others borrow.
+func (u *usage) guaranteed(q *quota, protected func(*corev1.Pod) bool) map[types.UID]bool {
+	within, used := map[types.UID]bool{}, amounts{}
+	for _, e := range u.podsOf(q, protected) {
+		if !q.concerns(e.need) || q.guarantees(used, e.need) {
+			within[e.pod.UID] = true
+			used.Add(e.need, 1)
+		}
+	}
+	return within
+}
