@@ -45,13 +45,15 @@ func ActivateByUpdate(ctx context.Context, client kubernetes.Interface, pod *cor
 	return fmt.Errorf("activate pod %s/%s: %w", pod.Namespace, pod.Name, err)
 }
 
-// ActivateRule returns the permission for ActivateByUpdate. system:kube-scheduler has it; an extender does not.
+// ActivateRule returns the permission for ActivateByUpdate. system:kube-scheduler has it; an
+// extender does not.
 func ActivateRule() rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods/status"}, Verbs: []string{"patch"}}
 }
 
-// AnnotatePod sets annotations of a pod, or of its subresource, with a merge patch. Without a resourceVersion
-// it does not conflict with other writers. With the UID the API server rejects it for a new pod of the same name.
+// AnnotatePod sets annotations of a pod, or of its subresource, with a merge patch. Without a
+// resourceVersion it does not conflict with other writers. With the UID the API server rejects it
+// for a new pod of the same name.
 func AnnotatePod(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, annotations map[string]string,
 	subresources ...string) error {
 	metadata := map[string]interface{}{"annotations": annotations}
@@ -67,7 +69,8 @@ func AnnotatePod(ctx context.Context, client kubernetes.Interface, pod *corev1.P
 	return err
 }
 
-// AnnotateRule returns the permission for AnnotatePod without subresources, which kube-scheduler does not have.
+// AnnotateRule returns the permission for AnnotatePod without subresources, which kube-scheduler
+// does not have.
 func AnnotateRule() rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"patch"}}
 }

@@ -43,7 +43,8 @@ func NewResources(list corev1.ResourceList) Resources {
 	return r
 }
 
-// Amounts are amounts of resources as Resources has them: CPU in thousandths of a core, all others in units.
+// Amounts are amounts of resources as Resources has them: CPU in thousandths of a core, all others
+// in units.
 type Amounts map[corev1.ResourceName]int64
 
 // NewAmounts returns the amounts of a list.
@@ -118,7 +119,8 @@ func PodRequests(pod *corev1.Pod) Amounts {
 	return total
 }
 
-// PodRequest returns the request of a pod for one resource, as PodRequests does. It does not allocate.
+// PodRequest returns the request of a pod for one resource, as PodRequests does. It does not
+// allocate.
 func PodRequest(pod *corev1.Pod, name corev1.ResourceName) int64 {
 	total := int64(0)
 	for i := range pod.Spec.Containers {
@@ -140,8 +142,8 @@ func PodPriority(pod *corev1.Pod) int32 {
 	return *pod.Spec.Priority
 }
 
-// PodFinished reports whether a pod has succeeded or failed, so that it takes no room. The scheduler's informer has
-// no such pods from 1.22 on.
+// PodFinished reports whether a pod has succeeded or failed, so that it takes no room. The
+// scheduler's informer has no such pods from 1.22 on.
 func PodFinished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }

@@ -16,9 +16,41 @@ func TestRequestsCountInitContainersAndOverhead(t *testing.T) {
 	pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"example.com/gpu": resource.MustParse("2")}}})
 	pod.Spec.InitContainers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: plugintest.Requests("2", "1Mi")}}}
 	pod.Spec.Overhead = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}
-	want := scheduler.Amounts{corev1.ResourceCPU: 2000, corev1.ResourceMemory: 2 << 30, "example.com/gpu": 2, corev1.ResourcePods: 1}
+	want := scheduler.Amounts{"cpu": 2000, "memory": 2 << 30, "example.com/gpu": 2, "pods": 1}
 	if diff := cmp.Diff(want, scheduler.PodRequests(pod)); diff != "" {
 		t.Error(diff)
+	}
+	delete(want, corev1.ResourcePods)
+	want["example.com/nic"] = 0
+	for name, amount := range want {
+		if got := scheduler.PodRequest(pod, name); got != amount {
+			t.Errorf("%s: got %d, want %d", name, got, amount)
+		}
+	}
+}
+
+func TestAmountsAreAddedAndCompared(t *testing.T) {
+	have := scheduler.Amounts{"cpu": 3, "memory": 5}
+	sum := have.Clone()
+	sum.Add(scheduler.Amounts{"cpu": 1, "gpu": 2}, -1)
+	if diff := cmp.Diff(scheduler.Amounts{"cpu": 2, "memory": 5, "gpu": -2}, sum); diff != "" {
+		t.Error(diff)
+	}
+	for _, c := range []struct {
+		need, missing scheduler.Amounts
+		first         corev1.ResourceName
+	}{
+		{nil, scheduler.Amounts{}, ""},
+		{scheduler.Amounts{"cpu": 3, "gpu": 0}, scheduler.Amounts{}, ""},
+		{scheduler.Amounts{"memory": 6, "cpu": 5, "gpu": 1}, scheduler.Amounts{"cpu": 2, "gpu": 1, "memory": 1}, "cpu"},
+	} {
+		got := have.Missing(c.need)
+		if diff := cmp.Diff(c.missing, got); diff != "" || got.First() != c.first {
+			t.Errorf("%v: first %q, %s", c.need, got.First(), diff)
+		}
+	}
+	if have["cpu"] != 3 {
+		t.Error("the clone shares its amounts")
 	}
 }
 

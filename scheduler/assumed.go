@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// AssumedPod is a pod that the scheduler has assigned to a node, or nominated for it, with the value that a
-// plugin keeps for it.
+// AssumedPod is a pod that the scheduler has assigned to a node, or nominated for it, with the
+// value that a plugin keeps for it.
 type AssumedPod struct {
 	UID  types.UID
 	Node string
@@ -21,16 +21,16 @@ type AssumedPod struct {
 // Expired reports whether the pod's time is over.
 func (p AssumedPod) Expired(now time.Time) bool { return !p.Expires.IsZero() && now.After(p.Expires) }
 
-// AssumedPods are the pods that a plugin counts on a node although it does not see them there yet: their
-// binding, their load or their devices appear later. A plugin calls Assume at Reserve. It calls Forget at
-// Unreserve, when it sees the pod, and when the pod is deleted (see WatchPods).
+// AssumedPods are the pods that a plugin counts on a node although it does not see them there yet:
+// their binding, their load or their devices appear later. A plugin calls Assume at Reserve. It
+// calls Forget at Unreserve, when it sees the pod, and when the pod is deleted (see WatchPods).
 //
 // The zero value is ready to use.
 type AssumedPods struct {
 	mu   sync.RWMutex
 	pods map[types.UID]AssumedPod
-	// nodes maps the names of nodes to their pods, in the order of Assume. The lists are not modified, so
-	// that callers of OnNode read them without the lock.
+	// nodes maps the names of nodes to their pods, in the order of Assume. The lists are not
+	// modified, so that callers of OnNode read them without the lock.
 	nodes map[string][]AssumedPod
 }
 
@@ -76,8 +76,8 @@ func (a *AssumedPods) Len() int {
 	return len(a.pods)
 }
 
-// Update calls change for each pod of a node, or of all nodes if node is empty. change may set Value and
-// Expires; if it returns false, the pod is removed.
+// Update calls change for each pod of a node, or of all nodes if node is empty. change may set
+// Value and Expires; if it returns false, the pod is removed.
 func (a *AssumedPods) Update(node string, change func(pod *AssumedPod) (keep bool)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

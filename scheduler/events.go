@@ -52,8 +52,8 @@ const (
 	ActionAll = ActionAdd | ActionDelete | ActionUpdate
 )
 
-// RoomEvents returns the events that may make room on a node for a pod, and the update of the pod by
-// Handle.Activate.
+// RoomEvents returns the events that may make room on a node for a pod, and the update of the pod
+// by Handle.Activate.
 func RoomEvents() []ClusterEvent {
 	return []ClusterEvent{
 		{Resource: EventPod, Action: ActionDelete | ActionUpdate},

@@ -22,7 +22,8 @@ func Register(r prometheus.Registerer, c prometheus.Collector) (prometheus.Colle
 	return c, err
 }
 
-// Metrics registers the metrics of a plugin, which all profiles share. Err returns the first failure.
+// Metrics registers the metrics of a plugin, which all profiles share. Err returns the first
+// failure.
 type Metrics struct {
 	registerer prometheus.Registerer
 	prefix     string

@@ -10,6 +10,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
+type handler = cache.ResourceEventHandlerFuncs
+
 func TestPodEventsAreSeenOrGone(t *testing.T) {
 	pod := func(uid types.UID) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: uid}}
@@ -18,18 +20,18 @@ func TestPodEventsAreSeenOrGone(t *testing.T) {
 		return cache.DeletedFinalStateUnknown{Key: "web", Obj: object}
 	}
 	for name, c := range map[string]struct {
-		do   func(h cache.ResourceEventHandlerFuncs)
+		do   func(h handler)
 		want string
 	}{
-		"added":                      {func(h cache.ResourceEventHandlerFuncs) { h.OnAdd(pod("1"), false) }, "seen 1"},
-		"changed":                    {func(h cache.ResourceEventHandlerFuncs) { h.OnUpdate(pod("1"), pod("1")) }, "seen 1"},
-		"recreated":                  {func(h cache.ResourceEventHandlerFuncs) { h.OnUpdate(pod("1"), pod("2")) }, "gone 1, seen 2"},
-		"deleted":                    {func(h cache.ResourceEventHandlerFuncs) { h.OnDelete(pod("1")) }, "gone 1"},
-		"a deletion that was missed": {func(h cache.ResourceEventHandlerFuncs) { h.OnDelete(missed(pod("1"))) }, "gone 1"},
-		"a missed deletion of an unknown object": {func(h cache.ResourceEventHandlerFuncs) {
+		"added":                      {func(h handler) { h.OnAdd(pod("1"), false) }, "seen 1"},
+		"changed":                    {func(h handler) { h.OnUpdate(pod("1"), pod("1")) }, "seen 1"},
+		"recreated":                  {func(h handler) { h.OnUpdate(pod("1"), pod("2")) }, "gone 1, seen 2"},
+		"deleted":                    {func(h handler) { h.OnDelete(pod("1")) }, "gone 1"},
+		"a deletion that was missed": {func(h handler) { h.OnDelete(missed(pod("1"))) }, "gone 1"},
+		"a missed deletion of an unknown object": {func(h handler) {
 			h.OnDelete(missed(nil))
 		}, ""},
-		"other objects": {func(h cache.ResourceEventHandlerFuncs) {
+		"other objects": {func(h handler) {
 			h.OnAdd(&corev1.Node{}, false)
 			h.OnUpdate(&corev1.Node{}, &corev1.Node{})
 			h.OnDelete(&corev1.Node{})

@@ -72,7 +72,7 @@ func (e *HistoryEntry) describe(r *apply.Revision) error {
 		return err
 	}
 	e.Image, e.Digest, _ = strings.Cut(plan.Scheduler.Image, "@")
-	for _, w := range plan.Wirings {
+	for _, w := range plan.Scheduler.Wirings {
 		e.Extenders = append(e.Extenders, w.Extender.Name)
 	}
 	if plan.Extender != nil {

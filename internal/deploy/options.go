@@ -45,8 +45,8 @@ type Options struct {
 	// release of the API server.
 	Branch string
 	// Preset names a built-in configuration; Configuration is the user's own
-	// KubeSchedulerConfiguration, ConfigurationName the name of its file for messages. They are
-	// mutually exclusive. If neither is set, the preset is "default".
+	// KubeSchedulerConfiguration, ConfigurationName the name of its file for messages. They exclude
+	// each other. If neither is set, the preset is "default".
 	Preset            string
 	Configuration     []byte
 	ConfigurationName string
@@ -103,29 +103,19 @@ func (o Options) WantsNodeCredentials() bool {
 	return o.Credentials != CredentialsServiceAccount
 }
 
-// Validate checks all that can be checked without a cluster.
+// Validate checks the values that a request may have and a scheduler may not.
 func (o Options) Validate() error {
-	modes := append(manifest.Modes(), Auto, "")
-	pulls := []string{string(corev1.PullIfNotPresent), string(corev1.PullAlways), string(corev1.PullNever), ""}
 	switch {
 	case o.Name == "":
 		return problem.Invalidf("pods name the scheduler in spec.schedulerName", "--name is required")
 	case o.Image == "":
 		return problem.Invalidf("build an image with `pmk-sched build`", "scheduler %s: --image is required", o.Name)
-	case !slices.Contains(modes, o.Credentials):
-		return problem.Invalidf("use one of "+strings.Join(manifest.Modes(), ", ")+", or auto", "invalid credentials %q", o.Credentials)
-	case !slices.Contains(pulls, o.PullPolicy):
-		return problem.Invalidf("use IfNotPresent, Always or Never", "invalid pull policy %q", o.PullPolicy)
-	case strings.ContainsAny(o.Image, " \t\n"):
-		return problem.Invalidf("", "invalid image %q: a reference has no spaces", o.Image)
-	case o.Replicas < 0:
-		return problem.Invalidf("", "invalid number of replicas %d: must be at least 1", o.Replicas)
-	case o.Port < 0 || o.Port > 65535:
-		return problem.Invalidf("", "invalid port %d: must be between 1 and 65535", o.Port)
-	case len(o.NodeSelector) > 0 && o.AnyNode:
-		return problem.Invalidf("", "--node-selector any excludes other selectors")
-	case o.Preset != "" && len(o.Configuration) > 0:
-		return problem.Invalidf("", "--config and --preset are mutually exclusive")
+	case !slices.Contains(append(manifest.Modes(), Auto, ""), o.Credentials):
+		return problem.Invalidf("use one of "+strings.Join(manifest.Modes(), ", ")+", or auto",
+			"invalid credentials %q", o.Credentials)
+	}
+	if err := ValidateImage(o.Image, o.PullPolicy); err != nil {
+		return err
 	}
 	if o.Branch != "" && o.Branch != Auto {
 		if _, err := versions.Parse(o.Branch); err != nil {
@@ -133,4 +123,17 @@ func (o Options) Validate() error {
 		}
 	}
 	return manifest.ValidateName(o.Name)
+}
+
+// ValidateImage checks an image and a pull policy, which may be empty.
+func ValidateImage(image, pullPolicy string) error {
+	switch corev1.PullPolicy(pullPolicy) {
+	case corev1.PullIfNotPresent, corev1.PullAlways, corev1.PullNever, "":
+	default:
+		return problem.Invalidf("use IfNotPresent, Always or Never", "invalid pull policy %q", pullPolicy)
+	}
+	if strings.ContainsAny(image, " \t\n") {
+		return problem.Invalidf("", "invalid image %q: a reference has no spaces", image)
+	}
+	return nil
 }

@@ -39,8 +39,6 @@ type Plan struct {
 	Extender *manifest.Extender
 	// Request is the request that the plan was made for, or nil.
 	Request *v1alpha1.CustomScheduler
-	// Wirings are the extenders that pmk-sched deployed and the scheduler calls.
-	Wirings []manifest.Wiring
 	// Before are the plans of extenders that are deployed before the scheduler.
 	Before []*Plan
 	// Origin is recorded in the revision: "rollback to revision 2", "upgrade from v1.24.3".
@@ -49,7 +47,7 @@ type Plan struct {
 	// current revision is not compared.
 	Replaces int
 
-	// base is the configuration of Scheduler without Wirings.
+	// base is the configuration of Scheduler without its Wirings.
 	base *profiles.Rendered
 	// checked is set if the configuration was checked by an earlier deployment.
 	checked bool

@@ -211,13 +211,12 @@ func TestPlanRefusesInvalidOptions(t *testing.T) {
 		"any node, node's credentials": {
 			info: noMaster, creds: nodeCredentials(), o: Options{AnyNode: true}, says: "--node-selector any", hint: "--credentials serviceaccount",
 		},
-		"two ways to choose nodes": {info: noMaster, o: Options{AnyNode: true, NodeSelector: map[string]string{"a": ""}}, says: "excludes other selectors"},
-		"port taken":               {info: masterInfo("v1.24.3"), o: Options{Port: 10259}, says: "port 10259 is in use by pod kube-system/k8s-master", hint: "10260"},
-		"no such port":             {info: masterInfo("v1.24.3"), o: Options{Port: 70000}, says: "invalid port 70000"},
-		"no port free":             {info: full, says: "is free on the control-plane nodes", hint: "--port", valid: true},
-		"bad configuration":        {info: masterInfo("v1.24.3"), o: Options{Configuration: []byte("kind: Pod\n"), ConfigurationName: "c.yaml"}, says: "c.yaml"},
-		"two configurations":       {info: masterInfo("v1.24.3"), o: Options{Configuration: []byte("x"), Preset: "binpack"}, says: "mutually exclusive"},
-		"no such preset":           {info: masterInfo("v1.24.3"), o: Options{Preset: "binpak"}, says: "binpak"},
+		"port taken":         {info: masterInfo("v1.24.3"), o: Options{Port: 10259}, says: "port 10259 is in use by pod kube-system/k8s-master", hint: "10260"},
+		"no such port":       {info: masterInfo("v1.24.3"), o: Options{Port: 70000}, says: "invalid port 70000"},
+		"no port free":       {info: full, says: "is free on the control-plane nodes", hint: "--port", valid: true},
+		"bad configuration":  {info: masterInfo("v1.24.3"), o: Options{Configuration: []byte("kind: Pod\n"), ConfigurationName: "c.yaml"}, says: "c.yaml"},
+		"two configurations": {info: masterInfo("v1.24.3"), o: Options{Configuration: []byte("x"), Preset: "binpack"}, says: "mutually exclusive"},
+		"no such preset":     {info: masterInfo("v1.24.3"), o: Options{Preset: "binpak"}, says: "binpak"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

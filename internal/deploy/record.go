@@ -18,9 +18,8 @@ import (
 type record struct {
 	// Request is the request of the user for a scheduler, or nil.
 	Request *v1alpha1.CustomScheduler `json:"request,omitempty"`
-	// Scheduler, with the configuration without Wirings.
+	// Scheduler, with the configuration without its Wirings.
 	Scheduler *manifest.Scheduler `json:"scheduler,omitempty"`
-	Wirings   []manifest.Wiring   `json:"wirings,omitempty"`
 	Extender  *manifest.Extender  `json:"extender,omitempty"`
 	// Keys are the private keys, which the types above leave out of their JSON.
 	Keys keys `json:"keys"`
@@ -43,7 +42,7 @@ func (k keys) GoString() string { return k.String() }
 
 // Record returns the description of the plan that its revision stores, as JSON. It contains the private keys of the scheduler or extender.
 func (p *Plan) Record() ([]byte, error) {
-	r := record{Extender: p.Extender, Wirings: p.Wirings, Request: p.Request}
+	r := record{Extender: p.Extender, Request: p.Request}
 	if e := p.Extender; e != nil {
 		r.Keys = keys{Authority: e.Certificates.CAKey, Server: e.Certificates.ServerKey, Client: e.Certificates.ClientKey}
 	} else {
@@ -111,7 +110,7 @@ func PlanOf(revision *apply.Revision) (*Plan, error) {
 	}
 	plan := &Plan{
 		Name: revision.Name, Namespace: revision.Namespace, Objects: revision.Objects, TakenPorts: map[int]string{},
-		Request: r.Request, Wirings: r.Wirings, Extender: r.Extender, checked: true,
+		Request: r.Request, Extender: r.Extender, checked: true,
 	}
 	if r.Extender != nil {
 		plan.Release, plan.Scheduler.Image = r.Extender.Release, r.Extender.Image
@@ -122,14 +121,14 @@ func PlanOf(revision *apply.Revision) (*Plan, error) {
 	return plan, err
 }
 
-// configure sets the configuration of the scheduler: the recorded one and Wirings. A legacy Policy has them already.
+// configure sets the configuration of the scheduler: the recorded one and its Wirings. A legacy Policy has them already.
 func (p *Plan) configure() ([]profiles.Note, error) {
 	rendered := *p.base
 	p.Scheduler.Configuration = &rendered
-	if len(p.Wirings) == 0 || rendered.Policy != nil {
+	if len(p.Scheduler.Wirings) == 0 || rendered.Policy != nil {
 		return nil, nil
 	}
-	text, notes, err := profiles.SetExtenders(rendered.YAML, p.Release, nil, calls(p.Wirings))
+	text, notes, err := profiles.SetExtenders(rendered.YAML, p.Release, nil, calls(p.Scheduler.Wirings))
 	if err != nil {
 		return nil, fmt.Errorf("configure scheduler %s: %w", p.Name, err)
 	}
@@ -137,7 +136,7 @@ func (p *Plan) configure() ([]profiles.Note, error) {
 	return notes, nil
 }
 
-// Render renders Objects from Scheduler and Wirings, or from Extender.
+// Render renders Objects from Scheduler or from Extender.
 func (p *Plan) Render() (err error) {
 	if p.Extender != nil {
 		p.Objects, err = manifest.ExtenderObjects(*p.Extender)
@@ -146,10 +145,7 @@ func (p *Plan) Render() (err error) {
 	if p.Objects, err = manifest.Objects(p.Scheduler); err != nil {
 		return fmt.Errorf("render scheduler %s: %w", p.Name, err)
 	}
-	if len(p.Wirings) > 0 {
-		p.Objects, err = manifest.Wire(p.Objects, p.Wirings)
-	}
-	return err
+	return nil
 }
 
 // Rewire returns the plan of a deployed revision of a scheduler with other extenders: it adds the
@@ -163,12 +159,12 @@ func Rewire(revision *apply.Revision, set []manifest.Wiring, drop []string) (*Pl
 	if plan.base != nil && plan.base.Policy != nil {
 		return nil, problem.Invalidf("add the extender to spec.extenders of its file, and deploy that", "scheduler %s reads a Policy, in which a single extender cannot be changed", revision.Name)
 	}
-	kept := slices.DeleteFunc(slices.Clone(plan.Wirings), func(w manifest.Wiring) bool {
+	kept := slices.DeleteFunc(slices.Clone(plan.Scheduler.Wirings), func(w manifest.Wiring) bool {
 		named := func(other manifest.Wiring) bool { return other.Extender.Name == w.Extender.Name }
 		return slices.Contains(drop, w.Extender.Name) || slices.ContainsFunc(set, named)
 	})
-	plan.Wirings, plan.Replaces, plan.checked = slices.Concat(kept, set), revision.Number, false
-	if err := placeSidecars(plan.Wirings, plan.Scheduler.Port); err != nil {
+	plan.Scheduler.Wirings, plan.Replaces, plan.checked = slices.Concat(kept, set), revision.Number, false
+	if err := placeSidecars(plan.Scheduler.Wirings, plan.Scheduler.Port); err != nil {
 		return nil, err
 	}
 	notes, err := plan.configure()

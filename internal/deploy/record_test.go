@@ -107,7 +107,7 @@ func TestRewiredSchedulerIsTheOneThatIsDeployedWithTheExtender(t *testing.T) {
 		if !SameObjects(want.Objects, plan.Objects) || plan.Replaces != 4 {
 			t.Errorf("%s replaces %d (-want +got):\n%s", name, plan.Replaces, cmp.Diff(want.Objects, plan.Objects))
 		}
-		back, err := Rewire(revisionOf(t, 5, plan), nil, []string{want.Wirings[0].Extender.Name})
+		back, err := Rewire(revisionOf(t, 5, plan), nil, []string{want.Scheduler.Wirings[0].Extender.Name})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -22,7 +22,7 @@ func (p *Plan) Description() string {
 		return describeExtender(p.Extender)
 	}
 	return fmt.Sprintf("%s, image %s, configuration %s, credentials %s",
-		p.Release, p.Scheduler.Image, p.Scheduler.Configuration.APIVersion, p.Scheduler.Credentials.Mode) + describeWirings(p.Wirings)
+		p.Release, p.Scheduler.Image, p.Scheduler.Configuration.APIVersion, p.Scheduler.Credentials.Mode) + describeWirings(p.Scheduler.Wirings)
 }
 
 // Command returns the command line for the plan's scheduler or extender.

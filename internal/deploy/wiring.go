@@ -57,11 +57,11 @@ func calls(wirings []manifest.Wiring) []profiles.Extender {
 
 // placeExtenders chooses the ports of sidecars. A Policy is rendered with the extenders.
 func (p *planner) placeExtenders() error {
-	p.plan.Wirings = slices.Clone(p.o.Wirings)
-	if err := placeSidecars(p.plan.Wirings, p.plan.Scheduler.Port); err != nil {
+	p.plan.Scheduler.Wirings = slices.Clone(p.o.Wirings)
+	if err := placeSidecars(p.plan.Scheduler.Wirings, p.plan.Scheduler.Port); err != nil {
 		return err
 	}
-	for _, w := range p.plan.Wirings {
+	for _, w := range p.plan.Scheduler.Wirings {
 		where := "at " + w.Extender.URLPrefix
 		if w.Sidecar != nil {
 			where = "as a sidecar " + where
@@ -69,7 +69,7 @@ func (p *planner) placeExtenders() error {
 		p.note("extender %s %s", w.Extender.Name, where)
 	}
 	if p.o.PolicyConfigMap {
-		p.o.Extenders = slices.Concat(p.o.Extenders, calls(p.plan.Wirings))
+		p.o.Extenders = slices.Concat(p.o.Extenders, calls(p.plan.Scheduler.Wirings))
 	}
 	return nil
 }

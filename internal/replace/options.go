@@ -1,12 +1,12 @@
 package replace
 
 import (
-	"strings"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
@@ -53,13 +53,9 @@ type Options struct {
 
 // Validate checks all that can be checked without a cluster.
 func (o Options) Validate() error {
-	switch {
-	case o.Image == "" && o.Preset == "" && len(o.Configuration) == 0 && len(o.Plugins) == 0 && len(o.Extenders)+len(o.DropExtenders) == 0 && !o.PolicyConfigMap:
+	if o.Image == "" && o.Preset == "" && len(o.Configuration) == 0 && !o.PolicyConfigMap &&
+		len(o.Plugins)+len(o.Extenders)+len(o.DropExtenders) == 0 {
 		return problem.Invalidf("", "one of --image, --config and --preset is required")
-	case strings.ContainsAny(o.Image, " \t\n"):
-		return problem.Invalidf("", "invalid image %q: a reference has no spaces", o.Image)
-	case o.Preset != "" && len(o.Configuration) > 0:
-		return problem.Invalidf("", "--config and --preset are mutually exclusive")
 	}
-	return nil
+	return deploy.ValidateImage(o.Image, "")
 }

@@ -2,9 +2,10 @@
 //
 // The framework's interfaces differ between minors. Where they do, this package has a file for each
 // form, and the file name says which minors it is for: x_from24.go is for 1.24 and later,
-// x_before24.go for earlier minors, x_from24_before30.go for 1.24 to 1.29. A file without such a suffix is
-// for all minors. The files forms_*.go have all forms of their minors. Types that only moved to another
-// package or became interfaces are aliases, in the files types_*.go; the rest of the package uses the aliases.
+// x_before24.go for earlier minors, x_from24_before30.go for 1.24 to 1.29. A file without such a
+// suffix is for all minors. The files forms_*.go have all forms of their minors. Types that only
+// moved to another package or became interfaces are aliases, in the files types_*.go; the rest of
+// the package uses the aliases.
 //
 // internal/artifact/build copies the files for a release into the module that it generates. The
 // repository itself compiles the files for the Kubernetes release in its go.mod. All others begin with

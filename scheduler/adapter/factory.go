@@ -57,8 +57,8 @@ type allPoints struct {
 	PostBindPoint
 }
 
-// readArguments returns the plugin's arguments in the configuration. The scheduler passes nil if there
-// are none, the raw document, or an object if its type is registered.
+// readArguments returns the plugin's arguments in the configuration. The scheduler passes nil if
+// there are none, the raw document, or an object if its type is registered.
 func readArguments(object runtime.Object) (scheduler.Arguments, error) {
 	switch o := object.(type) {
 	case nil:

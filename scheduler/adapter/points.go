@@ -29,14 +29,16 @@ func (p *extensions) AddPod(ctx context.Context, s cycleState, pod *corev1.Pod, 
 	if p.Host.skips.filter(s) {
 		return nil
 	}
-	return fromPlugin(p.Plugin.(scheduler.PreFilterExtensions).AddPod(ctx, stateOf(s), pod, podOfOther(other), nodeOf(n)))
+	plugin := p.Plugin.(scheduler.PreFilterExtensions)
+	return fromPlugin(plugin.AddPod(ctx, stateOf(s), pod, podOfOther(other), nodeOf(n)))
 }
 
 func (p *extensions) RemovePod(ctx context.Context, s cycleState, pod *corev1.Pod, other otherPod, n nodeInfo) *status {
 	if p.Host.skips.filter(s) {
 		return nil
 	}
-	return fromPlugin(p.Plugin.(scheduler.PreFilterExtensions).RemovePod(ctx, stateOf(s), pod, podOfOther(other), nodeOf(n)))
+	plugin := p.Plugin.(scheduler.PreFilterExtensions)
+	return fromPlugin(plugin.RemovePod(ctx, stateOf(s), pod, podOfOther(other), nodeOf(n)))
 }
 
 // FilterPoint is the extension point Filter.
@@ -60,7 +62,9 @@ type PostFilterPoint struct {
 }
 
 // PostFilter calls the plugin.
-func (p *PostFilterPoint) PostFilter(ctx context.Context, s cycleState, pod *corev1.Pod, rejected nodeStatuses) (*postFilterResult, *status) {
+func (p *PostFilterPoint) PostFilter(
+	ctx context.Context, s cycleState, pod *corev1.Pod, rejected nodeStatuses,
+) (*postFilterResult, *status) {
 	nominated, result := p.Plugin.PostFilter(ctx, stateOf(s), pod, rejections{rejected})
 	if nominated == "" {
 		return nil, fromPlugin(result)

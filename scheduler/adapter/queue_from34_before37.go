@@ -10,5 +10,7 @@ type queuedPodInfo = fwk.QueuedPodInfo
 
 func queuedPod(q queuedPodInfo) scheduler.QueuedPod {
 	pod := q.GetPodInfo().GetPod()
-	return scheduler.QueuedPod{Pod: pod, Priority: scheduler.PodPriority(pod), Timestamp: q.GetTimestamp(), Attempts: q.GetAttempts()}
+	return scheduler.QueuedPod{
+		Pod: pod, Priority: scheduler.PodPriority(pod), Timestamp: q.GetTimestamp(), Attempts: q.GetAttempts(),
+	}
 }

@@ -44,5 +44,7 @@ func nodeOf(n nodeInfo) scheduler.NodeInfo { return node{n} }
 type queuedPodInfo = *framework.QueuedPodInfo
 
 func queuedPod(q queuedPodInfo) scheduler.QueuedPod {
-	return scheduler.QueuedPod{Pod: q.Pod, Priority: scheduler.PodPriority(q.Pod), Timestamp: q.Timestamp, Attempts: q.Attempts}
+	return scheduler.QueuedPod{
+		Pod: q.Pod, Priority: scheduler.PodPriority(q.Pod), Timestamp: q.Timestamp, Attempts: q.Attempts,
+	}
 }

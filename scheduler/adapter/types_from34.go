@@ -96,7 +96,8 @@ const (
 
 	podResource = fwk.Pod
 	podShrinks  = fwk.UpdatePodScaleDown
-	podEdits    = fwk.UpdatePodLabel | fwk.UpdatePodScaleDown | fwk.UpdatePodSchedulingGatesEliminated | fwk.UpdatePodToleration
+	podEdits    = fwk.UpdatePodLabel | fwk.UpdatePodScaleDown | fwk.UpdatePodSchedulingGatesEliminated |
+		fwk.UpdatePodToleration
 )
 
 func actions() map[scheduler.ActionType]actionType {
@@ -121,6 +122,8 @@ func (p *PreBindPoint) preFlight(ctx context.Context, s cycleState, pod *corev1.
 }
 
 // PreFilter calls the plugin, which gets the nodes from Host.Nodes.
-func (p *PreFilterPoint) PreFilter(ctx context.Context, s cycleState, pod *corev1.Pod, _ []nodeInfo) (*preFilterResult, *status) {
+func (p *PreFilterPoint) PreFilter(
+	ctx context.Context, s cycleState, pod *corev1.Pod, _ []nodeInfo,
+) (*preFilterResult, *status) {
 	return p.preFilter(ctx, s, pod)
 }

@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Values holds a value for each object. Their keys are namespace/name, or name for a cluster-wide resource. Set
-// and Delete are for Options.
+// Values holds a value for each object. Their keys are namespace/name, or name for a cluster-wide
+// resource. Set and Delete are for Options.
 type Values struct {
 	read    func(object *unstructured.Unstructured) (interface{}, error)
 	changed func(key string)

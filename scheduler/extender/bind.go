@@ -183,8 +183,8 @@ func (e *Extender) noteBound(ctx context.Context, pod *corev1.Pod, node string) 
 		// A panic is logged and counted; the pod is bound anyway.
 		_ = c.guarded(p, func() error {
 			if status := p.reserve.Reserve(c.ctx, c.state, pod, node); !status.IsSuccess() {
-				e.log.Debug("a policy rejects the node to which a pod was bound", zap.String("policy", p.name), zap.Stringer("status", status),
-					zap.String("pod", pod.Namespace+"/"+pod.Name), zap.String("node", node))
+				e.log.Debug("a policy rejects the node to which a pod was bound",
+					zap.String("policy", p.name), zap.Stringer("status", status), zap.String("pod", pod.Namespace+"/"+pod.Name), zap.String("node", node))
 				return nil
 			}
 			if p.postBind != nil {

@@ -57,8 +57,12 @@ func newCache(factory informers.SharedInformerFactory, log *zap.Logger, registry
 		informer cache.SharedIndexInformer
 		handler  cache.ResourceEventHandler
 	}{
-		{"nodes", nodes, cache.ResourceEventHandlerFuncs{AddFunc: c.setNode, UpdateFunc: func(_, now interface{}) { c.setNode(now) }, DeleteFunc: c.removeNode}},
-		{"pods", pods, cache.ResourceEventHandlerDetailedFuncs{AddFunc: c.setPod, UpdateFunc: c.updatePod, DeleteFunc: c.removePod}},
+		{"nodes", nodes, cache.ResourceEventHandlerFuncs{
+			AddFunc: c.setNode, UpdateFunc: func(_, now interface{}) { c.setNode(now) }, DeleteFunc: c.removeNode,
+		}},
+		{"pods", pods, cache.ResourceEventHandlerDetailedFuncs{
+			AddFunc: c.setPod, UpdateFunc: c.updatePod, DeleteFunc: c.removePod,
+		}},
 	} {
 		kind := watched.kind
 		err := watched.informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
@@ -212,8 +216,9 @@ func (c *Cache) setPod(now interface{}, atStart bool) {
 	}
 }
 
-// updatePod handles a changed pod. After a gap in the watch, a pod that was deleted and created again under the same name arrives
-// as a change of the old one; only the UID differs, as in kube-scheduler (pkg/scheduler/eventhandlers.go, updatePodInCache).
+// updatePod handles a changed pod. After a gap in the watch, a pod that was deleted and created
+// again under the same name arrives as a change of the old one; only the UID differs, as in
+// kube-scheduler (pkg/scheduler/eventhandlers.go, updatePodInCache).
 func (c *Cache) updatePod(before, now interface{}) {
 	old, isPod := before.(*corev1.Pod)
 	if pod, ok := now.(*corev1.Pod); ok && isPod && old.UID != pod.UID {

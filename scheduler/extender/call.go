@@ -90,8 +90,8 @@ func (c *call) wholeNodesOf(a *nodeArguments) ([]scheduler.NodeInfo, error) {
 	})
 }
 
-// failure returns an error, with the policy and the extension point, for a status that ends a request. It is nil
-// if the status is a success.
+// failure returns an error, with the policy and the extension point, for a status that ends a
+// request. It is nil if the status is a success.
 func failure(p *served, point string, s *scheduler.Status) error {
 	switch {
 	case s.IsSuccess():

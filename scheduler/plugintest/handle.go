@@ -207,7 +207,8 @@ func (h *Handle) Activate(_ context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// Activated returns the pods that were activated, each as namespace/name, in the order of the calls.
+// Activated returns the pods that were activated, each as namespace/name, in the order of the
+// calls.
 func (h *Handle) Activated() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -41,7 +41,8 @@ var _ scheduler.NodeInfo = &Node{}
 // status.allocatable; the requested resources are the sum over the pods' containers.
 func NewNode(node *corev1.Node, pods ...*corev1.Pod) *Node {
 	n := &Node{
-		node: node, allocatable: scheduler.NewResources(node.Status.Allocatable), requested: scheduler.NewResources(nil),
+		node: node, requested: scheduler.NewResources(nil),
+		allocatable: scheduler.NewResources(node.Status.Allocatable),
 	}
 	for _, p := range pods {
 		n.add(p)

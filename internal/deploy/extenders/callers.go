@@ -3,9 +3,8 @@ package extenders
 import (
 	"context"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 )
@@ -31,7 +30,7 @@ func wired(ctx context.Context, d deploy.Deps, namespace, name string) (*apply.R
 	if err != nil {
 		return nil, nil, err
 	}
-	return last, plan.Wirings, nil
+	return last, plan.Scheduler.Wirings, nil
 }
 
 // numberOf returns the number of the revision that a plan replaces, or [deploy.NoRevision].
@@ -50,7 +49,10 @@ func callers(ctx context.Context, d deploy.Deps, extender string) (map[Scheduler
 	}
 	found := map[SchedulerRef]manifest.Wiring{}
 	for _, o := range deployments {
-		wirings, err := manifest.Wirings([]*unstructured.Unstructured{o})
+		if o.GetLabels()[ownership.LabelName] == ownership.Extender {
+			continue
+		}
+		_, wirings, err := wired(ctx, d, o.GetNamespace(), o.GetName())
 		if err != nil {
 			return nil, err
 		}

@@ -191,7 +191,7 @@ func (e *extenderRun) rewire(ctx context.Context) error {
 			return err
 		}
 		e.out.Schedulers = append(e.out.Schedulers, target.String())
-		for _, placed := range plan.Wirings {
+		for _, placed := range plan.Scheduler.Wirings {
 			if placed.Sidecar != nil && placed.Extender.Name == e.name() {
 				e.out.Address = placed.Extender.URLPrefix
 			}

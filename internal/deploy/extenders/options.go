@@ -9,6 +9,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
@@ -55,16 +56,11 @@ const (
 // Validate checks all that can be checked without a cluster.
 func (o Options) Validate() error {
 	name := o.Call.Name
-	pulls := []string{string(corev1.PullIfNotPresent), string(corev1.PullAlways), string(corev1.PullNever), ""}
 	switch {
 	case name == "":
 		return problem.Invalidf("", "--name is required")
 	case o.Image == "":
 		return problem.Invalidf("build an image with `pmk-sched build --extender`", "extender %s: --image is required", name)
-	case strings.ContainsAny(o.Image, " \t\n"):
-		return problem.Invalidf("", "invalid image %q: a reference has no spaces", o.Image)
-	case !slices.Contains(pulls, o.PullPolicy):
-		return problem.Invalidf("use IfNotPresent, Always or Never", "invalid pull policy %q", o.PullPolicy)
 	case len(o.Policies) == 0:
 		return problem.Invalidf("`pmk-sched plugin list` lists the bundled ones", "extender %s: --policy is required", name)
 	case o.Replicas < 0:
@@ -79,6 +75,9 @@ func (o Options) Validate() error {
 		return problem.Invalidf("omit --sidecar", "the default scheduler is a static pod, which cannot have a sidecar")
 	case o.Call.BindVerb != "" && len(o.Nodes) > 0:
 		return problem.Invalidf("use it with a second scheduler: --for", "the default scheduler has no client certificate for extender %s, which is required to bind pods", name)
+	}
+	if err := deploy.ValidateImage(o.Image, o.PullPolicy); err != nil {
+		return err
 	}
 	if o.Sidecar {
 		if err := manifest.ValidateSidecar(o.Call); err != nil {

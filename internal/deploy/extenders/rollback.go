@@ -69,7 +69,7 @@ func staleWirings(ctx context.Context, d deploy.Deps, revision *apply.Revision) 
 		return nil, err
 	}
 	var stale []manifest.Wiring
-	for _, w := range deployed.Wirings {
+	for _, w := range deployed.Scheduler.Wirings {
 		if w.Sidecar != nil {
 			continue
 		}

@@ -16,11 +16,9 @@ import (
 func TestPodsAreConfined(t *testing.T) {
 	for _, mode := range manifest.Modes() {
 		t.Run(mode, func(t *testing.T) {
-			wired, err := manifest.Wire(objects(t, scheduler(t, "v1.24.3", mode)), wirings())
-			if err != nil {
-				t.Fatal(err)
-			}
-			confined(t, podOf(t, wired), mode == manifest.ModeHostPath, mode == manifest.ModeServiceAccount)
+			s := scheduler(t, "v1.24.3", mode)
+			s.Wirings = wirings()
+			confined(t, podOf(t, objects(t, s)), mode == manifest.ModeHostPath, mode == manifest.ModeServiceAccount)
 		})
 	}
 	t.Run("extender", func(t *testing.T) {

@@ -92,6 +92,8 @@ type Scheduler struct {
 	// ExtenderClients are the client certificates for extenders, by the name of the extender; they
 	// are mounted at [ExtenderClientPaths].
 	ExtenderClients map[string]ClientCertificate
+	// Wirings are extenders that pmk-sched deploys. The configuration calls them.
+	Wirings []Wiring `json:",omitempty"`
 }
 
 // Objects returns every object of the scheduler in the order in which to apply them: the account
@@ -115,7 +117,12 @@ func Objects(s Scheduler) ([]*unstructured.Unstructured, error) {
 	if s.Replicas > 1 {
 		typed = append(typed, budget(s.Release, s.meta(s.Name), s.selectorLabels()))
 	}
-	typed = append(typed, s.deployment(rules, args, mounts))
+	deployment := s.deployment(rules, args, mounts)
+	added, err := s.wire(typed, deployment)
+	if err != nil {
+		return nil, err
+	}
+	typed = append(append(typed, added...), deployment) // last, after the objects that its pods mount
 
 	objects := make([]*unstructured.Unstructured, len(typed))
 	for i, object := range typed {

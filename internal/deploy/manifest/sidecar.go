@@ -2,7 +2,6 @@ package manifest
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,8 +22,9 @@ func (w *wirer) add(wiring Wiring) error {
 	}
 	if wiring.ClientSecret != "" {
 		volume := secretVolume(wired+name+"-client", wiring.ClientSecret)
-		w.deployment.Spec.Template.Spec.Volumes = append(w.deployment.Spec.Template.Spec.Volumes, volume)
-		w.scheduler.VolumeMounts = append(w.scheduler.VolumeMounts, corev1.VolumeMount{Name: volume.Name, MountPath: ClientDir(name), ReadOnly: true})
+		w.pod.Volumes = append(w.pod.Volumes, volume)
+		c := &w.pod.Containers[0]
+		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volume.Name, MountPath: ClientDir(name), ReadOnly: true})
 	}
 	if wiring.Sidecar == nil {
 		return nil
@@ -62,10 +62,10 @@ func (w *wirer) addSidecar(wiring Wiring) error {
 		return err
 	}
 	immutable := true
-	stem := w.name + "-" + wired + name
+	stem := w.Name + "-" + wired + name
 	configuration := &corev1.ConfigMap{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
-		ObjectMeta: w.meta(name, hashed(stem, map[string][]byte{extenderConfigKey: text})),
+		ObjectMeta: w.metaOf(name, hashed(stem, map[string][]byte{extenderConfigKey: text})),
 		Immutable:  &immutable,
 		Data:       map[string]string{extenderConfigKey: string(text)},
 	}
@@ -73,26 +73,20 @@ func (w *wirer) addSidecar(wiring Wiring) error {
 	if len(s.Rules) > 0 {
 		w.addRules(name, stem, s.Rules)
 	}
-	pod := &w.deployment.Spec.Template.Spec
 	volume := configMapVolume(wired+name, configuration.Name)
-	pod.Volumes = append(pod.Volumes, volume)
-	pod.Containers = append(pod.Containers, w.sidecar(name, s, volume.Name))
-	for i := range pod.Containers { // append may have moved the list
-		if pod.Containers[i].Name == ContainerName {
-			w.scheduler = &pod.Containers[i]
-		}
-	}
+	w.pod.Volumes = append(w.pod.Volumes, volume)
+	w.pod.Containers = append(w.pod.Containers, w.sidecar(name, s, volume.Name))
 	return nil
 }
 
 func (w *wirer) addRules(name, stem string, rules []rbacv1.PolicyRule) {
 	role := &rbacv1.ClusterRole{
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"},
-		ObjectMeta: w.meta(name, stem), Rules: rules,
+		ObjectMeta: w.metaOf(name, stem), Rules: rules,
 	}
 	binding := &rbacv1.ClusterRoleBinding{
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRoleBinding"},
-		ObjectMeta: w.meta(name, stem),
+		ObjectMeta: w.metaOf(name, stem),
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: stem},
 		Subjects:   slices.Clone(w.subjects),
 	}
@@ -100,16 +94,16 @@ func (w *wirer) addRules(name, stem string, rules []rbacv1.PolicyRule) {
 	w.added = append(w.added, role, binding)
 }
 
-func (w *wirer) meta(extender, name string) metav1.ObjectMeta {
-	labels := maps.Clone(w.deployment.Labels)
-	labels[LabelExtender] = extender
-	return metav1.ObjectMeta{Name: name, Namespace: w.deployment.Namespace, Labels: labels}
+func (w *wirer) metaOf(extender, name string) metav1.ObjectMeta {
+	meta := w.meta(name)
+	meta.Labels[LabelExtender] = extender
+	return meta
 }
 
 // sidecar returns the container. It uses the scheduler's kubeconfig.
 func (w *wirer) sidecar(name string, s *Sidecar, volume string) corev1.Container {
 	mounts := []corev1.VolumeMount{{Name: volume, MountPath: extenderConfigDir, ReadOnly: true}}
-	for _, m := range w.scheduler.VolumeMounts {
+	for _, m := range w.pod.Containers[0].VolumeMounts {
 		if m.Name == KubeconfigVolume || m.Name == CredentialsVolume {
 			mounts = append(mounts, m)
 		}
@@ -118,7 +112,7 @@ func (w *wirer) sidecar(name string, s *Sidecar, volume string) corev1.Container
 		Name:            wired + name,
 		Image:           s.Image,
 		ImagePullPolicy: s.PullPolicy,
-		Command:         []string{extenderProgram, "--config", extenderConfigDir + "/" + extenderConfigKey, "--kubeconfig", KubeconfigPath(w.name)},
+		Command:         []string{extenderProgram, "--config", extenderConfigDir + "/" + extenderConfigKey, "--kubeconfig", KubeconfigPath(w.Name)},
 		Ports:           w.sidecarPorts(s.Port),
 		Env:             memoryLimit(extenderResources(s.Resources)),
 		Resources:       extenderResources(s.Resources),
@@ -132,7 +126,7 @@ func (w *wirer) sidecar(name string, s *Sidecar, volume string) corev1.Container
 // sidecarPorts reserves the port on the node if the pod uses the host network, so that no two such
 // pods share a node.
 func (w *wirer) sidecarPorts(port int32) []corev1.ContainerPort {
-	if !w.deployment.Spec.Template.Spec.HostNetwork {
+	if !w.pod.HostNetwork {
 		return nil
 	}
 	return []corev1.ContainerPort{{ContainerPort: port, HostPort: port, Protocol: corev1.ProtocolTCP}}
@@ -141,7 +135,7 @@ func (w *wirer) sidecarPorts(port int32) []corev1.ContainerPort {
 // sidecarProbe probes the sidecar on loopback. The kubelet can do so only on the host network.
 // Elsewhere the probe runs busybox, which every image of pmk-sched has.
 func (w *wirer) sidecarProbe(path string, port int32, t timing) *corev1.Probe {
-	if w.deployment.Spec.Template.Spec.HostNetwork {
+	if w.pod.HostNetwork {
 		return httpProbe(corev1.HTTPGetAction{Host: "127.0.0.1", Path: path, Port: intstr.FromInt32(port), Scheme: corev1.URISchemeHTTP}, t)
 	}
 	return &corev1.Probe{

@@ -1,14 +1,12 @@
 package manifest
 
 import (
-	"encoding/json"
 	"fmt"
-	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -45,9 +43,6 @@ type Sidecar struct {
 }
 
 const (
-	// AnnotationExtenders is set on the Deployment of a scheduler: the list of its [Wiring]s as
-	// JSON, without keys.
-	AnnotationExtenders = "pmk-sched.io/extenders"
 	// LabelExtender is the label that names the extender of an object of a scheduler.
 	LabelExtender = "pmk-sched.io/extender"
 
@@ -78,80 +73,15 @@ func SidecarPort(secure, n int) (int32, error) {
 	return int32(port), nil
 }
 
-// Wire returns the objects of a scheduler, the result of [Objects], with the given extenders. objects are not changed.
-func Wire(objects []*unstructured.Unstructured, wirings []Wiring) ([]*unstructured.Unstructured, error) {
-	w := wirer{}
-	for _, o := range objects {
-		w.objects = append(w.objects, o.DeepCopy())
-	}
-	if err := w.find(); err != nil {
-		return nil, err
-	}
-	if err := w.annotate(wirings); err != nil {
-		return nil, err
-	}
-	for _, wiring := range wirings {
-		if err := w.add(wiring); err != nil {
-			return nil, err
+// Sidecars returns the extenders that run in the pods of a Deployment of a scheduler.
+func Sidecars(d *appsv1.Deployment) []string {
+	var names []string
+	for _, c := range d.Spec.Template.Spec.Containers {
+		if name, ok := strings.CutPrefix(c.Name, wired); ok {
+			names = append(names, name)
 		}
 	}
-	return w.result()
-}
-
-// Wirings returns the extenders among the objects of a scheduler.
-func Wirings(objects []*unstructured.Unstructured) ([]Wiring, error) {
-	for _, o := range objects {
-		if o.GetKind() != "Deployment" || o.GetAnnotations()[AnnotationExtenders] == "" {
-			continue
-		}
-		var wirings []Wiring
-		if err := json.Unmarshal([]byte(o.GetAnnotations()[AnnotationExtenders]), &wirings); err != nil {
-			return nil, fmt.Errorf("read the extenders of Deployment/%s/%s: %w", o.GetNamespace(), o.GetName(), err)
-		}
-		return wirings, nil
-	}
-	return nil, nil
-}
-
-// wirer changes the objects of one scheduler.
-type wirer struct {
-	objects    []*unstructured.Unstructured
-	at         int // of the Deployment
-	name       string
-	deployment *appsv1.Deployment
-	scheduler  *corev1.Container
-	added      []runtime.Object
-	subjects   []rbacv1.Subject
-}
-
-// find finds the Deployment, its scheduler container, and the subjects with the scheduler's rights.
-func (w *wirer) find() error {
-	w.at = slices.IndexFunc(w.objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Deployment" })
-	if w.at < 0 {
-		return fmt.Errorf("wire extenders: no Deployment among %d objects", len(w.objects))
-	}
-	w.name, w.deployment = w.objects[w.at].GetName(), &appsv1.Deployment{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(w.objects[w.at].Object, w.deployment); err != nil {
-		return fmt.Errorf("read Deployment/%s: %w", w.name, err)
-	}
-	for i := range w.deployment.Spec.Template.Spec.Containers {
-		if c := &w.deployment.Spec.Template.Spec.Containers[i]; c.Name == ContainerName {
-			w.scheduler = c
-		}
-	}
-	if w.scheduler == nil {
-		return fmt.Errorf("wire extenders: Deployment/%s has no container %s", w.name, ContainerName)
-	}
-	for _, o := range w.objects {
-		if o.GetKind() == "ClusterRoleBinding" && o.GetName() == w.name+"-as-kube-scheduler" {
-			var binding rbacv1.ClusterRoleBinding
-			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &binding); err != nil {
-				return fmt.Errorf("read ClusterRoleBinding/%s: %w", o.GetName(), err)
-			}
-			w.subjects = binding.Subjects
-		}
-	}
-	return nil
+	return names
 }
 
 // Configuration returns the configuration among the objects of a scheduler.
@@ -165,30 +95,29 @@ func Configuration(objects []*unstructured.Unstructured, name string) ([]byte, e
 		"scheduler %s has no KubeSchedulerConfiguration to add an extender to", name)
 }
 
-// annotate records the list of extenders on the Deployment.
-func (w *wirer) annotate(wirings []Wiring) error {
-	text, err := json.Marshal(wirings)
-	if err != nil {
-		return fmt.Errorf("record the extenders of scheduler %s: %w", w.name, err)
-	}
-	metav1.SetMetaDataAnnotation(&w.deployment.ObjectMeta, AnnotationExtenders, string(text))
-	return nil
+// wirer adds extenders to the Deployment of a scheduler.
+type wirer struct {
+	Scheduler
+	// pod is the pod of the scheduler, whose container is the first.
+	pod      *corev1.PodSpec
+	subjects []rbacv1.Subject
+	// added are the objects that the pods mount, and the rights of sidecars.
+	added []runtime.Object
 }
 
-func (w *wirer) result() ([]*unstructured.Unstructured, error) {
-	var objects []*unstructured.Unstructured
-	for _, typed := range w.added {
-		object, err := plain(typed)
-		if err != nil {
+// wire adds the extenders of the scheduler to its Deployment, and returns the other objects that they need. objects
+// are those of the scheduler without extenders.
+func (s Scheduler) wire(objects []runtime.Object, d *appsv1.Deployment) ([]runtime.Object, error) {
+	w := wirer{Scheduler: s, pod: &d.Spec.Template.Spec}
+	for _, o := range objects {
+		if binding, ok := o.(*rbacv1.ClusterRoleBinding); ok {
+			w.subjects = binding.Subjects
+		}
+	}
+	for _, wiring := range s.Wirings {
+		if err := w.add(wiring); err != nil {
 			return nil, err
 		}
-		objects = append(objects, object)
 	}
-	deployment, err := plain(w.deployment)
-	if err != nil {
-		return nil, err
-	}
-	w.objects[w.at] = deployment
-	// The Deployment is last, after the objects that its pods mount.
-	return slices.Insert(w.objects, w.at, objects...), nil
+	return w.added, nil
 }

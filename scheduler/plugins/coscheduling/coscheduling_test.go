@@ -279,7 +279,8 @@ func TestPodGroupsHaveTheSize(t *testing.T) {
 	if len(w.bound) > 0 {
 		t.Fatalf("bound without a PodGroup: %v", w.bound)
 	}
-	if err := w.groups.Set(podGroupObject("shop", "a", map[string]interface{}{"minMember": int64(3), "scheduleTimeoutSeconds": int64(7)})); err != nil {
+	spec := map[string]interface{}{"minMember": int64(3), "scheduleTimeoutSeconds": int64(7)}
+	if err := w.groups.Set(podGroupObject("shop", "a", spec)); err != nil {
 		t.Fatal(err)
 	}
 	w.run(12*time.Second, func() bool { return w.countPods("a", placed) == 3 })

@@ -292,7 +292,9 @@ func (w *world) sorted() []*simulated {
 	}
 	sort.Slice(all, func(i, j int) bool { return all[i].Name < all[j].Name })
 	w.random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	slices.SortStableFunc(all, func(a, b *simulated) int { return int(scheduler.PodPriority(b.Pod) - scheduler.PodPriority(a.Pod)) })
+	slices.SortStableFunc(all, func(a, b *simulated) int {
+		return int(scheduler.PodPriority(b.Pod) - scheduler.PodPriority(a.Pod))
+	})
 	return all
 }
 

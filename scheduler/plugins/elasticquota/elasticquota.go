@@ -43,8 +43,8 @@ type ElasticQuota struct {
 	victims *scheduler.Status
 	kept    *scheduler.Status
 
-	// unrestricted is the pod, a *corev1.Pod, for which Filter rejects no node. Filter would otherwise read the
-	// state of the cycle for each node.
+	// unrestricted is the pod, a *corev1.Pod, for which Filter rejects no node. Filter would
+	// otherwise read the state of the cycle for each node.
 	unrestricted atomic.Value
 	// rejected are the pods that a quota rejected, to be retried when quotas change.
 	rejected scheduler.RejectedPods
@@ -112,8 +112,8 @@ func Rules(args scheduler.Arguments) ([]rbacv1.PolicyRule, error) {
 // Name returns the plugin's name.
 func (p *ElasticQuota) Name() string { return Name }
 
-// EventsToRegister returns the events that may make room in a quota or on a node. The plugin retries pods after a
-// change of quotas.
+// EventsToRegister returns the events that may make room in a quota or on a node. The plugin
+// retries pods after a change of quotas.
 func (p *ElasticQuota) EventsToRegister() []scheduler.ClusterEvent { return scheduler.RoomEvents() }
 
 // Sign returns the parts of the pod that decide about its quota. PreFilter, which accepts or
@@ -282,7 +282,8 @@ func (p *ElasticQuota) forgetGone(q *quota) bool {
 		return false
 	}
 	store, gone := p.handle.SharedInformerFactory().Core().V1().Pods().Informer().GetIndexer(), false
-	for _, pod := range p.usage.bound(q) {
+	for _, e := range p.usage.bound(q) {
+		pod := e.pod
 		object, _, err := store.GetByKey(pod.Namespace + "/" + pod.Name)
 		if err != nil {
 			continue // a store never fails

@@ -15,7 +15,8 @@ const (
 	nominationTime = 5 * time.Minute
 	// retryTime is how long no pod is evicted for one that did not fit after the last evictions.
 	retryTime = 5 * time.Minute
-	// mostRounds is how many times in a row others are evicted for a pod whose room was taken by others.
+	// mostRounds is how many times in a row others are evicted for a pod whose room was taken by
+	// others.
 	mostRounds = 3
 )
 
@@ -90,8 +91,8 @@ func (n *nominations) forget(pod types.UID) {
 	delete(n.failed, pod)
 }
 
-// fail records that a pod did not fit although its victims are gone: because others took the room, or for another
-// reason, so that evictions do not help.
+// fail records that a pod did not fit although its victims are gone: because others took the room,
+// or for another reason, so that evictions do not help.
 func (n *nominations) fail(pod types.UID, taken bool) {
 	n.pods.Forget(pod)
 	n.mu.Lock()

@@ -160,15 +160,16 @@ func onlyRoomIsMissing(status *scheduler.Status) bool {
 	}
 	for _, reason := range status.Reasons() {
 		// As pkg/scheduler/framework/plugins/noderesources/fit.go has them.
-		if !strings.HasPrefix(reason, "Insufficient ") && reason != "Too many pods" && reason != reasonKept && !strings.HasPrefix(reason, "quota ") {
+		if !strings.HasPrefix(reason, "Insufficient ") && reason != "Too many pods" && reason != reasonKept &&
+			!strings.HasPrefix(reason, "quota ") {
 			return false
 		}
 	}
 	return true
 }
 
-// choose returns the pods that must be evicted for the pod to fit on a node and into max. It returns
-// nil if evictions do not suffice, or if the pod fits without them.
+// choose returns the pods that must be evicted for the pod to fit on a node and into max. It
+// returns nil if evictions do not suffice, or if the pod fits without them.
 func (s *search) choose(node scheduler.NodeInfo) *choice {
 	c := &choice{node: node.Node().Name}
 	free := freeOf(node, s.c.need)

@@ -10,8 +10,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// usage is the pods that take room, by namespace: pods with a node, and pods that the scheduler has reserved a
-// node for.
+// usage is the pods that take room, by namespace: pods with a node, and pods that the scheduler has
+// reserved a node for.
 type usage struct {
 	mu         sync.Mutex
 	namespaces map[string]*namespaceUsage
@@ -86,15 +86,19 @@ func (a *namespaceUsage) remove(uid types.UID) {
 }
 
 // bound returns the pods of a quota that have a node.
-func (u *usage) bound(q *quota) []*corev1.Pod {
+func (u *usage) bound(q *quota) []entry {
+	return u.entries(q, func(e entry) bool { return e.bound })
+}
+
+func (u *usage) entries(q *quota, selected func(entry) bool) []entry {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	var all []*corev1.Pod
+	var all []entry
 	for _, namespace := range q.namespaces {
 		if a := u.namespaces[namespace]; a != nil {
 			for _, e := range a.pods {
-				if e.bound {
-					all = append(all, e.pod)
+				if selected(e) {
+					all = append(all, e)
 				}
 			}
 		}
@@ -134,18 +138,7 @@ func (u *usage) used(q *quota, without *corev1.Pod) amounts {
 // podsOf returns the pods of a quota that are not being deleted, in the order in which they have a
 // right to its min: first protected pods, then by priority, then by age.
 func (u *usage) podsOf(q *quota, protected func(*corev1.Pod) bool) []entry {
-	u.mu.Lock()
-	var all []entry
-	for _, namespace := range q.namespaces {
-		if a := u.namespaces[namespace]; a != nil {
-			for _, e := range a.pods {
-				if e.pod.DeletionTimestamp == nil {
-					all = append(all, e)
-				}
-			}
-		}
-	}
-	u.mu.Unlock()
+	all := u.entries(q, func(e entry) bool { return e.pod.DeletionTimestamp == nil })
 	sort.Slice(all, func(i, j int) bool {
 		a, b := all[i].pod, all[j].pod
 		if protected(a) != protected(b) {

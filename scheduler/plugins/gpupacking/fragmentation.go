@@ -1,6 +1,6 @@
 package gpupacking
 
-// The measure of fragmentation in this fileand the choice of the node and device with its smallest
+// The measure of fragmentation in this file and the choice of the node and device with its smallest
 // increase follow Weng et al., "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with
 // Fragmentation Gradient Descent", USENIX ATC 2023, sections 3 and 4.
 

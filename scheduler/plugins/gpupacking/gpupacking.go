@@ -45,9 +45,10 @@ type GPUPacking struct {
 	mix      *mix
 	now      func() time.Time
 
-	// assumed are the pods that this scheduler has given a node, with their devices. The devices are also in the
-	// annotation of the pod, but the scheduler sees that only after the pod was bound, and the annotation of a
-	// pod that could not be bound is out of date at its next attempt.
+	// assumed are the pods that this scheduler has given a node, with their devices. The devices
+	// are also in the annotation of the pod, but the scheduler sees that only after the pod was
+	// bound, and the annotation of a pod that could not be bound is out of date at its next
+	// attempt.
 	assumed scheduler.AssumedPods
 
 	none, few, full, odd *scheduler.Status

@@ -9,16 +9,17 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// longestWait is the time after which the expected load of an unbound pod is dropped. Permit holds a pod for at
-// most 15 minutes, and the timeout for binding volumes is 10 minutes by default.
+// longestWait is the time after which the expected load of an unbound pod is dropped. Permit holds
+// a pod for at most 15 minutes, and the timeout for binding volumes is 10 minutes by default.
 const longestWait = 30 * time.Minute
 
-// expectedLoads are the loads of assumed pods, as far as they are not measured yet. Without them, every pod of
-// a burst would go to the node that was idle at the last measurement.
+// expectedLoads are the loads of assumed pods, as far as they are not measured yet. Without them,
+// every pod of a burst would go to the node that was idle at the last measurement.
 //
-// An expected load counts in full until the first sample after the pod was bound. The default queries average
-// over a window, in which the pod's load gradually appears; the expected load decreases accordingly, by the time
-// of the samples and not by the clock: while Prometheus is unavailable, expected loads do not decrease.
+// An expected load counts in full until the first sample after the pod was bound. The default
+// queries average over a window, in which the pod's load gradually appears; the expected load
+// decreases accordingly, by the time of the samples and not by the clock: while Prometheus is
+// unavailable, expected loads do not decrease.
 type expectedLoads struct {
 	metrics []Metric
 	window  time.Duration

@@ -83,7 +83,8 @@ func New(ctx context.Context, args scheduler.Arguments, h scheduler.Handle) (*Lo
 func newPlugin(s *settings, m *metrics, logs func(context.Context) scheduler.Logger, now func() time.Time) *LoadAware {
 	l := &LoadAware{
 		logs: logs, settings: s, now: now, expected: newExpectedLoads(s.Metrics, s.window, s.staleAfter),
-		rejections: newRejections(), measured: make(chan struct{}, 1), nodes: func() ([]*corev1.Node, bool) { return nil, false },
+		rejections: newRejections(), measured: make(chan struct{}, 1),
+		nodes: func() ([]*corev1.Node, bool) { return nil, false },
 	}
 	for i, metric := range s.Metrics {
 		src := &source{
@@ -169,7 +170,8 @@ func (l *LoadAware) load(src *source, node nodeInfo) (float64, bool) {
 	return measured + l.expected.onNode(src.index, node), true
 }
 
-// findRejecting returns the first filter that rejects a node, nil if none does, and the node's load of its metric, if known.
+// findRejecting returns the first filter that rejects a node, nil if none does, and the node's load
+// of its metric, if known.
 func (l *LoadAware) findRejecting(node nodeInfo) (by *filter, load float64, known bool) {
 	for i := range l.filters {
 		f := &l.filters[i]
@@ -284,8 +286,8 @@ func (l *LoadAware) Sign(context.Context, *corev1.Pod) (interface{}, *scheduler.
 	return nil, nil
 }
 
-// Ready returns an error if a metric has no fresh data of any node. It is used by an extender's /readyz, not by
-// schedulers.
+// Ready returns an error if a metric has no fresh data of any node. It is used by an extender's
+// /readyz, not by schedulers.
 func (l *LoadAware) Ready() error {
 	for _, src := range l.sources {
 		if !src.covers() {

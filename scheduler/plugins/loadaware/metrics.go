@@ -20,8 +20,9 @@ type metrics struct {
 func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	all := scheduler.NewMetrics(r, "pmk_sched_loadaware_")
 	m := &metrics{
-		queries:   all.Counter("queries_total", "Queries to Prometheus, by metric and result.", "metric", "result"),
-		discarded: all.Counter("samples_discarded_total", "Discarded samples, by metric and reason.", "metric", "reason"),
+		queries: all.Counter("queries_total", "Queries to Prometheus, by metric and result.", "metric", "result"),
+		discarded: all.Counter("samples_discarded_total", "Discarded samples, by metric and reason.",
+			"metric", "reason"),
 		filtered: all.Counter("nodes_filtered_total",
 			"Rejected nodes, summed over all scheduling attempts, by metric and reason.", "metric", "reason"),
 		up:      all.Gauge("up", "1 if the last query succeeded, by metric.", "metric"),

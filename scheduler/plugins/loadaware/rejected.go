@@ -11,21 +11,23 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// podsPerNode is the number of pods that are retried for each node whose load has fallen. The expected loads of the first ones may
-// fill the node again, and each retry costs a request and a scheduling cycle.
+// podsPerNode is the number of pods that are retried for each node whose load has fallen. The
+// expected loads of the first ones may fill the node again, and each retry costs a request and a
+// scheduling cycle.
 const podsPerNode = 32
 
-// rejections are the pods that Filter rejected on some node, and those nodes. The scheduler does not watch the load: without other
-// events in the cluster it retries such a pod after five minutes only, up to 1.23 after one minute (flushUnschedulablePodsLeftover
-// and flushUnschedulableQLeftover in scheduling_queue.go).
+// rejections are the pods that Filter rejected on some node, and those nodes. The scheduler does
+// not watch the load: without other events in the cluster it retries such a pod after five minutes
+// only, up to 1.23 after one minute (flushUnschedulablePodsLeftover and flushUnschedulableQLeftover
+// in scheduling_queue.go).
 //
 // Only Filter adds pods, and only the leader calls Filter, so other replicas retry nothing.
 type rejections struct {
 	mu    sync.RWMutex
 	pods  map[types.UID]rejectedPod
 	nodes map[string]int // the last round in which the node was rejected
-	// round is incremented when pods are retried. A pod that is rejected again does not wait for nodes of earlier rounds,
-	// because its last attempt did not fail there.
+	// round is incremented when pods are retried. A pod that is rejected again does not wait for
+	// nodes of earlier rounds, because its last attempt did not fail there.
 	round int
 }
 
@@ -69,8 +71,8 @@ func (r *rejections) forget(uid types.UID) {
 	delete(r.pods, uid)
 }
 
-// prune removes the pods that are not pending anymore, and returns the nodes that the others wait for, with
-// their rounds.
+// prune removes the pods that are not pending anymore, and returns the nodes that the others wait
+// for, with their rounds.
 func (r *rejections) prune(pending func(*corev1.Pod) bool) map[string]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -93,7 +95,8 @@ func (r *rejections) prune(pending func(*corev1.Pod) bool) map[string]int {
 	return nodes
 }
 
-// take removes and returns pods that wait for nodes of a round, at most limit, in the order in which the scheduler takes them.
+// take removes and returns pods that wait for nodes of a round, at most limit, in the order in
+// which the scheduler takes them.
 func (r *rejections) take(round, limit int) []rejectedPod {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -128,8 +131,8 @@ func (r *rejections) giveBack(pods []rejectedPod) {
 	}
 }
 
-// retryAfterQueries retries rejected pods after each query, until ctx is done. It runs in a separate goroutine, so
-// that a slow API server does not delay queries.
+// retryAfterQueries retries rejected pods after each query, until ctx is done. It runs in a
+// separate goroutine, so that a slow API server does not delay queries.
 func (l *LoadAware) retryAfterQueries(ctx context.Context) {
 	for {
 		select {
@@ -141,8 +144,8 @@ func (l *LoadAware) retryAfterQueries(ctx context.Context) {
 	}
 }
 
-// retry activates rejected pods if Filter would now accept nodes that it rejected for them. A pod is activated once, until Filter
-// rejects it again.
+// retry activates rejected pods if Filter would now accept nodes that it rejected for them. A pod
+// is activated once, until Filter rejects it again.
 func (l *LoadAware) retry(ctx context.Context) {
 	rejected := l.rejections.prune(l.pending)
 	if len(rejected) == 0 {
@@ -165,7 +168,8 @@ func (l *LoadAware) retry(ctx context.Context) {
 	}
 	pods := l.rejections.take(latest, accepted*podsPerNode)
 	log := l.logs(ctx)
-	log.Info(2, "LoadAware retries pods: the load of nodes that it rejected has fallen", "pods", len(pods), "nodes", accepted)
+	log.Info(2, "LoadAware retries pods: the load of nodes that it rejected has fallen",
+		"pods", len(pods), "nodes", accepted)
 	for i, p := range pods {
 		if !l.pending(p.Pod) {
 			continue

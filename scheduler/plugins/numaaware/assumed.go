@@ -25,14 +25,14 @@ func (p *NUMAAware) forget(pod *corev1.Pod) {
 	p.rejected.Remove(pod.UID)
 }
 
-// forgetStarted removes the pods of a node whose resources its topology includes now: pods that had started when
-// the topology was read.
+// forgetStarted removes the pods of a node whose resources its topology includes now: pods that had
+// started when the topology was read.
 func (p *NUMAAware) forgetStarted(node string) {
 	p.assumed.Update(node, func(pod *scheduler.AssumedPod) bool { return pod.Expires.IsZero() })
 }
 
-// missing returns the resources of the pods of a node that its topology does not include yet, or nil if there
-// are none.
+// missing returns the resources of the pods of a node that its topology does not include yet, or
+// nil if there are none.
 func (p *NUMAAware) missing(node string) amounts {
 	var sum amounts
 	for _, pod := range p.assumed.OnNode(node) {

@@ -25,8 +25,9 @@ type NUMAAware struct {
 	topologies *customresource.Values // *topology
 	now        func() time.Time
 
-	// assumed are the pods whose resources may still be missing in the topology of their node, with their amounts.
-	// A pod expires a while after the kubelet was seen to have accepted it, which gives it its zone.
+	// assumed are the pods whose resources may still be missing in the topology of their node, with
+	// their amounts. A pod expires a while after the kubelet was seen to have accepted it, which
+	// gives it its zone.
 	assumed scheduler.AssumedPods
 
 	noRoom, unaligned *scheduler.Status
@@ -75,8 +76,8 @@ func Rules(args scheduler.Arguments) ([]rbacv1.PolicyRule, error) {
 // Name returns the plugin's name.
 func (p *NUMAAware) Name() string { return Name }
 
-// EventsToRegister returns the events that may make room on a node. The plugin retries pods when a topology
-// changes.
+// EventsToRegister returns the events that may make room on a node. The plugin retries pods when a
+// topology changes.
 func (p *NUMAAware) EventsToRegister() []scheduler.ClusterEvent { return scheduler.RoomEvents() }
 
 // Sign returns the requests of the pod that its zones depend on.

@@ -289,7 +289,8 @@ func BenchmarkNUMAAware(b *testing.B) {
 	}
 	p := newPlugin(context.Background(), s, &plugintest.Handle{}, time.Now)
 	for i := 0; i < 5000; i++ {
-		if err := p.topologies.Set(topologyOf(fmt.Sprintf("n-%d", i), "single-numa-node", "container", "8 16Gi 4", "8 16Gi 4")); err != nil {
+		name := fmt.Sprintf("n-%d", i)
+		if err := p.topologies.Set(topologyOf(name, "single-numa-node", "container", "8 16Gi 4", "8 16Gi 4")); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -84,7 +84,7 @@ func (s *second) deploy(ctx context.Context, t *testing.T, credentials *inspect.
 	if s.plan, err = deploy.NewPlan(nil, credentials, o); err != nil {
 		t.Fatal(err)
 	}
-	revision, err := s.client.SaveRevision(ctx, apply.Revision{Name: s.name, Namespace: s.ns, Objects: s.plan.Objects})
+	revision, err := s.client.SaveRevision(ctx, s.revision(t, s.plan))
 	if err == nil {
 		_, err = s.client.Apply(ctx, s.plan.Objects)
 	}
@@ -170,6 +170,16 @@ func (s *second) status(ctx context.Context, t *testing.T, state corev1.Containe
 	}
 }
 
+// revision returns the revision that a deployment of the plan saves.
+func (s *second) revision(t *testing.T, plan *deploy.Plan) apply.Revision {
+	t.Helper()
+	record, err := plan.Record()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return apply.Revision{Name: s.name, Namespace: s.ns, Objects: plan.Objects, Record: record}
+}
+
 // read reads the status; all of it must be known.
 func (s *second) read(ctx context.Context, t *testing.T) *health.Workload {
 	t.Helper()
@@ -223,8 +233,8 @@ func TestStatusFindingsOfAScheduler(t *testing.T) {
 		{"deployment-deleted", func(ctx context.Context, t *testing.T, s *second) error {
 			return server.Client(t).AppsV1().Deployments(s.ns).Delete(ctx, s.name, metav1.DeleteOptions{})
 		}, []health.Code{health.ObjectMissing}},
-		{"deployment-begun", func(ctx context.Context, _ *testing.T, s *second) error {
-			_, err := s.client.SaveRevision(ctx, apply.Revision{Name: s.name, Namespace: s.ns, Objects: s.plan.Objects})
+		{"deployment-begun", func(ctx context.Context, t *testing.T, s *second) error {
+			_, err := s.client.SaveRevision(ctx, s.revision(t, s.plan))
 			return err
 		}, []health.Code{health.DeployUnfinished}},
 		{"pod-deleted", func(ctx context.Context, t *testing.T, s *second) error {
@@ -393,7 +403,7 @@ func TestStatusFindingOfACertificateThatExpires(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	revision, err := s.client.SaveRevision(ctx, apply.Revision{Name: s.name, Namespace: s.ns, Objects: plan.Objects})
+	revision, err := s.client.SaveRevision(ctx, s.revision(t, plan))
 	if err == nil {
 		_, err = s.client.Apply(ctx, plan.Objects)
 	}

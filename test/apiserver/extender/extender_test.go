@@ -269,7 +269,7 @@ func (w *world) wired(t *testing.T, name string) []manifest.Wiring {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return plan.Wirings
+	return plan.Scheduler.Wirings
 }
 
 // forgetClientSecret wires a scheduler as before there were client certificates for every extender.

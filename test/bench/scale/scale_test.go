@@ -281,7 +281,13 @@ func deployScheduler(ctx context.Context, b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	revision, err := client.SaveRevision(ctx, apply.Revision{Name: scheduler, Namespace: metav1.NamespaceSystem, Objects: plan.Objects})
+	record, err := plan.Record()
+	if err != nil {
+		b.Fatal(err)
+	}
+	revision, err := client.SaveRevision(ctx, apply.Revision{
+		Name: scheduler, Namespace: metav1.NamespaceSystem, Objects: plan.Objects, Record: record,
+	})
 	if err == nil {
 		_, err = client.Apply(ctx, plan.Objects)
 	}

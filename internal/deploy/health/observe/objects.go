@@ -219,12 +219,21 @@ func (r *reading) readConfiguration() configuration {
 	return configuration{}
 }
 
-// calls lists the extenders that the scheduler calls at a Service, and the extenders that are not
-// deployed.
+// calls lists the extenders that the scheduler calls, and the extenders with a Service that are not deployed. Without a
+// revision only sidecars are known.
 func (r *reading) calls() {
-	wirings, err := manifest.Wirings(r.mounted)
-	r.try(err)
-	for _, w := range wirings {
+	if r.recorded == nil {
+		if r.live != nil {
+			r.Calls = manifest.Sidecars(r.live)
+		}
+		return
+	}
+	plan, err := deploy.PlanOf(r.recorded)
+	if err != nil {
+		r.try(err)
+		return
+	}
+	for _, w := range plan.Scheduler.Wirings {
 		name := w.Extender.Name
 		if r.Calls = append(r.Calls, name); w.Sidecar != nil {
 			continue
