@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
-	"github.com/pmk-sched/pmk-sched/internal/base/terminal/terminaltest"
+	"github.com/pmk-sched/pmk-sched/test/terminaltest"
 )
 
 // operationRun is a running program operation.

@@ -17,11 +17,7 @@ import (
 // runAgent imitates the start of PMK's node agent: it overwrites the static pod and its
 // configuration.
 func (n *Node) runAgent(rules versions.Rules) error {
-	l, err := findLayout(n.lab.Layout())
-	if err != nil {
-		return err
-	}
-	files, err := n.settings(l, n.config(rules))
+	files, err := n.settings(n.lab.layout(), n.config(rules))
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/lab/kubeadm"
 )
 
-// balancer is the load balancer in front of the API servers.
 const balancer = "haproxy"
 
 // balancerConfiguration renders haproxy's configuration. A server that does not answer /readyz, for
@@ -57,7 +56,6 @@ func balancerDaemon(config string) daemon {
 	return daemon{balancer, []string{balancer, "-db", "-f", config}}
 }
 
-// balancerAt returns the address and port of the load balancer.
 func (l *Lab) balancerAt() (netip.AddrPort, error) {
 	subnet, err := netip.ParsePrefix(l.state.Subnet)
 	if err != nil {
@@ -81,7 +79,8 @@ func (u *bringUp) startBalancer(ctx context.Context) error {
 		return err
 	}
 	return network.waitFor(ctx, "the load balancer", balancer, func(ctx context.Context) error {
-		connection, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort(at.Addr().String(), strconv.Itoa(kubeadm.Port)))
+		connection, err := new(net.Dialer).DialContext(ctx, "tcp",
+			net.JoinHostPort(at.Addr().String(), strconv.Itoa(kubeadm.Port)))
 		if err != nil {
 			return err
 		}

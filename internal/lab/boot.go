@@ -14,7 +14,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// create creates the directories of the node.
 func (n *Node) create() error {
 	if err := n.host.create(); err != nil {
 		return err
@@ -48,7 +47,7 @@ func (n *Node) prepare(kept []string) error {
 // boot starts the namespaces of the node and connects them to the lab's network, which must be
 // running.
 func (n *Node) boot(ctx context.Context, path string) error {
-	if err := n.host.boot(ctx, n.lab.network().written(holder), path); err != nil {
+	if err := n.host.boot(ctx, n.lab.network().readPID(holder), path); err != nil {
 		return err
 	}
 	return n.plug(ctx, path)
@@ -56,7 +55,8 @@ func (n *Node) boot(ctx context.Context, path string) error {
 
 // config returns the data for the files of a control-plane node, without keys.
 func (n *Node) config(rules versions.Rules) nodeConfig {
-	c := nodeConfig{release: n.lab.Release(), rules: rules, name: n.name, address: n.address, pods: n.pods, virtual: n.lab.virtualAddress()}
+	c := nodeConfig{release: n.lab.Release(), rules: rules, name: n.name, address: n.address, pods: n.pods,
+		virtual: n.lab.virtualAddress()}
 	if c.virtual.IsValid() {
 		for _, m := range n.lab.masters() {
 			c.members = append(c.members, member{m.hostName, m.address})
@@ -65,7 +65,6 @@ func (n *Node) config(rules versions.Rules) nodeConfig {
 	return c
 }
 
-// write writes files of the node.
 func (n *Node) write(files []file) error {
 	for _, f := range files {
 		path := filepath.Join(n.Root(), f.path)
@@ -104,13 +103,13 @@ func (n *Node) startContainerd(ctx context.Context, path string) error {
 	})
 }
 
-// loadImages imports archives into the node's containerd, for the kubelet.
 func (n *Node) loadImages(ctx context.Context, archives []string) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(2)
 	for _, archive := range archives {
 		group.Go(func() error {
-			err := n.run(ctx, systemPath(""), "ctr", "--address", containerdSocket, "--namespace", "k8s.io", "images", "import", archive)
+			err := n.run(ctx, systemPath(""), "ctr", "--address", containerdSocket, "--namespace", "k8s.io", "images",
+				"import", archive)
 			if err != nil {
 				return fmt.Errorf("load image %s: %w", archive, err)
 			}

@@ -59,7 +59,8 @@ func treeOptions(options string) string {
 		switch {
 		case strings.HasPrefix(o, "name="):
 			kept = append(kept, "none", o)
-		case slices.Contains([]string{"rw", "ro", "nosuid", "nodev", "noexec", "relatime", "noatime", "seclabel", "xattr", "clone_children", "noprefix"}, o),
+		case slices.Contains([]string{"rw", "ro", "nosuid", "nodev", "noexec", "relatime", "noatime", "seclabel",
+			"xattr", "clone_children", "noprefix"}, o),
 			strings.HasPrefix(o, "release_agent="):
 		default:
 			kept = append(kept, o)
@@ -111,7 +112,6 @@ func (g group) dirs() []string {
 	return dirs
 }
 
-// create creates the lab's group.
 func (g group) create() error {
 	if err := g.makeDirs(); err != nil {
 		return err
@@ -133,7 +133,6 @@ func (g group) createHost() error {
 	return errors.Join(g.makeDirs(), g.child(hostGroup).makeDirs())
 }
 
-// makeDirs creates the group in every hierarchy.
 func (g group) makeDirs() error {
 	for i, dir := range g.dirs() {
 		if err := os.MkdirAll(dir, 0o755); err != nil {

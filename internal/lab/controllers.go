@@ -20,7 +20,8 @@ func checkControllers(dir string) error {
 		return fmt.Errorf("read the controllers of a cgroup: %w", err)
 	}
 	handed := strings.Fields(string(data))
-	missing := slices.DeleteFunc([]string{"cpu", "memory", "pids"}, func(c string) bool { return slices.Contains(handed, c) })
+	missing := slices.DeleteFunc([]string{"cpu", "memory", "pids"},
+		func(c string) bool { return slices.Contains(handed, c) })
 	if len(missing) == 0 {
 		return nil
 	}

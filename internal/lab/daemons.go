@@ -21,7 +21,6 @@ const (
 	etcdURL              = "http://127.0.0.1:2379"
 )
 
-// daemon is a process of the node.
 type daemon struct {
 	name string
 	argv []string
@@ -33,10 +32,12 @@ const etcdPeerName = "etcd"
 // etcdDaemon returns the etcd of a control-plane node. It serves only this node's API server; several
 // are members of one cluster.
 func etcdDaemon(binary string, n nodeConfig) daemon {
-	argv := []string{binary, "--data-dir=/var/lib/etcd", "--listen-client-urls=" + etcdURL, "--advertise-client-urls=" + etcdURL}
+	argv := []string{binary, "--data-dir=/var/lib/etcd", "--listen-client-urls=" + etcdURL,
+		"--advertise-client-urls=" + etcdURL}
 	if len(n.members) == 0 {
 		const peer = "http://127.0.0.1:2380"
-		return daemon{"etcd", append(argv, "--name=lab", "--listen-peer-urls="+peer, "--initial-advertise-peer-urls="+peer, "--initial-cluster=lab="+peer)}
+		return daemon{"etcd", append(argv, "--name=lab", "--listen-peer-urls="+peer,
+			"--initial-advertise-peer-urls="+peer, "--initial-cluster=lab="+peer)}
 	}
 	var cluster []string
 	for _, m := range n.members {
@@ -125,7 +126,8 @@ func proxyConfiguration(l layout, n nodeConfig) ([]byte, error) {
 		"mode":               "iptables",
 		"healthzBindAddress": n.address.String() + ":10256",
 		"metricsBindAddress": "127.0.0.1:10249",
-		"conntrack":          map[string]any{"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"},
+		"conntrack": map[string]any{"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s",
+			"tcpCloseWaitTimeout": "0s"},
 	})
 }
 
@@ -156,10 +158,10 @@ func networkConfiguration(pods string) ([]byte, error) {
 // loopback.
 func pluginsOfNetwork() []string { return []string{"bridge", "host-local", "loopback", "portmap"} }
 
-// containerdConfiguration renders a configuration that is valid for containerd 1.5 to 2. AppArmor is off because profiles would
-// be loaded into the machine's kernel. The OOM score of a critical pod stays at the machine's
-// default: lowering it needs a capability that root does not have everywhere, and would make the
-// machine's own processes more likely to be killed than the lab's.
+// containerdConfiguration renders a configuration that is valid for containerd 1.5 to 2. AppArmor
+// is off because profiles would be loaded into the machine's kernel. The OOM score of a critical
+// pod stays at the machine's default: lowering it needs a capability that root does not have
+// everywhere, and would make the machine's own processes more likely to be killed than the lab's.
 func containerdConfiguration(pause string) []byte {
 	return fmt.Appendf(nil, containerdTemplate, containerdSocket, pause)
 }

@@ -37,7 +37,8 @@ func Down(ctx context.Context, stateDir, name string, log *zap.Logger) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return notFound(stateDir, name)
 	case errors.Is(err, errLocked):
-		return problem.Errorf("stop the \"lab up\" or \"lab down\" that is running", "take down lab %s: another process is working on it", name)
+		return problem.Errorf("stop the \"lab up\" or \"lab down\" that is running",
+			"take down lab %s: another process is working on it", name)
 	case err != nil:
 		return fmt.Errorf("take down lab %s: %w", name, err)
 	}

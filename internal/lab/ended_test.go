@@ -31,7 +31,7 @@ func TestDaemonOutsideItsCgroupHasNotEnded(t *testing.T) {
 			if err := os.WriteFile(h.pidFile("kubelet"), fmt.Appendln(nil, c.pid), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if got, err := h.ended("kubelet", time.Now().Add(-time.Minute)); err != nil || got != c.want {
+			if got, err := h.hasEnded("kubelet", time.Now().Add(-time.Minute)); err != nil || got != c.want {
 				t.Errorf("ended = %v, %v; want %v", got, err, c.want)
 			}
 		})

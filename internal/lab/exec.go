@@ -7,10 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
-	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -50,7 +47,8 @@ func (l *Lab) Exec(ctx context.Context, c Command) (int, error) {
 		return 0, err
 	}
 	if len(c.Argv) == 0 {
-		return 0, problem.Invalidf("give it after --: lab exec -- kubectl get nodes", "no command to run in lab %s", l.Name())
+		return 0, problem.Invalidf("give it after --: lab exec -- kubectl get nodes", "no command to run in lab %s",
+			l.Name())
 	}
 	path, err := n.lookPath(c.Argv[0], c.Env)
 	if err != nil {
@@ -95,7 +93,8 @@ func (l *Lab) Exec(ctx context.Context, c Command) (int, error) {
 }
 
 func (l *Lab) notRunning() error {
-	return problem.Errorf("take it down and create it again: pmk-sched lab down --name "+l.Name(), "lab %s is not running", l.Name())
+	return problem.Errorf("take it down and create it again: pmk-sched lab down --name "+l.Name(),
+		"lab %s is not running", l.Name())
 }
 
 // notRunning returns the error for a node that is stopped, or whose whole lab is.
@@ -103,7 +102,8 @@ func (n *Node) notRunning() error {
 	if running, _ := n.lab.network().running(); !running {
 		return n.lab.notRunning()
 	}
-	return problem.Errorf("start it with: pmk-sched lab node start --name "+n.lab.Name()+" "+n.name, "node %s of lab %s is not running", n.name, n.lab.Name())
+	return problem.Errorf("start it with: pmk-sched lab node start --name "+n.lab.Name()+" "+n.name,
+		"node %s of lab %s is not running", n.name, n.lab.Name())
 }
 
 // lookPath finds a program as the node's shell would.
@@ -111,37 +111,25 @@ func (n *Node) lookPath(name string, env []string) (string, error) {
 	if strings.Contains(name, "/") {
 		return name, nil
 	}
-	for _, dir := range filepath.SplitList(n.path(env)) {
-		file := filepath.Join(dir, name)
-		if info, err := os.Stat(file); err == nil && !info.IsDir() && info.Mode()&0o111 != 0 {
-			return file, nil
-		}
+	if file := findProgram(n.path(env), name); file != "" {
+		return file, nil
 	}
 	return "", problem.Invalidf("", "run %s in lab %s: program not found in %s", name, n.lab.Name(), n.path(env))
 }
 
 // path returns PATH on the node.
 func (n *Node) path(env []string) string {
-	parts := []string{n.BinDir()}
-	if p := lookup(env, "PATH"); p != "" {
-		parts = append(parts, p)
+	if path := lookup(env, "PATH"); path != "" {
+		return systemPath(n.BinDir() + ":" + path)
 	}
-	for _, dir := range []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"} {
-		if !slices.Contains(filepath.SplitList(strings.Join(parts, ":")), dir) {
-			parts = append(parts, dir)
-		}
-	}
-	return strings.Join(parts, ":")
+	return systemPath(n.BinDir())
 }
 
-// env returns env with the variables of the node.
 func (n *Node) env(env []string) []string {
 	set := map[string]string{
 		"PATH":                n.path(env),
 		"PMK_SCHED_NODE_ROOT": n.Root(),
-	}
-	if lay, err := findLayout(n.lab.Layout()); err == nil {
-		set["KUBECONFIG"] = lay.admin
+		"KUBECONFIG":          n.lab.layout().admin,
 	}
 	if n.role == Worker {
 		set["KUBECONFIG"] = n.lab.Kubeconfig() // A worker has no administrator's kubeconfig.

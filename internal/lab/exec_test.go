@@ -41,8 +41,8 @@ func TestExecRefusesMissingProgram(t *testing.T) {
 
 func TestLookAtMachineReportsEverythingThatIsMissing(t *testing.T) {
 	r := release(t, "v1.24.3")
-	needed := exampleLab(t, LayoutKubeadm, "v1.24.3", 3, 0).needs()
-	_, err := lookAtMachine(r, needed, places{path: t.TempDir(), plugins: []string{t.TempDir()}})
+	needed := exampleLab(t, LayoutKubeadm, "v1.24.3", 3, 0).requiredPrograms()
+	_, err := inspectMachine(r, needed, places{path: t.TempDir(), plugins: []string{t.TempDir()}})
 	var missing *MissingError
 	if !errors.As(err, &missing) {
 		t.Fatalf("got %v", err)
@@ -61,7 +61,7 @@ func TestLookAtMachineReportsEverythingThatIsMissing(t *testing.T) {
 func TestLookAtMachineWithEverything(t *testing.T) {
 	dir := t.TempDir()
 	var names []string
-	needed := exampleLab(t, LayoutPMK, "v1.24.3", 3, 0).needs()
+	needed := exampleLab(t, LayoutPMK, "v1.24.3", 3, 0).requiredPrograms()
 	for _, n := range needed {
 		names = append(names, n.program)
 	}
@@ -71,7 +71,7 @@ func TestLookAtMachineWithEverything(t *testing.T) {
 		}
 	}
 	at := places{path: dir, plugins: []string{dir}, root: true}
-	_, err := lookAtMachine(release(t, "v1.24.3"), needed, at)
+	_, err := inspectMachine(release(t, "v1.24.3"), needed, at)
 	var missing *MissingError
 	if !errors.As(err, &missing) || missing.Hint() != "apt-get install -y --no-install-recommends busybox-static" {
 		t.Fatalf("only busybox is missing, got %v", err)
@@ -80,7 +80,7 @@ func TestLookAtMachineWithEverything(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "busybox"), []byte("#!/bin/sh\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := lookAtMachine(release(t, "v1.24.3"), needed, at); err == nil || !strings.Contains(err.Error(), "static") {
+	if _, err := inspectMachine(release(t, "v1.24.3"), needed, at); err == nil || !strings.Contains(err.Error(), "static") {
 		t.Errorf("dynamically linked busybox: %v", err)
 	}
 }

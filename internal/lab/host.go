@@ -37,7 +37,6 @@ func (h host) pidFile(name string) string { return filepath.Join(h.dir, "pid", n
 func (h host) logDir() string             { return filepath.Join(h.dir, "log") }
 func (h host) logFile(name string) string { return filepath.Join(h.logDir(), name+".log") }
 
-// create creates the directories of the host.
 func (h host) create() error {
 	for _, dir := range []string{h.logDir(), filepath.Dir(h.pidFile(holder))} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -109,7 +108,6 @@ func (h host) openLog(name string) (*os.File, error) {
 
 func (h host) enter() string { return filepath.Join(h.dir, "enter") }
 
-// startDaemon starts a process in the host's namespaces.
 func (h host) startDaemon(d daemon, path string) error {
 	return h.start(d.name, append([]string{h.enter()}, d.argv...), path)
 }
@@ -146,7 +144,6 @@ func (h host) runTo(ctx context.Context, out io.Writer, path string, argv []stri
 	return nil
 }
 
-// processes returns the IDs of all processes of the host.
 func (h host) processes() ([]int, error) {
 	g, err := h.group()
 	if err != nil {
@@ -155,7 +152,6 @@ func (h host) processes() ([]int, error) {
 	return g.processes()
 }
 
-// running reports whether the host's namespaces exist.
 func (h host) running() (bool, error) {
 	pids, err := h.processes()
 	return h.pid(holder, pids) != 0, err
@@ -164,22 +160,22 @@ func (h host) running() (bool, error) {
 // pid returns the process with the name, 0 if it is not running. A PID that another process has
 // reused is not in the host's cgroup.
 func (h host) pid(name string, running []int) int {
-	pid := h.written(name)
+	pid := h.readPID(name)
 	if !slices.Contains(running, pid) {
 		return 0
 	}
 	return pid
 }
 
-// started reports whether a process with the recorded PID exists. Long after the start another
+// hasStarted reports whether a process with the recorded PID exists. Long after the start another
 // process may have reused the PID.
-func (h host) started(name string) bool {
-	pid := h.written(name)
+func (h host) hasStarted(name string) bool {
+	pid := h.readPID(name)
 	return pid > 0 && syscall.Kill(pid, 0) == nil
 }
 
-// written returns the PID in the file, 0 if there is none.
-func (h host) written(name string) int {
+// readPID returns the PID in the file, 0 if there is none.
+func (h host) readPID(name string) int {
 	data, err := os.ReadFile(h.pidFile(name))
 	if err != nil {
 		return 0
@@ -234,7 +230,7 @@ func (h host) waitFor(ctx context.Context, what, daemon string, check func(conte
 		if time.Since(begin) > patience {
 			return fmt.Errorf("wait for %s: timed out after %s: %w", what, patience, err)
 		}
-		if gone, lookErr := h.ended(daemon, begin); gone || lookErr != nil {
+		if gone, lookErr := h.hasEnded(daemon, begin); gone || lookErr != nil {
 			return fmt.Errorf("wait for %s: %w", what, errors.Join(lookErr, &exitedError{daemon}))
 		}
 		if err := clock.Sleep(ctx, 100*time.Millisecond); err != nil {
@@ -248,9 +244,9 @@ type exitedError struct{ daemon string }
 
 func (e *exitedError) Error() string { return e.daemon + " exited" }
 
-// ended reports whether a started daemon has exited. A daemon joins the host's cgroup a moment after
+// hasEnded reports whether a started daemon has exited. A daemon joins the host's cgroup a moment after
 // its start, or much later on a busy machine: until then it is known only by its PID.
-func (h host) ended(daemon string, since time.Time) (bool, error) {
+func (h host) hasEnded(daemon string, since time.Time) (bool, error) {
 	if time.Since(since) < 2*time.Second {
 		return false, nil
 	}
@@ -261,10 +257,9 @@ func (h host) ended(daemon string, since time.Time) (bool, error) {
 	if daemon == holder && h.pid(holder, running) == 0 {
 		return len(running) == 0, nil // Its id is written when all is made.
 	}
-	return h.pid(daemon, running) == 0 && !h.started(daemon), nil
+	return h.pid(daemon, running) == 0 && !h.hasStarted(daemon), nil
 }
 
-// logTail returns the last lines of a log file.
 func logTail(path string, lines int) string {
 	f, err := os.Open(path)
 	if err != nil {

@@ -38,8 +38,10 @@ type labImage struct {
 // plainImages are the images for pods of any kind.
 func plainImages(pause, busybox string) []labImage {
 	return []labImage{
-		{ref: PauseImage, entrypoint: []string{pausePath}, files: []image.File{{Path: pausePath, Source: pause}}, shell: true},
-		{ref: BusyboxImage, entrypoint: []string{"/bin/sh"}, files: []image.File{{Path: "/usr/local/bin/busybox", Source: busybox}}, shell: true},
+		{ref: PauseImage, entrypoint: []string{pausePath}, files: []image.File{{Path: pausePath, Source: pause}},
+			shell: true},
+		{ref: BusyboxImage, entrypoint: []string{"/bin/sh"},
+			files: []image.File{{Path: "/usr/local/bin/busybox", Source: busybox}}, shell: true},
 	}
 }
 
@@ -64,10 +66,12 @@ func labImages(n nodeConfig, programs map[string]string, pause, busybox string) 
 // runner as the entrypoint, and the program is named only by the static pod's command.
 func kubeadmImages(names kubeadm.Images, programs map[string]string, pause, busybox string) []labImage {
 	images := append(plainImages(pause, busybox), labImage{
-		ref: names["pause"], entrypoint: []string{"/pause"}, files: []image.File{{Path: "/pause", Source: pause}}, shell: true,
+		ref: names["pause"], entrypoint: []string{"/pause"}, files: []image.File{{Path: "/pause", Source: pause}},
+		shell: true,
 	})
 	for _, name := range kubeadm.Components() {
-		i := labImage{ref: names[name], files: []image.File{{Path: "/usr/local/bin/" + name, Source: programs[name]}}, master: true}
+		i := labImage{ref: names[name], files: []image.File{{Path: "/usr/local/bin/" + name, Source: programs[name]}},
+			master: true}
 		if name != "etcd" {
 			i.entrypoint = []string{"/" + runner}
 			i.files = append(i.files, image.File{Path: "/" + runner, Source: programs[runner]})
@@ -128,7 +132,6 @@ func (i labImage) key(busybox string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil))[:16], nil
 }
 
-// archive is an image as a file.
 type archive struct {
 	path string
 	// master is set if only control-plane nodes need it.

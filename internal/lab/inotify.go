@@ -8,24 +8,14 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
 // The approximate numbers of inotify instances that the processes of a node hold as root: on a
 // control-plane node six or seven each for API server, controller manager and kubelet, and some for
 // pods. A component that gets none exits, or misses changes of its files.
 const inotifyOfMaster, inotifyOfWorker = 28, 10
-
-// inotifyError is returned when the kernel has too few inotify instances left for another lab.
-type inotifyError struct{ used, limit, needed int }
-
-func (e *inotifyError) Error() string {
-	return fmt.Sprintf("this machine has too few inotify instances left for the lab: %d of %d (fs.inotify.max_user_instances) are in use, and the lab needs about %d", e.used, e.limit, e.needed)
-}
-
-// Hint returns how to free or add instances.
-func (e *inotifyError) Hint() string {
-	return "take another lab down, or raise the limit: sysctl -w fs.inotify.max_user_instances=512"
-}
 
 // checkInotify checks that there are enough inotify instances for another lab, which needs so many.
 // proc is /proc. If the limit is unknown, there are.
@@ -49,7 +39,9 @@ func checkInotify(proc string, needed int) error {
 		}
 	}
 	if used+needed > limit {
-		return &inotifyError{used: used, limit: limit, needed: needed}
+		const hint = "take another lab down, or raise the limit: sysctl -w fs.inotify.max_user_instances=512"
+		return problem.Errorf(hint, "this machine has too few inotify instances left for the lab: "+
+			"%d of %d (fs.inotify.max_user_instances) are in use, and the lab needs about %d", used, limit, needed)
 	}
 	return nil
 }

@@ -45,11 +45,14 @@ func (u *bringUp) kubeadmSteps() []step {
 	if u.lab.balanced() {
 		steps = append(steps, step{name: "start the load balancer", do: u.startBalancer, logs: []string{balancer}})
 	}
-	steps = append(steps, step{name: "create the cluster on " + u.lab.first().hostName, do: u.initCluster, logs: []string{"kubelet", "containerd"}})
+	create := "create the cluster on " + u.lab.first().hostName
+	steps = append(steps, step{name: create, do: u.initCluster, logs: []string{"kubelet", "containerd"}})
 	for _, n := range u.lab.Nodes()[1:] {
-		steps = append(steps, step{name: "join node " + n.hostName, do: func(ctx context.Context) error { return u.join(ctx, n.hostName) }, logs: []string{"kubelet", "containerd"}})
+		join := func(ctx context.Context) error { return u.join(ctx, n) }
+		steps = append(steps, step{name: "join node " + n.hostName, do: join, logs: []string{"kubelet", "containerd"}})
 	}
-	return append(steps, step{name: "wait for the control plane", do: u.waitCluster, logs: []string{"kubelet", "kube-proxy"}})
+	return append(steps,
+		step{name: "wait for the control plane", do: u.waitCluster, logs: []string{"kubelet", "kube-proxy"}})
 }
 
 // balanced reports whether the lab has a load balancer in front of its API servers.
@@ -62,18 +65,13 @@ func (l *Lab) server() (string, error) {
 		at, err := l.balancerAt()
 		return at.String(), err
 	}
-	lay, err := findLayout(l.Layout())
-	if err != nil {
-		return "", err
-	}
 	address := l.first().address
 	if virtual := l.virtualAddress(); virtual.IsValid() {
 		address = virtual
 	}
-	return netip.AddrPortFrom(address, uint16(lay.port)).String(), nil
+	return netip.AddrPortFrom(address, uint16(l.layout().port)).String(), nil
 }
 
-// cluster returns the cluster-wide input of kubeadm.
 func (u *bringUp) cluster() (kubeadm.Cluster, error) {
 	c := kubeadm.Cluster{Release: u.o.Release, Services: serviceCIDR, Socket: containerdSocket, Token: u.secrets.token}
 	if !u.lab.balanced() {
@@ -86,9 +84,12 @@ func (u *bringUp) cluster() (kubeadm.Cluster, error) {
 
 // listImages returns the images of the release, as its own kubeadm names them.
 func (u *bringUp) listImages(ctx context.Context) (kubeadm.Images, error) {
-	// With a complete configuration kubeadm looks at nothing on this machine. The addresses and the token do not matter.
-	c := kubeadm.Cluster{Release: u.o.Release, Services: serviceCIDR, Socket: containerdSocket, Token: "abcdef.0123456789abcdef"}
-	config, err := c.Init(kubeadm.Node{Name: u.lab.Name(), Address: addressIn(subnetPools()[0], firstNode), ControlPlane: true})
+	// With a complete configuration kubeadm looks at nothing on this machine. The addresses and the
+	// token do not matter.
+	c := kubeadm.Cluster{Release: u.o.Release, Services: serviceCIDR, Socket: containerdSocket,
+		Token: "abcdef.0123456789abcdef"}
+	config, err := c.Init(kubeadm.Node{Name: u.lab.Name(), Address: addressIn(subnetPools()[0], firstNode),
+		ControlPlane: true})
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +103,6 @@ func (u *bringUp) listImages(ctx context.Context) (kubeadm.Images, error) {
 	return kubeadm.ParseImages(out.String())
 }
 
-// initCluster creates the cluster on the first node.
 func (u *bringUp) initCluster(ctx context.Context) error {
 	n := u.lab.first()
 	c, err := u.cluster()
@@ -129,12 +129,7 @@ func (u *bringUp) initCluster(ctx context.Context) error {
 	return u.startProxy(n)
 }
 
-// join lets a node join the cluster.
-func (u *bringUp) join(ctx context.Context, name string) error {
-	n, err := u.lab.Node(name)
-	if err != nil {
-		return err
-	}
+func (u *bringUp) join(ctx context.Context, n *Node) error {
 	c, err := u.cluster()
 	if err != nil {
 		return err

@@ -15,7 +15,6 @@ func (n *Node) forKubeadm() kubeadm.Node {
 	return kubeadm.Node{Name: n.name, Address: n.address, ControlPlane: n.role == ControlPlane}
 }
 
-// writeNodes writes the files of every node.
 func (u *bringUp) writeNodes(context.Context) error {
 	for _, n := range u.lab.Nodes() {
 		files, err := u.nodeFiles(n)

@@ -22,7 +22,6 @@ type access struct {
 
 type contextName struct{ name, namespace string }
 
-// kubeconfig renders a kubeconfig.
 func kubeconfig(a access) ([]byte, error) {
 	c := clientcmdv1.Config{
 		APIVersion: "v1",

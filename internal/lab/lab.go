@@ -1,5 +1,27 @@
 //go:build linux
 
+// Package lab runs a real Kubernetes cluster of any supported release on this machine, without
+// Docker and without changing the machine's own network, files or service manager.
+//
+// A lab has nodes and a network. A node is a network, mount, UTS and cgroup namespace in which
+// containerd, the kubelet and kube-proxy run as plain processes. The directories that a node keeps in
+// /etc/kubernetes, /var/lib/kubelet, /run and so on are in the node's directory below root/ and are
+// bind-mounted to their usual paths inside the mount namespace: a hostPath volume, the containerd
+// socket and the static pod path are as on a real node. The network is a namespace with a bridge that
+// connects the nodes and this machine, a load balancer in front of several API servers, and kwok,
+// which simulates further workers.
+//
+// A cluster is made in one of two ways. With the layout kubeadm, kubeadm of the release makes it:
+// "init", "join", images with the names and the structure of the Kubernetes release images. With
+// the layout of PMK the lab itself writes the files of the control-plane nodes, and etcd is a
+// process of each node. Several of them have a virtual address, which keepalived gives to one of
+// them.
+//
+// Every process of a lab is in the lab's own cgroups. Mounts, links and packet filter rules are in
+// its namespaces and end with them. That is how Down finds everything, even when Up was killed, and
+// how a node is stopped: all its processes at once.
+//
+// The binaries come from internal/artifact/build, the images from internal/artifact/image.
 package lab
 
 import (
@@ -8,6 +30,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/steps"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -52,8 +75,8 @@ type Options struct {
 	Programs Programs
 	// Log receives details. It may be nil.
 	Log *zap.Logger
-	// OnStep is called when a step begins, and its result when the step ends. Both may be nil.
-	OnStep func(name string) (done func(err error))
+	// OnStep may be nil.
+	OnStep steps.OnStep
 }
 
 // Lab is an existing lab on this machine. Its methods need only the lab's directory, and several
@@ -63,7 +86,6 @@ type Lab struct {
 	dir   string
 }
 
-// state is the content of lab.json.
 type state struct {
 	Name    string           `json:"name"`
 	Release versions.Release `json:"release"`
@@ -87,6 +109,14 @@ func (l *Lab) Release() versions.Release { return l.state.Release }
 
 // Layout returns LayoutPMK or LayoutKubeadm.
 func (l *Lab) Layout() string { return l.state.Layout }
+
+// layout describes the layout of the lab. A lab without one has PMK's.
+func (l *Lab) layout() layout {
+	if lay, err := findLayout(l.state.Layout); err == nil {
+		return lay
+	}
+	return pmkLayout()
+}
 
 // byKubeadm reports whether kubeadm makes the cluster, instead of the lab itself.
 func (l *Lab) byKubeadm() bool { return l.state.Layout == LayoutKubeadm }

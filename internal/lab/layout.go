@@ -103,7 +103,6 @@ func (l layout) sharedSettings(n nodeConfig) ([]file, error) {
 	}, nil
 }
 
-// kubeconfigs renders the node's own kubeconfigs by path.
 func kubeconfigs(byPath []kubeconfigAt) ([]file, error) {
 	var files []file
 	for _, k := range byPath {

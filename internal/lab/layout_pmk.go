@@ -22,22 +22,24 @@ const (
 // taint has a value.
 func pmkLayout() layout {
 	return layout{
-		name:                 LayoutPMK,
-		port:                 443,
-		admin:                pmkDir + "/kubeconfigs/admin.yaml",
-		kubelet:              pmkDir + "/kubeconfigs/kubelet.yaml",
-		proxy:                pmkDir + "/kubeconfigs/kube-proxy.yaml",
-		staticPods:           pmkDir + "/master.yaml",
-		kubeletCA:            pmkDir + "/certs/kubelet/server/ca.crt",
-		kubeletServing:       [2]string{pmkDir + "/certs/kubelet/server/request.crt", pmkDir + "/certs/kubelet/server/request.key"},
+		name:       LayoutPMK,
+		port:       443,
+		admin:      pmkDir + "/kubeconfigs/admin.yaml",
+		kubelet:    pmkDir + "/kubeconfigs/kubelet.yaml",
+		proxy:      pmkDir + "/kubeconfigs/kube-proxy.yaml",
+		staticPods: pmkDir + "/master.yaml",
+		kubeletCA:  pmkDir + "/certs/kubelet/server/ca.crt",
+		kubeletServing: [2]string{pmkDir + "/certs/kubelet/server/request.crt",
+			pmkDir + "/certs/kubelet/server/request.key"},
 		kubeletBinary:        "/opt/pf9/pf9-kube/bin/kubelet",
 		kubeletAuthorization: "AlwaysAllow",
 		nodeName:             func(_, address string) string { return address },
 		labels:               map[string]string{"node-role.kubernetes.io/master": ""},
-		taints:               []corev1.Taint{{Key: "node-role.kubernetes.io/master", Value: "true", Effect: corev1.TaintEffectNoSchedule}},
-		controlPlane:         []string{"k8s-master"},
-		identities:           pmkIdentities,
-		settings:             pmkSettings,
+		taints: []corev1.Taint{{Key: "node-role.kubernetes.io/master", Value: "true",
+			Effect: corev1.TaintEffectNoSchedule}},
+		controlPlane: []string{"k8s-master"},
+		identities:   pmkIdentities,
+		settings:     pmkSettings,
 	}
 }
 
@@ -94,7 +96,8 @@ func pmkKubeconfigs(n nodeConfig) ([]file, error) {
 	}
 	service := contextName{name: "service-account-context"}
 	return kubeconfigs([]kubeconfigAt{
-		at("admin", "admin", n.keys.admin, contextName{"default-context", "default"}, contextName{"system-context", "kube-system"}),
+		at("admin", "admin", n.keys.admin, contextName{"default-context", "default"},
+			contextName{"system-context", "kube-system"}),
 		at("kube-scheduler", "system:kube-scheduler", n.keys.scheduler, service),
 		at("kube-controller-manager", "system:kube-controller-manager", n.keys.manager, service),
 		at("kube-proxy", "system:kube-proxy", n.keys.proxy, service),
@@ -105,29 +108,34 @@ func pmkKubeconfigs(n nodeConfig) ([]file, error) {
 func pmkManifest(n nodeConfig) ([]byte, error) {
 	const srv = "/srv/kubernetes"
 	certs := hostMount{name: "apiserver-certs", host: pmkDir + "/certs/apiserver", container: srv + "/certs/apiserver"}
-	aggregator := hostMount{name: "aggregator-certs", host: pmkDir + "/certs/aggregator", container: srv + "/certs/aggregator"}
-	kubeletClient := hostMount{name: "kubelet-client-certs", host: pmkDir + "/certs/kubelet/apiserver", container: srv + "/certs/kubelet/apiserver"}
+	aggregator := hostMount{name: "aggregator-certs", host: pmkDir + "/certs/aggregator",
+		container: srv + "/certs/aggregator"}
+	kubeletClient := hostMount{name: "kubelet-client-certs", host: pmkDir + "/certs/kubelet/apiserver",
+		container: srv + "/certs/kubelet/apiserver"}
 	kubeconfigs := hostMount{name: "kubeconfigs", host: pmkDir + "/kubeconfigs", container: srv + "/kubeconfigs"}
 	configs := hostMount{name: "configs", host: pmkDir + "/configs", container: srv + "/configs"}
 	at := in(srv)
 	return staticPod("k8s-master",
-		component{name: "kube-controller-manager", release: n.release, mounts: []hostMount{certs, kubeconfigs}, args: []string{
-			at("kubeconfig", "kubeconfigs/kube-controller-manager.yaml"),
-			"--leader-elect=true",
-			"--profiling=false",
-			at("root-ca-file", "certs/apiserver/ca.crt"),
-			at("service-account-private-key-file", "certs/apiserver/svcacct.key"),
-			"--use-service-account-credentials=true",
-			"--node-monitor-grace-period=40s",
-			"--v=2",
-		}},
-		component{name: "kube-apiserver", release: n.release, mounts: []hostMount{certs, aggregator, kubeletClient}, args: pmkAPIServer(n, at)},
-		component{name: "kube-scheduler", release: n.release, mounts: []hostMount{kubeconfigs, configs}, args: append([]string{
-			at("config", "configs/kube-scheduler.yaml"),
-			"--leader-elect=true",
-			"--profiling=false",
-			"--v=2",
-		}, n.schedulerFlags...)},
+		component{name: "kube-controller-manager", release: n.release, mounts: []hostMount{certs, kubeconfigs},
+			args: []string{
+				at("kubeconfig", "kubeconfigs/kube-controller-manager.yaml"),
+				"--leader-elect=true",
+				"--profiling=false",
+				at("root-ca-file", "certs/apiserver/ca.crt"),
+				at("service-account-private-key-file", "certs/apiserver/svcacct.key"),
+				"--use-service-account-credentials=true",
+				"--node-monitor-grace-period=40s",
+				"--v=2",
+			}},
+		component{name: "kube-apiserver", release: n.release, mounts: []hostMount{certs, aggregator, kubeletClient},
+			args: pmkAPIServer(n, at)},
+		component{name: "kube-scheduler", release: n.release, mounts: []hostMount{kubeconfigs, configs},
+			args: append([]string{
+				at("config", "configs/kube-scheduler.yaml"),
+				"--leader-elect=true",
+				"--profiling=false",
+				"--v=2",
+			}, n.schedulerFlags...)},
 	)
 }
 

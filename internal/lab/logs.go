@@ -9,7 +9,6 @@ import (
 	"strings"
 )
 
-// tailLines is how many lines of each log an error contains.
 const tailLines = 12
 
 // withLogs adds to err the last lines of the logs for step s.

@@ -50,7 +50,6 @@ func groupName(dir string) string {
 	return "pmk-sched-lab-" + filepath.Base(dir) + "-" + id(dir)
 }
 
-// quote quotes s for a shell.
 func quote(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

@@ -111,7 +111,6 @@ func hardwareAddress(address netip.Addr) string {
 	return net.HardwareAddr{0x02, 0x00, a[0], a[1], a[2], a[3]}.String()
 }
 
-// bridge is the name of the bridge in the lab's network.
 const bridge = "br0"
 
 // plug connects a node to the lab's network, unplug disconnects it.

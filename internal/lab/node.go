@@ -31,7 +31,6 @@ type nodeConfig struct {
 	keys           credentials
 }
 
-// member is a control-plane node as a member of etcd.
 type member struct {
 	name    string
 	address netip.Addr
@@ -91,13 +90,16 @@ func (a authorities) credentials(n nodeConfig, host string, now time.Time) (cred
 		id identity
 	}{
 		{&c.apiServer, ca, identity{name: "kube-apiserver", server: true, ips: serving,
-			dns: []string{"localhost", host, "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"}}},
-		{&c.kubeletServer, ca, identity{name: "system:node:" + n.name, groups: []string{"system:nodes"}, server: true, ips: []net.IP{own, loopback}, dns: []string{host}}},
+			dns: []string{"localhost", host, "kubernetes", "kubernetes.default", "kubernetes.default.svc",
+				"kubernetes.default.svc.cluster.local"}}},
+		{&c.kubeletServer, ca, identity{name: "system:node:" + n.name, groups: []string{"system:nodes"}, server: true,
+			ips: []net.IP{own, loopback}, dns: []string{host}}},
 		{&c.kubeletClient, ca, identity{name: "kube-apiserver-kubelet-client", groups: []string{"system:masters"}}},
 		{&c.frontProxyClient, front, identity{name: "front-proxy-client"}},
 		{&c.admin, ca, identity{name: "kubernetes-admin", groups: []string{"system:masters"}}},
 		{&c.scheduler, ca, identity{name: "system:kube-scheduler", groups: []string{"system:kube-scheduler"}}},
-		{&c.manager, ca, identity{name: "system:kube-controller-manager", groups: []string{"system:kube-controller-manager"}}},
+		{&c.manager, ca,
+			identity{name: "system:kube-controller-manager", groups: []string{"system:kube-controller-manager"}}},
 		{&c.kubelet, ca, identity{name: "system:node:" + n.name, groups: []string{"system:nodes"}}},
 		{&c.proxy, ca, identity{name: "system:kube-proxy", groups: []string{"system:node-proxier"}}},
 		{&c.etcdPeer, ca, identity{name: etcdPeerName, server: true, client: true, ips: []net.IP{own, loopback}}},

@@ -68,7 +68,6 @@ func (l *Lab) Nodes() []*Node {
 	return nodes
 }
 
-// masters returns the control-plane nodes.
 func (l *Lab) masters() []*Node { return l.Nodes()[:max(1, l.state.Masters)] }
 
 // first returns the node on which the cluster was created.
@@ -112,9 +111,7 @@ func (l *Lab) node(role Role, i int) *Node {
 		return n
 	}
 	n.address = addressIn(subnet, firstNode+i)
-	if lay, err := findLayout(l.Layout()); err == nil {
-		n.name = lay.nodeName(n.hostName, n.address.String())
-	}
+	n.name = l.layout().nodeName(n.hostName, n.address.String())
 	return n
 }
 
@@ -125,7 +122,6 @@ func (l *Lab) host(name string) host {
 // network returns the host of the network that connects the nodes with each other and this machine.
 func (l *Lab) network() host { return l.host("net") }
 
-// hosts returns the network and every node.
 func (l *Lab) hosts() []host {
 	hosts := []host{l.network()}
 	for _, n := range l.Nodes() {
@@ -158,10 +154,4 @@ func (l *Lab) LogDir() string { return l.first().LogDir() }
 
 // StaticPods returns the kubelet's static pod path below Root: a file with the layout pmk, a
 // directory with kubeadm.
-func (l *Lab) StaticPods() (string, error) {
-	lay, err := findLayout(l.Layout())
-	if err != nil {
-		return "", err
-	}
-	return filepath.Join(l.Root(), lay.staticPods), nil
-}
+func (l *Lab) StaticPods() string { return filepath.Join(l.Root(), l.layout().staticPods) }

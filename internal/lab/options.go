@@ -52,19 +52,23 @@ func newBringUp(o Options) (*bringUp, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkFolders(o.Name, o.StateDir, o.CacheDir); err != nil {
+	if err := checkDirectories(o.Name, o.StateDir, o.CacheDir); err != nil {
 		return nil, err
 	}
 	if o.Programs == nil {
-		o.Programs = Compiled{CacheDir: o.CacheDir, Env: o.Env, Log: o.Log, OnStep: o.OnStep}
+		o.Programs = o.compiled()
 	}
 	lab := &Lab{dir: filepath.Join(o.StateDir, o.Name), state: state{
-		Name: o.Name, Release: o.Release, Layout: l.name, Masters: o.Masters, Workers: o.Workers, Nodes: o.Nodes, Created: time.Now().UTC().Truncate(time.Second),
+		Name: o.Name, Release: o.Release, Layout: l.name, Masters: o.Masters, Workers: o.Workers, Nodes: o.Nodes,
+		Created: time.Now().UTC().Truncate(time.Second),
 	}}
 	if _, err := os.Stat(lab.dir); !errors.Is(err, fs.ErrNotExist) {
-		return nil, exists(o.Name, lab.dir)
+		return nil, existsError(o.Name, lab.dir)
 	}
-	return &bringUp{o: o, log: o.Log, layout: l, rules: rules, lab: lab, secrets: keys, programs: map[string]string{}, unlock: func() {}}, nil
+	return &bringUp{
+		o: o, log: o.Log, layout: l, rules: rules, lab: lab, secrets: keys,
+		programs: map[string]string{}, unlock: func() {},
+	}, nil
 }
 
 // checkNodes refuses numbers of nodes that a layout cannot have.
@@ -73,20 +77,23 @@ func checkNodes(layout string, masters, workers int) error {
 		return problem.Invalidf("use --layout kubeadm", "layout %s has no workers with a kubelet", layout)
 	}
 	if masters < 1 || masters > maxMasters {
-		return problem.Invalidf(fmt.Sprintf("use a number from 1 to %d", maxMasters), "a lab cannot have %d control-plane nodes", masters)
+		return problem.Invalidf(fmt.Sprintf("use a number from 1 to %d", maxMasters),
+			"a lab cannot have %d control-plane nodes", masters)
 	}
 	if workers < 0 || workers > maxWorkers {
-		return problem.Invalidf(fmt.Sprintf("use a number from 0 to %d", maxWorkers), "a lab cannot have %d workers with a kubelet", workers)
+		return problem.Invalidf(fmt.Sprintf("use a number from 0 to %d", maxWorkers),
+			"a lab cannot have %d workers with a kubelet", workers)
 	}
 	return nil
 }
 
-// checkFolders refuses directories that the lab's own mounts hide, and a state directory that would
+// checkDirectories refuses directories that the lab's own mounts hide, and a state directory that would
 // make the paths of sockets too long for the kernel.
-func checkFolders(name, stateDir, cacheDir string) error {
+func checkDirectories(name, stateDir, cacheDir string) error {
 	for _, dir := range []string{stateDir, cacheDir} {
 		if !filepath.IsAbs(dir) || strings.ContainsAny(dir, " \t\n:,\\'") {
-			return problem.Invalidf("", "directory %q: a lab needs an absolute path without blanks, quotes, commas, colons and backslashes", dir)
+			return problem.Invalidf("",
+				"directory %q: a lab needs an absolute path without blanks, quotes, commas, colons and backslashes", dir)
 		}
 		for _, hidden := range []string{"/run", "/sys", "/proc", "/dev"} {
 			if dir == hidden || strings.HasPrefix(dir, hidden+"/") {
@@ -97,11 +104,13 @@ func checkFolders(name, stateDir, cacheDir string) error {
 	const longestSocket = 107 // sockaddr_un.sun_path, with its end
 	if socket := filepath.Join(stateDir, name, "cp1", "root") + containerdSocket; len(socket) > longestSocket {
 		return problem.Invalidf("choose a shorter directory or name",
-			"directory %s: the path of containerd's socket, %s, would be longer than the %d characters that the kernel allows", stateDir, socket, longestSocket)
+			"directory %s: the path of containerd's socket, %s, would be longer than the %d characters that the kernel allows",
+			stateDir, socket, longestSocket)
 	}
 	return nil
 }
 
-func exists(name, dir string) error {
-	return problem.Invalidf("use it, take it down with: pmk-sched lab down --name "+name+", or choose another --name", "%w: %s (%s)", ErrExists, name, dir)
+func existsError(name, dir string) error {
+	return problem.Invalidf("use it, take it down with: pmk-sched lab down --name "+name+", or choose another --name",
+		"%w: %s (%s)", ErrExists, name, dir)
 }

@@ -16,7 +16,6 @@ import (
 // certificateLifetime is long enough for a lab that is kept for months.
 const certificateLifetime = 365 * 24 * time.Hour
 
-// identity is the content of a certificate.
 type identity struct {
 	name   string   // CN: the user
 	groups []string // O: the user's groups

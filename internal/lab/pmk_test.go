@@ -73,7 +73,7 @@ func TestFilesOfOneOfSeveralNodesOfPMK(t *testing.T) {
 		same[f.path] = strings.ReplaceAll(strings.ReplaceAll(string(f.data), "198.18.3.2", "198.18.3.3"), "10.244.0.0/24", "10.244.1.0/24")
 	}
 	var b strings.Builder
-	for _, f := range append(files, file{keeperConfigPath, 0o644, keeperConfiguration(c, n.checkAPIServer(lay))}) {
+	for _, f := range append(files, file{keeperConfigPath, 0o644, keeperConfiguration(c, n.apiServerCheck(lay))}) {
 		if same[f.path] != string(f.data) {
 			fmt.Fprintf(&b, "-- %s %04o --\n%s\n", f.path, f.mode, f.data)
 		}
@@ -206,10 +206,7 @@ func TestSupervisedKubelet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := l.first().kubelet(rules)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := l.first().kubelet(rules)
 	if d.argv[0] != "sh" || d.argv[4] != "/opt/pf9/pf9-kube/bin/kubelet" {
 		t.Fatalf("it is started as %q", d.argv)
 	}

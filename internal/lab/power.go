@@ -32,13 +32,13 @@ func (l *Lab) StopNode(ctx context.Context, name string) error {
 		if err := g.remove(ctx); err != nil {
 			return err
 		}
-		return n.forget(ctx)
+		return n.removeRemains(ctx)
 	})
 }
 
-// forget removes the remains of a node without processes: its link, which the kernel removes some
+// removeRemains removes the remains of a node without processes: its link, which the kernel removes some
 // time later, its process IDs, and /run.
-func (n *Node) forget(ctx context.Context) error {
+func (n *Node) removeRemains(ctx context.Context) error {
 	remove := `! ip link show dev "$0" >/dev/null 2>&1 || ip link delete dev "$0" 2>/dev/null || ! ip link show dev "$0" >/dev/null 2>&1`
 	if err := n.lab.network().run(ctx, systemPath(""), "sh", "-c", remove, n.port()); err != nil {
 		return fmt.Errorf("remove its link: %w", err)
@@ -51,7 +51,6 @@ func (n *Node) forget(ctx context.Context) error {
 	return nil
 }
 
-// emptyDir removes everything in a directory.
 func emptyDir(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -72,7 +71,7 @@ func (l *Lab) StartNode(ctx context.Context, name string) error {
 			return nil
 		}
 		// The last stop may have been interrupted.
-		if err := n.forget(ctx); err != nil {
+		if err := n.removeRemains(ctx); err != nil {
 			return err
 		}
 		path := systemPath("")
@@ -89,7 +88,8 @@ func (l *Lab) StartNode(ctx context.Context, name string) error {
 		if err != nil {
 			return err
 		}
-		return n.waitFor(ctx, "node "+n.name, "kubelet", func(ctx context.Context) error { return n.answers(ctx, client) })
+		return n.waitFor(ctx, "node "+n.name, "kubelet",
+			func(ctx context.Context) error { return n.checkAnswers(ctx, client) })
 	})
 }
 
@@ -110,11 +110,7 @@ func (n *Node) startDaemons(ctx context.Context, path string) error {
 	if err := n.startContainerd(ctx, path); err != nil {
 		return err
 	}
-	kubelet, err := n.kubelet(rules)
-	if err != nil {
-		return err
-	}
-	daemons := []daemon{kubelet, proxyDaemon(n.binary("kube-proxy"))}
+	daemons := []daemon{n.kubelet(rules), proxyDaemon(n.binary("kube-proxy"))}
 	if n.lab.virtualAddress().IsValid() {
 		daemons = append(daemons, keeperDaemon())
 	}
@@ -142,25 +138,25 @@ func (l *Lab) hasQuorum() (bool, error) {
 	return 2*count > len(masters), nil
 }
 
-// answers returns an error until the node is ready and its kubelet and its API server answer: right
+// checkAnswers returns an error until the node is ready and its kubelet and its API server answer: right
 // after a start the Node object still has its old status.
-func (n *Node) answers(ctx context.Context, client kubernetes.Interface) error {
-	if err := n.apiServerAnswers(ctx); err != nil {
+func (n *Node) checkAnswers(ctx context.Context, client kubernetes.Interface) error {
+	if err := n.checkAPIServer(ctx); err != nil {
 		return err
 	}
 	object, err := client.CoreV1().Nodes().Get(ctx, n.name, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
-	if err := nodeReady(object); err != nil {
+	if err := checkNodeReady(object); err != nil {
 		return err
 	}
 	return client.CoreV1().RESTClient().Get().Resource("nodes").Name(n.name).SubResource("proxy").Suffix("healthz").Do(ctx).Error()
 }
 
-// apiServerAnswers returns an error until the API server of a control-plane node is ready, which it is
+// checkAPIServer returns an error until the API server of a control-plane node is ready, which it is
 // after its member of etcd. Before that, the loss of another node can stop the cluster.
-func (n *Node) apiServerAnswers(ctx context.Context) error {
+func (n *Node) checkAPIServer(ctx context.Context) error {
 	if n.role != ControlPlane {
 		return nil
 	}
@@ -171,17 +167,12 @@ func (n *Node) apiServerAnswers(ctx context.Context) error {
 	return client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
 }
 
-// client returns a client of the control-plane node's own API server.
 func (n *Node) client() (kubernetes.Interface, error) {
-	layout, err := findLayout(n.lab.Layout())
-	if err != nil {
-		return nil, err
-	}
 	cfg, err := n.lab.restConfig()
 	if err != nil {
 		return nil, err
 	}
-	cfg.Host = "https://" + net.JoinHostPort(n.address.String(), strconv.Itoa(layout.port))
+	cfg.Host = "https://" + net.JoinHostPort(n.address.String(), strconv.Itoa(n.lab.layout().port))
 	return kubernetes.NewForConfig(cfg)
 }
 
@@ -213,7 +204,8 @@ func (l *Lab) change(ctx context.Context, name, verb string, do func(n *Node, ru
 	}
 	unlock, err := lockDir(ctx, l.dir, 10*time.Second)
 	if errors.Is(err, errLocked) {
-		return problem.Errorf("wait for the other command", "%s node %s: another process is working on lab %s", verb, n.name, l.Name())
+		return problem.Errorf("wait for the other command", "%s node %s: another process is working on lab %s", verb,
+			n.name, l.Name())
 	}
 	if err != nil {
 		return fmt.Errorf("%s node %s: lock the lab: %w", verb, n.name, err)

@@ -13,7 +13,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// machine describes this machine.
 type machine struct {
 	// path is PATH, including the directories of the system's programs.
 	path string
@@ -23,12 +22,11 @@ type machine struct {
 	etcd string
 }
 
-// need is a program and the Debian package that contains it.
-type need struct{ program, pkg string }
+// requirement is a program and the Debian package that contains it.
+type requirement struct{ program, pkg string }
 
-// commonNeeds are the programs that every lab requires.
-func commonNeeds() []need {
-	return []need{
+func commonPrograms() []requirement {
+	return []requirement{
 		{"containerd", "containerd"}, {"ctr", "containerd"}, {"containerd-shim-runc-v2", "containerd"},
 		{"runc", "runc"},
 		{"iptables", "iptables"}, {"iptables-save", "iptables"}, {"iptables-restore", "iptables"},
@@ -37,15 +35,14 @@ func commonNeeds() []need {
 	}
 }
 
-// needs are the programs that this lab requires.
-func (l *Lab) needs() []need {
+func (l *Lab) requiredPrograms() []requirement {
 	switch {
 	case l.balanced():
-		return append(commonNeeds(), need{balancer, "haproxy"})
+		return append(commonPrograms(), requirement{balancer, "haproxy"})
 	case l.state.Masters > 1:
-		return append(commonNeeds(), need{keeper, "keepalived"})
+		return append(commonPrograms(), requirement{keeper, "keepalived"})
 	}
-	return commonNeeds()
+	return commonPrograms()
 }
 
 // MissingError is returned when the machine lacks something that a lab needs.
@@ -69,7 +66,7 @@ func (e *MissingError) Hint() string {
 // Check checks, without changing anything, that the machine can run a lab of release r. env holds
 // PATH. The error is a *MissingError with everything that is missing.
 func Check(r versions.Release, env []string) error {
-	_, err := lookAtMachine(r, commonNeeds(), thisMachine(env))
+	_, err := inspectMachine(r, commonPrograms(), thisMachine(env))
 	return err
 }
 
@@ -88,7 +85,7 @@ func thisMachine(env []string) places {
 	}
 }
 
-func lookAtMachine(r versions.Release, needed []need, at places) (machine, error) {
+func inspectMachine(r versions.Release, needed []requirement, at places) (machine, error) {
 	m := machine{path: at.path}
 	var e MissingError
 	add := func(what, pkg string) {
@@ -112,7 +109,7 @@ func lookAtMachine(r versions.Release, needed []need, at places) (machine, error
 	switch {
 	case m.busybox == "":
 		add("busybox", "busybox-static")
-	case !static(m.busybox):
+	case !isStatic(m.busybox):
 		add("a static busybox ("+m.busybox+" needs shared libraries)", "busybox-static")
 	}
 	if _, err := machineHierarchies(); err != nil {
@@ -157,8 +154,7 @@ func findPlugins(dirs []string) string {
 	return ""
 }
 
-// static reports whether a program is statically linked.
-func static(path string) bool {
+func isStatic(path string) bool {
 	f, err := elf.Open(path)
 	if err != nil {
 		return false

@@ -4,10 +4,7 @@ package lab
 
 import (
 	"context"
-	"fmt"
 	"strings"
-
-	"go.uber.org/zap"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
@@ -46,11 +43,10 @@ func KubernetesPrograms() []string { return append(components(), "kubelet", "kub
 
 // Compiled provides programs that internal/artifact/build compiles and caches in CacheDir. It is the default
 // of [Up].
-type Compiled struct {
-	CacheDir string
-	Env      []string
-	Log      *zap.Logger
-	OnStep   func(string) func(error)
+type Compiled struct{ build.Environment }
+
+func (o Options) compiled() Programs {
+	return Compiled{build.Environment{CacheDir: o.CacheDir, Env: o.Env, Log: o.Log, OnStep: o.OnStep}}
 }
 
 // Kubernetes compiles programs of a release.
@@ -60,18 +56,16 @@ func (c Compiled) Kubernetes(ctx context.Context, r versions.Release, names []st
 		programs = append(programs, build.Program{Name: name})
 	}
 	result, err := build.Run(ctx, build.Options{
-		Release: r, Programs: programs, CacheDir: c.CacheDir, Env: c.Env, Log: c.Log, OnStep: c.OnStep,
+		Environment: c.Environment, Release: r, Programs: programs,
 	})
 	if err != nil {
 		return nil, err
 	}
 	paths := map[string]string{}
 	for _, name := range names {
-		b, ok := result.Binary(name, build.Host())
-		if !ok {
-			return nil, fmt.Errorf("build %s %s: the build did not produce it", name, r)
+		if paths[name], err = result.Path(name); err != nil {
+			return nil, err
 		}
-		paths[name] = b.Path
 	}
 	return paths, nil
 }
@@ -79,21 +73,17 @@ func (c Compiled) Kubernetes(ctx context.Context, r versions.Release, names []st
 // Module compiles a program of another module.
 func (c Compiled) Module(ctx context.Context, module, version, pkg, name string) (string, error) {
 	result, err := build.Module(ctx, build.ModuleOptions{
-		Module: module, Version: version, Packages: []build.Program{{Name: name, Package: pkg}},
-		CacheDir: c.CacheDir, Env: c.Env, Log: c.Log, OnStep: c.OnStep,
+		Environment: c.Environment, Module: module, Version: version,
+		Packages: []build.Program{{Name: name, Package: pkg}},
 	})
 	if err != nil {
 		return "", err
 	}
-	b, ok := result.Binary(name, build.Host())
-	if !ok {
-		return "", fmt.Errorf("build %s %s: the build did not produce %s", module, version, name)
-	}
-	return b.Path, nil
+	return result.Path(name)
 }
 
 func (u *bringUp) findPrograms(context.Context) (err error) {
-	u.machine, err = lookAtMachine(u.o.Release, u.lab.needs(), thisMachine(u.o.Env))
+	u.machine, err = inspectMachine(u.o.Release, u.lab.requiredPrograms(), thisMachine(u.o.Env))
 	return err
 }
 
@@ -120,16 +110,15 @@ func (u *bringUp) getPrograms(ctx context.Context) error {
 		return err
 	}
 	if u.lab.byKubeadm() {
-		if u.programs[runner], err = u.o.Programs.Module(ctx, runnerModule, runnerVersion, runnerPackage, runner); err != nil {
+		u.programs[runner], err = u.o.Programs.Module(ctx, runnerModule, runnerVersion, runnerPackage, runner)
+		if err != nil {
 			return err
 		}
 	}
 	if u.o.Nodes > 0 {
-		if u.programs["kwok"], err = u.o.Programs.Module(ctx, kwokModule, kwokVersion, kwokPackage, "kwok"); err != nil {
-			return err
-		}
+		u.programs["kwok"], err = u.o.Programs.Module(ctx, kwokModule, kwokVersion, kwokPackage, "kwok")
 	}
-	return nil
+	return err
 }
 
 // getEtcd gets the etcd that kubeadm of the release names, or else one that serves the release.
@@ -145,7 +134,8 @@ func (u *bringUp) getEtcd(ctx context.Context) (err error) {
 		case !strings.HasPrefix(version, "v3.4."):
 			u.machine.etcd = ""
 		case u.machine.etcd == "":
-			return problem.Errorf("apt-get install -y --no-install-recommends etcd-server", "kubeadm of %s runs etcd 3.4, which this machine does not have", u.o.Release)
+			return problem.Errorf("apt-get install -y --no-install-recommends etcd-server",
+				"kubeadm of %s runs etcd 3.4, which this machine does not have", u.o.Release)
 		}
 	}
 	if u.programs["etcd"] = u.machine.etcd; u.machine.etcd == "" {

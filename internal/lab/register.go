@@ -21,11 +21,7 @@ func direct(*http.Request) (*url.URL, error) { return nil, nil }
 
 // register waits for the Node object of a control-plane node and sets labels and taints as the
 // layout does. The API server does not let a kubelet set these labels itself.
-func (u *bringUp) register(ctx context.Context, hostName string) error {
-	n, err := u.lab.Node(hostName)
-	if err != nil {
-		return err
-	}
+func (u *bringUp) register(ctx context.Context, n *Node) error {
 	objects := u.client.CoreV1().Nodes()
 	if err := n.waitFor(ctx, "the Node object", "kubelet", func(ctx context.Context) error {
 		_, err := objects.Get(ctx, n.name, metav1.GetOptions{})
@@ -33,7 +29,7 @@ func (u *bringUp) register(ctx context.Context, hostName string) error {
 	}); err != nil {
 		return err
 	}
-	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		object, err := objects.Get(ctx, n.name, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -51,18 +47,16 @@ func (u *bringUp) register(ctx context.Context, hostName string) error {
 	return n.waitReady(ctx, u.client)
 }
 
-// waitReady waits until the Node object is ready.
 func (n *Node) waitReady(ctx context.Context, client kubernetes.Interface) error {
 	return n.waitFor(ctx, "node "+n.name, "kubelet", func(ctx context.Context) error {
 		object, err := client.CoreV1().Nodes().Get(ctx, n.name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
-		return nodeReady(object)
+		return checkNodeReady(object)
 	})
 }
 
-// markNode adds labels and taints to the node.
 func markNode(n *corev1.Node, labels map[string]string, taints []corev1.Taint) {
 	if n.Labels == nil {
 		n.Labels = map[string]string{}
@@ -81,8 +75,8 @@ func markNode(n *corev1.Node, labels map[string]string, taints []corev1.Taint) {
 	}
 }
 
-// nodeReady returns an error with the reason if a node is not ready.
-func nodeReady(n *corev1.Node) error {
+// checkNodeReady returns an error with the reason if a node is not ready.
+func checkNodeReady(n *corev1.Node) error {
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
 			if c.Status == corev1.ConditionTrue {
@@ -98,7 +92,7 @@ func nodeReady(n *corev1.Node) error {
 // objects that every pod needs, the scheduler leads, and Services work on every node.
 func (u *bringUp) waitControlPlane(ctx context.Context) error {
 	for _, n := range u.lab.masters() {
-		if err := n.waitStaticPods(ctx, u.client, u.staticPods(), podReady); err != nil {
+		if err := n.waitStaticPods(ctx, u.client, u.staticPods(), checkPodReady); err != nil {
 			return err
 		}
 	}
@@ -109,11 +103,12 @@ func (u *bringUp) waitControlPlane(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	if err := first.waitFor(ctx, "the scheduler", "kubelet", func(ctx context.Context) error { return schedulerLeads(ctx, u.client) }); err != nil {
+	if err := first.waitFor(ctx, "the scheduler", "kubelet",
+		func(ctx context.Context) error { return checkSchedulerLeads(ctx, u.client) }); err != nil {
 		return err
 	}
 	for _, n := range u.lab.Nodes() {
-		if err := n.waitFor(ctx, "services", "kube-proxy", n.servicesWork); err != nil {
+		if err := n.waitFor(ctx, "services", "kube-proxy", n.checkServices); err != nil {
 			return err
 		}
 	}
@@ -129,10 +124,13 @@ func (u *bringUp) staticPods() []string {
 }
 
 // waitStaticPods waits until check returns no error for each of the node's static pods.
-func (n *Node) waitStaticPods(ctx context.Context, client kubernetes.Interface, names []string, check func(*corev1.Pod) error) error {
+func (n *Node) waitStaticPods(
+	ctx context.Context, client kubernetes.Interface, names []string, check func(*corev1.Pod) error,
+) error {
 	for _, name := range names {
 		pod := name + "-" + n.name
-		if err := n.waitFor(ctx, "pod "+pod, "kubelet", func(ctx context.Context) error { return checkPod(ctx, client, pod, check) }); err != nil {
+		if err := n.waitFor(ctx, "pod "+pod, "kubelet",
+			func(ctx context.Context) error { return checkPod(ctx, client, pod, check) }); err != nil {
 			return err
 		}
 	}
@@ -148,10 +146,11 @@ func checkPod(ctx context.Context, client kubernetes.Interface, name string, che
 	return check(pod)
 }
 
-// servicesWork returns an error until kube-proxy has written the rules of Services
+// checkServices returns an error until kube-proxy has written the rules of Services
 // (pkg/proxy/healthcheck/proxier_health.go).
-func (n *Node) servicesWork(ctx context.Context) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s:10256/healthz", n.address), nil)
+func (n *Node) checkServices(ctx context.Context) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s:10256/healthz", n.address),
+		nil)
 	if err != nil {
 		return err
 	}
@@ -168,8 +167,7 @@ func (n *Node) servicesWork(ctx context.Context) error {
 	return nil
 }
 
-// schedulerLeads returns an error while the default scheduler's lease has no holder.
-func schedulerLeads(ctx context.Context, client kubernetes.Interface) error {
+func checkSchedulerLeads(ctx context.Context, client kubernetes.Interface) error {
 	lease, err := client.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, "kube-scheduler", metav1.GetOptions{})
 	if err != nil {
 		return err
@@ -180,8 +178,8 @@ func schedulerLeads(ctx context.Context, client kubernetes.Interface) error {
 	return nil
 }
 
-// podReady returns an error with the reason if a pod is not ready.
-func podReady(p *corev1.Pod) error {
+// checkPodReady returns an error with the reason if a pod is not ready.
+func checkPodReady(p *corev1.Pod) error {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
 			return nil
@@ -191,9 +189,11 @@ func podReady(p *corev1.Pod) error {
 		switch {
 		case s.Ready:
 		case s.State.Waiting != nil:
-			return fmt.Errorf("pod %s: container %s: %s %s", p.Name, s.Name, s.State.Waiting.Reason, s.State.Waiting.Message)
+			return fmt.Errorf("pod %s: container %s: %s %s", p.Name, s.Name, s.State.Waiting.Reason,
+				s.State.Waiting.Message)
 		case s.State.Terminated != nil:
-			return fmt.Errorf("pod %s: container %s exited: %s %s", p.Name, s.Name, s.State.Terminated.Reason, s.State.Terminated.Message)
+			return fmt.Errorf("pod %s: container %s exited: %s %s", p.Name, s.Name, s.State.Terminated.Reason,
+				s.State.Terminated.Message)
 		}
 	}
 	return fmt.Errorf("pod %s is not ready: %s", p.Name, p.Status.Phase)

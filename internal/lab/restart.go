@@ -34,10 +34,6 @@ func (n *Node) restart(ctx context.Context) error {
 	if running, err := n.running(); err != nil || !running {
 		return errors.Join(err, n.lab.notRunning())
 	}
-	kubelet, err := n.kubelet(rules)
-	if err != nil {
-		return err
-	}
 	for _, name := range []string{"kubelet", "containerd"} {
 		if err := n.stop(ctx, name); err != nil {
 			return err
@@ -51,10 +47,11 @@ func (n *Node) restart(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := n.startDaemon(kubelet, path); err != nil {
+	if err := n.startDaemon(n.kubelet(rules), path); err != nil {
 		return err
 	}
-	return n.waitFor(ctx, "node "+n.name, "kubelet", func(ctx context.Context) error { return n.answers(ctx, client) })
+	return n.waitFor(ctx, "node "+n.name, "kubelet",
+		func(ctx context.Context) error { return n.checkAnswers(ctx, client) })
 }
 
 // supervise runs a program again when it has exited, as a service manager does.
@@ -77,15 +74,11 @@ done`
 
 // kubelet returns how the kubelet of a node is started again. While containerd recovers its
 // containers it does not serve CRI, and a kubelet that starts then exits.
-func (n *Node) kubelet(rules versions.Rules) (daemon, error) {
+func (n *Node) kubelet(rules versions.Rules) daemon {
 	if n.lab.byKubeadm() {
-		return n.supervisedKubelet(), nil
+		return n.supervisedKubelet()
 	}
-	lay, err := findLayout(n.lab.Layout())
-	if err != nil {
-		return daemon{}, err
-	}
-	d := kubeletDaemon(lay, n.config(rules))
+	d := kubeletDaemon(n.lab.layout(), n.config(rules))
 	d.argv = append([]string{"sh", "-c", supervise, "sh"}, d.argv...)
-	return d, nil
+	return d
 }

@@ -67,10 +67,8 @@ func tunables() map[string]string {
 	}
 }
 
-// cgroupDir is the mount point of cgroups.
 const cgroupDir = "/sys/fs/cgroup"
 
-// scriptData is the input of the scripts.
 type scriptData struct {
 	// What is the description of the host in messages: "the network" or "node NAME".
 	Name, Dir, What, Host       string
@@ -89,10 +87,8 @@ type scriptData struct {
 	Kubelet                     string
 }
 
-// tree is a cgroup hierarchy to mount.
 type tree struct{ Path, Type, Options string }
 
-// scriptNode is a node that the others can reach.
 type scriptNode struct{ Host, Address, Pods string }
 
 // scripts renders the scripts of a host. initScript runs in its namespaces.
@@ -109,7 +105,8 @@ func scripts(initScript string, d scriptData) (map[string][]byte, error) {
 }
 
 func render(name, text string, d scriptData) ([]byte, error) {
-	t, err := template.New(name).Funcs(template.FuncMap{"q": quote, "base": path.Base}).Option("missingkey=error").Parse(text)
+	functions := template.FuncMap{"q": quote, "base": path.Base}
+	t, err := template.New(name).Funcs(functions).Option("missingkey=error").Parse(text)
 	if err != nil {
 		return nil, fmt.Errorf("read script %s: %w", name, err)
 	}
@@ -127,7 +124,8 @@ func (l *Lab) hostScripts(h host, g group, what string) scriptData {
 		groups = append(groups, filepath.Join(dir, hostGroup))
 	}
 	return scriptData{
-		Name: l.Name(), Dir: h.dir, What: what, Roots: g.dirs(), Groups: groups, Prefix: 24, HolderPID: h.pidFile(holder),
+		Name: l.Name(), Dir: h.dir, What: what, Roots: g.dirs(), Groups: groups, Prefix: 24,
+		HolderPID: h.pidFile(holder),
 	}
 }
 
@@ -147,7 +145,8 @@ func (n *Node) scripts(g group, subnet netip.Prefix, kept []string) scriptData {
 		d.Trees = append(d.Trees, t)
 	}
 	for _, other := range n.lab.Nodes() {
-		d.Nodes = append(d.Nodes, scriptNode{Host: other.hostName, Address: other.address.String(), Pods: other.pods.String()})
+		d.Nodes = append(d.Nodes,
+			scriptNode{Host: other.hostName, Address: other.address.String(), Pods: other.pods.String()})
 	}
 	d.Host, d.Link, d.MAC = n.hostName, n.port(), hardwareAddress(n.address)
 	d.Address, d.Gateway = n.address.String(), addressIn(subnet, machineAddress).String()
@@ -190,7 +189,8 @@ func (n *Node) supervisedKubelet() daemon {
 
 // writeKubeletScript writes the script that supervisedKubelet runs.
 func (n *Node) writeKubeletScript() error {
-	script, err := render("kubelet", kubeletScript, scriptData{Name: n.lab.Name(), What: "node " + n.name, Kubelet: n.binary("kubelet")})
+	script, err := render("kubelet", kubeletScript,
+		scriptData{Name: n.lab.Name(), What: "node " + n.name, Kubelet: n.binary("kubelet")})
 	if err != nil {
 		return err
 	}

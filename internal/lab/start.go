@@ -122,7 +122,7 @@ func (u *bringUp) writeMaster(n *Node, shared authorities) (credentials, error) 
 		return c.keys, err
 	}
 	if c.virtual.IsValid() {
-		files = append(files, file{keeperConfigPath, 0o644, keeperConfiguration(c, n.checkAPIServer(u.layout))})
+		files = append(files, file{keeperConfigPath, 0o644, keeperConfiguration(c, n.apiServerCheck(u.layout))})
 	}
 	if err := n.write(files); err != nil {
 		return c.keys, err
@@ -159,7 +159,7 @@ func (u *bringUp) startAPIServers(ctx context.Context) error {
 		}
 	}
 	for _, n := range u.lab.masters() {
-		if err := n.waitFor(ctx, "the API server of node "+n.name, "kubelet", n.apiServerAnswers); err != nil {
+		if err := n.waitFor(ctx, "the API server of node "+n.name, "kubelet", n.checkAPIServer); err != nil {
 			return err
 		}
 	}

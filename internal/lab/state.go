@@ -13,7 +13,6 @@ import (
 	"sort"
 	"time"
 
-	"github.com/pmk-sched/pmk-sched/internal/base/clock"
 	"github.com/pmk-sched/pmk-sched/internal/base/flock"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
@@ -114,27 +113,19 @@ func lockDir(ctx context.Context, dir string, patience time.Duration) (unlock fu
 	if err != nil {
 		return nil, err
 	}
-	deadline := time.Now().Add(patience)
-	for {
-		locked, err := flock.Try(f)
-		if locked {
-			err = stillAt(dir, f)
-		}
-		if err == nil && locked {
-			return func() { f.Close() }, nil
-		}
-		if err == nil && time.Now().After(deadline) {
-			err = errLocked
-		}
-		if err != nil {
-			f.Close()
-			return nil, err
-		}
-		if err := clock.Sleep(ctx, 100*time.Millisecond); err != nil {
-			f.Close()
-			return nil, err
-		}
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	err = flock.Wait(limited, f)
+	switch {
+	case err == nil:
+		err = stillAt(dir, f)
+	case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
+		err = errLocked
 	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return func() { f.Close() }, nil
 }
 
 // stillAt returns fs.ErrNotExist unless path is the open file.
@@ -149,3 +140,9 @@ func stillAt(path string, f *os.File) error {
 	}
 	return err
 }
+
+// ErrNotFound is returned for a lab that does not exist.
+var ErrNotFound = errors.New("no such lab")
+
+// ErrExists is returned by Up for a lab that already exists.
+var ErrExists = errors.New("lab already exists")

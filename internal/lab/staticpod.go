@@ -43,7 +43,6 @@ func (m hostMount) volume() corev1.Volume {
 	}}
 }
 
-// component is a container of the control plane.
 type component struct {
 	name    string
 	release versions.Release
@@ -59,7 +58,8 @@ func (c component) container() corev1.Container {
 		Command:         append([]string{c.name}, c.args...),
 	}
 	for _, m := range c.mounts {
-		out.VolumeMounts = append(out.VolumeMounts, corev1.VolumeMount{Name: m.name, MountPath: m.container, ReadOnly: true})
+		out.VolumeMounts = append(out.VolumeMounts,
+			corev1.VolumeMount{Name: m.name, MountPath: m.container, ReadOnly: true})
 	}
 	return out
 }

@@ -65,7 +65,8 @@ type Process struct {
 // status too; only an unreadable machine is an error.
 func (l *Lab) Status(ctx context.Context) (*Status, error) {
 	s := &Status{
-		Name: l.Name(), Layout: l.Layout(), Created: l.state.Created, Complete: l.state.Ready, Kubeconfig: l.Kubeconfig(),
+		Name: l.Name(), Layout: l.Layout(), Created: l.state.Created, Complete: l.state.Ready,
+		Kubeconfig: l.Kubeconfig(),
 	}
 	if !l.state.Release.IsZero() {
 		s.Release = l.state.Release.String()
@@ -115,7 +116,6 @@ func (n *Node) daemons() []string {
 	return names
 }
 
-// list returns the named processes of the host.
 func (h host) list(names []string) ([]Process, error) {
 	running, err := h.processes()
 	if err != nil {
@@ -150,7 +150,7 @@ func (l *Lab) askServer(ctx context.Context, s *Status) error {
 		if err != nil {
 			return fmt.Errorf("ask for node %s: %w", n.Name, err)
 		}
-		err = nodeReady(object)
+		err = checkNodeReady(object)
 		s.Nodes[i].Ready = err == nil
 		problems = append(problems, err)
 	}
@@ -162,12 +162,13 @@ func (l *Lab) workersReady(ctx context.Context, client kubernetes.Interface) (re
 	if l.state.Nodes == 0 {
 		return 0, 0, nil
 	}
-	list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: workerSelector, ResourceVersion: "0"})
+	list, err := client.CoreV1().Nodes().List(ctx,
+		metav1.ListOptions{LabelSelector: workerSelector, ResourceVersion: "0"})
 	if err != nil {
 		return 0, 0, fmt.Errorf("list workers: %w", err)
 	}
 	for i := range list.Items {
-		if nodeReady(&list.Items[i]) == nil {
+		if checkNodeReady(&list.Items[i]) == nil {
 			ready++
 		}
 	}

@@ -60,12 +60,15 @@ func (u *bringUp) steps() []step {
 			steps = append(steps, step{name: "start " + keeper, do: u.startKeepers, logs: []string{keeper}})
 		}
 		for _, n := range u.lab.masters() {
-			steps = append(steps, step{name: "register node " + n.hostName, do: func(ctx context.Context) error { return u.register(ctx, n.hostName) }, logs: []string{"kubelet"}})
+			register := func(ctx context.Context) error { return u.register(ctx, n) }
+			steps = append(steps, step{name: "register node " + n.hostName, do: register, logs: []string{"kubelet"}})
 		}
-		steps = append(steps, step{name: "wait for the control plane", do: u.waitControlPlane, logs: []string{"kubelet", "kube-proxy"}})
+		steps = append(steps,
+			step{name: "wait for the control plane", do: u.waitControlPlane, logs: []string{"kubelet", "kube-proxy"}})
 	}
 	if u.o.Nodes > 0 {
-		steps = append(steps, step{name: fmt.Sprintf("add %d workers", u.o.Nodes), do: u.addWorkers, logs: []string{"kwok"}})
+		name := fmt.Sprintf("add %d workers", u.o.Nodes)
+		steps = append(steps, step{name: name, do: u.addWorkers, logs: []string{"kwok"}})
 	}
 	return steps
 }
@@ -110,24 +113,16 @@ func Up(ctx context.Context, o Options) (*Lab, error) {
 // run does the steps in order. If one fails, the lab is removed.
 func (u *bringUp) run(ctx context.Context, steps []step) error {
 	for _, s := range steps {
-		done := u.begin(s.name)
-		err := s.do(ctx)
-		done(err)
-		if err != nil {
+		if err := u.do(ctx, s); err != nil {
 			return u.abandon(ctx, s, err)
 		}
 	}
 	return nil
 }
 
-func (u *bringUp) begin(name string) func(error) {
-	u.log.Debug("step", zap.String("name", name))
-	if u.o.OnStep != nil {
-		if done := u.o.OnStep(name); done != nil {
-			return done
-		}
-	}
-	return func(error) {}
+func (u *bringUp) do(ctx context.Context, s step) error {
+	u.log.Debug("step", zap.String("name", s.name))
+	return u.o.OnStep.Do(s.name, func() error { return s.do(ctx) })
 }
 
 // abandon removes the lab and returns err with the logs.
@@ -141,13 +136,15 @@ func (u *bringUp) abandon(ctx context.Context, s step, err error) error {
 		err = u.withLogs(s, err)
 	}
 	if u.o.Keep {
-		return problem.WithHint(err, "the lab is kept in "+u.lab.dir+"; remove it with: pmk-sched lab down --name "+u.lab.Name())
+		return problem.WithHint(err,
+			"the lab is kept in "+u.lab.dir+"; remove it with: pmk-sched lab down --name "+u.lab.Name())
 	}
 	// Clean up even if ctx has ended.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	if rest := remove(ctx, u.lab.dir, u.log); rest != nil {
-		return problem.WithHint(errors.Join(err, fmt.Errorf("take down lab %s again: %w", u.lab.Name(), rest)), "remove the rest with: pmk-sched lab down --name "+u.lab.Name())
+		rest = fmt.Errorf("take down lab %s again: %w", u.lab.Name(), rest)
+		return problem.WithHint(errors.Join(err, rest), "remove the rest with: pmk-sched lab down --name "+u.lab.Name())
 	}
 	return err
 }
@@ -159,7 +156,7 @@ func (u *bringUp) claim() error {
 	}
 	err := os.Mkdir(u.lab.dir, 0o755)
 	if errors.Is(err, fs.ErrExist) {
-		return exists(u.lab.Name(), u.lab.dir)
+		return existsError(u.lab.Name(), u.lab.dir)
 	}
 	if err != nil {
 		return fmt.Errorf("create the lab's directory: %w", err)

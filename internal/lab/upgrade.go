@@ -22,8 +22,8 @@ import (
 // Upgrade upgrades the lab o.Name to o.Release as an administrator would: first the control plane,
 // then the node's own programs, with the same data and keys; with kubeadm where it made the cluster,
 // one node after the other. Workloads keep running. Layout, numbers of nodes and Keep of o are
-// ignored. A release that Kubernetes does not upgrade to in one step is refused
-// with an Invalid error. If Upgrade fails, calling it again continues.
+// ignored. A release that Kubernetes does not upgrade to in one step is refused with an Invalid
+// error. If Upgrade fails, calling it again continues.
 func Upgrade(ctx context.Context, o Options) (*Lab, error) {
 	u, err := newUpgrade(ctx, o)
 	if err != nil {
@@ -31,10 +31,7 @@ func Upgrade(ctx context.Context, o Options) (*Lab, error) {
 	}
 	defer func() { u.unlock() }()
 	for _, s := range u.upgradeSteps() {
-		done := u.begin(s.name)
-		err := s.do(ctx)
-		done(err)
-		if err != nil {
+		if err := u.do(ctx, s); err != nil {
 			err = u.withLogs(s, fmt.Errorf("%s: %w", s.name, err))
 			return nil, problem.WithHint(err, "run it again to continue")
 		}
@@ -44,22 +41,28 @@ func Upgrade(ctx context.Context, o Options) (*Lab, error) {
 }
 
 func (u *bringUp) upgradeSteps() []step {
-	if u.lab.byKubeadm() {
-		return u.kubeadmUpgradeSteps()
-	}
 	steps := []step{
 		{name: "check this machine", do: u.findPrograms},
 		{name: "get Kubernetes " + u.o.Release.String(), do: u.getPrograms},
 		{name: "make images", do: u.makeImages},
 		{name: "load images", do: u.loadImagesEverywhere, logs: []string{"containerd"}},
 	}
-	for _, n := range u.lab.masters() {
-		steps = append(steps,
-			step{name: "upgrade the control plane of " + n.name, do: func(ctx context.Context) error { return u.upgradeControlPlane(ctx, n) }, logs: []string{"kubelet", "etcd"}},
-			step{name: "upgrade node " + n.name, do: func(ctx context.Context) error { return u.upgradeNode(ctx, n) }, logs: []string{"kubelet"}},
-		)
+	wait := u.waitCluster
+	if u.lab.byKubeadm() {
+		steps = append(steps, u.kubeadmUpgradeSteps()...)
+	} else {
+		wait = u.waitControlPlane
+		for _, n := range u.lab.masters() {
+			controlPlane := func(ctx context.Context) error { return u.upgradeControlPlane(ctx, n) }
+			node := func(ctx context.Context) error { return u.upgradeNode(ctx, n) }
+			steps = append(steps,
+				step{name: "upgrade the control plane of " + n.name, do: controlPlane,
+					logs: []string{"kubelet", "etcd"}},
+				step{name: "upgrade node " + n.name, do: node, logs: []string{"kubelet"}},
+			)
+		}
 	}
-	return append(steps, step{name: "wait for the control plane", do: u.waitControlPlane, logs: []string{"kubelet", "kube-proxy"}})
+	return append(steps, step{name: "wait for the control plane", do: wait, logs: []string{"kubelet", "kube-proxy"}})
 }
 
 // newUpgrade returns the state for the steps.
@@ -88,13 +91,10 @@ func newUpgrade(ctx context.Context, o Options) (*bringUp, error) {
 }
 
 func (l *Lab) upgrade(o Options) (*bringUp, error) {
-	if err := upgradable(l.Release(), o.Release, l.byKubeadm()); err != nil {
+	if err := checkUpgrade(l.Release(), o.Release, l.byKubeadm()); err != nil {
 		return nil, err
 	}
-	lay, err := findLayout(l.Layout())
-	if err != nil {
-		return nil, err
-	}
+	lay := l.layout()
 	rules, warnings, err := versions.Select(o.Release)
 	if err != nil {
 		return nil, err
@@ -110,7 +110,7 @@ func (l *Lab) upgrade(o Options) (*bringUp, error) {
 		return nil, err
 	}
 	if o.Programs == nil {
-		o.Programs = Compiled{CacheDir: o.CacheDir, Env: o.Env, Log: o.Log, OnStep: o.OnStep}
+		o.Programs = o.compiled()
 	}
 	u := &bringUp{
 		o: o, log: o.Log, lab: l, layout: lay, rules: rules, client: client,
@@ -120,10 +120,10 @@ func (l *Lab) upgrade(o Options) (*bringUp, error) {
 	return u, nil
 }
 
-// upgradable returns an error for an upgrade that Kubernetes does not support: a downgrade, or
+// checkUpgrade returns an error for an upgrade that Kubernetes does not support: a downgrade, or
 // skipping a minor. etcd cannot read data of an etcd two minors older either; kubeadm upgrades it
 // one minor at a time.
-func upgradable(from, to versions.Release, byKubeadm bool) error {
+func checkUpgrade(from, to versions.Release, byKubeadm bool) error {
 	const hint = "take the lab down and create one with the other release"
 	switch {
 	case to.Compare(from) < 0:
@@ -131,7 +131,8 @@ func upgradable(from, to versions.Release, byKubeadm bool) error {
 	case to.Major != from.Major || to.Minor > from.Minor+1:
 		return problem.Invalidf("upgrade one minor at a time", "a lab cannot go from %s to %s in one step", from, to)
 	case !byKubeadm && from.Rules().Etcd34 && !to.Rules().Etcd34:
-		return problem.Invalidf(hint, "a lab cannot go from %s to %s: the etcd of one cannot read the data of the other", from, to)
+		return problem.Invalidf(hint,
+			"a lab cannot go from %s to %s: the etcd of one cannot read the data of the other", from, to)
 	}
 	return nil
 }
@@ -165,7 +166,6 @@ func (u *bringUp) upgradeControlPlane(ctx context.Context, n *Node) error {
 	})
 }
 
-// upgradeNode replaces the kubelet and kube-proxy.
 func (u *bringUp) upgradeNode(ctx context.Context, n *Node) error {
 	files, err := u.layout.sharedSettings(u.upgraded(n))
 	if err != nil {
@@ -200,7 +200,7 @@ func (n *Node) waitUpgraded(ctx context.Context, client kubernetes.Interface, r 
 		if have := object.Status.NodeInfo.KubeletVersion; have != r.String() {
 			return fmt.Errorf("its kubelet reports %s", have)
 		}
-		return nodeReady(object)
+		return checkNodeReady(object)
 	})
 }
 
@@ -213,7 +213,7 @@ func (u *bringUp) waitMirrors(ctx context.Context, n *Node) error {
 				return fmt.Errorf("pod %s runs %s", p.Name, c.Image)
 			}
 		}
-		return podReady(p)
+		return checkPodReady(p)
 	})
 }
 
@@ -243,7 +243,6 @@ func (u *bringUp) replacePrograms(n *Node) error {
 	return replaceProgram(u.programs["kubelet"], filepath.Join(n.Root(), u.layout.kubeletBinary))
 }
 
-// replacePrograms replaces programs of the node.
 func (n *Node) replacePrograms(programs map[string]string) error {
 	for name, from := range programs {
 		if err := replaceProgram(from, n.binary(name)); err != nil {

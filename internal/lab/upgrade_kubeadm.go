@@ -13,15 +13,10 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/lab/kubeadm"
 )
 
-// kubeadmUpgradeSteps are the steps of an upgrade of a cluster that kubeadm made: as an
-// administrator does it, one node after the other, each with kubeadm first and then the kubelet.
+// kubeadmUpgradeSteps upgrade the nodes of a cluster that kubeadm made: as an administrator does it,
+// one node after the other, each with kubeadm first and then the kubelet.
 func (u *bringUp) kubeadmUpgradeSteps() []step {
-	steps := []step{
-		{name: "check this machine", do: u.findPrograms},
-		{name: "get Kubernetes " + u.o.Release.String(), do: u.getPrograms},
-		{name: "make images", do: u.makeImages},
-		{name: "load images", do: u.loadImagesEverywhere, logs: []string{"containerd"}},
-	}
+	var steps []step
 	for i, n := range u.lab.Nodes() {
 		args := kubeadm.UpgradeNodeArgs()
 		if i == 0 {
@@ -33,7 +28,7 @@ func (u *bringUp) kubeadmUpgradeSteps() []step {
 			logs: []string{"kubelet", "containerd"},
 		})
 	}
-	return append(steps, step{name: "wait for the control plane", do: u.waitCluster, logs: []string{"kubelet", "kube-proxy"}})
+	return steps
 }
 
 func (u *bringUp) loadImagesEverywhere(ctx context.Context) error {
@@ -86,8 +81,9 @@ func (u *bringUp) upgradeWithKubeadm(ctx context.Context, n *Node, args []string
 // settled is how long the control plane is ready before the next node is upgraded.
 const settled = 20 * time.Second
 
-// waitSettled waits until the static pods of n, if it has any, stay ready: a kubelet of another minor release starts their containers again,
-// some seconds after it has reported its node as ready (containerChanged in pkg/kubelet/kuberuntime/kuberuntime_manager.go).
+// waitSettled waits until the static pods of n, if it has any, stay ready: a kubelet of another minor
+// release starts their containers again, some seconds after it has reported its node as ready
+// (containerChanged in pkg/kubelet/kuberuntime/kuberuntime_manager.go).
 func (u *bringUp) waitSettled(ctx context.Context, n *Node) error {
 	if n.role != ControlPlane {
 		return nil
@@ -95,7 +91,7 @@ func (u *bringUp) waitSettled(ctx context.Context, n *Node) error {
 	var since time.Time
 	return n.waitFor(ctx, "the control plane of node "+n.name, "kubelet", func(ctx context.Context) error {
 		for _, name := range kubeadm.Components() {
-			if err := checkPod(ctx, u.client, name+"-"+n.name, podReady); err != nil {
+			if err := checkPod(ctx, u.client, name+"-"+n.name, checkPodReady); err != nil {
 				since = time.Time{}
 				return err
 			}

@@ -26,7 +26,7 @@ func TestUpgradeRefusesSkippedMinorsAndDowngrades(t *testing.T) {
 	} {
 		from, _ := versions.Parse(c.from)
 		to, _ := versions.Parse(c.to)
-		err := upgradable(from, to, false)
+		err := checkUpgrade(from, to, false)
 		if (err == nil) != (c.says == "") || (err != nil && !strings.Contains(err.Error(), c.says)) {
 			t.Errorf("%s to %s: %v", c.from, c.to, err)
 		}
@@ -34,7 +34,7 @@ func TestUpgradeRefusesSkippedMinorsAndDowngrades(t *testing.T) {
 }
 
 func TestKubeadmUpgradesEtcdToo(t *testing.T) {
-	if err := upgradable(release(t, "v1.33.13"), release(t, "v1.34.2"), true); err != nil {
+	if err := checkUpgrade(release(t, "v1.33.13"), release(t, "v1.34.2"), true); err != nil {
 		t.Error(err)
 	}
 }

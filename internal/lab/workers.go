@@ -183,7 +183,8 @@ func worker(number int, address netip.Addr, release versions.Release) *corev1.No
 				{Type: corev1.NodeHostName, Address: name},
 			},
 			Conditions: []corev1.NodeCondition{{
-				Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: "Starting", Message: "not yet managed by kwok",
+				Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: "Starting",
+				Message:           "not yet managed by kwok",
 				LastHeartbeatTime: now, LastTransitionTime: now,
 			}},
 			NodeInfo: corev1.NodeSystemInfo{

@@ -88,7 +88,7 @@ func (s *Session) simulatedRelease(ctx context.Context, branch string, h *snapsh
 func (s *Session) kubeAPIServer(ctx context.Context, release versions.Release) (string, error) {
 	const program = "kube-apiserver"
 	built, err := build.Run(ctx, build.Options{
-		Release: release, Programs: []build.Program{{Name: program}}, CacheDir: s.CacheDir, Env: s.Environ, Log: s.Log, OnStep: s.OnStep,
+		Environment: pack.Environment(s.Session), Release: release, Programs: []build.Program{{Name: program}},
 	})
 	return programPath(built, err, program)
 }
@@ -105,8 +105,8 @@ func (s *Session) etcd(ctx context.Context) (string, error) {
 func (s *Session) compiledEtcd(ctx context.Context) (string, error) {
 	const program = "etcd"
 	built, err := build.Module(ctx, build.ModuleOptions{
-		Module: build.EtcdModule, Version: build.EtcdVersion, Packages: []build.Program{{Name: program, Package: build.EtcdModule}},
-		CacheDir: s.CacheDir, Env: s.Environ, Log: s.Log, OnStep: s.OnStep,
+		Environment: pack.Environment(s.Session), Module: build.EtcdModule, Version: build.EtcdVersion,
+		Packages: []build.Program{{Name: program, Package: build.EtcdModule}},
 	})
 	return programPath(built, err, program)
 }
@@ -115,11 +115,7 @@ func programPath(built *build.Result, err error, program string) (string, error)
 	if err != nil {
 		return "", err
 	}
-	binary, ok := built.Binary(program, build.Host())
-	if !ok {
-		return "", fmt.Errorf("build %s: no binary for %s", program, build.Host())
-	}
-	return binary.Path, nil
+	return built.Path(program)
 }
 
 // simulatedConfiguration renders the configuration of the scheduler for the simulation.

@@ -29,13 +29,13 @@ var minorBranch = regexp.MustCompile(`^(?:v|release-)?1\.([0-9]{1,4})$`)
 //	v1.24.3               the release itself
 //	v1.24, release-1.24   the newest patch of the minor that the module proxy serves completely
 //	v1.29.3-eks-036c24b   the upstream release of a distribution's version: v1.29.3
-func ResolveBranch(ctx context.Context, branch string, o SourceOptions) (_ versions.Release, note string, err error) {
+func ResolveBranch(ctx context.Context, branch string, e Environment) (_ versions.Release, note string, err error) {
 	if match := minorBranch.FindStringSubmatch(branch); match != nil {
 		minor, err := strconv.Atoi(match[1])
 		if err != nil {
 			return versions.Release{}, "", fmt.Errorf("parse branch %q: %w", branch, err)
 		}
-		return newestPatch(ctx, branch, minor, o)
+		return newestPatch(ctx, branch, minor, e)
 	}
 	release, err := versions.Parse(branch)
 	if err == nil {
@@ -49,20 +49,22 @@ func ResolveBranch(ctx context.Context, branch string, o SourceOptions) (_ versi
 
 // newestPatch finds the newest patch of a minor that the module proxy serves. A patch whose staging
 // modules are all served is preferred to a newer one.
-func newestPatch(ctx context.Context, branch string, minor int, o SourceOptions) (best versions.Release, note string, err error) {
+func newestPatch(
+	ctx context.Context, branch string, minor int, e Environment,
+) (best versions.Release, note string, err error) {
 	first := versions.Release{Major: 1, Minor: minor}
 	if _, _, err := versions.Select(first); err != nil {
 		return versions.Release{}, "", err
 	}
-	if o.CacheDir == "" {
-		return versions.Release{}, "", errNoCache()
+	j, err := newJob(e)
+	if err != nil {
+		return versions.Release{}, "", err
 	}
-	j := newJob(o.CacheDir, "", false, o.Env, o.Log, o.OnStep)
 	defer j.close(&err)
 	j.releases.noHints = true
 	step := "find the newest patch of " + first.MinorString()
 	err = j.goTool.step(step, func() error {
-		candidates, err := j.releases.patches.served(ctx, step, first)
+		candidates, err := j.releases.served(ctx, step, first)
 		if err != nil {
 			return err
 		}
@@ -73,21 +75,21 @@ func newestPatch(ctx context.Context, branch string, minor int, o SourceOptions)
 }
 
 // served returns the patches of a minor that the module proxy knows, newest first.
-func (p *patchSearch) served(ctx context.Context, step string, first versions.Release) ([]versions.Release, error) {
+func (r *releases) served(ctx context.Context, step string, first versions.Release) ([]versions.Release, error) {
 	var patches []versions.Release
 	for patch := range maxPatch + 1 {
 		patches = append(patches, versions.Release{Major: first.Major, Minor: first.Minor, Patch: patch})
 	}
-	for _, r := range p.published(ctx, step) {
-		if r.MinorString() == first.MinorString() && r.PreRelease == "" && r.Patch > maxPatch {
-			patches = append(patches, r)
+	for _, listed := range r.published(ctx, step) {
+		if listed.MinorString() == first.MinorString() && listed.PreRelease == "" && listed.Patch > maxPatch {
+			patches = append(patches, listed)
 		}
 	}
 	var modules []string
-	for _, r := range patches {
-		modules = append(modules, kubernetes+"@"+r.String())
+	for _, patch := range patches {
+		modules = append(modules, kubernetes+"@"+patch.String())
 	}
-	answers, err := p.list(ctx, step, modules...)
+	answers, err := r.list(ctx, step, modules...)
 	if err != nil {
 		return nil, err
 	}
@@ -96,12 +98,12 @@ func (p *patchSearch) served(ctx context.Context, step string, first versions.Re
 	for _, answer := range answers {
 		served[answer.Version] = answer.Error == nil
 		if answer.Error != nil {
-			if known := diagnose(step, redact(answer.Error.Err), errors.New("go list failed")); !missing(known) {
-				failed = known
+			if cause := diagnose(step, redact(answer.Error.Err), errors.New("go list failed")); !isMissing(cause) {
+				failed = cause
 			}
 		}
 	}
-	patches = slices.DeleteFunc(patches, func(r versions.Release) bool { return !served[r.String()] })
+	patches = slices.DeleteFunc(patches, func(patch versions.Release) bool { return !served[patch.String()] })
 	if len(patches) == 0 && failed != nil {
 		return nil, failed
 	}
@@ -111,7 +113,9 @@ func (p *patchSearch) served(ctx context.Context, step string, first versions.Re
 
 // mostComplete downloads candidates until all modules of one are served. If there is none, it returns
 // the one with the fewest missing modules.
-func (r *releases) mostComplete(ctx context.Context, branch string, first versions.Release, candidates []versions.Release) (best versions.Release, note string, err error) {
+func (r *releases) mostComplete(
+	ctx context.Context, branch string, first versions.Release, candidates []versions.Release,
+) (best versions.Release, note string, err error) {
 	fewest, skipped := -1, []string{}
 	for i, candidate := range candidates {
 		if i == maxPatchAttempts {
@@ -130,7 +134,8 @@ func (r *releases) mostComplete(ctx context.Context, branch string, first versio
 			return versions.Release{}, "", err
 		}
 		if len(got.Missing) == 0 {
-			note = fmt.Sprintf("using %s, the newest patch of %s that the module proxy serves completely", candidate, branch)
+			note = fmt.Sprintf("using %s, the newest patch of %s that the module proxy serves completely", candidate,
+				branch)
 			if len(skipped) > 0 {
 				note += " (not " + strings.Join(skipped, ", ") + ")"
 			}
@@ -139,11 +144,13 @@ func (r *releases) mostComplete(ctx context.Context, branch string, first versio
 		skipped = append(skipped, candidate.String())
 		if fewest < 0 || len(got.Missing) < fewest {
 			fewest, best = len(got.Missing), candidate
-			note = fmt.Sprintf("using %s: the module proxy serves no patch of %s completely, and %s lacks only %s", candidate, branch, candidate, strings.Join(got.Missing, ", "))
+			note = fmt.Sprintf("using %s: the module proxy serves no patch of %s completely, and %s lacks only %s",
+				candidate, branch, candidate, strings.Join(got.Missing, ", "))
 		}
 	}
 	if fewest < 0 {
-		return versions.Release{}, "", problem.Invalidf("specify a release, such as "+newestTested(first), "the module proxy serves no patch of %s", branch)
+		return versions.Release{}, "", problem.Invalidf("specify a release, such as "+newestTested(first),
+			"the module proxy serves no patch of %s", branch)
 	}
 	return best, note, nil
 }

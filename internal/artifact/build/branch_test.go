@@ -14,7 +14,7 @@ func TestBranchIsResolvedToARelease(t *testing.T) {
 	}
 	p.lacks("v1.24.9", "k8s.io/client-go")
 	p.lacks("v1.30.1", "k8s.io/kubectl")
-	o := SourceOptions{CacheDir: t.TempDir(), Env: p.environment(t)}
+	o := Environment{CacheDir: t.TempDir(), Env: p.environment(t)}
 	for branch, want := range map[string]struct{ release, note string }{
 		"v1.24.2":             {"v1.24.2", ""},
 		"1.24.2":              {"v1.24.2", ""},
@@ -40,13 +40,13 @@ func TestBranchWithoutAReleaseIsRefused(t *testing.T) {
 	for branch, want := range map[string]string{
 		"v1.25": "the module proxy serves no patch of v1.25", "v1.12": "1.12", "master": "master", "": "", "v1.24.x": "v1.24.x", "v2.1": "v2.1",
 	} {
-		_, _, err := ResolveBranch(t.Context(), branch, SourceOptions{CacheDir: t.TempDir(), Env: p.environment(t)})
+		_, _, err := ResolveBranch(t.Context(), branch, Environment{CacheDir: t.TempDir(), Env: p.environment(t)})
 		if !problem.IsInvalid(err) || !strings.Contains(err.Error(), want) || len(problem.Hints(err)) == 0 {
 			t.Errorf("%q: got %v, hints %q", branch, err, problem.Hints(err))
 		}
 	}
 	env := append(p.environment(t), "GOPROXY=off")
-	_, _, err := ResolveBranch(t.Context(), "v1.24", SourceOptions{CacheDir: t.TempDir(), Env: env})
+	_, _, err := ResolveBranch(t.Context(), "v1.24", Environment{CacheDir: t.TempDir(), Env: env})
 	if err == nil || problem.IsInvalid(err) || !strings.Contains(err.Error(), "the module proxy cannot be reached") {
 		t.Errorf("without a network: got %v", err)
 	}

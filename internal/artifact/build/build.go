@@ -1,6 +1,22 @@
+// Package build compiles the programs of a Kubernetes release, and the main packages of other Go modules,
+// into static binaries. It is the only package that runs the go command.
+//
+// The source of a release is its Go module. A generated module requires k8s.io/kubernetes at the
+// release, pins every staging module to the version that was published with it, copies the
+// release's own replace directives, go.sum and godebug settings, and is compiled with the version
+// of Go that the release names. Every go command gets an environment that is derived from the given
+// one, so that the user's GOFLAGS, GOWORK, GOOS and so on do not change the result.
+//
+// Everything that decides the bytes of a binary is hashed before a compiler starts. The hash is the name
+// of the binary's directory in the build cache: a second identical build only reads the cache, and
+// different directories and machines produce the same bytes.
+//
+// [Run] reads the release (source.go), generates its module (generate.go), looks for the binaries
+// in the cache (cachekey.go, cache.go), and compiles missing binaries (compile.go).
 package build
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -26,14 +42,15 @@ func Run(ctx context.Context, o Options) (_ *Result, err error) {
 		return nil, err
 	}
 	if o.Nearest && o.Source != "" {
-		return nil, problem.Invalidf("remove one of the two", "--nearest and --source exclude each other: only modules have a nearest patch")
+		return nil, problem.Invalidf("remove one of the two",
+			"--nearest and --source exclude each other: only modules have a nearest patch")
 	}
-	if o.CacheDir == "" {
-		return nil, errNoCache()
+	j, err := newJob(o.Environment)
+	if err != nil {
+		return nil, err
 	}
-	j := newJob(o.CacheDir, o.WorkDir, o.Keep, o.Env, o.Log, o.OnStep)
 	defer j.close(&err)
-	j.releases.noHints = o.Nearest
+	j.compiler.keep, j.releases.noHints = o.Keep, o.Nearest
 	k := &releaseBuild{job: j, options: o, release: o.Release, rules: rules, warnings: warnings, programs: programs}
 	if given, found := strings.CutPrefix(o.Source, "git:"); found {
 		if len(o.Plugins)+len(o.Imports) > 0 {
@@ -42,7 +59,8 @@ func Run(ctx context.Context, o Options) (_ *Result, err error) {
 		return k.fromGit(ctx, given)
 	}
 	if o.Source != "" {
-		return nil, problem.Invalidf("remove it to build from the Go modules, or use git: with a URL or a directory", "unknown source %q", redact(o.Source))
+		return nil, problem.Invalidf("remove it to build from the Go modules, or use git: with a URL or a directory",
+			"unknown source %q", redact(o.Source))
 	}
 	result, err := k.fromModules(ctx)
 	if err != nil && o.Nearest {
@@ -52,17 +70,17 @@ func Run(ctx context.Context, o Options) (_ *Result, err error) {
 }
 
 // SourceInfo returns the version of Go that a release names, such as "1.18.3". It needs no network if
-// the release is in CacheDir or in Go's module cache; otherwise it downloads the release's module,
-// which a build needs anyway.
-func SourceInfo(ctx context.Context, release versions.Release, o SourceOptions) (_ string, err error) {
+// the release is in the build cache or in Go's module cache; otherwise it downloads the release's
+// module, which a build needs anyway.
+func SourceInfo(ctx context.Context, release versions.Release, e Environment) (_ string, err error) {
 	rules, _, err := versions.Select(release)
 	if err != nil {
 		return "", err
 	}
-	if o.CacheDir == "" {
-		return "", errNoCache()
+	j, err := newJob(e)
+	if err != nil {
+		return "", err
 	}
-	j := newJob(o.CacheDir, "", false, o.Env, o.Log, o.OnStep)
 	defer j.close(&err)
 	// A lookup does not wait for the search for another patch.
 	j.releases.noHints = true
@@ -70,13 +88,8 @@ func SourceInfo(ctx context.Context, release versions.Release, o SourceOptions) 
 	if err != nil {
 		return "", err
 	}
-	if s.Go == "" {
-		return rules.Go, nil
-	}
-	return s.Go, nil
+	return cmp.Or(s.Go, rules.Go), nil
 }
-
-func errNoCache() error { return problem.Invalidf("", "a build cache directory is required") }
 
 // kubernetesPrograms returns the programs to build, each with its main package.
 func kubernetesPrograms(o Options, rules versions.Rules) ([]Program, error) {
@@ -105,7 +118,6 @@ func kubernetesPrograms(o Options, rules versions.Rules) ([]Program, error) {
 	return programs, nil
 }
 
-// releaseBuild is a build of programs of one Kubernetes release.
 type releaseBuild struct {
 	*job
 	options  Options
@@ -129,8 +141,8 @@ func (k *releaseBuild) fromModules(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if known, found := k.releases.knownStaging(k.release); found {
-		r, err := k.moduleRecipe(s, known, k.toolchains.known(named), set)
+	if known, found := k.releases.recallStaging(k.release); found {
+		r, err := k.moduleRecipe(s, known, k.toolchains.recall(named), set)
 		if err != nil {
 			return nil, err
 		}
@@ -171,7 +183,6 @@ func (k *releaseBuild) download(ctx context.Context, s source, named string) (go
 	return got, used, err
 }
 
-// moduleRecipe returns the recipe for the generated module of the release.
 func (k *releaseBuild) moduleRecipe(s source, got staged, used toolchain, set *plugins.Set) (*recipe, error) {
 	target := pluginTarget(s, pins(s, k.release.Staging()), k.release.Staging(), used.Used)
 	files, err := generateRelease(k.release, k.rules, s, got.GoSum, set, target)
@@ -193,7 +204,8 @@ func (k *releaseBuild) moduleRecipe(s source, got staged, used toolchain, set *p
 	}
 	r.prepare = func(ctx context.Context) (*prepared, error) {
 		ready, err := k.compiler.writeModule(ctx, r)
-		if err == nil && slices.ContainsFunc(k.programs, func(p Program) bool { return p.Package == apiserverPackage }) {
+		if err == nil &&
+			slices.ContainsFunc(k.programs, func(p Program) bool { return p.Package == apiserverPackage }) {
 			err = addAPIServer(ctx, k.compiler, k.release, r, ready)
 		}
 		return ready, err

@@ -23,7 +23,18 @@ const testRelease = "v1.24.3"
 // options returns the options of a build from p's modules, with a separate cache.
 func (p *proxy) options(t *testing.T) Options {
 	t.Helper()
-	return Options{Release: mustRelease(t, testRelease), CacheDir: t.TempDir(), Env: p.environment(t)}
+	return Options{Release: mustRelease(t, testRelease), Environment: Environment{CacheDir: t.TempDir(), Env: p.environment(t)}}
+}
+
+// mustJob returns a job with a new build cache.
+func mustJob(t *testing.T, e Environment) *job {
+	t.Helper()
+	e.CacheDir = t.TempDir()
+	j, err := newJob(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
 }
 
 func mustRun(t *testing.T, o Options) *Result {
@@ -128,7 +139,7 @@ func TestSameInputsGiveTheSameBytesInTwoDirectories(t *testing.T) {
 	p := newProxy(t)
 	p.release(t, testRelease, nil)
 	one, two := p.options(t), p.options(t)
-	one.WorkDir, two.WorkDir = filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "elsewhere", "b")
+	one.CacheDir, two.CacheDir = filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "elsewhere", "b")
 	// Nothing that the first build compiled may serve the second.
 	two.Env = append(two.Env, "GOCACHE="+t.TempDir())
 
@@ -143,8 +154,8 @@ func TestSameInputsGiveTheSameBytesInTwoDirectories(t *testing.T) {
 	if b.Cached {
 		t.Error("the second build was not compiled at all")
 	}
-	mustBeEmpty(t, one.WorkDir)
-	mustBeEmpty(t, two.WorkDir)
+	mustBeEmpty(t, newCache(one.CacheDir).temporary())
+	mustBeEmpty(t, newCache(two.CacheDir).temporary())
 }
 
 func TestSecondBuildNeedsNeitherGoNorNetwork(t *testing.T) {
@@ -153,7 +164,7 @@ func TestSecondBuildNeedsNeitherGoNorNetwork(t *testing.T) {
 	p.release(t, testRelease, nil)
 	o := p.options(t)
 	first := mustRun(t, o)
-	o.Env, o.WorkDir = []string{}, t.TempDir()
+	o.Env = []string{}
 
 	second := mustRun(t, o)
 
@@ -285,7 +296,7 @@ func TestSourceInfoReadsTheVersionOfGoOnce(t *testing.T) {
 	t.Parallel()
 	p := newProxy(t)
 	p.release(t, testRelease, nil)
-	o := SourceOptions{CacheDir: t.TempDir(), Env: p.environment(t)}
+	o := Environment{CacheDir: t.TempDir(), Env: p.environment(t)}
 	for _, env := range [][]string{o.Env, {}} {
 		o.Env = env
 		got, err := SourceInfo(t.Context(), mustRelease(t, testRelease), o)
@@ -302,7 +313,7 @@ func TestSourceInfoReadsTheVersionOfGoOnce(t *testing.T) {
 
 func TestReleaseOlderThanTheTableIsRefused(t *testing.T) {
 	t.Parallel()
-	_, err := Run(context.Background(), Options{Release: versions.Release{Major: 1, Minor: 12, Patch: 1}, CacheDir: t.TempDir()})
+	_, err := Run(context.Background(), Options{Release: versions.Release{Major: 1, Minor: 12, Patch: 1}, Environment: Environment{CacheDir: t.TempDir()}})
 	var invalid interface{ Invalid() bool }
 	if !errors.As(err, &invalid) || !invalid.Invalid() {
 		t.Errorf("got %v, want an error that says the release is too old", err)

@@ -27,10 +27,18 @@ func newCache(dir string) cache {
 	return cache{dir: filepath.Join(dir, "build")}
 }
 
-func (c cache) temporary() string          { return filepath.Join(c.dir, "tmp") }
-func (c cache) kept() string               { return filepath.Join(c.dir, "kept") }
-func (c cache) binary(key string) string   { return filepath.Join(c.dir, "binaries", key) }
-func (c cache) lockPath(key string) string { return filepath.Join(c.dir, "locks", key) }
+func (c cache) temporary() string        { return filepath.Join(c.dir, "tmp") }
+func (c cache) kept() string             { return filepath.Join(c.dir, "kept") }
+func (c cache) binary(key string) string { return filepath.Join(c.dir, "binaries", key) }
+
+// openLock opens the lock file of a binary and creates it if necessary.
+func (c cache) openLock(key string) (*os.File, error) {
+	path := filepath.Join(c.dir, "locks", key)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	return os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+}
 
 // stored is build.json: the description of one binary.
 type stored struct {

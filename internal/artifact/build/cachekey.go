@@ -41,7 +41,6 @@ type recipe struct {
 	explain func(context.Context, *Error) error
 }
 
-// target is one binary to build.
 type target struct {
 	Program  Program
 	Platform Platform
@@ -120,7 +119,6 @@ func hash(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// hashFile returns the size and the hash of a file.
 func hashFile(path string) (size int64, sum string, err error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -131,7 +129,6 @@ func hashFile(path string) (size int64, sum string, err error) {
 	return size, hex.EncodeToString(h.Sum(nil)), errors.Join(err, file.Close())
 }
 
-// write writes the generated module to a directory.
 func (r *recipe) write(dir string) error {
 	for name, data := range r.files {
 		path := filepath.Join(dir, filepath.FromSlash(name))

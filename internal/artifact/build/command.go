@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/steps"
 )
 
 // tailLines is how many lines of a command's output an Error has.
@@ -39,24 +41,12 @@ type outcome struct {
 	tail   string
 }
 
-// runner runs commands and reports steps.
 type runner struct {
 	log    *zap.Logger
-	onStep func(name string) (done func(err error))
+	onStep steps.OnStep
 }
 
-// step runs do as a step.
-func (r *runner) step(name string, do func() error) (err error) {
-	var done func(error)
-	if r.onStep != nil {
-		done = r.onStep(name)
-	}
-	err = do()
-	if done != nil {
-		done(err)
-	}
-	return err
-}
+func (r *runner) step(name string, do func() error) error { return r.onStep.Do(name, do) }
 
 // run runs a command in its own process group. When ctx is done, it kills the whole group, compilers
 // included, and returns the error of ctx.
@@ -74,7 +64,8 @@ func (r *runner) run(ctx context.Context, c command) (outcome, error) {
 	stderr := &tailWriter{log: r.log, limit: tailLines, drop: c.drop}
 	cmd.Stdout, cmd.Stderr = &stdout, stderr
 
-	r.log.Debug("run", zap.String("command", c.path), zap.String("args", redact(strings.Join(c.args, " "))), zap.String("dir", c.dir))
+	r.log.Debug("run", zap.String("command", c.path), zap.String("args", redact(strings.Join(c.args, " "))),
+		zap.String("dir", c.dir))
 	err := cmd.Run()
 	if ctx.Err() != nil {
 		return outcome{}, ctx.Err()

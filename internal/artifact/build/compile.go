@@ -19,15 +19,16 @@ import (
 // compiler turns recipes into binaries in the cache.
 type compiler struct {
 	*goTool
-	// keep keeps the generated module, in keepIn or else in the cache.
-	keep   bool
-	keepIn string
+	// keep keeps the generated module in the cache.
+	keep bool
 }
 
 // build returns the binaries of the recipe for a version of Go. The recipe for the toolchain of the
 // last build comes first: if its binaries are in the cache, nothing is downloaded.
-func (c *compiler) build(ctx context.Context, tools *toolchains, named string, recipeFor func(toolchain) (*recipe, error)) (*Result, error) {
-	r, err := recipeFor(tools.known(named))
+func (c *compiler) build(
+	ctx context.Context, tools *toolchains, named string, recipeFor func(toolchain) (*recipe, error),
+) (*Result, error) {
+	r, err := recipeFor(tools.recall(named))
 	if err != nil {
 		return nil, err
 	}
@@ -206,7 +207,8 @@ func (c *compiler) checkVersion(ctx context.Context, space *workspace, t target,
 	}
 	step := "check " + t.Program.Name + " --version"
 	return c.step(step, func() error {
-		out, err := c.run(ctx, command{path: path, args: []string{"--version"}, dir: space.tmp, env: []string{"TMPDIR=" + space.tmp}})
+		out, err := c.run(ctx,
+			command{path: path, args: []string{"--version"}, dir: space.tmp, env: []string{"TMPDIR=" + space.tmp}})
 		printed := strings.TrimSpace(string(out.stdout))
 		if err == nil && printed == t.prints {
 			return nil
@@ -230,32 +232,23 @@ func (c *compiler) store(ctx context.Context, r *recipe, t target, dir, path str
 	if s.Binary.Size, s.Binary.SHA256, err = hashFile(path); err != nil {
 		return stored{}, storage(ctx, step, err)
 	}
-	linked, err := linkedModules(path)
+	linked, err := ModuleSums(path)
 	if err != nil {
 		return stored{}, storage(ctx, step, err)
 	}
-	s.Info.addModules(linked)
+	for _, m := range linked {
+		s.Info.Modules = append(s.Info.Modules, m.ModuleVersion)
+	}
 	if s.Binary, err = c.cache.publish(dir, t.key, s); err != nil {
 		return stored{}, storage(ctx, step, err)
 	}
-	c.log.Debug("built", zap.Stringer("target", t), zap.String("sha256", s.Binary.SHA256), zap.Int64("bytes", s.Binary.Size))
+	c.log.Debug("built", zap.Stringer("target", t), zap.String("sha256", s.Binary.SHA256),
+		zap.Int64("bytes", s.Binary.Size))
 	return s, nil
 }
 
-// linkedModules returns the modules that are linked into a binary.
-func linkedModules(path string) ([]ModuleVersion, error) {
-	sums, err := ModuleSums(path)
-	if err != nil {
-		return nil, err
-	}
-	var linked []ModuleVersion
-	for _, m := range sums {
-		linked = append(linked, m.ModuleVersion)
-	}
-	return linked, nil
-}
-
-// ModuleSum is a module that is linked into a binary, with its sum as in a go.sum file ("h1:…"), which is empty for a directory.
+// ModuleSum is a module that is linked into a binary, with its sum as in a go.sum file ("h1:…"),
+// which is empty for a directory.
 type ModuleSum struct {
 	ModuleVersion
 	Sum string

@@ -22,11 +22,14 @@ const (
 // proxy makes modules unavailable.
 var symptoms = []symptom{
 	{regexp.MustCompile(`(?i)no space left on device|disk quota exceeded|not enough space on the disk`),
-		CauseDiskFull, "the disk is full", "free some space: a release needs about 3 GB in Go's module and build caches (`go clean -cache` empties the latter), or move GOCACHE, GOMODCACHE and the build cache directory to a larger disk"},
+		CauseDiskFull, "the disk is full",
+		"free some space: a release needs about 3 GB in Go's module and build caches (`go clean -cache` empties the latter), or move GOCACHE, GOMODCACHE and the build cache directory to a larger disk"},
 	{regexp.MustCompile(`toolchain not available|download go[0-9][^ ]* for |invalid toolchain|checksum database disabled by GOSUMDB=off`),
-		CauseToolchain, "the version of Go is unavailable", "check that GOPROXY serves the module golang.org/toolchain and that GOSUMDB is not off"},
+		CauseToolchain, "the version of Go is unavailable",
+		"check that GOPROXY serves the module golang.org/toolchain and that GOSUMDB is not off"},
 	{regexp.MustCompile(`SECURITY ERROR|checksum mismatch`),
-		CauseChecksum, "the checksum of a module does not match", "the module proxy serves other content than before; check GOPROXY, and empty the module cache with `go clean -modcache`"},
+		CauseChecksum, "the checksum of a module does not match",
+		"the module proxy serves other content than before; check GOPROXY, and empty the module cache with `go clean -modcache`"},
 	{regexp.MustCompile(`: 5[0-9][0-9] [A-Z]|: 429 |status code 5[0-9][0-9]`),
 		CauseProxy, "the module proxy has an internal error", tryProxy},
 	{regexp.MustCompile(`(?i)no such host|connection refused|connection reset|network is unreachable|no route to host|i/o timeout|TLS handshake|x509: |server misbehaving|Temporary failure in name resolution|could not resolve host|context deadline exceeded|module lookup disabled by GOPROXY=off|unexpected EOF`),

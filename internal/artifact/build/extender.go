@@ -12,7 +12,6 @@ import (
 	"strings"
 	"text/template"
 
-	"go.uber.org/zap"
 	"golang.org/x/mod/modfile"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
@@ -34,6 +33,7 @@ const (
 
 // ExtenderOptions are the inputs and directories of Extender.
 type ExtenderOptions struct {
+	Environment
 	// Version is the version that the program prints.
 	Version string
 	// Plugins are portable plugins to compile in, in addition to the bundled ones.
@@ -44,24 +44,20 @@ type ExtenderOptions struct {
 	GoMod, GoSum []byte
 	// Platforms to build for. If it is empty, the extender is built for the host's platform.
 	Platforms []Platform
-
-	// The other fields are as in Options.
-	CacheDir, WorkDir string
-	Keep              bool
-	Env               []string
-	Log               *zap.Logger
-	OnStep            func(name string) (done func(err error))
+	// Keep keeps the generated module; Result.Dir is its path.
+	Keep bool
 }
 
 // Extender builds the extender with plugins. It is one program for every release of Kubernetes, compiled
 // with the versions of this project's module, and without Kubernetes.
 func Extender(ctx context.Context, o ExtenderOptions) (_ *Result, err error) {
-	if o.CacheDir == "" {
-		return nil, errNoCache()
+	j, err := newJob(o.Environment)
+	if err != nil {
+		return nil, err
 	}
-	j := newJob(o.CacheDir, o.WorkDir, o.Keep, o.Env, o.Log, o.OnStep)
 	defer j.close(&err)
-	own, err := ownSource(o)
+	j.compiler.keep = o.Keep
+	own, err := readOwnSource(o)
 	if err != nil {
 		return nil, err
 	}
@@ -78,8 +74,8 @@ func Extender(ctx context.Context, o ExtenderOptions) (_ *Result, err error) {
 	})
 }
 
-// ownSource describes this project's module, whose versions everything in the extender has.
-func ownSource(o ExtenderOptions) (source, error) {
+// readOwnSource describes this project's module, whose versions everything in the extender has.
+func readOwnSource(o ExtenderOptions) (source, error) {
 	file, err := modfile.Parse("go.mod", o.GoMod, nil)
 	if err != nil || file.Go == nil {
 		return source{}, fmt.Errorf("read the versions that the extender needs: %w", err)
@@ -87,7 +83,8 @@ func ownSource(o ExtenderOptions) (source, error) {
 	s := source{Path: plugins.APIModule, GoDirective: file.Go.Version, GoSum: string(o.GoSum)}
 	replaced := map[string]string{}
 	for _, r := range file.Replace {
-		s.Pins = append(s.Pins, pin{Path: r.Old.Path, Version: r.Old.Version, NewPath: r.New.Path, NewVersion: r.New.Version})
+		s.Pins = append(s.Pins,
+			pin{Path: r.Old.Path, Version: r.Old.Version, NewPath: r.New.Path, NewVersion: r.New.Version})
 		if r.Old.Version == "" {
 			replaced[r.Old.Path] = r.New.Version
 		}
@@ -105,7 +102,8 @@ func ownSource(o ExtenderOptions) (source, error) {
 	return s, nil
 }
 
-// extenderSet reads the given plugins and the bundled ones, except those with Permit: an extender refuses to serve them.
+// extenderSet reads the given plugins and the bundled ones, except those with Permit: an extender
+// refuses to serve them.
 func extenderSet(ctx context.Context, tool *goTool, o ExtenderOptions, goVersion string) (*plugins.Set, error) {
 	names, err := plugins.Builtins(o.Sources)
 	if err != nil {
@@ -123,7 +121,8 @@ func extenderSet(ctx context.Context, tool *goTool, o ExtenderOptions, goVersion
 	}
 	read := func(list []plugins.Plugin) (*plugins.Set, error) {
 		return readPlugins(ctx, tool, plugins.Options{
-			Plugins: list, Release: newest, Rules: rules, Sources: o.Sources, PortableOnly: true, Platform: pluginPlatform(o.Platforms, rules, goVersion),
+			Plugins: list, Release: newest, Rules: rules, Sources: o.Sources, PortableOnly: true,
+			Platform: pluginPlatform(o.Platforms, rules, goVersion),
 		})
 	}
 	described, err := read(bundled)
@@ -139,7 +138,6 @@ func extenderSet(ctx context.Context, tool *goTool, o ExtenderOptions, goVersion
 	return read(all)
 }
 
-// extenderRecipe returns the recipe for the extender.
 func (c *compiler) extenderRecipe(o ExtenderOptions, own source, set *plugins.Set, used toolchain) (*recipe, error) {
 	target := pluginTarget(own, own.Pins, "", used.Used)
 	files, err := extenderFiles(o, own, set, target)
@@ -221,13 +219,16 @@ func extenderFiles(o ExtenderOptions, own source, set *plugins.Set, target plugi
 		return nil, err
 	}
 	requires := slices.Sorted(maps.Keys(imported))
-	files[plugins.APIDir+"/go.mod"] = fmt.Appendf(nil, "module %s\n\ngo %s\n\nrequire (\n\t%s\n)\n", plugins.APIModule, own.GoDirective, strings.Join(requires, "\n\t"))
+	files[plugins.APIDir+"/go.mod"] = fmt.Appendf(nil, "module %s\n\ngo %s\n\nrequire (\n\t%s\n)\n", plugins.APIModule,
+		own.GoDirective, strings.Join(requires, "\n\t"))
 	pluginRequires, replaces := set.Directives(target)
 	for _, p := range own.Pins {
-		replaces = append(replaces, fmt.Sprintf("%s => %s %s", strings.TrimSpace(p.Path+" "+p.Version), p.NewPath, p.NewVersion))
+		replaces = append(replaces,
+			fmt.Sprintf("%s => %s %s", strings.TrimSpace(p.Path+" "+p.Version), p.NewPath, p.NewVersion))
 	}
 	slices.Sort(replaces)
-	files["go.mod"] = fmt.Appendf(nil, "module %s\n\ngo %s\n\nrequire (\n\t%s\n)\n\nreplace (\n\t%s\n)\n", generatedModule, own.GoDirective,
+	files["go.mod"] = fmt.Appendf(nil, "module %s\n\ngo %s\n\nrequire (\n\t%s\n)\n\nreplace (\n\t%s\n)\n",
+		generatedModule, own.GoDirective,
 		strings.Join(slices.Concat(pluginRequires, requires), "\n\t"), strings.Join(replaces, "\n\t"))
 	maps.Copy(files, set.ModuleFiles(target))
 	files["go.sum"] = sortedLines(own.GoSum + set.Sums())

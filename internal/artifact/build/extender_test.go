@@ -19,7 +19,7 @@ func ownExtender(t *testing.T, given ...plugins.Plugin) (ExtenderOptions, *goToo
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := newJob(t.TempDir(), "", false, nil, nil, nil)
+	j := mustJob(t, Environment{})
 	t.Cleanup(func() {
 		var err error
 		if j.close(&err); err != nil {
@@ -58,7 +58,7 @@ func TestCommittedExtenderIsWhatWouldBeGenerated(t *testing.T) {
 // An extender is quick to build because Kubernetes is not in it.
 func TestExtenderNeedsNoKubernetes(t *testing.T) {
 	o, tool := ownExtender(t)
-	own, err := ownSource(o)
+	own, err := readOwnSource(o)
 	if err != nil {
 		t.Fatal(err)
 	}

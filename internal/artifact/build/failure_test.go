@@ -209,7 +209,6 @@ func TestCanceledBuildLeavesNoFilesOrProcesses(t *testing.T) {
 	p := newProxy(t)
 	p.release(t, testRelease, nil)
 	o := p.options(t)
-	o.WorkDir = t.TempDir()
 	started := filepath.Join(t.TempDir(), "compiler")
 	o.Env = wrapGo(t, o.Env, fmt.Sprintf("touch \"$TMPDIR/half-done\"; sleep 600 & echo $! > '%[1]s.new'; mv '%[1]s.new' '%[1]s'; wait", started))
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -228,7 +227,6 @@ func TestCanceledBuildLeavesNoFilesOrProcesses(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "compile kube-scheduler for "+Host().String()+": interrupt") {
 		t.Errorf("got %v, want that the compiling was cancelled", err)
 	}
-	mustBeEmpty(t, o.WorkDir)
 	mustBeEmpty(t, newCache(o.CacheDir).temporary())
 	text, err := os.ReadFile(started)
 	if err != nil {
@@ -265,32 +263,4 @@ func TestFullDiskIsReportedAndLeavesNothing(t *testing.T) {
 	if failed.Cause != CauseDiskFull || !strings.Contains(failed.Hint(), "GOCACHE") {
 		t.Errorf("got %s, hint %q", failed.Cause, failed.Hint())
 	}
-}
-
-func TestNextBuildRemovesTheFilesOfAKilledBuild(t *testing.T) {
-	t.Parallel()
-	root := t.TempDir()
-	ctx := t.Context()
-	inUse, err := newScratch(ctx, root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	abandoned, err := newScratch(ctx, root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := abandoned.lock.release(); err != nil {
-		t.Fatal(err)
-	}
-	next, err := newScratch(ctx, root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if exists(abandoned.dir) || !exists(inUse.dir) || !exists(next.dir) {
-		t.Errorf("abandoned %v, in use %v, next %v", exists(abandoned.dir), exists(inUse.dir), exists(next.dir))
-	}
-	if err := errors.Join(inUse.remove(), next.remove()); err != nil {
-		t.Error(err)
-	}
-	mustBeEmpty(t, root)
 }

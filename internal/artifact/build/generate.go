@@ -80,7 +80,10 @@ func run(command interface{ Execute() error }) int {
 
 // generateRelease returns the generated module of a release: go.mod, go.sum, the main of the kube-scheduler,
 // and the plugins.
-func generateRelease(release versions.Release, rules versions.Rules, s source, stagingSums string, set *plugins.Set, target plugins.Target) (map[string][]byte, error) {
+func generateRelease(
+	release versions.Release, rules versions.Rules, s source, stagingSums string, set *plugins.Set,
+	target plugins.Target,
+) (map[string][]byte, error) {
 	requires, replaces := set.Directives(target)
 	files, err := generateModule(s, release.Staging(), stagingSums+set.Sums(), requires, replaces)
 	if err != nil {

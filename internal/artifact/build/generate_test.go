@@ -174,7 +174,7 @@ func TestPasswordsAreRedacted(t *testing.T) {
 }
 
 func TestOnlyTheEndOfLongOutputIsKept(t *testing.T) {
-	w := &tailWriter{log: newJob("", "", false, nil, nil, nil).goTool.log, limit: 3}
+	w := &tailWriter{log: mustJob(t, Environment{}).goTool.log, limit: 3}
 	for _, part := range []string{"one\ntwo\nth", "ree\nfo", "ur\nfive"} {
 		if _, err := w.Write([]byte(part)); err != nil {
 			t.Fatal(err)

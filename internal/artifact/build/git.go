@@ -69,19 +69,25 @@ func (k *releaseBuild) fromClone(ctx context.Context, address string) (*Result, 
 }
 
 // buildTree builds from a tree. checkOut returns its directory.
-func (k *releaseBuild) buildTree(ctx context.Context, from string, t tree, checkOut func(context.Context) (string, error)) (*Result, error) {
+func (k *releaseBuild) buildTree(
+	ctx context.Context, from string, t tree, checkOut func(context.Context) (string, error),
+) (*Result, error) {
 	named, warnings := k.goVersion(t.Go)
 	k.warnings = append(slices.Clone(k.warnings), warnings...)
-	if len(t.Tags) > 0 && !slices.Contains(t.Tags, k.release.String()) || len(t.Tags) == 0 && !isRemote(strings.TrimPrefix(from, "git:")) {
-		k.warnings = append(k.warnings, fmt.Sprintf("the tree is at commit %.12s, which is not tagged %s; the binaries print %s as their version", t.Commit, k.release, k.release))
+	if len(t.Tags) > 0 && !slices.Contains(t.Tags, k.release.String()) ||
+		len(t.Tags) == 0 && !isRemote(strings.TrimPrefix(from, "git:")) {
+		k.warnings = append(k.warnings,
+			fmt.Sprintf("the tree is at commit %.12s, which is not tagged %s; the binaries print %s as their version",
+				t.Commit, k.release, k.release))
 	}
 	return k.compiler.build(ctx, k.toolchains, named, func(used toolchain) (*recipe, error) {
 		return k.treeRecipe(from, t, used, checkOut)
 	})
 }
 
-// treeRecipe returns the recipe for a tree.
-func (k *releaseBuild) treeRecipe(from string, t tree, used toolchain, checkOut func(context.Context) (string, error)) (*recipe, error) {
+func (k *releaseBuild) treeRecipe(
+	from string, t tree, used toolchain, checkOut func(context.Context) (string, error),
+) (*recipe, error) {
 	state := "clean"
 	if t.changed != "" {
 		state = "dirty"
@@ -146,12 +152,12 @@ func (k *releaseBuild) clone(ctx context.Context, address string) (string, error
 	dir := filepath.Join(space.module, "kubernetes")
 	step := fmt.Sprintf("clone %s of %s", k.release, withoutUser(address))
 	return dir, k.git.step(step, func() error {
-		_, err := k.git.output(ctx, step, "", "-c", "advice.detachedHead=false", "clone", "--quiet", "--depth", "1", "--branch", k.release.String(), "--", address, dir)
+		_, err := k.git.output(ctx, step, "", "-c", "advice.detachedHead=false", "clone", "--quiet", "--depth", "1",
+			"--branch", k.release.String(), "--", address, dir)
 		return err
 	})
 }
 
-// gitTool runs git.
 type gitTool struct {
 	*runner
 	work *workDir
@@ -163,7 +169,8 @@ type gitTool struct {
 func (g *gitTool) output(ctx context.Context, step, dir string, args ...string) (string, error) {
 	path, err := lookPath(g.env, "git")
 	if err != nil {
-		return "", &Error{Step: step, Cause: CauseGitMissing, Message: "no git command on PATH", Err: err, Try: "install git, or remove --source to build from the Go modules"}
+		return "", &Error{Step: step, Cause: CauseGitMissing, Message: "no git command on PATH", Err: err,
+			Try: "install git, or remove --source to build from the Go modules"}
 	}
 	if dir == "" {
 		space, err := g.work.get(ctx)
@@ -174,7 +181,8 @@ func (g *gitTool) output(ctx context.Context, step, dir string, args ...string) 
 	}
 	// A hook or a script may have set these for another repository.
 	env := slices.DeleteFunc(slices.Clone(g.env), func(v string) bool {
-		return strings.HasPrefix(v, "GIT_DIR=") || strings.HasPrefix(v, "GIT_WORK_TREE=") || strings.HasPrefix(v, "GIT_INDEX_FILE=")
+		return strings.HasPrefix(v, "GIT_DIR=") || strings.HasPrefix(v, "GIT_WORK_TREE=") ||
+			strings.HasPrefix(v, "GIT_INDEX_FILE=")
 	})
 	env = append(env, "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "LC_ALL=C")
 	out, err := g.run(ctx, command{path: path, args: args, dir: dir, env: env})
@@ -183,7 +191,8 @@ func (g *gitTool) output(ctx context.Context, step, dir string, args ...string) 
 	}
 	failed := failure(ctx, step, out.tail, err)
 	var known *Error
-	if errors.As(failed, &known) && (known.Cause == CauseUnknown || known.Cause == CauseCompile || known.Cause == CauseModuleMissing) {
+	if errors.As(failed, &known) &&
+		(known.Cause == CauseUnknown || known.Cause == CauseCompile || known.Cause == CauseModuleMissing) {
 		known.Cause, known.Message = CauseGit, "git failed"
 		known.Try = "check the address or directory, and that git can read it without a password prompt"
 		if strings.Contains(known.Output, "dubious ownership") {

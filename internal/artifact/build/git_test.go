@@ -224,7 +224,7 @@ func TestSourceThatGitCannotRead(t *testing.T) {
 		"password in the address": {"file://me:secret@localhost/nowhere", os.Getenv("PATH"), "git failed", CauseGit},
 	} {
 		env := []string{"PATH=" + test.path, "HOME=" + t.TempDir(), "GIT_CEILING_DIRECTORIES=" + filepath.Dir(notGit)}
-		o := Options{Release: release, Source: "git:" + test.source, CacheDir: t.TempDir(), Env: env}
+		o := Options{Release: release, Source: "git:" + test.source, Environment: Environment{CacheDir: t.TempDir(), Env: env}}
 		_, err := Run(t.Context(), o)
 		var failed *Error
 		known := errors.As(err, &failed) && failed.Cause == test.cause || test.cause == "" && problem.IsInvalid(err)

@@ -16,7 +16,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// tree is a working tree of kubernetes/kubernetes.
 type tree struct {
 	source
 	// Commit is the commit that is checked out, and Tags are its tags.
@@ -67,7 +66,8 @@ func (g *gitTool) readTree(ctx context.Context, dir string) (tree, error) {
 // checkTree refuses a directory that is not a tree of Kubernetes.
 func checkTree(step, dir string) error {
 	refuse := func(message string) error {
-		return problem.Invalidf("use git: with the URL or the root directory of a clone of kubernetes/kubernetes", "%s: %s", step, message)
+		return problem.Invalidf("use git: with the URL or the root directory of a clone of kubernetes/kubernetes",
+			"%s: %s", step, message)
 	}
 	data, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -93,7 +93,8 @@ func (g *gitTool) changes(ctx context.Context, step, dir string) (string, error)
 	if err != nil {
 		return "", err
 	}
-	ignored, err := g.output(ctx, step, dir, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--", "*.go", ":(exclude)_output")
+	ignored, err := g.output(ctx, step, dir, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--",
+		"*.go", ":(exclude)_output")
 	if err != nil {
 		return "", err
 	}

@@ -76,7 +76,7 @@ func (t *goTool) find(ctx context.Context) (*goCommand, error) {
 func (t *goTool) userEnvironment() []string {
 	return slices.DeleteFunc(slices.Clone(t.env), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
-		return ofGo(name) && !slices.Contains(userSettings, name) && name != "GOENV" && name != "GOFLAGS"
+		return isGoVariable(name) && !slices.Contains(userSettings, name) && name != "GOENV" && name != "GOFLAGS"
 	})
 }
 
@@ -84,7 +84,7 @@ func (t *goTool) baseEnvironment(work *workspace, settings map[string]string) []
 	var base []string
 	for _, variable := range t.env {
 		name, _, _ := strings.Cut(variable, "=")
-		if !ofGo(name) {
+		if !isGoVariable(name) {
 			base = append(base, variable)
 		}
 	}
@@ -113,8 +113,8 @@ func (t *goTool) fallback(name string) string {
 	return ""
 }
 
-// ofGo reports whether a variable configures the go command or the C compiler that it may run.
-func ofGo(name string) bool {
+// isGoVariable reports whether a variable configures the go command or the C compiler that it may run.
+func isGoVariable(name string) bool {
 	switch name {
 	case "CC", "CXX", "AR", "FC", "PKG_CONFIG", "GCCGO", "TMPDIR":
 		return true

@@ -15,17 +15,20 @@ import (
 // compiles it unless the module's go line is newer; then the version that the module names is downloaded.
 func Module(ctx context.Context, o ModuleOptions) (_ *Result, err error) {
 	if err := module.Check(o.Module, o.Version); err != nil {
-		return nil, problem.Invalidf("specify the path of a module and its exact version", "build %s %s: %w", o.Module, o.Version, err)
+		return nil, problem.Invalidf("specify the path of a module and its exact version",
+			"build %s %s: %w", o.Module, o.Version, err)
 	}
 	for _, p := range o.Packages {
 		if p.Name == "" || strings.ContainsAny(p.Name, `/\`) || p.Name == storedFile || p.Package == "" {
-			return nil, problem.Invalidf("", "build %s %s: invalid program %q of package %q: a file name and a package are required", o.Module, o.Version, p.Name, p.Package)
+			return nil, problem.Invalidf("",
+				"build %s %s: invalid program %q of package %q: a file name and a package are required",
+				o.Module, o.Version, p.Name, p.Package)
 		}
 	}
-	if o.CacheDir == "" {
-		return nil, errNoCache()
+	j, err := newJob(o.Environment)
+	if err != nil {
+		return nil, err
 	}
-	j := newJob(o.CacheDir, o.WorkDir, o.Keep, o.Env, o.Log, o.OnStep)
 	defer j.close(&err)
 	s, err := j.goTool.source(ctx, o.Module, o.Version, func(failed *Error) error { return unknownVersion(o, failed) })
 	if err != nil {
@@ -35,7 +38,8 @@ func Module(ctx context.Context, o ModuleOptions) (_ *Result, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return j.compiler.build(ctx, j.toolchains, named, func(used toolchain) (*recipe, error) { return j.compiler.moduleRecipe(s, used, o) })
+	return j.compiler.build(ctx, j.toolchains, named,
+		func(used toolchain) (*recipe, error) { return j.compiler.moduleRecipe(s, used, o) })
 }
 
 // versionFor returns the version of Go to compile a module with.
@@ -56,7 +60,6 @@ func (t *goTool) versionFor(ctx context.Context, s source) (string, error) {
 	return s.GoDirective, nil
 }
 
-// moduleRecipe returns the recipe for the programs of a module.
 func (c *compiler) moduleRecipe(s source, used toolchain, o ModuleOptions) (*recipe, error) {
 	files, err := generateModule(s, "", "", nil, nil)
 	if err != nil {

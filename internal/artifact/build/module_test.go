@@ -11,7 +11,7 @@ func TestModuleIsBuiltAndCached(t *testing.T) {
 	p := newProxy(t)
 	o := ModuleOptions{
 		Module: "example.com/server/v3", Version: "v3.6.8", Packages: []Program{{Name: "serve", Package: "example.com/server/v3"}},
-		CacheDir: t.TempDir(), Env: p.environment(t),
+		Environment: Environment{CacheDir: t.TempDir(), Env: p.environment(t)},
 	}
 	for _, cached := range []bool{false, true} {
 		result, err := Module(t.Context(), o)
@@ -43,7 +43,7 @@ func TestVersionOfGoForAModule(t *testing.T) {
 		"go line alone":          {source{GoDirective: "1.25.3"}, "1.25.3"},
 		"go line without patch":  {source{GoDirective: "1.25"}, "1.25.0"},
 	} {
-		j := newJob(t.TempDir(), "", false, nil, nil, nil)
+		j := mustJob(t, Environment{})
 		j.goTool.found = &goCommand{version: "1.24.5"}
 		if got, err := j.goTool.versionFor(t.Context(), test.source); err != nil || got != test.want {
 			t.Errorf("%s: got %q, %v, want %q", name, got, err, test.want)

@@ -31,7 +31,7 @@ func (k *releaseBuild) fromNearest(ctx context.Context, failed error) (*Result, 
 	needed := pathsOf(unavailable.Modules)
 	tried := []versions.Release{k.release}
 	for range maxNearestTries {
-		near, found := k.releases.patches.nearest(ctx, nearestTimeout, k.release, needed, tried)
+		near, found := k.releases.nearest(ctx, nearestTimeout, k.release, needed, tried)
 		if ctx.Err() != nil {
 			return nil, stopped(ctx, "find the patch nearest to "+k.release.String())
 		}
@@ -44,7 +44,7 @@ func (k *releaseBuild) fromNearest(ctx context.Context, failed error) (*Result, 
 		result, err := other.fromModules(ctx)
 		if err == nil {
 			result.Info.Asked = k.release.String()
-			result.Info.Warnings = append([]string{k.insteadOf(near, unavailable)}, result.Info.Warnings...)
+			result.Info.Warnings = append([]string{k.warnOfOther(near, unavailable)}, result.Info.Warnings...)
 			return result, nil
 		}
 		var also *Error
@@ -57,7 +57,7 @@ func (k *releaseBuild) fromNearest(ctx context.Context, failed error) (*Result, 
 	return nil, unavailable
 }
 
-func (k *releaseBuild) insteadOf(near versions.Release, unavailable *Error) string {
+func (k *releaseBuild) warnOfOther(near versions.Release, unavailable *Error) string {
 	return fmt.Sprintf("%s is built instead of %s, because %s is unavailable; detect still reports %s, so specify %s with --branch",
 		near, k.release, strings.Join(unavailable.Modules, ", "), k.release, near)
 }
@@ -79,30 +79,32 @@ func pathsOf(modules []string) []string {
 	return paths
 }
 
-// patchSearch finds patches of a minor that the module proxy serves.
-type patchSearch struct{ *goTool }
-
 // nearest finds the patch of the same minor, nearest to release and not tried yet, that has
 // k8s.io/kubernetes and the needed staging modules. It gives up after limit.
-func (p *patchSearch) nearest(ctx context.Context, limit time.Duration, release versions.Release, needed []string, tried []versions.Release) (near versions.Release, found bool) {
+func (r *releases) nearest(
+	ctx context.Context, limit time.Duration, release versions.Release, needed []string, tried []versions.Release,
+) (near versions.Release, found bool) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	step := "find the patch nearest to " + release.String()
 	// The error that led here is reported if there is none.
-	_ = p.step(step, func() error {
-		near, found = p.search(ctx, step, release, needed, tried)
+	_ = r.step(step, func() error {
+		near, found = r.search(ctx, step, release, needed, tried)
 		return ctx.Err()
 	})
 	return near, found
 }
 
-func (p *patchSearch) search(ctx context.Context, step string, release versions.Release, needed []string, tried []versions.Release) (versions.Release, bool) {
-	near := slices.DeleteFunc(nearby(release, p.published(ctx, step)), func(r versions.Release) bool { return slices.Contains(tried, r) })
+func (r *releases) search(
+	ctx context.Context, step string, release versions.Release, needed []string, tried []versions.Release,
+) (versions.Release, bool) {
+	near := slices.DeleteFunc(nearby(release, r.published(ctx, step)),
+		func(r versions.Release) bool { return slices.Contains(tried, r) })
 	var asked []string
 	for _, candidate := range near {
 		asked = append(asked, atVersion(append([]string{kubernetes}, needed...), candidate)...)
 	}
-	answers, err := p.list(ctx, step, asked...)
+	answers, err := r.list(ctx, step, asked...)
 	if err != nil {
 		return versions.Release{}, false
 	}
@@ -112,10 +114,11 @@ func (p *patchSearch) search(ctx context.Context, step string, release versions.
 	}
 	for _, candidate := range near {
 		modules := atVersion(needed, candidate)
-		if !known[kubernetes+"@"+candidate.String()] || slices.ContainsFunc(modules, func(m string) bool { return !known[m] }) {
+		if !known[kubernetes+"@"+candidate.String()] ||
+			slices.ContainsFunc(modules, func(m string) bool { return !known[m] }) {
 			continue
 		}
-		if len(modules) == 0 || p.downloads(ctx, step, modules) {
+		if len(modules) == 0 || r.downloads(ctx, step, modules) {
 			return candidate, true
 		}
 	}
@@ -123,15 +126,15 @@ func (p *patchSearch) search(ctx context.Context, step string, release versions.
 }
 
 // downloads reports whether all modules download: a proxy may list a version without its source.
-func (p *patchSearch) downloads(ctx context.Context, step string, modules []string) bool {
-	answers, err := p.download(ctx, step, modules...)
+func (r *releases) downloads(ctx context.Context, step string, modules []string) bool {
+	answers, err := r.download(ctx, step, modules...)
 	return err == nil && !slices.ContainsFunc(answers, func(d download) bool { return d.Error != "" })
 }
 
 // published returns the releases that a module proxy lists. A proxy lists only some of the releases
 // that it serves.
-func (p *patchSearch) published(ctx context.Context, step string) []versions.Release {
-	answers, err := p.list(ctx, step, "-versions", kubernetes)
+func (r *releases) published(ctx context.Context, step string) []versions.Release {
+	answers, err := r.list(ctx, step, "-versions", kubernetes)
 	if err != nil {
 		return nil
 	}
@@ -174,6 +177,7 @@ func nearby(release versions.Release, listed []versions.Release) []versions.Rele
 	if len(near) <= maxNearby {
 		return near
 	}
-	far := slices.DeleteFunc(slices.Clone(near[maxNearby:]), func(r versions.Release) bool { return !slices.Contains(tested, r) })
+	far := slices.DeleteFunc(slices.Clone(near[maxNearby:]),
+		func(r versions.Release) bool { return !slices.Contains(tested, r) })
 	return append(near[:maxNearby], far...)
 }

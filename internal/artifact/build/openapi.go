@@ -71,12 +71,12 @@ type openAPI struct {
 	step   string
 }
 
-// packageDir is a package and the directory of its source.
 type packageDir struct{ path, dir string }
 
 // packages returns every package that is linked into kube-apiserver.
 func (g openAPI) packages(ctx context.Context) ([]packageDir, error) {
-	args := append([]string{"list", "-deps", "-f", "{{.ImportPath}}\t{{.Dir}}", "-tags", g.recipe.tags}, modFlag(g.recipe)...)
+	args := append([]string{"list", "-deps", "-f", "{{.ImportPath}}\t{{.Dir}}", "-tags", g.recipe.tags},
+		modFlag(g.recipe)...)
 	out, err := g.goRun(ctx, g.recipe, g.ready, Host(), append(args, kubernetes+"/"+apiserverDir))
 	if err != nil {
 		return nil, failure(ctx, g.step, out.tail, err)
@@ -122,7 +122,8 @@ func copySources(from, to string, imports *strings.Replacer) error {
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(to, filepath.Base(file)), []byte(imports.Replace(string(data))), 0o644); err != nil {
+		data = []byte(imports.Replace(string(data)))
+		if err := os.WriteFile(filepath.Join(to, filepath.Base(file)), data, 0o644); err != nil {
 			return err
 		}
 	}

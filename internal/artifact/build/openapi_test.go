@@ -59,7 +59,7 @@ func TestAPIServerBefore124IsTheSameFromEveryDirectory(t *testing.T) {
 	var sums []string
 	for range 2 {
 		o := p.options(t)
-		o.Release, o.Programs, o.WorkDir = mustRelease(t, release), []Program{{Name: "kube-apiserver"}}, t.TempDir()
+		o.Release, o.Programs = mustRelease(t, release), []Program{{Name: "kube-apiserver"}}
 		sums = append(sums, mustRun(t, o).Binaries[0].SHA256)
 	}
 	if sums[0] != sums[1] {
@@ -102,7 +102,7 @@ func TestAPIServerOfATreeBefore124IsRefused(t *testing.T) {
 	t.Parallel()
 	o := Options{
 		Release: mustRelease(t, "v1.22.2"), Source: "git:" + filepath.Join(t.TempDir(), "none"),
-		Programs: []Program{{Name: "kube-apiserver"}}, CacheDir: t.TempDir(), Env: []string{},
+		Programs: []Program{{Name: "kube-apiserver"}}, Environment: Environment{CacheDir: t.TempDir(), Env: []string{}},
 	}
 	if err := mustRefuse(t, o); !slices.Equal(problem.Hints(err), []string{"remove --source to build it from the Go modules"}) {
 		t.Errorf("got %v, hints %q", err, problem.Hints(err))

@@ -8,6 +8,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/base/steps"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -35,8 +37,22 @@ type Program struct {
 	Package string `json:"package,omitempty"`
 }
 
+// Environment is the part of a machine that builds use.
+type Environment struct {
+	// CacheDir is the build cache directory. Required.
+	CacheDir string
+	// Env is the whole environment to start from (PATH, HOME, GOPROXY, GOMODCACHE, …). The
+	// environment of this process is not used.
+	Env []string
+	// Log may be nil. The output of go is logged at debug level.
+	Log *zap.Logger
+	// OnStep may be nil.
+	OnStep steps.OnStep
+}
+
 // Options are the inputs of Run.
 type Options struct {
+	Environment
 	// Release is the tag of kubernetes/kubernetes to build.
 	Release versions.Release
 	// Source is where the source comes from: empty for the Go modules, or "git:" followed by the
@@ -59,26 +75,13 @@ type Options struct {
 	// Platforms to build for. If it is empty, the programs are built for the host's platform.
 	Platforms []Platform
 
-	// CacheDir is the build cache directory.
-	CacheDir string
-	// WorkDir is the directory in which the temporary directory is created. If it is empty, the
-	// temporary directory is created below CacheDir. It does not change the binary.
-	WorkDir string
 	// Keep keeps the generated module; Result.Dir is its path.
 	Keep bool
-
-	// Env is the whole environment to start from (PATH, HOME, GOPROXY, GOMODCACHE, …). The
-	// environment of this process is not used.
-	Env []string
-	// Log may be nil. The output of go is logged at debug level.
-	Log *zap.Logger
-	// OnStep is called when a step begins, and the function that it returns when the step ends, with
-	// its error. Both may be nil.
-	OnStep func(name string) (done func(err error))
 }
 
 // ModuleOptions are the inputs of Module.
 type ModuleOptions struct {
+	Environment
 	// Module is the path of the module, such as "sigs.k8s.io/kwok", and Version its exact version,
 	// such as "v0.8.0".
 	Module, Version string
@@ -86,29 +89,11 @@ type ModuleOptions struct {
 	Packages []Program
 	// Platforms to build for. If it is empty, the module is built for the host's platform.
 	Platforms []Platform
-
-	// The other fields are as in Options.
-	CacheDir, WorkDir string
-	Keep              bool
-	Env               []string
-	Log               *zap.Logger
-	OnStep            func(name string) (done func(err error))
-}
-
-// SourceOptions are the inputs of functions that only look up or download modules.
-type SourceOptions struct {
-	// CacheDir keeps the results, so that they are looked up only once.
-	CacheDir string
-	// Env is the environment to start from, as in Options.
-	Env []string
-	// Log and OnStep may be nil.
-	Log    *zap.Logger
-	OnStep func(name string) (done func(err error))
 }
 
 // job is the parts of a build. They share one temporary directory and one go command.
 type job struct {
-	work       *workDir
+	*workDir
 	goTool     *goTool
 	toolchains *toolchains
 	releases   *releases
@@ -116,25 +101,26 @@ type job struct {
 	git        *gitTool
 }
 
-func newJob(cacheDir, workDir string, keep bool, env []string, log *zap.Logger, onStep func(string) func(error)) *job {
-	if log == nil {
-		log = zap.NewNop()
+// newJob returns a job, which the caller closes.
+func newJob(e Environment) (*job, error) {
+	if e.CacheDir == "" {
+		return nil, problem.Invalidf("", "a build cache directory is required")
 	}
-	r := &runner{log: log, onStep: onStep}
-	c := newCache(cacheDir)
-	work := newWorkDir(c, workDir)
-	tool := &goTool{runner: r, work: work, cache: c, env: slices.Clone(env)}
+	if e.Log == nil {
+		e.Log = zap.NewNop()
+	}
+	r := &runner{log: e.Log, onStep: e.OnStep}
+	c := newCache(e.CacheDir)
+	work := &workDir{cache: c}
+	tool := &goTool{runner: r, work: work, cache: c, env: slices.Clone(e.Env)}
 	return &job{
-		work: work, goTool: tool,
+		workDir: work, goTool: tool,
 		toolchains: &toolchains{goTool: tool},
-		releases:   &releases{goTool: tool, patches: &patchSearch{goTool: tool}},
-		compiler:   &compiler{goTool: tool, keep: keep, keepIn: workDir},
-		git:        &gitTool{runner: r, work: work, env: slices.Clone(env)},
-	}
+		releases:   &releases{goTool: tool},
+		compiler:   &compiler{goTool: tool},
+		git:        &gitTool{runner: r, work: work, env: slices.Clone(e.Env)},
+	}, nil
 }
-
-// close removes the temporary files of the job and adds the failure to do so to err.
-func (j *job) close(err *error) { j.work.close(err) }
 
 func orHost(platforms []Platform) []Platform {
 	if len(platforms) == 0 {
@@ -142,3 +128,10 @@ func orHost(platforms []Platform) []Platform {
 	}
 	return platforms
 }
+
+// EtcdModule is the Go module of etcd, and its main package. EtcdVersion works with the API servers
+// of all supported releases.
+const (
+	EtcdModule  = "go.etcd.io/etcd/server/v3"
+	EtcdVersion = "v3.6.8"
+)

@@ -11,18 +11,19 @@ import (
 
 // CompleteModule completes go.mod and go.sum of the module in a directory, so that its packages and tests
 // compile. It needs their imports in Go's module cache, or a module proxy.
-func CompleteModule(ctx context.Context, dir string, o SourceOptions) (err error) {
-	if o.CacheDir == "" {
-		return errNoCache()
+func CompleteModule(ctx context.Context, dir string, e Environment) (err error) {
+	j, err := newJob(e)
+	if err != nil {
+		return err
 	}
-	j := newJob(o.CacheDir, "", false, o.Env, o.Log, nil)
 	defer j.close(&err)
 	golang, err := j.goTool.find(ctx)
 	if err != nil {
 		return err
 	}
 	step := "complete go.mod of " + dir
-	out, err := j.goTool.run(ctx, golang.query(dir, "list", "-mod=mod", "-deps", "-test", "-f", "{{.ImportPath}}", "./..."))
+	out, err := j.goTool.run(ctx,
+		golang.query(dir, "list", "-mod=mod", "-deps", "-test", "-f", "{{.ImportPath}}", "./..."))
 	if err != nil {
 		return failure(ctx, step, out.tail, err)
 	}
@@ -31,15 +32,17 @@ func CompleteModule(ctx context.Context, dir string, o SourceOptions) (err error
 
 // ReleaseModule returns go.mod and go.sum of a module that is compiled against a release of Kubernetes, like
 // its plugins, and the version of Go that builds of the release use.
-func ReleaseModule(ctx context.Context, release versions.Release, path string, o SourceOptions) (_ map[string][]byte, goVersion string, err error) {
-	if o.CacheDir == "" {
-		return nil, "", errNoCache()
-	}
+func ReleaseModule(
+	ctx context.Context, release versions.Release, path string, e Environment,
+) (_ map[string][]byte, goVersion string, err error) {
 	rules, _, err := versions.Select(release)
 	if err != nil {
 		return nil, "", err
 	}
-	j := newJob(o.CacheDir, "", false, o.Env, o.Log, nil)
+	j, err := newJob(e)
+	if err != nil {
+		return nil, "", err
+	}
 	defer j.close(&err)
 	s, err := j.releases.read(ctx, release)
 	if err != nil {

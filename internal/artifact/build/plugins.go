@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"regexp"
 	"slices"
 	"strings"
 
-	"go.uber.org/zap"
 	"golang.org/x/mod/module"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
@@ -17,33 +15,22 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// PluginOptions are the inputs of ReadPlugins.
-type PluginOptions struct {
-	Release versions.Release
-	// Plugins, Sources, CacheDir and Env are as in Options.
-	Plugins  []plugins.Plugin
-	Sources  fs.FS
-	CacheDir string
-	Env      []string
-	Log      *zap.Logger
-	OnStep   func(name string) (done func(err error))
-}
-
-// ReadPlugins describes plugins from their sources, in their order, and refuses plugins that a
-// build of the release would refuse before it compiles. Only plugins of modules need Go and, unless
-// they were downloaded before, the network.
-func ReadPlugins(ctx context.Context, o PluginOptions) (_ []plugins.Info, err error) {
+// ReadPlugins describes the plugins of a build from their sources, in their order, and refuses
+// plugins that the build would refuse before it compiles. Only plugins of modules need Go and,
+// unless they were downloaded before, the network.
+func ReadPlugins(ctx context.Context, o Options) (_ []plugins.Info, err error) {
 	rules, _, err := versions.Select(o.Release)
 	if err != nil {
 		return nil, err
 	}
-	if o.CacheDir == "" {
-		return nil, errNoCache()
+	j, err := newJob(o.Environment)
+	if err != nil {
+		return nil, err
 	}
-	j := newJob(o.CacheDir, "", false, o.Env, o.Log, o.OnStep)
 	defer j.close(&err)
 	set, err := readPlugins(ctx, j.goTool, plugins.Options{
-		Plugins: o.Plugins, Release: o.Release, Rules: rules, Sources: o.Sources, Platform: pluginPlatform(nil, rules, rules.Go),
+		Plugins: o.Plugins, Release: o.Release, Rules: rules, Sources: o.Sources,
+		Platform: pluginPlatform(nil, rules, rules.Go),
 	})
 	if err != nil {
 		return nil, err
@@ -57,13 +44,15 @@ func readPlugins(ctx context.Context, tool *goTool, o plugins.Options) (*plugins
 	return plugins.Read(ctx, o)
 }
 
-// readPluginSet reads the plugins of a build of a release.
-func readPluginSet(ctx context.Context, tool *goTool, o Options, release versions.Release, rules versions.Rules, goVersion string) (*plugins.Set, error) {
+func readPluginSet(
+	ctx context.Context, tool *goTool, o Options, release versions.Release, rules versions.Rules, goVersion string,
+) (*plugins.Set, error) {
 	if len(o.Plugins)+len(o.Imports) == 0 {
 		return &plugins.Set{}, nil
 	}
 	return readPlugins(ctx, tool, plugins.Options{
-		Plugins: o.Plugins, Imports: o.Imports, Release: release, Rules: rules, Sources: o.Sources, Platform: pluginPlatform(o.Platforms, rules, goVersion),
+		Plugins: o.Plugins, Imports: o.Imports, Release: release, Rules: rules, Sources: o.Sources,
+		Platform: pluginPlatform(o.Platforms, rules, goVersion),
 	})
 }
 
@@ -150,7 +139,8 @@ func (r *recipe) explainPlugins(err error) error {
 	}
 	if tooOld := needsNewerGo.FindStringSubmatch(known.Output); tooOld != nil {
 		known.Cause = CauseCompile
-		known.Message = fmt.Sprintf("%s, which a plugin requires, is for Go %s and %s is compiled with an older one", tooOld[1], tooOld[2], r.against)
+		known.Message = fmt.Sprintf("%s, which a plugin requires, is for Go %s and %s is compiled with an older one",
+			tooOld[1], tooOld[2], r.against)
 		known.Try = "require an older version of it in the plugin's go.mod"
 	}
 	return err
@@ -176,5 +166,6 @@ func (r *recipe) checkRequirements(output string) error {
 // pluginsNeedModules refuses plugins in a build from a repository, whose own module and vendor
 // directory have no place for them.
 func pluginsNeedModules(release versions.Release) error {
-	return problem.Invalidf("remove --source, or the plugins", "build %s: plugins require the modules of the release as the source", release)
+	return problem.Invalidf("remove --source, or the plugins",
+		"build %s: plugins require the modules of the release as the source", release)
 }

@@ -1,7 +1,6 @@
 package build
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -86,7 +85,6 @@ func sourceSize(dir string, files []string) int64 {
 	return size
 }
 
-// byPlatform returns the main packages of targets for each platform.
 func byPlatform(targets []target) map[Platform][]string {
 	found := map[Platform][]string{}
 	for _, t := range targets {
@@ -97,7 +95,6 @@ func byPlatform(targets []target) map[Platform][]string {
 	return found
 }
 
-// packages returns the main packages of targets.
 func packages(targets []target) []string {
 	var all []string
 	for _, t := range targets {
@@ -117,7 +114,7 @@ func (c *compiler) keepModule(ctx context.Context, r *recipe, result *Result, re
 		result.Dir = ready.dir
 		return nil
 	}
-	root := cmp.Or(c.keepIn, c.cache.kept())
+	root := c.cache.kept()
 	if err := os.MkdirAll(root, 0o755); err != nil {
 		return storage(ctx, step, err)
 	}

@@ -2,6 +2,7 @@ package build
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
@@ -81,6 +82,15 @@ func (r *Result) Binary(program string, p Platform) (Binary, bool) {
 	return Binary{}, false
 }
 
+// Path returns the path of a program for this machine.
+func (r *Result) Path(program string) (string, error) {
+	binary, ok := r.Binary(program, Host())
+	if !ok {
+		return "", fmt.Errorf("build %s %s: no binary for %s", program, r.Info.Release, Host())
+	}
+	return binary.Path, nil
+}
+
 // newResult returns the result of a recipe, without binaries.
 func newResult(r *recipe) *Result {
 	result := &Result{Info: r.info, Cached: true}
@@ -88,7 +98,6 @@ func newResult(r *recipe) *Result {
 	return result
 }
 
-// add adds a binary.
 func (r *Result) add(s stored) {
 	r.Binaries = append(r.Binaries, s.Binary)
 	r.Info.addModules(s.Info.Modules)

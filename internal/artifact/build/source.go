@@ -60,12 +60,10 @@ const sourceFormat = 1
 // releases reads the modules of releases of Kubernetes, and downloads them unless they were read before.
 type releases struct {
 	*goTool
-	patches *patchSearch
 	// noHints leaves out the search for the patch that an error suggests.
 	noHints bool
 }
 
-// read describes the module of a release.
 func (r *releases) read(ctx context.Context, release versions.Release) (source, error) {
 	return r.source(ctx, kubernetes, release.String(), func(failed *Error) error {
 		return r.explainUnknown(ctx, release, failed)
@@ -76,7 +74,8 @@ func (r *releases) read(ctx context.Context, release versions.Release) (source, 
 func (t *goTool) source(ctx context.Context, path, version string, explain func(*Error) error) (source, error) {
 	var s source
 	file := t.cache.fact("modules", path+"@"+version)
-	if found, err := readJSON(file, &s); err == nil && found && s.Path == path && s.Version == version && s.Format == sourceFormat {
+	if found, err := readJSON(file, &s); err == nil && found && s.Path == path && s.Version == version &&
+		s.Format == sourceFormat {
 		return s, nil
 	}
 	s = source{}

@@ -31,8 +31,8 @@ func (r *releases) stagedPath(release versions.Release) string {
 	return r.cache.fact("staging", release.String())
 }
 
-// knownStaging returns the result of the last download.
-func (r *releases) knownStaging(release versions.Release) (staged, bool) {
+// recallStaging returns the result of the last download.
+func (r *releases) recallStaging(release versions.Release) (staged, bool) {
 	var known staged
 	found, err := readJSON(r.stagedPath(release), &known)
 	return known, err == nil && found
@@ -54,7 +54,7 @@ func (r *releases) downloadStaging(ctx context.Context, release versions.Release
 				continue
 			}
 			failed := diagnose(step, redact(answer.Error), errors.New("go mod download failed"))
-			if !missing(failed) {
+			if !isMissing(failed) {
 				return staged{}, failed
 			}
 			got.Missing = append(got.Missing, answer.String())
@@ -67,9 +67,9 @@ func (r *releases) downloadStaging(ctx context.Context, release versions.Release
 	return got, nil
 }
 
-// missing reports whether a module is unavailable, and not whether the module proxy does not answer or
+// isMissing reports whether a module is unavailable, and not whether the module proxy does not answer or
 // serves other content than expected.
-func missing(e *Error) bool {
+func isMissing(e *Error) bool {
 	return e.Cause == CauseModuleMissing || e.Cause == CauseUnknown
 }
 
@@ -85,14 +85,14 @@ func atVersion(paths []string, release versions.Release) []string {
 	return modules
 }
 
-// explainUnknown returns the error for a release whose module is unavailable.
 func (r *releases) explainUnknown(ctx context.Context, release versions.Release, failed *Error) error {
 	if failed.Cause != CauseModuleMissing {
 		return failed
 	}
 	failed.Cause = CauseBranchUnknown
 	failed.Modules = []string{kubernetes + "@" + release.String()}
-	failed.Message = fmt.Sprintf("the module proxy has no %s %s: the release does not exist, or it is not served", kubernetes, release)
+	failed.Message = fmt.Sprintf("the module proxy has no %s %s: the release does not exist, or it is not served",
+		kubernetes, release)
 	failed.Try = "specify a release that exists, such as " + newestTested(release)
 	if near, ok := r.suggest(ctx, release, nil); ok {
 		failed.Try = fmt.Sprintf("%s is served: --branch %s, or --nearest", near, near)
@@ -108,7 +108,7 @@ func (r *releases) suggest(ctx context.Context, release versions.Release, needed
 	if r.noHints {
 		return versions.Release{}, false
 	}
-	return r.patches.nearest(ctx, hintTimeout, release, needed, []versions.Release{release})
+	return r.nearest(ctx, hintTimeout, release, needed, []versions.Release{release})
 }
 
 // newestTested returns the tested release of the same minor, or else the newest.
@@ -128,19 +128,22 @@ func newestTested(release versions.Release) string {
 // explainMissing returns the error for a build that failed because of missing staging modules. It
 // names the modules in the output of go, or else all missing modules.
 func (r *releases) explainMissing(ctx context.Context, release versions.Release, got staged, failed *Error) error {
-	if len(got.Missing) == 0 || !missing(failed) {
+	if len(got.Missing) == 0 || !isMissing(failed) {
 		return failed
 	}
-	needed := slices.DeleteFunc(slices.Clone(got.Missing), func(module string) bool { return !strings.Contains(failed.Output, module) })
+	needed := slices.DeleteFunc(slices.Clone(got.Missing),
+		func(module string) bool { return !strings.Contains(failed.Output, module) })
 	if len(needed) == 0 {
 		needed = got.Missing
 	}
 	failed.Cause, failed.Modules = CauseModuleMissing, needed
-	failed.Message = fmt.Sprintf("the module proxy does not serve %s, which %s needs to compile", strings.Join(needed, ", "), release)
+	failed.Message = fmt.Sprintf("the module proxy does not serve %s, which %s needs to compile",
+		strings.Join(needed, ", "), release)
 	failed.Try = "try another patch of " + release.MinorString()
 	paths := pathsOf(needed)
 	if near, ok := r.suggest(ctx, release, paths); ok {
-		failed.Try = fmt.Sprintf("%s is the nearest patch that has %s: --branch %s, or --nearest", near, strings.Join(paths, ", "), near)
+		failed.Try = fmt.Sprintf("%s is the nearest patch that has %s: --branch %s, or --nearest", near,
+			strings.Join(paths, ", "), near)
 	}
 	if ctx.Err() != nil {
 		return stopped(ctx, failed.Step)

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"go.uber.org/zap"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/flock"
 )
 
 // groups returns the targets that one go command compiles: those for the same platform, except
@@ -67,7 +69,6 @@ func (c *compiler) compileTogether(
 	return nil
 }
 
-// describe returns the programs of targets for one platform.
 func describe(targets []target) string {
 	var names []string
 	for _, t := range targets {
@@ -78,7 +79,7 @@ func describe(targets []target) string {
 
 // acquireAll takes the locks for targets, in the same order in every process, so that no two builds
 // wait for each other.
-func (c *compiler) acquireAll(ctx context.Context, targets []target) (held []*lock, err error) {
+func (c *compiler) acquireAll(ctx context.Context, targets []target) (held []*os.File, err error) {
 	sorted := slices.SortedFunc(slices.Values(targets), func(a, b target) int { return cmp.Compare(a.key, b.key) })
 	for _, t := range sorted {
 		l, err := c.acquire(ctx, t)
@@ -90,35 +91,27 @@ func (c *compiler) acquireAll(ctx context.Context, targets []target) (held []*lo
 	return held, nil
 }
 
-func releaseAll(held []*lock) error {
+func releaseAll(held []*os.File) error {
 	var failed error
 	for _, l := range held {
-		failed = errors.Join(failed, l.release())
+		failed = errors.Join(failed, l.Close())
 	}
 	return failed
 }
 
 // acquire takes the lock for a target. To wait for another build of the same target is a step.
-func (c *compiler) acquire(ctx context.Context, t target) (held *lock, err error) {
+func (c *compiler) acquire(ctx context.Context, t target) (*os.File, error) {
 	step := "wait for another build of " + t.String()
-	file, err := openLock(c.cache.lockPath(t.key))
+	file, err := c.cache.openLock(t.key)
 	if err != nil {
 		return nil, storage(ctx, step, err)
 	}
-	if held, err = tryHold(file); err != nil {
-		return nil, storage(ctx, step, err)
+	locked, err := flock.Try(file)
+	if err == nil && !locked {
+		err = c.step(step, func() error { return flock.Wait(ctx, file) })
 	}
-	if held != nil {
-		return held, nil
+	if err != nil {
+		return nil, errors.Join(storage(ctx, step, err), file.Close())
 	}
-	err = c.step(step, func() (err error) {
-		if file, err = openLock(c.cache.lockPath(t.key)); err == nil {
-			held, err = hold(ctx, file)
-		}
-		if err != nil {
-			return storage(ctx, step, err)
-		}
-		return nil
-	})
-	return held, err
+	return file, nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/flock"
 	"github.com/pmk-sched/pmk-sched/internal/base/steps"
 )
 
@@ -90,7 +91,7 @@ func TestLocksAreTakenInTheOrderOfTheirKeys(t *testing.T) {
 	t.Parallel()
 	waits := make(chan struct{})
 	onStep := func(string) func(error) { close(waits); return nil }
-	c := newJob(t.TempDir(), "", false, nil, nil, onStep).compiler
+	c := mustJob(t, Environment{OnStep: onStep}).compiler
 	first, second := target{key: "a", Program: Program{Name: "first"}}, target{key: "b", Program: Program{Name: "second"}}
 	other, err := c.acquire(t.Context(), second)
 	if err != nil {
@@ -106,15 +107,15 @@ func TestLocksAreTakenInTheOrderOfTheirKeys(t *testing.T) {
 	<-waits
 	isFree := func() bool {
 		t.Helper()
-		file, err := openLock(c.cache.lockPath(first.key))
+		file, err := c.cache.openLock(first.key)
 		if err != nil {
 			t.Fatal(err)
 		}
-		held, err := tryHold(file)
-		if err != nil {
+		locked, err := flock.Try(file)
+		if err := errors.Join(err, file.Close()); err != nil {
 			t.Fatal(err)
 		}
-		return held != nil && held.release() == nil
+		return locked
 	}
 	if isFree() {
 		t.Error("the second lock is waited for before the first is held")
@@ -126,7 +127,7 @@ func TestLocksAreTakenInTheOrderOfTheirKeys(t *testing.T) {
 	if !isFree() {
 		t.Error("the first lock is held after the wait for the second was canceled")
 	}
-	if err := other.release(); err != nil {
+	if err := other.Close(); err != nil {
 		t.Fatal(err)
 	}
 }

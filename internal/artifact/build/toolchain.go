@@ -33,12 +33,12 @@ type toolchain struct {
 	Used  string `json:"used"`
 }
 
-// warning returns a warning if another version is used.
 func (t toolchain) warning(of string) string {
 	if t.Named == t.Used {
 		return ""
 	}
-	return fmt.Sprintf("Go %s, which %s names, does not download; using Go %s, the newest patch of its minor that does", t.Named, of, t.Used)
+	return fmt.Sprintf("Go %s, which %s names, does not download; using Go %s, the newest patch of its minor that does",
+		t.Named, of, t.Used)
 }
 
 // toolchains downloads versions of Go and remembers which ones it used.
@@ -48,8 +48,8 @@ func (c *toolchains) path(named string) string {
 	return c.cache.fact("go", named+"-"+Host().OS+"-"+Host().Arch)
 }
 
-// known returns the version that was used last time for a named one, by default the named one.
-func (c *toolchains) known(named string) toolchain {
+// recall returns the version that was used last time for a named one, by default the named one.
+func (c *toolchains) recall(named string) toolchain {
 	var known toolchain
 	if found, err := readJSON(c.path(named), &known); err != nil || !found || known.Named != named {
 		return toolchain{Named: named, Used: named}
@@ -60,7 +60,7 @@ func (c *toolchains) known(named string) toolchain {
 // find downloads the named version of Go, or else the newest patch of its minor that downloads, and
 // remembers which one it was.
 func (c *toolchains) find(ctx context.Context, named string) (toolchain, error) {
-	known := c.known(named)
+	known := c.recall(named)
 	for _, version := range slices.Compact([]string{known.Used, named}) {
 		failed := c.fetch(ctx, version)
 		if failed == nil {
@@ -98,7 +98,8 @@ func (c *toolchains) fetch(ctx context.Context, version string) error {
 	if !strings.HasPrefix(string(out.stdout), "go version go"+version+" ") {
 		return &Error{
 			Step: step, Cause: CauseToolchain,
-			Message: fmt.Sprintf("expected Go %s, got %q from the go command", version, strings.TrimSpace(string(out.stdout))),
+			Message: fmt.Sprintf("expected Go %s, got %q from the go command", version,
+				strings.TrimSpace(string(out.stdout))),
 		}
 	}
 	return nil
@@ -135,7 +136,8 @@ func (c *toolchains) patches(ctx context.Context, named string) []string {
 		found[golang.version] = true
 	}
 	suffix := "." + Host().OS + "-" + Host().Arch
-	pattern := regexp.MustCompile(`^v0\.0\.1-go(` + regexp.QuoteMeta(minor) + `(?:\.[0-9]+)?)` + regexp.QuoteMeta(suffix) + `$`)
+	pattern := regexp.MustCompile(`^v0\.0\.1-go(` + regexp.QuoteMeta(minor) + `(?:\.[0-9]+)?)` +
+		regexp.QuoteMeta(suffix) + `$`)
 	keep := func(version string) {
 		if match := pattern.FindStringSubmatch(version); match != nil && match[1] != named {
 			found[match[1]] = true

@@ -27,11 +27,12 @@ type Binary struct {
 	Missing string
 }
 
-// ErrNoBinary is returned when the binary that will read the configuration is unavailable or does not run on this machine.
+// ErrNoBinary is returned when the binary that will read the configuration is unavailable or does
+// not run on this machine.
 var ErrNoBinary = errors.New("no kube-scheduler binary for the check")
 
-// ErrPartlyChecked is returned when the binary decoded, defaulted and validated the configuration, but could not initialize every plugin
-// offline.
+// ErrPartlyChecked is returned when the binary decoded, defaulted and validated the configuration,
+// but could not initialize every plugin offline.
 var ErrPartlyChecked = errors.New("the configuration is valid, but not all plugins could be initialized with their arguments")
 
 // RefusedError is returned when the binary refuses a configuration.
@@ -72,7 +73,8 @@ const (
 
 // Request is a configuration to check.
 type Request struct {
-	// Configuration is a KubeSchedulerConfiguration. Kubeconfig is the path in the pod that it names, which is replaced for the check.
+	// Configuration is a KubeSchedulerConfiguration. Kubeconfig is the path in the pod that it
+	// names, which is replaced for the check.
 	Configuration []byte
 	Kubeconfig    string
 	// Policy is a legacy Policy, which the scheduler will read from a ConfigMap; it may be empty.
@@ -83,11 +85,12 @@ type Request struct {
 	Warn func(text string)
 }
 
-// Check has a kube-scheduler binary decode, default and validate a configuration, in a sandbox: the binary may be of an image that others
-// made. It needs no API server: with --write-config-to the scheduler writes the defaulted configuration and exits before it connects
-// (cmd/kube-scheduler/app/server.go, Setup). dir is a private directory for the sandbox. The error is a [*RefusedError] if the binary
-// refuses the configuration, and [ErrPartlyChecked] if a plugin calls the API server when it is initialized, or waits for it: everything
-// else is checked before.
+// Check has a kube-scheduler binary decode, default and validate a configuration, in a sandbox: the
+// binary may be of an image that others made. It needs no API server: with --write-config-to the
+// scheduler writes the defaulted configuration and exits before it connects
+// (cmd/kube-scheduler/app/server.go, Setup). dir is a private directory for the sandbox. The error
+// is a [*RefusedError] if the binary refuses the configuration, and [ErrPartlyChecked] if a plugin
+// calls the API server when it is initialized, or waits for it: everything else is checked before.
 func Check(ctx context.Context, binary Binary, dir string, r Request) error {
 	program, err := r.program(binary)
 	if err != nil {
@@ -104,7 +107,8 @@ func Check(ctx context.Context, binary Binary, dir string, r Request) error {
 		return nil
 	}
 	if result.TimedOut {
-		return fmt.Errorf("%w: one of them seems to wait for the API server: no output for %s", ErrPartlyChecked, offlineTimeout)
+		return fmt.Errorf("%w: one of them seems to wait for the API server: no output for %s", ErrPartlyChecked,
+			offlineTimeout)
 	}
 	reason := exitReason(result.Text, sandbox.Path(configurationFile), "the configuration")
 	if asksServer.MatchString(reason) {
@@ -113,7 +117,6 @@ func Check(ctx context.Context, binary Binary, dir string, r Request) error {
 	return &RefusedError{Reason: "the scheduler refuses the configuration: " + reason}
 }
 
-// program returns the run of the binary.
 func (r Request) program(binary Binary) (sandbox.Program, error) {
 	var none sandbox.Program
 	text, err := profiles.WithoutFiles(r.Configuration)
@@ -141,7 +144,8 @@ func (r Request) program(binary Binary) (sandbox.Program, error) {
 
 // Version returns the output of the binary's --version, in a sandbox as in [Check].
 func Version(ctx context.Context, binary Binary, dir string) (string, error) {
-	result, err := run(ctx, dir, sandbox.Program{Path: binary.Path, Args: []string{"--version"}, Timeout: offlineTimeout})
+	result, err := run(ctx, dir,
+		sandbox.Program{Path: binary.Path, Args: []string{"--version"}, Timeout: offlineTimeout})
 	if err != nil {
 		return "", err
 	}
@@ -164,8 +168,9 @@ func run(ctx context.Context, dir string, program sandbox.Program) (*sandbox.Res
 // listener matches the fields that make 1.20–1.22 listen as soon as they have read the configuration.
 var listener = regexp.MustCompile(`(?m)^((?:healthz|metrics)BindAddress: *)(["']?)([^\s"']*:[0-9]+)["']?`)
 
-// standInListeners replaces the plain HTTP addresses of a configuration by free ones, since the running scheduler may use them. Equal
-// addresses stay equal. Invalid ones do not change, so that the binary refuses them.
+// standInListeners replaces the plain HTTP addresses of a configuration by free ones, since the
+// running scheduler may use them. Equal addresses stay equal. Invalid ones do not change, so that
+// the binary refuses them.
 func standInListeners(configuration []byte) ([]byte, error) {
 	free := map[string]string{}
 	for _, found := range listener.FindAllSubmatch(configuration, -1) {
@@ -202,11 +207,13 @@ var asksServer = regexp.MustCompile(`initializing plugin "[^"]*": .*` + regexp.Q
 // "E1121 07:34:01.123456   12345 server.go:30] ".
 var klogPrefix = regexp.MustCompile(`^[IWEF]\d{4} [\d:.]+ +\d+ [^\]]+\] `)
 
-// failedCommand matches the last line of releases from 1.23 on (k8s.io/component-base/cli, run.go); older ones print the bare error.
+// failedCommand matches the last line of releases from 1.23 on (k8s.io/component-base/cli, run.go);
+// older ones print the bare error.
 var failedCommand = regexp.MustCompile(`^"command failed" err=("(?:[^"\\]|\\.)*")`)
 
-// exitReason returns the error that a kube-scheduler prints before it exits: the message of a panic, or the last line that is neither usage nor
-// information. name replaces the path of the temporary file.
+// exitReason returns the error that a kube-scheduler prints before it exits: the message of a
+// panic, or the last line that is neither usage nor information. name replaces the path of the
+// temporary file.
 func exitReason(output []byte, file, name string) string {
 	if reason, panicked := panicReason(string(output)); panicked {
 		return strings.ReplaceAll(reason, file, name)
@@ -230,4 +237,49 @@ func exitReason(output []byte, file, name string) string {
 		}
 	}
 	return strings.ReplaceAll(strings.TrimPrefix(last, "Error: "), file, name)
+}
+
+// panicStart matches how the Go runtime begins the output of a program that panics, or that it ends itself.
+var panicStart = regexp.MustCompile(`(?m)^(?:panic|fatal error): `)
+
+// recovered matches the text that the runtime appends to the value of a panic that was recovered
+// and raised again.
+var recovered = regexp.MustCompile(` \[recovered[^\]]*\]$`)
+
+// panicReason returns the message of a program that ended with a stack trace, with the place that
+// caused it, and whether it did.
+func panicReason(output string) (reason string, ok bool) {
+	start := panicStart.FindStringIndex(output)
+	if start == nil {
+		return "", false
+	}
+	first, rest, _ := strings.Cut(output[start[1]:], "\n")
+	reason = recovered.ReplaceAllString(first, "")
+	message, trace, found := strings.Cut("\n"+rest, "\ngoroutine ")
+	if !found {
+		return "", false
+	}
+	for line := range strings.Lines(message) { // of a value with more lines, and of a signal
+		if text := strings.TrimSpace(line); text != "" && !strings.HasPrefix(text, "[signal ") &&
+			!strings.HasPrefix(text, "panic: ") {
+			reason += " " + text
+		}
+	}
+	if place := panicPlace(trace); place != "" {
+		reason += ", at " + place
+	}
+	return "it panics: " + reason, true
+}
+
+// panicPlace returns the file and line of the first function in a trace that is not the runtime's.
+func panicPlace(trace string) string {
+	lines := strings.Split(trace, "\n")
+	for i := 1; i+1 < len(lines) && lines[i] != ""; i += 2 { // a function, then its file
+		if strings.HasPrefix(lines[i], "panic(") || strings.HasPrefix(lines[i], "runtime.") {
+			continue
+		}
+		place, _, _ := strings.Cut(strings.TrimSpace(lines[i+1]), " ")
+		return place
+	}
+	return ""
 }

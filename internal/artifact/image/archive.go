@@ -30,9 +30,8 @@ func WriteArchive(ctx context.Context, b *Built, ref, file string) error {
 	})
 }
 
-// writeArchive streams a docker archive of img.
 func writeArchive(ctx context.Context, img v1.Image, ref string, w io.Writer) error {
-	tag, err := parseTag(ref, false)
+	tag, err := parseTag(ref)
 	if err != nil {
 		return err
 	}
@@ -59,5 +58,6 @@ func (b *Built) host(doing string) (v1.Image, error) {
 			return b.Images[p], nil
 		}
 	}
-	return nil, problem.Invalidf("build for "+hostPlatform()+" too", "%s: expected an image for %s, got %s", doing, hostPlatform(), strings.Join(b.platforms(), ", "))
+	return nil, problem.Invalidf("build for "+hostPlatform()+" too", "%s: expected an image for %s, got %s", doing,
+		hostPlatform(), strings.Join(b.platforms(), ", "))
 }

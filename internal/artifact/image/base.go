@@ -13,7 +13,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// userAgent is the user agent of requests to registries.
 const userAgent = "pmk-sched"
 
 // candidate is one image of a base, with the platform it is for.
@@ -22,14 +21,15 @@ type candidate struct {
 	image    v1.Image
 }
 
-// baseImage is the base for one platform.
 type baseImage struct {
 	image       v1.Image
 	annotations map[string]string // the name of the base if it is from a registry, or nil
 }
 
 // resolveBases returns the base for each platform, and its reference by digest if it is in a registry.
-func resolveBases(ctx context.Context, o Options, platforms []string) (bases map[string]baseImage, pinned string, err error) {
+func resolveBases(
+	ctx context.Context, o Options, platforms []string,
+) (bases map[string]baseImage, pinned string, err error) {
 	if err := o.Base.check(); err != nil {
 		return nil, "", err
 	}
@@ -41,7 +41,7 @@ func resolveBases(ctx context.Context, o Options, platforms []string) (bases map
 	if o.Base.Busybox != "" || o.Base.Empty {
 		bases = map[string]baseImage{}
 		for _, platform := range platforms {
-			img, err := ownBase(ctx, o.Base.Busybox, platform, v1.Time{Time: o.created()})
+			img, err := newBase(ctx, o.Base.Busybox, platform)
 			if err != nil {
 				return nil, "", err
 			}
@@ -67,7 +67,9 @@ func resolveBases(ctx context.Context, o Options, platforms []string) (bases map
 		if err != nil {
 			return nil, "", registryError("pull", origin.ref, err)
 		}
-		annotations := map[string]string{annotationBaseName: canonical(origin.ref), annotationBaseDigest: digest.String()}
+		annotations := map[string]string{
+			annotationBaseName: canonical(origin.ref), annotationBaseDigest: digest.String(),
+		}
 		bases[platform] = baseImage{image: c.image, annotations: annotations}
 	}
 	if origin != nil {
@@ -101,7 +103,8 @@ func (b Base) check() error {
 		}
 	}
 	if set != 1 {
-		return problem.Invalidf("use an image, a docker archive, an OCI layout directory, or a busybox", "expected one base, got %d", set)
+		return problem.Invalidf("use an image, a docker archive, an OCI layout directory, or a busybox",
+			"expected one base, got %d", set)
 	}
 	return nil
 }
@@ -123,7 +126,7 @@ func (b Base) candidates(ctx context.Context, keychain authn.Keychain) ([]candid
 		found, err := layoutCandidates(b.Layout)
 		return found, nil, err
 	}
-	ref, err := parseReference(b.Reference, b.Insecure)
+	ref, err := parseReference(b.Reference)
 	if err != nil {
 		return nil, nil, err
 	}

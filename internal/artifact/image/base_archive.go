@@ -32,7 +32,8 @@ func archiveCandidates(file string) ([]candidate, error) {
 		for _, m := range manifest {
 			names = append(names, m.RepoTags...)
 		}
-		return nil, problem.Invalidf("save one image to a separate archive", "read docker archive %s: expected one image, got %d (%s)", file, len(manifest), strings.Join(names, ", "))
+		return nil, problem.Invalidf("save one image to a separate archive",
+			"read docker archive %s: expected one image, got %d (%s)", file, len(manifest), strings.Join(names, ", "))
 	}
 	img, err := tarball.Image(opener, nil)
 	if err != nil {

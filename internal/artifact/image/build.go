@@ -59,12 +59,8 @@ func Build(ctx context.Context, o Options) (*Built, error) {
 	return b, nil
 }
 
-func (o Options) created() time.Time {
-	if o.Created.IsZero() {
-		return time.Unix(0, 0).UTC()
-	}
-	return o.Created.UTC()
-}
+// epoch is the creation time in images, so that the same input gives the same digest.
+func epoch() v1.Time { return v1.Time{Time: time.Unix(0, 0).UTC()} }
 
 // seal sets the digest, and the index if there is more than one image.
 func (b *Built) seal(platforms []string, annotations map[string]string) error {
@@ -113,11 +109,11 @@ func digestBases(bases map[string]baseImage, platforms []string) (string, error)
 	return all.String(), err
 }
 
-// assemble returns the image for one platform.
 func assemble(ctx context.Context, base baseImage, files []File, o Options) (v1.Image, error) {
 	var entries []entry
 	for _, f := range files {
-		entries = append(entries, entry{path: strings.TrimPrefix(path.Clean(f.Path), "/"), mode: f.mode(), source: f.Source})
+		entries = append(entries,
+			entry{path: strings.TrimPrefix(path.Clean(f.Path), "/"), mode: f.mode(), source: f.Source})
 	}
 	layer, err := newLayer(ctx, entries)
 	if err != nil {
@@ -186,7 +182,7 @@ func newConfig(base, img v1.Image, files []File, o Options) (*v1.ConfigFile, err
 	}
 	config := old.DeepCopy()
 	config.RootFS = layered.RootFS
-	config.Created = v1.Time{Time: o.created()}
+	config.Created = epoch()
 	config.Container, config.DockerVersion = "", "" //nolint:staticcheck // set by the engine that built the base
 	c := &config.Config
 	c.User = o.User
@@ -224,12 +220,12 @@ func newHistory(config *v1.ConfigFile, files []File, baseLayers int) []v1.Histor
 		paths = append(paths, f.Path)
 	}
 	slices.Sort(paths)
+	settings := fmt.Sprintf("USER %s ENTRYPOINT %q", config.Config.User, config.Config.Entrypoint)
 	return append(history,
 		v1.History{Created: config.Created, CreatedBy: "COPY " + strings.Join(paths, " "), Comment: userAgent},
-		v1.History{Created: config.Created, CreatedBy: fmt.Sprintf("USER %s ENTRYPOINT %q", config.Config.User, config.Config.Entrypoint), Comment: userAgent, EmptyLayer: true})
+		v1.History{Created: config.Created, CreatedBy: settings, Comment: userAgent, EmptyLayer: true})
 }
 
-// setEnv sets a NAME=value pair in a list.
 func setEnv(env []string, pair string) []string {
 	name, _, _ := strings.Cut(pair, "=")
 	i := slices.IndexFunc(env, func(e string) bool { return strings.HasPrefix(e, name+"=") })
@@ -283,7 +279,8 @@ func checkFile(source, platform string) error {
 		return problem.Invalidf("", "file for the image: %s is not a regular file", source)
 	}
 	if made, machine, ok := programPlatform(source); ok && !runsOn(made, platform) {
-		return problem.Invalidf("build the program for "+platform, "%s: expected a program for %s, got %s (%s)", source, platform, orUnknown(made), machine)
+		return problem.Invalidf("build the program for "+platform, "%s: expected a program for %s, got %s (%s)", source,
+			platform, orUnknown(made), machine)
 	}
 	return nil
 }

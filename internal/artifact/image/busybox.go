@@ -47,8 +47,8 @@ func busyboxFiles() []entry {
 	}
 }
 
-// ownBase returns a base for a platform, with a static busybox binary unless file is empty.
-func ownBase(ctx context.Context, file, platform string, created v1.Time) (v1.Image, error) {
+// newBase returns a base for a platform, with a static busybox binary unless file is empty.
+func newBase(ctx context.Context, file, platform string) (v1.Image, error) {
 	entries, from := busyboxFiles(), "ADD users and directories"
 	if file != "" {
 		from = "COPY busybox /bin/busybox"
@@ -74,8 +74,8 @@ func ownBase(ctx context.Context, file, platform string, created v1.Time) (v1.Im
 		return nil, err
 	}
 	config.OS, config.Architecture, config.Variant = p.OS, p.Architecture, p.Variant
-	config.Created = created
-	config.History = []v1.History{{Created: created, CreatedBy: from}}
+	config.Created = epoch()
+	config.History = []v1.History{{Created: config.Created, CreatedBy: from}}
 	config.Config.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 	if file != "" {
 		config.Config.Cmd = []string{"sh"}
@@ -100,23 +100,18 @@ func checkBusybox(file string, platforms []string) error {
 	made := elfPlatform(program)
 	switch {
 	case interpreted:
-		return problem.Invalidf(busyboxHint, "busybox %s: it is dynamically linked, and the image has no libraries: a static busybox is required", file)
+		return problem.Invalidf(busyboxHint,
+			"busybox %s: it is dynamically linked, and the image has no libraries: a static busybox is required", file)
 	case len(platforms) > 1:
 		return problem.Invalidf("build one platform at a time, or use an image with all platforms as the base",
 			"busybox %s: it is for %s and cannot be the base for %s", file, made, strings.Join(platforms, " and "))
 	case !runsOn(made, platforms[0]):
-		return problem.Invalidf(busyboxHint, "busybox %s: expected a program for %s, got %s (%s)", file, platforms[0], orUnknown(made), program.Machine)
+		return problem.Invalidf(busyboxHint, "busybox %s: expected a program for %s, got %s (%s)", file, platforms[0],
+			orUnknown(made), program.Machine)
 	case !bytes.Contains(data, []byte("BusyBox")):
 		return problem.Invalidf(busyboxHint, "busybox %s: the program is not busybox", file)
 	}
 	return nil
-}
-
-func orUnknown(s string) string {
-	if s == "" {
-		return "an unknown platform"
-	}
-	return s
 }
 
 // ociEmpty returns an image without layers, with OCI media types.

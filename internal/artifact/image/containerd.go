@@ -13,6 +13,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/google/go-containerregistry/pkg/authn"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
@@ -27,8 +30,9 @@ const killDelay = 5 * time.Second
 // double the size of this program.
 type containerd struct{ socket string }
 
-// LoadContainerd imports the image for this machine into the namespace k8s.io of the containerd that listens
-// on socket ("" means DefaultContainerdSocket), under the canonical name of ref, which the kubelet uses.
+// LoadContainerd imports the image for this machine into the namespace k8s.io of the containerd that
+// listens on socket ("" means DefaultContainerdSocket), under the canonical name of ref, which the
+// kubelet uses.
 func LoadContainerd(ctx context.Context, b *Built, ref, socket string) error {
 	c := newContainerd(socket)
 	img, err := b.host("load into containerd")
@@ -39,18 +43,53 @@ func LoadContainerd(ctx context.Context, b *Built, ref, socket string) error {
 	if err != nil {
 		return err
 	}
-	archive := func(w io.Writer) error { return writeArchive(ctx, img, ref, w) }
-	if err := c.run(ctx, archive, nil, "images", "import", "-"); err != nil {
+	if err := c.load(ctx, img, ref); err != nil {
 		return fmt.Errorf("load %s into containerd: %w", canonical, err)
 	}
+	if found, err := c.has(ctx, canonical); err != nil || found {
+		return err
+	}
+	return problem.Errorf("see `ctr -n k8s.io images ls`",
+		"load %s into containerd: it was imported under another name", canonical)
+}
+
+// InContainerd reports whether the containerd at the default socket has an image for the kubelet
+// with that name.
+func InContainerd(ctx context.Context, ref string) (bool, error) {
+	canonical, err := CanonicalName(ref)
+	if err != nil {
+		return false, err
+	}
+	return newContainerd("").has(ctx, canonical)
+}
+
+// pullIntoContainerd pulls an image for this machine from its registry into the containerd at the
+// default socket, under the name that the kubelet uses.
+func pullIntoContainerd(ctx context.Context, ref string) error {
+	canonical, err := CanonicalName(ref)
+	if err != nil {
+		return err
+	}
+	return Source{Reference: ref, Keychain: authn.DefaultKeychain}.open(ctx, "", "",
+		func(img v1.Image, _ string) error {
+			if err := newContainerd("").load(ctx, img, ref); err != nil {
+				return fmt.Errorf("pull %s into containerd: %w", canonical, err)
+			}
+			return nil
+		})
+}
+
+func (c containerd) load(ctx context.Context, img v1.Image, ref string) error {
+	archive := func(w io.Writer) error { return writeArchive(ctx, img, ref, w) }
+	return c.run(ctx, archive, nil, "images", "import", "-")
+}
+
+func (c containerd) has(ctx context.Context, canonical string) (bool, error) {
 	var names bytes.Buffer
 	if err := c.run(ctx, nil, &names, "images", "ls", "-q", "name=="+canonical); err != nil {
-		return fmt.Errorf("find %s in containerd: %w", canonical, err)
+		return false, fmt.Errorf("find %s in containerd: %w", canonical, err)
 	}
-	if strings.TrimSpace(names.String()) != canonical {
-		return problem.Errorf("see `ctr -n k8s.io images ls`", "load %s into containerd: it was imported under another name", canonical)
-	}
-	return nil
+	return strings.TrimSpace(names.String()) == canonical, nil
 }
 
 // export writes an image to file as a docker archive of one platform.
@@ -63,7 +102,8 @@ func (c containerd) export(ctx context.Context, ref, platform, file string) erro
 		return c.run(ctx, nil, f, "images", "export", "--platform", platform, "-", canonical)
 	})
 	if err != nil && strings.Contains(err.Error(), "not found") {
-		return problem.Errorf("it may not be on this node, or without its layers (discard_unpacked_layers)", "read %s from containerd: %w", canonical, err)
+		return problem.Errorf("it may not be on this node, or without its layers (discard_unpacked_layers)",
+			"read %s from containerd: %w", canonical, err)
 	}
 	if err != nil {
 		return fmt.Errorf("read %s from containerd: %w", canonical, err)
@@ -91,7 +131,8 @@ func (c containerd) run(ctx context.Context, feed func(io.Writer) error, out io.
 	cmd.Stdout = out
 	err := feedCommand(ctx, cmd, feed)
 	if errors.Is(err, exec.ErrNotFound) {
-		return problem.Errorf("install containerd, which includes it; or write a docker archive and import it manually", "the containerd client ctr is not installed: %w", err)
+		return problem.Errorf("install containerd, which includes it; or write a docker archive and import it manually",
+			"the containerd client ctr is not installed: %w", err)
 	}
 	return err
 }
@@ -126,7 +167,6 @@ func feedCommand(ctx context.Context, cmd *exec.Cmd, feed func(io.Writer) error)
 	return fed
 }
 
-// lastLines returns the end of a program's output on one line.
 func lastLines(s string, n int) string {
 	lines := strings.Split(strings.TrimSpace(s), "\n")
 	return strings.Join(lines[max(0, len(lines)-n):], "; ")

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/authn"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/base/steps"
 )
 
 // Runtime is a container runtime of this machine to load an image into.
@@ -30,12 +31,12 @@ type Destinations struct {
 func (d Destinations) None() bool { return len(d.Archives) == 0 && len(d.Load) == 0 && !d.Push }
 
 // Deliver writes the image to every destination, each as a step, and returns their names.
-func Deliver(ctx context.Context, built *Built, reference string, to Destinations, onStep func(name string) (done func(error))) ([]string, error) {
+func Deliver(
+	ctx context.Context, built *Built, reference string, to Destinations, onStep steps.OnStep,
+) ([]string, error) {
 	written := []string{}
 	step := func(name, destination string, do func() error) error {
-		done := onStep(name)
-		err := do()
-		done(err)
+		err := onStep.Do(name, do)
 		if err == nil {
 			written = append(written, destination)
 		}
@@ -65,30 +66,28 @@ func Deliver(ctx context.Context, built *Built, reference string, to Destination
 		return written, nil
 	}
 	err := step("push "+reference, "registry", func() error {
-		_, err := Push(ctx, built, reference, PushOptions{Keychain: authn.DefaultKeychain})
+		_, err := Push(ctx, built, reference, authn.DefaultKeychain)
 		return err
 	})
 	return written, err
 }
 
-// EnsureInContainerd makes sure that this node's containerd has an image: the kubelet may need minutes to pull one. Without
-// containerd at its default socket it warns.
-func EnsureInContainerd(ctx context.Context, reference string, warn func(string), onStep func(name string) (done func(error))) error {
+// EnsureInContainerd makes sure that this node's containerd has an image: the kubelet may need
+// minutes to pull one. Without containerd at its default socket it warns.
+func EnsureInContainerd(ctx context.Context, reference string, warn func(string), onStep steps.OnStep) error {
 	const hint = "load it on this node: `pmk-sched build … --load containerd`, or `ctr -n k8s.io images import FILE.tar`"
 	if _, err := os.Stat(DefaultContainerdSocket); err != nil {
 		warn("pmk-sched cannot check whether the node has the image: containerd was not found: " + err.Error())
 		return nil //nolint:nilerr // another runtime, which the kubelet knows
 	}
-	present, err := InContainerd(ctx, reference, "")
+	present, err := InContainerd(ctx, reference)
 	if err != nil || present {
 		return err
 	}
 	if strings.HasPrefix(reference, "localhost/") {
 		return problem.Invalidf(hint, "image %s is not on this node, and no registry has it", reference)
 	}
-	done := onStep("pull " + reference)
-	err = PullContainerd(ctx, reference, "", authn.DefaultKeychain)
-	done(err)
+	err = onStep.Do("pull "+reference, func() error { return pullIntoContainerd(ctx, reference) })
 	if err != nil {
 		return problem.Invalidf(hint, "image %s is not on this node and cannot be pulled: %w", reference, err)
 	}

@@ -28,9 +28,11 @@ func LoadDocker(ctx context.Context, b *Built, ref string) error {
 	err = feedCommand(ctx, exec.CommandContext(ctx, "docker", "load", "--quiet"), archive)
 	switch {
 	case errors.Is(err, exec.ErrNotFound):
-		return problem.Errorf("install Docker"+instead, "load %s into Docker: the docker program is not installed: %w", canonical, err)
+		return problem.Errorf("install Docker"+instead, "load %s into Docker: the docker program is not installed: %w",
+			canonical, err)
 	case err != nil && strings.Contains(err.Error(), "Cannot connect to the Docker daemon"):
-		return problem.Errorf("start the Docker engine, or set DOCKER_HOST"+instead, "load %s into Docker: the engine does not respond: %w", canonical, err)
+		return problem.Errorf("start the Docker engine, or set DOCKER_HOST"+instead,
+			"load %s into Docker: the engine does not respond: %w", canonical, err)
 	case err != nil:
 		return fmt.Errorf("load %s into Docker: %w", canonical, err)
 	}

@@ -30,8 +30,6 @@ type Source struct {
 	Archive string
 	// Layout is an OCI layout directory.
 	Layout string
-	// Insecure allows plain HTTP for Reference.
-	Insecure bool
 	// Keychain provides the credentials for Reference. If it is nil, none are used.
 	Keychain authn.Keychain
 }
@@ -54,9 +52,11 @@ func ExtractFile(ctx context.Context, src Source, file, platform, to string) err
 	})
 }
 
-// open finds the image for a platform and calls read with it and its name. An image in containerd is exported to the
-// directory of near meanwhile.
-func (src Source) open(ctx context.Context, platform, near string, read func(img v1.Image, name string) error) (err error) {
+// open finds the image for a platform and calls read with it and its name. An image in containerd is
+// exported to the directory of near meanwhile.
+func (src Source) open(
+	ctx context.Context, platform, near string, read func(img v1.Image, name string) error,
+) (err error) {
 	if platform == "" {
 		platform = hostPlatform()
 	}
@@ -68,7 +68,7 @@ func (src Source) open(ctx context.Context, platform, near string, read func(img
 		defer func() { err = errors.Join(err, remove(exported)) }()
 		src = Source{Archive: exported}
 	}
-	base := Base{Reference: src.Reference, Archive: src.Archive, Layout: src.Layout, Insecure: src.Insecure}
+	base := Base{Reference: src.Reference, Archive: src.Archive, Layout: src.Layout}
 	if err := base.check(); err != nil {
 		return err
 	}
@@ -116,40 +116,50 @@ func extract(ctx context.Context, img v1.Image, file string, f *os.File) error {
 	return errors.New("too many links")
 }
 
-// extractRegular copies name to f if it is a regular file. Otherwise it returns the links of the image,
-// absolute or relative as they are in it, and hard links as absolute ones.
-func extractRegular(ctx context.Context, img v1.Image, name string, f *os.File) (links map[string]string, found bool, err error) {
+// extractRegular copies name to f if it is a regular file. Otherwise it returns the links of the
+// image.
+func extractRegular(
+	ctx context.Context, img v1.Image, name string, f *os.File,
+) (links map[string]string, found bool, err error) {
+	links = map[string]string{}
+	err = walkFiles(ctx, img, links, func(at string, h *tar.Header, r io.Reader) (bool, error) {
+		if found = at == name; !found {
+			return true, nil
+		}
+		return false, copyOut(r, h, f)
+	})
+	return links, found, err
+}
+
+// walkFiles calls visit for the regular files of the flattened image until it returns false, and adds
+// the links to links: absolute or relative as they are in the image, and hard links as absolute ones.
+func walkFiles(
+	ctx context.Context, img v1.Image, links map[string]string,
+	visit func(at string, h *tar.Header, r io.Reader) (more bool, err error),
+) (err error) {
 	flat := mutate.Extract(img)
 	defer func() { err = errors.Join(err, flat.Close()) }()
-	links = map[string]string{}
 	tr := tar.NewReader(contextio.NewReader(ctx, flat))
 	for {
 		h, err := tr.Next()
 		if errors.Is(err, io.EOF) {
-			return links, false, nil
+			return nil
 		}
 		if err != nil {
-			return nil, false, err
+			return err
 		}
 		at := strings.TrimPrefix(path.Clean(h.Name), "/")
 		switch h.Typeflag {
-		case tar.TypeSymlink, tar.TypeLink:
-			links[at] = linkTarget(h)
+		case tar.TypeSymlink:
+			links[at] = h.Linkname
+		case tar.TypeLink:
+			links[at] = "/" + strings.TrimPrefix(h.Linkname, "/")
 		case tar.TypeReg:
-			if at == name {
-				return nil, true, copyOut(tr, h, f)
+			if more, err := visit(at, h, tr); !more || err != nil {
+				return err
 			}
 		}
 	}
-}
-
-// linkTarget returns the target of a link: for a symbolic link as in the image, absolute or
-// relative, and for a hard link absolute.
-func linkTarget(h *tar.Header) string {
-	if h.Typeflag == tar.TypeLink {
-		return "/" + strings.TrimPrefix(h.Linkname, "/")
-	}
-	return h.Linkname
 }
 
 func copyOut(r io.Reader, h *tar.Header, f *os.File) error {

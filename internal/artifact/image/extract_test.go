@@ -18,7 +18,7 @@ func TestExtractReadsFromEverySource(t *testing.T) {
 	o := bothPlatforms(t, Base{Reference: pushBase(t, bothBasePlatforms...)})
 	both := build(t, o)
 	o.Platforms = []string{"linux/amd64"}
-	_, pushed := Push(t.Context(), both, registry, PushOptions{})
+	_, pushed := Push(t.Context(), both, registry, nil)
 	if err := errors.Join(pushed,
 		WriteArchive(t.Context(), build(t, o), ref, archive),
 		WriteLayout(t.Context(), both, ref, layout),
@@ -78,7 +78,7 @@ func writeLayers(t *testing.T) string {
 			{Name: "usr/bin/.wh.gone", Typeflag: tar.TypeReg},
 			{Name: "opaque/.wh..wh..opq", Typeflag: tar.TypeReg},
 		})
-	tag, err := parseTag(ref, false)
+	tag, err := parseTag(ref)
 	if err != nil {
 		t.Fatal(err)
 	}

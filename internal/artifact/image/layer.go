@@ -64,7 +64,6 @@ func newLayer(ctx context.Context, entries []entry) (v1.Layer, error) {
 	return withMediaType(layer, types.OCILayer), nil
 }
 
-// typedLayer is a layer with another media type and without annotations.
 type typedLayer struct {
 	v1.Layer
 	mediaType types.MediaType

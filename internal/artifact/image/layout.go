@@ -29,7 +29,7 @@ const (
 // dir is replaced atomically. It may be missing, empty, or a layout with only an image of the same name;
 // anything else is an Invalid error.
 func WriteLayout(ctx context.Context, b *Built, ref, dir string) (err error) {
-	tag, err := parseTag(ref, false)
+	tag, err := parseTag(ref)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,6 @@ func writeLayout(ctx context.Context, b *Built, tag name.Tag, dir string) error 
 	return errors.Join(ctx.Err(), l.AppendImage(img, names, layout.WithPlatform(platform)), ctx.Err())
 }
 
-// replaceable refuses a directory with other contents.
 func replaceable(dir string, tag name.Tag) error {
 	const hint = "use a directory that does not exist"
 	entries, err := os.ReadDir(dir)
@@ -103,13 +102,13 @@ func replaceable(dir string, tag name.Tag) error {
 	same := match.Annotation(annotationContainerdName, tag.String())
 	for _, d := range manifest.Manifests {
 		if !same(d) {
-			return problem.Invalidf(hint, "write %s: it has another image, %s", dir, orUnknown(d.Annotations[annotationContainerdName]))
+			return problem.Invalidf(hint, "write %s: it has another image, %s", dir,
+				orUnknown(d.Annotations[annotationContainerdName]))
 		}
 	}
 	return nil
 }
 
-// swap replaces dir with staged.
 func swap(staged, dir string) error {
 	old := staged + ".old"
 	err := os.Rename(dir, old)

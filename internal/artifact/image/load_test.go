@@ -58,7 +58,7 @@ func TestDockerLoadsAnArchive(t *testing.T) {
 	if diff := cmp.Diff("load --quiet\n", readText(t, filepath.Join(dir, "arguments"))); diff != "" {
 		t.Errorf("arguments (-want +got):\n%s", diff)
 	}
-	tag, err := parseTag("my-scheduler:v1", false)
+	tag, err := parseTag("my-scheduler:v1")
 	if err != nil {
 		t.Fatal(err)
 	}

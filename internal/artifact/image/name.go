@@ -16,15 +16,15 @@ const nameHint = "use NAME:TAG, such as localhost/my-scheduler:v1 or registry.ex
 // CanonicalName returns the full form of an image name: registry, repository, and tag or digest. The kubelet
 // expands the name in a pod to it, so containerd must have the image under it.
 func CanonicalName(ref string) (string, error) {
-	r, err := parseReference(ref, false)
+	r, err := parseReference(ref)
 	if err != nil {
 		return "", err
 	}
 	return canonical(r), nil
 }
 
-// canonical is like r.Name, but with the kubelet's name for the default registry: go-containerregistry uses its
-// index host.
+// canonical is like r.Name, but with the kubelet's name for the default registry:
+// go-containerregistry uses its index host.
 func canonical(r name.Reference) string {
 	if r.Context().RegistryStr() != name.DefaultRegistry {
 		return r.Name()
@@ -32,10 +32,10 @@ func canonical(r name.Reference) string {
 	return strings.TrimPrefix(r.Name(), "index.")
 }
 
-// parseReference parses an image name. It allows plain HTTP if insecure, and for registries on this machine.
-func parseReference(ref string, insecure bool) (name.Reference, error) {
+// parseReference parses an image name. It allows plain HTTP for registries on this machine.
+func parseReference(ref string) (name.Reference, error) {
 	r, err := name.ParseReference(ref)
-	if err == nil && (insecure || loopback(r.Context().RegistryStr())) {
+	if err == nil && loopback(r.Context().RegistryStr()) {
 		r, err = name.ParseReference(ref, name.Insecure)
 	}
 	if err != nil {
@@ -45,13 +45,14 @@ func parseReference(ref string, insecure bool) (name.Reference, error) {
 }
 
 // parseTag parses the name of a new image. Its String is the canonical name.
-func parseTag(ref string, insecure bool) (name.Tag, error) {
-	r, err := parseReference(ref, insecure)
+func parseTag(ref string) (name.Tag, error) {
+	r, err := parseReference(ref)
 	if err != nil {
 		return name.Tag{}, err
 	}
 	if _, ok := r.(name.Tag); !ok {
-		return name.Tag{}, problem.Invalidf(nameHint, "invalid image name %q: a new image must have a tag, not a digest", ref)
+		return name.Tag{}, problem.Invalidf(nameHint,
+			"invalid image name %q: a new image must have a tag, not a digest", ref)
 	}
 	opts := []name.Option{}
 	if r.Context().Scheme() == "http" {
@@ -80,6 +81,7 @@ func loopback(host string) bool {
 // ParseBase reads a base from the command line: a directory is an OCI layout, a file is a docker archive, and
 // anything else a registry reference. A path that does not exist is an Invalid error.
 func ParseBase(s string) (Base, error) {
+	const hint = "use an OCI layout directory, a docker archive, or an image name"
 	info, err := os.Stat(s)
 	switch {
 	case err == nil && info.IsDir():
@@ -89,13 +91,13 @@ func ParseBase(s string) (Base, error) {
 		if !pathlike(s) {
 			break
 		}
-		return Base{}, problem.Invalidf("use an OCI layout directory, a docker archive, or an image name", "base %s: the directory is not an OCI layout: it has no index.json", s)
+		return Base{}, problem.Invalidf(hint, "base %s: the directory is not an OCI layout: it has no index.json", s)
 	case err == nil:
 		return Base{Archive: s}, nil
 	case pathlike(s):
-		return Base{}, problem.Invalidf("use an OCI layout directory, a docker archive, or an image name", "base %s: %w", s, err)
+		return Base{}, problem.Invalidf(hint, "base %s: %w", s, err)
 	}
-	if _, err := parseReference(s, false); err != nil {
+	if _, err := parseReference(s); err != nil {
 		return Base{}, err
 	}
 	return Base{Reference: s}, nil

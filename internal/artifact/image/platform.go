@@ -11,14 +11,14 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// hostPlatform is the platform of containers on this machine.
 func hostPlatform() string { return "linux/" + runtime.GOARCH }
 
 // parsePlatform parses "os/arch" or "os/arch/variant".
 func parsePlatform(s string) (v1.Platform, error) {
 	p, err := v1.ParsePlatform(s)
 	if err != nil || p.OS == "" || p.Architecture == "" || strings.ContainsAny(s, ": ") {
-		return v1.Platform{}, problem.Invalidf("use the form linux/amd64", "invalid platform %q: must be os/architecture", s)
+		return v1.Platform{}, problem.Invalidf("use the form linux/amd64",
+			"invalid platform %q: must be os/architecture", s)
 	}
 	return *p, nil
 }
@@ -75,4 +75,11 @@ func programPlatform(file string) (platform string, machine elf.Machine, ok bool
 // linux/arm/v7.
 func runsOn(program, platform string) bool {
 	return platform == program || strings.HasPrefix(platform, program+"/")
+}
+
+func orUnknown(s string) string {
+	if s == "" {
+		return "an unknown platform"
+	}
+	return s
 }

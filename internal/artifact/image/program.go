@@ -13,15 +13,13 @@ import (
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/mutate"
-
-	"github.com/pmk-sched/pmk-sched/internal/base/contextio"
 )
 
 // defaultPath is the PATH of a container whose image sets none (containerd, oci/spec.go, defaultUnixEnv).
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// schedulerPlaces are where images have a kube-scheduler. Upstream's have it at the first; their entrypoint is /go-runner.
+// schedulerPlaces are where images have a kube-scheduler. Upstream's images have it at the first;
+// their entrypoint is /go-runner.
 var schedulerPlaces = []string{SchedulerPath, "/usr/bin/kube-scheduler", "/bin/kube-scheduler", "/kube-scheduler"}
 
 // logRunners are the names of the program that runs another one and writes its output to a file
@@ -45,7 +43,9 @@ type Program struct {
 //
 // An empty platform means the platform of this machine. If the program does not exist, the error is
 // fs.ErrNotExist.
-func ExtractProgram(ctx context.Context, src Source, command []string, platform, to string) (program Program, err error) {
+func ExtractProgram(
+	ctx context.Context, src Source, command []string, platform, to string,
+) (program Program, err error) {
 	err = src.open(ctx, platform, to, func(img v1.Image, name string) error {
 		err := writeFile(ctx, to, func(f *os.File) (err error) {
 			program, err = extractProgram(ctx, img, command, f)
@@ -73,7 +73,11 @@ func extractProgram(ctx context.Context, img v1.Image, command []string, f *os.F
 		candidates: slices.Concat(named, schedulerPlaces, entrypoint(config)), copied: -1,
 		links: map[string]string{}, executable: map[string]bool{},
 	}
-	if err := s.read(ctx, img, f); err != nil {
+	err = walkFiles(ctx, img, s.links, func(at string, h *tar.Header, r io.Reader) (bool, error) {
+		s.executable[at] = h.Mode&0o111 != 0
+		return true, s.copy(r, h, at, f)
+	})
+	if err != nil {
 		return Program{}, err
 	}
 	program := Program{Missing: s.missing(config, command)}
@@ -113,8 +117,8 @@ func lookup(config v1.Config, word string) []string {
 	return paths
 }
 
-// entrypoint returns where the program that the image starts can be: the first absolute path in its entrypoint and command,
-// or the first word.
+// entrypoint returns where the program that the image starts can be: the first absolute path in its
+// entrypoint and command, or the first word.
 func entrypoint(config v1.Config) []string {
 	words := slices.DeleteFunc(slices.Concat(config.Entrypoint, config.Cmd), func(word string) bool {
 		return slices.Contains(logRunners, path.Base(word))
@@ -128,8 +132,8 @@ func entrypoint(config v1.Config) []string {
 	return lookup(config, words[0])
 }
 
-// search looks for the first of several programs in one pass over the layers: reading them again means another download. It reads
-// them to their ends, where their digests are verified.
+// search looks for the first of several programs in one pass over the layers: reading them again
+// means another download. It reads them to their ends, where their digests are verified.
 type search struct {
 	candidates []string // absolute paths, the best first
 	// copied is the index of the candidate that the output file has, or -1.
@@ -137,31 +141,6 @@ type search struct {
 
 	links      map[string]string
 	executable map[string]bool // the regular files
-}
-
-func (s *search) read(ctx context.Context, img v1.Image, f *os.File) (err error) {
-	flat := mutate.Extract(img)
-	defer func() { err = errors.Join(err, flat.Close()) }()
-	tr := tar.NewReader(contextio.NewReader(ctx, flat))
-	for {
-		h, err := tr.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		at := strings.TrimPrefix(path.Clean(h.Name), "/")
-		switch h.Typeflag {
-		case tar.TypeSymlink, tar.TypeLink:
-			s.links[at] = linkTarget(h)
-		case tar.TypeReg:
-			s.executable[at] = h.Mode&0o111 != 0
-			if err := s.copy(tr, h, at, f); err != nil {
-				return err
-			}
-		}
-	}
 }
 
 // copy copies a file if it is a better candidate than the last copied one.
@@ -193,14 +172,14 @@ func (s *search) resolve(candidate string) string {
 // missing returns the first word that names no program.
 func (s *search) missing(config v1.Config, command []string) string {
 	for _, word := range command {
-		if !slices.ContainsFunc(lookup(config, word), func(candidate string) bool { return s.resolve(candidate) != "" }) {
+		if !slices.ContainsFunc(lookup(config, word),
+			func(candidate string) bool { return s.resolve(candidate) != "" }) {
 			return word
 		}
 	}
 	return ""
 }
 
-// truncate makes an output file empty.
 func truncate(f *os.File) error {
 	_, err := f.Seek(0, io.SeekStart)
 	return errors.Join(err, f.Truncate(0))

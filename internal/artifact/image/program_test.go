@@ -47,7 +47,7 @@ func writeImage(t *testing.T, layers [][]tar.Header, config v1.Config) Source {
 	if img, err = mutate.ConfigFile(img, file); err != nil {
 		t.Fatal(err)
 	}
-	tag, err := parseTag(ref, false)
+	tag, err := parseTag(ref)
 	if err != nil {
 		t.Fatal(err)
 	}

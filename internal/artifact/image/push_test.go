@@ -67,7 +67,7 @@ func TestPushedImageIsFoundByDigestAndTag(t *testing.T) {
 	for tag, b := range map[string]*Built{"one": one, "two": two} {
 		ref := host + "/team/scheduler:" + tag
 		for range 2 {
-			digest, err := Push(t.Context(), b, ref, PushOptions{Keychain: authn.DefaultKeychain})
+			digest, err := Push(t.Context(), b, ref, authn.DefaultKeychain)
 			if err != nil || digest != b.Digest {
 				t.Fatalf("%s: digest %q, want %q, error %v", tag, digest, b.Digest, err)
 			}
@@ -112,7 +112,7 @@ func TestRegistryErrorsHaveACauseAndAHint(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			ref := c.host + "/team/scheduler:v1"
-			_, err := Push(t.Context(), build(t, busyboxOptions(t)), ref, PushOptions{Keychain: c.keychain})
+			_, err := Push(t.Context(), build(t, busyboxOptions(t)), ref, c.keychain)
 			wantError(t, err, false, append(c.want, "push "+ref)...)
 			o := busyboxOptions(t)
 			o.Base, o.Keychain = Base{Reference: ref}, c.keychain
@@ -126,7 +126,7 @@ func TestRegistryErrorsHaveACauseAndAHint(t *testing.T) {
 }
 
 func TestNetworkErrorsOfARegistry(t *testing.T) {
-	r, err := parseReference("registry.example.com/x:1", false)
+	r, err := parseReference("registry.example.com/x:1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func TestBaseThatIsNotInTheRegistry(t *testing.T) {
 
 func TestPushWithCredentials(t *testing.T) {
 	ref := answering(t, 0) + "/team/scheduler:v1"
-	if _, err := Push(t.Context(), build(t, busyboxOptions(t)), ref, PushOptions{Keychain: keychain{"me", "secret"}}); err != nil {
+	if _, err := Push(t.Context(), build(t, busyboxOptions(t)), ref, keychain{"me", "secret"}); err != nil {
 		t.Error(err)
 	}
 }
@@ -159,7 +159,7 @@ func TestPushWithCredentials(t *testing.T) {
 func TestPushStopsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := Push(ctx, build(t, busyboxOptions(t)), newRegistry(t)+"/x:1", PushOptions{})
+	_, err := Push(ctx, build(t, busyboxOptions(t)), newRegistry(t)+"/x:1", nil)
 	if !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
@@ -193,13 +193,9 @@ func TestPlainHTTPIsForLoopbackOnly(t *testing.T) {
 		"127.0.0.1:5000": "http", "127.0.0.2:5000": "http", "[::1]:5000": "http", "localhost": "http", "localhost:5000": "http",
 		"registry.example.com": "https", "registry.example.com:5000": "https",
 	} {
-		r, err := parseReference(host+"/x:1", false)
+		r, err := parseReference(host + "/x:1")
 		if err != nil || r.Context().Scheme() != want {
 			t.Errorf("%s: scheme %v, want %s, error %v", host, r, want, err)
 		}
-	}
-	r, err := parseTag("registry.example.com/x:1", true)
-	if err != nil || r.Scheme() != "http" {
-		t.Errorf("insecure registry: %s, %v", r.Scheme(), err)
 	}
 }

@@ -15,7 +15,7 @@ func pushText(t *testing.T, ref, text string) *Built {
 	source := o.Files["linux/amd64"][0].Source
 	writeText(t, source, readText(t, source)+text)
 	b := build(t, o)
-	if _, err := Push(t.Context(), b, ref, PushOptions{}); err != nil {
+	if _, err := Push(t.Context(), b, ref, nil); err != nil {
 		t.Fatal(err)
 	}
 	return b

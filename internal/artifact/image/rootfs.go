@@ -13,8 +13,9 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// CopyProgram is [ExtractProgram] for the image of a container whose files are below root, with the given environment and working directory:
-// for a container that this process runs in, whose image it need not find anywhere. The entrypoint of the image is unknown there.
+// CopyProgram is [ExtractProgram] for the image of a container whose files are below root, with the
+// given environment and working directory: for a container that this process runs in, whose image
+// it need not find anywhere. The entrypoint of the image is unknown there.
 func CopyProgram(root string, environ []string, workingDir string, command []string, to string) (Program, error) {
 	config := v1.Config{Env: environ, WorkingDir: workingDir}
 	r := rootfs(root)
@@ -31,7 +32,8 @@ func CopyProgram(root string, environ []string, workingDir string, command []str
 	}
 	candidates := slices.Concat(named, schedulerPlaces)
 	if program.Path = r.find(candidates); program.Path == "" {
-		return program, fmt.Errorf("read the kube-scheduler of the image: it is at none of %s: %w", strings.Join(candidates, ", "), fs.ErrNotExist)
+		return program, fmt.Errorf("read the kube-scheduler of the image: it is at none of %s: %w",
+			strings.Join(candidates, ", "), fs.ErrNotExist)
 	}
 	if err := copyExecutable(filepath.Join(root, program.Path), to); err != nil {
 		return program, fmt.Errorf("read the kube-scheduler of the image: %w", err)
@@ -39,7 +41,6 @@ func CopyProgram(root string, environ []string, workingDir string, command []str
 	return program, nil
 }
 
-// rootfs is the root directory of a container.
 type rootfs string
 
 // find returns the first of the paths that has a program, "" if none has.
@@ -53,7 +54,6 @@ func (r rootfs) find(paths []string) string {
 	return ""
 }
 
-// copyExecutable copies a program to a new file.
 func copyExecutable(from, to string) (err error) {
 	in, err := os.Open(from)
 	if err != nil {

@@ -26,10 +26,13 @@ const extractTimeout = time.Minute
 // containerd, or the registry. It is extracted into dir if it has to be. command lists the programs
 // that the container's command names: wrappers, then the scheduler. The error is
 // configcheck.ErrNoBinary if it is unavailable.
-func FindScheduler(ctx context.Context, cache, reference string, command []string, dir string) (configcheck.Binary, error) {
+func FindScheduler(
+	ctx context.Context, cache, reference string, command []string, dir string,
+) (configcheck.Binary, error) {
 	var none configcheck.Binary
 	if runtime.GOOS != "linux" {
-		return none, fmt.Errorf("%w: images contain Linux programs, and this machine runs %s", configcheck.ErrNoBinary, runtime.GOOS)
+		return none, fmt.Errorf("%w: images contain Linux programs, and this machine runs %s", configcheck.ErrNoBinary,
+			runtime.GOOS)
 	}
 	known, err := image.CanonicalName(reference)
 	if err != nil {
@@ -59,7 +62,8 @@ func FindScheduler(ctx context.Context, cache, reference string, command []strin
 
 // startsBuilt reports whether a command starts the kube-scheduler in an image that pmk-sched built.
 func startsBuilt(command []string) bool {
-	return len(command) == 0 || len(command) == 1 && (command[0] == image.SchedulerPath || command[0] == filepath.Base(image.SchedulerPath))
+	return len(command) == 0 ||
+		len(command) == 1 && (command[0] == image.SchedulerPath || command[0] == filepath.Base(image.SchedulerPath))
 }
 
 // digestTimeout bounds the request for a digest: the nodes may reach a registry that this machine does not.
@@ -70,7 +74,8 @@ const digestTimeout = 10 * time.Second
 // not in a registry, or pullPolicy lets them use a local image and this node has it. It also stays,
 // with a warning, if the registry does not return the digest.
 func Pin(ctx context.Context, reference, pullPolicy string, warn func(string)) (string, error) {
-	if strings.HasPrefix(reference, "localhost/") || pullPolicy == "Never" || pullPolicy != "Always" && onThisNode(ctx, reference) {
+	if strings.HasPrefix(reference, "localhost/") || pullPolicy == "Never" ||
+		pullPolicy != "Always" && onThisNode(ctx, reference) {
 		return reference, nil
 	}
 	limited, cancel := context.WithTimeout(ctx, digestTimeout)
@@ -86,9 +91,8 @@ func Pin(ctx context.Context, reference, pullPolicy string, warn func(string)) (
 	return reference, nil
 }
 
-// onThisNode reports whether the containerd of this machine has an image.
 func onThisNode(ctx context.Context, reference string) bool {
-	found, err := image.InContainerd(ctx, reference, "")
+	found, err := image.InContainerd(ctx, reference)
 	return err == nil && found
 }
 
@@ -102,18 +106,14 @@ func sources(reference string) []image.Source {
 }
 
 // writeBinaries copies the program out of the cache, for each platform, and returns the files.
-func (r Request) writeBinaries(built *build.Result) ([]string, error) {
+func writeBinaries(file string, built *build.Result) ([]string, error) {
 	written := []string{}
-	for _, p := range r.Platforms {
-		binary, ok := built.Binary(r.program(), p)
-		if !ok {
-			return nil, fmt.Errorf("write --binary: there is no %s for %s", r.program(), p)
+	for _, b := range built.Binaries {
+		to := file
+		if len(built.Binaries) > 1 {
+			to = fmt.Sprintf("%s-%s-%s", file, b.Platform.OS, b.Platform.Arch)
 		}
-		to := r.Binary
-		if len(r.Platforms) > 1 {
-			to = fmt.Sprintf("%s-%s-%s", r.Binary, p.OS, p.Arch)
-		}
-		if err := copyProgram(binary.Path, to); err != nil {
+		if err := copyProgram(b.Path, to); err != nil {
 			return nil, fmt.Errorf("write --binary: %w", err)
 		}
 		written = append(written, to)
@@ -131,7 +131,6 @@ func copyProgram(from, to string) error {
 	return writeFile(to, 0o755, in)
 }
 
-// writeFile writes a file atomically.
 func writeFile(to string, mode os.FileMode, content io.Reader) error {
 	part, err := os.CreateTemp(filepath.Dir(to), filepath.Base(to)+".part-*")
 	if err != nil {

@@ -35,8 +35,9 @@ func BundledPlugins(ctx context.Context, s *session.Session) ([]BundledPlugin, e
 	for _, name := range names {
 		bundledPlugins = append(bundledPlugins, plugins.Plugin{Builtin: name})
 	}
-	infos, err := build.ReadPlugins(ctx, build.PluginOptions{
-		Release: versions.Releases()[0], Plugins: bundledPlugins, Sources: pmksched.Sources, CacheDir: s.CacheDir, Env: s.Environ,
+	infos, err := build.ReadPlugins(ctx, build.Options{
+		Environment: build.Environment{CacheDir: s.CacheDir, Env: s.Environ},
+		Release:     versions.Releases()[0], Plugins: bundledPlugins, Sources: pmksched.Sources,
 	})
 	if err != nil {
 		return nil, err

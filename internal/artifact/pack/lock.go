@@ -2,17 +2,21 @@ package pack
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // lock is the content of pmk-sched.lock: all inputs that decide the bytes of a scheduler's image,
@@ -20,7 +24,8 @@ import (
 type lock struct {
 	APIVersion string `yaml:"apiVersion"`
 	Kind       string `yaml:"kind"`
-	// PMKSched is the version of pmk-sched that wrote it. It is not compared: a difference explains others.
+	// PMKSched is the version of pmk-sched that wrote it. It is not compared: a difference explains
+	// others.
 	PMKSched string `yaml:"pmkSched,omitempty"`
 	// Release is the Kubernetes release, Source where it came from, and Commit the commit of a git source.
 	Release string `yaml:"release"`
@@ -28,7 +33,8 @@ type lock struct {
 	Commit  string `yaml:"commit,omitempty"`
 	// Go is the version of the compiler.
 	Go string `yaml:"go"`
-	// Base is the base image: NAME@sha256:…, or only the digest if it is not in a registry. Empty: only a program was built.
+	// Base is the base image: NAME@sha256:…, or only the digest if it is not in a registry. It is
+	// empty if only a program was built.
 	Base    string         `yaml:"base,omitempty"`
 	Plugins []lockedPlugin `yaml:"plugins,omitempty"`
 	Imports []string       `yaml:"imports,omitempty"`
@@ -45,7 +51,6 @@ type lockedPlugin struct {
 	SHA256 string `yaml:"sha256"`
 }
 
-// lockedBinary is the program for one platform.
 type lockedBinary struct {
 	Platform string `yaml:"platform"`
 	SHA256   string `yaml:"sha256"`
@@ -54,10 +59,10 @@ type lockedBinary struct {
 const (
 	lockAPIVersion = "pmk-sched.io/v1alpha1"
 	lockKind       = "Lock"
-	lockComment    = "# What `pmk-sched build` made an image of. `build --locked` fails if a build differs; `build --lock` writes this file again.\n"
+	lockComment    = "# What `pmk-sched build` made an image of. `build --locked` fails if a build differs; " +
+		"`build --lock` writes this file again.\n"
 )
 
-// newLock describes a build, without its base.
 func newLock(version string, built *build.Result) (*lock, error) {
 	l := &lock{
 		APIVersion: lockAPIVersion, Kind: lockKind, PMKSched: version, Release: built.Info.Release,
@@ -83,7 +88,6 @@ func newLock(version string, built *build.Result) (*lock, error) {
 	return l, nil
 }
 
-// marshal returns the file.
 func (l *lock) marshal() ([]byte, error) {
 	out := bytes.NewBufferString(lockComment)
 	encoder := yaml.NewEncoder(out)
@@ -94,7 +98,6 @@ func (l *lock) marshal() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// write replaces the file.
 func (l *lock) write(file string) error {
 	text, err := l.marshal()
 	if err == nil {
@@ -108,7 +111,6 @@ func (l *lock) write(file string) error {
 
 const lockHint = "`pmk-sched build --lock` with the same flags writes it"
 
-// readLock reads a file that --lock wrote.
 func readLock(file string) (*lock, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -117,7 +119,6 @@ func readLock(file string) (*lock, error) {
 	return parseLock(file, text)
 }
 
-// parseLock reads the content of a file that --lock wrote.
 func parseLock(file string, text []byte) (*lock, error) {
 	l := &lock{}
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
@@ -126,7 +127,94 @@ func parseLock(file string, text []byte) (*lock, error) {
 		return nil, problem.Invalidf(lockHint, "read %s: %s", file, strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	if l.APIVersion != lockAPIVersion || l.Kind != lockKind {
-		return nil, problem.Invalidf(lockHint, "read %s: expected %s %s, got %q %q", file, lockAPIVersion, lockKind, l.APIVersion, l.Kind)
+		return nil, problem.Invalidf(lockHint, "read %s: expected %s %s, got %q %q",
+			file, lockAPIVersion, lockKind, l.APIVersion, l.Kind)
 	}
 	return l, nil
+}
+
+// locking writes or compares the lock of one build.
+type locking struct {
+	// lockFile is written, lockedFile is compared with, unless they are empty.
+	lockFile, lockedFile string
+	locked, built        *lock
+}
+
+// newLocking reads the lock to compare with. If the request leaves a minor release or the digest of
+// a tag open, newLocking sets it from the lock.
+func newLocking(r *Request) (*locking, error) {
+	l := &locking{lockFile: r.Lock, lockedFile: r.Locked}
+	if r.Locked == "" {
+		return l, nil
+	}
+	var err error
+	if l.locked, err = readLock(r.Locked); err != nil {
+		return nil, err
+	}
+	if release, err := versions.Parse(l.locked.Release); err == nil && isMinorOf(r.Branch, release) {
+		r.Branch = l.locked.Release
+	}
+	return l, l.pinBase(&r.Base)
+}
+
+// pinBase adds the locked digest to a base in a registry, unless the base has a digest or is another
+// one.
+func (l *locking) pinBase(base *image.Base) error {
+	if base.Reference == "" || strings.Contains(base.Reference, "@") || !strings.Contains(l.locked.Base, "@") {
+		return nil
+	}
+	same, err := image.SameRepository(base.Reference, l.locked.Base)
+	if same {
+		base.Reference = l.locked.Base
+	}
+	return err
+}
+
+// minorBranch matches a branch that names no patch.
+var minorBranch = regexp.MustCompile(`^(?:v|release-)?([0-9]+\.[0-9]+)$`)
+
+// isMinorOf reports whether a branch is the minor of a release: v1.24, 1.24 or release-1.24.
+func isMinorOf(branch string, release versions.Release) bool {
+	match := minorBranch.FindStringSubmatch(branch)
+	return match != nil && match[1] == release.MinorString()
+}
+
+// check compares the binaries and their inputs, before anything is written.
+func (l *locking) check(version string, built *build.Result) (err error) {
+	if l.lockFile == "" && l.lockedFile == "" {
+		return nil
+	}
+	if l.built, err = newLock(version, built); err != nil {
+		return err
+	}
+	return l.compare()
+}
+
+func (l *locking) checkBase(made *image.Built) error {
+	if l.built == nil {
+		return nil
+	}
+	l.built.Base = cmp.Or(made.Base, made.BaseDigest)
+	return l.compare()
+}
+
+func (l *locking) compare() error {
+	if l.locked == nil {
+		return nil
+	}
+	if differences := l.locked.differences(l.built); len(differences) > 0 {
+		return &LockedError{File: l.lockedFile, Differences: differences}
+	}
+	return nil
+}
+
+func (l *locking) write(result *Result) error {
+	if l.lockFile == "" {
+		return nil
+	}
+	if err := l.built.write(l.lockFile); err != nil {
+		return err
+	}
+	result.Written = append(result.Written, l.lockFile)
+	return nil
 }

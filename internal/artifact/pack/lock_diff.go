@@ -31,8 +31,8 @@ func (e *LockedError) CheckFailed() bool { return true }
 // maxModules is how many differences of modules are listed: another release has hundreds.
 const maxModules = 10
 
-// differences returns how a build differs from the lock, one line each, the causes before their effects. Binaries that differ without a cause
-// are listed as such.
+// differences returns how a build differs from the lock, one line each, the causes before their
+// effects. Binaries that differ without a cause are listed as such.
 func (l *lock) differences(built *lock) []string {
 	var list []string
 	field := func(name, locked, got string) {
@@ -58,14 +58,8 @@ func (l *lock) differences(built *lock) []string {
 }
 
 func comparePlugins(locked, built []lockedPlugin) []string {
-	byName := func(plugins []lockedPlugin) map[string]lockedPlugin {
-		m := map[string]lockedPlugin{}
-		for _, p := range plugins {
-			m[p.Name] = p
-		}
-		return m
-	}
-	return compare(byName(locked), byName(built), func(name string, a, b lockedPlugin) string {
+	byName := func(p lockedPlugin) (string, lockedPlugin) { return p.Name, p }
+	return compare(locked, built, byName, func(name string, a, b lockedPlugin) string {
 		switch {
 		case a.Name == "":
 			return fmt.Sprintf("plugin %s (%s): not locked", name, b.Origin)
@@ -79,14 +73,8 @@ func comparePlugins(locked, built []lockedPlugin) []string {
 }
 
 func compareBinaries(locked, built []lockedBinary) []string {
-	byPlatform := func(binaries []lockedBinary) map[string]string {
-		m := map[string]string{}
-		for _, b := range binaries {
-			m[b.Platform] = b.SHA256
-		}
-		return m
-	}
-	return compare(byPlatform(locked), byPlatform(built), func(platform, a, b string) string {
+	byPlatform := func(b lockedBinary) (string, string) { return b.Platform, b.SHA256 }
+	return compare(locked, built, byPlatform, func(platform, a, b string) string {
 		switch {
 		case a == "":
 			return fmt.Sprintf("binary %s: not locked", platform)
@@ -98,15 +86,11 @@ func compareBinaries(locked, built []lockedBinary) []string {
 }
 
 func compareModules(locked, built []string) []string {
-	byPath := func(modules []string) map[string]string {
-		m := map[string]string{}
-		for _, line := range modules {
-			path, version, _ := strings.Cut(line, " ")
-			m[path] = version
-		}
-		return m
+	byPath := func(line string) (string, string) {
+		path, version, _ := strings.Cut(line, " ")
+		return path, version
 	}
-	list := compare(byPath(locked), byPath(built), func(path, a, b string) string {
+	list := compare(locked, built, byPath, func(path, a, b string) string {
 		return fmt.Sprintf("module %s: locked %s, got %s", path, cmp.Or(a, "none"), cmp.Or(b, "none"))
 	})
 	if more := len(list) - maxModules; more > 0 {
@@ -115,13 +99,24 @@ func compareModules(locked, built []string) []string {
 	return list
 }
 
-// compare describes the entries that differ, by key.
-func compare[V comparable](locked, built map[string]V, describe func(key string, locked, built V) string) []string {
-	all := maps.Clone(locked)
-	maps.Copy(all, built)
+// compare describes the entries that differ, by the key that split returns for each.
+func compare[T any, V comparable](
+	locked, built []T, split func(T) (key string, value V), describe func(key string, locked, built V) string,
+) []string {
+	byKey := func(entries []T) map[string]V {
+		m := map[string]V{}
+		for _, e := range entries {
+			key, value := split(e)
+			m[key] = value
+		}
+		return m
+	}
+	before, after := byKey(locked), byKey(built)
+	all := maps.Clone(before)
+	maps.Copy(all, after)
 	var list []string
 	for _, key := range slices.Sorted(maps.Keys(all)) {
-		if a, b := locked[key], built[key]; a != b {
+		if a, b := before[key], after[key]; a != b {
 			list = append(list, describe(key, a, b))
 		}
 	}

@@ -43,25 +43,21 @@ type Contents struct {
 // ReadPlugins describes the plugins of an image: the declared ones, or, if declared is empty, the
 // plugins that the image was built with on this machine. [image.ReleaseInTag] in the name of the
 // image is replaced with the release.
-func ReadPlugins(ctx context.Context, s *session.Session, reference string, release versions.Release, declared []Plugin) (*Contents, error) {
+func ReadPlugins(
+	ctx context.Context, s *session.Session, reference string, release versions.Release, declared []Plugin,
+) (*Contents, error) {
 	reference = strings.ReplaceAll(reference, image.ReleaseInTag, release.String())
 	built, recipe := builtImage(s.CacheDir, reference)
 	if len(declared) == 0 {
 		contents := describe(built)
 		contents.Recipe = recipe
 		for _, info := range built {
-			contents.Plugins = append(contents.Plugins, profiles.Plugin{Name: info.Name, Points: info.Points, Signs: info.Signs})
+			contents.Plugins = append(contents.Plugins,
+				profiles.Plugin{Name: info.Name, Points: info.Points, Signs: info.Signs})
 		}
 		return contents, nil
 	}
-	var sources []plugins.Plugin
-	for _, p := range declared {
-		sources = append(sources, p.Plugin)
-	}
-	infos, err := build.ReadPlugins(ctx, build.PluginOptions{
-		Release: release, Plugins: sources, Sources: pmksched.Sources, CacheDir: s.CacheDir,
-		Env: s.Environ, Log: s.Log, OnStep: s.OnStep,
-	})
+	infos, placed, err := readSources(ctx, s, release, declared)
 	if err != nil {
 		return nil, err
 	}
@@ -70,18 +66,43 @@ func ReadPlugins(ctx context.Context, s *session.Session, reference string, rele
 	contents.addRules(built)
 	for i, info := range infos {
 		if recipe != nil && !slices.Contains(PluginNames(built), info.Name) {
-			return nil, problem.Invalidf("build it with --with "+declared[i].String(), "image %s was built without plugin %s", reference, info.Name)
+			return nil, problem.Invalidf("build it with --with "+declared[i].String(),
+				"image %s was built without plugin %s", reference, info.Name)
 		}
-		contents.Plugins = append(contents.Plugins, profiles.Plugin{
-			Name: info.Name, Points: info.Points, Signs: info.Signs, Weight: declared[i].Weight, Args: declared[i].Args, Enable: declared[i].Enable,
-		})
 	}
+	contents.Plugins = placed
 	for _, info := range built {
 		if !slices.Contains(PluginNames(infos), info.Name) {
-			contents.Plugins = append(contents.Plugins, profiles.Plugin{Name: info.Name, Points: info.Points, Signs: info.Signs, Enable: []string{}})
+			disabled := profiles.Plugin{Name: info.Name, Points: info.Points, Signs: info.Signs, Enable: []string{}}
+			contents.Plugins = append(contents.Plugins, disabled)
 		}
 	}
 	return contents, nil
+}
+
+// Sources returns the packages of plugins.
+func Sources(list []Plugin) []plugins.Plugin {
+	var sources []plugins.Plugin
+	for _, p := range list {
+		sources = append(sources, p.Plugin)
+	}
+	return sources
+}
+
+// readSources describes plugins from their sources, and their places in the configuration.
+func readSources(
+	ctx context.Context, s *session.Session, release versions.Release, list []Plugin,
+) (infos []plugins.Info, placed []profiles.Plugin, err error) {
+	infos, err = build.ReadPlugins(ctx, build.Options{
+		Environment: Environment(s), Release: release, Plugins: Sources(list), Sources: pmksched.Sources,
+	})
+	for i, info := range infos {
+		p := list[i]
+		placed = append(placed, profiles.Plugin{
+			Name: info.Name, Points: info.Points, Signs: info.Signs, Weight: p.Weight, Args: p.Args, Enable: p.Enable,
+		})
+	}
+	return infos, placed, err
 }
 
 // Warn warns of each plugin whose permissions the user has to list.
@@ -112,7 +133,8 @@ func (c *Contents) addRules(infos []plugins.Info) {
 	}
 }
 
-// BundledRules returns the permissions that bundled plugins declare, by the name of the plugin. packages are their import paths.
+// BundledRules returns the permissions that bundled plugins declare, by the name of the plugin.
+// packages are their import paths.
 func BundledRules(packages map[string]string) map[string]permissions.Rules {
 	rules := map[string]permissions.Rules{}
 	for name, path := range packages {
@@ -123,8 +145,8 @@ func BundledRules(packages map[string]string) map[string]permissions.Rules {
 	return rules
 }
 
-// builtImage returns the plugins of an image that was built on this machine, the flags that named them, and whether it
-// was built here.
+// builtImage returns the plugins and the recipe of an image. They are nil if it was not built on this
+// machine.
 func builtImage(cache, reference string) ([]plugins.Info, *v1alpha1.Recipe) {
 	name, err := image.CanonicalName(reference)
 	if err != nil {

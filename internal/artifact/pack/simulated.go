@@ -2,11 +2,9 @@ package pack
 
 import (
 	"context"
-	"fmt"
 
 	pmksched "github.com/pmk-sched/pmk-sched"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
-	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
@@ -37,16 +35,14 @@ type Compiled struct {
 	Plugins []profiles.Plugin
 }
 
-// Compile compiles the kube-scheduler of a release with plugins for this machine, or finds it in the build cache. It is the binary that an
-// image of the same plugins has.
-func Compile(ctx context.Context, s *session.Session, release versions.Release, list []Plugin, imports []string) (*Compiled, error) {
-	var sources []plugins.Plugin
-	for _, p := range list {
-		sources = append(sources, p.Plugin)
-	}
+// Compile compiles the kube-scheduler of a release with plugins for this machine, or finds it in the
+// build cache. It is the binary that an image of the same plugins has.
+func Compile(
+	ctx context.Context, s *session.Session, release versions.Release, list []Plugin, imports []string,
+) (*Compiled, error) {
 	built, err := build.Run(ctx, build.Options{
-		Release: release, Plugins: sources, Imports: imports, Sources: pmksched.Sources,
-		CacheDir: s.CacheDir, Env: s.Environ, Log: s.Log, OnStep: s.OnStep,
+		Environment: Environment(s), Release: release, Plugins: Sources(list), Imports: imports,
+		Sources: pmksched.Sources,
 	})
 	if err != nil {
 		return nil, err
@@ -54,22 +50,10 @@ func Compile(ctx context.Context, s *session.Session, release versions.Release, 
 	for _, warning := range built.Info.Warnings {
 		s.Warn(warning)
 	}
-	binary, ok := built.Binary(build.KubeScheduler, build.Host())
-	if !ok {
-		return nil, fmt.Errorf("build kube-scheduler %s: no binary for %s", release, build.Host())
+	c := &Compiled{}
+	if c.Path, err = built.Path(build.KubeScheduler); err != nil || len(list) == 0 {
+		return c, err
 	}
-	c := &Compiled{Path: binary.Path}
-	if len(sources) == 0 {
-		return c, nil
-	}
-	infos, err := build.ReadPlugins(ctx, build.PluginOptions{
-		Release: release, Plugins: sources, Sources: pmksched.Sources, CacheDir: s.CacheDir, Env: s.Environ, Log: s.Log, OnStep: s.OnStep,
-	})
-	if err != nil {
-		return nil, err
-	}
-	for i, info := range infos {
-		c.Plugins = append(c.Plugins, profiles.Plugin{Name: info.Name, Points: info.Points, Weight: list[i].Weight, Args: list[i].Args, Enable: list[i].Enable})
-	}
-	return c, nil
+	_, c.Plugins, err = readSources(ctx, s, release, list)
+	return c, err
 }

@@ -12,8 +12,9 @@ import (
 // unprivilegedID is the ID of the user and the group of programs.
 const unprivilegedID = 65534
 
-// Limits of a program. kube-scheduler v1.24.3 checks a configuration with 60 MiB of memory and 800 MiB of address space, most of which Go
-// only reserves. The limit on address space is for Linux before 4.7, where RLIMIT_DATA does not count mapped memory.
+// Limits of a program. kube-scheduler v1.24.3 checks a configuration with 60 MiB of memory and 800
+// MiB of address space, most of which Go only reserves. The limit on address space is for Linux
+// before 4.7, where RLIMIT_DATA does not count mapped memory.
 const (
 	memoryLimit       = 1 << 30
 	addressSpaceLimit = 6 << 30
@@ -50,7 +51,8 @@ func Enter(args []string) (status int) {
 	root, mode := args[2], args[3]
 	kind, err := failedToIsolate, isolate(root, mode)
 	if err == nil {
-		kind, err = failedToExecute, syscall.Exec(Path(programName), append([]string{programName}, args[4:]...), []string{})
+		kind, err = failedToExecute, syscall.Exec(Path(programName), append([]string{programName}, args[4:]...),
+			[]string{})
 	}
 	_, _ = fmt.Fprintf(report, "%s\n%v", kind, err)
 	return 1
@@ -90,7 +92,8 @@ func raiseLoopback() error {
 	return nil
 }
 
-// makeReadOnly mounts root on itself, read-only. Only the file for the output, which is a separate mount, stays writable.
+// makeReadOnly mounts root on itself, read-only. Only the file for the output, which is a separate
+// mount, stays writable.
 func makeReadOnly(root string) error {
 	for _, m := range []struct {
 		what, on string
@@ -132,7 +135,8 @@ func limit() error {
 	return nil
 }
 
-// dropUser changes root to the unprivileged user, which loses all capabilities. Another user has that ID in its namespace already.
+// dropUser changes root to the unprivileged user, which loses all capabilities. Another user has
+// that ID in its namespace already.
 func dropUser() error {
 	if os.Geteuid() != 0 {
 		if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
@@ -152,7 +156,8 @@ func dropUser() error {
 	return nil
 }
 
-// forbidPrivileges lets no program gain privileges, and ends this one with its parent; a change of the user resets the latter.
+// forbidPrivileges lets no program gain privileges, and ends this one with its parent; a change of
+// the user resets the latter.
 func forbidPrivileges() error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("forbid new privileges: %w", err)

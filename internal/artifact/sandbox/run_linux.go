@@ -21,9 +21,9 @@ import (
 // failure is why a program was not executed.
 type failure struct{ kind, text string }
 
-// Run runs a program until it ends, ctx ends, or its time is over. dir is an existing directory for its root, removed afterwards, which only
-// this user can enter. A program that fails or is killed is a result; the error is why it could not be run: [ErrUnavailable] if it cannot
-// be isolated.
+// Run runs a program until it ends, ctx ends, or its time is over. dir is an existing directory for
+// its root, removed afterwards, which only this user can enter. A program that fails or is killed
+// is a result; the error is why it could not be run: [ErrUnavailable] if it cannot be isolated.
 func Run(ctx context.Context, dir string, p Program) (result *Result, err error) {
 	if Entering(os.Args) {
 		// It would start itself again and again.
@@ -51,9 +51,11 @@ func Run(ctx context.Context, dir string, p Program) (result *Result, err error)
 	case failed == nil:
 		return result, err
 	case failed.kind == failedToIsolate:
-		return nil, problem.Errorf("run pmk-sched as root, or allow user namespaces", "%w: %s", ErrUnavailable, failed.text)
+		return nil, problem.Errorf("run pmk-sched as root, or allow user namespaces", "%w: %s", ErrUnavailable,
+			failed.text)
 	default:
-		return nil, problem.Errorf("is the program static and for this machine's architecture?", "run %s: %s", p.Path, failed.text)
+		return nil, problem.Errorf("is the program static and for this machine's architecture?", "run %s: %s", p.Path,
+			failed.text)
 	}
 }
 
@@ -76,8 +78,8 @@ func writeFile(path string, content []byte) error {
 	return errors.Join(os.WriteFile(path, content, 0o644), os.Chmod(path, 0o644))
 }
 
-// copyProgram makes from executable by everyone as to. Root needs no copy if it is on the same file system already: the program's user
-// cannot change it.
+// copyProgram makes from executable by everyone as to. Root needs no copy if it is on the same file
+// system already: the program's user cannot change it.
 func copyProgram(from, to string) (err error) {
 	in, err := os.Open(from)
 	if err != nil {
@@ -102,14 +104,16 @@ func copyProgram(from, to string) (err error) {
 	return errors.Join(err, out.Chmod(0o755), out.Close())
 }
 
-// checkExecutable returns an error if the file system of root does not allow programs: executing one would only be "permission denied".
+// checkExecutable returns an error if the file system of root does not allow programs: executing
+// one would only be "permission denied".
 func checkExecutable(root string) error {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(root, &fs); err != nil {
 		return fmt.Errorf("read the mount options of %s: %w", root, err)
 	}
 	if fs.Flags&unix.ST_NOEXEC != 0 {
-		return problem.Errorf("set TMPDIR to a directory on a file system that allows it", "run a program in %s: its file system is mounted noexec", root)
+		return problem.Errorf("set TMPDIR to a directory on a file system that allows it",
+			"run a program in %s: its file system is mounted noexec", root)
 	}
 	return nil
 }
@@ -150,14 +154,16 @@ func (p Program) start(ctx context.Context, root, mode string) (*Result, *failur
 		return nil, &failure{kind, reason}, nil
 	}
 	var exit *exec.ExitError
-	if err != nil || waitErr != nil && !errors.As(waitErr, &exit) && !errors.Is(waitErr, exec.ErrWaitDelay) && limited.Err() == nil {
+	if err != nil ||
+		waitErr != nil && !errors.As(waitErr, &exit) && !errors.Is(waitErr, exec.ErrWaitDelay) && limited.Err() == nil {
 		return nil, nil, fmt.Errorf("run %s: %w", p.Path, errors.Join(err, waitErr))
 	}
 	written, err := os.Stat(filepath.Join(root, outputName))
 	if err != nil {
 		return nil, nil, fmt.Errorf("run %s: %w", p.Path, err)
 	}
-	return &Result{Status: cmd.ProcessState.ExitCode(), Text: text.end(), Wrote: written.Size() > 0, TimedOut: limited.Err() != nil}, nil, nil
+	return &Result{Status: cmd.ProcessState.ExitCode(), Text: text.end(), Wrote: written.Size() > 0,
+		TimedOut: limited.Err() != nil}, nil, nil
 }
 
 // attributes returns the attributes of the process that enters the sandbox. For a user other than

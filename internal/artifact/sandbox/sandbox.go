@@ -1,16 +1,18 @@
-// Package sandbox runs a program of an image on this machine. An image is content that others wrote, so its program gets no more than
-// it needs:
+// Package sandbox runs a program of an image on this machine. An image is content that others
+// wrote, so its program gets no more than it needs:
 //
 //   - a separate, read-only root directory with nothing in it but the program and its files;
 //   - an unprivileged user without groups and capabilities, and an empty environment;
 //   - a separate network with nothing but a loopback interface, and no processes but its own;
 //   - limits on time, memory, files and output.
 //
-// [Run] starts pmk-sched itself in new namespaces, with a first argument that only [Enter] reads: a process can set up its own root,
-// limits and user, but Go cannot do it between fork and exec. Enter does that, step by step, and then executes the program.
+// [Run] starts pmk-sched itself in new namespaces, with a first argument that only [Enter] reads: a
+// process can set up its own root, limits and user, but Go cannot do it between fork and exec.
+// Enter does that, step by step, and then executes the program.
 //
-// As root without namespaces, such as in a container, everything but the separate network and process IDs remains. Another user
-// without namespaces cannot run a program: it would have the user's rights.
+// As root without namespaces, such as in a container, everything but the separate network and
+// process IDs remains. Another user without namespaces cannot run a program: it would have the
+// user's rights.
 package sandbox
 
 import (

@@ -15,5 +15,4 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// end returns the last textLimit bytes.
 func (t *tail) end() []byte { return t.text[max(0, len(t.text)-textLimit):] }

@@ -15,8 +15,8 @@ import (
 // ownModule is the module of pmk-sched, whose package scheduler the plugins use.
 const ownModule = "github.com/pmk-sched/pmk-sched"
 
-// portableModule adds a copy of packages of pmk-sched as a separate module, and go.mod and go.sum with the versions that
-// pmk-sched itself is built with.
+// portableModule adds a copy of packages of pmk-sched as a separate module, and go.mod and go.sum
+// with the versions that pmk-sched itself is built with.
 func portableModule(files map[string][]byte, p *newPlugin, dirs ...string) error {
 	own, err := modfile.Parse("go.mod", pmksched.GoMod, nil)
 	if err != nil {
@@ -42,14 +42,16 @@ func portableModule(files map[string][]byte, p *newPlugin, dirs ...string) error
 	}
 	var requires strings.Builder
 	for _, r := range own.Require {
-		if strings.Contains(sources.String(), `"`+r.Mod.Path+`"`) || strings.Contains(sources.String(), `"`+r.Mod.Path+"/") {
+		if strings.Contains(sources.String(), `"`+r.Mod.Path+`"`) ||
+			strings.Contains(sources.String(), `"`+r.Mod.Path+"/") {
 			fmt.Fprintf(&requires, "\t%s %s\n", r.Mod.Path, selectedVersion(own, r.Mod))
 		}
 	}
 	p.Go = own.Go.Version
 	head := fmt.Sprintf("\n\ngo %s\n", own.Go.Version)
 	files["pmk-sched/go.mod"] = []byte("module " + ownModule + head + "\nrequire (\n" + requires.String() + ")\n")
-	files["go.mod"] = []byte("module " + p.Module + head + "\nrequire (\n\t" + ownModule + " v0.0.0\n" + requires.String() + ")\n\nreplace " + ownModule + " => ./pmk-sched\n")
+	files["go.mod"] = []byte("module " + p.Module + head + "\nrequire (\n\t" + ownModule + " v0.0.0\n" +
+		requires.String() + ")\n\nreplace " + ownModule + " => ./pmk-sched\n")
 	files["go.sum"] = pmksched.GoSum
 	return nil
 }

@@ -1,4 +1,5 @@
-// Package scaffold creates the module of a new plugin: code, tests, README, pmk-sched.yaml, a scenario and a CI workflow.
+// Package scaffold creates the module of a new plugin: code, tests, README, pmk-sched.yaml, a
+// scenario and a CI workflow.
 package scaffold
 
 import (
@@ -65,7 +66,6 @@ type Result struct {
 	Release versions.Release
 }
 
-// newPlugin is the data of the templates.
 type newPlugin struct {
 	// Name is the name in the configuration, Type the name in the code. Package, Scheduler and
 	// Label are derived from it.
@@ -89,17 +89,18 @@ func Plugin(ctx context.Context, s *session.Session, r Request) (_ *Result, err 
 		return nil, err
 	}
 	dir := cmp.Or(r.Dir, p.Package)
-	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, problem.Invalidf("choose another directory with --dir", "create %s: it exists and is not an empty directory", dir)
+	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 ||
+		err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, problem.Invalidf("choose another directory with --dir",
+			"create %s: it exists and is not an empty directory", dir)
 	}
 	p.Releases = testedReleases(r.Kind, release)
-	o := build.SourceOptions{CacheDir: s.CacheDir, Env: s.Environ, Log: s.Log}
+	o := build.Environment{CacheDir: s.CacheDir, Env: s.Environ, Log: s.Log}
 	files := map[string][]byte{}
 	switch r.Kind {
 	case Native:
-		done := s.OnStep("read Kubernetes " + release.String())
-		err = nativeModule(ctx, files, &p, release, o)
-		done(err)
+		err = s.Step("read Kubernetes "+release.String(),
+			func() error { return nativeModule(ctx, files, &p, release, o) })
 	case Extender:
 		err = portableModule(files, &p, "scheduler", "scheduler/plugintest", "scheduler/extender")
 	default:
@@ -142,7 +143,8 @@ func noteBatching(s *session.Session, kind string, release versions.Release) err
 	return nil
 }
 
-// testedReleases returns the release of a native plugin, and for a portable one its release and some of all that are supported.
+// testedReleases returns the release of a native plugin, and for a portable one its release and
+// some of all that are supported.
 func testedReleases(kind string, release versions.Release) []string {
 	list := []string{release.String()}
 	if kind == Native {
@@ -158,10 +160,10 @@ func testedReleases(kind string, release versions.Release) []string {
 
 var pluginName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*([-_][A-Za-z0-9]+)*$`)
 
-// describe derives all names from the given one.
 func describe(r Request) (newPlugin, versions.Release, error) {
 	if !pluginName.MatchString(r.Name) || token.IsKeyword(strings.ToLower(r.Name)) {
-		return newPlugin{}, versions.Release{}, problem.Invalidf("use a name such as MyPlugin or my-plugin", "invalid plugin name %q: must consist of letters, digits and -", r.Name)
+		return newPlugin{}, versions.Release{}, problem.Invalidf("use a name such as MyPlugin or my-plugin",
+			"invalid plugin name %q: must consist of letters, digits and -", r.Name)
 	}
 	var name strings.Builder
 	for word := range strings.FieldsFuncSeq(r.Name, func(r rune) bool { return r == '-' || r == '_' }) {
@@ -196,7 +198,9 @@ func describe(r Request) (newPlugin, versions.Release, error) {
 }
 
 // nativeModule adds go.mod and go.sum for a release, and the names that its framework uses.
-func nativeModule(ctx context.Context, files map[string][]byte, p *newPlugin, release versions.Release, o build.SourceOptions) error {
+func nativeModule(
+	ctx context.Context, files map[string][]byte, p *newPlugin, release versions.Release, o build.Environment,
+) error {
 	made, goVersion, err := build.ReleaseModule(ctx, release, p.Module, o)
 	if err != nil {
 		return err
@@ -217,7 +221,6 @@ func nativeModule(ctx context.Context, files map[string][]byte, p *newPlugin, re
 	return nil
 }
 
-// fillTemplates adds the files of the templates.
 func fillTemplates(files map[string][]byte, kind string, p newPlugin) error {
 	templates, err := template.ParseFS(pluginTemplates, "templates/plugin/"+kind+"/*.tmpl")
 	if err != nil {
@@ -246,7 +249,9 @@ func fillTemplates(files map[string][]byte, kind string, p newPlugin) error {
 }
 
 // writeModule writes the files and has go complete go.mod. Without a network that is left to the user.
-func writeModule(ctx context.Context, dir string, files map[string][]byte, o build.SourceOptions, s *session.Session) error {
+func writeModule(
+	ctx context.Context, dir string, files map[string][]byte, o build.Environment, s *session.Session,
+) error {
 	for name, text := range files {
 		path := filepath.Join(dir, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -256,9 +261,7 @@ func writeModule(ctx context.Context, dir string, files map[string][]byte, o bui
 			return fmt.Errorf("create %s: %w", dir, err)
 		}
 	}
-	done := s.OnStep("complete " + filepath.Join(dir, "go.mod"))
-	err := build.CompleteModule(ctx, dir, o)
-	done(err)
+	err := s.Step("complete "+filepath.Join(dir, "go.mod"), func() error { return build.CompleteModule(ctx, dir, o) })
 	if err != nil && ctx.Err() == nil {
 		s.Warn(fmt.Sprintf("%s is created, but its go.mod is incomplete: run `go mod tidy` there (%s)", dir, err))
 		return nil

@@ -69,7 +69,8 @@ func Ensure(live Set, r Request) (Set, []string, error) {
 			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		}},
 		{"client certificate", &live.Client, x509.Certificate{
-			Subject: pkix.Name{CommonName: "scheduler-of-" + r.Name}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+			Subject:     pkix.Name{CommonName: "scheduler-of-" + r.Name},
+			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 		}},
 	} {
 		if matches(*leaf.pair, ca, leaf.template, r.Now) {
@@ -88,7 +89,8 @@ func Ensure(live Set, r Request) (Set, []string, error) {
 // matches reports whether an existing certificate can be kept.
 func matches(p Pair, ca *Authority, want x509.Certificate, now time.Time) bool {
 	cert, _, err := parse(p)
-	if err != nil || cert.CheckSignatureFrom(ca.cert) != nil || now.Before(cert.NotBefore) || now.Add(renewBefore).After(cert.NotAfter) {
+	if err != nil || cert.CheckSignatureFrom(ca.cert) != nil || now.Before(cert.NotBefore) ||
+		now.Add(renewBefore).After(cert.NotAfter) {
 		return false
 	}
 	same := func(a, b net.IP) bool { return a.Equal(b) }
@@ -96,7 +98,6 @@ func matches(p Pair, ca *Authority, want x509.Certificate, now time.Time) bool {
 		slices.Equal(cert.ExtKeyUsage, want.ExtKeyUsage) && cert.Subject.CommonName == want.Subject.CommonName
 }
 
-// authority returns a new authority for the extender.
 func authority(r Request) (*Authority, error) {
 	return NewAuthority(x509.Certificate{
 		Subject: pkix.Name{CommonName: "pmk-sched-extender-" + r.Name}, MaxPathLenZero: true,

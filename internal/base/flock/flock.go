@@ -1,15 +1,37 @@
-// Package flock locks files with flock(2). The kernel releases the lock when its holder exits or closes the file, so there are
-// no stale locks.
+// Package flock locks files with flock(2). The kernel releases the lock when its holder exits or
+// closes the file, so there are no stale locks.
 package flock
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"syscall"
+	"time"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/clock"
 )
 
-// Try locks an open file and reports whether it got the lock. It returns false without an error while another open file
-// description holds it.
+// poll is the interval for retrying a lock that is held.
+const poll = 100 * time.Millisecond
+
+// Wait locks an open file. It waits while another open file description holds the lock.
+func Wait(ctx context.Context, file *os.File) error {
+	for {
+		if locked, err := Try(file); err != nil {
+			return fmt.Errorf("lock %s: %w", file.Name(), err)
+		} else if locked {
+			return nil
+		}
+		if err := clock.Sleep(ctx, poll); err != nil {
+			return err
+		}
+	}
+}
+
+// Try locks an open file and reports whether it got the lock. It returns false without an error
+// while another open file description holds it.
 func Try(file *os.File) (bool, error) {
 	for {
 		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)

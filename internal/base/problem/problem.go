@@ -66,8 +66,8 @@ func ReadFile(what, name string) ([]byte, error) {
 	return text, nil
 }
 
-// NodeFile returns the error of an operation on a file of a node, with the path on the node instead of the path in err, and with
-// a hint if permission is denied. It returns nil for nil.
+// NodeFile returns the error of an operation on a file of a node, with the path on the node instead
+// of the path in err, and with a hint if permission is denied. It returns nil for nil.
 func NodeFile(operation, path string, err error) error {
 	if err == nil {
 		return nil
@@ -105,7 +105,8 @@ func Hints(err error) []string {
 				walk(next)
 			}
 		}
-		if h, ok := err.(interface{ Hint() string }); ok && h.Hint() != "" && !slices.Contains(list, h.Hint()) { //nolint:errorlint // each node of the tree
+		if h, ok := err.(interface{ Hint() string }); ok && h.Hint() != "" &&
+			!slices.Contains(list, h.Hint()) { //nolint:errorlint // each node of the tree
 			list = append(list, h.Hint())
 		}
 	}

@@ -11,16 +11,30 @@ import (
 // OnStep is called when a step starts; the function that it returns is called when the step ends. Both may be nil.
 type OnStep func(name string) (done func(err error))
 
+// Do runs do as a step.
+func (o OnStep) Do(name string, do func() error) error {
+	if o == nil {
+		return do()
+	}
+	done := o(name)
+	err := do()
+	if done != nil {
+		done(err)
+	}
+	return err
+}
+
 // Step is one step of a sequence, with its undo.
 type Step struct {
 	Name string
 	Do   func(ctx context.Context) error
-	// Hold takes the place of Do for a step that takes a lock. The context that it returns ends when the lock is lost, with the reason
-	// as its cause: then the steps after it end too, and nothing is undone, because another run may be working on the same. At most
-	// one step of a sequence has it.
+	// Hold takes the place of Do for a step that takes a lock. The context that it returns ends
+	// when the lock is lost, with the reason as its cause: then the steps after it end too, and
+	// nothing is undone, because another run may be working on the same. At most one step of a
+	// sequence has it.
 	Hold func(ctx context.Context) (held context.Context, err error)
-	// Undo restores the state from before Do, because of cause. It is also called if Do itself failed, which may have done a part. It is
-	// nil if there is nothing to restore.
+	// Undo restores the state from before Do, because of cause. It is also called if Do itself
+	// failed, which may have done a part. It is nil if there is nothing to restore.
 	Undo func(ctx context.Context, cause error) error
 	// Always runs when the sequence ends, also after a failure.
 	Always func(ctx context.Context) error
@@ -28,8 +42,8 @@ type Step struct {
 	Commit bool
 }
 
-// Timeouts of one Undo and of one Always, which also run when the caller's context has ended. Each has its own, so that a slow one leaves
-// time to release the lock.
+// Timeouts of one Undo and of one Always, which also run when the caller's context has ended. Each
+// has its own, so that a slow one leaves time to release the lock.
 const (
 	undoTimeout   = 3 * time.Minute
 	alwaysTimeout = 30 * time.Second
@@ -68,7 +82,7 @@ func Run(ctx context.Context, steps []Step, onStep OnStep) (err error) {
 		if s.Always != nil {
 			always = append(always, s)
 		}
-		err := observe(onStep, s.Name, func() (err error) {
+		err := onStep.Do(s.Name, func() (err error) {
 			if s.Hold == nil {
 				return within(ctx, held, s.Do)
 			}
@@ -107,7 +121,7 @@ func undoAll(ctx, held context.Context, steps []Step, cause error, onStep OnStep
 	for i := len(steps) - 1; i >= 0; i-- {
 		s := steps[i]
 		name := "undo " + s.Name
-		err := observe(onStep, name, func() error {
+		err := onStep.Do(name, func() error {
 			return detached(ctx, undoTimeout, func(ctx context.Context) error {
 				return within(ctx, held, func(ctx context.Context) error { return s.Undo(ctx, cause) })
 			})
@@ -129,14 +143,17 @@ func detached(ctx context.Context, timeout time.Duration, do func(context.Contex
 	return do(ctx)
 }
 
-func observe(onStep OnStep, name string, do func() error) error {
-	if onStep == nil {
-		return do()
+type progressKey struct{}
+
+// WithProgress returns a context in which Progress calls report.
+func WithProgress(ctx context.Context, report func(text string)) context.Context {
+	return context.WithValue(ctx, progressKey{}, report)
+}
+
+// Progress reports how far the running step is, such as "compile kubelet: 412 of 1,903 packages". Without
+// WithProgress it does nothing.
+func Progress(ctx context.Context, text string) {
+	if report, ok := ctx.Value(progressKey{}).(func(string)); ok {
+		report(text)
 	}
-	done := onStep(name)
-	err := do()
-	if done != nil {
-		done(err)
-	}
-	return err
 }

@@ -14,26 +14,34 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/flock"
 )
 
-// Make creates the directory pmk-sched-PURPOSE-… in the system's directory for temporary files,
-// after removing the directories that killed runs of this user left there for the same purpose.
-// Call remove once, when the directory is not needed any more.
-//
-// A lock on the directory distinguishes one that is in use from one that is left over. On a file system that cannot lock a directory none is
-// removed.
+// Make creates the directory pmk-sched-PURPOSE-… in the system's directory for temporary files, as
+// [MakeIn] does.
 func Make(purpose string) (dir string, remove func() error, err error) {
-	prefix := "pmk-sched-" + purpose + "-"
-	sweep(prefix)
+	if dir, remove, err = MakeIn(os.TempDir(), "pmk-sched-"+purpose+"-"); err != nil {
+		return "", nil, fmt.Errorf("create a temporary directory for the %s: %w", purpose, err)
+	}
+	return dir, remove, nil
+}
+
+// MakeIn creates a directory with a prefix in root, after removing the directories with the prefix
+// that killed runs of this user left there. Call remove once, when the directory is not needed any
+// more.
+//
+// A lock on the directory distinguishes one that is in use from one that is left over. On a file
+// system that cannot lock a directory none is removed.
+func MakeIn(root, prefix string) (dir string, remove func() error, err error) {
+	sweep(root, prefix)
 	for {
-		dir, err := os.MkdirTemp("", prefix)
+		dir, err := os.MkdirTemp(root, prefix)
 		if err != nil {
-			return "", nil, fmt.Errorf("create a temporary directory for the %s: %w", purpose, err)
+			return "", nil, err
 		}
 		lock, err := os.Open(dir)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // the sweep of another run was faster than the lock
 		}
 		if err != nil {
-			return "", nil, errors.Join(fmt.Errorf("lock a temporary directory: %w", err), os.Remove(dir))
+			return "", nil, errors.Join(fmt.Errorf("lock it: %w", err), os.Remove(dir))
 		}
 		if locked, err := flock.Try(lock); err == nil && (!locked || !exists(dir)) {
 			_ = lock.Close()
@@ -50,16 +58,17 @@ func exists(dir string) bool {
 
 // sweep removes the directories whose lock is free. It leaves directories that cannot be removed to
 // the next run.
-func sweep(prefix string) {
-	entries, _ := os.ReadDir(os.TempDir())
+func sweep(root, prefix string) {
+	entries, _ := os.ReadDir(root)
 	for _, e := range entries {
 		if e.IsDir() && strings.HasPrefix(e.Name(), prefix) {
-			sweepOne(filepath.Join(os.TempDir(), e.Name()))
+			sweepOne(filepath.Join(root, e.Name()))
 		}
 	}
 }
 
-// sweepOne removes a directory of this user if its lock is free. The directory for temporary files is often writable by all users.
+// sweepOne removes a directory of this user if its lock is free. Its parent is often writable by all
+// users.
 func sweepOne(dir string) {
 	lock, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
 	if err != nil {

@@ -33,7 +33,7 @@ func Inspect(ctx context.Context, s *session.Session, name, namespace string) (*
 	info, err := s.InspectWith(ctx, cfg, inspect.Options{
 		Name: name, SchedulerNamespace: namespace, Usage: profiles.Usage,
 		SourceGo: func(ctx context.Context, release versions.Release) (string, error) {
-			return build.SourceInfo(ctx, release, build.SourceOptions{CacheDir: s.CacheDir, Env: s.Environ, Log: s.Log})
+			return build.SourceInfo(ctx, release, build.Environment{CacheDir: s.CacheDir, Env: s.Environ, Log: s.Log})
 		},
 	})
 	if info != nil {

@@ -62,7 +62,7 @@ func (s *Spec) Build(f BuildFlags) (pack.Request, error) {
 	if err != nil {
 		return r, err
 	}
-	r.Plugins = sources(list)
+	r.Plugins = pack.Sources(list)
 	if len(f.Imports) > 0 {
 		d.Source.Imports = f.Imports
 	}

@@ -136,15 +136,6 @@ func archive(list []v1alpha1.Plugin) error {
 // maxRecorded bounds the compressed sources of all plugins in a revision, in bytes. A Secret has 1 MiB.
 const maxRecorded = 512 << 10
 
-// sources returns the plugins as the build takes them.
-func sources(list []pack.Plugin) []plugins.Plugin {
-	var all []plugins.Plugin
-	for _, p := range list {
-		all = append(all, p.Plugin)
-	}
-	return all
-}
-
 // samePlugin compares a flag with an entry of the document.
 func samePlugin(a, b plugins.Plugin) bool {
 	a.Dir, b.Dir = absolute(a.Dir), absolute(b.Dir)

@@ -102,7 +102,7 @@ func (s *Spec) image() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	suffix, err := pack.TagSuffix(sources(list), source.Imports)
+	suffix, err := pack.TagSuffix(pack.Sources(list), source.Imports)
 	return imageReference(i, suffix), err
 }
 

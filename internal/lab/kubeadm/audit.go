@@ -27,7 +27,6 @@ rules:
 `
 }
 
-// apiServer is the configuration of the API servers.
 func (c Cluster) apiServer() object {
 	return object{
 		"extraArgs": c.extraArgs(map[string]string{
@@ -37,8 +36,10 @@ func (c Cluster) apiServer() object {
 			"audit-policy-file":   AuditPolicyPath,
 		}),
 		"extraVolumes": []any{
-			object{"name": "audit-policy", "hostPath": AuditPolicyPath, "mountPath": AuditPolicyPath, "readOnly": true, "pathType": "File"},
-			object{"name": "audit-log", "hostPath": AuditLogDir, "mountPath": AuditLogDir, "pathType": "DirectoryOrCreate"},
+			object{"name": "audit-policy", "hostPath": AuditPolicyPath, "mountPath": AuditPolicyPath, "readOnly": true,
+				"pathType": "File"},
+			object{"name": "audit-log", "hostPath": AuditLogDir, "mountPath": AuditLogDir,
+				"pathType": "DirectoryOrCreate"},
 		},
 	}
 }

@@ -1,3 +1,5 @@
+// Package kubeadm renders the input of kubeadm for a lab: configuration in the API of a release,
+// and command lines. It does no I/O.
 package kubeadm
 
 import (
@@ -93,7 +95,6 @@ func localEndpoint(n Node) object {
 	return object{"advertiseAddress": n.Address.String(), "bindPort": Port}
 }
 
-// registration is the part of a node.
 func (c Cluster) registration(n Node) object {
 	args := c.extraArgs(map[string]string{"node-ip": n.Address.String()})
 	return object{"name": n.Name, "criSocket": "unix://" + c.Socket, "kubeletExtraArgs": args}
@@ -138,9 +139,10 @@ func KubeletTuning() map[string]any {
 		// round instead of a minute later.
 		"syncFrequency": "2s",
 		// Report a node that has become ready at its next status check.
-		"nodeStatusUpdateFrequency":   "1s",
-		"nodeStatusReportFrequency":   "10s",
-		"evictionHard":                object{"memory.available": "0%", "nodefs.available": "0%", "nodefs.inodesFree": "0%", "imagefs.available": "0%"},
+		"nodeStatusUpdateFrequency": "1s",
+		"nodeStatusReportFrequency": "10s",
+		"evictionHard": object{"memory.available": "0%", "nodefs.available": "0%",
+			"nodefs.inodesFree": "0%", "imagefs.available": "0%"},
 		"imageGCHighThresholdPercent": 100,
 		"imageGCLowThresholdPercent":  99,
 	}

@@ -81,7 +81,10 @@ func withScheduler(t *testing.T, plane *controlplane.Plane) subject {
 	for _, name := range []string{"loadaware", "coscheduling", "elasticquota", "gpupacking", "numaaware", "networkaware", "costaware"} {
 		compiledIn = append(compiledIn, plugins.Plugin{Builtin: name})
 	}
-	built, err := build.Run(t.Context(), build.Options{Release: plane.Release, Plugins: compiledIn, Sources: pmksched.Sources, CacheDir: cache, Env: os.Environ()})
+	built, err := build.Run(t.Context(), build.Options{
+		Release: plane.Release, Plugins: compiledIn, Sources: pmksched.Sources,
+		Environment: build.Environment{CacheDir: cache, Env: os.Environ()},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -93,8 +93,9 @@ func start(b *testing.B, release string) *bench {
 		b.Fatal(err)
 	}
 	given := []plugins.Plugin{{Builtin: "blockall"}, {Builtin: "coscheduling"}, {Builtin: "costaware"}, {Builtin: "elasticquota"}, {Builtin: "gpupacking"}, {Builtin: "loadaware"}, {Builtin: "networkaware"}, {Builtin: "numaaware"}, {Dir: "testdata/unsigned"}}
-	infos, err := build.ReadPlugins(ctx, build.PluginOptions{
-		Release: x.Release, Plugins: given, Sources: pmksched.Sources, CacheDir: filepath.Join(cache, "pmk-sched"), Env: os.Environ(),
+	infos, err := build.ReadPlugins(ctx, build.Options{
+		Release: x.Release, Plugins: given, Sources: pmksched.Sources,
+		Environment: build.Environment{CacheDir: filepath.Join(cache, "pmk-sched"), Env: os.Environ()},
 	})
 	if err != nil {
 		b.Fatal(err)

@@ -50,7 +50,7 @@ func BenchmarkPrograms(b *testing.B) {
 			start, used := time.Now(), childrenTime(b)
 			for _, run := range side.runs {
 				result, err := build.Run(b.Context(), build.Options{
-					Release: release, Programs: run, CacheDir: cache, Env: append(env, side.env...),
+					Release: release, Programs: run, Environment: build.Environment{CacheDir: cache, Env: append(env, side.env...)},
 				})
 				if err != nil {
 					b.Fatal(err)
@@ -90,7 +90,7 @@ func download(b *testing.B, programs []build.Program) {
 	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()
 	_, err := build.Run(ctx, build.Options{
-		Release: release, Programs: programs, CacheDir: b.TempDir(), Env: os.Environ(),
+		Release: release, Programs: programs, Environment: build.Environment{CacheDir: b.TempDir(), Env: os.Environ()},
 		OnStep: func(name string) func(error) {
 			if strings.HasPrefix(name, "compile ") {
 				cancel()

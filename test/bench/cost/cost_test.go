@@ -195,8 +195,9 @@ func (x *bench) build(b *testing.B, selected []pair, imports ...string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	infos, err := build.ReadPlugins(b.Context(), build.PluginOptions{
-		Release: x.Release, Plugins: given, Sources: pmksched.Sources, CacheDir: filepath.Join(cache, "pmk-sched"), Env: os.Environ(),
+	infos, err := build.ReadPlugins(b.Context(), build.Options{
+		Release: x.Release, Plugins: given, Sources: pmksched.Sources,
+		Environment: build.Environment{CacheDir: filepath.Join(cache, "pmk-sched"), Env: os.Environ()},
 	})
 	if err != nil {
 		b.Fatal(err)

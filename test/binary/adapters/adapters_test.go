@@ -71,12 +71,19 @@ func transcript(t *testing.T, name string) string {
 	}
 	result, err := build.Run(context.Background(), build.Options{
 		Release: release, Plugins: selected, Sources: pmksched.Sources,
-		CacheDir: filepath.Join(cache, "pmk-sched"), WorkDir: t.TempDir(), Keep: true, Env: os.Environ(),
-		OnStep: func(step string) func(error) { return func(err error) { t.Log(step, err) } },
+		Keep: true, Environment: build.Environment{
+			CacheDir: filepath.Join(cache, "pmk-sched"), Env: os.Environ(),
+			OnStep: func(step string) func(error) { return func(err error) { t.Log(step, err) } },
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(result.Dir); err != nil {
+			t.Error(err)
+		}
+	})
 	writeDriver(t, release.Minor, filepath.Join(result.Dir, "cmd/kube-scheduler"))
 	transcript := filepath.Join(t.TempDir(), "transcript.txt")
 	// The flags equal the flags of the build, so that the test uses its compiled packages.

@@ -44,7 +44,7 @@ func TestSchedulerOfAnUpstreamImageRuns(t *testing.T) {
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	t.Cleanup(server.Close)
 	reference := strings.TrimPrefix(server.URL, "http://") + "/kube-scheduler:" + release
-	if _, err := image.Push(t.Context(), b, reference, image.PushOptions{}); err != nil {
+	if _, err := image.Push(t.Context(), b, reference, nil); err != nil {
 		t.Fatal(err)
 	}
 	for name, command := range map[string][]string{

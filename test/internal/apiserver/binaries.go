@@ -60,7 +60,8 @@ func buildAPIServer(ctx context.Context, release versions.Release) (string, erro
 		return "", err
 	}
 	result, err := build.Run(ctx, build.Options{
-		Release: release, Programs: []build.Program{{Name: program}}, CacheDir: cache, Env: os.Environ(),
+		Release: release, Programs: []build.Program{{Name: program}},
+		Environment: build.Environment{CacheDir: cache, Env: os.Environ()},
 	})
 	if err != nil {
 		return "", fmt.Errorf("build %s of %s: %w (%s names one of %s)", program, release, err, EnvKubeAPIServer, Release)

@@ -13,8 +13,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/pmk-sched/pmk-sched/internal/base/terminal/terminaltest"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
+	"github.com/pmk-sched/pmk-sched/test/terminaltest"
 )
 
 // PassedStep reads the name of a finished step from a line of progress: `✓ name (1.2s)`.

@@ -129,15 +129,13 @@ func (s *Scheduler) effectSources() (map[string][]byte, error) {
 }
 
 func (s *Scheduler) compileEffect(ctx context.Context, files map[string][]byte, program string) (err error) {
-	work, err := os.MkdirTemp(s.dir, "effect-")
+	result, err := build.Run(ctx, build.Options{
+		Environment: build.Environment{CacheDir: s.cache, Env: os.Environ()}, Release: s.Release, Keep: true,
+	})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
-	result, err := build.Run(ctx, build.Options{Release: s.Release, CacheDir: s.cache, WorkDir: work, Keep: true, Env: os.Environ()})
-	if err != nil {
-		return err
-	}
+	defer func() { err = errors.Join(err, os.RemoveAll(result.Dir)) }()
 	dir := filepath.Join(result.Dir, "cmd", "effect")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

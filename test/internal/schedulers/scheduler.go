@@ -44,7 +44,9 @@ func Build(ctx context.Context, release versions.Release, dir string, onStep fun
 	if err != nil {
 		return nil, err
 	}
-	result, err := build.Run(ctx, build.Options{Release: release, CacheDir: cache, Env: os.Environ(), OnStep: onStep})
+	result, err := build.Run(ctx, build.Options{
+		Environment: build.Environment{CacheDir: cache, Env: os.Environ(), OnStep: onStep}, Release: release,
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
 	"github.com/pmk-sched/pmk-sched/internal/lab"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -41,7 +42,7 @@ type broken struct {
 }
 
 func (b broken) Kubernetes(ctx context.Context, r versions.Release, names []string) (map[string]string, error) {
-	programs, err := lab.Compiled{CacheDir: b.cacheDir, Env: os.Environ()}.Kubernetes(ctx, r, names)
+	programs, err := lab.Compiled{Environment: build.Environment{CacheDir: b.cacheDir, Env: os.Environ()}}.Kubernetes(ctx, r, names)
 	if err != nil {
 		return nil, err
 	}

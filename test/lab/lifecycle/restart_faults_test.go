@@ -33,10 +33,7 @@ func TestFaultPMKLabSurvivesRestartsOfItsAPIServerAndItsNode(t *testing.T) {
 // and waits until the API server is ready.
 func restartAPIServer(t *testing.T, n *labs.Node) {
 	t.Helper()
-	manifest, err := n.Lab.StaticPods()
-	if err != nil {
-		t.Fatal(err)
-	}
+	manifest := n.Lab.StaticPods()
 	removed := filepath.Join(n.Lab.Dir(), "removed.yaml")
 	ready := func() run.Result { return n.Exec(t, "kubectl", "get", "--raw", "/readyz", "--request-timeout=5s") }
 	if err := os.Rename(manifest, removed); err != nil {

@@ -59,28 +59,25 @@ func (r *reader) useAPI(sources fs.FS, place string) (*pluginModule, error) {
 func readSources(sources fs.FS) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	for _, top := range []string{apiDir, examplesDir} {
-		if err := addSources(files, sources, top); err != nil {
+		err := fs.WalkDir(sources, top, func(name string, entry fs.DirEntry, err error) error {
+			switch {
+			case errors.Is(err, fs.ErrNotExist) && name == examplesDir:
+				return nil
+			case err != nil:
+				return err
+			case entry.IsDir() && (entry.Name() == "testdata" || name == extenderDir):
+				return fs.SkipDir
+			case entry.IsDir() || !IsSource(name):
+				return nil
+			}
+			files[name], err = fs.ReadFile(sources, name)
+			return err
+		})
+		if err != nil {
 			return nil, err
 		}
 	}
 	return files, nil
-}
-
-func addSources(files map[string][]byte, sources fs.FS, top string) error {
-	return fs.WalkDir(sources, top, func(name string, entry fs.DirEntry, err error) error {
-		switch {
-		case errors.Is(err, fs.ErrNotExist) && name == examplesDir:
-			return nil
-		case err != nil:
-			return err
-		case entry.IsDir() && (entry.Name() == "testdata" || name == extenderDir):
-			return fs.SkipDir
-		case entry.IsDir() || !IsSource(name):
-			return nil
-		}
-		files[name], err = fs.ReadFile(sources, name)
-		return err
-	})
 }
 
 // Builtins returns the names of the bundled plugins in the sources of this project's module.
@@ -92,7 +89,6 @@ func Builtins(sources fs.FS) ([]string, error) {
 	return builtins(&pluginModule{files: files}), nil
 }
 
-// builtins returns the names of the bundled plugins.
 func builtins(api *pluginModule) []string {
 	names := map[string]bool{}
 	for name := range api.files {

@@ -82,7 +82,8 @@ func (s *pluginPackage) arguments(typeName, prefix string, depth int) []Argument
 			}
 		}
 		shown := strings.TrimPrefix(in.text(field.Type), s.path+".")
-		all = append(all, Argument{Name: prefix + name, Type: shown, Doc: strings.Join(strings.Fields(field.Doc.Text()), " ")})
+		all = append(all,
+			Argument{Name: prefix + name, Type: shown, Doc: strings.Join(strings.Fields(field.Doc.Text()), " ")})
 	}
 	return all
 }

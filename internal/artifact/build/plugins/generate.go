@@ -75,7 +75,6 @@ func new{{.Type}}(ctx context.Context, host *adapter.Host) (adapter.Plugin, erro
 {{- end}}
 `))
 
-// registration is one plugin in the generated source.
 type registration struct {
 	Alias, Path, Type string
 	// Structs are the adapter types that a portable plugin is composed of. A native plugin has
@@ -95,7 +94,8 @@ func (s *Set) Registrations() ([]byte, error) {
 			data.Adapter = APIModule + "/" + adapterDir
 		}
 		data.Plugins = append(data.Plugins, registration{
-			Alias: fmt.Sprintf("plugin%d", i), Path: p.info.Package, Type: fmt.Sprintf("Portable%d", i), Structs: p.composition.Structs,
+			Alias: fmt.Sprintf("plugin%d", i), Path: p.info.Package, Type: fmt.Sprintf("Portable%d", i),
+			Structs: p.composition.Structs,
 		})
 	}
 	var text bytes.Buffer

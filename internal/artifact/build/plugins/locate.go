@@ -20,7 +20,9 @@ func (r *reader) locate(ctx context.Context, p Plugin) (*pluginModule, string, e
 			return nil, "", err
 		}
 		if names := builtins(m); !slices.Contains(names, p.Builtin) {
-			return nil, "", p.invalidf("the bundled plugins are "+strings.Join(names, ", ")+"; see `pmk-sched plugin list`", "no bundled plugin with this name")
+			return nil, "", p.invalidf(
+				"the bundled plugins are "+strings.Join(names, ", ")+"; see `pmk-sched plugin list`",
+				"no bundled plugin with this name")
 		}
 		return m, builtinDir + "/" + p.Builtin, nil
 	case p.Dir != "":
@@ -45,7 +47,8 @@ func (r *reader) locateDir(p Plugin) (*pluginModule, string, error) {
 	}
 	root, found := moduleRoot(dir)
 	if !found {
-		return nil, "", p.invalidf("make it a module with `go mod init`, or start with `pmk-sched plugin new`", "neither the directory nor a parent has a go.mod")
+		return nil, "", p.invalidf("make it a module with `go mod init`, or start with `pmk-sched plugin new`",
+			"neither the directory nor a parent has a go.mod")
 	}
 	inside, err := filepath.Rel(root, dir)
 	if err != nil {
@@ -108,7 +111,8 @@ func (r *reader) moduleIn(root, shownAs string) (*pluginModule, error) {
 		if err != nil {
 			return nil, fmt.Errorf("its go.mod replaces %s with %s: %w", replaced.Old.Path, replaced.New.Path, err)
 		}
-		other.path, other.shownAs, other.platform = replaced.Old.Path, filepath.Join(shownAs, replaced.New.Path), r.options.Platform
+		other.path, other.shownAs = replaced.Old.Path, filepath.Join(shownAs, replaced.New.Path)
+		other.platform = r.options.Platform
 		r.read[at], m.replacements = other, append(m.replacements, other)
 		r.set.modules = append(r.set.modules, other)
 	}

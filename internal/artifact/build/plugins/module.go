@@ -33,7 +33,6 @@ type pluginModule struct {
 	replacements []*pluginModule
 }
 
-// names returns the names of the files, sorted.
 func (m *pluginModule) names() []string { return slices.Sorted(maps.Keys(m.files)) }
 
 // shown returns a file or directory of the module by the name that the user knows.
@@ -55,7 +54,6 @@ func (m *pluginModule) dirOf(pkg string) (string, bool) {
 	return strings.CutPrefix(pkg, m.path+"/")
 }
 
-// maxPackagesShown is how many packages an error lists.
 const maxPackagesShown = 12
 
 // packagesHint lists the packages of the module that look like plugins.
@@ -81,7 +79,6 @@ func (m *pluginModule) packagesHint() string {
 // declaresName matches the declaration of the constant Name in most plugins.
 var declaresName = regexp.MustCompile(`(?m)^\s*(const )?Name\s+(string\s+)?= `)
 
-// looksLikePlugin reports whether a directory declares Name and New.
 func (m *pluginModule) looksLikePlugin(dir string) bool {
 	hasName, hasNew := false, false
 	for name, data := range m.files {
@@ -107,7 +104,6 @@ type moduleReader struct {
 	size  int64
 }
 
-// readFiles reads the files of a module from a directory.
 func readFiles(dir string) (map[string][]byte, error) {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -130,7 +126,8 @@ func (r *moduleReader) visit(name string, entry fs.DirEntry, err error) error {
 		}
 		_, nested := fs.Stat(r.fs, path.Join(name, "go.mod"))
 		base := path.Base(name)
-		if nested == nil || base == "vendor" || base == "testdata" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") {
+		if nested == nil || base == "vendor" || base == "testdata" || strings.HasPrefix(base, ".") ||
+			strings.HasPrefix(base, "_") {
 			return fs.SkipDir
 		}
 		return nil

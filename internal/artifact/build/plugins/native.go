@@ -50,8 +50,10 @@ var extensionMethods = []signature{
 	{"AddPod", "(ctx.Context, {C}, *v1.Pod, fwk.PodInfo, fwk.NodeInfo) *{S}", 34, onward},
 	{"Filter", "(ctx.Context, {C}, *v1.Pod, *framework.NodeInfo) *{S}", 20, 34},
 	{"Filter", "(ctx.Context, {C}, *v1.Pod, fwk.NodeInfo) *{S}", 34, onward},
-	{"PostFilter", "(ctx.Context, {C}, *v1.Pod, framework.NodeToStatusMap) (*framework.PostFilterResult, *{S})", 20, 35},
-	{"PostFilter", "(ctx.Context, {C}, *v1.Pod, framework.NodeToStatusReader) (*framework.PostFilterResult, *{S})", 32, 35},
+	{"PostFilter", "(ctx.Context, {C}, *v1.Pod, framework.NodeToStatusMap) (*framework.PostFilterResult, *{S})",
+		20, 35},
+	{"PostFilter", "(ctx.Context, {C}, *v1.Pod, framework.NodeToStatusReader) (*framework.PostFilterResult, *{S})",
+		32, 35},
 	{"PostFilter", "(ctx.Context, {C}, *v1.Pod, fwk.NodeToStatusReader) (*fwk.PostFilterResult, *{S})", 35, onward},
 	{"PreScore", "(ctx.Context, {C}, *v1.Pod, []*v1.Node) *{S}", 20, 30},
 	{"PreScore", "(ctx.Context, {C}, *v1.Pod, []*framework.NodeInfo) *{S}", 30, 34},
@@ -151,19 +153,20 @@ func fitNative(factory signature, methods []method) nativeFit {
 // refuse returns the error for a release that is not among the minors that fit.
 func (f nativeFit) refuse(p Plugin, release versions.Release) error {
 	if f.minors.empty() {
-		return p.invalidf("use the signatures of one release", "no release accepts all of its functions: %s", readable(strings.Join(f.reasons, "; ")))
+		return p.invalidf("use the signatures of one release", "no release accepts all of its functions: %s",
+			readable(strings.Join(f.reasons, "; ")))
 	}
 	hint := "use the version of its module for " + release.MinorString() + ", or build a release of " + f.minors.String()
 	if p.Module == "" {
 		hint = "write it for " + release.MinorString() + ", or as a portable plugin, which fits every release (`pmk-sched plugin new`)"
 	}
-	return p.invalidf(hint, "it is written for Kubernetes %s and does not fit %s: %s", f.minors, release, readable(f.reasons[len(f.reasons)-1]))
+	return p.invalidf(hint, "it is written for Kubernetes %s and does not fit %s: %s", f.minors, release,
+		readable(f.reasons[len(f.reasons)-1]))
 }
 
 // readable returns a signature with the usual names of packages.
 func readable(text string) string { return strings.ReplaceAll(text, "ctx.Context", "context.Context") }
 
-// nativeSigns reports whether a native package has a method SignPod.
 func nativeSigns(methods []method) bool {
 	return slices.ContainsFunc(methods, func(m method) bool {
 		_, known := minorsOf(m.name, m.text)

@@ -80,7 +80,8 @@ func parsePackage(m *pluginModule, dir string, p Platform) (*pluginPackage, erro
 		if ok, err := p.matches(path.Base(name), m.files[name]); err != nil || !ok {
 			continue
 		}
-		file, err := parser.ParseFile(pkg.files, m.shown(name), m.files[name], parser.SkipObjectResolution|parser.ParseComments)
+		file, err := parser.ParseFile(pkg.files, m.shown(name), m.files[name],
+			parser.SkipObjectResolution|parser.ParseComments)
 		var list scanner.ErrorList
 		if errors.As(err, &list) {
 			wrong = append(wrong, list...)
@@ -96,7 +97,8 @@ func parsePackage(m *pluginModule, dir string, p Platform) (*pluginPackage, erro
 		wrong.Sort()
 		return nil, fmt.Errorf("parse plugin %s:\n  | %s", shown, strings.ReplaceAll(errorLines(wrong), "\n", "\n  | "))
 	case len(pkg.parsed) == 0 && found:
-		return nil, problem.Invalidf("see the //go:build lines and the names of its files", "plugin %s: build constraints exclude all its Go files", shown)
+		return nil, problem.Invalidf("see the //go:build lines and the names of its files",
+			"plugin %s: build constraints exclude all its Go files", shown)
 	case len(pkg.parsed) == 0:
 		return nil, problem.Invalidf(m.packagesHint(), "plugin %s: no Go files", shown)
 	}
@@ -161,7 +163,8 @@ func (s *pluginPackage) methods(receiver string) []method {
 	for _, f := range s.parsed {
 		for _, d := range f.Decls {
 			fn, ok := d.(*ast.FuncDecl)
-			if !ok || fn.Recv == nil || len(fn.Recv.List) != 1 || receiver != "" && receiverName(fn.Recv.List[0].Type) != receiver {
+			if !ok || fn.Recv == nil || len(fn.Recv.List) != 1 ||
+				receiver != "" && receiverName(fn.Recv.List[0].Type) != receiver {
 				continue
 			}
 			all = append(all, method{fn.Name.Name, f.scope.signature(fn.Type), s.files.Position(fn.Name.Pos())})
@@ -192,7 +195,8 @@ func (s *pluginPackage) constantName(p Plugin) (string, error) {
 		if spec != nil {
 			message = fmt.Sprintf("Name of package %s is a %s, not a constant", s.path, kind)
 		}
-		return "", p.invalidf(`declare the name that a configuration uses: const Name = "MyPlugin"`+s.otherPackages(), "%s", message)
+		return "", p.invalidf(`declare the name that a configuration uses: const Name = "MyPlugin"`+s.otherPackages(),
+			"%s", message)
 	}
 	value := spec.(*ast.ValueSpec)
 	for i, name := range value.Names {
@@ -202,7 +206,8 @@ func (s *pluginPackage) constantName(p Plugin) (string, error) {
 			}
 		}
 	}
-	return "", p.invalidf(`declare it as a literal: const Name = "MyPlugin"`, "%s: the value of the constant Name cannot be read from the source", s.files.Position(spec.Pos()))
+	return "", p.invalidf(`declare it as a literal: const Name = "MyPlugin"`,
+		"%s: the value of the constant Name cannot be read from the source", s.files.Position(spec.Pos()))
 }
 
 // otherPackages returns a hint with the packages of the module that look like plugins.

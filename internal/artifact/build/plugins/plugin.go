@@ -1,3 +1,8 @@
+// Package plugins finds, describes and checks the scheduler plugins that are compiled into a
+// program, and generates the files that they add to its module.
+//
+// Plugins are read as source and never type-checked: everything that would fail later (a signature
+// of another release, a duplicate name, a missing constant) is refused before a compiler runs.
 package plugins
 
 import (
@@ -32,12 +37,14 @@ func Parse(text string) (Plugin, error) {
 	if name, found := strings.CutPrefix(text, builtinPrefix); found {
 		return Plugin{Builtin: name}, Plugin{Builtin: name}.check()
 	}
-	if text == "." || text == ".." || strings.HasPrefix(text, "./") || strings.HasPrefix(text, "../") || strings.HasPrefix(text, "/") {
+	if text == "." || text == ".." || strings.HasPrefix(text, "./") || strings.HasPrefix(text, "../") ||
+		strings.HasPrefix(text, "/") {
 		return Plugin{Dir: text}, nil
 	}
 	modulePath, rest, found := strings.Cut(text, "@")
 	if !found {
-		return Plugin{}, problem.Invalidf("a directory begins with ./ : ./"+text, "invalid plugin %q: must be builtin:NAME, a directory or module@version", text)
+		return Plugin{}, problem.Invalidf("a directory begins with ./ : ./"+text,
+			"invalid plugin %q: must be builtin:NAME, a directory or module@version", text)
 	}
 	version, pkg, _ := strings.Cut(rest, ":")
 	p := Plugin{Module: modulePath, Version: version, Package: pkg}

@@ -34,7 +34,8 @@ func (s *pluginPackage) constructor(p Plugin) (fn *ast.FuncDecl, in scope, nativ
 	if strings.HasPrefix(text, portableFactory+" ") {
 		return fn, in, nil, nil
 	}
-	return nil, scope{}, nil, p.invalidf(constructorHint, "%s: func New%s is not the factory of a plugin", s.files.Position(fn.Pos()), readable(text))
+	return nil, scope{}, nil, p.invalidf(constructorHint, "%s: func New%s is not the factory of a plugin",
+		s.files.Position(fn.Pos()), readable(text))
 }
 
 const constructorHint = "a portable plugin has func New(context.Context, scheduler.Arguments, scheduler.Handle) (*MyPlugin, error), " +
@@ -59,13 +60,11 @@ func (s *pluginPackage) text() string {
 	return s.path
 }
 
-// portableAPI contains the methods of the interfaces of package scheduler.
 type portableAPI struct {
 	interfaces map[string][]method
 	pkg        *pluginPackage
 }
 
-// readAPI parses the interfaces of package scheduler.
 func readAPI(m *pluginModule) (*portableAPI, error) {
 	pkg, err := parsePackage(m, strings.TrimPrefix(apiPackage, APIModule+"/"), m.platform)
 	if err != nil {

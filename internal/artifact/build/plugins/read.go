@@ -33,7 +33,6 @@ type Options struct {
 	Download func(ctx context.Context, modulePath, version string) (dir string, err error)
 }
 
-// reader reads the sources of plugins.
 type reader struct {
 	options Options
 	// read are the modules that were read, by directory or by module@version.
@@ -51,7 +50,8 @@ func Read(ctx context.Context, o Options) (*Set, error) {
 	}
 	for _, imported := range r.set.imports {
 		if err := module.CheckImportPath(imported); err != nil {
-			return nil, problem.Invalidf("write it as sigs.k8s.io/scheduler-plugins/apis/config/scheme", "invalid --import %q: must be an import path", imported)
+			return nil, problem.Invalidf("write it as sigs.k8s.io/scheduler-plugins/apis/config/scheme",
+				"invalid --import %q: must be an import path", imported)
 		}
 	}
 	for _, p := range o.Plugins {
@@ -62,7 +62,6 @@ func Read(ctx context.Context, o Options) (*Set, error) {
 	return r.set, r.finish()
 }
 
-// plugin reads one plugin.
 func (r *reader) plugin(ctx context.Context, p Plugin) error {
 	if err := p.check(); err != nil {
 		return err
@@ -91,7 +90,8 @@ func (r *reader) plugin(ctx context.Context, p Plugin) error {
 	if err != nil {
 		return fmt.Errorf("hash plugin %s: %w", p, err)
 	}
-	found := resolved{given: p, info: Info{Name: name, Package: pkg.path, Origin: origin(p, m), Rules: rules, SHA256: sum}}
+	info := Info{Name: name, Package: pkg.path, Origin: origin(p, m), Rules: rules, SHA256: sum}
+	found := resolved{given: p, info: info}
 	if native != nil {
 		err = r.native(p, pkg, *native, &found)
 	} else {
@@ -104,7 +104,6 @@ func (r *reader) plugin(ctx context.Context, p Plugin) error {
 	return nil
 }
 
-// native completes the description of a native plugin.
 func (r *reader) native(p Plugin, pkg *pluginPackage, factory signature, found *resolved) error {
 	if r.options.PortableOnly {
 		return p.invalidf("compile it into the scheduler with `pmk-sched build --with`; an extender serves portable plugins, which `pmk-sched plugin new` creates",
@@ -119,7 +118,6 @@ func (r *reader) native(p Plugin, pkg *pluginPackage, factory signature, found *
 	return nil
 }
 
-// portable completes the description of a portable plugin.
 func (r *reader) portable(p Plugin, pkg *pluginPackage, fn *ast.FuncDecl, in scope, found *resolved) error {
 	typeName, err := pkg.portableType(p, fn, in)
 	if err != nil {
@@ -158,7 +156,8 @@ func (r *reader) finish() error {
 	for i, m := range r.set.modules {
 		m.dir = fmt.Sprintf("plugins/%d", i)
 		if i > 0 && r.set.modules[i-1].path == m.path {
-			return problem.Invalidf("take all plugins of a module from one place", "read plugins: module %s is in both %s and %s", m.path, r.set.modules[i-1].shownAs, m.shownAs)
+			return problem.Invalidf("take all plugins of a module from one place",
+				"read plugins: module %s is in both %s and %s", m.path, r.set.modules[i-1].shownAs, m.shownAs)
 		}
 	}
 	return checkNames(r.set.plugins, r.options.Rules, r.options.Release)
@@ -170,10 +169,12 @@ func checkNames(plugins []resolved, rules versions.Rules, release versions.Relea
 	byName := map[string]resolved{}
 	for _, p := range plugins {
 		if slices.Contains(rules.Plugins, p.info.Name) {
-			return p.given.invalidf("give the plugin's constant Name another value", "%s has an in-tree plugin %s", release, p.info.Name)
+			return p.given.invalidf("give the plugin's constant Name another value", "%s has an in-tree plugin %s",
+				release, p.info.Name)
 		}
 		if other, twice := byName[p.info.Name]; twice {
-			return p.given.invalidf("remove one of them, or change the constant Name of one", "%s has a plugin %s too", other.given, p.info.Name)
+			return p.given.invalidf("remove one of them, or change the constant Name of one", "%s has a plugin %s too",
+				other.given, p.info.Name)
 		}
 		byName[p.info.Name] = p
 	}

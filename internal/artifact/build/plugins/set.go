@@ -45,7 +45,6 @@ type Target struct {
 	Staging []string
 }
 
-// kubernetes is the module of the programs of Kubernetes.
 const kubernetes = "k8s.io/kubernetes"
 
 // Empty reports whether there is nothing to compile in.

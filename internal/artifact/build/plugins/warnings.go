@@ -20,7 +20,6 @@ func (s *Set) Warnings(t Target) []string {
 	return warnings
 }
 
-// maxNewer is how many newer modules a warning lists.
 const maxNewer = 4
 
 // warnings compares the requirements of the module with the versions of the target.
@@ -44,14 +43,18 @@ func (m *pluginModule) warnings(t Target) []string {
 	}
 	var warnings []string
 	if patch != "" {
-		warnings = append(warnings, fmt.Sprintf("module %s requires Kubernetes %s; it is compiled against %s, the release to build", m.shownAs, patch, t.Versions[kubernetes]))
+		warnings = append(warnings,
+			fmt.Sprintf("module %s requires Kubernetes %s; it is compiled against %s, the release to build", m.shownAs,
+				patch, t.Versions[kubernetes]))
 	}
 	if names := slices.Sorted(maps.Values(newer)); len(names) > 0 {
 		more := ""
 		if len(names) > maxNewer {
 			names, more = names[:maxNewer], fmt.Sprintf(" and %d more", len(names)-maxNewer)
 		}
-		warnings = append(warnings, fmt.Sprintf("module %s requires newer modules than the release: %s%s; the versions of the release are used", m.shownAs, strings.Join(names, ", "), more))
+		warnings = append(warnings,
+			fmt.Sprintf("module %s requires newer modules than the release: %s%s; the versions of the release are used",
+				m.shownAs, strings.Join(names, ", "), more))
 	}
 	return warnings
 }

@@ -75,9 +75,9 @@ vrrp_instance apiserver {
 `, strings.Join(check, " "), priority, n.address, strings.Join(others, "\n"), n.virtual)
 }
 
-// checkAPIServer is the command that asks the node's own API server whether it is ready. PMK's does
+// apiServerCheck is the command that asks the node's own API server whether it is ready. PMK's does
 // not answer without a certificate.
-func (n *Node) checkAPIServer(l layout) []string {
+func (n *Node) apiServerCheck(l layout) []string {
 	return []string{n.binary("kubectl"), "--kubeconfig=" + l.admin, "--request-timeout=8s", "get", "--raw=/readyz"}
 }
 

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Open opens a pseudo-terminal. A program that has program as its controlling terminal receives SIGHUP when user, the other end, is
-// closed. Both are closed when the test ends.
+// Open opens a pseudo-terminal. A program that has program as its controlling terminal receives
+// SIGHUP when user, the other end, is closed. Both are closed when the test ends.
 func Open(t testing.TB) (user, program *os.File) {
 	t.Helper()
 	user, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)

@@ -1,0 +1,128 @@
+package image
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+)
+
+// Push pushes b to the registry of ref and returns its digest, "sha256:…". It skips blobs that the
+// registry has, and moves the tag last. Without a keychain it uses no credentials.
+func Push(ctx context.Context, b *Built, ref string, keychain authn.Keychain) (digest string, err error) {
+	tag, err := parseTag(ref)
+	if err != nil {
+		return "", err
+	}
+	opts := remoteOptions(ctx, keychain)
+	if b.Index != nil {
+		err = remote.WriteIndex(tag, b.Index, opts...)
+	} else {
+		err = remote.Write(tag, b.Images[b.platforms()[0]], opts...)
+	}
+	if err != nil {
+		return "", registryError("push", tag, err)
+	}
+	return b.Digest, nil
+}
+
+// Resolve adds to an image name the digest that its tag has in the registry now: NAME:TAG@sha256:….
+// The result names the same image after the tag has moved. A name with a digest does not change.
+func Resolve(ctx context.Context, ref string, keychain authn.Keychain) (string, error) {
+	parsed, err := parseReference(ref)
+	if err != nil {
+		return "", err
+	}
+	if _, pinned := parsed.(name.Digest); pinned {
+		return ref, nil
+	}
+	found, err := remote.Get(parsed, remoteOptions(ctx, keychain)...)
+	if err != nil {
+		return "", registryError("read the digest of", parsed, err)
+	}
+	return ref + "@" + found.Digest.String(), nil
+}
+
+// SameRepository reports whether two image names are of one repository, regardless of their tags
+// and digests.
+func SameRepository(a, b string) (bool, error) {
+	first, err := parseReference(a)
+	if err != nil {
+		return false, err
+	}
+	second, err := parseReference(b)
+	if err != nil {
+		return false, err
+	}
+	return first.Context().Name() == second.Context().Name(), nil
+}
+
+func registryError(doing string, ref name.Reference, err error) error {
+	host, repository := ref.Context().RegistryStr(), ref.Context().RepositoryStr()
+	wrapped := func(seen, hint string) error {
+		return problem.Errorf(hint, "%s %s: %s: %w", doing, canonical(ref), seen, err)
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%s %s: %w", doing, canonical(ref), err)
+	}
+	var answer *transport.Error
+	if errors.As(err, &answer) {
+		switch {
+		case answered(answer, http.StatusUnauthorized, transport.UnauthorizedErrorCode),
+			answered(answer, http.StatusForbidden, transport.DeniedErrorCode):
+			return wrapped("registry "+host+" refused the credentials or requires some",
+				fmt.Sprintf("log in with `docker login %s` and check your permissions for %s; "+
+					"some registries also answer this way to a misspelled name", host, repository))
+		case answered(answer, http.StatusNotFound, transport.NameUnknownErrorCode, transport.ManifestUnknownErrorCode):
+			return wrapped("not found in registry "+host,
+				fmt.Sprintf("check the name; in some registries %s must be created before the first push", repository))
+		case answered(answer, http.StatusTooManyRequests, transport.TooManyRequestsErrorCode):
+			return wrapped("registry "+host+" limits the request rate",
+				"wait, log in, or use no registry: --busybox PATH")
+		}
+		return wrapped("registry "+host+" returned an error", "")
+	}
+	return networkError(wrapped, host, err)
+}
+
+func networkError(wrapped func(seen, hint string) error, host string, err error) error {
+	const without = "or use no registry: --busybox PATH as the base, --archive FILE.tar as the destination"
+	var (
+		dns       *net.DNSError
+		authority x509.UnknownAuthorityError
+		hostname  x509.HostnameError
+	)
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return wrapped("connection to "+host+" refused",
+			"check that the registry is running, its host and port, "+without)
+	case errors.As(err, &dns):
+		return wrapped("host "+host+" not found", "check the name and the network, "+without)
+	case errors.As(err, &authority) || errors.As(err, &hostname):
+		return wrapped("the certificate of "+host+" is not trusted",
+			"add the registry's CA to this machine's certificates")
+	case errors.Is(err, http.ErrSchemeMismatch) ||
+		strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
+		return wrapped("registry "+host+" does not use TLS", "plain HTTP is allowed for loopback addresses only")
+	}
+	return wrapped("cannot reach registry "+host, "check the network and the proxy settings, "+without)
+}
+
+// answered reports whether the registry returned the status or one of the codes.
+func answered(err *transport.Error, status int, codes ...transport.ErrorCode) bool {
+	return err.StatusCode == status || slices.ContainsFunc(err.Errors, func(d transport.Diagnostic) bool {
+		return slices.Contains(codes, d.Code)
+	})
+}
