@@ -11,7 +11,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/matrix"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
-	"github.com/pmk-sched/pmk-sched/internal/session"
 )
 
 func TestMatrixTable(t *testing.T) {
@@ -46,7 +45,7 @@ func TestArgumentsOfAMatrix(t *testing.T) {
 		"new.yaml":      "apiVersion: pmk-sched.io/v1alpha1\nkind: CustomScheduler\nmetadata: {name: packer}\nspec: {configuration: {preset: binpack}}\n",
 		"scenario.yaml": "apiVersion: pmk-sched.io/v1alpha1\nkind: Scenario\nsteps: [{scenario: drain, nodes: [a]}, {scenario: pending}]\n",
 	})
-	read := func(args ...string) (r session.MatrixRequest, err error) {
+	read := func(args ...string) (r matrix.Request, err error) {
 		err = withCommand(t, []string{"simulate", "matrix"}, append([]string{"simulate", "matrix"}, args...), func(c *cli.Context, u *ui) (err error) {
 			r, err = matrixRequest(c, u)
 			return err

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Kind is a kind of object that a scheduler reads.
@@ -28,10 +30,7 @@ type Kind struct {
 
 // GroupResource returns the name of the resource with its group, such as pods or replicasets.apps.
 func (k *Kind) GroupResource() string {
-	if k.Group == "" {
-		return k.Resource
-	}
-	return k.Resource + "." + k.Group
+	return schema.GroupResource{Group: k.Group, Resource: k.Resource}.String()
 }
 
 // HasVersion reports whether schedulers read the kind in a version.
@@ -60,10 +59,7 @@ func splitAPIVersion(apiVersion string) (group, version string) {
 
 // APIVersion returns the apiVersion of a group and a version.
 func APIVersion(group, version string) string {
-	if group == "" {
-		return version
-	}
-	return group + "/" + version
+	return schema.GroupVersion{Group: group, Version: version}.String()
 }
 
 // neverRead are resources that a snapshot never contains, even if a plugin reads them.

@@ -47,7 +47,7 @@ func Write(w io.Writer, h *snapshot.Header, objects Objects) error {
 	for _, r := range h.Resources {
 		size := r.Bytes + int64(r.Objects) // a newline ends each
 		err := writeEntry(out, entryName(r), size, func() error {
-			return objects.Each(groupResource(r), func(_ string, object []byte) error {
+			return objects.Each(r.GroupResource(), func(_ string, object []byte) error {
 				if _, err := out.Write(object); err != nil {
 					return err
 				}
@@ -63,11 +63,6 @@ func Write(w io.Writer, h *snapshot.Header, objects Objects) error {
 		return fmt.Errorf("write snapshot: %w", err)
 	}
 	return nil
-}
-
-func groupResource(r snapshot.Resource) string {
-	k := snapshot.Kind{Group: r.Group, Resource: r.Resource}
-	return k.GroupResource()
 }
 
 func writeEntry(out *tar.Writer, name string, size int64, write func() error) error {
