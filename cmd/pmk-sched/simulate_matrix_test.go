@@ -56,7 +56,7 @@ func TestArgumentsOfAMatrix(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Schedulers) != 2 || r.Schedulers[1].Scheduler.Preset != "binpack" || r.Schedulers[0].Scheduler.Branch != "v1.24.3" || r.Parallel != 1 || r.Timeout != time.Minute || r.Job != nil ||
+	if len(r.Schedulers) != 2 || r.Schedulers[1].Preset != "binpack" || r.Schedulers[0].Branch != "v1.24.3" || r.Parallel != 1 || r.Timeout != time.Minute || r.Job != nil ||
 		!cmp.Equal(r.Snapshots, []string{"a", "b"}) || len(r.Scenarios) != 2 || len(r.Scenarios[1].Steps) != 2 || r.Scenarios[0].Steps[0].Scenario != "pending" {
 		t.Errorf("got %+v", r)
 	}
@@ -65,7 +65,7 @@ func TestArgumentsOfAMatrix(t *testing.T) {
 		t.Fatal(err)
 	}
 	if j := r.Job; j == nil || j.Namespace != "x" || j.Node != "w" || j.Image.Tag != "" || j.Image.Self == "" || len(j.Image.Load) != 1 || r.Parallel != defaultParallelJob ||
-		len(r.Schedulers) != 1 || r.Schedulers[0].Source != "default" || r.Schedulers[0].Scheduler.Branch != "auto" {
+		len(r.Schedulers) != 1 || r.Schedulers[0].Source != "default" || r.Schedulers[0].Branch != "auto" {
 		t.Errorf("got %+v", r)
 	}
 	for args, want := range map[string]string{
