@@ -2,13 +2,14 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/bench"
-	"github.com/pmk-sched/pmk-sched/internal/session"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 )
 
 // benchTimeout is enough for 10,000 pods on a small machine.
@@ -47,25 +48,17 @@ func runBench(c *cli.Context, u *ui) error {
 	if least < 0 {
 		return problem.Invalidf("", "invalid --fail-below %v: must be above 0", least)
 	}
-	scheduler, err := simulatedScheduler(c, u)
+	against := c.StringSlice("against")
+	if slices.Contains(against, "") {
+		return problem.Invalidf("", "invalid --against %q: must be a file or %s", "", defaultBaseline)
+	}
+	in, err := readInput(c, u, against...)
 	if err != nil {
 		return err
 	}
-	var against []session.Baseline
-	for _, source := range c.StringSlice("against") {
-		if source == "" {
-			return problem.Invalidf("", "invalid --against %q: must be a file or %s", source, defaultBaseline)
-		}
-		baseline, err := readBaseline(c, u, "against", source)
-		if err != nil {
-			return err
-		}
-		against = append(against, *baseline)
-	}
-	result, err := u.foresight.Bench(c.Context, session.BenchRequest{
-		Scheduler: scheduler, Against: against, Snapshot: c.String("snapshot"), Nodes: c.Int("nodes"), Pods: c.Int("pods"),
+	result, err := simulate.Bench(c.Context, u.session, simulate.BenchRequest{
+		Input: in, Nodes: c.Int("nodes"), Pods: c.Int("pods"),
 		Workload: c.String("workload"), Case: c.String("case"), Samples: c.Int("samples"),
-		Timeout: c.Duration("timeout"), Version: ownVersion(),
 	})
 	if err != nil {
 		return err

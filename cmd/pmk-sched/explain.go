@@ -10,6 +10,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/explain"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/explain/collect"
 )
 
 func explainCommand(u *ui) *cli.Command {
@@ -36,7 +37,7 @@ func explainCommand(u *ui) *cli.Command {
 			if err := requireExact(c); err != nil {
 				return err
 			}
-			report, err := u.foresight.Explain(c.Context, namespace, pod)
+			report, err := collect.Explain(c.Context, u.session, namespace, pod)
 			if err != nil {
 				return err
 			}

@@ -10,8 +10,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/decision"
-	"github.com/pmk-sched/pmk-sched/internal/session"
 )
 
 func exactFlags() []cli.Flag {
@@ -22,13 +22,12 @@ func exactFlags() []cli.Flag {
 }
 
 func explainExactly(c *cli.Context, u *ui, namespace, pod string) error {
-	scheduler, err := simulatedScheduler(c, u)
+	in, err := readInput(c, u)
 	if err != nil {
 		return err
 	}
-	result, err := u.foresight.ExplainExactly(c.Context, session.ExplainRequest{
-		Namespace: namespace, Pod: pod, Node: c.String("node"), Scheduler: scheduler,
-		Snapshot: c.String("snapshot"), Timeout: c.Duration("timeout"), Version: ownVersion(),
+	result, err := simulate.Explain(c.Context, u.session, simulate.ExplainRequest{
+		Input: in, Namespace: namespace, Pod: pod, Node: c.String("node"),
 	})
 	if err != nil {
 		return err

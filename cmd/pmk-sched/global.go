@@ -17,7 +17,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
-	foresight "github.com/pmk-sched/pmk-sched/internal/session"
 )
 
 const flagNamespace = "namespace"
@@ -121,7 +120,6 @@ func (u *ui) setUp(g globals) error {
 		Connection: g.Connect, NodeRoot: g.NodeRoot, CacheDir: cache, Environ: os.Environ(),
 		Warn: func(text string) { u.warn(text) }, Note: func(text string) { u.say("note: %s", text) }, OnStep: u.step, Log: u.log,
 	}
-	u.foresight = &foresight.Session{Session: u.session}
 	return nil
 }
 

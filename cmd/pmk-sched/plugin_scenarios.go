@@ -10,7 +10,8 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
-	"github.com/pmk-sched/pmk-sched/internal/session"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/plugintest"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 )
 
 // pluginTestTimeout is enough for a gang that waits for its timeout.
@@ -44,30 +45,30 @@ func testPlugins(c *cli.Context, u *ui) (err error) {
 	if err := checkList(c); err != nil {
 		return err
 	}
-	tests, err := u.foresight.NewPluginTests()
+	servers, err := simulate.NewServers(u.session, "plugin-test")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, tests.Close()) }()
-	read := func() (session.PluginTestRequest, error) { return pluginTestRequest(c, u) }
+	defer func() { err = errors.Join(err, servers.Close()) }()
+	read := func() (plugintest.Request, error) { return pluginTestRequest(c, u) }
 	if c.Bool("watch") {
-		return watchPlugins(c.Context, u, tests, read, c.String("file"), c.String("output"))
+		return watchPlugins(c.Context, u, servers, read, c.String("file"), c.String("output"))
 	}
 	request, err := read()
 	if err != nil {
 		return err
 	}
-	runs, err := tests.Run(c.Context, request)
+	runs, err := plugintest.Run(c.Context, u.session, servers, request)
 	if err != nil {
 		return err
 	}
 	return u.pluginTestResult(c.String("output"), runs)
 }
 
-func pluginTestRequest(c *cli.Context, u *ui) (session.PluginTestRequest, error) {
+func pluginTestRequest(c *cli.Context, u *ui) (plugintest.Request, error) {
 	flags := nameFlags(c, u)
 	flags.Config, flags.Preset, flags.Lossy = c.String("config"), c.String("preset"), c.Bool("lossy")
-	r := session.PluginTestRequest{Files: c.Args().Slice(), Branches: c.StringSlice("branch"), Timeout: c.Duration("timeout")}
+	r := plugintest.Request{Files: c.Args().Slice(), Branches: c.StringSlice("branch"), Timeout: c.Duration("timeout")}
 	sp, err := spec.Read(flags)
 	if err != nil {
 		return r, err
@@ -81,8 +82,8 @@ func pluginTestRequest(c *cli.Context, u *ui) (session.PluginTestRequest, error)
 
 // watchPlugins runs the tests after each change until it is interrupted. A failure does not end it:
 // the next change may be the fix.
-func watchPlugins(ctx context.Context, u *ui, tests *session.PluginTests,
-	read func() (session.PluginTestRequest, error), file, format string,
+func watchPlugins(ctx context.Context, u *ui, servers *simulate.Servers,
+	read func() (plugintest.Request, error), file, format string,
 ) error {
 	for ctx.Err() == nil {
 		request, err := read()
@@ -90,13 +91,13 @@ func watchPlugins(ctx context.Context, u *ui, tests *session.PluginTests,
 		if file != "" {
 			watched = append(watched, file)
 		}
-		before, stateErr := session.ReadFileState(watched)
+		before, stateErr := plugintest.ReadFileState(watched)
 		if stateErr != nil {
 			return stateErr
 		}
-		var runs []session.PluginTestRun
+		var runs []plugintest.Result
 		if err == nil {
-			runs, err = tests.Run(ctx, request)
+			runs, err = plugintest.Run(ctx, u.session, servers, request)
 		}
 		if err == nil {
 			err = u.pluginTestResult(format, runs)
@@ -105,7 +106,7 @@ func watchPlugins(ctx context.Context, u *ui, tests *session.PluginTests,
 			u.fail(err)
 		}
 		u.say("waiting for changes")
-		if err := session.AwaitChange(ctx, watched, before); ctx.Err() == nil && err != nil {
+		if err := plugintest.AwaitChange(ctx, watched, before); ctx.Err() == nil && err != nil {
 			return err
 		}
 	}
@@ -113,9 +114,9 @@ func watchPlugins(ctx context.Context, u *ui, tests *session.PluginTests,
 }
 
 // pluginTestResult writes the results; the error names the number of expectations that are not met.
-func (u *ui) pluginTestResult(format string, runs []session.PluginTestRun) error {
+func (u *ui) pluginTestResult(format string, runs []plugintest.Result) error {
 	err := u.data(format, struct {
-		Runs []session.PluginTestRun `json:"runs"`
+		Runs []plugintest.Result `json:"runs"`
 	}{runs}, pluginTestTable(runs))
 	if err != nil {
 		return err
@@ -140,7 +141,7 @@ func (u *ui) pluginTestResult(format string, runs []session.PluginTestRun) error
 	return nil
 }
 
-func pluginTestTable(runs []session.PluginTestRun) string {
+func pluginTestTable(runs []plugintest.Result) string {
 	var p printer
 	p.row("RELEASE", "SCENARIO", "POD", "EXPECTED", "GOT", "RESULT")
 	for _, run := range runs {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/shadow"
-	"github.com/pmk-sched/pmk-sched/internal/session"
 )
 
 const shadowRole = "pmk-sched-shadow"
@@ -40,7 +39,7 @@ func shadowCommand(u *ui) *cli.Command {
 }
 
 func runShadow(c *cli.Context, u *ui) error {
-	request := session.ShadowRequest{Observed: c.String("observe"), For: c.Duration("for")}
+	request := shadow.Request{Observed: c.String("observe"), For: c.Duration("for")}
 	switch {
 	case request.For <= 0:
 		return problem.Invalidf("", "invalid --for %s: must be positive", request.For)
@@ -53,7 +52,7 @@ func runShadow(c *cli.Context, u *ui) error {
 	if request.Scheduler, err = simulatedScheduler(c, u); err != nil {
 		return err
 	}
-	result, err := u.foresight.Shadow(c.Context, request)
+	result, err := shadow.Run(c.Context, u.session, request)
 	if result == nil {
 		return err
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/page"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
-	"github.com/pmk-sched/pmk-sched/internal/session"
 )
 
 // simulateTimeout is enough for 20,000 pods on a small machine.
@@ -116,59 +116,75 @@ func simulatedScheduler(c *cli.Context, u *ui) (pack.Scheduler, error) {
 
 // simulateSteps runs steps whose files are relative to dir.
 func simulateSteps(c *cli.Context, u *ui, dir string, steps ...scenario.Step) error {
-	scheduler, err := simulatedScheduler(c, u)
-	if err != nil {
-		return err
-	}
-	var baseline *session.Baseline
+	r := simulate.Request{Script: simulate.Script{Steps: steps, Dir: dir, Stdin: u.in}}
+	var against []string
 	if source := c.String("against"); source != "" {
-		if baseline, err = readBaseline(c, u, "against", source); err != nil {
-			return err
-		}
+		against = []string{source}
 	}
-	request := session.SimulateRequest{
-		Steps: steps, Dir: dir, Stdin: u.in, Scheduler: scheduler, Against: baseline,
-		Snapshot: c.String("snapshot"), Timeout: c.Duration("timeout"), Version: ownVersion(),
+	var err error
+	if r.Input, err = readInput(c, u, against...); err != nil {
+		return err
 	}
 	for _, text := range c.StringSlice("price") {
 		price, err := report.ParsePrice(text)
 		if err != nil {
 			return problem.Invalidf("", "invalid --price %w", err)
 		}
-		request.Prices = append(request.Prices, price)
+		r.Prices = append(r.Prices, price)
 	}
-	result, err := withReport(c.String("report"), func() (*report.Report, error) { return u.foresight.Simulate(c.Context, request) })
+	result, err := withReport(c.String("report"), func() (*report.Report, error) {
+		return simulate.Simulate(c.Context, u.session, r)
+	})
 	if err != nil {
 		return err
 	}
 	return u.data(c.String("output"), result, simulationTable(result))
 }
 
+// readInput returns the scheduler and the objects of [simulatedFlags], and the schedulers of
+// --against.
+func readInput(c *cli.Context, u *ui, against ...string) (simulate.Input, error) {
+	in := simulate.Input{Snapshot: c.String("snapshot"), Timeout: c.Duration("timeout"), Version: ownVersion()}
+	var err error
+	if in.Scheduler, err = simulatedScheduler(c, u); err != nil {
+		return in, err
+	}
+	for _, source := range against {
+		baseline, err := readBaseline(c, u, "against", source)
+		if err != nil {
+			return in, err
+		}
+		in.Against = append(in.Against, baseline)
+	}
+	return in, nil
+}
+
 // defaultBaseline is the value of --against for the default scheduler.
 const defaultBaseline = "default"
 
-func readBaseline(c *cli.Context, u *ui, flag, source string) (*session.Baseline, error) {
+// readBaseline returns the scheduler that a value of a flag names.
+func readBaseline(c *cli.Context, u *ui, flag, source string) (pack.Scheduler, error) {
 	flags := spec.Flags{Namespace: u.namespace, Version: ownVersion(), Branch: c.String("branch")}
 	if source != defaultBaseline {
 		flags.File = source
 	}
+	var scheduler pack.Scheduler
 	sp, err := spec.Read(flags)
-	if err != nil {
-		return nil, fmt.Errorf("--%s: %w", flag, err)
+	if err == nil {
+		scheduler, err = sp.Simulation(nil, nil)
 	}
-	scheduler, err := sp.Simulation(nil, nil)
 	if err != nil {
-		return nil, fmt.Errorf("--%s: %w", flag, err)
+		return scheduler, fmt.Errorf("--%s: %w", flag, err)
 	}
-	return &session.Baseline{Scheduler: scheduler, Source: source}, nil
+	scheduler.Source = source
+	return scheduler, nil
 }
 
 // withReport writes the result of a simulation to a file, which is replaced when it is complete.
-// Only its owner may read it. A wrong path fails before the simulation. An empty path writes
-// nothing.
-func withReport(file string, simulate func() (*report.Report, error)) (result *report.Report, err error) {
+// Only its owner may read it. A wrong path fails before the simulation. An empty one writes nothing.
+func withReport(file string, run func() (*report.Report, error)) (result *report.Report, err error) {
 	if file == "" {
-		return simulate()
+		return run()
 	}
 	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*")
 	if err != nil {
@@ -179,7 +195,7 @@ func withReport(file string, simulate func() (*report.Report, error)) (result *r
 			err = errors.Join(err, f.Close(), os.Remove(f.Name()))
 		}
 	}()
-	if result, err = simulate(); err != nil {
+	if result, err = run(); err != nil {
 		return nil, err
 	}
 	out := bufio.NewWriter(f)

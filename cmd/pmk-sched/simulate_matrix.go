@@ -12,9 +12,9 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/matrix"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
-	"github.com/pmk-sched/pmk-sched/internal/session"
 )
 
 const (
@@ -66,7 +66,7 @@ func simulateMatrix(c *cli.Context, u *ui) error {
 	if err != nil {
 		return err
 	}
-	result, err := u.foresight.SimulateMatrix(c.Context, request)
+	result, err := matrix.Run(c.Context, u.session, request)
 	if result == nil {
 		return err
 	}
@@ -97,8 +97,8 @@ func failedCells(result *matrix.Result) error {
 	return err
 }
 
-func matrixRequest(c *cli.Context, u *ui) (session.MatrixRequest, error) {
-	r := session.MatrixRequest{Snapshots: c.StringSlice("snapshot"), Parallel: c.Int("parallel"), Timeout: c.Duration("timeout")}
+func matrixRequest(c *cli.Context, u *ui) (matrix.Request, error) {
+	r := matrix.Request{Snapshots: c.StringSlice("snapshot"), Parallel: c.Int("parallel"), Timeout: c.Duration("timeout")}
 	if err := checkList(c); err != nil {
 		return r, err
 	}
@@ -114,7 +114,7 @@ func matrixRequest(c *cli.Context, u *ui) (session.MatrixRequest, error) {
 		if err != nil {
 			return r, err
 		}
-		r.Schedulers = append(r.Schedulers, *scheduler)
+		r.Schedulers = append(r.Schedulers, scheduler)
 	}
 	for _, name := range c.Args().Slice() {
 		steps, err := []scenario.Step{{Scenario: name}}, error(nil)
@@ -124,7 +124,8 @@ func matrixRequest(c *cli.Context, u *ui) (session.MatrixRequest, error) {
 		if err != nil {
 			return r, err
 		}
-		r.Scenarios = append(r.Scenarios, session.MatrixScenario{Name: name, Dir: filepath.Dir(name), Steps: steps})
+		script := simulate.Script{Dir: filepath.Dir(name), Steps: steps}
+		r.Scenarios = append(r.Scenarios, matrix.Scenario{Name: name, Script: script})
 	}
 	var err error
 	if r.Job, err = matrixJob(c, u); r.Parallel == 0 {
@@ -137,7 +138,7 @@ func matrixRequest(c *cli.Context, u *ui) (session.MatrixRequest, error) {
 }
 
 // matrixJob returns the Job that runs the simulations on the cluster, or nil without --job.
-func matrixJob(c *cli.Context, u *ui) (*session.MatrixJob, error) {
+func matrixJob(c *cli.Context, u *ui) (*matrix.JobRequest, error) {
 	if !c.Bool("job") {
 		for _, flag := range jobFlags() {
 			if name := flag.Names()[0]; c.IsSet(name) {
@@ -164,7 +165,7 @@ func matrixJob(c *cli.Context, u *ui) (*session.MatrixJob, error) {
 		return nil, err
 	}
 	image.Tag = c.String("tag")
-	return &session.MatrixJob{
+	return &matrix.JobRequest{
 		Image: image, Namespace: cmp.Or(u.namespace, spec.DefaultNamespace), Node: c.String("node"),
 		Command: []string{"--cache-dir", "/tmp/cache", simulateCell},
 	}, nil
@@ -180,7 +181,7 @@ func simulateCellCommand(u *ui) *cli.Command {
 			if err != nil {
 				return problem.Invalidf("this command is for pods of `pmk-sched simulate matrix --job`", "read %s: %w", variable, err)
 			}
-			return u.foresight.SimulateCell(c.Context, index, u.out)
+			return matrix.RunCell(c.Context, u.session, index, u.out)
 		},
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/matrix"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
-	"github.com/pmk-sched/pmk-sched/internal/session"
 )
 
 func TestMatrixTable(t *testing.T) {
@@ -46,7 +45,7 @@ func TestArgumentsOfAMatrix(t *testing.T) {
 		"new.yaml":      "apiVersion: pmk-sched.io/v1alpha1\nkind: CustomScheduler\nmetadata: {name: packer}\nspec: {configuration: {preset: binpack}}\n",
 		"scenario.yaml": "apiVersion: pmk-sched.io/v1alpha1\nkind: Scenario\nsteps: [{scenario: drain, nodes: [a]}, {scenario: pending}]\n",
 	})
-	read := func(args ...string) (r session.MatrixRequest, err error) {
+	read := func(args ...string) (r matrix.Request, err error) {
 		err = withCommand(t, []string{"simulate", "matrix"}, append([]string{"simulate", "matrix"}, args...), func(c *cli.Context, u *ui) (err error) {
 			r, err = matrixRequest(c, u)
 			return err
@@ -57,7 +56,7 @@ func TestArgumentsOfAMatrix(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Schedulers) != 2 || r.Schedulers[1].Scheduler.Preset != "binpack" || r.Schedulers[0].Scheduler.Branch != "v1.24.3" || r.Parallel != 1 || r.Timeout != time.Minute || r.Job != nil ||
+	if len(r.Schedulers) != 2 || r.Schedulers[1].Preset != "binpack" || r.Schedulers[0].Branch != "v1.24.3" || r.Parallel != 1 || r.Timeout != time.Minute || r.Job != nil ||
 		!cmp.Equal(r.Snapshots, []string{"a", "b"}) || len(r.Scenarios) != 2 || len(r.Scenarios[1].Steps) != 2 || r.Scenarios[0].Steps[0].Scenario != "pending" {
 		t.Errorf("got %+v", r)
 	}
@@ -66,7 +65,7 @@ func TestArgumentsOfAMatrix(t *testing.T) {
 		t.Fatal(err)
 	}
 	if j := r.Job; j == nil || j.Namespace != "x" || j.Node != "w" || j.Image.Tag != "" || j.Image.Self == "" || len(j.Image.Load) != 1 || r.Parallel != defaultParallelJob ||
-		len(r.Schedulers) != 1 || r.Schedulers[0].Source != "default" || r.Schedulers[0].Scheduler.Branch != "auto" {
+		len(r.Schedulers) != 1 || r.Schedulers[0].Source != "default" || r.Schedulers[0].Branch != "auto" {
 		t.Errorf("got %+v", r)
 	}
 	for args, want := range map[string]string{

@@ -41,22 +41,19 @@ func (p *printer) resources(s report.Summary) {
 	}
 	p.row()
 	p.row("RESOURCE", "ALLOCATABLE", "BEFORE", "AFTER", "VARIATION", "LARGEST POD", "STRANDED")
-	for i, u := range s.Utilization {
-		had, has := s.Before.Resources[i], s.After.Resources[i]
+	for i, b := range s.Balances() {
+		u := s.Utilization[i]
 		p.line("%s\t%s\t%.1f %%\t%.1f %%\t%.2f → %.2f\t%s → %s\t%s → %s", u.Resource, amountChange(u), 100*u.Before, 100*u.After,
-			had.CoefficientOfVariation, has.CoefficientOfVariation, had.LargestFree, has.LargestFree, had.Stranded, has.Stranded)
+			b.Before.CoefficientOfVariation, b.After.CoefficientOfVariation, b.Before.LargestFree, b.After.LargestFree,
+			b.Before.Stranded, b.After.Stranded)
 	}
 	p.line("\nempty nodes: %d → %d", len(s.Before.EmptyNodes), len(s.After.EmptyNodes))
 	p.cost(s.Before.Cost, s.After.Cost)
-	p.head(len(s.After.Zones), "ZONE", "NODES", "PODS", "CPU")
-	for _, z := range s.After.Zones {
-		var had report.Zone
-		for _, other := range s.Before.Zones {
-			if other.Name == z.Name {
-				had = other
-			}
-		}
-		p.line("%s\t%d → %d\t%d → %d\t%.1f %% → %.1f %%", z.Name, had.Nodes, z.Nodes, had.Pods, z.Pods, 100*had.CPU, 100*z.CPU)
+	zones := s.Zones()
+	p.head(len(zones), "ZONE", "NODES", "PODS", "CPU")
+	for _, z := range zones {
+		p.line("%s\t%d → %d\t%d → %d\t%.1f %% → %.1f %%", z.Name,
+			z.Before.Nodes, z.After.Nodes, z.Before.Pods, z.After.Pods, 100*z.Before.CPU, 100*z.After.CPU)
 	}
 }
 

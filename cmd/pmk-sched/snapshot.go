@@ -10,7 +10,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
-	"github.com/pmk-sched/pmk-sched/internal/session"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/capture"
 )
 
 func snapshotCommand(u *ui) *cli.Command {
@@ -31,13 +31,13 @@ func snapshotCommand(u *ui) *cli.Command {
 			outputFlag("to-file"),
 		},
 		Action: func(c *cli.Context) error {
-			request := session.SnapshotRequest{
+			request := capture.Request{
 				From: c.StringSlice("from"), Stdin: u.in, Resources: c.StringSlice("resource"), Anonymize: c.Bool("anonymize"), Version: ownVersion(),
 			}
 			if c.Bool("rbac") {
 				return u.printRole(roleFormat(c), snapshot.RoleName, request.Resources, "list")
 			}
-			header, err := u.foresight.Snapshot(c.Context, request, c.String("to-file"))
+			header, err := capture.Write(c.Context, u.session, request, c.String("to-file"))
 			if err != nil {
 				return err
 			}
@@ -56,7 +56,7 @@ func roleFormat(c *cli.Context) string {
 
 // printRole prints a ServiceAccount that may use verbs for the objects that schedulers read.
 func (u *ui) printRole(format, name string, resources []string, verbs ...string) error {
-	kinds, err := session.SnapshotKinds(resources)
+	kinds, err := capture.Kinds(resources)
 	if err != nil {
 		return err
 	}
@@ -75,8 +75,7 @@ func snapshotTable(h *snapshot.Header) string {
 	var p printer
 	p.row("RESOURCE", "OBJECTS", "BYTES")
 	for _, r := range h.Resources {
-		kind := snapshot.Kind{Group: r.Group, Resource: r.Resource}
-		p.row(kind.GroupResource(), r.Objects, r.Bytes)
+		p.row(r.GroupResource(), r.Objects, r.Bytes)
 	}
 	p.line("\npods: %d running, %d pending, %d finished", h.Pods.Running, h.Pods.Pending, h.Pods.Finished)
 	return p.String()

@@ -30,7 +30,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/base/terminal"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
-	foresight "github.com/pmk-sched/pmk-sched/internal/session"
 )
 
 // ui is where a command reads and writes.
@@ -45,7 +44,6 @@ type ui struct {
 	log       *zap.Logger
 	namespace string // empty unless it is given
 	session   *session.Session
-	foresight *foresight.Session
 }
 
 func newUI(in io.Reader, out, errw io.Writer) *ui {

@@ -25,6 +25,8 @@ type Scheduler struct {
 	Configuration     []byte
 	ConfigurationName string
 	Lossy             bool
+	// Source names the scheduler in comparisons: the file that describes it, or default.
+	Source string
 }
 
 // Compiled is a kube-scheduler for this machine.

@@ -31,8 +31,8 @@ type view struct {
 	Title     string
 	Large     bool // a heat map instead of bars
 	Charts    []chart
-	Balances  []balance
-	Zones     []zone
+	Balances  []report.BalanceChange
+	Zones     []report.ZoneChange
 	Types     []report.TypeChange
 	Data      data
 	Lists     []list
@@ -46,18 +46,6 @@ type list struct {
 	Columns   []string
 	Rows      [][]string
 	More      int
-}
-
-// balance are the figures of a resource before and after.
-type balance struct {
-	Resource      string
-	Before, After report.Balance
-}
-
-// zone are the figures of a zone before and after.
-type zone struct {
-	Name          string
-	Before, After report.Zone
 }
 
 // Write writes the page of a result.
@@ -91,26 +79,9 @@ func newView(r *report.Report, before, after *report.Usage) view {
 	if r.Summary.Before == nil || r.Summary.After == nil {
 		return v
 	}
-	for _, b := range r.Summary.After.Resources {
-		row := balance{Resource: b.Resource, After: b}
-		for _, had := range r.Summary.Before.Resources {
-			if had.Resource == b.Resource {
-				row.Before = had
-			}
-		}
-		v.Balances = append(v.Balances, row)
-	}
+	v.Balances, v.Zones = r.Summary.Balances(), r.Summary.Zones()
 	if before, after := r.Summary.Before.Cost, r.Summary.After.Cost; before != nil && after != nil {
 		v.Types = report.CompareCosts(before, after)
-	}
-	for _, z := range r.Summary.After.Zones {
-		row := zone{Name: z.Name, After: z}
-		for _, had := range r.Summary.Before.Zones {
-			if had.Name == z.Name {
-				row.Before = had
-			}
-		}
-		v.Zones = append(v.Zones, row)
 	}
 	return v
 }

@@ -1,3 +1,12 @@
+// Package shadow runs a scheduler against a live cluster without changing anything there, and
+// compares its decisions with the decisions of the scheduler that binds the pods.
+//
+// The scheduler talks to a proxy on loopback. The proxy passes reads and watches to the API server,
+// and answers everything else itself, so that no write leaves this machine. It hides the pods that
+// wait for a node, and shows each of them at the moment when the observed scheduler has decided:
+// everything before that moment is as that scheduler has left it. The proxy holds back later events
+// until the shadow has decided too, makes it forget its decision, and continues with the real
+// decision.
 package shadow
 
 import (
@@ -14,10 +23,13 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/base/tempdir"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
-	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 const (
@@ -30,69 +42,85 @@ const (
 	mostLog = 16 << 20
 )
 
-// Options configure the shadow and the scheduler that it is compared with.
-type Options struct {
-	// Config is the configuration of a client of the cluster, which only needs permissions to read.
-	Config    *rest.Config
-	Scheduler simulate.Scheduler
-	// Observed is the name of the scheduler that the pods name.
+// Request describes the scheduler to run next to a cluster, and for how long.
+type Request struct {
+	Scheduler pack.Scheduler
+	// Observed is the name of the scheduler whose pods are observed.
 	Observed string
-	// For is how long to observe.
-	For time.Duration
-	// Dir is a private directory for the configuration and the log.
-	Dir    string
-	OnStep func(name string) func(error)
-	Log    *zap.Logger
+	For      time.Duration
 }
 
-// Run runs the scheduler for a while and reports how it would have decided differently. If the
-// context ends before, it returns an error and a report of the time until then.
-func Run(ctx context.Context, o Options) (report *Report, err error) {
-	p, err := newProxy(o.Config, o.Log)
+// Run runs a scheduler on the cluster's own objects for a while, and reports how it would have
+// decided differently. The cluster is only read. If the context ends before, Run returns an error
+// and a report of the time until then.
+func Run(ctx context.Context, s *session.Session, r Request) (report *Report, err error) {
+	cfg, err := s.Connect()
 	if err != nil {
 		return nil, err
 	}
-	kubeconfig := filepath.Join(o.Dir, "kubeconfig")
+	scheduler, err := compile(ctx, s, cfg, r.Scheduler)
+	if err != nil {
+		return nil, err
+	}
+	dir, remove, err := tempdir.Make("shadow")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, remove()) }()
+	p, err := newProxy(cfg, s.Log)
+	if err != nil {
+		return nil, err
+	}
+	kubeconfig := filepath.Join(dir, "kubeconfig")
 	listener, err := listen(kubeconfig, p.token)
 	if err != nil {
 		return nil, err
 	}
-	server := &http.Server{Handler: p, ReadHeaderTimeout: time.Minute, ErrorLog: zap.NewStdLog(o.Log)}
+	server := &http.Server{Handler: p, ReadHeaderTimeout: time.Minute, ErrorLog: zap.NewStdLog(s.Log)}
 	defer func() {
 		// Not a graceful end: watches would not end.
 		if closed := errors.Join(server.Close(), listener.Close()); closed != nil && !errors.Is(closed, net.ErrClosed) {
 			err = errors.Join(err, closed)
 		}
 	}()
-	rules, _, err := versions.Select(o.Scheduler.Release)
-	if err != nil {
-		return nil, err
-	}
-	o.Scheduler.Configuration = shadowed(o.Scheduler.Configuration, rules.OrderedTies)
-	process, err := o.Scheduler.Start(o.Dir, kubeconfig)
+	process, err := startScheduler(s, scheduler, dir, kubeconfig)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, process.Kill()) }()
-	p.names = names{observed: o.Observed, shadow: o.Scheduler.Name, profiles: process.Profiles}
+	p.names = names{observed: r.Observed, shadow: scheduler.Request.Name, profiles: process.Profiles}
 	go func() { _ = server.Serve(listener) }() // until it is closed
-	report = &Report{Release: o.Scheduler.Release.String(), Scheduler: o.Scheduler.Name, Observed: o.Observed}
-	done := o.OnStep("start the shadow")
-	err = await(ctx, p, process)
-	done(err)
-	if err != nil {
+	if err := s.Step("start the shadow", func() error { return await(ctx, p, process) }); err != nil {
 		return nil, err
 	}
+	report = &Report{Release: scheduler.Release.String(), Scheduler: scheduler.Request.Name, Observed: r.Observed}
 	begin := time.Now()
-	done = o.OnStep(fmt.Sprintf("observe %s for %s", o.Observed, o.For))
-	err = observe(ctx, process, o.For)
-	done(err)
+	err = s.Step(fmt.Sprintf("observe %s for %s", r.Observed, r.For), func() error { return observe(ctx, process, r.For) })
 	report.Seconds = time.Since(begin).Seconds()
 	p.judge.report(report)
 	if unread := p.refused(0); unread != nil {
 		report.Notes = append(report.Notes, unread.Error())
 	}
 	return report, err
+}
+
+// compile compiles the scheduler, by default of the cluster's release.
+func compile(ctx context.Context, s *session.Session, cfg *rest.Config, r pack.Scheduler) (simulate.Scheduler, error) {
+	release, err := inspect.ServerRelease(cfg)
+	if err == nil && r.Branch != pack.BranchAuto {
+		release, err = pack.ResolveBranch(ctx, s, r.Branch)
+	}
+	if err != nil {
+		return simulate.Scheduler{}, err
+	}
+	return simulate.CompileScheduler(ctx, s, r, release)
+}
+
+// startScheduler starts the scheduler with a configuration for a shadow.
+func startScheduler(s *session.Session, scheduler simulate.Scheduler, dir, kubeconfig string) (*simulate.Process, error) {
+	return scheduler.Start(s, dir, kubeconfig, func(c *simulate.Configuration) error {
+		return adapt(c, scheduler.Release.Rules().OrderedTies)
+	})
 }
 
 // observe waits until the time is over. The shadow logs a line for each binding that the proxy refuses.
@@ -148,35 +176,32 @@ func await(ctx context.Context, p *proxy, process *simulate.Process) error {
 	}
 }
 
-// shadowed refuses a configuration with an extender that binds pods, which the proxy does not see. The scheduler logs errors only: it decides about
-// some pods many times, maybe for days. With orderedTies it gets an extender, so that it selects one of equally good nodes at random, as the judge
-// expects. Without verbs an extender is never called, and scores all nodes with 0 (Prioritize in pkg/scheduler/extender.go).
-func shadowed(configuration func(string, int) (*simulate.Configuration, error), orderedTies bool) func(string, int) (*simulate.Configuration, error) {
-	return func(kubeconfig string, insecurePort int) (*simulate.Configuration, error) {
-		c, err := configuration(kubeconfig, insecurePort)
-		if err != nil {
-			return nil, err
-		}
-		var read map[string]any
-		if err := yaml.Unmarshal(c.YAML, &read); err != nil {
-			return nil, fmt.Errorf("read rendered configuration: %w", err)
-		}
-		extenders, _, err := unstructured.NestedSlice(read, "extenders")
-		if err != nil {
-			return nil, fmt.Errorf("read rendered configuration: %w", err)
-		}
-		for _, e := range extenders {
-			if e, ok := e.(map[string]any); ok && e["bindVerb"] != nil && e["bindVerb"] != "" {
-				return nil, problem.Invalidf("remove bindVerb from the configuration", "the extender %v binds pods, which a shadow must not do", e["urlPrefix"])
-			}
-		}
-		if orderedTies {
-			read["extenders"] = append(extenders, map[string]any{"urlPrefix": "http://127.0.0.1"})
-			if c.YAML, err = yaml.Marshal(read); err != nil {
-				return nil, fmt.Errorf("add an extender to the configuration of the shadow: %w", err)
-			}
-		}
-		c.Args = append(c.Args, "--v=0")
-		return c, nil
+// adapt changes the configuration for a shadow, and refuses one with an extender that binds pods,
+// which the proxy does not see. The scheduler logs errors only: it decides about some pods many
+// times, maybe for days. With orderedTies it gets an extender, so that it selects one of equally
+// good nodes at random, as the judge expects. Without verbs an extender is never called, and scores
+// all nodes with 0 (Prioritize in pkg/scheduler/extender.go).
+func adapt(c *simulate.Configuration, orderedTies bool) error {
+	var read map[string]any
+	if err := yaml.Unmarshal(c.YAML, &read); err != nil {
+		return fmt.Errorf("read rendered configuration: %w", err)
 	}
+	extenders, _, err := unstructured.NestedSlice(read, "extenders")
+	if err != nil {
+		return fmt.Errorf("read rendered configuration: %w", err)
+	}
+	for _, e := range extenders {
+		if e, ok := e.(map[string]any); ok && e["bindVerb"] != nil && e["bindVerb"] != "" {
+			return problem.Invalidf("remove bindVerb from the configuration",
+				"the extender %v binds pods, which a shadow must not do", e["urlPrefix"])
+		}
+	}
+	if orderedTies {
+		read["extenders"] = append(extenders, map[string]any{"urlPrefix": "http://127.0.0.1"})
+		if c.YAML, err = yaml.Marshal(read); err != nil {
+			return fmt.Errorf("add an extender to the configuration of the shadow: %w", err)
+		}
+	}
+	c.Args = append(c.Args, "--v=0")
+	return nil
 }

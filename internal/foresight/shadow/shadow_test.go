@@ -53,7 +53,7 @@ func TestAnExtenderThatBindsIsRefused(t *testing.T) {
 		"extenders: [{urlPrefix: http://a}, {urlPrefix: http://b, bindVerb: bind}]": true,
 		"profiles: [{schedulerName: packer}]":                                       false,
 	} {
-		_, err := shadowed(rendered(yaml), false)("", 0)
+		err := adapt(&simulate.Configuration{YAML: []byte(yaml)}, false)
 		if (err != nil) != refused || refused && (!problem.IsInvalid(err) || !strings.Contains(err.Error(), "http://b")) {
 			t.Errorf("%s: %v", yaml, err)
 		}
@@ -65,17 +65,10 @@ func TestAReleaseThatOrdersTiesGetsAnExtenderThatIsNotCalled(t *testing.T) {
 		"profiles: [{schedulerName: packer}]":    "extenders:\n- urlPrefix: http://127.0.0.1\nprofiles:\n- schedulerName: packer\n",
 		"extenders: [{urlPrefix: \"http://a\"}]": "extenders:\n- urlPrefix: http://a\n- urlPrefix: http://127.0.0.1\n",
 	} {
-		got, err := shadowed(rendered(yaml), true)("", 0)
-		if err != nil || string(got.YAML) != want {
+		got := &simulate.Configuration{YAML: []byte(yaml)}
+		if err := adapt(got, true); err != nil || string(got.YAML) != want {
 			t.Errorf("%s: got %s, %v; want %s", yaml, got.YAML, err, want)
 		}
-	}
-}
-
-// rendered returns a function that renders the same configuration every time.
-func rendered(yaml string) func(string, int) (*simulate.Configuration, error) {
-	return func(string, int) (*simulate.Configuration, error) {
-		return &simulate.Configuration{YAML: []byte(yaml)}, nil
 	}
 }
 

@@ -219,7 +219,7 @@ func (f *filling) anyPlaced(ctx context.Context, replicas []scenario.Replica) (b
 // create creates a pod that waits for room instead of evicting others, with its claims.
 func (f *filling) create(ctx context.Context, replica scenario.Replica) error {
 	scenario.NeverPreempt(replica.Pod)
-	scenario.UseProfile(replica.Pod, f.s.profiles, f.r.o.Scheduler.Name)
+	scenario.UseProfile(replica.Pod, f.s.profiles, f.r.o.Scheduler.Request.Name)
 	if err := f.r.prepare(ctx, replica); err != nil {
 		return err
 	}

@@ -29,36 +29,26 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
-// Explain schedules one pod and observes the scheduler's decision about each node. The log contains
-// the scores. No release logs which plugins and extenders refuse a node: Explain observes that with
-// a profile for each plugin that filters, which gets the pod first, and with recorders around the
-// extenders.
-func Explain(ctx context.Context, o Options, namespace, pod string) (in *decision.Input, err error) {
-	server, err := StartServer(ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, server.Close()) }()
-	return server.Explain(ctx, o, namespace, pod)
-}
-
-// Explain is like the function Explain, on the API server, without the objects of earlier runs.
+// Explain schedules one pod on the API server and observes the scheduler's decision about each node.
+// The log contains the scores. No release logs which plugins and extenders refuse a node: Explain
+// observes that with a profile for each plugin that filters, which gets the pod first, and with
+// recorders around the extenders.
 func (s *Server) Explain(ctx context.Context, o Options, namespace, pod string) (in *decision.Input, err error) {
 	o.Scenario = scenario.One(namespace, pod)
-	own := &observer{namespace: namespace, pod: pod}
-	if own.recorder, err = recorder.Start(profiles.IsProbe); err != nil {
+	ob := &observer{namespace: namespace, pod: pod}
+	if ob.recorder, err = recorder.Start(profiles.IsProbe); err != nil {
 		return nil, err
 	}
 	defer func() {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 		defer cancel()
-		err = errors.Join(err, own.recorder.Close(closing))
+		err = errors.Join(err, ob.recorder.Close(closing))
 	}()
-	result, err := s.run(ctx, o, own)
+	result, err := s.run(ctx, o, ob)
 	if err != nil {
 		return nil, err
 	}
-	return own.input(result)
+	return ob.input(result)
 }
 
 const (
@@ -91,7 +81,7 @@ func (ob *observer) prepare(ctx context.Context, r *run, c *Configuration) error
 	if err != nil {
 		return fmt.Errorf("read pod %s: %w", r.waiting[0].Key, err)
 	}
-	scenario.UseProfile(pod, c.Profiles, r.o.Scheduler.Name)
+	scenario.UseProfile(pod, c.Profiles, r.o.Scheduler.Request.Name)
 	var typed corev1.Pod
 	if err := convert(pod, &typed); err != nil {
 		return err

@@ -35,23 +35,14 @@ func (r *run) countImages(ctx context.Context, s *scheduler) error {
 	}
 	nodes := kube.CoreV1().Nodes()
 	var names []string
-	all, token := 0, ""
-	for {
-		page, err := nodes.List(ctx, metav1.ListOptions{Limit: pageSize, Continue: token})
-		if err != nil {
-			return kubeapi.Explain("read the nodes", err)
+	all := 0
+	err = eachNode(ctx, kube, func(node *corev1.Node) {
+		if all++; len(node.Status.Images) > 0 {
+			names = append(names, node.Name)
 		}
-		for i := range page.Items {
-			if all++; len(page.Items[i].Status.Images) > 0 {
-				names = append(names, page.Items[i].Name)
-			}
-		}
-		if token = page.Continue; token == "" {
-			break
-		}
-	}
-	if len(names) < 2 {
-		return nil
+	})
+	if err != nil || len(names) < 2 {
+		return err
 	}
 	if err := updateNodes(ctx, nodes, names); err != nil {
 		return err

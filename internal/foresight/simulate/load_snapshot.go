@@ -13,7 +13,7 @@ import (
 
 // load creates the objects of the snapshot, except for the pods to schedule.
 func (r *run) load(ctx context.Context) (err error) {
-	if r.loader, err = load.New(ctx, r.server.Config(), r.o.Log); err != nil {
+	if r.loader, err = load.New(ctx, r.server.Config(), r.s.Log); err != nil {
 		return err
 	}
 	err = r.o.Snapshot.Each(func(kind *snapshot.Kind, version string, o map[string]any) error {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/base/tempdir"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/bench"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/kubelet"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
@@ -18,18 +20,25 @@ import (
 // serverGCPercent leaves more of the processors to the scheduler that is measured.
 const serverGCPercent = 400
 
-// Measure measures how fast a scheduler binds the pods of a workload. All of them exist before the
+// measure measures how fast a scheduler binds the pods of a workload. All of them exist before the
 // scheduler starts, so that the speed of creating them does not matter. The API server is new, so
 // that no measurement depends on earlier ones.
-func Measure(ctx context.Context, o Options, w *bench.Workload) (sample *bench.Sample, err error) {
-	o.Scenario = scenario.Running()
-	server, err := startServer(ctx, o, serverGCPercent)
+func measure(
+	ctx context.Context, s *session.Session, p Programs, o Options, w *bench.Workload,
+) (sample *bench.Sample, err error) {
+	dir, remove, err := tempdir.Make("bench")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, remove()) }()
+	o.Scheduler, o.Scenario, o.Dir = p.Scheduler, scenario.Running(), dir
+	server, err := startServer(ctx, s, p, dir, serverGCPercent)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
 	r := server.newRun(o, nil)
-	if err := r.step("create the nodes", func() error { return r.createObjects(ctx, w.Objects) }); err != nil {
+	if err := r.s.Step("create the nodes", func() error { return r.createObjects(ctx, w.Objects) }); err != nil {
 		return nil, err
 	}
 	bounded, cancel := context.WithTimeout(ctx, r.o.Timeout)
@@ -72,7 +81,7 @@ func (r *run) createPods(ctx context.Context, all []map[string]any) error {
 		if err := r.priorities.Set(pod); err != nil {
 			return err
 		}
-		scenario.UseProfile(pod, nil, r.o.Scheduler.Name)
+		scenario.UseProfile(pod, nil, r.o.Scheduler.Request.Name)
 		if err := r.loader.Add(ctx, pods, version, pod); err != nil {
 			return err
 		}
@@ -82,11 +91,11 @@ func (r *run) createPods(ctx context.Context, all []map[string]any) error {
 
 // measure creates pods, and runs the scheduler until it has decided about all of them.
 func (r *run) measure(ctx context.Context, pods []map[string]any) (sample *bench.Sample, err error) {
-	err = r.step(fmt.Sprintf("create %d pods", len(pods)), func() error { return r.createPods(ctx, pods) })
+	err = r.s.Step(fmt.Sprintf("create %d pods", len(pods)), func() error { return r.createPods(ctx, pods) })
 	if err != nil {
 		return nil, err
 	}
-	err = r.step(fmt.Sprintf("schedule %d pods", len(pods)), func() (err error) {
+	err = r.s.Step(fmt.Sprintf("schedule %d pods", len(pods)), func() (err error) {
 		sample, err = r.scheduleAll(ctx, pods)
 		return err
 	})
@@ -98,7 +107,7 @@ func (r *run) scheduleAll(ctx context.Context, pods []map[string]any) (sample *b
 	actors, stopActors := context.WithCancel(ctx)
 	defer stopActors()
 	binds := newBinds(pods)
-	wait, err := kubelet.Start(actors, r.server.Config(), r.o.Log, binds.note)
+	wait, err := kubelet.Start(actors, r.server.Config(), r.s.Log, binds.note)
 	if err != nil {
 		return nil, err
 	}

@@ -128,6 +128,17 @@ func reason(pod *corev1.Pod) string {
 // summarize adds the numbers. It reads the nodes from the API server: a scenario may have changed
 // them.
 func (r *run) summarize(ctx context.Context, kube kubernetes.Interface, after *report.Usage) error {
+	if err := eachNode(ctx, kube, after.AddNode); err != nil {
+		return err
+	}
+	s := &r.report.Summary
+	s.Nodes, s.Pods = after.Nodes, r.usage.Pods
+	r.report.Measure(&r.usage, after)
+	return nil
+}
+
+// eachNode calls do with each node.
+func eachNode(ctx context.Context, kube kubernetes.Interface, do func(*corev1.Node)) error {
 	token := ""
 	for {
 		page, err := kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{Limit: pageSize, Continue: token})
@@ -135,14 +146,10 @@ func (r *run) summarize(ctx context.Context, kube kubernetes.Interface, after *r
 			return kubeapi.Explain("read the nodes", err)
 		}
 		for i := range page.Items {
-			after.AddNode(&page.Items[i])
+			do(&page.Items[i])
 		}
 		if token = page.Continue; token == "" {
-			break
+			return nil
 		}
 	}
-	s := &r.report.Summary
-	s.Nodes, s.Pods = after.Nodes, r.usage.Pods
-	r.report.Measure(&r.usage, after)
-	return nil
 }

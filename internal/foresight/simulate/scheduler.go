@@ -15,6 +15,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/metrics"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/apiserver"
 )
 
@@ -44,23 +45,18 @@ func (r *run) startScheduler(ctx context.Context) (*scheduler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write kubeconfig of the scheduler: %w", err)
 	}
-	s := r.o.Scheduler
-	if r.observer != nil {
-		s.Configuration = func(kubeconfig string, insecurePort int) (*Configuration, error) {
-			configuration, err := r.o.Scheduler.Configuration(kubeconfig, insecurePort)
-			if err != nil {
-				return nil, err
-			}
-			return configuration, r.observer.prepare(ctx, r, configuration)
+	process, err := r.o.Scheduler.Start(r.s, r.o.Dir, kubeconfig, func(c *Configuration) error {
+		if r.observer == nil {
+			return nil
 		}
-	}
-	process, err := s.Start(r.o.Dir, kubeconfig)
+		return r.observer.prepare(ctx, r, c)
+	})
 	if err != nil {
 		return nil, err
 	}
 	return &scheduler{
 		process: process.Process, url: process.MetricsURL, profiles: process.Profiles,
-		cacheSize: s.Release.Rules().Metrics.CacheSize,
+		cacheSize: r.o.Scheduler.Release.Rules().Metrics.CacheSize,
 		client: &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
 			TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // a certificate that the scheduler has just made, on loopback
 		}},
@@ -75,8 +71,11 @@ type Process struct {
 	Profiles []string
 }
 
-// Start starts the scheduler with a kubeconfig. Its configuration and its log are in dir, which is private.
-func (s Scheduler) Start(dir, kubeconfig string) (*Process, error) {
+// Start starts the scheduler with a kubeconfig, after change has changed its configuration. The
+// configuration and the log are in dir, which is private.
+func (s *Scheduler) Start(
+	on *session.Session, dir, kubeconfig string, change func(*Configuration) error,
+) (*Process, error) {
 	address, err := apiserver.FreeAddress()
 	if err != nil {
 		return nil, err
@@ -89,8 +88,11 @@ func (s Scheduler) Start(dir, kubeconfig string) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	configuration, err := s.Configuration(kubeconfig, insecure)
+	configuration, err := s.Configure(on, kubeconfig, insecure)
 	if err != nil {
+		return nil, err
+	}
+	if err := change(configuration); err != nil {
 		return nil, err
 	}
 	file := filepath.Join(dir, "scheduler.yaml")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/apiserver"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/versions"
@@ -13,6 +14,7 @@ import (
 
 // Server is an API server for several runs, one after the other. Close it.
 type Server struct {
+	s   *session.Session
 	api *apiserver.Server
 	// empty is the revision of etcd before the first run.
 	empty int64
@@ -25,24 +27,26 @@ type Server struct {
 // another API server, and etcd keeps their former versions.
 const reusable = 5000
 
-// Worn reports whether another API server is better for the next run.
-func (s *Server) Worn() bool { return s.objects > reusable }
+// isWorn reports whether another API server is better for the next run.
+func (s *Server) isWorn() bool { return s.objects > reusable }
 
-// StartServer starts the API server of the scheduler's release. It uses the programs and the directory of the options.
-func StartServer(ctx context.Context, o Options) (*Server, error) { return startServer(ctx, o, 0) }
+// StartServer starts the API server of the scheduler's release. Its data is in dir.
+func StartServer(ctx context.Context, s *session.Session, p Programs, dir string) (*Server, error) {
+	return startServer(ctx, s, p, dir, 0)
+}
 
-func startServer(ctx context.Context, o Options, gcPercent int) (*Server, error) {
+func startServer(ctx context.Context, s *session.Session, p Programs, dir string, gcPercent int) (*Server, error) {
 	api, err := apiserver.Start(ctx, apiserver.Options{
-		KubeAPIServer: o.KubeAPIServer, Etcd: o.Etcd, Dir: o.Dir, Args: apiServerArgs(o.Scheduler.Release), GCPercent: gcPercent,
+		KubeAPIServer: p.KubeAPIServer, Etcd: p.Etcd, Dir: dir, Args: apiServerArgs(p.Scheduler.Release), GCPercent: gcPercent,
 	})
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{api: api}
-	if s.empty, err = api.Revision(ctx); err != nil {
+	server := &Server{s: s, api: api}
+	if server.empty, err = api.Revision(ctx); err != nil {
 		return nil, errors.Join(err, api.Close())
 	}
-	return s, nil
+	return server, nil
 }
 
 // Close stops the API server.
@@ -63,7 +67,7 @@ func (s *Server) run(ctx context.Context, o Options, observer *observer) (*repor
 	r := s.newRun(o, observer)
 	defer func() { s.objects += len(r.nodes) + len(r.pods) + r.addedNodes + r.addedPods }()
 	begin := time.Now()
-	if err := r.step("load the objects", func() error { return r.load(ctx) }); err != nil {
+	if err := r.s.Step("load the objects", func() error { return r.load(ctx) }); err != nil {
 		return nil, err
 	}
 	r.report.Summary.LoadSeconds = time.Since(begin).Seconds()

@@ -1,3 +1,11 @@
+// Package simulate runs a scheduler on the pods of a snapshot: it starts the API server of a
+// release without controllers and kubelets, loads the snapshot, runs the scheduler itself, and
+// reads where the pods went.
+//
+// Package scenario decides which pods are scheduled, load creates the objects, kubelet replaces
+// kubelets and volume controllers, and report contains the result. [Explain] explains one pod:
+// package decision evaluates the scheduler's decision about each node, and recorder observes it.
+// [Bench] measures the speed of schedulers, which package bench evaluates.
 package simulate
 
 import (
@@ -7,49 +15,23 @@ import (
 	"path/filepath"
 	"time"
 
-	"go.uber.org/zap"
 	"k8s.io/client-go/rest"
 
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/apiserver"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/kubelet"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/load"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
-	"github.com/pmk-sched/pmk-sched/versions"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/capture"
 )
 
-// Snapshot contains the objects to load. Packages archive and diskqueue provide them.
-type Snapshot interface {
-	// Each calls do with each object, in the order of [snapshot.Kinds].
-	Each(do func(kind *snapshot.Kind, version string, object map[string]any) error) error
-}
-
-// Scheduler is the scheduler that is simulated.
-type Scheduler struct {
-	// Program is the path of the binary, Release its release.
-	Program string
-	Release versions.Release
-	// Name is the name of the profile for pods that name a scheduler without a profile.
-	Name string
-	// Configuration returns the configuration with the path of a kubeconfig in it. insecurePort is a free port, for releases that need one.
-	Configuration func(kubeconfig string, insecurePort int) (*Configuration, error)
-}
-
-// Configuration is the configuration of a scheduler.
-type Configuration struct {
-	YAML []byte
-	// Args are more flags, Profiles the names of its profiles.
-	Args, Profiles []string
-}
-
-// Options are the scenario, the snapshot and the programs of a simulation.
+// Options are the scheduler, the scenario and the objects of one run.
 type Options struct {
-	Scenario  scenario.Scenario
-	Snapshot  Snapshot
 	Scheduler Scheduler
-	// KubeAPIServer and Etcd are the paths of the programs.
-	KubeAPIServer, Etcd string
+	Scenario  scenario.Scenario
+	Snapshot  capture.Objects
 	// Dir is a private directory for data, keys and logs.
 	Dir string
 	// Timeout bounds the time that the scheduler gets to decide about all pods.
@@ -62,25 +44,24 @@ type Options struct {
 	Before func(ctx context.Context, cfg *rest.Config) error
 	// After is called with the API server when the pods are scheduled, before more are tried. It
 	// may be nil.
-	After  func(ctx context.Context, cfg *rest.Config) error
-	OnStep func(name string) func(error)
-	Log    *zap.Logger
+	After func(ctx context.Context, cfg *rest.Config) error
 }
 
 // newRun returns a run that has not begun.
 func (s *Server) newRun(o Options, observer *observer) *run {
 	r := &run{
-		o: o, server: s.api, observer: observer, waits: map[string]bool{}, deferred: map[string][]deferredObject{},
+		o: o, s: s.s, server: s.api, observer: observer, waits: map[string]bool{}, deferred: map[string][]deferredObject{},
 		before: map[string]string{}, from: map[string]string{}, nodes: map[string]bool{}, pods: map[string]bool{},
 		priorities: scenario.Priorities{}, next: make([]int, len(o.Scenario.Workloads)), copies: map[string]int{},
 	}
-	r.report = &report.Report{Scenario: o.Scenario.Name, Release: o.Scheduler.Release.String(), Scheduler: o.Scheduler.Name}
+	r.report = &report.Report{Scenario: o.Scenario.Name, Release: o.Scheduler.Release.String(), Scheduler: o.Scheduler.Request.Name}
 	return r
 }
 
 // run is one run of a scenario.
 type run struct {
 	o        Options
+	s        *session.Session
 	server   *apiserver.Server
 	observer *observer // nil: none
 	loader   *load.Loader
@@ -107,16 +88,6 @@ type run struct {
 	report *report.Report
 }
 
-func (r *run) step(name string, do func() error) error {
-	if r.o.OnStep == nil {
-		return do()
-	}
-	done := r.o.OnStep(name)
-	err := do()
-	done(err)
-	return err
-}
-
 func (r *run) note(format string, args ...any) {
 	r.report.Notes = append(r.report.Notes, fmt.Sprintf(format, args...))
 }
@@ -127,7 +98,7 @@ func (r *run) schedule(ctx context.Context) (err error) {
 	defer cancel()
 	actors, stopActors := context.WithCancel(ctx)
 	defer stopActors()
-	wait, err := kubelet.Start(actors, r.server.Config(), r.o.Log, nil)
+	wait, err := kubelet.Start(actors, r.server.Config(), r.s.Log, nil)
 	if err != nil {
 		return err
 	}
@@ -140,7 +111,7 @@ func (r *run) schedule(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.stop()) }()
-	err = r.step(fmt.Sprintf("schedule %d pods", len(r.waiting)), func() error { return r.decide(bounded, s) })
+	err = r.s.Step(fmt.Sprintf("schedule %d pods", len(r.waiting)), func() error { return r.decide(bounded, s) })
 	if err != nil {
 		return err
 	}
@@ -155,7 +126,7 @@ func (r *run) schedule(ctx context.Context) (err error) {
 	if len(r.o.Scenario.Workloads) == 0 {
 		return nil
 	}
-	return r.step("try more copies", func() error { return r.fill(bounded, s) })
+	return r.s.Step("try more copies", func() error { return r.fill(bounded, s) })
 }
 
 // decide gives the waiting pods to the scheduler.
@@ -195,7 +166,7 @@ func (r *run) createWaiting(ctx context.Context, profiles []string) error {
 		if err != nil {
 			return fmt.Errorf("read pod %s: %w", w.Key, err)
 		}
-		if scenario.UseProfile(pod, profiles, r.o.Scheduler.Name) {
+		if scenario.UseProfile(pod, profiles, r.o.Scheduler.Request.Name) {
 			others++
 		}
 		if err := r.createPod(ctx, pod); err != nil {
@@ -208,7 +179,7 @@ func (r *run) createWaiting(ctx context.Context, profiles []string) error {
 		}
 	}
 	if others > 0 {
-		r.note("%d pods name a scheduler that the configuration has no profile for: %s schedules them", others, r.o.Scheduler.Name)
+		r.note("%d pods name a scheduler that the configuration has no profile for: %s schedules them", others, r.o.Scheduler.Request.Name)
 	}
 	return nil
 }

@@ -1,6 +1,10 @@
 package snapshot
 
-import "time"
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
 
 // Format and Version identify the files that this package describes. The version is raised when a
 // reader of the previous version would misunderstand a file.
@@ -55,6 +59,11 @@ type Resource struct {
 	// ResourceVersion is the version at which the objects were read, if it differs from the
 	// snapshot's ResourceVersion.
 	ResourceVersion string `json:"resourceVersion,omitempty"`
+}
+
+// GroupResource returns the name of the resource with its group, such as pods or replicasets.apps.
+func (r *Resource) GroupResource() string {
+	return schema.GroupResource{Group: r.Group, Resource: r.Resource}.String()
 }
 
 // Skipped is a kind that a snapshot does not have.

@@ -1,9 +1,19 @@
+// Package snapshot defines the objects of a cluster that a kube-scheduler reads: their kinds and
+// their fields.
+//
+// [Kinds] lists the kinds. [Kind.Strip] removes everything else from an object, above all environment variables, commands, volumes that a
+// scheduler does not read, and annotations. An [Anonymizer] replaces names, so that the references between objects still match. [Role]
+// lists the permissions that reading the objects needs. A [Header] describes a snapshot; package archive reads and writes the file.
+//
+// The package does no I/O.
 package snapshot
 
 import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Kind is a kind of object that a scheduler reads.
@@ -28,10 +38,7 @@ type Kind struct {
 
 // GroupResource returns the name of the resource with its group, such as pods or replicasets.apps.
 func (k *Kind) GroupResource() string {
-	if k.Group == "" {
-		return k.Resource
-	}
-	return k.Resource + "." + k.Group
+	return schema.GroupResource{Group: k.Group, Resource: k.Resource}.String()
 }
 
 // HasVersion reports whether schedulers read the kind in a version.
@@ -60,10 +67,7 @@ func splitAPIVersion(apiVersion string) (group, version string) {
 
 // APIVersion returns the apiVersion of a group and a version.
 func APIVersion(group, version string) string {
-	if group == "" {
-		return version
-	}
-	return group + "/" + version
+	return schema.GroupVersion{Group: group, Version: version}.String()
 }
 
 // neverRead are resources that a snapshot never contains, even if a plugin reads them.

@@ -15,8 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pmk-sched/pmk-sched/internal/foresight/plugintest"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
-	"github.com/pmk-sched/pmk-sched/internal/session"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
@@ -35,7 +35,7 @@ func pluginTestArgs(dir string, args ...string) []string {
 }
 
 type testResult struct {
-	Runs []session.PluginTestRun `json:"runs"`
+	Runs []plugintest.Result `json:"runs"`
 }
 
 func TestNewPluginPassesItsScenario(t *testing.T) {

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
-	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
@@ -104,7 +104,7 @@ func TestPendingPodsGoToNewNodes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if on := nodesOf(simulated(t, big, manifests, profiles.Request{})); on["large"] != "big-new-1" {
+	if on := nodesOf(simulated(t, big, manifests, pack.Scheduler{})); on["large"] != "big-new-1" {
 		t.Errorf("placements %v", on)
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/decision"
-	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
@@ -73,7 +73,7 @@ func exactCluster() string {
 
 func TestEachNodeHasItsScoresOrWhoRefusesIt(t *testing.T) {
 	t.Parallel()
-	r := explained(t, exactCluster(), apiserver.Release, "large", profiles.Request{})
+	r := explained(t, exactCluster(), apiserver.Release, "large", pack.Scheduler{})
 	want := map[string][]string{
 		"full": {"NodeResourcesFit"}, "cordoned": {"NodeUnschedulable", "TaintToleration"}, "tainted": {"TaintToleration"},
 		"tiny": {"TaintToleration", "NodeResourcesFit"}, "port": {"InterPodAffinity"},
@@ -125,7 +125,7 @@ kind: KubeSchedulerConfiguration
 profiles:
 - plugins: {score: {disabled: [{name: NodeResourcesFit}], enabled: [{name: NodeResourcesFit, weight: %d}]}}
 `, weight)
-		if r := explained(t, exactCluster(), apiserver.Release, "", profiles.Request{Source: []byte(config)}); r.Node != want {
+		if r := explained(t, exactCluster(), apiserver.Release, "", pack.Scheduler{Configuration: []byte(config)}); r.Node != want {
 			t.Errorf("weight %d: the scheduler selects %s, want %s", weight, r.Node, want)
 		}
 	}
@@ -140,7 +140,7 @@ func TestNodesWithTheSameImageHaveTheSameScore(t *testing.T) {
 	for _, name := range []string{"a", "b", "c", "d"} {
 		manifests += readyNode(name, "", "", `cpu: "4", memory: 8Gi, pods: "110"`, `images: [{names: ["shop/web:1"], sizeBytes: 600000000}]`)
 	}
-	r := explained(t, manifests, apiserver.Release, "", profiles.Request{})
+	r := explained(t, manifests, apiserver.Release, "", pack.Scheduler{})
 	for _, name := range []string{"a", "b", "c", "d"} {
 		if got := scored(r, name)["ImageLocality"]; got != 56 {
 			t.Errorf("node %s: ImageLocality scores %d, want 56", name, got)
@@ -215,7 +215,7 @@ func TestPodsThatFitNowhereAreExplained(t *testing.T) {
 	t.Parallel()
 	manifests := node("a", 4, "", "") + node("b", 4, "", "taints: [{key: team, value: x, effect: NoSchedule}]") +
 		pod("low", "3", "", "nodeName: a\npriority: 0", "phase: Running")
-	r := explained(t, manifests+storage+pod("web", "1", "", withClaim("missing"), ""), apiserver.Release, "a", profiles.Request{})
+	r := explained(t, manifests+storage+pod("web", "1", "", withClaim("missing"), ""), apiserver.Release, "a", pack.Scheduler{})
 	equal(t, "node", "", r.Node)
 	equal(t, "outcome", decision.Refused, r.Chosen.Outcome)
 	if !strings.Contains(r.Message, `"missing" not found`) {
@@ -231,7 +231,7 @@ func TestPodsThatFitNowhereAreExplained(t *testing.T) {
 	if f := r.Chosen.Fixes; len(f) != 1 || f[0].By != "TaintToleration" || !strings.Contains(f[0].Fix, "toleration of team=x:NoSchedule") {
 		t.Errorf("fixes %+v", f)
 	}
-	r = explained(t, manifests+pod("web", "2", "", "priority: 100", ""), apiserver.Release, "", profiles.Request{})
+	r = explained(t, manifests+pod("web", "2", "", "priority: 100", ""), apiserver.Release, "", pack.Scheduler{})
 	equal(t, "node", "a", r.Node)
 	equal(t, "evicted pods", []string{"shop/low"}, r.Evicted)
 	equal(t, "refused nodes", map[string][]string{"a": {"NodeResourcesFit"}, "b": {"TaintToleration"}}, refused(r))
@@ -274,7 +274,7 @@ func examinesEphemeralVolumes(t *testing.T, release string) {
 		pod("web", "1", "uid: 22222222-0000-0000-0000-000000000001", `volumes:
 - name: scratch
   ephemeral: {volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], storageClassName: scratch, resources: {requests: {storage: 1Gi}}}}}`, "phase: Pending")
-	r := explained(t, manifests, release, "", profiles.Request{})
+	r := explained(t, manifests, release, "", pack.Scheduler{})
 	if diff := cmp.Diff(map[string][]string{"far": {"VolumeBinding"}, "full": {"NodeVolumeLimits"}}, refused(r)); diff != "" {
 		t.Errorf("refused nodes (-want +got):\n%s\n%+v", diff, r.Refusals)
 	}

@@ -11,9 +11,9 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/load"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
-	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 )
 
@@ -47,7 +47,7 @@ func TestRunsSeeNothingOfTheRunBefore(t *testing.T) {
 		many.WriteString(node(name, 4, "", "") + pod("on-"+name, "1", "", "nodeName: "+name, "phase: Running"))
 	}
 	withSimulator(t, apiserver.Release, func(s *simulator) error {
-		o := s.options(t, newObjects(t, many.String()+pod("web", "1", "", "", "")), profiles.Request{})
+		o := s.options(t, newObjects(t, many.String()+pod("web", "1", "", "", "")), pack.Scheduler{})
 		o.Scenario = scenario.Pending()
 		o.Before = func(ctx context.Context, cfg *rest.Config) error {
 			return load.Others(ctx, cfg, slices.Concat(definitions, racks))
@@ -55,7 +55,7 @@ func TestRunsSeeNothingOfTheRunBefore(t *testing.T) {
 		if _, err := s.server.Run(t.Context(), o); err != nil {
 			return err
 		}
-		o = s.options(t, newObjects(t, node("only", 4, "", "")+pod("web", "1", "", "", "")), profiles.Request{})
+		o = s.options(t, newObjects(t, node("only", 4, "", "")+pod("web", "1", "", "", "")), pack.Scheduler{})
 		o.Scenario = scenario.Pending()
 		r, err := s.server.Run(t.Context(), o)
 		if err != nil {

@@ -13,19 +13,21 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest"
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/decision"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/capture"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/diskqueue"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/files"
-	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
@@ -55,6 +57,7 @@ func TestMain(m *testing.M) {
 type simulator struct {
 	release   versions.Release
 	scheduler string // the path of the program
+	session   *session.Session
 	server    *simulate.Server
 	dir       string
 	runs      int
@@ -109,9 +112,13 @@ func (s *simulator) start(ctx context.Context, release string) (err error) {
 	if s.dir, err = os.MkdirTemp("", "simulator-"); err != nil {
 		return err
 	}
-	s.server, err = simulate.StartServer(ctx, simulate.Options{
-		KubeAPIServer: binaries.KubeAPIServer, Etcd: binaries.Etcd, Dir: s.dir, Scheduler: simulate.Scheduler{Release: s.release},
-	})
+	s.session = &session.Session{
+		Log: zap.NewNop(), OnStep: func(string) func(error) { return func(error) {} }, Note: func(string) {}, Warn: func(string) {},
+	}
+	programs := simulate.Programs{
+		Scheduler: simulate.Scheduler{Release: s.release}, KubeAPIServer: binaries.KubeAPIServer, Etcd: binaries.Etcd,
+	}
+	s.server, err = simulate.StartServer(ctx, s.session, programs, s.dir)
 	return err
 }
 
@@ -124,49 +131,23 @@ func (s *simulator) close() error {
 }
 
 // options returns the options of a run with a scheduler.
-func (s *simulator) options(t *testing.T, objects simulate.Snapshot, scheduler profiles.Request) simulate.Options {
+func (s *simulator) options(t *testing.T, objects capture.Objects, scheduler pack.Scheduler) simulate.Options {
 	t.Helper()
 	s.runs++
 	dir := filepath.Join(s.dir, strconv.Itoa(s.runs))
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	scheduler.Release, scheduler.SchedulerName = s.release, corev1.DefaultSchedulerName
+	scheduler.Name = corev1.DefaultSchedulerName
+	s.session.Log = zaptest.NewLogger(t)
 	return simulate.Options{
-		Snapshot: objects, Dir: dir, Timeout: run.Patience, Log: zaptest.NewLogger(t),
-		Scheduler: simulate.Scheduler{
-			Program: s.scheduler, Release: s.release, Name: scheduler.SchedulerName,
-			Configuration: func(kubeconfig string, insecurePort int) (*simulate.Configuration, error) {
-				scheduler.Kubeconfig, scheduler.InsecurePort = kubeconfig, insecurePort
-				return configuration(scheduler)
-			},
-		},
+		Snapshot: objects, Dir: dir, Timeout: run.Patience,
+		Scheduler: simulate.Scheduler{Request: scheduler, Release: s.release, Program: s.scheduler},
 	}
-}
-
-// configuration renders the configuration of a scheduler.
-func configuration(r profiles.Request) (*simulate.Configuration, error) {
-	rendered, err := profiles.Render(r)
-	if err != nil {
-		return nil, err
-	}
-	var document struct {
-		Profiles []struct {
-			SchedulerName string `json:"schedulerName"`
-		} `json:"profiles"`
-	}
-	if err := yaml.Unmarshal(rendered.YAML, &document); err != nil {
-		return nil, err
-	}
-	c := &simulate.Configuration{YAML: rendered.YAML, Args: rendered.Args}
-	for _, profile := range document.Profiles {
-		c.Profiles = append(c.Profiles, profile.SchedulerName)
-	}
-	return c, nil
 }
 
 // simulated runs a scenario with a scheduler of [apiserver.Release] on manifests.
-func simulated(t *testing.T, s scenario.Scenario, manifests string, scheduler profiles.Request) report.Report {
+func simulated(t *testing.T, s scenario.Scenario, manifests string, scheduler pack.Scheduler) report.Report {
 	t.Helper()
 	objects := newObjects(t, manifests)
 	var r *report.Report
@@ -182,7 +163,7 @@ func simulated(t *testing.T, s scenario.Scenario, manifests string, scheduler pr
 // simulatePending schedules the pending pods of manifests with the default scheduler.
 func simulatePending(t *testing.T, manifests string) report.Report {
 	t.Helper()
-	return simulated(t, scenario.Pending(), manifests, profiles.Request{})
+	return simulated(t, scenario.Pending(), manifests, pack.Scheduler{})
 }
 
 // readManifests reads manifests as commands do.
@@ -206,12 +187,12 @@ func simulateAdd(t *testing.T, snapshot, manifests string, count, limit int) rep
 	if err != nil {
 		t.Fatal(err)
 	}
-	return simulated(t, s, snapshot, profiles.Request{})
+	return simulated(t, s, snapshot, pack.Scheduler{})
 }
 
 // explained explains a scheduler's decision about the pod web. If node is not empty, it compares
 // that node with the selected one.
-func explained(t *testing.T, manifests, release, node string, scheduler profiles.Request) decision.Result {
+func explained(t *testing.T, manifests, release, node string, scheduler pack.Scheduler) decision.Result {
 	t.Helper()
 	objects := newObjects(t, manifests)
 	var in *decision.Input
@@ -245,21 +226,16 @@ func newObjects(t *testing.T, manifests string) *objects {
 	}
 	o := &objects{read.Resources, stored}
 	for i := range o.resources {
-		stored.Sort(o.groupResource(i))
+		stored.Sort(o.resources[i].GroupResource())
 	}
 	return o
 }
 
-func (o *objects) groupResource(i int) string {
-	k := snapshot.Kind{Group: o.resources[i].Group, Resource: o.resources[i].Resource}
-	return k.GroupResource()
-}
-
-// Each implements [simulate.Snapshot].
+// Each implements [capture.Objects].
 func (o *objects) Each(do func(kind *snapshot.Kind, version string, object map[string]any) error) error {
-	for i, r := range o.resources {
+	for _, r := range o.resources {
 		kind, version := snapshot.Find(snapshot.Kinds(), snapshot.APIVersion(r.Group, r.Version), r.Kind)
-		err := o.spool.Each(o.groupResource(i), func(_ string, text []byte) error {
+		err := o.spool.Each(r.GroupResource(), func(_ string, text []byte) error {
 			object, err := snapshot.Decode(text)
 			if err != nil {
 				return err

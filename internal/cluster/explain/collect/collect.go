@@ -1,4 +1,4 @@
-// Package collect reads the input of package explain from an API server.
+// Package collect reads the input of package explain from an API server, and explains pods with it.
 package collect
 
 import (
@@ -15,8 +15,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/explain"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 )
 
 // page is how many objects are read at once.
@@ -27,6 +29,25 @@ type reader struct {
 	kube  kubernetes.Interface
 	retry *kubeapi.Retrier
 	in    *explain.Input
+}
+
+// Explain explains why a pod is pending, or why it runs on its node. If the pod does not exist, it
+// explains why its workload may not create it.
+func Explain(ctx context.Context, s *session.Session, namespace, name string) (*explain.Report, error) {
+	cfg, err := s.Connect()
+	if err != nil {
+		return nil, err
+	}
+	input, err := Pod(ctx, cfg, namespace, name, s.Log)
+	if err != nil {
+		return nil, err
+	}
+	report := explain.Pod(*input)
+	if report.State == explain.Missing && len(report.Findings) == 0 {
+		return nil, problem.Invalidf("name its namespace with -n; `kubectl get pods -A` lists pods",
+			"pod %s does not exist in namespace %s", name, namespace)
+	}
+	return report, nil
 }
 
 // Pod reads the objects that explain a pod. The result names objects that the user must not read.

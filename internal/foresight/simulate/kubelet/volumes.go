@@ -36,18 +36,18 @@ func (a *Actors) watchVolumes(ctx context.Context) ([]cache.InformerSynced, erro
 		kube: a.kube, claims: core.PersistentVolumeClaims().Lister(), volumes: core.PersistentVolumes().Lister(), nodes: core.Nodes().Lister(),
 		classes: storage.StorageClasses().Lister(), csiNodes: storage.CSINodes().Lister(),
 	}
-	ofClaim := func(o any) {
+	enqueueClaim := func(o any) {
 		if claim, ok := o.(*corev1.PersistentVolumeClaim); ok && claim.Spec.VolumeName == "" {
 			a.queue.Add(task{what: taskClaim, namespace: claim.Namespace, name: claim.Name})
 		}
 	}
-	ofVolume := func(o any) {
+	enqueueClaimOf := func(o any) {
 		if v, ok := o.(*corev1.PersistentVolume); ok && v.Spec.ClaimRef != nil && v.Status.Phase != corev1.VolumeBound {
 			a.queue.Add(task{what: taskClaim, namespace: v.Spec.ClaimRef.Namespace, name: v.Spec.ClaimRef.Name})
 		}
 	}
 	for informer, changed := range map[cache.SharedIndexInformer]func(any){
-		core.PersistentVolumeClaims().Informer(): ofClaim, core.PersistentVolumes().Informer(): ofVolume,
+		core.PersistentVolumeClaims().Informer(): enqueueClaim, core.PersistentVolumes().Informer(): enqueueClaimOf,
 	} {
 		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: changed, UpdateFunc: func(_, o any) { changed(o) }})
 		if err != nil {

@@ -55,8 +55,8 @@ func newCollection(r *Runner, j Job, onCell func(int) func(error)) *collection {
 	return c
 }
 
-// look reads the Job and its pods once, and reports whether every simulation has an outcome.
-func (c *collection) look(ctx context.Context) (complete bool, err error) {
+// update reads the Job and its pods once, and reports whether every simulation has an outcome.
+func (c *collection) update(ctx context.Context) (complete bool, err error) {
 	job, pods, err := c.r.read(ctx, c.job)
 	if err != nil {
 		return false, err

@@ -66,7 +66,7 @@ func (r *Runner) Run(ctx context.Context, j Job, onCell func(index int) (done fu
 	}
 	c := newCollection(r, j, onCell)
 	for {
-		complete, err := c.look(ctx)
+		complete, err := c.update(ctx)
 		if err != nil {
 			return nil, err
 		}

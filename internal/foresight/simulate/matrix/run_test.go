@@ -129,7 +129,7 @@ func (s *testServer) run(ctx context.Context, t *testing.T, cells int) ([]Outcom
 		t.Fatal(err)
 	}
 	r := NewRunner(kube, zap.NewNop())
-	r.poll, r.startGrace, r.roomGrace = time.Millisecond, 20*time.Millisecond, 60*time.Millisecond
+	r.poll, r.startGrace, r.roomGrace = time.Millisecond, 200*time.Millisecond, 600*time.Millisecond
 	j := someJob()
 	j.Cells = cells
 	steps := map[int]string{}

@@ -46,6 +46,54 @@ type Zone struct {
 	CPU float64 `json:"cpu"`
 }
 
+// BalanceChange is the distribution of one resource before and after.
+type BalanceChange struct {
+	Resource      string
+	Before, After Balance
+}
+
+// ZoneChange is a zone before and after.
+type ZoneChange struct {
+	Name          string
+	Before, After Zone
+}
+
+// Balances returns the distributions of all resources that nodes have afterwards.
+func (s *Summary) Balances() []BalanceChange {
+	if s.Before == nil || s.After == nil {
+		return nil
+	}
+	var all []BalanceChange
+	for _, after := range s.After.Resources {
+		change := BalanceChange{Resource: after.Resource, After: after}
+		for _, before := range s.Before.Resources {
+			if before.Resource == after.Resource {
+				change.Before = before
+			}
+		}
+		all = append(all, change)
+	}
+	return all
+}
+
+// Zones returns the zones of the nodes afterwards.
+func (s *Summary) Zones() []ZoneChange {
+	if s.Before == nil || s.After == nil {
+		return nil
+	}
+	var all []ZoneChange
+	for _, after := range s.After.Zones {
+		change := ZoneChange{Name: after.Name, After: after}
+		for _, before := range s.Before.Zones {
+			if before.Name == after.Name {
+				change.Before = before
+			}
+		}
+		all = append(all, change)
+	}
+	return all
+}
+
 // lacking is the free part of a resource below which a node lacks it.
 const lacking = 0.05
 

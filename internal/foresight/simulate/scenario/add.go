@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
@@ -83,8 +86,8 @@ func (s *Scenario) addManifest(o object, ignored map[string]bool) error {
 // addWorkload adds the workload of a manifest and the owners of its pods.
 func (s *Scenario) addWorkload(kind *snapshot.Kind, version string, o object) error {
 	w := Workload{Kind: kind.Name, first: 1}
-	w.Namespace, _ = part(o, "metadata")["namespace"].(string)
-	w.Name, _ = part(o, "metadata")["name"].(string)
+	w.Namespace, _, _ = unstructured.NestedString(o, "metadata", "namespace")
+	w.Name, _, _ = unstructured.NestedString(o, "metadata", "name")
 	if w.Name == "" {
 		return problem.Invalidf("", "a %s has no metadata.name", kind.Name)
 	}
@@ -94,9 +97,9 @@ func (s *Scenario) addWorkload(kind *snapshot.Kind, version string, o object) er
 	}
 	template := o
 	if kind.Name != "Pod" {
-		template = part(part(o, "spec"), "template")
+		template = part(o, "spec", "template")
 	}
-	if len(list(part(template, "spec"), "containers")) == 0 {
+	if len(list(template, "spec", "containers")) == 0 {
 		return invalid("expected a pod with containers")
 	}
 	if node := part(template, "spec")["nodeName"]; node != nil && node != "" {
@@ -108,14 +111,14 @@ func (s *Scenario) addWorkload(kind *snapshot.Kind, version string, o object) er
 	}
 	w.Replicas = replicas
 	pods, _ := snapshot.Find(snapshot.Kinds(), "v1", "Pod")
-	w.pod = clone(pods.Strip(object{
+	w.pod = runtime.DeepCopyJSON(pods.Strip(object{
 		"apiVersion": "v1", "kind": "Pod", "spec": part(template, "spec"),
 		"metadata": object{"namespace": w.Namespace, "labels": labelsOf(template)},
 	}))
-	if selector := part(part(o, "spec"), "selector"); selector != nil && !selects(part(selector, "matchLabels"), labelsOf(template)) {
+	if selector := part(o, "spec", "selector"); selector != nil && !selects(part(selector, "matchLabels"), labelsOf(template)) {
 		return invalid("spec.selector does not match the labels of the template")
 	}
-	owner := w.own(kind, o)
+	owner := w.completePod(kind, o)
 	if owner != nil {
 		s.Objects = append(s.Objects, Object{Kind: ownerKind(kind), Version: version, Fields: owner})
 	}
@@ -125,7 +128,7 @@ func (s *Scenario) addWorkload(kind *snapshot.Kind, version string, o object) er
 
 // labelsOf returns the labels of a template, never nil.
 func labelsOf(template object) object {
-	if labels := part(part(template, "metadata"), "labels"); labels != nil {
+	if labels := part(template, "metadata", "labels"); labels != nil {
 		return labels
 	}
 	return object{}

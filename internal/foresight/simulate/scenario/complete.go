@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
@@ -28,7 +30,7 @@ func Complete(kind *snapshot.Kind, o map[string]any, uids func(old string) (stri
 	case "deployments.apps", "jobs.batch":
 		return Creation{}, false
 	}
-	o = clone(o)
+	o = runtime.DeepCopyJSON(o)
 	c := Creation{Object: o, Deleted: part(o, "metadata")["deletionTimestamp"] != nil}
 	clearMetadata(part(o, "metadata"), uids)
 	completeSpec(kind.GroupResource(), o, uids)
@@ -40,30 +42,6 @@ func Complete(kind *snapshot.Kind, o map[string]any, uids func(old string) (stri
 		}
 	}
 	return c, true
-}
-
-// clone returns a copy that shares no object and no list with o.
-func clone(o object) object {
-	copied, _ := cloneValue(o).(object)
-	return copied
-}
-
-func cloneValue(value any) any {
-	switch v := value.(type) {
-	case object:
-		copied := make(object, len(v))
-		for field, inner := range v {
-			copied[field] = cloneValue(inner)
-		}
-		return copied
-	case []any:
-		copied := make([]any, len(v))
-		for i, inner := range v {
-			copied[i] = cloneValue(inner)
-		}
-		return copied
-	}
-	return value
 }
 
 // clearMetadata removes the fields that the API server sets, and replaces the UIDs of owners.
@@ -120,7 +98,7 @@ func completeSpec(resource string, o object, uids func(string) (string, bool)) {
 			part(o, "spec")["drivers"] = []any{}
 		}
 	case "resourceclaims.resource.k8s.io":
-		for _, consumer := range list(part(o, "status"), "reservedFor") {
+		for _, consumer := range list(o, "status", "reservedFor") {
 			replaceUID(consumer, uids)
 		}
 	}
@@ -134,11 +112,6 @@ func specOf(o object) object {
 	spec := object{}
 	o["spec"] = spec
 	return spec
-}
-
-func list(o object, field string) []any {
-	all, _ := o[field].([]any)
-	return all
 }
 
 func asObject(value any) object {
@@ -198,14 +171,14 @@ func References(kind *snapshot.Kind, o map[string]any) []string {
 			uids = append(uids, uid)
 		}
 	}
-	for _, owner := range list(part(o, "metadata"), "ownerReferences") {
+	for _, owner := range list(o, "metadata", "ownerReferences") {
 		add(owner)
 	}
 	switch kind.GroupResource() {
 	case "persistentvolumes":
 		add(part(o, "spec")["claimRef"])
 	case "resourceclaims.resource.k8s.io":
-		for _, consumer := range list(part(o, "status"), "reservedFor") {
+		for _, consumer := range list(o, "status", "reservedFor") {
 			add(consumer)
 		}
 	}

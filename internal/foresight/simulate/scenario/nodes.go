@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
@@ -33,7 +36,7 @@ func Nodes(templates []Template) (Scenario, error) {
 			s.Nodes = append(s.Nodes, t.Name)
 			continue
 		}
-		if len(part(part(t.Node, "status"), "allocatable")) == 0 {
+		if len(part(t.Node, "status", "allocatable")) == 0 {
 			return s, problem.Invalidf("set status.allocatable, for example {cpu: 8, memory: 32Gi, pods: 110}", "node %s has no status.allocatable", t.Name)
 		}
 		for i := range t.Count {
@@ -42,9 +45,9 @@ func Nodes(templates []Template) (Scenario, error) {
 	}
 	s.Nodes = slices.Compact(slices.Sorted(slices.Values(s.Nodes)))
 	s.Copies = func(kind *snapshot.Kind, o map[string]any) []map[string]any {
-		name, _ := part(o, "metadata")["name"].(string)
+		name, _, _ := unstructured.NestedString(o, "metadata", "name")
 		if kind.Name == "Pod" {
-			name, _ = part(o, "spec")["nodeName"].(string)
+			name, _, _ = unstructured.NestedString(o, "spec", "nodeName")
 		}
 		t, ok := byName[name]
 		if !ok {
@@ -71,7 +74,7 @@ func (t Template) copies(kind *snapshot.Kind, o object) []object {
 			if isMovable(o) || isGone(o) {
 				return nil
 			}
-			name, _ := part(o, "metadata")["name"].(string)
+			name, _, _ := unstructured.NestedString(o, "metadata", "name")
 			pod := renamed(o, fmt.Sprintf("%s-new-%d", name, t.First+i))
 			part(pod, "spec")["nodeName"] = node
 			all = append(all, pod)
@@ -88,7 +91,7 @@ func isGone(pod object) bool {
 
 // renamed returns a copy of an object with another name.
 func renamed(o object, name string) object {
-	o = clone(o)
+	o = runtime.DeepCopyJSON(o)
 	metadata := part(o, "metadata")
 	metadata["name"] = name
 	maps.DeleteFunc(metadata, func(field string, _ any) bool { return field == "uid" || field == "creationTimestamp" })
@@ -119,7 +122,7 @@ func newNode(template object, name string) object {
 		node["status"] = status
 	}
 	if status["capacity"] == nil && status["allocatable"] != nil {
-		status["capacity"] = cloneValue(status["allocatable"])
+		status["capacity"] = runtime.DeepCopyJSONValue(status["allocatable"])
 	}
 	delete(status, "images")
 	delete(status, "addresses")

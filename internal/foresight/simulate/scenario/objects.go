@@ -5,6 +5,9 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
@@ -12,7 +15,7 @@ import (
 // Objects are manifests as the objects of a cluster. Unlike the objects of a snapshot they keep
 // fields that only plugins read, such as annotations.
 type Objects struct {
-	known []Object
+	objects []Object
 	// Others are the objects that only plugins read, definitions of custom resources first.
 	Others []map[string]any
 	// Bound are the nodes of the pods that have one, by namespace and name.
@@ -29,13 +32,13 @@ func NewObjects(manifests []map[string]any) (*Objects, error) {
 	r := &Objects{Bound: map[string]string{}}
 	priorities := Priorities{}
 	for _, o := range manifests {
-		if name, _ := part(o, "metadata")["name"].(string); o["kind"] == "PriorityClass" {
+		if name, _, _ := unstructured.NestedString(o, "metadata", "name"); o["kind"] == "PriorityClass" {
 			priorities[name] = o
 		}
 	}
 	seen := map[string]bool{}
 	for i, o := range manifests {
-		kind, err := r.add(clone(o), i, priorities)
+		kind, err := r.add(runtime.DeepCopyJSON(o), i, priorities)
 		if err != nil {
 			return nil, err
 		}
@@ -49,7 +52,7 @@ func NewObjects(manifests []map[string]any) (*Objects, error) {
 	place := func(o Object) int {
 		return slices.IndexFunc(kinds, func(k *snapshot.Kind) bool { return k.GroupResource() == o.Kind.GroupResource() })
 	}
-	slices.SortStableFunc(r.known, func(a, b Object) int { return place(a) - place(b) })
+	slices.SortStableFunc(r.objects, func(a, b Object) int { return place(a) - place(b) })
 	slices.SortStableFunc(r.Others, func(a, b map[string]any) int { return definitionsFirst(a) - definitionsFirst(b) })
 	return r, nil
 }
@@ -63,8 +66,8 @@ func definitionsFirst(o object) int {
 
 // Each calls do with each object that schedulers read, in the order of [snapshot.Kinds].
 func (r *Objects) Each(do func(kind *snapshot.Kind, version string, object map[string]any) error) error {
-	for _, o := range r.known {
-		if err := do(o.Kind, o.Version, clone(o.Fields)); err != nil {
+	for _, o := range r.objects {
+		if err := do(o.Kind, o.Version, runtime.DeepCopyJSON(o.Fields)); err != nil {
 			return err
 		}
 	}
@@ -102,13 +105,13 @@ func (r *Objects) add(o object, index int, priorities Priorities) (string, error
 	case "Pod":
 		err = r.addPod(o, index, priorities)
 	}
-	r.known = append(r.known, Object{Kind: kind, Version: version, Fields: o})
+	r.objects = append(r.objects, Object{Kind: kind, Version: version, Fields: o})
 	return kindName, err
 }
 
 // completeNode adds the status that a kubelet reports, except for the resources.
 func completeNode(node object, name string) error {
-	allocatable := part(part(node, "status"), "allocatable")
+	allocatable := part(node, "status", "allocatable")
 	if len(allocatable) == 0 {
 		return problem.Invalidf("set status.allocatable, for example {cpu: 8, memory: 32Gi}", "node %s has no status.allocatable", name)
 	}
@@ -125,7 +128,7 @@ func completeNode(node object, name string) error {
 		labels["kubernetes.io/hostname"] = name
 	}
 	if status["capacity"] == nil {
-		status["capacity"] = cloneValue(allocatable)
+		status["capacity"] = runtime.DeepCopyJSON(allocatable)
 	}
 	if status["conditions"] == nil {
 		status["conditions"] = []any{object{"type": "Ready", "status": "True"}}

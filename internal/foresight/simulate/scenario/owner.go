@@ -7,18 +7,21 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
-// own completes the pod of a workload as its controller does, and returns the object that owns it: the ReplicaSet of a Deployment. A pod of
+// completePod completes the pod of a workload as its controller does, and returns the object that owns it: the ReplicaSet of a Deployment. A pod of
 // a manifest has no owner.
-func (w *Workload) own(kind *snapshot.Kind, o object) object {
-	labels := part(part(w.pod, "metadata"), "labels")
+func (w *Workload) completePod(kind *snapshot.Kind, o object) object {
+	labels := part(w.pod, "metadata", "labels")
 	if labels == nil {
 		labels = object{}
 		part(w.pod, "metadata")["labels"] = labels
 	}
-	owner := clone(kind.Strip(o))
+	owner := runtime.DeepCopyJSON(kind.Strip(o))
 	part(owner, "metadata")["uid"] = newUID(kind.Name, w.Namespace, w.Name)
 	switch kind.Name {
 	case "Pod":
@@ -28,8 +31,8 @@ func (w *Workload) own(kind *snapshot.Kind, o object) object {
 		owner = replicaSetOf(owner, labels, w)
 	case "StatefulSet":
 		w.first = 0
-		for _, t := range list(part(o, "spec"), "volumeClaimTemplates") {
-			w.claims = append(w.claims, clone(asObject(t)))
+		for _, t := range list(o, "spec", "volumeClaimTemplates") {
+			w.claims = append(w.claims, runtime.DeepCopyJSON(asObject(t)))
 		}
 	case "Job":
 		uid := part(owner, "metadata")["uid"]
@@ -46,7 +49,7 @@ func (w *Workload) own(kind *snapshot.Kind, o object) object {
 	return owner
 }
 
-// ownerKind is the kind of the object that own returns.
+// ownerKind is the kind of the object that completePod returns.
 func ownerKind(kind *snapshot.Kind) *snapshot.Kind {
 	if kind.Name == "Deployment" {
 		kind, _ = snapshot.Find(snapshot.Kinds(), "apps/v1", "ReplicaSet")
@@ -62,7 +65,7 @@ func replicaSetOf(deployment, labels object, w *Workload) object {
 	labels[label] = hash
 	name := w.Name + "-" + hash
 	w.base = name + "-"
-	selector := clone(part(part(deployment, "spec"), "selector"))
+	selector := runtime.DeepCopyJSON(part(deployment, "spec", "selector"))
 	if selector == nil {
 		selector = object{}
 	}
@@ -79,7 +82,7 @@ func replicaSetOf(deployment, labels object, w *Workload) object {
 	return object{
 		"apiVersion": "apps/v1", "kind": "ReplicaSet", "spec": spec,
 		"metadata": object{
-			"name": name, "namespace": w.Namespace, "uid": newUID("ReplicaSet", w.Namespace, name), "labels": clone(labels),
+			"name": name, "namespace": w.Namespace, "uid": newUID("ReplicaSet", w.Namespace, name), "labels": runtime.DeepCopyJSON(labels),
 			"ownerReferences": []any{object{
 				"apiVersion": "apps/v1", "kind": "Deployment", "name": w.Name, "uid": part(deployment, "metadata")["uid"], "controller": true,
 			}},
@@ -132,7 +135,7 @@ func (r Replica) Name() (namespace, name string) {
 
 // replica returns a pod with its claims.
 func (w *Workload) replica(key, name string, number int) Replica {
-	pod := clone(w.pod)
+	pod := runtime.DeepCopyJSON(w.pod)
 	metadata := part(pod, "metadata")
 	metadata["name"], metadata["uid"] = name, newUID("Pod", key)
 	r := Replica{Key: key, Pod: pod}
@@ -153,7 +156,7 @@ func (w *Workload) setClaims(pod object, podName string) []Object {
 	var claims []Object
 	spec := part(pod, "spec")
 	for _, t := range w.claims {
-		volume, _ := part(t, "metadata")["name"].(string)
+		volume, _, _ := unstructured.NestedString(t, "metadata", "name")
 		name := volume + "-" + podName
 		claims = append(claims, newClaim(w.Namespace, name, part(t, "metadata"), part(t, "spec")))
 		spec["volumes"] = append(list(spec, "volumes"), object{"name": volume, "persistentVolumeClaim": object{"claimName": name}})
@@ -167,9 +170,9 @@ func ephemeralClaims(pod object) []Object {
 	metadata := part(pod, "metadata")
 	namespace, _ := metadata["namespace"].(string)
 	name, _ := metadata["name"].(string)
-	for _, v := range list(part(pod, "spec"), "volumes") {
+	for _, v := range list(pod, "spec", "volumes") {
 		volume := asObject(v)
-		template := part(part(volume, "ephemeral"), "volumeClaimTemplate")
+		template := part(volume, "ephemeral", "volumeClaimTemplate")
 		volumeName, _ := volume["name"].(string)
 		if template == nil {
 			continue
@@ -187,11 +190,11 @@ func ephemeralClaims(pod object) []Object {
 func newClaim(namespace, name string, metadata, spec object) Object {
 	kind, version := snapshot.Find(snapshot.Kinds(), "v1", "PersistentVolumeClaim")
 	o := object{
-		"apiVersion": "v1", "kind": "PersistentVolumeClaim", "spec": clone(spec),
+		"apiVersion": "v1", "kind": "PersistentVolumeClaim", "spec": runtime.DeepCopyJSON(spec),
 		"metadata": object{"name": name, "namespace": namespace, "uid": newUID("PersistentVolumeClaim", namespace, name)},
 	}
 	if labels := part(metadata, "labels"); labels != nil {
-		part(o, "metadata")["labels"] = clone(labels)
+		part(o, "metadata")["labels"] = runtime.DeepCopyJSON(labels)
 	}
-	return Object{Kind: kind, Version: version, Fields: clone(kind.Strip(o))}
+	return Object{Kind: kind, Version: version, Fields: runtime.DeepCopyJSON(kind.Strip(o))}
 }

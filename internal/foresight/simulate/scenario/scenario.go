@@ -1,3 +1,8 @@
+// Package scenario decides how a simulation treats the objects of a snapshot: which pods it
+// schedules, in which order, and how an object without the fields that no scheduler reads is
+// created on an API server.
+//
+// The package does no I/O.
 package scenario
 
 import (
@@ -5,6 +10,9 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
@@ -94,8 +102,8 @@ func ReplaceAll() Scenario {
 // Drain is the scenario in which nodes are cordoned, and their pods that can move are scheduled again. Pending pods stay pending.
 func Drain(nodes []string) Scenario {
 	s := newScenario("drain", func(kind *snapshot.Kind, o object) (object, Action) {
-		name, _ := part(o, "metadata")["name"].(string)
-		node, _ := part(o, "spec")["nodeName"].(string)
+		name, _, _ := unstructured.NestedString(o, "metadata", "name")
+		node, _, _ := unstructured.NestedString(o, "spec", "nodeName")
 		switch {
 		case kind.Name == "Node" && slices.Contains(nodes, name):
 			return cordoned(o), Keep
@@ -148,7 +156,7 @@ const noScheduler = "left-out.pmk-sched.io/"
 
 // leftOut returns a copy of a pending pod that every scheduler ignores. restored undoes the change.
 func leftOut(pod object) object {
-	pod = clone(pod)
+	pod = runtime.DeepCopyJSON(pod)
 	spec := specOf(pod)
 	name, _ := spec["schedulerName"].(string)
 	spec["schedulerName"] = noScheduler + name
@@ -156,12 +164,12 @@ func leftOut(pod object) object {
 }
 
 func restored(pod object) object {
-	name, _ := part(pod, "spec")["schedulerName"].(string)
+	name, _, _ := unstructured.NestedString(pod, "spec", "schedulerName")
 	name, ok := strings.CutPrefix(name, noScheduler)
 	if !ok {
 		return pod
 	}
-	pod = clone(pod)
+	pod = runtime.DeepCopyJSON(pod)
 	if part(pod, "spec")["schedulerName"] = name; name == "" {
 		delete(part(pod, "spec"), "schedulerName")
 	}
@@ -185,7 +193,7 @@ func isMovable(pod object) bool {
 
 // unbound returns a copy of a pod without its node and its status.
 func unbound(pod object) object {
-	pod = clone(pod)
+	pod = runtime.DeepCopyJSON(pod)
 	delete(part(pod, "spec"), "nodeName")
 	delete(pod, "status")
 	return pod
@@ -193,7 +201,7 @@ func unbound(pod object) object {
 
 // cordoned returns a node as `kubectl cordon` leaves it: the taint is the node controller's.
 func cordoned(node object) object {
-	node = clone(node)
+	node = runtime.DeepCopyJSON(node)
 	spec := specOf(node)
 	spec["unschedulable"] = true
 	const key = "node.kubernetes.io/unschedulable"
@@ -215,10 +223,18 @@ func isPending(pod object) bool {
 	return (spec["nodeName"] == nil || spec["nodeName"] == "") && metadata["deletionTimestamp"] == nil
 }
 
-// part returns a field that is an object, or an empty one.
-func part(o object, field string) object {
-	inner, _ := o[field].(object)
+// part returns a field that is an object, to read or to change it. It is nil if there is none.
+func part(o object, path ...string) object {
+	value, _, _ := unstructured.NestedFieldNoCopy(o, path...)
+	inner, _ := value.(object)
 	return inner
+}
+
+// list returns a field that is a list, to read it or to change its elements.
+func list(o object, path ...string) []any {
+	value, _, _ := unstructured.NestedFieldNoCopy(o, path...)
+	all, _ := value.([]any)
+	return all
 }
 
 // Waiting is a pod that waits to be scheduled, with the fields that determine its place in the

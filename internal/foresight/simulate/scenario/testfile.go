@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"go.yaml.in/yaml/v3"
 	sigsyaml "sigs.k8s.io/yaml"
 
@@ -42,7 +44,7 @@ func (s ObjectSource) Make() []map[string]any {
 	}
 	var all []map[string]any
 	for i := range s.Count {
-		o := clone(s.Object)
+		o := runtime.DeepCopyJSON(s.Object)
 		metadata := part(o, "metadata")
 		metadata["name"] = fmt.Sprintf("%v-%d", metadata["name"], i+1)
 		all = append(all, o)

@@ -105,7 +105,7 @@ func (r *Reader) checkHeader() error {
 // kindOf returns the kind of a resource of a header.
 func kindOf(known []*snapshot.Kind, r snapshot.Resource) (*snapshot.Kind, error) {
 	if r.Custom {
-		kind, err := snapshot.CustomKind(groupResource(r))
+		kind, err := snapshot.CustomKind(r.GroupResource())
 		if err != nil {
 			return nil, invalid("%w", err)
 		}

@@ -1,3 +1,14 @@
+// Package archive implements the file format of snapshots.
+//
+// A snapshot is a gzip-compressed tar archive. The first entry is header.json, a [snapshot.Header].
+// One entry for each of its resources follows, in the same order: objects/NAME.jsonl with NAME =
+// RESOURCE.VERSION or RESOURCE.VERSION.GROUP, such as objects/replicasets.v1.apps.jsonl. It
+// contains one object a line, as JSON with sorted keys, ordered by namespace/name; both orders are
+// of bytes. Modes, owners and times of the entries are constant, so that two snapshots of the same
+// state differ in the header only.
+//
+// A file is input that others may have made: [Reader] accepts nothing that [Write] does not write, has limits, creates no file, and returns
+// only the fields that schedulers read.
 package archive
 
 import (
@@ -47,7 +58,7 @@ func Write(w io.Writer, h *snapshot.Header, objects Objects) error {
 	for _, r := range h.Resources {
 		size := r.Bytes + int64(r.Objects) // a newline ends each
 		err := writeEntry(out, entryName(r), size, func() error {
-			return objects.Each(groupResource(r), func(_ string, object []byte) error {
+			return objects.Each(r.GroupResource(), func(_ string, object []byte) error {
 				if _, err := out.Write(object); err != nil {
 					return err
 				}
@@ -63,11 +74,6 @@ func Write(w io.Writer, h *snapshot.Header, objects Objects) error {
 		return fmt.Errorf("write snapshot: %w", err)
 	}
 	return nil
-}
-
-func groupResource(r snapshot.Resource) string {
-	k := snapshot.Kind{Group: r.Group, Resource: r.Resource}
-	return k.GroupResource()
 }
 
 func writeEntry(out *tar.Writer, name string, size int64, write func() error) error {

@@ -1,7 +1,8 @@
-package session
+package simulate
 
 import (
 	"context"
+	"io"
 	"path/filepath"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
@@ -9,12 +10,20 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/files"
 )
 
-// readSteps reads the files of the steps.
-func readSteps(ctx context.Context, r SimulateRequest) ([]scenario.Scenario, error) {
+// Script are steps, each in the state after the step before. Their files are relative to Dir; Stdin
+// is read for "-".
+type Script struct {
+	Steps []scenario.Step
+	Dir   string
+	Stdin io.Reader
+}
+
+// Read reads the files of the steps.
+func (r Script) Read(ctx context.Context) ([]scenario.Scenario, error) {
 	added := map[string]int{} // nodes, by the template's name
 	var all []scenario.Scenario
 	for _, step := range r.Steps {
-		s, err := readStep(ctx, r, step, added)
+		s, err := r.readStep(ctx, step, added)
 		if err != nil {
 			return nil, err
 		}
@@ -23,7 +32,7 @@ func readSteps(ctx context.Context, r SimulateRequest) ([]scenario.Scenario, err
 	return all, nil
 }
 
-func readStep(ctx context.Context, r SimulateRequest, step scenario.Step, added map[string]int) (scenario.Scenario, error) {
+func (r Script) readStep(ctx context.Context, step scenario.Step, added map[string]int) (scenario.Scenario, error) {
 	switch step.Scenario {
 	case "pending":
 		return scenario.Pending(), nil
@@ -32,7 +41,7 @@ func readStep(ctx context.Context, r SimulateRequest, step scenario.Step, added 
 	case "drain":
 		return scenario.Drain(step.Nodes), nil
 	case "add":
-		manifests, err := r.manifests(ctx, step.Files)
+		manifests, err := r.Manifests(ctx, step.Files)
 		if err != nil {
 			return scenario.Scenario{}, err
 		}
@@ -52,8 +61,8 @@ func readStep(ctx context.Context, r SimulateRequest, step scenario.Step, added 
 	return scenario.Scenario{}, problem.Invalidf("", "invalid scenario %q", step.Scenario)
 }
 
-// manifests reads the objects of files.
-func (r SimulateRequest) manifests(ctx context.Context, paths []string) (all []map[string]any, err error) {
+// Manifests reads the objects of files.
+func (r Script) Manifests(ctx context.Context, paths []string) (all []map[string]any, err error) {
 	var absolute []string
 	for _, path := range paths {
 		if path != files.Stdin && !filepath.IsAbs(path) {
@@ -69,14 +78,14 @@ func (r SimulateRequest) manifests(ctx context.Context, paths []string) (all []m
 }
 
 // templates reads the manifests of nodes.
-func (r SimulateRequest) templates(ctx context.Context, add []scenario.NodesToAdd) ([]scenario.Template, error) {
+func (r Script) templates(ctx context.Context, add []scenario.NodesToAdd) ([]scenario.Template, error) {
 	var all []scenario.Template
 	for _, a := range add {
 		if !a.IsFile() {
 			all = append(all, scenario.Template{Name: a.Template, Count: a.Count})
 			continue
 		}
-		manifests, err := r.manifests(ctx, []string{a.Template})
+		manifests, err := r.Manifests(ctx, []string{a.Template})
 		if err != nil {
 			return nil, err
 		}

@@ -1,4 +1,5 @@
-package session
+// Package plugintest runs plugins in the scheduler of any release against scenarios with expectations.
+package plugintest
 
 import (
 	"context"
@@ -12,6 +13,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/load"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
@@ -20,8 +22,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/files"
 )
 
-// PluginTestRequest describes the scheduler and the files of a test.
-type PluginTestRequest struct {
+// Request describes the scheduler and the files of a test.
+type Request struct {
 	// Files are scenarios with objects and expectations.
 	Files     []string
 	Scheduler pack.Scheduler
@@ -31,8 +33,8 @@ type PluginTestRequest struct {
 	Timeout time.Duration
 }
 
-// PluginTestRun is the result of a scenario at a release.
-type PluginTestRun struct {
+// Result is the result of a scenario at a release.
+type Result struct {
 	Scenario string  `json:"scenario"`
 	Release  string  `json:"release"`
 	Seconds  float64 `json:"seconds"`
@@ -41,25 +43,10 @@ type PluginTestRun struct {
 	Notes        []string         `json:"notes,omitempty"`
 }
 
-// PluginTests runs scenarios against schedulers. It keeps an API server for each release until it is closed.
-type PluginTests struct {
-	s       *Session
-	servers *apiServers
-}
-
-// NewPluginTests returns tests without an API server. Close them.
-func (s *Session) NewPluginTests() (*PluginTests, error) {
-	servers, err := s.newAPIServers("plugin-test")
-	return &PluginTests{s, servers}, err
-}
-
-// Close stops the API servers.
-func (t *PluginTests) Close() error { return t.servers.Close() }
-
 // Paths returns the files and directories that the result depends on: local plugins, the
 // configuration, and the scenarios with the files that they name. If a scenario cannot be read, its
 // files are missing.
-func (r PluginTestRequest) Paths() []string {
+func (r Request) Paths() []string {
 	paths := slices.Clone(r.Files)
 	if r.Scheduler.Configuration != nil {
 		paths = append(paths, r.Scheduler.ConfigurationName)
@@ -86,67 +73,44 @@ func (r PluginTestRequest) Paths() []string {
 }
 
 // Run runs each file at each release, with the scheduler compiled from the plugins as they are now.
-func (t *PluginTests) Run(ctx context.Context, r PluginTestRequest) ([]PluginTestRun, error) {
-	var tests []*pluginTest
+func Run(ctx context.Context, s *session.Session, servers *simulate.Servers, r Request) ([]Result, error) {
+	var tests []*test
 	for _, file := range r.Files {
-		test, err := readPluginTest(ctx, file)
+		t, err := readTest(ctx, file)
 		if err != nil {
 			return nil, err
 		}
-		tests = append(tests, test)
+		tests = append(tests, t)
 	}
-	var runs []PluginTestRun
 	branches := r.Branches
 	if len(branches) == 0 {
 		branches = []string{r.Scheduler.Branch}
 	}
+	var results []Result
 	for _, branch := range branches {
-		more, err := t.runBranch(ctx, r, branch, tests)
+		scheduler := r.Scheduler
+		var err error
+		if scheduler.Branch, err = branchOrCluster(s, branch); err != nil {
+			return nil, err
+		}
+		programs, err := simulate.Compile(ctx, s, scheduler, &snapshot.Header{})
 		if err != nil {
 			return nil, err
 		}
-		runs = append(runs, more...)
+		for _, t := range tests {
+			result, err := t.run(ctx, servers, programs, r.Timeout)
+			if err != nil {
+				return nil, err
+			}
+			results = append(results, *result)
+		}
 	}
-	return runs, nil
+	return results, nil
 }
 
-// runBranch runs the tests at one release.
-func (t *PluginTests) runBranch(ctx context.Context, r PluginTestRequest, branch string, tests []*pluginTest) ([]PluginTestRun, error) {
-	branch, err := t.s.releaseOrCluster(branch)
-	if err != nil {
-		return nil, err
-	}
-	scheduler := r.Scheduler
-	scheduler.Branch = branch
-	sim := simulation{s: t.s, header: &snapshot.Header{}, request: SimulateRequest{Timeout: r.Timeout}}
-	o, err := sim.options(ctx, scheduler)
-	if err != nil {
-		return nil, err
-	}
-	var runs []PluginTestRun
-	for _, test := range tests {
-		server, err := t.servers.server(ctx, o)
-		if err != nil {
-			return nil, err
-		}
-		begin := time.Now()
-		if o.Dir, err = t.servers.newDir(); err != nil {
-			return nil, err
-		}
-		result, err := test.run(ctx, server, o)
-		if err != nil {
-			return nil, fmt.Errorf("%s at %s: %w", test.file, o.Scheduler.Release, err)
-		}
-		runs = append(runs, PluginTestRun{
-			Scenario: test.file, Release: o.Scheduler.Release.String(), Seconds: time.Since(begin).Seconds(),
-			Expectations: result.Check(test.expect, test.objects.Bound), Notes: append(test.objects.Notes, result.Notes...),
-		})
-	}
-	return runs, nil
-}
-
-// releaseOrCluster replaces the branch that is to be found on the cluster.
-func (s *Session) releaseOrCluster(branch string) (string, error) {
+// branchOrCluster returns the branch, or the release of the cluster if the branch is to be found
+// there.
+func branchOrCluster(s *session.Session, branch string) (string, error) {
 	if branch != "" && branch != pack.BranchAuto {
 		return branch, nil
 	}
@@ -162,15 +126,15 @@ func (s *Session) releaseOrCluster(branch string) (string, error) {
 	return release.String(), nil
 }
 
-// pluginTest is a file with its objects.
-type pluginTest struct {
+// test is a file with its objects.
+type test struct {
 	file    string
 	objects *scenario.Objects
 	expect  []report.Expectation
 }
 
-// readPluginTest reads a file and the files that it names.
-func readPluginTest(ctx context.Context, file string) (*pluginTest, error) {
+// readTest reads a file and the files that it names.
+func readTest(ctx context.Context, file string) (*test, error) {
 	text, err := problem.ReadFile("scenario", file)
 	if err != nil {
 		return nil, err
@@ -197,7 +161,7 @@ func readPluginTest(ctx context.Context, file string) (*pluginTest, error) {
 	if err != nil {
 		return nil, problem.Invalidf("", "read %s: %w", file, err)
 	}
-	return &pluginTest{file: file, objects: objects, expect: parsed.Expect}, nil
+	return &test{file: file, objects: objects, expect: parsed.Expect}, nil
 }
 
 // pathFrom returns a path that is relative to the directory of a file.
@@ -208,9 +172,24 @@ func pathFrom(file, path string) string {
 	return filepath.Join(filepath.Dir(file), path)
 }
 
-// run runs the test on an API server.
-func (test *pluginTest) run(ctx context.Context, server *simulate.Server, o simulate.Options) (*report.Report, error) {
-	o.Scenario, o.Snapshot, o.Undecided = scenario.Pending(), test.objects, true
-	o.Before = func(ctx context.Context, cfg *rest.Config) error { return load.Others(ctx, cfg, test.objects.Others) }
-	return server.Run(ctx, o)
+// run runs the test with the scheduler of the programs.
+func (t *test) run(
+	ctx context.Context, servers *simulate.Servers, programs simulate.Programs, timeout time.Duration,
+) (*Result, error) {
+	if err := servers.Start(ctx, programs); err != nil {
+		return nil, err
+	}
+	begin := time.Now()
+	result, err := servers.Run(ctx, programs, simulate.Options{
+		Scenario: scenario.Pending(), Snapshot: t.objects, Undecided: true, Timeout: timeout,
+		Before: func(ctx context.Context, cfg *rest.Config) error { return load.Others(ctx, cfg, t.objects.Others) },
+	})
+	release := programs.Scheduler.Release.String()
+	if err != nil {
+		return nil, fmt.Errorf("%s at %s: %w", t.file, release, err)
+	}
+	return &Result{
+		Scenario: t.file, Release: release, Seconds: time.Since(begin).Seconds(),
+		Expectations: result.Check(t.expect, t.objects.Bound), Notes: append(t.objects.Notes, result.Notes...),
+	}, nil
 }

@@ -1,4 +1,4 @@
-package session
+package simulate
 
 import (
 	"os"
@@ -25,9 +25,9 @@ func TestStepsAreReadWithTheirFiles(t *testing.T) {
 		}
 	}
 	nodes := scenario.Step{Scenario: "nodes", Add: []scenario.NodesToAdd{{Template: "node.yaml", Count: 2}}}
-	got, err := readSteps(t.Context(), SimulateRequest{Dir: dir, Steps: []scenario.Step{
+	got, err := Script{Dir: dir, Steps: []scenario.Step{
 		{Scenario: "drain", Nodes: []string{"a"}}, nodes, nodes, {Scenario: "add", Files: []string{"web.yaml"}, Count: 3, Limit: 4}, {Scenario: "replace-all"}, {Scenario: "pending"},
-	}})
+	}}.Read(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,8 @@ func TestTemplatesThatAreNoNodesAreRefused(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := readSteps(t.Context(), SimulateRequest{Steps: []scenario.Step{{Scenario: "nodes", Add: []scenario.NodesToAdd{{Template: file, Count: 1}}}}})
+		nodes := scenario.Step{Scenario: "nodes", Add: []scenario.NodesToAdd{{Template: file, Count: 1}}}
+		_, err := Script{Steps: []scenario.Step{nodes}}.Read(t.Context())
 		if err == nil || !strings.Contains(err.Error(), want) || !problem.IsInvalid(err) {
 			t.Errorf("got %v, want %s", err, want)
 		}

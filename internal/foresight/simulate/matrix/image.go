@@ -1,4 +1,4 @@
-package session
+package matrix
 
 import (
 	"bytes"
@@ -25,8 +25,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/sysdump/redact"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/matrix"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 )
 
 const (
@@ -43,20 +44,20 @@ const (
 	imageDir, imagePlan = "/opt/pmk-sched", "/opt/pmk-sched/matrix.json"
 )
 
-// MatrixJob describes the Job that runs simulations on the cluster.
-type MatrixJob struct {
+// JobRequest describes the Job that runs simulations on the cluster.
+type JobRequest struct {
 	// Image is the request for an image of pmk-sched itself, to which the programs and files are
 	// added. Without a Tag it gets a unique name.
 	Image pack.Request
 	// Namespace of the Job. Node is the node on which all of its pods run. If it is empty, they run
 	// on any node.
 	Namespace, Node string
-	// Command is the command line of pmk-sched that calls [Session.SimulateCell].
+	// Command is the command line of pmk-sched that calls [RunCell].
 	Command []string
 }
 
-// matrixJob returns the function that runs the simulations of a plan on the cluster.
-func (s *Session) matrixJob(r *MatrixJob) (func(ctx context.Context, p *matrixPlan, parallel int, dir string) ([]matrix.Outcome, error), error) {
+// connect returns the [runner] that runs the simulations on the cluster.
+func (r *JobRequest) connect(s *session.Session) (runner, error) {
 	if err := pack.CheckStatic(r.Image.Self); err != nil {
 		return nil, err
 	}
@@ -76,34 +77,35 @@ func (s *Session) matrixJob(r *MatrixJob) (func(ctx context.Context, p *matrixPl
 	if err != nil {
 		return nil, fmt.Errorf("create client for %s: %w", cfg.Host, err)
 	}
-	return func(ctx context.Context, p *matrixPlan, parallel int, dir string) ([]matrix.Outcome, error) {
+	return func(ctx context.Context, s *session.Session, p *plan, parallel int, dir string) ([]Outcome, error) {
 		steps := 0
 		for _, sc := range p.Scenarios {
 			steps = max(steps, len(sc))
 		}
-		job := matrix.Job{
-			Name: "pmk-sched-matrix-" + strings.ToLower(rand.Text()[:8]), Namespace: r.Namespace, Command: append([]string{image.SelfPath}, r.Command...),
-			Cells: len(p.Cells), Parallel: parallel, Node: r.Node, Arch: runtime.GOARCH, PerIndex: release.Minor >= oldestPerIndex,
+		job := Job{
+			Name: "pmk-sched-matrix-" + strings.ToLower(rand.Text()[:8]), Namespace: r.Namespace,
+			Command: append([]string{image.SelfPath}, r.Command...),
+			Cells:   len(p.Cells), Parallel: parallel, Node: r.Node, Arch: runtime.GOARCH, PerIndex: release.Minor >= oldestPerIndex,
 			Memory: baseMemory + objectMemory*int64(p.objects), Timeout: time.Duration(steps) * (p.Timeout + stepTime),
 		}
-		if job.Image, err = s.buildMatrixImage(ctx, r.Image, p, job.Name, dir); err != nil {
+		if job.Image, err = p.buildImage(ctx, s, r.Image, job.Name, dir); err != nil {
 			return nil, err
 		}
 		s.Note(fmt.Sprintf("%s runs %d simulations", job, job.Cells))
-		return matrix.NewRunner(kube, s.Log).Run(ctx, job, func(index int) func(error) {
+		return NewRunner(kube, s.Log).Run(ctx, job, func(index int) func(error) {
 			return s.OnStep("simulate " + p.Cells[index].name.String())
 		})
 	}, nil
 }
 
-// buildMatrixImage makes the image with everything that the simulations need, and returns its name.
-// name is the name of the Job.
-func (s *Session) buildMatrixImage(ctx context.Context, request pack.Request, p *matrixPlan, name, dir string) (string, error) {
+// buildImage makes the image with everything that the simulations need, and returns its name. name
+// is the name of the Job.
+func (p *plan) buildImage(ctx context.Context, s *session.Session, request pack.Request, name, dir string) (string, error) {
 	for i := range p.Schedulers {
 		scheduler := &p.Schedulers[i]
 		if pack.CheckStatic(scheduler.Etcd) != nil { // the etcd of this machine needs libraries
 			var err error
-			if scheduler.Etcd, err = s.compiledEtcd(ctx); err != nil {
+			if scheduler.Etcd, err = simulate.CompileEtcd(ctx, s); err != nil {
 				return "", err
 			}
 		}
@@ -115,7 +117,7 @@ func (s *Session) buildMatrixImage(ctx context.Context, request pack.Request, p 
 	if request.Tag == "" { // nodes do not load an image whose name they know
 		request.Tag = "localhost/" + strings.Replace(name, "-matrix-", "-matrix:", 1)
 	}
-	built, err := pack.Run(ctx, request, s.Session)
+	built, err := pack.Run(ctx, request, s)
 	if err != nil {
 		return "", err
 	}
@@ -125,14 +127,15 @@ func (s *Session) buildMatrixImage(ctx context.Context, request pack.Request, p 
 	return built.Reference, nil
 }
 
-// imageFiles returns the files of an image for the plan, and the plan with their paths in the image, which it writes to dir.
-func (p *matrixPlan) imageFiles(dir string) ([]image.File, error) {
+// imageFiles returns the files of an image for the plan, and the plan with their paths in the image,
+// which it writes to dir.
+func (p *plan) imageFiles(dir string) ([]image.File, error) {
 	sources := slices.Clone(p.files)
-	for _, s := range p.Schedulers {
-		if err := s.checkNoSecrets(); err != nil {
+	for _, programs := range p.Schedulers {
+		if err := checkNoSecrets(programs.Scheduler); err != nil {
 			return nil, err
 		}
-		sources = append(sources, s.Program, s.KubeAPIServer, s.Etcd)
+		sources = append(sources, programs.Scheduler.Program, programs.KubeAPIServer, programs.Etcd)
 	}
 	plan, err := json.Marshal(p)
 	if err != nil {
@@ -155,47 +158,46 @@ func (p *matrixPlan) imageFiles(dir string) ([]image.File, error) {
 }
 
 // checkNoSecrets refuses a scheduler whose configuration must not be in an image.
-func (p preparedScheduler) checkNoSecrets() error {
-	texts := [][]byte{p.Scheduler.Configuration}
-	for _, plugin := range p.Plugins {
+func checkNoSecrets(s simulate.Scheduler) error {
+	texts := [][]byte{s.Request.Configuration}
+	for _, plugin := range s.Plugins {
 		texts = append(texts, plugin.Args)
 	}
 	for _, text := range texts {
 		var value any
 		if err := yaml.Unmarshal(text, &value); err != nil {
-			return problem.Invalidf("", "read the configuration of scheduler %s: %w", p.source, err)
+			return problem.Invalidf("", "read the configuration of scheduler %s: %w", s.Request.Source, err)
 		}
 		if !reflect.DeepEqual(value, redact.New().Value(value)) {
 			return problem.Invalidf("remove it, or simulate this scheduler without --job",
-				"the configuration of scheduler %s has a certificate, a key, a token or a password, which must not be in an image", p.source)
+				"the configuration of scheduler %s has a certificate, a key, a token or a password, which must not be in an image", s.Request.Source)
 		}
 	}
 	return nil
 }
 
-// SimulateCell runs one simulation in a pod of [Session.SimulateMatrix] and writes its outcome to out. It fails only if there is none: another attempt may
-// succeed.
-func (s *Session) SimulateCell(ctx context.Context, index int, out io.Writer) (err error) {
+// RunCell runs one simulation in a pod of the Job and writes its outcome to out. It fails only if
+// there is none: another attempt may succeed.
+func RunCell(ctx context.Context, s *session.Session, index int, out io.Writer) (err error) {
 	text, err := os.ReadFile(imagePlan)
 	if err != nil {
 		return fmt.Errorf("read the plan: %w", err)
 	}
-	p := &matrixPlan{}
+	p := &plan{}
 	if err := json.Unmarshal(text, p); err != nil {
 		return fmt.Errorf("read the plan: %w", err)
 	}
 	if index < 0 || index >= len(p.Cells) {
 		return fmt.Errorf("simulation %d of %d does not exist", index, len(p.Cells))
 	}
-	quiet := s.quiet()
-	servers, err := quiet.newAPIServers("simulate")
+	servers, err := simulate.NewServers(quiet(s), "simulate")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, servers.Close()) }()
-	result, err := quiet.simulateCell(ctx, p, index, servers)
+	result, err := p.simulate(ctx, servers, index)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return matrix.WriteOutcome(out, index, matrix.NewOutcome(result, err))
+	return WriteOutcome(out, index, NewOutcome(result, err))
 }

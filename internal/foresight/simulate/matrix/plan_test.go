@@ -1,4 +1,4 @@
-package session
+package matrix
 
 import (
 	"encoding/json"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
@@ -19,8 +20,8 @@ import (
 
 // Snapshots of two releases need programs of both; the schedulers of one snapshot and one scenario follow each other.
 func TestSimulationsOfAMatrixAreInThisOrder(t *testing.T) {
-	r := MatrixRequest{
-		Schedulers: []Baseline{{Source: "default"}, {Source: "new"}}, Snapshots: []string{"a", "b"}, Scenarios: []MatrixScenario{{Name: "pending"}, {Name: "drain"}},
+	r := Request{
+		Schedulers: []pack.Scheduler{{Source: "default"}, {Source: "new"}}, Snapshots: []string{"a", "b"}, Scenarios: []Scenario{{Name: "pending"}, {Name: "drain"}},
 	}
 	var got []string
 	for _, c := range planCells(r, [][]int{{0, 1}, {2, 3}}) {
@@ -71,8 +72,8 @@ stringData: {a: hidden-5}
 	given := []scenario.Step{
 		{Scenario: "add", Files: []string{"web.yaml"}, Count: 2}, {Scenario: "nodes", Add: []scenario.NodesToAdd{{Template: "big.yaml", Count: 1}, {Template: "worker-1", Count: 2}}}, {Scenario: "pending"},
 	}
-	p := &matrixPlan{}
-	steps, err := p.copySteps(t.Context(), MatrixScenario{Name: "s", Dir: dir, Steps: given}, to)
+	p := &plan{}
+	steps, err := p.copySteps(t.Context(), Scenario{"s", simulate.Script{Dir: dir, Steps: given}}, to)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +87,7 @@ stringData: {a: hidden-5}
 	if text := string(all); strings.Contains(text, "hidden") || !strings.Contains(text, `"cpu":"100m"`) || !strings.Contains(text, `"kept":"annotation"`) {
 		t.Errorf("the copy is %s", text)
 	}
-	read, err := readSteps(t.Context(), SimulateRequest{Steps: steps})
+	read, err := (simulate.Script{Steps: steps}).Read(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +97,7 @@ stringData: {a: hidden-5}
 	if len(p.files) != 2 || p.files[0] != steps[0].Files[0] || p.files[1] != steps[1].Add[0].Template {
 		t.Errorf("files %q", p.files)
 	}
-	if _, err := p.copySteps(t.Context(), MatrixScenario{Dir: to, Steps: given}, to); !problem.IsInvalid(err) {
+	if _, err := p.copySteps(t.Context(), Scenario{Script: simulate.Script{Dir: to, Steps: given}}, to); !problem.IsInvalid(err) {
 		t.Errorf("without the files: %v", err)
 	}
 }
@@ -106,15 +107,18 @@ func TestImageHasThePlanWithItsFiles(t *testing.T) {
 	dir := writeFiles(t, map[string]string{"step.json": "{}"})
 	in := func(name string) string { return filepath.Join(dir, name) }
 	release := versions.Release{Major: 1, Minor: 24, Patch: 3}
-	p := &matrixPlan{
+	p := &plan{
 		Snapshots: []string{in("x.tar.gz")}, files: []string{in("x.tar.gz"), in("step.json")},
 		Scenarios: [][]scenario.Step{{{Scenario: "add", Files: []string{in("step.json")}}, {Scenario: "nodes", Add: []scenario.NodesToAdd{{Template: "n", Count: 1}}}}},
-		Cells:     planCells(MatrixRequest{Schedulers: make([]Baseline, 2), Snapshots: make([]string, 1), Scenarios: make([]MatrixScenario, 1)}, [][]int{{0, 1}}),
+		Cells:     planCells(Request{Schedulers: make([]pack.Scheduler, 2), Snapshots: make([]string, 1), Scenarios: make([]Scenario, 1)}, [][]int{{0, 1}}),
 	}
 	for _, program := range []string{"kube-scheduler", "plugins/kube-scheduler"} {
-		p.Schedulers = append(p.Schedulers, preparedScheduler{
-			Scheduler: pack.Scheduler{Name: "s", Configuration: []byte("kind: KubeSchedulerConfiguration\n")}, Release: release,
-			Plugins: []profiles.Plugin{{Name: "P", Args: []byte("a: 1")}}, Program: in(program), KubeAPIServer: in("kube-apiserver"), Etcd: in("etcd"),
+		p.Schedulers = append(p.Schedulers, simulate.Programs{
+			Scheduler: simulate.Scheduler{
+				Request: pack.Scheduler{Name: "s", Configuration: []byte("kind: KubeSchedulerConfiguration\n")}, Release: release,
+				Plugins: []profiles.Plugin{{Name: "P", Args: []byte("a: 1")}}, Program: in(program),
+			},
+			KubeAPIServer: in("kube-apiserver"), Etcd: in("etcd"),
 		})
 	}
 	files, err := p.imageFiles(dir)
@@ -136,12 +140,12 @@ func TestImageHasThePlanWithItsFiles(t *testing.T) {
 	if err != nil || strings.Contains(string(text), dir) {
 		t.Errorf("the plan has paths of this machine (%v): %s", err, text)
 	}
-	var read matrixPlan
+	var read plan
 	if err := json.Unmarshal(text, &read); err != nil {
 		t.Fatal(err)
 	}
-	second := read.Schedulers[read.Cells[1].Scheduler]
-	if second.Program != "/opt/pmk-sched/3/kube-scheduler" || second.Release != release || string(second.Scheduler.Configuration) != "kind: KubeSchedulerConfiguration\n" || second.Plugins[0].Name != "P" {
+	second := read.Schedulers[read.Cells[1].Scheduler].Scheduler
+	if second.Program != "/opt/pmk-sched/3/kube-scheduler" || second.Release != release || string(second.Request.Configuration) != "kind: KubeSchedulerConfiguration\n" || second.Plugins[0].Name != "P" {
 		t.Errorf("the second scheduler is %+v", second)
 	}
 	if steps := read.Scenarios[0]; steps[0].Files[0] != "/opt/pmk-sched/4/step.json" || steps[1].Add[0].Template != "n" || p.Scenarios[0][0].Files[0] != in("step.json") {
@@ -158,10 +162,10 @@ func TestSecretsOfAConfigurationAreNotPutIntoAnImage(t *testing.T) {
 		"pluginConfig: [{name: Load, args: {token: aVeryLongOne}}]":                                                true,
 		"pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {resources: [{name: cpu, weight: 1}]}}}]": false,
 	} {
-		inConfiguration := preparedScheduler{Scheduler: pack.Scheduler{Configuration: []byte(text)}}
-		inArgs := preparedScheduler{Plugins: []profiles.Plugin{{Args: []byte(text)}}}
-		for _, s := range []preparedScheduler{inConfiguration, inArgs} {
-			if err := s.checkNoSecrets(); (err != nil) != secret || err != nil && (!problem.IsInvalid(err) || strings.Contains(err.Error(), "password@")) {
+		inConfiguration := simulate.Scheduler{Request: pack.Scheduler{Configuration: []byte(text)}}
+		inArgs := simulate.Scheduler{Plugins: []profiles.Plugin{{Args: []byte(text)}}}
+		for _, s := range []simulate.Scheduler{inConfiguration, inArgs} {
+			if err := checkNoSecrets(s); (err != nil) != secret || err != nil && (!problem.IsInvalid(err) || strings.Contains(err.Error(), "password@")) {
 				t.Errorf("%s: got %v, want an error: %t", text, err, secret)
 			}
 		}

@@ -1,4 +1,4 @@
-package session
+package matrix
 
 import (
 	"context"
@@ -11,36 +11,39 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/tempdir"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/sysdump/redact"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/matrix"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/capture"
 )
 
-// MatrixRequest describes simulations: each scheduler on each snapshot in each scenario.
-type MatrixRequest struct {
-	Schedulers []Baseline
+// Request describes simulations: each scheduler on each snapshot in each scenario.
+type Request struct {
+	Schedulers []pack.Scheduler
 	Snapshots  []string // files
-	Scenarios  []MatrixScenario
+	Scenarios  []Scenario
 	// Parallel is how many simulations run at the same time.
 	Parallel int
 	// Timeout bounds the time that a scheduler gets to decide about all pods of a step.
 	Timeout time.Duration
 	// Job runs the simulations on the cluster. If it is nil, they run on this machine.
-	Job *MatrixJob
+	Job *JobRequest
 }
 
-// MatrixScenario is a scenario with its name in the result. The files of its steps are relative to Dir.
-type MatrixScenario struct {
-	Name, Dir string
-	Steps     []scenario.Step
+// Scenario is a script with its name in the result.
+type Scenario struct {
+	Name string
+	simulate.Script
 }
 
-// matrixPlan lists the simulations as data, so that a pod can run a part of them.
-type matrixPlan struct {
+// plan lists the simulations as data, so that a pod can run a part of them.
+type plan struct {
 	Timeout    time.Duration       `json:"timeout"`
-	Schedulers []preparedScheduler `json:"schedulers"`
+	Schedulers []simulate.Programs `json:"schedulers"`
 	Snapshots  []string            `json:"snapshots"`
 	Scenarios  [][]scenario.Step   `json:"scenarios"`
 	// Cells are the simulations, in the order of their indexes in a Job.
@@ -55,15 +58,15 @@ type plannedCell struct {
 	Snapshot  int `json:"snapshot"`
 	Scenario  int `json:"scenario"`
 	Scheduler int `json:"scheduler"`
-	name      matrix.Cell
+	name      Cell
 }
 
-// SimulateMatrix simulates each scheduler on each snapshot in each scenario. A simulation that fails has an error in the result. The cluster is not used,
-// except for the Job.
-func (s *Session) SimulateMatrix(ctx context.Context, r MatrixRequest) (result *matrix.Result, err error) {
-	run := s.simulateCells
+// Run simulates each scheduler on each snapshot in each scenario. A simulation that fails has an
+// error in the result. The cluster is not used, except for the Job.
+func Run(ctx context.Context, s *session.Session, r Request) (result *Result, err error) {
+	run := runHere
 	if r.Job != nil {
-		if run, err = s.matrixJob(r.Job); err != nil {
+		if run, err = r.Job.connect(s); err != nil {
 			return nil, err
 		}
 	}
@@ -72,27 +75,31 @@ func (s *Session) SimulateMatrix(ctx context.Context, r MatrixRequest) (result *
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, remove()) }()
-	plan, err := s.planMatrix(ctx, r, dir)
+	p, err := newPlan(ctx, s, r, dir)
 	if err != nil {
 		return nil, err
 	}
-	outcomes, err := run(ctx, plan, r.Parallel, dir)
+	outcomes, err := run(ctx, s, p, r.Parallel, dir)
 	if outcomes == nil {
 		return nil, err
 	}
-	result = &matrix.Result{}
+	result = &Result{}
 	for i, o := range outcomes {
-		cell := plan.Cells[i].name
+		cell := p.Cells[i].name
 		cell.Outcome = o
 		result.Cells = append(result.Cells, cell)
 	}
 	return result, err
 }
 
-// planMatrix compiles the programs and reads the files, so that errors in them are reported before
+// runner runs the simulations of a plan, up to parallel of them at the same time. dir is a private
+// directory.
+type runner func(ctx context.Context, s *session.Session, p *plan, parallel int, dir string) ([]Outcome, error)
+
+// newPlan compiles the programs and reads the files, so that errors in them are reported before
 // anything runs. It copies manifests to dir.
-func (s *Session) planMatrix(ctx context.Context, r MatrixRequest, dir string) (*matrixPlan, error) {
-	p := &matrixPlan{Timeout: r.Timeout, Snapshots: r.Snapshots, files: slices.Clone(r.Snapshots)}
+func newPlan(ctx context.Context, s *session.Session, r Request, dir string) (*plan, error) {
+	p := &plan{Timeout: r.Timeout, Snapshots: r.Snapshots, files: slices.Clone(r.Snapshots)}
 	for _, sc := range r.Scenarios {
 		steps, err := p.copySteps(ctx, sc, dir)
 		if err != nil {
@@ -103,7 +110,7 @@ func (s *Session) planMatrix(ctx context.Context, r MatrixRequest, dir string) (
 	prepared := make([][]int, len(r.Snapshots))
 	for i, file := range r.Snapshots {
 		for _, scheduler := range r.Schedulers {
-			at, err := s.planScheduler(ctx, p, scheduler, file)
+			at, err := p.addScheduler(ctx, s, scheduler, file)
 			if err != nil {
 				return nil, fmt.Errorf("scheduler %s, snapshot %s: %w", scheduler.Source, file, err)
 			}
@@ -117,11 +124,11 @@ func (s *Session) planMatrix(ctx context.Context, r MatrixRequest, dir string) (
 // planCells returns the simulations. Simulations of a snapshot and a scenario follow each other, so
 // that schedulers can be compared. prepared are the indexes of the schedulers in the plan, by
 // snapshot and scheduler.
-func planCells(r MatrixRequest, prepared [][]int) (cells []plannedCell) {
+func planCells(r Request, prepared [][]int) (cells []plannedCell) {
 	for i, file := range r.Snapshots {
 		for j, sc := range r.Scenarios {
 			for k, scheduler := range r.Schedulers {
-				name := matrix.Cell{Snapshot: file, Scenario: sc.Name, Scheduler: scheduler.Source}
+				name := Cell{Snapshot: file, Scenario: sc.Name, Scheduler: scheduler.Source}
 				cells = append(cells, plannedCell{Snapshot: i, Scenario: j, Scheduler: prepared[i][k], name: name})
 			}
 		}
@@ -129,44 +136,45 @@ func planCells(r MatrixRequest, prepared [][]int) (cells []plannedCell) {
 	return cells
 }
 
-// planScheduler returns the place of a scheduler for a snapshot in the plan: snapshots of several releases need several programs.
-func (s *Session) planScheduler(ctx context.Context, p *matrixPlan, scheduler Baseline, file string) (int, error) {
-	h, err := archived(file).header()
+// addScheduler returns the place of a scheduler for a snapshot in the plan: snapshots of several
+// releases need several programs.
+func (p *plan) addScheduler(ctx context.Context, s *session.Session, scheduler pack.Scheduler, file string) (int, error) {
+	snap, err := capture.OpenFile(file)
 	if err != nil {
 		return 0, err
 	}
 	objects := 0
-	for _, r := range h.Resources {
+	for _, r := range snap.Header.Resources {
 		objects += r.Objects
 	}
 	p.objects = max(p.objects, objects)
-	release, err := s.simulatedRelease(ctx, scheduler.Scheduler.Branch, h)
+	release, err := simulate.ReleaseOf(ctx, s, scheduler.Branch, snap.Header)
 	if err != nil {
 		return 0, err
 	}
-	known := slices.IndexFunc(p.Schedulers, func(other preparedScheduler) bool {
-		return other.source == scheduler.Source && other.Release == release
+	index := slices.IndexFunc(p.Schedulers, func(other simulate.Programs) bool {
+		return other.Scheduler.Request.Source == scheduler.Source && other.Scheduler.Release == release
 	})
-	if known >= 0 {
-		return known, nil
+	if index >= 0 {
+		return index, nil
 	}
-	prepared, err := s.prepareScheduler(ctx, scheduler.Scheduler, h)
+	programs, err := simulate.Compile(ctx, s, scheduler, snap.Header)
 	if err != nil {
 		return 0, err
 	}
-	if _, err := s.simulationOptions(prepared, p.Timeout).Scheduler.Configuration("kubeconfig", 1); err != nil {
+	if _, err := programs.Scheduler.Configure(s, "kubeconfig", 1); err != nil {
 		return 0, err
 	}
-	prepared.source = scheduler.Source
-	prepared.Scheduler.Plugins, prepared.Scheduler.Imports = nil, nil // they are compiled in
-	p.Schedulers = append(p.Schedulers, prepared)
+	request := &programs.Scheduler.Request
+	request.Plugins, request.Imports = nil, nil // they are compiled in
+	p.Schedulers = append(p.Schedulers, programs)
 	return len(p.Schedulers) - 1, nil
 }
 
 // copySteps returns the steps of a scenario with copies of their manifests in dir, without secrets: they may leave this machine.
-func (p *matrixPlan) copySteps(ctx context.Context, sc MatrixScenario, dir string) ([]scenario.Step, error) {
+func (p *plan) copySteps(ctx context.Context, sc Scenario, dir string) ([]scenario.Step, error) {
 	copyFiles := func(paths ...string) (string, error) {
-		manifests, err := SimulateRequest{Dir: sc.Dir}.manifests(ctx, paths)
+		manifests, err := sc.Manifests(ctx, paths)
 		if err != nil {
 			return "", err
 		}
@@ -203,24 +211,22 @@ func (p *matrixPlan) copySteps(ctx context.Context, sc MatrixScenario, dir strin
 			}
 		}
 	}
-	_, err := readSteps(ctx, SimulateRequest{Steps: steps})
+	_, err := simulate.Script{Steps: steps}.Read(ctx)
 	return steps, err
 }
 
-// simulateCells runs the simulations of a plan on this machine, up to parallel of them at the same
-// time, each with its own API servers.
-func (s *Session) simulateCells(ctx context.Context, p *matrixPlan, parallel int, _ string) (_ []matrix.Outcome, err error) {
-	quiet := s.quiet()
-	free := make(chan *apiServers, parallel)
+// runHere is the [runner] that runs the simulations on this machine, each with its own API servers.
+func runHere(ctx context.Context, s *session.Session, p *plan, parallel int, _ string) (_ []Outcome, err error) {
+	free := make(chan *simulate.Servers, parallel)
 	for range parallel {
-		servers, makeErr := quiet.newAPIServers("simulate")
+		servers, makeErr := simulate.NewServers(quiet(s), "simulate")
 		if makeErr != nil {
 			return nil, makeErr
 		}
 		defer func() { err = errors.Join(err, servers.Close()) }()
 		free <- servers
 	}
-	outcomes := make([]matrix.Outcome, len(p.Cells))
+	outcomes := make([]Outcome, len(p.Cells))
 	var running sync.WaitGroup
 	for i, cell := range p.Cells {
 		servers := <-free
@@ -230,9 +236,9 @@ func (s *Session) simulateCells(ctx context.Context, p *matrixPlan, parallel int
 		running.Go(func() {
 			defer func() { free <- servers }()
 			done := s.OnStep("simulate " + cell.name.String())
-			result, err := quiet.simulateCell(ctx, p, i, servers)
+			result, err := p.simulate(ctx, servers, i)
 			done(err)
-			outcomes[i] = matrix.NewOutcome(result, err)
+			outcomes[i] = NewOutcome(result, err)
 		})
 	}
 	running.Wait()
@@ -242,27 +248,23 @@ func (s *Session) simulateCells(ctx context.Context, p *matrixPlan, parallel int
 	return outcomes, nil
 }
 
-// quiet returns the session without messages: planMatrix has reported them for all schedulers.
-func (s *Session) quiet() *Session {
-	quiet := *s.Session
-	quiet.OnStep = func(string) func(error) { return func(error) {} }
-	quiet.Warn, quiet.Note = func(string) {}, func(string) {}
-	return &Session{&quiet}
+// quiet returns the session without messages: newPlan has reported them for all schedulers.
+func quiet(s *session.Session) *session.Session {
+	q := *s
+	q.OnStep = func(string) func(error) { return func(error) {} }
+	q.Warn, q.Note = func(string) {}, func(string) {}
+	return &q
 }
 
-// simulateCell runs one simulation of a plan.
-func (s *Session) simulateCell(ctx context.Context, p *matrixPlan, index int, servers *apiServers) (*report.Report, error) {
+// simulate runs one simulation of a plan.
+func (p *plan) simulate(ctx context.Context, servers *simulate.Servers, index int) (_ *report.Report, err error) {
 	cell := p.Cells[index]
-	request := SimulateRequest{Steps: p.Scenarios[cell.Scenario], Timeout: p.Timeout}
-	scenarios, err := readSteps(ctx, request)
-	if err != nil {
+	m := simulate.Simulation{Timeout: p.Timeout}
+	if m.Scenarios, err = (simulate.Script{Steps: p.Scenarios[cell.Scenario]}).Read(ctx); err != nil {
 		return nil, err
 	}
-	objects := archived(p.Snapshots[cell.Snapshot])
-	h, err := objects.header()
-	if err != nil {
+	if m.Snapshot, err = capture.OpenFile(p.Snapshots[cell.Snapshot]); err != nil {
 		return nil, err
 	}
-	sim := simulation{s: s, scenarios: scenarios, objects: objects, header: h, request: request, servers: servers}
-	return sim.runSteps(ctx, s.simulationOptions(p.Schedulers[cell.Scheduler], p.Timeout))
+	return m.Run(ctx, servers, p.Schedulers[cell.Scheduler])
 }

@@ -1,0 +1,116 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/capture"
+)
+
+// Input are the schedulers and the objects of a simulation or of a measurement.
+type Input struct {
+	// Scheduler is compared with the schedulers of Against, if there are any.
+	Scheduler pack.Scheduler
+	Against   []pack.Scheduler
+	// Snapshot is the path of a snapshot. If it is empty, a snapshot of the cluster is taken.
+	Snapshot string
+	// Timeout bounds the time that a scheduler gets to decide about all pods of a step or a sample.
+	Timeout time.Duration
+	// Version of pmk-sched.
+	Version string
+}
+
+// Request describes a simulation. It has at most one scheduler to compare with.
+type Request struct {
+	Input
+	Script
+	// Prices of nodes. They add costs to the figures.
+	Prices []report.Price
+}
+
+// Simulate runs a script with a scheduler on a snapshot. The cluster is only read, and not at all
+// if there is a file.
+func Simulate(ctx context.Context, s *session.Session, r Request) (result *report.Report, err error) {
+	scenarios, err := r.Script.Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	snap, err := capture.Open(ctx, s, r.Snapshot, r.Version)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, snap.Close()) }()
+	servers, err := NewServers(s, "simulate")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, servers.Close()) }()
+	m := Simulation{Scenarios: scenarios, Snapshot: snap, Timeout: r.Timeout, Prices: r.Prices}
+	if result, err = m.compileAndRun(ctx, s, servers, r.Scheduler); err != nil {
+		return nil, err
+	}
+	for _, baseline := range r.Against {
+		var runs [2]*report.Report // ties are broken at random: differences between the two runs are noise
+		for i := range runs {
+			if runs[i], err = m.compileAndRun(ctx, s, servers, baseline); err != nil {
+				return nil, fmt.Errorf("simulate %s: %w", baseline.Source, err)
+			}
+		}
+		result.Comparison = report.NewComparison(result, runs[0], runs[1], baseline.Source)
+	}
+	return result, nil
+}
+
+// Simulation runs scenarios on a snapshot, each on the state after the previous scenario.
+type Simulation struct {
+	Scenarios []scenario.Scenario
+	Snapshot  *capture.Snapshot
+	Timeout   time.Duration
+	Prices    []report.Price
+}
+
+func (m Simulation) compileAndRun(
+	ctx context.Context, s *session.Session, servers *Servers, scheduler pack.Scheduler,
+) (*report.Report, error) {
+	p, err := Compile(ctx, s, scheduler, m.Snapshot.Header)
+	if err != nil {
+		return nil, err
+	}
+	return m.Run(ctx, servers, p)
+}
+
+// Run runs the scenarios.
+func (m Simulation) Run(ctx context.Context, servers *Servers, p Programs) (result *report.Report, err error) {
+	o := Options{Snapshot: m.Snapshot, Timeout: m.Timeout}
+	var steps []*report.Report
+	for i, sc := range m.Scenarios {
+		o.Scenario, o.After = sc, nil
+		var next *capture.State
+		if i+1 < len(m.Scenarios) {
+			if next, err = capture.NewState(servers.dir, m.Snapshot); err != nil {
+				return nil, err
+			}
+			defer func() { err = errors.Join(err, next.Close()) }()
+			o.After = func(ctx context.Context, cfg *rest.Config) error { return next.Read(ctx, servers.s, cfg) }
+		}
+		step, err := servers.Run(ctx, p, o)
+		if err != nil {
+			return nil, err
+		}
+		steps, o.Snapshot = append(steps, step), next
+	}
+	result = report.Combine(steps)
+	result.Price(m.Prices)
+	if !m.Snapshot.Header.Consistent {
+		result.Notes = append(result.Notes, "the objects of the snapshot may be of several moments")
+	}
+	return result, nil
+}

@@ -1,0 +1,110 @@
+package capture
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/diskqueue"
+)
+
+// anonymize replaces the names in all objects, which are in order. Pods come first: they name the
+// claims of their volumes.
+func (o *spooled) anonymize(ctx context.Context, kinds []*snapshot.Kind, dir string) error {
+	key, err := o.anonymizationKey()
+	if err != nil {
+		return err
+	}
+	replaced, err := diskqueue.New(dir)
+	if err != nil {
+		return err
+	}
+	original := o.spool
+	o.spool = replaced
+	a := snapshot.NewAnonymizer(key)
+	for _, podsPass := range []bool{true, false} {
+		for i := range o.header.Resources {
+			if r := &o.header.Resources[i]; (r.Kind == "Pod") == podsPass {
+				if err := anonymizeResource(ctx, a, findKind(kinds, r), r, original, replaced); err != nil {
+					return errors.Join(err, original.Close())
+				}
+			}
+		}
+	}
+	o.header.Anonymized = true
+	o.sort() // the keys have changed
+	return original.Close()
+}
+
+// findKind returns the kind of a resource, or nil if the snapshot that has it names the kind.
+func findKind(kinds []*snapshot.Kind, r *snapshot.Resource) *snapshot.Kind {
+	for _, kind := range kinds {
+		if kind.GroupResource() == r.GroupResource() {
+			return kind
+		}
+	}
+	return nil
+}
+
+func anonymizeResource(
+	ctx context.Context, a *snapshot.Anonymizer, kind *snapshot.Kind, r *snapshot.Resource, from, to *diskqueue.Spool,
+) error {
+	if kind == nil {
+		return problem.Invalidf("take the snapshot again without --resource",
+			"replace names in %s: it is not known which of their fields are names", r.GroupResource())
+	}
+	return from.Each(r.GroupResource(), func(_ string, text []byte) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		object, err := snapshot.Decode(text)
+		if err != nil {
+			return fmt.Errorf("read a stored %s: %w", kind.Name, err)
+		}
+		if object, err = a.Object(kind, object); err != nil {
+			return problem.Invalidf("without --resource, or without --anonymize", "%w", err)
+		}
+		key, err := kind.Key(object)
+		if err != nil {
+			return err
+		}
+		if text, err = snapshot.Encode(object); err != nil {
+			return fmt.Errorf("store a %s: %w", kind.Name, err)
+		}
+		return to.Add(kind.GroupResource(), key, text)
+	})
+}
+
+// anonymizationKey returns the UID of the namespace kube-system, so that snapshots of one cluster
+// have the same names, or, if there is none, a hash of all objects. Neither is in a snapshot whose
+// names are replaced.
+func (o *spooled) anonymizationKey() ([]byte, error) {
+	var key []byte
+	hash := sha256.New()
+	for i := range o.header.Resources {
+		resource := o.header.Resources[i].GroupResource()
+		err := o.spool.Each(resource, func(name string, text []byte) error {
+			hash.Write(text)
+			if resource != "namespaces" || name != metav1.NamespaceSystem {
+				return nil
+			}
+			object, err := snapshot.Decode(text)
+			if err != nil {
+				return fmt.Errorf("read a stored Namespace: %w", err)
+			}
+			metadata, _ := object["metadata"].(map[string]any)
+			uid, _ := metadata["uid"].(string)
+			key = []byte(uid)
+			return nil
+		})
+		if err != nil || len(key) > 0 {
+			return key, err
+		}
+	}
+	return hash.Sum(nil), nil
+}

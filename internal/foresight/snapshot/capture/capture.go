@@ -1,0 +1,179 @@
+// Package capture takes snapshots of a cluster or of files: it writes them to a file, or provides
+// their objects to a simulation.
+package capture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/base/tempdir"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/archive"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/collect"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/files"
+)
+
+// Request describes the content of a snapshot.
+type Request struct {
+	// From are files and directories to read instead of the cluster; Stdin is read for "-".
+	From  []string
+	Stdin io.Reader
+	// Resources are additional kinds that plugins read: PLURAL.GROUP.
+	Resources []string
+	// Anonymize replaces names.
+	Anonymize bool
+	// Version of pmk-sched.
+	Version string
+}
+
+// Write writes the objects that a scheduler reads to a file, which is replaced when the snapshot is
+// complete. Only its owner may read it.
+func Write(ctx context.Context, s *session.Session, r Request, file string) (_ *snapshot.Header, err error) {
+	// Before anything is read, so that a wrong path fails at once.
+	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*")
+	if err != nil {
+		return nil, problem.Invalidf("", "write snapshot to %s: %w", file, err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, f.Close(), os.Remove(f.Name()))
+		}
+	}()
+	objects, err := take(ctx, s, r)
+	if err != nil {
+		return nil, err
+	}
+	err = s.Step("write "+file, func() error {
+		if err := archive.Write(f, objects.header, objects.spool); err != nil {
+			return err
+		}
+		return errors.Join(f.Sync(), os.Rename(f.Name(), file))
+	})
+	if err = errors.Join(err, objects.Close()); err != nil {
+		return nil, err
+	}
+	return objects.header, f.Close()
+}
+
+// take reads the objects that a scheduler reads. They are on disk until they are closed.
+func take(ctx context.Context, s *session.Session, r Request) (_ *spooled, err error) {
+	kinds, err := Kinds(r.Resources)
+	if err != nil {
+		return nil, err
+	}
+	dir, remove, err := tempdir.Make("snapshot")
+	if err != nil {
+		return nil, err
+	}
+	objects, err := newSpooled(dir)
+	if err != nil {
+		return nil, errors.Join(err, remove())
+	}
+	objects.remove = remove
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, objects.Close())
+		}
+	}()
+	h := objects.header
+	h.Format, h.Version, h.CreatedBy = snapshot.Format, snapshot.Version, r.Version
+	h.Time = time.Now().UTC().Truncate(time.Second)
+	if len(r.From) > 0 {
+		err = objects.readFiles(ctx, s, r, kinds)
+	} else {
+		err = objects.readCluster(ctx, s, kinds)
+	}
+	if err != nil {
+		return nil, err
+	}
+	objects.sort()
+	if r.Anonymize && !h.Anonymized {
+		err = s.Step("replace names", func() error { return objects.anonymize(ctx, kinds, dir) })
+	}
+	return objects, err
+}
+
+// Kinds returns the kinds that every scheduler reads, and the given kinds that plugins
+// read.
+func Kinds(resources []string) ([]*snapshot.Kind, error) {
+	kinds := snapshot.Kinds()
+	for _, resource := range resources {
+		kind, err := snapshot.CustomKind(resource)
+		if err != nil {
+			return nil, problem.Invalidf("", "--resource: %w", err)
+		}
+		kinds = append(kinds, kind)
+	}
+	return kinds, nil
+}
+
+// readCluster reads the objects of the cluster.
+func (o *spooled) readCluster(ctx context.Context, s *session.Session, kinds []*snapshot.Kind) error {
+	cfg, err := s.Connect()
+	if err != nil {
+		return err
+	}
+	release, err := inspect.ServerRelease(cfg)
+	if err != nil {
+		return err
+	}
+	h := o.header
+	read, err := collect.Cluster(ctx, cfg, kinds, o.spool, collect.Options{
+		Pods: &h.Pods, Log: s.Log, OnKind: func(resource string) func(error) { return s.OnStep("read " + resource) },
+	})
+	if err != nil {
+		return err
+	}
+	h.Source, h.Release = snapshot.FromCluster, release.String()
+	h.ResourceVersion, h.Consistent = read.ResourceVersion, read.Consistent
+	h.Resources, h.Skipped = read.Resources, read.Skipped
+	for _, skipped := range h.Skipped {
+		if skipped.Reason != snapshot.NotServed {
+			s.Warn(fmt.Sprintf("the snapshot has no %s: %s", skipped.Resource, skipped.Reason))
+		}
+	}
+	if !h.Consistent {
+		s.Warn("the objects are not of one resource version: the API server had compacted it; " +
+			"the header of the snapshot has the version of each kind")
+	}
+	return nil
+}
+
+// readFiles reads the objects of files.
+func (o *spooled) readFiles(ctx context.Context, s *session.Session, r Request, kinds []*snapshot.Kind) error {
+	if len(r.Resources) > 0 {
+		return problem.Invalidf("read these from the cluster", "--resource cannot be used with --from")
+	}
+	h := o.header
+	var read *files.Result
+	err := s.Step("read objects", func() (err error) {
+		read, err = files.Read(ctx, kinds, o.spool, files.Options{Paths: r.From, Stdin: r.Stdin, Pods: &h.Pods})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	h.Source, h.Resources, h.Notes = snapshot.FromFiles, read.Resources, read.Notes
+	for _, other := range read.Headers {
+		h.Anonymized = h.Anonymized || other.Anonymized
+		h.Release, h.Skipped = other.Release, append(h.Skipped, other.Skipped...)
+		if len(r.From) == 1 {
+			h.Source, h.ResourceVersion, h.Consistent = other.Source, other.ResourceVersion, other.Consistent
+			h.Notes = append(h.Notes, other.Notes...)
+		}
+	}
+	for _, kind := range slices.Sorted(maps.Keys(read.Ignored)) {
+		s.Note(fmt.Sprintf("%d objects of kind %s are ignored: no scheduler reads them", read.Ignored[kind], kind))
+	}
+	return nil
+}

@@ -1,0 +1,189 @@
+package capture
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/archive"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/collect"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/diskqueue"
+)
+
+// Objects are the objects of a snapshot, in a file, in memory or in temporary files.
+type Objects interface {
+	// Each calls do with each object, in the order of [snapshot.Kinds].
+	Each(do func(kind *snapshot.Kind, version string, object map[string]any) error) error
+}
+
+// Snapshot is an open snapshot. Close it.
+type Snapshot struct {
+	Header *snapshot.Header
+	Objects
+	close func() error // nil: nothing to close
+}
+
+// Open opens the snapshot in a file. If file is empty, it takes a snapshot of the cluster. version
+// is the version of pmk-sched.
+func Open(ctx context.Context, s *session.Session, file, version string) (*Snapshot, error) {
+	if file == "" {
+		objects, err := take(ctx, s, Request{Version: version})
+		if err != nil {
+			return nil, err
+		}
+		return &Snapshot{objects.header, objects, objects.Close}, nil
+	}
+	return OpenFile(file)
+}
+
+// OpenFile opens the snapshot in a file, which need not be closed.
+func OpenFile(file string) (*Snapshot, error) {
+	var h snapshot.Header
+	err := archived(file).read(func(r *archive.Reader) error {
+		h = r.Header()
+		return nil
+	})
+	return &Snapshot{Header: &h, Objects: archived(file)}, err
+}
+
+// Close removes temporary files.
+func (s *Snapshot) Close() error {
+	if s.close == nil {
+		return nil
+	}
+	return s.close()
+}
+
+// archived is the path of a file with a snapshot.
+type archived string
+
+// Each implements [Objects].
+func (a archived) Each(do func(kind *snapshot.Kind, version string, object map[string]any) error) error {
+	return a.read(func(r *archive.Reader) error { return r.Each(do) })
+}
+
+func (a archived) read(use func(*archive.Reader) error) error {
+	file, err := os.Open(string(a))
+	if err != nil {
+		return problem.Invalidf("", "read snapshot: %w", err)
+	}
+	defer file.Close()
+	r, err := archive.NewReader(file, archive.Limits{})
+	if err != nil {
+		return err
+	}
+	return use(r)
+}
+
+// spooled are objects in temporary files.
+type spooled struct {
+	header *snapshot.Header
+	spool  *diskqueue.Spool
+	remove func() error // removes the directory of the spool; nil: it stays
+}
+
+func newSpooled(dir string) (*spooled, error) {
+	spool, err := diskqueue.New(dir)
+	return &spooled{header: &snapshot.Header{}, spool: spool}, err
+}
+
+// Close removes the objects.
+func (o *spooled) Close() error {
+	err := o.spool.Close()
+	if o.remove != nil {
+		err = errors.Join(err, o.remove())
+	}
+	return err
+}
+
+// sort orders the objects, and completes the header with their numbers.
+func (o *spooled) sort() {
+	for i := range o.header.Resources {
+		r := &o.header.Resources[i]
+		r.Objects, r.Bytes = o.spool.Sort(r.GroupResource())
+	}
+}
+
+// Each implements [Objects].
+func (o *spooled) Each(do func(kind *snapshot.Kind, version string, object map[string]any) error) error {
+	kinds := snapshot.Kinds()
+	for i := range o.header.Resources {
+		r := &o.header.Resources[i]
+		kind, version := snapshot.Find(kinds, snapshot.APIVersion(r.Group, r.Version), r.Kind)
+		if kind == nil {
+			continue // a custom kind, whose definition the simulation does not have
+		}
+		err := o.spool.Each(r.GroupResource(), func(_ string, text []byte) error {
+			object, err := snapshot.Decode(text)
+			if err != nil {
+				return err
+			}
+			return do(kind, version, object)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// State are the objects of a simulation. Close them.
+type State struct {
+	*spooled
+	original Objects
+}
+
+// NewState returns a state without objects, which keeps them in dir. original is the snapshot of the
+// simulation: its pods determine the creation times of the pods, and with them their order.
+func NewState(dir string, original Objects) (*State, error) {
+	objects, err := newSpooled(dir)
+	return &State{objects, original}, err
+}
+
+// Read reads the objects of an API server.
+func (s *State) Read(ctx context.Context, on *session.Session, cfg *rest.Config) error {
+	err := on.Step("read the state", func() error {
+		read, err := collect.Cluster(ctx, cfg, snapshot.Kinds(), s.spool, collect.Options{Log: on.Log})
+		if err == nil {
+			s.header.Resources = read.Resources
+		}
+		return err
+	})
+	s.sort()
+	return err
+}
+
+// Each implements [Objects].
+func (s *State) Each(do func(kind *snapshot.Kind, version string, object map[string]any) error) error {
+	created := map[string]any{} // of pods
+	err := s.original.Each(func(kind *snapshot.Kind, _ string, o map[string]any) error {
+		metadata, _ := o["metadata"].(map[string]any)
+		if kind.Name != "Pod" || metadata["creationTimestamp"] == nil {
+			return nil
+		}
+		key, err := kind.Key(o)
+		created[key] = metadata["creationTimestamp"]
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return s.spooled.Each(func(kind *snapshot.Kind, version string, o map[string]any) error {
+		if kind.Name != "Pod" {
+			return do(kind, version, o)
+		}
+		key, err := kind.Key(o)
+		if err != nil {
+			return err
+		}
+		if metadata, _ := o["metadata"].(map[string]any); created[key] != nil {
+			metadata["creationTimestamp"] = created[key]
+		}
+		return do(kind, version, o)
+	})
+}
