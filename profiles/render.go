@@ -150,7 +150,7 @@ func load(r *Request) (*schema.Document, error) {
 	if len(r.Source) > 0 || r.SourceName != "" {
 		if r.Preset != "" {
 			return nil, &schema.Error{Problems: []schema.Problem{{
-				Message: fmt.Sprintf("render scheduler configuration: preset %q and a configuration are mutually exclusive", r.Preset),
+				Message: fmt.Sprintf("render scheduler configuration: preset %q and a configuration exclude each other", r.Preset),
 				Try:     "use one of them; `pmk-sched profile show` prints a preset to start from",
 			}}}
 		}

@@ -5,7 +5,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 )
@@ -52,8 +51,11 @@ func differences(c *cli.Context, u *ui) (apply.ChangeSet, error) {
 	}
 	for _, flag := range c.Command.Flags {
 		name := flag.Names()[0]
-		if c.IsSet(name) && !isGlobalFlag(name) && !slices.Contains([]string{flagRevision, "name", "file", "output"}, name) {
-			return nil, problem.Invalidf("a revision has its own image and configuration", "--%s and --%s are mutually exclusive", flagRevision, name)
+		if isGlobalFlag(name) || slices.Contains([]string{flagRevision, "name", "file", "output"}, name) {
+			continue
+		}
+		if err := exclude(c, "a revision has its own image and configuration", flagRevision, name); err != nil {
+			return nil, err
 		}
 	}
 	sp, err := readName(c, u)

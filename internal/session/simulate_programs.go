@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
@@ -138,17 +137,6 @@ func (s *Session) simulatedConfiguration(r pack.Scheduler, release versions.Rele
 	for _, warning := range warnings {
 		s.Warn(warning)
 	}
-	var document struct {
-		Profiles []struct {
-			SchedulerName string `json:"schedulerName"`
-		} `json:"profiles"`
-	}
-	if err := yaml.Unmarshal(rendered.YAML, &document); err != nil {
-		return nil, fmt.Errorf("read rendered configuration: %w", err)
-	}
-	c := &simulate.Configuration{YAML: rendered.YAML, Args: rendered.Args}
-	for _, profile := range document.Profiles {
-		c.Profiles = append(c.Profiles, profile.SchedulerName)
-	}
-	return c, nil
+	summary, _ := profiles.Summarize(rendered.YAML)
+	return &simulate.Configuration{YAML: rendered.YAML, Args: rendered.Args, Profiles: summary.Profiles}, nil
 }
