@@ -98,7 +98,8 @@ healthzBindAddress: 127.0.0.1:10251
 metricsBindAddress: 127.0.0.1:10251
 `},
 		"multiPoint is written out": {"v1", "v1beta1 of v1.22.17", `profiles:
-- plugins: {multiPoint: {disabled: [{name: ImageLocality}]}}
+- plugins:
+    multiPoint: {disabled: [{name: ImageLocality}]}
 `, `profiles:
   - plugins:
       score:

@@ -32,8 +32,8 @@ func TestPolicyAndBack(t *testing.T) {
 	api, _ := schema.APINamed("v1beta1")
 	api = api.Of(20)
 	for name, tc := range map[string]struct{ policy, want string }{
-		"the defaults":                    {"", ""},
-		"no predicates":                   {"predicates: []\n", `predicates:
+		"the defaults": {"", ""},
+		"no predicates": {"predicates: []\n", `predicates:
   - name: CheckNodeUnschedulable
   - name: PodToleratesNodeTaints
 `},
@@ -42,7 +42,7 @@ func TestPolicyAndBack(t *testing.T) {
   - name: GeneralPredicates
   - name: PodToleratesNodeTaints
 `},
-		"priorities":                      {"priorities: [{name: MostRequestedPriority, weight: 3}, {name: EqualPriority, weight: 1}]\n", `priorities:
+		"priorities": {"priorities: [{name: MostRequestedPriority, weight: 3}, {name: EqualPriority, weight: 1}]\n", `priorities:
   - name: MostRequestedPriority
     weight: 3
 `},

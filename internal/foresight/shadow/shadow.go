@@ -17,7 +17,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
-	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 const (
@@ -64,11 +63,7 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 			err = errors.Join(err, closed)
 		}
 	}()
-	rules, _, err := versions.Select(o.Scheduler.Release)
-	if err != nil {
-		return nil, err
-	}
-	o.Scheduler.Configuration = shadowed(o.Scheduler.Configuration, rules.OrderedTies)
+	o.Scheduler.Configuration = shadowed(o.Scheduler.Configuration, o.Scheduler.Release.Rules().OrderedTies)
 	process, err := o.Scheduler.Start(o.Dir, kubeconfig)
 	if err != nil {
 		return nil, err
