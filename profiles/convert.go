@@ -101,7 +101,7 @@ func (r ConvertRequest) target() (schema.API, versions.Release, error) {
 	}
 	to, ok := schema.APINamed(strings.TrimPrefix(name, schema.ConfigGroup+"/"))
 	if !ok {
-		return schema.API{}, release, &schema.Error{Problems: []schema.Problem{{Message: fmt.Sprintf("unknown config API %q", name), Try: "use one of " + strings.Join(apiNames(), ", ")}}}
+		return schema.API{}, release, schema.NewError("use one of "+strings.Join(apiNames(), ", "), "unknown config API %q", name)
 	}
 	if release.IsZero() {
 		return to, newestReader(to), nil
@@ -111,10 +111,8 @@ func (r ConvertRequest) target() (schema.API, versions.Release, error) {
 		return schema.API{}, release, fmt.Errorf("convert scheduler configuration: %w", err)
 	}
 	if !slices.Contains(rules.Accepted, to.GroupVersion()) {
-		return schema.API{}, release, &schema.Error{Problems: []schema.Problem{{
-			Message: fmt.Sprintf("%s does not read %s", release, to.Name),
-			Try:     "it reads " + strings.Join(schema.ShortNames(rules.Accepted), " and "),
-		}}}
+		return schema.API{}, release, schema.NewError("it reads "+strings.Join(schema.ShortNames(rules.Accepted), " and "),
+			"%s does not read %s", release, to.Name)
 	}
 	return to, release, nil
 }
@@ -136,14 +134,12 @@ func Target(to string) (api string, release versions.Release, err error) {
 		return a.Name, release, nil
 	}
 	if to == schema.PolicyKind {
-		return "", release, &schema.Error{Problems: []schema.Problem{{Message: "converting to a Policy is not supported", Try: "use v1beta1 for releases before 1.23"}}}
+		return "", release, schema.NewError("use v1beta1 for releases before 1.23", "converting to a Policy is not supported")
 	}
 	release, err = versions.Parse(to)
 	if err != nil {
-		return "", release, &schema.Error{Problems: []schema.Problem{{
-			Message: fmt.Sprintf("invalid target %q: must be a config API or a release", to),
-			Try:     "use one of " + strings.Join(apiNames(), ", ") + ", or a release such as v1.24.3",
-		}}}
+		return "", release, schema.NewError("use one of "+strings.Join(apiNames(), ", ")+", or a release such as v1.24.3",
+			"invalid target %q: must be a config API or a release", to)
 	}
 	return "", release, nil
 }

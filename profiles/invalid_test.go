@@ -106,7 +106,7 @@ func TestRenderRejectsInvalidRequests(t *testing.T) {
 		t.Errorf("unknown preset: %v", err)
 	}
 	r.Source = []byte(v1)
-	if _, err := profiles.Render(r); !errors.As(err, &wrong) || !strings.Contains(err.Error(), "and a configuration are mutually exclusive") {
+	if _, err := profiles.Render(r); !errors.As(err, &wrong) || !strings.Contains(err.Error(), "and a configuration exclude each other") {
 		t.Errorf("preset and source: %v", err)
 	}
 	r = request(t, "v1.24.3")

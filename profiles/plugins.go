@@ -34,7 +34,7 @@ type Plugin struct {
 // check rejects settings that do not fit the plugin.
 func (p Plugin) check() error {
 	refuse := func(try, format string, args ...any) error {
-		return &schema.Error{Problems: []schema.Problem{{Message: "enable plugin " + p.Name + ": " + fmt.Sprintf(format, args...), Try: try}}}
+		return schema.NewError(try, "enable plugin %s: %s", p.Name, fmt.Sprintf(format, args...))
 	}
 	for _, point := range p.Enable {
 		if !slices.Contains(p.Points, point) {
@@ -69,11 +69,10 @@ func (p Plugin) args() (*yaml.Node, error) {
 	return doc.Content[0], nil
 }
 
-// namedPlugins returns the sorted names of the plugins that the rendered document enables or
-// configures.
-func namedPlugins(doc *schema.Document) []string {
+// namedPlugins returns the sorted names of the plugins that a document enables or configures.
+func namedPlugins(root *yaml.Node) []string {
 	var names []string
-	for _, p := range doc.Profiles() {
+	for _, p := range node.Items(root, "profiles") {
 		for _, set := range schema.PluginSets(node.Get(p, "plugins")) {
 			for _, plugin := range node.Items(set.Node, "enabled") {
 				names = append(names, node.Text(plugin, "name"))

@@ -67,19 +67,16 @@ func RenderPolicy(r Request) (*Rendered, error) {
 
 // policyPossible rejects requests that a Policy cannot fulfill.
 func policyPossible(r Request, rules versions.Rules) error {
-	fail := func(try, format string, args ...any) error {
-		return &schema.Error{Problems: []schema.Problem{{Message: fmt.Sprintf(format, args...), Try: try}}}
-	}
 	const without = "omit --policy-configmap: a KubeSchedulerConfiguration can express the same"
 	switch {
 	case !rules.Policy:
-		return fail(without, "%s does not read a Policy; the last release to do so was 1.22", r.Release)
+		return schema.NewError(without, "%s does not read a Policy; the last release to do so was 1.22", r.Release)
 	case !rules.PolicyNamed && r.SchedulerName != schema.DefaultSchedulerName:
-		return fail(without+"; the default scheduler supports it (`pmk-sched replace --policy-configmap`)", "%s names every scheduler with a Policy %s, so it would compete with the default scheduler for pods, and no pod could use %s", r.Release, schema.DefaultSchedulerName, r.SchedulerName)
+		return schema.NewError(without+"; the default scheduler supports it (`pmk-sched replace --policy-configmap`)", "%s names every scheduler with a Policy %s, so it would compete with the default scheduler for pods, and no pod could use %s", r.Release, schema.DefaultSchedulerName, r.SchedulerName)
 	}
 	for _, p := range r.Enable {
 		if p.Enable == nil || len(p.Enable) > 0 {
-			return fail(without, "plugin %s cannot be enabled in a Policy, which only supports in-tree plugins", p.Name)
+			return schema.NewError(without, "plugin %s cannot be enabled in a Policy, which only supports in-tree plugins", p.Name)
 		}
 	}
 	return nil

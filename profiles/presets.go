@@ -44,7 +44,7 @@ func presetDocument(name string) (*schema.Document, error) {
 	if meant := schema.Nearest(name, names); meant != "" {
 		try = fmt.Sprintf("did you mean %q?", meant)
 	}
-	return nil, &schema.Error{Problems: []schema.Problem{{Message: fmt.Sprintf("unknown preset %q", name), Try: try}}}
+	return nil, schema.NewError(try, "unknown preset %q", name)
 }
 
 func parsePreset(name string) (*schema.Document, error) {

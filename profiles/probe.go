@@ -279,7 +279,7 @@ func (p prober) sorters() []string {
 		case schema.IsDisabled(p.sets, schema.PointQueueSort, name):
 		case inTree && known.Implements(schema.PointQueueSort, p.api.Minor):
 			return []string{name}
-		case !inTree && !schema.EverInTree(name):
+		case !inTree && !versions.EverInTree(name):
 			own = append(own, name)
 		}
 	}

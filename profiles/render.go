@@ -132,7 +132,7 @@ func Render(r Request) (*Rendered, error) {
 		Args:           converted.Args,
 		Ports:          converted.Ports,
 		Notes:          d.SortedNotes(),
-		Plugins:        namedPlugins(doc),
+		Plugins:        namedPlugins(doc.Root),
 		Files:          schema.ExtenderFiles(doc.Root),
 	}, nil
 }
@@ -149,10 +149,8 @@ func convertDocument(doc *schema.Document, r *schema.Report, schedulerName strin
 func load(r *Request) (*schema.Document, error) {
 	if len(r.Source) > 0 || r.SourceName != "" {
 		if r.Preset != "" {
-			return nil, &schema.Error{Problems: []schema.Problem{{
-				Message: fmt.Sprintf("render scheduler configuration: preset %q and a configuration are mutually exclusive", r.Preset),
-				Try:     "use one of them; `pmk-sched profile show` prints a preset to start from",
-			}}}
+			return nil, schema.NewError("use one of them; `pmk-sched profile show` prints a preset to start from",
+				"render scheduler configuration: preset %q and a configuration exclude each other", r.Preset)
 		}
 		if r.SourceName == "" {
 			r.SourceName = "configuration"

@@ -44,7 +44,7 @@ func addProfile(usage *versions.Usage, plugins *yaml.Node, api schema.API) {
 		running[point] = len(names)
 		usage.Overrides = usage.Overrides || api.MultiPoint && loadedTwice(enabledAt(plugins, point), overrides)
 		for _, name := range names {
-			if schema.EverInTree(name) {
+			if versions.EverInTree(name) {
 				usage.Plugins = append(usage.Plugins, name)
 			} else {
 				usage.OutOfTree = true

@@ -87,22 +87,7 @@ func Validate(r ValidateRequest) (*Validation, error) {
 
 // foreignPlugins returns the plugins that are not in-tree in any release.
 func foreignPlugins(root *yaml.Node) []string {
-	var names []string
-	add := func(e *yaml.Node) {
-		if name := node.Text(e, "name"); name != "" && name != schema.AllPlugins && !schema.EverInTree(name) {
-			names = append(names, name)
-		}
-	}
-	for _, p := range node.Items(root, "profiles") {
-		for _, set := range schema.PluginSets(node.Get(p, "plugins")) {
-			for _, e := range node.Items(set.Node, "enabled") {
-				add(e)
-			}
-		}
-		for _, e := range node.Items(p, "pluginConfig") {
-			add(e)
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	return slices.DeleteFunc(namedPlugins(root), func(name string) bool {
+		return name == "" || name == schema.AllPlugins || versions.EverInTree(name)
+	})
 }

@@ -17,45 +17,28 @@ func ServiceAccount(o Options) *corev1.ServiceAccount {
 	}
 }
 
-// KubeSchedulerBinding grants the ClusterRole system:kube-scheduler: nodes, pods, bindings, events,
-// and everything else that the cluster's own scheduler reads. A scheduler without one of these
-// permissions does not fail but hangs silently, so the role is never copied.
-func KubeSchedulerBinding(o Options) *rbacv1.ClusterRoleBinding {
-	return o.clusterRoleBinding(o.Name+"-as-kube-scheduler", kubeSchedulerRole)
-}
-
-// VolumeSchedulerBinding grants the ClusterRole system:volume-scheduler, the only one with storage
-// classes and the permission to update claims and volumes.
-func VolumeSchedulerBinding(o Options) *rbacv1.ClusterRoleBinding {
-	return o.clusterRoleBinding(o.Name+"-as-volume-scheduler", volumeSchedulerRole)
-}
-
-// AuthenticationReaderBinding grants, in kube-system, the Role that reads the request header and
-// client certificate authorities. Without it the secure port cannot authenticate requests to
-// /metrics.
-func AuthenticationReaderBinding(o Options) *rbacv1.RoleBinding {
-	return o.roleBinding(o.Name+"-"+authenticationReaderRole, SystemNamespace, authenticationReaderRole)
-}
-
-// LeaseRole grants the scheduler its own leader election lease. system:kube-scheduler limits get
+// leaseRole grants the scheduler its own leader election lease. system:kube-scheduler limits get
 // and update to the lease kube-scheduler; it grants create for every lease, so that verb is not
 // repeated (RBAC cannot limit create to a name).
-func LeaseRole(o Options) *rbacv1.Role {
-	return &rbacv1.Role{
-		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role"},
-		ObjectMeta: o.meta(o.Name+"-lease", o.leaseNamespace()),
-		Rules: []rbacv1.PolicyRule{{
-			APIGroups:     []string{"coordination.k8s.io"},
-			Resources:     []string{"leases"},
-			ResourceNames: []string{o.Name},
-			Verbs:         []string{"get", "update"},
-		}},
-	}
+func leaseRole(o Options) *rbacv1.Role {
+	return o.role(o.Name+"-lease", o.leaseNamespace(), rbacv1.PolicyRule{
+		APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"},
+		ResourceNames: []string{o.Name}, Verbs: []string{"get", "update"},
+	})
 }
 
-// LeaseRoleBinding grants LeaseRole.
-func LeaseRoleBinding(o Options) *rbacv1.RoleBinding {
-	return o.roleBinding(o.Name+"-lease", o.leaseNamespace(), o.Name+"-lease")
+// PolicyRole grants the ConfigMap with the scheduler's legacy Policy: 1.20–1.22 read it from the
+// API server at startup, and system:kube-scheduler does not grant it.
+func PolicyRole(o Options) *rbacv1.Role {
+	return o.role(o.Name+"-policy", o.Namespace, rbacv1.PolicyRule{
+		APIGroups: []string{""}, Resources: []string{"configmaps"},
+		ResourceNames: []string{o.PolicyConfigMap}, Verbs: []string{"get"},
+	})
+}
+
+// PolicyRoleBinding grants PolicyRole.
+func PolicyRoleBinding(o Options) *rbacv1.RoleBinding {
+	return o.roleBinding(o.Name+"-policy", o.Namespace, o.Name+"-policy")
 }
 
 // PluginRole grants the permissions that the compiled-in plugins need in addition to the cluster's
@@ -75,6 +58,14 @@ func PluginRole(o Options) *rbacv1.ClusterRole {
 // PluginRoleBinding grants PluginRole.
 func PluginRoleBinding(o Options) *rbacv1.ClusterRoleBinding {
 	return o.clusterRoleBinding(o.Name+"-plugins", o.Name+"-plugins")
+}
+
+func (o Options) role(name, namespace string, rule rbacv1.PolicyRule) *rbacv1.Role {
+	return &rbacv1.Role{
+		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role"},
+		ObjectMeta: o.meta(name, namespace),
+		Rules:      []rbacv1.PolicyRule{rule},
+	}
 }
 
 func (o Options) clusterRoleBinding(name, role string) *rbacv1.ClusterRoleBinding {

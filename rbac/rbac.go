@@ -92,11 +92,17 @@ func (o Options) meta(name, namespace string) metav1.ObjectMeta {
 func Objects(o Options) []runtime.Object {
 	objects := []runtime.Object{
 		ServiceAccount(o),
-		KubeSchedulerBinding(o),
-		VolumeSchedulerBinding(o),
-		AuthenticationReaderBinding(o),
-		LeaseRole(o),
-		LeaseRoleBinding(o),
+		// Nodes, pods, bindings, events, and everything else that the cluster's own scheduler reads. A
+		// scheduler without one of these permissions does not fail but hangs silently, so the role is
+		// never copied.
+		o.clusterRoleBinding(o.Name+"-as-kube-scheduler", kubeSchedulerRole),
+		// The only role with storage classes and the permission to update claims and volumes.
+		o.clusterRoleBinding(o.Name+"-as-volume-scheduler", volumeSchedulerRole),
+		// The Role in kube-system that reads the request header and client certificate authorities.
+		// Without it the secure port cannot authenticate requests to /metrics.
+		o.roleBinding(o.Name+"-"+authenticationReaderRole, SystemNamespace, authenticationReaderRole),
+		leaseRole(o),
+		o.roleBinding(o.Name+"-lease", o.leaseNamespace(), o.Name+"-lease"),
 	}
 	if len(o.PluginRules) > 0 {
 		objects = append(objects, PluginRole(o), PluginRoleBinding(o))

@@ -68,6 +68,11 @@ func flags() []names {
 	}
 }
 
+// EverInTree reports whether any supported release has an in-tree plugin of that name.
+func EverInTree(name string) bool {
+	return slices.ContainsFunc(plugins(), func(row names) bool { return slices.Contains(row.list, name) })
+}
+
 // namesAt returns the sorted names that exist in a minor release.
 func namesAt(table []names, minor int) []string {
 	return collect(table, func(n names) bool { return n.from <= minor && minor < n.before })

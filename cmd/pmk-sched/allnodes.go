@@ -43,13 +43,10 @@ func readNodesCommand(c *cli.Context) nodesCommand {
 }
 
 func checkAllNodes(c *cli.Context) error {
-	switch {
-	case c.String("pod-image") != "" && !c.Bool("all-nodes"):
+	if c.String("pod-image") != "" && !c.Bool("all-nodes") {
 		return problem.Invalidf("", "--pod-image requires --all-nodes")
-	case c.String("pod-image") != "" && c.String("node") != "":
-		return problem.Invalidf("", "--pod-image and --node exclude each other")
 	}
-	return nil
+	return exclude(c, "", "pod-image", "node")
 }
 
 // do prints the command for each node, or runs it on each node.

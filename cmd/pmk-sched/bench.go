@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -39,10 +40,9 @@ func benchCommand(u *ui) *cli.Command {
 }
 
 func runBench(c *cli.Context, u *ui) error {
-	for _, flags := range [][2]string{{"nodes", "snapshot"}, {"workload", "snapshot"}, {"workload", "nodes"}, {"workload", "pods"}} {
-		if c.IsSet(flags[0]) && c.IsSet(flags[1]) {
-			return problem.Invalidf(seeHelp(c), "--%s and --%s are mutually exclusive", flags[0], flags[1])
-		}
+	err := cmp.Or(exclude(c, seeHelp(c), "nodes", "snapshot"), exclude(c, seeHelp(c), "workload", "snapshot", "nodes", "pods"))
+	if err != nil {
+		return err
 	}
 	least := c.Float64("fail-below")
 	if least < 0 {

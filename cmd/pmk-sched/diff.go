@@ -5,7 +5,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 )
@@ -52,10 +51,11 @@ func differences(c *cli.Context, u *ui) (apply.ChangeSet, error) {
 	}
 	for _, flag := range c.Command.Flags {
 		name := flag.Names()[0]
-		allowed := isGlobalFlag(name) || slices.Contains([]string{"revision", "name", "file", "output"}, name)
-		if c.IsSet(name) && !allowed {
-			return nil, problem.Invalidf("a revision has its own image and configuration",
-				"--revision and --%s are mutually exclusive", name)
+		if isGlobalFlag(name) || slices.Contains([]string{"revision", "name", "file", "output"}, name) {
+			continue
+		}
+		if err := exclude(c, "a revision has its own image and configuration", "revision", name); err != nil {
+			return nil, err
 		}
 	}
 	sp, err := readName(c, u)

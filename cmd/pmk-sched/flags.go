@@ -61,6 +61,16 @@ func positive(flag string) func(*cli.Context, time.Duration) error {
 	}
 }
 
+// exclude returns an error if a flag and one of the others are set.
+func exclude(c *cli.Context, hint, flag string, others ...string) error {
+	for _, other := range others {
+		if c.IsSet(flag) && c.IsSet(other) {
+			return problem.Invalidf(hint, "--%s and --%s exclude each other", flag, other)
+		}
+	}
+	return nil
+}
+
 func yesFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask for confirmation"}
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/scaffold"
-	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
 func pluginCommand(u *ui) *cli.Command {
@@ -72,8 +71,8 @@ func pluginNewCommand(u *ui) *cli.Command {
 			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of a native plugin and of pmk-sched.yaml", DefaultText: "the newest; auto for a portable plugin"},
 		},
 		Action: func(c *cli.Context) error {
-			if c.Bool("portable") && c.Bool("native") || c.Bool("native") && c.Bool("extender") {
-				return problem.Invalidf("", "--portable, --native and --extender exclude each other")
+			if err := exclude(c, "", "native", "portable", "extender"); err != nil {
+				return err
 			}
 			r := scaffold.Request{
 				Kind: scaffold.Portable, Name: c.Args().First(), Dir: c.String("dir"), Module: c.String("module"), Branch: c.String("branch"),

@@ -35,8 +35,8 @@ func renderCommand(u *ui) *cli.Command {
 			if entries, err := os.ReadDir(chart); chart != "" && err == nil && len(entries) > 0 {
 				return problem.Invalidf("", "write a chart to %s: the directory is not empty", chart)
 			}
-			if chart != "" && c.Bool("monitoring") {
-				return problem.Invalidf("", "--helm-chart and --monitoring are mutually exclusive")
+			if err := exclude(c, "", "helm-chart", "monitoring"); err != nil {
+				return err
 			}
 			sp, err := readSpec(c, u)
 			if err != nil {

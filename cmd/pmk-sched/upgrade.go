@@ -73,10 +73,8 @@ func upgradeCommand(u *ui) *cli.Command {
 }
 
 func readUpgrade(c *cli.Context, u *ui) (lifecycle.UpgradeOptions, error) {
-	for _, flag := range []string{"base", "busybox"} {
-		if c.IsSet("image") && c.IsSet(flag) {
-			return lifecycle.UpgradeOptions{}, problem.Invalidf("", "--image and --%s exclude each other", flag)
-		}
+	if err := exclude(c, "", "image", "base", "busybox"); err != nil {
+		return lifecycle.UpgradeOptions{}, err
 	}
 	run := rollout(c)
 	if c.Bool("default") && !c.IsSet("timeout") {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/verify"
 	"github.com/pmk-sched/pmk-sched/internal/replace"
@@ -30,8 +29,8 @@ func verifyCommand(u *ui) *cli.Command {
 		Action: func(c *cli.Context) error {
 			o := verify.Options{Image: c.String("image"), Timeout: c.Duration("timeout"), Keep: c.Bool("keep")}
 			if c.Bool("default") {
-				if c.String("name") != "" {
-					return problem.Invalidf("", "--name and --default exclude each other")
+				if err := exclude(c, "", "name", "default"); err != nil {
+					return err
 				}
 				v, err := replace.VerifyDefault(c.Context, u.session, o)
 				if err != nil {

@@ -16,7 +16,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
-	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // StopNode kills every process of a node at once, as a loss of power does. Its files stay.
@@ -95,10 +94,7 @@ func (l *Lab) StartNode(ctx context.Context, name string) error {
 
 // startDaemons starts the processes of a node that was up before.
 func (n *Node) startDaemons(ctx context.Context, path string) error {
-	rules, _, err := versions.Select(n.lab.Release())
-	if err != nil {
-		return err
-	}
+	rules := n.lab.Release().Rules()
 	if !n.lab.byKubeadm() {
 		if err := n.runAgent(rules); err != nil {
 			return err

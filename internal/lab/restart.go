@@ -27,10 +27,7 @@ func (l *Lab) RestartNode(ctx context.Context) error {
 }
 
 func (n *Node) restart(ctx context.Context) error {
-	rules, _, err := versions.Select(n.lab.Release())
-	if err != nil {
-		return err
-	}
+	rules := n.lab.Release().Rules()
 	if running, err := n.running(); err != nil || !running {
 		return errors.Join(err, n.lab.notRunning())
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/profiles/node"
 	"github.com/pmk-sched/pmk-sched/profiles/schema"
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // expandMultiPoint writes multiPoint out for each extension point where the target lacks it.
@@ -56,10 +57,10 @@ func (m *multiPointExpansion) checkExpandable(e *yaml.Node) {
 	switch reaches := slices.ContainsFunc(known.Points, m.readsPoint); {
 	case ok && m.exists(name) && reaches, name == schema.SchedulingGates && m.exists(name):
 		return
-	case schema.EverInTree(name) && !m.exists(name) && !m.Lossy:
+	case versions.EverInTree(name) && !m.exists(name) && !m.Lossy:
 		m.checkName(node.Get(e, "name"), name, false)
 		return
-	case schema.EverInTree(name) && !m.exists(name):
+	case versions.EverInTree(name) && !m.exists(name):
 		m.Loss(e, "", "plugin %s does not exist in %s", name, m.Release)
 		return
 	case !m.exists(name) && m.Deploy:

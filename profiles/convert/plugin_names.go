@@ -8,6 +8,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/profiles/node"
 	"github.com/pmk-sched/pmk-sched/profiles/schema"
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // exists reports whether the release can enable a plugin in the target config API.
@@ -51,7 +52,7 @@ func (c *profileConversion) checkNames() {
 func (c *profileConversion) dropForeign() {
 	for _, set := range schema.PluginSets(c.sets) {
 		for _, e := range slices.Clone(node.Items(set.Node, "enabled")) {
-			if name := node.Text(e, "name"); c.Lossy && !c.exists(name) && schema.EverInTree(name) {
+			if name := node.Text(e, "name"); c.Lossy && !c.exists(name) && versions.EverInTree(name) {
 				schema.DropEntry(c.sets, set.Point, "enabled", e)
 				c.Loss(e, "", "plugin %s does not exist in %s", name, c.Release)
 			}
@@ -66,10 +67,10 @@ func (c *conversion) checkName(n *yaml.Node, name string, idle bool) {
 	switch {
 	case c.exists(name):
 		return
-	case idle && schema.EverInTree(name):
+	case idle && versions.EverInTree(name):
 		c.Note(n, "%s does not exist in %s; the line has no effect", name, c.Release)
 		return
-	case !c.Deploy && !schema.EverInTree(name) && schema.Nearest(name, available) == "":
+	case !c.Deploy && !versions.EverInTree(name) && schema.Nearest(name, available) == "":
 		c.Note(n, "%s is not an in-tree plugin; compile it into %s", name, c.Release)
 		return
 	}

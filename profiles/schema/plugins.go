@@ -2,20 +2,7 @@ package schema
 
 import (
 	"slices"
-
-	"github.com/pmk-sched/pmk-sched/versions"
 )
-
-// EverInTree reports whether any supported release has an in-tree plugin of that name.
-func EverInTree(name string) bool {
-	for _, release := range versions.Releases() {
-		rules, _, err := versions.Select(release)
-		if err == nil && slices.Contains(rules.Plugins, name) {
-			return true
-		}
-	}
-	return false
-}
 
 // The plugins of v1beta1 that score nodes by their resources, and the plugin that replaced them
 // with one strategy for each.

@@ -23,6 +23,11 @@ type Error struct {
 	Problems []Problem
 }
 
+// NewError returns an error with one problem of a document or request as a whole.
+func NewError(try, format string, args ...any) *Error {
+	return &Error{Problems: []Problem{{Message: fmt.Sprintf(format, args...), Try: try}}}
+}
+
 // Error returns one line per problem: name:line:column: message.
 func (e *Error) Error() string {
 	lines := make([]string, len(e.Problems))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/profiles/node"
 	"github.com/pmk-sched/pmk-sched/profiles/schema"
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // checkStartup checks for errors that the scheduler reports when it builds its profiles
@@ -58,7 +59,7 @@ func (v *validator) pluginNames(set schema.PluginSet) {
 		try := "plugins of " + v.Release.String() + ": " + strings.Join(available, ", ")
 		if meant := schema.Nearest(name, available); meant != "" {
 			try = "did you mean " + meant + "?"
-		} else if !schema.EverInTree(name) {
+		} else if !versions.EverInTree(name) {
 			try = "compile it in: `pmk-sched build --with`"
 		}
 		v.add(node.Get(e, "name"), try, "plugin %q does not exist in %s", name, v.Release)

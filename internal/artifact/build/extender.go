@@ -115,10 +115,7 @@ func extenderSet(ctx context.Context, tool *goTool, o ExtenderOptions, goVersion
 	}
 	// A portable plugin fits every release; the newest has all extension points.
 	newest := versions.Releases()[0]
-	rules, _, err := versions.Select(newest)
-	if err != nil {
-		return nil, err
-	}
+	rules := newest.Rules()
 	read := func(list []plugins.Plugin) (*plugins.Set, error) {
 		return readPlugins(ctx, tool, plugins.Options{
 			Plugins: list, Release: newest, Rules: rules, Sources: o.Sources, PortableOnly: true,

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"sigs.k8s.io/yaml"
 
+	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -152,20 +152,11 @@ func (s Scheduler) probe(path string, args []string, t timing) *corev1.Probe {
 // standby fills its caches only when it leads and would never be ready: a rollout of several
 // replicas would not finish. A single replica leads, so the check stays.
 func (s Scheduler) readinessPath(rules versions.Rules) string {
-	if rules.ReadinessPath == "/readyz" && s.Replicas > 1 && s.delaysCache() {
+	configuration, _ := profiles.Summarize(s.Configuration.YAML)
+	if rules.ReadinessPath == "/readyz" && s.Replicas > 1 && configuration.DelayCacheUntilActive {
 		return rules.ReadinessPath + "?exclude=sched-handler-sync"
 	}
 	return rules.ReadinessPath
-}
-
-// delaysCache reports whether the configuration sets delayCacheUntilActive.
-func (s Scheduler) delaysCache() bool {
-	var configuration struct {
-		DelayCacheUntilActive bool `json:"delayCacheUntilActive"`
-	}
-	// Invalid YAML is reported elsewhere, with its line.
-	_ = yaml.Unmarshal(s.Configuration.YAML, &configuration)
-	return configuration.DelayCacheUntilActive
 }
 
 // podSecurity lets the process read its credentials: as an unprivileged user in the group that owns

@@ -3,13 +3,14 @@ package verify
 import (
 	"context"
 	"errors"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
+	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
 // chooseDeployment sets the name of the Deployment: the name of the scheduler, or, if no Deployment
@@ -86,19 +87,6 @@ func (r *verifier) hasProfile(ctx context.Context, d *appsv1.Deployment) (bool, 
 
 // namesProfile reports whether a KubeSchedulerConfiguration has a profile with that name. Other text has none.
 func namesProfile(text, name string) bool {
-	var c struct {
-		Kind     string `json:"kind"`
-		Profiles []struct {
-			SchedulerName string `json:"schedulerName"`
-		} `json:"profiles"`
-	}
-	if yaml.Unmarshal([]byte(text), &c) != nil || c.Kind != "KubeSchedulerConfiguration" {
-		return false
-	}
-	for _, p := range c.Profiles {
-		if p.SchedulerName == name {
-			return true
-		}
-	}
-	return false
+	summary, _ := profiles.Summarize([]byte(text))
+	return slices.Contains(summary.Profiles, name)
 }

@@ -12,7 +12,6 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
-	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 const (
@@ -25,9 +24,8 @@ const (
 // countImages updates the nodes that have images, and returns when the scheduler knows. In a cluster kubelets update their nodes every few minutes; a
 // scheduler that has only read them would score images by the order in which it has, see [versions.Rules].
 func (r *run) countImages(ctx context.Context, s *scheduler) error {
-	rules, _, err := versions.Select(r.o.Scheduler.Release)
-	if err != nil || !rules.StaleImageCounts {
-		return err
+	if !r.o.Scheduler.Release.Rules().StaleImageCounts {
+		return nil
 	}
 	kube, err := kubernetes.NewForConfig(r.server.Config())
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"os/exec"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
@@ -119,17 +118,9 @@ func (s *Scheduler) Configure(on *session.Session, kubeconfig string, insecurePo
 	for _, warning := range warnings {
 		on.Warn(warning)
 	}
-	var document struct {
-		Profiles []struct {
-			SchedulerName string `json:"schedulerName"`
-		} `json:"profiles"`
+	summary, ok := profiles.Summarize(rendered.YAML)
+	if !ok {
+		return nil, fmt.Errorf("read rendered configuration of %s: it is not a KubeSchedulerConfiguration", r.Name)
 	}
-	if err := yaml.Unmarshal(rendered.YAML, &document); err != nil {
-		return nil, fmt.Errorf("read rendered configuration: %w", err)
-	}
-	c := &Configuration{YAML: rendered.YAML, Args: rendered.Args}
-	for _, profile := range document.Profiles {
-		c.Profiles = append(c.Profiles, profile.SchedulerName)
-	}
-	return c, nil
+	return &Configuration{YAML: rendered.YAML, Args: rendered.Args, Profiles: summary.Profiles}, nil
 }

@@ -84,7 +84,7 @@ func (s *Server) run(ctx context.Context, o Options, observer *observer) (*repor
 func apiServerArgs(release versions.Release) []string {
 	off := "ServiceAccount,TaintNodesByCondition,Priority,DefaultTolerationSeconds,DefaultStorageClass,LimitRanger,RuntimeClass," +
 		"StorageObjectInUseProtection,ResourceQuota,MutatingAdmissionWebhook,ValidatingAdmissionWebhook"
-	if rules, _, err := versions.Select(release); err == nil && rules.PodSecurity {
+	if release.Rules().PodSecurity {
 		off += ",PodSecurity"
 	}
 	return []string{

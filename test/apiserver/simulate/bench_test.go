@@ -95,7 +95,7 @@ func TestNodesOfASnapshotAreMeasured(t *testing.T) {
 	run.PMKSched(t, "bench", "--snapshot", file, "--pods", "30", "--samples", "1", "--branch", apiserver.Release).OK(t).
 		Prints(t, "30 pods on 2 nodes", "this did not bind 10 pods", "default did not bind 10 pods", "EXTENSION POINT")
 	run.PMKSched(t, "bench", "--nodes", "5").Fails(t, 2, "--nodes and --workload need the release")
-	run.PMKSched(t, "bench", "--nodes", "5", "--snapshot", file).Fails(t, 2, "mutually exclusive")
+	run.PMKSched(t, "bench", "--nodes", "5", "--snapshot", file).Fails(t, 2, "exclude each other")
 }
 
 // The unmeasured pods of a scheduler_perf workload are scheduled first. The measured pods fit only

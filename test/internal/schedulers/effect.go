@@ -156,10 +156,4 @@ func (s *Scheduler) compileEffect(ctx context.Context, files map[string][]byte, 
 }
 
 // tags are the scheduler's own, so that its compiled packages serve again.
-func (s *Scheduler) tags() string {
-	tags := []string{"selinux", "notest"}
-	if s.Release.Minor >= 34 {
-		tags = append(tags, "grpcnotrace")
-	}
-	return strings.Join(tags, ",")
-}
+func (s *Scheduler) tags() string { return strings.Join(s.Rules.BuildTags, ",") }

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/explain"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
@@ -167,25 +166,11 @@ type configuration struct{ names, plugins, extenders []string }
 
 // readConfiguration reads a KubeSchedulerConfiguration. Other text has no names.
 func readConfiguration(text, release string) configuration {
-	var parsed struct {
-		Kind     string `json:"kind"`
-		Profiles []struct {
-			SchedulerName string `json:"schedulerName"`
-		} `json:"profiles"`
-		Extenders []struct {
-			URLPrefix string `json:"urlPrefix"`
-		} `json:"extenders"`
+	summary, ok := profiles.Summarize([]byte(text))
+	if !ok {
+		return configuration{}
 	}
-	var c configuration
-	if yaml.Unmarshal([]byte(text), &parsed) != nil || parsed.Kind != "KubeSchedulerConfiguration" {
-		return c
-	}
-	for _, p := range parsed.Profiles {
-		c.names = append(c.names, p.SchedulerName)
-	}
-	for _, e := range parsed.Extenders {
-		c.extenders = append(c.extenders, e.URLPrefix)
-	}
+	c := configuration{names: summary.Profiles, extenders: summary.Extenders}
 	if version, err := versions.FromServer(release); err == nil {
 		if found, err := profiles.Validate(profiles.ValidateRequest{Release: version, Source: []byte(text)}); err == nil {
 			c.plugins = found.Plugins

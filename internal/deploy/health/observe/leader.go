@@ -21,7 +21,7 @@ const defaultLease = 15 * time.Second
 
 // lease reads the lease of leader election, which is named after the scheduler.
 func (r *reading) lease(ctx context.Context) error {
-	if elect := r.readConfiguration().LeaderElection.LeaderElect; elect != nil && !*elect {
+	if elect := r.configuration().LeaderElect; elect != nil && !*elect {
 		return nil
 	}
 	found, err := r.Kube.CoordinationV1().Leases(r.Namespace).Get(ctx, r.Name, metav1.GetOptions{})

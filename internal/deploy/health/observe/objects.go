@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/yaml"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
@@ -21,6 +20,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/health"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
+	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
 // revisions compares the cluster with the newest deployed revision, unless a newer one is being deployed.
@@ -196,27 +196,15 @@ func (ob *observer) controlPlaneNodes(ctx context.Context) (map[string][]string,
 	return found, nil
 }
 
-// configuration is the part of a KubeSchedulerConfiguration that is read.
-type configuration struct {
-	Kind           string `json:"kind"`
-	LeaderElection struct {
-		LeaderElect *bool `json:"leaderElect"`
-	} `json:"leaderElection"`
-	Profiles []struct {
-		SchedulerName string `json:"schedulerName"`
-	} `json:"profiles"`
-}
-
-// readConfiguration returns the scheduler's configuration; its kind is empty if it is not mounted.
-func (r *reading) readConfiguration() configuration {
+// configuration summarizes the scheduler's configuration; the summary is empty if it is not mounted.
+func (r *reading) configuration() profiles.Summary {
 	for _, o := range r.mounted {
-		text, found, _ := unstructured.NestedString(o.Object, "data", r.Name+".yaml")
-		var c configuration
-		if o.GetKind() == "ConfigMap" && found && yaml.Unmarshal([]byte(text), &c) == nil && c.Kind == "KubeSchedulerConfiguration" {
-			return c
+		text, _, _ := unstructured.NestedString(o.Object, "data", r.Name+".yaml")
+		if found, ok := profiles.Summarize([]byte(text)); ok && o.GetKind() == "ConfigMap" {
+			return found
 		}
 	}
-	return configuration{}
+	return profiles.Summary{}
 }
 
 // calls lists the extenders that the scheduler calls, and the extenders with a Service that are not deployed. Without a

@@ -109,9 +109,9 @@ func notReady(node *corev1.Node) string {
 // waiting counts the pods that name the scheduler, or another profile of it, and are not bound.
 func (r *reading) waiting(ctx context.Context) error {
 	names := []string{r.Name}
-	for _, p := range r.readConfiguration().Profiles {
-		if p.SchedulerName != "" && !slices.Contains(names, p.SchedulerName) {
-			names = append(names, p.SchedulerName)
+	for _, name := range r.configuration().Profiles {
+		if name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
 		}
 	}
 	var found *health.Waiting
