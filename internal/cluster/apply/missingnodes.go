@@ -61,8 +61,7 @@ func (c *Client) awayNodes(ctx context.Context, pod *corev1.PodSpec) (away map[s
 
 // awayFor returns the nodes for which pods may be waiting.
 func (c *Client) awayFor(ctx context.Context, d *appsv1.Deployment, pods []corev1.Pod) (map[string]bool, error) {
-	ready := func(pod corev1.Pod) bool { return podstatus.Ready(&pod) }
-	if !d.Spec.Template.Spec.HostNetwork || !slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return !ready(pod) }) {
+	if !d.Spec.Template.Spec.HostNetwork || allReady(pods) {
 		return nil, nil
 	}
 	away, _, err := c.awayNodes(ctx, &d.Spec.Template.Spec)
@@ -95,7 +94,11 @@ func completeWithout(d *appsv1.Deployment, present, waiting []corev1.Pod) bool {
 	if d.Status.Replicas != all || d.Status.UpdatedReplicas != all || d.Status.AvailableReplicas < ready || ready+int32(len(waiting)) != all {
 		return false
 	}
-	return !slices.ContainsFunc(present, func(pod corev1.Pod) bool { return !podstatus.Ready(&pod) })
+	return allReady(present)
+}
+
+func allReady(pods []corev1.Pod) bool {
+	return !slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return !podstatus.Ready(&pod) })
 }
 
 // waitingMessage describes a Deployment that is complete but for nodes that are away.

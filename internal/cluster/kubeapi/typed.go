@@ -8,8 +8,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// The list and get requests of typed clients.
+type (
+	ListFunc[T any] = func(context.Context, metav1.ListOptions) (T, error)
+	GetFunc[T any]  = func(context.Context, string, metav1.GetOptions) (*T, error)
+)
+
 // Read returns the result of read, which it calls as [Retrier.Do] does.
-func Read[T any](ctx context.Context, r *Retrier, doing string, read func(ctx context.Context) (T, error)) (got T, err error) {
+func Read[T any](ctx context.Context, r *Retrier, doing string, read func(context.Context) (T, error)) (got T, err error) {
 	err = r.Do(ctx, doing, func(ctx context.Context) (err error) {
 		got, err = read(ctx)
 		return err
@@ -18,14 +24,12 @@ func Read[T any](ctx context.Context, r *Retrier, doing string, read func(ctx co
 }
 
 // List returns the result of a list request of a typed client.
-func List[T any](ctx context.Context, r *Retrier, doing string, list func(context.Context, metav1.ListOptions) (T, error), o metav1.ListOptions) (T, error) {
+func List[T any](ctx context.Context, r *Retrier, doing string, list ListFunc[T], o metav1.ListOptions) (T, error) {
 	return Read(ctx, r, doing, func(ctx context.Context) (T, error) { return list(ctx, o) })
 }
 
 // Get returns the result of a get request of a typed client for the object of a kind with a name.
-func Get[T any](
-	ctx context.Context, r *Retrier, get func(context.Context, string, metav1.GetOptions) (*T, error), kind, namespace, name string,
-) (*T, error) {
+func Get[T any](ctx context.Context, r *Retrier, get GetFunc[T], kind, namespace, name string) (*T, error) {
 	return Read(ctx, r, "read "+ObjectName(kind, namespace, name), func(ctx context.Context) (*T, error) {
 		return get(ctx, name, metav1.GetOptions{})
 	})
@@ -46,9 +50,7 @@ func Create[T any](
 }
 
 // Find is [Get] for an object that may not exist: it returns nil then.
-func Find[T any](
-	ctx context.Context, r *Retrier, get func(context.Context, string, metav1.GetOptions) (*T, error), kind, namespace, name string,
-) (*T, error) {
+func Find[T any](ctx context.Context, r *Retrier, get GetFunc[T], kind, namespace, name string) (*T, error) {
 	got, err := Get(ctx, r, get, kind, namespace, name)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
@@ -57,15 +59,13 @@ func Find[T any](
 }
 
 // Retrying returns the list request of a typed client with the retries of [Retrier.Do].
-func Retrying[T any](
-	r *Retrier, doing string, list func(context.Context, metav1.ListOptions) (T, error),
-) func(context.Context, metav1.ListOptions) (T, error) {
+func Retrying[T any](r *Retrier, doing string, list ListFunc[T]) ListFunc[T] {
 	return func(ctx context.Context, o metav1.ListOptions) (T, error) { return List(ctx, r, doing, list, o) }
 }
 
 // Pages returns the pages of a list of at most o.Limit objects each. It ends with the first error.
 func Pages[T interface{ GetContinue() string }](
-	ctx context.Context, list func(context.Context, metav1.ListOptions) (T, error), o metav1.ListOptions,
+	ctx context.Context, list ListFunc[T], o metav1.ListOptions,
 ) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for {

@@ -81,9 +81,7 @@ func (c *Cluster) note(ctx context.Context, doing string, err error) {
 }
 
 // find returns an object that may not exist, and notes an error.
-func find[T any](
-	ctx context.Context, c *Cluster, get func(context.Context, string, metav1.GetOptions) (*T, error), kind, namespace, name string,
-) *T {
+func find[T any](ctx context.Context, c *Cluster, get kubeapi.GetFunc[T], kind, namespace, name string) *T {
 	found, err := kubeapi.Find(ctx, c.retry, get, kind, namespace, name)
 	c.note(ctx, "read "+kubeapi.ObjectName(kind, namespace, name), err)
 	return found

@@ -70,7 +70,7 @@ func (r *reader) optional(err error) error {
 
 // pages lists the objects of a kind by pages, with retries.
 func pages[T interface{ GetContinue() string }](
-	ctx context.Context, r *reader, kind string, list func(context.Context, metav1.ListOptions) (T, error), o metav1.ListOptions,
+	ctx context.Context, r *reader, kind string, list kubeapi.ListFunc[T], o metav1.ListOptions,
 ) iter.Seq2[T, error] {
 	o.Limit = page
 	return kubeapi.Pages(ctx, kubeapi.Retrying(r.retry, "list "+kind, list), o)
