@@ -3,10 +3,10 @@ package main
 import (
 	"fmt"
 
+	"github.com/rogpeppe/go-internal/diff"
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/internal/replace"
-	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 )
 
 func replaceCommand(u *ui) *cli.Command {
@@ -87,7 +87,8 @@ type replacePreview struct {
 }
 
 func newPreview(plan *replace.Plan) *replacePreview {
-	return &replacePreview{Node: plan.Node, Image: plan.Image, Diff: staticpod.Diff(plan.Old.Data, plan.New.Data)}
+	changes := diff.Diff("live"+plan.Layout.Manifest, plan.Old.Data, "wanted"+plan.Layout.Manifest, plan.New.Data)
+	return &replacePreview{Node: plan.Node, Image: plan.Image, Diff: string(changes)}
 }
 
 func replacedTable(o *replace.Outcome) string {

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/podstatus"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 )
 
@@ -70,10 +71,8 @@ func runningFor(pod *corev1.Pod, now time.Time) time.Duration {
 // startOf returns the start time of the scheduler's container. It is zero if the container is not
 // running.
 func startOf(pod *corev1.Pod) time.Time {
-	for _, status := range pod.Status.ContainerStatuses {
-		if status.Name == manifest.ContainerName && status.State.Running != nil {
-			return status.State.Running.StartedAt.Time
-		}
+	if c := podstatus.StatusOf(pod, manifest.ContainerName); c != nil && c.State.Running != nil {
+		return c.State.Running.StartedAt.Time
 	}
 	return time.Time{}
 }

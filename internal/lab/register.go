@@ -13,6 +13,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/retry"
 
+	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/podstatus"
 	"github.com/pmk-sched/pmk-sched/internal/lab/kubeadm"
 )
 
@@ -77,15 +79,13 @@ func markNode(n *corev1.Node, labels map[string]string, taints []corev1.Taint) {
 
 // checkNodeReady returns an error with the reason if a node is not ready.
 func checkNodeReady(n *corev1.Node) error {
-	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			if c.Status == corev1.ConditionTrue {
-				return nil
-			}
-			return fmt.Errorf("node %s is not ready: %s", n.Name, c.Message)
-		}
+	switch c := kubeapi.ReadyCondition(n); {
+	case c == nil:
+		return fmt.Errorf("node %s has no Ready condition", n.Name)
+	case c.Status != corev1.ConditionTrue:
+		return fmt.Errorf("node %s is not ready: %s", n.Name, c.Message)
 	}
-	return fmt.Errorf("node %s has no Ready condition", n.Name)
+	return nil
 }
 
 // waitControlPlane waits until the static pods are running, the controllers have created the
@@ -180,21 +180,8 @@ func checkSchedulerLeads(ctx context.Context, client kubernetes.Interface) error
 
 // checkPodReady returns an error with the reason if a pod is not ready.
 func checkPodReady(p *corev1.Pod) error {
-	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
-			return nil
-		}
+	if why := podstatus.WhyNotReady(p); why != "" {
+		return fmt.Errorf("pod %s: %s", p.Name, why)
 	}
-	for _, s := range p.Status.ContainerStatuses {
-		switch {
-		case s.Ready:
-		case s.State.Waiting != nil:
-			return fmt.Errorf("pod %s: container %s: %s %s", p.Name, s.Name, s.State.Waiting.Reason,
-				s.State.Waiting.Message)
-		case s.State.Terminated != nil:
-			return fmt.Errorf("pod %s: container %s exited: %s %s", p.Name, s.Name, s.State.Terminated.Reason,
-				s.State.Terminated.Message)
-		}
-	}
-	return fmt.Errorf("pod %s is not ready: %s", p.Name, p.Status.Phase)
+	return nil
 }

@@ -70,7 +70,7 @@ func (p *planner) inspect(ctx context.Context) (*scheduler, error) {
 	}
 	s.Pod = s.manifest.Pod.Name + "-" + strings.ToLower(s.Node)
 	s.Hosts, s.Alone = append([]string{s.Node}, p.o.Names...), len(p.info.ControlPlane.Nodes) == 1
-	if s.seen, err = p.watch(s.Target).Look(ctx); err != nil {
+	if s.seen, err = p.watch(s.Target).Observe(ctx); err != nil {
 		return nil, err
 	}
 	if !s.seen.Ready {

@@ -13,6 +13,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/podstatus"
 	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 )
 
@@ -125,10 +126,8 @@ func (n *NodePlan) read(pod *corev1.Pod) {
 			n.Image, n.Programs = c.Image, staticpod.Programs(c, schedulerContainer)
 		}
 	}
-	for _, status := range pod.Status.ContainerStatuses {
-		if status.Name == schedulerContainer {
-			n.SchedulerReady = status.Ready
-		}
+	if c := podstatus.StatusOf(pod, schedulerContainer); c != nil {
+		n.SchedulerReady = c.Ready
 	}
 }
 

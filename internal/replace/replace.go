@@ -196,7 +196,7 @@ func (r *replaceRun) swap(ctx context.Context) error {
 		Before: r.plan.Before, Forward: true, Replacement: r.plan.ID, Pinned: r.plan.Pinned, Changed: !upToDate,
 	}
 	// A look right before the swap is more exact than the plan's.
-	if seen, err := r.watch(r.plan.Target).Look(ctx); err == nil {
+	if seen, err := r.watch(r.plan.Target).Observe(ctx); err == nil {
 		r.want.Before = seen
 	}
 	if upToDate || r.want.Before.Replacement == r.plan.ID {

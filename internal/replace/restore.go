@@ -174,7 +174,7 @@ func (r *restoreRun) edited(s *staticpod.Saved, current, original *staticpod.Fil
 	if bytes.Equal(written.Data, current.Data) {
 		written = original // the edit is older than the last replacement
 	}
-	return &EditedError{Path: s.Path, Diff: staticpod.Diff(written.Data, current.Data)}
+	return &EditedError{Path: s.Path, Diff: diffOf(s.Path, written.Data, current.Data)}
 }
 
 func (r *restoreRun) restore(ctx context.Context) error {
@@ -198,7 +198,7 @@ func (r *restoreRun) expect(ctx context.Context, f restoredFile) {
 	if f.current == nil {
 		return
 	}
-	seen, err := r.watch(targetOf(r.backup)).Look(ctx)
+	seen, err := r.watch(targetOf(r.backup)).Observe(ctx)
 	if err == nil && seen.Replacement != "" && seen.Replacement == staticpod.Replacement(f.current.Data) {
 		r.want.Before, r.want.Changed = seen, true
 	}

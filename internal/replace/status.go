@@ -9,10 +9,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rogpeppe/go-internal/diff"
 	"k8s.io/client-go/rest"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/podstatus"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/health"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/health/observe"
@@ -200,10 +202,8 @@ func (d Deps) nodes(ctx context.Context, s *Status) error {
 	for _, pod := range pods {
 		n := NodeStatus{Node: pod.Spec.NodeName, Replacement: pod.Annotations[staticpod.AnnotationReplacement]}
 		n.Replaced = n.Replacement != ""
-		for _, status := range pod.Status.ContainerStatuses {
-			if status.Name == schedulerContainer {
-				n.Image, n.Ready = status.Image, status.Ready
-			}
+		if c := podstatus.StatusOf(&pod, schedulerContainer); c != nil {
+			n.Image, n.Ready = c.Image, c.Ready
 		}
 		n.Leads = leader != "" && (len(pods) == 1 || leader == pod.Spec.NodeName)
 		s.Nodes = append(s.Nodes, n)
@@ -267,7 +267,7 @@ func (d Deps) drift(h *HereStatus, b *staticpod.Backup, s *staticpod.Saved) erro
 			what += ": " + layout.Rewriter + " does that when it starts"
 		}
 	}
-	h.Drift = append(h.Drift, Drift{Path: s.Path, What: what, Diff: staticpod.Diff(written.Data, current.Data)})
+	h.Drift = append(h.Drift, Drift{Path: s.Path, What: what, Diff: diffOf(s.Path, written.Data, current.Data)})
 	return nil
 }
 
@@ -284,4 +284,9 @@ func runsAsWanted(b *staticpod.Backup, text []byte) bool {
 	args, err := staticpod.Words(container, schedulerContainer)
 	config, given := staticpod.Flag(args, "config")
 	return err == nil && given && staticpod.OnHost(m.Pod, container, config) == b.ConfigFile
+}
+
+// diffOf returns the edits of a file since pmk-sched wrote it, as a unified diff.
+func diffOf(path string, written, current []byte) string {
+	return string(diff.Diff("written"+path, written, "current"+path, current))
 }

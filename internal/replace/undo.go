@@ -43,7 +43,7 @@ func (r *replaceRun) swapBack(ctx context.Context, _ error) error {
 	}
 	want := staticpod.Want{Replacement: staticpod.Replacement(previous.Data), Changed: true, Pinned: r.plan.Pinned, Settle: restoreSettle}
 	if !r.apiAway {
-		if want.Before, err = r.watch(r.plan.Target).Look(ctx); err != nil {
+		if want.Before, err = r.watch(r.plan.Target).Observe(ctx); err != nil {
 			want.Before = nil
 		}
 	}

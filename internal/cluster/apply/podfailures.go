@@ -5,6 +5,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pmk-sched/pmk-sched/internal/cluster/podstatus"
 )
 
 // Reasons of a [RolloutError]. Where the kubelet or the deployment controller has a reason, it is
@@ -25,39 +27,19 @@ const (
 )
 
 const (
-	// configGrace is how long a ConfigMap or Secret of a container may be missing: the kubelet may see them later than the pod.
-	configGrace = 5 * time.Second
 	// rejectionGrace is how long pods may be rejected: a service account or quota may appear a moment later.
 	rejectionGrace = 10 * time.Second
 	// failedPodGrace is how long a pod may be failed before it counts: it may have been evicted.
 	failedPodGrace = 10 * time.Second
 )
 
-// waitingReasons maps the kubelet's reasons for a waiting container to reasons of a RolloutError
-// (k8s.io/kubernetes/pkg/kubelet/images/types.go and kuberuntime/kuberuntime_container.go).
-var waitingReasons = map[string]string{
-	"ImagePullBackOff":           ReasonImagePull,
-	"ErrImagePull":               ReasonImagePull,
-	"ErrImageNeverPull":          ReasonImagePull,
-	"RegistryUnavailable":        ReasonImagePull,
-	"SignatureValidationFailed":  ReasonImagePull,
-	"ImageInspectError":          ReasonImageName,
-	"InvalidImageName":           ReasonImageName,
-	"CreateContainerConfigError": ReasonContainerConfig,
-	"CreateContainerError":       ReasonContainerStart,
-	"RunContainerError":          ReasonContainerStart,
-	"PreStartHookError":          ReasonContainerStart,
-}
-
 // podFailures returns the failures of one pod, the worst first.
 func podFailures(pod *corev1.Pod, ignored map[string]int32, o WaitOptions) []failure {
 	var found []failure
-	statuses := append(append([]corev1.ContainerStatus{}, pod.Status.InitContainerStatuses...), pod.Status.ContainerStatuses...)
-	for i := range statuses {
-		c := &statuses[i]
-		if crash, ok := crashOf(pod, c, ignored[containerKey(pod, c)]); ok {
+	for _, c := range podstatus.Containers(pod) {
+		if crash, ok := crashOf(pod, &c, ignored[containerKey(pod, &c)]); ok {
 			found = append(found, crash)
-		} else if waiting, ok := waitingOf(pod, c, o); ok {
+		} else if waiting, ok := waitingOf(pod, &c, o); ok {
 			found = append(found, waiting)
 		}
 	}
@@ -67,13 +49,11 @@ func podFailures(pod *corev1.Pod, ignored map[string]int32, o WaitOptions) []fai
 			message: fmt.Sprintf("pod %s failed: %s %s", pod.Name, pod.Status.Reason, pod.Status.Message),
 		})
 	}
-	for _, condition := range pod.Status.Conditions {
-		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse && condition.Reason == corev1.PodReasonUnschedulable {
-			found = append(found, failure{
-				pod: pod.Name, reason: ReasonUnschedulable, grace: o.UnschedulableGrace,
-				message: fmt.Sprintf("no node accepts pod %s: %s", pod.Name, condition.Message),
-			})
-		}
+	if message, ok := podstatus.Unschedulable(pod); ok {
+		found = append(found, failure{
+			pod: pod.Name, reason: ReasonUnschedulable, grace: o.UnschedulableGrace,
+			message: fmt.Sprintf("no node accepts pod %s: %s", pod.Name, message),
+		})
 	}
 	return found
 }
@@ -91,7 +71,7 @@ func crashOf(pod *corev1.Pod, c *corev1.ContainerStatus, ignored int32) (failure
 	} else {
 		ended = c.LastTerminationState.Terminated
 	}
-	backOff := c.State.Waiting != nil && c.State.Waiting.Reason == ReasonCrash
+	backOff := c.State.Waiting != nil && podstatus.Classify(c.State.Waiting.Reason) == podstatus.Crash
 	if ends <= ignored || !backOff && (ended == nil || ended.ExitCode == 0) {
 		return failure{}, false
 	}
@@ -113,20 +93,23 @@ func waitingOf(pod *corev1.Pod, c *corev1.ContainerStatus, o WaitOptions) (failu
 	if c.State.Waiting == nil {
 		return failure{}, false
 	}
-	reason, ok := waitingReasons[c.State.Waiting.Reason]
-	if !ok {
-		return failure{}, false
-	}
-	found := failure{pod: pod.Name, container: c.Name, reason: reason}
-	switch reason {
-	case ReasonImagePull:
-		found.grace = o.PullGrace
+	class := podstatus.Classify(c.State.Waiting.Reason)
+	found := failure{pod: pod.Name, container: c.Name, grace: class.Grace(o.PullGrace)}
+	switch class {
+	case podstatus.ImagePull, podstatus.ImageAbsent:
+		found.reason = ReasonImagePull
 		found.message = fmt.Sprintf("image %s of pod %s cannot be pulled: %s", c.Image, pod.Name, c.State.Waiting.Message)
-	case ReasonImageName:
+	case podstatus.ImageName:
+		found.reason = ReasonImageName
 		found.message = fmt.Sprintf("image name %q of pod %s is invalid: %s", c.Image, pod.Name, c.State.Waiting.Message)
-	default:
-		found.grace = configGrace
+	case podstatus.Config, podstatus.Start:
+		found.reason = ReasonContainerStart
+		if class == podstatus.Config {
+			found.reason = ReasonContainerConfig
+		}
 		found.message = fmt.Sprintf("container %s of pod %s does not start: %s", c.Name, pod.Name, c.State.Waiting.Message)
+	default:
+		return failure{}, false
 	}
 	return found, true
 }

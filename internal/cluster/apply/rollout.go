@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/podstatus"
 )
 
 // revisionAnnotation is set by the deployment controller on a Deployment and on the ReplicaSet of its current template
@@ -122,7 +122,7 @@ func progress(d *appsv1.Deployment, pods []corev1.Pod) (rolloutState, string) {
 		return rolloutProgressing, result.Message
 	}
 	for i := range pods {
-		if !kubeapi.PodReady(&pods[i]) {
+		if !podstatus.Ready(&pods[i]) {
 			return rolloutProgressing, fmt.Sprintf("pod %s is not ready", pods[i].Name)
 		}
 	}
@@ -152,7 +152,7 @@ func fingerprint(d *appsv1.Deployment, pods []corev1.Pod) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d %d/%d/%d", d.Generation, d.Status.Replicas, d.Status.UpdatedReplicas, d.Status.AvailableReplicas)
 	for i := range pods {
-		fmt.Fprintf(&b, " %s %t", pods[i].UID, kubeapi.PodReady(&pods[i]))
+		fmt.Fprintf(&b, " %s %t", pods[i].UID, podstatus.Ready(&pods[i]))
 		for _, c := range pods[i].Status.ContainerStatuses {
 			fmt.Fprintf(&b, " %s=%d", c.Name, c.RestartCount)
 		}

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
-	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/podstatus"
 )
 
 // WaitOptions define when a Deployment is stable. The zero value means the defaults.
@@ -140,7 +140,7 @@ func (w *waiter) ignoreRestarts(pods []corev1.Pod) {
 			switch {
 			case outage:
 				w.ignored[containerKey(&pods[i], c)] = c.RestartCount + 1
-			case kubeapi.PodReady(&pods[i]) && c.State.Running != nil:
+			case podstatus.Ready(&pods[i]) && c.State.Running != nil:
 				w.ignored[containerKey(&pods[i], c)] = c.RestartCount
 			}
 		}

@@ -10,6 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/pmk-sched/pmk-sched/internal/cluster/podstatus"
 )
 
 // Input is the state of the cluster that explains a pod.
@@ -166,15 +168,6 @@ func schedulerOf(pod *corev1.Pod) string {
 	return pod.Spec.SchedulerName
 }
 
-func scheduledCondition(pod *corev1.Pod) *corev1.PodCondition {
-	for i := range pod.Status.Conditions {
-		if pod.Status.Conditions[i].Type == corev1.PodScheduled {
-			return &pod.Status.Conditions[i]
-		}
-	}
-	return nil
-}
-
 // maxSummary is how many findings a summary has.
 const maxSummary = 3
 
@@ -220,7 +213,7 @@ func pending(in Input) []Finding {
 // lastAttempt returns the message of the scheduler that last tried to place the pod: from the condition, which is complete, or, if a scheduler
 // writes none, from the last event. ok is false if none has tried.
 func lastAttempt(in Input) (message string, ok bool) {
-	if c := scheduledCondition(in.Pod); c != nil && c.Status == corev1.ConditionFalse && c.Reason != corev1.PodReasonSchedulingGated {
+	if c := podstatus.Unscheduled(in.Pod); c != nil && c.Reason != corev1.PodReasonSchedulingGated {
 		return c.Message, true
 	}
 	for i := range in.Events { // the last one is the first

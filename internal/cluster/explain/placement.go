@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/podstatus"
 )
 
 // placement explains a pod that has a node.
@@ -40,7 +41,7 @@ func boundText(in Input) string {
 	pod := in.Pod
 	node := "node " + pod.Spec.NodeName
 	at := slices.IndexFunc(in.Events, func(e corev1.Event) bool { return e.Reason == "Scheduled" })
-	condition := scheduledCondition(pod)
+	condition := podstatus.Condition(pod, corev1.PodScheduled)
 	switch {
 	case pod.Annotations[corev1.MirrorPodAnnotationKey] != "":
 		return "the kubelet of " + node + " runs it as a static pod; no scheduler placed it"

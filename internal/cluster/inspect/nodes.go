@@ -107,8 +107,7 @@ func (d *detector) controlPlane(ctx context.Context) {
 // listNodes lists at most limit whole nodes that have a label ("" for any).
 func (d *detector) listNodes(ctx context.Context, label string, limit int) (nodes []corev1.Node, truncated bool, err error) {
 	options := metav1.ListOptions{LabelSelector: label, Limit: int64(min(limit, objectPage))}
-	for {
-		page, err := d.core.Nodes().List(ctx, options)
+	for page, err := range kubeapi.Pages(ctx, d.core.Nodes().List, options) {
 		if err != nil {
 			return nil, false, err
 		}
@@ -121,14 +120,11 @@ func (d *detector) listNodes(ctx context.Context, label string, limit int) (node
 		if len(nodes) > limit {
 			return nodes[:limit], true, nil
 		}
-		if page.Continue == "" {
-			return nodes, false, nil
-		}
-		if len(nodes) == limit {
+		if len(nodes) == limit && page.Continue != "" {
 			return nodes, true, nil
 		}
-		options.Continue = page.Continue
 	}
+	return nodes, false, nil
 }
 
 func (d *detector) describeControlPlane(nodes []corev1.Node) {
@@ -174,6 +170,7 @@ func describeNode(node corev1.Node) ControlPlaneNode {
 		OS:             node.Status.NodeInfo.OperatingSystem,
 		KubeletVersion: node.Status.NodeInfo.KubeletVersion,
 		Unschedulable:  node.Spec.Unschedulable,
+		Ready:          kubeapi.NodeReady(&node),
 	}
 	for _, taint := range node.Spec.Taints {
 		described.Taints = append(described.Taints, Taint{Key: taint.Key, Value: taint.Value, Effect: string(taint.Effect)})
@@ -183,11 +180,6 @@ func describeNode(node corev1.Node) ControlPlaneNode {
 		described.Names = append(described.Names, address.Address)
 		if address.Type == corev1.NodeInternalIP && described.Address == "" {
 			described.Address = address.Address
-		}
-	}
-	for _, condition := range node.Status.Conditions {
-		if condition.Type == corev1.NodeReady {
-			described.Ready = condition.Status == corev1.ConditionTrue
 		}
 	}
 	return described

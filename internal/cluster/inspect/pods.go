@@ -10,7 +10,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/podstatus"
 )
 
 // hostPod is a pod that uses ports of its node.
@@ -51,14 +53,14 @@ func (d *detector) pods(ctx context.Context) {
 // podsOf inspects the pods of one node.
 func (d *detector) podsOf(ctx context.Context, namespace, node string) error {
 	options := metav1.ListOptions{FieldSelector: "spec.nodeName=" + node}
-	return d.eachPod(ctx, namespace, options, func(pod *corev1.Pod) { d.addPod(ctx, pod) })
+	return d.addPods(ctx, namespace, options)
 }
 
 // podsByLabel finds the default scheduler if its node is unknown. kubeadm and RKE2
 // label its pod; PMK does not.
 func (d *detector) podsByLabel(ctx context.Context) {
 	options := metav1.ListOptions{LabelSelector: "component=kube-scheduler"}
-	err := d.eachPod(ctx, kubeSystem, options, func(pod *corev1.Pod) { d.addPod(ctx, pod) })
+	err := d.addPods(ctx, kubeSystem, options)
 	if err != nil {
 		d.warnUnread(err, "list pods in kube-system", "the default scheduler's pod is unknown")
 	}
@@ -70,28 +72,24 @@ func (d *detector) ownPods(ctx context.Context) {
 		return
 	}
 	selector := metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: ownership.Labels(d.o.Name)})
-	err := d.eachPod(ctx, d.o.SchedulerNamespace, metav1.ListOptions{LabelSelector: selector}, func(pod *corev1.Pod) { d.addPod(ctx, pod) })
+	err := d.addPods(ctx, d.o.SchedulerNamespace, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
 		d.warnUnread(err, "list pods of scheduler "+d.o.Name, "the port that it already uses, if any, is unknown")
 	}
 }
 
-// eachPod lists pods page by page.
-func (d *detector) eachPod(ctx context.Context, namespace string, options metav1.ListOptions, visit func(*corev1.Pod)) error {
+// addPods inspects the pods of a list, page by page.
+func (d *detector) addPods(ctx context.Context, namespace string, options metav1.ListOptions) error {
 	options.Limit = objectPage
-	for {
-		page, err := d.core.Pods(namespace).List(ctx, options)
+	for page, err := range kubeapi.Pages(ctx, d.core.Pods(namespace).List, options) {
 		if err != nil {
 			return err
 		}
 		for i := range page.Items {
-			visit(&page.Items[i])
+			d.addPod(ctx, &page.Items[i])
 		}
-		if page.Continue == "" {
-			return nil
-		}
-		options.Continue = page.Continue
 	}
+	return nil
 }
 
 func (d *detector) addPod(ctx context.Context, pod *corev1.Pod) {
@@ -159,10 +157,8 @@ func describeScheduler(pod *corev1.Pod, container *corev1.Container, ports []int
 		Command:   append(slices.Clone(container.Command), container.Args...),
 		Ports:     ports,
 	}
-	for _, status := range pod.Status.ContainerStatuses {
-		if status.Name == container.Name {
-			described.Ready = status.Ready
-		}
+	if c := podstatus.StatusOf(pod, container.Name); c != nil {
+		described.Ready = c.Ready
 	}
 	return described
 }

@@ -18,8 +18,7 @@ const deploymentPage = 50
 func InstalledDeployments(ctx context.Context, client appsv1client.DeploymentsGetter, namespace string) ([]appsv1.Deployment, error) {
 	var found []appsv1.Deployment
 	options := metav1.ListOptions{LabelSelector: ownership.Installed, Limit: deploymentPage}
-	for {
-		page, err := client.Deployments(namespace).List(ctx, options)
+	for page, err := range Pages(ctx, client.Deployments(namespace).List, options) {
 		if err != nil {
 			return nil, err
 		}
@@ -28,8 +27,6 @@ func InstalledDeployments(ctx context.Context, client appsv1client.DeploymentsGe
 				found = append(found, page.Items[i])
 			}
 		}
-		if options.Continue = page.Continue; options.Continue == "" {
-			return found, nil
-		}
 	}
+	return found, nil
 }

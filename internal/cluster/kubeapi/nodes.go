@@ -19,12 +19,10 @@ func NodeRejection(node *corev1.Node, tolerations []corev1.Toleration) string {
 			return "has the taint " + taint.ToString()
 		}
 	}
-	for _, condition := range node.Status.Conditions {
-		if condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue {
-			return ""
-		}
+	if !NodeReady(node) {
+		return "is not ready"
 	}
-	return "is not ready"
+	return ""
 }
 
 // Tolerates reports whether one of the tolerations tolerates a taint, as in k8s.io/api/core/v1: an empty key with Exists matches all, an empty effect matches all effects.
@@ -55,10 +53,20 @@ func NodesOf(pod *corev1.PodSpec) (labels.Selector, error) {
 
 // NodeAway reports whether a node accepts no new pods for now: it is not ready or cordoned.
 func NodeAway(node *corev1.Node) bool {
-	for _, condition := range node.Status.Conditions {
-		if condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue {
-			return node.Spec.Unschedulable
-		}
+	return !NodeReady(node) || node.Spec.Unschedulable
+}
+
+// NodeReady reports whether the condition Ready of a node is true.
+func NodeReady(node *corev1.Node) bool {
+	c := ReadyCondition(node)
+	return c != nil && c.Status == corev1.ConditionTrue
+}
+
+// ReadyCondition returns the condition Ready of a node, or nil.
+func ReadyCondition(node *corev1.Node) *corev1.NodeCondition {
+	i := slices.IndexFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
+	if i < 0 {
+		return nil
 	}
-	return true
+	return &node.Status.Conditions[i]
 }

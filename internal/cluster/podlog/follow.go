@@ -11,6 +11,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/podstatus"
 )
 
 // follow prints the logs of all pods until ctx ends, which is not an error, or until a log is forbidden or
@@ -58,12 +59,8 @@ func (p *printer) ended(ctx, streams context.Context, err error) error {
 
 // started reports whether a container has a log.
 func started(pod *corev1.Pod, container string) bool {
-	for _, status := range pod.Status.ContainerStatuses {
-		if status.Name == container {
-			return status.State.Waiting == nil || status.RestartCount > 0
-		}
-	}
-	return false
+	c := podstatus.StatusOf(pod, container)
+	return c != nil && (c.State.Waiting == nil || c.RestartCount > 0)
 }
 
 // followPod prints the log of a pod, including restarted containers, until the pod is gone or ctx

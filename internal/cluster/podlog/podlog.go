@@ -124,11 +124,8 @@ func (p *printer) since() time.Time {
 
 // refresh reads the pods, by name, and the leader.
 func (p *printer) refresh(ctx context.Context) ([]corev1.Pod, error) {
-	var list *corev1.PodList
-	err := p.retry.Do(ctx, "list pods of scheduler "+p.Name, func(ctx context.Context) (err error) {
-		list, err = p.kube.CoreV1().Pods(p.Namespace).List(ctx, metav1.ListOptions{LabelSelector: ownership.LabelInstance + "=" + p.Name})
-		return err
-	})
+	list, err := kubeapi.List(ctx, p.retry, "list pods of scheduler "+p.Name,
+		p.kube.CoreV1().Pods(p.Namespace).List, metav1.ListOptions{LabelSelector: ownership.LabelInstance + "=" + p.Name})
 	if err != nil {
 		return nil, err
 	}

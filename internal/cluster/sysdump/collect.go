@@ -69,12 +69,22 @@ func (c *Cluster) Write(ctx context.Context, cfg *rest.Config, a *Archive, r *re
 }
 
 // get runs one request, and notes its error.
-func (c *Cluster) get(ctx context.Context, doing string, do func(ctx context.Context) error) bool {
-	err := c.retry.Do(ctx, doing, do)
+func (c *Cluster) get(ctx context.Context, doing string, do func(ctx context.Context) error) {
+	c.note(ctx, doing, c.retry.Do(ctx, doing, do))
+}
+
+// note writes the error of a request to the archive.
+func (c *Cluster) note(ctx context.Context, doing string, err error) {
 	if err != nil && ctx.Err() == nil {
 		c.archive.Failed(doing, err)
 	}
-	return err == nil
+}
+
+// find returns an object that may not exist, and notes an error.
+func find[T any](ctx context.Context, c *Cluster, get kubeapi.GetFunc[T], kind, namespace, name string) *T {
+	found, err := kubeapi.Find(ctx, c.retry, get, kind, namespace, name)
+	c.note(ctx, "read "+kubeapi.ObjectName(kind, namespace, name), err)
+	return found
 }
 
 // add writes an object.
@@ -159,16 +169,10 @@ func (c *Cluster) secrets(ctx context.Context) {
 		}
 	}
 	for name := range wanted {
-		c.get(ctx, "read "+kubeapi.ObjectName("Secret", name.Namespace, name.Name), func(ctx context.Context) error {
-			secret, err := c.kube.CoreV1().Secrets(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
-			if apierrors.IsNotFound(err) {
-				return nil // it has no value
-			}
-			if err == nil {
-				c.redact.LearnSecret(secret.Data)
-			}
-			return err
-		})
+		secret := find(ctx, c, c.kube.CoreV1().Secrets(name.Namespace).Get, "Secret", name.Namespace, name.Name)
+		if secret != nil {
+			c.redact.LearnSecret(secret.Data)
+		}
 	}
 }
 

@@ -7,11 +7,11 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/podstatus"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -27,13 +27,10 @@ const (
 // ReplicaSets, endpoints and the cluster's roles.
 func (c *Cluster) related(ctx context.Context) {
 	for _, at := range append(c.instances(), PodName{metav1.NamespaceSystem, defaultLease}) {
-		c.get(ctx, "read "+kubeapi.ObjectName("Lease", at.Namespace, at.Name), func(ctx context.Context) error {
-			lease, err := c.kube.CoordinationV1().Leases(at.Namespace).Get(ctx, at.Name, metav1.GetOptions{})
-			if err == nil {
-				c.addTyped(lease)
-			}
-			return ignoreNotFound(err)
-		})
+		lease := find(ctx, c, c.kube.CoordinationV1().Leases(at.Namespace).Get, "Lease", at.Namespace, at.Name)
+		if lease != nil {
+			c.addTyped(lease)
+		}
 	}
 	for _, at := range c.instances() {
 		c.get(ctx, "list ReplicaSets of "+at.Namespace+"/"+at.Name, func(ctx context.Context) error {
@@ -51,13 +48,10 @@ func (c *Cluster) related(ctx context.Context) {
 		if o.GetKind() != "Service" {
 			continue
 		}
-		c.get(ctx, "read "+kubeapi.ObjectName("Endpoints", o.GetNamespace(), o.GetName()), func(ctx context.Context) error {
-			found, err := c.kube.CoreV1().Endpoints(o.GetNamespace()).Get(ctx, o.GetName(), metav1.GetOptions{}) //nolint:staticcheck // every release serves it
-			if err == nil {
-				c.addTyped(found)
-			}
-			return ignoreNotFound(err)
-		})
+		endpoints := c.kube.CoreV1().Endpoints(o.GetNamespace()) //nolint:staticcheck // every release serves it
+		if found := find(ctx, c, endpoints.Get, "Endpoints", o.GetNamespace(), o.GetName()); found != nil {
+			c.addTyped(found)
+		}
 	}
 	for _, role := range []string{"system:kube-scheduler", "system:volume-scheduler"} {
 		c.get(ctx, "read ClusterRole/"+role, func(ctx context.Context) error {
@@ -68,13 +62,6 @@ func (c *Cluster) related(ctx context.Context) {
 			return err
 		})
 	}
-}
-
-func ignoreNotFound(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
 }
 
 // nodeFacts are the facts about a node that a bug report needs.
@@ -95,20 +82,13 @@ type nodeFacts struct {
 func (c *Cluster) nodes(ctx context.Context) {
 	facts := []nodeFacts{}
 	options := metav1.ListOptions{Limit: page}
-	for {
-		var list *corev1.NodeList
-		ok := c.get(ctx, "list nodes", func(ctx context.Context) (err error) {
-			list, err = c.kube.CoreV1().Nodes().List(ctx, options)
-			return err
-		})
-		if !ok {
+	for list, err := range kubeapi.Pages(ctx, kubeapi.Retrying(c.retry, "list nodes", c.kube.CoreV1().Nodes().List), options) {
+		if err != nil {
+			c.note(ctx, "list nodes", err)
 			break
 		}
 		for i := range list.Items {
 			facts = append(facts, factsOf(&list.Items[i]))
-		}
-		if options.Continue = list.Continue; options.Continue == "" {
-			break
 		}
 	}
 	c.archive.JSON("nodes.json", facts)
@@ -131,7 +111,7 @@ func factsOf(node *corev1.Node) nodeFacts {
 func (c *Cluster) logs(ctx context.Context) {
 	for i := range c.pods {
 		pod := &c.pods[i]
-		for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		for _, status := range podstatus.Containers(pod) {
 			if status.State.Waiting == nil || status.RestartCount > 0 {
 				c.log(ctx, pod, status.Name, false)
 			}
@@ -198,13 +178,10 @@ func (c *Cluster) events(ctx context.Context) {
 	for namespace := range namespaces {
 		events := []any{}
 		options := metav1.ListOptions{Limit: page}
-		for {
-			var list *corev1.EventList
-			ok := c.get(ctx, "list events in namespace "+namespace, func(ctx context.Context) (err error) {
-				list, err = c.kube.CoreV1().Events(namespace).List(ctx, options)
-				return err
-			})
-			if !ok {
+		doing := "list events in namespace " + namespace
+		for list, err := range kubeapi.Pages(ctx, kubeapi.Retrying(c.retry, doing, c.kube.CoreV1().Events(namespace).List), options) {
+			if err != nil {
+				c.note(ctx, doing, err)
 				break
 			}
 			for _, e := range list.Items {
@@ -212,9 +189,6 @@ func (c *Cluster) events(ctx context.Context) {
 					e.ManagedFields = nil
 					events = append(events, e)
 				}
-			}
-			if options.Continue = list.Continue; options.Continue == "" {
-				break
 			}
 		}
 		if len(events) > 0 {

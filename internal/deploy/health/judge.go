@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/pmk-sched/pmk-sched/internal/cluster/podstatus"
 )
 
 const (
@@ -84,7 +86,7 @@ func (w *Workload) replicas() []Finding {
 
 // replica judges one pod.
 func (w *Workload) replica(r Replica) (Finding, bool) {
-	message := shorten(r.Message)
+	message, class := shorten(r.Message), podstatus.Classify(r.Reason)
 	switch {
 	case r.NodeProblem != "":
 		return w.finding(NodeNotReady, "repair the node, or delete its Node object if it will not return", "replica %s is on node %s, which %s", r.Pod, r.Node, r.NodeProblem), true
@@ -92,10 +94,10 @@ func (w *Workload) replica(r Replica) (Finding, bool) {
 		return Finding{}, false
 	case r.Node == "":
 		return w.finding(ReplicaUnbound, "see `kubectl describe pod "+r.Pod+" -n "+w.Namespace+"`", "replica %s has no node: %s", r.Pod, cmp.Or(message, "no scheduler has reported on it")), true
-	case slices.Contains([]string{"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError"}, r.Reason):
+	case class.Image():
 		return w.finding(ImageUnavailable, "load the image on that node, or push it to a registry that the node reaches",
 			"node %s does not get the image of replica %s: %s", r.Node, r.Pod, joined(r.Reason, message)), true
-	case slices.Contains([]string{"CrashLoopBackOff", "Error", "OOMKilled", "RunContainerError", "CreateContainerError", "CreateContainerConfigError", "Completed"}, r.Reason):
+	case class != podstatus.Starting:
 		return w.finding(ReplicaCrashing, "see `pmk-sched logs --name "+w.Name+"`; `pmk-sched rollback` returns to an earlier revision",
 			"replica %s on node %s does not run, after %s: %s", r.Pod, r.Node, count(int(r.Restarts), "restart"), joined(r.Reason, message)), true
 	}

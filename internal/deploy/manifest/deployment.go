@@ -92,7 +92,6 @@ func (s Scheduler) pod(rules versions.Rules, args []string, m mounts) corev1.Pod
 }
 
 func (s Scheduler) container(rules versions.Rules, args []string, m mounts) corev1.Container {
-	no, yes := false, true
 	return corev1.Container{
 		Name:            ContainerName,
 		Image:           s.Image,
@@ -103,12 +102,7 @@ func (s Scheduler) container(rules versions.Rules, args []string, m mounts) core
 		LivenessProbe:   s.probe(rules.LivenessPath, args, timing{delay: 15, period: 10, failures: 8}),
 		ReadinessProbe:  s.probe(s.readinessPath(rules), args, timing{period: 5, failures: 3}),
 		VolumeMounts:    m.places,
-		SecurityContext: &corev1.SecurityContext{
-			AllowPrivilegeEscalation: &no,
-			Privileged:               &no,
-			ReadOnlyRootFilesystem:   &yes,
-			Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-		},
+		SecurityContext: confined(),
 	}
 }
 

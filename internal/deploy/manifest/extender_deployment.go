@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/pmk-sched/pmk-sched/internal/cluster/podspec"
 )
 
 // deployment returns the Deployment of the extender. A rollout starts the new pods first, so that
@@ -116,11 +118,9 @@ func memoryLimit(r corev1.ResourceRequirements) []corev1.EnvVar {
 
 // confined drops all privileges of a container.
 func confined() *corev1.SecurityContext {
-	no, yes := false, true
-	return &corev1.SecurityContext{
-		AllowPrivilegeEscalation: &no, Privileged: &no, ReadOnlyRootFilesystem: &yes,
-		Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-	}
+	no, security := false, podspec.Confined()
+	security.Privileged = &no
+	return security
 }
 
 // ExtenderHost is the server name in the certificate of an extender. A client that uses the IP

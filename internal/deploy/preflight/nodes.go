@@ -45,11 +45,8 @@ func (p *preflight) controlPlaneNode(ctx context.Context) (string, error) {
 
 // selectedNodes returns the nodes that match the pod's node selector, at most maxNodes.
 func (p *preflight) selectedNodes(ctx context.Context) ([]corev1.Node, error) {
-	var list *corev1.NodeList
-	err := p.retry.Do(ctx, "list nodes", func(ctx context.Context) (err error) {
-		list, err = p.kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: p.nodes.String(), Limit: maxNodes})
-		return err
-	})
+	list, err := kubeapi.List(ctx, p.retry, "list nodes",
+		p.kube.CoreV1().Nodes().List, metav1.ListOptions{LabelSelector: p.nodes.String(), Limit: maxNodes})
 	if err != nil {
 		return nil, err
 	}
@@ -83,12 +80,9 @@ func (p *preflight) portFree(ctx context.Context) (string, error) {
 }
 
 func (p *preflight) podsOn(ctx context.Context, node string) ([]corev1.Pod, error) {
-	var list *corev1.PodList
-	err := p.retry.Do(ctx, "list pods on node "+node, func(ctx context.Context) (err error) {
-		selector := fields.OneTermEqualSelector("spec.nodeName", node)
-		list, err = p.kube.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: selector.String()})
-		return err
-	})
+	selector := fields.OneTermEqualSelector("spec.nodeName", node)
+	list, err := kubeapi.List(ctx, p.retry, "list pods on node "+node,
+		p.kube.CoreV1().Pods(metav1.NamespaceAll).List, metav1.ListOptions{FieldSelector: selector.String()})
 	if err != nil {
 		return nil, err
 	}

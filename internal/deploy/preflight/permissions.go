@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -93,11 +92,8 @@ func (p *preflight) checkPermission(ctx context.Context, needed permission) erro
 		on := needed.on
 		on.Verb = verb
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &on}}
-		var answer *authorizationv1.SelfSubjectAccessReview
-		err := p.retry.Do(ctx, "ask for permission to "+verb+" "+needed.String(), func(ctx context.Context) (err error) {
-			answer, err = p.kube.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
-			return err
-		})
+		answer, err := kubeapi.Create(ctx, p.retry, "ask for permission to "+verb+" "+needed.String(),
+			p.kube.AuthorizationV1().SelfSubjectAccessReviews().Create, review)
 		if err != nil {
 			return unknownIfForbidden(err)
 		}

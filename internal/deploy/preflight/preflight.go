@@ -109,10 +109,7 @@ func (p *preflight) namespaceExists(ctx context.Context) (string, error) {
 			return "it will be created", nil
 		}
 	}
-	err := p.retry.Do(ctx, "read Namespace/"+p.Namespace, func(ctx context.Context) error {
-		_, err := p.kube.CoreV1().Namespaces().Get(ctx, p.Namespace, metav1.GetOptions{})
-		return err
-	})
+	_, err := kubeapi.Get(ctx, p.retry, p.kube.CoreV1().Namespaces().Get, "Namespace", "", p.Namespace)
 	if apierrors.IsNotFound(err) {
 		return "", problem.Errorf("create it with `kubectl create namespace "+p.Namespace+"`, or select another with -n", "namespace %s does not exist", p.Namespace)
 	}
@@ -128,10 +125,8 @@ func (p *preflight) namesFree(ctx context.Context) (string, error) {
 			continue
 		}
 		subject := kubeapi.ObjectName(obj.GetKind(), obj.GetNamespace(), obj.GetName())
-		var live *unstructured.Unstructured
-		err := p.retry.Do(ctx, "read "+subject, func(ctx context.Context) (err error) {
-			live, err = p.dyn.Resource(resourceOf(obj)).Namespace(obj.GetNamespace()).Get(ctx, obj.GetName(), metav1.GetOptions{})
-			return err
+		live, err := kubeapi.Read(ctx, p.retry, "read "+subject, func(ctx context.Context) (*unstructured.Unstructured, error) {
+			return p.dyn.Resource(resourceOf(obj)).Namespace(obj.GetNamespace()).Get(ctx, obj.GetName(), metav1.GetOptions{})
 		})
 		switch {
 		case apierrors.IsNotFound(err):

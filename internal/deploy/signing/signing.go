@@ -112,13 +112,8 @@ func (q *requester) create(ctx context.Context, request []byte) error {
 			Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
 		},
 	}
-	return q.retry.Do(ctx, "create CertificateSigningRequest/"+q.Name, func(ctx context.Context) error {
-		_, err := q.client.Create(ctx, object, metav1.CreateOptions{})
-		if apierrors.IsAlreadyExists(err) {
-			return nil // the response to an earlier attempt was lost
-		}
-		return err
-	})
+	_, err := kubeapi.Create(ctx, q.retry, "create CertificateSigningRequest/"+q.Name, q.client.Create, object)
+	return err
 }
 
 // approve approves the request, or notes who can.
@@ -156,13 +151,9 @@ func (q *requester) await(ctx context.Context) ([]byte, error) {
 	defer cancel()
 	approved := false
 	for {
-		var object *certificatesv1.CertificateSigningRequest
-		err := q.retry.Do(limited, "read CertificateSigningRequest/"+q.Name, func(ctx context.Context) (err error) {
-			object, err = q.client.Get(ctx, q.Name, metav1.GetOptions{})
-			return err
-		})
+		object, err := kubeapi.Get(limited, q.retry, q.client.Get, "CertificateSigningRequest", "", q.Name)
 		if err == nil {
-			approved, err = judge(object)
+			approved, err = isApproved(object)
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -189,9 +180,9 @@ func (q *requester) timedOut(approved bool) error {
 		"CertificateSigningRequest/%s is approved and was not signed within %s", q.Name, q.Timeout)
 }
 
-// judge reports whether a request is approved. It returns an error if the request will not be
+// isApproved reports whether a request is approved. It returns an error if the request will not be
 // signed.
-func judge(object *certificatesv1.CertificateSigningRequest) (approved bool, err error) {
+func isApproved(object *certificatesv1.CertificateSigningRequest) (approved bool, err error) {
 	for _, c := range object.Status.Conditions {
 		switch c.Type {
 		case certificatesv1.CertificateApproved:

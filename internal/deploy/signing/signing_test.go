@@ -27,7 +27,7 @@ func TestConditionsOfARequestAreJudged(t *testing.T) {
 			for _, c := range tt.conditions {
 				object.Status.Conditions = append(object.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{Type: c, Reason: "Policy", Message: "not now"})
 			}
-			approved, err := judge(object)
+			approved, err := isApproved(object)
 			if tt.fails != "" {
 				if err == nil || !strings.Contains(err.Error(), "CertificateSigningRequest/r") || !strings.Contains(err.Error(), tt.fails) {
 					t.Errorf("error %v, want %q", err, tt.fails)

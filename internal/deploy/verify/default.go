@@ -8,7 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 )
 
 // The default scheduler's lease (pkg/scheduler/apis/config/types.go), and the name of its container in static pods.
@@ -87,7 +88,11 @@ func verifyDefault(ctx context.Context, cfg *rest.Config, o DefaultOptions) (*De
 	return d.result, d.run(ctx, procedure{
 		create: "create a pod that names no scheduler", prove: "prove that the replacement bound it",
 		explain: func(ctx context.Context, pod *corev1.Pod) error {
-			return d.notScheduled(pod, "%s", d.eventFinding(ctx, pod).text)
+			report, err := d.explanation(ctx, pod)
+			if err != nil {
+				return d.notScheduled(pod, "it is Pending after %s for an unknown reason: %v", d.Timeout, err)
+			}
+			return d.notScheduled(pod, "it is Pending after %s: %s", d.Timeout, report.Summary)
 		},
 		proof: func(ctx context.Context, pod *corev1.Pod) error { return d.proveDefault(ctx, pod, holder(lease)) },
 	})
@@ -119,12 +124,9 @@ func (d *defaultVerifier) chooseImage(ctx context.Context) error {
 }
 
 // readLease returns the default scheduler's lease.
-func (d *defaultVerifier) readLease(ctx context.Context) (lease *coordinationv1.Lease, err error) {
-	err = d.retry.Do(ctx, "read the lease "+defaultLease, func(ctx context.Context) (err error) {
-		lease, err = d.kube.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, defaultLease, metav1.GetOptions{})
-		return client.IgnoreNotFound(err)
-	})
-	return lease, err
+func (d *defaultVerifier) readLease(ctx context.Context) (*coordinationv1.Lease, error) {
+	ns := metav1.NamespaceSystem
+	return kubeapi.Find(ctx, d.retry, d.kube.CoordinationV1().Leases(ns).Get, "Lease", ns, defaultLease)
 }
 
 // holder returns the holder of a lease. It is empty if there is none.

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/podstatus"
 )
 
 // proveDefault returns an error unless the expected replacement bound the pod.
@@ -47,11 +48,9 @@ func (d *defaultVerifier) proveDefault(ctx context.Context, pod *corev1.Pod, lea
 func (d *defaultVerifier) checkStaticPod(ctx context.Context, pod, by *corev1.Pod) error {
 	d.result.SchedulerPod = by.Namespace + "/" + by.Name
 	d.result.Replacement = by.Annotations[d.o.Annotation]
-	for _, status := range by.Status.ContainerStatuses {
-		if status.Name == defaultContainer {
-			d.result.Image, d.result.ImageID = status.Image, status.ImageID
-			d.runningProgram(status.ContainerID)
-		}
+	if status := podstatus.StatusOf(by, defaultContainer); status != nil {
+		d.result.Image, d.result.ImageID = status.Image, status.ImageID
+		d.runningProgram(status.ContainerID)
 	}
 	if d.o.Metrics != nil {
 		if text, err := d.o.Metrics(ctx, by.Spec.NodeName); err == nil {
@@ -123,12 +122,10 @@ func (d *defaultVerifier) podOf(ctx context.Context, lease *coordinationv1.Lease
 }
 
 // staticPods returns the mirror pods of default schedulers.
-func (d *defaultVerifier) staticPods(ctx context.Context) (pods []corev1.Pod, err error) {
-	err = d.retry.Do(ctx, "list pods in kube-system", func(ctx context.Context) (err error) {
-		pods, err = kubeapi.DefaultSchedulerPods(ctx, d.kube.CoreV1())
-		return err
+func (d *defaultVerifier) staticPods(ctx context.Context) ([]corev1.Pod, error) {
+	return kubeapi.Read(ctx, d.retry, "list pods in kube-system", func(ctx context.Context) ([]corev1.Pod, error) {
+		return kubeapi.DefaultSchedulerPods(ctx, d.kube.CoreV1())
 	})
-	return pods, err
 }
 
 func schedulerContainer(pod *corev1.Pod) *corev1.Container {

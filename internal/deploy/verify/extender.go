@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,8 +15,10 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/metrics"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/podstatus"
 )
 
 const (
@@ -232,18 +233,14 @@ func (e *extenderVerifier) page(ctx context.Context, pod, path string) (string, 
 // extenderPods returns the names of the extender's ready pods.
 func (e *extenderVerifier) extenderPods(ctx context.Context) ([]string, error) {
 	selector := ownership.LabelName + "=" + ownership.Extender + "," + ownership.LabelInstance + "=" + e.o.Extender
-	var list *corev1.PodList
-	err := e.retry.Do(ctx, "list pods of extender "+e.o.Extender, func(ctx context.Context) (err error) {
-		list, err = e.kube.CoreV1().Pods(e.o.ExtenderNamespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
-		return err
-	})
+	list, err := kubeapi.List(ctx, e.retry, "list pods of extender "+e.o.Extender,
+		e.kube.CoreV1().Pods(e.o.ExtenderNamespace).List, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
 		return nil, err
 	}
 	var ready []string
 	for i := range list.Items {
-		isReady := func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue }
-		if slices.ContainsFunc(list.Items[i].Status.Conditions, isReady) {
+		if podstatus.Ready(&list.Items[i]) {
 			ready = append(ready, list.Items[i].Name)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -18,6 +17,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/podspec"
 )
 
 // controlPlaneTaints are the keys of the taints of control-plane nodes, of all releases.
@@ -54,14 +54,7 @@ func (r *verifier) createPod(ctx context.Context, resources ...string) (*corev1.
 	}
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.result.Namespace, Labels: r.labels()}}
 	r.created = true
-	err = r.retry.Do(ctx, "create Namespace/"+ns.Name, func(ctx context.Context) error {
-		_, err := r.kube.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{})
-		if apierrors.IsAlreadyExists(err) { // by an attempt whose response was lost
-			return nil
-		}
-		return err
-	})
-	if err != nil {
+	if _, err = kubeapi.Create(ctx, r.retry, "create Namespace/"+ns.Name, r.kube.CoreV1().Namespaces().Create, ns); err != nil {
 		var forbidden *kubeapi.ForbiddenError
 		r.created = !errors.As(err, &forbidden)
 		return nil, err
@@ -102,8 +95,7 @@ func missingAccount(err error) bool {
 
 // podSpec returns a pod that requests next to nothing and that the restricted pod security level accepts.
 func (r *verifier) podSpec() *corev1.Pod {
-	no, yes := false, true
-	grace, user := int64(0), int64(65532)
+	no, grace := false, int64(0)
 	name := r.Name
 	if name == corev1.DefaultSchedulerName {
 		name = "" // the default must apply to a pod that names no scheduler
@@ -115,19 +107,13 @@ func (r *verifier) podSpec() *corev1.Pod {
 			AutomountServiceAccountToken:  &no,
 			TerminationGracePeriodSeconds: &grace,
 			RestartPolicy:                 corev1.RestartPolicyNever,
-			SecurityContext: &corev1.PodSecurityContext{
-				RunAsNonRoot: &yes, RunAsUser: &user,
-				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-			},
+			SecurityContext:               podspec.ConfinedAs(65532),
 			Containers: []corev1.Container{{
 				Name: "pause", Image: r.Image, ImagePullPolicy: corev1.PullIfNotPresent,
 				Resources: corev1.ResourceRequirements{
 					Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1m"), corev1.ResourceMemory: resource.MustParse("1Mi")},
 				},
-				SecurityContext: &corev1.SecurityContext{
-					AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes,
-					Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-				},
+				SecurityContext: podspec.Confined(),
 			}},
 		},
 	}
@@ -137,11 +123,7 @@ func (r *verifier) podSpec() *corev1.Pod {
 // stays Pending with any image, and explainPending reports the reason.
 func (r *verifier) useSchedulerImage(ctx context.Context, container *corev1.Container) {
 	container.Image = missingImage
-	var d *appsv1.Deployment
-	err := r.retry.Do(ctx, "read "+r.deploymentName(), func(ctx context.Context) (err error) {
-		d, err = r.kube.AppsV1().Deployments(r.Namespace).Get(ctx, r.Deployment, metav1.GetOptions{})
-		return err
-	})
+	d, err := kubeapi.Get(ctx, r.retry, r.kube.AppsV1().Deployments(r.Namespace).Get, "Deployment", r.Namespace, r.Deployment)
 	if err == nil && len(d.Spec.Template.Spec.Containers) > 0 {
 		container.Image = d.Spec.Template.Spec.Containers[0].Image
 		container.Command = []string{"kube-scheduler", "--version"}
@@ -153,12 +135,7 @@ func (r *verifier) useSchedulerImage(ctx context.Context, container *corev1.Cont
 func (r *verifier) onlyControlPlane(ctx context.Context) (bool, error) {
 	controlPlane := ""
 	options := metav1.ListOptions{Limit: nodePage}
-	for {
-		var list *corev1.NodeList
-		err := r.retry.Do(ctx, "list nodes", func(ctx context.Context) (err error) {
-			list, err = r.kube.CoreV1().Nodes().List(ctx, options)
-			return err
-		})
+	for list, err := range kubeapi.Pages(ctx, kubeapi.Retrying(r.retry, "list nodes", r.kube.CoreV1().Nodes().List), options) {
 		var forbidden *kubeapi.ForbiddenError
 		if errors.As(err, &forbidden) {
 			r.note("no permission to list nodes: the pod tolerates the taints of control-plane nodes")
@@ -175,9 +152,6 @@ func (r *verifier) onlyControlPlane(ctx context.Context) (bool, error) {
 			case controlPlane == "" && kubeapi.NodeRejection(node, tolerateControlPlane()) == "":
 				controlPlane = node.Name
 			}
-		}
-		if options.Continue = list.Continue; options.Continue == "" {
-			break
 		}
 	}
 	if controlPlane == "" {
@@ -205,16 +179,11 @@ func (r *verifier) waitBound(ctx context.Context, pod *corev1.Pod) (*corev1.Pod,
 		if err := clock.Sleep(ctx, pollInterval); err != nil {
 			return nil, time.Time{}, err
 		}
-		err := r.retry.Do(ctx, "read Pod/"+pod.Namespace+"/"+pod.Name, func(ctx context.Context) error {
-			now, err := r.kube.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
-			if err == nil {
-				pod = now
-			}
-			return err
-		})
-		if err != nil || pod.Spec.NodeName != "" {
-			return pod, time.Time{}, err
+		now, err := kubeapi.Get(ctx, r.retry, r.kube.CoreV1().Pods(pod.Namespace).Get, "Pod", pod.Namespace, pod.Name)
+		if err != nil || now.Spec.NodeName != "" {
+			return now, time.Time{}, err
 		}
+		pod = now
 	}
 }
 

@@ -6,11 +6,9 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/pmk-sched/pmk-sched/internal/cluster/explain/collect"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
-	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
 // chooseDeployment sets the name of the Deployment: the name of the scheduler, or, if no Deployment
@@ -20,34 +18,25 @@ func (r *verifier) chooseDeployment(ctx context.Context) error {
 		return nil
 	}
 	r.Deployment = r.Name
-	var missing bool
-	err := r.retry.Do(ctx, "read "+r.deploymentName(), func(ctx context.Context) error {
-		_, err := r.kube.AppsV1().Deployments(r.Namespace).Get(ctx, r.Name, metav1.GetOptions{})
-		if missing = apierrors.IsNotFound(err); missing {
-			return nil
-		}
-		return err
-	})
+	d, err := kubeapi.Find(ctx, r.retry, r.kube.AppsV1().Deployments(r.Namespace).Get, "Deployment", r.Namespace, r.Name)
 	if errors.As(err, new(*kubeapi.ForbiddenError)) {
 		return nil // the pod's scheduler can be found without it
 	}
-	if err != nil || !missing {
+	if err != nil || d != nil {
 		return err
 	}
-	var list []appsv1.Deployment
-	err = r.retry.Do(ctx, "list schedulers in namespace "+r.Namespace, func(ctx context.Context) (err error) {
-		list, err = kubeapi.InstalledDeployments(ctx, r.kube.AppsV1(), r.Namespace)
-		return err
+	list, err := kubeapi.Read(ctx, r.retry, "list schedulers in namespace "+r.Namespace, func(ctx context.Context) ([]appsv1.Deployment, error) {
+		return kubeapi.InstalledDeployments(ctx, r.kube.AppsV1(), r.Namespace)
 	})
 	if err != nil {
 		return err
 	}
 	for i := range list {
-		has, err := r.hasProfile(ctx, &list[i])
+		names, err := collect.Profiles(ctx, r.kube, r.retry, &list[i])
 		if err != nil {
 			return err
 		}
-		if has {
+		if slices.Contains(names, r.Name) {
 			r.Deployment = list[i].Name
 			r.note("%s is a profile of scheduler %s", r.Name, r.Deployment)
 			return nil
@@ -56,37 +45,4 @@ func (r *verifier) chooseDeployment(ctx context.Context) error {
 	return nil
 }
 
-// hasProfile reports whether one of the configurations that a Deployment mounts has a profile with the name of the scheduler.
-func (r *verifier) hasProfile(ctx context.Context, d *appsv1.Deployment) (bool, error) {
-	for _, v := range d.Spec.Template.Spec.Volumes {
-		if v.ConfigMap == nil {
-			continue
-		}
-		var data map[string]string
-		err := r.retry.Do(ctx, "read ConfigMap/"+d.Namespace+"/"+v.ConfigMap.Name, func(ctx context.Context) error {
-			m, err := r.kube.CoreV1().ConfigMaps(d.Namespace).Get(ctx, v.ConfigMap.Name, metav1.GetOptions{})
-			if apierrors.IsNotFound(err) {
-				return nil
-			}
-			if err == nil {
-				data = m.Data
-			}
-			return err
-		})
-		if err != nil {
-			return false, err
-		}
-		for _, text := range data {
-			if namesProfile(text, r.Name) {
-				return true, nil
-			}
-		}
-	}
-	return false, nil
-}
-
-// namesProfile reports whether a KubeSchedulerConfiguration has a profile with that name. Other text has none.
-func namesProfile(text, name string) bool {
-	summary, _ := profiles.Summarize([]byte(text))
-	return slices.Contains(summary.Profiles, name)
-}
+func (r *verifier) deploymentName() string { return "Deployment/" + r.Namespace + "/" + r.Deployment }

@@ -92,7 +92,7 @@ func (r *verifier) identify(ctx context.Context) {
 
 // leader returns the host name of the holder of the scheduler's lease. It is empty if there is none or it cannot be read.
 func (r *verifier) leader(ctx context.Context) string {
-	lease, err := r.lease(ctx)
+	lease, err := kubeapi.Get(ctx, r.retry, r.kube.CoordinationV1().Leases(r.Namespace).Get, "Lease", r.Namespace, r.Deployment)
 	if err != nil {
 		return ""
 	}
@@ -101,11 +101,8 @@ func (r *verifier) leader(ctx context.Context) string {
 
 // schedulerPods returns the pods of the scheduler's Deployment.
 func (r *verifier) schedulerPods(ctx context.Context) ([]corev1.Pod, error) {
-	var list *corev1.PodList
-	err := r.retry.Do(ctx, "list pods of the scheduler", func(ctx context.Context) (err error) {
-		list, err = r.kube.CoreV1().Pods(r.Namespace).List(ctx, metav1.ListOptions{LabelSelector: ownership.LabelInstance + "=" + r.Deployment})
-		return err
-	})
+	list, err := kubeapi.List(ctx, r.retry, "list pods of the scheduler",
+		r.kube.CoreV1().Pods(r.Namespace).List, metav1.ListOptions{LabelSelector: ownership.LabelInstance + "=" + r.Deployment})
 	if err != nil {
 		return nil, err
 	}
@@ -113,11 +110,8 @@ func (r *verifier) schedulerPods(ctx context.Context) ([]corev1.Pod, error) {
 }
 
 func (r *verifier) podEvents(ctx context.Context, pod *corev1.Pod) ([]corev1.Event, error) {
-	var list *corev1.EventList
-	err := r.retry.Do(ctx, "list events in namespace "+pod.Namespace, func(ctx context.Context) (err error) {
-		list, err = r.kube.CoreV1().Events(pod.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(pod.UID)})
-		return err
-	})
+	list, err := kubeapi.List(ctx, r.retry, "list events in namespace "+pod.Namespace,
+		r.kube.CoreV1().Events(pod.Namespace).List, metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(pod.UID)})
 	if err != nil {
 		return nil, err
 	}

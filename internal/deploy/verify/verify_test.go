@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,30 +47,6 @@ func TestLastOfReturnsTheNewestEventOfEitherAPI(t *testing.T) {
 	}
 	if got := lastOf(events, "Preempted"); got != nil {
 		t.Errorf("last is %+v", got)
-	}
-}
-
-func TestDescribeLease(t *testing.T) {
-	holder, nobody, seconds := "master_b1c2", "", int32(15)
-	at := func(age time.Duration) *metav1.MicroTime { return &metav1.MicroTime{Time: start.Add(-age)} }
-	cases := map[string]struct {
-		spec coordinationv1.LeaseSpec
-		want finding
-	}{
-		"held":              {coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: at(2 * time.Second)}, finding{"L: held by master, renewed 2s ago", false}},
-		"clock is ahead":    {coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: at(-2 * time.Second)}, finding{"L: held by master, renewed 0s ago", false}},
-		"stale":             {coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: at(time.Minute)}, finding{"L: not renewed by its holder master for 1m0s, so no replica schedules", true}},
-		"given back":        {coordinationv1.LeaseSpec{HolderIdentity: &nobody}, finding{"L: no holder, so no replica schedules", true}},
-		"never held":        {coordinationv1.LeaseSpec{}, finding{"L: no holder, so no replica schedules", true}},
-		"without its times": {coordinationv1.LeaseSpec{HolderIdentity: &holder}, finding{"L: held by master", false}},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			got := describeLease("L", &coordinationv1.Lease{Spec: tc.spec}, start)
-			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(finding{})); diff != "" {
-				t.Errorf("finding (-want +got):\n%s", diff)
-			}
-		})
 	}
 }
 
@@ -134,19 +109,5 @@ pmk_extender_nodes_total{direction="in",verb="filter"} 9
 `
 	if got := answered(metrics); got != 104 {
 		t.Errorf("got %d", got)
-	}
-}
-
-func TestNamesProfile(t *testing.T) {
-	const two = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n- schedulerName: a\n- schedulerName: b\n"
-	for name, want := range map[string]bool{"a": true, "b": true, "c": false} {
-		if got := namesProfile(two, name); got != want {
-			t.Errorf("%s: %t", name, got)
-		}
-	}
-	for _, text := range []string{"", "kind: Policy\nprofiles: [{schedulerName: a}]", "profiles: 3", "\x00"} {
-		if namesProfile(text, "a") {
-			t.Errorf("%q has a profile", text)
-		}
 	}
 }

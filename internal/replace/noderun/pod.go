@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/podspec"
 )
 
 // Namespace of the pods. Clusters that restrict privileged pods allow them there, and critical
@@ -110,7 +111,7 @@ func (t Task) Pod() *corev1.Pod {
 			ActiveDeadlineSeconds: &deadline, TerminationGracePeriodSeconds: &grace,
 			Containers: []corev1.Container{t.main()},
 			Volumes: []corev1.Volume{
-				emptyDir("temp"),
+				podspec.EmptyDir("temp"),
 				{Name: "request", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: t.name()}}},
 			},
 		},
@@ -120,7 +121,7 @@ func (t Task) Pod() *corev1.Pod {
 	}
 	if t.Scheduler != "" {
 		pod.Spec.InitContainers = t.readers()
-		pod.Spec.Volumes = append(pod.Spec.Volumes, emptyDir("tool"), emptyDir("scheduler"))
+		pod.Spec.Volumes = append(pod.Spec.Volumes, podspec.EmptyDir("tool"), podspec.EmptyDir("scheduler"))
 	}
 	return pod
 }
@@ -157,19 +158,14 @@ func (t Task) readers() []corev1.Container {
 
 // container returns a container without rights. If it fails without a message, its log is the message.
 func container(name, image string, command []string) corev1.Container {
-	no, yes, user := false, true, int64(unprivileged)
+	yes, user := true, int64(unprivileged)
+	security := podspec.Confined()
+	security.RunAsUser, security.RunAsNonRoot = &user, &yes
 	return corev1.Container{
 		Name: name, Image: image, ImagePullPolicy: corev1.PullIfNotPresent, Command: command,
 		TerminationMessagePath: ReportFile, TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
-		SecurityContext: &corev1.SecurityContext{
-			RunAsUser: &user, RunAsNonRoot: &yes, AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes,
-			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-		},
+		SecurityContext: security,
 	}
-}
-
-func emptyDir(name string) corev1.Volume {
-	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}
 }
 
 func (t Task) hostPath(dir string) corev1.Volume {

@@ -8,7 +8,6 @@ import (
 
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -94,13 +93,8 @@ func (r *Runner) create(ctx context.Context, t Task) error {
 	if err != nil {
 		return err
 	}
-	return r.retry.Do(ctx, "create Pod/"+Namespace+"/"+t.name(), func(ctx context.Context) error {
-		_, err := r.kube.CoreV1().Pods(Namespace).Create(ctx, t.Pod(), metav1.CreateOptions{})
-		if apierrors.IsAlreadyExists(err) { // by an attempt whose response was lost
-			return nil
-		}
-		return err
-	})
+	_, err = kubeapi.Create(ctx, r.retry, "create Pod/"+Namespace+"/"+t.name(), r.kube.CoreV1().Pods(Namespace).Create, t.Pod())
+	return err
 }
 
 // wait waits until the pod has ended or cannot start, and returns its state.
@@ -162,14 +156,5 @@ func (r *Runner) remove(ctx context.Context, t Task) error {
 
 // read returns the pod, or nil if it does not exist.
 func (r *Runner) read(ctx context.Context, t Task) (*corev1.Pod, error) {
-	var pod *corev1.Pod
-	err := r.retry.Do(ctx, "read Pod/"+Namespace+"/"+t.name(), func(ctx context.Context) (err error) {
-		pod, err = r.kube.CoreV1().Pods(Namespace).Get(ctx, t.name(), metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			pod = nil
-			return nil
-		}
-		return err
-	})
-	return pod, err
+	return kubeapi.Find(ctx, r.retry, r.kube.CoreV1().Pods(Namespace).Get, "Pod", Namespace, t.name())
 }

@@ -3,22 +3,16 @@ package noderun
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/podstatus"
 )
 
 // pullGrace is how long the pull of an image may fail: the kubelet tries again.
 const pullGrace = time.Minute
-
-// The kubelet's reasons for a container that waits (pkg/kubelet/images, types.go; pkg/kubelet/kuberuntime, kuberuntime_container.go).
-var (
-	pullReasons  = []string{"ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ImageInspectError", "SignatureValidationFailed"}
-	finalReasons = []string{"ErrImageNeverPull", "InvalidImageName", "CreateContainerError", "RunContainerError"}
-)
 
 // state is the state of the task, read from the status of its pod.
 type state struct {
@@ -36,8 +30,11 @@ type state struct {
 
 // stateOf reads the status of a pod.
 func stateOf(pod *corev1.Pod) state {
-	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-		ended, waiting := c.State.Terminated, c.State.Waiting
+	for _, c := range podstatus.Containers(pod) {
+		ended, waiting, class := c.State.Terminated, c.State.Waiting, podstatus.Starting
+		if waiting != nil {
+			class = podstatus.Classify(waiting.Reason)
+		}
 		switch {
 		case ended != nil && c.Name == mainContainer:
 			s := state{ended: true, started: true, message: ended.Message}
@@ -47,10 +44,13 @@ func stateOf(pod *corev1.Pod) state {
 			return s
 		case ended != nil && ended.ExitCode != 0:
 			return state{ended: true, failure: fmt.Sprintf("container %s (image %s) exited with code %d: %s", c.Name, c.Image, ended.ExitCode, ended.Message)}
-		case waiting != nil && slices.Contains(finalReasons, waiting.Reason):
-			return state{failure: fmt.Sprintf("container %s (image %s) does not start: %s: %s", c.Name, c.Image, waiting.Reason, waiting.Message)}
-		case waiting != nil && slices.Contains(pullReasons, waiting.Reason):
-			return state{failure: fmt.Sprintf("the node cannot pull image %s: %s", c.Image, waiting.Message), grace: pullGrace}
+		case class == podstatus.ImagePull:
+			return state{failure: fmt.Sprintf("the node cannot pull image %s: %s", c.Image, waiting.Message), grace: class.Grace(pullGrace)}
+		case class.Preventing():
+			return state{
+				failure: fmt.Sprintf("container %s (image %s) does not start: %s: %s", c.Name, c.Image, waiting.Reason, waiting.Message),
+				grace:   class.Grace(pullGrace),
+			}
 		case c.Name == mainContainer && c.State.Running != nil:
 			return state{started: true}
 		}

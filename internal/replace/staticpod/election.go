@@ -15,10 +15,10 @@ type election struct {
 
 func (e *election) begin(before *Seen) {
 	e.former = before.Holder
-	e.look(before)
+	e.observe(before)
 }
 
-func (e *election) look(seen *Seen) {
+func (e *election) observe(seen *Seen) {
 	if seen.lease == nil || e.successor != "" {
 		return
 	}

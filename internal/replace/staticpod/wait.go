@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pmk-sched/pmk-sched/internal/cluster/podstatus"
 )
 
 // wait is the state of one Wait or Stay.
@@ -21,9 +23,10 @@ type wait struct {
 	ran  Ran
 	// container is the ID of the expected container as soon as it was seen.
 	container string
-	known     []string
-	away      time.Time
-	mirror    time.Time
+	// former are the IDs of containers that are not the expected one.
+	former []string
+	away   time.Time
+	mirror time.Time
 	// holds is the time since when all conditions hold.
 	holds    time.Time
 	election election
@@ -31,11 +34,11 @@ type wait struct {
 }
 
 func newWait(w *Watch, want Want) *wait {
-	t := &wait{Watch: w, want: want, reason: "the pod was not seen yet", known: slices.Clone(want.others)}
+	t := &wait{Watch: w, want: want, reason: "the pod was not seen yet", former: slices.Clone(want.others)}
 	if want.Before != nil {
-		t.known = append(t.known, want.Before.ended...)
+		t.former = append(t.former, want.Before.ended...)
 		if want.Changed {
-			t.known = append(t.known, want.Before.ContainerID)
+			t.former = append(t.former, want.Before.ContainerID)
 		}
 		t.election.begin(want.Before)
 	}
@@ -46,7 +49,7 @@ func (t *wait) until(ctx context.Context, enough func(*Ran) bool) (*Ran, error) 
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
 	for {
-		seen, err := t.Look(ctx)
+		seen, err := t.Observe(ctx)
 		if ctx.Err() == nil {
 			if err = t.check(ctx, seen, err); err != nil {
 				return nil, err
@@ -92,8 +95,8 @@ func (t *wait) check(ctx context.Context, seen *Seen, err error) error {
 		return nil
 	}
 	t.away = time.Time{}
-	t.election.look(seen)
-	status := statusOf(seen.pod, t.Container)
+	t.election.observe(seen)
+	status := podstatus.StatusOf(seen.pod, t.Container)
 	if status == nil {
 		t.reason = "the kubelet has not reported container " + t.Container
 		return nil
@@ -116,19 +119,18 @@ func outOfTime(err error) bool {
 // failed describes a new container that ended or cannot start.
 func (t *wait) failed(seen *Seen, status *corev1.ContainerStatus) string {
 	for _, state := range []*corev1.ContainerStateTerminated{status.State.Terminated, status.LastTerminationState.Terminated} {
-		if state == nil || state.ContainerID == "" || slices.Contains(t.known, state.ContainerID) {
+		if state == nil || state.ContainerID == "" || slices.Contains(t.former, state.ContainerID) {
 			continue
 		}
 		// It may be the previous container, which was stopped. If not, its successor fails too.
 		stopped := t.want.Uncertain && (state.ExitCode == 0 || t.want.Before != nil && state.ContainerID == t.want.Before.ContainerID)
 		if !t.want.Forward || stopped || t.podRestarts(seen) {
-			t.known = append(t.known, state.ContainerID) // its API server was not available yet
+			t.former = append(t.former, state.ContainerID) // its API server was not available yet
 			continue
 		}
 		return fmt.Sprintf("container %s ended with exit status %d (%s) %s", t.Container, state.ExitCode, state.Reason, strings.TrimSpace(state.Message))
 	}
-	hopeless := []string{"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError", "RunContainerError"}
-	if w := status.State.Waiting; w != nil && t.want.Forward && slices.Contains(hopeless, w.Reason) && !t.podRestarts(seen) {
+	if w := status.State.Waiting; w != nil && t.want.Forward && podstatus.Classify(w.Reason).Preventing() && !t.podRestarts(seen) {
 		return fmt.Sprintf("container %s: %s: %s", t.Container, w.Reason, w.Message)
 	}
 	return ""
@@ -141,7 +143,7 @@ func (t *wait) podRestarts(seen *Seen) bool {
 		return false
 	}
 	for _, before := range t.want.Before.pod.Status.ContainerStatuses {
-		now := statusOf(seen.pod, before.Name)
+		now := podstatus.StatusOf(seen.pod, before.Name)
 		if before.Name != t.Container && (now == nil || now.ContainerID != before.ContainerID) {
 			return true
 		}
@@ -156,7 +158,7 @@ func (t *wait) missing(ctx context.Context, seen *Seen, status *corev1.Container
 	case id == "" || status.State.Running == nil:
 		t.container = ""
 		return "container " + t.Container + " is not running" + waitingReason(status)
-	case slices.Contains(t.known, id):
+	case slices.Contains(t.former, id):
 		return "the kubelet has not restarted the scheduler"
 	}
 	if t.container != id {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/podstatus"
 )
 
 // annotationHash is the UID of the pod: the kubelet's hash of the file, unless the file sets a UID
@@ -66,16 +67,16 @@ type Seen struct {
 	ended []string
 }
 
-// Look reads the pod and the lease once.
-func (w *Watch) Look(ctx context.Context) (*Seen, error) {
+// Observe reads the pod and the lease once.
+func (w *Watch) Observe(ctx context.Context) (*Seen, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	pod, err := w.Kube.CoreV1().Pods(w.Namespace).Get(ctx, w.Pod, metav1.GetOptions{})
 	if err != nil {
 		return nil, kubeapi.Explain("read Pod/"+w.Namespace+"/"+w.Pod, err)
 	}
-	seen := &Seen{pod: pod, Hash: pod.Annotations[annotationHash], Replacement: pod.Annotations[AnnotationReplacement], Ready: kubeapi.PodReady(pod)}
-	if status := statusOf(pod, w.Container); status != nil {
+	seen := &Seen{pod: pod, Hash: pod.Annotations[annotationHash], Replacement: pod.Annotations[AnnotationReplacement], Ready: podstatus.Ready(pod)}
+	if status := podstatus.StatusOf(pod, w.Container); status != nil {
 		seen.ContainerID, seen.Image, seen.ImageID = status.ContainerID, status.Image, status.ImageID
 		seen.ended = endedIDs(status)
 	}
@@ -170,15 +171,6 @@ func (w *Watch) Stay(ctx context.Context, want Want, ran *Ran, stable time.Durat
 	wait.container = ran.ContainerID
 	_, err := wait.until(ctx, func(r *Ran) bool { return time.Since(r.started) >= stable })
 	return err
-}
-
-func statusOf(pod *corev1.Pod, container string) *corev1.ContainerStatus {
-	for i := range pod.Status.ContainerStatuses {
-		if pod.Status.ContainerStatuses[i].Name == container {
-			return &pod.Status.ContainerStatuses[i]
-		}
-	}
-	return nil
 }
 
 func endedIDs(status *corev1.ContainerStatus) []string {

@@ -150,7 +150,7 @@ func testStatusOfNodeFiles(t *testing.T, pmkSched func(...string) run.Result) {
 	upgrade().Fails(t, 2, "how image "+replacedImage+" was built is unknown on this machine", "--branch v1.24.3 --tag registry.example.com/my-scheduler:v1.24.3")
 
 	write(manifest, replacedManifest+"    command: [kube-scheduler, --v=3]\n")
-	expect("edited", "node-files-drift "+node).Prints(t, "edited after the replacement", "+     command: [kube-scheduler, --v=3]")
+	expect("edited", "node-files-drift "+node).Prints(t, "edited after the replacement", "+    command: [kube-scheduler, --v=3]")
 	write(manifest, replacedManifest)
 	write(config, configuration+"parallelism: 1\n")
 	expect("configuration edited", "node-files-drift "+node).Prints(t, "the configuration was edited")

@@ -5,11 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"time"
 
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
@@ -61,7 +61,7 @@ func Pod(ctx context.Context, cfg *rest.Config, namespace, name string, log *zap
 		return nil, fmt.Errorf("create client for %s: %w", cfg.Host, err)
 	}
 	r := &reader{kube: kube, retry: &kubeapi.Retrier{Log: log}, in: &explain.Input{Namespace: namespace, Name: name, Now: time.Now()}}
-	if err := r.pod(ctx); err != nil {
+	if r.in.Pod, err = kubeapi.Find(ctx, r.retry, kube.CoreV1().Pods(namespace).Get, "Pod", namespace, name); err != nil {
 		return nil, err
 	}
 	if r.in.Pod == nil {
@@ -89,80 +89,55 @@ func (r *reader) optional(err error) error {
 	return err
 }
 
-func (r *reader) pod(ctx context.Context) error {
-	return r.retry.Do(ctx, "read "+kubeapi.ObjectName("Pod", r.in.Namespace, r.in.Name), func(ctx context.Context) error {
-		pod, err := r.kube.CoreV1().Pods(r.in.Namespace).Get(ctx, r.in.Name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		if err == nil {
-			r.in.Pod = pod
-		}
-		return err
-	})
-}
-
-// pages calls list for each page of a list, until it returns no token.
-func (r *reader) pages(ctx context.Context, doing string, options metav1.ListOptions, list func(ctx context.Context, o metav1.ListOptions) (next string, err error)) error {
-	options.Limit = page
-	for {
-		err := r.retry.Do(ctx, doing, func(ctx context.Context) (err error) {
-			options.Continue, err = list(ctx, options)
-			return err
-		})
-		if err != nil || options.Continue == "" {
-			return err
-		}
-	}
+// pages lists the objects of a kind by pages, with retries.
+func pages[T interface{ GetContinue() string }](
+	ctx context.Context, r *reader, kind string, list kubeapi.ListFunc[T], o metav1.ListOptions,
+) iter.Seq2[T, error] {
+	o.Limit = page
+	return kubeapi.Pages(ctx, kubeapi.Retrying(r.retry, "list "+kind, list), o)
 }
 
 func (r *reader) nodes(ctx context.Context) error {
-	return r.pages(ctx, "list nodes", metav1.ListOptions{}, func(ctx context.Context, o metav1.ListOptions) (string, error) {
-		got, err := r.kube.CoreV1().Nodes().List(ctx, o)
+	for list, err := range pages(ctx, r, "nodes", r.kube.CoreV1().Nodes().List, metav1.ListOptions{}) {
 		if err != nil {
-			return o.Continue, err
+			return err
 		}
-		for i := range got.Items {
-			got.Items[i].Status.Images, got.Items[i].ManagedFields = nil, nil // they are large
+		for i := range list.Items {
+			list.Items[i].Status.Images, list.Items[i].ManagedFields = nil, nil // they are large
 		}
-		r.in.Nodes = append(r.in.Nodes, got.Items...)
-		return got.Continue, nil
-	})
+		r.in.Nodes = append(r.in.Nodes, list.Items...)
+	}
+	return nil
 }
 
 // usage adds up the usage of the pods on each node. It keeps no pod.
 func (r *reader) usage(ctx context.Context) error {
 	used := map[string]*explain.Usage{}
 	running := metav1.ListOptions{FieldSelector: "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"}
-	err := r.pages(ctx, "list pods", running, func(ctx context.Context, o metav1.ListOptions) (string, error) {
-		got, err := r.kube.CoreV1().Pods(metav1.NamespaceAll).List(ctx, o)
+	for list, err := range pages(ctx, r, "pods", r.kube.CoreV1().Pods(metav1.NamespaceAll).List, running) {
 		if err != nil {
-			return o.Continue, err
+			return err
 		}
-		for i := range got.Items {
-			pod := &got.Items[i]
+		for i := range list.Items {
+			pod := &list.Items[i]
 			if used[pod.Spec.NodeName] == nil {
 				used[pod.Spec.NodeName] = &explain.Usage{}
 			}
 			used[pod.Spec.NodeName].Add(pod, r.in.Pod)
 		}
-		return got.Continue, nil
-	})
-	if err == nil {
-		r.in.Usage = used
 	}
-	return err
+	r.in.Usage = used
+	return nil
 }
 
 func (r *reader) classes(ctx context.Context) error {
-	return r.pages(ctx, "list StorageClasses", metav1.ListOptions{}, func(ctx context.Context, o metav1.ListOptions) (string, error) {
-		got, err := r.kube.StorageV1().StorageClasses().List(ctx, o)
+	for list, err := range pages(ctx, r, "StorageClasses", r.kube.StorageV1().StorageClasses().List, metav1.ListOptions{}) {
 		if err != nil {
-			return o.Continue, err
+			return err
 		}
-		r.in.Classes = append(r.in.Classes, got.Items...)
-		return got.Continue, nil
-	})
+		r.in.Classes = append(r.in.Classes, list.Items...)
+	}
+	return nil
 }
 
 // claims reads the claims of the pod's volumes, in their order.
@@ -188,34 +163,17 @@ func (r *reader) claims(ctx context.Context) error {
 }
 
 // claim reads a claim, its volume, and, unless it is bound, the last warning about it.
-func (r *reader) claim(ctx context.Context, c *explain.Claim) error {
-	err := r.retry.Do(ctx, "read "+kubeapi.ObjectName("PersistentVolumeClaim", r.in.Namespace, c.Name), func(ctx context.Context) error {
-		got, err := r.kube.CoreV1().PersistentVolumeClaims(r.in.Namespace).Get(ctx, c.Name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		if err == nil {
-			c.Claim = got
-		}
-		return err
-	})
+func (r *reader) claim(ctx context.Context, c *explain.Claim) (err error) {
+	ns := r.in.Namespace
+	c.Claim, err = kubeapi.Find(ctx, r.retry, r.kube.CoreV1().PersistentVolumeClaims(ns).Get, "PersistentVolumeClaim", ns, c.Name)
 	switch {
 	case err != nil || c.Claim == nil:
 		return err
 	case c.Claim.Spec.VolumeName == "":
 		return r.optional(r.claimEvent(ctx, c))
 	}
-	volume := c.Claim.Spec.VolumeName
-	err = r.retry.Do(ctx, "read PersistentVolume/"+volume, func(ctx context.Context) error {
-		got, err := r.kube.CoreV1().PersistentVolumes().Get(ctx, volume, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		if err == nil {
-			c.Volume = got
-		}
-		return err
-	})
+	volumes := r.kube.CoreV1().PersistentVolumes()
+	c.Volume, err = kubeapi.Find(ctx, r.retry, volumes.Get, "PersistentVolume", "", c.Claim.Spec.VolumeName)
 	c.Unread = err != nil
 	return r.optional(err)
 }

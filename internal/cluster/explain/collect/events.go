@@ -12,16 +12,13 @@ import (
 )
 
 // listEvents lists events of the pod's namespace, the last one first.
-func (r *reader) listEvents(ctx context.Context, selector string) ([]corev1.Event, error) {
-	var events []corev1.Event
-	err := r.pages(ctx, "list events in namespace "+r.in.Namespace, metav1.ListOptions{FieldSelector: selector}, func(ctx context.Context, o metav1.ListOptions) (string, error) {
-		got, err := r.kube.CoreV1().Events(r.in.Namespace).List(ctx, o)
-		if err != nil {
-			return o.Continue, err
+func (r *reader) listEvents(ctx context.Context, selector string) (events []corev1.Event, err error) {
+	options, client := metav1.ListOptions{FieldSelector: selector}, r.kube.CoreV1().Events(r.in.Namespace)
+	for list, listErr := range pages(ctx, r, "events in namespace "+r.in.Namespace, client.List, options) {
+		if err = listErr; err == nil {
+			events = append(events, list.Items...)
 		}
-		events = append(events, got.Items...)
-		return got.Continue, nil
-	})
+	}
 	slices.SortStableFunc(events, func(a, b corev1.Event) int { return kubeapi.EventTime(&b).Compare(kubeapi.EventTime(&a)) })
 	return events, err
 }

@@ -10,8 +10,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/explain"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
@@ -30,10 +30,8 @@ const (
 // schedulers finds the schedulers of the cluster: schedulers that pmk-sched installed, the default
 // scheduler, and others by their leases.
 func (r *reader) schedulers(ctx context.Context) error {
-	var deployments []appsv1.Deployment
-	err := r.retry.Do(ctx, "list schedulers", func(ctx context.Context) (err error) {
-		deployments, err = kubeapi.InstalledDeployments(ctx, r.kube.AppsV1(), metav1.NamespaceAll)
-		return err
+	deployments, err := kubeapi.Read(ctx, r.retry, "list schedulers", func(ctx context.Context) ([]appsv1.Deployment, error) {
+		return kubeapi.InstalledDeployments(ctx, r.kube.AppsV1(), metav1.NamespaceAll)
 	})
 	if err = r.optional(err); err != nil {
 		return err
@@ -63,18 +61,17 @@ func (r *reader) schedulers(ctx context.Context) error {
 func (r *reader) leases(ctx context.Context) ([]coordinationv1.Lease, error) {
 	var found []coordinationv1.Lease
 	add := func(namespace string, o metav1.ListOptions, wanted func(*coordinationv1.Lease) bool) error {
-		return r.pages(ctx, "list leases", o, func(ctx context.Context, o metav1.ListOptions) (string, error) {
-			got, err := r.kube.CoordinationV1().Leases(namespace).List(ctx, o)
+		for list, err := range pages(ctx, r, "leases", r.kube.CoordinationV1().Leases(namespace).List, o) {
 			if err != nil {
-				return o.Continue, err
+				return err
 			}
-			for i := range got.Items {
-				if wanted(&got.Items[i]) {
-					found = append(found, got.Items[i])
+			for i := range list.Items {
+				if wanted(&list.Items[i]) {
+					found = append(found, list.Items[i])
 				}
 			}
-			return got.Continue, nil
-		})
+		}
+		return nil
 	}
 	name := r.in.Pod.Spec.SchedulerName
 	err := add(metav1.NamespaceSystem, metav1.ListOptions{}, func(l *coordinationv1.Lease) bool {
@@ -124,41 +121,48 @@ func (r *reader) installed(ctx context.Context, d *appsv1.Deployment, leases []c
 		}
 	}
 	if d.Status.ReadyReplicas == 0 {
-		s.Problem = s.Where + " has no ready replica"
+		s.Problem = strings.TrimSuffix(s.Where+" has no ready replica, "+s.Problem, ", ")
 	}
-	names := []string{d.Name}
-	for _, v := range d.Spec.Template.Spec.Volumes {
-		if v.ConfigMap == nil {
-			continue
-		}
-		data, err := r.configMap(ctx, d.Namespace, v.ConfigMap.Name)
-		if err = r.optional(err); err != nil {
-			return err
-		}
-		for _, text := range data {
-			if c := readConfiguration(text, d.Labels[ownership.LabelRelease]); len(c.names) > 0 {
-				names, s.Plugins, s.Extenders = c.names, c.plugins, c.extenders
-			}
-		}
+	c, err := r.configuration(ctx, d)
+	if err = r.optional(err); err != nil {
+		return err
 	}
-	for _, s.Name = range names {
+	s.Plugins, s.Extenders = c.plugins, c.extenders
+	if len(c.names) == 0 {
+		c.names = []string{d.Name}
+	}
+	for _, s.Name = range c.names {
 		r.in.Schedulers = append(r.in.Schedulers, s)
 	}
 	return nil
 }
 
-func (r *reader) configMap(ctx context.Context, namespace, name string) (data map[string]string, err error) {
-	err = r.retry.Do(ctx, "read "+kubeapi.ObjectName("ConfigMap", namespace, name), func(ctx context.Context) error {
-		m, err := r.kube.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return nil
+// Profiles returns the names of the profiles in the configuration that a Deployment mounts.
+func Profiles(ctx context.Context, kube kubernetes.Interface, retry *kubeapi.Retrier, d *appsv1.Deployment) ([]string, error) {
+	c, err := (&reader{kube: kube, retry: retry}).configuration(ctx, d)
+	return c.names, err
+}
+
+// configuration reads the configuration that a Deployment mounts.
+func (r *reader) configuration(ctx context.Context, d *appsv1.Deployment) (found configuration, err error) {
+	for _, v := range d.Spec.Template.Spec.Volumes {
+		if v.ConfigMap == nil {
+			continue
 		}
-		if err == nil {
-			data = m.Data
+		m, err := kubeapi.Find(ctx, r.retry, r.kube.CoreV1().ConfigMaps(d.Namespace).Get, "ConfigMap", d.Namespace, v.ConfigMap.Name)
+		if err != nil {
+			return found, err
 		}
-		return err
-	})
-	return data, err
+		if m == nil {
+			continue
+		}
+		for _, text := range m.Data {
+			if c := readConfiguration(text, d.Labels[ownership.LabelRelease]); len(c.names) > 0 {
+				found = c
+			}
+		}
+	}
+	return found, nil
 }
 
 // configuration lists the scheduler names, plugins and extenders in a KubeSchedulerConfiguration.

@@ -27,6 +27,9 @@ extenders:
 		"a configuration": {text, configuration{names: []string{"a", "b"}, plugins: []string{"LoadAware"}, extenders: []string{"https://policy.kube-system.svc"}}},
 		"another object":  {"kind: Config\nprofiles: [{schedulerName: a}]", configuration{}},
 		"other text":      {"{", configuration{}},
+		"no text":         {"", configuration{}},
+		"another type":    {"profiles: 3", configuration{}},
+		"binary data":     {"\x00", configuration{}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -46,6 +49,7 @@ func TestLeaseShowsThatNoReplicaSchedules(t *testing.T) {
 		want    string
 	}{
 		"renewed":    {&holder, 3 * time.Second, ""},
+		"clocks":     {&holder, -2 * time.Second, ""},
 		"late":       {&holder, 18 * time.Second, ""},
 		"expired":    {&holder, time.Minute, "Lease/kube-system/s was not renewed by node-1 for 1m0s"},
 		"no holder":  {&empty, time.Second, "Lease/kube-system/s has no holder"},

@@ -45,8 +45,7 @@ func (r *reading) endpoints(ctx context.Context) (ready int, err error) {
 		return ready, nil
 	}
 	options := metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + r.Name, Limit: pageSize}
-	for {
-		list, err := r.Kube.DiscoveryV1().EndpointSlices(r.Namespace).List(ctx, options)
+	for list, err := range kubeapi.Pages(ctx, r.Kube.DiscoveryV1().EndpointSlices(r.Namespace).List, options) {
 		if err != nil {
 			return 0, err
 		}
@@ -57,10 +56,8 @@ func (r *reading) endpoints(ctx context.Context) (ready int, err error) {
 				}
 			}
 		}
-		if options.Continue = list.Continue; options.Continue == "" {
-			return ready, nil
-		}
 	}
+	return ready, nil
 }
 
 // reachable records why the API server reaches none of the ready pods.

@@ -174,8 +174,7 @@ func (ob *observer) controlPlaneNodes(ctx context.Context) (map[string][]string,
 	found := map[string][]string{}
 	for _, label := range []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"} {
 		options := metav1.ListOptions{LabelSelector: label, Limit: pageSize}
-		for {
-			list, err := ob.Kube.CoreV1().Nodes().List(ctx, options)
+		for list, err := range kubeapi.Pages(ctx, ob.Kube.CoreV1().Nodes().List, options) {
 			if err != nil {
 				return nil, kubeapi.Explain("list control-plane nodes", err)
 			}
@@ -186,9 +185,6 @@ func (ob *observer) controlPlaneNodes(ctx context.Context) (map[string][]string,
 					names = append(names, address.Address)
 				}
 				found[node.Name] = names
-			}
-			if options.Continue = list.Continue; options.Continue == "" {
-				break
 			}
 		}
 	}

@@ -283,8 +283,7 @@ func (r *reading) events(ctx context.Context) error {
 	}
 	for _, id := range ids {
 		options := metav1.ListOptions{FieldSelector: "type=" + corev1.EventTypeWarning + ",involvedObject.uid=" + string(id), Limit: pageSize}
-		for {
-			list, err := r.Kube.CoreV1().Events(r.Workload.Namespace).List(ctx, options)
+		for list, err := range kubeapi.Pages(ctx, r.Kube.CoreV1().Events(r.Workload.Namespace).List, options) {
 			if err != nil {
 				return kubeapi.Explain("list events of "+r.String(), err)
 			}
@@ -293,9 +292,6 @@ func (r *reading) events(ctx context.Context) error {
 				r.Events = append(r.Events, health.Event{
 					Time: kubeapi.EventTime(e).UTC(), Type: e.Type, Object: e.InvolvedObject.Kind + "/" + e.InvolvedObject.Name, Reason: e.Reason, Message: e.Message, Count: e.Count,
 				})
-			}
-			if options.Continue = list.Continue; options.Continue == "" {
-				break
 			}
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/podstatus"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/health"
 )
 
@@ -22,15 +23,11 @@ func (r *reading) readPods(ctx context.Context) error {
 		app = ownership.Extender
 	}
 	options := metav1.ListOptions{LabelSelector: ownership.LabelName + "=" + app + "," + ownership.LabelInstance + "=" + r.Name, Limit: pageSize}
-	for {
-		list, err := r.Kube.CoreV1().Pods(r.Workload.Namespace).List(ctx, options)
+	for list, err := range kubeapi.Pages(ctx, r.Kube.CoreV1().Pods(r.Workload.Namespace).List, options) {
 		if err != nil {
 			return kubeapi.Explain("list pods of "+r.String(), err)
 		}
 		r.pods = append(r.pods, list.Items...)
-		if options.Continue = list.Continue; options.Continue == "" {
-			break
-		}
 	}
 	slices.SortFunc(r.pods, func(a, b corev1.Pod) int {
 		return strings.Compare(a.Spec.NodeName+"/"+a.Name, b.Spec.NodeName+"/"+b.Name)
@@ -51,26 +48,18 @@ func (r *reading) readPods(ctx context.Context) error {
 // describePod returns the state of a pod as a replica.
 func describePod(pod *corev1.Pod) health.Replica {
 	replica := health.Replica{
-		Pod: pod.Name, Node: pod.Spec.NodeName, Ready: kubeapi.PodReady(pod), Since: since(pod.CreationTimestamp), Terminating: pod.DeletionTimestamp != nil,
+		Pod: pod.Name, Node: pod.Spec.NodeName, Ready: podstatus.Ready(pod), Since: since(pod.CreationTimestamp), Terminating: pod.DeletionTimestamp != nil,
 	}
-	for _, c := range pod.Status.Conditions {
-		switch {
-		case c.Type == corev1.PodReady && !c.LastTransitionTime.IsZero():
-			replica.Since = since(c.LastTransitionTime)
-		case c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse:
-			replica.Message = c.Message
-		}
+	if c := podstatus.Condition(pod, corev1.PodReady); c != nil && !c.LastTransitionTime.IsZero() {
+		replica.Since = since(c.LastTransitionTime)
 	}
-	for i := range pod.Status.ContainerStatuses {
-		c := &pod.Status.ContainerStatuses[i]
+	for _, c := range pod.Status.ContainerStatuses {
 		replica.Restarts += c.RestartCount
-		switch {
-		case c.Ready:
-		case c.State.Waiting != nil:
-			replica.Reason, replica.Message = c.State.Waiting.Reason, c.State.Waiting.Message
-		case c.State.Terminated != nil:
-			replica.Reason, replica.Message = c.State.Terminated.Reason, c.State.Terminated.Message
-		}
+	}
+	if c := podstatus.Unscheduled(pod); c != nil {
+		replica.Message = c.Message
+	} else if c := podstatus.NotRunning(pod); c != nil {
+		replica.Reason, replica.Message = c.Reason, c.Message
 	}
 	return replica
 }
@@ -94,16 +83,13 @@ func (ob *observer) nodeProblem(ctx context.Context, name string) (string, error
 }
 
 func notReady(node *corev1.Node) string {
-	for _, c := range node.Status.Conditions {
-		if c.Type != corev1.NodeReady {
-			continue
-		}
-		if c.Status == corev1.ConditionTrue {
-			return ""
-		}
+	switch c := kubeapi.ReadyCondition(node); {
+	case c == nil:
+		return "has not reported that it is ready"
+	case c.Status != corev1.ConditionTrue:
 		return "is not ready since " + c.LastTransitionTime.UTC().Format(time.RFC3339)
 	}
-	return "has not reported that it is ready"
+	return ""
 }
 
 // waiting counts the pods that name the scheduler, or another profile of it, and are not bound.
@@ -133,8 +119,7 @@ func (r *reading) countWaiting(ctx context.Context, schedulers []string) (*healt
 	found := &health.Waiting{}
 	for _, name := range schedulers {
 		options := metav1.ListOptions{FieldSelector: "spec.schedulerName=" + name + ",spec.nodeName=,status.phase=" + string(corev1.PodPending), Limit: pageSize}
-		for {
-			list, err := r.Kube.CoreV1().Pods(metav1.NamespaceAll).List(ctx, options)
+		for list, err := range kubeapi.Pages(ctx, r.Kube.CoreV1().Pods(metav1.NamespaceAll).List, options) {
 			if err != nil {
 				return nil, err
 			}
@@ -144,9 +129,6 @@ func (r *reading) countWaiting(ctx context.Context, schedulers []string) (*healt
 					found.Add(pod.Namespace+"/"+pod.Name, since(pod.CreationTimestamp), tried)
 				}
 			}
-			if options.Continue = list.Continue; options.Continue == "" {
-				break
-			}
 		}
 	}
 	return found, nil
@@ -155,10 +137,6 @@ func (r *reading) countWaiting(ctx context.Context, schedulers []string) (*healt
 // reported reports whether a scheduler has reported on a pod that is not bound, and whether the pod has scheduling gates. The API server itself
 // reports the gates.
 func reported(pod *corev1.Pod) (tried, gated bool) {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodScheduled {
-			return true, c.Reason == corev1.PodReasonSchedulingGated
-		}
-	}
-	return false, false
+	c := podstatus.Condition(pod, corev1.PodScheduled)
+	return c != nil, c != nil && c.Reason == corev1.PodReasonSchedulingGated
 }

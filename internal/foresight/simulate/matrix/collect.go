@@ -14,6 +14,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/podstatus"
 )
 
 // readings is how often the log of a pod is read if it is incomplete: a container runtime may write its end late.
@@ -188,17 +189,15 @@ func endOf(job *batchv1.Job) string {
 
 // obstacleOf returns why a pod does not run.
 func (r *Runner) obstacleOf(pod *corev1.Pod) *obstacle {
-	for _, condition := range pod.Status.Conditions {
-		if condition.Type == corev1.PodScheduled && condition.Reason == corev1.PodReasonUnschedulable {
-			return &obstacle{grace: r.roomGrace, text: fmt.Sprintf("no node accepts pod %s: %s", pod.Name, condition.Message), hint: "make room, or lower --parallel"}
+	if message, ok := podstatus.Unschedulable(pod); ok {
+		return &obstacle{
+			grace: r.roomGrace, text: fmt.Sprintf("no node accepts pod %s: %s", pod.Name, message), hint: "make room, or lower --parallel",
 		}
 	}
-	for _, status := range pod.Status.ContainerStatuses {
-		if waiting := status.State.Waiting; waiting != nil && waiting.Message != "" {
-			return &obstacle{
-				text: fmt.Sprintf("image %s does not start on node %s: %s: %s", status.Image, pod.Spec.NodeName, waiting.Reason, waiting.Message),
-				hint: "every node has to pull the image from its registry (--push), or only the node that has it may run the pods (--load and --node)",
-			}
+	if c := podstatus.NotRunning(pod); c != nil && podstatus.Classify(c.Reason).Preventing() {
+		return &obstacle{
+			text: fmt.Sprintf("image %s does not start on node %s: %s: %s", c.Image, pod.Spec.NodeName, c.Reason, c.Message),
+			hint: "every node has to pull the image from its registry (--push), or only the node that has it may run the pods (--load and --node)",
 		}
 	}
 	return &obstacle{grace: r.roomGrace, text: fmt.Sprintf("pod %s has not started on node %q", pod.Name, pod.Spec.NodeName), hint: "check that the kubelet of the node runs"}
@@ -206,14 +205,13 @@ func (r *Runner) obstacleOf(pod *corev1.Pod) *obstacle {
 
 // podError returns why a pod failed.
 func podError(pod *corev1.Pod) error {
-	for _, status := range pod.Status.ContainerStatuses {
-		if ended := status.State.Terminated; ended != nil && ended.ExitCode != 0 {
-			hint := ""
-			if ended.Reason == "OOMKilled" {
-				hint = "the node ran out of memory: lower --parallel, or use nodes with more memory"
-			}
-			return problem.Errorf(hint, "pod %s on node %s failed %d times: exit code %d (%s) %s", pod.Name, pod.Spec.NodeName, attempts, ended.ExitCode, ended.Reason, ended.Message)
+	if c := podstatus.NotRunning(pod); c != nil && c.ExitCode != 0 {
+		hint := ""
+		if c.Reason == "OOMKilled" {
+			hint = "the node ran out of memory: lower --parallel, or use nodes with more memory"
 		}
+		return problem.Errorf(hint, "pod %s on node %s failed %d times: exit code %d (%s) %s",
+			pod.Name, pod.Spec.NodeName, attempts, c.ExitCode, c.Reason, c.Message)
 	}
 	return fmt.Errorf("pod %s on node %s failed %d times: %s %s", pod.Name, pod.Spec.NodeName, attempts, pod.Status.Reason, pod.Status.Message)
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/podspec"
 )
 
 const (
@@ -80,26 +81,22 @@ func (j Job) object() *batchv1.Job {
 }
 
 func (j Job) pod() corev1.PodSpec {
-	no, yes, id, deadline, grace := false, true, int64(user), int64((j.Timeout + overhead).Seconds()), int64(10)
+	no, id, deadline, grace := false, int64(user), int64((j.Timeout + overhead).Seconds()), int64(10)
+	security := podspec.ConfinedAs(id)
+	security.RunAsGroup = &id
 	pod := corev1.PodSpec{
 		RestartPolicy: corev1.RestartPolicyNever, ActiveDeadlineSeconds: &deadline, TerminationGracePeriodSeconds: &grace,
 		AutomountServiceAccountToken: &no, EnableServiceLinks: &no,
-		SecurityContext: &corev1.PodSecurityContext{
-			RunAsNonRoot: &yes, RunAsUser: &id, RunAsGroup: &id, SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-		},
-		NodeSelector: map[string]string{corev1.LabelOSStable: "linux", corev1.LabelArchStable: j.Arch},
+		SecurityContext: security, NodeSelector: map[string]string{corev1.LabelOSStable: "linux", corev1.LabelArchStable: j.Arch},
 		Containers: []corev1.Container{{
 			Name: container, Image: j.Image, ImagePullPolicy: corev1.PullIfNotPresent, Command: j.Command,
 			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
 				corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: *resource.NewQuantity(j.Memory, resource.BinarySI),
 			}},
-			SecurityContext: &corev1.SecurityContext{
-				AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-			},
-			VolumeMounts: []corev1.VolumeMount{{Name: "temp", MountPath: "/tmp"}},
+			SecurityContext: podspec.Confined(), VolumeMounts: []corev1.VolumeMount{{Name: "temp", MountPath: "/tmp"}},
 		}},
-		Volumes: []corev1.Volume{{Name: "temp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
+		Volumes: []corev1.Volume{podspec.EmptyDir("temp")},
 	}
 	if j.Node != "" {
 		pod.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}}

@@ -9,7 +9,6 @@ import (
 	"go.uber.org/zap"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -46,13 +45,7 @@ func NewRunner(kube kubernetes.Interface, log *zap.Logger) *Runner {
 // the simulation ends. The Job is deleted in any case. If that fails, Run returns the outcomes and
 // the error.
 func (r *Runner) Run(ctx context.Context, j Job, onCell func(index int) (done func(error))) (outcomes []Outcome, err error) {
-	err = r.retry.Do(ctx, "create "+j.String(), func(ctx context.Context) error {
-		_, err := r.kube.BatchV1().Jobs(j.Namespace).Create(ctx, j.object(), metav1.CreateOptions{})
-		if apierrors.IsAlreadyExists(err) { // by an attempt whose response was lost
-			return nil
-		}
-		return err
-	})
+	_, err = kubeapi.Create(ctx, r.retry, "create "+j.String(), r.kube.BatchV1().Jobs(j.Namespace).Create, j.object())
 	if err != nil && ctx.Err() == nil {
 		return nil, err
 	}
@@ -84,25 +77,16 @@ func (j Job) String() string { return "Job/" + j.Namespace + "/" + j.Name }
 
 // read returns the Job, nil if there is none, and its pods.
 func (r *Runner) read(ctx context.Context, j Job) (job *batchv1.Job, pods []corev1.Pod, err error) {
-	err = r.retry.Do(ctx, "read "+j.String(), func(ctx context.Context) (err error) {
-		job, err = r.kube.BatchV1().Jobs(j.Namespace).Get(ctx, j.Name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			job = nil
-			return nil
-		}
-		return err
-	})
+	job, err = kubeapi.Find(ctx, r.retry, r.kube.BatchV1().Jobs(j.Namespace).Get, "Job", j.Namespace, j.Name)
 	if err != nil {
 		return nil, nil, err
 	}
-	err = r.retry.Do(ctx, "list the pods of "+j.String(), func(ctx context.Context) error {
-		list, err := r.kube.CoreV1().Pods(j.Namespace).List(ctx, metav1.ListOptions{LabelSelector: ownership.LabelInstance + "=" + j.Name})
-		if err == nil {
-			pods = list.Items
-		}
-		return err
-	})
-	return job, pods, err
+	list, err := kubeapi.List(ctx, r.retry, "list the pods of "+j.String(),
+		r.kube.CoreV1().Pods(j.Namespace).List, metav1.ListOptions{LabelSelector: ownership.LabelInstance + "=" + j.Name})
+	if err != nil {
+		return nil, nil, err
+	}
+	return job, list.Items, nil
 }
 
 // outcome reads the outcome of a simulation from the log of its pod.

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/podstatus"
 )
 
 // Shortage returns how many replicas of a Deployment on the host network, where each needs its own node, have none until a node that
@@ -60,8 +61,7 @@ func (c *Client) awayNodes(ctx context.Context, pod *corev1.PodSpec) (away map[s
 
 // awayFor returns the nodes for which pods may be waiting.
 func (c *Client) awayFor(ctx context.Context, d *appsv1.Deployment, pods []corev1.Pod) (map[string]bool, error) {
-	ready := func(pod corev1.Pod) bool { return kubeapi.PodReady(&pod) }
-	if !d.Spec.Template.Spec.HostNetwork || !slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return !ready(pod) }) {
+	if !d.Spec.Template.Spec.HostNetwork || allReady(pods) {
 		return nil, nil
 	}
 	away, _, err := c.awayNodes(ctx, &d.Spec.Template.Spec)
@@ -73,7 +73,7 @@ func (c *Client) awayFor(ctx context.Context, d *appsv1.Deployment, pods []corev
 func split(pods []corev1.Pod, away map[string]bool) (present, waiting []corev1.Pod) {
 	for i := range pods {
 		bound := pods[i].Spec.NodeName
-		if !kubeapi.PodReady(&pods[i]) && (away[bound] || bound == "") && len(waiting) < len(away) {
+		if !podstatus.Ready(&pods[i]) && (away[bound] || bound == "") && len(waiting) < len(away) {
 			waiting = append(waiting, pods[i])
 		} else {
 			present = append(present, pods[i])
@@ -94,7 +94,11 @@ func completeWithout(d *appsv1.Deployment, present, waiting []corev1.Pod) bool {
 	if d.Status.Replicas != all || d.Status.UpdatedReplicas != all || d.Status.AvailableReplicas < ready || ready+int32(len(waiting)) != all {
 		return false
 	}
-	return !slices.ContainsFunc(present, func(pod corev1.Pod) bool { return !kubeapi.PodReady(&pod) })
+	return allReady(present)
+}
+
+func allReady(pods []corev1.Pod) bool {
+	return !slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return !podstatus.Ready(&pod) })
 }
 
 // waitingMessage describes a Deployment that is complete but for nodes that are away.

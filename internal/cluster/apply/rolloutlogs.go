@@ -58,12 +58,9 @@ func (c *Client) rolloutError(ctx context.Context, s *observation, v verdict) er
 
 // eventsOf returns the last events of an object, oldest first, or a line with the reason why they are unavailable.
 func (c *Client) eventsOf(ctx context.Context, ns string, uid types.UID) []string {
-	var list *corev1.EventList
-	err := c.retry.Do(ctx, "read events", func(ctx context.Context) (err error) {
-		selector := fields.OneTermEqualSelector("involvedObject.uid", string(uid))
-		list, err = c.kube.CoreV1().Events(ns).List(ctx, metav1.ListOptions{FieldSelector: selector.String()})
-		return err
-	})
+	selector := fields.OneTermEqualSelector("involvedObject.uid", string(uid))
+	list, err := kubeapi.List(ctx, c.retry, "read events",
+		c.kube.CoreV1().Events(ns).List, metav1.ListOptions{FieldSelector: selector.String()})
 	if err != nil {
 		return []string{fmt.Sprintf("unavailable: %v", err)}
 	}
