@@ -117,7 +117,9 @@ func compile(ctx context.Context, s *session.Session, cfg *rest.Config, r pack.S
 }
 
 // startScheduler starts the scheduler with a configuration for a shadow.
-func startScheduler(s *session.Session, scheduler simulate.Scheduler, dir, kubeconfig string) (*simulate.Process, error) {
+func startScheduler(
+	s *session.Session, scheduler simulate.Scheduler, dir, kubeconfig string,
+) (*simulate.Process, error) {
 	return scheduler.Start(s, dir, kubeconfig, func(c *simulate.Configuration) error {
 		return adapt(c, scheduler.Release.Rules().OrderedTies)
 	})

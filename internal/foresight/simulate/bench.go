@@ -58,8 +58,7 @@ func Bench(ctx context.Context, s *session.Session, r BenchRequest) (_ *bench.Re
 		}
 		all = append(all, c)
 	}
-	// The samples are taken in turn, so that other load on the machine affects all schedulers.
-	for i := range r.Samples {
+	for i := range r.Samples { // in turn, so that other load on the machine affects all schedulers
 		for _, c := range all {
 			s.Note(fmt.Sprintf("sample %d of %d: %s", i+1, r.Samples, c.source))
 			sample, err := measure(ctx, s, c.programs, Options{Snapshot: snap, Timeout: r.Timeout}, w)
@@ -69,6 +68,11 @@ func Bench(ctx context.Context, s *session.Session, r BenchRequest) (_ *bench.Re
 			c.samples = append(c.samples, *sample)
 		}
 	}
+	return compare(w, all), nil
+}
+
+// compare compares the first competitor with the others.
+func compare(w *bench.Workload, all []*competitor) *bench.Result {
 	var sides []bench.Side
 	for _, c := range all {
 		scheduler := c.programs.Scheduler
@@ -76,7 +80,7 @@ func Bench(ctx context.Context, s *session.Session, r BenchRequest) (_ *bench.Re
 	}
 	result := bench.New(w.Name, sides[0], sides[1:]...)
 	result.Notes = append(result.Notes, w.Notes...)
-	return result, nil
+	return result
 }
 
 // competitor is a scheduler that is measured.

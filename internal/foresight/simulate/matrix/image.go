@@ -100,7 +100,9 @@ func (r *JobRequest) connect(s *session.Session) (runner, error) {
 
 // buildImage makes the image with everything that the simulations need, and returns its name. name
 // is the name of the Job.
-func (p *plan) buildImage(ctx context.Context, s *session.Session, request pack.Request, name, dir string) (string, error) {
+func (p *plan) buildImage(
+	ctx context.Context, s *session.Session, request pack.Request, name, dir string,
+) (string, error) {
 	for i := range p.Schedulers {
 		scheduler := &p.Schedulers[i]
 		if pack.CheckStatic(scheduler.Etcd) != nil { // the etcd of this machine needs libraries
