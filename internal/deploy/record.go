@@ -101,6 +101,15 @@ func decodeRecord(revision *apply.Revision) (*record, error) {
 	return r, nil
 }
 
+// WiringsOf returns the extenders of a deployed scheduler that pmk-sched deployed.
+func WiringsOf(revision *apply.Revision) ([]manifest.Wiring, error) {
+	r, err := decodeRecord(revision)
+	if err != nil || r.Scheduler == nil {
+		return nil, err
+	}
+	return r.Scheduler.Wirings, nil
+}
+
 // PlanOf returns the plan that deploys a revision again, with the objects of the revision. Its configuration is not checked once more.
 // The error is invalid input if the revision has no record.
 func PlanOf(revision *apply.Revision) (*Plan, error) {

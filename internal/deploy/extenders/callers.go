@@ -26,11 +26,8 @@ func wired(ctx context.Context, d deploy.Deps, namespace, name string) (*apply.R
 	if last == nil {
 		return nil, nil, nil
 	}
-	plan, err := deploy.PlanOf(last)
-	if err != nil {
-		return nil, nil, err
-	}
-	return last, plan.Scheduler.Wirings, nil
+	wirings, err := deploy.WiringsOf(last)
+	return last, wirings, err
 }
 
 // numberOf returns the number of the revision that a plan replaces, or [deploy.NoRevision].

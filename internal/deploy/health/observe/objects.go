@@ -228,12 +228,9 @@ func (r *reading) calls() {
 		}
 		return
 	}
-	plan, err := deploy.PlanOf(r.recorded)
-	if err != nil {
-		r.try(err)
-		return
-	}
-	for _, w := range plan.Scheduler.Wirings {
+	wirings, err := deploy.WiringsOf(r.recorded)
+	r.try(err)
+	for _, w := range wirings {
 		name := w.Extender.Name
 		if r.Calls = append(r.Calls, name); w.Sidecar != nil {
 			continue
