@@ -7,8 +7,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy/monitoring"
 )
 
-// RenderMonitoring returns the objects that monitor the scheduler of the plan with Prometheus and Grafana as YAML
-// documents, and warnings.
+// RenderMonitoring returns the objects that monitor the scheduler of the plan with Prometheus and
+// Grafana as YAML documents, and warnings.
 func RenderMonitoring(plan *Plan) (text []byte, warnings []string, err error) {
 	s := plan.Scheduler
 	address, err := s.BindAddress()

@@ -15,8 +15,8 @@ type SchedulerRef struct{ Namespace, Name string }
 // String returns namespace/name.
 func (r SchedulerRef) String() string { return r.Namespace + "/" + r.Name }
 
-// wired returns the last deployed revision of a scheduler and its extenders. Wirings that are Alone stay when the scheduler is deployed
-// again. The revision is nil if there is none.
+// wired returns the last deployed revision of a scheduler and its extenders. Wirings that are
+// Alone stay when the scheduler is deployed again. The revision is nil if there is none.
 func wired(ctx context.Context, d deploy.Deps, namespace, name string) (*apply.Revision, []manifest.Wiring, error) {
 	revisions, err := d.Ledger.Revisions(ctx, namespace, name)
 	if err != nil {
