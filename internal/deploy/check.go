@@ -15,8 +15,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy/preflight"
 )
 
-// Check checks whether the cluster accepts the plan, and which known problems of its release its configuration
-// meets. The outcomes are nil if the checks could not be made.
+// Check checks whether the cluster accepts the plan, and which known problems of its release its
+// configuration meets. The outcomes are nil if the checks could not be made.
 func Check(ctx context.Context, d Deps, plan *Plan) ([]preflight.Outcome, error) {
 	outcomes, failed := d.preflight(ctx, plan)
 	if outcomes == nil {
@@ -45,7 +45,8 @@ func (d Deps) preflight(ctx context.Context, plan *Plan) ([]preflight.Outcome, e
 	})
 }
 
-// gateFlags returns the flags with which the binary checks the configuration: feature gates, on which defaults depend. Others may name files.
+// gateFlags returns the flags with which the binary checks the configuration: feature gates, on
+// which defaults depend. Others may name files.
 func gateFlags(args []string) []string {
 	return slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return !strings.HasPrefix(arg, "--feature-gates=") })
 }
@@ -63,7 +64,8 @@ func checkConfiguration(ctx context.Context, d Deps, plan *Plan) (err error) {
 	defer func() { err = errors.Join(err, remove()) }()
 	binary, err := d.Binary(ctx, plan, dir)
 	if binary.Missing != "" {
-		return problem.Invalidf("build an image with `pmk-sched build`, or copy the scheduler there", "image %s has no %s, which the scheduler's pods run", plan.Scheduler.Image, binary.Missing)
+		return problem.Invalidf("build an image with `pmk-sched build`, or copy the scheduler there",
+			"image %s has no %s, which the scheduler's pods run", plan.Scheduler.Image, binary.Missing)
 	}
 	if err == nil {
 		d.Log.Info("checking the configuration with the scheduler's own binary", zap.String("binary", binary.Path), zap.String("from", binary.Origin))

@@ -44,7 +44,8 @@ type CredentialsReport struct {
 // node.
 type ReadNodeFile func(path string) (*inspect.NodeCredentials, error)
 
-// NodeFileReader returns a function that reads a kubeconfig of this node, or nil if this is not a control-plane node.
+// NodeFileReader returns a function that reads a kubeconfig of this node, or nil if this is not a
+// control-plane node.
 func NodeFileReader(s *session.Session) (ReadNodeFile, error) {
 	root, err := s.FindNodeRoot()
 	if err != nil || root == "" {
@@ -59,7 +60,8 @@ func DescribeCredentials(owned []*unstructured.Unstructured, namespace, name str
 		return o.GetKind() == "Deployment" && o.GetNamespace() == namespace && o.GetLabels()[ownership.LabelName] != ownership.Extender
 	})
 	if at < 0 {
-		return nil, problem.Invalidf("`pmk-sched status` lists those that are deployed", "scheduler %s is not deployed in namespace %s", name, namespace)
+		return nil, problem.Invalidf("`pmk-sched status` lists those that are deployed",
+			"scheduler %s is not deployed in namespace %s", name, namespace)
 	}
 	var deployment appsv1.Deployment
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(owned[at].Object, &deployment); err != nil {
@@ -103,7 +105,8 @@ func (r *CredentialsReport) hostPath(path string, readFile ReadNodeFile) error {
 	return r.certificate(found.Cert)
 }
 
-// configMap describes a kubeconfig in a ConfigMap: with the certificate, or with the path of the certificate or the token.
+// configMap describes a kubeconfig in a ConfigMap: with the certificate, or with the path of the
+// certificate or the token.
 func (r *CredentialsReport) configMap(owned []*unstructured.Unstructured, namespace, name, configMap string) error {
 	object := kubeapi.ObjectName("ConfigMap", namespace, configMap)
 	var found corev1.ConfigMap

@@ -60,8 +60,9 @@ type Deps struct {
 	Holder, By string
 	// Preflight checks, before anything changes, whether the cluster can run the plan.
 	Preflight func(ctx context.Context, plan *Plan) error
-	// Binary finds the kube-scheduler of the plan's image, to check the configuration; dir is a temporary directory to write it to. Its
-	// error is [configcheck.ErrNoBinary] if it is unavailable.
+	// Binary finds the kube-scheduler of the plan's image, to check the configuration; dir is a
+	// temporary directory to write it to. Its error is [configcheck.ErrNoBinary] if it is
+	// unavailable.
 	Binary func(ctx context.Context, plan *Plan, dir string) (configcheck.Binary, error)
 	// Finder finds the schedulers that call an extender; only package extenders needs it.
 	Finder Finder

@@ -13,8 +13,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
-// record is the description of a deployed scheduler or extender in its revision. The objects of the revision are rendered from it,
-// so that a change of one thing is a change of this data and a new plan. Exactly one of Scheduler and Extender is set.
+// record is the description of a deployed scheduler or extender in its revision. The objects of
+// the revision are rendered from it, so that a change of one thing is a change of this data and a
+// new plan. Exactly one of Scheduler and Extender is set.
 type record struct {
 	// Request is the request of the user for a scheduler, or nil.
 	Request *v1alpha1.CustomScheduler `json:"request,omitempty"`
@@ -40,7 +41,8 @@ func (k keys) String() string { return "private keys" }
 // GoString is like String, so that %#v does not print a key.
 func (k keys) GoString() string { return k.String() }
 
-// Record returns the description of the plan that its revision stores, as JSON. It contains the private keys of the scheduler or extender.
+// Record returns the description of the plan that its revision stores, as JSON. It contains the
+// private keys of the scheduler or extender.
 func (p *Plan) Record() ([]byte, error) {
 	r := record{Extender: p.Extender, Request: p.Request}
 	if e := p.Extender; e != nil {
@@ -101,8 +103,17 @@ func decodeRecord(revision *apply.Revision) (*record, error) {
 	return r, nil
 }
 
-// PlanOf returns the plan that deploys a revision again, with the objects of the revision. Its configuration is not checked once more.
-// The error is invalid input if the revision has no record.
+// WiringsOf returns the extenders of a deployed scheduler that pmk-sched deployed.
+func WiringsOf(revision *apply.Revision) ([]manifest.Wiring, error) {
+	r, err := decodeRecord(revision)
+	if err != nil || r.Scheduler == nil {
+		return nil, err
+	}
+	return r.Scheduler.Wirings, nil
+}
+
+// PlanOf returns the plan that deploys a revision again, with the objects of the revision. Its
+// configuration is not checked once more. The error is invalid input if the revision has no record.
 func PlanOf(revision *apply.Revision) (*Plan, error) {
 	r, err := decodeRecord(revision)
 	if err != nil {
@@ -121,7 +132,8 @@ func PlanOf(revision *apply.Revision) (*Plan, error) {
 	return plan, err
 }
 
-// configure sets the configuration of the scheduler: the recorded one and its Wirings. A legacy Policy has them already.
+// configure sets the configuration of the scheduler: the recorded one and its Wirings. A legacy
+// Policy has them already.
 func (p *Plan) configure() ([]profiles.Note, error) {
 	rendered := *p.base
 	p.Scheduler.Configuration = &rendered
@@ -157,7 +169,8 @@ func Rewire(revision *apply.Revision, set []manifest.Wiring, drop []string) (*Pl
 		return nil, err
 	}
 	if plan.base != nil && plan.base.Policy != nil {
-		return nil, problem.Invalidf("add the extender to spec.extenders of its file, and deploy that", "scheduler %s reads a Policy, in which a single extender cannot be changed", revision.Name)
+		return nil, problem.Invalidf("add the extender to spec.extenders of its file, and deploy that",
+			"scheduler %s reads a Policy, in which a single extender cannot be changed", revision.Name)
 	}
 	kept := slices.DeleteFunc(slices.Clone(plan.Scheduler.Wirings), func(w manifest.Wiring) bool {
 		named := func(other manifest.Wiring) bool { return other.Extender.Name == w.Extender.Name }

@@ -82,21 +82,11 @@ func PlanRefresh(revision *apply.Revision, fresh Successor, now time.Time) (*Pla
 		return nil, fmt.Errorf("refresh the credentials of %s: %w", revision.Name, err)
 	}
 	plan.Origin, plan.Replaces = "credentials refresh: "+fresh.Origin, revision.Number
-	return plan, plan.noteRestart()
-}
-
-// noteRestart notes that the only replica is stopped before the next one starts.
-func (p *Plan) noteRestart() error {
-	deployment, _, err := schedulerOf(p.Objects)
-	if err != nil {
-		return err
+	if s := plan.Scheduler; s.Replicas <= 1 && !s.Surges() {
+		plan.Notes = append(plan.Notes, fmt.Sprintf("scheduler %s has one replica on the host network: "+
+			"its pods wait for some seconds while it restarts", plan.Name))
 	}
-	rolling := deployment.Spec.Strategy.RollingUpdate
-	if replicas := deployment.Spec.Replicas; replicas != nil && *replicas > 1 || rolling == nil || rolling.MaxSurge == nil || rolling.MaxSurge.IntValue() > 0 {
-		return nil
-	}
-	p.Notes = append(p.Notes, fmt.Sprintf("scheduler %s has one replica on the host network: its pods wait for some seconds while it restarts", p.Name))
-	return nil
+	return plan, nil
 }
 
 // check refuses a certificate that is not valid now, is of another user, or is older than the

@@ -24,9 +24,11 @@ import (
 )
 
 const (
-	// nodeRunTime is how long pmk-sched may take on a node in addition to its waits: pulls of images, checks, an undo.
+	// nodeRunTime is how long pmk-sched may take on a node in addition to its waits: pulls of
+	// images, checks, an undo.
 	nodeRunTime = 10 * time.Minute
-	// mirrorTime is how long the API server may show the former static pod of a node: the kubelet replaces it within seconds.
+	// mirrorTime is how long the API server may show the former static pod of a node: the kubelet
+	// replaces it within seconds.
 	mirrorTime = time.Minute
 	// unlockTime is how long the release of the lock may take.
 	unlockTime = 30 * time.Second
@@ -37,13 +39,15 @@ type nodeRequest struct {
 	// Version of the pmk-sched that makes the request. Another version may understand the request
 	// differently.
 	Version string `json:"version"`
-	// Restore restores the original scheduler, also an edited one with Force. Otherwise Options replaces it.
+	// Restore restores the original scheduler, also an edited one with Force. Otherwise Options
+	// replaces it.
 	Restore bool    `json:"restore,omitempty"`
 	Force   bool    `json:"force,omitempty"`
 	Options Options `json:"options"`
 	// Packages are the import paths of bundled plugins, whose permissions are in code.
 	Packages map[string]string `json:"packages,omitempty"`
-	// Scheduler is the image whose program the pod has, for a container whose command names Programs.
+	// Scheduler is the image whose program the pod has, for a container whose command names
+	// Programs.
 	Scheduler string   `json:"scheduler,omitempty"`
 	Programs  []string `json:"programs,omitempty"`
 }
@@ -79,7 +83,8 @@ func (n *Node) RunAll(ctx context.Context, version string) ([]NodeResult, error)
 	return r.run(ctx)
 }
 
-// Restoration inspects the cluster for a restoration on all control-plane nodes. podImage is the image of pmk-sched for a pod on each.
+// Restoration inspects the cluster for a restoration on all control-plane nodes. podImage is the
+// image of pmk-sched for a pod on each.
 func Restoration(ctx context.Context, s *session.Session, podImage string) (*Node, error) {
 	n := &Node{s: s, podImage: podImage}
 	return n, n.inspect(ctx)
@@ -110,7 +115,8 @@ func (r *nodesRun) run(ctx context.Context) (results []NodeResult, err error) {
 		return nil, err
 	}
 	if r.layout.AdminKubeconfig == "" {
-		return nil, problem.Invalidf("leave --pod-image out, and run the printed command on each node", "a pod on a node of %s finds no administrator's kubeconfig there", r.layout.Name)
+		return nil, problem.Invalidf("leave --pod-image out, and run the printed command on each node",
+			"a pod on a node of %s finds no administrator's kubeconfig there", r.layout.Name)
 	}
 	client, err := apply.New(r.cfg, apply.Options{Log: r.s.Log})
 	if err != nil {
@@ -149,7 +155,8 @@ func eachNode(plan []NodePlan, do func(entry NodePlan) (*NodeResult, error), con
 			err = confirm(result, i == len(plan)-1)
 		}
 		if err != nil {
-			return results, problem.WithHint(err, fmt.Sprintf("%d of %d nodes are done; run the same command again to resume", len(results), len(plan)))
+			return results, problem.WithHint(err,
+				fmt.Sprintf("%d of %d nodes are done; run the same command again to resume", len(results), len(plan)))
 		}
 	}
 	return results, nil

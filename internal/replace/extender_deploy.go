@@ -38,8 +38,8 @@ func NewExtender(
 	return e, err
 }
 
-// CallFromNode makes the default scheduler of this node call the extender too. stableFor is how long that scheduler
-// must run without a restart. If it is 0, [DefaultStableFor] applies.
+// CallFromNode makes the default scheduler of this node call the extender too. stableFor is how
+// long that scheduler must run without a restart. If it is 0, [DefaultStableFor] applies.
 func (e *Extender) CallFromNode(ctx context.Context, node string, stableFor time.Duration) error {
 	n, name, err := findNode(ctx, e.s, node, stableFor)
 	if err != nil {
@@ -55,8 +55,9 @@ func (e *Extender) CallFromNode(ctx context.Context, node string, stableFor time
 	return nil
 }
 
-// callFromNode makes the default scheduler of the node call the extender, and proves it. If the scheduler does not
-// reach the extender, it works without it again, unless it called the extender before.
+// callFromNode makes the default scheduler of the node call the extender, and proves it. If the
+// scheduler does not reach the extender, it works without it again, unless it called the extender
+// before.
 func (e *Extender) callFromNode(ctx context.Context, w manifest.Wiring, before bool) error {
 	n := e.node
 	if err := CallExtender(ctx, n.deps, n.info, n.o, w); err != nil {
@@ -77,8 +78,8 @@ func (e *Extender) callFromNode(ctx context.Context, w manifest.Wiring, before b
 	return errors.Join(err, LeaveExtender(ctx, n.deps, n.info, n.o, w.Extender.Name, []string{w.Extender.URLPrefix}))
 }
 
-// DryRun checks everything and returns the changes that Deploy would make. node is nil unless the default scheduler
-// would call the extender.
+// DryRun checks everything and returns the changes that Deploy would make. node is nil unless the
+// default scheduler would call the extender.
 func (e *Extender) DryRun(ctx context.Context) (changes apply.ChangeSet, node *Plan, err error) {
 	plans, wiring, err := extenders.Plan(ctx, e.deps, e.x)
 	if err != nil {
@@ -97,8 +98,8 @@ func (e *Extender) Deploy(ctx context.Context, how deploy.RunOptions) (*extender
 	return extenders.Deploy(ctx, e.deps, e.x)
 }
 
-// UninstallExtender removes an extender from every scheduler that calls it, the default one of this node included,
-// and deletes its objects.
+// UninstallExtender removes an extender from every scheduler that calls it, the default one of
+// this node included, and deletes its objects.
 func UninstallExtender(
 	ctx context.Context, s *session.Session, o extenders.UninstallOptions, node string,
 ) (apply.ChangeSet, error) {

@@ -42,13 +42,14 @@ type NodeOptions struct {
 	// Node is the name of this node. If it is empty, the node is found by its addresses.
 	Node            string
 	Timeout, Stable time.Duration
-	// AllNodes is for every control-plane node; then this may be any machine, unless PodImage is set: the image of pmk-sched for a pod on
-	// each node.
+	// AllNodes is for every control-plane node; then this may be any machine, unless PodImage is
+	// set: the image of pmk-sched for a pod on each node.
 	AllNodes bool
 	PodImage string
 }
 
-// requestTimeout bounds one request: a silent API server has to be noticed soon while a scheduler is replaced.
+// requestTimeout bounds one request: a silent API server has to be noticed soon while a scheduler
+// is replaced.
 const requestTimeout = 10 * time.Second
 
 // Replacement inspects the cluster for a replacement of the default scheduler.
@@ -91,7 +92,8 @@ func (n *Node) addPlugins(ctx context.Context, plugins []pack.Plugin) error {
 	return nil
 }
 
-// replacement returns the options to replace the default scheduler with. The caller sets Node, Names, Timeout and StableFor.
+// replacement returns the options to replace the default scheduler with. The caller sets Node,
+// Names, Timeout and StableFor.
 func replacement(sp *spec.Spec) (Options, error) {
 	o, err := sp.Replacement()
 	if err == nil && len(o.ExtenderClients) > 0 {
@@ -142,12 +144,14 @@ func explainInterrupted(d Deps, err error) error {
 		return err
 	}
 	if b := staticpod.Current(list); b != nil && b.State == staticpod.Started {
-		return problem.WithHint(err, fmt.Sprintf("a replacement was interrupted at step %q; `pmk-sched restore` restores the original manifest, also while the API server is down", b.Step))
+		return problem.WithHint(err,
+			fmt.Sprintf("a replacement was interrupted at step %q; `pmk-sched restore` restores the original manifest, also while the API server is down", b.Step))
 	}
 	return err
 }
 
-// connect returns the dependencies on the cluster of a session and on this node, and the configuration of a client.
+// connect returns the dependencies on the cluster of a session and on this node, and the
+// configuration of a client.
 func connect(s *session.Session) (*rest.Config, Deps, error) {
 	cfg, err := s.Connect()
 	if err != nil {
@@ -190,7 +194,8 @@ func newDeps(s *session.Session, cfg *rest.Config) (Deps, error) {
 	}, nil
 }
 
-// verifyReplacement verifies that the new scheduler binds a pod, unless another node's scheduler is the leader.
+// verifyReplacement verifies that the new scheduler binds a pod, unless another node's scheduler
+// is the leader.
 func verifyReplacement(ctx context.Context, s *session.Session, cfg *rest.Config, r *Plan, standby bool) error {
 	if standby {
 		s.Warn("another node's scheduler is the leader, so this one could not be tested with a pod; run `pmk-sched verify --default` when all are replaced")

@@ -26,7 +26,8 @@ const (
 	copiedFrom    = "image.json"
 )
 
-// ReadImage writes the kube-scheduler of the container that this process runs in to a directory, for [OnNode].
+// ReadImage writes the kube-scheduler of the container that this process runs in to a directory,
+// for [OnNode].
 func ReadImage(environ []string, dir string, command []string) error {
 	workingDir, err := os.Getwd()
 	if err != nil {
@@ -73,7 +74,8 @@ func decodeRequest(text []byte, version string) (*nodeRequest, error) {
 		return nil, fmt.Errorf("read the request: %w", err)
 	}
 	if from.Version != version {
-		return nil, problem.Invalidf("pack that one with `pmk-sched build --self` and name the image with --pod-image", "the image has pmk-sched %s, and the request is from pmk-sched %s", version, from.Version)
+		return nil, problem.Invalidf("pack that one with `pmk-sched build --self` and name the image with --pod-image",
+			"the image has pmk-sched %s, and the request is from pmk-sched %s", version, from.Version)
 	}
 	r := &nodeRequest{}
 	decoder := json.NewDecoder(bytes.NewReader(text))

@@ -86,9 +86,11 @@ func (u *DefaultUpgrade) replacement(ctx context.Context) (*staticpod.Backup, er
 	b := staticpod.Current(list)
 	switch {
 	case b == nil:
-		return nil, problem.Invalidf("run it on a control-plane node where `pmk-sched replace` did; `pmk-sched upgrade --check` lists them", "the default scheduler of this node is not replaced")
+		return nil, problem.Invalidf("run it on a control-plane node where `pmk-sched replace` did; `pmk-sched upgrade --check` lists them",
+			"the default scheduler of this node is not replaced")
 	case b.State == staticpod.Started:
-		return nil, problem.Invalidf("run `pmk-sched replace` again with the same flags, or `pmk-sched restore`", "the replacement of the default scheduler of node %s is unfinished", b.Node)
+		return nil, problem.Invalidf("run `pmk-sched replace` again with the same flags, or `pmk-sched restore`",
+			"the replacement of the default scheduler of node %s is unfinished", b.Node)
 	}
 	status := &Status{}
 	if err := status.readNodes(ctx, u.deps, true); err != nil && !errors.As(err, new(*DriftError)) {
@@ -140,7 +142,8 @@ func imageIn(b *staticpod.Backup, file *staticpod.File) (string, error) {
 func (u *DefaultUpgrade) compare(b *staticpod.Backup) error {
 	release, ok := inspect.ImageRelease(b.Image)
 	if !ok {
-		return problem.Invalidf("use `pmk-sched replace --image REFERENCE`", "the release of image %s is unknown: its tag has none", b.Image)
+		return problem.Invalidf("use `pmk-sched replace --image REFERENCE`",
+			"the release of image %s is unknown: its tag has none", b.Image)
 	}
 	u.Name, u.Image, u.Release, u.Target = b.Node, b.Image, release.String(), u.info.Release.String()
 	u.Due = release.Compare(u.info.Release) != 0 || len(u.Drift) > 0
@@ -155,7 +158,8 @@ func (u *DefaultUpgrade) keepConfiguration(b *staticpod.Backup) error {
 	}
 	file, err := u.deps.Files.Read(b.ConfigFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		return problem.Invalidf("use `pmk-sched replace` with --config or --preset", "the configuration of the replacement, %s, is missing", b.ConfigFile)
+		return problem.Invalidf("use `pmk-sched replace` with --config or --preset",
+			"the configuration of the replacement, %s, is missing", b.ConfigFile)
 	}
 	if err != nil {
 		return err

@@ -53,9 +53,9 @@ func (r *UpgradeReport) Due() (due, all int) {
 	return due, len(r.Schedulers) + len(r.Nodes)
 }
 
-// CheckUpgrade reports the changes that upgrades would make. If the spec has a name, it reports that scheduler, else
-// all schedulers in namespace, or in all namespaces if it is empty, and the replaced default schedulers of the
-// nodes. It changes nothing.
+// CheckUpgrade reports the changes that upgrades would make. If the spec has a name, it reports
+// that scheduler, else all schedulers in namespace, or in all namespaces if it is empty, and the
+// replaced default schedulers of the nodes. It changes nothing.
 func CheckUpgrade(
 	ctx context.Context, s *session.Session, o lifecycle.UpgradeOptions, namespace string,
 ) (*UpgradeReport, error) {
@@ -70,7 +70,8 @@ func CheckUpgrade(
 	return report, report.checkNodes(ctx, s, info)
 }
 
-// checkNodes adds the control-plane nodes whose default scheduler is replaced, and this one if it was.
+// checkNodes adds the control-plane nodes whose default scheduler is replaced, and this one if it
+// was.
 func (r *UpgradeReport) checkNodes(ctx context.Context, s *session.Session, info *inspect.Info) error {
 	cfg, err := s.Connect()
 	if err != nil {
@@ -106,7 +107,8 @@ func byNode(a, b NodeUpgrade) int {
 	return -1
 }
 
-// describeNode compares the default scheduler of a node with the release of the API server. here is the state of its files, nil on another node.
+// describeNode compares the default scheduler of a node with the release of the API server. here
+// is the state of its files, nil on another node.
 func describeNode(n NodeStatus, here *HereStatus, info *inspect.Info) NodeUpgrade {
 	u := NodeUpgrade{Node: n.Node, Image: n.Image, Replaced: n.Replaced, Leads: n.Leads}
 	if release, ok := inspect.ImageRelease(n.Image); ok {

@@ -34,8 +34,8 @@ const (
 	byRules  = "knowledge" // the built-in rules
 )
 
-// Validate validates a configuration with the kube-scheduler of the release, if one was built on this machine, or else with
-// the built-in rules.
+// Validate validates a configuration with the kube-scheduler of the release, if one was built on
+// this machine, or else with the built-in rules.
 func Validate(ctx context.Context, s *session.Session, r profiles.ValidateRequest) (*Validation, error) {
 	rules, err := profiles.Validate(r)
 	if err != nil {

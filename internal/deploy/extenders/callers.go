@@ -15,8 +15,8 @@ type SchedulerRef struct{ Namespace, Name string }
 // String returns namespace/name.
 func (r SchedulerRef) String() string { return r.Namespace + "/" + r.Name }
 
-// wired returns the last deployed revision of a scheduler and its extenders. Wirings that are Alone stay when the scheduler is deployed
-// again. The revision is nil if there is none.
+// wired returns the last deployed revision of a scheduler and its extenders. Wirings that are
+// Alone stay when the scheduler is deployed again. The revision is nil if there is none.
 func wired(ctx context.Context, d deploy.Deps, namespace, name string) (*apply.Revision, []manifest.Wiring, error) {
 	revisions, err := d.Ledger.Revisions(ctx, namespace, name)
 	if err != nil {
@@ -26,11 +26,8 @@ func wired(ctx context.Context, d deploy.Deps, namespace, name string) (*apply.R
 	if last == nil {
 		return nil, nil, nil
 	}
-	plan, err := deploy.PlanOf(last)
-	if err != nil {
-		return nil, nil, err
-	}
-	return last, plan.Scheduler.Wirings, nil
+	wirings, err := deploy.WiringsOf(last)
+	return last, wirings, err
 }
 
 // numberOf returns the number of the revision that a plan replaces, or [deploy.NoRevision].

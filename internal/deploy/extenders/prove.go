@@ -12,8 +12,8 @@ import (
 // proofTime is how long a scheduler may take to call an extender for a new pod.
 const proofTime = 30 * time.Second
 
-// Prove returns an error if the scheduler does not reach the extender, whose pods are in the namespace. Without
-// d.Config nothing is proven.
+// Prove returns an error if the scheduler does not reach the extender, whose pods are in the
+// namespace. Without d.Config nothing is proven.
 func Prove(ctx context.Context, d deploy.Deps, caller SchedulerRef, w manifest.Wiring, namespace string) error {
 	if d.Config == nil {
 		return nil

@@ -64,12 +64,12 @@ func PlanRollback(ctx context.Context, d deploy.Deps, info *inspect.Info, o depl
 // staleWirings returns the current wirings of the revision's extenders that have another address or
 // certificates now. A sidecar is a part of the revision.
 func staleWirings(ctx context.Context, d deploy.Deps, revision *apply.Revision) ([]manifest.Wiring, error) {
-	deployed, err := deploy.PlanOf(revision)
+	wirings, err := deploy.WiringsOf(revision)
 	if err != nil {
 		return nil, err
 	}
 	var stale []manifest.Wiring
-	for _, w := range deployed.Scheduler.Wirings {
+	for _, w := range wirings {
 		if w.Sidecar != nil {
 			continue
 		}

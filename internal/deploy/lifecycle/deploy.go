@@ -26,8 +26,8 @@ func Diff(ctx context.Context, s *session.Session, sp *spec.Spec) (apply.ChangeS
 	return preview(ctx, s, sp, deploy.Diff)
 }
 
-// Check checks whether the cluster accepts the scheduler, and which known problems of its release its
-// configuration meets. The outcomes are nil if the checks could not be made.
+// Check checks whether the cluster accepts the scheduler, and which known problems of its release
+// its configuration meets. The outcomes are nil if the checks could not be made.
 func Check(ctx context.Context, s *session.Session, sp *spec.Spec) ([]preflight.Outcome, error) {
 	return preview(ctx, s, sp, deploy.Check)
 }
@@ -48,8 +48,8 @@ func preview[T any](
 	return show(ctx, r.deps, plan)
 }
 
-// Deploy deploys the extenders of the spec, one after the other, and then the scheduler that calls them.
-// A failure undoes all of it.
+// Deploy deploys the extenders of the spec, one after the other, and then the scheduler that calls
+// them. A failure undoes all of it.
 func Deploy(
 	ctx context.Context, s *session.Session, sp *spec.Spec, how deploy.RunOptions,
 ) (*deploy.Plan, *deploy.Outcome, error) {
@@ -71,8 +71,8 @@ func Verify(ctx context.Context, s *session.Session, o verify.Options) (*verify.
 	return verify.Scheduler(ctx, cfg, o)
 }
 
-// Logs prints the logs of the replicas of a scheduler to w, of the last period since, or all logs if since
-// is 0. With follow it prints new lines until ctx ends.
+// Logs prints the logs of the replicas of a scheduler to w, of the last period since, or all logs
+// if since is 0. With follow it prints new lines until ctx ends.
 func Logs(
 	ctx context.Context, s *session.Session, sp *spec.Spec, since time.Duration, follow bool, w io.Writer,
 ) error {
@@ -86,7 +86,8 @@ func Logs(
 	}, w)
 }
 
-// Uninstall removes a scheduler and the extenders that were deployed with it. The timeout is for all of it.
+// Uninstall removes a scheduler and the extenders that were deployed with it. The timeout is for
+// all of it.
 func Uninstall(
 	ctx context.Context, s *session.Session, sp *spec.Spec, timeout time.Duration,
 ) (apply.ChangeSet, error) {

@@ -12,15 +12,16 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy/extenders"
 )
 
-// PrepareExtender returns the deployment of an extender and its wiring into schedulers. branch is the release if no
-// cluster is to be asked.
+// PrepareExtender returns the deployment of an extender and its wiring into schedulers. branch is
+// the release if no cluster is to be asked.
 func PrepareExtender(
 	ctx context.Context, s *session.Session, o extenders.Options, callers []extenders.SchedulerRef, branch string,
 ) (d deploy.Deps, x extenders.Deployment, err error) {
 	x = extenders.Deployment{Options: o, For: callers}
 	if branch != "" {
 		if x.Release, err = pack.ResolveBranch(ctx, s, branch); err == nil && (len(callers) > 0 || o.Sidecar) {
-			err = problem.Invalidf("leave --branch out", "wiring extender %s into a scheduler requires a cluster", o.Call.Name)
+			err = problem.Invalidf("leave --branch out",
+				"wiring extender %s into a scheduler requires a cluster", o.Call.Name)
 		}
 		return deploy.Deps{Warn: s.Warn, Note: s.Note}, x, err
 	}
@@ -35,8 +36,8 @@ func PrepareExtender(
 	return d, x, err
 }
 
-// PlanExtender returns the plans of an extender and of the schedulers that call it. branch is the release if no
-// cluster is to be asked.
+// PlanExtender returns the plans of an extender and of the schedulers that call it. branch is the
+// release if no cluster is to be asked.
 func PlanExtender(
 	ctx context.Context, s *session.Session, o extenders.Options, callers []extenders.SchedulerRef, branch string,
 ) ([]*deploy.Plan, error) {

@@ -14,8 +14,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 )
 
-// History returns the revisions of a scheduler or extender, oldest first. Not found is an error that names
-// the namespace where it is.
+// History returns the revisions of a scheduler or extender, oldest first. Not found is an error
+// that names the namespace where it is.
 func History(ctx context.Context, s *session.Session, sp *spec.Spec) ([]deploy.HistoryEntry, error) {
 	d, err := deploy.Connect(s)
 	if err != nil {
@@ -50,8 +50,8 @@ func notDeployed(ctx context.Context, d deploy.Deps, sp *spec.Spec) error {
 		"%s has no revisions in namespace %s", sp.Name, sp.Namespace)
 }
 
-// RollBack deploys an earlier revision of a scheduler again. to is its number, or 0 for the last deployed
-// revision that differs from the current revision.
+// RollBack deploys an earlier revision of a scheduler again. to is its number, or 0 for the last
+// deployed revision that differs from the current revision.
 func RollBack(
 	ctx context.Context, s *session.Session, sp *spec.Spec, to int, how deploy.RunOptions,
 ) (*deploy.Plan, *deploy.Outcome, error) {

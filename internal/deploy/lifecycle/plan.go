@@ -1,5 +1,5 @@
-// Package lifecycle executes the commands for second schedulers and their extenders: it connects to the
-// cluster of a session, inspects it, plans a [spec.Spec], and runs the plan.
+// Package lifecycle executes the commands for second schedulers and their extenders: it connects
+// to the cluster of a session, inspects it, plans a [spec.Spec], and runs the plan.
 package lifecycle
 
 import (
@@ -22,8 +22,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Inspect inspects the cluster and the node for the scheduler of that name, and the Go version that its
-// release names.
+// Inspect inspects the cluster and the node for the scheduler of that name, and the Go version
+// that its release names.
 func Inspect(ctx context.Context, s *session.Session, name, namespace string) (*inspect.Info, error) {
 	cfg, err := s.Connect()
 	if err != nil {
@@ -106,8 +106,8 @@ func inspectFor(
 	return info, nil
 }
 
-// readCredentials adds the credentials of the node, and the address of the API server for a scheduler
-// without them.
+// readCredentials adds the credentials of the node, and the address of the API server for a
+// scheduler without them.
 func (r *request) readCredentials(ctx context.Context) (err error) {
 	// Unless the user asks for it, a key is used for its own cluster only.
 	allowed := !r.Info.Credentials.OtherCluster || r.Options.Credentials != deploy.Auto
@@ -122,7 +122,8 @@ func (r *request) readCredentials(ctx context.Context) (err error) {
 	return nil
 }
 
-// pinImage adds the digest to the name of the image, so that all following steps use the same image.
+// pinImage adds the digest to the name of the image, so that all following steps use the same
+// image.
 func (r *request) pinImage(ctx context.Context, s *session.Session) error {
 	release, err := deploy.Release(r.Info, r.Options)
 	if err != nil {
@@ -162,8 +163,8 @@ func (r *request) plan(ctx context.Context) (*deploy.Plan, error) {
 	return plan, err
 }
 
-// Plan returns the plan of the spec for render. It does not use a cluster if offline is set, or if the
-// release is given and there is no kubeconfig.
+// Plan returns the plan of the spec for render. It does not use a cluster if offline is set, or if
+// the release is given and there is no kubeconfig.
 func Plan(ctx context.Context, s *session.Session, sp *spec.Spec, offline bool) (*deploy.Plan, error) {
 	r, err := newRequest(ctx, s, sp)
 	if err != nil {

@@ -65,9 +65,9 @@ func Credentials(ctx context.Context, s *session.Session, name, namespace string
 	return deploy.DescribeCredentials(owned, namespace, name, readFile)
 }
 
-// RefreshCredentials gives a scheduler a newer certificate, deploys it as a new revision, and verifies that the
-// scheduler schedules. The new certificate is checked with the API server first. Credentials that renew
-// themselves are described.
+// RefreshCredentials gives a scheduler a newer certificate, deploys it as a new revision, and
+// verifies that the scheduler schedules. The new certificate is checked with the API server first.
+// Credentials that renew themselves are described.
 func RefreshCredentials(
 	ctx context.Context, s *session.Session, sp *spec.Spec, o RefreshOptions,
 ) (_ *Refresh, err error) {

@@ -29,7 +29,8 @@ import (
 
 // Sysdump writes the data for a bug report to a file, which is replaced when the archive is
 // complete. Only its owner may read it. Without a name in the spec it contains all schedulers and
-// extenders. version is the version of pmk-sched, and status reads the status of all that pmk-sched manages.
+// extenders. version is the version of pmk-sched, and status reads the status of all that
+// pmk-sched manages.
 func Sysdump(
 	ctx context.Context, s *session.Session, sp *spec.Spec, file, version string, status func(context.Context) (any, error),
 ) (summary *sysdump.Summary, err error) {
@@ -171,7 +172,8 @@ func (d *dump) learnObject(o *unstructured.Unstructured) {
 	}
 }
 
-// revisions writes the revisions of all schedulers and extenders, with their objects, and the credentials of the schedulers.
+// revisions writes the revisions of all schedulers and extenders, with their objects, and the
+// credentials of the schedulers.
 func (d *dump) revisions(ctx context.Context) {
 	for _, o := range d.managed {
 		name := o.GetLabels()[ownership.LabelInstance]

@@ -73,13 +73,14 @@ type upgradeRun struct {
 	revision  int
 	target    versions.Release
 	report    *Upgrade
-	// again deploys the scheduler at the new release, with an image that build makes unless it exists.
+	// again deploys the scheduler at the new release, with an image that build makes unless it
+	// exists.
 	again *spec.Spec
 	build *pack.Request
 }
 
-// newUpgrade inspects the cluster, reads how the scheduler was deployed, and compares its release with the target.
-// The run has no plan yet.
+// newUpgrade inspects the cluster, reads how the scheduler was deployed, and compares its release
+// with the target. The run has no plan yet.
 func newUpgrade(ctx context.Context, s *session.Session, d deploy.Deps, o UpgradeOptions) (*upgradeRun, error) {
 	info, err := s.Inspect(ctx, d.Config, o.Spec.Name, o.Spec.Namespace)
 	if err != nil {
@@ -127,7 +128,8 @@ func (u *upgradeRun) lastDeployed(ctx context.Context) (*apply.Revision, error) 
 	return nil, notDeployed(ctx, u.deps, sp)
 }
 
-// plan decides how the scheduler is deployed at the target, and completes the report. It changes nothing.
+// plan decides how the scheduler is deployed at the target, and completes the report. It changes
+// nothing.
 func (u *upgradeRun) plan(ctx context.Context) error {
 	if err := u.describeAgain(); err != nil {
 		return err
@@ -183,8 +185,8 @@ func (u *upgradeRun) withTag(again *spec.Spec, build *spec.BuildFlags) (*spec.Sp
 	return again.WithImage(build.Tag), nil
 }
 
-// Place sets the base of the image that is built, and where it goes: an image without a registry goes to this
-// machine's containerd.
+// Place sets the base of the image that is built, and where it goes: an image without a registry
+// goes to this machine's containerd.
 func (o UpgradeOptions) Place(build *spec.BuildFlags, image string) {
 	build.Tag = image
 	if strings.HasPrefix(image, "localhost/") {
@@ -228,9 +230,9 @@ func (u *upgradeRun) describe(plan *deploy.Plan, r *request) error {
 	return nil
 }
 
-// RunUpgrade deploys a scheduler again at the release of the API server. It builds the image with the same plugins,
-// converts the configuration, rolls out, verifies, and restores the former revision if anything fails. It does
-// nothing unless the upgrade is due.
+// RunUpgrade deploys a scheduler again at the release of the API server. It builds the image with
+// the same plugins, converts the configuration, rolls out, verifies, and restores the former
+// revision if anything fails. It does nothing unless the upgrade is due.
 func RunUpgrade(ctx context.Context, s *session.Session, o UpgradeOptions) (*Upgrade, *deploy.Outcome, error) {
 	d, err := deploy.Connect(s)
 	if err != nil {
@@ -279,8 +281,8 @@ func (u *upgradeRun) deploy(ctx context.Context) (*deploy.Outcome, error) {
 	return outcome, err
 }
 
-// CheckUpgrades reports the upgrade of the scheduler of the spec or, if it has no name, of all schedulers in
-// namespace, or in all namespaces if it is empty. It changes nothing.
+// CheckUpgrades reports the upgrade of the scheduler of the spec or, if it has no name, of all
+// schedulers in namespace, or in all namespaces if it is empty. It changes nothing.
 func CheckUpgrades(
 	ctx context.Context, s *session.Session, o UpgradeOptions, namespace string,
 ) (*inspect.Info, []Upgrade, error) {
@@ -318,7 +320,8 @@ func CheckUpgrades(
 	return info, list, nil
 }
 
-// checkUpgrade reports the upgrade of one scheduler. If it cannot be upgraded, the reason is part of the report.
+// checkUpgrade reports the upgrade of one scheduler. If it cannot be upgraded, the reason is part
+// of the report.
 func checkUpgrade(ctx context.Context, s *session.Session, d deploy.Deps, o UpgradeOptions) (*Upgrade, error) {
 	u, err := newUpgrade(ctx, s, d, o)
 	if err != nil {

@@ -110,6 +110,16 @@ func override(args []string, given flag) []string {
 	return append(args, given.whole)
 }
 
+// BindAddress returns the address that the scheduler binds its secure port to, or "" for all addresses.
+func (s Scheduler) BindAddress() (string, error) {
+	rules, _, err := versions.Select(s.Release)
+	if err != nil {
+		return "", err
+	}
+	args, err := s.withDefaults().args(rules)
+	return bindAddress(args), err
+}
+
 // bindAddress returns the address that the flags bind the secure port to, "" for all addresses.
 func bindAddress(args []string) string {
 	for _, arg := range args {

@@ -18,7 +18,8 @@ const (
 	// nonRoot is the user and group of the scheduler process, as in the image.
 	nonRoot = 65532
 
-	portName = "https"
+	// PortName is the name of the port of a scheduler or extender.
+	PortName = "https"
 
 	// gracePeriod is the termination grace period in seconds. The scheduler has nothing to save: it
 	// stops listening at once, and without leader election the process then waits for the next pod
@@ -34,7 +35,7 @@ const (
 // deployment returns the Deployment of the scheduler. A rollout replaces one pod after the other.
 func (s Scheduler) deployment(rules versions.Rules, args []string, m mounts) *appsv1.Deployment {
 	surge, unavailable := intstr.FromInt32(0), intstr.FromInt32(1)
-	if s.surges() {
+	if s.Surges() {
 		surge, unavailable = unavailable, surge
 	}
 	return &appsv1.Deployment{
@@ -42,7 +43,7 @@ func (s Scheduler) deployment(rules versions.Rules, args []string, m mounts) *ap
 		ObjectMeta: s.meta(s.Name),
 		Spec: appsv1.DeploymentSpec{
 			Replicas: &s.Replicas,
-			Selector: &metav1.LabelSelector{MatchLabels: s.selectorLabels()},
+			Selector: &metav1.LabelSelector{MatchLabels: s.SelectorLabels()},
 			Strategy: appsv1.DeploymentStrategy{
 				Type:          appsv1.RollingUpdateDeploymentStrategyType,
 				RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: &surge, MaxUnavailable: &unavailable},
@@ -66,10 +67,10 @@ func podMeta(labels map[string]string, restarted string) metav1.ObjectMeta {
 	return meta
 }
 
-// surges reports whether a rollout starts a new pod before it stops an old one, so that a scheduler
+// Surges reports whether a rollout starts a new pod before it stops an old one, so that a scheduler
 // that does not start replaces none. On the host network both would use the same port, and without
 // leader election both would schedule the same pods.
-func (s Scheduler) surges() bool { return !s.Credentials.HostNetwork() && s.Configuration.LeaderElect }
+func (s Scheduler) Surges() bool { return !s.Credentials.HostNetwork() && s.Configuration.LeaderElect }
 
 func (s Scheduler) pod(rules versions.Rules, args []string, m mounts) corev1.PodSpec {
 	token, grace := s.Credentials.Mode == ModeServiceAccount, int64(gracePeriod)
@@ -110,7 +111,7 @@ func (s Scheduler) container(rules versions.Rules, args []string, m mounts) core
 // servers before 1.28 default it, and the default would remain when other credentials move the pod
 // to the pod network.
 func (s Scheduler) port() corev1.ContainerPort {
-	port := corev1.ContainerPort{Name: portName, ContainerPort: int32(s.Port), Protocol: corev1.ProtocolTCP}
+	port := corev1.ContainerPort{Name: PortName, ContainerPort: int32(s.Port), Protocol: corev1.ProtocolTCP}
 	if s.Credentials.HostNetwork() {
 		port.HostPort = port.ContainerPort
 	}
@@ -132,7 +133,7 @@ type timing struct{ delay, period, failures int32 }
 func (s Scheduler) probe(path string, args []string, t timing) *corev1.Probe {
 	return &corev1.Probe{
 		ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
-			Host: bindAddress(args), Path: path, Port: intstr.FromString(portName), Scheme: corev1.URISchemeHTTPS,
+			Host: bindAddress(args), Path: path, Port: intstr.FromString(PortName), Scheme: corev1.URISchemeHTTPS,
 		}},
 		InitialDelaySeconds: t.delay,
 		PeriodSeconds:       t.period,
@@ -236,7 +237,7 @@ func (s Scheduler) nodeRequirements() []corev1.NodeSelectorRequirement {
 // share a port, and preferred elsewhere.
 func (s Scheduler) apart() *corev1.PodAntiAffinity {
 	term := corev1.PodAffinityTerm{
-		LabelSelector: &metav1.LabelSelector{MatchLabels: s.selectorLabels()},
+		LabelSelector: &metav1.LabelSelector{MatchLabels: s.SelectorLabels()},
 		TopologyKey:   corev1.LabelHostname,
 	}
 	if s.Credentials.HostNetwork() {

@@ -242,7 +242,7 @@ func (e Extender) service() *corev1.Service {
 			Type:     corev1.ServiceTypeClusterIP,
 			Selector: e.selectorLabels(),
 			Ports: []corev1.ServicePort{{
-				Name: portName, Port: extenderService, TargetPort: intstr.FromString(portName), Protocol: corev1.ProtocolTCP,
+				Name: PortName, Port: extenderService, TargetPort: intstr.FromString(PortName), Protocol: corev1.ProtocolTCP,
 			}},
 		},
 	}

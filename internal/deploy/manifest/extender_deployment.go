@@ -69,14 +69,14 @@ func (e Extender) affinity() *corev1.Affinity {
 
 func (e Extender) container() corev1.Container {
 	probe := func(path string, t timing) *corev1.Probe {
-		return httpProbe(corev1.HTTPGetAction{Path: path, Port: intstr.FromString(portName), Scheme: corev1.URISchemeHTTPS}, t)
+		return httpProbe(corev1.HTTPGetAction{Path: path, Port: intstr.FromString(PortName), Scheme: corev1.URISchemeHTTPS}, t)
 	}
 	return corev1.Container{
 		Name:            ExtenderContainerName,
 		Image:           e.Image,
 		ImagePullPolicy: e.PullPolicy,
 		Command:         []string{extenderProgram, "--config", extenderConfigDir + "/" + extenderConfigKey},
-		Ports:           []corev1.ContainerPort{{Name: portName, ContainerPort: ExtenderPort, Protocol: corev1.ProtocolTCP}},
+		Ports:           []corev1.ContainerPort{{Name: PortName, ContainerPort: ExtenderPort, Protocol: corev1.ProtocolTCP}},
 		Env:             memoryLimit(extenderResources(e.Resources)),
 		Resources:       extenderResources(e.Resources),
 		LivenessProbe:   probe("/healthz", timing{delay: 15, period: 10, failures: 8}),

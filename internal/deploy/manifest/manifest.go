@@ -115,7 +115,7 @@ func Objects(s Scheduler) ([]*unstructured.Unstructured, error) {
 	mounts := s.mounts()
 	typed = append(typed, mounts.objects...)
 	if s.Replicas > 1 {
-		typed = append(typed, budget(s.Release, s.meta(s.Name), s.selectorLabels()))
+		typed = append(typed, budget(s.Release, s.meta(s.Name), s.SelectorLabels()))
 	}
 	deployment := s.deployment(rules, args, mounts)
 	added, err := s.wire(typed, deployment)
@@ -186,9 +186,9 @@ func (s Scheduler) subject() rbac.Subject {
 	return rbac.User(s.Credentials.User)
 }
 
-// selectorLabels select the pods of this scheduler only. The labels component and tier alone would
-// also select static pods of the control plane.
-func (s Scheduler) selectorLabels() map[string]string {
+// SelectorLabels returns the labels that select the pods of this scheduler only. The labels component and tier alone
+// would also select static pods of the control plane.
+func (s Scheduler) SelectorLabels() map[string]string {
 	return map[string]string{ownership.LabelName: ownership.Scheduler, ownership.LabelInstance: s.Name}
 }
 
@@ -203,7 +203,7 @@ func (s Scheduler) labels() map[string]string {
 
 // podLabels omit the version of pmk-sched: a new version does not restart the scheduler.
 func (s Scheduler) podLabels() map[string]string {
-	labels := s.selectorLabels()
+	labels := s.SelectorLabels()
 	labels["component"] = "scheduler"
 	labels["tier"] = "control-plane"
 	labels[ownership.LabelManagedBy] = ownership.Manager

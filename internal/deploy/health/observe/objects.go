@@ -23,7 +23,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
-// revisions compares the cluster with the newest deployed revision, unless a newer one is being deployed.
+// revisions compares the cluster with the newest deployed revision, unless a newer one is being
+// deployed.
 func (r *reading) revisions(ctx context.Context) error {
 	if r.live != nil && r.live.Labels[ownership.LabelManagedBy] == ownership.Helm {
 		return nil // Helm keeps the history of its releases
@@ -84,7 +85,8 @@ func recordedDeployment(revision *apply.Revision) *appsv1.Deployment {
 	return nil
 }
 
-// readMounts reads the ConfigMaps and Secrets that the pods mount: the credentials, their expiry, and the API server that the replicas use.
+// readMounts reads the ConfigMaps and Secrets that the pods mount: the credentials, their expiry,
+// and the API server that the replicas use.
 func (r *reading) readMounts(ctx context.Context) error {
 	if r.live == nil {
 		return nil
@@ -166,7 +168,8 @@ func (r *reading) credentials(ctx context.Context) error {
 	return nil
 }
 
-// controlPlaneNodes returns the names and addresses of each control-plane node. PMK sets the old label on every release.
+// controlPlaneNodes returns the names and addresses of each control-plane node. PMK sets the old
+// label on every release.
 func (ob *observer) controlPlaneNodes(ctx context.Context) (map[string][]string, error) {
 	if ob.controlPlane != nil {
 		return ob.controlPlane, nil
@@ -203,8 +206,8 @@ func (r *reading) configuration() profiles.Summary {
 	return profiles.Summary{}
 }
 
-// calls lists the extenders that the scheduler calls, and the extenders with a Service that are not deployed. Without a
-// revision only sidecars are known.
+// calls lists the extenders that the scheduler calls, and the extenders with a Service that are
+// not deployed. Without a revision only sidecars are known.
 func (r *reading) calls() {
 	if r.recorded == nil {
 		if r.live != nil {
@@ -212,12 +215,9 @@ func (r *reading) calls() {
 		}
 		return
 	}
-	plan, err := deploy.PlanOf(r.recorded)
-	if err != nil {
-		r.try(err)
-		return
-	}
-	for _, w := range plan.Scheduler.Wirings {
+	wirings, err := deploy.WiringsOf(r.recorded)
+	r.try(err)
+	for _, w := range wirings {
 		name := w.Extender.Name
 		if r.Calls = append(r.Calls, name); w.Sidecar != nil {
 			continue

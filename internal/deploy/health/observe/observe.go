@@ -39,8 +39,8 @@ type Objects interface {
 
 // Options are the workloads to read, and the clients to read them with.
 type Options struct {
-	// Name, if set, is the only scheduler or extender to read. Namespace is where to look without permission to list all
-	// namespaces.
+	// Name, if set, is the only scheduler or extender to read. Namespace is where to look without
+	// permission to list all namespaces.
 	Name, Namespace string
 	// Release is the release of the API server.
 	Release versions.Release
@@ -56,8 +56,8 @@ type Options struct {
 // RequestTimeout bounds one request, so that a silent API server is noticed soon.
 const RequestTimeout = 10 * time.Second
 
-// Cluster reads the schedulers and extenders of a cluster or, with a name, only that one. release is the release of
-// the API server.
+// Cluster reads the schedulers and extenders of a cluster or, with a name, only that one. release
+// is the release of the API server.
 func Cluster(
 	ctx context.Context, s *session.Session, cfg *rest.Config, release versions.Release, name, namespace string,
 ) (_ *Result, err error) {
@@ -177,7 +177,8 @@ func (ob *observer) find(ctx context.Context) error {
 type reading struct {
 	*observer
 	*health.Workload
-	// recorded is the newest deployed revision, live the Deployment, pods its pods; each may be missing.
+	// recorded is the newest deployed revision, live the Deployment, pods its pods; each may be
+	// missing.
 	recorded *apply.Revision
 	live     *appsv1.Deployment
 	pods     []corev1.Pod
