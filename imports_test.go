@@ -72,14 +72,16 @@ func readArchitecture(t *testing.T) []packageRow {
 	return rows
 }
 
-// matches reports whether a package is the one of a pattern or, for `dir/*`, directly below its directory.
+// matches reports whether a package is the one of a pattern or, for `dir/*`, directly below its
+// directory.
 func matches(pattern, pkg string) bool {
 	dir, below := strings.CutSuffix(pattern, "/*")
 	return pattern == pkg || below && path.Dir(pkg) == dir
 }
 
-// readImports returns, for each package of this module below its root and outside test/, the packages that its files import apart from the
-// standard library's: files for other platforms and releases included, tests not.
+// readImports returns, for each package of this module below its root and outside test/, the
+// packages that its files import apart from the standard library's: files for other platforms and
+// releases included, tests not.
 func readImports(t *testing.T) map[string][]string {
 	t.Helper()
 	imports := map[string][]string{}
@@ -91,10 +93,12 @@ func readImports(t *testing.T) map[string][]string {
 		if _, err := os.Stat(filepath.Join(file, "go.mod")); err == nil && entry.IsDir() && file != "." {
 			return fs.SkipDir // another module
 		}
-		if entry.IsDir() && file != "." && (file == "test" || base == "testdata" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_")) {
+		if entry.IsDir() && file != "." &&
+			(file == "test" || base == "testdata" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_")) {
 			return fs.SkipDir
 		}
-		if entry.IsDir() || filepath.Dir(file) == "." || !strings.HasSuffix(base, ".go") || strings.HasSuffix(base, "_test.go") {
+		if entry.IsDir() || filepath.Dir(file) == "." || !strings.HasSuffix(base, ".go") ||
+			strings.HasSuffix(base, "_test.go") {
 			return nil
 		}
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
@@ -210,7 +214,11 @@ func TestPortablePluginsDoNotLinkAFramework(t *testing.T) {
 // Pure packages do no I/O: neither the operating system, nor the network, nor a client.
 func TestPurePackagesDoNoIO(t *testing.T) {
 	denied := regexp.MustCompile(`^(os|os/.*|net|net/http|io/ioutil|syscall|k8s\.io/client-go(/.*)?)$`)
-	for _, pkg := range []string{"versions", "rbac", "api/v1alpha1", "profiles", "profiles/node", "profiles/schema", "profiles/convert", "profiles/policy", "profiles/validate", "internal/deploy/helm", "internal/deploy/health", "internal/deploy/manifest", "internal/foresight/snapshot", "internal/foresight/snapshot/archive", "internal/foresight/snapshot/openb", "internal/foresight/simulate/scenario", "internal/foresight/simulate/report", "internal/foresight/page", "internal/foresight/simulate/decision", "internal/foresight/bench"} {
+	for _, pkg := range []string{"versions", "rbac", "api/v1alpha1", "profiles", "profiles/node", "profiles/schema",
+		"profiles/convert", "profiles/policy", "profiles/validate", "internal/deploy/helm", "internal/deploy/health",
+		"internal/deploy/manifest", "internal/foresight/snapshot", "internal/foresight/snapshot/archive",
+		"internal/foresight/snapshot/openb", "internal/foresight/simulate/scenario", "internal/foresight/simulate/report",
+		"internal/foresight/page", "internal/foresight/simulate/decision", "internal/foresight/bench"} {
 		for _, imported := range goList(t, "-f", `{{join .Imports "\n"}}`, "./"+pkg) {
 			if denied.MatchString(imported) {
 				t.Errorf("pure package %s imports %s", pkg, imported)
@@ -221,12 +229,15 @@ func TestPurePackagesDoNoIO(t *testing.T) {
 
 // A difference between releases is a field of versions.Rules, with the fact and its range.
 func TestOnlyVersionsComparesMinorReleases(t *testing.T) {
-	refuseInProduct(t, "versions/", regexp.MustCompile(`[mM]inor(\(\))? *(>=|<=|>|<|==|!=) *[1-9]`), "compares minor releases: add a field to versions.Rules")
+	refuseInProduct(t, "versions/", regexp.MustCompile(`[mM]inor(\(\))? *(>=|<=|>|<|==|!=) *[1-9]`),
+		"compares minor releases: add a field to versions.Rules")
 }
 
-// Only internal/artifact/build runs `go`: every other call of the toolchain would escape its hermetic environment.
+// Only internal/artifact/build runs `go`: every other call of the toolchain would escape its
+// hermetic environment.
 func TestOnlyBuildRunsTheGoCommand(t *testing.T) {
-	refuseInProduct(t, "internal/artifact/build/", regexp.MustCompile(`exec\.Command(Context)?\((ctx, ?)?"go"`), "runs the go command")
+	refuseInProduct(t, "internal/artifact/build/", regexp.MustCompile(`exec\.Command(Context)?\((ctx, ?)?"go"`),
+		"runs the go command")
 }
 
 // refuseInProduct fails for files outside allowed that contain a pattern and are not tests.

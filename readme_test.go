@@ -115,7 +115,8 @@ func anchors(text string) map[string]bool {
 // docs/releases.md lists exactly the releases that are tested, in the same order.
 func TestDocumentedReleasesAreTheTestedOnes(t *testing.T) {
 	var shown, tested []string
-	for _, row := range regexp.MustCompile(`(?m)^\| (v1\.\S+) \|`).FindAllStringSubmatch(documents(t)["docs/releases.md"], -1) {
+	for _, row := range regexp.MustCompile(`(?m)^\| (v1\.\S+) \|`).FindAllStringSubmatch(documents(t)["docs/releases.md"],
+		-1) {
 		shown = append(shown, row[1])
 	}
 	for _, release := range versions.Releases() {

@@ -2,8 +2,9 @@ package pmksched
 
 import "embed"
 
-// Sources are the portable plugin API, the adapter, the bundled plugins and the extender, under their paths in this module.
-// A scheduler or an extender is compiled from them, for any supported release.
+// Sources are the portable plugin API, the adapter, the bundled plugins and the extender, under
+// their paths in this module. A scheduler or an extender is compiled from them, for any supported
+// release.
 //
 //go:embed scheduler cmd/pmk-extender
 var Sources embed.FS

@@ -46,6 +46,7 @@ schema() {
 
 step gofmt formatted
 step shell shell
+step width hack/width.sh
 step lint lint
 step tags tagged
 step tidy tidy

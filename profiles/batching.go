@@ -13,8 +13,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Unbatched is a profile whose pods the scheduler does not batch although its release can: it computes the results for
-// each pod, and does not reuse them for identical ones.
+// Unbatched is a profile whose pods the scheduler does not batch although its release can: it
+// computes the results for each pod, and does not reuse them for identical ones.
 type Unbatched struct {
 	// Profile is the scheduler name of the profile.
 	Profile string
@@ -23,20 +23,24 @@ type Unbatched struct {
 }
 
 // UnbatchedCost is a clause about the cost of pods that are not batched.
-const UnbatchedCost = "each of many identical pods is filtered and scored on its own: with 5,000 nodes and 4,000 pods at v1.37.1 the median pod waits 1.4 s, batched 0.6 to 1.0 s"
+const UnbatchedCost = "each of many identical pods is filtered and scored on its own: with 5,000 nodes and 4,000 " +
+	"pods at v1.37.1 the median pod waits 1.4 s, batched 0.6 to 1.0 s"
 
 // String returns the profile with its reasons and the cost.
 func (u Unbatched) String() string {
-	return fmt.Sprintf("pods of profile %s are not batched: %s; %s", u.Profile, strings.Join(u.Reasons, ", "), UnbatchedCost)
+	return fmt.Sprintf("pods of profile %s are not batched: %s; %s", u.Profile, strings.Join(u.Reasons, ", "),
+		UnbatchedCost)
 }
 
 // batchingGate is the feature gate with which a scheduler batches pods.
 const batchingGate = "OpportunisticBatching"
 
-// FindUnbatched returns the profiles of a configuration whose pods are not batched, with the reasons. plugins are the compiled-in
-// plugins, and gates the feature gates that the flags of the scheduler set. The result is empty for releases that do not batch pods, and
-// if the gate OpportunisticBatching is off: that was the user's decision.
-func FindUnbatched(source []byte, release versions.Release, plugins []Plugin, gates map[string]bool) ([]Unbatched, error) {
+// FindUnbatched returns the profiles of a configuration whose pods are not batched, with the
+// reasons. plugins are the compiled-in plugins, and gates the feature gates that the flags of the
+// scheduler set. The result is empty for releases that do not batch pods, and if the gate
+// OpportunisticBatching is off: that was the user's decision.
+func FindUnbatched(source []byte, release versions.Release, plugins []Plugin, gates map[string]bool) ([]Unbatched,
+	error) {
 	rules, _, err := versions.Select(release)
 	if err != nil || !rules.Batching {
 		return nil, err
@@ -61,7 +65,8 @@ func FindUnbatched(source []byte, release versions.Release, plugins []Plugin, ga
 	for _, profile := range doc.Profiles() {
 		reasons := append(slices.Clone(extenders), unsigned(profile, plugins, api)...)
 		if len(reasons) > 0 {
-			all = append(all, Unbatched{Profile: cmp.Or(node.Text(profile, "schedulerName"), schema.DefaultSchedulerName), Reasons: reasons})
+			all = append(all, Unbatched{Profile: cmp.Or(node.Text(profile, "schedulerName"), schema.DefaultSchedulerName),
+				Reasons: reasons})
 		}
 	}
 	return all, nil
@@ -79,8 +84,10 @@ func unsigned(profile *yaml.Node, plugins []Plugin, api schema.API) []string {
 		}
 	}
 	if p, known := schema.InTreeNamed(schema.PodTopologySpread); known &&
-		runsAt(node.Get(profile, "plugins"), Plugin{Name: p.Name, Points: p.Points}, signedPoints(), api) && hasDefaultConstraints(profile) {
-		reasons = append(reasons, "plugin PodTopologySpread has default constraints (defaultingType: List without constraints removes them)")
+		runsAt(node.Get(profile, "plugins"), Plugin{Name: p.Name, Points: p.Points}, signedPoints(), api) &&
+		hasDefaultConstraints(profile) {
+		reasons = append(reasons,
+			"plugin PodTopologySpread has default constraints (defaultingType: List without constraints removes them)")
 	}
 	return reasons
 }

@@ -68,7 +68,8 @@ func Convert(r ConvertRequest) (*Converted, error) {
 		return nil, err
 	}
 	notes := schema.NewReport(doc, r.Lossy)
-	converted := convertDocument(doc, notes, r.SchedulerName, convert.Options{Release: release, Rules: rules, To: to, Plugins: r.Plugins})
+	converted := convertDocument(doc, notes, r.SchedulerName,
+		convert.Options{Release: release, Rules: rules, To: to, Plugins: r.Plugins})
 	if err := notes.Problems.Err(doc.Name); err != nil {
 		return nil, err
 	}
@@ -77,12 +78,14 @@ func Convert(r ConvertRequest) (*Converted, error) {
 		return nil, fmt.Errorf("write scheduler configuration: %w", err)
 	}
 	if len(converted.Args) > 0 {
-		text = append([]byte("# Give kube-scheduler these flags beside this file: "+strings.Join(converted.Args, " ")+"\n"), text...)
+		text = append([]byte("# Give kube-scheduler these flags beside this file: "+strings.Join(converted.Args, " ")+"\n"),
+			text...)
 	}
 	for _, warning := range warnings {
 		notes.Note(nil, "%s", warning)
 	}
-	return &Converted{APIVersion: to.GroupVersion(), Release: release, YAML: text, Args: converted.Args, Notes: notes.SortedNotes()}, nil
+	return &Converted{APIVersion: to.GroupVersion(), Release: release, YAML: text, Args: converted.Args,
+		Notes: notes.SortedNotes()}, nil
 }
 
 // target returns the config API and the release of the request.
@@ -101,7 +104,8 @@ func (r ConvertRequest) target() (schema.API, versions.Release, error) {
 	}
 	to, ok := schema.APINamed(strings.TrimPrefix(name, schema.ConfigGroup+"/"))
 	if !ok {
-		return schema.API{}, release, schema.NewError("use one of "+strings.Join(apiNames(), ", "), "unknown config API %q", name)
+		return schema.API{}, release,
+			schema.NewError("use one of "+strings.Join(apiNames(), ", "), "unknown config API %q", name)
 	}
 	if release.IsZero() {
 		return to, newestReader(to), nil

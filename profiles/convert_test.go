@@ -30,7 +30,8 @@ func convertTo(t *testing.T, to, source string, lossy bool) (*profiles.Converted
 			t.Fatal(err)
 		}
 	}
-	return profiles.Convert(profiles.ConvertRequest{API: api, Release: release, Source: []byte(source), SourceName: "f.yaml", Plugins: []string{extraName}, Lossy: lossy})
+	return profiles.Convert(profiles.ConvertRequest{API: api, Release: release, Source: []byte(source),
+		SourceName: "f.yaml", Plugins: []string{extraName}, Lossy: lossy})
 }
 
 // A line `# to: targets` in each source has its targets; "lossy:" before one allows losses. JSON
@@ -108,25 +109,53 @@ const (
 // allowed.
 func TestConvertReportsLosses(t *testing.T) {
 	for _, c := range []struct{ name, to, source, want string }{
-		{"plugin without a successor", "v1", v1beta1 + "profiles:\n- plugins: {filter: {enabled: [{name: ServiceAffinity}]}}\n", "4:32: plugin ServiceAffinity does not exist in v1.37.1"},
-		{"priority without a successor", "v1", policy + "priorities:\n- {name: NodePreferAvoidPodsPriority, weight: 10000}\n", "4:3: plugin NodePreferAvoidPods does not exist"},
-		{"alwaysCheckAllPredicates", "v1beta1", policy + "alwaysCheckAllPredicates: true\n", "3:1: alwaysCheckAllPredicates has no successor: filters stop at the first that rejects a node"},
-		{"two that score by resources", "v1", policy + "priorities:\n- {name: LeastRequestedPriority, weight: 2}\n- {name: MostRequestedPriority, weight: 3}\n", "5:3: NodeResourcesLeastAllocated and NodeResourcesMostAllocated both score"},
-		{"labels that were scored", "v1", policy + "priorities:\n- {name: a, weight: 2, argument: {labelPreference: {label: x}}}\n", "4:3: plugin NodeLabel does not exist"},
-		{"preEnqueue where it is ignored", "v1beta3", v1 + "profiles:\n- plugins: {preEnqueue: {enabled: [{name: MyPlugin}]}}\n", "4:36: v1beta3 accepts and ignores preEnqueue"},
-		{"preEnqueue before there was any", "v1beta3@v1.24.3", v1 + "profiles:\n- plugins: {preEnqueue: {enabled: [{name: MyPlugin}]}}\n", "4:13: v1.24.3 has no extension point preEnqueue"},
-		{"gates that cannot be off", "v1beta2", v1 + "profiles:\n- plugins: {preEnqueue: {disabled: [{name: SchedulingGates}]}}\n", "4:37: SchedulingGates cannot be disabled in v1beta2"},
-		{"multiPoint of a foreign plugin", "v1beta2", v1 + "profiles:\n- plugins: {multiPoint: {enabled: [{name: MyPlugin}]}}\n", "v1beta2 has no multiPoint"},
-		{"plugin of a later release", "v1beta3", v1 + "profiles:\n- plugins: {multiPoint: {enabled: [{name: NodeDeclaredFeatures}]}}\n", `plugin "NodeDeclaredFeatures" does not exist in v1.28.15|plugin NodeDeclaredFeatures does not exist in v1.28.15`},
-		{"percentage of several profiles", "v1beta3", v1 + "profiles:\n- {schedulerName: a, percentageOfNodesToScore: 5}\n- {schedulerName: b}\n", "4:22: v1.28.15 does not have profiles.percentageOfNodesToScore"},
-		{"constraint of a later release", "v1beta1", v1 + "profiles:\n- pluginConfig: [{name: PodTopologySpread, args: {defaultingType: List, defaultConstraints: [{maxSkew: 1, minDomains: 2, topologyKey: a, whenUnsatisfiable: ScheduleAnyway}]}}]\n", "v1.22.2 does not have args of PodTopologySpread.defaultConstraints.minDomains"},
-		{"arguments of a later release", "v1beta1@v1.21.3", v1 + "profiles:\n- pluginConfig: [{name: NodeResourcesBalancedAllocation, args: {resources: [{name: cpu, weight: 1}]}}]\n", "plugin NodeResourcesBalancedAllocation does not have arguments in v1.21.3"},
-		{"two hosts", "v1", v1beta1 + "healthzBindAddress: 127.0.0.1:1\nmetricsBindAddress: 10.0.0.1:2\n", "4:1: metricsBindAddress"},
+		{"plugin without a successor", "v1",
+			v1beta1 + "profiles:\n- plugins: {filter: {enabled: [{name: ServiceAffinity}]}}\n",
+			"4:32: plugin ServiceAffinity does not exist in v1.37.1"},
+		{"priority without a successor", "v1", policy + "priorities:\n- {name: NodePreferAvoidPodsPriority, weight: 10000}\n",
+			"4:3: plugin NodePreferAvoidPods does not exist"},
+		{"alwaysCheckAllPredicates", "v1beta1", policy + "alwaysCheckAllPredicates: true\n",
+			"3:1: alwaysCheckAllPredicates has no successor: filters stop at the first that rejects a node"},
+		{"two that score by resources", "v1",
+			policy + "priorities:\n- {name: LeastRequestedPriority, weight: 2}\n- {name: MostRequestedPriority, weight: 3}\n",
+			"5:3: NodeResourcesLeastAllocated and NodeResourcesMostAllocated both score"},
+		{"labels that were scored", "v1",
+			policy + "priorities:\n- {name: a, weight: 2, argument: {labelPreference: {label: x}}}\n",
+			"4:3: plugin NodeLabel does not exist"},
+		{"preEnqueue where it is ignored", "v1beta3",
+			v1 + "profiles:\n- plugins: {preEnqueue: {enabled: [{name: MyPlugin}]}}\n",
+			"4:36: v1beta3 accepts and ignores preEnqueue"},
+		{"preEnqueue before there was any", "v1beta3@v1.24.3",
+			v1 + "profiles:\n- plugins: {preEnqueue: {enabled: [{name: MyPlugin}]}}\n",
+			"4:13: v1.24.3 has no extension point preEnqueue"},
+		{"gates that cannot be off", "v1beta2",
+			v1 + "profiles:\n- plugins: {preEnqueue: {disabled: [{name: SchedulingGates}]}}\n",
+			"4:37: SchedulingGates cannot be disabled in v1beta2"},
+		{"multiPoint of a foreign plugin", "v1beta2",
+			v1 + "profiles:\n- plugins: {multiPoint: {enabled: [{name: MyPlugin}]}}\n", "v1beta2 has no multiPoint"},
+		{"plugin of a later release", "v1beta3",
+			v1 + "profiles:\n- plugins: {multiPoint: {enabled: [{name: NodeDeclaredFeatures}]}}\n",
+			`plugin "NodeDeclaredFeatures" does not exist in v1.28.15|plugin NodeDeclaredFeatures does not exist in v1.28.15`},
+		{"percentage of several profiles", "v1beta3",
+			v1 + "profiles:\n- {schedulerName: a, percentageOfNodesToScore: 5}\n- {schedulerName: b}\n",
+			"4:22: v1.28.15 does not have profiles.percentageOfNodesToScore"},
+		{"constraint of a later release", "v1beta1",
+			v1 +
+				"profiles:\n- pluginConfig: [{name: PodTopologySpread, args: {defaultingType: List, defaultConstraints: " +
+				"[{maxSkew: 1, minDomains: 2, topologyKey: a, whenUnsatisfiable: ScheduleAnyway}]}}]\n",
+			"v1.22.2 does not have args of PodTopologySpread.defaultConstraints.minDomains"},
+		{"arguments of a later release", "v1beta1@v1.21.3",
+			v1 +
+				"profiles:\n- pluginConfig: [{name: NodeResourcesBalancedAllocation, args: {resources: [{name: cpu, weight: " +
+				"1}]}}]\n", "plugin NodeResourcesBalancedAllocation does not have arguments in v1.21.3"},
+		{"two hosts", "v1", v1beta1 + "healthzBindAddress: 127.0.0.1:1\nmetricsBindAddress: 10.0.0.1:2\n",
+			"4:1: metricsBindAddress"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := convertTo(t, c.to, c.source, false)
 			var wrong *profiles.Error
-			if !errors.As(err, &wrong) || !regexp.MustCompile(strings.ReplaceAll(regexp.QuoteMeta(c.want), `\|`, "|")).MatchString(err.Error()) {
+			if !errors.As(err, &wrong) ||
+				!regexp.MustCompile(strings.ReplaceAll(regexp.QuoteMeta(c.want), `\|`, "|")).MatchString(err.Error()) {
 				t.Errorf("error is\n%v\nwant\n%s", err, c.want)
 			}
 			out, err := convertTo(t, c.to, c.source, true)
@@ -152,15 +181,25 @@ func TestConvertReportsLosses(t *testing.T) {
 // Losses do not excuse an invalid document.
 func TestConvertRejectsInvalidDocumentsEvenIfLossy(t *testing.T) {
 	for _, c := range []struct{ name, to, source, want string }{
-		{"mistyped plugin", "v1", v1 + "profiles:\n- plugins: {score: {enabled: [{name: ImageLocalty}]}}\n", "did you mean ImageLocality"},
+		{"mistyped plugin", "v1", v1 + "profiles:\n- plugins: {score: {enabled: [{name: ImageLocalty}]}}\n",
+			"did you mean ImageLocality"},
 		{"mistyped predicate", "v1", policy + "predicates: [{name: PodFitsResource}]\n", "did you mean PodFitsResources"},
 		{"unknown priority", "v1", policy + "priorities: [{name: Foo, weight: 1}]\n", "remove it, or set its argument"},
-		{"weights that differ", "v1beta1", policy + "priorities:\n- {name: a, weight: 1, argument: {labelPreference: {label: x}}}\n- {name: b, weight: 2, argument: {labelPreference: {label: z}}}\n", "the same weight"},
-		{"two ratios", "v1beta1", policy + "priorities:\n- {name: a, weight: 1, argument: {requestedToCapacityRatioArguments: {shape: []}}}\n- {name: b, weight: 1, argument: {requestedToCapacityRatioArguments: {shape: []}}}\n", "remove one of them"},
-		{"two arguments", "v1", policy + "predicates: [{name: a, argument: {serviceAffinity: {}, labelsPresence: {}}}]\n", "keep one; add a second entry for the other"},
-		{"mistyped extender", "v1", policy + "extenders: [{urlPrefix: 'http://x', filterVerbs: x}]\n", `did you mean "filterVerb"`},
+		{"weights that differ", "v1beta1",
+			policy +
+				"priorities:\n- {name: a, weight: 1, argument: {labelPreference: {label: x}}}\n- {name: b, weight: 2, argument: " +
+				"{labelPreference: {label: z}}}\n", "the same weight"},
+		{"two ratios", "v1beta1",
+			policy +
+				"priorities:\n- {name: a, weight: 1, argument: {requestedToCapacityRatioArguments: {shape: []}}}\n- {name: b, " +
+				"weight: 1, argument: {requestedToCapacityRatioArguments: {shape: []}}}\n", "remove one of them"},
+		{"two arguments", "v1", policy + "predicates: [{name: a, argument: {serviceAffinity: {}, labelsPresence: {}}}]\n",
+			"keep one; add a second entry for the other"},
+		{"mistyped extender", "v1", policy + "extenders: [{urlPrefix: 'http://x', filterVerbs: x}]\n",
+			`did you mean "filterVerb"`},
 		{"bare y", "v1beta1", policy + "predicates: [{name: a, argument: {labelsPresence: {labels: [y]}}}]\n", ""},
-		{"plugin at a point that it has nothing to do with", "v1", v1 + "profiles:\n- plugins: {filter: {enabled: [{name: ImageLocality}]}}\n", ""},
+		{"plugin at a point that it has nothing to do with", "v1",
+			v1 + "profiles:\n- plugins: {filter: {enabled: [{name: ImageLocality}]}}\n", ""},
 		{"release that does not read the API", "v1beta3@v1.36.3", v1, "it reads v1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -177,7 +216,8 @@ func TestConvertRejectsInvalidDocumentsEvenIfLossy(t *testing.T) {
 }
 
 func TestTarget(t *testing.T) {
-	for to, want := range map[string]string{"v1beta3": "v1beta3 v0.0.0", "kubescheduler.config.k8s.io/v1": "v1 v0.0.0", "v1.24.3": " v1.24.3", "1.24.3": " v1.24.3"} {
+	for to, want := range map[string]string{"v1beta3": "v1beta3 v0.0.0", "kubescheduler.config.k8s.io/v1": "v1 v0.0.0",
+		"v1.24.3": " v1.24.3", "1.24.3": " v1.24.3"} {
 		api, release, err := profiles.Target(to)
 		if got := api + " " + release.String(); err != nil || got != want {
 			t.Errorf("%s is read as %q, %v", to, got, err)
@@ -195,13 +235,23 @@ func TestTarget(t *testing.T) {
 // Positions in a ConfigMap are positions in the file.
 func TestConvertReadsConfigMaps(t *testing.T) {
 	for _, c := range []struct{ name, source, want string }{
-		{"policy.cfg", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  policy.cfg: |\n    {\"kind\": \"Policy\", \"apiVersion\": \"v1\",\n     \"predicatez\": []}\n", `f.yaml:7:6: unknown field "predicatez"`},
-		{"a configuration", "apiVersion: v1\ndata:\n  other: \"x\"\n  c.yaml: |-\n      apiVersion: kubescheduler.config.k8s.io/v1\n      kind: KubeSchedulerConfiguration\n\n      paralelism: 3\nkind: ConfigMap\n", `f.yaml:8:7: unknown field "paralelism"`},
-		{"quoted", "apiVersion: v1\nkind: ConfigMap\ndata: {a: \"apiVersion: kubescheduler.config.k8s.io/v1\\nkind: KubeSchedulerConfiguration\\nfoo: 1\\n\"}\n", `f.yaml:3:11: unknown field "foo"`},
-		{"broken inside", "apiVersion: v1\nkind: ConfigMap\ndata:\n  a: |\n    kind: KubeSchedulerConfiguration\n    b: [\n", "f.yaml:"},
-		{"two of them", "apiVersion: v1\nkind: ConfigMap\ndata: {a: 'kind: Policy', b: 'kind: KubeSchedulerConfiguration'}\n", "several keys with a configuration: a, b"},
+		{"policy.cfg",
+			"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  policy.cfg: |\n    {\"kind\": \"Policy\", " +
+				"\"apiVersion\": \"v1\",\n     \"predicatez\": []}\n", `f.yaml:7:6: unknown field "predicatez"`},
+		{"a configuration",
+			"apiVersion: v1\ndata:\n  other: \"x\"\n  c.yaml: |-\n      apiVersion: kubescheduler.config.k8s.io/v1\n      " +
+				"kind: KubeSchedulerConfiguration\n\n      paralelism: 3\nkind: ConfigMap\n",
+			`f.yaml:8:7: unknown field "paralelism"`},
+		{"quoted",
+			"apiVersion: v1\nkind: ConfigMap\ndata: {a: \"apiVersion: kubescheduler.config.k8s.io/v1\\nkind: " +
+				"KubeSchedulerConfiguration\\nfoo: 1\\n\"}\n", `f.yaml:3:11: unknown field "foo"`},
+		{"broken inside", "apiVersion: v1\nkind: ConfigMap\ndata:\n  a: |\n    kind: KubeSchedulerConfiguration\n    b: [\n",
+			"f.yaml:"},
+		{"two of them", "apiVersion: v1\nkind: ConfigMap\ndata: {a: 'kind: Policy', b: 'kind: KubeSchedulerConfiguration'}\n",
+			"several keys with a configuration: a, b"},
 		{"none", "apiVersion: v1\nkind: ConfigMap\ndata: {a: b}\n", "the ConfigMap has no key with a configuration"},
-		{"no text", "apiVersion: v1\nkind: ConfigMap\ndata: {policy.cfg: {kind: Policy}}\n", "data of a ConfigMap: expected text at key"},
+		{"no text", "apiVersion: v1\nkind: ConfigMap\ndata: {policy.cfg: {kind: Policy}}\n",
+			"data of a ConfigMap: expected text at key"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if _, err := convertTo(t, "v1", c.source, false); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -217,7 +267,8 @@ func FuzzConvert(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	targets := []string{"v1beta1", "v1beta1@v1.20.15", "v1beta2", "v1beta2@v1.22.2", "v1beta3", "v1beta3@v1.24.3", "v1", "v1@v1.25.4", "v1@v1.31.0"}
+	targets := []string{"v1beta1", "v1beta1@v1.20.15", "v1beta2", "v1beta2@v1.22.2", "v1beta3", "v1beta3@v1.24.3", "v1",
+		"v1@v1.25.4", "v1@v1.31.0"}
 	for _, input := range inputs {
 		source, err := os.ReadFile(input)
 		if err != nil {

@@ -37,11 +37,14 @@ func (d *deployment) identity() {
 		name := node.Text(n)
 		switch {
 		case name == "":
-			d.Refuse(p, "set schedulerName in each profile", "a profile has no schedulerName, and there are %d profiles", len(profiles))
+			d.Refuse(p, "set schedulerName in each profile", "a profile has no schedulerName, and there are %d profiles",
+				len(profiles))
 		case seen[name]:
 			d.Refuse(n, "use a different name for each profile", "two profiles are named %q", name)
 		case name == schema.DefaultSchedulerName && wanted != schema.DefaultSchedulerName:
-			d.Refuse(n, "rename or remove that profile", "a second scheduler with a profile named %s would compete with the default scheduler for pods", schema.DefaultSchedulerName)
+			d.Refuse(n, "rename or remove that profile",
+				"a second scheduler with a profile named %s would compete with the default scheduler for pods",
+				schema.DefaultSchedulerName)
 		}
 		seen[name] = true
 	}
@@ -58,7 +61,8 @@ func (d *deployment) rename(profile *yaml.Node, wanted string) {
 		node.Remove(profile, "schedulerName")
 		profile.Content = append([]*yaml.Node{node.String("schedulerName"), node.String(wanted)}, profile.Content...)
 	case node.Text(n) != wanted:
-		d.Note(n, "schedulerName %s becomes %s, the name of the deployed scheduler; use it in spec.schedulerName of pods", node.Text(n), wanted)
+		d.Note(n, "schedulerName %s becomes %s, the name of the deployed scheduler; use it in spec.schedulerName of pods",
+			node.Text(n), wanted)
 		d.Set(profile, "schedulerName", node.String(wanted), "")
 	}
 }
@@ -74,7 +78,9 @@ func (d *deployment) connection() {
 	}
 	node.Put(client, "qps", node.Int(clientQPS))
 	node.Put(client, "burst", node.Int(clientBurst))
-	d.Note(nil, "clientConnection.qps and burst set to %d: the defaults, 50 and 100, limit the scheduler to about 55 pods per second", clientQPS)
+	d.Note(nil,
+		"clientConnection.qps and burst set to %d: the defaults, 50 and 100, limit the scheduler to about 55 pods per second",
+		clientQPS)
 }
 
 // election gives the scheduler its own lease: by default it would compete with the cluster's
@@ -87,8 +93,10 @@ func (d *deployment) election() bool {
 	case node.IsNull(n):
 		node.Put(lease, "leaderElect", node.Bool(false))
 	}
-	d.Set(lease, "resourceName", node.String(cmp.Or(d.request.LeaseName, d.request.SchedulerName)), "the lease has the scheduler's name")
+	d.Set(lease, "resourceName", node.String(cmp.Or(d.request.LeaseName, d.request.SchedulerName)),
+		"the lease has the scheduler's name")
 	d.Set(lease, "resourceNamespace", node.String(d.request.LeaseNamespace), "the namespace of the lease")
-	d.Set(lease, "resourceLock", node.String(schema.LeaseLock), "every release supports leases, and newer ones only leases")
+	d.Set(lease, "resourceLock", node.String(schema.LeaseLock),
+		"every release supports leases, and newer ones only leases")
 	return node.IsTrue(lease, "leaderElect")
 }

@@ -70,9 +70,12 @@ func TestRenderRejectsInvalidPlugins(t *testing.T) {
 	for want, change := range map[string]func(*profiles.Plugin){
 		`does not implement the extension point "bind"`: func(p *profiles.Plugin) { p.Enable = []string{"bind"} },
 		"invalid weight -1":                             func(p *profiles.Plugin) { p.Weight = -1 },
-		"invalid weight 2":                              func(p *profiles.Plugin) { p.Points, p.Weight = []string{"filter"}, 2 },
-		"args: expected a mapping, got":                 func(p *profiles.Plugin) { p.Args = []byte("[1, 2]") },
-		"parse args: yaml":                              func(p *profiles.Plugin) { p.Args = []byte("{") },
+		"invalid weight 2": func(
+			p *profiles.Plugin) {
+			p.Points, p.Weight = []string{"filter"}, 2
+		},
+		"args: expected a mapping, got": func(p *profiles.Plugin) { p.Args = []byte("[1, 2]") },
+		"parse args: yaml":              func(p *profiles.Plugin) { p.Args = []byte("{") },
 	} {
 		p := loadAware()
 		change(&p)

@@ -19,7 +19,8 @@ func TestSetExtendersRestoresBytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	add := []profiles.Extender{{
-		Name: "my-extender", URLPrefix: "https://10.96.0.7", FilterVerb: "filter", PrioritizeVerb: "prioritize", Weight: 1, Ignorable: &yes,
+		Name: "my-extender", URLPrefix: "https://10.96.0.7", FilterVerb: "filter", PrioritizeVerb: "prioritize", Weight: 1,
+		Ignorable:   &yes,
 		EnableHTTPS: true, TLS: &profiles.ExtenderTLS{ServerName: "my-extender.kube-system.svc", CAData: made.CA.Cert},
 	}}
 	for _, release := range []string{"v1.20.15", "v1.24.3", "v1.36.3"} {
@@ -29,7 +30,8 @@ func TestSetExtendersRestoresBytes(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				rendered, err := profiles.Render(profiles.Request{Release: r, SchedulerName: "s", Kubeconfig: "/k", LeaderElect: true, Preset: preset.Name})
+				rendered, err := profiles.Render(profiles.Request{Release: r, SchedulerName: "s", Kubeconfig: "/k",
+					LeaderElect: true, Preset: preset.Name})
 				if err != nil {
 					return // not for this release
 				}
@@ -54,8 +56,10 @@ func TestSetExtendersRestoresBytes(t *testing.T) {
 }
 
 func TestSetExtendersRejectsInvalidExtender(t *testing.T) {
-	_, _, err := profiles.SetExtenders([]byte("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"),
-		versions.Release{Major: 1, Minor: 36}, nil, []profiles.Extender{{Name: "x", URLPrefix: "http://127.0.0.1:1", FilterVerb: "filter"}})
+	_, _, err := profiles.SetExtenders(
+		[]byte("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"),
+		versions.Release{Major: 1,
+			Minor: 36}, nil, []profiles.Extender{{Name: "x", URLPrefix: "http://127.0.0.1:1", FilterVerb: "filter"}})
 	if err == nil || !strings.Contains(err.Error(), "extender x: ignorable is not set") {
 		t.Errorf("error is %v", err)
 	}

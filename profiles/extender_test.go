@@ -33,14 +33,18 @@ func everyExtender(t *testing.T) []profiles.Extender {
 	t.Helper()
 	return []profiles.Extender{
 		{
-			Name: "load", URLPrefix: "https://load.kube-system.svc:8443", FilterVerb: "filter", PrioritizeVerb: "prioritize", PreemptVerb: "preempt",
-			Weight: 4, EnableHTTPS: true, Ignorable: yes(),
-			TLS: &profiles.ExtenderTLS{ServerName: "load", CAData: authority(t), CertFile: "/srv/kubernetes/extenders/load.crt", KeyFile: "/srv/kubernetes/extenders/load.key"},
+			Name: "load", URLPrefix: "https://load.kube-system.svc:8443", FilterVerb: "filter", PrioritizeVerb: "prioritize",
+			PreemptVerb: "preempt",
+			Weight:      4, EnableHTTPS: true, Ignorable: yes(),
+			TLS: &profiles.ExtenderTLS{ServerName: "load", CAData: authority(t), CertFile: "/srv/kubernetes/extenders/load.crt",
+				KeyFile: "/srv/kubernetes/extenders/load.key"},
 		},
 		{
-			Name: "gpu", URLPrefix: "http://127.0.0.1:8888/gpu", FilterVerb: "filter", BindVerb: "bind", Ignorable: no(), NodeCacheCapable: no(),
+			Name: "gpu", URLPrefix: "http://127.0.0.1:8888/gpu", FilterVerb: "filter", BindVerb: "bind", Ignorable: no(),
+			NodeCacheCapable: no(),
 			HTTPTimeout:      1500 * time.Millisecond,
-			ManagedResources: []profiles.ManagedResource{{Name: "example.com/gpu", IgnoredByScheduler: true}, {Name: "example.com/fpga"}},
+			ManagedResources: []profiles.ManagedResource{{Name: "example.com/gpu", IgnoredByScheduler: true},
+				{Name: "example.com/fpga"}},
 		},
 	}
 }
@@ -59,7 +63,8 @@ func TestRenderWritesExtenders(t *testing.T) {
 				t.Fatal(err)
 			}
 			golden(t, "testdata/extenders/own-"+release+".yaml", out)
-			if diff := cmp.Diff([]string{"/srv/kubernetes/extenders/load.crt", "/srv/kubernetes/extenders/load.key"}, out.Files); diff != "" {
+			if diff := cmp.Diff([]string{"/srv/kubernetes/extenders/load.crt", "/srv/kubernetes/extenders/load.key"},
+				out.Files); diff != "" {
 				t.Errorf("files (-want +got):\n%s", diff)
 			}
 			without, err := profiles.WithoutFiles(out.YAML)
@@ -120,18 +125,39 @@ func TestRenderPolicyRejectsWhatPolicyCannotExpress(t *testing.T) {
 		change                        func(*profiles.Request)
 		want, hint                    string
 	}{
-		{name: "a release that reads none", release: "v1.23.17", want: "v1.23.17 does not read a Policy; the last release to do so was 1.22", hint: "--policy-configmap"},
-		{name: "a second scheduler of 1.22", release: "v1.22.2", want: "so it would compete with the default scheduler for pods, and no pod could use"},
-		{name: "arguments of spreading", release: "v1.21.3", preset: "topology-spread", want: "preset topology-spread: a Policy cannot express: the arguments of plugin PodTopologySpread"},
-		{name: "two profiles", release: "v1.21.3", source: v1beta1 + "profiles: [{schedulerName: my-scheduler}, {schedulerName: b}]\n", want: "a Policy cannot have 2 profiles"},
-		{name: "another binder", release: "v1.20.15", source: v1beta1 + "profiles: [{plugins: {bind: {disabled: [{name: DefaultBinder}], enabled: [{name: MyPlugin}]}}}]\n",
-			change: func(r *profiles.Request) { r.Plugins = []string{extraName} }, want: "plugin MyPlugin at bind; plugin DefaultBinder disabled at bind"},
-		{name: "no preemption", release: "v1.20.15", source: v1beta1 + "profiles: [{plugins: {postFilter: {disabled: [{name: DefaultPreemption}]}}}]\n", want: "plugin DefaultPreemption disabled at postFilter"},
-		{name: "a mandatory predicate left out", release: "v1.21.3", source: v1beta1 + "profiles: [{plugins: {filter: {disabled: [{name: TaintToleration}]}}}]\n", want: "plugin TaintToleration disabled at filter"},
-		{name: "a filter without its preFilter", release: "v1.21.3", source: v1beta1 + "profiles: [{plugins: {preFilter: {disabled: [{name: NodePorts}]}}}]\n", want: "plugin NodePorts disabled at preFilter"},
-		{name: "no hard affinity", release: "v1.21.3", source: v1beta1 + "profiles: [{pluginConfig: [{name: InterPodAffinity, args: {hardPodAffinityWeight: 0}}]}]\n", want: "the arguments of plugin"},
-		{name: "resources ignored by groups", release: "v1.21.3", source: v1beta1 + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {ignoredResourceGroups: [example.com]}}]}]\n", want: "the arguments of plugin"},
-		{name: "compiled-in plugin", release: "v1.21.3", change: func(r *profiles.Request) { r.Enable = []profiles.Plugin{{Name: extraName, Points: []string{"score"}}} },
+		{name: "a release that reads none", release: "v1.23.17",
+			want: "v1.23.17 does not read a Policy; the last release to do so was 1.22", hint: "--policy-configmap"},
+		{name: "a second scheduler of 1.22", release: "v1.22.2",
+			want: "so it would compete with the default scheduler for pods, and no pod could use"},
+		{name: "arguments of spreading", release: "v1.21.3", preset: "topology-spread",
+			want: "preset topology-spread: a Policy cannot express: the arguments of plugin PodTopologySpread"},
+		{name: "two profiles", release: "v1.21.3", source: v1beta1 +
+			"profiles: [{schedulerName: my-scheduler}, {schedulerName: b}]\n", want: "a Policy cannot have 2 profiles"},
+		{name: "another binder", release: "v1.20.15",
+			source: v1beta1 +
+				"profiles: [{plugins: {bind: {disabled: [{name: DefaultBinder}], enabled: [{name: MyPlugin}]}}}]\n",
+			change: func(r *profiles.Request) { r.Plugins = []string{extraName} },
+			want:   "plugin MyPlugin at bind; plugin DefaultBinder disabled at bind"},
+		{name: "no preemption", release: "v1.20.15",
+			source: v1beta1 + "profiles: [{plugins: {postFilter: {disabled: [{name: DefaultPreemption}]}}}]\n",
+			want:   "plugin DefaultPreemption disabled at postFilter"},
+		{name: "a mandatory predicate left out", release: "v1.21.3",
+			source: v1beta1 + "profiles: [{plugins: {filter: {disabled: [{name: TaintToleration}]}}}]\n",
+			want:   "plugin TaintToleration disabled at filter"},
+		{name: "a filter without its preFilter", release: "v1.21.3",
+			source: v1beta1 + "profiles: [{plugins: {preFilter: {disabled: [{name: NodePorts}]}}}]\n",
+			want:   "plugin NodePorts disabled at preFilter"},
+		{name: "no hard affinity", release: "v1.21.3",
+			source: v1beta1 + "profiles: [{pluginConfig: [{name: InterPodAffinity, args: {hardPodAffinityWeight: 0}}]}]\n",
+			want:   "the arguments of plugin"},
+		{name: "resources ignored by groups", release: "v1.21.3",
+			source: v1beta1 +
+				"profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {ignoredResourceGroups: [example.com]}}]}]\n",
+			want: "the arguments of plugin"},
+		{name: "compiled-in plugin", release: "v1.21.3", change: func(r *profiles.Request) {
+			r.Enable = []profiles.Plugin{
+				{Name: extraName, Points: []string{"score"}}}
+		},
 			want: "plugin MyPlugin cannot be enabled in a Policy, which only supports in-tree plugins"},
 		{name: "a release from before", release: "v1.19.16", want: "v1.19.16"},
 	} {
@@ -163,7 +189,8 @@ func TestRenderPolicyForDefaultScheduler(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(out.Policy), "httpTimeout: 1500000000\n") || strings.Contains(string(out.YAML), "extenders") {
+	if !strings.Contains(string(out.Policy), "httpTimeout: 1500000000\n") ||
+		strings.Contains(string(out.YAML), "extenders") {
 		t.Errorf("%s---\n%s", out.YAML, out.Policy)
 	}
 }
@@ -200,7 +227,8 @@ func FuzzRenderPolicy(f *testing.F) {
 		r := request(t, "v1.20.15")
 		r.Release.Minor = 20 + int(minor)%2
 		r.Source, r.SourceName = []byte(source), "f.yaml"
-		r.Extenders = []profiles.Extender{{Name: "x", URLPrefix: "http://127.0.0.1:1", FilterVerb: "filter", Ignorable: yes()}}
+		r.Extenders = []profiles.Extender{{Name: "x", URLPrefix: "http://127.0.0.1:1", FilterVerb: "filter",
+			Ignorable: yes()}}
 		out, err := profiles.RenderPolicy(r)
 		if err != nil {
 			var wrong *profiles.Error

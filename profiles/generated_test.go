@@ -17,15 +17,20 @@ func (m maker) one(of ...string) string { return of[m.IntN(len(of))] }
 func (m maker) chance(n int) bool       { return m.IntN(n) == 0 }
 
 var everyPoint = []string{
-	"preEnqueue", "queueSort", "preFilter", "filter", "postFilter", "preScore", "score", "reserve", "permit", "preBind", "bind",
+	"preEnqueue", "queueSort", "preFilter", "filter", "postFilter", "preScore", "score", "reserve", "permit", "preBind",
+	"bind",
 	"postBind", "multiPoint", "placementScore", "podGroupPostFilter",
 }
 
 var everyName = []string{
-	"PrioritySort", "NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit", "VolumeRestrictions", "EBSLimits",
-	"NodeVolumeLimits", "VolumeBinding", "VolumeZone", "PodTopologySpread", "InterPodAffinity", "DefaultPreemption", "ImageLocality",
-	"NodeResourcesBalancedAllocation", "DefaultBinder", "SchedulingGates", "NodeResourcesLeastAllocated", "NodeResourcesMostAllocated",
-	"RequestedToCapacityRatio", "NodePreferAvoidPods", "SelectorSpread", "CinderLimits", "NodeLabel", "ServiceAffinity", "DynamicResources",
+	"PrioritySort", "NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit",
+	"VolumeRestrictions", "EBSLimits",
+	"NodeVolumeLimits", "VolumeBinding", "VolumeZone", "PodTopologySpread", "InterPodAffinity", "DefaultPreemption",
+	"ImageLocality",
+	"NodeResourcesBalancedAllocation", "DefaultBinder", "SchedulingGates", "NodeResourcesLeastAllocated",
+	"NodeResourcesMostAllocated",
+	"RequestedToCapacityRatio", "NodePreferAvoidPods", "SelectorSpread", "CinderLimits", "NodeLabel", "ServiceAffinity",
+	"DynamicResources",
 	"NodeDeclaredFeatures", "GangScheduling", extraName, "Foreign",
 }
 
@@ -76,11 +81,14 @@ func (m maker) shape() []any {
 
 func (m maker) config() any {
 	args := object{}
-	name := m.one("NodeResourcesFit", "NodeResourcesFit", "PodTopologySpread", "NodeLabel", "NodeAffinity", "NodeResourcesMostAllocated", "RequestedToCapacityRatio", "InterPodAffinity", "VolumeBinding", "NodeResourcesBalancedAllocation", "DynamicResources", extraName)
+	name := m.one("NodeResourcesFit", "NodeResourcesFit", "PodTopologySpread", "NodeLabel", "NodeAffinity",
+		"NodeResourcesMostAllocated", "RequestedToCapacityRatio", "InterPodAffinity", "VolumeBinding",
+		"NodeResourcesBalancedAllocation", "DynamicResources", extraName)
 	switch name {
 	case "NodeResourcesFit":
 		if !m.chance(4) {
-			args["scoringStrategy"] = object{"type": m.one("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"), "resources": m.resources(), "requestedToCapacityRatio": object{"shape": m.shape()}}
+			args["scoringStrategy"] = object{"type": m.one("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"),
+				"resources": m.resources(), "requestedToCapacityRatio": object{"shape": m.shape()}}
 		}
 	case "PodTopologySpread":
 		if m.chance(2) {
@@ -96,7 +104,8 @@ func (m maker) config() any {
 	case "NodeLabel":
 		args[m.one("presentLabels", "absentLabels", "presentLabelsPreference")] = []any{m.one("y", "pool")}
 	case "NodeAffinity":
-		args["addedAffinity"] = object{"requiredDuringSchedulingIgnoredDuringExecution": object{"nodeSelectorTerms": m.list(2, func() any { return object{} })}}
+		args["addedAffinity"] = object{"requiredDuringSchedulingIgnoredDuringExecution": object{"nodeSelectorTerms": m.list(2,
+			func() any { return object{} })}}
 	case "NodeResourcesMostAllocated", "NodeResourcesBalancedAllocation":
 		args["resources"] = m.resources()
 	case "RequestedToCapacityRatio":
@@ -108,7 +117,8 @@ func (m maker) config() any {
 }
 
 func (m maker) configuration() object {
-	doc := object{"apiVersion": "kubescheduler.config.k8s.io/" + m.one("v1beta1", "v1beta2", "v1beta3", "v1"), "kind": "KubeSchedulerConfiguration"}
+	doc := object{"apiVersion": "kubescheduler.config.k8s.io/" + m.one("v1beta1", "v1beta2", "v1beta3", "v1"),
+		"kind": "KubeSchedulerConfiguration"}
 	doc["profiles"] = m.list(2, func() any {
 		p := object{"schedulerName": m.one("a", "b")}
 		if !m.chance(4) {
@@ -128,7 +138,8 @@ func (m maker) configuration() object {
 		}
 	}
 	if m.chance(2) {
-		doc["leaderElection"] = object{"resourceLock": m.one("", "leases", "endpoints", "configmapsleases"), "leaderElect": m.chance(2)}
+		doc["leaderElection"] = object{"resourceLock": m.one("", "leases", "endpoints", "configmapsleases"),
+			"leaderElect": m.chance(2)}
 	}
 	if m.chance(6) {
 		doc["delayCacheUntilActive"] = true
@@ -141,14 +152,19 @@ func (m maker) policy() object {
 	if !m.chance(4) {
 		doc["predicates"] = m.list(6, func() any {
 			if m.chance(4) {
-				return object{"name": "own", "argument": object{"labelsPresence": object{"labels": []any{m.one("y", "z")}, "presence": m.chance(2)}}}
+				return object{"name": "own",
+					"argument": object{"labelsPresence": object{"labels": []any{m.one("y", "z")}, "presence": m.chance(2)}}}
 			}
-			return object{"name": m.one("GeneralPredicates", "HostName", "PodFitsPorts", "MatchNodeSelector", "NoDiskConflict", "MaxEBSVolumeCount", "MaxCinderVolumeCount", "CheckVolumeBinding", "NoVolumeZoneConflict", "EvenPodsSpread", "CheckServiceAffinity")}
+			return object{"name": m.one("GeneralPredicates", "HostName", "PodFitsPorts", "MatchNodeSelector", "NoDiskConflict",
+				"MaxEBSVolumeCount", "MaxCinderVolumeCount", "CheckVolumeBinding", "NoVolumeZoneConflict", "EvenPodsSpread",
+				"CheckServiceAffinity")}
 		})
 	}
 	if !m.chance(4) {
 		doc["priorities"] = m.list(6, func() any {
-			p := object{"name": m.one("SelectorSpreadPriority", "ServiceSpreadingPriority", "EvenPodsSpreadPriority", "LeastRequestedPriority", "MostRequestedPriority", "NodePreferAvoidPodsPriority", "EqualPriority", "InterPodAffinityPriority", "TaintTolerationPriority"), "weight": 1 + m.IntN(4)}
+			p := object{"name": m.one("SelectorSpreadPriority", "ServiceSpreadingPriority", "EvenPodsSpreadPriority",
+				"LeastRequestedPriority", "MostRequestedPriority", "NodePreferAvoidPodsPriority", "EqualPriority",
+				"InterPodAffinityPriority", "TaintTolerationPriority"), "weight": 1 + m.IntN(4)}
 			switch m.IntN(8) {
 			case 0:
 				p["name"], p["argument"] = "own", object{"labelPreference": object{"label": "y", "presence": m.chance(2)}}
@@ -195,7 +211,8 @@ func FuzzConvertGenerated(f *testing.F) {
 				t.Fatal(err)
 			}
 			for _, api := range rules.Accepted {
-				r := profiles.ConvertRequest{API: api, Release: release, Source: source, SourceName: "f.yaml", Plugins: []string{extraName}, Lossy: true}
+				r := profiles.ConvertRequest{API: api, Release: release, Source: source, SourceName: "f.yaml",
+					Plugins: []string{extraName}, Lossy: true}
 				once, err := profiles.Convert(r)
 				var wrong *profiles.Error
 				if errors.As(err, &wrong) {

@@ -103,7 +103,8 @@ func (d *deployment) enablePlugins() {
 			d.Problems = append(d.Problems, err.(*schema.Error).Problems...) //nolint:errorlint,forcetypeassert // check returns nothing else
 			continue
 		}
-		named := slices.ContainsFunc(d.doc.Profiles(), func(p *yaml.Node) bool { return names(node.Get(p, "plugins"), plugin.Name) })
+		named := slices.ContainsFunc(d.doc.Profiles(),
+			func(p *yaml.Node) bool { return names(node.Get(p, "plugins"), plugin.Name) })
 		for _, p := range d.doc.Profiles() {
 			if !named {
 				d.enablePlugin(p, plugin)
@@ -118,7 +119,8 @@ func (d *deployment) enablePlugins() {
 // names reports whether a profile enables or disables a plugin by name.
 func names(plugins *yaml.Node, name string) bool {
 	return slices.ContainsFunc(schema.PluginSets(plugins), func(s schema.PluginSet) bool {
-		return schema.Entry(plugins, s.Point, "enabled", name) != nil || schema.Entry(plugins, s.Point, "disabled", name) != nil
+		return schema.Entry(plugins, s.Point, "enabled", name) != nil ||
+			schema.Entry(plugins, s.Point, "disabled", name) != nil
 	})
 }
 

@@ -55,7 +55,8 @@ func RenderPolicy(r Request) (*Rendered, error) {
 		node.Put(legacy, "extenders", extenders)
 	}
 	node.BlockStyle(legacy)
-	node.Put(root, "profiles", &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Content: []*yaml.Node{node.Mapping("schedulerName", node.String(r.SchedulerName))}})
+	node.Put(root, "profiles", &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq",
+		Content: []*yaml.Node{node.Mapping("schedulerName", node.String(r.SchedulerName))}})
 	if out.YAML, err = schema.Encode(root); err != nil {
 		return nil, fmt.Errorf("write scheduler configuration: %w", err)
 	}
@@ -72,11 +73,14 @@ func policyPossible(r Request, rules versions.Rules) error {
 	case !rules.Policy:
 		return schema.NewError(without, "%s does not read a Policy; the last release to do so was 1.22", r.Release)
 	case !rules.PolicyNamed && r.SchedulerName != schema.DefaultSchedulerName:
-		return schema.NewError(without+"; the default scheduler supports it (`pmk-sched replace --policy-configmap`)", "%s names every scheduler with a Policy %s, so it would compete with the default scheduler for pods, and no pod could use %s", r.Release, schema.DefaultSchedulerName, r.SchedulerName)
+		return schema.NewError(without+"; the default scheduler supports it (`pmk-sched replace --policy-configmap`)",
+			"%s names every scheduler with a Policy %s, so it would compete with the default scheduler for pods, and no pod "+
+				"could use %s", r.Release, schema.DefaultSchedulerName, r.SchedulerName)
 	}
 	for _, p := range r.Enable {
 		if p.Enable == nil || len(p.Enable) > 0 {
-			return schema.NewError(without, "plugin %s cannot be enabled in a Policy, which only supports in-tree plugins", p.Name)
+			return schema.NewError(without, "plugin %s cannot be enabled in a Policy, which only supports in-tree plugins",
+				p.Name)
 		}
 	}
 	return nil

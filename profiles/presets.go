@@ -22,12 +22,22 @@ type Preset struct {
 // Presets returns the presets in display order.
 func Presets() []Preset {
 	return []Preset{
-		{"default", "the defaults of the release; of the openb trace 46 of 8,152 pods do not fit, 6 of 1,523 nodes stay empty"},
-		{"binpack", "fills nodes one after another (MostAllocated), so that others stay empty: 139 of the trace, but 404 pods do not fit"},
-		{"spread", "prefers the least allocated nodes (LeastAllocated with triple weight): 41 pods of the trace do not fit, no node stays empty"},
-		{"capacity-ratio", "fills nodes up to about 70 % (RequestedToCapacityRatio): 527 pods of the trace do not fit, 227 nodes stay empty"},
-		{"topology-spread", "spreads the pods of a set evenly over zones and hosts (maxSkew 1): 53 pods of the trace do not fit, 6 nodes stay empty"},
-		{"throughput", "binds about twice as many pods per second on 5,000 nodes, as it scores 2 % of them: 63 pods of the trace do not fit, 10 nodes stay empty"},
+		{"default",
+			"the defaults of the release; of the openb trace 46 of 8,152 pods do not fit, 6 of 1,523 nodes stay empty"},
+		{"binpack",
+			"fills nodes one after another (MostAllocated), so that others stay empty: 139 of the trace, but 404 pods do not " +
+				"fit"},
+		{"spread",
+			"prefers the least allocated nodes (LeastAllocated with triple weight): 41 pods of the trace do not fit, no node " +
+				"stays empty"},
+		{"capacity-ratio",
+			"fills nodes up to about 70 % (RequestedToCapacityRatio): 527 pods of the trace do not fit, 227 nodes stay empty"},
+		{"topology-spread",
+			"spreads the pods of a set evenly over zones and hosts (maxSkew 1): 53 pods of the trace do not fit, 6 nodes stay " +
+				"empty"},
+		{"throughput",
+			"binds about twice as many pods per second on 5,000 nodes, as it scores 2 % of them: 63 pods of the trace do not " +
+				"fit, 10 nodes stay empty"},
 	}
 }
 

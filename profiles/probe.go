@@ -22,14 +22,14 @@ type ProbeRequest struct {
 	Release                  versions.Release
 	// Profile is the scheduler name of the profile to probe.
 	Profile string
-	// Recorder returns the URL of a service that gets the nodes that passed so far: all plugins (0), and each extender that filters (1, 2, …). Verb is
-	// the verb of its extender call.
+	// Recorder returns the URL of a service that gets the nodes that passed so far: all plugins (0),
+	// and each extender that filters (1, 2, …). Verb is the verb of its extender call.
 	Recorder func(stage int) string
 	Verb     string
 }
 
-// Probed is a configuration that makes visible which plugin refuses which node. Every release reports only how many nodes were refused for a
-// reason.
+// Probed is a configuration that makes visible which plugin refuses which node. Every release
+// reports only how many nodes were refused for a reason.
 type Probed struct {
 	YAML []byte
 	// Plugins may refuse nodes, in the order in which the scheduler calls them.
@@ -62,8 +62,9 @@ const (
 // IsProbe reports whether a scheduler name is the name of a probe.
 func IsProbe(schedulerName string) bool { return strings.HasPrefix(schedulerName, probePrefix) }
 
-// Probe adds a profile for each plugin that filters, and recorders before, between and after the extenders. The profile to probe does not change,
-// except that all nodes are examined instead of a part of them.
+// Probe adds a profile for each plugin that filters, and recorders before, between and after the
+// extenders. The profile to probe does not change, except that all nodes are examined instead of a
+// part of them.
 func Probe(r ProbeRequest) (*Probed, error) {
 	doc, err := schema.Read("configuration", r.Configuration, false)
 	if err != nil {
@@ -103,7 +104,8 @@ func Probe(r ProbeRequest) (*Probed, error) {
 	return probed, nil
 }
 
-// mergedSets returns plugin sets with the defaults of a config API that has them for each extension point.
+// mergedSets returns plugin sets with the defaults of a config API that has them for each extension
+// point.
 func mergedSets(plugins *yaml.Node, a schema.API) *yaml.Node {
 	sets := node.Mapping()
 	for _, point := range extensionPoints() {
@@ -118,7 +120,8 @@ func mergedSets(plugins *yaml.Node, a schema.API) *yaml.Node {
 // extensionPoints returns the extension points of every config API.
 func extensionPoints() []string {
 	return []string{
-		schema.PointQueueSort, "preFilter", "filter", "postFilter", "preScore", "score", "reserve", "permit", "preBind", schema.PointBind, "postBind",
+		schema.PointQueueSort, "preFilter", "filter", "postFilter", "preScore", "score", "reserve", "permit", "preBind",
+		schema.PointBind, "postBind",
 	}
 }
 
@@ -143,7 +146,8 @@ func record(doc *schema.Document, r ProbeRequest) []ProbedExtender {
 	recorded := []*yaml.Node{r.recorder(stage)}
 	for _, e := range list.Content {
 		extender := schema.ReadExtender(e)
-		found = append(found, ProbedExtender{Name: extender.URLPrefix, Weight: extender.Weight, Filters: extender.FilterVerb != ""})
+		found = append(found, ProbedExtender{Name: extender.URLPrefix, Weight: extender.Weight,
+			Filters: extender.FilterVerb != ""})
 		recorded = append(recorded, e)
 		if extender.FilterVerb != "" {
 			stage++
@@ -218,7 +222,8 @@ func (p prober) weights() map[string]int64 {
 	return weights
 }
 
-// profile returns a profile that filters with one plugin, or with none if it has no name, and does nothing else. Its pods reach a recorder, or fit nowhere.
+// profile returns a profile that filters with one plugin, or with none if it has no name, and does
+// nothing else. Its pods reach a recorder, or fit nowhere.
 func (p prober) profile(probe ProbedPlugin) *yaml.Node {
 	plugins := node.Mapping()
 	for _, point := range p.points() {

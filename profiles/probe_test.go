@@ -61,7 +61,8 @@ func probe(t *testing.T, release, configuration, defaulted string) *profiles.Pro
 		t.Fatal(err)
 	}
 	p, err := profiles.Probe(profiles.ProbeRequest{
-		Configuration: []byte(configuration), Defaulted: []byte(defaulted), Release: parsed, Profile: "my-scheduler", Verb: "filter",
+		Configuration: []byte(configuration), Defaulted: []byte(defaulted), Release: parsed, Profile: "my-scheduler",
+		Verb:     "filter",
 		Recorder: func(stage int) string { return fmt.Sprintf("http://recorder/%d", stage) },
 	})
 	if err != nil {
@@ -86,7 +87,8 @@ func TestProbeAddsAProfileForEachPluginThatFilters(t *testing.T) {
 	if p.Weights["TaintToleration"] != 3 || p.Weights["Rack"] != 7 || p.Weights["ImageLocality"] != 1 {
 		t.Errorf("weights %v", p.Weights)
 	}
-	extenders := []profiles.ProbedExtender{{Name: "http://first", Weight: 2, Filters: true}, {Name: "http://second", Weight: 3}}
+	extenders := []profiles.ProbedExtender{{Name: "http://first", Weight: 2, Filters: true},
+		{Name: "http://second", Weight: 3}}
 	if diff := cmp.Diff(extenders, p.Extenders); diff != "" {
 		t.Errorf("extenders (-want +got):\n%s", diff)
 	}
@@ -108,12 +110,14 @@ profiles:
 	for _, plugin := range p.Plugins {
 		names += plugin.Name + " "
 	}
-	for _, want := range []string{"NodeResourcesFit", "TaintToleration", "InterPodAffinity", "PodTopologySpread", "NodeVolumeLimits", "NodePorts"} {
+	for _, want := range []string{"NodeResourcesFit", "TaintToleration", "InterPodAffinity", "PodTopologySpread",
+		"NodeVolumeLimits", "NodePorts"} {
 		if !strings.Contains(names, want+" ") { // NodePorts still runs at preFilter
 			t.Errorf("%s is missing in %s", want, names)
 		}
 	}
-	if strings.Contains(names, "ImageLocality") || p.Weights["TaintToleration"] != 9 || p.Weights["PodTopologySpread"] != 2 {
+	if strings.Contains(names, "ImageLocality") || p.Weights["TaintToleration"] != 9 ||
+		p.Weights["PodTopologySpread"] != 2 {
 		t.Errorf("plugins %s, weights %v", names, p.Weights)
 	}
 	if text := string(p.YAML); strings.Contains(text, "multiPoint") || strings.Contains(text, "preEnqueue") {
@@ -123,7 +127,8 @@ profiles:
 
 func TestProbeNeedsTheProfile(t *testing.T) {
 	_, err := profiles.Probe(profiles.ProbeRequest{
-		Configuration: []byte(ownConfiguration), Defaulted: []byte(written), Release: versions.Release{Major: 1, Minor: 36}, Profile: "none",
+		Configuration: []byte(ownConfiguration), Defaulted: []byte(written), Release: versions.Release{Major: 1,
+			Minor: 36}, Profile: "none",
 	})
 	if err == nil || !strings.Contains(err.Error(), "no profile none") {
 		t.Error(err)

@@ -25,8 +25,7 @@ type Request struct {
 	LeaseName string
 	// Kubeconfig is the path of the kubeconfig as the scheduler's process sees it.
 	Kubeconfig string
-	// LeaderElect enables leader election. Otherwise the source decides, and the default is
-	// disabled.
+	// LeaderElect enables leader election. Otherwise the source decides, and the default is disabled.
 	LeaderElect bool
 
 	// Preset is the name of a preset, see [Presets]; or Source is a configuration, with SourceName
@@ -87,7 +86,8 @@ func Render(r Request) (*Rendered, error) {
 		return nil, fmt.Errorf("render scheduler configuration: %w", err)
 	}
 	if r.SchedulerName == "" || r.Kubeconfig == "" {
-		return nil, errors.New("render scheduler configuration: the scheduler's name and the path of its kubeconfig are required")
+		return nil,
+			errors.New("render scheduler configuration: the scheduler's name and the path of its kubeconfig are required")
 	}
 	if _, err := CheckExtenders(r.Release, r.Extenders); err != nil {
 		return nil, err // the problem is in the request and not in the source
@@ -104,7 +104,8 @@ func Render(r Request) (*Rendered, error) {
 	to, _ := schema.APINamed(strings.TrimPrefix(rules.Render, schema.ConfigGroup+"/"))
 	d := deployment{Report: schema.NewReport(doc, r.Lossy), request: r, doc: doc, to: to.Of(r.Release.Minor)}
 	converted := convertDocument(doc, d.Report, r.SchedulerName, convert.Options{
-		Release: r.Release, Rules: rules, To: to, Plugins: r.Plugins, Points: pluginPoints(r.Enable), Deploy: true, InsecurePort: r.InsecurePort,
+		Release: r.Release, Rules: rules, To: to, Plugins: r.Plugins, Points: pluginPoints(r.Enable), Deploy: true,
+		InsecurePort: r.InsecurePort,
 	})
 	d.extenders()
 	d.identity()

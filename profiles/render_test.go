@@ -162,11 +162,15 @@ func TestRenderSetsDeploymentFields(t *testing.T) {
 	}{
 		{"nothing said", own, false, map[string]any{"qps": 5000.0, "burst": 5000.0, "leaderElect": false}},
 		{"leader election asked for", own, true, map[string]any{"leaderElect": true}},
-		{"leader election asked for against the source", own + "leaderElection: {leaderElect: false}\n", true, map[string]any{"leaderElect": true}},
-		{"leader election in the source", own + "leaderElection: {leaderElect: true, leaseDuration: 30s}\n", false, map[string]any{"leaderElect": true, "leaseDuration": "30s"}},
+		{"leader election asked for against the source", own + "leaderElection: {leaderElect: false}\n", true, map[string]any{
+			"leaderElect": true}},
+		{"leader election in the source", own + "leaderElection: {leaderElect: true, leaseDuration: 30s}\n", false,
+			map[string]any{"leaderElect": true, "leaseDuration": "30s"}},
 		{"own limits", own + "clientConnection: {qps: 200}\n", false, map[string]any{"qps": 200.0, "burst": nil}},
-		{"zero limits", own + "clientConnection: {qps: 0, burst: 0}\n", false, map[string]any{"qps": 5000.0, "burst": 5000.0}},
-		{"lease of another", own + "leaderElection: {resourceName: kube-scheduler, resourceLock: endpoints, resourceNamespace: x}\n", false, nil},
+		{"zero limits", own + "clientConnection: {qps: 0, burst: 0}\n", false, map[string]any{
+			"qps": 5000.0, "burst": 5000.0}},
+		{"lease of another", own +
+			"leaderElection: {resourceName: kube-scheduler, resourceLock: endpoints, resourceNamespace: x}\n", false, nil},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -177,7 +181,8 @@ func TestRenderSetsDeploymentFields(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := flatten(t, out.YAML)
-			want := map[string]any{"resourceName": "my-scheduler", "resourceNamespace": "scheduling", "resourceLock": "leases", "kubeconfig": kubePath}
+			want := map[string]any{"resourceName": "my-scheduler", "resourceNamespace": "scheduling", "resourceLock": "leases",
+				"kubeconfig": kubePath}
 			for key, value := range c.want {
 				want[key] = value
 			}
@@ -237,25 +242,29 @@ profiles:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Count(string(out.YAML), "name: NodeAffinity, weight"); got != 2 || strings.ContainsAny(string(out.YAML), "&") {
+	if got := strings.Count(string(out.YAML), "name: NodeAffinity, weight"); got != 2 ||
+		strings.ContainsAny(string(out.YAML), "&") {
 		t.Errorf("NodeAffinity is in %d profiles, want 2:\n%s", got, out.YAML)
 	}
 }
 
 func TestRenderReadsJSON(t *testing.T) {
-	out, err := convert(t, "v1.24.3", `{"apiVersion": "kubescheduler.config.k8s.io/v1beta2", "kind": "KubeSchedulerConfiguration", "parallelism": 8}`)
+	out, err := convert(t, "v1.24.3",
+		`{"apiVersion": "kubescheduler.config.k8s.io/v1beta2", "kind": "KubeSchedulerConfiguration", "parallelism": 8}`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var doc map[string]any
-	if err := yaml.UnmarshalStrict(out.YAML, &doc); err != nil || doc["parallelism"] != 8.0 || doc["apiVersion"] != out.APIVersion {
+	if err := yaml.UnmarshalStrict(out.YAML, &doc); err != nil || doc["parallelism"] != 8.0 ||
+		doc["apiVersion"] != out.APIVersion {
 		t.Errorf("%v in\n%s", err, out.YAML)
 	}
 }
 
 // A scheduler takes a text that begins with a brace for JSON.
 func TestRenderWritesTheRootInBlockStyle(t *testing.T) {
-	out, err := convert(t, "v1.24.3", "{apiVersion: kubescheduler.config.k8s.io/v1beta3, kind: KubeSchedulerConfiguration, parallelism: 8}")
+	out, err := convert(t, "v1.24.3",
+		"{apiVersion: kubescheduler.config.k8s.io/v1beta3, kind: KubeSchedulerConfiguration, parallelism: 8}")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -266,7 +275,9 @@ func TestRenderWritesTheRootInBlockStyle(t *testing.T) {
 
 func TestRenderReportsLeaderElection(t *testing.T) {
 	for value, want := range map[string]bool{"true": true, "yes": true, "false": false, "null": false} {
-		out, err := convert(t, "v1.24.3", "apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\nleaderElection: {leaderElect: "+value+"}\n")
+		out, err := convert(t, "v1.24.3",
+			"apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\nleaderElection: {leaderElect: "+
+				value+"}\n")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -22,7 +22,8 @@ extenders:
 `
 	elects := false
 	want := profiles.Summary{
-		Profiles: []string{"a", ""}, Extenders: []string{"https://policy.kube-system.svc"}, LeaderElect: &elects, DelayCacheUntilActive: true,
+		Profiles: []string{"a", ""}, Extenders: []string{"https://policy.kube-system.svc"}, LeaderElect: &elects,
+		DelayCacheUntilActive: true,
 	}
 	got, ok := profiles.Summarize([]byte(text))
 	if diff := cmp.Diff(want, got); !ok || diff != "" {

@@ -73,8 +73,8 @@ func pluginsAt(plugins *yaml.Node, point string, api schema.API) (names, overrid
 	return names, overrides
 }
 
-// implements reports whether a plugin of multiPoint runs at an extension point. A compiled-in one is counted once, at filter: its
-// configuration does not show where it runs.
+// implements reports whether a plugin of multiPoint runs at an extension point. A compiled-in one
+// is counted once, at filter: its configuration does not show where it runs.
 func implements(name, point string, api schema.API) bool {
 	p, known := schema.InTreeNamed(name)
 	if !known {

@@ -80,7 +80,8 @@ func Validate(r ValidateRequest) (*Validation, error) {
 		found = policy.CheckNames(doc)
 	}
 	return &Validation{
-		APIVersion: node.Text(doc.Root, "apiVersion"), Kind: node.Text(doc.Root, "kind"), Plugins: foreignPlugins(doc.Root), Problems: found.Sorted(), doc: doc,
+		APIVersion: node.Text(doc.Root, "apiVersion"), Kind: node.Text(doc.Root,
+			"kind"), Plugins: foreignPlugins(doc.Root), Problems: found.Sorted(), doc: doc,
 		listens: rules.InsecurePort && !doc.Policy && len(validate.Addresses(doc, o)) == 0,
 	}, nil
 }

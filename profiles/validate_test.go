@@ -32,44 +32,75 @@ func TestValidate(t *testing.T) {
 		{"Policy at 1.23", "v1.23.17", policy, "does not read a Policy; the last release to do so was 1.22"},
 		{"unknown predicate", "v1.22.2", policy + "predicates: [{name: HostNam}]\n", `3:21: unknown predicate "HostNam"`},
 		{"unknown field", "v1.24.3", v1beta3 + "paralelism: 2\n", `3:1: unknown field "paralelism"`},
-		{"a field of a later minor", "v1.25.4", v1 + "profiles: [{plugins: {preEnqueue: {}}}]\n", `field "profiles[0].plugins.preEnqueue" does not exist in v1`},
-		{"what rendering repairs", "v1.24.3", v1beta3 + "profiles: [{schedulerName: x}]\nplugins: {}\n", `unknown field "plugins"`},
-		{"unknown plugin", "v1.24.3", v1beta3 + "profiles: [{plugins: {score: {enabled: [{name: Foo}]}}}]\n", `plugin "Foo" does not exist in v1.24.3`},
+		{"a field of a later minor", "v1.25.4", v1 + "profiles: [{plugins: {preEnqueue: {}}}]\n",
+			`field "profiles[0].plugins.preEnqueue" does not exist in v1`},
+		{"what rendering repairs", "v1.24.3", v1beta3 + "profiles: [{schedulerName: x}]\nplugins: {}\n",
+			`unknown field "plugins"`},
+		{"unknown plugin", "v1.24.3", v1beta3 + "profiles: [{plugins: {score: {enabled: [{name: Foo}]}}}]\n",
+			`plugin "Foo" does not exist in v1.24.3`},
 		{"compiled in", "v1.24.3", v1beta3 + "profiles: [{plugins: {score: {enabled: [{name: MyPlugin}]}}}]\n", ""},
-		{"removed plugin", "v1.36.3", v1 + "profiles: [{plugins: {filter: {enabled: [{name: NodeLabel}]}}}]\n", `plugin "NodeLabel" does not exist in v1.36.3`},
-		{"default enabled again", "v1.22.2", v1beta1 + "profiles: [{plugins: {score: {enabled: [{name: ImageLocality}]}}}]\n", "ImageLocality is enabled twice under score"},
-		{"default enabled again later", "v1.22.2", v1beta2 + "profiles: [{plugins: {score: {enabled: [{name: ImageLocality}]}}}]\n", ""},
-		{"enabled twice", "v1.36.3", v1 + "profiles: [{plugins: {score: {enabled: [{name: ImageLocality}, {name: ImageLocality}]}}}]\n", "enabled twice"},
-		{"extension point that is not implemented", "v1.24.3", v1beta3 + "profiles: [{plugins: {filter: {enabled: [{name: ImageLocality}]}}}]\n", "does not implement filter"},
-		{"nothing binds", "v1.22.2", v1beta2 + "profiles: [{plugins: {bind: {disabled: [{name: DefaultBinder}]}}}]\n", "no bind plugin is enabled"},
-		{"nothing sorts", "v1.22.2", v1beta2 + "profiles: [{plugins: {queueSort: {disabled: [{name: '*'}]}}}]\n", "0 queueSort plugins"},
-		{"queues differ", "v1.24.3", v1beta3 + "profiles: [{schedulerName: a}, {schedulerName: b, plugins: {queueSort: {enabled: [{name: MyPlugin}], disabled: [{name: '*'}]}}}]\n", "queueSort differs"},
+		{"removed plugin", "v1.36.3", v1 + "profiles: [{plugins: {filter: {enabled: [{name: NodeLabel}]}}}]\n",
+			`plugin "NodeLabel" does not exist in v1.36.3`},
+		{"default enabled again", "v1.22.2", v1beta1 + "profiles: [{plugins: {score: {enabled: [{name: ImageLocality}]}}}]\n",
+			"ImageLocality is enabled twice under score"},
+		{"default enabled again later", "v1.22.2",
+			v1beta2 + "profiles: [{plugins: {score: {enabled: [{name: ImageLocality}]}}}]\n", ""},
+		{"enabled twice", "v1.36.3",
+			v1 + "profiles: [{plugins: {score: {enabled: [{name: ImageLocality}, {name: ImageLocality}]}}}]\n", "enabled twice"},
+		{"extension point that is not implemented", "v1.24.3",
+			v1beta3 + "profiles: [{plugins: {filter: {enabled: [{name: ImageLocality}]}}}]\n", "does not implement filter"},
+		{"nothing binds", "v1.22.2", v1beta2 + "profiles: [{plugins: {bind: {disabled: [{name: DefaultBinder}]}}}]\n",
+			"no bind plugin is enabled"},
+		{"nothing sorts", "v1.22.2", v1beta2 + "profiles: [{plugins: {queueSort: {disabled: [{name: '*'}]}}}]\n",
+			"0 queueSort plugins"},
+		{"queues differ", "v1.24.3",
+			v1beta3 +
+				"profiles: [{schedulerName: a}, {schedulerName: b, plugins: {queueSort: {enabled: [{name: MyPlugin}], disabled: " +
+				"[{name: '*'}]}}}]\n", "queueSort differs"},
 		{"two profiles without names", "v1.24.3", v1beta3 + "profiles: [{}, {schedulerName: b}]\n", "has no schedulerName"},
-		{"two of a name", "v1.24.3", v1beta3 + "profiles: [{schedulerName: b}, {schedulerName: b}]\n", "two profiles are named"},
-		{"old lock at start", "v1.24.3", v1beta3 + "leaderElection: {resourceLock: endpoints}\n", `invalid resourceLock "endpoints": v1.24.3 does not support it`},
+		{"two of a name", "v1.24.3", v1beta3 + "profiles: [{schedulerName: b}, {schedulerName: b}]\n",
+			"two profiles are named"},
+		{"old lock at start", "v1.24.3", v1beta3 + "leaderElection: {resourceLock: endpoints}\n",
+			`invalid resourceLock "endpoints": v1.24.3 does not support it`},
 		{"old lock without election", "v1.36.3", v1 + "leaderElection: {resourceLock: endpoints, leaderElect: false}\n", ""},
 		{"short lease", "v1.36.3", v1 + "leaderElection: {leaseDuration: 5s}\n", "leaseDuration 5s is not longer"},
 		{"long retries", "v1.36.3", v1 + "leaderElection: {retryPeriod: 9s}\n", "1.2 times retryPeriod 9s"},
 		{"backoff", "v1.36.3", v1 + "podInitialBackoffSeconds: 20\n", "podMaxBackoffSeconds"},
-		{"extender without weight", "v1.36.3", v1 + "extenders: [{urlPrefix: 'http://x', prioritizeVerb: p}]\n", "it has a prioritizeVerb, but no weight above 0"},
-		{"two binders", "v1.36.3", v1 + "extenders: [{urlPrefix: 'http://x', bindVerb: b}, {urlPrefix: 'http://y', bindVerb: b}]\n", "it has a bindVerb, and so does"},
-		{"a resource of Kubernetes", "v1.36.3", v1 + "extenders: [{urlPrefix: 'http://x', managedResources: [{name: cpu}]}]\n", "extended resource"},
-		{"a resource twice", "v1.36.3", v1 + "extenders: [{urlPrefix: 'http://x', managedResources: [{name: a.b/c}, {name: a.b/c}]}]\n", "named twice"},
+		{"extender without weight", "v1.36.3", v1 + "extenders: [{urlPrefix: 'http://x', prioritizeVerb: p}]\n",
+			"it has a prioritizeVerb, but no weight above 0"},
+		{"two binders", "v1.36.3",
+			v1 + "extenders: [{urlPrefix: 'http://x', bindVerb: b}, {urlPrefix: 'http://y', bindVerb: b}]\n",
+			"it has a bindVerb, and so does"},
+		{"a resource of Kubernetes", "v1.36.3",
+			v1 + "extenders: [{urlPrefix: 'http://x', managedResources: [{name: cpu}]}]\n", "extended resource"},
+		{"a resource twice", "v1.36.3",
+			v1 + "extenders: [{urlPrefix: 'http://x', managedResources: [{name: a.b/c}, {name: a.b/c}]}]\n", "named twice"},
 		{"unknown strategy", "v1.36.3", scoring("{type: Most}"), `unknown scoring strategy "Most"`},
 		{"weights", "v1.36.3", scoring("{type: MostAllocated, resources: [{name: cpu}]}"), ""},
 		{"no shape", "v1.36.3", scoring("{type: RequestedToCapacityRatio}"), "has no shape"},
-		{"shape out of order", "v1.36.3", scoring("{type: RequestedToCapacityRatio, requestedToCapacityRatio: {shape: [{utilization: 5, score: 0}, {utilization: 1, score: 1}]}}"), "is not greater than"},
-		{"constraints without a type", "v1.36.3", spreading(v1, "{defaultConstraints: [{maxSkew: 1, topologyKey: a, whenUnsatisfiable: ScheduleAnyway}]}"), "defaultConstraints require defaultingType List"},
-		{"the same in v1beta1", "v1.22.2", spreading(v1beta1, "{defaultConstraints: [{maxSkew: 1, topologyKey: a, whenUnsatisfiable: ScheduleAnyway}]}"), ""},
-		{"constraint of a later minor", "v1.22.2", spreading(v1beta2, "{defaultingType: List, defaultConstraints: [{maxSkew: 1, minDomains: 2, topologyKey: a, whenUnsatisfiable: ScheduleAnyway}]}"), "minDomains"},
-		{"two configurations", "v1.36.3", v1 + "profiles: [{pluginConfig: [{name: NodeAffinity}, {name: NodeAffinity}]}]\n", "two entries"},
+		{"shape out of order", "v1.36.3",
+			scoring(
+				"{type: RequestedToCapacityRatio, requestedToCapacityRatio: {shape: [{utilization: 5, score: 0}, {utilization: " +
+					"1, score: 1}]}}"), "is not greater than"},
+		{"constraints without a type", "v1.36.3",
+			spreading(v1, "{defaultConstraints: [{maxSkew: 1, topologyKey: a, whenUnsatisfiable: ScheduleAnyway}]}"),
+			"defaultConstraints require defaultingType List"},
+		{"the same in v1beta1", "v1.22.2",
+			spreading(v1beta1, "{defaultConstraints: [{maxSkew: 1, topologyKey: a, whenUnsatisfiable: ScheduleAnyway}]}"), ""},
+		{"constraint of a later minor", "v1.22.2",
+			spreading(v1beta2,
+				"{defaultingType: List, defaultConstraints: [{maxSkew: 1, minDomains: 2, topologyKey: a, whenUnsatisfiable: "+
+					"ScheduleAnyway}]}"), "minDomains"},
+		{"two configurations", "v1.36.3", v1 + "profiles: [{pluginConfig: [{name: NodeAffinity}, {name: NodeAffinity}]}]\n",
+			"two entries"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			release, err := versions.Parse(c.release)
 			if err != nil {
 				t.Fatal(err)
 			}
-			v, err := profiles.Validate(profiles.ValidateRequest{Release: release, Source: []byte(c.source), SourceName: "f.yaml", Plugins: []string{"MyPlugin"}})
+			v, err := profiles.Validate(profiles.ValidateRequest{Release: release, Source: []byte(c.source),
+				SourceName: "f.yaml", Plugins: []string{"MyPlugin"}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -87,7 +118,9 @@ func TestValidate(t *testing.T) {
 // A source that cannot be parsed is an error, not a problem.
 func TestValidateRejectsMalformedSource(t *testing.T) {
 	release := versions.Releases()[0]
-	for _, source := range []string{"", "a: [", "kind: Pod\napiVersion: v1\n", "apiVersion: x/v1\nkind: KubeSchedulerConfiguration\n", "apiVersion: kubescheduler.config.k8s.io/v2\nkind: KubeSchedulerConfiguration\n"} {
+	for _, source := range []string{"", "a: [", "kind: Pod\napiVersion: v1\n",
+		"apiVersion: x/v1\nkind: KubeSchedulerConfiguration\n",
+		"apiVersion: kubescheduler.config.k8s.io/v2\nkind: KubeSchedulerConfiguration\n"} {
 		if v, err := profiles.Validate(profiles.ValidateRequest{Release: release, Source: []byte(source)}); err == nil {
 			t.Errorf("%q: %+v", source, v)
 		}

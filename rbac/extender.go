@@ -13,7 +13,8 @@ func ExtenderRole(o Options, binds bool) *rbacv1.ClusterRole {
 		{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
 	}
 	if binds {
-		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods/binding"}, Verbs: []string{"create"}})
+		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods/binding"},
+			Verbs: []string{"create"}})
 	}
 	role.Rules = append(rules, role.Rules...)
 	return role

@@ -18,8 +18,7 @@ import (
 )
 
 // Roles that the API server creates and reconciles at every start
-// (plugin/pkg/auth/authorizer/rbac/bootstrappolicy, policy.go and
-// namespace_policy.go).
+// (plugin/pkg/auth/authorizer/rbac/bootstrappolicy, policy.go and namespace_policy.go).
 const (
 	kubeSchedulerRole        = "system:kube-scheduler"
 	volumeSchedulerRole      = "system:volume-scheduler"

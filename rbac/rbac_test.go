@@ -20,10 +20,12 @@ var update = flag.Bool("update", false, "write the golden files")
 
 func TestObjectsMatchGoldenFiles(t *testing.T) {
 	labels := map[string]string{"app.kubernetes.io/managed-by": "pmk-sched"}
-	rules := []rbacv1.PolicyRule{{APIGroups: []string{"metrics.k8s.io"}, Resources: []string{"nodes"}, Verbs: []string{"get", "list"}}}
+	rules := []rbacv1.PolicyRule{{APIGroups: []string{"metrics.k8s.io"}, Resources: []string{"nodes"},
+		Verbs: []string{"get", "list"}}}
 	cases := map[string]rbac.Options{
 		"serviceaccount": {Name: "my-scheduler", Namespace: "kube-system", Labels: labels},
-		"user":           {Name: "my-scheduler", Namespace: "kube-system", Subject: rbac.User("system:kube-scheduler"), Labels: labels},
+		"user": {Name: "my-scheduler", Namespace: "kube-system", Subject: rbac.User("system:kube-scheduler"),
+			Labels: labels},
 		"other-namespaces": {
 			Name: "gpu", Namespace: "scheduling", LeaseNamespace: "leases", PluginRules: rules,
 			Subject: rbac.ServiceAccountSubject("scheduling", "gpu"),
@@ -58,7 +60,8 @@ func TestObjectsMatchGoldenFiles(t *testing.T) {
 }
 
 func TestObjectsHaveOnlyOwnRoles(t *testing.T) {
-	o := rbac.Options{Name: "my-scheduler", Namespace: "kube-system", PluginRules: []rbacv1.PolicyRule{{Verbs: []string{"get"}}}}
+	o := rbac.Options{Name: "my-scheduler", Namespace: "kube-system",
+		PluginRules: []rbacv1.PolicyRule{{Verbs: []string{"get"}}}}
 	for _, object := range rbac.Objects(o) {
 		accessor, err := meta.Accessor(object)
 		if err != nil {

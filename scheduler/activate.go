@@ -17,23 +17,26 @@ import (
 // AnnotationActivated is the annotation that ActivateByUpdate sets: the time of the call.
 const AnnotationActivated = "pmk-sched.io/activated"
 
-// ActivateByUpdate is the implementation of Handle.Activate. It changes an annotation of the pod, because the scheduler of every
-// release retries an unschedulable pod that changed.
+// ActivateByUpdate is the implementation of Handle.Activate. It changes an annotation of the pod,
+// because the scheduler of every release retries an unschedulable pod that changed.
 //
-// The annotation is written through the subresource status: system:kube-scheduler may patch pods/status, and not pods
-// (bootstrappolicy/policy.go), and the subresource keeps changes of annotations (podStatusStrategy in
-// pkg/registry/core/pod/strategy.go). The scheduler handles the update in Update in
-// scheduling_queue.go, in pkg/scheduler/internal/queue up to 1.31 and in
+// The annotation is written through the subresource status: system:kube-scheduler may patch
+// pods/status, and not pods (bootstrappolicy/policy.go), and the subresource keeps changes of
+// annotations (podStatusStrategy in pkg/registry/core/pod/strategy.go). The scheduler handles the
+// update in Update in scheduling_queue.go, in pkg/scheduler/internal/queue up to 1.31 and in
 // pkg/scheduler/backend/queue from 1.32 on:
 //
-//   - Without queueing hints, the default up to 1.31, it compares the pods without resource version, generation, status and, from
-//     1.22 on, managed fields and finalizers (isPodUpdated). Annotations remain, so the pod is queued.
-//   - With queueing hints it asks the plugins that rejected the pod about a general update of the pod
-//     (PodSchedulingPropertiesChange in pkg/scheduler/framework/events.go). It queues the pod for a plugin that registered no
-//     events, and for one that registered updates of pods. All pods that an extender rejected are queued.
+//   - Without queueing hints, the default up to 1.31, it compares the pods without resource
+//     version, generation, status and, from 1.22 on, managed fields and finalizers (isPodUpdated).
+//     Annotations remain, so the pod is queued.
+//   - With queueing hints it asks the plugins that rejected the pod about a general update of the
+//     pod (PodSchedulingPropertiesChange in pkg/scheduler/framework/events.go). It queues the pod
+//     for a plugin that registered no events, and for one that registered updates of pods. All pods
+//     that an extender rejected are queued.
 //
-// A pod in its backoff is queued when that ends; 1.20 ends the backoff. The framework's own Handle.Activate is not used: it exists
-// from 1.32 on only, it ends the backoff, and an extender cannot call it.
+// A pod in its backoff is queued when that ends; 1.20 ends the backoff. The framework's own
+// Handle.Activate is not used: it exists from 1.32 on only, it ends the backoff, and an extender
+// cannot call it.
 //
 // It is not an error if the pod does not exist anymore.
 func ActivateByUpdate(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod) error {

@@ -18,8 +18,10 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// answering returns the client of an API server that answers every request with a status, and the last request.
-func answering(t *testing.T, status int, reason metav1.StatusReason) (client kubernetes.Interface, last *http.Request, body *[]byte) {
+// answering returns the client of an API server that answers every request with a status, and the
+// last request.
+func answering(t *testing.T, status int, reason metav1.StatusReason) (client kubernetes.Interface, last *http.Request,
+	body *[]byte) {
 	t.Helper()
 	last, body = &http.Request{}, &[]byte{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -31,7 +33,8 @@ func answering(t *testing.T, status int, reason metav1.StatusReason) (client kub
 			fmt.Fprint(w, `{"kind": "Pod", "apiVersion": "v1"}`)
 			return
 		}
-		fmt.Fprintf(w, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": %d, "reason": %q}`, status, reason)
+		fmt.Fprintf(w, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": %d, "reason": %q}`, status,
+			reason)
 	}))
 	t.Cleanup(server.Close)
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
@@ -50,7 +53,8 @@ func TestActivateChangesOnlyAnAnnotationOfThatPod(t *testing.T) {
 	if err := scheduler.ActivateByUpdate(t.Context(), client, heldPod()); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := request.Method+" "+request.URL.Path+" "+request.Header.Get("Content-Type"), "PATCH /api/v1/namespaces/shop/pods/web/status application/merge-patch+json"; got != want {
+	if got, want := request.Method+" "+request.URL.Path+" "+request.Header.Get("Content-Type"),
+		"PATCH /api/v1/namespaces/shop/pods/web/status application/merge-patch+json"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	var patch map[string]struct {
@@ -61,7 +65,8 @@ func TestActivateChangesOnlyAnAnnotationOfThatPod(t *testing.T) {
 		t.Fatalf("%v: %s", err, *body)
 	}
 	at, err := time.Parse(time.RFC3339Nano, patch["metadata"].Annotations[scheduler.AnnotationActivated])
-	if len(patch) != 1 || patch["metadata"].UID != "u-1" || len(patch["metadata"].Annotations) != 1 || err != nil || time.Since(at) > time.Minute {
+	if len(patch) != 1 || patch["metadata"].UID != "u-1" || len(patch["metadata"].Annotations) != 1 || err != nil ||
+		time.Since(at) > time.Minute {
 		t.Errorf("%v: %s", err, *body)
 	}
 }

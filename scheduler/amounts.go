@@ -8,7 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Amount returns the amount of a resource by its name: CPU in thousandths of a core, all others in units.
+// Amount returns the amount of a resource by its name: CPU in thousandths of a core, all others in
+// units.
 func (r *Resources) Amount(name corev1.ResourceName) int64 {
 	switch name {
 	case corev1.ResourceCPU:
@@ -153,7 +154,8 @@ func FormatAmount(name corev1.ResourceName, amount int64) string {
 	switch {
 	case name == corev1.ResourceCPU:
 		return resource.NewMilliQuantity(amount, resource.DecimalSI).String()
-	case name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage || strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix):
+	case name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage ||
+		strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix):
 		return resource.NewQuantity(amount, resource.BinarySI).String()
 	}
 	return fmt.Sprint(amount)

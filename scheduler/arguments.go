@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Arguments are a plugin's arguments in the scheduler configuration: profiles[].pluginConfig[].args.
-// The zero value has no arguments.
+// Arguments are a plugin's arguments in the scheduler configuration:
+// profiles[].pluginConfig[].args. The zero value has no arguments.
 type Arguments struct {
 	raw []byte
 }
@@ -27,9 +27,9 @@ func (a Arguments) Empty() bool {
 	return text == "" || text == "null"
 }
 
-// Decode decodes the arguments into a struct with json tags. Fields that are not in the document keep
-// their values: set defaults before calling Decode. Unknown fields, duplicate fields and values of
-// the wrong type are errors that name the field.
+// Decode decodes the arguments into a struct with json tags. Fields that are not in the document
+// keep their values: set defaults before calling Decode. Unknown fields, duplicate fields and
+// values of the wrong type are errors that name the field.
 func (a Arguments) Decode(into interface{}) error {
 	if a.Empty() {
 		return nil

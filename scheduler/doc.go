@@ -3,10 +3,11 @@
 //
 // # Plugins
 //
-// kube-scheduler takes one pod at a time from its queue and calls plugins at a sequence of extension
-// points: which nodes can run the pod (PreFilter, Filter), which of these is best (PreScore, Score), and
-// the steps to bind it (Reserve, Permit, PreBind, Bind, PostBind). A plugin is a type with the method Name
-// and the methods of the extension points that it implements. These are, in order:
+// kube-scheduler takes one pod at a time from its queue and calls plugins at a sequence of
+// extension points: which nodes can run the pod (PreFilter, Filter), which of these is best
+// (PreScore, Score), and the steps to bind it (Reserve, Permit, PreBind, Bind, PostBind). A plugin
+// is a type with the method Name and the methods of the extension points that it implements. These
+// are, in order:
 //
 //	PreEnqueue   may the pod enter the queue?                        PreEnqueuePlugin (from 1.26)
 //	QueueSort    which of two pods is scheduled first?               QueueSortPlugin
@@ -27,9 +28,9 @@
 //
 // # A complete plugin
 //
-// A plugin package has a constant Name, the plugin's name in the scheduler configuration, and a function
-// New that returns a pointer to the plugin's own type (not an interface: the build derives the plugin's
-// extension points from the methods of that type).
+// A plugin package has a constant Name, the plugin's name in the scheduler configuration, and a
+// function New that returns a pointer to the plugin's own type (not an interface: the build derives
+// the plugin's extension points from the methods of that type).
 //
 //	package quiet
 //
@@ -89,15 +90,15 @@
 //
 // # Concurrency and failures
 //
-// Methods are called from many goroutines: Filter and Score run for several nodes in parallel, and the
-// extension points from PreBind on (and Unreserve) run in parallel with the next pod's scheduling cycle.
-// Protect fields of the plugin with a lock; store values of one pod's cycle in State. Pods, nodes and
-// NodeInfo are shared and must not be modified. Filter and Score run for every pod and node, so they must
-// not wait for the network: fetch data in the background.
+// Methods are called from many goroutines: Filter and Score run for several nodes in parallel, and
+// the extension points from PreBind on (and Unreserve) run in parallel with the next pod's
+// scheduling cycle. Protect fields of the plugin with a lock; store values of one pod's cycle in
+// State. Pods, nodes and NodeInfo are shared and must not be modified. Filter and Score run for
+// every pod and node, so they must not wait for the network: fetch data in the background.
 //
 // A panic in a plugin ends the scheduler: neither the framework nor the adapter recovers, because a
-// scheduler that continues with a broken plugin would silently place pods wrongly. The process prints the
-// stack, the container restarts, and pods that were not bound are scheduled again.
+// scheduler that continues with a broken plugin would silently place pods wrongly. The process
+// prints the stack, the container restarts, and pods that were not bound are scheduled again.
 //
 // # Staying portable
 //

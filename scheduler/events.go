@@ -11,12 +11,13 @@ type ClusterEvent struct {
 	// earlier releases retry the pod after every change of the kind. A wrong false leaves the pod
 	// unscheduled for five minutes, so return true when in doubt.
 	//
-	// before and after are the object before and after the change: a *corev1.Pod, a *corev1.Node, for a custom resource an
-	// *unstructured.Unstructured. before is nil if the object is new, after if it was deleted. Helps runs for every rejected pod while
-	// the queue is locked: it must be fast, must not block, and must not modify the objects.
+	// before and after are the object before and after the change: a *corev1.Pod, a *corev1.Node, for
+	// a custom resource an *unstructured.Unstructured. before is nil if the object is new, after if it
+	// was deleted. Helps runs for every rejected pod while the queue is locked: it must be fast, must
+	// not block, and must not modify the objects.
 	//
-	// It is not asked about changes of the rejected pod itself, except of its status, nor about pods whose requests became smaller: the
-	// scheduler retries the pod after these.
+	// It is not asked about changes of the rejected pod itself, except of its status, nor about pods
+	// whose requests became smaller: the scheduler retries the pod after these.
 	Helps func(pod *corev1.Pod, before, after interface{}) bool
 }
 

@@ -17,10 +17,11 @@ type Handle interface {
 	// ClientSet returns the scheduler's client.
 	ClientSet() kubernetes.Interface
 	// SharedInformerFactory returns the scheduler's informers. Informers that New requests are started
-	// and synced before the first pod is scheduled; informers that are requested later are not started.
+	// and synced before the first pod is scheduled; informers that are requested later are not
+	// started.
 	SharedInformerFactory() informers.SharedInformerFactory
-	// KubeConfig returns a configuration for other clients, such as a dynamic client. It is a copy of the
-	// scheduler's configuration; before 1.22 it uses the connection of ClientSet.
+	// KubeConfig returns a configuration for other clients, such as a dynamic client. It is a copy of
+	// the scheduler's configuration; before 1.22 it uses the connection of ClientSet.
 	KubeConfig() (*rest.Config, error)
 	// EventRecorder records events in the name of the scheduler.
 	EventRecorder() events.EventRecorder
@@ -30,8 +31,8 @@ type Handle interface {
 	// releases name its pod.
 	Logger(ctx context.Context) Logger
 	// Metrics registers metrics that the scheduler serves at /metrics. New runs once per profile: if
-	// Register returns a prometheus.AlreadyRegisteredError, use its ExistingCollector. Collectors cannot
-	// be unregistered.
+	// Register returns a prometheus.AlreadyRegisteredError, use its ExistingCollector. Collectors
+	// cannot be unregistered.
 	Metrics() prometheus.Registerer
 	// IterateOverWaitingPods calls visit for each pod that waits for Permit.
 	IterateOverWaitingPods(visit func(WaitingPod))

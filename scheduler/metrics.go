@@ -7,9 +7,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Register registers a collector and returns it. If the collector is already registered, for another
-// profile, Register returns the existing one, so that the profiles share it. If r is nil, the
-// collector is not registered.
+// Register registers a collector and returns it. If the collector is already registered, for
+// another profile, Register returns the existing one, so that the profiles share it. If r is nil,
+// the collector is not registered.
 func Register(r prometheus.Registerer, c prometheus.Collector) (prometheus.Collector, error) {
 	if r == nil {
 		return c, nil

@@ -28,10 +28,12 @@ func TestRegisterReturnsTheCollectorOfAnotherProfile(t *testing.T) {
 
 func TestRegisterRefusesAConflictingCollector(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	if _, err := scheduler.Register(registry, prometheus.NewCounter(prometheus.CounterOpts{Name: "pods_total", Help: "Pods."})); err != nil {
+	if _, err := scheduler.Register(registry,
+		prometheus.NewCounter(prometheus.CounterOpts{Name: "pods_total", Help: "Pods."})); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := scheduler.Register(registry, prometheus.NewCounter(prometheus.CounterOpts{Name: "pods_total", Help: "Others."})); err == nil {
+	if _, err := scheduler.Register(registry,
+		prometheus.NewCounter(prometheus.CounterOpts{Name: "pods_total", Help: "Others."})); err == nil {
 		t.Error("no error")
 	}
 }

@@ -4,9 +4,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// NodeInfo is a node as the scheduler sees it in one cycle: the object and the pods on it, including
-// pods that were assigned to it and are not bound yet. The values that it returns must not be
-// modified. No method copies or allocates.
+// NodeInfo is a node as the scheduler sees it in one cycle: the object and the pods on it,
+// including pods that were assigned to it and are not bound yet. The values that it returns must
+// not be modified. No method copies or allocates.
 type NodeInfo interface {
 	// Node returns the node's object.
 	Node() *corev1.Node
@@ -32,8 +32,8 @@ type Resources struct {
 	Scalar map[corev1.ResourceName]int64
 }
 
-// NodeLister lists the nodes as they were at the beginning of the scheduling cycle. Use it only in the
-// extension points from PreFilter to Permit: after these, the next cycle may change it.
+// NodeLister lists the nodes as they were at the beginning of the scheduling cycle. Use it only in
+// the extension points from PreFilter to Permit: after these, the next cycle may change it.
 type NodeLister interface {
 	// List returns all nodes.
 	List() ([]NodeInfo, error)

@@ -20,18 +20,18 @@ type Plugin interface {
 	Name() string
 }
 
-// PreEnqueuePlugin decides whether a pod may enter the scheduling queue. Releases before 1.26 do not
-// have this extension point: a plugin that implements it cannot be built for them.
+// PreEnqueuePlugin decides whether a pod may enter the scheduling queue. Releases before 1.26 do
+// not have this extension point: a plugin that implements it cannot be built for them.
 type PreEnqueuePlugin interface {
 	Plugin
 	// PreEnqueue is called before a pod is added to the queue. Any status other than nil keeps the pod
-	// out; PreEnqueue is called again when the pod changes or an event of EventsPlugin occurs. It blocks the
-	// informers, so it must return immediately.
+	// out; PreEnqueue is called again when the pod changes or an event of EventsPlugin occurs. It
+	// blocks the informers, so it must return immediately.
 	PreEnqueue(ctx context.Context, pod *corev1.Pod) *Status
 }
 
-// QueueSortPlugin orders the queue. Exactly one is enabled, the same in all profiles: to enable one,
-// disable the default, PrioritySort.
+// QueueSortPlugin orders the queue. Exactly one is enabled, the same in all profiles: to enable
+// one, disable the default, PrioritySort.
 type QueueSortPlugin interface {
 	Plugin
 	// Less reports whether a is scheduled before b. It must be a strict order, and fast: it runs while
@@ -61,10 +61,10 @@ type PreFilterExtensions interface {
 // FilterPlugin decides whether a node can run a pod.
 type FilterPlugin interface {
 	Plugin
-	// Filter is called for every node that is considered, for several nodes in parallel, until a plugin
-	// rejects the node. nil accepts the node. Unschedulable rejects it, and preemption might help;
-	// Unresolvable rejects it, and preemption cannot help; Error ends the attempt. A Status
-	// can be created once and returned many times.
+	// Filter is called for every node that is considered, for several nodes in parallel, until a
+	// plugin rejects the node. nil accepts the node. Unschedulable rejects it, and preemption might
+	// help; Unresolvable rejects it, and preemption cannot help; Error ends the attempt. A Status can
+	// be created once and returned many times.
 	Filter(ctx context.Context, state State, pod *corev1.Pod, node NodeInfo) *Status
 }
 
@@ -73,7 +73,8 @@ type PostFilterPlugin interface {
 	Plugin
 	// PostFilter is called when every node was rejected. After a nil Status the pod is retried, on
 	// nominatedNode if that is not empty; after Unschedulable the next plugin is called.
-	PostFilter(ctx context.Context, state State, pod *corev1.Pod, rejected Rejections) (nominatedNode string, status *Status)
+	PostFilter(ctx context.Context, state State, pod *corev1.Pod, rejected Rejections) (nominatedNode string,
+		status *Status)
 }
 
 // PreScorePlugin prepares scoring.
@@ -87,16 +88,16 @@ type PreScorePlugin interface {
 // ScorePlugin scores a node for a pod.
 type ScorePlugin interface {
 	Plugin
-	// Score is called for every node that passed the filters, for several nodes in parallel. It returns
-	// MinNodeScore to MaxNodeScore, or any number if the plugin is also a ScoreNormalizer. The
+	// Score is called for every node that passed the filters, for several nodes in parallel. It
+	// returns MinNodeScore to MaxNodeScore, or any number if the plugin is also a ScoreNormalizer. The
 	// scheduler multiplies the score by the plugin's weight. A Status other than nil ends the attempt.
 	Score(ctx context.Context, state State, pod *corev1.Pod, node NodeInfo) (int64, *Status)
 }
 
 // ScoreNormalizer is for a ScorePlugin whose scores are relative to each other.
 type ScoreNormalizer interface {
-	// NormalizeScore is called once per cycle, after Score, with the scores of all nodes. It changes them
-	// in place to values between MinNodeScore and MaxNodeScore.
+	// NormalizeScore is called once per cycle, after Score, with the scores of all nodes. It changes
+	// them in place to values between MinNodeScore and MaxNodeScore.
 	NormalizeScore(ctx context.Context, state State, pod *corev1.Pod, scores []NodeScore) *Status
 }
 
@@ -120,8 +121,8 @@ type ReservePlugin interface {
 // PermitPlugin can delay or reject a pod before it is bound.
 type PermitPlugin interface {
 	Plugin
-	// Permit returns nil to continue, a rejection, or Wait with a timeout (at most 15 minutes). Wait holds
-	// the pod until Allow or Reject of Handle.GetWaitingPod is called or the timeout expires.
+	// Permit returns nil to continue, a rejection, or Wait with a timeout (at most 15 minutes). Wait
+	// holds the pod until Allow or Reject of Handle.GetWaitingPod is called or the timeout expires.
 	Permit(ctx context.Context, state State, pod *corev1.Pod, node string) (*Status, time.Duration)
 }
 
@@ -135,21 +136,23 @@ type PreBindPlugin interface {
 
 // PreBindPreFlighter is for a PreBindPlugin that has nothing to do for some pods.
 type PreBindPreFlighter interface {
-	// PreBindPreFlight returns nil if PreBind has work to do for the pod, and Skip if it has none: PreBind is not called then. Error
-	// ends the attempt, and so does any other status. It is called before Permit's wait, and must neither act nor wait.
+	// PreBindPreFlight returns nil if PreBind has work to do for the pod, and Skip if it has none:
+	// PreBind is not called then. Error ends the attempt, and so does any other status. It is called
+	// before Permit's wait, and must neither act nor wait.
 	//
-	// The scheduler calls it from 1.35 on (in 1.34 with the feature gate NominatedNodeNameForExpectation). If no plugin has work to do
-	// and no plugin lets the pod wait at Permit, it does not write status.nominatedNodeName before it binds the pod, which saves a
-	// request to the API server for each pod. Earlier releases and extenders call PreBind for every pod, so PreBind must return nil
-	// for a pod without work.
+	// The scheduler calls it from 1.35 on (in 1.34 with the feature gate
+	// NominatedNodeNameForExpectation). If no plugin has work to do and no plugin lets the pod wait at
+	// Permit, it does not write status.nominatedNodeName before it binds the pod, which saves a
+	// request to the API server for each pod. Earlier releases and extenders call PreBind for every
+	// pod, so PreBind must return nil for a pod without work.
 	PreBindPreFlight(ctx context.Context, state State, pod *corev1.Pod, node string) *Status
 }
 
 // BindPlugin binds a pod.
 type BindPlugin interface {
 	Plugin
-	// Bind is called for each bind plugin in turn until one returns a status other than Skip: nil if it
-	// bound the pod.
+	// Bind is called for each bind plugin in turn until one returns a status other than Skip: nil if
+	// it bound the pod.
 	Bind(ctx context.Context, state State, pod *corev1.Pod, node string) *Status
 }
 
@@ -161,11 +164,12 @@ type PostBindPlugin interface {
 }
 
 // EventsPlugin names the events after which the scheduler retries a pod that this plugin rejected.
-// Pods rejected by a plugin that does not implement it are retried after every event. Kubernetes 1.20
-// always does so.
+// Pods rejected by a plugin that does not implement it are retried after every event. Kubernetes
+// 1.20 always does so.
 //
-// The scheduler also retries a pod whose labels, tolerations, requests or scheduling gates change, whether the plugin names that or
-// not. For its annotations, and for Handle.Activate, name ActionUpdate of EventPod: releases from 1.32 on ignore these otherwise.
+// The scheduler also retries a pod whose labels, tolerations, requests or scheduling gates change,
+// whether the plugin names that or not. For its annotations, and for Handle.Activate, name
+// ActionUpdate of EventPod: releases from 1.32 on ignore these otherwise.
 type EventsPlugin interface {
 	Plugin
 	// EventsToRegister is called once, when the scheduler starts.

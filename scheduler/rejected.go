@@ -8,9 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// RejectedPods are the pods that a plugin rejected because of something that the scheduler does not watch, such as a custom
-// resource. The plugin adds a pod when it rejects it, removes it at Reserve and when it is deleted, and calls Retry when its
-// decision may be another one. The zero value is ready to use.
+// RejectedPods are the pods that a plugin rejected because of something that the scheduler does not
+// watch, such as a custom resource. The plugin adds a pod when it rejects it, removes it at Reserve
+// and when it is deleted, and calls Retry when its decision may be another one. The zero value is
+// ready to use.
 type RejectedPods struct {
 	mu   sync.Mutex
 	pods map[types.UID]*corev1.Pod
@@ -44,7 +45,8 @@ func (r *RejectedPods) Retry(ctx context.Context, h Handle, plugin string) {
 		if err := h.Activate(ctx, pod); err != nil {
 			r.Add(pod)
 			if ctx.Err() == nil {
-				h.Logger(ctx).Error(err, plugin+" cannot retry a pod; it tries again after the next change", "pod", pod.Namespace+"/"+pod.Name)
+				h.Logger(ctx).Error(err, plugin+" cannot retry a pod; it tries again after the next change", "pod",
+					pod.Namespace+"/"+pod.Name)
 			}
 		}
 	}

@@ -31,12 +31,14 @@ func TestRejectedPodsAreRetriedOnceUnlessThatFails(t *testing.T) {
 	var rejected scheduler.RejectedPods
 	rejected.Retry(t.Context(), h, "Quiet")
 	bound := plugintest.NewPod("shop", "bound", nil)
-	for _, pod := range []*corev1.Pod{bound, plugintest.NewPod("shop", "a", nil), plugintest.NewPod("shop", "b", nil), plugintest.NewPod("closed", "c", nil)} {
+	for _, pod := range []*corev1.Pod{bound, plugintest.NewPod("shop", "a", nil), plugintest.NewPod("shop", "b", nil),
+		plugintest.NewPod("closed", "c", nil)} {
 		rejected.Add(pod)
 	}
 	rejected.Remove(bound.UID)
 	rejected.Retry(t.Context(), h, "Quiet")
-	if diff := cmp.Diff([]string{"Quiet cannot retry a pod; it tries again after the next change err=refused pod=closed/c"}, h.Lines()); diff != "" {
+	if diff := cmp.Diff([]string{
+		"Quiet cannot retry a pod; it tries again after the next change err=refused pod=closed/c"}, h.Lines()); diff != "" {
 		t.Errorf("log (-want +got):\n%s", diff)
 	}
 	h.namespace = ""

@@ -74,7 +74,8 @@ func TestStatusOfNilIsSuccess(t *testing.T) {
 		{scheduler.Wait(), scheduler.CodeWait, "Wait"},
 		{scheduler.Skip(), scheduler.CodeSkip, "Skip"},
 	} {
-		if c.status.Code() != c.code || c.status.String() != c.text || c.status.IsSuccess() != (c.code == scheduler.CodeSuccess) {
+		if c.status.Code() != c.code || c.status.String() != c.text ||
+			c.status.IsSuccess() != (c.code == scheduler.CodeSuccess) {
 			t.Errorf("got %v, want %v", c.status, c.text)
 		}
 	}

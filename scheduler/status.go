@@ -40,16 +40,16 @@ func (c Code) String() string {
 	return "Unknown"
 }
 
-// Status is the result of an extension point. A nil *Status is success. A Status is immutable: one value
-// can be returned for many pods and nodes, from many goroutines.
+// Status is the result of an extension point. A nil *Status is success. A Status is immutable: one
+// value can be returned for many pods and nodes, from many goroutines.
 type Status struct {
 	code    Code
 	reasons []string
 	err     error
 }
 
-// Unschedulable rejects the pod or node. The scheduler counts equal reasons over the nodes and writes
-// them to the pod's condition and event: keep them short, and without details of one node.
+// Unschedulable rejects the pod or node. The scheduler counts equal reasons over the nodes and
+// writes them to the pod's condition and event: keep them short, and without details of one node.
 func Unschedulable(reasons ...string) *Status {
 	return &Status{code: CodeUnschedulable, reasons: reasons}
 }

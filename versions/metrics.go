@@ -13,7 +13,8 @@ type Metrics struct {
 	// UnschedulablePods is a gauge: pods that a plugin rejected, with the labels plugin and profile.
 	// Empty until 1.23.
 	UnschedulablePods string
-	// CacheSize is a gauge: elements in the scheduler's cache, with the label type (kubernetes#128810).
+	// CacheSize is a gauge: elements in the scheduler's cache, with the label type
+	// (kubernetes#128810).
 	CacheSize string
 }
 

@@ -49,7 +49,8 @@ func flags() []names {
 			"tls-private-key-file", "tls-sni-cert-key", "v", "version", "vmodule", "write-config-to",
 		}},
 		{20, 22, []string{"algorithm-provider", "hard-pod-affinity-symmetric-weight", "scheduler-name"}},
-		{20, 23, []string{"policy-config-file", "policy-configmap", "policy-configmap-namespace", "use-legacy-policy-config"}},
+		{20, 23, []string{
+			"policy-config-file", "policy-configmap", "policy-configmap-namespace", "use-legacy-policy-config"}},
 		{20, 24, []string{"address", "experimental-logging-sanitization", "port"}},
 		{20, 26, []string{
 			"add-dir-header", "alsologtostderr", "log-backtrace-at", "log-dir", "log-file", "log-file-max-size",

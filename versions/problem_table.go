@@ -2,9 +2,10 @@ package versions
 
 import "slices"
 
-// bugs are the known bugs of kube-scheduler that matter to users: crashes, leaks, pods that are not scheduled or scheduled to the
-// wrong node. Patches come from the CHANGELOG of each minor release, and where that does not say since when, from a comparison of the
-// source of its first and its last patch.
+// bugs are the known bugs of kube-scheduler that matter to users: crashes, leaks, pods that are not
+// scheduled or scheduled to the wrong node. Patches come from the CHANGELOG of each minor release,
+// and where that does not say since when, from a comparison of the source of its first and its last
+// patch.
 func bugs() []bug {
 	return slices.Concat(bugsUpTo23(), bugsFrom24(), bugsFrom28(), bugsFrom33())
 }
@@ -28,7 +29,8 @@ func bugsUpTo23() []bug {
 		},
 		{
 			"kubernetes#110853", "kube-scheduler can crash",
-			Condition{Plugin: "PodTopologySpread", Pods: "pods with topology spread constraints and a required node affinity preempt others"},
+			Condition{Plugin: "PodTopologySpread",
+				Pods: "pods with topology spread constraints and a required node affinity preempt others"},
 			append(whole(20, 22), patches{22, 0, 12}, patches{23, 0, 9}),
 		},
 		{
@@ -37,7 +39,8 @@ func bugsUpTo23() []bug {
 			append(whole(20, 22), patches{22, 0, 13}, patches{23, 0, 10}, patches{24, 0, 4}),
 		},
 		{
-			"kubernetes#109442", "a pod that did not fit is tried again minutes late after a change of a node's labels or taints",
+			"kubernetes#109442",
+			"a pod that did not fit is tried again minutes late after a change of a node's labels or taints",
 			Condition{Plugin: "NodeResourcesFit"}, []patches{{21, 0, 13}, {22, 0, 10}, {23, 0, 7}},
 		},
 		{
@@ -50,13 +53,15 @@ func bugsUpTo23() []bug {
 			Condition{}, append(whole(22, 25), patches{25, 0, 15}, patches{26, 0, 10}, patches{27, 0, 7}, patches{28, 0, 3}),
 		},
 		{
-			"kubernetes#108890", "compiled-in plugins run after those of multiPoint, regardless of the order in the configuration",
+			"kubernetes#108890",
+			"compiled-in plugins run after those of multiPoint, regardless of the order in the configuration",
 			Condition{OutOfTree: true}, []patches{{23, 0, 7}},
 		},
 		{
 			"kubernetes#122066", "a plugin runs twice, and no pod is scheduled when its scores exceed the limit",
 			Condition{Overrides: true},
-			append([]patches{{23, 7, onward}, {24, 0, onward}, {25, 0, onward}}, patches{26, 0, 13}, patches{27, 0, 10}, patches{28, 0, 6}, patches{29, 0, 1}),
+			append([]patches{{23, 7, onward}, {24, 0, onward}, {25, 0, onward}}, patches{26, 0, 13}, patches{27, 0, 10},
+				patches{28, 0, 6}, patches{29, 0, 1}),
 		},
 	}
 }
@@ -64,7 +69,8 @@ func bugsUpTo23() []bug {
 func bugsFrom24() []bug {
 	return []bug{
 		{
-			"kubernetes#114526", "all Filter plugins run on a node even after one has refused it, so that scheduling takes longer",
+			"kubernetes#114526",
+			"all Filter plugins run on a node even after one has refused it, so that scheduling takes longer",
 			Condition{}, []patches{{24, 0, 10}, {25, 0, 6}, {26, 0, 1}},
 		},
 		{
@@ -73,17 +79,21 @@ func bugsFrom24() []bug {
 			append(whole(24, 27), patches{27, 0, 14}, patches{28, 0, 10}, patches{29, 0, 5}),
 		},
 		{
-			"kubernetes#123465", "a pod stays pending while the node of its local PersistentVolume does not exist, with an error that does not name the volume",
+			"kubernetes#123465",
+			"a pod stays pending while the node of its local PersistentVolume does not exist, with an error that does not " +
+				"name the volume",
 			Condition{Plugin: "VolumeBinding", Pods: "nodes with local PersistentVolumes are removed"},
 			[]patches{{27, 0, 14}, {28, 0, 10}, {29, 0, 5}},
 		},
 		{
 			"kubernetes#115347", "kube-scheduler can crash",
-			Condition{Plugin: "NodeVolumeLimits", Pods: "pods have inline volumes of an in-tree cloud provider, and a node has no CSINode"},
+			Condition{Plugin: "NodeVolumeLimits",
+				Pods: "pods have inline volumes of an in-tree cloud provider, and a node has no CSINode"},
 			[]patches{{25, 0, 7}, {26, 0, 2}},
 		},
 		{
-			"kubernetes#117194", "PreEnqueue plugins do not run when a pod leaves the backoff queue, so that pods with gates can be scheduled",
+			"kubernetes#117194",
+			"PreEnqueue plugins do not run when a pod leaves the backoff queue, so that pods with gates can be scheduled",
 			Condition{Plugin: "SchedulingGates"}, []patches{{27, 0, 1}},
 		},
 		{
@@ -132,7 +142,8 @@ func bugsFrom28() []bug {
 		},
 		{
 			"kubernetes#136564", "one device can be allocated to two ResourceClaims",
-			Condition{Gate: "DynamicResourceAllocation", OptIn: true, Pods: "pods use ResourceClaims"}, []patches{{32, 0, 12}, {33, 0, 8}},
+			Condition{Gate: "DynamicResourceAllocation", OptIn: true, Pods: "pods use ResourceClaims"}, []patches{{32, 0, 12},
+				{33, 0, 8}},
 		},
 	}
 }
@@ -140,7 +151,8 @@ func bugsFrom28() []bug {
 func bugsFrom33() []bug {
 	return []bug{
 		{
-			"kubernetes#141781", "nodes look empty to NodeResourcesFit and NodeResourcesBalancedAllocation when an extender has filtered them",
+			"kubernetes#141781",
+			"nodes look empty to NodeResourcesFit and NodeResourcesBalancedAllocation when an extender has filtered them",
 			Condition{WholeNodes: true}, whole(33, newestMinor+1),
 		},
 		{
@@ -161,10 +173,12 @@ func bugsFrom33() []bug {
 		},
 		{
 			"kubernetes#138988", "kube-scheduler crashes",
-			Condition{Gate: "DRAPartitionableDevices", Pods: "ResourceClaims have allocationMode All, and devices have shared counters"}, []patches{{36, 0, 2}},
+			Condition{Gate: "DRAPartitionableDevices",
+				Pods: "ResourceClaims have allocationMode All, and devices have shared counters"}, []patches{{36, 0, 2}},
 		},
 		{
-			"kubernetes#139363", "a pod with a ResourceClaim that pods on several nodes share, and another one, can stay pending",
+			"kubernetes#139363",
+			"a pod with a ResourceClaim that pods on several nodes share, and another one, can stay pending",
 			Condition{Gate: "DynamicResourceAllocation", Pods: "pods use ResourceClaims"}, []patches{{36, 0, 2}},
 		},
 	}

@@ -21,14 +21,16 @@ func TestTableOfKnownProblemsIsWellFormed(t *testing.T) {
 		if b.effect == "" || strings.HasSuffix(b.effect, ".") || len(b.in) == 0 {
 			t.Errorf("%s: effect %q, %d ranges", b.issue, b.effect, len(b.in))
 		}
-		if b.when.Plugin != "" && !slices.ContainsFunc(plugins(), func(n names) bool { return slices.Contains(n.list, b.when.Plugin) }) {
+		if b.when.Plugin != "" &&
+			!slices.ContainsFunc(plugins(), func(n names) bool { return slices.Contains(n.list, b.when.Plugin) }) {
 			t.Errorf("%s: no plugin %s", b.issue, b.when.Plugin)
 		}
 		if !slices.IsSortedFunc(b.in, func(a, b patches) int { return cmp.Compare(a.minor, b.minor) }) {
 			t.Errorf("%s: minor releases are not in order", b.issue)
 		}
 		for i, p := range b.in {
-			if p.minor < oldestMinor || p.minor > newestMinor || p.from < 0 || p.before <= p.from || i > 0 && b.in[i-1].minor == p.minor {
+			if p.minor < oldestMinor || p.minor > newestMinor || p.from < 0 || p.before <= p.from || i > 0 &&
+				b.in[i-1].minor == p.minor {
 				t.Errorf("%s: range %+v", b.issue, p)
 			}
 		}
@@ -58,15 +60,21 @@ func TestKnownProblemsOfReleases(t *testing.T) {
 		want    []string // issue and fix
 	}{
 		{"v1.20.15", []string{"kubernetes#110853 v1.22.12", "kubernetes#111803 v1.22.13"}},
-		{"v1.21.3", []string{"kubernetes#103019 v1.21.4", "kubernetes#110853 v1.22.12", "kubernetes#111803 v1.22.13", "kubernetes#109442 v1.21.13"}},
+		{"v1.21.3", []string{
+			"kubernetes#103019 v1.21.4", "kubernetes#110853 v1.22.12", "kubernetes#111803 v1.22.13",
+			"kubernetes#109442 v1.21.13"}},
 		{"v1.24.3", []string{
-			"kubernetes#111803 v1.24.4", "kubernetes#122022 v1.26.12", "kubernetes#120334 v1.25.15", "kubernetes#122066 v1.26.13",
+			"kubernetes#111803 v1.24.4", "kubernetes#122022 v1.26.12", "kubernetes#120334 v1.25.15",
+			"kubernetes#122066 v1.26.13",
 			"kubernetes#114526 v1.24.10", "kubernetes#124559 v1.27.14",
 		}},
-		{"v1.28.5", []string{"kubernetes#122066 v1.28.6", "kubernetes#124559 v1.28.10", "kubernetes#123465 v1.28.10", "kubernetes#127584 v1.29.11"}},
+		{"v1.28.5", []string{
+			"kubernetes#122066 v1.28.6", "kubernetes#124559 v1.28.10", "kubernetes#123465 v1.28.10",
+			"kubernetes#127584 v1.29.11"}},
 		{"v1.28.11", []string{"kubernetes#125527 v1.28.12", "kubernetes#127584 v1.29.11"}},
 		{"v1.29.0-rc.1", []string{
-			"kubernetes#122022 v1.29.10", "kubernetes#122066 v1.29.1", "kubernetes#124559 v1.29.5", "kubernetes#123465 v1.29.5", "kubernetes#127584 v1.29.11",
+			"kubernetes#122022 v1.29.10", "kubernetes#122066 v1.29.1", "kubernetes#124559 v1.29.5", "kubernetes#123465 v1.29.5",
+			"kubernetes#127584 v1.29.11",
 			"kubernetes#124517 v1.29.5", "kubernetes#126691 v1.29.9",
 		}},
 		{"v1.32.13", nil},
@@ -93,7 +101,8 @@ func TestKnownProblemsOfReleases(t *testing.T) {
 	}
 }
 
-// The fix is the next patch of the same minor release, or else the first patch of a later one without the bug.
+// The fix is the next patch of the same minor release, or else the first patch of a later one
+// without the bug.
 func TestFixIsTheNextReleaseWithoutTheProblem(t *testing.T) {
 	for _, b := range bugs() {
 		for _, p := range b.in {
@@ -119,18 +128,30 @@ func TestConditionHolds(t *testing.T) {
 	}{
 		"":                                 {Condition{}, true},
 		"if the scheduler calls extenders": {Condition{Extenders: true}, true},
-		"if the scheduler calls extenders and pods are preempted":                                 {Condition{Extenders: true, Pods: preempted}, true},
-		"if compiled-in plugins run":                                                              {Condition{OutOfTree: true}, false},
-		"if fewer plugins run at score than at preScore":                                          {Condition{FewScores: true}, false},
-		"if plugin NodeAffinity runs":                                                             {Condition{Plugin: "NodeAffinity"}, true},
-		"if plugin ImageLocality runs":                                                            {Condition{Plugin: "ImageLocality"}, false},
-		"if the scheduler calls extenders and plugin ImageLocality runs":                          {Condition{Extenders: true, Plugin: "ImageLocality"}, false},
-		"if feature gate Default is enabled":                                                      {Condition{Gate: "Default"}, true},
-		"if feature gate Off is enabled":                                                          {Condition{Gate: "Off"}, false},
-		"if feature gate Alpha is enabled":                                                        {Condition{Gate: "Alpha", OptIn: true}, false},
-		"if feature gate On is enabled":                                                           {Condition{Gate: "On", OptIn: true}, true},
-		"if the scheduler calls an extender that filters with nodeCacheCapable: false":            {Condition{WholeNodes: true}, false},
-		"if three or more plugins are enabled at one extension point that multiPoint enables too": {Condition{Overrides: true}, false},
+		"if the scheduler calls extenders and pods are preempted": {Condition{Extenders: true,
+			Pods: preempted}, true},
+		"if compiled-in plugins run": {
+			Condition{OutOfTree: true}, false},
+		"if fewer plugins run at score than at preScore": {
+			Condition{FewScores: true}, false},
+		"if plugin NodeAffinity runs": {
+			Condition{Plugin: "NodeAffinity"}, true},
+		"if plugin ImageLocality runs": {
+			Condition{Plugin: "ImageLocality"}, false},
+		"if the scheduler calls extenders and plugin ImageLocality runs": {Condition{Extenders: true,
+			Plugin: "ImageLocality"}, false},
+		"if feature gate Default is enabled": {
+			Condition{Gate: "Default"}, true},
+		"if feature gate Off is enabled": {Condition{Gate: "Off"},
+			false},
+		"if feature gate Alpha is enabled": {Condition{Gate: "Alpha",
+			OptIn: true}, false},
+		"if feature gate On is enabled": {Condition{Gate: "On",
+			OptIn: true}, true},
+		"if the scheduler calls an extender that filters with nodeCacheCapable: false": {
+			Condition{WholeNodes: true}, false},
+		"if three or more plugins are enabled at one extension point that multiPoint enables too": {
+			Condition{Overrides: true}, false},
 	} {
 		if got := tt.c.Holds(used); got != tt.want {
 			t.Errorf("%+v holds: %t", tt.c, got)

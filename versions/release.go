@@ -42,14 +42,16 @@ func Parse(s string) (Release, error) {
 func FromServer(gitVersion string) (Release, error) {
 	v, err := goversion.NewVersion(gitVersion)
 	if err != nil {
-		return Release{}, &Error{Message: fmt.Sprintf("invalid version %q: must start with a Kubernetes release such as v1.24.3", gitVersion)}
+		return Release{},
+			&Error{Message: fmt.Sprintf("invalid version %q: must start with a Kubernetes release such as v1.24.3", gitVersion)}
 	}
 	// go-version pads "1.24" to 1.24.0 and accepts a fourth number; a release of Kubernetes has
 	// exactly three.
 	core := v.Core().String()
 	rest, exact := strings.CutPrefix(strings.TrimPrefix(gitVersion, "v"), core)
 	if !exact || len(v.Segments()) != 3 || (rest != "" && rest[0] != '-' && rest[0] != '+') {
-		return Release{}, &Error{Message: fmt.Sprintf("invalid version %q: must start with a Kubernetes release such as v1.24.3", gitVersion)}
+		return Release{},
+			&Error{Message: fmt.Sprintf("invalid version %q: must start with a Kubernetes release such as v1.24.3", gitVersion)}
 	}
 	segments := v.Segments()
 	release := Release{Major: segments[0], Minor: segments[1], Patch: segments[2]}

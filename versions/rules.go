@@ -29,8 +29,9 @@ type Rules struct {
 	// Render is the config API that pmk-sched writes for the release: v1beta1, v1beta3 or v1, which
 	// cover every release. v1beta2 is only read.
 	Render string
-	// RejectedPlugins are, by config API, in-tree plugins, of this or an earlier release, that the release
-	// refuses to enable in that config API (pkg/scheduler/apis/config/validation/validation.go).
+	// RejectedPlugins are, by config API, in-tree plugins, of this or an earlier release, that the
+	// release refuses to enable in that config API
+	// (pkg/scheduler/apis/config/validation/validation.go).
 	RejectedPlugins map[string][]string
 	// Plugins are the sorted names of the release's in-tree plugins
 	// (pkg/scheduler/framework/plugins/registry.go). The scheduler does not start if any other name
@@ -43,23 +44,25 @@ type Rules struct {
 	Batching bool
 	// UnsignedPlugins are in-tree plugins that filter or score and do not sign pods.
 	UnsignedPlugins []string
-	// OrderedTies is set if the release takes the first of equally good nodes, in an order that depends on
-	// its list of nodes, and one at random only for pods that an extender scores (from 1.35, prioritizeNodes
-	// in pkg/scheduler/schedule_one.go).
+	// OrderedTies is set if the release takes the first of equally good nodes, in an order that
+	// depends on its list of nodes, and one at random only for pods that an extender scores (from
+	// 1.35, prioritizeNodes in pkg/scheduler/schedule_one.go).
 	OrderedTies bool
-	// Gangs is how the release itself places groups of pods together; zero before 1.35. It is disabled by default.
+	// Gangs is how the release itself places groups of pods together; zero before 1.35. It is disabled
+	// by default.
 	Gangs Gangs
 	// Policy is set if the release reads the legacy kind Policy (1.20–1.22).
 	Policy bool
-	// PolicyNamed is set if a scheduler with a Policy keeps the name in its configuration (1.20, 1.21).
-	// Later it is called default-scheduler (createFromPolicy in pkg/scheduler/factory.go).
+	// PolicyNamed is set if a scheduler with a Policy keeps the name in its configuration (1.20,
+	// 1.21). Later it is called default-scheduler (createFromPolicy in pkg/scheduler/factory.go).
 	PolicyNamed bool
 	// WritesDefaultPlugins is set if --write-config-to includes the plugins that are enabled by
 	// default (from 1.22, pkg/scheduler/apis/config/v1beta1/default_plugins.go). Earlier schedulers
 	// add them afterwards (pkg/scheduler/algorithmprovider/registry.go).
 	WritesDefaultPlugins bool
 	// MultiPointTwice is set if a plugin that multiPoint and an extension point enable may run twice
-	// (from 1.23 up to 1.29.0, expandMultiPointPlugins in pkg/scheduler/framework/runtime/framework.go).
+	// (from 1.23 up to 1.29.0, expandMultiPointPlugins in
+	// pkg/scheduler/framework/runtime/framework.go).
 	MultiPointTwice bool
 	// PreEnqueue is set if the extension point preEnqueue exists (from 1.26).
 	PreEnqueue bool
@@ -68,8 +71,8 @@ type Rules struct {
 	// ResourceLocks are the locks of leader election. Since 1.24 client-go supports only locks that
 	// include a lease, and since 1.27 only leases (tools/leaderelection/resourcelock/interface.go).
 	ResourceLocks []string
-	// FitScores is set if NodeResourcesFit scores nodes (from 1.22). Before, NodeResourcesLeastAllocated,
-	// NodeResourcesMostAllocated and RequestedToCapacityRatio do.
+	// FitScores is set if NodeResourcesFit scores nodes (from 1.22). Before,
+	// NodeResourcesLeastAllocated, NodeResourcesMostAllocated and RequestedToCapacityRatio do.
 	FitScores bool
 	// RepeatsFit is set if the release configures NodeResourcesFit a second time for resources that
 	// an extender manages, and rejects existing arguments (1.20, 1.21, pkg/scheduler/factory.go).
@@ -98,8 +101,9 @@ type Rules struct {
 	// Metrics are the metrics of the release whose names other releases do not have.
 	Metrics Metrics
 
-	// StaleImageCounts is set if the scheduler knows for a node how many nodes have its images as of when it last heard of that node (up to 1.28,
-	// kubernetes#116938). The score of ImageLocality depends on that number.
+	// StaleImageCounts is set if the scheduler knows for a node how many nodes have its images as of
+	// when it last heard of that node (up to 1.28, kubernetes#116938). The score of ImageLocality
+	// depends on that number.
 	StaleImageCounts bool
 
 	// LeaderElectFlagsWithConfig is set if --leader-elect* apply in addition to --config (from
@@ -175,7 +179,8 @@ type Gangs struct {
 	API string
 	// Resource is the resource that the scheduler reads.
 	Resource string
-	// Gates are the feature gates that kube-scheduler needs (pkg/scheduler/apis/config/v1/default_plugins.go).
+	// Gates are the feature gates that kube-scheduler needs
+	// (pkg/scheduler/apis/config/v1/default_plugins.go).
 	Gates []string
 }
 
@@ -215,7 +220,9 @@ func Select(r Release) (Rules, []string, error) {
 		}
 	case r.Major > 1 || r.Minor > newestMinor:
 		minor = newestMinor
-		warnings = append(warnings, fmt.Sprintf("Kubernetes %s is newer than %s, the newest supported release: using the rules of %s", r.MinorString(), Newest(), Newest()))
+		warnings = append(warnings,
+			fmt.Sprintf("Kubernetes %s is newer than %s, the newest supported release: using the rules of %s", r.MinorString(),
+				Newest(), Newest()))
 	}
 	return rulesOf(minor), warnings, nil
 }

@@ -55,60 +55,76 @@ func TestSelectOnBothSidesOfEveryEdge(t *testing.T) {
 		{"render", func(r Rules) string { return r.Render },
 			[]span{{20, 22, ConfigV1beta1}, {23, 24, ConfigV1beta3}, {25, 37, ConfigV1}}},
 		{"batching", func(r Rules) string { return yes(r.Batching) }, []span{{20, 34, "no"}, {35, 37, "yes"}}},
-		{"unsigned plugins", func(r Rules) string { return list(r.UnsignedPlugins...) }, []span{{20, 36, ""}, {37, 37, "DeferredPodScheduling"}}},
+		{"unsigned plugins", func(r Rules) string { return list(r.UnsignedPlugins...) }, []span{
+			{20, 36, ""}, {37, 37, "DeferredPodScheduling"}}},
 		{"gangs", func(r Rules) string { return strings.TrimSpace(r.Gangs.API + " " + r.Gangs.Resource) }, []span{
-			{20, 34, ""}, {35, 35, "scheduling.k8s.io/v1alpha1 workloads"}, {36, 36, "scheduling.k8s.io/v1alpha2 podgroups"}, {37, 37, "scheduling.k8s.io/v1beta1 podgroups"},
+			{20, 34, ""}, {35, 35, "scheduling.k8s.io/v1alpha1 workloads"}, {36, 36,
+				"scheduling.k8s.io/v1alpha2 podgroups"}, {37, 37, "scheduling.k8s.io/v1beta1 podgroups"},
 		}},
-		{"gates of gangs", func(r Rules) string { return list(r.Gangs.Gates...) }, []span{{20, 34, ""}, {35, 36, "GenericWorkload GangScheduling"}, {37, 37, "GenericWorkload"}}},
+		{"gates of gangs", func(r Rules) string { return list(r.Gangs.Gates...) }, []span{
+			{20, 34, ""}, {35, 36, "GenericWorkload GangScheduling"}, {37, 37, "GenericWorkload"}}},
 		{"policy", func(r Rules) string { return yes(r.Policy) }, []span{{20, 22, "yes"}, {23, 37, "no"}}},
 		{"liveness", func(r Rules) string { return r.LivenessPath }, []span{{20, 30, "/healthz"}, {31, 37, "/livez"}}},
 		{"readiness", func(r Rules) string { return r.ReadinessPath }, []span{{20, 30, "/healthz"}, {31, 37, "/readyz"}}},
 		{"insecure port", func(r Rules) string { return yes(r.InsecurePort) }, []span{{20, 22, "yes"}, {23, 37, "no"}}},
 		{"metric of attempts", func(r Rules) string { return r.Metrics.AttemptDuration },
-			[]span{{20, 22, "scheduler_e2e_scheduling_duration_seconds"}, {23, 37, "scheduler_scheduling_attempt_duration_seconds"}}},
+			[]span{{20, 22, "scheduler_e2e_scheduling_duration_seconds"},
+				{23, 37, "scheduler_scheduling_attempt_duration_seconds"}}},
 		{"metric of pods", func(r Rules) string { return r.Metrics.PodDuration },
-			[]span{{20, 28, "scheduler_pod_scheduling_duration_seconds"}, {29, 37, "scheduler_pod_scheduling_sli_duration_seconds"}}},
-		{"metric of plugins", func(r Rules) string { return r.Metrics.UnschedulablePods }, []span{{20, 23, ""}, {24, 37, "scheduler_unschedulable_pods"}}},
+			[]span{{20, 28, "scheduler_pod_scheduling_duration_seconds"},
+				{29, 37, "scheduler_pod_scheduling_sli_duration_seconds"}}},
+		{"metric of plugins", func(r Rules) string { return r.Metrics.UnschedulablePods }, []span{
+			{20, 23, ""}, {24, 37, "scheduler_unschedulable_pods"}}},
 		{"leader election flags", func(r Rules) string { return yes(r.LeaderElectFlagsWithConfig) },
 			[]span{{20, 21, "no"}, {22, 37, "yes"}}},
 		{"coordinated leader election", func(r Rules) string { return yes(r.CoordinatedLeaderElection) },
 			[]span{{20, 30, "no"}, {31, 37, "yes"}}},
-		{"component-base cli", func(r Rules) string { return yes(r.ComponentBaseCLI) }, []span{{20, 22, "no"}, {23, 37, "yes"}}},
+		{"component-base cli", func(r Rules) string { return yes(r.ComponentBaseCLI) }, []span{
+			{20, 22, "no"}, {23, 37, "yes"}}},
 		{"json logs", func(r Rules) string { return yes(r.LogsJSONRegister) }, []span{{20, 21, "no"}, {22, 37, "yes"}}},
-		{"generated openapi", func(r Rules) string { return yes(r.GeneratedOpenAPI) }, []span{{20, 23, "no"}, {24, 37, "yes"}}},
+		{"generated openapi", func(r Rules) string { return yes(r.GeneratedOpenAPI) }, []span{
+			{20, 23, "no"}, {24, 37, "yes"}}},
 		{"version gates", func(r Rules) string { return yes(r.VersionGates) }, []span{{20, 30, "no"}, {31, 37, "yes"}}},
-		{"build tags", func(r Rules) string { return list(r.BuildTags...) }, []span{{20, 33, "selinux notest"}, {34, 37, "selinux notest grpcnotrace"}}},
+		{"build tags", func(r Rules) string { return list(r.BuildTags...) }, []span{
+			{20, 33, "selinux notest"}, {34, 37, "selinux notest grpcnotrace"}}},
 		{"version packages", func(r Rules) string { return list(r.VersionPackages...) },
 			[]span{{20, 37, "k8s.io/component-base/version k8s.io/client-go/pkg/version"}}},
-		{"container runtime flag", func(r Rules) string { return yes(r.ContainerRuntimeFlag) }, []span{{20, 26, "yes"}, {27, 37, "no"}}},
+		{"container runtime flag", func(r Rules) string { return yes(r.ContainerRuntimeFlag) }, []span{
+			{20, 26, "yes"}, {27, 37, "no"}}},
 		{"kubelet skew", func(r Rules) string { return strconv.Itoa(r.KubeletSkew) }, []span{{20, 27, "2"}, {28, 37, "3"}}},
 		{"go", func(r Rules) string { return r.Go[:4] }, []span{
 			{20, 20, "1.15"}, {21, 22, "1.16"}, {23, 23, "1.19"}, {24, 24, "1.18"}, {25, 25, "1.20"}, {26, 26, "1.21"},
 			{27, 29, "1.22"}, {30, 30, "1.23"}, {31, 32, "1.24"}, {33, 35, "1.25"}, {36, 37, "1.26"},
 		}},
 		{"policy named", func(r Rules) string { return yes(r.PolicyNamed) }, []span{{20, 21, "yes"}, {22, 37, "no"}}},
-		{"writes default plugins", func(r Rules) string { return yes(r.WritesDefaultPlugins) }, []span{{20, 21, "no"}, {22, 37, "yes"}}},
-		{"multiPoint twice", func(r Rules) string { return yes(r.MultiPointTwice) }, []span{{20, 22, "no"}, {23, 29, "yes"}, {30, 37, "no"}}},
+		{"writes default plugins", func(r Rules) string { return yes(r.WritesDefaultPlugins) }, []span{
+			{20, 21, "no"}, {22, 37, "yes"}}},
+		{"multiPoint twice", func(r Rules) string { return yes(r.MultiPointTwice) }, []span{
+			{20, 22, "no"}, {23, 29, "yes"}, {30, 37, "no"}}},
 		{"preEnqueue", func(r Rules) string { return yes(r.PreEnqueue) }, []span{{20, 25, "no"}, {26, 37, "yes"}}},
 		{"scheduling gates", func(r Rules) string { return yes(r.SchedulingGates) }, []span{{20, 26, "no"}, {27, 37, "yes"}}},
 		{"fit scores", func(r Rules) string { return yes(r.FitScores) }, []span{{20, 21, "no"}, {22, 37, "yes"}}},
 		{"repeats fit", func(r Rules) string { return yes(r.RepeatsFit) }, []span{{20, 21, "yes"}, {22, 37, "no"}}},
 		{"extender's CA", func(r Rules) string { return yes(r.RequiresExtenderCA) }, []span{{20, 21, "no"}, {22, 37, "yes"}}},
 		{"ignorable bind", func(r Rules) string { return yes(r.IgnorableBind) }, []span{{20, 29, "no"}, {30, 37, "yes"}}},
-		{"nodes of PreFilter", func(r Rules) string { return yes(r.PreFilterNodes) }, []span{{20, 23, "no"}, {24, 37, "yes"}}},
+		{"nodes of PreFilter", func(r Rules) string { return yes(r.PreFilterNodes) }, []span{
+			{20, 23, "no"}, {24, 37, "yes"}}},
 		{"plugin context", func(r Rules) string { return yes(r.PluginContext) }, []span{{20, 28, "no"}, {29, 37, "yes"}}},
 		{"staged types", func(r Rules) string { return yes(r.StagedTypes) }, []span{{20, 33, "no"}, {34, 37, "yes"}}},
-		{"staged interfaces", func(r Rules) string { return yes(r.StagedInterfaces) }, []span{{20, 34, "no"}, {35, 37, "yes"}}},
+		{"staged interfaces", func(r Rules) string { return yes(r.StagedInterfaces) }, []span{
+			{20, 34, "no"}, {35, 37, "yes"}}},
 		{"discovery", func(r Rules) string { return yes(r.DiscoveryV1) }, []span{{20, 20, "no"}, {21, 37, "yes"}}},
 		{"etcd 3.4", func(r Rules) string { return yes(r.Etcd34) }, []span{{20, 33, "yes"}, {34, 37, "no"}}},
 		{"fail cgroup v1", func(r Rules) string { return yes(r.FailCgroupV1) }, []span{{20, 30, "no"}, {31, 37, "yes"}}},
-		{"compares images only", func(r Rules) string { return yes(r.ComparesImagesOnly) }, []span{{20, 30, "no"}, {31, 37, "yes"}}},
+		{"compares images only", func(r Rules) string { return yes(r.ComparesImagesOnly) }, []span{
+			{20, 30, "no"}, {31, 37, "yes"}}},
 		{"kubeadm crictl", func(r Rules) string { return yes(r.KubeadmCrictl) }, []span{{20, 30, "yes"}, {31, 37, "no"}}},
 		{"locks", func(r Rules) string { return list(r.ResourceLocks...) }, []span{
 			{20, 23, "leases endpointsleases configmapsleases endpoints configmaps"},
 			{24, 26, "leases endpointsleases configmapsleases"}, {27, 37, "leases"},
 		}},
-		{"policy API", func(r Rules) string { return r.PolicyAPI }, []span{{20, 20, "policy/v1beta1"}, {21, 37, "policy/v1"}}},
+		{"policy API", func(r Rules) string { return r.PolicyAPI }, []span{
+			{20, 20, "policy/v1beta1"}, {21, 37, "policy/v1"}}},
 		{"kubeadm API", func(r Rules) string { return r.KubeadmAPI }, []span{
 			{20, 21, "kubeadm.k8s.io/v1beta2"}, {22, 30, "kubeadm.k8s.io/v1beta3"}, {31, 37, "kubeadm.k8s.io/v1beta4"},
 		}},
@@ -143,9 +159,11 @@ func TestSelectOnBothSidesOfEveryEdge(t *testing.T) {
 }
 
 func TestSelectPlugins(t *testing.T) {
-	old := []string{"NodeLabel", "NodePreferAvoidPods", "NodeResourcesLeastAllocated", "NodeResourcesMostAllocated", "RequestedToCapacityRatio", "ServiceAffinity"}
+	old := []string{"NodeLabel", "NodePreferAvoidPods", "NodeResourcesLeastAllocated", "NodeResourcesMostAllocated",
+		"RequestedToCapacityRatio", "ServiceAffinity"}
 	volumes := []string{"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"}
-	counts := map[int]int{20: 28, 22: 28, 23: 22, 25: 22, 26: 24, 28: 24, 29: 23, 31: 23, 32: 19, 34: 19, 35: 21, 36: 23, 37: 24}
+	counts := map[int]int{20: 28, 22: 28, 23: 22, 25: 22, 26: 24, 28: 24, 29: 23, 31: 23, 32: 19, 34: 19, 35: 21, 36: 23,
+		37: 24}
 	for minor, count := range counts {
 		if got := len(selected(t, Release{Major: 1, Minor: minor}.String()).Plugins); got != count {
 			t.Errorf("1.%d has %d plugins, want %d", minor, got, count)
@@ -211,7 +229,8 @@ func TestSelectOutsideTheTable(t *testing.T) {
 			t.Fatal(err)
 		}
 		rules, warnings, err := Select(release)
-		if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "1.37") || !strings.Contains(warnings[0], release.MinorString()) {
+		if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "1.37") ||
+			!strings.Contains(warnings[0], release.MinorString()) {
 			t.Errorf("Select(%s): warnings %v, error %v", reported, warnings, err)
 		}
 		if diff := cmp.Diff(newest, rules); diff != "" {
@@ -232,7 +251,8 @@ func TestSelectReturnsCopies(t *testing.T) {
 	first.Plugins[0], first.Accepted[0] = "changed", "changed"
 	first.RejectedPlugins[ConfigV1][0] = "changed"
 	second := selected(t, "v1.31.0")
-	if second.Plugins[0] == "changed" || second.Accepted[0] == "changed" || second.RejectedPlugins[ConfigV1][0] == "changed" {
+	if second.Plugins[0] == "changed" || second.Accepted[0] == "changed" ||
+		second.RejectedPlugins[ConfigV1][0] == "changed" {
 		t.Error("changing one result of Select changes the next")
 	}
 }

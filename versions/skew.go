@@ -52,16 +52,19 @@ func CheckSkew(scheduler, apiserver Release) (warnings []string, err error) {
 			continue
 		}
 		if apiserver.Minor < w.servedFrom || apiserver.Minor >= w.servedBefore {
-			lacking = append(lacking, fmt.Sprintf("it waits for %s, and API server %s %s", w.needs, apiserver.MinorString(), w.lacks))
+			lacking = append(lacking,
+				fmt.Sprintf("it waits for %s, and API server %s %s", w.needs, apiserver.MinorString(), w.lacks))
 		}
 	}
 	if len(lacking) > 0 {
 		return nil, &Error{
-			Message: fmt.Sprintf("kube-scheduler %s cannot schedule with API server %s: %s", scheduler, apiserver, strings.Join(lacking, "; ")),
-			Try:     "use a scheduler of the API server's minor release, " + apiserver.MinorString(),
+			Message: fmt.Sprintf("kube-scheduler %s cannot schedule with API server %s: %s", scheduler, apiserver,
+				strings.Join(lacking, "; ")),
+			Try: "use a scheduler of the API server's minor release, " + apiserver.MinorString(),
 		}
 	}
-	text := fmt.Sprintf("the scheduler is %s and the API server is %s: their minor releases should match", scheduler, apiserver)
+	text := fmt.Sprintf("the scheduler is %s and the API server is %s: their minor releases should match", scheduler,
+		apiserver)
 	switch {
 	case scheduler.Major != apiserver.Major:
 	case scheduler.Minor > apiserver.Minor:

@@ -13,7 +13,8 @@ func TestCheckSkewOnBothSidesOfEveryRequirement(t *testing.T) {
 		beyond    [2]string
 	}{
 		{"v1.20.15", [2]int{20, 24}, [2]string{"", "policy/v1beta1 PodDisruptionBudgets"}},
-		{"v1.21.3", [2]int{21, 26}, [2]string{"policy/v1 PodDisruptionBudgets", "storage.k8s.io/v1beta1 CSIStorageCapacities"}},
+		{"v1.21.3", [2]int{21, 26}, [2]string{
+			"policy/v1 PodDisruptionBudgets", "storage.k8s.io/v1beta1 CSIStorageCapacities"}},
 		{"v1.23.17", [2]int{21, 26}, [2]string{"Namespaces", "storage.k8s.io/v1beta1 CSIStorageCapacities"}},
 		{"v1.24.3", [2]int{24, 37}, [2]string{"storage.k8s.io/v1 CSIStorageCapacities", ""}},
 		{"v1.31.0", [2]int{24, 37}, [2]string{"storage.k8s.io/v1 CSIStorageCapacities", ""}},

@@ -22,8 +22,8 @@ func (e *Error) Error() string { return e.text }
 // Hint returns the advice.
 func (e *Error) Hint() string { return e.hint }
 
-// Decode reads pmk-sched.yaml strictly: an unknown field, a duplicate field and a second document are errors with
-// their lines. It does not validate: see [CustomScheduler.Validate].
+// Decode reads pmk-sched.yaml strictly: an unknown field, a duplicate field and a second document
+// are errors with their lines. It does not validate: see [CustomScheduler.Validate].
 func Decode(text []byte) (*CustomScheduler, error) {
 	var file struct {
 		APIVersion string `yaml:"apiVersion"`

@@ -11,7 +11,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 )
 
-const head = "apiVersion: pmk-sched.io/v1alpha1\nkind: CustomScheduler\nmetadata: {name: my-scheduler, namespace: custom}\n"
+const head = "apiVersion: pmk-sched.io/v1alpha1\nkind: CustomScheduler\nmetadata: {name: my-scheduler, namespace: " +
+	"custom}\n"
 
 // complete uses each kind of value.
 const complete = head + `spec:
@@ -49,7 +50,8 @@ func TestRequestIsTheSameAsJSON(t *testing.T) {
 	if err := s.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	if s.Spec.Ports.Secure != 10300 || s.Spec.Replicas != 0 || s.Namespace != "custom" || !strings.HasPrefix(string(s.Spec.Configuration.Inline), "# the comment stays\n") {
+	if s.Spec.Ports.Secure != 10300 || s.Spec.Replicas != 0 || s.Namespace != "custom" ||
+		!strings.HasPrefix(string(s.Spec.Configuration.Inline), "# the comment stays\n") {
 		t.Errorf("got %+v", s)
 	}
 	text, err := json.Marshal(s)
@@ -89,21 +91,28 @@ func TestInvalidFilesAreRefusedWithTheirLines(t *testing.T) {
 		"kind: X\n":                      `expected a CustomScheduler, got  "X"`,
 		head + "spec: {preset: binpack}": "line 4: unknown field preset",
 		head + "spec:\n  replicas: none": `line 5: invalid value "none": must be a number above 0, or auto`,
-		head + "spec:\n  resources: {limits: {memory: x}}":                        `line 5: invalid quantity "x"`,
-		head + "spec:\n  extenders: [{name: a, httpTimeout: 1}]":                  `line 5: invalid duration "1"`,
-		head + "spec:\n  rbac: {rules: [{verb: [get]}]}":                          `line 5: spec.rbac.rules: unknown field "verb"`,
-		head + "spec:\n  rbac: {rules: [{verbs: [get]}]}":                         "line 5: spec.rbac.rules[0] needs verbs",
-		head + "spec: {replicas: 1, replicas: 2}":                                 "already defined",
-		head + "spec: {configuration: {preset: a, file: b}}":                      "more than one of preset, file and inline",
-		head + "spec: {source: {plugins: [{weight: 1}]}}":                         "spec.source.plugins[0]: one of builtin, module and path is required",
-		head + "spec: {source: {plugins: [{builtin: a}, {builtin: a, path: b}]}}": "spec.source.plugins[1]: builtin and path exclude each other",
-		head + "spec: {source: {plugins: [{module: example.com/m}]}}":             "module example.com/m has no version",
-		head + "spec: {source: {plugins: [{path: a, package: b}]}}":               "package is valid with module only",
-		head + "spec: {anyNode: true, nodeSelector: {a: b}}":                      "spec.anyNode and spec.nodeSelector exclude each other",
-		head + "spec: {extenders: [{name: A}]}":                                   `spec.extenders[0]: the name "A" is not a DNS label`,
-		head + "spec: {extenders: [{name: a}, {name: a}]}":                        `spec.extenders: duplicate name "a"`,
+		head + "spec:\n  resources: {limits: {memory: x}}":       `line 5: invalid quantity "x"`,
+		head + "spec:\n  extenders: [{name: a, httpTimeout: 1}]": `line 5: invalid duration "1"`,
+		head +
+			"spec:\n  rbac: {rules: [{verb: [get]}]}": `line 5: spec.rbac.rules: unknown field "verb"`,
+		head + "spec:\n  rbac: {rules: [{verbs: [get]}]}":    "line 5: spec.rbac.rules[0] needs verbs",
+		head + "spec: {replicas: 1, replicas: 2}":            "already defined",
+		head + "spec: {configuration: {preset: a, file: b}}": "more than one of preset, file and inline",
+		head +
+			"spec: {source: {plugins: [{weight: 1}]}}": "spec.source.plugins[0]: one of builtin, module and path is required",
+		head +
+			"spec: {source: {plugins: [{builtin: a}, {builtin: a, path: b}]}}": "spec.source.plugins[1]: builtin and path " +
+			"exclude each other",
+		head + "spec: {source: {plugins: [{module: example.com/m}]}}": "module example.com/m has no version",
+		head + "spec: {source: {plugins: [{path: a, package: b}]}}":   "package is valid with module only",
+		head +
+			"spec: {anyNode: true, nodeSelector: {a: b}}": "spec.anyNode and spec.nodeSelector exclude each other",
+		head +
+			"spec: {extenders: [{name: A}]}": `spec.extenders[0]: the name "A" is not a DNS label`,
+		head + "spec: {extenders: [{name: a}, {name: a}]}": `spec.extenders: duplicate name "a"`,
 		head + "spec: [": "line 4",
-		head + "spec:\n  extenders: [{name: a, tlsConfig: {keyData: U0VDUkVU}}]":                      "unknown field keyData",
+		head +
+			"spec:\n  extenders: [{name: a, tlsConfig: {keyData: U0VDUkVU}}]": "unknown field keyData",
 		head + "spec:\n  source: {plugins: [{builtin: a, enable: filter}]}\n  resources: {limits: 3}": "line 5",
 	} {
 		s, err := v1alpha1.Decode([]byte(text))
@@ -115,7 +124,8 @@ func TestInvalidFilesAreRefusedWithTheirLines(t *testing.T) {
 		}
 	}
 	var hinted *v1alpha1.Error
-	if _, err := v1alpha1.Decode([]byte("kind: X\n")); !errors.As(err, &hinted) || !strings.Contains(hinted.Hint(), "apiVersion: pmk-sched.io/v1alpha1") {
+	if _, err := v1alpha1.Decode([]byte("kind: X\n")); !errors.As(err, &hinted) ||
+		!strings.Contains(hinted.Hint(), "apiVersion: pmk-sched.io/v1alpha1") {
 		t.Errorf("got %v", err)
 	}
 }

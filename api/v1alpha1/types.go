@@ -150,8 +150,8 @@ type RBAC struct {
 // AnnotationFile is the path of the pmk-sched.yaml from which a recorded request was read.
 const AnnotationFile = "pmk-sched.io/file"
 
-// Recipe describes how an image was built, to build the next one in the same way: fields of [Source]
-// and [Image].
+// Recipe describes how an image was built, to build the next one in the same way: fields of
+// [Source] and [Image].
 type Recipe struct {
 	From      string   `json:"from,omitempty"`
 	Plugins   []Plugin `json:"plugins,omitempty"`

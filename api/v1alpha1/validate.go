@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Validate returns an error, with the path of the field, for a combination of fields that no cluster accepts. The names of the
-// scheduler and of its image are checked when it is deployed.
+// Validate returns an error, with the path of the field, for a combination of fields that no
+// cluster accepts. The names of the scheduler and of its image are checked when it is deployed.
 func (s *CustomScheduler) Validate() error {
 	given := 0
 	c := s.Spec.Configuration
@@ -48,7 +48,8 @@ func (p Plugin) validate() *Error {
 	case p.Package != "" && p.Module == "":
 		return &Error{text: "package is valid with module only", hint: "set path to the package's own directory"}
 	case p.Module != "" && !strings.Contains(p.Module+p.Package, "@"):
-		return &Error{text: fmt.Sprintf("module %s has no version", p.Module), hint: "write it as sigs.k8s.io/scheduler-plugins@v0.32.7"}
+		return &Error{text: fmt.Sprintf("module %s has no version", p.Module),
+			hint: "write it as sigs.k8s.io/scheduler-plugins@v0.32.7"}
 	}
 	return nil
 }
@@ -59,7 +60,8 @@ func (s *CustomScheduler) validateExtenders() error {
 	for i, e := range s.Spec.Extenders {
 		if problems := validation.IsDNS1123Label(e.Name); len(problems) > 0 {
 			return &Error{
-				text: fmt.Sprintf("spec.extenders[%d]: the name %q is not a DNS label: %s", i, e.Name, strings.Join(problems, "; ")),
+				text: fmt.Sprintf("spec.extenders[%d]: the name %q is not a DNS label: %s", i, e.Name,
+					strings.Join(problems, "; ")),
 				hint: "use lower-case letters, digits and '-'",
 			}
 		}

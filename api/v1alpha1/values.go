@@ -135,7 +135,8 @@ func (r *Rules) UnmarshalYAML(node *yaml.Node) error {
 		return &RulesError{Line: node.Line, Text: strings.TrimPrefix(text, "json: ")}
 	}
 	for i, rule := range *r {
-		if len(rule.Verbs) == 0 || len(rule.Resources)+len(rule.NonResourceURLs) == 0 || len(rule.Resources) > 0 && len(rule.APIGroups) == 0 {
+		if len(rule.Verbs) == 0 || len(rule.Resources)+len(rule.NonResourceURLs) == 0 || len(rule.Resources) > 0 &&
+			len(rule.APIGroups) == 0 {
 			return &RulesError{Line: node.Line, Index: i, Incomplete: true}
 		}
 	}
@@ -154,7 +155,8 @@ type RulesError struct {
 // Error returns the line, the field and the problem.
 func (e *RulesError) Error() string {
 	if e.Incomplete {
-		return fmt.Sprintf("line %d: spec.rbac.rules[%d] needs verbs, and apiGroups and resources, or nonResourceURLs", e.Line, e.Index)
+		return fmt.Sprintf("line %d: spec.rbac.rules[%d] needs verbs, and apiGroups and resources, or nonResourceURLs",
+			e.Line, e.Index)
 	}
 	return fmt.Sprintf("line %d: spec.rbac.rules: %s", e.Line, e.Text)
 }

@@ -65,15 +65,20 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags := flag.NewFlagSet("pmk-extender", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.Var((*list)(&o.policies), "policy", "serve the plugin `NAME`, such as loadaware; can be repeated")
-	flags.Var((*list)(&o.verbs), "verb", "serve the requests `VERB`; can be repeated (default filter, prioritize, preempt; bind requires --client-ca-file)")
-	flags.StringVar(&o.config, "config", "", "configuration `FILE` (kind Extender): policies with arguments and weights, verbs, address, TLS")
+	flags.Var((*list)(&o.verbs), "verb",
+		"serve the requests `VERB`; can be repeated (default filter, prioritize, preempt; bind requires --client-ca-file)")
+	flags.StringVar(&o.config, "config", "",
+		"configuration `FILE` (kind Extender): policies with arguments and weights, verbs, address, TLS")
 	flags.StringVar(&o.prometheus, "prometheus", "", "Prometheus `URL` for the policy loadaware")
 	flags.StringVar(&o.listen, "listen", "", "listen `ADDRESS` (default "+extender.DefaultListen+")")
-	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `FILE`; empty runs without a cluster (default: the pod's credentials, else KUBECONFIG or ~/.kube/config)")
-	flags.StringVar(&o.certFile, "tls-cert-file", "", "serve HTTPS with the certificate in `FILE`, which is reloaded when it changes")
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "",
+		"kubeconfig `FILE`; empty runs without a cluster (default: the pod's credentials, else KUBECONFIG or ~/.kube/config)")
+	flags.StringVar(&o.certFile, "tls-cert-file", "",
+		"serve HTTPS with the certificate in `FILE`, which is reloaded when it changes")
 	flags.StringVar(&o.keyFile, "tls-private-key-file", "", "key `FILE` of the certificate")
 	flags.StringVar(&o.caFile, "client-ca-file", "", "require client certificates signed by a CA in `FILE`")
-	flags.Int64Var(&o.maxBody, "max-body", 0, "maximum size of a request in `BYTES` (default: follows from the number of nodes)")
+	flags.Int64Var(&o.maxBody, "max-body", 0,
+		"maximum size of a request in `BYTES` (default: follows from the number of nodes)")
 	flags.IntVar(&o.verbosity, "v", 0, "log `LEVEL` of policies: 5 for the reasons of decisions, 10 for each node")
 	flags.BoolVar(&o.printVersion, "version", false, "print the version and the policies")
 	err := flags.Parse(args)
@@ -151,7 +156,8 @@ func chosen(names []string, inFile []extender.PolicyConfiguration) []extender.Po
 	var all []extender.PolicyConfiguration
 	for _, name := range names {
 		one := extender.PolicyConfiguration{Name: name}
-		if i := slices.IndexFunc(inFile, func(p extender.PolicyConfiguration) bool { return strings.EqualFold(p.Name, name) }); i >= 0 {
+		if i := slices.IndexFunc(inFile,
+			func(p extender.PolicyConfiguration) bool { return strings.EqualFold(p.Name, name) }); i >= 0 {
 			one = inFile[i]
 		}
 		all = append(all, one)
@@ -161,9 +167,11 @@ func chosen(names []string, inFile []extender.PolicyConfiguration) []extender.Po
 
 // readFrom sets the Prometheus URL of the policy loadaware.
 func readFrom(c *extender.Configuration, url string) error {
-	i := slices.IndexFunc(c.Policies, func(p extender.PolicyConfiguration) bool { return strings.EqualFold(p.Name, loadaware.Name) })
+	i := slices.IndexFunc(c.Policies,
+		func(p extender.PolicyConfiguration) bool { return strings.EqualFold(p.Name, loadaware.Name) })
 	if i < 0 {
-		return usagef("--prometheus is for policy %s, which is not served; add --policy %[1]s", strings.ToLower(loadaware.Name))
+		return usagef("--prometheus is for policy %s, which is not served; add --policy %[1]s",
+			strings.ToLower(loadaware.Name))
 	}
 	args := map[string]interface{}{}
 	if err := c.Policies[i].Args.ForPlugin().Decode(&args); err != nil {

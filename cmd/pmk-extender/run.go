@@ -89,16 +89,19 @@ func (p program) serve(ctx context.Context, args []string) error {
 		return err
 	}
 	return extender.Serve(ctx, extender.ServeOptions{
-		Listen: c.Listen, TLS: extender.TLSFiles{CertFile: c.TLS.CertFile, KeyFile: c.TLS.KeyFile, ClientCAFile: c.TLS.ClientCAFile},
+		Listen: c.Listen, TLS: extender.TLSFiles{CertFile: c.TLS.CertFile, KeyFile: c.TLS.KeyFile,
+			ClientCAFile: c.TLS.ClientCAFile},
 		AnonymousVerbs: c.TLS.AnonymousVerbs, DrainTime: p.drain, Log: log, OnListen: p.onListen,
 	}, handler)
 }
 
 // newHandler creates the policies and the extender, and starts to read the cluster.
-func newHandler(ctx context.Context, o options, c *extender.Configuration, config *rest.Config, log *zap.Logger) (http.Handler, error) {
+func newHandler(ctx context.Context, o options, c *extender.Configuration, config *rest.Config,
+	log *zap.Logger) (http.Handler, error) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	handle, err := extender.NewHandle(extender.HandleOptions{Config: config, Log: log, Verbosity: o.verbosity, Registry: registry})
+	handle, err := extender.NewHandle(extender.HandleOptions{Config: config, Log: log, Verbosity: o.verbosity,
+		Registry: registry})
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +109,8 @@ func newHandler(ctx context.Context, o options, c *extender.Configuration, confi
 	if err != nil {
 		return nil, err
 	}
-	e, err := extender.New(extender.Options{Handle: handle, Policies: policies, Verbs: c.Verbs, NamesOnly: c.NodeCacheCapable, MaxBody: c.MaxBodyBytes})
+	e, err := extender.New(extender.Options{Handle: handle, Policies: policies, Verbs: c.Verbs,
+		NamesOnly: c.NodeCacheCapable, MaxBody: c.MaxBodyBytes})
 	if err != nil {
 		return nil, err
 	}
@@ -132,13 +136,15 @@ func (o options) cluster() (*rest.Config, error) {
 	rules.ExplicitPath = o.kubeconfig
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
 	if err != nil {
-		return nil, usagef("read the kubeconfig: %w (--kubeconfig FILE names one, --kubeconfig \"\" runs without a cluster)", err)
+		return nil, usagef("read the kubeconfig: %w (--kubeconfig FILE names one, --kubeconfig \"\" runs without a cluster)",
+			err)
 	}
 	return config, nil
 }
 
 func printVersion(stdout io.Writer) error {
-	if _, err := fmt.Fprintf(stdout, "pmk-extender %s %s %s/%s\npolicies:", ownVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH); err != nil {
+	if _, err := fmt.Fprintf(stdout, "pmk-extender %s %s %s/%s\npolicies:", ownVersion(), runtime.Version(), runtime.GOOS,
+		runtime.GOARCH); err != nil {
 		return err
 	}
 	for _, p := range plugins() {

@@ -37,21 +37,30 @@ func TestUsageErrorsExitWithStatusTwo(t *testing.T) {
 		{"nothing", nil, "no policy to serve"},
 		{"unknown flag", []string{"--polcy", "x"}, "flag provided but not defined: -polcy"},
 		{"argument", []string{"--policy", "blockall", "serve"}, `unexpected argument "serve"`},
-		{"unknown policy", []string{"--policy", "nope", noCluster}, "this extender has BlockAll, CostAware, ElasticQuota, GPUPacking, LoadAware, NetworkAware, NUMAAware, Timestamp"},
+		{"unknown policy", []string{
+			"--policy", "nope", noCluster},
+			"this extender has BlockAll, CostAware, ElasticQuota, GPUPacking, LoadAware, NetworkAware, NUMAAware, Timestamp"},
 		{"twice", []string{"--policy", "blockall", "--policy", "BlockAll", noCluster}, "policy BlockAll is given twice"},
 		{"no argument", []string{"--policy", "loadaware", noCluster}, "policy LoadAware: prometheus.url: is required"},
 		{"needs a cluster", []string{"--policy", "timestamp", noCluster}, "policy Timestamp: Timestamp needs a cluster"},
-		{"prometheus without loadaware", []string{"--policy", "blockall", "--prometheus", "http://p", noCluster}, "add --policy loadaware"},
+		{"prometheus without loadaware", []string{
+			"--policy", "blockall", "--prometheus", "http://p", noCluster}, "add --policy loadaware"},
 		{"no such file", []string{"--config", "/nonexistent"}, "read --config: open /nonexistent"},
 		{"no such kubeconfig", []string{"--policy", "blockall", "--kubeconfig", "/nonexistent"}, "read the kubeconfig"},
 		{"half of TLS", []string{"--policy", "blockall", "--tls-cert-file", "x", noCluster}, "are both required"},
-		{"clients without TLS", []string{"--policy", "blockall", "--client-ca-file", "x", noCluster}, "requires --tls-cert-file"},
-		{"no such certificate", []string{"--policy", "blockall", "--tls-cert-file", "/no", "--tls-private-key-file", "/no", "--listen", "127.0.0.1:0", noCluster}, "read the server's certificate"},
+		{"clients without TLS", []string{
+			"--policy", "blockall", "--client-ca-file", "x", noCluster}, "requires --tls-cert-file"},
+		{"no such certificate", []string{
+			"--policy", "blockall", "--tls-cert-file", "/no", "--tls-private-key-file", "/no", "--listen", "127.0.0.1:0",
+			noCluster}, "read the server's certificate"},
 		{"another kind", []string{"--config", file(t, "apiVersion: v1\nkind: Pod\n")}, `apiVersion "v1", kind "Pod"`},
 		{"unknown field", []string{"--config", file(t, head+"policy: x\n")}, `unknown field "policy"`},
 		{"duplicate field", []string{"--config", file(t, head+"listen: a\nlisten: b\n")}, `"listen" already set`},
-		{"unknown argument", []string{"--config", file(t, head+"policies: [{name: BlockAll, args: {mesage: x}}]\n"), noCluster}, `policy BlockAll: read the plugin's arguments: unknown field "mesage"`},
-		{"weight", []string{"--config", file(t, head+"policies: [{name: BlockAll, weight: 101}]\n")}, "policies[0].weight: 101"},
+		{"unknown argument", []string{
+			"--config", file(t, head+"policies: [{name: BlockAll, args: {mesage: x}}]\n"), noCluster},
+			`policy BlockAll: read the plugin's arguments: unknown field "mesage"`},
+		{"weight", []string{
+			"--config", file(t, head+"policies: [{name: BlockAll, weight: 101}]\n")}, "policies[0].weight: 101"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			stderr := &bytes.Buffer{}
@@ -69,10 +78,12 @@ func TestUsageErrorsExitWithStatusTwo(t *testing.T) {
 func TestHelpAndVersion(t *testing.T) {
 	stdout, stderr := &bytes.Buffer{}, &bytes.Buffer{}
 	p := program{stdout: stdout, stderr: stderr}
-	if status := p.run(t.Context(), []string{"--help"}); status != exitDone || !strings.Contains(stderr.String(), "-prometheus URL") {
+	if status := p.run(t.Context(), []string{"--help"}); status != exitDone ||
+		!strings.Contains(stderr.String(), "-prometheus URL") {
 		t.Errorf("help: %d %s", status, stderr)
 	}
-	if status := p.run(t.Context(), []string{"--version"}); status != exitDone || !strings.Contains(stdout.String(), "policies: BlockAll CostAware ElasticQuota GPUPacking LoadAware") {
+	if status := p.run(t.Context(), []string{"--version"}); status != exitDone ||
+		!strings.Contains(stdout.String(), "policies: BlockAll CostAware ElasticQuota GPUPacking LoadAware") {
 		t.Errorf("version: %d %s", status, stdout)
 	}
 }
@@ -84,7 +95,8 @@ func TestFlagsOverrideTheFile(t *testing.T) {
 listen: ":1"
 tls: {certFile: a, keyFile: b}
 `)
-	o, err := parse([]string{"--config", config, "--policy", "loadaware", "--prometheus", "http://new", "--listen", ":2", "--tls-cert-file", "c"}, io.Discard)
+	o, err := parse([]string{"--config", config, "--policy", "loadaware", "--prometheus", "http://new", "--listen", ":2",
+		"--tls-cert-file", "c"}, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +133,8 @@ func TestServesWithoutClusterUntilStopped(t *testing.T) {
 	listening, ended, stderr := make(chan string, 1), make(chan int, 1), &bytes.Buffer{}
 	p := program{stdout: io.Discard, stderr: stderr, onListen: func(a net.Addr) { listening <- a.String() }}
 	go func() {
-		ended <- p.run(ctx, []string{"--config", file(t, head+"policies: [{name: BlockAll, args: {message: not today}}]\n"), "--listen", "127.0.0.1:0", "--kubeconfig", ""})
+		ended <- p.run(ctx, []string{"--config", file(t, head+"policies: [{name: BlockAll, args: {message: not today}}]\n"),
+			"--listen", "127.0.0.1:0", "--kubeconfig", ""})
 	}()
 	var address string
 	select {
@@ -129,12 +142,14 @@ func TestServesWithoutClusterUntilStopped(t *testing.T) {
 	case status := <-ended:
 		t.Fatalf("exit status %d: %s", status, stderr)
 	}
-	for path, want := range map[string]string{"filter": `"FailedNodes":{"a":"not today"}`, "readyz": "ok", "metrics": "go_goroutines"} {
+	for path, want := range map[string]string{"filter": `"FailedNodes":{"a":"not today"}`, "readyz": "ok",
+		"metrics": "go_goroutines"} {
 		method := http.MethodGet
 		if path == extender.VerbFilter {
 			method = http.MethodPost
 		}
-		request, err := http.NewRequestWithContext(ctx, method, "http://"+address+"/"+path, strings.NewReader(`{"Pod": {}, "NodeNames": ["a"]}`))
+		request, err := http.NewRequestWithContext(ctx, method, "http://"+address+"/"+path,
+			strings.NewReader(`{"Pod": {}, "NodeNames": ["a"]}`))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,11 +16,13 @@ import (
 )
 
 func allNodesFlag(verb string) cli.Flag {
-	return &cli.BoolFlag{Name: "all-nodes", Usage: "print the command for each control-plane node and its progress, or, with --pod-image, " + verb + " them all"}
+	return &cli.BoolFlag{Name: "all-nodes",
+		Usage: "print the command for each control-plane node and its progress, or, with --pod-image, " + verb + " them all"}
 }
 
 func podImageFlag() cli.Flag {
-	return &cli.StringFlag{Name: "pod-image", Usage: "with --all-nodes: run in a pod of `IMAGE` on each node; `pmk-sched build --self` makes it"}
+	return &cli.StringFlag{Name: "pod-image",
+		Usage: "with --all-nodes: run in a pod of `IMAGE` on each node; `pmk-sched build --self` makes it"}
 }
 
 type nodesCommand struct {

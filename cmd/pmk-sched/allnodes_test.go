@@ -19,11 +19,13 @@ func TestCommandForEachNodeHasAllFlags(t *testing.T) {
 		},
 		"all": {
 			[]string{
-				"--node-root", "/first", "replace", "--all-nodes", "--pod-image", "localhost/pmk-sched:v1", "--yes", "--node", "n1", "--image", "localhost/x:v1", "-f", "my file.yaml", "--preset", "binpack", "--config", "it's.yaml",
+				"--node-root", "/first", "replace", "--all-nodes", "--pod-image", "localhost/pmk-sched:v1", "--yes", "--node", "n1",
+				"--image", "localhost/x:v1", "-f", "my file.yaml", "--preset", "binpack", "--config", "it's.yaml",
 				"--policy-configmap", "--plugins", "a", "--plugins", "b", "--dry-run", "--timeout", "1m30s", "--stable-for", "40s",
 				"--node-root", "/host", "--kubeconfig", "/etc/kubernetes/admin.conf", "--log-level", "info", "--cluster", "c",
 			},
-			"pmk-sched --kubeconfig /etc/kubernetes/admin.conf --node-root /host --log-level info --cluster c replace --yes --image localhost/x:v1" +
+			"pmk-sched --kubeconfig /etc/kubernetes/admin.conf --node-root /host --log-level info --cluster c replace --yes " +
+				"--image localhost/x:v1" +
 				` --file 'my file.yaml' --preset binpack --config 'it'\''s.yaml' --policy-configmap --plugins a --plugins b --dry-run --timeout 1m30s --stable-for 40s`,
 		},
 		"values after =": {

@@ -40,9 +40,11 @@ func newApp(u *ui, name string) *cli.App {
 			"Ctrl-C, SIGTERM and a closed terminal undo what is not finished; a second Ctrl-C or SIGTERM ends the undo.\n\n" +
 			"Exit status: 0 success; 1 failure; 2 usage or input error; 3 check failed or drift found.",
 		Commands: slices.Concat(
-			group("install", detectCommand(u), checkCommand(u), renderCommand(u), diffCommand(u), deployCommand(u), verifyCommand(u),
+			group("install", detectCommand(u), checkCommand(u), renderCommand(u), diffCommand(u), deployCommand(u),
+				verifyCommand(u),
 				uninstallCommand(u), replaceCommand(u), restoreCommand(u), extenderCommand(u)),
-			group("look after", statusCommand(u), historyCommand(u), rollbackCommand(u), upgradeCommand(u), credentialsCommand(u),
+			group("look after", statusCommand(u), historyCommand(u), rollbackCommand(u), upgradeCommand(u),
+				credentialsCommand(u),
 				explainCommand(u), logsCommand(u), sysdumpCommand(u)),
 			group("foresee", snapshotCommand(u), simulateCommand(u), shadowCommand(u), benchCommand(u)),
 			group("build", buildCommand(u), pluginCommand(u), profileCommand(u), schemaCommand(u)),
@@ -117,8 +119,9 @@ func addDefaults(cmd *cli.Command, u *ui) {
 	}
 }
 
-// checkArguments returns an error for arguments that the command does not take, and for flags after an argument, which the
-// library takes for arguments. A command whose ArgsUsage ends in "..." passes them on.
+// checkArguments returns an error for arguments that the command does not take, and for flags after
+// an argument, which the library takes for arguments. A command whose ArgsUsage ends in "..."
+// passes them on.
 func checkArguments(c *cli.Context, cmd *cli.Command) error {
 	if strings.HasSuffix(cmd.ArgsUsage, "...") || c.NArg() == 0 {
 		return nil

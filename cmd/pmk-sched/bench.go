@@ -26,13 +26,17 @@ func benchCommand(u *ui) *cli.Command {
 		UsageText: examples("pmk-sched bench --preset throughput --against default --against pmk-sched.yaml",
 			"pmk-sched bench --nodes 5000 --pods 2000 --branch v1.24.3 -f pmk-sched.yaml --fail-below 0.9"),
 		Flags: simulatedFlags(
-			&cli.StringSliceFlag{Name: "against", Value: cli.NewStringSlice(defaultBaseline), Usage: "compare with the scheduler of `FILE`, a pmk-sched.yaml, or default: the default scheduler"},
-			&cli.IntFlag{Name: "nodes", Usage: "`NUMBER` of identical nodes", DefaultText: "the nodes of the snapshot", Action: atLeast("nodes", 1)},
+			&cli.StringSliceFlag{Name: "against", Value: cli.NewStringSlice(defaultBaseline),
+				Usage: "compare with the scheduler of `FILE`, a pmk-sched.yaml, or default: the default scheduler"},
+			&cli.IntFlag{Name: "nodes", Usage: "`NUMBER` of identical nodes", DefaultText: "the nodes of the snapshot",
+				Action: atLeast("nodes", 1)},
 			&cli.IntFlag{Name: "pods", Value: 1000, Usage: "`NUMBER` of pods to schedule", Action: atLeast("pods", 2)},
 			&cli.StringFlag{Name: "workload", Usage: "`FILE` of scheduler_perf with nodes and pods"},
 			&cli.StringFlag{Name: "case", Usage: "`CASE/WORKLOAD` of --workload"},
-			&cli.IntFlag{Name: "samples", Value: 3, Usage: "`NUMBER` of measurements of each scheduler", Action: atLeast("samples", 1)},
-			&cli.Float64Flag{Name: "fail-below", Usage: "exit with 3 if the rate is below `RATIO` times the rate of another scheduler"},
+			&cli.IntFlag{Name: "samples", Value: 3, Usage: "`NUMBER` of measurements of each scheduler",
+				Action: atLeast("samples", 1)},
+			&cli.Float64Flag{Name: "fail-below",
+				Usage: "exit with 3 if the rate is below `RATIO` times the rate of another scheduler"},
 			timeoutFlag(benchTimeout, "one measurement"), outputFlag(""),
 		),
 		Action: func(c *cli.Context) error { return runBench(c, u) },
@@ -40,7 +44,8 @@ func benchCommand(u *ui) *cli.Command {
 }
 
 func runBench(c *cli.Context, u *ui) error {
-	err := cmp.Or(exclude(c, seeHelp(c), "nodes", "snapshot"), exclude(c, seeHelp(c), "workload", "snapshot", "nodes", "pods"))
+	err := cmp.Or(exclude(c, seeHelp(c), "nodes", "snapshot"),
+		exclude(c, seeHelp(c), "workload", "snapshot", "nodes", "pods"))
 	if err != nil {
 		return err
 	}
@@ -69,7 +74,8 @@ func runBench(c *cli.Context, u *ui) error {
 	}
 	for _, s := range result.Against {
 		if s.Ratio < least {
-			return &checkFailed{fmt.Sprintf("the scheduler binds %.2f times the pods per second of %s, less than %v%s", s.Ratio, s.Source, least, slowest(result.This))}
+			return &checkFailed{fmt.Sprintf("the scheduler binds %.2f times the pods per second of %s, less than %v%s", s.Ratio,
+				s.Source, least, slowest(result.This))}
 		}
 	}
 	return nil
@@ -80,7 +86,8 @@ func slowest(s bench.Side) string {
 		return ""
 	}
 	p := s.Plugins[0]
-	return fmt.Sprintf("; its slowest plugin is %s at %s: %.0f µs for each call", p.Plugin, p.Point, p.MicrosecondsPerCall)
+	return fmt.Sprintf("; its slowest plugin is %s at %s: %.0f µs for each call", p.Plugin, p.Point,
+		p.MicrosecondsPerCall)
 }
 
 // benchTable prints the schedulers, and the time that the first scheduler spends in its plugins and

@@ -12,15 +12,18 @@ func TestBenchTable(t *testing.T) {
 	r := &bench.Result{
 		Workload: "Alike/100Pods", Nodes: 40, Pods: 100, Samples: 2,
 		This: bench.Side{
-			Source: "this", Scheduler: "packer", Release: "v1.24.3", Rates: []float64{20, 30}, Rate: 25, Attempt: bench.Latency{P50: 1.5, P99: 9},
+			Source: "this", Scheduler: "packer", Release: "v1.24.3", Rates: []float64{20,
+				30}, Rate: 25, Attempt: bench.Latency{P50: 1.5, P99: 9},
 			Plugins: []bench.PluginTime{
-				{Plugin: "Sleepy", Point: "Filter", MicrosecondsPerCall: 5100, MillisecondsPerPod: 204}, {Plugin: "Fit", Point: "Filter", MicrosecondsPerCall: 1.25, MillisecondsPerPod: 0.05},
+				{Plugin: "Sleepy", Point: "Filter", MicrosecondsPerCall: 5100, MillisecondsPerPod: 204}, {Plugin: "Fit",
+					Point: "Filter", MicrosecondsPerCall: 1.25, MillisecondsPerPod: 0.05},
 			},
 			Points: []bench.PointTime{{Point: "Filter", MillisecondsPer: 31}},
 		},
 		Against: []bench.Side{
 			{
-				Source: "default", Scheduler: "default-scheduler", Release: "v1.24.3", Rates: []float64{100, 100}, Rate: 100, Ratio: 0.25,
+				Source: "default", Scheduler: "default-scheduler", Release: "v1.24.3", Rates: []float64{100,
+					100}, Rate: 100, Ratio: 0.25,
 				Plugins: []bench.PluginTime{{Plugin: "Fit", Point: "Filter", MillisecondsPerPod: 0.04}},
 			},
 			{Source: "b.yaml", Scheduler: "b", Release: "v1.24.3", Rates: []float64{50, 50}, Rate: 50, Ratio: 0.5},

@@ -15,7 +15,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// completeCommandName is the hidden command that the completion scripts call with the words of the command line.
+// completeCommandName is the hidden command that the completion scripts call with the words of the
+// command line.
 const completeCommandName = "__complete"
 
 const bashCompletion = `_pmk_sched() {
@@ -63,7 +64,8 @@ func completionCommand(u *ui) *cli.Command {
 	}
 }
 
-// completeCommand prints the candidates for the last of its arguments, the word that is being typed.
+// completeCommand prints the candidates for the last of its arguments, the word that is being
+// typed.
 func completeCommand(u *ui, app *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: completeCommandName, Hidden: true, ArgsUsage: "WORD ...", SkipFlagParsing: true,

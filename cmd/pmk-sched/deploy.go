@@ -40,7 +40,8 @@ func deployCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			u.say("scheduler %s is deployed (revision %d); verify it with `%s`", plan.Name, outcome.Revision, plan.Command("verify"))
+			u.say("scheduler %s is deployed (revision %d); verify it with `%s`", plan.Name, outcome.Revision,
+				plan.Command("verify"))
 			return u.data(c.String("output"), outcome, outcome.Changes.String())
 		},
 	}

@@ -53,8 +53,10 @@ func TestDetectTableListsDeployedSchedulersAndMissingCredentials(t *testing.T) {
 }
 
 func TestDetectTableSaysWhatPlacesGangs(t *testing.T) {
-	info := &inspect.Info{Gangs: &inspect.Gangs{API: "scheduling.k8s.io/v1beta1", Gates: []string{"GenericWorkload"}, Served: true}}
-	if table := strings.Join(strings.Fields(printInfo(t, info)), " "); !strings.Contains(table, "Gangs scheduling.k8s.io/v1beta1 is served; it needs a scheduler with --feature-gates=GenericWorkload=true") {
+	info := &inspect.Info{Gangs: &inspect.Gangs{API: "scheduling.k8s.io/v1beta1", Gates: []string{"GenericWorkload"},
+		Served: true}}
+	if table := strings.Join(strings.Fields(printInfo(t, info)), " "); !strings.Contains(table,
+		"Gangs scheduling.k8s.io/v1beta1 is served; it needs a scheduler with --feature-gates=GenericWorkload=true") {
 		t.Errorf("table:\n%s", table)
 	}
 }

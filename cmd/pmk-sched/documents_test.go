@@ -24,7 +24,8 @@ func TestCommandsInDocumentsParse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, found := range regexp.MustCompile("(?m)(?:^|`)(pmk-sched [a-z][^`\n]*)").FindAllStringSubmatch(string(text), -1) {
+		for _, found := range regexp.MustCompile("(?m)(?:^|`)(pmk-sched [a-z][^`\n]*)").FindAllStringSubmatch(string(text),
+			-1) {
 			line, _, _ := strings.Cut(found[1], " # ")
 			if strings.Contains(line, "…") || filepath.Base(path) == "reference.md" {
 				continue

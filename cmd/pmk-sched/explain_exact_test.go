@@ -13,11 +13,14 @@ func TestExactTable(t *testing.T) {
 		Namespace: "shop", Pod: "web", Release: "v1.24.3", Scheduler: "packer", Selected: "a", From: "b", Examined: true,
 		Nodes: []string{"a", "b", "c", "d"}, Passed: []string{"a", "b"},
 		Filters: []decision.Filter{
-			{Plugin: "TaintToleration", Passed: []string{"a", "b"}, Reasons: []string{"node(s) had untolerated taint {team: x}"}},
-			{Plugin: "NodeResourcesFit", Passed: []string{"a", "b", "c"}, Reasons: []string{"Insufficient cpu", "Insufficient memory"}},
+			{Plugin: "TaintToleration", Passed: []string{"a", "b"}, Reasons: []string{
+				"node(s) had untolerated taint {team: x}"}},
+			{Plugin: "NodeResourcesFit", Passed: []string{"a", "b", "c"}, Reasons: []string{
+				"Insufficient cpu", "Insufficient memory"}},
 		},
 		Scores: &decision.Scores{
-			Total: map[string]int64{"a": 190, "b": 120}, Plugins: map[string]map[string]int64{"Affinity": {"a": 150, "b": 60}, "Fit": {"a": 40, "b": 60}},
+			Total: map[string]int64{"a": 190, "b": 120}, Plugins: map[string]map[string]int64{"Affinity": {"a": 150, "b": 60},
+				"Fit": {"a": 40, "b": 60}},
 		},
 		Weights: map[string]int64{"Affinity": 3},
 	}, "b")
@@ -48,13 +51,15 @@ b would win with one of these:
 - Affinity: disabled under score instead of weight 3
 - Fit: weight 5 instead of weight 1
 `)
-	r.Chosen = &decision.Chosen{Node: "d", Outcome: decision.Refused, Refusals: r.Refusals, Fixes: []decision.Fix{{By: "NodeResourcesFit", Text: "1 node lacks 1 CPU", Fix: "free 1 CPU"}}}
+	r.Chosen = &decision.Chosen{Node: "d", Outcome: decision.Refused, Refusals: r.Refusals,
+		Fixes: []decision.Fix{{By: "NodeResourcesFit", Text: "1 node lacks 1 CPU", Fix: "free 1 CPU"}}}
 	compareTable(t, r, best+`
 for node d to be selected, each of these has to accept it:
 - TaintToleration: node(s) had untolerated taint {team: x}
 - NodeResourcesFit: 1 node lacks 1 CPU: free 1 CPU
 `)
-	compareTable(t, &decision.Result{Namespace: "shop", Pod: "web", Release: "v1.24.3", Scheduler: "packer", Message: "no room", Nodes: []decision.Node{{Name: "a", Refused: []string{"X"}}}},
+	compareTable(t, &decision.Result{Namespace: "shop", Pod: "web", Release: "v1.24.3", Scheduler: "packer",
+		Message: "no room", Nodes: []decision.Node{{Name: "a", Refused: []string{"X"}}}},
 		"pod shop/web fits on no node: no room\nscheduler packer v1.24.3: 1 nodes, 1 refused, 0 scored\n")
 }
 

@@ -26,15 +26,18 @@ func extenderCommand(u *ui) *cli.Command {
 	}
 }
 
-// extenderFlags describe one extender, and which schedulers call it. Verbs, weight, timeout, managed resources, port and
-// placement are settings of the file only.
+// extenderFlags describe one extender, and which schedulers call it. Verbs, weight, timeout,
+// managed resources, port and placement are settings of the file only.
 func extenderFlags(more ...cli.Flag) []cli.Flag {
 	return append([]cli.Flag{
 		nameFlag("extender"),
-		&cli.StringFlag{Name: "image", Usage: "`REFERENCE` of the extender's image", DefaultText: "the image of build --extender"},
-		&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "take the extender of --name from spec.extenders of `FILE`; - is standard input"},
+		&cli.StringFlag{Name: "image", Usage: "`REFERENCE` of the extender's image",
+			DefaultText: "the image of build --extender"},
+		&cli.StringFlag{Name: "file", Aliases: []string{"f"},
+			Usage: "take the extender of --name from spec.extenders of `FILE`; - is standard input"},
 		&cli.StringSliceFlag{Name: "policy", Usage: "serve the policy `NAME[=WEIGHT]`, see `pmk-sched plugin list`"},
-		&cli.StringFlag{Name: "config", Usage: "`FILE` with policies and their arguments, in the form of pmk-extender --config"},
+		&cli.StringFlag{Name: "config",
+			Usage: "`FILE` with policies and their arguments, in the form of pmk-extender --config"},
 		&cli.StringFlag{Name: "prometheus", Usage: "`URL` of the Prometheus server for the policy loadaware"},
 		&cli.StringFlag{Name: "ignorable", Usage: "`true|false`: schedule pods while the extender is unavailable (required)"},
 		&cli.BoolFlag{Name: "sidecar", Usage: "run it in the scheduler's pod"},
@@ -49,8 +52,9 @@ func readExtender(c *cli.Context, u *ui) (extenders.Options, []extenders.Schedul
 		return extenders.Options{}, nil, err
 	}
 	o, err := sp.Extender(spec.ExtenderFlags{
-		Image: c.String("image"), Policies: c.StringSlice("policy"), Config: c.String("config"), Prometheus: c.String("prometheus"),
-		Ignorable: c.String("ignorable"), Sidecar: c.Bool("sidecar"), Replicas: given(c, "replicas", c.Int),
+		Image: c.String("image"), Policies: c.StringSlice("policy"), Config: c.String("config"),
+		Prometheus: c.String("prometheus"),
+		Ignorable:  c.String("ignorable"), Sidecar: c.Bool("sidecar"), Replicas: given(c, "replicas", c.Int),
 		Set: c.LocalFlagNames(),
 	})
 	return o, callers(c.StringSlice("for"), u.namespace), err
@@ -78,7 +82,8 @@ func extenderRenderCommand(u *ui) *cli.Command {
 			"pmk-sched extender render -f extenders.yaml --name my-extender --branch v1.24.3 --to-file out.yaml",
 		),
 		Flags: extenderFlags(
-			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of the API server, to work without a cluster", DefaultText: "the API server's"},
+			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of the API server, to work without a cluster",
+				DefaultText: "the API server's"},
 			toFileFlag(),
 			&cli.BoolFlag{Name: "show-secrets", Usage: "print keys too, so that the output can be applied"},
 			outputFlag("to-file", "yaml", "json", "table")),
@@ -155,7 +160,8 @@ func extenderDeployCommand(u *ui) *cli.Command {
 				return u.data(c.String("output"), preview, text)
 			}
 			if c.Bool("default") {
-				if err := u.confirm(c.Context, c.Bool("yes"), "wire extender "+o.Call.Name+" into the default scheduler of this node"); err != nil {
+				if err := u.confirm(c.Context, c.Bool("yes"),
+					"wire extender "+o.Call.Name+" into the default scheduler of this node"); err != nil {
 					return err
 				}
 			}
@@ -163,7 +169,8 @@ func extenderDeployCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			u.say("extender %s is deployed at %s; remove it with `pmk-sched extender uninstall --name %s`", outcome.Extender, outcome.Address, outcome.Extender)
+			u.say("extender %s is deployed at %s; remove it with `pmk-sched extender uninstall --name %s`", outcome.Extender,
+				outcome.Address, outcome.Extender)
 			if len(outcome.Schedulers) == 0 {
 				u.say("no scheduler calls it yet: wire it into one with --for NAME, or into the default scheduler with --default")
 			}
@@ -224,7 +231,8 @@ func extenderUninstallCommand(u *ui) *cli.Command {
 			"pmk-sched extender uninstall --name my-extender --yes -o json"),
 		Flags: []cli.Flag{
 			nameFlag("extender"),
-			&cli.StringFlag{Name: "node", Usage: "`NAME` of this node, if its default scheduler calls the extender", DefaultText: "found by its addresses"},
+			&cli.StringFlag{Name: "node", Usage: "`NAME` of this node, if its default scheduler calls the extender",
+				DefaultText: "found by its addresses"},
 			timeoutFlag(defaultTimeout, "the pods"), extenderStableForFlag(), yesFlag(), outputFlag(""),
 		},
 		Action: func(c *cli.Context) error {

@@ -25,19 +25,25 @@ func schedulerFlags(more ...cli.Flag) []cli.Flag {
 		&cli.StringFlag{Name: "preset", Usage: "configuration `PRESET`, see `pmk-sched profile list`"},
 		&cli.StringFlag{Name: "config", Usage: "`FILE` with a KubeSchedulerConfiguration of any version"},
 		&cli.BoolFlag{Name: "lossy", Usage: "drop settings that the release does not support, with a warning for each"},
-		&cli.BoolFlag{Name: "policy-configmap", Usage: "use a legacy Policy for predicates, priorities and extenders (1.20, 1.21)"},
+		&cli.BoolFlag{Name: "policy-configmap",
+			Usage: "use a legacy Policy for predicates, priorities and extenders (1.20, 1.21)"},
 		pluginsFlag(),
 		&cli.StringFlag{Name: "branch", Usage: "`RELEASE` that the image was built from", DefaultText: "the API server's"},
-		&cli.StringFlag{Name: "credentials", Usage: "how the scheduler authenticates, `MODE`: node, node-inline, hostpath or serviceaccount", DefaultText: "node on a control-plane node, otherwise serviceaccount"},
+		&cli.StringFlag{Name: "credentials",
+			Usage:       "how the scheduler authenticates, `MODE`: node, node-inline, hostpath or serviceaccount",
+			DefaultText: "node on a control-plane node, otherwise serviceaccount"},
 		&cli.IntFlag{Name: "replicas", Usage: "`NUMBER` of replicas", DefaultText: "one for each control-plane node"},
-		&cli.StringSliceFlag{Name: "node-selector", Usage: "run on nodes with the label `KEY=VALUE`; any: on every node", DefaultText: "control-plane nodes"},
-		&cli.IntFlag{Name: "port", Usage: "`PORT` for health checks and metrics", DefaultText: "the first free port from 10260"},
+		&cli.StringSliceFlag{Name: "node-selector", Usage: "run on nodes with the label `KEY=VALUE`; any: on every node",
+			DefaultText: "control-plane nodes"},
+		&cli.IntFlag{Name: "port", Usage: "`PORT` for health checks and metrics",
+			DefaultText: "the first free port from 10260"},
 		&cli.StringFlag{Name: "pull-policy", Usage: "image pull `POLICY`: IfNotPresent, Always or Never"},
 	}, more...)
 }
 
 func fileFlag() cli.Flag {
-	return &cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "`FILE`: pmk-sched.yaml, or - for standard input; flags win over it"}
+	return &cli.StringFlag{Name: "file", Aliases: []string{"f"},
+		Usage: "`FILE`: pmk-sched.yaml, or - for standard input; flags win over it"}
 }
 
 func pluginsFlag() cli.Flag {
@@ -49,7 +55,8 @@ func nameFlag(of string) cli.Flag {
 }
 
 func timeoutFlag(value time.Duration, what string) cli.Flag {
-	return &cli.DurationFlag{Name: "timeout", Value: value, Usage: "wait at most `DURATION` for " + what, Action: positive("timeout")}
+	return &cli.DurationFlag{Name: "timeout", Value: value, Usage: "wait at most `DURATION` for " + what,
+		Action: positive("timeout")}
 }
 
 func positive(flag string) func(*cli.Context, time.Duration) error {
@@ -75,23 +82,24 @@ func yesFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask for confirmation"}
 }
 
-// outputFlag is -o, on every command that prints data. The first format is the default. pathFlag names the flag of the
-// command that takes a path.
+// outputFlag is -o, on every command that prints data. The first format is the default. pathFlag
+// names the flag of the command that takes a path.
 func outputFlag(pathFlag string, formats ...string) cli.Flag {
 	if len(formats) == 0 {
 		formats = []string{"table", "json", "yaml"}
 	}
 	choice := strings.Join(formats[:len(formats)-1], ", ") + " or " + formats[len(formats)-1]
-	return &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: formats[0], Usage: "output `FORMAT`: " + choice, Action: func(_ *cli.Context, format string) error {
-		if slices.Contains(formats, format) {
-			return nil
-		}
-		hint := ""
-		if pathFlag != "" {
-			hint = fmt.Sprintf("write to a file with --%s %s", pathFlag, format)
-		}
-		return problem.Invalidf(hint, "invalid --output %q: must be %s", format, choice)
-	}}
+	return &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: formats[0], Usage: "output `FORMAT`: " + choice,
+		Action: func(_ *cli.Context, format string) error {
+			if slices.Contains(formats, format) {
+				return nil
+			}
+			hint := ""
+			if pathFlag != "" {
+				hint = fmt.Sprintf("write to a file with --%s %s", pathFlag, format)
+			}
+			return problem.Invalidf(hint, "invalid --output %q: must be %s", format, choice)
+		}}
 }
 
 func readSpec(c *cli.Context, u *ui) (*spec.Spec, error) {
@@ -114,7 +122,8 @@ func readName(c *cli.Context, u *ui) (*spec.Spec, error) {
 }
 
 func nameFlags(c *cli.Context, u *ui) spec.Flags {
-	return spec.Flags{File: c.String("file"), Stdin: u.in, Name: c.String("name"), Namespace: u.namespace, Version: ownVersion(), CacheDir: u.session.CacheDir}
+	return spec.Flags{File: c.String("file"), Stdin: u.in, Name: c.String("name"), Namespace: u.namespace,
+		Version: ownVersion(), CacheDir: u.session.CacheDir}
 }
 
 // given returns the value of a flag, nil if it was not given.

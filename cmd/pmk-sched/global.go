@@ -28,18 +28,26 @@ func globalFlags(afterCommand bool) []cli.Flag {
 		cli.StringFlag
 		env string
 	}{
-		{cli.StringFlag{Name: "kubeconfig", Usage: "kubeconfig `FILE`", DefaultText: "$KUBECONFIG, ~/.kube/config, or the pod's ServiceAccount"}, "KUBECONFIG"},
+		{cli.StringFlag{
+			Name: "kubeconfig", Usage: "kubeconfig `FILE`",
+			DefaultText: "$KUBECONFIG, ~/.kube/config, or the pod's ServiceAccount"}, "KUBECONFIG"},
 		{cli.StringFlag{Name: "context", Usage: "`CONTEXT` of the kubeconfig"}, "CONTEXT"},
-		{cli.StringFlag{Name: flagNamespace, Aliases: []string{"n"}, Value: spec.DefaultNamespace, Usage: "`NAMESPACE` of the scheduler's objects"}, "NAMESPACE"},
-		{cli.StringFlag{Name: "node-root", Usage: "`DIR` with the files of a control-plane node, or none", DefaultText: "/, if this is a control-plane node"}, "NODE_ROOT"},
-		{cli.StringFlag{Name: "log-level", Usage: "minimum log `LEVEL`: debug, info, warn, error", DefaultText: "warn; info with json"}, "LOG_LEVEL"},
+		{cli.StringFlag{Name: flagNamespace, Aliases: []string{
+			"n"}, Value: spec.DefaultNamespace, Usage: "`NAMESPACE` of the scheduler's objects"}, "NAMESPACE"},
+		{cli.StringFlag{
+			Name: "node-root", Usage: "`DIR` with the files of a control-plane node, or none",
+			DefaultText: "/, if this is a control-plane node"}, "NODE_ROOT"},
+		{cli.StringFlag{
+			Name: "log-level", Usage: "minimum log `LEVEL`: debug, info, warn, error", DefaultText: "warn; info with json"},
+			"LOG_LEVEL"},
 		{cli.StringFlag{Name: "log-format", Value: "console", Usage: "`FORMAT` of logs: console or json"}, "LOG_FORMAT"},
 		{cli.StringFlag{Name: "cache-dir", Usage: "build cache `DIR`", DefaultText: "the user's cache directory"}, "CACHE"},
 		{cli.StringFlag{Name: "cluster", Usage: "`CLUSTER` of the kubeconfig"}, ""},
 		{cli.StringFlag{Name: "user", Usage: "`USER` of the kubeconfig"}, ""},
 		{cli.StringFlag{Name: "server", Aliases: []string{"s"}, Usage: "`URL` of the API server"}, ""},
 		{cli.StringFlag{Name: "as", Usage: "`USER` to impersonate"}, ""},
-		{cli.StringFlag{Name: "request-timeout", Usage: "wait at most `DURATION` for one answer of the API server", DefaultText: "30s"}, ""},
+		{cli.StringFlag{
+			Name: "request-timeout", Usage: "wait at most `DURATION` for one answer of the API server", DefaultText: "30s"}, ""},
 	}
 	list := make([]cli.Flag, 0, len(flags))
 	for i := range flags {
@@ -71,8 +79,9 @@ func readGlobals(c *cli.Context) (globals, error) {
 		return ""
 	}
 	g := globals{
-		Namespace: value(flagNamespace), NodeRoot: value("node-root"), LogLevel: value("log-level"), LogFormat: value("log-format"),
-		CacheDir: value("cache-dir"),
+		Namespace: value(flagNamespace), NodeRoot: value("node-root"), LogLevel: value("log-level"),
+		LogFormat: value("log-format"),
+		CacheDir:  value("cache-dir"),
 		Connect: kubeapi.ConnectOptions{
 			Kubeconfig: value("kubeconfig"), Context: value("context"), Cluster: value("cluster"), User: value("user"),
 			Server: value("server"), As: value("as"),
@@ -88,7 +97,8 @@ func readGlobals(c *cli.Context) (globals, error) {
 	return g, nil
 }
 
-// setUp makes the logger and the session from the global flags, and redirects the libraries' own logs to the logger.
+// setUp makes the logger and the session from the global flags, and redirects the libraries' own
+// logs to the logger.
 func (u *ui) setUp(g globals) error {
 	if !slices.Contains([]string{"", "console", "json"}, g.LogFormat) {
 		return problem.Invalidf("", "invalid --log-format %q: must be console or json", g.LogFormat)
@@ -118,7 +128,8 @@ func (u *ui) setUp(g globals) error {
 	u.namespace = g.Namespace
 	u.session = &session.Session{
 		Connection: g.Connect, NodeRoot: g.NodeRoot, CacheDir: cache, Environ: os.Environ(),
-		Warn: func(text string) { u.warn(text) }, Note: func(text string) { u.say("note: %s", text) }, OnStep: u.step, Log: u.log,
+		Warn: func(text string) { u.warn(text) }, Note: func(text string) { u.say("note: %s", text) }, OnStep: u.step,
+		Log: u.log,
 	}
 	return nil
 }

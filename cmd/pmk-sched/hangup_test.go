@@ -35,7 +35,8 @@ func startOperation(t *testing.T, out *os.File, onTerminal bool, prefix ...strin
 	if onTerminal {
 		o.Stdin, o.SysProcAttr = out, &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	}
-	if err := errors.Join(os.WriteFile(filepath.Join(dir, "state"), []byte("original"), 0o600), o.Start(), out.Close()); err != nil {
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, "state"), []byte("original"), 0o600), o.Start(),
+		out.Close()); err != nil {
 		t.Fatal(err)
 	}
 	return o
@@ -51,7 +52,8 @@ func (o *operationRun) pass(t *testing.T, names ...string) {
 	}
 }
 
-// ends waits for the end of the program and fails the test unless it leaves that state and that status.
+// ends waits for the end of the program and fails the test unless it leaves that state and that
+// status.
 func (o *operationRun) ends(t *testing.T, state string, status int) {
 	t.Helper()
 	err := o.Wait()
@@ -59,8 +61,10 @@ func (o *operationRun) ends(t *testing.T, state string, status int) {
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
-	if got, err := os.ReadFile(filepath.Join(o.dir, "state")); string(got) != state || o.ProcessState.ExitCode() != status {
-		t.Errorf("it ended with %s and left the state %q (%v), want status %d and %q", o.ProcessState, got, err, status, state)
+	if got, err := os.ReadFile(filepath.Join(o.dir, "state")); string(got) != state ||
+		o.ProcessState.ExitCode() != status {
+		t.Errorf("it ended with %s and left the state %q (%v), want status %d and %q", o.ProcessState, got, err, status,
+			state)
 	}
 }
 
@@ -78,7 +82,8 @@ func readUntil(t *testing.T, r io.Reader, want string) {
 	}
 }
 
-// A terminal that is closed, as by a lost SSH session, stops the operation during any step, and the former state is restored.
+// A terminal that is closed, as by a lost SSH session, stops the operation during any step, and the
+// former state is restored.
 func TestClosedTerminalUndoesTheOperation(t *testing.T) {
 	for i, step := range operationSteps {
 		t.Run(step, func(t *testing.T) {
@@ -141,7 +146,8 @@ func TestClosedPipeDoesNotStopTheOperation(t *testing.T) {
 	}
 }
 
-// A second SIGINT or SIGTERM ends the undo, a hangup never does: a session that ends sends several, and often a SIGTERM.
+// A second SIGINT or SIGTERM ends the undo, a hangup never does: a session that ends sends several,
+// and often a SIGTERM.
 func TestOnlyASecondInterruptEndsTheUndo(t *testing.T) {
 	cases := map[string]struct {
 		first syscall.Signal
@@ -152,7 +158,8 @@ func TestOnlyASecondInterruptEndsTheUndo(t *testing.T) {
 		"interrupted twice":          {syscall.SIGINT, []syscall.Signal{syscall.SIGINT}, "half"},
 		"interrupted and terminated": {syscall.SIGINT, []syscall.Signal{syscall.SIGTERM}, "half"},
 		"interrupted, then hung up":  {syscall.SIGINT, []syscall.Signal{syscall.SIGHUP, syscall.SIGHUP}, "original"},
-		"session ends":               {syscall.SIGHUP, []syscall.Signal{syscall.SIGHUP, syscall.SIGTERM, syscall.SIGHUP}, "original"},
+		"session ends": {syscall.SIGHUP, []syscall.Signal{syscall.SIGHUP, syscall.SIGTERM, syscall.SIGHUP},
+			"original"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -199,9 +206,11 @@ func awaitState(t *testing.T, o *operationRun, want string) {
 	}
 }
 
-// A command that only prints ends without a trace when its output is not read, as in `pmk-sched … | head -1`.
+// A command that only prints ends without a trace when its output is not read, as in `pmk-sched …
+// | head -1`.
 func TestPrintingToAClosedPipeIsNotAnError(t *testing.T) {
-	for _, args := range []string{"--help", "version", "version -o json", "profile list", "profile list -o yaml", "profile show binpack", "deploy --help", "completion bash"} {
+	for _, args := range []string{"--help", "version", "version -o json", "profile list", "profile list -o yaml",
+		"profile show binpack", "deploy --help", "completion bash"} {
 		t.Run(args, func(t *testing.T) {
 			t.Parallel()
 			r, w, err := os.Pipe()

@@ -13,7 +13,8 @@ import (
 // helpWidth is the longest line of a help text.
 const helpWidth = 100
 
-// examples joins the examples of a command. They are kept in UsageText, which the help has no other use for.
+// examples joins the examples of a command. They are kept in UsageText, which the help has no other
+// use for.
 func examples(lines ...string) string { return strings.Join(lines, "\n") }
 
 func addHelp(app *cli.App) {
@@ -39,7 +40,8 @@ func escapeTemplate(text string) string { return strings.ReplaceAll(text, "{{", 
 
 func appHelp(app *cli.App) string {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "%s - %s\n\nUSAGE:\n  %s [global flags] COMMAND [flags]\n\nDESCRIPTION:\n", app.Name, app.Usage, app.Name)
+	fmt.Fprintf(&b, "%s - %s\n\nUSAGE:\n  %s [global flags] COMMAND [flags]\n\nDESCRIPTION:\n", app.Name, app.Usage,
+		app.Name)
 	writeIndented(&b, app.Description)
 	writeCommands(&b, app.Commands)
 	writeFlags(&b, "GLOBAL FLAGS", app.Flags)

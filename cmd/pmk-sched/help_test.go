@@ -32,7 +32,8 @@ func TestHelpFitsInTheTerminalAndHasExamples(t *testing.T) {
 	})
 }
 
-// The help lists the commands in groups, in this order: every command in one of them, except for completion and version.
+// The help lists the commands in groups, in this order: every command in one of them, except for
+// completion and version.
 func TestHelpGroupsTheCommands(t *testing.T) {
 	want := []string{
 		"install: detect check render diff deploy verify uninstall replace restore extender",
@@ -69,7 +70,8 @@ func TestHelpGroupsTheCommands(t *testing.T) {
 
 // examplesWithoutCluster are the commands whose examples are run.
 var examplesWithoutCluster = []string{
-	"version", "completion", "render", "extender render", "profile list", "profile show", "profile convert", "profile validate", "plugin list",
+	"version", "completion", "render", "extender render", "profile list", "profile show", "profile convert",
+	"profile validate", "plugin list",
 }
 
 func TestExamples(t *testing.T) {
@@ -77,7 +79,8 @@ func TestExamples(t *testing.T) {
 		for line := range strings.Lines(cmd.UsageText) {
 			args := strings.Fields(ofPipe(line))
 			t.Run(strings.TrimSpace(line), func(t *testing.T) {
-				chdir(t, map[string]string{"pmk-sched.yaml": schedulerForExamples, "extenders.yaml": schedulerForExamples + extenderForExamples, "config.yaml": configForExamples})
+				chdir(t, map[string]string{"pmk-sched.yaml": schedulerForExamples,
+					"extenders.yaml": schedulerForExamples + extenderForExamples, "config.yaml": configForExamples})
 				t.Setenv("KUBECONFIG", "")
 				t.Setenv("HOME", t.TempDir())
 				var out, errors bytes.Buffer

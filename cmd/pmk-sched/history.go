@@ -37,7 +37,8 @@ func historyTable(entries []deploy.HistoryEntry) string {
 	p.row("REVISION", "TIME", "BY", "STATUS", "RELEASE", "IMAGE", "CONFIGURATION", "PLUGINS", "REASON")
 	for _, e := range entries {
 		image := shortReference(e.Image + prefixed("@", e.Digest))
-		p.row(e.Revision, e.Time.UTC().Format(time.RFC3339), orDash(e.By), revisionStatus(e), orDash(e.Release), orDash(image),
+		p.row(e.Revision, e.Time.UTC().Format(time.RFC3339), orDash(e.By), revisionStatus(e), orDash(e.Release),
+			orDash(image),
 			orDash(e.Configuration), orDash(strings.Join(e.Plugins, ",")), orDash(shortReason(e)))
 	}
 	return p.String()

@@ -15,7 +15,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/lab"
 )
 
-// defaultLabDir is short, since the kernel limits the paths of the sockets below it to 107 characters.
+// defaultLabDir is short, since the kernel limits the paths of the sockets below it to 107
+// characters.
 const defaultLabDir = "/var/lib/pmk-sched/labs"
 
 func labCommand(u *ui) *cli.Command {
@@ -24,7 +25,8 @@ func labCommand(u *ui) *cli.Command {
 		Description: "Control-plane nodes and workers with containerd and kubelet as processes in separate namespaces. The " +
 			"network, files and services of the machine are not changed, and `lab down` removes everything.",
 		Subcommands: []*cli.Command{
-			labUpCommand(u), labUpgradeCommand(u), labDownCommand(u), labStatusCommand(u), labExecCommand(u), labNodeCommand(u), labKubeconfigCommand(u),
+			labUpCommand(u), labUpgradeCommand(u), labDownCommand(u), labStatusCommand(u), labExecCommand(u), labNodeCommand(u),
+			labKubeconfigCommand(u),
 		},
 	}
 }
@@ -32,7 +34,8 @@ func labCommand(u *ui) *cli.Command {
 func labFlags(more ...cli.Flag) []cli.Flag {
 	return append([]cli.Flag{
 		&cli.StringFlag{Name: "name", Value: lab.DefaultName, Usage: "`NAME` of the lab"},
-		&cli.StringFlag{Name: "lab-dir", Value: defaultLabDir, EnvVars: []string{"PMK_SCHED_LAB_DIR"}, Usage: "`DIR` with the labs"},
+		&cli.StringFlag{Name: "lab-dir", Value: defaultLabDir, EnvVars: []string{"PMK_SCHED_LAB_DIR"},
+			Usage: "`DIR` with the labs"},
 	}, more...)
 }
 
@@ -44,12 +47,15 @@ func labUpCommand(u *ui) *cli.Command {
 			"pmk-sched lab up --branch v1.29.2 --layout kubeadm --masters 3 --workers 1 --name ha"),
 		Flags: labFlags(
 			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of Kubernetes, such as v1.24.3 or v1.24 (required)"},
-			&cli.StringFlag{Name: "layout", Value: lab.LayoutPMK, Usage: "file `LAYOUT` of the control-plane node: pmk or kubeadm"},
+			&cli.StringFlag{Name: "layout", Value: lab.LayoutPMK,
+				Usage: "file `LAYOUT` of the control-plane node: pmk or kubeadm"},
 			&cli.IntFlag{Name: "masters", Value: 1, Usage: "`NUMBER` of control-plane nodes"},
-			&cli.IntFlag{Name: "workers", Usage: "`NUMBER` of workers with a kubelet; only with --layout kubeadm", DefaultText: "none"},
+			&cli.IntFlag{Name: "workers", Usage: "`NUMBER` of workers with a kubelet; only with --layout kubeadm",
+				DefaultText: "none"},
 			&cli.IntFlag{Name: "nodes", Usage: "`NUMBER` of simulated workers", DefaultText: "none"},
 			&cli.BoolFlag{Name: "keep", Usage: "keep a lab that could not be created"},
-			&cli.BoolFlag{Name: "programs-only", Usage: "compile the programs of the lab into the build cache, and create no lab"},
+			&cli.BoolFlag{Name: "programs-only",
+				Usage: "compile the programs of the lab into the build cache, and create no lab"},
 		),
 		Action: func(c *cli.Context) error {
 			o, err := readLabOptions(c, u)
@@ -76,7 +82,8 @@ func labUpgradeCommand(u *ui) *cli.Command {
 			"the minor or to the next minor. It can be run again after an interruption.",
 		UsageText: examples("pmk-sched lab upgrade --branch v1.25.4",
 			"pmk-sched lab upgrade --name kubeadm --branch v1.37.0"),
-		Flags: labFlags(&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of Kubernetes to upgrade to, such as v1.25.4 (required)"}),
+		Flags: labFlags(&cli.StringFlag{Name: "branch",
+			Usage: "`RELEASE` of Kubernetes to upgrade to, such as v1.25.4 (required)"}),
 		Action: func(c *cli.Context) error {
 			o, err := readLabOptions(c, u)
 			if err != nil {
@@ -195,7 +202,8 @@ func labExecCommand(u *ui) *cli.Command {
 		UsageText: examples("pmk-sched lab exec -- kubectl get pods -A",
 			"pmk-sched lab exec --name ha --node ha-2 -- cat /etc/kubernetes/scheduler.conf"),
 		ArgsUsage: "-- COMMAND ...",
-		Flags:     labFlags(&cli.StringFlag{Name: "node", Usage: "`NAME` of the node", DefaultText: "the first control-plane node"}),
+		Flags: labFlags(&cli.StringFlag{Name: "node", Usage: "`NAME` of the node",
+			DefaultText: "the first control-plane node"}),
 		Action: func(c *cli.Context) error {
 			l, err := lab.Get(c.String("lab-dir"), c.String("name"))
 			if err != nil {
@@ -241,7 +249,8 @@ func labNodeCommand(u *ui) *cli.Command {
 				"pmk-sched lab node "+name+" --name ha ha-worker-1"),
 			Action: func(c *cli.Context) error {
 				if c.NArg() != 1 {
-					return problem.Invalidf("`pmk-sched lab status` lists the nodes", "expected the name of one node, got %d arguments", c.NArg())
+					return problem.Invalidf("`pmk-sched lab status` lists the nodes",
+						"expected the name of one node, got %d arguments", c.NArg())
 				}
 				l, err := lab.Get(c.String("lab-dir"), c.String("name"))
 				if err != nil {

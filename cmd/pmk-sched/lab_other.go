@@ -15,7 +15,8 @@ func labCommand(*ui) *cli.Command {
 		Name: "lab", Usage: "run a cluster of any supported release on this machine (Linux, root)",
 		SkipFlagParsing: true,
 		Action: func(*cli.Context) error {
-			return problem.Invalidf("run pmk-sched lab on Linux", "a lab needs Linux namespaces and control groups, which %s does not have", runtime.GOOS)
+			return problem.Invalidf("run pmk-sched lab on Linux",
+				"a lab needs Linux namespaces and control groups, which %s does not have", runtime.GOOS)
 		},
 	}
 }

@@ -9,14 +9,15 @@ import (
 func logsCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "logs", Usage: "print the logs of a scheduler's replicas",
-		Description: "Each line begins with the name of its pod; the replica that schedules is marked as leader. -f prints " +
+		Description: "Each line begins with the name of its pod; the replica that schedules is marked as leader. --follow prints " +
 			"new lines, also of new pods, until it is interrupted.",
-		UsageText: examples("pmk-sched logs --name my-scheduler --since 10m", "pmk-sched logs --name my-scheduler -f"),
+		UsageText: examples("pmk-sched logs --name my-scheduler --since 10m", "pmk-sched logs --name my-scheduler --follow"),
 		Flags: []cli.Flag{
 			nameFlag("scheduler"),
-			&cli.StringFlag{Name: "file", Usage: "`FILE`: pmk-sched.yaml, or - for standard input; flags win over it"},
-			&cli.DurationFlag{Name: "since", Usage: "begin this `DURATION` ago", DefaultText: "at the beginning", Action: positive("since")},
-			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "print new lines until interrupted"},
+			fileFlag(),
+			&cli.DurationFlag{Name: "since", Usage: "begin this `DURATION` ago", DefaultText: "at the beginning",
+				Action: positive("since")},
+			&cli.BoolFlag{Name: "follow", Usage: "print new lines until interrupted"},
 		},
 		Action: func(c *cli.Context) error {
 			sp, err := readName(c, u)

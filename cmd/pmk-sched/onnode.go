@@ -30,7 +30,8 @@ func onNodeCommand(u *ui) *cli.Command {
 				},
 			},
 			{
-				Name: noderun.ReadImage, Hidden: true, ArgsUsage: "DIR [PROGRAM]...", Usage: "copy the kube-scheduler of this container's image",
+				Name: noderun.ReadImage, Hidden: true, ArgsUsage: "DIR [PROGRAM]...",
+				Usage: "copy the kube-scheduler of this container's image",
 				Action: func(c *cli.Context) error {
 					if !c.Args().Present() {
 						return problem.Invalidf("", "DIR is required")

@@ -13,8 +13,9 @@ import (
 // operationSteps are the steps of the program operation; the last but one commits.
 var operationSteps = []string{"prepare", "swap", "prove", "commit", "clean up"}
 
-// operation is a program that changes the file "state" in the working directory from "original" to "replaced", by way of "half", with the
-// signals, the output and the steps of pmk-sched. Each step waits for a file with its name, and so does the undo.
+// operation is a program that changes the file "state" in the working directory from "original" to
+// "replaced", by way of "half", with the signals, the output and the steps of pmk-sched. Each step
+// waits for a file with its name, and so does the undo.
 func operation() {
 	ctx := interruptible(context.Background())
 	u := newUI(os.Stdin, os.Stdout, os.Stderr)

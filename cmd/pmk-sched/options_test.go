@@ -64,15 +64,18 @@ spec:
 
 func TestArgumentsGiveTheseOptions(t *testing.T) {
 	const config = "kind: KubeSchedulerConfiguration\n"
-	defaults := deploy.Options{Name: "n", Namespace: "kube-system", Image: "i", Branch: "auto", Credentials: "auto", Version: ownVersion()}
+	defaults := deploy.Options{Name: "n", Namespace: "kube-system", Image: "i", Branch: "auto", Credentials: "auto",
+		Version: ownVersion()}
 	with := func(change func(*deploy.Options)) deploy.Options {
 		o := defaults
 		change(&o)
 		return o
 	}
 	file := deploy.Options{
-		Name: "from-file", Namespace: "scheduling", Image: "registry.example.com/sched/my-scheduler:v7", PullPolicy: "Always", Branch: "v1.29.3",
-		Preset: "binpack", Credentials: "serviceaccount", Replicas: 2, Port: 10300, NodeSelector: map[string]string{"pool": "system"}, Version: ownVersion(),
+		Name: "from-file", Namespace: "scheduling", Image: "registry.example.com/sched/my-scheduler:v7", PullPolicy: "Always",
+		Branch: "v1.29.3",
+		Preset: "binpack", Credentials: "serviceaccount", Replicas: 2, Port: 10300,
+		NodeSelector: map[string]string{"pool": "system"}, Version: ownVersion(),
 	}
 	withFile := func(change func(*deploy.Options)) deploy.Options {
 		o := file
@@ -84,28 +87,38 @@ func TestArgumentsGiveTheseOptions(t *testing.T) {
 		env  map[string]string
 		want deploy.Options
 	}{
-		"least":                            {args: []string{"deploy", "--name", "n", "--image", "i"}, want: defaults},
-		"namespace before the command":     {args: []string{"-n", "x", "deploy", "--name", "n", "--image", "i"}, want: with(func(o *deploy.Options) { o.Namespace = "x" })},
-		"namespace after the command":      {args: []string{"deploy", "--name", "n", "--image", "i", "-n", "x"}, want: with(func(o *deploy.Options) { o.Namespace = "x" })},
-		"the nearest namespace wins":       {args: []string{"-n", "x", "deploy", "--name", "n", "--image", "i", "--namespace", "y"}, want: with(func(o *deploy.Options) { o.Namespace = "y" })},
-		"namespace of the environment":     {args: []string{"deploy", "--name", "n", "--image", "i"}, env: map[string]string{"PMK_SCHED_NAMESPACE": "z"}, want: with(func(o *deploy.Options) { o.Namespace = "z" })},
-		"a flag wins over the environment": {args: []string{"deploy", "-n", "x", "--name", "n", "--image", "i"}, env: map[string]string{"PMK_SCHED_NAMESPACE": "z"}, want: with(func(o *deploy.Options) { o.Namespace = "x" })},
-		"commas do not split": {args: []string{"deploy", "--name", "n", "--image", "i", "--node-selector", "a=1,b=2", "--node-selector", "c="}, want: with(func(o *deploy.Options) {
+		"least": {args: []string{"deploy", "--name", "n", "--image", "i"}, want: defaults},
+		"namespace before the command": {args: []string{"-n", "x", "deploy", "--name", "n", "--image", "i"},
+			want: with(func(o *deploy.Options) { o.Namespace = "x" })},
+		"namespace after the command": {args: []string{"deploy", "--name", "n", "--image", "i", "-n", "x"},
+			want: with(func(o *deploy.Options) { o.Namespace = "x" })},
+		"the nearest namespace wins": {args: []string{"-n", "x", "deploy", "--name", "n", "--image", "i", "--namespace",
+			"y"}, want: with(func(o *deploy.Options) { o.Namespace = "y" })},
+		"namespace of the environment": {args: []string{"deploy", "--name", "n", "--image", "i"},
+			env: map[string]string{"PMK_SCHED_NAMESPACE": "z"}, want: with(func(o *deploy.Options) { o.Namespace = "z" })},
+		"a flag wins over the environment": {args: []string{"deploy", "-n", "x", "--name", "n", "--image", "i"},
+			env: map[string]string{"PMK_SCHED_NAMESPACE": "z"}, want: with(func(o *deploy.Options) { o.Namespace = "x" })},
+		"commas do not split": {args: []string{"deploy", "--name", "n", "--image", "i", "--node-selector", "a=1,b=2",
+			"--node-selector", "c="}, want: with(func(o *deploy.Options) {
 			o.NodeSelector = map[string]string{"a": "1,b=2", "c": ""}
 		})},
-		"configuration": {args: []string{"deploy", "--name", "n", "--image", "i", "--config", "c.yaml"}, want: with(func(o *deploy.Options) {
-			o.Configuration, o.ConfigurationName = []byte(config), "c.yaml"
-		})},
+		"configuration": {args: []string{"deploy", "--name", "n", "--image", "i", "--config", "c.yaml"},
+			want: with(func(o *deploy.Options) {
+				o.Configuration, o.ConfigurationName = []byte(config), "c.yaml"
+			})},
 		"file": {args: []string{"deploy", "-f", "all.yaml"}, want: file},
-		"flags win over the file": {args: []string{"deploy", "-f", "all.yaml", "--name", "n", "--replicas", "1", "--port", "11000", "--image", "i", "--branch", "auto", "--credentials", "node"}, want: withFile(func(o *deploy.Options) {
+		"flags win over the file": {args: []string{"deploy", "-f", "all.yaml", "--name", "n", "--replicas", "1", "--port",
+			"11000", "--image", "i", "--branch", "auto", "--credentials", "node"}, want: withFile(func(o *deploy.Options) {
 			o.Name, o.Replicas, o.Port, o.Image, o.Branch, o.Credentials = "n", 1, 11000, "i", "auto", "node"
 		})},
-		"a configuration puts a preset away": {args: []string{"deploy", "-f", "all.yaml", "--config", "c.yaml"}, want: withFile(func(o *deploy.Options) {
-			o.Preset, o.Configuration, o.ConfigurationName = "", []byte(config), "c.yaml"
-		})},
-		"any node puts a selector away": {args: []string{"deploy", "-f", "all.yaml", "--node-selector", "any"}, want: withFile(func(o *deploy.Options) {
-			o.NodeSelector, o.AnyNode = nil, true
-		})},
+		"a configuration puts a preset away": {args: []string{"deploy", "-f", "all.yaml", "--config", "c.yaml"},
+			want: withFile(func(o *deploy.Options) {
+				o.Preset, o.Configuration, o.ConfigurationName = "", []byte(config), "c.yaml"
+			})},
+		"any node puts a selector away": {args: []string{"deploy", "-f", "all.yaml", "--node-selector", "any"},
+			want: withFile(func(o *deploy.Options) {
+				o.NodeSelector, o.AnyNode = nil, true
+			})},
 		"inline configuration": {args: []string{"deploy", "-f", "inline.yaml"}, want: with(func(o *deploy.Options) {
 			o.Configuration, o.ConfigurationName = []byte("{parallelism: 4}\n"), "spec.configuration.inline"
 		})},
@@ -116,11 +129,13 @@ func TestArgumentsGiveTheseOptions(t *testing.T) {
 			for key, value := range tt.env {
 				t.Setenv(key, value)
 			}
-			head := "apiVersion: pmk-sched.io/v1alpha1\nkind: CustomScheduler\nmetadata: {name: n}\nspec:\n  image: {repository: i}\n"
+			head := "apiVersion: pmk-sched.io/v1alpha1\nkind: CustomScheduler\nmetadata: {name: n}\nspec:\n  image: " +
+				"{repository: i}\n"
 			chdir(t, map[string]string{
 				"c.yaml": config, "all.yaml": everything,
-				"inline.yaml": strings.Replace(head, "repository: i", "repository: i, tag: ''", 1) + "  configuration: {inline: {parallelism: 4}}\n",
-				"auto.yaml":   head + "  source: {branch: auto}\n  credentials: auto\n  replicas: auto\n  ports: {secure: auto}\n",
+				"inline.yaml": strings.Replace(head, "repository: i", "repository: i, tag: ''", 1) +
+					"  configuration: {inline: {parallelism: 4}}\n",
+				"auto.yaml": head + "  source: {branch: auto}\n  credentials: auto\n  replicas: auto\n  ports: {secure: auto}\n",
 			})
 			var got deploy.Options
 			err := withCommand(t, []string{"deploy"}, tt.args, func(c *cli.Context, u *ui) error {
@@ -134,7 +149,8 @@ func TestArgumentsGiveTheseOptions(t *testing.T) {
 				t.Fatal(err)
 			}
 			got.Image = strings.TrimSuffix(got.Image, ":"+image.ReleaseInTag)
-			if diff := gocmp.Diff(tt.want, got, cmpopts.IgnoreFields(deploy.Options{}, "Now", "Resources", "Request")); diff != "" {
+			if diff := gocmp.Diff(tt.want, got,
+				cmpopts.IgnoreFields(deploy.Options{}, "Now", "Resources", "Request")); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
@@ -150,8 +166,11 @@ func TestBuildArgumentsGiveTheseOptions(t *testing.T) {
 		args []string
 		want pack.Request
 	}{
-		"least":     {args: nil, want: pack.Request{Branch: "auto", Platforms: linux, Base: image.Base{Reference: "busybox"}, Tag: releaseTag}},
-		"platforms": {args: []string{"--platform", "linux/amd64,linux/arm64"}, want: pack.Request{Branch: "auto", Platforms: both, Base: image.Base{Reference: "busybox"}, Tag: releaseTag, Recipe: v1alpha1.Recipe{Platforms: []string{"linux/amd64,linux/arm64"}}}},
+		"least": {args: nil, want: pack.Request{Branch: "auto", Platforms: linux, Base: image.Base{Reference: "busybox"},
+			Tag: releaseTag}},
+		"platforms": {args: []string{"--platform", "linux/amd64,linux/arm64"},
+			want: pack.Request{Branch: "auto", Platforms: both, Base: image.Base{Reference: "busybox"}, Tag: releaseTag,
+				Recipe: v1alpha1.Recipe{Platforms: []string{"linux/amd64,linux/arm64"}}}},
 		"platform twice": {
 			args: []string{"--platform", "linux/amd64", "--platform", "linux/arm64"},
 			want: pack.Request{
@@ -160,9 +179,11 @@ func TestBuildArgumentsGiveTheseOptions(t *testing.T) {
 			},
 		},
 		"busybox and containerd": {
-			args: []string{"--branch", "v1.24.3", "--busybox", "bb", "--tag", "localhost/x:v1", "--load", "containerd=/x.sock", "--load", "docker", "--archive", "a.tar", "--archive", "b"},
+			args: []string{"--branch", "v1.24.3", "--busybox", "bb", "--tag", "localhost/x:v1", "--load", "containerd=/x.sock",
+				"--load", "docker", "--archive", "a.tar", "--archive", "b"},
 			want: pack.Request{
-				Branch: "v1.24.3", Platforms: linux, Base: image.Base{Busybox: "bb"}, Tag: "localhost/x:v1", Destinations: image.Destinations{
+				Branch: "v1.24.3", Platforms: linux, Base: image.Base{Busybox: "bb"}, Tag: "localhost/x:v1",
+				Destinations: image.Destinations{
 					Archives: []string{"a.tar", "b"}, Load: []image.Runtime{{Name: "containerd", Socket: "/x.sock"}, {Name: "docker"}},
 				},
 				Recipe: v1alpha1.Recipe{Busybox: "bb"},
@@ -170,11 +191,15 @@ func TestBuildArgumentsGiveTheseOptions(t *testing.T) {
 		},
 		"file": {
 			args: []string{"-f", "all.yaml", "--push"},
-			want: pack.Request{Branch: "v1.29.3", Platforms: both, Base: image.Base{Reference: "busybox"}, Tag: "registry.example.com/sched/my-scheduler:v7", Destinations: image.Destinations{Push: true}, Recipe: v1alpha1.Recipe{Base: "busybox", Platforms: []string{"linux/amd64", "linux/arm64"}}},
+			want: pack.Request{Branch: "v1.29.3", Platforms: both, Base: image.Base{Reference: "busybox"},
+				Tag: "registry.example.com/sched/my-scheduler:v7", Destinations: image.Destinations{Push: true},
+				Recipe: v1alpha1.Recipe{Base: "busybox", Platforms: []string{"linux/amd64", "linux/arm64"}}},
 		},
 		"busybox wins over the file's base": {
 			args: []string{"-f", "all.yaml", "--busybox", "bb"},
-			want: pack.Request{Branch: "v1.29.3", Platforms: both, Base: image.Base{Busybox: "bb"}, Tag: "registry.example.com/sched/my-scheduler:v7", Recipe: v1alpha1.Recipe{Busybox: "bb", Platforms: []string{"linux/amd64", "linux/arm64"}}},
+			want: pack.Request{Branch: "v1.29.3", Platforms: both, Base: image.Base{Busybox: "bb"},
+				Tag: "registry.example.com/sched/my-scheduler:v7", Recipe: v1alpha1.Recipe{Busybox: "bb",
+					Platforms: []string{"linux/amd64", "linux/arm64"}}},
 		},
 	}
 	for name, tt := range tests {
@@ -196,7 +221,8 @@ func TestBuildArgumentsGiveTheseOptions(t *testing.T) {
 				t.Fatal(err)
 			}
 			got.Recipe.Busybox = strings.TrimPrefix(got.Recipe.Busybox, dir+"/") // paths are recorded in full
-			if diff := gocmp.Diff(tt.want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(pack.Request{}, "Version")); diff != "" {
+			if diff := gocmp.Diff(tt.want, got, cmpopts.EquateEmpty(),
+				cmpopts.IgnoreFields(pack.Request{}, "Version")); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
@@ -205,7 +231,8 @@ func TestBuildArgumentsGiveTheseOptions(t *testing.T) {
 
 // cli.Exit would end the process from inside Run unless a handler is set.
 func TestExitOfTheLibraryDoesNotEndTheProcess(t *testing.T) {
-	err := withCommand(t, []string{"version"}, []string{"version"}, func(*cli.Context, *ui) error { return cli.Exit("end", 7) })
+	err := withCommand(t, []string{"version"}, []string{"version"},
+		func(*cli.Context, *ui) error { return cli.Exit("end", 7) })
 	if err == nil || err.Error() != "end" {
 		t.Errorf("got %v", err)
 	}

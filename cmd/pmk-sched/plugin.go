@@ -68,14 +68,16 @@ func pluginNewCommand(u *ui) *cli.Command {
 			&cli.BoolFlag{Name: "extender", Usage: "a portable plugin with a program that serves it as a scheduler extender"},
 			&cli.StringFlag{Name: "dir", Usage: "`DIR` to create", DefaultText: "./NAME"},
 			&cli.StringFlag{Name: "module", Usage: "`PATH` of the Go module", DefaultText: "example.com/NAME"},
-			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of a native plugin and of pmk-sched.yaml", DefaultText: "the newest; auto for a portable plugin"},
+			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of a native plugin and of pmk-sched.yaml",
+				DefaultText: "the newest; auto for a portable plugin"},
 		},
 		Action: func(c *cli.Context) error {
 			if err := exclude(c, "", "native", "portable", "extender"); err != nil {
 				return err
 			}
 			r := scaffold.Request{
-				Kind: scaffold.Portable, Name: c.Args().First(), Dir: c.String("dir"), Module: c.String("module"), Branch: c.String("branch"),
+				Kind: scaffold.Portable, Name: c.Args().First(), Dir: c.String("dir"), Module: c.String("module"),
+				Branch: c.String("branch"),
 			}
 			switch {
 			case c.Bool("native"):

@@ -21,7 +21,8 @@ import (
 func profileCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "profile", Usage: "list presets, and convert or validate scheduler configurations",
-		Subcommands: []*cli.Command{profileListCommand(u), profileShowCommand(u), profileConvertCommand(u), profileValidateCommand(u)},
+		Subcommands: []*cli.Command{profileListCommand(u), profileShowCommand(u), profileConvertCommand(u),
+			profileValidateCommand(u)},
 	}
 }
 
@@ -80,8 +81,10 @@ func profileConvertCommand(u *ui) *cli.Command {
 		UsageText: examples("pmk-sched profile convert --to v1beta3 config.yaml",
 			"pmk-sched profile convert --to v1.24.3 --to-file new.yaml config.yaml"),
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "to", Usage: "`TARGET`: a config API such as v1beta3, or a release such as v1.24.3 (required)"},
-			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of the scheduler, if --to is a config API", DefaultText: "the newest with that API"},
+			&cli.StringFlag{Name: "to",
+				Usage: "`TARGET`: a config API such as v1beta3, or a release such as v1.24.3 (required)"},
+			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of the scheduler, if --to is a config API",
+				DefaultText: "the newest with that API"},
 			&cli.BoolFlag{Name: "lossy", Usage: "drop settings that cannot be converted, with a warning for each"},
 			&cli.StringSliceFlag{Name: "plugin", Usage: "`NAME` of a plugin that is compiled in"},
 			toFileFlag(), outputFlag("to-file", "yaml", "json"),

@@ -48,7 +48,8 @@ func eachCommand(app *cli.App, do func(name string, cmd *cli.Command)) {
 // reference is docs/reference.md: the help of every command.
 func reference(app *cli.App) []byte {
 	var b bytes.Buffer
-	b.WriteString("# Command reference\n\nGenerated from the commands; `go test ./cmd/pmk-sched -run Reference -update` writes it.\n")
+	b.WriteString(
+		"# Command reference\n\nGenerated from the commands; `go test ./cmd/pmk-sched -run Reference -update` writes it.\n")
 	section := func(name, help string) { fmt.Fprintf(&b, "\n## %s\n\n```\n%s```\n", name, help) }
 	section(app.Name, appHelp(app))
 	eachCommand(app, func(name string, cmd *cli.Command) { section(name, commandHelp(name, cmd)) })

@@ -26,7 +26,8 @@ func renderCommand(u *ui) *cli.Command {
 		Flags: schedulerFlags(
 			&cli.BoolFlag{Name: "offline", Usage: "do not connect to a cluster; requires --branch"},
 			&cli.StringFlag{Name: "helm-chart", Usage: "write a Helm chart to `DIR`"},
-			&cli.BoolFlag{Name: "monitoring", Usage: "print a ServiceMonitor, alerting rules and a dashboard for the scheduler instead"},
+			&cli.BoolFlag{Name: "monitoring",
+				Usage: "print a ServiceMonitor, alerting rules and a dashboard for the scheduler instead"},
 			toFileFlag(),
 			&cli.BoolFlag{Name: "show-secrets", Usage: "print keys too, so that the output can be applied"},
 			outputFlag("to-file", "yaml", "json", "table")),

@@ -25,8 +25,10 @@ func replaceCommand(u *ui) *cli.Command {
 			&cli.StringFlag{Name: "image", Usage: "`REFERENCE` of the scheduler's image", DefaultText: "the current image"},
 			fileFlag(),
 			&cli.StringFlag{Name: "preset", Usage: "configuration `PRESET`, see `pmk-sched profile list`"},
-			&cli.StringFlag{Name: "config", Usage: "`FILE` with a KubeSchedulerConfiguration of any version", DefaultText: "the current configuration"},
-			&cli.BoolFlag{Name: "policy-configmap", Usage: "use a legacy Policy for predicates, priorities and extenders (1.20 to 1.22)"},
+			&cli.StringFlag{Name: "config", Usage: "`FILE` with a KubeSchedulerConfiguration of any version",
+				DefaultText: "the current configuration"},
+			&cli.BoolFlag{Name: "policy-configmap",
+				Usage: "use a legacy Policy for predicates, priorities and extenders (1.20 to 1.22)"},
 			pluginsFlag(),
 			&cli.StringFlag{Name: "node", Usage: "`NAME` of this node", DefaultText: "found by its addresses"},
 			allNodesFlag("replace"), podImageFlag(),
@@ -65,14 +67,17 @@ func replaceCommand(u *ui) *cli.Command {
 				preview := newPreview(plan)
 				return u.data(format, preview, preview.Diff)
 			}
-			if err := u.confirm(c.Context, c.Bool("yes"), "replace the default scheduler of this node, which serves "+node.Server); err != nil {
+			if err := u.confirm(c.Context, c.Bool("yes"),
+				"replace the default scheduler of this node, which serves "+node.Server); err != nil {
 				return err
 			}
 			outcome, err := node.Run(c.Context)
 			if err != nil {
 				return err
 			}
-			u.say("the default scheduler of node %s is replaced; verify it with `pmk-sched verify --default`, undo it with `pmk-sched restore`", outcome.Node)
+			u.say(
+				"the default scheduler of node %s is replaced; verify it with `pmk-sched verify --default`, undo it with "+
+					"`pmk-sched restore`", outcome.Node)
 			return u.data(format, outcome, replacedTable(outcome))
 		},
 	}

@@ -18,7 +18,8 @@ func rollbackCommand(u *ui) *cli.Command {
 		UsageText: examples("pmk-sched rollback --name my-scheduler", "pmk-sched rollback --name my-scheduler --to 3"),
 		Flags: []cli.Flag{
 			nameFlag("scheduler"), fileFlag(),
-			&cli.IntFlag{Name: "to", Usage: "`REVISION` to return to, see `pmk-sched history`", DefaultText: "the revision before the current one", Action: validRevision("to")},
+			&cli.IntFlag{Name: "to", Usage: "`REVISION` to return to, see `pmk-sched history`",
+				DefaultText: "the revision before the current one", Action: validRevision("to")},
 			timeoutFlag(defaultTimeout, "the scheduler"), stableForFlag(10 * time.Second), outputFlag(""),
 		},
 		Action: func(c *cli.Context) error {
@@ -30,7 +31,8 @@ func rollbackCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			u.say("scheduler %s: %s is deployed (revision %d); verify it with `%s`", plan.Name, plan.Origin, outcome.Revision, plan.Command("verify"))
+			u.say("scheduler %s: %s is deployed (revision %d); verify it with `%s`", plan.Name, plan.Origin, outcome.Revision,
+				plan.Command("verify"))
 			return u.data(c.String("output"), outcome, outcome.Changes.String())
 		},
 	}

@@ -98,7 +98,8 @@ func TestReferenceOfTheFileHasEveryField(t *testing.T) {
 		t.Errorf("%s is not up to date; go test ./cmd/pmk-sched -run Reference -update writes it:\n%s", filePath, diff)
 	}
 	for line := range strings.Lines(string(got)) {
-		if strings.HasPrefix(line, "| `spec.") && strings.HasSuffix(line, "|  |\n") && !strings.HasPrefix(line, "| `spec.rbac.rules[].") {
+		if strings.HasPrefix(line, "| `spec.") && strings.HasSuffix(line, "|  |\n") &&
+			!strings.HasPrefix(line, "| `spec.rbac.rules[].") {
 			t.Errorf("a field has no description: %s", line)
 		}
 	}
@@ -172,8 +173,10 @@ func TestSchemaRefusesWhatTheDecoderRefuses(t *testing.T) {
 	const head = "apiVersion: pmk-sched.io/v1alpha1\nkind: CustomScheduler\nmetadata: {name: my-scheduler}\n"
 	s := fileSchema(t)
 	for _, text := range []string{
-		"kind: CustomScheduler\n", head + "spec: {preset: binpack}", head + "spec: {replicas: none}", head + "spec: {replicas: 0}",
-		head + "spec: {extenders: [{urlPrefix: x}]}", head + "spec: {extenders: [{name: a, httpTimeout: 5}]}", head + "spec: {rbac: {rules: [{verb: [get]}]}}",
+		"kind: CustomScheduler\n", head + "spec: {preset: binpack}", head + "spec: {replicas: none}", head +
+			"spec: {replicas: 0}",
+		head + "spec: {extenders: [{urlPrefix: x}]}", head + "spec: {extenders: [{name: a, httpTimeout: 5}]}", head +
+			"spec: {rbac: {rules: [{verb: [get]}]}}",
 		head + "spec: {source: {plugins: [{content: eA==}]}}",
 	} {
 		if len(problemsOf(t, s, []byte(text))) == 0 {
@@ -181,7 +184,9 @@ func TestSchemaRefusesWhatTheDecoderRefuses(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		head, head + "spec: {replicas: auto, ports: {secure: 10300}, configuration: {inline: {parallelism: 4}}, resources: {limits: {cpu: 1, memory: 64Mi}}}",
+		head, head +
+			"spec: {replicas: auto, ports: {secure: 10300}, configuration: {inline: {parallelism: 4}}, resources: {limits: " +
+			"{cpu: 1, memory: 64Mi}}}",
 		head + "spec: {extenders: [{name: a, httpTimeout: 1.5s, policies: [{name: blockall, args: {x: 1}}]}]}",
 	} {
 		if problems := problemsOf(t, s, []byte(text)); len(problems) > 0 {

@@ -12,7 +12,8 @@ func TestShadowTable(t *testing.T) {
 	r := &shadow.Report{
 		Release: "v1.24.3", Scheduler: "packer", Observed: "default-scheduler", Seconds: 600.2, Same: 7, Missed: 1,
 		Differences: []shadow.Difference{
-			{Namespace: "shop", Name: "web-1", Node: "b", Observed: "a"}, {Namespace: "shop", Name: "web-2", Observed: "a", Reason: "0/2 nodes are available"},
+			{Namespace: "shop", Name: "web-1", Node: "b", Observed: "a"}, {Namespace: "shop", Name: "web-2", Observed: "a",
+				Reason: "0/2 nodes are available"},
 		},
 		Noise: []shadow.Difference{{Name: "tied"}}, Undecided: []shadow.Difference{{Name: "late"}},
 		Notes:     []string{"read /api/v1/nodes for the shadow: no permission"},

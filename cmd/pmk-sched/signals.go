@@ -11,9 +11,10 @@ import (
 // by SIGTERM, or because its terminal was closed (SIGHUP). The command then undoes its unfinished
 // changes.
 //
-// A second SIGINT or SIGTERM ends the process at once, without the undo. SIGHUP never does, in any number: a session that ends
-// sends one from the kernel, one from the shell and often a SIGTERM from the service manager. A signal that was ignored when
-// the process started, as nohup and shells do for jobs in the background, stays ignored.
+// A second SIGINT or SIGTERM ends the process at once, without the undo. SIGHUP never does, in any
+// number: a session that ends sends one from the kernel, one from the shell and often a SIGTERM
+// from the service manager. A signal that was ignored when the process started, as nohup and shells
+// do for jobs in the background, stays ignored.
 //
 // A closed pipe does not end the process either: writes to it fail, see [output].
 func interruptible(ctx context.Context) context.Context {

@@ -106,7 +106,8 @@ func localSchedulerFlags(release string, more ...cli.Flag) []cli.Flag {
 
 func simulatedScheduler(c *cli.Context, u *ui) (pack.Scheduler, error) {
 	flags := nameFlags(c, u)
-	flags.Config, flags.Preset, flags.Lossy, flags.Branch = c.String("config"), c.String("preset"), c.Bool("lossy"), c.String("branch")
+	flags.Config, flags.Preset, flags.Lossy, flags.Branch = c.String("config"), c.String("preset"), c.Bool("lossy"),
+		c.String("branch")
 	sp, err := spec.Read(flags)
 	if err != nil {
 		return pack.Scheduler{}, err
@@ -181,7 +182,8 @@ func readBaseline(c *cli.Context, u *ui, flag, source string) (pack.Scheduler, e
 }
 
 // withReport writes the result of a simulation to a file, which is replaced when it is complete.
-// Only its owner may read it. A wrong path fails before the simulation. An empty one writes nothing.
+// Only its owner may read it. A wrong path fails before the simulation. An empty one writes
+// nothing.
 func withReport(file string, run func() (*report.Report, error)) (result *report.Report, err error) {
 	if file == "" {
 		return run()

@@ -20,16 +20,21 @@ import (
 const (
 	// simulateCell is the hidden command in the pods of `simulate matrix --job`.
 	simulateCell = "simulate-cell"
-	// defaultParallelJob is how many pods run at the same time by default: a Job with hundreds of simulations must not fill the cluster.
+	// defaultParallelJob is how many pods run at the same time by default: a Job with hundreds of
+	// simulations must not fill the cluster.
 	defaultParallelJob = 10
 )
 
 func jobFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "node", Usage: "with --job: run all pods on the node `NAME` and tolerate its taints", DefaultText: "any node"},
-		&cli.StringFlag{Name: "tag", Usage: "with --job: `REFERENCE` of the image with programs and snapshots", DefaultText: "localhost/pmk-sched-matrix:NAME"},
-		&cli.BoolFlag{Name: "push", Usage: "with --job: push the image to its registry, with the credentials of the docker configuration"},
-		&cli.StringSliceFlag{Name: "load", Usage: "with --job: load the image into `containerd[=SOCKET]` or docker on this machine"},
+		&cli.StringFlag{Name: "node", Usage: "with --job: run all pods on the node `NAME` and tolerate its taints",
+			DefaultText: "any node"},
+		&cli.StringFlag{Name: "tag", Usage: "with --job: `REFERENCE` of the image with programs and snapshots",
+			DefaultText: "localhost/pmk-sched-matrix:NAME"},
+		&cli.BoolFlag{Name: "push",
+			Usage: "with --job: push the image to its registry, with the credentials of the docker configuration"},
+		&cli.StringSliceFlag{Name: "load",
+			Usage: "with --job: load the image into `containerd[=SOCKET]` or docker on this machine"},
 		&cli.StringFlag{Name: "base", Usage: "with --job: base `IMAGE`, as in `pmk-sched build`", DefaultText: "busybox"},
 		&cli.StringFlag{Name: "busybox", Usage: "with --job: `PATH` of a static busybox to use as base, without a registry"},
 	}
@@ -52,9 +57,11 @@ func simulateMatrixCommand(u *ui) *cli.Command {
 			},
 			&cli.StringSliceFlag{Name: "snapshot", Usage: "`FILE` with a snapshot"},
 			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of the schedulers", DefaultText: "the release of each snapshot"},
-			&cli.IntFlag{Name: "parallel", Usage: "run `NUMBER` of simulations at the same time", DefaultText: fmt.Sprintf("1, or %d with --job", defaultParallelJob), Action: atLeast("parallel", 1)},
+			&cli.IntFlag{Name: "parallel", Usage: "run `NUMBER` of simulations at the same time",
+				DefaultText: fmt.Sprintf("1, or %d with --job", defaultParallelJob), Action: atLeast("parallel", 1)},
 			timeoutFlag(simulateTimeout, "a scheduler to decide about all pods"),
-			&cli.BoolFlag{Name: "job", Usage: "run the simulations on the cluster, in the namespace of --namespace; requires --push or --load"},
+			&cli.BoolFlag{Name: "job",
+				Usage: "run the simulations on the cluster, in the namespace of --namespace; requires --push or --load"},
 			outputFlag(""),
 		}, jobFlags()...),
 		Action: func(c *cli.Context) error { return simulateMatrix(c, u) },
@@ -148,7 +155,9 @@ func matrixJob(c *cli.Context, u *ui) (*matrix.JobRequest, error) {
 		return nil, nil
 	}
 	if !c.Bool("push") && len(c.StringSlice("load")) == 0 {
-		return nil, problem.Invalidf("the pods need the image: push it to a registry, or load it into containerd of the node of --node", "--job requires --push or --load")
+		return nil,
+			problem.Invalidf("the pods need the image: push it to a registry, or load it into containerd of the node of --node",
+				"--job requires --push or --load")
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -159,7 +168,8 @@ func matrixJob(c *cli.Context, u *ui) (*matrix.JobRequest, error) {
 		return nil, err
 	}
 	image, err := sp.Build(spec.BuildFlags{
-		Self: self, Base: c.String("base"), Busybox: c.String("busybox"), Tag: c.String("tag"), Push: c.Bool("push"), Load: c.StringSlice("load"),
+		Self: self, Base: c.String("base"), Busybox: c.String("busybox"), Tag: c.String("tag"), Push: c.Bool("push"),
+		Load: c.StringSlice("load"),
 	})
 	if err != nil {
 		return nil, err
@@ -179,7 +189,8 @@ func simulateCellCommand(u *ui) *cli.Command {
 			const variable = "JOB_COMPLETION_INDEX" // the controller of indexed Jobs sets it
 			index, err := strconv.Atoi(os.Getenv(variable))
 			if err != nil {
-				return problem.Invalidf("this command is for pods of `pmk-sched simulate matrix --job`", "read %s: %w", variable, err)
+				return problem.Invalidf("this command is for pods of `pmk-sched simulate matrix --job`", "read %s: %w", variable,
+					err)
 			}
 			return matrix.RunCell(c.Context, u.session, index, u.out)
 		},

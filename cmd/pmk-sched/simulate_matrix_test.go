@@ -15,11 +15,13 @@ import (
 
 func TestMatrixTable(t *testing.T) {
 	r := &matrix.Result{Cells: []matrix.Cell{
-		{Snapshot: "a.tar.gz", Scenario: "pending", Scheduler: "default", Outcome: matrix.Outcome{Result: &report.Report{Release: "v1.24.3", Summary: report.Summary{
-			Placed: 7, Unplaced: 2, Moved: 1, Evicted: 3, After: &report.Distribution{EmptyNodes: []string{"n"}},
-			Utilization: []report.Utilization{{Resource: "cpu", After: 0.5}, {Resource: "memory", After: 0.256}},
-		}}}},
-		{Snapshot: "a.tar.gz", Scenario: "pending", Scheduler: "new.yaml", Outcome: matrix.Outcome{Error: "no room\nand its log", Hints: []string{"make some"}}},
+		{Snapshot: "a.tar.gz", Scenario: "pending", Scheduler: "default", Outcome: matrix.Outcome{
+			Result: &report.Report{Release: "v1.24.3", Summary: report.Summary{
+				Placed: 7, Unplaced: 2, Moved: 1, Evicted: 3, After: &report.Distribution{EmptyNodes: []string{"n"}},
+				Utilization: []report.Utilization{{Resource: "cpu", After: 0.5}, {Resource: "memory", After: 0.256}},
+			}}}},
+		{Snapshot: "a.tar.gz", Scenario: "pending", Scheduler: "new.yaml", Outcome: matrix.Outcome{
+			Error: "no room\nand its log", Hints: []string{"make some"}}},
 	}}
 	const want = `SNAPSHOT	SCENARIO	SCHEDULER	RELEASE	PLACED	UNPLACED	MOVED	EVICTED	EMPTY NODES	CPU	MEMORY
 a.tar.gz	pending	default	v1.24.3	7	2	1	3	1	50.0 %	25.6 %
@@ -31,7 +33,8 @@ a.tar.gz, pending, new.yaml: no room
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	err := failedCells(r)
-	if err == nil || err.Error() != "1 of 2 simulations failed" || exitStatus(err) != statusFailure || !cmp.Equal(problem.Hints(err), []string{"make some"}) {
+	if err == nil || err.Error() != "1 of 2 simulations failed" || exitStatus(err) != statusFailure ||
+		!cmp.Equal(problem.Hints(err), []string{"make some"}) {
 		t.Errorf("got %v", err)
 	}
 	r.Cells = r.Cells[:1]
@@ -42,29 +45,37 @@ a.tar.gz, pending, new.yaml: no room
 
 func TestArgumentsOfAMatrix(t *testing.T) {
 	chdir(t, map[string]string{
-		"new.yaml":      "apiVersion: pmk-sched.io/v1alpha1\nkind: CustomScheduler\nmetadata: {name: packer}\nspec: {configuration: {preset: binpack}}\n",
-		"scenario.yaml": "apiVersion: pmk-sched.io/v1alpha1\nkind: Scenario\nsteps: [{scenario: drain, nodes: [a]}, {scenario: pending}]\n",
+		"new.yaml": "apiVersion: pmk-sched.io/v1alpha1\nkind: CustomScheduler\nmetadata: {name: packer}\nspec: " +
+			"{configuration: {preset: binpack}}\n",
+		"scenario.yaml": "apiVersion: pmk-sched.io/v1alpha1\nkind: Scenario\nsteps: [{scenario: drain, nodes: [a]}, " +
+			"{scenario: pending}]\n",
 	})
 	read := func(args ...string) (r matrix.Request, err error) {
-		err = withCommand(t, []string{"simulate", "matrix"}, append([]string{"simulate", "matrix"}, args...), func(c *cli.Context, u *ui) (err error) {
-			r, err = matrixRequest(c, u)
-			return err
-		})
+		err = withCommand(t, []string{"simulate", "matrix"}, append([]string{"simulate", "matrix"}, args...),
+			func(c *cli.Context, u *ui) (err error) {
+				r, err = matrixRequest(c, u)
+				return err
+			})
 		return r, err
 	}
-	r, err := read("--snapshot", "a", "--snapshot", "b", "-f", "default", "-f", "new.yaml", "--branch", "v1.24.3", "--timeout", "1m", "pending", "scenario.yaml")
+	r, err := read("--snapshot", "a", "--snapshot", "b", "-f", "default", "-f", "new.yaml", "--branch", "v1.24.3",
+		"--timeout", "1m", "pending", "scenario.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Schedulers) != 2 || r.Schedulers[1].Preset != "binpack" || r.Schedulers[0].Branch != "v1.24.3" || r.Parallel != 1 || r.Timeout != time.Minute || r.Job != nil ||
-		!cmp.Equal(r.Snapshots, []string{"a", "b"}) || len(r.Scenarios) != 2 || len(r.Scenarios[1].Steps) != 2 || r.Scenarios[0].Steps[0].Scenario != "pending" {
+	if len(r.Schedulers) != 2 || r.Schedulers[1].Preset != "binpack" || r.Schedulers[0].Branch != "v1.24.3" ||
+		r.Parallel != 1 || r.Timeout != time.Minute || r.Job != nil ||
+		!cmp.Equal(r.Snapshots, []string{"a", "b"}) || len(r.Scenarios) != 2 || len(r.Scenarios[1].Steps) != 2 ||
+		r.Scenarios[0].Steps[0].Scenario != "pending" {
 		t.Errorf("got %+v", r)
 	}
-	r, err = read("--snapshot", "a", "--job", "--load", "containerd", "--busybox", "/bin/busybox", "--node", "w", "-n", "x", "replace-all")
+	r, err = read("--snapshot", "a", "--job", "--load", "containerd", "--busybox", "/bin/busybox", "--node", "w", "-n",
+		"x", "replace-all")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if j := r.Job; j == nil || j.Namespace != "x" || j.Node != "w" || j.Image.Tag != "" || j.Image.Self == "" || len(j.Image.Load) != 1 || r.Parallel != defaultParallelJob ||
+	if j := r.Job; j == nil || j.Namespace != "x" || j.Node != "w" || j.Image.Tag != "" || j.Image.Self == "" ||
+		len(j.Image.Load) != 1 || r.Parallel != defaultParallelJob ||
 		len(r.Schedulers) != 1 || r.Schedulers[0].Source != "default" || r.Schedulers[0].Branch != "auto" {
 		t.Errorf("got %+v", r)
 	}
@@ -79,7 +90,8 @@ func TestArgumentsOfAMatrix(t *testing.T) {
 		"--snapshot a --job pending":               "--job requires --push or --load",
 		"--snapshot a --job --push pending":        "--push requires --tag",
 	} {
-		if _, err := read(strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), want) || !problem.IsInvalid(err) {
+		if _, err := read(strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), want) ||
+			!problem.IsInvalid(err) {
 			t.Errorf("%s: got %v, want %s", args, err, want)
 		}
 	}

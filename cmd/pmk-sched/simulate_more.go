@@ -23,7 +23,8 @@ func simulateAddCommand(u *ui) *cli.Command {
 				Usage: "add the pods of manifests at `PATH`: a file, a directory, or - for standard input",
 			},
 			&cli.IntFlag{Name: "count", Value: 1, Usage: "`NUMBER` of copies to add", Action: atLeast("count", 1)},
-			&cli.IntFlag{Name: "limit", Value: scenario.DefaultLimit, Usage: "try at most `NUMBER` more copies", Action: atLeast("limit", 0)},
+			&cli.IntFlag{Name: "limit", Value: scenario.DefaultLimit, Usage: "try at most `NUMBER` more copies",
+				Action: atLeast("limit", 0)},
 		),
 		Action: func(c *cli.Context) error {
 			step := scenario.Step{

@@ -43,7 +43,8 @@ func (p *printer) resources(s report.Summary) {
 	p.row("RESOURCE", "ALLOCATABLE", "BEFORE", "AFTER", "VARIATION", "LARGEST POD", "STRANDED")
 	for i, b := range s.Balances() {
 		u := s.Utilization[i]
-		p.line("%s\t%s\t%.1f %%\t%.1f %%\t%.2f → %.2f\t%s → %s\t%s → %s", u.Resource, amountChange(u), 100*u.Before, 100*u.After,
+		p.line("%s\t%s\t%.1f %%\t%.1f %%\t%.2f → %.2f\t%s → %s\t%s → %s", u.Resource, amountChange(u), 100*u.Before,
+			100*u.After,
 			b.Before.CoefficientOfVariation, b.After.CoefficientOfVariation, b.Before.LargestFree, b.After.LargestFree,
 			b.Before.Stranded, b.After.Stranded)
 	}
@@ -94,7 +95,8 @@ func (p *printer) capacity(c *report.Capacity) {
 	case c.Limited:
 		p.line("\nat least %d copies fit (%d pods): none was refused", c.Copies, pods)
 	default:
-		p.line("\n%d copies fit (%d pods); then %s/%s does not: %s", c.Copies, pods, c.Stop.Namespace, c.Stop.Name, c.Stop.Reason)
+		p.line("\n%d copies fit (%d pods); then %s/%s does not: %s", c.Copies, pods, c.Stop.Namespace, c.Stop.Name,
+			c.Stop.Reason)
 	}
 }
 
@@ -104,7 +106,8 @@ func (p *printer) comparison(c *report.Comparison) {
 	}
 	p.line("\ncompared with %s (%s %s): %d pods are placed the same, %d differently; %d differ between two runs of it",
 		c.Against, c.Scheduler, c.Release, c.Same, len(c.Differences), len(c.Noise))
-	p.line("it places %d and %d pods, evicts %d and %d", c.Baseline.Placed, c.Repeated.Placed, c.Baseline.Evicted, c.Repeated.Evicted)
+	p.line("it places %d and %d pods, evicts %d and %d", c.Baseline.Placed, c.Repeated.Placed, c.Baseline.Evicted,
+		c.Repeated.Evicted)
 	p.head(len(c.Differences), "DIFFERENT POD", "NODE", "NODE BY "+c.Against)
 	for _, d := range first(c.Differences) {
 		p.row(d.Namespace+"/"+d.Name, orDash(d.Node), orDash(d.Baseline))
@@ -120,7 +123,8 @@ func (p *printer) reasons(unplaced []report.Unplaced) {
 			example[u.Reason] = u.Namespace + "/" + u.Name
 		}
 	}
-	reasons := slices.SortedFunc(maps.Keys(count), func(a, b string) int { return cmp.Or(count[b]-count[a], cmp.Compare(a, b)) })
+	reasons := slices.SortedFunc(maps.Keys(count),
+		func(a, b string) int { return cmp.Or(count[b]-count[a], cmp.Compare(a, b)) })
 	p.head(len(reasons), "UNPLACED", "FOR EXAMPLE", "REASON")
 	for _, reason := range first(reasons) {
 		p.row(count[reason], example[reason], reason)

@@ -14,11 +14,15 @@ import (
 func TestSimulationTable(t *testing.T) {
 	r := &report.Report{
 		Scenario: "add", Release: "v1.24.3", Scheduler: "packer", Notes: []string{"a note"},
-		Placements: []report.Placement{{Namespace: "shop", Name: "web-1", Node: "b"}, {Namespace: "shop", Name: "web-2", From: "a", Node: "b"}},
-		Unplaced:   []report.Unplaced{{Namespace: "shop", Name: "web-3", Reason: "no room"}, {Namespace: "shop", Name: "web-4", Reason: "no room"}},
-		Capacity:   &report.Capacity{Copies: 2, PodsPerCopy: 3, Stop: &report.Unplaced{Namespace: "shop", Name: "web-9", Reason: "Insufficient cpu"}},
+		Placements: []report.Placement{{Namespace: "shop", Name: "web-1", Node: "b"},
+			{Namespace: "shop", Name: "web-2", From: "a", Node: "b"}},
+		Unplaced: []report.Unplaced{{Namespace: "shop", Name: "web-3", Reason: "no room"},
+			{Namespace: "shop", Name: "web-4", Reason: "no room"}},
+		Capacity: &report.Capacity{Copies: 2, PodsPerCopy: 3,
+			Stop: &report.Unplaced{Namespace: "shop", Name: "web-9", Reason: "Insufficient cpu"}},
 		Comparison: &report.Comparison{
-			Against: "default", Release: "v1.24.3", Scheduler: "default-scheduler", Same: 1, Baseline: report.Summary{Placed: 2}, Repeated: report.Summary{Placed: 3, Evicted: 1},
+			Against: "default", Release: "v1.24.3", Scheduler: "default-scheduler", Same: 1, Baseline: report.Summary{Placed: 2},
+			Repeated:    report.Summary{Placed: 3, Evicted: 1},
 			Differences: []report.Difference{{Namespace: "shop", Name: "web-1", Node: "b"}}, Noise: []report.Difference{{}, {}},
 		},
 		Steps: []*report.Report{{Scenario: "drain", Summary: report.Summary{Placed: 1, Scheduled: 2}}},
@@ -29,7 +33,8 @@ func TestSimulationTable(t *testing.T) {
 		n.Status.Allocatable = corev1.ResourceList{"cpu": resource.MustParse("4"), "pods": resource.MustParse("10")}
 		u.AddNode(n)
 	}
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1"}, Spec: corev1.PodSpec{NodeName: "b", Containers: []corev1.Container{{}}}}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1"},
+		Spec: corev1.PodSpec{NodeName: "b", Containers: []corev1.Container{{}}}}
 	p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("1")}
 	after.AddPod(p)
 	r.Measure(&before, &after)

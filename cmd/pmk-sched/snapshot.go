@@ -24,7 +24,9 @@ func snapshotCommand(u *ui) *cli.Command {
 			"kubectl get nodes,pods -A -o json | pmk-sched snapshot --from - --anonymize"),
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "to-file", Value: "cluster.tar.gz", Usage: "write to `FILE`"},
-			&cli.StringSliceFlag{Name: "from", Usage: "read `PATH` instead of the cluster: a snapshot, output of kubectl get -o yaml or json, manifests or a trace; -: standard input"},
+			&cli.StringSliceFlag{Name: "from",
+				Usage: "read `PATH` instead of the cluster: a snapshot, output of kubectl get -o yaml or json, manifests or a " +
+					"trace; -: standard input"},
 			&cli.BoolFlag{Name: "anonymize", Usage: "replace names, labels, images and UIDs"},
 			&cli.StringSliceFlag{Name: "resource", Usage: "`PLURAL.GROUP` that a plugin reads, with all its fields"},
 			&cli.BoolFlag{Name: "rbac", Usage: "print the permissions that a snapshot needs, in the namespace of --namespace"},
@@ -32,7 +34,8 @@ func snapshotCommand(u *ui) *cli.Command {
 		},
 		Action: func(c *cli.Context) error {
 			request := capture.Request{
-				From: c.StringSlice("from"), Stdin: u.in, Resources: c.StringSlice("resource"), Anonymize: c.Bool("anonymize"), Version: ownVersion(),
+				From: c.StringSlice("from"), Stdin: u.in, Resources: c.StringSlice("resource"), Anonymize: c.Bool("anonymize"),
+				Version: ownVersion(),
 			}
 			if c.Bool("rbac") {
 				return u.printRole(roleFormat(c), snapshot.RoleName, request.Resources, "list")

@@ -28,7 +28,8 @@ func statusCommand(u *ui) *cli.Command {
 		UsageText: examples("pmk-sched status", "pmk-sched status --name my-scheduler --watch", "pmk-sched status -o json"),
 		Flags: []cli.Flag{
 			nameFlag("scheduler or extender"),
-			&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Usage: "print again when something has changed, until interrupted"},
+			&cli.BoolFlag{Name: "watch", Aliases: []string{"w"},
+				Usage: "print again when something has changed, until interrupted"},
 			outputFlag(""),
 		},
 		Action: func(c *cli.Context) error {
@@ -53,8 +54,10 @@ const statusInterval = 5 * time.Second
 // clearScreen moves the cursor of a terminal to its first line and clears the rest.
 const clearScreen = "\033[H\033[2J"
 
-// watchStatus prints the status when it has changed, until ctx ends, which is not an error. Only the first reading has to succeed.
-func watchStatus(ctx context.Context, u *ui, format string, interval time.Duration, read func(context.Context) (*replace.Status, error)) error {
+// watchStatus prints the status when it has changed, until ctx ends, which is not an error. Only
+// the first reading has to succeed.
+func watchStatus(ctx context.Context, u *ui, format string, interval time.Duration,
+	read func(context.Context) (*replace.Status, error)) error {
 	shown := ""
 	for {
 		status, err := read(ctx)
@@ -183,7 +186,8 @@ func details(w *health.Workload) string {
 	if p := w.Waiting; p != nil && p.Pods == 0 {
 		fact("waiting", "no pods")
 	} else if p != nil {
-		fact("waiting", fmt.Sprintf("%d pods, the oldest, %s, since %s; %d of them not reported on by the scheduler", p.Pods, p.Oldest, instant(p.Since), p.Ignored))
+		fact("waiting", fmt.Sprintf("%d pods, the oldest, %s, since %s; %d of them not reported on by the scheduler", p.Pods,
+			p.Oldest, instant(p.Since), p.Ignored))
 	}
 	fact("scheduling", schedulingText(w.Scheduling))
 	fact("extenders", strings.Join(w.Calls, ", "))

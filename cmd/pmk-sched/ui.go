@@ -3,14 +3,16 @@ package main
 // Rules of the UI
 //
 //   - Standard output is for data only, as a table, JSON or YAML.
-//   - Standard error is for everything else: logs (zap), a line for each step with its duration, warnings, the error and its
-//     hints.
-//   - A step is "✓ name (1.2s)" when it succeeded and "✗ name (1.2s)" when it failed. On a terminal the running step is shown
-//     too, and how far it is. Elsewhere a step that takes long has a line "… progress" every 30 seconds.
-//   - Messages start in lower case and have no final period. An error starts with "error: ", and the
-//     remedies after it with "hint: ".
+//   - Standard error is for everything else: logs (zap), a line for each step with its duration,
+//     warnings, the error and its hints.
+//   - A step is "✓ name (1.2s)" when it succeeded and "✗ name (1.2s)" when it failed. On a
+//     terminal the running step is shown too, and how far it is. Elsewhere a step that takes long
+//     has a line "… progress" every 30 seconds.
+//   - Messages start in lower case and have no final period. An error starts with "error: ", and
+//     the remedies after it with "hint: ".
 //   - A question is asked only if standard input is a terminal.
-//   - Output that cannot be written, because a pipe or the terminal was closed, does not stop an operation or fail it.
+//   - Output that cannot be written, because a pipe or the terminal was closed, does not stop an
+//     operation or fail it.
 //   - Keys, tokens and passwords are never written.
 
 import (
@@ -50,7 +52,8 @@ func newUI(in io.Reader, out, errw io.Writer) *ui {
 	return &ui{in: in, out: newOutput(out), err: &stepWriter{w: errw, terminal: terminal.Is(errw)}, log: zap.NewNop()}
 }
 
-// step starts a step and returns the function that ends it. It is the OnStep of every package with long operations.
+// step starts a step and returns the function that ends it. It is the OnStep of every package with
+// long operations.
 func (u *ui) step(name string) func(err error) {
 	start := time.Now()
 	u.err.progressDue(start, 0)
@@ -136,13 +139,15 @@ func writeData(out io.Writer, format string, v any, table string) error {
 	}
 }
 
-// confirm asks before something is removed or replaced. yes answers; with neither a terminal nor yes it returns an error.
+// confirm asks before something is removed or replaced. yes answers; with neither a terminal nor
+// yes it returns an error.
 func (u *ui) confirm(ctx context.Context, yes bool, question string) error {
 	if yes {
 		return nil
 	}
 	if !terminal.Is(u.in) {
-		return problem.Invalidf("confirm with --yes if standard input is not a terminal", "refusing to %s without confirmation", question)
+		return problem.Invalidf("confirm with --yes if standard input is not a terminal",
+			"refusing to %s without confirmation", question)
 	}
 	_, _ = fmt.Fprintf(u.err, "%s? [y/N] ", question)
 	answer := make(chan string, 1)
@@ -161,8 +166,8 @@ func (u *ui) confirm(ctx context.Context, yes bool, question string) error {
 	}
 }
 
-// stepWriter is standard error. On a terminal it keeps the line of the running step below the log. Its callers ignore errors, which
-// cannot be reported elsewhere.
+// stepWriter is standard error. On a terminal it keeps the line of the running step below the log.
+// Its callers ignore errors, which cannot be reported elsewhere.
 type stepWriter struct {
 	mu       sync.Mutex
 	w        io.Writer

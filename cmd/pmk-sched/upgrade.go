@@ -32,9 +32,11 @@ func upgradeCommand(u *ui) *cli.Command {
 			&cli.BoolFlag{Name: "check", Usage: "print the pending upgrades and their changes"},
 			&cli.BoolFlag{Name: "default", Usage: "upgrade the replaced default scheduler of this node"},
 			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` to upgrade to", DefaultText: "the API server's"},
-			&cli.StringFlag{Name: "image", Usage: "`REFERENCE` of an image of that release, which was built elsewhere", DefaultText: "build it"},
+			&cli.StringFlag{Name: "image", Usage: "`REFERENCE` of an image of that release, which was built elsewhere",
+				DefaultText: "build it"},
 			&cli.StringFlag{Name: "base", Usage: "base `IMAGE` of the image to build", DefaultText: "as before"},
-			&cli.StringFlag{Name: "busybox", Usage: "`PATH` of a static busybox to use as base, without a registry", DefaultText: "as before"},
+			&cli.StringFlag{Name: "busybox", Usage: "`PATH` of a static busybox to use as base, without a registry",
+				DefaultText: "as before"},
 			&cli.BoolFlag{Name: "lossy", Usage: "drop settings that the release does not support, with a warning for each"},
 			timeoutFlag(defaultTimeout, "the scheduler"), stableForFlag(10 * time.Second), yesFlag(), outputFlag(""),
 		},
@@ -46,7 +48,8 @@ func upgradeCommand(u *ui) *cli.Command {
 			check := c.Bool("check")
 			if c.Bool("default") {
 				if check || c.String("name") != "" || c.String("branch") != "" {
-					return problem.Invalidf("--check alone reports the default schedulers too", "--default excludes --name, --branch and --check")
+					return problem.Invalidf("--check alone reports the default schedulers too",
+						"--default excludes --name, --branch and --check")
 				}
 				return upgradeDefault(c.Context, u, o, c.Bool("yes"), c.String("output"))
 			}
@@ -63,7 +66,8 @@ func upgradeCommand(u *ui) *cli.Command {
 			case err != nil:
 				return err
 			case report.Due:
-				u.say("scheduler %s is upgraded from %s to %s (revision %d), and binds pods", report.Name, report.Release, report.Target, outcome.Revision)
+				u.say("scheduler %s is upgraded from %s to %s (revision %d), and binds pods", report.Name, report.Release,
+					report.Target, outcome.Revision)
 			default:
 				u.say("scheduler %s is up to date: %s", report.Name, report.Release)
 			}
@@ -98,7 +102,8 @@ func upgradeDefault(ctx context.Context, u *ui, o lifecycle.UpgradeOptions, yes 
 		u.say("the default scheduler of node %s is up to date: %s", plan.Name, plan.Release)
 		return u.data(format, plan, "")
 	}
-	u.say("node %s: %s becomes %s, with %s", plan.Name, plan.Image, plan.NewImage, cmp.Or(plan.Configuration, "the given configuration"))
+	u.say("node %s: %s becomes %s, with %s", plan.Name, plan.Image, plan.NewImage,
+		cmp.Or(plan.Configuration, "the given configuration"))
 	if err := u.confirm(ctx, yes, "replace the default scheduler of this node, which serves "+plan.Server); err != nil {
 		return err
 	}
@@ -174,7 +179,8 @@ func (p *printer) upgrade(s lifecycle.Upgrade) {
 	row("upgrade with", s.Command)
 }
 
-// configAPI returns the config API of a scheduler, and the new one if its configuration is converted.
+// configAPI returns the config API of a scheduler, and the new one if its configuration is
+// converted.
 func configAPI(s lifecycle.Upgrade) string {
 	if s.From == s.To {
 		return s.To

@@ -52,7 +52,8 @@ func newPortable0(ctx context.Context, host *adapter.Host) (adapter.Plugin, erro
 	}, nil
 }
 
-// Portable1 is github.com/pmk-sched/pmk-sched/scheduler/plugins/coscheduling with its extension points.
+// Portable1 is github.com/pmk-sched/pmk-sched/scheduler/plugins/coscheduling with its extension
+// points.
 type Portable1 struct {
 	adapter.Base
 	adapter.PreFilterPoint
@@ -79,7 +80,8 @@ func newPortable1(ctx context.Context, host *adapter.Host) (adapter.Plugin, erro
 	}, nil
 }
 
-// Portable2 is github.com/pmk-sched/pmk-sched/scheduler/plugins/costaware with its extension points.
+// Portable2 is github.com/pmk-sched/pmk-sched/scheduler/plugins/costaware with its extension
+// points.
 type Portable2 struct {
 	adapter.Base
 	adapter.ScorePoint
@@ -98,7 +100,8 @@ func newPortable2(ctx context.Context, host *adapter.Host) (adapter.Plugin, erro
 	}, nil
 }
 
-// Portable3 is github.com/pmk-sched/pmk-sched/scheduler/plugins/elasticquota with its extension points.
+// Portable3 is github.com/pmk-sched/pmk-sched/scheduler/plugins/elasticquota with its extension
+// points.
 type Portable3 struct {
 	adapter.Base
 	adapter.PreFilterPoint
@@ -125,7 +128,8 @@ func newPortable3(ctx context.Context, host *adapter.Host) (adapter.Plugin, erro
 	}, nil
 }
 
-// Portable4 is github.com/pmk-sched/pmk-sched/scheduler/plugins/gpupacking with its extension points.
+// Portable4 is github.com/pmk-sched/pmk-sched/scheduler/plugins/gpupacking with its extension
+// points.
 type Portable4 struct {
 	adapter.Base
 	adapter.PreFilterPoint
@@ -154,7 +158,8 @@ func newPortable4(ctx context.Context, host *adapter.Host) (adapter.Plugin, erro
 	}, nil
 }
 
-// Portable5 is github.com/pmk-sched/pmk-sched/scheduler/plugins/loadaware with its extension points.
+// Portable5 is github.com/pmk-sched/pmk-sched/scheduler/plugins/loadaware with its extension
+// points.
 type Portable5 struct {
 	adapter.Base
 	adapter.FilterPoint
@@ -179,7 +184,8 @@ func newPortable5(ctx context.Context, host *adapter.Host) (adapter.Plugin, erro
 	}, nil
 }
 
-// Portable6 is github.com/pmk-sched/pmk-sched/scheduler/plugins/networkaware with its extension points.
+// Portable6 is github.com/pmk-sched/pmk-sched/scheduler/plugins/networkaware with its extension
+// points.
 type Portable6 struct {
 	adapter.Base
 	adapter.PreScorePoint
@@ -200,7 +206,8 @@ func newPortable6(ctx context.Context, host *adapter.Host) (adapter.Plugin, erro
 	}, nil
 }
 
-// Portable7 is github.com/pmk-sched/pmk-sched/scheduler/plugins/numaaware with its extension points.
+// Portable7 is github.com/pmk-sched/pmk-sched/scheduler/plugins/numaaware with its extension
+// points.
 type Portable7 struct {
 	adapter.Base
 	adapter.PreFilterPoint
@@ -229,7 +236,8 @@ func newPortable7(ctx context.Context, host *adapter.Host) (adapter.Plugin, erro
 	}, nil
 }
 
-// Portable8 is github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp with its extension points.
+// Portable8 is github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp with its extension
+// points.
 type Portable8 struct {
 	adapter.Base
 	adapter.PreBindPoint

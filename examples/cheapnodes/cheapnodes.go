@@ -1,4 +1,5 @@
-// Package cheapnodes is an example: it prefers nodes with a low price, which is in a label of the node.
+// Package cheapnodes is an example: it prefers nodes with a low price, which is in a label of the
+// node.
 package cheapnodes
 
 import (
@@ -38,7 +39,8 @@ func New(_ context.Context, args scheduler.Arguments, _ scheduler.Handle) (*Chea
 func (c *CheapNodes) Name() string { return Name }
 
 // Score returns the price in thousandths. NormalizeScore turns it into a score.
-func (c *CheapNodes) Score(_ context.Context, _ scheduler.State, _ *corev1.Pod, node scheduler.NodeInfo) (int64, *scheduler.Status) {
+func (c *CheapNodes) Score(_ context.Context, _ scheduler.State, _ *corev1.Pod, node scheduler.NodeInfo) (int64,
+	*scheduler.Status) {
 	price, err := strconv.ParseFloat(node.Node().Labels[c.arguments.Label], 64)
 	if err != nil || !(price >= 0 && price < 1e9) { // nor NaN
 		price = c.arguments.Unknown
@@ -48,7 +50,8 @@ func (c *CheapNodes) Score(_ context.Context, _ scheduler.State, _ *corev1.Pod, 
 
 // NormalizeScore gives the cheapest nodes the highest score, and nodes that are twice as expensive
 // half of it.
-func (c *CheapNodes) NormalizeScore(_ context.Context, _ scheduler.State, _ *corev1.Pod, scores []scheduler.NodeScore) *scheduler.Status {
+func (c *CheapNodes) NormalizeScore(_ context.Context, _ scheduler.State, _ *corev1.Pod,
+	scores []scheduler.NodeScore) *scheduler.Status {
 	cheapest := int64(math.MaxInt64)
 	for _, s := range scores {
 		if s.Score < cheapest {
@@ -64,7 +67,8 @@ func (c *CheapNodes) NormalizeScore(_ context.Context, _ scheduler.State, _ *cor
 	return nil
 }
 
-// Sign returns nothing of the pod, because the scores do not depend on it: 1.35 and later batch like pods.
+// Sign returns nothing of the pod, because the scores do not depend on it: 1.35 and later batch
+// like pods.
 func (c *CheapNodes) Sign(context.Context, *corev1.Pod) (interface{}, *scheduler.Status) {
 	return nil, nil
 }

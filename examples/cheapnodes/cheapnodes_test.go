@@ -31,7 +31,8 @@ func TestCheapNodesArePreferred(t *testing.T) {
 			pod, state := plugintest.NewPod("default", "p", nil), plugintest.NewState()
 			var scores []scheduler.NodeScore
 			for _, price := range tt.prices {
-				node := plugintest.NewNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"example.com/price": price}}})
+				node := plugintest.NewNode(
+					&corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"example.com/price": price}}})
 				raw, status := plugin.Score(t.Context(), state, pod, node)
 				if status != nil {
 					t.Fatal(status)

@@ -1,4 +1,5 @@
-// Package rackspread is an example: it spreads the pods of an application over racks. Which nodes are in a rack is in custom resources.
+// Package rackspread is an example: it spreads the pods of an application over racks. Which nodes
+// are in a rack is in custom resources.
 package rackspread
 
 import (
@@ -36,7 +37,8 @@ func New(ctx context.Context, _ scheduler.Arguments, h scheduler.Handle) (*RackS
 	})
 }
 
-// setRack reads a rack: spec.nodes is the list of its nodes. An invalid one is deleted after the error.
+// setRack reads a rack: spec.nodes is the list of its nodes. An invalid one is deleted after the
+// error.
 func (r *RackSpread) setRack(rack *unstructured.Unstructured) error {
 	nodes, _, err := unstructured.NestedStringSlice(rack.Object, "spec", "nodes")
 	r.mu.Lock()
@@ -54,8 +56,10 @@ func (r *RackSpread) deleteRack(_, name string) {
 // Name returns the plugin's name.
 func (r *RackSpread) Name() string { return Name }
 
-// PreScore counts the pods of the application in each rack, once for a pod. Score reads the count for each node.
-func (r *RackSpread) PreScore(_ context.Context, state scheduler.State, pod *corev1.Pod, _ []scheduler.NodeInfo) *scheduler.Status {
+// PreScore counts the pods of the application in each rack, once for a pod. Score reads the count
+// for each node.
+func (r *RackSpread) PreScore(_ context.Context, state scheduler.State, pod *corev1.Pod,
+	_ []scheduler.NodeInfo) *scheduler.Status {
 	if pod.Labels[app] == "" {
 		return scheduler.Skip()
 	}
@@ -82,13 +86,15 @@ func (r *RackSpread) PreScore(_ context.Context, state scheduler.State, pod *cor
 }
 
 // Score prefers racks with few pods of the application.
-func (r *RackSpread) Score(_ context.Context, state scheduler.State, _ *corev1.Pod, node scheduler.NodeInfo) (int64, *scheduler.Status) {
+func (r *RackSpread) Score(_ context.Context, state scheduler.State, _ *corev1.Pod, node scheduler.NodeInfo) (int64,
+	*scheduler.Status) {
 	written, _ := state.Read(Name)
 	counts, _ := written.(map[string]int64)
 	return scheduler.MaxNodeScore / (1 + counts[node.Node().Name]), nil
 }
 
-// Sign signs pods without an application only: where the previous pod was placed changes the scores of other nodes.
+// Sign signs pods without an application only: where the previous pod was placed changes the scores
+// of other nodes.
 func (r *RackSpread) Sign(_ context.Context, pod *corev1.Pod) (interface{}, *scheduler.Status) {
 	if pod.Labels[app] != "" {
 		return nil, scheduler.Unschedulable("pods of an application are spread over racks")

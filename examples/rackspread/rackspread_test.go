@@ -21,7 +21,8 @@ func TestPodsAreSpreadOverRacks(t *testing.T) {
 	web, other, elsewhere := webPod("shop", "web"), webPod("shop", "db"), webPod("test", "web")
 	nodes := map[string]*plugintest.Node{}
 	h := &plugintest.Handle{}
-	for name, pods := range map[string][]*corev1.Pod{"a1": {web, web, other}, "a2": nil, "b1": {web, elsewhere}, "c1": {other}, "loose": {web}} {
+	for name, pods := range map[string][]*corev1.Pod{"a1": {web, web, other}, "a2": nil, "b1": {web, elsewhere},
+		"c1": {other}, "loose": {web}} {
 		nodes[name] = plugintest.NewNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, pods...)
 		h.NodeList = append(h.NodeList, nodes[name])
 	}
@@ -29,8 +30,10 @@ func TestPodsAreSpreadOverRacks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, members := range map[string][]any{"a": {"a1", "a2", "absent"}, "b": {"b1"}, "c": {"c1"}, "old": {"loose", "b1"}} {
-		rack := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": name}, "spec": map[string]any{"nodes": members}}}
+	for name, members := range map[string][]any{"a": {"a1", "a2", "absent"}, "b": {"b1"}, "c": {"c1"},
+		"old": {"loose", "b1"}} {
+		rack := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": name},
+			"spec": map[string]any{"nodes": members}}}
 		if err := plugin.setRack(rack); err != nil {
 			t.Fatal(err)
 		}

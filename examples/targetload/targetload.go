@@ -1,4 +1,5 @@
-// Package targetload is an example: it fills nodes up to a CPU load, as the metrics server measures it, and spreads pods over nodes above it.
+// Package targetload is an example: it fills nodes up to a CPU load, as the metrics server measures
+// it, and spreads pods over nodes above it.
 package targetload
 
 import (
@@ -69,8 +70,10 @@ func (p *TargetLoad) refresh(ctx context.Context) {
 	}
 }
 
-// Score returns more the nearer the pod brings a node to the target, from 50 to 100 below it, and from 100 to 0 above it.
-func (p *TargetLoad) Score(_ context.Context, _ scheduler.State, pod *corev1.Pod, node scheduler.NodeInfo) (int64, *scheduler.Status) {
+// Score returns more the nearer the pod brings a node to the target, from 50 to 100 below it, and
+// from 100 to 0 above it.
+func (p *TargetLoad) Score(_ context.Context, _ scheduler.State, pod *corev1.Pod, node scheduler.NodeInfo) (int64,
+	*scheduler.Status) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	used, measured := p.used[node.Node().Name]

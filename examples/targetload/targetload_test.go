@@ -92,13 +92,15 @@ func TestTheLastMetricsAreUsedIfThereAreNone(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	p.refresh(ctx)
-	if lines := h.Lines(); len(lines) != 1 || !strings.HasPrefix(lines[0], "TargetLoad cannot read metrics") || p.used["n-0"] != 3000 {
+	if lines := h.Lines(); len(lines) != 1 || !strings.HasPrefix(lines[0], "TargetLoad cannot read metrics") ||
+		p.used["n-0"] != 3000 {
 		t.Errorf("used %v, log %q", p.used, lines)
 	}
 }
 
 func TestTargetsThatAreNoPercentageAreRefused(t *testing.T) {
-	for target, want := range map[string]string{"0": "between 1 and 99", "100": "between 1 and 99", "half": "cannot unmarshal"} {
+	for target, want := range map[string]string{"0": "between 1 and 99", "100": "between 1 and 99",
+		"half": "cannot unmarshal"} {
 		_, err := New(t.Context(), scheduler.NewArguments([]byte("target: "+target)), &plugintest.Handle{})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", target, err)
@@ -108,5 +110,6 @@ func TestTargetsThatAreNoPercentageAreRefused(t *testing.T) {
 
 func BenchmarkTargetLoad(b *testing.B) {
 	p, _ := newPlugin(b, usage("1"))
-	plugintest.Benchmark(context.Background(), b, newCluster(5000), p, plugintest.NewPod("default", "web", plugintest.Requests("1", "1Gi")))
+	plugintest.Benchmark(context.Background(), b, newCluster(5000), p,
+		plugintest.NewPod("default", "web", plugintest.Requests("1", "1Gi")))
 }

@@ -1,4 +1,5 @@
-// Package teamnodes is an example: it keeps the pods of a team on the nodes of that team, and all other pods off these nodes.
+// Package teamnodes is an example: it keeps the pods of a team on the nodes of that team, and all
+// other pods off these nodes.
 package teamnodes
 
 import (
@@ -42,7 +43,8 @@ func New(_ context.Context, args scheduler.Arguments, _ scheduler.Handle) (*Team
 func (t *TeamNodes) Name() string { return Name }
 
 // Filter rejects nodes of another team. A pod or a node without the label is of no team.
-func (t *TeamNodes) Filter(_ context.Context, _ scheduler.State, pod *corev1.Pod, node scheduler.NodeInfo) *scheduler.Status {
+func (t *TeamNodes) Filter(_ context.Context, _ scheduler.State, pod *corev1.Pod,
+	node scheduler.NodeInfo) *scheduler.Status {
 	if pod.Labels[t.label] != node.Node().Labels[t.label] {
 		return t.other
 	}
@@ -52,7 +54,8 @@ func (t *TeamNodes) Filter(_ context.Context, _ scheduler.State, pod *corev1.Pod
 // EventsToRegister returns the events after which a rejected pod may find a node. A change of the
 // pod's labels always retries it.
 func (t *TeamNodes) EventsToRegister() []scheduler.ClusterEvent {
-	return []scheduler.ClusterEvent{{Resource: scheduler.EventNode, Action: scheduler.ActionAdd | scheduler.ActionUpdateNodeLabel}}
+	return []scheduler.ClusterEvent{{Resource: scheduler.EventNode,
+		Action: scheduler.ActionAdd | scheduler.ActionUpdateNodeLabel}}
 }
 
 // Sign returns the label that Filter reads, so that 1.35 and later batch the pods of a team.

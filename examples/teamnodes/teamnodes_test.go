@@ -24,7 +24,8 @@ func TestPodsStayOnTheNodesOfTheirTeam(t *testing.T) {
 	} {
 		pod := plugintest.NewPod("default", "p", nil)
 		pod.Labels = map[string]string{"team": tt.pod}
-		node := plugintest.NewNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"team": tt.node}}})
+		node := plugintest.NewNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n",
+			Labels: map[string]string{"team": tt.node}}})
 		if got := plugin.Filter(t.Context(), plugintest.NewState(), pod, node).Code(); got != tt.want {
 			t.Errorf("pod of %q on a node of %q: %s, want %s", tt.pod, tt.node, got, tt.want)
 		}

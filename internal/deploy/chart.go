@@ -30,22 +30,27 @@ func Chart(plan *Plan, secrets bool) (files map[string][]byte, warnings []string
 		if secrets || o.GetKind() != "Secret" {
 			return false
 		}
-		warnings = append(warnings, fmt.Sprintf("the chart does not include Secret %s: create it before you install the chart, or use --show-secrets", o.GetName()))
+		warnings = append(warnings,
+			fmt.Sprintf("the chart does not include Secret %s: create it before you install the chart, or use --show-secrets",
+				o.GetName()))
 		return true
 	})
 	s := plan.Scheduler
 	files, err = helm.Chart(helm.Input{
-		Name: plan.Name, Namespace: plan.Namespace, Release: plan.Release.String(), NodeSelector: s.NodeSelector, Objects: objects,
+		Name: plan.Name, Namespace: plan.Namespace, Release: plan.Release.String(), NodeSelector: s.NodeSelector,
+		Objects:   objects,
 		APIServer: cmp.Or(s.Credentials.Server, manifest.InClusterServer),
 	})
 	return files, warnings, err
 }
 
-// chartPlan returns the plan of the objects that a chart installs, without credentials of a node, and warnings.
+// chartPlan returns the plan of the objects that a chart installs, without credentials of a node,
+// and warnings.
 func chartPlan(plan *Plan) (_ *Plan, warnings []string, err error) {
 	if len(plan.Before) > 0 {
 		return nil, nil, problem.Invalidf("deploy it with `pmk-sched extender deploy` and call it at its Service",
-			"write a chart of scheduler %s: a chart cannot hold extender %s, whose certificates pmk-sched makes and renews", plan.Name, plan.Before[0].Name)
+			"write a chart of scheduler %s: a chart cannot hold extender %s, whose certificates pmk-sched makes and renews",
+			plan.Name, plan.Before[0].Name)
 	}
 	mode := plan.Scheduler.Credentials.Mode
 	if mode == CredentialsServiceAccount {
@@ -56,8 +61,10 @@ func chartPlan(plan *Plan) (_ *Plan, warnings []string, err error) {
 	if plan, err = NewPlan(plan.from.info, nil, o); err != nil {
 		return nil, nil, fmt.Errorf("write a chart of scheduler %s: %w", o.Name, err)
 	}
-	return plan, []string{fmt.Sprintf("the chart uses ServiceAccount credentials instead of %s: a chart holds no credentials of a node; "+
-		"to use a client certificate, set credentials.secret to the name of an existing Secret", mode)}, nil
+	return plan,
+		[]string{
+			fmt.Sprintf("the chart uses ServiceAccount credentials instead of %s: a chart holds no credentials of a node; "+
+				"to use a client certificate, set credentials.secret to the name of an existing Secret", mode)}, nil
 }
 
 // shown returns objects as Render prints them.

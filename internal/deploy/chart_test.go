@@ -53,7 +53,8 @@ delayCacheUntilActive: true
 `
 
 func chartOptions(change func(*deploy.Options)) deploy.Options {
-	o := deploy.Options{Name: "custom", Image: "localhost/custom:v1", Branch: "v1.36.3", Version: "v0.1.0", Credentials: deploy.CredentialsServiceAccount}
+	o := deploy.Options{Name: "custom", Image: "localhost/custom:v1", Branch: "v1.36.3", Version: "v0.1.0",
+		Credentials: deploy.CredentialsServiceAccount}
 	change(&o)
 	return o
 }
@@ -89,8 +90,10 @@ func TestChartTemplatesTheRenderedObjects(t *testing.T) {
 		"pull policy":    func(o *deploy.Options) { o.PullPolicy = "Always" },
 		"sidecar":        func(o *deploy.Options) { o.Wirings = []manifest.Wiring{sidecar()} },
 		"plugins": func(o *deploy.Options) {
-			o.Plugins = []profiles.Plugin{{Name: "LoadAware", Points: []string{"filter", "score"}, Weight: 2, Args: []byte("{address: 'http://custom:9090'}")}}
-			o.PluginRules = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}}}
+			o.Plugins = []profiles.Plugin{{Name: "LoadAware", Points: []string{"filter", "score"}, Weight: 2,
+				Args: []byte("{address: 'http://custom:9090'}")}}
+			o.PluginRules = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"},
+				Verbs: []string{"get"}}}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -106,8 +109,10 @@ func TestChartTemplatesTheRenderedObjects(t *testing.T) {
 			}
 			// Other values have the same effect as a plan with them.
 			o.Name, o.Image, o.Replicas = "renamed", "localhost/renamed:v2", 2
-			o.Configuration = bytes.ReplaceAll(o.Configuration, []byte("schedulerName: custom"), []byte("schedulerName: renamed"))
-			got := template(t, files, namespace, map[string]any{"name": "renamed", "image": "localhost/renamed:v2", "replicas": 2})
+			o.Configuration = bytes.ReplaceAll(o.Configuration, []byte("schedulerName: custom"),
+				[]byte("schedulerName: renamed"))
+			got := template(t, files, namespace,
+				map[string]any{"name": "renamed", "image": "localhost/renamed:v2", "replicas": 2})
 			if diff := gocmp.Diff(rendered(t, o), got); diff != "" {
 				t.Errorf("with other values (-render +helm):\n%s", diff)
 			}

@@ -48,7 +48,8 @@ func (d Deps) preflight(ctx context.Context, plan *Plan) ([]preflight.Outcome, e
 // gateFlags returns the flags with which the binary checks the configuration: feature gates, on
 // which defaults depend. Others may name files.
 func gateFlags(args []string) []string {
-	return slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return !strings.HasPrefix(arg, "--feature-gates=") })
+	return slices.DeleteFunc(slices.Clone(args),
+		func(arg string) bool { return !strings.HasPrefix(arg, "--feature-gates=") })
 }
 
 // checkConfiguration runs the scheduler's own binary to check the configuration, or warns that it
@@ -68,10 +69,12 @@ func checkConfiguration(ctx context.Context, d Deps, plan *Plan) (err error) {
 			"image %s has no %s, which the scheduler's pods run", plan.Scheduler.Image, binary.Missing)
 	}
 	if err == nil {
-		d.Log.Info("checking the configuration with the scheduler's own binary", zap.String("binary", binary.Path), zap.String("from", binary.Origin))
+		d.Log.Info("checking the configuration with the scheduler's own binary", zap.String("binary", binary.Path),
+			zap.String("from", binary.Origin))
 		config := plan.Scheduler.Configuration
 		err = configcheck.Check(ctx, binary, dir, configcheck.Request{
-			Configuration: config.YAML, Kubeconfig: manifest.KubeconfigPath(plan.Name), Policy: config.Policy, Args: append(slices.Clone(config.Args), gateFlags(plan.Scheduler.Args)...), Warn: d.Warn,
+			Configuration: config.YAML, Kubeconfig: manifest.KubeconfigPath(plan.Name), Policy: config.Policy,
+			Args: append(slices.Clone(config.Args), gateFlags(plan.Scheduler.Args)...), Warn: d.Warn,
 		})
 	}
 	if errors.Is(err, configcheck.ErrNoBinary) {

@@ -55,9 +55,11 @@ func NodeFileReader(s *session.Session) (ReadNodeFile, error) {
 }
 
 // DescribeCredentials describes the credentials of a scheduler by its objects in the cluster.
-func DescribeCredentials(owned []*unstructured.Unstructured, namespace, name string, readFile ReadNodeFile) (*CredentialsReport, error) {
+func DescribeCredentials(owned []*unstructured.Unstructured, namespace, name string,
+	readFile ReadNodeFile) (*CredentialsReport, error) {
 	at := slices.IndexFunc(owned, func(o *unstructured.Unstructured) bool {
-		return o.GetKind() == "Deployment" && o.GetNamespace() == namespace && o.GetLabels()[ownership.LabelName] != ownership.Extender
+		return o.GetKind() == "Deployment" && o.GetNamespace() == namespace &&
+			o.GetLabels()[ownership.LabelName] != ownership.Extender
 	})
 	if at < 0 {
 		return nil, problem.Invalidf("`pmk-sched status` lists those that are deployed",
@@ -116,7 +118,8 @@ func (r *CredentialsReport) configMap(owned []*unstructured.Unstructured, namesp
 	for _, text := range found.Data {
 		config, err := clientcmd.Load([]byte(text))
 		if err != nil {
-			return fmt.Errorf("read %s: not a kubeconfig", object) // the decoder's error quotes the content, which may be the key
+			// the decoder's error quotes the content, which may be the key
+			return fmt.Errorf("read %s: not a kubeconfig", object)
 		}
 		for _, server := range config.Clusters {
 			r.Server = server.Server
@@ -125,7 +128,8 @@ func (r *CredentialsReport) configMap(owned []*unstructured.Unstructured, namesp
 			switch {
 			case user.TokenFile != "":
 				r.Mode, r.Source = CredentialsServiceAccount, kubeapi.ObjectName("ServiceAccount", namespace, name)
-				r.Subject, r.Renewal = "system:serviceaccount:"+namespace+":"+name, "the kubelet renews the token in "+user.TokenFile
+				r.Subject, r.Renewal = "system:serviceaccount:"+namespace+":"+name, "the kubelet renews the token in "+
+					user.TokenFile
 			case len(user.ClientCertificateData) > 0:
 				r.Mode, r.Source, r.Renewal = CredentialsNodeInline, object, renewedByDeploy
 				if err := r.certificate(user.ClientCertificateData); err != nil {
@@ -138,7 +142,8 @@ func (r *CredentialsReport) configMap(owned []*unstructured.Unstructured, namesp
 }
 
 // renewedByDeploy is how a copy of a node's certificate is renewed.
-const renewedByDeploy = "`pmk-sched credentials refresh` or `pmk-sched deploy` on a control-plane node takes that node's certificate"
+const renewedByDeploy = "`pmk-sched credentials refresh` or `pmk-sched deploy` on a control-plane node takes that " +
+	"node's certificate"
 
 // secret describes the certificate in a Secret.
 func (r *CredentialsReport) secret(owned []*unstructured.Unstructured, namespace, name string) error {

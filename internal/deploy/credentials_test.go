@@ -19,11 +19,13 @@ import (
 // nodeCertificate returns the credentials of a node with a certificate that its authority signed.
 func nodeCertificate(t *testing.T) *inspect.NodeCredentials {
 	t.Helper()
-	authority, err := certificates.NewAuthority(x509.Certificate{Subject: pkix.Name{CommonName: "kubernetes"}, NotBefore: now, NotAfter: now.AddDate(10, 0, 0)})
+	authority, err := certificates.NewAuthority(x509.Certificate{Subject: pkix.Name{CommonName: "kubernetes"},
+		NotBefore: now, NotAfter: now.AddDate(10, 0, 0)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	pair, err := authority.Sign(x509.Certificate{Subject: pkix.Name{CommonName: "system:kube-scheduler"}, NotBefore: now, NotAfter: now.AddDate(1, 0, 0)})
+	pair, err := authority.Sign(x509.Certificate{Subject: pkix.Name{CommonName: "system:kube-scheduler"}, NotBefore: now,
+		NotAfter: now.AddDate(1, 0, 0)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +38,8 @@ func TestCredentialsOfEachMode(t *testing.T) {
 	creds := nodeCertificate(t)
 	expires := now.AddDate(1, 0, 0)
 	const file = "/srv/kubernetes/kubeconfigs/kubeconfig-for-my-scheduler.yaml"
-	const deploy = "`pmk-sched credentials refresh` or `pmk-sched deploy` on a control-plane node takes that node's certificate"
+	const deploy = "`pmk-sched credentials refresh` or `pmk-sched deploy` on a control-plane node takes that node's " +
+		"certificate"
 	const restart = "with the node's certificates; a scheduler reads a renewed file when its container restarts"
 	fromNode := func(path string) (*inspect.NodeCredentials, error) {
 		if path != creds.Path {
@@ -63,16 +66,20 @@ func TestCredentialsOfEachMode(t *testing.T) {
 			Source: creds.Path + " of this node; other nodes have their own", Renewal: restart,
 		}},
 		"hostpath elsewhere": {CredentialsHostPath, nil, CredentialsReport{
-			Source: creds.Path + " of each node", Renewal: restart, Unknown: "the file is on the control-plane nodes, and this is none of them",
+			Source: creds.Path + " of each node", Renewal: restart,
+			Unknown: "the file is on the control-plane nodes, and this is none of them",
 		}},
-		"hostpath, unreadable": {CredentialsHostPath, unreadable, CredentialsReport{Source: creds.Path + " of each node", Renewal: restart, Unknown: "permission denied"}},
+		"hostpath, unreadable": {CredentialsHostPath, unreadable,
+			CredentialsReport{Source: creds.Path + " of each node", Renewal: restart, Unknown: "permission denied"}},
 		"serviceaccount": {CredentialsServiceAccount, nil, CredentialsReport{
 			Server: "https://kubernetes.default.svc", Subject: "system:serviceaccount:kube-system:my-scheduler",
-			Source: "ServiceAccount/kube-system/my-scheduler", Renewal: "the kubelet renews the token in /var/run/secrets/kubernetes.io/serviceaccount/token",
+			Source:  "ServiceAccount/kube-system/my-scheduler",
+			Renewal: "the kubelet renews the token in /var/run/secrets/kubernetes.io/serviceaccount/token",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan, err := NewPlan(masterInfo("v1.24.3"), creds, Options{Name: "my-scheduler", Image: "localhost/s:v1", Credentials: tt.mode, Now: now})
+			plan, err := NewPlan(masterInfo("v1.24.3"), creds,
+				Options{Name: "my-scheduler", Image: "localhost/s:v1", Credentials: tt.mode, Now: now})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -93,12 +100,14 @@ func TestCredentialsOfEachMode(t *testing.T) {
 }
 
 func TestCredentialsThatCannotBeDescribed(t *testing.T) {
-	plan, err := NewPlan(masterInfo("v1.24.3"), nodeCertificate(t), Options{Name: "my-scheduler", Image: "localhost/s:v1", Now: now})
+	plan, err := NewPlan(masterInfo("v1.24.3"), nodeCertificate(t),
+		Options{Name: "my-scheduler", Image: "localhost/s:v1", Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}
 	without := func(kind string) []*unstructured.Unstructured {
-		return slices.DeleteFunc(slices.Clone(plan.Objects), func(o *unstructured.Unstructured) bool { return o.GetKind() == kind })
+		return slices.DeleteFunc(slices.Clone(plan.Objects),
+			func(o *unstructured.Unstructured) bool { return o.GetKind() == kind })
 	}
 	garbled := slices.Clone(plan.Objects)
 	for i, o := range garbled {
@@ -119,7 +128,8 @@ func TestCredentialsThatCannotBeDescribed(t *testing.T) {
 		"the Secret was changed": {garbled, "kube-system", "not PEM"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := DescribeCredentials(tt.owned, tt.namespace, "my-scheduler", nil); err == nil || !strings.Contains(err.Error(), tt.want) {
+			if _, err := DescribeCredentials(tt.owned, tt.namespace, "my-scheduler", nil); err == nil ||
+				!strings.Contains(err.Error(), tt.want) {
 				t.Errorf("error %v, want %q", err, tt.want)
 			}
 		})

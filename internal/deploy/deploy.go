@@ -33,7 +33,8 @@ type RunOptions struct {
 	StableFor time.Duration
 	// NoRollback keeps a failed deployment for inspection.
 	NoRollback bool
-	// Verify, if set, proves that a stable scheduler schedules, before the former one is given up. It is not called for an extender.
+	// Verify, if set, proves that a stable scheduler schedules, before the former one is given up. It
+	// is not called for an extender.
 	Verify func(ctx context.Context, plan *Plan) error
 }
 
@@ -61,8 +62,8 @@ type deployRun struct {
 	outcome  Outcome
 }
 
-// Deploy runs the plan. If it fails or ctx ends, it restores the former state, unless NoRollback is set. It can be run again after it was
-// killed at any point.
+// Deploy runs the plan. If it fails or ctx ends, it restores the former state, unless NoRollback is
+// set. It can be run again after it was killed at any point.
 func Deploy(ctx context.Context, d Deps, plan *Plan, o RunOptions) (*Outcome, error) {
 	if d.Log == nil {
 		d.Log = zap.NewNop()
@@ -90,7 +91,8 @@ func (d *deployRun) steps() []steps.Step {
 		{Name: "wait until stable", Do: d.waitStable},
 	}
 	if d.o.Verify != nil && d.plan.Extender == nil {
-		list = append(list, steps.Step{Name: "verify", Do: func(ctx context.Context) error { return d.o.Verify(ctx, d.plan) }})
+		list = append(list, steps.Step{Name: "verify",
+			Do: func(ctx context.Context) error { return d.o.Verify(ctx, d.plan) }})
 	}
 	return append(list,
 		steps.Step{Name: "mark deployed", Do: d.markDeployed, Commit: true},
@@ -136,7 +138,9 @@ func (d *deployRun) saveRevision(ctx context.Context) error {
 		return err
 	}
 	if d.lost = d.live && len(revisions) == 0; d.lost {
-		d.Warnf("scheduler %s runs without a readable revision: if this deployment fails, the former state cannot be restored", d.plan.Name)
+		d.Warnf(
+			"scheduler %s runs without a readable revision: if this deployment fails, the former state cannot be restored",
+			d.plan.Name)
 	}
 	if n := len(revisions); n > 0 && revisions[n-1].Status == apply.Pending {
 		d.Warnf("revision %d is pending: an earlier run was interrupted; continuing", revisions[n-1].Number)
@@ -149,8 +153,9 @@ func (d *deployRun) saveRevision(ctx context.Context) error {
 		return err
 	}
 	d.current, err = d.Ledger.SaveRevision(ctx, apply.Revision{
-		Name: d.plan.Name, Namespace: d.plan.Namespace, Description: d.plan.Description(), By: d.By, Origin: d.plan.Origin, Objects: d.plan.Objects,
-		Record: record,
+		Name: d.plan.Name, Namespace: d.plan.Namespace, Description: d.plan.Description(), By: d.By, Origin: d.plan.Origin,
+		Objects: d.plan.Objects,
+		Record:  record,
 	})
 	if err == nil {
 		d.outcome.Revision = d.current.Number
@@ -158,8 +163,8 @@ func (d *deployRun) saveRevision(ctx context.Context) error {
 	return err
 }
 
-// checkReplaced refuses the plan if it was made from another revision than the current one: applying it would lose the changes of
-// another run.
+// checkReplaced refuses the plan if it was made from another revision than the current one:
+// applying it would lose the changes of another run.
 func (d *deployRun) checkReplaced() error {
 	const retry = "run the command again"
 	current := 0
@@ -172,7 +177,8 @@ func (d *deployRun) checkReplaced() error {
 	case replaces == NoRevision:
 		return problem.Errorf(retry, "revision %d of %s was deployed by another run meanwhile", current, d.plan.Name)
 	default:
-		return problem.Errorf(retry, "revision %d of %s is not the current one any more: another run changed it", replaces, d.plan.Name)
+		return problem.Errorf(retry, "revision %d of %s is not the current one any more: another run changed it", replaces,
+			d.plan.Name)
 	}
 }
 
@@ -197,7 +203,8 @@ func (d *deployRun) apply(ctx context.Context) error {
 
 // tolerateShortage keeps the rollout of objects, of the plan or of a revision, from waiting for
 // nodes that are not ready or cordoned.
-func (d *deployRun) tolerateShortage(ctx context.Context, objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+func (d *deployRun) tolerateShortage(ctx context.Context,
+	objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	i := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Deployment" })
 	if i < 0 {
 		return objects, nil

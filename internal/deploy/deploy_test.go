@@ -17,7 +17,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 )
 
-// recorder is a cluster that records calls, and fails on request. Answers of a real cluster are tested in test/.
+// recorder is a cluster that records calls, and fails on request. Answers of a real cluster are
+// tested in test/.
 type recorder struct {
 	calls     []string
 	fails     map[string]error
@@ -110,7 +111,8 @@ func (r *recorder) SaveRevision(_ context.Context, revision apply.Revision) (*ap
 	return &revision, r.call("save revision %d", revision.Number)
 }
 
-func (r *recorder) SetRevisionStatus(_ context.Context, revision *apply.Revision, status apply.RevisionStatus, _ string) error {
+func (r *recorder) SetRevisionStatus(_ context.Context, revision *apply.Revision, status apply.RevisionStatus,
+	_ string) error {
 	err := r.call("revision %d %s", revision.Number, status)
 	if err == nil {
 		revision.Status = status
@@ -138,7 +140,8 @@ func (r *recorder) Lock(ctx context.Context, _, _, _ string) (context.Context, f
 }
 
 func object(kind, name string) *unstructured.Unstructured {
-	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"name": name, "namespace": "kube-system"}}}
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind,
+		"metadata": map[string]any{"name": name, "namespace": "kube-system"}}}
 }
 
 func deps(r *recorder) Deps {
@@ -191,17 +194,21 @@ func TestFailedDeployRestoresTheFormerState(t *testing.T) {
 		"preflight":        {fails: "preflight", want: []string{"preflight"}},
 		"lock":             {fails: "lock", want: []string{"preflight", "lock"}},
 		"binary":           {fails: "binary", want: []string{"preflight", "lock", "binary", "unlock"}},
-		"save":             {fails: "save revision 1", want: []string{"preflight", "lock", "binary", "save revision 1", "revision 1 failed", "unlock"}},
+		"save": {fails: "save revision 1",
+			want: []string{"preflight", "lock", "binary", "save revision 1", "revision 1 failed", "unlock"}},
 		"first apply": {
 			fails: applyNew, hint: "are removed",
-			want: append(begin, "delete ConfigMap/new ConfigMap/old Role/gone Deployment/my-scheduler", "delete lease", "revision 1 failed", "unlock"),
+			want: append(begin, "delete ConfigMap/new ConfigMap/old Role/gone Deployment/my-scheduler", "delete lease",
+				"revision 1 failed", "unlock"),
 		},
 		"first wait": {
 			fails: "wait", hint: "are removed",
-			want: append(begin, "wait", "delete ConfigMap/new ConfigMap/old Role/gone Deployment/my-scheduler", "delete lease", "revision 1 failed", "unlock"),
+			want: append(begin, "wait", "delete ConfigMap/new ConfigMap/old Role/gone Deployment/my-scheduler", "delete lease",
+				"revision 1 failed", "unlock"),
 		},
 		"wait, with a revision to go back to": {
-			before: []*apply.Revision{earlier(apply.Deployed)}, fails: applyNew, hint: "revision 1, which ran before, is restored",
+			before: []*apply.Revision{earlier(apply.Deployed)}, fails: applyNew,
+			hint: "revision 1, which ran before, is restored",
 			want: append(again, applyOld, "delete ConfigMap/new", "wait", "revision 2 failed", "unlock"),
 		},
 		"no rollback": {
@@ -210,7 +217,8 @@ func TestFailedDeployRestoresTheFormerState(t *testing.T) {
 		},
 		"mark": {
 			before: []*apply.Revision{earlier(apply.Deployed)}, fails: "revision 2 deployed", hint: "is restored",
-			want: append(again, "wait", "revision 2 deployed", applyOld, "delete ConfigMap/new", "wait", "revision 2 failed", "unlock"),
+			want: append(again, "wait", "revision 2 deployed", applyOld, "delete ConfigMap/new", "wait", "revision 2 failed",
+				"unlock"),
 		},
 		"prune keeps the new state": {
 			fails: "prune", hint: "deploy again to finish",
@@ -222,14 +230,17 @@ func TestFailedDeployRestoresTheFormerState(t *testing.T) {
 		},
 		"killed before, nothing deployed": {
 			before: []*apply.Revision{earlier(apply.Pending)}, fails: applyNew, hint: "are removed",
-			want: append(again, "delete ConfigMap/new ConfigMap/old Role/gone Deployment/my-scheduler", "delete lease", "revision 2 failed", "unlock"),
+			want: append(again, "delete ConfigMap/new ConfigMap/old Role/gone Deployment/my-scheduler", "delete lease",
+				"revision 2 failed", "unlock"),
 		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			r := &recorder{fails: map[string]error{tt.fails: broken}, revisions: tt.before, fresh: len(tt.before) == 0, owned: []*unstructured.Unstructured{
-				object("ConfigMap", "new"), object("ConfigMap", "old"), object("Role", "gone"), object("Deployment", "my-scheduler"), revisionSecret(),
-			}}
+			r := &recorder{fails: map[string]error{tt.fails: broken}, revisions: tt.before, fresh: len(tt.before) == 0,
+				owned: []*unstructured.Unstructured{
+					object("ConfigMap", "new"), object("ConfigMap", "old"), object("Role", "gone"), object("Deployment",
+						"my-scheduler"), revisionSecret(),
+				}}
 			_, err := Deploy(t.Context(), deps(r), testPlan(t), RunOptions{NoRollback: tt.noRollback})
 			if diff := cmp.Diff(tt.want, r.calls); diff != "" {
 				t.Errorf("calls (-want +got):\n%s", diff)
@@ -244,12 +255,15 @@ func TestFailedDeployRestoresTheFormerState(t *testing.T) {
 	}
 }
 
-// A scheduler that is stable and does not schedule is not kept. The undo verifies nothing: the former scheduler ran before.
+// A scheduler that is stable and does not schedule is not kept. The undo verifies nothing: the
+// former scheduler ran before.
 func TestSchedulerThatIsNotVerifiedIsRolledBack(t *testing.T) {
 	for name, fails := range map[string]bool{"verified": false, "not verified": true} {
 		t.Run(name, func(t *testing.T) {
-			r := &recorder{revisions: []*apply.Revision{earlier(apply.Deployed)}, owned: []*unstructured.Unstructured{object("ConfigMap", "new"), object("Deployment", "my-scheduler")}}
-			want := []string{"preflight", "lock", "binary", "save revision 2", applyNew, "wait", "verify my-scheduler", "revision 2 deployed", "delete ", "prune", "unlock"}
+			r := &recorder{revisions: []*apply.Revision{earlier(apply.Deployed)},
+				owned: []*unstructured.Unstructured{object("ConfigMap", "new"), object("Deployment", "my-scheduler")}}
+			want := []string{"preflight", "lock", "binary", "save revision 2", applyNew, "wait", "verify my-scheduler",
+				"revision 2 deployed", "delete ", "prune", "unlock"}
 			if fails {
 				r.fails = map[string]error{"verify my-scheduler": errors.New("no pod was bound")}
 				want = append(want[:7:7], applyOld, "delete ConfigMap/new", "wait", "revision 2 failed", "unlock")
@@ -261,7 +275,8 @@ func TestSchedulerThatIsNotVerifiedIsRolledBack(t *testing.T) {
 			if diff := cmp.Diff(want, r.calls); diff != "" {
 				t.Errorf("calls (-want +got):\n%s", diff)
 			}
-			if (err != nil) != fails || fails && (!strings.Contains(err.Error(), "verify: no pod was bound") || hintOf(err) != "revision 1, which ran before, is restored") {
+			if (err != nil) != fails || fails && (!strings.Contains(err.Error(), "verify: no pod was bound") ||
+				hintOf(err) != "revision 1, which ran before, is restored") {
 				t.Errorf("error %v with hint %q", err, hintOf(err))
 			}
 		})
@@ -309,7 +324,8 @@ func TestInterruptedDeployRestoresTheFormerState(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v is not the context's", err)
 	}
-	want := []string{"preflight", "lock", "binary", "save revision 1", applyNew, "delete Deployment/my-scheduler", "delete lease", "revision 1 failed", "unlock"}
+	want := []string{"preflight", "lock", "binary", "save revision 1", applyNew, "delete Deployment/my-scheduler",
+		"delete lease", "revision 1 failed", "unlock"}
 	if diff := cmp.Diff(want, r.calls); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}
@@ -329,9 +345,12 @@ func TestLostLockStopsTheRun(t *testing.T) {
 	}{
 		"before the first change":       {at: "binary", want: []string{"preflight", "lock", "binary", "unlock"}},
 		"while the objects are applied": {at: applyNew, want: append(begin, "unlock"), hint: "left as it is: x created"},
-		"while it waits":                {at: "wait", want: append(begin, "wait", "unlock"), hint: "left as it is: x created"},
-		"at the end":                    {at: "prune", want: append(begin, "wait", "revision 1 deployed", "delete ", "prune", "unlock"), hint: "left as it is: x created"},
-		"during the undo":               {at: remove, fails: "wait", want: append(begin, "wait", remove, "unlock"), hint: "could not be restored"},
+		"while it waits": {at: "wait", want: append(begin, "wait", "unlock"),
+			hint: "left as it is: x created"},
+		"at the end": {at: "prune",
+			want: append(begin, "wait", "revision 1 deployed", "delete ", "prune", "unlock"), hint: "left as it is: x created"},
+		"during the undo": {at: remove, fails: "wait", want: append(begin, "wait", remove, "unlock"),
+			hint: "could not be restored"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -344,7 +363,8 @@ func TestLostLockStopsTheRun(t *testing.T) {
 			if !errors.Is(err, lost) || strings.Count(err.Error(), lost.Error()) != 1 {
 				t.Fatalf("error %v does not name the loss once", err)
 			}
-			if hints := strings.Join(problem.Hints(err), "\n"); !strings.Contains(hints, tt.hint) || !strings.Contains(hints, lost.Hint()) {
+			if hints := strings.Join(problem.Hints(err), "\n"); !strings.Contains(hints, tt.hint) ||
+				!strings.Contains(hints, lost.Hint()) {
 				t.Errorf("hints %q do not contain %q", hints, tt.hint)
 			}
 		})
@@ -367,7 +387,8 @@ func TestLostLockStopsAnUninstall(t *testing.T) {
 func TestSecondRunReportsTheFirst(t *testing.T) {
 	r := &recorder{fails: map[string]error{"lock": &apply.LockedError{Name: "my-scheduler", Holder: "root@a"}}}
 	_, err := Deploy(t.Context(), deps(r), testPlan(t), RunOptions{})
-	if err == nil || !strings.Contains(err.Error(), "another run is in progress") || !strings.Contains(err.Error(), "root@a") {
+	if err == nil || !strings.Contains(err.Error(), "another run is in progress") ||
+		!strings.Contains(err.Error(), "root@a") {
 		t.Errorf("error %v does not name the other run", err)
 	}
 }
@@ -384,8 +405,9 @@ func TestSchedulerOfAnotherNamespaceIsRefused(t *testing.T) {
 			run:  func(r *recorder) error { _, err := Deploy(ctx, deps(r), testPlan(t), RunOptions{}); return err },
 			want: []string{"preflight"},
 		},
-		"diff":      {run: func(r *recorder) error { _, err := Diff(ctx, deps(r), testPlan(t)); return err }},
-		"uninstall": {run: func(r *recorder) error { _, err := Uninstall(ctx, deps(r), "kube-system", "my-scheduler"); return err }},
+		"diff": {run: func(r *recorder) error { _, err := Diff(ctx, deps(r), testPlan(t)); return err }},
+		"uninstall": {
+			run: func(r *recorder) error { _, err := Uninstall(ctx, deps(r), "kube-system", "my-scheduler"); return err }},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -394,7 +416,8 @@ func TestSchedulerOfAnotherNamespaceIsRefused(t *testing.T) {
 			if diff := cmp.Diff(tt.want, r.calls); diff != "" {
 				t.Errorf("calls (-want +got):\n%s", diff)
 			}
-			if err == nil || !strings.Contains(err.Error(), "is in namespace elsewhere") || !strings.Contains(hintOf(err), "-n elsewhere") {
+			if err == nil || !strings.Contains(err.Error(), "is in namespace elsewhere") ||
+				!strings.Contains(hintOf(err), "-n elsewhere") {
 				t.Errorf("error %v, hint %q", err, hintOf(err))
 			}
 		})
@@ -425,9 +448,11 @@ func TestUninstallRemovesRevisionsLast(t *testing.T) {
 		want  []string
 	}{
 		"everything": {owned: owned, want: []string{
-			"lock", "delete Role/a Deployment/my-scheduler", "delete lease", "delete Secret/pmk-sched-my-scheduler-revision-1", "unlock",
+			"lock", "delete Role/a Deployment/my-scheduler", "delete lease", "delete Secret/pmk-sched-my-scheduler-revision-1",
+			"unlock",
 		}},
-		"stopped": {owned: owned, fails: "delete lease", want: []string{"lock", "delete Role/a Deployment/my-scheduler", "delete lease", "unlock"}},
+		"stopped": {owned: owned, fails: "delete lease",
+			want: []string{"lock", "delete Role/a Deployment/my-scheduler", "delete lease", "unlock"}},
 		"nothing": {},
 	}
 	for name, tt := range tests {
@@ -446,7 +471,8 @@ func TestUninstallRemovesRevisionsLast(t *testing.T) {
 
 // A stored revision has been converted to JSON and back.
 func TestObjectsAreTheSameAfterJSON(t *testing.T) {
-	plan, err := NewPlan(masterInfo("v1.24.3"), nodeCredentials(), Options{Name: "my-scheduler", Image: "localhost/my-scheduler:v1"})
+	plan, err := NewPlan(masterInfo("v1.24.3"), nodeCredentials(),
+		Options{Name: "my-scheduler", Image: "localhost/my-scheduler:v1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -475,7 +501,8 @@ func TestObjectsAreTheSameAfterJSON(t *testing.T) {
 }
 
 func TestFailedDeployWithoutFormerRevisionRemovesNothing(t *testing.T) {
-	r := &recorder{fails: map[string]error{"wait": errors.New("broken")}, owned: []*unstructured.Unstructured{object("Deployment", "my-scheduler")}}
+	r := &recorder{fails: map[string]error{"wait": errors.New("broken")},
+		owned: []*unstructured.Unstructured{object("Deployment", "my-scheduler")}}
 	var warned []string
 	d := deps(r)
 	d.Warn = func(text string) { warned = append(warned, text) }
@@ -507,7 +534,8 @@ func TestDeployToleratesNodesThatAreAway(t *testing.T) {
 	plan.Objects[1] = deployment()
 	before := earlier(apply.Deployed)
 	before.Objects[2] = deployment()
-	r := &recorder{shortage: 1, revisions: []*apply.Revision{before}, fails: map[string]error{"wait": errors.New("broken")}}
+	r := &recorder{shortage: 1, revisions: []*apply.Revision{before},
+		fails: map[string]error{"wait": errors.New("broken")}}
 	if _, err := Deploy(t.Context(), deps(r), plan, RunOptions{}); err == nil {
 		t.Fatal("no error")
 	}

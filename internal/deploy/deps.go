@@ -40,7 +40,8 @@ type Ledger interface {
 
 // Locker prevents two runs for one scheduler at the same time.
 type Locker interface {
-	Lock(ctx context.Context, ns, name, holder string) (held context.Context, unlock func(context.Context) error, err error)
+	Lock(ctx context.Context, ns, name, holder string) (held context.Context, unlock func(context.Context) error,
+		err error)
 }
 
 // Finder lists the Deployments managed by pmk-sched.
@@ -61,8 +62,7 @@ type Deps struct {
 	// Preflight checks, before anything changes, whether the cluster can run the plan.
 	Preflight func(ctx context.Context, plan *Plan) error
 	// Binary finds the kube-scheduler of the plan's image, to check the configuration; dir is a
-	// temporary directory to write it to. Its error is [configcheck.ErrNoBinary] if it is
-	// unavailable.
+	// temporary directory to write it to. Its error is [configcheck.ErrNoBinary] if it is unavailable.
 	Binary func(ctx context.Context, plan *Plan, dir string) (configcheck.Binary, error)
 	// Finder finds the schedulers that call an extender; only package extenders needs it.
 	Finder Finder

@@ -23,7 +23,9 @@ func (p *planner) chooseServer(auto bool) error {
 		return nil //nolint:nilerr // the URL is checked with the other credentials
 	}
 	if isLoopback(server.Hostname()) && !p.onControlPlane() {
-		p.warn("replicas use the API server of their own node (%s): nodes with the labels of --node-selector must be control-plane nodes", credentials.Server)
+		p.warn(
+			"replicas use the API server of their own node (%s): nodes with the labels of --node-selector must be "+
+				"control-plane nodes", credentials.Server)
 	}
 	if p.info.ControlPlane.Count < 2 {
 		return nil
@@ -46,10 +48,15 @@ func (p *planner) chooseServer(auto bool) error {
 		credentials.Server, credentials.ServerName = "https://"+endpoint, ""
 		p.note("API server %s: all replicas use the cluster's controlPlaneEndpoint", credentials.Server)
 	case auto:
-		return problem.Invalidf("use --credentials hostpath, with which each replica uses its own node's kubeconfig, or --credentials serviceaccount; with --credentials "+credentials.Mode+" all use that of node "+node,
-			"with several control-plane nodes a scheduler must not depend on one: this node's kubeconfig names the API server of node %s (%s), and no address serves all replicas", node, p.creds.Server)
+		return problem.Invalidf(
+			"use --credentials hostpath, with which each replica uses its own node's kubeconfig, or --credentials "+
+				"serviceaccount; with --credentials "+credentials.Mode+" all use that of node "+node,
+			"with several control-plane nodes a scheduler must not depend on one: this node's kubeconfig names the API server "+
+				"of node %s (%s), and no address serves all replicas", node, p.creds.Server)
 	default:
-		p.warn("every replica uses the API server of node %s, which this node's kubeconfig names (%s): with --credentials hostpath each uses that of its node", node, p.creds.Server)
+		p.warn(
+			"every replica uses the API server of node %s, which this node's kubeconfig names (%s): with --credentials "+
+				"hostpath each uses that of its node", node, p.creds.Server)
 	}
 	return p.listEndpoints(credentials.Server != p.creds.Server)
 }
@@ -60,8 +67,9 @@ func (p *planner) onControlPlane() bool {
 	return len(p.o.NodeSelector) == 0 || selected
 }
 
-// checkLoopback refuses a kubeconfig that names loopback, as PMK's do, if API servers of other nodes have another port or do not listen on
-// loopback: a copy of the kubeconfig does not serve there.
+// checkLoopback refuses a kubeconfig that names loopback, as PMK's do, if API servers of other
+// nodes have another port or do not listen on loopback: a copy of the kubeconfig does not serve
+// there.
 func (p *planner) checkLoopback(server *url.URL, auto bool) error {
 	port := cmp.Or(server.Port(), "443")
 	for _, node := range p.info.ControlPlane.Nodes {
@@ -70,10 +78,13 @@ func (p *planner) checkLoopback(server *url.URL, auto bool) error {
 		}
 		at := net.JoinHostPort(node.APIServer.BindAddress, strconv.Itoa(node.APIServer.Port))
 		if !auto {
-			p.warn("the API server of node %s is at %s: a replica there cannot use %s, which this node's kubeconfig names", node.Name, at, p.creds.Server)
+			p.warn("the API server of node %s is at %s: a replica there cannot use %s, which this node's kubeconfig names",
+				node.Name, at, p.creds.Server)
 			continue
 		}
-		return problem.Invalidf("use --credentials hostpath, with which each replica uses its own node's kubeconfig, or --credentials serviceaccount",
+		return problem.Invalidf(
+			"use --credentials hostpath, with which each replica uses its own node's kubeconfig, or --credentials "+
+				"serviceaccount",
 			"this node's kubeconfig names the API server at %s, and that of node %s is at %s", p.creds.Server, node.Name, at)
 	}
 	return nil

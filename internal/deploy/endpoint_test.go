@@ -211,7 +211,8 @@ func TestReplicasOnPMKUseTheirOwnNode(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			info := masterInfo("v1.24.3")
-			info.Layout, info.ControlPlane.Count, info.ControlPlane.Nodes = "pmk", 3, pmkNodes("10.0.0.1", "10.0.0.2", "10.0.0.3")
+			info.Layout, info.ControlPlane.Count, info.ControlPlane.Nodes = "pmk", 3, pmkNodes("10.0.0.1", "10.0.0.2",
+				"10.0.0.3")
 			o := Options{Name: "my-scheduler", Image: "registry.example.com/my-scheduler:v1", Now: now}
 			if tc.change != nil {
 				tc.change(info, &o)
@@ -229,7 +230,8 @@ func TestReplicasOnPMKUseTheirOwnNode(t *testing.T) {
 			if got := plan.Scheduler.Credentials.Server; got != "https://localhost:443" {
 				t.Errorf("the replicas use %s", got)
 			}
-			if got := strings.Join(plan.Warnings, "\n"); tc.warned != "" && !strings.Contains(got, tc.warned) || tc.warned == "" && got != "" {
+			if got := strings.Join(plan.Warnings, "\n"); tc.warned != "" && !strings.Contains(got, tc.warned) ||
+				tc.warned == "" && got != "" {
 				t.Errorf("warnings %q", got)
 			}
 		})

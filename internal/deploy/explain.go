@@ -24,14 +24,20 @@ func (d *deployRun) explain(err error) error {
 	case d.stable:
 		return problem.WithHint(err, "the scheduler is deployed and stable; deploy again to finish")
 	case d.again():
-		return problem.WithHint(err, fmt.Sprintf("the cluster has the objects of revision %d, which ran before; fix the cause and deploy again", d.current.Number))
+		return problem.WithHint(err,
+			fmt.Sprintf("the cluster has the objects of revision %d, which ran before; fix the cause and deploy again",
+				d.current.Number))
 	case d.o.NoRollback, d.lost:
-		return problem.WithHint(err, fmt.Sprintf("the failed deployment was not rolled back; deploy again, or remove it with `%s`", uninstall))
+		return problem.WithHint(err,
+			fmt.Sprintf("the failed deployment was not rolled back; deploy again, or remove it with `%s`", uninstall))
 	case errors.Is(err, steps.ErrUndo):
-		return problem.WithHint(err, fmt.Sprintf("the former state could not be restored; deploy again, or remove the scheduler with `%s`", uninstall))
+		return problem.WithHint(err,
+			fmt.Sprintf("the former state could not be restored; deploy again, or remove the scheduler with `%s`", uninstall))
 	case d.previous != nil:
 		return problem.WithHint(err, fmt.Sprintf("revision %d, which ran before, is restored%s", d.previous.Number, keep))
 	default:
-		return problem.WithHint(err, fmt.Sprintf("all created objects are removed except the revision of this attempt, which `%s` removes%s", uninstall, keep))
+		return problem.WithHint(err,
+			fmt.Sprintf("all created objects are removed except the revision of this attempt, which `%s` removes%s", uninstall,
+				keep))
 	}
 }

@@ -86,7 +86,8 @@ func (e *HistoryEntry) describe(r *apply.Revision) error {
 	if err != nil {
 		return err
 	}
-	found, err := profiles.Validate(profiles.ValidateRequest{Release: plan.Release, Source: text, SourceName: e.Configuration})
+	found, err := profiles.Validate(profiles.ValidateRequest{Release: plan.Release, Source: text,
+		SourceName: e.Configuration})
 	if err != nil {
 		return fmt.Errorf("read the configuration of revision %d: %w", r.Number, err)
 	}
@@ -97,7 +98,8 @@ func (e *HistoryEntry) describe(r *apply.Revision) error {
 // configurationName returns the name of the ConfigMap with the configuration of a scheduler, or "".
 func configurationName(objects []*unstructured.Unstructured, name string) string {
 	for _, o := range objects {
-		if _, found, _ := unstructured.NestedString(o.Object, "data", name+".yaml"); found && o.GetKind() == "ConfigMap" && ownership.Owns(o.GetLabels(), name) {
+		if _, found, _ := unstructured.NestedString(o.Object, "data", name+".yaml"); found && o.GetKind() == "ConfigMap" &&
+			ownership.Owns(o.GetLabels(), name) {
 			return o.GetName()
 		}
 	}

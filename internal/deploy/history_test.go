@@ -26,20 +26,25 @@ func TestHistoryDescribesEachRevision(t *testing.T) {
 	}
 	digest := "sha256:" + strings.Repeat("0123", 16)
 	describe := func(release string) string {
-		return release + ", image registry.example.com/s:" + release + "@" + digest + ", configuration kubescheduler.config.k8s.io/v1beta3, credentials serviceaccount"
+		return release + ", image registry.example.com/s:" + release + "@" + digest +
+			", configuration kubescheduler.config.k8s.io/v1beta3, credentials serviceaccount"
 	}
 	want := []HistoryEntry{
 		{
-			Revision: 1, Time: now, By: "root@node-1", Status: apply.Deployed, Release: "v1.23.17", Image: "registry.example.com/s:v1.23.17", Digest: digest,
+			Revision: 1, Time: now, By: "root@node-1", Status: apply.Deployed, Release: "v1.23.17",
+			Image: "registry.example.com/s:v1.23.17", Digest: digest,
 			Configuration: "my-scheduler-config-HASH", Description: describe("v1.23.17"),
 		},
 		{
-			Revision: 2, Time: now, By: "root@node-1", Status: apply.Deployed, Release: "v1.24.3", Image: "registry.example.com/s:v1.24.3", Digest: digest,
+			Revision: 2, Time: now, By: "root@node-1", Status: apply.Deployed, Release: "v1.24.3",
+			Image: "registry.example.com/s:v1.24.3", Digest: digest,
 			Configuration: "my-scheduler-config-HASH", Plugins: []string{"MyPlugin"}, Description: describe("v1.24.3"),
 		},
 		{
-			Revision: 3, Time: now, By: "root@node-1", Status: apply.Failed, Release: "v1.24.3", Image: "registry.example.com/s:v1.24.3", Digest: digest,
-			Configuration: "my-scheduler-config-HASH", Description: describe("v1.24.3"), Origin: "rollback to revision 1", Reason: "not stable\nlog lines",
+			Revision: 3, Time: now, By: "root@node-1", Status: apply.Failed, Release: "v1.24.3",
+			Image: "registry.example.com/s:v1.24.3", Digest: digest,
+			Configuration: "my-scheduler-config-HASH", Description: describe("v1.24.3"), Origin: "rollback to revision 1",
+			Reason: "not stable\nlog lines",
 		},
 		{
 			Revision: 4, Time: now, By: "root@node-1", Status: DamagedRevision, Current: true, Description: describe("v1.24.3"),
@@ -52,7 +57,8 @@ func TestHistoryDescribesEachRevision(t *testing.T) {
 }
 
 func TestHistoryMarksTheCurrentRevision(t *testing.T) {
-	got := History([]*apply.Revision{revision(t, 1, "v1.24.3", nil), revision(t, 2, "v1.24.3", port(10300)), failed(revision(t, 3, "v1.24.3", nil))})
+	got := History([]*apply.Revision{revision(t, 1, "v1.24.3", nil), revision(t, 2, "v1.24.3", port(10300)),
+		failed(revision(t, 3, "v1.24.3", nil))})
 	for i, want := range []bool{false, true, false} {
 		if got[i].Current != want {
 			t.Errorf("revision %d is current: %t", i+1, got[i].Current)

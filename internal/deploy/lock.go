@@ -13,8 +13,8 @@ import (
 // lock is the lock of one run.
 type lock struct{ unlock func(context.Context) error }
 
-// take waits for the lock until ctx ends, and holds it until release, also when ctx ends then: the undo needs it too. The context that it
-// returns ends when the lock is lost.
+// take waits for the lock until ctx ends, and holds it until release, also when ctx ends then: the
+// undo needs it too. The context that it returns ends when the lock is lost.
 func (l *lock) take(ctx context.Context, d Deps, namespace, name string) (context.Context, error) {
 	hold, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, cancel)

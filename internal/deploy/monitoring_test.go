@@ -13,8 +13,9 @@ func TestMonitoringIsForThePodsOfThePlan(t *testing.T) {
 		withoutNodeFiles bool
 	}{
 		"on a node": {
-			change:   func(*Options) {},
-			contains: []string{"namespace: kube-system", "app.kubernetes.io/name: kube-scheduler", "targetPort: https", "SchedulerCertificateExpiresSoon"},
+			change: func(*Options) {},
+			contains: []string{"namespace: kube-system", "app.kubernetes.io/name: kube-scheduler", "targetPort: https",
+				"SchedulerCertificateExpiresSoon"},
 		},
 		"another namespace": {
 			change:   func(o *Options) { o.Namespace = "scheduling" },
@@ -27,7 +28,9 @@ func TestMonitoringIsForThePodsOfThePlan(t *testing.T) {
 		},
 		"metrics on loopback": {
 			change: func(o *Options) {
-				o.Configuration = []byte("apiVersion: kubescheduler.config.k8s.io/v1beta1\nkind: KubeSchedulerConfiguration\nmetricsBindAddress: 127.0.0.1:10251\nhealthzBindAddress: 127.0.0.1:10251\n")
+				o.Configuration = []byte(
+					"apiVersion: kubescheduler.config.k8s.io/v1beta1\nkind: KubeSchedulerConfiguration\nmetricsBindAddress: " +
+						"127.0.0.1:10251\nhealthzBindAddress: 127.0.0.1:10251\n")
 			},
 			warning: "serves metrics on 127.0.0.1 only",
 		},

@@ -48,8 +48,8 @@ func SameObjects(a, b []*unstructured.Unstructured) bool {
 	return true
 }
 
-// isConfiguration reports whether an object holds configuration. Its name changes with its content, and older ones stay as long as a revision
-// needs them.
+// isConfiguration reports whether an object holds configuration. Its name changes with its content,
+// and older ones stay as long as a revision needs them.
 func isConfiguration(o *unstructured.Unstructured) bool {
 	return o.GetKind() == "ConfigMap" || o.GetKind() == "Secret"
 }
@@ -59,7 +59,8 @@ func isRevision(o *unstructured.Unstructured) bool {
 	return marked
 }
 
-// parts returns the owned objects of the scheduler itself, without revisions and without the namespaces of verify.
+// parts returns the owned objects of the scheduler itself, without revisions and without the
+// namespaces of verify.
 func parts(owned []*unstructured.Unstructured) []*unstructured.Unstructured {
 	return slices.DeleteFunc(slices.Clone(owned), func(o *unstructured.Unstructured) bool {
 		return isRevision(o) || o.GetKind() == "Namespace"
@@ -83,7 +84,8 @@ func NamespacesOf(owned []*unstructured.Unstructured) []string {
 func onlyIn(namespace, name string, owned []*unstructured.Unstructured) error {
 	for _, other := range NamespacesOf(parts(owned)) {
 		if other != namespace {
-			return problem.Invalidf(fmt.Sprintf("use -n %s, or choose another --name; to move the scheduler, uninstall it there first", other),
+			return problem.Invalidf(fmt.Sprintf(
+				"use -n %s, or choose another --name; to move the scheduler, uninstall it there first", other),
 				"scheduler %s is in namespace %s", name, other)
 		}
 	}

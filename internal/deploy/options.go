@@ -20,12 +20,14 @@ const Auto = "auto"
 
 // Credentials with which the scheduler authenticates to the API server.
 const (
-	// CredentialsNode copies certificate and key of the node's scheduler kubeconfig to a Secret, and the kubeconfig to a ConfigMap that refers
-	// to them. The default on a control-plane node.
+	// CredentialsNode copies certificate and key of the node's scheduler kubeconfig to a Secret, and
+	// the kubeconfig to a ConfigMap that refers to them. The default on a control-plane node.
 	CredentialsNode = manifest.ModeNode
-	// CredentialsNodeInline copies everything to the ConfigMap, including the key, as in Platform9's article.
+	// CredentialsNodeInline copies everything to the ConfigMap, including the key, as in Platform9's
+	// article.
 	CredentialsNodeInline = manifest.ModeNodeInline
-	// CredentialsHostPath mounts the node's own file, so that the scheduler reads a renewed certificate.
+	// CredentialsHostPath mounts the node's own file, so that the scheduler reads a renewed
+	// certificate.
 	CredentialsHostPath = manifest.ModeHostPath
 	// CredentialsServiceAccount mounts a ServiceAccount token. The default elsewhere.
 	CredentialsServiceAccount = manifest.ModeServiceAccount
@@ -34,7 +36,8 @@ const (
 // Options of a scheduler, as requested by the user. The zero value of every field except Name and
 // Image leaves the choice to [NewPlan].
 type Options struct {
-	// Name of the scheduler, a DNS label: the spec.schedulerName of pods, and the prefix of every object's name.
+	// Name of the scheduler, a DNS label: the spec.schedulerName of pods, and the prefix of every
+	// object's name.
 	Name string
 	// Namespace of the objects. Empty: kube-system.
 	Namespace string
@@ -50,13 +53,14 @@ type Options struct {
 	Preset            string
 	Configuration     []byte
 	ConfigurationName string
-	// Lossy drops the parts of the configuration that cannot be converted to the release, with warnings instead of an error.
+	// Lossy drops the parts of the configuration that cannot be converted to the release, with
+	// warnings instead of an error.
 	Lossy bool
 	// Credentials is one of the Credentials constants. If it is empty or "auto", it is node if the
 	// node's scheduler kubeconfig is readable, else serviceaccount.
 	Credentials string
-	// APIServer is the URL of the API server on the pod network, for the credentials serviceaccount. Empty: the name of its Service, which
-	// needs cluster DNS.
+	// APIServer is the URL of the API server on the pod network, for the credentials serviceaccount.
+	// Empty: the name of its Service, which needs cluster DNS.
 	APIServer string
 	// Replicas of the scheduler. If it is 0, there is one for each control-plane node.
 	Replicas int
@@ -66,7 +70,8 @@ type Options struct {
 	// NodeSelector selects the nodes of the scheduler. If it is empty, these are the control-plane
 	// nodes.
 	NodeSelector map[string]string
-	// AnyNode lets the scheduler run on every node: for managed clusters, whose control plane has no Node objects.
+	// AnyNode lets the scheduler run on every node: for managed clusters, whose control plane has no
+	// Node objects.
 	AnyNode bool
 	// Args are flags of kube-scheduler, --name=value each, for settings that the configuration does
 	// not have, such as feature gates.
@@ -98,7 +103,8 @@ type Options struct {
 	Now time.Time
 }
 
-// WantsNodeCredentials reports whether the plan may need the node's scheduler kubeconfig, which the caller reads before it calls [NewPlan].
+// WantsNodeCredentials reports whether the plan may need the node's scheduler kubeconfig, which the
+// caller reads before it calls [NewPlan].
 func (o Options) WantsNodeCredentials() bool {
 	return o.Credentials != CredentialsServiceAccount
 }

@@ -29,13 +29,15 @@ type Plan struct {
 	Scheduler manifest.Scheduler
 	// Objects are in the order in which they are applied.
 	Objects []*unstructured.Unstructured
-	// Notes and Warnings are for the user: choices with their reasons, and changes of the configuration.
+	// Notes and Warnings are for the user: choices with their reasons, and changes of the
+	// configuration.
 	Notes, Warnings []string
 	// TakenPorts are the ports in use on the control-plane nodes, with their users.
 	TakenPorts map[int]string
 	// Endpoints are the API servers that the replicas use, as far as this machine can check them.
 	Endpoints []preflight.Endpoint
-	// Extender is set for an extender, whose objects were rendered from it. Scheduler then has only the image.
+	// Extender is set for an extender, whose objects were rendered from it. Scheduler then has only
+	// the image.
 	Extender *manifest.Extender
 	// Request is the request that the plan was made for, or nil.
 	Request *v1alpha1.CustomScheduler
@@ -43,8 +45,8 @@ type Plan struct {
 	Before []*Plan
 	// Origin is recorded in the revision: "rollback to revision 2", "upgrade from v1.24.3".
 	Origin string
-	// Replaces is the number of the revision that must be the current one when the plan is deployed, or [NoRevision]. If it is 0, the
-	// current revision is not compared.
+	// Replaces is the number of the revision that must be the current one when the plan is deployed,
+	// or [NoRevision]. If it is 0, the current revision is not compared.
 	Replaces int
 
 	// base is the configuration of Scheduler without its Wirings.
@@ -66,18 +68,23 @@ type planner struct {
 	plan  *Plan
 }
 
-// defaultControlPlaneLabel is the label of control-plane nodes without a cluster: kubeadm's since 1.20 (cmd/kubeadm/app/constants).
+// defaultControlPlaneLabel is the label of control-plane nodes without a cluster: kubeadm's since
+// 1.20 (cmd/kubeadm/app/constants).
 const defaultControlPlaneLabel = "node-role.kubernetes.io/control-plane"
 
-// NewPlan decides everything that o leaves open from the state of the cluster and the node, and renders the objects. It does no I/O. Without a
-// cluster info is nil, and o.Branch is required. creds is nil if this is not a control-plane node.
+// NewPlan decides everything that o leaves open from the state of the cluster and the node, and
+// renders the objects. It does no I/O. Without a cluster info is nil, and o.Branch is required.
+// creds is nil if this is not a control-plane node.
 func NewPlan(info *inspect.Info, creds *inspect.NodeCredentials, o Options) (*Plan, error) {
 	o.Namespace = cmp.Or(o.Namespace, metav1.NamespaceSystem)
-	p := &planner{info: info, creds: creds, o: o, plan: &Plan{Name: o.Name, Namespace: o.Namespace, Origin: o.Origin, Replaces: o.Replaces, Request: o.Request, TakenPorts: map[int]string{}}}
+	p := &planner{info: info, creds: creds, o: o, plan: &Plan{Name: o.Name, Namespace: o.Namespace, Origin: o.Origin,
+		Replaces: o.Replaces, Request: o.Request, TakenPorts: map[int]string{}}}
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	decisions := []func() error{p.chooseRelease, p.chooseCredentials, p.chooseNodes, p.choosePort, p.chooseReplicas, p.placeExtenders, p.renderConfiguration, p.configureExtenders, p.noteBatching, p.noteGangs, p.choosePluginRules, p.plan.Render}
+	decisions := []func() error{p.chooseRelease, p.chooseCredentials, p.chooseNodes, p.choosePort, p.chooseReplicas,
+		p.placeExtenders, p.renderConfiguration, p.configureExtenders, p.noteBatching, p.noteGangs, p.choosePluginRules,
+		p.plan.Render}
 	for _, decide := range decisions {
 		if err := decide(); err != nil {
 			return nil, err
@@ -105,7 +112,8 @@ func Release(info *inspect.Info, o Options) (versions.Release, error) {
 	case info != nil:
 		return info.Release, nil
 	}
-	return versions.Release{}, problem.Invalidf("specify a release, for example --branch v1.24.3", "--branch is required without a cluster")
+	return versions.Release{},
+		problem.Invalidf("specify a release, for example --branch v1.24.3", "--branch is required without a cluster")
 }
 
 // chooseRelease chooses o.Branch, else the release of the API server.
@@ -140,25 +148,29 @@ func (p *planner) chooseRelease() error {
 	p.note("config API %s: the one for %s", rules.Render, p.plan.Release)
 	p.plan.Scheduler = manifest.Scheduler{
 		Name: p.o.Name, Namespace: p.o.Namespace, Release: p.plan.Release,
-		Image: strings.ReplaceAll(p.o.Image, image.ReleaseInTag, p.plan.Release.String()), PullPolicy: corev1.PullPolicy(p.o.PullPolicy), Resources: p.o.Resources, Version: p.o.Version,
+		Image:      strings.ReplaceAll(p.o.Image, image.ReleaseInTag, p.plan.Release.String()),
+		PullPolicy: corev1.PullPolicy(p.o.PullPolicy), Resources: p.o.Resources, Version: p.o.Version,
 		Args: p.o.Args,
 	}
 	return nil
 }
 
-// warnOfMissingSources warns of plugins that are too large to record: only a machine with their directory can upgrade the scheduler.
+// warnOfMissingSources warns of plugins that are too large to record: only a machine with their
+// directory can upgrade the scheduler.
 func (p *planner) warnOfMissingSources() {
 	if p.o.Request == nil {
 		return
 	}
 	for _, plugin := range p.o.Request.Spec.Source.Plugins {
 		if plugin.Path != "" && plugin.Content == nil {
-			p.warn("the sources of plugin %s are too large to record: upgrade the scheduler on a machine with this directory", plugin.Path)
+			p.warn("the sources of plugin %s are too large to record: upgrade the scheduler on a machine with this directory",
+				plugin.Path)
 		}
 	}
 }
 
-// chooseCredentials chooses the node's credentials on a control-plane node, and a ServiceAccount elsewhere.
+// chooseCredentials chooses the node's credentials on a control-plane node, and a ServiceAccount
+// elsewhere.
 func (p *planner) chooseCredentials() error {
 	mode := p.o.Credentials
 	auto := mode == "" || mode == Auto
@@ -176,7 +188,9 @@ func (p *planner) chooseCredentials() error {
 		return nil
 	}
 	if p.creds == nil {
-		return problem.Invalidf("run pmk-sched on a control-plane node, give its root directory with --node-root, or use --credentials serviceaccount",
+		return problem.Invalidf(
+			"run pmk-sched on a control-plane node, give its root directory with --node-root, or use --credentials "+
+				"serviceaccount",
 			"credentials %s need the scheduler kubeconfig of a control-plane node, and none was found here", mode)
 	}
 	if !p.creds.Expires.IsZero() && !p.o.Now.IsZero() && p.o.Now.After(p.creds.Expires) {
@@ -188,7 +202,8 @@ func (p *planner) chooseCredentials() error {
 		CA: p.creds.CA, Cert: p.creds.Cert, Key: p.creds.Key, HostPath: p.creds.Path,
 	}
 	if mode == CredentialsNodeInline {
-		p.warn("the private key of %s is stored in a ConfigMap: everyone who can read ConfigMaps in %s can impersonate it", p.creds.User, p.o.Namespace)
+		p.warn("the private key of %s is stored in a ConfigMap: everyone who can read ConfigMaps in %s can impersonate it",
+			p.creds.User, p.o.Namespace)
 	}
 	return p.chooseServer(auto)
 }
@@ -200,18 +215,22 @@ func (p *planner) chooseNodes() error {
 	case selected:
 		p.plan.Scheduler.NodeSelector = maps.Clone(p.o.NodeSelector)
 	case p.o.AnyNode && p.plan.Scheduler.Credentials.Mode != CredentialsServiceAccount:
-		return problem.Invalidf("add --credentials serviceaccount", "--node-selector any needs --credentials serviceaccount: other nodes do not have the credentials of this one")
+		return problem.Invalidf("add --credentials serviceaccount",
+			"--node-selector any needs --credentials serviceaccount: other nodes do not have the credentials of this one")
 	case p.o.AnyNode:
 		p.note("nodes: any")
 	case p.info == nil:
 		p.plan.Scheduler.NodeSelector = map[string]string{defaultControlPlaneLabel: ""}
 		p.warn("without a cluster, control-plane nodes are assumed to have the label %s", defaultControlPlaneLabel)
 	case p.info.ControlPlane.LabelKey == "" && p.info.Nodes.Count == 0:
-		return problem.Errorf("use a kubeconfig with permission to list nodes, or select the nodes with --node-selector KEY=VALUE",
+		return problem.Errorf(
+			"use a kubeconfig with permission to list nodes, or select the nodes with --node-selector KEY=VALUE",
 			"find the control-plane nodes: nodes could not be listed, see the warnings")
 	case p.info.ControlPlane.LabelKey == "":
-		return problem.Invalidf("on a managed cluster use --node-selector any, which lets the scheduler run on every node with --credentials serviceaccount; "+
-			"otherwise select the nodes with --node-selector KEY=VALUE", "no node has a label of control-plane nodes")
+		return problem.Invalidf(
+			"on a managed cluster use --node-selector any, which lets the scheduler run on every node with --credentials "+
+				"serviceaccount; "+
+				"otherwise select the nodes with --node-selector KEY=VALUE", "no node has a label of control-plane nodes")
 	default:
 		// No value: nodes of one cluster may have the label with different values.
 		p.plan.Scheduler.NodeSelector = map[string]string{p.info.ControlPlane.LabelKey: ""}
@@ -247,10 +266,12 @@ func (p *planner) choosePort() error {
 	switch {
 	case wanted != 0:
 		if by, taken := p.plan.TakenPorts[wanted]; taken && wanted != free {
-			return problem.Invalidf(fmt.Sprintf("port %d is free, and chosen automatically without --port", free), "port %d is in use by %s", wanted, by)
+			return problem.Invalidf(fmt.Sprintf("port %d is free, and chosen automatically without --port", free),
+				"port %d is in use by %s", wanted, by)
 		}
 	case free == 0:
-		return problem.Errorf("specify one with --port", "no port from %d on is free on the control-plane nodes", inspect.FirstPort)
+		return problem.Errorf("specify one with --port", "no port from %d on is free on the control-plane nodes",
+			inspect.FirstPort)
 	default:
 		wanted = free
 		p.note("port %d: the first free one from %d", wanted, inspect.FirstPort)
@@ -268,7 +289,8 @@ func (p *planner) chooseReplicas() error {
 	case p.o.Replicas > 0:
 		replicas = p.o.Replicas
 		if counted && replicas > p.info.ControlPlane.Count {
-			p.warn("%d replicas for %d control-plane nodes: on the host network each needs its own node", replicas, p.info.ControlPlane.Count)
+			p.warn("%d replicas for %d control-plane nodes: on the host network each needs its own node", replicas,
+				p.info.ControlPlane.Count)
 		}
 	case counted:
 		replicas = max(1, p.info.ControlPlane.Count)
@@ -284,8 +306,8 @@ func (p *planner) chooseReplicas() error {
 	return nil
 }
 
-// countShortage counts the replicas that start when a control-plane node is ready again: on the host network another node has no room for
-// them. A rollout must not wait for them.
+// countShortage counts the replicas that start when a control-plane node is ready again: on the
+// host network another node has no room for them. A rollout must not wait for them.
 func (p *planner) countShortage(replicas int) {
 	var away []string
 	for _, node := range p.info.ControlPlane.Nodes {
@@ -298,5 +320,6 @@ func (p *planner) countShortage(replicas int) {
 		return
 	}
 	p.plan.Scheduler.Shortage = shortage
-	p.warn("%d of %d replicas start when their nodes are ready: %s not ready or cordoned", shortage, replicas, strings.Join(away, ", "))
+	p.warn("%d of %d replicas start when their nodes are ready: %s not ready or cordoned", shortage, replicas,
+		strings.Join(away, ", "))
 }

@@ -35,12 +35,17 @@ func (p *planner) noteGangs() error {
 	}
 	switch {
 	case own && known != nil && !known.Served:
-		p.warn("the scheduler places pod groups of %s itself, but the API server does not serve them: it waits for them and schedules nothing. kube-apiserver needs --feature-gates=GenericWorkload=true and --runtime-config=%s=true",
+		p.warn(
+			"the scheduler places pod groups of %s itself, but the API server does not serve them: it waits for them and "+
+				"schedules nothing. kube-apiserver needs --feature-gates=GenericWorkload=true and --runtime-config=%s=true",
 			rules.Gangs.API, rules.Gangs.API)
 	case own && plugin:
-		p.note("pod groups of %s are placed by the scheduler itself, groups by label by plugin %s: a pod must be in one of them only", rules.Gangs.API, coscheduling)
+		p.note(
+			"pod groups of %s are placed by the scheduler itself, groups by label by plugin %s: a pod must be in one of them "+
+				"only", rules.Gangs.API, coscheduling)
 	case plugin && known != nil && known.Served:
-		p.note("the API server serves pod groups of %s: a scheduler with %s places them itself, without plugin %s", known.API, known.GateFlag(), coscheduling)
+		p.note("the API server serves pod groups of %s: a scheduler with %s places them itself, without plugin %s", known.API,
+			known.GateFlag(), coscheduling)
 	}
 	return nil
 }

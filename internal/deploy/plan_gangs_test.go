@@ -13,8 +13,10 @@ import (
 
 func TestPlanSaysWhatPlacesGangs(t *testing.T) {
 	const gates = "--feature-gates=GenericWorkload=true,GangScheduling=true"
-	plugin := []profiles.Plugin{{Name: "Coscheduling", Points: []string{"preFilter", "postFilter", "reserve", "permit"}, Signs: true}}
-	served := &inspect.Gangs{API: "scheduling.k8s.io/v1alpha2", Gates: []string{"GenericWorkload", "GangScheduling"}, Served: true}
+	plugin := []profiles.Plugin{{Name: "Coscheduling", Points: []string{"preFilter", "postFilter", "reserve", "permit"},
+		Signs: true}}
+	served := &inspect.Gangs{API: "scheduling.k8s.io/v1alpha2", Gates: []string{"GenericWorkload", "GangScheduling"},
+		Served: true}
 	absent := &inspect.Gangs{API: "scheduling.k8s.io/v1alpha2", Gates: served.Gates}
 	for name, tt := range map[string]struct {
 		branch     string
@@ -23,11 +25,15 @@ func TestPlanSaysWhatPlacesGangs(t *testing.T) {
 		gangs      *inspect.Gangs
 		note, warn string
 	}{
-		"neither":                       {"v1.36.3", nil, nil, served, "", ""},
-		"plugin, nothing served":        {"v1.36.3", plugin, nil, absent, "", ""},
-		"plugin, served":                {"v1.36.3", plugin, nil, served, "a scheduler with --feature-gates=GenericWorkload=true,GangScheduling=true places them itself, without plugin Coscheduling", ""},
-		"both":                          {"v1.36.3", plugin, []string{gates}, served, "a pod must be in one of them only", ""},
-		"gates, nothing served":         {"v1.36.3", nil, []string{gates}, absent, "", "--runtime-config=scheduling.k8s.io/v1alpha2=true"},
+		"neither":                {"v1.36.3", nil, nil, served, "", ""},
+		"plugin, nothing served": {"v1.36.3", plugin, nil, absent, "", ""},
+		"plugin, served": {"v1.36.3", plugin, nil, served,
+			"a scheduler with --feature-gates=GenericWorkload=true,GangScheduling=true places them itself, without plugin " +
+				"Coscheduling", ""},
+		"both": {"v1.36.3", plugin, []string{gates}, served, "a pod must be in one of them only",
+			""},
+		"gates, nothing served": {"v1.36.3", nil, []string{gates}, absent, "",
+			"--runtime-config=scheduling.k8s.io/v1alpha2=true"},
 		"one gate, nothing served":      {"v1.36.3", nil, []string{"--feature-gates=GenericWorkload=true"}, absent, "", ""},
 		"an API server of 1.36, unlike": {"v1.35.4", plugin, nil, served, "", ""},
 		"before 1.35":                   {"v1.34.2", plugin, nil, nil, "", ""},
@@ -37,7 +43,8 @@ func TestPlanSaysWhatPlacesGangs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			rendered, err := profiles.Render(profiles.Request{Release: release, SchedulerName: "s", LeaseNamespace: "kube-system", Kubeconfig: "/k", Enable: tt.plugins})
+			rendered, err := profiles.Render(profiles.Request{Release: release, SchedulerName: "s",
+				LeaseNamespace: "kube-system", Kubeconfig: "/k", Enable: tt.plugins})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -51,7 +58,8 @@ func TestPlanSaysWhatPlacesGangs(t *testing.T) {
 				kind, want string
 				list       []string
 			}{{"note", tt.note, p.plan.Notes}, {"warning", tt.warn, p.plan.Warnings}} {
-				if got.want == "" && len(got.list) > 0 || got.want != "" && !slices.ContainsFunc(got.list, func(s string) bool { return strings.Contains(s, got.want) }) {
+				if got.want == "" && len(got.list) > 0 || got.want != "" &&
+					!slices.ContainsFunc(got.list, func(s string) bool { return strings.Contains(s, got.want) }) {
 					t.Errorf("%ss %q, want %q", got.kind, got.list, got.want)
 				}
 			}
@@ -67,7 +75,8 @@ func TestPlanDoesNotNoteBatchingIfTheGateIsOff(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := slices.ContainsFunc(plan.Notes, func(n string) bool { return strings.Contains(n, "are not batched") }); got != want {
+		if got := slices.ContainsFunc(plan.Notes,
+			func(n string) bool { return strings.Contains(n, "are not batched") }); got != want {
 			t.Errorf("%s: notes %q", args, plan.Notes)
 		}
 	}

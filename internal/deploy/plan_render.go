@@ -31,7 +31,8 @@ func (p *planner) renderConfiguration() error {
 
 // noteBatching notes the profiles whose pods are not batched, and why.
 func (p *planner) noteBatching() error {
-	unbatched, err := profiles.FindUnbatched(p.plan.Scheduler.Configuration.YAML, p.plan.Release, p.o.Plugins, p.plan.Gates())
+	unbatched, err := profiles.FindUnbatched(p.plan.Scheduler.Configuration.YAML, p.plan.Release, p.o.Plugins,
+		p.plan.Gates())
 	for _, u := range unbatched {
 		p.note("%s", u)
 	}

@@ -29,9 +29,11 @@ func masterInfo(server string) *inspect.Info {
 	return &inspect.Info{
 		Server: inspect.Server{Version: server}, Release: release, Nodes: inspect.Nodes{Count: 5},
 		ControlPlane: inspect.ControlPlane{
-			Nodes: []inspect.ControlPlaneNode{{Name: "master", Ready: true}}, Count: 1, LabelKey: "node-role.kubernetes.io/master",
+			Nodes: []inspect.ControlPlaneNode{{Name: "master", Ready: true}}, Count: 1,
+			LabelKey: "node-role.kubernetes.io/master",
 		},
-		Scheduler: inspect.Scheduler{Port: 10260, InsecurePort: 10261, Taken: []inspect.TakenPort{{Port: 10259, By: "pod kube-system/k8s-master"}}},
+		Scheduler: inspect.Scheduler{Port: 10260, InsecurePort: 10261,
+			Taken: []inspect.TakenPort{{Port: 10259, By: "pod kube-system/k8s-master"}}},
 	}
 }
 
@@ -39,12 +41,14 @@ var now = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
 func nodeCredentials() *inspect.NodeCredentials {
 	return &inspect.NodeCredentials{
-		Path: "/etc/pf9/kube.d/kubeconfigs/kube-scheduler.yaml", Server: "https://localhost:443", User: "system:kube-scheduler",
+		Path: "/etc/pf9/kube.d/kubeconfigs/kube-scheduler.yaml", Server: "https://localhost:443",
+		User:    "system:kube-scheduler",
 		Expires: now.AddDate(1, 0, 0), CA: []byte("CA\n"), Cert: []byte("CERT\n"), Key: []byte("KEY\n"),
 	}
 }
 
-// kubeadmInfo is a cluster of kubeadm with two control-plane nodes, on each of which the API server runs.
+// kubeadmInfo is a cluster of kubeadm with two control-plane nodes, on each of which the API server
+// runs.
 func kubeadmInfo(server *inspect.APIServer) *inspect.Info {
 	info := masterInfo("v1.29.3")
 	info.Layout, info.ControlPlane.Count = "kubeadm", 2
@@ -55,7 +59,8 @@ func kubeadmInfo(server *inspect.APIServer) *inspect.Info {
 	return info
 }
 
-// pmkNodes are control-plane nodes of PMK, named by their addresses: each API server has port 443 on every address.
+// pmkNodes are control-plane nodes of PMK, named by their addresses: each API server has port 443
+// on every address.
 func pmkNodes(addresses ...string) []inspect.ControlPlaneNode {
 	var nodes []inspect.ControlPlaneNode
 	for _, address := range addresses {
@@ -96,13 +101,15 @@ var contentHash = regexp.MustCompile(`-[0-9a-f]{10}$`)
 func summarize(p *Plan) summary {
 	s := summary{
 		Release: p.Release.String(), API: p.Scheduler.Configuration.APIVersion, Credentials: p.Scheduler.Credentials.Mode,
-		Port: p.Scheduler.Port, Replicas: p.Scheduler.Replicas, NodeSelector: p.Scheduler.NodeSelector, Notes: p.Notes, Warnings: p.Warnings,
+		Port: p.Scheduler.Port, Replicas: p.Scheduler.Replicas, NodeSelector: p.Scheduler.NodeSelector, Notes: p.Notes,
+		Warnings: p.Warnings,
 	}
 	if info := p.from.info; info != nil && info.ControlPlane.Count > 1 {
 		s.Server = strings.TrimSuffix(p.Scheduler.Credentials.Server+" as "+p.Scheduler.Credentials.ServerName, " as ")
 	}
 	for _, e := range p.Endpoints {
-		s.Endpoints = append(s.Endpoints, fmt.Sprintf("%s %s as %s, local %v, chosen %v", e.Node, e.Address, e.ServerName, e.Local, e.Chosen))
+		s.Endpoints = append(s.Endpoints,
+			fmt.Sprintf("%s %s as %s, local %v, chosen %v", e.Node, e.Address, e.ServerName, e.Local, e.Chosen))
 	}
 	for _, o := range p.Objects {
 		s.Objects = append(s.Objects, contentHash.ReplaceAllString(objectName(o), "-HASH"))
@@ -142,8 +149,10 @@ func TestPlanDefaults(t *testing.T) {
 		"oldest":                   {info: masterInfo("v1.20.15"), creds: nodeCredentials()},
 		"managed":                  {info: managed, o: Options{AnyNode: true}},
 		"offline":                  {o: Options{Branch: "v1.37.1"}},
-		"inline":                   {info: masterInfo("v1.24.3"), creds: nodeCredentials(), o: Options{Credentials: "node-inline"}},
-		"all-was-chosen":           {info: masterInfo("v1.24.3"), creds: nodeCredentials(), o: Options{Branch: "v1.23.6", Credentials: "hostpath", Replicas: 2, Port: 10300, NodeSelector: map[string]string{"a": "b"}, Preset: "binpack"}},
+		"inline": {info: masterInfo("v1.24.3"), creds: nodeCredentials(),
+			o: Options{Credentials: "node-inline"}},
+		"all-was-chosen": {info: masterInfo("v1.24.3"), creds: nodeCredentials(), o: Options{Branch: "v1.23.6",
+			Credentials: "hostpath", Replicas: 2, Port: 10300, NodeSelector: map[string]string{"a": "b"}, Preset: "binpack"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -195,28 +204,40 @@ func TestPlanRefusesInvalidOptions(t *testing.T) {
 		hint  string
 		valid bool // the options are valid
 	}{
-		"no name":               {o: Options{Name: " "}, says: "is not a DNS label"},
-		"bad name":              {o: Options{Name: "My_Scheduler"}, says: `"My_Scheduler" is not a DNS label`, hint: "lower-case"},
-		"the default's":         {o: Options{Name: "default-scheduler"}, says: "default-scheduler", hint: "another name"},
-		"no branch":             {says: "--branch is required", hint: "--branch"},
-		"half a branch":         {o: Options{Branch: "v1.24"}, says: `"v1.24"`, hint: "v1.24."},
-		"too old":               {o: Options{Branch: "v1.19.3"}, says: "1.19", hint: ""},
-		"would hang":            {info: masterInfo("v1.24.3"), o: Options{Branch: "v1.34.2"}, says: "waits for resource.k8s.io/v1 ResourceClaims", hint: "1.24"},
-		"no such mode":          {info: masterInfo("v1.24.3"), o: Options{Credentials: "magic"}, says: `invalid credentials "magic"`, hint: "serviceaccount"},
-		"one node's API server": {info: kubeadmInfo(nil), creds: ofNodeA(), says: "names the API server of node a (https://10.0.0.1:6443)", hint: "--credentials hostpath"},
-		"not on a master":       {info: masterInfo("v1.24.3"), o: Options{Credentials: "node"}, says: "none was found here", hint: "--node-root"},
-		"expired":               {info: masterInfo("v1.24.3"), creds: old, says: "expired on 2026-05-01", hint: "renew", valid: true},
-		"no control plane":      {info: noMaster, says: "no node has a label of control-plane nodes", hint: "--node-selector any"},
-		"nodes not listed":      {info: blind, says: "nodes could not be listed", hint: "permission to list nodes", valid: true},
+		"no name": {o: Options{Name: " "}, says: "is not a DNS label"},
+		"bad name": {o: Options{Name: "My_Scheduler"}, says: `"My_Scheduler" is not a DNS label`,
+			hint: "lower-case"},
+		"the default's": {o: Options{Name: "default-scheduler"}, says: "default-scheduler", hint: "another name"},
+		"no branch":     {says: "--branch is required", hint: "--branch"},
+		"half a branch": {o: Options{Branch: "v1.24"}, says: `"v1.24"`, hint: "v1.24."},
+		"too old":       {o: Options{Branch: "v1.19.3"}, says: "1.19", hint: ""},
+		"would hang": {info: masterInfo("v1.24.3"), o: Options{Branch: "v1.34.2"},
+			says: "waits for resource.k8s.io/v1 ResourceClaims", hint: "1.24"},
+		"no such mode": {info: masterInfo("v1.24.3"), o: Options{Credentials: "magic"},
+			says: `invalid credentials "magic"`, hint: "serviceaccount"},
+		"one node's API server": {info: kubeadmInfo(nil), creds: ofNodeA(),
+			says: "names the API server of node a (https://10.0.0.1:6443)", hint: "--credentials hostpath"},
+		"not on a master": {info: masterInfo("v1.24.3"), o: Options{Credentials: "node"}, says: "none was found here",
+			hint: "--node-root"},
+		"expired": {info: masterInfo("v1.24.3"), creds: old, says: "expired on 2026-05-01", hint: "renew",
+			valid: true},
+		"no control plane": {info: noMaster, says: "no node has a label of control-plane nodes",
+			hint: "--node-selector any"},
+		"nodes not listed": {info: blind, says: "nodes could not be listed", hint: "permission to list nodes",
+			valid: true},
 		"any node, node's credentials": {
-			info: noMaster, creds: nodeCredentials(), o: Options{AnyNode: true}, says: "--node-selector any", hint: "--credentials serviceaccount",
+			info: noMaster, creds: nodeCredentials(), o: Options{AnyNode: true}, says: "--node-selector any",
+			hint: "--credentials serviceaccount",
 		},
-		"port taken":         {info: masterInfo("v1.24.3"), o: Options{Port: 10259}, says: "port 10259 is in use by pod kube-system/k8s-master", hint: "10260"},
-		"no such port":       {info: masterInfo("v1.24.3"), o: Options{Port: 70000}, says: "invalid port 70000"},
-		"no port free":       {info: full, says: "is free on the control-plane nodes", hint: "--port", valid: true},
-		"bad configuration":  {info: masterInfo("v1.24.3"), o: Options{Configuration: []byte("kind: Pod\n"), ConfigurationName: "c.yaml"}, says: "c.yaml"},
-		"two configurations": {info: masterInfo("v1.24.3"), o: Options{Configuration: []byte("x"), Preset: "binpack"}, says: "mutually exclusive"},
-		"no such preset":     {info: masterInfo("v1.24.3"), o: Options{Preset: "binpak"}, says: "binpak"},
+		"port taken": {info: masterInfo("v1.24.3"), o: Options{Port: 10259},
+			says: "port 10259 is in use by pod kube-system/k8s-master", hint: "10260"},
+		"no such port": {info: masterInfo("v1.24.3"), o: Options{Port: 70000}, says: "invalid port 70000"},
+		"no port free": {info: full, says: "is free on the control-plane nodes", hint: "--port", valid: true},
+		"bad configuration": {info: masterInfo("v1.24.3"),
+			o: Options{Configuration: []byte("kind: Pod\n"), ConfigurationName: "c.yaml"}, says: "c.yaml"},
+		"two configurations": {info: masterInfo("v1.24.3"), o: Options{Configuration: []byte("x"), Preset: "binpack"},
+			says: "mutually exclusive"},
+		"no such preset": {info: masterInfo("v1.24.3"), o: Options{Preset: "binpak"}, says: "binpak"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

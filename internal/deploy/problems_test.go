@@ -11,7 +11,9 @@ import (
 func TestCheckWarnsOfKnownProblemsThatTheConfigurationMeets(t *testing.T) {
 	ignorable := true
 	gpu := profiles.Extender{Name: "gpu", URLPrefix: "http://gpu", FilterVerb: "filter", Ignorable: &ignorable}
-	policy := []byte("apiVersion: v1\nkind: Policy\nextenders:\n- {urlPrefix: 'http://gpu', filterVerb: filter, nodeCacheCapable: true, ignorable: true, httpTimeout: 1000000000}\n")
+	policy := []byte(
+		"apiVersion: v1\nkind: Policy\nextenders:\n- {urlPrefix: 'http://gpu', filterVerb: filter, nodeCacheCapable: true, " +
+			"ignorable: true, httpTimeout: 1000000000}\n")
 	for _, tt := range []struct {
 		name   string
 		o      Options
@@ -20,17 +22,20 @@ func TestCheckWarnsOfKnownProblemsThatTheConfigurationMeets(t *testing.T) {
 	}{
 		{
 			"without extenders", Options{Branch: "v1.24.3"},
-			[]string{"if pods are preempted, kube-scheduler leaks memory (kubernetes#111803; fixed in v1.24.4)"}, []string{"kubernetes#122022"},
+			[]string{"if pods are preempted, kube-scheduler leaks memory (kubernetes#111803; fixed in v1.24.4)"},
+			[]string{"kubernetes#122022"},
 		},
 		{
 			"with an extender", Options{Branch: "v1.24.3", Extenders: []profiles.Extender{gpu}},
 			[]string{"a pod that an extender refused is tried again minutes late (kubernetes#122022; fixed in v1.26.12)"}, nil,
 		},
 		{
-			"an extender of a Policy", Options{Branch: "v1.21.3", PolicyConfigMap: true, Configuration: policy, ConfigurationName: "policy.yaml"},
+			"an extender of a Policy", Options{Branch: "v1.21.3", PolicyConfigMap: true, Configuration: policy,
+				ConfigurationName: "policy.yaml"},
 			[]string{"extenders are not asked when pods are preempted", "fixed in v1.21.4"}, nil,
 		},
-		{"asynchronous API calls", Options{Branch: "v1.34.1"}, []string{"kubernetes#134400; fixed in v1.34.2"}, []string{"kubernetes#141781"}},
+		{"asynchronous API calls", Options{Branch: "v1.34.1"}, []string{"kubernetes#134400; fixed in v1.34.2"}, []string{
+			"kubernetes#141781"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.o.Name, tt.o.Image, tt.o.Credentials = "s", "localhost/s:v1", CredentialsServiceAccount
@@ -64,12 +69,14 @@ func TestCheckWarnsOfKnownProblemsThatTheConfigurationMeets(t *testing.T) {
 }
 
 func TestCheckPassesWithoutKnownProblems(t *testing.T) {
-	plan, err := NewPlan(nil, nil, Options{Branch: "v1.32.13", Name: "s", Image: "localhost/s:v1", Credentials: CredentialsServiceAccount})
+	plan, err := NewPlan(nil, nil,
+		Options{Branch: "v1.32.13", Name: "s", Image: "localhost/s:v1", Credentials: CredentialsServiceAccount})
 	if err != nil {
 		t.Fatal(err)
 	}
 	outcomes, err := knownProblems(plan)
-	if err != nil || len(outcomes) != 1 || outcomes[0].Status != preflight.Passed || outcomes[0].Description != "no known problem of v1.32.13 matters" {
+	if err != nil || len(outcomes) != 1 || outcomes[0].Status != preflight.Passed ||
+		outcomes[0].Description != "no known problem of v1.32.13 matters" {
 		t.Errorf("outcomes %+v, %v", outcomes, err)
 	}
 }

@@ -17,7 +17,8 @@ func TestDeployRefusesAnImageWithoutTheProgramOfItsPods(t *testing.T) {
 		return configcheck.Binary{Path: "/program", Missing: "/usr/local/bin/kube-scheduler"}, nil
 	}
 	_, err := Deploy(t.Context(), d, testPlan(t), RunOptions{})
-	if !problem.IsInvalid(err) || !strings.Contains(err.Error(), "image localhost/my-scheduler:v1 has no /usr/local/bin/kube-scheduler") {
+	if !problem.IsInvalid(err) ||
+		!strings.Contains(err.Error(), "image localhost/my-scheduler:v1 has no /usr/local/bin/kube-scheduler") {
 		t.Errorf("got %v", err)
 	}
 	if called := strings.Join(r.calls, " "); strings.Contains(called, "apply") {

@@ -71,7 +71,8 @@ func (p *Plan) Record() ([]byte, error) {
 func decodeRecord(revision *apply.Revision) (*record, error) {
 	const again = "deploy it again from its file or with its flags"
 	if len(revision.Record) == 0 {
-		return nil, problem.Invalidf(again, "revision %d of %s does not record how it was deployed", revision.Number, revision.Name)
+		return nil, problem.Invalidf(again, "revision %d of %s does not record how it was deployed", revision.Number,
+			revision.Name)
 	}
 	r := &record{}
 	err := json.Unmarshal(revision.Record, r)
@@ -85,7 +86,8 @@ func decodeRecord(revision *apply.Revision) (*record, error) {
 		return nil, problem.Errorf(again, "read the record of revision %d of %s: %w", revision.Number, revision.Name, err)
 	}
 	if e := r.Extender; e != nil {
-		e.Certificates.CAKey, e.Certificates.ServerKey, e.Certificates.ClientKey = r.Keys.Authority, r.Keys.Server, r.Keys.Client
+		e.Certificates.CAKey, e.Certificates.ServerKey, e.Certificates.ClientKey = r.Keys.Authority, r.Keys.Server,
+			r.Keys.Client
 		return r, nil
 	}
 	r.Scheduler.Credentials.Key = r.Keys.Scheduler

@@ -29,13 +29,16 @@ func shapes(t *testing.T) map[string]func(*Options) {
 	far := call("far", "https://10.96.0.7")
 	far.EnableHTTPS, far.TLS = true, &profiles.ExtenderTLS{ServerName: "far.kube-system.svc", CAData: authority}
 	return map[string]func(*Options){
-		"defaults":       func(*Options) {},
-		"node":           func(o *Options) { o.Credentials = CredentialsNode },
-		"node-inline":    func(o *Options) { o.Credentials = CredentialsNodeInline },
-		"hostpath":       func(o *Options) { o.Credentials = CredentialsHostPath },
-		"serviceaccount": func(o *Options) { o.Credentials, o.APIServer = CredentialsServiceAccount, "https://192.0.2.1:6443" },
-		"any node":       func(o *Options) { o.Credentials, o.AnyNode, o.Replicas = CredentialsServiceAccount, true, 3 },
-		"node selector":  func(o *Options) { o.NodeSelector = map[string]string{"pool": "batch"} },
+		"defaults":    func(*Options) {},
+		"node":        func(o *Options) { o.Credentials = CredentialsNode },
+		"node-inline": func(o *Options) { o.Credentials = CredentialsNodeInline },
+		"hostpath":    func(o *Options) { o.Credentials = CredentialsHostPath },
+		"serviceaccount": func(
+			o *Options) {
+			o.Credentials, o.APIServer = CredentialsServiceAccount, "https://192.0.2.1:6443"
+		},
+		"any node":      func(o *Options) { o.Credentials, o.AnyNode, o.Replicas = CredentialsServiceAccount, true, 3 },
+		"node selector": func(o *Options) { o.NodeSelector = map[string]string{"pool": "batch"} },
 		"port, resources, flags": func(o *Options) {
 			o.Port, o.PullPolicy, o.Args = 10333, "Always", []string{"--feature-gates=PodOverhead=false"}
 			o.Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1536Mi")}
@@ -43,7 +46,8 @@ func shapes(t *testing.T) map[string]func(*Options) {
 		"preset": func(o *Options) { o.Preset = "binpack" },
 		"plugins": func(o *Options) {
 			o.Plugins = []profiles.Plugin{{Name: "MyPlugin", Points: []string{"filter"}}}
-			o.PluginRules = []rbacv1.PolicyRule{{APIGroups: []string{"example.com"}, Resources: []string{"things"}, Verbs: []string{"get"}}}
+			o.PluginRules = []rbacv1.PolicyRule{{APIGroups: []string{"example.com"}, Resources: []string{"things"},
+				Verbs: []string{"get"}}}
 		},
 		"extender": func(o *Options) { o.Extenders = []profiles.Extender{call("theirs", "http://theirs.example.com")} },
 		"extender with a client certificate": func(o *Options) {
@@ -55,7 +59,8 @@ func shapes(t *testing.T) map[string]func(*Options) {
 		},
 		"sidecar": func(o *Options) {
 			o.Wirings = []manifest.Wiring{{Extender: call("near", ""), Sidecar: &manifest.Sidecar{
-				Image: "localhost/e:v1", Policies: []manifest.Policy{{Name: "loadaware", Weight: 2, Args: map[string]any{"prometheus": map[string]any{"url": "http://p"}, "n": int64(1000000)}}},
+				Image: "localhost/e:v1", Policies: []manifest.Policy{{Name: "loadaware", Weight: 2,
+					Args: map[string]any{"prometheus": map[string]any{"url": "http://p"}, "n": int64(1000000)}}},
 			}}}
 		},
 	}
@@ -88,7 +93,8 @@ func TestRecordOfARevisionGivesTheSameObjectsAndRecord(t *testing.T) {
 			if !SameObjects(plan.Objects, again.Objects) {
 				t.Errorf("objects (-want +got):\n%s", cmp.Diff(plan.Objects, again.Objects))
 			}
-			if after := revisionOf(t, 1, again); string(after.Record) != string(before.Record) || after.Description != before.Description {
+			if after := revisionOf(t, 1, again); string(after.Record) != string(before.Record) ||
+				after.Description != before.Description {
 				t.Errorf("record (-want +got):\n%s", cmp.Diff(string(before.Record), string(after.Record)))
 			}
 		})
@@ -128,11 +134,13 @@ func TestDamagedRecordIsAnErrorWithoutItsContent(t *testing.T) {
 		r := revision(t, 7, "v1.24.3", nil)
 		r.Record = []byte(text)
 		_, err := PlanOf(r)
-		if err == nil || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), "SECRET") || len(problem.Hints(err)) == 0 {
+		if err == nil || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), "SECRET") ||
+			len(problem.Hints(err)) == 0 {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
-	if text := fmt.Sprintf("%v %+v %#v", keys{Server: []byte("KEY")}, keys{Server: []byte("KEY")}, keys{Server: []byte("KEY")}); strings.Contains(text, "KEY") || strings.Contains(text, "75") {
+	if text := fmt.Sprintf("%v %+v %#v", keys{Server: []byte("KEY")}, keys{Server: []byte("KEY")},
+		keys{Server: []byte("KEY")}); strings.Contains(text, "KEY") || strings.Contains(text, "75") {
 		t.Errorf("a key is printed: %s", text)
 	}
 }

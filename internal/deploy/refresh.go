@@ -16,19 +16,23 @@ import (
 // ErrSameCertificate is returned by [PlanRefresh] if the scheduler uses that certificate already.
 var ErrSameCertificate = errors.New("the scheduler uses this certificate already")
 
-// CurrentRevision returns the last deployed revision of a scheduler. revisions are all of them, oldest first.
+// CurrentRevision returns the last deployed revision of a scheduler. revisions are all of them,
+// oldest first.
 func CurrentRevision(revisions []*apply.Revision, namespace, name string) (*apply.Revision, error) {
 	current := apply.LastDeployed(revisions)
 	switch {
 	case current == nil:
-		return nil, problem.Invalidf("deploy it first", "scheduler %s has no deployed revision in namespace %s", name, namespace)
+		return nil, problem.Invalidf("deploy it first", "scheduler %s has no deployed revision in namespace %s", name,
+			namespace)
 	case current.Damage != nil:
-		return nil, problem.Errorf("deploy it again", "revision %d of %s is damaged: %w", current.Number, name, current.Damage)
+		return nil, problem.Errorf("deploy it again", "revision %d of %s is damaged: %w", current.Number, name,
+			current.Damage)
 	}
 	return current, nil
 }
 
-// ReadCertificate returns the credentials that a revision of a scheduler uses, and their certificate. The mode is node or node-inline.
+// ReadCertificate returns the credentials that a revision of a scheduler uses, and their
+// certificate. The mode is node or node-inline.
 func ReadCertificate(revision *apply.Revision) (manifest.Credentials, *x509.Certificate, error) {
 	plan, err := PlanOf(revision)
 	if err != nil {
@@ -59,14 +63,15 @@ func (s Successor) String() string { return "the certificate of " + s.Origin }
 // GoString is String, so that %#v shows no key either.
 func (s Successor) GoString() string { return s.String() }
 
-// PlanRefresh returns the plan that deploys a revision with another certificate of the same user. It does no I/O. The error is
-// [ErrSameCertificate] if nothing would change.
+// PlanRefresh returns the plan that deploys a revision with another certificate of the same user.
+// It does no I/O. The error is [ErrSameCertificate] if nothing would change.
 func PlanRefresh(revision *apply.Revision, fresh Successor, now time.Time) (*Plan, error) {
 	used, before, err := ReadCertificate(revision)
 	if err != nil {
 		return nil, err
 	}
-	if bytes.Equal(bytes.TrimSpace(used.Cert), bytes.TrimSpace(fresh.Cert)) && bytes.Equal(bytes.TrimSpace(used.CA), bytes.TrimSpace(fresh.CA)) {
+	if bytes.Equal(bytes.TrimSpace(used.Cert), bytes.TrimSpace(fresh.Cert)) &&
+		bytes.Equal(bytes.TrimSpace(used.CA), bytes.TrimSpace(fresh.CA)) {
 		return nil, ErrSameCertificate
 	}
 	if err := fresh.check(before, now); err != nil {
@@ -107,7 +112,8 @@ func (s Successor) check(used *x509.Certificate, now time.Time) error {
 	case now.Before(leaf.NotBefore):
 		return problem.Errorf("check the clock of this machine", "%s is valid only from %s", s, date(leaf.NotBefore))
 	case !s.Requested && leaf.NotAfter.Before(used.NotAfter):
-		return problem.Errorf(renew, "%s is older than the one in use: it expires on %s, the one in use on %s", s, date(leaf.NotAfter), date(used.NotAfter))
+		return problem.Errorf(renew, "%s is older than the one in use: it expires on %s, the one in use on %s", s,
+			date(leaf.NotAfter), date(used.NotAfter))
 	}
 	return nil
 }

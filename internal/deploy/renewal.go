@@ -18,7 +18,8 @@ type NodeFile struct {
 	Written time.Time
 }
 
-// DescribeTokens describes, by the pods of a scheduler with credentials serviceaccount, how their tokens are renewed.
+// DescribeTokens describes, by the pods of a scheduler with credentials serviceaccount, how their
+// tokens are renewed.
 func DescribeTokens(pods []corev1.Pod, now time.Time) []string {
 	var seen []string
 	for i := range pods {
@@ -29,15 +30,19 @@ func DescribeTokens(pods []corev1.Pod, now time.Time) []string {
 		case !bound:
 			seen = append(seen, fmt.Sprintf("pod %s: the cluster mounts a token that does not expire", pod.Name))
 		case running > life:
-			seen = append(seen, fmt.Sprintf("pod %s: the kubelet requests a token for %s and has renewed it: the container has been running for %s", pod.Name, life, running))
+			seen = append(seen,
+				fmt.Sprintf("pod %s: the kubelet requests a token for %s and has renewed it: the container has been running for %s",
+					pod.Name, life, running))
 		default:
-			seen = append(seen, fmt.Sprintf("pod %s: the kubelet requests a token for %s and renews it before it expires", pod.Name, life))
+			seen = append(seen, fmt.Sprintf("pod %s: the kubelet requests a token for %s and renews it before it expires",
+				pod.Name, life))
 		}
 	}
 	return seen
 }
 
-// defaultTokenLife is how long a token is valid if its volume does not say (pkg/apis/core/v1/defaults.go).
+// defaultTokenLife is how long a token is valid if its volume does not say
+// (pkg/apis/core/v1/defaults.go).
 const defaultTokenLife = time.Hour
 
 // tokenLife returns the lifetime of the token of a pod's ServiceAccount. It returns false if the
@@ -47,7 +52,8 @@ func tokenLife(pod *corev1.Pod) (time.Duration, bool) {
 		if volume.Projected == nil {
 			continue
 		}
-		at := slices.IndexFunc(volume.Projected.Sources, func(s corev1.VolumeProjection) bool { return s.ServiceAccountToken != nil })
+		at := slices.IndexFunc(volume.Projected.Sources,
+			func(s corev1.VolumeProjection) bool { return s.ServiceAccountToken != nil })
 		if at < 0 {
 			continue
 		}
@@ -77,8 +83,8 @@ func startOf(pod *corev1.Pod) time.Time {
 	return time.Time{}
 }
 
-// DescribeFile describes, by the pods of a scheduler with credentials hostpath, which state of the node's file they use. file is nil if this is
-// not a control-plane node.
+// DescribeFile describes, by the pods of a scheduler with credentials hostpath, which state of the
+// node's file they use. file is nil if this is not a control-plane node.
 func DescribeFile(pods []corev1.Pod, file *NodeFile) []string {
 	var seen []string
 	if file != nil {
@@ -87,7 +93,8 @@ func DescribeFile(pods []corev1.Pod, file *NodeFile) []string {
 	}
 	for i := range pods {
 		if started := startOf(&pods[i]); !started.IsZero() {
-			seen = append(seen, fmt.Sprintf("pod %s read the file of node %s when its container started, on %s", pods[i].Name, pods[i].Spec.NodeName, started.UTC().Format(time.RFC3339)))
+			seen = append(seen, fmt.Sprintf("pod %s read the file of node %s when its container started, on %s", pods[i].Name,
+				pods[i].Spec.NodeName, started.UTC().Format(time.RFC3339)))
 		}
 	}
 	return seen

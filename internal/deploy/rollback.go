@@ -25,9 +25,10 @@ type RollbackOptions struct {
 	Now time.Time
 }
 
-// PlanRollback returns the plan that deploys an earlier revision again: image, configuration, permissions, credentials and extenders as
-// they were. revisions are all of the scheduler's, oldest first, damaged ones included. It does no I/O. It refuses a revision that never
-// ran, is damaged, does not fit the API server, or whose certificates have expired.
+// PlanRollback returns the plan that deploys an earlier revision again: image, configuration,
+// permissions, credentials and extenders as they were. revisions are all of the scheduler's, oldest
+// first, damaged ones included. It does no I/O. It refuses a revision that never ran, is damaged,
+// does not fit the API server, or whose certificates have expired.
 func PlanRollback(info *inspect.Info, revisions []*apply.Revision, o RollbackOptions) (*Plan, *apply.Revision, error) {
 	target, current, err := o.choose(revisions)
 	if err != nil {
@@ -38,8 +39,10 @@ func PlanRollback(info *inspect.Info, revisions []*apply.Revision, o RollbackOpt
 		return nil, nil, fmt.Errorf("roll back %s: %w", o.Name, err)
 	}
 	if plan.Extender != nil {
-		return nil, nil, problem.Invalidf("deploy it again with `pmk-sched extender deploy`, which keeps the certificates that schedulers trust",
-			"%s is an extender, which cannot be rolled back", o.Name)
+		return nil, nil,
+			problem.Invalidf(
+				"deploy it again with `pmk-sched extender deploy`, which keeps the certificates that schedulers trust",
+				"%s is an extender, which cannot be rolled back", o.Name)
 	}
 	r := rollback{RollbackOptions: o, info: info, target: target, current: current, plan: plan}
 	for _, check := range []func() error{r.checkRelease, r.checkConfiguration, r.checkCertificates, r.checkPort} {
@@ -48,7 +51,8 @@ func PlanRollback(info *inspect.Info, revisions []*apply.Revision, o RollbackOpt
 		}
 	}
 	plan.checked = false // by the scheduler of this release
-	plan.Origin, plan.Replaces = "rollback to revision "+strconv.Itoa(target.Number), apply.LastDeployed(readable(revisions)).Number
+	plan.Origin, plan.Replaces = "rollback to revision "+
+		strconv.Itoa(target.Number), apply.LastDeployed(readable(revisions)).Number
 	return plan, target, nil
 }
 
@@ -57,23 +61,27 @@ func (o RollbackOptions) choose(revisions []*apply.Revision) (target, current *a
 	current = apply.LastDeployed(revisions)
 	history := "see `" + (&Plan{Name: o.Name, Namespace: o.Namespace}).Command("history") + "`"
 	if current == nil {
-		return nil, nil, problem.Invalidf(history, "scheduler %s has no deployed revision in namespace %s", o.Name, o.Namespace)
+		return nil, nil, problem.Invalidf(history, "scheduler %s has no deployed revision in namespace %s", o.Name,
+			o.Namespace)
 	}
 	if o.To == 0 {
 		if target = before(revisions, current); target == nil {
-			return nil, nil, problem.Invalidf(history, "scheduler %s has no deployed revision that differs from the current one, %d", o.Name, current.Number)
+			return nil, nil, problem.Invalidf(history,
+				"scheduler %s has no deployed revision that differs from the current one, %d", o.Name, current.Number)
 		}
 		return target, current, nil
 	}
 	at := slices.IndexFunc(revisions, func(r *apply.Revision) bool { return r.Number == o.To })
 	if at < 0 {
-		return nil, nil, problem.Invalidf(history, "scheduler %s has no revision %d in namespace %s: it has %s", o.Name, o.To, o.Namespace, numbers(revisions))
+		return nil, nil, problem.Invalidf(history, "scheduler %s has no revision %d in namespace %s: it has %s", o.Name, o.To,
+			o.Namespace, numbers(revisions))
 	}
 	switch target = revisions[at]; {
 	case target.Damage != nil:
 		return nil, nil, problem.Errorf(history, "revision %d of %s is damaged: %w", o.To, o.Name, target.Damage)
 	case target.Status != apply.Deployed:
-		return nil, nil, problem.Invalidf(history, "revision %d of %s was never stable: %s", o.To, o.Name, cmp.Or(firstLine(target.Reason), string(target.Status)))
+		return nil, nil, problem.Invalidf(history, "revision %d of %s was never stable: %s", o.To, o.Name,
+			cmp.Or(firstLine(target.Reason), string(target.Status)))
 	}
 	return target, current, nil
 }
@@ -81,7 +89,8 @@ func (o RollbackOptions) choose(revisions []*apply.Revision) (target, current *a
 // before returns the newest deployed revision before the current one with other objects, or nil.
 func before(revisions []*apply.Revision, current *apply.Revision) *apply.Revision {
 	for _, r := range slices.Backward(revisions) {
-		if r.Number < current.Number && r.Status == apply.Deployed && r.Damage == nil && !SameObjects(r.Objects, current.Objects) {
+		if r.Number < current.Number && r.Status == apply.Deployed && r.Damage == nil &&
+			!SameObjects(r.Objects, current.Objects) {
 			return r
 		}
 	}
@@ -113,7 +122,8 @@ type rollback struct {
 	plan            *Plan
 }
 
-// checkRelease refuses a revision of another minor release than the API server, unless the current one is of that minor too.
+// checkRelease refuses a revision of another minor release than the API server, unless the current
+// one is of that minor too.
 func (r *rollback) checkRelease() error {
 	server := r.info.Release
 	if r.plan.Release.MinorString() == server.MinorString() {
@@ -140,7 +150,8 @@ func (r *rollback) checkConfiguration() error { return r.refusal(r.plan.Release)
 
 // refusal returns why a kube-scheduler of the release refuses the configuration of the revision.
 func (r *rollback) refusal(release versions.Release) error {
-	request := profiles.ValidateRequest{Release: release, Source: r.plan.Scheduler.Configuration.YAML, SourceName: "configuration"}
+	request := profiles.ValidateRequest{Release: release, Source: r.plan.Scheduler.Configuration.YAML,
+		SourceName: "configuration"}
 	found, err := profiles.Validate(request)
 	if err != nil {
 		return err

@@ -45,7 +45,8 @@ func revisionOf(t *testing.T, number int, plan *Plan) *apply.Revision {
 		t.Fatal(err)
 	}
 	return &apply.Revision{
-		Number: number, Name: plan.Name, Namespace: plan.Namespace, Status: apply.Deployed, Description: plan.Description(), Objects: plan.Objects, Record: record,
+		Number: number, Name: plan.Name, Namespace: plan.Namespace, Status: apply.Deployed, Description: plan.Description(),
+		Objects: plan.Objects, Record: record,
 	}
 }
 
@@ -62,7 +63,8 @@ func damaged(r *apply.Revision) *apply.Revision {
 }
 
 func TestRollbackChoosesTheRevision(t *testing.T) {
-	one, two, three := revision(t, 1, "v1.24.3", nil), revision(t, 2, "v1.24.3", port(10300)), revision(t, 3, "v1.24.3", port(10301))
+	one, two, three := revision(t, 1, "v1.24.3", nil), revision(t, 2, "v1.24.3", port(10300)), revision(t, 3, "v1.24.3",
+		port(10301))
 	like3 := revision(t, 4, "v1.24.3", port(10301))
 	tests := map[string]struct {
 		revisions []*apply.Revision
@@ -71,26 +73,38 @@ func TestRollbackChoosesTheRevision(t *testing.T) {
 		replaces  int
 		fails     string
 	}{
-		"the one before":                    {revisions: []*apply.Revision{one, two, three}, want: 2, replaces: 3},
-		"a number":                          {revisions: []*apply.Revision{one, two, three}, to: 1, want: 1, replaces: 3},
-		"the current one":                   {revisions: []*apply.Revision{one, two}, to: 2, want: 2, replaces: 2},
-		"the one before that differs":       {revisions: []*apply.Revision{one, two, three, like3}, want: 2, replaces: 4},
-		"failed ones are skipped":           {revisions: []*apply.Revision{one, failed(revision(t, 2, "v1.24.3", port(10300))), three}, want: 1, replaces: 3},
-		"the newest failed":                 {revisions: []*apply.Revision{one, two, failed(revision(t, 3, "v1.24.3", port(10301)))}, want: 1, replaces: 2},
-		"the current one is damaged":        {revisions: []*apply.Revision{one, two, damaged(revision(t, 3, "v1.24.3", port(10301)))}, want: 2, replaces: 2},
-		"none":                              {fails: "has no deployed revision in namespace kube-system"},
-		"only one":                          {revisions: []*apply.Revision{one}, fails: "no deployed revision that differs from the current one, 1"},
-		"no such revision":                  {revisions: []*apply.Revision{one, two, three}, to: 9, fails: "no revision 9 in namespace kube-system: it has 1, 2 and 3"},
-		"one that failed":                   {revisions: []*apply.Revision{one, failed(revision(t, 2, "v1.24.3", port(10300)))}, to: 2, fails: "revision 2 of my-scheduler was never stable: not stable"},
-		"a damaged one":                     {revisions: []*apply.Revision{damaged(revision(t, 1, "v1.24.3", nil)), two}, to: 1, fails: "revision 1 of my-scheduler is damaged: unpack: unexpected EOF"},
-		"a damaged one before is left out":  {revisions: []*apply.Revision{one, damaged(revision(t, 2, "v1.24.3", nil)), three}, want: 1, replaces: 3},
-		"only a damaged one before is left": {revisions: []*apply.Revision{damaged(revision(t, 1, "v1.24.3", nil)), two}, fails: "no deployed revision that differs"},
+		"the one before":              {revisions: []*apply.Revision{one, two, three}, want: 2, replaces: 3},
+		"a number":                    {revisions: []*apply.Revision{one, two, three}, to: 1, want: 1, replaces: 3},
+		"the current one":             {revisions: []*apply.Revision{one, two}, to: 2, want: 2, replaces: 2},
+		"the one before that differs": {revisions: []*apply.Revision{one, two, three, like3}, want: 2, replaces: 4},
+		"failed ones are skipped": {revisions: []*apply.Revision{one,
+			failed(revision(t, 2, "v1.24.3", port(10300))), three}, want: 1, replaces: 3},
+		"the newest failed": {revisions: []*apply.Revision{one, two,
+			failed(revision(t, 3, "v1.24.3", port(10301)))}, want: 1, replaces: 2},
+		"the current one is damaged": {revisions: []*apply.Revision{one, two,
+			damaged(revision(t, 3, "v1.24.3", port(10301)))}, want: 2, replaces: 2},
+		"none": {fails: "has no deployed revision in namespace kube-system"},
+		"only one": {revisions: []*apply.Revision{one},
+			fails: "no deployed revision that differs from the current one, 1"},
+		"no such revision": {revisions: []*apply.Revision{one, two, three}, to: 9,
+			fails: "no revision 9 in namespace kube-system: it has 1, 2 and 3"},
+		"one that failed": {revisions: []*apply.Revision{one,
+			failed(revision(t, 2, "v1.24.3", port(10300)))}, to: 2,
+			fails: "revision 2 of my-scheduler was never stable: not stable"},
+		"a damaged one": {revisions: []*apply.Revision{damaged(revision(t, 1, "v1.24.3", nil)), two},
+			to: 1, fails: "revision 1 of my-scheduler is damaged: unpack: unexpected EOF"},
+		"a damaged one before is left out": {revisions: []*apply.Revision{one, damaged(revision(t, 2, "v1.24.3", nil)),
+			three}, want: 1, replaces: 3},
+		"only a damaged one before is left": {revisions: []*apply.Revision{damaged(revision(t, 1, "v1.24.3", nil)), two},
+			fails: "no deployed revision that differs"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			plan, target, err := PlanRollback(masterInfo("v1.24.3"), tt.revisions, RollbackOptions{Name: "my-scheduler", Namespace: "kube-system", To: tt.to, Now: now})
+			plan, target, err := PlanRollback(masterInfo("v1.24.3"), tt.revisions,
+				RollbackOptions{Name: "my-scheduler", Namespace: "kube-system", To: tt.to, Now: now})
 			if tt.fails != "" {
-				if err == nil || !strings.Contains(err.Error(), tt.fails) || !strings.Contains(hintOf(err), "pmk-sched history --name my-scheduler") {
+				if err == nil || !strings.Contains(err.Error(), tt.fails) ||
+					!strings.Contains(hintOf(err), "pmk-sched history --name my-scheduler") {
 					t.Fatalf("error %v with hint %q, want %q", err, hintOf(err), tt.fails)
 				}
 				return
@@ -99,7 +113,8 @@ func TestRollbackChoosesTheRevision(t *testing.T) {
 				t.Fatal(err)
 			}
 			if target.Number != tt.want || plan.Replaces != tt.replaces || !SameObjects(plan.Objects, target.Objects) {
-				t.Errorf("to revision %d in place of %d, want %d in place of %d", target.Number, plan.Replaces, tt.want, tt.replaces)
+				t.Errorf("to revision %d in place of %d, want %d in place of %d", target.Number, plan.Replaces, tt.want,
+					tt.replaces)
 			}
 		})
 	}
@@ -107,11 +122,13 @@ func TestRollbackChoosesTheRevision(t *testing.T) {
 
 func TestRollbackKeepsWhatTheRevisionDeployed(t *testing.T) {
 	one, two := revision(t, 1, "v1.24.3", port(10300)), revision(t, 2, "v1.24.9", nil)
-	plan, _, err := PlanRollback(masterInfo("v1.24.9"), []*apply.Revision{one, two}, RollbackOptions{Name: "my-scheduler", Namespace: "kube-system", Now: now})
+	plan, _, err := PlanRollback(masterInfo("v1.24.9"), []*apply.Revision{one, two},
+		RollbackOptions{Name: "my-scheduler", Namespace: "kube-system", Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if plan.Scheduler.Image != "registry.example.com/s:v1.24.3@sha256:"+strings.Repeat("0123", 16) || plan.Release.String() != "v1.24.3" {
+	if plan.Scheduler.Image != "registry.example.com/s:v1.24.3@sha256:"+strings.Repeat("0123", 16) ||
+		plan.Release.String() != "v1.24.3" {
 		t.Errorf("image %s of %s", plan.Scheduler.Image, plan.Release)
 	}
 	if plan.Scheduler.Port != 10300 || plan.TakenPorts[10259] == "" {
@@ -133,10 +150,13 @@ func TestRollbackRefusesWhatTheClusterDoesNotAccept(t *testing.T) {
 		change           func(*apply.Revision)
 		contains, warned string
 	}{
-		"another patch": {server: "v1.24.17", target: revision(t, 1, "v1.24.3", nil), current: revision(t, 2, "v1.24.17", nil)},
+		"another patch": {server: "v1.24.17", target: revision(t, 1, "v1.24.3", nil),
+			current: revision(t, 2, "v1.24.17", nil)},
 		"the minor before, whose configuration is refused": {
-			server: "v1.29.2", target: revision(t, 1, "v1.28.15", nil), change: inV1beta3(t), current: revision(t, 2, "v1.29.2", nil),
-			contains: "its kube-scheduler is v1.28.15, and the API server is v1.29.2, whose kube-scheduler refuses its configuration: ",
+			server: "v1.29.2", target: revision(t, 1, "v1.28.15", nil), change: inV1beta3(t), current: revision(t, 2, "v1.29.2",
+				nil),
+			contains: "its kube-scheduler is v1.28.15, and the API server is v1.29.2, whose kube-scheduler refuses its " +
+				"configuration: ",
 		},
 		"the minor before, whose configuration is accepted": {
 			server: "v1.29.2", target: revision(t, 1, "v1.28.15", nil), current: revision(t, 2, "v1.29.2", nil),
@@ -147,10 +167,12 @@ func TestRollbackRefusesWhatTheClusterDoesNotAccept(t *testing.T) {
 			warned: "their minor releases should match",
 		},
 		"an API that the API server does not serve any more": {
-			server: "v1.25.4", target: revision(t, 1, "v1.20.15", nil), current: revision(t, 2, "v1.25.4", nil), contains: "policy/v1beta1 PodDisruptionBudgets",
+			server: "v1.25.4", target: revision(t, 1, "v1.20.15", nil), current: revision(t, 2, "v1.25.4",
+				nil), contains: "policy/v1beta1 PodDisruptionBudgets",
 		},
 		"a certificate that expired": {
-			server: "v1.24.3", target: revision(t, 1, "v1.24.3", inNode), change: expire(t), current: revision(t, 2, "v1.24.3", nil),
+			server: "v1.24.3", target: revision(t, 1, "v1.24.3", inNode), change: expire(t), current: revision(t, 2, "v1.24.3",
+				nil),
 			contains: "expired on 2026-04-01",
 		},
 	}
@@ -159,7 +181,8 @@ func TestRollbackRefusesWhatTheClusterDoesNotAccept(t *testing.T) {
 			if tt.change != nil {
 				tt.change(tt.target)
 			}
-			plan, _, err := PlanRollback(masterInfo(tt.server), []*apply.Revision{tt.target, tt.current}, RollbackOptions{Name: "my-scheduler", Namespace: "kube-system", To: 1, Now: now})
+			plan, _, err := PlanRollback(masterInfo(tt.server), []*apply.Revision{tt.target, tt.current},
+				RollbackOptions{Name: "my-scheduler", Namespace: "kube-system", To: 1, Now: now})
 			if tt.contains != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.contains) {
 					t.Fatalf("error %v does not contain %q", err, tt.contains)
@@ -183,7 +206,8 @@ func inV1beta3(t *testing.T) func(*apply.Revision) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		plan.base.YAML = bytes.Replace(plan.base.YAML, []byte("kubescheduler.config.k8s.io/v1\n"), []byte("kubescheduler.config.k8s.io/v1beta3\n"), 1)
+		plan.base.YAML = bytes.Replace(plan.base.YAML, []byte("kubescheduler.config.k8s.io/v1\n"),
+			[]byte("kubescheduler.config.k8s.io/v1beta3\n"), 1)
 		r.Record = revisionOf(t, 1, plan).Record
 	}
 }
@@ -191,7 +215,8 @@ func inV1beta3(t *testing.T) func(*apply.Revision) {
 // expire replaces the certificate of a revision with one that expired a month ago.
 func expire(t *testing.T) func(*apply.Revision) {
 	return func(r *apply.Revision) {
-		authority, err := certificates.NewAuthority(x509.Certificate{NotBefore: now.AddDate(-1, 0, 0), NotAfter: now.AddDate(0, -1, 0)})
+		authority, err := certificates.NewAuthority(x509.Certificate{NotBefore: now.AddDate(-1, 0, 0),
+			NotAfter: now.AddDate(0, -1, 0)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -237,7 +262,8 @@ func TestDeployRecordsWhoDeployedWhat(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := r.revisions[1]
-	if got.By != "root@node-1" || got.Origin != "rollback to revision 7" || got.Name != "my-scheduler" || got.Namespace != "kube-system" || got.Description == "" {
+	if got.By != "root@node-1" || got.Origin != "rollback to revision 7" || got.Name != "my-scheduler" ||
+		got.Namespace != "kube-system" || got.Description == "" {
 		t.Errorf("saved %+v", got)
 	}
 }
@@ -245,7 +271,8 @@ func TestDeployRecordsWhoDeployedWhat(t *testing.T) {
 func TestFailedRollbackDoesNotNameAFlagOfDeploy(t *testing.T) {
 	plan := testPlan(t)
 	plan.Origin = "rollback to revision 1"
-	r := &recorder{fails: map[string]error{"revision 2 deployed": errors.New("broken")}, revisions: []*apply.Revision{earlier(apply.Deployed)}}
+	r := &recorder{fails: map[string]error{"revision 2 deployed": errors.New("broken")},
+		revisions: []*apply.Revision{earlier(apply.Deployed)}}
 	_, err := Deploy(t.Context(), deps(r), plan, RunOptions{})
 	if got := hintOf(err); got != "revision 1, which ran before, is restored" {
 		t.Errorf("hint %q", got)

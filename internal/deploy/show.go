@@ -22,7 +22,8 @@ func (p *Plan) Description() string {
 		return describeExtender(p.Extender)
 	}
 	return fmt.Sprintf("%s, image %s, configuration %s, credentials %s",
-		p.Release, p.Scheduler.Image, p.Scheduler.Configuration.APIVersion, p.Scheduler.Credentials.Mode) + describeWirings(p.Scheduler.Wirings)
+		p.Release, p.Scheduler.Image, p.Scheduler.Configuration.APIVersion, p.Scheduler.Credentials.Mode) +
+		describeWirings(p.Scheduler.Wirings)
 }
 
 // Command returns the command line for the plan's scheduler or extender.
@@ -63,9 +64,13 @@ func Diff(ctx context.Context, d Deps, plan *Plan) (apply.ChangeSet, error) {
 		return nil, err
 	}
 	if d.Note != nil {
-		d.Note(fmt.Sprintf("Helm installed scheduler %s: the cluster is compared with the chart that `pmk-sched render --helm-chart` writes", plan.Name))
+		d.Note(
+			fmt.Sprintf(
+				"Helm installed scheduler %s: the cluster is compared with the chart that `pmk-sched render --helm-chart` writes",
+				plan.Name))
 	}
-	objects := slices.DeleteFunc(slices.Clone(chart.Objects), func(o *unstructured.Unstructured) bool { return o.GetKind() == "Secret" })
+	objects := slices.DeleteFunc(slices.Clone(chart.Objects),
+		func(o *unstructured.Unstructured) bool { return o.GetKind() == "Secret" })
 	return compare(ctx, &Plan{Name: plan.Name, Namespace: plan.Namespace, Objects: objects}, installed, d.Applier.PlanHelm)
 }
 
@@ -123,7 +128,8 @@ func DryRun(ctx context.Context, d Deps, plan *Plan) (apply.ChangeSet, error) {
 	return changes, nil
 }
 
-// RenderPreset returns the configuration of a preset for a scheduler of that name, in the form for the release.
+// RenderPreset returns the configuration of a preset for a scheduler of that name, in the form for
+// the release.
 func RenderPreset(preset, name string, release versions.Release) ([]byte, error) {
 	rendered, err := profiles.Render(profiles.Request{
 		Release: release, SchedulerName: name, Kubeconfig: manifest.KubeconfigPath(name), LeaderElect: true, Preset: preset,

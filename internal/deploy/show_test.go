@@ -13,7 +13,8 @@ import (
 // A chart does not contain the credentials of a node: compared with the plan of this node, every
 // Helm release would differ.
 func TestDiffOfAHelmReleaseComparesWithItsChart(t *testing.T) {
-	plan, err := NewPlan(masterInfo("v1.24.3"), nodeCredentials(), Options{Name: "my-scheduler", Image: "localhost/my-scheduler:v1", Now: now})
+	plan, err := NewPlan(masterInfo("v1.24.3"), nodeCredentials(),
+		Options{Name: "my-scheduler", Image: "localhost/my-scheduler:v1", Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +26,8 @@ func TestDiffOfAHelmReleaseComparesWithItsChart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &recorder{byHelm: append(slices.Clone(chart.Objects), object("ConfigMap", "my-scheduler-config-old"), object("ClusterRole", "my-scheduler-plugins"))}
+	r := &recorder{byHelm: append(slices.Clone(chart.Objects), object("ConfigMap", "my-scheduler-config-old"),
+		object("ClusterRole", "my-scheduler-plugins"))}
 	d := deps(r)
 	var notes []string
 	d.Note = func(text string) { notes = append(notes, text) }
@@ -37,7 +39,8 @@ func TestDiffOfAHelmReleaseComparesWithItsChart(t *testing.T) {
 	if diff := cmp.Diff(want, r.calls); diff != "" || strings.Contains(want[0], "Secret/") {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(apply.ChangeSet{{Object: "ClusterRole/kube-system/my-scheduler-plugins", Action: apply.Deleted}}, changes); diff != "" {
+	if diff := cmp.Diff(apply.ChangeSet{{Object: "ClusterRole/kube-system/my-scheduler-plugins", Action: apply.Deleted}},
+		changes); diff != "" {
 		t.Errorf("changes (-want +got):\n%s", diff)
 	}
 	if len(notes) != 1 || !strings.Contains(notes[0], "Helm installed scheduler my-scheduler") {

@@ -9,7 +9,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 )
 
-// RKE2 and k3s can taint their servers with more than the usual; taints of the user are not tolerated.
+// RKE2 and k3s can taint their servers with more than the usual; taints of the user are not
+// tolerated.
 func TestPlanToleratesTaintsOfDistribution(t *testing.T) {
 	info := masterInfo("v1.29.3+rke2r1")
 	info.ControlPlane.Nodes = []inspect.ControlPlaneNode{{Name: "a", Ready: true, Taints: []inspect.Taint{

@@ -43,7 +43,8 @@ func Uninstall(ctx context.Context, d Deps, namespace, name string) (apply.Chang
 	return u.changes, nil
 }
 
-// uninstallRun is one call of Uninstall. Revisions are removed last, so that an interrupted run can be repeated.
+// uninstallRun is one call of Uninstall. Revisions are removed last, so that an interrupted run can
+// be repeated.
 type uninstallRun struct {
 	Deps
 	namespace, name string

@@ -25,10 +25,13 @@ func ReadInstalled(revision *apply.Revision) (*Installed, error) {
 		return nil, err
 	}
 	if plan.Extender != nil {
-		return nil, problem.Invalidf("one extender serves every release; to change it, deploy it again with `pmk-sched extender deploy`", "%s is an extender", revision.Name)
+		return nil,
+			problem.Invalidf("one extender serves every release; to change it, deploy it again with `pmk-sched extender deploy`",
+				"%s is an extender", revision.Name)
 	}
 	if plan.Request == nil {
-		return nil, problem.Invalidf("deploy it again from its file or with its flags", "revision %d of %s does not record its request", revision.Number, revision.Name)
+		return nil, problem.Invalidf("deploy it again from its file or with its flags",
+			"revision %d of %s does not record its request", revision.Number, revision.Name)
 	}
 	return &Installed{
 		Release: plan.Release, Image: plan.Scheduler.Image, Request: plan.Request, APIVersion: plan.base.APIVersion,

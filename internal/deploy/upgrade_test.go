@@ -26,7 +26,8 @@ func TestRevisionRecordsTheRequestForAnUpgrade(t *testing.T) {
 	r := revision(t, 3, "v1.24.3", func(o *Options) {
 		o.Request, o.Preset = request, "binpack"
 		o.ExtenderClients = map[string]manifest.ClientCertificate{"e": {Cert: []byte("CERT"), Key: []byte("KEY")}}
-		client := profiles.Extender{Name: "e", URLPrefix: "https://e", EnableHTTPS: true, FilterVerb: "filter", TLS: &profiles.ExtenderTLS{CAData: issuer(t).Cert}}
+		client := profiles.Extender{Name: "e", URLPrefix: "https://e", EnableHTTPS: true, FilterVerb: "filter",
+			TLS: &profiles.ExtenderTLS{CAData: issuer(t).Cert}}
 		client.TLS.CertFile, client.TLS.KeyFile = manifest.ExtenderClientPaths("e")
 		yes := true
 		client.Ignorable = &yes
@@ -44,20 +45,23 @@ func TestRevisionRecordsTheRequestForAnUpgrade(t *testing.T) {
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if before, _, _ := strings.Cut(string(r.Record), `"keys"`); strings.Contains(before, base64.StdEncoding.EncodeToString([]byte("KEY"))) {
+	if before, _, _ := strings.Cut(string(r.Record), `"keys"`); strings.Contains(before,
+		base64.StdEncoding.EncodeToString([]byte("KEY"))) {
 		t.Errorf("the key is outside of the keys of the record:\n%s", r.Record)
 	}
 }
 
 func TestRevisionWithoutARequestIsNotUpgraded(t *testing.T) {
-	if _, err := ReadInstalled(revision(t, 3, "v1.24.3", nil)); !problem.IsInvalid(err) || !strings.Contains(err.Error(), "does not record its request") {
+	if _, err := ReadInstalled(revision(t, 3, "v1.24.3", nil)); !problem.IsInvalid(err) ||
+		!strings.Contains(err.Error(), "does not record its request") {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestExtenderIsNotUpgraded(t *testing.T) {
 	plan := &Plan{Name: "my-extender", Namespace: "kube-system", Extender: &manifest.Extender{Name: "my-extender"}}
-	if _, err := ReadInstalled(revisionOf(t, 1, plan)); !problem.IsInvalid(err) || !strings.Contains(err.Error(), "is an extender") {
+	if _, err := ReadInstalled(revisionOf(t, 1, plan)); !problem.IsInvalid(err) ||
+		!strings.Contains(err.Error(), "is an extender") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -25,6 +25,8 @@ func checkControllers(dir string) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	return problem.Errorf("run the lab on the machine itself; in a container, first move the processes of its root cgroup into a child, "+
-		"because the kernel enables no controllers for the children of a cgroup with processes", "controllers %s are not enabled in cgroup %s", strings.Join(missing, ", "), dir)
+	return problem.Errorf(
+		"run the lab on the machine itself; in a container, first move the processes of its root cgroup into a child, "+
+			"because the kernel enables no controllers for the children of a cgroup with processes",
+		"controllers %s are not enabled in cgroup %s", strings.Join(missing, ", "), dir)
 }

@@ -22,7 +22,8 @@ func TestCheckControllersRefusesMissingControllers(t *testing.T) {
 		}
 		err := checkControllers(dir)
 		var hint interface{ Hint() string }
-		if missing == "" && err != nil || missing != "" && (err == nil || !strings.Contains(err.Error(), missing) || !errors.As(err, &hint)) {
+		if missing == "" && err != nil || missing != "" &&
+			(err == nil || !strings.Contains(err.Error(), missing) || !errors.As(err, &hint)) {
 			t.Errorf("with %q: %v", handed, err)
 		}
 	}

@@ -29,8 +29,8 @@ type daemon struct {
 // etcdPeerName is the CN of the certificates with which the members of etcd identify each other.
 const etcdPeerName = "etcd"
 
-// etcdDaemon returns the etcd of a control-plane node. It serves only this node's API server; several
-// are members of one cluster.
+// etcdDaemon returns the etcd of a control-plane node. It serves only this node's API server;
+// several are members of one cluster.
 func etcdDaemon(binary string, n nodeConfig) daemon {
 	argv := []string{binary, "--data-dir=/var/lib/etcd", "--listen-client-urls=" + etcdURL,
 		"--advertise-client-urls=" + etcdURL}

@@ -14,7 +14,8 @@ import (
 
 func TestNodeEnv(t *testing.T) {
 	l := &Lab{dir: "/labs/demo", state: state{Name: "demo", Layout: LayoutPMK, Subnet: "198.18.3.0/24"}}
-	got := l.first().env([]string{"HOME=/root", "KUBECONFIG=/mine", "PATH=/usr/bin:/mine/bin", "no_proxy=example.com", "PMK_SCHED_NODE_ROOT=/elsewhere"})
+	got := l.first().env([]string{"HOME=/root", "KUBECONFIG=/mine", "PATH=/usr/bin:/mine/bin", "no_proxy=example.com",
+		"PMK_SCHED_NODE_ROOT=/elsewhere"})
 	const direct = "localhost,127.0.0.1,10.96.0.0/16,10.244.0.0/16,198.18.3.0/24"
 	want := []string{
 		"HOME=/root",
@@ -34,7 +35,8 @@ func TestExecRefusesMissingProgram(t *testing.T) {
 	if _, err := l.Exec(t.Context(), Command{}); !isInvalid(err) {
 		t.Errorf("no command: %v", err)
 	}
-	if _, err := l.Exec(t.Context(), Command{Argv: []string{"no-such-program"}}); !isInvalid(err) || !strings.Contains(err.Error(), "no-such-program") {
+	if _, err := l.Exec(t.Context(), Command{Argv: []string{"no-such-program"}}); !isInvalid(err) ||
+		!strings.Contains(err.Error(), "no-such-program") {
 		t.Errorf("unknown program: %v", err)
 	}
 }
@@ -52,7 +54,8 @@ func TestLookAtMachineReportsEverythingThatIsMissing(t *testing.T) {
 			t.Errorf("%q is not in: %s", what, missing)
 		}
 	}
-	want := "apt-get install -y --no-install-recommends containerd runc iptables iproute2 mount util-linux haproxy containernetworking-plugins busybox-static"
+	want := "apt-get install -y --no-install-recommends containerd runc iptables iproute2 mount util-linux haproxy " +
+		"containernetworking-plugins busybox-static"
 	if missing.Hint() != want {
 		t.Errorf("hint %q", missing.Hint())
 	}
@@ -80,7 +83,8 @@ func TestLookAtMachineWithEverything(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "busybox"), []byte("#!/bin/sh\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := inspectMachine(release(t, "v1.24.3"), needed, at); err == nil || !strings.Contains(err.Error(), "static") {
+	if _, err := inspectMachine(release(t, "v1.24.3"), needed, at); err == nil ||
+		!strings.Contains(err.Error(), "static") {
 		t.Errorf("dynamically linked busybox: %v", err)
 	}
 }

@@ -158,7 +158,8 @@ func TestScripts(t *testing.T) {
 func TestDaemons(t *testing.T) {
 	var b strings.Builder
 	for _, d := range []daemon{
-		etcdDaemon("etcd", nodeConfig{}), etcdDaemon("etcd", exampleLab(t, LayoutPMK, "v1.24.3", 3, 0).Nodes()[1].config(versions.Rules{})), containerdDaemon(), proxyDaemon("kube-proxy"),
+		etcdDaemon("etcd", nodeConfig{}), etcdDaemon("etcd", exampleLab(t, LayoutPMK, "v1.24.3", 3,
+			0).Nodes()[1].config(versions.Rules{})), containerdDaemon(), proxyDaemon("kube-proxy"),
 		kwokDaemon("kwok", "admin.conf", "kwok.yaml", "198.18.3.2"), keeperDaemon(),
 	} {
 		fmt.Fprintf(&b, "%s: %s\n", d.name, strings.Join(d.argv, " "))

@@ -118,7 +118,8 @@ func (h host) run(ctx context.Context, path string, argv ...string) error {
 	return h.runTo(ctx, &out, path, argv, func() string { return lastLines(out.String(), 5) })
 }
 
-// runLogged is run for a program with much output, which goes to a log file with the program's name.
+// runLogged is run for a program with much output, which goes to a log file with the program's
+// name.
 func (h host) runLogged(ctx context.Context, path string, argv ...string) error {
 	name := filepath.Base(argv[0])
 	log, err := h.openLog(name)
@@ -244,8 +245,8 @@ type exitedError struct{ daemon string }
 
 func (e *exitedError) Error() string { return e.daemon + " exited" }
 
-// hasEnded reports whether a started daemon has exited. A daemon joins the host's cgroup a moment after
-// its start, or much later on a busy machine: until then it is known only by its PID.
+// hasEnded reports whether a started daemon has exited. A daemon joins the host's cgroup a moment
+// after its start, or much later on a busy machine: until then it is known only by its PID.
 func (h host) hasEnded(daemon string, since time.Time) (bool, error) {
 	if time.Since(since) < 2*time.Second {
 		return false, nil

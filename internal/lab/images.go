@@ -21,7 +21,8 @@ import (
 // the kernel ignores the signal. "kubeadm upgrade" runs it with -v, which must end.
 const (
 	pausePath   = "/usr/local/bin/pause"
-	pauseScript = "#!/bin/sh\n[ \"$1\" != -v ] || exit 0\ntrap 'exit 0' TERM INT\nwhile :; do sleep 86400 & wait $!; done\n"
+	pauseScript = "#!/bin/sh\n[ \"$1\" != -v ] || exit 0\ntrap 'exit 0' TERM INT\nwhile :; do sleep 86400 & wait $!; " +
+		"done\n"
 )
 
 // labImage is an image that a lab loads into its containerd.

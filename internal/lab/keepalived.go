@@ -11,8 +11,8 @@ import (
 )
 
 // keeper gives the virtual address of several control-plane nodes to one of them, as on PMK: to
-// another one within seconds when that node is lost, and within a minute when its API server does not
-// answer (platform9/nodelet, pf9-kube/defaults.env).
+// another one within seconds when that node is lost, and within a minute when its API server does
+// not answer (platform9/nodelet, pf9-kube/defaults.env).
 const (
 	keeper           = "keepalived"
 	keeperConfigPath = "/etc/keepalived/keepalived.conf"

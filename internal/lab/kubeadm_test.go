@@ -31,7 +31,8 @@ import (
 
 func stepNames(t *testing.T, o Options) []string {
 	t.Helper()
-	o.Name, o.Release, o.StateDir, o.CacheDir = "demo", release(t, "v1.24.3"), filepath.Join(shortDir(t), "labs"), "/var/cache/labs"
+	o.Name, o.Release, o.StateDir, o.CacheDir = "demo", release(t, "v1.24.3"), filepath.Join(shortDir(t),
+		"labs"), "/var/cache/labs"
 	u, err := newBringUp(o)
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +45,8 @@ func stepNames(t *testing.T, o Options) []string {
 }
 
 func TestStepsOfAClusterThatKubeadmMakes(t *testing.T) {
-	common := []string{"check this machine", "get Kubernetes v1.24.3", "make images", "make namespaces and network", "write the nodes' files", "start containerd and load images"}
+	common := []string{"check this machine", "get Kubernetes v1.24.3", "make images", "make namespaces and network",
+		"write the nodes' files", "start containerd and load images"}
 	for name, c := range map[string]struct {
 		options Options
 		want    []string
@@ -52,7 +54,8 @@ func TestStepsOfAClusterThatKubeadmMakes(t *testing.T) {
 		"three control-plane nodes": {
 			Options{Layout: LayoutKubeadm, Masters: 3, Workers: 1, Nodes: 2},
 			[]string{
-				"start the load balancer", "create the cluster on demo", "join node demo-2", "join node demo-3", "join node demo-worker-1",
+				"start the load balancer", "create the cluster on demo", "join node demo-2", "join node demo-3",
+				"join node demo-worker-1",
 				"wait for the control plane", "add 2 workers",
 			},
 		},
@@ -153,7 +156,8 @@ func TestImagesOfKubeadmHaveUpstreamsNamesAndShape(t *testing.T) {
 		"k8s.gcr.io/pause:3.7 [/pause] [/pause] shell=true master=false",
 		"k8s.gcr.io/etcd:v1.24.3 [] [/usr/local/bin/etcd] shell=false master=true",
 		"k8s.gcr.io/kube-apiserver:v1.24.3 [/go-runner] [/usr/local/bin/kube-apiserver /go-runner] shell=false master=true",
-		"k8s.gcr.io/kube-controller-manager:v1.24.3 [/go-runner] [/usr/local/bin/kube-controller-manager /go-runner] shell=false master=true",
+		"k8s.gcr.io/kube-controller-manager:v1.24.3 [/go-runner] [/usr/local/bin/kube-controller-manager /go-runner] " +
+			"shell=false master=true",
 		"k8s.gcr.io/kube-scheduler:v1.24.3 [/go-runner] [/usr/local/bin/kube-scheduler /go-runner] shell=false master=true",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -245,7 +249,8 @@ func TestKubeadmsCASignsAndHasAHash(t *testing.T) {
 	}
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(pair.Cert)
-	if _, err := leaf.Verify(x509.VerifyOptions{Roots: pool, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
+	if _, err := leaf.Verify(x509.VerifyOptions{Roots: pool,
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
 		t.Error(err)
 	}
 	spki, err := x509.MarshalPKIXPublicKey(key.Public())
@@ -293,7 +298,8 @@ func TestUpRefusesNodesThatALayoutCannotHave(t *testing.T) {
 func TestAddressesDoNotOverlap(t *testing.T) {
 	l := exampleLab(t, LayoutKubeadm, "v1.24.3", maxMasters, maxWorkers)
 	subnet := netip.MustParsePrefix(l.state.Subnet)
-	seen := map[netip.Addr]bool{addressIn(subnet, machineAddress): true, addressIn(subnet, balancerAddress): true, addressIn(subnet, movingAddress): true}
+	seen := map[netip.Addr]bool{addressIn(subnet, machineAddress): true, addressIn(subnet, balancerAddress): true,
+		addressIn(subnet, movingAddress): true}
 	for _, n := range l.Nodes() {
 		if seen[n.address] || !subnet.Contains(n.address) {
 			t.Errorf("node %s has the address %s", n.name, n.address)

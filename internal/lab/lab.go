@@ -4,12 +4,12 @@
 // Docker and without changing the machine's own network, files or service manager.
 //
 // A lab has nodes and a network. A node is a network, mount, UTS and cgroup namespace in which
-// containerd, the kubelet and kube-proxy run as plain processes. The directories that a node keeps in
-// /etc/kubernetes, /var/lib/kubelet, /run and so on are in the node's directory below root/ and are
-// bind-mounted to their usual paths inside the mount namespace: a hostPath volume, the containerd
-// socket and the static pod path are as on a real node. The network is a namespace with a bridge that
-// connects the nodes and this machine, a load balancer in front of several API servers, and kwok,
-// which simulates further workers.
+// containerd, the kubelet and kube-proxy run as plain processes. The directories that a node keeps
+// in /etc/kubernetes, /var/lib/kubelet, /run and so on are in the node's directory below root/ and
+// are bind-mounted to their usual paths inside the mount namespace: a hostPath volume, the
+// containerd socket and the static pod path are as on a real node. The network is a namespace with
+// a bridge that connects the nodes and this machine, a load balancer in front of several API
+// servers, and kwok, which simulates further workers.
 //
 // A cluster is made in one of two ways. With the layout kubeadm, kubeadm of the release makes it:
 // "init", "join", images with the names and the structure of the Kubernetes release images. With

@@ -33,7 +33,8 @@ func isInvalid(err error) bool {
 
 func TestUpRefusesInvalidOptionsWithoutChanges(t *testing.T) {
 	dir := shortDir(t)
-	good := Options{Name: "demo", Release: release(t, "v1.24.3"), StateDir: filepath.Join(dir, "labs"), CacheDir: filepath.Join(dir, "cache")}
+	good := Options{Name: "demo", Release: release(t, "v1.24.3"), StateDir: filepath.Join(dir, "labs"),
+		CacheDir: filepath.Join(dir, "cache")}
 	for name, c := range map[string]struct {
 		change func(*Options)
 		says   string
@@ -112,7 +113,8 @@ func TestMissingLabs(t *testing.T) {
 
 func TestStateIsReadBack(t *testing.T) {
 	dir := t.TempDir()
-	l := &Lab{dir: filepath.Join(dir, "demo"), state: state{Name: "demo", Release: release(t, "v1.24.3"), Layout: LayoutKubeadm, Nodes: 3, Subnet: "198.18.7.0/24", Ready: true}}
+	l := &Lab{dir: filepath.Join(dir, "demo"), state: state{Name: "demo", Release: release(t, "v1.24.3"),
+		Layout: LayoutKubeadm, Nodes: 3, Subnet: "198.18.7.0/24", Ready: true}}
 	if err := os.Mkdir(l.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +142,8 @@ func TestNodesHaveNamesAndNetworksOfTheirOwn(t *testing.T) {
 	l := exampleLab(t, LayoutKubeadm, "v1.24.3", 3, 2)
 	var got []string
 	for _, n := range l.Nodes() {
-		got = append(got, fmt.Sprint(n.Name(), " ", n.Role(), " ", n.Address(), " ", n.pods, " ", n.dir, " ", n.cgroup, " ", hardwareAddress(n.address)))
+		got = append(got, fmt.Sprint(n.Name(), " ", n.Role(), " ", n.Address(), " ", n.pods, " ", n.dir, " ", n.cgroup, " ",
+			hardwareAddress(n.address)))
 	}
 	group := groupName(l.dir)
 	want := []string{
@@ -168,13 +171,15 @@ func TestChooseSubnet(t *testing.T) {
 		used []netip.Prefix
 		want string
 	}{
-		"nothing used":                  {nil, "198.18.0.0/24"},
-		"first two used":                {[]netip.Prefix{p("198.18.0.0/24"), p("198.18.1.0/24")}, "198.18.2.0/24"},
-		"an address inside":             {[]netip.Prefix{p("198.18.0.200/32")}, "198.18.1.0/24"},
-		"half of the first pool":        {[]netip.Prefix{p("198.18.0.0/16")}, "198.19.0.0/24"},
-		"a route around a whole pool":   {[]netip.Prefix{p("198.0.0.0/8")}, "10.213.0.0/24"},
-		"everything":                    {[]netip.Prefix{p("198.0.0.0/8"), p("10.0.0.0/8")}, ""},
-		"only the rest of the last one": {[]netip.Prefix{p("198.0.0.0/8"), p("10.213.0.0/17"), p("10.213.128.0/18"), p("10.213.192.0/19"), p("10.213.224.0/20"), p("10.213.240.0/21"), p("10.213.248.0/22"), p("10.213.252.0/23"), p("10.213.254.0/24")}, "10.213.255.0/24"},
+		"nothing used":                {nil, "198.18.0.0/24"},
+		"first two used":              {[]netip.Prefix{p("198.18.0.0/24"), p("198.18.1.0/24")}, "198.18.2.0/24"},
+		"an address inside":           {[]netip.Prefix{p("198.18.0.200/32")}, "198.18.1.0/24"},
+		"half of the first pool":      {[]netip.Prefix{p("198.18.0.0/16")}, "198.19.0.0/24"},
+		"a route around a whole pool": {[]netip.Prefix{p("198.0.0.0/8")}, "10.213.0.0/24"},
+		"everything":                  {[]netip.Prefix{p("198.0.0.0/8"), p("10.0.0.0/8")}, ""},
+		"only the rest of the last one": {[]netip.Prefix{p("198.0.0.0/8"), p("10.213.0.0/17"), p("10.213.128.0/18"),
+			p("10.213.192.0/19"), p("10.213.224.0/20"), p("10.213.240.0/21"), p("10.213.248.0/22"), p("10.213.252.0/23"),
+			p("10.213.254.0/24")}, "10.213.255.0/24"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := chooseSubnet(pools, c.used)

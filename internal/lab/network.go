@@ -46,7 +46,8 @@ func chooseSubnet(pools, used []netip.Prefix) (netip.Prefix, error) {
 			}
 		}
 	}
-	return netip.Prefix{}, errors.New("choose a network for the lab: every candidate conflicts with a route of this machine")
+	return netip.Prefix{},
+		errors.New("choose a network for the lab: every candidate conflicts with a route of this machine")
 }
 
 func overlapsAny(p netip.Prefix, used []netip.Prefix) bool {

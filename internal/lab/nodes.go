@@ -146,7 +146,8 @@ func (l *Lab) NodeAddress() (netip.Addr, error) {
 	return n.address, nil
 }
 
-// Root returns the directory that holds the first node's own files. It is the value for --node-root.
+// Root returns the directory that holds the first node's own files. It is the value for
+// --node-root.
 func (l *Lab) Root() string { return l.first().Root() }
 
 // LogDir returns the directory with a log file for each process of the first node.

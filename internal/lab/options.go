@@ -87,8 +87,8 @@ func checkNodes(layout string, masters, workers int) error {
 	return nil
 }
 
-// checkDirectories refuses directories that the lab's own mounts hide, and a state directory that would
-// make the paths of sockets too long for the kernel.
+// checkDirectories refuses directories that the lab's own mounts hide, and a state directory that
+// would make the paths of sockets too long for the kernel.
 func checkDirectories(name, stateDir, cacheDir string) error {
 	for _, dir := range []string{stateDir, cacheDir} {
 		if !filepath.IsAbs(dir) || strings.ContainsAny(dir, " \t\n:,\\'") {

@@ -21,7 +21,8 @@ func TestCredentialsVerify(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := shared.credentials(nodeConfig{name: "198.18.3.2", address: address, virtual: netip.MustParseAddr("198.18.3.253")}, "demo", now)
+	c, err := shared.credentials(nodeConfig{name: "198.18.3.2", address: address,
+		virtual: netip.MustParseAddr("198.18.3.253")}, "demo", now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +39,8 @@ func TestCredentialsVerify(t *testing.T) {
 		}
 		return cert
 	}
-	for _, host := range []string{"localhost", "127.0.0.1", "198.18.3.2", "198.18.3.253", "10.96.0.1", "demo", "kubernetes.default.svc"} {
+	for _, host := range []string{"localhost", "127.0.0.1", "198.18.3.2", "198.18.3.253", "10.96.0.1", "demo",
+		"kubernetes.default.svc"} {
 		if _, err := parse(c.apiServer).Verify(x509.VerifyOptions{Roots: roots(c.ca), DNSName: host}); err != nil {
 			t.Errorf("the API server as %s: %v", host, err)
 		}
@@ -48,7 +50,8 @@ func TestCredentialsVerify(t *testing.T) {
 	}
 	client := []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	for _, usage := range [][]x509.ExtKeyUsage{client, {x509.ExtKeyUsageServerAuth}} {
-		if _, err := parse(c.etcdPeer).Verify(x509.VerifyOptions{Roots: roots(c.ca), DNSName: "198.18.3.2", KeyUsages: usage}); err != nil {
+		if _, err := parse(c.etcdPeer).Verify(x509.VerifyOptions{Roots: roots(c.ca), DNSName: "198.18.3.2",
+			KeyUsages: usage}); err != nil {
 			t.Errorf("the member of etcd: %v", err)
 		}
 	}
@@ -89,7 +92,8 @@ func TestKubeconfigIsReadByClients(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.CurrentContext != "first" || c.Contexts["second"].Namespace != "kube-system" || string(c.AuthInfos["admin"].ClientKeyData) != "key" {
+	if c.CurrentContext != "first" || c.Contexts["second"].Namespace != "kube-system" ||
+		string(c.AuthInfos["admin"].ClientKeyData) != "key" {
 		t.Errorf("unexpected kubeconfig:\n%s", data)
 	}
 }

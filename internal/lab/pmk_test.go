@@ -20,10 +20,12 @@ import (
 func TestStepsOfSeveralControlPlaneNodesOfPMK(t *testing.T) {
 	for masters, want := range map[int][]string{
 		1: {"start the API server", "register node demo", "wait for the control plane"},
-		3: {"start the API server", "start keepalived", "register node demo", "register node demo-2", "register node demo-3", "wait for the control plane"},
+		3: {"start the API server", "start keepalived", "register node demo", "register node demo-2", "register node demo-3",
+			"wait for the control plane"},
 	} {
 		want = append([]string{
-			"check this machine", "get Kubernetes v1.24.3", "make images", "make namespaces and network", "write the nodes' files",
+			"check this machine", "get Kubernetes v1.24.3", "make images", "make namespaces and network",
+			"write the nodes' files",
 			"start etcd and containerd", "load images",
 		}, want...)
 		if diff := cmp.Diff(want, stepNames(t, Options{Masters: masters})); diff != "" {
@@ -40,7 +42,8 @@ func TestStepsOfAnUpgradeOfSeveralNodesOfPMK(t *testing.T) {
 	}
 	want := []string{
 		"check this machine", "get Kubernetes v1.25.4", "make images", "load images",
-		"upgrade the control plane of 198.18.3.2", "upgrade node 198.18.3.2", "upgrade the control plane of 198.18.3.3", "upgrade node 198.18.3.3",
+		"upgrade the control plane of 198.18.3.2", "upgrade node 198.18.3.2", "upgrade the control plane of 198.18.3.3",
+		"upgrade node 198.18.3.3",
 		"wait for the control plane",
 	}
 	if diff := cmp.Diff(want, names); diff != "" {
@@ -48,8 +51,8 @@ func TestStepsOfAnUpgradeOfSeveralNodesOfPMK(t *testing.T) {
 	}
 }
 
-// The second of three nodes: each API server uses the member of etcd of its node, and each kubeconfig
-// names localhost.
+// The second of three nodes: each API server uses the member of etcd of its node, and each
+// kubeconfig names localhost.
 func TestFilesOfOneOfSeveralNodesOfPMK(t *testing.T) {
 	l, lay := exampleLab(t, LayoutPMK, "v1.24.3", 3, 0), pmkLayout()
 	rules, _, err := versions.Select(l.Release())
@@ -70,7 +73,8 @@ func TestFilesOfOneOfSeveralNodesOfPMK(t *testing.T) {
 	}
 	same := map[string]string{}
 	for _, f := range before {
-		same[f.path] = strings.ReplaceAll(strings.ReplaceAll(string(f.data), "198.18.3.2", "198.18.3.3"), "10.244.0.0/24", "10.244.1.0/24")
+		same[f.path] = strings.ReplaceAll(strings.ReplaceAll(string(f.data), "198.18.3.2", "198.18.3.3"), "10.244.0.0/24",
+			"10.244.1.0/24")
 	}
 	var b strings.Builder
 	for _, f := range append(files, file{keeperConfigPath, 0o644, keeperConfiguration(c, n.apiServerCheck(lay))}) {
@@ -149,7 +153,8 @@ func TestFlagsFromTheNodeAgentsSettings(t *testing.T) {
 	}
 }
 
-// The node agent writes its files again when it starts: an edit is lost, unless its settings ask for it.
+// The node agent writes its files again when it starts: an edit is lost, unless its settings ask
+// for it.
 func TestNodeAgentRewritesTheManifest(t *testing.T) {
 	l := exampleLab(t, LayoutPMK, "v1.24.3", 1, 0)
 	l.dir = t.TempDir()
@@ -185,7 +190,8 @@ func TestNodeAgentRewritesTheManifest(t *testing.T) {
 	if diff := cmp.Diff(original, read()); diff != "" {
 		t.Errorf("the agent wrote another manifest: %s", diff)
 	}
-	if err := os.WriteFile(filepath.Join(n.Root(), agentSettings), []byte("export SCHEDULER_FLAGS=\"--v=4\"\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(n.Root(), agentSettings), []byte("export SCHEDULER_FLAGS=\"--v=4\"\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := n.runAgent(rules); err != nil {

@@ -35,8 +35,8 @@ func (l *Lab) StopNode(ctx context.Context, name string) error {
 	})
 }
 
-// removeRemains removes the remains of a node without processes: its link, which the kernel removes some
-// time later, its process IDs, and /run.
+// removeRemains removes the remains of a node without processes: its link, which the kernel removes
+// some time later, its process IDs, and /run.
 func (n *Node) removeRemains(ctx context.Context) error {
 	remove := `! ip link show dev "$0" >/dev/null 2>&1 || ip link delete dev "$0" 2>/dev/null || ! ip link show dev "$0" >/dev/null 2>&1`
 	if err := n.lab.network().run(ctx, systemPath(""), "sh", "-c", remove, n.port()); err != nil {
@@ -134,8 +134,8 @@ func (l *Lab) hasQuorum() (bool, error) {
 	return 2*count > len(masters), nil
 }
 
-// checkAnswers returns an error until the node is ready and its kubelet and its API server answer: right
-// after a start the Node object still has its old status.
+// checkAnswers returns an error until the node is ready and its kubelet and its API server answer:
+// right after a start the Node object still has its old status.
 func (n *Node) checkAnswers(ctx context.Context, client kubernetes.Interface) error {
 	if err := n.checkAPIServer(ctx); err != nil {
 		return err
@@ -147,11 +147,12 @@ func (n *Node) checkAnswers(ctx context.Context, client kubernetes.Interface) er
 	if err := checkNodeReady(object); err != nil {
 		return err
 	}
-	return client.CoreV1().RESTClient().Get().Resource("nodes").Name(n.name).SubResource("proxy").Suffix("healthz").Do(ctx).Error()
+	return client.CoreV1().RESTClient().Get().Resource("nodes").Name(n.name).SubResource("proxy").Suffix("healthz").Do(
+		ctx).Error()
 }
 
-// checkAPIServer returns an error until the API server of a control-plane node is ready, which it is
-// after its member of etcd. Before that, the loss of another node can stop the cluster.
+// checkAPIServer returns an error until the API server of a control-plane node is ready, which it
+// is after its member of etcd. Before that, the loss of another node can stop the cluster.
 func (n *Node) checkAPIServer(ctx context.Context) error {
 	if n.role != ControlPlane {
 		return nil

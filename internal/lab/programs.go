@@ -41,8 +41,8 @@ func components() []string {
 // KubernetesPrograms returns the programs of a release that every lab runs.
 func KubernetesPrograms() []string { return append(components(), "kubelet", "kube-proxy", "kubectl") }
 
-// Compiled provides programs that internal/artifact/build compiles and caches in CacheDir. It is the default
-// of [Up].
+// Compiled provides programs that internal/artifact/build compiles and caches in CacheDir. It is
+// the default of [Up].
 type Compiled struct{ build.Environment }
 
 func (o Options) compiled() Programs {

@@ -13,8 +13,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/lab/kubeadm"
 )
 
-// kubeadmUpgradeSteps upgrade the nodes of a cluster that kubeadm made: as an administrator does it,
-// one node after the other, each with kubeadm first and then the kubelet.
+// kubeadmUpgradeSteps upgrade the nodes of a cluster that kubeadm made: as an administrator does
+// it, one node after the other, each with kubeadm first and then the kubelet.
 func (u *bringUp) kubeadmUpgradeSteps() []step {
 	var steps []step
 	for i, n := range u.lab.Nodes() {
@@ -81,8 +81,8 @@ func (u *bringUp) upgradeWithKubeadm(ctx context.Context, n *Node, args []string
 // settled is how long the control plane is ready before the next node is upgraded.
 const settled = 20 * time.Second
 
-// waitSettled waits until the static pods of n, if it has any, stay ready: a kubelet of another minor
-// release starts their containers again, some seconds after it has reported its node as ready
+// waitSettled waits until the static pods of n, if it has any, stay ready: a kubelet of another
+// minor release starts their containers again, some seconds after it has reported its node as ready
 // (containerChanged in pkg/kubelet/kuberuntime/kuberuntime_manager.go).
 func (u *bringUp) waitSettled(ctx context.Context, n *Node) error {
 	if n.role != ControlPlane {

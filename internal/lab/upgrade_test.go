@@ -67,7 +67,8 @@ func TestUpgradeWritesNoKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range append(settings, shared...) {
-		if text := string(f.data); strings.Contains(text, "key of ") || strings.Contains(text, "certificate of ") || strings.Contains(text, "client-key-data") {
+		if text := string(f.data); strings.Contains(text, "key of ") || strings.Contains(text, "certificate of ") ||
+			strings.Contains(text, "client-key-data") {
 			t.Errorf("%s contains keys", f.path)
 		}
 	}

@@ -125,7 +125,8 @@ func kwokDaemon(binary, kubeconfig, config, address string) daemon {
 	}}
 }
 
-// addWorkers starts kwok, where no failure of a node stops it, creates the workers and waits until they are ready.
+// addWorkers starts kwok, where no failure of a node stops it, creates the workers and waits until
+// they are ready.
 func (u *bringUp) addWorkers(ctx context.Context) error {
 	config := filepath.Join(u.lab.dir, "kwok.yaml")
 	if err := os.WriteFile(config, []byte(stages), 0o644); err != nil {
@@ -189,7 +190,8 @@ func worker(number int, address netip.Addr, release versions.Release) *corev1.No
 			}},
 			NodeInfo: corev1.NodeSystemInfo{
 				KubeletVersion:          release.String(),
-				ContainerRuntimeVersion: "kwok://" + kwokVersion, OperatingSystem: runtime.GOOS, Architecture: runtime.GOARCH, OSImage: "kwok",
+				ContainerRuntimeVersion: "kwok://" + kwokVersion, OperatingSystem: runtime.GOOS, Architecture: runtime.GOARCH,
+				OSImage: "kwok",
 			},
 		},
 	}

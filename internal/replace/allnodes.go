@@ -46,8 +46,7 @@ type nodeRequest struct {
 	Options Options `json:"options"`
 	// Packages are the import paths of bundled plugins, whose permissions are in code.
 	Packages map[string]string `json:"packages,omitempty"`
-	// Scheduler is the image whose program the pod has, for a container whose command names
-	// Programs.
+	// Scheduler is the image whose program the pod has, for a container whose command names Programs.
 	Scheduler string   `json:"scheduler,omitempty"`
 	Programs  []string `json:"programs,omitempty"`
 }
@@ -97,7 +96,8 @@ func (n *Node) RestoreCommands(ctx context.Context, command string) ([]NodePlan,
 
 // RestoreAll restores the default schedulers of all control-plane nodes, as RunAll replaces them.
 func (n *Node) RestoreAll(ctx context.Context, version string, force bool) ([]NodeResult, error) {
-	r := &nodesRun{Node: n, goal: Goal{Restored: true}, request: nodeRequest{Version: version, Restore: true, Force: force}}
+	r := &nodesRun{Node: n, goal: Goal{Restored: true},
+		request: nodeRequest{Version: version, Restore: true, Force: force}}
 	return r.run(ctx)
 }
 
@@ -146,7 +146,8 @@ func (r *nodesRun) run(ctx context.Context) (results []NodeResult, err error) {
 
 // eachNode calls do for each node of a plan, and confirm before the next node, until the first
 // failure. It returns the results of the nodes for which do succeeded.
-func eachNode(plan []NodePlan, do func(entry NodePlan) (*NodeResult, error), confirm func(result *NodeResult, last bool) error) ([]NodeResult, error) {
+func eachNode(plan []NodePlan, do func(entry NodePlan) (*NodeResult, error),
+	confirm func(result *NodeResult, last bool) error) ([]NodeResult, error) {
 	results := []NodeResult{}
 	for i, entry := range plan {
 		result, err := do(entry)
@@ -198,8 +199,9 @@ func (r *nodesRun) task(entry NodePlan) (noderun.Task, error) {
 	request := r.request
 	task := noderun.Task{
 		Node: entry.Node, Image: r.podImage, Kubeconfig: r.layout.AdminKubeconfig,
-		Directories: slices.DeleteFunc(Directories(r.layout), func(dir string) bool { return dir == staticpod.StateDir }), Created: []string{staticpod.StateDir},
-		Timeout: nodeRunTime + cmp.Or(r.o.Timeout, DefaultTimeout) + cmp.Or(r.o.StableFor, DefaultStableFor),
+		Directories: slices.DeleteFunc(Directories(r.layout), func(dir string) bool { return dir == staticpod.StateDir }),
+		Created:     []string{staticpod.StateDir},
+		Timeout:     nodeRunTime + cmp.Or(r.o.Timeout, DefaultTimeout) + cmp.Or(r.o.StableFor, DefaultStableFor),
 	}
 	if !request.Restore {
 		task.Scheduler, task.Programs = cmp.Or(r.goal.Image, entry.Image), entry.Programs
@@ -230,14 +232,16 @@ func (r *nodesRun) confirm(ctx context.Context, result *NodeResult, last bool) e
 	if !result.Changed && !last {
 		return nil
 	}
-	err := r.s.Step("wait until the scheduler of node "+result.Node+" is ready", func() error { return r.awaitScheduler(ctx, result.Node) })
+	err := r.s.Step("wait until the scheduler of node "+result.Node+" is ready",
+		func() error { return r.awaitScheduler(ctx, result.Node) })
 	if err != nil {
 		return err
 	}
 	return r.s.Step("verify that a pod is scheduled", func() error {
 		_, err := verify.DefaultScheduler(ctx, r.cfg, verify.DefaultOptions{
 			Options:    verify.Options{Timeout: time.Minute, Log: r.s.Log},
-			Annotation: staticpod.AnnotationReplacement, Binary: staticpod.AnnotationBinary, Unreplaced: !last || r.request.Restore,
+			Annotation: staticpod.AnnotationReplacement, Binary: staticpod.AnnotationBinary, Unreplaced: !last ||
+				r.request.Restore,
 		})
 		return err
 	})

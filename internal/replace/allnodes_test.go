@@ -25,10 +25,12 @@ func TestARunThroughAllNodesStopsAtTheFirstFailure(t *testing.T) {
 		done  []string
 		calls []string
 	}{
-		"none":                {done: []string{"a", "b", "c"}, calls: []string{"do a", "confirm a", "do b", "confirm b", "do c", "confirm c, the last"}},
-		"the first":           {fails: "a", step: "do", calls: []string{"do a"}},
-		"the second":          {fails: "b", step: "do", done: []string{"a"}, calls: []string{"do a", "confirm a", "do b"}},
-		"no pod is scheduled": {fails: "b", step: "confirm", done: []string{"a", "b"}, calls: []string{"do a", "confirm a", "do b", "confirm b"}},
+		"none": {done: []string{"a", "b", "c"},
+			calls: []string{"do a", "confirm a", "do b", "confirm b", "do c", "confirm c, the last"}},
+		"the first":  {fails: "a", step: "do", calls: []string{"do a"}},
+		"the second": {fails: "b", step: "do", done: []string{"a"}, calls: []string{"do a", "confirm a", "do b"}},
+		"no pod is scheduled": {fails: "b", step: "confirm", done: []string{"a", "b"},
+			calls: []string{"do a", "confirm a", "do b", "confirm b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var calls []string
@@ -52,7 +54,8 @@ func TestARunThroughAllNodesStopsAtTheFirstFailure(t *testing.T) {
 			if (err != nil) != (c.fails != "") {
 				t.Errorf("got %v", err)
 			}
-			if err != nil && !slices.ContainsFunc(problem.Hints(err), func(h string) bool { return strings.Contains(h, "to resume") }) {
+			if err != nil && !slices.ContainsFunc(problem.Hints(err),
+				func(h string) bool { return strings.Contains(h, "to resume") }) {
 				t.Errorf("hints %q", problem.Hints(err))
 			}
 			var done []string
@@ -73,10 +76,13 @@ func TestARunThroughAllNodesStopsAtTheFirstFailure(t *testing.T) {
 func options() Options {
 	yes := true
 	return Options{
-		Image: "registry.example.com/kube-scheduler:{release}", Configuration: []byte("kind: KubeSchedulerConfiguration\n"), ConfigurationName: "c.yaml",
-		Plugins:   []profiles.Plugin{{Name: "Timestamp", Points: []string{"preBind"}, Enable: []string{}}, {Name: "Quiet", Points: []string{"filter"}}},
-		Extenders: []profiles.Extender{{Name: "e", URLPrefix: "https://e", FilterVerb: "filter", HTTPTimeout: time.Second, Ignorable: &yes, TLS: &profiles.ExtenderTLS{CAData: []byte("PEM")}}},
-		Timeout:   2 * time.Minute, StableFor: time.Second,
+		Image: "registry.example.com/kube-scheduler:{release}", Configuration: []byte("kind: KubeSchedulerConfiguration\n"),
+		ConfigurationName: "c.yaml",
+		Plugins: []profiles.Plugin{{Name: "Timestamp", Points: []string{"preBind"}, Enable: []string{}},
+			{Name: "Quiet", Points: []string{"filter"}}},
+		Extenders: []profiles.Extender{{Name: "e", URLPrefix: "https://e", FilterVerb: "filter", HTTPTimeout: time.Second,
+			Ignorable: &yes, TLS: &profiles.ExtenderTLS{CAData: []byte("PEM")}}},
+		Timeout: 2 * time.Minute, StableFor: time.Second,
 	}
 }
 
@@ -85,19 +91,22 @@ func TestTaskOfEachNodeHasTheWholeRequest(t *testing.T) {
 	n := &Node{s: &session.Session{}, o: options(), podImage: "localhost/pmk-sched:v1"}
 	r := &nodesRun{
 		Node: n, layout: layout, goal: Goal{Image: "registry.example.com/kube-scheduler:v1.24.3"},
-		request: nodeRequest{Version: "v1", Options: n.o, Packages: map[string]string{"Timestamp": "github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp"}},
+		request: nodeRequest{Version: "v1", Options: n.o,
+			Packages: map[string]string{"Timestamp": "github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp"}},
 	}
 	task, err := r.task(NodePlan{Node: "cp-2", Image: "old", Programs: []string{"kube-scheduler"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if task.Node != "cp-2" || task.Image != "localhost/pmk-sched:v1" || task.Scheduler != "registry.example.com/kube-scheduler:v1.24.3" || task.Kubeconfig != "/etc/kubernetes/admin.conf" {
+	if task.Node != "cp-2" || task.Image != "localhost/pmk-sched:v1" ||
+		task.Scheduler != "registry.example.com/kube-scheduler:v1.24.3" || task.Kubeconfig != "/etc/kubernetes/admin.conf" {
 		t.Errorf("task %+v", task)
 	}
 	if task.Timeout != nodeRunTime+2*time.Minute+time.Second {
 		t.Errorf("timeout %s", task.Timeout)
 	}
-	if diff := cmp.Diff([][]string{{"/etc/kubernetes"}, {"/var/lib/pmk-sched"}}, [][]string{task.Directories, task.Created}); diff != "" {
+	if diff := cmp.Diff([][]string{{"/etc/kubernetes"}, {"/var/lib/pmk-sched"}},
+		[][]string{task.Directories, task.Created}); diff != "" {
 		t.Errorf("directories (-want +got):\n%s", diff)
 	}
 	got, err := decodeRequest(task.Request, "v1")
@@ -128,7 +137,8 @@ func TestRequestOfAnotherProgramIsRefused(t *testing.T) {
 		text, want string
 		invalid    bool
 	}{
-		"another version":   {text: `{"version": "v2", "new": 1}`, want: "the image has pmk-sched v1, and the request is from pmk-sched v2", invalid: true},
+		"another version": {text: `{"version": "v2", "new": 1}`,
+			want: "the image has pmk-sched v1, and the request is from pmk-sched v2", invalid: true},
 		"an unknown field":  {text: `{"version": "v1", "new": 1}`, want: "unknown field"},
 		"not a request":     {text: `x`, want: "read the request"},
 		"an unknown option": {text: `{"version": "v1", "options": {"Rules": {}}}`, want: "unknown field"},
@@ -157,7 +167,8 @@ func TestProgramOfAnotherImageOrCommandIsNotUsed(t *testing.T) {
 		{"localhost/b:v1", r.Programs, "the manifest names image localhost/b:v1"},
 		{r.Scheduler, []string{"/go-runner", "kube-scheduler"}, `the manifest runs ["/go-runner" "kube-scheduler"]`},
 	} {
-		if _, err := r.binary(t.Context(), c.image, c.command, t.TempDir()); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := r.binary(t.Context(), c.image, c.command, t.TempDir()); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s %q: got %v", c.image, c.command, err)
 		}
 	}
@@ -169,9 +180,11 @@ func TestResultOfANode(t *testing.T) {
 		outcome  any
 		want     NodeResult
 	}{
-		"replaced":     {outcome: Outcome{Node: "a", Image: "i", Backup: "/b", Changed: true}, want: NodeResult{Node: "a", Changed: true, Image: "i", Backup: "/b"}},
-		"done before":  {outcome: Outcome{Node: "a", Image: "i"}, want: NodeResult{Node: "a", Image: "i"}},
-		"restored":     {restored: true, outcome: RestoreOutcome{Node: "a", Backup: "/b", Manifest: ManifestRestored}, want: NodeResult{Node: "a", Changed: true, Manifest: ManifestRestored, Backup: "/b"}},
+		"replaced": {outcome: Outcome{Node: "a", Image: "i", Backup: "/b", Changed: true},
+			want: NodeResult{Node: "a", Changed: true, Image: "i", Backup: "/b"}},
+		"done before": {outcome: Outcome{Node: "a", Image: "i"}, want: NodeResult{Node: "a", Image: "i"}},
+		"restored": {restored: true, outcome: RestoreOutcome{Node: "a", Backup: "/b", Manifest: ManifestRestored},
+			want: NodeResult{Node: "a", Changed: true, Manifest: ManifestRestored, Backup: "/b"}},
 		"not replaced": {restored: true, outcome: RestoreOutcome{}, want: NodeResult{Node: "a", Manifest: ManifestUnchanged}},
 	} {
 		t.Run(name, func(t *testing.T) {

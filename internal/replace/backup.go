@@ -13,7 +13,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 )
 
-// backUp saves the files that the replacement changes. Open backups of earlier runs have the original.
+// backUp saves the files that the replacement changes. Open backups of earlier runs have the
+// original.
 func (r *replaceRun) backUp(context.Context) error {
 	list, err := staticpod.Backups(r.Files)
 	if err != nil {
@@ -26,7 +27,8 @@ func (r *replaceRun) backUp(context.Context) error {
 		return err
 	}
 	if !bytes.Equal(current.Data, p.Old.Data) {
-		return problem.WithHint(fmt.Errorf("back up %s: %w", p.Layout.Manifest, staticpod.ErrEdited), "inspect the file and run again")
+		return problem.WithHint(fmt.Errorf("back up %s: %w", p.Layout.Manifest, staticpod.ErrEdited),
+			"inspect the file and run again")
 	}
 	b := &staticpod.Backup{
 		Layout: p.Layout.Name, Node: p.Node, Pod: p.Pod, Namespace: metav1.NamespaceSystem, Container: schedulerContainer,
@@ -90,7 +92,8 @@ func (r *replaceRun) content(b *staticpod.Backup) (c staticpod.Content, err erro
 	return c, nil
 }
 
-// keepEnv adds the node agent's settings to a plan that does not change them, if an earlier run did: restore has to know them.
+// keepEnv adds the node agent's settings to a plan that does not change them, if an earlier run
+// did: restore has to know them.
 func (r *replaceRun) keepEnv() error {
 	file := r.plan.Layout.EnvFile
 	if r.plan.Env != nil || len(r.former) == 0 || r.former[0].File(file) == nil {
@@ -104,9 +107,11 @@ func (r *replaceRun) keepEnv() error {
 	return err
 }
 
-// originals returns the file from before the first replacement, unless another program rewrote it since, and the last one that is known to
-// work. managed reports whether pmk-sched wrote the current one or a part of it.
-func (r *replaceRun) originals(saved *staticpod.Saved, current *staticpod.File, managed bool) (original, previous *staticpod.File, err error) {
+// originals returns the file from before the first replacement, unless another program rewrote it
+// since, and the last one that is known to work. managed reports whether pmk-sched wrote the
+// current one or a part of it.
+func (r *replaceRun) originals(saved *staticpod.Saved, current *staticpod.File, managed bool) (original,
+	previous *staticpod.File, err error) {
 	if len(r.former) == 0 {
 		return current, current, nil
 	}
@@ -152,7 +157,8 @@ func (r *replaceRun) markUndone(context.Context, error) error {
 		}
 	}
 	if err != nil {
-		r.Warn(fmt.Sprintf("the files of this node are restored, but the journal is not closed; run `pmk-sched restore` to do that: %v", err))
+		r.Warn(fmt.Sprintf(
+			"the files of this node are restored, but the journal is not closed; run `pmk-sched restore` to do that: %v", err))
 	}
 	return nil
 }
@@ -178,7 +184,8 @@ func (r *replaceRun) removeObjects(ctx context.Context, _ error) error {
 }
 
 func (r *replaceRun) writeConfiguration(context.Context) error {
-	if err := r.Files.Write(r.plan.ConfigFile, &staticpod.File{Data: r.plan.Configuration, Mode: r.plan.ConfigMode}); err != nil {
+	if err := r.Files.Write(r.plan.ConfigFile,
+		&staticpod.File{Data: r.plan.Configuration, Mode: r.plan.ConfigMode}); err != nil {
 		return err
 	}
 	if r.env == nil {

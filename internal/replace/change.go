@@ -41,7 +41,8 @@ func (c *change) apply(b *staticpod.Backup) error {
 	return nil
 }
 
-// unlessEdited drops the error of an edit that kept apply from changing the file: there is nothing to undo.
+// unlessEdited drops the error of an edit that kept apply from changing the file: there is nothing
+// to undo.
 func (c *change) unlessEdited(err error) error {
 	if !c.applied && errors.Is(err, staticpod.ErrEdited) {
 		return nil

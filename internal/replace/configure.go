@@ -35,7 +35,8 @@ type configuration struct {
 	rendered *profiles.Rendered
 	// file is the path on the node; its name ends in hash.
 	file, hash string
-	// binary is the hash of the program that checked the configuration, and id identifies image, configuration and program.
+	// binary is the hash of the program that checked the configuration, and id identifies image,
+	// configuration and program.
 	binary, id string
 	// copies are the files of the node that the configuration was made from.
 	copies []string
@@ -54,12 +55,14 @@ func (p *planner) configure(ctx context.Context, s *scheduler, image string) (*c
 	kubeconfig, _ := staticpod.Flag(s.args, "kubeconfig")
 	kubeconfig = cmp.Or(kubeconfig, staticpod.InContainer(s.manifest.Pod, s.container, s.layout.Kubeconfig))
 	if kubeconfig == "" {
-		return nil, problem.Invalidf("", "no volume of the container %s has the scheduler's kubeconfig %s", schedulerContainer, s.layout.Kubeconfig)
+		return nil, problem.Invalidf("", "no volume of the container %s has the scheduler's kubeconfig %s",
+			schedulerContainer, s.layout.Kubeconfig)
 	}
 	c.copies = append(c.copies, s.layout.Kubeconfig)
 	c.rendered, err = p.render(s, profiles.Request{
-		Release: p.info.Release, SchedulerName: corev1.DefaultSchedulerName, LeaseName: schedulerLease, LeaseNamespace: metav1.NamespaceSystem,
-		Kubeconfig: kubeconfig, LeaderElect: s.Elects, InsecurePort: defaultInsecurePort,
+		Release: p.info.Release, SchedulerName: corev1.DefaultSchedulerName, LeaseName: schedulerLease,
+		LeaseNamespace: metav1.NamespaceSystem,
+		Kubeconfig:     kubeconfig, LeaderElect: s.Elects, InsecurePort: defaultInsecurePort,
 		Preset: p.o.Preset, Source: from.text, SourceName: from.name, Enable: p.o.Plugins,
 	})
 	if err != nil {
@@ -117,7 +120,8 @@ func (p *planner) findSource(s *scheduler) (source, error) {
 	}
 	switch {
 	case err != nil && current:
-		return from, problem.Errorf("specify one with --config or --preset", "read the current configuration %s: %w", old, err)
+		return from, problem.Errorf("specify one with --config or --preset", "read the current configuration %s: %w", old,
+			err)
 	case err != nil:
 		return from, nil //nolint:nilerr // it is replaced by the configuration that was given
 	case current:
@@ -133,14 +137,16 @@ var reportedVersion = regexp.MustCompile(`Kubernetes (v\S+)`)
 
 // checkWithBinary runs the program of the image to read its release and to check configuration and
 // flags. It returns the program's hash.
-func (p *planner) checkWithBinary(ctx context.Context, s *scheduler, image string, c *configuration, kubeconfig string) (sum string, err error) {
+func (p *planner) checkWithBinary(ctx context.Context, s *scheduler, image string, c *configuration,
+	kubeconfig string) (sum string, err error) {
 	missing := slices.DeleteFunc(slices.Clone(c.rendered.Args), func(arg string) bool {
 		name, _, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
 		_, given := staticpod.Flag(s.args, name)
 		return given
 	})
 	if len(missing) > 0 {
-		return "", problem.Invalidf("remove those fields from the configuration", "the configuration needs flags that the manifest does not have: %s", strings.Join(missing, " "))
+		return "", problem.Invalidf("remove those fields from the configuration",
+			"the configuration needs flags that the manifest does not have: %s", strings.Join(missing, " "))
 	}
 	dir, remove, err := tempdir.Make("replace")
 	if err != nil {
@@ -152,7 +158,9 @@ func (p *planner) checkWithBinary(ctx context.Context, s *scheduler, image strin
 		return "", fmt.Errorf("read the program of image %s: %w", image, err)
 	}
 	if binary.Missing != "" && p.o.Image != "" {
-		return "", problem.Invalidf("use an image that has it, or name a program of the image in the manifest's command first", "the manifest runs %s, which is not in image %s", binary.Missing, image)
+		return "",
+			problem.Invalidf("use an image that has it, or name a program of the image in the manifest's command first",
+				"the manifest runs %s, which is not in image %s", binary.Missing, image)
 	}
 	if err := p.checkRelease(ctx, binary, dir, image); err != nil {
 		return "", err
@@ -189,7 +197,9 @@ func (p *planner) checkRelease(ctx context.Context, binary configcheck.Binary, d
 	}
 	switch want := p.info.Release; {
 	case release.Major != want.Major || release.Minor != want.Minor:
-		return problem.Invalidf("build it with `pmk-sched build --branch "+want.String()+"`", "image %s has the kube-scheduler of %s and the API server is %s: the default scheduler must be of the same minor", image, release, want)
+		return problem.Invalidf("build it with `pmk-sched build --branch "+want.String()+"`",
+			"image %s has the kube-scheduler of %s and the API server is %s: the default scheduler must be of the same minor",
+			image, release, want)
 	case release.Compare(want) != 0:
 		p.warnf("the scheduler is %s and the API server %s", release, want)
 	}

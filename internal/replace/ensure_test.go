@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// ensure replaces the default scheduler if it is not as wanted, and reports whether it changed anything.
+// ensure replaces the default scheduler if it is not as wanted, and reports whether it changed
+// anything.
 func (n *testNode) ensure(t *testing.T, o Options) bool {
 	t.Helper()
 	o.StableFor = 10 * time.Millisecond
@@ -18,7 +19,8 @@ func (n *testNode) ensure(t *testing.T, o Options) bool {
 	return outcome.Backup != ""
 }
 
-// A run through all nodes that is resumed does not touch nodes that are done, and repairs all others: the files of the node decide, not its pod.
+// A run through all nodes that is resumed does not touch nodes that are done, and repairs all
+// others: the files of the node decide, not its pod.
 func TestANodeThatIsDoneIsLeftAlone(t *testing.T) {
 	o := Options{Preset: "binpack"}
 	for _, layout := range []string{"kubeadm", "pmk"} {
@@ -29,7 +31,8 @@ func TestANodeThatIsDoneIsLeftAlone(t *testing.T) {
 		}{
 			"unchanged":             {change: func(*testing.T, *testNode) {}, o: o},
 			"another configuration": {change: func(*testing.T, *testNode) {}, o: Options{Preset: "spread"}, runs: true},
-			"restored by hand":      {change: func(t *testing.T, n *testNode) { n.write(t, n.layout.Manifest, n.original) }, o: o, runs: true},
+			"restored by hand": {change: func(t *testing.T, n *testNode) { n.write(t, n.layout.Manifest, n.original) },
+				o: o, runs: true},
 			"no configuration": {change: func(t *testing.T, n *testNode) {
 				found, err := filepath.Glob(n.path(filepath.Join(n.layout.ConfigDir, configStem+"*")))
 				if err != nil || len(found) != 1 {

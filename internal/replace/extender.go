@@ -18,7 +18,8 @@ func (p *planner) setExtenders(s *scheduler, text []byte) ([]byte, error) {
 		return text, nil
 	}
 	if _, given := staticpod.Flag(s.args, policyFlag); given {
-		return nil, problem.Invalidf("replace the Policy with a configuration first", "the default scheduler reads a Policy, in which a single extender cannot be changed")
+		return nil, problem.Invalidf("replace the Policy with a configuration first",
+			"the default scheduler reads a Policy, in which a single extender cannot be changed")
 	}
 	text, notes, err := profiles.SetExtenders(text, p.info.Release, p.o.DropExtenders, p.o.Extenders)
 	if err != nil {
@@ -36,7 +37,8 @@ func (p *planner) setExtenders(s *scheduler, text []byte) ([]byte, error) {
 // forExtender is the Options.For of a replacement that is for an extender only.
 func forExtender(name string) string { return "extender " + name }
 
-// CallExtender makes the default scheduler of this node call an extender. Its image and the rest of its configuration do not change.
+// CallExtender makes the default scheduler of this node call an extender. Its image and the rest of
+// its configuration do not change.
 func CallExtender(ctx context.Context, d Deps, info *inspect.Info, o Options, w manifest.Wiring) error {
 	_, err := Run(ctx, d, info, o.withExtender(w))
 	return err
@@ -47,8 +49,9 @@ func DryRunExtender(ctx context.Context, d Deps, info *inspect.Info, o Options, 
 	return DryRun(ctx, d, info, o.withExtender(w))
 }
 
-// LeaveExtender removes the extender at the given addresses from the default scheduler of this node: if the scheduler was replaced only for
-// the extender, the original is restored byte by byte, otherwise it is replaced by one without the extender.
+// LeaveExtender removes the extender at the given addresses from the default scheduler of this
+// node: if the scheduler was replaced only for the extender, the original is restored byte by byte,
+// otherwise it is replaced by one without the extender.
 func LeaveExtender(ctx context.Context, d Deps, info *inspect.Info, o Options, name string, addresses []string) error {
 	list, err := staticpod.Backups(d.Files)
 	if err != nil {

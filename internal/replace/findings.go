@@ -30,7 +30,8 @@ func replacedFindings(n NodeStatus, server string) []health.Finding {
 	if !n.Ready {
 		found = append(found, health.Finding{
 			Code: health.DefaultNotReady, Kind: health.Node, Name: n.Node, Text: "its replaced default scheduler is not ready",
-			Hint: "see `kubectl describe pod` of that node's kube-scheduler; `pmk-sched restore` on that node restores the original",
+			Hint: "see `kubectl describe pod` of that node's kube-scheduler; `pmk-sched restore` on that node restores the " +
+				"original",
 		})
 	}
 	release, known := inspect.ImageRelease(n.Image)

@@ -9,8 +9,10 @@ import (
 )
 
 func TestDriftOfTheNodesFilesIsAFindingWithTheDiff(t *testing.T) {
-	f := nodeFinding(&DriftError{Here: &HereStatus{Node: "node-1", Drift: []Drift{{Path: "/manifest", What: "edited", Diff: "-a\n+b\n"}}}})
-	if f.Code != health.NodeFilesDrifted || f.Name != "node-1" || strings.Contains(f.Text, "\n") || f.Detail != "/manifest: edited\n-a\n+b" || f.Hint == "" {
+	f := nodeFinding(&DriftError{Here: &HereStatus{Node: "node-1",
+		Drift: []Drift{{Path: "/manifest", What: "edited", Diff: "-a\n+b\n"}}}})
+	if f.Code != health.NodeFilesDrifted || f.Name != "node-1" || strings.Contains(f.Text, "\n") ||
+		f.Detail != "/manifest: edited\n-a\n+b" || f.Hint == "" {
 		t.Errorf("got %+v", f)
 	}
 }
@@ -36,7 +38,8 @@ func TestReplacedDefaultSchedulerOfAnotherMinorIsAFinding(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			found := replacedFindings(NodeStatus{Node: "node-1", Replaced: tc.replaced, Ready: true, Image: tc.image}, "v1.25.4")
-			if tc.want == "" && len(found) > 0 || tc.want != "" && (len(found) != 1 || found[0].Code != health.ReleaseSkew || !strings.Contains(found[0].Text, tc.want)) {
+			if tc.want == "" && len(found) > 0 || tc.want != "" &&
+				(len(found) != 1 || found[0].Code != health.ReleaseSkew || !strings.Contains(found[0].Text, tc.want)) {
 				t.Errorf("got %+v, want %q", found, tc.want)
 			}
 		})

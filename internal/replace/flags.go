@@ -26,8 +26,8 @@ func deprecatedFlags() [][2]string {
 	}
 }
 
-// convertFlags sets the fields of a configuration that replace flags of a scheduler without --config, unless the user's own source
-// sets them. The notes list the flags.
+// convertFlags sets the fields of a configuration that replace flags of a scheduler without
+// --config, unless the user's own source sets them. The notes list the flags.
 func convertFlags(configuration, source []byte, args []string) ([]byte, []string, error) {
 	var doc, own yaml.Node
 	if err := yaml.Unmarshal(configuration, &doc); err != nil {
@@ -100,8 +100,10 @@ func entry(n *yaml.Node, name string) *yaml.Node {
 // flags for files, addresses, servers and the Policy.
 func flagsToCheck(args []string) []string {
 	excluded := []string{
-		"config", "kubeconfig", "master", "authentication-kubeconfig", "authorization-kubeconfig", "bind-address", "secure-port", "address", "port",
-		"cert-dir", "tls-cert-file", "tls-private-key-file", "tls-sni-cert-key", "client-ca-file", "requestheader-client-ca-file",
+		"config", "kubeconfig", "master", "authentication-kubeconfig", "authorization-kubeconfig", "bind-address",
+		"secure-port", "address", "port",
+		"cert-dir", "tls-cert-file", "tls-private-key-file", "tls-sni-cert-key", "client-ca-file",
+		"requestheader-client-ca-file",
 		"write-config-to", "log-file", "log-dir", policyFlag, policyNamespaceFlag, policyFileFlag, policyLegacyFlag,
 	}
 	var kept []string

@@ -46,7 +46,8 @@ func limitFiles(t *testing.T, size uint64) {
 
 const unlimited = ^uint64(0)
 
-// fillDisk makes every write to a file fail, as on a full disk: creating, renaming and removing files works.
+// fillDisk makes every write to a file fail, as on a full disk: creating, renaming and removing
+// files works.
 func fillDisk(t *testing.T) {
 	t.Helper()
 	signal.Ignore(syscall.SIGXFSZ)
@@ -161,7 +162,8 @@ func TestKilledRunIsRestoredOnAFullDisk(t *testing.T) {
 		n.kill(t, byLayout(n.layout.Name), "swap")
 		fillDisk(t)
 		_, err := Restore(t.Context(), n.deps(t), false)
-		if err == nil || !strings.Contains(err.Error(), "journal.json") || !strings.Contains(strings.Join(problem.Hints(err), "\n"), "the original manifest is in place") {
+		if err == nil || !strings.Contains(err.Error(), "journal.json") ||
+			!strings.Contains(strings.Join(problem.Hints(err), "\n"), "the original manifest is in place") {
 			t.Errorf("error %v", err)
 		}
 		if diff := cmp.Diff(good, n.state(t)); diff != "" {

@@ -5,10 +5,12 @@ import (
 	"testing"
 )
 
-// FuzzKubeEnv searches settings of PMK's node agent that crash the editor, or that change further when they are changed again.
+// FuzzKubeEnv searches settings of PMK's node agent that crash the editor, or that change further
+// when they are changed again.
 func FuzzKubeEnv(f *testing.F) {
 	for _, text := range []string{
-		"export SCHEDULER_FLAGS=\"\"\n", "SCHEDULER_FLAGS='--v=2,--config=/old'\n", "A=b", "", "SCHEDULER_FLAGS=--v=2 # x\n", "SCHEDULER_FLAGS=a\nSCHEDULER_FLAGS=b\n", "export SCHEDULER_FLAGS=\"$(x)\"\r\n", "SCHEDULER_FLAGS='a\"b'",
+		"export SCHEDULER_FLAGS=\"\"\n", "SCHEDULER_FLAGS='--v=2,--config=/old'\n", "A=b", "", "SCHEDULER_FLAGS=--v=2 # x\n",
+		"SCHEDULER_FLAGS=a\nSCHEDULER_FLAGS=b\n", "export SCHEDULER_FLAGS=\"$(x)\"\r\n", "SCHEDULER_FLAGS='a\"b'",
 	} {
 		f.Add([]byte(text))
 	}

@@ -59,7 +59,8 @@ func (p *planner) inspect(ctx context.Context) (*scheduler, error) {
 		return nil, err
 	}
 	if layout.Rewriter != "" {
-		p.warnf("%s rewrites %s when it starts, which `pmk-sched status` detects: %s", layout.Rewriter, layout.Manifest, layout.Persist)
+		p.warnf("%s rewrites %s when it starts, which `pmk-sched status` detects: %s", layout.Rewriter, layout.Manifest,
+			layout.Persist)
 	}
 	s, err := p.readManifest(layout)
 	if err != nil {
@@ -104,7 +105,8 @@ func (p *planner) readManifest(layout inspect.Layout) (*scheduler, error) {
 	elect, given := staticpod.Flag(s.args, "leader-elect")
 	s.Elects = !given || elect == "true"
 	if lease, given := staticpod.Flag(s.args, "leader-elect-resource-name"); given && lease != schedulerLease {
-		return nil, problem.Invalidf("", "the scheduler uses the lease %s for leader election: expected %s", lease, schedulerLease)
+		return nil, problem.Invalidf("", "the scheduler uses the lease %s for leader election: expected %s", lease,
+			schedulerLease)
 	}
 	return s, nil
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 )
 
-// byLayout returns options that change as much as possible on a layout: an image on kubeadm, the configuration, which kube.env names, on
-// PMK.
+// byLayout returns options that change as much as possible on a layout: an image on kubeadm, the
+// configuration, which kube.env names, on PMK.
 func byLayout(layout string) Options {
 	if layout == "pmk" {
 		return Options{Preset: "binpack"}
@@ -36,8 +36,8 @@ func killedSteps() []string {
 	return []string{"back up", "write configuration", "swap", "wait until it runs", "wait until stable"}
 }
 
-// eachKill runs a test for both layouts and each step: for one kill on a node with its original scheduler, and for two kills after a
-// successful replacement.
+// eachKill runs a test for both layouts and each step: for one kill on a node with its original
+// scheduler, and for two kills after a successful replacement.
 func eachKill(t *testing.T, killed []string, test func(t *testing.T, n *testNode, good state, step string, kills int)) {
 	for _, layout := range []string{"kubeadm", "pmk"} {
 		for _, step := range killed {
@@ -79,8 +79,8 @@ func (n *testNode) isUndone(t *testing.T, good state, replaced bool) {
 	}
 }
 
-// A run with the flags of a killed one finds its own manifest in place. No run has verified that manifest: when this one fails, the last
-// verified state comes back.
+// A run with the flags of a killed one finds its own manifest in place. No run has verified that
+// manifest: when this one fails, the last verified state comes back.
 func TestFailedRunAfterKilledOnesRestoresThePreviousState(t *testing.T) {
 	eachKill(t, killedSteps(), func(t *testing.T, n *testNode, good state, step string, kills int) {
 		o := byLayout(n.layout.Name)
@@ -115,7 +115,8 @@ func TestFailedRunAfterAKilledOneReplacesItsCrashingScheduler(t *testing.T) {
 	}
 }
 
-// A scheduler that ends while it is verified is reported with its exit status, and replaced at once: verify would wait for a minute.
+// A scheduler that ends while it is verified is reported with its exit status, and replaced at
+// once: verify would wait for a minute.
 func TestSchedulerThatEndsWhileItIsVerifiedIsReplacedAtOnce(t *testing.T) {
 	for _, layout := range []string{"kubeadm", "pmk"} {
 		t.Run(layout, func(t *testing.T) {
@@ -128,7 +129,8 @@ func TestSchedulerThatEndsWhileItIsVerifiedIsReplacedAtOnce(t *testing.T) {
 					return ctx.Err()
 				}
 				_, err := Run(t.Context(), d, n.info(), byLayout(layout))
-				if err == nil || !strings.Contains(err.Error(), "verify: wait for Pod/") || !strings.Contains(err.Error(), "exit status 7") {
+				if err == nil || !strings.Contains(err.Error(), "verify: wait for Pod/") ||
+					!strings.Contains(err.Error(), "exit status 7") {
 					t.Fatalf("error %v", err)
 				}
 				n.isUndone(t, good, false)
@@ -137,7 +139,8 @@ func TestSchedulerThatEndsWhileItIsVerifiedIsReplacedAtOnce(t *testing.T) {
 	}
 }
 
-// killWithOtherFlags kills a run after a step, and, if there are two kills, another one with other flags before its swap.
+// killWithOtherFlags kills a run after a step, and, if there are two kills, another one with other
+// flags before its swap.
 func (n *testNode) killWithOtherFlags(t *testing.T, step string, kills int) {
 	t.Helper()
 	o := byLayout(n.layout.Name)
@@ -150,14 +153,16 @@ func (n *testNode) killWithOtherFlags(t *testing.T, step string, kills int) {
 
 // A failed run with other flags than the killed ones restores the same state.
 func TestFailedRunWithOtherFlagsAfterKilledOnesRestoresThePreviousState(t *testing.T) {
-	eachKill(t, []string{"swap", "wait until stable"}, func(t *testing.T, n *testNode, good state, step string, kills int) {
-		n.killWithOtherFlags(t, step, kills)
-		n.verifyError = errors.New("no pod was bound")
-		if _, err := n.run(t, Options{Preset: "capacity-ratio", Image: byLayout(n.layout.Name).Image}); !errors.Is(err, n.verifyError) {
-			t.Fatalf("error %v", err)
-		}
-		n.isUndone(t, good, kills == 2)
-	})
+	eachKill(t, []string{"swap", "wait until stable"},
+		func(t *testing.T, n *testNode, good state, step string, kills int) {
+			n.killWithOtherFlags(t, step, kills)
+			n.verifyError = errors.New("no pod was bound")
+			if _, err := n.run(t, Options{Preset: "capacity-ratio", Image: byLayout(n.layout.Name).Image}); !errors.Is(err,
+				n.verifyError) {
+				t.Fatalf("error %v", err)
+			}
+			n.isUndone(t, good, kills == 2)
+		})
 }
 
 // Files that a killed run wrote do not count as edited.
@@ -168,7 +173,8 @@ func TestKilledRunsWithDifferentFlagsAreRestored(t *testing.T) {
 	})
 }
 
-// A restore between the killed run and the failed one closes the killed one, also if the restore itself was killed.
+// A restore between the killed run and the failed one closes the killed one, also if the restore
+// itself was killed.
 func TestFailedRunAfterARestoreOfAKilledOneKeepsTheOriginal(t *testing.T) {
 	for _, layout := range []string{"kubeadm", "pmk"} {
 		for _, last := range []string{"restore the manifest", "wait until it runs", "clean up", "mark restored"} {
@@ -229,7 +235,8 @@ func (n *testNode) isRestored(t *testing.T) {
 	n.isUndone(t, want, false)
 }
 
-// A manifest that another program edited right before the swap is not overwritten, and nothing of the run is left.
+// A manifest that another program edited right before the swap is not overwritten, and nothing of
+// the run is left.
 func TestEditOfTheManifestBeforeTheSwapIsKept(t *testing.T) {
 	for _, layout := range []string{"kubeadm", "pmk"} {
 		t.Run(layout, func(t *testing.T) {
@@ -252,7 +259,8 @@ func TestEditOfTheManifestBeforeTheSwapIsKept(t *testing.T) {
 	}
 }
 
-// Settings of the node agent that another program edited while a run was in progress are not overwritten.
+// Settings of the node agent that another program edited while a run was in progress are not
+// overwritten.
 func TestEditOfSettingsDuringARunIsKept(t *testing.T) {
 	for _, step := range []string{"write configuration", "swap", "verify"} {
 		t.Run(step, func(t *testing.T) {
@@ -293,13 +301,15 @@ func TestRestoreKeepsAnEditOfSettingsBetweenReplacements(t *testing.T) {
 			t.Fatal(err)
 		}
 		var edited *EditedError
-		if _, err := Restore(t.Context(), n.deps(t), false); !errors.As(err, &edited) || !strings.Contains(err.Error(), "export NEW=1") {
+		if _, err := Restore(t.Context(), n.deps(t), false); !errors.As(err, &edited) ||
+			!strings.Contains(err.Error(), "export NEW=1") {
 			t.Errorf("error %v", err)
 		}
 	})
 }
 
-// An image after a configuration alone: kube.env still names the first configuration, which therefore stays, and restore resets both.
+// An image after a configuration alone: kube.env still names the first configuration, which
+// therefore stays, and restore resets both.
 func TestReplacedImageKeepsTheConfigurationThatSettingsName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newTestNode(t, "pmk")

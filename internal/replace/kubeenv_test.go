@@ -31,7 +31,8 @@ func TestSchedulerFlagKeepsTheOtherFlagsAsAShellReadsThem(t *testing.T) {
 // read returns the value of SCHEDULER_FLAGS in a shell.
 func read(t *testing.T, settings string) string {
 	t.Helper()
-	output, err := exec.CommandContext(t.Context(), "sh", "-c", settings+"\nprintf %s \"$SCHEDULER_FLAGS\"").CombinedOutput()
+	output, err := exec.CommandContext(t.Context(), "sh", "-c",
+		settings+"\nprintf %s \"$SCHEDULER_FLAGS\"").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s: %v: %s", settings, err, output)
 	}
@@ -39,7 +40,8 @@ func read(t *testing.T, settings string) string {
 }
 
 func TestSchedulerFlagRefusesWhatItCannotRead(t *testing.T) {
-	for _, settings := range []string{`SCHEDULER_FLAGS="a\"`, `SCHEDULER_FLAGS=a\ b`, `SCHEDULER_FLAGS="a"'b'`, `SCHEDULER_FLAGS=--v=2 # x`} {
+	for _, settings := range []string{`SCHEDULER_FLAGS="a\"`, `SCHEDULER_FLAGS=a\ b`, `SCHEDULER_FLAGS="a"'b'`,
+		`SCHEDULER_FLAGS=--v=2 # x`} {
 		if got, err := withSchedulerFlag("kube.env", []byte(settings+"\n"), "/c.yaml"); err == nil {
 			t.Errorf("%s became %s", settings, got)
 		}

@@ -28,7 +28,8 @@ func (n *testNode) RoundTrip(req *http.Request) (*http.Response, error) {
 	case strings.HasSuffix(at, "/pods") && pod != nil: // as a table
 		object = &metav1.Table{
 			TypeMeta:          metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "Table"},
-			ColumnDefinitions: []metav1.TableColumnDefinition{{Name: "Name", Type: "string"}}, Rows: []metav1.TableRow{{Cells: []any{pod.Name}}},
+			ColumnDefinitions: []metav1.TableColumnDefinition{{Name: "Name", Type: "string"}},
+			Rows:              []metav1.TableRow{{Cells: []any{pod.Name}}},
 		}
 	case strings.HasSuffix(at, "/pods/"+n.layout.Pod+"-n1") && pod != nil:
 		object = pod
@@ -37,7 +38,8 @@ func (n *testNode) RoundTrip(req *http.Request) (*http.Response, error) {
 	case strings.HasSuffix(at, "/configmaps"):
 		object = &corev1.ConfigMapList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMapList"}}
 	default:
-		status := metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound}
+		status := metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
+			Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound}
 		text, err := json.Marshal(status)
 		return answer(req, http.StatusNotFound, text), err
 	}
@@ -72,13 +74,15 @@ func (n *testNode) pod() *corev1.Pod {
 	id := "containerd://" + staticpod.Hash(text)[:hashLength]
 	ready := corev1.ConditionTrue
 	for _, c := range pod.Spec.Containers {
-		status := corev1.ContainerStatus{Name: c.Name, Image: c.Image, ContainerID: "containerd://" + c.Name, Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}
+		status := corev1.ContainerStatus{Name: c.Name, Image: c.Image, ContainerID: "containerd://" + c.Name, Ready: true,
+			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}
 		if c.Name == schedulerContainer {
 			status.ContainerID = id
 			if n.bad.Load() == string(text) {
 				ready, status.Ready = corev1.ConditionFalse, false
 				status.ContainerID = fmt.Sprintf("%s-%d", id, time.Now().Unix()/10)
-				status.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 7, ContainerID: status.ContainerID}}
+				status.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 7,
+					ContainerID: status.ContainerID}}
 			}
 		}
 		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, status)
@@ -97,7 +101,8 @@ func leaseOf(pod *corev1.Pod) *coordinationv1.Lease {
 		}
 	}
 	return &coordinationv1.Lease{
-		TypeMeta: metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"}, ObjectMeta: metav1.ObjectMeta{Name: schedulerLease},
+		TypeMeta: metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1",
+			Kind: "Lease"}, ObjectMeta: metav1.ObjectMeta{Name: schedulerLease},
 		Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &now, AcquireTime: &now},
 	}
 }

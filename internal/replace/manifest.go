@@ -39,12 +39,14 @@ func (p *planner) changeManifest(s *scheduler, image string, c *configuration) (
 	}
 	change := staticpod.Change{
 		Container: schedulerContainer, Program: schedulerContainer, RunAsRoot: p.o.Image != "",
-		Annotations: []staticpod.Annotation{{Name: staticpod.AnnotationReplacement, Value: c.id}, {Name: staticpod.AnnotationConfig, Value: c.hash}, {Name: staticpod.AnnotationBinary, Value: c.binary}},
+		Annotations: []staticpod.Annotation{{Name: staticpod.AnnotationReplacement, Value: c.id},
+			{Name: staticpod.AnnotationConfig, Value: c.hash}, {Name: staticpod.AnnotationBinary, Value: c.binary}},
 	}
 	if p.o.Image != "" {
 		change.Image, change.PullIfNotPresent = image, pullsAlways(s.container, image)
 	}
-	// The directory is mounted, not the file: a volume of a pod whose UID stays is not mounted again when its path changes.
+	// The directory is mounted, not the file: a volume of a pod whose UID stays is not mounted again
+	// when its path changes.
 	if change.Config = staticpod.InContainer(current.Pod, s.container, c.file); change.Config == "" {
 		dir := s.layout.ConfigDir
 		change.Config = c.file
@@ -60,17 +62,20 @@ func (p *planner) changeManifest(s *scheduler, image string, c *configuration) (
 			return nil, err
 		}
 		if m.env != nil {
-			p.notef("%s: SCHEDULER_FLAGS names the configuration, so that it persists when the node agent rewrites the manifest", s.layout.EnvFile)
+			p.notef("%s: SCHEDULER_FLAGS names the configuration, so that it persists when the node agent rewrites the manifest",
+				s.layout.EnvFile)
 		}
 	}
 	return m, nil
 }
 
-// withUID makes the change with a UID with which the kubelet restarts the scheduler, and nothing else if possible. A manifest that changes is
-// another pod to the kubelet, which stops every container of the old one before it starts the new: on PMK the API server too, for a minute.
-// With the UID of the old pod it is an update, and only containers that changed are restarted. If the kubelet would see no change in the
-// scheduler's container, the pod gets another UID.
-func (p *planner) withUID(s *scheduler, current *staticpod.Manifest, change staticpod.Change, id string) (text []byte, pinned bool, err error) {
+// withUID makes the change with a UID with which the kubelet restarts the scheduler, and nothing
+// else if possible. A manifest that changes is another pod to the kubelet, which stops every
+// container of the old one before it starts the new: on PMK the API server too, for a minute. With
+// the UID of the old pod it is an update, and only containers that changed are restarted. If the
+// kubelet would see no change in the scheduler's container, the pod gets another UID.
+func (p *planner) withUID(s *scheduler, current *staticpod.Manifest, change staticpod.Change, id string) (text []byte,
+	pinned bool, err error) {
 	change.UID = types.UID(s.seen.Hash)
 	text, err = current.Apply(change)
 	if err != nil || bytes.Equal(text, s.file.Data) {
@@ -85,7 +90,9 @@ func (p *planner) withUID(s *scheduler, current *staticpod.Manifest, change stat
 		return text, true, err
 	}
 	if s.HoldsAPI {
-		p.warnf("the kubelet sees no change of the scheduler's container, so that it restarts the whole pod with the API server: use an image with another tag to avoid that")
+		p.warnf(
+			"the kubelet sees no change of the scheduler's container, so that it restarts the whole pod with the API server: " +
+				"use an image with another tag to avoid that")
 	}
 	change.UID = types.UID(staticpod.Hash([]byte(id))[:2*hashLength])
 	text, err = current.Apply(change)
@@ -122,8 +129,9 @@ func (p *planner) objects(rendered *profiles.Rendered) ([]*unstructured.Unstruct
 // permissions returns the options of roles for the default scheduler.
 func (p *planner) permissions(rules []rbacv1.PolicyRule) rbac.Options {
 	return rbac.Options{
-		Name: corev1.DefaultSchedulerName, Namespace: metav1.NamespaceSystem, Subject: rbac.User(cmp.Or(p.info.Credentials.User, schedulerUser)),
-		Labels: ownership.Labels(corev1.DefaultSchedulerName), PluginRules: rules,
+		Name: corev1.DefaultSchedulerName, Namespace: metav1.NamespaceSystem,
+		Subject: rbac.User(cmp.Or(p.info.Credentials.User, schedulerUser)),
+		Labels:  ownership.Labels(corev1.DefaultSchedulerName), PluginRules: rules,
 	}
 }
 

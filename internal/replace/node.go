@@ -145,7 +145,9 @@ func explainInterrupted(d Deps, err error) error {
 	}
 	if b := staticpod.Current(list); b != nil && b.State == staticpod.Started {
 		return problem.WithHint(err,
-			fmt.Sprintf("a replacement was interrupted at step %q; `pmk-sched restore` restores the original manifest, also while the API server is down", b.Step))
+			fmt.Sprintf(
+				"a replacement was interrupted at step %q; `pmk-sched restore` restores the original manifest, also while the "+
+					"API server is down", b.Step))
 	}
 	return err
 }
@@ -198,7 +200,9 @@ func newDeps(s *session.Session, cfg *rest.Config) (Deps, error) {
 // is the leader.
 func verifyReplacement(ctx context.Context, s *session.Session, cfg *rest.Config, r *Plan, standby bool) error {
 	if standby {
-		s.Warn("another node's scheduler is the leader, so this one could not be tested with a pod; run `pmk-sched verify --default` when all are replaced")
+		s.Warn(
+			"another node's scheduler is the leader, so this one could not be tested with a pod; run `pmk-sched verify " +
+				"--default` when all are replaced")
 		return nil
 	}
 	v, err := verify.DefaultScheduler(ctx, cfg, verify.DefaultOptions{

@@ -68,7 +68,8 @@ type testNode struct {
 	root     string
 	layout   inspect.Layout
 	original string
-	// bad is the manifest whose scheduler ends when it starts. A test changes it while the API server answers.
+	// bad is the manifest whose scheduler ends when it starts. A test changes it while the API server
+	// answers.
 	bad atomic.Value
 	// verifyError is the result of Deps.Verify.
 	verifyError error
@@ -142,7 +143,8 @@ func (n *testNode) deps(t *testing.T) Deps {
 		Version: func(context.Context, configcheck.Binary, string) (string, error) { return "Kubernetes v1.24.3", nil },
 		Check:   func(context.Context, configcheck.Binary, string, configcheck.Request) error { return nil },
 		Verify:  func(context.Context, *Plan, bool) error { return n.verifyError },
-		Holder:  "a test", Now: time.Now, Warn: func(text string) { n.warnings = append(n.warnings, text) }, Note: func(string) {},
+		Holder:  "a test", Now: time.Now, Warn: func(text string) { n.warnings = append(n.warnings, text) },
+		Note: func(string) {},
 		OnStep: func(name string) func(error) {
 			if n.onStep != nil {
 				n.onStep(name)

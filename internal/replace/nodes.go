@@ -65,8 +65,8 @@ func PlanNodes(ctx context.Context, d Deps, info *inspect.Info, goal Goal) ([]No
 	return planNodes(info.ControlPlane.Nodes, pods, leader, goal), nil
 }
 
-// leader returns the node of the scheduler that holds the default schedulers' lease, or the host name of the holder if no pod is known for
-// it, "" if there is none.
+// leader returns the node of the scheduler that holds the default schedulers' lease, or the host
+// name of the holder if no pod is known for it, "" if there is none.
 func (d Deps) leader(ctx context.Context, pods []corev1.Pod) (string, error) {
 	lease, err := d.Kube.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, schedulerLease, metav1.GetOptions{})
 	if client.IgnoreNotFound(err) != nil {
@@ -148,7 +148,8 @@ func (g Goal) Check(plan []NodePlan) error {
 // Directories returns the directories of a node that replace and restore read or write. None is
 // below another.
 func Directories(layout inspect.Layout) []string {
-	all := []string{path.Dir(path.Dir(layout.Manifest)), path.Dir(layout.ConfigDir), path.Dir(layout.Kubeconfig), path.Dir(layout.AdminKubeconfig), staticpod.StateDir}
+	all := []string{path.Dir(path.Dir(layout.Manifest)), path.Dir(layout.ConfigDir), path.Dir(layout.Kubeconfig),
+		path.Dir(layout.AdminKubeconfig), staticpod.StateDir}
 	if layout.EnvFile != "" {
 		all = append(all, path.Dir(layout.EnvFile))
 	}

@@ -16,9 +16,12 @@ import (
 // mirror returns the static pod of a node's scheduler.
 func mirror(node, image, replacement string, ready bool) corev1.Pod {
 	pod := corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "kube-scheduler-" + node, Annotations: map[string]string{corev1.MirrorPodAnnotationKey: "x"}},
-		Spec:       corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: schedulerContainer, Image: image, Command: []string{"kube-scheduler", "--v=2"}}}},
-		Status:     corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: schedulerContainer, Ready: ready}}},
+		ObjectMeta: metav1.ObjectMeta{Name: "kube-scheduler-" + node,
+			Annotations: map[string]string{corev1.MirrorPodAnnotationKey: "x"}},
+		Spec: corev1.PodSpec{NodeName: node,
+			Containers: []corev1.Container{{Name: schedulerContainer, Image: image,
+				Command: []string{"kube-scheduler", "--v=2"}}}},
+		Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: schedulerContainer, Ready: ready}}},
 	}
 	if replacement != "" {
 		pod.Annotations[staticpod.AnnotationReplacement] = replacement
@@ -29,7 +32,8 @@ func mirror(node, image, replacement string, ready bool) corev1.Pod {
 func TestPlanOfAllNodesHasTheLeaderLastAndWhatIsDone(t *testing.T) {
 	const old, next = "registry.example.com/kube-scheduler:v1", "localhost/new:v1"
 	nodes := []inspect.ControlPlaneNode{
-		{Name: "cp-1", Ready: true, Names: []string{"cp-1", "10.0.0.1"}}, {Name: "cp-2", Ready: true, Names: []string{"cp-2", "10.0.0.2"}}, {Name: "cp-3"},
+		{Name: "cp-1", Ready: true, Names: []string{"cp-1", "10.0.0.1"}}, {Name: "cp-2", Ready: true,
+			Names: []string{"cp-2", "10.0.0.2"}}, {Name: "cp-3"},
 	}
 	programs := []string{"kube-scheduler"}
 	for name, c := range map[string]struct {
@@ -39,20 +43,24 @@ func TestPlanOfAllNodesHasTheLeaderLastAndWhatIsDone(t *testing.T) {
 		want   []NodePlan
 	}{
 		"nothing is done": {
-			pods: []corev1.Pod{mirror("cp-1", old, "", true), mirror("cp-2", old, "", true), mirror("cp-3", old, "", false)}, leader: "10.0.0.1",
+			pods: []corev1.Pod{mirror("cp-1", old, "", true), mirror("cp-2", old, "", true),
+				mirror("cp-3", old, "", false)}, leader: "10.0.0.1",
 			goal: Goal{Image: next, Command: "do"},
 			want: []NodePlan{
 				{Node: "cp-2", Ready: true, SchedulerReady: true, Image: old, Command: "do --node cp-2", Programs: programs},
 				{Node: "cp-3", Image: old, Command: "do --node cp-3", Programs: programs},
-				{Node: "cp-1", Ready: true, SchedulerReady: true, Leads: true, Image: old, Command: "do --node cp-1", Programs: programs},
+				{Node: "cp-1", Ready: true, SchedulerReady: true, Leads: true, Image: old, Command: "do --node cp-1",
+					Programs: programs},
 			},
 		},
 		"one is done, one has another image, one no scheduler": {
 			pods: []corev1.Pod{mirror("cp-1", next, "a", true), mirror("cp-2", old, "b", true)}, leader: "cp-3",
 			goal: Goal{Image: next, Command: "do"},
 			want: []NodePlan{
-				{Node: "cp-1", Ready: true, SchedulerReady: true, Image: next, Replacement: "a", Done: true, Command: "do --node cp-1", Programs: programs},
-				{Node: "cp-2", Ready: true, SchedulerReady: true, Image: old, Replacement: "b", Command: "do --node cp-2", Programs: programs},
+				{Node: "cp-1", Ready: true, SchedulerReady: true, Image: next, Replacement: "a", Done: true,
+					Command: "do --node cp-1", Programs: programs},
+				{Node: "cp-2", Ready: true, SchedulerReady: true, Image: old, Replacement: "b", Command: "do --node cp-2",
+					Programs: programs},
 				{Node: "cp-3", Leads: true, Command: "do --node cp-3"},
 			},
 		},
@@ -60,7 +68,8 @@ func TestPlanOfAllNodesHasTheLeaderLastAndWhatIsDone(t *testing.T) {
 			pods: []corev1.Pod{mirror("cp-1", next, "a", true), mirror("cp-2", old, "", true), mirror("cp-3", old, "", true)},
 			goal: Goal{Restored: true, Command: "undo"},
 			want: []NodePlan{
-				{Node: "cp-1", Ready: true, SchedulerReady: true, Image: next, Replacement: "a", Command: "undo", Programs: programs},
+				{Node: "cp-1", Ready: true, SchedulerReady: true, Image: next, Replacement: "a", Command: "undo",
+					Programs: programs},
 				{Node: "cp-2", Ready: true, SchedulerReady: true, Image: old, Done: true, Command: "undo", Programs: programs},
 				{Node: "cp-3", SchedulerReady: true, Image: old, Done: true, Command: "undo", Programs: programs},
 			},
@@ -88,7 +97,8 @@ func TestRunThroughAllNodesIsRefusedWhileANodeCannotBeReached(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := c.goal.Check([]NodePlan{good, c.last})
-			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || len(problem.Hints(err)) == 0) {
+			if c.want == "" && err != nil || c.want != "" &&
+				(err == nil || !strings.Contains(err.Error(), c.want) || len(problem.Hints(err)) == 0) {
 				t.Errorf("got %v", err)
 			}
 		})

@@ -90,23 +90,27 @@ func decodeRequest(text []byte, version string) (*nodeRequest, error) {
 // The kubelet has pulled that image for the pod.
 func (r *nodeRequest) expect(reference string) error {
 	if reference != r.Scheduler {
-		return fmt.Errorf("the manifest names image %s, and the API server showed %s: run the command again", reference, r.Scheduler)
+		return fmt.Errorf("the manifest names image %s, and the API server showed %s: run the command again", reference,
+			r.Scheduler)
 	}
 	return nil
 }
 
 // binary returns the program that a container of the pod read from the scheduler's image.
-func (r *nodeRequest) binary(_ context.Context, reference string, command []string, _ string) (configcheck.Binary, error) {
+func (r *nodeRequest) binary(_ context.Context, reference string, command []string, _ string) (configcheck.Binary,
+	error) {
 	if err := r.expect(reference); err != nil {
 		return configcheck.Binary{}, err
 	}
 	if !slices.Equal(command, r.Programs) {
-		return configcheck.Binary{}, fmt.Errorf("the manifest runs %q, and the API server showed %q: run the command again", command, r.Programs)
+		return configcheck.Binary{},
+			fmt.Errorf("the manifest runs %q, and the API server showed %q: run the command again", command, r.Programs)
 	}
 	text, err := os.ReadFile(filepath.Join(noderun.SchedulerDir, copiedFrom))
 	program := image.Program{}
 	if err = errors.Join(err, json.Unmarshal(text, &program)); err != nil {
 		return configcheck.Binary{}, fmt.Errorf("read what was copied from image %s: %w", reference, err)
 	}
-	return configcheck.Binary{Path: filepath.Join(noderun.SchedulerDir, copiedProgram), Origin: "image " + reference, Missing: program.Missing}, nil
+	return configcheck.Binary{Path: filepath.Join(noderun.SchedulerDir, copiedProgram), Origin: "image " + reference,
+		Missing: program.Missing}, nil
 }

@@ -18,7 +18,8 @@ import (
 )
 
 const (
-	// schedulerContainer is the name of the scheduler's container in the static pod of every layout, and of its program.
+	// schedulerContainer is the name of the scheduler's container in the static pod of every layout,
+	// and of its program.
 	schedulerContainer = "kube-scheduler"
 	schedulerUser      = "system:kube-scheduler"
 	schedulerLease     = "kube-scheduler"
@@ -112,7 +113,9 @@ func (p *planner) plan(ctx context.Context) (*Plan, error) {
 // FindLayout returns the layout of that name if its scheduler is a static pod.
 func FindLayout(name string) (inspect.Layout, error) {
 	if name == inspect.LayoutUnknown || name == "" {
-		return inspect.Layout{}, problem.Invalidf("run pmk-sched as root on a control-plane node, or give its root directory with --node-root", "this is not a control-plane node of a known layout")
+		return inspect.Layout{},
+			problem.Invalidf("run pmk-sched as root on a control-plane node, or give its root directory with --node-root",
+				"this is not a control-plane node of a known layout")
 	}
 	layout, _ := inspect.LayoutNamed(name)
 	if layout.Runs == inspect.RunsAsStaticPod {
@@ -122,7 +125,8 @@ func FindLayout(name string) (inspect.Layout, error) {
 	if layout.DisableScheduler != "" {
 		hint += "; to run no other, " + layout.DisableScheduler
 	}
-	return inspect.Layout{}, problem.Invalidf(hint, "the default scheduler of %s is not a static pod: there is no manifest to change", name)
+	return inspect.Layout{}, problem.Invalidf(hint,
+		"the default scheduler of %s is not a static pod: there is no manifest to change", name)
 }
 
 // FindNode returns the name of this control-plane node: node, if the cluster has it, else the node
@@ -137,7 +141,8 @@ func FindNode(info *inspect.Info, node string, names []string) (string, error) {
 	}
 	switch {
 	case node != "" && !slices.Contains(all, node):
-		return "", problem.Invalidf("control-plane nodes: "+strings.Join(all, ", "), "no control-plane node is named %q", node)
+		return "", problem.Invalidf("control-plane nodes: "+strings.Join(all, ", "), "no control-plane node is named %q",
+			node)
 	case node != "":
 		return node, nil
 	case len(matching) > 0:
@@ -145,7 +150,8 @@ func FindNode(info *inspect.Info, node string, names []string) (string, error) {
 	case len(all) == 1:
 		return all[0], nil
 	}
-	return "", problem.Invalidf("specify it with --node", "it is not clear which control-plane node this is (%s)", strings.Join(all, ", "))
+	return "", problem.Invalidf("specify it with --node", "it is not clear which control-plane node this is (%s)",
+		strings.Join(all, ", "))
 }
 
 // image returns the image of the new scheduler, which the node's container runtime has from now on.
@@ -158,7 +164,8 @@ func (p *planner) image(ctx context.Context, s *scheduler) (string, error) {
 	return image, p.EnsureImage(ctx, image)
 }
 
-// configMode returns the mode of the configuration file, which a scheduler that does not run as root has to be able to read.
+// configMode returns the mode of the configuration file, which a scheduler that does not run as
+// root has to be able to read.
 func configMode(s *scheduler, manifest []byte) fs.FileMode {
 	mode := fs.FileMode(0o600)
 	if s.layout.SingleFile {
@@ -193,7 +200,8 @@ func runsAsRoot(name string, manifest []byte) bool {
 // checkDiskSpace checks that every file can be written.
 func (p *planner) checkDiskSpace(layout inspect.Layout) error {
 	const enough = 1 << 20
-	for _, dir := range []string{staticpod.StateDir, path.Dir(layout.Manifest), path.Dir(path.Dir(layout.Manifest)), layout.ConfigDir} {
+	for _, dir := range []string{staticpod.StateDir, path.Dir(layout.Manifest), path.Dir(path.Dir(layout.Manifest)),
+		layout.ConfigDir} {
 		if err := p.Files.CheckSpace(dir, enough); err != nil {
 			return err
 		}

@@ -33,15 +33,20 @@ func (p *planner) checkPolicyFlags(s *scheduler) error {
 	for _, name := range []string{policyFlag, policyFileFlag} {
 		value, given := staticpod.Flag(s.args, name)
 		if given && value != "" && !p.o.PolicyConfigMap {
-			return problem.Invalidf("give that Policy with --policy-configmap and --config, remove the flag from the manifest, or run `pmk-sched restore` first if pmk-sched added it",
+			return problem.Invalidf(
+				"give that Policy with --policy-configmap and --config, remove the flag from the manifest, or run `pmk-sched "+
+					"restore` first if pmk-sched added it",
 				"the scheduler reads a Policy (--%s=%s), which overrides a configuration", name, value)
 		}
 	}
 	if legacy, _ := staticpod.Flag(s.args, policyLegacyFlag); p.o.PolicyConfigMap && legacy == "true" {
-		return problem.Invalidf("remove it from the manifest", "with --%s the scheduler reads no Policy from a ConfigMap", policyLegacyFlag)
+		return problem.Invalidf("remove it from the manifest", "with --%s the scheduler reads no Policy from a ConfigMap",
+			policyLegacyFlag)
 	}
-	if namespace, given := staticpod.Flag(s.args, policyNamespaceFlag); p.o.PolicyConfigMap && given && namespace != metav1.NamespaceSystem {
-		return problem.Invalidf("remove it from the manifest", "--%s of the scheduler: expected %s, got %s", policyNamespaceFlag, metav1.NamespaceSystem, namespace)
+	if namespace, given := staticpod.Flag(s.args, policyNamespaceFlag); p.o.PolicyConfigMap && given &&
+		namespace != metav1.NamespaceSystem {
+		return problem.Invalidf("remove it from the manifest", "--%s of the scheduler: expected %s, got %s",
+			policyNamespaceFlag, metav1.NamespaceSystem, namespace)
 	}
 	return nil
 }
@@ -55,7 +60,8 @@ func (p *planner) render(s *scheduler, r profiles.Request) (*profiles.Rendered, 
 		return profiles.Render(r)
 	}
 	if s.layout.EnvFile != "" {
-		p.warnf("%s omits --%s when it rewrites the manifest, and the scheduler then reads no Policy", s.layout.Rewriter, policyFlag)
+		p.warnf("%s omits --%s when it rewrites the manifest, and the scheduler then reads no Policy", s.layout.Rewriter,
+			policyFlag)
 	}
 	r.Extenders = p.o.Extenders
 	return profiles.RenderPolicy(r)
@@ -66,7 +72,8 @@ func policyMap(rendered *profiles.Rendered) *corev1.ConfigMap {
 	if len(rendered.Policy) == 0 {
 		return nil
 	}
-	return manifest.PolicyConfigMap(corev1.DefaultSchedulerName, metav1.NamespaceSystem, ownership.Labels(corev1.DefaultSchedulerName), rendered.Policy)
+	return manifest.PolicyConfigMap(corev1.DefaultSchedulerName, metav1.NamespaceSystem,
+		ownership.Labels(corev1.DefaultSchedulerName), rendered.Policy)
 }
 
 // withPolicyFlag returns the current manifest, with the ConfigMap of the Policy if there is one.
@@ -75,14 +82,16 @@ func withPolicyFlag(s *scheduler, rendered *profiles.Rendered) (*staticpod.Manif
 	if policy == nil {
 		return s.manifest, nil
 	}
-	text, err := s.manifest.Apply(staticpod.Change{Container: schedulerContainer, Program: schedulerContainer, Flag: policyFlag, Config: policy.Name})
+	text, err := s.manifest.Apply(staticpod.Change{Container: schedulerContainer, Program: schedulerContainer,
+		Flag: policyFlag, Config: policy.Name})
 	if err != nil {
 		return nil, err
 	}
 	return staticpod.Parse(s.layout.Manifest, text)
 }
 
-// policyObjects returns the ConfigMap of the Policy and the permission to read it, which a scheduler does not have.
+// policyObjects returns the ConfigMap of the Policy and the permission to read it, which a
+// scheduler does not have.
 func (p *planner) policyObjects(rendered *profiles.Rendered) ([]*unstructured.Unstructured, error) {
 	policy := policyMap(rendered)
 	if policy == nil {
@@ -96,9 +105,10 @@ func (p *planner) policyObjects(rendered *profiles.Rendered) ([]*unstructured.Un
 
 // stalePolicies returns the objects of policyObjects, of this and earlier replacements.
 func (d Deps) stalePolicies(ctx context.Context) ([]*unstructured.Unstructured, error) {
-	list, err := d.Kube.CoreV1().ConfigMaps(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(&metav1.LabelSelector{
-		MatchLabels: ownership.Labels(corev1.DefaultSchedulerName),
-	})})
+	list, err := d.Kube.CoreV1().ConfigMaps(metav1.NamespaceSystem).List(ctx,
+		metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(&metav1.LabelSelector{
+			MatchLabels: ownership.Labels(corev1.DefaultSchedulerName),
+		})})
 	if err != nil {
 		return nil, kubeapi.Explain("list ConfigMaps in "+metav1.NamespaceSystem, err)
 	}
@@ -109,7 +119,8 @@ func (d Deps) stalePolicies(ctx context.Context) ([]*unstructured.Unstructured, 
 		}
 	}
 	if len(stale) > 0 {
-		stale = append(stale, reference(rbacVersion, "RoleBinding", metav1.NamespaceSystem, policyStem), reference(rbacVersion, "Role", metav1.NamespaceSystem, policyStem))
+		stale = append(stale, reference(rbacVersion, "RoleBinding", metav1.NamespaceSystem, policyStem),
+			reference(rbacVersion, "Role", metav1.NamespaceSystem, policyStem))
 	}
 	return stale, nil
 }

@@ -20,13 +20,15 @@ import (
 // extender is called by a Policy.
 func extender() profiles.Extender {
 	no := false
-	return profiles.Extender{Name: "gpu", URLPrefix: "http://10.0.0.1", FilterVerb: "filter", Ignorable: &no, HTTPTimeout: 9e9}
+	return profiles.Extender{Name: "gpu", URLPrefix: "http://10.0.0.1", FilterVerb: "filter", Ignorable: &no,
+		HTTPTimeout: 9e9}
 }
 
 // plannerOf returns a planner, and the default scheduler of a node with those arguments.
 func plannerOf(t *testing.T, args string, policy bool) (*planner, *scheduler) {
 	t.Helper()
-	text := "apiVersion: v1\nkind: Pod\nmetadata: {name: kube-scheduler, namespace: kube-system}\nspec:\n  containers:\n  - name: kube-scheduler\n    image: localhost/x:v1\n    command:\n    - kube-scheduler\n" + args
+	text := "apiVersion: v1\nkind: Pod\nmetadata: {name: kube-scheduler, namespace: kube-system}\nspec:\n  containers:\n" +
+		"  - name: kube-scheduler\n    image: localhost/x:v1\n    command:\n    - kube-scheduler\n" + args
 	parsed, err := staticpod.Parse("/m.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
@@ -39,14 +41,16 @@ func plannerOf(t *testing.T, args string, policy bool) (*planner, *scheduler) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &planner{info: &inspect.Info{}, o: Options{PolicyConfigMap: policy, Extenders: []profiles.Extender{extender()}}},
+	return &planner{info: &inspect.Info{},
+			o: Options{PolicyConfigMap: policy, Extenders: []profiles.Extender{extender()}}},
 		&scheduler{layout: inspect.Layout{Manifest: "/m.yaml"}, args: found, manifest: parsed, container: container}
 }
 
 func TestDefaultSchedulerOf122ReadsPolicy(t *testing.T) {
 	p, s := plannerOf(t, "    - --v=2\n", true)
 	rendered, err := p.render(s, profiles.Request{
-		Release: versions.Release{Major: 1, Minor: 22, Patch: 2}, SchedulerName: corev1.DefaultSchedulerName, Kubeconfig: "/etc/kubernetes/scheduler.conf",
+		Release: versions.Release{Major: 1, Minor: 22, Patch: 2}, SchedulerName: corev1.DefaultSchedulerName,
+		Kubeconfig: "/etc/kubernetes/scheduler.conf",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -64,7 +68,8 @@ func TestDefaultSchedulerOf122ReadsPolicy(t *testing.T) {
 	for _, o := range objects {
 		got = append(got, o.GetKind()+"/"+o.GetNamespace()+"/"+o.GetName())
 	}
-	want := []string{"ConfigMap/kube-system/" + name, "Role/kube-system/default-scheduler-policy", "RoleBinding/kube-system/default-scheduler-policy"}
+	want := []string{"ConfigMap/kube-system/" + name, "Role/kube-system/default-scheduler-policy",
+		"RoleBinding/kube-system/default-scheduler-policy"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("objects (-want +got):\n%s", diff)
 	}
@@ -84,7 +89,8 @@ func TestPlanRefusesManifestWithAnotherPolicy(t *testing.T) {
 		{args: "    - --v=2\n"},
 		{args: "    - --v=2\n", policy: true},
 		{args: "    - --policy-configmap=default-scheduler-policy-0123456789\n", policy: true},
-		{args: "    - --policy-configmap=x\n", want: "the scheduler reads a Policy (--policy-configmap=x), which overrides a configuration"},
+		{args: "    - --policy-configmap=x\n",
+			want: "the scheduler reads a Policy (--policy-configmap=x), which overrides a configuration"},
 		{args: "    - --policy-config-file=/x\n", want: "the scheduler reads a Policy (--policy-config-file=/x)"},
 		{args: "    - --use-legacy-policy-config=true\n", policy: true, want: "reads no Policy from a ConfigMap"},
 		{args: "    - --policy-configmap-namespace=elsewhere\n", policy: true, want: "expected kube-system, got elsewhere"},

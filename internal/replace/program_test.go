@@ -20,10 +20,13 @@ func TestCheckedProgramIsThatOfTheCommand(t *testing.T) {
 		missing        string
 		refused        bool
 	}{
-		"kubeadm's":                 {command: "    - kube-scheduler\n", want: []string{"kube-scheduler"}},
-		"wrapped":                   {command: "    - /go-runner\n    - --also-stdout\n    - /usr/local/bin/kube-scheduler\n", want: []string{"/go-runner", "/usr/local/bin/kube-scheduler"}},
-		"missing in another image":  {command: "    - /usr/bin/kube-scheduler\n", image: "localhost/new:v1", want: []string{"/usr/bin/kube-scheduler"}, missing: "/usr/bin/kube-scheduler", refused: true},
-		"missing in the same image": {command: "    - kube-scheduler\n", want: []string{"kube-scheduler"}, missing: "kube-scheduler"},
+		"kubeadm's": {command: "    - kube-scheduler\n", want: []string{"kube-scheduler"}},
+		"wrapped": {command: "    - /go-runner\n    - --also-stdout\n    - /usr/local/bin/kube-scheduler\n",
+			want: []string{"/go-runner", "/usr/local/bin/kube-scheduler"}},
+		"missing in another image": {command: "    - /usr/bin/kube-scheduler\n", image: "localhost/new:v1",
+			want: []string{"/usr/bin/kube-scheduler"}, missing: "/usr/bin/kube-scheduler", refused: true},
+		"missing in the same image": {command: "    - kube-scheduler\n", want: []string{"kube-scheduler"},
+			missing: "kube-scheduler"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := newTestNode(t, "kubeadm")
@@ -41,7 +44,8 @@ func TestCheckedProgramIsThatOfTheCommand(t *testing.T) {
 				t.Errorf("command of image %s (-want +got):\n%s", image, diff)
 			}
 			if c.refused {
-				if err == nil || !problem.IsInvalid(err) || !strings.Contains(err.Error(), "the manifest runs "+c.missing+", which is not in image localhost/new:v1") {
+				if err == nil || !problem.IsInvalid(err) ||
+					!strings.Contains(err.Error(), "the manifest runs "+c.missing+", which is not in image localhost/new:v1") {
 					t.Errorf("got %v", err)
 				}
 				return

@@ -1,4 +1,5 @@
-// Package replace replaces the default scheduler of a control-plane node, which is a static pod, and restores it.
+// Package replace replaces the default scheduler of a control-plane node, which is a static pod,
+// and restores it.
 package replace
 
 import (
@@ -45,8 +46,8 @@ type Deps struct {
 	// Version and Check run the binary, like the functions of package configcheck.
 	Version func(ctx context.Context, binary configcheck.Binary, dir string) (string, error)
 	Check   func(ctx context.Context, binary configcheck.Binary, dir string, request configcheck.Request) error
-	// Verify proves that the scheduler of the plan schedules a pod that names no scheduler. standby reports that the scheduler of another
-	// node leads.
+	// Verify proves that the scheduler of the plan schedules a pod that names no scheduler. standby
+	// reports that the scheduler of another node leads.
 	Verify func(ctx context.Context, plan *Plan, standby bool) error
 	// Holder identifies this process in the lock.
 	Holder string
@@ -59,9 +60,11 @@ type Deps struct {
 }
 
 const (
-	// restoreTimeout bounds the wait for the former scheduler; if the whole pod is restarted, the API server alone takes a minute.
+	// restoreTimeout bounds the wait for the former scheduler; if the whole pod is restarted, the API
+	// server alone takes a minute.
 	restoreTimeout = 150 * time.Second
-	// restoreSettle is how long the former scheduler must run without a restart: longer than a kubelet takes to notice a manifest.
+	// restoreSettle is how long the former scheduler must run without a restart: longer than a kubelet
+	// takes to notice a manifest.
 	restoreSettle = 5 * time.Second
 	// keepBackups is how many closed backups are kept.
 	keepBackups = 10
@@ -90,7 +93,8 @@ type replaceRun struct {
 	// former are the backups of earlier runs that are still open, the newest first.
 	former []*staticpod.Backup
 	backup *staticpod.Backup
-	// manifest and env are the changes of the manifest and of the node agent's settings; env may be nil.
+	// manifest and env are the changes of the manifest and of the node agent's settings; env may be
+	// nil.
 	manifest, env *change
 	want          staticpod.Want
 	ran           *staticpod.Ran
@@ -98,15 +102,16 @@ type replaceRun struct {
 	apiAway bool
 	// swapped reports that this run changed the manifest.
 	swapped bool
-	// reverted reports that the previous manifest was restored, undoFailed that not everything was, and unfinished that the manifest of a
-	// killed run is still there.
+	// reverted reports that the previous manifest was restored, undoFailed that not everything was,
+	// and unfinished that the manifest of a killed run is still there.
 	reverted, undoFailed, unfinished bool
 	// notMarked is why the journal does not record the success.
 	notMarked error
 }
 
-// Run replaces the default scheduler of this node. Afterwards either the new scheduler runs, verified, or the former one runs again. It can be
-// run again after it was killed at any point, or undone with Restore.
+// Run replaces the default scheduler of this node. Afterwards either the new scheduler runs,
+// verified, or the former one runs again. It can be run again after it was killed at any point, or
+// undone with Restore.
 func Run(ctx context.Context, d Deps, info *inspect.Info, o Options) (*Outcome, error) {
 	o.Timeout, o.StableFor = cmp.Or(o.Timeout, DefaultTimeout), cmp.Or(o.StableFor, DefaultStableFor)
 	r := &replaceRun{Deps: d, o: o, info: info}
@@ -125,7 +130,8 @@ func DryRun(ctx context.Context, d Deps, info *inspect.Info, o Options) (*Plan, 
 	return r.plan, nil
 }
 
-// steps returns the steps of a replacement. From the backup on, the journal records which step was started.
+// steps returns the steps of a replacement. From the backup on, the journal records which step was
+// started.
 func (r *replaceRun) steps() []steps.Step {
 	return []steps.Step{
 		// A plan that is made under the lock does not see the work of another run.
@@ -229,7 +235,8 @@ func (r *replaceRun) record(err error) error {
 	return err
 }
 
-// verify verifies the scheduler while it runs. If it ends meanwhile, that is the cause, and nothing more is waited for.
+// verify verifies the scheduler while it runs. If it ends meanwhile, that is the cause, and nothing
+// more is waited for.
 func (r *replaceRun) verify(ctx context.Context) error {
 	running, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
@@ -264,13 +271,16 @@ func (r *replaceRun) explain(err error) error {
 	err = fmt.Errorf("replace the default scheduler: %w", err)
 	switch {
 	case errors.Is(err, steps.ErrUndo):
-		return problem.WithHint(err, "the original state could not be restored; run `pmk-sched restore` to retry, or follow the README in "+r.backup.Dir())
+		return problem.WithHint(err,
+			"the original state could not be restored; run `pmk-sched restore` to retry, or follow the README in "+
+				r.backup.Dir())
 	case r.backup != nil && r.backup.State == staticpod.Replaced:
 		return problem.WithHint(err, "the new scheduler runs and is verified; replace again to finish")
 	case r.reverted:
 		return problem.WithHint(err, "the original manifest is restored and its scheduler is ready")
 	case r.unfinished:
-		return problem.WithHint(err, "the manifest of an interrupted replacement is still in place; run `pmk-sched restore` to restore the original")
+		return problem.WithHint(err,
+			"the manifest of an interrupted replacement is still in place; run `pmk-sched restore` to restore the original")
 	default:
 		return err
 	}

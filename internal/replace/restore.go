@@ -39,7 +39,8 @@ type EditedError struct {
 
 // Error names the file and shows the edit.
 func (e *EditedError) Error() string {
-	return fmt.Sprintf("restore %s: it was edited after the replacement; restoring it loses that edit:\n%s", e.Path, e.Diff)
+	return fmt.Sprintf("restore %s: it was edited after the replacement; restoring it loses that edit:\n%s", e.Path,
+		e.Diff)
 }
 
 // Hint returns an instruction for the user.
@@ -65,9 +66,10 @@ type restoredFile struct {
 	current, original *staticpod.File
 }
 
-// Restore restores the manifest from before the first replacement byte by byte, and waits until its scheduler is ready. Only the waiting needs
-// an API server. If the manifest was edited after the replacement, the error is an [*EditedError] unless force is set; if another program
-// rewrote it, it is not changed. Restore can be run again after it was killed.
+// Restore restores the manifest from before the first replacement byte by byte, and waits until its
+// scheduler is ready. Only the waiting needs an API server. If the manifest was edited after the
+// replacement, the error is an [*EditedError] unless force is set; if another program rewrote it,
+// it is not changed. Restore can be run again after it was killed.
 func Restore(ctx context.Context, d Deps, force bool) (*RestoreOutcome, error) {
 	r := &restoreRun{Deps: d, force: force}
 	if err := steps.Run(ctx, r.steps(), d.OnStep); err != nil {

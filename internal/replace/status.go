@@ -25,7 +25,8 @@ import (
 type Status struct {
 	// Server is the release of the API server. It is empty if the API server does not answer.
 	Server string `json:"server"`
-	// Nodes are the control-plane nodes whose default scheduler is a static pod, Here the state of this node's files.
+	// Nodes are the control-plane nodes whose default scheduler is a static pod, Here the state of
+	// this node's files.
 	Nodes []NodeStatus `json:"nodes"`
 	Here  *HereStatus  `json:"here,omitempty"`
 	// Schedulers are the second schedulers, Extenders the extenders that have their own Deployment.
@@ -76,7 +77,8 @@ type DriftError struct{ Here *HereStatus }
 func (e *DriftError) Error() string {
 	var b strings.Builder
 	if e.Here.State == staticpod.Started {
-		fmt.Fprintf(&b, "the replacement of the default scheduler of node %s is unfinished: it stopped at step %q", e.Here.Node, e.Here.Step)
+		fmt.Fprintf(&b, "the replacement of the default scheduler of node %s is unfinished: it stopped at step %q",
+			e.Here.Node, e.Here.Step)
 	} else {
 		fmt.Fprintf(&b, "drift: files of the default scheduler of node %s have changed", e.Here.Node)
 	}
@@ -94,11 +96,12 @@ func (e *DriftError) Hint() string {
 	if e.Here.State == staticpod.Started {
 		return "run `pmk-sched replace` again with the same flags, or restore the original with `pmk-sched restore`"
 	}
-	return "run `pmk-sched upgrade --default`, which keeps the configuration, or `pmk-sched replace`; `pmk-sched restore` restores the original"
+	return "run `pmk-sched upgrade --default`, which keeps the configuration, or `pmk-sched replace`; `pmk-sched " +
+		"restore` restores the original"
 }
 
-// ReadStatus reads the state of all that pmk-sched manages or, with a name, of that scheduler or extender. The status
-// is complete if the error is a [*health.FindingsError].
+// ReadStatus reads the state of all that pmk-sched manages or, with a name, of that scheduler or
+// extender. The status is complete if the error is a [*health.FindingsError].
 func ReadStatus(ctx context.Context, s *session.Session, name, namespace string) (*Status, error) {
 	status := &Status{ // lists in JSON too
 		Nodes: []NodeStatus{}, Schedulers: []*health.Workload{}, Extenders: []*health.Workload{},
@@ -176,8 +179,8 @@ func (s *Status) readDefault(ctx context.Context, on *session.Session, cfg *rest
 	return err
 }
 
-// readNodes reads the default schedulers, and this node's files if onNode. The state is complete if the error is a
-// [*DriftError].
+// readNodes reads the default schedulers, and this node's files if onNode. The state is complete if
+// the error is a [*DriftError].
 func (s *Status) readNodes(ctx context.Context, d Deps, onNode bool) (err error) {
 	if onNode {
 		if s.Here, err = d.here(); err != nil {
@@ -271,7 +274,8 @@ func (d Deps) drift(h *HereStatus, b *staticpod.Backup, s *staticpod.Saved) erro
 	return nil
 }
 
-// runsAsWanted reports whether a rewritten manifest runs the image of the replacement with its configuration.
+// runsAsWanted reports whether a rewritten manifest runs the image of the replacement with its
+// configuration.
 func runsAsWanted(b *staticpod.Backup, text []byte) bool {
 	m, err := staticpod.Parse(b.Manifest().Path, text)
 	if err != nil || len(b.Files) < 2 {

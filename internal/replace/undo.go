@@ -34,14 +34,16 @@ func (d Deps) tidy(layout inspect.Layout) error {
 	return err
 }
 
-// swapBack restores the previous manifest first, without the API server, which may be down because of the new one; then it waits until the
-// former scheduler is ready again. That manifest is also restored if a killed run wrote the present one.
+// swapBack restores the previous manifest first, without the API server, which may be down because
+// of the new one; then it waits until the former scheduler is ready again. That manifest is also
+// restored if a killed run wrote the present one.
 func (r *replaceRun) swapBack(ctx context.Context, _ error) error {
 	current, previous, err := r.toRevert(r.manifest)
 	if err != nil || current == nil {
 		return r.manifest.unlessEdited(err)
 	}
-	want := staticpod.Want{Replacement: staticpod.Replacement(previous.Data), Changed: true, Pinned: r.plan.Pinned, Settle: restoreSettle}
+	want := staticpod.Want{Replacement: staticpod.Replacement(previous.Data), Changed: true, Pinned: r.plan.Pinned,
+		Settle: restoreSettle}
 	if !r.apiAway {
 		if want.Before, err = r.watch(r.plan.Target).Observe(ctx); err != nil {
 			want.Before = nil
@@ -64,8 +66,8 @@ func (r *replaceRun) swapBack(ctx context.Context, _ error) error {
 	return err
 }
 
-// removeStaleConfigurations removes the configurations that neither the manifest nor the node agent's settings name, and their directory if it
-// is empty and managed by pmk-sched.
+// removeStaleConfigurations removes the configurations that neither the manifest nor the node
+// agent's settings name, and their directory if it is empty and managed by pmk-sched.
 func (d Deps) removeStaleConfigurations(layout inspect.Layout) error {
 	named, err := d.Files.Read(layout.Manifest)
 	if err != nil {
@@ -97,13 +99,15 @@ func (d Deps) removeStaleConfigurations(layout inspect.Layout) error {
 	return err
 }
 
-// deleteObjects deletes the permissions of the plugins and the Policy, unless the scheduler of another node is replaced too.
+// deleteObjects deletes the permissions of the plugins and the Policy, unless the scheduler of
+// another node is replaced too.
 func (d Deps) deleteObjects(ctx context.Context, pod string) error {
 	pods, err := d.schedulerPods(ctx)
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.Name != pod && p.Annotations[staticpod.AnnotationReplacement] != "" }) {
+	if slices.ContainsFunc(pods,
+		func(p corev1.Pod) bool { return p.Name != pod && p.Annotations[staticpod.AnnotationReplacement] != "" }) {
 		return nil
 	}
 	policies, err := d.stalePolicies(ctx)
@@ -111,7 +115,8 @@ func (d Deps) deleteObjects(ctx context.Context, pod string) error {
 		return err
 	}
 	role := corev1.DefaultSchedulerName + "-plugins"
-	stale := []*unstructured.Unstructured{reference(rbacVersion, "ClusterRoleBinding", "", role), reference(rbacVersion, "ClusterRole", "", role)}
+	stale := []*unstructured.Unstructured{reference(rbacVersion, "ClusterRoleBinding", "", role),
+		reference(rbacVersion, "ClusterRole", "", role)}
 	_, err = d.Applier.Delete(ctx, append(stale, policies...))
 	return err
 }

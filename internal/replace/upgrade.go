@@ -86,8 +86,10 @@ func (u *DefaultUpgrade) replacement(ctx context.Context) (*staticpod.Backup, er
 	b := staticpod.Current(list)
 	switch {
 	case b == nil:
-		return nil, problem.Invalidf("run it on a control-plane node where `pmk-sched replace` did; `pmk-sched upgrade --check` lists them",
-			"the default scheduler of this node is not replaced")
+		return nil,
+			problem.Invalidf(
+				"run it on a control-plane node where `pmk-sched replace` did; `pmk-sched upgrade --check` lists them",
+				"the default scheduler of this node is not replaced")
 	case b.State == staticpod.Started:
 		return nil, problem.Invalidf("run `pmk-sched replace` again with the same flags, or `pmk-sched restore`",
 			"the replacement of the default scheduler of node %s is unfinished", b.Node)
@@ -217,8 +219,11 @@ func (u *DefaultUpgrade) recipe(ctx context.Context) (*v1alpha1.Recipe, error) {
 		return nil, err
 	}
 	if contents.Recipe == nil {
-		return nil, problem.Invalidf(fmt.Sprintf("build it where %s was built, with the same flags and `--branch %s --tag %s`, and add `--image %s`", u.Image, u.Target, u.o.Image, u.o.Image),
-			"how image %s was built is unknown on this machine", u.Image)
+		return nil,
+			problem.Invalidf(fmt.Sprintf(
+				"build it where %s was built, with the same flags and `--branch %s --tag %s`, and add `--image %s`", u.Image,
+				u.Target, u.o.Image, u.o.Image),
+				"how image %s was built is unknown on this machine", u.Image)
 	}
 	return contents.Recipe, nil
 }

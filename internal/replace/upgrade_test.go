@@ -31,11 +31,13 @@ func TestReplacedDefaultSchedulerIsComparedWithTheCluster(t *testing.T) {
 		},
 		"behind": {
 			node: NodeStatus{Node: "a", Replaced: true, Image: "registry.example.com:5000/s:v1.24.3-plugins-0123456789"},
-			want: NodeUpgrade{Node: "a", Replaced: true, Image: "registry.example.com:5000/s:v1.24.3-plugins-0123456789", Release: "v1.24.3", Due: true, Needs: needs},
+			want: NodeUpgrade{Node: "a", Replaced: true, Image: "registry.example.com:5000/s:v1.24.3-plugins-0123456789",
+				Release: "v1.24.3", Due: true, Needs: needs},
 		},
 		"kubeadm wrote the manifest again": {
 			node: NodeStatus{Node: "a", Image: "registry.k8s.io/kube-scheduler:v1.25.4"},
-			here: &HereStatus{Node: "a", State: staticpod.Replaced, Drift: []Drift{{Path: "/etc/kubernetes/manifests/kube-scheduler.yaml", What: "rewritten without the replacement"}}},
+			here: &HereStatus{Node: "a", State: staticpod.Replaced,
+				Drift: []Drift{{Path: "/etc/kubernetes/manifests/kube-scheduler.yaml", What: "rewritten without the replacement"}}},
 			want: NodeUpgrade{
 				Node: "a", Image: "registry.k8s.io/kube-scheduler:v1.25.4", Release: "v1.25.4", Due: true, Needs: needs,
 				Drift: []string{"/etc/kubernetes/manifests/kube-scheduler.yaml: rewritten without the replacement"},
@@ -44,7 +46,8 @@ func TestReplacedDefaultSchedulerIsComparedWithTheCluster(t *testing.T) {
 		"interrupted": {
 			node: NodeStatus{Node: "a", Replaced: true, Image: "localhost/s:v1.25.4"},
 			here: &HereStatus{Node: "a", State: staticpod.Started, Step: "swap"},
-			want: NodeUpgrade{Node: "a", Replaced: true, Image: "localhost/s:v1.25.4", Release: "v1.25.4", Due: true, Drift: []string{"the replacement stopped at step swap"}, Needs: needs},
+			want: NodeUpgrade{Node: "a", Replaced: true, Image: "localhost/s:v1.25.4", Release: "v1.25.4", Due: true,
+				Drift: []string{"the replacement stopped at step swap"}, Needs: needs},
 		},
 	} {
 		if diff := cmp.Diff(tt.want, describeNode(tt.node, tt.here, info)); diff != "" {
@@ -62,7 +65,8 @@ func TestNodeOfTheLeaderIsUpgradedLast(t *testing.T) {
 }
 
 func TestReportCountsWhatIsDue(t *testing.T) {
-	r := &UpgradeReport{Schedulers: []lifecycle.Upgrade{{Due: true}, {}, {Due: true, Blocked: "x"}}, Nodes: []NodeUpgrade{{Due: true}, {}}}
+	r := &UpgradeReport{Schedulers: []lifecycle.Upgrade{{Due: true}, {}, {Due: true, Blocked: "x"}},
+		Nodes: []NodeUpgrade{{Due: true}, {}}}
 	if due, all := r.Due(); due != 3 || all != 5 {
 		t.Errorf("%d of %d are due, want 3 of 5", due, all)
 	}

@@ -47,12 +47,15 @@ func (c *conversion) deployedAddresses() {
 // dropAddress removes one of the two fields if the target lacks it, and reports the change.
 func (c *conversion) dropAddress(name string, key, value *yaml.Node) {
 	if c.Rules.InsecurePort {
-		c.Note(key, "%s %q becomes a loopback address: the plain HTTP listener cannot be disabled; the secure port serves /healthz and /metrics too", name, node.Text(value))
+		c.Note(key,
+			"%s %q becomes a loopback address: the plain HTTP listener cannot be disabled; the secure port serves /healthz "+
+				"and /metrics too", name, node.Text(value))
 		return
 	}
 	node.Remove(c.doc.Root, name)
 	path := map[string]string{"healthzBindAddress": "/healthz", "metricsBindAddress": "/metrics"}[name]
-	c.Note(key, "%s %q left out: %s has no plain HTTP listener; %s is served on the secure port (--secure-port)", name, node.Text(value), c.Release, path)
+	c.Note(key, "%s %q left out: %s has no plain HTTP listener; %s is served on the secure port (--secure-port)", name,
+		node.Text(value), c.Release, path)
 }
 
 // ownAddresses converts the addresses of a user's own document. The plain HTTP listener was removed
@@ -60,10 +63,11 @@ func (c *conversion) dropAddress(name string, key, value *yaml.Node) {
 func (c *conversion) ownAddresses() {
 	names := []string{"healthzBindAddress", "metricsBindAddress"}
 	// v1beta1 always listens; v1beta2 is read by releases with and without a listener.
-	listened := c.from.Set == schema.InV1beta1 || c.from.Set == schema.InV1beta2 && !slices.ContainsFunc(names, func(name string) bool {
-		_, value := node.Lookup(c.doc.Root, name)
-		return value != nil && schema.IsClosed(node.Text(value))
-	})
+	listened := c.from.Set == schema.InV1beta1 || c.from.Set == schema.InV1beta2 &&
+		!slices.ContainsFunc(names, func(name string) bool {
+			_, value := node.Lookup(c.doc.Root, name)
+			return value != nil && schema.IsClosed(node.Text(value))
+		})
 	for _, name := range names {
 		key, value := node.Lookup(c.doc.Root, name)
 		switch {
@@ -81,7 +85,8 @@ func (c *conversion) ownAddresses() {
 // listen binds the listener that the target cannot disable to loopback.
 func (c *conversion) listen(name string, key *yaml.Node) {
 	node.Put(c.doc.Root, name, node.String("127.0.0.1:"+schema.SchedulerInsecurePort))
-	c.Note(key, "%s set to loopback: %s serves health and metrics over plain HTTP, which a configuration cannot disable", name, c.Release)
+	c.Note(key, "%s set to loopback: %s serves health and metrics over plain HTTP, which a configuration cannot disable",
+		name, c.Release)
 }
 
 // stopListening removes an address, and keeps its host for the secure port.
@@ -93,12 +98,17 @@ func (c *conversion) stopListening(name string, key, value *yaml.Node) {
 		switch {
 		case len(c.Args) == 0:
 			c.Args = append(c.Args, flag)
-			c.Note(key, "%s %q becomes the flag %s: %s has no plain HTTP listener and serves both on the secure port (--secure-port, default 10259)", name, node.Text(value), flag, c.Release)
+			c.Note(key,
+				"%s %q becomes the flag %s: %s has no plain HTTP listener and serves both on the secure port (--secure-port, "+
+					"default 10259)", name, node.Text(value), flag, c.Release)
 			return
 		case c.Args[0] != flag:
-			c.Loss(key, "use one host for both addresses", "%s %q: %s serves health and metrics on one address, %s", name, node.Text(value), c.Release, c.Args[0])
+			c.Loss(key, "use one host for both addresses", "%s %q: %s serves health and metrics on one address, %s", name,
+				node.Text(value), c.Release, c.Args[0])
 			return
 		}
 	}
-	c.Note(key, "%s %q left out: %s has no plain HTTP listener and serves both on the secure port (--secure-port, default 10259)", name, node.Text(value), c.Release)
+	c.Note(key,
+		"%s %q left out: %s has no plain HTTP listener and serves both on the secure port (--secure-port, default 10259)",
+		name, node.Text(value), c.Release)
 }

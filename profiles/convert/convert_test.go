@@ -11,11 +11,12 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// convertTo converts the fields of a configuration to a config API of a release: "v1 of v1.31.0". It
-// returns the fields of the result and the problems.
+// convertTo converts the fields of a configuration to a config API of a release: "v1 of v1.31.0".
+// It returns the fields of the result and the problems.
 func convertTo(t *testing.T, from, to, fields string, lossy bool) (string, schema.Problems) {
 	t.Helper()
-	doc, err := schema.Parse("config.yaml", []byte("apiVersion: "+schema.ConfigGroup+"/"+from+"\nkind: KubeSchedulerConfiguration\n"+fields))
+	doc, err := schema.Parse("config.yaml",
+		[]byte("apiVersion: "+schema.ConfigGroup+"/"+from+"\nkind: KubeSchedulerConfiguration\n"+fields))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,13 +121,16 @@ healthzBindAddress: 127.0.0.1:10251
 metricsBindAddress: 127.0.0.1:10251
 `},
 		"locks without a lease": {
-			"v1beta3", "v1beta3 of v1.24.3", "leaderElection: {resourceLock: endpoints}\n", "leaderElection: {resourceLock: endpointsleases}\n",
+			"v1beta3", "v1beta3 of v1.24.3", "leaderElection: {resourceLock: endpoints}\n",
+			"leaderElection: {resourceLock: endpointsleases}\n",
 		},
 		"locks besides leases": {
-			"v1beta3", "v1 of v1.27.16", "leaderElection: {resourceLock: configmapsleases}\n", "leaderElection: {resourceLock: leases}\n",
+			"v1beta3", "v1 of v1.27.16", "leaderElection: {resourceLock: configmapsleases}\n",
+			"leaderElection: {resourceLock: leases}\n",
 		},
 		"a lock that is unchanged": {
-			"v1beta3", "v1beta3 of v1.23.17", "leaderElection: {resourceLock: endpoints}\n", "leaderElection: {resourceLock: endpoints}\n",
+			"v1beta3", "v1beta3 of v1.23.17", "leaderElection: {resourceLock: endpoints}\n",
+			"leaderElection: {resourceLock: endpoints}\n",
 		},
 		"gates where preEnqueue is ignored": {
 			"v1", "v1beta3 of v1.28.15", "profiles:\n- plugins:\n    preEnqueue: {disabled: [{name: SchedulingGates}]}\n", `profiles:

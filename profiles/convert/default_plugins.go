@@ -28,7 +28,9 @@ func (c *profileConversion) keepDefaultWeights() {
 		kept = append(kept, fmt.Sprintf("%s %d (not %d)", p.Name, was, is))
 	}
 	if len(kept) > 0 {
-		c.Note(node.Get(c.doc.Root, "apiVersion"), "default weights of %s written out under score, since %s has different ones: %s", c.from.Name, c.To.Name, strings.Join(kept, ", "))
+		c.Note(node.Get(c.doc.Root, "apiVersion"),
+			"default weights of %s written out under score, since %s has different ones: %s", c.from.Name, c.To.Name,
+			strings.Join(kept, ", "))
 	}
 }
 
@@ -41,7 +43,8 @@ func (c *conversion) lostDefaults(off []string) {
 			slices.Contains(off, f.name) || slices.Contains(off, schema.AllPlugins) {
 			continue
 		}
-		c.Note(node.Get(c.doc.Root, "apiVersion"), "%s, a default of %s, does not exist in %s: %s", f.name, c.from.Name, c.Release, f.why)
+		c.Note(node.Get(c.doc.Root, "apiVersion"), "%s, a default of %s, does not exist in %s: %s", f.name, c.from.Name,
+			c.Release, f.why)
 	}
 }
 
@@ -50,7 +53,8 @@ func (c *conversion) lostDefaults(off []string) {
 func (c *profileConversion) defaultsFirst(set schema.PluginSet) {
 	slices.SortStableFunc(node.Items(set.Node, "enabled"), func(a, b *yaml.Node) int {
 		first := func(e *yaml.Node) int {
-			if name := node.Text(e, "name"); schema.IsDefault(c.To, set.Point, name) && !schema.IsDisabled(c.sets, set.Point, name) {
+			if name := node.Text(e, "name"); schema.IsDefault(c.To, set.Point, name) &&
+				!schema.IsDisabled(c.sets, set.Point, name) {
 				return 0
 			}
 			return 1
@@ -76,7 +80,8 @@ func (c *profileConversion) disableFirst() {
 			}
 			schema.Disable(c.sets, set.Point, name)
 			if c.from.Duplicates && !c.doc.Policy {
-				c.Note(e, "%s disabled before it is enabled: it is a default of %s, and enabling it twice stops the scheduler", name, c.To.Name)
+				c.Note(e, "%s disabled before it is enabled: it is a default of %s, and enabling it twice stops the scheduler",
+					name, c.To.Name)
 			}
 		}
 	}
@@ -86,12 +91,14 @@ func (c *profileConversion) disableFirst() {
 // outweigh all others.
 func (c *profileConversion) disableAvoidPods() {
 	const point = "score"
-	if c.doc.Preset || c.from.Set == schema.InV1beta1 || c.To.Set != schema.InV1beta1 || schema.IsDisabled(c.sets, point, schema.NodePreferAvoidPods) ||
+	if c.doc.Preset || c.from.Set == schema.InV1beta1 || c.To.Set != schema.InV1beta1 ||
+		schema.IsDisabled(c.sets, point, schema.NodePreferAvoidPods) ||
 		schema.Entry(c.sets, point, "enabled", schema.NodePreferAvoidPods) != nil {
 		return
 	}
 	schema.Disable(c.sets, point, schema.NodePreferAvoidPods)
-	c.Note(node.Get(c.doc.Root, "apiVersion"), "%s disabled: it is a default of %s only", schema.NodePreferAvoidPods, c.To.Name)
+	c.Note(node.Get(c.doc.Root, "apiVersion"), "%s disabled: it is a default of %s only", schema.NodePreferAvoidPods,
+		c.To.Name)
 }
 
 // disableOverridden prevents multiPoint from enabling default plugins at an extension point that
@@ -118,7 +125,8 @@ func (c *profileConversion) disableOverridden() {
 		for _, name := range named {
 			schema.Disable(c.sets, set.Point, name)
 		}
-		c.Note(set.Key, "%s disabled under %s before they are enabled there: otherwise %s may run one of them twice", strings.Join(named, ", "), set.Point, c.Release)
+		c.Note(set.Key, "%s disabled under %s before they are enabled there: otherwise %s may run one of them twice",
+			strings.Join(named, ", "), set.Point, c.Release)
 	}
 }
 
@@ -134,10 +142,12 @@ func (c *profileConversion) disableLater() {
 			schema.IsDisabled(c.sets, point, p.Name) || schema.Entry(c.sets, point, "enabled", p.Name) != nil {
 			continue
 		}
-		had := slices.DeleteFunc(slices.Clone(p.Points), func(at string) bool { return !schema.IsDefault(c.from, at, p.Name) })
+		had := slices.DeleteFunc(slices.Clone(p.Points),
+			func(at string) bool { return !schema.IsDefault(c.from, at, p.Name) })
 		if len(had) > 0 && !slices.ContainsFunc(had, func(at string) bool { return !c.off(at, p.Name) }) {
 			schema.Disable(c.sets, point, p.Name)
-			c.Note(node.Get(c.sets, had[0], "disabled"), "%s disabled under %s too, which it implements in %s", p.Name, point, c.Release)
+			c.Note(node.Get(c.sets, had[0], "disabled"), "%s disabled under %s too, which it implements in %s", p.Name, point,
+				c.Release)
 		}
 	}
 }

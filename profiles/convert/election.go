@@ -18,7 +18,9 @@ func (c *conversion) ownElection() {
 	case was == "" || slices.Contains(locks, was) || !elects:
 	case len(locks) == 1:
 		c.Set(lease, "resourceLock", node.String(schema.LeaseLock), "")
-		c.Note(key, "resourceLock %s becomes leases, the only one in %s; stop replicas that use the old lock first, since they ignore the lease", was, c.Release)
+		c.Note(key,
+			"resourceLock %s becomes leases, the only one in %s; stop replicas that use the old lock first, since they ignore "+
+				"the lease", was, c.Release)
 	case slices.Contains(locks, was+"leases"):
 		c.Set(lease, "resourceLock", node.String(was+"leases"), "")
 		c.Note(key, "resourceLock %s becomes %sleases, which includes both: %s does not support it", was, was, c.Release)

@@ -13,7 +13,8 @@ func (c *profileConversion) dropIgnored() {
 	for _, point := range c.from.Ignored {
 		key, set := node.Remove(c.sets, point)
 		if node.IsMapping(set) && len(set.Content) > 0 {
-			c.Note(key, "%s left out: %s accepts and ignores it, so it had no effect; to enable it, write the file in v1", point, c.from.Name)
+			c.Note(key, "%s left out: %s accepts and ignores it, so it had no effect; to enable it, write the file in v1", point,
+				c.from.Name)
 		}
 	}
 }
@@ -53,7 +54,8 @@ func (c *profileConversion) dropUnsupportedEntries() {
 				c.Loss(e, "remove the line", "plugin %s does not score in %s", name, c.Release)
 			default:
 				schema.DropEntry(c.sets, set.Point, "enabled", e)
-				c.Note(e, "%s left out of %s: in %s it does not implement this extension point, and works at the others", name, set.Point, c.Release)
+				c.Note(e, "%s left out of %s: in %s it does not implement this extension point, and works at the others", name,
+					set.Point, c.Release)
 			}
 		}
 	}
@@ -90,7 +92,8 @@ func (c *profileConversion) preEnqueue() {
 			}
 			c.Note(e, "%s disabled under multiPoint: %s accepts and ignores preEnqueue", schema.SchedulingGates, c.To.Name)
 		default:
-			c.Loss(e, "remove the line", "%s cannot be disabled in %s, which ignores preEnqueue", schema.SchedulingGates, c.To.Name)
+			c.Loss(e, "remove the line", "%s cannot be disabled in %s, which ignores preEnqueue", schema.SchedulingGates,
+				c.To.Name)
 		}
 	}
 }

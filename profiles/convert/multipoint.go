@@ -16,7 +16,8 @@ func (c *profileConversion) expandMultiPoint() {
 		return
 	}
 	key, multi := node.Remove(c.sets, schema.MultiPoint)
-	m := multiPointExpansion{profileConversion: c, enabled: node.Items(multi, "enabled"), disabled: node.Items(multi, "disabled")}
+	m := multiPointExpansion{profileConversion: c, enabled: node.Items(multi, "enabled"),
+		disabled: node.Items(multi, "disabled")}
 	if len(m.enabled)+len(m.disabled) > 0 {
 		m.run(key)
 	}
@@ -81,9 +82,10 @@ func (c *conversion) pluginNamed(name string) (schema.InTree, bool) {
 
 // readsPoint reports whether the target has an extension point and does not ignore it.
 func (c *conversion) readsPoint(name string) bool {
-	return !slices.Contains(c.To.Ignored, name) && slices.ContainsFunc(schema.ExtensionPoints(), func(p schema.ExtensionPoint) bool {
-		return p.Name == name && schema.Field{APIs: p.APIs, Since: p.Since}.In(c.To)
-	})
+	return !slices.Contains(c.To.Ignored, name) &&
+		slices.ContainsFunc(schema.ExtensionPoints(), func(p schema.ExtensionPoint) bool {
+			return p.Name == name && schema.Field{APIs: p.APIs, Since: p.Since}.In(c.To)
+		})
 }
 
 // disableAt disables at one extension point the plugins that multiPoint disables.
@@ -95,7 +97,8 @@ func (m *multiPointExpansion) disableAt(point string) {
 		name := node.Text(e, "name")
 		hit := m.isV1beta2Default(point, name) && !again(name)
 		if name == schema.AllPlugins {
-			hit = slices.ContainsFunc(schema.InTreePlugins(), func(p schema.InTree) bool { return m.isV1beta2Default(point, p.Name) })
+			hit = slices.ContainsFunc(schema.InTreePlugins(),
+				func(p schema.InTree) bool { return m.isV1beta2Default(point, p.Name) })
 		}
 		if hit && schema.Entry(m.sets, point, "disabled", name) == nil {
 			schema.Disable(m.sets, point, name)

@@ -47,7 +47,8 @@ func (c *profileConversion) pluginArgs() {
 func (c *profileConversion) spreadDefaulting() {
 	args := node.Get(schema.ConfigOf(c.profile, schema.PodTopologySpread), "args")
 	key, constraints := node.Lookup(args, "defaultConstraints")
-	if c.from.Set != schema.InV1beta1 || c.To.Set == schema.InV1beta1 || len(node.Items(constraints)) == 0 || node.Text(args, "defaultingType") != "" {
+	if c.from.Set != schema.InV1beta1 || c.To.Set == schema.InV1beta1 || len(node.Items(constraints)) == 0 ||
+		node.Text(args, "defaultingType") != "" {
 		return
 	}
 	node.Put(args, "defaultingType", node.String("List"))

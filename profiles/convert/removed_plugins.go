@@ -77,12 +77,15 @@ type removedPlugin struct {
 // NodeResourcesFit: see scoring.
 func removedPlugins() []removedPlugin {
 	volumes := func(name string) removedPlugin {
-		return removedPlugin{name: name, successor: "NodeVolumeLimits", why: "a CSI driver handles such volumes, and NodeVolumeLimits checks its limits"}
+		return removedPlugin{name: name, successor: "NodeVolumeLimits",
+			why: "a CSI driver handles such volumes, and NodeVolumeLimits checks its limits"}
 	}
 	return []removedPlugin{
-		{name: "SelectorSpread", successor: "PodTopologySpread", why: "PodTopologySpread spreads the pods of a service or set over nodes and zones by default"},
+		{name: "SelectorSpread", successor: "PodTopologySpread",
+			why: "PodTopologySpread spreads the pods of a service or set over nodes and zones by default"},
 		volumes("EBSLimits"), volumes("GCEPDLimits"), volumes("AzureDiskLimits"), volumes("CinderLimits"),
-		{name: "NodePreferAvoidPods", why: "the node annotation scheduler.alpha.kubernetes.io/preferAvoidPods is no longer read",
+		{name: "NodePreferAvoidPods",
+			why: "the node annotation scheduler.alpha.kubernetes.io/preferAvoidPods is no longer read",
 			try: "taint such nodes with the effect PreferNoSchedule, and remove the line"},
 		{name: "NodeLabel", why: "it was removed in 1.23 without a successor",
 			try: "use NodeAffinity: args.addedAffinity in pluginConfig (`pmk-sched profile show` prints a complete file)"},
@@ -109,7 +112,8 @@ func (c *profileConversion) nodeLabels() {
 		return
 	}
 	var wanted []*yaml.Node
-	for _, labels := range []struct{ field, operator string }{{"presentLabels", "Exists"}, {"absentLabels", "DoesNotExist"}} {
+	for _, labels := range []struct{ field, operator string }{{"presentLabels", "Exists"}, {
+		"absentLabels", "DoesNotExist"}} {
 		for _, label := range node.Items(args, labels.field) {
 			wanted = append(wanted, node.Mapping("key", node.String(node.Text(label)), "operator", node.String(labels.operator)))
 		}
@@ -117,7 +121,8 @@ func (c *profileConversion) nodeLabels() {
 	if len(wanted) == 0 {
 		return
 	}
-	required := node.Child(node.Child(schema.ArgsOf(c.profile, "NodeAffinity"), "addedAffinity"), "requiredDuringSchedulingIgnoredDuringExecution")
+	required := node.Child(node.Child(schema.ArgsOf(c.profile, "NodeAffinity"), "addedAffinity"),
+		"requiredDuringSchedulingIgnoredDuringExecution")
 	terms := node.List(required, "nodeSelectorTerms")
 	if len(terms.Content) == 0 {
 		terms.Content = append(terms.Content, node.Mapping())
@@ -125,7 +130,8 @@ func (c *profileConversion) nodeLabels() {
 	for _, term := range terms.Content { // any of the terms is enough, so each has to ask for the labels
 		expressions := node.List(term, "matchExpressions")
 		for _, w := range wanted {
-			expressions.Content = append(expressions.Content, node.Mapping("key", node.Get(w, "key"), "operator", node.Get(w, "operator")))
+			expressions.Content = append(expressions.Content,
+				node.Mapping("key", node.Get(w, "key"), "operator", node.Get(w, "operator")))
 		}
 	}
 	schema.DropEntry(c.sets, "filter", "enabled", e)
@@ -134,5 +140,6 @@ func (c *profileConversion) nodeLabels() {
 	if onlyType(args) {
 		schema.DropConfig(c.profile, schema.ConfigOf(c.profile, schema.NodeLabel))
 	}
-	c.Note(e, "NodeLabel becomes addedAffinity of NodeAffinity, which requires the same labels: %s does not have it", c.Release)
+	c.Note(e, "NodeLabel becomes addedAffinity of NodeAffinity, which requires the same labels: %s does not have it",
+		c.Release)
 }

@@ -88,7 +88,9 @@ func scorers(plugins *yaml.Node) []scorer {
 func (c *scoringConversion) dropOldDisabled(working []scorer) {
 	if e := schema.Entry(c.sets, "score", "disabled", schema.ResourcesFit); e != nil {
 		schema.DropEntry(c.sets, "score", "disabled", e)
-		c.Note(e, "NodeResourcesFit is no longer disabled: it does not score in v1beta1, so the line had no effect; in %s it would", c.To.Name)
+		c.Note(e,
+			"NodeResourcesFit is no longer disabled: it does not score in v1beta1, so the line had no effect; in %s it would",
+			c.To.Name)
 	}
 	for _, s := range schema.Strategies() {
 		e := schema.Entry(c.sets, "score", "disabled", s.Plugin)
@@ -101,7 +103,8 @@ func (c *scoringConversion) dropOldDisabled(working []scorer) {
 			continue
 		}
 		schema.DropEntry(c.sets, "score", "disabled", e)
-		c.Note(e, "%s is no longer disabled: what is enabled under score in %s replaces the default NodeResourcesFit", s.Plugin, c.To.Name)
+		c.Note(e, "%s is no longer disabled: what is enabled under score in %s replaces the default NodeResourcesFit",
+			s.Plugin, c.To.Name)
 	}
 }
 
@@ -113,7 +116,9 @@ func (c *scoringConversion) setStrategy(s scorer) {
 	old := schema.ConfigOf(c.profile, s.Plugin)
 	if s.entry != nil {
 		schema.Rename(s.entry, schema.ResourcesFit)
-		c.Note(s.entry, "%s becomes NodeResourcesFit with scoringStrategy %s in pluginConfig: %s does not have it; the weight is kept", s.Plugin, s.Name, c.Release)
+		c.Note(s.entry,
+			"%s becomes NodeResourcesFit with scoringStrategy %s in pluginConfig: %s does not have it; the weight is kept",
+			s.Plugin, s.Name, c.Release)
 	}
 	if s.entry == nil && old == nil {
 		return
@@ -139,7 +144,8 @@ func (c *scoringConversion) toPlugin() {
 	if name := node.Text(strategy, "type"); name != "" {
 		i := slices.IndexFunc(schema.Strategies(), func(s schema.Strategy) bool { return s.Name == name })
 		if i < 0 {
-			c.Refuse(node.Get(strategy, "type"), "use LeastAllocated, MostAllocated or RequestedToCapacityRatio", "unknown scoring strategy %q", name)
+			c.Refuse(node.Get(strategy, "type"), "use LeastAllocated, MostAllocated or RequestedToCapacityRatio",
+				"unknown scoring strategy %q", name)
 			return
 		}
 		wanted = schema.Strategies()[i]
@@ -150,7 +156,8 @@ func (c *scoringConversion) toPlugin() {
 		for _, args := range []struct {
 			name string
 			node *yaml.Node
-		}{{"shape", node.Get(strategy, "requestedToCapacityRatio", "shape")}, {"resources", node.Get(strategy, "resources")}} {
+		}{{"shape", node.Get(strategy, "requestedToCapacityRatio", "shape")}, {
+			"resources", node.Get(strategy, "resources")}} {
 			if args.node != nil && (args.name != "shape" || wanted.Plugin == schema.CapacityRatio) {
 				node.Put(schema.ArgsOf(c.profile, wanted.Plugin), args.name, args.node)
 			}
@@ -169,7 +176,8 @@ func (c *scoringConversion) toPlugin() {
 // renameScorer replaces NodeResourcesFit under score with the old plugin, and enables the old
 // plugin if NodeResourcesFit was enabled by default.
 func (c *scoringConversion) renameScorer(wanted schema.Strategy) {
-	e, off := schema.Entry(c.sets, "score", "enabled", schema.ResourcesFit), schema.Entry(c.sets, "score", "disabled", schema.ResourcesFit)
+	e, off := schema.Entry(c.sets, "score", "enabled", schema.ResourcesFit), schema.Entry(c.sets, "score", "disabled",
+		schema.ResourcesFit)
 	byDefault := e == nil && !schema.IsDisabled(c.sets, "score", schema.ResourcesFit)
 	switch {
 	case e != nil:
@@ -181,7 +189,8 @@ func (c *scoringConversion) renameScorer(wanted schema.Strategy) {
 	if off != nil {
 		schema.Rename(off, schema.LeastAllocated)
 	}
-	if wanted.Plugin != schema.LeastAllocated && (e != nil || byDefault) && !schema.IsDisabled(c.sets, "score", schema.LeastAllocated) {
+	if wanted.Plugin != schema.LeastAllocated && (e != nil || byDefault) &&
+		!schema.IsDisabled(c.sets, "score", schema.LeastAllocated) {
 		schema.Disable(c.sets, "score", schema.LeastAllocated)
 	}
 }

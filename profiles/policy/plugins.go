@@ -51,7 +51,8 @@ func (p *reader) place(plugins *yaml.Node, known schema.InTree, point string, wa
 	case wanted == nil || !known.Implements(point, p.from.Minor):
 	case !byDefault:
 		p.enable(plugins, point, *wanted, weight)
-	case weight > 0 && (weight != known.Weight(p.from) || known.Name == schema.NodePreferAvoidPods && wanted.source != nil):
+	case weight > 0 && (weight != known.Weight(p.from) || known.Name == schema.NodePreferAvoidPods &&
+		wanted.source != nil):
 		if known.Name == schema.NodePreferAvoidPods {
 			schema.Disable(plugins, point, known.Name) // otherwise it would be reported as a lost default
 		}
@@ -77,7 +78,8 @@ func (p *reader) enable(plugins *yaml.Node, point string, wanted activePlugin, w
 // pluginConfig writes the plugin arguments of the Policy.
 func (p *reader) pluginConfig(profile, hardWeight *yaml.Node) {
 	for _, plugin := range []string{schema.NodeLabel, schema.ServiceAffinity} {
-		for _, field := range []string{"presentLabels", "absentLabels", "presentLabelsPreference", "absentLabelsPreference", "affinityLabels", "antiAffinityLabelsPreference"} {
+		for _, field := range []string{"presentLabels", "absentLabels", "presentLabelsPreference", "absentLabelsPreference",
+			"affinityLabels", "antiAffinityLabelsPreference"} {
 			for _, label := range p.labels[plugin][field] {
 				all := node.List(schema.ArgsOf(profile, plugin), field)
 				all.Content = append(all.Content, node.String(label))

@@ -136,7 +136,8 @@ priorities:
 				t.Errorf("written back (-want +got):\n%s", diff)
 			}
 			again, problems := toProfile(t, got)
-			if lost := policy.SemanticsOf(profile, api).Differences(policy.SemanticsOf(again, api)); len(problems) > 0 || len(lost) > 0 {
+			if lost := policy.SemanticsOf(profile, api).Differences(policy.SemanticsOf(again, api)); len(problems) > 0 ||
+				len(lost) > 0 {
 				t.Errorf("problems %v, lost %v", problems, lost)
 			}
 		})

@@ -52,7 +52,8 @@ func Convert(doc *schema.Document, r *schema.Report, schedulerName, target strin
 
 	versionKey, version := node.Lookup(old, "apiVersion")
 	kindKey, kind := node.Lookup(old, "kind")
-	r.Note(kind, "the Policy becomes a %s of %s: predicates become filter plugins, priorities become score plugins", schema.ConfigKind, target)
+	r.Note(kind, "the Policy becomes a %s of %s: predicates become filter plugins, priorities become score plugins",
+		schema.ConfigKind, target)
 	version.Value, kind.Value = p.from.GroupVersion(), schema.ConfigKind
 	only := node.Mapping()
 	if schedulerName != "" {
@@ -156,7 +157,8 @@ func (p *reader) readPriorities(given *yaml.Node) {
 // customPriority reads a priority that is defined by its argument.
 func (p *reader) customPriority(e *yaml.Node, name string, weight int) {
 	argument := node.Get(e, "argument")
-	spread, label, ratio := node.Get(argument, "serviceAntiAffinity"), node.Get(argument, "labelPreference"), node.Get(argument, "requestedToCapacityRatioArguments")
+	spread, label, ratio := node.Get(argument, "serviceAntiAffinity"), node.Get(argument,
+		"labelPreference"), node.Get(argument, "requestedToCapacityRatioArguments")
 	switch {
 	case spread != nil:
 		p.weighted(schema.ServiceAffinity, "antiAffinityLabelsPreference", node.Get(spread, "label"), weight, e)
@@ -190,7 +192,8 @@ func (p *reader) weighted(plugin, field string, label *yaml.Node, weight int, e 
 		return
 	}
 	if first := node.Number(p.scores[i].source, "weight"); first != weight {
-		p.Refuse(e, "give them the same weight", "weight %d differs from %d, the weight of the first priority of its kind", weight, first)
+		p.Refuse(e, "give them the same weight", "weight %d differs from %d, the weight of the first priority of its kind",
+			weight, first)
 	}
 	p.scores[i].weight += weight
 }

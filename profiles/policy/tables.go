@@ -25,7 +25,8 @@ type predicate struct {
 func predicates() []predicate {
 	return []predicate{
 		{name: "CheckNodeUnschedulable", plugins: []string{"NodeUnschedulable"}, byDefault: true, always: true},
-		{name: "GeneralPredicates", plugins: []string{schema.ResourcesFit, "NodeName", "NodePorts", "NodeAffinity"}, byDefault: true},
+		{name: "GeneralPredicates", plugins: []string{
+			schema.ResourcesFit, "NodeName", "NodePorts", "NodeAffinity"}, byDefault: true},
 		{name: "HostName", plugins: []string{"NodeName"}},
 		{name: "PodFitsHostPorts", plugins: []string{"NodePorts"}},
 		{name: "PodFitsPorts", plugins: []string{"NodePorts"}},

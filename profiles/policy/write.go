@@ -12,7 +12,8 @@ import (
 
 // CopyFields copies the predicates and priorities of a Policy.
 func CopyFields(policy, source *yaml.Node) {
-	for _, name := range []string{"predicates", "priorities", "hardPodAffinitySymmetricWeight", "alwaysCheckAllPredicates"} {
+	for _, name := range []string{"predicates", "priorities", "hardPodAffinitySymmetricWeight",
+		"alwaysCheckAllPredicates"} {
 		if key, value := node.Lookup(source, name); key != nil {
 			policy.Content = append(policy.Content, key, value)
 		}
@@ -45,10 +46,12 @@ func (s Writer) Write(policy *yaml.Node) {
 	if !maps.Equal(filters, schema.EffectivePlugins(nil, "filter", s.API)) {
 		node.Put(policy, "predicates", node.Sequence(s.predicates(filters)))
 	}
-	if spreads := s.args(schema.PodTopologySpread); len(spreads) > 0 || !maps.Equal(scores, schema.EffectivePlugins(nil, "score", s.API)) {
+	if spreads := s.args(schema.PodTopologySpread); len(spreads) > 0 ||
+		!maps.Equal(scores, schema.EffectivePlugins(nil, "score", s.API)) {
 		node.Put(policy, "priorities", node.Sequence(s.priorities(scores)))
 	}
-	if weight := node.Get(schema.ConfigOf(s.Profile, schema.InterPodAffinity), "args", "hardPodAffinityWeight"); node.Number(weight) > 1 {
+	if weight := node.Get(schema.ConfigOf(s.Profile, schema.InterPodAffinity), "args",
+		"hardPodAffinityWeight"); node.Number(weight) > 1 {
 		node.Put(policy, "hardPodAffinitySymmetricWeight", node.Int(node.Number(weight)))
 	}
 }
@@ -77,15 +80,18 @@ func (s Writer) predicates(filters map[string]int) []*yaml.Node {
 		said = append(said, node.Mapping("name", node.String(name), "argument", node.Mapping(kind, argument)))
 	}
 	if _, wanted := filters[schema.ServiceAffinity]; wanted {
-		custom(schema.ServiceAffinity+"-affinityLabels", "serviceAffinity", node.Mapping("labels", node.Copy(node.Get(schema.ConfigOf(s.Profile, schema.ServiceAffinity), "args", "affinityLabels"))))
+		custom(schema.ServiceAffinity+"-affinityLabels", "serviceAffinity", node.Mapping("labels",
+			node.Copy(node.Get(schema.ConfigOf(s.Profile, schema.ServiceAffinity), "args", "affinityLabels"))))
 	}
 	if _, wanted := filters[schema.NodeLabel]; wanted {
 		for _, field := range []struct {
 			name    string
 			present bool
 		}{{"presentLabels", true}, {"absentLabels", false}} {
-			if labels := node.Get(schema.ConfigOf(s.Profile, schema.NodeLabel), "args", field.name); len(node.Items(labels)) > 0 {
-				custom("NodeLabel-"+field.name, "labelsPresence", node.Mapping("labels", node.Copy(labels), "presence", node.Bool(field.present)))
+			if labels := node.Get(schema.ConfigOf(s.Profile, schema.NodeLabel), "args",
+				field.name); len(node.Items(labels)) > 0 {
+				custom("NodeLabel-"+field.name, "labelsPresence",
+					node.Mapping("labels", node.Copy(labels), "presence", node.Bool(field.present)))
 			}
 		}
 	}
@@ -139,7 +145,8 @@ func (s Writer) priorities(scores map[string]int) []*yaml.Node {
 	} {
 		labels := node.Items(schema.ConfigOf(s.Profile, field.plugin), "args", field.name)
 		for _, label := range labels {
-			add(field.plugin+"-"+field.name+"-"+node.Text(label), s.share(field.plugin, scores), field.argument(node.String(node.Text(label))))
+			add(field.plugin+"-"+field.name+"-"+node.Text(label), s.share(field.plugin, scores),
+				field.argument(node.String(node.Text(label))))
 		}
 	}
 	return said

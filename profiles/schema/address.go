@@ -12,8 +12,8 @@ const LeaseLock = "leases"
 // DefaultSchedulerName is the scheduler name of a profile that sets none.
 const DefaultSchedulerName = "default-scheduler"
 
-// SchedulerInsecurePort is the default port on which 1.20–1.22 serve health and metrics over plain
-// HTTP (pkg/scheduler/apis/config/types.go).
+// SchedulerInsecurePort is the default port on which 1.20–1.22 serve health and metrics over
+// plain HTTP (pkg/scheduler/apis/config/types.go).
 const SchedulerInsecurePort = "10251"
 
 // SplitAddress splits an address into host and port; either may be missing.

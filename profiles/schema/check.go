@@ -49,7 +49,8 @@ func unknownField(p *Problems, key *yaml.Node, o Object, a API, where string) {
 		if f.In(a) {
 			names = append(names, f.Name)
 		} else if f.Name == key.Value {
-			p.Add(node.At(key), "remove it, or use the config API that has it", "field %q does not exist in %s", Join(where, key.Value), a.Name)
+			p.Add(node.At(key), "remove it, or use the config API that has it", "field %q does not exist in %s",
+				Join(where, key.Value), a.Name)
 			return
 		}
 	}

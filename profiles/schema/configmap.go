@@ -16,7 +16,8 @@ const policyKey = "policy.cfg"
 
 // configurationText matches a configuration among the values of a ConfigMap, even a malformed one,
 // so that its errors are reported.
-var configurationText = regexp.MustCompile(`(?m)^\s*[{,]?\s*["']?kind["']?[ \t]*:[ \t]*["']?(KubeSchedulerConfiguration|Policy)\b|[{,]\s*"kind"\s*:\s*"(KubeSchedulerConfiguration|Policy)"`)
+var configurationText = regexp.MustCompile(
+	`(?m)^\s*[{,]?\s*["']?kind["']?[ \t]*:[ \t]*["']?(KubeSchedulerConfiguration|Policy)\b|[{,]\s*"kind"\s*:\s*"(KubeSchedulerConfiguration|Policy)"`)
 
 // unwrap replaces a ConfigMap with the configuration in it. Positions remain positions in the file.
 func (d *Document) unwrap(repairing bool) *Problem {
@@ -32,11 +33,16 @@ func (d *Document) unwrap(repairing bool) *Problem {
 	}
 	switch {
 	case len(found) == 0:
-		return &Problem{Line: kind.Line, Column: kind.Column, Message: "the ConfigMap has no key with a configuration", Try: "put the text under `data:` in a separate file"}
+		return &Problem{Line: kind.Line, Column: kind.Column, Message: "the ConfigMap has no key with a configuration",
+			Try: "put the text under `data:` in a separate file"}
 	case len(found) > 1:
-		return &Problem{Line: kind.Line, Column: kind.Column, Message: "the ConfigMap has several keys with a configuration: " + strings.Join(found, ", "), Try: "put the text of one of them in a separate file"}
+		return &Problem{Line: kind.Line, Column: kind.Column,
+			Message: "the ConfigMap has several keys with a configuration: " + strings.Join(found,
+				", "), Try: "put the text of one of them in a separate file"}
 	case value.Kind != yaml.ScalarNode:
-		return &Problem{Line: value.Line, Column: value.Column, Message: fmt.Sprintf("data of a ConfigMap: expected text at key %s, got %s", found[0], node.Describe(value)), Try: "add `|` after the key"}
+		return &Problem{Line: value.Line, Column: value.Column,
+			Message: fmt.Sprintf("data of a ConfigMap: expected text at key %s, got %s", found[0],
+				node.Describe(value)), Try: "add `|` after the key"}
 	}
 	inner := &Document{Name: d.Name, Text: []byte(value.Value)}
 	place := placeIn(string(d.Text), value)
@@ -49,7 +55,8 @@ func (d *Document) unwrap(repairing bool) *Problem {
 	}
 	move(inner.Root, place)
 	d.Root, d.Text, d.Notes = inner.Root, inner.Text, append(d.Notes, inner.Notes...)
-	d.Notes = append(d.Notes, Note{Line: value.Line, Column: value.Column, Message: "read from key " + found[0] + " of a ConfigMap"})
+	d.Notes = append(d.Notes,
+		Note{Line: value.Line, Column: value.Column, Message: "read from key " + found[0] + " of a ConfigMap"})
 	return nil
 }
 

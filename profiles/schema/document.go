@@ -60,8 +60,8 @@ func (d *Document) Check(p *Problems, a API) {
 	checkObject(p, d.Root, Configuration(), a, "")
 }
 
-// Read finds the document in a source and identifies it, without checking its fields. With repairing,
-// layout errors with only one possible meaning are repaired.
+// Read finds the document in a source and identifies it, without checking its fields. With
+// repairing, layout errors with only one possible meaning are repaired.
 func Read(name string, source []byte, repairing bool) (*Document, error) {
 	fail := func(p ...Problem) error { return Problems(p).Err(name) }
 	if len(source) > maxSource {
@@ -111,21 +111,26 @@ func (d *Document) identify() *Problem {
 		if versionKey == nil {
 			missing = "apiVersion"
 		}
-		return &Problem{Line: d.Root.Line, Column: d.Root.Column, Message: missing + " is missing", Try: "start the file with `apiVersion: " + ConfigGroup + "/v1` and `kind: " + ConfigKind + "`"}
+		return &Problem{Line: d.Root.Line, Column: d.Root.Column, Message: missing + " is missing",
+			Try: "start the file with `apiVersion: " + ConfigGroup + "/v1` and `kind: " + ConfigKind + "`"}
 	case node.Text(kind) == PolicyKind && isPolicyVersion(node.Text(version)):
 		d.Policy, d.API = true, policyAPI()
 		d.lenientExtenders()
 		return nil
 	case node.Text(kind) != ConfigKind:
-		return &Problem{Line: kind.Line, Column: kind.Column, Message: fmt.Sprintf("unexpected kind %q: must be %s", kind.Value, ConfigKind), Try: "pass the scheduler's configuration; pmk-sched creates the other objects"}
+		return &Problem{Line: kind.Line, Column: kind.Column, Message: fmt.Sprintf("unexpected kind %q: must be %s",
+			kind.Value, ConfigKind), Try: "pass the scheduler's configuration; pmk-sched creates the other objects"}
 	}
 	group, name, _ := strings.Cut(node.Text(version), "/")
 	if group != ConfigGroup {
-		return &Problem{Line: version.Line, Column: version.Column, Message: fmt.Sprintf("unexpected apiVersion %q: must be in group %s", version.Value, ConfigGroup), Try: "use one of " + strings.Join(APIVersions(), ", ")}
+		return &Problem{Line: version.Line, Column: version.Column,
+			Message: fmt.Sprintf("unexpected apiVersion %q: must be in group %s", version.Value,
+				ConfigGroup), Try: "use one of " + strings.Join(APIVersions(), ", ")}
 	}
 	found, ok := APINamed(name)
 	if !ok {
-		return &Problem{Line: version.Line, Column: version.Column, Message: fmt.Sprintf("unknown config API %q", version.Value), Try: "use one of " + strings.Join(APIVersions(), ", ")}
+		return &Problem{Line: version.Line, Column: version.Column, Message: fmt.Sprintf("unknown config API %q",
+			version.Value), Try: "use one of " + strings.Join(APIVersions(), ", ")}
 	}
 	d.API = found
 	return nil

@@ -73,7 +73,8 @@ func (e Extender) Node() *yaml.Node {
 func ReadExtender(n *yaml.Node) Extender {
 	cached := node.IsTrue(n, "nodeCacheCapable")
 	e := Extender{
-		URLPrefix: node.Text(n, "urlPrefix"), FilterVerb: node.Text(n, "filterVerb"), PrioritizeVerb: node.Text(n, "prioritizeVerb"),
+		URLPrefix: node.Text(n, "urlPrefix"), FilterVerb: node.Text(n, "filterVerb"), PrioritizeVerb: node.Text(n,
+			"prioritizeVerb"),
 		PreemptVerb: node.Text(n, "preemptVerb"), BindVerb: node.Text(n, "bindVerb"), Weight: int64(node.Number(n, "weight")),
 		EnableHTTPS: node.IsTrue(n, "enableHTTPS") || node.IsTrue(n, "enableHttps"),
 		HTTPTimeout: ReadTimeout(node.Get(n, "httpTimeout")), NodeCacheCapable: &cached,
@@ -88,12 +89,15 @@ func ReadExtender(n *yaml.Node) Extender {
 			decoded = []byte("not base64")
 		}
 		e.TLS = &ExtenderTLS{
-			Insecure: node.IsTrue(t, "insecure"), ServerName: node.Text(t, "serverName"), CAFile: node.Text(t, "caFile"), CAData: decoded,
-			CertFile: cmp.Or(node.Text(t, "certFile"), node.Text(t, "certData")), KeyFile: cmp.Or(node.Text(t, "keyFile"), node.Text(t, "keyData")),
+			Insecure: node.IsTrue(t, "insecure"), ServerName: node.Text(t, "serverName"), CAFile: node.Text(t,
+				"caFile"), CAData: decoded,
+			CertFile: cmp.Or(node.Text(t, "certFile"), node.Text(t, "certData")), KeyFile: cmp.Or(node.Text(t, "keyFile"),
+				node.Text(t, "keyData")),
 		}
 	}
 	for _, r := range node.Items(n, "managedResources") {
-		e.ManagedResources = append(e.ManagedResources, ManagedResource{node.Text(r, "name"), node.IsTrue(r, "ignoredByScheduler")})
+		e.ManagedResources = append(e.ManagedResources,
+			ManagedResource{node.Text(r, "name"), node.IsTrue(r, "ignoredByScheduler")})
 	}
 	return e
 }

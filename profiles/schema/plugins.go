@@ -49,23 +49,39 @@ const lastSurveyed = 37
 func InTreePlugins() []InTree {
 	return []InTree{
 		{Name: "PrioritySort", Points: []string{"queueSort"}, Defaults: inEvery},
-		{Name: "NodeUnschedulable", Points: []string{"preFilter", "filter"}, Late: map[string]int{"preFilter": 37}, Defaults: inEvery},
+		{Name: "NodeUnschedulable", Points: []string{"preFilter", "filter"}, Late: map[string]int{
+			"preFilter": 37}, Defaults: inEvery},
 		{Name: "NodeName", Points: []string{"preFilter", "filter"}, Late: map[string]int{"preFilter": 37}, Defaults: inEvery},
-		{Name: "TaintToleration", Points: []string{"preFilter", "filter", "preScore", "score"}, Late: map[string]int{"preFilter": 37}, Defaults: inEvery, PointWeight: 1, MultiPointWeight: 3},
-		{Name: "NodeAffinity", Points: []string{"preFilter", "filter", "preScore", "score"}, Late: map[string]int{"preFilter": 21, "preScore": 21}, Defaults: inEvery, PointWeight: 1, MultiPointWeight: 2},
+		{Name: "TaintToleration", Points: []string{"preFilter", "filter", "preScore", "score"}, Late: map[string]int{
+			"preFilter": 37}, Defaults: inEvery, PointWeight: 1, MultiPointWeight: 3},
+		{Name: "NodeAffinity", Points: []string{"preFilter", "filter", "preScore", "score"}, Late: map[string]int{
+			"preFilter": 21, "preScore": 21}, Defaults: inEvery, PointWeight: 1, MultiPointWeight: 2},
 		{Name: "NodePorts", Points: []string{"preFilter", "filter"}, Defaults: inEvery},
-		{Name: ResourcesFit, Points: []string{"preFilter", "filter", "preScore", "score"}, Late: map[string]int{"preScore": 27}, Defaults: inEvery, PointWeight: 1, MultiPointWeight: 1},
-		{Name: "VolumeRestrictions", Points: []string{"preFilter", "filter"}, Late: map[string]int{"preFilter": 22}, Defaults: inEvery},
-		{Name: "EBSLimits", Points: []string{"preFilter", "filter"}, Late: map[string]int{"preFilter": 28}, Defaults: inEvery},
-		{Name: "GCEPDLimits", Points: []string{"preFilter", "filter"}, Late: map[string]int{"preFilter": 28}, Defaults: inEvery},
-		{Name: "NodeVolumeLimits", Points: []string{"preFilter", "filter"}, Late: map[string]int{"preFilter": 28}, Defaults: inEvery},
-		{Name: "AzureDiskLimits", Points: []string{"preFilter", "filter"}, Late: map[string]int{"preFilter": 28}, Defaults: inEvery},
-		{Name: VolumeBinding, Points: []string{"preFilter", "filter", "preScore", "score", "reserve", "preBind"}, Late: map[string]int{"score": 21, "preScore": 30}, Defaults: inEvery},
-		{Name: "VolumeZone", Points: []string{"preFilter", "filter"}, Late: map[string]int{"preFilter": 27}, Defaults: inEvery},
-		{Name: "PodTopologySpread", Points: []string{"preFilter", "filter", "preScore", "score"}, Defaults: inEvery, PointWeight: 2, MultiPointWeight: 2},
-		{Name: "InterPodAffinity", Points: []string{"preFilter", "filter", "preScore", "score"}, Defaults: inEvery, PointWeight: 1, MultiPointWeight: 2},
-		{Name: "DefaultPreemption", Points: []string{"preEnqueue", "postFilter"}, Late: map[string]int{"preEnqueue": 32}, Defaults: inEvery},
-		{Name: "NodeResourcesBalancedAllocation", Points: []string{"preScore", "score"}, Late: map[string]int{"preScore": 27}, Defaults: inEvery, PointWeight: 1, MultiPointWeight: 1},
+		{Name: ResourcesFit, Points: []string{"preFilter", "filter", "preScore", "score"}, Late: map[string]int{
+			"preScore": 27}, Defaults: inEvery, PointWeight: 1, MultiPointWeight: 1},
+		{Name: "VolumeRestrictions", Points: []string{"preFilter", "filter"}, Late: map[string]int{
+			"preFilter": 22}, Defaults: inEvery},
+		{Name: "EBSLimits", Points: []string{"preFilter", "filter"}, Late: map[string]int{
+			"preFilter": 28}, Defaults: inEvery},
+		{Name: "GCEPDLimits", Points: []string{"preFilter", "filter"}, Late: map[string]int{
+			"preFilter": 28}, Defaults: inEvery},
+		{Name: "NodeVolumeLimits", Points: []string{"preFilter", "filter"}, Late: map[string]int{
+			"preFilter": 28}, Defaults: inEvery},
+		{Name: "AzureDiskLimits", Points: []string{"preFilter", "filter"}, Late: map[string]int{
+			"preFilter": 28}, Defaults: inEvery},
+		{Name: VolumeBinding, Points: []string{
+			"preFilter", "filter", "preScore", "score", "reserve", "preBind"}, Late: map[string]int{"score": 21, "preScore": 30},
+			Defaults: inEvery},
+		{Name: "VolumeZone", Points: []string{"preFilter", "filter"}, Late: map[string]int{
+			"preFilter": 27}, Defaults: inEvery},
+		{Name: "PodTopologySpread", Points: []string{
+			"preFilter", "filter", "preScore", "score"}, Defaults: inEvery, PointWeight: 2, MultiPointWeight: 2},
+		{Name: "InterPodAffinity", Points: []string{
+			"preFilter", "filter", "preScore", "score"}, Defaults: inEvery, PointWeight: 1, MultiPointWeight: 2},
+		{Name: "DefaultPreemption", Points: []string{"preEnqueue", "postFilter"}, Late: map[string]int{
+			"preEnqueue": 32}, Defaults: inEvery},
+		{Name: "NodeResourcesBalancedAllocation", Points: []string{"preScore", "score"}, Late: map[string]int{
+			"preScore": 27}, Defaults: inEvery, PointWeight: 1, MultiPointWeight: 1},
 		{Name: "ImageLocality", Points: []string{"score"}, Defaults: inEvery, PointWeight: 1, MultiPointWeight: 1},
 		{Name: "DefaultBinder", Points: []string{"bind"}, Defaults: inEvery},
 		{Name: SchedulingGates, Points: []string{"preEnqueue"}, Defaults: inV1beta3 | InV1, Minor: 27},

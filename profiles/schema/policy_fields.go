@@ -60,7 +60,8 @@ func priorityPolicy() Object {
 					return Object{Fields: []Field{{Name: "label", Kind: kindString, Required: true}}}
 				}},
 				{Name: "labelPreference", Kind: kindObject, Object: func() Object {
-					return Object{Fields: []Field{{Name: "label", Kind: kindString, Required: true}, {Name: "presence", Kind: kindBool}}}
+					return Object{Fields: []Field{{Name: "label", Kind: kindString, Required: true},
+						{Name: "presence", Kind: kindBool}}}
 				}},
 				{Name: "requestedToCapacityRatioArguments", Kind: kindObject, Object: ratioArguments},
 			}}
@@ -80,7 +81,8 @@ func ratioArguments() Object {
 func oneArgument(p *Problems, n *yaml.Node, _ API, where string) {
 	key, argument := node.Lookup(n, "argument")
 	if node.IsMapping(argument) && len(argument.Content) != 2 {
-		p.Add(node.At(key), "keep one; add a second entry for the other", "%s.argument: expected one argument, got %d", where, len(argument.Content)/2)
+		p.Add(node.At(key), "keep one; add a second entry for the other", "%s.argument: expected one argument, got %d", where,
+			len(argument.Content)/2)
 	}
 }
 
@@ -99,8 +101,8 @@ func legacyExtender() Object {
 	return o
 }
 
-// lenientExtenders reads the extenders of a Policy as 1.20–1.22 do: case-insensitively and ignoring
-// unknown fields. Probable typos are kept, so that they are reported.
+// lenientExtenders reads the extenders of a Policy as 1.20–1.22 do: case-insensitively and
+// ignoring unknown fields. Probable typos are kept, so that they are reported.
 func (d *Document) lenientExtenders() {
 	var names []string
 	for _, f := range legacyExtender().Fields {
@@ -115,7 +117,8 @@ func (d *Document) lenientExtenders() {
 			}
 			e.Content = append(e.Content[:i:i], e.Content[i+2:]...)
 			i -= 2
-			d.Notes = append(d.Notes, Note{Line: key.Line, Column: key.Column, Message: key.Value + " left out: it is not a field of an extender, and was ignored"})
+			d.Notes = append(d.Notes, Note{Line: key.Line, Column: key.Column,
+				Message: key.Value + " left out: it is not a field of an extender, and was ignored"})
 		}
 	}
 }

@@ -29,7 +29,8 @@ func (n Note) String() string {
 	return fmt.Sprintf("line %d: %s", n.Line, n.Message)
 }
 
-// IsWarning reports whether the user should look at the note: something was lost, or is probably not intended.
+// IsWarning reports whether the user should look at the note: something was lost, or is probably
+// not intended.
 func (n Note) IsWarning() bool { return n.Loss || n.Warning }
 
 // In returns the note with its place in the named file: "config.yaml:3: …". Without a line or a

@@ -48,9 +48,11 @@ func Decode(source []byte) (*yaml.Node, *Problem) {
 	}
 	switch {
 	case root == nil:
-		return nil, &Problem{Line: 1, Column: 1, Message: "the file is empty", Try: "start with the output of `pmk-sched profile show default`, or omit --config"}
+		return nil, &Problem{Line: 1, Column: 1, Message: "the file is empty",
+			Try: "start with the output of `pmk-sched profile show default`, or omit --config"}
 	case !node.IsMapping(root):
-		return nil, &Problem{Line: root.Line, Column: root.Column, Message: fmt.Sprintf("expected a mapping, got %s", node.Describe(root)), Try: "start with apiVersion: and kind:"}
+		return nil, &Problem{Line: root.Line, Column: root.Column,
+			Message: fmt.Sprintf("expected a mapping, got %s", node.Describe(root)), Try: "start with apiVersion: and kind:"}
 	}
 	return root, nil
 }
@@ -59,7 +61,8 @@ var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)`)
 
 // syntaxProblem adds a column to an error of the YAML parser, and detects tabs.
 func syntaxProblem(source []byte, err error) *Problem {
-	p := &Problem{Line: 1, Column: 1, Message: "invalid YAML: " + err.Error(), Try: "check the indentation: two spaces for each level"}
+	p := &Problem{Line: 1, Column: 1, Message: "invalid YAML: " + err.Error(),
+		Try: "check the indentation: two spaces for each level"}
 	if found := yamlLine.FindStringSubmatch(err.Error()); found != nil {
 		p.Message = "invalid YAML: " + found[2]
 		if line, err := strconv.Atoi(found[1]); err == nil {
@@ -70,7 +73,8 @@ func syntaxProblem(source []byte, err error) *Problem {
 	for i, line := range lines {
 		indent := line[:len(line)-len(strings.TrimLeft(line, " \t"))]
 		if tab := strings.IndexByte(indent, '\t'); tab >= 0 && strings.TrimSpace(line) != "" {
-			return &Problem{Line: i + 1, Column: tab + 1, Message: "the line is indented with a tab; YAML only allows spaces", Try: "replace each tab with two spaces"}
+			return &Problem{Line: i + 1, Column: tab + 1, Message: "the line is indented with a tab; YAML only allows spaces",
+				Try: "replace each tab with two spaces"}
 		}
 	}
 	if p.Line <= len(lines) {
@@ -99,7 +103,8 @@ func expandAliases(root *yaml.Node) *Problem {
 				copied.Content = append([]*yaml.Node(nil), c.Alias.Content...)
 				c, n.Content[i] = &copied, &copied
 			} else if c.Tag == "!!merge" {
-				return &Problem{Line: c.Line, Column: c.Column, Message: "merge keys (<<) are not supported", Try: "write out the merged fields"}
+				return &Problem{Line: c.Line, Column: c.Column, Message: "merge keys (<<) are not supported",
+					Try: "write out the merged fields"}
 			} else if c.Kind != yaml.ScalarNode {
 				own := *c
 				own.Content = append([]*yaml.Node(nil), c.Content...)
@@ -117,8 +122,9 @@ func expandAliases(root *yaml.Node) *Problem {
 	return walk(root, 0)
 }
 
-// Encode writes a document as YAML. Its root is in block style: a scheduler takes a text that begins with a brace for JSON
-// (apimachinery, pkg/util/yaml/decoder.go, hasJSONPrefix), which has no unquoted keys.
+// Encode writes a document as YAML. Its root is in block style: a scheduler takes a text that
+// begins with a brace for JSON (apimachinery, pkg/util/yaml/decoder.go, hasJSONPrefix), which has
+// no unquoted keys.
 func Encode(root *yaml.Node) ([]byte, error) {
 	block := *root
 	block.Style &^= yaml.FlowStyle

@@ -16,17 +16,22 @@ func (x *extenderCheck) resources() {
 		taken := false
 		for _, r := range e.ManagedResources {
 			if problem := extendedResource(r.Name); problem != "" {
-				x.add(refused, e, "managedResources", "extended resources are named example.com/resource", "managedResources: %q is not the name of an extended resource%s", r.Name, problem)
+				x.add(refused, e, "managedResources", "extended resources are named example.com/resource",
+					"managedResources: %q is not the name of an extended resource%s", r.Name, problem)
 			}
 			if other, twice := managed[r.Name]; twice {
-				x.add(refused, e, "managedResources", "remove one of them", "managedResources: %s is named twice, first by %s", r.Name, other)
+				x.add(refused, e, "managedResources", "remove one of them", "managedResources: %s is named twice, first by %s",
+					r.Name, other)
 			}
 			managed[r.Name] = e.what
 			taken = taken || r.IgnoredByScheduler
 			if r.IgnoredByScheduler && e.FilterVerb == "" {
-				x.add(warning, e, "managedResources", "set filterVerb, or remove ignoredByScheduler", "%s is not checked on nodes: the scheduler ignores it, and the extender has no filterVerb", r.Name)
+				x.add(warning, e, "managedResources", "set filterVerb, or remove ignoredByScheduler",
+					"%s is not checked on nodes: the scheduler ignores it, and the extender has no filterVerb", r.Name)
 			} else if r.IgnoredByScheduler && e.Ignorable != nil && *e.Ignorable {
-				x.add(warning, e, "managedResources", "remove one of them", "%s is not checked on nodes while the extender is unavailable: it is ignorable, and the scheduler ignores the resource", r.Name)
+				x.add(warning, e, "managedResources", "remove one of them",
+					"%s is not checked on nodes while the extender is unavailable: it is ignorable, and the scheduler ignores the "+
+						"resource", r.Name)
 			}
 		}
 		if taken {
@@ -42,10 +47,13 @@ func (x *extenderCheck) ignoredTwice(e checkedExtender) {
 		ignored := node.Get(fit, "args", "ignoredResources")
 		switch {
 		case x.rules.RepeatsFit:
-			x.add(refused, e, "managedResources", "remove ignoredByScheduler, and add the resource to ignoredResources of "+schema.ResourcesFit,
-				"%s does not start if a resource is ignoredByScheduler and pluginConfig has arguments of %s", x.release, schema.ResourcesFit)
+			x.add(refused, e, "managedResources",
+				"remove ignoredByScheduler, and add the resource to ignoredResources of "+schema.ResourcesFit,
+				"%s does not start if a resource is ignoredByScheduler and pluginConfig has arguments of %s", x.release,
+				schema.ResourcesFit)
 		case len(node.Items(ignored)) > 0:
-			x.add(warning, e, "managedResources", "list all of them in managedResources", "ignoredByScheduler overrides ignoredResources of %s", schema.ResourcesFit)
+			x.add(warning, e, "managedResources", "list all of them in managedResources",
+				"ignoredByScheduler overrides ignoredResources of %s", schema.ResourcesFit)
 		}
 	}
 }

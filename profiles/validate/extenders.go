@@ -93,7 +93,8 @@ type extenderCheck struct {
 func Extenders(release versions.Release, root *yaml.Node, added []schema.Extender) []ExtenderFinding {
 	x := extenderCheck{release: release, rules: release.Rules()}
 	for i, e := range node.Items(root, "extenders") {
-		x.all = append(x.all, checkedExtender{Extender: schema.ReadExtender(e), what: fmt.Sprintf("extenders[%d]", i), node: e})
+		x.all = append(x.all, checkedExtender{Extender: schema.ReadExtender(e), what: fmt.Sprintf("extenders[%d]", i),
+			node: e})
 	}
 	for _, e := range added {
 		x.all = append(x.all, toCheck(e))
@@ -108,7 +109,8 @@ func Extenders(release versions.Release, root *yaml.Node, added []schema.Extende
 }
 
 func (x *extenderCheck) add(s severity, e checkedExtender, field, try, format string, args ...any) {
-	x.findings = append(x.findings, ExtenderFinding{s, e.node == nil, e.at(field), e.what + ": " + fmt.Sprintf(format, args...), try})
+	x.findings = append(x.findings,
+		ExtenderFinding{s, e.node == nil, e.at(field), e.what + ": " + fmt.Sprintf(format, args...), try})
 }
 
 func (x *extenderCheck) run() {
@@ -118,14 +120,17 @@ func (x *extenderCheck) run() {
 			judge(e)
 		}
 		if e.BindVerb != "" && binder != "" {
-			x.add(refused, e, "bindVerb", "keep bindVerb in one extender", "it has a bindVerb, and so does %s: only one extender can bind", binder)
+			x.add(refused, e, "bindVerb", "keep bindVerb in one extender",
+				"it has a bindVerb, and so does %s: only one extender can bind", binder)
 		}
 		if e.BindVerb != "" {
 			binder = cmp.Or(binder, e.what)
 		}
 		same := slices.IndexFunc(x.all[:i], func(other checkedExtender) bool { return other.URLPrefix == e.URLPrefix })
-		if same >= 0 && e.URLPrefix != "" && x.all[same].FilterVerb == e.FilterVerb && x.all[same].PrioritizeVerb == e.PrioritizeVerb {
-			x.add(warning, e, "urlPrefix", "remove one of them", "%s is called twice for every pod: %s is the same", e.URLPrefix, x.all[same].what)
+		if same >= 0 && e.URLPrefix != "" && x.all[same].FilterVerb == e.FilterVerb &&
+			x.all[same].PrioritizeVerb == e.PrioritizeVerb {
+			x.add(warning, e, "urlPrefix", "remove one of them", "%s is called twice for every pod: %s is the same", e.URLPrefix,
+				x.all[same].what)
 		}
 	}
 	x.resources()
@@ -134,14 +139,17 @@ func (x *extenderCheck) run() {
 func (x *extenderCheck) verbs(e checkedExtender) {
 	switch {
 	case e.FilterVerb == "" && e.PrioritizeVerb == "" && e.PreemptVerb == "" && e.BindVerb == "":
-		x.add(wrong, e, "", "set one of filterVerb, prioritizeVerb, preemptVerb and bindVerb", "it has no verb, so it is never called")
+		x.add(wrong, e, "", "set one of filterVerb, prioritizeVerb, preemptVerb and bindVerb",
+			"it has no verb, so it is never called")
 	case e.PrioritizeVerb != "" && e.Weight <= 0:
 		x.add(refused, e, "weight", "set a weight of at least 1", "it has a prioritizeVerb, but no weight above 0")
 	case e.PrioritizeVerb == "" && e.Weight != 0:
-		x.add(warning, e, "weight", "set prioritizeVerb, or remove the weight", "the weight %d has no effect without a prioritizeVerb", e.Weight)
+		x.add(warning, e, "weight", "set prioritizeVerb, or remove the weight",
+			"the weight %d has no effect without a prioritizeVerb", e.Weight)
 	}
 	if e.BindVerb != "" && len(e.ManagedResources) == 0 {
-		x.add(warning, e, "bindVerb", "list the resources of its pods in managedResources", "it has a bindVerb and no managedResources, so it binds every pod instead of the bind plugins")
+		x.add(warning, e, "bindVerb", "list the resources of its pods in managedResources",
+			"it has a bindVerb and no managedResources, so it binds every pod instead of the bind plugins")
 	}
 }
 
@@ -151,17 +159,24 @@ func (x *extenderCheck) address(e checkedExtender) {
 	parsed, err := url.Parse(e.URLPrefix)
 	switch {
 	case err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https":
-		x.add(wrong, e, "urlPrefix", "use http://HOST:PORT/PATH or https://HOST:PORT/PATH", "invalid urlPrefix %q", e.URLPrefix)
+		x.add(wrong, e, "urlPrefix", "use http://HOST:PORT/PATH or https://HOST:PORT/PATH", "invalid urlPrefix %q",
+			e.URLPrefix)
 	case parsed.RawQuery != "" || parsed.Fragment != "" || parsed.User != nil:
-		x.add(wrong, e, "urlPrefix", "remove user, query and fragment", "invalid urlPrefix %q: the verb is appended to it", e.URLPrefix)
+		x.add(wrong, e, "urlPrefix", "remove user, query and fragment", "invalid urlPrefix %q: the verb is appended to it",
+			e.URLPrefix)
 	case e.EnableHTTPS && parsed.Scheme == "http":
-		x.add(wrong, e, "enableHTTPS", "use https:// in urlPrefix, or remove enableHTTPS", "nothing is encrypted: enableHTTPS does not change a urlPrefix with http://")
+		x.add(wrong, e, "enableHTTPS", "use https:// in urlPrefix, or remove enableHTTPS",
+			"nothing is encrypted: enableHTTPS does not change a urlPrefix with http://")
 	case parsed.Scheme == "http" && e.TLS != nil:
-		x.add(wrong, e, "tlsConfig", "use https:// in urlPrefix, or remove tlsConfig", "nothing is encrypted: tlsConfig does not change a urlPrefix with http://")
+		x.add(wrong, e, "tlsConfig", "use https:// in urlPrefix, or remove tlsConfig",
+			"nothing is encrypted: tlsConfig does not change a urlPrefix with http://")
 	case parsed.Scheme == "https" && !e.hasCA() && !e.tls().Insecure && e.EnableHTTPS:
-		x.add(wrong, e, "enableHTTPS", "set the certificate authority in tlsConfig, or insecure: true to accept any certificate", "enableHTTPS without a certificate authority accepts any certificate")
+		x.add(wrong, e, "enableHTTPS",
+			"set the certificate authority in tlsConfig, or insecure: true to accept any certificate",
+			"enableHTTPS without a certificate authority accepts any certificate")
 	case parsed.Scheme == "https" && !e.hasCA() && !e.tls().Insecure:
-		x.add(wrong, e, "urlPrefix", "set the certificate authority in tlsConfig", "neither tlsConfig nor the scheduler's image contains a certificate authority: every call fails")
+		x.add(wrong, e, "urlPrefix", "set the certificate authority in tlsConfig",
+			"neither tlsConfig nor the scheduler's image contains a certificate authority: every call fails")
 	}
 }
 
@@ -169,9 +184,11 @@ func (x *extenderCheck) address(e checkedExtender) {
 func (x *extenderCheck) identity(e checkedExtender) {
 	t := e.tls()
 	if t.Insecure && e.hasCA() {
-		x.add(refused, e, "tlsConfig", "remove insecure", "tlsConfig has a certificate authority and insecure: true, which the scheduler does not start with")
+		x.add(refused, e, "tlsConfig", "remove insecure",
+			"tlsConfig has a certificate authority and insecure: true, which the scheduler does not start with")
 	} else if t.Insecure {
-		x.add(warning, e, "tlsConfig", "set the certificate authority instead", "insecure: true accepts any certificate, so the extender is not authenticated")
+		x.add(warning, e, "tlsConfig", "set the certificate authority instead",
+			"insecure: true accepts any certificate, so the extender is not authenticated")
 	}
 	if (t.CertFile == "") != (t.KeyFile == "") {
 		x.add(wrong, e, "tlsConfig", "set both", "certFile and keyFile have no effect without each other")
@@ -193,9 +210,11 @@ func (x *extenderCheck) timeout(e checkedExtender) {
 	case e.HTTPTimeout < 0:
 		x.add(wrong, e, "httpTimeout", "use 1s", "with httpTimeout %s every call fails immediately", e.HTTPTimeout)
 	case e.HTTPTimeout == 0:
-		x.add(warning, e, "httpTimeout", "set httpTimeout: 1s", "without httpTimeout the scheduler waits %s for each call, and schedules no other pod meanwhile", longTimeout)
+		x.add(warning, e, "httpTimeout", "set httpTimeout: 1s",
+			"without httpTimeout the scheduler waits %s for each call, and schedules no other pod meanwhile", longTimeout)
 	case e.HTTPTimeout > longTimeout:
-		x.add(warning, e, "httpTimeout", "1s is enough for most", "with httpTimeout %s an unresponsive extender blocks all pods that long with each call", e.HTTPTimeout)
+		x.add(warning, e, "httpTimeout", "1s is enough for most",
+			"with httpTimeout %s an unresponsive extender blocks all pods that long with each call", e.HTTPTimeout)
 	}
 }
 
@@ -209,18 +228,24 @@ func (x *extenderCheck) cache(e checkedExtender) {
 	}
 	const try = "cache nodes in the extender and set nodeCacheCapable: true, if possible"
 	if e.FilterVerb != "" && versions.HasProblem(x.release, nodesLookEmpty) {
-		x.add(warning, e, "nodeCacheCapable", try, "with nodeCacheCapable: false %s scores filtered nodes as if they were empty (%s), and sends complete nodes with each call", x.release, nodesLookEmpty)
+		x.add(warning, e, "nodeCacheCapable", try,
+			"with nodeCacheCapable: false %s scores filtered nodes as if they were empty (%s), and sends complete nodes with "+
+				"each call", x.release, nodesLookEmpty)
 		return
 	}
-	x.add(warning, e, "nodeCacheCapable", try, "with nodeCacheCapable: false each call has the complete nodes, which is slow in large clusters")
+	x.add(warning, e, "nodeCacheCapable", try,
+		"with nodeCacheCapable: false each call has the complete nodes, which is slow in large clusters")
 }
 
 func (x *extenderCheck) ignorable(e checkedExtender) {
 	if e.Ignorable == nil {
-		x.add(wrong, e, "", "set ignorable: true to schedule pods while the extender is unavailable, or ignorable: false to keep them pending", "ignorable is not set; by default no pod is scheduled while the extender is unavailable")
+		x.add(wrong, e, "",
+			"set ignorable: true to schedule pods while the extender is unavailable, or ignorable: false to keep them pending",
+			"ignorable is not set; by default no pod is scheduled while the extender is unavailable")
 		return
 	}
 	if *e.Ignorable && e.BindVerb != "" && !x.rules.IgnorableBind {
-		x.add(warning, e, "ignorable", "its pods stay pending while it is unavailable", "ignorable: true does not apply to bindVerb before 1.30: a pod that it cannot bind is retried later")
+		x.add(warning, e, "ignorable", "its pods stay pending while it is unavailable",
+			"ignorable: true does not apply to bindVerb before 1.30: a pod that it cannot bind is retried later")
 	}
 }

@@ -24,7 +24,8 @@ func (v *validator) checkValues() (wrong bool) {
 	v.addresses()
 	initial, most := node.Get(root, "podInitialBackoffSeconds"), node.Get(root, "podMaxBackoffSeconds")
 	if cmp.Or(node.Number(initial), 1) > cmp.Or(node.Number(most), 10) {
-		v.add(cmp.Or(most, initial), "", "podMaxBackoffSeconds (default 10) is less than podInitialBackoffSeconds (default 1)")
+		v.add(cmp.Or(most, initial), "",
+			"podMaxBackoffSeconds (default 10) is less than podInitialBackoffSeconds (default 1)")
 	}
 	if burst := node.Get(root, "clientConnection", "burst"); node.Number(burst) < 0 {
 		v.add(burst, "", "clientConnection.burst is negative")
@@ -35,7 +36,8 @@ func (v *validator) checkValues() (wrong bool) {
 		name := node.Text(p, "schedulerName")
 		switch {
 		case name == "" && len(profiles) > 1:
-			v.add(p, "set schedulerName in each profile", "a profile has no schedulerName, and there are %d profiles", len(profiles))
+			v.add(p, "set schedulerName in each profile", "a profile has no schedulerName, and there are %d profiles",
+				len(profiles))
 		case seen[name]:
 			v.add(node.Get(p, "schedulerName"), "use a different name for each profile", "two profiles are named %q", name)
 		}
@@ -43,7 +45,8 @@ func (v *validator) checkValues() (wrong bool) {
 		v.rejectedNames(p)
 		v.pluginArgs(p)
 		if queueSort(p, v.api) != queueSort(profiles[0], v.api) {
-			v.add(cmp.Or(node.Get(p, "plugins", "queueSort"), p), "use the same queueSort plugin in every profile", "queueSort differs from that of the first profile")
+			v.add(cmp.Or(node.Get(p, "plugins", "queueSort"), p), "use the same queueSort plugin in every profile",
+				"queueSort differs from that of the first profile")
 		}
 	}
 	return len(v.problems) > 0
@@ -70,7 +73,8 @@ func (v *validator) rejectedNames(p *yaml.Node) {
 	}
 	for _, e := range append(named, node.Items(p, "pluginConfig")...) {
 		if name := node.Text(e, "name"); slices.Contains(v.Rules.RejectedPlugins[v.api.GroupVersion()], name) {
-			v.add(node.Get(e, "name"), "convert the file: `pmk-sched profile convert --to "+v.Release.String()+"`", "plugin %s is not allowed in %s by %s", name, v.api.Name, v.Release)
+			v.add(node.Get(e, "name"), "convert the file: `pmk-sched profile convert --to "+v.Release.String()+"`",
+				"plugin %s is not allowed in %s by %s", name, v.api.Name, v.Release)
 		}
 	}
 }
@@ -90,7 +94,8 @@ func (v *validator) election(lease *yaml.Node) {
 		}
 		return otherwise
 	}
-	duration, renew, retry := long("leaseDuration", 15*time.Second), long("renewDeadline", 10*time.Second), long("retryPeriod", 2*time.Second)
+	duration, renew, retry := long("leaseDuration", 15*time.Second), long("renewDeadline",
+		10*time.Second), long("retryPeriod", 2*time.Second)
 	switch {
 	case duration < 0 || renew < 0 || retry < 0:
 		v.add(lease, "", "the durations of leaderElection must be greater than 0")
@@ -114,9 +119,11 @@ func (v *validator) addresses() {
 		zeroPort := strings.HasSuffix(address, ":0") && port == 0
 		switch {
 		case v.Rules.InsecurePort && zeroPort, v.Rules.InsecurePort && v.api.Set == schema.InV1beta2 && port == 0:
-			v.add(value, "use a loopback address such as 127.0.0.1:10251", "invalid %s %q: %s cannot disable this listener", name, address, v.Release)
+			v.add(value, "use a loopback address such as 127.0.0.1:10251", "invalid %s %q: %s cannot disable this listener",
+				name, address, v.Release)
 		case !v.Rules.InsecurePort && address != "" && !zeroPort:
-			v.add(value, "remove it", "invalid %s %q: %s has no such listener; must be empty or have port 0", name, address, v.Release)
+			v.add(value, "remove it", "invalid %s %q: %s has no such listener; must be empty or have port 0", name, address,
+				v.Release)
 		}
 	}
 }

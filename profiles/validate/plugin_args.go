@@ -65,7 +65,8 @@ func (v *validator) strategy(s *yaml.Node) {
 	}
 	of := node.Get(s, "type")
 	if !slices.ContainsFunc(schema.Strategies(), func(known schema.Strategy) bool { return known.Name == node.Text(of) }) {
-		v.add(s, "use LeastAllocated, MostAllocated or RequestedToCapacityRatio", "unknown scoring strategy %q", node.Text(of))
+		v.add(s, "use LeastAllocated, MostAllocated or RequestedToCapacityRatio", "unknown scoring strategy %q",
+			node.Text(of))
 	}
 	v.weights(node.Get(s, "resources"), 0)
 	if ratio := node.Get(s, "requestedToCapacityRatio"); ratio != nil {
@@ -118,7 +119,8 @@ func (v *validator) spread(args *yaml.Node) {
 		v.add(node.Get(args, "defaultingType"), "use List or System", "unknown defaultingType %q", kind)
 	}
 	if len(constraints) > 0 && (kind == "System" || kind == "" && v.api.Set != schema.InV1beta1) {
-		v.add(node.Get(args, "defaultConstraints"), "set defaultingType: List", "defaultConstraints require defaultingType List")
+		v.add(node.Get(args, "defaultConstraints"), "set defaultingType: List",
+			"defaultConstraints require defaultingType List")
 	}
 	type pair struct{ topologyKey, whenUnsatisfiable string }
 	seen := map[pair]bool{}
@@ -130,11 +132,13 @@ func (v *validator) spread(args *yaml.Node) {
 		case this.topologyKey == "":
 			v.add(c, "", "a default constraint has no topologyKey")
 		case this.whenUnsatisfiable != "DoNotSchedule" && this.whenUnsatisfiable != "ScheduleAnyway":
-			v.add(c, "use DoNotSchedule or ScheduleAnyway", "a default constraint has whenUnsatisfiable %q", this.whenUnsatisfiable)
+			v.add(c, "use DoNotSchedule or ScheduleAnyway", "a default constraint has whenUnsatisfiable %q",
+				this.whenUnsatisfiable)
 		case !node.IsNull(c, "labelSelector"):
 			v.add(c, "remove it: the selector of each pod's service or set is used", "a default constraint has a labelSelector")
 		case seen[this]:
-			v.add(c, "remove one of them", "duplicate default constraint for %s and %s", this.topologyKey, this.whenUnsatisfiable)
+			v.add(c, "remove one of them", "duplicate default constraint for %s and %s", this.topologyKey,
+				this.whenUnsatisfiable)
 		}
 		seen[this] = true
 	}

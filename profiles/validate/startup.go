@@ -42,7 +42,8 @@ func (v *validator) checkStartup() {
 // reaches reports whether multiPoint may enable plugins at an extension point, so that its plugins
 // are unknown.
 func (v *validator) reaches(plugins *yaml.Node, point string) bool {
-	return v.api.MultiPoint && (node.Get(plugins, schema.MultiPoint) != nil || !schema.IsDisabled(plugins, point, schema.AllPlugins))
+	return v.api.MultiPoint &&
+		(node.Get(plugins, schema.MultiPoint) != nil || !schema.IsDisabled(plugins, point, schema.AllPlugins))
 }
 
 func (v *validator) pluginNames(set schema.PluginSet) {
@@ -80,7 +81,8 @@ func (v *validator) checkEnabledTwice(plugins *yaml.Node, set schema.PluginSet) 
 	for _, name := range schema.MergedPlugins(plugins, set.Point, v.api) {
 		if seen[name] {
 			where := schema.Entry(plugins, set.Point, "enabled", name)
-			v.add(where, "disable it first: add `- name: "+name+"` to "+set.Point+".disabled, or remove one of them", "plugin %s is enabled twice under %s", name, set.Point)
+			v.add(where, "disable it first: add `- name: "+name+"` to "+set.Point+".disabled, or remove one of them",
+				"plugin %s is enabled twice under %s", name, set.Point)
 		}
 		seen[name] = true
 	}

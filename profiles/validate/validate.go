@@ -59,7 +59,8 @@ func (v *validator) add(n *yaml.Node, try, format string, args ...any) {
 func (v *validator) checkFields() (wrong bool) {
 	if v.doc.Policy {
 		if !v.Rules.Policy {
-			v.add(node.Get(v.doc.Root, "kind"), "convert it: `pmk-sched profile convert --to "+v.Release.String()+"`", "%s does not read a Policy; the last release to do so was 1.22", v.Release)
+			v.add(node.Get(v.doc.Root, "kind"), "convert it: `pmk-sched profile convert --to "+v.Release.String()+"`",
+				"%s does not read a Policy; the last release to do so was 1.22", v.Release)
 			return true
 		}
 		v.doc.Check(&v.problems, v.api)
@@ -67,7 +68,8 @@ func (v *validator) checkFields() (wrong bool) {
 	}
 	if !slices.Contains(v.Rules.Accepted, v.api.GroupVersion()) {
 		v.add(node.Get(v.doc.Root, "apiVersion"), "convert it: `pmk-sched profile convert --to "+v.Release.String()+"`",
-			"%s does not read %s; it reads %s", v.Release, v.api.Name, strings.Join(schema.ShortNames(v.Rules.Accepted), " and "))
+			"%s does not read %s; it reads %s", v.Release, v.api.Name, strings.Join(schema.ShortNames(v.Rules.Accepted),
+				" and "))
 		return true
 	}
 	v.doc.Check(&v.problems, v.api)

@@ -72,7 +72,8 @@ func (e extensionPoint) check(plugin, bound reflect.Type) error {
 		}
 	}
 	if implemented && sharedMethod(bound, e.required) == "" {
-		return fmt.Errorf("the plugin implements the extension point %s, but this scheduler was built without it: build it again", e.name)
+		return fmt.Errorf(
+			"the plugin implements the extension point %s, but this scheduler was built without it: build it again", e.name)
 	}
 	return nil
 }

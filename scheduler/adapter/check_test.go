@@ -31,7 +31,8 @@ func (*misspelt) Filter(context.Context, *corev1.Pod, scheduler.NodeInfo) *sched
 
 type normalizing struct{ named }
 
-func (*normalizing) NormalizeScore(context.Context, scheduler.State, *corev1.Pod, []scheduler.NodeScore) *scheduler.Status {
+func (*normalizing) NormalizeScore(context.Context, scheduler.State, *corev1.Pod,
+	[]scheduler.NodeScore) *scheduler.Status {
 	return nil
 }
 

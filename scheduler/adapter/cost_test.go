@@ -40,7 +40,8 @@ func (f *frugal) Filter(ctx context.Context, s scheduler.State, _ *corev1.Pod, n
 	return nil
 }
 
-func (f *frugal) Score(_ context.Context, _ scheduler.State, _ *corev1.Pod, n scheduler.NodeInfo) (int64, *scheduler.Status) {
+func (f *frugal) Score(_ context.Context, _ scheduler.State, _ *corev1.Pod, n scheduler.NodeInfo) (int64,
+	*scheduler.Status) {
 	return int64(n.PodCount()) + n.Requested().Memory/n.Allocatable().Memory, nil
 }
 
@@ -55,7 +56,8 @@ func (l *nativeLimit) Clone() fwk.StateData { return l }
 
 func (native) Filter(ctx context.Context, s fwk.CycleState, _ *corev1.Pod, n fwk.NodeInfo) *fwk.Status {
 	value, _ := s.Read("native")
-	if len(n.GetPods()) >= value.(*nativeLimit).pods || n.GetRequested().GetMilliCPU() > n.GetAllocatable().GetMilliCPU() || n.Node() == nil {
+	if len(n.GetPods()) >= value.(*nativeLimit).pods ||
+		n.GetRequested().GetMilliCPU() > n.GetAllocatable().GetMilliCPU() || n.Node() == nil {
 		return fwk.NewStatus(fwk.Unschedulable, "full")
 	}
 	if log := klog.FromContext(ctx).V(10); log.Enabled() {
@@ -85,7 +87,8 @@ func newCost(t testing.TB, portable bool, pods int) *cost {
 	for i := 0; i < nodesVisited; i++ {
 		info := framework.NewNodeInfo(&corev1.Pod{})
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n", i)}}
-		node.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi")}
+		node.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"),
+			corev1.ResourceMemory: resource.MustParse("8Gi")}
 		info.SetNode(node)
 		c.nodes = append(c.nodes, info)
 	}
@@ -102,7 +105,8 @@ func newCost(t testing.TB, portable bool, pods int) *cost {
 	}
 	plugin, err := Factory("Frugal", func(_ context.Context, host *Host) (Plugin, error) {
 		p := &frugal{handle: host, full: scheduler.Unschedulable("full")}
-		return &bound{Base: host.Base(p), FilterPoint: FilterPoint{Host: host, Plugin: p}, ScorePoint: ScorePoint{Host: host, Plugin: p}}, nil
+		return &bound{Base: host.Base(p), FilterPoint: FilterPoint{Host: host, Plugin: p},
+			ScorePoint: ScorePoint{Host: host, Plugin: p}}, nil
 	})(c.ctx, nil, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -9,8 +9,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// hinted returns the plugin's events with its hints, and the changes of a pod after which earlier releases retry it: these releases
-// ask the plugins about changes of the pod itself, too.
+// hinted returns the plugin's events with its hints, and the changes of a pod after which earlier
+// releases retry it: these releases ask the plugins about changes of the pod itself, too.
 func (p *EventsPoint) hinted() []clusterEventWithHint {
 	var registered []clusterEventWithHint
 	updates := false
@@ -20,16 +20,21 @@ func (p *EventsPoint) hinted() []clusterEventWithHint {
 			translated.QueueingHintFn = hint(e.Helps)
 		}
 		registered = append(registered, translated)
-		if isPod := e.Resource == scheduler.EventPod || e.Resource == scheduler.EventAny; isPod && e.Action&scheduler.ActionUpdate != 0 {
+		if isPod := e.Resource == scheduler.EventPod || e.Resource == scheduler.EventAny; isPod &&
+			e.Action&scheduler.ActionUpdate != 0 {
 			updates = true
-			if e.Helps != nil { // a hint cannot see the resources that the kubelet has freed: old releases of the API do not have the field
-				registered = append(registered, clusterEventWithHint{Event: clusterEvent{Resource: podResource, ActionType: podShrinks}})
+			// a hint cannot see the resources that the kubelet has freed: old releases of the API do not
+			// have the field
+			if e.Helps != nil {
+				registered = append(registered,
+					clusterEventWithHint{Event: clusterEvent{Resource: podResource, ActionType: podShrinks}})
 			}
 		}
 	}
 	if !updates {
 		own := hint(func(*corev1.Pod, interface{}, interface{}) bool { return false })
-		registered = append(registered, clusterEventWithHint{Event: clusterEvent{Resource: podResource, ActionType: podEdits}, QueueingHintFn: own})
+		registered = append(registered,
+			clusterEventWithHint{Event: clusterEvent{Resource: podResource, ActionType: podEdits}, QueueingHintFn: own})
 	}
 	return registered
 }
@@ -50,8 +55,9 @@ func hint(helps func(pod *corev1.Pod, before, after interface{}) bool) queueingH
 	}
 }
 
-// isOwnChange reports whether an event is a change of the pod itself after which earlier releases retry it (isPodUpdated in
-// scheduling_queue.go): not of its status, which the scheduler writes after each attempt.
+// isOwnChange reports whether an event is a change of the pod itself after which earlier releases
+// retry it (isPodUpdated in scheduling_queue.go): not of its status, which the scheduler writes
+// after each attempt.
 func isOwnChange(pod *corev1.Pod, before, after interface{}) bool {
 	old, isPod := before.(*corev1.Pod)
 	updated, isUpdate := after.(*corev1.Pod)

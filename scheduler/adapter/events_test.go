@@ -20,7 +20,8 @@ type eventful []scheduler.ClusterEvent
 func (eventful) Name() string                                 { return "Eventful" }
 func (e eventful) EventsToRegister() []scheduler.ClusterEvent { return e }
 
-// retried reports whether a queue retries a pod that the plugin rejected: whether one of its hints for the event returns Queue.
+// retried reports whether a queue retries a pod that the plugin rejected: whether one of its hints
+// for the event returns Queue.
 func retried(t *testing.T, plugin eventful, event fwk.ClusterEvent, pod *corev1.Pod, before, after interface{}) bool {
 	t.Helper()
 	registered, err := (&EventsPoint{Plugin: plugin}).EventsToRegister(t.Context())
@@ -46,7 +47,8 @@ func retried(t *testing.T, plugin eventful, event fwk.ClusterEvent, pod *corev1.
 }
 
 func podOfTeam(name, team string, change ...func(*corev1.Pod)) *corev1.Pod {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Labels: map[string]string{"team": team}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name),
+		Labels: map[string]string{"team": team}}}
 	for _, c := range change {
 		c(pod)
 	}
@@ -66,7 +68,8 @@ func TestHintsDecideWhatRetriesAPod(t *testing.T) {
 	everything := eventful{{Resource: scheduler.EventAny, Action: scheduler.ActionAll}}
 
 	pod := podOfTeam("p", "red")
-	annotated := podOfTeam("p", "red", func(p *corev1.Pod) { p.Annotations = map[string]string{scheduler.AnnotationActivated: "now"} })
+	annotated := podOfTeam("p", "red",
+		func(p *corev1.Pod) { p.Annotations = map[string]string{scheduler.AnnotationActivated: "now"} })
 	rejected := podOfTeam("p", "red", func(p *corev1.Pod) {
 		p.ResourceVersion, p.Status.Conditions = "2", []corev1.PodCondition{{Type: corev1.PodScheduled, Message: "no"}}
 	})
@@ -81,23 +84,28 @@ func TestHintsDecideWhatRetriesAPod(t *testing.T) {
 		before, after interface{}
 		want          bool
 	}{
-		"the hint says yes":                               {deletes, deleted, red, nil, true},
-		"the hint says no":                                {deletes, deleted, blue, nil, false},
-		"no hint":                                         {unhinted, deleted, blue, nil, true},
-		"no hint for anything":                            {everything, changed(fwk.Node, fwk.Add), nil, node, true},
-		"another kind":                                    {deletes, changed(fwk.Node, fwk.Add), nil, node, false},
-		"an object whose deletion was missed":             {deletes, deleted, cache.DeletedFinalStateUnknown{Obj: blue}, nil, false},
-		"an unknown object":                               {deletes, deleted, nil, nil, true},
-		"its own labels, without naming updates":          {deletes, changed(fwk.Pod, fwk.UpdatePodLabel), podOfTeam("p", "blue"), pod, true},
-		"its own gates, without any event":                {nil, changed(fwk.Pod, fwk.UpdatePodSchedulingGatesEliminated), podOfTeam("p", "red", gate), pod, true},
-		"another pod's labels, without naming updates":    {deletes, changed(fwk.Pod, fwk.UpdatePodLabel), blue, podOfTeam("b", "red"), false},
-		"its own annotations, without naming updates":     {deletes, updated, pod, annotated, false},
-		"its own annotations":                             {own, updated, pod, annotated, true},
-		"its own annotations, among anything":             {anything, updated, pod, annotated, true},
-		"its own status":                                  {own, updated, pod, rejected, false},
-		"another pod's annotations":                       {own, updated, blue, podOfTeam("b", "red"), false},
-		"another pod needs less, which no hint can see":   {own, changed(fwk.Pod, fwk.UpdatePodScaleDown), blue, blue, true},
-		"another pod needs less, and updates are unnamed": {deletes, changed(fwk.Pod, fwk.UpdatePodScaleDown), blue, blue, false},
+		"the hint says yes":    {deletes, deleted, red, nil, true},
+		"the hint says no":     {deletes, deleted, blue, nil, false},
+		"no hint":              {unhinted, deleted, blue, nil, true},
+		"no hint for anything": {everything, changed(fwk.Node, fwk.Add), nil, node, true},
+		"another kind":         {deletes, changed(fwk.Node, fwk.Add), nil, node, false},
+		"an object whose deletion was missed": {deletes, deleted, cache.DeletedFinalStateUnknown{Obj: blue}, nil,
+			false},
+		"an unknown object": {deletes, deleted, nil, nil, true},
+		"its own labels, without naming updates": {deletes, changed(fwk.Pod, fwk.UpdatePodLabel),
+			podOfTeam("p", "blue"), pod, true},
+		"its own gates, without any event": {nil, changed(fwk.Pod, fwk.UpdatePodSchedulingGatesEliminated),
+			podOfTeam("p", "red", gate), pod, true},
+		"another pod's labels, without naming updates": {deletes, changed(fwk.Pod, fwk.UpdatePodLabel), blue,
+			podOfTeam("b", "red"), false},
+		"its own annotations, without naming updates":   {deletes, updated, pod, annotated, false},
+		"its own annotations":                           {own, updated, pod, annotated, true},
+		"its own annotations, among anything":           {anything, updated, pod, annotated, true},
+		"its own status":                                {own, updated, pod, rejected, false},
+		"another pod's annotations":                     {own, updated, blue, podOfTeam("b", "red"), false},
+		"another pod needs less, which no hint can see": {own, changed(fwk.Pod, fwk.UpdatePodScaleDown), blue, blue, true},
+		"another pod needs less, and updates are unnamed": {deletes, changed(fwk.Pod, fwk.UpdatePodScaleDown), blue, blue,
+			false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := retried(t, c.plugin, c.event, pod, c.before, c.after); got != c.want {

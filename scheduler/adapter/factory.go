@@ -11,7 +11,8 @@ import (
 )
 
 // newPlugin is the plugin factory of all releases: it calls build and checks the result.
-func newPlugin(ctx context.Context, name string, build func(context.Context, *Host) (Plugin, error), object runtime.Object, h handle) (Plugin, error) {
+func newPlugin(ctx context.Context, name string, build func(context.Context, *Host) (Plugin, error),
+	object runtime.Object, h handle) (Plugin, error) {
 	arguments, err := readArguments(object)
 	if err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", name, err)

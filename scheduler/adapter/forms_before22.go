@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// KubeConfig implements scheduler.Handle. These releases do not pass their kubeconfig to plugins: the
-// result uses the connection of their client.
+// KubeConfig implements scheduler.Handle. These releases do not pass their kubeconfig to plugins:
+// the result uses the connection of their client.
 func (h *Host) KubeConfig() (*rest.Config, error) {
 	client, ok := h.handle.ClientSet().CoreV1().RESTClient().(*rest.RESTClient)
 	if !ok || client == nil || client.Client == nil {

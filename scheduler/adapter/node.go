@@ -7,8 +7,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// node implements scheduler.NodeInfo. It is a single pointer, so that converting it to an interface does
-// not allocate.
+// node implements scheduler.NodeInfo. It is a single pointer, so that converting it to an interface
+// does not allocate.
 type node struct{ info *framework.NodeInfo }
 
 func (n node) Node() *corev1.Node    { return n.info.Node() }

@@ -56,14 +56,16 @@ func frameworkWith(t *testing.T, signs bool) framework.Framework {
 	registry := frameworkruntime.Registry{p.Name(): Factory(p.Name(), func(_ context.Context, host *Host) (Plugin, error) {
 		base, filter := host.Base(p), FilterPoint{Host: host, Plugin: p}
 		if signs {
-			return &signing{Base: base, FilterPoint: filter, SignPoint: SignPoint{Host: host, Plugin: p.(scheduler.SignPlugin)}}, nil
+			return &signing{Base: base, FilterPoint: filter, SignPoint: SignPoint{Host: host, Plugin: p.(scheduler.SignPlugin)}},
+				nil
 		}
 		return &silent{Base: base, FilterPoint: filter}, nil
 	}), "QueueSort": Factory("QueueSort", newSorted), "Bind": Factory("Bind", newBinder)}
 	enabled := func(name string) config.PluginSet { return config.PluginSet{Enabled: []config.Plugin{{Name: name}}} }
-	fw, err := frameworkruntime.NewFramework(t.Context(), registry, &config.KubeSchedulerProfile{SchedulerName: "test", Plugins: &config.Plugins{
-		QueueSort: enabled("QueueSort"), Filter: enabled(p.Name()), Bind: enabled("Bind"),
-	}})
+	fw, err := frameworkruntime.NewFramework(t.Context(), registry,
+		&config.KubeSchedulerProfile{SchedulerName: "test", Plugins: &config.Plugins{
+			QueueSort: enabled("QueueSort"), Filter: enabled(p.Name()), Bind: enabled("Bind"),
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +109,8 @@ func newBinder(_ context.Context, host *Host) (Plugin, error) {
 func TestPodsAreSignedByWhatThePluginReturns(t *testing.T) {
 	fw := frameworkWith(t, true)
 	sign := func(name, team string) []byte {
-		return fw.SignPod(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"team": team}}})
+		return fw.SignPod(t.Context(),
+			&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"team": team}}})
 	}
 	first := sign("one", "red")
 	switch {

@@ -43,7 +43,8 @@ func decisionAt(s cycleState, key stateKey) *decision {
 
 // afterPreFilter records the decision and returns a status that the framework understands. nodes is
 // nil if the framework itself takes the set of nodes.
-func (k *skips) afterPreFilter(s cycleState, nodes *scheduler.PreFilterResult, result *scheduler.Status) *scheduler.Status {
+func (k *skips) afterPreFilter(s cycleState, nodes *scheduler.PreFilterResult,
+	result *scheduler.Status) *scheduler.Status {
 	d := &decision{skip: result.Code() == scheduler.CodeSkip}
 	if nodes != nil {
 		d.nodes = map[string]bool{}

@@ -2,7 +2,8 @@ package adapter
 
 import "github.com/pmk-sched/pmk-sched/scheduler"
 
-// skips does nothing: from 1.27 on the framework itself implements Skip from PreFilter and PreScore.
+// skips does nothing: from 1.27 on the framework itself implements Skip from PreFilter and
+// PreScore.
 type skips struct{}
 
 func (skips) init(scheduler.Plugin) {}

@@ -6,8 +6,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// state implements scheduler.State. It is a single pointer, so that converting it to an interface does
-// not allocate.
+// state implements scheduler.State. It is a single pointer, so that converting it to an interface
+// does not allocate.
 type state struct{ cycle *framework.CycleState }
 
 func (s state) Read(key string) (interface{}, bool) { return read(s.cycle, key) }

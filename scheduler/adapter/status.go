@@ -2,7 +2,8 @@ package adapter
 
 import "github.com/pmk-sched/pmk-sched/scheduler"
 
-// fromPlugin returns a new status each time, because the framework writes the plugin's name into it.
+// fromPlugin returns a new status each time, because the framework writes the plugin's name into
+// it.
 func fromPlugin(s *scheduler.Status) *status {
 	switch s.Code() {
 	case scheduler.CodeSuccess:

@@ -16,5 +16,6 @@ const (
 
 	podResource = framework.Pod
 	podShrinks  = framework.UpdatePodScaleDown
-	podEdits    = framework.UpdatePodLabel | framework.UpdatePodScaleDown | framework.UpdatePodSchedulingGatesEliminated | tolerations
+	podEdits    = framework.UpdatePodLabel | framework.UpdatePodScaleDown | framework.UpdatePodSchedulingGatesEliminated |
+		tolerations
 )

@@ -32,7 +32,8 @@ type plugin struct {
 func (p *plugin) options() Options {
 	p.heights = map[string]int64{}
 	return Options{
-		Plugin: "Racks", Resource: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "racks"}, Missing: "all racks are equal",
+		Plugin: "Racks", Resource: schema.GroupVersionResource{Group: "example.com", Version: "v1",
+			Resource: "racks"}, Missing: "all racks are equal",
 		Set: func(rack *unstructured.Unstructured) error {
 			height, _, err := unstructured.NestedInt64(rack.Object, "spec", "height")
 			if err != nil {
@@ -108,7 +109,9 @@ func TestObjectsAreReadWhenTheResourceAppearsLater(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, http.StatusNotFound)
 	p := newPlugin(t, s, "")
-	p.awaitLine(t, "Racks: the resource does not exist (its CustomResourceDefinition is not installed); all racks are equal resource=racks.example.com version=v1")
+	p.awaitLine(t,
+		"Racks: the resource does not exist (its CustomResourceDefinition is not installed); all racks are equal "+
+			"resource=racks.example.com version=v1")
 	s.change(func() { s.status = 0; s.put("a", 1); s.put("b", 2) })
 	p.await(t, "the resource appears", map[string]int64{"lab/a": 1, "lab/b": 2})
 	s.change(func() { s.put("a", 3); s.remove("b"); s.put("c", 4) })
@@ -118,7 +121,8 @@ func TestObjectsAreReadWhenTheResourceAppearsLater(t *testing.T) {
 	p.awaitLine(t, "Racks ignores an object that it cannot read err=")
 	s.change(func() { s.put("c", 5) })
 	p.await(t, "it becomes valid", map[string]int64{"lab/a": 3, "lab/c": 5})
-	if got := p.handle.Lines(); len(got) != 3 || got[1] != "Racks reads the resource resource=racks.example.com version=v1" {
+	if got := p.handle.Lines(); len(got) != 3 ||
+		got[1] != "Racks reads the resource resource=racks.example.com version=v1" {
 		t.Errorf("got %q", got)
 	}
 	if !s.requested("/apis/example.com/v1/racks") || s.requested("/namespaces/") {
@@ -166,7 +170,8 @@ func TestTheLastObjectsAreUsedWhileTheResourceCannotBeRead(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, http.StatusForbidden)
 	p := newPlugin(t, s, "")
-	p.awaitLine(t, "Racks: reading the resource is forbidden; the last objects are used (is the plugin's ClusterRole applied?) err=")
+	p.awaitLine(t,
+		"Racks: reading the resource is forbidden; the last objects are used (is the plugin's ClusterRole applied?) err=")
 	s.change(func() { s.status = 0; s.put("a", 1) })
 	p.await(t, "the permission is there", map[string]int64{"lab/a": 1})
 	s.change(func() { s.status = http.StatusServiceUnavailable; s.disconnect() })
@@ -176,7 +181,8 @@ func TestTheLastObjectsAreUsedWhileTheResourceCannotBeRead(t *testing.T) {
 
 func TestWatchFailsWithoutACluster(t *testing.T) {
 	p := &plugin{handle: &plugintest.Handle{Config: &rest.Config{Host: "http://[::1"}}}
-	if err := Watch(t.Context(), p.handle, p.options()); err == nil || !strings.Contains(err.Error(), "create client for racks.example.com") {
+	if err := Watch(t.Context(), p.handle, p.options()); err == nil ||
+		!strings.Contains(err.Error(), "create client for racks.example.com") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -185,7 +191,8 @@ func TestWatchFailsWithoutACluster(t *testing.T) {
 func newReader(t *testing.T, p *plugin, objects ...*unstructured.Unstructured) *reader {
 	t.Helper()
 	p.handle = &plugintest.Handle{}
-	r := &reader{Options: p.options(), log: p.handle.Logger(t.Context()), name: "racks", invalid: map[string]bool{}, store: cache.NewStore(cache.MetaNamespaceKeyFunc)}
+	r := &reader{Options: p.options(), log: p.handle.Logger(t.Context()), name: "racks", invalid: map[string]bool{},
+		store: cache.NewStore(cache.MetaNamespaceKeyFunc)}
 	for _, o := range objects {
 		if err := r.store.Add(o); err != nil {
 			t.Fatal(err)
@@ -209,7 +216,8 @@ func TestOneLineIsLoggedForEachChangeOfTheState(t *testing.T) {
 		want   State // "": nothing is observed
 		racks  int
 	}{
-		{404, Missing, 0}, {404, Missing, 0}, {200, Readable, 1}, {410, "", 1}, {200, Readable, 1}, {403, Forbidden, 1}, {403, Forbidden, 1}, {200, Readable, 1},
+		{404, Missing, 0}, {404, Missing, 0}, {200, Readable, 1}, {410, "", 1}, {200, Readable, 1}, {403, Forbidden, 1}, {403,
+			Forbidden, 1}, {200, Readable, 1},
 		{500, Unreachable, 1}, {0, Unreachable, 1}, {404, Missing, 0}, {0, Unreachable, 0}, {200, Readable, 1},
 	} {
 		p.states = nil
@@ -229,7 +237,8 @@ func TestOneLineIsLoggedForEachChangeOfTheState(t *testing.T) {
 		got = append(got, strings.Join(strings.Fields(line)[1:4], " "))
 	}
 	want := []string{
-		"the resource does", "reads the resource", "reading the resource", "reads the resource", "cannot read the", "the resource does", "cannot read the", "reads the resource",
+		"the resource does", "reads the resource", "reading the resource", "reads the resource", "cannot read the",
+		"the resource does", "cannot read the", "reads the resource",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -265,7 +274,8 @@ func TestAnInvalidObjectIsLoggedOnceUntilItIsValidOrDeleted(t *testing.T) {
 	logged("many invalid objects", 2+maxInvalid)
 }
 
-// An object may be deleted shortly before its resource, so that the informer reports it when the resource is missing.
+// An object may be deleted shortly before its resource, so that the informer reports it when the
+// resource is missing.
 func TestDeletionsAreNotLostWhileTheResourceIsMissing(t *testing.T) {
 	p := &plugin{}
 	a := rack("a", int64(1))
@@ -283,7 +293,8 @@ func TestDeletionsAreNotLostWhileTheResourceIsMissing(t *testing.T) {
 }
 
 func TestRuleAllowsToReadTheResource(t *testing.T) {
-	want := rbacv1.PolicyRule{APIGroups: []string{"example.com"}, Resources: []string{"racks"}, Verbs: []string{"get", "list", "watch"}}
+	want := rbacv1.PolicyRule{APIGroups: []string{"example.com"}, Resources: []string{"racks"},
+		Verbs: []string{"get", "list", "watch"}}
 	if diff := cmp.Diff(want, Rule((&plugin{}).options().Resource)); diff != "" {
 		t.Error(diff)
 	}

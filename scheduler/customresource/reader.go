@@ -81,7 +81,8 @@ func (r *reader) answered(status int) {
 	}
 }
 
-// failed handles the failure of a list or watch. A closed watch is not a failure, nor is an expired resource version.
+// failed handles the failure of a list or watch. A closed watch is not a failure, nor is an expired
+// resource version.
 func (r *reader) failed(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,7 +91,8 @@ func (r *reader) failed(err error) {
 	case http.StatusOK, http.StatusGone:
 	case http.StatusNotFound:
 		if r.enter(Missing) {
-			r.log.Info(0, r.Plugin+": the resource does not exist (its CustomResourceDefinition is not installed); "+r.Missing, "resource", r.name, "version", r.Resource.Version)
+			r.log.Info(0, r.Plugin+": the resource does not exist (its CustomResourceDefinition is not installed); "+r.Missing,
+				"resource", r.name, "version", r.Resource.Version)
 		}
 		if !r.hidden {
 			r.hidden = true

@@ -35,7 +35,8 @@ type server struct {
 }
 
 func newServer(t *testing.T, status int) *server {
-	s := &server{status: status, racks: map[string]map[string]interface{}{}, changed: make(chan struct{}), broken: make(chan struct{})}
+	s := &server{status: status, racks: map[string]map[string]interface{}{}, changed: make(chan struct{}),
+		broken: make(chan struct{})}
 	s.Server = httptest.NewServer(s)
 	t.Cleanup(s.Close)
 	return s
@@ -91,7 +92,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case watch && from < s.oldest:
 		status = http.StatusGone
 	}
-	list := map[string]interface{}{"apiVersion": "example.com/v1", "kind": "RackList", "metadata": map[string]interface{}{"resourceVersion": strconv.Itoa(s.version)}}
+	list := map[string]interface{}{"apiVersion": "example.com/v1", "kind": "RackList",
+		"metadata": map[string]interface{}{"resourceVersion": strconv.Itoa(s.version)}}
 	items := []interface{}{}
 	for _, rack := range s.racks {
 		items = append(items, rack)
@@ -107,7 +109,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		w.WriteHeader(status)
 		_ = json.NewEncoder(w).Encode(metav1.Status{
-			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: int32(status), Reason: reasons[status], Message: "refused",
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: int32(status),
+			Reason: reasons[status], Message: "refused",
 		})
 	case watch:
 		s.watch(w, r, from, broken)

@@ -23,16 +23,21 @@ func manyNodes(n int) []*corev1.Node {
 	for i := range n {
 		name := fmt.Sprintf("ip-10-%d-%d-%d.eu-central-1.compute.internal", i/65536, i/256%256, i%256)
 		object := newNode(name, map[string]string{
-			corev1.LabelHostname: name, corev1.LabelTopologyZone: fmt.Sprintf("eu-central-1%c", 'a'+i%3), corev1.LabelTopologyRegion: "eu-central-1",
-			corev1.LabelInstanceTypeStable: "m5.xlarge", corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64", "score": fmt.Sprint(i % 101),
+			corev1.LabelHostname: name, corev1.LabelTopologyZone: fmt.Sprintf("eu-central-1%c",
+				'a'+i%3), corev1.LabelTopologyRegion: "eu-central-1",
+			corev1.LabelInstanceTypeStable: "m5.xlarge", corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64",
+			"score": fmt.Sprint(i % 101),
 		})
 		object.ResourceVersion = fmt.Sprint(1000 + i)
-		for _, kind := range []corev1.NodeConditionType{corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure} {
-			object.Status.Conditions = append(object.Status.Conditions, corev1.NodeCondition{Type: kind, Status: corev1.ConditionFalse, Reason: "KubeletHasNoPressure", Message: "kubelet has nothing to complain of"})
+		for _, kind := range []corev1.NodeConditionType{corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure,
+			corev1.NodePIDPressure} {
+			object.Status.Conditions = append(object.Status.Conditions, corev1.NodeCondition{Type: kind,
+				Status: corev1.ConditionFalse, Reason: "KubeletHasNoPressure", Message: "kubelet has nothing to complain of"})
 		}
 		for j := range 25 {
 			object.Status.Images = append(object.Status.Images, corev1.ContainerImage{SizeBytes: 1 << 27, Names: []string{
-				fmt.Sprintf("localhost/platform/component-%d@sha256:%064d", j, j), fmt.Sprintf("localhost/platform/component-%d:v1.2.%d", j, j)}})
+				fmt.Sprintf("localhost/platform/component-%d@sha256:%064d", j,
+					j), fmt.Sprintf("localhost/platform/component-%d:v1.2.%d", j, j)}})
 		}
 		nodes = append(nodes, object)
 	}
@@ -115,7 +120,8 @@ func BenchmarkRejected(b *testing.B) {
 		objects, all = append(objects, n), append(all, n.Name)
 	}
 	no := scheduler.Unresolvable("every node is blocked by BlockAll")
-	server, _ := serveWith(b, filledCache(b, objects...), Options{}, filterBy("No", func(*corev1.Pod, scheduler.NodeInfo) *scheduler.Status { return no }))
+	server, _ := serveWith(b, filledCache(b, objects...), Options{},
+		filterBy("No", func(*corev1.Pod, scheduler.NodeInfo) *scheduler.Status { return no }))
 	benchmarkCall(b, server.URL+"/"+VerbFilter, extenderv1.ExtenderArgs{Pod: newPod("p", "", 100), NodeNames: &all})
 }
 

@@ -28,7 +28,9 @@ func (b plainBinder) Bind(ctx context.Context, pod *corev1.Pod, node string) err
 	return b.client.CoreV1().Pods(pod.Namespace).Bind(ctx, binding, metav1.CreateOptions{})
 }
 
-var errNoBinder = errors.New("the extender runs without a cluster (its kubeconfig is empty), so it cannot bind; leave bindVerb out of the scheduler's configuration")
+var errNoBinder = errors.New(
+	"the extender runs without a cluster (its kubeconfig is empty), so it cannot bind; leave bindVerb out of the " +
+		"scheduler's configuration")
 
 // bindPod binds a pod to its node: Reserve, PreBind, Bind or the binder, PostBind. After a failure
 // Unreserve undoes Reserve.
@@ -184,7 +186,8 @@ func (e *Extender) noteBound(ctx context.Context, pod *corev1.Pod, node string) 
 		_ = c.guarded(p, func() error {
 			if status := p.reserve.Reserve(c.ctx, c.state, pod, node); !status.IsSuccess() {
 				e.log.Debug("a policy rejects the node to which a pod was bound",
-					zap.String("policy", p.name), zap.Stringer("status", status), zap.String("pod", pod.Namespace+"/"+pod.Name), zap.String("node", node))
+					zap.String("policy", p.name), zap.Stringer("status", status), zap.String("pod",
+						pod.Namespace+"/"+pod.Name), zap.String("node", node))
 				return nil
 			}
 			if p.postBind != nil {

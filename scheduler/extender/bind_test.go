@@ -82,19 +82,27 @@ func TestBindCallsExtensionPointsInOrder(t *testing.T) {
 		wantBound []string
 		wantErr   string
 	}{
-		{"by the binder", map[string]*scheduler.Status{"Bind": scheduler.Skip()}, bindings{}, []string{"Reserve p n", "PreBind p n", "Bind p n", "PostBind p n"}, []string{"uid-p n"}, ""},
+		{"by the binder", map[string]*scheduler.Status{"Bind": scheduler.Skip()}, bindings{}, []string{
+			"Reserve p n", "PreBind p n", "Bind p n", "PostBind p n"}, []string{"uid-p n"}, ""},
 		{"by the policy", nil, bindings{}, []string{"Reserve p n", "PreBind p n", "Bind p n", "PostBind p n"}, nil, ""},
-		{"Reserve fails", map[string]*scheduler.Status{"Reserve": scheduler.Unschedulable("taken")}, bindings{}, []string{"Reserve p n", "Unreserve p n"}, nil, "policy Diary, Reserve: Unschedulable: taken"},
-		{"PreBind fails", map[string]*scheduler.Status{"PreBind": full}, bindings{}, []string{"Reserve p n", "PreBind p n", "Unreserve p n"}, nil, "policy Diary, PreBind: the disk is full"},
-		{"Bind fails", map[string]*scheduler.Status{"Bind": full}, bindings{}, []string{"Reserve p n", "PreBind p n", "Bind p n", "Unreserve p n"}, nil, "bind pod default/p to node n: policy Diary, Bind: the disk is full"},
+		{"Reserve fails", map[string]*scheduler.Status{"Reserve": scheduler.Unschedulable("taken")}, bindings{}, []string{
+			"Reserve p n", "Unreserve p n"}, nil, "policy Diary, Reserve: Unschedulable: taken"},
+		{"PreBind fails", map[string]*scheduler.Status{"PreBind": full}, bindings{}, []string{
+			"Reserve p n", "PreBind p n", "Unreserve p n"}, nil, "policy Diary, PreBind: the disk is full"},
+		{"Bind fails", map[string]*scheduler.Status{"Bind": full}, bindings{}, []string{
+			"Reserve p n", "PreBind p n", "Bind p n", "Unreserve p n"}, nil,
+			"bind pod default/p to node n: policy Diary, Bind: the disk is full"},
 		{"the binder fails", map[string]*scheduler.Status{"Bind": scheduler.Skip()}, bindings{err: errors.New("conflict")},
-			[]string{"Reserve p n", "PreBind p n", "Bind p n", "Unreserve p n"}, []string{"uid-p n"}, "bind pod default/p to node n: conflict"},
+			[]string{"Reserve p n", "PreBind p n", "Bind p n",
+				"Unreserve p n"}, []string{"uid-p n"}, "bind pod default/p to node n: conflict"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := &diary{policy: "Diary", fails: c.fails}
 			server, e := serveWith(t, nil, Options{Binder: &c.binder}, d)
-			got := ask[extenderv1.ExtenderBindingResult](t, server, VerbBind, extenderv1.ExtenderBindingArgs{PodName: "p", PodNamespace: "default", PodUID: "uid-p", Node: "n"})
-			if want := c.wantErr; want != "" && got.Error != "extender pmk-extender: bind: "+want || want == "" && got.Error != "" {
+			got := ask[extenderv1.ExtenderBindingResult](t, server, VerbBind,
+				extenderv1.ExtenderBindingArgs{PodName: "p", PodNamespace: "default", PodUID: "uid-p", Node: "n"})
+			if want := c.wantErr; want != "" && got.Error != "extender pmk-extender: bind: "+want || want == "" &&
+				got.Error != "" {
 				t.Errorf("got error %q, want %q", got.Error, want)
 			}
 			if diff := cmp.Diff(c.told, d.told()); diff != "" {
@@ -112,7 +120,8 @@ func TestBindCallsExtensionPointsInOrder(t *testing.T) {
 
 func TestBindWithoutClusterFails(t *testing.T) {
 	server, _ := serveWith(t, nil, Options{}, labelled())
-	got := ask[extenderv1.ExtenderBindingResult](t, server, VerbBind, extenderv1.ExtenderBindingArgs{PodName: "p", PodNamespace: "default", Node: "n"})
+	got := ask[extenderv1.ExtenderBindingResult](t, server, VerbBind,
+		extenderv1.ExtenderBindingArgs{PodName: "p", PodNamespace: "default", Node: "n"})
 	if !strings.Contains(got.Error, "without a cluster") || !strings.Contains(got.Error, "bindVerb") {
 		t.Errorf("got %q", got.Error)
 	}
@@ -122,7 +131,8 @@ func TestBindWithoutClusterFails(t *testing.T) {
 func TestReserveIsCalledForPodsSeenBound(t *testing.T) {
 	c := filledCache(t, newNode("n", nil), newPod("old", "n", 100))
 	mine, watched := newPod("mine", "", 100), newPod("other", "", 100)
-	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc,
+		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	for _, pod := range []*corev1.Pod{mine, watched} {
 		if err := indexer.Add(pod); err != nil {
 			t.Fatal(err)
@@ -134,16 +144,19 @@ func TestReserveIsCalledForPodsSeenBound(t *testing.T) {
 	c.setPod(watched, false) // pending
 	c.setPod(newPod("other", "n", 100), false)
 	c.setPod(newPod("other", "n", 100), false) // running
-	ask[extenderv1.ExtenderBindingResult](t, server, VerbBind, extenderv1.ExtenderBindingArgs{PodName: "mine", PodNamespace: "default", PodUID: "uid-mine", Node: "n"})
+	ask[extenderv1.ExtenderBindingResult](t, server, VerbBind,
+		extenderv1.ExtenderBindingArgs{PodName: "mine", PodNamespace: "default", PodUID: "uid-mine", Node: "n"})
 	c.setPod(newPod("mine", "n", 100), false)
-	want := []string{"Reserve other n", "PostBind other n", "Reserve mine n", "PreBind mine n", "Bind mine n", "PostBind mine n"}
+	want := []string{"Reserve other n", "PostBind other n", "Reserve mine n", "PreBind mine n", "Bind mine n",
+		"PostBind mine n"}
 	if diff := cmp.Diff(want, d.told()); diff != "" {
 		t.Error(diff)
 	}
 }
 
 func TestPreemptKeepsCandidatesThatFitWithoutTheVictims(t *testing.T) {
-	c := filledCache(t, newNode("a", nil), newPod("a1", "a", 2000), newPod("a2", "a", 2000), newNode("b", nil), newPod("b1", "b", 2000), newPod("b2", "b", 2000))
+	c := filledCache(t, newNode("a", nil), newPod("a1", "a", 2000), newPod("a2", "a", 2000), newNode("b", nil),
+		newPod("b1", "b", 2000), newPod("b2", "b", 2000))
 	room := filterBy("Room", func(_ *corev1.Pod, n scheduler.NodeInfo) *scheduler.Status {
 		if n.Requested().MilliCPU > 2000 {
 			return scheduler.Unschedulable("full")
@@ -160,9 +173,11 @@ func TestPreemptKeepsCandidatesThatFitWithoutTheVictims(t *testing.T) {
 	}
 	want := map[string]*extenderv1.MetaVictims{"a": meta("uid-a1")}
 	for name, args := range map[string]extenderv1.ExtenderPreemptionArgs{
-		"by UID": {Pod: newPod("p", "", 2000), NodeNameToMetaVictims: map[string]*extenderv1.MetaVictims{"a": meta("uid-a1"), "b": meta("uid-unknown"), "gone": meta("x")}},
+		"by UID": {Pod: newPod("p", "", 2000), NodeNameToMetaVictims: map[string]*extenderv1.MetaVictims{"a": meta("uid-a1"),
+			"b": meta("uid-unknown"), "gone": meta("x")}},
 		"whole": {Pod: newPod("p", "", 2000), NodeNameToVictims: map[string]*extenderv1.Victims{
-			"a": {Pods: []*corev1.Pod{newPod("a1", "a", 2000)}, NumPDBViolations: 1}, "b": {Pods: []*corev1.Pod{newPod("unknown", "b", 1)}}}},
+			"a": {Pods: []*corev1.Pod{newPod("a1", "a", 2000)},
+				NumPDBViolations: 1}, "b": {Pods: []*corev1.Pod{newPod("unknown", "b", 1)}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ask[extenderv1.ExtenderPreemptionResult](t, server, VerbPreempt, args)
@@ -186,16 +201,19 @@ func (c countedPods) Clone() interface{} {
 	return same
 }
 
-func (counted) PreFilter(_ context.Context, s scheduler.State, _ *corev1.Pod) (*scheduler.PreFilterResult, *scheduler.Status) {
+func (counted) PreFilter(_ context.Context, s scheduler.State, _ *corev1.Pod) (*scheduler.PreFilterResult,
+	*scheduler.Status) {
 	s.Write("Counted", countedPods{"a": 2, "b": 2})
 	return nil, nil
 }
 
-func (counted) AddPod(context.Context, scheduler.State, *corev1.Pod, *corev1.Pod, scheduler.NodeInfo) *scheduler.Status {
+func (counted) AddPod(context.Context, scheduler.State, *corev1.Pod, *corev1.Pod,
+	scheduler.NodeInfo) *scheduler.Status {
 	return nil
 }
 
-func (counted) RemovePod(_ context.Context, s scheduler.State, _, _ *corev1.Pod, n scheduler.NodeInfo) *scheduler.Status {
+func (counted) RemovePod(_ context.Context, s scheduler.State, _, _ *corev1.Pod,
+	n scheduler.NodeInfo) *scheduler.Status {
 	written, _ := s.Read("Counted")
 	written.(countedPods)[n.Node().Name]--
 	return nil
@@ -210,13 +228,15 @@ func (counted) Filter(_ context.Context, s scheduler.State, _ *corev1.Pod, n sch
 }
 
 func TestPreemptCallsRemovePodForVictims(t *testing.T) {
-	c := filledCache(t, newNode("a", nil), newPod("a1", "a", 1), newPod("a2", "a", 1), newNode("b", nil), newPod("b1", "b", 1), newPod("b2", "b", 1))
+	c := filledCache(t, newNode("a", nil), newPod("a1", "a", 1), newPod("a2", "a", 1), newNode("b", nil),
+		newPod("b1", "b", 1), newPod("b2", "b", 1))
 	server, _ := serveWith(t, c, Options{}, counted{"Counted"})
 	got := ask[extenderv1.ExtenderPreemptionResult](t, server, VerbPreempt, extenderv1.ExtenderPreemptionArgs{
 		Pod: newPod("p", "", 1), NodeNameToMetaVictims: map[string]*extenderv1.MetaVictims{
 			"a": {Pods: []*extenderv1.MetaPod{{UID: "uid-a1"}}}, "b": {Pods: []*extenderv1.MetaPod{}}},
 	})
-	if diff := cmp.Diff(map[string]*extenderv1.MetaVictims{"a": {Pods: []*extenderv1.MetaPod{{UID: "uid-a1"}}}}, got.NodeNameToMetaVictims); diff != "" {
+	if diff := cmp.Diff(map[string]*extenderv1.MetaVictims{"a": {Pods: []*extenderv1.MetaPod{{UID: "uid-a1"}}}},
+		got.NodeNameToMetaVictims); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -237,14 +257,18 @@ func TestNewRefusesInvalidOptions(t *testing.T) {
 		o    Options
 		want string
 	}{
-		"no handle":      {Options{}, "no handle"},
-		"no policy":      {Options{Handle: handle}, "no policy to serve"},
-		"no plugin":      {Options{Handle: handle, Policies: []Policy{{Name: "x"}}}, `policy "x" has no plugin`},
-		"twice":          {Options{Handle: handle, Policies: []Policy{{Plugin: labelled()}, {Plugin: labelled()}}}, "policy Labelled is given twice"},
-		"no point":       {Options{Handle: handle, Policies: []Policy{{Plugin: policy("x")}}}, "no extension point that an extender can serve; it has no extension point"},
-		"heavy":          {Options{Handle: handle, Policies: []Policy{{Plugin: labelled(), Weight: 101}}}, "weight 101 is not between 1 and 100"},
+		"no handle": {Options{}, "no handle"},
+		"no policy": {Options{Handle: handle}, "no policy to serve"},
+		"no plugin": {Options{Handle: handle, Policies: []Policy{{Name: "x"}}}, `policy "x" has no plugin`},
+		"twice": {Options{Handle: handle, Policies: []Policy{{Plugin: labelled()}, {Plugin: labelled()}}},
+			"policy Labelled is given twice"},
+		"no point": {Options{Handle: handle, Policies: []Policy{{Plugin: policy("x")}}},
+			"no extension point that an extender can serve; it has no extension point"},
+		"heavy": {Options{Handle: handle, Policies: []Policy{{Plugin: labelled(), Weight: 101}}},
+			"weight 101 is not between 1 and 100"},
 		"a light weight": {Options{Handle: handle, Policies: []Policy{{Plugin: labelled(), Weight: -1}}}, "weight -1"},
-		"permit":         {Options{Handle: handle, Policies: []Policy{{Plugin: permitting{labelled().(filterPolicy)}}}}, "policy Labelled implements Permit, which only a scheduler calls"},
+		"permit": {Options{Handle: handle, Policies: []Policy{{Plugin: permitting{labelled().(filterPolicy)}}}},
+			"policy Labelled implements Permit, which only a scheduler calls"},
 	} {
 		_, err := New(c.o)
 		var wrong interface{ Invalid() bool }
@@ -275,7 +299,8 @@ func TestReadyzReportsWhatIsMissing(t *testing.T) {
 		n, _ := response.Body.Read(body)
 		return response.StatusCode, string(body[:n])
 	}
-	if status, body := get("/readyz"); status != 503 || !strings.Contains(body, "[-]cache failed") || !strings.Contains(body, "[-]policy/Labelled failed: no data yet") {
+	if status, body := get("/readyz"); status != 503 || !strings.Contains(body, "[-]cache failed") ||
+		!strings.Contains(body, "[-]policy/Labelled failed: no data yet") {
 		t.Errorf("got %d %s", status, body)
 	}
 	filled = true
@@ -291,7 +316,9 @@ func TestReadyzReportsWhatIsMissing(t *testing.T) {
 		t.Error(err)
 	}
 	post(t, server, VerbFilter, `{"Pod": {}, "NodeNames": ["a", "b"]}`)
-	if status, body := get("/metrics"); status != 200 || !strings.Contains(body, `pmk_extender_nodes_total{direction="in",verb="filter"} 2`) || !strings.Contains(body, `pmk_extender_policy_ready{policy="Labelled"} 0`) {
+	if status, body := get("/metrics"); status != 200 ||
+		!strings.Contains(body, `pmk_extender_nodes_total{direction="in",verb="filter"} 2`) ||
+		!strings.Contains(body, `pmk_extender_policy_ready{policy="Labelled"} 0`) {
 		t.Errorf("got %d %s", status, body)
 	}
 }

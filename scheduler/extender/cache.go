@@ -86,7 +86,8 @@ func livePods(client kubernetes.Interface, resync time.Duration) cache.SharedInd
 	var live internalinterfaces.TweakListOptionsFunc = func(o *metav1.ListOptions) {
 		o.FieldSelector = "status.phase!=" + string(corev1.PodSucceeded) + ",status.phase!=" + string(corev1.PodFailed)
 	}
-	return coreinformers.NewFilteredPodInformer(client, metav1.NamespaceAll, resync, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}, live)
+	return coreinformers.NewFilteredPodInformer(client, metav1.NamespaceAll, resync,
+		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}, live)
 }
 
 // Synced reports whether the cache has all nodes and pods that existed at the start.

@@ -91,14 +91,16 @@ func (c *certificates) load() (*tls.Config, error) {
 		}
 		texts[i] = text
 	}
-	if c.current != nil && bytes.Equal(texts[0], c.texts[0]) && bytes.Equal(texts[1], c.texts[1]) && bytes.Equal(texts[2], c.texts[2]) {
+	if c.current != nil && bytes.Equal(texts[0], c.texts[0]) && bytes.Equal(texts[1], c.texts[1]) &&
+		bytes.Equal(texts[2], c.texts[2]) {
 		return c.current, nil
 	}
 	pair, err := tls.X509KeyPair(texts[0], texts[1])
 	if err != nil {
 		return nil, fmt.Errorf("read certificate %s with key %s: %w", c.files.CertFile, c.files.KeyFile, err)
 	}
-	made := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2", "http/1.1"}}
+	made := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair},
+		NextProtos: []string{"h2", "http/1.1"}}
 	if c.files.ClientCAFile != "" {
 		made.ClientCAs = x509.NewCertPool()
 		if !made.ClientCAs.AppendCertsFromPEM(texts[2]) {

@@ -27,9 +27,11 @@ func certificate(t *testing.T, serial int64) (certPEM, keyPEM []byte) {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "extender"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "extender"}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter:    time.Now().Add(time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		KeyUsage: x509.KeyUsageDigitalSignature |
+			x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
@@ -39,7 +41,8 @@ func certificate(t *testing.T, serial int64) (certPEM, keyPEM []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER})
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER})
 }
 
 func TestChangedCertificateIsReloadedUnlessInvalid(t *testing.T) {
@@ -86,12 +89,14 @@ func TestTLSFilesAreValidated(t *testing.T) {
 		files TLSFiles
 		want  string
 	}{
-		"no key":         {TLSFiles{CertFile: certFile}, "requires a certificate file and a key file"},
-		"missing":        {TLSFiles{CertFile: certFile, KeyFile: filepath.Join(dir, "none")}, "no such file"},
-		"another's key":  {TLSFiles{CertFile: certFile, KeyFile: write(t, dir, "other.key", other)}, "private key does not match"},
+		"no key":  {TLSFiles{CertFile: certFile}, "requires a certificate file and a key file"},
+		"missing": {TLSFiles{CertFile: certFile, KeyFile: filepath.Join(dir, "none")}, "no such file"},
+		"another's key": {TLSFiles{CertFile: certFile, KeyFile: write(t, dir, "other.key", other)},
+			"private key does not match"},
 		"no authorities": {TLSFiles{CertFile: certFile, KeyFile: keyFile, ClientCAFile: keyFile}, "no certificate found"},
 	} {
-		if err := Serve(t.Context(), ServeOptions{Listen: "127.0.0.1:0", TLS: c.files}, http.NotFoundHandler()); err == nil || !strings.Contains(err.Error(), c.want) {
+		if err := Serve(t.Context(), ServeOptions{Listen: "127.0.0.1:0", TLS: c.files}, http.NotFoundHandler()); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %q", name, err, c.want)
 		}
 	}

@@ -35,9 +35,11 @@ type Configuration struct {
 	Listen string `json:"listen,omitempty"`
 	// TLS enables HTTPS.
 	TLS TLSConfiguration `json:"tls,omitzero"`
-	// NodeCacheCapable refuses requests with whole nodes, as schedulers send them unless they set the field of the same name.
+	// NodeCacheCapable refuses requests with whole nodes, as schedulers send them unless they set the
+	// field of the same name.
 	NodeCacheCapable bool `json:"nodeCacheCapable,omitempty"`
-	// MaxBodyBytes is the maximum size of a request body; by default it follows from the number of nodes in the cluster.
+	// MaxBodyBytes is the maximum size of a request body; by default it follows from the number of
+	// nodes in the cluster.
 	MaxBodyBytes int64 `json:"maxBodyBytes,omitempty"`
 }
 
@@ -81,7 +83,8 @@ func (c *Configuration) Validate() error {
 	}
 	switch {
 	case c.APIVersion != ConfigurationAPIVersion || c.Kind != ConfigurationKind:
-		return &optionError{fmt.Sprintf("apiVersion %q, kind %q: expected %s, %s", c.APIVersion, c.Kind, ConfigurationAPIVersion, ConfigurationKind)}
+		return &optionError{fmt.Sprintf("apiVersion %q, kind %q: expected %s, %s", c.APIVersion, c.Kind,
+			ConfigurationAPIVersion, ConfigurationKind)}
 	case c.MaxBodyBytes < 0:
 		return &optionError{fmt.Sprintf("invalid maxBodyBytes %d: must be at least 0", c.MaxBodyBytes)}
 	case (c.TLS.CertFile == "") != (c.TLS.KeyFile == ""):
@@ -116,19 +119,22 @@ type Registration struct {
 }
 
 // Register returns a Registration for a plugin's constant Name and function New.
-func Register[P scheduler.Plugin](name string, make func(context.Context, scheduler.Arguments, scheduler.Handle) (P, error)) Registration {
-	return Registration{Name: name, New: func(ctx context.Context, args scheduler.Arguments, h scheduler.Handle) (scheduler.Plugin, error) {
-		p, err := make(ctx, args, h)
-		if err != nil {
-			return nil, err
-		}
-		return p, nil
-	}}
+func Register[P scheduler.Plugin](name string,
+	make func(context.Context, scheduler.Arguments, scheduler.Handle) (P, error)) Registration {
+	return Registration{Name: name,
+		New: func(ctx context.Context, args scheduler.Arguments, h scheduler.Handle) (scheduler.Plugin, error) {
+			p, err := make(ctx, args, h)
+			if err != nil {
+				return nil, err
+			}
+			return p, nil
+		}}
 }
 
 // MakePolicies creates the policies of a configuration from the registered plugins. An error of a
 // plugin's New is reported as an error in its arguments.
-func MakePolicies(ctx context.Context, configured []PolicyConfiguration, registered []Registration, h *Handle) ([]Policy, error) {
+func MakePolicies(ctx context.Context, configured []PolicyConfiguration, registered []Registration,
+	h *Handle) ([]Policy, error) {
 	var policies []Policy
 	for _, c := range configured {
 		i := slices.IndexFunc(registered, func(r Registration) bool { return strings.EqualFold(r.Name, c.Name) })

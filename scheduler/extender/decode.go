@@ -96,7 +96,9 @@ func decodeNodeArguments(body []byte, l limits) (*nodeArguments, error) {
 	return a, a.decodeNodes(items)
 }
 
-var errNamesOnly = errors.New("the request has whole objects, and this extender takes names only: set nodeCacheCapable: true in the scheduler's configuration")
+var errNamesOnly = errors.New(
+	"the request has whole objects, and this extender takes names only: set nodeCacheCapable: true in the scheduler's " +
+		"configuration")
 
 // cutNames cuts the node names from the end of a body, in the form that schedulers write: they are
 // most of the body and simple enough to need no decoder. The rest is a valid document if and only
@@ -238,7 +240,8 @@ func decodeBindArguments(body []byte) (*extenderv1.ExtenderBindingArgs, error) {
 	if err := unmarshal(body, a); err != nil {
 		return nil, err
 	}
-	for _, field := range []struct{ name, value string }{{"PodName", a.PodName}, {"PodNamespace", a.PodNamespace}, {"Node", a.Node}} {
+	for _, field := range []struct{ name, value string }{{"PodName", a.PodName}, {"PodNamespace", a.PodNamespace}, {
+		"Node", a.Node}} {
 		if field.value == "" {
 			return nil, fmt.Errorf("no %s", field.name)
 		}

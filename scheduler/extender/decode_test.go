@@ -18,17 +18,21 @@ func TestDecodeNodeArguments(t *testing.T) {
 		want       []string
 		wantErr    string
 	}{
-		{"as schedulers write it", `{"Pod":{"metadata":{"name":"p"}},"Nodes":null,"NodeNames":["a","b"]}`, []string{"a", "b"}, ""},
+		{"as schedulers write it", `{"Pod":{"metadata":{"name":"p"}},"Nodes":null,"NodeNames":["a","b"]}`, []string{
+			"a", "b"}, ""},
 		{"one", `{"Pod":{"metadata":{"name":"p"}},"Nodes":null,"NodeNames":["a"]}`, []string{"a"}, ""},
 		{"one without a name", `{"Pod":{"metadata":{"name":"p"}},"Nodes":null,"NodeNames":[""]}`, []string{""}, ""},
 		{"none", `{"Pod":{"metadata":{"name":"p"}},"Nodes":null,"NodeNames":[]}`, []string{}, ""},
 		{"another order", `{"NodeNames":["a","b"],"Pod":{"metadata":{"name":"p"}}}`, []string{"a", "b"}, ""},
-		{"with spaces", "{\"Pod\":{\"metadata\":{\"name\":\"p\"}}, \"NodeNames\": [\"a\" , \"b\"] }\n", []string{"a", "b"}, ""},
+		{"with spaces", "{\"Pod\":{\"metadata\":{\"name\":\"p\"}}, \"NodeNames\": [\"a\" , \"b\"] }\n", []string{
+			"a", "b"}, ""},
 		{"in lower case", `{"pod":{"metadata":{"name":"p"}},"nodenames":["a"]}`, []string{"a"}, ""},
 		{"escaped", `{"Pod":{"metadata":{"name":"p"}},"NodeNames":["a","\u0062"]}`, []string{"a", "b"}, ""},
 		{"twice", `{"Pod":{"metadata":{"name":"p"}},"NodeNames":["x"],"NodeNames":["a"]}`, []string{"a"}, ""},
-		{"of something else", `{"Pod":{"metadata":{"name":"p"}},"NodeNames":["a"],"More":{"x":1,"NodeNames":["b"]}}`, []string{"a"}, ""},
-		{"of the end of something else", `{"NodeNames":["a"],"Pod":{"metadata":{"name":"p","NodeNames":["b"]}}}`, []string{"a"}, ""},
+		{"of something else", `{"Pod":{"metadata":{"name":"p"}},"NodeNames":["a"],"More":{"x":1,"NodeNames":["b"]}}`,
+			[]string{"a"}, ""},
+		{"of the end of something else", `{"NodeNames":["a"],"Pod":{"metadata":{"name":"p","NodeNames":["b"]}}}`, []string{
+			"a"}, ""},
 		{"numbers", `{"Pod":{"metadata":{"name":"p"}},"NodeNames":["a",1]}`, nil, "field NodeNames"},
 		{"no comma", `{"Pod":{"metadata":{"name":"p"}},"NodeNames":["a""b"]}`, nil, "not JSON at byte"},
 		{"broken pod", `{"Pod":{"metadata":{"name":"p"},"NodeNames":["a"]}`, nil, "is truncated"},
@@ -65,7 +69,8 @@ func TestDecodeNodeArguments(t *testing.T) {
 
 func TestDecodePreemptArguments(t *testing.T) {
 	for _, c := range []struct{ name, body, wantErr string }{
-		{"by UID", `{"Pod":{},"NodeNameToVictims":null,"NodeNameToMetaVictims":{"a":{"Pods":[{"UID":"u"}],"NumPDBViolations":1}}}`, ""},
+		{"by UID",
+			`{"Pod":{},"NodeNameToVictims":null,"NodeNameToMetaVictims":{"a":{"Pods":[{"UID":"u"}],"NumPDBViolations":1}}}`, ""},
 		{"whole", `{"Pod":{},"NodeNameToVictims":{"a":{"Pods":[{"metadata":{"uid":"u"}}],"NumPDBViolations":1}}}`, ""},
 		{"both", `{"Pod":{},"NodeNameToVictims":{"a":{}},"NodeNameToMetaVictims":{"a":{}}}`, "both"},
 		{"null victims", `{"Pod":{},"NodeNameToMetaVictims":{"a":null}}`, `victims on node "a" are null`},
@@ -99,7 +104,8 @@ func TestDecodeBindArgumentsRequiresAllFields(t *testing.T) {
 		`{"PodName":"p","PodUID":"u","Node":"a"}`:                    "no PodNamespace",
 		`{"PodName":3}`: "field PodName: unexpected number",
 	} {
-		if _, err := decodeBindArguments([]byte(body)); wantErr == "" && err != nil || wantErr != "" && (err == nil || !strings.Contains(err.Error(), wantErr)) {
+		if _, err := decodeBindArguments([]byte(body)); wantErr == "" && err != nil || wantErr != "" &&
+			(err == nil || !strings.Contains(err.Error(), wantErr)) {
 			t.Errorf("%s: got %v, want %q", body, err, wantErr)
 		}
 	}
@@ -109,10 +115,12 @@ func TestInvalidRequestsAreRefused(t *testing.T) {
 	server, _ := serveWith(t, nil, Options{MaxBody: 100}, labelled())
 	large := `{"Pod":{},"NodeNames":["` + strings.Repeat("a", 100) + `"]}`
 	for _, verb := range []string{VerbFilter, VerbPrioritize, VerbPreempt, VerbBind} {
-		if status, body := post(t, server, verb, `{"Pod":`); status != http.StatusBadRequest || !strings.Contains(string(body), "extender pmk-extender: "+verb+": read the request: the body is truncated") {
+		if status, body := post(t, server, verb, `{"Pod":`); status != http.StatusBadRequest ||
+			!strings.Contains(string(body), "extender pmk-extender: "+verb+": read the request: the body is truncated") {
 			t.Errorf("%s: half a body: %d %s", verb, status, body)
 		}
-		if status, body := post(t, server, verb, large); status != http.StatusRequestEntityTooLarge || !strings.Contains(string(body), "more than 100 bytes") {
+		if status, body := post(t, server, verb, large); status != http.StatusRequestEntityTooLarge ||
+			!strings.Contains(string(body), "more than 100 bytes") {
 			t.Errorf("%s: large body: %d %s", verb, status, body)
 		}
 		response, err := http.Get(server.URL + "/" + verb)
@@ -129,8 +137,10 @@ func TestInvalidRequestsAreRefused(t *testing.T) {
 // fast path decodes differently.
 func FuzzNodeArguments(f *testing.F) {
 	for _, body := range []string{
-		`{"Pod":{"metadata":{"name":"p"}},"Nodes":null,"NodeNames":["a","b"]}`, `{"Pod":{},"Nodes":{"metadata":{},"items":[{"metadata":{"name":"a"}}]},"NodeNames":null}`,
-		`{"NodeNames":["a"],"Pod":{"NodeNames":["b"]}}`, `{"Pod":{},"NodeNames":["\u0061"]}`, `{"Pod":{},"NodeNames":[""]}`, `{,"NodeNames":["a"]}`, ``,
+		`{"Pod":{"metadata":{"name":"p"}},"Nodes":null,"NodeNames":["a","b"]}`,
+		`{"Pod":{},"Nodes":{"metadata":{},"items":[{"metadata":{"name":"a"}}]},"NodeNames":null}`,
+		`{"NodeNames":["a"],"Pod":{"NodeNames":["b"]}}`, `{"Pod":{},"NodeNames":["\u0061"]}`, `{"Pod":{},"NodeNames":[""]}`,
+		`{,"NodeNames":["a"]}`, ``,
 	} {
 		f.Add([]byte(body))
 	}
@@ -189,7 +199,9 @@ func answerRequest(t *testing.T, a *nodeArguments) {
 
 // FuzzPreemptArguments searches bodies of preempt that crash the decoder or the processing.
 func FuzzPreemptArguments(f *testing.F) {
-	f.Add([]byte(`{"Pod":{},"NodeNameToVictims":null,"NodeNameToMetaVictims":{"a":{"Pods":[{"UID":"u"}],"NumPDBViolations":1}}}`))
+	f.Add(
+		[]byte(
+			`{"Pod":{},"NodeNameToVictims":null,"NodeNameToMetaVictims":{"a":{"Pods":[{"UID":"u"}],"NumPDBViolations":1}}}`))
 	f.Add([]byte(`{"Pod":{},"NodeNameToVictims":{"a":{"Pods":[{"metadata":{"uid":"u"}}],"NumPDBViolations":1}}}`))
 	f.Add([]byte(`{"Pod":{},"NodeNameToMetaVictims":{"a":null}}`))
 	c := filledCache(f, newNode("a", nil), newPod("v", "a", 100))

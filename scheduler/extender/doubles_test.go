@@ -29,19 +29,23 @@ func (p policy) Name() string { return string(p) }
 
 type filtering func(pod *corev1.Pod, n scheduler.NodeInfo) *scheduler.Status
 
-func (f filtering) Filter(_ context.Context, _ scheduler.State, pod *corev1.Pod, n scheduler.NodeInfo) *scheduler.Status {
+func (f filtering) Filter(_ context.Context, _ scheduler.State, pod *corev1.Pod,
+	n scheduler.NodeInfo) *scheduler.Status {
 	return f(pod, n)
 }
 
 type scoring func(n scheduler.NodeInfo) (int64, *scheduler.Status)
 
-func (f scoring) Score(_ context.Context, _ scheduler.State, _ *corev1.Pod, n scheduler.NodeInfo) (int64, *scheduler.Status) {
+func (f scoring) Score(_ context.Context, _ scheduler.State, _ *corev1.Pod, n scheduler.NodeInfo) (int64,
+	*scheduler.Status) {
 	return f(n)
 }
 
-type preFiltering func(ctx context.Context, s scheduler.State, pod *corev1.Pod) (*scheduler.PreFilterResult, *scheduler.Status)
+type preFiltering func(ctx context.Context, s scheduler.State, pod *corev1.Pod) (*scheduler.PreFilterResult,
+	*scheduler.Status)
 
-func (f preFiltering) PreFilter(ctx context.Context, s scheduler.State, pod *corev1.Pod) (*scheduler.PreFilterResult, *scheduler.Status) {
+func (f preFiltering) PreFilter(ctx context.Context, s scheduler.State, pod *corev1.Pod) (*scheduler.PreFilterResult,
+	*scheduler.Status) {
 	return f(ctx, s, pod)
 }
 
@@ -90,7 +94,8 @@ func newNode(name string, labels map[string]string) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
 		Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{
-			corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi"), corev1.ResourcePods: resource.MustParse("110"),
+			corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi"),
+			corev1.ResourcePods: resource.MustParse("110"),
 		}},
 	}
 }
@@ -98,9 +103,10 @@ func newNode(name string, labels map[string]string) *corev1.Node {
 func newPod(name, node string, milliCPU int64) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("uid-" + name)},
-		Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{
-			Requests: corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(milliCPU, resource.DecimalSI)},
-		}}}},
+		Spec: corev1.PodSpec{NodeName: node,
+			Containers: []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(milliCPU, resource.DecimalSI)},
+			}}}},
 	}
 }
 
@@ -127,7 +133,8 @@ func identified(h http.Handler) http.Handler {
 	})
 }
 
-// serveWith starts a server of all verbs with policies and a cache; with a nil cache it runs without a cluster.
+// serveWith starts a server of all verbs with policies and a cache; with a nil cache it runs
+// without a cluster.
 func serveWith(t testing.TB, c *Cache, o Options, plugins ...scheduler.Plugin) (*httptest.Server, *Extender) {
 	t.Helper()
 	if o.Handle == nil {

@@ -54,13 +54,14 @@ type Options struct {
 	Handle *Handle
 	// Policies are called in this order. At least one is required.
 	Policies []Policy
-	// Verbs are the requests that are served; the default is DefaultVerbs. VerbBind has to be named, and requires a client
-	// certificate that the server has verified, also where the other verbs require none.
+	// Verbs are the requests that are served; the default is DefaultVerbs. VerbBind has to be named,
+	// and requires a client certificate that the server has verified, also where the other verbs
+	// require none.
 	Verbs []string
 	// Binder binds pods; by default a Binding is created in the API server.
 	Binder Binder
-	// NamesOnly refuses requests that contain whole nodes or pods to preempt, and bounds bodies accordingly: for schedulers
-	// that set nodeCacheCapable.
+	// NamesOnly refuses requests that contain whole nodes or pods to preempt, and bounds bodies
+	// accordingly: for schedulers that set nodeCacheCapable.
 	NamesOnly bool
 	// MaxBody is the maximum size of a body in bytes; by default it follows from the number of
 	// nodes in the cache. Larger bodies are answered with status 413, as are bodies that name too
@@ -112,9 +113,11 @@ func New(o Options) (*Extender, error) {
 	}
 	h := o.Handle
 	e := &Extender{
-		name: h.component, verbs: o.Verbs, policies: policies, cache: h.cache, client: h.client, binder: o.Binder, registry: h.registry, log: h.log,
+		name: h.component, verbs: o.Verbs, policies: policies, cache: h.cache, client: h.client, binder: o.Binder,
+		registry: h.registry, log: h.log,
 		reserved:  &reservations{pods: map[types.UID]bool{}},
-		namesOnly: o.NamesOnly, maxBody: o.MaxBody, memory: newMemory(o.MaxMemory), bodyTime: orDefault(o.BodyTime, DefaultBodyTime), callTime: orDefault(o.CallTime, DefaultCallTime),
+		namesOnly: o.NamesOnly, maxBody: o.MaxBody, memory: newMemory(o.MaxMemory), bodyTime: orDefault(o.BodyTime,
+			DefaultBodyTime), callTime: orDefault(o.CallTime, DefaultCallTime),
 	}
 	if len(e.verbs) == 0 {
 		e.verbs = DefaultVerbs()
@@ -129,9 +132,12 @@ func New(o Options) (*Extender, error) {
 		return nil, err
 	}
 	for _, p := range policies {
-		e.log.Info("serve a policy", zap.String("policy", p.name), zap.Int64("weight", p.weight), zap.Strings("points", p.points()))
+		e.log.Info("serve a policy", zap.String("policy", p.name), zap.Int64("weight", p.weight),
+			zap.Strings("points", p.points()))
 		if points := left[p.name]; len(points) > 0 {
-			e.log.Warn("a policy has extension points that a scheduler does not call on extenders; compile it into the scheduler if they matter",
+			e.log.Warn(
+				"a policy has extension points that a scheduler does not call on extenders; compile it into the scheduler if "+
+					"they matter",
 				zap.String("policy", p.name), zap.String("points", strings.Join(points, ", ")))
 		}
 	}

@@ -24,11 +24,13 @@ var threeNodes = []interface{}{
 
 func TestFilterAnswersNodeNamesWithNodeNames(t *testing.T) {
 	server, _ := serveWith(t, filledCache(t, threeNodes...), Options{}, labelled())
-	got := ask[extenderv1.ExtenderFilterResult](t, server, VerbFilter, extenderv1.ExtenderArgs{Pod: newPod("p", "", 0), NodeNames: names("bad", "good", "busy", "new", `q"\`+"\u2028")})
+	got := ask[extenderv1.ExtenderFilterResult](t, server, VerbFilter,
+		extenderv1.ExtenderArgs{Pod: newPod("p", "", 0), NodeNames: names("bad", "good", "busy", "new", `q"\`+"\u2028")})
 	unknown := "the extender does not know the node yet"
 	want := extenderv1.ExtenderFilterResult{
-		NodeNames:                  names("good"),
-		FailedNodes:                extenderv1.FailedNodesMap{"bad": "is labelled never", "busy": "is labelled no", "new": unknown, `q"\` + "\u2028": unknown},
+		NodeNames: names("good"),
+		FailedNodes: extenderv1.FailedNodesMap{"bad": "is labelled never", "busy": "is labelled no",
+			"new": unknown, `q"\` + "\u2028": unknown},
 		FailedAndUnresolvableNodes: extenderv1.FailedNodesMap{"bad": "is labelled never"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -45,7 +47,8 @@ func TestFilterWithoutFittingNodesReturnsEmptyList(t *testing.T) {
 		`{"Pod": {}, "Nodes": {"items": [{"metadata": {"name": "x", "labels": {"no": ""}}}]}}`:   `"Nodes":{"metadata":{},"items":[]},`,
 		`{"pod": {}, "nodes": {"items": [{"metadata": {"name": "x", "labels": {"no": ""}}}]}}  `: `"Nodes":{"metadata":{},"items":[]},`,
 	} {
-		if status, body := post(t, server, VerbFilter, request); status != http.StatusOK || !strings.Contains(string(body), want) {
+		if status, body := post(t, server, VerbFilter, request); status != http.StatusOK ||
+			!strings.Contains(string(body), want) {
 			t.Errorf("%s: got %d %s", request, status, body)
 		}
 	}
@@ -63,7 +66,9 @@ func TestFilterReturnsNodesUnchanged(t *testing.T) {
 		NodeNames   *[]string
 		FailedNodes map[string]string
 	}](t, server, VerbFilter, request)
-	want := []map[string]interface{}{{"metadata": map[string]interface{}{"name": "fresh"}, "spec": map[string]interface{}{"fieldOfTomorrow": map[string]interface{}{"a": []interface{}{1.0}}}}}
+	want := []map[string]interface{}{{
+		"metadata": map[string]interface{}{"name": "fresh"},
+		"spec":     map[string]interface{}{"fieldOfTomorrow": map[string]interface{}{"a": []interface{}{1.0}}}}}
 	if diff := cmp.Diff(want, got.Nodes.Items); diff != "" {
 		t.Error(diff)
 	}
@@ -73,7 +78,8 @@ func TestFilterReturnsNodesUnchanged(t *testing.T) {
 }
 
 func TestPreFilterNarrowsRejectsAndSkips(t *testing.T) {
-	never := filterBy("Never", func(*corev1.Pod, scheduler.NodeInfo) *scheduler.Status { return scheduler.Unschedulable("never") })
+	never := filterBy("Never",
+		func(*corev1.Pod, scheduler.NodeInfo) *scheduler.Status { return scheduler.Unschedulable("never") })
 	both := func(pre preFiltering) scheduler.Plugin {
 		return struct {
 			preFilterPolicy
@@ -81,9 +87,10 @@ func TestPreFilterNarrowsRejectsAndSkips(t *testing.T) {
 		}{preFilterPolicy{"Both", pre}, never.(filterPolicy).filtering}
 	}
 	narrow := func(name string, nodes ...string) scheduler.Plugin {
-		return preFilterPolicy{policy(name), func(context.Context, scheduler.State, *corev1.Pod) (*scheduler.PreFilterResult, *scheduler.Status) {
-			return &scheduler.PreFilterResult{Nodes: nodes}, nil
-		}}
+		return preFilterPolicy{policy(name),
+			func(context.Context, scheduler.State, *corev1.Pod) (*scheduler.PreFilterResult, *scheduler.Status) {
+				return &scheduler.PreFilterResult{Nodes: nodes}, nil
+			}}
 	}
 	answer := func(s *scheduler.Status) preFiltering {
 		return func(context.Context, scheduler.State, *corev1.Pod) (*scheduler.PreFilterResult, *scheduler.Status) {
@@ -98,13 +105,15 @@ func TestPreFilterNarrowsRejectsAndSkips(t *testing.T) {
 	}{
 		{"narrowed", []scheduler.Plugin{narrow("A", "good", "bad"), narrow("B", "good", "busy")}, []string{"good"},
 			extenderv1.FailedNodesMap{"busy": "not among the nodes that B named", "bad": "not among the nodes that B named"}},
-		{"skipped", []scheduler.Plugin{both(answer(scheduler.Skip()))}, []string{"good", "busy", "bad"}, extenderv1.FailedNodesMap{}},
+		{"skipped", []scheduler.Plugin{both(answer(scheduler.Skip()))}, []string{
+			"good", "busy", "bad"}, extenderv1.FailedNodesMap{}},
 		{"rejected", []scheduler.Plugin{both(answer(scheduler.Unresolvable("quota")))}, []string{},
 			extenderv1.FailedNodesMap{"good": "quota", "busy": "quota", "bad": "quota"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			server, _ := serveWith(t, filledCache(t, threeNodes...), Options{}, c.plugins...)
-			got := ask[extenderv1.ExtenderFilterResult](t, server, VerbFilter, extenderv1.ExtenderArgs{Pod: newPod("p", "", 0), NodeNames: names("good", "busy", "bad")})
+			got := ask[extenderv1.ExtenderFilterResult](t, server, VerbFilter,
+				extenderv1.ExtenderArgs{Pod: newPod("p", "", 0), NodeNames: names("good", "busy", "bad")})
 			if diff := cmp.Diff(c.want, *got.NodeNames); diff != "" {
 				t.Error(diff)
 			}
@@ -133,7 +142,8 @@ func TestFilterReportsErrorsInTheAnswer(t *testing.T) {
 				return nil
 			})},
 		{"panic of PreFilter", "extender pmk-extender: filter: policy P panicked: oh",
-			preFilterPolicy{"P", func(context.Context, scheduler.State, *corev1.Pod) (*scheduler.PreFilterResult, *scheduler.Status) {
+			preFilterPolicy{"P", func(context.Context, scheduler.State, *corev1.Pod) (*scheduler.PreFilterResult,
+				*scheduler.Status) {
 				panic("oh")
 			}}},
 	} {
@@ -155,35 +165,41 @@ func TestPanicEndsOnlyTheRequest(t *testing.T) {
 	for _, n := range manyNodes(5000) {
 		objects, all = append(objects, n), append(all, n.Name)
 	}
-	server, _ := serveWith(t, filledCache(t, objects...), Options{}, filterBy("P", func(_ *corev1.Pod, n scheduler.NodeInfo) *scheduler.Status {
-		if n.Node().Name == all[4321] {
-			panic("not this one")
-		}
-		return nil
-	}))
-	got := ask[extenderv1.ExtenderFilterResult](t, server, VerbFilter, extenderv1.ExtenderArgs{Pod: newPod("p", "", 0), NodeNames: &all})
+	server, _ := serveWith(t, filledCache(t, objects...), Options{},
+		filterBy("P", func(_ *corev1.Pod, n scheduler.NodeInfo) *scheduler.Status {
+			if n.Node().Name == all[4321] {
+				panic("not this one")
+			}
+			return nil
+		}))
+	got := ask[extenderv1.ExtenderFilterResult](t, server, VerbFilter,
+		extenderv1.ExtenderArgs{Pod: newPod("p", "", 0), NodeNames: &all})
 	if want := "extender pmk-extender: filter: policy P panicked: not this one"; got.Error != want {
 		t.Errorf("got %q", got.Error)
 	}
 	rest := all[:4000]
-	if got := ask[extenderv1.ExtenderFilterResult](t, server, VerbFilter, extenderv1.ExtenderArgs{Pod: newPod("p", "", 0), NodeNames: &rest}); len(*got.NodeNames) != 4000 {
+	if got := ask[extenderv1.ExtenderFilterResult](t, server, VerbFilter,
+		extenderv1.ExtenderArgs{Pod: newPod("p", "", 0), NodeNames: &rest}); len(*got.NodeNames) != 4000 {
 		t.Errorf("got %d nodes", len(*got.NodeNames))
 	}
 }
 
 func TestWithoutClusterNodesComeFromTheRequest(t *testing.T) {
-	server, _ := serveWith(t, nil, Options{}, labelled(), filterBy("Named", func(_ *corev1.Pod, n scheduler.NodeInfo) *scheduler.Status {
-		if n.Node().Name == "a" && n.PodCount() == 0 {
-			return nil
-		}
-		return scheduler.Unschedulable("is not a")
-	}))
-	got := ask[extenderv1.ExtenderFilterResult](t, server, VerbFilter, extenderv1.ExtenderArgs{Pod: newPod("p", "", 0), NodeNames: names("a", "b", "")})
+	server, _ := serveWith(t, nil, Options{}, labelled(),
+		filterBy("Named", func(_ *corev1.Pod, n scheduler.NodeInfo) *scheduler.Status {
+			if n.Node().Name == "a" && n.PodCount() == 0 {
+				return nil
+			}
+			return scheduler.Unschedulable("is not a")
+		}))
+	got := ask[extenderv1.ExtenderFilterResult](t, server, VerbFilter,
+		extenderv1.ExtenderArgs{Pod: newPod("p", "", 0), NodeNames: names("a", "b", "")})
 	if diff := cmp.Diff([]string{"a"}, *got.NodeNames); diff != "" {
 		t.Error(diff)
 	}
 	whole := &corev1.NodeList{Items: []corev1.Node{*newNode("a", map[string]string{"no": ""}), *newNode("a", nil)}}
-	got = ask[extenderv1.ExtenderFilterResult](t, server, VerbFilter, extenderv1.ExtenderArgs{Pod: newPod("p", "", 0), Nodes: whole})
+	got = ask[extenderv1.ExtenderFilterResult](t, server, VerbFilter,
+		extenderv1.ExtenderArgs{Pod: newPod("p", "", 0), Nodes: whole})
 	if got.Nodes == nil || len(got.Nodes.Items) != 1 || got.Nodes.Items[0].Labels != nil {
 		t.Errorf("got %+v", got.Nodes)
 	}
@@ -194,10 +210,12 @@ func TestUnfilledCacheIsAnError(t *testing.T) {
 	c.synced = append(c.synced, func() bool { return false })
 	server, _ := serveWith(t, c, Options{}, labelled())
 	request := extenderv1.ExtenderArgs{Pod: newPod("p", "", 0), NodeNames: names("good")}
-	if got := ask[extenderv1.ExtenderFilterResult](t, server, VerbFilter, request); !strings.Contains(got.Error, "has not read the cluster's nodes") {
+	if got := ask[extenderv1.ExtenderFilterResult](t, server, VerbFilter, request); !strings.Contains(got.Error,
+		"has not read the cluster's nodes") {
 		t.Errorf("filter: got %+v", got)
 	}
-	if status, body := post(t, server, VerbPrioritize, request); status != http.StatusInternalServerError || !strings.Contains(string(body), "has not read") {
+	if status, body := post(t, server, VerbPrioritize, request); status != http.StatusInternalServerError ||
+		!strings.Contains(string(body), "has not read") {
 		t.Errorf("prioritize: got %d %s", status, body)
 	}
 }
@@ -222,7 +240,8 @@ func TestAnswersEncodeTheWireTypes(t *testing.T) {
 	if err := json.Unmarshal(appendPriorities(nil, a.names, []int64{0, 10, 3, 7}), &scores); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(extenderv1.HostPriorityList{{Host: "a"}, {Host: "b", Score: 10}, {Host: "c", Score: 3}, {Host: "é<&>", Score: 7}}, scores); diff != "" {
+	if diff := cmp.Diff(extenderv1.HostPriorityList{{Host: "a"}, {Host: "b", Score: 10}, {Host: "c", Score: 3},
+		{Host: "é<&>", Score: 7}}, scores); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -31,7 +31,8 @@ func TestActivatePatchesThePodOrFailsWithoutACluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := handle.Activate(t.Context(), pod); err != nil || len(requests) != 1 || requests[0] != "PATCH /api/v1/namespaces/shop/pods/web/status" {
+	if err := handle.Activate(t.Context(), pod); err != nil || len(requests) != 1 ||
+		requests[0] != "PATCH /api/v1/namespaces/shop/pods/web/status" {
 		t.Errorf("requests %q, %v", requests, err)
 	}
 }

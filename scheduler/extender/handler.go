@@ -103,7 +103,8 @@ const (
 func (v verb) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
 	if v.name == VerbBind && !certified(r.TLS) {
-		// A binding is made with the extender's rights, so that only who can prove its identity may ask for one.
+		// A binding is made with the extender's rights, so that only who can prove its identity may ask
+		// for one.
 		v.metrics.requests.WithLabelValues(v.name, resultInvalid).Inc()
 		v.refuse(w, http.StatusUnauthorized, errNoCertificate)
 		return
@@ -137,7 +138,8 @@ func (v verb) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (v verb) notServed(w http.ResponseWriter, _ *http.Request) {
 	v.metrics.requests.WithLabelValues(v.name, resultInvalid).Inc()
-	v.refuse(w, http.StatusNotFound, fmt.Errorf("not served: this extender serves %s (verbs in its configuration)", strings.Join(v.verbs, ", ")))
+	v.refuse(w, http.StatusNotFound,
+		fmt.Errorf("not served: this extender serves %s (verbs in its configuration)", strings.Join(v.verbs, ", ")))
 }
 
 // limit is the maximum size of a body in bytes.
@@ -160,7 +162,8 @@ func (v verb) bodySize(r *http.Request) int64 {
 // read reads the body unless it is too large or too slow.
 func (v verb) read(w http.ResponseWriter, r *http.Request, into *bytes.Buffer) (status int, err error) {
 	limit := v.limit()
-	tooLarge := fmt.Errorf("the body has more than %d bytes; let the scheduler send names only (nodeCacheCapable: true)", limit)
+	tooLarge := fmt.Errorf("the body has more than %d bytes; let the scheduler send names only (nodeCacheCapable: true)",
+		limit)
 	if r.ContentLength > limit {
 		return http.StatusRequestEntityTooLarge, tooLarge
 	}
@@ -220,15 +223,16 @@ func (v verb) answer(w http.ResponseWriter, r *http.Request, held *buffer) (resu
 func (v verb) guardedDo(ctx context.Context, body, out []byte) (a answer, err error) {
 	defer func() {
 		if caught := recover(); caught != nil {
-			v.log.Error("a request panicked", zap.String("verb", v.name), zap.Any("panic", caught), zap.ByteString("stack", debug.Stack()))
+			v.log.Error("a request panicked", zap.String("verb", v.name), zap.Any("panic", caught),
+				zap.ByteString("stack", debug.Stack()))
 			err = fmt.Errorf("the extender panicked: %v", caught)
 		}
 	}()
 	return v.do(ctx, body, out)
 }
 
-// report reports an error to the scheduler. Its event or log shows the message, so the message names
-// the extender.
+// report reports an error to the scheduler. Its event or log shows the message, so the message
+// names the extender.
 func (v verb) report(w http.ResponseWriter, err error) {
 	message := fmt.Sprintf("extender %s: %s: %s", v.Extender.name, v.name, err)
 	v.log.Warn("a request failed", zap.String("verb", v.name), zap.Error(err))
@@ -247,7 +251,8 @@ func (v verb) report(w http.ResponseWriter, err error) {
 // refuse answers a request that could not be decoded.
 func (v verb) refuse(w http.ResponseWriter, status int, err error) {
 	v.log.Warn("a request could not be read", zap.String("verb", v.name), zap.Int("status", status), zap.Error(err))
-	v.write(w, status, "text/plain; charset=utf-8", []byte(fmt.Sprintf("extender %s: %s: %s\n", v.Extender.name, v.name, err)))
+	v.write(w, status, "text/plain; charset=utf-8",
+		[]byte(fmt.Sprintf("extender %s: %s: %s\n", v.Extender.name, v.name, err)))
 }
 
 func (v verb) write(w http.ResponseWriter, status int, kind string, body []byte) {

@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Limits of a request for a pod, which the API server stores in at most 1.5 MiB (etcd's limit of a request), and for each node.
+// Limits of a request for a pod, which the API server stores in at most 1.5 MiB (etcd's limit of a
+// request), and for each node.
 const (
 	podBytes  = 3 << 20 // a pod whose quotes are escaped again
 	nameBytes = 300     // names of nodes have at most 253 bytes
@@ -62,8 +63,8 @@ func (l limits) victims() size {
 	return size{entries: listEntries + 50*pods, fields: fields + 500*pods}
 }
 
-// limited decodes a value unless it is larger than limit. JSON of a few bytes, such as null in a list of containers, can take
-// hundreds of times its size when it is decoded.
+// limited decodes a value unless it is larger than limit. JSON of a few bytes, such as null in a
+// list of containers, can take hundreds of times its size when it is decoded.
 type limited[T any] struct {
 	what  string
 	limit size
@@ -92,7 +93,8 @@ type size struct {
 }
 
 func (s size) within(limit size) bool {
-	return (limit.top == 0 || s.top <= limit.top) && (limit.entries == 0 || s.entries <= limit.entries) && (limit.fields == 0 || s.fields <= limit.fields)
+	return (limit.top == 0 || s.top <= limit.top) && (limit.entries == 0 || s.entries <= limit.entries) &&
+		(limit.fields == 0 || s.fields <= limit.fields)
 }
 
 // String describes a bound.
@@ -108,7 +110,8 @@ type sizeError struct{ message string }
 // Error returns the message.
 func (e *sizeError) Error() string { return e.message }
 
-// measure counts in one pass, without decoding. Of a document that is not valid it counts something.
+// measure counts in one pass, without decoding. Of a document that is not valid it counts
+// something.
 func measure(data []byte) size {
 	var s size
 	var isList []bool
@@ -180,8 +183,9 @@ func newMemory(total int64) *memory {
 	return &memory{total: total, left: semaphore.NewWeighted(total)}
 }
 
-// take takes the memory for a body of the given size until release is called. It waits a moment, and returns an error if there is
-// none by then. A body for which the memory would never suffice is served alone.
+// take takes the memory for a body of the given size until release is called. It waits a moment,
+// and returns an error if there is none by then. A body for which the memory would never suffice is
+// served alone.
 func (m *memory) take(ctx context.Context, body int64) (release func(), err error) {
 	need := min(cost(body), m.total)
 	wait, cancel := context.WithTimeout(ctx, memoryWait)
@@ -192,7 +196,8 @@ func (m *memory) take(ctx context.Context, body int64) (release func(), err erro
 	return func() { m.left.Release(need) }, nil
 }
 
-// cost is an upper bound of the memory for a body, of which the smallest entry has 3 bytes ("{},") and the smallest field 8.
+// cost is an upper bound of the memory for a body, of which the smallest entry has 3 bytes ("{},")
+// and the smallest field 8.
 func cost(body int64) int64 {
 	return max(leastMemory, 8*body+min(body/3, listEntries)*entryMemory+min(body/8, fields)*fieldMemory)
 }

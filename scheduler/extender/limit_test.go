@@ -26,12 +26,14 @@ func hostile(n int) map[string]string {
 		fields.WriteString(`"` + strconv.FormatInt(int64(i), 36) + `":"1",`)
 	}
 	return map[string]string{
-		"one-letter names":         fill(`{"Pod":{},"NodeNames":["`, `a","`, `a`, `"]}`),
-		"names that are escaped":   fill(`{"Pod":{},"NodeNames":["`, `\n","`, `a`, `"]}`),
-		"nulls as containers":      fill(`{"NodeNames":["a"],"Pod":{"spec":{"containers":[`, `null,`, `null`, `]}}}`),
-		"empty containers":         fill(`{"Pod":{"spec":{"containers":[`, `{},`, `{}`, `]}},"NodeNames":["a"]}`),
-		"lists of empty lists":     fill(`{"Pod":{"spec":{"containers":[`, `{"env":[null,null,null,null,null]},`, `{}`, `]}},"NodeNames":["a"]}`),
-		"requests of a container":  `{"NodeNames":["a"],"Pod":{"spec":{"containers":[{"resources":{"requests":{` + strings.TrimSuffix(fields.String(), ",") + `}}}]}}}`,
+		"one-letter names":       fill(`{"Pod":{},"NodeNames":["`, `a","`, `a`, `"]}`),
+		"names that are escaped": fill(`{"Pod":{},"NodeNames":["`, `\n","`, `a`, `"]}`),
+		"nulls as containers":    fill(`{"NodeNames":["a"],"Pod":{"spec":{"containers":[`, `null,`, `null`, `]}}}`),
+		"empty containers":       fill(`{"Pod":{"spec":{"containers":[`, `{},`, `{}`, `]}},"NodeNames":["a"]}`),
+		"lists of empty lists": fill(`{"Pod":{"spec":{"containers":[`, `{"env":[null,null,null,null,null]},`, `{}`,
+			`]}},"NodeNames":["a"]}`),
+		"requests of a container": `{"NodeNames":["a"],"Pod":{"spec":{"containers":[{"resources":{"requests":{` +
+			strings.TrimSuffix(fields.String(), ",") + `}}}]}}}`,
 		"numbers as nodes":         fill(`{"Pod":{},"Nodes":{"items":[`, `1,`, `1`, `]}}`),
 		"lists in lists":           `{"Pod":` + strings.Repeat("[", n),
 		"a long string":            fill(`{"NodeNames":["a"],"Pod":{"metadata":{"name":"`, `a`, `a`, `"}}}`),
@@ -39,8 +41,8 @@ func hostile(n int) map[string]string {
 	}
 }
 
-// A body makes the extender allocate no more than its share of memory allows, for any content. Garbage counts too here, so that the
-// test does not depend on when it is collected.
+// A body makes the extender allocate no more than its share of memory allows, for any content.
+// Garbage counts too here, so that the test does not depend on when it is collected.
 func TestHostileBodiesTakeNoMoreMemoryThanTheyAreCharged(t *testing.T) {
 	l := limits{nodes: 3, namesOnly: true}
 	for _, size := range []int{10 << 10, 1 << 20, int(l.body())} {
@@ -55,11 +57,13 @@ func TestHostileBodiesTakeNoMoreMemoryThanTheyAreCharged(t *testing.T) {
 					_, _ = decodeNodeArguments(text, l)
 				})
 				if most := uint64(cost(int64(len(text)))); got > most {
-					t.Errorf("filter: %d KiB were allocated for a body of %d KiB, and %d KiB charged", got>>10, len(text)>>10, most>>10)
+					t.Errorf("filter: %d KiB were allocated for a body of %d KiB, and %d KiB charged", got>>10, len(text)>>10,
+						most>>10)
 				}
 				got = allocated(func() { _, _ = decodePreemptArguments(text, l) })
 				if most := uint64(cost(int64(len(text)))); got > most {
-					t.Errorf("preempt: %d KiB were allocated for a body of %d KiB, and %d KiB charged", got>>10, len(text)>>10, most>>10)
+					t.Errorf("preempt: %d KiB were allocated for a body of %d KiB, and %d KiB charged", got>>10, len(text)>>10,
+						most>>10)
 				}
 			})
 		}
@@ -86,10 +90,13 @@ func TestLimitsFollowTheSizeOfTheCluster(t *testing.T) {
 		answer string
 	}{
 		"as many nodes as there may be": {names(1003), http.StatusOK, "unknown"},
-		"more nodes":                    {names(1004), http.StatusRequestEntityTooLarge, "NodeNames has more than 1003 entries"},
-		"8 MiB":                         {names(2 << 20), http.StatusRequestEntityTooLarge, "the body has more than"},
-		"whole nodes":                   {`{"Pod":{},"Nodes":{"items":[{"metadata":{"name":"a"}}]}}`, http.StatusBadRequest, "nodeCacheCapable: true"},
-		"many containers":               {`{"NodeNames":["a"],"Pod":{"spec":{"containers":[` + strings.Repeat("{},", listEntries) + `{}]}}}`, http.StatusRequestEntityTooLarge, "Pod has more than 8192 list entries"},
+		"more nodes": {names(1004), http.StatusRequestEntityTooLarge,
+			"NodeNames has more than 1003 entries"},
+		"8 MiB": {names(2 << 20), http.StatusRequestEntityTooLarge, "the body has more than"},
+		"whole nodes": {`{"Pod":{},"Nodes":{"items":[{"metadata":{"name":"a"}}]}}`, http.StatusBadRequest,
+			"nodeCacheCapable: true"},
+		"many containers": {`{"NodeNames":["a"],"Pod":{"spec":{"containers":[` + strings.Repeat("{},",
+			listEntries) + `{}]}}}`, http.StatusRequestEntityTooLarge, "Pod has more than 8192 list entries"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status, answer := post(t, server, VerbFilter, c.body)
@@ -113,14 +120,15 @@ func TestLimitsFollowTheSizeOfTheCluster(t *testing.T) {
 
 // slow is a policy that begins and waits.
 func slow(begun chan<- struct{}, end <-chan struct{}) scheduler.Plugin {
-	return preFilterPolicy{"Slow", func(ctx context.Context, _ scheduler.State, _ *corev1.Pod) (*scheduler.PreFilterResult, *scheduler.Status) {
-		begun <- struct{}{}
-		select {
-		case <-end:
-		case <-ctx.Done():
-		}
-		return nil, nil
-	}}
+	return preFilterPolicy{"Slow",
+		func(ctx context.Context, _ scheduler.State, _ *corev1.Pod) (*scheduler.PreFilterResult, *scheduler.Status) {
+			begun <- struct{}{}
+			select {
+			case <-end:
+			case <-ctx.Done():
+			}
+			return nil, nil
+		}}
 }
 
 func TestRequestsBeyondTheMemoryAreAnsweredWith503(t *testing.T) {

@@ -24,12 +24,16 @@ func newMetrics(registry *prometheus.Registry) (*metrics, error) {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels)
 	}
 	m := &metrics{
-		requests: counter("requests_total", "Requests, by verb and result: ok, error (reported to the scheduler), invalid (could not be decoded), canceled (the scheduler gave up).", "verb", "result"),
-		nodes:    counter("nodes_total", "Nodes in requests (in) and nodes that fit, or were scored, in answers (out), by verb.", "verb", "direction"),
-		bytes:    counter("bytes_total", "Bytes of bodies of requests (in) and answers (out), by verb.", "verb", "direction"),
-		panics:   counter("panics_total", "Panics of policies that were caught, by policy.", "policy"),
+		requests: counter("requests_total",
+			"Requests, by verb and result: ok, error (reported to the scheduler), invalid (could not be decoded), canceled "+
+				"(the scheduler gave up).", "verb", "result"),
+		nodes: counter("nodes_total",
+			"Nodes in requests (in) and nodes that fit, or were scored, in answers (out), by verb.", "verb", "direction"),
+		bytes:  counter("bytes_total", "Bytes of bodies of requests (in) and answers (out), by verb.", "verb", "direction"),
+		panics: counter("panics_total", "Panics of policies that were caught, by policy.", "policy"),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Namespace: namespace, Name: "request_duration_seconds", Help: "Time from a request's first byte to the answer's last, by verb.",
+			Namespace: namespace, Name: "request_duration_seconds",
+			Help:    "Time from a request's first byte to the answer's last, by verb.",
 			Buckets: prometheus.ExponentialBuckets(0.00025, 2, 16),
 		}, []string{"verb"}),
 	}
@@ -43,7 +47,8 @@ func registerReady(registry *prometheus.Registry, policies []*served) error {
 			continue
 		}
 		err := register(registry, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Namespace: namespace, Name: "policy_ready", Help: "1 if the policy has the data that it needs.", ConstLabels: prometheus.Labels{"policy": p.name},
+			Namespace: namespace, Name: "policy_ready", Help: "1 if the policy has the data that it needs.",
+			ConstLabels: prometheus.Labels{"policy": p.name},
 		}, func() float64 {
 			if p.ready.Ready() != nil {
 				return 0
@@ -79,7 +84,8 @@ type cacheMetrics struct {
 func newCacheMetrics(registry *prometheus.Registry, c *Cache) (*cacheMetrics, error) {
 	m := &cacheMetrics{
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: namespace, Name: "cache_watch_failures_total", Help: "Lists and watches of the API server that failed, by kind.",
+			Namespace: namespace, Name: "cache_watch_failures_total",
+			Help: "Lists and watches of the API server that failed, by kind.",
 		}, []string{"kind"}),
 		last: map[string]*atomic.Int64{"nodes": {}, "pods": {}},
 	}
@@ -92,9 +98,11 @@ func newCacheMetrics(registry *prometheus.Registry, c *Cache) (*cacheMetrics, er
 		labels := prometheus.Labels{"kind": kind}
 		last := m.last[kind]
 		collectors = append(collectors, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Namespace: namespace, Name: "cache_objects", Help: "Nodes, and pods on them, that the cache holds.", ConstLabels: labels,
+			Namespace: namespace, Name: "cache_objects", Help: "Nodes, and pods on them, that the cache holds.",
+			ConstLabels: labels,
 		}, func() float64 { return float64(count()) }), prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Namespace: namespace, Name: "cache_last_change_timestamp_seconds", Help: "Time of the last change that the API server reported, by kind; 0 if none.", ConstLabels: labels,
+			Namespace: namespace, Name: "cache_last_change_timestamp_seconds",
+			Help: "Time of the last change that the API server reported, by kind; 0 if none.", ConstLabels: labels,
 		}, func() float64 { return float64(last.Load()) / float64(time.Second) }))
 	}
 	return m, register(registry, collectors...)

@@ -43,7 +43,8 @@ func serve(p Policy) (s *served, left []string, err error) {
 		s.weight = 1
 	}
 	if s.weight < 1 || s.weight > MaxWeight {
-		return nil, nil, &optionError{fmt.Sprintf("policy %s: weight %d is not between 1 and %d", s.name, p.Weight, MaxWeight)}
+		return nil, nil, &optionError{fmt.Sprintf("policy %s: weight %d is not between 1 and %d", s.name, p.Weight,
+			MaxWeight)}
 	}
 	s.preFilter, _ = p.Plugin.(scheduler.PreFilterPlugin)
 	s.removal, _ = p.Plugin.(scheduler.PreFilterExtensions)
@@ -57,11 +58,14 @@ func serve(p Policy) (s *served, left []string, err error) {
 	s.postBind, _ = p.Plugin.(scheduler.PostBindPlugin)
 	s.ready, _ = p.Plugin.(ReadyPolicy)
 	if _, permits := p.Plugin.(scheduler.PermitPlugin); permits {
-		return nil, nil, &optionError{fmt.Sprintf("policy %s implements Permit, which only a scheduler calls: compile it into the scheduler", s.name)}
+		return nil, nil,
+			&optionError{fmt.Sprintf("policy %s implements Permit, which only a scheduler calls: compile it into the scheduler",
+				s.name)}
 	}
 	left = leftOut(p.Plugin)
 	if len(s.points()) == 0 {
-		return nil, nil, &optionError{fmt.Sprintf("policy %s has no extension point that an extender can serve; it has %s", s.name, orNothing(left))}
+		return nil, nil, &optionError{fmt.Sprintf("policy %s has no extension point that an extender can serve; it has %s",
+			s.name, orNothing(left))}
 	}
 	return s, left, nil
 }
@@ -96,8 +100,10 @@ func (s *served) points() []string {
 		name string
 		has  bool
 	}{
-		{"PreFilter", s.preFilter != nil}, {"Filter", s.filter != nil}, {"PreScore", s.preScore != nil}, {"Score", s.score != nil},
-		{"Reserve", s.reserve != nil}, {"PreBind", s.preBind != nil}, {"Bind", s.bind != nil}, {"PostBind", s.postBind != nil},
+		{"PreFilter", s.preFilter != nil}, {"Filter", s.filter != nil}, {"PreScore", s.preScore != nil}, {"Score",
+			s.score != nil},
+		{"Reserve", s.reserve != nil}, {"PreBind", s.preBind != nil}, {"Bind", s.bind != nil}, {"PostBind",
+			s.postBind != nil},
 	} {
 		if point.has {
 			has = append(has, point.name)

@@ -23,8 +23,8 @@ type ServeOptions struct {
 	Listen string
 	// TLS enables HTTPS; without files the server uses HTTP.
 	TLS TLSFiles
-	// AnonymousVerbs are served without a client certificate although TLS.ClientCAFile is set: for a scheduler that cannot
-	// present one. VerbBind always requires one.
+	// AnonymousVerbs are served without a client certificate although TLS.ClientCAFile is set: for a
+	// scheduler that cannot present one. VerbBind always requires one.
 	AnonymousVerbs []string
 	// DrainTime is how long requests are still accepted after ctx is done, while /readyz already
 	// fails, so that clients stop sending. StopTime is how long running requests may take after
@@ -107,7 +107,8 @@ func (o ServeOptions) stop(ctx context.Context, server *http.Server, ended <-cha
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	if err := server.Shutdown(ctx); err != nil {
-		return errors.Join(fmt.Errorf("stop serving %s: requests still ran after %s: %w", o.Listen, limit, err), server.Close())
+		return errors.Join(fmt.Errorf("stop serving %s: requests still ran after %s: %w", o.Listen, limit, err),
+			server.Close())
 	}
 	return nil
 }
@@ -146,6 +147,7 @@ func (o ServeOptions) identified(h http.Handler) http.Handler {
 	})
 }
 
-var errNoCertificate = errors.New("client certificate required: set tlsConfig.certFile and keyFile in the scheduler configuration")
+var errNoCertificate = errors.New(
+	"client certificate required: set tlsConfig.certFile and keyFile in the scheduler configuration")
 
 func certified(state *tls.ConnectionState) bool { return state != nil && len(state.VerifiedChains) > 0 }

@@ -57,9 +57,11 @@ func handlerOf(t *testing.T, o Options, plugins ...scheduler.Plugin) http.Handle
 func TestOnlyVerbsRequireClientCertificate(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := certificate(t, 1)
-	files := TLSFiles{CertFile: write(t, dir, "tls.crt", cert), KeyFile: write(t, dir, "tls.key", key), ClientCAFile: write(t, dir, "ca.crt", cert)}
+	files := TLSFiles{CertFile: write(t, dir, "tls.crt", cert), KeyFile: write(t, dir, "tls.key", key),
+		ClientCAFile: write(t, dir, "ca.crt", cert)}
 	verbs := append(DefaultVerbs(), VerbBind)
-	address, stop := startServer(t, ServeOptions{TLS: files, AnonymousVerbs: []string{VerbPrioritize, VerbBind}}, handlerOf(t, Options{Verbs: verbs}, labelled()))
+	address, stop := startServer(t, ServeOptions{TLS: files, AnonymousVerbs: []string{VerbPrioritize, VerbBind}},
+		handlerOf(t, Options{Verbs: verbs}, labelled()))
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(cert)
 	pair, err := tls.X509KeyPair(cert, key)
@@ -86,17 +88,19 @@ func TestOnlyVerbsRequireClientCertificate(t *testing.T) {
 		{"of a stranger", []tls.Certificate{strange}, "healthz", 0},
 	} {
 		// Use HTTP/2, as some schedulers do.
-		transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12, GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			if len(c.certificates) == 0 {
-				return &tls.Certificate{}, nil
-			}
-			return &c.certificates[0], nil
-		}}}
+		transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: pool,
+			MinVersion: tls.VersionTLS12, GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+				if len(c.certificates) == 0 {
+					return &tls.Certificate{}, nil
+				}
+				return &c.certificates[0], nil
+			}}}
 		method := http.MethodPost
 		if c.path == "healthz" {
 			method = http.MethodGet
 		}
-		request, err := http.NewRequestWithContext(t.Context(), method, "https://"+address+"/"+c.path, strings.NewReader(`{"Pod": {}, "NodeNames": ["a"]}`))
+		request, err := http.NewRequestWithContext(t.Context(), method, "https://"+address+"/"+c.path,
+			strings.NewReader(`{"Pod": {}, "NodeNames": ["a"]}`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,7 +148,8 @@ func TestOnlyConfiguredVerbsAreServed(t *testing.T) {
 			if got, text := post(t, server, VerbFilter, `{"Pod": {}, "NodeNames": ["a"]}`); got != c.filter {
 				t.Errorf("filter: %d %s", got, text)
 			}
-			if got, text := post(t, server, VerbBind, `{"PodName": "p", "PodNamespace": "d", "PodUID": "u", "Node": "n"}`); got != c.bind {
+			if got, text := post(t, server, VerbBind,
+				`{"PodName": "p", "PodNamespace": "d", "PodUID": "u", "Node": "n"}`); got != c.bind {
 				t.Errorf("bind: %d %s", got, text)
 			}
 		})
@@ -164,7 +169,8 @@ func TestServerWaitsForRunningRequests(t *testing.T) {
 	address, stop := startServer(t, ServeOptions{}, handlerOf(t, Options{}, slow))
 	answered := make(chan string, 1)
 	go func() {
-		response, err := http.Post("http://"+address+"/filter", "application/json", strings.NewReader(`{"Pod": {}, "NodeNames": ["a"]}`))
+		response, err := http.Post("http://"+address+"/filter", "application/json",
+			strings.NewReader(`{"Pod": {}, "NodeNames": ["a"]}`))
 		if err != nil {
 			answered <- err.Error()
 			return
@@ -213,13 +219,15 @@ func TestReadyzFailsWhileServerStops(t *testing.T) {
 
 // A body that arrives too slowly is answered at the time limit, and the connection is closed.
 func TestSlowBodyTimesOut(t *testing.T) {
-	address, _ := startServer(t, ServeOptions{}, handlerOf(t, Options{BodyTime: 50 * time.Millisecond, MaxMemory: leastMemory}, labelled()))
+	address, _ := startServer(t, ServeOptions{},
+		handlerOf(t, Options{BodyTime: 50 * time.Millisecond, MaxMemory: leastMemory}, labelled()))
 	connection, err := net.Dial("tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer connection.Close()
-	if _, err := fmt.Fprintf(connection, "POST /filter HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{\"Pod\":"); err != nil {
+	if _, err := fmt.Fprintf(connection,
+		"POST /filter HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{\"Pod\":"); err != nil {
 		t.Fatal(err)
 	}
 	response, err := http.ReadResponse(bufio.NewReader(connection), nil)
@@ -231,11 +239,13 @@ func TestSlowBodyTimesOut(t *testing.T) {
 	if _, err := body.ReadFrom(response.Body); err != nil {
 		t.Fatal(err)
 	}
-	if response.StatusCode != http.StatusRequestTimeout || !strings.Contains(body.String(), "only 7 bytes of the body arrived within 50ms") {
+	if response.StatusCode != http.StatusRequestTimeout ||
+		!strings.Contains(body.String(), "only 7 bytes of the body arrived within 50ms") {
 		t.Errorf("got %s %s", response.Status, &body)
 	}
 	// Its memory is free again, although it is all that there is.
-	again, err := http.Post("http://"+address+"/filter", "application/json", strings.NewReader(`{"Pod":{},"NodeNames":["a"]}`))
+	again, err := http.Post("http://"+address+"/filter", "application/json",
+		strings.NewReader(`{"Pod":{},"NodeNames":["a"]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,15 +257,17 @@ func TestSlowBodyTimesOut(t *testing.T) {
 // When the scheduler gives up after its httpTimeout, the request ends.
 func TestCanceledRequestEnds(t *testing.T) {
 	began, ended := make(chan bool), make(chan error, 1)
-	endless := preFilterPolicy{"Endless", func(ctx context.Context, _ scheduler.State, _ *corev1.Pod) (*scheduler.PreFilterResult, *scheduler.Status) {
-		close(began)
-		<-ctx.Done()
-		ended <- ctx.Err()
-		return nil, scheduler.Error(ctx.Err())
-	}}
+	endless := preFilterPolicy{"Endless",
+		func(ctx context.Context, _ scheduler.State, _ *corev1.Pod) (*scheduler.PreFilterResult, *scheduler.Status) {
+			close(began)
+			<-ctx.Done()
+			ended <- ctx.Err()
+			return nil, scheduler.Error(ctx.Err())
+		}}
 	address, _ := startServer(t, ServeOptions{}, handlerOf(t, Options{}, endless))
 	ctx, cancel := context.WithCancel(t.Context())
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+address+"/filter", strings.NewReader(`{"Pod": {}, "NodeNames": ["a"]}`))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+address+"/filter",
+		strings.NewReader(`{"Pod": {}, "NodeNames": ["a"]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -273,12 +285,14 @@ func TestCanceledRequestEnds(t *testing.T) {
 }
 
 func TestSlowPolicyIsAnError(t *testing.T) {
-	endless := preFilterPolicy{"Endless", func(ctx context.Context, _ scheduler.State, _ *corev1.Pod) (*scheduler.PreFilterResult, *scheduler.Status) {
-		<-ctx.Done()
-		return nil, scheduler.Error(ctx.Err())
-	}}
+	endless := preFilterPolicy{"Endless",
+		func(ctx context.Context, _ scheduler.State, _ *corev1.Pod) (*scheduler.PreFilterResult, *scheduler.Status) {
+			<-ctx.Done()
+			return nil, scheduler.Error(ctx.Err())
+		}}
 	server, _ := serveWith(t, nil, Options{CallTime: 20 * time.Millisecond}, endless)
-	got := ask[extenderv1.ExtenderFilterResult](t, server, VerbFilter, extenderv1.ExtenderArgs{Pod: newPod("p", "", 0), NodeNames: names("a")})
+	got := ask[extenderv1.ExtenderFilterResult](t, server, VerbFilter,
+		extenderv1.ExtenderArgs{Pod: newPod("p", "", 0), NodeNames: names("a")})
 	if want := "extender pmk-extender: filter: the policies took longer than 20ms"; got.Error != want {
 		t.Errorf("got %q", got.Error)
 	}

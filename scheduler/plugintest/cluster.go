@@ -47,7 +47,8 @@ func (c *Cluster) Add(node *Node) {
 // Nodes returns the nodes, in the order in which they were added: for Handle.NodeList.
 func (c *Cluster) Nodes() []scheduler.NodeInfo { return c.nodes }
 
-// Place puts a pod on a node, so that it counts from now on. It panics if the cluster does not have the node.
+// Place puts a pod on a node, so that it counts from now on. It panics if the cluster does not have
+// the node.
 func (c *Cluster) Place(pod *corev1.Pod, node string) {
 	on := c.byName[node]
 	if on == nil {
@@ -62,17 +63,20 @@ type Cycle struct {
 	State *State
 	// Node is the first node with the best score; it is empty if there is none.
 	Node string
-	// Rejected are the nodes that Filter rejected, or that PreFilter left out, for which the status is nil.
+	// Rejected are the nodes that Filter rejected, or that PreFilter left out, for which the status is
+	// nil.
 	Rejected map[string]*scheduler.Status
 	// Scores are the scores of the other nodes, after normalization. They are 0 if the plugin does
 	// not score.
 	Scores []scheduler.NodeScore
-	// Status ended the cycle: one of PreFilter, PreScore, Score or NormalizeScore, or a status of Filter that is an error. It is nil otherwise.
+	// Status ended the cycle: one of PreFilter, PreScore, Score or NormalizeScore, or a status of
+	// Filter that is an error. It is nil otherwise.
 	Status *scheduler.Status
 }
 
-// Schedule calls the methods of a plugin as a scheduler does to select a node: PreFilter, Filter, PreScore, Score and NormalizeScore, of these the
-// ones that it has. No other plugin is asked: nodes without room for the pod are not excluded. The cluster does not change.
+// Schedule calls the methods of a plugin as a scheduler does to select a node: PreFilter, Filter,
+// PreScore, Score and NormalizeScore, of these the ones that it has. No other plugin is asked:
+// nodes without room for the pod are not excluded. The cluster does not change.
 func (c *Cluster) Schedule(ctx context.Context, plugin scheduler.Plugin, pod *corev1.Pod) *Cycle {
 	r := &Cycle{State: NewState(), Rejected: map[string]*scheduler.Status{}}
 	nodes := r.filter(ctx, plugin, pod, c.nodes)
@@ -91,7 +95,8 @@ func (c *Cluster) Schedule(ctx context.Context, plugin scheduler.Plugin, pod *co
 	return r
 }
 
-func (r *Cycle) filter(ctx context.Context, plugin scheduler.Plugin, pod *corev1.Pod, nodes []scheduler.NodeInfo) []scheduler.NodeInfo {
+func (r *Cycle) filter(ctx context.Context, plugin scheduler.Plugin, pod *corev1.Pod,
+	nodes []scheduler.NodeInfo) []scheduler.NodeInfo {
 	skip := false
 	if p, ok := plugin.(scheduler.PreFilterPlugin); ok {
 		result, status := p.PreFilter(ctx, r.State, pod)
@@ -165,7 +170,8 @@ func (r *Cycle) score(ctx context.Context, plugin scheduler.Plugin, pod *corev1.
 	}
 }
 
-// Benchmark measures the time and the allocations of one scheduling cycle of a plugin, for the pods in turn. It reports the time per node too.
+// Benchmark measures the time and the allocations of one scheduling cycle of a plugin, for the pods
+// in turn. It reports the time per node too.
 //
 //	func BenchmarkQuiet(b *testing.B) {
 //		template := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}

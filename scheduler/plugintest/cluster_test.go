@@ -24,7 +24,8 @@ type packer struct {
 
 func (p *packer) Name() string { return "Packer" }
 
-func (p *packer) PreFilter(_ context.Context, state scheduler.State, _ *corev1.Pod) (*scheduler.PreFilterResult, *scheduler.Status) {
+func (p *packer) PreFilter(_ context.Context, state scheduler.State, _ *corev1.Pod) (*scheduler.PreFilterResult,
+	*scheduler.Status) {
 	state.Write("Packer", true)
 	if p.only == nil {
 		return nil, p.preFilter
@@ -32,7 +33,8 @@ func (p *packer) PreFilter(_ context.Context, state scheduler.State, _ *corev1.P
 	return &scheduler.PreFilterResult{Nodes: p.only}, p.preFilter
 }
 
-func (p *packer) Filter(_ context.Context, state scheduler.State, _ *corev1.Pod, node scheduler.NodeInfo) *scheduler.Status {
+func (p *packer) Filter(_ context.Context, state scheduler.State, _ *corev1.Pod,
+	node scheduler.NodeInfo) *scheduler.Status {
 	if _, ok := state.Read("Packer"); !ok {
 		return scheduler.Error(errors.New("no state"))
 	}
@@ -43,11 +45,13 @@ func (p *packer) PreScore(context.Context, scheduler.State, *corev1.Pod, []sched
 	return p.preScore
 }
 
-func (p *packer) Score(_ context.Context, _ scheduler.State, _ *corev1.Pod, node scheduler.NodeInfo) (int64, *scheduler.Status) {
+func (p *packer) Score(_ context.Context, _ scheduler.State, _ *corev1.Pod, node scheduler.NodeInfo) (int64,
+	*scheduler.Status) {
 	return int64(node.PodCount()), p.scoring
 }
 
-func (p *packer) NormalizeScore(_ context.Context, _ scheduler.State, _ *corev1.Pod, scores []scheduler.NodeScore) *scheduler.Status {
+func (p *packer) NormalizeScore(_ context.Context, _ scheduler.State, _ *corev1.Pod,
+	scores []scheduler.NodeScore) *scheduler.Status {
 	for i := range scores {
 		scores[i].Score *= 10
 	}
@@ -75,13 +79,16 @@ func TestClusterSelectsANodeWithThePlugin(t *testing.T) {
 		rejected []string
 		status   *scheduler.Status
 	}{
-		"the best score":          {plugin: &packer{}, node: "n-1"},
-		"no extension points":     {plugin: nothing{}, node: "n-0"},
-		"a node is rejected":      {plugin: &packer{filter: map[string]*scheduler.Status{"n-1": full}}, node: "n-0", rejected: []string{"n-1"}},
-		"all nodes are rejected":  {plugin: &packer{filter: map[string]*scheduler.Status{"n-0": full, "n-1": full, "n-2": full}}, rejected: []string{"n-0", "n-1", "n-2"}},
-		"PreFilter restricts":     {plugin: &packer{only: []string{"n-2"}}, node: "n-2", rejected: []string{"n-0", "n-1"}},
-		"PreFilter rejects":       {plugin: &packer{preFilter: full}, status: full},
-		"PreFilter skips Filter":  {plugin: &packer{preFilter: scheduler.Skip(), filter: map[string]*scheduler.Status{"n-1": full}}, node: "n-1"},
+		"the best score":      {plugin: &packer{}, node: "n-1"},
+		"no extension points": {plugin: nothing{}, node: "n-0"},
+		"a node is rejected": {plugin: &packer{filter: map[string]*scheduler.Status{"n-1": full}}, node: "n-0",
+			rejected: []string{"n-1"}},
+		"all nodes are rejected": {plugin: &packer{filter: map[string]*scheduler.Status{"n-0": full, "n-1": full,
+			"n-2": full}}, rejected: []string{"n-0", "n-1", "n-2"}},
+		"PreFilter restricts": {plugin: &packer{only: []string{"n-2"}}, node: "n-2", rejected: []string{"n-0", "n-1"}},
+		"PreFilter rejects":   {plugin: &packer{preFilter: full}, status: full},
+		"PreFilter skips Filter": {plugin: &packer{preFilter: scheduler.Skip(),
+			filter: map[string]*scheduler.Status{"n-1": full}}, node: "n-1"},
 		"Filter fails":            {plugin: &packer{filter: map[string]*scheduler.Status{"n-0": failed}}, status: failed},
 		"PreScore skips Score":    {plugin: &packer{preScore: scheduler.Skip()}, node: "n-0"},
 		"PreScore ends the cycle": {plugin: &packer{preScore: failed}, status: failed},

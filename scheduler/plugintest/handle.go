@@ -63,7 +63,8 @@ func (h *Handle) ClientSet() kubernetes.Interface {
 	return h.client
 }
 
-// SharedInformerFactory implements scheduler.Handle. The test starts it after New, as the scheduler does.
+// SharedInformerFactory implements scheduler.Handle. The test starts it after New, as the scheduler
+// does.
 func (h *Handle) SharedInformerFactory() informers.SharedInformerFactory {
 	client := h.ClientSet()
 	h.mu.Lock()

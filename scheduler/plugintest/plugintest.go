@@ -1,4 +1,5 @@
-// Package plugintest runs a portable plugin in an ordinary Go test, without a cluster and without the scheduler.
+// Package plugintest runs a portable plugin in an ordinary Go test, without a cluster and without
+// the scheduler.
 //
 //	func TestFullNodesAreRejected(t *testing.T) {
 //		pod := plugintest.NewPod("default", "web", corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")})
@@ -14,9 +15,11 @@
 //		}
 //	}
 //
-// [Cluster] has many nodes and selects one of them with the plugin, and [Benchmark] measures how long that takes.
+// [Cluster] has many nodes and selects one of them with the plugin, and [Benchmark] measures how
+// long that takes.
 //
-// It does not emulate an API server: for a plugin that uses one, set Handle.Config to a real API server.
+// It does not emulate an API server: for a plugin that uses one, set Handle.Config to a real API
+// server.
 package plugintest
 
 import (
@@ -83,14 +86,16 @@ func (n *Node) Allocatable() scheduler.Resources { return n.allocatable }
 func NewPod(namespace, name string, requests corev1.ResourceList) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(namespace + "/" + name)},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Requests: requests}}}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main",
+			Resources: corev1.ResourceRequirements{Requests: requests}}}},
 	}
 }
 
-// Requests returns a request of CPU and memory, as in Requests("500m", "1Gi"). It panics if these are
-// not quantities.
+// Requests returns a request of CPU and memory, as in Requests("500m", "1Gi"). It panics if these
+// are not quantities.
 func Requests(cpu, memory string) corev1.ResourceList {
-	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
+	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu),
+		corev1.ResourceMemory: resource.MustParse(memory)}
 }
 
 // State is a scheduler.State.

@@ -17,11 +17,14 @@ import (
 
 func TestNodeSumsTheRequestsOfItsPods(t *testing.T) {
 	object := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
-	object.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourcePods: resource.MustParse("110"), "example.com/gpu": resource.MustParse("2")}
+	object.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"),
+		corev1.ResourcePods: resource.MustParse("110"), "example.com/gpu": resource.MustParse("2")}
 	node := plugintest.NewNode(object,
 		plugintest.NewPod("default", "a", plugintest.Requests("500m", "1Mi")),
-		plugintest.NewPod("default", "b", corev1.ResourceList{"example.com/gpu": resource.MustParse("1"), corev1.ResourceEphemeralStorage: resource.MustParse("1Ki")}))
-	want := scheduler.Resources{MilliCPU: 500, Memory: 1 << 20, EphemeralStorage: 1 << 10, Pods: 2, Scalar: map[corev1.ResourceName]int64{"example.com/gpu": 1}}
+		plugintest.NewPod("default", "b", corev1.ResourceList{"example.com/gpu": resource.MustParse("1"),
+			corev1.ResourceEphemeralStorage: resource.MustParse("1Ki")}))
+	want := scheduler.Resources{MilliCPU: 500, Memory: 1 << 20, EphemeralStorage: 1 << 10, Pods: 2,
+		Scalar: map[corev1.ResourceName]int64{"example.com/gpu": 1}}
 	if diff := cmp.Diff(want, node.Requested()); diff != "" {
 		t.Error(diff)
 	}

@@ -36,8 +36,10 @@ func run() error {
 		Type: "object", Properties: jsonschema.NewProperties(), AdditionalProperties: jsonschema.FalseSchema,
 		Description: "Name and namespace of the scheduler.",
 	}
-	metadata.Properties.Set("name", &jsonschema.Schema{Type: "string", Description: "Name of the scheduler: pods put it in spec.schedulerName."})
-	metadata.Properties.Set("namespace", &jsonschema.Schema{Type: "string", Description: "Namespace of the objects. The default is kube-system."})
+	metadata.Properties.Set("name",
+		&jsonschema.Schema{Type: "string", Description: "Name of the scheduler: pods put it in spec.schedulerName."})
+	metadata.Properties.Set("namespace",
+		&jsonschema.Schema{Type: "string", Description: "Namespace of the objects. The default is kube-system."})
 	s.Properties.Set("metadata", metadata)
 	s.Required = []string{"apiVersion", "kind"}
 	text, err := json.MarshalIndent(s, "", "  ")
@@ -60,7 +62,8 @@ func mapType(t reflect.Type) *jsonschema.Schema {
 	case reflect.TypeFor[v1alpha1.Document]():
 		return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "object"}, text}}
 	case reflect.TypeFor[v1alpha1.Quantities]():
-		return &jsonschema.Schema{Type: "object", AdditionalProperties: &jsonschema.Schema{AnyOf: []*jsonschema.Schema{text, {Type: "number"}}}}
+		return &jsonschema.Schema{Type: "object",
+			AdditionalProperties: &jsonschema.Schema{AnyOf: []*jsonschema.Schema{text, {Type: "number"}}}}
 	case reflect.TypeFor[metav1.TypeMeta](), reflect.TypeFor[metav1.ObjectMeta]():
 		return &jsonschema.Schema{Type: "object", Properties: jsonschema.NewProperties()}
 	}

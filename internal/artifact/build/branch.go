@@ -111,8 +111,8 @@ func (r *releases) served(ctx context.Context, step string, first versions.Relea
 	return patches, nil
 }
 
-// mostComplete downloads candidates until all modules of one are served. If there is none, it returns
-// the one with the fewest missing modules.
+// mostComplete downloads candidates until all modules of one are served. If there is none, it
+// returns the one with the fewest missing modules.
 func (r *releases) mostComplete(
 	ctx context.Context, branch string, first versions.Release, candidates []versions.Release,
 ) (best versions.Release, note string, err error) {

@@ -16,11 +16,14 @@ func TestBranchIsResolvedToARelease(t *testing.T) {
 	p.lacks("v1.30.1", "k8s.io/kubectl")
 	o := Environment{CacheDir: t.TempDir(), Env: p.environment(t)}
 	for branch, want := range map[string]struct{ release, note string }{
-		"v1.24.2":             {"v1.24.2", ""},
-		"1.24.2":              {"v1.24.2", ""},
-		"v1.24":               {"v1.24.3", "using v1.24.3, the newest patch of v1.24 that the module proxy serves completely (not v1.24.9)"},
-		"release-1.24":        {"v1.24.3", "using v1.24.3, the newest patch of release-1.24 that the module proxy serves completely (not v1.24.9)"},
-		"v1.30":               {"v1.30.1", "using v1.30.1: the module proxy serves no patch of v1.30 completely, and v1.30.1 lacks only k8s.io/kubectl@v0.30.1"},
+		"v1.24.2": {"v1.24.2", ""},
+		"1.24.2":  {"v1.24.2", ""},
+		"v1.24": {"v1.24.3",
+			"using v1.24.3, the newest patch of v1.24 that the module proxy serves completely (not v1.24.9)"},
+		"release-1.24": {"v1.24.3",
+			"using v1.24.3, the newest patch of release-1.24 that the module proxy serves completely (not v1.24.9)"},
+		"v1.30": {"v1.30.1",
+			"using v1.30.1: the module proxy serves no patch of v1.30 completely, and v1.30.1 lacks only k8s.io/kubectl@v0.30.1"},
 		"v1.29.3-eks-036c24b": {"v1.29.3", "using v1.29.3, the upstream release of v1.29.3-eks-036c24b"},
 		"v1.29.3+k3s1":        {"v1.29.3", "using v1.29.3, the upstream release of v1.29.3+k3s1"},
 		"v1.27.8-gke.100":     {"v1.27.8", "using v1.27.8, the upstream release of v1.27.8-gke.100"},
@@ -38,7 +41,8 @@ func TestBranchWithoutAReleaseIsRefused(t *testing.T) {
 	t.Parallel()
 	p := newProxy(t)
 	for branch, want := range map[string]string{
-		"v1.25": "the module proxy serves no patch of v1.25", "v1.12": "1.12", "master": "master", "": "", "v1.24.x": "v1.24.x", "v2.1": "v2.1",
+		"v1.25": "the module proxy serves no patch of v1.25", "v1.12": "1.12", "master": "master", "": "",
+		"v1.24.x": "v1.24.x", "v2.1": "v2.1",
 	} {
 		_, _, err := ResolveBranch(t.Context(), branch, Environment{CacheDir: t.TempDir(), Env: p.environment(t)})
 		if !problem.IsInvalid(err) || !strings.Contains(err.Error(), want) || len(problem.Hints(err)) == 0 {

@@ -1,5 +1,5 @@
-// Package build compiles the programs of a Kubernetes release, and the main packages of other Go modules,
-// into static binaries. It is the only package that runs the go command.
+// Package build compiles the programs of a Kubernetes release, and the main packages of other Go
+// modules, into static binaries. It is the only package that runs the go command.
 //
 // The source of a release is its Go module. A generated module requires k8s.io/kubernetes at the
 // release, pins every staging module to the version that was published with it, copies the
@@ -7,9 +7,9 @@
 // of Go that the release names. Every go command gets an environment that is derived from the given
 // one, so that the user's GOFLAGS, GOWORK, GOOS and so on do not change the result.
 //
-// Everything that decides the bytes of a binary is hashed before a compiler starts. The hash is the name
-// of the binary's directory in the build cache: a second identical build only reads the cache, and
-// different directories and machines produce the same bytes.
+// Everything that decides the bytes of a binary is hashed before a compiler starts. The hash is the
+// name of the binary's directory in the build cache: a second identical build only reads the cache,
+// and different directories and machines produce the same bytes.
 //
 // [Run] reads the release (source.go), generates its module (generate.go), looks for the binaries
 // in the cache (cachekey.go, cache.go), and compiles missing binaries (compile.go).
@@ -29,9 +29,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Run builds the programs of a release. Binaries that were built before from the same inputs are taken
-// from the cache. A failed build is an *Error; an error about the input is Invalid; the error of a
-// canceled context is wrapped.
+// Run builds the programs of a release. Binaries that were built before from the same inputs are
+// taken from the cache. A failed build is an *Error; an error about the input is Invalid; the error
+// of a canceled context is wrapped.
 func Run(ctx context.Context, o Options) (_ *Result, err error) {
 	rules, warnings, err := versions.Select(o.Release)
 	if err != nil {
@@ -69,9 +69,9 @@ func Run(ctx context.Context, o Options) (_ *Result, err error) {
 	return result, err
 }
 
-// SourceInfo returns the version of Go that a release names, such as "1.18.3". It needs no network if
-// the release is in the build cache or in Go's module cache; otherwise it downloads the release's
-// module, which a build needs anyway.
+// SourceInfo returns the version of Go that a release names, such as "1.18.3". It needs no network
+// if the release is in the build cache or in Go's module cache; otherwise it downloads the
+// release's module, which a build needs anyway.
 func SourceInfo(ctx context.Context, release versions.Release, e Environment) (_ string, err error) {
 	rules, _, err := versions.Select(release)
 	if err != nil {
@@ -128,8 +128,8 @@ type releaseBuild struct {
 }
 
 // fromModules builds from the Go modules of the release: it reads the release and the plugins,
-// generates a module, and compiles it. It starts with the results of earlier builds: if all binaries
-// are in the cache, no go command runs.
+// generates a module, and compiles it. It starts with the results of earlier builds: if all
+// binaries are in the cache, no go command runs.
 func (k *releaseBuild) fromModules(ctx context.Context) (*Result, error) {
 	s, err := k.releases.read(ctx, k.release)
 	if err != nil {

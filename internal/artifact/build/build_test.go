@@ -23,7 +23,8 @@ const testRelease = "v1.24.3"
 // options returns the options of a build from p's modules, with a separate cache.
 func (p *proxy) options(t *testing.T) Options {
 	t.Helper()
-	return Options{Release: mustRelease(t, testRelease), Environment: Environment{CacheDir: t.TempDir(), Env: p.environment(t)}}
+	return Options{Release: mustRelease(t, testRelease),
+		Environment: Environment{CacheDir: t.TempDir(), Env: p.environment(t)}}
 }
 
 // mustJob returns a job with a new build cache.
@@ -227,7 +228,8 @@ func TestUserSettingsDoNotChangeTheResult(t *testing.T) {
 
 	o := p.options(t)
 	written := filepath.Join(t.TempDir(), "env")
-	settings := "GOPROXY=" + p.url + "\nGOSUMDB=off\nGOFLAGS=-mod=vendor -tags=theirs -nosuchflag -modcacherw\nGOARCH=arm\nCGO_ENABLED=1\n"
+	settings := "GOPROXY=" + p.url +
+		"\nGOSUMDB=off\nGOFLAGS=-mod=vendor -tags=theirs -nosuchflag -modcacherw\nGOARCH=arm\nCGO_ENABLED=1\n"
 	if err := os.WriteFile(written, []byte(settings), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -313,7 +315,8 @@ func TestSourceInfoReadsTheVersionOfGoOnce(t *testing.T) {
 
 func TestReleaseOlderThanTheTableIsRefused(t *testing.T) {
 	t.Parallel()
-	_, err := Run(context.Background(), Options{Release: versions.Release{Major: 1, Minor: 12, Patch: 1}, Environment: Environment{CacheDir: t.TempDir()}})
+	_, err := Run(context.Background(),
+		Options{Release: versions.Release{Major: 1, Minor: 12, Patch: 1}, Environment: Environment{CacheDir: t.TempDir()}})
 	var invalid interface{ Invalid() bool }
 	if !errors.As(err, &invalid) || !invalid.Invalid() {
 		t.Errorf("got %v, want an error that says the release is too old", err)

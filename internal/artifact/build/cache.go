@@ -75,8 +75,8 @@ func (c cache) describe(key string) (stored, bool) {
 	return s, true
 }
 
-// publish moves a directory with a finished binary into the cache, durably. The caller holds the lock for
-// key, and load found nothing.
+// publish moves a directory with a finished binary into the cache, durably. The caller holds the
+// lock for key, and load found nothing.
 func (c cache) publish(dir, key string, s stored) (Binary, error) {
 	if err := writeJSON(filepath.Join(dir, storedFile), s); err != nil {
 		return Binary{}, err

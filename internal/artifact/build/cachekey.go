@@ -44,8 +44,7 @@ type recipe struct {
 type target struct {
 	Program  Program
 	Platform Platform
-	// prints is the expected output of --version. It is empty if the program does not have that
-	// flag.
+	// prints is the expected output of --version. It is empty if the program does not have that flag.
 	prints string
 	key    string
 }
@@ -60,7 +59,8 @@ func (t target) openAPI() int {
 	return 0
 }
 
-// setTargets sets the targets to every program for every platform, each with the hash of its inputs.
+// setTargets sets the targets to every program for every platform, each with the hash of its
+// inputs.
 func (r *recipe) setTargets(programs []Program, platforms []Platform) (err error) {
 	for _, platform := range orHost(platforms) {
 		for _, program := range programs {
@@ -95,7 +95,8 @@ func (r *recipe) key(t target) (string, error) {
 		Platform             Platform
 		// OpenAPI is not part of the hash if nothing is generated.
 		OpenAPI int `json:",omitempty"`
-	}{inputsFormat, r.info.Go, r.info.Release, r.files, r.tree, r.mod, r.tags, r.ldflags, t.Program, t.Platform, t.openAPI()})
+	}{inputsFormat, r.info.Go, r.info.Release, r.files, r.tree, r.mod, r.tags, r.ldflags, t.Program, t.Platform,
+		t.openAPI()})
 	if err != nil {
 		return "", err
 	}

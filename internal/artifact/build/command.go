@@ -48,8 +48,8 @@ type runner struct {
 
 func (r *runner) step(name string, do func() error) error { return r.onStep.Do(name, do) }
 
-// run runs a command in its own process group. When ctx is done, it kills the whole group, compilers
-// included, and returns the error of ctx.
+// run runs a command in its own process group. When ctx is done, it kills the whole group,
+// compilers included, and returns the error of ctx.
 func (r *runner) run(ctx context.Context, c command) (outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return outcome{}, err

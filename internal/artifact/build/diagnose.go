@@ -18,23 +18,31 @@ const (
 	tryProxy   = "try again later, or set GOPROXY to another module proxy"
 )
 
-// symptoms are in order of precedence: a full disk makes compilers fail too, and an internal error of a
-// proxy makes modules unavailable.
+// symptoms are in order of precedence: a full disk makes compilers fail too, and an internal error
+// of a proxy makes modules unavailable.
 var symptoms = []symptom{
 	{regexp.MustCompile(`(?i)no space left on device|disk quota exceeded|not enough space on the disk`),
 		CauseDiskFull, "the disk is full",
-		"free some space: a release needs about 3 GB in Go's module and build caches (`go clean -cache` empties the latter), or move GOCACHE, GOMODCACHE and the build cache directory to a larger disk"},
-	{regexp.MustCompile(`toolchain not available|download go[0-9][^ ]* for |invalid toolchain|checksum database disabled by GOSUMDB=off`),
+		"free some space: a release needs about 3 GB in Go's module and build caches (`go clean -cache` empties the " +
+			"latter), or move GOCACHE, GOMODCACHE and the build cache directory to a larger disk"},
+	{
+		regexp.MustCompile(
+			`toolchain not available|download go[0-9][^ ]* for |invalid toolchain|checksum database disabled by GOSUMDB=off`),
 		CauseToolchain, "the version of Go is unavailable",
 		"check that GOPROXY serves the module golang.org/toolchain and that GOSUMDB is not off"},
 	{regexp.MustCompile(`SECURITY ERROR|checksum mismatch`),
 		CauseChecksum, "the checksum of a module does not match",
-		"the module proxy serves other content than before; check GOPROXY, and empty the module cache with `go clean -modcache`"},
+		"the module proxy serves other content than before; check GOPROXY, and empty the module cache with `go clean " +
+			"-modcache`"},
 	{regexp.MustCompile(`: 5[0-9][0-9] [A-Z]|: 429 |status code 5[0-9][0-9]`),
 		CauseProxy, "the module proxy has an internal error", tryProxy},
-	{regexp.MustCompile(`(?i)no such host|connection refused|connection reset|network is unreachable|no route to host|i/o timeout|TLS handshake|x509: |server misbehaving|Temporary failure in name resolution|could not resolve host|context deadline exceeded|module lookup disabled by GOPROXY=off|unexpected EOF`),
+	{
+		regexp.MustCompile(
+			`(?i)no such host|connection refused|connection reset|network is unreachable|no route to host|i/o timeout|TLS handshake|x509: |server misbehaving|Temporary failure in name resolution|could not resolve host|context deadline exceeded|module lookup disabled by GOPROXY=off|unexpected EOF`),
 		CauseNoNetwork, "the module proxy cannot be reached", tryNetwork},
-	{regexp.MustCompile(`404 Not Found|410 Gone|403 Forbidden|unknown revision|invalid version|no matching versions|not available|missing go\.sum entry|cannot find module providing|no required module provides`),
+	{
+		regexp.MustCompile(
+			`404 Not Found|410 Gone|403 Forbidden|unknown revision|invalid version|no matching versions|not available|missing go\.sum entry|cannot find module providing|no required module provides`),
 		CauseModuleMissing, "the module proxy does not serve a module", "check that GOPROXY serves it"},
 	{regexp.MustCompile(`(?m)^# [^ ]+|\.go:[0-9]+(:[0-9]+)?: |build constraints exclude all Go files|import cycle`),
 		CauseCompile, "the source does not compile", "see the compiler output above"},
@@ -61,7 +69,8 @@ func diagnose(step, output string, err error) *Error {
 }
 
 // unserved matches the modules that go could not read, as path@version.
-var unserved = regexp.MustCompile(`([a-z0-9][a-zA-Z0-9._~/-]*\.[a-zA-Z0-9._~/-]+@v[0-9][^\s:]*): (?:reading|invalid version|unrecognized|verifying|module lookup)`)
+var unserved = regexp.MustCompile(
+	`([a-z0-9][a-zA-Z0-9._~/-]*\.[a-zA-Z0-9._~/-]+@v[0-9][^\s:]*): (?:reading|invalid version|unrecognized|verifying|module lookup)`)
 
 func modulesIn(output string) []string {
 	var found []string

@@ -21,7 +21,8 @@ import (
 // PmkExtender is the name of the program that Extender builds.
 const PmkExtender = "pmk-extender"
 
-// The directories of the extender in this project's module, and its main package in the generated one.
+// The directories of the extender in this project's module, and its main package in the generated
+// one.
 const (
 	apiDir          = "scheduler"
 	adapterDir      = "scheduler/adapter"
@@ -48,8 +49,8 @@ type ExtenderOptions struct {
 	Keep bool
 }
 
-// Extender builds the extender with plugins. It is one program for every release of Kubernetes, compiled
-// with the versions of this project's module, and without Kubernetes.
+// Extender builds the extender with plugins. It is one program for every release of Kubernetes,
+// compiled with the versions of this project's module, and without Kubernetes.
 func Extender(ctx context.Context, o ExtenderOptions) (_ *Result, err error) {
 	j, err := newJob(o.Environment)
 	if err != nil {
@@ -146,7 +147,8 @@ func (c *compiler) extenderRecipe(o ExtenderOptions, own source, set *plugins.Se
 			Release: o.Version, Go: used.Used, GoNamed: used.Named, GoDirective: own.GoDirective,
 			Module: plugins.APIModule + "@" + o.Version, Source: "modules", Plugins: set.Infos(),
 		},
-		plugins: set, target: target, against: "the extender", files: files, mod: "mod", ldflags: stripped + " -X main.version=" + o.Version,
+		plugins: set, target: target, against: "the extender", files: files, mod: "mod", ldflags: stripped +
+			" -X main.version=" + o.Version,
 	}
 	if warning := used.warning(PmkExtender); warning != "" {
 		r.info.Warnings = []string{warning}

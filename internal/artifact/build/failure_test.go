@@ -84,7 +84,8 @@ func TestCompileErrorShowsTheCompilersLines(t *testing.T) {
 	t.Parallel()
 	p := newProxy(t)
 	p.release(t, testRelease, map[string]string{
-		"k8s.io/kubernetes/cmd/kube-scheduler/app/server.go": "package app\n\nfunc NewSchedulerCommand() nothing { return 1 }\n",
+		"k8s.io/kubernetes/cmd/kube-scheduler/app/server.go": "package app\n\nfunc NewSchedulerCommand() nothing { return " +
+			"1 }\n",
 	})
 
 	failed := mustFail(t, p.options(t))
@@ -106,13 +107,15 @@ func TestBinaryThatPrintsAnotherVersionIsRefused(t *testing.T) {
 	t.Parallel()
 	p := newProxy(t)
 	p.release(t, testRelease, map[string]string{
-		"k8s.io/component-base/version/version.go": "package version\n\nfunc GitVersion() string { return \"v0.0.0\" }\n\nfunc String() string { return \"\" }\n",
+		"k8s.io/component-base/version/version.go": "package version\n\nfunc GitVersion() string { return \"v0.0.0\" }\n\n" +
+			"func String() string { return \"\" }\n",
 	})
 	o := p.options(t)
 
 	failed := mustFail(t, o)
 
-	if failed.Cause != CauseVersion || !strings.Contains(failed.Error(), `expected the binary to print "Kubernetes v1.24.3", got "Kubernetes v0.0.0"`) {
+	if failed.Cause != CauseVersion ||
+		!strings.Contains(failed.Error(), `expected the binary to print "Kubernetes v1.24.3", got "Kubernetes v0.0.0"`) {
 		t.Errorf("got %v", failed)
 	}
 	mustBeEmpty(t, filepath.Dir(newCache(o.CacheDir).binary("x")))
@@ -159,7 +162,8 @@ func TestGoThatCannotDownloadToolchainsIsTooOld(t *testing.T) {
 	p := newProxy(t)
 	o := p.options(t)
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "go"), []byte("#!/bin/sh\necho '{\"GOVERSION\": \"go1.18.3\"}'\n"), 0o755); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "go"), []byte("#!/bin/sh\necho '{\"GOVERSION\": \"go1.18.3\"}'\n"),
+		0o755); err != nil {
 		t.Fatal(err)
 	}
 	o.Env = append(o.Env, "PATH="+dir)
@@ -210,7 +214,8 @@ func TestCanceledBuildLeavesNoFilesOrProcesses(t *testing.T) {
 	p.release(t, testRelease, nil)
 	o := p.options(t)
 	started := filepath.Join(t.TempDir(), "compiler")
-	o.Env = wrapGo(t, o.Env, fmt.Sprintf("touch \"$TMPDIR/half-done\"; sleep 600 & echo $! > '%[1]s.new'; mv '%[1]s.new' '%[1]s'; wait", started))
+	o.Env = wrapGo(t, o.Env,
+		fmt.Sprintf("touch \"$TMPDIR/half-done\"; sleep 600 & echo $! > '%[1]s.new'; mv '%[1]s.new' '%[1]s'; wait", started))
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
 	go func() {
@@ -224,7 +229,8 @@ func TestCanceledBuildLeavesNoFilesOrProcesses(t *testing.T) {
 
 	_, err := Run(ctx, o)
 
-	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "compile kube-scheduler for "+Host().String()+": interrupt") {
+	if !errors.Is(err, context.Canceled) ||
+		!strings.Contains(err.Error(), "compile kube-scheduler for "+Host().String()+": interrupt") {
 		t.Errorf("got %v, want that the compiling was cancelled", err)
 	}
 	mustBeEmpty(t, newCache(o.CacheDir).temporary())

@@ -21,8 +21,9 @@ type tagged struct {
 
 func (c cache) tag(imageRef string) string { return c.fact("images", hash([]byte(imageRef))) }
 
-// Tag records that the image with the given reference contains the binaries of r. A later record for the
-// same reference replaces it. A build may be recorded for several references, such as a tag and a digest.
+// Tag records that the image with the given reference contains the binaries of r. A later record
+// for the same reference replaces it. A build may be recorded for several references, such as a tag
+// and a digest.
 func Tag(cacheDir string, r *Result, imageRef string) error {
 	if cacheDir == "" || imageRef == "" {
 		return errors.New("record the build of an image: a build cache directory and a reference are required")
@@ -37,8 +38,8 @@ func Tag(cacheDir string, r *Result, imageRef string) error {
 	return nil
 }
 
-// FindByImage returns the build that was recorded last for an image reference, and whether there is one
-// whose binaries are all in the cache.
+// FindByImage returns the build that was recorded last for an image reference, and whether there is
+// one whose binaries are all in the cache.
 func FindByImage(cacheDir, imageRef string) (*Result, bool, error) {
 	c := newCache(cacheDir)
 	var record tagged
@@ -60,8 +61,9 @@ func FindByImage(cacheDir, imageRef string) (*Result, bool, error) {
 	return r, true, nil
 }
 
-// FindByRelease returns the builds of a release in the cache that have a program for a platform, each with
-// only that binary. Those with the fewest plugins come first. Incomplete entries are skipped.
+// FindByRelease returns the builds of a release in the cache that have a program for a platform,
+// each with only that binary. Those with the fewest plugins come first. Incomplete entries are
+// skipped.
 func FindByRelease(cacheDir, release, program string, platform Platform) []*Result {
 	c := newCache(cacheDir)
 	entries, err := os.ReadDir(filepath.Dir(c.binary("x")))

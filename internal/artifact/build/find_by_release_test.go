@@ -32,7 +32,8 @@ func TestBuildsOfAReleaseAreFound(t *testing.T) {
 	}
 }
 
-// A power failure can leave a file that has its size but not its content, and so can a failing disk.
+// A power failure can leave a file that has its size but not its content, and so can a failing
+// disk.
 func TestBinaryThatChangedInTheCacheIsBuiltAgain(t *testing.T) {
 	t.Parallel()
 	p := newProxy(t)

@@ -25,8 +25,8 @@ const (
 	pluginsFile = "cmd/kube-scheduler/plugins.go"
 )
 
-// schedulerMain is cmd/kube-scheduler/scheduler.go of the release; plugins are in another file. Until 1.22
-// the main executes the command itself, afterwards component-base/cli runs it.
+// schedulerMain is cmd/kube-scheduler/scheduler.go of the release; plugins are in another file.
+// Until 1.22 the main executes the command itself, afterwards component-base/cli runs it.
 var schedulerMain = template.Must(template.New(mainFile).Parse(`// Command kube-scheduler is the scheduler of Kubernetes {{.Release}}.
 package main
 
@@ -78,8 +78,8 @@ func run(command interface{ Execute() error }) int {
 {{- end}}
 `))
 
-// generateRelease returns the generated module of a release: go.mod, go.sum, the main of the kube-scheduler,
-// and the plugins.
+// generateRelease returns the generated module of a release: go.mod, go.sum, the main of the
+// kube-scheduler, and the plugins.
 func generateRelease(
 	release versions.Release, rules versions.Rules, s source, stagingSums string, set *plugins.Set,
 	target plugins.Target,
@@ -100,8 +100,8 @@ func generateRelease(
 	return files, nil
 }
 
-// generateMain returns the main of the kube-scheduler of a release, which calls plugins if there are
-// any.
+// generateMain returns the main of the kube-scheduler of a release, which calls plugins if there
+// are any.
 func generateMain(release versions.Release, rules versions.Rules, plugins bool) ([]byte, error) {
 	var text bytes.Buffer
 	err := schedulerMain.Execute(&text, map[string]any{

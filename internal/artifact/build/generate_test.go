@@ -60,7 +60,8 @@ func TestModuleCarriesPinsSumsAndGodebugOfTheRelease(t *testing.T) {
 	s := source{
 		Path: kubernetes, Version: "v1.32.2", GoDirective: "1.23.0",
 		Godebug: []string{"default=go1.23", "winsymlink=0"},
-		Pins:    []pin{{"example.com/b", "v1.0.0", "example.com/b", "v1.0.1"}, {"example.com/a", "", "example.com/fork", "v2.0.0+incompatible"}},
+		Pins: []pin{{"example.com/b", "v1.0.0", "example.com/b", "v1.0.1"},
+			{"example.com/a", "", "example.com/fork", "v2.0.0+incompatible"}},
 		Staging: []string{"k8s.io/client-go", "k8s.io/api"}, Unused: []string{"k8s.io/sample-controller"},
 		GoSum: "example.com/b v1.0.1 h1:b=\nexample.com/a v1.0.0 h1:a=\n",
 	}
@@ -73,17 +74,21 @@ func TestModuleCarriesPinsSumsAndGodebugOfTheRelease(t *testing.T) {
 }
 
 func TestVersionOfGoIsReadFromTheRelease(t *testing.T) {
-	const dependencies = "dependencies:\n- name: \"etcd\"\n  version: 3.5.3\n- name: \"golang: upstream version\"\n  version: 1.18.3\n"
+	const dependencies = "dependencies:\n- name: \"etcd\"\n  version: 3.5.3\n- name: \"golang: upstream version\"\n  " +
+		"version: 1.18.3\n"
 	for name, test := range map[string]struct {
 		files map[string]string
 		want  string
 	}{
 		".go-version": {map[string]string{".go-version": "1.26.5\n", "build/dependencies.yaml": dependencies}, "1.26.5"},
-		"dependencies.yaml before the build image": {map[string]string{"build/dependencies.yaml": dependencies, "build/build-image/cross/VERSION": "v1.24.0-go1.18.1-bullseye.0\n"}, "1.18.3"},
-		"build image named as Go":                  {map[string]string{"build/build-image/cross/VERSION": "v1.15.15-legacy-1\n"}, "1.15.15"},
-		"build image with suffix":                  {map[string]string{"build/dependencies.yaml": "- nothing\n", "build/build-image/cross/VERSION": "v1.24.0-go1.18.3-bullseye.0\n"}, "1.18.3"},
-		"a file that says rubbish":                 {map[string]string{".go-version": "latest\n"}, ""},
-		"none":                                     {nil, ""},
+		"dependencies.yaml before the build image": {map[string]string{"build/dependencies.yaml": dependencies,
+			"build/build-image/cross/VERSION": "v1.24.0-go1.18.1-bullseye.0\n"}, "1.18.3"},
+		"build image named as Go": {
+			map[string]string{"build/build-image/cross/VERSION": "v1.15.15-legacy-1\n"}, "1.15.15"},
+		"build image with suffix": {map[string]string{"build/dependencies.yaml": "- nothing\n",
+			"build/build-image/cross/VERSION": "v1.24.0-go1.18.3-bullseye.0\n"}, "1.18.3"},
+		"a file that says rubbish": {map[string]string{".go-version": "latest\n"}, ""},
+		"none":                     {nil, ""},
 	} {
 		dir := t.TempDir()
 		for file, data := range test.files {
@@ -104,7 +109,8 @@ func TestFlagsOfARelease(t *testing.T) {
 		}
 		return rules
 	}
-	flags := linkFlags(versions.Release{Major: 1, Minor: 37, Patch: 0, PreRelease: "rc.1"}, rules(37), moduleStamp("2026-08-01T00:00:00Z"))
+	flags := linkFlags(versions.Release{Major: 1, Minor: 37, Patch: 0, PreRelease: "rc.1"}, rules(37),
+		moduleStamp("2026-08-01T00:00:00Z"))
 	for _, want := range []string{
 		"-s -w -buildid= ",
 		" -X k8s.io/component-base/version.gitVersion=v1.37.0-rc.1 ",
@@ -120,7 +126,8 @@ func TestFlagsOfARelease(t *testing.T) {
 			t.Errorf("tags of 1.%d: got %q, want %q", minor, got, want)
 		}
 	}
-	for version, want := range map[string]bool{"1.15.15": false, "1.17.13": false, "1.18": true, "1.18.10": true, "1.26rc1": true} {
+	for version, want := range map[string]bool{"1.15.15": false, "1.17.13": false, "1.18": true, "1.18.10": true,
+		"1.26rc1": true} {
 		if got := stampsVersionControl(version); got != want {
 			t.Errorf("-buildvcs with Go %s: got %v, want %v", version, got, want)
 		}
@@ -129,7 +136,8 @@ func TestFlagsOfARelease(t *testing.T) {
 
 func TestPatchesToTryInsteadOfOneThatDoesNotDownload(t *testing.T) {
 	for named, want := range map[string]string{
-		"1.18.3": "1.18.10", "1.20.7": "1.20.14", "1.26.5": "1.26.11 1.26.10 1.26.9 1.26.8 1.26.7 1.26.6", "1.27rc1": "1.27.6 1.27.5 1.27.4 1.27.3 1.27.2 1.27.1",
+		"1.18.3": "1.18.10", "1.20.7": "1.20.14", "1.26.5": "1.26.11 1.26.10 1.26.9 1.26.8 1.26.7 1.26.6",
+		"1.27rc1": "1.27.6 1.27.5 1.27.4 1.27.3 1.27.2 1.27.1",
 	} {
 		if got := strings.Join(unlisted(named), " "); got != want {
 			t.Errorf("%s: got %s, want %s", named, got, want)

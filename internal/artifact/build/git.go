@@ -19,7 +19,8 @@ func isRemote(given string) bool {
 	return strings.Contains(given, "://") || scpLike.MatchString(given)
 }
 
-// fromGit builds from a clone of a repository at the release's tag, or from an existing working tree.
+// fromGit builds from a clone of a repository at the release's tag, or from an existing working
+// tree.
 func (k *releaseBuild) fromGit(ctx context.Context, given string) (*Result, error) {
 	k.programs = slices.Clone(k.programs)
 	for i, p := range k.programs {
@@ -127,8 +128,7 @@ func (k *releaseBuild) remoteTag(ctx context.Context, address string) (commit st
 		if err != nil {
 			return err
 		}
-		// The second line, if there is one, is the commit that an annotated
-		// tag points to.
+		// The second line, if there is one, is the commit that an annotated tag points to.
 		for line := range strings.Lines(out) {
 			commit, _, _ = strings.Cut(strings.TrimSpace(line), "\t")
 		}
@@ -164,8 +164,8 @@ type gitTool struct {
 	env  []string
 }
 
-// output runs git and returns its output. git never prompts for a password, and never writes to a tree
-// that is only read.
+// output runs git and returns its output. git never prompts for a password, and never writes to a
+// tree that is only read.
 func (g *gitTool) output(ctx context.Context, step, dir string, args ...string) (string, error) {
 	path, err := lookPath(g.env, "git")
 	if err != nil {

@@ -92,7 +92,8 @@ func gitIn(t *testing.T, dir string, args ...string) string {
 // staging modules are joined by a go.work.
 func workspaceFiles() map[string]string {
 	return map[string]string{
-		"k8s.io/kubernetes/go.work": "go 1.24.0\n\nuse (\n\t.\n\t./staging/src/k8s.io/client-go\n\t./staging/src/k8s.io/component-base\n\t./staging/src/k8s.io/kubectl\n)\n",
+		"k8s.io/kubernetes/go.work": "go 1.24.0\n\nuse (\n\t.\n\t./staging/src/k8s.io/client-go\n" +
+			"\t./staging/src/k8s.io/component-base\n\t./staging/src/k8s.io/kubectl\n)\n",
 	}
 }
 
@@ -166,7 +167,8 @@ func TestChangesInATreeArePartOfTheInputs(t *testing.T) {
 		inputs[change.name] = result.Info.Inputs
 	}
 	gitIn(t, dir, "commit", "--quiet", "--all", "--message=ours")
-	if result := mustRun(t, o); len(result.Info.Warnings) != 1 || !strings.Contains(result.Info.Warnings[0], "not tagged v1.24.3") {
+	if result := mustRun(t, o); len(result.Info.Warnings) != 1 ||
+		!strings.Contains(result.Info.Warnings[0], "not tagged v1.24.3") {
 		t.Errorf("warnings of a tree that is not at the tag: got %q", result.Info.Warnings)
 	}
 }
@@ -200,7 +202,8 @@ func TestRepositoryIsClonedAtTheTagOnce(t *testing.T) {
 		t.Errorf("kept: nothing in %q", kept.Dir)
 	}
 	o.Release = mustRelease(t, "v1.24.9")
-	if failed := mustFail(t, o); failed.Cause != CauseBranchUnknown || !strings.Contains(failed.Error(), "no tag v1.24.9") {
+	if failed := mustFail(t, o); failed.Cause != CauseBranchUnknown ||
+		!strings.Contains(failed.Error(), "no tag v1.24.9") {
 		t.Errorf("unknown tag: got %v", failed)
 	}
 	mustBeEmpty(t, newCache(o.CacheDir).temporary())
@@ -224,7 +227,8 @@ func TestSourceThatGitCannotRead(t *testing.T) {
 		"password in the address": {"file://me:secret@localhost/nowhere", os.Getenv("PATH"), "git failed", CauseGit},
 	} {
 		env := []string{"PATH=" + test.path, "HOME=" + t.TempDir(), "GIT_CEILING_DIRECTORIES=" + filepath.Dir(notGit)}
-		o := Options{Release: release, Source: "git:" + test.source, Environment: Environment{CacheDir: t.TempDir(), Env: env}}
+		o := Options{Release: release, Source: "git:" + test.source,
+			Environment: Environment{CacheDir: t.TempDir(), Env: env}}
 		_, err := Run(t.Context(), o)
 		var failed *Error
 		known := errors.As(err, &failed) && failed.Cause == test.cause || test.cause == "" && problem.IsInvalid(err)

@@ -82,8 +82,8 @@ func checkTree(step, dir string) error {
 	return nil
 }
 
-// changes returns a hash of the differences of a tree from its commit: changed files, new files, and
-// ignored Go files, which are often generated. It is empty if there are none.
+// changes returns a hash of the differences of a tree from its commit: changed files, new files,
+// and ignored Go files, which are often generated. It is empty if there are none.
 func (g *gitTool) changes(ctx context.Context, step, dir string) (string, error) {
 	diff, err := g.output(ctx, step, dir, "diff", "HEAD", "--binary", "--no-ext-diff", "--no-textconv", "--no-color")
 	if err != nil {
@@ -112,8 +112,8 @@ func (g *gitTool) changes(ctx context.Context, step, dir string) (string, error)
 	return hash([]byte(strings.Join(parts, "\n"))), nil
 }
 
-// goWork returns GOWORK for a tree. Go writes go.work.sum next to a go.work without a vendor directory,
-// so it gets a copy outside of the tree.
+// goWork returns GOWORK for a tree. Go writes go.work.sum next to a go.work without a vendor
+// directory, so it gets a copy outside of the tree.
 func (g *gitTool) goWork(ctx context.Context, dir string, t tree) (string, error) {
 	original := filepath.Join(dir, "go.work")
 	if !t.Workspace {

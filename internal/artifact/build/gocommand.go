@@ -12,9 +12,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build/goversion"
 )
 
-// userSettings are the settings for where modules come from, how they are verified and where they are
-// stored. The user chooses them (in the environment or with `go env -w`); they do not change the
-// result.
+// userSettings are the settings for where modules come from, how they are verified and where they
+// are stored. The user chooses them (in the environment or with `go env -w`); they do not change
+// the result.
 var userSettings = []string{
 	"GOPROXY", "GONOPROXY", "GOSUMDB", "GONOSUMDB", "GOPRIVATE", "GOINSECURE", "GOVCS", "GOAUTH",
 	"GOMODCACHE", "GOCACHE", "GOPATH",
@@ -113,7 +113,8 @@ func (t *goTool) fallback(name string) string {
 	return ""
 }
 
-// isGoVariable reports whether a variable configures the go command or the C compiler that it may run.
+// isGoVariable reports whether a variable configures the go command or the C compiler that it may
+// run.
 func isGoVariable(name string) bool {
 	switch name {
 	case "CC", "CXX", "AR", "FC", "PKG_CONFIG", "GCCGO", "TMPDIR":
@@ -122,8 +123,8 @@ func isGoVariable(name string) bool {
 	return strings.HasPrefix(name, "GO") && name != "GOOGLE_APPLICATION_CREDENTIALS" || strings.HasPrefix(name, "CGO_")
 }
 
-// keptFlags returns the flags of the user's GOFLAGS that are about the machine and that every supported
-// toolchain accepts: a writable module cache, and the number of parallel compilers.
+// keptFlags returns the flags of the user's GOFLAGS that are about the machine and that every
+// supported toolchain accepts: a writable module cache, and the number of parallel compilers.
 func keptFlags(flags string) string {
 	var kept []string
 	for flag := range strings.FieldsSeq(flags) {
@@ -149,7 +150,8 @@ func (g *goCommand) query(dir string, args ...string) command {
 func goMissing(step, message string, err error) *Error {
 	return &Error{
 		Step: step, Cause: CauseGoMissing, Message: message, Err: err,
-		Try: "install Go " + goversion.Oldest + " or later and add its bin directory to PATH; it downloads the version of Go that a release needs",
+		Try: "install Go " + goversion.Oldest +
+			" or later and add its bin directory to PATH; it downloads the version of Go that a release needs",
 	}
 }
 

@@ -18,8 +18,8 @@ type download struct {
 
 func (d download) String() string { return d.Path + "@" + d.Version }
 
-// download downloads modules into Go's module cache, several at a time. A module that is unavailable
-// has its own Error; the returned error is about the go command.
+// download downloads modules into Go's module cache, several at a time. A module that is
+// unavailable has its own Error; the returned error is about the go command.
 func (t *goTool) download(ctx context.Context, step string, modules ...string) ([]download, error) {
 	return query[download](ctx, t, step, append([]string{"mod", "download", "-json"}, modules...)...)
 }

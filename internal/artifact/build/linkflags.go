@@ -20,14 +20,15 @@ type stamp struct {
 	date string
 }
 
-// moduleStamp returns the stamp of a release built from its module, which does not contain its commit.
+// moduleStamp returns the stamp of a release built from its module, which does not contain its
+// commit.
 func moduleStamp(date string) stamp {
 	return stamp{commit: "unknown", treeState: "archive", date: date}
 }
 
-// linkFlags returns the -ldflags for programs of Kubernetes: the six variables of hack/lib/version.sh for
-// each of the packages that have them. Since 1.31 the defaults of feature gates depend on gitVersion, so
-// it is the exact tag.
+// linkFlags returns the -ldflags for programs of Kubernetes: the six variables of
+// hack/lib/version.sh for each of the packages that have them. Since 1.31 the defaults of feature
+// gates depend on gitVersion, so it is the exact tag.
 func linkFlags(release versions.Release, rules versions.Rules, s stamp) string {
 	values := [][2]string{
 		{"gitVersion", release.String()},

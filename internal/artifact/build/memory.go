@@ -10,8 +10,8 @@ import (
 )
 
 // The compilers of Go before 1.20 collect garbage less often if the machine has memory for that: at
-// least minMemory, and memoryPerProcessor for each of the compilers that run at the same time. Later
-// compilers do so by themselves until their heap has 128 MiB, but not if GOGC is set.
+// least minMemory, and memoryPerProcessor for each of the compilers that run at the same time.
+// Later compilers do so by themselves until their heap has 128 MiB, but not if GOGC is set.
 const (
 	compilerGC         = "GOGC=800"
 	minMemory          = 8 << 30

@@ -11,8 +11,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// Module builds main packages of any module, with the same cache and errors as Run. The user's own Go
-// compiles it unless the module's go line is newer; then the version that the module names is downloaded.
+// Module builds main packages of any module, with the same cache and errors as Run. The user's own
+// Go compiles it unless the module's go line is newer; then the version that the module names is
+// downloaded.
 func Module(ctx context.Context, o ModuleOptions) (_ *Result, err error) {
 	if err := module.Check(o.Module, o.Version); err != nil {
 		return nil, problem.Invalidf("specify the path of a module and its exact version",

@@ -10,7 +10,8 @@ func TestModuleIsBuiltAndCached(t *testing.T) {
 	t.Parallel()
 	p := newProxy(t)
 	o := ModuleOptions{
-		Module: "example.com/server/v3", Version: "v3.6.8", Packages: []Program{{Name: "serve", Package: "example.com/server/v3"}},
+		Module: "example.com/server/v3", Version: "v3.6.8",
+		Packages:    []Program{{Name: "serve", Package: "example.com/server/v3"}},
 		Environment: Environment{CacheDir: t.TempDir(), Env: p.environment(t)},
 	}
 	for _, cached := range []bool{false, true} {
@@ -27,7 +28,8 @@ func TestModuleIsBuiltAndCached(t *testing.T) {
 	o.Version = "v3.9.9"
 	_, err := Module(t.Context(), o)
 	var failed *Error
-	if !errors.As(err, &failed) || failed.Cause != CauseModuleMissing || !strings.Contains(err.Error(), "example.com/server/v3 v3.9.9") {
+	if !errors.As(err, &failed) || failed.Cause != CauseModuleMissing ||
+		!strings.Contains(err.Error(), "example.com/server/v3 v3.9.9") {
 		t.Errorf("unknown version: got %v", err)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// The limits of the search for another patch to build. The search for a hint gets less time than that
-// of a build with --nearest.
+// The limits of the search for another patch to build. The search for a hint gets less time than
+// that of a build with --nearest.
 const (
 	maxNearby       = 12
 	hintTimeout     = time.Minute
@@ -53,12 +53,14 @@ func (k *releaseBuild) fromNearest(ctx context.Context, failed error) (*Result, 
 		}
 		needed = slices.Compact(slices.Sorted(slices.Values(append(needed, pathsOf(also.Modules)...))))
 	}
-	unavailable.Try = fmt.Sprintf("no other patch of %s that was tried can be built; specify another release, such as %s", k.release.MinorString(), newestTested(k.release))
+	unavailable.Try = fmt.Sprintf("no other patch of %s that was tried can be built; specify another release, such as %s",
+		k.release.MinorString(), newestTested(k.release))
 	return nil, unavailable
 }
 
 func (k *releaseBuild) warnOfOther(near versions.Release, unavailable *Error) string {
-	return fmt.Sprintf("%s is built instead of %s, because %s is unavailable; detect still reports %s, so specify %s with --branch",
+	return fmt.Sprintf(
+		"%s is built instead of %s, because %s is unavailable; detect still reports %s, so specify %s with --branch",
 		near, k.release, strings.Join(unavailable.Modules, ", "), k.release, near)
 }
 

@@ -28,7 +28,8 @@ func TestMissingModuleIsNamedWithTheNearestPatchThatHasIt(t *testing.T) {
 
 	failed := mustFail(t, p.options(t))
 
-	if failed.Cause != CauseModuleMissing || failed.Invalid() || !slices.Equal(failed.Modules, []string{"k8s.io/client-go@v0.24.3"}) {
+	if failed.Cause != CauseModuleMissing || failed.Invalid() ||
+		!slices.Equal(failed.Modules, []string{"k8s.io/client-go@v0.24.3"}) {
 		t.Errorf("got %s, modules %q from: %v", failed.Cause, failed.Modules, failed)
 	}
 	if want := "v1.24.5 is the nearest patch that has k8s.io/client-go: --branch v1.24.5, or --nearest"; failed.Hint() != want {
@@ -49,7 +50,8 @@ func TestNearestPatchIsBuilt(t *testing.T) {
 			want: "v1.24.2", warns: "k8s.io/client-go@v0.24.3 is unavailable",
 		},
 		"one that lacks the same is passed over": {
-			served: []string{testRelease, "v1.24.2", "v1.24.4"}, lacking: []string{testRelease + " k8s.io/client-go", "v1.24.2 k8s.io/client-go"},
+			served: []string{testRelease, "v1.24.2", "v1.24.4"}, lacking: []string{testRelease + " k8s.io/client-go",
+				"v1.24.2 k8s.io/client-go"},
 			want: "v1.24.4", warns: "k8s.io/client-go@v0.24.3 is unavailable",
 		},
 		"one that lacks another is tried and left": {
@@ -59,7 +61,8 @@ func TestNearestPatchIsBuilt(t *testing.T) {
 			want: "v1.24.5", warns: "k8s.io/client-go@v0.24.3 is unavailable",
 		},
 		"what the scheduler does not need may lack": {
-			served: []string{testRelease, "v1.24.2"}, lacking: []string{testRelease + " k8s.io/client-go", "v1.24.2 k8s.io/kubectl"},
+			served: []string{testRelease, "v1.24.2"}, lacking: []string{testRelease + " k8s.io/client-go",
+				"v1.24.2 k8s.io/kubectl"},
 			want: "v1.24.2", warns: "k8s.io/client-go@v0.24.3 is unavailable",
 		},
 		"the release itself is not served": {
@@ -95,7 +98,8 @@ func TestNearestPatchIsBuilt(t *testing.T) {
 				}
 				return
 			}
-			if first := result.Info.Warnings[0]; !strings.HasPrefix(first, test.want+" is built instead of v1.24.3") || !strings.Contains(first, test.warns) ||
+			if first := result.Info.Warnings[0]; !strings.HasPrefix(first, test.want+" is built instead of v1.24.3") ||
+				!strings.Contains(first, test.warns) ||
 				!strings.Contains(first, "detect still reports v1.24.3") {
 				t.Errorf("warning: got %q, want %q in it", first, test.warns)
 			}
@@ -120,7 +124,8 @@ func TestMissingNearestPatchIsReported(t *testing.T) {
 
 	failed := mustFail(t, o)
 
-	if failed.Cause != CauseModuleMissing || !strings.Contains(failed.Error(), "k8s.io/client-go@v0.24.3") || !strings.Contains(failed.Hint(), "no other patch of 1.24") {
+	if failed.Cause != CauseModuleMissing || !strings.Contains(failed.Error(), "k8s.io/client-go@v0.24.3") ||
+		!strings.Contains(failed.Hint(), "no other patch of 1.24") {
 		t.Errorf("got %v, hint %q", failed, failed.Hint())
 	}
 }
@@ -129,7 +134,8 @@ func TestOtherFailuresDoNotSearchForAnotherPatch(t *testing.T) {
 	t.Parallel()
 	p := newProxy(t)
 	p.release(t, testRelease, map[string]string{
-		"k8s.io/kubernetes/cmd/kube-scheduler/app/server.go": "package app\n\nfunc NewSchedulerCommand() nothing { return 1 }\n",
+		"k8s.io/kubernetes/cmd/kube-scheduler/app/server.go": "package app\n\nfunc NewSchedulerCommand() nothing { return " +
+			"1 }\n",
 	})
 	p.release(t, "v1.24.2", nil)
 	o := p.options(t)
@@ -159,7 +165,8 @@ func TestSearchForAnotherPatchCanBeCanceled(t *testing.T) {
 
 	_, err := Run(ctx, o)
 
-	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "find the patch nearest to v1.24.3: interrupt") {
+	if !errors.Is(err, context.Canceled) ||
+		!strings.Contains(err.Error(), "find the patch nearest to v1.24.3: interrupt") {
 		t.Errorf("got %v, want that the search was cancelled", err)
 	}
 	mustBeEmpty(t, newCache(o.CacheDir).temporary())
@@ -167,9 +174,12 @@ func TestSearchForAnotherPatchCanBeCanceled(t *testing.T) {
 
 func TestNearbyPatchesAreOrderedAndLimited(t *testing.T) {
 	for release, test := range map[string]struct{ listed, want string }{
-		"v1.24.1":      {"", "v1.24.0 v1.24.2 v1.24.3 v1.24.4 v1.24.5 v1.24.6 v1.24.7"},
-		"v1.24.0":      {"v1.24.17 v1.25.0 v1.24.1-rc.0 v1.24.9", "v1.24.1 v1.24.2 v1.24.3 v1.24.4 v1.24.5 v1.24.6 v1.24.9 v1.24.17"},
-		"v1.27.16":     {"v1.27.3 v1.27.1", "v1.27.15 v1.27.17 v1.27.14 v1.27.18 v1.27.13 v1.27.19 v1.27.12 v1.27.20 v1.27.11 v1.27.21 v1.27.10 v1.27.22 v1.27.3"},
+		"v1.24.1": {"", "v1.24.0 v1.24.2 v1.24.3 v1.24.4 v1.24.5 v1.24.6 v1.24.7"},
+		"v1.24.0": {"v1.24.17 v1.25.0 v1.24.1-rc.0 v1.24.9",
+			"v1.24.1 v1.24.2 v1.24.3 v1.24.4 v1.24.5 v1.24.6 v1.24.9 v1.24.17"},
+		"v1.27.16": {"v1.27.3 v1.27.1",
+			"v1.27.15 v1.27.17 v1.27.14 v1.27.18 v1.27.13 v1.27.19 v1.27.12 v1.27.20 v1.27.11 v1.27.21 v1.27.10 v1.27.22 " +
+				"v1.27.3"},
 		"v1.37.0-rc.1": {"v1.37.0-rc.0", "v1.37.0 v1.37.1 v1.37.2 v1.37.3 v1.37.4 v1.37.5 v1.37.6"},
 		"v1.99.1":      {"", "v1.99.0 v1.99.2 v1.99.3 v1.99.4 v1.99.5 v1.99.6 v1.99.7"},
 	} {
@@ -192,7 +202,8 @@ func TestNearbyPatchesAreOrderedAndLimited(t *testing.T) {
 func TestTestedPatchIsAlwaysAmongThoseTried(t *testing.T) {
 	for _, name := range []string{"v1.25.16", "v1.27.16", "v1.29.14", "v1.31.14", "v1.32.13", "v1.34.7"} {
 		release := mustRelease(t, name)
-		found := slices.ContainsFunc(nearby(release, nil), func(r versions.Release) bool { return r.String() == newestTested(release) })
+		found := slices.ContainsFunc(nearby(release, nil),
+			func(r versions.Release) bool { return r.String() == newestTested(release) })
 		if !found {
 			t.Errorf("%s: %s is not tried", name, newestTested(release))
 		}

@@ -13,11 +13,12 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Until 1.23 the OpenAPI definitions of kube-apiserver (pkg/generated/openapi/zz_generated.openapi.go) are
-// not part of its module: upstream's make generates them before it compiles. Here the release's own
-// openapi-gen generates them. Nothing can be added to a package of another module, and the oldest Go
-// that is needed (1.15) has no -overlay, so the package that imports the definitions, and the main that
-// imports that one, are copied to the generated module with them.
+// Until 1.23 the OpenAPI definitions of kube-apiserver
+// (pkg/generated/openapi/zz_generated.openapi.go) are not part of its module: upstream's make
+// generates them before it compiles. Here the release's own openapi-gen generates them. Nothing can
+// be added to a package of another module, and the oldest Go that is needed (1.15) has no -overlay,
+// so the package that imports the definitions, and the main that imports that one, are copied to
+// the generated module with them.
 const (
 	kubeAPIServer    = "kube-apiserver"
 	apiserverDir     = "cmd/kube-apiserver"
@@ -35,8 +36,8 @@ const openAPIFormat = 1
 // openAPITag marks a package whose types have OpenAPI definitions.
 var openAPITag = []byte("+k8s:openapi-gen=")
 
-// needsOpenAPI refuses the kube-apiserver of 1.20–1.23 from a tree: the definitions would have to be
-// written to the tree.
+// needsOpenAPI refuses the kube-apiserver of 1.20–1.23 from a tree: the definitions would have to
+// be written to the tree.
 func needsOpenAPI(release versions.Release) error {
 	return problem.Invalidf("remove --source to build it from the Go modules",
 		"build kube-apiserver %s: before 1.24 a tree does not contain all of its source", release)

@@ -71,7 +71,8 @@ func TestGeneratorThatFailsIsShown(t *testing.T) {
 	t.Parallel()
 	p := newProxy(t)
 	files := apiserver(t)
-	files["k8s.io/kube-openapi/cmd/openapi-gen/main.go"] = "package main\n\nimport \"log\"\n\nfunc main() { log.Fatal(\"Failed executing generator: no such type\") }\n"
+	files["k8s.io/kube-openapi/cmd/openapi-gen/main.go"] = "package main\n\nimport \"log\"\n\nfunc main() { " +
+		"log.Fatal(\"Failed executing generator: no such type\") }\n"
 	p.release(t, "v1.22.2", files)
 	o := p.options(t)
 	o.Release, o.Programs = mustRelease(t, "v1.22.2"), []Program{{Name: "kube-apiserver"}}
@@ -87,7 +88,8 @@ func TestLaterAPIServerNeedsNoGenerator(t *testing.T) {
 	t.Parallel()
 	p := newProxy(t)
 	files := apiserver(t)
-	files["k8s.io/kubernetes/pkg/generated/openapi/zz_generated.openapi.go"] = "package openapi\n\nvar Packages = []string{\"its own\"}\n"
+	files["k8s.io/kubernetes/pkg/generated/openapi/zz_generated.openapi.go"] = "package openapi\n\nvar Packages = " +
+		"[]string{\"its own\"}\n"
 	delete(files, "k8s.io/kube-openapi/cmd/openapi-gen/main.go")
 	p.release(t, testRelease, files)
 	o := p.options(t)
@@ -104,7 +106,8 @@ func TestAPIServerOfATreeBefore124IsRefused(t *testing.T) {
 		Release: mustRelease(t, "v1.22.2"), Source: "git:" + filepath.Join(t.TempDir(), "none"),
 		Programs: []Program{{Name: "kube-apiserver"}}, Environment: Environment{CacheDir: t.TempDir(), Env: []string{}},
 	}
-	if err := mustRefuse(t, o); !slices.Equal(problem.Hints(err), []string{"remove --source to build it from the Go modules"}) {
+	if err := mustRefuse(t, o); !slices.Equal(problem.Hints(err),
+		[]string{"remove --source to build it from the Go modules"}) {
 		t.Errorf("got %v, hints %q", err, problem.Hints(err))
 	}
 }

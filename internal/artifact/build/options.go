@@ -16,7 +16,8 @@ import (
 // KubeScheduler is the name of the program that Run builds by default.
 const KubeScheduler = "kube-scheduler"
 
-// Platform is an operating system and an architecture by their names in Go, such as linux and amd64.
+// Platform is an operating system and an architecture by their names in Go, such as linux and
+// amd64.
 type Platform struct {
 	OS   string `json:"os"`
 	Arch string `json:"arch"`
@@ -69,8 +70,7 @@ type Options struct {
 	// release's modules as the source.
 	Plugins []plugins.Plugin
 	Imports []string
-	// Sources contains the directory scheduler of this project's module. Portable plugins require
-	// it.
+	// Sources contains the directory scheduler of this project's module. Portable plugins require it.
 	Sources fs.FS
 	// Platforms to build for. If it is empty, the programs are built for the host's platform.
 	Platforms []Platform

@@ -26,12 +26,14 @@ func TestVersionOfGoThatReleasesName(t *testing.T) {
 		{"v1.37.1", "1.26.8", "", "v1.37.0-go1.26.8-bullseye.0", "1.26.8"},
 	} {
 		all := map[string]string{
-			".go-version":                     test.goVersion,
-			"build/dependencies.yaml":         "dependencies:\n  - name: \"golang: upstream version\"\n    version: " + test.dependencies + "\n",
+			".go-version": test.goVersion,
+			"build/dependencies.yaml": "dependencies:\n  - name: \"golang: upstream version\"\n    version: " +
+				test.dependencies + "\n",
 			"build/build-image/cross/VERSION": test.image + "\n",
 		}
 		// Each file alone says the same as all of them.
-		for _, names := range [][]string{{".go-version", "build/dependencies.yaml", "build/build-image/cross/VERSION"}, {"build/build-image/cross/VERSION"}} {
+		for _, names := range [][]string{{".go-version", "build/dependencies.yaml", "build/build-image/cross/VERSION"},
+			{"build/build-image/cross/VERSION"}} {
 			dir := t.TempDir()
 			for _, name := range names {
 				if name != ".go-version" || test.goVersion != "" {
@@ -84,7 +86,8 @@ func TestPinsAreThoseOfTheReleasesOwnGoMod(t *testing.T) {
 			if diff := cmp.Diff(settings(own), settings(ours)); diff != "" {
 				t.Errorf("go line and godebug (-release +ours):\n%s", diff)
 			}
-			if len(ours.Require) != 1 || ours.Require[0].Mod.Path != kubernetes || ours.Require[0].Mod.Version != release.String() {
+			if len(ours.Require) != 1 || ours.Require[0].Mod.Path != kubernetes ||
+				ours.Require[0].Mod.Version != release.String() {
 				t.Errorf("requires %v, want nothing but the release", ours.Require)
 			}
 			for _, r := range own.Require {

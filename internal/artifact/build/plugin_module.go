@@ -9,8 +9,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// CompleteModule completes go.mod and go.sum of the module in a directory, so that its packages and tests
-// compile. It needs their imports in Go's module cache, or a module proxy.
+// CompleteModule completes go.mod and go.sum of the module in a directory, so that its packages and
+// tests compile. It needs their imports in Go's module cache, or a module proxy.
 func CompleteModule(ctx context.Context, dir string, e Environment) (err error) {
 	j, err := newJob(e)
 	if err != nil {
@@ -30,8 +30,8 @@ func CompleteModule(ctx context.Context, dir string, e Environment) (err error) 
 	return nil
 }
 
-// ReleaseModule returns go.mod and go.sum of a module that is compiled against a release of Kubernetes, like
-// its plugins, and the version of Go that builds of the release use.
+// ReleaseModule returns go.mod and go.sum of a module that is compiled against a release of
+// Kubernetes, like its plugins, and the version of Go that builds of the release use.
 func ReleaseModule(
 	ctx context.Context, release versions.Release, path string, e Environment,
 ) (_ map[string][]byte, goVersion string, err error) {

@@ -90,7 +90,8 @@ func unknownPlugin(name string, failed *Error) error {
 	if failed.Cause != CauseModuleMissing {
 		return failed
 	}
-	return problem.Invalidf("check the spelling of the module and its version; GOPROXY and GOPRIVATE configure where private modules are",
+	return problem.Invalidf(
+		"check the spelling of the module and its version; GOPROXY and GOPRIVATE configure where private modules are",
 		"the module proxy does not serve %s:\n  | %s", name, failed.Output)
 }
 
@@ -159,7 +160,9 @@ func (r *recipe) checkRequirements(output string) error {
 	if r.plugins.Empty() || match == nil {
 		return nil
 	}
-	return problem.Invalidf("run `go mod tidy` in the plugin's module; a package of --import must be in a plugin's module, or in one that it requires",
+	return problem.Invalidf(
+		"run `go mod tidy` in the plugin's module; a package of --import must be in a plugin's module, or in one that it "+
+			"requires",
 		"no go.mod of a plugin requires a module with package %s, which is imported", match[1])
 }
 

@@ -26,7 +26,8 @@ func framework(t *testing.T, p *proxy) map[string]string {
 		"go.mod": "module example.com/third\n", "third.go": "package third\n\nconst Name = \"third v1.2.0\"\n",
 	})
 	return map[string]string{
-		"k8s.io/kubernetes/pkg/scheduler/framework/framework.go": "package framework\n\ntype (\n\tHandle interface{}\n\tPlugin interface{}\n)\n",
+		"k8s.io/kubernetes/pkg/scheduler/framework/framework.go": "package framework\n\ntype (\n\tHandle interface{}\n" +
+			"\tPlugin interface{}\n)\n",
 	}
 }
 
@@ -34,7 +35,8 @@ func framework(t *testing.T, p *proxy) map[string]string {
 // than the release in every way.
 func native() map[string]string {
 	return map[string]string{
-		"go.mod": "module example.com/native\n\ngo 1.25.3\n\ntoolchain go1.25.9\n\nrequire (\n\texample.com/third v1.2.0\n\tk8s.io/apimachinery v0.24.3\n\tk8s.io/kubernetes v1.24.9\n)\n\nreplace example.com/third => ../nowhere\n",
+		"go.mod": "module example.com/native\n\ngo 1.25.3\n\ntoolchain go1.25.9\n\nrequire (\n\texample.com/third v1.2.0\n" +
+			"\tk8s.io/apimachinery v0.24.3\n\tk8s.io/kubernetes v1.24.9\n)\n\nreplace example.com/third => ../nowhere\n",
 		"pkg/native.go": `package pkg
 
 import (
@@ -87,11 +89,13 @@ func TestPluginsAreCompiledIn(t *testing.T) {
 	portable := filepath.Join(pluginDirs(t), "portable")
 	o := p.options(t)
 	o.Sources, o.Keep = apiSources(t), true
-	o.Plugins = []plugins.Plugin{{Module: "example.com/native", Version: "v1.5.0", Package: "example.com/native/pkg"}, {Dir: portable}, {Builtin: "blockall"}}
+	o.Plugins = []plugins.Plugin{{Module: "example.com/native", Version: "v1.5.0", Package: "example.com/native/pkg"},
+		{Dir: portable}, {Builtin: "blockall"}}
 
 	first := mustRun(t, o)
 
-	if diff := cmp.Diff([]string{"Native native", "ToyAware portable", "BlockAll portable"}, described(first.Info.Plugins)); diff != "" {
+	if diff := cmp.Diff([]string{"Native native", "ToyAware portable", "BlockAll portable"},
+		described(first.Info.Plugins)); diff != "" {
 		t.Errorf("plugins (-want +got):\n%s", diff)
 	}
 	if got := output(t, first.Binaries[0].Path); !strings.Contains(got, "third v1.1.0") {
@@ -108,7 +112,8 @@ func TestPluginsAreCompiledIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, "plugins.go.txt", source)
-	for _, name := range []string{"pmk-sched/scheduler/adapter/late_from25.go", "pmk-sched/scheduler/adapter/late_from30.go"} {
+	for _, name := range []string{"pmk-sched/scheduler/adapter/late_from25.go",
+		"pmk-sched/scheduler/adapter/late_from30.go"} {
 		if _, err := os.Stat(filepath.Join(first.Dir, name)); err == nil {
 			t.Errorf("%s is in the generated module of another release", name)
 		}
@@ -154,10 +159,12 @@ func TestCompileErrorOfAPluginHasItsFileNames(t *testing.T) {
 
 	failed := mustFail(t, o)
 
-	if failed.Cause != CauseCompile || !strings.Contains(failed.Output, filepath.Join(dir, "pkg/native.go")+":15:") || strings.Contains(failed.Output, "plugins/0") {
+	if failed.Cause != CauseCompile || !strings.Contains(failed.Output, filepath.Join(dir, "pkg/native.go")+":15:") ||
+		strings.Contains(failed.Output, "plugins/0") {
 		t.Errorf("cause %s, output:\n%s", failed.Cause, failed.Output)
 	}
-	if !strings.Contains(failed.Message, "a plugin does not compile against v1.24.3") || !strings.Contains(failed.Hint(), "requires Kubernetes v1.24.9") {
+	if !strings.Contains(failed.Message, "a plugin does not compile against v1.24.3") ||
+		!strings.Contains(failed.Hint(), "requires Kubernetes v1.24.9") {
 		t.Errorf("message %q, hint %q", failed.Message, failed.Hint())
 	}
 }
@@ -166,16 +173,19 @@ func TestPluginWithoutARequirementIsRefused(t *testing.T) {
 	t.Parallel()
 	p := newProxy(t)
 	p.release(t, testRelease, framework(t, p))
-	p.add(t, "example.com/loose", "v1.0.0", map[string]string{"go.mod": "module example.com/loose\n", "loose.go": "package loose\n"})
+	p.add(t, "example.com/loose", "v1.0.0",
+		map[string]string{"go.mod": "module example.com/loose\n", "loose.go": "package loose\n"})
 	files := native()
-	files["pkg/native.go"] = strings.Replace(files["pkg/native.go"], "\"example.com/third\"", "\"example.com/third\"\n\t_ \"example.com/loose\"", 1)
+	files["pkg/native.go"] = strings.Replace(files["pkg/native.go"], "\"example.com/third\"",
+		"\"example.com/third\"\n\t_ \"example.com/loose\"", 1)
 	p.add(t, "example.com/native", "v1.5.0", files)
 	o := p.options(t)
 	o.Plugins = []plugins.Plugin{{Module: "example.com/native", Version: "v1.5.0", Package: "example.com/native/pkg"}}
 
 	err := mustRefuse(t, o)
 
-	if hints := problem.Hints(err); !strings.Contains(err.Error(), "example.com/loose") || !strings.Contains(strings.Join(hints, ""), "go mod tidy") {
+	if hints := problem.Hints(err); !strings.Contains(err.Error(), "example.com/loose") ||
+		!strings.Contains(strings.Join(hints, ""), "go mod tidy") {
 		t.Errorf("got %v (hints %q)", err, hints)
 	}
 }
@@ -186,10 +196,13 @@ func TestReplacedDirectoriesAreCompiledIn(t *testing.T) {
 	p.release(t, testRelease, framework(t, p))
 	dir := t.TempDir()
 	files := native()
-	files["go.mod"] = strings.NewReplacer("example.com/third v1.2.0", "example.com/lib v0.0.0", "example.com/third => ../nowhere", "example.com/lib => ../lib").Replace(files["go.mod"])
-	files["pkg/native.go"] = strings.NewReplacer("example.com/third", "example.com/lib", "third.Name", "lib.Name").Replace(files["pkg/native.go"])
+	files["go.mod"] = strings.NewReplacer("example.com/third v1.2.0", "example.com/lib v0.0.0",
+		"example.com/third => ../nowhere", "example.com/lib => ../lib").Replace(files["go.mod"])
+	files["pkg/native.go"] = strings.NewReplacer("example.com/third", "example.com/lib", "third.Name",
+		"lib.Name").Replace(files["pkg/native.go"])
 	writeFiles(t, filepath.Join(dir, "plugin"), files)
-	writeFiles(t, filepath.Join(dir, "lib"), map[string]string{"go.mod": "module example.com/elsewhere\n", "lib.go": "package lib\n\nconst Name = \"lib\"\n"})
+	writeFiles(t, filepath.Join(dir, "lib"),
+		map[string]string{"go.mod": "module example.com/elsewhere\n", "lib.go": "package lib\n\nconst Name = \"lib\"\n"})
 	o := p.options(t)
 	o.Plugins = []plugins.Plugin{{Dir: filepath.Join(dir, "plugin", "pkg")}}
 

@@ -19,8 +19,8 @@ type prepared struct {
 	packages map[Platform]map[string]int64
 }
 
-// packageFormat is the line of a package for readPackages. cachedPackage is the reason for a package
-// that the go command need not compile, although it calls it stale.
+// packageFormat is the line of a package for readPackages. cachedPackage is the reason for a
+// package that the go command need not compile, although it calls it stale.
 const (
 	packageFormat = "{{.ImportPath}}\t{{.Stale}}\t{{.StaleReason}}\t{{.Dir}}\t{{join .GoFiles \"/\"}}"
 	cachedPackage = "not installed but available in build cache"
@@ -103,8 +103,8 @@ func packages(targets []target) []string {
 	return all
 }
 
-// keepModule keeps the generated module, where the user can read it and compile it by hand. A clone is
-// not kept if nothing was compiled.
+// keepModule keeps the generated module, where the user can read it and compile it by hand. A clone
+// is not kept if nothing was compiled.
 func (c *compiler) keepModule(ctx context.Context, r *recipe, result *Result, ready *prepared) error {
 	if !c.keep || ready == nil && len(r.files) == 0 {
 		return nil

@@ -28,7 +28,8 @@ type ModuleVersion struct {
 	Version string `json:"version"`
 }
 
-// Info describes a build and its inputs. It has no data about the machine or directory of the build.
+// Info describes a build and its inputs. It has no data about the machine or directory of the
+// build.
 type Info struct {
 	// Release is the Kubernetes release ("v1.24.3"), or the version of another module.
 	Release string `json:"release"`

@@ -57,7 +57,8 @@ type source struct {
 // sourceFormat is raised when this type gets more fields.
 const sourceFormat = 1
 
-// releases reads the modules of releases of Kubernetes, and downloads them unless they were read before.
+// releases reads the modules of releases of Kubernetes, and downloads them unless they were read
+// before.
 type releases struct {
 	*goTool
 	// noHints leaves out the search for the patch that an error suggests.
@@ -185,9 +186,9 @@ var (
 	goAsTag = regexp.MustCompile(`^v(1\.[0-9]+\.[0-9]+)-`)
 )
 
-// namedGo returns the version of Go that a tree of Kubernetes is built with: from .go-version (since
-// 1.25, and in late patches before), build/dependencies.yaml, or the tag of the build image. It is
-// empty if none of them has it.
+// namedGo returns the version of Go that a tree of Kubernetes is built with: from .go-version
+// (since 1.25, and in late patches before), build/dependencies.yaml, or the tag of the build image.
+// It is empty if none of them has it.
 func namedGo(dir string) (string, error) {
 	read := func(name string) ([]byte, error) {
 		data, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))

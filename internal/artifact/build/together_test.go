@@ -77,7 +77,8 @@ func TestErrorIsAboutTheProgramThatDoesNotCompile(t *testing.T) {
 		t.Errorf("got cause %s of step %q, want %s of %q", failed.Cause, failed.Step, CauseCompile, want)
 	}
 	lines := strings.Split(failed.Output, "\n")
-	if len(lines) != 2 || lines[0] != "# k8s.io/kubernetes/cmd/kube-proxy" || !strings.Contains(lines[1], "undefined: undefined") {
+	if len(lines) != 2 || lines[0] != "# k8s.io/kubernetes/cmd/kube-proxy" ||
+		!strings.Contains(lines[1], "undefined: undefined") {
 		t.Errorf("output: got %q, want the compiler's lines, once", lines)
 	}
 	o.Programs = three[:1]
@@ -178,15 +179,19 @@ func TestProgressHasCountsAndAnEstimate(t *testing.T) {
 		spent   time.Duration
 		want    string
 	}{
-		"start":         {targets[:1], packages, 1, 0, "compile kubelet v1.24.3: 1 of 1,903 packages"},
-		"seconds":       {targets[:1], packages, 1800, 10 * time.Minute, "compile kubelet v1.24.3: 1,800 of 1,903 packages, about 30 s left"},
-		"minutes":       {targets, packages, 412, 30 * time.Second, "compile kubelet, … v1.24.3: 412 of 1,903 packages, about 2 min left"},
-		"every package": {targets, packages, 1903, 2 * time.Minute, "compile kubelet, … v1.24.3: 1,903 of 1,903 packages, linking"},
+		"start": {targets[:1], packages, 1, 0, "compile kubelet v1.24.3: 1 of 1,903 packages"},
+		"seconds": {targets[:1], packages, 1800, 10 * time.Minute,
+			"compile kubelet v1.24.3: 1,800 of 1,903 packages, about 30 s left"},
+		"minutes": {targets, packages, 412, 30 * time.Second,
+			"compile kubelet, … v1.24.3: 412 of 1,903 packages, about 2 min left"},
+		"every package": {targets, packages, 1903, 2 * time.Minute,
+			"compile kubelet, … v1.24.3: 1,903 of 1,903 packages, linking"},
 		"large package": {
 			targets, large, 1902, 2 * time.Minute,
 			"compile kubelet, … v1.24.3: 1,902 of 1,903 packages, about 2 min left",
 		},
-		"almost at once": {targets, packages, 1902, time.Minute, "compile kubelet, … v1.24.3: 1,902 of 1,903 packages, about 10 s left"},
+		"almost at once": {targets, packages, 1902, time.Minute,
+			"compile kubelet, … v1.24.3: 1,902 of 1,903 packages, about 10 s left"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var last string

@@ -20,8 +20,8 @@ func lastPatch(minor string) string {
 	}[minor]
 }
 
-// The limits of the search for another patch: how many after the named one to look up if the last one
-// is not known, and how many to download.
+// The limits of the search for another patch: how many after the named one to look up if the last
+// one is not known, and how many to download.
 const (
 	maxPatchLookups   = 6
 	maxPatchDownloads = 4
@@ -105,8 +105,8 @@ func (c *toolchains) fetch(ctx context.Context, version string) error {
 	return nil
 }
 
-// otherPatch finds the newest available patch of the same minor of Go. failed is the failure to download
-// the named one, which is returned if there is none.
+// otherPatch finds the newest available patch of the same minor of Go. failed is the failure to
+// download the named one, which is returned if there is none.
 func (c *toolchains) otherPatch(ctx context.Context, named string, failed error) (toolchain, error) {
 	if ctx.Err() != nil {
 		return toolchain{}, failed
@@ -169,8 +169,8 @@ func (c *toolchains) patches(ctx context.Context, named string) []string {
 	return versions
 }
 
-// unlisted returns the patches to look up by name: the last one of a minor that has ended, or else those
-// that follow the named one.
+// unlisted returns the patches to look up by name: the last one of a minor that has ended, or else
+// those that follow the named one.
 func unlisted(named string) []string {
 	minor := goversion.Minor(named)
 	if last := lastPatch(minor); last != "" {

@@ -21,9 +21,8 @@ type Binary struct {
 	Path string
 	// Origin is where it comes from, for messages: "the build cache".
 	Origin string
-	// Missing is the program that the container's command names and its image does not have, so
-	// that the container would not start. It is empty if no program is missing, or if that is
-	// unknown.
+	// Missing is the program that the container's command names and its image does not have, so that
+	// the container would not start. It is empty if no program is missing, or if that is unknown.
 	Missing string
 }
 
@@ -33,7 +32,8 @@ var ErrNoBinary = errors.New("no kube-scheduler binary for the check")
 
 // ErrPartlyChecked is returned when the binary decoded, defaulted and validated the configuration,
 // but could not initialize every plugin offline.
-var ErrPartlyChecked = errors.New("the configuration is valid, but not all plugins could be initialized with their arguments")
+var ErrPartlyChecked = errors.New(
+	"the configuration is valid, but not all plugins could be initialized with their arguments")
 
 // RefusedError is returned when the binary refuses a configuration.
 type RefusedError struct{ Reason string }
@@ -52,7 +52,8 @@ func (e *RefusedError) Hint() string {
 // standInServer is the address of the API server during the check. Nothing listens there.
 const standInServer = "127.0.0.1:1"
 
-// standInKubeconfig is the kubeconfig during the check: the binary requires the file that its configuration names.
+// standInKubeconfig is the kubeconfig during the check: the binary requires the file that its
+// configuration names.
 const standInKubeconfig = `apiVersion: v1
 kind: Config
 clusters: [{name: none, cluster: {server: "https://` + standInServer + `"}}]
@@ -101,7 +102,9 @@ func Check(ctx context.Context, binary Binary, dir string, r Request) error {
 		return err
 	}
 	if result.Shared != "" && r.Warn != nil {
-		r.Warn("the kube-scheduler that checks the configuration runs as an unprivileged user, but with access to the network and the processes of this machine: " + result.Shared)
+		r.Warn(
+			"the kube-scheduler that checks the configuration runs as an unprivileged user, but with access to the network " +
+				"and the processes of this machine: " + result.Shared)
 	}
 	if result.Status == 0 && result.Wrote {
 		return nil
@@ -165,7 +168,8 @@ func run(ctx context.Context, dir string, program sandbox.Program) (*sandbox.Res
 	return result, err
 }
 
-// listener matches the fields that make 1.20–1.22 listen as soon as they have read the configuration.
+// listener matches the fields that make 1.20–1.22 listen as soon as they have read the
+// configuration.
 var listener = regexp.MustCompile(`(?m)^((?:healthz|metrics)BindAddress: *)(["']?)([^\s"']*:[0-9]+)["']?`)
 
 // standInListeners replaces the plain HTTP addresses of a configuration by free ones, since the
@@ -239,7 +243,8 @@ func exitReason(output []byte, file, name string) string {
 	return strings.ReplaceAll(strings.TrimPrefix(last, "Error: "), file, name)
 }
 
-// panicStart matches how the Go runtime begins the output of a program that panics, or that it ends itself.
+// panicStart matches how the Go runtime begins the output of a program that panics, or that it ends
+// itself.
 var panicStart = regexp.MustCompile(`(?m)^(?:panic|fatal error): `)
 
 // recovered matches the text that the runtime appends to the value of a panic that was recovered

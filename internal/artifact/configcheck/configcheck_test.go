@@ -40,14 +40,19 @@ func TestCheckReturnsTheVerdictOfTheBinary(t *testing.T) {
 		binary  Binary
 		want    string
 	}{
-		"valid":   {Request{Configuration: []byte(valid)}, binary, ""},
-		"refused": {Request{Configuration: []byte(valid + "# says E1121 07:47:48.5 1 run.go:74] \"command failed\" err=\"it is wrong\"\n")}, binary, "the scheduler refuses the configuration: it is wrong"},
-		"names a file": {Request{Configuration: []byte(valid + "# says couldn't read /" + configurationFile + ": it is wrong\n")}, binary,
+		"valid": {Request{Configuration: []byte(valid)}, binary, ""},
+		"refused": {Request{Configuration: []byte(valid +
+			"# says E1121 07:47:48.5 1 run.go:74] \"command failed\" err=\"it is wrong\"\n")}, binary,
+			"the scheduler refuses the configuration: it is wrong"},
+		"names a file": {Request{Configuration: []byte(valid + "# says couldn't read /" + configurationFile +
+			": it is wrong\n")}, binary,
 			"the scheduler refuses the configuration: couldn't read the configuration: it is wrong"},
 		"panics": {Request{Configuration: []byte(valid + "# panics no argument threshold")}, binary,
 			"the scheduler refuses the configuration: it panics: no argument threshold, at "},
-		"Policy":     {Request{Configuration: []byte(valid), Policy: []byte("kind: Policy\n")}, binary, "the scheduler refuses the configuration: Policy kind: Policy"},
-		"no program": {Request{Configuration: []byte(valid)}, Binary{Path: filepath.Join(t.TempDir(), "none")}, "no kube-scheduler binary for the check"},
+		"Policy": {Request{Configuration: []byte(valid), Policy: []byte("kind: Policy\n")}, binary,
+			"the scheduler refuses the configuration: Policy kind: Policy"},
+		"no program": {Request{Configuration: []byte(valid)}, Binary{Path: filepath.Join(t.TempDir(), "none")},
+			"no kube-scheduler binary for the check"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.request.Kubeconfig = "/etc/s/kubeconfig"
@@ -59,7 +64,8 @@ func TestCheckReturnsTheVerdictOfTheBinary(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := Check(ctx, binary, t.TempDir(), Request{Configuration: []byte(valid), Kubeconfig: "/k"}); !errors.Is(err, context.Canceled) || errors.Is(err, ErrNoBinary) {
+	if err := Check(ctx, binary, t.TempDir(), Request{Configuration: []byte(valid), Kubeconfig: "/k"}); !errors.Is(err,
+		context.Canceled) || errors.Is(err, ErrNoBinary) {
 		t.Errorf("cancelled: got %v", err)
 	}
 }
@@ -80,7 +86,8 @@ func TestCheckDoesNotListenAtTheAddressesOfTheScheduler(t *testing.T) {
 			`^healthzBindAddress: 127\.0\.0\.1:(\d+)\nmetricsBindAddress: 127\.0\.0\.1:(\d+)\nparallelism: 16\n$`},
 		{"different", "healthzBindAddress: 0.0.0.0:10251\nmetricsBindAddress: ':10252'\n",
 			`^healthzBindAddress: 127\.0\.0\.1:(\d+)\nmetricsBindAddress: 127\.0\.0\.1:(\d+)\n$`},
-		{"none", "healthzBindAddress: \"\"\nmetricsBindAddress: 127.0.0.1:0\n", `^healthzBindAddress: ""\nmetricsBindAddress: 127\.0\.0\.1:0\n$`},
+		{"none", "healthzBindAddress: \"\"\nmetricsBindAddress: 127.0.0.1:0\n",
+			`^healthzBindAddress: ""\nmetricsBindAddress: 127\.0\.0\.1:0\n$`},
 		{"no address", "healthzBindAddress: x:99999\n", `^healthzBindAddress: x:99999\n$`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -109,12 +116,14 @@ func TestExitReason(t *testing.T) {
 			want: `ScorePlugin "NoSuchPlugin" does not exist`,
 		},
 		"before 1.23": {
-			output: "I1121 07:47:48.1   1 serving.go:331] Generated self-signed cert in-memory\ncouldn't read " + file + ": strict decoder error\n",
-			want:   "couldn't read the configuration: strict decoder error",
+			output: "I1121 07:47:48.1   1 serving.go:331] Generated self-signed cert in-memory\ncouldn't read " + file +
+				": strict decoder error\n",
+			want: "couldn't read the configuration: strict decoder error",
 		},
 		"unknown flag, after pages of usage": {
-			output: "Usage:\n  kube-scheduler [flags]\n\nDebugging flags:\n      --profiling   Enable profiling\n\nError: unknown flag: --nosuchflag\n",
-			want:   "unknown flag: --nosuchflag",
+			output: "Usage:\n  kube-scheduler [flags]\n\nDebugging flags:\n      --profiling   Enable profiling\n\nError: " +
+				"unknown flag: --nosuchflag\n",
+			want: "unknown flag: --nosuchflag",
 		},
 		"nothing": {want: "no reason given"},
 	}
@@ -127,7 +136,8 @@ func TestExitReason(t *testing.T) {
 	}
 }
 
-// Some plugins ask the API server as they are made. By then the scheduler has found nothing wrong with the configuration.
+// Some plugins ask the API server as they are made. By then the scheduler has found nothing wrong
+// with the configuration.
 func TestPluginThatNeedsTheAPIServerIsNotRefused(t *testing.T) {
 	binary := scheduler(t)
 	const failed = `E1121 07:47:48.5 10363 run.go:74] "command failed" err="initializing profiles: creating profile for scheduler name s: initializing plugin \"P\": `
@@ -136,12 +146,15 @@ func TestPluginThatNeedsTheAPIServerIsNotRefused(t *testing.T) {
 		partly  bool
 		problem string
 	}{
-		"asks":            {failed + `failed to get server groups: Get \"https://127.0.0.1:1/api\": dial tcp 127.0.0.1:1: connect: connection refused"`, true, ""},
+		"asks": {failed +
+			`failed to get server groups: Get \"https://127.0.0.1:1/api\": dial tcp 127.0.0.1:1: connect: connection refused"`,
+			true, ""},
 		"wrong arguments": {failed + `unknown field \"anotation\""`, false, `unknown field "anotation"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			configuration := "kind: KubeSchedulerConfiguration\n# says " + c.said + "\n"
-			err := Check(t.Context(), binary, t.TempDir(), Request{Configuration: []byte(configuration), Kubeconfig: "/kubeconfig"})
+			err := Check(t.Context(), binary, t.TempDir(),
+				Request{Configuration: []byte(configuration), Kubeconfig: "/kubeconfig"})
 			if errors.Is(err, ErrPartlyChecked) != c.partly {
 				t.Errorf("got %v", err)
 			}

@@ -26,7 +26,8 @@ type baseImage struct {
 	annotations map[string]string // the name of the base if it is from a registry, or nil
 }
 
-// resolveBases returns the base for each platform, and its reference by digest if it is in a registry.
+// resolveBases returns the base for each platform, and its reference by digest if it is in a
+// registry.
 func resolveBases(
 	ctx context.Context, o Options, platforms []string,
 ) (bases map[string]baseImage, pinned string, err error) {
@@ -78,8 +79,8 @@ func resolveBases(
 	return bases, pinned, nil
 }
 
-// fetchHead reads the manifest and the configuration of an image in a registry, so that they fail here and
-// not when the image is written.
+// fetchHead reads the manifest and the configuration of an image in a registry, so that they fail
+// here and not when the image is written.
 func fetchHead(img v1.Image) (v1.Hash, error) {
 	if _, err := img.RawConfigFile(); err != nil {
 		return v1.Hash{}, err

@@ -82,8 +82,8 @@ func layoutCandidates(dir string) ([]candidate, error) {
 	return found, nil
 }
 
-// indexCandidates returns the images of an index and of the indexes in it, without other entries such as
-// attestations.
+// indexCandidates returns the images of an index and of the indexes in it, without other entries
+// such as attestations.
 func indexCandidates(index v1.ImageIndex) ([]candidate, error) {
 	manifest, err := index.IndexManifest()
 	if err != nil {

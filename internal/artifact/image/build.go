@@ -203,8 +203,8 @@ func newConfig(base, img v1.Image, files []File, o Options) (*v1.ConfigFile, err
 	return config, nil
 }
 
-// newHistory adds an entry for the files and one for the settings. It also adds the missing entries of a
-// base, because engines refuse a history that is shorter than the list of layers.
+// newHistory adds an entry for the files and one for the settings. It also adds the missing entries
+// of a base, because engines refuse a history that is shorter than the list of layers.
 func newHistory(config *v1.ConfigFile, files []File, baseLayers int) []v1.History {
 	history := slices.Clone(config.History)
 	for _, h := range history {
@@ -244,8 +244,8 @@ func (f File) mode() int64 {
 	return f.Mode
 }
 
-// checkFiles refuses missing files, invalid or duplicate paths in the image, and programs for another
-// platform.
+// checkFiles refuses missing files, invalid or duplicate paths in the image, and programs for
+// another platform.
 func checkFiles(files []File, platform string) error {
 	if len(files) == 0 {
 		return problem.Invalidf("", "the image for %s has no files", platform)

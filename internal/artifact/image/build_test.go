@@ -37,21 +37,24 @@ func TestImageHoldsSchedulerOnBusybox(t *testing.T) {
 		Entrypoint: []string{"/usr/local/bin/kube-scheduler"},
 		Env:        []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
 		Labels: map[string]string{
-			"org.opencontainers.image.title": "kube-scheduler", "org.opencontainers.image.version": "", "org.opencontainers.image.source": "",
-			"pmk-sched.io/release": "v1.24.3", "pmk-sched.io/plugins": "", "pmk-sched.io/source": "",
+			"org.opencontainers.image.title": "kube-scheduler", "org.opencontainers.image.version": "",
+			"org.opencontainers.image.source": "",
+			"pmk-sched.io/release":            "v1.24.3", "pmk-sched.io/plugins": "", "pmk-sched.io/source": "",
 		},
 	}
 	if diff := cmp.Diff(want, config.Config); diff != "" {
 		t.Errorf("configuration (-want +got):\n%s", diff)
 	}
-	if config.OS != "linux" || config.Architecture != "amd64" || !config.Created.Equal(time.Unix(0, 0)) || len(config.History) != 3 {
+	if config.OS != "linux" || config.Architecture != "amd64" || !config.Created.Equal(time.Unix(0, 0)) ||
+		len(config.History) != 3 {
 		t.Errorf("configuration: %+v", config)
 	}
 	manifest, err := img.Manifest()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if manifest.MediaType != types.OCIManifestSchema1 || manifest.Config.MediaType != types.OCIConfigJSON || manifest.Layers[0].MediaType != types.OCILayer {
+	if manifest.MediaType != types.OCIManifestSchema1 || manifest.Config.MediaType != types.OCIConfigJSON ||
+		manifest.Layers[0].MediaType != types.OCILayer {
 		t.Errorf("media types: %+v", manifest)
 	}
 	if diff := cmp.Diff(map[string]string{LabelRelease: "v1.24.3"}, manifest.Annotations); diff != "" {
@@ -96,7 +99,8 @@ func TestLayersAreSortedAndOwnedByRoot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"drwxr-xr-x usr/", "drwxr-xr-x usr/local/", "drwxr-xr-x usr/local/bin/", "-rwxr-xr-x usr/local/bin/kube-scheduler"}
+	want := []string{"drwxr-xr-x usr/", "drwxr-xr-x usr/local/", "drwxr-xr-x usr/local/bin/",
+		"-rwxr-xr-x usr/local/bin/kube-scheduler"}
 	if diff := cmp.Diff(want, layerNames(t, layers[1])); diff != "" {
 		t.Errorf("layer of files (-want +got):\n%s", diff)
 	}
@@ -128,7 +132,8 @@ func TestEmptyBaseHasNoPrograms(t *testing.T) {
 		names = append(names, layerNames(t, layer)...)
 	}
 	all := strings.Join(names, "\n")
-	if strings.Contains(all, " bin/") || !strings.Contains(all, "etc/passwd") || !strings.Contains(all, "usr/local/bin/kube-scheduler") {
+	if strings.Contains(all, " bin/") || !strings.Contains(all, "etc/passwd") ||
+		!strings.Contains(all, "usr/local/bin/kube-scheduler") {
 		t.Errorf("files of the image:\n%s", all)
 	}
 	config, err := img.ConfigFile()
@@ -208,7 +213,8 @@ func TestImageOfTwoPlatformsKeepsWhatTheBaseSets(t *testing.T) {
 	}
 }
 
-// The tag of a base may move. The reference by digest gives the same image again, for several platforms and for one.
+// The tag of a base may move. The reference by digest gives the same image again, for several
+// platforms and for one.
 func TestBaseByDigestGivesTheSameImageAgain(t *testing.T) {
 	tag := pushBase(t, bothBasePlatforms...)
 	for _, platforms := range [][]string{{"linux/amd64", "linux/arm64"}, {"linux/arm64"}} {
@@ -269,22 +275,26 @@ func TestBuildRefusesInvalidInput(t *testing.T) {
 		change func(*Options)
 		want   []string
 	}{
-		"no platform":        {func(o *Options) { o.Platforms = nil }, []string{"a platform is required"}},
-		"malformed platform": {func(o *Options) { o.Platforms = []string{"amd64"} }, []string{`invalid platform "amd64"`, "hint: use the form linux/amd64"}},
-		"no file":            {func(o *Options) { o.Files = nil }, []string{"the image for linux/amd64 has no files"}},
-		"relative path":      {func(o *Options) { o.Files["linux/amd64"][0].Path = "bin/x" }, []string{"not absolute"}},
+		"no platform": {func(o *Options) { o.Platforms = nil }, []string{"a platform is required"}},
+		"malformed platform": {func(o *Options) { o.Platforms = []string{"amd64"} },
+			[]string{`invalid platform "amd64"`, "hint: use the form linux/amd64"}},
+		"no file":       {func(o *Options) { o.Files = nil }, []string{"the image for linux/amd64 has no files"}},
+		"relative path": {func(o *Options) { o.Files["linux/amd64"][0].Path = "bin/x" }, []string{"not absolute"}},
 		"path twice": {func(o *Options) {
-			o.Files["linux/amd64"] = append(o.Files["linux/amd64"], File{Path: "/usr/local/bin/../bin/kube-scheduler", Source: scheduler})
+			o.Files["linux/amd64"] = append(o.Files["linux/amd64"],
+				File{Path: "/usr/local/bin/../bin/kube-scheduler", Source: scheduler})
 		}, []string{"has two files /usr/local/bin/kube-scheduler"}},
-		"missing file": {func(o *Options) { o.Files["linux/amd64"][0].Source = filepath.Join(dir, "none") }, []string{"none", "no such file"}},
-		"layout":       {func(o *Options) { o.Files["linux/amd64"][0].Source = dir }, []string{"not a regular file"}},
+		"missing file": {func(o *Options) { o.Files["linux/amd64"][0].Source = filepath.Join(dir, "none") },
+			[]string{"none", "no such file"}},
+		"layout": {func(o *Options) { o.Files["linux/amd64"][0].Source = dir }, []string{"not a regular file"}},
 		"file of another platform": {func(o *Options) {
 			o.Files["linux/amd64"][0].Source = writeProgram(t, filepath.Join(dir, "s"), elf.EM_AARCH64, elf.PT_LOAD, "")
 		}, []string{"expected a program for linux/amd64, got linux/arm64"}},
-		"no base":         {func(o *Options) { o.Base = Base{} }, []string{"expected one base, got 0"}},
-		"two bases":       {func(o *Options) { o.Base.Reference = "busybox" }, []string{"expected one base, got 2"}},
-		"malformed base":  {func(o *Options) { o.Base = Base{Reference: "Busy Box"} }, []string{`image name "Busy Box"`}},
-		"missing busybox": {func(o *Options) { o.Base.Busybox = filepath.Join(dir, "none") }, []string{"not found", "apt-get install busybox-static"}},
+		"no base":        {func(o *Options) { o.Base = Base{} }, []string{"expected one base, got 0"}},
+		"two bases":      {func(o *Options) { o.Base.Reference = "busybox" }, []string{"expected one base, got 2"}},
+		"malformed base": {func(o *Options) { o.Base = Base{Reference: "Busy Box"} }, []string{`image name "Busy Box"`}},
+		"missing busybox": {func(o *Options) { o.Base.Busybox = filepath.Join(dir, "none") },
+			[]string{"not found", "apt-get install busybox-static"}},
 		"busybox is a script": {func(o *Options) { o.Base.Busybox = writeText(t, filepath.Join(dir, "b"), "#!/bin/sh\n") },
 			[]string{"not a Linux program", "apt-get install busybox-static"}},
 		"busybox is dynamic": {func(o *Options) { o.Base = busybox(elf.EM_X86_64, elf.PT_INTERP, "BusyBox") },
@@ -293,7 +303,8 @@ func TestBuildRefusesInvalidInput(t *testing.T) {
 			[]string{"expected a program for linux/amd64, got linux/s390x"}},
 		"busybox of an unknown architecture": {func(o *Options) { o.Base = busybox(elf.EM_SPARC, elf.PT_LOAD, "BusyBox") },
 			[]string{"got an unknown platform (EM_SPARC)"}},
-		"busybox is something else": {func(o *Options) { o.Base = busybox(elf.EM_X86_64, elf.PT_LOAD, "toolbox") }, []string{"not busybox"}},
+		"busybox is something else": {func(o *Options) { o.Base = busybox(elf.EM_X86_64, elf.PT_LOAD, "toolbox") },
+			[]string{"not busybox"}},
 		"busybox for two platforms": {func(o *Options) {
 			both := bothPlatforms(t, o.Base)
 			o.Platforms, o.Files = both.Platforms, both.Files
@@ -301,9 +312,11 @@ func TestBuildRefusesInvalidInput(t *testing.T) {
 		"platform the base lacks": {func(o *Options) {
 			*o = bothPlatforms(t, Base{Reference: amd64Only})
 		}, []string{"has no image for linux/arm64; it has linux/amd64"}},
-		"archive that is none": {func(o *Options) { o.Base = Base{Archive: scheduler} }, []string{"read docker archive " + scheduler, "docker save"}},
-		"archive missing":      {func(o *Options) { o.Base = Base{Archive: filepath.Join(dir, "none.tar")} }, []string{"none.tar", "no such file"}},
-		"layout that is none":  {func(o *Options) { o.Base = Base{Layout: dir} }, []string{"read OCI layout " + dir}},
+		"archive that is none": {func(o *Options) { o.Base = Base{Archive: scheduler} },
+			[]string{"read docker archive " + scheduler, "docker save"}},
+		"archive missing": {func(o *Options) { o.Base = Base{Archive: filepath.Join(dir, "none.tar")} },
+			[]string{"none.tar", "no such file"}},
+		"layout that is none": {func(o *Options) { o.Base = Base{Layout: dir} }, []string{"read OCI layout " + dir}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := busyboxOptions(t)
@@ -320,7 +333,8 @@ func TestBuildRefusesInvalidInput(t *testing.T) {
 func TestBuildStopsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for name, base := range map[string]Base{"busybox": busyboxOptions(t).Base, "registry": {Reference: pushBase(t, bothBasePlatforms...)}} {
+	for name, base := range map[string]Base{"busybox": busyboxOptions(t).Base,
+		"registry": {Reference: pushBase(t, bothBasePlatforms...)}} {
 		o := busyboxOptions(t)
 		o.Base = base
 		if _, err := Build(ctx, o); !errors.Is(err, context.Canceled) {

@@ -19,21 +19,22 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// applets are the links in /bin. The list is fixed, because the binary may be for an architecture that does
-// not run here. Debian's busybox-static has all of them.
+// applets are the links in /bin. The list is fixed, because the binary may be for an architecture
+// that does not run here. Debian's busybox-static has all of them.
 //
 //go:embed applets.txt
 var applets string
 
-const busyboxHint = "apt-get install busybox-static, then use /bin/busybox; for other architectures use an image as the base"
+const busyboxHint = "apt-get install busybox-static, then use /bin/busybox; for other architectures use an image as " +
+	"the base"
 
 // busyboxFiles returns the files of a base other than busybox.
 func busyboxFiles() []entry {
 	return []entry{
 		{path: "dev", mode: 0o755, dir: true},
 		{path: "etc/group", mode: 0o644, text: "root:x:0:\nnobody:x:65534:\nnonroot:x:65532:\n"},
-		// Without this file the Go resolver of old releases queries the name server before /etc/hosts, even
-		// for localhost.
+		// Without this file the Go resolver of old releases queries the name server before /etc/hosts,
+		// even for localhost.
 		{path: "etc/nsswitch.conf", mode: 0o644, text: "hosts: files dns\n"},
 		{path: "etc/passwd", mode: 0o644, text: "root:x:0:0:root:/root:/bin/sh\n" +
 			"nobody:x:65534:65534:nobody:/:/bin/false\n" +

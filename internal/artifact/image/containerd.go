@@ -26,13 +26,13 @@ const kubeletNamespace = "k8s.io"
 // killDelay is how long to wait for a program to exit after it was killed.
 const killDelay = 5 * time.Second
 
-// containerd is a containerd instance. It is used through its client program, ctr: its Go client would
-// double the size of this program.
+// containerd is a containerd instance. It is used through its client program, ctr: its Go client
+// would double the size of this program.
 type containerd struct{ socket string }
 
-// LoadContainerd imports the image for this machine into the namespace k8s.io of the containerd that
-// listens on socket ("" means DefaultContainerdSocket), under the canonical name of ref, which the
-// kubelet uses.
+// LoadContainerd imports the image for this machine into the namespace k8s.io of the containerd
+// that listens on socket ("" means DefaultContainerdSocket), under the canonical name of ref, which
+// the kubelet uses.
 func LoadContainerd(ctx context.Context, b *Built, ref, socket string) error {
 	c := newContainerd(socket)
 	img, err := b.host("load into containerd")

@@ -37,8 +37,9 @@ type Source struct {
 // maxLinks is how many links are followed to a file, as in Linux.
 const maxLinks = 40
 
-// ExtractFile writes the file at the absolute path file of the image, as a container sees it (layers
-// flattened, links followed), to the file to, which is replaced atomically. to is executable if the file is.
+// ExtractFile writes the file at the absolute path file of the image, as a container sees it
+// (layers flattened, links followed), to the file to, which is replaced atomically. to is
+// executable if the file is.
 //
 // An empty platform means the platform of this machine. If the file does not exist, the error is
 // fs.ErrNotExist.
@@ -52,8 +53,8 @@ func ExtractFile(ctx context.Context, src Source, file, platform, to string) err
 	})
 }
 
-// open finds the image for a platform and calls read with it and its name. An image in containerd is
-// exported to the directory of near meanwhile.
+// open finds the image for a platform and calls read with it and its name. An image in containerd
+// is exported to the directory of near meanwhile.
 func (src Source) open(
 	ctx context.Context, platform, near string, read func(img v1.Image, name string) error,
 ) (err error) {
@@ -98,8 +99,9 @@ func exportNear(ctx context.Context, src Source, platform, to string) (string, e
 	return f.Name(), nil
 }
 
-// extract copies the file of the flattened image to f. The stream of the flattened layers starts with the
-// topmost one, and a link may come after its target, so the stream is read again for each link.
+// extract copies the file of the flattened image to f. The stream of the flattened layers starts
+// with the topmost one, and a link may come after its target, so the stream is read again for each
+// link.
 func extract(ctx context.Context, img v1.Image, file string, f *os.File) error {
 	name := strings.TrimPrefix(path.Clean(file), "/")
 	for range maxLinks {
@@ -131,8 +133,9 @@ func extractRegular(
 	return links, found, err
 }
 
-// walkFiles calls visit for the regular files of the flattened image until it returns false, and adds
-// the links to links: absolute or relative as they are in the image, and hard links as absolute ones.
+// walkFiles calls visit for the regular files of the flattened image until it returns false, and
+// adds the links to links: absolute or relative as they are in the image, and hard links as
+// absolute ones.
 func walkFiles(
 	ctx context.Context, img v1.Image, links map[string]string,
 	visit func(at string, h *tar.Header, r io.Reader) (more bool, err error),
@@ -172,7 +175,8 @@ func copyOut(r io.Reader, h *tar.Header, f *os.File) error {
 	return nil
 }
 
-// follow replaces the first link in the path name with its target. Links out of the image end at its root.
+// follow replaces the first link in the path name with its target. Links out of the image end at
+// its root.
 func follow(name string, links map[string]string) (string, bool) {
 	parts := strings.Split(name, "/")
 	for i := range parts {

@@ -14,7 +14,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// FuzzArchive searches image archives that crash the reader, or make it write outside of the directory that it is given.
+// FuzzArchive searches image archives that crash the reader, or make it write outside of the
+// directory that it is given.
 func FuzzArchive(f *testing.F) {
 	img, err := random.Image(64, 2)
 	if err != nil {
@@ -37,7 +38,8 @@ func FuzzArchive(f *testing.F) {
 	})
 }
 
-// FuzzLayout searches index files of OCI layouts that crash the reader, or make it write outside of the directory that it is given.
+// FuzzLayout searches index files of OCI layouts that crash the reader, or make it write outside of
+// the directory that it is given.
 func FuzzLayout(f *testing.F) {
 	img, err := random.Image(64, 1)
 	if err != nil {
@@ -51,7 +53,8 @@ func FuzzLayout(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	for _, text := range []string{string(index), `{}`, `{"manifests":[{"digest":"sha256:../../x"}]}`, `{"schemaVersion":2,"manifests":[null]}`} {
+	for _, text := range []string{string(index), `{}`, `{"manifests":[{"digest":"sha256:../../x"}]}`,
+		`{"schemaVersion":2,"manifests":[null]}`} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -65,7 +68,8 @@ func FuzzLayout(f *testing.F) {
 	})
 }
 
-// extractInto extracts a file to the directory "out" and fails the test if anything else changed in dir.
+// extractInto extracts a file to the directory "out" and fails the test if anything else changed in
+// dir.
 func extractInto(t *testing.T, dir string, src Source, file string) {
 	t.Helper()
 	out := filepath.Join(dir, "out")

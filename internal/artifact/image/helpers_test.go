@@ -84,7 +84,8 @@ func busyboxOptions(t *testing.T) Options {
 	t.Helper()
 	dir := t.TempDir()
 	return Options{
-		Base:      Base{Busybox: writeProgram(t, filepath.Join(dir, "busybox"), elf.EM_X86_64, elf.PT_LOAD, "BusyBox v1.35.0")},
+		Base: Base{Busybox: writeProgram(t, filepath.Join(dir, "busybox"), elf.EM_X86_64, elf.PT_LOAD,
+			"BusyBox v1.35.0")},
 		Platforms: []string{"linux/amd64"},
 		Files: map[string][]File{"linux/amd64": {{
 			Path:   SchedulerPath,
@@ -103,8 +104,9 @@ func bothPlatforms(t *testing.T, base Base) Options {
 	o.Base = base
 	o.Platforms = []string{"linux/arm64", "linux/amd64", "linux/arm64"}
 	o.Files["linux/arm64"] = []File{{
-		Path:   SchedulerPath,
-		Source: writeProgram(t, filepath.Join(t.TempDir(), "kube-scheduler"), elf.EM_AARCH64, elf.PT_LOAD, "scheduler for arm64"),
+		Path: SchedulerPath,
+		Source: writeProgram(t, filepath.Join(t.TempDir(), "kube-scheduler"), elf.EM_AARCH64, elf.PT_LOAD,
+			"scheduler for arm64"),
 	}}
 	return o
 }
@@ -159,7 +161,8 @@ func pushBase(t *testing.T, platforms ...v1.Platform) string {
 	t.Helper()
 	index := mutate.IndexMediaType(empty.Index, types.DockerManifestList)
 	for _, p := range append(platforms, v1.Platform{OS: "unknown", Architecture: "unknown"}) {
-		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: randomBase(t, p), Descriptor: v1.Descriptor{Platform: &p}})
+		index = mutate.AppendManifests(index,
+			mutate.IndexAddendum{Add: randomBase(t, p), Descriptor: v1.Descriptor{Platform: &p}})
 	}
 	ref, err := name.ParseReference(newRegistry(t) + "/base:1")
 	if err != nil {
@@ -194,7 +197,10 @@ func layerImage(t *testing.T, layers ...[]tar.Header) v1.Image {
 		if err := tw.Close(); err != nil {
 			t.Fatal(err)
 		}
-		layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.Bytes())), nil })
+		layer, err := tarball.LayerFromOpener(func() (io.ReadCloser,
+			error) {
+			return io.NopCloser(bytes.NewReader(b.Bytes())), nil
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,12 +1,13 @@
-// Package image builds container images without a container engine, and writes, pushes and loads them.
+// Package image builds container images without a container engine, and writes, pushes and loads
+// them.
 //
 // [Build] adds files (the kube-scheduler) to a base and returns a [Built], which [WriteArchive],
-// [WriteLayout], [Push], [LoadContainerd] and [LoadDocker] send to a docker archive, an OCI layout, a
-// registry, containerd or Docker. [ExtractFile] reads one file of an image,
-// [ExtractProgram] the scheduler.
+// [WriteLayout], [Push], [LoadContainerd] and [LoadDocker] send to a docker archive, an OCI layout,
+// a registry, containerd or Docker. [ExtractFile] reads one file of an image, [ExtractProgram] the
+// scheduler.
 //
-// The same input gives the same digest: names are sorted, times, owners and modes are fixed, and no data of
-// the machine is recorded.
+// The same input gives the same digest: names are sorted, times, owners and modes are fixed, and no
+// data of the machine is recorded.
 //
 // Errors about the input (a name, a file, a platform) are Invalid; see package problem.
 package image
@@ -30,8 +31,8 @@ const (
 	DefaultContainerdSocket = "/run/containerd/containerd.sock"
 )
 
-// Base is the base of an image. Exactly one of Reference, Archive, Layout and Busybox is set. [ParseBase]
-// reads one from the command line.
+// Base is the base of an image. Exactly one of Reference, Archive, Layout and Busybox is set.
+// [ParseBase] reads one from the command line.
 type Base struct {
 	// Reference names an image in a registry, such as "busybox".
 	Reference string
@@ -39,8 +40,8 @@ type Base struct {
 	Archive string
 	// Layout is an OCI layout directory with one image for each platform.
 	Layout string
-	// Busybox is a static busybox binary. The image has it at /bin/busybox, with links for its applets,
-	// the users root, nobody and nonroot, and /tmp.
+	// Busybox is a static busybox binary. The image has it at /bin/busybox, with links for its
+	// applets, the users root, nobody and nonroot, and /tmp.
 	Busybox string
 	// Empty is a base without programs: the users root, nobody and nonroot, and /tmp.
 	Empty bool
@@ -79,8 +80,8 @@ type Options struct {
 
 // Built is an image that is not written anywhere yet.
 //
-// Layers of a base are read when the image is written. The base and the context of Build must be valid until
-// then.
+// Layers of a base are read when the image is written. The base and the context of Build must be
+// valid until then.
 type Built struct {
 	// Index is the index of the images of all platforms. It is nil if there is only one platform.
 	Index v1.ImageIndex
@@ -88,15 +89,15 @@ type Built struct {
 	Images map[string]v1.Image
 	// Digest is the digest of the index, or of the only image: "sha256:…".
 	Digest string
-	// Base is the reference by digest of the base, NAME@sha256:…, which gives the same image again. It is
-	// empty unless the base is in a registry.
+	// Base is the reference by digest of the base, NAME@sha256:…, which gives the same image again.
+	// It is empty unless the base is in a registry.
 	Base string
 	// BaseDigest identifies the content of the base for the platforms: "sha256:…".
 	BaseDigest string
 }
 
-// Keys of the labels and annotations that describe an image. The first three are defined by OCI (image-spec,
-// annotations.md); the Dockerfile sets the same keys.
+// Keys of the labels and annotations that describe an image. The first three are defined by OCI
+// (image-spec, annotations.md); the Dockerfile sets the same keys.
 const (
 	LabelTitle   = "org.opencontainers.image.title"
 	LabelVersion = "org.opencontainers.image.version"
@@ -122,8 +123,8 @@ type Description struct {
 	Origin  string // source: module with version, or git URL with commit
 }
 
-// Labels returns the labels for d, which are also used as annotations. It has all keys, including those with
-// an empty value, like an image that the Dockerfile builds.
+// Labels returns the labels for d, which are also used as annotations. It has all keys, including
+// those with an empty value, like an image that the Dockerfile builds.
 func (d Description) Labels() map[string]string {
 	return map[string]string{
 		LabelTitle:   d.Title,

@@ -23,11 +23,11 @@ const (
 	annotationContainerdName = "io.containerd.image.name"
 )
 
-// WriteLayout writes b, with all its platforms, to the directory dir as an OCI layout, with the canonical name
-// of ref.
+// WriteLayout writes b, with all its platforms, to the directory dir as an OCI layout, with the
+// canonical name of ref.
 //
-// dir is replaced atomically. It may be missing, empty, or a layout with only an image of the same name;
-// anything else is an Invalid error.
+// dir is replaced atomically. It may be missing, empty, or a layout with only an image of the same
+// name; anything else is an Invalid error.
 func WriteLayout(ctx context.Context, b *Built, ref, dir string) (err error) {
 	tag, err := parseTag(ref)
 	if err != nil {

@@ -28,7 +28,8 @@ func hostBuilt(t *testing.T) (here, elsewhere *Built) {
 		o.Platforms = []string{"linux/" + arch}
 		dir := t.TempDir()
 		o.Base = Base{Busybox: writeProgram(t, filepath.Join(dir, "busybox"), machines[arch], elf.PT_LOAD, "BusyBox")}
-		o.Files = map[string][]File{"linux/" + arch: {{Path: SchedulerPath, Source: writeProgram(t, filepath.Join(dir, "s"), machines[arch], elf.PT_LOAD, "")}}}
+		o.Files = map[string][]File{"linux/" +
+			arch: {{Path: SchedulerPath, Source: writeProgram(t, filepath.Join(dir, "s"), machines[arch], elf.PT_LOAD, "")}}}
 		return build(t, o)
 	}
 	return forArch(runtime.GOARCH), forArch(other)
@@ -81,12 +82,18 @@ func TestLoadErrorsNameWhatIsMissing(t *testing.T) {
 		want            []string
 	}{
 		{"no docker", "", "", docker, here, false, []string{"the docker program is not installed", "hint: install Docker"}},
-		{"no engine", "docker", "echo Cannot connect to the Docker daemon at unix:///x. >&2; exit 1", docker, here, false, []string{"the engine does not respond", "hint: start the Docker engine"}},
-		{"docker fails", "docker", "echo one >&2; echo disk full >&2; exit 3", docker, here, false, []string{"load " + ref + " into Docker", "exit status 3", "one; disk full"}},
-		{"docker, other architecture", "", "", docker, elsewhere, true, []string{"expected an image for linux/" + runtime.GOARCH, "hint: build for linux/" + runtime.GOARCH}},
-		{"no ctr", "", "", containerd, here, false, []string{"the containerd client ctr is not installed", "install containerd"}},
-		{"ctr fails", "ctr", "echo connection refused >&2; exit 1", containerd, here, false, []string{"load " + ref + " into containerd", "connection refused"}},
-		{"import without effect", "ctr", "/bin/cat >archive", containerd, here, false, []string{"imported under another name"}},
+		{"no engine", "docker", "echo Cannot connect to the Docker daemon at unix:///x. >&2; exit 1", docker, here, false,
+			[]string{"the engine does not respond", "hint: start the Docker engine"}},
+		{"docker fails", "docker", "echo one >&2; echo disk full >&2; exit 3", docker, here, false, []string{
+			"load " + ref + " into Docker", "exit status 3", "one; disk full"}},
+		{"docker, other architecture", "", "", docker, elsewhere, true, []string{
+			"expected an image for linux/" + runtime.GOARCH, "hint: build for linux/" + runtime.GOARCH}},
+		{"no ctr", "", "", containerd, here, false, []string{
+			"the containerd client ctr is not installed", "install containerd"}},
+		{"ctr fails", "ctr", "echo connection refused >&2; exit 1", containerd, here, false, []string{
+			"load " + ref + " into containerd", "connection refused"}},
+		{"import without effect", "ctr", "/bin/cat >archive", containerd, here, false, []string{
+			"imported under another name"}},
 		{"containerd, other architecture", "", "", containerd, elsewhere, true, []string{"expected an image for"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -107,7 +114,8 @@ func TestLoadReportsAnUnreadableImage(t *testing.T) {
 	o := busyboxOptions(t)
 	o.Base = Base{Archive: base}
 	o.Platforms = []string{hostPlatform()}
-	o.Files = map[string][]File{hostPlatform(): {{Path: "/script", Source: writeText(t, filepath.Join(t.TempDir(), "script"), "#!/bin/sh\n")}}}
+	o.Files = map[string][]File{hostPlatform(): {{Path: "/script",
+		Source: writeText(t, filepath.Join(t.TempDir(), "script"), "#!/bin/sh\n")}}}
 	b := build(t, o)
 	if err := os.Remove(base); err != nil {
 		t.Fatal(err)

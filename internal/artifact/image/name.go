@@ -13,8 +13,8 @@ import (
 
 const nameHint = "use NAME:TAG, such as localhost/my-scheduler:v1 or registry.example.com/team/my-scheduler:v1"
 
-// CanonicalName returns the full form of an image name: registry, repository, and tag or digest. The kubelet
-// expands the name in a pod to it, so containerd must have the image under it.
+// CanonicalName returns the full form of an image name: registry, repository, and tag or digest.
+// The kubelet expands the name in a pod to it, so containerd must have the image under it.
 func CanonicalName(ref string) (string, error) {
 	r, err := parseReference(ref)
 	if err != nil {
@@ -78,8 +78,8 @@ func loopback(host string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// ParseBase reads a base from the command line: a directory is an OCI layout, a file is a docker archive, and
-// anything else a registry reference. A path that does not exist is an Invalid error.
+// ParseBase reads a base from the command line: a directory is an OCI layout, a file is a docker
+// archive, and anything else a registry reference. A path that does not exist is an Invalid error.
 func ParseBase(s string) (Base, error) {
 	const hint = "use an OCI layout directory, a docker archive, or an image name"
 	info, err := os.Stat(s)

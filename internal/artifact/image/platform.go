@@ -60,8 +60,8 @@ func elfPlatform(f *elf.File) string {
 	return ""
 }
 
-// programPlatform returns the platform of a program. ok is false for scripts and data, which fit every
-// platform.
+// programPlatform returns the platform of a program. ok is false for scripts and data, which fit
+// every platform.
 func programPlatform(file string) (platform string, machine elf.Machine, ok bool) {
 	program, err := elf.Open(file)
 	if err != nil {
@@ -71,8 +71,8 @@ func programPlatform(file string) (platform string, machine elf.Machine, ok bool
 	return elfPlatform(program), program.Machine, true
 }
 
-// runsOn reports whether a program for the platform program runs on platform. It ignores a variant such as
-// linux/arm/v7.
+// runsOn reports whether a program for the platform program runs on platform. It ignores a variant
+// such as linux/arm/v7.
 func runsOn(program, platform string) bool {
 	return platform == program || strings.HasPrefix(platform, program+"/")
 }

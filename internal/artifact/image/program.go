@@ -15,7 +15,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// defaultPath is the PATH of a container whose image sets none (containerd, oci/spec.go, defaultUnixEnv).
+// defaultPath is the PATH of a container whose image sets none (containerd, oci/spec.go,
+// defaultUnixEnv).
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // schedulerPlaces are where images have a kube-scheduler. Upstream's images have it at the first;
@@ -153,7 +154,8 @@ func (s *search) copy(r io.Reader, h *tar.Header, at string, f *os.File) error {
 	return errors.Join(truncate(f), copyOut(r, h, f))
 }
 
-// resolve follows the links of a path and returns the name of the program there, "" if there is none.
+// resolve follows the links of a path and returns the name of the program there, "" if there is
+// none.
 func (s *search) resolve(candidate string) string {
 	name := strings.TrimPrefix(candidate, "/")
 	for range maxLinks {

@@ -103,9 +103,12 @@ func TestRegistryErrorsHaveACauseAndAHint(t *testing.T) {
 		keychain authn.Keychain
 		want     []string
 	}{
-		{"refused", closed, nil, []string{"connection to " + closed + " refused", "hint: check that the registry is running"}},
-		{"no credentials", locked, nil, []string{"refused the credentials or requires some", "hint: log in with `docker login " + locked + "`"}},
-		{"wrong credentials", locked, keychain{"me", "guess"}, []string{"refused the credentials or requires some", "hint: log in"}},
+		{"refused", closed, nil, []string{
+			"connection to " + closed + " refused", "hint: check that the registry is running"}},
+		{"no credentials", locked, nil, []string{
+			"refused the credentials or requires some", "hint: log in with `docker login " + locked + "`"}},
+		{"wrong credentials", locked, keychain{"me", "guess"}, []string{
+			"refused the credentials or requires some", "hint: log in"}},
 		{"forbidden", answering(t, http.StatusForbidden), me, []string{"refused the credentials", "team/scheduler"}},
 		{"not found", answering(t, http.StatusNotFound), me, []string{"not found in registry", "hint: check the name"}},
 		{"teapot", answering(t, http.StatusTeapot), me, []string{"returned an error", "418"}},
@@ -131,14 +134,16 @@ func TestNetworkErrorsOfARegistry(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, cause := range map[string]error{
-		"limits the request rate":                    &transport.Error{StatusCode: http.StatusTooManyRequests},
-		"not found in registry":                      &transport.Error{StatusCode: http.StatusBadRequest, Errors: []transport.Diagnostic{{Code: transport.NameUnknownErrorCode}}},
+		"limits the request rate": &transport.Error{StatusCode: http.StatusTooManyRequests},
+		"not found in registry": &transport.Error{StatusCode: http.StatusBadRequest,
+			Errors: []transport.Diagnostic{{Code: transport.NameUnknownErrorCode}}},
 		"host registry.example.com not found":        &net.DNSError{Err: "no such host"},
 		"the certificate of registry.example.com":    x509.UnknownAuthorityError{},
 		"does not use TLS":                           http.ErrSchemeMismatch,
 		"cannot reach registry registry.example.com": errors.New("no route to host"),
 	} {
-		wantError(t, registryError("pull", r, fmt.Errorf("get: %w", cause)), false, "pull registry.example.com/x:1: ", want, "hint: ")
+		wantError(t, registryError("pull", r, fmt.Errorf("get: %w", cause)), false, "pull registry.example.com/x:1: ", want,
+			"hint: ")
 	}
 }
 
@@ -190,7 +195,8 @@ func TestCanonicalName(t *testing.T) {
 
 func TestPlainHTTPIsForLoopbackOnly(t *testing.T) {
 	for host, want := range map[string]string{
-		"127.0.0.1:5000": "http", "127.0.0.2:5000": "http", "[::1]:5000": "http", "localhost": "http", "localhost:5000": "http",
+		"127.0.0.1:5000": "http", "127.0.0.2:5000": "http", "[::1]:5000": "http", "localhost": "http",
+		"localhost:5000":       "http",
 		"registry.example.com": "https", "registry.example.com:5000": "https",
 	} {
 		r, err := parseReference(host + "/x:1")

@@ -19,8 +19,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// Push pushes b to the registry of ref and returns its digest, "sha256:…". It skips blobs that the
-// registry has, and moves the tag last. Without a keychain it uses no credentials.
+// Push pushes b to the registry of ref and returns its digest, "sha256:…". It skips blobs that
+// the registry has, and moves the tag last. Without a keychain it uses no credentials.
 func Push(ctx context.Context, b *Built, ref string, keychain authn.Keychain) (digest string, err error) {
 	tag, err := parseTag(ref)
 	if err != nil {
@@ -38,8 +38,9 @@ func Push(ctx context.Context, b *Built, ref string, keychain authn.Keychain) (d
 	return b.Digest, nil
 }
 
-// Resolve adds to an image name the digest that its tag has in the registry now: NAME:TAG@sha256:….
-// The result names the same image after the tag has moved. A name with a digest does not change.
+// Resolve adds to an image name the digest that its tag has in the registry now:
+// NAME:TAG@sha256:…. The result names the same image after the tag has moved. A name with a
+// digest does not change.
 func Resolve(ctx context.Context, ref string, keychain authn.Keychain) (string, error) {
 	parsed, err := parseReference(ref)
 	if err != nil {

@@ -23,7 +23,8 @@ func pushText(t *testing.T, ref, text string) *Built {
 
 func TestResolvedNameStaysTheSameImageWhenTheTagMoves(t *testing.T) {
 	registry := newRegistry(t)
-	for _, c := range []struct{ name, tagged string }{{"team/s:v1", "team/s:v1"}, {"team/untagged", "team/untagged:latest"}} {
+	for _, c := range []struct{ name, tagged string }{{"team/s:v1", "team/s:v1"}, {
+		"team/untagged", "team/untagged:latest"}} {
 		ref := registry + "/" + c.name
 		first := pushText(t, registry+"/"+c.tagged, "first")
 		pinned, err := Resolve(t.Context(), ref, authn.DefaultKeychain)

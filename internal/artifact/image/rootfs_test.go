@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// The program of a container's image is found as in an image that is read from elsewhere: by the container's command and its PATH.
+// The program of a container's image is found as in an image that is read from elsewhere: by the
+// container's command and its PATH.
 func TestCopyProgramReadsTheProgramOfTheContainerItRunsIn(t *testing.T) {
 	const other = "another program"
 	for name, c := range map[string]struct {
@@ -19,14 +20,23 @@ func TestCopyProgramReadsTheProgramOfTheContainerItRunsIn(t *testing.T) {
 		want    Program
 		content string
 	}{
-		"by name":             {files: map[string]string{SchedulerPath: "s", "/go-runner": other}, command: []string{"kube-scheduler"}, want: Program{Path: SchedulerPath}, content: "s"},
-		"with a log runner":   {files: map[string]string{SchedulerPath: "s", "/go-runner": other}, command: []string{"/go-runner", SchedulerPath}, want: Program{Path: SchedulerPath}, content: "s"},
-		"in the PATH":         {files: map[string]string{"/opt/kube-scheduler": "s", SchedulerPath: other}, environ: []string{"PATH=/opt:/bin"}, command: []string{"kube-scheduler"}, want: Program{Path: "/opt/kube-scheduler"}, content: "s"},
-		"in the directory":    {files: map[string]string{"/work/bin/kube-scheduler": "s"}, workDir: "/work", command: []string{"bin/kube-scheduler"}, want: Program{Path: "/work/bin/kube-scheduler"}, content: "s"},
-		"no command":          {files: map[string]string{"/kube-scheduler": "s"}, want: Program{Path: "/kube-scheduler"}, content: "s"},
-		"a runner is missing": {files: map[string]string{SchedulerPath: "s"}, command: []string{"/go-runner", SchedulerPath}, want: Program{Path: SchedulerPath, Missing: "/go-runner"}, content: "s"},
-		"another place":       {files: map[string]string{SchedulerPath: "s"}, command: []string{"/usr/bin/kube-scheduler"}, want: Program{Path: SchedulerPath, Missing: "/usr/bin/kube-scheduler"}, content: "s"},
-		"none":                {files: map[string]string{"/bin/sh": other}, command: []string{"kube-scheduler"}, want: Program{Missing: "kube-scheduler"}},
+		"by name": {files: map[string]string{SchedulerPath: "s", "/go-runner": other},
+			command: []string{"kube-scheduler"}, want: Program{Path: SchedulerPath}, content: "s"},
+		"with a log runner": {files: map[string]string{SchedulerPath: "s", "/go-runner": other},
+			command: []string{"/go-runner", SchedulerPath}, want: Program{Path: SchedulerPath}, content: "s"},
+		"in the PATH": {files: map[string]string{"/opt/kube-scheduler": "s", SchedulerPath: other},
+			environ: []string{"PATH=/opt:/bin"}, command: []string{"kube-scheduler"}, want: Program{Path: "/opt/kube-scheduler"},
+			content: "s"},
+		"in the directory": {files: map[string]string{"/work/bin/kube-scheduler": "s"}, workDir: "/work",
+			command: []string{"bin/kube-scheduler"}, want: Program{Path: "/work/bin/kube-scheduler"}, content: "s"},
+		"no command": {files: map[string]string{"/kube-scheduler": "s"}, want: Program{Path: "/kube-scheduler"},
+			content: "s"},
+		"a runner is missing": {files: map[string]string{SchedulerPath: "s"}, command: []string{"/go-runner", SchedulerPath},
+			want: Program{Path: SchedulerPath, Missing: "/go-runner"}, content: "s"},
+		"another place": {files: map[string]string{SchedulerPath: "s"}, command: []string{"/usr/bin/kube-scheduler"},
+			want: Program{Path: SchedulerPath, Missing: "/usr/bin/kube-scheduler"}, content: "s"},
+		"none": {files: map[string]string{"/bin/sh": other}, command: []string{"kube-scheduler"},
+			want: Program{Missing: "kube-scheduler"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root, to := t.TempDir(), filepath.Join(t.TempDir(), "kube-scheduler")

@@ -146,17 +146,23 @@ func TestWritersRefuseToOverwriteOtherFiles(t *testing.T) {
 		target string
 		want   []string
 	}{
-		"archive of two platforms":  {archive, two, ref, filepath.Join(dir, "i.tar"), []string{"has one platform, the image has linux/amd64, linux/arm64", "OCI layout directory"}},
-		"archive over a directory":  {archive, one, ref, dir, []string{"it is a directory"}},
-		"archive over a device":     {archive, one, ref, os.DevNull, []string{"not a regular file"}},
-		"archive in no directory":   {archive, one, ref, filepath.Join(dir, "none", "i.tar"), []string{"create the directory first"}},
-		"archive without a name":    {archive, one, "", filepath.Join(dir, "i.tar"), []string{`image name ""`, "hint: use NAME:TAG"}},
-		"archive named by a digest": {archive, one, "a@" + one.Digest, filepath.Join(dir, "i.tar"), []string{"must have a tag"}},
+		"archive of two platforms": {archive, two, ref, filepath.Join(dir, "i.tar"),
+			[]string{"has one platform, the image has linux/amd64, linux/arm64", "OCI layout directory"}},
+		"archive over a directory": {archive, one, ref, dir, []string{"it is a directory"}},
+		"archive over a device":    {archive, one, ref, os.DevNull, []string{"not a regular file"}},
+		"archive in no directory": {archive, one, ref, filepath.Join(dir, "none", "i.tar"),
+			[]string{"create the directory first"}},
+		"archive without a name": {archive, one, "", filepath.Join(dir, "i.tar"),
+			[]string{`image name ""`, "hint: use NAME:TAG"}},
+		"archive named by a digest": {archive, one, "a@" + one.Digest, filepath.Join(dir, "i.tar"),
+			[]string{"must have a tag"}},
 		"layout over files":         {layout, one, ref, taken, []string{"not an OCI layout", "use a directory"}},
 		"layout over a file":        {layout, one, ref, filepath.Join(taken, "file"), []string{"use a directory"}},
 		"layout over another image": {layout, one, ref, other, []string{"it has another image, localhost/other:v1"}},
-		"layout in no directory":    {layout, one, ref, filepath.Join(dir, "none", "layout"), []string{"create the parent directory first"}},
-		"layout with a bad name":    {layout, one, "localhost/My:v1", filepath.Join(dir, "l"), []string{`image name "localhost/My:v1"`}},
+		"layout in no directory": {layout, one, ref, filepath.Join(dir, "none", "layout"),
+			[]string{"create the parent directory first"}},
+		"layout with a bad name": {layout, one, "localhost/My:v1", filepath.Join(dir, "l"),
+			[]string{`image name "localhost/My:v1"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := names(t, dir)

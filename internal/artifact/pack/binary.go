@@ -66,7 +66,8 @@ func startsBuilt(command []string) bool {
 		len(command) == 1 && (command[0] == image.SchedulerPath || command[0] == filepath.Base(image.SchedulerPath))
 }
 
-// digestTimeout bounds the request for a digest: the nodes may reach a registry that this machine does not.
+// digestTimeout bounds the request for a digest: the nodes may reach a registry that this machine
+// does not.
 const digestTimeout = 10 * time.Second
 
 // Pin adds the digest of an image to its name, so that the nodes run the image that is checked

@@ -83,7 +83,8 @@ func TestPluginsOfAMovedTagAreNotThoseOfTheLocalBuild(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		contents, err := ReadPlugins(t.Context(), &session.Session{CacheDir: cache}, pinned, versions.Release{Major: 1, Minor: 24, Patch: 3}, nil)
+		contents, err := ReadPlugins(t.Context(), &session.Session{CacheDir: cache}, pinned,
+			versions.Release{Major: 1, Minor: 24, Patch: 3}, nil)
 		if err != nil || len(contents.Plugins) != want {
 			t.Errorf("got %+v, %v, want %d plugins", contents, err, want)
 		}

@@ -27,7 +27,8 @@ type lock struct {
 	// PMKSched is the version of pmk-sched that wrote it. It is not compared: a difference explains
 	// others.
 	PMKSched string `yaml:"pmkSched,omitempty"`
-	// Release is the Kubernetes release, Source where it came from, and Commit the commit of a git source.
+	// Release is the Kubernetes release, Source where it came from, and Commit the commit of a git
+	// source.
 	Release string `yaml:"release"`
 	Source  string `yaml:"source"`
 	Commit  string `yaml:"commit,omitempty"`
@@ -157,8 +158,8 @@ func newLocking(r *Request) (*locking, error) {
 	return l, l.pinBase(&r.Base)
 }
 
-// pinBase adds the locked digest to a base in a registry, unless the base has a digest or is another
-// one.
+// pinBase adds the locked digest to a base in a registry, unless the base has a digest or is
+// another one.
 func (l *locking) pinBase(base *image.Base) error {
 	if base.Reference == "" || strings.Contains(base.Reference, "@") || !strings.Contains(l.locked.Base, "@") {
 		return nil

@@ -30,7 +30,8 @@ func someLock() *lock {
 		},
 		Imports: []string{"example.com/scheme"},
 		Binaries: []lockedBinary{
-			{Platform: "linux/amd64", SHA256: strings.Repeat("03", 32)}, {Platform: "linux/arm64", SHA256: strings.Repeat("04", 32)},
+			{Platform: "linux/amd64", SHA256: strings.Repeat("03", 32)}, {Platform: "linux/arm64",
+				SHA256: strings.Repeat("04", 32)},
 		},
 		Modules: []string{"example.com/a v1.0.0 h1:a=", "example.com/local v0.0.0", "k8s.io/kubernetes v1.24.3 h1:k="},
 	}
@@ -64,12 +65,14 @@ func TestLockIsReadAsItIsWritten(t *testing.T) {
 }
 
 func TestFileThatIsNotALockIsRefused(t *testing.T) {
-	for _, text := range []string{"", "release: v1.24.3", "apiVersion: pmk-sched.io/v1alpha1\nkind: Lock\nunknown: 1\n", "{"} {
+	for _, text := range []string{"", "release: v1.24.3", "apiVersion: pmk-sched.io/v1alpha1\nkind: Lock\nunknown: 1\n",
+		"{"} {
 		if _, err := parseLock("x.lock", []byte(text)); !problem.IsInvalid(err) {
 			t.Errorf("%q: got %v, want an error about the file", text, err)
 		}
 	}
-	if _, err := readLock(filepath.Join(t.TempDir(), "none.lock")); !problem.IsInvalid(err) || len(problem.Hints(err)) == 0 {
+	if _, err := readLock(filepath.Join(t.TempDir(), "none.lock")); !problem.IsInvalid(err) ||
+		len(problem.Hints(err)) == 0 {
 		t.Errorf("a missing file: %v", err)
 	}
 }
@@ -79,29 +82,41 @@ func TestDifferencesFromALock(t *testing.T) {
 		change func(*lock)
 		want   []string
 	}{
-		"none":                        {func(*lock) {}, nil},
-		"another pmk-sched":           {func(l *lock) { l.PMKSched = "v0.2.0" }, nil},
-		"the program alone":           {func(l *lock) { l.Base = "" }, nil},
-		"go":                          {func(l *lock) { l.Go = "1.18.10" }, []string{"go: locked 1.18.3, got 1.18.10"}},
-		"base":                        {func(l *lock) { l.Base = "sha256:1" }, []string{"base: locked " + someLock().Base + ", got sha256:1"}},
-		"sources of a plugin":         {func(l *lock) { l.Plugins[1].SHA256 = "x" }, []string{"plugin QuietHours (dir quiethours): its sources have changed"}},
-		"another plugin":              {func(l *lock) { l.Plugins = append(l.Plugins, lockedPlugin{Name: "New", Origin: "dir new"}) }, []string{"plugin New (dir new): not locked"}},
-		"no plugin":                   {func(l *lock) { l.Plugins = l.Plugins[:1] }, []string{"plugin QuietHours (dir quiethours): locked, but not built"}},
-		"a plugin from another place": {func(l *lock) { l.Plugins[0].Origin = "dir x" }, []string{"plugin BlockAll: locked from builtin:blockall, got it from dir x"}},
-		"imports":                     {func(l *lock) { l.Imports = nil }, []string{"imports: locked example.com/scheme, got none"}},
+		"none":              {func(*lock) {}, nil},
+		"another pmk-sched": {func(l *lock) { l.PMKSched = "v0.2.0" }, nil},
+		"the program alone": {func(l *lock) { l.Base = "" }, nil},
+		"go":                {func(l *lock) { l.Go = "1.18.10" }, []string{"go: locked 1.18.3, got 1.18.10"}},
+		"base": {func(l *lock) { l.Base = "sha256:1" },
+			[]string{"base: locked " + someLock().Base + ", got sha256:1"}},
+		"sources of a plugin": {func(l *lock) { l.Plugins[1].SHA256 = "x" },
+			[]string{"plugin QuietHours (dir quiethours): its sources have changed"}},
+		"another plugin": {
+			func(l *lock) { l.Plugins = append(l.Plugins, lockedPlugin{Name: "New", Origin: "dir new"}) },
+			[]string{"plugin New (dir new): not locked"}},
+		"no plugin": {func(l *lock) { l.Plugins = l.Plugins[:1] },
+			[]string{"plugin QuietHours (dir quiethours): locked, but not built"}},
+		"a plugin from another place": {func(l *lock) { l.Plugins[0].Origin = "dir x" },
+			[]string{"plugin BlockAll: locked from builtin:blockall, got it from dir x"}},
+		"imports": {func(l *lock) { l.Imports = nil },
+			[]string{"imports: locked example.com/scheme, got none"}},
 		"modules": {
 			func(l *lock) { l.Modules = []string{"example.com/a v1.1.0 h1:b=", "example.com/local v0.0.0"} },
-			[]string{"module example.com/a: locked v1.0.0 h1:a=, got v1.1.0 h1:b=", "module k8s.io/kubernetes: locked v1.24.3 h1:k=, got none"},
+			[]string{"module example.com/a: locked v1.0.0 h1:a=, got v1.1.0 h1:b=",
+				"module k8s.io/kubernetes: locked v1.24.3 h1:k=, got none"},
 		},
-		"platform":     {func(l *lock) { l.Binaries = l.Binaries[:1] }, []string{"binary linux/arm64: locked, but not built"}},
-		"new platform": {func(l *lock) { l.Binaries = append(l.Binaries, lockedBinary{"linux/s390x", "x"}) }, []string{"binary linux/s390x: not locked"}},
+		"platform": {func(l *lock) { l.Binaries = l.Binaries[:1] },
+			[]string{"binary linux/arm64: locked, but not built"}},
+		"new platform": {func(l *lock) { l.Binaries = append(l.Binaries, lockedBinary{"linux/s390x", "x"}) },
+			[]string{"binary linux/s390x: not locked"}},
 		"binary of another pmk-sched": {
 			func(l *lock) { l.Binaries[0].SHA256, l.PMKSched = "x", "v0.2.0" },
-			[]string{"binary linux/amd64: locked sha256 " + strings.Repeat("03", 32) + ", got x", "pmk-sched: locked v0.1.0, got v0.2.0"},
+			[]string{"binary linux/amd64: locked sha256 " + strings.Repeat("03", 32) + ", got x",
+				"pmk-sched: locked v0.1.0, got v0.2.0"},
 		},
 		"release and commit": {
 			func(l *lock) { l.Release, l.Source, l.Commit = "v1.24.4", "git:x", "abc" },
-			[]string{"release: locked v1.24.3, got v1.24.4", "source: locked modules, got git:x", "commit: locked none, got abc"},
+			[]string{"release: locked v1.24.3, got v1.24.4", "source: locked modules, got git:x",
+				"commit: locked none, got abc"},
 		},
 	} {
 		built := someLock()
@@ -129,7 +144,8 @@ func TestLockOfABuildIsSorted(t *testing.T) {
 		t.Fatal(err)
 	}
 	built := &build.Result{
-		Info: build.Info{Release: "v1.24.3", Source: "modules", Go: "1.18.3", Plugins: []plugins.Info{{Name: "Z", Origin: "dir z", SHA256: "2"}, {Name: "A", Origin: "dir a", SHA256: "1"}}},
+		Info: build.Info{Release: "v1.24.3", Source: "modules", Go: "1.18.3",
+			Plugins: []plugins.Info{{Name: "Z", Origin: "dir z", SHA256: "2"}, {Name: "A", Origin: "dir a", SHA256: "1"}}},
 		Binaries: []build.Binary{
 			{Program: build.KubeScheduler, Platform: build.Platform{OS: "linux", Arch: "arm64"}, Path: program, SHA256: "b"},
 			{Program: build.KubeScheduler, Platform: build.Platform{OS: "linux", Arch: "amd64"}, Path: program, SHA256: "a"},
@@ -139,7 +155,8 @@ func TestLockOfABuildIsSorted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l.Plugins[0].Name != "A" || l.Binaries[0].Platform != "linux/amd64" || !slices.IsSorted(l.Modules) || len(slices.Compact(slices.Clone(l.Modules))) != len(l.Modules) {
+	if l.Plugins[0].Name != "A" || l.Binaries[0].Platform != "linux/amd64" || !slices.IsSorted(l.Modules) ||
+		len(slices.Compact(slices.Clone(l.Modules))) != len(l.Modules) {
 		t.Errorf("not sorted: %+v", l)
 	}
 }
@@ -171,7 +188,8 @@ func TestBuildThatDiffersFromItsLockFails(t *testing.T) {
 	l := &locking{lockedFile: "pmk-sched.lock", locked: someLock(), built: built}
 	err := l.compare()
 	var differs *LockedError
-	if !errors.As(err, &differs) || !differs.CheckFailed() || !strings.Contains(err.Error(), "the build differs from pmk-sched.lock:\n  plugin QuietHours") {
+	if !errors.As(err, &differs) || !differs.CheckFailed() ||
+		!strings.Contains(err.Error(), "the build differs from pmk-sched.lock:\n  plugin QuietHours") {
 		t.Errorf("got %v", err)
 	}
 	l.built = someLock()

@@ -32,7 +32,8 @@ type Contents struct {
 	Plugins []profiles.Plugin
 	// Rules are the permissions that bundled plugins declare, by the name of the plugin.
 	Rules map[string]permissions.Rules
-	// Packages are the import paths of the plugins in Rules, from which [BundledRules] makes them again.
+	// Packages are the import paths of the plugins in Rules, from which [BundledRules] makes them
+	// again.
 	Packages map[string]string
 	// Recipe describes the build of the image. It is nil if the image was not built on this machine.
 	Recipe *v1alpha1.Recipe
@@ -145,8 +146,8 @@ func BundledRules(packages map[string]string) map[string]permissions.Rules {
 	return rules
 }
 
-// builtImage returns the plugins and the recipe of an image. They are nil if it was not built on this
-// machine.
+// builtImage returns the plugins and the recipe of an image. They are nil if it was not built on
+// this machine.
 func builtImage(cache, reference string) ([]plugins.Info, *v1alpha1.Recipe) {
 	name, err := image.CanonicalName(reference)
 	if err != nil {

@@ -16,16 +16,19 @@ import (
 
 func TestReadPluginsReturnsTheRecipeOfTheImage(t *testing.T) {
 	cache := filepath.Join(t.TempDir(), "cache")
-	recipe := v1alpha1.Recipe{Plugins: []v1alpha1.Plugin{{Builtin: "timestamp"}, {Path: "/plugins/quiet"}}, Imports: []string{"example.com/scheme"}}
+	recipe := v1alpha1.Recipe{Plugins: []v1alpha1.Plugin{{Builtin: "timestamp"}, {Path: "/plugins/quiet"}},
+		Imports: []string{"example.com/scheme"}}
 	name, err := image.CanonicalName("localhost/s:v1.24.3")
 	if err != nil {
 		t.Fatal(err)
 	}
-	result := &build.Result{Info: build.Info{Plugins: []plugins.Info{{Name: "Timestamp", Points: []string{"preBind"}}}}, Recipe: recipe}
+	result := &build.Result{Info: build.Info{Plugins: []plugins.Info{{Name: "Timestamp", Points: []string{"preBind"}}}},
+		Recipe: recipe}
 	if err := build.Tag(cache, result, name); err != nil {
 		t.Fatal(err)
 	}
-	contents, err := ReadPlugins(t.Context(), &session.Session{CacheDir: cache}, "localhost/s:{release}", versions.Release{Major: 1, Minor: 24, Patch: 3}, nil)
+	contents, err := ReadPlugins(t.Context(), &session.Session{CacheDir: cache}, "localhost/s:{release}",
+		versions.Release{Major: 1, Minor: 24, Patch: 3}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,8 @@ func TestAnImageOfPmkSchedItselfHasItsExecutable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if result.Release != "v1.2.3" || !slices.Equal(result.Platforms, []string{build.Host().String()}) || !slices.Equal(result.Written, []string{archive}) {
+	if result.Release != "v1.2.3" || !slices.Equal(result.Platforms, []string{build.Host().String()}) ||
+		!slices.Equal(result.Written, []string{archive}) {
 		t.Errorf("result %+v", result)
 	}
 	to := filepath.Join(t.TempDir(), "program")
@@ -53,7 +54,8 @@ func TestAProgramThatNeedsLibrariesIsNotPacked(t *testing.T) {
 	// The head of a program with an interpreter.
 	header := elf.Header64{
 		Ident: [elf.EI_NIDENT]byte{0x7f, 'E', 'L', 'F', byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB), byte(elf.EV_CURRENT)},
-		Type:  uint16(elf.ET_EXEC), Machine: uint16(elf.EM_X86_64), Version: uint32(elf.EV_CURRENT), Ehsize: 64, Phoff: 64, Phentsize: 56, Phnum: 1,
+		Type:  uint16(elf.ET_EXEC), Machine: uint16(elf.EM_X86_64), Version: uint32(elf.EV_CURRENT), Ehsize: 64, Phoff: 64,
+		Phentsize: 56, Phnum: 1,
 	}
 	var text bytes.Buffer
 	for _, part := range []any{header, elf.Prog64{Type: uint32(elf.PT_INTERP)}} {

@@ -37,8 +37,8 @@ type Compiled struct {
 	Plugins []profiles.Plugin
 }
 
-// Compile compiles the kube-scheduler of a release with plugins for this machine, or finds it in the
-// build cache. It is the binary that an image of the same plugins has.
+// Compile compiles the kube-scheduler of a release with plugins for this machine, or finds it in
+// the build cache. It is the binary that an image of the same plugins has.
 func Compile(
 	ctx context.Context, s *session.Session, release versions.Release, list []Plugin, imports []string,
 ) (*Compiled, error) {

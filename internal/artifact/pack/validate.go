@@ -41,7 +41,8 @@ func Validate(ctx context.Context, s *session.Session, r profiles.ValidateReques
 	if err != nil {
 		return nil, err
 	}
-	v := &Validation{File: r.SourceName, Release: r.Release.String(), APIVersion: rules.APIVersion, Valid: rules.Valid(), By: byRules}
+	v := &Validation{File: r.SourceName, Release: r.Release.String(), APIVersion: rules.APIVersion, Valid: rules.Valid(),
+		By: byRules}
 	v.Hint = (&profiles.Error{Problems: rules.Problems}).Hint()
 	for _, p := range rules.Problems {
 		v.Reasons = append(v.Reasons, (&profiles.Error{Name: r.SourceName, Problems: []profiles.Problem{p}}).Error())
@@ -91,7 +92,8 @@ func releaseBinary(
 	case i < 0:
 		i = 0 // it reports the plugin that it does not have
 	}
-	return configcheck.Binary{Path: built[i].Binaries[0].Path, Origin: "the kube-scheduler " + r.Release.String() + " that was built on this machine"}, ""
+	return configcheck.Binary{Path: built[i].Binaries[0].Path,
+		Origin: "the kube-scheduler " + r.Release.String() + " that was built on this machine"}, ""
 }
 
 func hasPlugins(r *build.Result, names []string) bool {
@@ -114,7 +116,8 @@ func checkDocument(
 	if err != nil {
 		return "", err
 	}
-	err = configcheck.Check(ctx, binary, dir, configcheck.Request{Configuration: text, Kubeconfig: kubeconfig, Warn: s.Warn})
+	err = configcheck.Check(ctx, binary, dir,
+		configcheck.Request{Configuration: text, Kubeconfig: kubeconfig, Warn: s.Warn})
 	var refused *configcheck.RefusedError
 	if errors.As(err, &refused) {
 		return refused.Reason, nil

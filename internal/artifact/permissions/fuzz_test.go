@@ -10,8 +10,10 @@ import (
 // naming its resource.
 func FuzzRules(f *testing.F) {
 	for _, args := range []string{
-		`{}`, `{"prometheus": {"url": "http://p:9090"}, "metrics": [{"name": "cpu", "maxPercent": 80}]}`, `{"namespaces": ["a"], "message": "m"}`,
-		`{"source": {"apiVersion": "example.com/v1", "resource": "nodemetrics", "path": "status.rtt"}}`, "namespaces: [a]\n", `null`, `[]`,
+		`{}`, `{"prometheus": {"url": "http://p:9090"}, "metrics": [{"name": "cpu", "maxPercent": 80}]}`,
+		`{"namespaces": ["a"], "message": "m"}`,
+		`{"source": {"apiVersion": "example.com/v1", "resource": "nodemetrics", "path": "status.rtt"}}`, "namespaces: [a]\n",
+		`null`, `[]`,
 	} {
 		f.Add([]byte(args))
 	}

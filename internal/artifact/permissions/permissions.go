@@ -1,5 +1,5 @@
-// Package permissions contains the RBAC rules that the plugins in scheduler/plugins declare. Their code is linked into
-// pmk-sched, so that the rules can be granted without compiling anything.
+// Package permissions contains the RBAC rules that the plugins in scheduler/plugins declare. Their
+// code is linked into pmk-sched, so that the rules can be granted without compiling anything.
 package permissions
 
 import (
@@ -44,7 +44,8 @@ func All() map[string]Rules {
 	return all
 }
 
-// OfPackage returns the Rules of the bundled plugin with that import path, nil for any other package.
+// OfPackage returns the Rules of the bundled plugin with that import path, nil for any other
+// package.
 func OfPackage(importPath string) Rules {
 	dir, name := path.Split(importPath)
 	if path.Clean(dir) != packages {

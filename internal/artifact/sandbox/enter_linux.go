@@ -40,7 +40,8 @@ const (
 	failedToExecute = "execute"
 )
 
-// Enter makes this process, which [Run] started with the command line args, the program. It returns only if that fails.
+// Enter makes this process, which [Run] started with the command line args, the program. It returns
+// only if that fails.
 func Enter(args []string) (status int) {
 	runtime.LockOSThread() // no_new_privs is of a thread
 	syscall.CloseOnExec(reportFD)

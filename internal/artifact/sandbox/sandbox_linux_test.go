@@ -62,7 +62,8 @@ func private(t *testing.T) string {
 func runProbe(t *testing.T, args ...string) *Result {
 	t.Helper()
 	dir := private(t)
-	result, err := Run(t.Context(), dir, Program{Path: os.Getenv(probeFile), Args: args, Files: map[string][]byte{"input": []byte("content\n")}, Timeout: 20 * time.Second})
+	result, err := Run(t.Context(), dir, Program{Path: os.Getenv(probeFile), Args: args,
+		Files: map[string][]byte{"input": []byte("content\n")}, Timeout: 20 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +174,8 @@ func wantUnavailable(t *testing.T) {
 	if err := os.WriteFile("/proc/sys/user/max_user_namespaces", []byte("0"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	_, err := Run(t.Context(), private(t), Program{Path: os.Getenv(probeFile), Args: []string{"look", "127.0.0.1:1"}, Timeout: time.Minute})
+	_, err := Run(t.Context(), private(t),
+		Program{Path: os.Getenv(probeFile), Args: []string{"look", "127.0.0.1:1"}, Timeout: time.Minute})
 	if !errors.Is(err, ErrUnavailable) {
 		t.Errorf("got %v", err)
 	}
@@ -201,7 +203,8 @@ func TestProgramReadsItsFilesAndWritesItsOutput(t *testing.T) {
 
 func TestProgramThatDoesNotEndIsKilled(t *testing.T) {
 	for _, action := range []string{"forever", "print"} {
-		result, err := Run(t.Context(), private(t), Program{Path: os.Getenv(probeFile), Args: []string{action}, Timeout: 500 * time.Millisecond})
+		result, err := Run(t.Context(), private(t),
+			Program{Path: os.Getenv(probeFile), Args: []string{action}, Timeout: 500 * time.Millisecond})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -211,7 +214,8 @@ func TestProgramThatDoesNotEndIsKilled(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	if _, err := Run(ctx, private(t), Program{Path: os.Getenv(probeFile), Args: []string{"forever"}, Timeout: time.Minute}); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := Run(ctx, private(t), Program{Path: os.Getenv(probeFile), Args: []string{"forever"},
+		Timeout: time.Minute}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -252,12 +256,14 @@ func TestProgramThatCannotBeExecutedIsExplained(t *testing.T) {
 
 func wantNoexecError(t *testing.T) {
 	dir := t.TempDir()
-	if err := errors.Join(unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), unix.Mount("none", dir, "tmpfs", unix.MS_NOEXEC, "")); err != nil {
+	if err := errors.Join(unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""),
+		unix.Mount("none", dir, "tmpfs", unix.MS_NOEXEC, "")); err != nil {
 		t.Fatal(err)
 	}
 	_, err := Run(t.Context(), dir, Program{Path: os.Getenv(probeFile), Args: []string{"write"}, Timeout: time.Minute})
 	var hinted interface{ Hint() string }
-	if err == nil || !strings.Contains(err.Error(), "mounted noexec") || !errors.As(err, &hinted) || !strings.Contains(hinted.Hint(), "TMPDIR") {
+	if err == nil || !strings.Contains(err.Error(), "mounted noexec") || !errors.As(err, &hinted) ||
+		!strings.Contains(hinted.Hint(), "TMPDIR") {
 		t.Errorf("got %v", err)
 	}
 	if err := unix.Unmount(dir, 0); err != nil {

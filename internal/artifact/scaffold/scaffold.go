@@ -248,7 +248,8 @@ func fillTemplates(files map[string][]byte, kind string, p newPlugin) error {
 	return nil
 }
 
-// writeModule writes the files and has go complete go.mod. Without a network that is left to the user.
+// writeModule writes the files and has go complete go.mod. Without a network that is left to the
+// user.
 func writeModule(
 	ctx context.Context, dir string, files map[string][]byte, o build.Environment, s *session.Session,
 ) error {

@@ -30,7 +30,8 @@ type Authority struct {
 	key  crypto.Signer
 }
 
-// NewAuthority returns a new self-signed authority. The template has everything but the serial number and the key.
+// NewAuthority returns a new self-signed authority. The template has everything but the serial
+// number and the key.
 func NewAuthority(template x509.Certificate) (*Authority, error) {
 	key, err := NewKey()
 	if err != nil {
@@ -56,7 +57,8 @@ func ParseAuthority(p Pair) (*Authority, error) {
 	return &Authority{Pair: p, cert: cert, key: key}, nil
 }
 
-// Sign returns a new key and a certificate for it. The template has everything but the serial number and the key.
+// Sign returns a new key and a certificate for it. The template has everything but the serial
+// number and the key.
 func (a *Authority) Sign(template x509.Certificate) (Pair, error) {
 	key, err := NewKey()
 	if err != nil {

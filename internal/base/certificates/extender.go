@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	// authorityLife exceeds the life of a cluster: a new authority requires a new configuration of each scheduler.
+	// authorityLife exceeds the life of a cluster: a new authority requires a new configuration of
+	// each scheduler.
 	authorityLife = 20 * 365 * 24 * time.Hour
 	// leafLife is the life of the certificates that the authority signs. Only the next deployment
 	// renews it.

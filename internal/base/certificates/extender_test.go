@@ -18,7 +18,8 @@ var born = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func request(years int) certificates.Request {
 	return certificates.Request{
-		Name: "my-extender", DNS: []string{"my-extender.kube-system.svc", "localhost"}, Addresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		Name: "my-extender", DNS: []string{"my-extender.kube-system.svc",
+			"localhost"}, Addresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		Now: born.AddDate(years, 0, 0),
 	}
 }
@@ -42,17 +43,23 @@ func TestWhatIsGoodIsKeptAndWhatIsNotIsMadeAnew(t *testing.T) {
 		change func(*certificates.Request)
 		want   []string
 	}{
-		"nothing there":             {certificates.Set{}, func(*certificates.Request) {}, all},
-		"again":                     {first, func(*certificates.Request) {}, nil},
-		"three years later":         {first, func(r *certificates.Request) { *r = request(3) }, nil},
-		"near the end":              {first, func(r *certificates.Request) { *r = request(4) }, leaves},
-		"near the authority's end":  {first, func(r *certificates.Request) { *r = request(15) }, all},
-		"another name":              {first, func(r *certificates.Request) { r.DNS = []string{"other.kube-system.svc"} }, leaves[:1]},
-		"another address":           {first, func(r *certificates.Request) { r.Addresses = append(r.Addresses, net.IPv4(10, 96, 0, 7)) }, leaves[:1]},
-		"signed by another":         {certificates.Set{CA: first.CA, Server: other.Server, Client: first.Client}, func(*certificates.Request) {}, leaves[:1]},
-		"key of another":            {certificates.Set{CA: certificates.Pair{Cert: first.CA.Cert, Key: other.CA.Key}, Server: first.Server}, func(*certificates.Request) {}, all},
-		"serving one for a client":  {certificates.Set{CA: first.CA, Server: first.Server, Client: first.Server}, func(*certificates.Request) {}, leaves[1:]},
-		"garbage in place of a key": {certificates.Set{CA: first.CA, Server: certificates.Pair{Cert: first.Server.Cert, Key: []byte("x")}, Client: first.Client}, func(*certificates.Request) {}, leaves[:1]},
+		"nothing there":            {certificates.Set{}, func(*certificates.Request) {}, all},
+		"again":                    {first, func(*certificates.Request) {}, nil},
+		"three years later":        {first, func(r *certificates.Request) { *r = request(3) }, nil},
+		"near the end":             {first, func(r *certificates.Request) { *r = request(4) }, leaves},
+		"near the authority's end": {first, func(r *certificates.Request) { *r = request(15) }, all},
+		"another name": {first, func(r *certificates.Request) { r.DNS = []string{"other.kube-system.svc"} },
+			leaves[:1]},
+		"another address": {first,
+			func(r *certificates.Request) { r.Addresses = append(r.Addresses, net.IPv4(10, 96, 0, 7)) }, leaves[:1]},
+		"signed by another": {certificates.Set{CA: first.CA, Server: other.Server, Client: first.Client},
+			func(*certificates.Request) {}, leaves[:1]},
+		"key of another": {certificates.Set{CA: certificates.Pair{Cert: first.CA.Cert, Key: other.CA.Key},
+			Server: first.Server}, func(*certificates.Request) {}, all},
+		"serving one for a client": {certificates.Set{CA: first.CA, Server: first.Server, Client: first.Server},
+			func(*certificates.Request) {}, leaves[1:]},
+		"garbage in place of a key": {certificates.Set{CA: first.CA, Server: certificates.Pair{Cert: first.Server.Cert,
+			Key: []byte("x")}, Client: first.Client}, func(*certificates.Request) {}, leaves[:1]},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -91,10 +98,13 @@ func TestAClientAndAServerOfOneSetTrustEachOtherAndNoOther(t *testing.T) {
 		}
 		done := make(chan error, 1)
 		go func() {
-			done <- tls.Server(a, &tls.Config{Certificates: pair(server.Server), ClientCAs: pool(server), ClientAuth: tls.RequireAndVerifyClientCert, Time: now, MinVersion: tls.VersionTLS12, MaxVersion: tls.VersionTLS12}).Handshake()
+			done <- tls.Server(a, &tls.Config{Certificates: pair(server.Server), ClientCAs: pool(server),
+				ClientAuth: tls.RequireAndVerifyClientCert, Time: now, MinVersion: tls.VersionTLS12,
+				MaxVersion: tls.VersionTLS12}).Handshake()
 			_ = a.Close()
 		}()
-		err := tls.Client(b, &tls.Config{Certificates: pair(client.Client), RootCAs: pool(client), ServerName: name, Time: now, MinVersion: tls.VersionTLS12, MaxVersion: tls.VersionTLS12}).Handshake()
+		err := tls.Client(b, &tls.Config{Certificates: pair(client.Client), RootCAs: pool(client), ServerName: name,
+			Time: now, MinVersion: tls.VersionTLS12, MaxVersion: tls.VersionTLS12}).Handshake()
 		_ = b.Close()
 		if served := <-done; err == nil {
 			err = served

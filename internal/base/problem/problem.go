@@ -32,7 +32,8 @@ func (e *Error) Hint() string { return e.hint }
 // Invalid reports whether the user's input is wrong.
 func (e *Error) Invalid() bool { return e.invalid }
 
-// Invalidf returns an error about the user's input, formatted as fmt.Errorf does. hint may be empty.
+// Invalidf returns an error about the user's input, formatted as fmt.Errorf does. hint may be
+// empty.
 func Invalidf(hint, format string, args ...any) error {
 	return &Error{err: fmt.Errorf(format, args...), hint: hint, invalid: true}
 }

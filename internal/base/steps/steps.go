@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// OnStep is called when a step starts; the function that it returns is called when the step ends. Both may be nil.
+// OnStep is called when a step starts; the function that it returns is called when the step ends.
+// Both may be nil.
 type OnStep func(name string) (done func(err error))
 
 // Do runs do as a step.
@@ -28,10 +29,9 @@ func (o OnStep) Do(name string, do func() error) error {
 type Step struct {
 	Name string
 	Do   func(ctx context.Context) error
-	// Hold takes the place of Do for a step that takes a lock. The context that it returns ends
-	// when the lock is lost, with the reason as its cause: then the steps after it end too, and
-	// nothing is undone, because another run may be working on the same. At most one step of a
-	// sequence has it.
+	// Hold takes the place of Do for a step that takes a lock. The context that it returns ends when
+	// the lock is lost, with the reason as its cause: then the steps after it end too, and nothing is
+	// undone, because another run may be working on the same. At most one step of a sequence has it.
 	Hold func(ctx context.Context) (held context.Context, err error)
 	// Undo restores the state from before Do, because of cause. It is also called if Do itself
 	// failed, which may have done a part. It is nil if there is nothing to restore.
@@ -150,8 +150,8 @@ func WithProgress(ctx context.Context, report func(text string)) context.Context
 	return context.WithValue(ctx, progressKey{}, report)
 }
 
-// Progress reports how far the running step is, such as "compile kubelet: 412 of 1,903 packages". Without
-// WithProgress it does nothing.
+// Progress reports how far the running step is, such as "compile kubelet: 412 of 1,903 packages".
+// Without WithProgress it does nothing.
 func Progress(ctx context.Context, text string) {
 	if report, ok := ctx.Value(progressKey{}).(func(string)); ok {
 		report(text)

@@ -54,14 +54,17 @@ func TestFailureUndoesStepsInReverse(t *testing.T) {
 		"one that got half-way is undone too": {
 			fails: []string{"do b"}, want: []string{"do a", "do b", "undo b", "always a"}, contains: []string{"b: do b failed"},
 		},
-		"one after the commit undoes nothing before it": {fails: []string{"do d"}, want: []string{"do a", "do b", "do c", "do d", "always a"}},
-		"the commit itself":                             {fails: []string{"do c"}, want: []string{"do a", "do b", "do c", "undo b", "always a"}},
+		"one after the commit undoes nothing before it": {fails: []string{"do d"},
+			want: []string{"do a", "do b", "do c", "do d", "always a"}},
+		"the commit itself": {fails: []string{"do c"},
+			want: []string{"do a", "do b", "do c", "undo b", "always a"}},
 		"undo fails too": {
 			fails: []string{"do c", "undo b"}, want: []string{"do a", "do b", "do c", "undo b", "always a"},
 			contains: []string{"c: do c failed", "undo b: undo b failed", ErrUndo.Error()},
 		},
 		"the end fails after success": {
-			fails: []string{"always a"}, want: []string{"do a", "do b", "do c", "do d", "always a"}, contains: []string{"end of a: always a failed"},
+			fails: []string{"always a"}, want: []string{"do a", "do b", "do c", "do d",
+				"always a"}, contains: []string{"end of a: always a failed"},
 		},
 	}
 	for name, tt := range tests {
@@ -176,10 +179,12 @@ func TestLostLockStopsEverything(t *testing.T) {
 					Undo: func(ctx context.Context, _ error) error { return act(ctx, "undo "+name) },
 				}
 			}
-			a := Step{Name: "a", Hold: func(context.Context) (context.Context, error) { return held, nil }, Always: func(ctx context.Context) error {
-				return errors.Join(ctx.Err(), s.act("always a"))
-			}}
-			outer := Step{Name: "outer", Do: func(ctx context.Context) error { return Run(ctx, []Step{a, step("b"), step("c")}, nil) }}
+			a := Step{Name: "a", Hold: func(context.Context) (context.Context, error) { return held, nil },
+				Always: func(ctx context.Context) error {
+					return errors.Join(ctx.Err(), s.act("always a"))
+				}}
+			outer := Step{Name: "outer",
+				Do: func(ctx context.Context) error { return Run(ctx, []Step{a, step("b"), step("c")}, nil) }}
 			outer.Undo = func(context.Context, error) error { return s.act("undo outer") }
 			err := Run(t.Context(), []Step{outer}, nil)
 			if diff := cmp.Diff(tt.want, s.calls); diff != "" {

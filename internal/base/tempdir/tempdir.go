@@ -14,8 +14,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/flock"
 )
 
-// Make creates the directory pmk-sched-PURPOSE-… in the system's directory for temporary files, as
-// [MakeIn] does.
+// Make creates the directory pmk-sched-PURPOSE-… in the system's directory for temporary files,
+// as [MakeIn] does.
 func Make(purpose string) (dir string, remove func() error, err error) {
 	if dir, remove, err = MakeIn(os.TempDir(), "pmk-sched-"+purpose+"-"); err != nil {
 		return "", nil, fmt.Errorf("create a temporary directory for the %s: %w", purpose, err)
@@ -67,8 +67,8 @@ func sweep(root, prefix string) {
 	}
 }
 
-// sweepOne removes a directory of this user if its lock is free. Its parent is often writable by all
-// users.
+// sweepOne removes a directory of this user if its lock is free. Its parent is often writable by
+// all users.
 func sweepOne(dir string) {
 	lock, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
 	if err != nil {

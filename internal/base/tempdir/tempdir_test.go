@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestMain is also the program that a test kills: it creates a directory, prints its name, and waits.
+// TestMain is also the program that a test kills: it creates a directory, prints its name, and
+// waits.
 func TestMain(m *testing.M) {
 	if os.Getenv("TEST_KILLED") == "" {
 		os.Exit(m.Run())

@@ -61,17 +61,20 @@ func (c *Client) applyOne(ctx context.Context, s step) error {
 }
 
 // deleteExactly deletes live, but not another object that has taken its name.
-func (c *Client) deleteExactly(ctx context.Context, live *unstructured.Unstructured, propagation metav1.DeletionPropagation) error {
+func (c *Client) deleteExactly(ctx context.Context, live *unstructured.Unstructured,
+	propagation metav1.DeletionPropagation) error {
 	uid := live.GetUID()
-	return client.IgnoreNotFound(c.api.Delete(ctx, live, client.Preconditions{UID: &uid}, client.PropagationPolicy(propagation)))
+	return client.IgnoreNotFound(c.api.Delete(ctx, live, client.Preconditions{UID: &uid},
+		client.PropagationPolicy(propagation)))
 }
 
 func isTerminating(obj *unstructured.Unstructured) bool {
 	return obj != nil && obj.GetDeletionTimestamp() != nil
 }
 
-// waitGone waits until live, which is being deleted, is gone, even if another object has taken its name. A Deployment without ReplicaSets is
-// gone at once if the controller manager does not act: then there is nothing to delete before it. With ReplicaSets it is an error.
+// waitGone waits until live, which is being deleted, is gone, even if another object has taken its
+// name. A Deployment without ReplicaSets is gone at once if the controller manager does not act:
+// then there is nothing to delete before it. With ReplicaSets it is an error.
 func (c *Client) waitGone(ctx context.Context, live *unstructured.Unstructured) error {
 	watch := &controllerWatch{client: c}
 	var last *unstructured.Unstructured
@@ -95,8 +98,9 @@ func (c *Client) waitGone(ctx context.Context, live *unstructured.Unstructured) 
 	return err
 }
 
-// deleteIdle deletes a Deployment without the controller manager, which does not act for that reason. The garbage collector would delete its
-// ReplicaSets and pods first; without any, the Deployment alone can go.
+// deleteIdle deletes a Deployment without the controller manager, which does not act for that
+// reason. The garbage collector would delete its ReplicaSets and pods first; without any, the
+// Deployment alone can go.
 func (c *Client) deleteIdle(ctx context.Context, deployment *unstructured.Unstructured, reason string) error {
 	waits, err := c.hasReplicaSets(ctx, deployment)
 	if err != nil {
@@ -105,6 +109,7 @@ func (c *Client) deleteIdle(ctx context.Context, deployment *unstructured.Unstru
 	if waits {
 		return problem.Errorf(hints[ReasonControllersIdle], "delete the pods of %s: %s", nameOf(deployment), reason)
 	}
-	c.log.Warn("deleting without the controller manager", zap.String("object", nameOf(deployment)), zap.String("reason", reason))
+	c.log.Warn("deleting without the controller manager", zap.String("object", nameOf(deployment)),
+		zap.String("reason", reason))
 	return c.deleteExactly(ctx, deployment, metav1.DeletePropagationBackground)
 }

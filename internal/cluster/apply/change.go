@@ -23,8 +23,9 @@ const (
 type Change struct {
 	Object string `json:"object"` // Kind/namespace/name, or Kind/name at cluster scope
 	Action Action `json:"action"`
-	Diff   string `json:"diff,omitempty"` // unified diff of the live and the wanted object; keys, tokens and Secret data are masked
-	Note   string `json:"note,omitempty"` // for the user, such as whose change is overwritten
+	// unified diff of the live and the wanted object; keys, tokens and Secret data are masked
+	Diff string `json:"diff,omitempty"`
+	Note string `json:"note,omitempty"` // for the user, such as whose change is overwritten
 }
 
 // ChangeSet lists what [Client.Plan], [Client.Apply], [Client.Delete] or [Client.Prune] changed or
@@ -44,7 +45,8 @@ func (s ChangeSet) String() string {
 	return b.String()
 }
 
-// Summary returns the objects that were changed, on one line: `Deployment/kube-system/my-scheduler configured, …`.
+// Summary returns the objects that were changed, on one line: `Deployment/kube-system/my-scheduler
+// configured, …`.
 func (s ChangeSet) Summary() string {
 	var list []string
 	for _, c := range s {

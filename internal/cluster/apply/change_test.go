@@ -12,7 +12,8 @@ func TestChangeSetTellsALinePerObject(t *testing.T) {
 		{Object: "Deployment/a/x", Action: Configured, Note: "reverts changes of others", Diff: "-a\n+b\n"},
 		{Object: "ConfigMap/a/x", Action: Created, Diff: "+c\n"},
 	}
-	want := "ClusterRoleBinding/x unchanged\nDeployment/a/x configured (reverts changes of others)\nConfigMap/a/x created\n"
+	want := "ClusterRoleBinding/x unchanged\nDeployment/a/x configured (reverts changes of others)\nConfigMap/a/x " +
+		"created\n"
 	if diff := cmp.Diff(want, set.String()); diff != "" {
 		t.Errorf("text (-want +got):\n%s", diff)
 	}

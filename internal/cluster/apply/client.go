@@ -25,12 +25,14 @@ import (
 type Options struct {
 	// Log may be nil.
 	Log *zap.Logger
-	// Patience is how long an API server that was reached before may be unavailable before an operation fails. The context of an
-	// operation can end it sooner. 0 means [kubeapi.DefaultPatience].
+	// Patience is how long an API server that was reached before may be unavailable before an
+	// operation fails. The context of an operation can end it sooner. 0 means
+	// [kubeapi.DefaultPatience].
 	Patience time.Duration
 	// LockDuration is how long a lock is valid after its last renewal. 0 means 15 s.
 	LockDuration time.Duration
-	// ControllerGrace is how long the controller manager may do nothing before a wait for it ends. 0 means 45 s.
+	// ControllerGrace is how long the controller manager may do nothing before a wait for it ends. 0
+	// means 45 s.
 	ControllerGrace time.Duration
 }
 
@@ -62,13 +64,15 @@ func New(cfg *rest.Config, o Options) (*Client, error) {
 	}
 	retry := &kubeapi.Retrier{Log: log, Patience: o.Patience}
 	api := &retrying{Client: direct, retry: retry}
-	// The poller is only for flux's own wait, which ends as soon as an object is ready: see WaitStable.
+	// The poller is only for flux's own wait, which ends as soon as an object is ready: see
+	// WaitStable.
 	manager := ssa.NewResourceManager(api, nil, ssa.Owner{Field: ownership.Manager, Group: ownership.Manager})
-	return &Client{log: log, locks: cmp.Or(o.LockDuration, lockDuration), grace: cmp.Or(o.ControllerGrace, controllerGrace), retry: retry, api: api, kube: kube, ssa: manager}, nil
+	return &Client{log: log, locks: cmp.Or(o.LockDuration, lockDuration),
+		grace: cmp.Or(o.ControllerGrace, controllerGrace), retry: retry, api: api, kube: kube, ssa: manager}, nil
 }
 
-// retrying is a client that retries requests while the API server is unavailable for a moment, and explains errors. flux's
-// ResourceManager ignores errors of Get, so they must not be transient.
+// retrying is a client that retries requests while the API server is unavailable for a moment, and
+// explains errors. flux's ResourceManager ignores errors of Get, so they must not be transient.
 type retrying struct {
 	client.Client
 	retry *kubeapi.Retrier
@@ -112,7 +116,8 @@ func (r *retrying) Delete(ctx context.Context, obj client.Object, opts ...client
 	return r.retry.Do(ctx, doing, func(ctx context.Context) error { return r.Client.Delete(ctx, obj, opts...) })
 }
 
-// subject returns the name of an object as in a ChangeSet. Typed objects do not have their kind; the client knows it.
+// subject returns the name of an object as in a ChangeSet. Typed objects do not have their kind;
+// the client knows it.
 func subject(c client.Client, obj runtime.Object, namespace, name string) string {
 	gvk, err := c.GroupVersionKindFor(obj)
 	if err != nil {

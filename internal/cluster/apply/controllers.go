@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// controllerGrace is how long the controller manager may do nothing, unless [Options] says otherwise: another one takes its lease over in
-// 15 to 20 s.
+// controllerGrace is how long the controller manager may do nothing, unless [Options] says
+// otherwise: another one takes its lease over in 15 to 20 s.
 const controllerGrace = 45 * time.Second
 
 // controllerLease is the lease that the leading controller manager renews every 2 s.
@@ -27,9 +27,10 @@ type controllerWatch struct {
 	outages int64     // of the API server, until then
 }
 
-// idle returns why the controller manager does not act, or an empty text. behind reports that it has not observed the last change of the
-// Deployment. It does not act if that lasts for the grace period and its lease, where there is one, is not renewed meanwhile. The clocks of
-// other machines do not matter.
+// idle returns why the controller manager does not act, or an empty text. behind reports that it
+// has not observed the last change of the Deployment. It does not act if that lasts for the grace
+// period and its lease, where there is one, is not renewed meanwhile. The clocks of other machines
+// do not matter.
 func (w *controllerWatch) idle(ctx context.Context, behind bool) string {
 	if !behind {
 		w.since = time.Time{}
@@ -44,17 +45,19 @@ func (w *controllerWatch) idle(ctx context.Context, behind bool) string {
 		w.since, w.lease, w.outages = now, state, outages
 		return ""
 	}
-	return fmt.Sprintf("the controller manager does not act: it has not observed the last change for %s, and %s", now.Sub(w.since).Round(time.Second), described)
+	return fmt.Sprintf("the controller manager does not act: it has not observed the last change for %s, and %s",
+		now.Sub(w.since).Round(time.Second), described)
 }
 
-// controllerState returns the state of the controller manager's lease, which differs after each renewal, and describes it for the case
-// that it does not.
+// controllerState returns the state of the controller manager's lease, which differs after each
+// renewal, and describes it for the case that it does not.
 func (c *Client) controllerState(ctx context.Context) (state, described string) {
 	lease := &coordinationv1.Lease{}
 	if err := c.api.Get(ctx, controllerLease, lease); err != nil {
 		return "", fmt.Sprintf("its Lease could not be read: %v", err)
 	}
-	return lease.ResourceVersion, fmt.Sprintf("its Lease %s, held by %q, was not renewed", controllerLease, holderOf(lease))
+	return lease.ResourceVersion,
+		fmt.Sprintf("its Lease %s, held by %q, was not renewed", controllerLease, holderOf(lease))
 }
 
 // isBehind reports whether the controller manager has not observed the last change of a Deployment.

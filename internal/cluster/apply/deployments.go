@@ -9,8 +9,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 )
 
-// Deployments lists the Deployments of all schedulers and extenders that pmk-sched manages: in all namespaces or, without permission
-// to list those, in ns and kube-system.
+// Deployments lists the Deployments of all schedulers and extenders that pmk-sched manages: in all
+// namespaces or, without permission to list those, in ns and kube-system.
 func (c *Client) Deployments(ctx context.Context, ns string) ([]*unstructured.Unstructured, error) {
-	return c.listKind(ctx, appsv1.SchemeGroupVersion.WithKind("Deployment"), map[string]string{ownership.LabelManagedBy: ownership.Manager}, ns)
+	return c.listKind(ctx, appsv1.SchemeGroupVersion.WithKind("Deployment"),
+		map[string]string{ownership.LabelManagedBy: ownership.Manager}, ns)
 }

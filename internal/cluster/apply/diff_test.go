@@ -11,8 +11,9 @@ import (
 func object(kind string, data map[string]any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": kind,
-		"metadata": map[string]any{"name": "x", "namespace": "a", "uid": "1", "resourceVersion": "7", "managedFields": []any{}},
-		"data":     data, "status": map[string]any{"seen": "1"},
+		"metadata": map[string]any{"name": "x", "namespace": "a", "uid": "1", "resourceVersion": "7",
+			"managedFields": []any{}},
+		"data": data, "status": map[string]any{"seen": "1"},
 	}}
 }
 
@@ -43,16 +44,21 @@ func TestDiffShowsWhatDiffersWithoutWhatTheServerFillsIn(t *testing.T) {
 }
 
 func TestDiffMasksSecrets(t *testing.T) {
-	kubeconfig := "users:\n- user:\n    client-key-data: S0VZ\n    token: \"abc\"\n    password: pw\nextenders:\n- tlsConfig: {keyData: S0VZ}\n"
+	kubeconfig := "users:\n- user:\n    client-key-data: S0VZ\n    token: \"abc\"\n    password: pw\nextenders:\n- " +
+		"tlsConfig: {keyData: S0VZ}\n"
 	cases := map[string]struct {
 		live, wanted *unstructured.Unstructured
 		want         string
 	}{
-		"new Secret":                       {nil, object("Secret", map[string]any{"tls.key": "S0VZ"}), "+  tls.key: '***'"},
-		"changed Secret":                   {object("Secret", map[string]any{"tls.key": "S0VZ"}), object("Secret", map[string]any{"tls.key": "abc"}), "+  tls.key: '*** (after)'"},
-		"kubeconfig in a ConfigMap":        {nil, object("ConfigMap", map[string]any{"kubeconfig": kubeconfig}), "client-key-data: ***"},
-		"kubeconfig in a ConfigMap, gone":  {object("ConfigMap", map[string]any{"kubeconfig": kubeconfig}), object("ConfigMap", map[string]any{}), "token: ***"},
-		"kubeconfig in a ConfigMap, JSON?": {nil, object("ConfigMap", map[string]any{"kubeconfig": `{"client-key-data": "S0VZ"}`}), `"client-key-data": ***`},
+		"new Secret": {nil, object("Secret", map[string]any{"tls.key": "S0VZ"}), "+  tls.key: '***'"},
+		"changed Secret": {object("Secret", map[string]any{"tls.key": "S0VZ"}),
+			object("Secret", map[string]any{"tls.key": "abc"}), "+  tls.key: '*** (after)'"},
+		"kubeconfig in a ConfigMap": {nil, object("ConfigMap", map[string]any{"kubeconfig": kubeconfig}),
+			"client-key-data: ***"},
+		"kubeconfig in a ConfigMap, gone": {object("ConfigMap", map[string]any{"kubeconfig": kubeconfig}),
+			object("ConfigMap", map[string]any{}), "token: ***"},
+		"kubeconfig in a ConfigMap, JSON?": {nil,
+			object("ConfigMap", map[string]any{"kubeconfig": `{"client-key-data": "S0VZ"}`}), `"client-key-data": ***`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

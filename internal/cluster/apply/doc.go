@@ -1,4 +1,5 @@
-// Package apply applies objects to a cluster by server-side apply, waits until they are stable, and deletes them.
+// Package apply applies objects to a cluster by server-side apply, waits until they are stable, and
+// deletes them.
 //
 // A [Client] first dry-runs the changes, rejects objects that pmk-sched does not manage, and then
 // changes only objects that differ, in the order of dependencies. It retries while an API server

@@ -73,8 +73,8 @@ func (s step) differing() (live, applied *unstructured.Unstructured) {
 	return live, applied
 }
 
-// DeployedNames returns the schedulers and extenders that have a deployed revision, also those whose Deployment was deleted: in all namespaces
-// or, without permission to list those, in ns.
+// DeployedNames returns the schedulers and extenders that have a deployed revision, also those
+// whose Deployment was deleted: in all namespaces or, without permission to list those, in ns.
 func (c *Client) DeployedNames(ctx context.Context, ns string) ([]types.NamespacedName, error) {
 	found, err := c.deployedNames(ctx)
 	if errors.As(err, new(*kubeapi.ForbiddenError)) {

@@ -11,7 +11,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 )
 
-// foreignError is returned when an object of this name exists and is not managed by pmk-sched for this scheduler. Nothing was changed.
+// foreignError is returned when an object of this name exists and is not managed by pmk-sched for
+// this scheduler. Nothing was changed.
 func foreignError(object, owner string) error {
 	text := object + " already exists and is not managed by pmk-sched for this scheduler"
 	if owner != "" {
@@ -30,12 +31,14 @@ type LockedError struct {
 
 // Error names the holder of the lock and the time since when it holds it.
 func (e *LockedError) Error() string {
-	return fmt.Sprintf("scheduler %s is being changed by %s since %s", e.Name, e.Holder, e.Since.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("scheduler %s is being changed by %s since %s", e.Name, e.Holder,
+		e.Since.UTC().Format(time.RFC3339))
 }
 
 // Hint returns an instruction for the user.
 func (e *LockedError) Hint() string {
-	return "wait until it has ended; if it was killed, its lock (Lease " + e.Lease + ") expires 15 s after its last renewal"
+	return "wait until it has ended; if it was killed, its lock (Lease " + e.Lease +
+		") expires 15 s after its last renewal"
 }
 
 // LostLockError reports that a lock is not held any more: another run has taken it over because
@@ -62,7 +65,8 @@ func (e *LostLockError) Unwrap() error { return e.Err }
 
 // Hint returns an instruction for the user.
 func (e *LostLockError) Hint() string {
-	return "run the same command again when no other run changes scheduler " + e.Name + "; `pmk-sched status` shows its state"
+	return "run the same command again when no other run changes scheduler " + e.Name +
+		"; `pmk-sched status` shows its state"
 }
 
 // unwrapDryRun removes flux's wrapping from an error about object.

@@ -11,10 +11,11 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 )
 
-// FuzzDecodeRevision searches revision Secrets that crash the decoder, or whose objects cannot be stored again: users who may write Secrets
-// in the namespace can write them.
+// FuzzDecodeRevision searches revision Secrets that crash the decoder, or whose objects cannot be
+// stored again: users who may write Secrets in the namespace can write them.
 func FuzzDecodeRevision(f *testing.F) {
-	for _, text := range []string{`[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","labels":{"app.kubernetes.io/managed-by":"pmk-sched","app.kubernetes.io/instance":"a"}},"data":{"a":"b"}}]`, `[]`, `[null]`, `{}`, `[{"kind":"List","items":[{}]}]`} {
+	for _, text := range []string{
+		`[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","labels":{"app.kubernetes.io/managed-by":"pmk-sched","app.kubernetes.io/instance":"a"}},"data":{"a":"b"}}]`, `[]`, `[null]`, `{}`, `[{"kind":"List","items":[{}]}]`} {
 		f.Add("3", []byte(text), true)
 	}
 	f.Add("x", []byte("not compressed"), false)

@@ -28,9 +28,10 @@ const (
 	interrupted   = "interrupted: the run ended without recording its result"
 )
 
-// SaveRevision saves a revision with the next number and the status pending, and returns it; wanted has its name, namespace, description,
-// author, origin and objects. Call it before the cluster is changed, with the [Client.Lock] held. Revisions that are still pending are of
-// runs that were killed: they become failed. It fails if the objects do not fit into a Secret.
+// SaveRevision saves a revision with the next number and the status pending, and returns it; wanted
+// has its name, namespace, description, author, origin and objects. Call it before the cluster is
+// changed, with the [Client.Lock] held. Revisions that are still pending are of runs that were
+// killed: they become failed. It fails if the objects do not fit into a Secret.
 func (c *Client) SaveRevision(ctx context.Context, wanted Revision) (*Revision, error) {
 	secrets, err := c.revisionSecrets(ctx, wanted.Namespace, wanted.Name)
 	if err != nil {
@@ -69,7 +70,8 @@ func (c *Client) SaveRevision(ctx context.Context, wanted Revision) (*Revision, 
 	return &r, nil
 }
 
-// SetRevisionStatus sets the status of a revision in the cluster and in r. reason is why it failed, truncated to 4 KiB.
+// SetRevisionStatus sets the status of a revision in the cluster and in r. reason is why it failed,
+// truncated to 4 KiB.
 func (c *Client) SetRevisionStatus(ctx context.Context, r *Revision, status RevisionStatus, reason string) error {
 	key := client.ObjectKey{Namespace: r.Namespace, Name: revisionName(r.Name, r.Number)}
 	if err := c.setStatus(ctx, key, status, reason); err != nil {
@@ -94,8 +96,8 @@ func (c *Client) setStatus(ctx context.Context, key client.ObjectKey, status Rev
 	return c.api.Patch(ctx, secret, client.RawPatch(types.MergePatchType, patch))
 }
 
-// Revisions returns the revisions of scheduler name in namespace ns, oldest first. It logs and omits damaged ones: a damaged old revision
-// must not prevent a new deployment.
+// Revisions returns the revisions of scheduler name in namespace ns, oldest first. It logs and
+// omits damaged ones: a damaged old revision must not prevent a new deployment.
 func (c *Client) Revisions(ctx context.Context, ns, name string) ([]*Revision, error) {
 	all, err := c.AllRevisions(ctx, ns, name)
 	if err != nil {
@@ -126,10 +128,12 @@ func (c *Client) AllRevisions(ctx context.Context, ns, name string) ([]*Revision
 	return revisions, nil
 }
 
-// revisionSecrets returns the Secrets that hold revisions, by number. Others with the same labels are not revisions.
+// revisionSecrets returns the Secrets that hold revisions, by number. Others with the same labels
+// are not revisions.
 func (c *Client) revisionSecrets(ctx context.Context, ns, name string) (map[int]*corev1.Secret, error) {
 	list := &corev1.SecretList{}
-	err := c.api.List(ctx, list, client.InNamespace(ns), client.MatchingLabels(ownership.Labels(name)), client.HasLabels{ownership.LabelRevision})
+	err := c.api.List(ctx, list, client.InNamespace(ns), client.MatchingLabels(ownership.Labels(name)),
+		client.HasLabels{ownership.LabelRevision})
 	if err != nil {
 		return nil, fmt.Errorf("read revisions of scheduler %s: %w", name, err)
 	}
@@ -144,8 +148,9 @@ func (c *Client) revisionSecrets(ctx context.Context, ns, name string) (map[int]
 	return secrets, nil
 }
 
-// Prune deletes all revisions of scheduler name except the last 10 and the last deployed one, and the ConfigMaps and Secrets that
-// neither a remaining revision nor the Deployment refers to. Without any revision it deletes nothing.
+// Prune deletes all revisions of scheduler name except the last 10 and the last deployed one, and
+// the ConfigMaps and Secrets that neither a remaining revision nor the Deployment refers to.
+// Without any revision it deletes nothing.
 func (c *Client) Prune(ctx context.Context, ns, name string) (ChangeSet, error) {
 	revisions, err := c.Revisions(ctx, ns, name)
 	if err != nil || len(revisions) == 0 {
@@ -187,7 +192,8 @@ func keptOf(revisions []*Revision) []*Revision {
 	return kept
 }
 
-// mentioned reports whether a Deployment among objs has name as a value in its spec, for example as a volume.
+// mentioned reports whether a Deployment among objs has name as a value in its spec, for example as
+// a volume.
 func mentioned(objs []*unstructured.Unstructured, name string) bool {
 	return slices.ContainsFunc(objs, func(obj *unstructured.Unstructured) bool {
 		return obj.GetKind() == "Deployment" && holdsString(obj.Object["spec"], name)

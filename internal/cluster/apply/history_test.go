@@ -47,19 +47,22 @@ func TestKeptRevisionsAreTheLastTenAndTheLastDeployed(t *testing.T) {
 }
 
 func TestRevisionThatIsDamagedKeepsWhatIsKnown(t *testing.T) {
-	written := &Revision{Number: 1, Name: "x", Namespace: "a", Description: "d", By: "root@a", Origin: "rollback to revision 1"}
+	written := &Revision{Number: 1, Name: "x", Namespace: "a", Description: "d", By: "root@a",
+		Origin: "rollback to revision 1"}
 	good, err := encodeRevision(written, "me")
 	if err != nil {
 		t.Fatal(err)
 	}
 	others := object("ConfigMap", map[string]any{"a": "b"})
 	others.SetLabels(ownership.Labels("y"))
-	other, err := encodeRevision(&Revision{Number: 1, Name: "y", Namespace: "a", Objects: []*unstructured.Unstructured{others}}, "me")
+	other, err := encodeRevision(&Revision{Number: 1, Name: "y", Namespace: "a",
+		Objects: []*unstructured.Unstructured{others}}, "me")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, data := range map[string]string{
-		"empty": "", "not compressed": "[]", "cut off": string(good.Data[revisionKey][:12]), "objects of another": string(other.Data[revisionKey]),
+		"empty": "", "not compressed": "[]", "cut off": string(good.Data[revisionKey][:12]),
+		"objects of another": string(other.Data[revisionKey]),
 	} {
 		t.Run(name, func(t *testing.T) {
 			broken := good.DeepCopy()
@@ -68,7 +71,8 @@ func TestRevisionThatIsDamagedKeepsWhatIsKnown(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r.Damage == nil || len(r.Objects) > 0 || r.Number != 1 || r.Description != "d" || r.By != "root@a" || r.Origin != "rollback to revision 1" {
+			if r.Damage == nil || len(r.Objects) > 0 || r.Number != 1 || r.Description != "d" || r.By != "root@a" ||
+				r.Origin != "rollback to revision 1" {
 				t.Errorf("read as %+v", r)
 			}
 		})

@@ -20,27 +20,32 @@ import (
 )
 
 const (
-	// lockDuration is how long a lock is valid after its last renewal, unless [Options] says otherwise.
+	// lockDuration is how long a lock is valid after its last renewal, unless [Options] says
+	// otherwise.
 	lockDuration = 15 * time.Second
 	// A lock is renewed lockRenewals times and polled lockLooks times within that duration.
 	lockRenewals = 5
 	lockLooks    = 15
-	// holderSeparator separates the holder of a lock from a random part that distinguishes two runs of the same user.
+	// holderSeparator separates the holder of a lock from a random part that distinguishes two runs of
+	// the same user.
 	holderSeparator = "#"
 )
 
 // LockName returns the name of the Lease that prevents two runs for the same scheduler at once.
 func LockName(name string) string { return "pmk-sched-" + name }
 
-// Lock acquires the lock of scheduler name, a Lease in namespace ns, for holder (user, machine and process, for messages), and renews
-// it until unlock is called or ctx ends. held is ctx, but it also ends, with a [*LostLockError] as its cause, when another run has taken
-// over the lock because this run could not renew it: then nothing may be changed any more.
+// Lock acquires the lock of scheduler name, a Lease in namespace ns, for holder (user, machine and
+// process, for messages), and renews it until unlock is called or ctx ends. held is ctx, but it
+// also ends, with a [*LostLockError] as its cause, when another run has taken over the lock because
+// this run could not renew it: then nothing may be changed any more.
 //
-// It returns a [*LockedError] if another run holds the lock and renews it, after about one renewal (3 s). A lock that does not change for
-// 15 s while this run looks at it is of a run that was killed, and is taken over. The times in the Lease are not compared with this
-// machine's clock, which may differ from the holder's. unlock deletes the Lease. Call it once, with a context that has not ended. It
-// returns the [*LostLockError] if the lock is lost.
-func (c *Client) Lock(ctx context.Context, ns, name, holder string) (held context.Context, unlock func(context.Context) error, err error) {
+// It returns a [*LockedError] if another run holds the lock and renews it, after about one renewal
+// (3 s). A lock that does not change for 15 s while this run looks at it is of a run that was
+// killed, and is taken over. The times in the Lease are not compared with this machine's clock,
+// which may differ from the holder's. unlock deletes the Lease. Call it once, with a context that
+// has not ended. It returns the [*LostLockError] if the lock is lost.
+func (c *Client) Lock(ctx context.Context, ns, name, holder string) (held context.Context,
+	unlock func(context.Context) error, err error) {
 	l := &lock{
 		client: c, name: name, key: client.ObjectKey{Namespace: ns, Name: LockName(name)},
 		holder: strings.ReplaceAll(holder, holderSeparator, " ") + holderSeparator + rand.Text()[:8],
@@ -72,8 +77,8 @@ type lock struct {
 	holder string
 }
 
-// acquire returns when this run holds the Lease. It polls another holder's Lease until it changes (locked), or has not changed for the
-// duration of a lock.
+// acquire returns when this run holds the Lease. It polls another holder's Lease until it changes
+// (locked), or has not changed for the duration of a lock.
 func (l *lock) acquire(ctx context.Context) error {
 	var seen string
 	var since time.Time
@@ -140,7 +145,8 @@ func (l *lock) take(ctx context.Context, lease *coordinationv1.Lease) (bool, err
 		return false, nil
 	}
 	if err == nil && before != "" {
-		l.client.log.Warn("took over the lock of a run that ended without releasing it", zap.String("scheduler", l.name), zap.String("holder", before))
+		l.client.log.Warn("took over the lock of a run that ended without releasing it", zap.String("scheduler", l.name),
+			zap.String("holder", before))
 	}
 	return err == nil, err
 }
@@ -149,15 +155,16 @@ func (l *lock) take(ctx context.Context, lease *coordinationv1.Lease) (bool, err
 func (l *lock) claim(lease *coordinationv1.Lease) {
 	now := metav1.NowMicro()
 	seconds := max(1, int32(l.client.locks/time.Second))
-	lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: &l.holder, LeaseDurationSeconds: &seconds, AcquireTime: &now, RenewTime: &now}
+	lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: &l.holder, LeaseDurationSeconds: &seconds, AcquireTime: &now,
+		RenewTime: &now}
 }
 
 func (l *lock) holds(lease *coordinationv1.Lease) bool {
 	return lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity == l.holder
 }
 
-// renewUntil renews the Lease until ctx ends. It returns a [*LostLockError] when another run holds it, or may take it because the API server
-// has refused to renew it for as long as a lock is valid.
+// renewUntil renews the Lease until ctx ends. It returns a [*LostLockError] when another run holds
+// it, or may take it because the API server has refused to renew it for as long as a lock is valid.
 func (l *lock) renewUntil(ctx context.Context) error {
 	ticker := time.NewTicker(l.client.locks / lockRenewals)
 	defer ticker.Stop()

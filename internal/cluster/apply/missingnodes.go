@@ -18,8 +18,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/podstatus"
 )
 
-// Shortage returns how many replicas of a Deployment on the host network, where each needs its own node, have none until a node that
-// is not ready or cordoned takes pods again. Without permission to list nodes it is 0.
+// Shortage returns how many replicas of a Deployment on the host network, where each needs its own
+// node, have none until a node that is not ready or cordoned takes pods again. Without permission
+// to list nodes it is 0.
 func (c *Client) Shortage(ctx context.Context, deployment *unstructured.Unstructured) (replicas int, err error) {
 	var d appsv1.Deployment
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(deployment.Object, &d); err != nil {
@@ -33,7 +34,8 @@ func (c *Client) Shortage(ctx context.Context, deployment *unstructured.Unstruct
 	return min(len(away), max(0, int(*d.Spec.Replicas)-present)), err
 }
 
-// awayNodes returns which of the nodes that a pod may run on are not ready or cordoned, and how many others there are.
+// awayNodes returns which of the nodes that a pod may run on are not ready or cordoned, and how
+// many others there are.
 func (c *Client) awayNodes(ctx context.Context, pod *corev1.PodSpec) (away map[string]bool, present int, err error) {
 	selector, err := kubeapi.NodesOf(pod)
 	if err != nil {
@@ -68,8 +70,9 @@ func (c *Client) awayFor(ctx context.Context, d *appsv1.Deployment, pods []corev
 	return away, err
 }
 
-// split separates the pods that wait for a node that is away, at most one for each such node. On the host network no other node has
-// room for them. Without any other pod, none is waiting: a scheduler that runs nowhere has failed.
+// split separates the pods that wait for a node that is away, at most one for each such node. On
+// the host network no other node has room for them. Without any other pod, none is waiting: a
+// scheduler that runs nowhere has failed.
 func split(pods []corev1.Pod, away map[string]bool) (present, waiting []corev1.Pod) {
 	for i := range pods {
 		bound := pods[i].Spec.NodeName
@@ -91,7 +94,8 @@ func completeWithout(d *appsv1.Deployment, present, waiting []corev1.Pod) bool {
 		return false
 	}
 	all, ready := *d.Spec.Replicas, int32(len(present))
-	if d.Status.Replicas != all || d.Status.UpdatedReplicas != all || d.Status.AvailableReplicas < ready || ready+int32(len(waiting)) != all {
+	if d.Status.Replicas != all || d.Status.UpdatedReplicas != all || d.Status.AvailableReplicas < ready ||
+		ready+int32(len(waiting)) != all {
 		return false
 	}
 	return allReady(present)

@@ -37,7 +37,8 @@ var ownedKinds = []schema.GroupVersionKind{
 	budgetBefore21,
 }
 
-// budgetBefore21 is only read if the API server has no newer version: one that has both warns about it.
+// budgetBefore21 is only read if the API server has no newer version: one that has both warns about
+// it.
 var budgetBefore21 = schema.GroupVersionKind{Group: "policy", Version: "v1beta1", Kind: "PodDisruptionBudget"}
 
 // Owned lists all objects with the labels of the scheduler name, in the order of applying: in all
@@ -51,8 +52,10 @@ func (c *Client) Owned(ctx context.Context, name, ns string) ([]*unstructured.Un
 // ByHelm lists the objects of the scheduler name that Helm installed from a chart of pmk-sched.
 // Owned lists the objects that pmk-sched deployed.
 func (c *Client) ByHelm(ctx context.Context, name, ns string) ([]*unstructured.Unstructured, error) {
-	found, err := c.labeled(ctx, map[string]string{ownership.LabelManagedBy: ownership.Helm, ownership.LabelInstance: name}, ns)
-	return slices.DeleteFunc(found, func(o *unstructured.Unstructured) bool { return !ownership.IsInstalled(o.GetLabels()) }), err
+	found, err := c.labeled(ctx,
+		map[string]string{ownership.LabelManagedBy: ownership.Helm, ownership.LabelInstance: name}, ns)
+	return slices.DeleteFunc(found,
+		func(o *unstructured.Unstructured) bool { return !ownership.IsInstalled(o.GetLabels()) }), err
 }
 
 // Managed lists the objects of all schedulers and extenders, or only of name if it is set, that
@@ -74,11 +77,13 @@ func (c *Client) Managed(ctx context.Context, name, ns string) ([]*unstructured.
 			managed = append(managed, found...)
 		}
 	}
-	managed = slices.DeleteFunc(managed, func(o *unstructured.Unstructured) bool { return !ownership.IsInstalled(o.GetLabels()) })
+	managed = slices.DeleteFunc(managed,
+		func(o *unstructured.Unstructured) bool { return !ownership.IsInstalled(o.GetLabels()) })
 	return inOrder(managed), errors.Join(failed...)
 }
 
-func (c *Client) labeled(ctx context.Context, labels map[string]string, ns string) ([]*unstructured.Unstructured, error) {
+func (c *Client) labeled(ctx context.Context, labels map[string]string, ns string) ([]*unstructured.Unstructured,
+	error) {
 	var owned []*unstructured.Unstructured
 	for _, gvk := range ownedKinds {
 		found, err := c.listOwnedKind(ctx, gvk, labels, ns)
@@ -91,7 +96,8 @@ func (c *Client) labeled(ctx context.Context, labels map[string]string, ns strin
 }
 
 // listOwnedKind lists one of the ownedKinds.
-func (c *Client) listOwnedKind(ctx context.Context, gvk schema.GroupVersionKind, labels map[string]string, ns string) ([]*unstructured.Unstructured, error) {
+func (c *Client) listOwnedKind(ctx context.Context, gvk schema.GroupVersionKind, labels map[string]string,
+	ns string) ([]*unstructured.Unstructured, error) {
 	if _, err := c.api.RESTMapper().RESTMapping(gvk.GroupKind(), "v1"); gvk == budgetBefore21 && err == nil {
 		return nil, nil
 	}
@@ -102,15 +108,17 @@ func (c *Client) listOwnedKind(ctx context.Context, gvk schema.GroupVersionKind,
 	return c.listKind(ctx, gvk, of, ns)
 }
 
-// listKind lists one kind in all namespaces or, without permission for that, in ns and kube-system. A kind that the cluster does not
-// serve has no objects.
-func (c *Client) listKind(ctx context.Context, gvk schema.GroupVersionKind, labels map[string]string, ns string) ([]*unstructured.Unstructured, error) {
+// listKind lists one kind in all namespaces or, without permission for that, in ns and kube-system.
+// A kind that the cluster does not serve has no objects.
+func (c *Client) listKind(ctx context.Context, gvk schema.GroupVersionKind, labels map[string]string,
+	ns string) ([]*unstructured.Unstructured, error) {
 	found, err := c.list(ctx, gvk, client.MatchingLabels(labels))
 	var forbidden *kubeapi.ForbiddenError
 	if !errors.As(err, &forbidden) {
 		return found, err
 	}
-	if mapping, mapErr := c.api.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version); mapErr != nil || mapping.Scope.Name() == meta.RESTScopeNameRoot {
+	if mapping, mapErr := c.api.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version); mapErr != nil ||
+		mapping.Scope.Name() == meta.RESTScopeNameRoot {
 		return nil, err
 	}
 	for _, in := range slices.Compact([]string{ns, metav1.NamespaceSystem}) {
@@ -123,7 +131,8 @@ func (c *Client) listKind(ctx context.Context, gvk schema.GroupVersionKind, labe
 	return found, nil
 }
 
-func (c *Client) list(ctx context.Context, gvk schema.GroupVersionKind, opts ...client.ListOption) ([]*unstructured.Unstructured, error) {
+func (c *Client) list(ctx context.Context, gvk schema.GroupVersionKind,
+	opts ...client.ListOption) ([]*unstructured.Unstructured, error) {
 	var found []*unstructured.Unstructured
 	opts = append(opts, client.Limit(listPage))
 	for token := ""; ; {

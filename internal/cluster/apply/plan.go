@@ -19,8 +19,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 )
 
-// recreatable are the kinds that may be deleted and created again if an immutable field differs, because they have no state: data of an
-// immutable ConfigMap or Secret, roleRef of a binding.
+// recreatable are the kinds that may be deleted and created again if an immutable field differs,
+// because they have no state: data of an immutable ConfigMap or Secret, roleRef of a binding.
 var recreatable = []string{"ConfigMap", "Secret", "RoleBinding", "ClusterRoleBinding"}
 
 var immutableField = regexp.MustCompile(`immutable|cannot change roleRef`)
@@ -28,7 +28,8 @@ var immutableField = regexp.MustCompile(`immutable|cannot change roleRef`)
 // Plan returns the changes that [Client.Apply] would make, by a dry-run on the API server. It
 // changes nothing.
 //
-// Every object must have the labels of [ownership.Labels]. An object that exists without them is an error.
+// Every object must have the labels of [ownership.Labels]. An object that exists without them is an
+// error.
 func (c *Client) Plan(ctx context.Context, objs []*unstructured.Unstructured) (ChangeSet, error) {
 	return c.changes(ctx, objs, ownership.Manager)
 }
@@ -82,8 +83,8 @@ func (c *Client) plan(ctx context.Context, objs []*unstructured.Unstructured, ma
 	return steps, nil
 }
 
-// inOrder returns copies of objs in the order of their dependencies: namespaces, roles and bindings, service accounts, configuration,
-// then workloads.
+// inOrder returns copies of objs in the order of their dependencies: namespaces, roles and
+// bindings, service accounts, configuration, then workloads.
 func inOrder(objs []*unstructured.Unstructured) []*unstructured.Unstructured {
 	sorted := make([]*unstructured.Unstructured, len(objs))
 	for i, obj := range objs {
@@ -93,7 +94,8 @@ func inOrder(objs []*unstructured.Unstructured) []*unstructured.Unstructured {
 	return sorted
 }
 
-func (c *Client) planOne(ctx context.Context, wanted *unstructured.Unstructured, before []step, manager string) (step, error) {
+func (c *Client) planOne(ctx context.Context, wanted *unstructured.Unstructured, before []step, manager string) (step,
+	error) {
 	s := step{wanted: wanted, change: Change{Object: nameOf(wanted)}}
 	live, err := c.get(ctx, wanted)
 	if err != nil {
@@ -116,7 +118,8 @@ func (c *Client) planOne(ctx context.Context, wanted *unstructured.Unstructured,
 	case err == nil && entry.Action == ssa.UnchangedAction:
 		s.change.Action = Unchanged
 		return s, nil
-	case err == nil && entry.Action == ssa.CreatedAction, err != nil && live == nil && apierrors.IsNotFound(err) && dependsOnCreated(wanted, before):
+	case err == nil && entry.Action == ssa.CreatedAction, err != nil && live == nil && apierrors.IsNotFound(err) &&
+		dependsOnCreated(wanted, before):
 		s.change.Action = Created
 		s.change.Diff, err = textDiff(nil, wanted)
 	case err == nil:
@@ -139,7 +142,8 @@ func (c *Client) planOne(ctx context.Context, wanted *unstructured.Unstructured,
 	return s, unwrapDryRun(nameOf(wanted), err)
 }
 
-// get returns the live object, or nil if it does not exist. That includes kinds that the cluster does not serve; applying reports them.
+// get returns the live object, or nil if it does not exist. That includes kinds that the cluster
+// does not serve; applying reports them.
 func (c *Client) get(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(obj.GroupVersionKind())
@@ -160,7 +164,8 @@ func checkOwner(wanted, live *unstructured.Unstructured, manager string) error {
 		return o.GetLabels()[ownership.LabelManagedBy] == manager && o.GetLabels()[ownership.LabelInstance] == name
 	}
 	if name == "" || !owned(wanted) {
-		return fmt.Errorf("%s does not have the labels %s=%s and %s", nameOf(wanted), ownership.LabelManagedBy, manager, ownership.LabelInstance)
+		return fmt.Errorf("%s does not have the labels %s=%s and %s", nameOf(wanted), ownership.LabelManagedBy, manager,
+			ownership.LabelInstance)
 	}
 	if live == nil || owned(live) {
 		return nil
@@ -219,7 +224,8 @@ func innermostStatus(err error) error {
 // takenOver reports which fields of other managers would be overwritten: fields that were changed
 // after the object was applied.
 func (c *Client) takenOver(ctx context.Context, wanted *unstructured.Unstructured) (string, error) {
-	err := c.api.Apply(ctx, client.ApplyConfigurationFromUnstructured(wanted.DeepCopy()), client.DryRunAll, client.FieldOwner(ownership.Manager))
+	err := c.api.Apply(ctx, client.ApplyConfigurationFromUnstructured(wanted.DeepCopy()), client.DryRunAll,
+		client.FieldOwner(ownership.Manager))
 	if !apierrors.IsConflict(err) {
 		return "", unwrapDryRun(nameOf(wanted), err)
 	}

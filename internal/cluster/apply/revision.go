@@ -31,18 +31,20 @@ const (
 
 // Revision is one state of a scheduler, numbered from 1.
 type Revision struct {
-	Number      int                          `json:"revision"`
-	Name        string                       `json:"name"`
-	Namespace   string                       `json:"namespace"`
-	Status      RevisionStatus               `json:"status"`
-	Created     time.Time                    `json:"created"`
-	Description string                       `json:"description,omitempty"` // release, image, …
-	By          string                       `json:"by,omitempty"`          // who deployed it, `root@node-1`
-	Origin      string                       `json:"origin,omitempty"`      // `rollback to revision 2`, or empty for deploy
-	Reason      string                       `json:"reason,omitempty"`      // why it failed
-	Objects     []*unstructured.Unstructured `json:"-"`                     // as passed to Apply
-	Record      []byte                       `json:"-"`                     // the caller's own description, JSON; may have keys
-	Damage      error                        `json:"-"`                     // why Objects could not be read
+	Number      int            `json:"revision"`
+	Name        string         `json:"name"`
+	Namespace   string         `json:"namespace"`
+	Status      RevisionStatus `json:"status"`
+	Created     time.Time      `json:"created"`
+	Description string         `json:"description,omitempty"` // release, image, …
+	By          string         `json:"by,omitempty"`          // who deployed it, `root@node-1`
+	// `rollback to revision 2`, or empty for deploy
+	Origin  string                       `json:"origin,omitempty"`
+	Reason  string                       `json:"reason,omitempty"` // why it failed
+	Objects []*unstructured.Unstructured `json:"-"`                // as passed to Apply
+	// the caller's own description, JSON; may have keys
+	Record []byte `json:"-"`
+	Damage error  `json:"-"` // why Objects could not be read
 }
 
 // A revision is a Secret of this type: its objects may have keys.
@@ -91,7 +93,8 @@ func encodeRevision(r *Revision, writer string) (*corev1.Secret, error) {
 	}
 	if size := len(data) + len(record); size > corev1.MaxSecretSize {
 		return nil, problem.Invalidf("make the scheduler configuration smaller",
-			"objects of scheduler %s are too large to save for rollback: %d bytes compressed, the limit is %d", r.Name, size, corev1.MaxSecretSize)
+			"objects of scheduler %s are too large to save for rollback: %d bytes compressed, the limit is %d", r.Name, size,
+			corev1.MaxSecretSize)
 	}
 	labels := ownership.Labels(r.Name)
 	labels[ownership.LabelRevision] = strconv.Itoa(r.Number)
@@ -116,7 +119,8 @@ func encodeRevision(r *Revision, writer string) (*corev1.Secret, error) {
 func decodeRevision(secret *corev1.Secret) (*Revision, error) {
 	number, err := strconv.Atoi(secret.Labels[ownership.LabelRevision])
 	if err != nil {
-		return nil, fmt.Errorf("read revision of Secret/%s/%s: label %s: %w", secret.Namespace, secret.Name, ownership.LabelRevision, err)
+		return nil, fmt.Errorf("read revision of Secret/%s/%s: label %s: %w", secret.Namespace, secret.Name,
+			ownership.LabelRevision, err)
 	}
 	r := &Revision{
 		Number: number, Name: secret.Labels[ownership.LabelInstance], Namespace: secret.Namespace,
@@ -139,8 +143,8 @@ func decodeRevision(secret *corev1.Secret) (*Revision, error) {
 	return r, nil
 }
 
-// checkObjects returns an error unless all objects are of the scheduler name. Every user who may write Secrets in the namespace can write a
-// revision.
+// checkObjects returns an error unless all objects are of the scheduler name. Every user who may
+// write Secrets in the namespace can write a revision.
 func checkObjects(objs []*unstructured.Unstructured, name string) error {
 	for _, obj := range objs {
 		if !ownership.Owns(obj.GetLabels(), name) {

@@ -17,8 +17,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/podstatus"
 )
 
-// revisionAnnotation is set by the deployment controller on a Deployment and on the ReplicaSet of its current template
-// (k8s.io/kubernetes/pkg/controller/deployment/util, RevisionAnnotation).
+// revisionAnnotation is set by the deployment controller on a Deployment and on the ReplicaSet of
+// its current template (k8s.io/kubernetes/pkg/controller/deployment/util, RevisionAnnotation).
 const revisionAnnotation = "deployment.kubernetes.io/revision"
 
 // rolloutState is the state of a rollout.
@@ -37,7 +37,8 @@ type observation struct {
 	replicaSets []appsv1.ReplicaSet
 	pods        []corev1.Pod
 
-	// firstSeen is since when a failure (pod, container, reason) has been observed without interruption.
+	// firstSeen is since when a failure (pod, container, reason) has been observed without
+	// interruption.
 	firstSeen map[string]time.Time
 	// away are the nodes that are not ready or cordoned, if pods may be waiting for them.
 	away map[string]bool
@@ -61,7 +62,8 @@ type verdict struct {
 	missing bool
 }
 
-// failure is a failure of a pod that may be transient: it counts once it has lasted for its grace period.
+// failure is a failure of a pod that may be transient: it counts once it has lasted for its grace
+// period.
 type failure struct {
 	pod, container  string
 	reason, message string
@@ -129,11 +131,13 @@ func progress(d *appsv1.Deployment, pods []corev1.Pod) (rolloutState, string) {
 	return rolloutAvailable, result.Message
 }
 
-// currentPods returns the pods of the Deployment's current template, sorted by name, or all of its pods if its ReplicaSet is unknown.
+// currentPods returns the pods of the Deployment's current template, sorted by name, or all of its
+// pods if its ReplicaSet is unknown.
 func currentPods(d *appsv1.Deployment, sets []appsv1.ReplicaSet, pods []corev1.Pod) []corev1.Pod {
 	var owner *appsv1.ReplicaSet
 	for i := range sets {
-		if metav1.IsControlledBy(&sets[i], d) && sets[i].Annotations[revisionAnnotation] == d.Annotations[revisionAnnotation] {
+		if metav1.IsControlledBy(&sets[i], d) &&
+			sets[i].Annotations[revisionAnnotation] == d.Annotations[revisionAnnotation] {
 			owner = &sets[i]
 		}
 	}
@@ -160,7 +164,8 @@ func fingerprint(d *appsv1.Deployment, pods []corev1.Pod) string {
 	return b.String()
 }
 
-// deploymentFailures returns the failures that the deployment controller reports. The deadline does not count while pods wait for nodes.
+// deploymentFailures returns the failures that the deployment controller reports. The deadline does
+// not count while pods wait for nodes.
 func deploymentFailures(d *appsv1.Deployment, waiting bool) []failure {
 	var found []failure
 	for _, condition := range d.Status.Conditions {

@@ -17,8 +17,9 @@ var start = time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
 func availableDeployment() *appsv1.Deployment {
 	one := int32(1)
 	return &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Name: "d", Namespace: "a", UID: "d", Generation: 2, Annotations: map[string]string{revisionAnnotation: "2"}},
-		Spec:       appsv1.DeploymentSpec{Replicas: &one},
+		ObjectMeta: metav1.ObjectMeta{Name: "d", Namespace: "a", UID: "d", Generation: 2,
+			Annotations: map[string]string{revisionAnnotation: "2"}},
+		Spec: appsv1.DeploymentSpec{Replicas: &one},
 		Status: appsv1.DeploymentStatus{
 			ObservedGeneration: 2, Replicas: 1, UpdatedReplicas: 1, ReadyReplicas: 1, AvailableReplicas: 1,
 			Conditions: []appsv1.DeploymentCondition{
@@ -45,7 +46,8 @@ func controlledBy(kind string, uid types.UID) []metav1.OwnerReference {
 // replicaSet returns the ReplicaSet of a revision of the Deployment.
 func replicaSet(revision string) appsv1.ReplicaSet {
 	return appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{
-		UID: types.UID("rs" + revision), OwnerReferences: controlledBy("Deployment", "d"), Annotations: map[string]string{revisionAnnotation: revision},
+		UID: types.UID("rs" + revision), OwnerReferences: controlledBy("Deployment",
+			"d"), Annotations: map[string]string{revisionAnnotation: revision},
 	}}
 }
 
@@ -57,15 +59,18 @@ func podOf(revision string, ready bool, c corev1.ContainerStatus) corev1.Pod {
 		status = corev1.ConditionTrue
 	}
 	return corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "p" + revision, UID: types.UID("p" + revision), OwnerReferences: controlledBy("ReplicaSet", types.UID("rs"+revision))},
+		ObjectMeta: metav1.ObjectMeta{Name: "p" + revision, UID: types.UID("p" + revision),
+			OwnerReferences: controlledBy("ReplicaSet", types.UID("rs"+revision))},
 		Status: corev1.PodStatus{
-			Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: status}}, ContainerStatuses: []corev1.ContainerStatus{c},
+			Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: status}},
+			ContainerStatuses: []corev1.ContainerStatus{c},
 		},
 	}
 }
 
 func waiting(reason, message string) corev1.ContainerStatus {
-	return corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}
+	return corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason,
+		Message: message}}}
 }
 
 // ended is a container that runs again after it has ended that often, last with that exit code.
@@ -78,27 +83,33 @@ func ended(times, code int32) corev1.ContainerStatus {
 
 func unschedulable() corev1.Pod {
 	pod := podOf("2", false, corev1.ContainerStatus{})
-	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/1 nodes"}}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+		Reason: corev1.PodReasonUnschedulable, Message: "0/1 nodes"}}
 	return pod
 }
 
 func TestEvaluate(t *testing.T) {
 	running := corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}
-	terminated := corev1.ContainerStatus{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}}}
+	terminated := corev1.ContainerStatus{
+		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}}}
 	backOff := ended(2, 1)
 	backOff.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
 	stale := availableDeployment()
 	stale.Generation = 3
 	exceeded := progressingDeployment()
-	exceeded.Status.Conditions[1] = appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Reason: "ProgressDeadlineExceeded", Message: "timed out"}
+	exceeded.Status.Conditions[1] = appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing,
+		Reason: "ProgressDeadlineExceeded", Message: "timed out"}
 	refused := progressingDeployment()
-	refused.Status.Conditions = append(refused.Status.Conditions, appsv1.DeploymentCondition{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: "exceeded quota"})
+	refused.Status.Conditions = append(refused.Status.Conditions,
+		appsv1.DeploymentCondition{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue,
+			Message: "exceeded quota"})
 	evicted := podOf("2", false, corev1.ContainerStatus{})
 	evicted.Status.Phase, evicted.Status.Reason, evicted.Status.Message = corev1.PodFailed, "Evicted", "disk pressure"
 	going := podOf("2", false, backOff)
 	going.DeletionTimestamp = &metav1.Time{Time: start}
 	init := podOf("2", false, running)
-	init.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "setup", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 2}}}}
+	init.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "setup",
+		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 2}}}}
 
 	cases := map[string]struct {
 		deployment *appsv1.Deployment
@@ -109,39 +120,77 @@ func TestEvaluate(t *testing.T) {
 		reason     string
 		message    string
 	}{
-		"available":                         {availableDeployment(), []corev1.Pod{podOf("2", true, running)}, 0, 0, rolloutAvailable, "", "Deployment is available. Replicas: 1"},
-		"available, pod not ready any more": {availableDeployment(), []corev1.Pod{podOf("2", false, running)}, 0, 0, rolloutProgressing, "", "pod p2 is not ready"},
-		"progressing":                       {progressingDeployment(), []corev1.Pod{podOf("2", false, running)}, 0, 0, rolloutProgressing, "", "Available: 0/1"},
-		"not noticed yet":                   {stale, []corev1.Pod{podOf("2", false, backOff)}, 0, 0, rolloutProgressing, "", "the deployment controller has not observed the change yet"},
-		"crashed once, ready again":         {availableDeployment(), []corev1.Pod{podOf("2", true, ended(1, 1))}, 0, 0, rolloutFailed, ReasonCrash, "container c of pod p2 exited with code 1, restarted 1 times"},
-		"ended without an error":            {availableDeployment(), []corev1.Pod{podOf("2", true, ended(1, 0))}, 0, 0, rolloutAvailable, "", "Deployment is available. Replicas: 1"},
-		"crash loop":                        {progressingDeployment(), []corev1.Pod{podOf("2", false, backOff)}, 0, 0, rolloutFailed, ReasonCrash, "container c of pod p2 exited with code 1, restarted 2 times"},
-		"crash loop without last state":     {progressingDeployment(), []corev1.Pod{podOf("2", false, waiting("CrashLoopBackOff", ""))}, 0, -1, rolloutFailed, ReasonCrash, "container c of pod p2 keeps exiting"},
-		"ended just now":                    {progressingDeployment(), []corev1.Pod{podOf("2", false, terminated)}, 0, 0, rolloutFailed, ReasonCrash, "container c of pod p2 exited with code 137 (OOMKilled)"},
-		"init container ended":              {progressingDeployment(), []corev1.Pod{init}, 0, 0, rolloutFailed, ReasonCrash, "container setup of pod p2 exited with code 2"},
-		"crashed with the API server":       {availableDeployment(), []corev1.Pod{podOf("2", true, ended(1, 1))}, 0, 1, rolloutAvailable, "", "Deployment is available. Replicas: 1"},
-		"crashed once more":                 {availableDeployment(), []corev1.Pod{podOf("2", true, ended(2, 1))}, 0, 1, rolloutFailed, ReasonCrash, "container c of pod p2 exited with code 1, restarted 2 times"},
-		"old pod crashes":                   {progressingDeployment(), []corev1.Pod{podOf("1", false, backOff), podOf("2", false, running)}, 0, 0, rolloutProgressing, "", "Available: 0/1"},
-		"pod that goes crashes":             {progressingDeployment(), []corev1.Pod{going}, 0, 0, rolloutProgressing, "", "Available: 0/1"},
-		"image not pulled at first":         {progressingDeployment(), []corev1.Pod{podOf("2", false, waiting("ErrImagePull", "no"))}, 0, 0, rolloutProgressing, "", "image i:1 of pod p2 cannot be pulled: no"},
-		"image not pulled for long":         {progressingDeployment(), []corev1.Pod{podOf("2", false, waiting("ImagePullBackOff", "no"))}, 5 * time.Second, 0, rolloutFailed, ReasonImagePull, "image i:1 of pod p2 cannot be pulled: no"},
-		"image never pulled":                {progressingDeployment(), []corev1.Pod{podOf("2", false, waiting("ErrImageNeverPull", "no"))}, 5 * time.Second, 0, rolloutFailed, ReasonImagePull, "image i:1 of pod p2 cannot be pulled: no"},
-		"image name":                        {progressingDeployment(), []corev1.Pod{podOf("2", false, waiting("InvalidImageName", "no"))}, 0, 0, rolloutFailed, ReasonImageName, `image name "i:1" of pod p2 is invalid: no`},
-		"Secret missing at first":           {progressingDeployment(), []corev1.Pod{podOf("2", false, waiting("CreateContainerConfigError", "no"))}, time.Second, 0, rolloutProgressing, "", "container c of pod p2 does not start: no"},
-		"Secret missing":                    {progressingDeployment(), []corev1.Pod{podOf("2", false, waiting("CreateContainerConfigError", "no"))}, 5 * time.Second, 0, rolloutFailed, ReasonContainerConfig, "container c of pod p2 does not start: no"},
-		"entrypoint missing":                {progressingDeployment(), []corev1.Pod{podOf("2", false, waiting("RunContainerError", "no"))}, 5 * time.Second, 0, rolloutFailed, ReasonContainerStart, "container c of pod p2 does not start: no"},
-		"starting":                          {progressingDeployment(), []corev1.Pod{podOf("2", false, waiting("ContainerCreating", ""))}, time.Hour, 0, rolloutProgressing, "", "Available: 0/1"},
-		"no node at first":                  {progressingDeployment(), []corev1.Pod{unschedulable()}, time.Second, 0, rolloutProgressing, "", "no node accepts pod p2: 0/1 nodes"},
-		"no node":                           {progressingDeployment(), []corev1.Pod{unschedulable()}, 30 * time.Second, 0, rolloutFailed, ReasonUnschedulable, "no node accepts pod p2: 0/1 nodes"},
-		"evicted":                           {progressingDeployment(), []corev1.Pod{evicted}, 10 * time.Second, 0, rolloutFailed, ReasonPodFailed, "pod p2 failed: Evicted disk pressure"},
-		"progress deadline":                 {exceeded, nil, 0, 0, rolloutFailed, ReasonProgressDeadlineExceeded, "timed out"},
-		"pods refused at first":             {refused, nil, time.Second, 0, rolloutProgressing, "", "the API server rejects the pod: exceeded quota"},
-		"pods refused":                      {refused, nil, 10 * time.Second, 0, rolloutFailed, ReasonPodsRejected, "the API server rejects the pod: exceeded quota"},
+		"available": {availableDeployment(), []corev1.Pod{podOf("2", true, running)}, 0, 0,
+			rolloutAvailable, "", "Deployment is available. Replicas: 1"},
+		"available, pod not ready any more": {availableDeployment(), []corev1.Pod{podOf("2", false, running)}, 0, 0,
+			rolloutProgressing, "", "pod p2 is not ready"},
+		"progressing": {progressingDeployment(), []corev1.Pod{podOf("2", false, running)}, 0, 0,
+			rolloutProgressing, "", "Available: 0/1"},
+		"not noticed yet": {stale, []corev1.Pod{podOf("2", false, backOff)}, 0, 0, rolloutProgressing, "",
+			"the deployment controller has not observed the change yet"},
+		"crashed once, ready again": {availableDeployment(), []corev1.Pod{podOf("2", true, ended(1, 1))}, 0, 0,
+			rolloutFailed, ReasonCrash, "container c of pod p2 exited with code 1, restarted 1 times"},
+		"ended without an error": {availableDeployment(), []corev1.Pod{podOf("2", true, ended(1, 0))}, 0, 0,
+			rolloutAvailable, "", "Deployment is available. Replicas: 1"},
+		"crash loop": {progressingDeployment(), []corev1.Pod{podOf("2", false, backOff)}, 0, 0,
+			rolloutFailed, ReasonCrash, "container c of pod p2 exited with code 1, restarted 2 times"},
+		"crash loop without last state": {progressingDeployment(),
+			[]corev1.Pod{podOf("2", false, waiting("CrashLoopBackOff", ""))}, 0, -1, rolloutFailed, ReasonCrash,
+			"container c of pod p2 keeps exiting"},
+		"ended just now": {progressingDeployment(), []corev1.Pod{podOf("2", false, terminated)}, 0, 0,
+			rolloutFailed, ReasonCrash, "container c of pod p2 exited with code 137 (OOMKilled)"},
+		"init container ended": {progressingDeployment(), []corev1.Pod{init}, 0, 0, rolloutFailed, ReasonCrash,
+			"container setup of pod p2 exited with code 2"},
+		"crashed with the API server": {availableDeployment(), []corev1.Pod{podOf("2", true, ended(1, 1))}, 0, 1,
+			rolloutAvailable, "", "Deployment is available. Replicas: 1"},
+		"crashed once more": {availableDeployment(), []corev1.Pod{podOf("2", true, ended(2, 1))}, 0, 1,
+			rolloutFailed, ReasonCrash, "container c of pod p2 exited with code 1, restarted 2 times"},
+		"old pod crashes": {progressingDeployment(), []corev1.Pod{podOf("1", false, backOff),
+			podOf("2", false, running)}, 0, 0, rolloutProgressing, "", "Available: 0/1"},
+		"pod that goes crashes": {progressingDeployment(), []corev1.Pod{going}, 0, 0, rolloutProgressing, "",
+			"Available: 0/1"},
+		"image not pulled at first": {progressingDeployment(),
+			[]corev1.Pod{podOf("2", false, waiting("ErrImagePull", "no"))}, 0, 0, rolloutProgressing, "",
+			"image i:1 of pod p2 cannot be pulled: no"},
+		"image not pulled for long": {progressingDeployment(),
+			[]corev1.Pod{podOf("2", false, waiting("ImagePullBackOff", "no"))}, 5 * time.Second, 0, rolloutFailed,
+			ReasonImagePull, "image i:1 of pod p2 cannot be pulled: no"},
+		"image never pulled": {progressingDeployment(),
+			[]corev1.Pod{podOf("2", false, waiting("ErrImageNeverPull", "no"))}, 5 * time.Second, 0, rolloutFailed,
+			ReasonImagePull, "image i:1 of pod p2 cannot be pulled: no"},
+		"image name": {progressingDeployment(),
+			[]corev1.Pod{podOf("2", false, waiting("InvalidImageName", "no"))}, 0, 0, rolloutFailed, ReasonImageName,
+			`image name "i:1" of pod p2 is invalid: no`},
+		"Secret missing at first": {progressingDeployment(),
+			[]corev1.Pod{podOf("2", false, waiting("CreateContainerConfigError", "no"))}, time.Second, 0, rolloutProgressing, "",
+			"container c of pod p2 does not start: no"},
+		"Secret missing": {progressingDeployment(),
+			[]corev1.Pod{podOf("2", false, waiting("CreateContainerConfigError", "no"))}, 5 * time.Second, 0, rolloutFailed,
+			ReasonContainerConfig, "container c of pod p2 does not start: no"},
+		"entrypoint missing": {progressingDeployment(),
+			[]corev1.Pod{podOf("2", false, waiting("RunContainerError", "no"))}, 5 * time.Second, 0, rolloutFailed,
+			ReasonContainerStart, "container c of pod p2 does not start: no"},
+		"starting": {progressingDeployment(),
+			[]corev1.Pod{podOf("2", false, waiting("ContainerCreating", ""))}, time.Hour, 0, rolloutProgressing, "",
+			"Available: 0/1"},
+		"no node at first": {progressingDeployment(), []corev1.Pod{unschedulable()}, time.Second, 0,
+			rolloutProgressing, "", "no node accepts pod p2: 0/1 nodes"},
+		"no node": {progressingDeployment(), []corev1.Pod{unschedulable()}, 30 * time.Second, 0,
+			rolloutFailed, ReasonUnschedulable, "no node accepts pod p2: 0/1 nodes"},
+		"evicted": {progressingDeployment(), []corev1.Pod{evicted}, 10 * time.Second, 0,
+			rolloutFailed, ReasonPodFailed, "pod p2 failed: Evicted disk pressure"},
+		"progress deadline": {exceeded, nil, 0, 0, rolloutFailed, ReasonProgressDeadlineExceeded,
+			"timed out"},
+		"pods refused at first": {refused, nil, time.Second, 0, rolloutProgressing, "",
+			"the API server rejects the pod: exceeded quota"},
+		"pods refused": {refused, nil, 10 * time.Second, 0, rolloutFailed, ReasonPodsRejected,
+			"the API server rejects the pod: exceeded quota"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := observation{
-				now: start, deployment: tc.deployment, replicaSets: []appsv1.ReplicaSet{replicaSet("1"), replicaSet("2")}, pods: tc.pods,
+				now: start, deployment: tc.deployment, replicaSets: []appsv1.ReplicaSet{replicaSet("1"),
+					replicaSet("2")}, pods: tc.pods,
 				ignored: map[string]int32{"p2/c": tc.ignored},
 			}
 			options := WaitOptions{}.withDefaults()
@@ -194,11 +243,15 @@ func TestStableNeedsTimeAndLooks(t *testing.T) {
 		step  time.Duration
 		want  int // number of the last look, or 0 if it never becomes stable
 	}{
-		"long and often":                {[]verdict{available, available, available, available, available}, 3 * time.Second, 5},
-		"long but not often":            {[]verdict{available, available}, time.Minute, 0},
-		"often but not long":            {[]verdict{available, available, available, available, available, available}, time.Second, 0},
-		"a restart begins again":        {[]verdict{available, available, available, {state: rolloutAvailable, fingerprint: "2"}, available, available, available, available, available}, 3 * time.Second, 9},
-		"not available for one look":    {[]verdict{available, available, available, available, {state: rolloutProgressing}, available, available, available, available, available}, 3 * time.Second, 10},
+		"long and often": {[]verdict{available, available, available, available, available}, 3 * time.Second,
+			5},
+		"long but not often": {[]verdict{available, available}, time.Minute, 0},
+		"often but not long": {[]verdict{available, available, available, available, available, available},
+			time.Second, 0},
+		"a restart begins again": {[]verdict{available, available, available, {state: rolloutAvailable,
+			fingerprint: "2"}, available, available, available, available, available}, 3 * time.Second, 9},
+		"not available for one look": {[]verdict{available, available, available, available, {state: rolloutProgressing},
+			available, available, available, available, available}, 3 * time.Second, 10},
 		"a slow look is as good as two": {[]verdict{available, available, available, available, available}, time.Hour, 5},
 	}
 	for name, tc := range cases {

@@ -59,18 +59,25 @@ func (e *RolloutError) Unwrap() error { return e.Err }
 
 // hints are the usual remedies by reason.
 var hints = map[string]string{
-	ReasonCrash:                    "the last log lines show why the scheduler exited; the usual cause is an invalid configuration",
-	ReasonImagePull:                "check that the image is in the registry for the node's architecture and that the node may pull it; without a registry load it into the node's container runtime and set the pull policy Never",
-	ReasonImageName:                "the format is REGISTRY/REPOSITORY:TAG",
-	ReasonContainerConfig:          "a ConfigMap, Secret or key that the pod refers to is missing, or its security context cannot be met: see the events",
-	ReasonContainerStart:           "the container runtime failed to start the image: check that it has the entrypoint, built for the node's architecture",
-	ReasonUnschedulable:            "check the node selector, the tolerations, the port, and the CPU and memory of the nodes with `kubectl describe pod`",
-	ReasonPodFailed:                "see the pod's events and the state of the node (disk, memory)",
-	ReasonPodsRejected:             "the cause is a quota, pod security, an admission webhook, or a missing service account or priority class",
+	ReasonCrash: "the last log lines show why the scheduler exited; the usual cause is an invalid " +
+		"configuration",
+	ReasonImagePull: "check that the image is in the registry for the node's architecture and that the " +
+		"node may pull it; without a registry load it into the node's container runtime and set the pull policy Never",
+	ReasonImageName: "the format is REGISTRY/REPOSITORY:TAG",
+	ReasonContainerConfig: "a ConfigMap, Secret or key that the pod refers to is missing, or its security " +
+		"context cannot be met: see the events",
+	ReasonContainerStart: "the container runtime failed to start the image: check that it has the entrypoint, " +
+		"built for the node's architecture",
+	ReasonUnschedulable: "check the node selector, the tolerations, the port, and the CPU and memory of the " +
+		"nodes with `kubectl describe pod`",
+	ReasonPodFailed: "see the pod's events and the state of the node (disk, memory)",
+	ReasonPodsRejected: "the cause is a quota, pod security, an admission webhook, or a missing service " +
+		"account or priority class",
 	ReasonProgressDeadlineExceeded: "see the events and the state of the nodes",
 	ReasonTimeout:                  "allow more time with --timeout, or inspect the pods with `kubectl describe pod`",
-	ReasonControllersIdle:          "check kube-controller-manager with `kubectl -n kube-system get pods` and in the logs of its nodes; when it runs, run the command again",
-	ReasonGone:                     "the Deployment was deleted during the rollout: run the command again",
+	ReasonControllersIdle: "check kube-controller-manager with `kubectl -n kube-system get pods` and in the " +
+		"logs of its nodes; when it runs, run the command again",
+	ReasonGone: "the Deployment was deleted during the rollout: run the command again",
 }
 
 // Hint returns the first checks for the reason.

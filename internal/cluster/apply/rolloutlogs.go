@@ -22,18 +22,20 @@ const (
 	shownEvents  = 8
 	shownPods    = 2
 	evidenceTime = 15 * time.Second
-	// missingLog is how the kubelet answers, with status 200, while the runtime replaces the container that it looked up
-	// (GetContainerLogs in pkg/kubelet/kuberuntime/kuberuntime_container.go).
+	// missingLog is how the kubelet answers, with status 200, while the runtime replaces the container
+	// that it looked up (GetContainerLogs in pkg/kubelet/kuberuntime/kuberuntime_container.go).
 	missingLog = "unable to retrieve container logs for "
 	logReads   = 4
 )
 
-// rolloutError collects the events and logs of a failed rollout, within evidenceTime even if ctx has ended.
+// rolloutError collects the events and logs of a failed rollout, within evidenceTime even if ctx
+// has ended.
 func (c *Client) rolloutError(ctx context.Context, s *observation, v verdict) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), evidenceTime)
 	defer cancel()
 	d := s.deployment
-	e := &RolloutError{Deployment: d.Namespace + "/" + d.Name, Reason: v.reason, Message: v.message, Pods: v.pods, Err: v.err}
+	e := &RolloutError{Deployment: d.Namespace + "/" + d.Name, Reason: v.reason, Message: v.message, Pods: v.pods,
+		Err: v.err}
 	pods := currentPods(d, s.replicaSets, s.pods)
 	if len(v.pods) > 0 {
 		pods = slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return !slices.Contains(v.pods, pod.Name) })
@@ -56,7 +58,8 @@ func (c *Client) rolloutError(ctx context.Context, s *observation, v verdict) er
 	return e
 }
 
-// eventsOf returns the last events of an object, oldest first, or a line with the reason why they are unavailable.
+// eventsOf returns the last events of an object, oldest first, or a line with the reason why they
+// are unavailable.
 func (c *Client) eventsOf(ctx context.Context, ns string, uid types.UID) []string {
 	selector := fields.OneTermEqualSelector("involvedObject.uid", string(uid))
 	list, err := kubeapi.List(ctx, c.retry, "read events",
@@ -64,7 +67,8 @@ func (c *Client) eventsOf(ctx context.Context, ns string, uid types.UID) []strin
 	if err != nil {
 		return []string{fmt.Sprintf("unavailable: %v", err)}
 	}
-	slices.SortStableFunc(list.Items, func(a, b corev1.Event) int { return kubeapi.EventTime(&a).Compare(kubeapi.EventTime(&b)) })
+	slices.SortStableFunc(list.Items,
+		func(a, b corev1.Event) int { return kubeapi.EventTime(&a).Compare(kubeapi.EventTime(&b)) })
 	if len(list.Items) > shownEvents {
 		list.Items = list.Items[len(list.Items)-shownEvents:]
 	}
@@ -79,7 +83,8 @@ func (c *Client) eventsOf(ctx context.Context, ns string, uid types.UID) []strin
 	return lines
 }
 
-// logsOf returns the last log lines of the containers of a pod, of the current and the previous run.
+// logsOf returns the last log lines of the containers of a pod, of the current and the previous
+// run.
 func (c *Client) logsOf(ctx context.Context, pod *corev1.Pod) []ContainerLog {
 	var logs []ContainerLog
 	for _, container := range pod.Status.ContainerStatuses {

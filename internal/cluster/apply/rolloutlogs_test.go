@@ -12,7 +12,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// While a failed container is replaced the kubelet answers a request for its log with the text of an error, and status 200.
+// While a failed container is replaced the kubelet answers a request for its log with the text of
+// an error, and status 200.
 func TestLogIsReadAgainWhileItsContainerIsReplaced(t *testing.T) {
 	requests := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

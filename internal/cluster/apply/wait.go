@@ -26,7 +26,8 @@ type WaitOptions struct {
 	PullGrace          time.Duration      // how long pulling an image may fail, by default 5 s
 	UnschedulableGrace time.Duration      // how long a pod may be unschedulable, by default 30 s
 	OnProgress         func(state string) // called when the state changes; may be nil
-	OnMissing          func(state string) // called at the end if replicas wait for nodes that are not ready or cordoned; may be nil
+	// called at the end if replicas wait for nodes that are not ready or cordoned; may be nil
+	OnMissing func(state string)
 }
 
 func (o WaitOptions) withDefaults() WaitOptions {
@@ -57,14 +58,18 @@ type waiter struct {
 	progress    string
 }
 
-// WaitStable waits until the Deployment ns/deployment is stable: available with its current template, without any change such as a
-// restart, for o.StableFor and o.Seen observations. A pod that is ready for a moment and then exits is a failure.
+// WaitStable waits until the Deployment ns/deployment is stable: available with its current
+// template, without any change such as a restart, for o.StableFor and o.Seen observations. A pod
+// that is ready for a moment and then exits is a failure.
 //
-// It returns a [*RolloutError] early if a container crashes, its image cannot be pulled or it does not start, if no node accepts the pod
-// or the API server rejects it, if the deployment controller gives up, and if the controller manager does not act. Restarts of a pod that is ready when the wait begins do not
-// count. On the host network, where each replica needs its own node, replicas may wait for nodes that are not ready or cordoned. At the deadline of ctx it returns a RolloutError with [ReasonTimeout]; if ctx is cancelled, the context's error. The wait
-// continues while the API server is unavailable. A scheduler that loses its lease then exits and is restarted by the kubelet, which
-// does not count either.
+// It returns a [*RolloutError] early if a container crashes, its image cannot be pulled or it does
+// not start, if no node accepts the pod or the API server rejects it, if the deployment controller
+// gives up, and if the controller manager does not act. Restarts of a pod that is ready when the
+// wait begins do not count. On the host network, where each replica needs its own node, replicas
+// may wait for nodes that are not ready or cordoned. At the deadline of ctx it returns a
+// RolloutError with [ReasonTimeout]; if ctx is cancelled, the context's error. The wait continues
+// while the API server is unavailable. A scheduler that loses its lease then exits and is restarted
+// by the kubelet, which does not count either.
 func (c *Client) WaitStable(ctx context.Context, ns, deployment string, o WaitOptions) error {
 	w := &waiter{
 		client: c, key: client.ObjectKey{Namespace: ns, Name: deployment}, options: o.withDefaults(),
@@ -122,9 +127,10 @@ func (w *waiter) observe(ctx context.Context) (*observation, error) {
 	}, nil
 }
 
-// ignoreRestarts sets which restarts of containers do not count. Restarts before the wait of a container that is running and ready now do
-// not: deploying again must not fail because of them. After an outage of the API server each container may restart once more: a
-// leader that cannot renew its lease exits.
+// ignoreRestarts sets which restarts of containers do not count. Restarts before the wait of a
+// container that is running and ready now do not: deploying again must not fail because of them.
+// After an outage of the API server each container may restart once more: a leader that cannot
+// renew its lease exits.
 func (w *waiter) ignoreRestarts(pods []corev1.Pod) {
 	outages := w.client.retry.Outages()
 	first, outage := w.last == nil, outages != w.outages
@@ -181,7 +187,9 @@ func (w *waiter) stopped(ctx context.Context, err error) error {
 	case !errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return fmt.Errorf("wait for Deployment/%s: %w", w.key, err)
 	case w.last == nil:
-		return &RolloutError{Deployment: w.key.String(), Reason: ReasonTimeout, Message: "its state could not be read before the timeout", Err: err}
+		return &RolloutError{Deployment: w.key.String(), Reason: ReasonTimeout,
+			Message: "its state could not be read before the timeout", Err: err}
 	}
-	return w.client.rolloutError(ctx, w.last, verdict{reason: ReasonTimeout, message: "not stable before the timeout; last state: " + w.progress, err: err})
+	return w.client.rolloutError(ctx, w.last,
+		verdict{reason: ReasonTimeout, message: "not stable before the timeout; last state: " + w.progress, err: err})
 }

@@ -12,7 +12,8 @@ import (
 // Claim is a claim of one of the pod's volumes.
 type Claim struct {
 	Name string
-	// Claim is nil if it does not exist; Volume is nil if the claim is not bound, or if its volume does not exist.
+	// Claim is nil if it does not exist; Volume is nil if the claim is not bound, or if its volume
+	// does not exist.
 	Claim  *corev1.PersistentVolumeClaim
 	Volume *corev1.PersistentVolume
 	// Unread is set if the volume could not be read.
@@ -48,12 +49,14 @@ func (c Claim) finding(in Input) *Finding {
 	who := "claim " + in.Namespace + "/" + c.Name
 	switch {
 	case c.Claim == nil:
-		return &Finding{Cause: MissingClaim, Text: who + " does not exist", Fix: "create PersistentVolumeClaim " + in.Namespace + "/" + c.Name}
+		return &Finding{Cause: MissingClaim, Text: who + " does not exist",
+			Fix: "create PersistentVolumeClaim " + in.Namespace + "/" + c.Name}
 	case c.Claim.DeletionTimestamp != nil:
 		return &Finding{Cause: MissingClaim, Text: who + " is being deleted", Fix: "create it again when it is deleted"}
 	case c.Claim.Spec.VolumeName != "" && c.Volume == nil && !c.Unread:
-		return &Finding{Cause: MissingPV, Text: fmt.Sprintf("%s is bound to PersistentVolume %s, which does not exist", who, c.Claim.Spec.VolumeName),
-			Fix: "restore the volume, or delete the claim and create it again"}
+		return &Finding{Cause: MissingPV,
+			Text: fmt.Sprintf("%s is bound to PersistentVolume %s, which does not exist", who, c.Claim.Spec.VolumeName),
+			Fix:  "restore the volume, or delete the claim and create it again"}
 	case c.Claim.Spec.VolumeName != "":
 		return nil
 	}
@@ -67,20 +70,23 @@ func (c Claim) unbound(in Input, who string) *Finding {
 		f := &Finding{Cause: UnboundClaim, Text: who + " is not bound, and has no StorageClass that provisions a volume"}
 		f.Fix = "create a PersistentVolume that matches it, or create it again with a StorageClass"
 		if c.Claim.Spec.StorageClassName == nil && !slices.ContainsFunc(in.Classes, isDefault) {
-			f.Text, f.Fix = who+" is not bound: it names no StorageClass, and none is the default", "name a StorageClass in the claim, or make one the default"
+			f.Text, f.Fix = who+" is not bound: it names no StorageClass, and none is the default",
+				"name a StorageClass in the claim, or make one the default"
 		}
 		return f
 	}
 	at := slices.IndexFunc(in.Classes, func(s storagev1.StorageClass) bool { return s.Name == name })
 	if at < 0 {
 		return &Finding{Cause: MissingClass, Text: fmt.Sprintf("%s is not bound: StorageClass %s does not exist", who, name),
-			Fix: fmt.Sprintf("create StorageClass %s, or create the claim again with one of the cluster's: %s", name, list(classNames(in.Classes)))}
+			Fix: fmt.Sprintf("create StorageClass %s, or create the claim again with one of the cluster's: %s", name,
+				list(classNames(in.Classes)))}
 	}
 	class := in.Classes[at]
 	if class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer {
 		if class.Provisioner == noProvisioner {
-			return &Finding{Cause: NoVolume, Text: fmt.Sprintf("%s needs a PersistentVolume of StorageClass %s on the pod's node", who, name),
-				Fix: "create a PersistentVolume of that class and size on a node that has room for the pod"}
+			return &Finding{Cause: NoVolume,
+				Text: fmt.Sprintf("%s needs a PersistentVolume of StorageClass %s on the pod's node", who, name),
+				Fix:  "create a PersistentVolume of that class and size on a node that has room for the pod"}
 		}
 		return nil // it is bound when the pod has a node
 	}
@@ -88,7 +94,8 @@ func (c Claim) unbound(in Input, who string) *Finding {
 	if class.Provisioner == noProvisioner {
 		fix = "create a PersistentVolume of StorageClass " + name + " that matches it"
 	}
-	return &Finding{Cause: UnboundClaim, Text: fmt.Sprintf("%s is not bound: no volume of StorageClass %s", who, name), Fix: fix}
+	return &Finding{Cause: UnboundClaim, Text: fmt.Sprintf("%s is not bound: no volume of StorageClass %s", who, name),
+		Fix: fix}
 }
 
 // class returns the name of the StorageClass of a claim.
@@ -123,11 +130,13 @@ func where(in Input) string {
 		}
 		for _, key := range zoneLabels() {
 			if zone := c.Volume.Labels[key]; zone != "" {
-				parts = append(parts, fmt.Sprintf("volume %s of claim %s is in %s=%s", c.Volume.Name, c.Name, key, strings.ReplaceAll(zone, "__", ",")))
+				parts = append(parts, fmt.Sprintf("volume %s of claim %s is in %s=%s", c.Volume.Name, c.Name, key,
+					strings.ReplaceAll(zone, "__", ",")))
 			}
 		}
 		if a := c.Volume.Spec.NodeAffinity; a != nil && a.Required != nil {
-			parts = append(parts, fmt.Sprintf("volume %s of claim %s requires %s", c.Volume.Name, c.Name, selectorText(a.Required)))
+			parts = append(parts, fmt.Sprintf("volume %s of claim %s requires %s", c.Volume.Name, c.Name,
+				selectorText(a.Required)))
 		}
 	}
 	return strings.Join(parts, "; ")
@@ -135,5 +144,6 @@ func where(in Input) string {
 
 // zoneLabels are the labels of volumes that plugin VolumeZone compares with the labels of nodes.
 func zoneLabels() []string {
-	return []string{corev1.LabelTopologyZone, corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaZone, corev1.LabelFailureDomainBetaRegion}
+	return []string{corev1.LabelTopologyZone, corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaZone,
+		corev1.LabelFailureDomainBetaRegion}
 }

@@ -12,11 +12,13 @@ import (
 func (f *Finding) detail(in Input) {
 	switch f.Cause {
 	case PodAffinity:
-		f.add(podTerms(in.Pod, false), "start a pod that the affinity selects in a topology domain with room, or relax the affinity")
+		f.add(podTerms(in.Pod, false),
+			"start a pod that the affinity selects in a topology domain with room, or relax the affinity")
 	case AntiAffinity:
 		f.add(podTerms(in.Pod, true), "add nodes, or relax the anti-affinity of this pod and of those that are running")
 	case Spread:
-		f.add(spreadTerms(in.Pod), "raise maxSkew, set whenUnsatisfiable: ScheduleAnyway, or make room in the topology domains with the fewest pods")
+		f.add(spreadTerms(in.Pod),
+			"raise maxSkew, set whenUnsatisfiable: ScheduleAnyway, or make room in the topology domains with the fewest pods")
 	case VolumeZone, VolumeNode:
 		f.add(where(in), "make room on a node that reaches the volume, or move the volume")
 	case VolumeInUse:
@@ -59,7 +61,8 @@ func podTerms(pod *corev1.Pod, anti bool) string {
 	}
 	var texts []string
 	for _, t := range terms {
-		texts = append(texts, fmt.Sprintf("%s pods %s in the same %s", verb, metav1.FormatLabelSelector(t.LabelSelector), t.TopologyKey))
+		texts = append(texts, fmt.Sprintf("%s pods %s in the same %s", verb, metav1.FormatLabelSelector(t.LabelSelector),
+			t.TopologyKey))
 	}
 	return strings.Join(texts, ", ")
 }
@@ -69,7 +72,8 @@ func spreadTerms(pod *corev1.Pod) string {
 	var texts []string
 	for _, c := range pod.Spec.TopologySpreadConstraints {
 		if c.WhenUnsatisfiable == corev1.DoNotSchedule {
-			texts = append(texts, fmt.Sprintf("spreads pods %s over %s with maxSkew %d", metav1.FormatLabelSelector(c.LabelSelector), c.TopologyKey, c.MaxSkew))
+			texts = append(texts, fmt.Sprintf("spreads pods %s over %s with maxSkew %d",
+				metav1.FormatLabelSelector(c.LabelSelector), c.TopologyKey, c.MaxSkew))
 		}
 	}
 	return strings.Join(texts, ", ")

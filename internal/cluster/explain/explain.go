@@ -1,5 +1,5 @@
-// Package explain says why a pod is pending, or why it is where it is, from objects that were read before. It does no I/O; package
-// collect reads the objects.
+// Package explain says why a pod is pending, or why it is where it is, from objects that were read
+// before. It does no I/O; package collect reads the objects.
 package explain
 
 import (
@@ -122,7 +122,8 @@ type Report struct {
 	Seconds int64 `json:"seconds"`
 	// Nodes is the number of nodes of the cluster.
 	Nodes int `json:"nodes"`
-	// Summary is the explanation in a sentence; Findings are all reasons, the most important one first.
+	// Summary is the explanation in a sentence; Findings are all reasons, the most important one
+	// first.
 	Summary  string    `json:"summary"`
 	Findings []Finding `json:"findings"`
 	// Message is the complete message of the scheduler that last tried to place the pod.
@@ -135,7 +136,8 @@ type Report struct {
 
 // Pod explains a pod.
 func Pod(in Input) *Report {
-	r := &Report{Namespace: in.Namespace, Pod: in.Name, State: Missing, Nodes: len(in.Nodes), Schedulers: schedulerNames(in.Schedulers), Unknown: in.Unknown}
+	r := &Report{Namespace: in.Namespace, Pod: in.Name, State: Missing, Nodes: len(in.Nodes),
+		Schedulers: schedulerNames(in.Schedulers), Unknown: in.Unknown}
 	switch pod := in.Pod; {
 	case pod == nil:
 		r.Findings = refusals(in.Events)
@@ -210,8 +212,9 @@ func pending(in Input) []Finding {
 	return findings
 }
 
-// lastAttempt returns the message of the scheduler that last tried to place the pod: from the condition, which is complete, or, if a scheduler
-// writes none, from the last event. ok is false if none has tried.
+// lastAttempt returns the message of the scheduler that last tried to place the pod: from the
+// condition, which is complete, or, if a scheduler writes none, from the last event. ok is false if
+// none has tried.
 func lastAttempt(in Input) (message string, ok bool) {
 	if c := podstatus.Unscheduled(in.Pod); c != nil && c.Reason != corev1.PodReasonSchedulingGated {
 		return c.Message, true
@@ -248,9 +251,11 @@ func nominated(in Input) *Finding {
 	}
 	text := fmt.Sprintf("the pod is nominated to node %s", node)
 	if u := in.Usage[node]; u != nil && len(u.Terminating) > 0 {
-		text += fmt.Sprintf(", where %s terminating: %s", count(len(u.Terminating), "pod is", "pods are"), list(u.Terminating))
+		text += fmt.Sprintf(", where %s terminating: %s", count(len(u.Terminating), "pod is", "pods are"),
+			list(u.Terminating))
 	}
-	return &Finding{Cause: Preempting, By: "DefaultPreemption", Text: text, Examples: []string{node}, Fix: "wait until the preempted pods have ended"}
+	return &Finding{Cause: Preempting, By: "DefaultPreemption", Text: text, Examples: []string{node},
+		Fix: "wait until the preempted pods have ended"}
 }
 
 // untried explains a pod that no scheduler has reported.
@@ -263,7 +268,8 @@ func untried(in Input, down bool) []Finding {
 		age := in.Now.Sub(in.Pod.CreationTimestamp.Time).Round(time.Second)
 		findings = slices.Insert(findings, 0, Finding{
 			Cause: NotTried, Text: fmt.Sprintf("scheduler %s has not reported the pod in %s", schedulerOf(in.Pod), max(age, 0)),
-			Fix: "look for errors and for the length of its queue: pmk-sched logs, pmk-sched verify --name " + schedulerOf(in.Pod),
+			Fix: "look for errors and for the length of its queue: pmk-sched logs, pmk-sched verify --name " +
+				schedulerOf(in.Pod),
 		})
 	}
 	return findings

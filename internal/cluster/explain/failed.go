@@ -7,13 +7,17 @@ import (
 )
 
 var (
-	// pluginError matches the errors of the scheduling framework: `running PreFilter plugin "X": …`, `running "X" filter plugin: …`,
-	// `rejected due to timeout after waiting 10s at plugin X`.
-	pluginError = regexp.MustCompile(`running [A-Za-z ]*plugin "([^"]+)"|running "([^"]+)" [a-z]+ plugin|at plugin (\S+)|plugin "([^"]+)"`)
-	// extenderError matches the errors of calls of extenders: of net/http, of a status, and of a response.
-	extenderError = regexp.MustCompile(`(?:Get|Post) "?(https?://[^" ]+?)"?: |extender at URL (\S+?), code|extender "?(https?://[^" ]+?)"? claims|extender: (https?://\S+) claims`)
-	// missingNode matches the error of schedulers of 1.24 to 1.29 for a pod that only a node may run which does not exist: its node affinity or,
-	// from 1.27 on, its local volume names it (kubernetes#124559, kubernetes#123465).
+	// pluginError matches the errors of the scheduling framework: `running PreFilter plugin "X": …`,
+	// `running "X" filter plugin: …`, `rejected due to timeout after waiting 10s at plugin X`.
+	pluginError = regexp.MustCompile(
+		`running [A-Za-z ]*plugin "([^"]+)"|running "([^"]+)" [a-z]+ plugin|at plugin (\S+)|plugin "([^"]+)"`)
+	// extenderError matches the errors of calls of extenders: of net/http, of a status, and of a
+	// response.
+	extenderError = regexp.MustCompile(
+		`(?:Get|Post) "?(https?://[^" ]+?)"?: |extender at URL (\S+?), code|extender "?(https?://[^" ]+?)"? claims|extender: (https?://\S+) claims`)
+	// missingNode matches the error of schedulers of 1.24 to 1.29 for a pod that only a node may run
+	// which does not exist: its node affinity or, from 1.27 on, its local volume names it
+	// (kubernetes#124559, kubernetes#123465).
 	missingNode = regexp.MustCompile(`nodeinfo not found for node name "([^"]+)"`)
 )
 
@@ -23,7 +27,8 @@ func failed(in Input, message string) []Finding {
 	s := findScheduler(in.Schedulers, schedulerOf(in.Pod))
 	if m := pluginError.FindStringSubmatch(text); m != nil {
 		name := strings.TrimSuffix(cmp.Or(m[1:]...), ":")
-		findings := []Finding{{Cause: PluginError, By: name, Text: "plugin " + name + " failed: " + text, Fix: "read the log of the scheduler"}}
+		findings := []Finding{{Cause: PluginError, By: name, Text: "plugin " + name + " failed: " + text,
+			Fix: "read the log of the scheduler"}}
 		return append(findings, claimFindings(in)...)
 	}
 	if m := extenderError.FindStringSubmatch(text); m != nil {
@@ -60,7 +65,8 @@ func namesMissingNode(in Input, node string) Finding {
 		}
 	}
 	return Finding{
-		Cause: NodeAffinity, By: "NodeAffinity", Nodes: len(in.Nodes), Text: "the pod's node affinity names node " + node + ", which does not exist",
+		Cause: NodeAffinity, By: "NodeAffinity", Nodes: len(in.Nodes), Text: "the pod's node affinity names node " + node +
+			", which does not exist",
 		Fix: "add the node, or change the node affinity" + fix,
 	}
 }

@@ -10,7 +10,8 @@ import (
 //
 //	0/5 nodes are available: <reasons>. <messages of PostFilter plugins>
 //
-// where reasons is a list of "<count> <reason>" or, from 1.26 on, one reason of a PreFilter plugin without a count.
+// where reasons is a list of "<count> <reason>" or, from 1.26 on, one reason of a PreFilter plugin
+// without a count.
 type fitMessage struct {
 	nodes   int
 	reasons []countedReason
@@ -80,7 +81,8 @@ func splitReasons(text string) []string {
 	return append(parts, text[begin:])
 }
 
-// Reasons returns why a scheduler refused nodes, in its own words, each once. ok is false if the message is another one.
+// Reasons returns why a scheduler refused nodes, in its own words, each once. ok is false if the
+// message is another one.
 func Reasons(message string) (reasons []string, ok bool) {
 	m, ok := parseFit(message)
 	for _, r := range m.reasons {

@@ -35,8 +35,8 @@ func obstacles(in Input) []obstacle {
 	return found
 }
 
-// nodeObstacles returns the first obstacle of a node, as a scheduler does, and all resources that it lacks. A taint does not matter on a node that
-// the pod's node selector excludes.
+// nodeObstacles returns the first obstacle of a node, as a scheduler does, and all resources that
+// it lacks. A taint does not matter on a node that the pod's node selector excludes.
 func nodeObstacles(in Input, node *corev1.Node) []obstacle {
 	all := allObstacles(in, node)
 	if len(all) == 0 {
@@ -96,7 +96,8 @@ func Node(in Input, name string) []Finding {
 func untolerated(pod *corev1.Pod, node *corev1.Node) (Cause, string) {
 	taints := node.Spec.Taints
 	if node.Spec.Unschedulable {
-		taints = append(slices.Clone(taints), corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
+		taints = append(slices.Clone(taints),
+			corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
 	}
 	for _, taint := range taints {
 		if taint.Effect != corev1.TaintEffectPreferNoSchedule && !kubeapi.Tolerates(pod.Spec.Tolerations, taint) {
@@ -112,7 +113,8 @@ func nodeRequirements(pod *corev1.Pod) []string {
 	for _, key := range slices.Sorted(maps.Keys(pod.Spec.NodeSelector)) {
 		texts = append(texts, key+"="+pod.Spec.NodeSelector[key])
 	}
-	if a := pod.Spec.Affinity; a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
+	if a := pod.Spec.Affinity; a != nil && a.NodeAffinity != nil &&
+		a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
 		texts = append(texts, selectorText(a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution))
 	}
 	return texts
@@ -166,7 +168,8 @@ func groupObstacles(found []obstacle) []group {
 
 // finding describes a group.
 func (g group) finding(in Input) Finding {
-	f := Finding{Cause: g.cause, Resource: g.resource, Nodes: len(g.nodes), Examples: g.nodes[:min(len(g.nodes), maxNames)]}
+	f := Finding{Cause: g.cause, Resource: g.resource, Nodes: len(g.nodes),
+		Examples: g.nodes[:min(len(g.nodes), maxNames)]}
 	nodes := func(one, many string) string { return count(len(g.nodes), "node "+one, "nodes "+many) }
 	switch g.cause {
 	case Resource:

@@ -18,7 +18,8 @@ func placement(in Input) []Finding {
 	fit := matching(in)
 	if needs := nodeRequirements(pod); len(needs) > 0 {
 		findings = append(findings, Finding{
-			Cause: NodeAffinity, By: "NodeAffinity", Nodes: fit, Text: fmt.Sprintf("%s %s", count(fit, "node matches", "nodes match"), strings.Join(needs, " and ")),
+			Cause: NodeAffinity, By: "NodeAffinity", Nodes: fit, Text: fmt.Sprintf("%s %s",
+				count(fit, "node matches", "nodes match"), strings.Join(needs, " and ")),
 		})
 	}
 	if text := podTerms(pod, false); text != "" {
@@ -51,7 +52,8 @@ func boundText(in Input) string {
 		if by == "" {
 			by = e.Source.Component
 		}
-		return fmt.Sprintf("scheduler %s placed it on %s at %s", by, node, kubeapi.EventTime(e).UTC().Format("2006-01-02T15:04:05Z"))
+		return fmt.Sprintf("scheduler %s placed it on %s at %s", by, node,
+			kubeapi.EventTime(e).UTC().Format("2006-01-02T15:04:05Z"))
 	case condition != nil && condition.Status == corev1.ConditionTrue:
 		return fmt.Sprintf("it is on %s since %s; the event that names the scheduler has expired, the pod names %s",
 			node, condition.LastTransitionTime.UTC().Format("2006-01-02T15:04:05Z"), schedulerOf(pod))
@@ -59,13 +61,15 @@ func boundText(in Input) string {
 	return "it was created with " + node + ", or bound without a scheduler's event"
 }
 
-// refusals explains a pod that does not exist by the events of the workloads that may not create it.
+// refusals explains a pod that does not exist by the events of the workloads that may not create
+// it.
 func refusals(events []corev1.Event) []Finding {
 	findings := []Finding{}
 	for i := range events {
 		e := &events[i]
 		owner := e.InvolvedObject.Kind + " " + e.InvolvedObject.Name
-		f := Finding{Cause: Refused, By: owner, Text: fmt.Sprintf("%s cannot create it: %s", owner, e.Message), Fix: "change the pod template, or what refuses it"}
+		f := Finding{Cause: Refused, By: owner, Text: fmt.Sprintf("%s cannot create it: %s", owner, e.Message),
+			Fix: "change the pod template, or what refuses it"}
 		if strings.Contains(e.Message, "exceeded quota") || strings.Contains(e.Message, "failed quota") {
 			f.Cause, f.Fix = Quota, "raise the ResourceQuota, request less, or delete pods of the namespace"
 		}

@@ -12,7 +12,8 @@ type known struct {
 	plugin string
 }
 
-// knownReasons are the reasons of the plugins of kube-scheduler from 1.20 to 1.37. The first prefix that matches counts.
+// knownReasons are the reasons of the plugins of kube-scheduler from 1.20 to 1.37. The first prefix
+// that matches counts.
 func knownReasons() []known {
 	return []known{
 		{"Insufficient ", Resource, "NodeResourcesFit"},
@@ -60,7 +61,8 @@ func knownReasons() []known {
 
 var (
 	missingClaim  = regexp.MustCompile(`(?i)^persistentvolumeclaim "[^"]*" (not found|is being deleted)`)
-	missingVolume = regexp.MustCompile(`(?i)^persistentvolumeclaim "[^"]*" bound to non-existent|^persistentvolume "[^"]*" not found`)
+	missingVolume = regexp.MustCompile(
+		`(?i)^persistentvolumeclaim "[^"]*" bound to non-existent|^persistentvolume "[^"]*" not found`)
 	missingClass  = regexp.MustCompile(`(?i)^storageclass(\.storage\.k8s\.io)? "[^"]*" not found`)
 	missingDriver = regexp.MustCompile(`^\S+ CSI driver is not installed on the node`) // from 1.35
 	taintKey      = regexp.MustCompile(`taint \{([^:}]+): ([^}]*)\}`)
@@ -69,7 +71,8 @@ var (
 // generic is a reason of 1.20 that accompanies a more precise one.
 const generic = "node(s) didn't match pod affinity/anti-affinity"
 
-// classify returns the cause of a reason, and the plugin. Both are empty if no plugin of kube-scheduler gives it.
+// classify returns the cause of a reason, and the plugin. Both are empty if no plugin of
+// kube-scheduler gives it.
 func classify(text string) (cause Cause, plugin string) {
 	switch {
 	case missingClaim.MatchString(text):

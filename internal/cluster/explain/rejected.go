@@ -56,7 +56,8 @@ func weight(in Input, f Finding) int {
 	return w + 4*rank
 }
 
-// matching returns the number of nodes that match the pod's node selector and required node affinity.
+// matching returns the number of nodes that match the pod's node selector and required node
+// affinity.
 func matching(in Input) (n int) {
 	required := nodeaffinity.GetRequiredNodeAffinity(in.Pod)
 	for i := range in.Nodes {
@@ -76,7 +77,8 @@ func reasonFindings(in Input, reason countedReason, groups []group) []Finding {
 	if cause == "" {
 		return []Finding{foreign(in, reason)}
 	}
-	f := Finding{Cause: cause, By: plugin, Nodes: reason.nodes, Text: fmt.Sprintf("%s: %s", count(reason.nodes, "node", "nodes"), reason.text)}
+	f := Finding{Cause: cause, By: plugin, Nodes: reason.nodes,
+		Text: fmt.Sprintf("%s: %s", count(reason.nodes, "node", "nodes"), reason.text)}
 	switch cause {
 	case Resource:
 		f.Resource = resourceOf(reason.text)
@@ -88,7 +90,8 @@ func reasonFindings(in Input, reason countedReason, groups []group) []Finding {
 	}
 	f.detail(in)
 	if fit := matching(in); f.Nodes > fit && 0 < fit && fit < len(in.Nodes) {
-		f.Text += fmt.Sprintf("; %s the pod's node selector, the scheduler counts the others too", count(fit, "node matches", "nodes match"))
+		f.Text += fmt.Sprintf("; %s the pod's node selector, the scheduler counts the others too",
+			count(fit, "node matches", "nodes match"))
 	}
 	return []Finding{f}
 }
@@ -118,7 +121,8 @@ func withGroup(in Input, f Finding, groups []group) Finding {
 	case own.Nodes == f.Nodes:
 		f.Text = own.Text
 	case own.Nodes < f.Nodes && f.Nodes <= own.Nodes+excludedNodes(groups):
-		f.Text = fmt.Sprintf("%s (the scheduler counts %d, with nodes that the pod's node selector or a taint excludes)", own.Text, f.Nodes)
+		f.Text = fmt.Sprintf("%s (the scheduler counts %d, with nodes that the pod's node selector or a taint excludes)",
+			own.Text, f.Nodes)
 		f.Nodes = own.Nodes
 	default:
 		f.Text += " (now " + own.Text + ")"
@@ -137,7 +141,8 @@ func excludedNodes(groups []group) (n int) {
 	return n
 }
 
-// taintFindings describes a reason about taints. From 1.34 on it names none, so that the taints of the nodes are used.
+// taintFindings describes a reason about taints. From 1.34 on it names none, so that the taints of
+// the nodes are used.
 func taintFindings(in Input, f Finding, text string, groups []group) []Finding {
 	named := taintKey.FindStringSubmatch(text)
 	var findings []Finding
@@ -176,7 +181,8 @@ func taintPrefix(key, value string) string {
 
 // foreign describes a reason that no plugin of kube-scheduler gives.
 func foreign(in Input, reason countedReason) Finding {
-	f := Finding{Cause: Plugin, Nodes: reason.nodes, Text: fmt.Sprintf("%s: %s", count(reason.nodes, "node", "nodes"), reason.text)}
+	f := Finding{Cause: Plugin, Nodes: reason.nodes,
+		Text: fmt.Sprintf("%s: %s", count(reason.nodes, "node", "nodes"), reason.text)}
 	s := findScheduler(in.Schedulers, schedulerOf(in.Pod))
 	if s == nil {
 		return f
@@ -214,11 +220,13 @@ func mergeClaims(findings, claims []Finding) []Finding {
 
 // noVictims explains why a pod that lacks resources preempts no others.
 func noVictims(in Input, message string, findings []Finding) *Finding {
-	if in.Pod.Status.NominatedNodeName != "" || !slices.ContainsFunc(findings, func(f Finding) bool { return f.Cause == Resource }) {
+	if in.Pod.Status.NominatedNodeName != "" ||
+		!slices.ContainsFunc(findings, func(f Finding) bool { return f.Cause == Resource }) {
 		return nil
 	}
 	if p := in.Pod.Spec.PreemptionPolicy; p != nil && *p == corev1.PreemptNever {
-		return &Finding{Cause: Priority, By: "DefaultPreemption", Text: "the pod preempts no others: its preemptionPolicy is Never"}
+		return &Finding{Cause: Priority, By: "DefaultPreemption",
+			Text: "the pod preempts no others: its preemptionPolicy is Never"}
 	}
 	lower := 0
 	for _, u := range in.Usage {
@@ -226,7 +234,8 @@ func noVictims(in Input, message string, findings []Finding) *Finding {
 	}
 	if in.Usage == nil || lower > 0 {
 		if strings.Contains(message, "No preemption victims found") {
-			return &Finding{Cause: Priority, By: "DefaultPreemption", Text: "preempting pods of lower priority would not make room"}
+			return &Finding{Cause: Priority, By: "DefaultPreemption",
+				Text: "preempting pods of lower priority would not make room"}
 		}
 		return nil
 	}
@@ -235,12 +244,14 @@ func noVictims(in Input, message string, findings []Finding) *Finding {
 		priority = *in.Pod.Spec.Priority
 	}
 	return &Finding{
-		Cause: Priority, By: "DefaultPreemption", Text: fmt.Sprintf("no running pod has a lower priority than %d, so that none is preempted", priority),
-		Fix: "a PriorityClass with a higher value, if the pod is more important than those that run",
+		Cause: Priority, By: "DefaultPreemption",
+		Text: fmt.Sprintf("no running pod has a lower priority than %d, so that none is preempted", priority),
+		Fix:  "a PriorityClass with a higher value, if the pod is more important than those that run",
 	}
 }
 
-// changed reports nodes that have no obstacle any more, if all that the scheduler reported can be computed.
+// changed reports nodes that have no obstacle any more, if all that the scheduler reported can be
+// computed.
 func changed(in Input, findings []Finding) *Finding {
 	if in.Usage == nil {
 		return nil
@@ -267,6 +278,7 @@ func changed(in Input, findings []Finding) *Finding {
 	}
 	return &Finding{
 		Cause: Retry, Examples: free[:min(len(free), maxNames)],
-		Text: fmt.Sprintf("since then %s room for the pod: %s; the scheduler tries again within minutes", count(len(free), "node has", "nodes have"), list(free)),
+		Text: fmt.Sprintf("since then %s room for the pod: %s; the scheduler tries again within minutes",
+			count(len(free), "node has", "nodes have"), list(free)),
 	}
 }

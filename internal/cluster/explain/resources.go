@@ -32,7 +32,8 @@ func (u *Usage) Add(pod, explained *corev1.Pod) {
 		u.Requests, u.Ports = corev1.ResourceList{}, map[string]string{}
 	}
 	u.Pods++
-	for name, quantity := range componentresource.PodRequests(pod, componentresource.PodResourcesOptions{UseStatusResources: true}) {
+	for name, quantity := range componentresource.PodRequests(pod,
+		componentresource.PodResourcesOptions{UseStatusResources: true}) {
 		sum := u.Requests[name]
 		sum.Add(quantity)
 		u.Requests[name] = sum
@@ -48,7 +49,8 @@ func (u *Usage) Add(pod, explained *corev1.Pod) {
 	}
 }
 
-// hostPorts returns the host ports of a pod, as protocol/port. Addresses are left out: few pods name one.
+// hostPorts returns the host ports of a pod, as protocol/port. Addresses are left out: few pods
+// name one.
 func hostPorts(pod *corev1.Pod) []string {
 	var ports []string
 	for _, c := range slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers) {
@@ -115,7 +117,8 @@ func shortText(name string, short []shortage) string {
 		if i == 0 {
 			unit = " " + resourceName(name)
 		}
-		parts = append(parts, fmt.Sprintf("%s %s%s", count(amounts[s.lacks.String()], "node lacks", "nodes lack"), s.lacks.String(), unit))
+		parts = append(parts, fmt.Sprintf("%s %s%s", count(amounts[s.lacks.String()], "node lacks", "nodes lack"),
+			s.lacks.String(), unit))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -39,7 +39,8 @@ func schedulerNames(all []Scheduler) []string {
 	return names
 }
 
-// schedulerState returns why the scheduler of the pod does not schedule, or nil, and whether it exists.
+// schedulerState returns why the scheduler of the pod does not schedule, or nil, and whether it
+// exists.
 func schedulerState(in Input, tried bool) (f *Finding, exists bool) {
 	name := schedulerOf(in.Pod)
 	s := findScheduler(in.Schedulers, name)

@@ -76,7 +76,8 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		s.wholeNodes += len(items)
 		s.mu.Unlock()
-		answer(w, corev1.NodeList{TypeMeta: metav1.TypeMeta{Kind: "NodeList", APIVersion: "v1"}, ListMeta: meta, Items: items})
+		answer(w, corev1.NodeList{TypeMeta: metav1.TypeMeta{Kind: "NodeList", APIVersion: "v1"}, ListMeta: meta,
+			Items: items})
 	case strings.HasSuffix(path, "/deployments"):
 		s.listDeployments(w, r)
 	case strings.HasSuffix(path, "/pods"):
@@ -134,9 +135,11 @@ func (s *apiServer) listDeployments(w http.ResponseWriter, r *http.Request) {
 	matching := match(r, s.deployments, func(d appsv1.Deployment) (map[string]string, fields.Set) {
 		return d.Labels, fields.Set{}
 	})
-	matching = slices.DeleteFunc(matching, func(d appsv1.Deployment) bool { return namespace != "" && d.Namespace != namespace })
+	matching = slices.DeleteFunc(matching,
+		func(d appsv1.Deployment) bool { return namespace != "" && d.Namespace != namespace })
 	items, meta := page(r, matching)
-	answer(w, appsv1.DeploymentList{TypeMeta: metav1.TypeMeta{Kind: "DeploymentList", APIVersion: "apps/v1"}, ListMeta: meta, Items: items})
+	answer(w, appsv1.DeploymentList{TypeMeta: metav1.TypeMeta{Kind: "DeploymentList", APIVersion: "apps/v1"},
+		ListMeta: meta, Items: items})
 }
 
 // nodeTable prints nodes as kube-apiserver does
@@ -149,12 +152,15 @@ func (s *apiServer) nodeTable(w http.ResponseWriter, r *http.Request) {
 	}
 	items, meta := page(r, s.nodes)
 	table := metav1.Table{TypeMeta: metav1.TypeMeta{Kind: "Table", APIVersion: "meta.k8s.io/v1"}, ListMeta: meta}
-	for _, name := range []string{"Name", "Status", "Roles", "Age", "Version", "Internal-IP", "External-IP", "OS-Image", "Kernel-Version", "Container-Runtime"} {
-		table.ColumnDefinitions = append(table.ColumnDefinitions, metav1.TableColumnDefinition{Name: name, Type: "string", Description: strings.Repeat("what the column is for ", 8)})
+	for _, name := range []string{"Name", "Status", "Roles", "Age", "Version", "Internal-IP", "External-IP", "OS-Image",
+		"Kernel-Version", "Container-Runtime"} {
+		table.ColumnDefinitions = append(table.ColumnDefinitions,
+			metav1.TableColumnDefinition{Name: name, Type: "string", Description: strings.Repeat("what the column is for ", 8)})
 	}
 	for _, node := range items {
 		table.Rows = append(table.Rows, metav1.TableRow{Cells: []any{
-			node.Name, "Ready", "<none>", "12d", node.Status.NodeInfo.KubeletVersion, "10.0.0.1", "<none>", "Debian GNU/Linux 12 (bookworm)", "6.1.0-18-amd64", "containerd://1.6.20",
+			node.Name, "Ready", "<none>", "12d", node.Status.NodeInfo.KubeletVersion, "10.0.0.1", "<none>",
+			"Debian GNU/Linux 12 (bookworm)", "6.1.0-18-amd64", "containerd://1.6.20",
 		}})
 	}
 	answer(w, table)
@@ -197,7 +203,8 @@ func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason, message
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(metav1.Status{
-		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Message: message, Reason: reason, Code: int32(code),
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Message: message,
+		Reason: reason, Code: int32(code),
 	})
 }
 
@@ -217,8 +224,9 @@ func node(name string, change ...func(*corev1.Node)) corev1.Node {
 	n := corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"kubernetes.io/hostname": name}},
 		Status: corev1.NodeStatus{
-			NodeInfo:   corev1.NodeSystemInfo{Architecture: "amd64", OperatingSystem: "linux", KubeletVersion: "v1.24.3"},
-			Addresses:  []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: name}, {Type: corev1.NodeInternalIP, Address: "10.0.0.1"}},
+			NodeInfo: corev1.NodeSystemInfo{Architecture: "amd64", OperatingSystem: "linux", KubeletVersion: "v1.24.3"},
+			Addresses: []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: name},
+				{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}},
 			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
 		},
 	}
@@ -273,11 +281,14 @@ func pmkMaster() *apiServer {
 	renewed := metav1.NewMicroTime(testNow.Add(-2 * time.Second))
 	return &apiServer{
 		gitVersion: "v1.24.3",
-		nodes:      []corev1.Node{node(name, labelled("node-role.kubernetes.io/master", ""), tainted("node-role.kubernetes.io/master", "true")), node("10.0.0.2")},
+		nodes: []corev1.Node{node(name, labelled("node-role.kubernetes.io/master", ""),
+			tainted("node-role.kubernetes.io/master", "true")), node("10.0.0.2")},
 		pods: []corev1.Pod{staticPod("k8s-master", name,
-			container("kube-controller-manager", "localhost/kube-controller-manager:v1.24.3", "kube-controller-manager", "--profiling=false"),
+			container("kube-controller-manager", "localhost/kube-controller-manager:v1.24.3", "kube-controller-manager",
+				"--profiling=false"),
 			container("kube-apiserver", "localhost/kube-apiserver:v1.24.3", "kube-apiserver", "--secure-port=443"),
-			container("kube-scheduler", "localhost/kube-scheduler:v1.24.3", "kube-scheduler", "--config=/srv/kubernetes/configs/kube-scheduler.yaml", "--leader-elect=true"),
+			container("kube-scheduler", "localhost/kube-scheduler:v1.24.3", "kube-scheduler",
+				"--config=/srv/kubernetes/configs/kube-scheduler.yaml", "--leader-elect=true"),
 		)},
 		lease: &coordinationv1.Lease{
 			TypeMeta: metav1.TypeMeta{Kind: "Lease", APIVersion: "coordination.k8s.io/v1"},

@@ -24,8 +24,8 @@ import (
 // NoNode is the node root that disables reading files of the node.
 const NoNode = "none"
 
-// FindNodeRoot returns the directory below which a control-plane node's files are: the given one, else / if this machine
-// has a scheduler's kubeconfig, else "".
+// FindNodeRoot returns the directory below which a control-plane node's files are: the given one,
+// else / if this machine has a scheduler's kubeconfig, else "".
 func FindNodeRoot(given string) (string, error) {
 	switch given {
 	case NoNode:
@@ -42,8 +42,8 @@ func FindNodeRoot(given string) (string, error) {
 	return given, nil
 }
 
-// SchedulerKubeconfig returns the path, as the node sees it, of the default scheduler's kubeconfig below root. One that
-// this process may not read counts.
+// SchedulerKubeconfig returns the path, as the node sees it, of the default scheduler's kubeconfig
+// below root. One that this process may not read counts.
 func SchedulerKubeconfig(root string) (string, bool) {
 	for _, layout := range Layouts() {
 		_, err := os.Stat(filepath.Join(root, layout.Kubeconfig))
@@ -67,8 +67,8 @@ func ServerRelease(cfg *rest.Config) (versions.Release, error) {
 	return versions.FromServer(version.GitVersion)
 }
 
-// APIServerForPods returns the URL at which pods on the pod network reach the API server without cluster DNS: the cluster
-// IP of the Service kubernetes. It is empty if that cannot be read.
+// APIServerForPods returns the URL at which pods on the pod network reach the API server without
+// cluster DNS: the cluster IP of the Service kubernetes. It is empty if that cannot be read.
 func APIServerForPods(ctx context.Context, cfg *rest.Config) string {
 	client, err := kubernetes.NewForConfig(cfg)
 	if err != nil {

@@ -25,11 +25,9 @@ type NodeCredentials struct {
 	// Server is the API server's address, often https://localhost:…, which
 	// only works in the host network of the node.
 	Server string
-	// ServerName is the name in the API server's certificate if it is not the host
-	// of Server.
+	// ServerName is the name in the API server's certificate if it is not the host of Server.
 	ServerName string
-	// User and Groups are the common name and the organisations of the
-	// certificate.
+	// User and Groups are the common name and the organisations of the certificate.
 	User   string
 	Groups []string
 	// Subject, NotBefore and Expires of the client certificate.
@@ -123,8 +121,7 @@ func (c *NodeCredentials) inlineOrFile(nodeRoot string, data []byte, file string
 	return readNodeFile(nodeRoot, file)
 }
 
-// currentContext returns the cluster and user of the current context, or of the
-// only one.
+// currentContext returns the cluster and user of the current context, or of the only one.
 func currentContext(config *clientcmdapi.Config) (*clientcmdapi.Cluster, *clientcmdapi.AuthInfo, error) {
 	name := config.CurrentContext
 	if name == "" && len(config.Contexts) == 1 {
@@ -159,7 +156,8 @@ func (c *NodeCredentials) check(now time.Time) error {
 			"it expired on %s (subject %s)", c.Expires.Format(time.RFC3339), c.Subject)
 	}
 	if now.Before(c.NotBefore) {
-		return unusable("check the clock of this machine", "it is valid only from %s (subject %s)", c.NotBefore.Format(time.RFC3339), c.Subject)
+		return unusable("check the clock of this machine", "it is valid only from %s (subject %s)",
+			c.NotBefore.Format(time.RFC3339), c.Subject)
 	}
 	if len(c.Key) == 0 {
 		return unusable(tryServiceAccount, "the kubeconfig has no key")
@@ -170,8 +168,7 @@ func (c *NodeCredentials) check(now time.Time) error {
 	return nil
 }
 
-// String returns the path of the kubeconfig and the subject and expiry of the
-// certificate.
+// String returns the path of the kubeconfig and the subject and expiry of the certificate.
 func (c NodeCredentials) String() string {
 	return fmt.Sprintf("%s (%s, expires %s)", c.Path, c.Subject, c.Expires.Format(time.RFC3339))
 }

@@ -72,7 +72,8 @@ func (a *authority) sign(t *testing.T, from, to time.Time) (cert, key []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded})
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded})
 }
 
 // kubeconfig has everything inline, as PMK and kubeadm write it.
@@ -80,7 +81,8 @@ func (a *authority) kubeconfig(t *testing.T, expires time.Time) string {
 	t.Helper()
 	cert, key := a.sign(t, testNow.AddDate(-1, 0, 0), expires)
 	return kubeconfig("certificate-authority-data: "+base64.StdEncoding.EncodeToString(a.pem),
-		"client-certificate-data: "+base64.StdEncoding.EncodeToString(cert), "client-key-data: "+base64.StdEncoding.EncodeToString(key))
+		"client-certificate-data: "+base64.StdEncoding.EncodeToString(cert), "client-key-data: "+
+			base64.StdEncoding.EncodeToString(key))
 }
 
 func kubeconfig(cluster string, user ...string) string {
@@ -114,7 +116,8 @@ func TestReadNodeCredentialsInline(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c.Path != pmkKubeconfig || c.Server != "https://localhost:443" || c.User != "system:kube-scheduler" ||
-		c.Groups[0] != "system:kube-scheduler" || c.Subject != "CN=system:kube-scheduler,O=system:kube-scheduler" || c.Expires.IsZero() {
+		c.Groups[0] != "system:kube-scheduler" || c.Subject != "CN=system:kube-scheduler,O=system:kube-scheduler" ||
+		c.Expires.IsZero() {
 		t.Errorf("got %+v", c)
 	}
 	if !bytes.Equal(c.CA, ca.pem) || !bytes.Contains(c.Key, []byte("PRIVATE KEY")) {
@@ -164,12 +167,15 @@ func TestReadNodeCredentialsRejectsUnusable(t *testing.T) {
 		{"another's key", kubeconfig(authorityData, user(good, oldKey)...), "the key does not match"},
 		{"token", kubeconfig(authorityData, "token: abcdef"), "no client certificate"},
 		{"invalid certificate", kubeconfig(authorityData, user([]byte("x"), goodKey)...), "is not PEM"},
-		{"invalid authority", kubeconfig("certificate-authority-data: "+b64([]byte("x")), user(good, goodKey)...), "certificate authority is not PEM"},
-		{"missing file", kubeconfig(authorityData, "client-certificate: /gone.crt"), "client certificate: read /gone.crt: no such file"},
+		{"invalid authority", kubeconfig("certificate-authority-data: "+b64([]byte("x")), user(good, goodKey)...),
+			"certificate authority is not PEM"},
+		{"missing file", kubeconfig(authorityData, "client-certificate: /gone.crt"),
+			"client certificate: read /gone.crt: no such file"},
 		{"empty", "", "no current context"},
 		{"no yaml", "\tnot yaml", "not a kubeconfig"},
 		{"key that does not decode", kubeconfig(authorityData, "client-key-data: SECRETSECRET#"), "not a kubeconfig"},
-		{"wrong context", strings.Replace(kubeconfig(authorityData), "current-context: service", "current-context: other", 1), `no context "other-account-context"`},
+		{"wrong context", strings.Replace(kubeconfig(authorityData), "current-context: service", "current-context: other", 1),
+			`no context "other-account-context"`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			root := t.TempDir()
@@ -200,8 +206,10 @@ func TestReadNodeFileRejectsOtherFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	writeFile(t, root, "large", strings.Repeat("x", maxNodeFile+1))
-	for path, want := range map[string]string{"/directory": "not a regular file", "/pipe": "not a regular file", "/loop": "too many symbolic links", "/large": "larger than", "/gone": "no such file"} {
-		if _, err := readNodeFile(root, path); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
+	for path, want := range map[string]string{"/directory": "not a regular file", "/pipe": "not a regular file",
+		"/loop": "too many symbolic links", "/large": "larger than", "/gone": "no such file"} {
+		if _, err := readNodeFile(root, path); err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), path) {
 			t.Errorf("%s: got %v, want %q", path, err, want)
 		}
 	}
@@ -212,13 +220,15 @@ func TestNodeCredentialsNeverShowTheKey(t *testing.T) {
 	hex := fmt.Sprintf("%x", "SECRET")
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d"} {
 		for _, value := range []any{c, &c, struct{ C NodeCredentials }{c}, []NodeCredentials{c}} {
-			if out := fmt.Sprintf(verb, value); strings.Contains(out, "SECRET") || strings.Contains(strings.ToLower(out), hex) || strings.Contains(out, "83 69 67") {
+			if out := fmt.Sprintf(verb, value); strings.Contains(out, "SECRET") || strings.Contains(strings.ToLower(out), hex) ||
+				strings.Contains(out, "83 69 67") {
 				t.Errorf("%s of %T shows the key: %s", verb, value, out)
 			}
 		}
 	}
 	out, err := json.Marshal(map[string]any{"a": c, "b": &c})
-	if err != nil || strings.Contains(string(out), "SECRET") || strings.Contains(string(out), base64.StdEncoding.EncodeToString([]byte("SECRET"))) {
+	if err != nil || strings.Contains(string(out), "SECRET") ||
+		strings.Contains(string(out), base64.StdEncoding.EncodeToString([]byte("SECRET"))) {
 		t.Errorf("JSON shows the key: %s, %v", out, err)
 	}
 }
@@ -237,7 +247,8 @@ func TestDetectJudgesTheNodesCredentials(t *testing.T) {
 			writeFile(t, root, pmkKubeconfig, newAuthority(t).kubeconfig(t, tc.expires))
 			info := detect(t, pmkMaster(), func(o *Options) { o.NodeRoot = root })
 			wants(t, info, tc.want)
-			if info.Credentials.Expires == nil || !info.Credentials.Expires.Equal(tc.expires) || info.Credentials.User != "system:kube-scheduler" {
+			if info.Credentials.Expires == nil || !info.Credentials.Expires.Equal(tc.expires) ||
+				info.Credentials.User != "system:kube-scheduler" {
 				t.Errorf("credentials: %+v", info.Credentials)
 			}
 		})
@@ -256,7 +267,8 @@ func TestDetectNoticesANodeOfAnotherCluster(t *testing.T) {
 		d.info = emptyInfo(d.o)
 		d.node(t.Context())
 		if (len(d.info.Warnings) > 0) != tc.warns || d.info.Credentials.OtherCluster != tc.warns {
-			t.Errorf("warnings: %q, of another cluster: %v, want both: %v", d.info.Warnings, d.info.Credentials.OtherCluster, tc.warns)
+			t.Errorf("warnings: %q, of another cluster: %v, want both: %v", d.info.Warnings, d.info.Credentials.OtherCluster,
+				tc.warns)
 		}
 	}
 }

@@ -33,10 +33,12 @@ func (d *detector) deployed(ctx context.Context) {
 		}
 		described := describeDeployed(&found[i], d.info.Release)
 		if described.Certificate, err = ReadMountedCertificate(ctx, d.core, &found[i]); err != nil {
-			d.warn("%v: when the certificate of scheduler %s in namespace %s expires is unknown", err, described.Name, described.Namespace)
+			d.warn("%v: when the certificate of scheduler %s in namespace %s expires is unknown", err, described.Name,
+				described.Namespace)
 		}
 		if described.DependsOn, err = d.dependsOn(ctx, &found[i]); err != nil {
-			d.warn("%v: whether scheduler %s in namespace %s depends on one control-plane node is unknown", err, described.Name, described.Namespace)
+			d.warn("%v: whether scheduler %s in namespace %s depends on one control-plane node is unknown", err, described.Name,
+				described.Namespace)
 		}
 		d.info.Scheduler.Deployed = append(d.info.Scheduler.Deployed, described)
 		d.deployedProblems(ctx, &found[i])
@@ -68,7 +70,8 @@ func describeDeployed(deployment *appsv1.Deployment, server versions.Release) De
 	return described
 }
 
-// upgradeCommand returns the command that builds and deploys a scheduler again, for the release of the API server.
+// upgradeCommand returns the command that builds and deploys a scheduler again, for the release of
+// the API server.
 func upgradeCommand(deployed DeployedScheduler) string {
 	command := "pmk-sched"
 	if deployed.Namespace != kubeSystem {
@@ -96,11 +99,13 @@ func Retag(image, from, to string) string {
 // server, and of certificates that expire soon.
 func (d *detector) checkDeployed() {
 	for _, deployed := range d.info.Scheduler.Deployed {
-		if warning := deployed.Certificate.Warning(fmt.Sprintf("scheduler %s in namespace %s", deployed.Name, deployed.Namespace), d.o.Now()); warning != "" {
+		if warning := deployed.Certificate.Warning(fmt.Sprintf("scheduler %s in namespace %s", deployed.Name,
+			deployed.Namespace), d.o.Now()); warning != "" {
 			d.info.Warnings = append(d.info.Warnings, warning)
 		}
 		if deployed.DependsOn != "" {
-			d.warn("all replicas of scheduler %s in namespace %s use the API server of node %s: deploy it again", deployed.Name, deployed.Namespace, deployed.DependsOn)
+			d.warn("all replicas of scheduler %s in namespace %s use the API server of node %s: deploy it again", deployed.Name,
+				deployed.Namespace, deployed.DependsOn)
 		}
 		switch {
 		case deployed.Release == "":

@@ -38,7 +38,8 @@ func TestDetectFindsOutdatedSchedulers(t *testing.T) {
 	info := detect(t, s)
 	want := []DeployedScheduler{
 		{
-			Name: "pushed", Namespace: "gpu", Image: "registry.example/team/pushed:1.23.17-2", Release: "v1.23.17", Due: "v1.24.3",
+			Name: "pushed", Namespace: "gpu", Image: "registry.example/team/pushed:1.23.17-2", Release: "v1.23.17",
+			Due:     "v1.24.3",
 			Command: "pmk-sched -n gpu upgrade --name pushed",
 		},
 		{Name: "unsaid", Namespace: "gpu", Image: "registry.example/unsaid:2"},
@@ -52,8 +53,11 @@ func TestDetectFindsOutdatedSchedulers(t *testing.T) {
 	if diff := cmp.Diff(want, info.Scheduler.Deployed); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	wants(t, info, "charted in namespace kube-system is v1.23.17, the API server is v1.24.3: upgrade its Helm release with a chart for v1.24.3",
-		"plain in namespace kube-system is v1.23.17, the API server is v1.24.3: upgrade it with: pmk-sched upgrade --name plain", "the release of scheduler unsaid in namespace gpu is unknown")
+	wants(t, info,
+		"charted in namespace kube-system is v1.23.17, the API server is v1.24.3: upgrade its Helm release with a chart "+
+			"for v1.24.3",
+		"plain in namespace kube-system is v1.23.17, the API server is v1.24.3: upgrade it with: pmk-sched upgrade --name "+
+			"plain", "the release of scheduler unsaid in namespace gpu is unknown")
 }
 
 func TestDetectReadsDeploymentsOfItsNamespaceWhenOthersAreForbidden(t *testing.T) {

@@ -20,9 +20,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Detect inspects the cluster of cfg and, if o.NodeRoot is the root of a
-// control-plane node, the node. It fails only if the API server's version cannot
-// be read or ctx ends.
+// Detect inspects the cluster of cfg and, if o.NodeRoot is the root of a control-plane node, the
+// node. It fails only if the API server's version cannot be read or ctx ends.
 func Detect(ctx context.Context, cfg *rest.Config, o Options) (*Info, error) {
 	d, err := newDetector(cfg, o.withDefaults())
 	if err != nil {
@@ -32,7 +31,8 @@ func Detect(ctx context.Context, cfg *rest.Config, o Options) (*Info, error) {
 		return nil, err
 	}
 	for _, inspect := range []func(context.Context){
-		d.source, d.countNodes, d.controlPlane, d.node, d.pods, d.gangs, d.identify, d.endpoint, d.lease, d.ports, d.deployed, d.checkAll,
+		d.source, d.countNodes, d.controlPlane, d.node, d.pods, d.gangs, d.identify, d.endpoint, d.lease, d.ports, d.deployed,
+		d.checkAll,
 	} {
 		inspect(ctx)
 		if err := ctx.Err(); err != nil {
@@ -42,8 +42,7 @@ func Detect(ctx context.Context, cfg *rest.Config, o Options) (*Info, error) {
 	return d.info, nil
 }
 
-// detector fills an Info step by step. Later steps use the results of earlier
-// ones.
+// detector fills an Info step by step. Later steps use the results of earlier ones.
 type detector struct {
 	o      Options
 	core   corev1.CoreV1Interface
@@ -132,13 +131,15 @@ func (d *detector) warnUnread(err error, doing, unknown string) {
 // server reads the version of the API server, the only thing that is required.
 func (d *detector) server(ctx context.Context) error {
 	doing := "read the version of the API server " + d.info.Server.URL
-	raw, err := rawResult(d.core.RESTClient().Get().AbsPath("/version").SetHeader("Accept", runtime.ContentTypeJSON).Do(ctx))
+	raw, err := rawResult(d.core.RESTClient().Get().AbsPath("/version").SetHeader("Accept",
+		runtime.ContentTypeJSON).Do(ctx))
 	if err != nil {
 		return kubeapi.Explain(doing, err)
 	}
 	var reported version.Info
 	if err := json.Unmarshal(raw, &reported); err != nil {
-		return problem.Errorf("check that this is the address of a Kubernetes API server", "%s: the response is not a version: %w", doing, err)
+		return problem.Errorf("check that this is the address of a Kubernetes API server",
+			"%s: the response is not a version: %w", doing, err)
 	}
 	release, err := versions.FromServer(reported.GitVersion)
 	if err != nil {

@@ -40,8 +40,7 @@ func detect(t testing.TB, s *apiServer, change ...func(*Options)) *Info {
 	return info
 }
 
-// wants reports every wanted text that no warning has, and every warning when
-// none is wanted.
+// wants reports every wanted text that no warning has, and every warning when none is wanted.
 func wants(t *testing.T, info *Info, texts ...string) {
 	t.Helper()
 	if len(texts) == 0 && len(info.Warnings) > 0 {
@@ -68,7 +67,8 @@ func TestDetectOnPMKControlPlane(t *testing.T) {
 	if got := info.Source; got != (Source{Branch: "v1.24.3", Module: "k8s.io/kubernetes@v1.24.3", Go: "1.18.3"}) {
 		t.Errorf("source: %+v", got)
 	}
-	if diff := cmp.Diff([]Taint{{Key: "node-role.kubernetes.io/master", Value: "true", Effect: "NoSchedule"}}, info.ControlPlane.Nodes[0].Taints); diff != "" {
+	if diff := cmp.Diff([]Taint{{Key: "node-role.kubernetes.io/master", Value: "true", Effect: "NoSchedule"}},
+		info.ControlPlane.Nodes[0].Taints); diff != "" {
 		t.Errorf("taints:\n%s", diff)
 	}
 	if !regexp.MustCompile(`^http://127\.0\.0\.1:[0-9]+$`).MatchString(info.Server.URL) {
@@ -111,9 +111,12 @@ func TestDetectMapsSuffixedVersionsToTheirRelease(t *testing.T) {
 		{"v1.37.0-rc.1", "v1.37.0-rc.1", DistributionUnknown, LayoutUnknown, versions.ConfigV1},
 	} {
 		info := detect(t, &apiServer{gitVersion: tc.reported})
-		if info.Server.Version != tc.reported || info.Source.Branch != tc.branch || info.Source.Module != "k8s.io/kubernetes@"+tc.branch ||
-			info.Distribution != tc.distribution || info.Layout != tc.layout || info.Configuration.APIVersion != tc.configuration {
-			t.Errorf("%s: got %+v, %+v, %s, %s, %s", tc.reported, info.Server, info.Source, info.Distribution, info.Layout, info.Configuration.APIVersion)
+		if info.Server.Version != tc.reported || info.Source.Branch != tc.branch ||
+			info.Source.Module != "k8s.io/kubernetes@"+tc.branch ||
+			info.Distribution != tc.distribution || info.Layout != tc.layout ||
+			info.Configuration.APIVersion != tc.configuration {
+			t.Errorf("%s: got %+v, %+v, %s, %s, %s", tc.reported, info.Server, info.Source, info.Distribution, info.Layout,
+				info.Configuration.APIVersion)
 		}
 	}
 }
@@ -138,14 +141,23 @@ func TestDetectRecognisesDistributionsByNodes(t *testing.T) {
 		node                     corev1.Node
 		pods                     []corev1.Pod
 	}{
-		{want: "pmk", layout: "pmk", key: master, node: node("a", labelled(master, "")), pods: []corev1.Pod{staticPod("k8s-master", "a", container("kube-scheduler", "x"))}},
-		{want: "kubeadm", layout: "kubeadm", key: plane, node: node("a", labelled(plane, ""), labelled(master, "")), pods: []corev1.Pod{staticPod("kube-scheduler", "a", container("kube-scheduler", "x"))}},
-		{want: "kind", layout: "kubeadm", key: plane, node: node("a", labelled(plane, ""), provider("kind://docker/kind/a")), pods: []corev1.Pod{staticPod("kube-scheduler", "a", container("kube-scheduler", "x"))}},
-		{want: "minikube", layout: "kubeadm", key: plane, node: node("a", labelled(plane, ""), labelled("minikube.k8s.io/name", "minikube"))},
-		{want: "k3s", layout: "k3s", key: plane, value: "true", node: node("a", labelled(plane, "true"), labelled(master, "true"), provider("k3s://a"))},
-		{want: "rke2", layout: "rke2", key: plane, value: "true", node: node("a", labelled(plane, "true"), provider("rke2://a"))},
-		{want: "k0s", layout: "k0s", key: plane, value: "true", node: node("a", labelled(plane, "true"), labelled("node.k0sproject.io/role", "control-plane"))},
-		{want: "microk8s", layout: "microk8s", key: "node.kubernetes.io/microk8s-controlplane", value: "microk8s-controlplane", node: node("a", labelled("node.kubernetes.io/microk8s-controlplane", "microk8s-controlplane"))},
+		{want: "pmk", layout: "pmk", key: master, node: node("a", labelled(master, "")), pods: []corev1.Pod{
+			staticPod("k8s-master", "a", container("kube-scheduler", "x"))}},
+		{want: "kubeadm", layout: "kubeadm", key: plane, node: node("a", labelled(plane, ""), labelled(master, "")),
+			pods: []corev1.Pod{staticPod("kube-scheduler", "a", container("kube-scheduler", "x"))}},
+		{want: "kind", layout: "kubeadm", key: plane, node: node("a", labelled(plane, ""), provider("kind://docker/kind/a")),
+			pods: []corev1.Pod{staticPod("kube-scheduler", "a", container("kube-scheduler", "x"))}},
+		{want: "minikube", layout: "kubeadm", key: plane,
+			node: node("a", labelled(plane, ""), labelled("minikube.k8s.io/name", "minikube"))},
+		{want: "k3s", layout: "k3s", key: plane, value: "true",
+			node: node("a", labelled(plane, "true"), labelled(master, "true"), provider("k3s://a"))},
+		{want: "rke2", layout: "rke2", key: plane, value: "true",
+			node: node("a", labelled(plane, "true"), provider("rke2://a"))},
+		{want: "k0s", layout: "k0s", key: plane, value: "true",
+			node: node("a", labelled(plane, "true"), labelled("node.k0sproject.io/role", "control-plane"))},
+		{want: "microk8s", layout: "microk8s", key: "node.kubernetes.io/microk8s-controlplane",
+			value: "microk8s-controlplane", node: node("a",
+				labelled("node.kubernetes.io/microk8s-controlplane", "microk8s-controlplane"))},
 		{want: "aks", layout: LayoutManaged, node: node("a", labelled("kubernetes.azure.com/cluster", "x"))},
 		{want: "doks", layout: LayoutManaged, node: node("a", labelled("doks.digitalocean.com/node-id", "x"))},
 		{want: DistributionUnknown, layout: LayoutUnknown, key: plane, node: node("a", labelled(plane, ""))},
@@ -170,7 +182,8 @@ func TestDetectPrefersFilesOfNode(t *testing.T) {
 		root := t.TempDir()
 		writeFile(t, root, layout.Kubeconfig, "no kubeconfig")
 		info := detect(t, &apiServer{gitVersion: "v1.29.3-eks-036c24b"}, func(o *Options) { o.NodeRoot = root })
-		if info.Distribution != layout.Name || info.Layout != layout.Name || info.Credentials.Kubeconfig != layout.Kubeconfig || !info.Node.ControlPlane {
+		if info.Distribution != layout.Name || info.Layout != layout.Name ||
+			info.Credentials.Kubeconfig != layout.Kubeconfig || !info.Node.ControlPlane {
 			t.Errorf("%s: got %s, layout %s, %+v", layout.Name, info.Distribution, info.Layout, info.Credentials)
 		}
 		if info.Scheduler.Runs != layout.Runs {
@@ -183,7 +196,9 @@ func TestDetectPrefersFilesOfNode(t *testing.T) {
 func TestDetectNamesKindByItsNodesAlsoOnTheNode(t *testing.T) {
 	root := t.TempDir()
 	writeFile(t, root, "/etc/kubernetes/scheduler.conf", newAuthority(t).kubeconfig(t, testNow.Add(time.Hour*24*365)))
-	s := &apiServer{gitVersion: "v1.24.3", nodes: []corev1.Node{node("a", labelled("node-role.kubernetes.io/control-plane", ""), provider("kind://docker/kind/a"))}}
+	s := &apiServer{gitVersion: "v1.24.3",
+		nodes: []corev1.Node{node("a", labelled("node-role.kubernetes.io/control-plane", ""),
+			provider("kind://docker/kind/a"))}}
 	info := detect(t, s, func(o *Options) { o.NodeRoot = root })
 	if info.Distribution != "kind" || info.Layout != "kubeadm" {
 		t.Errorf("got %s, layout %s", info.Distribution, info.Layout)
@@ -231,7 +246,8 @@ func TestDetectFailsWithoutAServer(t *testing.T) {
 	server := pmkMaster().start(t)
 	o := Options{}
 	var unreachable *kubeapi.UnreachableError
-	if _, err := Detect(context.Background(), &rest.Config{Host: "http://127.0.0.1:1"}, o); !errors.As(err, &unreachable) || !strings.Contains(err.Error(), "127.0.0.1:1") {
+	if _, err := Detect(context.Background(), &rest.Config{Host: "http://127.0.0.1:1"}, o); !errors.As(err,
+		&unreachable) || !strings.Contains(err.Error(), "127.0.0.1:1") {
 		t.Errorf("no server: %v", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -239,7 +255,8 @@ func TestDetectFailsWithoutAServer(t *testing.T) {
 	if _, err := Detect(ctx, server, o); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
-	if _, err := Detect(context.Background(), (&apiServer{gitVersion: "v0.0.0-master+$Format:%H$"}).start(t), o); err == nil || !strings.Contains(err.Error(), "v0.0.0") {
+	if _, err := Detect(context.Background(), (&apiServer{gitVersion: "v0.0.0-master+$Format:%H$"}).start(t),
+		o); err == nil || !strings.Contains(err.Error(), "v0.0.0") {
 		t.Errorf("version that is none: %v", err)
 	}
 	s := &apiServer{gitVersion: "v1.24.3", forbid: func(string) bool { return true }}
@@ -269,7 +286,8 @@ func TestDetectWarnsAboutVersionSkew(t *testing.T) {
 	info := detect(t, s)
 	wants(t, info,
 		"4 of 701 nodes run kubelet v1.27.3 (w000, w001, w002, …), the API server is v1.28.5: an upgrade is in progress",
-		"1 of 701 nodes run kubelet v1.24.17 (w004), the API server is v1.28.5: Kubernetes supports kubelets at most 3 minors older",
+		"1 of 701 nodes run kubelet v1.24.17 (w004), the API server is v1.28.5: Kubernetes supports kubelets at most 3 "+
+			"minors older",
 		"1 of 701 nodes run kubelet v1.29.0 (w005), the API server is v1.28.5: Kubernetes does not support kubelets newer")
 	if len(info.Warnings) != 3 {
 		t.Errorf("warnings: %q", info.Warnings)
@@ -299,12 +317,14 @@ func TestDetectSeveralControlPlaneNodes(t *testing.T) {
 		if n.Name == "c" {
 			image = "registry.example.com:5000/kube-scheduler:v1.23.17@sha256:0123"
 		}
-		s.pods = append(s.pods, staticPod("kube-scheduler", n.Name, container("kube-scheduler", image, "kube-scheduler", "--bind-address=127.0.0.1")))
+		s.pods = append(s.pods, staticPod("kube-scheduler", n.Name,
+			container("kube-scheduler", image, "kube-scheduler", "--bind-address=127.0.0.1")))
 	}
 	s.pods[1].Status.ContainerStatuses[0].Ready = false
 	info := detect(t, s)
 	wants(t, info, "control-plane node b does not have the label node-role.kubernetes.io/control-plane=",
-		"control-plane node b is not ready", "linux/amd64,linux/arm64", "kube-system/kube-scheduler-a is not ready", "on node c is v1.23.17")
+		"control-plane node b is not ready", "linux/amd64,linux/arm64", "kube-system/kube-scheduler-a is not ready",
+		"on node c is v1.23.17")
 	if info.ControlPlane.Count != 3 || info.ControlPlane.LabelKey != "node-role.kubernetes.io/control-plane" {
 		t.Errorf("control plane: %+v", info.ControlPlane)
 	}

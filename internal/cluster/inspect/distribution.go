@@ -121,7 +121,9 @@ func (d *detector) identify(context.Context) {
 	}
 	if d.nodesListed && d.info.ControlPlane.Count == 0 {
 		if d.info.Layout == LayoutManaged {
-			d.warn("the provider (%s) manages the control plane, which has no nodes in the cluster: deploy to other nodes, with a ServiceAccount", d.info.Distribution)
+			d.warn(
+				"the provider (%s) manages the control plane, which has no nodes in the cluster: deploy to other nodes, with a "+
+					"ServiceAccount", d.info.Distribution)
 			return
 		}
 		d.warn("no control-plane node found: no node has one of the labels %s", strings.Join(controlPlaneLabels(), ", "))

@@ -33,7 +33,8 @@ func (d *detector) addAPIServer(node string, container *corev1.Container) {
 	}
 	flags := flagsOf(container)
 	server := &APIServer{
-		Port: cmp.Or(flagPort("secure-port", flags["secure-port"]), defaultAPIPort), BindAddress: cmp.Or(flags["bind-address"], defaultBindAddress),
+		Port: cmp.Or(flagPort("secure-port", flags["secure-port"]),
+			defaultAPIPort), BindAddress: cmp.Or(flags["bind-address"], defaultBindAddress),
 		AdvertiseAddress: flags["advertise-address"],
 	}
 	found := &d.info.ControlPlane.Nodes[i]
@@ -103,8 +104,7 @@ func (d *detector) dependsOn(ctx context.Context, deployment *appsv1.Deployment)
 	return "", nil
 }
 
-// serversOf returns the hosts of the API servers in a kubeconfig. Another text has
-// none.
+// serversOf returns the hosts of the API servers in a kubeconfig. Another text has none.
 func serversOf(text string) []string {
 	config, err := clientcmd.Load([]byte(text))
 	if err != nil {

@@ -43,7 +43,8 @@ func TestDetectAPIServersOfNodes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for i, node := range detect(t, threeOfKubeadm(tc.flags...)).ControlPlane.Nodes {
 				advertised := fmt.Sprintf("192.0.2.%d", i+1)
-				if diff := cmp.Diff(&APIServer{Port: tc.port, BindAddress: tc.bind, AdvertiseAddress: advertised}, node.APIServer); diff != "" {
+				if diff := cmp.Diff(&APIServer{Port: tc.port, BindAddress: tc.bind, AdvertiseAddress: advertised},
+					node.APIServer); diff != "" {
 					t.Fatalf("%s (-want +got):\n%s", node.Name, diff)
 				}
 				if diff := cmp.Diff([]string{node.Name, node.Address, advertised}, node.Names); diff != "" {
@@ -83,7 +84,8 @@ func TestDetectEndpointOfKubeadm(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := threeOfKubeadm()
 			if tc.configuration != "" {
-				s.configMaps = map[string]map[string]string{"kube-system/kubeadm-config": {"ClusterConfiguration": tc.configuration}}
+				s.configMaps = map[string]map[string]string{
+					"kube-system/kubeadm-config": {"ClusterConfiguration": tc.configuration}}
 			}
 			info := detect(t, s)
 			if got := info.ControlPlane.Endpoint; got != tc.want {
@@ -101,13 +103,15 @@ func TestDetectEndpointOfKubeadm(t *testing.T) {
 	wants(t, detect(t, forbidden), "the address of all API servers is unknown")
 	single := threeOfKubeadm()
 	single.nodes = single.nodes[:1]
-	single.configMaps = map[string]map[string]string{"kube-system/kubeadm-config": {"ClusterConfiguration": "controlPlaneEndpoint: api.example.com\n"}}
+	single.configMaps = map[string]map[string]string{
+		"kube-system/kubeadm-config": {"ClusterConfiguration": "controlPlaneEndpoint: api.example.com\n"}}
 	if got := detect(t, single).ControlPlane.Endpoint; got != "" {
 		t.Errorf("a single node has endpoint %q", got)
 	}
 }
 
-// A scheduler that was deployed before the other control-plane nodes were added, or by an earlier version, depends on one of them.
+// A scheduler that was deployed before the other control-plane nodes were added, or by an earlier
+// version, depends on one of them.
 func TestDetectWarnsOfSchedulersThatDependOnOneNode(t *testing.T) {
 	for server, want := range map[string]string{
 		"https://10.0.0.2:6443":        "cp-2",
@@ -118,7 +122,9 @@ func TestDetectWarnsOfSchedulersThatDependOnOneNode(t *testing.T) {
 	} {
 		s := threeOfKubeadm()
 		s.deployments = []appsv1.Deployment{mounting("", "copy")}
-		s.configMaps = map[string]map[string]string{"gpu/copy": {"kubeconfig": `{kind: Config, apiVersion: v1, clusters: [{name: c, cluster: {server: "` + server + `"}}]}`}}
+		s.configMaps = map[string]map[string]string{
+			"gpu/copy": {"kubeconfig": `{kind: Config, apiVersion: v1, clusters: [{name: c, cluster: {server: "` + server +
+				`"}}]}`}}
 		info := detect(t, s)
 		if got := info.Scheduler.Deployed[0].DependsOn; got != want {
 			t.Errorf("%s: got %q, want %q", server, got, want)

@@ -54,7 +54,8 @@ func (d *detector) gangs(ctx context.Context) {
 	}
 	served, err := d.serves(ctx, needs)
 	if err != nil {
-		d.warnUnread(err, "read the resources of "+needs.API, "whether the cluster has its own API for groups of pods is unknown")
+		d.warnUnread(err, "read the resources of "+needs.API,
+			"whether the cluster has its own API for groups of pods is unknown")
 		return
 	}
 	found.Served = served
@@ -63,7 +64,8 @@ func (d *detector) gangs(ctx context.Context) {
 
 // serves reports whether the API server serves the groups.
 func (d *detector) serves(ctx context.Context, needs versions.Gangs) (bool, error) {
-	raw, err := rawResult(d.core.RESTClient().Get().AbsPath("/apis/"+needs.API).SetHeader("Accept", runtime.ContentTypeJSON).Do(ctx))
+	raw, err := rawResult(d.core.RESTClient().Get().AbsPath("/apis/"+needs.API).SetHeader("Accept",
+		runtime.ContentTypeJSON).Do(ctx))
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}

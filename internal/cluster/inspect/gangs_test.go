@@ -22,14 +22,18 @@ func TestDetectFindsTheAPIOfGangs(t *testing.T) {
 			"v1.36.3", nil, nil, &Gangs{API: "scheduling.k8s.io/v1alpha2", Gates: both},
 			"plugin coscheduling (scheduling.k8s.io/v1alpha2 is not served, as by default)",
 		},
-		"another resource only": {"v1.36.3", map[string][]string{"scheduling.k8s.io/v1alpha2": {"workloads"}}, nil, &Gangs{API: "scheduling.k8s.io/v1alpha2", Gates: both}, "plugin coscheduling"},
+		"another resource only": {"v1.36.3", map[string][]string{"scheduling.k8s.io/v1alpha2": {"workloads"}}, nil,
+			&Gangs{API: "scheduling.k8s.io/v1alpha2", Gates: both}, "plugin coscheduling"},
 		"served": {
-			"v1.35.4", map[string][]string{"scheduling.k8s.io/v1alpha1": {"workloads"}}, []string{"--feature-gates=GenericWorkload=true"},
+			"v1.35.4", map[string][]string{"scheduling.k8s.io/v1alpha1": {"workloads"}},
+			[]string{"--feature-gates=GenericWorkload=true"},
 			&Gangs{API: "scheduling.k8s.io/v1alpha1", Gates: both, Served: true},
-			"scheduling.k8s.io/v1alpha1 is served; it needs a scheduler with --feature-gates=GenericWorkload=true,GangScheduling=true",
+			"scheduling.k8s.io/v1alpha1 is served; it needs a scheduler with " +
+				"--feature-gates=GenericWorkload=true,GangScheduling=true",
 		},
 		"placed by the default scheduler": {
-			"v1.37.1", map[string][]string{"scheduling.k8s.io/v1beta1": {"workloads", "podgroups", "podgroups/status"}}, []string{"--feature-gates=GenericWorkload=true"},
+			"v1.37.1", map[string][]string{"scheduling.k8s.io/v1beta1": {"workloads", "podgroups", "podgroups/status"}},
+			[]string{"--feature-gates=GenericWorkload=true"},
 			&Gangs{API: "scheduling.k8s.io/v1beta1", Gates: []string{"GenericWorkload"}, Served: true, DefaultScheduler: true},
 			"scheduling.k8s.io/v1beta1, placed by the default scheduler",
 		},

@@ -136,8 +136,7 @@ type ControlPlaneNode struct {
 type APIServer struct {
 	// Port is the port for HTTPS.
 	Port int `json:"port"`
-	// BindAddress is the address that it listens on; an unspecified one means every
-	// address.
+	// BindAddress is the address that it listens on; an unspecified one means every address.
 	BindAddress string `json:"bindAddress"`
 	// AdvertiseAddress is the address at which others reach it. If it is empty, they use the
 	// address of the node.
@@ -169,8 +168,7 @@ type Scheduler struct {
 	Taken []TakenPort `json:"taken"`
 	// Runs is how the default scheduler runs: one of the Runs constants.
 	Runs string `json:"runs"`
-	// Pods are the default scheduler's pods, by node. There are none if it is
-	// part of another process.
+	// Pods are the default scheduler's pods, by node. There are none if it is part of another process.
 	Pods []SchedulerPod `json:"pods"`
 	// Lease is the lease of its leader election.
 	Lease Lease `json:"lease"`
@@ -253,8 +251,7 @@ type Credentials struct {
 	// if the machine is not a control-plane node.
 	Kubeconfig string `json:"kubeconfig"`
 	Server     string `json:"server"`
-	// User and Groups are the common name and the organisations of the
-	// certificate.
+	// User and Groups are the common name and the organisations of the certificate.
 	User   string   `json:"user"`
 	Groups []string `json:"groups"`
 	// Subject of the certificate: "CN=system:kube-scheduler,O=…".

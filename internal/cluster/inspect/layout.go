@@ -4,8 +4,7 @@ package inspect
 // paths are paths on the node.
 type Layout struct {
 	Name string
-	// Kubeconfig is the default scheduler's kubeconfig. It identifies a
-	// control-plane node.
+	// Kubeconfig is the default scheduler's kubeconfig. It identifies a control-plane node.
 	Kubeconfig string
 	// AdminKubeconfig is the administrator's kubeconfig on every control-plane node. It is empty if
 	// a node may lack it.
@@ -20,7 +19,8 @@ type Layout struct {
 	// SingleFile reports whether the kubelet reads the manifest as a single file instead of a
 	// directory of manifests.
 	SingleFile bool
-	// ConfigDir is the directory, on the node and in the container alike, of the configurations that pmk-sched writes for the static pod.
+	// ConfigDir is the directory, on the node and in the container alike, of the configurations that
+	// pmk-sched writes for the static pod.
 	ConfigDir string
 	// EnvFile contains the settings from which a node agent makes the manifest. It is empty if no
 	// node agent does so.
@@ -47,18 +47,28 @@ const ManagedConfigDir = "/etc/kubernetes/pmk-sched"
 func Layouts() []Layout {
 	return []Layout{
 		{
-			Name: "pmk", Kubeconfig: "/etc/pf9/kube.d/kubeconfigs/kube-scheduler.yaml", AdminKubeconfig: "/etc/pf9/kube.d/kubeconfigs/admin.yaml", Manifest: "/etc/pf9/kube.d/master.yaml", Runs: RunsAsStaticPod, Pod: "k8s-master",
+			Name: "pmk", Kubeconfig: "/etc/pf9/kube.d/kubeconfigs/kube-scheduler.yaml",
+			AdminKubeconfig: "/etc/pf9/kube.d/kubeconfigs/admin.yaml", Manifest: "/etc/pf9/kube.d/master.yaml",
+			Runs: RunsAsStaticPod, Pod: "k8s-master",
 			SingleFile: true, ConfigDir: "/etc/pf9/kube.d/configs", EnvFile: "/etc/pf9/kube.env",
 			Rewriter: "PMK's node agent", Persist: "replace again to repair it",
 		},
 		{
-			Name: "rke2", Kubeconfig: "/var/lib/rancher/rke2/server/cred/scheduler.kubeconfig", Manifest: "/var/lib/rancher/rke2/agent/pod-manifests/kube-scheduler.yaml", Runs: RunsAsStaticPod, Pod: "kube-scheduler",
-			ConfigDir: ManagedConfigDir, Rewriter: "rke2", Persist: "kube-scheduler-image and kube-scheduler-arg in its config.yaml persist",
+			Name: "rke2", Kubeconfig: "/var/lib/rancher/rke2/server/cred/scheduler.kubeconfig",
+			Manifest: "/var/lib/rancher/rke2/agent/pod-manifests/kube-scheduler.yaml", Runs: RunsAsStaticPod,
+			Pod:       "kube-scheduler",
+			ConfigDir: ManagedConfigDir, Rewriter: "rke2",
+			Persist: "kube-scheduler-image and kube-scheduler-arg in its config.yaml persist",
 		},
-		{Name: "k3s", Kubeconfig: "/var/lib/rancher/k3s/server/cred/scheduler.kubeconfig", Runs: RunsInProcess, DisableScheduler: "start k3s with --disable-scheduler"},
-		{Name: "k0s", Kubeconfig: "/var/lib/k0s/pki/scheduler.conf", Runs: RunsInProcess, DisableScheduler: "start the controller with --disable-components=kube-scheduler"},
-		{Name: "microk8s", Kubeconfig: "/var/snap/microk8s/current/credentials/scheduler.config", Runs: RunsInProcess, DisableScheduler: "remove kube-scheduler from the arguments of kubelite"},
-		{Name: "kubeadm", Kubeconfig: "/etc/kubernetes/scheduler.conf", AdminKubeconfig: "/etc/kubernetes/admin.conf", Manifest: "/etc/kubernetes/manifests/kube-scheduler.yaml", Runs: RunsAsStaticPod, Pod: "kube-scheduler", ConfigDir: ManagedConfigDir,
+		{Name: "k3s", Kubeconfig: "/var/lib/rancher/k3s/server/cred/scheduler.kubeconfig", Runs: RunsInProcess,
+			DisableScheduler: "start k3s with --disable-scheduler"},
+		{Name: "k0s", Kubeconfig: "/var/lib/k0s/pki/scheduler.conf", Runs: RunsInProcess,
+			DisableScheduler: "start the controller with --disable-components=kube-scheduler"},
+		{Name: "microk8s", Kubeconfig: "/var/snap/microk8s/current/credentials/scheduler.config", Runs: RunsInProcess,
+			DisableScheduler: "remove kube-scheduler from the arguments of kubelite"},
+		{Name: "kubeadm", Kubeconfig: "/etc/kubernetes/scheduler.conf", AdminKubeconfig: "/etc/kubernetes/admin.conf",
+			Manifest: "/etc/kubernetes/manifests/kube-scheduler.yaml", Runs: RunsAsStaticPod, Pod: "kube-scheduler",
+			ConfigDir:     ManagedConfigDir,
 			APIServerName: "kubernetes.default.svc"}, // cmd/kubeadm/app/util/pkiutil, GetAPIServerAltNames
 	}
 }

@@ -30,7 +30,8 @@ type MountedCertificate struct {
 // ReadMountedCertificate returns the first to expire of the certificates that the
 // pods of a Deployment mount from Secrets, and from kubeconfigs in ConfigMaps. It is
 // nil if there is none. Nothing renews them but the next deployment.
-func ReadMountedCertificate(ctx context.Context, core corev1client.CoreV1Interface, deployment *appsv1.Deployment) (*MountedCertificate, error) {
+func ReadMountedCertificate(ctx context.Context, core corev1client.CoreV1Interface,
+	deployment *appsv1.Deployment) (*MountedCertificate, error) {
 	var first *MountedCertificate
 	for _, volume := range deployment.Spec.Template.Spec.Volumes {
 		switch {
@@ -77,8 +78,7 @@ func FirstToExpire(objects []*unstructured.Unstructured) (*MountedCertificate, e
 	return first, nil
 }
 
-// inSecret returns the first to expire of the certificates in the data of a Secret,
-// or nil.
+// inSecret returns the first to expire of the certificates in the data of a Secret, or nil.
 func inSecret(object string, data map[string][]byte) *MountedCertificate {
 	var first *MountedCertificate
 	for _, text := range data {
@@ -101,7 +101,8 @@ func inConfigMap(object string, data map[string]string) *MountedCertificate {
 func firstIn(object string, text []byte) *MountedCertificate {
 	var first *MountedCertificate
 	for _, certificate := range certificates(text) {
-		first = first.orEarlier(&MountedCertificate{Object: object, Subject: certificate.Subject.String(), Expires: certificate.NotAfter})
+		first = first.orEarlier(&MountedCertificate{Object: object, Subject: certificate.Subject.String(),
+			Expires: certificate.NotAfter})
 	}
 	return first
 }
@@ -114,8 +115,7 @@ func (c *MountedCertificate) orEarlier(other *MountedCertificate) *MountedCertif
 	return c
 }
 
-// inlineCertificates returns the client certificates in a kubeconfig. Another text has
-// none.
+// inlineCertificates returns the client certificates in a kubeconfig. Another text has none.
 func inlineCertificates(text string) []byte {
 	config, err := clientcmd.Load([]byte(text))
 	if err != nil {
@@ -131,13 +131,16 @@ func inlineCertificates(text string) []byte {
 // Warning returns a warning if the certificate expires within 30 days, or has
 // expired. who has it: "scheduler s in namespace kube-system".
 func (c *MountedCertificate) Warning(who string, now time.Time) string {
-	const renew = "deploy it again, which renews it; a copy of a node's certificate is as new as that of the node where deploy runs"
+	const renew = "deploy it again, which renews it; a copy of a node's certificate is as new as that of the node where " +
+		"deploy runs"
 	switch {
 	case c == nil || c.Expires.Sub(now) >= certificateSoon:
 		return ""
 	case !now.Before(c.Expires):
-		return fmt.Sprintf("%s: the certificate in %s expired on %s: %s", who, c.Object, c.Expires.Format(time.DateOnly), renew)
+		return fmt.Sprintf("%s: the certificate in %s expired on %s: %s", who, c.Object, c.Expires.Format(time.DateOnly),
+			renew)
 	default:
-		return fmt.Sprintf("%s: the certificate in %s expires in %d days, on %s: %s", who, c.Object, int(c.Expires.Sub(now).Hours()/24), c.Expires.Format(time.DateOnly), renew)
+		return fmt.Sprintf("%s: the certificate in %s expires in %d days, on %s: %s", who, c.Object,
+			int(c.Expires.Sub(now).Hours()/24), c.Expires.Format(time.DateOnly), renew)
 	}
 }

@@ -35,9 +35,11 @@ func TestDetectReadsTheCertificatesThatSchedulersMount(t *testing.T) {
 	}{
 		{"a year left", 365, false, ""},
 		{"31 days left", 31, false, ""},
-		{"29 days left", 29, false, "scheduler s in namespace gpu: the certificate in Secret/gpu/copy expires in 29 days, on "},
+		{"29 days left", 29, false,
+			"scheduler s in namespace gpu: the certificate in Secret/gpu/copy expires in 29 days, on "},
 		{"expired", -1, false, "scheduler s in namespace gpu: the certificate in Secret/gpu/copy expired on "},
-		{"in a ConfigMap", 10, true, "scheduler s in namespace gpu: the certificate in ConfigMap/gpu/copy expires in 10 days, on "},
+		{"in a ConfigMap", 10, true,
+			"scheduler s in namespace gpu: the certificate in ConfigMap/gpu/copy expires in 10 days, on "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, until := pmkMaster(), testNow.AddDate(0, 0, c.days)
@@ -45,7 +47,10 @@ func TestDetectReadsTheCertificatesThatSchedulersMount(t *testing.T) {
 			s.secrets = map[string]map[string][]byte{"gpu/copy": {"ca.crt": authority.pem, "tls.crt": cert, "tls.key": key}}
 			s.deployments = []appsv1.Deployment{mounting("copy", "")}
 			if c.inline {
-				s.configMaps = map[string]map[string]string{"gpu/copy": {"kubeconfig": fmt.Sprintf(`{kind: Config, apiVersion: v1, users: [{name: u, user: {client-certificate-data: %s}}]}`, base64.StdEncoding.EncodeToString(cert))}}
+				s.configMaps = map[string]map[string]string{
+					"gpu/copy": {"kubeconfig": fmt.Sprintf(
+						`{kind: Config, apiVersion: v1, users: [{name: u, user: {client-certificate-data: %s}}]}`,
+						base64.StdEncoding.EncodeToString(cert))}}
 				s.deployments = []appsv1.Deployment{mounting("", "copy")}
 			}
 			info := detect(t, s)

@@ -51,7 +51,9 @@ func (d *detector) node(context.Context) {
 	}
 	if len(d.trusted) > 0 && len(credentials.CA) > 0 && !shareCertificate(d.trusted, credentials.CA) {
 		found.OtherCluster = true
-		d.warn("%s trusts another certificate authority than the current kubeconfig: this node may belong to another cluster than %s", layout.Kubeconfig, d.info.Server.URL)
+		d.warn(
+			"%s trusts another certificate authority than the current kubeconfig: this node may belong to another cluster "+
+				"than %s", layout.Kubeconfig, d.info.Server.URL)
 	}
 }
 

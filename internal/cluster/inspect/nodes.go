@@ -105,7 +105,8 @@ func (d *detector) controlPlane(ctx context.Context) {
 }
 
 // listNodes lists at most limit whole nodes that have a label ("" for any).
-func (d *detector) listNodes(ctx context.Context, label string, limit int) (nodes []corev1.Node, truncated bool, err error) {
+func (d *detector) listNodes(ctx context.Context, label string, limit int) (nodes []corev1.Node, truncated bool,
+	err error) {
 	options := metav1.ListOptions{LabelSelector: label, Limit: int64(min(limit, objectPage))}
 	for page, err := range kubeapi.Pages(ctx, d.core.Nodes().List, options) {
 		if err != nil {
@@ -146,7 +147,9 @@ func (d *detector) describeControlPlane(nodes []corev1.Node) {
 	}
 	for _, node := range nodes {
 		if value, ok := node.Labels[plane.LabelKey]; !ok || value != plane.LabelValue {
-			d.warn("control-plane node %s does not have the label %s=%s of the others: a node selector with it excludes the node", node.Name, plane.LabelKey, plane.LabelValue)
+			d.warn(
+				"control-plane node %s does not have the label %s=%s of the others: a node selector with it excludes the node",
+				node.Name, plane.LabelKey, plane.LabelValue)
 		}
 		plane.Nodes = append(plane.Nodes, describeNode(node))
 	}

@@ -35,7 +35,8 @@ func (d *detector) pods(ctx context.Context) {
 	for _, node := range d.info.ControlPlane.Nodes {
 		err := d.podsOf(ctx, namespace, node.Name)
 		if apierrors.IsForbidden(err) && namespace == metav1.NamespaceAll {
-			d.warnUnread(err, "list pods of all namespaces", "the ports of pods outside of kube-system on control-plane nodes are unknown")
+			d.warnUnread(err, "list pods of all namespaces",
+				"the ports of pods outside of kube-system on control-plane nodes are unknown")
 			namespace = kubeSystem
 			err = d.podsOf(ctx, namespace, node.Name)
 		}
@@ -138,8 +139,7 @@ func staticPodName(pod *corev1.Pod) (string, bool) {
 	return strings.TrimSuffix(pod.Name, "-"+pod.Spec.NodeName), true
 }
 
-// runsScheduler reports whether a container runs kube-scheduler, by its name or
-// command.
+// runsScheduler reports whether a container runs kube-scheduler, by its name or command.
 func runsScheduler(container *corev1.Container) bool {
 	if container.Name == "kube-scheduler" {
 		return true

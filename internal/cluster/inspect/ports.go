@@ -19,8 +19,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// LastPort is the last port to search for a free one. Higher ones may be
-// ephemeral ports.
+// LastPort is the last port to search for a free one. Higher ones may be ephemeral ports.
 const LastPort = 11259
 
 // ports collects the ports in use and chooses the port for the scheduler.
@@ -168,7 +167,8 @@ func (d *detector) schedulerPorts(ctx context.Context, pod *corev1.Pod, containe
 	}
 	raw, err := d.mountedFile(ctx, pod, container, flags["config"])
 	if err != nil {
-		d.warnUnread(err, fmt.Sprintf("read configuration of pod %s/%s", pod.Namespace, pod.Name), "the ports that it sets are unknown")
+		d.warnUnread(err, fmt.Sprintf("read configuration of pod %s/%s", pod.Namespace, pod.Name),
+			"the ports that it sets are unknown")
 		return ports
 	}
 	return append(ports, configurationPorts(raw)...)
@@ -189,7 +189,8 @@ func configurationPorts(raw []byte) []int {
 
 // mountedFile returns a file of a container from a ConfigMap or from this node. It
 // returns nil if the file is elsewhere.
-func (d *detector) mountedFile(ctx context.Context, pod *corev1.Pod, container *corev1.Container, file string) ([]byte, error) {
+func (d *detector) mountedFile(ctx context.Context, pod *corev1.Pod, container *corev1.Container, file string) ([]byte,
+	error) {
 	for _, mount := range container.VolumeMounts {
 		below, inside := strings.CutPrefix(file, strings.TrimSuffix(mount.MountPath, "/"))
 		if !inside || (below != "" && below[0] != '/') {

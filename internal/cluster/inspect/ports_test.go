@@ -21,7 +21,8 @@ func socketTable(listening ...string) string {
 	line := func(i int, address, state string) string {
 		at := netip.MustParseAddrPort(address)
 		ip := at.Addr().As4()
-		return fmt.Sprintf("%4d: %08X:%04X 00000000:0000 %s 00000000:00000000 00:00000000 00000000     0        0 %d 1\n", i, binary.LittleEndian.Uint32(ip[:]), at.Port(), state, 1000+i)
+		return fmt.Sprintf("%4d: %08X:%04X 00000000:0000 %s 00000000:00000000 00:00000000 00000000     0        0 %d 1\n", i,
+			binary.LittleEndian.Uint32(ip[:]), at.Port(), state, 1000+i)
 	}
 	var b strings.Builder
 	b.WriteString("  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n")
@@ -40,7 +41,8 @@ func TestParseSockets(t *testing.T) {
 	if diff := cmp.Diff([]int{443, 10259}, got); diff != "" {
 		t.Error(diff)
 	}
-	six := "  sl  local_address remote_address st\n   0: 00000000000000000000000000000000:2813 00000000000000000000000000000000:0000 0A 0 0\n"
+	six := "  sl  local_address remote_address st\n   0: 00000000000000000000000000000000:2813 " +
+		"00000000000000000000000000000000:0000 0A 0 0\n"
 	if got, err := parseSockets(strings.NewReader(six)); err != nil || !slices.Equal(got, []int{10259}) {
 		t.Errorf("IPv6: %v, %v", got, err)
 	}
@@ -60,7 +62,9 @@ func TestDetectChoosesThePort(t *testing.T) {
 		return c
 	}
 	withConfigMap := func(pod corev1.Pod, configMap, at string) corev1.Pod {
-		pod.Spec.Volumes = []corev1.Volume{{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: configMap}}}}}
+		pod.Spec.Volumes = []corev1.Volume{{Name: "config",
+			VolumeSource: corev1.VolumeSource{
+				ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: configMap}}}}}
 		pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "config", MountPath: at}}
 		return pod
 	}
@@ -73,15 +77,22 @@ func TestDetectChoosesThePort(t *testing.T) {
 		insecure int
 	}{
 		{name: "only the default scheduler", port: 10260},
-		{name: "flag", pods: []corev1.Pod{staticPod("other", master, container("s", "x", "kube-scheduler", "--secure-port", "10260"))}, port: 10261},
-		{name: "address flag", pods: []corev1.Pod{staticPod("other", master, container("s", "x", "thing", "--metrics-bind-address=:10260"))}, port: 10261},
+		{name: "flag", pods: []corev1.Pod{
+			staticPod("other", master, container("s", "x", "kube-scheduler", "--secure-port", "10260"))}, port: 10261},
+		{name: "address flag", pods: []corev1.Pod{
+			staticPod("other", master, container("s", "x", "thing", "--metrics-bind-address=:10260"))}, port: 10261},
 		{name: "declared ports", pods: []corev1.Pod{
 			staticPod("other", master, named(container("s", "x"), corev1.ContainerPort{ContainerPort: 10260})),
 			staticPod("another", master, named(container("s", "x"), corev1.ContainerPort{ContainerPort: 10261})),
 		}, port: 10262},
-		{name: "probe", pods: []corev1.Pod{staticPod("other", master, corev1.Container{Name: "s", LivenessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Port: intstr.FromInt32(10260)}}}})}, port: 10261},
+		{name: "probe", pods: []corev1.Pod{
+			staticPod("other", master,
+				corev1.Container{Name: "s",
+					LivenessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{
+						HTTPGet: &corev1.HTTPGetAction{Port: intstr.FromInt32(10260)}}}})}, port: 10261},
 		{name: "host port of a pod on its own network", pods: []corev1.Pod{func() corev1.Pod {
-			p := staticPod("other", master, named(container("s", "x", "x", "--port=10261"), corev1.ContainerPort{ContainerPort: 80, HostPort: 10260}))
+			p := staticPod("other", master,
+				named(container("s", "x", "x", "--port=10261"), corev1.ContainerPort{ContainerPort: 80, HostPort: 10260}))
 			p.Spec.HostNetwork = false
 			return p
 		}()}, port: 10261},
@@ -90,19 +101,25 @@ func TestDetectChoosesThePort(t *testing.T) {
 			p.Status.Phase = corev1.PodFailed
 			return p
 		}()}, port: 10260},
-		{name: "pod on a worker", pods: []corev1.Pod{staticPod("other", "10.0.0.2", container("s", "x", "x", "--port=10260"))}, port: 10260},
+		{name: "pod on a worker", pods: []corev1.Pod{
+			staticPod("other", "10.0.0.2", container("s", "x", "x", "--port=10260"))}, port: 10260},
 		{name: "listening process", sockets: []string{"127.0.0.1:10260", "0.0.0.0:10261"}, port: 10262},
-		{name: "ours keeps its port", pods: []corev1.Pod{ours(staticPod("my", master, container("s", "x", "kube-scheduler", "--secure-port=10263")))}, sockets: []string{"0.0.0.0:10263"}, port: 10263},
-		{name: "ours off the control plane", pods: []corev1.Pod{ours(staticPod("my", "10.0.0.2", container("s", "x", "kube-scheduler", "--secure-port=10263")))}, port: 10263},
+		{name: "ours keeps its port", pods: []corev1.Pod{
+			ours(staticPod("my", master, container("s", "x", "kube-scheduler", "--secure-port=10263")))},
+			sockets: []string{"0.0.0.0:10263"}, port: 10263},
+		{name: "ours off the control plane", pods: []corev1.Pod{
+			ours(staticPod("my", "10.0.0.2", container("s", "x", "kube-scheduler", "--secure-port=10263")))}, port: 10263},
 		{name: "ours shares its port with another", pods: []corev1.Pod{
 			ours(staticPod("my", master, container("s", "x", "kube-scheduler", "--secure-port=10260"))),
 			staticPod("other", master, container("s", "x", "x", "--port=10260")),
 		}, port: 10261},
 		{name: "insecure port", version: "v1.21.3", sockets: []string{"0.0.0.0:10251"}, port: 10260, insecure: 10261},
 		{name: "insecure port of a scheduler's ConfigMap", version: "v1.21.3",
-			pods: []corev1.Pod{withConfigMap(staticPod("other", master, container("s", "x", "kube-scheduler", "--config=/etc/k/c.yaml")), "config", "/etc/k")}, port: 10261, insecure: 10262},
+			pods: []corev1.Pod{withConfigMap(staticPod("other", master, container("s", "x", "kube-scheduler",
+				"--config=/etc/k/c.yaml")), "config", "/etc/k")}, port: 10261, insecure: 10262},
 		{name: "ours keeps its insecure port", version: "v1.21.3", sockets: []string{"0.0.0.0:10263", "127.0.0.1:10260"},
-			pods: []corev1.Pod{ours(withConfigMap(staticPod("my", master, container("s", "x", "kube-scheduler", "--secure-port=10259", "--config=/etc/k/c.yaml")), "config", "/etc/k/"))}, port: 10260, insecure: 10261},
+			pods: []corev1.Pod{ours(withConfigMap(staticPod("my", master, container("s", "x", "kube-scheduler",
+				"--secure-port=10259", "--config=/etc/k/c.yaml")), "config", "/etc/k/"))}, port: 10260, insecure: 10261},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := pmkMaster()
@@ -110,13 +127,15 @@ func TestDetectChoosesThePort(t *testing.T) {
 				s.gitVersion = tc.version
 			}
 			s.pods = append(s.pods, tc.pods...)
-			s.configMaps = map[string]map[string]string{"kube-system/config": {"c.yaml": "healthzBindAddress: 127.0.0.1:10260\nmetricsBindAddress: 127.0.0.1:10260\n"}}
+			s.configMaps = map[string]map[string]string{
+				"kube-system/config": {"c.yaml": "healthzBindAddress: 127.0.0.1:10260\nmetricsBindAddress: 127.0.0.1:10260\n"}}
 			root := t.TempDir()
 			writeFile(t, root, pmkKubeconfig, newAuthority(t).kubeconfig(t, testNow.AddDate(1, 0, 0)))
 			writeFile(t, root, "/proc/1/net/tcp", socketTable(tc.sockets...))
 			info := detect(t, s, func(o *Options) { o.NodeRoot, o.Name = root, "my-scheduler" })
 			if info.Scheduler.Port != tc.port || info.Scheduler.InsecurePort != tc.insecure {
-				t.Errorf("got %d and %d, want %d and %d; taken: %v", info.Scheduler.Port, info.Scheduler.InsecurePort, tc.port, tc.insecure, info.Scheduler.Taken)
+				t.Errorf("got %d and %d, want %d and %d; taken: %v", info.Scheduler.Port, info.Scheduler.InsecurePort, tc.port,
+					tc.insecure, info.Scheduler.Taken)
 			}
 		})
 	}
@@ -125,7 +144,8 @@ func TestDetectChoosesThePort(t *testing.T) {
 func TestDetectReadsPortsFromTheNodesConfiguration(t *testing.T) {
 	s := pmkMaster()
 	pod := &s.pods[0]
-	pod.Spec.Volumes = []corev1.Volume{{Name: "configs", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/etc/pf9/kube.d/configs"}}}}
+	pod.Spec.Volumes = []corev1.Volume{{Name: "configs",
+		VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/etc/pf9/kube.d/configs"}}}}
 	pod.Spec.Containers[2].VolumeMounts = []corev1.VolumeMount{{Name: "configs", MountPath: "/srv/kubernetes/configs"}}
 	root := t.TempDir()
 	writeFile(t, root, pmkKubeconfig, newAuthority(t).kubeconfig(t, testNow.AddDate(1, 0, 0)))

@@ -29,8 +29,10 @@ type KnownProblem struct {
 }
 
 // DescribeProblem describes a problem of a release. when is the unknown part of its condition.
-func DescribeProblem(scheduler string, release versions.Release, p versions.Problem, when versions.Condition) KnownProblem {
-	described := KnownProblem{Scheduler: scheduler, Release: release.String(), Issue: p.Issue, Effect: p.Effect, When: when.String()}
+func DescribeProblem(scheduler string, release versions.Release, p versions.Problem,
+	when versions.Condition) KnownProblem {
+	described := KnownProblem{Scheduler: scheduler, Release: release.String(), Issue: p.Issue, Effect: p.Effect,
+		When: when.String()}
 	if !p.Fix.IsZero() {
 		described.Fix = p.Fix.String()
 	}
@@ -67,8 +69,7 @@ func problemsOf(scheduler string, release versions.Release, usage *versions.Usag
 	return found
 }
 
-// ProblemsOf returns the known bugs of a release that matter to a scheduler with
-// that usage.
+// ProblemsOf returns the known bugs of a release that matter to a scheduler with that usage.
 func ProblemsOf(scheduler string, release versions.Release, usage versions.Usage) []KnownProblem {
 	return problemsOf(scheduler, release, &usage)
 }
@@ -83,8 +84,7 @@ func (d *detector) deployedProblems(ctx context.Context, deployment *appsv1.Depl
 	d.info.KnownProblems = append(d.info.KnownProblems, problemsOf(name, release, d.usage(ctx, deployment, release))...)
 }
 
-// Names in the pods of a deployed scheduler: the volume with its configuration, and
-// its container.
+// Names in the pods of a deployed scheduler: the volume with its configuration, and its container.
 const (
 	configVolume       = "config-file"
 	schedulerContainer = "kube-scheduler"
@@ -98,7 +98,8 @@ func (d *detector) usage(ctx context.Context, deployment *appsv1.Deployment, rel
 		}
 		found, err := d.core.ConfigMaps(deployment.Namespace).Get(ctx, volume.ConfigMap.Name, metav1.GetOptions{})
 		if err != nil {
-			d.warnUnread(err, "read ConfigMap/"+deployment.Namespace+"/"+volume.ConfigMap.Name, "which known problems of "+release.String()+" its configuration meets is unknown")
+			d.warnUnread(err, "read ConfigMap/"+deployment.Namespace+"/"+volume.ConfigMap.Name,
+				"which known problems of "+release.String()+" its configuration meets is unknown")
 			return nil
 		}
 		usage, err := d.o.Usage([]byte(found.Data[deployment.Labels[ownership.LabelInstance]+".yaml"]), release)

@@ -26,9 +26,12 @@ func issues(info *Info, scheduler string) []string {
 func TestDetectListsKnownProblemsOfTheRelease(t *testing.T) {
 	info := detect(t, pmkMaster())
 	want := []KnownProblem{
-		{Issue: "kubernetes#111803", Effect: "kube-scheduler leaks memory", When: "if plugin DefaultPreemption runs and pods are preempted", Fix: "v1.24.4"},
-		{Issue: "kubernetes#122022", Effect: "a pod that an extender refused is tried again minutes late", When: "if the scheduler calls extenders", Fix: "v1.26.12"},
-		{Issue: "kubernetes#120334", Effect: "a pod that meets an error after it was unschedulable is tried again minutes late", Fix: "v1.25.15"},
+		{Issue: "kubernetes#111803", Effect: "kube-scheduler leaks memory",
+			When: "if plugin DefaultPreemption runs and pods are preempted", Fix: "v1.24.4"},
+		{Issue: "kubernetes#122022", Effect: "a pod that an extender refused is tried again minutes late",
+			When: "if the scheduler calls extenders", Fix: "v1.26.12"},
+		{Issue: "kubernetes#120334",
+			Effect: "a pod that meets an error after it was unschedulable is tried again minutes late", Fix: "v1.25.15"},
 	}
 	for i := range want {
 		want[i].Release = "v1.24.3"
@@ -36,7 +39,9 @@ func TestDetectListsKnownProblemsOfTheRelease(t *testing.T) {
 	if diff := cmp.Diff(want, info.KnownProblems[:min(len(info.KnownProblems), len(want))]); diff != "" {
 		t.Errorf("known problems (-want +got):\n%s", diff)
 	}
-	if got, want := info.KnownProblems[0].String(), "if plugin DefaultPreemption runs and pods are preempted, kube-scheduler leaks memory (kubernetes#111803; fixed in v1.24.4)"; got != want {
+	if got, want := info.KnownProblems[0].String(),
+		"if plugin DefaultPreemption runs and pods are preempted, kube-scheduler leaks memory (kubernetes#111803; fixed in "+
+			"v1.24.4)"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -54,10 +59,12 @@ func TestDetectListsKnownProblemsThatDeployedSchedulersMeet(t *testing.T) {
 	}
 	s := pmkMaster()
 	s.deployments = []appsv1.Deployment{
-		scheduler("broken"), scheduler("lost"), scheduler("off", "kube-scheduler", "--feature-gates=CoordinatedLeaderElection=false,SchedulerAsyncAPICalls=false"), scheduler("plain"),
+		scheduler("broken"), scheduler("lost"), scheduler("off", "kube-scheduler",
+			"--feature-gates=CoordinatedLeaderElection=false,SchedulerAsyncAPICalls=false"), scheduler("plain"),
 	}
 	s.configMaps = map[string]map[string]string{
-		"gpu/plain-config": {"plain.yaml": "plain"}, "gpu/off-config": {"off.yaml": "extenders"}, "gpu/broken-config": {"broken.yaml": "broken"},
+		"gpu/plain-config": {"plain.yaml": "plain"}, "gpu/off-config": {"off.yaml": "extenders"},
+		"gpu/broken-config": {"broken.yaml": "broken"},
 	}
 	read := func(configuration []byte, release versions.Release) (versions.Usage, error) {
 		if release.String() != "v1.34.0" || string(configuration) == "broken" {
@@ -74,7 +81,8 @@ func TestDetectListsKnownProblemsThatDeployedSchedulersMeet(t *testing.T) {
 		"kubernetes#136566 if feature gate DynamicResourceAllocation is enabled and pods use ResourceClaims",
 	}
 	for scheduler, want := range map[string][]string{
-		"gpu/plain": {"kubernetes#134400 ", devices}, "gpu/off": {"kubernetes#141781 ", devices}, "gpu/lost": all, "gpu/broken": all,
+		"gpu/plain": {"kubernetes#134400 ", devices}, "gpu/off": {"kubernetes#141781 ",
+			devices}, "gpu/lost": all, "gpu/broken": all,
 	} {
 		if diff := cmp.Diff(want, issues(info, scheduler)); diff != "" {
 			t.Errorf("known problems of %s (-want +got):\n%s", scheduler, diff)
@@ -84,7 +92,8 @@ func TestDetectListsKnownProblemsThatDeployedSchedulersMeet(t *testing.T) {
 }
 
 func TestFeatureGatesOfACommand(t *testing.T) {
-	got := FeatureGates([]string{"kube-scheduler", "--v=2", "--feature-gates=A=true,B=false,C=maybe", "--feature-gates=D=1"})
+	got := FeatureGates([]string{"kube-scheduler", "--v=2", "--feature-gates=A=true,B=false,C=maybe",
+		"--feature-gates=D=1"})
 	if diff := cmp.Diff(map[string]bool{"A": true, "B": false, "D": true}, got); diff != "" {
 		t.Error(diff)
 	}

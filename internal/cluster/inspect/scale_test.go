@@ -18,12 +18,15 @@ func largeCluster(nodes int) *apiServer {
 	for i := range nodes {
 		n := node(fmt.Sprintf("node-%05d", i))
 		for j := range 50 {
-			n.Status.Images = append(n.Status.Images, corev1.ContainerImage{Names: []string{fmt.Sprintf("registry.example.com/some/image-%d:v1.0.%d", j, i)}, SizeBytes: 1 << 20})
+			n.Status.Images = append(n.Status.Images,
+				corev1.ContainerImage{Names: []string{fmt.Sprintf("registry.example.com/some/image-%d:v1.0.%d", j, i)},
+					SizeBytes: 1 << 20})
 		}
 		if i < 3 {
 			labelled("node-role.kubernetes.io/control-plane", "")(&n)
 			for j := range 100 {
-				s.pods = append(s.pods, staticPod(fmt.Sprint("pod-", j), n.Name, container("main", "localhost/main", "main", fmt.Sprint("--port=", 20000+j))))
+				s.pods = append(s.pods, staticPod(fmt.Sprint("pod-", j), n.Name,
+					container("main", "localhost/main", "main", fmt.Sprint("--port=", 20000+j))))
 			}
 		}
 		s.nodes = append(s.nodes, n)

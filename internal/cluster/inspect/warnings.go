@@ -38,7 +38,8 @@ func (d *detector) lease(ctx context.Context) {
 	}
 	lease.Renewed = &found.Spec.RenewTime.Time
 	if age := d.o.Now().Sub(*lease.Renewed); lease.Holder != "" && age > leaseStale {
-		d.warn("the default scheduler's lease was last renewed %s ago, by %s: check that it is running", age.Round(time.Second), lease.Holder)
+		d.warn("the default scheduler's lease was last renewed %s ago, by %s: check that it is running",
+			age.Round(time.Second), lease.Holder)
 	}
 }
 
@@ -50,7 +51,8 @@ func (d *detector) checkAll(context.Context) {
 	d.checkDeployed()
 	if expires := d.info.Credentials.Expires; expires != nil {
 		if left := expires.Sub(d.o.Now()); left > 0 && left < certificateSoon {
-			d.warn("the certificate in %s expires in %d days, on %s: a scheduler with a copy of it stops then", d.info.Credentials.Kubeconfig, int(left.Hours()/24), expires.Format(time.DateOnly))
+			d.warn("the certificate in %s expires in %d days, on %s: a scheduler with a copy of it stops then",
+				d.info.Credentials.Kubeconfig, int(left.Hours()/24), expires.Format(time.DateOnly))
 		}
 	}
 }
@@ -105,7 +107,9 @@ func (d *detector) checkSchedulers() {
 		}
 		release, ok := ImageRelease(pod.Image)
 		if ok && (release.Major != d.info.Release.Major || release.Minor != d.info.Release.Minor) {
-			d.warn("the default scheduler on node %s is %s, the API server is %s: an upgrade of the control plane is in progress or incomplete", pod.Node, release, d.info.Release)
+			d.warn(
+				"the default scheduler on node %s is %s, the API server is %s: an upgrade of the control plane is in progress or "+
+					"incomplete", pod.Node, release, d.info.Release)
 		}
 	}
 }

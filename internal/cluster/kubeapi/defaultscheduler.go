@@ -18,8 +18,9 @@ const (
 	masterPod = "k8s-master"
 )
 
-// DefaultSchedulerPods returns the mirror pods with a default scheduler in them. kube-system may have a pod of each DaemonSet on thousands of
-// nodes, so that only names are listed. Labels do not select these pods: PMK sets none.
+// DefaultSchedulerPods returns the mirror pods with a default scheduler in them. kube-system may
+// have a pod of each DaemonSet on thousands of nodes, so that only names are listed. Labels do not
+// select these pods: PMK sets none.
 func DefaultSchedulerPods(ctx context.Context, client corev1client.CoreV1Interface) ([]corev1.Pod, error) {
 	names, err := schedulerNames(ctx, client)
 	if apierrors.IsResourceExpired(err) { // the list expired between two pages
@@ -38,7 +39,8 @@ func DefaultSchedulerPods(ctx context.Context, client corev1client.CoreV1Interfa
 			return nil, err
 		}
 		_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
-		if mirror && slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == defaultScheduler }) {
+		if mirror && slices.ContainsFunc(pod.Spec.Containers,
+			func(c corev1.Container) bool { return c.Name == defaultScheduler }) {
 			found = append(found, *pod)
 		}
 	}

@@ -17,7 +17,8 @@ import (
 // podTables serves the pods of kube-system: as tables of one row each, and one by one.
 type podTables struct {
 	pods []corev1.Pod
-	// read are the names of the pods that were read as a whole; unpaged counts the lists without a limit.
+	// read are the names of the pods that were read as a whole; unpaged counts the lists without a
+	// limit.
 	read    []string
 	unpaged int
 }
@@ -36,8 +37,9 @@ func (p *podTables) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	at := len(r.URL.Query().Get("continue")) // a letter for each page before
 	table := metav1.Table{
-		TypeMeta:          metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "Table"},
-		ColumnDefinitions: []metav1.TableColumnDefinition{{Name: "Status"}, {Name: "Name"}}, Rows: []metav1.TableRow{{Cells: []any{"Running", p.pods[at].Name}}},
+		TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "Table"},
+		ColumnDefinitions: []metav1.TableColumnDefinition{{Name: "Status"},
+			{Name: "Name"}}, Rows: []metav1.TableRow{{Cells: []any{"Running", p.pods[at].Name}}},
 	}
 	if at+1 < len(p.pods) {
 		table.Continue = "xxxxxxxxxx"[:at+1]
@@ -47,15 +49,18 @@ func (p *podTables) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func TestDefaultSchedulersAreFoundWithoutReadingTheOtherPods(t *testing.T) {
 	pod := func(name, container string, mirror bool) corev1.Pod {
-		p := corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "first"}, {Name: container}}}}
+		p := corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "first"}, {Name: container}}}}
 		if mirror {
 			p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"}
 		}
 		return p
 	}
 	handler := &podTables{pods: []corev1.Pod{
-		pod("kube-proxy-1", "kube-proxy", false), pod("kube-scheduler-n1", "kube-scheduler", true), pod("k8s-master-n2", "kube-scheduler", true),
-		pod("my-kube-scheduler-5f", "kube-scheduler", false), pod("kube-scheduler-helper", "other", true), pod("etcd-n1", "etcd", true),
+		pod("kube-proxy-1", "kube-proxy", false), pod("kube-scheduler-n1", "kube-scheduler", true), pod("k8s-master-n2",
+			"kube-scheduler", true),
+		pod("my-kube-scheduler-5f", "kube-scheduler", false), pod("kube-scheduler-helper", "other", true), pod("etcd-n1",
+			"etcd", true),
 	}}
 	server := httptest.NewServer(handler)
 	defer server.Close()
@@ -74,7 +79,8 @@ func TestDefaultSchedulersAreFoundWithoutReadingTheOtherPods(t *testing.T) {
 	if want := []string{"kube-scheduler-n1", "k8s-master-n2"}; !slices.Equal(names, want) {
 		t.Errorf("got %v, want %v", names, want)
 	}
-	if want := []string{"kube-scheduler-n1", "k8s-master-n2", "my-kube-scheduler-5f", "kube-scheduler-helper"}; !slices.Equal(handler.read, want) || handler.unpaged > 0 {
+	if want := []string{"kube-scheduler-n1", "k8s-master-n2", "my-kube-scheduler-5f",
+		"kube-scheduler-helper"}; !slices.Equal(handler.read, want) || handler.unpaged > 0 {
 		t.Errorf("read %v, want %v; %d lists without a limit", handler.read, want, handler.unpaged)
 	}
 }
@@ -86,7 +92,8 @@ func TestReadTableRefusesATableWithoutTheColumn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = ReadTable(t.Context(), kube.CoreV1().RESTClient(), "n", "pods", []string{"Name", "Version"}, func([]string) { t.Error("a row was visited") })
+	err = ReadTable(t.Context(), kube.CoreV1().RESTClient(), "n", "pods", []string{"Name", "Version"},
+		func([]string) { t.Error("a row was visited") })
 	if err == nil || err.Error() != "read table: no column Version" {
 		t.Errorf("got %v", err)
 	}

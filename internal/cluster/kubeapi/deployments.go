@@ -13,9 +13,10 @@ import (
 // deploymentPage is how many Deployments are read at once.
 const deploymentPage = 50
 
-// InstalledDeployments lists the Deployments of the schedulers and extenders that pmk-sched, or Helm from a chart of pmk-sched,
-// installed in a namespace. An empty namespace means all.
-func InstalledDeployments(ctx context.Context, client appsv1client.DeploymentsGetter, namespace string) ([]appsv1.Deployment, error) {
+// InstalledDeployments lists the Deployments of the schedulers and extenders that pmk-sched, or
+// Helm from a chart of pmk-sched, installed in a namespace. An empty namespace means all.
+func InstalledDeployments(ctx context.Context, client appsv1client.DeploymentsGetter,
+	namespace string) ([]appsv1.Deployment, error) {
 	var found []appsv1.Deployment
 	options := metav1.ListOptions{LabelSelector: ownership.Installed, Limit: deploymentPage}
 	for page, err := range Pages(ctx, client.Deployments(namespace).List, options) {

@@ -31,7 +31,8 @@ const (
 	CauseIdentity    Cause = "credentials rejected"
 )
 
-// UnreachableError is returned when no API server responds, or when one side rejects the credentials of the other.
+// UnreachableError is returned when no API server responds, or when one side rejects the
+// credentials of the other.
 type UnreachableError struct {
 	Doing  string // operation and object: `apply Deployment/kube-system/x`
 	Server string // address of the request, if known
@@ -57,13 +58,16 @@ func (e *UnreachableError) Hint() string {
 	case CauseNoSuchHost:
 		return "the host of the kubeconfig does not resolve: check `kubectl config view --minify` and --kubeconfig/--context"
 	case CauseCertificate:
-		return "the kubeconfig is for another cluster, or a certificate has expired: check certificate-authority and the dates of both certificates"
+		return "the kubeconfig is for another cluster, or a certificate has expired: check certificate-authority and the " +
+			"dates of both certificates"
 	case CauseIdentity:
-		return "the token or client certificate of the kubeconfig is expired or unknown to this API server: renew it, or select another with --kubeconfig/--context"
+		return "the token or client certificate of the kubeconfig is expired or unknown to this API server: renew it, or " +
+			"select another with --kubeconfig/--context"
 	case CauseUnavailable:
 		return "check the logs of the API server and of etcd, and try again"
 	default:
-		return "check that the cluster is running and that this is its address, for example with `kubectl version` and the same kubeconfig (--kubeconfig/--context)"
+		return "check that the cluster is running and that this is its address, for example with `kubectl version` and the " +
+			"same kubeconfig (--kubeconfig/--context)"
 	}
 }
 
@@ -112,11 +116,14 @@ func (e *ForbiddenError) Hint() string {
 }
 
 // forbiddenMessage matches the message of kube-apiserver
-// (staging/src/k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go, forbiddenMessage).
-var forbiddenMessage = regexp.MustCompile(`User "([^"]*)" cannot (\S+) (?:resource "([^"]+)" in API group "([^"]*)"|path "([^"]+)")(?: in the namespace "([^"]+)")?`)
+// (staging/src/k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go,
+// forbiddenMessage).
+var forbiddenMessage = regexp.MustCompile(
+	`User "([^"]*)" cannot (\S+) (?:resource "([^"]+)" in API group "([^"]*)"|path "([^"]+)")(?: in the namespace "([^"]+)")?`)
 
-// Explain wraps err, the result of an operation on an object ("apply Deployment/kube-system/x"), in an [UnreachableError] or
-// [ForbiddenError] if it is one, and in an ordinary error if not. It returns nil for nil, and an explained error unchanged.
+// Explain wraps err, the result of an operation on an object ("apply Deployment/kube-system/x"), in
+// an [UnreachableError] or [ForbiddenError] if it is one, and in an ordinary error if not. It
+// returns nil for nil, and an explained error unchanged.
 func Explain(doing string, err error) error {
 	if err == nil {
 		return nil
@@ -173,7 +180,8 @@ func unreachableCause(err error) (Cause, bool) {
 		return CauseNoSuchHost, true
 	case apierrors.IsServiceUnavailable(err):
 		return CauseUnavailable, true
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err,
+		syscall.EPIPE):
 		return CauseNetwork, true
 	case errors.Is(err, errAttemptTimeout):
 		return CauseTimeout, true
@@ -187,7 +195,8 @@ func unreachableCause(err error) (Cause, bool) {
 	return "", false
 }
 
-// brokenConnection reports whether err is one of the errors of net/http for a lost connection that have no type.
+// brokenConnection reports whether err is one of the errors of net/http for a lost connection that
+// have no type.
 func brokenConnection(err error) bool {
 	for _, words := range []string{
 		"http2: client connection lost", "http2: server sent GOAWAY", "http2: client connection force closed",
@@ -207,7 +216,8 @@ func certificateError(err error) bool {
 	var verify *tls.CertificateVerificationError
 	var alert tls.AlertError
 	return errors.As(err, &unknown) || errors.As(err, &invalid) || errors.As(err, &host) || errors.As(err, &verify) ||
-		errors.As(err, &alert) || strings.Contains(err.Error(), "x509: ") || strings.Contains(err.Error(), "remote error: tls: ") ||
+		errors.As(err, &alert) || strings.Contains(err.Error(), "x509: ") ||
+		strings.Contains(err.Error(), "remote error: tls: ") ||
 		strings.Contains(err.Error(), "server gave HTTP response to HTTPS client")
 }
 
@@ -233,8 +243,9 @@ func innermost(err error) error {
 	return err
 }
 
-// Transient reports whether a retry may succeed: the API server is restarting, overloaded or without etcd, or the connection broke. An
-// unknown host and a rejected certificate are not transient.
+// Transient reports whether a retry may succeed: the API server is restarting, overloaded or
+// without etcd, or the connection broke. An unknown host and a rejected certificate are not
+// transient.
 func Transient(err error) bool {
 	if err == nil {
 		return false
@@ -242,7 +253,8 @@ func Transient(err error) bool {
 	if cause, ok := unreachableCause(err); ok {
 		return cause != CauseCertificate && cause != CauseNoSuchHost && cause != CauseIdentity
 	}
-	if apierrors.IsTooManyRequests(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsInternalError(err) {
+	if apierrors.IsTooManyRequests(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) ||
+		apierrors.IsInternalError(err) {
 		return true
 	}
 	var status apierrors.APIStatus

@@ -31,13 +31,16 @@ func TestExplainNamesTheCause(t *testing.T) {
 		cause     Cause // empty: not unreachable
 		transient bool
 	}{
-		"refused":                    {request(dial(os.NewSyscallError("connect", syscall.ECONNREFUSED))), CauseRefused, true},
-		"reset":                      {request(dial(os.NewSyscallError("read", syscall.ECONNRESET))), CauseNetwork, true},
-		"no route":                   {request(dial(os.NewSyscallError("connect", syscall.EHOSTUNREACH))), CauseNetwork, true},
-		"closed in the middle":       {request(io.ErrUnexpectedEOF), CauseNetwork, true},
-		"EOF":                        {request(io.EOF), CauseNetwork, true},
-		"HTTP/2 connection lost":     {request(errors.New("http2: client connection lost")), CauseNetwork, true},
-		"no such host":               {request(dial(&net.DNSError{Err: "no such host", Name: "api", IsNotFound: true})), CauseNoSuchHost, false},
+		"refused": {request(dial(os.NewSyscallError("connect", syscall.ECONNREFUSED))), CauseRefused,
+			true},
+		"reset": {request(dial(os.NewSyscallError("read", syscall.ECONNRESET))), CauseNetwork, true},
+		"no route": {request(dial(os.NewSyscallError("connect", syscall.EHOSTUNREACH))), CauseNetwork,
+			true},
+		"closed in the middle":   {request(io.ErrUnexpectedEOF), CauseNetwork, true},
+		"EOF":                    {request(io.EOF), CauseNetwork, true},
+		"HTTP/2 connection lost": {request(errors.New("http2: client connection lost")), CauseNetwork, true},
+		"no such host": {request(dial(&net.DNSError{Err: "no such host", Name: "api", IsNotFound: true})),
+			CauseNoSuchHost, false},
 		"unknown authority":          {request(x509.UnknownAuthorityError{}), CauseCertificate, false},
 		"expired server certificate": {request(x509.CertificateInvalidError{Reason: x509.Expired}), CauseCertificate, false},
 		"client certificate refused": {request(errors.New("remote error: tls: bad certificate")), CauseCertificate, false},
@@ -102,17 +105,20 @@ func TestForbiddenNamesUserVerbAndResource(t *testing.T) {
 		want, hint string
 	}{
 		"in a namespace": {
-			apierrors.NewForbidden(deployments, "x", errors.New(`User "jane" cannot patch resource "deployments" in API group "apps" in the namespace "kube-system"`)),
+			apierrors.NewForbidden(deployments, "x",
+				errors.New(`User "jane" cannot patch resource "deployments" in API group "apps" in the namespace "kube-system"`)),
 			"apply x: no permission: user jane cannot patch deployments.apps in namespace kube-system",
 			"`kubectl auth can-i patch deployments.apps/x -n kube-system`",
 		},
 		"at cluster scope": {
-			apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "", errors.New(`User "jane" cannot list resource "nodes" in API group "" at the cluster scope`)),
+			apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "",
+				errors.New(`User "jane" cannot list resource "nodes" in API group "" at the cluster scope`)),
 			"apply x: no permission: user jane cannot list nodes at cluster scope",
 			"`kubectl auth can-i list nodes`",
 		},
 		"a subresource": {
-			apierrors.NewForbidden(pods, "p", errors.New(`User "jane" cannot get resource "pods/log" in API group "" in the namespace "a": RBAC: x not found`)),
+			apierrors.NewForbidden(pods, "p",
+				errors.New(`User "jane" cannot get resource "pods/log" in API group "" in the namespace "a": RBAC: x not found`)),
 			"apply x: no permission: user jane cannot get pods/log in namespace a",
 			"-n a`",
 		},

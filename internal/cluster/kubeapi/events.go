@@ -6,7 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// EventTime returns when an event was last observed. Events of the newer event API have no LastTimestamp.
+// EventTime returns when an event was last observed. Events of the newer event API have no
+// LastTimestamp.
 func EventTime(e *corev1.Event) time.Time {
 	switch {
 	case !e.LastTimestamp.IsZero():

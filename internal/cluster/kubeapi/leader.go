@@ -17,7 +17,8 @@ const (
 	// acquired is the message of leader election of every release when it gets the lease
 	// (client-go, tools/leaderelection/leaderelection.go, with a capital letter in 0.36).
 	acquired = "uccessfully acquired lease"
-	// logMargin is how far the clocks of a node and of the lease may differ, maxLog how much of a log is read.
+	// logMargin is how far the clocks of a node and of the lease may differ, maxLog how much of a log
+	// is read.
 	logMargin = time.Minute
 	maxLog    = 8 << 20
 )
@@ -35,7 +36,8 @@ func HostOf(lease *coordinationv1.Lease) string {
 // its pod is unknown. It is the pod of the holder's host name, see [PodOfHost]. The host name of a
 // machine may be in no object of the cluster, as on PMK, which names its nodes by address. Then it
 // is the only pod on the host network whose container logged that it acquired the lease.
-func PodOfLeader(ctx context.Context, kube kubernetes.Interface, lease *coordinationv1.Lease, pods []corev1.Pod, container string) (*corev1.Pod, error) {
+func PodOfLeader(ctx context.Context, kube kubernetes.Interface, lease *coordinationv1.Lease, pods []corev1.Pod,
+	container string) (*corev1.Pod, error) {
 	host := HostOf(lease)
 	if host == "" {
 		return nil, nil
@@ -66,7 +68,8 @@ func PodOfLeader(ctx context.Context, kube kubernetes.Interface, lease *coordina
 
 // acquiredLease reports whether a running container logged that it acquired its lease. A process
 // that loses the lease ends.
-func acquiredLease(ctx context.Context, kube kubernetes.Interface, pod *corev1.Pod, container string, since *metav1.MicroTime) (bool, error) {
+func acquiredLease(ctx context.Context, kube kubernetes.Interface, pod *corev1.Pod, container string,
+	since *metav1.MicroTime) (bool, error) {
 	limit := int64(maxLog)
 	options := &corev1.PodLogOptions{Container: container, LimitBytes: &limit}
 	if since != nil {

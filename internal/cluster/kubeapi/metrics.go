@@ -14,8 +14,9 @@ import (
 // metricsTime bounds the request for the metrics of one pod.
 const metricsTime = 5 * time.Second
 
-// Metrics reads the metrics of schedulers and extenders: directly on their own node, otherwise through the API server. A scheduler does not show
-// its metrics to anonymous requests, and the API server forwards no credentials.
+// Metrics reads the metrics of schedulers and extenders: directly on their own node, otherwise
+// through the API server. A scheduler does not show its metrics to anonymous requests, and the API
+// server forwards no credentials.
 type Metrics struct {
 	Pods corev1client.PodsGetter
 	// Machine lists the names and addresses of this machine. Local reads the metrics at one of its
@@ -29,7 +30,8 @@ func (m Metrics) Read(ctx context.Context, pod *corev1.Pod, port int) (string, e
 	ctx, cancel := context.WithTimeout(ctx, metricsTime)
 	defer cancel()
 	var local error
-	if pod.Spec.HostNetwork && m.Local != nil && (slices.Contains(m.Machine, pod.Status.HostIP) || slices.Contains(m.Machine, pod.Spec.NodeName)) {
+	if pod.Spec.HostNetwork && m.Local != nil &&
+		(slices.Contains(m.Machine, pod.Status.HostIP) || slices.Contains(m.Machine, pod.Spec.NodeName)) {
 		text, err := m.Local(ctx, port)
 		if err == nil {
 			return text, nil

@@ -36,7 +36,8 @@ func TestMetricsAreReadOnTheirNodeAndOtherwiseThroughTheAPIServer(t *testing.T) 
 	fails := func(context.Context, int) (string, error) { return "", errors.New("connection refused") }
 	pod := func(name, node, address string, hostNetwork bool) *corev1.Pod {
 		return &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "n"}, Spec: corev1.PodSpec{NodeName: node, HostNetwork: hostNetwork},
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "n"}, Spec: corev1.PodSpec{NodeName: node,
+				HostNetwork: hostNetwork},
 			Status: corev1.PodStatus{HostIP: address},
 		}
 	}
@@ -46,17 +47,19 @@ func TestMetricsAreReadOnTheirNodeAndOtherwiseThroughTheAPIServer(t *testing.T) 
 		want  string
 		err   []string
 	}{
-		"this node":                         {pod("open", "here", "", true), reads, "on the node", nil},
-		"this node, by address":             {pod("open", "node-1", "10.0.0.1", true), reads, "on the node", nil},
-		"this node, unreadable":             {pod("open", "here", "", true), fails, "through the API server", nil},
-		"this node, and refused":            {pod("closed", "here", "", true), fails, "", []string{"no anonymous requests", "on this node: connection refused"}},
+		"this node":             {pod("open", "here", "", true), reads, "on the node", nil},
+		"this node, by address": {pod("open", "node-1", "10.0.0.1", true), reads, "on the node", nil},
+		"this node, unreadable": {pod("open", "here", "", true), fails, "through the API server", nil},
+		"this node, and refused": {pod("closed", "here", "", true), fails, "",
+			[]string{"no anonymous requests", "on this node: connection refused"}},
 		"pod network":                       {pod("open", "here", "", false), reads, "through the API server", nil},
 		"another node":                      {pod("open", "there", "10.0.0.2", true), reads, "through the API server", nil},
 		"another node, and refused":         {pod("closed", "there", "", true), reads, "", []string{"no anonymous requests"}},
 		"no way to read those of this node": {pod("open", "here", "", true), nil, "through the API server", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := Metrics{Pods: kube.CoreV1(), Machine: []string{"here", "10.0.0.1"}, Local: tc.local}.Read(t.Context(), tc.pod, 10260)
+			got, err := Metrics{Pods: kube.CoreV1(), Machine: []string{"here", "10.0.0.1"}, Local: tc.local}.Read(t.Context(),
+				tc.pod, 10260)
 			if (err != nil) != (len(tc.err) > 0) || err == nil && got != tc.want {
 				t.Errorf("got %q, %v; want %q", got, err, tc.want)
 			}

@@ -8,10 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// NodeRejection returns why a node accepts no pod with these tolerations, as a predicate ("is cordoned"). It is empty if the
-// node accepts the pod.
+// NodeRejection returns why a node accepts no pod with these tolerations, as a predicate ("is
+// cordoned"). It is empty if the node accepts the pod.
 func NodeRejection(node *corev1.Node, tolerations []corev1.Toleration) string {
-	if node.Spec.Unschedulable && !Tolerates(tolerations, corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}) {
+	if node.Spec.Unschedulable &&
+		!Tolerates(tolerations, corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}) {
 		return "is cordoned"
 	}
 	for _, taint := range node.Spec.Taints {
@@ -25,7 +26,8 @@ func NodeRejection(node *corev1.Node, tolerations []corev1.Toleration) string {
 	return ""
 }
 
-// Tolerates reports whether one of the tolerations tolerates a taint, as in k8s.io/api/core/v1: an empty key with Exists matches all, an empty effect matches all effects.
+// Tolerates reports whether one of the tolerations tolerates a taint, as in k8s.io/api/core/v1: an
+// empty key with Exists matches all, an empty effect matches all effects.
 func Tolerates(tolerations []corev1.Toleration, taint corev1.Taint) bool {
 	return slices.ContainsFunc(tolerations, func(t corev1.Toleration) bool {
 		effect := t.Effect == "" || t.Effect == taint.Effect
@@ -39,8 +41,10 @@ func Tolerates(tolerations []corev1.Toleration, taint corev1.Taint) bool {
 // required node affinity if that has a single term, as in pods of pmk-sched.
 func NodesOf(pod *corev1.PodSpec) (labels.Selector, error) {
 	needed := &metav1.LabelSelector{MatchLabels: pod.NodeSelector}
-	if pod.Affinity != nil && pod.Affinity.NodeAffinity != nil && pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
-		if terms := pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms; len(terms) == 1 {
+	if pod.Affinity != nil && pod.Affinity.NodeAffinity != nil &&
+		pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
+		if terms := pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms; len(
+			terms) == 1 {
 			for _, e := range terms[0].MatchExpressions {
 				needed.MatchExpressions = append(needed.MatchExpressions, metav1.LabelSelectorRequirement{
 					Key: e.Key, Operator: metav1.LabelSelectorOperator(e.Operator), Values: e.Values,

@@ -12,10 +12,13 @@ func TestTolerates(t *testing.T) {
 		toleration corev1.Toleration
 		want       bool
 	}{
-		"exists":                  {corev1.Toleration{Key: taint.Key, Operator: corev1.TolerationOpExists, Effect: taint.Effect}, true},
-		"exists, any effect":      {corev1.Toleration{Key: taint.Key, Operator: corev1.TolerationOpExists}, true},
-		"exists, other effect":    {corev1.Toleration{Key: taint.Key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}, false},
-		"equal":                   {corev1.Toleration{Key: taint.Key, Operator: corev1.TolerationOpEqual, Value: "true"}, true},
+		"exists": {corev1.Toleration{Key: taint.Key, Operator: corev1.TolerationOpExists,
+			Effect: taint.Effect}, true},
+		"exists, any effect": {corev1.Toleration{Key: taint.Key, Operator: corev1.TolerationOpExists}, true},
+		"exists, other effect": {corev1.Toleration{Key: taint.Key, Operator: corev1.TolerationOpExists,
+			Effect: corev1.TaintEffectNoExecute}, false},
+		"equal": {corev1.Toleration{Key: taint.Key, Operator: corev1.TolerationOpEqual, Value: "true"},
+			true},
 		"equal by default":        {corev1.Toleration{Key: taint.Key, Value: "true"}, true},
 		"equal without a value":   {corev1.Toleration{Key: taint.Key}, false},
 		"another key":             {corev1.Toleration{Key: "other", Operator: corev1.TolerationOpExists}, false},
@@ -43,8 +46,10 @@ func TestNodeRejection(t *testing.T) {
 		"good":      {corev1.Node{Status: ready}, ""},
 		"not ready": {corev1.Node{}, "is not ready"},
 		"cordoned":  {corev1.Node{Spec: corev1.NodeSpec{Unschedulable: true}, Status: ready}, "is cordoned"},
-		"tainted":   {corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoSchedule}}}, Status: ready}, "has the taint a:NoSchedule"},
-		"disliked":  {corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectPreferNoSchedule}}}, Status: ready}, ""},
+		"tainted": {corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "a",
+			Effect: corev1.TaintEffectNoSchedule}}}, Status: ready}, "has the taint a:NoSchedule"},
+		"disliked": {corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "a",
+			Effect: corev1.TaintEffectPreferNoSchedule}}}, Status: ready}, ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -57,20 +62,23 @@ func TestNodeRejection(t *testing.T) {
 
 func TestNodesOf(t *testing.T) {
 	affinity := func(requirements ...corev1.NodeSelectorRequirement) *corev1.Affinity {
-		return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: requirements}},
-		}}}
+		return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: requirements}},
+			}}}
 	}
 	master := corev1.NodeSelectorRequirement{Key: "master", Operator: corev1.NodeSelectorOpExists}
 	cases := map[string]struct {
 		pod  corev1.PodSpec
 		want string
 	}{
-		"any node":         {corev1.PodSpec{}, ""},
-		"a label":          {corev1.PodSpec{NodeSelector: map[string]string{"master": ""}}, "master="},
-		"affinity":         {corev1.PodSpec{Affinity: affinity(master)}, "master"},
-		"a value":          {corev1.PodSpec{Affinity: affinity(corev1.NodeSelectorRequirement{Key: "a", Operator: corev1.NodeSelectorOpIn, Values: []string{"b"}})}, "a in (b)"},
-		"both":             {corev1.PodSpec{NodeSelector: map[string]string{"a": "b"}, Affinity: affinity(master)}, "a=b,master"},
+		"any node": {corev1.PodSpec{}, ""},
+		"a label":  {corev1.PodSpec{NodeSelector: map[string]string{"master": ""}}, "master="},
+		"affinity": {corev1.PodSpec{Affinity: affinity(master)}, "master"},
+		"a value": {corev1.PodSpec{Affinity: affinity(corev1.NodeSelectorRequirement{Key: "a",
+			Operator: corev1.NodeSelectorOpIn, Values: []string{"b"}})}, "a in (b)"},
+		"both": {corev1.PodSpec{NodeSelector: map[string]string{"a": "b"}, Affinity: affinity(master)},
+			"a=b,master"},
 		"anti-affinity":    {corev1.PodSpec{Affinity: &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}}}, ""},
 		"no term required": {corev1.PodSpec{Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}}}, ""},
 	}

@@ -9,7 +9,8 @@ import (
 
 func TestPodOfHost(t *testing.T) {
 	pod := func(name, node string, hostNetwork bool) corev1.Pod {
-		return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{NodeName: node, HostNetwork: hostNetwork}}
+		return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: corev1.PodSpec{NodeName: node, HostNetwork: hostNetwork}}
 	}
 	cases := map[string]struct {
 		pods []corev1.Pod
@@ -19,9 +20,10 @@ func TestPodOfHost(t *testing.T) {
 		"pod network":                         {[]corev1.Pod{pod("a", "n1", false), pod("b", "n1", false)}, "b", "b"},
 		"host network":                        {[]corev1.Pod{pod("a", "n1", true), pod("b", "n2", true)}, "n2", "b"},
 		"host network, node named by address": {[]corev1.Pod{pod("a", "10.0.0.1", true)}, "master", "a"},
-		"two of them, node named by address":  {[]corev1.Pod{pod("a", "10.0.0.1", true), pod("b", "10.0.0.2", true)}, "master", ""},
-		"node's name does not make a pod":     {[]corev1.Pod{pod("a", "n1", false)}, "n1", ""},
-		"no pods":                             {nil, "n1", ""},
+		"two of them, node named by address": {[]corev1.Pod{pod("a", "10.0.0.1", true), pod("b", "10.0.0.2", true)},
+			"master", ""},
+		"node's name does not make a pod": {[]corev1.Pod{pod("a", "n1", false)}, "n1", ""},
+		"no pods":                         {nil, "n1", ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

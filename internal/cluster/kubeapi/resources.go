@@ -2,7 +2,8 @@ package kubeapi
 
 import authorizationv1 "k8s.io/api/authorization/v1"
 
-// ObjectName returns the name of an object for messages: Kind/namespace/name, or Kind/name at cluster scope.
+// ObjectName returns the name of an object for messages: Kind/namespace/name, or Kind/name at
+// cluster scope.
 func ObjectName(kind, namespace, name string) string {
 	if namespace == "" {
 		return kind + "/" + name

@@ -18,8 +18,8 @@ const (
 	DefaultPatience = 2 * time.Minute
 	// attemptTimeout bounds one request, so that a server that does not respond is noticed.
 	attemptTimeout = 20 * time.Second
-	// settleTime is how long after an outage a rejected request is retried: an API server that has just started rejects requests until
-	// it has read its roles (kubernetes/kubernetes issue 121635).
+	// settleTime is how long after an outage a rejected request is retried: an API server that has
+	// just started rejects requests until it has read its roles (kubernetes/kubernetes issue 121635).
 	settleTime = 10 * time.Second
 	firstPause = 200 * time.Millisecond
 	longPause  = 3 * time.Second
@@ -30,8 +30,8 @@ var errAttemptTimeout = errors.New("no response")
 
 // Retrier retries requests while their errors are [Transient], for up to Patience.
 //
-// It retries nothing until it has received one response, so that a wrong address is reported immediately. The zero value is ready to
-// use. A Retrier must not be copied after first use.
+// It retries nothing until it has received one response, so that a wrong address is reported
+// immediately. The zero value is ready to use. A Retrier must not be copied after first use.
 type Retrier struct {
 	Patience time.Duration // 0: [DefaultPatience]
 	Log      *zap.Logger   // nil: silent
@@ -44,8 +44,9 @@ type Retrier struct {
 // Outages returns how often the API server became unavailable after it had been reached.
 func (r *Retrier) Outages() int64 { return r.outages.Load() }
 
-// Do calls attempt until it succeeds, its error is not transient, Patience is over, or ctx ends. doing is the operation and its object,
-// for the error, see [Explain]. The context of each attempt ends after 20 s.
+// Do calls attempt until it succeeds, its error is not transient, Patience is over, or ctx ends.
+// doing is the operation and its object, for the error, see [Explain]. The context of each attempt
+// ends after 20 s.
 func (r *Retrier) Do(ctx context.Context, doing string, attempt func(ctx context.Context) error) error {
 	patience := r.Patience
 	if patience <= 0 {
@@ -113,8 +114,8 @@ func (r *Retrier) log() *zap.Logger {
 	return r.Log
 }
 
-// stopped returns the error of an operation whose context ended: the context's error, with the last error of the API server if that
-// explains it.
+// stopped returns the error of an operation whose context ended: the context's error, with the last
+// error of the API server if that explains it.
 func stopped(ctx context.Context, doing string, last error) error {
 	if errors.Is(ctx.Err(), context.Canceled) || !Transient(last) {
 		return fmt.Errorf("%s: %w", doing, ctx.Err())

@@ -34,10 +34,12 @@ type column struct {
 	Name string `json:"name"`
 }
 
-// ReadTable lists a resource of a namespace, or of all if it is empty, as the table that kubectl prints, in pages, and calls visit with the
-// values of columns of each row. A row is about 200 bytes instead of the several thousand of a node or a pod. The error may be that the list
-// expired between two pages.
-func ReadTable(ctx context.Context, client rest.Interface, namespace, resource string, columns []string, visit func(cells []string)) error {
+// ReadTable lists a resource of a namespace, or of all if it is empty, as the table that kubectl
+// prints, in pages, and calls visit with the values of columns of each row. A row is about 200
+// bytes instead of the several thousand of a node or a pod. The error may be that the list expired
+// between two pages.
+func ReadTable(ctx context.Context, client rest.Interface, namespace, resource string, columns []string,
+	visit func(cells []string)) error {
 	for next := ""; ; {
 		page, err := tablePageOf(ctx, client, namespace, resource, next)
 		if err == nil {
@@ -53,7 +55,8 @@ func ReadTable(ctx context.Context, client rest.Interface, namespace, resource s
 }
 
 func tablePageOf(ctx context.Context, client rest.Interface, namespace, resource, next string) (*table, error) {
-	request := client.Get().NamespaceIfScoped(namespace, namespace != "").Resource(resource).SetHeader("Accept", tableAccept).
+	request := client.Get().NamespaceIfScoped(namespace, namespace != "").Resource(resource).SetHeader("Accept",
+		tableAccept).
 		Param("includeObject", string(metav1.IncludeNone)).Param("limit", strconv.Itoa(tablePage))
 	if next != "" {
 		request = request.Param("continue", next)

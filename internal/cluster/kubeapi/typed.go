@@ -15,7 +15,8 @@ type (
 )
 
 // Read returns the result of read, which it calls as [Retrier.Do] does.
-func Read[T any](ctx context.Context, r *Retrier, doing string, read func(context.Context) (T, error)) (got T, err error) {
+func Read[T any](ctx context.Context, r *Retrier, doing string, read func(context.Context) (T, error)) (got T,
+	err error) {
 	err = r.Do(ctx, doing, func(ctx context.Context) (err error) {
 		got, err = read(ctx)
 		return err
@@ -38,7 +39,8 @@ func Get[T any](ctx context.Context, r *Retrier, get GetFunc[T], kind, namespace
 // Create returns the result of a create request of a typed client. If the object exists, an attempt
 // whose response was lost has created it, and Create returns object.
 func Create[T any](
-	ctx context.Context, r *Retrier, doing string, create func(context.Context, *T, metav1.CreateOptions) (*T, error), object *T,
+	ctx context.Context, r *Retrier, doing string, create func(context.Context, *T, metav1.CreateOptions) (*T,
+		error), object *T,
 ) (*T, error) {
 	return Read(ctx, r, doing, func(ctx context.Context) (*T, error) {
 		created, err := create(ctx, object, metav1.CreateOptions{})

@@ -7,10 +7,12 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// warningCode is the only code of a Warning header that API servers send (RFC 9110, miscellaneous persistent warning).
+// warningCode is the only code of a Warning header that API servers send (RFC 9110, miscellaneous
+// persistent warning).
 const warningCode = 299
 
-// WarningLogger returns a handler that logs the API server's warnings (a deprecated API, a pod security violation). A nil log is silent.
+// WarningLogger returns a handler that logs the API server's warnings (a deprecated API, a pod
+// security violation). A nil log is silent.
 func WarningLogger(log *zap.Logger) rest.WarningHandlerWithContext {
 	if log == nil {
 		log = zap.NewNop()

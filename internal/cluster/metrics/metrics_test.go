@@ -89,7 +89,8 @@ func TestQuantiles(t *testing.T) {
 func TestParseMalformedText(t *testing.T) {
 	const head = "attempts_total 2\n"
 	for _, rest := range []string{
-		"", "not found\n", "a{b=} 1\n", `a{b="c} 1`, "attempts_total many\n", "a", "\x00\xff", "<html>", "# TYPE attempts_total histogram\n",
+		"", "not found\n", "a{b=} 1\n", `a{b="c} 1`, "attempts_total many\n", "a", "\x00\xff", "<html>",
+		"# TYPE attempts_total histogram\n",
 		"# TYPE h histogram\nh_bucket{le=\"x\"} 1\n", "# TYPE h histogram\nh_bucket 1\nh_count NaN\n", "attempts_total",
 	} {
 		if got := Parse(head + rest).Sum("attempts_total"); got != 2 {

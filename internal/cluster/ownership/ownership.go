@@ -29,11 +29,14 @@ const (
 	Scheduler = "kube-scheduler"
 	// Extender is the value of [LabelName] on the objects of an extender.
 	Extender = "pmk-extender"
-	// ComponentVerify is the value of [LabelComponent] on the namespaces that a verification creates for its pod.
+	// ComponentVerify is the value of [LabelComponent] on the namespaces that a verification creates
+	// for its pod.
 	ComponentVerify = "verify"
-	// ComponentNodeRun is the value of [LabelComponent] on the pods that run pmk-sched on a control-plane node, and on their Secrets.
+	// ComponentNodeRun is the value of [LabelComponent] on the pods that run pmk-sched on a
+	// control-plane node, and on their Secrets.
 	ComponentNodeRun = "node-run"
-	// ComponentSimulation is the value of [LabelComponent] on the Jobs that run simulations, and on their pods.
+	// ComponentSimulation is the value of [LabelComponent] on the Jobs that run simulations, and on
+	// their pods.
 	ComponentSimulation = "simulation"
 )
 
@@ -43,9 +46,11 @@ const Helm = "Helm"
 
 // Installed selects the objects that pmk-sched, or Helm from a chart of pmk-sched, installed. It
 // may select more objects: see [IsInstalled].
-const Installed = LabelManagedBy + " in (" + Manager + "," + Helm + ")," + LabelName + " in (" + Scheduler + "," + Extender + ")"
+const Installed = LabelManagedBy + " in (" + Manager + "," + Helm + ")," + LabelName + " in (" + Scheduler + "," +
+	Extender + ")"
 
-// IsInstalled reports whether an object that [Installed] selects is of pmk-sched: other charts have kube-schedulers too.
+// IsInstalled reports whether an object that [Installed] selects is of pmk-sched: other charts have
+// kube-schedulers too.
 func IsInstalled(labels map[string]string) bool {
 	return labels[LabelManagedBy] == Manager || labels[LabelManagedBy] == Helm && labels[LabelRelease] != ""
 }

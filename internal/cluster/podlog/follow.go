@@ -14,8 +14,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/podstatus"
 )
 
-// follow prints the logs of all pods until ctx ends, which is not an error, or until a log is forbidden or
-// cannot be written.
+// follow prints the logs of all pods until ctx ends, which is not an error, or until a log is
+// forbidden or cannot be written.
 func (p *printer) follow(ctx context.Context) error {
 	streams, cancel := context.WithCancelCause(ctx)
 	var running sync.WaitGroup

@@ -38,7 +38,8 @@ type Options struct {
 	Log  *zap.Logger
 }
 
-// defaultInterval is how often pods and leader are read, and logs that ended are read again, while logs are followed.
+// defaultInterval is how often pods and leader are read, and logs that ended are read again, while
+// logs are followed.
 const defaultInterval = 2 * time.Second
 
 // maxLine bounds a line, in bytes.
@@ -82,7 +83,8 @@ func (p *printer) run(ctx context.Context) error {
 		return err
 	}
 	if len(pods) == 0 {
-		return problem.Invalidf("`pmk-sched status` lists those that are deployed", "scheduler %s has no pods in namespace %s", p.Name, p.Namespace)
+		return problem.Invalidf("`pmk-sched status` lists those that are deployed",
+			"scheduler %s has no pods in namespace %s", p.Name, p.Namespace)
 	}
 	if p.Follow {
 		return p.follow(ctx)
@@ -160,8 +162,8 @@ func (p *printer) readLeader(ctx context.Context, pods []corev1.Pod) (string, er
 	return leader.Name, nil
 }
 
-// stream prints the log of a pod from a time on, and returns the time of its last line. While logs are followed it returns when the container
-// ends.
+// stream prints the log of a pod from a time on, and returns the time of its last line. While logs
+// are followed it returns when the container ends.
 func (p *printer) stream(ctx context.Context, pod *corev1.Pod, since time.Time) (last time.Time, err error) {
 	last = since
 	options := &corev1.PodLogOptions{Container: p.Container, Follow: p.Follow, Timestamps: true}

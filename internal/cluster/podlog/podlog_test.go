@@ -29,7 +29,8 @@ type cluster struct {
 	mu     sync.Mutex
 	pods   []corev1.Pod
 	leader string
-	// logs are the texts that requests for the log of a pod get, one after the other; the last one again and again.
+	// logs are the texts that requests for the log of a pod get, one after the other; the last one
+	// again and again.
 	logs map[string][]string
 	// refuse is the status of the answer to requests for the log of a pod.
 	refuse map[string]int
@@ -53,11 +54,13 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		write(w, corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, Items: c.pods})
 	case r.URL.Path == "/apis/coordination.k8s.io/v1/namespaces/n/leases/s" && c.leader != "":
 		holder := c.leader + "_1234"
-		write(w, coordinationv1.Lease{TypeMeta: metav1.TypeMeta{Kind: "Lease", APIVersion: "coordination.k8s.io/v1"}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder}})
+		write(w, coordinationv1.Lease{TypeMeta: metav1.TypeMeta{Kind: "Lease", APIVersion: "coordination.k8s.io/v1"},
+			Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder}})
 	case isLog && c.refuse[name] != 0:
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(c.refuse[name])
-		write(w, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: int32(c.refuse[name]), Reason: reasonOf(c.refuse[name]), Message: "no log of " + name})
+		write(w, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
+			Code: int32(c.refuse[name]), Reason: reasonOf(c.refuse[name]), Message: "no log of " + name})
 	case isLog && len(c.logs[name]) > 0 && r.URL.Query().Get("container") == "kube-scheduler":
 		_, _ = io.WriteString(w, c.logs[name][0])
 		if len(c.logs[name]) > 1 {
@@ -91,26 +94,33 @@ func start(t *testing.T, c *cluster) *rest.Config {
 
 func TestPrintNamesThePodOfEachLineAndTheLeader(t *testing.T) {
 	c := &cluster{pods: []corev1.Pod{pod("s-b"), pod("s-a")}, leader: "s-b", logs: map[string][]string{
-		"s-a": {"2026-01-01T00:00:01.5Z one\n2026-01-01T00:00:02Z two words\n"}, "s-b": {"2026-01-01T00:00:00Z three\nno time\n"},
+		"s-a": {"2026-01-01T00:00:01.5Z one\n2026-01-01T00:00:02Z two words\n"},
+		"s-b": {"2026-01-01T00:00:00Z three\nno time\n"},
 	}}
 	var out bytes.Buffer
-	if err := Print(t.Context(), start(t, c), Options{Name: "s", Namespace: "n", Container: "kube-scheduler"}, &out); err != nil {
+	if err := Print(t.Context(), start(t, c), Options{Name: "s", Namespace: "n", Container: "kube-scheduler"},
+		&out); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff("[s-a] one\n[s-a] two words\n[s-b leader] three\n[s-b leader] no time\n", out.String()); diff != "" {
+	if diff := cmp.Diff("[s-a] one\n[s-a] two words\n[s-b leader] three\n[s-b leader] no time\n",
+		out.String()); diff != "" {
 		t.Errorf("printed (-want +got):\n%s", diff)
 	}
 }
 
 func TestPrintWithoutSomeOfTheLogsWarns(t *testing.T) {
-	c := &cluster{pods: []corev1.Pod{pod("s-a"), pod("s-b")}, logs: map[string][]string{"s-b": {"2026-01-01T00:00:00Z one\n"}}, refuse: map[string]int{"s-a": http.StatusBadRequest}}
+	c := &cluster{pods: []corev1.Pod{pod("s-a"), pod("s-b")},
+		logs:   map[string][]string{"s-b": {"2026-01-01T00:00:00Z one\n"}},
+		refuse: map[string]int{"s-a": http.StatusBadRequest}}
 	var out bytes.Buffer
 	var warned []string
-	o := Options{Name: "s", Namespace: "n", Container: "kube-scheduler", Warn: func(text string) { warned = append(warned, text) }}
+	o := Options{Name: "s", Namespace: "n", Container: "kube-scheduler",
+		Warn: func(text string) { warned = append(warned, text) }}
 	if err := Print(t.Context(), start(t, c), o, &out); err != nil {
 		t.Fatal(err)
 	}
-	if out.String() != "[s-b] one\n" || len(warned) != 1 || !strings.Contains(warned[0], "read the log of Pod/n/s-a: no log of s-a") {
+	if out.String() != "[s-b] one\n" || len(warned) != 1 ||
+		!strings.Contains(warned[0], "read the log of Pod/n/s-a: no log of s-a") {
 		t.Errorf("printed %q, warned %q", out.String(), warned)
 	}
 }
@@ -122,13 +132,16 @@ func TestPrintFails(t *testing.T) {
 		invalid bool
 		want    string
 	}{
-		"no pods":         {&cluster{}, io.Discard, true, "scheduler s has no pods in namespace n"},
-		"no log":          {&cluster{pods: []corev1.Pod{pod("s-a")}, refuse: map[string]int{"s-a": http.StatusForbidden}}, io.Discard, false, "no permission"},
-		"no place for it": {&cluster{pods: []corev1.Pod{pod("s-a")}, logs: map[string][]string{"s-a": {"2026-01-01T00:00:00Z one\n"}}}, broken{}, false, "print the log: broken"},
+		"no pods": {&cluster{}, io.Discard, true, "scheduler s has no pods in namespace n"},
+		"no log": {&cluster{pods: []corev1.Pod{pod("s-a")}, refuse: map[string]int{"s-a": http.StatusForbidden}},
+			io.Discard, false, "no permission"},
+		"no place for it": {&cluster{pods: []corev1.Pod{pod("s-a")},
+			logs: map[string][]string{"s-a": {"2026-01-01T00:00:00Z one\n"}}}, broken{}, false, "print the log: broken"},
 	} {
 		for _, follow := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
-				err := Print(t.Context(), start(t, tt.c), Options{Name: "s", Namespace: "n", Container: "kube-scheduler", Follow: follow}, tt.w)
+				err := Print(t.Context(), start(t, tt.c),
+					Options{Name: "s", Namespace: "n", Container: "kube-scheduler", Follow: follow}, tt.w)
 				if err == nil || !strings.Contains(err.Error(), tt.want) || problem.IsInvalid(err) != tt.invalid {
 					t.Errorf("follow %t: error %v", follow, err)
 				}
@@ -159,8 +172,8 @@ func (l *lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A restarted container continues the log of its pod: the line of the second in which the log is read again is not repeated. New pods are
-// followed too, and the mark moves with the lease.
+// A restarted container continues the log of its pod: the line of the second in which the log is
+// read again is not repeated. New pods are followed too, and the mark moves with the lease.
 func TestFollowContinuesAfterRestartsAndWithNewPods(t *testing.T) {
 	c := &cluster{pods: []corev1.Pod{pod("s-a")}, leader: "s-a", logs: map[string][]string{
 		"s-a": {"2026-01-01T00:00:01.2Z one\n", "2026-01-01T00:00:01.2Z one\n2026-01-01T00:00:01.3Z two\n"},
@@ -172,7 +185,8 @@ func TestFollowContinuesAfterRestartsAndWithNewPods(t *testing.T) {
 		c.pods, c.leader = []corev1.Pod{pod("s-a"), pod("s-b")}, "s-b"
 	}}
 	out := &lines{want: "three", done: cancel}
-	p, err := newPrinter(start(t, c), Options{Name: "s", Namespace: "n", Container: "kube-scheduler", Follow: true}, writers{first, out, c})
+	p, err := newPrinter(start(t, c), Options{Name: "s", Namespace: "n", Container: "kube-scheduler", Follow: true},
+		writers{first, out, c})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,8 +39,10 @@ func TestClassesOfReasons(t *testing.T) {
 		"ContainerStatusUnknown":     {Crash, false, false, 0},
 	} {
 		c := Classify(reason)
-		if c != want.class || c.Image() != want.image || c.Preventing() != want.preventing || c.Grace(time.Minute) != want.grace {
-			t.Errorf("%q: class %d, image %t, preventing %t, grace %s", reason, c, c.Image(), c.Preventing(), c.Grace(time.Minute))
+		if c != want.class || c.Image() != want.image || c.Preventing() != want.preventing ||
+			c.Grace(time.Minute) != want.grace {
+			t.Errorf("%q: class %d, image %t, preventing %t, grace %s", reason, c, c.Image(), c.Preventing(),
+				c.Grace(time.Minute))
 		}
 	}
 }
@@ -48,7 +50,8 @@ func TestClassesOfReasons(t *testing.T) {
 func TestWhyAPodIsNotReady(t *testing.T) {
 	type statuses = []corev1.ContainerStatus
 	waits := func(name, reason, message string) corev1.ContainerStatus {
-		return corev1.ContainerStatus{Name: name, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}
+		return corev1.ContainerStatus{Name: name,
+			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}
 	}
 	ends := func(name string, code int32, reason, message string) corev1.ContainerStatus {
 		return corev1.ContainerStatus{Name: name, State: corev1.ContainerState{
@@ -56,33 +59,43 @@ func TestWhyAPodIsNotReady(t *testing.T) {
 		}}
 	}
 	runs := corev1.ContainerStatus{Name: "main", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}
-	condition := func(kind corev1.PodConditionType, status corev1.ConditionStatus, reason, message string) []corev1.PodCondition {
+	condition := func(kind corev1.PodConditionType, status corev1.ConditionStatus, reason,
+		message string) []corev1.PodCondition {
 		return []corev1.PodCondition{{Type: kind, Status: status, Reason: reason, Message: message}}
 	}
 	for name, c := range map[string]struct {
 		status corev1.PodStatus
 		want   string
 	}{
-		"ready":               {corev1.PodStatus{Conditions: condition(corev1.PodReady, corev1.ConditionTrue, "", ""), ContainerStatuses: statuses{runs}}, ""},
-		"no status":           {corev1.PodStatus{}, "not ready: no status"},
-		"probe fails":         {corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: statuses{runs}}, "not ready: Running"},
-		"not seen":            {corev1.PodStatus{Phase: corev1.PodPending}, "not ready: Pending"},
-		"no node":             {corev1.PodStatus{Conditions: condition(corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonUnschedulable, "0/1 nodes")}, "not scheduled: 0/1 nodes"},
-		"creating":            {corev1.PodStatus{ContainerStatuses: statuses{waits("main", "ContainerCreating", "")}}, "container main: ContainerCreating"},
-		"image of the second": {corev1.PodStatus{ContainerStatuses: statuses{runs, waits("b", "ErrImagePull", "not found")}}, "container b: ErrImagePull: not found"},
+		"ready": {corev1.PodStatus{Conditions: condition(corev1.PodReady, corev1.ConditionTrue, "", ""),
+			ContainerStatuses: statuses{runs}}, ""},
+		"no status": {corev1.PodStatus{}, "not ready: no status"},
+		"probe fails": {corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: statuses{runs}},
+			"not ready: Running"},
+		"not seen": {corev1.PodStatus{Phase: corev1.PodPending}, "not ready: Pending"},
+		"no node": {corev1.PodStatus{Conditions: condition(corev1.PodScheduled, corev1.ConditionFalse,
+			corev1.PodReasonUnschedulable, "0/1 nodes")}, "not scheduled: 0/1 nodes"},
+		"creating": {corev1.PodStatus{ContainerStatuses: statuses{waits("main", "ContainerCreating", "")}},
+			"container main: ContainerCreating"},
+		"image of the second": {corev1.PodStatus{ContainerStatuses: statuses{runs, waits("b", "ErrImagePull", "not found")}},
+			"container b: ErrImagePull: not found"},
 		"image of an init container": {
-			corev1.PodStatus{InitContainerStatuses: statuses{waits("setup", "ErrImagePull", "not found")}, ContainerStatuses: statuses{waits("main", "PodInitializing", "")}},
+			corev1.PodStatus{InitContainerStatuses: statuses{waits("setup", "ErrImagePull", "not found")},
+				ContainerStatuses: statuses{waits("main", "PodInitializing", "")}},
 			"container setup: ErrImagePull: not found",
 		},
 		"init containers done": {
-			corev1.PodStatus{InitContainerStatuses: statuses{ends("setup", 0, "Completed", "")}, ContainerStatuses: statuses{waits("main", "RunContainerError", "m\n")}},
+			corev1.PodStatus{InitContainerStatuses: statuses{ends("setup", 0, "Completed", "")},
+				ContainerStatuses: statuses{waits("main", "RunContainerError", "m\n")}},
 			"container main: RunContainerError: m",
 		},
 		"init container failed": {
-			corev1.PodStatus{InitContainerStatuses: statuses{ends("setup", 2, "Error", "")}, ContainerStatuses: statuses{waits("main", "PodInitializing", "")}},
+			corev1.PodStatus{InitContainerStatuses: statuses{ends("setup", 2, "Error", "")},
+				ContainerStatuses: statuses{waits("main", "PodInitializing", "")}},
 			"container setup exited with code 2: Error",
 		},
-		"ended": {corev1.PodStatus{ContainerStatuses: statuses{ends("main", 0, "Completed", "bye")}}, "container main exited with code 0: Completed: bye"},
+		"ended": {corev1.PodStatus{ContainerStatuses: statuses{ends("main", 0, "Completed", "bye")}},
+			"container main exited with code 0: Completed: bye"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := &corev1.Pod{Status: c.status}
@@ -94,7 +107,8 @@ func TestWhyAPodIsNotReady(t *testing.T) {
 }
 
 func TestUnschedulablePodsAreNotGatedPods(t *testing.T) {
-	for reason, want := range map[string]bool{corev1.PodReasonUnschedulable: true, corev1.PodReasonSchedulingGated: false} {
+	for reason, want := range map[string]bool{corev1.PodReasonUnschedulable: true,
+		corev1.PodReasonSchedulingGated: false} {
 		pod := &corev1.Pod{Status: corev1.PodStatus{Conditions: []corev1.PodCondition{
 			{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason, Message: "m"},
 		}}}

@@ -32,8 +32,9 @@ func (c Class) Image() bool { return c == ImagePull || c == ImageAbsent || c == 
 // later than the pod.
 const startGrace = 5 * time.Second
 
-// Grace returns how long a container may wait for a reason of this class before it counts as failed:
-// pull if the kubelet may still pull the image, and 0 if waiting for another attempt is pointless.
+// Grace returns how long a container may wait for a reason of this class before it counts as
+// failed: pull if the kubelet may still pull the image, and 0 if waiting for another attempt is
+// pointless.
 func (c Class) Grace(pull time.Duration) time.Duration {
 	switch c {
 	case ImagePull:
@@ -48,10 +49,10 @@ func (c Class) Grace(pull time.Duration) time.Duration {
 // classes: a container that has started may have ended for a good reason.
 func (c Class) Preventing() bool { return c != Starting && c != Crash }
 
-// Classify returns the class of the kubelet's or the container runtime's reason for a container that
-// waits or has ended. Reasons for waiting are errors of startContainer in
-// pkg/kubelet/kuberuntime/kuberuntime_container.go: reason_cache.go keeps no others, so that a failure
-// of the pod's sandbox is an event only.
+// Classify returns the class of the kubelet's or the container runtime's reason for a container
+// that waits or has ended. Reasons for waiting are errors of startContainer in
+// pkg/kubelet/kuberuntime/kuberuntime_container.go: reason_cache.go keeps no others, so that a
+// failure of the pod's sandbox is an event only.
 func Classify(reason string) Class {
 	switch reason {
 	// pkg/kubelet/images/types.go, and k8s.io/cri-api/pkg/errors

@@ -1,4 +1,5 @@
-// Package session connects one run of a command with its cluster, its node, the build cache and the user.
+// Package session connects one run of a command with its cluster, its node, the build cache and the
+// user.
 package session
 
 import (
@@ -34,7 +35,8 @@ type Session struct {
 // Connect returns the configuration of a client for the cluster. It sends nothing.
 func (s *Session) Connect() (*rest.Config, error) { return kubeapi.Connect(s.Connection) }
 
-// FindNodeRoot returns the root directory of this control-plane node's files, or "" if this machine is not one.
+// FindNodeRoot returns the root directory of this control-plane node's files, or "" if this machine
+// is not one.
 func (s *Session) FindNodeRoot() (string, error) { return inspect.FindNodeRoot(s.NodeRoot) }
 
 // Inspect inspects the cluster and this node for the scheduler of that name. Both may be empty.
@@ -43,7 +45,8 @@ func (s *Session) Inspect(ctx context.Context, cfg *rest.Config, name, namespace
 }
 
 // InspectWith is Inspect with more options.
-func (s *Session) InspectWith(ctx context.Context, cfg *rest.Config, o inspect.Options) (info *inspect.Info, err error) {
+func (s *Session) InspectWith(ctx context.Context, cfg *rest.Config, o inspect.Options) (info *inspect.Info,
+	err error) {
 	if o.NodeRoot, err = s.FindNodeRoot(); err != nil {
 		return nil, err
 	}

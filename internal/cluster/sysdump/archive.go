@@ -79,7 +79,8 @@ func (a *Archive) write(name, text string) {
 	if a.err != nil {
 		return
 	}
-	header := &tar.Header{Typeflag: tar.TypeReg, Name: a.dir + "/" + name, Size: int64(len(text)), Mode: 0o600, ModTime: a.now, Format: tar.FormatPAX}
+	header := &tar.Header{Typeflag: tar.TypeReg, Name: a.dir + "/" + name, Size: int64(len(text)), Mode: 0o600,
+		ModTime: a.now, Format: tar.FormatPAX}
 	if a.err = a.tar.WriteHeader(header); a.err == nil {
 		_, a.err = io.WriteString(a.tar, text)
 	}

@@ -60,7 +60,8 @@ func (c *Cluster) Write(ctx context.Context, cfg *rest.Config, a *Archive, r *re
 	}
 	c.archive, c.redact, c.kube, c.retry, c.dumped = a, r, kube, &kubeapi.Retrier{Log: log}, map[string]bool{}
 	// The values of Secrets are learned before anything is written that may have them.
-	for _, write := range []func(context.Context){c.readPods, c.secrets, c.objects, c.writePods, c.related, c.nodes, c.logs, c.metrics, c.events} {
+	for _, write := range []func(
+		context.Context){c.readPods, c.secrets, c.objects, c.writePods, c.related, c.nodes, c.logs, c.metrics, c.events} {
 		if write(ctx); ctx.Err() != nil {
 			return ctx.Err()
 		}

@@ -34,7 +34,8 @@ func (c *Cluster) related(ctx context.Context) {
 	}
 	for _, at := range c.instances() {
 		c.get(ctx, "list ReplicaSets of "+at.Namespace+"/"+at.Name, func(ctx context.Context) error {
-			found, err := c.kube.AppsV1().ReplicaSets(at.Namespace).List(ctx, metav1.ListOptions{LabelSelector: ownership.LabelInstance + "=" + at.Name})
+			found, err := c.kube.AppsV1().ReplicaSets(at.Namespace).List(ctx,
+				metav1.ListOptions{LabelSelector: ownership.LabelInstance + "=" + at.Name})
 			if err != nil {
 				return err
 			}
@@ -82,7 +83,8 @@ type nodeFacts struct {
 func (c *Cluster) nodes(ctx context.Context) {
 	facts := []nodeFacts{}
 	options := metav1.ListOptions{Limit: page}
-	for list, err := range kubeapi.Pages(ctx, kubeapi.Retrying(c.retry, "list nodes", c.kube.CoreV1().Nodes().List), options) {
+	for list, err := range kubeapi.Pages(ctx, kubeapi.Retrying(c.retry, "list nodes", c.kube.CoreV1().Nodes().List),
+		options) {
 		if err != nil {
 			c.note(ctx, "list nodes", err)
 			break
@@ -97,9 +99,11 @@ func (c *Cluster) nodes(ctx context.Context) {
 func factsOf(node *corev1.Node) nodeFacts {
 	info := node.Status.NodeInfo
 	f := nodeFacts{
-		Name: node.Name, Labels: node.Labels, Taints: node.Spec.Taints, Unschedulable: node.Spec.Unschedulable, Allocatable: node.Status.Allocatable,
-		Conditions: map[string]string{}, Kubelet: info.KubeletVersion, Runtime: info.ContainerRuntimeVersion, Kernel: info.KernelVersion,
-		OS: info.OSImage + " " + info.Architecture,
+		Name: node.Name, Labels: node.Labels, Taints: node.Spec.Taints, Unschedulable: node.Spec.Unschedulable,
+		Allocatable: node.Status.Allocatable,
+		Conditions:  map[string]string{}, Kubelet: info.KubeletVersion, Runtime: info.ContainerRuntimeVersion,
+		Kernel: info.KernelVersion,
+		OS:     info.OSImage + " " + info.Architecture,
 	}
 	for _, condition := range node.Status.Conditions {
 		f.Conditions[string(condition.Type)] = strings.TrimSpace(string(condition.Status) + " " + condition.Reason)
@@ -156,7 +160,8 @@ func (c *Cluster) metrics(ctx context.Context) {
 	}
 }
 
-// metricsPort returns the port of a scheduler or extender. PMK runs the default scheduler next to the API server in one pod.
+// metricsPort returns the port of a scheduler or extender. PMK runs the default scheduler next to
+// the API server in one pod.
 func metricsPort(pod *corev1.PodSpec) int {
 	for _, container := range pod.Containers {
 		if (container.Name == ownership.Scheduler || container.Name == ownership.Extender) && len(container.Ports) > 0 {
@@ -166,7 +171,8 @@ func metricsPort(pod *corev1.PodSpec) int {
 	return versions.SecurePort
 }
 
-// events writes the events about the objects in the archive, and about former pods of schedulers and extenders.
+// events writes the events about the objects in the archive, and about former pods of schedulers
+// and extenders.
 func (c *Cluster) events(ctx context.Context) {
 	namespaces := map[string]bool{}
 	for name := range c.dumped {
@@ -179,7 +185,8 @@ func (c *Cluster) events(ctx context.Context) {
 		events := []any{}
 		options := metav1.ListOptions{Limit: page}
 		doing := "list events in namespace " + namespace
-		for list, err := range kubeapi.Pages(ctx, kubeapi.Retrying(c.retry, doing, c.kube.CoreV1().Events(namespace).List), options) {
+		for list, err := range kubeapi.Pages(ctx, kubeapi.Retrying(c.retry, doing, c.kube.CoreV1().Events(namespace).List),
+			options) {
 			if err != nil {
 				c.note(ctx, doing, err)
 				break
@@ -197,7 +204,8 @@ func (c *Cluster) events(ctx context.Context) {
 	}
 }
 
-// concerns reports whether an event is about an object in the archive, or about an object that a scheduler or an extender had.
+// concerns reports whether an event is about an object in the archive, or about an object that a
+// scheduler or an extender had.
 func (c *Cluster) concerns(e *corev1.Event, instances []PodName) bool {
 	about := e.InvolvedObject
 	if c.dumped[kubeapi.ObjectName(about.Kind, about.Namespace, about.Name)] {

@@ -1,4 +1,5 @@
-// Package extenders deploys scheduler extenders, wires them into schedulers, restarts and uninstalls them.
+// Package extenders deploys scheduler extenders, wires them into schedulers, restarts and
+// uninstalls them.
 package extenders
 
 import (
@@ -26,7 +27,8 @@ type Deployment struct {
 	Release versions.Release
 	// For are schedulers to wire it into. Schedulers that call it already stay wired in any case.
 	For []SchedulerRef
-	// Then, if set, makes the default scheduler of this node call it after the others. It undoes its changes when it fails.
+	// Then, if set, makes the default scheduler of this node call it after the others. It undoes its
+	// changes when it fails.
 	Then func(ctx context.Context, w manifest.Wiring) error
 	deploy.RunOptions
 	// except is a scheduler that is deployed with the extender, and not wired here.
@@ -45,8 +47,8 @@ type Outcome struct {
 	Changes    apply.ChangeSet `json:"changes"`
 }
 
-// Deploy deploys an extender, waits until it is stable, and wires it into schedulers, one after the other. If anything fails, the former state
-// of the extender and of each scheduler is restored.
+// Deploy deploys an extender, waits until it is stable, and wires it into schedulers, one after the
+// other. If anything fails, the former state of the extender and of each scheduler is restored.
 func Deploy(ctx context.Context, d deploy.Deps, x Deployment) (*Outcome, error) {
 	run, err := newRun(d, x)
 	if err != nil {
@@ -71,7 +73,8 @@ type extenderRun struct {
 	changed  []change
 }
 
-// change is a scheduler that was wired: its revision before, and the number of the revision that the run deployed.
+// change is a scheduler that was wired: its revision before, and the number of the revision that
+// the run deployed.
 type change struct {
 	before   *apply.Revision
 	revision int
@@ -106,14 +109,18 @@ func (e *extenderRun) inspect(ctx context.Context) (err error) {
 		return err
 	}
 	if o.Sidecar && len(e.x.For)+len(e.wired) == 0 && e.x.Then == nil && e.x.except == (SchedulerRef{}) {
-		return problem.Invalidf("name a scheduler with --for", "extender %s is a sidecar, and no scheduler calls it", o.Call.Name)
+		return problem.Invalidf("name a scheduler with --for", "extender %s is a sidecar, and no scheduler calls it",
+			o.Call.Name)
 	}
 	for _, target := range e.targets() {
 		if w, wired := e.wired[target]; wired && (w.Sidecar != nil) != o.Sidecar {
-			return problem.Invalidf("uninstall it first: `pmk-sched extender uninstall --name "+o.Call.Name+"`", "scheduler %s calls extender %s in the other form, sidecar or Service", target, o.Call.Name)
+			return problem.Invalidf("uninstall it first: `pmk-sched extender uninstall --name "+o.Call.Name+"`",
+				"scheduler %s calls extender %s in the other form, sidecar or Service", target, o.Call.Name)
 		}
 		if o.Call.BindVerb != "" && !o.Sidecar && target.Namespace != e.namespace() {
-			return problem.Invalidf("use -n "+target.Namespace, "scheduler %s has no access to the client certificate of extender %s in namespace %s", target, o.Call.Name, e.namespace())
+			return problem.Invalidf("use -n "+target.Namespace,
+				"scheduler %s has no access to the client certificate of extender %s in namespace %s", target, o.Call.Name,
+				e.namespace())
 		}
 		if _, err := lastOf(ctx, e.Deps, target); err != nil {
 			return err
@@ -138,7 +145,8 @@ func lastOf(ctx context.Context, d deploy.Deps, ref SchedulerRef) (*apply.Revisi
 	}
 	last := apply.LastDeployed(revisions)
 	if last == nil {
-		return nil, problem.Invalidf("deploy it first: `pmk-sched deploy --name "+ref.Name+"`", "scheduler %s is not deployed in namespace %s", ref.Name, ref.Namespace)
+		return nil, problem.Invalidf("deploy it first: `pmk-sched deploy --name "+ref.Name+"`",
+			"scheduler %s is not deployed in namespace %s", ref.Name, ref.Namespace)
 	}
 	return last, nil
 }
@@ -200,7 +208,8 @@ func (e *extenderRun) rewire(ctx context.Context) error {
 	return nil
 }
 
-// wiringIn returns how a scheduler in a namespace calls the extender: with the client certificate where it has access to the Secret.
+// wiringIn returns how a scheduler in a namespace calls the extender: with the client certificate
+// where it has access to the Secret.
 func (e *extenderRun) wiringIn(namespace string) manifest.Wiring {
 	if e.wiring.Sidecar != nil || namespace != e.namespace() {
 		return e.wiring
@@ -208,20 +217,22 @@ func (e *extenderRun) wiringIn(namespace string) manifest.Wiring {
 	return withClientCertificate(e.wiring)
 }
 
-// anonymous returns why one of the schedulers that call the extender cannot present a client certificate, or "". live are the objects of the
-// extender in the cluster.
+// anonymous returns why one of the schedulers that call the extender cannot present a client
+// certificate, or "". live are the objects of the extender in the cluster.
 func (e *extenderRun) anonymous(live []*unstructured.Unstructured) string {
 	if len(NodesCalling(live))+len(e.x.Options.Nodes) > 0 {
 		return "the default scheduler, which calls it, has none"
 	}
 	for _, target := range e.targets() {
 		if target.Namespace != e.namespace() {
-			return fmt.Sprintf("scheduler %s, which calls it, has no access to the Secret with its own in namespace %s", target, e.namespace())
+			return fmt.Sprintf("scheduler %s, which calls it, has no access to the Secret with its own in namespace %s", target,
+				e.namespace())
 		}
 	}
 	for _, target := range sortedRefs(e.wired) {
 		if e.wired[target].ClientSecret == "" {
-			return fmt.Sprintf("scheduler %s, which calls it, presents one from now on; deploy the extender once more to require it", target)
+			return fmt.Sprintf(
+				"scheduler %s, which calls it, presents one from now on; deploy the extender once more to require it", target)
 		}
 	}
 	return ""

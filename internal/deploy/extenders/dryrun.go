@@ -11,10 +11,11 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 )
 
-// Plan returns the plans that Deploy runs, and how a scheduler in a namespace calls the extender: the plan of the extender, unless it is a
-// sidecar, and the plan of each scheduler. The address of a Service that does not exist yet is its name. Without d.Applier no cluster
-// is asked.
-func Plan(ctx context.Context, d deploy.Deps, x Deployment) (plans []*deploy.Plan, wiring func(namespace string) manifest.Wiring, err error) {
+// Plan returns the plans that Deploy runs, and how a scheduler in a namespace calls the extender:
+// the plan of the extender, unless it is a sidecar, and the plan of each scheduler. The address of
+// a Service that does not exist yet is its name. Without d.Applier no cluster is asked.
+func Plan(ctx context.Context, d deploy.Deps, x Deployment) (plans []*deploy.Plan,
+	wiring func(namespace string) manifest.Wiring, err error) {
 	run, err := newRun(d, x)
 	if err != nil {
 		return nil, nil, err
@@ -88,7 +89,8 @@ func (e *extenderRun) planWiring(ctx context.Context) (err error) {
 	return err
 }
 
-// planTarget returns the plan of a scheduler that calls the extender, and the revision of the scheduler that it replaces.
+// planTarget returns the plan of a scheduler that calls the extender, and the revision of the
+// scheduler that it replaces.
 func (e *extenderRun) planTarget(ctx context.Context, target SchedulerRef) (*deploy.Plan, *apply.Revision, error) {
 	last, err := lastOf(ctx, e.Deps, target)
 	if err != nil {

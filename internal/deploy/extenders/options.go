@@ -66,7 +66,8 @@ func (o Options) Validate() error {
 	case o.Replicas < 0:
 		return problem.Invalidf("", "invalid number of replicas %d: must be at least 1", o.Replicas)
 	case o.Sidecar && (o.Replicas > 0 || len(o.NodeSelector) > 0):
-		return problem.Invalidf("omit replicas and node selector", "extender %s is a sidecar: it runs in the pods of its schedulers", name)
+		return problem.Invalidf("omit replicas and node selector",
+			"extender %s is a sidecar: it runs in the pods of its schedulers", name)
 	case !o.Sidecar && o.Port != 0:
 		return problem.Invalidf("omit the port", "extender %s has its own pods: a port is for a sidecar", name)
 	case o.Port < 0 || o.Port > 65535 || o.Port > 0 && o.Port < 1024:
@@ -74,7 +75,8 @@ func (o Options) Validate() error {
 	case o.Sidecar && len(o.Nodes) > 0:
 		return problem.Invalidf("omit --sidecar", "the default scheduler is a static pod, which cannot have a sidecar")
 	case o.Call.BindVerb != "" && len(o.Nodes) > 0:
-		return problem.Invalidf("use it with a second scheduler: --for", "the default scheduler has no client certificate for extender %s, which is required to bind pods", name)
+		return problem.Invalidf("use it with a second scheduler: --for",
+			"the default scheduler has no client certificate for extender %s, which is required to bind pods", name)
 	}
 	if err := deploy.ValidateImage(o.Image, o.PullPolicy); err != nil {
 		return err
@@ -90,18 +92,21 @@ func (o Options) Validate() error {
 	return manifest.ValidateName(name)
 }
 
-// checkSchedulingDeadlock refuses an extender that the default scheduler needs to schedule the extender's own pods: if none of them runs, none
-// can be scheduled.
+// checkSchedulingDeadlock refuses an extender that the default scheduler needs to schedule the
+// extender's own pods: if none of them runs, none can be scheduled.
 func (o Options) checkSchedulingDeadlock() error {
 	ignorable := o.Call.Ignorable != nil && *o.Call.Ignorable
 	if len(o.Nodes) == 0 || ignorable || len(o.Call.ManagedResources) > 0 {
 		return nil
 	}
-	return problem.Invalidf("set --ignorable=true, or limit the extender with managedResources in pmk-sched.yaml to pods that request a resource",
-		"the default scheduler would call extender %s for the extender's own pods, and could not schedule them if none runs", o.Call.Name)
+	return problem.Invalidf(
+		"set --ignorable=true, or limit the extender with managedResources in pmk-sched.yaml to pods that request a resource",
+		"the default scheduler would call extender %s for the extender's own pods, and could not schedule them if none runs",
+		o.Call.Name)
 }
 
-// check checks all that can be checked before the address is known, for the release of the API server.
+// check checks all that can be checked before the address is known, for the release of the API
+// server.
 func (o Options) check(release versions.Release) ([]profiles.Note, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -124,7 +129,8 @@ func (o Options) rules() ([]rbacv1.PolicyRule, error) {
 		}
 		needed, err := needs(policy)
 		if err != nil {
-			return nil, problem.Invalidf("`pmk-sched plugin list` lists the arguments of bundled policies", "extender %s, policy %s: %s", o.Call.Name, policy.Name, err)
+			return nil, problem.Invalidf("`pmk-sched plugin list` lists the arguments of bundled policies",
+				"extender %s, policy %s: %s", o.Call.Name, policy.Name, err)
 		}
 		for _, rule := range needed {
 			if !manifest.HasRule(rules, rule) {
@@ -135,7 +141,8 @@ func (o Options) rules() ([]rbacv1.PolicyRule, error) {
 	return rules, nil
 }
 
-// sidecarWiring returns how a scheduler runs it in its own pod; the port is chosen with the scheduler's.
+// sidecarWiring returns how a scheduler runs it in its own pod; the port is chosen with the
+// scheduler's.
 func (o Options) sidecarWiring() (manifest.Wiring, error) {
 	rules, err := o.rules()
 	if err != nil {
@@ -144,7 +151,8 @@ func (o Options) sidecarWiring() (manifest.Wiring, error) {
 	call := o.Call
 	call.EnableHTTPS, call.TLS = false, nil
 	return manifest.Wiring{Extender: call, Sidecar: &manifest.Sidecar{
-		Image: o.Image, PullPolicy: corev1.PullPolicy(o.PullPolicy), Policies: o.Policies, Rules: rules, Resources: o.Resources,
-		Port: int32(o.Port),
+		Image: o.Image, PullPolicy: corev1.PullPolicy(o.PullPolicy), Policies: o.Policies, Rules: rules,
+		Resources: o.Resources,
+		Port:      int32(o.Port),
 	}}, nil
 }

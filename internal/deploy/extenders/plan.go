@@ -22,7 +22,8 @@ import (
 // newPlan returns the plan of an extender with a Service, for an API server of the release. It
 // keeps the certificates among its live objects that are still valid. anonymous is the reason why a
 // scheduler that calls it cannot present a client certificate, or empty. newPlan does no I/O.
-func newPlan(release versions.Release, live []*unstructured.Unstructured, o Options, anonymous string) (*deploy.Plan, error) {
+func newPlan(release versions.Release, live []*unstructured.Unstructured, o Options, anonymous string) (*deploy.Plan,
+	error) {
 	o.Namespace = cmp.Or(o.Namespace, metav1.NamespaceSystem)
 	notes, err := o.check(release)
 	if err != nil {
@@ -51,14 +52,17 @@ func newPlan(release versions.Release, live []*unstructured.Unstructured, o Opti
 	}
 	plan.Extender = &manifest.Extender{
 		Name: name, Namespace: o.Namespace, Release: release, Image: o.Image, PullPolicy: corev1.PullPolicy(o.PullPolicy),
-		Policies: o.Policies, Rules: rules, Call: o.Call, Anonymous: anonymous != "", Replicas: int32(o.Replicas), NodeSelector: maps.Clone(o.NodeSelector),
-		Resources: o.Resources, Version: o.Version, Nodes: mergeNodes(NodesCalling(live), o.Nodes),
+		Policies: o.Policies, Rules: rules, Call: o.Call, Anonymous: anonymous != "", Replicas: int32(o.Replicas),
+		NodeSelector: maps.Clone(o.NodeSelector),
+		Resources:    o.Resources, Version: o.Version, Nodes: mergeNodes(NodesCalling(live), o.Nodes),
 		Certificates: manifest.ExtenderCertificates{
-			CA: set.CA.Cert, CAKey: set.CA.Key, Server: set.Server.Cert, ServerKey: set.Server.Key, Client: set.Client.Cert, ClientKey: set.Client.Key,
+			CA: set.CA.Cert, CAKey: set.CA.Key, Server: set.Server.Cert, ServerKey: set.Server.Key, Client: set.Client.Cert,
+			ClientKey: set.Client.Key,
 		},
 	}
 	if anonymous != "" {
-		plan.Warnings = append(plan.Warnings, fmt.Sprintf("extender %s answers without a client certificate: %s", name, anonymous))
+		plan.Warnings = append(plan.Warnings,
+			fmt.Sprintf("extender %s answers without a client certificate: %s", name, anonymous))
 	}
 	plan.Scheduler.Image = o.Image
 	if plan.Objects, err = manifest.ExtenderObjects(*plan.Extender); err != nil {
@@ -97,7 +101,8 @@ func liveCertificates(live []*unstructured.Unstructured, name string) certificat
 	return set
 }
 
-// mounted reports whether a Deployment among the objects mounts the Secret: Secrets of former revisions are kept.
+// mounted reports whether a Deployment among the objects mounts the Secret: Secrets of former
+// revisions are kept.
 func mounted(live []*unstructured.Unstructured, secret string) bool {
 	for _, o := range live {
 		volumes, _, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "volumes")
@@ -128,13 +133,15 @@ func mergeNodes(a, b []string) []string {
 	return slices.Compact(all)
 }
 
-// serviceWiring returns how a scheduler calls an extender with a Service; live are its objects in the cluster. The address is the Service's
-// cluster IP as soon as there is one: scheduling then needs no DNS, and the default scheduler, a static pod, does not use cluster DNS.
+// serviceWiring returns how a scheduler calls an extender with a Service; live are its objects in
+// the cluster. The address is the Service's cluster IP as soon as there is one: scheduling then
+// needs no DNS, and the default scheduler, a static pod, does not use cluster DNS.
 func serviceWiring(call profiles.Extender, plan *deploy.Plan, live []*unstructured.Unstructured) manifest.Wiring {
 	host := manifest.ExtenderHost(plan.Name, plan.Namespace)
 	call.URLPrefix, call.EnableHTTPS = "https://"+host, true
 	for _, o := range live {
-		if ip, _, _ := unstructured.NestedString(o.Object, "spec", "clusterIP"); o.GetKind() == "Service" && ip != "" && ip != corev1.ClusterIPNone {
+		if ip, _, _ := unstructured.NestedString(o.Object, "spec", "clusterIP"); o.GetKind() == "Service" && ip != "" &&
+			ip != corev1.ClusterIPNone {
 			call.URLPrefix = "https://" + bracketed(ip)
 		}
 	}

@@ -53,7 +53,8 @@ func Restart(ctx context.Context, d deploy.Deps, x RestartOptions) (*Outcome, er
 	if len(plans) == 0 {
 		last, err := lastOf(ctx, d, SchedulerRef{x.Namespace, x.Name})
 		if err != nil {
-			return nil, problem.Invalidf("deploy it first: `pmk-sched extender deploy --name "+x.Name+"`", "extender %s is not deployed in namespace %s", x.Name, x.Namespace)
+			return nil, problem.Invalidf("deploy it first: `pmk-sched extender deploy --name "+x.Name+"`",
+				"extender %s is not deployed in namespace %s", x.Name, x.Namespace)
 		}
 		plan, err := deploy.PlanOf(last)
 		if err != nil {

@@ -16,8 +16,10 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 )
 
-// RollBack deploys an earlier revision of a scheduler again, in the same way as a new one: checked, locked, and undone if it is not stable.
-func RollBack(ctx context.Context, d deploy.Deps, info *inspect.Info, o deploy.RollbackOptions, how deploy.RunOptions) (*deploy.Plan, *deploy.Outcome, error) {
+// RollBack deploys an earlier revision of a scheduler again, in the same way as a new one: checked,
+// locked, and undone if it is not stable.
+func RollBack(ctx context.Context, d deploy.Deps, info *inspect.Info, o deploy.RollbackOptions,
+	how deploy.RunOptions) (*deploy.Plan, *deploy.Outcome, error) {
 	plan, err := PlanRollback(ctx, d, info, o)
 	if err != nil {
 		return nil, nil, err
@@ -33,7 +35,8 @@ func RollBack(ctx context.Context, d deploy.Deps, info *inspect.Info, o deploy.R
 // PlanRollback returns the plan that RollBack runs. The scheduler calls the extenders of the
 // revision; an extender that was deployed again since is called at its current address.
 // PlanRollback refuses a revision that calls an extender which is not deployed any more.
-func PlanRollback(ctx context.Context, d deploy.Deps, info *inspect.Info, o deploy.RollbackOptions) (*deploy.Plan, error) {
+func PlanRollback(ctx context.Context, d deploy.Deps, info *inspect.Info, o deploy.RollbackOptions) (*deploy.Plan,
+	error) {
 	revisions, err := d.Ledger.AllRevisions(ctx, o.Namespace, o.Name)
 	if err != nil {
 		return nil, err
@@ -56,7 +59,9 @@ func PlanRollback(ctx context.Context, d deploy.Deps, info *inspect.Info, o depl
 	rewired.Origin, rewired.Replaces, rewired.TakenPorts = plan.Origin, plan.Replaces, plan.TakenPorts
 	rewired.Warnings = slices.Concat(plan.Warnings, rewired.Warnings)
 	for _, w := range stale {
-		rewired.Warnings = append(rewired.Warnings, fmt.Sprintf("extender %s was deployed again since revision %d: its current address and certificates are used", w.Extender.Name, target.Number))
+		rewired.Warnings = append(rewired.Warnings,
+			fmt.Sprintf("extender %s was deployed again since revision %d: its current address and certificates are used",
+				w.Extender.Name, target.Number))
 	}
 	return rewired, nil
 }
@@ -84,8 +89,10 @@ func staleWirings(ctx context.Context, d deploy.Deps, revision *apply.Revision) 
 	return stale, nil
 }
 
-// currentWiring returns the wiring of an extender with a Service for the scheduler of a revision, as the extender is deployed now.
-func currentWiring(ctx context.Context, d deploy.Deps, w manifest.Wiring, revision *apply.Revision) (manifest.Wiring, error) {
+// currentWiring returns the wiring of an extender with a Service for the scheduler of a revision,
+// as the extender is deployed now.
+func currentWiring(ctx context.Context, d deploy.Deps, w manifest.Wiring, revision *apply.Revision) (manifest.Wiring,
+	error) {
 	name := w.Extender.Name
 	deployments, err := d.Finder.Deployments(ctx, revision.Namespace)
 	if err != nil {
@@ -93,7 +100,8 @@ func currentWiring(ctx context.Context, d deploy.Deps, w manifest.Wiring, revisi
 	}
 	for _, o := range deployments {
 		labels := o.GetLabels()
-		if labels[ownership.LabelName] != ownership.Extender || labels[ownership.LabelInstance] != name || !calledIn(w, o.GetNamespace()) {
+		if labels[ownership.LabelName] != ownership.Extender || labels[ownership.LabelInstance] != name ||
+			!calledIn(w, o.GetNamespace()) {
 			continue
 		}
 		live, err := d.Applier.Owned(ctx, name, o.GetNamespace())
@@ -102,7 +110,8 @@ func currentWiring(ctx context.Context, d deploy.Deps, w manifest.Wiring, revisi
 		}
 		return refreshed(w, live, o.GetNamespace(), revision.Namespace), nil
 	}
-	return w, problem.Invalidf("deploy it first: `pmk-sched extender deploy --name "+name+"`", "it calls extender %s, which is not deployed any more", name)
+	return w, problem.Invalidf("deploy it first: `pmk-sched extender deploy --name "+name+"`",
+		"it calls extender %s, which is not deployed any more", name)
 }
 
 // calledIn reports whether the wiring is to the extender in a namespace.
@@ -110,8 +119,10 @@ func calledIn(w manifest.Wiring, namespace string) bool {
 	return w.Extender.TLS != nil && w.Extender.TLS.ServerName == manifest.ExtenderHost(w.Extender.Name, namespace)
 }
 
-// refreshed returns the wiring with the address and the certificates of the live objects of an extender.
-func refreshed(w manifest.Wiring, live []*unstructured.Unstructured, extenderNamespace, schedulerNamespace string) manifest.Wiring {
+// refreshed returns the wiring with the address and the certificates of the live objects of an
+// extender.
+func refreshed(w manifest.Wiring, live []*unstructured.Unstructured, extenderNamespace,
+	schedulerNamespace string) manifest.Wiring {
 	plan := &deploy.Plan{Name: w.Extender.Name, Namespace: extenderNamespace, Extender: &manifest.Extender{}}
 	plan.Extender.Certificates.CA = liveCertificates(live, w.Extender.Name).CA.Cert
 	fresh := serviceWiring(w.Extender, plan, live)

@@ -26,8 +26,8 @@ type SchedulerDeployment struct {
 	deploy.RunOptions
 }
 
-// PlanScheduler returns the plan that DeployScheduler runs, with the plans of its extenders in Before. Without d.Applier no cluster is
-// asked.
+// PlanScheduler returns the plan that DeployScheduler runs, with the plans of its extenders in
+// Before. Without d.Applier no cluster is asked.
 func PlanScheduler(ctx context.Context, d deploy.Deps, s SchedulerDeployment) (*deploy.Plan, error) {
 	run, err := newSchedulerRun(ctx, d, s)
 	if err != nil {
@@ -73,8 +73,8 @@ func newSchedulerRun(ctx context.Context, d deploy.Deps, s SchedulerDeployment) 
 	return run, nil
 }
 
-// DeployScheduler deploys the extenders one after the other, then the scheduler that calls them. If anything fails, the former state of all of
-// them is restored.
+// DeployScheduler deploys the extenders one after the other, then the scheduler that calls them. If
+// anything fails, the former state of all of them is restored.
 func DeployScheduler(ctx context.Context, d deploy.Deps, s SchedulerDeployment) (*deploy.Plan, *deploy.Outcome, error) {
 	run, err := newSchedulerRun(ctx, d, s)
 	if err != nil {
@@ -96,8 +96,11 @@ func DeployScheduler(ctx context.Context, d deploy.Deps, s SchedulerDeployment) 
 	}
 	plan, outcome := run.plan, run.outcome
 	for _, w := range run.former {
-		if w.Sidecar == nil && !w.Alone && !slices.ContainsFunc(s.Extenders, func(o Options) bool { return o.Call.Name == w.Extender.Name }) {
-			d.Warnf("scheduler %s does not call extender %[2]s any more; if no other scheduler does, remove it with `pmk-sched extender uninstall --name %[2]s`",
+		if w.Sidecar == nil && !w.Alone &&
+			!slices.ContainsFunc(s.Extenders, func(o Options) bool { return o.Call.Name == w.Extender.Name }) {
+			d.Warnf(
+				"scheduler %s does not call extender %[2]s any more; if no other scheduler does, remove it with `pmk-sched "+
+					"extender uninstall --name %[2]s`",
 				s.Options.Name, w.Extender.Name)
 		}
 	}
@@ -140,7 +143,8 @@ func (r *schedulerRun) deploy(ctx context.Context) (err error) {
 	return err
 }
 
-// undo returns to the former scheduler if a later step failed; a deployment that failed has undone itself.
+// undo returns to the former scheduler if a later step failed; a deployment that failed has undone
+// itself.
 func (r *schedulerRun) undo(ctx context.Context, _ error) error {
 	if r.outcome == nil {
 		return nil
@@ -170,7 +174,8 @@ func (s SchedulerDeployment) release() (versions.Release, error) {
 	return deploy.Release(nil, s.Options)
 }
 
-// deployment returns how one of the extenders is deployed. The scheduler itself is wired by its own plan.
+// deployment returns how one of the extenders is deployed. The scheduler itself is wired by its own
+// plan.
 func (s SchedulerDeployment) deployment(o Options, release versions.Release) Deployment {
 	return Deployment{
 		Options: o, Release: release, RunOptions: s.RunOptions,

@@ -9,7 +9,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 )
 
-// restore deploys the former revision of the extender again, or removes the extender if there was none.
+// restore deploys the former revision of the extender again, or removes the extender if there was
+// none.
 func (e *extenderRun) restore(ctx context.Context, _ error) error {
 	if e.plan == nil {
 		return nil
@@ -19,7 +20,8 @@ func (e *extenderRun) restore(ctx context.Context, _ error) error {
 
 // goBack deploys the previous revision again, or removes the objects of the plan if there is no
 // previous revision.
-func goBack(ctx context.Context, d deploy.Deps, plan *deploy.Plan, previous *apply.Revision, revision int, how deploy.RunOptions) error {
+func goBack(ctx context.Context, d deploy.Deps, plan *deploy.Plan, previous *apply.Revision, revision int,
+	how deploy.RunOptions) error {
 	switch {
 	case how.NoRollback:
 		return nil

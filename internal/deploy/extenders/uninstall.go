@@ -28,8 +28,9 @@ type UninstallOptions struct {
 	deploy.RunOptions
 }
 
-// Uninstall removes an extender from the configuration of every scheduler that calls it, then its objects. It can be run again after it was
-// killed at any point. If the default schedulers of several nodes call it, it must be run on each of them; the last run removes the objects.
+// Uninstall removes an extender from the configuration of every scheduler that calls it, then its
+// objects. It can be run again after it was killed at any point. If the default schedulers of
+// several nodes call it, it must be run on each of them; the last run removes the objects.
 func Uninstall(ctx context.Context, d deploy.Deps, x UninstallOptions) (apply.ChangeSet, error) {
 	if err := manifest.ValidateName(x.Name); err != nil {
 		return nil, err
@@ -95,14 +96,17 @@ func sortedRefs(m map[SchedulerRef]manifest.Wiring) []SchedulerRef {
 	return slices.SortedFunc(maps.Keys(m), func(a, b SchedulerRef) int { return strings.Compare(a.String(), b.String()) })
 }
 
-// leaveDefault removes the extender from the default scheduler of this node, and returns the nodes whose default scheduler still calls it.
-func (x UninstallOptions) leaveDefault(ctx context.Context, nodes []string, owned []*unstructured.Unstructured) ([]string, error) {
+// leaveDefault removes the extender from the default scheduler of this node, and returns the nodes
+// whose default scheduler still calls it.
+func (x UninstallOptions) leaveDefault(ctx context.Context, nodes []string,
+	owned []*unstructured.Unstructured) ([]string, error) {
 	left := slices.DeleteFunc(slices.Clone(nodes), func(n string) bool { return n == x.Node })
 	if len(left) == len(nodes) {
 		return left, nil
 	}
 	if x.LeaveDefault == nil {
-		return nil, problem.Invalidf("run the command on that node, as root", "the default scheduler of node %s calls it", x.Node)
+		return nil, problem.Invalidf("run the command on that node, as root", "the default scheduler of node %s calls it",
+			x.Node)
 	}
 	var at []string
 	for _, o := range owned {
@@ -133,5 +137,6 @@ func stillCalled(ctx context.Context, d deploy.Deps, x UninstallOptions, left []
 	if _, err := deploy.Deploy(ctx, d, plan, x.RunOptions); err != nil {
 		return err
 	}
-	return problem.Errorf("run the same command on those nodes, as root; the last run removes the objects", "the default scheduler calls it on %s", strings.Join(left, ", "))
+	return problem.Errorf("run the same command on those nodes, as root; the last run removes the objects",
+		"the default scheduler calls it on %s", strings.Join(left, ", "))
 }

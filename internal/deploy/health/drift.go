@@ -82,7 +82,8 @@ func metadataOf(o *unstructured.Unstructured, name string) any {
 	return value
 }
 
-// step is one step of a path: the key of a map, or an item of a list that is identified by its name.
+// step is one step of a path: the key of a map, or an item of a list that is identified by its
+// name.
 type step struct {
 	key  string
 	item map[string]any
@@ -101,7 +102,8 @@ func (c *comparison) compare(path []step, live, recorded any) {
 	}
 	liveMap, isMap := live.(map[string]any)
 	recordedMap, wasMap := recorded.(map[string]any)
-	if (isMap || live == nil) && (wasMap || recorded == nil) && len(liveMap)+len(recordedMap) > 0 && (isMap && wasMap || len(path) <= 2) {
+	if (isMap || live == nil) && (wasMap || recorded == nil) && len(liveMap)+len(recordedMap) > 0 &&
+		(isMap && wasMap || len(path) <= 2) {
 		for _, key := range union(liveMap, recordedMap) {
 			c.compare(append(slices.Clone(path), step{key: key}), liveMap[key], recordedMap[key])
 		}
@@ -131,7 +133,8 @@ func (c *comparison) add(path []step, live, recorded any) {
 	c.found = append(c.found, field)
 }
 
-// same compares values as JSON has them: 1 and 1.0 are the same number, and a missing list is an empty one.
+// same compares values as JSON has them: 1 and 1.0 are the same number, and a missing list is an
+// empty one.
 func same(a, b any) bool {
 	if reflect.DeepEqual(a, b) || empty(a) && empty(b) {
 		return true
@@ -164,7 +167,8 @@ func number(v any) string {
 	return ""
 }
 
-// byName returns the items of a list of maps by their names; false if an item has none, or if two have the same.
+// byName returns the items of a list of maps by their names; false if an item has none, or if two
+// have the same.
 func byName(v any) (map[string]any, bool) {
 	list, ok := v.([]any)
 	if !ok || len(list) == 0 {
@@ -245,7 +249,8 @@ func managerOf(managed []metav1.ManagedFieldsEntry, path []step) (manager string
 	return manager, at
 }
 
-// owns reports whether a set of fields (FieldsV1 of k8s.io/apimachinery/pkg/apis/meta/v1) has a path, or a field that contains it.
+// owns reports whether a set of fields (FieldsV1 of k8s.io/apimachinery/pkg/apis/meta/v1) has a
+// path, or a field that contains it.
 func owns(fields map[string]any, path []step) bool {
 	for _, s := range path {
 		next, found := child(fields, s)

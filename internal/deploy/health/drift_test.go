@@ -40,16 +40,20 @@ func TestCompareFieldsNamesTheFieldsThatDiffer(t *testing.T) {
 		from, to string
 		want     []FieldDrift
 	}{
-		"equal":                    {"", "", nil},
-		"what the server sets":     {`resourceVersion: "1"`, `resourceVersion: "2"`, nil},
-		"the status":               {"status: {replicas: 1}", "status: {replicas: 7}", nil},
-		"a number":                 {"replicas: 1\n", "replicas: 3\n", []FieldDrift{{Path: "spec.replicas", Live: "3", Recorded: "1"}}},
+		"equal":                {"", "", nil},
+		"what the server sets": {`resourceVersion: "1"`, `resourceVersion: "2"`, nil},
+		"the status":           {"status: {replicas: 1}", "status: {replicas: 7}", nil},
+		"a number": {"replicas: 1\n", "replicas: 3\n",
+			[]FieldDrift{{Path: "spec.replicas", Live: "3", Recorded: "1"}}},
 		"a number in another form": {"replicas: 1\n", "replicas: 1.0\n", nil},
-		"a field of a named item":  {`image: "i:1"`, `image: "i:2"`, []FieldDrift{{Path: containers + "[name=main].image", Live: `"i:2"`, Recorded: `"i:1"`}}},
-		"a list without names":     {"[run, --v=2]", "[run, --v=4]", []FieldDrift{{Path: containers + "[name=main].command", Live: `["run","--v=4"]`, Recorded: `["run","--v=2"]`}}},
+		"a field of a named item": {`image: "i:1"`, `image: "i:2"`,
+			[]FieldDrift{{Path: containers + "[name=main].image", Live: `"i:2"`, Recorded: `"i:1"`}}},
+		"a list without names": {"[run, --v=2]", "[run, --v=4]",
+			[]FieldDrift{{Path: containers + "[name=main].command", Live: `["run","--v=4"]`, Recorded: `["run","--v=2"]`}}},
 		"a named item less": {"      - {name: side, image: \"j:1\"}\n", "", []FieldDrift{
 			{Path: containers + "[name=side]", Recorded: `{"image":"j:1","name":"side"}`}}},
-		"a label":        {"{a: b}", "{a: c, x/y: z}", []FieldDrift{{Path: "metadata.labels.a", Live: `"c"`, Recorded: `"b"`}, {Path: "metadata.labels[x/y]", Live: `"z"`}}},
+		"a label": {"{a: b}", "{a: c, x/y: z}", []FieldDrift{{Path: "metadata.labels.a", Live: `"c"`, Recorded: `"b"`},
+			{Path: "metadata.labels[x/y]", Live: `"z"`}}},
 		"all labels":     {", labels: {a: b}", "", []FieldDrift{{Path: "metadata.labels.a", Recorded: `"b"`}}},
 		"an empty value": {"replicas: 1\n", "replicas: 1\n  extra: []\n", nil},
 	} {
@@ -76,7 +80,8 @@ func TestCompareFieldsDoesNotShowSecretsAndConfiguration(t *testing.T) {
 }
 
 func managed(manager, subresource, fields string, at time.Time) metav1.ManagedFieldsEntry {
-	entry := metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, Subresource: subresource, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields)}
+	entry := metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate,
+		Subresource: subresource, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields)}
 	if !at.IsZero() {
 		entry.Time = &metav1.Time{Time: at}
 	}
@@ -96,17 +101,28 @@ func TestCompareFieldsNamesWhoChangedThem(t *testing.T) {
 		manager  string
 		at       *time.Time
 	}{
-		"a field":                           {"replicas: 1\n", "replicas: 3\n", []metav1.ManagedFieldsEntry{managed("kubectl-edit", "", replicas, first)}, "kubectl-edit", &first},
-		"through a subresource":             {"replicas: 1\n", "replicas: 3\n", []metav1.ManagedFieldsEntry{managed("kubectl", "scale", replicas, first)}, "kubectl", &first},
-		"the last of two":                   {"replicas: 1\n", "replicas: 3\n", []metav1.ManagedFieldsEntry{managed("a", "", replicas, last), managed("b", "", replicas, first)}, "a", &last},
-		"not of the status":                 {"replicas: 1\n", "replicas: 3\n", []metav1.ManagedFieldsEntry{managed("kube-controller-manager", "status", replicas, first)}, "", nil},
-		"without a time":                    {"replicas: 1\n", "replicas: 3\n", []metav1.ManagedFieldsEntry{managed("old", "", replicas, time.Time{})}, "old", nil},
-		"a named item":                      {`image: "i:1"`, `image: "i:2"`, []metav1.ManagedFieldsEntry{managed("kubectl-set", "", image, first)}, "kubectl-set", &first},
-		"a list that is set as a whole":     {"[run, --v=2]", "[run]", []metav1.ManagedFieldsEntry{managed("kubectl-patch", "", command, first)}, "kubectl-patch", &first},
-		"another field":                     {"replicas: 1\n", "replicas: 3\n", []metav1.ManagedFieldsEntry{managed("kubectl-set", "", image, first)}, "", nil},
-		"another item":                      {`image: "j:1"`, `image: "j:2"`, []metav1.ManagedFieldsEntry{managed("kubectl-set", "", image, first)}, "", nil},
-		"fields that cannot be read":        {"replicas: 1\n", "replicas: 3\n", []metav1.ManagedFieldsEntry{managed("a", "", "[]", first)}, "", nil},
-		"a field that was removed by a map": {"  replicas: 1\n", "", []metav1.ManagedFieldsEntry{managed("a", "", image, first)}, "", nil},
+		"a field": {"replicas: 1\n", "replicas: 3\n",
+			[]metav1.ManagedFieldsEntry{managed("kubectl-edit", "", replicas, first)}, "kubectl-edit", &first},
+		"through a subresource": {"replicas: 1\n", "replicas: 3\n",
+			[]metav1.ManagedFieldsEntry{managed("kubectl", "scale", replicas, first)}, "kubectl", &first},
+		"the last of two": {"replicas: 1\n", "replicas: 3\n",
+			[]metav1.ManagedFieldsEntry{managed("a", "", replicas, last), managed("b", "", replicas, first)}, "a", &last},
+		"not of the status": {"replicas: 1\n", "replicas: 3\n",
+			[]metav1.ManagedFieldsEntry{managed("kube-controller-manager", "status", replicas, first)}, "", nil},
+		"without a time": {"replicas: 1\n", "replicas: 3\n",
+			[]metav1.ManagedFieldsEntry{managed("old", "", replicas, time.Time{})}, "old", nil},
+		"a named item": {`image: "i:1"`, `image: "i:2"`,
+			[]metav1.ManagedFieldsEntry{managed("kubectl-set", "", image, first)}, "kubectl-set", &first},
+		"a list that is set as a whole": {"[run, --v=2]", "[run]",
+			[]metav1.ManagedFieldsEntry{managed("kubectl-patch", "", command, first)}, "kubectl-patch", &first},
+		"another field": {"replicas: 1\n", "replicas: 3\n",
+			[]metav1.ManagedFieldsEntry{managed("kubectl-set", "", image, first)}, "", nil},
+		"another item": {`image: "j:1"`, `image: "j:2"`,
+			[]metav1.ManagedFieldsEntry{managed("kubectl-set", "", image, first)}, "", nil},
+		"fields that cannot be read": {"replicas: 1\n", "replicas: 3\n",
+			[]metav1.ManagedFieldsEntry{managed("a", "", "[]", first)}, "", nil},
+		"a field that was removed by a map": {"  replicas: 1\n", "",
+			[]metav1.ManagedFieldsEntry{managed("a", "", image, first)}, "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			live := object(t, strings.Replace(recorded, tc.from, tc.to, 1))
@@ -122,9 +138,11 @@ func TestCompareFieldsNamesWhoChangedThem(t *testing.T) {
 func TestFieldDriftIsOneLine(t *testing.T) {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for want, field := range map[string]FieldDrift{
-		"spec.replicas is 3, recorded is 1 (kubectl at 2026-01-01T00:00:00Z)": {Path: "spec.replicas", Live: "3", Recorded: "1", Manager: "kubectl", Time: &at},
-		"metadata.labels.a is \"b\", and is not recorded (x)":                 {Path: "metadata.labels.a", Live: `"b"`, Manager: "x"},
-		"metadata.labels.a is not set, recorded is \"b\"":                     {Path: "metadata.labels.a", Recorded: `"b"`},
+		"spec.replicas is 3, recorded is 1 (kubectl at 2026-01-01T00:00:00Z)": {Path: "spec.replicas", Live: "3",
+			Recorded: "1", Manager: "kubectl", Time: &at},
+		"metadata.labels.a is \"b\", and is not recorded (x)": {Path: "metadata.labels.a", Live: `"b"`,
+			Manager: "x"},
+		"metadata.labels.a is not set, recorded is \"b\"": {Path: "metadata.labels.a", Recorded: `"b"`},
 	} {
 		if got := field.String(); got != want {
 			t.Errorf("got %q, want %q", got, want)

@@ -54,7 +54,8 @@ type Finding struct {
 	Detail string `json:"detail,omitempty"`
 }
 
-// String is one line, without hint and detail: "scheduler s in namespace kube-system: … [no-leader]".
+// String is one line, without hint and detail: "scheduler s in namespace kube-system: …
+// [no-leader]".
 func (f Finding) String() string {
 	who := string(f.Kind) + " " + f.Name
 	if f.Namespace != "" {

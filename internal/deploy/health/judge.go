@@ -17,7 +17,8 @@ const (
 	ignoredFor = time.Minute
 	// clockSkew is by how much the clocks of this machine and of a scheduler's node may differ.
 	clockSkew = 30 * time.Second
-	// takeover is how long a replica that was replaced may hold the lease while the new ones are ready.
+	// takeover is how long a replica that was replaced may hold the lease while the new ones are
+	// ready.
 	takeover = 30 * time.Second
 	// longestMessage bounds a message of the cluster in a finding, in characters.
 	longestMessage = 200
@@ -25,11 +26,13 @@ const (
 
 // Findings returns the problems of a workload at a time, in a fixed order.
 func (w *Workload) Findings(now time.Time) []Finding {
-	return slices.Concat(w.changed(), w.replicas(), w.leadership(now), w.pods(now), w.certificate(now), w.skew(), w.extenders())
+	return slices.Concat(w.changed(), w.replicas(), w.leadership(now), w.pods(now), w.certificate(now), w.skew(),
+		w.extenders())
 }
 
 func (w *Workload) finding(code Code, hint, format string, args ...any) Finding {
-	return Finding{Code: code, Kind: w.Kind, Name: w.Name, Namespace: w.Namespace, Text: fmt.Sprintf(format, args...), Hint: hint}
+	return Finding{Code: code, Kind: w.Kind, Name: w.Name, Namespace: w.Namespace, Text: fmt.Sprintf(format, args...),
+		Hint: hint}
 }
 
 // changed compares the workload with its deployed revision.
@@ -46,12 +49,14 @@ func (w *Workload) changed() []Finding {
 	for _, d := range w.Drift {
 		switch {
 		case d.Missing:
-			found = append(found, w.finding(ObjectMissing, w.redeploy(), "%s of revision %d does not exist", d.Object, w.Revision))
+			found = append(found, w.finding(ObjectMissing, w.redeploy(), "%s of revision %d does not exist", d.Object,
+				w.Revision))
 		case d.Foreign:
 			found = append(found, w.finding(ObjectForeign, "set the labels again, or deploy under another name",
 				"%s has lost the labels of pmk-sched, so that deploy and uninstall do not touch it", d.Object))
 		default:
-			f := w.finding(Drifted, w.redeploy(), "%s differs from revision %d in %s", d.Object, w.Revision, count(len(d.Fields), "field"))
+			f := w.finding(Drifted, w.redeploy(), "%s differs from revision %d in %s", d.Object, w.Revision,
+				count(len(d.Fields), "field"))
 			for _, field := range d.Fields {
 				f.Detail += "  " + field.String() + "\n"
 			}
@@ -62,7 +67,9 @@ func (w *Workload) changed() []Finding {
 }
 
 func (w *Workload) redeploy() string {
-	return fmt.Sprintf("deploy it again to undo the change, or from a changed file to keep it; `pmk-sched history --name %s` lists what was deployed", w.Name)
+	return fmt.Sprintf(
+		"deploy it again to undo the change, or from a changed file to keep it; `pmk-sched history --name %s` lists what "+
+			"was deployed", w.Name)
 }
 
 // replicas judges each pod, and whether there are enough.
@@ -78,7 +85,8 @@ func (w *Workload) replicas() []Finding {
 		}
 	}
 	if present < w.Wanted && w.Unfinished == nil {
-		found = append(found, w.finding(ReplicaMissing, "see `kubectl describe replicaset` for quota and admission, and check that kube-controller-manager runs",
+		found = append(found, w.finding(ReplicaMissing,
+			"see `kubectl describe replicaset` for quota and admission, and check that kube-controller-manager runs",
 			"%d of %d replicas exist", present, w.Wanted))
 	}
 	return found
@@ -89,19 +97,25 @@ func (w *Workload) replica(r Replica) (Finding, bool) {
 	message, class := shorten(r.Message), podstatus.Classify(r.Reason)
 	switch {
 	case r.NodeProblem != "":
-		return w.finding(NodeNotReady, "repair the node, or delete its Node object if it will not return", "replica %s is on node %s, which %s", r.Pod, r.Node, r.NodeProblem), true
+		return w.finding(NodeNotReady, "repair the node, or delete its Node object if it will not return",
+			"replica %s is on node %s, which %s", r.Pod, r.Node, r.NodeProblem), true
 	case r.Ready || r.Terminating:
 		return Finding{}, false
 	case r.Node == "":
-		return w.finding(ReplicaUnbound, "see `kubectl describe pod "+r.Pod+" -n "+w.Namespace+"`", "replica %s has no node: %s", r.Pod, cmp.Or(message, "no scheduler has reported on it")), true
+		return w.finding(ReplicaUnbound, "see `kubectl describe pod "+r.Pod+" -n "+w.Namespace+"`",
+			"replica %s has no node: %s", r.Pod, cmp.Or(message, "no scheduler has reported on it")), true
 	case class.Image():
 		return w.finding(ImageUnavailable, "load the image on that node, or push it to a registry that the node reaches",
 			"node %s does not get the image of replica %s: %s", r.Node, r.Pod, joined(r.Reason, message)), true
 	case class != podstatus.Starting:
-		return w.finding(ReplicaCrashing, "see `pmk-sched logs --name "+w.Name+"`; `pmk-sched rollback` returns to an earlier revision",
-			"replica %s on node %s does not run, after %s: %s", r.Pod, r.Node, count(int(r.Restarts), "restart"), joined(r.Reason, message)), true
+		return w.finding(ReplicaCrashing,
+			"see `pmk-sched logs --name "+w.Name+"`; `pmk-sched rollback` returns to an earlier revision",
+			"replica %s on node %s does not run, after %s: %s", r.Pod, r.Node, count(int(r.Restarts),
+				"restart"), joined(r.Reason, message)), true
 	}
-	return w.finding(ReplicaNotReady, "see `pmk-sched logs --name "+w.Name+"`", "replica %s on node %s is not ready since %s%s", r.Pod, r.Node, stamp(r.Since), prefixed(": ", joined(r.Reason, message))), true
+	return w.finding(ReplicaNotReady, "see `pmk-sched logs --name "+w.Name+"`",
+		"replica %s on node %s is not ready since %s%s", r.Pod, r.Node, stamp(r.Since), prefixed(": ",
+			joined(r.Reason, message))), true
 }
 
 // leadership judges the lease.
@@ -117,10 +131,13 @@ func (w *Workload) leadership(now time.Time) []Finding {
 	case l.Holder == "":
 		return []Finding{w.finding(NoLeader, logs, "no replica leads: lease %s has no holder", w.Name)}
 	case now.Sub(l.Renewed) > l.Duration+clockSkew:
-		return []Finding{w.finding(NoLeader, logs, "no replica leads: %s last renewed lease %s at %s", l.Holder, w.Name, stamp(l.Renewed))}
+		return []Finding{w.finding(NoLeader, logs, "no replica leads: %s last renewed lease %s at %s", l.Holder, w.Name,
+			stamp(l.Renewed))}
 	case l.Foreign && l.Renewed.After(w.newest().Add(takeover)):
-		return []Finding{w.finding(LeaseForeign, "find the other scheduler that uses this lease, and stop it or give it another name",
-			"lease %s is held by %s since %s, which is none of the replicas: they do not schedule", w.Name, l.Holder, stamp(l.Since))}
+		return []Finding{w.finding(LeaseForeign,
+			"find the other scheduler that uses this lease, and stop it or give it another name",
+			"lease %s is held by %s since %s, which is none of the replicas: they do not schedule", w.Name, l.Holder,
+			stamp(l.Since))}
 	}
 	return nil
 }
@@ -142,8 +159,10 @@ func (w *Workload) pods(now time.Time) []Finding {
 	if p == nil || p.Ignored == 0 || now.Sub(p.IgnoredSince) < ignoredFor {
 		return nil
 	}
-	return []Finding{w.finding(PodsIgnored, "see `pmk-sched logs --name "+w.Name+"`, and `pmk-sched verify --name "+w.Name+"`",
-		"the scheduler has not reported on %s that name it; the oldest, %s, waits since %s", count(p.Ignored, "pod"), p.OldestIgnored, stamp(p.IgnoredSince))}
+	return []Finding{w.finding(PodsIgnored,
+		"see `pmk-sched logs --name "+w.Name+"`, and `pmk-sched verify --name "+w.Name+"`",
+		"the scheduler has not reported on %s that name it; the oldest, %s, waits since %s", count(p.Ignored,
+			"pod"), p.OldestIgnored, stamp(p.IgnoredSince))}
 }
 
 // certificate judges the certificate that expires first.
@@ -152,7 +171,8 @@ func (w *Workload) certificate(now time.Time) []Finding {
 	if c == nil || c.Expires.Sub(now) >= certificateSoon {
 		return nil
 	}
-	renew := "deploy it again, which renews it; a copy of a node's certificate is as new as that of the node where deploy runs"
+	renew := "deploy it again, which renews it; a copy of a node's certificate is as new as that of the node where " +
+		"deploy runs"
 	if w.Credentials != nil && w.Credentials.Source == c.Object && w.Credentials.Renewal != "" {
 		renew = "renewed: " + w.Credentials.Renewal
 	}
@@ -160,7 +180,8 @@ func (w *Workload) certificate(now time.Time) []Finding {
 	if !now.Before(c.Expires) {
 		return []Finding{w.finding(CertificateExpired, renew, "the certificate in %s expired on %s", c.Object, day)}
 	}
-	return []Finding{w.finding(CertificateExpiring, renew, "the certificate in %s expires in %s, on %s", c.Object, count(int(c.Expires.Sub(now).Hours()/24), "day"), day)}
+	return []Finding{w.finding(CertificateExpiring, renew, "the certificate in %s expires in %s, on %s", c.Object,
+		count(int(c.Expires.Sub(now).Hours()/24), "day"), day)}
 }
 
 // skew judges the release and the API server that the replicas use.
@@ -174,7 +195,8 @@ func (w *Workload) skew() []Finding {
 		found = append(found, w.finding(ReleaseSkew, hint, "it is %s, the API server is %s", w.Release, w.Server))
 	}
 	if w.DependsOn != "" {
-		found = append(found, w.finding(DependsOnNode, "deploy it again, with --credentials hostpath or serviceaccount if it is refused",
+		found = append(found, w.finding(DependsOnNode,
+			"deploy it again, with --credentials hostpath or serviceaccount if it is refused",
 			"all replicas use the API server of node %s: without that node none schedules", w.DependsOn))
 	}
 	return found
@@ -184,7 +206,8 @@ func (w *Workload) skew() []Finding {
 func (w *Workload) extenders() []Finding {
 	var found []Finding
 	for _, name := range w.Missing {
-		found = append(found, w.finding(ExtenderMissing, "deploy the extender again, or remove it from the scheduler with `pmk-sched extender uninstall --name "+name+"`",
+		found = append(found, w.finding(ExtenderMissing,
+			"deploy the extender again, or remove it from the scheduler with `pmk-sched extender uninstall --name "+name+"`",
 			"it calls extender %s, which is not deployed", name))
 	}
 	const endpoints = "the findings of its replicas have the reason; schedulers fail pods that need a required extender"

@@ -18,9 +18,11 @@ func ago(d time.Duration) time.Time { return now.Add(-d) }
 // healthy is a scheduler without findings.
 func healthy() *Workload {
 	return &Workload{
-		Kind: Scheduler, Name: "s", Namespace: "n", InstalledBy: "pmk-sched", Release: "v1.24.3", Revision: 2, Ready: 1, Wanted: 1,
-		Replicas:    []Replica{{Pod: "s-1", Node: "node-1", Ready: true, Leads: true, Since: ago(time.Hour)}},
-		Lease:       &Lease{Exists: true, Holder: "s-1_x", Since: ago(time.Hour), Renewed: ago(2 * time.Second), Duration: 15 * time.Second},
+		Kind: Scheduler, Name: "s", Namespace: "n", InstalledBy: "pmk-sched", Release: "v1.24.3", Revision: 2, Ready: 1,
+		Wanted:   1,
+		Replicas: []Replica{{Pod: "s-1", Node: "node-1", Ready: true, Leads: true, Since: ago(time.Hour)}},
+		Lease: &Lease{Exists: true, Holder: "s-1_x", Since: ago(time.Hour), Renewed: ago(2 * time.Second),
+			Duration: 15 * time.Second},
 		Certificate: &Certificate{Object: "Secret/n/s-credentials", Expires: now.AddDate(1, 0, 0)},
 		Waiting:     &Waiting{},
 		Calls:       []string{"e"},
@@ -31,7 +33,8 @@ func healthy() *Workload {
 func extender() *Workload {
 	return &Workload{
 		Kind: Extender, Name: "e", Namespace: "n", InstalledBy: "pmk-sched", Revision: 1, Ready: 1, Wanted: 1,
-		Replicas: []Replica{{Pod: "e-1", Node: "node-1", Ready: true, Since: ago(time.Hour)}}, Service: &Service{Exists: true, Endpoints: 1},
+		Replicas: []Replica{{Pod: "e-1", Node: "node-1", Ready: true, Since: ago(time.Hour)}}, Service: &Service{Exists: true,
+			Endpoints: 1},
 	}
 }
 
@@ -42,7 +45,8 @@ func replica(change func(*Replica)) func(*Workload) {
 	}
 }
 
-// Each case is a workload without findings, with one cause. Those without a code are near misses of the case before.
+// Each case is a workload without findings, with one cause. Those without a code are near misses of
+// the case before.
 func TestEachFindingHasItsCause(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -55,50 +59,79 @@ func TestEachFindingHasItsCause(t *testing.T) {
 		{"an extender", extender, func(*Workload) {}, "", ""},
 
 		{"edited object", healthy, func(w *Workload) {
-			w.Drift = []ObjectDrift{{Object: "Deployment/n/s", Fields: []FieldDrift{{Path: "spec.replicas", Live: "3", Recorded: "1"}}}}
+			w.Drift = []ObjectDrift{{Object: "Deployment/n/s",
+				Fields: []FieldDrift{{Path: "spec.replicas", Live: "3", Recorded: "1"}}}}
 		}, Drifted, "Deployment/n/s differs from revision 2 in 1 field"},
-		{"deleted object", healthy, func(w *Workload) { w.Drift = []ObjectDrift{{Object: "Role/n/s-lease", Missing: true}} }, ObjectMissing, "Role/n/s-lease of revision 2 does not exist"},
-		{"labels removed", healthy, func(w *Workload) { w.Drift = []ObjectDrift{{Object: "Role/n/s-lease", Foreign: true}} }, ObjectForeign, "Role/n/s-lease has lost the labels"},
+		{"deleted object", healthy, func(w *Workload) {
+			w.Drift = []ObjectDrift{
+				{Object: "Role/n/s-lease", Missing: true}}
+		}, ObjectMissing, "Role/n/s-lease of revision 2 does not exist"},
+		{"labels removed", healthy, func(w *Workload) {
+			w.Drift = []ObjectDrift{
+				{Object: "Role/n/s-lease", Foreign: true}}
+		}, ObjectForeign, "Role/n/s-lease has lost the labels"},
 		{"deployment under way", healthy, func(w *Workload) {
 			w.Unfinished = &Unfinished{Revision: 3, Since: ago(time.Minute), By: "root@node-1"}
 		}, DeployUnfinished, "the deployment of revision 3 by root@node-1, begun at 2026-03-01T11:59:00Z, has not ended"},
 
 		{"too few pods", healthy, func(w *Workload) { w.Wanted = 2 }, ReplicaMissing, "1 of 2 replicas exist"},
-		{"only a pod that is being deleted", healthy, func(w *Workload) { w.Replicas[0].Terminating = true }, ReplicaMissing, "0 of 1 replicas exist"},
+		{"only a pod that is being deleted", healthy, func(w *Workload) { w.Replicas[0].Terminating = true }, ReplicaMissing,
+			"0 of 1 replicas exist"},
 		{"more pods during a rollout", healthy, func(w *Workload) {
-			w.Replicas = append(w.Replicas, Replica{Pod: "s-0", Node: "node-1", Ready: true, Terminating: true, Since: ago(time.Hour)})
+			w.Replicas = append(w.Replicas,
+				Replica{Pod: "s-0", Node: "node-1", Ready: true, Terminating: true, Since: ago(time.Hour)})
 		}, "", ""},
-		{"a pod without node", healthy, replica(func(r *Replica) { r.Node, r.Message = "", "0/1 nodes are available" }), ReplicaUnbound, "replica s-1 has no node: 0/1 nodes are available"},
-		{"a node that is down", healthy, replica(func(r *Replica) { r.NodeProblem = "is not ready since yesterday" }), NodeNotReady, "replica s-1 is on node node-1, which is not ready since yesterday"},
-		{"an image that is missing", healthy, replica(func(r *Replica) { r.Reason = "ErrImageNeverPull" }), ImageUnavailable, "node node-1 does not get the image of replica s-1: ErrImageNeverPull"},
-		{"a crash", healthy, replica(func(r *Replica) { r.Reason, r.Restarts = "CrashLoopBackOff", 4 }), ReplicaCrashing, "replica s-1 on node node-1 does not run, after 4 restarts: CrashLoopBackOff"},
-		{"a probe that fails", healthy, replica(func(*Replica) {}), ReplicaNotReady, "replica s-1 on node node-1 is not ready since 2026-03-01T11:00:00Z"},
+		{"a pod without node", healthy, replica(func(r *Replica) { r.Node, r.Message = "", "0/1 nodes are available" }),
+			ReplicaUnbound, "replica s-1 has no node: 0/1 nodes are available"},
+		{"a node that is down", healthy, replica(func(r *Replica) { r.NodeProblem = "is not ready since yesterday" }),
+			NodeNotReady, "replica s-1 is on node node-1, which is not ready since yesterday"},
+		{"an image that is missing", healthy, replica(func(r *Replica) { r.Reason = "ErrImageNeverPull" }), ImageUnavailable,
+			"node node-1 does not get the image of replica s-1: ErrImageNeverPull"},
+		{"a crash", healthy, replica(func(r *Replica) { r.Reason, r.Restarts = "CrashLoopBackOff", 4 }), ReplicaCrashing,
+			"replica s-1 on node node-1 does not run, after 4 restarts: CrashLoopBackOff"},
+		{"a probe that fails", healthy, replica(func(*Replica) {}), ReplicaNotReady,
+			"replica s-1 on node node-1 is not ready since 2026-03-01T11:00:00Z"},
 		{"restarts long ago", healthy, func(w *Workload) { w.Replicas[0].Restarts = 9 }, "", ""},
 
 		{"no lease", healthy, func(w *Workload) { w.Lease = &Lease{} }, NoLeader, "no replica leads: lease s does not exist"},
-		{"released lease", healthy, func(w *Workload) { w.Lease.Holder = "" }, NoLeader, "no replica leads: lease s has no holder"},
-		{"expired lease", healthy, func(w *Workload) { w.Lease.Renewed = ago(time.Minute) }, NoLeader, "no replica leads: s-1_x last renewed lease s at 2026-03-01T11:59:00Z"},
+		{"released lease", healthy, func(w *Workload) { w.Lease.Holder = "" }, NoLeader,
+			"no replica leads: lease s has no holder"},
+		{"expired lease", healthy, func(w *Workload) { w.Lease.Renewed = ago(time.Minute) }, NoLeader,
+			"no replica leads: s-1_x last renewed lease s at 2026-03-01T11:59:00Z"},
 		{"clocks that differ", healthy, func(w *Workload) { w.Lease.Renewed = ago(40 * time.Second) }, "", ""},
 		{"no leader election", healthy, func(w *Workload) { w.Lease = nil }, "", ""},
-		{"taken lease", healthy, func(w *Workload) { w.Lease.Foreign, w.Lease.Holder = true, "other_x" }, LeaseForeign, "lease s is held by other_x since 2026-03-01T11:00:00Z, which is none of the replicas"},
+		{"taken lease", healthy, func(w *Workload) { w.Lease.Foreign, w.Lease.Holder = true, "other_x" }, LeaseForeign,
+			"lease s is held by other_x since 2026-03-01T11:00:00Z, which is none of the replicas"},
 		{"lease of the replica before", healthy, func(w *Workload) {
 			w.Lease.Foreign, w.Replicas[0].Since = true, ago(20*time.Second)
 		}, "", ""},
 
-		{"pods that nothing tried", healthy, func(w *Workload) { w.Waiting.Add("a/p", ago(2*time.Minute), false) }, PodsIgnored, "the scheduler has not reported on 1 pod that name it; the oldest, a/p, waits since 2026-03-01T11:58:00Z"},
+		{"pods that nothing tried", healthy, func(w *Workload) { w.Waiting.Add("a/p", ago(2*time.Minute), false) },
+			PodsIgnored,
+			"the scheduler has not reported on 1 pod that name it; the oldest, a/p, waits since 2026-03-01T11:58:00Z"},
 		{"a pod that was just created", healthy, func(w *Workload) { w.Waiting.Add("a/p", ago(time.Second), false) }, "", ""},
 		{"a pod that does not fit", healthy, func(w *Workload) { w.Waiting.Add("a/p", ago(time.Hour), true) }, "", ""},
 
-		{"certificate near its end", healthy, func(w *Workload) { w.Certificate.Expires = now.AddDate(0, 0, 20) }, CertificateExpiring, "the certificate in Secret/n/s-credentials expires in 20 days, on 2026-03-21"},
+		{"certificate near its end", healthy, func(w *Workload) { w.Certificate.Expires = now.AddDate(0, 0, 20) },
+			CertificateExpiring, "the certificate in Secret/n/s-credentials expires in 20 days, on 2026-03-21"},
 		{"certificate for 30 days", healthy, func(w *Workload) { w.Certificate.Expires = now.Add(certificateSoon) }, "", ""},
-		{"certificate past its end", healthy, func(w *Workload) { w.Certificate.Expires = now }, CertificateExpired, "expired on 2026-03-01"},
-		{"release behind", healthy, func(w *Workload) { w.Server = "v1.25.16" }, ReleaseSkew, "it is v1.24.3, the API server is v1.25.16"},
-		{"one API server for all", healthy, func(w *Workload) { w.DependsOn = "node-1" }, DependsOnNode, "all replicas use the API server of node node-1"},
+		{"certificate past its end", healthy, func(w *Workload) { w.Certificate.Expires = now }, CertificateExpired,
+			"expired on 2026-03-01"},
+		{"release behind", healthy, func(w *Workload) { w.Server = "v1.25.16" }, ReleaseSkew,
+			"it is v1.24.3, the API server is v1.25.16"},
+		{"one API server for all", healthy, func(w *Workload) { w.DependsOn = "node-1" }, DependsOnNode,
+			"all replicas use the API server of node node-1"},
 
-		{"extender not deployed", healthy, func(w *Workload) { w.Missing = []string{"e"} }, ExtenderMissing, "it calls extender e, which is not deployed"},
-		{"no Service", extender, func(w *Workload) { w.Service = &Service{} }, ExtenderNoEndpoints, "its Service does not exist"},
-		{"no endpoints", extender, func(w *Workload) { w.Service.Endpoints = 0 }, ExtenderNoEndpoints, "its Service has no ready endpoints"},
-		{"unreachable", extender, func(w *Workload) { w.Unreachable = "timeout" }, ExtenderUnreachable, "the API server does not reach its pods, so schedulers may not either: timeout"},
+		{"extender not deployed", healthy, func(w *Workload) {
+			w.Missing = []string{
+				"e"}
+		}, ExtenderMissing, "it calls extender e, which is not deployed"},
+		{"no Service", extender, func(w *Workload) { w.Service = &Service{} }, ExtenderNoEndpoints,
+			"its Service does not exist"},
+		{"no endpoints", extender, func(w *Workload) { w.Service.Endpoints = 0 }, ExtenderNoEndpoints,
+			"its Service has no ready endpoints"},
+		{"unreachable", extender, func(w *Workload) { w.Unreachable = "timeout" }, ExtenderUnreachable,
+			"the API server does not reach its pods, so schedulers may not either: timeout"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w := tc.of()
@@ -120,7 +153,8 @@ func TestEachFindingHasItsCause(t *testing.T) {
 	}
 }
 
-// While a deployment is under way the objects differ from the last revision, and replicas come and go.
+// While a deployment is under way the objects differ from the last revision, and replicas come and
+// go.
 func TestNoDriftWhileADeploymentIsUnderWay(t *testing.T) {
 	w := healthy()
 	w.Unfinished, w.Wanted = &Unfinished{Revision: 3, Since: now}, 3
@@ -135,7 +169,8 @@ func TestWaitingCountsTheOldest(t *testing.T) {
 	w.Add("a/new", ago(time.Minute), false)
 	w.Add("a/old", ago(time.Hour), true)
 	w.Add("a/older-ignored", ago(30*time.Minute), false)
-	want := &Waiting{Pods: 3, Oldest: "a/old", Since: ago(time.Hour), Ignored: 2, OldestIgnored: "a/older-ignored", IgnoredSince: ago(30 * time.Minute)}
+	want := &Waiting{Pods: 3, Oldest: "a/old", Since: ago(time.Hour), Ignored: 2, OldestIgnored: "a/older-ignored",
+		IgnoredSince: ago(30 * time.Minute)}
 	if diff := cmp.Diff(want, w); diff != "" {
 		t.Errorf("waiting (-want +got):\n%s", diff)
 	}
@@ -143,7 +178,8 @@ func TestWaitingCountsTheOldest(t *testing.T) {
 
 func TestFindingsErrorHasALineForEachFindingAndTheirHints(t *testing.T) {
 	err := error(&FindingsError{Findings: []Finding{
-		{Code: Drifted, Kind: Scheduler, Name: "s", Namespace: "n", Text: "differs", Hint: "deploy", Detail: "  spec.replicas\n"},
+		{Code: Drifted, Kind: Scheduler, Name: "s", Namespace: "n", Text: "differs", Hint: "deploy",
+			Detail: "  spec.replicas\n"},
 		{Code: NoLeader, Kind: Node, Name: "node-1", Text: "down", Hint: "repair"},
 	}})
 	const want = "scheduler s in namespace n: differs [drift]\n  spec.replicas\nnode node-1: down [no-leader]"

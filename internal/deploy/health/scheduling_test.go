@@ -45,7 +45,8 @@ func TestReadSchedulingOfAnotherReleaseHasNoLatency(t *testing.T) {
 }
 
 func TestReadSchedulingIgnoresOtherText(t *testing.T) {
-	got := ReadScheduling([]string{"", "not found\n", "a{b=} 1\n", `a{b="c} 1`, "scheduler_schedule_attempts_total{result=\"scheduled\"} many\n"}, "d")
+	got := ReadScheduling([]string{"", "not found\n", "a{b=} 1\n", `a{b="c} 1`,
+		"scheduler_schedule_attempts_total{result=\"scheduled\"} many\n"}, "d")
 	if diff := cmp.Diff(&Scheduling{Replicas: 5}, got); diff != "" {
 		t.Errorf("scheduling (-want +got):\n%s", diff)
 	}

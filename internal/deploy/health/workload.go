@@ -77,8 +77,7 @@ type Replica struct {
 	Pod string `json:"pod"`
 	// Node is empty if the pod is not bound.
 	Node string `json:"node"`
-	// NodeProblem is the reason why the node does not run the pod: "is not ready", "does not
-	// exist".
+	// NodeProblem is the reason why the node does not run the pod: "is not ready", "does not exist".
 	NodeProblem string `json:"nodeProblem,omitempty"`
 	Ready       bool   `json:"ready"`
 	// Leads reports whether it holds the lease.
@@ -121,7 +120,8 @@ type Certificate struct {
 	Expires time.Time `json:"expires"`
 }
 
-// Waiting are the pods that name the scheduler and are not bound. Pods with scheduling gates do not count.
+// Waiting are the pods that name the scheduler and are not bound. Pods with scheduling gates do not
+// count.
 type Waiting struct {
 	Pods int `json:"pods"`
 	// Oldest is the pod, namespace/name, that waits longest, since Since.
@@ -134,7 +134,8 @@ type Waiting struct {
 	IgnoredSince  time.Time `json:"ignoredSince,omitzero"`
 }
 
-// Add counts a pod that is not bound, created at a time; tried reports whether a scheduler has reported on it.
+// Add counts a pod that is not bound, created at a time; tried reports whether a scheduler has
+// reported on it.
 func (w *Waiting) Add(pod string, created time.Time, tried bool) {
 	w.Pods++
 	if w.Oldest == "" || created.Before(w.Since) {

@@ -98,7 +98,8 @@ func read(in Input) (values, error) {
 // object reads one object and reports whether a template writes it.
 func (v *values) object(in Input, o *unstructured.Unstructured) (templated bool, err error) {
 	switch o.GetKind() + "/" + o.GetName() {
-	case "ServiceAccount/" + in.Name, "PodDisruptionBudget/" + in.Name, "ClusterRoleBinding/" + in.Name + "-plugins", "RoleBinding/" + in.Name + "-lease",
+	case "ServiceAccount/" + in.Name, "PodDisruptionBudget/" + in.Name, "ClusterRoleBinding/" + in.Name +
+		"-plugins", "RoleBinding/" + in.Name + "-lease",
 		"ClusterRoleBinding/" + in.Name + "-as-kube-scheduler", "ClusterRoleBinding/" + in.Name + "-as-volume-scheduler",
 		"RoleBinding/" + in.Name + "-extension-apiserver-authentication-reader":
 		return true, nil
@@ -143,8 +144,10 @@ func (v *values) pod(in Input, o *unstructured.Unstructured) error {
 		}
 	}
 	templated := []string{"kubeconfig-file", "config-file"}
-	volumes := slices.DeleteFunc(slices.Clone(pod.Volumes), func(volume corev1.Volume) bool { return slices.Contains(templated, volume.Name) })
-	v.mounts = slices.DeleteFunc(slices.Clone(v.scheduler.VolumeMounts), func(m corev1.VolumeMount) bool { return slices.Contains(templated, m.Name) })
+	volumes := slices.DeleteFunc(slices.Clone(pod.Volumes),
+		func(volume corev1.Volume) bool { return slices.Contains(templated, volume.Name) })
+	v.mounts = slices.DeleteFunc(slices.Clone(v.scheduler.VolumeMounts),
+		func(m corev1.VolumeMount) bool { return slices.Contains(templated, m.Name) })
 	var err error
 	if v.containers, err = in.template("containers", extra); err == nil {
 		v.volumes, err = in.template("volumes", volumes)
@@ -164,8 +167,10 @@ func metadata(in Input, v values) ([]byte, error) {
 // file is values.yaml.
 func (v values) file(in Input) ([]byte, error) {
 	const ownArgs = 5 // of the template: the program, --config, --secure-port and two kubeconfigs
-	if len(v.scheduler.Command) < ownArgs || len(v.scheduler.Ports) != 1 || v.scheduler.ReadinessProbe == nil || v.scheduler.LivenessProbe == nil {
-		return nil, fmt.Errorf("write a chart of scheduler %s: its objects have no Deployment with a kube-scheduler container", in.Name)
+	if len(v.scheduler.Command) < ownArgs || len(v.scheduler.Ports) != 1 || v.scheduler.ReadinessProbe == nil ||
+		v.scheduler.LivenessProbe == nil {
+		return nil,
+			fmt.Errorf("write a chart of scheduler %s: its objects have no Deployment with a kube-scheduler container", in.Name)
 	}
 	pod := v.deployment.Spec.Template.Spec
 	liveness, readiness := v.scheduler.LivenessProbe.HTTPGet, v.scheduler.ReadinessProbe.HTTPGet
@@ -180,18 +185,21 @@ func (v values) file(in Input) ([]byte, error) {
 	}{
 		{"name", "Scheduler name (spec.schedulerName of pods), and the prefix of the names of all objects.", in.Name},
 		{"image", "Image of the scheduler.", v.scheduler.Image},
-		{"imagePullPolicy", "IfNotPresent, Always, Never, or empty for the default of the cluster.", v.scheduler.ImagePullPolicy},
+		{"imagePullPolicy", "IfNotPresent, Always, Never, or empty for the default of the cluster.",
+			v.scheduler.ImagePullPolicy},
 		{"replicas", "Number of pods. One of them schedules at a time.", *v.deployment.Spec.Replicas},
 		{"resources", "Resources of the scheduler's container.", v.scheduler.Resources},
 		{"nodeSelector", `Labels of the nodes to run on; "" matches any value.`, in.NodeSelector},
 		{"tolerations", "Tolerations of the pods.", pod.Tolerations},
 		{"configuration", "KubeSchedulerConfiguration: profiles, plugins and their arguments. A template.", v.configuration},
 		{"pluginRules", "RBAC rules that plugins need in addition to those of system:kube-scheduler.", v.pluginRules},
-		{"credentials", "The pods use the token of their ServiceAccount. To use a client certificate instead, set secret to the name\n" +
-			"# of an existing Secret with ca.crt, tls.crt and tls.key, and user to the common name of the certificate.",
+		{"credentials",
+			"The pods use the token of their ServiceAccount. To use a client certificate instead, set secret to the name\n" +
+				"# of an existing Secret with ca.crt, tls.crt and tls.key, and user to the common name of the certificate.",
 			map[string]string{"secret": "", "user": "system:kube-scheduler"}},
 		{"apiServer", "URL of the API server.", in.APIServer},
-		{"hostNetwork", "Use the network of the node, for an API server that can be reached only from there.", pod.HostNetwork},
+		{"hostNetwork", "Use the network of the node, for an API server that can be reached only from there.",
+			pod.HostNetwork},
 		{"port", "Port for health and metrics.", v.scheduler.Ports[0].ContainerPort},
 		{"probes", "Paths of the probes, and the address if the scheduler listens on one only.",
 			map[string]string{"host": liveness.Host, "livenessPath": liveness.Path, "readinessPath": readiness.Path}},

@@ -46,7 +46,8 @@ func notDeployed(ctx context.Context, d deploy.Deps, sp *spec.Spec) error {
 	if in := deploy.NamespacesOf(owned); len(in) > 0 && !slices.Contains(in, sp.Namespace) {
 		return problem.Invalidf("use -n "+in[0], "%s is in namespace %s, not in %s", sp.Name, in[0], sp.Namespace)
 	}
-	return problem.Invalidf("`pmk-sched status` lists those that are deployed; Helm has the history of what Helm installed",
+	return problem.Invalidf(
+		"`pmk-sched status` lists those that are deployed; Helm has the history of what Helm installed",
 		"%s has no revisions in namespace %s", sp.Name, sp.Namespace)
 }
 

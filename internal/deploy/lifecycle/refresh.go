@@ -137,7 +137,8 @@ func (r *refresher) describe(ctx context.Context) (*Refresh, error) {
 	if err != nil {
 		return nil, err
 	}
-	selector := labels.SelectorFromSet(labels.Set{ownership.LabelName: ownership.Scheduler, ownership.LabelInstance: r.current.Name})
+	selector := labels.SelectorFromSet(labels.Set{ownership.LabelName: ownership.Scheduler,
+		ownership.LabelInstance: r.current.Name})
 	pods, err := kube.CoreV1().Pods(r.current.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector.String()})
 	if err != nil {
 		return nil, kubeapi.Explain("list the pods of scheduler "+r.current.Name, err)
@@ -181,14 +182,16 @@ func (r *refresher) refresh(ctx context.Context, sp *spec.Spec) (*Refresh, error
 		return nil, err
 	}
 	if _, err := Verify(ctx, r.s, verify.Options{Name: sp.Name, Namespace: sp.Namespace}); err != nil {
-		return nil, problem.WithHint(fmt.Errorf("verify scheduler %s with the new certificate (revision %d): %w", sp.Name, outcome.Revision, err),
+		return nil, problem.WithHint(fmt.Errorf("verify scheduler %s with the new certificate (revision %d): %w", sp.Name,
+			outcome.Revision, err),
 			"`"+plan.Command("rollback")+"` deploys the former certificate again")
 	}
 	report, err := deploy.DescribeCredentials(plan.Objects, sp.Namespace, sp.Name, nil)
 	if err != nil {
 		return nil, err
 	}
-	return &Refresh{Mode: report.Mode, Refreshed: true, Expires: report.Expires, Revision: outcome.Revision, Changes: outcome.Changes}, nil
+	return &Refresh{Mode: report.Mode, Refreshed: true, Expires: report.Expires, Revision: outcome.Revision,
+		Changes: outcome.Changes}, nil
 }
 
 // newCertificate returns the certificate of this node, or one that the cluster signs.
@@ -198,8 +201,12 @@ func (r *refresher) newCertificate(ctx context.Context) (deploy.Successor, error
 	}
 	path, ok := inspect.SchedulerKubeconfig(r.root)
 	if r.root == "" || !ok {
-		return deploy.Successor{}, problem.Invalidf("run it on a control-plane node whose certificates were renewed, or request a certificate from the cluster with --csr",
-			"credentials %s are refreshed with the certificate of a control-plane node, and this machine is not one", r.report.Mode)
+		return deploy.Successor{},
+			problem.Invalidf(
+				"run it on a control-plane node whose certificates were renewed, or request a certificate from the cluster with "+
+					"--csr",
+				"credentials %s are refreshed with the certificate of a control-plane node, and this machine is not one",
+				r.report.Mode)
 	}
 	found, err := inspect.ReadNodeCredentials(r.root, path)
 	if err != nil {

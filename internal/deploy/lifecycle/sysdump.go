@@ -32,7 +32,8 @@ import (
 // extenders. version is the version of pmk-sched, and status reads the status of all that
 // pmk-sched manages.
 func Sysdump(
-	ctx context.Context, s *session.Session, sp *spec.Spec, file, version string, status func(context.Context) (any, error),
+	ctx context.Context, s *session.Session, sp *spec.Spec, file, version string, status func(context.Context) (any,
+		error),
 ) (summary *sysdump.Summary, err error) {
 	deps, err := deploy.Connect(s)
 	if err != nil {
@@ -90,7 +91,8 @@ func (d *dump) write(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("create client for %s: %w", d.cfg.Host, err)
 		}
-		c := &sysdump.Cluster{Name: d.sp.Name, Namespace: d.sp.Namespace, Managed: d.managed, Others: d.others, Metrics: observe.Metrics(d.cfg, kube)}
+		c := &sysdump.Cluster{Name: d.sp.Name, Namespace: d.sp.Namespace, Managed: d.managed, Others: d.others,
+			Metrics: observe.Metrics(d.cfg, kube)}
 		return c.Write(ctx, d.cfg, d.archive, d.redact, d.Log)
 	})
 }
@@ -132,7 +134,8 @@ func (d *dump) inspectCluster(ctx context.Context) error {
 		d.learnObject(o)
 	}
 	d.archive.JSON("versions.json", map[string]string{
-		"pmk-sched": d.version, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH, "kubernetes": release.String(),
+		"pmk-sched": d.version, "go": runtime.Version(), "platform": runtime.GOOS + "/" +
+			runtime.GOARCH, "kubernetes": release.String(),
 	})
 	info, err := Inspect(ctx, d.Session, d.sp.Name, d.sp.Namespace)
 	if err != nil {

@@ -18,7 +18,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
-// stuckCluster has a scheduler and an extender. The objects of stuck do not disappear when they are deleted, as if their node were down.
+// stuckCluster has a scheduler and an extender. The objects of stuck do not disappear when they are
+// deleted, as if their node were down.
 type stuckCluster struct {
 	deploy.Applier
 	deploy.Ledger

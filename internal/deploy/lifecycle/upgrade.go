@@ -48,8 +48,7 @@ type Upgrade struct {
 	NewImage string   `json:"newImage,omitempty"`
 	Build    bool     `json:"build,omitempty"`
 	Plugins  []string `json:"plugins,omitempty"`
-	// From and To are config APIs. Changes and Warnings describe the conversion of the
-	// configuration.
+	// From and To are config APIs. Changes and Warnings describe the conversion of the configuration.
 	From     string   `json:"from,omitempty"`
 	To       string   `json:"to,omitempty"`
 	Changes  []string `json:"changes,omitempty"`
@@ -73,8 +72,7 @@ type upgradeRun struct {
 	revision  int
 	target    versions.Release
 	report    *Upgrade
-	// again deploys the scheduler at the new release, with an image that build makes unless it
-	// exists.
+	// again deploys the scheduler at the new release, with an image that build makes unless it exists.
 	again *spec.Spec
 	build *pack.Request
 }
@@ -158,7 +156,8 @@ func (u *upgradeRun) describeAgain() error {
 	if err != nil {
 		return err
 	}
-	again, err := u.o.Spec.Again(spec.Deployed{Request: u.installed.Request, Credentials: u.credentials()}, u.report.Target, rules.Policy)
+	again, err := u.o.Spec.Again(spec.Deployed{Request: u.installed.Request, Credentials: u.credentials()},
+		u.report.Target, rules.Policy)
 	if err != nil || u.o.Spec.GivenImage() != "" {
 		u.again = again
 		return err

@@ -110,7 +110,8 @@ func override(args []string, given flag) []string {
 	return append(args, given.whole)
 }
 
-// BindAddress returns the address that the scheduler binds its secure port to, or "" for all addresses.
+// BindAddress returns the address that the scheduler binds its secure port to, or "" for all
+// addresses.
 func (s Scheduler) BindAddress() (string, error) {
 	rules, _, err := versions.Select(s.Release)
 	if err != nil {

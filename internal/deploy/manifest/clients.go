@@ -64,7 +64,9 @@ func (s Scheduler) validateClients() error {
 	}
 	for _, file := range s.Configuration.Files {
 		if !held[file] && !strings.HasPrefix(file, ClientDir("")) {
-			return problem.Invalidf("give caData (the certificates in base64) instead of caFile; name certificate and key under spec.extenders of pmk-sched.yaml, which mounts them",
+			return problem.Invalidf(
+				"give caData (the certificates in base64) instead of caFile; name certificate and key under spec.extenders of "+
+					"pmk-sched.yaml, which mounts them",
 				"tlsConfig of an extender names %s, which is not in the scheduler's pod: the scheduler would not start", file)
 		}
 	}

@@ -79,19 +79,23 @@ func (c Credentials) validate(name string) error {
 	case ModeNode, ModeNodeInline:
 		for what, content := range map[string][]byte{"CA": c.CA, "client certificate": c.Cert, "client key": c.Key} {
 			if len(bytes.TrimSpace(content)) == 0 {
-				return problem.Invalidf("use --credentials serviceaccount, or a node kubeconfig that holds certificates", "credentials %s of scheduler %s have no %s", c.Mode, name, what)
+				return problem.Invalidf("use --credentials serviceaccount, or a node kubeconfig that holds certificates",
+					"credentials %s of scheduler %s have no %s", c.Mode, name, what)
 			}
 		}
 	case ModeHostPath:
 		if !path.IsAbs(c.HostPath) || path.Clean(c.HostPath) != c.HostPath {
-			return problem.Invalidf("give the absolute path of the scheduler's kubeconfig on the node", "credentials hostpath of scheduler %s: %q is not a path on the node", name, c.HostPath)
+			return problem.Invalidf("give the absolute path of the scheduler's kubeconfig on the node",
+				"credentials hostpath of scheduler %s: %q is not a path on the node", name, c.HostPath)
 		}
 	case ModeServiceAccount:
 	default:
-		return problem.Invalidf("use one of "+strings.Join(Modes(), ", "), "scheduler %s: unknown credentials %q", name, c.Mode)
+		return problem.Invalidf("use one of "+strings.Join(Modes(), ", "), "scheduler %s: unknown credentials %q", name,
+			c.Mode)
 	}
 	if c.Mode != ModeServiceAccount && c.User == "" {
-		return problem.Invalidf("use --credentials serviceaccount", "credentials %s of scheduler %s have no user to grant rights to", c.Mode, name)
+		return problem.Invalidf("use --credentials serviceaccount",
+			"credentials %s of scheduler %s have no user to grant rights to", c.Mode, name)
 	}
 	if c.Mode != ModeHostPath || c.Server != "" {
 		return c.validateServer(name)
@@ -102,7 +106,8 @@ func (c Credentials) validate(name string) error {
 func (c Credentials) validateServer(name string) error {
 	u, err := url.Parse(c.Server)
 	if err != nil || u.Scheme != "https" || u.Hostname() == "" {
-		return problem.Invalidf("give the API server as https://host:port", "credentials %s of scheduler %s: %q is not the URL of an API server", c.Mode, name, c.Server)
+		return problem.Invalidf("give the API server as https://host:port",
+			"credentials %s of scheduler %s: %q is not the URL of an API server", c.Mode, name, c.Server)
 	}
 	return nil
 }
@@ -111,9 +116,12 @@ func (c Credentials) validateServer(name string) error {
 func (c Credentials) Warnings() []string {
 	switch c.Mode {
 	case ModeNodeInline:
-		return []string{"credentials node-inline keeps the private key of " + c.User + " in a ConfigMap: everyone with read access to ConfigMaps in the namespace can act as it; credentials node keeps it in a Secret"}
+		return []string{"credentials node-inline keeps the private key of " + c.User +
+			" in a ConfigMap: everyone with read access to ConfigMaps in the namespace can act as it; credentials node keeps " +
+			"it in a Secret"}
 	case ModeHostPath:
-		return []string{"credentials hostpath runs the scheduler as root, without capabilities, because only root can read " + c.HostPath + "; credentials node runs it as an ordinary user"}
+		return []string{"credentials hostpath runs the scheduler as root, without capabilities, because only root can read " +
+			c.HostPath + "; credentials node runs it as an ordinary user"}
 	}
 	return nil
 }

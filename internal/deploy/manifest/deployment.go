@@ -210,7 +210,8 @@ func (s Scheduler) affinity() *corev1.Affinity {
 	return &affinity
 }
 
-// Simulated nodes have this label, by kwok's convention. They report every pod as running, and none runs.
+// Simulated nodes have this label, by kwok's convention. They report every pod as running, and none
+// runs.
 const (
 	simulatedLabel = "type"
 	simulatedValue = "kwok"
@@ -220,7 +221,8 @@ const (
 // exclude simulated nodes.
 func (s Scheduler) nodeRequirements() []corev1.NodeSelectorRequirement {
 	if len(s.NodeSelector) == 0 {
-		return []corev1.NodeSelectorRequirement{{Key: simulatedLabel, Operator: corev1.NodeSelectorOpNotIn, Values: []string{simulatedValue}}}
+		return []corev1.NodeSelectorRequirement{{Key: simulatedLabel, Operator: corev1.NodeSelectorOpNotIn,
+			Values: []string{simulatedValue}}}
 	}
 	var requirements []corev1.NodeSelectorRequirement
 	for _, key := range slices.Sorted(maps.Keys(s.NodeSelector)) {

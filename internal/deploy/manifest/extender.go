@@ -76,7 +76,8 @@ type Extender struct {
 	// Call is how schedulers call the extender: it serves their verbs only. With a bind verb it has
 	// the right to bind pods.
 	Call profiles.Extender
-	// Anonymous serves every verb but bind without a client certificate, for a scheduler that cannot present one.
+	// Anonymous serves every verb but bind without a client certificate, for a scheduler that cannot
+	// present one.
 	Anonymous bool
 	// Certificates must be complete.
 	Certificates ExtenderCertificates
@@ -110,7 +111,8 @@ func ExtenderObjects(e Extender) ([]*unstructured.Unstructured, error) {
 		return nil, err
 	}
 	tls := e.serving()
-	typed := []runtime.Object{e.account(), e.role(), e.binding(), e.authority(), tls, e.client(), configuration, e.service(), e.networkPolicy()}
+	typed := []runtime.Object{e.account(), e.role(), e.binding(), e.authority(), tls, e.client(), configuration,
+		e.service(), e.networkPolicy()}
 	if e.Replicas > 1 {
 		typed = append(typed, budget(e.Release, e.meta(e.Name), e.selectorLabels()))
 	}
@@ -131,14 +133,17 @@ func (e Extender) validate() error {
 	c := e.Certificates
 	switch {
 	case e.Image == "":
-		return problem.Invalidf("name it with --image; `pmk-sched build --extender` makes one", "extender %s has no image", e.Name)
+		return problem.Invalidf("name it with --image; `pmk-sched build --extender` makes one", "extender %s has no image",
+			e.Name)
 	case len(e.Policies) == 0:
 		return problem.Invalidf("name one with --policy: see `pmk-sched plugin list`", "extender %s has no policy", e.Name)
 	case len(verbs(e.Call)) == 0:
-		return problem.Invalidf("name one under spec.extenders of pmk-sched.yaml, such as filterVerb: filter", "extender %s has no verb", e.Name)
+		return problem.Invalidf("name one under spec.extenders of pmk-sched.yaml, such as filterVerb: filter",
+			"extender %s has no verb", e.Name)
 	case e.Replicas < 1:
 		return problem.Invalidf("use 1 or more", "extender %s cannot have %d replicas", e.Name, e.Replicas)
-	case slices.ContainsFunc([][]byte{c.CA, c.CAKey, c.Server, c.ServerKey, c.Client, c.ClientKey}, func(b []byte) bool { return len(b) == 0 }):
+	case slices.ContainsFunc([][]byte{c.CA, c.CAKey, c.Server, c.ServerKey, c.Client, c.ClientKey},
+		func(b []byte) bool { return len(b) == 0 }):
 		return fmt.Errorf("build objects of extender %s: a certificate or key is missing", e.Name)
 	}
 	return validatePolicies(e.Name, e.Policies)
@@ -203,7 +208,8 @@ func (e Extender) binding() *rbacv1.ClusterRoleBinding { return rbac.ExtenderRol
 func ExtenderAuthority(name string) string { return name + "-ca" }
 
 func (e Extender) authority() *corev1.Secret {
-	return e.secret(ExtenderAuthority(e.Name), map[string][]byte{"tls.crt": e.Certificates.CA, "tls.key": e.Certificates.CAKey})
+	return e.secret(ExtenderAuthority(e.Name),
+		map[string][]byte{"tls.crt": e.Certificates.CA, "tls.key": e.Certificates.CAKey})
 }
 
 // ExtenderClient is the name of the Secret with the client certificate that schedulers use for an
@@ -211,14 +217,16 @@ func (e Extender) authority() *corev1.Secret {
 func ExtenderClient(name string) string { return name + "-client" }
 
 func (e Extender) client() *corev1.Secret {
-	return e.secret(ExtenderClient(e.Name), map[string][]byte{"tls.crt": e.Certificates.Client, "tls.key": e.Certificates.ClientKey})
+	return e.secret(ExtenderClient(e.Name),
+		map[string][]byte{"tls.crt": e.Certificates.Client, "tls.key": e.Certificates.ClientKey})
 }
 
 // ExtenderServing is the name prefix of the Secret with the serving certificate of an extender.
 func ExtenderServing(name string) string { return name + "-tls" }
 
 func (e Extender) serving() *corev1.Secret {
-	data := map[string][]byte{"ca.crt": e.Certificates.CA, "tls.crt": e.Certificates.Server, "tls.key": e.Certificates.ServerKey}
+	data := map[string][]byte{"ca.crt": e.Certificates.CA, "tls.crt": e.Certificates.Server,
+		"tls.key": e.Certificates.ServerKey}
 	secret := e.secret(hashed(ExtenderServing(e.Name), data), data)
 	immutable := true
 	secret.Immutable = &immutable
@@ -259,7 +267,8 @@ func (e Extender) networkPolicy() *networkingv1.NetworkPolicy {
 		Spec: networkingv1.NetworkPolicySpec{
 			PodSelector: metav1.LabelSelector{MatchLabels: e.selectorLabels()},
 			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
-			Ingress:     []networkingv1.NetworkPolicyIngressRule{{Ports: []networkingv1.NetworkPolicyPort{{Port: &port, Protocol: &protocol}}}},
+			Ingress: []networkingv1.NetworkPolicyIngressRule{{Ports: []networkingv1.NetworkPolicyPort{{Port: &port,
+				Protocol: &protocol}}}},
 		},
 	}
 }

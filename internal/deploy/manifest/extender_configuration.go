@@ -14,7 +14,8 @@ import (
 // configuration returns the ConfigMap with the configuration of pmk-extender.
 func (e Extender) configuration() (*corev1.ConfigMap, error) {
 	tls := map[string]any{
-		"certFile": extenderTLSDir + "/tls.crt", "keyFile": extenderTLSDir + "/tls.key", "clientCAFile": extenderTLSDir + "/ca.crt",
+		"certFile": extenderTLSDir + "/tls.crt", "keyFile": extenderTLSDir + "/tls.key", "clientCAFile": extenderTLSDir +
+			"/ca.crt",
 	}
 	if e.Anonymous {
 		call := e.Call
@@ -36,13 +37,16 @@ func (e Extender) configuration() (*corev1.ConfigMap, error) {
 
 // verbs returns the verbs with which a scheduler calls an extender.
 func verbs(call profiles.Extender) []string {
-	return slices.DeleteFunc([]string{call.FilterVerb, call.PrioritizeVerb, call.PreemptVerb, call.BindVerb}, func(v string) bool { return v == "" })
+	return slices.DeleteFunc([]string{call.FilterVerb, call.PrioritizeVerb, call.PreemptVerb, call.BindVerb},
+		func(v string) bool { return v == "" })
 }
 
 // extenderConfiguration returns the configuration of pmk-extender.
-func extenderConfiguration(policies []Policy, call profiles.Extender, listen string, tls map[string]any) ([]byte, error) {
+func extenderConfiguration(policies []Policy, call profiles.Extender, listen string, tls map[string]any) ([]byte,
+	error) {
 	content := map[string]any{
-		"apiVersion": "pmk-sched.io/v1alpha1", "kind": "Extender", "policies": policies, "verbs": verbs(call), "listen": listen,
+		"apiVersion": "pmk-sched.io/v1alpha1", "kind": "Extender", "policies": policies, "verbs": verbs(call),
+		"listen":           listen,
 		"nodeCacheCapable": *call.WithDefaults().NodeCacheCapable,
 	}
 	if tls != nil {

@@ -69,7 +69,8 @@ func (e Extender) affinity() *corev1.Affinity {
 
 func (e Extender) container() corev1.Container {
 	probe := func(path string, t timing) *corev1.Probe {
-		return httpProbe(corev1.HTTPGetAction{Path: path, Port: intstr.FromString(PortName), Scheme: corev1.URISchemeHTTPS}, t)
+		return httpProbe(corev1.HTTPGetAction{Path: path, Port: intstr.FromString(PortName), Scheme: corev1.URISchemeHTTPS},
+			t)
 	}
 	return corev1.Container{
 		Name:            ExtenderContainerName,
@@ -101,8 +102,9 @@ func extenderResources(r corev1.ResourceRequirements) corev1.ResourceRequirement
 		return r
 	}
 	return corev1.ResourceRequirements{
-		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("64Mi")},
-		Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")},
+		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"),
+			corev1.ResourceMemory: resource.MustParse("64Mi")},
+		Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")},
 	}
 }
 

@@ -26,12 +26,14 @@ func extender(t *testing.T, release string) manifest.Extender {
 		Name: "my-extender", Release: r, Image: "localhost/my-extender:v1", Version: "v0.1.0",
 		Call: profiles.Extender{FilterVerb: "filter", PrioritizeVerb: "prioritize"},
 		Policies: []manifest.Policy{
-			{Name: "loadaware", Weight: 2, Args: map[string]any{"prometheus": map[string]any{"url": "http://prometheus.monitoring:9090"}}},
+			{Name: "loadaware", Weight: 2, Args: map[string]any{
+				"prometheus": map[string]any{"url": "http://prometheus.monitoring:9090"}}},
 			{Name: "timestamp"},
 		},
 		Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"patch"}}},
 		Certificates: manifest.ExtenderCertificates{
-			CA: []byte("ca\n"), CAKey: []byte("ca key\n"), Server: []byte("server\n"), ServerKey: []byte("server key\n"), Client: []byte("client\n"), ClientKey: []byte("client key\n"),
+			CA: []byte("ca\n"), CAKey: []byte("ca key\n"), Server: []byte("server\n"), ServerKey: []byte("server key\n"),
+			Client: []byte("client\n"), ClientKey: []byte("client key\n"),
 		},
 	}
 }
@@ -65,10 +67,13 @@ func TestExtenderObjectsMatchTheGoldenFiles(t *testing.T) {
 func wirings() []manifest.Wiring {
 	e := extender(&testing.T{}, "v1.24.3")
 	return []manifest.Wiring{
-		{Extender: profiles.Extender{Name: "near", URLPrefix: manifest.SidecarURL(11260), FilterVerb: "filter", PrioritizeVerb: "prioritize"}, Sidecar: &manifest.Sidecar{
-			Image: "localhost/my-extender:v1", Policies: e.Policies, Rules: e.Rules, Port: 11260,
-		}},
-		{Extender: profiles.Extender{Name: "far", URLPrefix: "https://10.96.0.7"}, ClientSecret: manifest.ExtenderClient("far")},
+		{Extender: profiles.Extender{
+			Name: "near", URLPrefix: manifest.SidecarURL(11260), FilterVerb: "filter", PrioritizeVerb: "prioritize"},
+			Sidecar: &manifest.Sidecar{
+				Image: "localhost/my-extender:v1", Policies: e.Policies, Rules: e.Rules, Port: 11260,
+			}},
+		{Extender: profiles.Extender{
+			Name: "far", URLPrefix: "https://10.96.0.7"}, ClientSecret: manifest.ExtenderClient("far")},
 	}
 }
 
@@ -105,14 +110,15 @@ func TestInvalidExtenders(t *testing.T) {
 		change func(*manifest.Extender)
 		want   string
 	}{
-		"no image":         {func(e *manifest.Extender) { e.Image = "" }, "has no image"},
-		"no policy":        {func(e *manifest.Extender) { e.Policies = nil }, "has no policy"},
-		"duplicate policy": {func(e *manifest.Extender) { e.Policies = append(e.Policies, e.Policies[0]) }, "duplicate policy loadaware"},
-		"weight":           {func(e *manifest.Extender) { e.Policies[0].Weight = 101 }, "invalid weight 101"},
-		"nameless policy":  {func(e *manifest.Extender) { e.Policies[0].Name = "" }, "has no name"},
-		"replicas":         {func(e *manifest.Extender) { e.Replicas = -1 }, "-1 replicas"},
-		"name":             {func(e *manifest.Extender) { e.Name = "My_Extender" }, "not a DNS label"},
-		"reserved name":    {func(e *manifest.Extender) { e.Name = "kube-scheduler" }, "used by the cluster"},
+		"no image":  {func(e *manifest.Extender) { e.Image = "" }, "has no image"},
+		"no policy": {func(e *manifest.Extender) { e.Policies = nil }, "has no policy"},
+		"duplicate policy": {func(e *manifest.Extender) { e.Policies = append(e.Policies, e.Policies[0]) },
+			"duplicate policy loadaware"},
+		"weight":          {func(e *manifest.Extender) { e.Policies[0].Weight = 101 }, "invalid weight 101"},
+		"nameless policy": {func(e *manifest.Extender) { e.Policies[0].Name = "" }, "has no name"},
+		"replicas":        {func(e *manifest.Extender) { e.Replicas = -1 }, "-1 replicas"},
+		"name":            {func(e *manifest.Extender) { e.Name = "My_Extender" }, "not a DNS label"},
+		"reserved name":   {func(e *manifest.Extender) { e.Name = "kube-scheduler" }, "used by the cluster"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -62,7 +62,8 @@ func confined(t *testing.T, pod corev1.PodSpec, root, token bool) {
 	if user := *pod.SecurityContext.RunAsUser; (user == 0) != root {
 		t.Errorf("user %d", user)
 	}
-	if profile := pod.SecurityContext.SeccompProfile; profile == nil || profile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+	if profile := pod.SecurityContext.SeccompProfile; profile == nil ||
+		profile.Type != corev1.SeccompProfileTypeRuntimeDefault {
 		t.Errorf("seccomp profile: %v", profile)
 	}
 	if pod.HostPID || pod.HostIPC {
@@ -71,13 +72,15 @@ func confined(t *testing.T, pod corev1.PodSpec, root, token bool) {
 	for _, c := range append(pod.InitContainers, pod.Containers...) {
 		is(c.Name+": privilege escalation", c.SecurityContext.AllowPrivilegeEscalation, false)
 		is(c.Name+": read-only root", c.SecurityContext.ReadOnlyRootFilesystem, true)
-		if caps := c.SecurityContext.Capabilities; caps == nil || len(caps.Add) > 0 || len(caps.Drop) != 1 || caps.Drop[0] != "ALL" {
+		if caps := c.SecurityContext.Capabilities; caps == nil || len(caps.Add) > 0 || len(caps.Drop) != 1 ||
+			caps.Drop[0] != "ALL" {
 			t.Errorf("%s: capabilities %v", c.Name, caps)
 		}
 		if len(c.Resources.Requests) == 0 {
 			t.Errorf("%s: no resources are requested", c.Name)
 		}
-		// The memory of a scheduler follows from the size of the cluster, and its end is worse than its growth; an extender bounds its own.
+		// The memory of a scheduler follows from the size of the cluster, and its end is worse than its
+		// growth; an extender bounds its own.
 		if limit := c.Resources.Limits.Memory(); limit.IsZero() == (c.Name != manifest.ContainerName) {
 			t.Errorf("%s: memory limit %s", c.Name, limit)
 		}

@@ -18,25 +18,44 @@ func TestInvalidSchedulers(t *testing.T) {
 		want   string
 	}{
 		{"no name", func(s *manifest.Scheduler) { s.Name = "" }, `scheduler name "" is not a DNS label`},
-		{"capitals", func(s *manifest.Scheduler) { s.Name = "MyScheduler" }, `scheduler name "MyScheduler" is not a DNS label`},
+		{"capitals", func(s *manifest.Scheduler) { s.Name = "MyScheduler" },
+			`scheduler name "MyScheduler" is not a DNS label`},
 		{"too long", func(s *manifest.Scheduler) { s.Name = strings.Repeat("a", 64) }, "is not a DNS label"},
 		{"dots", func(s *manifest.Scheduler) { s.Name = "a.b" }, "is not a DNS label"},
-		{"the default's name", func(s *manifest.Scheduler) { s.Name = "default-scheduler" }, `scheduler name "default-scheduler" is used by the cluster`},
-		{"the default's lease", func(s *manifest.Scheduler) { s.Name = "kube-scheduler" }, `scheduler name "kube-scheduler" is used by the cluster`},
+		{"the default's name", func(s *manifest.Scheduler) { s.Name = "default-scheduler" },
+			`scheduler name "default-scheduler" is used by the cluster`},
+		{"the default's lease", func(s *manifest.Scheduler) { s.Name = "kube-scheduler" },
+			`scheduler name "kube-scheduler" is used by the cluster`},
 		{"no image", func(s *manifest.Scheduler) { s.Image = "" }, "scheduler my-scheduler has no image"},
 		{"port", func(s *manifest.Scheduler) { s.Port = 70000 }, "scheduler my-scheduler: invalid port 70000"},
-		{"privileged port", func(s *manifest.Scheduler) { s.Port = 443 }, "scheduler my-scheduler: invalid port 443: an unprivileged process cannot listen on it"},
-		{"replicas without leader election", func(s *manifest.Scheduler) { s.Replicas, s.Configuration.LeaderElect = 2, false }, "2 replicas of scheduler my-scheduler without leader election"},
-		{"mode", func(s *manifest.Scheduler) { s.Credentials.Mode = "magic" }, `scheduler my-scheduler: unknown credentials "magic"`},
-		{"no key", func(s *manifest.Scheduler) { s.Credentials.Key = nil }, "credentials node of scheduler my-scheduler have no client key"},
+		{"privileged port", func(s *manifest.Scheduler) { s.Port = 443 },
+			"scheduler my-scheduler: invalid port 443: an unprivileged process cannot listen on it"},
+		{"replicas without leader election", func(s *manifest.Scheduler) {
+			s.Replicas, s.Configuration.LeaderElect = 2,
+				false
+		}, "2 replicas of scheduler my-scheduler without leader election"},
+		{"mode", func(s *manifest.Scheduler) { s.Credentials.Mode = "magic" },
+			`scheduler my-scheduler: unknown credentials "magic"`},
+		{"no key", func(s *manifest.Scheduler) { s.Credentials.Key = nil },
+			"credentials node of scheduler my-scheduler have no client key"},
 		{"no user", func(s *manifest.Scheduler) { s.Credentials.User = "" }, "have no user"},
-		{"server", func(s *manifest.Scheduler) { s.Credentials.Server = "localhost:443" }, `"localhost:443" is not the URL of an API server`},
+		{"server", func(s *manifest.Scheduler) { s.Credentials.Server = "localhost:443" },
+			`"localhost:443" is not the URL of an API server`},
 		{"relative path", func(s *manifest.Scheduler) {
 			s.Credentials = manifest.Credentials{Mode: manifest.ModeHostPath, User: "u", HostPath: "scheduler.conf"}
 		}, `"scheduler.conf" is not a path on the node`},
-		{"reserved flag", func(s *manifest.Scheduler) { s.Args = []string{"--secure-port=1"} }, "scheduler argument --secure-port is set by pmk-sched"},
-		{"leader election flag", func(s *manifest.Scheduler) { s.Args = []string{"--leader-elect=false"} }, "scheduler argument --leader-elect is set by pmk-sched"},
-		{"removed flag", func(s *manifest.Scheduler) { s.Args = []string{"--scheduler-name=my-scheduler"} }, "scheduler argument --scheduler-name does not exist in v1.24.3"},
+		{"reserved flag", func(s *manifest.Scheduler) {
+			s.Args = []string{
+				"--secure-port=1"}
+		}, "scheduler argument --secure-port is set by pmk-sched"},
+		{"leader election flag", func(s *manifest.Scheduler) {
+			s.Args = []string{
+				"--leader-elect=false"}
+		}, "scheduler argument --leader-elect is set by pmk-sched"},
+		{"removed flag", func(s *manifest.Scheduler) {
+			s.Args = []string{
+				"--scheduler-name=my-scheduler"}
+		}, "scheduler argument --scheduler-name does not exist in v1.24.3"},
 		{"not a flag", func(s *manifest.Scheduler) { s.Args = []string{"v=5"} }, `scheduler argument "v=5" is not a flag`},
 		{"old release", func(s *manifest.Scheduler) { s.Release.Minor = 19 }, "Kubernetes 1.19 is too old"},
 	}
@@ -104,7 +123,8 @@ func TestOnlyNodeInlineKeepsKeyInConfigMap(t *testing.T) {
 				continue
 			}
 			text := fmt.Sprint(object.Object["data"])
-			if got, want := strings.Contains(text, "client-key-data"), mode == manifest.ModeNodeInline && strings.HasPrefix(object.GetName(), "kubeconfig-for"); got != want {
+			if got, want := strings.Contains(text, "client-key-data"), mode == manifest.ModeNodeInline &&
+				strings.HasPrefix(object.GetName(), "kubeconfig-for"); got != want {
 				t.Errorf("%s: ConfigMap %s has a key: %v, want %v", mode, object.GetName(), got, want)
 			}
 		}

@@ -151,11 +151,14 @@ func (s Scheduler) validate() error {
 	case s.Configuration == nil || len(s.Configuration.YAML) == 0:
 		return fmt.Errorf("build objects of scheduler %s: no rendered configuration", s.Name)
 	case !bytes.Contains(s.Configuration.YAML, []byte(KubeconfigPath(s.Name))):
-		return fmt.Errorf("build objects of scheduler %s: its configuration does not use the kubeconfig %s", s.Name, KubeconfigPath(s.Name))
+		return fmt.Errorf("build objects of scheduler %s: its configuration does not use the kubeconfig %s", s.Name,
+			KubeconfigPath(s.Name))
 	case s.Replicas > 1 && !s.Configuration.LeaderElect:
-		return problem.Invalidf("turn on leader election, or run one replica", "%d replicas of scheduler %s without leader election would schedule the same pods", s.Replicas, s.Name)
+		return problem.Invalidf("turn on leader election, or run one replica",
+			"%d replicas of scheduler %s without leader election would schedule the same pods", s.Replicas, s.Name)
 	case s.Port < 1024 || s.Port > 65535:
-		return problem.Invalidf("use a free port from 1024 to 65535", "scheduler %s: invalid port %d: an unprivileged process cannot listen on it", s.Name, s.Port)
+		return problem.Invalidf("use a free port from 1024 to 65535",
+			"scheduler %s: invalid port %d: an unprivileged process cannot listen on it", s.Name, s.Port)
 	case s.Replicas < 0:
 		return problem.Invalidf("use 1 or more", "scheduler %s cannot have %d replicas", s.Name, s.Replicas)
 	}
@@ -186,8 +189,8 @@ func (s Scheduler) subject() rbac.Subject {
 	return rbac.User(s.Credentials.User)
 }
 
-// SelectorLabels returns the labels that select the pods of this scheduler only. The labels component and tier alone
-// would also select static pods of the control plane.
+// SelectorLabels returns the labels that select the pods of this scheduler only. The labels
+// component and tier alone would also select static pods of the control plane.
 func (s Scheduler) SelectorLabels() map[string]string {
 	return map[string]string{ownership.LabelName: ownership.Scheduler, ownership.LabelInstance: s.Name}
 }

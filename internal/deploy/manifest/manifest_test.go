@@ -128,7 +128,8 @@ func golden(t *testing.T, file string, got []byte) {
 
 func TestObjectsAreInApplyOrder(t *testing.T) {
 	s := scheduler(t, "v1.24.3", manifest.ModeNode)
-	s.PluginRules = []rbacv1.PolicyRule{{APIGroups: []string{"metrics.k8s.io"}, Resources: []string{"nodes"}, Verbs: []string{"list"}}}
+	s.PluginRules = []rbacv1.PolicyRule{{APIGroups: []string{"metrics.k8s.io"}, Resources: []string{"nodes"},
+		Verbs: []string{"list"}}}
 	var got []string
 	for _, object := range objects(t, s) {
 		name := object.GetName()
@@ -260,11 +261,13 @@ func TestReplicasAreKeptApart(t *testing.T) {
 	s := scheduler(t, "v1.24.3", manifest.ModeNode)
 	s.Replicas = 3
 	affinity := []any{"spec", "template", "spec", "affinity", "podAntiAffinity"}
-	if got := field(t, deployment(t, s), append(affinity, "requiredDuringSchedulingIgnoredDuringExecution", 0, "topologyKey")...); got != corev1.LabelHostname {
+	if got := field(t, deployment(t, s), append(affinity, "requiredDuringSchedulingIgnoredDuringExecution", 0,
+		"topologyKey")...); got != corev1.LabelHostname {
 		t.Errorf("host network: required anti-affinity by %v, want hostname", got)
 	}
 	s.Credentials = credentials(manifest.ModeServiceAccount)
-	if got := field(t, deployment(t, s), append(affinity, "preferredDuringSchedulingIgnoredDuringExecution", 0, "weight")...); got != int64(100) {
+	if got := field(t, deployment(t, s),
+		append(affinity, "preferredDuringSchedulingIgnoredDuringExecution", 0, "weight")...); got != int64(100) {
 		t.Errorf("pod network: preferred anti-affinity with weight %v", got)
 	}
 }
@@ -279,7 +282,8 @@ func TestArgs(t *testing.T) {
 		{"short form replaces default", "v1.24.3", []string{"-v=5"}, "-v=5"},
 		{"new flag is added", "v1.24.3", []string{"--profiling=false"}, "--v=2 --profiling=false"},
 		{"gate before 1.31", "v1.30.14", []string{"--feature-gates=A=true"}, "--v=2 --feature-gates=A=true"},
-		{"gates are joined from 1.31", "v1.31.0", []string{"--feature-gates=A=true"}, "--v=2 --feature-gates=CoordinatedLeaderElection=false,A=true"},
+		{"gates are joined from 1.31", "v1.31.0", []string{
+			"--feature-gates=A=true"}, "--v=2 --feature-gates=CoordinatedLeaderElection=false,A=true"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -18,7 +18,8 @@ type RulesFunc = func(args []byte) ([]rbacv1.PolicyRule, error)
 
 // PluginRules returns the rules that the enabled plugins need with the arguments in the
 // configuration, in addition to granted. The notes describe the rules of each plugin.
-func PluginRules(configuration *profiles.Rendered, needs map[string]RulesFunc, granted []rbacv1.PolicyRule) (rules []rbacv1.PolicyRule, notes []string, err error) {
+func PluginRules(configuration *profiles.Rendered, needs map[string]RulesFunc,
+	granted []rbacv1.PolicyRule) (rules []rbacv1.PolicyRule, notes []string, err error) {
 	rules = slices.Clone(granted)
 	for _, name := range slices.Sorted(maps.Keys(needs)) {
 		arguments, err := configuration.Arguments(name)
@@ -28,7 +29,8 @@ func PluginRules(configuration *profiles.Rendered, needs map[string]RulesFunc, g
 		for _, args := range arguments {
 			needed, err := needs[name](args)
 			if err != nil {
-				return nil, nil, problem.Invalidf("`pmk-sched plugin list` lists the arguments of bundled plugins", "configuration of plugin %s: %s", name, err)
+				return nil, nil, problem.Invalidf("`pmk-sched plugin list` lists the arguments of bundled plugins",
+					"configuration of plugin %s: %s", name, err)
 			}
 			for _, rule := range needed {
 				if HasRule(rules, rule) {

@@ -30,7 +30,8 @@ func calling(t *testing.T, release string, policy bool) manifest.Scheduler {
 	if s.Configuration, err = render(request); err != nil {
 		t.Fatal(err)
 	}
-	s.ExtenderClients = map[string]manifest.ClientCertificate{"load": {Cert: []byte("certificate\n"), Key: []byte(privateKey)}}
+	s.ExtenderClients = map[string]manifest.ClientCertificate{"load": {Cert: []byte("certificate\n"),
+		Key: []byte(privateKey)}}
 	return s
 }
 
@@ -58,7 +59,8 @@ func TestSchedulerCallingExtendersMatchesTheGoldenFiles(t *testing.T) {
 func TestExtenderFilesMustBeInThePod(t *testing.T) {
 	s := calling(t, "v1.24.3", false)
 	s.ExtenderClients = nil
-	if _, err := manifest.Objects(s); err == nil || !strings.Contains(err.Error(), "/srv/kubernetes/extenders/load.crt, which is not in the scheduler's pod") {
+	if _, err := manifest.Objects(s); err == nil ||
+		!strings.Contains(err.Error(), "/srv/kubernetes/extenders/load.crt, which is not in the scheduler's pod") {
 		t.Errorf("missing file: %v", err)
 	}
 	s = calling(t, "v1.24.3", false)
@@ -80,7 +82,8 @@ func TestClientKeyIsNotPrinted(t *testing.T) {
 func TestPolicyFlagsAreReserved(t *testing.T) {
 	s := scheduler(t, "v1.21.3", manifest.ModeServiceAccount)
 	s.Args = []string{"--policy-config-file=/x"}
-	if _, err := manifest.Objects(s); err == nil || !strings.Contains(err.Error(), "--policy-config-file is set by pmk-sched") {
+	if _, err := manifest.Objects(s); err == nil ||
+		!strings.Contains(err.Error(), "--policy-config-file is set by pmk-sched") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -13,7 +13,8 @@ import (
 // A standby that fills its caches only when it leads is never ready for the readiness check of 1.31
 // and later.
 func TestReadinessWithDelayCacheUntilActive(t *testing.T) {
-	const delayed = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\ndelayCacheUntilActive: true\n"
+	const delayed = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n" +
+		"delayCacheUntilActive: true\n"
 	for _, c := range []struct {
 		name, release, source string
 		replicas              int32
@@ -29,7 +30,8 @@ func TestReadinessWithDelayCacheUntilActive(t *testing.T) {
 			s := scheduler(t, c.release, manifest.ModeNode)
 			if c.source != "" {
 				rendered, err := profiles.Render(profiles.Request{
-					Release: s.Release, SchedulerName: s.Name, Kubeconfig: manifest.KubeconfigPath(s.Name), Source: []byte(c.source), LeaderElect: true,
+					Release: s.Release, SchedulerName: s.Name, Kubeconfig: manifest.KubeconfigPath(s.Name), Source: []byte(c.source),
+					LeaderElect: true,
 				})
 				if err != nil {
 					t.Fatal(err)
@@ -53,7 +55,8 @@ func TestTolerationsOfDistributions(t *testing.T) {
 		}
 		return list
 	}
-	const master, plane, etcd = "node-role.kubernetes.io/master", "node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/etcd"
+	const master, plane, etcd = "node-role.kubernetes.io/master", "node-role.kubernetes.io/control-plane",
+		"node-role.kubernetes.io/etcd"
 	for _, c := range []struct {
 		name   string
 		taints []string

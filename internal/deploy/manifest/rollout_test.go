@@ -34,7 +34,8 @@ func TestRolloutFitsTheNetwork(t *testing.T) {
 	}
 }
 
-// A replica that has no node does not stop the rollout of the others; all of them are never stopped at once unless there is one.
+// A replica that has no node does not stop the rollout of the others; all of them are never stopped
+// at once unless there is one.
 func TestRolloutToleratesAShortageOfNodes(t *testing.T) {
 	for _, tc := range []struct {
 		mode            string
@@ -81,7 +82,8 @@ func TestBudgetKeepsOneOfSeveralReplicas(t *testing.T) {
 	if budget("v1.24.3", 1) != nil {
 		t.Error("a single replica could not be evicted")
 	}
-	for release, version := range map[string]string{"v1.20.15": "policy/v1beta1", "v1.21.3": "policy/v1", "v1.36.3": "policy/v1"} {
+	for release, version := range map[string]string{"v1.20.15": "policy/v1beta1", "v1.21.3": "policy/v1",
+		"v1.36.3": "policy/v1"} {
 		b := budget(release, 3)
 		if b == nil || b.GetAPIVersion() != version || field(t, b, "spec", "minAvailable") != int64(1) {
 			t.Fatalf("%s: got %v", release, b)

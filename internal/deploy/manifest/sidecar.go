@@ -18,13 +18,15 @@ import (
 func (w *wirer) add(wiring Wiring) error {
 	name := wiring.Extender.Name
 	if problems := validation.IsDNS1123Label(wired + name); len(problems) > 0 {
-		return problem.Invalidf("use lower-case letters, digits and '-', 54 at most, such as my-extender", "extender name %q: %s", name, problems[0])
+		return problem.Invalidf("use lower-case letters, digits and '-', 54 at most, such as my-extender",
+			"extender name %q: %s", name, problems[0])
 	}
 	if wiring.ClientSecret != "" {
 		volume := secretVolume(wired+name+"-client", wiring.ClientSecret)
 		w.pod.Volumes = append(w.pod.Volumes, volume)
 		c := &w.pod.Containers[0]
-		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volume.Name, MountPath: ClientDir(name), ReadOnly: true})
+		c.VolumeMounts = append(c.VolumeMounts,
+			corev1.VolumeMount{Name: volume.Name, MountPath: ClientDir(name), ReadOnly: true})
 	}
 	if wiring.Sidecar == nil {
 		return nil
@@ -38,7 +40,8 @@ func ValidateSidecar(call profiles.Extender) error {
 		return nil
 	}
 	return problem.Invalidf("omit sidecar: with pods of its own it checks the scheduler's client certificate",
-		"extender %s is a sidecar, which must not bind pods: on the loopback interface every process of the node could call it to bind", call.Name)
+		"extender %s is a sidecar, which must not bind pods: on the loopback interface every process of the node could "+
+			"call it to bind", call.Name)
 }
 
 // addSidecar adds the container, its configuration, and the rights of its policies for the
@@ -50,7 +53,8 @@ func (w *wirer) addSidecar(wiring Wiring) error {
 	}
 	switch {
 	case s.Image == "":
-		return problem.Invalidf("name it with --image; `pmk-sched build --extender` makes one", "extender %s has no image", name)
+		return problem.Invalidf("name it with --image; `pmk-sched build --extender` makes one", "extender %s has no image",
+			name)
 	case len(s.Policies) == 0:
 		return problem.Invalidf("name one with --policy: see `pmk-sched plugin list`", "extender %s has no policy", name)
 	}
@@ -112,7 +116,8 @@ func (w *wirer) sidecar(name string, s *Sidecar, volume string) corev1.Container
 		Name:            wired + name,
 		Image:           s.Image,
 		ImagePullPolicy: s.PullPolicy,
-		Command:         []string{extenderProgram, "--config", extenderConfigDir + "/" + extenderConfigKey, "--kubeconfig", KubeconfigPath(w.Name)},
+		Command: []string{extenderProgram, "--config", extenderConfigDir + "/" + extenderConfigKey, "--kubeconfig",
+			KubeconfigPath(w.Name)},
 		Ports:           w.sidecarPorts(s.Port),
 		Env:             memoryLimit(extenderResources(s.Resources)),
 		Resources:       extenderResources(s.Resources),
@@ -136,7 +141,8 @@ func (w *wirer) sidecarPorts(port int32) []corev1.ContainerPort {
 // Elsewhere the probe runs busybox, which every image of pmk-sched has.
 func (w *wirer) sidecarProbe(path string, port int32, t timing) *corev1.Probe {
 	if w.pod.HostNetwork {
-		return httpProbe(corev1.HTTPGetAction{Host: "127.0.0.1", Path: path, Port: intstr.FromInt32(port), Scheme: corev1.URISchemeHTTP}, t)
+		return httpProbe(corev1.HTTPGetAction{Host: "127.0.0.1", Path: path, Port: intstr.FromInt32(port),
+			Scheme: corev1.URISchemeHTTP}, t)
 	}
 	return &corev1.Probe{
 		ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{

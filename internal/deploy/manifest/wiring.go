@@ -87,7 +87,8 @@ func Sidecars(d *appsv1.Deployment) []string {
 // Configuration returns the configuration among the objects of a scheduler.
 func Configuration(objects []*unstructured.Unstructured, name string) ([]byte, error) {
 	for _, o := range objects {
-		if text, found, err := unstructured.NestedString(o.Object, "data", name+".yaml"); o.GetKind() == "ConfigMap" && err == nil && found {
+		if text, found, err := unstructured.NestedString(o.Object, "data", name+".yaml"); o.GetKind() == "ConfigMap" &&
+			err == nil && found {
 			return []byte(text), nil
 		}
 	}
@@ -105,8 +106,8 @@ type wirer struct {
 	added []runtime.Object
 }
 
-// wire adds the extenders of the scheduler to its Deployment, and returns the other objects that they need. objects
-// are those of the scheduler without extenders.
+// wire adds the extenders of the scheduler to its Deployment, and returns the other objects that
+// they need. objects are those of the scheduler without extenders.
 func (s Scheduler) wire(objects []runtime.Object, d *appsv1.Deployment) ([]runtime.Object, error) {
 	w := wirer{Scheduler: s, pod: &d.Spec.Template.Spec}
 	for _, o := range objects {

@@ -31,9 +31,12 @@ type query struct{ expression, legend string }
 func (m monitored) panels() []panel {
 	panels := []panel{
 		{"Leader", "1 for the replica that leads", "short", []query{{m.leader(), "{{pod}}"}}},
-		{"Pending pods", "by queue: active is next, backoff waits after a failure, unschedulable waits for a change of the cluster, gated for another program", "short",
+		{"Pending pods",
+			"by queue: active is next, backoff waits after a failure, unschedulable waits for a change of the cluster, gated " +
+				"for another program", "short",
 			[]query{{"sum by (queue) (" + m.ofLeader("scheduler_pending_pods") + ")", "{{queue}}"}}},
-		{"Scheduling attempts", "a second, by result", "ops", []query{{m.rate("scheduler_schedule_attempts_total", "result"), "{{result}}"}}},
+		{"Scheduling attempts", "a second, by result", "ops", []query{
+			{m.rate("scheduler_schedule_attempts_total", "result"), "{{result}}"}}},
 		{"Duration of an attempt", "", "s", []query{
 			{m.quantile("0.99", m.metrics.AttemptDuration, "result"), "99 % {{result}}"},
 			{m.quantile("0.5", m.metrics.AttemptDuration, "result"), "50 % {{result}}"},
@@ -43,16 +46,21 @@ func (m monitored) panels() []panel {
 			{m.quantile("0.5", m.metrics.PodDuration, ""), "50 %"},
 		}},
 		{"Duration of extension points, 99 %", "", "s",
-			[]query{{m.quantile("0.99", "scheduler_framework_extension_point_duration_seconds", "extension_point"), "{{extension_point}}"}}},
+			[]query{{m.quantile("0.99", "scheduler_framework_extension_point_duration_seconds", "extension_point"),
+				"{{extension_point}}"}}},
 		{"Duration of plugins, 99 %", "kube-scheduler measures one scheduling cycle of ten", "s",
-			[]query{{m.quantile("0.99", "scheduler_plugin_execution_duration_seconds", "plugin, extension_point"), "{{plugin}} {{extension_point}}"}}},
-		{"Requests to the API server", "a second, by status code", "reqps", []query{{m.rate("rest_client_requests_total", "code"), "{{code}}"}}},
+			[]query{{m.quantile("0.99", "scheduler_plugin_execution_duration_seconds", "plugin, extension_point"),
+				"{{plugin}} {{extension_point}}"}}},
+		{"Requests to the API server", "a second, by status code", "reqps", []query{
+			{m.rate("rest_client_requests_total", "code"), "{{code}}"}}},
 		{"CPU", "cores", "short", []query{{m.rate("process_cpu_seconds_total", "pod"), "{{pod}}"}}},
 		{"Memory", "", "bytes", []query{{m.of("process_resident_memory_bytes"), "{{pod}}"}}},
-		{"Release", "of each replica", "short", []query{{"count by (git_version) (" + m.of("kubernetes_build_info") + ")", "{{git_version}}"}}},
+		{"Release", "of each replica", "short", []query{
+			{"count by (git_version) (" + m.of("kubernetes_build_info") + ")", "{{git_version}}"}}},
 	}
 	if m.metrics.UnschedulablePods != "" {
-		panels = append(panels, panel{"Unschedulable pods by plugin", "a pod counts for each plugin that rejected it", "short",
+		panels = append(panels, panel{"Unschedulable pods by plugin", "a pod counts for each plugin that rejected it",
+			"short",
 			[]query{{"sum by (plugin) (" + m.ofLeader(m.metrics.UnschedulablePods) + ")", "{{plugin}}"}}})
 	}
 	return panels
@@ -77,8 +85,9 @@ func (m monitored) dashboard() fields {
 		}
 		panels = append(panels, fields{
 			"id": i + 1, "type": "timeseries", "title": p.title, "description": p.about,
-			"datasource":  fields{"type": "prometheus", "uid": "${datasource}"},
-			"gridPos":     fields{"x": i % panelsInRow * panelWidth, "y": i / panelsInRow * panelHeight, "w": panelWidth, "h": panelHeight},
+			"datasource": fields{"type": "prometheus", "uid": "${datasource}"},
+			"gridPos": fields{"x": i % panelsInRow * panelWidth, "y": i / panelsInRow * panelHeight, "w": panelWidth,
+				"h": panelHeight},
 			"fieldConfig": fields{"defaults": fields{"unit": p.unit, "min": 0}, "overrides": []any{}},
 			"targets":     targets,
 		})

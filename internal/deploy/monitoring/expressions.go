@@ -45,5 +45,6 @@ func (m monitored) quantile(q, histogram, by string) string {
 
 // releases returns one series for each minor release of programs, which is in the label release.
 func releases(buildInfo string) string {
-	return fmt.Sprintf(`count by (release) (label_replace(%s, "release", "$1", "git_version", "v([0-9]+[.][0-9]+).*"))`, buildInfo)
+	return fmt.Sprintf(`count by (release) (label_replace(%s, "release", "$1", "git_version", "v([0-9]+[.][0-9]+).*"))`,
+		buildInfo)
 }

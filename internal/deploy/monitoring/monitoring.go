@@ -42,7 +42,8 @@ func Objects(s Scheduler) ([]*unstructured.Unstructured, error) {
 		return nil, fmt.Errorf("build dashboard of scheduler %s: %w", s.Name, err)
 	}
 	return []*unstructured.Unstructured{
-		m.account(), m.token(), m.role(), m.roleBinding(), m.service(), m.serviceMonitor(), m.prometheusRule(), m.dashboardMap(dashboard),
+		m.account(), m.token(), m.role(), m.roleBinding(), m.service(), m.serviceMonitor(), m.prometheusRule(),
+		m.dashboardMap(dashboard),
 	}, nil
 }
 
@@ -54,7 +55,8 @@ type monitored struct {
 
 type fields = map[string]any
 
-// objectName is the name of every object, and of the job in Prometheus: the operator uses the name of the Service.
+// objectName is the name of every object, and of the job in Prometheus: the operator uses the name
+// of the Service.
 func (m monitored) objectName() string { return m.Name + "-metrics" }
 
 // labels select the Service.

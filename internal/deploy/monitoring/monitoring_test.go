@@ -76,7 +76,8 @@ func TestObjectsOfAReleaseAreThoseOfTheGolden(t *testing.T) {
 	}
 }
 
-// An object with the labels of pmk-sched would be deleted by the next deployment, which does not know it.
+// An object with the labels of pmk-sched would be deleted by the next deployment, which does not
+// know it.
 func TestObjectsAreNotThoseOfTheDeployedScheduler(t *testing.T) {
 	for _, o := range of(t, "v1.24.3", nil) {
 		if labels := o.GetLabels(); ownership.Owns(labels, "my-scheduler") || ownership.IsInstalled(labels) {
@@ -109,7 +110,8 @@ func TestATokenHasNoAlertOnCertificates(t *testing.T) {
 	if with := text(t, of(t, "v1.24.3", nil)); !strings.Contains(with, alert) {
 		t.Errorf("no alert %s:\n%s", alert, with)
 	}
-	if without := text(t, of(t, "v1.24.3", func(s *Scheduler) { s.Certificate = false })); strings.Contains(without, alert) || strings.Contains(without, "apiserver_client_certificate") {
+	if without := text(t, of(t, "v1.24.3", func(s *Scheduler) { s.Certificate = false })); strings.Contains(without,
+		alert) || strings.Contains(without, "apiserver_client_certificate") {
 		t.Errorf("an alert %s:\n%s", alert, without)
 	}
 }
@@ -119,11 +121,15 @@ func TestMetricsAreThoseOfTheRelease(t *testing.T) {
 	for release, want := range map[string]string{
 		"v1.22.17": "scheduler_e2e_scheduling_duration_seconds_bucket scheduler_pod_scheduling_duration_seconds_bucket",
 		"v1.23.0":  "scheduler_pod_scheduling_duration_seconds_bucket scheduler_scheduling_attempt_duration_seconds_bucket",
-		"v1.28.15": "scheduler_pod_scheduling_duration_seconds_bucket scheduler_scheduling_attempt_duration_seconds_bucket scheduler_unschedulable_pods",
-		"v1.29.0":  "scheduler_pod_scheduling_sli_duration_seconds_bucket scheduler_scheduling_attempt_duration_seconds_bucket scheduler_unschedulable_pods",
+		"v1.28.15": "scheduler_pod_scheduling_duration_seconds_bucket scheduler_scheduling_attempt_duration_seconds_bucket " +
+			"scheduler_unschedulable_pods",
+		"v1.29.0": "scheduler_pod_scheduling_sli_duration_seconds_bucket " +
+			"scheduler_scheduling_attempt_duration_seconds_bucket scheduler_unschedulable_pods",
 	} {
 		found := map[string]bool{}
-		for _, name := range regexp.MustCompile(`scheduler_(?:e2e|pod_scheduling|scheduling_attempt|unschedulable)[a-z_0-9]+`).FindAllString(text(t, of(t, release, nil)), -1) {
+		for _, name := range regexp.MustCompile(
+			`scheduler_(?:e2e|pod_scheduling|scheduling_attempt|unschedulable)[a-z_0-9]+`).FindAllString(text(t,
+			of(t, release, nil)), -1) {
 			found[name] = true
 		}
 		for _, name := range strings.Fields(want) {

@@ -55,7 +55,8 @@ func TestAlertsFireForTheirCause(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	promtool(t, map[string][]byte{"rules.yaml": rulesOf(t, of(t, "v1.24.3", nil)), "alerts.yaml": cases}, "test", "rules", "alerts.yaml")
+	promtool(t, map[string][]byte{"rules.yaml": rulesOf(t, of(t, "v1.24.3", nil)), "alerts.yaml": cases}, "test", "rules",
+		"alerts.yaml")
 }
 
 // Prometheus parses every query of the dashboards: as a rule that records it.
@@ -67,7 +68,8 @@ func TestQueriesOfEveryDashboardAreValid(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, p := range (monitored{Scheduler{Name: "my-scheduler", Namespace: "kube-system", Release: release}, known.Metrics}).panels() {
+		for _, p := range (monitored{Scheduler{Name: "my-scheduler", Namespace: "kube-system", Release: release},
+			known.Metrics}).panels() {
 			for _, q := range p.queries {
 				rules = append(rules, fields{"record": fmt.Sprintf("query:%d", len(rules)), "expr": q.expression})
 			}

@@ -12,8 +12,8 @@ type Check struct {
 	Name        string // for scripts, does not change: `namespace-exists`
 	Description string // the condition that is true if the check passes: `namespace kube-system exists`
 	Warning     bool   // a failure is only a warning
-	// Run returns details for the user, and an error if the check fails. An error that wraps ErrUnknown means that the check could not
-	// run, which is never a failure.
+	// Run returns details for the user, and an error if the check fails. An error that wraps
+	// ErrUnknown means that the check could not run, which is never a failure.
 	Run func(ctx context.Context) (detail string, err error)
 }
 
@@ -72,8 +72,9 @@ func (e *FailedError) Hint() string {
 // CheckFailed reports that the checks ran and some failed.
 func (e *FailedError) CheckFailed() bool { return true }
 
-// RunAll runs all checks in order, even after one has failed, and calls observe, which may be nil, with each outcome. It returns a
-// [*FailedError] if a check failed, or the context's error if ctx ended, with the outcomes until then.
+// RunAll runs all checks in order, even after one has failed, and calls observe, which may be nil,
+// with each outcome. It returns a [*FailedError] if a check failed, or the context's error if ctx
+// ended, with the outcomes until then.
 func RunAll(ctx context.Context, checks []Check, observe func(Outcome)) ([]Outcome, error) {
 	var outcomes, failed []Outcome
 	for _, c := range checks {

@@ -12,7 +12,8 @@ import (
 )
 
 func check(name string, warning bool, detail string, err error) Check {
-	return Check{Name: name, Description: "about " + name, Warning: warning, Run: func(context.Context) (string, error) { return detail, err }}
+	return Check{Name: name, Description: "about " + name, Warning: warning,
+		Run: func(context.Context) (string, error) { return detail, err }}
 }
 
 func TestRunAllReportsEveryOutcome(t *testing.T) {

@@ -20,8 +20,8 @@ type Endpoint struct {
 	CA                  []byte
 	// Local reports whether a replica on this machine uses the same address.
 	Local bool
-	// Chosen reports whether pmk-sched chose the address that replicas use. Otherwise the default scheduler
-	// uses it too, and a failure is a warning.
+	// Chosen reports whether pmk-sched chose the address that replicas use. Otherwise the default
+	// scheduler uses it too, and a failure is a warning.
 	Chosen bool
 }
 
@@ -43,8 +43,8 @@ func (p *preflight) endpointChecks() []Check {
 	return checks
 }
 
-// check connects to the API server as a scheduler does, without credentials. An address that this machine cannot reach may be reached by
-// the node of a replica.
+// check connects to the API server as a scheduler does, without credentials. An address that this
+// machine cannot reach may be reached by the node of a replica.
 func (e Endpoint) check(ctx context.Context) error {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(e.CA)
@@ -57,9 +57,12 @@ func (e Endpoint) check(ctx context.Context) error {
 	case err == nil:
 		return conn.Close()
 	case errors.As(err, &untrusted):
-		return problem.Errorf("use --credentials hostpath or --credentials serviceaccount", "connect to API server %s as %s: %w", e.Address, e.ServerName, err)
+		return problem.Errorf("use --credentials hostpath or --credentials serviceaccount",
+			"connect to API server %s as %s: %w", e.Address, e.ServerName, err)
 	case e.Local:
-		return problem.Errorf("check that the API server runs; --credentials hostpath and --credentials serviceaccount use other addresses", "connect to API server %s: %w", e.Address, err)
+		return problem.Errorf(
+			"check that the API server runs; --credentials hostpath and --credentials serviceaccount use other addresses",
+			"connect to API server %s: %w", e.Address, err)
 	}
 	return fmt.Errorf("%w: connect to API server %s: %w", ErrUnknown, e.Address, err)
 }

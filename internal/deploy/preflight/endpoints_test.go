@@ -27,13 +27,20 @@ func TestEndpointChecksAddressAndCertificate(t *testing.T) {
 		want     Status
 		detail   string
 	}{
-		"answers":                   {Endpoint{Address: address, ServerName: "example.com", CA: authority, Chosen: true}, Passed, ""},
-		"other name":                {Endpoint{Node: "a", Address: address, ServerName: "kubernetes.default.svc", CA: authority, Chosen: true}, Failed, "not kubernetes.default.svc"},
-		"other name, not chosen":    {Endpoint{Node: "a", Address: address, ServerName: "kubernetes.default.svc", CA: authority}, Warned, "not kubernetes.default.svc"},
-		"other authority":           {Endpoint{Address: address, ServerName: "example.com", Chosen: true}, Failed, "unknown authority"},
-		"not reached":               {Endpoint{Node: "a", Address: nothing, ServerName: "example.com", CA: authority, Chosen: true}, Unknown, "refused"},
-		"not reached, local":        {Endpoint{Address: nothing, ServerName: "example.com", CA: authority, Chosen: true, Local: true}, Failed, "refused"},
-		"not reached, local, given": {Endpoint{Address: nothing, ServerName: "example.com", CA: authority, Local: true}, Warned, "refused"},
+		"answers": {Endpoint{Address: address, ServerName: "example.com", CA: authority, Chosen: true},
+			Passed, ""},
+		"other name": {Endpoint{Node: "a", Address: address, ServerName: "kubernetes.default.svc",
+			CA: authority, Chosen: true}, Failed, "not kubernetes.default.svc"},
+		"other name, not chosen": {Endpoint{Node: "a", Address: address, ServerName: "kubernetes.default.svc",
+			CA: authority}, Warned, "not kubernetes.default.svc"},
+		"other authority": {Endpoint{Address: address, ServerName: "example.com", Chosen: true}, Failed,
+			"unknown authority"},
+		"not reached": {Endpoint{Node: "a", Address: nothing, ServerName: "example.com", CA: authority,
+			Chosen: true}, Unknown, "refused"},
+		"not reached, local": {Endpoint{Address: nothing, ServerName: "example.com", CA: authority, Chosen: true,
+			Local: true}, Failed, "refused"},
+		"not reached, local, given": {Endpoint{Address: nothing, ServerName: "example.com", CA: authority, Local: true},
+			Warned, "refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &preflight{Options: Options{Endpoints: []Endpoint{tc.endpoint}}}

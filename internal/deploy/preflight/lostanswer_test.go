@@ -17,8 +17,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi/kubeapitest"
 )
 
-// TestPermissionsAreAskedForAgainWhenAnAnswerIsLost asks a server that rejects an empty review, as an API server does
-// (k8s.io/kubernetes/pkg/apis/authorization/validation/validation.go).
+// TestPermissionsAreAskedForAgainWhenAnAnswerIsLost asks a server that rejects an empty review, as
+// an API server does (k8s.io/kubernetes/pkg/apis/authorization/validation/validation.go).
 func TestPermissionsAreAskedForAgainWhenAnAnswerIsLost(t *testing.T) {
 	var asked []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -42,7 +42,8 @@ func TestPermissionsAreAskedForAgainWhenAnAnswerIsLost(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	asJSON := rest.ContentConfig{ContentType: runtime.ContentTypeJSON}
-	kube, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL, ContentConfig: asJSON, WrapTransport: kubeapitest.LoseAnswer(2)})
+	kube, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL, ContentConfig: asJSON,
+		WrapTransport: kubeapitest.LoseAnswer(2)})
 	if err != nil {
 		t.Fatal(err)
 	}

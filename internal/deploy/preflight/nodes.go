@@ -26,7 +26,8 @@ func (p *preflight) controlPlaneNode(ctx context.Context) (string, error) {
 	}
 	if len(nodes) == 0 {
 		return "", problem.Errorf(
-			"see `kubectl get nodes --show-labels`; a managed cluster has no control-plane nodes: select other nodes with --node-selector",
+			"see `kubectl get nodes --show-labels`; a managed cluster has no control-plane nodes: select other nodes with "+
+				"--node-selector",
 			"no node has the label %s", p.nodes)
 	}
 	var fit, reasons []string
@@ -38,7 +39,8 @@ func (p *preflight) controlPlaneNode(ctx context.Context) (string, error) {
 		}
 	}
 	if len(fit) == 0 {
-		return "", problem.Errorf("make a node ready and schedulable, see `kubectl describe node`", "no node accepts the pod: %s", strings.Join(reasons, "; "))
+		return "", problem.Errorf("make a node ready and schedulable, see `kubectl describe node`",
+			"no node accepts the pod: %s", strings.Join(reasons, "; "))
 	}
 	return strings.Join(fit, ", "), nil
 }
@@ -72,7 +74,8 @@ func (p *preflight) portFree(ctx context.Context) (string, error) {
 		for j := range pods {
 			pod := &pods[j]
 			if pod.Labels[ownership.LabelInstance] != p.Name && usesHostPort(pod, p.Port) {
-				return "", problem.Errorf(hint, "port %d of node %s is in use by Pod/%s/%s", p.Port, nodes[i].Name, pod.Namespace, pod.Name)
+				return "", problem.Errorf(hint, "port %d of node %s is in use by Pod/%s/%s", p.Port, nodes[i].Name, pod.Namespace,
+					pod.Name)
 			}
 		}
 	}
@@ -89,8 +92,8 @@ func (p *preflight) podsOn(ctx context.Context, node string) ([]corev1.Pod, erro
 	return list.Items, nil
 }
 
-// usesHostPort reports whether a pod listens on a port of its node, according to its host ports or, in the host's network, to the flags
-// of Kubernetes components.
+// usesHostPort reports whether a pod listens on a port of its node, according to its host ports or,
+// in the host's network, to the flags of Kubernetes components.
 func usesHostPort(pod *corev1.Pod, port int) bool {
 	for _, container := range pod.Spec.Containers {
 		for _, p := range container.Ports {

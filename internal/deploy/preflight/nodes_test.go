@@ -12,12 +12,14 @@ func TestUsesHostPort(t *testing.T) {
 		container   corev1.Container
 		want        bool
 	}{
-		"host port":                     {false, corev1.Container{Ports: []corev1.ContainerPort{{HostPort: 10260}}}, true},
-		"container port":                {false, corev1.Container{Ports: []corev1.ContainerPort{{ContainerPort: 10260}}}, false},
-		"flag in the host's network":    {true, corev1.Container{Args: []string{"--secure-port=10260"}}, true},
-		"flag in the pod's network":     {false, corev1.Container{Args: []string{"--secure-port=10260"}}, false},
-		"another flag":                  {true, corev1.Container{Args: []string{"--leader-elect=10260", "10260"}}, false},
-		"another port":                  {true, corev1.Container{Command: []string{"kube-scheduler", "--secure-port=10259"}}, false},
+		"host port": {false, corev1.Container{Ports: []corev1.ContainerPort{{HostPort: 10260}}}, true},
+		"container port": {false, corev1.Container{Ports: []corev1.ContainerPort{{ContainerPort: 10260}}},
+			false},
+		"flag in the host's network": {true, corev1.Container{Args: []string{"--secure-port=10260"}}, true},
+		"flag in the pod's network":  {false, corev1.Container{Args: []string{"--secure-port=10260"}}, false},
+		"another flag":               {true, corev1.Container{Args: []string{"--leader-elect=10260", "10260"}}, false},
+		"another port": {true, corev1.Container{Command: []string{"kube-scheduler", "--secure-port=10259"}},
+			false},
 		"insecure port of old releases": {true, corev1.Container{Command: []string{"kube-scheduler", "-port=10260"}}, true},
 	}
 	for name, tc := range cases {

@@ -31,7 +31,8 @@ func permissions(objs []*unstructured.Unstructured, namespace string) []permissi
 	for _, obj := range objs {
 		resource := resourceOf(obj)
 		all = append(all, permission{
-			on:    authorizationv1.ResourceAttributes{Group: resource.Group, Resource: resource.Resource, Namespace: obj.GetNamespace()},
+			on: authorizationv1.ResourceAttributes{Group: resource.Group, Resource: resource.Resource,
+				Namespace: obj.GetNamespace()},
 			verbs: []string{"get", "list", "create", "patch", "delete"},
 		})
 		if bind, ok := bindingPermission(obj); ok {
@@ -39,7 +40,8 @@ func permissions(objs []*unstructured.Unstructured, namespace string) []permissi
 		}
 	}
 	in := func(group, resource, subresource string, verbs ...string) permission {
-		return permission{on: authorizationv1.ResourceAttributes{Group: group, Resource: resource, Subresource: subresource, Namespace: namespace}, verbs: verbs}
+		return permission{on: authorizationv1.ResourceAttributes{Group: group, Resource: resource, Subresource: subresource,
+			Namespace: namespace}, verbs: verbs}
 	}
 	logs, events := in("", "pods", "log", "get"), in("", "events", "", "list")
 	logs.warning, logs.hint = true, "without it pmk-sched shows no log of the scheduler after a failed rollout"
@@ -50,12 +52,15 @@ func permissions(objs []*unstructured.Unstructured, namespace string) []permissi
 		in("", "pods", "", "list"), in("apps", "replicasets", "", "list"), logs, events,
 	)
 	slices.SortStableFunc(all, func(a, b permission) int {
-		return cmp.Or(cmp.Compare(a.on.Namespace, b.on.Namespace), cmp.Compare(a.on.Group, b.on.Group), cmp.Compare(a.String(), b.String()))
+		return cmp.Or(cmp.Compare(a.on.Namespace, b.on.Namespace), cmp.Compare(a.on.Group, b.on.Group),
+			cmp.Compare(a.String(), b.String()))
 	})
-	return slices.CompactFunc(all, func(a, b permission) bool { return a.String() == b.String() && slices.Equal(a.verbs, b.verbs) })
+	return slices.CompactFunc(all,
+		func(a, b permission) bool { return a.String() == b.String() && slices.Equal(a.verbs, b.verbs) })
 }
 
-// bindingPermission returns the permission to bind the role of a binding. A user who has all permissions of the role does not need it
+// bindingPermission returns the permission to bind the role of a binding. A user who has all
+// permissions of the role does not need it
 // (k8s.io/kubernetes/pkg/registry/rbac/rolebinding/policybased/storage.go).
 func bindingPermission(obj *unstructured.Unstructured) (permission, bool) {
 	group, _, _ := unstructured.NestedString(obj.Object, "roleRef", "apiGroup")
@@ -67,7 +72,8 @@ func bindingPermission(obj *unstructured.Unstructured) (permission, bool) {
 	ref := &unstructured.Unstructured{}
 	ref.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind})
 	return permission{
-		on:    authorizationv1.ResourceAttributes{Group: group, Resource: resourceOf(ref).Resource, Namespace: obj.GetNamespace(), Name: name},
+		on: authorizationv1.ResourceAttributes{Group: group, Resource: resourceOf(ref).Resource,
+			Namespace: obj.GetNamespace(), Name: name},
 		verbs: []string{"bind"}, warning: true, hint: "not needed by a user who has every permission of that role",
 	}, true
 }
@@ -91,7 +97,8 @@ func (p *preflight) checkPermission(ctx context.Context, needed permission) erro
 	for _, verb := range needed.verbs {
 		on := needed.on
 		on.Verb = verb
-		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &on}}
+		review := &authorizationv1.SelfSubjectAccessReview{
+			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &on}}
 		answer, err := kubeapi.Create(ctx, p.retry, "ask for permission to "+verb+" "+needed.String(),
 			p.kube.AuthorizationV1().SelfSubjectAccessReviews().Create, review)
 		if err != nil {

@@ -20,7 +20,8 @@ func TestPermissionsFollowFromTheObjects(t *testing.T) {
 	binding := object("rbac.authorization.k8s.io/v1", "RoleBinding", "kube-system")
 	binding.Object["roleRef"] = map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"}
 	objs := []*unstructured.Unstructured{
-		object("apps/v1", "Deployment", "a"), object("v1", "ConfigMap", "a"), object("v1", "ConfigMap", "a"), object("v1", "Secret", "a"),
+		object("apps/v1", "Deployment", "a"), object("v1", "ConfigMap", "a"), object("v1", "ConfigMap", "a"), object("v1",
+			"Secret", "a"),
 		binding, object("policy/v1", "PodDisruptionBudget", "a"),
 	}
 	var got []string

@@ -53,7 +53,8 @@ type preflight struct {
 	nodes labels.Selector        // of the nodes for the pod
 }
 
-// Checks returns the checks to run before a deployment. It sends no request, and fails only if cfg or the objects are invalid.
+// Checks returns the checks to run before a deployment. It sends no request, and fails only if cfg
+// or the objects are invalid.
 func Checks(cfg *rest.Config, o Options) ([]Check, error) {
 	cfg = kubeapi.ClientConfig(cfg, o.Log)
 	kube, err := kubernetes.NewForConfig(cfg)
@@ -78,7 +79,8 @@ func Checks(cfg *rest.Config, o Options) ([]Check, error) {
 		{Name: "control-plane-node", Description: "a node accepts the scheduler's pod", Run: p.controlPlaneNode},
 	}
 	if o.Port != 0 && p.pod.Spec.HostNetwork {
-		checks = append(checks, Check{Name: "port-free", Description: fmt.Sprintf("port %d is free", o.Port), Run: p.portFree})
+		checks = append(checks, Check{Name: "port-free", Description: fmt.Sprintf("port %d is free", o.Port),
+			Run: p.portFree})
 	}
 	checks = append(checks, p.endpointChecks()...)
 	return append(checks, p.permissionChecks()...), nil
@@ -114,7 +116,8 @@ func (p *preflight) namespaceExists(ctx context.Context) (string, error) {
 	}
 	_, err := kubeapi.Get(ctx, p.retry, p.kube.CoreV1().Namespaces().Get, "Namespace", "", p.Namespace)
 	if apierrors.IsNotFound(err) {
-		return "", problem.Errorf("create it with `kubectl create namespace "+p.Namespace+"`, or select another with -n", "namespace %s does not exist", p.Namespace)
+		return "", problem.Errorf("create it with `kubectl create namespace "+p.Namespace+"`, or select another with -n",
+			"namespace %s does not exist", p.Namespace)
 	}
 	return "", unknownIfForbidden(err)
 }
@@ -128,9 +131,10 @@ func (p *preflight) namesFree(ctx context.Context) (string, error) {
 			continue
 		}
 		subject := kubeapi.ObjectName(obj.GetKind(), obj.GetNamespace(), obj.GetName())
-		live, err := kubeapi.Read(ctx, p.retry, "read "+subject, func(ctx context.Context) (*unstructured.Unstructured, error) {
-			return p.dyn.Resource(resourceOf(obj)).Namespace(obj.GetNamespace()).Get(ctx, obj.GetName(), metav1.GetOptions{})
-		})
+		live, err := kubeapi.Read(ctx, p.retry, "read "+subject,
+			func(ctx context.Context) (*unstructured.Unstructured, error) {
+				return p.dyn.Resource(resourceOf(obj)).Namespace(obj.GetNamespace()).Get(ctx, obj.GetName(), metav1.GetOptions{})
+			})
 		switch {
 		case apierrors.IsNotFound(err):
 		case err != nil:
@@ -150,7 +154,8 @@ func (p *preflight) namesFree(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// resourceOf returns the resource of a kind. The guess is right for all kinds that pmk-sched renders.
+// resourceOf returns the resource of a kind. The guess is right for all kinds that pmk-sched
+// renders.
 func resourceOf(obj *unstructured.Unstructured) schema.GroupVersionResource {
 	resource, _ := meta.UnsafeGuessKindToResource(obj.GroupVersionKind())
 	return resource

@@ -14,8 +14,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 )
 
-// Check returns an error unless the API server of cfg accepts the certificate and lets its user bind pods and hold the lease of a scheduler. An
-// access review shows both, on every release. Of cfg only the address and the authorities are used.
+// Check returns an error unless the API server of cfg accepts the certificate and lets its user
+// bind pods and hold the lease of a scheduler. An access review shows both, on every release. Of
+// cfg only the address and the authorities are used.
 func Check(ctx context.Context, cfg *rest.Config, pair certificates.Pair, leaseNamespace, lease string) error {
 	as := rest.AnonymousClientConfig(cfg)
 	as.CertData, as.KeyData = pair.Cert, pair.Key
@@ -27,13 +28,15 @@ func Check(ctx context.Context, cfg *rest.Config, pair certificates.Pair, leaseN
 		{Verb: "create", Resource: "pods", Subresource: "binding"},
 		{Verb: "update", Group: "coordination.k8s.io", Resource: "leases", Namespace: leaseNamespace, Name: lease},
 	} {
-		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &asked}}
+		review := &authorizationv1.SelfSubjectAccessReview{
+			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &asked}}
 		answer, err := client.SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 		if err != nil {
 			return kubeapi.Explain("use the new certificate", err)
 		}
 		if !answer.Status.Allowed {
-			return problem.Errorf("deploy the scheduler again, which grants the permissions", "the user of the new certificate may not %s %s", asked.Verb, asked.Resource)
+			return problem.Errorf("deploy the scheduler again, which grants the permissions",
+				"the user of the new certificate may not %s %s", asked.Verb, asked.Resource)
 		}
 	}
 	return nil

@@ -1,4 +1,5 @@
-// Package signing gets client certificates from the signer of a cluster, and checks whether an API server accepts a client certificate.
+// Package signing gets client certificates from the signer of a cluster, and checks whether an API
+// server accepts a client certificate.
 package signing
 
 import (
@@ -99,7 +100,8 @@ func (q *requester) run(ctx context.Context) (certificates.Pair, error) {
 		return certificates.Pair{}, err
 	}
 	if _, err := tls.X509KeyPair(signed, secret); err != nil {
-		return certificates.Pair{}, fmt.Errorf("CertificateSigningRequest/%s: the signed certificate is not for the requested key: %w", q.Name, err)
+		return certificates.Pair{},
+			fmt.Errorf("CertificateSigningRequest/%s: the signed certificate is not for the requested key: %w", q.Name, err)
 	}
 	return certificates.Pair{Cert: signed, Key: secret}, nil
 }
@@ -133,7 +135,8 @@ func (q *requester) approve(ctx context.Context) error {
 		})
 	})
 	if apierrors.IsForbidden(err) {
-		q.note(fmt.Sprintf("this user may not approve the request: waiting up to %s for `kubectl certificate approve %s`", q.Timeout, q.Name))
+		q.note(fmt.Sprintf("this user may not approve the request: waiting up to %s for `kubectl certificate approve %s`",
+			q.Timeout, q.Name))
 		return nil
 	}
 	return err
@@ -172,11 +175,13 @@ func (q *requester) await(ctx context.Context) ([]byte, error) {
 // timedOut returns the error of a request that was not signed in time.
 func (q *requester) timedOut(approved bool) error {
 	if !approved {
-		return problem.Errorf("run the command again and approve the request with `kubectl certificate approve` while it waits",
+		return problem.Errorf(
+			"run the command again and approve the request with `kubectl certificate approve` while it waits",
 			"CertificateSigningRequest/%s was not approved within %s", q.Name, q.Timeout)
 	}
-	return problem.Errorf("the kube-controller-manager signs requests if it has --cluster-signing-cert-file and --cluster-signing-key-file; "+
-		"without them, renew the node's certificates and run the command on that node without --csr",
+	return problem.Errorf(
+		"the kube-controller-manager signs requests if it has --cluster-signing-cert-file and --cluster-signing-key-file; "+
+			"without them, renew the node's certificates and run the command on that node without --csr",
 		"CertificateSigningRequest/%s is approved and was not signed within %s", q.Name, q.Timeout)
 }
 
@@ -188,7 +193,8 @@ func isApproved(object *certificatesv1.CertificateSigningRequest) (approved bool
 		case certificatesv1.CertificateApproved:
 			approved = true
 		case certificatesv1.CertificateDenied:
-			return false, problem.Errorf("ask who denied it", "CertificateSigningRequest/%s was denied: %s %s", object.Name, c.Reason, c.Message)
+			return false, problem.Errorf("ask who denied it", "CertificateSigningRequest/%s was denied: %s %s", object.Name,
+				c.Reason, c.Message)
 		case certificatesv1.CertificateFailed:
 			return false, fmt.Errorf("CertificateSigningRequest/%s: the signer failed: %s %s", object.Name, c.Reason, c.Message)
 		}

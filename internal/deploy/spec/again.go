@@ -18,9 +18,9 @@ type Deployed struct {
 	Credentials string
 }
 
-// Again returns the spec that deploys a scheduler for another release. The file of the receiver replaces the recorded request, and
-// the flags of the receiver win over both. Credentials that pmk-sched chose are kept. A release that reads no legacy Policy gets a
-// configuration instead.
+// Again returns the spec that deploys a scheduler for another release. The file of the receiver
+// replaces the recorded request, and the flags of the receiver win over both. Credentials that
+// pmk-sched chose are kept. A release that reads no legacy Policy gets a configuration instead.
 func (s *Spec) Again(before Deployed, release string, readsPolicy bool) (*Spec, error) {
 	f, d := s.flags, s.file
 	f.Name, f.Namespace, f.Branch = s.Name, s.Namespace, release
@@ -52,13 +52,15 @@ func (s *Spec) WithSource(recorded *v1alpha1.Recipe) *Spec {
 	return &other
 }
 
-// ImageOfFile reports whether the file names the image by its release, so that each release and each set of plugins has its own tag.
+// ImageOfFile reports whether the file names the image by its release, so that each release and
+// each set of plugins has its own tag.
 func (s *Spec) ImageOfFile() bool {
 	i := s.request.Spec.Image
 	return i.Reference == "" && i.Repository != "" && i.Tag == ""
 }
 
-// Pinned returns a warning for each field of the file that keeps it at another release than the given one.
+// Pinned returns a warning for each field of the file that keeps it at another release than the
+// given one.
 func (s *Spec) Pinned(release string) []string {
 	name := s.request.Annotations[v1alpha1.AnnotationFile]
 	if name == "" {
@@ -66,10 +68,15 @@ func (s *Spec) Pinned(release string) []string {
 	}
 	var warnings []string
 	if branch := s.file.Spec.Source.Branch; branch != "" && branch != pack.BranchAuto && branch != release {
-		warnings = append(warnings, fmt.Sprintf("spec.source.branch of %s is %s: set it to %s or auto before the file is deployed again", name, branch, release))
+		warnings = append(warnings,
+			fmt.Sprintf("spec.source.branch of %s is %s: set it to %s or auto before the file is deployed again", name, branch,
+				release))
 	}
 	if tag := s.file.Spec.Image.Tag; tag != "" && !strings.HasSuffix(s.flags.Image, ":"+tag) {
-		warnings = append(warnings, fmt.Sprintf("spec.image.tag of %s is %s: remove it before the file is deployed again, so that the release becomes the tag", name, tag))
+		warnings = append(warnings,
+			fmt.Sprintf(
+				"spec.image.tag of %s is %s: remove it before the file is deployed again, so that the release becomes the tag",
+				name, tag))
 	}
 	return warnings
 }

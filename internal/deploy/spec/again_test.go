@@ -43,8 +43,9 @@ func described(t *testing.T) string {
 		t.Fatal(err)
 	}
 	for name, text := range map[string]string{
-		"plugins/go.mod": "module example.com/plugins\n\ngo 1.21\n", "plugins/mine/mine.go": "package mine\n\nconst Name = \"Mine\"\n",
-		"pmk-sched.yaml": describedScheduler, "own.yaml": "# mine\nkind: KubeSchedulerConfiguration\n",
+		"plugins/go.mod":       "module example.com/plugins\n\ngo 1.21\n",
+		"plugins/mine/mine.go": "package mine\n\nconst Name = \"Mine\"\n",
+		"pmk-sched.yaml":       describedScheduler, "own.yaml": "# mine\nkind: KubeSchedulerConfiguration\n",
 		"ca.pem":   "-----BEGIN CERTIFICATE-----\nQ0E=\n-----END CERTIFICATE-----\n",
 		"cert.pem": "-----BEGIN CERTIFICATE-----\nQw==\n-----END CERTIFICATE-----\n",
 		"key.pem":  "-----BEGIN PRIVATE KEY-----\nSw==\n-----END PRIVATE KEY-----\n",
@@ -87,7 +88,8 @@ func again(t *testing.T, f Flags, before Deployed) deploy.Options {
 	return o
 }
 
-var ignored = cmp.Options{cmpopts.IgnoreFields(deploy.Options{}, "Now", "Branch", "Image", "Request"), cmpopts.EquateEmpty()}
+var ignored = cmp.Options{cmpopts.IgnoreFields(deploy.Options{}, "Now", "Branch", "Image", "Request"),
+	cmpopts.EquateEmpty()}
 
 // The file, and the files that it names, may be gone.
 func TestRecordedRequestNeedsNoFile(t *testing.T) {
@@ -100,7 +102,8 @@ func TestRecordedRequestNeedsNoFile(t *testing.T) {
 	if diff := cmp.Diff(first, second, ignored); diff != "" {
 		t.Errorf("options (-first +second):\n%s", diff)
 	}
-	if string(second.Configuration) != "# mine\nkind: KubeSchedulerConfiguration\n" || second.Branch != "v1.25.4" || second.Image != "localhost/s:v1.25.4" {
+	if string(second.Configuration) != "# mine\nkind: KubeSchedulerConfiguration\n" || second.Branch != "v1.25.4" ||
+		second.Image != "localhost/s:v1.25.4" {
 		t.Errorf("configuration %q, branch %s, image %s", second.Configuration, second.Branch, second.Image)
 	}
 	if client := second.ExtenderClients["theirs"]; !strings.Contains(string(client.Key), "PRIVATE KEY") {
@@ -132,7 +135,8 @@ func TestRecordedPluginsAreUnpackedOnAnotherMachine(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(r.Plugins) != 2 || r.Plugins[0].Builtin != "timestamp" || !strings.HasSuffix(r.Plugins[1].Dir, "/module/mine") {
+		if len(r.Plugins) != 2 || r.Plugins[0].Builtin != "timestamp" ||
+			!strings.HasSuffix(r.Plugins[1].Dir, "/module/mine") {
 			t.Fatalf("plugins %+v", r.Plugins)
 		}
 		text, err := os.ReadFile(filepath.Join(r.Plugins[1].Dir, "mine.go"))
@@ -174,7 +178,8 @@ func TestPinnedFieldsOfAFileAreReported(t *testing.T) {
 			t.Fatal(err)
 		}
 		pinned := strings.Join(s.WithImage("registry.example.com/s:v1.25.4").Pinned("v1.25.4"), "\n")
-		if !strings.Contains(pinned, "spec.source.branch of "+file+" is v1.24.3") || !strings.Contains(pinned, "spec.image.tag of "+file+" is v1:") {
+		if !strings.Contains(pinned, "spec.source.branch of "+file+" is v1.24.3") ||
+			!strings.Contains(pinned, "spec.image.tag of "+file+" is v1:") {
 			t.Errorf("%s: the warnings are\n%s", name, pinned)
 		}
 	}
@@ -187,12 +192,14 @@ func TestPolicyBecomesAConfigurationWhereNoReleaseReadsIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, recorded := deployed(t, Flags{Name: "n", Image: "i", Config: config, PolicyConfigMap: &on})
-	if o := again(t, Flags{Name: "n"}, Deployed{Request: recorded}); o.PolicyConfigMap || string(o.Configuration) != "kind: Policy\n" {
+	if o := again(t, Flags{Name: "n"}, Deployed{Request: recorded}); o.PolicyConfigMap ||
+		string(o.Configuration) != "kind: Policy\n" {
 		t.Errorf("PolicyConfigMap %t, configuration %q", o.PolicyConfigMap, o.Configuration)
 	}
 }
 
-// A ServiceAccount stays one where a control-plane node upgrades the scheduler, and is not recorded as a choice of the user.
+// A ServiceAccount stays one where a control-plane node upgrades the scheduler, and is not recorded
+// as a choice of the user.
 func TestCredentialsThatWereChosenAreKept(t *testing.T) {
 	_, recorded := deployed(t, Flags{Name: "n", Image: "i"})
 	o := again(t, Flags{Name: "n"}, Deployed{Request: recorded, Credentials: deploy.CredentialsServiceAccount})

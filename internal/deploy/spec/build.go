@@ -97,7 +97,8 @@ func (s *Spec) Build(f BuildFlags) (pack.Request, error) {
 func (f BuildFlags) exclude() error {
 	if f.Self != "" {
 		const hint = "leave --%s out: the running pmk-sched is packed"
-		if err := excluded(f.Set, "self", hint, "branch", "nearest", "source", "import", "with", "extender", "platform", "binary", "keep", "file", "lock", "locked"); err != nil {
+		if err := excluded(f.Set, "self", hint, "branch", "nearest", "source", "import", "with", "extender", "platform",
+			"binary", "keep", "file", "lock", "locked"); err != nil {
 			return err
 		}
 	}
@@ -111,7 +112,8 @@ func (f BuildFlags) exclude() error {
 // recipe returns the sources and the base of the image, valid in any directory.
 func recipe(d v1alpha1.CustomSchedulerSpec) (v1alpha1.Recipe, error) {
 	r := v1alpha1.Recipe{
-		Plugins: slices.Clone(d.Source.Plugins), Imports: d.Source.Imports, Platforms: d.Image.Platforms, Busybox: absolute(d.Image.Busybox), Base: d.Image.Base,
+		Plugins: slices.Clone(d.Source.Plugins), Imports: d.Source.Imports, Platforms: d.Image.Platforms,
+		Busybox: absolute(d.Image.Busybox), Base: d.Image.Base,
 	}
 	if _, err := os.Stat(r.Base); r.Base != "" && err == nil {
 		r.Base = absolute(r.Base)
@@ -137,7 +139,8 @@ func (s *Spec) lock(f BuildFlags, r *pack.Request) error {
 	return nil
 }
 
-// lockFile is the lock file next to the document, with its name; without a document, in the working directory.
+// lockFile is the lock file next to the document, with its name; without a document, in the working
+// directory.
 func (s *Spec) lockFile() string {
 	if !s.file.regular {
 		return lockName
@@ -145,7 +148,8 @@ func (s *Spec) lockFile() string {
 	return strings.TrimSuffix(s.flags.File, filepath.Ext(s.flags.File)) + filepath.Ext(lockName)
 }
 
-// tag is the requested name of the image, else the document's, else one with the release and a hash of the plugins.
+// tag is the requested name of the image, else the document's, else one with the release and a hash
+// of the plugins.
 func (s *Spec) tag(r pack.Request) (string, error) {
 	tag := r.Tag
 	if tag == "" {
@@ -178,7 +182,8 @@ func parseBase(base, busybox string) (image.Base, error) {
 		return image.Base{}, problem.Invalidf("", "--base and --busybox exclude each other")
 	case busybox != "":
 		if info, err := os.Stat(busybox); err != nil || info.IsDir() {
-			return image.Base{}, problem.Invalidf("Debian has one in its package busybox-static: /bin/busybox", "read --busybox %s: not a file", busybox)
+			return image.Base{}, problem.Invalidf("Debian has one in its package busybox-static: /bin/busybox",
+				"read --busybox %s: not a file", busybox)
 		}
 		return image.Base{Busybox: busybox}, nil
 	default:

@@ -25,9 +25,12 @@ func calledExtenders(r *v1alpha1.CustomScheduler) ([]profiles.Extender, map[stri
 		if e.IsDeployed() {
 			continue
 		}
-		if len(e.Policies)+len(e.NodeSelector) > 0 || e.Image != "" || e.PullPolicy != "" || e.Replicas != 0 || e.Port != 0 || e.Sidecar {
-			return nil, nil, problem.Invalidf("remove urlPrefix to have pmk-sched deploy the extender, or remove the other fields",
-				"extender %s: urlPrefix, which names an existing extender, excludes image, pullPolicy, policies, replicas, port, sidecar and nodeSelector", e.Name)
+		if len(e.Policies)+len(e.NodeSelector) > 0 || e.Image != "" || e.PullPolicy != "" || e.Replicas != 0 || e.Port != 0 ||
+			e.Sidecar {
+			return nil, nil,
+				problem.Invalidf("remove urlPrefix to have pmk-sched deploy the extender, or remove the other fields",
+					"extender %s: urlPrefix, which names an existing extender, excludes image, pullPolicy, policies, replicas, port, "+
+						"sidecar and nodeSelector", e.Name)
 		}
 		extender := callOf(e)
 		if t := e.TLSConfig; t != nil {
@@ -60,7 +63,8 @@ func callOf(e v1alpha1.Extender) profiles.Extender {
 		made.TLS = &profiles.ExtenderTLS{Insecure: t.Insecure, ServerName: t.ServerName}
 	}
 	for _, r := range e.ManagedResources {
-		made.ManagedResources = append(made.ManagedResources, profiles.ManagedResource{Name: r.Name, IgnoredByScheduler: r.IgnoredByScheduler})
+		made.ManagedResources = append(made.ManagedResources,
+			profiles.ManagedResource{Name: r.Name, IgnoredByScheduler: r.IgnoredByScheduler})
 	}
 	return made
 }

@@ -77,7 +77,8 @@ func (s *Spec) Extender(f ExtenderFlags) (extenders.Options, error) {
 // extenderOfFile returns the extender of --name in the file; without --name the only one.
 func (s *Spec) extenderOfFile(f ExtenderFlags) (extenders.Options, error) {
 	const hint = "set it in the file instead of --%s"
-	if err := excluded(f.Set, "file", hint, "image", "policy", "config", "prometheus", "ignorable", "sidecar", "replicas"); err != nil {
+	if err := excluded(f.Set, "file", hint, "image", "policy", "config", "prometheus", "ignorable", "sidecar",
+		"replicas"); err != nil {
 		return extenders.Options{}, err
 	}
 	var names []string
@@ -88,7 +89,8 @@ func (s *Spec) extenderOfFile(f ExtenderFlags) (extenders.Options, error) {
 			return s.extenderOptions(e)
 		}
 	}
-	return extenders.Options{}, problem.Invalidf("set --name to one of "+strings.Join(names, ", "), "%s has no extender %q that pmk-sched deploys", s.flags.File, s.flags.Name)
+	return extenders.Options{}, problem.Invalidf("set --name to one of "+strings.Join(names, ", "),
+		"%s has no extender %q that pmk-sched deploys", s.flags.File, s.flags.Name)
 }
 
 // extenderOptions returns the extender of an entry of spec.extenders.
@@ -99,10 +101,12 @@ func (s *Spec) extenderOptions(e v1alpha1.Extender) (extenders.Options, error) {
 	}
 	o.Call.EnableHTTPS, o.Call.TLS = false, nil
 	if e.EnableHTTPS != nil && *e.EnableHTTPS == e.Sidecar {
-		return o, problem.Invalidf("remove enableHTTPS", "extender %s: pmk-sched deploys a Service with HTTPS, and a sidecar without", e.Name)
+		return o, problem.Invalidf("remove enableHTTPS",
+			"extender %s: pmk-sched deploys a Service with HTTPS, and a sidecar without", e.Name)
 	}
 	if t := e.TLSConfig; t != nil && (t.CA != v1alpha1.CAAuto || t.Insecure || t.ServerName+t.CertFile+t.KeyFile != "") {
-		return o, problem.Invalidf("remove tlsConfig, or set ca: auto", "extender %s: pmk-sched creates the certificates of an extender that it deploys", e.Name)
+		return o, problem.Invalidf("remove tlsConfig, or set ca: auto",
+			"extender %s: pmk-sched creates the certificates of an extender that it deploys", e.Name)
 	}
 	if e.FilterVerb+e.PrioritizeVerb+e.PreemptVerb+e.BindVerb == "" {
 		o.Call.FilterVerb, o.Call.PrioritizeVerb = extenders.VerbFilter, extenders.VerbPrioritize
@@ -110,7 +114,8 @@ func (s *Spec) extenderOptions(e v1alpha1.Extender) (extenders.Options, error) {
 	if o.Call.PrioritizeVerb != "" {
 		o.Call.Weight = cmp.Or(o.Call.Weight, 1)
 	}
-	for verb, path := range map[string]string{extenders.VerbFilter: e.FilterVerb, extenders.VerbPrioritize: e.PrioritizeVerb, extenders.VerbPreempt: e.PreemptVerb, extenders.VerbBind: e.BindVerb} {
+	for verb, path := range map[string]string{extenders.VerbFilter: e.FilterVerb,
+		extenders.VerbPrioritize: e.PrioritizeVerb, extenders.VerbPreempt: e.PreemptVerb, extenders.VerbBind: e.BindVerb} {
 		if path != "" && path != verb {
 			return o, problem.Invalidf("write "+verb, "extender %s: pmk-extender does not serve %q", e.Name, path)
 		}
@@ -133,7 +138,8 @@ func (s *Spec) completeExtender(o extenders.Options) extenders.Options {
 	return o
 }
 
-// extenderImage is the image that `build --extender` makes by default. A tag cannot have the plus sign of a version.
+// extenderImage is the image that `build --extender` makes by default. A tag cannot have the plus
+// sign of a version.
 func (s *Spec) extenderImage() string {
 	return "localhost/" + build.PmkExtender + ":" + strings.ReplaceAll(s.flags.Version, "+", "-")
 }
@@ -161,7 +167,8 @@ func (f ExtenderFlags) policies(extender string) ([]manifest.Policy, error) {
 		policy := manifest.Policy{Name: name}
 		if given {
 			if policy.Weight, err = strconv.ParseInt(weight, 10, 64); err != nil || policy.Weight < 1 {
-				return nil, problem.Invalidf("write NAME or NAME=2", "invalid --policy %q: the weight must be a number above 0", text)
+				return nil, problem.Invalidf("write NAME or NAME=2", "invalid --policy %q: the weight must be a number above 0",
+					text)
 			}
 		}
 		policies = append(policies, policy)
@@ -171,7 +178,8 @@ func (f ExtenderFlags) policies(extender string) ([]manifest.Policy, error) {
 	}
 	at := slices.IndexFunc(policies, func(p manifest.Policy) bool { return strings.EqualFold(p.Name, "loadaware") })
 	if at < 0 {
-		return nil, problem.Invalidf("add --policy loadaware", "--prometheus requires the policy loadaware, which extender %s does not serve", extender)
+		return nil, problem.Invalidf("add --policy loadaware",
+			"--prometheus requires the policy loadaware, which extender %s does not serve", extender)
 	}
 	if policies[at].Args["prometheus"] != nil {
 		return nil, problem.Invalidf("", "--prometheus is set in --config too")
@@ -184,7 +192,8 @@ func (f ExtenderFlags) policies(extender string) ([]manifest.Policy, error) {
 	return policies, nil
 }
 
-// readPolicies reads the policies of a configuration of pmk-extender. The deployment decides how it listens.
+// readPolicies reads the policies of a configuration of pmk-extender. The deployment decides how it
+// listens.
 func readPolicies(name string) ([]manifest.Policy, error) {
 	text, err := problem.ReadFile("--config", name)
 	if err != nil || text == nil {
@@ -201,13 +210,17 @@ func readPolicies(name string) ([]manifest.Policy, error) {
 		MaxBodyBytes     int64             `json:"maxBodyBytes"`
 	}
 	if err := yaml.UnmarshalStrict(text, &file); err != nil {
-		return nil, problem.Invalidf("", "read --config %s: %s", name, strings.TrimPrefix(err.Error(), "error unmarshaling JSON: while decoding JSON: "))
+		return nil, problem.Invalidf("", "read --config %s: %s", name,
+			strings.TrimPrefix(err.Error(), "error unmarshaling JSON: while decoding JSON: "))
 	}
 	switch {
 	case file.APIVersion != v1alpha1.APIVersion || file.Kind != "Extender":
-		return nil, problem.Invalidf(fmt.Sprintf("start the file with apiVersion: %s and kind: Extender", v1alpha1.APIVersion), "read --config %s: expected an Extender, got %s %q", name, file.APIVersion, file.Kind)
-	case file.Listen != "" || file.TLS != nil || file.Verbs != nil || file.NodeCacheCapable != nil || file.MaxBodyBytes != 0:
-		return nil, problem.Invalidf("remove them", "read --config %s: listen, tls, verbs, nodeCacheCapable and maxBodyBytes are set by the deployment", name)
+		return nil, problem.Invalidf(fmt.Sprintf("start the file with apiVersion: %s and kind: Extender",
+			v1alpha1.APIVersion), "read --config %s: expected an Extender, got %s %q", name, file.APIVersion, file.Kind)
+	case file.Listen != "" || file.TLS != nil || file.Verbs != nil || file.NodeCacheCapable != nil ||
+		file.MaxBodyBytes != 0:
+		return nil, problem.Invalidf("remove them",
+			"read --config %s: listen, tls, verbs, nodeCacheCapable and maxBodyBytes are set by the deployment", name)
 	}
 	return file.Policies, nil
 }

@@ -18,11 +18,13 @@ type document struct {
 	*v1alpha1.CustomScheduler
 	// dir is the directory that relative paths start from.
 	dir string
-	// regular reports whether the document comes from a file that can be read again, and not from standard input or a pipe.
+	// regular reports whether the document comes from a file that can be read again, and not from
+	// standard input or a pipe.
 	regular bool
 }
 
-// readDocument reads pmk-sched.yaml once. "-" is standard input; an empty name gives an empty document.
+// readDocument reads pmk-sched.yaml once. "-" is standard input; an empty name gives an empty
+// document.
 func readDocument(name string, stdin io.Reader) (*document, error) {
 	switch name {
 	case "":
@@ -93,7 +95,8 @@ func (s *Spec) Request() (*v1alpha1.CustomScheduler, error) {
 	return r, nil
 }
 
-// readConfiguration reads the file of --config or spec.configuration.file, and makes its name relative to the working directory.
+// readConfiguration reads the file of --config or spec.configuration.file, and makes its name
+// relative to the working directory.
 func (s *Spec) readConfiguration(c *v1alpha1.Configuration) ([]byte, error) {
 	if s.flags.Config != "" {
 		return problem.ReadFile("--config", c.File)
@@ -106,15 +109,16 @@ func (s *Spec) readConfiguration(c *v1alpha1.Configuration) ([]byte, error) {
 	return text, nil
 }
 
-// readTLS reads the files that tlsConfig names: the CA goes into the configuration, certificate and key into a Secret that the
-// scheduler's pod mounts.
+// readTLS reads the files that tlsConfig names: the CA goes into the configuration, certificate and
+// key into a Secret that the scheduler's pod mounts.
 func readTLS(d *document, e *v1alpha1.Extender) error {
 	t := e.TLSConfig
 	if t == nil || e.IsDeployed() {
 		return nil
 	}
 	if t.CA == v1alpha1.CAAuto {
-		return problem.Invalidf("name a file with the certificates of its CA", "extender %s: tlsConfig.ca: auto is valid for an extender that pmk-sched deploys only", e.Name)
+		return problem.Invalidf("name a file with the certificates of its CA",
+			"extender %s: tlsConfig.ca: auto is valid for an extender that pmk-sched deploys only", e.Name)
 	}
 	if (t.CertFile == "") != (t.KeyFile == "") {
 		return problem.Invalidf("", "extender %s: tlsConfig.certFile and tlsConfig.keyFile are required together", e.Name)
@@ -140,7 +144,8 @@ func readPEM(d *document, extender, field, name, kind string) ([]byte, error) {
 	}
 	block, _ := pem.Decode(bytes.TrimSpace(text))
 	if block == nil || !strings.HasSuffix(block.Type, kind) {
-		return nil, problem.Invalidf("", "extender %s: tlsConfig.%s: %s does not contain a PEM-encoded %s", extender, field, name, strings.ToLower(kind))
+		return nil, problem.Invalidf("", "extender %s: tlsConfig.%s: %s does not contain a PEM-encoded %s", extender, field,
+			name, strings.ToLower(kind))
 	}
 	return text, nil
 }

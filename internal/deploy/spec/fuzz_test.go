@@ -7,13 +7,17 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// FuzzFile searches files that crash their reader, or that are refused with an error that is not the user's.
+// FuzzFile searches files that crash their reader, or that are refused with an error that is not
+// the user's.
 func FuzzFile(f *testing.F) {
 	const head = "apiVersion: pmk-sched.io/v1alpha1\nkind: CustomScheduler\nmetadata: {name: my-scheduler}\n"
 	for _, text := range []string{
 		head, head + "spec: {source: {branch: v1.24}, preset: binpack, replicas: 2}\n",
-		head + "spec:\n  plugins: [{name: timestamp}]\n  rbac: {rules: [{apiGroups: [''], resources: [pods], verbs: [patch]}]}\n",
-		head + "spec:\n  extenders:\n  - {name: a, urlPrefix: 'http://x', filterVerb: filter, ignorable: true}\n  - {name: b, ignorable: false, policies: [{name: blockall, args: {namespaces: [x]}}]}\n",
+		head +
+			"spec:\n  plugins: [{name: timestamp}]\n  rbac: {rules: [{apiGroups: [''], resources: [pods], verbs: [patch]}]}\n",
+		head +
+			"spec:\n  extenders:\n  - {name: a, urlPrefix: 'http://x', filterVerb: filter, ignorable: true}\n  - {name: b, " +
+			"ignorable: false, policies: [{name: blockall, args: {namespaces: [x]}}]}\n",
 		"", "- a\n", head + "spec: &a {x: *a}\n", head + "---\n" + head,
 	} {
 		f.Add([]byte(text))

@@ -87,7 +87,8 @@ func pluginSource(e v1alpha1.Plugin) (plugins.Plugin, error) {
 	return plugins.Parse(e.Module)
 }
 
-// unpack writes the recorded sources of a plugin to the cache, under their hash, unless they are there.
+// unpack writes the recorded sources of a plugin to the cache, under their hash, unless they are
+// there.
 func unpack(content []byte, cache string) (string, error) {
 	sum := sha256.Sum256(content)
 	parent := filepath.Join(cache, "plugins")
@@ -112,7 +113,8 @@ func unpack(content []byte, cache string) (string, error) {
 	return to + inside, nil
 }
 
-// archive adds the sources of the directories to the plugins of a request, up to a size that fits into a revision.
+// archive adds the sources of the directories to the plugins of a request, up to a size that fits
+// into a revision.
 func archive(list []v1alpha1.Plugin) error {
 	left := maxRecorded
 	for i := range list {
@@ -133,7 +135,8 @@ func archive(list []v1alpha1.Plugin) error {
 	return nil
 }
 
-// maxRecorded bounds the compressed sources of all plugins in a revision, in bytes. A Secret has 1 MiB.
+// maxRecorded bounds the compressed sources of all plugins in a revision, in bytes. A Secret has 1
+// MiB.
 const maxRecorded = 512 << 10
 
 // samePlugin compares a flag with an entry of the document.

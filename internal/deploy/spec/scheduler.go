@@ -91,7 +91,8 @@ func (s *Spec) Simulation(with, imports []string) (pack.Scheduler, error) {
 	return r, nil
 }
 
-// image is the requested image, or the image that build makes of the document: plugins are part of its tag.
+// image is the requested image, or the image that build makes of the document: plugins are part of
+// its tag.
 func (s *Spec) image() (string, error) {
 	i := s.request.Spec.Image
 	if i.Reference != "" || i.Repository == "" || i.Tag != "" {
@@ -106,7 +107,8 @@ func (s *Spec) image() (string, error) {
 	return imageReference(i, suffix), err
 }
 
-// imageReference is the image of a document: with its tag, or with the release as tag, followed by suffix.
+// imageReference is the image of a document: with its tag, or with the release as tag, followed by
+// suffix.
 func imageReference(i v1alpha1.Image, suffix string) string {
 	switch {
 	case i.Repository == "":
@@ -118,7 +120,8 @@ func imageReference(i v1alpha1.Image, suffix string) string {
 	}
 }
 
-// configuration returns the scheduler configuration of a request with contents, and its name in messages.
+// configuration returns the scheduler configuration of a request with contents, and its name in
+// messages.
 func configuration(r *v1alpha1.CustomScheduler) (preset string, text []byte, name string) {
 	c := r.Spec.Configuration
 	if c.File == "" && c.Inline == "" {
@@ -127,8 +130,8 @@ func configuration(r *v1alpha1.CustomScheduler) (preset string, text []byte, nam
 	return "", []byte(c.Inline), cmp.Or(c.File, "spec.configuration.inline")
 }
 
-// excluded returns an error if one of the flags in given (their names) is set although other excludes it. hint is a format for the name
-// of the flag.
+// excluded returns an error if one of the flags in given (their names) is set although other
+// excludes it. hint is a format for the name of the flag.
 func excluded(given []string, other, hint string, names ...string) error {
 	for _, name := range names {
 		if slices.Contains(given, name) {

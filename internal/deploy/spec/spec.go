@@ -1,5 +1,5 @@
-// Package spec reads pmk-sched.yaml and the flags of a command, once, and resolves them into one request. Flags win over the
-// file.
+// Package spec reads pmk-sched.yaml and the flags of a command, once, and resolves them into one
+// request. Flags win over the file.
 package spec
 
 import (
@@ -21,7 +21,8 @@ const AnyNode = "any"
 
 // Flags are the flags that describe a scheduler. A zero value is a flag that was not given.
 type Flags struct {
-	// File is pmk-sched.yaml; "-" is Stdin. Relative paths in a file that is not regular start at the working directory.
+	// File is pmk-sched.yaml; "-" is Stdin. Relative paths in a file that is not regular start at the
+	// working directory.
 	File  string
 	Stdin io.Reader
 
@@ -107,13 +108,15 @@ func (f Flags) configure(c *v1alpha1.Configuration) error {
 func (f Flags) place(r *v1alpha1.CustomSchedulerSpec) error {
 	if f.Replicas != nil {
 		if *f.Replicas < 1 {
-			return problem.Invalidf("leave it out for one on each control-plane node", "invalid --replicas %d: must be at least 1", *f.Replicas)
+			return problem.Invalidf("leave it out for one on each control-plane node",
+				"invalid --replicas %d: must be at least 1", *f.Replicas)
 		}
 		r.Replicas = v1alpha1.AutoInt(*f.Replicas)
 	}
 	if f.Port != nil {
 		if *f.Port < 1 || *f.Port > 65535 {
-			return problem.Invalidf("leave it out for the first free port", "invalid --port %d: must be between 1 and 65535", *f.Port)
+			return problem.Invalidf("leave it out for the first free port", "invalid --port %d: must be between 1 and 65535",
+				*f.Port)
 		}
 		r.Ports.Secure = v1alpha1.AutoInt(*f.Port)
 	}
@@ -135,7 +138,8 @@ func nodeSelector(values []string) (labels map[string]string, anyNode bool, err 
 	for _, pair := range values {
 		key, value, ok := strings.Cut(pair, "=")
 		if !ok || key == "" {
-			return nil, false, problem.Invalidf("write --node-selector KEY=VALUE, KEY= for an empty value, or "+AnyNode, "invalid --node-selector %q: must be KEY=VALUE", pair)
+			return nil, false, problem.Invalidf("write --node-selector KEY=VALUE, KEY= for an empty value, or "+AnyNode,
+				"invalid --node-selector %q: must be KEY=VALUE", pair)
 		}
 		if labels == nil {
 			labels = map[string]string{}

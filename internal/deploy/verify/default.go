@@ -12,7 +12,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 )
 
-// The default scheduler's lease (pkg/scheduler/apis/config/types.go), and the name of its container in static pods.
+// The default scheduler's lease (pkg/scheduler/apis/config/types.go), and the name of its container
+// in static pods.
 const (
 	defaultLease     = "kube-scheduler"
 	defaultContainer = "kube-scheduler"
@@ -26,15 +27,16 @@ type DefaultOptions struct {
 	Annotation string
 	// Want is the value that the annotation must have. If it is empty, any value is accepted.
 	Want string
-	// Unreplaced accepts a scheduler without the annotation: while nodes are replaced one after the other, it may lead.
+	// Unreplaced accepts a scheduler without the annotation: while nodes are replaced one after the
+	// other, it may lead.
 	Unreplaced bool
 	// Binary is the key of the annotation with the SHA-256 of the binary that must run.
 	Binary string
-	// Metrics reads the metrics of the scheduler on a node, if the caller can reach them. If it is nil or fails, the proof goes
-	// without them.
+	// Metrics reads the metrics of the scheduler on a node, if the caller can reach them. If it is nil
+	// or fails, the proof goes without them.
 	Metrics func(ctx context.Context, node string) (string, error)
-	// Running returns the SHA-256 of the programs that run in a container of this machine. If it is nil or fails, the proof
-	// goes without them.
+	// Running returns the SHA-256 of the programs that run in a container of this machine. If it is
+	// nil or fails, the proof goes without them.
 	Running func(containerID string) ([]string, error)
 }
 
@@ -58,7 +60,8 @@ type DefaultResult struct {
 // the lease, which identifies the leading process; and by the static pod of that process, which
 // shows its image and its replacement.
 //
-// If the leader changes in between, it is unknown which process bound the pod, and DefaultScheduler tries again with a new pod.
+// If the leader changes in between, it is unknown which process bound the pod, and DefaultScheduler
+// tries again with a new pod.
 func DefaultScheduler(ctx context.Context, cfg *rest.Config, o DefaultOptions) (result *DefaultResult, err error) {
 	for range defaultAttempts {
 		if result, err = verifyDefault(ctx, cfg, o); !errors.As(err, new(*leaderChangedError)) {
@@ -68,7 +71,8 @@ func DefaultScheduler(ctx context.Context, cfg *rest.Config, o DefaultOptions) (
 	return result, err
 }
 
-// defaultAttempts bounds the attempts while leaders change: a scheduler that crashes again and again never stops changing them.
+// defaultAttempts bounds the attempts while leaders change: a scheduler that crashes again and
+// again never stops changing them.
 const defaultAttempts = 3
 
 func verifyDefault(ctx context.Context, cfg *rest.Config, o DefaultOptions) (*DefaultResult, error) {

@@ -28,7 +28,8 @@ func (d *defaultVerifier) proveDefault(ctx context.Context, pod *corev1.Pod, lea
 	}
 	now := holder(lease)
 	if d.result.Leader = now; now != leader {
-		return &leaderChangedError{d.notScheduled(pod, "the leader changed from %q to %q, so it is unknown which of them bound the pod: verify again", leader, now)}
+		return &leaderChangedError{d.notScheduled(pod,
+			"the leader changed from %q to %q, so it is unknown which of them bound the pod: verify again", leader, now)}
 	}
 	if d.result.Instance == "" {
 		d.result.Instance = now
@@ -44,7 +45,8 @@ func (d *defaultVerifier) proveDefault(ctx context.Context, pod *corev1.Pod, lea
 	return d.checkStaticPod(ctx, pod, by)
 }
 
-// checkStaticPod returns an error unless the static pod that bound the pod is the expected replacement.
+// checkStaticPod returns an error unless the static pod that bound the pod is the expected
+// replacement.
 func (d *defaultVerifier) checkStaticPod(ctx context.Context, pod, by *corev1.Pod) error {
 	d.result.SchedulerPod = by.Namespace + "/" + by.Name
 	d.result.Replacement = by.Annotations[d.o.Annotation]
@@ -61,12 +63,15 @@ func (d *defaultVerifier) checkStaticPod(ctx context.Context, pod, by *corev1.Po
 	}
 	switch {
 	case d.result.Replacement == "" && !d.o.Unreplaced:
-		return d.notScheduled(pod, "the default scheduler of node %s bound it, which is not replaced (image %s)", by.Spec.NodeName, d.result.Image)
-	case len(d.result.Programs) > 0 && by.Annotations[d.o.Binary] != "" && !slices.Contains(d.result.Programs, by.Annotations[d.o.Binary]):
+		return d.notScheduled(pod, "the default scheduler of node %s bound it, which is not replaced (image %s)",
+			by.Spec.NodeName, d.result.Image)
+	case len(d.result.Programs) > 0 && by.Annotations[d.o.Binary] != "" &&
+		!slices.Contains(d.result.Programs, by.Annotations[d.o.Binary]):
 		return d.notScheduled(pod, "the process on node %s runs another program: expected SHA-256 %s, got %s",
 			by.Spec.NodeName, by.Annotations[d.o.Binary], strings.Join(d.result.Programs, ", "))
 	case d.o.Want != "" && d.result.Replacement != d.o.Want:
-		return d.notScheduled(pod, "replacement %s on node %s bound it, not %s", d.result.Replacement, by.Spec.NodeName, d.o.Want)
+		return d.notScheduled(pod, "replacement %s on node %s bound it, not %s", d.result.Replacement, by.Spec.NodeName,
+			d.o.Want)
 	}
 	return nil
 }
@@ -85,7 +90,8 @@ func (d *defaultVerifier) runningProgram(containerID string) {
 	d.result.Programs = programs
 }
 
-// buildInfo returns the metric with the version of a program (k8s.io/component-base/metrics/version.go).
+// buildInfo returns the metric with the version of a program
+// (k8s.io/component-base/metrics/version.go).
 func buildInfo(metrics string) string {
 	for _, line := range strings.Split(metrics, "\n") {
 		if strings.HasPrefix(line, "kubernetes_build_info{") {

@@ -40,7 +40,8 @@ type ExtenderOptions struct {
 	Port                        int
 	// URL is where the scheduler calls it.
 	URL string
-	// Filters is set if the scheduler asks it for every pod, and Required if a pod waits when it does not answer.
+	// Filters is set if the scheduler asks it for every pod, and Required if a pod waits when it does
+	// not answer.
 	Filters, Required bool
 	// Resources are the only resources for whose pods the scheduler calls it. If it is empty, the
 	// scheduler calls it for every pod.
@@ -63,7 +64,8 @@ func Extender(ctx context.Context, cfg *rest.Config, o ExtenderOptions) (unknown
 	return e.run(ctx)
 }
 
-// ExtenderAnswers returns an error unless the API server reaches one of the ready pods of an extender, at the port of their HTTPS server.
+// ExtenderAnswers returns an error unless the API server reaches one of the ready pods of an
+// extender, at the port of their HTTPS server.
 func ExtenderAnswers(ctx context.Context, cfg *rest.Config, name, namespace string, port int, log *zap.Logger) error {
 	r, err := newVerifier(cfg, Options{Namespace: namespace, Log: log}, &Result{})
 	if err != nil {
@@ -97,7 +99,8 @@ func (e *NotReachedError) Error() string {
 
 // Hint returns how to investigate further.
 func (e *NotReachedError) Hint() string {
-	return "check that the extender's pods are on nodes with a working pod network, that kube-proxy (or what replaces it) serves Services there and on the scheduler's node, and that no NetworkPolicy is in the way"
+	return "check that the extender's pods are on nodes with a working pod network, that kube-proxy (or what replaces " +
+		"it) serves Services there and on the scheduler's node, and that no NetworkPolicy is in the way"
 }
 
 // extenderVerifier runs one verification of an extender.
@@ -136,7 +139,8 @@ func (e *extenderVerifier) run(ctx context.Context) (unknown string, err error) 
 		case !bound.IsZero() && time.Since(bound) > callTime:
 			return e.boundWithoutCall(ctx, pod, metricsErr)
 		case time.Now().After(deadline):
-			return "", e.notReached(fmt.Sprintf("the extender counted no request within %s, and the pod is Pending: %s", e.Timeout, said))
+			return "", e.notReached(fmt.Sprintf("the extender counted no request within %s, and the pod is Pending: %s",
+				e.Timeout, said))
 		}
 		if err := clock.Sleep(ctx, pollInterval); err != nil {
 			return "", fmt.Errorf("wait until extender %s is called: %w", e.o.Extender, err)
@@ -149,7 +153,8 @@ func (e *extenderVerifier) run(ctx context.Context) (unknown string, err error) 
 
 // boundWithoutCall explains that a pod was bound and no request was seen: as an error, or as the
 // reason why the result is unknown.
-func (e *extenderVerifier) boundWithoutCall(ctx context.Context, pod *corev1.Pod, metricsErr error) (unknown string, err error) {
+func (e *extenderVerifier) boundWithoutCall(ctx context.Context, pod *corev1.Pod, metricsErr error) (unknown string,
+	err error) {
 	skipped, err := e.skipped(ctx, pod)
 	switch {
 	case err != nil:
@@ -159,13 +164,16 @@ func (e *extenderVerifier) boundWithoutCall(ctx context.Context, pod *corev1.Pod
 	case metricsErr != nil:
 		return fmt.Sprintf("its metrics cannot be read: %v", metricsErr), nil
 	case !e.o.Filters:
-		return "a pod was bound without a request, as is usual where a single node is feasible: then there is nothing to prioritize", nil
+		return "a pod was bound without a request, as is usual where a single node is feasible: then there is nothing to " +
+			"prioritize", nil
 	}
-	return "", e.notReached("a pod was bound, and the extender counted no request; it is ignorable, so that pods are scheduled without it")
+	return "",
+		e.notReached(
+			"a pod was bound, and the extender counted no request; it is ignorable, so that pods are scheduled without it")
 }
 
-// skipped returns the line of the scheduler's log about an extender that was skipped since the pod was created, or ""
-// (k8s.io/kubernetes/pkg/scheduler, findNodesThatPassExtenders).
+// skipped returns the line of the scheduler's log about an extender that was skipped since the pod
+// was created, or "" (k8s.io/kubernetes/pkg/scheduler, findNodesThatPassExtenders).
 func (e *extenderVerifier) skipped(ctx context.Context, pod *corev1.Pod) (string, error) {
 	pods, err := e.schedulerPods(ctx)
 	if err != nil {
@@ -226,7 +234,8 @@ func (e *extenderVerifier) requests(ctx context.Context) (int, error) {
 func (e *extenderVerifier) page(ctx context.Context, pod, path string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, metricsTime)
 	defer cancel()
-	text, err := e.kube.CoreV1().Pods(e.o.ExtenderNamespace).ProxyGet("https", pod, strconv.Itoa(e.o.Port), path, nil).DoRaw(ctx)
+	text, err := e.kube.CoreV1().Pods(e.o.ExtenderNamespace).ProxyGet("https", pod, strconv.Itoa(e.o.Port), path,
+		nil).DoRaw(ctx)
 	return string(text), err
 }
 

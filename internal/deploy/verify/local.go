@@ -19,8 +19,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// LocalMetrics returns a function that reads the metrics of the default scheduler of this machine with the credentials of
-// cfg. The scheduler's serving certificate is self-signed and is not verified.
+// LocalMetrics returns a function that reads the metrics of the default scheduler of this machine
+// with the credentials of cfg. The scheduler's serving certificate is self-signed and is not
+// verified.
 func LocalMetrics(cfg *rest.Config) func(ctx context.Context, node string) (string, error) {
 	return func(ctx context.Context, _ string) (string, error) { return MetricsAt(ctx, cfg, versions.SecurePort) }
 }
@@ -34,7 +35,8 @@ func MetricsAt(ctx context.Context, cfg *rest.Config, port int) (_ string, err e
 	if err != nil {
 		return "", err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://127.0.0.1:"+strconv.Itoa(port)+"/metrics", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://127.0.0.1:"+strconv.Itoa(port)+"/metrics",
+		nil)
 	if err != nil {
 		return "", err
 	}
@@ -50,8 +52,8 @@ func MetricsAt(ctx context.Context, cfg *rest.Config, port int) (_ string, err e
 	return string(text), err
 }
 
-// RunningPrograms returns the SHA-256 of the programs that run in a container of this machine. Its processes are in a
-// control group whose name contains the container's ID.
+// RunningPrograms returns the SHA-256 of the programs that run in a container of this machine. Its
+// processes are in a control group whose name contains the container's ID.
 func RunningPrograms(containerID string) (sums []string, err error) {
 	if containerID == "" {
 		return nil, errors.New("the container has no ID")

@@ -17,7 +17,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi/kubeapitest"
 )
 
-// TestPermissionsOfTheSchedulerAreAskedForAgainWhenAnAnswerIsLost asks a server that rejects an empty review, as an API server does
+// TestPermissionsOfTheSchedulerAreAskedForAgainWhenAnAnswerIsLost asks a server that rejects an
+// empty review, as an API server does
 // (k8s.io/kubernetes/pkg/apis/authorization/validation/validation.go).
 func TestPermissionsOfTheSchedulerAreAskedForAgainWhenAnAnswerIsLost(t *testing.T) {
 	var asked int
@@ -53,11 +54,13 @@ func TestPermissionsOfTheSchedulerAreAskedForAgainWhenAnAnswerIsLost(t *testing.
 	}))
 	t.Cleanup(server.Close)
 	asJSON := rest.ContentConfig{ContentType: runtime.ContentTypeJSON}
-	kube, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL, ContentConfig: asJSON, WrapTransport: kubeapitest.LoseAnswer(3)})
+	kube, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL, ContentConfig: asJSON,
+		WrapTransport: kubeapitest.LoseAnswer(3)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &verifier{Options: Options{Name: "a", Namespace: "a"}, kube: kube, retry: &kubeapi.Retrier{}, result: &Result{Namespace: "a"}}
+	r := &verifier{Options: Options{Name: "a", Namespace: "a"}, kube: kube, retry: &kubeapi.Retrier{},
+		result: &Result{Namespace: "a"}}
 	if missing, err := r.missingPermissions(t.Context()); err != nil || len(missing) > 0 {
 		t.Errorf("missing permissions %q, %v", missing, err)
 	}

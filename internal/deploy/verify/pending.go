@@ -96,8 +96,8 @@ func (r *verifier) schedulerProblems(ctx context.Context, e *NotScheduledError, 
 	return problems
 }
 
-// requiredPermissions returns the permissions without which a scheduler binds nothing (system:kube-scheduler of every release has
-// them).
+// requiredPermissions returns the permissions without which a scheduler binds nothing
+// (system:kube-scheduler of every release has them).
 func (r *verifier) requiredPermissions() []authorizationv1.ResourceAttributes {
 	return []authorizationv1.ResourceAttributes{
 		{Verb: "list", Resource: "pods"}, {Verb: "watch", Resource: "pods"},
@@ -122,8 +122,10 @@ func (r *verifier) missingPermissions(ctx context.Context) (missing []string, er
 	}
 	user, groups := account(*who)
 	for _, need := range r.requiredPermissions() {
-		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user, Groups: groups, ResourceAttributes: &need}}
-		answer, err := kubeapi.Create(ctx, r.retry, "ask for permissions of "+user, r.kube.AuthorizationV1().SubjectAccessReviews().Create, review)
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user,
+			Groups: groups, ResourceAttributes: &need}}
+		answer, err := kubeapi.Create(ctx, r.retry, "ask for permissions of "+user,
+			r.kube.AuthorizationV1().SubjectAccessReviews().Create, review)
 		if err != nil {
 			return missing, fmt.Errorf("permissions of %s: unavailable: %w", user, err)
 		}
@@ -134,7 +136,8 @@ func (r *verifier) missingPermissions(ctx context.Context) (missing []string, er
 	return missing, nil
 }
 
-// identity returns the subject of our ClusterRoleBinding to the cluster's role of schedulers, or nil.
+// identity returns the subject of our ClusterRoleBinding to the cluster's role of schedulers, or
+// nil.
 func (r *verifier) identity(ctx context.Context) (*rbacv1.Subject, error) {
 	selector := ownership.Installed + "," + ownership.LabelInstance + "=" + r.Deployment
 	list, err := kubeapi.List(ctx, r.retry, "list ClusterRoleBindings",
@@ -162,14 +165,16 @@ func account(s rbacv1.Subject) (user string, groups []string) {
 // logFindings returns the last warnings and errors in the log of a scheduler pod.
 func (r *verifier) logFindings(ctx context.Context, pod *corev1.Pod) []string {
 	lines, limit := int64(logTail), int64(logBytes)
-	text, err := r.kube.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: defaultContainer, TailLines: &lines, LimitBytes: &limit}).DoRaw(ctx)
+	text, err := r.kube.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name,
+		&corev1.PodLogOptions{Container: defaultContainer, TailLines: &lines, LimitBytes: &limit}).DoRaw(ctx)
 	if err != nil {
 		return []string{fmt.Sprintf("log of Pod/%s/%s is unavailable: %v", pod.Namespace, pod.Name, err)}
 	}
 	return warningLines(text)
 }
 
-// warningLine matches warnings, errors and the last output of a crashing program, in klog's text (W1121 …) and JSON formats.
+// warningLine matches warnings, errors and the last output of a crashing program, in klog's text
+// (W1121 …) and JSON formats.
 var warningLine = regexp.MustCompile(`^[WEF]\d{4} |"level":"(?:warn|error)"|"err":|^panic: |^Error: |^fatal `)
 
 // warningLines returns the last lines of a log that match warningLine.

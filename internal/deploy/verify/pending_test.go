@@ -51,13 +51,15 @@ func TestPendingPodIsExplained(t *testing.T) {
 		reason      string
 		findings    []string
 	}{
-		"no scheduler": {probe, appsv1.DeploymentList{}, running, "the pod names scheduler s, which no one runs; no scheduler was found",
+		"no scheduler": {probe, appsv1.DeploymentList{}, running,
+			"the pod names scheduler s, which no one runs; no scheduler was found",
 			[]string{"the pod names scheduler s, which no one runs; no scheduler was found"}},
 		"no permissions": {probe, deployed, running, noBinding, []string{untried, noBinding}},
 		"no image": {probe, deployed, pulling, "Pod/n/s-1: container c: ErrImagePull: not found",
 			[]string{untried, "Pod/n/s-1: container c: ErrImagePull: not found", noBinding}},
 		"rejected": {tried, deployed, running, "1 node: node(s) had no available volume zone",
-			[]string{"1 node: node(s) had no available volume zone", "message of the scheduler: " + tried.Status.Conditions[0].Message}},
+			[]string{"1 node: node(s) had no available volume zone",
+				"message of the scheduler: " + tried.Status.Conditions[0].Message}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -54,7 +54,8 @@ func (r *verifier) createPod(ctx context.Context, resources ...string) (*corev1.
 	}
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.result.Namespace, Labels: r.labels()}}
 	r.created = true
-	if _, err = kubeapi.Create(ctx, r.retry, "create Namespace/"+ns.Name, r.kube.CoreV1().Namespaces().Create, ns); err != nil {
+	if _, err = kubeapi.Create(ctx, r.retry, "create Namespace/"+ns.Name, r.kube.CoreV1().Namespaces().Create,
+		ns); err != nil {
 		var forbidden *kubeapi.ForbiddenError
 		r.created = !errors.As(err, &forbidden)
 		return nil, err
@@ -62,7 +63,8 @@ func (r *verifier) createPod(ctx context.Context, resources ...string) (*corev1.
 	return r.create(ctx, pod)
 }
 
-// create creates the pod. It waits while the API server rejects the pod because the namespace has no service account yet.
+// create creates the pod. It waits while the API server rejects the pod because the namespace has
+// no service account yet.
 func (r *verifier) create(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
 	until := time.Now().Add(min(accountTimeout, r.Timeout))
 	doing := "create Pod/" + r.result.Namespace + "/" + pod.Name
@@ -90,10 +92,12 @@ func (r *verifier) create(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, er
 // missingAccount reports whether a pod was rejected because its service account does not exist
 // (k8s.io/kubernetes/plugin/pkg/admission/serviceaccount/admission.go).
 func missingAccount(err error) bool {
-	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "service account") && strings.Contains(err.Error(), "not found")
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "service account") &&
+		strings.Contains(err.Error(), "not found")
 }
 
-// podSpec returns a pod that requests next to nothing and that the restricted pod security level accepts.
+// podSpec returns a pod that requests next to nothing and that the restricted pod security level
+// accepts.
 func (r *verifier) podSpec() *corev1.Pod {
 	no, grace := false, int64(0)
 	name := r.Name
@@ -111,7 +115,8 @@ func (r *verifier) podSpec() *corev1.Pod {
 			Containers: []corev1.Container{{
 				Name: "pause", Image: r.Image, ImagePullPolicy: corev1.PullIfNotPresent,
 				Resources: corev1.ResourceRequirements{
-					Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1m"), corev1.ResourceMemory: resource.MustParse("1Mi")},
+					Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1m"),
+						corev1.ResourceMemory: resource.MustParse("1Mi")},
 				},
 				SecurityContext: podspec.Confined(),
 			}},
@@ -123,19 +128,22 @@ func (r *verifier) podSpec() *corev1.Pod {
 // stays Pending with any image, and explainPending reports the reason.
 func (r *verifier) useSchedulerImage(ctx context.Context, container *corev1.Container) {
 	container.Image = missingImage
-	d, err := kubeapi.Get(ctx, r.retry, r.kube.AppsV1().Deployments(r.Namespace).Get, "Deployment", r.Namespace, r.Deployment)
+	d, err := kubeapi.Get(ctx, r.retry, r.kube.AppsV1().Deployments(r.Namespace).Get, "Deployment", r.Namespace,
+		r.Deployment)
 	if err == nil && len(d.Spec.Template.Spec.Containers) > 0 {
 		container.Image = d.Spec.Template.Spec.Containers[0].Image
 		container.Command = []string{"kube-scheduler", "--version"}
 	}
 }
 
-// onlyControlPlane reports whether no node accepts a pod without tolerations, while a control-plane node accepts one that tolerates
-// its taints. It reads nodes by pages and stops at the first one that accepts the pod.
+// onlyControlPlane reports whether no node accepts a pod without tolerations, while a control-plane
+// node accepts one that tolerates its taints. It reads nodes by pages and stops at the first one
+// that accepts the pod.
 func (r *verifier) onlyControlPlane(ctx context.Context) (bool, error) {
 	controlPlane := ""
 	options := metav1.ListOptions{Limit: nodePage}
-	for list, err := range kubeapi.Pages(ctx, kubeapi.Retrying(r.retry, "list nodes", r.kube.CoreV1().Nodes().List), options) {
+	for list, err := range kubeapi.Pages(ctx, kubeapi.Retrying(r.retry, "list nodes", r.kube.CoreV1().Nodes().List),
+		options) {
 		var forbidden *kubeapi.ForbiddenError
 		if errors.As(err, &forbidden) {
 			r.note("no permission to list nodes: the pod tolerates the taints of control-plane nodes")
@@ -169,8 +177,8 @@ func tolerateControlPlane() []corev1.Toleration {
 	return tolerations
 }
 
-// waitBound returns the pod when it is bound, and the local time of the watch event. If the watch fails, it polls the pod, and the
-// time is zero.
+// waitBound returns the pod when it is bound, and the local time of the watch event. If the watch
+// fails, it polls the pod, and the time is zero.
 func (r *verifier) waitBound(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, time.Time, error) {
 	for {
 		if bound, at := r.watchBound(ctx, pod); bound != nil {
@@ -218,7 +226,8 @@ func (r *verifier) cleanUp(ctx context.Context) error {
 	now := int64(0)
 	err := r.retry.Do(ctx, "delete Namespace/"+r.result.Namespace, func(ctx context.Context) error {
 		// Otherwise the namespace waits for the kubelet, which may be broken.
-		podErr := r.kube.CoreV1().Pods(r.result.Namespace).Delete(ctx, r.result.Pod, metav1.DeleteOptions{GracePeriodSeconds: &now})
+		podErr := r.kube.CoreV1().Pods(r.result.Namespace).Delete(ctx, r.result.Pod,
+			metav1.DeleteOptions{GracePeriodSeconds: &now})
 		nsErr := r.kube.CoreV1().Namespaces().Delete(ctx, r.result.Namespace, metav1.DeleteOptions{})
 		return errors.Join(client.IgnoreNotFound(podErr), client.IgnoreNotFound(nsErr))
 	})

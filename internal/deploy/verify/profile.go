@@ -25,9 +25,10 @@ func (r *verifier) chooseDeployment(ctx context.Context) error {
 	if err != nil || d != nil {
 		return err
 	}
-	list, err := kubeapi.Read(ctx, r.retry, "list schedulers in namespace "+r.Namespace, func(ctx context.Context) ([]appsv1.Deployment, error) {
-		return kubeapi.InstalledDeployments(ctx, r.kube.AppsV1(), r.Namespace)
-	})
+	list, err := kubeapi.Read(ctx, r.retry, "list schedulers in namespace "+r.Namespace,
+		func(ctx context.Context) ([]appsv1.Deployment, error) {
+			return kubeapi.InstalledDeployments(ctx, r.kube.AppsV1(), r.Namespace)
+		})
 	if err != nil {
 		return err
 	}

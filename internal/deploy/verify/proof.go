@@ -48,7 +48,8 @@ func (r *verifier) scheduledEvent(ctx context.Context, pod *corev1.Pod) (*corev1
 		case ctx.Err() != nil || waitCtx.Err() == nil:
 			return nil, fmt.Errorf("read events of Pod/%s/%s: %w", pod.Namespace, pod.Name, err)
 		default:
-			return nil, r.notScheduled(pod, "it was bound to node %s, but no %s event followed within %s", pod.Spec.NodeName, reasonScheduled, eventTimeout)
+			return nil, r.notScheduled(pod, "it was bound to node %s, but no %s event followed within %s", pod.Spec.NodeName,
+				reasonScheduled, eventTimeout)
 		}
 	}
 }
@@ -61,7 +62,8 @@ func (r *verifier) prove(ctx context.Context, pod *corev1.Pod) error {
 	}
 	r.result.BoundBy, r.result.Instance = source(event)
 	if r.result.BoundBy != r.Name {
-		return r.notScheduled(pod, "another scheduler bound it to node %s: %q (%s)", pod.Spec.NodeName, r.result.BoundBy, r.result.Instance)
+		return r.notScheduled(pod, "another scheduler bound it to node %s: %q (%s)", pod.Spec.NodeName, r.result.BoundBy,
+			r.result.Instance)
 	}
 	r.identify(ctx)
 	return nil
@@ -87,12 +89,15 @@ func (r *verifier) identify(ctx context.Context) {
 		r.result.SchedulerPod = by.Namespace + "/" + by.Name
 		return
 	}
-	r.note("the instance %q that bound the pod is not one of the %d pods of %s", r.result.Instance, len(pods), r.deploymentName())
+	r.note("the instance %q that bound the pod is not one of the %d pods of %s", r.result.Instance, len(pods),
+		r.deploymentName())
 }
 
-// leader returns the host name of the holder of the scheduler's lease. It is empty if there is none or it cannot be read.
+// leader returns the host name of the holder of the scheduler's lease. It is empty if there is none
+// or it cannot be read.
 func (r *verifier) leader(ctx context.Context) string {
-	lease, err := kubeapi.Get(ctx, r.retry, r.kube.CoordinationV1().Leases(r.Namespace).Get, "Lease", r.Namespace, r.Deployment)
+	lease, err := kubeapi.Get(ctx, r.retry, r.kube.CoordinationV1().Leases(r.Namespace).Get, "Lease", r.Namespace,
+		r.Deployment)
 	if err != nil {
 		return ""
 	}
@@ -102,7 +107,8 @@ func (r *verifier) leader(ctx context.Context) string {
 // schedulerPods returns the pods of the scheduler's Deployment.
 func (r *verifier) schedulerPods(ctx context.Context) ([]corev1.Pod, error) {
 	list, err := kubeapi.List(ctx, r.retry, "list pods of the scheduler",
-		r.kube.CoreV1().Pods(r.Namespace).List, metav1.ListOptions{LabelSelector: ownership.LabelInstance + "=" + r.Deployment})
+		r.kube.CoreV1().Pods(r.Namespace).List,
+		metav1.ListOptions{LabelSelector: ownership.LabelInstance + "=" + r.Deployment})
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +117,8 @@ func (r *verifier) schedulerPods(ctx context.Context) ([]corev1.Pod, error) {
 
 func (r *verifier) podEvents(ctx context.Context, pod *corev1.Pod) ([]corev1.Event, error) {
 	list, err := kubeapi.List(ctx, r.retry, "list events in namespace "+pod.Namespace,
-		r.kube.CoreV1().Events(pod.Namespace).List, metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(pod.UID)})
+		r.kube.CoreV1().Events(pod.Namespace).List,
+		metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(pod.UID)})
 	if err != nil {
 		return nil, err
 	}

@@ -18,10 +18,13 @@ func TestSourceOfEventsOfBothAPIs(t *testing.T) {
 		event                corev1.Event
 		controller, instance string
 	}{
-		"events.k8s.io": {corev1.Event{ReportingController: "my-scheduler", ReportingInstance: "my-scheduler-master"}, "my-scheduler", "my-scheduler-master"},
-		"core":          {corev1.Event{Source: corev1.EventSource{Component: "my-scheduler", Host: "master"}}, "my-scheduler", "master"},
-		"both":          {corev1.Event{ReportingController: "a", ReportingInstance: "a-1", Source: corev1.EventSource{Component: "b"}}, "a", "a-1"},
-		"neither":       {corev1.Event{}, "", ""},
+		"events.k8s.io": {corev1.Event{ReportingController: "my-scheduler", ReportingInstance: "my-scheduler-master"},
+			"my-scheduler", "my-scheduler-master"},
+		"core": {corev1.Event{Source: corev1.EventSource{Component: "my-scheduler", Host: "master"}}, "my-scheduler",
+			"master"},
+		"both": {corev1.Event{ReportingController: "a", ReportingInstance: "a-1",
+			Source: corev1.EventSource{Component: "b"}}, "a", "a-1"},
+		"neither": {corev1.Event{}, "", ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -36,7 +39,8 @@ func TestLastOfReturnsTheNewestEventOfEitherAPI(t *testing.T) {
 	events := []corev1.Event{
 		{Reason: "FailedScheduling", Message: "old", LastTimestamp: metav1.Time{Time: start}},
 		{Reason: "FailedScheduling", Message: "new", EventTime: metav1.MicroTime{Time: start.Add(time.Minute)}},
-		{Reason: "FailedScheduling", Message: "series", EventTime: metav1.MicroTime{Time: start}, Series: &corev1.EventSeries{LastObservedTime: metav1.MicroTime{Time: start.Add(time.Hour)}}},
+		{Reason: "FailedScheduling", Message: "series", EventTime: metav1.MicroTime{Time: start}, Series: &corev1.EventSeries{
+			LastObservedTime: metav1.MicroTime{Time: start.Add(time.Hour)}}},
 		{Reason: "Scheduled", Message: "other", LastTimestamp: metav1.Time{Time: start.Add(2 * time.Hour)}},
 	}
 	if got := lastOf(events, "FailedScheduling"); got == nil || got.Message != "series" {
@@ -79,7 +83,8 @@ goroutine 1 [running]:
 
 func TestTimeToBindNamesItsClock(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.Time{Time: start}}}
-	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Time{Time: start.Add(3 * time.Second)}}}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue,
+		LastTransitionTime: metav1.Time{Time: start.Add(3 * time.Second)}}}
 	if seconds, by := timeToBind(pod, start, start.Add(1500*time.Millisecond)); seconds != 1.5 || by != MeasuredLocally {
 		t.Errorf("watched: %v by %s", seconds, by)
 	}
@@ -90,7 +95,8 @@ func TestTimeToBindNamesItsClock(t *testing.T) {
 
 func TestAccount(t *testing.T) {
 	user, groups := account(rbacv1.Subject{Kind: "ServiceAccount", Name: "x", Namespace: "a"})
-	if user != "system:serviceaccount:a:x" || !cmp.Equal(groups, []string{"system:serviceaccounts", "system:serviceaccounts:a", "system:authenticated"}) {
+	if user != "system:serviceaccount:a:x" ||
+		!cmp.Equal(groups, []string{"system:serviceaccounts", "system:serviceaccounts:a", "system:authenticated"}) {
 		t.Errorf("service account: %s %v", user, groups)
 	}
 	if user, _ := account(rbacv1.Subject{Kind: "User", Name: "system:kube-scheduler"}); user != "system:kube-scheduler" {

@@ -41,7 +41,8 @@ type Options struct {
 	Dir string
 	// Args are more flags of kube-apiserver; they follow the others, so that they win.
 	Args []string
-	// GCPercent is GOGC of etcd and kube-apiserver: above 100 they need more memory and less time. 0 is the default, 100.
+	// GCPercent is GOGC of etcd and kube-apiserver: above 100 they need more memory and less time. 0
+	// is the default, 100.
 	GCPercent int
 }
 
@@ -63,8 +64,8 @@ type Server struct {
 	api         *Process
 }
 
-// Start starts etcd and kube-apiserver, and returns when the API server is ready. Their output goes to files in Dir; its end is in the error
-// if one does not start.
+// Start starts etcd and kube-apiserver, and returns when the API server is ready. Their output goes
+// to files in Dir; its end is in the error if one does not start.
 func Start(ctx context.Context, o Options) (s *Server, err error) {
 	s = &Server{o: o, token: rand.Text()}
 	defer func() {
@@ -122,7 +123,8 @@ func (s *Server) writeFiles() error {
 	)
 }
 
-// StartAPI starts the kube-apiserver, on the port it had before if it had one, and returns when it is ready.
+// StartAPI starts the kube-apiserver, on the port it had before if it had one, and returns when it
+// is ready.
 func (s *Server) StartAPI(ctx context.Context) (err error) {
 	in := func(name string) string { return filepath.Join(s.o.Dir, name) }
 	args := append([]string{

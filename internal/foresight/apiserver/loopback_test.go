@@ -43,9 +43,10 @@ func TestAPIServerWhosePortIsTakenIsStartedOnAnother(t *testing.T) {
 	}
 	started := filepath.Join(dir, "started")
 	_, err := Start(t.Context(), Options{
-		Etcd:          program("etcd", "exec /bin/sleep 60"),
-		KubeAPIServer: program("kube-apiserver", `echo "$@" >>`+started+`; echo "listen tcp: bind: address already in use"; exit 1`),
-		Dir:           t.TempDir(),
+		Etcd: program("etcd", "exec /bin/sleep 60"),
+		KubeAPIServer: program("kube-apiserver",
+			`echo "$@" >>`+started+`; echo "listen tcp: bind: address already in use"; exit 1`),
+		Dir: t.TempDir(),
 	})
 	if !errors.Is(err, errPortTaken) || !strings.Contains(err.Error(), "address already in use") {
 		t.Errorf("got %v", err)

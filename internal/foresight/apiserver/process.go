@@ -15,15 +15,16 @@ const (
 	stopTime  = 20 * time.Second
 )
 
-// Process is a program that runs until it is stopped, or, on Linux, until this process is gone, however that ends.
+// Process is a program that runs until it is stopped, or, on Linux, until this process is gone,
+// however that ends.
 type Process struct {
 	cmd  *exec.Cmd
 	log  string
 	done chan struct{}
 }
 
-// StartProcess starts a program, whose output is appended to a file. Its environment is empty, so that neither proxies nor the
-// settings of the user's own cluster reach it.
+// StartProcess starts a program, whose output is appended to a file. Its environment is empty, so
+// that neither proxies nor the settings of the user's own cluster reach it.
 func StartProcess(log, program string, args ...string) (*Process, error) {
 	return startProcess(log, []string{}, program, args...)
 }
@@ -77,7 +78,8 @@ func (p *Process) Kill() error {
 	return nil
 }
 
-// LimitLog empties the log of the process if it has more than most bytes. The process appends to it.
+// LimitLog empties the log of the process if it has more than most bytes. The process appends to
+// it.
 func (p *Process) LimitLog(most int64) error {
 	info, err := os.Stat(p.log)
 	if err != nil || info.Size() <= most {

@@ -23,7 +23,8 @@ import (
 )
 
 const (
-	// registry is the prefix of all keys of an API server in etcd, its default of --etcd-prefix; registryEnd is the first key after them.
+	// registry is the prefix of all keys of an API server in etcd, its default of --etcd-prefix;
+	// registryEnd is the first key after them.
 	registry, registryEnd = "/registry/", "/registry0"
 	// transactionSize is the number of keys that one transaction deletes; etcd accepts 128.
 	transactionSize = 100
@@ -59,7 +60,8 @@ type rangeAnswer struct {
 func (s *Server) Reset(ctx context.Context, revision int64) error {
 	var created rangeAnswer
 	err := s.askEtcd(ctx, "range", map[string]any{
-		"key": encode(registry), "range_end": encode(registryEnd), "min_create_revision": strconv.FormatInt(revision+1, 10), "keys_only": true,
+		"key": encode(registry), "range_end": encode(registryEnd), "min_create_revision": strconv.FormatInt(revision+1,
+			10), "keys_only": true,
 	}, &created)
 	if err != nil {
 		return err
@@ -84,7 +86,8 @@ func (s *Server) Reset(ctx context.Context, revision int64) error {
 	if len(objects)+len(services) == 0 {
 		return nil
 	}
-	// The API server removes the APIService of a definition that is gone, and would create it again if that was gone first.
+	// The API server removes the APIService of a definition that is gone, and would create it again if
+	// that was gone first.
 	if err := s.deleteKeys(ctx, objects); err != nil {
 		return err
 	}
@@ -111,7 +114,8 @@ func (s *Server) awaitReset(ctx context.Context, groups map[string]bool) error {
 	if err != nil {
 		return fmt.Errorf("make client for the API server: %w", err)
 	}
-	limited, cancel := context.WithTimeoutCause(ctx, resetTime, fmt.Errorf("the API server had not seen it after %s", resetTime))
+	limited, cancel := context.WithTimeoutCause(ctx, resetTime,
+		fmt.Errorf("the API server had not seen it after %s", resetTime))
 	defer cancel()
 	for {
 		left, err := leftAfterReset(limited, kube, groups)
@@ -119,7 +123,8 @@ func (s *Server) awaitReset(ctx context.Context, groups map[string]bool) error {
 			return nil
 		}
 		if clock.Sleep(limited, pollInterval) != nil {
-			return fmt.Errorf("wait for removed objects: %w", errors.Join(context.Cause(limited), err, errors.New(cmp.Or(left, "unknown")+" left")))
+			return fmt.Errorf("wait for removed objects: %w",
+				errors.Join(context.Cause(limited), err, errors.New(cmp.Or(left, "unknown")+" left")))
 		}
 	}
 }
@@ -148,7 +153,8 @@ func leftAfterReset(ctx context.Context, kube kubernetes.Interface, groups map[s
 	return "", nil
 }
 
-// isBootstrapped reports whether the API server creates an object for itself, which it may do after it is ready.
+// isBootstrapped reports whether the API server creates an object for itself, which it may do after
+// it is ready.
 func isBootstrapped(key string) bool {
 	if name, ok := strings.CutPrefix(key, registry+"namespaces/"); ok {
 		return slices.Contains([]string{"default", "kube-system", "kube-public", "kube-node-lease"}, name)

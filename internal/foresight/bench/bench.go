@@ -162,7 +162,9 @@ func New(workload string, this Side, against ...Side) *Result {
 	}
 	for _, s := range r.Sides() {
 		if s.Unbound > 0 {
-			r.Notes = append(r.Notes, fmt.Sprintf("%s did not bind %d pods: no node has room for them; the rate counts the bound pods", s.Source, s.Unbound))
+			r.Notes = append(r.Notes,
+				fmt.Sprintf("%s did not bind %d pods: no node has room for them; the rate counts the bound pods", s.Source,
+					s.Unbound))
 		}
 		r.DataItems = append(r.DataItems, s.items(workload)...)
 	}
@@ -172,10 +174,12 @@ func New(workload string, this Side, against ...Side) *Result {
 // Sides returns all schedulers, the measured one first.
 func (r *Result) Sides() []Side { return append([]Side{r.This}, r.Against...) }
 
-// items returns the measurements of a scheduler, with the names that scheduler_perf gives them (test/integration/scheduler_perf/util.go).
+// items returns the measurements of a scheduler, with the names that scheduler_perf gives them
+// (test/integration/scheduler_perf/util.go).
 func (s Side) items(workload string) []DataItem {
 	labels := func(metric string, more ...string) map[string]string {
-		l := map[string]string{"Name": workload, "Metric": metric, "side": s.Source, "scheduler": s.Scheduler, "release": s.Release}
+		l := map[string]string{"Name": workload, "Metric": metric, "side": s.Source, "scheduler": s.Scheduler,
+			"release": s.Release}
 		for i := 0; i+1 < len(more); i += 2 {
 			l[more[i]] = more[i+1]
 		}
@@ -189,13 +193,15 @@ func (s Side) items(workload string) []DataItem {
 	all := []DataItem{
 		{
 			Data: map[string]float64{
-				"Average": s.Rate, "Perc50": percentile(seconds, 0.5), "Perc90": percentile(seconds, 0.9), "Perc95": percentile(seconds, 0.95), "Perc99": percentile(seconds, 0.99),
+				"Average": s.Rate, "Perc50": percentile(seconds, 0.5), "Perc90": percentile(seconds,
+					0.9), "Perc95": percentile(seconds, 0.95), "Perc99": percentile(seconds, 0.99),
 			},
 			Unit: "pods/s", Labels: labels("SchedulingThroughput"),
 		},
 		{
 			Data: map[string]float64{
-				"Average": s.Attempt.Average, "Perc50": s.Attempt.P50, "Perc90": s.Attempt.P90, "Perc95": s.Attempt.P95, "Perc99": s.Attempt.P99,
+				"Average": s.Attempt.Average, "Perc50": s.Attempt.P50, "Perc90": s.Attempt.P90, "Perc95": s.Attempt.P95,
+				"Perc99": s.Attempt.P99,
 			},
 			Unit: "ms", Labels: labels("scheduler_scheduling_attempt_duration_seconds", "result", "scheduled"),
 		},
@@ -203,7 +209,8 @@ func (s Side) items(workload string) []DataItem {
 	for _, p := range s.Plugins {
 		all = append(all, DataItem{
 			Data: map[string]float64{"Average": p.MicrosecondsPerCall / 1e3},
-			Unit: "ms", Labels: labels("scheduler_plugin_execution_duration_seconds", "plugin", p.Plugin, "extension_point", p.Point),
+			Unit: "ms", Labels: labels("scheduler_plugin_execution_duration_seconds", "plugin", p.Plugin, "extension_point",
+				p.Point),
 		})
 	}
 	return all

@@ -64,14 +64,18 @@ func TestSideHasMediansAndWhatIsSlow(t *testing.T) {
 		Plugins: []PluginTime{
 			{Plugin: "Sleepy", Point: "Filter", MicrosecondsPerCall: 5000, MillisecondsPerPod: 3 * 500 / 11.0 * 0.2 / 0.202},
 			{Plugin: "Fit", Point: "Filter", MicrosecondsPerCall: 50, MillisecondsPerPod: 3 * 500 / 11.0 * 0.002 / 0.202},
-			{Plugin: "DefaultBinder", Point: "Bind", MicrosecondsPerCall: 1e6, MillisecondsPerPod: 3 * 4000 / 11.0, Binding: true},
+			{Plugin: "DefaultBinder", Point: "Bind", MicrosecondsPerCall: 1e6, MillisecondsPerPod: 3 * 4000 / 11.0,
+				Binding: true},
 		},
-		Points: []PointTime{{Point: "Bind", MillisecondsPer: 3 * 4000 / 11.0}, {Point: "Filter", MillisecondsPer: 3 * 500 / 11.0}, {Point: "Score", MillisecondsPer: 3 * 100 / 11.0}},
+		Points: []PointTime{{Point: "Bind", MillisecondsPer: 3 * 4000 / 11.0},
+			{Point: "Filter", MillisecondsPer: 3 * 500 / 11.0}, {Point: "Score", MillisecondsPer: 3 * 100 / 11.0}},
 	}
-	for release, attempts := range map[string]string{"v1.20.15": attemptsOld, "v1.23.17": attemptsOld + attemptsNew, "v1.37.1": attemptsNew} {
+	for release, attempts := range map[string]string{"v1.20.15": attemptsOld, "v1.23.17": attemptsOld + attemptsNew,
+		"v1.37.1": attemptsNew} {
 		want.Release = release
 		got := NewSide("this", "packer", release, []Sample{
-			sample(text+attempts, 5, 750, 0, 250, 500, 1000), sample(text+attempts, 4, 0, 500, 1000), sample(text+attempts, 3, 0, 1000, 2000),
+			sample(text+attempts, 5, 750, 0, 250, 500, 1000), sample(text+attempts, 4, 0, 500, 1000), sample(text+attempts, 3, 0,
+				1000, 2000),
 		})
 		if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-9), cmpopts.IgnoreUnexported(Side{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", release, diff)
@@ -82,16 +86,21 @@ func TestSideHasMediansAndWhatIsSlow(t *testing.T) {
 func TestResultComparesAndHasDataItems(t *testing.T) {
 	own := []Sample{sample(text+attemptsNew, 3, 0, 500, 1000)}
 	others := []Sample{sample(attemptsNew, 5, 0, 250, 500, 750, 1000)}
-	r := New("Alike/5Nodes/3Pods", NewSide("this", "packer", "v1.24.3", own), NewSide("default", "default-scheduler", "v1.24.3", others), NewSide("b.yaml", "b", "v1.24.3", own))
-	if r.Against[0].Ratio != 0.5 || r.Against[1].Ratio != 1 || r.Nodes != 5 || r.Pods != 3 || r.Samples != 1 || len(r.Notes) > 0 {
+	r := New("Alike/5Nodes/3Pods", NewSide("this", "packer", "v1.24.3", own),
+		NewSide("default", "default-scheduler", "v1.24.3", others), NewSide("b.yaml", "b", "v1.24.3", own))
+	if r.Against[0].Ratio != 0.5 || r.Against[1].Ratio != 1 || r.Nodes != 5 || r.Pods != 3 || r.Samples != 1 ||
+		len(r.Notes) > 0 {
 		t.Errorf("%+v", r)
 	}
-	labels := map[string]string{"Name": "Alike/5Nodes/3Pods", "Metric": "SchedulingThroughput", "side": "this", "scheduler": "packer", "release": "v1.24.3"}
-	want := DataItem{Unit: "pods/s", Labels: labels, Data: map[string]float64{"Average": 2, "Perc50": 2, "Perc90": 2, "Perc95": 2, "Perc99": 2}}
+	labels := map[string]string{"Name": "Alike/5Nodes/3Pods", "Metric": "SchedulingThroughput", "side": "this",
+		"scheduler": "packer", "release": "v1.24.3"}
+	want := DataItem{Unit: "pods/s", Labels: labels,
+		Data: map[string]float64{"Average": 2, "Perc50": 2, "Perc90": 2, "Perc95": 2, "Perc99": 2}}
 	if diff := cmp.Diff(want, r.DataItems[0]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if len(r.DataItems) != 2+3+2+2+3 || r.DataItems[2].Labels["plugin"] != "Sleepy" || r.DataItems[2].Data["Average"] != 5 {
+	if len(r.DataItems) != 2+3+2+2+3 || r.DataItems[2].Labels["plugin"] != "Sleepy" ||
+		r.DataItems[2].Data["Average"] != 5 {
 		t.Errorf("data items %+v", r.DataItems)
 	}
 	none := New("x", NewSide("this", "", "", []Sample{{Pods: 2}}), NewSide("default", "", "", []Sample{{Pods: 2}}))

@@ -16,7 +16,8 @@ type PluginTime struct {
 	MicrosecondsPerCall float64 `json:"microsecondsPerCall"`
 	// MillisecondsPerPod is the plugin's part of the time that the extension point takes for a pod.
 	MillisecondsPerPod float64 `json:"millisecondsPerPod"`
-	// Binding reports that the plugin runs in the binding cycle, while the next pods are scheduled: it does not limit how many are bound a second.
+	// Binding reports that the plugin runs in the binding cycle, while the next pods are scheduled: it
+	// does not limit how many are bound a second.
 	Binding bool `json:"binding,omitempty"`
 }
 
@@ -47,7 +48,8 @@ func plugins(samples []metrics.Set, ofPoints []PointTime) []PluginTime {
 	var all []PluginTime
 	for key, h := range sums {
 		plugin, point, _ := strings.Cut(key, "/")
-		t := PluginTime{Plugin: plugin, Point: point, MicrosecondsPerCall: h.Mean() * 1e6, Binding: slices.Contains(bindingPoints(), point)}
+		t := PluginTime{Plugin: plugin, Point: point, MicrosecondsPerCall: h.Mean() * 1e6,
+			Binding: slices.Contains(bindingPoints(), point)}
 		if pointSums[point] > 0 {
 			t.MillisecondsPerPod = perPod[point] * h.Sum / pointSums[point]
 		}
@@ -60,7 +62,8 @@ func plugins(samples []metrics.Set, ofPoints []PointTime) []PluginTime {
 		case b.Binding && !a.Binding:
 			return -1
 		}
-		return cmp.Or(cmp.Compare(b.MillisecondsPerPod, a.MillisecondsPerPod), cmp.Compare(a.Plugin, b.Plugin), cmp.Compare(a.Point, b.Point))
+		return cmp.Or(cmp.Compare(b.MillisecondsPerPod, a.MillisecondsPerPod), cmp.Compare(a.Plugin, b.Plugin),
+			cmp.Compare(a.Point, b.Point))
 	})
 	return all
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// perfCase is a test case of scheduler_perf (test/integration/scheduler_perf in kubernetes/kubernetes): the fields that are read.
+// perfCase is a test case of scheduler_perf (test/integration/scheduler_perf in
+// kubernetes/kubernetes): the fields that are read.
 type perfCase struct {
 	Name                   string           `json:"name"`
 	DefaultPodTemplatePath string           `json:"defaultPodTemplatePath"`
@@ -80,7 +81,8 @@ type perfParser struct {
 // operations are the supported opcodes with their fields.
 func operations() map[string][]string {
 	return map[string][]string{
-		"createNodes":      {"count", "countParam", "nodeTemplatePath", "labelNodePrepareStrategy", "uniqueNodeLabelStrategy"},
+		"createNodes": {"count", "countParam", "nodeTemplatePath", "labelNodePrepareStrategy",
+			"uniqueNodeLabelStrategy"},
 		"createNamespaces": {"count", "countParam", "prefix", "namespaceTemplatePath"},
 		"createPods":       {"count", "countParam", "podTemplatePath", "namespace", "collectMetrics", "skipWaitToCompletion"},
 		"barrier":          {"labelSelector", "stageRequirement"},
@@ -92,7 +94,8 @@ func (p *perfParser) parse() error {
 		opcode, _ := op["opcode"].(string)
 		fields, ok := operations()[opcode]
 		if !ok {
-			return fmt.Errorf("operation %d: %q is not supported: use %s", i+1, opcode, strings.Join(slices.Sorted(maps.Keys(operations())), ", "))
+			return fmt.Errorf("operation %d: %q is not supported: use %s", i+1, opcode,
+				strings.Join(slices.Sorted(maps.Keys(operations())), ", "))
 		}
 		for _, field := range slices.Sorted(maps.Keys(op)) {
 			if field != "opcode" && !slices.Contains(fields, field) {

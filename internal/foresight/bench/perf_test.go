@@ -48,7 +48,9 @@ const perf = `
 func template(path string) ([]byte, error) {
 	switch path {
 	case "pod.yaml", "other.yaml":
-		return fmt.Appendf(nil, "apiVersion: v1\nkind: Pod\nmetadata: {generateName: %s-}\nspec: {containers: [{name: pause, image: pause}]}\n", strings.TrimSuffix(path, ".yaml")), nil
+		return fmt.Appendf(nil,
+			"apiVersion: v1\nkind: Pod\nmetadata: {generateName: %s-}\nspec: {containers: [{name: pause, image: pause}]}\n",
+			strings.TrimSuffix(path, ".yaml")), nil
 	case "node.yaml":
 		return []byte("apiVersion: v1\nkind: Node\nmetadata: {generateName: perf-}\nstatus: {allocatable: {cpu: 4}}\n"), nil
 	}
@@ -73,10 +75,12 @@ func TestPerfWorkloadBecomesObjects(t *testing.T) {
 		want []string
 	}{
 		"objects": {w.Objects, []string{
-			"Node <nil> perf-000000", "Node <nil> perf-000001", "Node <nil> perf-000002", "Node <nil> node-000003", "Namespace <nil> sched-0", "Namespace <nil> sched-1",
+			"Node <nil> perf-000000", "Node <nil> perf-000001", "Node <nil> perf-000002", "Node <nil> node-000003",
+			"Namespace <nil> sched-0", "Namespace <nil> sched-1",
 		}},
-		"before":   {w.Before, []string{"Pod sched-1 pod-000000", "Pod sched-1 pod-000001"}},
-		"measured": {w.Measured, []string{"Pod namespace-5 other-000002", "Pod namespace-5 other-000003", "Pod namespace-5 other-000004", "Pod namespace-5 other-000005"}},
+		"before": {w.Before, []string{"Pod sched-1 pod-000000", "Pod sched-1 pod-000001"}},
+		"measured": {w.Measured, []string{"Pod namespace-5 other-000002", "Pod namespace-5 other-000003",
+			"Pod namespace-5 other-000004", "Pod namespace-5 other-000005"}},
 	} {
 		if got := names(tt.got); !slices.Equal(got, tt.want) {
 			t.Errorf("%s: got %q, want %q", what, got, tt.want)
@@ -86,7 +90,8 @@ func TestPerfWorkloadBecomesObjects(t *testing.T) {
 		l, _ := metadataOf(w.Objects[i])["labels"].(map[string]any)
 		return l
 	}
-	if labels(0)["zone"] != "moon" || labels(1)["zone"] != "mars" || labels(2)["zone"] != "moon" || labels(3)["kubernetes.io/hostname"] != "node-000003" {
+	if labels(0)["zone"] != "moon" || labels(1)["zone"] != "mars" || labels(2)["zone"] != "moon" ||
+		labels(3)["kubernetes.io/hostname"] != "node-000003" {
 		t.Errorf("labels %v %v %v %v", labels(0), labels(1), labels(2), labels(3))
 	}
 	if w.Name != "Basic/small" || len(w.Notes) != 1 || !strings.Contains(w.Notes[0], "Gate") {

@@ -31,7 +31,8 @@ func Alike(nodes, pods int) *Workload {
 	}
 	for i := range pods {
 		pod := newPod("10m", "16Mi")
-		pod["metadata"] = map[string]any{"namespace": namespace, "name": fmt.Sprintf("pod-%06d", i), "labels": map[string]any{"app": "bench"}}
+		pod["metadata"] = map[string]any{"namespace": namespace, "name": fmt.Sprintf("pod-%06d", i),
+			"labels": map[string]any{"app": "bench"}}
 		w.Measured = append(w.Measured, pod)
 	}
 	return w
@@ -49,7 +50,8 @@ func newNode(name string) map[string]any {
 // newPod returns a pod with requests.
 func newPod(cpu, memory string) map[string]any {
 	return map[string]any{"apiVersion": "v1", "kind": "Pod", "spec": map[string]any{"containers": []any{map[string]any{
-		"name": "pause", "image": "registry.k8s.io/pause:3.10", "resources": map[string]any{"requests": map[string]any{"cpu": cpu, "memory": memory}},
+		"name": "pause", "image": "registry.k8s.io/pause:3.10",
+		"resources": map[string]any{"requests": map[string]any{"cpu": cpu, "memory": memory}},
 	}}}}
 }
 

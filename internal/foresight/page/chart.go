@@ -184,12 +184,14 @@ func cells(names []string, nodes map[string]*report.Node, resource string) []cel
 			continue
 		}
 		level := int(math.Floor(10 * n.Utilization(resource)))
-		all = append(all, cell{X: cellSize * (i % cellColumns), Y: cellSize * (i / cellColumns), Node: i, Level: min(max(level, 0), 10)})
+		all = append(all, cell{X: cellSize * (i % cellColumns), Y: cellSize * (i / cellColumns), Node: i,
+			Level: min(max(level, 0), 10)})
 	}
 	return all
 }
 
-// curve returns the points of the utilization of nodes in ascending order. Of many nodes some are left out.
+// curve returns the points of the utilization of nodes in ascending order. Of many nodes some are
+// left out.
 func curve(nodes map[string]*report.Node, resource string) string {
 	var parts []float64
 	for _, n := range nodes {

@@ -15,11 +15,12 @@ type data struct {
 	Pods       []podData `json:"pods"`
 }
 
-// podData is a pod: the index of its namespace, its name, the indexes of its nodes before and after, -1 for none, and its requests in the order
-// of the resources.
+// podData is a pod: the index of its namespace, its name, the indexes of its nodes before and
+// after, -1 for none, and its requests in the order of the resources.
 type podData [5]any
 
-// newData returns the nodes and pods of both states, the pods ordered by namespace and name, and how many pods are left out.
+// newData returns the nodes and pods of both states, the pods ordered by namespace and name, and
+// how many pods are left out.
 func newData(before, after *report.Usage) (data, int) {
 	d := data{Nodes: []string{}, Resources: report.Resources(before, after), Namespaces: []string{}, Pods: []podData{}}
 	for _, u := range []*report.Usage{before, after} {

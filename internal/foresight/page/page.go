@@ -1,4 +1,5 @@
-// Package page writes the result of a simulation as one HTML file, which needs no other file and no network.
+// Package page writes the result of a simulation as one HTML file, which needs no other file and no
+// network.
 //
 // The package does no I/O.
 package page
@@ -50,7 +51,8 @@ type list struct {
 
 // Write writes the page of a result.
 func Write(w io.Writer, r *report.Report) error {
-	t, err := template.New("page").Funcs(template.FuncMap{"percent": percent, "decimal": decimal, "price": report.FormatPrice}).Parse(text)
+	t, err := template.New("page").Funcs(template.FuncMap{"percent": percent, "decimal": decimal,
+		"price": report.FormatPrice}).Parse(text)
 	if err != nil {
 		return fmt.Errorf("read template of the report: %w", err)
 	}
@@ -108,11 +110,13 @@ func lists(r *report.Report) []list {
 	}
 	all := []list{unplaced, evicted, moved, placed}
 	if c := r.Comparison; c != nil {
-		differences := list{ID: "differences", Title: "Pods that " + c.Against + " places differently", Columns: []string{"Pod", "Node", c.Against}}
+		differences := list{ID: "differences", Title: "Pods that " + c.Against + " places differently",
+			Columns: []string{"Pod", "Node", c.Against}}
 		for _, d := range c.Differences {
 			differences.add(d.Namespace+"/"+d.Name, d.Node, d.Baseline)
 		}
-		tied := list{ID: "tied", Title: "Tied pods: two runs of " + c.Against + " differ", Columns: []string{"Pod", "Node", "First run", "Second run"}}
+		tied := list{ID: "tied", Title: "Tied pods: two runs of " + c.Against + " differ",
+			Columns: []string{"Pod", "Node", "First run", "Second run"}}
 		for _, d := range c.Noise {
 			tied.add(d.Namespace+"/"+d.Name, d.Node, d.Baseline, d.Repeated)
 		}

@@ -25,7 +25,8 @@ func node(name, zone string, cpus int) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelTopologyZone: zone}},
 		Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{
-			"cpu": *resource.NewQuantity(int64(cpus), resource.DecimalSI), "memory": resource.MustParse("8Gi"), "pods": resource.MustParse("110"),
+			"cpu": *resource.NewQuantity(int64(cpus), resource.DecimalSI), "memory": resource.MustParse("8Gi"),
+			"pods": resource.MustParse("110"),
 		}},
 	}
 }
@@ -34,7 +35,8 @@ func pod(namespace, name, node, cpu string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{
-			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse("1Gi")}},
+			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse(cpu),
+				"memory": resource.MustParse("1Gi")}},
 		}}},
 	}
 }
@@ -43,11 +45,14 @@ func pod(namespace, name, node, cpu string) *corev1.Pod {
 func example() *report.Report {
 	r := &report.Report{
 		Scenario: "replace-all", Release: "v1.24.3", Scheduler: "packer", Notes: []string{"a note"},
-		Placements: []report.Placement{{Namespace: "shop", Name: "web-1", From: "a", Node: "b"}, {Namespace: "shop", Name: "web-2", Node: "b"}},
-		Unplaced:   []report.Unplaced{{Namespace: "shop", Name: "large", Reason: "0/2 nodes are available: 2 Insufficient cpu."}},
-		Evicted:    []report.Placement{{Namespace: "batch", Name: "low", Node: "b"}},
-		Capacity:   &report.Capacity{Copies: 3, PodsPerCopy: 2, Stop: &report.Unplaced{Namespace: "shop", Name: "web-7", Reason: "Insufficient cpu"}},
-		Steps:      []*report.Report{{Scenario: "drain"}, {Scenario: "pending"}},
+		Placements: []report.Placement{{Namespace: "shop", Name: "web-1", From: "a", Node: "b"},
+			{Namespace: "shop", Name: "web-2", Node: "b"}},
+		Unplaced: []report.Unplaced{{Namespace: "shop", Name: "large",
+			Reason: "0/2 nodes are available: 2 Insufficient cpu."}},
+		Evicted: []report.Placement{{Namespace: "batch", Name: "low", Node: "b"}},
+		Capacity: &report.Capacity{Copies: 3, PodsPerCopy: 2,
+			Stop: &report.Unplaced{Namespace: "shop", Name: "web-7", Reason: "Insufficient cpu"}},
+		Steps: []*report.Report{{Scenario: "drain"}, {Scenario: "pending"}},
 	}
 	var before, after report.Usage
 	for _, u := range []*report.Usage{&before, &after} {
@@ -102,12 +107,14 @@ func TestPage(t *testing.T) {
 // A page refers to no other file and to no network, but to the namespace of SVG.
 func TestThePageIsSelfContained(t *testing.T) {
 	text := strings.ReplaceAll(write(t, example()), "http://www.w3.org/2000/svg", "")
-	if found := regexp.MustCompile(`(?i)https?:|//[a-z]+\.|<link[^>]*stylesheet|\ssrc=|@import|url\(`).FindString(text); found != "" {
+	if found := regexp.MustCompile(`(?i)https?:|//[a-z]+\.|<link[^>]*stylesheet|\ssrc=|@import|url\(`).FindString(
+		text); found != "" {
 		t.Errorf("the page has %q", found)
 	}
 }
 
-// tags returns the tags of a page without the values of their attributes. Everything else that begins like a tag counts too.
+// tags returns the tags of a page without the values of their attributes. Everything else that
+// begins like a tag counts too.
 func tags(text string) []string {
 	values := regexp.MustCompile(`"[^"]*"`)
 	var all []string

@@ -13,7 +13,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
 )
 
-// watchInterval is how often files are compared, and how long they must stay the same after a change: an editor may write several.
+// watchInterval is how often files are compared, and how long they must stay the same after a
+// change: an editor may write several.
 const watchInterval = 300 * time.Millisecond
 
 // FileState identifies the files of some paths by name, size and time of the last change.
@@ -54,7 +55,8 @@ func ReadFileState(paths []string) (FileState, error) {
 	return FileState(sum.Sum64()), nil
 }
 
-// AwaitChange returns when the files of some paths are in another state than last, and then stay as they are for a moment.
+// AwaitChange returns when the files of some paths are in another state than last, and then stay as
+// they are for a moment.
 func AwaitChange(ctx context.Context, paths []string, last FileState) error {
 	changed := false
 	for {

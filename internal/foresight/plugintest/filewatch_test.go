@@ -20,11 +20,17 @@ func TestFileStateDependsOnTheFilesThatAreWatched(t *testing.T) {
 		change func(t *testing.T, dir string)
 		want   bool
 	}{
-		"nothing":             {func(*testing.T, string) {}, false},
-		"a file":              {func(t *testing.T, dir string) { write(t, filepath.Join(dir, "plugin", "a.go"), "changed") }, true},
-		"a new file":          {func(t *testing.T, dir string) { write(t, filepath.Join(dir, "plugin", "sub", "b.go"), "") }, true},
-		"a hidden file":       {func(t *testing.T, dir string) { write(t, filepath.Join(dir, "plugin", ".a.go.swp"), "") }, false},
-		"a hidden directory":  {func(t *testing.T, dir string) { write(t, filepath.Join(dir, "plugin", ".git", "index"), "") }, false},
+		"nothing": {func(*testing.T, string) {}, false},
+		"a file": {func(t *testing.T, dir string) { write(t, filepath.Join(dir, "plugin", "a.go"), "changed") },
+			true},
+		"a new file": {func(t *testing.T, dir string) { write(t, filepath.Join(dir, "plugin", "sub", "b.go"), "") },
+			true},
+		"a hidden file": {func(t *testing.T, dir string) { write(t, filepath.Join(dir, "plugin", ".a.go.swp"), "") },
+			false},
+		"a hidden directory": {func(t *testing.T,
+			dir string) {
+			write(t, filepath.Join(dir, "plugin", ".git", "index"), "")
+		}, false},
 		"another directory":   {func(t *testing.T, dir string) { write(t, filepath.Join(dir, "other", "a.go"), "") }, false},
 		"a file that appears": {func(t *testing.T, dir string) { write(t, filepath.Join(dir, "scenario.yaml"), "") }, true},
 		"the time": {func(t *testing.T, dir string) {

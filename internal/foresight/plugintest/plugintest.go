@@ -1,4 +1,5 @@
-// Package plugintest runs plugins in the scheduler of any release against scenarios with expectations.
+// Package plugintest runs plugins in the scheduler of any release against scenarios with
+// expectations.
 package plugintest
 
 import (

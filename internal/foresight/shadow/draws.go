@@ -1,7 +1,7 @@
 package shadow
 
-// mostTied is how many nodes the shadow may select for one pod until it does not matter which ones they are: the observed node is one of them as
-// well as not.
+// mostTied is how many nodes the shadow may select for one pod until it does not matter which ones
+// they are: the observed node is one of them as well as not.
 const mostTied = 4
 
 // draws are the nodes that the shadow selected for one pod, asked again and again.
@@ -15,8 +15,9 @@ func (d *draws) add(node string) {
 	d.n++
 }
 
-// tied reports whether the shadow selects the observed node as well as others, and whether it need not be asked again. If k+1 nodes are equal, 10k+4
-// draws miss one of them once in more than ten thousand times.
+// tied reports whether the shadow selects the observed node as well as others, and whether it need
+// not be asked again. If k+1 nodes are equal, 10k+4 draws miss one of them once in more than ten
+// thousand times.
 func (d *draws) tied(observed string) (tied, settled bool) {
 	k := len(d.nodes)
 	if d.nodes[observed] || k > mostTied {

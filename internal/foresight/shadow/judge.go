@@ -12,11 +12,10 @@ import (
 const (
 	// decisionTime is how long a decision may take.
 	decisionTime = 15 * time.Second
-	// forgetTime is how long the shadow may take to forget a decision after its binding was
-	// refused.
+	// forgetTime is how long the shadow may take to forget a decision after its binding was refused.
 	forgetTime = 5 * time.Second
-	// evictionTime is how much later than the shadow the observed scheduler may evict a pod: a scheduler from 1.32 on reports first that there is no
-	// node for the other pod.
+	// evictionTime is how much later than the shadow the observed scheduler may evict a pod: a
+	// scheduler from 1.32 on reports first that there is no node for the other pod.
 	evictionTime = time.Minute
 )
 
@@ -50,7 +49,8 @@ const (
 
 func newJudge(log *zap.Logger) *judge {
 	return &judge{
-		log: log, pods: map[string]standing{}, verdicts: map[string]verdict{}, evictions: map[Eviction]time.Time{}, running: map[string]bool{},
+		log: log, pods: map[string]standing{}, verdicts: map[string]verdict{}, evictions: map[Eviction]time.Time{},
+		running: map[string]bool{},
 	}
 }
 
@@ -59,7 +59,8 @@ type question struct {
 	namespace, name, uid string
 	// provisions is the node for which the shadow wants to have a volume.
 	provisions string
-	// answer has room for a refused binding and the failure that the shadow reports when it does not count the pod on a node any more.
+	// answer has room for a refused binding and the failure that the shadow reports when it does not
+	// count the pod on a node any more.
 	answer chan answer
 }
 
@@ -77,7 +78,8 @@ func (q *question) await(ctx context.Context, limit time.Duration) (a answer, ok
 	}
 }
 
-// answer is the shadow's decision: a node, or the reason why there is none. None at all is undecided.
+// answer is the shadow's decision: a node, or the reason why there is none. None at all is
+// undecided.
 type answer struct {
 	node, reason string
 	undecided    bool
@@ -123,7 +125,8 @@ func (j *judge) place(p *pod) {
 	j.running[p.key()] = true
 }
 
-// deleted forgets that the shadow wanted to evict a pod, if the observed scheduler did so too. j is locked.
+// deleted forgets that the shadow wanted to evict a pod, if the observed scheduler did so too. j is
+// locked.
 func (j *judge) deleted(p *pod) {
 	if !j.running[p.key()] {
 		return // known already
@@ -136,7 +139,8 @@ func (j *judge) deleted(p *pod) {
 	}
 }
 
-// found remembers a pod that a list has on a node. An observed one is missed if it was not there when the shadow read the pods before.
+// found remembers a pod that a list has on a node. An observed one is missed if it was not there
+// when the shadow read the pods before.
 func (j *judge) found(p *pod, observed bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -154,7 +158,8 @@ func (j *judge) forget(p *pod) {
 	j.deleted(p)
 }
 
-// refused reports whether the shadow was asked about a pod already, when the observed scheduler had found no node.
+// refused reports whether the shadow was asked about a pod already, when the observed scheduler had
+// found no node.
 func (j *judge) refused(uid string) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -162,8 +167,9 @@ func (j *judge) refused(uid string) bool {
 	return known
 }
 
-// stage shows a copy of a pod to the shadow and removes it. round counts the copies that are shown for one decision. settle waits until the shadow has
-// processed the events before, and reports whether it may not have processed them.
+// stage shows a copy of a pod to the shadow and removes it. round counts the copies that are shown
+// for one decision. settle waits until the shadow has processed the events before, and reports
+// whether it may not have processed them.
 type stage interface {
 	show(p *pod, uid string, round int) error
 	hide(p *pod, uid string, round int) error
@@ -203,7 +209,8 @@ func (j *judge) decide(ctx context.Context, s stage, p *pod, node string) error 
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.verdicts[p.uid] = v
-	j.log.Debug("decided", zap.String("pod", p.key()), zap.String("node", v.Node), zap.String("observed", node), zap.Int("asked", round+1))
+	j.log.Debug("decided", zap.String("pod", p.key()), zap.String("node", v.Node), zap.String("observed", node),
+		zap.Int("asked", round+1))
 	return nil
 }
 
@@ -269,7 +276,8 @@ func (j *judge) provision(namespace, node string) {
 	}
 }
 
-// evict records that the shadow deletes a pod, unless that is deleted anyway: the shadow may not have noticed yet.
+// evict records that the shadow deletes a pod, unless that is deleted anyway: the shadow may not
+// have noticed yet.
 func (j *judge) evict(namespace, name string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -15,7 +15,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/certificates"
 )
 
-// listen listens on loopback and writes a kubeconfig for it. Clients of Kubernetes send tokens over TLS only.
+// listen listens on loopback and writes a kubeconfig for it. Clients of Kubernetes send tokens over
+// TLS only.
 func listen(kubeconfig, token string) (net.Listener, error) {
 	begin := time.Now().Add(-time.Hour)
 	template := x509.Certificate{
@@ -36,7 +37,8 @@ func listen(kubeconfig, token string) (net.Listener, error) {
 		return nil, fmt.Errorf("listen for the shadow: %w", err)
 	}
 	err = clientcmd.WriteToFile(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{"shadow": {Server: "https://" + listener.Addr().String(), CertificateAuthorityData: pair.Cert}},
+		Clusters: map[string]*clientcmdapi.Cluster{"shadow": {Server: "https://" + listener.Addr().String(),
+			CertificateAuthorityData: pair.Cert}},
 		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"shadow": {Token: token}},
 		Contexts:       map[string]*clientcmdapi.Context{"shadow": {Cluster: "shadow", AuthInfo: "shadow"}},
 		CurrentContext: "shadow",
@@ -44,5 +46,6 @@ func listen(kubeconfig, token string) (net.Listener, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("write kubeconfig of the shadow: %w", err), listener.Close())
 	}
-	return tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}), nil
+	return tls.NewListener(listener,
+		&tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}), nil
 }

@@ -57,13 +57,15 @@ func before(t *testing.T, api http.Handler) (*proxy, func(path string) (*http.Re
 func status(w http.ResponseWriter, code int, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":%d,"reason":%q,"message":%q}`, code, map[int]string{403: "Forbidden", 410: "Expired"}[code], message)
+	fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":%d,"reason":%q,"message":%q}`, code,
+		map[int]string{403: "Forbidden", 410: "Expired"}[code], message)
 }
 
 // A client of the API server up to 1.21 begins again with a list if a watch fails.
 func TestWatchesWaitForTheAPIServer(t *testing.T) {
 	t.Parallel()
-	watch, list, nodes := podsPath+selector+"&watch=true&resourceVersion=9000", podsPath+selector+"&limit=500", "/api/v1/nodes?watch=true"
+	watch, list, nodes := podsPath+selector+"&watch=true&resourceVersion=9000", podsPath+selector+
+		"&limit=500", "/api/v1/nodes?watch=true"
 	for _, tc := range []struct{ cluster, watch, list, nodes int }{
 		{0, 200, 429, 200}, {503, 200, 503, 503}, {403, 200, 403, 403}, {410, 410, 410, 410}, {422, 422, 422, 422},
 	} {
@@ -134,21 +136,26 @@ func TestListsOfPodsArePassedCompletelyOrNotAtAll(t *testing.T) {
 }
 
 func TestWhatTheShadowMayNotReadIsReported(t *testing.T) {
-	forbidden := map[string]bool{"/api/v1/nodes": true, podsPath: true, "/api/v1/namespaces/shop/persistentvolumeclaims/data": true}
+	forbidden := map[string]bool{"/api/v1/nodes": true, podsPath: true,
+		"/api/v1/namespaces/shop/persistentvolumeclaims/data": true}
 	p, read := before(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if forbidden[r.URL.Path] {
-			status(w, 403, `x is forbidden: User "jane" cannot list resource "`+r.URL.Path[len("/api/v1/"):]+`" in API group "" at the cluster scope`)
+			status(w, 403, `x is forbidden: User "jane" cannot list resource "`+r.URL.Path[len("/api/v1/"):]+
+				`" in API group "" at the cluster scope`)
 			return
 		}
 		fmt.Fprint(w, `{"items":[]}`)
 	}))
 	readAll := func() {
-		for _, path := range []string{"/api/v1/nodes?limit=500", podsPath + selector + "&limit=500", "/api/v1/services?limit=500", "/api/v1/namespaces/shop/persistentvolumeclaims/data"} {
+		for _, path := range []string{"/api/v1/nodes?limit=500", podsPath + selector + "&limit=500",
+			"/api/v1/services?limit=500", "/api/v1/namespaces/shop/persistentvolumeclaims/data"} {
 			read(path)
 		}
 	}
 	readAll()
-	if err := p.refused(0); err == nil || err.Error() != "read /api/v1/nodes for the shadow: no permission: user jane cannot list nodes at cluster scope (and 1 more)" {
+	if err := p.refused(0); err == nil ||
+		err.Error() != "read /api/v1/nodes for the shadow: no permission: user jane cannot list nodes at cluster scope "+
+			"(and 1 more)" {
 		t.Error(err)
 	}
 	if err := p.refused(refusalTime); err != nil {
@@ -164,8 +171,10 @@ func TestWhatTheShadowMayNotReadIsReported(t *testing.T) {
 // A pod gets its volume before it is bound, which the shadow cannot wait for.
 func TestTheNodeOfAVolumeIsADecision(t *testing.T) {
 	p, s := start(t, &cluster{})
-	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", Annotations: map[string]string{selectedNode: "b"}}}
-	failed := fmt.Appendf(nil, `{"status":{"conditions":[{"type":"PodScheduled","status":"False","reason":"SchedulerError","message":"binding volumes"}]}}`)
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data",
+		Annotations: map[string]string{selectedNode: "b"}}}
+	failed := fmt.Appendf(nil,
+		`{"status":{"conditions":[{"type":"PodScheduled","status":"False","reason":"SchedulerError","message":"binding volumes"}]}}`)
 	for _, tc := range []struct {
 		name string
 		put  string

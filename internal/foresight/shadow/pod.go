@@ -32,14 +32,16 @@ func parsePod(fields map[string]any) *pod {
 	metadata, spec, status := child(fields, "metadata"), child(fields, "spec"), child(fields, "status")
 	p := &pod{
 		fields: fields, namespace: text(metadata, "namespace"), name: text(metadata, "name"), uid: text(metadata, "uid"),
-		scheduler: text(spec, "schedulerName"), node: text(spec, "nodeName"), after: previousVersion(text(metadata, "resourceVersion")),
+		scheduler: text(spec, "schedulerName"), node: text(spec,
+			"nodeName"), after: previousVersion(text(metadata, "resourceVersion")),
 		terminating: text(metadata, "deletionTimestamp") != "",
 	}
 	delete(metadata, "managedFields") // half of the text, and no scheduler reads it
 	conditions, _ := status["conditions"].([]any)
 	for _, c := range conditions {
 		condition, _ := c.(map[string]any)
-		if text(condition, "type") == string(corev1.PodScheduled) && text(condition, "reason") == corev1.PodReasonUnschedulable {
+		if text(condition, "type") == string(corev1.PodScheduled) &&
+			text(condition, "reason") == corev1.PodReasonUnschedulable {
 			p.refused = text(condition, "status") == string(corev1.ConditionFalse)
 		}
 	}
@@ -115,7 +117,8 @@ func (n names) profile() string {
 	return n.profiles[0]
 }
 
-// prepare makes a pod one that the shadow sees: with its version, and so that it ignores a pod that is not observed.
+// prepare makes a pod one that the shadow sees: with its version, and so that it ignores a pod that
+// is not observed.
 func (n names) prepare(p *pod) {
 	setVersion(child(p.fields, "metadata"))
 	if p.scheduler != n.observed && slices.Contains(n.profiles, p.scheduler) {

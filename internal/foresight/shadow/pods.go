@@ -32,7 +32,8 @@ func (p *proxy) pods(w http.ResponseWriter, r *http.Request) {
 		_, err = io.Copy(w, response.Body)
 	case isWatch(query):
 		w.Header().Set("Content-Type", "application/json")
-		s := &stream{proxy: p, to: w, flush: flusher(w), synced: query.Get("sendInitialEvents") != "true", since: query.Get("resourceVersion")}
+		s := &stream{proxy: p, to: w, flush: flusher(w), synced: query.Get("sendInitialEvents") != "true",
+			since: query.Get("resourceVersion")}
 		err = s.watch(r.Context(), response.Body)
 	default:
 		w.Header().Set("Content-Type", "application/json")
@@ -164,7 +165,8 @@ func (p *proxy) shows(one *pod) bool {
 	return true
 }
 
-// later keeps a pod for the shadow until it watches, if the observed scheduler found no node for it.
+// later keeps a pod for the shadow until it watches, if the observed scheduler found no node for
+// it.
 func (p *proxy) later(one *pod) {
 	if !one.refused || p.judge.refused(one.uid) {
 		return

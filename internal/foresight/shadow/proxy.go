@@ -27,7 +27,8 @@ import (
 
 // sessions matches requests that open a connection to a pod, a node or a service. Only by their
 // method they are reads.
-var sessions = regexp.MustCompile(`^/api/v1/(namespaces/[^/]+/(pods|services)|nodes)/[^/]+/(exec|attach|portforward|proxy)(/|$)`)
+var sessions = regexp.MustCompile(
+	`^/api/v1/(namespaces/[^/]+/(pods|services)|nodes)/[^/]+/(exec|attach|portforward|proxy)(/|$)`)
 
 // retryInterval is how long a watch waits before it is tried again.
 const retryInterval = time.Second
@@ -69,7 +70,8 @@ func newProxy(cfg *rest.Config, log *zap.Logger) (*proxy, error) {
 		return nil, fmt.Errorf("read address of the API server: %w", err)
 	}
 	p := &proxy{
-		server: server, transport: transport, agent: cfg.UserAgent, token: rand.Text(), log: log, judge: newJudge(log), ready: make(chan struct{}),
+		server: server, transport: transport, agent: cfg.UserAgent, token: rand.Text(), log: log, judge: newJudge(log),
+		ready:  make(chan struct{}),
 		leases: map[string]stored{}, refusals: map[string]refusal{},
 	}
 	p.reads = &httputil.ReverseProxy{
@@ -195,7 +197,8 @@ func (p *proxy) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // temporary reports whether an API server that starts or ends may answer so.
 func temporary(code int) bool {
-	return code >= http.StatusInternalServerError || code == http.StatusUnauthorized || code == http.StatusForbidden || code == http.StatusNotFound
+	return code >= http.StatusInternalServerError || code == http.StatusUnauthorized || code == http.StatusForbidden ||
+		code == http.StatusNotFound
 }
 
 // miss remembers that the API server does not respond. The shadow may also have ended a request.
@@ -211,7 +214,8 @@ func (p *proxy) miss(ctx context.Context, err error) {
 	}
 }
 
-// fail answers a request that did not reach the API server, so that a client repeats it a second later.
+// fail answers a request that did not reach the API server, so that a client repeats it a second
+// later.
 func fail(w http.ResponseWriter, _ *http.Request, err error) {
 	w.Header().Set("Retry-After", "1")
 	refuse(w, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, err.Error())

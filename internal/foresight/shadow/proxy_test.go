@@ -40,7 +40,8 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path != podsPath:
 		fmt.Fprintf(w, "read %s", r.URL.Path)
 	case r.URL.Query().Get("watch") == "":
-		if err := json.NewEncoder(w).Encode(map[string]any{"kind": "PodList", "metadata": map[string]any{"resourceVersion": "7"}, "items": c.pods}); err != nil {
+		if err := json.NewEncoder(w).Encode(map[string]any{"kind": "PodList",
+			"metadata": map[string]any{"resourceVersion": "7"}, "items": c.pods}); err != nil {
 			c.t.Error(err)
 		}
 	default:
@@ -59,14 +60,16 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func podJSON(name, scheduler, node string, version int, reason string) map[string]any {
 	status := map[string]any{"phase": "Pending"}
 	if reason != "" {
-		status["conditions"] = []any{map[string]any{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": reason}}
+		status["conditions"] = []any{map[string]any{"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+			"message": reason}}
 	}
 	spec := map[string]any{"schedulerName": scheduler, "priority": 9007199254740993}
 	if node != "" {
 		spec["nodeName"] = node
 	}
 	return map[string]any{
-		"metadata": map[string]any{"namespace": "shop", "name": name, "uid": "uid-" + name, "resourceVersion": fmt.Sprint(version)}, "spec": spec, "status": status,
+		"metadata": map[string]any{"namespace": "shop", "name": name, "uid": "uid-" + name,
+			"resourceVersion": fmt.Sprint(version)}, "spec": spec, "status": status,
 	}
 }
 
@@ -84,14 +87,16 @@ type shadowClient struct {
 	t     *testing.T
 	url   string
 	token string
-	// nodes are its decisions about each pod, one for each time it is asked; a decision with a space is a reason. The last one is repeated.
+	// nodes are its decisions about each pod, one for each time it is asked; a decision with a space
+	// is a reason. The last one is repeated.
 	nodes map[string][]string
 	seen  []string
 }
 
 func (s *shadowClient) do(method, path, contentType string, body []byte) (int, string) {
 	s.t.Helper()
-	request, err := http.NewRequestWithContext(context.WithoutCancel(s.t.Context()), method, s.url+path, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(context.WithoutCancel(s.t.Context()), method, s.url+path,
+		bytes.NewReader(body))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -114,7 +119,8 @@ const selector = "?fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3
 // watch reads the watch until it ends, and decides about each pod that it sees.
 func (s *shadowClient) watch(version string) {
 	s.t.Helper()
-	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.url+podsPath+selector+"&watch=true&resourceVersion="+version, http.NoBody)
+	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet,
+		s.url+podsPath+selector+"&watch=true&resourceVersion="+version, http.NoBody)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -138,7 +144,8 @@ func (s *shadowClient) watch(version string) {
 			s.rehearse(event.Type, p)
 			continue
 		}
-		s.seen = append(s.seen, strings.TrimSpace(fmt.Sprintf("%s %s %s %s %s", event.Type, p.uid, text(child(p.fields, "metadata"), "resourceVersion"), p.scheduler, p.node)))
+		s.seen = append(s.seen, strings.TrimSpace(fmt.Sprintf("%s %s %s %s %s", event.Type, p.uid,
+			text(child(p.fields, "metadata"), "resourceVersion"), p.scheduler, p.node)))
 		if event.Type == "ADDED" && p.node == "" && p.scheduler == "packer" {
 			s.decide(p)
 		}
@@ -152,7 +159,8 @@ func (s *shadowClient) rehearse(kind string, p *pod) {
 		return
 	}
 	path := "/api/v1/namespaces/default/pods/" + p.name + "/status"
-	if code, body := s.do(http.MethodPatch, path, "application/strategic-merge-patch+json", refusalOf("no such node")); code != 200 {
+	if code, body := s.do(http.MethodPatch, path, "application/strategic-merge-patch+json",
+		refusalOf("no such node")); code != 200 {
 		s.t.Errorf("status of %s: %d %s", p.name, code, body)
 	}
 }
@@ -177,22 +185,28 @@ func (s *shadowClient) decide(p *pod) {
 	path := "/api/v1/namespaces/shop/pods/" + p.name
 	if strings.Contains(decision, " ") {
 		s.do(http.MethodDelete, "/api/v1/namespaces/shop/pods/victim", "", nil)
-		if code, body := s.do(http.MethodPatch, path+"/status", "application/strategic-merge-patch+json", refusalOf(decision)); code != 200 || !strings.Contains(body, p.name) {
+		if code, body := s.do(http.MethodPatch, path+"/status", "application/strategic-merge-patch+json",
+			refusalOf(decision)); code != 200 || !strings.Contains(body, p.name) {
 			s.t.Errorf("status of %s: %d %s", p.name, code, body)
 		}
 		return
 	}
-	binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: p.name}, Target: corev1.ObjectReference{Kind: "Node", Name: decision}}
+	binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: p.name},
+		Target: corev1.ObjectReference{Kind: "Node", Name: decision}}
 	binding.UID = "another"
-	if code, _ := s.do(http.MethodPost, path+"/binding", runtime.ContentTypeProtobuf, protobuf(s.t, binding)); code != 409 {
+	if code, _ := s.do(http.MethodPost, path+"/binding", runtime.ContentTypeProtobuf,
+		protobuf(s.t, binding)); code != 409 {
 		s.t.Errorf("a binding of another pod of that name: %d", code)
 	}
 	binding.UID = types.UID(p.uid)
-	if code, body := s.do(http.MethodPost, path+"/binding", runtime.ContentTypeProtobuf, protobuf(s.t, binding)); code != 409 || !strings.Contains(body, "binds no pods") {
+	if code, body := s.do(http.MethodPost, path+"/binding", runtime.ContentTypeProtobuf,
+		protobuf(s.t, binding)); code != 409 || !strings.Contains(body, "binds no pods") {
 		s.t.Errorf("binding of %s: %d %s", p.name, code, body)
 	}
-	failed := []byte(`{"status":{"conditions":[{"type":"PodScheduled","status":"False","reason":"SchedulerError","message":"binding rejected"}]}}`)
-	if code, body := s.do(http.MethodPatch, path+"/status", "application/strategic-merge-patch+json", failed); code != 200 {
+	failed := []byte(
+		`{"status":{"conditions":[{"type":"PodScheduled","status":"False","reason":"SchedulerError","message":"binding rejected"}]}}`)
+	if code, body := s.do(http.MethodPatch, path+"/status", "application/strategic-merge-patch+json",
+		failed); code != 200 {
 		s.t.Errorf("status of %s: %d %s", p.name, code, body)
 	}
 }
@@ -246,10 +260,12 @@ func TestEachPodIsDecidedWhenTheObservedSchedulerHasDecided(t *testing.T) {
 	close(c.events)
 	p, s := start(t, c)
 	s.nodes = map[string][]string{
-		"stuck": {"b"}, "same": {"a"}, "tied": {"b", "b", "a"}, "differs": {"b"}, "refused": {"0/2 nodes are available"}, "waits": {"a"},
+		"stuck": {"b"}, "same": {"a"}, "tied": {"b", "b", "a"}, "differs": {"b"}, "refused": {"0/2 nodes are available"},
+		"waits": {"a"},
 	}
 	_, list := s.do(http.MethodGet, podsPath+selector, "", nil)
-	if !strings.Contains(list, `"resourceVersion":"7000"`) || !strings.Contains(list, `"name":"old"`) || !strings.Contains(list, notObserved) ||
+	if !strings.Contains(list, `"resourceVersion":"7000"`) || !strings.Contains(list, `"name":"old"`) ||
+		!strings.Contains(list, notObserved) ||
 		strings.Contains(list, "stuck") || strings.Contains(list, "waits") || !strings.Contains(list, "9007199254740993") {
 		t.Errorf("list: %s", list)
 	}
@@ -270,25 +286,30 @@ func TestEachPodIsDecidedWhenTheObservedSchedulerHasDecided(t *testing.T) {
 	}
 	wantSeen := []string{
 		"ADDED uid-stuck-shadow-1 7001 packer", "DELETED uid-stuck-shadow-1 7002 packer",
-		"ADDED uid-same-shadow-2 10001 packer", "DELETED uid-same-shadow-2 10002 packer", "MODIFIED uid-same 11000 default-scheduler a",
+		"ADDED uid-same-shadow-2 10001 packer", "DELETED uid-same-shadow-2 10002 packer",
+		"MODIFIED uid-same 11000 default-scheduler a",
 		// The first decision was made before the shadow could know the pod before.
 		"ADDED uid-tied-shadow-3 20001 packer", "DELETED uid-tied-shadow-3 20002 packer",
 		"ADDED uid-tied-shadow-4 20003 packer", "DELETED uid-tied-shadow-4 20004 packer",
-		"ADDED uid-tied-shadow-5 20005 packer", "DELETED uid-tied-shadow-5 20006 packer", "MODIFIED uid-tied 21000 default-scheduler a",
+		"ADDED uid-tied-shadow-5 20005 packer", "DELETED uid-tied-shadow-5 20006 packer",
+		"MODIFIED uid-tied 21000 default-scheduler a",
 	}
 	if diff := cmp.Diff(wantSeen, s.seen[:min(len(wantSeen), len(s.seen))]); diff != "" {
 		t.Errorf("the shadow sees (-want +got):\n%s", diff)
 	}
-	shown := slices.DeleteFunc(slices.Clone(s.seen), func(line string) bool { return !strings.HasPrefix(line, "ADDED uid-differs") })
+	shown := slices.DeleteFunc(slices.Clone(s.seen),
+		func(line string) bool { return !strings.HasPrefix(line, "ADDED uid-differs") })
 	if len(shown) != 15 {
 		t.Errorf("asked about the pod that differs %d times", len(shown))
 	}
-	for _, line := range []string{"ADDED uid-refused-shadow-22 40003 packer", "DELETED uid-refused-shadow-22 40004 packer", "MODIFIED uid-old 62000 default-scheduler a"} {
+	for _, line := range []string{"ADDED uid-refused-shadow-22 40003 packer", "DELETED uid-refused-shadow-22 40004 packer",
+		"MODIFIED uid-old 62000 default-scheduler a"} {
 		if !slices.Contains(s.seen, line) {
 			t.Errorf("the shadow does not see %q", line)
 		}
 	}
-	if last := s.seen[len(s.seen)-1]; last != "BOOKMARK  70000" || strings.Contains(strings.Join(s.seen, "\n"), "uid-gone") {
+	if last := s.seen[len(s.seen)-1]; last != "BOOKMARK  70000" ||
+		strings.Contains(strings.Join(s.seen, "\n"), "uid-gone") {
 		t.Errorf("the last event is %q of %v", last, s.seen)
 	}
 }
@@ -308,7 +329,8 @@ func TestWatchesContinue(t *testing.T) {
 	s.watch("9999")
 	var got Report
 	p.judge.report(&got)
-	if shown := strings.Count(strings.Join(s.seen, "\n"), "ADDED"); shown != 2 || got.Same != 1 || !slices.Equal(c.reads, []string{"9"}) {
+	if shown := strings.Count(strings.Join(s.seen, "\n"), "ADDED"); shown != 2 || got.Same != 1 ||
+		!slices.Equal(c.reads, []string{"9"}) {
 		t.Errorf("asked %d times, %+v, watches at %v", shown, got, c.reads)
 	}
 	c.pods = []any{podJSON("late", "default-scheduler", "", 20, "")}
@@ -325,7 +347,9 @@ func TestInitialEventsOfAWatchComeFirst(t *testing.T) {
 	c := &cluster{events: make(chan string, 10)}
 	c.events <- eventLine(t, "ADDED", podJSON("stuck", "default-scheduler", "", 5, "no room"))
 	c.events <- eventLine(t, "ADDED", podJSON("old", "default-scheduler", "a", 6, ""))
-	c.events <- eventLine(t, "BOOKMARK", map[string]any{"metadata": map[string]any{"resourceVersion": "7", "annotations": map[string]any{initialEventsEnd: "true"}}})
+	c.events <- eventLine(t, "BOOKMARK",
+		map[string]any{"metadata": map[string]any{"resourceVersion": "7",
+			"annotations": map[string]any{initialEventsEnd: "true"}}})
 	close(c.events)
 	p, s := start(t, c)
 	s.nodes = map[string][]string{"stuck": {"b"}}
@@ -356,22 +380,28 @@ func TestNothingButReadsReachesTheAPIServer(t *testing.T) {
 	}{
 		{http.MethodGet, "/api/v1/nodes", "", 200, "read /api/v1/nodes"},
 		{http.MethodPost, "/api/v1/namespaces/shop/events", `{"kind":"Event"}`, 201, `{"kind":"Event"}`},
-		{http.MethodPut, "/api/v1/namespaces/shop/persistentvolumeclaims/data", string(protobuf(t, claim)), 409, "no volumes"},
+		{http.MethodPut, "/api/v1/namespaces/shop/persistentvolumeclaims/data", string(protobuf(t, claim)), 409,
+			"no volumes"},
 		{http.MethodPatch, "/api/v1/namespaces/shop/events/web.1", `{"count":2}`, 404, "not kept"},
 		{http.MethodPost, "/api/v1/namespaces/shop/pods/web/eviction", `{}`, 201, "{}"},
 		{http.MethodGet, "/api/v1/namespaces/proxy/pods/exec", "", 200, "read /api/v1/namespaces/proxy/pods/exec"},
-		{http.MethodPatch, "/apis/resource.k8s.io/v1/namespaces/shop/resourceclaims/gpu/status", `{}`, 200, "read /apis/resource.k8s.io/v1/namespaces/shop/resourceclaims/gpu"},
+		{http.MethodPatch, "/apis/resource.k8s.io/v1/namespaces/shop/resourceclaims/gpu/status", `{}`, 200,
+			"read /apis/resource.k8s.io/v1/namespaces/shop/resourceclaims/gpu"},
 		{http.MethodDelete, "/api/v1/namespaces/shop/pods/web", "", 200, "Success"},
-		{http.MethodPost, "/api/v1/namespaces/shop/pods/web/binding", string(protobuf(t, &corev1.Binding{})), 409, "too late"},
+		{http.MethodPost, "/api/v1/namespaces/shop/pods/web/binding", string(protobuf(t, &corev1.Binding{})), 409,
+			"too late"},
 		{http.MethodGet, "/api/v1/namespaces/shop/pods/web/exec", "", 403, "may only read"},
 		{http.MethodGet, "/api/v1/nodes/a/proxy/metrics", "", 403, "may only read"},
 		{http.MethodGet, lease + "/kube-scheduler", "", 404, "has not written"},
-		{http.MethodPost, lease, `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"kube-scheduler"}}`, 201, "kube-scheduler"},
+		{http.MethodPost, lease,
+			`{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"kube-scheduler"}}`, 201,
+			"kube-scheduler"},
 		{http.MethodGet, lease + "/kube-scheduler", "", 200, `"Lease"`},
 		{http.MethodPut, lease + "/kube-scheduler", `{"renewed":true}`, 200, "renewed"},
 		{http.MethodGet, lease + "/kube-scheduler", "", 200, "renewed"},
 	} {
-		if code, body := s.do(tc.method, tc.path, "application/json", []byte(tc.body)); code != tc.code || !strings.Contains(body, tc.want) {
+		if code, body := s.do(tc.method, tc.path, "application/json", []byte(tc.body)); code != tc.code ||
+			!strings.Contains(body, tc.want) {
 			t.Errorf("%s %s: %d %s", tc.method, tc.path, code, body)
 		}
 	}

@@ -35,7 +35,8 @@ import (
 const (
 	// startTime is how long the shadow may take to read all objects.
 	startTime = 5 * time.Minute
-	// refusalTime is how long the API server may refuse to list a kind, as one does that has not read its roles yet.
+	// refusalTime is how long the API server may refuse to list a kind, as one does that has not read
+	// its roles yet.
 	refusalTime  = 5 * time.Second
 	pollInterval = 500 * time.Millisecond
 	// mostLog is how many bytes of the shadow's log are kept.
@@ -125,7 +126,8 @@ func startScheduler(
 	})
 }
 
-// observe waits until the time is over. The shadow logs a line for each binding that the proxy refuses.
+// observe waits until the time is over. The shadow logs a line for each binding that the proxy
+// refuses.
 func observe(ctx context.Context, process *simulate.Process, duration time.Duration) error {
 	timer, limit := time.NewTimer(duration), time.NewTicker(time.Minute)
 	defer timer.Stop()
@@ -146,7 +148,8 @@ func observe(ctx context.Context, process *simulate.Process, duration time.Durat
 	}
 }
 
-// ended returns an error for a scheduler that has ended. Ctrl-C in a terminal ends it too, maybe before ctx.
+// ended returns an error for a scheduler that has ended. Ctrl-C in a terminal ends it too, maybe
+// before ctx.
 func ended(ctx context.Context, process *simulate.Process) error {
 	if err := clock.Sleep(ctx, time.Second); err != nil {
 		return err

@@ -23,9 +23,10 @@ func TestTheKubeconfigHasTheTokenOfTheProxy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprint(w, r.Header.Get("Authorization"))
-	})}
+	server := &http.Server{ReadHeaderTimeout: time.Minute,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			fmt.Fprint(w, r.Header.Get("Authorization"))
+		})}
 	go func() { _ = server.Serve(listener) }() // until it is closed
 	defer server.Close()
 	cfg, err := clientcmd.BuildConfigFromFlags("", file)
@@ -62,7 +63,8 @@ func TestAnExtenderThatBindsIsRefused(t *testing.T) {
 
 func TestAReleaseThatOrdersTiesGetsAnExtenderThatIsNotCalled(t *testing.T) {
 	for yaml, want := range map[string]string{
-		"profiles: [{schedulerName: packer}]":    "extenders:\n- urlPrefix: http://127.0.0.1\nprofiles:\n- schedulerName: packer\n",
+		"profiles: [{schedulerName: packer}]": "extenders:\n- urlPrefix: http://127.0.0.1\nprofiles:\n- schedulerName: " +
+			"packer\n",
 		"extenders: [{urlPrefix: \"http://a\"}]": "extenders:\n- urlPrefix: http://a\n- urlPrefix: http://127.0.0.1\n",
 	} {
 		got := &simulate.Configuration{YAML: []byte(yaml)}
@@ -74,9 +76,10 @@ func TestAReleaseThatOrdersTiesGetsAnExtenderThatIsNotCalled(t *testing.T) {
 
 func TestPodsAreScheduledByTheProfileOfTheObservedSchedulerIfThereIsOne(t *testing.T) {
 	for want, n := range map[string]names{
-		"packer":            {observed: "default-scheduler", shadow: "packer", profiles: []string{"packer", "other"}},
-		"default-scheduler": {observed: "default-scheduler", shadow: "packer", profiles: []string{"packer", "default-scheduler"}},
-		"other":             {observed: "default-scheduler", shadow: "packer", profiles: []string{"other"}},
+		"packer": {observed: "default-scheduler", shadow: "packer", profiles: []string{"packer", "other"}},
+		"default-scheduler": {observed: "default-scheduler", shadow: "packer",
+			profiles: []string{"packer", "default-scheduler"}},
+		"other": {observed: "default-scheduler", shadow: "packer", profiles: []string{"other"}},
 	} {
 		if got := n.profile(); got != want {
 			t.Errorf("got %s, want %s", got, want)

@@ -86,7 +86,8 @@ func readAhead(ctx context.Context, from io.Reader, events chan<- json.RawMessag
 	}
 }
 
-// begin asks the shadow about the pods that the observed scheduler had found no node for before. It waits until the shadow decides at all.
+// begin asks the shadow about the pods that the observed scheduler had found no node for before. It
+// waits until the shadow decides at all.
 func (s *stream) begin(ctx context.Context) error {
 	s.proxy.judge.watches()
 	if err := s.rehearse(ctx); err != nil {
@@ -106,7 +107,8 @@ func (s *stream) begin(ctx context.Context) error {
 	return nil
 }
 
-// rehearse asks the shadow about a pod that fits on no node. It answers when it has read all objects.
+// rehearse asks the shadow about a pod that fits on no node. It answers when it has read all
+// objects.
 func (s *stream) rehearse(ctx context.Context) error {
 	select {
 	case <-s.proxy.ready:
@@ -156,7 +158,8 @@ func (s *stream) podEvent(ctx context.Context, kind string, one *pod) error {
 	return s.write(kind, one.fields)
 }
 
-// decided asks the shadow about a pod if the observed scheduler has just decided about it, and reports whether the shadow then sees the event.
+// decided asks the shadow about a pod if the observed scheduler has just decided about it, and
+// reports whether the shadow then sees the event.
 func (s *stream) decided(ctx context.Context, kind string, one *pod) (bool, error) {
 	j, observed := s.proxy.judge, one.scheduler == s.proxy.names.observed
 	switch {

@@ -17,7 +17,8 @@ import (
 // mostBytes is more than an API server accepts.
 const mostBytes = 8 << 20
 
-// selectedNode is the annotation of a claim that names the node of its first pod (pkg/scheduler/framework/plugins/volumebinding).
+// selectedNode is the annotation of a claim that names the node of its first pod
+// (pkg/scheduler/framework/plugins/volumebinding).
 const selectedNode = "volume.kubernetes.io/selected-node"
 
 // Paths of the writes by which a scheduler decides.
@@ -77,8 +78,9 @@ func (p *proxy) write(w http.ResponseWriter, r *http.Request) {
 	echo(w, r, body)
 }
 
-// bind records where the shadow puts a pod. It is refused: the shadow then removes the pod from the node before it reports the failure. A pod that it
-// believes to be bound would be counted on the node until its handler of such pods processes a deletion, which may be after the next decision.
+// bind records where the shadow puts a pod. It is refused: the shadow then removes the pod from the
+// node before it reports the failure. A pod that it believes to be bound would be counted on the
+// node until its handler of such pods processes a deletion, which may be after the next decision.
 func (p *proxy) bind(w http.ResponseWriter, namespace, name string, body []byte) {
 	binding := &corev1.Binding{}
 	if err := decodeObject(body, binding); err != nil {
@@ -92,7 +94,8 @@ func (p *proxy) bind(w http.ResponseWriter, namespace, name string, body []byte)
 	refuse(w, http.StatusConflict, metav1.StatusReasonConflict, message)
 }
 
-// status records that the shadow has no node for a pod, or has failed. Other changes of the status are not decisions.
+// status records that the shadow has no node for a pod, or has failed. Other changes of the status
+// are not decisions.
 func (p *proxy) status(w http.ResponseWriter, namespace, name string, body []byte) {
 	changed := corev1.Pod{}
 	if err := json.Unmarshal(body, &changed); err != nil {
@@ -108,11 +111,13 @@ func (p *proxy) status(w http.ResponseWriter, namespace, name string, body []byt
 		}
 	}
 	respond(w, http.StatusOK, corev1.Pod{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: changed.UID},
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Namespace: namespace,
+			Name: name, UID: changed.UID},
 	})
 }
 
-// claim records the node for which the shadow wants to have a volume. It would bind the pod only after that.
+// claim records the node for which the shadow wants to have a volume. It would bind the pod only
+// after that.
 func (p *proxy) claim(body []byte) {
 	claim := &corev1.PersistentVolumeClaim{}
 	if decodeObject(body, claim) != nil {

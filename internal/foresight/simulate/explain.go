@@ -29,10 +29,10 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
-// Explain schedules one pod on the API server and observes the scheduler's decision about each node.
-// The log contains the scores. No release logs which plugins and extenders refuse a node: Explain
-// observes that with a profile for each plugin that filters, which gets the pod first, and with
-// recorders around the extenders.
+// Explain schedules one pod on the API server and observes the scheduler's decision about each
+// node. The log contains the scores. No release logs which plugins and extenders refuse a node:
+// Explain observes that with a profile for each plugin that filters, which gets the pod first, and
+// with recorders around the extenders.
 func (s *Server) Explain(ctx context.Context, o Options, namespace, pod string) (in *decision.Input, err error) {
 	o.Scenario = scenario.One(namespace, pod)
 	ob := &observer{namespace: namespace, pod: pod}
@@ -87,7 +87,8 @@ func (ob *observer) prepare(ctx context.Context, r *run, c *Configuration) error
 		return err
 	}
 	if gates := typed.Spec.SchedulingGates; len(gates) > 0 {
-		return problem.Invalidf("the controller that set it has to remove it", "pod %s has the scheduling gate %s: no scheduler examines it", r.waiting[0].Key, gates[0].Name)
+		return problem.Invalidf("the controller that set it has to remove it",
+			"pod %s has the scheduling gate %s: no scheduler examines it", r.waiting[0].Key, gates[0].Name)
 	}
 	ob.profile = cmp.Or(typed.Spec.SchedulerName, corev1.DefaultSchedulerName)
 	defaulted, err := writtenConfiguration(ctx, r, c)
@@ -95,7 +96,8 @@ func (ob *observer) prepare(ctx context.Context, r *run, c *Configuration) error
 		return err
 	}
 	ob.probed, err = profiles.Probe(profiles.ProbeRequest{
-		Configuration: c.YAML, Defaulted: defaulted, Release: r.o.Scheduler.Release, Profile: ob.profile, Recorder: ob.recorder.URL, Verb: recorder.Verb,
+		Configuration: c.YAML, Defaulted: defaulted, Release: r.o.Scheduler.Release, Profile: ob.profile,
+		Recorder: ob.recorder.URL, Verb: recorder.Verb,
 	})
 	if err != nil {
 		return err
@@ -107,13 +109,15 @@ func (ob *observer) prepare(ctx context.Context, r *run, c *Configuration) error
 	return nil
 }
 
-// writtenConfiguration returns the configuration as the scheduler has completed it with the defaults of its release.
+// writtenConfiguration returns the configuration as the scheduler has completed it with the
+// defaults of its release.
 func writtenConfiguration(ctx context.Context, r *run, c *Configuration) ([]byte, error) {
 	in := func(name string) string { return filepath.Join(r.o.Dir, name) }
 	if err := os.WriteFile(in("given.yaml"), c.YAML, 0o600); err != nil {
 		return nil, fmt.Errorf("write configuration of the scheduler: %w", err)
 	}
-	args := append([]string{"--config=" + in("given.yaml"), "--secure-port=0", "--write-config-to=" + in("defaulted.yaml")}, c.Args...)
+	args := append([]string{"--config=" + in("given.yaml"), "--secure-port=0",
+		"--write-config-to=" + in("defaulted.yaml")}, c.Args...)
 	process, err := apiserver.StartProcess(in("defaults.log"), r.o.Scheduler.Program, args...)
 	if err != nil {
 		return nil, err
@@ -132,8 +136,8 @@ func writtenConfiguration(ctx context.Context, r *run, c *Configuration) ([]byte
 	return text, nil
 }
 
-// probe has each plugin that filters decide alone. The pods have the name of the pod to explain, one after the other, so that plugins that count pods see
-// the same as afterwards.
+// probe has each plugin that filters decide alone. The pods have the name of the pod to explain,
+// one after the other, so that plugins that count pods see the same as afterwards.
 func (ob *observer) probe(ctx context.Context, r *run, s *scheduler) error {
 	kube, err := kubernetes.NewForConfig(r.server.Config())
 	if err != nil {
@@ -149,7 +153,8 @@ func (ob *observer) probe(ctx context.Context, r *run, s *scheduler) error {
 		reasons, fit := explain.Reasons(condition.Message)
 		switch {
 		case fit:
-			f.Reasons = slices.DeleteFunc(reasons, func(reason string) bool { return strings.HasPrefix(reason, recorder.Refusal) })
+			f.Reasons = slices.DeleteFunc(reasons,
+				func(reason string) bool { return strings.HasPrefix(reason, recorder.Refusal) })
 		case condition.Reason == corev1.PodReasonUnschedulable:
 			f.Reasons = []string{condition.Message}
 		default:
@@ -161,7 +166,8 @@ func (ob *observer) probe(ctx context.Context, r *run, s *scheduler) error {
 }
 
 // awaitRefusal waits until the scheduler has written why it does not place the pod.
-func (ob *observer) awaitRefusal(ctx context.Context, s *scheduler, kube kubernetes.Interface) (*corev1.PodCondition, error) {
+func (ob *observer) awaitRefusal(ctx context.Context, s *scheduler, kube kubernetes.Interface) (*corev1.PodCondition,
+	error) {
 	for {
 		pod, err := kube.CoreV1().Pods(ob.namespace).Get(ctx, ob.pod, metav1.GetOptions{})
 		if err != nil {

@@ -16,8 +16,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
-// Objects that the pod owns, such as the claims of its ephemeral volumes, can be created only after it. The scheduler must not look at the pod
-// before it has received them: it would refuse the pod, and not every plugin has it try again when they appear.
+// Objects that the pod owns, such as the claims of its ephemeral volumes, can be created only after
+// it. The scheduler must not look at the pod before it has received them: it would refuse the pod,
+// and not every plugin has it try again when they appear.
 const (
 	// firstSettleTime is how long the scheduler may take to receive them.
 	firstSettleTime = 100 * time.Millisecond
@@ -26,7 +27,8 @@ const (
 )
 
 // probeOne makes the scheduler refuse the pod with a profile that never places it.
-func (ob *observer) probeOne(ctx context.Context, r *run, s *scheduler, kube kubernetes.Interface, profile string) (*corev1.PodCondition, error) {
+func (ob *observer) probeOne(ctx context.Context, r *run, s *scheduler, kube kubernetes.Interface,
+	profile string) (*corev1.PodCondition, error) {
 	var owned []string
 	err := r.eachDeferred(r.waiting[0], func(kind *snapshot.Kind, _ string, o map[string]any) error {
 		key, err := kind.Key(o)
@@ -46,7 +48,8 @@ func (ob *observer) probeOne(ctx context.Context, r *run, s *scheduler, kube kub
 }
 
 // tryOne creates the pod for a profile, waits until the scheduler has refused it, and deletes it.
-func (ob *observer) tryOne(ctx context.Context, r *run, s *scheduler, kube kubernetes.Interface, profile string, settle time.Duration) (*corev1.PodCondition, error) {
+func (ob *observer) tryOne(ctx context.Context, r *run, s *scheduler, kube kubernetes.Interface, profile string,
+	settle time.Duration) (*corev1.PodCondition, error) {
 	w := r.waiting[0]
 	pod, err := snapshot.Decode(w.Pod)
 	if err != nil {
@@ -79,7 +82,8 @@ func (ob *observer) tryOne(ctx context.Context, r *run, s *scheduler, kube kuber
 	return condition, r.deletePod(ctx, pod)
 }
 
-// createHeld creates the pod and the objects that it owns, and gives the scheduler time to receive them.
+// createHeld creates the pod and the objects that it owns, and gives the scheduler time to receive
+// them.
 func (ob *observer) createHeld(ctx context.Context, r *run, pod map[string]any, settle time.Duration) error {
 	if err := r.createPod(ctx, pod); err != nil {
 		return err
@@ -97,7 +101,8 @@ func (ob *observer) createHeld(ctx context.Context, r *run, pod map[string]any, 
 // called. It schedules one pod after the other.
 func (ob *observer) hold(ctx context.Context, r *run, s *scheduler) (release func(), err error) {
 	pod := map[string]any{
-		"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"namespace": ob.namespace, "name": "pmk-sched-explain-hold"},
+		"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"namespace": ob.namespace,
+			"name": "pmk-sched-explain-hold"},
 		"spec": map[string]any{
 			"schedulerName": ob.probed.Unfiltered, "containers": []any{map[string]any{"name": "none", "image": "none"}},
 		},

@@ -21,8 +21,9 @@ const (
 	lastNode = "pmk-sched.simulate.last"
 )
 
-// countImages updates the nodes that have images, and returns when the scheduler knows. In a cluster kubelets update their nodes every few minutes; a
-// scheduler that has only read them would score images by the order in which it has, see [versions.Rules].
+// countImages updates the nodes that have images, and returns when the scheduler knows. In a
+// cluster kubelets update their nodes every few minutes; a scheduler that has only read them would
+// score images by the order in which it has, see [versions.Rules].
 func (r *run) countImages(ctx context.Context, s *scheduler) error {
 	if !r.o.Scheduler.Release.Rules().StaleImageCounts {
 		return nil
@@ -62,7 +63,8 @@ func updateNodes(ctx context.Context, nodes corev1client.NodeInterface, names []
 	return group.Wait()
 }
 
-// awaitUpdates adds a node and removes it. The scheduler counts nodes, and learns of one after the other.
+// awaitUpdates adds a node and removes it. The scheduler counts nodes, and learns of one after the
+// other.
 func awaitUpdates(ctx context.Context, nodes corev1client.NodeInterface, s *scheduler, n int) error {
 	last := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: lastNode}, Spec: corev1.NodeSpec{Unschedulable: true}}
 	if _, err := nodes.Create(ctx, last, metav1.CreateOptions{}); err != nil {

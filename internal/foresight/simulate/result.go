@@ -87,7 +87,8 @@ func (r *run) readResult(ctx context.Context) error {
 	}
 	for key := range r.waits {
 		namespace, name, _ := strings.Cut(key, "/")
-		r.report.Unplaced = append(r.report.Unplaced, report.Unplaced{Namespace: namespace, Name: name, From: r.from[key], Reason: report.Evicted})
+		r.report.Unplaced = append(r.report.Unplaced,
+			report.Unplaced{Namespace: namespace, Name: name, From: r.from[key], Reason: report.Evicted})
 	}
 	for key, node := range gone {
 		namespace, name, _ := strings.Cut(key, "/")
@@ -109,9 +110,11 @@ func (r *run) placed(pod *corev1.Pod, gone map[string]string, after *report.Usag
 	delete(r.waits, key)
 	switch {
 	case pod.Spec.NodeName != "":
-		r.report.Placements = append(r.report.Placements, report.Placement{Namespace: pod.Namespace, Name: pod.Name, Node: pod.Spec.NodeName, From: r.from[key]})
+		r.report.Placements = append(r.report.Placements,
+			report.Placement{Namespace: pod.Namespace, Name: pod.Name, Node: pod.Spec.NodeName, From: r.from[key]})
 	default:
-		r.report.Unplaced = append(r.report.Unplaced, report.Unplaced{Namespace: pod.Namespace, Name: pod.Name, From: r.from[key], Reason: reason(pod)})
+		r.report.Unplaced = append(r.report.Unplaced,
+			report.Unplaced{Namespace: pod.Namespace, Name: pod.Name, From: r.from[key], Reason: reason(pod)})
 	}
 }
 

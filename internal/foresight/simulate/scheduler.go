@@ -22,8 +22,9 @@ import (
 const (
 	// pollInterval is how often the metrics of the scheduler are read.
 	pollInterval = 500 * time.Millisecond
-	// stablePolls is how many times in a row the scheduler must have nothing to do. A pod that evicts others waits for them in the meantime: that
-	// takes less than a second, since no kubelet has to stop them.
+	// stablePolls is how many times in a row the scheduler must have nothing to do. A pod that evicts
+	// others waits for them in the meantime: that takes less than a second, since no kubelet has to
+	// stop them.
 	stablePolls = 5
 	// cacheTime is how long the scheduler may take to read the objects.
 	cacheTime = 5 * time.Minute
@@ -63,7 +64,8 @@ func (r *run) startScheduler(ctx context.Context) (*scheduler, error) {
 	}, nil
 }
 
-// Process is a kube-scheduler that was started. Its metrics are served on loopback, without authentication.
+// Process is a kube-scheduler that was started. Its metrics are served on loopback, without
+// authentication.
 type Process struct {
 	*apiserver.Process
 	MetricsURL string
@@ -110,12 +112,14 @@ func (s *Scheduler) Start(
 	return &Process{Process: process, MetricsURL: "https://" + address + "/metrics", Profiles: configuration.Profiles}, nil
 }
 
-// stop kills the scheduler, which has nothing to lose. One up to 1.24 that waits for a pod does not end at SIGTERM (Run in pkg/scheduler/scheduler.go).
+// stop kills the scheduler, which has nothing to lose. One up to 1.24 that waits for a pod does not
+// end at SIGTERM (Run in pkg/scheduler/scheduler.go).
 func (s *scheduler) stop() error { return s.process.Kill() }
 
 func schedulerLog(dir string) string { return filepath.Join(dir, "kube-scheduler.log") }
 
-// awaitCache waits until the scheduler knows the nodes and the pods on them. A scheduler before 1.28 starts to schedule earlier.
+// awaitCache waits until the scheduler knows the nodes and the pods on them. A scheduler before
+// 1.28 starts to schedule earlier.
 func (s *scheduler) awaitCache(ctx context.Context, nodes, pods int) error {
 	ctx, cancel := context.WithTimeout(ctx, cacheTime)
 	defer cancel()
@@ -125,7 +129,8 @@ func (s *scheduler) awaitCache(ctx context.Context, nodes, pods int) error {
 		return m.cachedNodes >= nodes && m.cachedPods >= pods
 	})
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("wait until the scheduler has read all objects: it has %d of %d nodes and %d of %d pods: %w", m.cachedNodes, nodes, m.cachedPods, pods, err)
+		return fmt.Errorf("wait until the scheduler has read all objects: it has %d of %d nodes and %d of %d pods: %w",
+			m.cachedNodes, nodes, m.cachedPods, pods, err)
 	}
 	return err
 }
@@ -144,7 +149,8 @@ func (s *scheduler) awaitDecisions(ctx context.Context, pods int) error {
 		return stable >= stablePolls
 	})
 	if errors.Is(err, context.DeadlineExceeded) {
-		return problem.Errorf("allow more with --timeout", "wait for the scheduler: it has bound %d of %d pods, and refused %d: %w", m.scheduled, pods, m.refused, err)
+		return problem.Errorf("allow more with --timeout",
+			"wait for the scheduler: it has bound %d of %d pods, and refused %d: %w", m.scheduled, pods, m.refused, err)
 	}
 	return err
 }
@@ -193,8 +199,8 @@ type counters struct {
 	scheduled       int
 }
 
-// parseMetrics reads metrics in the text format of Prometheus. cacheSize is the name of the metric of
-// the cache in the release.
+// parseMetrics reads metrics in the text format of Prometheus. cacheSize is the name of the metric
+// of the cache in the release.
 func parseMetrics(text, cacheSize string) counters {
 	m := metrics.Parse(text)
 	cache, pending := m.SumBy(cacheSize, "type"), m.SumBy("scheduler_pending_pods", "queue")

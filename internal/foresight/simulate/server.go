@@ -23,8 +23,8 @@ type Server struct {
 	objects int
 }
 
-// reusable is how many nodes and pods the runs on one API server may have: to remove more of them takes longer than to start
-// another API server, and etcd keeps their former versions.
+// reusable is how many nodes and pods the runs on one API server may have: to remove more of them
+// takes longer than to start another API server, and etcd keeps their former versions.
 const reusable = 5000
 
 // isWorn reports whether another API server is better for the next run.
@@ -37,7 +37,8 @@ func StartServer(ctx context.Context, s *session.Session, p Programs, dir string
 
 func startServer(ctx context.Context, s *session.Session, p Programs, dir string, gcPercent int) (*Server, error) {
 	api, err := apiserver.Start(ctx, apiserver.Options{
-		KubeAPIServer: p.KubeAPIServer, Etcd: p.Etcd, Dir: dir, Args: apiServerArgs(p.Scheduler.Release), GCPercent: gcPercent,
+		KubeAPIServer: p.KubeAPIServer, Etcd: p.Etcd, Dir: dir, Args: apiServerArgs(p.Scheduler.Release),
+		GCPercent: gcPercent,
 	})
 	if err != nil {
 		return nil, err
@@ -52,7 +53,8 @@ func startServer(ctx context.Context, s *session.Session, p Programs, dir string
 // Close stops the API server.
 func (s *Server) Close() error { return s.api.Close() }
 
-// Run runs a scenario on the API server, without the objects of earlier runs. The directory of the options is for this run alone.
+// Run runs a scenario on the API server, without the objects of earlier runs. The directory of the
+// options is for this run alone.
 func (s *Server) Run(ctx context.Context, o Options) (*report.Report, error) {
 	return s.run(ctx, o, nil)
 }
@@ -89,6 +91,7 @@ func apiServerArgs(release versions.Release) []string {
 	}
 	return []string{
 		"--disable-admission-plugins=" + off,
-		"--max-requests-inflight=0", "--max-mutating-requests-inflight=0", "--enable-priority-and-fairness=false", "--profiling=false",
+		"--max-requests-inflight=0", "--max-mutating-requests-inflight=0", "--enable-priority-and-fairness=false",
+		"--profiling=false",
 	}
 }

@@ -54,7 +54,8 @@ func (s *Server) newRun(o Options, observer *observer) *run {
 		before: map[string]string{}, from: map[string]string{}, nodes: map[string]bool{}, pods: map[string]bool{},
 		priorities: scenario.Priorities{}, next: make([]int, len(o.Scenario.Workloads)), copies: map[string]int{},
 	}
-	r.report = &report.Report{Scenario: o.Scenario.Name, Release: o.Scheduler.Release.String(), Scheduler: o.Scheduler.Request.Name}
+	r.report = &report.Report{Scenario: o.Scenario.Name, Release: o.Scheduler.Release.String(),
+		Scheduler: o.Scheduler.Request.Name}
 	return r
 }
 
@@ -92,7 +93,8 @@ func (r *run) note(format string, args ...any) {
 	r.report.Notes = append(r.report.Notes, fmt.Sprintf(format, args...))
 }
 
-// schedule starts the scheduler, gives it the pods in the order of its queue, and waits until it has decided about all of them.
+// schedule starts the scheduler, gives it the pods in the order of its queue, and waits until it
+// has decided about all of them.
 func (r *run) schedule(ctx context.Context) (err error) {
 	bounded, cancel := context.WithTimeout(ctx, r.o.Timeout)
 	defer cancel()
@@ -158,7 +160,8 @@ func (r *run) decide(ctx context.Context, s *scheduler) error {
 	return nil
 }
 
-// createWaiting creates the pods to schedule in their order, each followed by the objects that refer to it.
+// createWaiting creates the pods to schedule in their order, each followed by the objects that
+// refer to it.
 func (r *run) createWaiting(ctx context.Context, profiles []string) error {
 	others := 0
 	for _, w := range r.waiting {
@@ -179,13 +182,15 @@ func (r *run) createWaiting(ctx context.Context, profiles []string) error {
 		}
 	}
 	if others > 0 {
-		r.note("%d pods name a scheduler that the configuration has no profile for: %s schedules them", others, r.o.Scheduler.Request.Name)
+		r.note("%d pods name a scheduler that the configuration has no profile for: %s schedules them", others,
+			r.o.Scheduler.Request.Name)
 	}
 	return nil
 }
 
 // eachDeferred calls do with each object that refers to a waiting pod.
-func (r *run) eachDeferred(w scenario.Waiting, do func(kind *snapshot.Kind, version string, o map[string]any) error) error {
+func (r *run) eachDeferred(w scenario.Waiting,
+	do func(kind *snapshot.Kind, version string, o map[string]any) error) error {
 	for _, d := range r.deferred[w.UID] {
 		o, err := snapshot.Decode(d.object)
 		if err != nil {

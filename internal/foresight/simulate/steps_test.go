@@ -13,7 +13,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 )
 
-// Files are relative to the directory of the scenario, and new nodes of a template are numbered over all steps.
+// Files are relative to the directory of the scenario, and new nodes of a template are numbered
+// over all steps.
 func TestStepsAreReadWithTheirFiles(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -26,7 +27,8 @@ func TestStepsAreReadWithTheirFiles(t *testing.T) {
 	}
 	nodes := scenario.Step{Scenario: "nodes", Add: []scenario.NodesToAdd{{Template: "node.yaml", Count: 2}}}
 	got, err := Script{Dir: dir, Steps: []scenario.Step{
-		{Scenario: "drain", Nodes: []string{"a"}}, nodes, nodes, {Scenario: "add", Files: []string{"web.yaml"}, Count: 3, Limit: 4}, {Scenario: "replace-all"}, {Scenario: "pending"},
+		{Scenario: "drain", Nodes: []string{"a"}}, nodes, nodes, {Scenario: "add", Files: []string{"web.yaml"}, Count: 3,
+			Limit: 4}, {Scenario: "replace-all"}, {Scenario: "pending"},
 	}}.Read(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +49,8 @@ func TestStepsAreReadWithTheirFiles(t *testing.T) {
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if add := got[3]; add.Count != 3 || add.Limit != 4 || len(add.Workloads) != 1 || !slices.Equal(got[0].Nodes, []string{"a"}) {
+	if add := got[3]; add.Count != 3 || add.Limit != 4 || len(add.Workloads) != 1 ||
+		!slices.Equal(got[0].Nodes, []string{"a"}) {
 		t.Errorf("add %+v, drain %v", add, got[0].Nodes)
 	}
 }

@@ -10,12 +10,13 @@ import (
 	"strings"
 )
 
-// Anonymizer replaces the names in objects, and everything else that identifies the cluster and is not needed to schedule: labels and
-// taints, images, UIDs, addresses and identifiers of volumes.
+// Anonymizer replaces the names in objects, and everything else that identifies the cluster and is
+// not needed to schedule: labels and taints, images, UIDs, addresses and identifiers of volumes.
 //
-// The same text is replaced by the same text everywhere, so that references, selectors and labels with the name of a node still match. The
-// replacement depends on a key: two snapshots that are anonymized with the same key can be compared, and no one without the key can check a
-// guess of a name.
+// The same text is replaced by the same text everywhere, so that references, selectors and labels
+// with the name of a node still match. The replacement depends on a key: two snapshots that are
+// anonymized with the same key can be compared, and no one without the key can check a guess of a
+// name.
 //
 // An Anonymizer keeps the values to which schedulers and their configuration refer: names of
 // resources, drivers, device classes and schedulers, labels and taints of Kubernetes (their keys,
@@ -31,7 +32,8 @@ func NewAnonymizer(key []byte) *Anonymizer {
 	return &Anonymizer{key: slices.Clone(key), claims: map[string]string{}}
 }
 
-// Object returns a copy of an object that [Kind.Strip] returned, without its names. Pods come before the claims of their volumes.
+// Object returns a copy of an object that [Kind.Strip] returned, without its names. Pods come
+// before the claims of their volumes.
 func (a *Anonymizer) Object(k *Kind, o map[string]any) (map[string]any, error) {
 	if k.Custom {
 		return nil, fmt.Errorf("anonymize %s: it is not known which of their fields are names", k.GroupResource())
@@ -54,7 +56,8 @@ func (a *Anonymizer) Object(k *Kind, o map[string]any) (map[string]any, error) {
 	return replaced, nil
 }
 
-// learnClaims remembers the names of the claims of a pod's ephemeral volumes (k8s.io/component-helpers/storage/ephemeral, VolumeClaimName).
+// learnClaims remembers the names of the claims of a pod's ephemeral volumes
+// (k8s.io/component-helpers/storage/ephemeral, VolumeClaimName).
 func (a *Anonymizer) learnClaims(pod object) {
 	metadata, _ := pod["metadata"].(object)
 	spec, _ := pod["spec"].(object)
@@ -96,7 +99,8 @@ func (a *Anonymizer) value(t *tree, value any) any {
 	return nil
 }
 
-// owner replaces a reference to an owner. The kind of an owner that is not one of Kubernetes identifies the cluster.
+// owner replaces a reference to an owner. The kind of an owner that is not one of Kubernetes
+// identifies the cluster.
 func (a *Anonymizer) owner(t *tree, reference object) object {
 	kept := object{}
 	for field, inner := range reference {
@@ -164,10 +168,12 @@ func (a *Anonymizer) sum(purpose, text string) []byte {
 	return mac.Sum(nil)
 }
 
-// replacementBytes makes a replacement of 12 characters: 60 bits, so that a million names have no two equal replacements.
+// replacementBytes makes a replacement of 12 characters: 60 bits, so that a million names have no
+// two equal replacements.
 const replacementBytes = 12
 
-// text replaces a name or a value. The result is valid wherever a name is: it begins with a letter and is short.
+// text replaces a name or a value. The result is valid wherever a name is: it begins with a letter
+// and is short.
 func (a *Anonymizer) text(text string) string {
 	if isPublicText(text) {
 		return text

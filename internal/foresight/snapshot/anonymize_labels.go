@@ -57,7 +57,8 @@ func (a *Anonymizer) selector(value any) any {
 	return replaced
 }
 
-// requirements replaces a list of key, operator and values. Numbers stay, so that Gt and Lt still compare them.
+// requirements replaces a list of key, operator and values. Numbers stay, so that Gt and Lt still
+// compare them.
 func (a *Anonymizer) requirements(value any, keyOf func(string) string) any {
 	list, ok := value.([]any)
 	if !ok {
@@ -81,7 +82,8 @@ func (a *Anonymizer) requirements(value any, keyOf func(string) string) any {
 	return all
 }
 
-// avoidPods replaces the names of controllers in a v1.AvoidPods, which an annotation of nodes has as JSON.
+// avoidPods replaces the names of controllers in a v1.AvoidPods, which an annotation of nodes has
+// as JSON.
 func (a *Anonymizer) avoidPods(value any) any {
 	text, _ := value.(string)
 	var given, replaced struct {

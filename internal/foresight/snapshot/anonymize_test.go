@@ -18,7 +18,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
-// anonymized returns the objects of the test without names, by kind. The pod comes before the claims.
+// anonymized returns the objects of the test without names, by kind. The pod comes before the
+// claims.
 func anonymized(t *testing.T, key string) (all []map[string]any, byKind map[string]map[string]any) {
 	t.Helper()
 	a := snapshot.NewAnonymizer([]byte(key))
@@ -55,7 +56,8 @@ func TestAnonymizedObjects(t *testing.T) {
 
 // Names of the test's objects that no anonymized object may have.
 func TestNoNameIsLeft(t *testing.T) {
-	names := regexp.MustCompile(`worker|shop|web|eu-1a|rack|example\.com/(rack|tier|quota|dedicated|broken)|gold|team|10\.0|10\.2|vol-6|pvc-6|disk-7|scratch|night|"train"|fast|Shop|11111111`)
+	names := regexp.MustCompile(
+		`worker|shop|web|eu-1a|rack|example\.com/(rack|tier|quota|dedicated|broken)|gold|team|10\.0|10\.2|vol-6|pvc-6|disk-7|scratch|night|"train"|fast|Shop|11111111`)
 	all, _ := anonymized(t, "key")
 	for _, object := range all {
 		text, err := snapshot.Encode(object)
@@ -71,31 +73,36 @@ func TestNoNameIsLeft(t *testing.T) {
 func TestReferencesBetweenAnonymizedObjectsMatch(t *testing.T) {
 	_, objects := anonymized(t, "key")
 	pod, node := decodeAs[corev1.Pod](t, objects["Pod"]), decodeAs[corev1.Node](t, objects["Node"])
-	claim, volume := decodeAs[corev1.PersistentVolumeClaim](t, objects["PersistentVolumeClaim"]), decodeAs[corev1.PersistentVolume](t, objects["PersistentVolume"])
-	namespace, service := decodeAs[corev1.Namespace](t, objects["Namespace"]), decodeAs[corev1.Service](t, objects["Service"])
+	claim, volume := decodeAs[corev1.PersistentVolumeClaim](t,
+		objects["PersistentVolumeClaim"]), decodeAs[corev1.PersistentVolume](t, objects["PersistentVolume"])
+	namespace, service := decodeAs[corev1.Namespace](t, objects["Namespace"]), decodeAs[corev1.Service](t,
+		objects["Service"])
 
 	fits, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node)
 	if err != nil || !fits {
 		t.Errorf("the pod does not fit its node: %v", err)
 	}
 	antiAffinity := pod.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0]
+	required := pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 	equal := map[string][2]string{
-		"node of the pod":            {pod.Spec.NodeName, node.Name},
-		"hostname":                   {node.Labels[corev1.LabelHostname], node.Name},
-		"selected node":              {claim.Annotations["volume.kubernetes.io/selected-node"], node.Name},
-		"namespace of the pod":       {pod.Namespace, namespace.Name},
-		"namespace of an affinity":   {antiAffinity.Namespaces[0], namespace.Name},
-		"claim of the volume":        {volume.Spec.ClaimRef.Name, claim.Name},
-		"namespace of the claim":     {volume.Spec.ClaimRef.Namespace, claim.Namespace},
-		"UID of the claim":           {string(volume.Spec.ClaimRef.UID), string(claim.UID)},
-		"volume of the claim":        {claim.Spec.VolumeName, volume.Name},
-		"claim of the ephemeral":     {ephemeral.VolumeClaimName(pod, &pod.Spec.Volumes[1]), claim.Name},
-		"owner of the claim":         {claim.OwnerReferences[0].Name, pod.Name},
-		"taint":                      {node.Spec.Taints[1].Key + node.Spec.Taints[1].Value, pod.Spec.Tolerations[0].Key + pod.Spec.Tolerations[0].Value},
-		"image":                      {pod.Spec.Containers[0].Image, node.Status.Images[0].Names[0]},
-		"taint of Kubernetes":        {node.Spec.Taints[0].Key, corev1.TaintNodeUnschedulable},
-		"architecture":               {node.Labels[corev1.LabelArchStable], "amd64"},
-		"a number":                   {node.Labels[pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchExpressions[1].Key], "64"},
+		"node of the pod":          {pod.Spec.NodeName, node.Name},
+		"hostname":                 {node.Labels[corev1.LabelHostname], node.Name},
+		"selected node":            {claim.Annotations["volume.kubernetes.io/selected-node"], node.Name},
+		"namespace of the pod":     {pod.Namespace, namespace.Name},
+		"namespace of an affinity": {antiAffinity.Namespaces[0], namespace.Name},
+		"claim of the volume":      {volume.Spec.ClaimRef.Name, claim.Name},
+		"namespace of the claim":   {volume.Spec.ClaimRef.Namespace, claim.Namespace},
+		"UID of the claim":         {string(volume.Spec.ClaimRef.UID), string(claim.UID)},
+		"volume of the claim":      {claim.Spec.VolumeName, volume.Name},
+		"claim of the ephemeral":   {ephemeral.VolumeClaimName(pod, &pod.Spec.Volumes[1]), claim.Name},
+		"owner of the claim":       {claim.OwnerReferences[0].Name, pod.Name},
+		"taint": {node.Spec.Taints[1].Key + node.Spec.Taints[1].Value,
+			pod.Spec.Tolerations[0].Key + pod.Spec.Tolerations[0].Value},
+		"image":               {pod.Spec.Containers[0].Image, node.Status.Images[0].Names[0]},
+		"taint of Kubernetes": {node.Spec.Taints[0].Key, corev1.TaintNodeUnschedulable},
+		"architecture":        {node.Labels[corev1.LabelArchStable], "amd64"},
+		"a number": {
+			node.Labels[required.NodeSelectorTerms[0].MatchExpressions[1].Key], "64"},
 		"scheduler":                  {pod.Spec.SchedulerName, corev1.DefaultSchedulerName},
 		"key of a spread constraint": {pod.Spec.TopologySpreadConstraints[0].TopologyKey, corev1.LabelTopologyZone},
 	}
@@ -108,7 +115,8 @@ func TestReferencesBetweenAnonymizedObjectsMatch(t *testing.T) {
 		t.Error(err)
 	}
 	for what, selector := range map[string]*metav1.LabelSelector{
-		"affinity": antiAffinity.LabelSelector, "spread": pod.Spec.TopologySpreadConstraints[0].LabelSelector, "service": {MatchLabels: service.Spec.Selector},
+		"affinity": antiAffinity.LabelSelector, "spread": pod.Spec.TopologySpreadConstraints[0].LabelSelector,
+		"service": {MatchLabels: service.Spec.Selector},
 	} {
 		s, err := metav1.LabelSelectorAsSelector(selector)
 		if err != nil || !s.Matches(labels.Set(pod.Labels)) {
@@ -148,7 +156,8 @@ func TestReplacementsDependOnTheKeyAlone(t *testing.T) {
 	_, other := anonymized(t, "another key")
 	_, one := anonymized(t, "key")
 	for _, kind := range []string{"Pod", "Node", "Namespace"} {
-		if decodeAs[metav1.PartialObjectMetadata](t, one[kind]).Name == decodeAs[metav1.PartialObjectMetadata](t, other[kind]).Name {
+		if decodeAs[metav1.PartialObjectMetadata](t, one[kind]).Name == decodeAs[metav1.PartialObjectMetadata](t,
+			other[kind]).Name {
 			t.Errorf("the name of the %s does not depend on the key", kind)
 		}
 	}

@@ -1,7 +1,8 @@
 package snapshot
 
-// deviceKinds are read by DynamicResources from 1.31 on. An Anonymizer keeps drivers, attributes and capacities of devices, since expressions
-// refer to them. Configuration that only drivers read (config) is dropped.
+// deviceKinds are read by DynamicResources from 1.31 on. An Anonymizer keeps drivers, attributes
+// and capacities of devices, since expressions refer to them. Configuration that only drivers read
+// (config) is dropped.
 func deviceKinds() []*Kind {
 	const group = "resource.k8s.io"
 	versions := []string{"v1", "v1beta2", "v1beta1", "v1alpha3"}
@@ -19,12 +20,14 @@ func deviceKinds() []*Kind {
 		{
 			Group: group, Resource: "devicetaintrules", Name: "DeviceTaintRule", Versions: versions,
 			fields: reads(fields{
-				"spec": whole, "spec.deviceSelector.deviceClassName": plain, "spec.deviceSelector.driver": plain, "spec.deviceSelector.pool": name,
+				"spec": whole, "spec.deviceSelector.deviceClassName": plain, "spec.deviceSelector.driver": plain,
+				"spec.deviceSelector.pool":   name,
 				"spec.deviceSelector.device": name, "spec.deviceSelector.selectors": plain,
 			}.with("spec.taint", deviceTaintFields())),
 		},
 		{
-			Group: group, Resource: "resourceclaims", Name: "ResourceClaim", Versions: versions, Namespaced: true, fields: reads(claimFields()),
+			Group: group, Resource: "resourceclaims", Name: "ResourceClaim", Versions: versions, Namespaced: true,
+			fields:      reads(claimFields()),
 			annotations: map[string]treatment{"resource.kubernetes.io/extended-resource-claim": plain},
 		},
 	}
@@ -36,12 +39,16 @@ func deviceTaintFields() fields {
 
 func sliceFields() fields {
 	f := fields{
-		"spec": whole, "spec.driver": plain, "spec.pool.name": name, "spec.pool.generation": plain, "spec.pool.resourceSliceCount": plain,
-		"spec.nodeName": name, "spec.allNodes": plain, "spec.perDeviceNodeSelection": plain, "spec.sharedCounters": plain,
+		"spec": whole, "spec.driver": plain, "spec.pool.name": name, "spec.pool.generation": plain,
+		"spec.pool.resourceSliceCount": plain,
+		"spec.nodeName":                name, "spec.allNodes": plain, "spec.perDeviceNodeSelection": plain,
+		"spec.sharedCounters": plain,
 	}.with("spec.nodeSelector", nodeSelectorFields())
 	device := fields{
-		"attributes": plain, "capacity": plain, "consumesCounters": plain, "nodeName": name, "allNodes": plain, "bindsToNode": plain,
-		"bindingConditions": plain, "bindingFailureConditions": plain, "allowMultipleAllocations": plain, "nodeAllocatableResourceMappings": plain,
+		"attributes": plain, "capacity": plain, "consumesCounters": plain, "nodeName": name, "allNodes": plain,
+		"bindsToNode":       plain,
+		"bindingConditions": plain, "bindingFailureConditions": plain, "allowMultipleAllocations": plain,
+		"nodeAllocatableResourceMappings": plain,
 	}.with("nodeSelector", nodeSelectorFields()).with("taints", deviceTaintFields())
 	f["spec.devices.name"] = name
 	return f.with("spec.devices", device).with("spec.devices.basic", device) // basic up to v1beta1
@@ -49,11 +56,14 @@ func sliceFields() fields {
 
 func claimFields() fields {
 	request := fields{
-		"name": name, "deviceClassName": plain, "selectors": plain, "allocationMode": plain, "count": plain, "adminAccess": plain, "capacity": plain,
-	}.with("tolerations", fields{"key": key, "operator": plain, "value": name, "effect": plain, "tolerationSeconds": plain})
+		"name": name, "deviceClassName": plain, "selectors": plain, "allocationMode": plain, "count": plain,
+		"adminAccess": plain, "capacity": plain,
+	}.with("tolerations", fields{"key": key, "operator": plain, "value": name, "effect": plain,
+		"tolerationSeconds": plain})
 	f := fields{
 		"spec.devices.requests": whole, "spec.devices.constraints": whole,
-		"spec.devices.constraints.requests": requestName, "spec.devices.constraints.matchAttribute": plain, "spec.devices.constraints.distinctAttribute": plain,
+		"spec.devices.constraints.requests": requestName, "spec.devices.constraints.matchAttribute": plain,
+		"spec.devices.constraints.distinctAttribute":   plain,
 		"status.allocation.devices.results":            whole,
 		"status.allocation.allocationTimestamp":        plain,
 		"status.reservedFor":                           whole,
@@ -72,36 +82,45 @@ func claimFields() fields {
 	}
 	// Up to v1beta1 the fields of a request are its own, later they are in "exactly". In a result,
 	// the name of a request may be followed by a slash and the name of one of its alternatives.
-	f = f.with("spec.devices.requests", request).with("spec.devices.requests.exactly", request).with("spec.devices.requests.firstAvailable", request)
+	f = f.with("spec.devices.requests", request).with("spec.devices.requests.exactly",
+		request).with("spec.devices.requests.firstAvailable", request)
 	f = f.with("status.allocation.nodeSelector", nodeSelectorFields())
 	return f.with("status.allocation.devices.results", fields{
-		"request": requestName, "driver": plain, "pool": name, "device": name, "adminAccess": plain, "shareID": uid, "consumedCapacity": plain,
+		"request": requestName, "driver": plain, "pool": name, "device": name, "adminAccess": plain, "shareID": uid,
+		"consumedCapacity":  plain,
 		"bindingConditions": plain, "bindingFailureConditions": plain,
-	}.with("tolerations", fields{"key": key, "operator": plain, "value": name, "effect": plain, "tolerationSeconds": plain}))
+	}.with("tolerations", fields{"key": key, "operator": plain, "value": name, "effect": plain,
+		"tolerationSeconds": plain}))
 }
 
-// groupKinds are the groups of pods that are scheduled together: Workload from 1.35, PodGroup from 1.36, CompositePodGroup from 1.37.
+// groupKinds are the groups of pods that are scheduled together: Workload from 1.35, PodGroup from
+// 1.36, CompositePodGroup from 1.37.
 func groupKinds() []*Kind {
 	const group = "scheduling.k8s.io"
 	versions := []string{"v1beta1", "v1alpha3", "v1alpha2", "v1alpha1"}
 	template := fields{
-		"name": name, "policy": plain, "schedulingPolicy": plain, "disruptionMode": plain, "priority": plain, "priorityClassName": name,
+		"name": name, "policy": plain, "schedulingPolicy": plain, "disruptionMode": plain, "priority": plain,
+		"priorityClassName":                  name,
 		"schedulingConstraints.topology.key": key,
-		"resourceClaims.name":                name, "resourceClaims.resourceClaimName": name, "resourceClaims.resourceClaimTemplateName": name,
+		"resourceClaims.name":                name, "resourceClaims.resourceClaimName": name,
+		"resourceClaims.resourceClaimTemplateName": name,
 	}
 	pods := template.with("podGroupTemplateRef.workload", fields{"workloadName": name, "podGroupTemplateName": name})
-	workload := fields{"controllerRef": owners, "controllerRef.apiGroup": plain, "controllerRef.kind": plain, "controllerRef.name": name}.
+	workload := fields{"controllerRef": owners, "controllerRef.apiGroup": plain, "controllerRef.kind": plain,
+		"controllerRef.name": name}.
 		with("podGroups", template).with("podGroupTemplates", template)
 	kind := func(resource, kindName string, spec fields) *Kind {
 		return &Kind{
 			Group: group, Resource: resource, Name: kindName, Versions: versions, Namespaced: true,
 			fields: reads(fields{
-				"spec": whole, "status.conditions.type": plain, "status.conditions.status": plain, "status.conditions.reason": plain,
+				"spec": whole, "status.conditions.type": plain, "status.conditions.status": plain,
+				"status.conditions.reason":          plain,
 				"status.resourceClaimStatuses.name": name, "status.resourceClaimStatuses.resourceClaimName": name,
 			}.with("spec", spec)),
 		}
 	}
 	return []*Kind{
-		kind("workloads", "Workload", workload), kind("podgroups", "PodGroup", pods), kind("compositepodgroups", "CompositePodGroup", pods),
+		kind("workloads", "Workload", workload), kind("podgroups", "PodGroup", pods), kind("compositepodgroups",
+			"CompositePodGroup", pods),
 	}
 }

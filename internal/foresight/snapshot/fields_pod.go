@@ -1,17 +1,19 @@
 package snapshot
 
-// podFields are the fields of pods that schedulers from 1.20 to 1.37 read: framework.NewPodInfo and calculateResource
-// (pkg/scheduler/framework/types.go), the default plugins, and preemption.
+// podFields are the fields of pods that schedulers from 1.20 to 1.37 read: framework.NewPodInfo and
+// calculateResource (pkg/scheduler/framework/types.go), the default plugins, and preemption.
 func podFields() fields {
 	f := fields{
 		"spec.nodeName": name, "spec.schedulerName": plain,
 		"spec.priority": plain, "spec.priorityClassName": name, "spec.preemptionPolicy": plain,
-		"spec.nodeSelector": labels, "spec.affinity": whole, "spec.tolerations": whole, "spec.topologySpreadConstraints": whole,
-		"spec.overhead": plain, "spec.resources": plain, "spec.hostNetwork": plain,
+		"spec.nodeSelector": labels, "spec.affinity": whole, "spec.tolerations": whole,
+		"spec.topologySpreadConstraints": whole,
+		"spec.overhead":                  plain, "spec.resources": plain, "spec.hostNetwork": plain,
 		"spec.schedulingGates.name": name,
 		// 1.36 and later; 1.35 has workloadRef.
 		"spec.schedulingGroup": whole, "spec.schedulingGroup.podGroupName": name,
-		"spec.workloadRef": whole, "spec.workloadRef.name": name, "spec.workloadRef.podGroup": name, "spec.workloadRef.podGroupReplicaKey": name,
+		"spec.workloadRef": whole, "spec.workloadRef.name": name, "spec.workloadRef.podGroup": name,
+		"spec.workloadRef.podGroupReplicaKey": name,
 
 		"status.phase": plain, "status.nominatedNodeName": name,
 		// The victims of a preemption are compared by their age.
@@ -36,7 +38,8 @@ func podFields() fields {
 		f = f.with(list, fields{"name": name, "allocatedResources": plain, "resources": plain})
 	}
 	f = f.with("spec.affinity", affinityFields())
-	f = f.with("spec.tolerations", fields{"key": key, "operator": plain, "value": name, "effect": plain, "tolerationSeconds": plain})
+	f = f.with("spec.tolerations",
+		fields{"key": key, "operator": plain, "value": name, "effect": plain, "tolerationSeconds": plain})
 	f = f.with("spec.topologySpreadConstraints", fields{
 		"maxSkew": plain, "topologyKey": key, "whenUnsatisfiable": plain, "labelSelector": selector, "minDomains": plain,
 		"nodeAffinityPolicy": plain, "nodeTaintsPolicy": plain, "matchLabelKeys": key,
@@ -53,13 +56,15 @@ func podFields() fields {
 func containerFields() fields {
 	return fields{
 		"name": name, "image": image, "restartPolicy": plain,
-		"resources.requests": plain, "resources.limits": plain, "resources.claims.name": name, "resources.claims.request": name,
-		"ports.containerPort": plain, "ports.hostPort": plain, "ports.hostIP": plain, "ports.protocol": plain,
+		"resources.requests": plain, "resources.limits": plain, "resources.claims.name": name,
+		"resources.claims.request": name,
+		"ports.containerPort":      plain, "ports.hostPort": plain, "ports.hostIP": plain, "ports.protocol": plain,
 	}
 }
 
 func affinityFields() fields {
-	const required, preferred = "requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution"
+	const required, preferred = "requiredDuringSchedulingIgnoredDuringExecution",
+		"preferredDuringSchedulingIgnoredDuringExecution"
 	f := fields{"nodeAffinity." + preferred + ".weight": plain}
 	f = f.with("nodeAffinity."+required, nodeSelectorFields())
 	f = f.with("nodeAffinity."+preferred+".preference", nodeTermFields())
@@ -103,11 +108,12 @@ func volumeFields() fields {
 	}
 }
 
-// isVolumeRead reports whether a volume has a source that schedulers read: ConfigMaps, Secrets, directories and so on are none.
+// isVolumeRead reports whether a volume has a source that schedulers read: ConfigMaps, Secrets,
+// directories and so on are none.
 func isVolumeRead(volume map[string]any) bool { return len(volume) > 1 }
 
-// isConditionRead reports whether schedulers read a condition of a pod: why it is pending, whether it is a victim of a preemption, and
-// whether its resources are being changed.
+// isConditionRead reports whether schedulers read a condition of a pod: why it is pending, whether
+// it is a victim of a preemption, and whether its resources are being changed.
 func isConditionRead(condition map[string]any) bool {
 	switch condition["type"] {
 	case "PodScheduled", "DisruptionTarget", "PodResizePending", "PodResizeInProgress":

@@ -14,19 +14,23 @@ func storageKinds() []*Kind {
 		},
 		{
 			Group: group, Resource: "csidrivers", Name: "CSIDriver", Versions: []string{"v1"},
-			fields: reads(fields{"spec.storageCapacity": plain, "spec.attachRequired": plain, "spec.preventPodSchedulingIfMissing": plain}).keepName(),
+			fields: reads(fields{"spec.storageCapacity": plain, "spec.attachRequired": plain,
+				"spec.preventPodSchedulingIfMissing": plain}).keepName(),
 		},
 		{
 			Group: group, Resource: "csinodes", Name: "CSINode", Versions: []string{"v1"},
-			fields:      reads(fields{"spec.drivers.name": plain, "spec.drivers.topologyKeys": key, "spec.drivers.allocatable": plain}),
+			fields: reads(fields{"spec.drivers.name": plain, "spec.drivers.topologyKeys": key,
+				"spec.drivers.allocatable": plain}),
 			annotations: map[string]treatment{"storage.alpha.kubernetes.io/migrated-plugins": plain},
 		},
 		{
 			Resource: "persistentvolumeclaims", Name: "PersistentVolumeClaim", Versions: []string{"v1"}, Namespaced: true,
 			fields: reads(fields{
-				"spec.accessModes": plain, "spec.resources": plain, "spec.storageClassName": name, "spec.volumeName": name, "spec.volumeMode": plain,
-				"spec.selector": selector, "spec.volumeAttributesClassName": name,
-				"status.phase": plain, "status.accessModes": plain, "status.capacity": plain, "status.currentVolumeAttributesClassName": name,
+				"spec.accessModes": plain, "spec.resources": plain, "spec.storageClassName": name, "spec.volumeName": name,
+				"spec.volumeMode": plain,
+				"spec.selector":   selector, "spec.volumeAttributesClassName": name,
+				"status.phase": plain, "status.accessModes": plain, "status.capacity": plain,
+				"status.currentVolumeAttributesClassName": name,
 			}),
 			annotations: map[string]treatment{
 				"volume.kubernetes.io/selected-node":            name,
@@ -38,7 +42,8 @@ func storageKinds() []*Kind {
 			},
 		},
 		{
-			Resource: "persistentvolumes", Name: "PersistentVolume", Versions: []string{"v1"}, fields: reads(persistentVolumeFields()),
+			Resource: "persistentvolumes", Name: "PersistentVolume", Versions: []string{"v1"},
+			fields: reads(persistentVolumeFields()),
 			annotations: map[string]treatment{
 				"pv.kubernetes.io/bound-by-controller":    plain,
 				"pv.kubernetes.io/provisioned-by":         plain,
@@ -46,8 +51,10 @@ func storageKinds() []*Kind {
 			},
 		},
 		{
-			Group: group, Resource: "csistoragecapacities", Name: "CSIStorageCapacity", Versions: []string{"v1", "v1beta1"}, Namespaced: true,
-			fields: reads(fields{"nodeTopology": selector, "storageClassName": name, "capacity": plain, "maximumVolumeSize": plain}),
+			Group: group, Resource: "csistoragecapacities", Name: "CSIStorageCapacity", Versions: []string{"v1",
+				"v1beta1"}, Namespaced: true,
+			fields: reads(fields{"nodeTopology": selector, "storageClassName": name, "capacity": plain,
+				"maximumVolumeSize": plain}),
 		},
 		{
 			// Counted by NodeVolumeLimits from 1.32 on.
@@ -65,7 +72,8 @@ func persistentVolumeFields() fields {
 	return fields{
 		"spec.capacity": plain, "spec.accessModes": plain, "spec.storageClassName": name, "spec.volumeMode": plain,
 		"spec.volumeAttributesClassName": name, "spec.persistentVolumeReclaimPolicy": plain,
-		"spec.claimRef.apiVersion": plain, "spec.claimRef.kind": plain, "spec.claimRef.namespace": name, "spec.claimRef.name": name, "spec.claimRef.uid": uid,
+		"spec.claimRef.apiVersion": plain, "spec.claimRef.kind": plain, "spec.claimRef.namespace": name,
+		"spec.claimRef.name": name, "spec.claimRef.uid": uid,
 
 		"spec.csi.driver": plain, "spec.csi.volumeHandle": name, "spec.csi.readOnly": plain,
 		"spec.gcePersistentDisk.pdName": name, "spec.awsElasticBlockStore.volumeID": name, "spec.azureDisk.diskName": name,

@@ -26,10 +26,12 @@ type Header struct {
 	// CreatedBy is the version of pmk-sched, Time when it began to read.
 	CreatedBy string    `json:"createdBy"`
 	Time      time.Time `json:"time"`
-	// Source is [FromCluster] or [FromFiles]; Release is the release of the API server, such as v1.24.3, if it is known.
+	// Source is [FromCluster] or [FromFiles]; Release is the release of the API server, such as
+	// v1.24.3, if it is known.
 	Source  string `json:"source"`
 	Release string `json:"release,omitempty"`
-	// ResourceVersion is the version of the cluster that was read. Consistent is set if all objects have it.
+	// ResourceVersion is the version of the cluster that was read. Consistent is set if all objects
+	// have it.
 	ResourceVersion string `json:"resourceVersion,omitempty"`
 	Consistent      bool   `json:"consistent"`
 	// Anonymized is set if names are replaced.

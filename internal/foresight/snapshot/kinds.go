@@ -1,9 +1,11 @@
 // Package snapshot defines the objects of a cluster that a kube-scheduler reads: their kinds and
 // their fields.
 //
-// [Kinds] lists the kinds. [Kind.Strip] removes everything else from an object, above all environment variables, commands, volumes that a
-// scheduler does not read, and annotations. An [Anonymizer] replaces names, so that the references between objects still match. [Role]
-// lists the permissions that reading the objects needs. A [Header] describes a snapshot; package archive reads and writes the file.
+// [Kinds] lists the kinds. [Kind.Strip] removes everything else from an object, above all
+// environment variables, commands, volumes that a scheduler does not read, and annotations. An
+// [Anonymizer] replaces names, so that the references between objects still match. [Role] lists the
+// permissions that reading the objects needs. A [Header] describes a snapshot; package archive
+// reads and writes the file.
 //
 // The package does no I/O.
 package snapshot
@@ -21,15 +23,15 @@ type Kind struct {
 	// Group is the API group. It is empty for the core group.
 	Group string
 	// Versions are the versions that schedulers of the supported releases read, the preferred one
-	// first. It is empty for a custom kind, which is read in the version that the API server
-	// prefers.
+	// first. It is empty for a custom kind, which is read in the version that the API server prefers.
 	Versions []string
 	// Resource is the plural name, such as pods; Name is the name of the kind, such as Pod.
 	Resource, Name string
 	Namespaced     bool
 	// Required is set if a snapshot without these objects is useless.
 	Required bool
-	// Custom is set for a kind that the user named because a plugin reads it. Its objects keep all fields except for most of their metadata.
+	// Custom is set for a kind that the user named because a plugin reads it. Its objects keep all
+	// fields except for most of their metadata.
 	Custom bool
 
 	fields      *tree
@@ -73,8 +75,8 @@ func APIVersion(group, version string) string {
 // neverRead are resources that a snapshot never contains, even if a plugin reads them.
 func neverRead() []string { return []string{"secrets", "configmaps", "events", "serviceaccounts"} }
 
-// CustomKind returns the kind with the name of a resource and its group, such as nodemetrics.example.com, which a plugin reads.
-// The API server knows the rest.
+// CustomKind returns the kind with the name of a resource and its group, such as
+// nodemetrics.example.com, which a plugin reads. The API server knows the rest.
 func CustomKind(groupResource string) (*Kind, error) {
 	resource, group, _ := strings.Cut(groupResource, ".")
 	if resource == "" || strings.ContainsAny(groupResource, "/* ") {
@@ -118,7 +120,8 @@ func policyKinds() []*Kind {
 			fields: reads(fields{"value": plain, "globalDefault": plain, "preemptionPolicy": plain}),
 		},
 		{
-			Group: "policy", Resource: "poddisruptionbudgets", Name: "PodDisruptionBudget", Versions: []string{"v1", "v1beta1"}, Namespaced: true,
+			Group: "policy", Resource: "poddisruptionbudgets", Name: "PodDisruptionBudget", Versions: []string{"v1",
+				"v1beta1"}, Namespaced: true,
 			fields: reads(fields{
 				"spec.selector": selector, "spec.minAvailable": plain, "spec.maxUnavailable": plain,
 				"status.disruptionsAllowed": plain, "status.disruptedPods": nameKeys, "status.currentHealthy": plain,
@@ -128,7 +131,8 @@ func policyKinds() []*Kind {
 	}
 }
 
-// ownerKinds are the owners of pods, and Services. Default spreading reads the selectors of Services, ReplicationControllers, ReplicaSets and StatefulSets
+// ownerKinds are the owners of pods, and Services. Default spreading reads the selectors of
+// Services, ReplicationControllers, ReplicaSets and StatefulSets
 // (pkg/scheduler/framework/plugins/helper/spread.go); the rest shows whose pods are moved.
 func ownerKinds() []*Kind {
 	owner := func(group, resource, name string, more fields) *Kind {

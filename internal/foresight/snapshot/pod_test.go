@@ -45,7 +45,8 @@ func TestStrippedPodIsTheSameToAScheduler(t *testing.T) {
 		if !equality.Semantic.DeepEqual(want, got) {
 			t.Fatalf("seed %d: a scheduler sees another pod (-want +got):\n%s", seed, cmp.Diff(want, got))
 		}
-		o := componentresource.PodResourcesOptions{UseStatusResources: true, InPlacePodLevelResourcesVerticalScalingEnabled: true}
+		o := componentresource.PodResourcesOptions{UseStatusResources: true,
+			InPlacePodLevelResourcesVerticalScalingEnabled: true}
 		before, after := componentresource.PodRequests(decodePod(t, object), o), componentresource.PodRequests(got, o)
 		if !equality.Semantic.DeepEqual(before, after) {
 			t.Fatalf("seed %d: the requests differ: %v, %v", seed, before, after)
@@ -68,9 +69,11 @@ func filler(seed int64) *randfill.Filler {
 
 // addReadConditions adds the conditions that schedulers read, since random ones are others.
 func addReadConditions(pod *corev1.Pod) {
-	for _, condition := range []corev1.PodConditionType{corev1.PodScheduled, corev1.DisruptionTarget, corev1.PodResizePending} {
+	for _, condition := range []corev1.PodConditionType{corev1.PodScheduled, corev1.DisruptionTarget,
+		corev1.PodResizePending} {
 		if rand.Intn(2) == 0 {
-			pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: condition, Status: corev1.ConditionTrue, Reason: "Because", Message: "x"})
+			pod.Status.Conditions = append(pod.Status.Conditions,
+				corev1.PodCondition{Type: condition, Status: corev1.ConditionTrue, Reason: "Because", Message: "x"})
 		}
 	}
 }
@@ -104,14 +107,17 @@ func schedulingFields(pod *corev1.Pod) {
 }
 
 func schedulingSpec(s *corev1.PodSpec) {
-	s.EphemeralContainers, s.RestartPolicy, s.TerminationGracePeriodSeconds, s.ActiveDeadlineSeconds, s.DNSPolicy = nil, "", nil, nil, ""
+	s.EphemeralContainers, s.RestartPolicy, s.TerminationGracePeriodSeconds, s.ActiveDeadlineSeconds, s.DNSPolicy = nil,
+		"", nil, nil, ""
 	s.ServiceAccountName, s.DeprecatedServiceAccount, s.AutomountServiceAccountToken = "", "", nil
 	s.HostPID, s.HostIPC, s.ShareProcessNamespace, s.SecurityContext, s.ImagePullSecrets = false, false, nil, nil, nil
 	s.Hostname, s.Subdomain, s.HostAliases, s.DNSConfig, s.ReadinessGates = "", "", nil, nil, nil
-	s.RuntimeClassName, s.EnableServiceLinks, s.SetHostnameAsFQDN, s.OS, s.HostUsers, s.HostnameOverride = nil, nil, nil, nil, nil, nil
+	s.RuntimeClassName, s.EnableServiceLinks, s.SetHostnameAsFQDN, s.OS, s.HostUsers, s.HostnameOverride = nil, nil, nil,
+		nil, nil, nil
 	for _, list := range [][]corev1.Container{s.Containers, s.InitContainers} {
 		for i, c := range list {
-			list[i] = corev1.Container{Name: c.Name, Image: c.Image, Resources: c.Resources, RestartPolicy: c.RestartPolicy, Ports: c.Ports}
+			list[i] = corev1.Container{Name: c.Name, Image: c.Image, Resources: c.Resources, RestartPolicy: c.RestartPolicy,
+				Ports: c.Ports}
 			for j := range c.Ports {
 				c.Ports[j].Name = ""
 			}
@@ -132,7 +138,8 @@ func schedulingVolume(v *corev1.Volume) corev1.Volume {
 		kept.Ephemeral = &corev1.EphemeralVolumeSource{}
 		if t := e.VolumeClaimTemplate; t != nil {
 			kept.Ephemeral.VolumeClaimTemplate = &corev1.PersistentVolumeClaimTemplate{Spec: corev1.PersistentVolumeClaimSpec{
-				AccessModes: t.Spec.AccessModes, Resources: t.Spec.Resources, StorageClassName: t.Spec.StorageClassName, VolumeMode: t.Spec.VolumeMode,
+				AccessModes: t.Spec.AccessModes, Resources: t.Spec.Resources, StorageClassName: t.Spec.StorageClassName,
+				VolumeMode: t.Spec.VolumeMode,
 			}}
 		}
 	}
@@ -155,7 +162,8 @@ func schedulingVolume(v *corev1.Volume) corev1.Volume {
 		kept.VsphereVolume = &corev1.VsphereVirtualDiskVolumeSource{VolumePath: s.VolumePath}
 	}
 	if s := v.RBD; s != nil {
-		kept.RBD = &corev1.RBDVolumeSource{CephMonitors: s.CephMonitors, RBDImage: s.RBDImage, RBDPool: s.RBDPool, ReadOnly: s.ReadOnly}
+		kept.RBD = &corev1.RBDVolumeSource{CephMonitors: s.CephMonitors, RBDImage: s.RBDImage, RBDPool: s.RBDPool,
+			ReadOnly: s.ReadOnly}
 	}
 	if s := v.ISCSI; s != nil {
 		kept.ISCSI = &corev1.ISCSIVolumeSource{IQN: s.IQN, Lun: s.Lun, ReadOnly: s.ReadOnly}
@@ -165,7 +173,8 @@ func schedulingVolume(v *corev1.Volume) corev1.Volume {
 
 func schedulingStatus(s *corev1.PodStatus) {
 	s.Conditions = slices.DeleteFunc(s.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type != corev1.PodScheduled && c.Type != corev1.DisruptionTarget && c.Type != corev1.PodResizePending && c.Type != corev1.PodResizeInProgress
+		return c.Type != corev1.PodScheduled && c.Type != corev1.DisruptionTarget && c.Type != corev1.PodResizePending &&
+			c.Type != corev1.PodResizeInProgress
 	})
 	for i, c := range s.Conditions {
 		s.Conditions[i] = corev1.PodCondition{Type: c.Type, Status: c.Status, Reason: c.Reason}

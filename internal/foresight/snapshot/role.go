@@ -12,8 +12,9 @@ import (
 // RoleName is the name of the objects of the [Role] for snapshots.
 const RoleName = "pmk-sched-snapshot"
 
-// Role returns a ServiceAccount in a namespace, a ClusterRole that permits verbs for the kinds, and their binding. A snapshot needs the verb list
-// only: nothing is changed, and no object that is not listed is read.
+// Role returns a ServiceAccount in a namespace, a ClusterRole that permits verbs for the kinds, and
+// their binding. A snapshot needs the verb list only: nothing is changed, and no object that is not
+// listed is read.
 func Role(name, namespace string, kinds []*Kind, verbs ...string) []runtime.Object {
 	meta := metav1.ObjectMeta{Name: name}
 	account := meta
@@ -21,7 +22,8 @@ func Role(name, namespace string, kinds []*Kind, verbs ...string) []runtime.Obje
 	version := rbacv1.SchemeGroupVersion.String()
 	return []runtime.Object{
 		&corev1.ServiceAccount{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: account},
-		&rbacv1.ClusterRole{TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: "ClusterRole"}, ObjectMeta: meta, Rules: rules(kinds, verbs)},
+		&rbacv1.ClusterRole{TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: "ClusterRole"}, ObjectMeta: meta,
+			Rules: rules(kinds, verbs)},
 		&rbacv1.ClusterRoleBinding{
 			TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: "ClusterRoleBinding"}, ObjectMeta: meta,
 			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},

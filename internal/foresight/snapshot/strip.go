@@ -9,7 +9,8 @@ type object = map[string]any
 // and the metadata that schedulers read.
 func reads(f fields) *tree {
 	metadata := fields{
-		"name": name, "namespace": name, "uid": uid, "labels": labels, "creationTimestamp": plain, "deletionTimestamp": plain, "ownerReferences": owners,
+		"name": name, "namespace": name, "uid": uid, "labels": labels, "creationTimestamp": plain, "deletionTimestamp": plain,
+		"ownerReferences": owners,
 	}
 	owner := fields{"apiVersion": plain, "kind": plain, "name": name, "uid": uid, "controller": plain}
 	every := fields{"apiVersion": plain, "kind": plain}
@@ -19,8 +20,8 @@ func reads(f fields) *tree {
 	return newTree(every.with("metadata", metadata.with("ownerReferences", owner)))
 }
 
-// Strip returns a copy of an object, decoded JSON, with only the fields that a scheduler reads. It shares the values of the fields with the
-// object.
+// Strip returns a copy of an object, decoded JSON, with only the fields that a scheduler reads. It
+// shares the values of the fields with the object.
 func (k *Kind) Strip(o map[string]any) map[string]any {
 	kept, _ := k.fields.copyFields(o).(object)
 	if k.Custom {

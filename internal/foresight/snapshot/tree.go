@@ -9,23 +9,26 @@ import (
 type treatment int
 
 const (
-	plain             treatment = iota // kept: numbers, quantities, enumerations, and names that identify no one
-	name                               // a name or a value of a label, or a list of them: replaced
-	key                                // the key of a label or a taint, or a list of them: replaced unless it is one of Kubernetes
-	labels                             // a map of labels
-	selector                           // a LabelSelector
-	requirements                       // a list of requirements on labels: key, operator and values
-	fieldRequirements                  // the same on fields, whose keys are fields
-	uid                                // a UID: replaced by another
-	requestName                        // the name of a request, or of one of its alternatives after a slash, or a list of them
-	image                              // the name of an image, or a list of them: replaced, so that equal names stay equal
-	owners                             // owner references
-	nameKeys                           // a map whose keys are names
-	avoidPods                          // the value of the annotation preferAvoidPods
-	whole                              // kept with all its fields; an Anonymizer removes fields that are not in the tree
+	plain treatment = iota // kept: numbers, quantities, enumerations, and names that identify no one
+	name                   // a name or a value of a label, or a list of them: replaced
+	// the key of a label or a taint, or a list of them: replaced unless it is one of Kubernetes
+	key
+	labels            // a map of labels
+	selector          // a LabelSelector
+	requirements      // a list of requirements on labels: key, operator and values
+	fieldRequirements // the same on fields, whose keys are fields
+	uid               // a UID: replaced by another
+	// the name of a request, or of one of its alternatives after a slash, or a list of them
+	requestName
+	image     // the name of an image, or a list of them: replaced, so that equal names stay equal
+	owners    // owner references
+	nameKeys  // a map whose keys are names
+	avoidPods // the value of the annotation preferAvoidPods
+	whole     // kept with all its fields; an Anonymizer removes fields that are not in the tree
 )
 
-// fields are the fields of a kind that a scheduler reads: dotted paths, which lead into lists without an index.
+// fields are the fields of a kind that a scheduler reads: dotted paths, which lead into lists
+// without an index.
 type fields map[string]treatment
 
 // with returns the fields, and the fields of more below prefix.
@@ -76,7 +79,8 @@ func (t *tree) filter(path string, reads func(element map[string]any) bool) *tre
 	return t
 }
 
-// copyFields returns the fields of a value that are in the tree. A value that has another type than the tree expects is dropped.
+// copyFields returns the fields of a value that are in the tree. A value that has another type than
+// the tree expects is dropped.
 func (t *tree) copyFields(value any) any {
 	if t.children == nil || t.treatment == whole {
 		return value

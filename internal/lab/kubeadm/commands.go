@@ -36,7 +36,8 @@ func ImagesArgs(config string) []string {
 // simulated worker, where it never ends.
 const ignoreChecks = "--ignore-preflight-errors=all"
 
-// UpgradeApplyArgs returns the arguments of the command that upgrades the cluster and the first node.
+// UpgradeApplyArgs returns the arguments of the command that upgrades the cluster and the first
+// node.
 func UpgradeApplyArgs(r versions.Release) []string {
 	return []string{"upgrade", "apply", r.String(), "--yes", ignoreChecks}
 }

@@ -131,8 +131,8 @@ func (c Cluster) kubelet() object {
 	return k
 }
 
-// KubeletTuning returns fields of a KubeletConfiguration that make a lab start sooner and ignore how
-// full the machine's disk is.
+// KubeletTuning returns fields of a KubeletConfiguration that make a lab start sooner and ignore
+// how full the machine's disk is.
 func KubeletTuning() map[string]any {
 	return map[string]any{
 		// Create the mirror pod of a static pod that started before the API server in the next

@@ -81,7 +81,8 @@ func golden(t *testing.T, name, got string) {
 
 func TestAPIByRelease(t *testing.T) {
 	for release, want := range map[string]string{
-		"v1.20.0": "v1beta2", "v1.21.14": "v1beta2", "v1.22.2": "v1beta3", "v1.30.14": "v1beta3", "v1.31.0": "v1beta4", "v1.37.1": "v1beta4",
+		"v1.20.0": "v1beta2", "v1.21.14": "v1beta2", "v1.22.2": "v1beta3", "v1.30.14": "v1beta3", "v1.31.0": "v1beta4",
+		"v1.37.1": "v1beta4",
 	} {
 		if got := cluster(t, release).Release.Rules().KubeadmAPI; got != "kubeadm.k8s.io/"+want {
 			t.Errorf("%s: %s, want %s", release, got, want)
@@ -93,13 +94,15 @@ func TestOnlySharedCertificatesAreUploaded(t *testing.T) {
 	if got := strings.Join(InitArgs("f", false), " "); got != "init --config=f --skip-phases=preflight,addon" {
 		t.Error(got)
 	}
-	if got := strings.Join(InitArgs("f", true), " "); got != "init --config=f --skip-phases=preflight,addon --upload-certs" {
+	if got := strings.Join(InitArgs("f", true),
+		" "); got != "init --config=f --skip-phases=preflight,addon --upload-certs" {
 		t.Error(got)
 	}
 }
 
 func TestUpgradeCommands(t *testing.T) {
-	if got := strings.Join(UpgradeApplyArgs(cluster(t, "v1.25.4").Release), " "); got != "upgrade apply v1.25.4 --yes --ignore-preflight-errors=all" {
+	if got := strings.Join(UpgradeApplyArgs(cluster(t, "v1.25.4").Release),
+		" "); got != "upgrade apply v1.25.4 --yes --ignore-preflight-errors=all" {
 		t.Error(got)
 	}
 	if got := strings.Join(UpgradeNodeArgs(), " "); got != "upgrade node --ignore-preflight-errors=all" {
@@ -114,8 +117,10 @@ func TestParseImages(t *testing.T) {
 			"k8s.gcr.io/kube-proxy:v1.24.3\nk8s.gcr.io/pause:3.7\nk8s.gcr.io/etcd:3.5.3-0\nk8s.gcr.io/coredns/coredns:v1.8.6\n": {
 			"k8s.gcr.io/kube-apiserver:v1.24.3", "k8s.gcr.io/pause:3.7", "v3.5.3",
 		},
-		"registry.k8s.io/kube-apiserver:v1.37.1\nregistry.k8s.io/kube-controller-manager:v1.37.1\nregistry.k8s.io/kube-scheduler:v1.37.1\n" +
-			"registry.k8s.io/kube-proxy:v1.37.1\nregistry.k8s.io/coredns/coredns:v1.13.1\nregistry.k8s.io/pause:3.10.2\nregistry.k8s.io/etcd:3.7.0-0\n": {
+		"registry.k8s.io/kube-apiserver:v1.37.1\nregistry.k8s.io/kube-controller-manager:v1.37.1\n" +
+			"registry.k8s.io/kube-scheduler:v1.37.1\n" +
+			"registry.k8s.io/kube-proxy:v1.37.1\nregistry.k8s.io/coredns/coredns:v1.13.1\nregistry.k8s.io/pause:3.10.2\n" +
+			"registry.k8s.io/etcd:3.7.0-0\n": {
 			"registry.k8s.io/kube-apiserver:v1.37.1", "registry.k8s.io/pause:3.10.2", "v3.7.0",
 		},
 	} {

@@ -28,14 +28,16 @@ const (
 	RequestFile = "/run/pmk-sched/request.json"
 	// SchedulerDir contains the program of the scheduler's image, see [Task.Scheduler].
 	SchedulerDir = "/run/scheduler"
-	// ReportFile is where the program writes its [Report]. The kubelet reads it (TerminationMessagePathDefault).
+	// ReportFile is where the program writes its [Report]. The kubelet reads it
+	// (TerminationMessagePathDefault).
 	ReportFile = corev1.TerminationMessagePathDefault
 
 	toolDir = "/run/tool"
 	tempDir = "/tmp"
 )
 
-// Command is the hidden command of pmk-sched for the containers of the pod, with a subcommand for each.
+// Command is the hidden command of pmk-sched for the containers of the pod, with a subcommand for
+// each.
 const (
 	Command    = "on-node"
 	CopyTool   = "copy"
@@ -134,29 +136,36 @@ func (t Task) directories() []string { return slices.Concat(t.Directories, t.Cre
 // the scheduler's program is checked in separate namespaces.
 func (t Task) main() corev1.Container {
 	yes, root := true, int64(0)
-	c := container(mainContainer, t.Image, []string{Program, "--kubeconfig", t.Kubeconfig, "--cache-dir", tempDir + "/cache", Command, RunRequest})
+	c := container(mainContainer, t.Image,
+		[]string{Program, "--kubeconfig", t.Kubeconfig, "--cache-dir", tempDir + "/cache", Command, RunRequest})
 	c.SecurityContext = &corev1.SecurityContext{Privileged: &yes, RunAsUser: &root, ReadOnlyRootFilesystem: &yes}
-	c.VolumeMounts = []corev1.VolumeMount{{Name: "temp", MountPath: tempDir}, {Name: "request", MountPath: path.Dir(RequestFile), ReadOnly: true}}
+	c.VolumeMounts = []corev1.VolumeMount{{Name: "temp", MountPath: tempDir},
+		{Name: "request", MountPath: path.Dir(RequestFile), ReadOnly: true}}
 	for _, dir := range t.directories() {
 		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volumeName(dir), MountPath: dir})
 	}
 	if t.Scheduler != "" {
-		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: "scheduler", MountPath: SchedulerDir, ReadOnly: true})
+		c.VolumeMounts = append(c.VolumeMounts,
+			corev1.VolumeMount{Name: "scheduler", MountPath: SchedulerDir, ReadOnly: true})
 	}
 	return c
 }
 
-// readers are the containers that read the program of the scheduler's image: pmk-sched runs in that image, which may have no shell.
+// readers are the containers that read the program of the scheduler's image: pmk-sched runs in that
+// image, which may have no shell.
 func (t Task) readers() []corev1.Container {
 	tool := path.Join(toolDir, path.Base(Program))
 	copies := container(toolContainer, t.Image, []string{Program, "--cache-dir", toolDir, Command, CopyTool, tool})
 	copies.VolumeMounts = []corev1.VolumeMount{{Name: "tool", MountPath: toolDir}}
-	reads := container(schedulerContainer, t.Scheduler, slices.Concat([]string{tool, "--cache-dir", SchedulerDir, Command, ReadImage, SchedulerDir}, t.Programs))
-	reads.VolumeMounts = []corev1.VolumeMount{{Name: "tool", MountPath: toolDir, ReadOnly: true}, {Name: "scheduler", MountPath: SchedulerDir}}
+	reads := container(schedulerContainer, t.Scheduler,
+		slices.Concat([]string{tool, "--cache-dir", SchedulerDir, Command, ReadImage, SchedulerDir}, t.Programs))
+	reads.VolumeMounts = []corev1.VolumeMount{{Name: "tool", MountPath: toolDir, ReadOnly: true},
+		{Name: "scheduler", MountPath: SchedulerDir}}
 	return []corev1.Container{copies, reads}
 }
 
-// container returns a container without rights. If it fails without a message, its log is the message.
+// container returns a container without rights. If it fails without a message, its log is the
+// message.
 func container(name, image string, command []string) corev1.Container {
 	yes, user := true, int64(unprivileged)
 	security := podspec.Confined()
@@ -173,7 +182,8 @@ func (t Task) hostPath(dir string) corev1.Volume {
 	if slices.Contains(t.Created, dir) {
 		kind = corev1.HostPathDirectoryOrCreate
 	}
-	return corev1.Volume{Name: volumeName(dir), VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: dir, Type: &kind}}}
+	return corev1.Volume{Name: volumeName(dir),
+		VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: dir, Type: &kind}}}
 }
 
 // volumeName returns the name of a directory's volume: node-etc-kubernetes.

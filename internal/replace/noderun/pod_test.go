@@ -16,8 +16,10 @@ var update = flag.Bool("update", false, "write the golden files")
 func replaceTask() Task {
 	return Task{
 		Node: "CP-1.example.com", Image: "registry.example.com/pmk-sched:v1",
-		Scheduler: "registry.example.com/kube-scheduler:v1.24.3", Programs: []string{"/go-runner", "/usr/local/bin/kube-scheduler"},
-		Kubeconfig: "/etc/kubernetes/admin.conf", Directories: []string{"/etc/kubernetes"}, Created: []string{"/var/lib/pmk-sched"},
+		Scheduler: "registry.example.com/kube-scheduler:v1.24.3", Programs: []string{"/go-runner",
+			"/usr/local/bin/kube-scheduler"},
+		Kubeconfig: "/etc/kubernetes/admin.conf", Directories: []string{"/etc/kubernetes"},
+		Created: []string{"/var/lib/pmk-sched"},
 		Request: []byte(`{"version":"v1"}`), Timeout: 13 * time.Minute,
 	}
 }
@@ -60,7 +62,8 @@ func TestOnlyTheProgramItselfIsPrivileged(t *testing.T) {
 	}
 	for _, c := range pod.Spec.InitContainers {
 		s := c.SecurityContext
-		if s.Privileged != nil || *s.AllowPrivilegeEscalation || *s.RunAsUser == 0 || !*s.RunAsNonRoot || len(s.Capabilities.Drop) != 1 || s.Capabilities.Drop[0] != "ALL" {
+		if s.Privileged != nil || *s.AllowPrivilegeEscalation || *s.RunAsUser == 0 || !*s.RunAsNonRoot ||
+			len(s.Capabilities.Drop) != 1 || s.Capabilities.Drop[0] != "ALL" {
 			t.Errorf("container %s: %+v", c.Name, s)
 		}
 		for _, mount := range c.VolumeMounts {
@@ -69,7 +72,8 @@ func TestOnlyTheProgramItselfIsPrivileged(t *testing.T) {
 			}
 		}
 	}
-	if main := pod.Spec.Containers; len(main) != 1 || main[0].Image != replaceTask().Image || main[0].Command[0] != Program {
+	if main := pod.Spec.Containers; len(main) != 1 || main[0].Image != replaceTask().Image ||
+		main[0].Command[0] != Program {
 		t.Errorf("containers %+v", main)
 	}
 	if *pod.Spec.AutomountServiceAccountToken {

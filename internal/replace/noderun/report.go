@@ -10,7 +10,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// maxReport is how much of a termination message the kubelet keeps (pkg/kubelet/container, MaxContainerTerminationMessageLength).
+// maxReport is how much of a termination message the kubelet keeps (pkg/kubelet/container,
+// MaxContainerTerminationMessageLength).
 const maxReport = 4096
 
 // Report is the result of pmk-sched on a node.
@@ -37,13 +38,15 @@ func NewReport(result any, failed error, warnings []string) (*Report, error) {
 	return r, err
 }
 
-// Encode returns the report as one line that fits in a termination message: warnings are left out first, then the end of the error.
+// Encode returns the report as one line that fits in a termination message: warnings are left out
+// first, then the end of the error.
 func (r Report) Encode() ([]byte, error) {
 	left := 0
 	for {
 		shown := r
 		if left > 0 {
-			shown.Warnings = append(r.Warnings[:len(r.Warnings):len(r.Warnings)], fmt.Sprintf("%d more warnings are in the log of the pod", left))
+			shown.Warnings = append(r.Warnings[:len(r.Warnings):len(r.Warnings)],
+				fmt.Sprintf("%d more warnings are in the log of the pod", left))
 		}
 		text, err := json.Marshal(shown)
 		if err != nil || len(text) < maxReport {

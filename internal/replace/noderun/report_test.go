@@ -90,7 +90,8 @@ func TestReportFitsInATerminationMessage(t *testing.T) {
 				if read.Error != "short" || len(read.Warnings) < 20 || !strings.Contains(last, "more warnings are in the log") {
 					t.Errorf("%d warnings, the last %q", len(read.Warnings), last)
 				}
-			} else if !strings.HasPrefix(read.Error, "begin ") || !strings.HasSuffix(read.Error, "…") || len(read.Error) < 500 {
+			} else if !strings.HasPrefix(read.Error, "begin ") || !strings.HasSuffix(read.Error, "…") ||
+				len(read.Error) < 500 {
 				t.Errorf("error %q", read.Error)
 			}
 			if len(report.Warnings) != len(warnings) {
@@ -101,7 +102,8 @@ func TestReportFitsInATerminationMessage(t *testing.T) {
 }
 
 func TestWhatIsNoReportIsAnError(t *testing.T) {
-	for _, message := range []string{"", "panic: x\n\ngoroutine 1", "{}", `{"result":null}`, `{"error":""}`, `{"error":"x","unknown":1}`, `[]`} {
+	for _, message := range []string{"", "panic: x\n\ngoroutine 1", "{}", `{"result":null}`, `{"error":""}`,
+		`{"error":"x","unknown":1}`, `[]`} {
 		if report, err := Decode(message); err == nil {
 			t.Errorf("%q: got %+v", message, report)
 		} else if !strings.Contains(err.Error(), strings.TrimSpace(message)) {

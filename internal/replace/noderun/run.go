@@ -19,9 +19,11 @@ import (
 
 const (
 	pollInterval = time.Second
-	// patience is how long the API server may be unavailable: on PMK it is in the pod that is replaced.
+	// patience is how long the API server may be unavailable: on PMK it is in the pod that is
+	// replaced.
 	patience = 5 * time.Minute
-	// lateness is how long after the deadline of a pod its kubelet may take to end it, in addition to the undo.
+	// lateness is how long after the deadline of a pod its kubelet may take to end it, in addition to
+	// the undo.
 	lateness = time.Minute
 	// goneTime is how long the deletion of a pod may take, in addition to the undo.
 	goneTime = time.Minute
@@ -93,14 +95,16 @@ func (r *Runner) create(ctx context.Context, t Task) error {
 	if err != nil {
 		return err
 	}
-	_, err = kubeapi.Create(ctx, r.retry, "create Pod/"+Namespace+"/"+t.name(), r.kube.CoreV1().Pods(Namespace).Create, t.Pod())
+	_, err = kubeapi.Create(ctx, r.retry, "create Pod/"+Namespace+"/"+t.name(), r.kube.CoreV1().Pods(Namespace).Create,
+		t.Pod())
 	return err
 }
 
 // wait waits until the pod has ended or cannot start, and returns its state.
 func (r *Runner) wait(ctx context.Context, t Task) (state, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, t.Timeout+undoTime+lateness,
-		problem.Errorf("check that its kubelet runs; pmk-sched in the pod finishes or undoes its work without this run", "the pod did not end in time"))
+		problem.Errorf("check that its kubelet runs; pmk-sched in the pod finishes or undoes its work without this run",
+			"the pod did not end in time"))
 	defer cancel()
 	var failing time.Time
 	for {
@@ -151,7 +155,8 @@ func (r *Runner) remove(ctx context.Context, t Task) error {
 			err = clock.Sleep(ctx, r.poll)
 		}
 	}
-	return problem.WithHint(fmt.Errorf("remove Pod/%s/%s: %w", Namespace, t.name(), err), fmt.Sprintf("delete it with `kubectl -n %s delete pod,secret %s`", Namespace, t.name()))
+	return problem.WithHint(fmt.Errorf("remove Pod/%s/%s: %w", Namespace, t.name(), err),
+		fmt.Sprintf("delete it with `kubectl -n %s delete pod,secret %s`", Namespace, t.name()))
 }
 
 // read returns the pod, or nil if it does not exist.

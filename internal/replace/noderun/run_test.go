@@ -80,7 +80,8 @@ func (s *testServer) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 func notFound(req *http.Request) (*http.Response, error) {
-	return answer(req, http.StatusNotFound, &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound})
+	return answer(req, http.StatusNotFound, &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
+		Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound})
 }
 
 // look lets the kubelet do its work.
@@ -105,7 +106,8 @@ func answer(req *http.Request, status int, object any) (*http.Response, error) {
 
 func (s *testServer) runner(t *testing.T) *Runner {
 	t.Helper()
-	kube, err := kubernetes.NewForConfig(&rest.Config{Host: "http://cluster", Transport: s, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: "application/json"}})
+	kube, err := kubernetes.NewForConfig(&rest.Config{Host: "http://cluster", Transport: s, QPS: -1,
+		ContentConfig: rest.ContentConfig{ContentType: "application/json"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +160,10 @@ func TestAPodThatFailsIsExplainedAndRemoved(t *testing.T) {
 		"a wrong image": {kubelet: func(pod *corev1.Pod, _ int) {
 			pod.Status.InitContainerStatuses = []corev1.ContainerStatus{waits(toolContainer, "InvalidImageName")}
 		}, want: "container tool (image i) does not start", hint: true},
-		"rejected": {kubelet: func(pod *corev1.Pod, _ int) { pod.Status.Phase, pod.Status.Reason = corev1.PodFailed, "OutOfpods" }, want: "the kubelet ended it: OutOfpods", hint: true},
+		"rejected": {kubelet: func(pod *corev1.Pod,
+			_ int) {
+			pod.Status.Phase, pod.Status.Reason = corev1.PodFailed, "OutOfpods"
+		}, want: "the kubelet ended it: OutOfpods", hint: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &testServer{kubelet: c.kubelet}
@@ -166,7 +171,8 @@ func TestAPodThatFailsIsExplainedAndRemoved(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v", err)
 			}
-			if hinted := slices.ContainsFunc(problem.Hints(err), func(h string) bool { return strings.Contains(h, "this node was not changed") }); hinted != c.hint {
+			if hinted := slices.ContainsFunc(problem.Hints(err),
+				func(h string) bool { return strings.Contains(h, "this node was not changed") }); hinted != c.hint {
 				t.Errorf("hints %q", problem.Hints(err))
 			}
 			s.left(t)
@@ -216,7 +222,8 @@ func TestAPodOfAKilledRunIsWaitedFor(t *testing.T) {
 			if err != nil || string(report.Result) != `{"node":"second"}` {
 				t.Fatalf("got %+v, %v", report, err)
 			}
-			want := []string{"DELETE pods", "DELETE secrets", "DELETE secrets", "POST secrets", "POST pods", "DELETE pods", "DELETE secrets"}
+			want := []string{"DELETE pods", "DELETE secrets", "DELETE secrets", "POST secrets", "POST pods", "DELETE pods",
+				"DELETE secrets"}
 			if diff := cmp.Diff(want, s.calls); diff != "" {
 				t.Errorf("calls (-want +got):\n%s", diff)
 			}

@@ -43,13 +43,16 @@ func stateOf(pod *corev1.Pod) state {
 			}
 			return s
 		case ended != nil && ended.ExitCode != 0:
-			return state{ended: true, failure: fmt.Sprintf("container %s (image %s) exited with code %d: %s", c.Name, c.Image, ended.ExitCode, ended.Message)}
+			return state{ended: true, failure: fmt.Sprintf("container %s (image %s) exited with code %d: %s", c.Name, c.Image,
+				ended.ExitCode, ended.Message)}
 		case class == podstatus.ImagePull:
-			return state{failure: fmt.Sprintf("the node cannot pull image %s: %s", c.Image, waiting.Message), grace: class.Grace(pullGrace)}
+			return state{failure: fmt.Sprintf("the node cannot pull image %s: %s", c.Image, waiting.Message),
+				grace: class.Grace(pullGrace)}
 		case class.Preventing():
 			return state{
-				failure: fmt.Sprintf("container %s (image %s) does not start: %s: %s", c.Name, c.Image, waiting.Reason, waiting.Message),
-				grace:   class.Grace(pullGrace),
+				failure: fmt.Sprintf("container %s (image %s) does not start: %s: %s", c.Name, c.Image, waiting.Reason,
+					waiting.Message),
+				grace: class.Grace(pullGrace),
 			}
 		case c.Name == mainContainer && c.State.Running != nil:
 			return state{started: true}
@@ -69,5 +72,7 @@ func (s state) report() (*Report, error) {
 	case s.started:
 		return nil, errors.New(s.failure)
 	}
-	return nil, problem.Errorf("this node was not changed; every node has to have the images, or pull them from a registry", "%s", s.failure)
+	return nil,
+		problem.Errorf("this node was not changed; every node has to have the images, or pull them from a registry", "%s",
+			s.failure)
 }

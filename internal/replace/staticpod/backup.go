@@ -142,14 +142,16 @@ func (b *Backup) Create(files Files, now time.Time, content Content) error {
 		old := content.Previous[i]
 		f.Name, f.Mode, f.UID, f.GID = path.Base(f.Path), old.Mode, old.UID, old.GID
 		f.Original, f.Previous, f.Written = Hash(content.Original[i].Data), Hash(old.Data), Hash(content.Written[i])
-		err := errors.Join(b.keep("original", f.Name, content.Original[i].Data), b.keep("previous", f.Name, old.Data), b.keep("written", f.Name, content.Written[i]))
+		err := errors.Join(b.keep("original", f.Name, content.Original[i].Data), b.keep("previous", f.Name, old.Data),
+			b.keep("written", f.Name, content.Written[i]))
 		if err != nil {
 			return err
 		}
 	}
 	for i := range b.Copies {
 		c, file := &b.Copies[i], content.Copies[i]
-		c.Name, c.Mode, c.UID, c.GID, c.Original = fmt.Sprintf("%d-%s", i, path.Base(c.Path)), file.Mode, file.UID, file.GID, Hash(file.Data)
+		c.Name, c.Mode, c.UID, c.GID, c.Original = fmt.Sprintf("%d-%s", i, path.Base(c.Path)), file.Mode, file.UID, file.GID,
+			Hash(file.Data)
 		if err := b.keep("copies", c.Name, file.Data); err != nil {
 			return err
 		}
@@ -274,14 +276,17 @@ func (b *Backup) readme() string {
 		"never missing or incomplete):\n\n")
 	for _, f := range b.Files {
 		aside := path.Join(path.Dir(path.Dir(f.Path)), ".restored")
-		fmt.Fprintf(&s, "  install -m %04o -o %d -g %d %s/original/%s %s && mv %s %s\n", f.Mode, f.UID, f.GID, b.Dir(), f.Name, aside, aside, f.Path)
+		fmt.Fprintf(&s, "  install -m %04o -o %d -g %d %s/original/%s %s && mv %s %s\n", f.Mode, f.UID, f.GID, b.Dir(),
+			f.Name, aside, aside, f.Path)
 	}
 	if b.SingleFile {
-		fmt.Fprintf(&s, "\nThe kubelet watches the file itself. When it is replaced, the kubelet stops all containers of the pod for up\n"+
-			"to a minute, including the API server, and then starts them again.\n")
+		fmt.Fprintf(&s,
+			"\nThe kubelet watches the file itself. When it is replaced, the kubelet stops all containers of the pod for up\n"+
+				"to a minute, including the API server, and then starts them again.\n")
 	}
-	fmt.Fprintf(&s, "\nThen remove %s.\nThe directory copies has the scheduler's kubeconfig and configuration, for reference only.\n"+
-		"SHA-256 of the originals:\n", b.ConfigFile)
+	fmt.Fprintf(&s,
+		"\nThen remove %s.\nThe directory copies has the scheduler's kubeconfig and configuration, for reference only.\n"+
+			"SHA-256 of the originals:\n", b.ConfigFile)
 	for _, f := range b.Files {
 		fmt.Fprintf(&s, "  %s  %s\n", f.Original, f.Name)
 	}

@@ -166,7 +166,8 @@ func (c Change) mountIn(pod *corev1.Pod, container *corev1.Container) {
 		return
 	}
 	kind := c.Mount.Type
-	volume := corev1.Volume{Name: c.Mount.Name, VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: c.Mount.HostPath, Type: &kind}}}
+	volume := corev1.Volume{Name: c.Mount.Name,
+		VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: c.Mount.HostPath, Type: &kind}}}
 	mount := corev1.VolumeMount{Name: c.Mount.Name, MountPath: c.Mount.Path, ReadOnly: true}
 	replaced := false
 	for i := range pod.Spec.Volumes {

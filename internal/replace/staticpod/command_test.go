@@ -17,19 +17,30 @@ func TestFlagsOfAProgramThatIsWrapped(t *testing.T) {
 		programs, flags  string
 		changed, refused string
 	}{
-		"command":              {command: "kube-scheduler --v=2", programs: "kube-scheduler", flags: "--v=2", changed: "kube-scheduler --config=/c --v=2"},
-		"command and args":     {command: "kube-scheduler", args: "--v=2", programs: "kube-scheduler", flags: "--v=2", changed: "kube-scheduler | --config=/c --v=2"},
-		"args":                 {args: "--v=2", flags: "--v=2", changed: " | --config=/c --v=2"},
-		"program in args":      {args: program + " --v=2", programs: program, flags: "--v=2", changed: " | " + program + " --config=/c --v=2"},
-		"wrapped in command":   {command: "/go-runner --also-stdout=true " + program + " --v=2", programs: "/go-runner " + program, flags: "--v=2", changed: "/go-runner --also-stdout=true " + program + " --config=/c --v=2"},
-		"wrapped in args":      {command: "/go-runner", args: "--log-file=/l --also-stdout " + program + " --v=2", programs: "/go-runner " + program, flags: "--v=2", changed: "/go-runner | --log-file=/l --also-stdout " + program + " --config=/c --v=2"},
-		"wrapped, flags apart": {command: "/kube-log-runner -log-file /l -- " + program, args: "--config=/old", programs: "/kube-log-runner " + program, flags: "--config=/old", changed: "/kube-log-runner -log-file /l -- " + program + " | --config=/c"},
-		"wrapped, only args":   {args: "/go-runner " + program, programs: "/go-runner " + program, changed: " | /go-runner " + program + " --config=/c"},
-		"config of the runner": {command: "/go-runner --config=/r " + program, programs: "/go-runner " + program, changed: "/go-runner --config=/r " + program + " --config=/c"},
-		"shell":                {command: "/bin/sh -c", args: "exec " + program, refused: `runs "/bin/sh"`},
-		"wrapped shell":        {command: "/go-runner --log-file kube-scheduler sh -c", args: program, refused: `runs "/go-runner"`},
-		"runner alone":         {command: "/go-runner --also-stdout", refused: `runs "/go-runner"`},
-		"nothing":              {refused: "neither a command nor arguments"},
+		"command": {command: "kube-scheduler --v=2", programs: "kube-scheduler", flags: "--v=2",
+			changed: "kube-scheduler --config=/c --v=2"},
+		"command and args": {command: "kube-scheduler", args: "--v=2", programs: "kube-scheduler", flags: "--v=2",
+			changed: "kube-scheduler | --config=/c --v=2"},
+		"args": {args: "--v=2", flags: "--v=2", changed: " | --config=/c --v=2"},
+		"program in args": {args: program + " --v=2", programs: program, flags: "--v=2",
+			changed: " | " + program + " --config=/c --v=2"},
+		"wrapped in command": {command: "/go-runner --also-stdout=true " + program + " --v=2", programs: "/go-runner " +
+			program, flags: "--v=2", changed: "/go-runner --also-stdout=true " + program + " --config=/c --v=2"},
+		"wrapped in args": {command: "/go-runner", args: "--log-file=/l --also-stdout " + program + " --v=2",
+			programs: "/go-runner " + program, flags: "--v=2", changed: "/go-runner | --log-file=/l --also-stdout " + program +
+				" --config=/c --v=2"},
+		"wrapped, flags apart": {command: "/kube-log-runner -log-file /l -- " + program, args: "--config=/old",
+			programs: "/kube-log-runner " + program, flags: "--config=/old", changed: "/kube-log-runner -log-file /l -- " +
+				program + " | --config=/c"},
+		"wrapped, only args": {args: "/go-runner " + program, programs: "/go-runner " + program,
+			changed: " | /go-runner " + program + " --config=/c"},
+		"config of the runner": {command: "/go-runner --config=/r " + program, programs: "/go-runner " + program,
+			changed: "/go-runner --config=/r " + program + " --config=/c"},
+		"shell": {command: "/bin/sh -c", args: "exec " + program, refused: `runs "/bin/sh"`},
+		"wrapped shell": {command: "/go-runner --log-file kube-scheduler sh -c", args: program,
+			refused: `runs "/go-runner"`},
+		"runner alone": {command: "/go-runner --also-stdout", refused: `runs "/go-runner"`},
+		"nothing":      {refused: "neither a command nor arguments"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			container := &corev1.Container{Name: "kube-scheduler", Command: words(c.command), Args: words(c.args)}

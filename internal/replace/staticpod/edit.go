@@ -125,7 +125,8 @@ func (e *editor) mount() error {
 		{"hostPath", []field{{"path", m.HostPath}, {"type", string(m.Type)}}},
 		{"name", m.Name},
 	}
-	if err := e.item(spec, "volumes", m.Name, volume, map[string]string{"path": m.HostPath, "type": string(m.Type)}, "hostPath"); err != nil {
+	if err := e.item(spec, "volumes", m.Name, volume, map[string]string{"path": m.HostPath, "type": string(m.Type)},
+		"hostPath"); err != nil {
 		return err
 	}
 	mount := []field{{"mountPath", m.Path}, {"name", m.Name}, {"readOnly", true}}
@@ -134,7 +135,8 @@ func (e *editor) mount() error {
 
 // item adds an item to a list of named items, or sets the given values of the existing one. The
 // values are under the key inside unless that is empty.
-func (e *editor) item(parent *yaml.Node, key, name string, fields []field, values map[string]string, inside string) error {
+func (e *editor) item(parent *yaml.Node, key, name string, fields []field, values map[string]string,
+	inside string) error {
 	list := child(parent, key)
 	if list == nil {
 		return e.insert(parent, flowStyle(parent), field{key, [][]field{fields}})
@@ -175,7 +177,8 @@ func (e *editor) insertItem(list *yaml.Node, fields []field) error {
 		e.splices = append(e.splices, splice{at + 1, at + 1, flow(fields) + after})
 	default:
 		margin := list.Column - 1
-		e.splices = append(e.splices, splice{at, at, "- " + block(fields, margin+2, e.text.eol) + e.text.eol + strings.Repeat(" ", margin)})
+		e.splices = append(e.splices,
+			splice{at, at, "- " + block(fields, margin+2, e.text.eol) + e.text.eol + strings.Repeat(" ", margin)})
 	}
 	return nil
 }
@@ -210,7 +213,8 @@ func (e *editor) insert(mapping *yaml.Node, inFlow bool, fields ...field) error 
 		return nil
 	}
 	margin := mapping.Column - 1
-	e.splices = append(e.splices, splice{at, at, block(fields, margin, e.text.eol) + e.text.eol + strings.Repeat(" ", margin)})
+	e.splices = append(e.splices,
+		splice{at, at, block(fields, margin, e.text.eol) + e.text.eol + strings.Repeat(" ", margin)})
 	return nil
 }
 

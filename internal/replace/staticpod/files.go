@@ -112,7 +112,8 @@ func (f Files) CheckSpace(path string, bytes uint64) error {
 		return problem.NodeFile("check free space in", path, err)
 	}
 	if free := stat.Bavail * uint64(stat.Bsize); free < bytes || stat.Files > 0 && stat.Ffree < 16 {
-		return problem.Errorf("free disk space; nothing was changed", "check free space in %s: disk full: %d bytes free, %d needed", path, free, bytes)
+		return problem.Errorf("free disk space; nothing was changed",
+			"check free space in %s: disk full: %d bytes free, %d needed", path, free, bytes)
 	}
 	const writeable = 2 // W_OK
 	if err := syscall.Access(at, writeable); err != nil {

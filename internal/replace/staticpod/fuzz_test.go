@@ -6,11 +6,15 @@ import (
 	"testing"
 )
 
-// FuzzManifest searches manifests that crash the parser or the editor, or whose change cannot be parsed again.
+// FuzzManifest searches manifests that crash the parser or the editor, or whose change cannot be
+// parsed again.
 func FuzzManifest(f *testing.F) {
 	for _, text := range []string{
-		"apiVersion: v1\nkind: Pod\nmetadata: {name: kube-scheduler}\nspec:\n  containers:\n  - name: kube-scheduler\n    image: a\n    command: [kube-scheduler, --leader-elect=true]\n",
-		"apiVersion: v1\nkind: Pod\nmetadata:\n  name: kube-scheduler\nspec:\n  containers:\n  - command:\n    - kube-scheduler\n    - --config=/x\n    image: a\n    name: kube-scheduler\n    volumeMounts:\n    - {mountPath: /etc, name: e}\n  volumes:\n  - hostPath: {path: /etc}\n    name: e\n",
+		"apiVersion: v1\nkind: Pod\nmetadata: {name: kube-scheduler}\nspec:\n  containers:\n  - name: kube-scheduler\n    " +
+			"image: a\n    command: [kube-scheduler, --leader-elect=true]\n",
+		"apiVersion: v1\nkind: Pod\nmetadata:\n  name: kube-scheduler\nspec:\n  containers:\n  - command:\n    - " +
+			"kube-scheduler\n    - --config=/x\n    image: a\n    name: kube-scheduler\n    volumeMounts:\n    - {mountPath: " +
+			"/etc, name: e}\n  volumes:\n  - hostPath: {path: /etc}\n    name: e\n",
 		`{"apiVersion":"v1","kind":"Pod","spec":{"containers":[{"name":"kube-scheduler","image":"a","args":["kube-scheduler"]}]}}`,
 		"", "- a", "a: &x [*x]", "apiVersion: v1\r\nkind: Pod\r\n",
 	} {
@@ -22,8 +26,10 @@ func FuzzManifest(f *testing.F) {
 			return
 		}
 		changed, err := m.Apply(Change{
-			Container: "kube-scheduler", Program: "kube-scheduler", Image: "localhost/x:v1", Config: "/etc/kubernetes/c.yaml", RunAsRoot: true,
-			Mount: &Mount{Name: "pmk-sched", HostPath: "/etc/kubernetes/pmk-sched", Path: "/etc/kubernetes/pmk-sched"}, Annotations: []Annotation{{Name: AnnotationReplacement, Value: "x"}},
+			Container: "kube-scheduler", Program: "kube-scheduler", Image: "localhost/x:v1", Config: "/etc/kubernetes/c.yaml",
+			RunAsRoot: true,
+			Mount: &Mount{Name: "pmk-sched", HostPath: "/etc/kubernetes/pmk-sched",
+				Path: "/etc/kubernetes/pmk-sched"}, Annotations: []Annotation{{Name: AnnotationReplacement, Value: "x"}},
 		})
 		if err != nil {
 			return
@@ -38,7 +44,8 @@ func FuzzManifest(f *testing.F) {
 	})
 }
 
-// FuzzJournal searches journals that crash their reader, or that make it read a file outside of the backup.
+// FuzzJournal searches journals that crash their reader, or that make it read a file outside of the
+// backup.
 func FuzzJournal(f *testing.F) {
 	for _, text := range []string{
 		`{"state":"started","files":[{"path":"/etc/a.yaml","name":"a.yaml","original":"x","previous":"x","written":"y"}]}`,
@@ -51,7 +58,8 @@ func FuzzJournal(f *testing.F) {
 		files := Files{Resolve: func(path string) (string, error) { return filepath.Join(root, path), nil }}
 		outside := []byte("outside")
 		dir := filepath.Join(root, backupsDir, "20260101T000000")
-		for name, data := range map[string][]byte{filepath.Join(dir, "journal.json"): text, filepath.Join(root, "outside"): outside, filepath.Join(root, backupsDir, "outside"): outside} {
+		for name, data := range map[string][]byte{filepath.Join(dir, "journal.json"): text,
+			filepath.Join(root, "outside"): outside, filepath.Join(root, backupsDir, "outside"): outside} {
 			if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 				t.Fatal(err)
 			}

@@ -46,9 +46,11 @@ status: {}
 
 func wholeChange() Change {
 	return Change{
-		Container: "kube-scheduler", Program: "kube-scheduler", Image: "localhost/ours:v1", RunAsRoot: true, UID: "0123456789abcdef",
-		Config:      "/etc/kubernetes/pmk-sched/pmk-sched-1.yaml",
-		Mount:       &Mount{Name: "pmk-sched-config", HostPath: "/etc/kubernetes/pmk-sched", Path: "/etc/kubernetes/pmk-sched", Type: corev1.HostPathDirectory},
+		Container: "kube-scheduler", Program: "kube-scheduler", Image: "localhost/ours:v1", RunAsRoot: true,
+		UID:    "0123456789abcdef",
+		Config: "/etc/kubernetes/pmk-sched/pmk-sched-1.yaml",
+		Mount: &Mount{Name: "pmk-sched-config", HostPath: "/etc/kubernetes/pmk-sched",
+			Path: "/etc/kubernetes/pmk-sched", Type: corev1.HostPathDirectory},
 		Annotations: []Annotation{{AnnotationReplacement, "1e5"}, {AnnotationConfig, "00"}},
 	}
 }
@@ -123,7 +125,8 @@ func TestApplyIsIdempotent(t *testing.T) {
 		t.Errorf("(-once +twice)\n%s", diff)
 	}
 	other := wholeChange()
-	other.Image, other.Config, other.Annotations = "localhost/other:v2", "/etc/kubernetes/pmk-sched/pmk-sched-2.yaml", []Annotation{{AnnotationReplacement, "2"}, {AnnotationConfig, "01"}}
+	other.Image, other.Config, other.Annotations = "localhost/other:v2", "/etc/kubernetes/pmk-sched/pmk-sched-2.yaml",
+		[]Annotation{{AnnotationReplacement, "2"}, {AnnotationConfig, "01"}}
 	if diff := cmp.Diff(apply(t, kubeadmStyle, other), apply(t, once, other)); diff != "" {
 		t.Errorf("a second change does not replace the first (-want +got)\n%s", diff)
 	}
@@ -163,7 +166,8 @@ spec:
 
 func TestApplyChangesOneContainerOfSeveral(t *testing.T) {
 	got := apply(t, pmkStyle, Change{
-		Container: "kube-scheduler", Program: "kube-scheduler", Image: "localhost/ours:v1", Config: "/srv/kubernetes/configs/ours.yaml", PullIfNotPresent: true,
+		Container: "kube-scheduler", Program: "kube-scheduler", Image: "localhost/ours:v1",
+		Config: "/srv/kubernetes/configs/ours.yaml", PullIfNotPresent: true,
 	})
 	want := strings.NewReplacer(
 		`image: "k8s/kube-scheduler:v1.24.3"`, `image: "localhost/ours:v1"`,
@@ -185,34 +189,61 @@ func TestApplySupportsOrRefusesEveryYAMLStyle(t *testing.T) {
 	for name, c := range map[string]struct {
 		manifest, refused string // refused: part of the error, or empty
 	}{
-		"CRLF":                           {manifest: strings.ReplaceAll(kubeadmStyle, "\n", "\r\n")},
-		"mixed line ends":                {manifest: replace("kind: Pod\n", "kind: Pod\r\n"), refused: "CRLF"},
-		"JSON":                           {manifest: `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"s"},"spec":{"containers":[{"name":"kube-scheduler","image":"a/b:c","command":["kube-scheduler","--v=2"]}]}}`},
-		"JSON with empty lists":          {manifest: `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"s","annotations":{}},"spec":{"volumes":[],"containers":[{"name":"kube-scheduler","image":"a/b:c","volumeMounts":[],"command":["kube-scheduler"]}]}}`},
-		"flow list":                      {manifest: replace("- command:\n    - kube-scheduler\n    # the kubeconfig\n    - '--kubeconfig=/etc/kubernetes/scheduler.conf'\n    - \"--leader-elect=true\"\n", "- command: [kube-scheduler, '--leader-elect=true']\n")},
-		"arguments":                      {manifest: replace("    # the kubeconfig\n", "    args:\n")},
-		"only the program":               {manifest: replace("    # the kubeconfig\n    - '--kubeconfig=/etc/kubernetes/scheduler.conf'\n    - \"--leader-elect=true\"\n", "")},
-		"log runner in the command":      {manifest: replace("    - kube-scheduler\n", "    - /go-runner\n    - --also-stdout\n    - /usr/local/bin/kube-scheduler\n")},
-		"log runner and program in both": {manifest: replace("    - kube-scheduler\n    # the kubeconfig\n", "    - /go-runner\n    args:\n    - --log-file\n    - /var/log/kube-scheduler\n    - /usr/local/bin/kube-scheduler\n")},
-		"log runner of something else":   {manifest: replace("    - kube-scheduler\n", "    - /go-runner\n    - --log-file\n    - /var/log/kube-scheduler\n    - /bin/sh\n"), refused: "/go-runner"},
-		"log runner alone":               {manifest: replace("    - kube-scheduler\n", "    - /go-runner\n"), refused: "/go-runner"},
-		"no volumes":                     {manifest: strings.Replace(replace("  volumes:\n  - hostPath:\n      path: /etc/kubernetes/scheduler.conf\n      type: FileOrCreate\n    name: kubeconfig\n", ""), "    volumeMounts:\n    - mountPath: /etc/kubernetes/scheduler.conf\n      name: kubeconfig\n      readOnly: true\n", "", 1)},
-		"non-ASCII letters":              {manifest: replace("  - command:", "  - env: [{name: WÖRT, value: ü}]\n    command:")},
-		"runs as a user":                 {manifest: replace("  hostNetwork: true", "  securityContext: {runAsUser: 10259}\n  hostNetwork: true")},
-		"anchor":                         {manifest: replace("image: \"", "image: &i \""), refused: "anchor"},
-		"alias":                          {manifest: replace("component: kube-scheduler", "component: &n kube-scheduler\n    other: *n"), refused: "anchor"},
-		"tag":                            {manifest: replace("image: \"", "image: !!str \""), refused: "tag"},
-		"tab":                            {manifest: replace("  containers:", "\tcontainers:"), refused: "token"},
-		"two documents":                  {manifest: kubeadmStyle + "---\nkind: Pod\n", refused: "second document"},
-		"unknown field":                  {manifest: replace("hostNetwork: true", "hostNetwrok: true"), refused: "hostNetwrok"},
-		"field twice":                    {manifest: replace("hostNetwork: true", "hostNetwork: true\n  hostNetwork: true"), refused: "hostNetwork"},
-		"byte order mark":                {manifest: "\ufeff" + kubeadmStyle, refused: "byte order mark"},
-		"no pod":                         {manifest: replace("kind: Pod", "kind: Node"), refused: "Pod"},
-		"shell":                          {manifest: replace("    - kube-scheduler\n", "    - /bin/sh\n"), refused: "/bin/sh"},
-		"flag and value in two words":    {manifest: replace("    - \"--leader-elect=true\"", "    - --config\n    - /x"), refused: "separate words"},
-		"image on two lines":             {manifest: replace("image: \"registry.example.com/kube-scheduler:v1.24.3\"  # pinned", "image:\n      >-\n      registry.example.com/x:y"), refused: "more than one line"},
-		"another container's name":       {manifest: replace("    name: kube-scheduler\n    volumeMounts", "    name: scheduler\n    volumeMounts"), refused: "no container"},
-		"empty":                          {manifest: "", refused: "Pod"},
+		"CRLF":            {manifest: strings.ReplaceAll(kubeadmStyle, "\n", "\r\n")},
+		"mixed line ends": {manifest: replace("kind: Pod\n", "kind: Pod\r\n"), refused: "CRLF"},
+		"JSON": {
+			manifest: `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"s"},"spec":{"containers":[{"name":"kube-scheduler","image":"a/b:c","command":["kube-scheduler","--v=2"]}]}}`},
+		"JSON with empty lists": {
+			manifest: `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"s","annotations":{}},"spec":{"volumes":[],"containers":[{"name":"kube-scheduler","image":"a/b:c","volumeMounts":[],"command":["kube-scheduler"]}]}}`},
+		"flow list": {
+			manifest: replace(
+				"- command:\n    - kube-scheduler\n    # the kubeconfig\n    - '--kubeconfig=/etc/kubernetes/scheduler.conf'\n   "+
+					" - \"--leader-elect=true\"\n", "- command: [kube-scheduler, '--leader-elect=true']\n")},
+		"arguments": {manifest: replace("    # the kubeconfig\n", "    args:\n")},
+		"only the program": {manifest: replace(
+			"    # the kubeconfig\n    - '--kubeconfig=/etc/kubernetes/scheduler.conf'\n    - \"--leader-elect=true\"\n", "")},
+		"log runner in the command": {manifest: replace("    - kube-scheduler\n",
+			"    - /go-runner\n    - --also-stdout\n    - /usr/local/bin/kube-scheduler\n")},
+		"log runner and program in both": {manifest: replace("    - kube-scheduler\n    # the kubeconfig\n",
+			"    - /go-runner\n    args:\n    - --log-file\n    - /var/log/kube-scheduler\n    - "+
+				"/usr/local/bin/kube-scheduler\n")},
+		"log runner of something else": {manifest: replace("    - kube-scheduler\n",
+			"    - /go-runner\n    - --log-file\n    - /var/log/kube-scheduler\n    - /bin/sh\n"), refused: "/go-runner"},
+		"log runner alone": {manifest: replace("    - kube-scheduler\n", "    - /go-runner\n"),
+			refused: "/go-runner"},
+		"no volumes": {
+			manifest: strings.Replace(
+				replace(
+					"  volumes:\n  - hostPath:\n      path: /etc/kubernetes/scheduler.conf\n      type: FileOrCreate\n    name: "+
+						"kubeconfig\n", ""),
+				"    volumeMounts:\n    - mountPath: /etc/kubernetes/scheduler.conf\n      name: kubeconfig\n      readOnly: "+
+					"true\n", "", 1)},
+		"non-ASCII letters": {manifest: replace("  - command:",
+			"  - env: [{name: WÖRT, value: ü}]\n    command:")},
+		"runs as a user": {manifest: replace("  hostNetwork: true",
+			"  securityContext: {runAsUser: 10259}\n  hostNetwork: true")},
+		"anchor": {manifest: replace("image: \"", "image: &i \""), refused: "anchor"},
+		"alias": {manifest: replace("component: kube-scheduler",
+			"component: &n kube-scheduler\n    other: *n"), refused: "anchor"},
+		"tag":           {manifest: replace("image: \"", "image: !!str \""), refused: "tag"},
+		"tab":           {manifest: replace("  containers:", "\tcontainers:"), refused: "token"},
+		"two documents": {manifest: kubeadmStyle + "---\nkind: Pod\n", refused: "second document"},
+		"unknown field": {manifest: replace("hostNetwork: true", "hostNetwrok: true"),
+			refused: "hostNetwrok"},
+		"field twice": {manifest: replace("hostNetwork: true", "hostNetwork: true\n  hostNetwork: true"),
+			refused: "hostNetwork"},
+		"byte order mark": {manifest: "\ufeff" + kubeadmStyle, refused: "byte order mark"},
+		"no pod":          {manifest: replace("kind: Pod", "kind: Node"), refused: "Pod"},
+		"shell": {manifest: replace("    - kube-scheduler\n", "    - /bin/sh\n"),
+			refused: "/bin/sh"},
+		"flag and value in two words": {manifest: replace("    - \"--leader-elect=true\"", "    - --config\n    - /x"),
+			refused: "separate words"},
+		"image on two lines": {
+			manifest: replace("image: \"registry.example.com/kube-scheduler:v1.24.3\"  # pinned",
+				"image:\n      >-\n      registry.example.com/x:y"), refused: "more than one line"},
+		"another container's name": {manifest: replace("    name: kube-scheduler\n    volumeMounts",
+			"    name: scheduler\n    volumeMounts"), refused: "no container"},
+		"empty": {manifest: "", refused: "Pod"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, err := Parse("/m.yaml", []byte(c.manifest))
@@ -243,7 +274,8 @@ func TestSwapRefusesEditedManifest(t *testing.T) {
 	files := Files{Resolve: func(path string) (string, error) { return filepath.Join(dir, path), nil }}
 	for _, single := range []bool{false, true} {
 		s := Swapper{Files: files, SingleFile: single}
-		if err := files.Write("/manifests/pod.yaml", &File{Data: []byte("edited"), Mode: 0o640, UID: os.Getuid(), GID: os.Getgid()}); err != nil {
+		if err := files.Write("/manifests/pod.yaml",
+			&File{Data: []byte("edited"), Mode: 0o640, UID: os.Getuid(), GID: os.Getgid()}); err != nil {
 			t.Fatal(err)
 		}
 		next := &File{Data: []byte("new"), Mode: 0o640, UID: os.Getuid(), GID: os.Getgid()}
@@ -281,7 +313,8 @@ func TestBackupsSkipsDirectoryWithoutJournal(t *testing.T) {
 func TestApplySetsAnotherFlag(t *testing.T) {
 	first := Change{Container: "kube-scheduler", Program: "kube-scheduler", Flag: "policy-configmap", Config: "policy-1"}
 	once := apply(t, kubeadmStyle, first)
-	want := strings.Replace(kubeadmStyle, "    # the kubeconfig\n", "    # the kubeconfig\n    - '--policy-configmap=policy-1'\n", 1)
+	want := strings.Replace(kubeadmStyle, "    # the kubeconfig\n",
+		"    # the kubeconfig\n    - '--policy-configmap=policy-1'\n", 1)
 	if diff := cmp.Diff(want, once); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
@@ -294,7 +327,8 @@ func TestApplySetsAnotherFlag(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", cmp.Diff(want, got))
 	}
 	both := apply(t, once, wholeChange())
-	if !strings.Contains(both, "'--policy-configmap=policy-1'\n") || !strings.Contains(both, "'--config=/etc/kubernetes/pmk-sched/pmk-sched-1.yaml'\n") {
+	if !strings.Contains(both, "'--policy-configmap=policy-1'\n") ||
+		!strings.Contains(both, "'--config=/etc/kubernetes/pmk-sched/pmk-sched-1.yaml'\n") {
 		t.Errorf("one of the flags is missing:\n%s", both)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// heldDir holds links to manifests that a kubelet may watch. It is near the manifest because a link must be on the
-// same file system.
+// heldDir holds links to manifests that a kubelet may watch. It is near the manifest because a link
+// must be on the same file system.
 const heldDir = ".pmk-sched-held"
 
 // Swapper replaces a manifest.
@@ -46,15 +46,16 @@ func (s Swapper) Swap(node string, old, next *File) (err error) {
 	return staged.Swap(old)
 }
 
-// Staged is a file that was written near its destination: swapping it in is a rename, which needs no
-// free disk space.
+// Staged is a file that was written near its destination: swapping it in is a rename, which needs
+// no free disk space.
 type Staged struct {
 	swapper Swapper
 	// node is the destination on the node, at the same for this process, part the staged file.
 	node, at, part string
 }
 
-// Stage writes a file near its destination. If a killed run left the same file there, Stage uses that.
+// Stage writes a file near its destination. If a killed run left the same file there, Stage uses
+// that.
 func (s Swapper) Stage(node string, next *File) (*Staged, error) {
 	at, err := s.Files.Resolve(node)
 	if err != nil {
@@ -111,7 +112,8 @@ func (g *Staged) Remove() error {
 	return problem.NodeFile("remove the file staged for", g.node, removeStaged(g.at, g.part))
 }
 
-// removeStaged removes a staged file, and the link that keeps its inode: no kubelet ever watched it.
+// removeStaged removes a staged file, and the link that keeps its inode: no kubelet ever watched
+// it.
 func removeStaged(at, part string) error {
 	inode, err := inodeOf(part)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -148,7 +150,8 @@ func findStaged(dir string, next *File) (string, error) {
 	plain := Files{Resolve: func(path string) (string, error) { return path, nil }}
 	for _, part := range left {
 		file, err := plain.Read(part)
-		if err != nil || !bytes.Equal(file.Data, next.Data) || file.Mode != next.Mode || file.UID != next.UID || file.GID != next.GID {
+		if err != nil || !bytes.Equal(file.Data, next.Data) || file.Mode != next.Mode || file.UID != next.UID ||
+			file.GID != next.GID {
 			continue
 		}
 		return part, syncFile(part) // the killed run may not have done that
@@ -217,8 +220,8 @@ func held(at string) []string {
 	return links
 }
 
-// touchHeld makes the kubelet read the path again, whichever former inode it watches: setting a mode is
-// an event even if the mode does not change.
+// touchHeld makes the kubelet read the path again, whichever former inode it watches: setting a
+// mode is an event even if the mode does not change.
 func touchHeld(at string) error {
 	current, err := inodeOf(at)
 	for _, link := range held(at) {
@@ -267,7 +270,8 @@ func watchedInodes() (inodes map[uint64]bool, kubelet bool) {
 		if err != nil || !bytes.Contains(text, []byte("inotify wd:")) {
 			continue
 		}
-		if name, _ := os.ReadFile(filepath.Join(filepath.Dir(filepath.Dir(file)), "comm")); strings.HasPrefix(string(name), "kubelet") {
+		if name, _ := os.ReadFile(filepath.Join(filepath.Dir(filepath.Dir(file)), "comm")); strings.HasPrefix(string(name),
+			"kubelet") {
 			kubelet = true
 		}
 		for _, word := range strings.Fields(string(text)) {

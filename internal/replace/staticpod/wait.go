@@ -118,19 +118,23 @@ func outOfTime(err error) bool {
 
 // failed describes a new container that ended or cannot start.
 func (t *wait) failed(seen *Seen, status *corev1.ContainerStatus) string {
-	for _, state := range []*corev1.ContainerStateTerminated{status.State.Terminated, status.LastTerminationState.Terminated} {
+	for _, state := range []*corev1.ContainerStateTerminated{status.State.Terminated,
+		status.LastTerminationState.Terminated} {
 		if state == nil || state.ContainerID == "" || slices.Contains(t.former, state.ContainerID) {
 			continue
 		}
 		// It may be the previous container, which was stopped. If not, its successor fails too.
-		stopped := t.want.Uncertain && (state.ExitCode == 0 || t.want.Before != nil && state.ContainerID == t.want.Before.ContainerID)
+		stopped := t.want.Uncertain &&
+			(state.ExitCode == 0 || t.want.Before != nil && state.ContainerID == t.want.Before.ContainerID)
 		if !t.want.Forward || stopped || t.podRestarts(seen) {
 			t.former = append(t.former, state.ContainerID) // its API server was not available yet
 			continue
 		}
-		return fmt.Sprintf("container %s ended with exit status %d (%s) %s", t.Container, state.ExitCode, state.Reason, strings.TrimSpace(state.Message))
+		return fmt.Sprintf("container %s ended with exit status %d (%s) %s", t.Container, state.ExitCode, state.Reason,
+			strings.TrimSpace(state.Message))
 	}
-	if w := status.State.Waiting; w != nil && t.want.Forward && podstatus.Classify(w.Reason).Preventing() && !t.podRestarts(seen) {
+	if w := status.State.Waiting; w != nil && t.want.Forward && podstatus.Classify(w.Reason).Preventing() &&
+		!t.podRestarts(seen) {
 		return fmt.Sprintf("container %s: %s: %s", t.Container, w.Reason, w.Message)
 	}
 	return ""
@@ -182,11 +186,13 @@ func (t *wait) missing(ctx context.Context, seen *Seen, status *corev1.Container
 func (t *wait) leader(seen *Seen) string {
 	t.ran.Leads = false
 	host, _, _ := strings.Cut(seen.Holder, "_")
-	fresh := seen.lease != nil && seen.lease.Spec.RenewTime != nil && time.Since(seen.lease.Spec.RenewTime.Time) < time.Minute
+	fresh := seen.lease != nil && seen.lease.Spec.RenewTime != nil &&
+		time.Since(seen.lease.Spec.RenewTime.Time) < time.Minute
 	switch {
 	case seen.Holder == "" || !fresh:
 		return "no scheduler holds the lease " + leaseName
-	case t.want.Changed && t.want.Before != nil && seen.Holder == t.want.Before.Holder && (t.Alone || slices.Contains(t.Hosts, host)):
+	case t.want.Changed && t.want.Before != nil && seen.Holder == t.want.Before.Holder &&
+		(t.Alone || slices.Contains(t.Hosts, host)):
 		return "the lease " + leaseName + " is still held by the previous scheduler"
 	case t.Alone || slices.Contains(t.Hosts, host):
 		t.ran.Leads = true
@@ -200,7 +206,8 @@ func (t *wait) renewMirror(ctx context.Context, seen *Seen) {
 	if seen.pod.DeletionTimestamp == nil && time.Since(t.ran.started) > time.Second && time.Since(t.mirror) > mirrorPause {
 		t.mirror = time.Now()
 		now, uid := int64(0), seen.pod.UID
-		err := t.Kube.CoreV1().Pods(t.Namespace).Delete(ctx, t.Pod, metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: &metav1.Preconditions{UID: &uid}})
+		err := t.Kube.CoreV1().Pods(t.Namespace).Delete(ctx, t.Pod,
+			metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: &metav1.Preconditions{UID: &uid}})
 		t.log().Debug("deleted the mirror pod of the previous manifest", zap.String("pod", t.Pod), zap.Error(err))
 	}
 }
@@ -222,7 +229,8 @@ func (t *wait) notRunning(ctx context.Context, reason string) error {
 	defer cancel()
 	lines := int64(10)
 	for _, previous := range []bool{false, true} {
-		text, err := t.Kube.CoreV1().Pods(t.Namespace).GetLogs(t.Pod, &corev1.PodLogOptions{Container: t.Container, TailLines: &lines, Previous: previous}).DoRaw(ctx)
+		text, err := t.Kube.CoreV1().Pods(t.Namespace).GetLogs(t.Pod,
+			&corev1.PodLogOptions{Container: t.Container, TailLines: &lines, Previous: previous}).DoRaw(ctx)
 		if err == nil && len(strings.TrimSpace(string(text))) > 0 {
 			e.Log = strings.Split(strings.TrimSpace(string(text)), "\n")
 			break

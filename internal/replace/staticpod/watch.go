@@ -75,7 +75,8 @@ func (w *Watch) Observe(ctx context.Context) (*Seen, error) {
 	if err != nil {
 		return nil, kubeapi.Explain("read Pod/"+w.Namespace+"/"+w.Pod, err)
 	}
-	seen := &Seen{pod: pod, Hash: pod.Annotations[annotationHash], Replacement: pod.Annotations[AnnotationReplacement], Ready: podstatus.Ready(pod)}
+	seen := &Seen{pod: pod, Hash: pod.Annotations[annotationHash], Replacement: pod.Annotations[AnnotationReplacement],
+		Ready: podstatus.Ready(pod)}
 	if status := podstatus.StatusOf(pod, w.Container); status != nil {
 		seen.ContainerID, seen.Image, seen.ImageID = status.ContainerID, status.Image, status.ImageID
 		seen.ended = endedIDs(status)
@@ -175,7 +176,8 @@ func (w *Watch) Stay(ctx context.Context, want Want, ran *Ran, stable time.Durat
 
 func endedIDs(status *corev1.ContainerStatus) []string {
 	var ids []string
-	for _, state := range []*corev1.ContainerStateTerminated{status.State.Terminated, status.LastTerminationState.Terminated} {
+	for _, state := range []*corev1.ContainerStateTerminated{status.State.Terminated,
+		status.LastTerminationState.Terminated} {
 		if state != nil && state.ContainerID != "" {
 			ids = append(ids, state.ContainerID)
 		}

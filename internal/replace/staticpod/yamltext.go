@@ -77,7 +77,8 @@ func plain(value any) string {
 		return quote(value)
 	}
 	var back any
-	safe := s != "" && !strings.ContainsAny(s, " \t\n#'\"{}[],&*!|>%@`") && !strings.HasSuffix(s, ":") && !strings.Contains(s, ": ")
+	safe := s != "" && !strings.ContainsAny(s, " \t\n#'\"{}[],&*!|>%@`") && !strings.HasSuffix(s, ":") &&
+		!strings.Contains(s, ": ")
 	if safe && yaml.Unmarshal([]byte(s), &back) == nil && back == s && !numeric(s) {
 		return s
 	}

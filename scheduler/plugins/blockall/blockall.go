@@ -1,5 +1,5 @@
-// Package blockall is a portable plugin that rejects every node, so that pods stay pending. Use it for
-// tests, for drains, and as a minimal example of a plugin.
+// Package blockall is a portable plugin that rejects every node, so that pods stay pending. Use it
+// for tests, for drains, and as a minimal example of a plugin.
 package blockall
 
 import (
@@ -91,7 +91,8 @@ func decode(args scheduler.Arguments) (Arguments, error) {
 func (b *BlockAll) Name() string { return Name }
 
 // Filter rejects the node if the pod's namespace is blocked.
-func (b *BlockAll) Filter(ctx context.Context, _ scheduler.State, pod *corev1.Pod, node scheduler.NodeInfo) *scheduler.Status {
+func (b *BlockAll) Filter(ctx context.Context, _ scheduler.State, pod *corev1.Pod,
+	node scheduler.NodeInfo) *scheduler.Status {
 	if !b.blocks(pod) {
 		return nil
 	}

@@ -22,8 +22,10 @@ func TestFilterRejectsPodsOfBlockedNamespaces(t *testing.T) {
 		want                  string
 	}{
 		{"blocks every pod", ``, "default", "UnschedulableAndUnresolvable: every node is blocked by BlockAll"},
-		{"uses the message", `{"message": "drained until noon"}`, "default", "UnschedulableAndUnresolvable: drained until noon"},
-		{"blocks the listed namespaces", `{"namespaces": ["a", "b"]}`, "b", "UnschedulableAndUnresolvable: every node is blocked by BlockAll"},
+		{"uses the message", `{"message": "drained until noon"}`, "default",
+			"UnschedulableAndUnresolvable: drained until noon"},
+		{"blocks the listed namespaces", `{"namespaces": ["a", "b"]}`, "b",
+			"UnschedulableAndUnresolvable: every node is blocked by BlockAll"},
 		{"ignores other namespaces", `{"namespaces": ["a", "b"]}`, "c", "Success"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -14,7 +14,8 @@ import (
 
 func TestNeedIsThatOfTheSmallestPods(t *testing.T) {
 	pods := []*corev1.Pod{
-		plugintest.NewPod("shop", "a", plugintest.Requests("3", "1Gi")), plugintest.NewPod("shop", "b", plugintest.Requests("1", "3Gi")),
+		plugintest.NewPod("shop", "a", plugintest.Requests("3", "1Gi")), plugintest.NewPod("shop", "b",
+			plugintest.Requests("1", "3Gi")),
 		plugintest.NewPod("shop", "c", corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}),
 	}
 	want := amounts{corev1.ResourceCPU: 3000, corev1.ResourceMemory: 1 << 30, corev1.ResourcePods: 2}
@@ -26,18 +27,22 @@ func TestNeedIsThatOfTheSmallestPods(t *testing.T) {
 func TestFreeRoomIsThatOfNodesThatAcceptPods(t *testing.T) {
 	node := func(name, cpu string, cordoned bool, pods ...*corev1.Pod) scheduler.NodeInfo {
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{Unschedulable: cordoned}}
-		n.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourcePods: resource.MustParse("3"), "example.com/gpu": resource.MustParse("1")}
+		n.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu),
+			corev1.ResourcePods: resource.MustParse("3"), "example.com/gpu": resource.MustParse("1")}
 		return plugintest.NewNode(n, pods...)
 	}
 	low := plugintest.NewPod("shop", "low", plugintest.Requests("3", "1Gi"))
-	nodes := []scheduler.NodeInfo{node("a", "4", false, low), node("b", "2", false), node("c", "8", true), node("d", "2", false, low)}
+	nodes := []scheduler.NodeInfo{node("a", "4", false, low), node("b", "2", false), node("c", "8", true),
+		node("d", "2", false, low)}
 	need := amounts{corev1.ResourceCPU: 1, corev1.ResourcePods: 1, "example.com/nic": 1}
 	// Node d has more requests than it can have: it has nothing, not less.
-	if diff := cmp.Diff(amounts{corev1.ResourceCPU: 3000, corev1.ResourcePods: 7, "example.com/nic": 0}, freeOf(nodes, need, nil)); diff != "" {
+	if diff := cmp.Diff(amounts{corev1.ResourceCPU: 3000, corev1.ResourcePods: 7, "example.com/nic": 0},
+		freeOf(nodes, need, nil)); diff != "" {
 		t.Error(diff)
 	}
 	evicted := freeOf(nodes, need, func(*corev1.Pod) bool { return true })
-	if diff := cmp.Diff(amounts{corev1.ResourceCPU: 8000, corev1.ResourcePods: 9, "example.com/nic": 0}, evicted); diff != "" {
+	if diff := cmp.Diff(amounts{corev1.ResourceCPU: 8000, corev1.ResourcePods: 9, "example.com/nic": 0},
+		evicted); diff != "" {
 		t.Error(diff)
 	}
 }

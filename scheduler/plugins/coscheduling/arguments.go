@@ -20,23 +20,25 @@ const (
 
 // Arguments are the plugin's arguments in the configuration. Durations are strings such as "30s".
 type Arguments struct {
-	// GroupLabel is the label of pods with the name of their group, "scheduling.x-k8s.io/pod-group" by default. A group is in
-	// one namespace.
+	// GroupLabel is the label of pods with the name of their group, "scheduling.x-k8s.io/pod-group" by
+	// default. A group is in one namespace.
 	GroupLabel string `json:"groupLabel,omitempty"`
-	// MinMemberLabel is the label of pods with the size of their group, "pmk-sched.io/min-member" by default: so many pods are
-	// placed together, or none. It is not read for a group that has a PodGroup.
+	// MinMemberLabel is the label of pods with the size of their group, "pmk-sched.io/min-member" by
+	// default: so many pods are placed together, or none. It is not read for a group that has a
+	// PodGroup.
 	MinMemberLabel string `json:"minMemberLabel,omitempty"`
-	// PodGroups is whether sizes are read from PodGroups of scheduling.x-k8s.io/v1alpha1: Auto (the default), if their
-	// CustomResourceDefinition is installed, or Ignore.
+	// PodGroups is whether sizes are read from PodGroups of scheduling.x-k8s.io/v1alpha1: Auto (the
+	// default), if their CustomResourceDefinition is installed, or Ignore.
 	PodGroups string `json:"podGroups,omitempty"`
-	// Timeout is how long the first pods of a group keep their room on nodes for the others, "1m" by default, at most "14m".
-	// The scheduleTimeoutSeconds of a PodGroup takes precedence.
+	// Timeout is how long the first pods of a group keep their room on nodes for the others, "1m" by
+	// default, at most "14m". The scheduleTimeoutSeconds of a PodGroup takes precedence.
 	Timeout string `json:"timeout,omitempty"`
 	// Backoff is how long a group waits that could not be placed.
 	Backoff Backoff `json:"backoff,omitempty"`
 }
 
-// Backoff is a delay that doubles with every failure. It ends early when the cluster has more free room.
+// Backoff is a delay that doubles with every failure. It ends early when the cluster has more free
+// room.
 type Backoff struct {
 	// Initial is the delay after the first failure, "5s" by default.
 	Initial string `json:"initial,omitempty"`
@@ -49,7 +51,8 @@ type settings struct {
 	timeout, initial, max time.Duration
 }
 
-// longestTimeout leaves the scheduler, which ends any wait after 15 minutes, a minute more than the plugin.
+// longestTimeout leaves the scheduler, which ends any wait after 15 minutes, a minute more than the
+// plugin.
 const longestTimeout = 14 * time.Minute
 
 func decode(args scheduler.Arguments) (*settings, error) {
@@ -60,7 +63,8 @@ func decode(args scheduler.Arguments) (*settings, error) {
 	if err := args.Decode(&s.Arguments); err != nil {
 		return nil, err
 	}
-	for _, label := range []struct{ field, key string }{{"groupLabel", s.GroupLabel}, {"minMemberLabel", s.MinMemberLabel}} {
+	for _, label := range []struct{ field, key string }{{"groupLabel", s.GroupLabel}, {
+		"minMemberLabel", s.MinMemberLabel}} {
 		if wrong := validation.IsQualifiedName(label.key); len(wrong) > 0 {
 			return nil, fmt.Errorf("%s: %q is not a label key: %s", label.field, label.key, strings.Join(wrong, "; "))
 		}
@@ -90,7 +94,8 @@ func decode(args scheduler.Arguments) (*settings, error) {
 		*d.into = parsed
 	}
 	if s.max < s.initial {
-		return nil, fmt.Errorf("backoff.max: %s must not be shorter than backoff.initial, %s", s.Backoff.Max, s.Backoff.Initial)
+		return nil, fmt.Errorf("backoff.max: %s must not be shorter than backoff.initial, %s", s.Backoff.Max,
+			s.Backoff.Initial)
 	}
 	return s, nil
 }

@@ -1,12 +1,13 @@
-// Package coscheduling is a portable plugin that places the pods of a group together or not at all, as distributed training, MPI
-// and Spark need it.
+// Package coscheduling is a portable plugin that places the pods of a group together or not at all,
+// as distributed training, MPI and Spark need it.
 //
-// Pods with the same group label are a group. Its pods are tried when so many of them exist as the group's size says and the free
-// room of the cluster may suffice. Each one that gets a node keeps it and waits for the others at Permit. When all have a node, they are
-// bound; when one of them gets none or time is up, all give up their nodes, and the group waits until the cluster has more room or a
-// back-off is over. Several groups are tried at the same time only if there is room for all of them, so that they cannot take
-// each other's room and wait forever. If they get in each other's way nevertheless, the first one keeps its nodes and the others
-// wait for their turn.
+// Pods with the same group label are a group. Its pods are tried when so many of them exist as the
+// group's size says and the free room of the cluster may suffice. Each one that gets a node keeps
+// it and waits for the others at Permit. When all have a node, they are bound; when one of them
+// gets none or time is up, all give up their nodes, and the group waits until the cluster has more
+// room or a back-off is over. Several groups are tried at the same time only if there is room for
+// all of them, so that they cannot take each other's room and wait forever. If they get in each
+// other's way nevertheless, the first one keeps its nodes and the others wait for their turn.
 //
 // The plugin does not sort the queue. A scheduler has one order for all profiles, and a second
 // plugin for it prevents its start. The plugin does not depend on the order of the queue.
@@ -51,7 +52,8 @@ type Coscheduling struct {
 	swept      time.Time
 }
 
-// New returns the plugin configured by its arguments. It reads pods and PodGroups until ctx is done.
+// New returns the plugin configured by its arguments. It reads pods and PodGroups until ctx is
+// done.
 func New(ctx context.Context, args scheduler.Arguments, h scheduler.Handle) (*Coscheduling, error) {
 	s, err := decode(args)
 	if err != nil {
@@ -105,17 +107,19 @@ func Rules(args scheduler.Arguments) ([]rbacv1.PolicyRule, error) {
 // Name returns the plugin's name.
 func (c *Coscheduling) Name() string { return Name }
 
-// EventsToRegister returns the events that may make room for a group. New pods of a group are not among them: the scheduler tries
-// those anyway, and the plugin has it retry the others.
+// EventsToRegister returns the events that may make room for a group. New pods of a group are not
+// among them: the scheduler tries those anyway, and the plugin has it retry the others.
 func (c *Coscheduling) EventsToRegister() []scheduler.ClusterEvent { return scheduler.RoomEvents() }
 
-// Sign returns the group of the pod. The plugin accepts or turns away a pod as a whole, at PreFilter, which runs for each pod.
+// Sign returns the group of the pod. The plugin accepts or turns away a pod as a whole, at
+// PreFilter, which runs for each pod.
 func (c *Coscheduling) Sign(_ context.Context, pod *corev1.Pod) (interface{}, *scheduler.Status) {
 	return c.settings.group(pod), nil
 }
 
 // PreFilter turns a pod away while its group cannot be placed.
-func (c *Coscheduling) PreFilter(ctx context.Context, state scheduler.State, pod *corev1.Pod) (*scheduler.PreFilterResult, *scheduler.Status) {
+func (c *Coscheduling) PreFilter(ctx context.Context, state scheduler.State,
+	pod *corev1.Pod) (*scheduler.PreFilterResult, *scheduler.Status) {
 	key := c.settings.group(pod)
 	if key == "" {
 		return nil, nil
@@ -132,8 +136,10 @@ func (c *Coscheduling) PreFilter(ctx context.Context, state scheduler.State, pod
 	return nil, scheduler.Unresolvable(reason)
 }
 
-// PostFilter is called when no node can run a pod. Other groups then make room for its group, or the group gives up its nodes.
-func (c *Coscheduling) PostFilter(ctx context.Context, state scheduler.State, pod *corev1.Pod, _ scheduler.Rejections) (string, *scheduler.Status) {
+// PostFilter is called when no node can run a pod. Other groups then make room for its group, or
+// the group gives up its nodes.
+func (c *Coscheduling) PostFilter(ctx context.Context, state scheduler.State, pod *corev1.Pod,
+	_ scheduler.Rejections) (string, *scheduler.Status) {
 	_, turnedAway := state.Read(turnedAwayKey)
 	switch key := c.settings.group(pod); {
 	case turnedAway:
@@ -166,7 +172,8 @@ func (c *Coscheduling) Unreserve(_ context.Context, _ scheduler.State, pod *core
 }
 
 // Permit lets the pods of a group pass when enough of them have a node.
-func (c *Coscheduling) Permit(ctx context.Context, _ scheduler.State, pod *corev1.Pod, _ string) (*scheduler.Status, time.Duration) {
+func (c *Coscheduling) Permit(ctx context.Context, _ scheduler.State, pod *corev1.Pod, _ string) (*scheduler.Status,
+	time.Duration) {
 	key := c.settings.group(pod)
 	if key == "" {
 		return nil, 0

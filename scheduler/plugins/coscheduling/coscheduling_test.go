@@ -63,8 +63,8 @@ func TestOneOfTwoGangsThatExceedTheClusterIsPlaced(t *testing.T) {
 	}
 }
 
-// In total there is room for both groups, but not on the nodes: one of the large pods is left over. The groups have to make way for
-// each other.
+// In total there is room for both groups, but not on the nodes: one of the large pods is left over.
+// The groups have to make way for each other.
 func TestGangsThatGetInEachOthersWayArePlacedInTurn(t *testing.T) {
 	yielded := 0.0
 	for _, old := range []bool{false, true} {
@@ -141,7 +141,8 @@ func TestTimeoutEndsAnAttempt(t *testing.T) {
 	}
 }
 
-// The process can be paused for longer than the scheduler waits at Permit, and a pod of the group can be next when it continues.
+// The process can be paused for longer than the scheduler waits at Permit, and a pod of the group
+// can be next when it continues.
 func TestNoPodIsPermittedAfterTheDeadline(t *testing.T) {
 	w := newWorld(t, "", 4)
 	w.createGang("a", 4, 1)
@@ -203,7 +204,8 @@ func TestGatedPodsDoNotCount(t *testing.T) {
 	w := newWorld(t, "", 3)
 	w.createGang("a", 3, 1)
 	w.pods["shop/a-2"].state = placed
-	w.pods["shop/a-2"].Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "SchedulingGated"}}
+	w.pods["shop/a-2"].Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+		Reason: "SchedulingGated"}}
 	w.run(5*time.Second, nil)
 	if !w.quiet() {
 		t.Fatalf("the gang keeps nodes:\n%s", w)
@@ -234,7 +236,8 @@ func TestRoomOfPodsThatCanBePreemptedCounts(t *testing.T) {
 		policy   corev1.PreemptionPolicy
 		want     string
 	}{
-		{0, corev1.PreemptLowerPriority, "UnschedulableAndUnresolvable: pod group shop/p0-PreemptLowerPriority needs 3 of cpu, more than is free"},
+		{0, corev1.PreemptLowerPriority,
+			"UnschedulableAndUnresolvable: pod group shop/p0-PreemptLowerPriority needs 3 of cpu, more than is free"},
 		{5, corev1.PreemptNever, "UnschedulableAndUnresolvable: pod group shop/p5-Never needs 3 of cpu, more than is free"},
 		{5, corev1.PreemptLowerPriority, "Success"},
 	} {
@@ -251,9 +254,14 @@ func TestPodsAreTurnedAwayWithAReason(t *testing.T) {
 		want   string
 	}{
 		{"no group", nil, "Success"},
-		{"no size", map[string]string{"scheduling.x-k8s.io/pod-group": "g"}, "pod group shop/g has no size: its pods have no label pmk-sched.io/min-member"},
-		{"no number", map[string]string{"scheduling.x-k8s.io/pod-group": "g", "pmk-sched.io/min-member": "two"}, `label pmk-sched.io/min-member of pod web must be 1 or more, not "two"`},
-		{"incomplete", map[string]string{"scheduling.x-k8s.io/pod-group": "g", "pmk-sched.io/min-member": "2"}, "pod group shop/g has 1 of 2 pods"},
+		{"no size", map[string]string{
+			"scheduling.x-k8s.io/pod-group": "g"},
+			"pod group shop/g has no size: its pods have no label pmk-sched.io/min-member"},
+		{"no number", map[string]string{
+			"scheduling.x-k8s.io/pod-group": "g", "pmk-sched.io/min-member": "two"},
+			`label pmk-sched.io/min-member of pod web must be 1 or more, not "two"`},
+		{"incomplete", map[string]string{
+			"scheduling.x-k8s.io/pod-group": "g", "pmk-sched.io/min-member": "2"}, "pod group shop/g has 1 of 2 pods"},
 		{"one pod", map[string]string{"scheduling.x-k8s.io/pod-group": "g", "pmk-sched.io/min-member": "1"}, "Success"},
 	} {
 		w := newWorld(t, "", 4)
@@ -286,8 +294,8 @@ func TestPodGroupsHaveTheSize(t *testing.T) {
 	w.run(12*time.Second, func() bool { return w.countPods("a", placed) == 3 })
 }
 
-// When a group is placed, the next one is retried, and that one's result retries the one after it. If a retry is lost, nothing else may
-// happen.
+// When a group is placed, the next one is retried, and that one's result retries the one after it.
+// If a retry is lost, nothing else may happen.
 func TestQueuedGroupsAreRetriedWhileNoGroupIsPlaced(t *testing.T) {
 	w := newWorld(t, "", 4)
 	pod := newPod("a-0", "a", 2, 1)
@@ -312,10 +320,12 @@ func TestQueuedGroupsAreRetriedWhileNoGroupIsPlaced(t *testing.T) {
 	}
 }
 
-// Binding runs in parallel with the scheduling of other pods, and so do the plugin's own goroutines.
+// Binding runs in parallel with the scheduling of other pods, and so do the plugin's own
+// goroutines.
 func TestPluginIsUsedInParallel(t *testing.T) {
 	node := &corev1.Node{}
-	node.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1000"), corev1.ResourcePods: resource.MustParse("1000")}
+	node.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1000"),
+		corev1.ResourcePods: resource.MustParse("1000")}
 	h := &plugintest.Handle{NodeList: []scheduler.NodeInfo{plugintest.NewNode(node)}}
 	c, err := New(t.Context(), scheduler.NewArguments(nil), h)
 	if err != nil {
@@ -423,14 +433,16 @@ func TestPodsAreSignedByTheirGroup(t *testing.T) {
 		}
 		return part
 	}
-	if sign(newPod("a", "g", 2, 1)) != sign(newPod("b", "g", 2, 1)) || sign(newPod("a", "g", 2, 1)) == sign(newPod("a", "", 2, 1)) {
+	if sign(newPod("a", "g", 2, 1)) != sign(newPod("b", "g", 2, 1)) ||
+		sign(newPod("a", "g", 2, 1)) == sign(newPod("a", "", 2, 1)) {
 		t.Error("pods are not signed by their group")
 	}
 }
 
 func TestRulesAllowToReadPodGroupsUnlessTheyAreIgnored(t *testing.T) {
 	patch := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods/status"}, Verbs: []string{"patch"}}
-	read := rbacv1.PolicyRule{APIGroups: []string{"scheduling.x-k8s.io"}, Resources: []string{"podgroups"}, Verbs: []string{"get", "list", "watch"}}
+	read := rbacv1.PolicyRule{APIGroups: []string{"scheduling.x-k8s.io"}, Resources: []string{"podgroups"},
+		Verbs: []string{"get", "list", "watch"}}
 	for args, want := range map[string][]rbacv1.PolicyRule{"": {patch, read}, "podGroups: Ignore": {patch}} {
 		got, err := Rules(scheduler.NewArguments([]byte(args)))
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
@@ -463,7 +475,8 @@ func TestBackoffDoubles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for failures, want := range map[int]time.Duration{1: 5 * time.Second, 2: 10 * time.Second, 3: 20 * time.Second, 4: 30 * time.Second, 99: 30 * time.Second} {
+	for failures, want := range map[int]time.Duration{1: 5 * time.Second, 2: 10 * time.Second, 3: 20 * time.Second,
+		4: 30 * time.Second, 99: 30 * time.Second} {
 		if got := s.backoff(failures); got != want {
 			t.Errorf("after %d failures: %s", failures, got)
 		}

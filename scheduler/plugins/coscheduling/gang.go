@@ -20,7 +20,8 @@ type gang struct {
 	deadline   time.Time
 	// releasing is set after that failed, until all pods that waited have given up their nodes.
 	releasing bool
-	// queued is set while the group waits for others that are being placed, and woken is when a pod was last retried for its turn.
+	// queued is set while the group waits for others that are being placed, and woken is when a pod
+	// was last retried for its turn.
 	queued bool
 	woken  time.Time
 	// failures is the number of failures in a row, until is the end of the back-off, and room is
@@ -34,11 +35,13 @@ type podState struct {
 	pod *corev1.Pod
 	// seen is set when the scheduler has tried to place the pod.
 	seen bool
-	// reserved is set from Reserve to Unreserve, or until the pod is bound, and allowed if Permit has let it pass.
+	// reserved is set from Reserve to Unreserve, or until the pod is bound, and allowed if Permit has
+	// let it pass.
 	reserved, allowed bool
 	// blocked is set if no node could run the pod when it was last tried.
 	blocked bool
-	// held is when the pod was turned away; zero if it is not. due is when it is to be retried, activated when it was.
+	// held is when the pod was turned away; zero if it is not. due is when it is to be retried,
+	// activated when it was.
 	held, due, activated time.Time
 }
 
@@ -68,8 +71,9 @@ func (g *gang) waiting() []*corev1.Pod {
 	return all
 }
 
-// wake has a pod that was turned away retried. The others follow when that one has a node. A pod that no node could run is
-// retried too: events do that, but not in 1.20 to 1.22 if another group gave up its nodes.
+// wake has a pod that was turned away retried. The others follow when that one has a node. A pod
+// that no node could run is retried too: events do that, but not in 1.20 to 1.22 if another group
+// gave up its nodes.
 func (g *gang) wake(now time.Time) (found bool) {
 	woken := false
 	for _, s := range g.pods {
@@ -95,8 +99,9 @@ func (g *gang) wakeAll(now time.Time) {
 	}
 }
 
-// settle is the time until the scheduler has put a pod that was turned away into the queue of unschedulable pods, and has taken the
-// resources of a pod that gave up its node off that node. A retry before is lost.
+// settle is the time until the scheduler has put a pod that was turned away into the queue of
+// unschedulable pods, and has taken the resources of a pod that gave up its node off that node. A
+// retry before is lost.
 const settle = 300 * time.Millisecond
 
 func (s *podState) retry(now time.Time) { s.due = now.Add(settle) }
@@ -168,8 +173,8 @@ func (c *Coscheduling) count(g *gang) (n count, problem string) {
 	return n, problem
 }
 
-// sizeOf returns how many pods of a group are placed together, and how long they wait for each other: from its PodGroup, or the
-// largest number in the labels of its pods.
+// sizeOf returns how many pods of a group are placed together, and how long they wait for each
+// other: from its PodGroup, or the largest number in the labels of its pods.
 func (c *Coscheduling) sizeOf(key string, all []*corev1.Pod) (size int, timeout time.Duration, problem string) {
 	timeout = c.settings.timeout
 	if c.groups != nil {
@@ -187,14 +192,16 @@ func (c *Coscheduling) sizeOf(key string, all []*corev1.Pod) (size int, timeout 
 		}
 		labelled, err := strconv.Atoi(text)
 		if err != nil || labelled < 1 {
-			return 0, timeout, fmt.Sprintf("pod group %s: label %s of pod %s must be 1 or more, not %q", key, c.settings.MinMemberLabel, pod.Name, text)
+			return 0, timeout, fmt.Sprintf("pod group %s: label %s of pod %s must be 1 or more, not %q", key,
+				c.settings.MinMemberLabel, pod.Name, text)
 		}
 		if labelled > size {
 			size = labelled
 		}
 	}
 	if size == 0 {
-		problem = fmt.Sprintf("pod group %s has no size: no PodGroup has that name, and its pods have no label %s", key, c.settings.MinMemberLabel)
+		problem = fmt.Sprintf("pod group %s has no size: no PodGroup has that name, and its pods have no label %s", key,
+			c.settings.MinMemberLabel)
 		if c.groups == nil {
 			problem = fmt.Sprintf("pod group %s has no size: its pods have no label %s", key, c.settings.MinMemberLabel)
 		}

@@ -10,7 +10,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// slack is how much longer the scheduler waits at Permit than the plugin, so that the plugin decides for all pods at once.
+// slack is how much longer the scheduler waits at Permit than the plugin, so that the plugin
+// decides for all pods at once.
 const slack = 30 * time.Second
 
 // The caller of the methods in this file and in retry.go holds the lock, unless the comment of a
@@ -80,13 +81,15 @@ func (c *Coscheduling) assemble(ctx context.Context, g *gang, n count, pod *core
 	case !covers(freeOf(nodes, need, canEvict(pod)), need):
 		c.wakeNext(now) // the next group may need less
 		name := free.Missing(need).First()
-		return fmt.Sprintf("pod group %s needs %s of %s, more than is free", g.key, scheduler.FormatAmount(name, need[name]), name), nil
+		return fmt.Sprintf("pod group %s needs %s of %s, more than is free", g.key, scheduler.FormatAmount(name, need[name]),
+			name), nil
 	}
 	if now.Before(g.until) && !exceeds(free, g.room) {
 		return fmt.Sprintf("pod group %s could not be placed, and is tried again later", g.key), nil
 	}
 	g.assembling, g.deadline, g.room, g.until = true, now.Add(n.timeout), free, time.Time{}
-	c.handle.Logger(ctx).Info(2, "Coscheduling places a pod group", "podGroup", g.key, "size", n.size, "placed", n.placed, "timeout", n.timeout)
+	c.handle.Logger(ctx).Info(2, "Coscheduling places a pod group", "podGroup", g.key, "size", n.size, "placed", n.placed,
+		"timeout", n.timeout)
 	c.wakeNext(now)
 	return "", nil
 }
@@ -109,9 +112,10 @@ func (c *Coscheduling) claimedByOthers(g *gang) (claimed, kept amounts) {
 	return claimed, kept
 }
 
-// permit decides about a pod that has a node: the pods that may pass with it, or how long it waits, or why it is turned away. It takes the
-// lock.
-func (c *Coscheduling) permit(ctx context.Context, key string, pod *corev1.Pod) (allowed []*corev1.Pod, left time.Duration, problem string) {
+// permit decides about a pod that has a node: the pods that may pass with it, or how long it waits,
+// or why it is turned away. It takes the lock.
+func (c *Coscheduling) permit(ctx context.Context, key string, pod *corev1.Pod) (allowed []*corev1.Pod,
+	left time.Duration, problem string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	g, now := c.gang(key), c.now()
@@ -121,7 +125,8 @@ func (c *Coscheduling) permit(ctx context.Context, key string, pod *corev1.Pod) 
 		return nil, 0, problem
 	case n.missing() <= 0:
 		return c.complete(ctx, g, pod), 0, ""
-	case !g.assembling || !now.Before(g.deadline): // after a pause of the process a pod may come here before expire is called
+	case !g.assembling || !now.Before(g.deadline):
+		// after a pause of the process a pod may come here before expire is called
 		return nil, 0, fmt.Sprintf("pod group %s cannot be placed as a whole", key)
 	}
 	g.wakeAll(now)
@@ -151,7 +156,8 @@ func (c *Coscheduling) complete(ctx context.Context, g *gang, pod *corev1.Pod) [
 	return waiting
 }
 
-// unplaceable records that no node can run a pod, and returns the pods that have to give up their nodes. It takes the lock.
+// unplaceable records that no node can run a pod, and returns the pods that have to give up their
+// nodes. It takes the lock.
 func (c *Coscheduling) unplaceable(ctx context.Context, key string, pod *corev1.Pod) (rejected []*corev1.Pod) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -185,8 +191,8 @@ func (c *Coscheduling) unplaceable(ctx context.Context, key string, pod *corev1.
 	return rejected
 }
 
-// rivals returns the other groups that are being placed, whether pods of any of them keep a node, and whether any group is giving up
-// its nodes.
+// rivals returns the other groups that are being placed, whether pods of any of them keep a node,
+// and whether any group is giving up its nodes.
 func (c *Coscheduling) rivals(g *gang) (all []*gang, keeping, releasing bool) {
 	for _, other := range c.gangs {
 		switch {
@@ -217,7 +223,8 @@ func (c *Coscheduling) fail(ctx context.Context, g *gang, result string) []*core
 	delay := c.settings.backoff(g.failures)
 	g.until = c.now().Add(delay)
 	c.attempts.WithLabelValues(result).Inc()
-	c.handle.Logger(ctx).Info(2, "Coscheduling could not place a pod group", "podGroup", g.key, "result", result, "failures", g.failures, "backoff", delay)
+	c.handle.Logger(ctx).Info(2, "Coscheduling could not place a pod group", "podGroup", g.key, "result", result,
+		"failures", g.failures, "backoff", delay)
 	return c.release(g)
 }
 

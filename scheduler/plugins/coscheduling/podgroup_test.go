@@ -25,8 +25,10 @@ func TestPodGroupsAreReadAndForgotten(t *testing.T) {
 		found bool
 	}{
 		{map[string]interface{}{"minMember": int64(3)}, podGroup{minMember: 3}, true},
-		{map[string]interface{}{"minMember": int64(2), "scheduleTimeoutSeconds": int64(30), "minResources": "ignored"}, podGroup{2, 30 * time.Second}, true},
-		{map[string]interface{}{"minMember": int64(2), "scheduleTimeoutSeconds": int64(3600)}, podGroup{2, longestTimeout}, true},
+		{map[string]interface{}{"minMember": int64(2), "scheduleTimeoutSeconds": int64(30), "minResources": "ignored"},
+			podGroup{2, 30 * time.Second}, true},
+		{map[string]interface{}{"minMember": int64(2), "scheduleTimeoutSeconds": int64(3600)}, podGroup{
+			2, longestTimeout}, true},
 		{map[string]interface{}{"minMember": int64(2), "scheduleTimeoutSeconds": int64(-1)}, podGroup{minMember: 2}, true},
 		{map[string]interface{}{"minMember": int64(0)}, podGroup{}, false},
 		{map[string]interface{}{"minMember": "3"}, podGroup{}, false},

@@ -17,15 +17,17 @@ type pods struct {
 	// active contains the unfinished pods. It is the index of the scheduler's own informer, so it
 	// contains every pod that the scheduler tries to place.
 	active cache.Indexer
-	// scan is set if active has no index. The informer of older releases cannot take one: a scheduler makes it without a map of indexes
-	// (pkg/scheduler/scheduler.go, newPodInformer, up to 1.24 at least), and client-go writes to that map.
+	// scan is set if active has no index. The informer of older releases cannot take one: a scheduler
+	// makes it without a map of indexes (pkg/scheduler/scheduler.go, newPodInformer, up to 1.24 at
+	// least), and client-go writes to that map.
 	scan func(pod *corev1.Pod) string
 	// succeeded contains the pods that have succeeded, so that the other pods of a Job do not wait
 	// for them.
 	succeeded cache.Indexer
 }
 
-// watchPods adds an index to the scheduler's pods, and watches pods that have succeeded until ctx is done. It calls done for their groups.
+// watchPods adds an index to the scheduler's pods, and watches pods that have succeeded until ctx
+// is done. It calls done for their groups.
 func watchPods(ctx context.Context, h scheduler.Handle, s *settings, done func(group string)) (*pods, error) {
 	p := &pods{name: s.index()}
 	informer := h.SharedInformerFactory().Core().V1().Pods().Informer()
@@ -37,11 +39,13 @@ func watchPods(ctx context.Context, h scheduler.Handle, s *settings, done func(g
 			return nil, fmt.Errorf("index pods by the label %s: %w", s.GroupLabel, err)
 		}
 	}
-	finished := coreinformers.NewFilteredPodInformer(h.ClientSet(), metav1.NamespaceAll, 0, s.indexers(), func(o *metav1.ListOptions) {
-		o.LabelSelector, o.FieldSelector = s.GroupLabel, "status.phase="+string(corev1.PodSucceeded)
-	})
+	finished := coreinformers.NewFilteredPodInformer(h.ClientSet(), metav1.NamespaceAll, 0, s.indexers(),
+		func(o *metav1.ListOptions) {
+			o.LabelSelector, o.FieldSelector = s.GroupLabel, "status.phase="+string(corev1.PodSucceeded)
+		})
 	p.succeeded = finished.GetIndexer()
-	// The results differ between releases of client-go. They are not needed: the handler is never removed.
+	// The results differ between releases of client-go. They are not needed: the handler is never
+	// removed.
 	finished.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(object interface{}) { //nolint:errcheck
 		if pod, ok := object.(*corev1.Pod); ok {
 			done(s.group(pod))
@@ -99,8 +103,8 @@ func (s *settings) group(pod *corev1.Pod) string {
 	return pod.Namespace + "/" + name
 }
 
-// gated reports whether a pod has scheduling gates, so that the scheduler does not try to place it. The field exists from 1.26 on; the
-// API server also writes this condition.
+// gated reports whether a pod has scheduling gates, so that the scheduler does not try to place it.
+// The field exists from 1.26 on; the API server also writes this condition.
 func gated(pod *corev1.Pod) bool {
 	for i := range pod.Status.Conditions {
 		c := &pod.Status.Conditions[i]

@@ -11,7 +11,8 @@ import (
 const (
 	// tick is how often time is checked.
 	tick = 100 * time.Millisecond
-	// stale is the time after which a retry is repeated. It is more than the longest default back-off of a pod.
+	// stale is the time after which a retry is repeated. It is more than the longest default back-off
+	// of a pod.
 	stale = 15 * time.Second
 	// maxBystanders limits the pods without a group that are retried after a group gave up its nodes.
 	maxBystanders = 100
@@ -32,7 +33,8 @@ func every(ctx context.Context, do func()) {
 	}
 }
 
-// expire ends attempts whose time is up, and back-offs. It returns the pods that have to give up their nodes, and takes the lock.
+// expire ends attempts whose time is up, and back-offs. It returns the pods that have to give up
+// their nodes, and takes the lock.
 func (c *Coscheduling) expire(ctx context.Context) (rejected []*corev1.Pod) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -60,7 +62,8 @@ func (c *Coscheduling) expire(ctx context.Context) (rejected []*corev1.Pod) {
 	return rejected
 }
 
-// check ends the attempt of a group whose time is up or that lacks pods, and repeats retries that had no effect.
+// check ends the attempt of a group whose time is up or that lacks pods, and repeats retries that
+// had no effect.
 func (c *Coscheduling) check(ctx context.Context, g *gang, now time.Time) []*corev1.Pod {
 	n, problem := c.count(g)
 	switch {
@@ -77,7 +80,8 @@ func (c *Coscheduling) check(ctx context.Context, g *gang, now time.Time) []*cor
 	return nil
 }
 
-// wakeNext gives the first group that waits for others its turn, unless all make room for one group.
+// wakeNext gives the first group that waits for others its turn, unless all make room for one
+// group.
 func (c *Coscheduling) wakeNext(now time.Time) {
 	if c.first != nil {
 		return
@@ -105,8 +109,8 @@ func (c *Coscheduling) sweep() {
 	}
 }
 
-// recordBystander records a pod without a group that no node can run, if pods of a group keep room that they may give up. From 1.23 on
-// the scheduler itself retries pods then. It takes the lock.
+// recordBystander records a pod without a group that no node can run, if pods of a group keep room
+// that they may give up. From 1.23 on the scheduler itself retries pods then. It takes the lock.
 func (c *Coscheduling) recordBystander(pod *corev1.Pod) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -121,7 +125,8 @@ func (c *Coscheduling) recordBystander(pod *corev1.Pod) {
 	}
 }
 
-// recounted has a pod of a group retried whose PodGroup changed, or of which a pod has succeeded. It takes the lock.
+// recounted has a pod of a group retried whose PodGroup changed, or of which a pod has succeeded.
+// It takes the lock.
 func (c *Coscheduling) recounted(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -140,7 +145,8 @@ func (c *Coscheduling) retryPods(ctx context.Context) {
 		}
 		if err := c.handle.Activate(ctx, pod); err != nil {
 			if ctx.Err() == nil {
-				c.handle.Logger(ctx).Error(err, "Coscheduling cannot retry a pod; it tries again", "namespace", pod.Namespace, "pod", pod.Name)
+				c.handle.Logger(ctx).Error(err, "Coscheduling cannot retry a pod; it tries again", "namespace", pod.Namespace,
+					"pod", pod.Name)
 			}
 			c.failedRetry(pod.UID)
 			return

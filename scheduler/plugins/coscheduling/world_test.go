@@ -78,7 +78,8 @@ func (h *handle) List() ([]scheduler.NodeInfo, error) {
 	for _, name := range h.w.nodeNames() {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		node.Status.Allocatable = corev1.ResourceList{
-			corev1.ResourceCPU: *resource.NewQuantity(h.w.total[name], resource.DecimalSI), corev1.ResourcePods: resource.MustParse("110"),
+			corev1.ResourceCPU: *resource.NewQuantity(h.w.total[name],
+				resource.DecimalSI), corev1.ResourcePods: resource.MustParse("110"),
 		}
 		var pods []*corev1.Pod
 		for _, p := range h.w.pods {
@@ -138,7 +139,8 @@ func newWorld(t *testing.T, args string, nodes ...int64) *world {
 	}
 	w.Coscheduling = newPlugin(s, m, w.handle, func() time.Time { return w.clock })
 	w.Coscheduling.pods = &pods{
-		name: s.index(), active: cache.NewIndexer(cache.MetaNamespaceKeyFunc, s.indexers()), succeeded: cache.NewIndexer(cache.MetaNamespaceKeyFunc, s.indexers()),
+		name: s.index(), active: cache.NewIndexer(cache.MetaNamespaceKeyFunc,
+			s.indexers()), succeeded: cache.NewIndexer(cache.MetaNamespaceKeyFunc, s.indexers()),
 	}
 	for i, cpu := range nodes {
 		w.addNode(fmt.Sprintf("node-%d", i), cpu)
@@ -171,7 +173,8 @@ func (w *world) event() {
 
 // newPod returns a pod of a group; without a group if that is "".
 func newPod(name, group string, size int, cpu int64) *corev1.Pod {
-	pod := plugintest.NewPod("shop", name, corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(cpu, resource.DecimalSI)})
+	pod := plugintest.NewPod("shop", name,
+		corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(cpu, resource.DecimalSI)})
 	if group != "" {
 		pod.Labels = map[string]string{"scheduling.x-k8s.io/pod-group": group, "pmk-sched.io/min-member": strconv.Itoa(size)}
 	}
@@ -222,7 +225,8 @@ func (w *world) remove(prefix string) {
 	w.event()
 }
 
-// run lets time pass, until done returns true if it is set, and fails the test if that takes longer.
+// run lets time pass, until done returns true if it is set, and fails the test if that takes
+// longer.
 func (w *world) run(most time.Duration, done func() bool) time.Duration {
 	w.t.Helper()
 	const step = 50 * time.Millisecond

@@ -21,7 +21,8 @@ const (
 
 // Arguments are the plugin's arguments in the configuration.
 type Arguments struct {
-	// PriceLabel is the label of nodes with their price in any unit per time, such as "0.27": "pmk-sched.io/price" by default.
+	// PriceLabel is the label of nodes with their price in any unit per time, such as "0.27":
+	// "pmk-sched.io/price" by default.
 	PriceLabel string `json:"priceLabel,omitempty"`
 	// Prices are the prices of nodes without that label, by a label of the node. The first match
 	// counts.
@@ -90,7 +91,8 @@ func checkLabel(field, key string) error {
 	return nil
 }
 
-// isPrice reports whether a number can be a price: not NaN, and not so large that costs are not comparable.
+// isPrice reports whether a number can be a price: not NaN, and not so large that costs are not
+// comparable.
 func isPrice(number float64) bool { return number > 0 && number < 1e9 && !math.IsInf(number, 0) }
 
 func (a *Arguments) price(labels map[string]string) (float64, bool) {

@@ -1,5 +1,5 @@
-// Package costaware is a portable plugin that prefers nodes where a pod costs little: the price of the node by the share of it that
-// the pod requests.
+// Package costaware is a portable plugin that prefers nodes where a pod costs little: the price of
+// the node by the share of it that the pod requests.
 package costaware
 
 import (
@@ -15,7 +15,8 @@ import (
 // Name is the plugin's name in the scheduler's configuration.
 const Name = "CostAware"
 
-// Requests of a pod without any, as NodeResourcesFit assumes for scoring (pkg/scheduler/util/pod_resources.go).
+// Requests of a pod without any, as NodeResourcesFit assumes for scoring
+// (pkg/scheduler/util/pod_resources.go).
 const (
 	defaultMilliCPU = 100
 	defaultMemory   = 200 << 20
@@ -58,15 +59,18 @@ const unpriced = 0
 const precision = 1e9
 
 // Score returns the cost of the pod on the node, which NormalizeScore turns into a score.
-func (c *CostAware) Score(_ context.Context, _ scheduler.State, pod *corev1.Pod, node scheduler.NodeInfo) (int64, *scheduler.Status) {
+func (c *CostAware) Score(_ context.Context, _ scheduler.State, pod *corev1.Pod, node scheduler.NodeInfo) (int64,
+	*scheduler.Status) {
 	price, ok := c.arguments.price(node.Node().Labels)
 	if !ok {
 		return unpriced, nil
 	}
-	return 1 + int64(math.Round(math.Min(precision*price*share(requestOf(pod), node.Allocatable()), math.MaxInt32*precision))), nil
+	return 1 + int64(math.Round(math.Min(precision*price*share(requestOf(pod), node.Allocatable()),
+		math.MaxInt32*precision))), nil
 }
 
-// share returns the share of a node that a request takes: the mean for CPU and memory. It is more than 1 if the node is too small.
+// share returns the share of a node that a request takes: the mean for CPU and memory. It is more
+// than 1 if the node is too small.
 func share(r request, allocatable scheduler.Resources) float64 {
 	if allocatable.MilliCPU <= 0 || allocatable.Memory <= 0 {
 		return 1
@@ -89,9 +93,10 @@ func requestOf(pod *corev1.Pod) request {
 	return r
 }
 
-// NormalizeScore gives the node where the pod costs least the highest score, and half of it to one where it costs twice as much. Nodes
-// without a price get the mean of the others, or nothing.
-func (c *CostAware) NormalizeScore(_ context.Context, _ scheduler.State, _ *corev1.Pod, scores []scheduler.NodeScore) *scheduler.Status {
+// NormalizeScore gives the node where the pod costs least the highest score, and half of it to one
+// where it costs twice as much. Nodes without a price get the mean of the others, or nothing.
+func (c *CostAware) NormalizeScore(_ context.Context, _ scheduler.State, _ *corev1.Pod,
+	scores []scheduler.NodeScore) *scheduler.Status {
 	least, priced := int64(math.MaxInt64), int64(0)
 	for _, s := range scores {
 		if s.Score != unpriced {

@@ -30,7 +30,8 @@ func machine(cpu, memory string, labels ...string) *plugintest.Node {
 		key, value, _ := strings.Cut(label, "=")
 		n.Labels[key] = value
 	}
-	n.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
+	n.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu),
+		corev1.ResourceMemory: resource.MustParse(memory)}
 	return plugintest.NewNode(n)
 }
 
@@ -51,7 +52,8 @@ func TestNodesWhereThePodCostsLeastArePreferred(t *testing.T) {
 			`{}`, plugintest.NewPod("a", "p", plugintest.Requests("1", "4Gi")),
 			[]*plugintest.Node{machine("4", "16Gi", price+"0.10"), machine("8", "32Gi", price+"0.16")}, []int64{80, 100},
 		},
-		// 4 of 8 cores and 1 of 32 Gi are (0.5+0.03125)/2 of the first; 4 of 4 and 1 of 64 are (1+0.015625)/2 of the second, for the same price.
+		// 4 of 8 cores and 1 of 32 Gi are (0.5+0.03125)/2 of the first; 4 of 4 and 1 of 64 are
+		// (1+0.015625)/2 of the second, for the same price.
 		"a pod that needs CPU": {
 			`{}`, plugintest.NewPod("a", "p", plugintest.Requests("4", "1Gi")),
 			[]*plugintest.Node{machine("8", "32Gi", price+"1"), machine("4", "64Gi", price+"1")}, []int64{100, 52},
@@ -59,17 +61,21 @@ func TestNodesWhereThePodCostsLeastArePreferred(t *testing.T) {
 		"prices by instance type, spot at 30 %": {
 			`{"prices": [{"value": "m.large", "price": 0.2}, {"value": "m.large", "price": 9}], "factors": [{"label": "example.com/capacity", "value": "spot", "factor": 0.3}]}`,
 			plugintest.NewPod("a", "p", plugintest.Requests("1", "1Gi")),
-			[]*plugintest.Node{machine("4", "16Gi", kind+"m.large"), machine("4", "16Gi", kind+"m.large", capacity+"spot"), machine("4", "16Gi", price+"0.06")}, []int64{30, 100, 100},
+			[]*plugintest.Node{machine("4", "16Gi", kind+"m.large"), machine("4", "16Gi", kind+"m.large", capacity+"spot"),
+				machine("4", "16Gi", price+"0.06")}, []int64{30, 100, 100},
 		},
 		"nodes without a price get the mean": {
 			`{}`, plugintest.NewPod("a", "p", nil),
-			[]*plugintest.Node{machine("4", "16Gi", price+"0.1"), machine("4", "16Gi", price+"0.4"), machine("4", "16Gi"), machine("4", "16Gi", price+"free")}, []int64{100, 25, 63, 63},
+			[]*plugintest.Node{machine("4", "16Gi", price+"0.1"), machine("4", "16Gi", price+"0.4"), machine("4", "16Gi"),
+				machine("4", "16Gi", price+"free")}, []int64{100, 25, 63, 63},
 		},
 		"or are avoided": {
 			`{"unpriced": "Avoid"}`, plugintest.NewPod("a", "p", nil),
-			[]*plugintest.Node{machine("4", "16Gi", price+"0.1"), machine("4", "16Gi", price+"-1"), machine("4", "16Gi", price+"NaN")}, []int64{100, 0, 0},
+			[]*plugintest.Node{machine("4", "16Gi", price+"0.1"), machine("4", "16Gi", price+"-1"),
+				machine("4", "16Gi", price+"NaN")}, []int64{100, 0, 0},
 		},
-		"no node has one": {`{}`, plugintest.NewPod("a", "p", nil), []*plugintest.Node{machine("4", "16Gi"), machine("4", "16Gi")}, []int64{0, 0}},
+		"no node has one": {`{}`, plugintest.NewPod("a", "p", nil),
+			[]*plugintest.Node{machine("4", "16Gi"), machine("4", "16Gi")}, []int64{0, 0}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, state := newPlugin(t, tt.args), plugintest.NewState()
@@ -98,7 +104,8 @@ func TestNodesWhereThePodCostsLeastArePreferred(t *testing.T) {
 func TestRequestIsTheLargerOfInitAndOtherContainers(t *testing.T) {
 	pod := plugintest.NewPod("a", "p", plugintest.Requests("1", "1Gi"))
 	pod.Spec.Containers = append(pod.Spec.Containers, pod.Spec.Containers[0])
-	pod.Spec.InitContainers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: plugintest.Requests("3", "1Gi")}}}
+	pod.Spec.InitContainers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: plugintest.Requests("3",
+		"1Gi")}}}
 	pod.Spec.Overhead = plugintest.Requests("100m", "1Mi")
 	if got, want := requestOf(pod), (request{3100, 2<<30 + 1<<20}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
@@ -128,11 +135,14 @@ func TestInvalidArgumentsNameTheField(t *testing.T) {
 		`{"price": 1}`:          `unknown field "price"`,
 		`{"priceLabel": "a b"}`: `priceLabel: "a b" is not a label key`,
 		`{"prices": [{"label": "a b", "value": "x", "price": 1}]}`: `prices[0].label: "a b" is not a label key`,
-		`{"prices": [{"price": 1}]}`:                               "prices[0]: value and a price of more than 0 are required",
-		`{"prices": [{"value": "x", "price": -1}]}`:                "prices[0]: value and a price of more than 0 are required",
-		`{"factors": [{"value": "x", "factor": 1}]}`:               `factors[0].label: "" is not a label key`,
-		`{"factors": [{"label": "a", "value": "x", "factor": 0}]}`: "factors[0]: value and a factor of more than 0 are required",
-		`{"unpriced": "Ignore"}`:                                   `unpriced: "Ignore" is neither Neutral nor Avoid`,
+		`{"prices": [{"price": 1}]}`: "prices[0]: value and a price of more than 0 are " +
+			"required",
+		`{"prices": [{"value": "x", "price": -1}]}`: "prices[0]: value and a price of more than 0 are " +
+			"required",
+		`{"factors": [{"value": "x", "factor": 1}]}`: `factors[0].label: "" is not a label key`,
+		`{"factors": [{"label": "a", "value": "x", "factor": 0}]}`: "factors[0]: value and a factor of more than 0 are " +
+			"required",
+		`{"unpriced": "Ignore"}`: `unpriced: "Ignore" is neither Neutral nor Avoid`,
 	} {
 		if _, err := Rules(scheduler.NewArguments([]byte(text))); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)

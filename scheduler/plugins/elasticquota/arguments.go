@@ -30,14 +30,15 @@ const (
 type Arguments struct {
 	// Quotas are the teams with their capacity.
 	Quotas []Quota `json:"quotas,omitempty"`
-	// ElasticQuotas is whether quotas are read from ElasticQuotas of scheduling.x-k8s.io/v1alpha1 too: Auto (the default), if their
-	// CustomResourceDefinition is installed, or Ignore. Each is the quota of its namespace, unless Quotas has one for that namespace.
+	// ElasticQuotas is whether quotas are read from ElasticQuotas of scheduling.x-k8s.io/v1alpha1 too:
+	// Auto (the default), if their CustomResourceDefinition is installed, or Ignore. Each is the quota
+	// of its namespace, unless Quotas has one for that namespace.
 	ElasticQuotas string `json:"elasticQuotas,omitempty"`
 	// Preemption is the action if no node has room for a pod that may evict others: Evict (the
 	// default), or Never.
 	Preemption string `json:"preemption,omitempty"`
-	// PreemptibleLabel is the label that protects a pod from the plugin if its value is "false", "pmk-sched.io/preemptible" by default. Such
-	// pods fit into the min of their quota, or wait.
+	// PreemptibleLabel is the label that protects a pod from the plugin if its value is "false",
+	// "pmk-sched.io/preemptible" by default. Such pods fit into the min of their quota, or wait.
 	PreemptibleLabel string `json:"preemptibleLabel,omitempty"`
 }
 
@@ -47,25 +48,29 @@ type Quota struct {
 	Name string `json:"name"`
 	// Namespaces are the namespaces of the team's pods. A namespace has one quota.
 	Namespaces []string `json:"namespaces"`
-	// Min is guaranteed: a pod that fits into it gets the room of pods that borrow. Resources of max that it does not have are 0.
+	// Min is guaranteed: a pod that fits into it gets the room of pods that borrow. Resources of max
+	// that it does not have are 0.
 	Min corev1.ResourceList `json:"min,omitempty"`
 	// Max is never exceeded. A resource that it does not have is not limited.
 	Max corev1.ResourceList `json:"max,omitempty"`
 }
 
 func decode(args scheduler.Arguments) (*Arguments, []*quota, error) {
-	a := &Arguments{ElasticQuotas: ElasticQuotasAuto, Preemption: PreemptionEvict, PreemptibleLabel: "pmk-sched.io/preemptible"}
+	a := &Arguments{ElasticQuotas: ElasticQuotasAuto, Preemption: PreemptionEvict,
+		PreemptibleLabel: "pmk-sched.io/preemptible"}
 	if err := args.Decode(a); err != nil {
 		return nil, nil, err
 	}
 	if a.ElasticQuotas != ElasticQuotasAuto && a.ElasticQuotas != ElasticQuotasIgnore {
-		return nil, nil, fmt.Errorf("elasticQuotas: %q is neither %s nor %s", a.ElasticQuotas, ElasticQuotasAuto, ElasticQuotasIgnore)
+		return nil, nil, fmt.Errorf("elasticQuotas: %q is neither %s nor %s", a.ElasticQuotas, ElasticQuotasAuto,
+			ElasticQuotasIgnore)
 	}
 	if a.Preemption != PreemptionEvict && a.Preemption != PreemptionNever {
 		return nil, nil, fmt.Errorf("preemption: %q is neither %s nor %s", a.Preemption, PreemptionEvict, PreemptionNever)
 	}
 	if wrong := validation.IsQualifiedName(a.PreemptibleLabel); len(wrong) > 0 {
-		return nil, nil, fmt.Errorf("preemptibleLabel: %q is not a label key: %s", a.PreemptibleLabel, strings.Join(wrong, "; "))
+		return nil, nil, fmt.Errorf("preemptibleLabel: %q is not a label key: %s", a.PreemptibleLabel,
+			strings.Join(wrong, "; "))
 	}
 	var quotas []*quota
 	names, namespaces := map[string]bool{}, map[string]bool{}

@@ -22,14 +22,22 @@ func elasticQuota(namespace, name string, spec map[string]interface{}) *unstruct
 
 func TestArgumentsThatAreWrongAreRefused(t *testing.T) {
 	cases := map[string]struct{ args, want string }{
-		"an unknown field":          {`{quota: []}`, `unknown field "quota"`},
-		"no name":                   {`{quotas: [{namespaces: [a], min: {cpu: 1}}]}`, "quotas[0]: name and namespaces are required"},
-		"no namespaces":             {`{quotas: [{name: a, min: {cpu: 1}}]}`, "quotas[0]: name and namespaces are required"},
-		"a name twice":              {`{quotas: [{name: a, namespaces: [a], min: {cpu: 1}}, {name: a, namespaces: [b], min: {cpu: 1}}]}`, `quotas[1].name: "a" is used twice`},
-		"a namespace twice":         {`{quotas: [{name: a, namespaces: [x], min: {cpu: 1}}, {name: b, namespaces: [x], min: {cpu: 1}}]}`, `quotas[1].namespaces: "x" has two quotas`},
-		"neither min nor max":       {`{quotas: [{name: a, namespaces: [a]}]}`, "quotas[0].min: one of min and max is required"},
-		"min above max":             {`{quotas: [{name: a, namespaces: [a], min: {cpu: 2}, max: {cpu: 1500m}}]}`, "quotas[0].min: 2 of cpu is more than max, 1500m"},
-		"a negative amount":         {`{quotas: [{name: a, namespaces: [a], min: {cpu: "-1"}}]}`, "quotas[0].min: cpu is less than 0"},
+		"an unknown field": {`{quota: []}`, `unknown field "quota"`},
+		"no name": {`{quotas: [{namespaces: [a], min: {cpu: 1}}]}`,
+			"quotas[0]: name and namespaces are required"},
+		"no namespaces": {`{quotas: [{name: a, min: {cpu: 1}}]}`, "quotas[0]: name and namespaces are required"},
+		"a name twice": {
+			`{quotas: [{name: a, namespaces: [a], min: {cpu: 1}}, {name: a, namespaces: [b], min: {cpu: 1}}]}`,
+			`quotas[1].name: "a" is used twice`},
+		"a namespace twice": {
+			`{quotas: [{name: a, namespaces: [x], min: {cpu: 1}}, {name: b, namespaces: [x], min: {cpu: 1}}]}`,
+			`quotas[1].namespaces: "x" has two quotas`},
+		"neither min nor max": {`{quotas: [{name: a, namespaces: [a]}]}`,
+			"quotas[0].min: one of min and max is required"},
+		"min above max": {`{quotas: [{name: a, namespaces: [a], min: {cpu: 2}, max: {cpu: 1500m}}]}`,
+			"quotas[0].min: 2 of cpu is more than max, 1500m"},
+		"a negative amount": {`{quotas: [{name: a, namespaces: [a], min: {cpu: "-1"}}]}`,
+			"quotas[0].min: cpu is less than 0"},
 		"no quantity":               {`{quotas: [{name: a, namespaces: [a], min: {cpu: many}}]}`, "quantities must match"},
 		"an unknown elasticQuotas":  {`{elasticQuotas: Always}`, `elasticQuotas: "Always" is neither Auto nor Ignore`},
 		"an unknown preemption":     {`{preemption: Sometimes}`, `preemption: "Sometimes" is neither Evict nor Never`},
@@ -72,7 +80,8 @@ func TestRulesAreThoseThatTheArgumentsNeed(t *testing.T) {
 
 func TestPodsOfATeamAreSignedAlike(t *testing.T) {
 	w := newWorld(t, twoTeams, 1)
-	first, status := w.plugin.Sign(context.Background(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "x", Labels: map[string]string{"app": "x"}}})
+	first, status := w.plugin.Sign(context.Background(),
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "x", Labels: map[string]string{"app": "x"}}})
 	if list, ok := first.([]string); !ok || status != nil || strings.Join(list, ",") != "a," {
 		t.Errorf("got %v, %v", first, status)
 	}

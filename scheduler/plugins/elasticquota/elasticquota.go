@@ -8,8 +8,8 @@
 // Beyond that a pod of a team evicts pods of lower priority that are in the same team, borrow, or
 // have no team; never the guaranteed pods of another team.
 //
-// The scheduler's own preemption knows nothing of quotas, so it must not select victims for a pod of a team: Filter rejects the node when it tries. It
-// works as ever for pods without a team.
+// The scheduler's own preemption knows nothing of quotas, so it must not select victims for a pod
+// of a team: Filter rejects the node when it tries. It works as ever for pods without a team.
 package elasticquota
 
 import (
@@ -93,7 +93,8 @@ func newPlugin(a *Arguments, fixed []*quota, h scheduler.Handle, now func() time
 // reasonKept is why a pod that borrows does not get free room.
 const reasonKept = "room is kept for a pod within its quota"
 
-// Rules returns the permissions to evict pods and to read ElasticQuotas, as far as the arguments need them, and to retry pods.
+// Rules returns the permissions to evict pods and to read ElasticQuotas, as far as the arguments
+// need them, and to retry pods.
 func Rules(args scheduler.Arguments) ([]rbacv1.PolicyRule, error) {
 	a, _, err := decode(args)
 	if err != nil {
@@ -101,7 +102,8 @@ func Rules(args scheduler.Arguments) ([]rbacv1.PolicyRule, error) {
 	}
 	var rules []rbacv1.PolicyRule
 	if a.Preemption == PreemptionEvict {
-		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods/eviction"}, Verbs: []string{"create"}})
+		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods/eviction"},
+			Verbs: []string{"create"}})
 	}
 	if a.ElasticQuotas == ElasticQuotasAuto {
 		rules = append(rules, scheduler.ActivateRule(), customresource.Rule(elasticQuotas()))
@@ -152,7 +154,8 @@ func cycleOf(state scheduler.State) *cycle {
 }
 
 // PreFilter rejects a pod that its quota has no room for.
-func (p *ElasticQuota) PreFilter(_ context.Context, state scheduler.State, pod *corev1.Pod) (*scheduler.PreFilterResult, *scheduler.Status) {
+func (p *ElasticQuota) PreFilter(_ context.Context, state scheduler.State, pod *corev1.Pod) (*scheduler.PreFilterResult,
+	*scheduler.Status) {
 	p.seed()
 	q := p.quotas.of(pod.Namespace)
 	if q == nil {
@@ -168,7 +171,8 @@ func (p *ElasticQuota) PreFilter(_ context.Context, state scheduler.State, pod *
 		return nil, p.reject(pod, fmt.Sprintf("quota %s: a pod that is not preemptible must fit into min", q.name))
 	case len(c.excess) > 0:
 		name := c.excess.First()
-		reason := fmt.Sprintf("quota %s: no more than %s of %s, %s is used", q.name, scheduler.FormatAmount(name, q.max[name]), name, scheduler.FormatAmount(name, used[name]))
+		reason := fmt.Sprintf("quota %s: no more than %s of %s, %s is used", q.name,
+			scheduler.FormatAmount(name, q.max[name]), name, scheduler.FormatAmount(name, used[name]))
 		if c.full = p.reject(pod, reason); !p.canEvict(pod) || !p.lowerInTeam(q, pod, c.excess) {
 			return nil, c.full
 		}
@@ -183,7 +187,8 @@ func (p *ElasticQuota) PreFilter(_ context.Context, state scheduler.State, pod *
 	return nil, nil
 }
 
-// fitsProtected reports whether min covers a pod in addition to the others of the quota that are never evicted.
+// fitsProtected reports whether min covers a pod in addition to the others of the quota that are
+// never evicted.
 func (p *ElasticQuota) fitsProtected(q *quota, pod *corev1.Pod, need amounts) bool {
 	used := amounts{}
 	for _, e := range p.usage.podsOf(q, p.protected) {
@@ -206,12 +211,14 @@ func (p *ElasticQuota) reject(pod *corev1.Pod, reason string) *scheduler.Status 
 
 // AddPod implements scheduler.PreFilterExtensions. The usage of a quota does not depend on
 // nominated pods.
-func (p *ElasticQuota) AddPod(context.Context, scheduler.State, *corev1.Pod, *corev1.Pod, scheduler.NodeInfo) *scheduler.Status {
+func (p *ElasticQuota) AddPod(context.Context, scheduler.State, *corev1.Pod, *corev1.Pod,
+	scheduler.NodeInfo) *scheduler.Status {
 	return nil
 }
 
 // RemovePod implements scheduler.PreFilterExtensions. Only preemption removes pods.
-func (p *ElasticQuota) RemovePod(_ context.Context, state scheduler.State, _ *corev1.Pod, _ *corev1.Pod, _ scheduler.NodeInfo) *scheduler.Status {
+func (p *ElasticQuota) RemovePod(_ context.Context, state scheduler.State, _ *corev1.Pod, _ *corev1.Pod,
+	_ scheduler.NodeInfo) *scheduler.Status {
 	if c := cycleOf(state); c != nil {
 		c.removed = true
 		p.unrestricted.Store((*corev1.Pod)(nil))
@@ -219,8 +226,10 @@ func (p *ElasticQuota) RemovePod(_ context.Context, state scheduler.State, _ *co
 	return nil
 }
 
-// Filter rejects nodes for a pod beyond max, room that is kept for others, and the victims of the scheduler's own preemption.
-func (p *ElasticQuota) Filter(_ context.Context, state scheduler.State, pod *corev1.Pod, node scheduler.NodeInfo) *scheduler.Status {
+// Filter rejects nodes for a pod beyond max, room that is kept for others, and the victims of the
+// scheduler's own preemption.
+func (p *ElasticQuota) Filter(_ context.Context, state scheduler.State, pod *corev1.Pod,
+	node scheduler.NodeInfo) *scheduler.Status {
 	if unrestricted, ok := p.unrestricted.Load().(*corev1.Pod); ok && unrestricted == pod {
 		return nil
 	}
@@ -260,7 +269,8 @@ func (p *ElasticQuota) Unreserve(_ context.Context, _ scheduler.State, pod *core
 	p.usage.unreserve(pod)
 }
 
-// seed counts the pods that exist before the first one is scheduled: the handlers of an informer may run later than the first cycle.
+// seed counts the pods that exist before the first one is scheduled: the handlers of an informer
+// may run later than the first cycle.
 func (p *ElasticQuota) seed() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -275,8 +285,9 @@ func (p *ElasticQuota) seed() {
 	}
 }
 
-// forgetGone forgets the pods of a quota that are gone, and reports whether there was one. The event that deletes a pod makes the scheduler retry the pods that its
-// quota rejected, possibly before it has reached the plugin. The informer's store is always updated first.
+// forgetGone forgets the pods of a quota that are gone, and reports whether there was one. The
+// event that deletes a pod makes the scheduler retry the pods that its quota rejected, possibly
+// before it has reached the plugin. The informer's store is always updated first.
 func (p *ElasticQuota) forgetGone(q *quota) bool {
 	if p.handle == nil {
 		return false

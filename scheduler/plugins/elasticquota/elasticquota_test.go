@@ -68,8 +68,10 @@ func newWorld(t *testing.T, args string, nodes int) *world {
 		t.Fatal(err)
 	}
 	template := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
-	template.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8"), corev1.ResourceMemory: resource.MustParse("64Gi"), corev1.ResourcePods: resource.MustParse("110")}
-	w := &world{t: t, cluster: plugintest.NewCluster(nodes, template), evicted: &evictions{refused: map[string]bool{}}, now: time.Unix(1000, 0)}
+	template.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8"),
+		corev1.ResourceMemory: resource.MustParse("64Gi"), corev1.ResourcePods: resource.MustParse("110")}
+	w := &world{t: t, cluster: plugintest.NewCluster(nodes, template), evicted: &evictions{refused: map[string]bool{}},
+		now: time.Unix(1000, 0)}
 	w.handle = &plugintest.Handle{NodeList: w.cluster.Nodes()}
 	w.plugin = newPlugin(a, fixed, w.handle, func() time.Time { return w.now })
 	w.plugin.evict = w.evicted
@@ -122,7 +124,8 @@ func (r rejections) Status(node string) *scheduler.Status {
 func (w *world) postFilter(pod *corev1.Pod, rejected rejections) string {
 	w.t.Helper()
 	state := plugintest.NewState()
-	if _, status := w.plugin.PreFilter(context.Background(), state, pod); status != nil && status.Code() != scheduler.CodeSkip {
+	if _, status := w.plugin.PreFilter(context.Background(), state, pod); status != nil &&
+		status.Code() != scheduler.CodeSkip {
 		return status.String()
 	}
 	w.evicted.victims = nil
@@ -153,48 +156,60 @@ func TestWhoIsEvictedForWhom(t *testing.T) {
 			fill: func(w *world) { w.run("n-0", "b", "b", 1, "8", 0) }, cpu: "1", want: "n-0 b-0",
 		},
 		"no pod that is guaranteed": {
-			fill: func(w *world) { w.run("n-0", "b", "b", 4, "1", -10); w.run("n-0", "other", "other", 4, "1", 100) }, cpu: "1", priority: 50, want: "",
+			fill: func(w *world) { w.run("n-0", "b", "b", 4, "1", -10); w.run("n-0", "other", "other", 4, "1", 100) }, cpu: "1",
+			priority: 50, want: "",
 		},
 		"a pod without a team, of lower priority": {
-			fill: func(w *world) { w.run("n-0", "b", "b", 4, "1", -10); w.run("n-0", "other", "other", 4, "1", 10) }, cpu: "1", priority: 50, want: "n-0 other-3",
+			fill: func(w *world) { w.run("n-0", "b", "b", 4, "1", -10); w.run("n-0", "other", "other", 4, "1", 10) }, cpu: "1",
+			priority: 50, want: "n-0 other-3",
 		},
 		"no pod of the own team, of the same priority": {
-			fill: func(w *world) { w.run("n-0", "a", "a", 3, "1", 0); w.run("n-0", "other", "other", 5, "1", 0) }, cpu: "1", want: "",
+			fill: func(w *world) { w.run("n-0", "a", "a", 3, "1", 0); w.run("n-0", "other", "other", 5, "1", 0) }, cpu: "1",
+			want: "",
 		},
 		"a pod of the own team, of lower priority": {
-			fill: func(w *world) { w.run("n-0", "a2", "a", 3, "1", -1); w.run("n-0", "other", "other", 5, "1", 0) }, cpu: "1", want: "n-0 a-2",
+			fill: func(w *world) { w.run("n-0", "a2", "a", 3, "1", -1); w.run("n-0", "other", "other", 5, "1", 0) }, cpu: "1",
+			want: "n-0 a-2",
 		},
 		"no pod that borrows, for another one that would borrow": {
 			fill: func(w *world) { w.run("n-0", "a", "a", 2, "1", 0); w.run("n-0", "b", "b", 6, "1", 0) }, cpu: "3", want: "",
 		},
 		"a pod that borrows, for one of higher priority that would borrow": {
-			fill: func(w *world) { w.run("n-0", "a", "a", 2, "1", 5); w.run("n-0", "b", "b", 6, "1", 0) }, cpu: "3", priority: 5, want: "",
+			fill: func(w *world) { w.run("n-0", "a", "a", 2, "1", 5); w.run("n-0", "b", "b", 6, "1", 0) }, cpu: "3", priority: 5,
+			want: "",
 		},
 		"pods that borrow, of lower priority, and not those that are guaranteed": {
-			fill: func(w *world) { w.run("n-0", "a", "a", 3, "1", 5); w.run("n-0", "b", "b", 5, "1", 0) }, cpu: "2", priority: 5, want: "",
+			fill: func(w *world) { w.run("n-0", "a", "a", 3, "1", 5); w.run("n-0", "b", "b", 5, "1", 0) }, cpu: "2", priority: 5,
+			want: "",
 		},
 		"a pod that is protected by its label is spared": {
-			fill: func(w *world) { w.run("n-0", "b", "old", 4, "1", 0); w.run("n-0", "b", "new", 4, "1", 0, spared) }, cpu: "1", want: "n-0 old-3",
+			fill: func(w *world) { w.run("n-0", "b", "old", 4, "1", 0); w.run("n-0", "b", "new", 4, "1", 0, spared) }, cpu: "1",
+			want: "n-0 old-3",
 		},
 		"a pod that a PodDisruptionBudget protects is spared": {
-			fill: func(w *world) { w.run("n-0", "b", "b", 8, "1", 0); w.evicted.refused["b-7"] = true }, cpu: "1", want: "n-0 b-6",
+			fill: func(w *world) { w.run("n-0", "b", "b", 8, "1", 0); w.evicted.refused["b-7"] = true }, cpu: "1",
+			want: "n-0 b-6",
 		},
 		"nothing if all are protected": {
 			fill: func(w *world) { w.run("n-0", "b", "b", 1, "8", 0); w.evicted.refused["b-0"] = true }, cpu: "1", want: "",
 		},
 		"on the node with the lowest priority": {
-			fill: func(w *world) { w.run("n-0", "b", "x", 1, "8", 9); w.run("n-1", "b", "y", 1, "8", 2) }, cpu: "1", want: "n-1 y-0",
+			fill: func(w *world) { w.run("n-0", "b", "x", 1, "8", 9); w.run("n-1", "b", "y", 1, "8", 2) }, cpu: "1",
+			want: "n-1 y-0",
 		},
 		"on the node with the fewest": {
-			fill: func(w *world) { w.run("n-0", "b", "x", 8, "1", 0); w.run("n-1", "b", "y", 4, "2", 0) }, cpu: "2", want: "n-1 y-3",
+			fill: func(w *world) { w.run("n-0", "b", "x", 8, "1", 0); w.run("n-1", "b", "y", 4, "2", 0) }, cpu: "2",
+			want: "n-1 y-3",
 		},
 		"not on a node that was rejected for another reason": {
 			fill: func(w *world) { w.run("n-0", "b", "x", 1, "8", 0); w.run("n-1", "b", "y", 8, "1", 0) }, cpu: "1",
-			rejected: rejections{"n-0": scheduler.Unschedulable("Insufficient cpu", "node(s) didn't match pod anti-affinity rules"), "n-1": scheduler.Unresolvable("Insufficient cpu")},
-			want:     "",
+			rejected: rejections{"n-0": scheduler.Unschedulable("Insufficient cpu",
+				"node(s) didn't match pod anti-affinity rules"), "n-1": scheduler.Unresolvable("Insufficient cpu")},
+			want: "",
 		},
 		"no one if what is missing does not come free": {
-			fill: func(w *world) { w.run("n-0", "b", "b", 4, "1m", 0); w.run("n-0", "other", "other", 1, "8", 100) }, cpu: "1", want: "",
+			fill: func(w *world) { w.run("n-0", "b", "b", 4, "1m", 0); w.run("n-0", "other", "other", 1, "8", 100) }, cpu: "1",
+			want: "",
 		},
 	}
 	for name, tc := range cases {
@@ -221,7 +236,8 @@ func TestPodsThatBorrowAreEvictedByPriorityOnly(t *testing.T) {
 		t.Errorf("of the same priority: %q", got)
 	}
 	// The pods of the own team are the newest ones of the same priority.
-	if got := w.postFilter(w.newPod("a", "higher", "1", 1), rejections{"n-1": scheduler.Unresolvable("tainted")}); got != "n-0 b-7" {
+	if got := w.postFilter(w.newPod("a", "higher", "1", 1),
+		rejections{"n-1": scheduler.Unresolvable("tainted")}); got != "n-0 b-7" {
 		t.Errorf("of higher priority: %q", got)
 	}
 }
@@ -276,7 +292,8 @@ func TestRoomIsKeptUntilTheVictimsAreGone(t *testing.T) {
 	}
 }
 
-// A pod that does not fit although others were evicted for it is not worth more evictions for some time.
+// A pod that does not fit although others were evicted for it is not worth more evictions for some
+// time.
 func TestEvictionsThatDidNotHelpAreNotRepeatedAtOnce(t *testing.T) {
 	w := newWorld(t, twoTeams, 1)
 	w.run("n-0", "b", "b", 8, "1", 0)
@@ -368,10 +385,12 @@ func TestPodIsNotRejectedBecauseOfPodsThatAreGone(t *testing.T) {
 }
 
 func TestPodsBeyondMaxWaitOrEvictTheirOwnTeam(t *testing.T) {
-	full := rejections{"n-0": scheduler.Unschedulable("quota a: no more than 8 of cpu, 8 is used"), "n-1": scheduler.Unschedulable("Insufficient cpu")}
+	full := rejections{"n-0": scheduler.Unschedulable("quota a: no more than 8 of cpu, 8 is used"),
+		"n-1": scheduler.Unschedulable("Insufficient cpu")}
 	w := newWorld(t, twoTeams, 2)
 	w.run("n-1", "a", "a", 8, "1", 5)
-	if got := w.postFilter(w.newPod("a", "new", "1", 5), full); got != "UnschedulableAndUnresolvable: quota a: no more than 8 of cpu, 8 is used" {
+	if got := w.postFilter(w.newPod("a", "new", "1", 5),
+		full); got != "UnschedulableAndUnresolvable: quota a: no more than 8 of cpu, 8 is used" {
 		t.Errorf("of the same priority: %q", got)
 	}
 	if got := w.postFilter(w.newPod("a", "memory", "0", 5), nil); got != "" {
@@ -382,7 +401,9 @@ func TestPodsBeyondMaxWaitOrEvictTheirOwnTeam(t *testing.T) {
 	if _, status := w.plugin.PreFilter(context.Background(), state, pod); status != nil {
 		t.Fatal(status)
 	}
-	if got := w.plugin.Filter(context.Background(), state, pod, w.cluster.Nodes()[0]); got.Code() != scheduler.CodeUnschedulable || got.String() != "Unschedulable: quota a: no more than 8 of cpu, 8 is used" {
+	if got := w.plugin.Filter(context.Background(), state, pod,
+		w.cluster.Nodes()[0]); got.Code() != scheduler.CodeUnschedulable ||
+		got.String() != "Unschedulable: quota a: no more than 8 of cpu, 8 is used" {
 		t.Errorf("a node is rejected with %v", got)
 	}
 	// The node has room: pods of the team are evicted elsewhere.
@@ -411,7 +432,8 @@ func TestProtectedPodsFitIntoMin(t *testing.T) {
 func TestTheSchedulersOwnPreemptionFindsNoVictimsForTeams(t *testing.T) {
 	w := newWorld(t, twoTeams, 1)
 	ctx, node := context.Background(), w.cluster.Nodes()[0]
-	for namespace, want := range map[string]scheduler.Code{"a": scheduler.CodeUnresolvable, "other": scheduler.CodeSuccess} {
+	for namespace, want := range map[string]scheduler.Code{"a": scheduler.CodeUnresolvable,
+		"other": scheduler.CodeSuccess} {
 		state, pod := plugintest.NewState(), w.newPod(namespace, "new", "1", 0)
 		w.plugin.PreFilter(ctx, state, pod)
 		tried := state.Clone()
@@ -485,7 +507,8 @@ func TestElasticQuotasAreReadAndRetryPods(t *testing.T) {
 		t.Errorf("the quota of the arguments does not count: %+v", q)
 	}
 	pod := w.newPod("c", "new", "1", 0)
-	if got := w.postFilter(pod, nil); got != "UnschedulableAndUnresolvable: quota c/first: no more than 500m of cpu, 0 is used" {
+	if got := w.postFilter(pod,
+		nil); got != "UnschedulableAndUnresolvable: quota c/first: no more than 500m of cpu, 0 is used" {
 		t.Errorf("got %q", got)
 	}
 	w.plugin.setQuota(ctx, "c", "first", nil)
@@ -496,7 +519,8 @@ func TestElasticQuotasAreReadAndRetryPods(t *testing.T) {
 		t.Errorf("got %+v", q)
 	}
 	w.plugin.setQuota(ctx, "c", "second", nil)
-	if q, err := parse(elasticQuota("c", "second", map[string]interface{}{"max": map[string]interface{}{"cpu": "many"}})); q != nil || err == nil {
+	if q, err := parse(elasticQuota("c", "second",
+		map[string]interface{}{"max": map[string]interface{}{"cpu": "many"}})); q != nil || err == nil {
 		t.Errorf("one that cannot be read: %+v, %v", q, err)
 	}
 	var names []string
@@ -549,7 +573,8 @@ func TestEvictionsThatAreRefusedDoNotWait(t *testing.T) {
 		if strings.HasSuffix(r.URL.Path, "/pods/protected/eviction") {
 			w.Header().Set("Retry-After", "10")
 			w.WriteHeader(http.StatusTooManyRequests)
-			_, _ = io.WriteString(w, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "TooManyRequests", "code": 429}`)
+			_, _ = io.WriteString(w,
+				`{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "TooManyRequests", "code": 429}`)
 			return
 		}
 		_, _ = io.WriteString(w, `{"kind": "Status", "apiVersion": "v1", "status": "Success"}`)

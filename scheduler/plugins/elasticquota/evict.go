@@ -21,8 +21,9 @@ type evictor interface {
 
 type eviction struct{ client kubernetes.Interface }
 
-// newEviction returns an evictor that does not wait. An API server answers an eviction that a PodDisruptionBudget refuses with the time to try again,
-// and a client waits so long and tries again, while the scheduler schedules nothing.
+// newEviction returns an evictor that does not wait. An API server answers an eviction that a
+// PodDisruptionBudget refuses with the time to try again, and a client waits so long and tries
+// again, while the scheduler schedules nothing.
 func newEviction(config *rest.Config) (eviction, error) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return impatient{next} })
 	client, err := kubernetes.NewForConfig(config)
@@ -79,7 +80,8 @@ func (e eviction) post(ctx context.Context, victim *corev1.Pod, dryRun bool) err
 		if wrong != nil {
 			return wrong
 		}
-		err = e.client.CoreV1().RESTClient().Post().Namespace(victim.Namespace).Resource("pods").Name(victim.Name).SubResource("eviction").
+		err = e.client.CoreV1().RESTClient().Post().Namespace(victim.Namespace).Resource("pods").Name(
+			victim.Name).SubResource("eviction").
 			SetHeader("Content-Type", "application/json").Body(body).Do(ctx).Error()
 		if !isUnknownVersion(err) {
 			return err
@@ -88,7 +90,8 @@ func (e eviction) post(ctx context.Context, victim *corev1.Pod, dryRun bool) err
 	return err
 }
 
-// isUnknownVersion reports whether the API server cannot read an eviction in the version of the request.
+// isUnknownVersion reports whether the API server cannot read an eviction in the version of the
+// request.
 func isUnknownVersion(err error) bool {
 	status, ok := err.(apierrors.APIStatus) //nolint:errorlint // clients do not wrap it
 	return ok && status.Status().Code == http.StatusBadRequest

@@ -33,7 +33,8 @@ func newQuota(name string, namespaces []string, min, max corev1.ResourceList) (*
 	}
 	for resource, most := range q.max {
 		if q.min[resource] > most {
-			return nil, fmt.Errorf("min: %s of %s is more than max, %s", scheduler.FormatAmount(resource, q.min[resource]), resource, scheduler.FormatAmount(resource, most))
+			return nil, fmt.Errorf("min: %s of %s is more than max, %s", scheduler.FormatAmount(resource, q.min[resource]),
+				resource, scheduler.FormatAmount(resource, most))
 		}
 		q.min[resource] += 0
 	}
@@ -92,7 +93,8 @@ func newQuotas(fixed []*quota) *quotas {
 	return q
 }
 
-// of returns the quota of a namespace, nil if it has none. Of several ElasticQuotas in a namespace the first one by name counts.
+// of returns the quota of a namespace, nil if it has none. Of several ElasticQuotas in a namespace
+// the first one by name counts.
 func (q *quotas) of(namespace string) *quota {
 	if found := q.fixed[namespace]; found != nil {
 		return found

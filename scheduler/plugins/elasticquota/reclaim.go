@@ -25,7 +25,8 @@ const (
 )
 
 // PostFilter evicts pods if no node has room for one that has a right to it.
-func (p *ElasticQuota) PostFilter(ctx context.Context, state scheduler.State, pod *corev1.Pod, rejected scheduler.Rejections) (string, *scheduler.Status) {
+func (p *ElasticQuota) PostFilter(ctx context.Context, state scheduler.State, pod *corev1.Pod,
+	rejected scheduler.Rejections) (string, *scheduler.Status) {
 	c := cycleOf(state)
 	if c == nil || !p.canEvict(pod) {
 		return "", scheduler.Unschedulable()
@@ -66,7 +67,8 @@ func (p *ElasticQuota) PostFilter(ctx context.Context, state scheduler.State, po
 }
 
 // carryOut evicts the victims and keeps their room.
-func (p *ElasticQuota) carryOut(ctx context.Context, pod *corev1.Pod, c *cycle, best *choice) (string, *scheduler.Status) {
+func (p *ElasticQuota) carryOut(ctx context.Context, pod *corev1.Pod, c *cycle, best *choice) (string,
+	*scheduler.Status) {
 	p.nominated.add(pod.UID, best.node, c.need, append(best.leaving, best.victims...))
 	for _, victim := range best.victims {
 		if err := p.evict.evict(ctx, victim); err != nil {
@@ -77,9 +79,11 @@ func (p *ElasticQuota) carryOut(ctx context.Context, pod *corev1.Pod, c *cycle, 
 			reason = reasonReclaim
 		}
 		p.evictions.WithLabelValues(reason).Inc()
-		p.handle.Logger(ctx).Info(2, "ElasticQuota evicts a pod", "victim", victim.Namespace+"/"+victim.Name, "node", victim.Spec.NodeName,
+		p.handle.Logger(ctx).Info(2, "ElasticQuota evicts a pod", "victim", victim.Namespace+"/"+victim.Name, "node",
+			victim.Spec.NodeName,
 			"for", pod.Namespace+"/"+pod.Name, "quota", c.quota.name, "reason", reason)
-		p.handle.EventRecorder().Eventf(victim, pod, corev1.EventTypeNormal, "Preempted", "Preempting", "Evicted (%s) for pod %s/%s of quota %s", reason, pod.Namespace, pod.Name, c.quota.name)
+		p.handle.EventRecorder().Eventf(victim, pod, corev1.EventTypeNormal, "Preempted", "Preempting",
+			"Evicted (%s) for pod %s/%s of quota %s", reason, pod.Namespace, pod.Name, c.quota.name)
 	}
 	return best.node, nil
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// Arguments are the plugin's arguments in the configuration. The defaults are for the device plugin of gpushare, whose unit is a GiB
-// of GPU memory.
+// Arguments are the plugin's arguments in the configuration. The defaults are for the device plugin
+// of gpushare, whose unit is a GiB of GPU memory.
 type Arguments struct {
-	// Resource is the extended resource that pods request, "aliyun.com/gpu-mem" by default. Less than a device has is a share of
-	// one device, a multiple of it is a number of whole devices.
+	// Resource is the extended resource that pods request, "aliyun.com/gpu-mem" by default. Less than
+	// a device has is a share of one device, a multiple of it is a number of whole devices.
 	Resource string `json:"resource,omitempty"`
 	// Devices is how many devices a node has.
 	Devices Devices `json:"devices,omitempty"`
@@ -30,7 +30,8 @@ type Arguments struct {
 type Devices struct {
 	// Units is the amount of the resource on one device: 1000 if pods request thousandths.
 	Units int64 `json:"units,omitempty"`
-	// CountResource is the extended resource with the number of devices of a node, which all have the same amount.
+	// CountResource is the extended resource with the number of devices of a node, which all have the
+	// same amount.
 	CountResource string `json:"countResource,omitempty"`
 }
 
@@ -74,15 +75,18 @@ func decode(args scheduler.Arguments) (*settings, error) {
 		}
 		a.Resource, a.Devices.CountResource = "aliyun.com/gpu-mem", "aliyun.com/gpu-count"
 		a.Annotations = Annotations{
-			Index: "ALIYUN_COM_GPU_MEM_IDX", Time: "ALIYUN_COM_GPU_MEM_ASSUME_TIME", Set: map[string]string{"ALIYUN_COM_GPU_MEM_ASSIGNED": "false"},
+			Index: "ALIYUN_COM_GPU_MEM_IDX", Time: "ALIYUN_COM_GPU_MEM_ASSUME_TIME",
+			Set: map[string]string{"ALIYUN_COM_GPU_MEM_ASSIGNED": "false"},
 		}
 	}
-	for _, name := range []struct{ field, value string }{{"resource", a.Resource}, {"devices.countResource", a.Devices.CountResource}} {
+	for _, name := range []struct{ field, value string }{{"resource", a.Resource}, {
+		"devices.countResource", a.Devices.CountResource}} {
 		if name.value == "" {
 			continue
 		}
 		if wrong := validation.IsQualifiedName(name.value); len(wrong) > 0 || !strings.Contains(name.value, "/") {
-			return nil, fmt.Errorf("%s: %q is not the name of an extended resource, such as example.com/gpu", name.field, name.value)
+			return nil, fmt.Errorf("%s: %q is not the name of an extended resource, such as example.com/gpu", name.field,
+				name.value)
 		}
 	}
 	if a.Devices.Units < 0 {
@@ -95,7 +99,8 @@ func decode(args scheduler.Arguments) (*settings, error) {
 		return nil, err
 	}
 	s := &settings{
-		resource: corev1.ResourceName(a.Resource), count: corev1.ResourceName(a.Devices.CountResource), units: a.Devices.Units, annotations: a.Annotations,
+		resource: corev1.ResourceName(a.Resource), count: corev1.ResourceName(a.Devices.CountResource),
+		units: a.Devices.Units, annotations: a.Annotations,
 	}
 	var err error
 	s.workload, err = fixed(a.Workload)

@@ -87,7 +87,8 @@ func indices(devices []int) string {
 	return strings.Join(parts, ",")
 }
 
-// take takes an amount off devices. It does nothing and returns false if these cannot be the devices of a pod with that request.
+// take takes an amount off devices. It does nothing and returns false if these cannot be the
+// devices of a pod with that request.
 func (r room) take(gpu int64, devices []int) bool {
 	each, needed := r.part(gpu)
 	if !r.divisible(gpu) || len(devices) != needed {
@@ -106,7 +107,8 @@ func (r room) take(gpu int64, devices []int) bool {
 	return true
 }
 
-// guess takes an amount off the devices that a pod most likely has, if that is unknown: another scheduler has bound it.
+// guess takes an amount off the devices that a pod most likely has, if that is unknown: another
+// scheduler has bound it.
 func (r room) guess(d demand) {
 	d.cpu, r.cpu = 0, 0 // it is taken off already
 	if devices, _, ok := (workload)(nil).place(r, d); ok {

@@ -8,7 +8,8 @@ package gpupacking
 type demand struct {
 	// cpu is in thousandths of a core.
 	cpu int64
-	// gpu is in units of the resource: less than a whole device is a share of one device, any more is a number of whole devices.
+	// gpu is in units of the resource: less than a whole device is a share of one device, any more is
+	// a number of whole devices.
 	gpu int64
 }
 
@@ -82,7 +83,8 @@ type class struct {
 // workload is the pods that the cluster has to run, M in the paper.
 type workload []class
 
-// fragment returns how much of the free devices a pod of the workload cannot use on average, F_n(M) in the paper.
+// fragment returns how much of the free devices a pod of the workload cannot use on average, F_n(M)
+// in the paper.
 func (w workload) fragment(r room) float64 {
 	sum := 0.0
 	for _, m := range w {
@@ -91,8 +93,9 @@ func (w workload) fragment(r room) float64 {
 	return sum
 }
 
-// place returns the devices for a pod with which the fragment grows least, and by how much it grows; less than 0 if it shrinks. ok is
-// false if the pod does not fit. Of devices that are equal in this, it takes the one with the least room, then the first.
+// place returns the devices for a pod with which the fragment grows least, and by how much it
+// grows; less than 0 if it shrinks. ok is false if the pod does not fit. Of devices that are equal
+// in this, it takes the one with the least room, then the first.
 func (w workload) place(r room, d demand) (devices []int, growth float64, ok bool) {
 	if !r.fits(d) {
 		return nil, 0, false

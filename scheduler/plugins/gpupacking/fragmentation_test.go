@@ -10,8 +10,8 @@ import (
 // node has 8 cores, and devices of 1000 units.
 func node(free ...int64) room { return room{cpu: 8000, whole: 1000, free: free} }
 
-// The paper's two cases of F_n(m): the pod cannot run on the node, so that all free GPU is of no use to it, or it can, and the devices
-// with less than it needs of one are.
+// The paper's two cases of F_n(m): the pod cannot run on the node, so that all free GPU is of no
+// use to it, or it can, and the devices with less than it needs of one are.
 func TestFragmentOfAPod(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -36,7 +36,8 @@ func TestFragmentOfAPod(t *testing.T) {
 	}
 }
 
-// F_n(M) is the sum over the classes: 0.5×400 + 0.3×(400+1000, lack of CPU) + 0.2×400 (a whole device: only the part is lost).
+// F_n(M) is the sum over the classes: 0.5×400 + 0.3×(400+1000, lack of CPU) + 0.2×400 (a whole
+// device: only the part is lost).
 func TestFragmentOfAWorkloadIsTheWeightedSum(t *testing.T) {
 	w := workload{{demand{1000, 500}, 0.5}, {demand{9000, 100}, 0.3}, {demand{1000, 1000}, 0.2}}
 	if got, want := w.fragment(node(400, 1000)), 0.5*400+0.3*1400+0.2*400; math.Abs(got-want) > 1e-9 {
@@ -58,10 +59,11 @@ func TestPlaceDescendsSteepest(t *testing.T) {
 		devices []int
 		growth  float64
 	}{
-		// After: device 0 has 400, which no half fits in: 400 more. Device 1 has 0: none. Device 2 has 500: none, but more is left.
+		// After: device 0 has 400, which no half fits in: 400 more. Device 1 has 0: none. Device 2 has
+		// 500: none, but more is left.
 		{"the rest is usable", half, node(900, 500, 1000), demand{0, 500}, []int{1}, 0},
-		// Device 0 has 500 after: for a pod of 300 still usable, for a whole one 500 instead of 700 are lost: 0.5×-200.
-		// Device 1 has 800 after: 0.5×+800 for a whole one.
+		// Device 0 has 500 after: for a pod of 300 still usable, for a whole one 500 instead of 700 are
+		// lost: 0.5×-200. Device 1 has 800 after: 0.5×+800 for a whole one.
 		{"a device that is in use already", mixed, node(700, 1000), demand{0, 200}, []int{0}, -100},
 		// 200 are of no use to anyone before, and are gone after: 0.5×-200 and 0.5×-200.
 		{"a rest that is of no use to others", mixed, node(200, 1000), demand{0, 200}, []int{0}, -200},
@@ -78,7 +80,8 @@ func TestPlaceDescendsSteepest(t *testing.T) {
 	}
 }
 
-// A pod that takes the last CPU of a node strands its GPUs: both are then of no use to the workload.
+// A pod that takes the last CPU of a node strands its GPUs: both are then of no use to the
+// workload.
 func TestPlaceCountsGPUsThatLackCPU(t *testing.T) {
 	w := workload{{demand{4000, 500}, 1}}
 	for _, tt := range []struct {

@@ -1,12 +1,14 @@
-// Package gpupacking is a portable plugin that places pods on shares of GPUs and on whole GPUs so that the rest stays usable.
+// Package gpupacking is a portable plugin that places pods on shares of GPUs and on whole GPUs so
+// that the rest stays usable.
 //
 // A share of a GPU must be free on one device, but the device plugin reports the sum over all
 // devices of a node. The plugin knows the devices of each pod, filters nodes by the free amount of
 // each device, chooses the device, and writes its index in an annotation that the node's device
 // plugin reads.
 //
-// It prefers the node and the device where the fragment grows least: the free parts of GPUs that the pods of the cluster could not use,
-// for lack of GPU or of CPU, averaged over the mix of these pods.
+// It prefers the node and the device where the fragment grows least: the free parts of GPUs that
+// the pods of the cluster could not use, for lack of GPU or of CPU, averaged over the mix of these
+// pods.
 package gpupacking
 
 import (
@@ -35,7 +37,8 @@ const steps = 12
 // runnerUp is the highest score of a node that is not the one to fill.
 const runnerUp = 90
 
-// noDevices is the raw score of a node without devices. A pod without GPUs does no harm there, and makes no fragment shrink anywhere.
+// noDevices is the raw score of a node without devices. A pod without GPUs does no harm there, and
+// makes no fragment shrink anywhere.
 const noDevices = 1
 
 // GPUPacking places pods on shares of GPUs and on whole GPUs.
@@ -45,10 +48,9 @@ type GPUPacking struct {
 	mix      *mix
 	now      func() time.Time
 
-	// assumed are the pods that this scheduler has given a node, with their devices. The devices
-	// are also in the annotation of the pod, but the scheduler sees that only after the pod was
-	// bound, and the annotation of a pod that could not be bound is out of date at its next
-	// attempt.
+	// assumed are the pods that this scheduler has given a node, with their devices. The devices are
+	// also in the annotation of the pod, but the scheduler sees that only after the pod was bound, and
+	// the annotation of a pod that could not be bound is out of date at its next attempt.
 	assumed scheduler.AssumedPods
 
 	none, few, full, odd *scheduler.Status
@@ -95,7 +97,8 @@ func (g *GPUPacking) Name() string { return Name }
 func (g *GPUPacking) EventsToRegister() []scheduler.ClusterEvent {
 	return []scheduler.ClusterEvent{
 		{Resource: scheduler.EventPod, Action: scheduler.ActionDelete, Helps: g.podHelps},
-		{Resource: scheduler.EventNode, Action: scheduler.ActionAdd | scheduler.ActionUpdateNodeAllocatable, Helps: g.nodeHelps},
+		{Resource: scheduler.EventNode, Action: scheduler.ActionAdd | scheduler.ActionUpdateNodeAllocatable,
+			Helps: g.nodeHelps},
 	}
 }
 
@@ -135,7 +138,8 @@ func (g *GPUPacking) Sign(_ context.Context, pod *corev1.Pod) (interface{}, *sch
 }
 
 // PreFilter reads the requests of the pod. A pod without GPUs is scored only.
-func (g *GPUPacking) PreFilter(_ context.Context, state scheduler.State, pod *corev1.Pod) (*scheduler.PreFilterResult, *scheduler.Status) {
+func (g *GPUPacking) PreFilter(_ context.Context, state scheduler.State, pod *corev1.Pod) (*scheduler.PreFilterResult,
+	*scheduler.Status) {
 	d := demandOf(pod, g.settings.resource)
 	state.Write(stateKey, d)
 	if d.gpu <= 0 {
@@ -156,7 +160,8 @@ func (g *GPUPacking) demand(state scheduler.State, pod *corev1.Pod) demand {
 
 // Filter rejects nodes on which no device, or too few of them, have the amount that the pod
 // requests.
-func (g *GPUPacking) Filter(_ context.Context, state scheduler.State, pod *corev1.Pod, node scheduler.NodeInfo) *scheduler.Status {
+func (g *GPUPacking) Filter(_ context.Context, state scheduler.State, pod *corev1.Pod,
+	node scheduler.NodeInfo) *scheduler.Status {
 	d := g.demand(state, pod)
 	if d.gpu <= 0 {
 		return nil
@@ -178,9 +183,10 @@ func (g *GPUPacking) Filter(_ context.Context, state scheduler.State, pod *corev
 	return nil
 }
 
-// Score returns by how much the fragment of the node shrinks, in whole steps; less than 0 if it grows. Nodes without devices are better for
-// pods without GPUs than all others.
-func (g *GPUPacking) Score(_ context.Context, state scheduler.State, pod *corev1.Pod, node scheduler.NodeInfo) (int64, *scheduler.Status) {
+// Score returns by how much the fragment of the node shrinks, in whole steps; less than 0 if it
+// grows. Nodes without devices are better for pods without GPUs than all others.
+func (g *GPUPacking) Score(_ context.Context, state scheduler.State, pod *corev1.Pod, node scheduler.NodeInfo) (int64,
+	*scheduler.Status) {
 	d := g.demand(state, pod)
 	r, ok := g.roomOf(node, pod.UID)
 	if !ok {
@@ -194,10 +200,12 @@ func (g *GPUPacking) Score(_ context.Context, state scheduler.State, pod *corev1
 	return int64(math.Floor(-growth*steps/float64(r.whole) + rounding)), nil
 }
 
-// NormalizeScore gives the highest score to the first of the best nodes by name, so that one is full before the next one is used. A choice
-// among equal nodes by chance, or by plugins that prefer empty nodes, leaves parts of many devices and takes the CPU of many nodes with GPUs.
-// All nodes without devices have the highest score if the pod needs none.
-func (g *GPUPacking) NormalizeScore(_ context.Context, state scheduler.State, pod *corev1.Pod, scores []scheduler.NodeScore) *scheduler.Status {
+// NormalizeScore gives the highest score to the first of the best nodes by name, so that one is
+// full before the next one is used. A choice among equal nodes by chance, or by plugins that prefer
+// empty nodes, leaves parts of many devices and takes the CPU of many nodes with GPUs. All nodes
+// without devices have the highest score if the pod needs none.
+func (g *GPUPacking) NormalizeScore(_ context.Context, state scheduler.State, pod *corev1.Pod,
+	scores []scheduler.NodeScore) *scheduler.Status {
 	if len(scores) == 0 {
 		return nil
 	}
@@ -249,7 +257,8 @@ func (g *GPUPacking) Reserve(_ context.Context, _ scheduler.State, pod *corev1.P
 	return nil
 }
 
-// isScheduled reports whether the API server has bound the pod: an extender calls Reserve for those too, and they keep their devices.
+// isScheduled reports whether the API server has bound the pod: an extender calls Reserve for those
+// too, and they keep their devices.
 func isScheduled(pod *corev1.Pod) bool {
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled {
@@ -269,7 +278,8 @@ func (g *GPUPacking) Unreserve(_ context.Context, _ scheduler.State, pod *corev1
 func (g *GPUPacking) forget(pod *corev1.Pod) { g.assumed.Forget(pod.UID) }
 
 // PreBindPreFlight reports that a pod without GPUs needs no annotation.
-func (g *GPUPacking) PreBindPreFlight(_ context.Context, _ scheduler.State, pod *corev1.Pod, _ string) *scheduler.Status {
+func (g *GPUPacking) PreBindPreFlight(_ context.Context, _ scheduler.State, pod *corev1.Pod,
+	_ string) *scheduler.Status {
 	if demandOf(pod, g.settings.resource).gpu <= 0 {
 		return scheduler.Skip()
 	}
@@ -283,12 +293,14 @@ func (g *GPUPacking) PreBind(ctx context.Context, _ scheduler.State, pod *corev1
 	}
 	devices, ok := g.assumedDevices(pod.UID)
 	if !ok {
-		return scheduler.Error(fmt.Errorf("annotate pod %s/%s: its GPUs on node %s are not reserved", pod.Namespace, pod.Name, node))
+		return scheduler.Error(fmt.Errorf("annotate pod %s/%s: its GPUs on node %s are not reserved", pod.Namespace, pod.Name,
+			node))
 	}
 	if err := g.annotate(ctx, pod, devices); err != nil {
 		return scheduler.Error(fmt.Errorf("annotate pod %s/%s with its GPUs: %w", pod.Namespace, pod.Name, err))
 	}
-	g.handle.Logger(ctx).Info(5, "GPUPacking annotated a pod", "namespace", pod.Namespace, "pod", pod.Name, "node", node, "devices", devices)
+	g.handle.Logger(ctx).Info(5, "GPUPacking annotated a pod", "namespace", pod.Namespace, "pod", pod.Name, "node", node,
+		"devices", devices)
 	return nil
 }
 

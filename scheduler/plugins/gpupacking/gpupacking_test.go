@@ -55,7 +55,8 @@ func gpuPod(name string, gpu int64, devices string) *corev1.Pod {
 
 func gpuNode(name string, devices int64, pods ...*corev1.Pod) *plugintest.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	n.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("32"), corev1.ResourcePods: resource.MustParse("110")}
+	n.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("32"),
+		corev1.ResourcePods: resource.MustParse("110")}
 	if devices > 0 {
 		n.Status.Allocatable[milli] = *resource.NewQuantity(1000*devices, resource.DecimalSI)
 	}
@@ -76,13 +77,17 @@ func TestFilterLooksAtEachDevice(t *testing.T) {
 		{"is free in total only", 500, fragmented, "Unschedulable: no GPU has enough free"},
 		{"a whole device", 1000, fragmented, "Unschedulable: no GPU has enough free"},
 		{"three devices", 3000, fragmented, "UnschedulableAndUnresolvable: node has too few GPUs"},
-		{"one and a half", 1500, gpuNode("n", 2), "UnschedulableAndUnresolvable: request is neither a part of one GPU nor a number of whole GPUs"},
+		{"one and a half", 1500, gpuNode("n", 2),
+			"UnschedulableAndUnresolvable: request is neither a part of one GPU nor a number of whole GPUs"},
 		{"no devices", 100, gpuNode("n", 0), "UnschedulableAndUnresolvable: node has no GPUs to share"},
 		{"two devices", 2000, gpuNode("n", 3, gpuPod("a", 1, "1")), "Success"},
-		{"pods without an annotation have devices too", 500, gpuNode("n", 2, gpuPod("a", 600, ""), gpuPod("b", 600, "")), "Unschedulable: no GPU has enough free"},
+		{"pods without an annotation have devices too", 500, gpuNode("n", 2, gpuPod("a", 600, ""), gpuPod("b", 600, "")),
+			"Unschedulable: no GPU has enough free"},
 		{"they are on one device if they fit", 1000, gpuNode("n", 2, gpuPod("a", 600, ""), gpuPod("b", 400, "")), "Success"},
-		{"an annotation that cannot be right is not used", 1000, gpuNode("n", 2, gpuPod("a", 600, "7"), gpuPod("b", 400, "x")), "Success"},
-		{"more than there is", 100, gpuNode("n", 1, gpuPod("a", 800, ""), gpuPod("b", 800, "")), "Unschedulable: no GPU has enough free"},
+		{"an annotation that cannot be right is not used", 1000,
+			gpuNode("n", 2, gpuPod("a", 600, "7"), gpuPod("b", 400, "x")), "Success"},
+		{"more than there is", 100, gpuNode("n", 1, gpuPod("a", 800, ""), gpuPod("b", 800, "")),
+			"Unschedulable: no GPU has enough free"},
 	} {
 		pod, state := gpuPod("new", tt.gpu, ""), plugintest.NewState()
 		if _, status := g.PreFilter(t.Context(), state, pod); status.Code() == scheduler.CodeSkip != (tt.gpu == 0) {
@@ -94,7 +99,8 @@ func TestFilterLooksAtEachDevice(t *testing.T) {
 	}
 }
 
-// On a device that is in use already the pod takes nothing from pods that need a whole one; a free device would lose 0.5 × 800 to these.
+// On a device that is in use already the pod takes nothing from pods that need a whole one; a free
+// device would lose 0.5 × 800 to these.
 func TestScorePrefersTheNodeWhoseFragmentGrowsLeast(t *testing.T) {
 	g := newPlugin(t, &plugintest.Handle{}, args)
 	nodes := []*plugintest.Node{gpuNode("free", 1), gpuNode("used", 1, gpuPod("a", 300, "0")), gpuNode("none", 0)}
@@ -110,7 +116,8 @@ func TestScorePrefersTheNodeWhoseFragmentGrowsLeast(t *testing.T) {
 	if want := []scheduler.NodeScore{{Name: "free", Score: -5}, {Name: "used", Score: 1}}; cmp.Diff(want, scores) != "" {
 		t.Errorf("raw scores %v, want %v", scores, want)
 	}
-	if status := g.NormalizeScore(t.Context(), state, pod, scores); !status.IsSuccess() || scores[0].Score != 0 || scores[1].Score != 100 {
+	if status := g.NormalizeScore(t.Context(), state, pod, scores); !status.IsSuccess() || scores[0].Score != 0 ||
+		scores[1].Score != 100 {
 		t.Errorf("scores %v, %v", scores, status)
 	}
 	if raw, _ := g.Score(t.Context(), plugintest.NewState(), gpuPod("cpu", 0, ""), nodes[2]); raw != noDevices {
@@ -184,7 +191,8 @@ func serve(t *testing.T, status int) (*plugintest.Handle, map[string]string) {
 func TestPodIsAnnotatedWithItsDevices(t *testing.T) {
 	h, last := serve(t, http.StatusOK)
 	h.NodeList = []scheduler.NodeInfo{gpuNode("n", 3, gpuPod("a", 300, "1"))}
-	g := newPlugin(t, h, strings.Replace(args, `"index": "example.com/gpu-index"`, `"index": "example.com/gpu-index", "time": "example.com/at", "set": {"example.com/assigned": "false"}`, 1))
+	g := newPlugin(t, h, strings.Replace(args, `"index": "example.com/gpu-index"`,
+		`"index": "example.com/gpu-index", "time": "example.com/at", "set": {"example.com/assigned": "false"}`, 1))
 	g.now = func() time.Time { return time.Unix(1700000000, 5) }
 	for _, tt := range []struct {
 		gpu  int64
@@ -212,13 +220,15 @@ func TestPodIsNotBoundIfItCannotBeAnnotated(t *testing.T) {
 	h.NodeList = []scheduler.NodeInfo{gpuNode("n", 1)}
 	g := newPlugin(t, h, args)
 	pod := gpuPod("p", 200, "")
-	if status := g.PreBind(t.Context(), nil, pod, "n"); status.Code() != scheduler.CodeError || !strings.Contains(status.String(), "are not reserved") {
+	if status := g.PreBind(t.Context(), nil, pod, "n"); status.Code() != scheduler.CodeError ||
+		!strings.Contains(status.String(), "are not reserved") {
 		t.Errorf("not reserved: %s", status)
 	}
 	if status := g.Reserve(t.Context(), nil, pod, "n"); !status.IsSuccess() {
 		t.Fatal(status)
 	}
-	if status := g.PreBind(t.Context(), nil, pod, "n"); status.Code() != scheduler.CodeError || !strings.Contains(status.String(), "annotate pod shop/p with its GPUs") {
+	if status := g.PreBind(t.Context(), nil, pod, "n"); status.Code() != scheduler.CodeError ||
+		!strings.Contains(status.String(), "annotate pod shop/p with its GPUs") {
 		t.Errorf("forbidden: %s", status)
 	}
 	if status := g.PreBind(t.Context(), nil, gpuPod("cpu", 0, ""), "n"); !status.IsSuccess() {
@@ -226,8 +236,8 @@ func TestPodIsNotBoundIfItCannotBeAnnotated(t *testing.T) {
 	}
 }
 
-// Until the scheduler sees the annotation, the devices of an assumed pod are known from Reserve. They also take precedence over an
-// annotation that an earlier attempt left.
+// Until the scheduler sees the annotation, the devices of an assumed pod are known from Reserve.
+// They also take precedence over an annotation that an earlier attempt left.
 func TestReservedDevicesCountBeforeTheAnnotationIsSeen(t *testing.T) {
 	h := &plugintest.Handle{NodeList: []scheduler.NodeInfo{gpuNode("n", 2, gpuPod("used", 500, "1"))}}
 	g := newPlugin(t, h, args)
@@ -257,7 +267,8 @@ func TestReservedDevicesCountBeforeTheAnnotationIsSeen(t *testing.T) {
 	}
 }
 
-// An extender calls Reserve for pods that others have bound: they keep the devices in their annotation.
+// An extender calls Reserve for pods that others have bound: they keep the devices in their
+// annotation.
 func TestReserveLeavesBoundPodsOnTheirDevices(t *testing.T) {
 	pod := gpuPod("p", 400, "1")
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}}
@@ -274,7 +285,8 @@ func TestReserveLeavesBoundPodsOnTheirDevices(t *testing.T) {
 // With gpushare a device has as many units as the resource of the node by the number of devices.
 func TestDevicesAreCountedByAResource(t *testing.T) {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
-	n.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8"), "aliyun.com/gpu-mem": resource.MustParse("32"), "aliyun.com/gpu-count": resource.MustParse("2")}
+	n.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8"),
+		"aliyun.com/gpu-mem": resource.MustParse("32"), "aliyun.com/gpu-count": resource.MustParse("2")}
 	pod := plugintest.NewPod("shop", "a", corev1.ResourceList{"aliyun.com/gpu-mem": resource.MustParse("6")})
 	pod.Annotations = map[string]string{"ALIYUN_COM_GPU_MEM_IDX": "1"}
 	g := newPlugin(t, &plugintest.Handle{}, "")
@@ -341,7 +353,8 @@ func TestDevicesAreNeverOvercommitted(t *testing.T) {
 func TestWorkloadIsMeasuredFromPodsWithGPUs(t *testing.T) {
 	done := gpuPod("done", 1000, "")
 	done.Status.Phase = corev1.PodSucceeded
-	pods := []*corev1.Pod{gpuPod("a", 460, ""), gpuPod("b", 460, ""), gpuPod("c", 1000, ""), gpuPod("cpu", 0, ""), gpuPod("d", 460, ""), done}
+	pods := []*corev1.Pod{gpuPod("a", 460, ""), gpuPod("b", 460, ""), gpuPod("c", 1000, ""), gpuPod("cpu", 0, ""),
+		gpuPod("d", 460, ""), done}
 	want := workload{{demand{1000, 460}, 0.75}, {demand{1000, 1000}, 0.25}}
 	got := measure(pods, milli)
 	if len(got) != 2 || got[0] != want[0] || got[1] != want[1] {
@@ -362,7 +375,9 @@ func TestWorkloadIsMeasuredFromPodsWithGPUs(t *testing.T) {
 func TestDemandIsTheLargerOfInitAndOtherContainers(t *testing.T) {
 	pod := gpuPod("p", 300, "")
 	pod.Spec.Containers = append(pod.Spec.Containers, pod.Spec.Containers[0])
-	pod.Spec.InitContainers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("5"), milli: resource.MustParse("500")}}}}
+	pod.Spec.InitContainers = []corev1.Container{
+		{Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("5"), milli: resource.MustParse("500")}}}}
 	pod.Spec.Overhead = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m")}
 	if got := demandOf(pod, milli); got != (demand{5250, 600}) {
 		t.Errorf("demand %+v", got)
@@ -402,16 +417,26 @@ func TestInvalidArgumentsNameTheField(t *testing.T) {
 		`{"devices": {"units": 1000}}`: "resource: is required with devices or annotations",
 		`{"resource": "gpu"}`:          `resource: "gpu" is not the name of an extended resource`,
 		begin + `"devices": {}}`:       "devices: one of units and countResource is required",
-		begin + `"devices": {"units": 1, "countResource": "example.com/n"}}`:                 "devices: one of units and countResource is required",
-		begin + `"devices": {"units": -1}}`:                                                  "devices.units: -1 is less than 1",
-		begin + `"devices": {"countResource": "n"}}`:                                         `devices.countResource: "n" is not the name`,
-		begin + `"devices": {"units": 1}}`:                                                   "annotations.index: is required",
-		begin + `"devices": {"units": 1}, "annotations": {"index": "a b"}}`:                  `annotations.index: "a b" is not an annotation key`,
-		begin + `"devices": {"units": 1}, "annotations": {"index": "a", "time": "a"}}`:       "annotations: a key is given twice",
-		begin + `"devices": {"units": 1}, "annotations": {"index": "a", "set": {"a": "b"}}}`: "annotations: a key is given twice",
-		`{"workload": [{"cpu": "1"}]}`:                                                       "workload[0].amount: 0 is less than 1",
-		`{"workload": [{"amount": 1, "cpu": "-1"}]}`:                                         "workload[0].cpu: -1 is less than 0",
-		`{"workload": [{"amount": 1}, {"amount": 1, "weight": -2}]}`:                         "workload[1].weight: -2 is less than 0",
+		begin +
+			`"devices": {"units": 1, "countResource": "example.com/n"}}`: "devices: one of units and countResource is required",
+		begin +
+			`"devices": {"units": -1}}`: "devices.units: -1 is less than 1",
+		begin +
+			`"devices": {"countResource": "n"}}`: `devices.countResource: "n" is not the name`,
+		begin +
+			`"devices": {"units": 1}}`: "annotations.index: is required",
+		begin +
+			`"devices": {"units": 1}, "annotations": {"index": "a b"}}`: `annotations.index: "a b" is not an annotation key`,
+		begin +
+			`"devices": {"units": 1}, "annotations": {"index": "a", "time": "a"}}`: "annotations: a key is given twice",
+		begin +
+			`"devices": {"units": 1}, "annotations": {"index": "a", "set": {"a": "b"}}}`: "annotations: a key is given twice",
+		`{"workload": [{"cpu": "1"}]}`: "workload[0].amount: 0 is " +
+			"less than 1",
+		`{"workload": [{"amount": 1, "cpu": "-1"}]}`: "workload[0].cpu: -1 is less " +
+			"than 0",
+		`{"workload": [{"amount": 1}, {"amount": 1, "weight": -2}]}`: "workload[1].weight: -2 is " +
+			"less than 0",
 	} {
 		if _, err := Rules(scheduler.NewArguments([]byte(text))); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)

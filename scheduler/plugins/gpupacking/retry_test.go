@@ -23,7 +23,8 @@ func (g *GPUPacking) helps(of scheduler.EventResource, action scheduler.ActionTy
 }
 
 func TestOnlyChangesOfGPUsRetryAPod(t *testing.T) {
-	g := newPlugin(t, &plugintest.Handle{}, `{"resource": "example.com/gpu-mem", "devices": {"countResource": "example.com/gpu-count"}, "annotations": {"index": "example.com/gpu-index"}}`)
+	g := newPlugin(t, &plugintest.Handle{},
+		`{"resource": "example.com/gpu-mem", "devices": {"countResource": "example.com/gpu-count"}, "annotations": {"index": "example.com/gpu-index"}}`)
 	node := func(memory, count, cpu string) *corev1.Node {
 		n := &corev1.Node{}
 		n.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
@@ -75,7 +76,8 @@ func TestEveryChangeThatMakesRoomRetriesAPod(t *testing.T) {
 		devices := random.Int64N(4)
 		var pods []*corev1.Pod
 		for j := range random.IntN(6) {
-			pods = append(pods, gpuPod(fmt.Sprint("p", j), amounts[random.IntN(len(amounts))], []string{"", "0", "1", "0,1"}[random.IntN(4)]))
+			pods = append(pods, gpuPod(fmt.Sprint("p", j), amounts[random.IntN(len(amounts))],
+				[]string{"", "0", "1", "0,1"}[random.IntN(4)]))
 		}
 		before := gpuNode("n", devices, pods...)
 		if fits(pod, before) {
@@ -91,7 +93,8 @@ func TestEveryChangeThatMakesRoomRetriesAPod(t *testing.T) {
 		}
 		if after := gpuNode("n", random.Int64N(4), pods...); fits(pod, after) {
 			changes++
-			if !g.helps(scheduler.EventNode, scheduler.ActionUpdateNodeAllocatable, before.Node(), after.Node()) || !g.helps(scheduler.EventNode, scheduler.ActionAdd, nil, after.Node()) {
+			if !g.helps(scheduler.EventNode, scheduler.ActionUpdateNodeAllocatable, before.Node(), after.Node()) ||
+				!g.helps(scheduler.EventNode, scheduler.ActionAdd, nil, after.Node()) {
 				t.Fatalf("%d: a node with %v does not retry the pod", i, after.Node().Status.Allocatable)
 			}
 		}

@@ -17,7 +17,8 @@ import (
 const (
 	// measureInterval is how often the workload is measured.
 	measureInterval = 30 * time.Second
-	// maxClasses limits the classes of a measured workload to the most frequent ones, because every one costs time for every node.
+	// maxClasses limits the classes of a measured workload to the most frequent ones, because every
+	// one costs time for every node.
 	maxClasses = 32
 )
 
@@ -39,7 +40,8 @@ func (m *mix) set(w workload) {
 }
 
 // follow measures the workload of the pods in the cluster until ctx is done.
-func (m *mix) follow(ctx context.Context, pods corelisters.PodLister, synced cache.InformerSynced, name corev1.ResourceName, log scheduler.Logger) {
+func (m *mix) follow(ctx context.Context, pods corelisters.PodLister, synced cache.InformerSynced,
+	name corev1.ResourceName, log scheduler.Logger) {
 	if !cache.WaitForCacheSync(ctx.Done(), synced) {
 		return
 	}
@@ -60,8 +62,9 @@ func (m *mix) follow(ctx context.Context, pods corelisters.PodLister, synced cac
 	}
 }
 
-// measure returns the workload of the pods that request the resource, running ones and pending ones. Other pods are left out: the free
-// devices are of no use to them on any node, so they change no decision.
+// measure returns the workload of the pods that request the resource, running ones and pending
+// ones. Other pods are left out: the free devices are of no use to them on any node, so they change
+// no decision.
 func measure(pods []*corev1.Pod, name corev1.ResourceName) workload {
 	counts, total := map[demand]int{}, 0
 	for _, pod := range pods {

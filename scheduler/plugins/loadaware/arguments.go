@@ -32,8 +32,8 @@ type Arguments struct {
 	StaleAfter string `json:"staleAfter,omitempty"`
 	// Stale is how nodes without fresh data are treated: Neutral (the default) or Exclude.
 	Stale string `json:"stale,omitempty"`
-	// Window is the range of the default CPU query, and the time in which the expected load of a bound pod
-	// decreases to zero; "2m" by default.
+	// Window is the range of the default CPU query, and the time in which the expected load of a bound
+	// pod decreases to zero; "2m" by default.
 	Window string `json:"window,omitempty"`
 	// Metrics are the metrics of each node, "cpu" and "memory" of node_exporter by default.
 	Metrics []Metric `json:"metrics,omitempty"`
@@ -68,12 +68,13 @@ type Prometheus struct {
 
 // Metric is one kind of load.
 type Metric struct {
-	// Name is the name in messages and metrics. For "cpu" and "memory", Query and Resource have defaults.
+	// Name is the name in messages and metrics. For "cpu" and "memory", Query and Resource have
+	// defaults.
 	Name string `json:"name"`
 	// Query is a PromQL expression with one sample per node.
 	Query string `json:"query,omitempty"`
-	// NodeLabel is the label with the node's name, host name or internal address, with or without a port;
-	// "instance" by default.
+	// NodeLabel is the label with the node's name, host name or internal address, with or without a
+	// port; "instance" by default.
 	NodeLabel string `json:"nodeLabel,omitempty"`
 	// Full is the value of a fully loaded node, 1 by default.
 	Full float64 `json:"full,omitempty"`
@@ -81,8 +82,8 @@ type Metric struct {
 	Weight *int64 `json:"weight,omitempty"`
 	// MaxPercent rejects nodes whose load is this or more, in percent of Full. 0 means no limit.
 	MaxPercent float64 `json:"maxPercent,omitempty"`
-	// Resource is the resource whose requests are the expected load of a pod: cpu, memory, ephemeral-storage or an
-	// extended resource.
+	// Resource is the resource whose requests are the expected load of a pod: cpu, memory,
+	// ephemeral-storage or an extended resource.
 	Resource corev1.ResourceName `json:"resource,omitempty"`
 	// PodPercent is the expected load of a pod for a metric without Resource, in percent of Full.
 	PodPercent float64 `json:"podPercent,omitempty"`
@@ -156,7 +157,9 @@ func (s *settings) parseDurations() error {
 		*d.into = parsed
 	}
 	if s.staleAfter < s.interval {
-		return fmt.Errorf("staleAfter: %s must not be shorter than the interval of %s, or all data is stale before the next query", s.StaleAfter, s.Interval)
+		return fmt.Errorf(
+			"staleAfter: %s must not be shorter than the interval of %s, or all data is stale before the next query",
+			s.StaleAfter, s.Interval)
 	}
 	return nil
 }
@@ -171,7 +174,9 @@ func (s *settings) parseServer() error {
 	case err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https"):
 		return fmt.Errorf("prometheus.url: must be an http or https URL with a host")
 	case base.User != nil:
-		return fmt.Errorf("prometheus.url: must not have a user or password, which configurations and logs would show; use bearerTokenFile or certFile")
+		return fmt.Errorf(
+			"prometheus.url: must not have a user or password, which configurations and logs would show; use bearerTokenFile " +
+				"or certFile")
 	case base.RawQuery != "" || base.Fragment != "":
 		return fmt.Errorf("prometheus.url: %s must not have a query or fragment", p.URL)
 	case p.MaxBytes < 1<<10 || p.MaxBytes > 1<<30:
@@ -191,12 +196,15 @@ func (s *settings) parseServer() error {
 }
 
 func (p Prometheus) checkTLS(base *url.URL) error {
-	usesTLS := p.CAFile != "" || p.CA != "" || p.CertFile != "" || p.KeyFile != "" || p.ServerName != "" || p.InsecureSkipVerify
+	usesTLS := p.CAFile != "" || p.CA != "" || p.CertFile != "" || p.KeyFile != "" || p.ServerName != "" ||
+		p.InsecureSkipVerify
 	switch {
 	case base.Scheme == "http" && usesTLS:
-		return fmt.Errorf("prometheus.url: caFile, ca, certFile, keyFile, serverName and insecureSkipVerify need an https URL")
+		return fmt.Errorf(
+			"prometheus.url: caFile, ca, certFile, keyFile, serverName and insecureSkipVerify need an https URL")
 	case base.Scheme == "http" && p.BearerTokenFile != "" && !loopback(base.Hostname()):
-		return fmt.Errorf("prometheus.bearerTokenFile: must not be used with an http URL, which sends the token unencrypted; use https")
+		return fmt.Errorf(
+			"prometheus.bearerTokenFile: must not be used with an http URL, which sends the token unencrypted; use https")
 	case p.CAFile != "" && p.CA != "":
 		return fmt.Errorf("prometheus.ca: must not be set together with caFile")
 	case p.InsecureSkipVerify && (p.CAFile != "" || p.CA != ""):

@@ -25,8 +25,8 @@ const (
 	quotedBytes    = 200
 )
 
-// client queries Prometheus. It reads the certificates for every query and uses them if they changed, so that
-// renewed certificates do not require a restart.
+// client queries Prometheus. It reads the certificates for every query and uses them if they
+// changed, so that renewed certificates do not require a restart.
 type client struct {
 	server   Prometheus
 	base     url.URL
@@ -74,7 +74,9 @@ func (c *client) query(ctx context.Context, promQL string) ([]sample, error) {
 		return nil, fmt.Errorf("read response: %w", err)
 	}
 	if int64(body.Len()) > c.maxBytes {
-		return nil, fmt.Errorf("the response is larger than prometheus.maxBytes (%d); a query should return one sample per node", c.maxBytes)
+		return nil,
+			fmt.Errorf("the response is larger than prometheus.maxBytes (%d); a query should return one sample per node",
+				c.maxBytes)
 	}
 	return interpret(response, body.Bytes())
 }
@@ -91,8 +93,11 @@ func withoutURL(err error) error {
 
 func interpret(response *http.Response, body []byte) ([]sample, error) {
 	if response.StatusCode >= 300 && response.StatusCode < 400 {
-		return nil, fmt.Errorf("the response is a redirect (%d) to %q, which is not followed to protect the token; set prometheus.url to the final address",
-			response.StatusCode, shorten(response.Header.Get("Location")))
+		return nil,
+			fmt.Errorf(
+				"the response is a redirect (%d) to %q, which is not followed to protect the token; set prometheus.url to the "+
+					"final address",
+				response.StatusCode, shorten(response.Header.Get("Location")))
 	}
 	var answer struct {
 		Status    string `json:"status"`
@@ -106,7 +111,8 @@ func interpret(response *http.Response, body []byte) ([]sample, error) {
 	err := json.Unmarshal(body, &answer)
 	switch {
 	case err == nil && answer.Status == "error":
-		return nil, fmt.Errorf("the query failed (%d, %s): %q", response.StatusCode, shorten(answer.ErrorType), shorten(answer.Error))
+		return nil, fmt.Errorf("the query failed (%d, %s): %q", response.StatusCode, shorten(answer.ErrorType),
+			shorten(answer.Error))
 	case response.StatusCode != http.StatusOK:
 		return nil, fmt.Errorf("the response has status %d: %q", response.StatusCode, shorten(string(body)))
 	case err != nil:
@@ -114,7 +120,8 @@ func interpret(response *http.Response, body []byte) ([]sample, error) {
 	case answer.Status != "success":
 		return nil, fmt.Errorf("the response is not from Prometheus: status %q", shorten(answer.Status))
 	case answer.Data.ResultType != "vector":
-		return nil, fmt.Errorf("the query returns a %q, expected an instant vector with one sample per node", shorten(answer.Data.ResultType))
+		return nil, fmt.Errorf("the query returns a %q, expected an instant vector with one sample per node",
+			shorten(answer.Data.ResultType))
 	}
 	var samples []sample
 	if err := json.Unmarshal(answer.Data.Result, &samples); err != nil {

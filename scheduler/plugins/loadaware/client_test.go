@@ -46,10 +46,13 @@ func TestInvalidResponsesAreErrors(t *testing.T) {
 		{"truncated", text(200, goodResponse[:60]), "not from Prometheus"},
 		{"two documents", text(200, goodResponse+goodResponse), "not from Prometheus"},
 		{"other JSON", text(200, `{"kind": "Status"}`), `status ""`},
-		{"a scalar", text(200, `{"status":"success","data":{"resultType":"scalar","result":[1,"2"]}}`), `"scalar", expected an instant vector`},
+		{"a scalar", text(200, `{"status":"success","data":{"resultType":"scalar","result":[1,"2"]}}`),
+			`"scalar", expected an instant vector`},
 		{"no result", text(200, `{"status":"success","data":{"resultType":"vector"}}`), "decode samples"},
-		{"invalid point", text(200, `{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1]}]}}`), "a point has 1 parts"},
-		{"invalid query", text(400, `{"status":"error","errorType":"bad_data","error":"parse error"}`), `the query failed (400, bad_data): "parse error"`},
+		{"invalid point", text(200,
+			`{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1]}]}}`), "a point has 1 parts"},
+		{"invalid query", text(400, `{"status":"error","errorType":"bad_data","error":"parse error"}`),
+			`the query failed (400, bad_data): "parse error"`},
 		{"forbidden", text(403, "go away"), `status 403: "go away"`},
 		{"a long error", text(500, strings.Repeat("x", 5000)), strings.Repeat("x", 200) + `…"`},
 		{"a redirect", func(w http.ResponseWriter, r *http.Request) {
@@ -101,7 +104,8 @@ func packed(w http.ResponseWriter, _ *http.Request) {
 
 func TestQueryKeepsThePathOfTheURL(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/monitoring/api/v1/query" || r.URL.Query().Get("query") != `a{b="c"} + 1` || r.Header.Get("Authorization") != "" {
+		if r.URL.Path != "/monitoring/api/v1/query" || r.URL.Query().Get("query") != `a{b="c"} + 1` ||
+			r.Header.Get("Authorization") != "" {
 			t.Errorf("got request %s %v", r.URL, r.Header)
 		}
 		_, _ = io.WriteString(w, goodResponse)
@@ -165,7 +169,8 @@ func write(t *testing.T, file string, content []byte) {
 
 func TestChangedFilesAreReadAgain(t *testing.T) {
 	ca, otherCA := newCertificate(t, nil, "ca"), newCertificate(t, nil, "other")
-	serving, own, stranger := newCertificate(t, ca, "prometheus.example.com"), newCertificate(t, ca, "scheduler"), newCertificate(t, otherCA, "stranger")
+	serving, own, stranger := newCertificate(t, ca, "prometheus.example.com"), newCertificate(t, ca,
+		"scheduler"), newCertificate(t, otherCA, "stranger")
 	clients := x509.NewCertPool()
 	clients.AddCert(ca.x509)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -189,8 +194,10 @@ func TestChangedFilesAreReadAgain(t *testing.T) {
 	write(t, file("cert"), stranger.pem)
 	write(t, file("key"), stranger.keyPEM(t))
 	write(t, file("token"), []byte("first\n"))
-	c := clientFor(t, fmt.Sprintf(`"url": %q, "caFile": %q, "certFile": %q, "keyFile": %q, "bearerTokenFile": %q, "serverName": "prometheus.example.com"`,
-		server.URL, file("ca"), file("cert"), file("key"), file("token")))
+	c := clientFor(t,
+		fmt.Sprintf(
+			`"url": %q, "caFile": %q, "certFile": %q, "keyFile": %q, "bearerTokenFile": %q, "serverName": "prometheus.example.com"`,
+			server.URL, file("ca"), file("cert"), file("key"), file("token")))
 	fails := func(want string) {
 		t.Helper()
 		if _, err := c.query(t.Context(), "up"); err == nil || !strings.Contains(err.Error(), want) {

@@ -1,10 +1,11 @@
-// Package loadaware is a portable plugin that scores and filters nodes by their measured load, which it reads
-// from Prometheus.
+// Package loadaware is a portable plugin that scores and filters nodes by their measured load,
+// which it reads from Prometheus.
 //
-// A goroutine for each metric queries Prometheus and publishes the results, so Filter and Score never wait. The
-// expected load of pods that were just assigned is added to the measured load until it is measured too, so that
-// a burst of pods does not go to a single idle node. A node without fresh data gets the mean score of the
-// others. While Prometheus is unavailable this applies to every node, and the plugin has no effect.
+// A goroutine for each metric queries Prometheus and publishes the results, so Filter and Score
+// never wait. The expected load of pods that were just assigned is added to the measured load until
+// it is measured too, so that a burst of pods does not go to a single idle node. A node without
+// fresh data gets the mean score of the others. While Prometheus is unavailable this applies to
+// every node, and the plugin has no effect.
 package loadaware
 
 import (
@@ -52,8 +53,8 @@ type filter struct {
 	overs, stales prometheus.Counter
 }
 
-// New returns the plugin configured by its arguments and queries Prometheus until ctx is done. It does not wait
-// for the first result.
+// New returns the plugin configured by its arguments and queries Prometheus until ctx is done. It
+// does not wait for the first result.
 func New(ctx context.Context, args scheduler.Arguments, h scheduler.Handle) (*LoadAware, error) {
 	s, err := decode(args)
 	if err != nil {
@@ -135,8 +136,8 @@ func (l *LoadAware) watch(h scheduler.Handle) (synced []cache.InformerSynced) {
 	return append(synced, pods.Informer().HasSynced)
 }
 
-// Rules validates the arguments and returns the permission to retry pods that Filter rejected. A scheduler has it from
-// system:kube-scheduler, too; an extender has it from here only.
+// Rules validates the arguments and returns the permission to retry pods that Filter rejected. A
+// scheduler has it from system:kube-scheduler, too; an extender has it from here only.
 func Rules(args scheduler.Arguments) ([]rbacv1.PolicyRule, error) {
 	s, err := decode(args)
 	if err != nil {
@@ -184,7 +185,8 @@ func (l *LoadAware) findRejecting(node nodeInfo) (by *filter, load float64, know
 }
 
 // Filter rejects nodes whose load is too high and, with StaleExclude, nodes whose load is unknown.
-func (l *LoadAware) Filter(ctx context.Context, _ scheduler.State, pod *corev1.Pod, node scheduler.NodeInfo) *scheduler.Status {
+func (l *LoadAware) Filter(ctx context.Context, _ scheduler.State, pod *corev1.Pod,
+	node scheduler.NodeInfo) *scheduler.Status {
 	f, load, known := l.findRejecting(node)
 	if f == nil {
 		return nil
@@ -195,7 +197,8 @@ func (l *LoadAware) Filter(ctx context.Context, _ scheduler.State, pod *corev1.P
 	if !known {
 		f.stales.Inc()
 		if log := l.logs(ctx); log.Enabled(5) {
-			log.Info(5, "LoadAware rejected a node without fresh data", "namespace", pod.Namespace, "pod", pod.Name, "node", node.Node().Name,
+			log.Info(5, "LoadAware rejected a node without fresh data", "namespace", pod.Namespace, "pod", pod.Name, "node",
+				node.Node().Name,
 				"metric", f.source.metric.Name)
 		}
 		return f.stale
@@ -209,7 +212,8 @@ func (l *LoadAware) Filter(ctx context.Context, _ scheduler.State, pod *corev1.P
 }
 
 // Score returns the weighted mean of the free fraction of each metric.
-func (l *LoadAware) Score(ctx context.Context, _ scheduler.State, pod *corev1.Pod, node scheduler.NodeInfo) (int64, *scheduler.Status) {
+func (l *LoadAware) Score(ctx context.Context, _ scheduler.State, pod *corev1.Pod, node scheduler.NodeInfo) (int64,
+	*scheduler.Status) {
 	free, weights := 0.0, 0.0
 	for _, src := range l.sources {
 		weight := float64(*src.metric.Weight)
@@ -227,13 +231,15 @@ func (l *LoadAware) Score(ctx context.Context, _ scheduler.State, pod *corev1.Po
 		score = int64(math.Round(float64(scheduler.MaxNodeScore) * free / weights))
 	}
 	if log := l.logs(ctx); log.Enabled(10) {
-		log.Info(10, "LoadAware scored a node", "namespace", pod.Namespace, "pod", pod.Name, "node", node.Node().Name, "score", score)
+		log.Info(10, "LoadAware scored a node", "namespace", pod.Namespace, "pod", pod.Name, "node", node.Node().Name,
+			"score", score)
 	}
 	return score, nil
 }
 
 // NormalizeScore gives nodes whose load is unknown the mean score of the others.
-func (l *LoadAware) NormalizeScore(ctx context.Context, _ scheduler.State, pod *corev1.Pod, scores []scheduler.NodeScore) *scheduler.Status {
+func (l *LoadAware) NormalizeScore(ctx context.Context, _ scheduler.State, pod *corev1.Pod,
+	scores []scheduler.NodeScore) *scheduler.Status {
 	sum, known := int64(0), int64(0)
 	for i := range scores {
 		if scores[i].Score != noData {
@@ -251,7 +257,8 @@ func (l *LoadAware) NormalizeScore(ctx context.Context, _ scheduler.State, pod *
 		}
 	}
 	if log := l.logs(ctx); log.Enabled(5) {
-		log.Info(5, "LoadAware scored nodes", "namespace", pod.Namespace, "pod", pod.Name, "nodes", len(scores), "withoutData", int64(len(scores))-known, "mean", mean)
+		log.Info(5, "LoadAware scored nodes", "namespace", pod.Namespace, "pod", pod.Name, "nodes", len(scores),
+			"withoutData", int64(len(scores))-known, "mean", mean)
 	}
 	return nil
 }
@@ -265,7 +272,8 @@ func (l *LoadAware) Reserve(ctx context.Context, _ scheduler.State, pod *corev1.
 	amounts := l.settings.expectedLoad(pod)
 	l.expected.add(pod.UID, node, amounts, l.now())
 	if log := l.logs(ctx); log.Enabled(5) {
-		log.Info(5, "LoadAware expects the load of a pod on a node", "namespace", pod.Namespace, "pod", pod.Name, "node", node, "amounts", amounts)
+		log.Info(5, "LoadAware expects the load of a pod on a node", "namespace", pod.Namespace, "pod", pod.Name, "node",
+			node, "amounts", amounts)
 	}
 	return nil
 }
@@ -280,8 +288,9 @@ func (l *LoadAware) PostBind(_ context.Context, _ scheduler.State, pod *corev1.P
 	l.expected.bind(pod.UID, node, l.now())
 }
 
-// Sign declares that the results do not depend on the pod. They depend on the load of the node, to which only the node's own pods
-// add. The load also changes with time, but the results are reused for half a second at most.
+// Sign declares that the results do not depend on the pod. They depend on the load of the node, to
+// which only the node's own pods add. The load also changes with time, but the results are reused
+// for half a second at most.
 func (l *LoadAware) Sign(context.Context, *corev1.Pod) (interface{}, *scheduler.Status) {
 	return nil, nil
 }

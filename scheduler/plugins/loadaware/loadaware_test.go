@@ -28,7 +28,9 @@ func expect[T any](t *testing.T, what string, want, got T) {
 }
 
 func TestScoreIsTheWeightedMeanOfFreeCapacity(t *testing.T) {
-	w := newWorld(t, server+`, "metrics": [{"name": "cpu", "weight": 3}, {"name": "memory"}, {"name": "disk", "query": "d", "weight": 0, "maxPercent": 90}]}`)
+	w := newWorld(t,
+		server+
+			`, "metrics": [{"name": "cpu", "weight": 3}, {"name": "memory"}, {"name": "disk", "query": "d", "weight": 0, "maxPercent": 90}]}`)
 	w.measure(0, "cpu", map[string]float64{"a": 0.5, "b": 0.1, "c": 1.7})
 	w.measure(0, "memory", map[string]float64{"a": 0.1, "b": 0.9})
 	w.measure(0, "disk", map[string]float64{"a": 1})
@@ -176,9 +178,12 @@ func TestExpectedLoadsAreRemovedMovedAndExpired(t *testing.T) {
 }
 
 func TestExpectedLoadOfAPod(t *testing.T) {
-	s := newWorld(t, server+`, "metrics": [{"name": "cpu"}, {"name": "memory"}, {"name": "gpu", "query": "g", "resource": "example.com/gpu"}, {"name": "disk", "query": "d", "podPercent": 2}]}`).settings
+	s := newWorld(t,
+		server+
+			`, "metrics": [{"name": "cpu"}, {"name": "memory"}, {"name": "gpu", "query": "g", "resource": "example.com/gpu"}, {"name": "disk", "query": "d", "podPercent": 2}]}`).settings
 	quantities := func(cpu, gpu string) corev1.ResourceRequirements {
-		return corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse(cpu), "example.com/gpu": resource.MustParse(gpu)}}
+		return corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse(cpu),
+			"example.com/gpu": resource.MustParse(gpu)}}
 	}
 	pod := &corev1.Pod{Spec: corev1.PodSpec{
 		InitContainers: []corev1.Container{{Resources: quantities("2", "0")}},
@@ -203,7 +208,8 @@ func TestOneLineIsLoggedForEachChangeOfState(t *testing.T) {
 	w.measure(2*time.Minute, "cpu", map[string]float64{"10.0.0.1": 0.5})
 	expect(t, "log", []string{
 		"LoadAware reads load from Prometheus metric=cpu samples=1",
-		"LoadAware cannot read load from Prometheus; nodes are neutral once the last data is older than staleAfter err=unavailable metric=cpu",
+		"LoadAware cannot read load from Prometheus; nodes are neutral once the last data is older than staleAfter " +
+			"err=unavailable metric=cpu",
 		"LoadAware reads load from Prometheus metric=cpu samples=1",
 		"LoadAware cannot read load from Prometheus; nodes are neutral once the last data is older than staleAfter " +
 			`err=label instance, for example "10.0.0.1", is not the name, host name or internal address of any of the 1 nodes metric=cpu`,
@@ -236,16 +242,19 @@ func TestReadDiscardsInvalidSamples(t *testing.T) {
 
 func TestReadingIsFoundByNameHostNameOrAddress(t *testing.T) {
 	n := &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: "worker-1.example.com", Labels: map[string]string{corev1.LabelHostname: "worker-1"}},
+		ObjectMeta: metav1.ObjectMeta{Name: "worker-1.example.com",
+			Labels: map[string]string{corev1.LabelHostname: "worker-1"}},
 		Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{
-			{Type: corev1.NodeExternalIP, Address: "203.0.113.1"}, {Type: corev1.NodeInternalIP, Address: "10.0.0.1"}, {Type: corev1.NodeHostName, Address: "w1"},
+			{Type: corev1.NodeExternalIP, Address: "203.0.113.1"}, {Type: corev1.NodeInternalIP,
+				Address: "10.0.0.1"}, {Type: corev1.NodeHostName, Address: "w1"},
 		}},
 	}
 	for _, test := range []struct {
 		label string
 		found bool
 	}{
-		{"worker-1.example.com:9100", true}, {"worker-1", true}, {"10.0.0.1:9100", true}, {"w1", true}, {"203.0.113.1", false}, {"10.0.0.10:9100", false},
+		{"worker-1.example.com:9100", true}, {"worker-1", true}, {"10.0.0.1:9100", true}, {"w1", true}, {"203.0.113.1",
+			false}, {"10.0.0.10:9100", false},
 	} {
 		if _, found := (readings{nodeKey(test.label): 1}).of(n); found != test.found {
 			t.Errorf("%s: found %v", test.label, found)
@@ -260,7 +269,8 @@ func TestReadingDoesNotAllocate(t *testing.T) {
 	w.Reserve(t.Context(), nil, newPod("web", "100m"), "a")
 	pod, ctx := newPod("next", "100m"), t.Context()
 	var n scheduler.NodeInfo = newNode("a")
-	if allocs := testing.AllocsPerRun(100, func() { w.Filter(ctx, nil, pod, n); _, _ = w.Score(ctx, nil, pod, n) }); allocs != 0 {
+	if allocs := testing.AllocsPerRun(100,
+		func() { w.Filter(ctx, nil, pod, n); _, _ = w.Score(ctx, nil, pod, n) }); allocs != 0 {
 		t.Errorf("%v allocations per node", allocs)
 	}
 }

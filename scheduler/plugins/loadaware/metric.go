@@ -15,7 +15,8 @@ var (
 	labelName  = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 )
 
-// complete sets defaults. The default queries return one sample per node even if several jobs scrape it.
+// complete sets defaults. The default queries return one sample per node even if several jobs
+// scrape it.
 func (m *Metric) complete(window time.Duration) {
 	if m.NodeLabel == "" {
 		m.NodeLabel = "instance"
@@ -32,9 +33,11 @@ func (m *Metric) complete(window time.Duration) {
 	}
 	switch m.Name {
 	case "cpu":
-		m.Query = fmt.Sprintf(`1 - avg by (%s) (rate(node_cpu_seconds_total{mode="idle"}[%ds]))`, m.NodeLabel, int64(window.Seconds()))
+		m.Query = fmt.Sprintf(`1 - avg by (%s) (rate(node_cpu_seconds_total{mode="idle"}[%ds]))`, m.NodeLabel,
+			int64(window.Seconds()))
 	case "memory":
-		m.Query = fmt.Sprintf(`1 - min by (%[1]s) (node_memory_MemAvailable_bytes) / max by (%[1]s) (node_memory_MemTotal_bytes)`, m.NodeLabel)
+		m.Query = fmt.Sprintf(
+			`1 - min by (%[1]s) (node_memory_MemAvailable_bytes) / max by (%[1]s) (node_memory_MemTotal_bytes)`, m.NodeLabel)
 	default:
 		return
 	}

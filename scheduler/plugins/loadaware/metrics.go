@@ -6,7 +6,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// metrics are shared by all profiles: counters of the same metric are summed, gauges show the last value.
+// metrics are shared by all profiles: counters of the same metric are summed, gauges show the last
+// value.
 type metrics struct {
 	queries   *prometheus.CounterVec
 	discarded *prometheus.CounterVec

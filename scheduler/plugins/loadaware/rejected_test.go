@@ -49,7 +49,8 @@ func TestRejectedPodIsRetriedOnceWhenTheLoadOfANodeFalls(t *testing.T) {
 	expect(t, "the pod was retried", nil, w.retried())
 }
 
-// A pod that another plugin rejects on the node whose load has fallen does not wait for that node anymore.
+// A pod that another plugin rejects on the node whose load has fallen does not wait for that node
+// anymore.
 func TestPodThatIsRejectedAgainWaitsForTheNodesOfItsLastAttempt(t *testing.T) {
 	web := newPod("web", "")
 	w := holding(t, web)
@@ -131,7 +132,8 @@ func TestFailedRetryIsRepeatedAfterTheNextQuery(t *testing.T) {
 	expect(t, "the API server is unavailable", nil, w.retried())
 	w.activate = w.handle.Activate
 	expect(t, "it is available", []string{"shop/web"}, w.retried())
-	expect(t, "log", "LoadAware cannot retry pods; it tries again after the next query err=API server unavailable", w.handle.Lines()[1])
+	expect(t, "log", "LoadAware cannot retry pods; it tries again after the next query err=API server unavailable",
+		w.handle.Lines()[1])
 }
 
 func TestQuerySignalsRetry(t *testing.T) {
@@ -180,7 +182,8 @@ func TestPermissionToRetryIsDeclaredIfNodesAreRejected(t *testing.T) {
 			t.Errorf("%s: %v, %v", args, rules, err)
 		}
 		if want == 1 {
-			expect(t, args, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods/status"}, Verbs: []string{"patch"}}, rules[0])
+			expect(t, args, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods/status"},
+				Verbs: []string{"patch"}}, rules[0])
 		}
 	}
 }

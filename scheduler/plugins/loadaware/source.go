@@ -11,8 +11,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// source queries one metric in a separate goroutine, so that a slow query does not delay others, and publishes
-// the fresh readings. Published readings are immutable; nothing on the scheduling path waits for Prometheus.
+// source queries one metric in a separate goroutine, so that a slow query does not delay others,
+// and publishes the fresh readings. Published readings are immutable; nothing on the scheduling
+// path waits for Prometheus.
 type source struct {
 	metric     Metric
 	index      int
@@ -105,14 +106,16 @@ func (s *source) take(samples []sample, asked time.Time) error {
 		s.seen[name] = seen{load: load, at: asked}
 	}
 	if len(loads) == 0 {
-		return fmt.Errorf("none of the %d samples is usable: without label %s %d, not a number %d, older than staleAfter by this machine's clock %d",
+		return fmt.Errorf(
+			"none of the %d samples is usable: without label %s %d, not a number %d, older than staleAfter by this machine's "+
+				"clock %d",
 			len(samples), s.metric.NodeLabel, discarded[discardNoLabel], discarded[discardNaN], discarded[discardOld])
 	}
 	return nil
 }
 
-// publish drops stale readings and publishes the others. It is an error if there are readings and nodes, but no
-// reading is for any of the nodes.
+// publish drops stale readings and publishes the others. It is an error if there are readings and
+// nodes, but no reading is for any of the nodes.
 func (s *source) publish() error {
 	oldest := s.now().Add(-s.staleAfter)
 	current := make(readings, 2*len(s.seen))
@@ -139,7 +142,8 @@ func (s *source) publish() error {
 	s.published.Store(current)
 	atomic.StoreUint32(&s.covering, covering)
 	if fresh == 0 && example != "" && len(nodes) > 0 {
-		return fmt.Errorf("label %s, for example %q, is not the name, host name or internal address of any of the %d nodes", s.metric.NodeLabel, example, len(nodes))
+		return fmt.Errorf("label %s, for example %q, is not the name, host name or internal address of any of the %d nodes",
+			s.metric.NodeLabel, example, len(nodes))
 	}
 	return nil
 }
@@ -151,7 +155,9 @@ func (s *source) report(err error) {
 		s.metrics.queries.WithLabelValues(name, "error").Inc()
 		s.metrics.up.WithLabelValues(name).Set(0)
 		if s.state != stateBad {
-			s.log.Error(err, "LoadAware cannot read load from Prometheus; nodes are neutral once the last data is older than staleAfter", "metric", name)
+			s.log.Error(err,
+				"LoadAware cannot read load from Prometheus; nodes are neutral once the last data is older than staleAfter",
+				"metric", name)
 		} else {
 			s.log.Info(4, "LoadAware still cannot read load from Prometheus", "metric", name, "err", err.Error())
 		}

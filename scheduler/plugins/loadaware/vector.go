@@ -17,8 +17,8 @@ type sample struct {
 	Value  point             `json:"value"`
 }
 
-// point is a time and a value, which Prometheus writes as [seconds, "value"]. It stays zero, at 1970, for a
-// native histogram, which does not have a single value.
+// point is a time and a value, which Prometheus writes as [seconds, "value"]. It stays zero, at
+// 1970, for a native histogram, which does not have a single value.
 type point struct {
 	at    float64
 	value float64
@@ -59,8 +59,9 @@ const (
 // readings are the loads by node name, as a fraction of full: 1 is fully loaded.
 type readings map[string]float64
 
-// read converts samples to readings. It discards samples that are not a number, do not name a node or are older
-// than oldest, and uses the higher of two samples for a node. discarded counts them by reason.
+// read converts samples to readings. It discards samples that are not a number, do not name a node
+// or are older than oldest, and uses the higher of two samples for a node. discarded counts them by
+// reason.
 func read(samples []sample, m Metric, oldest time.Time) (loads readings, discarded map[string]int) {
 	loads = make(readings, len(samples))
 	discarded = map[string]int{}
@@ -94,8 +95,8 @@ func read(samples []sample, m Metric, oldest time.Time) (loads readings, discard
 	return loads, discarded
 }
 
-// nodeKey normalizes the value of a label for comparison: without the port, in lower case, addresses in their
-// short form.
+// nodeKey normalizes the value of a label for comparison: without the port, in lower case,
+// addresses in their short form.
 func nodeKey(label string) string {
 	if host, port, err := net.SplitHostPort(label); err == nil {
 		if _, err := strconv.ParseUint(port, 10, 16); err == nil {
@@ -108,7 +109,8 @@ func nodeKey(label string) string {
 	return strings.ToLower(label)
 }
 
-// name adds readings by node name, which is looked up first, and returns the number of nodes that have one.
+// name adds readings by node name, which is looked up first, and returns the number of nodes that
+// have one.
 func (r readings) name(nodes []*corev1.Node) (known int) {
 	for _, node := range nodes {
 		if load, ok := r.of(node); ok {
@@ -119,7 +121,8 @@ func (r readings) name(nodes []*corev1.Node) (known int) {
 	return known
 }
 
-// of returns the load of a node, found by its name, its host name or an internal address. It does not allocate.
+// of returns the load of a node, found by its name, its host name or an internal address. It does
+// not allocate.
 func (r readings) of(node *corev1.Node) (float64, bool) {
 	if load, ok := r[node.Name]; ok {
 		return load, true

@@ -18,8 +18,8 @@ const (
 	PreferHigher = "Higher"
 )
 
-// Arguments are the plugin's arguments in the configuration. They name a resource that has an object
-// for each node.
+// Arguments are the plugin's arguments in the configuration. They name a resource that has an
+// object for each node.
 type Arguments struct {
 	// Group is the resource's API group, for example network.example.com. It is empty for the core
 	// group.
@@ -28,7 +28,8 @@ type Arguments struct {
 	Version string `json:"version"`
 	// Resource is the plural, lower case name, for example networkmetrics.
 	Resource string `json:"resource"`
-	// Namespace restricts a namespaced resource to one namespace. Empty means all, or a cluster-wide resource.
+	// Namespace restricts a namespaced resource to one namespace. Empty means all, or a cluster-wide
+	// resource.
 	Namespace string `json:"namespace,omitempty"`
 	// NodeKey is the path of the field that holds the node's name, "metadata.name" by default.
 	NodeKey string `json:"nodeKey,omitempty"`
@@ -63,7 +64,10 @@ func decode(args scheduler.Arguments) (*settings, error) {
 	} {
 		if name.value == "" {
 			if !name.optional {
-				return nil, fmt.Errorf("%s: is required; group, version and resource name the custom resource, for example network.example.com, v1alpha1 and networkmetrics", name.field)
+				return nil,
+					fmt.Errorf(
+						"%s: is required; group, version and resource name the custom resource, for example network.example.com, "+
+							"v1alpha1 and networkmetrics", name.field)
 			}
 			continue
 		}

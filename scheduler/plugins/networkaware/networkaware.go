@@ -1,8 +1,9 @@
-// Package networkaware is a portable plugin that scores nodes by a custom resource, for example one in which
-// an agent on each node reports the latency that it measures.
+// Package networkaware is a portable plugin that scores nodes by a custom resource, for example one
+// in which an agent on each node reports the latency that it measures.
 //
-// The plugin reads the resource through a dynamic informer. A node without an object, or with one that cannot
-// be parsed, gets the mean score of the others. While the resource does not exist, the plugin skips scoring.
+// The plugin reads the resource through a dynamic informer. A node without an object, or with one
+// that cannot be parsed, gets the mean score of the others. While the resource does not exist, the
+// plugin skips scoring.
 package networkaware
 
 import (
@@ -31,8 +32,8 @@ type NetworkAware struct {
 	metrics  *metrics
 }
 
-// New returns the plugin configured by its arguments and watches the resource until ctx is done. The plugin is not an
-// EventsPlugin: kube-scheduler would wait for the resource.
+// New returns the plugin configured by its arguments and watches the resource until ctx is done.
+// The plugin is not an EventsPlugin: kube-scheduler would wait for the resource.
 func New(ctx context.Context, args scheduler.Arguments, h scheduler.Handle) (*NetworkAware, error) {
 	s, err := decode(args)
 	if err != nil {
@@ -75,8 +76,8 @@ func Rules(args scheduler.Arguments) ([]rbacv1.PolicyRule, error) {
 // Name returns the plugin's name.
 func (n *NetworkAware) Name() string { return Name }
 
-// scale maps the values of one cycle's nodes to scores: the best value to MaxNodeScore, the worst to
-// MinNodeScore. A node without a value gets the mean.
+// scale maps the values of one cycle's nodes to scores: the best value to MaxNodeScore, the worst
+// to MinNodeScore. A node without a value gets the mean.
 type scale struct {
 	worst, best float64
 	mean        int64
@@ -92,8 +93,10 @@ func (s *scale) score(value float64) int64 {
 	return int64(math.Round(float64(scheduler.MaxNodeScore) * math.Min(1, math.Max(0, share))))
 }
 
-// PreScore finds the best and the worst value of the feasible nodes. It skips Score if no node has a value.
-func (n *NetworkAware) PreScore(ctx context.Context, state scheduler.State, pod *corev1.Pod, nodes []scheduler.NodeInfo) *scheduler.Status {
+// PreScore finds the best and the worst value of the feasible nodes. It skips Score if no node has
+// a value.
+func (n *NetworkAware) PreScore(ctx context.Context, state scheduler.State, pod *corev1.Pod,
+	nodes []scheduler.NodeInfo) *scheduler.Status {
 	found := &scale{}
 	known := 0
 	for _, node := range nodes {
@@ -115,7 +118,8 @@ func (n *NetworkAware) PreScore(ctx context.Context, state scheduler.State, pod 
 	n.metrics.unknown.Add(float64(len(nodes) - known))
 	log := n.logs(ctx)
 	if known == 0 {
-		log.Info(5, "NetworkAware has no values of the nodes", "namespace", pod.Namespace, "pod", pod.Name, "resource", n.settings.name(), "nodes", len(nodes))
+		log.Info(5, "NetworkAware has no values of the nodes", "namespace", pod.Namespace, "pod", pod.Name, "resource",
+			n.settings.name(), "nodes", len(nodes))
 		return scheduler.Skip()
 	}
 	sum, counted := int64(0), int64(0)
@@ -144,7 +148,8 @@ func (n *NetworkAware) better(a, b float64) bool {
 }
 
 // Score prefers the node with the better value.
-func (n *NetworkAware) Score(ctx context.Context, state scheduler.State, pod *corev1.Pod, node scheduler.NodeInfo) (int64, *scheduler.Status) {
+func (n *NetworkAware) Score(ctx context.Context, state scheduler.State, pod *corev1.Pod,
+	node scheduler.NodeInfo) (int64, *scheduler.Status) {
 	written, _ := state.Read(stateKey)
 	found, ok := written.(*scale)
 	if !ok {
@@ -156,12 +161,14 @@ func (n *NetworkAware) Score(ctx context.Context, state scheduler.State, pod *co
 		score = found.score(value)
 	}
 	if log := n.logs(ctx); log.Enabled(10) {
-		log.Info(10, "NetworkAware scored a node", "namespace", pod.Namespace, "pod", pod.Name, "node", node.Node().Name, "known", known, "value", value, "score", score)
+		log.Info(10, "NetworkAware scored a node", "namespace", pod.Namespace, "pod", pod.Name, "node", node.Node().Name,
+			"known", known, "value", value, "score", score)
 	}
 	return score, nil
 }
 
-// Sign declares that the results do not depend on the pod: they depend on the objects of the custom resource only.
+// Sign declares that the results do not depend on the pod: they depend on the objects of the custom
+// resource only.
 func (n *NetworkAware) Sign(context.Context, *corev1.Pod) (interface{}, *scheduler.Status) {
 	return nil, nil
 }

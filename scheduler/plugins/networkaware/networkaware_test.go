@@ -52,12 +52,18 @@ func TestScoreIsRelativeToBestAndWorstValue(t *testing.T) {
 		skipped    bool
 		want       []int64
 	}{
-		{"lower is better", minimal + `}`, []*unstructured.Unstructured{metric("node-0", int64(10)), metric("node-1", 20.0), metric("node-2", "30")}, false, []int64{100, 50, 0}},
-		{"higher is better", minimal + `, "prefer": "Higher"}`, []*unstructured.Unstructured{metric("node-0", int64(10)), metric("node-1", int64(20)), metric("node-2", int64(30))}, false, []int64{0, 50, 100}},
-		{"a node without an object gets the mean", minimal + `}`, []*unstructured.Unstructured{metric("node-0", int64(10)), metric("node-2", int64(30))}, false, []int64{100, 50, 0}},
-		{"equal values", minimal + `}`, []*unstructured.Unstructured{metric("node-0", int64(10)), metric("node-1", int64(10))}, false, []int64{100, 100, 100}},
+		{"lower is better", minimal + `}`, []*unstructured.Unstructured{
+			metric("node-0", int64(10)), metric("node-1", 20.0), metric("node-2", "30")}, false, []int64{100, 50, 0}},
+		{"higher is better", minimal + `, "prefer": "Higher"}`, []*unstructured.Unstructured{
+			metric("node-0", int64(10)), metric("node-1", int64(20)), metric("node-2", int64(30))}, false, []int64{0, 50, 100}},
+		{"a node without an object gets the mean", minimal + `}`, []*unstructured.Unstructured{
+			metric("node-0", int64(10)), metric("node-2", int64(30))}, false, []int64{100, 50, 0}},
+		{"equal values", minimal + `}`, []*unstructured.Unstructured{
+			metric("node-0", int64(10)), metric("node-1", int64(10))}, false, []int64{100, 100, 100}},
 		{"no values", minimal + `}`, []*unstructured.Unstructured{metric("other", int64(10))}, true, []int64{0, 0, 0}},
-		{"the largest range", minimal + `}`, []*unstructured.Unstructured{metric("node-0", -math.MaxFloat64), metric("node-1", 0.0), metric("node-2", math.MaxFloat64)}, false, []int64{100, 50, 0}},
+		{"the largest range", minimal + `}`, []*unstructured.Unstructured{
+			metric("node-0", -math.MaxFloat64), metric("node-1", 0.0), metric("node-2",
+				math.MaxFloat64)}, false, []int64{100, 50, 0}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			plugin := newPlugin(t, test.args)
@@ -67,7 +73,8 @@ func TestScoreIsRelativeToBestAndWorstValue(t *testing.T) {
 				}
 			}
 			cycle, list := plugintest.NewState(), nodes(3)
-			if got := plugin.PreScore(t.Context(), cycle, &corev1.Pod{}, list); (got.Code() == scheduler.CodeSkip) != test.skipped {
+			if got := plugin.PreScore(t.Context(), cycle, &corev1.Pod{},
+				list); (got.Code() == scheduler.CodeSkip) != test.skipped {
 				t.Errorf("PreScore: %s", got)
 			}
 			var got []int64
@@ -94,7 +101,8 @@ func TestScoresDoNotDependOnThePod(t *testing.T) {
 		}
 	}
 	results := map[string]bool{}
-	for _, pod := range []*corev1.Pod{plugintest.NewPod("a", "small", nil), plugintest.NewPod("b", "large", plugintest.Requests("3", "1Gi"))} {
+	for _, pod := range []*corev1.Pod{plugintest.NewPod("a", "small", nil),
+		plugintest.NewPod("b", "large", plugintest.Requests("3", "1Gi"))} {
 		state := plugintest.NewState()
 		result := fmt.Sprint(n.PreScore(t.Context(), state, pod, nodes(2)))
 		for _, node := range nodes(2) {
@@ -135,7 +143,8 @@ func TestValuesAreUpdatedWithTheObjects(t *testing.T) {
 	expect("an object moves to another node", map[string]float64{"node-0": 0.012, "node-1": 0.005})
 	plugin.values.remove("", "a")
 	expect("a deleted object has no value", map[string]float64{"node-1": 0.005})
-	for _, bad := range []*unstructured.Unstructured{link("b", "node-1", "fast"), link("b", "", "5ms"), link("b", "node-1", nil), link("b", "node-1", true), link("b", "node-1", "NaN")} {
+	for _, bad := range []*unstructured.Unstructured{link("b", "node-1", "fast"), link("b", "", "5ms"),
+		link("b", "node-1", nil), link("b", "node-1", true), link("b", "node-1", "NaN")} {
 		set(link("b", "node-1", "5ms"))
 		if err := plugin.values.set(bad); err == nil || !strings.Contains(err.Error(), " at s") {
 			t.Errorf("%v: %v", bad.Object, err)
@@ -172,7 +181,8 @@ func TestPathNamesOneField(t *testing.T) {
 			t.Errorf("%s: %v, want %v", test.path, got, test.want)
 		}
 	}
-	for _, wrong := range []string{"", ".", "a..b", "a.", "a[*]", "a[-1]", "[0]", "a[?(@.b)]", "..a", "{a", "a b", "a['']", strings.Repeat("a.", 40) + "a", "a[99999999]"} {
+	for _, wrong := range []string{"", ".", "a..b", "a.", "a[*]", "a[-1]", "[0]", "a[?(@.b)]", "..a", "{a", "a b", "a['']",
+		strings.Repeat("a.", 40) + "a", "a[99999999]"} {
 		if p, err := parsePath(wrong); err == nil {
 			t.Errorf("%q was parsed as %v", wrong, p)
 		}
@@ -206,7 +216,8 @@ func TestRulesAllowToReadTheResource(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []rbacv1.PolicyRule{{APIGroups: []string{"network.example.com"}, Resources: []string{"networkmetrics"}, Verbs: []string{"get", "list", "watch"}}}
+	want := []rbacv1.PolicyRule{{APIGroups: []string{"network.example.com"}, Resources: []string{"networkmetrics"},
+		Verbs: []string{"get", "list", "watch"}}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -219,7 +230,8 @@ func TestScoreDoesNotAllocate(t *testing.T) {
 	}
 	cycle, list, pod, ctx := plugintest.NewState(), nodes(2), &corev1.Pod{}, t.Context()
 	plugin.PreScore(ctx, cycle, pod, list)
-	if allocs := testing.AllocsPerRun(100, func() { plugin.Score(ctx, cycle, pod, list[0]); plugin.Score(ctx, cycle, pod, list[1]) }); allocs != 0 {
+	if allocs := testing.AllocsPerRun(100,
+		func() { plugin.Score(ctx, cycle, pod, list[0]); plugin.Score(ctx, cycle, pod, list[1]) }); allocs != 0 {
 		t.Errorf("%v allocations", allocs)
 	}
 }

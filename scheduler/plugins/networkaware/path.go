@@ -22,8 +22,8 @@ var (
 	keyStep   = regexp.MustCompile(`^\[(?:'([^'\]]+)'|"([^"\]]+)")\]`)
 )
 
-// parsePath parses the subset of JSONPath that names exactly one field: status.latency, .status.links[0].latency,
-// {.metadata.labels['kubernetes.io/hostname']}.
+// parsePath parses the subset of JSONPath that names exactly one field: status.latency,
+// .status.links[0].latency, {.metadata.labels['kubernetes.io/hostname']}.
 func parsePath(text string) (path, error) {
 	rest := strings.TrimSpace(text)
 	if strings.HasPrefix(rest, "{") && strings.HasSuffix(rest, "}") {
@@ -45,7 +45,10 @@ func parsePath(text string) (path, error) {
 		} else if m := fieldStep.FindStringSubmatch(rest); m != nil && (len(p) == 0 || rest[0] == '.') {
 			step, length = m[1], len(m[0])
 		} else {
-			return nil, fmt.Errorf("invalid path %q at %q: expected a path such as status.links[0].latency or metadata.labels['kubernetes.io/hostname']", text, rest)
+			return nil,
+				fmt.Errorf(
+					"invalid path %q at %q: expected a path such as status.links[0].latency or "+
+						"metadata.labels['kubernetes.io/hostname']", text, rest)
 		}
 		p = append(p, step)
 		rest = rest[length:]
@@ -79,8 +82,8 @@ func (p path) find(object map[string]interface{}) (interface{}, bool) {
 	return current, current != nil
 }
 
-// number returns the number in a field: a number, or a string with a number, a quantity such as "10Mi" or a
-// duration such as "12ms", which is converted to seconds.
+// number returns the number in a field: a number, or a string with a number, a quantity such as
+// "10Mi" or a duration such as "12ms", which is converted to seconds.
 func number(value interface{}) (float64, error) {
 	switch v := value.(type) {
 	case int64:

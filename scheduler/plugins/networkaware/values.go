@@ -23,7 +23,8 @@ type object struct {
 }
 
 func newValues(s *settings) *values {
-	return &values{settings: s, nodes: map[string]float64{}, objects: map[string]object{}, byNode: map[string]map[string]object{}}
+	return &values{settings: s, nodes: map[string]float64{}, objects: map[string]object{},
+		byNode: map[string]map[string]object{}}
 }
 
 // of returns the value of a node. It does not allocate.

@@ -45,7 +45,8 @@ func needOf(pod *corev1.Pod) *need {
 func aligned(c *corev1.Container, guaranteed bool) amounts {
 	all := scheduler.NewAmounts(c.Resources.Requests)
 	for name, amount := range all {
-		if amount == 0 || name == corev1.ResourceEphemeralStorage || !guaranteed && (name == corev1.ResourceCPU || name == corev1.ResourceMemory || isHugePage(name)) {
+		if amount == 0 || name == corev1.ResourceEphemeralStorage || !guaranteed &&
+			(name == corev1.ResourceCPU || name == corev1.ResourceMemory || isHugePage(name)) {
 			delete(all, name)
 		}
 	}
@@ -57,7 +58,8 @@ func isHugePage(name corev1.ResourceName) bool {
 	return len(name) > len(prefix) && name[:len(prefix)] == prefix
 }
 
-// isGuaranteed reports whether each container has limits of CPU and memory, and requests as much. The API server sets requests that are missing.
+// isGuaranteed reports whether each container has limits of CPU and memory, and requests as much.
+// The API server sets requests that are missing.
 func isGuaranteed(pod *corev1.Pod) bool {
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {

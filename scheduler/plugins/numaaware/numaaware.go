@@ -1,8 +1,9 @@
-// Package numaaware is a portable plugin that places pods on nodes where they get their resources from one NUMA node, as far as the nodes'
-// NodeResourceTopologies show it.
+// Package numaaware is a portable plugin that places pods on nodes where they get their resources
+// from one NUMA node, as far as the nodes' NodeResourceTopologies show it.
 //
-// The kubelet decides which zone a pod gets, and with the policy single-numa-node it rejects a pod that no zone has room for. kube-scheduler
-// compares the sums of nodes only, so that it can choose such a node again and again.
+// The kubelet decides which zone a pod gets, and with the policy single-numa-node it rejects a pod
+// that no zone has room for. kube-scheduler compares the sums of nodes only, so that it can choose
+// such a node again and again.
 package numaaware
 
 import (
@@ -36,7 +37,8 @@ type NUMAAware struct {
 	rejected scheduler.RejectedPods
 }
 
-// New returns the plugin configured by its arguments. It reads NodeResourceTopologies until ctx is done.
+// New returns the plugin configured by its arguments. It reads NodeResourceTopologies until ctx is
+// done.
 func New(ctx context.Context, args scheduler.Arguments, h scheduler.Handle) (*NUMAAware, error) {
 	s, err := decode(args)
 	if err != nil {
@@ -90,7 +92,8 @@ func (p *NUMAAware) Sign(_ context.Context, pod *corev1.Pod) (interface{}, *sche
 }
 
 // PreFilter computes the resources that have to come from one zone.
-func (p *NUMAAware) PreFilter(_ context.Context, state scheduler.State, pod *corev1.Pod) (*scheduler.PreFilterResult, *scheduler.Status) {
+func (p *NUMAAware) PreFilter(_ context.Context, state scheduler.State, pod *corev1.Pod) (*scheduler.PreFilterResult,
+	*scheduler.Status) {
 	n := needOf(pod)
 	if n == nil {
 		return nil, scheduler.Skip()
@@ -106,7 +109,8 @@ func needIn(state scheduler.State) *need {
 }
 
 // Filter rejects nodes whose kubelet would reject the pod.
-func (p *NUMAAware) Filter(_ context.Context, state scheduler.State, pod *corev1.Pod, node scheduler.NodeInfo) *scheduler.Status {
+func (p *NUMAAware) Filter(_ context.Context, state scheduler.State, pod *corev1.Pod,
+	node scheduler.NodeInfo) *scheduler.Status {
 	n := needIn(state)
 	if n == nil {
 		return nil
@@ -124,7 +128,8 @@ func (p *NUMAAware) Filter(_ context.Context, state scheduler.State, pod *corev1
 	if _, ok := t.place(n, t.without(missing), chosen[:0]); ok {
 		return nil
 	}
-	// The event that deletes a pod makes the scheduler retry others, possibly before it has reached the plugin.
+	// The event that deletes a pod makes the scheduler retry others, possibly before it has reached
+	// the plugin.
 	if missing != nil {
 		if _, ok := t.place(n, t.without(p.missingOf(node)), chosen[:0]); ok {
 			return nil
@@ -135,7 +140,8 @@ func (p *NUMAAware) Filter(_ context.Context, state scheduler.State, pod *corev1
 }
 
 // PreScore skips pods that need no zone.
-func (p *NUMAAware) PreScore(_ context.Context, state scheduler.State, _ *corev1.Pod, _ []scheduler.NodeInfo) *scheduler.Status {
+func (p *NUMAAware) PreScore(_ context.Context, state scheduler.State, _ *corev1.Pod,
+	_ []scheduler.NodeInfo) *scheduler.Status {
 	if needIn(state) == nil {
 		return scheduler.Skip()
 	}
@@ -144,7 +150,8 @@ func (p *NUMAAware) PreScore(_ context.Context, state scheduler.State, _ *corev1
 
 // Score returns how free the zones of the pod are, or how full. It returns 0 if the pod would be
 // spread over several zones.
-func (p *NUMAAware) Score(_ context.Context, state scheduler.State, _ *corev1.Pod, node scheduler.NodeInfo) (int64, *scheduler.Status) {
+func (p *NUMAAware) Score(_ context.Context, state scheduler.State, _ *corev1.Pod, node scheduler.NodeInfo) (int64,
+	*scheduler.Status) {
 	n, name := needIn(state), node.Node().Name
 	t := p.topologyOf(name)
 	if n == nil || t == nil {

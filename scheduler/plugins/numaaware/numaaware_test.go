@@ -55,7 +55,8 @@ func topologyOf(node, policy, scope string, zones ...string) *unstructured.Unstr
 		names, all := []string{"cpu", "memory", string(gpu)}, []string{"8", "16Gi", "4"}
 		for j, available := range strings.Fields(free) {
 			if available != "-" {
-				resources = append(resources, map[string]interface{}{"name": names[j], "capacity": all[j], "allocatable": all[j], "available": available})
+				resources = append(resources,
+					map[string]interface{}{"name": names[j], "capacity": all[j], "allocatable": all[j], "available": available})
 			}
 		}
 		list = append(list, map[string]interface{}{"name": fmt.Sprint("node-", i), "type": "Node", "resources": resources})
@@ -64,9 +65,11 @@ func topologyOf(node, policy, scope string, zones ...string) *unstructured.Unstr
 		map[string]interface{}{"name": "cpu", "capacity": "99", "allocatable": "99", "available": "99"},
 	}})
 	return &unstructured.Unstructured{Object: map[string]interface{}{
-		"apiVersion": "topology.node.k8s.io/v1alpha2", "kind": "NodeResourceTopology", "metadata": map[string]interface{}{"name": node},
+		"apiVersion": "topology.node.k8s.io/v1alpha2", "kind": "NodeResourceTopology",
+		"metadata": map[string]interface{}{"name": node},
 		"attributes": []interface{}{
-			map[string]interface{}{"name": "topologyManagerPolicy", "value": policy}, map[string]interface{}{"name": "topologyManagerScope", "value": scope},
+			map[string]interface{}{"name": "topologyManagerPolicy", "value": policy},
+			map[string]interface{}{"name": "topologyManagerScope", "value": scope},
 		},
 		"zones": list,
 	}}
@@ -102,22 +105,37 @@ func TestNodesWithoutRoomInAZoneAreRejected(t *testing.T) {
 		zones         []string
 		want          bool
 	}{
-		"a zone has room":                         {guaranteed, "single-numa-node", "container", []string{"2 16Gi 4", "6 16Gi 4"}, true},
-		"the sum has room, no zone":               {guaranteed, "single-numa-node", "container", []string{"4 16Gi 4", "4 16Gi 4"}, false},
-		"memory is in another zone":               {guaranteed, "single-numa-node", "container", []string{"6 0 4", "2 16Gi 4"}, false},
-		"the policy allows several zones":         {guaranteed, "best-effort", "container", []string{"4 16Gi 4", "4 16Gi 4"}, true},
-		"containers in different zones":           {twoContainers, "single-numa-node", "container", []string{"4 16Gi 4", "4 16Gi 4"}, true},
-		"containers in different zones, pod":      {twoContainers, "single-numa-node", "pod", []string{"4 16Gi 4", "4 16Gi 4"}, false},
-		"containers share a zone":                 {twoContainers, "single-numa-node", "pod", []string{"8 16Gi 4", "0 16Gi 4"}, true},
-		"the second container has no room":        {twoContainers, "single-numa-node", "container", []string{"7 16Gi 4", "3 16Gi 4"}, false},
-		"an init container needs more":            {withInit, "single-numa-node", "container", []string{"4 16Gi 4", "4 16Gi 4"}, false},
-		"an init container gives its room back":   {withInit, "single-numa-node", "container", []string{"6 16Gi 4"}, true},
-		"not guaranteed, CPU only":                {podOf("b", container("6", 0, false)), "single-numa-node", "container", []string{"1 16Gi 4", "1 16Gi 4"}, true},
-		"not guaranteed, devices in one zone":     {podOf("b", container("6", 3, false)), "single-numa-node", "container", []string{"1 16Gi 1", "1 16Gi 3"}, true},
-		"not guaranteed, devices in two zones":    {podOf("b", container("6", 3, false)), "single-numa-node", "container", []string{"8 16Gi 2", "8 16Gi 2"}, false},
-		"guaranteed, CPU far from the devices":    {podOf("g", container("6", 3, true)), "single-numa-node", "container", []string{"8 16Gi 0", "2 16Gi 4"}, false},
-		"no zone has the resource":                {podOf("g", container("6", 3, true)), "single-numa-node", "container", []string{"8 16Gi -", "2 16Gi -"}, true},
-		"one zone has the resource, with no room": {podOf("g", container("6", 3, true)), "single-numa-node", "container", []string{"8 16Gi -", "2 16Gi 4"}, false},
+		"a zone has room": {guaranteed, "single-numa-node", "container",
+			[]string{"2 16Gi 4", "6 16Gi 4"}, true},
+		"the sum has room, no zone": {guaranteed, "single-numa-node", "container",
+			[]string{"4 16Gi 4", "4 16Gi 4"}, false},
+		"memory is in another zone": {guaranteed, "single-numa-node", "container",
+			[]string{"6 0 4", "2 16Gi 4"}, false},
+		"the policy allows several zones": {guaranteed, "best-effort", "container", []string{"4 16Gi 4", "4 16Gi 4"},
+			true},
+		"containers in different zones": {twoContainers, "single-numa-node", "container",
+			[]string{"4 16Gi 4", "4 16Gi 4"}, true},
+		"containers in different zones, pod": {twoContainers, "single-numa-node", "pod",
+			[]string{"4 16Gi 4", "4 16Gi 4"}, false},
+		"containers share a zone": {twoContainers, "single-numa-node", "pod",
+			[]string{"8 16Gi 4", "0 16Gi 4"}, true},
+		"the second container has no room": {twoContainers, "single-numa-node", "container",
+			[]string{"7 16Gi 4", "3 16Gi 4"}, false},
+		"an init container needs more": {withInit, "single-numa-node", "container",
+			[]string{"4 16Gi 4", "4 16Gi 4"}, false},
+		"an init container gives its room back": {withInit, "single-numa-node", "container", []string{"6 16Gi 4"}, true},
+		"not guaranteed, CPU only": {podOf("b", container("6", 0, false)), "single-numa-node", "container",
+			[]string{"1 16Gi 4", "1 16Gi 4"}, true},
+		"not guaranteed, devices in one zone": {podOf("b", container("6", 3, false)), "single-numa-node", "container",
+			[]string{"1 16Gi 1", "1 16Gi 3"}, true},
+		"not guaranteed, devices in two zones": {podOf("b", container("6", 3, false)), "single-numa-node", "container",
+			[]string{"8 16Gi 2", "8 16Gi 2"}, false},
+		"guaranteed, CPU far from the devices": {podOf("g", container("6", 3, true)), "single-numa-node", "container",
+			[]string{"8 16Gi 0", "2 16Gi 4"}, false},
+		"no zone has the resource": {podOf("g", container("6", 3, true)), "single-numa-node", "container",
+			[]string{"8 16Gi -", "2 16Gi -"}, true},
+		"one zone has the resource, with no room": {podOf("g", container("6", 3, true)), "single-numa-node", "container",
+			[]string{"8 16Gi -", "2 16Gi 4"}, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -158,9 +176,12 @@ func TestNodesThatDoNotAlignAreAcceptedUnlessTheArgumentsSayOtherwise(t *testing
 func TestZonesAreScoredByWhatIsFree(t *testing.T) {
 	pod := podOf("g", container("2", 0, true))
 	for strategy, want := range map[string][]scheduler.NodeScore{
-		// Free after the pod: 6 of 8 cores and 15 of 16 GiB; 2 of 8 and 15 of 16; the pod does not fit into one zone.
-		"LeastAllocated": {{Name: "n-0", Score: 84}, {Name: "n-1", Score: 59}, {Name: "n-2", Score: 0}, {Name: "n-3", Score: 0}},
-		"MostAllocated":  {{Name: "n-0", Score: 16}, {Name: "n-1", Score: 41}, {Name: "n-2", Score: 0}, {Name: "n-3", Score: 0}},
+		// Free after the pod: 6 of 8 cores and 15 of 16 GiB; 2 of 8 and 15 of 16; the pod does not fit
+		// into one zone.
+		"LeastAllocated": {{Name: "n-0", Score: 84}, {Name: "n-1", Score: 59}, {Name: "n-2", Score: 0},
+			{Name: "n-3", Score: 0}},
+		"MostAllocated": {{Name: "n-0", Score: 16}, {Name: "n-1", Score: 41}, {Name: "n-2", Score: 0},
+			{Name: "n-3", Score: 0}},
 	} {
 		w := newWorld(t, "strategy: "+strategy, 4)
 		w.show(topologyOf("n-0", "single-numa-node", "pod", "8 16Gi 4", "8 16Gi 4"))
@@ -172,7 +193,8 @@ func TestZonesAreScoredByWhatIsFree(t *testing.T) {
 	}
 }
 
-// A topology is older than the pods that have just been placed: which zone they get is not known, so they count in each.
+// A topology is older than the pods that have just been placed: which zone they get is not known,
+// so they count in each.
 func TestPodsCountUntilTheTopologyShowsThem(t *testing.T) {
 	w := newWorld(t, "settle: 1m", 1)
 	ctx := context.Background()
@@ -244,7 +266,8 @@ func TestRejectedPodsAreRetriedWhenATopologyChanges(t *testing.T) {
 
 func TestPoliciesOfV1alpha1AreRead(t *testing.T) {
 	for policy, want := range map[string]topology{
-		"SingleNUMANodePodLevel": {single: true, pod: true}, "SingleNUMANodeContainerLevel": {single: true}, "BestEffortPodLevel": {pod: true}, "None": {},
+		"SingleNUMANodePodLevel": {single: true, pod: true}, "SingleNUMANodeContainerLevel": {single: true},
+		"BestEffortPodLevel": {pod: true}, "None": {},
 	} {
 		got, err := parse(map[string]interface{}{"topologyPolicies": []interface{}{policy}})
 		if err != nil || got.single != want.single || got.pod != want.pod {
@@ -273,11 +296,13 @@ func TestArgumentsThatAreWrongAreRefused(t *testing.T) {
 
 func TestPodsThatNeedNoZoneAreSignedAlike(t *testing.T) {
 	w := newWorld(t, "", 1)
-	if part, status := w.plugin.Sign(context.Background(), podOf("b", container("6", 0, false))); part != nil || status != nil {
+	if part, status := w.plugin.Sign(context.Background(), podOf("b", container("6", 0, false))); part != nil ||
+		status != nil {
 		t.Errorf("got %v, %v", part, status)
 	}
 	part, status := w.plugin.Sign(context.Background(), podOf("g", container("6", 0, true)))
-	if want := [][]amounts{nil, {{"cpu": 6000, "memory": 1 << 30}}}; status != nil || cmp.Diff(interface{}(want), part) != "" {
+	if want := [][]amounts{nil, {{"cpu": 6000, "memory": 1 << 30}}}; status != nil ||
+		cmp.Diff(interface{}(want), part) != "" {
 		t.Errorf("got %v, %v", part, status)
 	}
 }

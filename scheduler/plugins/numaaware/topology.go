@@ -37,7 +37,8 @@ const (
 )
 
 type topology struct {
-	// single is set if the kubelet rejects pods that do not get their resources from one zone; pod, if all containers share it.
+	// single is set if the kubelet rejects pods that do not get their resources from one zone; pod, if
+	// all containers share it.
 	single, pod bool
 	zones       []zone
 	// has are the resources of zones; others are not tied to one.
@@ -68,7 +69,8 @@ type attribute struct {
 	Value string `json:"value"`
 }
 
-// parse reads a NodeResourceTopology. Zones of other types than Node, which is a NUMA node, are ignored.
+// parse reads a NodeResourceTopology. Zones of other types than Node, which is a NUMA node, are
+// ignored.
 func parse(content map[string]interface{}) (*topology, error) {
 	var o object
 	text, err := json.Marshal(content)
@@ -105,7 +107,8 @@ func parse(content map[string]interface{}) (*topology, error) {
 	return t, nil
 }
 
-// without returns the zones if pods that are not known to them yet took their resources from each: which one they get is the kubelet's decision.
+// without returns the zones if pods that are not known to them yet took their resources from each:
+// which one they get is the kubelet's decision.
 func (t *topology) without(used amounts) []zone {
 	if used == nil {
 		return t.zones

@@ -1,11 +1,11 @@
-// Package timestamp is a portable plugin that sets an annotation with the current time on each pod before
-// it is bound.
+// Package timestamp is a portable plugin that sets an annotation with the current time on each pod
+// before it is bound.
 //
-// It runs at PreBind, not at PostBind. At PreBind the annotation is set before the kubelet sees the pod, so
-// that containers can read it through the downward API as soon as they start, and a pod is not bound
-// if the patch fails. PostBind is closer to the time of binding, but the kubelet may already have started
-// the pod, and PostBind can only log a failed patch. The drawback of PreBind: a pod whose binding fails
-// keeps the annotation until the next attempt overwrites it.
+// It runs at PreBind, not at PostBind. At PreBind the annotation is set before the kubelet sees the
+// pod, so that containers can read it through the downward API as soon as they start, and a pod is
+// not bound if the patch fails. PostBind is closer to the time of binding, but the kubelet may
+// already have started the pod, and PostBind can only log a failed patch. The drawback of PreBind:
+// a pod whose binding fails keeps the annotation until the next attempt overwrites it.
 package timestamp
 
 import (
@@ -102,7 +102,8 @@ func (t *Timestamp) PreBind(ctx context.Context, _ scheduler.State, pod *corev1.
 	log := t.handle.Logger(ctx)
 	if err == nil {
 		t.metrics.stamps.WithLabelValues("ok").Inc()
-		log.Info(5, "Timestamp annotated a pod", "namespace", pod.Namespace, "pod", pod.Name, "node", node, "annotation", t.arguments.Annotation, "value", stamp)
+		log.Info(5, "Timestamp annotated a pod", "namespace", pod.Namespace, "pod", pod.Name, "node", node, "annotation",
+			t.arguments.Annotation, "value", stamp)
 		return nil
 	}
 	t.metrics.stamps.WithLabelValues("error").Inc()

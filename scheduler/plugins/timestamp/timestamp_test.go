@@ -69,11 +69,13 @@ func TestOnFailureDecidesWhetherThePodIsBound(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		status := plugin.PreBind(t.Context(), nil, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}, "node-1")
+		status := plugin.PreBind(t.Context(), nil, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}},
+			"node-1")
 		if status.Code() != test.want {
 			t.Errorf("%s: %s, want %s", test.args, status, test.want)
 		}
-		if err := status.Err(); err != nil && !strings.Contains(err.Error(), "set annotation Scheduler-Timestamp on pod shop/web") {
+		if err := status.Err(); err != nil &&
+			!strings.Contains(err.Error(), "set annotation Scheduler-Timestamp on pod shop/web") {
 			t.Error(err)
 		}
 	}
@@ -87,7 +89,8 @@ func TestPreBindEndsWithItsContext(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	status := plugin.PreBind(ctx, nil, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}, "node-1")
+	status := plugin.PreBind(ctx, nil, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}},
+		"node-1")
 	if !errors.Is(status.Err(), context.Canceled) {
 		t.Error(status)
 	}
@@ -117,7 +120,8 @@ func TestRulesAllowOnlyToPatchPods(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"patch"}}}, got); diff != "" {
+	if diff := cmp.Diff([]rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"},
+		Verbs: []string{"patch"}}}, got); diff != "" {
 		t.Error(diff)
 	}
 }

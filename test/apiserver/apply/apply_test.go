@@ -51,7 +51,8 @@ Deployment/NS/first created
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := strings.ReplaceAll(want, "created", "unchanged"); again.String() != want || again.Changed() || again.Diff() != "" {
+	if want := strings.ReplaceAll(want, "created", "unchanged"); again.String() != want || again.Changed() ||
+		again.Diff() != "" {
 		t.Errorf("second run changes something:\n%s%s", again, again.Diff())
 	}
 	if strings.Contains(planned.Diff(), "a2V5") {
@@ -90,7 +91,8 @@ func TestApplyTakesBackWhatOthersChangedAndSaysSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	scale := []byte(`{"spec":{"replicas":0}}`)
-	_, err := server.Client(t).AppsV1().Deployments(ns).Patch(ctx, "edited", types.MergePatchType, scale, metav1.PatchOptions{FieldManager: "someone"})
+	_, err := server.Client(t).AppsV1().Deployments(ns).Patch(ctx, "edited", types.MergePatchType, scale,
+		metav1.PatchOptions{FieldManager: "someone"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +122,8 @@ func TestApplyRecreatesWhatCannotBeChangedOnlyWhereNothingIsLost(t *testing.T) {
 			return unstructured.SetNestedField(find(t, objs, "Secret").Object, "b3RoZXI=", "data", "tls.key")
 		}, "Secret/" + ns + "/fixed-credentials-a recreated (a field that differs is immutable)\n"},
 		"role of a binding": {func(objs []*unstructured.Unstructured) error {
-			return unstructured.SetNestedField(find(t, objs, "ClusterRoleBinding").Object, "system:volume-scheduler", "roleRef", "name")
+			return unstructured.SetNestedField(find(t, objs, "ClusterRoleBinding").Object, "system:volume-scheduler", "roleRef",
+				"name")
 		}, "ClusterRoleBinding/fixed-as-kube-scheduler recreated (a field that differs is immutable)\n"},
 	}
 	for name, tc := range cases {
@@ -160,7 +163,8 @@ func TestApplyRecreatesWhatCannotBeChangedOnlyWhereNothingIsLost(t *testing.T) {
 		if err == nil || !strings.HasPrefix(err.Error(), want) || len(problem.Hints(err)) == 0 {
 			t.Errorf("error is %v", err)
 		}
-		if _, err := server.Client(t).CoreV1().ConfigMaps(ns).Get(ctx, "fixed-config-b", metav1.GetOptions{}); err == nil || len(changes) > 0 {
+		if _, err := server.Client(t).CoreV1().ConfigMaps(ns).Get(ctx, "fixed-config-b", metav1.GetOptions{}); err == nil ||
+			len(changes) > 0 {
 			t.Errorf("something was applied before all was accepted: %v", changes)
 		}
 	})
@@ -168,13 +172,15 @@ func TestApplyRecreatesWhatCannotBeChangedOnlyWhereNothingIsLost(t *testing.T) {
 
 func TestApplyRefusesWhatIsNotOurs(t *testing.T) {
 	ctx, client, ns := testContext(t), newClient(t, server.Config()), server.Namespace(t)
-	foreign := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "foreign-config-a", Labels: map[string]string{"app.kubernetes.io/managed-by": "Helm"}}}
+	foreign := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "foreign-config-a",
+		Labels: map[string]string{"app.kubernetes.io/managed-by": "Helm"}}}
 	if _, err := server.Client(t).CoreV1().ConfigMaps(ns).Create(ctx, foreign, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	objs := objects(t, "foreign", ns, "a")
 	_, err := client.Apply(ctx, objs)
-	refused := "ConfigMap/" + ns + "/foreign-config-a already exists and is not managed by pmk-sched for this scheduler, but by Helm"
+	refused := "ConfigMap/" + ns +
+		"/foreign-config-a already exists and is not managed by pmk-sched for this scheduler, but by Helm"
 	if err == nil || err.Error() != refused {
 		t.Fatalf("error is %v", err)
 	}
@@ -185,23 +191,28 @@ func TestApplyRefusesWhatIsNotOurs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "ConfigMap/" + ns + "/foreign-config-a skipped (not managed by pmk-sched for this scheduler)\n"; !strings.Contains(changes.String(), want) {
+	if want := "ConfigMap/" + ns +
+		"/foreign-config-a skipped (not managed by pmk-sched for this scheduler)\n"; !strings.Contains(changes.String(),
+		want) {
 		t.Errorf("changes\n%s do not hold %q", changes, want)
 	}
 }
 
 func TestApplyInANamespaceThatItMakes(t *testing.T) {
 	ctx, client := testContext(t), newClient(t, server.Config())
-	ns := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{
-		"name": "made-by-apply", "labels": map[string]any{ownership.LabelManagedBy: ownership.Manager, ownership.LabelInstance: "own"},
-	}}}
+	ns := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace",
+		"metadata": map[string]any{
+			"name": "made-by-apply", "labels": map[string]any{ownership.LabelManagedBy: ownership.Manager,
+				ownership.LabelInstance: "own"},
+		}}}
 	objs := append(objects(t, "own", "made-by-apply", "a"), ns)
 	for _, action := range []string{"created", "unchanged"} {
 		changes, err := client.Apply(ctx, objs)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := "Namespace/made-by-apply " + action + "\n"; !strings.HasPrefix(changes.String(), want) || strings.Count(changes.String(), action) != 8 {
+		if want := "Namespace/made-by-apply " + action + "\n"; !strings.HasPrefix(changes.String(), want) ||
+			strings.Count(changes.String(), action) != 8 {
 			t.Errorf("changes are not all %s, the namespace first:\n%s", action, changes)
 		}
 	}
@@ -214,14 +225,16 @@ func TestNoPermissionNamesWhoMayNotDoWhat(t *testing.T) {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "reader"},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "jane"}},
 	}
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "reader"}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list"}}}}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "reader"},
+		Rules: []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list"}}}}
 	if _, err := server.Client(t).RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := server.Client(t).RbacV1().ClusterRoleBindings().Create(ctx, reader, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := server.AwaitAccess(ctx, "jane", authorizationv1.ResourceAttributes{Verb: "list", Group: rbacv1.GroupName, Resource: "clusterrolebindings"}); err != nil {
+	if err := server.AwaitAccess(ctx, "jane", authorizationv1.ResourceAttributes{Verb: "list", Group: rbacv1.GroupName,
+		Resource: "clusterrolebindings"}); err != nil {
 		t.Fatal(err)
 	}
 	_, err := newClient(t, server.ConfigFor("jane")).Apply(ctx, objects(t, "jane", ns, "a"))
@@ -229,7 +242,8 @@ func TestNoPermissionNamesWhoMayNotDoWhat(t *testing.T) {
 	if !errors.As(err, &forbidden) {
 		t.Fatalf("error is %v", err)
 	}
-	want := "apply ClusterRoleBinding/jane-as-kube-scheduler: no permission: user jane cannot patch clusterrolebindings.rbac.authorization.k8s.io at cluster scope"
+	want := "apply ClusterRoleBinding/jane-as-kube-scheduler: no permission: user jane cannot patch " +
+		"clusterrolebindings.rbac.authorization.k8s.io at cluster scope"
 	if err.Error() != want {
 		t.Errorf("error (-want +got):\n%s", cmp.Diff(want, err.Error()))
 	}

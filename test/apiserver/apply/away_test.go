@@ -36,7 +36,8 @@ func threeNodes(ctx context.Context, t *testing.T) {
 	}
 }
 
-// A rollout on the host network is complete although the replica of a node that is down waits for it.
+// A rollout on the host network is complete although the replica of a node that is down waits for
+// it.
 func TestWaitStableDoesNotWaitForNodesThatAreDown(t *testing.T) {
 	t.Parallel()
 	ctx, client := testContext(t), newClient(t, server.Config())
@@ -65,7 +66,8 @@ func TestWaitStableDoesNotWaitForNodesThatAreDown(t *testing.T) {
 	second, third := r.replica(ctx, "second", "away-1"), r.replica(ctx, "third", "")
 	r.podStatus(ctx, second, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})
 	r.podStatus(ctx, third, corev1.PodCondition{
-		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/3 nodes are available",
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+		Message: "0/3 nodes are available",
 	})
 	r.counts(ctx, 3, 2)
 
@@ -86,7 +88,8 @@ func TestWaitStableDoesNotWaitForNodesThatAreDown(t *testing.T) {
 	if _, err := r.kube.CoreV1().Nodes().UpdateStatus(ctx, node, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := client.WaitStable(ctx, ns, "away", quick); err == nil || !strings.Contains(err.Error(), apply.ReasonUnschedulable) {
+	if err := client.WaitStable(ctx, ns, "away", quick); err == nil ||
+		!strings.Contains(err.Error(), apply.ReasonUnschedulable) {
 		t.Errorf("with the node ready: got %v", err)
 	}
 }
@@ -121,7 +124,8 @@ func (r *rollout) counts(ctx context.Context, replicas, available int32) {
 		r.t.Fatal(err)
 	}
 	d.Status = appsv1.DeploymentStatus{
-		ObservedGeneration: d.Generation, Replicas: replicas, UpdatedReplicas: replicas, ReadyReplicas: available, AvailableReplicas: available,
+		ObservedGeneration: d.Generation, Replicas: replicas, UpdatedReplicas: replicas, ReadyReplicas: available,
+		AvailableReplicas:   available,
 		UnavailableReplicas: replicas - available,
 	}
 	if _, err := r.kube.AppsV1().Deployments(r.ns).UpdateStatus(ctx, d, metav1.UpdateOptions{}); err != nil {

@@ -22,12 +22,14 @@ import (
 // impatient waits 2 s for the controller manager, which these tests do not have.
 func impatient(o *apply.Options) { o.ControllerGrace = 2 * time.Second }
 
-// holdControllerLease creates the lease of a controller manager, and renews it until the test ends if it is to be alive.
+// holdControllerLease creates the lease of a controller manager, and renews it until the test ends
+// if it is to be alive.
 func holdControllerLease(ctx context.Context, t *testing.T, alive bool) {
 	t.Helper()
 	leases, holder := server.Client(t).CoordinationV1().Leases("kube-system"), "master-1_x"
 	lease, err := leases.Create(ctx, &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Name: "kube-controller-manager"}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder},
+		ObjectMeta: metav1.ObjectMeta{Name: "kube-controller-manager"},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -64,7 +66,8 @@ func TestWaitStableEndsEarlyUnlessTheControllerManagerActs(t *testing.T) {
 		lease, alive bool
 		want         string
 	}{
-		{"no lease", false, false, "failed (ControllersIdle): the controller manager does not act: it has not observed the last change for "},
+		{"no lease", false, false,
+			"failed (ControllersIdle): the controller manager does not act: it has not observed the last change for "},
 		{"stale lease", true, false, `its Lease kube-system/kube-controller-manager, held by "master-1_x", was not renewed`},
 		{"renewed lease", true, true, "failed (Timeout)"},
 	} {
@@ -112,7 +115,8 @@ func TestDeleteWithoutAControllerManager(t *testing.T) {
 	t.Run("pods run", func(t *testing.T) {
 		r := applied(ctx, t, client, "busy", "")
 		_, err := client.Delete(limited, objects(t, "busy", r.ns, "a"))
-		if err == nil || !strings.Contains(err.Error(), "delete the pods of Deployment/"+r.ns+"/busy: the controller manager does not act") {
+		if err == nil || !strings.Contains(err.Error(),
+			"delete the pods of Deployment/"+r.ns+"/busy: the controller manager does not act") {
 			t.Errorf("got %v", err)
 		}
 		if limited.Err() != nil {
@@ -153,7 +157,8 @@ func TestApplyCreatesADeploymentAgainThatIsBeingDeleted(t *testing.T) {
 func TestDeployWithoutAControllerManagerLeavesNothing(t *testing.T) {
 	ctx, client, ns := testContext(t), newClient(t, server.Config(), impatient), server.Namespace(t)
 	plan, err := deploy.NewPlan(nil, nil, deploy.Options{
-		Name: "alone", Namespace: ns, Image: "localhost/scheduler:v1", Branch: "v1.24.3", Credentials: deploy.CredentialsServiceAccount, Now: time.Now(),
+		Name: "alone", Namespace: ns, Image: "localhost/scheduler:v1", Branch: "v1.24.3",
+		Credentials: deploy.CredentialsServiceAccount, Now: time.Now(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -166,14 +171,17 @@ func TestDeployWithoutAControllerManagerLeavesNothing(t *testing.T) {
 	}
 	for range 2 { // a second run is not hindered by the first
 		_, err = deploy.Deploy(ctx, deps, plan, deploy.RunOptions{})
-		if err == nil || !strings.Contains(err.Error(), "the controller manager does not act") || errors.Is(err, steps.ErrUndo) {
+		if err == nil || !strings.Contains(err.Error(), "the controller manager does not act") ||
+			errors.Is(err, steps.ErrUndo) {
 			t.Fatalf("got %v", err)
 		}
-		if kinds := ownedKinds(ctx, t, client, "alone", ns); strings.TrimSpace(strings.ReplaceAll(kinds, "Secret", "")) != "" {
+		if kinds := ownedKinds(ctx, t, client, "alone",
+			ns); strings.TrimSpace(strings.ReplaceAll(kinds, "Secret", "")) != "" {
 			t.Errorf("left in addition to revisions: %s", kinds)
 		}
 	}
-	if _, err := server.Client(t).AppsV1().Deployments(ns).Get(ctx, "alone", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+	if _, err := server.Client(t).AppsV1().Deployments(ns).Get(ctx, "alone",
+		metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the Deployment: %v", err)
 	}
 	if _, err := deploy.Uninstall(ctx, deps, ns, "alone"); err != nil {

@@ -31,7 +31,8 @@ func TestOwnedThenDeleteLeavesNothingOfOursAndAllOfOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	leftover := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "leftover-of-verify", Labels: ownership.Labels("gone")}}
+	leftover := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "leftover-of-verify",
+		Labels: ownership.Labels("gone")}}
 	leftover.Labels[ownership.LabelComponent] = ownership.ComponentVerify
 	if _, err := server.Client(t).CoreV1().Namespaces().Create(ctx, leftover, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -50,13 +51,15 @@ func TestOwnedThenDeleteLeavesNothingOfOursAndAllOfOthers(t *testing.T) {
 		t.Fatalf("owned (-want +got):\n%s", diff)
 	}
 
-	owned = slices.DeleteFunc(owned, func(obj *unstructured.Unstructured) bool { return obj.GetKind() == "Namespace" }) // no controller ends a namespace here
+	// no controller ends a namespace here
+	owned = slices.DeleteFunc(owned, func(obj *unstructured.Unstructured) bool { return obj.GetKind() == "Namespace" })
 	server.CollectGarbage(t, ns)
 	changes, err := client.Delete(ctx, owned)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if first := "Deployment/" + ns + "/gone deleted\n"; !strings.HasPrefix(changes.String(), first) || strings.Count(changes.String(), " deleted\n") != len(owned) {
+	if first := "Deployment/" + ns + "/gone deleted\n"; !strings.HasPrefix(changes.String(), first) ||
+		strings.Count(changes.String(), " deleted\n") != len(owned) {
 		t.Errorf("not all deleted, the Deployment first:\n%s", changes)
 	}
 	again, err := client.Delete(ctx, owned)
@@ -80,7 +83,8 @@ func TestOwnedByWhoMaySeeOnlyOneNamespace(t *testing.T) {
 	}
 	kube := server.Client(t).RbacV1()
 	all := []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}}
-	cluster := []rbacv1.PolicyRule{{APIGroups: []string{"", rbacv1.GroupName}, Resources: []string{"namespaces", "clusterroles", "clusterrolebindings"}, Verbs: []string{"list"}}}
+	cluster := []rbacv1.PolicyRule{{APIGroups: []string{"", rbacv1.GroupName},
+		Resources: []string{"namespaces", "clusterroles", "clusterrolebindings"}, Verbs: []string{"list"}}}
 	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "narrow"}}
 	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "narrow-all"}
 	for name, rules := range map[string][]rbacv1.PolicyRule{"narrow-all": all, "narrow-cluster": cluster} {
@@ -102,7 +106,8 @@ func TestOwnedByWhoMaySeeOnlyOneNamespace(t *testing.T) {
 	}
 	if err := server.AwaitAccess(ctx, "narrow",
 		authorizationv1.ResourceAttributes{Verb: "list", Group: "apps", Resource: "deployments", Namespace: ns},
-		authorizationv1.ResourceAttributes{Verb: "list", Group: rbacv1.GroupName, Resource: "roles", Namespace: "kube-system"},
+		authorizationv1.ResourceAttributes{Verb: "list", Group: rbacv1.GroupName, Resource: "roles",
+			Namespace: "kube-system"},
 		authorizationv1.ResourceAttributes{Verb: "list", Group: rbacv1.GroupName, Resource: "clusterroles"},
 	); err != nil {
 		t.Fatal(err)
@@ -133,7 +138,8 @@ func TestLeaderLeaseIsDeletedUnlessSomebodyRenewsIt(t *testing.T) {
 	t.Parallel()
 	ctx, client, ns := testContext(t), newClient(t, server.Config()), server.Namespace(t)
 	leases := server.Client(t).CoordinationV1().Leases(ns)
-	behind := func() metav1.MicroTime { return metav1.NewMicroTime(time.Now().Add(-time.Hour)) } // as is the clock of its node
+	// as is the clock of its node
+	behind := func() metav1.MicroTime { return metav1.NewMicroTime(time.Now().Add(-time.Hour)) }
 	holder, now := "master_1234", behind()
 	lease, err := leases.Create(ctx, &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: "led"}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &now},

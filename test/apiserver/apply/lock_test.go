@@ -30,7 +30,8 @@ func TestLockIsHeldByOne(t *testing.T) {
 	}
 	_, _, err = newClient(t, server.Config()).Lock(ctx, ns, "one", "jane@laptop")
 	var locked *apply.LockedError
-	if !errors.As(err, &locked) || locked.Holder != "jane@laptop" || locked.Since.IsZero() || locked.Lease != ns+"/pmk-sched-one" {
+	if !errors.As(err, &locked) || locked.Holder != "jane@laptop" || locked.Since.IsZero() ||
+		locked.Lease != ns+"/pmk-sched-one" {
 		t.Fatalf("error of the second is %v", err)
 	}
 	if !strings.HasPrefix(err.Error(), "scheduler one is being changed by jane@laptop since ") || locked.Hint() == "" {
@@ -43,7 +44,8 @@ func TestLockIsHeldByOne(t *testing.T) {
 	if err := errors.Join(unlock(ctx), unlockOther(ctx)); err != nil {
 		t.Error(err)
 	}
-	if list, err := server.Client(t).CoordinationV1().Leases(ns).List(ctx, metav1.ListOptions{}); err != nil || len(list.Items) != 0 {
+	if list, err := server.Client(t).CoordinationV1().Leases(ns).List(ctx, metav1.ListOptions{}); err != nil ||
+		len(list.Items) != 0 {
 		t.Errorf("leases are left: %v, %v", list, err)
 	}
 }
@@ -152,17 +154,20 @@ func TestLostLockEndsItsContext(t *testing.T) {
 	}{
 		"taken": {func(t *testing.T, ns, lease string) {
 			other := []byte(`{"spec": {"holderIdentity": "john@desktop#2"}}`)
-			if _, err := server.Client(t).CoordinationV1().Leases(ns).Patch(testContext(t), lease, types.MergePatchType, other, metav1.PatchOptions{}); err != nil {
+			if _, err := server.Client(t).CoordinationV1().Leases(ns).Patch(testContext(t), lease, types.MergePatchType, other,
+				metav1.PatchOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		}, "was taken over by john@desktop during the change"},
 		"deleted": {func(t *testing.T, ns, lease string) {
-			if err := server.Client(t).CoordinationV1().Leases(ns).Delete(testContext(t), lease, metav1.DeleteOptions{}); err != nil {
+			if err := server.Client(t).CoordinationV1().Leases(ns).Delete(testContext(t), lease,
+				metav1.DeleteOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		}, "was deleted during the change"},
 		"not permitted": {func(t *testing.T, ns, _ string) {
-			if err := server.Client(t).RbacV1().RoleBindings(ns).Delete(testContext(t), "leases", metav1.DeleteOptions{}); err != nil {
+			if err := server.Client(t).RbacV1().RoleBindings(ns).Delete(testContext(t), "leases",
+				metav1.DeleteOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		}, "expired during the change: read Lease/"},
@@ -184,7 +189,8 @@ func TestLostLockEndsItsContext(t *testing.T) {
 				t.Fatal("the context of the holder has not ended")
 			}
 			var lost *apply.LostLockError
-			if cause := context.Cause(held); !errors.As(cause, &lost) || !strings.Contains(cause.Error(), "the lock of scheduler lost "+tc.text) {
+			if cause := context.Cause(held); !errors.As(cause, &lost) ||
+				!strings.Contains(cause.Error(), "the lock of scheduler lost "+tc.text) {
 				t.Errorf("the cause is %v", cause)
 			}
 			if err := unlock(ctx); !errors.Is(err, lost) {
@@ -194,20 +200,24 @@ func TestLostLockEndsItsContext(t *testing.T) {
 	}
 }
 
-// leaseUser returns the configuration of a user who has permissions for Leases in a namespace by a RoleBinding named leases.
+// leaseUser returns the configuration of a user who has permissions for Leases in a namespace by a
+// RoleBinding named leases.
 func leaseUser(t *testing.T, ns string) *rest.Config {
 	t.Helper()
 	ctx, kube := testContext(t), server.Client(t).RbacV1()
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "leases"}, Rules: []rbacv1.PolicyRule{{
-		APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update", "delete"},
+		APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, Verbs: []string{"get", "create",
+			"update", "delete"},
 	}}}
 	binding := &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "leases"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "leases"},
+		ObjectMeta: metav1.ObjectMeta{Name: "leases"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role",
+			Name: "leases"},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: ns}},
 	}
 	_, roleErr := kube.Roles(ns).Create(ctx, role, metav1.CreateOptions{})
 	_, bindingErr := kube.RoleBindings(ns).Create(ctx, binding, metav1.CreateOptions{})
-	last := authorizationv1.ResourceAttributes{Verb: "delete", Group: coordinationv1.GroupName, Resource: "leases", Namespace: ns}
+	last := authorizationv1.ResourceAttributes{Verb: "delete", Group: coordinationv1.GroupName, Resource: "leases",
+		Namespace: ns}
 	if err := errors.Join(roleErr, bindingErr, server.AwaitAccess(ctx, ns, last)); err != nil {
 		t.Fatal(err)
 	}

@@ -77,7 +77,8 @@ kind: ServiceAccount
 metadata: {name: NAME, namespace: NS}
 `
 
-// objects returns the objects of scheduler name in namespace ns, with the labels of pmk-sched; data distinguishes configurations.
+// objects returns the objects of scheduler name in namespace ns, with the labels of pmk-sched; data
+// distinguishes configurations.
 func objects(t *testing.T, name, ns, data string) []*unstructured.Unstructured {
 	t.Helper()
 	text := strings.NewReplacer("NAME", name, "NS", ns, "DATA", data).Replace(objectsYAML)

@@ -18,9 +18,11 @@ import (
 )
 
 // save writes a revision and ends it with status, unless that is pending.
-func save(ctx context.Context, t *testing.T, client *apply.Client, name, ns, data string, status apply.RevisionStatus) *apply.Revision {
+func save(ctx context.Context, t *testing.T, client *apply.Client, name, ns, data string,
+	status apply.RevisionStatus) *apply.Revision {
 	t.Helper()
-	r, err := client.SaveRevision(ctx, apply.Revision{Name: name, Namespace: ns, Description: "data " + data, By: "me@here", Objects: objects(t, name, ns, data)})
+	r, err := client.SaveRevision(ctx, apply.Revision{Name: name, Namespace: ns, Description: "data " + data,
+		By: "me@here", Objects: objects(t, name, ns, data)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +49,8 @@ func TestRevisionsAreKeptWithTheirObjectsAndStatus(t *testing.T) {
 	}
 	var got []string
 	for _, r := range revisions {
-		got = append(got, fmt.Sprintf("%d %s %q by %s %q %t", r.Number, r.Status, r.Description, r.By, r.Reason, r.Created.IsZero()))
+		got = append(got, fmt.Sprintf("%d %s %q by %s %q %t", r.Number, r.Status, r.Description, r.By, r.Reason,
+			r.Created.IsZero()))
 	}
 	want := []string{
 		`1 deployed "data a" by me@here "because" false`,
@@ -75,7 +78,8 @@ func TestRevisionThatDoesNotFitIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 		state = state*1664525 + 1013904223
 		noise[i] = 'a' + byte(state>>24)%26
 	}
-	if err := unstructured.SetNestedField(find(t, objs, "ConfigMap").Object, string(noise), "data", "large.yaml"); err != nil {
+	if err := unstructured.SetNestedField(find(t, objs, "ConfigMap").Object, string(noise), "data",
+		"large.yaml"); err != nil {
 		t.Fatal(err)
 	}
 	_, err := client.SaveRevision(ctx, apply.Revision{Name: "large", Namespace: ns, Objects: objs})
@@ -133,7 +137,8 @@ func TestDamagedAndForeignRevisionsAreNotDeployed(t *testing.T) {
 		save(ctx, t, client, "edited", ns, data, apply.Deployed)
 	}
 	secrets := server.Client(t).CoreV1().Secrets(ns)
-	foreign, err := client.SaveRevision(ctx, apply.Revision{Name: "other", Namespace: ns, Objects: objects(t, "other", ns, "x")})
+	foreign, err := client.SaveRevision(ctx,
+		apply.Revision{Name: "other", Namespace: ns, Objects: objects(t, "other", ns, "x")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +159,8 @@ func TestDamagedAndForeignRevisionsAreNotDeployed(t *testing.T) {
 	}
 	edit(2, func(s *corev1.Secret) { s.Data["objects.json.gz"] = []byte("damaged") })
 	edit(3, func(s *corev1.Secret) { s.Data = stolen.Data })
-	alias := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "alias", Labels: stolen.Labels}, Type: stolen.Type, Data: stolen.Data}
+	alias := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "alias", Labels: stolen.Labels}, Type: stolen.Type,
+		Data: stolen.Data}
 	alias.Labels["app.kubernetes.io/instance"], alias.Labels["pmk-sched.io/revision"] = "edited", "9"
 	if _, err := secrets.Create(ctx, alias, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -172,7 +178,8 @@ func TestDamagedAndForeignRevisionsAreNotDeployed(t *testing.T) {
 		"1 <nil>", "2 read revision of Secret/" + ns + "/pmk-sched-edited-revision-2: unpack: unexpected EOF",
 		"3 read revision of Secret/" + ns + "/pmk-sched-edited-revision-3: ",
 	}
-	if len(got) != 3 || got[0] != want[0] || got[1] != want[1] || !strings.HasPrefix(got[2], want[2]) || !strings.Contains(got[2], "does not have the labels of the objects of edited") {
+	if len(got) != 3 || got[0] != want[0] || got[1] != want[1] || !strings.HasPrefix(got[2], want[2]) ||
+		!strings.Contains(got[2], "does not have the labels of the objects of edited") {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	readable, err := client.Revisions(ctx, ns, "edited")

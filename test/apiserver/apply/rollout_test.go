@@ -27,7 +27,8 @@ type rollout struct {
 	pod  *corev1.Pod
 }
 
-// kubelet serves container logs for the node of that name, which it makes: the lines of the present run, or of the one before.
+// kubelet serves container logs for the node of that name, which it makes: the lines of the present
+// run, or of the one before.
 func kubelet(ctx context.Context, t *testing.T, node string, present, previous string) {
 	t.Helper()
 	listener := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -62,7 +63,8 @@ func kubelet(ctx context.Context, t *testing.T, node string, present, previous s
 	}
 }
 
-// startRollout makes the ReplicaSet and the pod that the controllers would make of a Deployment that has been applied.
+// startRollout makes the ReplicaSet and the pod that the controllers would make of a Deployment
+// that has been applied.
 func startRollout(ctx context.Context, t *testing.T, ns, name, node string) *rollout {
 	t.Helper()
 	r := &rollout{t: t, kube: server.Client(t), ns: ns, name: name}
@@ -77,7 +79,8 @@ func startRollout(ctx context.Context, t *testing.T, ns, name, node string) *rol
 	set := &appsv1.ReplicaSet{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name + "-1", Namespace: ns, Labels: d.Spec.Template.Labels, Annotations: d.Annotations,
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d, appsv1.SchemeGroupVersion.WithKind("Deployment"))},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d,
+				appsv1.SchemeGroupVersion.WithKind("Deployment"))},
 		},
 		Spec: appsv1.ReplicaSetSpec{Replicas: d.Spec.Replicas, Selector: d.Spec.Selector, Template: d.Spec.Template},
 	}
@@ -87,7 +90,8 @@ func startRollout(ctx context.Context, t *testing.T, ns, name, node string) *rol
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name + "-1-x", Namespace: ns, Labels: d.Spec.Template.Labels,
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set,
+				appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))},
 		},
 		Spec: d.Spec.Template.Spec,
 	}
@@ -151,9 +155,10 @@ func conditionStatus(is bool) corev1.ConditionStatus {
 var (
 	running = corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}
 	crashed = corev1.ContainerStatus{
-		RestartCount:         1,
-		State:                corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
-		LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error"}},
+		RestartCount: 1,
+		State:        corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+		LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1,
+			Reason: "Error"}},
 	}
 	notPulled = corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{
 		Reason: "ErrImagePull", Message: "manifest unknown",

@@ -17,7 +17,8 @@ import (
 
 // quick keeps the proportions of the defaults and takes seconds.
 var quick = apply.WaitOptions{
-	StableFor: 2 * time.Second, Seen: 5, Interval: 100 * time.Millisecond, PullGrace: 300 * time.Millisecond, UnschedulableGrace: 300 * time.Millisecond,
+	StableFor: 2 * time.Second, Seen: 5, Interval: 100 * time.Millisecond, PullGrace: 300 * time.Millisecond,
+	UnschedulableGrace: 300 * time.Millisecond,
 }
 
 // applied applies the objects of a scheduler and starts its rollout.
@@ -61,7 +62,8 @@ func TestWaitStableFailsWhenAPodFlashesReadyAndCrashes(t *testing.T) {
 	ctx, client := testContext(t), newClient(t, server.Config())
 	kubelet(ctx, t, "node-of-flash", "starting again\n", "starting\nno kind KubeSchedulerConfiguration is registered\n")
 	r := applied(ctx, t, client, "flash", "node-of-flash")
-	if err := errors.Join(r.status(ctx, true, running), r.event(ctx, "BackOff", "Back-off restarting failed container")); err != nil {
+	if err := errors.Join(r.status(ctx, true, running),
+		r.event(ctx, "BackOff", "Back-off restarting failed container")); err != nil {
 		t.Fatal(err)
 	}
 	options := quick
@@ -123,7 +125,9 @@ func TestWaitStableFailsEarlyWhenTheImageCannotBeHad(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := client.WaitStable(ctx, r.ns, r.name, quick)
-	want := "Deployment/" + r.ns + "/unpulled failed (ImagePullBackOff): image localhost/scheduler:1 of pod unpulled-1-x cannot be pulled: manifest unknown"
+	want := "Deployment/" + r.ns +
+		"/unpulled failed (ImagePullBackOff): image localhost/scheduler:1 of pod unpulled-1-x cannot be pulled: manifest " +
+		"unknown"
 	if err == nil || err.Error() != want {
 		t.Errorf("error (-want +got):\n%s", cmp.Diff(want, err.Error()))
 	}
@@ -159,7 +163,9 @@ func TestWaitStableEndsWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 		defer cancel()
 		err := client.WaitStable(ctx, r.ns, r.name, quick)
-		want := "Deployment/" + r.ns + "/endless failed (Timeout): not stable before the timeout; last state: the deployment controller has not observed the change yet"
+		want := "Deployment/" + r.ns +
+			"/endless failed (Timeout): not stable before the timeout; last state: the deployment controller has not observed " +
+			"the change yet"
 		if !errors.Is(err, context.DeadlineExceeded) || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("error is %v", err)
 		}
@@ -176,7 +182,8 @@ func TestWaitStableEndsWithItsContext(t *testing.T) {
 	})
 	t.Run("Deployment deleted", func(t *testing.T) {
 		now, background := int64(0), metav1.DeletePropagationBackground
-		err := server.Client(t).AppsV1().Deployments(r.ns).Delete(t.Context(), r.name, metav1.DeleteOptions{GracePeriodSeconds: &now, PropagationPolicy: &background})
+		err := server.Client(t).AppsV1().Deployments(r.ns).Delete(t.Context(), r.name,
+			metav1.DeleteOptions{GracePeriodSeconds: &now, PropagationPolicy: &background})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -23,7 +23,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// nodeFindings returns the findings of `status` about nodes as "code node", and fails the test unless the exit status fits.
+// nodeFindings returns the findings of `status` about nodes as "code node", and fails the test
+// unless the exit status fits.
 func nodeFindings(t *testing.T, r run.Result) []string {
 	t.Helper()
 	var status struct{ Findings []health.Finding }
@@ -42,8 +43,9 @@ func nodeFindings(t *testing.T, r run.Result) []string {
 	return found
 }
 
-// testStatusOfDefaultSchedulers: a replaced default scheduler that is not ready, or of another minor than the API server, is a finding; one that is
-// ready and one that was never replaced are not.
+// testStatusOfDefaultSchedulers: a replaced default scheduler that is not ready, or of another
+// minor than the API server, is a finding; one that is ready and one that was never replaced are
+// not.
 func testStatusOfDefaultSchedulers(t *testing.T, pmkSched func(...string) run.Result) {
 	pods := server.Client(t).CoreV1().Pods(metav1.NamespaceSystem)
 	name := "kube-scheduler-" + controlPlane[0]
@@ -53,7 +55,8 @@ func testStatusOfDefaultSchedulers(t *testing.T, pmkSched func(...string) run.Re
 		if err != nil {
 			t.Fatal(err)
 		}
-		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "kube-scheduler", Ready: ready, Image: "registry.example.com/my-scheduler:" + image}}
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "kube-scheduler", Ready: ready,
+			Image: "registry.example.com/my-scheduler:" + image}}
 		if _, err := pods.UpdateStatus(run.Context(t), pod, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +64,8 @@ func testStatusOfDefaultSchedulers(t *testing.T, pmkSched func(...string) run.Re
 	annotate := func(value string) {
 		t.Helper()
 		patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, staticpod.AnnotationReplacement, value)
-		if _, err := pods.Patch(run.Context(t), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+		if _, err := pods.Patch(run.Context(t), name, types.MergePatchType, []byte(patch),
+			metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -93,7 +97,8 @@ spec:
 
 const replacedImage = "registry.example.com/my-scheduler:v1.23.17"
 
-// testStatusOfNodeFiles: a run that was killed and a file that was edited are findings; a finished run is not.
+// testStatusOfNodeFiles: a run that was killed and a file that was edited are findings; a finished
+// run is not.
 func testStatusOfNodeFiles(t *testing.T, pmkSched func(...string) run.Result) {
 	root := t.TempDir()
 	files := staticpod.Files{Resolve: func(path string) (string, error) { return filepath.Join(root, path), nil }}
@@ -128,10 +133,12 @@ func testStatusOfNodeFiles(t *testing.T, pmkSched func(...string) run.Result) {
 
 	node, configuration := controlPlane[0], "kind: KubeSchedulerConfiguration\n"
 	b := &staticpod.Backup{
-		Layout: "kubeadm", Node: node, Pod: "kube-scheduler-" + node, Namespace: metav1.NamespaceSystem, Container: "kube-scheduler", Image: replacedImage,
+		Layout: "kubeadm", Node: node, Pod: "kube-scheduler-" + node, Namespace: metav1.NamespaceSystem,
+		Container: "kube-scheduler", Image: replacedImage,
 		Files: []staticpod.Saved{{Path: manifest}}, ConfigFile: config, ConfigHash: staticpod.Hash([]byte(configuration)),
 	}
-	content := staticpod.Content{Original: []*staticpod.File{original}, Previous: []*staticpod.File{original}, Written: [][]byte{[]byte(replacedManifest)}}
+	content := staticpod.Content{Original: []*staticpod.File{original}, Previous: []*staticpod.File{original},
+		Written: [][]byte{[]byte(replacedManifest)}}
 	if err := b.Create(files, time.Now(), content); err != nil {
 		t.Fatal(err)
 	}
@@ -147,10 +154,12 @@ func testStatusOfNodeFiles(t *testing.T, pmkSched func(...string) run.Result) {
 		t.Fatal(err)
 	}
 	expect("replaced")
-	upgrade().Fails(t, 2, "how image "+replacedImage+" was built is unknown on this machine", "--branch v1.24.3 --tag registry.example.com/my-scheduler:v1.24.3")
+	upgrade().Fails(t, 2, "how image "+replacedImage+" was built is unknown on this machine",
+		"--branch v1.24.3 --tag registry.example.com/my-scheduler:v1.24.3")
 
 	write(manifest, replacedManifest+"    command: [kube-scheduler, --v=3]\n")
-	expect("edited", "node-files-drift "+node).Prints(t, "edited after the replacement", "+    command: [kube-scheduler, --v=3]")
+	expect("edited", "node-files-drift "+node).Prints(t, "edited after the replacement",
+		"+    command: [kube-scheduler, --v=3]")
 	write(manifest, replacedManifest)
 	write(config, configuration+"parallelism: 1\n")
 	expect("configuration edited", "node-files-drift "+node).Prints(t, "the configuration was edited")

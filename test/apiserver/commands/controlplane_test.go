@@ -44,7 +44,9 @@ func kubeadmCluster(t *testing.T) func(args ...string) run.Result {
 	}
 	no := false
 	for i, name := range controlPlane {
-		node, err := kube.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{controlPlaneLabel: "", corev1.LabelHostname: name}}}, metav1.CreateOptions{})
+		node, err := kube.CoreV1().Nodes().Create(ctx,
+			&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name,
+				Labels: map[string]string{controlPlaneLabel: "", corev1.LabelHostname: name}}}, metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,10 +62,14 @@ func kubeadmCluster(t *testing.T) func(args ...string) run.Result {
 			t.Fatal(err)
 		}
 		pod := &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Name: "kube-scheduler-" + name, Labels: map[string]string{"component": "kube-scheduler", "tier": "control-plane"}, Annotations: map[string]string{corev1.MirrorPodAnnotationKey: name, "kubernetes.io/config.source": "file"}},
-			Spec: corev1.PodSpec{NodeName: name, HostNetwork: true, AutomountServiceAccountToken: &no, Containers: []corev1.Container{{
-				Name: "kube-scheduler", Image: upstreamImage, Command: []string{"kube-scheduler", "--kubeconfig=/etc/kubernetes/scheduler.conf", "--leader-elect=true"},
-			}}},
+			ObjectMeta: metav1.ObjectMeta{Name: "kube-scheduler-" + name,
+				Labels:      map[string]string{"component": "kube-scheduler", "tier": "control-plane"},
+				Annotations: map[string]string{corev1.MirrorPodAnnotationKey: name, "kubernetes.io/config.source": "file"}},
+			Spec: corev1.PodSpec{NodeName: name, HostNetwork: true, AutomountServiceAccountToken: &no,
+				Containers: []corev1.Container{{
+					Name: "kube-scheduler", Image: upstreamImage, Command: []string{"kube-scheduler",
+						"--kubeconfig=/etc/kubernetes/scheduler.conf", "--leader-elect=true"},
+				}}},
 		}
 		if _, err := kube.CoreV1().Pods("kube-system").Create(ctx, pod, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
@@ -86,7 +92,8 @@ func TestSeveralControlPlaneNodes(t *testing.T) {
 		rendered.Prints(t, "replicas: 3", controlPlaneLabel, "podAntiAffinity")
 	})
 	t.Run("a dry run applies nothing", func(t *testing.T) {
-		pmkSched(append([]string{"deploy", "--dry-run"}, own...)...).OK(t).Prints(t, "Deployment/kube-system/my-scheduler created")
+		pmkSched(append([]string{"deploy", "--dry-run"}, own...)...).OK(t).Prints(t,
+			"Deployment/kube-system/my-scheduler created")
 		kube := server.Client(t)
 		all := metav1.ListOptions{LabelSelector: "app.kubernetes.io/managed-by=pmk-sched"}
 		deployments, err := kube.AppsV1().Deployments("").List(run.Context(t), all)
@@ -100,7 +107,8 @@ func TestSeveralControlPlaneNodes(t *testing.T) {
 	})
 	t.Run("upstream's image", func(t *testing.T) {
 		reference := pushUpstream(t)
-		dry := pmkSched("deploy", "--dry-run", "--name", "my-scheduler", "--image", reference, "--credentials", "serviceaccount").OK(t)
+		dry := pmkSched("deploy", "--dry-run", "--name", "my-scheduler", "--image", reference, "--credentials",
+			"serviceaccount").OK(t)
 		if strings.Contains(dry.Stderr, "built-in rules") {
 			t.Errorf("the scheduler of the image did not check the configuration: %s", dry)
 		}
@@ -134,8 +142,8 @@ func TestSeveralControlPlaneNodes(t *testing.T) {
 	t.Run("upgrade --check", func(t *testing.T) { testUpgradeCheck(t, pmkSched) })
 }
 
-// pushUpstream pushes an image shaped like upstream's, with a real kube-scheduler, to a registry and returns its name. The entrypoint is
-// another program.
+// pushUpstream pushes an image shaped like upstream's, with a real kube-scheduler, to a registry
+// and returns its name. The entrypoint is another program.
 func pushUpstream(t *testing.T) string {
 	t.Helper()
 	release, err := versions.Parse(apiserver.Release)
@@ -150,7 +158,8 @@ func pushUpstream(t *testing.T) string {
 	platform := "linux/" + runtime.GOARCH
 	built, err := image.Build(t.Context(), image.Options{
 		Base: image.Base{Busybox: busybox}, Platforms: []string{platform}, Entrypoint: []string{"/go-runner"},
-		Files: map[string][]image.File{platform: {{Path: "/go-runner", Source: busybox}, {Path: image.SchedulerPath, Source: scheduler}}},
+		Files: map[string][]image.File{platform: {{Path: "/go-runner", Source: busybox},
+			{Path: image.SchedulerPath, Source: scheduler}}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -158,7 +167,7 @@ func pushUpstream(t *testing.T) string {
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	t.Cleanup(server.Close)
 	reference := strings.TrimPrefix(server.URL, "http://") + "/kube-scheduler:" + apiserver.Release
-	if _, err := image.Push(t.Context(), built, reference, image.PushOptions{}); err != nil {
+	if _, err := image.Push(t.Context(), built, reference, nil); err != nil {
 		t.Fatal(err)
 	}
 	return reference

@@ -20,11 +20,13 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// record deploys a scheduler of a release with its revision, as when the cluster was of that release. No kubelet runs it.
+// record deploys a scheduler of a release with its revision, as when the cluster was of that
+// release. No kubelet runs it.
 func record(t *testing.T, o deploy.Options, request v1alpha1.CustomSchedulerSpec) {
 	t.Helper()
 	o.Request = &v1alpha1.CustomScheduler{Spec: request}
-	o.Request.APIVersion, o.Request.Kind, o.Request.Name, o.Request.Namespace = v1alpha1.APIVersion, v1alpha1.Kind, o.Name, metav1.NamespaceSystem
+	o.Request.APIVersion, o.Request.Kind, o.Request.Name, o.Request.Namespace = v1alpha1.APIVersion, v1alpha1.Kind, o.Name,
+		metav1.NamespaceSystem
 	o.Credentials = deploy.CredentialsServiceAccount
 	plan, err := deploy.NewPlan(nil, nil, o)
 	if err != nil {
@@ -65,20 +67,26 @@ profiles:
 // schedulers are reported with the changes of an upgrade, and that the check changes no objects.
 func testUpgradeCheck(t *testing.T, pmkSched func(...string) run.Result) {
 	const image = "registry.example.com/scheduler:"
-	record(t, deploy.Options{Name: "current", Image: image + apiserver.Release, Branch: apiserver.Release}, v1alpha1.CustomSchedulerSpec{})
+	record(t, deploy.Options{Name: "current", Image: image + apiserver.Release, Branch: apiserver.Release},
+		v1alpha1.CustomSchedulerSpec{})
 	pmkSched("upgrade", "--check").OK(t).Prints(t, "up to date: "+apiserver.Release)
 	pmkSched("upgrade", "--check", "--name", "current").OK(t)
 	pmkSched("upgrade", "--name", "current").OK(t).Prints(t, "scheduler current is up to date")
 	pmkSched("upgrade", "--check", "--name", "none").Fails(t, 2, "none has no revisions in namespace kube-system")
 	pmkSched("upgrade").Fails(t, 2, "--name is required")
 
-	record(t, deploy.Options{Name: "old-patch", Image: image + "v1.24.1-plugins-0123456789", Branch: "v1.24.1", Preset: "binpack"}, v1alpha1.CustomSchedulerSpec{
-		Configuration: v1alpha1.Configuration{Preset: "binpack"}, Source: v1alpha1.Source{Plugins: []v1alpha1.Plugin{{Builtin: "timestamp"}}},
+	record(t, deploy.Options{Name: "old-patch", Image: image + "v1.24.1-plugins-0123456789", Branch: "v1.24.1",
+		Preset: "binpack"}, v1alpha1.CustomSchedulerSpec{
+		Configuration: v1alpha1.Configuration{Preset: "binpack"},
+		Source:        v1alpha1.Source{Plugins: []v1alpha1.Plugin{{Builtin: "timestamp"}}},
 	})
 	record(t, deploy.Options{
-		Name: "old-config", Image: image + "v1", Branch: "v1.22.17", Configuration: []byte(ownConfiguration), ConfigurationName: "own.yaml",
-	}, v1alpha1.CustomSchedulerSpec{Configuration: v1alpha1.Configuration{File: "gone/own.yaml", Inline: ownConfiguration}})
-	record(t, deploy.Options{Name: "from-file", Image: image + "v1.23.17", Branch: "v1.23.17"}, v1alpha1.CustomSchedulerSpec{Image: v1alpha1.Image{Repository: "registry.example.com/other"}})
+		Name: "old-config", Image: image + "v1", Branch: "v1.22.17", Configuration: []byte(ownConfiguration),
+		ConfigurationName: "own.yaml",
+	}, v1alpha1.CustomSchedulerSpec{Configuration: v1alpha1.Configuration{File: "gone/own.yaml",
+		Inline: ownConfiguration}})
+	record(t, deploy.Options{Name: "from-file", Image: image + "v1.23.17", Branch: "v1.23.17"},
+		v1alpha1.CustomSchedulerSpec{Image: v1alpha1.Image{Repository: "registry.example.com/other"}})
 	before := resourceVersions(t)
 
 	r := pmkSched("upgrade", "--check", "-o", "json")
@@ -91,25 +99,31 @@ func testUpgradeCheck(t *testing.T, pmkSched func(...string) run.Result) {
 		t.Errorf("the scheduler that is up to date: %+v", u)
 	}
 	u := found["old-patch"]
-	if !u.Due || !u.Build || u.Release != "v1.24.1" || u.Target != apiserver.Release || !strings.HasPrefix(u.NewImage, image+"v1.24.3-plugins-") || !slices.Equal(u.Plugins, []string{"Timestamp"}) {
+	if !u.Due || !u.Build || u.Release != "v1.24.1" || u.Target != apiserver.Release ||
+		!strings.HasPrefix(u.NewImage, image+"v1.24.3-plugins-") || !slices.Equal(u.Plugins, []string{"Timestamp"}) {
 		t.Errorf("the scheduler of an older patch: %+v", u)
 	}
 	if len(u.KnownProblems) == 0 || u.Command != "pmk-sched upgrade --name old-patch" || u.From != u.To {
 		t.Errorf("the scheduler of an older patch: %+v", u)
 	}
 	u = found["old-config"]
-	if !u.Due || u.Blocked != "" || u.NewImage != image+apiserver.Release || u.From != "kubescheduler.config.k8s.io/v1beta1" || u.To != "kubescheduler.config.k8s.io/v1beta3" {
+	if !u.Due || u.Blocked != "" || u.NewImage != image+apiserver.Release ||
+		u.From != "kubescheduler.config.k8s.io/v1beta1" || u.To != "kubescheduler.config.k8s.io/v1beta3" {
 		t.Errorf("the scheduler with a configuration to convert: %+v", u)
 	}
-	if changes := strings.Join(u.Changes, "\n"); !strings.Contains(changes, "gone/own.yaml") || !strings.Contains(changes, "NodeResourcesMostAllocated") {
+	if changes := strings.Join(u.Changes, "\n"); !strings.Contains(changes, "gone/own.yaml") ||
+		!strings.Contains(changes, "NodeResourcesMostAllocated") {
 		t.Errorf("the changes of the conversion:\n%s", changes)
 	}
 	u = found["from-file"]
 	if !u.Due || u.Blocked != "" || u.NewImage != "registry.example.com/other:"+apiserver.Release {
 		t.Errorf("the scheduler of a file: %+v", u)
 	}
-	file := run.WriteFile(t, "pmk-sched.yaml", "apiVersion: pmk-sched.io/v1alpha1\nkind: CustomScheduler\nmetadata: {name: from-file}\nspec:\n  source: {branch: v1.23.17}\n  image: {repository: registry.example.com/scheduler}\n")
-	pmkSched("upgrade", "--check", "-f", file).Fails(t, 3, "registry.example.com/scheduler:"+apiserver.Release+" (to build)", "spec.source.branch of "+file+" is v1.23.17")
+	file := run.WriteFile(t, "pmk-sched.yaml",
+		"apiVersion: pmk-sched.io/v1alpha1\nkind: CustomScheduler\nmetadata: {name: from-file}\nspec:\n  source: {branch: "+
+			"v1.23.17}\n  image: {repository: registry.example.com/scheduler}\n")
+	pmkSched("upgrade", "--check", "-f", file).Fails(t, 3,
+		"registry.example.com/scheduler:"+apiserver.Release+" (to build)", "spec.source.branch of "+file+" is v1.23.17")
 	pmkSched("upgrade", "--check", "--name", "old-patch", "--branch", "v1.24.1").OK(t)
 
 	if after := resourceVersions(t); !maps.Equal(before, after) {

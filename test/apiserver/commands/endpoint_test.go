@@ -33,14 +33,16 @@ func port(t *testing.T) string {
 	return host.Port()
 }
 
-// nodeFiles writes the files of a control-plane node of kubeadm, whose kubeconfig names the API server of cp-1, and returns their root.
+// nodeFiles writes the files of a control-plane node of kubeadm, whose kubeconfig names the API
+// server of cp-1, and returns their root.
 func nodeFiles(t *testing.T) string {
 	t.Helper()
 	authority, err := os.ReadFile(server.Config().CAFile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	pair, err := apiserver.NewAuthority(t).Sign(x509.Certificate{Subject: pkix.Name{CommonName: "system:kube-scheduler"}, NotAfter: time.Now().Add(time.Hour)})
+	pair, err := apiserver.NewAuthority(t).Sign(x509.Certificate{Subject: pkix.Name{CommonName: "system:kube-scheduler"},
+		NotAfter: time.Now().Add(time.Hour)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,10 +75,13 @@ func startAPIServers(ctx context.Context, t *testing.T, kube kubernetes.Interfac
 		name := "kube-apiserver-" + node
 		_ = pods.Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &now}) // there is none at first
 		pod := &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{corev1.MirrorPodAnnotationKey: node, "kubernetes.io/config.source": "file"}},
-			Spec: corev1.PodSpec{NodeName: node, HostNetwork: true, AutomountServiceAccountToken: &no, Containers: []corev1.Container{{
-				Name: "kube-apiserver", Image: "registry.k8s.io/kube-apiserver:v1.24.3", Command: append([]string{"kube-apiserver", "--secure-port=" + port(t)}, flags...),
-			}}},
+			ObjectMeta: metav1.ObjectMeta{Name: name,
+				Annotations: map[string]string{corev1.MirrorPodAnnotationKey: node, "kubernetes.io/config.source": "file"}},
+			Spec: corev1.PodSpec{NodeName: node, HostNetwork: true, AutomountServiceAccountToken: &no,
+				Containers: []corev1.Container{{
+					Name: "kube-apiserver", Image: "registry.k8s.io/kube-apiserver:v1.24.3",
+					Command: append([]string{"kube-apiserver", "--secure-port=" + port(t)}, flags...),
+				}}},
 		}
 		if _, err := pods.Create(ctx, pod, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
@@ -92,12 +97,14 @@ func testEndpoint(t *testing.T, pmkSched func(args ...string) run.Result, image 
 	do := func(command ...string) run.Result { return pmkSched(append(command, own...)...) }
 
 	startAPIServers(ctx, t, kube, "--bind-address=10.0.0.1")
-	do("deploy", "--dry-run").Fails(t, 2, "names the API server of node cp-1 (https://10.0.0.1:"+port(t)+")", "--credentials hostpath", "--credentials serviceaccount")
+	do("deploy", "--dry-run").Fails(t, 2, "names the API server of node cp-1 (https://10.0.0.1:"+port(t)+")",
+		"--credentials hostpath", "--credentials serviceaccount")
 	accepted := do("deploy", "--dry-run", "--credentials", "node").OK(t)
 	accepted.Prints(t, "every replica uses the API server of node cp-1")
 	do("deploy", "--dry-run", "--credentials", "hostpath").OK(t)
 
-	configuration := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kubeadm-config"}, Data: map[string]string{"ClusterConfiguration": "controlPlaneEndpoint: api.example.com\n"}}
+	configuration := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kubeadm-config"},
+		Data: map[string]string{"ClusterConfiguration": "controlPlaneEndpoint: api.example.com\n"}}
 	if _, err := kube.CoreV1().ConfigMaps("kube-system").Create(ctx, configuration, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +112,8 @@ func testEndpoint(t *testing.T, pmkSched func(args ...string) run.Result, image 
 
 	startAPIServers(ctx, t, kube, "--advertise-address=127.0.0.1")
 	rendered := do("render").OK(t)
-	rendered.Prints(t, `server: "https://127.0.0.1:`+port(t)+`"`, `tls-server-name: "kubernetes.default.svc"`, "hostNetwork: true", "replicas: 3", "minAvailable: 1")
+	rendered.Prints(t, `server: "https://127.0.0.1:`+port(t)+`"`, `tls-server-name: "kubernetes.default.svc"`,
+		"hostNetwork: true", "replicas: 3", "minAvailable: 1")
 	// The dry run connects to the API server of each node and compares its certificate.
 	dry := do("deploy", "--dry-run").OK(t)
 	dry.Prints(t, "PodDisruptionBudget/kube-system/my-scheduler created")

@@ -37,7 +37,8 @@ func TestChartInstallsUpgradesRollsBackAndUninstalls(t *testing.T) {
 	}
 	// Without controllers they have no pods. A Helm release has no revisions, and so no drift.
 	said := pmksched.PMKSched(t, "--kubeconfig", config, "status")
-	said.Fails(t, 3, "scheduler my-scheduler in namespace ", "scheduler other in namespace ", "0 of 1 replicas exist [replica-missing]")
+	said.Fails(t, 3, "scheduler my-scheduler in namespace ", "scheduler other in namespace ",
+		"0 of 1 replicas exist [replica-missing]")
 	if strings.Contains(said.String(), "[drift]") || strings.Contains(said.String(), "no deployed revision") {
 		t.Errorf("status compares what Helm installed with a revision:\n%s", said)
 	}
@@ -73,7 +74,8 @@ func TestDiffComparesAHelmReleaseWithItsChart(t *testing.T) {
 	empty(t)
 	kube := server.Client(t)
 	node, err := kube.CoreV1().Nodes().Create(t.Context(), &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: "control-1", Labels: map[string]string{"node-role.kubernetes.io/control-plane": ""}},
+		ObjectMeta: metav1.ObjectMeta{Name: "control-1",
+			Labels: map[string]string{"node-role.kubernetes.io/control-plane": ""}},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +87,8 @@ func TestDiffComparesAHelmReleaseWithItsChart(t *testing.T) {
 	config, chart := kubeconfig(t), filepath.Join(t.TempDir(), "chart")
 	command := func(verb string, more ...string) pmksched.Result {
 		t.Helper()
-		args := []string{"--kubeconfig", config, verb, "--name", "charted", "--image", "localhost/charted:v1", "--credentials", "serviceaccount"}
+		args := []string{"--kubeconfig", config, verb, "--name", "charted", "--image", "localhost/charted:v1",
+			"--credentials", "serviceaccount"}
 		return pmksched.PMKSched(t, append(args, more...)...)
 	}
 	run := func(args ...string) { helm.Run(t, append(args, "--kubeconfig", config, "-n", "kube-system")...) }
@@ -95,9 +98,11 @@ func TestDiffComparesAHelmReleaseWithItsChart(t *testing.T) {
 	t.Cleanup(func() { run("uninstall", "three") })
 
 	command("diff").OK(t).Prints(t, "Helm installed scheduler charted", "no changes")
-	run("upgrade", "three", chart, "--set", "replicas=2", "--set-json", `pluginRules=[{"apiGroups":[""],"resources":["secrets"],"verbs":["get"]}]`)
+	run("upgrade", "three", chart, "--set", "replicas=2", "--set-json",
+		`pluginRules=[{"apiGroups":[""],"resources":["secrets"],"verbs":["get"]}]`)
 	changed := command("diff")
-	changed.Fails(t, 3, "-  replicas: 2", "+  replicas: 1", "ClusterRole/charted-plugins", "ClusterRoleBinding/charted-plugins")
+	changed.Fails(t, 3, "-  replicas: 2", "+  replicas: 1", "ClusterRole/charted-plugins",
+		"ClusterRoleBinding/charted-plugins")
 	for line := range strings.Lines(changed.Stdout) {
 		if strings.HasPrefix(line, "+") && (strings.Contains(line, "meta.helm.sh") || strings.Contains(line, "managed-by")) {
 			t.Errorf("what Helm adds is reported as a difference: %s", line)

@@ -22,8 +22,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// A scheduler reaches the API server over loopback by a name that is not in its certificate, as on a control-plane node of kubeadm. It
-// leads, which shows the client of leader election, and authenticates a request for metrics, which shows the one of authentication.
+// A scheduler reaches the API server over loopback by a name that is not in its certificate, as on
+// a control-plane node of kubeadm. It leads, which shows the client of leader election, and
+// authenticates a request for metrics, which shows the one of authentication.
 func TestSchedulerVerifiesTheAPIServerByTheNameInItsKubeconfig(t *testing.T) {
 	const name, lease = "kubernetes.default.svc", "by-name"
 	release, err := versions.Parse(apiserver.Release)
@@ -44,7 +45,8 @@ contexts: [{name: scheduler, context: {cluster: local, user: scheduler}}]
 current-context: scheduler
 `, port(t), name, server.Config().CAFile, server.Config().BearerToken)
 	rendered, err := profiles.Render(profiles.Request{
-		Release: release, SchedulerName: lease, LeaseNamespace: "kube-system", Kubeconfig: kubeconfig, LeaderElect: true, Preset: "default",
+		Release: release, SchedulerName: lease, LeaseNamespace: "kube-system", Kubeconfig: kubeconfig, LeaderElect: true,
+		Preset: "default",
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -24,8 +24,10 @@ const requestText = `{"version":"v1"}`
 // nodeTask is a task for a node that only exists by name: the test does the work of its kubelet.
 func nodeTask(node string) noderun.Task {
 	return noderun.Task{
-		Node: node, Image: "localhost/pmk-sched:v1", Scheduler: "localhost/scheduler:v1", Programs: []string{"kube-scheduler"},
-		Kubeconfig: "/etc/kubernetes/admin.conf", Directories: []string{"/etc/kubernetes"}, Created: []string{"/var/lib/pmk-sched"},
+		Node: node, Image: "localhost/pmk-sched:v1", Scheduler: "localhost/scheduler:v1",
+		Programs:   []string{"kube-scheduler"},
+		Kubeconfig: "/etc/kubernetes/admin.conf", Directories: []string{"/etc/kubernetes"},
+		Created: []string{"/var/lib/pmk-sched"},
 		Request: []byte(requestText), Timeout: time.Minute,
 	}
 }
@@ -36,7 +38,8 @@ func playKubelet(ctx context.Context, t *testing.T, name string, act func(status
 	t.Helper()
 	kube := server.Client(t).CoreV1()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
-	if _, err := kube.ServiceAccounts(noderun.Namespace).Create(ctx, account, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+	if _, err := kube.ServiceAccounts(noderun.Namespace).Create(ctx, account, metav1.CreateOptions{}); err != nil &&
+		!apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -106,7 +109,8 @@ func TestATaskOnANodeIsRunByAPodThatIsRemoved(t *testing.T) {
 	ctx := testContext(t)
 	playKubelet(ctx, t, "pmk-sched-run-cp-a", func(status *corev1.PodStatus) {
 		status.Phase = corev1.PodSucceeded
-		status.ContainerStatuses = []corev1.ContainerStatus{{Name: "pmk-sched", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: `{"result":{"node":"cp-a"}}`}}}}
+		status.ContainerStatuses = []corev1.ContainerStatus{{Name: "pmk-sched",
+			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: `{"result":{"node":"cp-a"}}`}}}}
 	})
 	report, err := noderun.New(server.Client(t), zap.NewNop()).Run(ctx, nodeTask("cp-a"))
 	if err != nil || string(report.Result) != `{"node":"cp-a"}` {
@@ -123,8 +127,10 @@ func TestAPodOfATaskIsRemovedAfterAFailure(t *testing.T) {
 		ctx := testContext(t)
 		playKubelet(ctx, t, "pmk-sched-run-cp-b", func(status *corev1.PodStatus) {
 			waiting := &corev1.ContainerStateWaiting{Reason: "ErrImageNeverPull", Message: "not present"}
-			status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "tool", Image: "localhost/pmk-sched:v1", State: corev1.ContainerState{Waiting: waiting}}}
-			status.ContainerStatuses = []corev1.ContainerStatus{{Name: "pmk-sched", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "PodInitializing"}}}}
+			status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "tool", Image: "localhost/pmk-sched:v1",
+				State: corev1.ContainerState{Waiting: waiting}}}
+			status.ContainerStatuses = []corev1.ContainerStatus{{Name: "pmk-sched",
+				State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "PodInitializing"}}}}
 		})
 		_, err := noderun.New(server.Client(t), zap.NewNop()).Run(ctx, nodeTask("cp-b"))
 		if err == nil || !strings.Contains(err.Error(), "ErrImageNeverPull: not present") {
@@ -138,7 +144,8 @@ func TestAPodOfATaskIsRemovedAfterAFailure(t *testing.T) {
 		ctx := testContext(t)
 		playKubelet(ctx, t, "pmk-sched-run-cp-c", func(status *corev1.PodStatus) {
 			status.Phase = corev1.PodRunning
-			status.ContainerStatuses = []corev1.ContainerStatus{{Name: "pmk-sched", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+			status.ContainerStatuses = []corev1.ContainerStatus{{Name: "pmk-sched",
+				State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
 		})
 		interrupted, interrupt := context.WithCancel(ctx)
 		ended := make(chan error, 1)

@@ -25,7 +25,8 @@ func testContext(t *testing.T) context.Context {
 func node(ctx context.Context, t *testing.T, name, label string, taints ...corev1.Taint) {
 	t.Helper()
 	nodes := server.Client(t).CoreV1().Nodes()
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{label: ""}}, Spec: corev1.NodeSpec{Taints: taints}}
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{label: ""}},
+		Spec: corev1.NodeSpec{Taints: taints}}
 	n, err := nodes.Create(ctx, n, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -35,7 +36,8 @@ func node(ctx context.Context, t *testing.T, name, label string, taints ...corev
 			t.Error(err)
 		}
 	})
-	// Admission taints every new node as not ready; the node lifecycle controller would take that away.
+	// Admission taints every new node as not ready; the node lifecycle controller would take that
+	// away.
 	n.Spec.Taints = taints
 	if n, err = nodes.Update(ctx, n, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
@@ -46,18 +48,21 @@ func node(ctx context.Context, t *testing.T, name, label string, taints ...corev
 	}
 }
 
-var masterTaint = corev1.Taint{Key: "node-role.kubernetes.io/master", Value: "true", Effect: corev1.TaintEffectNoSchedule}
+var masterTaint = corev1.Taint{Key: "node-role.kubernetes.io/master", Value: "true",
+	Effect: corev1.TaintEffectNoSchedule}
 
 const masterLabel = "node-role.kubernetes.io/master"
 
 // schedulerObjects are a Deployment in the host's network, and a binding, of scheduler name.
 func schedulerObjects(name, ns string) []*unstructured.Unstructured {
-	labels := map[string]any{ownership.LabelManagedBy: ownership.Manager, ownership.LabelName: ownership.Scheduler, ownership.LabelInstance: name}
+	labels := map[string]any{ownership.LabelManagedBy: ownership.Manager, ownership.LabelName: ownership.Scheduler,
+		ownership.LabelInstance: name}
 	return []*unstructured.Unstructured{
 		{Object: map[string]any{
 			"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
 			"metadata": map[string]any{"name": name + "-as-kube-scheduler", "labels": labels},
-			"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "system:kube-scheduler"},
+			"roleRef": map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
+				"name": "system:kube-scheduler"},
 			"subjects": []any{map[string]any{"kind": "ServiceAccount", "name": name, "namespace": ns}},
 		}},
 		{Object: map[string]any{
@@ -69,9 +74,11 @@ func schedulerObjects(name, ns string) []*unstructured.Unstructured {
 					"metadata": map[string]any{"labels": labels},
 					"spec": map[string]any{
 						"hostNetwork": true,
-						"affinity": map[string]any{"nodeAffinity": map[string]any{"requiredDuringSchedulingIgnoredDuringExecution": map[string]any{
-							"nodeSelectorTerms": []any{map[string]any{"matchExpressions": []any{map[string]any{"key": masterLabel, "operator": "Exists"}}}},
-						}}},
+						"affinity": map[string]any{
+							"nodeAffinity": map[string]any{"requiredDuringSchedulingIgnoredDuringExecution": map[string]any{
+								"nodeSelectorTerms": []any{map[string]any{"matchExpressions": []any{map[string]any{"key": masterLabel,
+									"operator": "Exists"}}}},
+							}}},
 						"tolerations": []any{map[string]any{"key": masterTaint.Key, "operator": "Exists", "effect": "NoSchedule"}},
 						"containers":  []any{map[string]any{"name": "kube-scheduler", "image": "localhost/scheduler:1"}},
 					},

@@ -37,7 +37,8 @@ func runPreflight(ctx context.Context, t *testing.T, cfg *rest.Config, o preflig
 }
 
 func options(name, ns string) preflight.Options {
-	return preflight.Options{Name: name, Namespace: ns, Image: "localhost/scheduler:1", Objects: schedulerObjects(name, ns), Port: 10260}
+	return preflight.Options{Name: name, Namespace: ns, Image: "localhost/scheduler:1",
+		Objects: schedulerObjects(name, ns), Port: 10260}
 }
 
 func TestPreflightPassesForAdministrator(t *testing.T) {
@@ -54,7 +55,8 @@ func TestPreflightReportsAllFailures(t *testing.T) {
 	ns := server.Namespace(t)
 	node(ctx, t, "master-bad", masterLabel, corev1.Taint{Key: "maintenance", Effect: corev1.TaintEffectNoExecute})
 	foreign := &appsv1.Deployment{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(schedulerObjects("bad", ns)[1].Object, foreign); err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(schedulerObjects("bad", ns)[1].Object,
+		foreign); err != nil {
 		t.Fatal(err)
 	}
 	foreign.Labels = nil
@@ -73,7 +75,8 @@ failed port-free: port 10260 is in use by another-scheduler`
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}
 	var failed *preflight.FailedError
-	if !errors.As(err, &failed) || len(failed.Failed) != 4 || !failed.CheckFailed() || !strings.Contains(failed.Hint(), "--port") {
+	if !errors.As(err, &failed) || len(failed.Failed) != 4 || !failed.CheckFailed() ||
+		!strings.Contains(failed.Hint(), "--port") {
 		t.Errorf("error is %v", err)
 	}
 }
@@ -97,7 +100,8 @@ func TestPreflightFindsPodThatUsesPort(t *testing.T) {
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "squatter"}, Spec: corev1.PodSpec{
 		HostNetwork: true, NodeName: "master-taken",
-		Containers: []corev1.Container{{Name: "c", Image: "localhost/x", Command: []string{"kube-scheduler", "--secure-port=10260"}}},
+		Containers: []corev1.Container{{Name: "c", Image: "localhost/x",
+			Command: []string{"kube-scheduler", "--secure-port=10260"}}},
 	}}
 	if _, err := server.Client(t).CoreV1().Pods(ns).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -121,13 +125,15 @@ func TestPreflightReportsMissingPermissions(t *testing.T) {
 		t.Fatal(err)
 	}
 	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "viewer"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "viewer"},
+		ObjectMeta: metav1.ObjectMeta{Name: "viewer"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName,
+			Kind: "ClusterRole", Name: "viewer"},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "viewer"}},
 	}
 	if _, err := server.Client(t).RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := server.AwaitAccess(ctx, "viewer", authorizationv1.ResourceAttributes{Verb: "list", Group: "apps", Resource: "deployments", Namespace: ns}); err != nil {
+	if err := server.AwaitAccess(ctx, "viewer", authorizationv1.ResourceAttributes{Verb: "list", Group: "apps",
+		Resource: "deployments", Namespace: ns}); err != nil {
 		t.Fatal(err)
 	}
 	node(ctx, t, "master-viewed", masterLabel, masterTaint)

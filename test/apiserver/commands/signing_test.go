@@ -78,7 +78,8 @@ func (c *certifier) as(name string) *rest.Config {
 
 // await waits for the request whose name has the prefix, until it has a condition of that type. If
 // condition is empty, it waits only until the request exists.
-func (c *certifier) await(t *testing.T, prefix string, condition certificatesv1.RequestConditionType) *certificatesv1.CertificateSigningRequest {
+func (c *certifier) await(t *testing.T, prefix string,
+	condition certificatesv1.RequestConditionType) *certificatesv1.CertificateSigningRequest {
 	t.Helper()
 	var found *certificatesv1.CertificateSigningRequest
 	run.Eventually(t, "a request of "+prefix, func(ctx context.Context) (bool, string) {
@@ -107,10 +108,13 @@ func has(o *certificatesv1.CertificateSigningRequest, condition certificatesv1.R
 }
 
 // decide adds a condition to a request, as an administrator.
-func (c *certifier) decide(ctx context.Context, t *testing.T, o *certificatesv1.CertificateSigningRequest, condition certificatesv1.RequestConditionType) {
+func (c *certifier) decide(ctx context.Context, t *testing.T, o *certificatesv1.CertificateSigningRequest,
+	condition certificatesv1.RequestConditionType) {
 	t.Helper()
-	o.Status.Conditions = append(o.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{Type: condition, Status: corev1.ConditionTrue, Reason: "Test", Message: "not now"})
-	if _, err := c.kube.CertificatesV1().CertificateSigningRequests().UpdateApproval(ctx, o.Name, o, metav1.UpdateOptions{}); err != nil {
+	o.Status.Conditions = append(o.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{Type: condition,
+		Status: corev1.ConditionTrue, Reason: "Test", Message: "not now"})
+	if _, err := c.kube.CertificatesV1().CertificateSigningRequests().UpdateApproval(ctx, o.Name, o,
+		metav1.UpdateOptions{}); err != nil {
 		t.Error(err)
 	}
 }
@@ -128,7 +132,8 @@ func (c *certifier) sign(ctx context.Context, t *testing.T, o *certificatesv1.Ce
 		return
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: request.Subject, NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: request.Subject, NotBefore: time.Now().Add(-time.Minute),
+		NotAfter: time.Now().Add(time.Hour),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, c.ca, request.PublicKey, c.key)
@@ -137,7 +142,8 @@ func (c *certifier) sign(ctx context.Context, t *testing.T, o *certificatesv1.Ce
 		return
 	}
 	o.Status.Certificate = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	if _, err := c.kube.CertificatesV1().CertificateSigningRequests().UpdateStatus(ctx, o, metav1.UpdateOptions{}); err != nil {
+	if _, err := c.kube.CertificatesV1().CertificateSigningRequests().UpdateStatus(ctx, o,
+		metav1.UpdateOptions{}); err != nil {
 		t.Error(err)
 	}
 }
@@ -163,7 +169,8 @@ func request(t *testing.T, cfg *rest.Config, r signing.Request) <-chan outcome {
 func approvedByItsUser(t *testing.T, c *certifier) {
 	done := request(t, c.config, signing.Request{Name: "own", Subject: pkix.Name{CommonName: schedulerUser}})
 	o := c.await(t, "own", certificatesv1.CertificateApproved)
-	if o.Spec.SignerName != certificatesv1.KubeAPIServerClientSignerName || bytes.Contains(o.Spec.Request, []byte("PRIVATE")) {
+	if o.Spec.SignerName != certificatesv1.KubeAPIServerClientSignerName ||
+		bytes.Contains(o.Spec.Request, []byte("PRIVATE")) {
 		t.Errorf("request %+v", o.Spec)
 	}
 	c.sign(t.Context(), t, o)
@@ -182,10 +189,12 @@ const requesterName = "requester"
 func (c *certifier) addRequester(t *testing.T) {
 	t.Helper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: requesterName}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"certificatesigningrequests"}, Verbs: []string{"create", "get"}},
+		{APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"certificatesigningrequests"}, Verbs: []string{
+			"create", "get"}},
 	}}
 	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: requesterName}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: requesterName},
+		ObjectMeta: metav1.ObjectMeta{Name: requesterName}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName,
+			Kind: "ClusterRole", Name: requesterName},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: requesterName}},
 	}
 	if _, err := c.kube.RbacV1().ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
@@ -232,8 +241,10 @@ func denied(t *testing.T, c *certifier) {
 }
 
 func neverSigned(t *testing.T, c *certifier) {
-	_, err := signing.Certificate(t.Context(), c.config, signing.Request{Name: "unsigned", Subject: pkix.Name{CommonName: schedulerUser}, Timeout: 3 * time.Second})
-	if err == nil || !strings.Contains(err.Error(), "is approved and was not signed within 3s") || !strings.Contains(strings.Join(problem.Hints(err), " "), "--cluster-signing-cert-file") {
+	_, err := signing.Certificate(t.Context(), c.config,
+		signing.Request{Name: "unsigned", Subject: pkix.Name{CommonName: schedulerUser}, Timeout: 3 * time.Second})
+	if err == nil || !strings.Contains(err.Error(), "is approved and was not signed within 3s") ||
+		!strings.Contains(strings.Join(problem.Hints(err), " "), "--cluster-signing-cert-file") {
 		t.Errorf("error %v with hints %q", err, problem.Hints(err))
 	}
 }
@@ -241,7 +252,8 @@ func neverSigned(t *testing.T, c *certifier) {
 // administrators: the API server admits no certificate for the group that may do everything.
 func administrators(t *testing.T, c *certifier) {
 	_, err := signing.Certificate(t.Context(), c.config, signing.Request{
-		Name: "masters", Subject: pkix.Name{CommonName: schedulerUser, Organization: []string{"system:masters"}}, Timeout: time.Minute,
+		Name: "masters", Subject: pkix.Name{CommonName: schedulerUser, Organization: []string{"system:masters"}},
+		Timeout: time.Minute,
 	})
 	if err == nil || !strings.Contains(err.Error(), "system:masters") {
 		t.Errorf("error %v", err)
@@ -266,10 +278,11 @@ func checked(t *testing.T, c *certifier) {
 		lease string
 		want  string
 	}{
-		"good":              {sign(c.signer, schedulerUser, soon), "kube-scheduler", ""},
-		"no permission":     {sign(c.signer, "somebody", soon), "kube-scheduler", "may not create pods"},
-		"another lease":     {sign(c.signer, schedulerUser, soon), "other", "may not update leases"},
-		"expired":           {sign(c.signer, schedulerUser, time.Now().Add(-time.Minute)), "kube-scheduler", "credentials rejected"},
+		"good":          {sign(c.signer, schedulerUser, soon), "kube-scheduler", ""},
+		"no permission": {sign(c.signer, "somebody", soon), "kube-scheduler", "may not create pods"},
+		"another lease": {sign(c.signer, schedulerUser, soon), "other", "may not update leases"},
+		"expired": {sign(c.signer, schedulerUser, time.Now().Add(-time.Minute)), "kube-scheduler",
+			"credentials rejected"},
 		"another authority": {sign(apiserver.NewAuthority(t), schedulerUser, soon), "kube-scheduler", "credentials rejected"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -29,8 +29,9 @@ func nodeCredentials(t *testing.T, until time.Time) *inspect.NodeCredentials {
 		t.Fatal(err)
 	}
 	return &inspect.NodeCredentials{
-		Path: "/etc/kubernetes/scheduler.conf", Server: "https://localhost:443", User: "system:kube-scheduler", Expires: until,
-		CA: signed.Cert, Cert: signed.Cert, Key: signed.Key,
+		Path: "/etc/kubernetes/scheduler.conf", Server: "https://localhost:443", User: "system:kube-scheduler",
+		Expires: until,
+		CA:      signed.Cert, Cert: signed.Cert, Key: signed.Key,
 	}
 }
 
@@ -77,12 +78,14 @@ func TestStatusWarnsOfTheCopiedCertificateUntilTheNodesRenewedOneIsDeployed(t *t
 		}
 		s := &second{name: "copier", ns: ns, client: client, release: testRelease(t)}
 		w := s.read(ctx, t)
-		expiring := slices.ContainsFunc(w.Findings(now), func(f health.Finding) bool { return f.Code == health.CertificateExpiring && f.Namespace == ns })
+		expiring := slices.ContainsFunc(w.Findings(now),
+			func(f health.Finding) bool { return f.Code == health.CertificateExpiring && f.Namespace == ns })
 		if expiring != c.warns {
 			t.Errorf("%s until %s: findings %v", c.mode, c.until, w.Findings(now))
 		}
 		switch found := w.Certificate; {
-		case c.until.IsZero() && found != nil, !c.until.IsZero() && (found == nil || !found.Expires.Equal(c.until.UTC().Truncate(time.Second))):
+		case c.until.IsZero() && found != nil, !c.until.IsZero() &&
+			(found == nil || !found.Expires.Equal(c.until.UTC().Truncate(time.Second))):
 			t.Errorf("%s: got certificate %+v, want one until %s", c.mode, found, c.until)
 		}
 	}

@@ -58,7 +58,8 @@ func newSecond(ctx context.Context, t *testing.T, name string) *second {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &second{name: name, ns: server.Namespace(t), node: name + "-node", client: client, release: testRelease(t), later: time.Now().Add(2 * time.Minute)}
+	s := &second{name: name, ns: server.Namespace(t), node: name + "-node", client: client, release: testRelease(t),
+		later: time.Now().Add(2 * time.Minute)}
 	node(ctx, t, s.node, masterLabel)
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(ctx)
@@ -103,24 +104,29 @@ func (s *second) pod(ctx context.Context, t *testing.T, app string) {
 	t.Helper()
 	no := false
 	pods := server.Client(t).CoreV1().Pods(s.ns)
-	if _, err := server.Client(t).CoreV1().ServiceAccounts(s.ns).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{}); err != nil {
+	if _, err := server.Client(t).CoreV1().ServiceAccounts(s.ns).Create(ctx,
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	pod, err := pods.Create(ctx, &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: s.name + "-1", Labels: map[string]string{ownership.LabelName: app, ownership.LabelInstance: s.name}},
-		Spec:       corev1.PodSpec{NodeName: s.node, AutomountServiceAccountToken: &no, Containers: []corev1.Container{{Name: app, Image: "localhost/s:v1"}}},
+		ObjectMeta: metav1.ObjectMeta{Name: s.name + "-1",
+			Labels: map[string]string{ownership.LabelName: app, ownership.LabelInstance: s.name}},
+		Spec: corev1.PodSpec{NodeName: s.node, AutomountServiceAccountToken: &no,
+			Containers: []corev1.Container{{Name: app, Image: "localhost/s:v1"}}},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Hour))}}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue,
+		LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Hour))}}
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: app, Ready: true}}
 	if _, err := pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// unbind replaces the pod by one without a node, as after a rollout, with the condition that a scheduler set, if any.
+// unbind replaces the pod by one without a node, as after a rollout, with the condition that a
+// scheduler set, if any.
 func (s *second) unbind(ctx context.Context, t *testing.T, condition *corev1.PodCondition) error {
 	t.Helper()
 	zero, no := int64(0), false
@@ -129,8 +135,10 @@ func (s *second) unbind(ctx context.Context, t *testing.T, condition *corev1.Pod
 		return err
 	}
 	pod, err := pods.Create(ctx, &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: s.name + "-1", Labels: map[string]string{ownership.LabelName: ownership.Scheduler, ownership.LabelInstance: s.name}},
-		Spec:       corev1.PodSpec{AutomountServiceAccountToken: &no, Containers: []corev1.Container{{Name: ownership.Scheduler, Image: "localhost/s:v1"}}},
+		ObjectMeta: metav1.ObjectMeta{Name: s.name + "-1",
+			Labels: map[string]string{ownership.LabelName: ownership.Scheduler, ownership.LabelInstance: s.name}},
+		Spec: corev1.PodSpec{AutomountServiceAccountToken: &no,
+			Containers: []corev1.Container{{Name: ownership.Scheduler, Image: "localhost/s:v1"}}},
 	}, metav1.CreateOptions{})
 	if err != nil || condition == nil {
 		return err
@@ -147,9 +155,11 @@ func (s *second) hold(ctx context.Context, t *testing.T, holder string) {
 	if err := leases.Delete(ctx, s.name, metav1.DeleteOptions{}); err != nil && holder != s.name+"-1_0f1e" {
 		t.Fatal(err)
 	}
-	_, err := leases.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: s.name}, Spec: coordinationv1.LeaseSpec{
-		HolderIdentity: &holder, LeaseDurationSeconds: &seconds, AcquireTime: &metav1.MicroTime{Time: time.Now()}, RenewTime: &metav1.MicroTime{Time: s.later},
-	}}, metav1.CreateOptions{})
+	_, err := leases.Create(ctx,
+		&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: s.name}, Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: &holder, LeaseDurationSeconds: &seconds, AcquireTime: &metav1.MicroTime{Time: time.Now()},
+			RenewTime: &metav1.MicroTime{Time: s.later},
+		}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +194,8 @@ func (s *second) revision(t *testing.T, plan *deploy.Plan) apply.Revision {
 func (s *second) read(ctx context.Context, t *testing.T) *health.Workload {
 	t.Helper()
 	result, err := observe.Run(ctx, observe.Options{
-		Name: s.name, Namespace: s.ns, Release: s.release, Kube: server.Client(t), Objects: s.client, Metrics: kubeapi.Metrics{Pods: server.Client(t).CoreV1()},
+		Name: s.name, Namespace: s.ns, Release: s.release, Kube: server.Client(t), Objects: s.client,
+		Metrics: kubeapi.Metrics{Pods: server.Client(t).CoreV1()},
 		Answers: func(context.Context, string, string) error { return s.unreachable },
 	})
 	if err != nil {
@@ -225,7 +236,8 @@ func TestStatusFindingsOfAScheduler(t *testing.T) {
 		want  []health.Code
 	}{
 		{"object-deleted", func(ctx context.Context, t *testing.T, s *second) error {
-			return server.Client(t).RbacV1().ClusterRoleBindings().Delete(ctx, s.name+"-as-kube-scheduler", metav1.DeleteOptions{})
+			return server.Client(t).RbacV1().ClusterRoleBindings().Delete(ctx, s.name+"-as-kube-scheduler",
+				metav1.DeleteOptions{})
 		}, []health.Code{health.ObjectMissing}},
 		{"labels-removed", func(ctx context.Context, t *testing.T, s *second) error {
 			return patch(ctx, t, s.name+"-as-kube-scheduler", `{"metadata":{"labels":null}}`)
@@ -245,7 +257,8 @@ func TestStatusFindingsOfAScheduler(t *testing.T) {
 			return s.unbind(ctx, t, nil)
 		}, []health.Code{health.ReplicaUnbound}},
 		{"pod-unschedulable", func(ctx context.Context, t *testing.T, s *second) error {
-			return s.unbind(ctx, t, &corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/1 nodes are available"})
+			return s.unbind(ctx, t, &corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+				Reason: corev1.PodReasonUnschedulable, Message: "0/1 nodes are available"})
 		}, []health.Code{health.ReplicaUnbound}},
 		{"image-missing", func(ctx context.Context, t *testing.T, s *second) error {
 			s.status(ctx, t, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImageNeverPull"}})
@@ -277,7 +290,8 @@ func TestStatusFindingsOfAScheduler(t *testing.T) {
 			return waitingPod(ctx, t, s, "ignored", nil)
 		}, []health.Code{health.PodsIgnored}},
 		{"pod-refused", func(ctx context.Context, t *testing.T, s *second) error {
-			return waitingPod(ctx, t, s, "refused", &corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable})
+			return waitingPod(ctx, t, s, "refused", &corev1.PodCondition{Type: corev1.PodScheduled,
+				Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable})
 		}, nil},
 		{"release-behind", func(_ context.Context, _ *testing.T, s *second) error {
 			s.release.Minor++
@@ -303,13 +317,16 @@ func TestStatusNamesWhoEditedWhichField(t *testing.T) {
 	s := newSecond(ctx, t, "edited")
 	s.deploy(ctx, t, nil, deploy.Options{})
 	s.expect(ctx, t)
-	edit := []byte(`{"metadata":{"annotations":{"of": "another tool"}},"spec":{"template":{"spec":{"containers":[{"name":"kube-scheduler","image":"localhost/other:v1"}]}}}}`)
-	_, err := server.Client(t).AppsV1().Deployments(s.ns).Patch(ctx, s.name, types.StrategicMergePatchType, edit, metav1.PatchOptions{FieldManager: "by-hand"})
+	edit := []byte(
+		`{"metadata":{"annotations":{"of": "another tool"}},"spec":{"template":{"spec":{"containers":[{"name":"kube-scheduler","image":"localhost/other:v1"}]}}}}`)
+	_, err := server.Client(t).AppsV1().Deployments(s.ns).Patch(ctx, s.name, types.StrategicMergePatchType, edit,
+		metav1.PatchOptions{FieldManager: "by-hand"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	found := s.expect(ctx, t, health.Drifted)
-	for _, text := range []string{`containers[name=kube-scheduler].image is "localhost/other:v1", recorded is "localhost/s:v1" (by-hand at 2`} {
+	for _, text := range []string{
+		`containers[name=kube-scheduler].image is "localhost/other:v1", recorded is "localhost/s:v1" (by-hand at 2`} {
 		if !strings.Contains(found[0].Detail, text) {
 			t.Errorf("the detail lacks %q:\n%s", text, found[0].Detail)
 		}
@@ -343,20 +360,24 @@ func TestStatusReportsASchedulerThatDependsOnOneOfSeveralNodes(t *testing.T) {
 func TestStatusFindingsOfAnExtenderAndItsCaller(t *testing.T) {
 	ctx := testContext(t)
 	e := newSecond(ctx, t, "ghost")
-	labels := map[string]string{ownership.LabelManagedBy: ownership.Manager, ownership.LabelName: ownership.Extender, ownership.LabelInstance: e.name}
+	labels := map[string]string{ownership.LabelManagedBy: ownership.Manager, ownership.LabelName: ownership.Extender,
+		ownership.LabelInstance: e.name}
 	pods := map[string]string{ownership.LabelInstance: e.name}
 	_, err1 := server.Client(t).AppsV1().Deployments(e.ns).Create(ctx, &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: e.name, Labels: labels},
 		Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: pods}, Template: corev1.PodTemplateSpec{
-			ObjectMeta: metav1.ObjectMeta{Labels: pods}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: ownership.Extender, Image: "localhost/e:v1"}}},
+			ObjectMeta: metav1.ObjectMeta{Labels: pods},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: ownership.Extender, Image: "localhost/e:v1"}}},
 		}},
 	}, metav1.CreateOptions{})
 	_, err2 := server.Client(t).CoreV1().Services(e.ns).Create(ctx, &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: e.name, Labels: labels}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 443}}},
+		ObjectMeta: metav1.ObjectMeta{Name: e.name,
+			Labels: labels}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 443}}},
 	}, metav1.CreateOptions{})
 	slice := &discoveryv1.EndpointSlice{
-		ObjectMeta: metav1.ObjectMeta{Name: e.name, Labels: map[string]string{discoveryv1.LabelServiceName: e.name}}, AddressType: discoveryv1.AddressTypeIPv4,
-		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.1.2.3"}}},
+		ObjectMeta:  metav1.ObjectMeta{Name: e.name, Labels: map[string]string{discoveryv1.LabelServiceName: e.name}},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{"10.1.2.3"}}},
 	}
 	slice, err3 := server.Client(t).DiscoveryV1().EndpointSlices(e.ns).Create(ctx, slice, metav1.CreateOptions{})
 	if err := errors.Join(err1, err2, err3); err != nil {
@@ -366,7 +387,9 @@ func TestStatusFindingsOfAnExtenderAndItsCaller(t *testing.T) {
 	e.expect(ctx, t)
 
 	caller := newSecond(ctx, t, "caller")
-	caller.deploy(ctx, t, nil, deploy.Options{Wirings: []manifest.Wiring{{Extender: profiles.Extender{Name: e.name, URLPrefix: "http://10.96.0.9", FilterVerb: "filter", Ignorable: new(bool)}}}})
+	caller.deploy(ctx, t, nil,
+		deploy.Options{Wirings: []manifest.Wiring{{Extender: profiles.Extender{Name: e.name, URLPrefix: "http://10.96.0.9",
+			FilterVerb: "filter", Ignorable: new(bool)}}}})
 	caller.expect(ctx, t)
 
 	e.unreachable = errors.New("no route")
@@ -374,7 +397,8 @@ func TestStatusFindingsOfAnExtenderAndItsCaller(t *testing.T) {
 	e.unreachable = nil
 	no := false
 	slice.Endpoints[0].Conditions.Ready = &no
-	if _, err := server.Client(t).DiscoveryV1().EndpointSlices(e.ns).Update(ctx, slice, metav1.UpdateOptions{}); err != nil {
+	if _, err := server.Client(t).DiscoveryV1().EndpointSlices(e.ns).Update(ctx, slice,
+		metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	e.expect(ctx, t, health.ExtenderNoEndpoints)
@@ -398,7 +422,8 @@ func TestStatusFindingOfACertificateThatExpires(t *testing.T) {
 		t.Errorf("got %q", found[0].Text)
 	}
 	plan, err := deploy.NewPlan(nil, nodeCredentials(t, time.Now().AddDate(1, 0, 0)), deploy.Options{
-		Name: s.name, Namespace: s.ns, Image: "localhost/s:v1", Branch: s.release.String(), Credentials: deploy.CredentialsNode, Now: time.Now(),
+		Name: s.name, Namespace: s.ns, Image: "localhost/s:v1", Branch: s.release.String(),
+		Credentials: deploy.CredentialsNode, Now: time.Now(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -442,14 +467,16 @@ func patch(ctx context.Context, t *testing.T, binding, text string) error {
 	return err
 }
 
-// waitingPod creates a pod that names the scheduler, with a condition that a scheduler would have set.
+// waitingPod creates a pod that names the scheduler, with a condition that a scheduler would have
+// set.
 func waitingPod(ctx context.Context, t *testing.T, s *second, name string, condition *corev1.PodCondition) error {
 	t.Helper()
 	no := false
 	pods := server.Client(t).CoreV1().Pods(s.ns)
 	pod, err := pods.Create(ctx, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       corev1.PodSpec{SchedulerName: s.name, AutomountServiceAccountToken: &no, Containers: []corev1.Container{{Name: "main", Image: "i"}}},
+		Spec: corev1.PodSpec{SchedulerName: s.name, AutomountServiceAccountToken: &no,
+			Containers: []corev1.Container{{Name: "main", Image: "i"}}},
 	}, metav1.CreateOptions{})
 	if err != nil || condition == nil {
 		return err

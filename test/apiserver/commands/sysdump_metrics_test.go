@@ -34,7 +34,8 @@ func TestArchiveHasTheMetricsOfTheSchedulerOfThisNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	plane.NewScheduler(t, controlplane.Scheduler{Name: "metered", Args: []string{
-		"--secure-port=" + text, "--bind-address=127.0.0.1", "--authentication-kubeconfig=" + plane.Kubeconfig, "--authorization-kubeconfig=" + plane.Kubeconfig,
+		"--secure-port=" + text, "--bind-address=127.0.0.1", "--authentication-kubeconfig=" +
+			plane.Kubeconfig, "--authorization-kubeconfig=" + plane.Kubeconfig,
 	}}).Start()
 	plane.Namespace(ctx, t, "default")
 	plane.Nodes(ctx, t, "default", "node-1")
@@ -48,10 +49,13 @@ func TestArchiveHasTheMetricsOfTheSchedulerOfThisNode(t *testing.T) {
 	no := false
 	for pod, node := range map[string]string{"metered-here": host, "metered-there": "another-node"} {
 		_, err := plane.Kube.CoreV1().Pods(metav1.NamespaceSystem).Create(ctx, &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Name: pod, Labels: map[string]string{ownership.LabelName: ownership.Scheduler, ownership.LabelInstance: "metered"}},
-			Spec: corev1.PodSpec{NodeName: node, HostNetwork: true, AutomountServiceAccountToken: &no, Containers: []corev1.Container{{
-				Name: ownership.Scheduler, Image: "localhost/metered:v1", Ports: []corev1.ContainerPort{{ContainerPort: int32(port)}},
-			}}},
+			ObjectMeta: metav1.ObjectMeta{Name: pod,
+				Labels: map[string]string{ownership.LabelName: ownership.Scheduler, ownership.LabelInstance: "metered"}},
+			Spec: corev1.PodSpec{NodeName: node, HostNetwork: true, AutomountServiceAccountToken: &no,
+				Containers: []corev1.Container{{
+					Name: ownership.Scheduler, Image: "localhost/metered:v1",
+					Ports: []corev1.ContainerPort{{ContainerPort: int32(port)}},
+				}}},
 		}, metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -60,10 +64,13 @@ func TestArchiveHasTheMetricsOfTheSchedulerOfThisNode(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "bug.tar.gz")
 	run.PMKSched(t, "--kubeconfig", plane.Kubeconfig, "--node-root", "none", "sysdump", "--archive", file).OK(t)
 	files := archives.Read(t, file)
-	if metrics := files["bug/metrics/kube-system/metered-here.txt"]; !strings.Contains(metrics, `scheduler_schedule_attempts_total{profile="metered",result="scheduled"} 1`) {
-		t.Errorf("the archive lacks the metrics of the scheduler on this node, but has\n%.2000s\n%s", metrics, files["bug/errors.txt"])
+	if metrics := files["bug/metrics/kube-system/metered-here.txt"]; !strings.Contains(metrics,
+		`scheduler_schedule_attempts_total{profile="metered",result="scheduled"} 1`) {
+		t.Errorf("the archive lacks the metrics of the scheduler on this node, but has\n%.2000s\n%s", metrics,
+			files["bug/errors.txt"])
 	}
-	if files["bug/metrics/kube-system/metered-there.txt"] != "" || !strings.Contains(files["bug/errors.txt"], "read the metrics of Pod/kube-system/metered-there") {
+	if files["bug/metrics/kube-system/metered-there.txt"] != "" ||
+		!strings.Contains(files["bug/errors.txt"], "read the metrics of Pod/kube-system/metered-there") {
 		t.Errorf("metrics of another node: errors.txt has\n%s", files["bug/errors.txt"])
 	}
 }

@@ -27,10 +27,11 @@ const dumped = "dumped"
 
 // secrets are all that the test puts into the cluster, by where they are.
 var secrets = map[string]string{
-	"a Secret":                "opaque-value-of-a-secret",
-	"stringData":              "another opaque value",
-	"a referenced Secret":     "value of a referenced secret",
-	"a key in a ConfigMap":    "-----BEGIN EC PRIVATE KEY-----\nMHcCAQEEIBkg4LVWM9nuwNSk3yByxZpYRTBnVJsOcC0b7Jv0k0zRoAoGCCqGSM49\n-----END EC PRIVATE KEY-----",
+	"a Secret":            "opaque-value-of-a-secret",
+	"stringData":          "another opaque value",
+	"a referenced Secret": "value of a referenced secret",
+	"a key in a ConfigMap": "-----BEGIN EC PRIVATE KEY-----\n" +
+		"MHcCAQEEIBkg4LVWM9nuwNSk3yByxZpYRTBnVJsOcC0b7Jv0k0zRoAoGCCqGSM49\n-----END EC PRIVATE KEY-----",
 	"a kubeconfig":            "kubeconfig-token-0123456789",
 	"a variable":              "value-of-a-variable",
 	"an argument":             "value-of-an-argument",
@@ -48,7 +49,8 @@ func TestArchiveHasNoSecret(t *testing.T) {
 	createDumped(ctx, t, kube)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "bug.tar.gz")
-	shown := run.PMKSched(t, "--kubeconfig", kubeconfig(t), "--node-root", "none", "sysdump", "--name", dumped, "--archive", file).OK(t)
+	shown := run.PMKSched(t, "--kubeconfig", kubeconfig(t), "--node-root", "none", "sysdump", "--name", dumped,
+		"--archive", file).OK(t)
 	info, err := os.Stat(file)
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Fatalf("archive %v: %v", info, err)
@@ -59,8 +61,10 @@ func TestArchiveHasNoSecret(t *testing.T) {
 	}
 	files := archives.Read(t, file)
 	for _, want := range []string{
-		"objects/kube-system/Deployment_dumped.yaml", "objects/kube-system/Secret_dumped.yaml", "objects/kube-system/ConfigMap_dumped.yaml",
-		"objects/kube-system/Pod_dumped-1.yaml", "objects/_cluster/ClusterRole_system:kube-scheduler.yaml", "events/kube-system.json",
+		"objects/kube-system/Deployment_dumped.yaml", "objects/kube-system/Secret_dumped.yaml",
+		"objects/kube-system/ConfigMap_dumped.yaml",
+		"objects/kube-system/Pod_dumped-1.yaml", "objects/_cluster/ClusterRole_system:kube-scheduler.yaml",
+		"events/kube-system.json",
 		"versions.json", "detect.json", "status.json", "nodes.json", "errors.txt",
 	} {
 		if files["bug/"+want] == "" {
@@ -106,9 +110,10 @@ func createDumped(ctx context.Context, t *testing.T, kube kubernetes.Interface) 
 	t.Helper()
 	labels := ownership.Labels(dumped)
 	labels[ownership.LabelName], labels[ownership.LabelRelease] = ownership.Scheduler, apiserver.Release
-	meta := metav1.ObjectMeta{Name: dumped, Namespace: metav1.NamespaceSystem, Labels: labels, Annotations: map[string]string{
-		"kubectl.kubernetes.io/last-applied-configuration": `{"data":{"k":"` + secrets["the last-applied object"] + `"}}`,
-	}}
+	meta := metav1.ObjectMeta{Name: dumped, Namespace: metav1.NamespaceSystem, Labels: labels,
+		Annotations: map[string]string{
+			"kubectl.kubernetes.io/last-applied-configuration": `{"data":{"k":"` + secrets["the last-applied object"] + `"}}`,
+		}}
 	core := kube.CoreV1()
 	must := func(_ any, err error) {
 		t.Helper()
@@ -117,32 +122,42 @@ func createDumped(ctx context.Context, t *testing.T, kube kubernetes.Interface) 
 		}
 	}
 	must(core.Secrets(metav1.NamespaceSystem).Create(ctx, &corev1.Secret{
-		ObjectMeta: meta, Data: map[string][]byte{"value": []byte(secrets["a Secret"])}, StringData: map[string]string{"text": secrets["stringData"]},
+		ObjectMeta: meta, Data: map[string][]byte{"value": []byte(secrets["a Secret"])},
+		StringData: map[string]string{"text": secrets["stringData"]},
 	}, metav1.CreateOptions{}))
 	must(core.Secrets(metav1.NamespaceSystem).Create(ctx, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: "referenced"}, Data: map[string][]byte{"value": []byte(secrets["a referenced Secret"])},
+		ObjectMeta: metav1.ObjectMeta{Name: "referenced"},
+		Data:       map[string][]byte{"value": []byte(secrets["a referenced Secret"])},
 	}, metav1.CreateOptions{}))
 	must(core.ConfigMaps(metav1.NamespaceSystem).Create(ctx, &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{
-		"tls.key": secrets["a key in a ConfigMap"], "kubeconfig": "users:\n- name: a\n  user:\n    token: " + secrets["a kubeconfig"] + "\n",
+		"tls.key": secrets["a key in a ConfigMap"], "kubeconfig": "users:\n- name: a\n  user:\n    token: " +
+			secrets["a kubeconfig"] + "\n",
 		"log": "found " + secrets["a Secret"] + " and " + secrets["a referenced Secret"] + " and " + secrets["stringData"],
 	}}, metav1.CreateOptions{}))
-	must(core.ServiceAccounts(metav1.NamespaceSystem).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{}))
+	must(core.ServiceAccounts(metav1.NamespaceSystem).Create(ctx,
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{}))
 	no := false
 	spec := corev1.PodSpec{AutomountServiceAccountToken: &no, Containers: []corev1.Container{{
 		Name: "kube-scheduler", Image: "localhost/scheduler:1", Args: []string{"--token", secrets["an argument"]},
-		Env:     []corev1.EnvVar{{Name: "PLAIN", Value: secrets["a variable"]}},
-		EnvFrom: []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "referenced"}}}},
+		Env: []corev1.EnvVar{{Name: "PLAIN", Value: secrets["a variable"]}},
+		EnvFrom: []corev1.EnvFromSource{
+			{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "referenced"}}}},
 	}}}
-	must(kube.AppsV1().Deployments(metav1.NamespaceSystem).Create(ctx, &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{
-		Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: spec},
-	}}, metav1.CreateOptions{}))
+	must(kube.AppsV1().Deployments(metav1.NamespaceSystem).Create(ctx,
+		&appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: spec},
+		}}, metav1.CreateOptions{}))
 	spec.NodeName = "gone" // for a pod without a node the API server returns an empty log and no error
-	pod, err := core.Pods(metav1.NamespaceSystem).Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: dumped + "-1", Labels: labels}, Spec: spec}, metav1.CreateOptions{})
+	pod, err := core.Pods(metav1.NamespaceSystem).Create(ctx,
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: dumped + "-1", Labels: labels}, Spec: spec}, metav1.CreateOptions{})
 	must(pod, err)
-	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "kube-scheduler", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "kube-scheduler",
+		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
 	must(core.Pods(metav1.NamespaceSystem).UpdateStatus(ctx, pod, metav1.UpdateOptions{}))
 	must(core.Events(metav1.NamespaceSystem).Create(ctx, &corev1.Event{
-		ObjectMeta: metav1.ObjectMeta{Name: "event"}, Reason: "Failed", Message: "rejected " + secrets["an event"], LastTimestamp: metav1.Now(),
+		ObjectMeta: metav1.ObjectMeta{Name: "event"}, Reason: "Failed", Message: "rejected " +
+			secrets["an event"], LastTimestamp: metav1.Now(),
 		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: metav1.NamespaceSystem, Name: pod.Name, UID: pod.UID},
 	}, metav1.CreateOptions{}))
 }

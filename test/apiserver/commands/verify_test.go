@@ -57,7 +57,8 @@ func play(ctx context.Context, t *testing.T, name string, bind func(ctx context.
 				}
 			case apierrors.IsNotFound(err) && ns.DeletionTimestamp != nil:
 				ns.Spec.Finalizers = nil
-				if _, err := kube.Namespaces().Finalize(ctx, &ns, metav1.UpdateOptions{}); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+				if _, err := kube.Namespaces().Finalize(ctx, &ns, metav1.UpdateOptions{}); err != nil &&
+					!apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 					return err
 				}
 			}
@@ -78,10 +79,13 @@ func play(ctx context.Context, t *testing.T, name string, bind func(ctx context.
 
 // bindTo returns a function that binds a pod to a node, and writes the event of the binding with
 // writer.
-func bindTo(t *testing.T, node string, writer func(ctx context.Context, pod *corev1.Pod) error) func(context.Context, *corev1.Pod) error {
+func bindTo(t *testing.T, node string, writer func(ctx context.Context, pod *corev1.Pod) error) func(context.Context,
+	*corev1.Pod) error {
 	return func(ctx context.Context, pod *corev1.Pod) error {
-		binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace}, Target: corev1.ObjectReference{Kind: "Node", Name: node}}
-		return errors.Join(server.Client(t).CoreV1().Pods(pod.Namespace).Bind(ctx, binding, metav1.CreateOptions{}), writer(ctx, pod))
+		binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace},
+			Target: corev1.ObjectReference{Kind: "Node", Name: node}}
+		return errors.Join(server.Client(t).CoreV1().Pods(pod.Namespace).Bind(ctx, binding, metav1.CreateOptions{}),
+			writer(ctx, pod))
 	}
 }
 
@@ -94,8 +98,9 @@ func newEvent(t *testing.T, reason, controller, instance string) func(context.Co
 	return func(ctx context.Context, pod *corev1.Pod) error {
 		_, err := server.Client(t).EventsV1().Events(pod.Namespace).Create(ctx, &eventsv1.Event{
 			ObjectMeta: metav1.ObjectMeta{GenerateName: "e-", Namespace: pod.Namespace}, EventTime: metav1.NowMicro(),
-			ReportingController: controller, ReportingInstance: instance, Action: "Binding", Reason: reason, Regarding: reference(pod),
-			Note: "0/1 nodes are available: 1 Insufficient cpu.", Type: corev1.EventTypeNormal,
+			ReportingController: controller, ReportingInstance: instance, Action: "Binding", Reason: reason,
+			Regarding: reference(pod),
+			Note:      "0/1 nodes are available: 1 Insufficient cpu.", Type: corev1.EventTypeNormal,
 		}, metav1.CreateOptions{})
 		return err
 	}
@@ -112,7 +117,8 @@ func oldEvent(t *testing.T, component, host string) func(context.Context, *corev
 	}
 }
 
-// deployed makes the Deployment and binding of scheduler name, as deploy leaves them, with a pod that runs on node.
+// deployed makes the Deployment and binding of scheduler name, as deploy leaves them, with a pod
+// that runs on node.
 func deployed(ctx context.Context, t *testing.T, name, ns, node string) {
 	t.Helper()
 	kube, objs := server.Client(t), schedulerObjects(name, ns)
@@ -124,14 +130,16 @@ func deployed(ctx context.Context, t *testing.T, name, ns, node string) {
 		t.Fatal(err)
 	}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name + "-1", Labels: d.Spec.Template.Labels}, Spec: d.Spec.Template.Spec}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name + "-1", Labels: d.Spec.Template.Labels},
+		Spec: d.Spec.Template.Spec}
 	pod.Spec.NodeName = node
 	_, err1 := kube.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{})
 	_, err2 := kube.AppsV1().Deployments(ns).Create(ctx, d, metav1.CreateOptions{})
 	_, err3 := kube.CoreV1().ServiceAccounts(ns).Create(ctx, account, metav1.CreateOptions{})
 	_, err4 := kube.CoreV1().Pods(ns).Create(ctx, pod, metav1.CreateOptions{})
 	holder := node + "_0f1e"
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder}}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder}}
 	_, err5 := kube.CoordinationV1().Leases(ns).Create(ctx, lease, metav1.CreateOptions{})
 	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
 		t.Fatal(err)
@@ -143,7 +151,8 @@ func deployed(ctx context.Context, t *testing.T, name, ns, node string) {
 func leftovers(t *testing.T, name string) (left []string) {
 	t.Helper()
 	kube := server.Client(t).CoreV1()
-	list, err := kube.Namespaces().List(testContext(t), metav1.ListOptions{LabelSelector: ownership.LabelInstance + "=" + name})
+	list, err := kube.Namespaces().List(testContext(t),
+		metav1.ListOptions{LabelSelector: ownership.LabelInstance + "=" + name})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +185,8 @@ func TestVerifyProvesWhoBoundThePod(t *testing.T) {
 		},
 		"old": {
 			func(t *testing.T) func(context.Context, *corev1.Pod) error { return oldEvent(t, "old", "") },
-			verify.Result{BoundBy: "old", Instance: "worker", Notes: []string{"the event does not name the process of old: the instance is the holder of its lease"}},
+			verify.Result{BoundBy: "old", Instance: "worker",
+				Notes: []string{"the event does not name the process of old: the instance is the holder of its lease"}},
 		},
 	}
 	for name, tc := range cases {
@@ -203,7 +213,8 @@ func TestVerifyProvesWhoBoundThePod(t *testing.T) {
 			if !strings.HasPrefix(got.Namespace, "pmk-sched-verify-") || got.Seconds <= 0 {
 				t.Errorf("verification: %+v", got)
 			}
-			wantSteps := []string{"create a pod with schedulerName " + name, "wait until it is bound", "prove that " + name + " bound it", "clean up"}
+			wantSteps := []string{"create a pod with schedulerName " + name, "wait until it is bound",
+				"prove that " + name + " bound it", "clean up"}
 			if diff := cmp.Diff(wantSteps, steps); diff != "" {
 				t.Errorf("steps (-want +got):\n%s", diff)
 			}
@@ -234,7 +245,8 @@ func TestVerifyToleratesControlPlaneOnlyWithoutOtherNode(t *testing.T) {
 		return bind(ctx, pod)
 	})
 	run := func() (*verify.Result, error) {
-		return verify.Scheduler(ctx, server.Config(), verify.Options{Name: "alone", Namespace: ns, Image: "localhost/pause:1"})
+		return verify.Scheduler(ctx, server.Config(),
+			verify.Options{Name: "alone", Namespace: ns, Image: "localhost/pause:1"})
 	}
 	got, err := run()
 	if err != nil {
@@ -261,8 +273,10 @@ func TestVerifyDetectsAnotherScheduler(t *testing.T) {
 	ctx := testContext(t)
 	ns := server.Namespace(t)
 	node(ctx, t, "worker-fooled", "any")
-	play(ctx, t, "fooled", bindTo(t, "worker-fooled", newEvent(t, "Scheduled", "default-scheduler", "default-scheduler-master")))
-	_, err := verify.Scheduler(ctx, server.Config(), verify.Options{Name: "fooled", Namespace: ns, Image: "localhost/pause:1"})
+	play(ctx, t, "fooled", bindTo(t, "worker-fooled",
+		newEvent(t, "Scheduled", "default-scheduler", "default-scheduler-master")))
+	_, err := verify.Scheduler(ctx, server.Config(),
+		verify.Options{Name: "fooled", Namespace: ns, Image: "localhost/pause:1"})
 	var not *verify.NotScheduledError
 	want := `another scheduler bound it to node worker-fooled: "default-scheduler" (default-scheduler-master)`
 	if !errors.As(err, &not) || not.Reason != want || !not.CheckFailed() {
@@ -276,14 +290,16 @@ func TestVerifyExplainsPendingPod(t *testing.T) {
 	t.Run("no scheduler", func(t *testing.T) {
 		ctx := testContext(t)
 		play(ctx, t, "absent", nothing)
-		_, err := verify.Scheduler(ctx, server.Config(), verify.Options{Name: "absent", Namespace: "default", Image: "localhost/pause:1", Timeout: 4 * time.Second})
+		_, err := verify.Scheduler(ctx, server.Config(),
+			verify.Options{Name: "absent", Namespace: "default", Image: "localhost/pause:1", Timeout: 4 * time.Second})
 		var not *verify.NotScheduledError
 		if !errors.As(err, &not) {
 			t.Fatalf("error is %v", err)
 		}
 		const cause = "the pod names scheduler absent, which no one runs; "
 		want := "scheduler absent did not bind Pod/" + not.Pod + ": it is Pending after 4s: " + cause
-		if !strings.HasPrefix(err.Error(), want) || len(not.Findings) != 1 || !strings.HasPrefix(not.Findings[0], cause) || len(not.Log) > 0 {
+		if !strings.HasPrefix(err.Error(), want) || len(not.Findings) != 1 || !strings.HasPrefix(not.Findings[0], cause) ||
+			len(not.Log) > 0 {
 			t.Errorf("error is %v", err)
 		}
 		if left := leftovers(t, "absent"); len(left) > 0 {
@@ -300,7 +316,8 @@ func TestVerifyExplainsPendingPod(t *testing.T) {
 			said = true
 			return newEvent(t, "FailedScheduling", "busy", "busy-1")(ctx, pod)
 		})
-		_, err := verify.Scheduler(ctx, server.Config(), verify.Options{Name: "busy", Namespace: "default", Image: "localhost/pause:1", Timeout: 10 * time.Second})
+		_, err := verify.Scheduler(ctx, server.Config(),
+			verify.Options{Name: "busy", Namespace: "default", Image: "localhost/pause:1", Timeout: 10 * time.Second})
 		var not *verify.NotScheduledError
 		if !errors.As(err, &not) {
 			t.Fatalf("error is %v", err)
@@ -325,7 +342,8 @@ func TestVerifyExplainsPendingPod(t *testing.T) {
 			t.Fatal(err)
 		}
 		play(ctx, t, "broken", nothing)
-		_, err = verify.Scheduler(ctx, server.Config(), verify.Options{Name: "broken", Namespace: ns, Image: "localhost/pause:1", Timeout: 4 * time.Second})
+		_, err = verify.Scheduler(ctx, server.Config(),
+			verify.Options{Name: "broken", Namespace: ns, Image: "localhost/pause:1", Timeout: 4 * time.Second})
 		var not *verify.NotScheduledError
 		if !errors.As(err, &not) {
 			t.Fatalf("error is %v", err)
@@ -355,7 +373,8 @@ func TestVerifyCleansUpWhenInterrupted(t *testing.T) {
 		cancel()
 		return nil
 	})
-	_, err := verify.Scheduler(ctx, server.Config(), verify.Options{Name: "stopped", Namespace: "default", Image: "localhost/pause:1"})
+	_, err := verify.Scheduler(ctx, server.Config(),
+		verify.Options{Name: "stopped", Namespace: "default", Image: "localhost/pause:1"})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("error is %v", err)
 	}
@@ -366,9 +385,11 @@ func TestVerifyCleansUpWhenInterrupted(t *testing.T) {
 
 func TestVerifyReportsMissingPermission(t *testing.T) {
 	t.Parallel()
-	_, err := verify.Scheduler(testContext(t), server.ConfigFor("nobody"), verify.Options{Name: "denied", Namespace: "default", Image: "localhost/pause:1"})
+	_, err := verify.Scheduler(testContext(t), server.ConfigFor("nobody"),
+		verify.Options{Name: "denied", Namespace: "default", Image: "localhost/pause:1"})
 	var forbidden *kubeapi.ForbiddenError
-	if !errors.As(err, &forbidden) || strings.Contains(err.Error(), "\n") || forbidden.Verb != "create" || forbidden.Resource != "namespaces" {
+	if !errors.As(err, &forbidden) || strings.Contains(err.Error(), "\n") || forbidden.Verb != "create" ||
+		forbidden.Resource != "namespaces" {
 		t.Errorf("error is %v", err)
 	}
 }

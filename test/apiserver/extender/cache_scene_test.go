@@ -55,14 +55,17 @@ func newScene(t *testing.T, name string) *scene {
 	kube, err := kubernetes.NewForConfig(server.Config())
 	c := &scene{t: t, ctx: ctx, kube: kube, name: name}
 	c.must(err)
-	_, err = kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	_, err = kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		metav1.CreateOptions{})
 	c.must(err)
-	_, err = kube.CoreV1().ServiceAccounts(name).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
+	_, err = kube.CoreV1().ServiceAccounts(name).Create(ctx,
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
 	c.must(err)
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}
 	_, err = kube.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{})
 	c.must(err)
-	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
 		Subjects: []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: user}}}
 	_, err = kube.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{})
 	c.must(err)
@@ -83,7 +86,8 @@ func (c *scene) node(name string) {
 	c.t.Helper()
 	_, err := c.kube.CoreV1().Nodes().Create(c.ctx, &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Status:     corev1.NodeStatus{Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourcePods: resource.MustParse("110")}},
+		Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"),
+			corev1.ResourcePods: resource.MustParse("110")}},
 	}, metav1.CreateOptions{})
 	c.must(err)
 	c.t.Cleanup(func() {
@@ -99,12 +103,14 @@ func (c *scene) pod(name, node string) *corev1.Pod {
 	pod, err := c.kube.CoreV1().Pods(c.name).Create(c.ctx, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: corev1.PodSpec{SchedulerName: "none", Containers: []corev1.Container{{Name: "main", Image: "localhost/none",
-			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}}}},
+			Resources: corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}}}},
 	}, metav1.CreateOptions{})
 	c.must(err)
 	if node != "" {
 		c.must(c.kube.CoreV1().Pods(c.name).Bind(c.ctx, &corev1.Binding{
-			ObjectMeta: metav1.ObjectMeta{Name: name}, Target: corev1.ObjectReference{Kind: "Node", Name: node}}, metav1.CreateOptions{}))
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Target: corev1.ObjectReference{Kind: "Node",
+				Name: node}}, metav1.CreateOptions{}))
 	}
 	return pod
 }
@@ -117,13 +123,15 @@ func (c *scene) gone(name string) {
 }
 
 // serve starts an extender with the identity of its ServiceAccount, and returns when it is ready.
-func (c *scene) serve(make func(ctx context.Context, h *extender.Handle) (scheduler.Plugin, error)) (*httptest.Server, *extender.Handle) {
+func (c *scene) serve(make func(ctx context.Context, h *extender.Handle) (scheduler.Plugin, error)) (*httptest.Server,
+	*extender.Handle) {
 	c.t.Helper()
 	return c.serveOver(&line{}, make)
 }
 
 // serveOver is like serve, with connections to the API server over a line.
-func (c *scene) serveOver(l *line, make func(ctx context.Context, h *extender.Handle) (scheduler.Plugin, error)) (*httptest.Server, *extender.Handle) {
+func (c *scene) serveOver(l *line,
+	make func(ctx context.Context, h *extender.Handle) (scheduler.Plugin, error)) (*httptest.Server, *extender.Handle) {
 	c.t.Helper()
 	config := server.ConfigFor(user)
 	config.Dial = l.dial
@@ -132,7 +140,8 @@ func (c *scene) serveOver(l *line, make func(ctx context.Context, h *extender.Ha
 	c.must(err)
 	plugin, err := make(c.ctx, handle)
 	c.must(err)
-	e, err := extender.New(extender.Options{Handle: handle, Policies: []extender.Policy{{Plugin: plugin}}, Verbs: append(extender.DefaultVerbs(), extender.VerbBind)})
+	e, err := extender.New(extender.Options{Handle: handle, Policies: []extender.Policy{{Plugin: plugin}},
+		Verbs: append(extender.DefaultVerbs(), extender.VerbBind)})
 	c.must(err)
 	c.must(handle.Start(c.ctx))
 	running := httptest.NewServer(identified(e.Handler()))
@@ -209,7 +218,8 @@ func (l *line) restore() {
 
 func (c *scene) until(what string, holds func() bool) {
 	c.t.Helper()
-	err := wait.PollUntilContextCancel(c.ctx, 20*time.Millisecond, true, func(context.Context) (bool, error) { return holds(), nil })
+	err := wait.PollUntilContextCancel(c.ctx, 20*time.Millisecond, true,
+		func(context.Context) (bool, error) { return holds(), nil })
 	if err != nil {
 		c.t.Fatalf("wait until %s: %v", what, err)
 	}
@@ -236,7 +246,8 @@ func ask[T any](c *scene, running *httptest.Server, verb string, request interfa
 func (c *scene) scores(running *httptest.Server, nodes ...string) map[string]int64 {
 	c.t.Helper()
 	all := map[string]int64{}
-	for _, s := range ask[extenderv1.HostPriorityList](c, running, extender.VerbPrioritize, extenderv1.ExtenderArgs{Pod: &corev1.Pod{}, NodeNames: &nodes}) {
+	for _, s := range ask[extenderv1.HostPriorityList](c, running, extender.VerbPrioritize,
+		extenderv1.ExtenderArgs{Pod: &corev1.Pod{}, NodeNames: &nodes}) {
 		all[s.Host] = s.Score
 	}
 	return all
@@ -245,6 +256,7 @@ func (c *scene) scores(running *httptest.Server, nodes ...string) map[string]int
 // filtered asks which nodes can run a pod, and why others cannot.
 func (c *scene) filtered(running *httptest.Server, nodes ...string) string {
 	c.t.Helper()
-	got := ask[extenderv1.ExtenderFilterResult](c, running, extender.VerbFilter, extenderv1.ExtenderArgs{Pod: &corev1.Pod{}, NodeNames: &nodes})
+	got := ask[extenderv1.ExtenderFilterResult](c, running, extender.VerbFilter,
+		extenderv1.ExtenderArgs{Pod: &corev1.Pod{}, NodeNames: &nodes})
 	return fmt.Sprint(*got.NodeNames, got.FailedNodes, got.Error)
 }

@@ -36,7 +36,8 @@ func (room) Filter(_ context.Context, _ scheduler.State, _ *corev1.Pod, n schedu
 	return nil
 }
 
-func (room) Score(_ context.Context, _ scheduler.State, _ *corev1.Pod, n scheduler.NodeInfo) (int64, *scheduler.Status) {
+func (room) Score(_ context.Context, _ scheduler.State, _ *corev1.Pod, n scheduler.NodeInfo) (int64,
+	*scheduler.Status) {
 	return 100 - 10*int64(n.PodCount()), nil
 }
 
@@ -57,7 +58,8 @@ func TestTheCacheFollowsTheCluster(t *testing.T) {
 		})
 	}
 	is("[follows-a follows-b] map[follows-c:the extender does not know the node yet]")
-	if diff := cmp.Diff(map[string]int64{"follows-a": 9, "follows-b": 10, "follows-c": 0}, c.scores(running, "follows-a", "follows-b", "follows-c")); diff != "" {
+	if diff := cmp.Diff(map[string]int64{"follows-a": 9, "follows-b": 10, "follows-c": 0},
+		c.scores(running, "follows-a", "follows-b", "follows-c")); diff != "" {
 		t.Error(diff)
 	}
 	for _, name := range []string{"one", "two", "three"} {
@@ -67,11 +69,13 @@ func TestTheCacheFollowsTheCluster(t *testing.T) {
 	c.gone("two")
 	c.node("follows-c")
 	is("[follows-a follows-b follows-c] map[]")
-	_, err := c.kube.CoreV1().Nodes().Patch(c.ctx, "follows-b", "application/merge-patch+json", []byte(`{"spec": {"unschedulable": true}}`), metav1.PatchOptions{})
+	_, err := c.kube.CoreV1().Nodes().Patch(c.ctx, "follows-b", "application/merge-patch+json",
+		[]byte(`{"spec": {"unschedulable": true}}`), metav1.PatchOptions{})
 	c.must(err)
 	is("[follows-a follows-c] map[follows-b:is cordoned]")
 	// A pod that has ended requests nothing, although its object exists.
-	_, err = c.kube.CoreV1().Pods(c.name).Patch(c.ctx, "one", "application/merge-patch+json", []byte(`{"status": {"phase": "Succeeded"}}`), metav1.PatchOptions{}, "status")
+	_, err = c.kube.CoreV1().Pods(c.name).Patch(c.ctx, "one", "application/merge-patch+json",
+		[]byte(`{"status": {"phase": "Succeeded"}}`), metav1.PatchOptions{}, "status")
 	c.must(err)
 	c.until("the pod that ended is not counted", func() bool {
 		n, err := handle.Cache().Get("follows-a")
@@ -89,7 +93,8 @@ func TestAnOutageOfTheAPIServerLeavesWhatIsKnown(t *testing.T) {
 	}
 	c.must(server.StartAPI(c.ctx))
 	c.node("outage-b")
-	c.until("the cache knows what happened afterwards", func() bool { return c.filtered(running, "outage-b") == "[outage-b] map[]" })
+	c.until("the cache knows what happened afterwards",
+		func() bool { return c.filtered(running, "outage-b") == "[outage-b] map[]" })
 }
 
 // The watch breaks, a pod is created again under its name (as by a StatefulSet), and the events in
@@ -132,7 +137,8 @@ func TestBindBindsThePodThatWasMeant(t *testing.T) {
 	running, _ := c.serve(newRoom)
 	pod := c.pod("web", "")
 	bind := func(uid string) string {
-		return ask[extenderv1.ExtenderBindingResult](c, running, extender.VerbBind, map[string]string{"PodName": "web", "PodNamespace": c.name, "PodUID": uid, "Node": "binds-a"}).Error
+		return ask[extenderv1.ExtenderBindingResult](c, running, extender.VerbBind,
+			map[string]string{"PodName": "web", "PodNamespace": c.name, "PodUID": uid, "Node": "binds-a"}).Error
 	}
 	if got := bind("another-uid"); !strings.Contains(got, "was replaced") {
 		t.Errorf("another pod of the name: %q", got)
@@ -145,14 +151,16 @@ func TestBindBindsThePodThatWasMeant(t *testing.T) {
 	if bound.Spec.NodeName != "binds-a" {
 		t.Errorf("the pod is on node %q", bound.Spec.NodeName)
 	}
-	if got := bind(string(pod.UID)); !strings.Contains(got, "extender pmk-extender: bind: bind pod binds/web to node binds-a") {
+	if got := bind(string(pod.UID)); !strings.Contains(got,
+		"extender pmk-extender: bind: bind pod binds/web to node binds-a") {
 		t.Errorf("a second time: %q", got)
 	}
 	c.gone("web")
 	c.until("the pod is gone", func() bool { return strings.Contains(bind(string(pod.UID)), "pod binds/web is gone") })
 }
 
-// The load of a burst of pods is not measured yet. An extender does not learn which node was chosen, but sees the bindings.
+// The load of a burst of pods is not measured yet. An extender does not learn which node was
+// chosen, but sees the bindings.
 func TestLoadAwareCountsPodsThatWereJustBound(t *testing.T) {
 	c := newScene(t, "herd")
 	c.node("herd-a")
@@ -166,7 +174,9 @@ func TestLoadAwareCountsPodsThatWereJustBound(t *testing.T) {
 	}))
 	t.Cleanup(prometheus.Close)
 	running, _ := c.serve(func(ctx context.Context, h *extender.Handle) (scheduler.Plugin, error) {
-		return loadaware.New(ctx, scheduler.NewArguments([]byte(`{"prometheus": {"url": "`+prometheus.URL+`"}, "interval": "100ms", "metrics": [{"name": "cpu"}]}`)), h)
+		return loadaware.New(ctx,
+			scheduler.NewArguments([]byte(`{"prometheus": {"url": "`+prometheus.URL+
+				`"}, "interval": "100ms", "metrics": [{"name": "cpu"}]}`)), h)
 	})
 	if diff := cmp.Diff(map[string]int64{"herd-a": 10, "herd-b": 8}, c.scores(running, "herd-a", "herd-b")); diff != "" {
 		t.Fatal(diff)

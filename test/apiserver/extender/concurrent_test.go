@@ -25,7 +25,8 @@ type operation struct {
 	calls string
 }
 
-// operations returns a deployment of the scheduler, which has another image each time, and changes of its extenders.
+// operations returns a deployment of the scheduler, which has another image each time, and changes
+// of its extenders.
 func (w *world) operations(t *testing.T) (deployScheduler operation, extender []operation) {
 	image := 1
 	deployScheduler = operation{"deploy", func(ctx context.Context, d deploy.Deps) error {
@@ -42,13 +43,15 @@ func (w *world) operations(t *testing.T) (deployScheduler operation, extender []
 			return err
 		}, name})
 	}
-	return deployScheduler, append(extender, operation{"extender uninstall first", func(ctx context.Context, d deploy.Deps) error {
-		_, err := extenders.Uninstall(ctx, d, extenders.UninstallOptions{Name: "first", Namespace: w.ns})
-		return err
-	}, ""})
+	return deployScheduler, append(extender,
+		operation{"extender uninstall first", func(ctx context.Context, d deploy.Deps) error {
+			_, err := extenders.Uninstall(ctx, d, extenders.UninstallOptions{Name: "first", Namespace: w.ns})
+			return err
+		}, ""})
 }
 
-// A run that was planned before another one changed the scheduler is refused, with the reason: nothing of either is lost.
+// A run that was planned before another one changed the scheduler is refused, with the reason:
+// nothing of either is lost.
 func TestTwoRunsAtOnceThatDeployAScheduler(t *testing.T) {
 	w := newWorld(t)
 	w.removeInTheEnd(t, "sched")
@@ -79,7 +82,8 @@ func TestTwoRunsAtOnceThatChangeAScheduler(t *testing.T) {
 	}
 }
 
-// atOnce runs early after late has read the state that it changes, and expects that late is refused.
+// atOnce runs early after late has read the state that it changes, and expects that late is
+// refused.
 func (w *world) atOnce(t *testing.T, early, late operation) {
 	t.Helper()
 	name, done, d := early.name+" while "+late.name+" runs", false, w.deps
@@ -97,14 +101,16 @@ func (w *world) atOnce(t *testing.T, early, late operation) {
 	if !done {
 		t.Fatalf("%s: the first run did not run: %v", name, err)
 	}
-	if err == nil || !strings.Contains(err.Error(), "another run") || !slices.Contains(problem.Hints(err), "run the command again") {
+	if err == nil || !strings.Contains(err.Error(), "another run") ||
+		!slices.Contains(problem.Hints(err), "run the command again") {
 		t.Errorf("%s: the second run: %v", name, err)
 	}
 	var calls []string
 	for _, wiring := range w.wired(t, "sched") {
 		calls = append(calls, wiring.Extender.Name)
 	}
-	if early.calls != "" && !slices.Contains(calls, early.calls) || late.calls != "" && slices.Contains(calls, late.calls) {
+	if early.calls != "" && !slices.Contains(calls, early.calls) || late.calls != "" &&
+		slices.Contains(calls, late.calls) {
 		t.Errorf("%s: the scheduler calls %q", name, calls)
 	}
 }
@@ -113,7 +119,8 @@ func (w *world) atOnce(t *testing.T, early, late operation) {
 func (w *world) reset(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{"second", "third"} {
-		if _, err := extenders.Uninstall(t.Context(), w.deps, extenders.UninstallOptions{Name: name, Namespace: w.ns}); err != nil {
+		if _, err := extenders.Uninstall(t.Context(), w.deps,
+			extenders.UninstallOptions{Name: name, Namespace: w.ns}); err != nil {
 			t.Fatal(err)
 		}
 	}

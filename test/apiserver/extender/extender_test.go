@@ -40,7 +40,8 @@ func TestServiceFormIsDeployedWiredInAndTakenAwayAgain(t *testing.T) {
 	configuration := w.configuration(t, "sched")
 	for _, want := range []string{
 		"urlPrefix: https://" + service.Spec.ClusterIP + "\n", "enableHTTPS: true", "serverName: ext." + w.ns + ".svc",
-		"caData: " + base64.StdEncoding.EncodeToString(ca.Data["tls.crt"]), "nodeCacheCapable: true", "ignorable: true", "httpTimeout: 1s", "type: MostAllocated",
+		"caData: " + base64.StdEncoding.EncodeToString(ca.Data["tls.crt"]), "nodeCacheCapable: true", "ignorable: true",
+		"httpTimeout: 1s", "type: MostAllocated",
 	} {
 		if !strings.Contains(configuration, want) {
 			t.Errorf("the scheduler's configuration lacks %q:\n%s", want, configuration)
@@ -60,7 +61,8 @@ func TestServiceFormIsDeployedWiredInAndTakenAwayAgain(t *testing.T) {
 		t.Errorf("the same again changed (-before +after):\n%s", diff)
 	}
 
-	if _, err := extenders.Uninstall(t.Context(), w.deps, extenders.UninstallOptions{Name: "ext", Namespace: w.ns}); err != nil {
+	if _, err := extenders.Uninstall(t.Context(), w.deps,
+		extenders.UninstallOptions{Name: "ext", Namespace: w.ns}); err != nil {
 		t.Fatal(err)
 	}
 	after := w.state(t, "sched")
@@ -71,7 +73,8 @@ func TestServiceFormIsDeployedWiredInAndTakenAwayAgain(t *testing.T) {
 	if left := w.state(t, "ext"); len(left) > 0 {
 		t.Errorf("left of the extender: %v", left)
 	}
-	if _, err := extenders.Uninstall(t.Context(), w.deps, extenders.UninstallOptions{Name: "ext", Namespace: w.ns}); err != nil {
+	if _, err := extenders.Uninstall(t.Context(), w.deps,
+		extenders.UninstallOptions{Name: "ext", Namespace: w.ns}); err != nil {
 		t.Errorf("uninstalled again: %v", err)
 	}
 }
@@ -127,13 +130,15 @@ func TestWhatFailsIsUndone(t *testing.T) {
 		}
 		before := w.state(t, "ext")
 		w.client.fails = notStable{"ext", "localhost/broken"}
-		if _, err := extenders.Restart(t.Context(), w.deps, extenders.RestartOptions{Name: "ext", Namespace: w.ns, Image: "localhost/broken:v1"}); err == nil {
+		if _, err := extenders.Restart(t.Context(), w.deps,
+			extenders.RestartOptions{Name: "ext", Namespace: w.ns, Image: "localhost/broken:v1"}); err == nil {
 			t.Fatal("no error")
 		}
 		if diff := cmp.Diff(before, w.state(t, "ext")); diff != "" {
 			t.Errorf("the extender changed (-before +after):\n%s", diff)
 		}
-		if _, err := extenders.Restart(t.Context(), w.deps, extenders.RestartOptions{Name: "ext", Namespace: w.ns, Image: "localhost/extender:v2"}); err != nil {
+		if _, err := extenders.Restart(t.Context(), w.deps,
+			extenders.RestartOptions{Name: "ext", Namespace: w.ns, Image: "localhost/extender:v2"}); err != nil {
 			t.Fatal(err)
 		}
 		if got := w.containers(t, "ext")["pmk-extender"]; got != "localhost/extender:v2" {
@@ -152,13 +157,15 @@ func TestSidecarIsWiredInRestartedAndTakenOutAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "http://127.0.0.1:11260"; out.Address != want || !strings.Contains(w.configuration(t, "sched"), "urlPrefix: "+want+"\n") {
+	if want := "http://127.0.0.1:11260"; out.Address != want ||
+		!strings.Contains(w.configuration(t, "sched"), "urlPrefix: "+want+"\n") {
 		t.Errorf("address is %s, want %s:\n%s", out.Address, want, w.configuration(t, "sched"))
 	}
 	if left := w.state(t, "ext"); len(left) > 0 {
 		t.Errorf("objects were made for a sidecar: %v", left)
 	}
-	if _, err := extenders.Restart(t.Context(), w.deps, extenders.RestartOptions{Name: "ext", Namespace: w.ns, Image: "localhost/extender:v2"}); err != nil {
+	if _, err := extenders.Restart(t.Context(), w.deps,
+		extenders.RestartOptions{Name: "ext", Namespace: w.ns, Image: "localhost/extender:v2"}); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]string{"kube-scheduler": "localhost/scheduler:v1", "extender-ext": "localhost/extender:v2"}
@@ -176,7 +183,8 @@ func TestSidecarIsWiredInRestartedAndTakenOutAgain(t *testing.T) {
 		t.Errorf("deployed again (-want +got):\n%s", diff)
 	}
 
-	if _, err := extenders.Uninstall(t.Context(), w.deps, extenders.UninstallOptions{Name: "ext", Namespace: w.ns}); err != nil {
+	if _, err := extenders.Uninstall(t.Context(), w.deps,
+		extenders.UninstallOptions{Name: "ext", Namespace: w.ns}); err != nil {
 		t.Fatal(err)
 	}
 	after := w.state(t, "sched")
@@ -193,7 +201,8 @@ func TestBindNeedsTheClientCertificate(t *testing.T) {
 	if _, err := extenders.Deploy(t.Context(), w.deps, w.deployment(t, o, "sched")); err != nil {
 		t.Fatal(err)
 	}
-	if text := w.configuration(t, "ext"); !strings.Contains(text, "verbs:\n- filter\n- prioritize\n- bind\n") || strings.Contains(text, "anonymousVerbs") {
+	if text := w.configuration(t, "ext"); !strings.Contains(text, "verbs:\n- filter\n- prioritize\n- bind\n") ||
+		strings.Contains(text, "anonymousVerbs") {
 		t.Errorf("the extender serves:\n%s", text)
 	}
 	if text := w.configuration(t, "sched"); !strings.Contains(text, "certFile: "+manifest.ClientDir("ext")+"/tls.crt") {
@@ -217,7 +226,8 @@ func TestBindNeedsTheClientCertificate(t *testing.T) {
 	if last := role.Rules[len(role.Rules)-1]; last.Resources[0] != "pods/binding" {
 		t.Errorf("the extender may not bind: %v", role.Rules)
 	}
-	if _, err := extenders.Uninstall(t.Context(), w.deps, extenders.UninstallOptions{Name: "ext", Namespace: w.ns}); err != nil {
+	if _, err := extenders.Uninstall(t.Context(), w.deps,
+		extenders.UninstallOptions{Name: "ext", Namespace: w.ns}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -253,7 +263,8 @@ func TestAnExtenderRequiresTheCertificateThatItsSchedulersPresent(t *testing.T) 
 	if text := deploy(func(*extenders.Deployment) {}); strings.Contains(text, "anonymousVerbs") {
 		t.Errorf("no certificate is required, although all present one:\n%s", text)
 	}
-	if text := deploy(func(x *extenders.Deployment) { x.Options.Nodes = []string{"a-node"} }); !strings.Contains(text, anonymous) {
+	if text := deploy(func(x *extenders.Deployment) { x.Options.Nodes = []string{"a-node"} }); !strings.Contains(text,
+		anonymous) {
 		t.Errorf("the default scheduler, which has none, would be refused:\n%s", text)
 	}
 }
@@ -293,13 +304,20 @@ func TestWhatCannotWorkIsRefusedAndNothingTouched(t *testing.T) {
 		schedulers []string
 		want       string
 	}{
-		"the name of a scheduler":           {func(o *extenders.Options) { o.Call.Name = "sched" }, nil, "name sched is in use by a kube-scheduler"},
-		"a scheduler that does not exist":   {func(*extenders.Options) {}, []string{"none"}, "scheduler none is not deployed"},
-		"a sidecar of none":                 {func(o *extenders.Options) { o.Sidecar = true }, nil, "is a sidecar, and no scheduler calls it"},
-		"a sidecar that binds":              {func(o *extenders.Options) { o.Sidecar, o.Call.BindVerb = true, "bind" }, []string{"sched"}, "is a sidecar, which must not bind pods"},
-		"about its own pods, not ignorable": {func(o *extenders.Options) { o.Nodes, o.Call.Ignorable = []string{"n"}, &no }, nil, "own pods, and could not schedule them"},
-		"bind for the default scheduler":    {func(o *extenders.Options) { o.Nodes, o.Call.BindVerb = []string{"n"}, "bind" }, nil, "has no client certificate"},
-		"nothing said about its absence":    {func(o *extenders.Options) { o.Call.Ignorable = nil }, nil, "ignorable is not set"},
+		"the name of a scheduler": {func(o *extenders.Options) { o.Call.Name = "sched" }, nil,
+			"name sched is in use by a kube-scheduler"},
+		"a scheduler that does not exist": {func(*extenders.Options) {}, []string{"none"},
+			"scheduler none is not deployed"},
+		"a sidecar of none": {func(o *extenders.Options) { o.Sidecar = true }, nil,
+			"is a sidecar, and no scheduler calls it"},
+		"a sidecar that binds": {func(o *extenders.Options) { o.Sidecar, o.Call.BindVerb = true, "bind" },
+			[]string{"sched"}, "is a sidecar, which must not bind pods"},
+		"about its own pods, not ignorable": {func(o *extenders.Options) { o.Nodes, o.Call.Ignorable = []string{"n"}, &no },
+			nil, "own pods, and could not schedule them"},
+		"bind for the default scheduler": {func(o *extenders.Options) { o.Nodes, o.Call.BindVerb = []string{"n"}, "bind" },
+			nil, "has no client certificate"},
+		"nothing said about its absence": {func(o *extenders.Options) { o.Call.Ignorable = nil }, nil,
+			"ignorable is not set"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -312,7 +330,8 @@ func TestWhatCannotWorkIsRefusedAndNothingTouched(t *testing.T) {
 			}
 		})
 	}
-	if _, err := extenders.Uninstall(t.Context(), w.deps, extenders.UninstallOptions{Name: "sched", Namespace: w.ns}); err == nil || !strings.Contains(err.Error(), "not an extender") {
+	if _, err := extenders.Uninstall(t.Context(), w.deps, extenders.UninstallOptions{Name: "sched",
+		Namespace: w.ns}); err == nil || !strings.Contains(err.Error(), "not an extender") {
 		t.Errorf("a scheduler uninstalled as an extender: %v", err)
 	}
 	if diff := cmp.Diff(before, w.state(t, "sched", "ext")); diff != "" {

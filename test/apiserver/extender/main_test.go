@@ -32,7 +32,8 @@ var server *apiserver.Server
 
 func TestMain(m *testing.M) { os.Exit(apiserver.Main(m, &server)) }
 
-// notStable makes every wait for the Deployment of that name fail while it runs an image of that name.
+// notStable makes every wait for the Deployment of that name fail while it runs an image of that
+// name.
 type notStable struct{ deployment, image string }
 
 // client is a client whose Deployments are stable at once, since no kubelet runs, except for the
@@ -88,7 +89,8 @@ var release = versions.Release{Major: 1, Minor: 24, Patch: 3}
 func (w *world) scheduler(t *testing.T, name string, wirings ...manifest.Wiring) {
 	t.Helper()
 	plan, err := deploy.NewPlan(nil, nil, deploy.Options{
-		Name: name, Namespace: w.ns, Image: "localhost/scheduler:v1", Branch: release.String(), Credentials: deploy.CredentialsServiceAccount, Preset: "binpack",
+		Name: name, Namespace: w.ns, Image: "localhost/scheduler:v1", Branch: release.String(),
+		Credentials: deploy.CredentialsServiceAccount, Preset: "binpack",
 		Wirings: wirings, Now: time.Now(),
 	})
 	if err != nil {
@@ -131,7 +133,8 @@ func (w *world) deployment(t *testing.T, o extenders.Options, schedulers ...stri
 	return x
 }
 
-// state is the content of all objects of pmk-sched for the names, in the namespace and at cluster scope, except revisions.
+// state is the content of all objects of pmk-sched for the names, in the namespace and at cluster
+// scope, except revisions.
 func (w *world) state(t *testing.T, names ...string) map[string]any {
 	t.Helper()
 	state := map[string]any{}

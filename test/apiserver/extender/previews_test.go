@@ -39,8 +39,8 @@ func (r *recording) Delete(ctx context.Context, objects []*unstructured.Unstruct
 	return changes, err
 }
 
-// contentHash ends the name of an object that is immutable. The name in a preview differs if the content is decided by the API
-// server, such as the address of a Service.
+// contentHash ends the name of an object that is immutable. The name in a preview differs if the
+// content is decided by the API server, such as the address of a Service.
 var contentHash = regexp.MustCompile(`-[0-9a-f]{10}$`)
 
 // changed lists the changes, each object once, in order of its name.
@@ -56,20 +56,24 @@ func changed(changes apply.ChangeSet) []string {
 }
 
 // command returns the preview of a command, and the command.
-type command = func(d deploy.Deps) (preview func(context.Context) (apply.ChangeSet, error), run func(context.Context) error)
+type command = func(d deploy.Deps) (preview func(context.Context) (apply.ChangeSet, error),
+	run func(context.Context) error)
 
-// Every command that changes a scheduler or an extender has a preview: it must be what the command does.
+// Every command that changes a scheduler or an extender has a preview: it must be what the command
+// does.
 func TestCommandsDoWhatTheirPreviewPrints(t *testing.T) {
 	w := newWorld(t)
 	for _, name := range []string{"sched", "ext", "near", "with"} {
 		w.removeInTheEnd(t, name)
 	}
-	authority, err := certificates.NewAuthority(x509.Certificate{Subject: pkix.Name{CommonName: "kubernetes"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(1, 0, 0)})
+	authority, err := certificates.NewAuthority(x509.Certificate{Subject: pkix.Name{CommonName: "kubernetes"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(1, 0, 0)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	certificate := func(days int) certificates.Pair {
-		pair, err := authority.Sign(x509.Certificate{Subject: pkix.Name{CommonName: "system:kube-scheduler"}, NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().AddDate(0, 0, days)})
+		pair, err := authority.Sign(x509.Certificate{Subject: pkix.Name{CommonName: "system:kube-scheduler"},
+			NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().AddDate(0, 0, days)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,9 +83,11 @@ func TestCommandsDoWhatTheirPreviewPrints(t *testing.T) {
 	scheduler := func(change func(*extenders.SchedulerDeployment)) command {
 		s := extenders.SchedulerDeployment{
 			Credentials: &inspect.NodeCredentials{
-				Path: "/etc/kubernetes/scheduler.conf", Server: "https://192.0.2.1:6443", User: "system:kube-scheduler", CA: authority.Cert, Cert: first.Cert, Key: first.Key,
+				Path: "/etc/kubernetes/scheduler.conf", Server: "https://192.0.2.1:6443", User: "system:kube-scheduler",
+				CA: authority.Cert, Cert: first.Cert, Key: first.Key,
 			},
-			Options: deploy.Options{Name: "sched", Namespace: w.ns, Image: "localhost/scheduler:v1", Branch: release.String(), Credentials: deploy.CredentialsNode, Now: time.Now()},
+			Options: deploy.Options{Name: "sched", Namespace: w.ns, Image: "localhost/scheduler:v1", Branch: release.String(),
+				Credentials: deploy.CredentialsNode, Now: time.Now()},
 		}
 		change(&s)
 		return func(d deploy.Deps) (preview func(context.Context) (apply.ChangeSet, error), run func(context.Context) error) {
@@ -122,22 +128,32 @@ func TestCommandsDoWhatTheirPreviewPrints(t *testing.T) {
 		of   command
 	}{
 		{"deploy", scheduler(func(*extenders.SchedulerDeployment) {})},
-		{"deploy again", scheduler(func(s *extenders.SchedulerDeployment) { s.Options.Preset, s.Options.Replicas = "binpack", 2 })},
-		{"deploy with an extender", scheduler(func(s *extenders.SchedulerDeployment) { s.Extenders = []extenders.Options{w.options("with")} })},
+		{"deploy again", scheduler(func(s *extenders.SchedulerDeployment) {
+			s.Options.Preset, s.Options.Replicas = "binpack",
+				2
+		})},
+		{"deploy with an extender", scheduler(func(s *extenders.SchedulerDeployment) {
+			s.Extenders = []extenders.Options{
+				w.options("with")}
+		})},
 		{"upgrade", scheduler(func(s *extenders.SchedulerDeployment) {
-			s.Options.Branch, s.Options.Image, s.Extenders = "v1.24.4", "localhost/scheduler:v2", []extenders.Options{w.options("with")}
+			s.Options.Branch, s.Options.Image, s.Extenders = "v1.24.4", "localhost/scheduler:v2",
+				[]extenders.Options{w.options("with")}
 		})},
 		{"extender deploy", extender("ext", func(*extenders.Options) {})},
-		{"extender deploy again", extender("ext", func(o *extenders.Options) { o.Image, o.Call.Weight = "localhost/extender:v2", 3 })},
+		{"extender deploy again",
+			extender("ext", func(o *extenders.Options) { o.Image, o.Call.Weight = "localhost/extender:v2", 3 })},
 		{"extender deploy --sidecar", extender("near", func(o *extenders.Options) { o.Sidecar = true })},
-		{"credentials refresh", func(d deploy.Deps) (preview func(context.Context) (apply.ChangeSet, error), run func(context.Context) error) {
+		{"credentials refresh", func(d deploy.Deps) (preview func(context.Context) (apply.ChangeSet, error),
+			run func(context.Context) error) {
 			pair := certificate(30)
 			plan := func(ctx context.Context) (*deploy.Plan, error) {
 				last, err := current(ctx)
 				if err != nil {
 					return nil, err
 				}
-				return deploy.PlanRefresh(last, deploy.Successor{CA: authority.Cert, Cert: pair.Cert, Key: pair.Key, Origin: "a test"}, time.Now())
+				return deploy.PlanRefresh(last,
+					deploy.Successor{CA: authority.Cert, Cert: pair.Cert, Key: pair.Key, Origin: "a test"}, time.Now())
 			}
 			return func(ctx context.Context) (apply.ChangeSet, error) {
 					plan, err := plan(ctx)
@@ -154,7 +170,8 @@ func TestCommandsDoWhatTheirPreviewPrints(t *testing.T) {
 					return err
 				}
 		}},
-		{"rollback", func(d deploy.Deps) (preview func(context.Context) (apply.ChangeSet, error), run func(context.Context) error) {
+		{"rollback", func(d deploy.Deps) (preview func(context.Context) (apply.ChangeSet, error),
+			run func(context.Context) error) {
 			o := deploy.RollbackOptions{Name: "sched", Namespace: w.ns, To: 2, Now: time.Now()}
 			info := &inspect.Info{Release: release}
 			return func(ctx context.Context) (apply.ChangeSet, error) {

@@ -32,7 +32,8 @@ func (w *world) rollBack(t *testing.T, to int, server versions.Release) (*deploy
 	return outcome, warnings, err
 }
 
-// inUse removes from a state the configurations that its Deployment does not mount: revisions hold them.
+// inUse removes from a state the configurations that its Deployment does not mount: revisions hold
+// them.
 func inUse(t *testing.T, state map[string]any) map[string]any {
 	t.Helper()
 	deployment, err := json.Marshal(state["Deployment/sched"])
@@ -40,7 +41,8 @@ func inUse(t *testing.T, state map[string]any) map[string]any {
 		t.Fatal(err)
 	}
 	for name := range state {
-		if config, ok := strings.CutPrefix(name, "ConfigMap/"); ok && !strings.Contains(string(deployment), strconv.Quote(config)) {
+		if config, ok := strings.CutPrefix(name, "ConfigMap/"); ok &&
+			!strings.Contains(string(deployment), strconv.Quote(config)) {
 			delete(state, name)
 		}
 	}
@@ -82,23 +84,27 @@ func TestRollbackRestoresImageConfigurationPermissionsAndExtenders(t *testing.T)
 	}
 	history := deploy.History(revisions)
 	last := history[len(history)-1]
-	if last.Origin != "rollback to revision 2" || last.By != "root@here" || !last.Current || !slices.Equal(last.Extenders, []string{"ext"}) {
+	if last.Origin != "rollback to revision 2" || last.By != "root@here" || !last.Current ||
+		!slices.Equal(last.Extenders, []string{"ext"}) {
 		t.Errorf("history %+v", history)
 	}
 }
 
-// An extender that was uninstalled and deployed again has another authority and perhaps another address.
+// An extender that was uninstalled and deployed again has another authority and perhaps another
+// address.
 func TestRollbackCallsAnExtenderWhereItIsNow(t *testing.T) {
 	w := newWorld(t)
 	w.scheduler(t, "sched")
 	if _, err := extenders.Deploy(t.Context(), w.deps, w.deployment(t, w.options("ext"), "sched")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := extenders.Uninstall(t.Context(), w.deps, extenders.UninstallOptions{Name: "ext", Namespace: w.ns}); err != nil {
+	if _, err := extenders.Uninstall(t.Context(), w.deps,
+		extenders.UninstallOptions{Name: "ext", Namespace: w.ns}); err != nil {
 		t.Fatal(err)
 	}
 	before := inUse(t, w.state(t, "sched"))
-	if _, _, err := w.rollBack(t, 2, release); err == nil || !strings.Contains(err.Error(), "it calls extender ext, which is not deployed any more") {
+	if _, _, err := w.rollBack(t, 2, release); err == nil ||
+		!strings.Contains(err.Error(), "it calls extender ext, which is not deployed any more") {
 		t.Fatalf("error %v", err)
 	}
 	if diff := cmp.Diff(before, inUse(t, w.state(t, "sched"))); diff != "" {
@@ -146,7 +152,8 @@ func TestRollbackThatCannotWorkChangesNothing(t *testing.T) {
 		unchanged(t)
 	})
 	t.Run("another minor release", func(t *testing.T) {
-		if _, _, err := w.rollBack(t, 1, versions.Release{Major: 1, Minor: 23, Patch: 6}); err == nil || !strings.Contains(err.Error(), "it waits for storage.k8s.io/v1 CSIStorageCapacities") {
+		if _, _, err := w.rollBack(t, 1, versions.Release{Major: 1, Minor: 23, Patch: 6}); err == nil ||
+			!strings.Contains(err.Error(), "it waits for storage.k8s.io/v1 CSIStorageCapacities") {
 			t.Errorf("error %v", err)
 		}
 		unchanged(t)
@@ -160,7 +167,8 @@ func TestRollbackThatCannotWorkChangesNothing(t *testing.T) {
 		}
 		unchanged(t)
 		revisions, err := w.deps.Ledger.Revisions(t.Context(), w.ns, "sched")
-		if last := revisions[len(revisions)-1]; err != nil || last.Status != apply.Failed || last.Origin != "rollback to revision 1" {
+		if last := revisions[len(revisions)-1]; err != nil || last.Status != apply.Failed ||
+			last.Origin != "rollback to revision 1" {
 			t.Errorf("the last revision is %+v, %v", last, err)
 		}
 	})

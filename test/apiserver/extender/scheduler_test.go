@@ -24,7 +24,8 @@ func TestSchedulerIsDeployedWithItsExtenders(t *testing.T) {
 	w.deps.Warn = func(text string) { warnings = append(warnings, text) }
 	request := extenders.SchedulerDeployment{
 		Options: deploy.Options{
-			Name: "sched", Namespace: w.ns, Image: "localhost/scheduler:v1", Branch: release.String(), Credentials: deploy.CredentialsServiceAccount, Preset: "binpack", Now: time.Now(),
+			Name: "sched", Namespace: w.ns, Image: "localhost/scheduler:v1", Branch: release.String(),
+			Credentials: deploy.CredentialsServiceAccount, Preset: "binpack", Now: time.Now(),
 		},
 		Extenders: []extenders.Options{w.options("ext")},
 	}
@@ -50,7 +51,8 @@ func TestSchedulerIsDeployedWithItsExtenders(t *testing.T) {
 		t.Errorf("the scheduler does not call the extender at %s:\n%s", service.Spec.ClusterIP, text)
 	}
 	deployed := w.state(t, "sched", "ext")
-	if _, outcome, err := extenders.DeployScheduler(t.Context(), w.deps, request); err != nil || outcome.Changes.Changed() {
+	if _, outcome, err := extenders.DeployScheduler(t.Context(), w.deps, request); err != nil ||
+		outcome.Changes.Changed() {
 		t.Errorf("the same again: %v, %v", outcome, err)
 	}
 	if diff := cmp.Diff(deployed, w.state(t, "sched", "ext")); diff != "" {

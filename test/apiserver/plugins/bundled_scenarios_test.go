@@ -9,8 +9,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// In the scheduler of each release a team gets its capacity back from one that borrows, and no more, and a pod of the class Guaranteed is placed
-// where one NUMA node has room for it.
+// In the scheduler of each release a team gets its capacity back from one that borrows, and no
+// more, and a pod of the class Guaranteed is placed where one NUMA node has room for it.
 func TestScenariosOfQuotasAndZonesAtReleases(t *testing.T) {
 	t.Parallel()
 	flags, files := []string{"plugin", "test"}, []string{}

@@ -78,7 +78,8 @@ func withScheduler(t *testing.T, plane *controlplane.Plane) subject {
 		t.Fatal(err)
 	}
 	compiledIn := []plugins.Plugin{{Dir: "testdata/panics"}}
-	for _, name := range []string{"loadaware", "coscheduling", "elasticquota", "gpupacking", "numaaware", "networkaware", "costaware"} {
+	for _, name := range []string{"loadaware", "coscheduling", "elasticquota", "gpupacking", "numaaware", "networkaware",
+		"costaware"} {
 		compiledIn = append(compiledIn, plugins.Plugin{Builtin: name})
 	}
 	built, err := build.Run(t.Context(), build.Options{
@@ -134,7 +135,8 @@ func (s subject) prepare(t *testing.T, name string, plugin profiles.Plugin, rule
 		t.Fatal("no kube-scheduler was built for this machine")
 	}
 	x.scheduler = s.NewScheduler(t, controlplane.Scheduler{
-		Name: name, Binary: binary.Path, Enable: []profiles.Plugin{plugin}, User: user, Args: controlplane.ServeMetrics(t, x.metrics),
+		Name: name, Binary: binary.Path, Enable: []profiles.Plugin{plugin}, User: user, Args: controlplane.ServeMetrics(t,
+			x.metrics),
 	})
 	return x
 }
@@ -145,7 +147,8 @@ func (x *cluster) grant(t *testing.T, user string, rules []rbacv1.PolicyRule) {
 	rbac := x.Kube.RbacV1()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: x.name}, Rules: rules}
 	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: role.ObjectMeta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		ObjectMeta: role.ObjectMeta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole",
+			Name: role.Name},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
 	}
 	_, err := rbac.ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{})
@@ -156,7 +159,8 @@ func (x *cluster) grant(t *testing.T, user string, rules []rbacv1.PolicyRule) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := rbac.ClusterRoleBindings().Delete(context.WithoutCancel(t.Context()), x.name, metav1.DeleteOptions{}); err != nil {
+		if err := rbac.ClusterRoleBindings().Delete(context.WithoutCancel(t.Context()), x.name,
+			metav1.DeleteOptions{}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -173,7 +177,8 @@ func (a amounts) list() corev1.ResourceList {
 	return all
 }
 
-// node adds a node, whose name begins with the cluster's, with room for pods and more of some resources.
+// node adds a node, whose name begins with the cluster's, with room for pods and more of some
+// resources.
 func (x *cluster) node(t *testing.T, name string, room amounts, labels map[string]string) {
 	t.Helper()
 	x.taintedNode(t, name, room, labels)
@@ -188,7 +193,8 @@ func (x *cluster) taintedNode(t *testing.T, name string, room amounts, labels ma
 	maps.Copy(all, labels)
 	whole := amounts{corev1.ResourceCPU: "4", corev1.ResourceMemory: "8Gi", corev1.ResourcePods: "110"}
 	maps.Copy(whole, room)
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: all}, Status: corev1.NodeStatus{Capacity: whole.list(), Allocatable: whole.list()}}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: all},
+		Status: corev1.NodeStatus{Capacity: whole.list(), Allocatable: whole.list()}}
 	if _, err := x.Kube.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +204,8 @@ func (x *cluster) taintedNode(t *testing.T, name string, room amounts, labels ma
 // ready.
 func (x *cluster) untaint(t *testing.T, name string) {
 	t.Helper()
-	if _, err := x.Kube.CoreV1().Nodes().Patch(t.Context(), x.name+"-"+name, types.MergePatchType, []byte(`{"spec": {"taints": null}}`), metav1.PatchOptions{}); err != nil {
+	if _, err := x.Kube.CoreV1().Nodes().Patch(t.Context(), x.name+"-"+name, types.MergePatchType,
+		[]byte(`{"spec": {"taints": null}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -282,7 +289,8 @@ func message(pod *corev1.Pod) string {
 	return ""
 }
 
-// wakes checks that an event has pods bound that the scheduler has put aside: only an event or the flush makes it try them again.
+// wakes checks that an event has pods bound that the scheduler has put aside: only an event or the
+// flush makes it try them again.
 func (x *cluster) wakes(t *testing.T, what string, event func(), pods ...string) {
 	t.Helper()
 	run.Eventually(t, "all pods are put aside", func(ctx context.Context) (bool, string) {

@@ -27,7 +27,8 @@ const (
 	memberLabel = "pmk-sched.io/min-member"
 )
 
-// In total the three nodes have room for four pods, so that three of them get a node and wait there for the fourth, for which no node has room.
+// In total the three nodes have room for four pods, so that three of them get a node and wait there
+// for the fourth, for which no node has room.
 func gangOfFour(t *testing.T, s subject) {
 	x := startGangs(t, s, "four", 3, 3)
 	x.createWith(t, "a", 4, 4, 2)
@@ -40,7 +41,8 @@ func gangOfFour(t *testing.T, s subject) {
 			return false, err.Error()
 		}
 		results := metrics.By(t, "pmk_sched_coscheduling_attempts_total", "result")
-		tried := results["unplaced"] > 0 && !strings.Contains(x.reasons(t, "a"), "of 4 pods") // as when only some of them existed
+		// as when only some of them existed
+		tried := results["unplaced"] > 0 && !strings.Contains(x.reasons(t, "a"), "of 4 pods")
 		for _, pod := range x.list(t, "a") {
 			tried = tried && message(&pod) != ""
 		}
@@ -83,7 +85,8 @@ func (x gangs) createWith(t *testing.T, group string, pods, size, slotsOfPod int
 
 func (x gangs) list(t *testing.T, group string) []corev1.Pod {
 	t.Helper()
-	list, err := x.Kube.CoreV1().Pods(x.name).List(t.Context(), metav1.ListOptions{LabelSelector: groupLabel + "=" + group})
+	list, err := x.Kube.CoreV1().Pods(x.name).List(t.Context(),
+		metav1.ListOptions{LabelSelector: groupLabel + "=" + group})
 	if err != nil {
 		t.Fatal(err)
 	}

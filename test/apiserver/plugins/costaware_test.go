@@ -11,7 +11,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler/plugins/costaware"
 )
 
-// The examples of the plugin's README. The default plugins prefer the node that is not expected, or none.
+// The examples of the plugin's README. The default plugins prefer the node that is not expected, or
+// none.
 func leastCost(t *testing.T, s subject) {
 	x := s.start(t, "cost", profiles.Plugin{Name: costaware.Name, Weight: 100, Args: []byte(`
 unpriced: Avoid
@@ -31,7 +32,8 @@ factors: [{label: capacity, value: spot, factor: 0.35}]
 		{"size", "large", size("16", "64Gi"), map[string]string{"pmk-sched.io/price": "0.6"}},
 		{"shape", "cores", size("16", "16Gi"), map[string]string{"pmk-sched.io/price": "1"}},
 		{"shape", "memory", size("4", "64Gi"), map[string]string{"pmk-sched.io/price": "1"}},
-		{"discount", "spot", size("4", "16Gi"), map[string]string{corev1.LabelInstanceTypeStable: "m5.xlarge", "capacity": "spot"}},
+		{"discount", "spot", size("4", "16Gi"), map[string]string{
+			corev1.LabelInstanceTypeStable: "m5.xlarge", "capacity": "spot"}},
 		{"discount", "on-demand", size("4", "16Gi"), map[string]string{corev1.LabelInstanceTypeStable: "m5.large"}},
 		{"unpriced", "dear", size("4", "16Gi"), map[string]string{"pmk-sched.io/price": "100"}},
 		{"unpriced", "unknown", size("64", "256Gi"), nil},

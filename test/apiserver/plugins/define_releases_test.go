@@ -15,8 +15,10 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// define creates the CustomResourceDefinition of a plugin's testdata, until the test ends, and returns a client for its objects.
-func (x *cluster) define(t *testing.T, plugin string, objects schema.GroupVersionResource) dynamic.NamespaceableResourceInterface {
+// define creates the CustomResourceDefinition of a plugin's testdata, until the test ends, and
+// returns a client for its objects.
+func (x *cluster) define(t *testing.T, plugin string,
+	objects schema.GroupVersionResource) dynamic.NamespaceableResourceInterface {
 	t.Helper()
 	client, err := dynamic.NewForConfig(x.Config())
 	if err != nil {

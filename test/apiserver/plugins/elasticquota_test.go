@@ -26,13 +26,15 @@ import (
 // seats is a resource that only the node of these tests has.
 const seats corev1.ResourceName = "example.com/seats"
 
-// teams is a scheduler with the plugin, and a node with four seats. Teams a and b are guaranteed two each.
+// teams is a scheduler with the plugin, and a node with four seats. Teams a and b are guaranteed
+// two each.
 type teams struct{ *cluster }
 
 func startTeams(t *testing.T, s subject) teams {
 	t.Helper()
 	x := teams{s.start(t, "quota", profiles.Plugin{Name: elasticquota.Name, Args: []byte(
-		"{quotas: [{name: a, namespaces: [quota-a], min: {example.com/seats: 2}}, {name: b, namespaces: [quota-b], min: {example.com/seats: 2}}]}")}, elasticquota.Rules)}
+		"{quotas: [{name: a, namespaces: [quota-a], min: {example.com/seats: 2}}, {name: b, namespaces: [quota-b], min: " +
+			"{example.com/seats: 2}}]}")}, elasticquota.Rules)}
 	for _, namespace := range []string{"quota-a", "quota-b", "quota-c", "quota-none"} {
 		x.Namespace(t.Context(), t, namespace)
 		t.Cleanup(func() { x.Clear(t, namespace) })
@@ -61,11 +63,13 @@ func (x teams) get(t *testing.T, namespace, name string) *corev1.Pod {
 	return pod
 }
 
-// seated waits until the pods that have the node are these, as namespace/name without the prefix of the namespaces.
+// seated waits until the pods that have the node are these, as namespace/name without the prefix of
+// the namespaces.
 func (x teams) seated(t *testing.T, want ...string) {
 	t.Helper()
 	run.Eventually(t, "the pods on the node are "+strings.Join(want, " "), func(context.Context) (bool, string) {
-		list, err := x.Kube.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=quota-seats"})
+		list, err := x.Kube.CoreV1().Pods("").List(t.Context(),
+			metav1.ListOptions{FieldSelector: "spec.nodeName=quota-seats"})
 		if err != nil {
 			return false, err.Error()
 		}
@@ -92,7 +96,8 @@ func (x teams) awaitReason(t *testing.T, namespace, name, reason string) {
 // pending pods.
 func (x teams) run(t *testing.T, namespace, name string) {
 	t.Helper()
-	if _, err := x.Kube.CoreV1().Pods(namespace).Patch(t.Context(), name, types.MergePatchType, []byte(`{"status": {"phase": "Running"}}`), metav1.PatchOptions{}, "status"); err != nil {
+	if _, err := x.Kube.CoreV1().Pods(namespace).Patch(t.Context(), name, types.MergePatchType,
+		[]byte(`{"status": {"phase": "Running"}}`), metav1.PatchOptions{}, "status"); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -104,7 +109,8 @@ func (x teams) remove(t *testing.T, namespace, name string) {
 	}
 }
 
-// Teams borrow seats, and give them back when the other team needs them. The parts depend on each other.
+// Teams borrow seats, and give them back when the other team needs them. The parts depend on each
+// other.
 func borrowingTeams(t *testing.T, s subject) {
 	x := startTeams(t, s)
 	var seated []string
@@ -115,7 +121,8 @@ func borrowingTeams(t *testing.T, s subject) {
 		x.run(t, "quota-b", name)
 		// The API server writes the age in whole seconds.
 		age := x.get(t, "quota-b", name).CreationTimestamp.Unix()
-		run.Eventually(t, "the next pod is younger", func(context.Context) (bool, string) { return time.Now().Unix() > age, "" })
+		run.Eventually(t, "the next pod is younger",
+			func(context.Context) (bool, string) { return time.Now().Unix() > age, "" })
 	}
 	budgets, name := x.protect(t, "quota-b", "b-3")
 	x.withoutFlush(t, "a team needs a seat that the other one borrows", func() {
@@ -124,8 +131,7 @@ func borrowingTeams(t *testing.T, s subject) {
 	})
 	x.awaitEvent(t, "b-2")
 
-	// The budget protects b-3, the last pod on a borrowed seat, and guaranteed pods are not
-	// evicted.
+	// The budget protects b-3, the last pod on a borrowed seat, and guaranteed pods are not evicted.
 	x.create(t, "quota-a", "a-1", 0, nil) // of a higher priority it would evict a-0
 	x.awaitReason(t, "quota-a", "a-1", "Insufficient example.com/seats")
 	if err := budgets.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
@@ -155,7 +161,8 @@ func borrowingTeams(t *testing.T, s subject) {
 	x.limitsOfElasticQuotas(t)
 }
 
-// protect creates a PodDisruptionBudget, which without a controller allows no disruption: the pod is spared although it is the youngest.
+// protect creates a PodDisruptionBudget, which without a controller allows no disruption: the pod
+// is spared although it is the youngest.
 func (x teams) protect(t *testing.T, namespace, pod string) (budgets dynamic.ResourceInterface, name string) {
 	t.Helper()
 	client, err := dynamic.NewForConfig(x.Config())
@@ -168,8 +175,10 @@ func (x teams) protect(t *testing.T, namespace, pod string) (budgets dynamic.Res
 	}
 	budgets = client.Resource(resource).Namespace(namespace)
 	create(t.Context(), t, budgets, &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "policy/" + resource.Version, "kind": "PodDisruptionBudget", "metadata": map[string]any{"name": pod, "namespace": namespace},
-		"spec": map[string]any{"minAvailable": int64(1), "selector": map[string]any{"matchLabels": map[string]any{"pod": pod}}},
+		"apiVersion": "policy/" + resource.Version, "kind": "PodDisruptionBudget", "metadata": map[string]any{"name": pod,
+			"namespace": namespace},
+		"spec": map[string]any{"minAvailable": int64(1),
+			"selector": map[string]any{"matchLabels": map[string]any{"pod": pod}}},
 	}})
 	return budgets, pod
 }
@@ -181,7 +190,8 @@ func (x teams) limitsOfElasticQuotas(t *testing.T) {
 		namespace, name, _ := strings.Cut(pod, "/")
 		x.remove(t, namespace, name)
 	}
-	quotas := x.define(t, "elasticquota", schema.GroupVersionResource{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Resource: "elasticquotas"}).Namespace("quota-c")
+	quotas := x.define(t, "elasticquota", schema.GroupVersionResource{Group: "scheduling.x-k8s.io", Version: "v1alpha1",
+		Resource: "elasticquotas"}).Namespace("quota-c")
 	create(t.Context(), t, quotas, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "ElasticQuota", "metadata": map[string]any{"name": "limit"},
 		"spec": map[string]any{"max": map[string]any{string(seats): int64(1)}},
@@ -189,7 +199,8 @@ func (x teams) limitsOfElasticQuotas(t *testing.T) {
 	x.create(t, "quota-c", "first", 0, nil)
 	x.seated(t, "c/first")
 	attempt := 0
-	run.Eventually(t, "the scheduler has read the quota", func(context.Context) (bool, string) { // it asks for the resource every minute
+	// it asks for the resource every minute
+	run.Eventually(t, "the scheduler has read the quota", func(context.Context) (bool, string) {
 		name := fmt.Sprintf("probe-%d", attempt)
 		attempt++
 		x.create(t, "quota-c", name, 0, nil)

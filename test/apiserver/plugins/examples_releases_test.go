@@ -8,7 +8,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// Plugins of examples/ keep the pods of a team on its nodes, prefer cheap nodes, and spread an application over racks, in the scheduler of each release.
+// Plugins of examples/ keep the pods of a team on its nodes, prefer cheap nodes, and spread an
+// application over racks, in the scheduler of each release.
 func TestExamplePluginsAtReleases(t *testing.T) {
 	t.Parallel()
 	args := []string{"plugin", "test", "-f", "testdata/examples/pmk-sched.yaml"}

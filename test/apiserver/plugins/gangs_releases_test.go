@@ -30,7 +30,8 @@ func oneOfTwoGangs(t *testing.T, s subject) {
 	})
 }
 
-// In total there is room for four pods of two slots on four nodes of three, so that one is left over.
+// In total there is room for four pods of two slots on four nodes of three, so that one is left
+// over.
 func rivalGangs(t *testing.T, s subject) {
 	x := startGangs(t, s, "rivals", 4, 3)
 	for _, name := range []string{"a", "b"} {
@@ -46,7 +47,8 @@ func rivalGangs(t *testing.T, s subject) {
 	})
 }
 
-// Neither one that exceeds the cluster nor one whose pods do not fit on its nodes keeps single pods from being scheduled.
+// Neither one that exceeds the cluster nor one whose pods do not fit on its nodes keeps single pods
+// from being scheduled.
 func hugeGang(t *testing.T, s subject) {
 	x := startGangs(t, s, "huge", 3, 3)
 	x.createWith(t, "exceeding", 20, 20, 1)
@@ -69,7 +71,8 @@ func sizedGang(t *testing.T, s subject) {
 	x := startGangs(t, s, "sized", 2, 2)
 	x.createWith(t, "a", 3, 0, 1)
 	x.awaitReason(t, "a", "pod group sized/a has no size")
-	client := x.define(t, "coscheduling", schema.GroupVersionResource{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Resource: "podgroups"})
+	client := x.define(t, "coscheduling",
+		schema.GroupVersionResource{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Resource: "podgroups"})
 	create(t.Context(), t, client.Namespace(x.name), &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup",
 		"metadata": map[string]any{"name": "a", "namespace": x.name}, "spec": map[string]any{"minMember": int64(3)},
@@ -77,7 +80,8 @@ func sizedGang(t *testing.T, s subject) {
 	x.awaitGang(t, "a", 3) // the scheduler asks for the resource every minute
 }
 
-// awaitWhole waits until all pods of one of two groups are bound, and returns that group and the other one.
+// awaitWhole waits until all pods of one of two groups are bound, and returns that group and the
+// other one.
 func (x gangs) awaitWhole(t *testing.T, size int, a, b string) (first, second string) {
 	t.Helper()
 	run.Eventually(t, "one of the groups is placed", func(context.Context) (bool, string) {
@@ -86,12 +90,14 @@ func (x gangs) awaitWhole(t *testing.T, size int, a, b string) (first, second st
 		if boundB == size {
 			first, second = b, a
 		}
-		return boundA == size || boundB == size, fmt.Sprintf("%d and %d pods are bound; %s", boundA, boundB, x.reasons(t, a)+x.reasons(t, b))
+		return boundA == size || boundB == size,
+			fmt.Sprintf("%d and %d pods are bound; %s", boundA, boundB, x.reasons(t, a)+x.reasons(t, b))
 	})
 	return first, second
 }
 
-// awaitReason waits until the scheduler has rejected every pod of a group, one of them with a reason.
+// awaitReason waits until the scheduler has rejected every pod of a group, one of them with a
+// reason.
 func (x gangs) awaitReason(t *testing.T, group, reason string) {
 	t.Helper()
 	run.Eventually(t, "the pods of group "+group+" are rejected", func(context.Context) (bool, string) {
@@ -107,7 +113,8 @@ func (x gangs) awaitReason(t *testing.T, group, reason string) {
 // removeGang deletes the pods of a group.
 func (x gangs) removeGang(t *testing.T, group string) {
 	t.Helper()
-	if err := x.Kube.CoreV1().Pods(x.name).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: groupLabel + "=" + group}); err != nil {
+	if err := x.Kube.CoreV1().Pods(x.name).DeleteCollection(t.Context(), metav1.DeleteOptions{},
+		metav1.ListOptions{LabelSelector: groupLabel + "=" + group}); err != nil {
 		t.Fatal(err)
 	}
 }

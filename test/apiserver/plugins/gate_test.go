@@ -23,7 +23,8 @@ const (
 	gateHanging
 )
 
-// gate is a proxy with TLS that requires a bearer token, as clusters put one in front of Prometheus.
+// gate is a proxy with TLS that requires a bearer token, as clusters put one in front of
+// Prometheus.
 type gate struct {
 	*httptest.Server
 	mode atomic.Int32

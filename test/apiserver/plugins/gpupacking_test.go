@@ -25,7 +25,8 @@ const (
 func startGPUs(t *testing.T, s subject, name string, nodes int) *cluster {
 	t.Helper()
 	x := s.start(t, name, profiles.Plugin{Name: gpupacking.Name, Weight: 10, Args: []byte(
-		`{resource: example.com/gpu-milli, devices: {units: 1000}, annotations: {index: example.com/gpu-index}}`)}, gpupacking.Rules)
+		`{resource: example.com/gpu-milli, devices: {units: 1000}, annotations: {index: example.com/gpu-index}}`)},
+		gpupacking.Rules)
 	for i := range nodes {
 		x.node(t, strconv.Itoa(i), amounts{gpuMilli: "2000"}, nil)
 	}

@@ -28,7 +28,8 @@ func heldByLoad(t *testing.T, s subject) {
 	load := startLoad(t, "held-1")
 	load.percent.Store(95)
 	x := s.start(t, "held", profiles.Plugin{Name: loadaware.Name, Args: fmt.Appendf(nil,
-		`{prometheus: {url: %q}, interval: 200ms, staleAfter: 1m, metrics: [{name: memory, maxPercent: 85}]}`, load.URL)}, nil)
+		`{prometheus: {url: %q}, interval: 200ms, staleAfter: 1m, metrics: [{name: memory, maxPercent: 85}]}`, load.URL)},
+		nil)
 	x.node(t, "1", nil, nil)
 	load.awaitQueries(t, 1) // from here on the plugin rejects the node
 	x.create(t, x.pod("web", nil))
@@ -42,7 +43,8 @@ func heldByLoad(t *testing.T, s subject) {
 	if bound := x.get(t, "web"); bound.Annotations[scheduler.AnnotationActivated] == "" {
 		t.Errorf("the pod was bound without LoadAware: annotations %v", bound.Annotations)
 	}
-	if log := x.scheduler.Log(); strings.Contains(log, "LoadAware cannot retry pods") || strings.Contains(log, "is forbidden") {
+	if log := x.scheduler.Log(); strings.Contains(log, "LoadAware cannot retry pods") ||
+		strings.Contains(log, "is forbidden") {
 		t.Errorf("log:\n%s", log)
 	}
 }
@@ -57,7 +59,8 @@ func startLoad(t *testing.T, node string) *loadServer {
 	t.Helper()
 	l := &loadServer{}
 	l.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprintf(w, `{"status": "success", "data": {"resultType": "vector", "result": [{"metric": {"instance": %q}, "value": [%d, "%g"]}]}}`,
+		fmt.Fprintf(w,
+			`{"status": "success", "data": {"resultType": "vector", "result": [{"metric": {"instance": %q}, "value": [%d, "%g"]}]}}`,
 			node, time.Now().Unix(), float64(l.percent.Load())/100)
 		l.queries.Add(1)
 	}))
@@ -75,7 +78,8 @@ func (l *loadServer) awaitQueries(t *testing.T, n int64) {
 	})
 }
 
-// The rights of system:kube-scheduler are enough to activate a pod; a new pod of the same name is left alone, and so is all but the annotation.
+// The rights of system:kube-scheduler are enough to activate a pod; a new pod of the same name is
+// left alone, and so is all but the annotation.
 func TestActivateChangesOnlyTheAnnotationOfThatPod(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)
@@ -90,15 +94,18 @@ func TestActivateChangesOnlyTheAnnotationOfThatPod(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := time.Parse(time.RFC3339Nano, got.Annotations[scheduler.AnnotationActivated]); err != nil || len(got.Annotations) != len(old.Annotations)+1 {
+	if _, err := time.Parse(time.RFC3339Nano, got.Annotations[scheduler.AnnotationActivated]); err != nil ||
+		len(got.Annotations) != len(old.Annotations)+1 {
 		t.Errorf("annotations %v: %v", got.Annotations, err)
 	}
-	if diff := cmp.Diff([]any{old.Spec, old.Status, old.Labels, old.UID}, []any{got.Spec, got.Status, got.Labels, got.UID}); diff != "" {
+	if diff := cmp.Diff([]any{old.Spec, old.Status, old.Labels, old.UID},
+		[]any{got.Spec, got.Status, got.Labels, got.UID}); diff != "" {
 		t.Errorf("the pod changed (-before +after):\n%s", diff)
 	}
 
 	now := int64(0)
-	if err := kube.CoreV1().Pods(namespace).Delete(ctx, old.Name, metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
+	if err := kube.CoreV1().Pods(namespace).Delete(ctx, old.Name,
+		metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.Activate(ctx, old); err != nil {
@@ -110,7 +117,8 @@ func TestActivateChangesOnlyTheAnnotationOfThatPod(t *testing.T) {
 	if err := h.Activate(ctx, old); err != nil {
 		t.Errorf("a pod that was created again: %v", err)
 	}
-	if got, err = kube.CoreV1().Pods(namespace).Get(ctx, old.Name, metav1.GetOptions{}); err != nil || got.Annotations[scheduler.AnnotationActivated] != "" {
+	if got, err = kube.CoreV1().Pods(namespace).Get(ctx, old.Name, metav1.GetOptions{}); err != nil ||
+		got.Annotations[scheduler.AnnotationActivated] != "" {
 		t.Errorf("the new pod: %v, annotations %v", err, got.Annotations)
 	}
 }

@@ -116,7 +116,8 @@ func tokenFile(t *testing.T) string {
 
 // awaitScores waits until the nodes have these scores, with a tolerance for counters and a loaded
 // machine, and until exactly the nodes in passing pass the filter.
-func awaitScores(ctx context.Context, t *testing.T, what string, plugin *loadaware.LoadAware, nodes map[string]scheduler.NodeInfo, want map[string]int64, passing []string) {
+func awaitScores(ctx context.Context, t *testing.T, what string, plugin *loadaware.LoadAware,
+	nodes map[string]scheduler.NodeInfo, want map[string]int64, passing []string) {
 	t.Helper()
 	const tolerance = 4
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}

@@ -51,7 +51,8 @@ func newHandle(t *testing.T, config *rest.Config) *handle {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &handle{config: config, client: client, factory: informers.NewSharedInformerFactory(client, 0), registry: prometheus.NewRegistry(), log: &lines{t: t}}
+	return &handle{config: config, client: client, factory: informers.NewSharedInformerFactory(client, 0),
+		registry: prometheus.NewRegistry(), log: &lines{t: t}}
 }
 
 func (h *handle) ClientSet() kubernetes.Interface                        { return h.client }
@@ -63,7 +64,8 @@ func (h *handle) Activate(ctx context.Context, pod *corev1.Pod) error {
 }
 func (h *handle) Logger(ctx context.Context) scheduler.Logger { return scheduler.NewLogger(ctx, h.log) }
 
-// metric returns the sum of a metric's values over the labels that contain all of the given pairs, such as result="ok".
+// metric returns the sum of a metric's values over the labels that contain all of the given pairs,
+// such as result="ok".
 func (h *handle) metric(t *testing.T, name string, pairs ...string) float64 {
 	t.Helper()
 	families, err := h.registry.Gather()
@@ -127,7 +129,8 @@ func (l *lines) count(part string) (n int) {
 func user(ctx context.Context, t *testing.T, name string, rules []rbacv1.PolicyRule) *rest.Config {
 	t.Helper()
 	rbac := server.Client(t).RbacV1()
-	_, err := rbac.ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}, metav1.CreateOptions{})
+	_, err := rbac.ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules},
+		metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

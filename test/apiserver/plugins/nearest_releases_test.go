@@ -18,7 +18,8 @@ import (
 
 // The default plugins prefer the far node, which is larger.
 func nearestNode(t *testing.T, s subject) {
-	x := s.prepare(t, "network", profiles.Plugin{Name: networkaware.Name, Weight: 100, Args: []byte(networkArguments)}, networkaware.Rules)
+	x := s.prepare(t, "network", profiles.Plugin{Name: networkaware.Name, Weight: 100, Args: []byte(networkArguments)},
+		networkaware.Rules)
 	client := x.define(t, "networkaware", networkmetrics)
 	for name, latency := range map[string]float64{"network-near": 1.5, "network-far": 30} {
 		sample := read(t, "networkaware", "sample.yaml")
@@ -31,7 +32,8 @@ func nearestNode(t *testing.T, s subject) {
 	x.scheduler.Start()
 	x.followsNodes(t, "begin")
 	x.node(t, "near", nil, map[string]string{"pair": "distance"})
-	x.node(t, "far", amounts{corev1.ResourceCPU: "64", corev1.ResourceMemory: "256Gi"}, map[string]string{"pair": "distance"})
+	x.node(t, "far", amounts{corev1.ResourceCPU: "64", corev1.ResourceMemory: "256Gi"},
+		map[string]string{"pair": "distance"})
 	x.followsNodes(t, "end")
 	run.Eventually(t, "the plugin knows both nodes", func(ctx context.Context) (bool, string) {
 		metrics, err := controlplane.ReadMetrics(ctx, x.metrics)

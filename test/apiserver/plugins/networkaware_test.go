@@ -24,9 +24,11 @@ import (
 )
 
 var (
-	definitions    = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	networkmetrics = schema.GroupVersionResource{Group: "network.example.com", Version: "v1alpha1", Resource: "networkmetrics"}
-	arguments      = scheduler.NewArguments([]byte(networkArguments))
+	definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
+		Resource: "customresourcedefinitions"}
+	networkmetrics = schema.GroupVersionResource{Group: "network.example.com", Version: "v1alpha1",
+		Resource: "networkmetrics"}
+	arguments = scheduler.NewArguments([]byte(networkArguments))
 )
 
 const networkArguments = `{"group": "network.example.com", "version": "v1alpha1", "resource": "networkmetrics", "field": "status.latencyMilliseconds"}`
@@ -43,7 +45,8 @@ func TestNetworkAwareFollowsTheResource(t *testing.T) {
 		t.Fatal(err)
 	}
 	config := user(ctx, t, "networker", rules)
-	if err := server.AwaitAccess(ctx, "networker", authorizationv1.ResourceAttributes{Verb: "list", Group: networkmetrics.Group, Resource: networkmetrics.Resource}); err != nil {
+	if err := server.AwaitAccess(ctx, "networker", authorizationv1.ResourceAttributes{Verb: "list",
+		Group: networkmetrics.Group, Resource: networkmetrics.Resource}); err != nil {
 		t.Fatal(err)
 	}
 	h := newHandle(t, config)
@@ -54,7 +57,8 @@ func TestNetworkAwareFollowsTheResource(t *testing.T) {
 
 	expectScores(ctx, t, plugin, "without the resource every node is the same", nil)
 	run.Eventually(t, "the log reports it", func(context.Context) (bool, string) {
-		return h.log.count("info: NetworkAware: the resource does not exist") == 1 && h.metric(t, "pmk_sched_networkaware_failures_total", "missing") > 0, fmt.Sprint(h.log.text)
+		return h.log.count("info: NetworkAware: the resource does not exist") == 1 &&
+			h.metric(t, "pmk_sched_networkaware_failures_total", "missing") > 0, fmt.Sprint(h.log.text)
 	})
 	create(ctx, t, client.Resource(definitions), read(t, "networkaware", "crd.yaml"))
 	sample := read(t, "networkaware", "sample.yaml")
@@ -65,25 +69,31 @@ func TestNetworkAwareFollowsTheResource(t *testing.T) {
 		}
 		create(ctx, t, client.Resource(networkmetrics), sample.DeepCopy())
 	}
-	expectScores(ctx, t, plugin, "the resource appears", map[string]int64{"node-1": 100, "node-2": 89, "node-3": 0, "node-4": 63})
+	expectScores(ctx, t, plugin, "the resource appears",
+		map[string]int64{"node-1": 100, "node-2": 89, "node-3": 0, "node-4": 63})
 
 	patch := []byte(`{"status": {"latencyMilliseconds": 21}}`)
-	if _, err := client.Resource(networkmetrics).Patch(ctx, "node-1", "application/merge-patch+json", patch, metav1.PatchOptions{}); err != nil {
+	if _, err := client.Resource(networkmetrics).Patch(ctx, "node-1", "application/merge-patch+json", patch,
+		metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	expectScores(ctx, t, plugin, "a value changes", map[string]int64{"node-1": 0, "node-2": 100, "node-3": 54, "node-4": 51})
-	if _, err := client.Resource(networkmetrics).Patch(ctx, "node-1", "application/merge-patch+json", []byte(`{"status": null}`), metav1.PatchOptions{}); err != nil {
+	expectScores(ctx, t, plugin, "a value changes",
+		map[string]int64{"node-1": 0, "node-2": 100, "node-3": 54, "node-4": 51})
+	if _, err := client.Resource(networkmetrics).Patch(ctx, "node-1", "application/merge-patch+json",
+		[]byte(`{"status": null}`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	expectScores(ctx, t, plugin, "a value goes", map[string]int64{"node-1": 50, "node-2": 100, "node-3": 0, "node-4": 50})
 	if got := h.metric(t, "pmk_sched_networkaware_nodes"); got != 2 {
 		t.Errorf("%v nodes have a value, want 2", got)
 	}
-	if err := client.Resource(definitions).Delete(ctx, "networkmetrics.network.example.com", metav1.DeleteOptions{}); err != nil {
+	if err := client.Resource(definitions).Delete(ctx, "networkmetrics.network.example.com",
+		metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	expectScores(ctx, t, plugin, "the resource goes", nil)
-	if missing, readable := h.log.count("info: NetworkAware: the resource does not exist"), h.log.count("info: NetworkAware reads the resource"); missing > 2 || readable != 1 {
+	if missing, readable := h.log.count("info: NetworkAware: the resource does not exist"),
+		h.log.count("info: NetworkAware reads the resource"); missing > 2 || readable != 1 {
 		t.Errorf("one line per change of state is expected: %q", h.log.text)
 	}
 }
@@ -104,7 +114,8 @@ func TestNetworkAwareWithoutPermissionIsNeutral(t *testing.T) {
 
 // expectScores waits until the nodes node-1 to node-4 have these scores. If want is nil, scoring
 // must be skipped.
-func expectScores(ctx context.Context, t *testing.T, plugin *networkaware.NetworkAware, what string, want map[string]int64) {
+func expectScores(ctx context.Context, t *testing.T, plugin *networkaware.NetworkAware, what string,
+	want map[string]int64) {
 	t.Helper()
 	var nodes []scheduler.NodeInfo
 	for i := range 4 {

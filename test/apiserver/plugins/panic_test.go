@@ -37,7 +37,8 @@ func TestAPluginThatPanicsEndsTheScheduler(t *testing.T) {
 				x.panics(t, "panic: broken at "+point)
 			}
 			patch := []byte(`{"metadata": {"labels": {"panic": null}}}`)
-			if _, err := x.Kube.CoreV1().Pods(x.name).Patch(t.Context(), "trigger", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			if _, err := x.Kube.CoreV1().Pods(x.name).Patch(t.Context(), "trigger", types.MergePatchType, patch,
+				metav1.PatchOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			x.create(t, x.pod("after", nil))
@@ -47,7 +48,8 @@ func TestAPluginThatPanicsEndsTheScheduler(t *testing.T) {
 	}
 }
 
-// panics waits until the scheduler has ended, as Go programs do that panic, and looks for texts in its log.
+// panics waits until the scheduler has ended, as Go programs do that panic, and looks for texts in
+// its log.
 func (x *cluster) panics(t *testing.T, texts ...string) {
 	t.Helper()
 	if code := x.scheduler.AwaitEnd(t.Context()); code != 2 {

@@ -31,7 +31,8 @@ func newPluginModule(t *testing.T) string {
 
 // pluginTestArgs returns the arguments of `plugin test` for scenarios of a plugin's directory.
 func pluginTestArgs(dir string, args ...string) []string {
-	return append([]string{"plugin", "test", "-f", filepath.Join(dir, "pmk-sched.yaml"), "--branch", apiserver.Release}, args...)
+	return append([]string{"plugin", "test", "-f", filepath.Join(dir, "pmk-sched.yaml"), "--branch", apiserver.Release},
+		args...)
 }
 
 type testResult struct {
@@ -46,13 +47,16 @@ func TestNewPluginPassesItsScenario(t *testing.T) {
 	r.Prints(t, "2 of 2 expectations are met")
 	t.Log(r.Stderr)
 	result := run.Decode[testResult](t, r.Stdout)
-	if len(result.Runs) != 1 || result.Runs[0].Release != apiserver.Release || result.Runs[0].Scenario != file || result.Runs[0].Seconds <= 0 {
+	if len(result.Runs) != 1 || result.Runs[0].Release != apiserver.Release || result.Runs[0].Scenario != file ||
+		result.Runs[0].Seconds <= 0 {
 		t.Fatalf("got %s", r)
 	}
 	const reason = "pending: the node has the label quiet/exclude"
 	got := result.Runs[0].Expectations
 	if len(got) != 2 || got[0] != (report.Outcome{Pod: "default/web", Expected: "open", Got: "open", Met: true}) ||
-		got[1].Pod != "default/stuck" || got[1].Expected != reason || !strings.Contains(got[1].Got, "2 node(s) the node has the label quiet/exclude") && !strings.Contains(got[1].Got, "2 the node has the label quiet/exclude") {
+		got[1].Pod != "default/stuck" || got[1].Expected != reason ||
+		!strings.Contains(got[1].Got, "2 node(s) the node has the label quiet/exclude") &&
+			!strings.Contains(got[1].Got, "2 the node has the label quiet/exclude") {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -92,7 +96,8 @@ func TestExpectationsThatAreNotMetFail(t *testing.T) {
 	run.PMKSched(t, pluginTestArgs(dir, wrong)...).Fails(t, 3, "RELEASE", "default/none  pending", "no such pod", "FAILED")
 }
 
-// nodesAndPods has a node a that the plugin rejects, a node b with room for two small pods, and a node c where a pod must be evicted.
+// nodesAndPods has a node a that the plugin rejects, a node b with room for two small pods, and a
+// node c where a pod must be evicted.
 const nodesAndPods = `apiVersion: pmk-sched.io/v1alpha1
 kind: Scenario
 objects:
@@ -144,7 +149,8 @@ func TestWatchTestsThePluginAgainAfterAChange(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	// awaitOutput has no deadline: the process compiles the plugin, which other compilers may delay. go test has one.
+	// awaitOutput has no deadline: the process compiles the plugin, which other compilers may delay.
+	// go test has one.
 	awaitOutput := func(text string) {
 		t.Helper()
 		for !strings.Contains(out.String(), text) {
@@ -171,7 +177,8 @@ func TestWatchTestsThePluginAgainAfterAChange(t *testing.T) {
 		awaitOutput("waiting for changes")
 	}
 	replace(`found {`, `!found {`)
-	if text := out.String(); !strings.Contains(text, "error: 2 of 2 expectations are not met") || strings.Contains(text, "start the API server") {
+	if text := out.String(); !strings.Contains(text, "error: 2 of 2 expectations are not met") ||
+		strings.Contains(text, "start the API server") {
 		t.Errorf("after a mistake: %s", text)
 	}
 	replace(`!found {`, `!found [`)
@@ -193,7 +200,9 @@ func TestScenariosThatCannotBeReadAreRefused(t *testing.T) {
 	t.Parallel()
 	dir := newPluginModule(t)
 	run.PMKSched(t, pluginTestArgs(dir)...).Fails(t, 2, "FILE is required")
-	run.PMKSched(t, "plugin", "test", "--branch", apiserver.Release, filepath.Join(dir, "scenario.yaml")).Fails(t, 2, "no plugins to test", "--with")
-	empty := run.WriteFile(t, "steps.yaml", "apiVersion: pmk-sched.io/v1alpha1\nkind: Scenario\nsteps: [{scenario: pending}]\n")
+	run.PMKSched(t, "plugin", "test", "--branch", apiserver.Release, filepath.Join(dir, "scenario.yaml")).Fails(t, 2,
+		"no plugins to test", "--with")
+	empty := run.WriteFile(t, "steps.yaml",
+		"apiVersion: pmk-sched.io/v1alpha1\nkind: Scenario\nsteps: [{scenario: pending}]\n")
 	run.PMKSched(t, pluginTestArgs(dir, empty)...).Fails(t, 2, "only `pmk-sched simulate run` reads this field")
 }

@@ -34,7 +34,8 @@ func TestTimestampNeverConflicts(t *testing.T) {
 		t.Fatal(err)
 	}
 	config := user(ctx, t, "stamper", rules)
-	if err := server.AwaitAccess(ctx, "stamper", authorizationv1.ResourceAttributes{Verb: "patch", Resource: "pods", Namespace: "stamped"}); err != nil {
+	if err := server.AwaitAccess(ctx, "stamper",
+		authorizationv1.ResourceAttributes{Verb: "patch", Resource: "pods", Namespace: "stamped"}); err != nil {
 		t.Fatal(err)
 	}
 	h := newHandle(t, config)
@@ -70,7 +71,8 @@ func TestTimestampNeverConflicts(t *testing.T) {
 			stamped++
 		}
 	}
-	if stamped != stampedPods || h.metric(t, "pmk_sched_timestamp_stamps_total", `"ok"`) != stampedPods || h.metric(t, "pmk_sched_timestamp_stamps_total", `"error"`) != 0 {
+	if stamped != stampedPods || h.metric(t, "pmk_sched_timestamp_stamps_total", `"ok"`) != stampedPods ||
+		h.metric(t, "pmk_sched_timestamp_stamps_total", `"error"`) != 0 {
 		t.Errorf("%d pods of %d are stamped", stamped, stampedPods)
 	}
 }
@@ -81,7 +83,8 @@ func TestTimestampLeavesANewPodOfTheSameNameAlone(t *testing.T) {
 	kube := server.Client(t)
 	old := createPods(ctx, t, kube, "recreated", 1)[0]
 	now := int64(0)
-	if err := kube.CoreV1().Pods("recreated").Delete(ctx, old.Name, metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
+	if err := kube.CoreV1().Pods("recreated").Delete(ctx, old.Name,
+		metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := kube.CoreV1().Pods("recreated").Create(ctx, newPod(0), metav1.CreateOptions{}); err != nil {
@@ -126,7 +129,8 @@ func createPods(ctx context.Context, t *testing.T, kube kubernetes.Interface, na
 }
 
 // whileUpdated calls do while a client keeps changing the pod.
-func whileUpdated(ctx context.Context, kube kubernetes.Interface, pod *corev1.Pod, updates *atomic.Int64, do func() error) error {
+func whileUpdated(ctx context.Context, kube kubernetes.Interface, pod *corev1.Pod, updates *atomic.Int64,
+	do func() error) error {
 	begun, over := make(chan struct{}), make(chan struct{})
 	var client errgroup.Group
 	client.Go(func() error {
@@ -163,7 +167,8 @@ func update(ctx context.Context, kube kubernetes.Interface, pod *corev1.Pod, val
 	if pod, err = client.Update(ctx, pod, metav1.UpdateOptions{}); err != nil {
 		return err
 	}
-	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: value}}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+		Message: value}}
 	_, err = client.UpdateStatus(ctx, pod, metav1.UpdateOptions{})
 	return err
 }

@@ -23,8 +23,8 @@ func gpusWake(t *testing.T, s subject) {
 		x.create(t, x.pod(name, amounts{gpuMilli: "600"}))
 		x.awaitBound(t, name)
 	}
-	// In total enough is free for each of the pods, so that no other plugin rejects it and wakes it. That a deleted pod wakes one is shown by
-	// sharesOfGPUs.
+	// In total enough is free for each of the pods, so that no other plugin rejects it and wakes it.
+	// That a deleted pod wakes one is shown by sharesOfGPUs.
 	x.create(t, x.pod("third", amounts{gpuMilli: "500"}))
 	x.awaitRejected(t, "third", noGPU)
 	x.wakes(t, "a node has more GPUs", func() { x.allocate(t, "0", amounts{gpuMilli: "3000"}) }, "third")
@@ -32,7 +32,8 @@ func gpusWake(t *testing.T, s subject) {
 	x.create(t, x.pod("fourth", amounts{gpuMilli: "600"}))
 	x.awaitRejected(t, "fourth", noGPU)
 	x.wakes(t, "a node is added and loses its taint", func() {
-		// As every new node it has a taint, and its device plugin reports the GPUs before the taint is gone.
+		// As every new node it has a taint, and its device plugin reports the GPUs before the taint is
+		// gone.
 		x.taintedNode(t, "new", amounts{gpuMilli: "1000"}, nil)
 		x.untaint(t, "new")
 	}, "fourth")
@@ -66,13 +67,15 @@ func roomWakesGroups(t *testing.T, s subject) {
 func zonesWake(t *testing.T, s subject) {
 	const name, reason = "wake-zones", "no NUMA node has room for the pod"
 	x := s.prepare(t, name, profiles.Plugin{Name: numaaware.Name}, numaaware.Rules)
-	topologies := x.define(t, "numaaware", schema.GroupVersionResource{Group: "topology.node.k8s.io", Version: "v1alpha2", Resource: "noderesourcetopologies"})
+	topologies := x.define(t, "numaaware",
+		schema.GroupVersionResource{Group: "topology.node.k8s.io", Version: "v1alpha2", Resource: "noderesourcetopologies"})
 	zones := func(available int64) []any {
 		cpus := map[string]any{"name": "cpu", "capacity": int64(8), "allocatable": int64(8), "available": available}
 		return []any{map[string]any{"name": "node-0", "type": "Node", "resources": []any{cpus}}}
 	}
 	create(t.Context(), t, topologies, &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "topology.node.k8s.io/v1alpha2", "kind": "NodeResourceTopology", "metadata": map[string]any{"name": name + "-a"},
+		"apiVersion": "topology.node.k8s.io/v1alpha2", "kind": "NodeResourceTopology",
+		"metadata":   map[string]any{"name": name + "-a"},
 		"attributes": []any{map[string]any{"name": "topologyManagerPolicy", "value": "single-numa-node"}}, "zones": zones(8),
 	}})
 	x.scheduler.Start()
@@ -91,7 +94,8 @@ func zonesWake(t *testing.T, s subject) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := topologies.Patch(t.Context(), name+"-a", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		if _, err := topologies.Patch(t.Context(), name+"-a", types.MergePatchType, patch,
+			metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}, "third")
@@ -100,11 +104,13 @@ func zonesWake(t *testing.T, s subject) {
 // allocate changes how much a node has.
 func (x *cluster) allocate(t *testing.T, name string, room amounts) {
 	t.Helper()
-	patch, err := json.Marshal(map[string]any{"status": map[string]any{"allocatable": room.list(), "capacity": room.list()}})
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{"allocatable": room.list(),
+		"capacity": room.list()}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := x.Kube.CoreV1().Nodes().Patch(t.Context(), x.name+"-"+name, types.MergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+	if _, err := x.Kube.CoreV1().Nodes().Patch(t.Context(), x.name+"-"+name, types.MergePatchType, patch,
+		metav1.PatchOptions{}, "status"); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -26,7 +26,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// second is the scheduler of the pods, withExtender one whose extender does not answer, and withPlugin one whose plugin rejects every node.
+// second is the scheduler of the pods, withExtender one whose extender does not answer, and
+// withPlugin one whose plugin rejects every node.
 const (
 	second       = "second"
 	withExtender = "with-extender"
@@ -87,25 +88,31 @@ func start(t *testing.T, release string) scene {
 	s.NewScheduler(t, controlplane.Scheduler{Name: withExtender, Extenders: []profiles.Extender{{
 		URLPrefix: s.deadExtender, FilterVerb: "filter", Ignorable: &ignorable,
 	}}}).Start()
-	binary, err := controlplane.Build(t.Context(), build.Options{Release: s.Release, Plugins: []plugins.Plugin{{Builtin: "blockall"}}, Sources: pmksched.Sources})
+	binary, err := controlplane.Build(t.Context(),
+		build.Options{Release: s.Release, Plugins: []plugins.Plugin{{Builtin: "blockall"}}, Sources: pmksched.Sources})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.NewScheduler(t, controlplane.Scheduler{Name: withPlugin, Plugins: []string{"BlockAll"}, Binary: binary, Source: []byte(blocking)}).Start()
+	s.NewScheduler(t, controlplane.Scheduler{Name: withPlugin, Plugins: []string{"BlockAll"}, Binary: binary,
+		Source: []byte(blocking)}).Start()
 	s.install(t)
 	return s
 }
 
-// install creates the objects by which pmk-sched finds the scheduler withPlugin, as if its replica were ready.
+// install creates the objects by which pmk-sched finds the scheduler withPlugin, as if its replica
+// were ready.
 func (s scene) install(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()
-	rendered, err := profiles.Render(profiles.Request{Release: s.Release, SchedulerName: withPlugin, Kubeconfig: s.Kubeconfig, Plugins: []string{"BlockAll"}, Source: []byte(blocking)})
+	rendered, err := profiles.Render(profiles.Request{Release: s.Release, SchedulerName: withPlugin,
+		Kubeconfig: s.Kubeconfig, Plugins: []string{"BlockAll"}, Source: []byte(blocking)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	configuration := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: withPlugin}, Data: map[string]string{withPlugin + ".yaml": string(rendered.YAML)}}
-	if _, err := s.Kube.CoreV1().ConfigMaps(metav1.NamespaceSystem).Create(ctx, configuration, metav1.CreateOptions{}); err != nil {
+	configuration := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: withPlugin},
+		Data: map[string]string{withPlugin + ".yaml": string(rendered.YAML)}}
+	if _, err := s.Kube.CoreV1().ConfigMaps(metav1.NamespaceSystem).Create(ctx, configuration,
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	labels := ownership.Labels(withPlugin)
@@ -116,9 +123,11 @@ func (s scene) install(t *testing.T) {
 		ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: withPlugin}},
 	}}}
 	deployments := s.Kube.AppsV1().Deployments(metav1.NamespaceSystem)
-	made, err := deployments.Create(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: withPlugin, Labels: labels}, Spec: appsv1.DeploymentSpec{
-		Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{ObjectMeta: pod.ObjectMeta, Spec: pod.Spec},
-	}}, metav1.CreateOptions{})
+	made, err := deployments.Create(ctx,
+		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: withPlugin, Labels: labels}, Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{ObjectMeta: pod.ObjectMeta,
+				Spec: pod.Spec},
+		}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,9 +149,11 @@ func (s scene) check(t *testing.T, group string, c pending) {
 	s.Create(ctx, t, group, pod)
 	var got *explain.Report
 	run.Eventually(t, "the cause is "+string(c.want.Cause), func(context.Context) (bool, string) {
-		report := run.Decode[explain.Report](t, run.PMKSched(t, "--kubeconfig", s.Kubeconfig, "explain", "-n", group, "-o", "json", pod.Name).OK(t).Stdout)
+		report := run.Decode[explain.Report](t,
+			run.PMKSched(t, "--kubeconfig", s.Kubeconfig, "explain", "-n", group, "-o", "json", pod.Name).OK(t).Stdout)
 		got = &report
-		return report.State == explain.Pending && len(report.Findings) > 0 && report.Findings[0].Cause == c.want.Cause, fmt.Sprintf("%+v", report)
+		return report.State == explain.Pending && len(report.Findings) > 0 && report.Findings[0].Cause == c.want.Cause,
+			fmt.Sprintf("%+v", report)
 	})
 	first := got.Findings[0]
 	if first.Resource != c.want.Resource {
@@ -176,7 +187,8 @@ func (p pending) also(f explain.Finding, group string) bool {
 	return f.Cause == explain.Priority || !ofTest || p.want.Cause == explain.Preempting && f.Cause == explain.Resource
 }
 
-// ready removes the taint of nodes that are not ready: no controller does. Tests that need it set it again.
+// ready removes the taint of nodes that are not ready: no controller does. Tests that need it set
+// it again.
 func (s scene) ready(ctx context.Context, t *testing.T, group string) {
 	t.Helper()
 	s.changeNodes(ctx, t, group, func(n *corev1.Node) { n.Spec.Taints = nil })
@@ -206,15 +218,18 @@ func (s scene) checkPlaced(t *testing.T) {
 	s.Nodes(ctx, t, group, group+"-1")
 	node := s.Place(ctx, t, group, controlplane.Pod(second, group, "web-0"))
 	run.Eventually(t, "the event of the binding is there", func(context.Context) (bool, string) {
-		report := run.Decode[explain.Report](t, run.PMKSched(t, "--kubeconfig", s.Kubeconfig, "explain", "-n", group, "-o", "json", "web-0").OK(t).Stdout)
-		return report.State == explain.Bound && report.Node == node && strings.Contains(report.Summary, "scheduler second placed it on node "+node), fmt.Sprintf("%+v", report)
+		report := run.Decode[explain.Report](t,
+			run.PMKSched(t, "--kubeconfig", s.Kubeconfig, "explain", "-n", group, "-o", "json", "web-0").OK(t).Stdout)
+		return report.State == explain.Bound && report.Node == node &&
+			strings.Contains(report.Summary, "scheduler second placed it on node "+node), fmt.Sprintf("%+v", report)
 	})
 	missing := run.PMKSched(t, "--kubeconfig", s.Kubeconfig, "explain", "-n", group, "gone")
 	if missing.Code != 2 || !strings.Contains(missing.Stderr, "pod gone does not exist in namespace "+group) {
 		t.Errorf("a pod that does not exist: %s", missing)
 	}
 	s.exceedQuota(ctx, t, group)
-	report := run.Decode[explain.Report](t, run.PMKSched(t, "--kubeconfig", s.Kubeconfig, "explain", "-n", group, "-o", "json", "web").OK(t).Stdout)
+	report := run.Decode[explain.Report](t,
+		run.PMKSched(t, "--kubeconfig", s.Kubeconfig, "explain", "-n", group, "-o", "json", "web").OK(t).Stdout)
 	if report.State != explain.Missing || len(report.Findings) != 1 {
 		t.Fatalf("a workload without pods: %+v", report)
 	}
@@ -244,13 +259,16 @@ func (s scene) exceedQuota(ctx context.Context, t *testing.T, namespace string) 
 	request(pod, corev1.ResourceCPU, "2")
 	var refused error
 	run.Eventually(t, "the API server refuses a pod that exceeds the quota", func(ctx context.Context) (bool, string) {
-		_, refused = s.Kube.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		_, refused = s.Kube.CoreV1().Pods(namespace).Create(ctx, pod,
+			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return apierrors.IsForbidden(refused) && strings.Contains(refused.Error(), "exceeded"), fmt.Sprint(refused)
 	})
 	_, err = s.Kube.CoreV1().Events(namespace).Create(ctx, &corev1.Event{
-		ObjectMeta: metav1.ObjectMeta{Name: "refused"}, Type: corev1.EventTypeWarning, Reason: "FailedCreate", LastTimestamp: metav1.Now(),
-		InvolvedObject: corev1.ObjectReference{Kind: "ReplicaSet", APIVersion: "apps/v1", Namespace: namespace, Name: "web-5d4f"},
-		Message:        "Error creating: " + refused.Error(),
+		ObjectMeta: metav1.ObjectMeta{Name: "refused"}, Type: corev1.EventTypeWarning, Reason: "FailedCreate",
+		LastTimestamp: metav1.Now(),
+		InvolvedObject: corev1.ObjectReference{Kind: "ReplicaSet", APIVersion: "apps/v1", Namespace: namespace,
+			Name: "web-5d4f"},
+		Message: "Error creating: " + refused.Error(),
 	}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -280,7 +298,8 @@ func (s scene) running(ctx context.Context, t *testing.T, group string, change f
 
 // apart is anti-affinity to the pods of an app.
 func apart(app, key string) *corev1.PodAntiAffinity {
-	return &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: together(app, key).RequiredDuringSchedulingIgnoredDuringExecution}
+	return &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: together(app,
+		key).RequiredDuringSchedulingIgnoredDuringExecution}
 }
 
 func together(app, key string) *corev1.PodAffinity {

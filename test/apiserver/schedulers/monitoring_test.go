@@ -46,7 +46,8 @@ func metricsExist(t *testing.T, release string) {
 		t.Fatal(err)
 	}
 	plane.NewScheduler(t, controlplane.Scheduler{Name: watched, LeaderElect: true, Args: []string{
-		"--secure-port=" + port, "--bind-address=127.0.0.1", "--authentication-kubeconfig=" + plane.Kubeconfig, "--authorization-kubeconfig=" + plane.Kubeconfig,
+		"--secure-port=" + port, "--bind-address=127.0.0.1", "--authentication-kubeconfig=" +
+			plane.Kubeconfig, "--authorization-kubeconfig=" + plane.Kubeconfig,
 	}}).Start()
 	plane.Namespace(ctx, t, watched)
 	plane.Nodes(ctx, t, watched, "node-1")
@@ -61,12 +62,14 @@ func metricsExist(t *testing.T, release string) {
 			return false, err.Error()
 		}
 		missing := lacking(text, wanted.ofScheduler)
-		for _, series := range []string{`leader_election_master_status{name="kube-scheduler"} 1`, `scheduler_schedule_attempts_total{profile="` + watched + `",result="scheduled"}`} {
+		for _, series := range []string{`leader_election_master_status{name="kube-scheduler"} 1`,
+			`scheduler_schedule_attempts_total{profile="` + watched + `",result="scheduled"}`} {
 			if !strings.Contains(text, series) {
 				missing = append(missing, series)
 			}
 		}
-		if len(missing) == 0 && !regexp.MustCompile(`(?m)^scheduler_pending_pods\{queue="(active|backoff|unschedulable)"\} 1$`).MatchString(text) {
+		if len(missing) == 0 &&
+			!regexp.MustCompile(`(?m)^scheduler_pending_pods\{queue="(active|backoff|unschedulable)"\} 1$`).MatchString(text) {
 			missing = append(missing, "a pending pod")
 		}
 		if len(missing) > 0 {
@@ -88,10 +91,12 @@ func metricsExist(t *testing.T, release string) {
 // metrics are names of metrics in queries, sorted.
 type metrics struct{ ofScheduler, ofAPIServer []string }
 
-// names returns the metrics in the queries of the rules and the dashboard for the release of the plane.
+// names returns the metrics in the queries of the rules and the dashboard for the release of the
+// plane.
 func names(t *testing.T, plane *controlplane.Plane) metrics {
 	t.Helper()
-	objects, err := monitoring.Objects(monitoring.Scheduler{Name: watched, Namespace: "kube-system", Release: plane.Release, PortName: "https", Certificate: true})
+	objects, err := monitoring.Objects(monitoring.Scheduler{Name: watched, Namespace: "kube-system",
+		Release: plane.Release, PortName: "https", Certificate: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +131,8 @@ func lacking(text string, names []string) (missing []string) {
 	return missing
 }
 
-// schedulerClient returns a function that reads an address of a scheduler, which signs its certificate itself, with the token of a kubeconfig.
+// schedulerClient returns a function that reads an address of a scheduler, which signs its
+// certificate itself, with the token of a kubeconfig.
 func schedulerClient(t *testing.T, kubeconfig string) func(ctx context.Context, url string) (string, error) {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)

@@ -21,7 +21,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// cluster is the part of the API server's objects that one scheduler of the test uses: its pods run on its nodes only.
+// cluster is the part of the API server's objects that one scheduler of the test uses: its pods run
+// on its nodes only.
 type cluster struct {
 	*controlplane.Plane
 	t         *testing.T
@@ -38,7 +39,8 @@ func newCluster(t *testing.T, preset, scenario string) *cluster {
 	t.Cleanup(cancel)
 	c := &cluster{Plane: controlplane.On(t, server), t: t, ctx: ctx, name: preset + "-" + scenario}
 	config := filepath.Join(t.TempDir(), "config.yaml")
-	rendered, err := profiles.Render(profiles.Request{Release: c.Release, SchedulerName: c.name, Kubeconfig: c.Kubeconfig, Preset: preset})
+	rendered, err := profiles.Render(profiles.Request{Release: c.Release, SchedulerName: c.name, Kubeconfig: c.Kubeconfig,
+		Preset: preset})
 	c.must(err)
 	c.must(os.WriteFile(config, rendered.YAML, 0o600))
 	program, err := controlplane.Build(t.Context(), build.Options{Release: c.Release})
@@ -48,9 +50,10 @@ func newCluster(t *testing.T, preset, scenario string) *cluster {
 	return c
 }
 
-// start starts the scheduler, which ends with the test, and returns when it knows every node that was made before. A scheduler
-// before v1.28 schedules as soon as its informers have listed, while their handlers still add nodes to its cache. A node that is
-// made after it has listed is added last.
+// start starts the scheduler, which ends with the test, and returns when it knows every node that
+// was made before. A scheduler before v1.28 schedules as soon as its informers have listed, while
+// their handlers still add nodes to its cache. A node that is made after it has listed is added
+// last.
 func (c *cluster) start() {
 	c.t.Helper()
 	c.scheduler.Start()
@@ -99,7 +102,8 @@ func (c *cluster) newNode(name string, labels map[string]string) *corev1.Node {
 	whole := amounts(100)
 	whole[corev1.ResourcePods] = resource.MustParse("110")
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: all}, Status: corev1.NodeStatus{
-		Capacity: whole, Allocatable: whole, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+		Capacity: whole, Allocatable: whole,
+		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
 	}}
 }
 
@@ -113,7 +117,8 @@ func (c *cluster) nodes(count int) {
 	c.must(server.Store(c.ctx, all))
 	// A scheduler lists nodes from the API server's cache, which may be behind.
 	run.Eventually(c.t, "the cache has all nodes", func(ctx context.Context) (bool, string) {
-		list, err := c.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: controlplane.GroupLabel + "=" + c.name, ResourceVersion: "0"})
+		list, err := c.Kube.CoreV1().Nodes().List(ctx,
+			metav1.ListOptions{LabelSelector: controlplane.GroupLabel + "=" + c.name, ResourceVersion: "0"})
 		if err != nil {
 			return false, err.Error()
 		}
@@ -123,10 +128,12 @@ func (c *cluster) nodes(count int) {
 
 // pod returns a pod that requests percent of a node.
 func (c *cluster) pod(name string, percent int64) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": "web"}}, Spec: corev1.PodSpec{
-		SchedulerName: c.name, NodeSelector: map[string]string{controlplane.GroupLabel: c.name},
-		Containers: []corev1.Container{{Name: "c", Image: "localhost/pause", Resources: corev1.ResourceRequirements{Requests: amounts(percent)}}},
-	}}
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": "web"}},
+		Spec: corev1.PodSpec{
+			SchedulerName: c.name, NodeSelector: map[string]string{controlplane.GroupLabel: c.name},
+			Containers: []corev1.Container{{Name: "c", Image: "localhost/pause",
+				Resources: corev1.ResourceRequirements{Requests: amounts(percent)}}},
+		}}
 }
 
 // place creates a pod and returns the node that it is bound to.

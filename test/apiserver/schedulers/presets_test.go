@@ -16,7 +16,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// A pod that takes a tenth of a node finds one that is nearly full, one that is half full and one that is empty.
+// A pod that takes a tenth of a node finds one that is nearly full, one that is half full and one
+// that is empty.
 func TestNodeThatAPresetPrefersByWhatIsTaken(t *testing.T) {
 	want := map[string]string{
 		"default": "empty", "spread": "empty", "throughput": "empty", "topology-spread": "empty",
@@ -70,9 +71,11 @@ func TestSpreadOutweighsAPreferenceForALoadedNode(t *testing.T) {
 			c.start()
 			pod := c.pod("p", 2)
 			pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
-				PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{Weight: 100, Preference: corev1.NodeSelectorTerm{
-					MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "disk", Operator: corev1.NodeSelectorOpIn, Values: []string{"fast"}}},
-				}}},
+				PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{Weight: 100,
+					Preference: corev1.NodeSelectorTerm{
+						MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "disk", Operator: corev1.NodeSelectorOpIn,
+							Values: []string{"fast"}}},
+					}}},
 			}}
 			if got := c.place(pod); got != want {
 				t.Errorf("placed on %s, want %s", got, want)
@@ -81,7 +84,8 @@ func TestSpreadOutweighsAPreferenceForALoadedNode(t *testing.T) {
 	}
 }
 
-// The second pod of a Service goes to the other zone although the node there is half full; by default it goes to an empty node.
+// The second pod of a Service goes to the other zone although the node there is half full; by
+// default it goes to an empty node.
 func TestTopologySpreadTakesTheOtherZone(t *testing.T) {
 	for preset, want := range map[string]string{"default": "a", "topology-spread": "b"} {
 		t.Run(preset, func(t *testing.T) {
@@ -114,8 +118,8 @@ func TestTopologySpreadTakesTheOtherZone(t *testing.T) {
 // the nodes of other tests.
 var feasible = regexp.MustCompile(`"Successfully bound pod to node" pod="[^"]*/p" .* feasibleNodes=(\d+)`)
 
-// On a large cluster the preset throughput stops looking when it has enough nodes. 100 is Kubernetes' least
-// (minFeasibleNodesToFind); by default it looks for nearly half of 400 nodes.
+// On a large cluster the preset throughput stops looking when it has enough nodes. 100 is
+// Kubernetes' least (minFeasibleNodesToFind); by default it looks for nearly half of 400 nodes.
 func TestThroughputLooksAtFewerNodes(t *testing.T) {
 	looked := map[string]int{}
 	for _, preset := range []string{"default", "throughput"} {

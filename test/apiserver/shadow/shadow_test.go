@@ -1,6 +1,7 @@
 //go:build linux
 
-// Package shadow runs shadows next to the default scheduler of a real API server, and reads its audit log.
+// Package shadow runs shadows next to the default scheduler of a real API server, and reads its
+// audit log.
 package shadow
 
 import (
@@ -39,7 +40,8 @@ const (
 func permit(t *testing.T, p *controlplane.Plane) {
 	t.Helper()
 	p.Namespace(t.Context(), t, "tools")
-	for _, document := range strings.Split(run.PMKSched(t, "shadow", "--rbac", "--namespace", "tools").OK(t).Stdout, "---\n") {
+	for _, document := range strings.Split(run.PMKSched(t, "shadow", "--rbac", "--namespace", "tools").OK(t).Stdout,
+		"---\n") {
 		var err error
 		switch {
 		case strings.Contains(document, "kind: ServiceAccount\nmetadata"):
@@ -77,7 +79,8 @@ type observer struct {
 // observe starts a shadow of the release of the API server, which it reaches with a kubeconfig.
 func observe(t *testing.T, release versions.Release, kubeconfig string, args ...string) *observer {
 	t.Helper()
-	args = append([]string{"--kubeconfig", kubeconfig, "--as", user, "--log-level", "debug", "shadow", "--branch", release.String(), "-o", "json"}, args...)
+	args = append([]string{"--kubeconfig", kubeconfig, "--as", user, "--log-level", "debug", "shadow", "--branch",
+		release.String(), "-o", "json"}, args...)
 	o := &observer{cmd: exec.CommandContext(run.Context(t), run.Program(t), args...)}
 	o.cmd.Stdout, o.cmd.Stderr = &o.stdout, &o.stderr
 	o.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -117,11 +120,13 @@ func (o *observer) end(t *testing.T) shadow.Report {
 	if err := syscall.Kill(-o.cmd.Process.Pid, syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
-	if err := o.cmd.Wait(); o.cmd.ProcessState.ExitCode() != 1 || !strings.Contains(o.stderr.String(), "\nerror: interrupted") {
+	if err := o.cmd.Wait(); o.cmd.ProcessState.ExitCode() != 1 ||
+		!strings.Contains(o.stderr.String(), "\nerror: interrupted") {
 		t.Errorf("interrupted: %v", err)
 	}
 	if usage, ok := o.cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
-		t.Logf("the proxy of the shadow: %d MiB of memory, %s of CPU", usage.Maxrss>>10, o.cmd.ProcessState.UserTime()+o.cmd.ProcessState.SystemTime())
+		t.Logf("the proxy of the shadow: %d MiB of memory, %s of CPU", usage.Maxrss>>10,
+			o.cmd.ProcessState.UserTime()+o.cmd.ProcessState.SystemTime())
 	}
 	return run.Decode[shadow.Report](t, o.stdout.String())
 }
@@ -130,10 +135,12 @@ func (o *observer) end(t *testing.T) shadow.Report {
 func node(t *testing.T, p *controlplane.Plane, name string, milliCPU, memoryMiB int64) {
 	t.Helper()
 	room := corev1.ResourceList{
-		"cpu": *resource.NewMilliQuantity(milliCPU, resource.DecimalSI), "memory": *resource.NewQuantity(memoryMiB<<20, resource.BinarySI), "pods": resource.MustParse("2000"),
+		"cpu": *resource.NewMilliQuantity(milliCPU, resource.DecimalSI), "memory": *resource.NewQuantity(memoryMiB<<20,
+			resource.BinarySI), "pods": resource.MustParse("2000"),
 	}
 	_, err := p.Kube.CoreV1().Nodes().Create(t.Context(), &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}}, Status: corev1.NodeStatus{Capacity: room, Allocatable: room},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}},
+		Status:     corev1.NodeStatus{Capacity: room, Allocatable: room},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -146,9 +153,11 @@ func request(name, cpu, memory string) *corev1.Pod {
 	made := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
 		AutomountServiceAccountToken: &no, // no controller makes tokens, which 1.20 takes from Secrets
 		// No controller removes the taint of a node that is not ready.
-		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}, Containers: []corev1.Container{{Name: "main", Image: "web"}},
+		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+		Containers:  []corev1.Container{{Name: "main", Image: "web"}},
 	}}
-	made.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse(memory)}
+	made.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse(cpu),
+		"memory": resource.MustParse(memory)}
 	return made
 }
 
@@ -185,7 +194,8 @@ func comparesWithoutChangingAnything(t *testing.T, release string) {
 	t.Helper()
 	log := filepath.Join(t.TempDir(), "audit.log")
 	policy := run.WriteFile(t, "policy.yaml", audit.Policy)
-	p := controlplane.Start(t, release, "--audit-log-path="+log, "--audit-policy-file="+policy, "--audit-log-mode=blocking")
+	p := controlplane.Start(t, release, "--audit-log-path="+log, "--audit-policy-file="+policy,
+		"--audit-log-mode=blocking")
 	p.Namespace(t.Context(), t, space)
 	permit(t, p)
 	pods, pause := load(t)
@@ -198,7 +208,8 @@ func comparesWithoutChangingAnything(t *testing.T, release string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	configuration := "apiVersion: " + rules.Render + "\nkind: KubeSchedulerConfiguration\n" + controlplane.WithoutTies(p.Release, names, "", "")
+	configuration := "apiVersion: " + rules.Render + "\nkind: KubeSchedulerConfiguration\n" +
+		controlplane.WithoutTies(p.Release, names, "", "")
 	p.NewScheduler(t, controlplane.Scheduler{Name: corev1.DefaultSchedulerName, Source: []byte(configuration)}).Start()
 	pod(t, p, "before", "300m", "200Mi")
 	same := observe(t, p.Release, p.Kubeconfig, "--config", run.WriteFile(t, "scheduler.yaml", configuration))
@@ -219,7 +230,8 @@ func comparesWithoutChangingAnything(t *testing.T, release string) {
 	report := same.end(t)
 	decidedAll(t, "the same scheduler", report, pods+1)
 	if report.Same != pods+1 {
-		t.Errorf("the same scheduler: %d pods the same, want %d; different %+v, ties %+v", report.Same, pods+1, report.Differences, report.Noise)
+		t.Errorf("the same scheduler: %d pods the same, want %d; different %+v, ties %+v", report.Same, pods+1,
+			report.Differences, report.Noise)
 	}
 	report = packer.end(t)
 	decidedAll(t, "the scheduler that packs", report, pods+1)
@@ -246,7 +258,8 @@ func comparesWithoutChangingAnything(t *testing.T, release string) {
 // decidedAll checks that a shadow has decided about all pods.
 func decidedAll(t *testing.T, who string, r shadow.Report, pods int) {
 	t.Helper()
-	t.Logf("%s: %d pods the same, %d different, %d ties, %d missed", who, r.Same, len(r.Differences), len(r.Noise), r.Missed)
+	t.Logf("%s: %d pods the same, %d different, %d ties, %d missed", who, r.Same, len(r.Differences), len(r.Noise),
+		r.Missed)
 	if len(r.Undecided) > 0 {
 		t.Errorf("%s: undecided: %+v", who, r.Undecided)
 	}
@@ -258,7 +271,8 @@ func decidedAll(t *testing.T, who string, r shadow.Report, pods int) {
 	}
 }
 
-// load returns how many pods are created, and how long after each other: few at once, or with SHADOW 1,000 in that time.
+// load returns how many pods are created, and how long after each other: few at once, or with
+// SHADOW 1,000 in that time.
 func load(t *testing.T) (pods int, pause time.Duration) {
 	t.Helper()
 	text := os.Getenv("SHADOW")
@@ -324,14 +338,18 @@ func reportsWhatGoesWrong(t *testing.T, release string) {
 		return run.PMKSched(t, append([]string{"--kubeconfig", p.Kubeconfig, "shadow", "--branch", release}, args...)...)
 	}
 	t.Run("a permission is missing", func(t *testing.T) {
-		pmkSched("--as", "jane").Fails(t, 1, "no permission: user jane cannot list", "`pmk-sched shadow --rbac` prints the permissions")
+		pmkSched("--as", "jane").Fails(t, 1, "no permission: user jane cannot list",
+			"`pmk-sched shadow --rbac` prints the permissions")
 	})
 	t.Run("an extender binds pods", func(t *testing.T) {
-		binder := run.WriteFile(t, "binder.yaml", "apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\nextenders: [{urlPrefix: \"http://127.0.0.1:1\", bindVerb: bind}]\n")
+		binder := run.WriteFile(t, "binder.yaml",
+			"apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\nextenders: [{urlPrefix: "+
+				"\"http://127.0.0.1:1\", bindVerb: bind}]\n")
 		pmkSched("--config", binder).Fails(t, 2, "binds pods, which a shadow must not do")
 	})
 	t.Run("without pods", func(t *testing.T) {
-		pmkSched("--for", "1s").OK(t).Prints(t, "default-scheduler "+release+" compared with default-scheduler for 1s", "pods: 0 same, 0 different, 0 tied")
+		pmkSched("--for", "1s").OK(t).Prints(t, "default-scheduler "+release+" compared with default-scheduler for 1s",
+			"pods: 0 same, 0 different, 0 tied")
 	})
 	p.Namespace(t.Context(), t, space)
 	permit(t, p)
@@ -387,11 +405,12 @@ func tiesOnlyWhereNodesAreEqual(t *testing.T, p *controlplane.Plane) {
 			name = fmt.Sprintf("follow-%02d", i)
 		}
 		made := request(name, "200m", "200Mi")
-		made.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
-				{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: twins},
-			}}},
-		}}}
+		made.Spec.Affinity = &corev1.Affinity{
+			NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
+					{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: twins},
+				}}},
+			}}}
 		place(t, p, made)
 	}
 	o.decided(t, pods)
@@ -414,7 +433,8 @@ func tiesOnlyWhereNodesAreEqual(t *testing.T, p *controlplane.Plane) {
 // a pod that the shadow would evict too.
 func agreesOnAnEviction(t *testing.T, p *controlplane.Plane) {
 	t.Helper()
-	_, err := p.Kube.SchedulingV1().PriorityClasses().Create(t.Context(), &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "urgent"}, Value: 1000}, metav1.CreateOptions{})
+	_, err := p.Kube.SchedulingV1().PriorityClasses().Create(t.Context(),
+		&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "urgent"}, Value: 1000}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -426,7 +446,8 @@ func agreesOnAnEviction(t *testing.T, p *controlplane.Plane) {
 	p.Create(t.Context(), t, space, urgent)
 	o.decided(t, 2)
 	now := int64(0) // without a kubelet nothing else deletes the pod
-	if err := p.Kube.CoreV1().Pods(space).Delete(t.Context(), "victim", metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
+	if err := p.Kube.CoreV1().Pods(space).Delete(t.Context(), "victim",
+		metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
 		t.Fatal(err)
 	}
 	o.decided(t, 3)

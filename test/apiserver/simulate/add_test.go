@@ -40,7 +40,8 @@ func requesting(resources string) string {
 func TestCountAndLimitOfCopies(t *testing.T) {
 	t.Parallel()
 	manifests := deployment("web", 2, requesting("cpu: 1"), "")
-	r := simulateSnapshot(t, "add", snapshotOf(t, node("a", 8, "", "")), "-m", run.WriteFile(t, "add.yaml", manifests), "--count", "2", "--limit", "1")
+	r := simulateSnapshot(t, "add", snapshotOf(t, node("a", 8, "", "")), "-m", run.WriteFile(t, "add.yaml", manifests),
+		"--count", "2", "--limit", "1")
 	equal(t, "placements", 4, len(r.Placements))
 	equal(t, "capacity", &report.Capacity{PodsPerCopy: 2, Copies: 3, More: 1, Limited: true}, r.Capacity)
 	if u := r.Summary.Utilization[0]; u.After != 0.5 {
@@ -68,18 +69,21 @@ spec:
   volumeClaimTemplates:
   - {metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], storageClassName: zonal, resources: {requests: {storage: 1Gi}}}}
 `
-	r := simulateAdd(t, node("a", 4, "zone: a", "")+node("b", 4, "zone: b", "")+csiNode("a")+csiNode("b")+storage, set, 1, scenario.DefaultLimit)
+	r := simulateAdd(t, node("a", 4, "zone: a", "")+node("b", 4, "zone: b", "")+csiNode("a")+csiNode("b")+storage, set, 1,
+		scenario.DefaultLimit)
 	equal(t, "placements", map[string]string{"db-0": "b", "db-1": "b"}, nodesOf(r))
 	if r.Capacity.Copies != 2 {
 		t.Errorf("%+v", r.Capacity)
 	}
 }
 
-// A PriorityClass of the cluster applies: pods that are asked for evict others, copies that are tried do not.
+// A PriorityClass of the cluster applies: pods that are asked for evict others, copies that are
+// tried do not.
 func TestAddedPodsHaveTheirPriority(t *testing.T) {
 	t.Parallel()
 	r := simulateAdd(t, "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: high}\nvalue: 1000\n"+
-		node("a", 4, "", "")+pod("low-1", "2", "", "nodeName: a", "phase: Running")+pod("low-2", "2", "", "nodeName: a", "phase: Running"),
+		node("a", 4, "", "")+pod("low-1", "2", "", "nodeName: a", "phase: Running")+pod("low-2", "2", "", "nodeName: a",
+		"phase: Running"),
 		deployment("web", 1, requesting("cpu: 2"), "priorityClassName: high"), 1, scenario.DefaultLimit)
 	equal(t, "placed, evicted and copies", [3]int{1, 1, 1}, [3]int{len(r.Placements), len(r.Evicted), r.Capacity.Copies})
 }
@@ -87,19 +91,23 @@ func TestAddedPodsHaveTheirPriority(t *testing.T) {
 // New nodes already run the DaemonSet pods, and get pending pods.
 func TestPendingPodsGoToNewNodes(t *testing.T) {
 	t.Parallel()
-	const daemon = "ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: agent, uid: 11111111-0000-0000-0000-000000000009}]"
-	manifests := node("a", 4, "", "") + pod("agent", "1", daemon, "nodeName: a", "phase: Running") + pod("full", "3", "", "nodeName: a", "phase: Running") +
+	const daemon = "ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: agent, uid: " +
+		"11111111-0000-0000-0000-000000000009}]"
+	manifests := node("a", 4, "", "") + pod("agent", "1", daemon, "nodeName: a", "phase: Running") + pod("full", "3", "",
+		"nodeName: a", "phase: Running") +
 		pod("large", "4", "", "", "") + pod("small-1", "3", "", "", "") + pod("small-2", "3", "", "", "")
 	r := simulateSnapshot(t, "nodes", snapshotOf(t, manifests), "--add", "a=2")
 	on := nodesOf(r)
-	if len(on) != 2 || on["small-1"] == on["small-2"] || !strings.HasPrefix(on["small-1"], "a-new-") || reasons(r)["large"] == "" {
+	if len(on) != 2 || on["small-1"] == on["small-2"] || !strings.HasPrefix(on["small-1"], "a-new-") ||
+		reasons(r)["large"] == "" {
 		t.Errorf("placements %v, unplaced %v", on, r.Unplaced)
 	}
 	equal(t, "nodes", 3, r.Summary.Nodes)
 	u := r.Summary.Utilization[0]
 	equal(t, "allocatable before and after", [2]string{"4", "12"}, [2]string{u.Allocatable, u.AllocatableAfter})
 	equal(t, "utilization", 1.0, u.After)
-	template := readManifests(t, "apiVersion: v1\nkind: Node\nmetadata: {name: big}\nstatus: {allocatable: {cpu: 8, memory: 8Gi, pods: 10}}\n")
+	template := readManifests(t,
+		"apiVersion: v1\nkind: Node\nmetadata: {name: big}\nstatus: {allocatable: {cpu: 8, memory: 8Gi, pods: 10}}\n")
 	big, err := scenario.Nodes([]scenario.Template{{Name: "big", Node: template[0], Count: 1, First: 1}})
 	if err != nil {
 		t.Fatal(err)
@@ -109,14 +117,16 @@ func TestPendingPodsGoToNewNodes(t *testing.T) {
 	}
 }
 
-// Each step begins with the state that the one before left: the pods of the drained node fit when there is a new one.
+// Each step begins with the state that the one before left: the pods of the drained node fit when
+// there is a new one.
 func TestStepsBuildOnEachOther(t *testing.T) {
 	t.Parallel()
 	file := snapshotOf(t, node("a", 4, "", "")+node("b", 4, "", "")+
 		pod("on-a", "3", "", "nodeName: a", "phase: Running")+pod("on-b", "3", "", "nodeName: b", "phase: Running"))
 	dir := t.TempDir()
 	steps := filepath.Join(dir, "steps.yaml")
-	for file, text := range map[string]string{filepath.Join(dir, "web.yaml"): deployment("web", 1, requesting("cpu: 1"), ""), steps: `apiVersion: pmk-sched.io/v1alpha1
+	web, webFile := deployment("web", 1, requesting("cpu: 1"), ""), filepath.Join(dir, "web.yaml")
+	for file, text := range map[string]string{webFile: web, steps: `apiVersion: pmk-sched.io/v1alpha1
 kind: Scenario
 steps:
 - {scenario: drain, nodes: [a]}

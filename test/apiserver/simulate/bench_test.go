@@ -54,7 +54,8 @@ func TestSlowPluginIsNamedAndFails(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "sleepy", "sleepy.go"), []byte(sleepy), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	result := run.PMKSched(t, "bench", "--nodes", "40", "--pods", "100", "--samples", "2", "--branch", apiserver.Release, "--with", filepath.Join(dir, "sleepy"),
+	result := run.PMKSched(t, "bench", "--nodes", "40", "--pods", "100", "--samples", "2", "--branch", apiserver.Release,
+		"--with", filepath.Join(dir, "sleepy"),
 		"--fail-below", "0.9", "-o", "json")
 	result.Fails(t, 3, "less than 0.9; its slowest plugin is Sleepy at Filter")
 	r := run.Decode[bench.Result](t, result.Stdout)
@@ -78,7 +79,8 @@ func TestSlowPluginIsNamedAndFails(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		"this SchedulingThroughput", "default SchedulingThroughput", "this scheduler_scheduling_attempt_duration_seconds", "this scheduler_plugin_execution_duration_seconds",
+		"this SchedulingThroughput", "default SchedulingThroughput", "this scheduler_scheduling_attempt_duration_seconds",
+		"this scheduler_plugin_execution_duration_seconds",
 	} {
 		if !metrics[want] || r.Version != "v1" {
 			t.Errorf("data items of version %s lack %s: %v", r.Version, want, metrics)
@@ -89,7 +91,8 @@ func TestSlowPluginIsNamedAndFails(t *testing.T) {
 // Nodes of a snapshot are measured with the pods on them. Pods that do not fit are reported.
 func TestNodesOfASnapshotAreMeasured(t *testing.T) {
 	t.Parallel()
-	file := snapshotOf(t, node("a", 4, "", "")+node("b", 4, "", "unschedulable: true, taints: [{key: node.kubernetes.io/unschedulable, effect: NoSchedule}]")+
+	file := snapshotOf(t, node("a", 4, "", "")+node("b", 4, "",
+		"unschedulable: true, taints: [{key: node.kubernetes.io/unschedulable, effect: NoSchedule}]")+
 		pod("running", "3800m", "", "nodeName: a", "phase: Running")+pod("pending", "1", "", "", "phase: Pending"))
 	// Plugins are measured in one cycle of ten: with so few pods possibly in none.
 	run.PMKSched(t, "bench", "--snapshot", file, "--pods", "30", "--samples", "1", "--branch", apiserver.Release).OK(t).
@@ -107,8 +110,10 @@ func TestWorkloadOfSchedulerPerfIsMeasured(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, text := range map[string]string{
-		"config/low.yaml":  "apiVersion: v1\nkind: Pod\nmetadata: {generateName: low-}\nspec: {priority: 0, containers: [{name: pause, image: pause, resources: {requests: {cpu: 2}}}]}\n",
-		"config/high.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {generateName: high-}\nspec: {priority: 10, containers: [{name: pause, image: pause, resources: {requests: {cpu: 3}}}]}\n",
+		"config/low.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {generateName: low-}\nspec: {priority: 0, containers: " +
+			"[{name: pause, image: pause, resources: {requests: {cpu: 2}}}]}\n",
+		"config/high.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {generateName: high-}\nspec: {priority: 10, containers: " +
+			"[{name: pause, image: pause, resources: {requests: {cpu: 3}}}]}\n",
 		"config/performance.yaml": `- name: Preemption
   workloadTemplate:
   - {opcode: createNodes, countParam: $nodes}
@@ -123,12 +128,15 @@ func TestWorkloadOfSchedulerPerfIsMeasured(t *testing.T) {
 		}
 	}
 	file := filepath.Join(dir, "config", "performance.yaml")
-	result := run.PMKSched(t, "bench", "--workload", file, "--case", "Preemption/small", "--samples", "1", "--branch", apiserver.Release, "-o", "json").OK(t)
+	result := run.PMKSched(t, "bench", "--workload", file, "--case", "Preemption/small", "--samples", "1", "--branch",
+		apiserver.Release, "-o", "json").OK(t)
 	r := run.Decode[bench.Result](t, result.Stdout)
 	equal(t, "workload", "Preemption/small", r.Workload)
-	equal(t, "nodes, pods and unbound pods", [3]int{4, 4, 0}, [3]int{r.Nodes, r.Pods, r.This.Unbound + r.Against[0].Unbound})
+	equal(t, "nodes, pods and unbound pods", [3]int{4, 4, 0},
+		[3]int{r.Nodes, r.Pods, r.This.Unbound + r.Against[0].Unbound})
 	if r.This.Rate <= 0 {
 		t.Errorf("rate %v: %+v, %+v", r.This.Rate, r.This, r.Against)
 	}
-	run.PMKSched(t, "bench", "--workload", file, "--branch", apiserver.Release).Fails(t, 2, "--case is required", "Preemption/small")
+	run.PMKSched(t, "bench", "--workload", file, "--branch", apiserver.Release).Fails(t, 2, "--case is required",
+		"Preemption/small")
 }

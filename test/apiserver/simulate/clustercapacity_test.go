@@ -20,7 +20,8 @@ import (
 // example with a quota of four pods in the namespace is left out: a simulation has no quotas.
 func TestAnswersOfClusterCapacity(t *testing.T) {
 	t.Parallel()
-	const small = "apiVersion: v1\nkind: Pod\nmetadata: {name: small-pod, namespace: shop}\nspec: {containers: [{name: main, image: web, resources: {%[1]s: {cpu: %[2]s, memory: 100Mi}}}], %[3]s}\n"
+	const small = "apiVersion: v1\nkind: Pod\nmetadata: {name: small-pod, namespace: shop}\nspec: {containers: [{name: " +
+		"main, image: web, resources: {%[1]s: {cpu: %[2]s, memory: 100Mi}}}], %[3]s}\n"
 	smallPod := fmt.Sprintf(small, "requests", "150m", "")
 	nodes := func(n int, cpu string) (manifests string) {
 		for i := range n {
@@ -39,16 +40,21 @@ func TestAnswersOfClusterCapacity(t *testing.T) {
 		perNode             []int // in ascending order
 		reasons             []string
 	}{
-		"README, four nodes with 2 CPUs": {nodes(4, "2"), smallPod, []int{13, 13, 13, 13}, []string{"0/4 nodes", "4 Insufficient cpu"}},
+		"README, four nodes with 2 CPUs": {nodes(4, "2"), smallPod, []int{13, 13, 13, 13},
+			[]string{"0/4 nodes", "4 Insufficient cpu"}},
 		"README, next to six pods": {
-			nodes(4, "2") + running("kube-node-1", 2, "150m") + running("kube-node-2", 1, "150m") + running("kube-node-3", 2, "150m") + running("kube-node-4", 1, "150m"),
+			nodes(4, "2") + running("kube-node-1", 2, "150m") + running("kube-node-2", 1, "150m") + running("kube-node-3", 2,
+				"150m") + running("kube-node-4", 1, "150m"),
 			smallPod, []int{11, 11, 12, 12}, []string{"0/4 nodes", "4 Insufficient cpu"},
 		},
-		"README, in a pod":         {nodes(2, "4"), fmt.Sprintf(small, "limits", "150m", ""), []int{26, 26}, []string{"0/2 nodes", "2 Insufficient cpu"}},
-		"README of 2016, one node": {nodes(1, "4") + running("kube-node-1", 1, "500m"), smallPod, []int{23}, []string{"0/1 nodes", "1 Insufficient cpu"}},
+		"README, in a pod": {nodes(2, "4"), fmt.Sprintf(small, "limits", "150m", ""), []int{26, 26},
+			[]string{"0/2 nodes", "2 Insufficient cpu"}},
+		"README of 2016, one node": {nodes(1, "4") + running("kube-node-1", 1, "500m"), smallPod, []int{23},
+			[]string{"0/1 nodes", "1 Insufficient cpu"}},
 		"cluster-capacity.md, a pod of genpod": {
 			nodes(1, "2") + nodeWith("kube-node-2", `cpu: "1", memory: 4Gi, pods: "110"`, "region: hpc, load: high", ""),
-			fmt.Sprintf(small, "requests", "200m", "nodeSelector: {region: hpc, load: high}"), []int{5}, []string{"0/2 nodes", "1 Insufficient cpu", "1 node(s) didn't match"},
+			fmt.Sprintf(small, "requests", "200m", "nodeSelector: {region: hpc, load: high}"), []int{5}, []string{"0/2 nodes",
+				"1 Insufficient cpu", "1 node(s) didn't match"},
 		},
 	}
 	for name, tc := range cases {

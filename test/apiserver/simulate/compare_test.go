@@ -18,13 +18,16 @@ metadata: {name: packer}
 spec: {configuration: {preset: binpack}}
 `
 
-// The default scheduler spreads, the other one packs: the pod's node differs by configuration. One that has only one node does not.
+// The default scheduler spreads, the other one packs: the pod's node differs by configuration. One
+// that has only one node does not.
 func TestSchedulersAreCompared(t *testing.T) {
 	t.Parallel()
 	file := snapshotOf(t, node("half", 4, "", "")+node("empty", 4, "pool: a", "")+
-		pod("running", "2", "", "nodeName: half", "phase: Running")+pod("new", "1", "", "", "")+pod("bound-to-a", "100m", `creationTimestamp: "2026-01-01T00:00:00Z"`, "nodeSelector: {pool: a}", ""))
+		pod("running", "2", "", "nodeName: half", "phase: Running")+pod("new", "1", "", "", "")+pod("bound-to-a", "100m",
+		`creationTimestamp: "2026-01-01T00:00:00Z"`, "nodeSelector: {pool: a}", ""))
 	page := filepath.Join(t.TempDir(), "report.html")
-	r := simulateSnapshot(t, "pending", file, "-f", run.WriteFile(t, "packer.yaml", packer), "--against", "default", "--report", page)
+	r := simulateSnapshot(t, "pending", file, "-f", run.WriteFile(t, "packer.yaml", packer), "--against", "default",
+		"--report", page)
 	c := r.Comparison
 	if c == nil {
 		t.Fatal("no comparison")
@@ -49,7 +52,9 @@ func TestTiesAreNoise(t *testing.T) {
 	}
 	objects.WriteString(node("special", 4, "pool: special", ""))
 	for _, name := range strings.Split("abcdefgh", "") {
-		objects.WriteString(pod("free-"+name, "1", "", "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: pool, operator: DoesNotExist}]}]}}}", ""))
+		objects.WriteString(pod("free-"+name, "1", "",
+			"affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: "+
+				"[{matchExpressions: [{key: pool, operator: DoesNotExist}]}]}}}", ""))
 		objects.WriteString(pod("held-"+name, "100m", "", "nodeSelector: {pool: special}", ""))
 	}
 	var runs [3]report.Report

@@ -13,14 +13,16 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// The scheduler that packs leaves room for the pod that the default scheduler has none for, and nodes without pods.
+// The scheduler that packs leaves room for the pod that the default scheduler has none for, and
+// nodes without pods.
 func TestDemoOfForesightWritesAReport(t *testing.T) {
 	t.Parallel()
 	page := filepath.Join(t.TempDir(), "foresight.html")
 	demo := exec.CommandContext(run.Context(t), "hack/demo-foresight.sh")
 	demo.Dir, demo.Env = run.Root(), append(os.Environ(), "REPORT="+page, "BRANCH="+apiserver.Release)
 	out := run.Command(t, demo).OK(t)
-	out.Prints(t, "pods: 168 running, 1 pending", "145 of 145 pods placed on 24 nodes by packer", "it places 144 and 144 pods", "NODE TYPE", page)
+	out.Prints(t, "pods: 168 running, 1 pending", "145 of 145 pods placed on 24 nodes by packer",
+		"it places 144 and 144 pods", "NODE TYPE", page)
 	if strings.Contains(out.Stdout, "of empty nodes 0 → 0") || !strings.Contains(out.Stdout, "of empty nodes 0 → ") {
 		t.Errorf("no node becomes empty: %s", out)
 	}

@@ -24,7 +24,8 @@ import (
 // need no command: they use [explained].
 func explainExactly(t *testing.T, manifests string, args ...string) decision.Result {
 	t.Helper()
-	args = append([]string{"explain", "--exact", "--snapshot", snapshotOf(t, manifests), "--branch", apiserver.Release, "-n", "shop", "-o", "json"}, args...)
+	args = append([]string{"explain", "--exact", "--snapshot", snapshotOf(t, manifests), "--branch", apiserver.Release,
+		"-n", "shop", "-o", "json"}, args...)
 	return run.Decode[decision.Result](t, run.PMKSched(t, append(args, "web")...).OK(t).Stdout)
 }
 
@@ -61,7 +62,8 @@ func exactCluster() string {
 	const taint = "taints: [{key: team, value: x, effect: NoSchedule}]"
 	return node("small", 4, "disk: ssd", "") + node("large", 8, "", "") +
 		node("full", 4, "", "") + pod("running", "4", "", "nodeName: full", "phase: Running") +
-		node("cordoned", 4, "", "unschedulable: true, taints: [{key: node.kubernetes.io/unschedulable, effect: NoSchedule}]") +
+		node("cordoned", 4, "",
+			"unschedulable: true, taints: [{key: node.kubernetes.io/unschedulable, effect: NoSchedule}]") +
 		node("tainted", 4, "", taint) + node("tiny", 1, "", taint) + node("port", 4, "", "") +
 		pod("neighbor", "1", "labels: {app: port}", "nodeName: port", "phase: Running") +
 		pod("other", "1", "", "", "phase: Pending") + pod("web", "2", "", `affinity:
@@ -79,11 +81,11 @@ func TestEachNodeHasItsScoresOrWhoRefusesIt(t *testing.T) {
 		"tiny": {"TaintToleration", "NodeResourcesFit"}, "port": {"InterPodAffinity"},
 	}
 	equal(t, "refused nodes", want, refused(r))
-	equal(t, "node, and the order of nodes", [3]string{"small", "small", "large"}, [3]string{r.Node, r.Nodes[0].Name, r.Nodes[1].Name})
+	equal(t, "node, and the order of nodes", [3]string{"small", "small", "large"},
+		[3]string{r.Node, r.Nodes[0].Name, r.Nodes[1].Name})
 	equal(t, "notes", 0, len(r.Notes))
-	// NodeResourcesFit: the mean of the free shares of CPU and memory. A pod without a memory
-	// request counts as 200 MB. NodeResourcesBalancedAllocation: 100 minus half the difference of
-	// the shares.
+	// NodeResourcesFit: the mean of the free shares of CPU and memory. A pod without a memory request
+	// counts as 200 MB. NodeResourcesBalancedAllocation: 100 minus half the difference of the shares.
 	for name, want := range map[string]map[string]int64{
 		"small": {"NodeAffinity": 200, "NodeResourcesFit": (50 + 97) / 2, "NodeResourcesBalancedAllocation": 75},
 		"large": {"NodeAffinity": 0, "NodeResourcesFit": (75 + 97) / 2, "NodeResourcesBalancedAllocation": 87},
@@ -108,10 +110,12 @@ func TestEachNodeHasItsScoresOrWhoRefusesIt(t *testing.T) {
 		t.Fatal("nothing about the node that was asked for")
 	}
 	equal(t, "outcome", decision.Lower, chosen.Outcome)
-	equal(t, "best node, and what differs most", [2]string{"small", "NodeAffinity"}, [2]string{chosen.Best, chosen.Differences[0].By})
+	equal(t, "best node, and what differs most", [2]string{"small", "NodeAffinity"},
+		[2]string{chosen.Best, chosen.Differences[0].By})
 	equal(t, "what it lacks", int64(200-13-12), chosen.Lacks)
 	changes := []decision.Change{
-		{By: "NodeAffinity", Weight: 2, To: 0}, {By: "NodeResourcesFit", Weight: 1, To: 15}, {By: "NodeResourcesBalancedAllocation", Weight: 1, To: 16},
+		{By: "NodeAffinity", Weight: 2, To: 0}, {By: "NodeResourcesFit", Weight: 1,
+			To: 15}, {By: "NodeResourcesBalancedAllocation", Weight: 1, To: 16},
 	}
 	equal(t, "changes", changes, chosen.Changes)
 }
@@ -125,7 +129,8 @@ kind: KubeSchedulerConfiguration
 profiles:
 - plugins: {score: {disabled: [{name: NodeResourcesFit}], enabled: [{name: NodeResourcesFit, weight: %d}]}}
 `, weight)
-		if r := explained(t, exactCluster(), apiserver.Release, "", pack.Scheduler{Configuration: []byte(config)}); r.Node != want {
+		if r := explained(t, exactCluster(), apiserver.Release, "",
+			pack.Scheduler{Configuration: []byte(config)}); r.Node != want {
 			t.Errorf("weight %d: the scheduler selects %s, want %s", weight, r.Node, want)
 		}
 	}
@@ -138,7 +143,8 @@ func TestNodesWithTheSameImageHaveTheSameScore(t *testing.T) {
 	t.Parallel()
 	manifests := pod("web", "1", "", "", "phase: Pending")
 	for _, name := range []string{"a", "b", "c", "d"} {
-		manifests += readyNode(name, "", "", `cpu: "4", memory: 8Gi, pods: "110"`, `images: [{names: ["shop/web:1"], sizeBytes: 600000000}]`)
+		manifests += readyNode(name, "", "", `cpu: "4", memory: 8Gi, pods: "110"`,
+			`images: [{names: ["shop/web:1"], sizeBytes: 600000000}]`)
 	}
 	r := explained(t, manifests, apiserver.Release, "", pack.Scheduler{})
 	for _, name := range []string{"a", "b", "c", "d"} {
@@ -201,8 +207,10 @@ extenders:
 	equal(t, "refused nodes", map[string][]string{"a": {first}, "b": {second}}, refused(r))
 	c, d, e := scored(r, "c"), scored(r, "d"), scored(r, "e")
 	equal(t, "node", "d", r.Node)
-	equal(t, "scores of the first extender for c, and more in total", [2]int64{200, 200}, [2]int64{c[first], c["total"] - e["total"]})
-	equal(t, "scores of the second extender for d, and more in total", [2]int64{300, 300}, [2]int64{d[second], d["total"] - e["total"]})
+	equal(t, "scores of the first extender for c, and more in total", [2]int64{200, 200},
+		[2]int64{c[first], c["total"] - e["total"]})
+	equal(t, "scores of the second extender for d, and more in total", [2]int64{300, 300},
+		[2]int64{d[second], d["total"] - e["total"]})
 	changes := map[string]int64{}
 	for _, c := range r.Chosen.Changes {
 		changes[c.By] = c.To
@@ -215,20 +223,23 @@ func TestPodsThatFitNowhereAreExplained(t *testing.T) {
 	t.Parallel()
 	manifests := node("a", 4, "", "") + node("b", 4, "", "taints: [{key: team, value: x, effect: NoSchedule}]") +
 		pod("low", "3", "", "nodeName: a\npriority: 0", "phase: Running")
-	r := explained(t, manifests+storage+pod("web", "1", "", withClaim("missing"), ""), apiserver.Release, "a", pack.Scheduler{})
+	r := explained(t, manifests+storage+pod("web", "1", "", withClaim("missing"), ""), apiserver.Release, "a",
+		pack.Scheduler{})
 	equal(t, "node", "", r.Node)
 	equal(t, "outcome", decision.Refused, r.Chosen.Outcome)
 	if !strings.Contains(r.Message, `"missing" not found`) {
 		t.Errorf("message %q", r.Message)
 	}
 	// The plugins that count volumes refuse a missing claim as well.
-	if by := refused(r); !slices.Contains(by["a"], "VolumeBinding") || slices.Contains(by["a"], "TaintToleration") || by["b"][0] != "TaintToleration" {
+	if by := refused(r); !slices.Contains(by["a"], "VolumeBinding") || slices.Contains(by["a"], "TaintToleration") ||
+		by["b"][0] != "TaintToleration" {
 		t.Errorf("refused nodes %v", by)
 	}
 	r = explainExactly(t, manifests+pod("web", "3", "", "priority: 0", ""), "--node", "b")
 	equal(t, "node", "", r.Node)
 	equal(t, "outcome", decision.Refused, r.Chosen.Outcome)
-	if f := r.Chosen.Fixes; len(f) != 1 || f[0].By != "TaintToleration" || !strings.Contains(f[0].Fix, "toleration of team=x:NoSchedule") {
+	if f := r.Chosen.Fixes; len(f) != 1 || f[0].By != "TaintToleration" ||
+		!strings.Contains(f[0].Fix, "toleration of team=x:NoSchedule") {
 		t.Errorf("fixes %+v", f)
 	}
 	r = explained(t, manifests+pod("web", "2", "", "priority: 100", ""), apiserver.Release, "", pack.Scheduler{})
@@ -262,7 +273,8 @@ metadata: {name: full}
 spec: {drivers: [{name: csi.example.com, nodeID: full, topologyKeys: [zone], allocatable: {count: 0}}]}
 `
 
-// The pod owns the claim of its ephemeral volume, which can be created only after it. Plugins must not see the pod before.
+// The pod owns the claim of its ephemeral volume, which can be created only after it. Plugins must
+// not see the pod before.
 func TestEphemeralVolumesAreExaminedWithTheirClaims(t *testing.T) {
 	t.Parallel()
 	examinesEphemeralVolumes(t, apiserver.Release)
@@ -270,26 +282,31 @@ func TestEphemeralVolumesAreExaminedWithTheirClaims(t *testing.T) {
 
 func examinesEphemeralVolumes(t *testing.T, release string) {
 	t.Helper()
-	manifests := node("near", 4, "zone: a", "") + node("far", 4, "zone: b", "") + node("full", 4, "zone: a", "") + csiNode("near") + csiNode("far") + scratch +
+	manifests := node("near", 4, "zone: a", "") + node("far", 4, "zone: b", "") + node("full", 4, "zone: a", "") +
+		csiNode("near") + csiNode("far") + scratch +
 		pod("web", "1", "uid: 22222222-0000-0000-0000-000000000001", `volumes:
 - name: scratch
   ephemeral: {volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], storageClassName: scratch, resources: {requests: {storage: 1Gi}}}}}`, "phase: Pending")
 	r := explained(t, manifests, release, "", pack.Scheduler{})
-	if diff := cmp.Diff(map[string][]string{"far": {"VolumeBinding"}, "full": {"NodeVolumeLimits"}}, refused(r)); diff != "" {
+	if diff := cmp.Diff(map[string][]string{"far": {"VolumeBinding"}, "full": {"NodeVolumeLimits"}},
+		refused(r)); diff != "" {
 		t.Errorf("refused nodes (-want +got):\n%s\n%+v", diff, r.Refusals)
 	}
 	equal(t, "node", "near", r.Node)
 	equal(t, "notes", 0, len(r.Notes))
 }
 
-// A pod that has a node is scheduled again without it, with the room that it has; the table fits a terminal.
+// A pod that has a node is scheduled again without it, with the room that it has; the table fits a
+// terminal.
 func TestRunningPodIsScheduledAgain(t *testing.T) {
 	t.Parallel()
-	file := snapshotOf(t, node("small", 4, "", "")+node("large", 8, "", "")+pod("web", "3", "", "nodeName: small", "phase: Running")+
+	file := snapshotOf(t, node("small", 4, "", "")+node("large", 8, "", "")+pod("web", "3", "", "nodeName: small",
+		"phase: Running")+
 		pod("done", "1", "", "nodeName: small", "phase: Succeeded"))
 	args := []string{"explain", "--exact", "--snapshot", file, "--branch", apiserver.Release, "-n", "shop"}
 	run.PMKSched(t, append(args, "--node", "small", "web")...).OK(t).Prints(t,
-		"pod shop/web goes to node large", "it is on node small now", "2 nodes, 0 refused, 2 scored", "node small lacks", "no weight of one plugin alone makes small win")
+		"pod shop/web goes to node large", "it is on node small now", "2 nodes, 0 refused, 2 scored", "node small lacks",
+		"no weight of one plugin alone makes small win")
 	run.PMKSched(t, append(args, "done")...).Fails(t, 2, "the snapshot has no pod done in namespace shop to schedule")
 	run.PMKSched(t, append(args, "--node", "none", "web")...).Fails(t, 2, "the snapshot has no node none")
 	run.PMKSched(t, "explain", "--node", "small", "web").Fails(t, 2, "--node needs --exact")

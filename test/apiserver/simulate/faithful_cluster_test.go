@@ -26,12 +26,14 @@ const shopNodes = 24
 
 func shopNode(i int) string { return fmt.Sprintf("n%02d", i) }
 
-// shopCluster has nodes of different sizes in three zones, some with taints, images, GPUs and a fast disk, and pods that run on them.
+// shopCluster has nodes of different sizes in three zones, some with taints, images, GPUs and a
+// fast disk, and pods that run on them.
 func shopCluster() string {
 	var all strings.Builder
 	all.WriteString(shopNamespace)
 	for i := range shopNodes {
-		labels := fmt.Sprintf(`%s: %c, example.com/price: "%.2f", example.com/generation: "%d"`, zoneLabel, 'a'+i%3, 0.2+0.03*float64(i), i%4)
+		labels := fmt.Sprintf(`%s: %c, example.com/price: "%.2f", example.com/generation: "%d"`, zoneLabel, 'a'+i%3,
+			0.2+0.03*float64(i), i%4)
 		resources := fmt.Sprintf(`cpu: "%d", memory: %dGi, pods: "110"`, 5+i*7%12, 9+i*5%23)
 		spec, images := "", ""
 		if i%4 == 0 {
@@ -52,12 +54,14 @@ func shopCluster() string {
 		all.WriteString(readyNode(shopNode(i), labels, spec, resources, images))
 	}
 	for i := range 30 {
-		all.WriteString(runningPod(fmt.Sprintf("run-%d", i), []string{"web", "db"}[i%2], shopNode(i*5%shopNodes), fmt.Sprintf("cpu: %dm, memory: %dMi", 100+50*(i%7), 128*(1+i%5)), ""))
+		all.WriteString(runningPod(fmt.Sprintf("run-%d", i), []string{"web", "db"}[i%2], shopNode(i*5%shopNodes),
+			fmt.Sprintf("cpu: %dm, memory: %dMi", 100+50*(i%7), 128*(1+i%5)), ""))
 	}
 	return all.String()
 }
 
-// readyNode returns a node with labels, more of its specification, resources and images, in flow style.
+// readyNode returns a node with labels, more of its specification, resources and images, in flow
+// style.
 func readyNode(name, labels, spec, resources, images string) string {
 	return fmt.Sprintf(`---
 apiVersion: v1
@@ -92,7 +96,8 @@ func tenShapes() *faithful {
 	gpu := "{name: main, image: web, resources: {limits: {example.com/gpu: 1}}}"
 	ports := `{name: main, image: web, ports: [{containerPort: 80, hostPort: 9000}], resources: {requests: {cpu: 100m}}}`
 	shapes := []string{
-		"---\napiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: shop}\nspec: {selector: {app: web}, ports: [{port: 80}]}\n",
+		"---\napiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: shop}\nspec: {selector: {app: web}, ports: " +
+			"[{port: 80}]}\n",
 		deployment("web", 20, `{name: main, image: "shop/web:1", resources: {requests: {cpu: 100m, memory: 128Mi}}}`, ""),
 		deployment("big", 20, requesting("cpu: 1, memory: 3Gi"), ""),
 		deployment("none", 20, "{name: main, image: web}", ""),
@@ -101,9 +106,15 @@ func tenShapes() *faithful {
   requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: `+zoneLabel+`, operator: In, values: [a, b]}]}]},
   preferredDuringSchedulingIgnoredDuringExecution: [{weight: 50, preference: {matchExpressions: [{key: disk, operator: Exists}]}}]}}`),
 		deployment("gpu", 20, gpu, "tolerations: [{key: example.com/gpu, operator: Exists}]"),
-		deployment("apart", 20, requesting("cpu: 100m"), "affinity: {podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 70, podAffinityTerm: {"+fmt.Sprintf(term, "apart", "kubernetes.io/hostname")+"}}]}}"),
-		deployment("near", 20, requesting("cpu: 250m"), "affinity: {podAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 80, podAffinityTerm: {"+fmt.Sprintf(term, "web", zoneLabel)+"}}]}}"),
-		deployment("spread", 20, requesting("cpu: 100m, memory: 64Mi"), "topologySpreadConstraints: [{maxSkew: 1, whenUnsatisfiable: DoNotSchedule, "+fmt.Sprintf(term, "spread", zoneLabel)+"}]"),
+		deployment("apart", 20, requesting("cpu: 100m"),
+			"affinity: {podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 70, podAffinityTerm: {"+
+				fmt.Sprintf(term, "apart", "kubernetes.io/hostname")+"}}]}}"),
+		deployment("near", 20, requesting("cpu: 250m"),
+			"affinity: {podAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 80, podAffinityTerm: {"+
+				fmt.Sprintf(term, "web", zoneLabel)+"}}]}}"),
+		deployment("spread", 20, requesting("cpu: 100m, memory: 64Mi"),
+			"topologySpreadConstraints: [{maxSkew: 1, whenUnsatisfiable: DoNotSchedule, "+fmt.Sprintf(term, "spread", zoneLabel)+
+				"}]"),
 		deployment("port", 20, ports, "initContainers: [{name: first, image: web, resources: {requests: {cpu: 500m}}}]"),
 	}
 	return &faithful{cluster: shopCluster(), added: strings.Join(shapes, ""), ties: true, pods: 200, unplaced: 4}

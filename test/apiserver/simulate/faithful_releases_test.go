@@ -15,8 +15,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Each pod goes to the same node in a simulation and for real, and the same pods get none. Except for the first case, no two nodes are equally good
-// for a pod, so that all pods are created at once, and any difference is a fault.
+// Each pod goes to the same node in a simulation and for real, and the same pods get none. Except
+// for the first case, no two nodes are equally good for a pod, so that all pods are created at
+// once, and any difference is a fault.
 func TestSimulationsAgreeWithRealSchedulers(t *testing.T) {
 	t.Parallel()
 	cases := []struct {
@@ -57,14 +58,17 @@ func withoutTies(release versions.Release, filter, score string) string {
 	return controlplane.WithoutTies(release, nodes, filter, score)
 }
 
-// withPlugins has a portable plugin that prefers cheap nodes, and a native one that refuses old nodes.
+// withPlugins has a portable plugin that prefers cheap nodes, and a native one that refuses old
+// nodes.
 func withPlugins(t *testing.T, release versions.Release) *faithful {
 	f := &faithful{
 		cluster: shopCluster(), with: []string{portablePlugin(t), nativePlugin(t, release)}, pods: 60, unplaced: 0,
 		added: deployment("cheap", 30, requesting("cpu: 500m, memory: 512Mi"), "") +
-			strings.Replace(deployment("new", 30, requesting("cpu: 700m, memory: 256Mi"), ""), "labels: {app: new}", `labels: {app: new, generation: "2"}`, 1),
+			strings.Replace(deployment("new", 30, requesting("cpu: 700m, memory: 256Mi"), ""), "labels: {app: new}",
+				`labels: {app: new, generation: "2"}`, 1),
 	}
-	f.configuration = withoutTies(release, "{name: Generations}", "{name: CheapNodes, weight: 300}, {name: Generations, weight: 200}")
+	f.configuration = withoutTies(release, "{name: Generations}",
+		"{name: CheapNodes, weight: 300}, {name: Generations, weight: 200}")
 	return f
 }
 
@@ -75,7 +79,10 @@ func portablePlugin(t *testing.T) (dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return writeModule(t, map[string]string{"go.mod": "module example.com/cheapnodes\n\ngo 1.15\n\nrequire github.com/pmk-sched/pmk-sched v0.0.0\n", "cheapnodes.go": string(source)})
+	return writeModule(t,
+		map[string]string{
+			"go.mod":        "module example.com/cheapnodes\n\ngo 1.15\n\nrequire github.com/pmk-sched/pmk-sched v0.0.0\n",
+			"cheapnodes.go": string(source)})
 }
 
 // writeModule writes the files of a module.
@@ -90,7 +97,8 @@ func writeModule(t *testing.T, files map[string]string) (dir string) {
 	return dir
 }
 
-// nativePlugin writes a module with a plugin for the framework of a release, which compares a label of pods and nodes, and prefers old nodes.
+// nativePlugin writes a module with a plugin for the framework of a release, which compares a label
+// of pods and nodes, and prefers old nodes.
 func nativePlugin(t *testing.T, release versions.Release) (dir string) {
 	t.Helper()
 	const source = `// Package generations keeps pods off nodes that are too old for them.
@@ -142,12 +150,16 @@ func (g *Generations) Score(_ context.Context, _ STATE, _ *corev1.Pod, SCORED) (
 func (*Generations) ScoreExtensions() framework.ScoreExtensions { return nil }
 `
 	replaced := []string{
-		"FRAMEWORK", "k8s.io/kubernetes/pkg/scheduler/framework", "STATE", "*framework.CycleState", "NODE", "*framework.NodeInfo", "SCORED", "name string",
-		"GET", "node, err := g.handle.SnapshotSharedLister().NodeInfos().Get(name)\n\tif err != nil {\n\t\treturn 0, framework.AsStatus(err)\n\t}",
+		"FRAMEWORK", "k8s.io/kubernetes/pkg/scheduler/framework", "STATE", "*framework.CycleState", "NODE",
+		"*framework.NodeInfo", "SCORED", "name string",
+		"GET",
+		"node, err := g.handle.SnapshotSharedLister().NodeInfos().Get(name)\n\tif err != nil {\n\t\treturn 0, " +
+			"framework.AsStatus(err)\n\t}",
 	}
 	if release.Minor >= 35 { // the types moved
 		replaced = []string{
-			"FRAMEWORK", "k8s.io/kube-scheduler/framework", "STATE", "framework.CycleState", "NODE", "framework.NodeInfo", "SCORED", "node framework.NodeInfo", "GET\n", "",
+			"FRAMEWORK", "k8s.io/kube-scheduler/framework", "STATE", "framework.CycleState", "NODE", "framework.NodeInfo",
+			"SCORED", "node framework.NodeInfo", "GET\n", "",
 		}
 	}
 	ctx := ""
@@ -169,12 +181,14 @@ func withExtenders(t *testing.T, release versions.Release) *faithful {
 `
 	f := tenShapes()
 	f.unplaced++ // only 19 nodes are left for 20 pods with a host port
-	f.ties, f.configuration = false, fmt.Sprintf(extenders, extender(t, shopNode(1), shopNode(9)), extender(t, shopNode(4), shopNode(13)))+withoutTies(release, "", "")
+	f.ties, f.configuration = false, fmt.Sprintf(extenders, extender(t, shopNode(1), shopNode(9)),
+		extender(t, shopNode(4), shopNode(13)))+withoutTies(release, "", "")
 	return f
 }
 
-// withVolumes has a class that provisions in two of the three zones, drivers that attach at most two volumes to a node, local volumes of different
-// sizes, and a volume in the third zone that a pod uses.
+// withVolumes has a class that provisions in two of the three zones, drivers that attach at most
+// two volumes to a node, local volumes of different sizes, and a volume in the third zone that a
+// pod uses.
 func withVolumes(_ *testing.T, release versions.Release) *faithful {
 	var cluster strings.Builder
 	cluster.WriteString(shopCluster() + `---
@@ -210,9 +224,12 @@ spec:
 status: {phase: Bound}
 `)
 	for i := range shopNodes {
-		fmt.Fprintf(&cluster, "---\napiVersion: storage.k8s.io/v1\nkind: CSINode\nmetadata: {name: %s}\nspec: {drivers: [{name: csi.example.com, nodeID: x, topologyKeys: [%s], allocatable: {count: 2}}]}\n", shopNode(i), zoneLabel)
+		fmt.Fprintf(&cluster,
+			"---\napiVersion: storage.k8s.io/v1\nkind: CSINode\nmetadata: {name: %s}\nspec: {drivers: [{name: "+
+				"csi.example.com, nodeID: x, topologyKeys: [%s], allocatable: {count: 2}}]}\n", shopNode(i), zoneLabel)
 	}
-	for size, node := range map[int]string{10: shopNode(0), 20: shopNode(2), 30: shopNode(2), 40: shopNode(3), 50: shopNode(8)} {
+	for size, node := range map[int]string{10: shopNode(0), 20: shopNode(2), 30: shopNode(2), 40: shopNode(3),
+		50: shopNode(8)} {
 		fmt.Fprintf(&cluster, `---
 apiVersion: v1
 kind: PersistentVolume
@@ -226,10 +243,13 @@ spec:
 status: {phase: Available}
 `, size, node)
 	}
-	added := "---\napiVersion: v1\nkind: Pod\nmetadata: {name: fixed, namespace: shop}\nspec: {containers: [" + requesting("cpu: 1") + "], " + withClaim("old") + "}\n" +
-		statefulSet("db", 24, "zonal", "1Gi") + statefulSet("log", 6, "local", "15Gi") + deployment("web", 20, requesting("cpu: 300m"), "")
+	added := "---\napiVersion: v1\nkind: Pod\nmetadata: {name: fixed, namespace: shop}\nspec: {containers: [" +
+		requesting("cpu: 1") + "], " + withClaim("old") + "}\n" +
+		statefulSet("db", 24, "zonal", "1Gi") + statefulSet("log", 6, "local", "15Gi") + deployment("web", 20,
+		requesting("cpu: 300m"), "")
 
-	return &faithful{cluster: cluster.String(), added: added, configuration: withoutTies(release, "", ""), pods: 51, unplaced: 2}
+	return &faithful{cluster: cluster.String(), added: added, configuration: withoutTies(release, "", ""), pods: 51,
+		unplaced: 2}
 }
 
 func statefulSet(name string, replicas int, class, size string) string {
@@ -257,7 +277,9 @@ func withPreemption(_ *testing.T, release versions.Release) *faithful {
 	var cluster strings.Builder
 	cluster.WriteString(shopNamespace)
 	class := func(name string, value int, policy string) {
-		fmt.Fprintf(&cluster, "---\napiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: %s}\nvalue: %d\npreemptionPolicy: %s\n", name, value, policy)
+		fmt.Fprintf(&cluster,
+			"---\napiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: %s}\nvalue: %d\npreemptionPolicy: "+
+				"%s\n", name, value, policy)
 	}
 	class("fixed", 1000, "PreemptLowerPriority")
 	class("urgent", 500, "PreemptLowerPriority")
@@ -269,7 +291,9 @@ func withPreemption(_ *testing.T, release versions.Release) *faithful {
 	if release.Minor < 21 {
 		policy = "policy/v1beta1"
 	}
-	cluster.WriteString("---\napiVersion: " + policy + "\nkind: PodDisruptionBudget\nmetadata: {name: guard, namespace: shop}\nspec: {minAvailable: 100%, selector: {matchLabels: {app: guarded}}}\n")
+	cluster.WriteString("---\napiVersion: " + policy +
+		"\nkind: PodDisruptionBudget\nmetadata: {name: guard, namespace: shop}\nspec: {minAvailable: 100%, selector: " +
+		"{matchLabels: {app: guarded}}}\n")
 	for i, priorities := range [][]int{{1}, {2}, {12}, {13}, {14}, {15}, {15}, {5, 6, 7}, {16}} {
 		name, app := shopNode(i), "low"
 		if i < 2 {
@@ -278,23 +302,30 @@ func withPreemption(_ *testing.T, release versions.Release) *faithful {
 		cluster.WriteString(readyNode(name, zoneLabel+": a", "", `cpu: "4", memory: 8Gi, pods: "110"`, ""))
 		cluster.WriteString(runningPod("fixed-"+name, "fixed", name, "cpu: 1", "priorityClassName: fixed"))
 		for n, priority := range priorities {
-			low := runningPod(fmt.Sprintf("low-%s-%d", name, n), app, name, fmt.Sprintf("cpu: %dm", 3000/len(priorities)), fmt.Sprintf("priorityClassName: low-%d", priority))
+			low := runningPod(fmt.Sprintf("low-%s-%d", name, n), app, name, fmt.Sprintf("cpu: %dm", 3000/len(priorities)),
+				fmt.Sprintf("priorityClassName: low-%d", priority))
 			cluster.WriteString(strings.Replace(low, "2026-01-01", fmt.Sprintf("2026-01-%02d", 1+i), 1))
 		}
 	}
-	added := deployment("urgent", 5, requesting("cpu: 3"), "priorityClassName: urgent") + deployment("patient", 3, requesting("cpu: 3"), "priorityClassName: patient") +
+	added := deployment("urgent", 5, requesting("cpu: 3"), "priorityClassName: urgent") + deployment("patient", 3,
+		requesting("cpu: 3"), "priorityClassName: patient") +
 		deployment("tiny", 4, requesting("cpu: 100m"), "")
 	// The nodes 7, 2, 3, 4 and 6 are cleared.
 	return &faithful{cluster: cluster.String(), added: added, pods: 12, unplaced: 7, evicted: 7}
 }
 
-// withSpread has pods that must be even over the zones or the nodes, with pods that run already and little room in one zone, and pods that are spread by
-// default because a Service selects them.
+// withSpread has pods that must be even over the zones or the nodes, with pods that run already and
+// little room in one zone, and pods that are spread by default because a Service selects them.
 func withSpread(_ *testing.T, release versions.Release) *faithful {
 	const constraint = "{maxSkew: %d, topologyKey: %s, whenUnsatisfiable: %s, labelSelector: {matchLabels: {app: %s}}}"
-	zones := "topologySpreadConstraints: [" + fmt.Sprintf(constraint, 2, zoneLabel, "DoNotSchedule", "web") + ", " + fmt.Sprintf(constraint, 1, "kubernetes.io/hostname", "ScheduleAnyway", "web") + "]"
-	hosts := "topologySpreadConstraints: [" + fmt.Sprintf(constraint, 1, "kubernetes.io/hostname", "DoNotSchedule", "api") + "]"
-	added := "---\napiVersion: v1\nkind: Service\nmetadata: {name: shop, namespace: shop}\nspec: {selector: {app: shop}, ports: [{port: 80}]}\n" +
-		deployment("web", 30, requesting("cpu: 200m"), zones) + deployment("api", 30, requesting("cpu: 100m"), hosts) + deployment("shop", 30, requesting("cpu: 150m"), "")
-	return &faithful{cluster: shopCluster(), added: added, configuration: withoutTies(release, "", ""), pods: 90, unplaced: 9}
+	zones := "topologySpreadConstraints: [" + fmt.Sprintf(constraint, 2, zoneLabel, "DoNotSchedule", "web") + ", " +
+		fmt.Sprintf(constraint, 1, "kubernetes.io/hostname", "ScheduleAnyway", "web") + "]"
+	hosts := "topologySpreadConstraints: [" + fmt.Sprintf(constraint, 1, "kubernetes.io/hostname", "DoNotSchedule",
+		"api") + "]"
+	added := "---\napiVersion: v1\nkind: Service\nmetadata: {name: shop, namespace: shop}\nspec: {selector: {app: " +
+		"shop}, ports: [{port: 80}]}\n" +
+		deployment("web", 30, requesting("cpu: 200m"), zones) + deployment("api", 30, requesting("cpu: 100m"), hosts) +
+		deployment("shop", 30, requesting("cpu: 150m"), "")
+	return &faithful{cluster: shopCluster(), added: added, configuration: withoutTies(release, "", ""), pods: 90,
+		unplaced: 9}
 }

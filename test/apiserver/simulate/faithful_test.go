@@ -37,13 +37,15 @@ type faithful struct {
 	configuration string
 	// with are the plugins that are compiled in.
 	with []string
-	// ties is set if several nodes can be the best for a pod. Then the pods are created one after the other, see [world.follow].
+	// ties is set if several nodes can be the best for a pod. Then the pods are created one after the
+	// other, see [world.follow].
 	ties bool
 	// pods are added, unplaced of them get no node, and evicted pods of the cluster make room.
 	pods, unplaced, evicted int
 }
 
-// The default scheduler without a configuration: a pod that goes to another node than in the simulation does so because both are equally good.
+// The default scheduler without a configuration: a pod that goes to another node than in the
+// simulation does so because both are equally good.
 func TestSimulationAgreesWithTheDefaultScheduler(t *testing.T) {
 	t.Parallel()
 	tenShapes().agrees(t, apiserver.Release)
@@ -88,8 +90,8 @@ func (f *faithful) agrees(t *testing.T, release string) {
 }
 
 // reportNodes updates the nodes as their kubelets do and waits until the scheduler has handled the
-// updates: up to 1.28 it counts images then. It handles the events of nodes in order, so that its cache
-// has a later node only after the updates.
+// updates: up to 1.28 it counts images then. It handles the events of nodes in order, so that its
+// cache has a later node only after the updates.
 func (w *world) reportNodes(t *testing.T, scheduler *controlplane.Process) {
 	t.Helper()
 	nodes := w.Kube.CoreV1().Nodes()
@@ -118,7 +120,8 @@ func (w *world) reportNodes(t *testing.T, scheduler *controlplane.Process) {
 // simulate runs `pmk-sched simulate add` on a snapshot of the world.
 func (f *faithful) simulate(t *testing.T, w *world) report.Report {
 	t.Helper()
-	args := []string{"simulate", "add", "-m", run.WriteFile(t, "added.yaml", f.added), "--snapshot", w.snapshot(t), "--branch", w.Release.String(), "--limit", "0", "-o", "json"}
+	args := []string{"simulate", "add", "-m", run.WriteFile(t, "added.yaml", f.added), "--snapshot", w.snapshot(t),
+		"--branch", w.Release.String(), "--limit", "0", "-o", "json"}
 	if f.configuration != "" {
 		args = append(args, "--config", run.WriteFile(t, "scheduler.yaml", configurationHead(w.Release)+f.configuration))
 	}
@@ -155,7 +158,8 @@ func (f *faithful) scheduler(t *testing.T, w *world) *controlplane.Process {
 		args = append(args, "--v=3")
 	}
 	if f.configuration != "" {
-		head := configurationHead(w.Release) + fmt.Sprintf("clientConnection: {kubeconfig: %q}\nleaderElection: {leaderElect: false}\n", w.Kubeconfig)
+		head := configurationHead(w.Release) +
+			fmt.Sprintf("clientConnection: {kubeconfig: %q}\nleaderElection: {leaderElect: false}\n", w.Kubeconfig)
 		if w.Release.Minor < 23 {
 			head += fmt.Sprintf("healthzBindAddress: %[1]s\nmetricsBindAddress: %[1]s\n", controlplane.FreeAddress(t))
 		}
@@ -217,8 +221,11 @@ func (w *world) follow(t *testing.T, scheduler *controlplane.Process, pods []add
 		best := slices.Max(append(slices.Collect(maps.Values(total)), -1))
 		simulated, ok := total[want[p.key]]
 		if real, found := total[node]; !ok || !found || real != best || simulated != best {
-			t.Fatalf("%s goes to %q with score %d, and to %q in the simulation, with score %d; all: %v\nsimulated: %v\nwarnings of the scheduler:\n%s",
-				p.key, node, real, want[p.key], simulated, total, want, strings.Join(logWarning.FindAllString(scheduler.Log(), -1), "\n"))
+			t.Fatalf(
+				"%s goes to %q with score %d, and to %q in the simulation, with score %d; all: %v\nsimulated: %v\nwarnings of "+
+					"the scheduler:\n%s",
+				p.key, node, real, want[p.key], simulated, total, want, strings.Join(logWarning.FindAllString(scheduler.Log(), -1),
+					"\n"))
 		}
 		ties++
 		w.move(t, scheduler, p, want[p.key])
@@ -247,12 +254,14 @@ func (w *world) scores(t *testing.T, scheduler *controlplane.Process, p addedPod
 	name := p.pod.GetNamespace() + "/" + p.pod.GetName()
 	log := scheduler.Log()
 	from := strings.LastIndex(log, "Attempting to schedule pod")
-	for ; from > 0 && !strings.Contains(log[from:min(len(log), from+200)], name); from = strings.LastIndex(log[:from], "Attempting to schedule pod") {
+	for ; from > 0 && !strings.Contains(log[from:min(len(log), from+200)], name); from = strings.LastIndex(log[:from],
+		"Attempting to schedule pod") {
 	}
 	if from < 0 {
 		return nil
 	}
-	scores, err := decision.ParseLog(strings.NewReader(log[strings.LastIndex(log[:from], "\n")+1:]), p.pod.GetNamespace(), p.pod.GetName())
+	scores, err := decision.ParseLog(strings.NewReader(log[strings.LastIndex(log[:from], "\n")+1:]), p.pod.GetNamespace(),
+		p.pod.GetName())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,8 +303,8 @@ func (w *world) awaitCache(t *testing.T, scheduler *controlplane.Process) {
 	})
 }
 
-// cacheable returns the names of the nodes and the UIDs of the bound pods, and the UIDs of the other
-// pods, which a scheduler may have assumed or nominated.
+// cacheable returns the names of the nodes and the UIDs of the bound pods, and the UIDs of the
+// other pods, which a scheduler may have assumed or nominated.
 func (w *world) cacheable(t *testing.T) (bound, pending map[string]bool) {
 	t.Helper()
 	nodes, err := w.Kube.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})

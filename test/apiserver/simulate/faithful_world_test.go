@@ -30,17 +30,21 @@ import (
 // resources are the plural names of the kinds of the manifests.
 var resources = map[string]string{
 	"Namespace": "namespaces", "ServiceAccount": "serviceaccounts", "Service": "services", "Node": "nodes", "Pod": "pods",
-	"PersistentVolume": "persistentvolumes", "PersistentVolumeClaim": "persistentvolumeclaims", "StorageClass": "storageclasses", "CSINode": "csinodes",
-	"PriorityClass": "priorityclasses", "PodDisruptionBudget": "poddisruptionbudgets", "ReplicaSet": "replicasets", "StatefulSet": "statefulsets",
+	"PersistentVolume": "persistentvolumes", "PersistentVolumeClaim": "persistentvolumeclaims",
+	"StorageClass": "storageclasses", "CSINode": "csinodes",
+	"PriorityClass": "priorityclasses", "PodDisruptionBudget": "poddisruptionbudgets", "ReplicaSet": "replicasets",
+	"StatefulSet": "statefulsets",
 }
 
-// world is a cluster in which a scheduler schedules for real. The test does the work of controllers and kubelets.
+// world is a cluster in which a scheduler schedules for real. The test does the work of controllers
+// and kubelets.
 type world struct {
 	*controlplane.Plane
 	objects dynamic.Interface
 }
 
-// newWorld starts the control plane of a release and creates the objects of manifests, with their status.
+// newWorld starts the control plane of a release and creates the objects of manifests, with their
+// status.
 func newWorld(t *testing.T, release, manifests string) *world {
 	t.Helper()
 	w := &world{Plane: controlplane.Start(t, release)}
@@ -79,28 +83,31 @@ func decodeManifests(t *testing.T, manifests string) (objects []*unstructured.Un
 // of returns the client for objects like o.
 func (w *world) of(o *unstructured.Unstructured) dynamic.ResourceInterface {
 	kind := o.GroupVersionKind()
-	all := w.objects.Resource(schema.GroupVersionResource{Group: kind.Group, Version: kind.Version, Resource: resources[kind.Kind]})
+	all := w.objects.Resource(schema.GroupVersionResource{Group: kind.Group, Version: kind.Version,
+		Resource: resources[kind.Kind]})
 	if o.GetNamespace() == "" {
 		return all
 	}
 	return all.Namespace(o.GetNamespace())
 }
 
-// create creates an object and writes its status. A new node has no taint but its own, as when its kubelet is ready.
+// create creates an object and writes its status. A new node has no taint but its own, as when its
+// kubelet is ready.
 func (w *world) create(ctx context.Context, t *testing.T, o *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	client := w.of(o)
 	var created *unstructured.Unstructured
-	run.Eventually(t, "the API server knows what "+o.GetKind()+" "+o.GetName()+" needs", func(context.Context) (bool, string) {
-		var err error
-		if created, err = client.Create(ctx, o, metav1.CreateOptions{}); apierrors.IsForbidden(err) {
-			return false, err.Error() // its cache does not have the service account or the priority class yet
-		}
-		if err != nil {
-			t.Fatalf("create %s %s: %v", o.GetKind(), o.GetName(), err)
-		}
-		return true, ""
-	})
+	run.Eventually(t, "the API server knows what "+o.GetKind()+" "+o.GetName()+" needs",
+		func(context.Context) (bool, string) {
+			var err error
+			if created, err = client.Create(ctx, o, metav1.CreateOptions{}); apierrors.IsForbidden(err) {
+				return false, err.Error() // its cache does not have the service account or the priority class yet
+			}
+			if err != nil {
+				t.Fatalf("create %s %s: %v", o.GetKind(), o.GetName(), err)
+			}
+			return true, ""
+		})
 	if o.GetKind() == "Node" {
 		taints, _, _ := unstructured.NestedSlice(o.Object, "spec", "taints")
 		patch, err := json.Marshal(map[string]any{"spec": map[string]any{"taints": taints}})
@@ -132,12 +139,14 @@ func (w *world) snapshot(t *testing.T) string {
 
 // addedPod is a pod that a controller makes.
 type addedPod struct {
-	// key is the same for the pod of the world and of the simulation: the workload's name and the number.
+	// key is the same for the pod of the world and of the simulation: the workload's name and the
+	// number.
 	key string
 	pod *unstructured.Unstructured
 }
 
-// add creates the objects of manifests but the pods, which it returns in their order, as the controllers of Deployments and StatefulSets make them.
+// add creates the objects of manifests but the pods, which it returns in their order, as the
+// controllers of Deployments and StatefulSets make them.
 func (w *world) add(t *testing.T, manifests string) (pods []addedPod) {
 	t.Helper()
 	for _, o := range decodeManifests(t, manifests) {
@@ -162,7 +171,8 @@ func (w *world) deploy(t *testing.T, deployment *unstructured.Unstructured) []ad
 	set := deployment.DeepCopy()
 	set.SetKind("ReplicaSet")
 	set.SetName(deployment.GetName() + "-" + hash)
-	for _, labels := range [][]string{{"spec", "selector", "matchLabels", label}, {"spec", "template", "metadata", "labels", label}} {
+	for _, labels := range [][]string{{"spec", "selector", "matchLabels", label},
+		{"spec", "template", "metadata", "labels", label}} {
 		if err := unstructured.SetNestedField(set.Object, hash, labels...); err != nil {
 			t.Fatal(err)
 		}
@@ -170,7 +180,8 @@ func (w *world) deploy(t *testing.T, deployment *unstructured.Unstructured) []ad
 	return w.replicasOf(t, w.create(t.Context(), t, set), 1)
 }
 
-// replicasOf returns the pods of a ReplicaSet or a StatefulSet, and creates the claims of the latter.
+// replicasOf returns the pods of a ReplicaSet or a StatefulSet, and creates the claims of the
+// latter.
 func (w *world) replicasOf(t *testing.T, set *unstructured.Unstructured, first int) (pods []addedPod) {
 	t.Helper()
 	controls := true
@@ -181,7 +192,8 @@ func (w *world) replicasOf(t *testing.T, set *unstructured.Unstructured, first i
 		pod.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
 		pod.SetNamespace(set.GetNamespace())
 		pod.SetName(fmt.Sprintf("%s-%d", set.GetName(), first+i))
-		pod.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: set.GetAPIVersion(), Kind: set.GetKind(), Name: set.GetName(), UID: set.GetUID(), Controller: &controls}})
+		pod.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: set.GetAPIVersion(), Kind: set.GetKind(),
+			Name: set.GetName(), UID: set.GetUID(), Controller: &controls}})
 		w.claim(t, set, pod)
 		pods = append(pods, addedPod{keyOf(pod.GetName()), pod})
 	}
@@ -201,7 +213,8 @@ func (w *world) claim(t *testing.T, set, pod *unstructured.Unstructured) {
 		claim.SetName(volume + "-" + pod.GetName())
 		delete(claim.Object, "status")
 		w.create(t.Context(), t, claim)
-		volumes = append(volumes, map[string]any{"name": volume, "persistentVolumeClaim": map[string]any{"claimName": claim.GetName()}})
+		volumes = append(volumes,
+			map[string]any{"name": volume, "persistentVolumeClaim": map[string]any{"claimName": claim.GetName()}})
 	}
 	if len(volumes) == 0 {
 		return
@@ -211,7 +224,8 @@ func (w *world) claim(t *testing.T, set, pod *unstructured.Unstructured) {
 	}
 }
 
-// keyOf returns the name of a pod without the hash of its ReplicaSet, which is another one in a simulation.
+// keyOf returns the name of a pod without the hash of its ReplicaSet, which is another one in a
+// simulation.
 func keyOf(name string) string {
 	parts := strings.Split(name, "-")
 	return parts[0] + "-" + parts[len(parts)-1]
@@ -246,9 +260,10 @@ func (w *world) control(t *testing.T) {
 	}()
 }
 
-// endPods removes the pods that are being deleted. A pod that the test deletes and creates again under its
-// name has another UID: the API server shows it as being deleted for a moment also without a grace period
-// (Store.Delete in staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.go).
+// endPods removes the pods that are being deleted. A pod that the test deletes and creates again
+// under its name has another UID: the API server shows it as being deleted for a moment also
+// without a grace period (Store.Delete in
+// staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.go).
 func (w *world) endPods(ctx context.Context) error {
 	pods, err := w.Kube.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -268,7 +283,8 @@ func (w *world) endPods(ctx context.Context) error {
 	return err
 }
 
-// bindClaims binds each claim to the volume that the scheduler has reserved for it, or to a new one in the zone of the node that it has selected.
+// bindClaims binds each claim to the volume that the scheduler has reserved for it, or to a new one
+// in the zone of the node that it has selected.
 func (w *world) bindClaims(ctx context.Context) error {
 	claims, err := w.Kube.CoreV1().PersistentVolumeClaims("").List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -306,19 +322,25 @@ func (w *world) bindClaims(ctx context.Context) error {
 }
 
 // provision creates a volume in the zone of a node.
-func (w *world) provision(ctx context.Context, claim *corev1.PersistentVolumeClaim, nodeName string) (*corev1.PersistentVolume, error) {
+func (w *world) provision(ctx context.Context, claim *corev1.PersistentVolumeClaim,
+	nodeName string) (*corev1.PersistentVolume, error) {
 	node, err := w.Kube.CoreV1().Nodes().Get(ctx, nodeName, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
-	zone := corev1.NodeSelectorRequirement{Key: zoneLabel, Operator: corev1.NodeSelectorOpIn, Values: []string{node.Labels[zoneLabel]}}
+	zone := corev1.NodeSelectorRequirement{Key: zoneLabel, Operator: corev1.NodeSelectorOpIn,
+		Values: []string{node.Labels[zoneLabel]}}
 	name := "pvc-" + string(claim.UID)
 	return w.Kube.CoreV1().PersistentVolumes().Create(ctx, &corev1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"pv.kubernetes.io/provisioned-by": "csi.example.com"}},
+		ObjectMeta: metav1.ObjectMeta{Name: name,
+			Annotations: map[string]string{"pv.kubernetes.io/provisioned-by": "csi.example.com"}},
 		Spec: corev1.PersistentVolumeSpec{
-			Capacity: claim.Spec.Resources.Requests, AccessModes: claim.Spec.AccessModes, StorageClassName: *claim.Spec.StorageClassName,
-			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "csi.example.com", VolumeHandle: name}},
-			ClaimRef:               &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID},
+			Capacity: claim.Spec.Resources.Requests, AccessModes: claim.Spec.AccessModes,
+			StorageClassName: *claim.Spec.StorageClassName,
+			PersistentVolumeSource: corev1.PersistentVolumeSource{
+				CSI: &corev1.CSIPersistentVolumeSource{Driver: "csi.example.com", VolumeHandle: name}},
+			ClaimRef: &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim",
+				Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID},
 			NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{
 				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{zone}}},
 			}},

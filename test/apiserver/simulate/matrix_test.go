@@ -11,16 +11,20 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// Each scheduler runs on each snapshot. A simulation that fails, because the snapshot does not have the node, does not end the others.
+// Each scheduler runs on each snapshot. A simulation that fails, because the snapshot does not have
+// the node, does not end the others.
 func TestMatrixHasTheResultOfEachSimulation(t *testing.T) {
 	t.Parallel()
 	world := func(half string) string {
-		return snapshotOf(t, node(half, 4, "", "")+node("empty", 4, "", "")+pod("running", "2", "", "nodeName: "+half, "phase: Running")+pod("new", "1", "", "", ""))
+		return snapshotOf(t, node(half, 4, "", "")+node("empty", 4, "", "")+pod("running", "2", "", "nodeName: "+half,
+			"phase: Running")+pod("new", "1", "", "", ""))
 	}
 	with, without := world("half"), world("part")
 	scheduler := run.WriteFile(t, "packer.yaml", packer)
-	more := run.WriteFile(t, "more.yaml", "apiVersion: pmk-sched.io/v1alpha1\nkind: Scenario\nsteps: [{scenario: nodes, add: {half: 1}}]\n")
-	r := run.PMKSched(t, "simulate", "matrix", "--branch", apiserver.Release, "--snapshot", with, "--snapshot", without, "-f", "default", "-f", scheduler,
+	more := run.WriteFile(t, "more.yaml",
+		"apiVersion: pmk-sched.io/v1alpha1\nkind: Scenario\nsteps: [{scenario: nodes, add: {half: 1}}]\n")
+	r := run.PMKSched(t, "simulate", "matrix", "--branch", apiserver.Release, "--snapshot", with, "--snapshot", without,
+		"-f", "default", "-f", scheduler,
 		"--parallel", "2", "-o", "json", more)
 	r.Fails(t, 1, "2 of 4 simulations failed")
 	var got []matrix.Cell

@@ -39,7 +39,8 @@ func TestRunsSeeNothingOfTheRunBefore(t *testing.T) {
 	for i := range 10 {
 		group := fmt.Sprintf("g%d.example.com", i)
 		definitions = append(definitions, definition(t, group))
-		racks = append(racks, map[string]any{"apiVersion": group + "/v1", "kind": "Rack", "metadata": map[string]any{"name": "one"}})
+		racks = append(racks, map[string]any{"apiVersion": group + "/v1", "kind": "Rack",
+			"metadata": map[string]any{"name": "one"}})
 	}
 	many := strings.Builder{}
 	for i := range 30 {

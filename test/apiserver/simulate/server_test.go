@@ -63,8 +63,8 @@ type simulator struct {
 	runs      int
 }
 
-// withSimulator calls do with a simulator of a release that no other test uses, and starts one if there
-// is none.
+// withSimulator calls do with a simulator of a release that no other test uses, and starts one if
+// there is none.
 func withSimulator(t *testing.T, release string, do func(*simulator) error) {
 	t.Helper()
 	s := takeSimulator(release)
@@ -113,7 +113,8 @@ func (s *simulator) start(ctx context.Context, release string) (err error) {
 		return err
 	}
 	s.session = &session.Session{
-		Log: zap.NewNop(), OnStep: func(string) func(error) { return func(error) {} }, Note: func(string) {}, Warn: func(string) {},
+		Log: zap.NewNop(), OnStep: func(string) func(error) { return func(error) {} }, Note: func(string) {},
+		Warn: func(string) {},
 	}
 	programs := simulate.Programs{
 		Scheduler: simulate.Scheduler{Release: s.release}, KubeAPIServer: binaries.KubeAPIServer, Etcd: binaries.Etcd,
@@ -169,10 +170,11 @@ func simulatePending(t *testing.T, manifests string) report.Report {
 // readManifests reads manifests as commands do.
 func readManifests(t *testing.T, text string) (all []map[string]any) {
 	t.Helper()
-	err := files.Manifests(t.Context(), []string{run.WriteFile(t, "manifests.yaml", text)}, nil, func(o map[string]any) error {
-		all = append(all, o)
-		return nil
-	})
+	err := files.Manifests(t.Context(), []string{run.WriteFile(t, "manifests.yaml", text)}, nil,
+		func(o map[string]any) error {
+			all = append(all, o)
+			return nil
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +222,8 @@ func newObjects(t *testing.T, manifests string) *objects {
 			t.Error(err)
 		}
 	})
-	read, err := files.Read(t.Context(), snapshot.Kinds(), stored, files.Options{Paths: []string{run.WriteFile(t, "objects.yaml", manifests)}})
+	read, err := files.Read(t.Context(), snapshot.Kinds(), stored,
+		files.Options{Paths: []string{run.WriteFile(t, "objects.yaml", manifests)}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 //go:build linux
 
-// Package simulate runs simulations with the scheduler and the API server of a release, on snapshots of manifests.
+// Package simulate runs simulations with the scheduler and the API server of a release, on
+// snapshots of manifests.
 package simulate
 
 import (
@@ -20,7 +21,8 @@ import (
 func snapshotOf(t *testing.T, manifests string, args ...string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "cluster.tar.gz")
-	run.PMKSched(t, append([]string{"snapshot", "--from", run.WriteFile(t, "objects.yaml", manifests), "--to-file", file}, args...)...).OK(t)
+	run.PMKSched(t, append([]string{"snapshot", "--from", run.WriteFile(t, "objects.yaml", manifests), "--to-file", file},
+		args...)...).OK(t)
 	return file
 }
 
@@ -83,14 +85,16 @@ func reasons(r report.Report) map[string]string {
 
 func TestPendingPodsArePlacedWhereTheyFit(t *testing.T) {
 	t.Parallel()
-	r := simulatePending(t, node("full", 4, "", "")+node("finished", 4, "", "")+node("leaving", 4, "", "")+node("cordoned", 4, "", "unschedulable: true, taints: [{key: node.kubernetes.io/unschedulable, effect: NoSchedule}]")+
+	r := simulatePending(t, node("full", 4, "", "")+node("finished", 4, "", "")+node("leaving", 4, "", "")+node("cordoned",
+		4, "", "unschedulable: true, taints: [{key: node.kubernetes.io/unschedulable, effect: NoSchedule}]")+
 		pod("running", "3", "", "nodeName: full", "phase: Running, startTime: \"2026-01-01T00:00:00Z\"")+
 		pod("done", "4", "", "nodeName: finished", "phase: Succeeded")+
 		pod("on-its-way-out", "3", `deletionTimestamp: "2026-01-01T00:00:00Z"`, "nodeName: leaving", "phase: Running")+
 		pod("fits", "3", "", "", "phase: Pending")+
 		pod("does-not-fit", "100", "", "", "phase: Pending"))
 	equal(t, "placements", map[string]string{"fits": "finished"}, nodesOf(r))
-	if why := reasons(r)["does-not-fit"]; !strings.Contains(why, "0/4 nodes are available") || !strings.Contains(why, "Insufficient cpu") || !strings.Contains(why, "unschedulable") {
+	if why := reasons(r)["does-not-fit"]; !strings.Contains(why, "0/4 nodes are available") ||
+		!strings.Contains(why, "Insufficient cpu") || !strings.Contains(why, "unschedulable") {
 		t.Errorf("reasons %q", r.Unplaced)
 	}
 	s := r.Summary
@@ -102,7 +106,8 @@ func TestPendingPodsArePlacedWhereTheyFit(t *testing.T) {
 	equal(t, "utilization before and after", [2]float64{6.0 / 16, 9.0 / 16}, [2]float64{u.Before, u.After})
 }
 
-// Pods are scheduled by priority and age, not by name; one that needs the room evicts one of lower priority.
+// Pods are scheduled by priority and age, not by name; one that needs the room evicts one of lower
+// priority.
 func TestPriorityDecidesWhoGetsTheRoom(t *testing.T) {
 	t.Parallel()
 	r := simulatePending(t, node("one", 4, "", "")+node("two", 4, "pool: special", "")+
@@ -152,15 +157,17 @@ status: {phase: Bound}
 `
 
 func csiNode(name string) string {
-	return fmt.Sprintf("---\napiVersion: storage.k8s.io/v1\nkind: CSINode\nmetadata: {name: %s}\nspec: {drivers: [{name: csi.example.com, nodeID: x, topologyKeys: [zone]}]}\n", name)
+	return fmt.Sprintf(
+		"---\napiVersion: storage.k8s.io/v1\nkind: CSINode\nmetadata: {name: %s}\nspec: {drivers: [{name: csi.example.com, "+
+			"nodeID: x, topologyKeys: [zone]}]}\n", name)
 }
 
 func withClaim(claim string) string {
 	return "volumes: [{name: data, persistentVolumeClaim: {claimName: " + claim + "}}]"
 }
 
-// A bound volume holds its pod in its zone. A claim that waits for a pod is provisioned in the zone of the first pod, and the second pod
-// follows it.
+// A bound volume holds its pod in its zone. A claim that waits for a pod is provisioned in the zone
+// of the first pod, and the second pod follows it.
 func TestVolumesDecideTheZone(t *testing.T) {
 	t.Parallel()
 	r := simulatePending(t, node("a", 4, "zone: a", "")+node("b", 4, "zone: b", "")+csiNode("a")+csiNode("b")+storage+
@@ -218,7 +225,8 @@ func TestSnapshotWithoutNamesIsSimulated(t *testing.T) {
 // fit on one node.
 func TestPodsThatCanMoveAreScheduledAgain(t *testing.T) {
 	t.Parallel()
-	const daemon = "ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: agent, uid: 11111111-0000-0000-0000-000000000009}]"
+	const daemon = "ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: agent, uid: " +
+		"11111111-0000-0000-0000-000000000009}]"
 	manifests := node("one", 8, "", "") + node("two", 8, "", "") +
 		pod("daemon", "1", daemon, "nodeName: one", "phase: Running") +
 		pod("first", "2", "", "nodeName: one", "phase: Running") +
@@ -226,7 +234,8 @@ func TestPodsThatCanMoveAreScheduledAgain(t *testing.T) {
 		pod("waits", "2", "", "nodeSelector: {none: none}", "")
 	drained := simulateSnapshot(t, "drain", snapshotOf(t, manifests), "one")
 	equal(t, "drain", []report.Placement{{Namespace: "shop", Name: "first", Node: "two", From: "one"}}, drained.Placements)
-	equal(t, "drain: moved, scheduled and evicted", [3]int{1, 1, 0}, [3]int{drained.Summary.Moved, drained.Summary.Scheduled, len(drained.Evicted)})
+	equal(t, "drain: moved, scheduled and evicted", [3]int{1, 1, 0},
+		[3]int{drained.Summary.Moved, drained.Summary.Scheduled, len(drained.Evicted)})
 	all := simulated(t, scenario.ReplaceAll(), manifests, pack.Scheduler{Preset: "binpack"})
 	on := nodesOf(all)
 	if len(on) != 2 || on["first"] != on["second"] || reasons(all)["waits"] == "" || all.Summary.Moved != 1 {
@@ -238,6 +247,8 @@ func TestSimulationsThatCannotRunAreRefused(t *testing.T) {
 	t.Parallel()
 	file := snapshotOf(t, node("one", 4, "", ""))
 	run.PMKSched(t, "simulate", "pending", "--snapshot", file).Fails(t, 2, "does not have the release", "--branch")
-	run.PMKSched(t, "simulate", "drain", "--snapshot", file, "--branch", apiserver.Release, "two").Fails(t, 2, "no node two")
-	run.PMKSched(t, "simulate", "pending", "--snapshot", run.WriteFile(t, "x", "y"), "--branch", apiserver.Release).Fails(t, 2, "not a gzip file")
+	run.PMKSched(t, "simulate", "drain", "--snapshot", file, "--branch", apiserver.Release, "two").Fails(t, 2,
+		"no node two")
+	run.PMKSched(t, "simulate", "pending", "--snapshot", run.WriteFile(t, "x", "y"), "--branch",
+		apiserver.Release).Fails(t, 2, "not a gzip file")
 }

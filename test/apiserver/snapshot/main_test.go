@@ -84,7 +84,8 @@ func command(t *testing.T, args ...string) run.Result {
 func namespace(t *testing.T, kube kubernetes.Interface) string {
 	t.Helper()
 	name := strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-"))
-	if _, err := kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+	if _, err := kube.CoreV1().Namespaces().Create(t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
@@ -117,7 +118,8 @@ func createPod(ctx context.Context, kube kubernetes.Interface, namespace string,
 	return err
 }
 
-// grant creates the objects that `snapshot --rbac` prints after a change of the role, and returns the user that has these permissions alone.
+// grant creates the objects that `snapshot --rbac` prints after a change of the role, and returns
+// the user that has these permissions alone.
 func grant(t *testing.T, kube kubernetes.Interface, change func(*rbacv1.ClusterRole), args ...string) (user string) {
 	t.Helper()
 	ns := namespace(t, kube)

@@ -47,7 +47,8 @@ func makeSecrets(t *testing.T, ns string) {
 	t.Helper()
 	kube, ctx := server.Client(t), t.Context()
 	annotations := map[string]string{"note": hidden, "kubectl.kubernetes.io/last-applied-configuration": hidden}
-	meta := metav1.ObjectMeta{Name: "shop", Namespace: ns, Annotations: annotations, Labels: map[string]string{"app": "shop"}}
+	meta := metav1.ObjectMeta{Name: "shop", Namespace: ns, Annotations: annotations,
+		Labels: map[string]string{"app": "shop"}}
 	_, podErr := kube.CoreV1().Pods(ns).Create(ctx, &corev1.Pod{ObjectMeta: meta, Spec: corev1.PodSpec{
 		Containers: []corev1.Container{{
 			Name: "main", Image: "localhost/none:v1", Command: []string{hidden}, Args: []string{hidden},
@@ -56,11 +57,14 @@ func makeSecrets(t *testing.T, ns string) {
 		}},
 		Volumes: []corev1.Volume{
 			{Name: "keys", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "do-not-leave"}}},
-			{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}},
+			{Name: "data", VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}},
 		},
 	}}, metav1.CreateOptions{})
-	_, secretErr := kube.CoreV1().Secrets(ns).Create(ctx, &corev1.Secret{ObjectMeta: meta, StringData: map[string]string{"key": hidden}}, metav1.CreateOptions{})
-	_, configErr := kube.CoreV1().ConfigMaps(ns).Create(ctx, &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"key": hidden}}, metav1.CreateOptions{})
+	_, secretErr := kube.CoreV1().Secrets(ns).Create(ctx,
+		&corev1.Secret{ObjectMeta: meta, StringData: map[string]string{"key": hidden}}, metav1.CreateOptions{})
+	_, configErr := kube.CoreV1().ConfigMaps(ns).Create(ctx,
+		&corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"key": hidden}}, metav1.CreateOptions{})
 	budget := &policyv1.PodDisruptionBudget{ObjectMeta: meta, Spec: policyv1.PodDisruptionBudgetSpec{
 		MinAvailable: &intstr.IntOrString{IntVal: 1}, Selector: &metav1.LabelSelector{MatchLabels: meta.Labels},
 	}}
@@ -78,7 +82,8 @@ func TestSnapshotHasNoSecrets(t *testing.T) {
 	ns := strings.ToLower(t.Name())
 	makeSecrets(t, ns)
 	ctx := run.Context(t)
-	if err := server.AwaitAccess(ctx, user, authorizationv1.ResourceAttributes{Verb: "list", Resource: "pods"}); err != nil {
+	if err := server.AwaitAccess(ctx, user,
+		authorizationv1.ResourceAttributes{Verb: "list", Resource: "pods"}); err != nil {
 		t.Fatal(err)
 	}
 	got := take(t, "--as", user)
@@ -108,9 +113,11 @@ func refused(t *testing.T, user string) {
 	for _, verb := range []string{"get", "watch", "create", "update", "patch", "delete"} {
 		for _, resource := range []string{"pods", "nodes", "secrets"} {
 			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-				User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Resource: resource, Namespace: "default"},
+				User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Resource: resource,
+					Namespace: "default"},
 			}}
-			answer, err := server.Client(t).AuthorizationV1().SubjectAccessReviews().Create(t.Context(), review, metav1.CreateOptions{})
+			answer, err := server.Client(t).AuthorizationV1().SubjectAccessReviews().Create(t.Context(), review,
+				metav1.CreateOptions{})
 			if err != nil || answer.Status.Allowed {
 				t.Errorf("%s %s: allowed %t, %v", verb, resource, answer.Status.Allowed, err)
 			}
@@ -188,8 +195,9 @@ func TestKindsThatTheReleaseDoesNotServeAreSkipped(t *testing.T) {
 // window is how many pods there are at any time while a test changes them.
 const window = 1300
 
-// Pods are created and deleted in their order while snapshots are taken: a snapshot of one moment has a window without gaps. With pages of 500
-// of different moments it has more or fewer, and the Services that are created before the pods do not match.
+// Pods are created and deleted in their order while snapshots are taken: a snapshot of one moment
+// has a window without gaps. With pages of 500 of different moments it has more or fewer, and the
+// Services that are created before the pods do not match.
 func TestSnapshotWhileObjectsChangeIsOfOneMoment(t *testing.T) {
 	kube := server.Client(t)
 	ns := namespace(t, kube)
@@ -281,7 +289,8 @@ func (s *sink) Add(resource, key string, _ []byte) error {
 func (s *sink) Count(resource string) int       { return len(s.keys[resource]) }
 func (s *sink) Truncate(resource string, n int) { s.keys[resource] = s.keys[resource][:n] }
 
-// etcd forgets the version of the snapshot between two pages of pods: they are read again, at a newer version, and that is reported.
+// etcd forgets the version of the snapshot between two pages of pods: they are read again, at a
+// newer version, and that is reported.
 func TestPodsAreReadAgainAfterACompaction(t *testing.T) {
 	kube := server.Client(t)
 	ns := namespace(t, kube)
@@ -293,11 +302,13 @@ func TestPodsAreReadAgainAfterACompaction(t *testing.T) {
 		}
 	}}
 	var pods snapshot.PodCounts
-	result, err := collect.Cluster(t.Context(), server.Config(), snapshot.Kinds(), got, collect.Options{PageSize: 10, Pods: &pods})
+	result, err := collect.Cluster(t.Context(), server.Config(), snapshot.Kinds(), got,
+		collect.Options{PageSize: 10, Pods: &pods})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ours := slices.DeleteFunc(slices.Clone(got.keys["pods"]), func(key string) bool { return !strings.HasPrefix(key, ns+"/") })
+	ours := slices.DeleteFunc(slices.Clone(got.keys["pods"]),
+		func(key string) bool { return !strings.HasPrefix(key, ns+"/") })
 	if len(ours) != 41 || len(slices.Compact(slices.Clone(ours))) != 41 {
 		t.Errorf("%d pods, want 41, each once: %q", len(ours), ours)
 	}

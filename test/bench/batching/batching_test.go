@@ -92,7 +92,9 @@ func start(b *testing.B, release string) *bench {
 	if err != nil {
 		b.Fatal(err)
 	}
-	given := []plugins.Plugin{{Builtin: "blockall"}, {Builtin: "coscheduling"}, {Builtin: "costaware"}, {Builtin: "elasticquota"}, {Builtin: "gpupacking"}, {Builtin: "loadaware"}, {Builtin: "networkaware"}, {Builtin: "numaaware"}, {Dir: "testdata/unsigned"}}
+	given := []plugins.Plugin{{Builtin: "blockall"}, {Builtin: "coscheduling"}, {Builtin: "costaware"},
+		{Builtin: "elasticquota"}, {Builtin: "gpupacking"}, {Builtin: "loadaware"}, {Builtin: "networkaware"},
+		{Builtin: "numaaware"}, {Dir: "testdata/unsigned"}}
 	infos, err := build.ReadPlugins(ctx, build.Options{
 		Release: x.Release, Plugins: given, Sources: pmksched.Sources,
 		Environment: build.Environment{CacheDir: filepath.Join(cache, "pmk-sched"), Env: os.Environ()},
@@ -107,9 +109,11 @@ func start(b *testing.B, release string) *bench {
 		"NetworkAware": `{"group": "network.example.com", "version": "v1alpha1", "resource": "networkmetrics", "field": "status.latency"}`,
 	}
 	for _, info := range infos {
-		x.enabled = append(x.enabled, profiles.Plugin{Name: info.Name, Points: info.Points, Signs: info.Signs, Args: []byte(arguments[info.Name])})
+		x.enabled = append(x.enabled,
+			profiles.Plugin{Name: info.Name, Points: info.Points, Signs: info.Signs, Args: []byte(arguments[info.Name])})
 	}
-	if x.binary, err = controlplane.Build(ctx, build.Options{Release: x.Release, Plugins: given, Sources: pmksched.Sources}); err != nil {
+	if x.binary, err = controlplane.Build(ctx,
+		build.Options{Release: x.Release, Plugins: given, Sources: pmksched.Sources}); err != nil {
 		b.Fatal(err)
 	}
 	return x
@@ -128,7 +132,8 @@ func (x *bench) scheduler(b *testing.B, s side) (process *controlplane.Process, 
 	if err != nil {
 		b.Fatal(err)
 	}
-	if unbatched, err := profiles.FindUnbatched(rendered.YAML, x.Release, request.Enable, nil); err != nil || len(unbatched) > 0 != s.unsigned {
+	if unbatched, err := profiles.FindUnbatched(rendered.YAML, x.Release, request.Enable, nil); err != nil ||
+		len(unbatched) > 0 != s.unsigned {
 		b.Fatalf("%s: %v, %v", s.name, unbatched, err)
 	}
 	config := filepath.Join(b.TempDir(), "config.yaml")
@@ -140,7 +145,8 @@ func (x *bench) scheduler(b *testing.B, s side) (process *controlplane.Process, 
 	if err != nil {
 		b.Fatal(err)
 	}
-	args := append([]string{"--config=" + config, "--bind-address=127.0.0.1", "--secure-port=" + port, "--authentication-skip-lookup", "--authorization-always-allow-paths=/metrics"}, rendered.Args...)
+	args := append([]string{"--config=" + config, "--bind-address=127.0.0.1", "--secure-port=" + port,
+		"--authentication-skip-lookup", "--authorization-always-allow-paths=/metrics"}, rendered.Args...)
 	return controlplane.NewProcess(b, x.binary, args...), address
 }
 
@@ -176,7 +182,8 @@ func (x *bench) measure(b *testing.B, s side) (rate, hinted float64) {
 // hints returns the number of pods that reused results placed.
 func (x *bench) hints(ctx context.Context, b *testing.B, address string) float64 {
 	b.Helper()
-	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // the scheduler's own certificate
+	client := &http.Client{Timeout: time.Minute,
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // the scheduler's own certificate
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+address+"/metrics", http.NoBody)
 	if err != nil {
 		b.Fatal(err)

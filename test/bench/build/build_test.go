@@ -90,13 +90,13 @@ func download(b *testing.B, programs []build.Program) {
 	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()
 	_, err := build.Run(ctx, build.Options{
-		Release: release, Programs: programs, Environment: build.Environment{CacheDir: b.TempDir(), Env: os.Environ()},
-		OnStep: func(name string) func(error) {
+		Release: release, Programs: programs,
+		Environment: build.Environment{CacheDir: b.TempDir(), Env: os.Environ(), OnStep: func(name string) func(error) {
 			if strings.HasPrefix(name, "compile ") {
 				cancel()
 			}
 			return nil
-		},
+		}},
 	})
 	if !errors.Is(err, context.Canceled) {
 		b.Fatalf("download the modules: got %v, want that compiling was canceled", err)

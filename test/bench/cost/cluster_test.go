@@ -40,11 +40,15 @@ const (
 )
 
 var (
-	definitions   = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
+		Resource: "customresourcedefinitions"}
 	podGroups     = schema.GroupVersionResource{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Resource: "podgroups"}
-	elasticQuotas = schema.GroupVersionResource{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Resource: "elasticquotas"}
-	topologies    = schema.GroupVersionResource{Group: "topology.node.k8s.io", Version: "v1alpha2", Resource: "noderesourcetopologies"}
-	latencies     = schema.GroupVersionResource{Group: "network.example.com", Version: "v1alpha1", Resource: "networkmetrics"}
+	elasticQuotas = schema.GroupVersionResource{Group: "scheduling.x-k8s.io", Version: "v1alpha1",
+		Resource: "elasticquotas"}
+	topologies = schema.GroupVersionResource{Group: "topology.node.k8s.io", Version: "v1alpha2",
+		Resource: "noderesourcetopologies"}
+	latencies = schema.GroupVersionResource{Group: "network.example.com", Version: "v1alpha1",
+		Resource: "networkmetrics"}
 )
 
 func teamNames() (names []string) {
@@ -144,14 +148,18 @@ func (x *bench) createCluster(b *testing.B) {
 			})
 		})
 		c.create(topologies, "NodeResourceTopology", "", nodeName(i), topology())
-		c.create(latencies, "NetworkMetric", "", nodeName(i), object{"status": object{"latencyMilliseconds": float64(1+i%97) / 10}})
+		c.create(latencies, "NetworkMetric", "", nodeName(i),
+			object{"status": object{"latencyMilliseconds": float64(1+i%97) / 10}})
 	}
 	for _, team := range teamNames() {
 		x.Namespace(b.Context(), b, team)
-		c.create(elasticQuotas, "ElasticQuota", team, "quota", object{"spec": object{"min": object{"cpu": "1000", "memory": "1000Gi"}, "max": object{"cpu": "2000", "memory": "2000Gi"}}})
+		c.create(elasticQuotas, "ElasticQuota", team, "quota",
+			object{"spec": object{"min": object{"cpu": "1000", "memory": "1000Gi"},
+				"max": object{"cpu": "2000", "memory": "2000Gi"}}})
 		for gang := range gangs {
 			for _, profile := range []string{bundled, native} {
-				c.create(podGroups, "PodGroup", team, gangName(profile, gang), object{"spec": object{"minMember": int64(gangSize), "scheduleTimeoutSeconds": int64(600)}})
+				c.create(podGroups, "PodGroup", team, gangName(profile, gang),
+					object{"spec": object{"minMember": int64(gangSize), "scheduleTimeoutSeconds": int64(600)}})
 			}
 		}
 	}
@@ -167,14 +175,16 @@ func nodeName(i int) string { return fmt.Sprintf("node-%04d", i) }
 // node returns a node with room for many pods and a price.
 func node(i int) *corev1.Node {
 	room := corev1.ResourceList{
-		corev1.ResourceCPU: resource.MustParse("16"), corev1.ResourceMemory: resource.MustParse("64Gi"), corev1.ResourcePods: resource.MustParse("110"),
-		gpuResource: resource.MustParse("4000"),
+		corev1.ResourceCPU: resource.MustParse("16"), corev1.ResourceMemory: resource.MustParse("64Gi"),
+		corev1.ResourcePods: resource.MustParse("110"),
+		gpuResource:         resource.MustParse("4000"),
 	}
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: nodeName(i), Labels: map[string]string{
 			corev1.LabelHostname: nodeName(i), "pmk-sched.io/price": fmt.Sprintf("0.%02d", 10+i%80),
 		}},
-		Status: corev1.NodeStatus{Capacity: room, Allocatable: room, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+		Status: corev1.NodeStatus{Capacity: room, Allocatable: room,
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
 	}
 }
 
@@ -185,10 +195,12 @@ func topology() object {
 		amount := func(name, value string) object {
 			return object{"name": name, "capacity": value, "allocatable": value, "available": value}
 		}
-		all = append(all, object{"name": fmt.Sprintf("node-%d", z), "type": "Node", "resources": []any{amount("cpu", "8"), amount("memory", "32Gi")}})
+		all = append(all, object{"name": fmt.Sprintf("node-%d", z), "type": "Node",
+			"resources": []any{amount("cpu", "8"), amount("memory", "32Gi")}})
 	}
 	return object{"zones": all, "attributes": []any{
-		object{"name": "topologyManagerPolicy", "value": "single-numa-node"}, object{"name": "topologyManagerScope", "value": "container"},
+		object{"name": "topologyManagerPolicy", "value": "single-numa-node"}, object{"name": "topologyManagerScope",
+			"value": "container"},
 	}}
 }
 
@@ -213,7 +225,8 @@ func (x *bench) createPods(ctx context.Context, b *testing.B, p pair) {
 func newPod(profile string, gang int, name string, gpus bool) *corev1.Pod {
 	pod := controlplane.Filling(controlplane.Pod(profile, "", name))
 	pod.Spec.NodeSelector = nil
-	requests := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("1Gi")}
+	requests := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"),
+		corev1.ResourceMemory: resource.MustParse("1Gi")}
 	if gpus {
 		requests[gpuResource] = resource.MustParse("500")
 	}

@@ -186,7 +186,8 @@ func (x *bench) build(b *testing.B, selected []pair, imports ...string) {
 		given, keys = append(given, plugins.Plugin{Builtin: p.builtin}), append(keys, p.builtin)
 		switch {
 		case strings.HasPrefix(p.native, "pkg/"):
-			given, keys = append(given, plugins.Plugin{Module: module, Version: version, Package: module + "/" + p.native}), append(keys, p.native)
+			given, keys = append(given, plugins.Plugin{Module: module, Version: version, Package: module + "/" + p.native}),
+				append(keys, p.native)
 		case p.native != "":
 			given, keys = append(given, plugins.Plugin{Dir: "testdata/" + p.native}), append(keys, p.native)
 		}
@@ -202,7 +203,8 @@ func (x *bench) build(b *testing.B, selected []pair, imports ...string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	binary, err := controlplane.Build(b.Context(), build.Options{Release: x.Release, Plugins: given, Imports: imports, Sources: pmksched.Sources})
+	binary, err := controlplane.Build(b.Context(),
+		build.Options{Release: x.Release, Plugins: given, Imports: imports, Sources: pmksched.Sources})
 	if err != nil {
 		b.Fatal(err)
 	}

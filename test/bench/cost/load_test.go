@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// serveLoad starts a server with the CPU load of the nodes, in the formats of Prometheus' query API and of the load watcher that the plugins of
-// scheduler-plugins read. It returns its address.
+// serveLoad starts a server with the CPU load of the nodes, in the formats of Prometheus' query API
+// and of the load watcher that the plugins of scheduler-plugins read. It returns its address.
 func serveLoad(b *testing.B) string {
 	b.Helper()
 	mux := http.NewServeMux()
@@ -20,7 +20,8 @@ func serveLoad(b *testing.B) string {
 		var samples []any
 		for i := range nodes {
 			samples = append(samples, object{
-				"metric": object{"instance": nodeName(i)}, "value": []any{time.Now().Unix(), strconv.FormatFloat(float64(percent(i))/100, 'f', 2, 64)},
+				"metric": object{"instance": nodeName(i)}, "value": []any{time.Now().Unix(),
+					strconv.FormatFloat(float64(percent(i))/100, 'f', 2, 64)},
 			})
 		}
 		answer(b, w, object{"status": "success", "data": object{"resultType": "vector", "result": samples}})
@@ -28,11 +29,13 @@ func serveLoad(b *testing.B) string {
 	mux.HandleFunc("/watcher", func(w http.ResponseWriter, _ *http.Request) {
 		metrics := object{}
 		for i := range nodes {
-			metrics[nodeName(i)] = object{"metrics": []any{object{"name": "cpu", "type": "CPU", "operator": "AVG", "rollup": "15m", "value": percent(i)}}}
+			metrics[nodeName(i)] = object{"metrics": []any{object{"name": "cpu", "type": "CPU", "operator": "AVG",
+				"rollup": "15m", "value": percent(i)}}}
 		}
 		now := time.Now().Unix()
 		answer(b, w, object{
-			"timestamp": now, "window": object{"duration": "15m", "start": now - 900, "end": now}, "source": "Prometheus", "data": object{"NodeMetricsMap": metrics},
+			"timestamp": now, "window": object{"duration": "15m", "start": now - 900,
+				"end": now}, "source": "Prometheus", "data": object{"NodeMetricsMap": metrics},
 		})
 	})
 	server := httptest.NewServer(mux)

@@ -58,7 +58,8 @@ func (x *bench) hold(ctx context.Context, b *testing.B) {
 	holder, seconds, now := "benchmark", int32(patience.Seconds()), metav1.NowMicro()
 	_, err := x.Kube.CoordinationV1().Leases(leaseNamespace).Create(ctx, &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: lease},
-		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, AcquireTime: &now, RenewTime: &now},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, AcquireTime: &now,
+			RenewTime: &now},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		b.Fatal(err)
@@ -77,7 +78,8 @@ func (x *bench) release(ctx context.Context, b *testing.B) {
 // pending returns how many pods have no node.
 func (x *bench) pending(ctx context.Context, b *testing.B, process *controlplane.Process) int {
 	b.Helper()
-	list, err := x.Kube.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=", ResourceVersion: "0"})
+	list, err := x.Kube.CoreV1().Pods("").List(ctx,
+		metav1.ListOptions{FieldSelector: "spec.nodeName=", ResourceVersion: "0"})
 	if err != nil {
 		b.Fatalf("list the pods: %v\n%s", err, process.Log())
 	}
@@ -87,7 +89,8 @@ func (x *bench) pending(ctx context.Context, b *testing.B, process *controlplane
 // deletePods deletes the pods of all teams and the lease of the scheduler.
 func (x *bench) deletePods(ctx context.Context, b *testing.B) {
 	b.Helper()
-	if err := x.Kube.CoordinationV1().Leases(leaseNamespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{FieldSelector: "metadata.name=" + lease}); err != nil {
+	if err := x.Kube.CoordinationV1().Leases(leaseNamespace).DeleteCollection(ctx, metav1.DeleteOptions{},
+		metav1.ListOptions{FieldSelector: "metadata.name=" + lease}); err != nil {
 		b.Error(err)
 	}
 	var all errgroup.Group

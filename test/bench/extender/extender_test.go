@@ -50,7 +50,8 @@ func loads(b *testing.B, names []string) *httptest.Server {
 		for i, name := range names {
 			samples[i] = sample{map[string]string{"instance": name}, [2]any{now, fmt.Sprint(float64(i%90) / 100)}}
 		}
-		_ = json.NewEncoder(w).Encode(map[string]any{"status": "success", "data": map[string]any{"resultType": "vector", "result": samples}})
+		_ = json.NewEncoder(w).Encode(map[string]any{"status": "success",
+			"data": map[string]any{"resultType": "vector", "result": samples}})
 	}))
 	b.Cleanup(server.Close)
 	return server
@@ -83,8 +84,7 @@ func wholeNodes(b *testing.B) string {
 type bench struct {
 	*controlplane.Plane
 	prometheus string
-	// memory is the peak memory of a sidecar, in megabytes; processor is the CPU time of all
-	// sidecars.
+	// memory is the peak memory of a sidecar, in megabytes; processor is the CPU time of all sidecars.
 	memory    float64
 	processor time.Duration
 }
@@ -131,7 +131,8 @@ func (x *bench) none(context.Context, *testing.B) (controlplane.Scheduler, func(
 
 // arguments returns the arguments of loadaware, as a plugin and as a policy.
 func (x *bench) arguments() string {
-	return fmt.Sprintf(`{"prometheus": {"url": %q}, "metrics": [{"name": "cpu", "maxPercent": 95}, {"name": "memory"}]}`, x.prometheus)
+	return fmt.Sprintf(`{"prometheus": {"url": %q}, "metrics": [{"name": "cpu", "maxPercent": 95}, {"name": "memory"}]}`,
+		x.prometheus)
 }
 
 // plugin returns a scheduler with the policy compiled in.
@@ -140,19 +141,24 @@ func (x *bench) plugin(ctx context.Context, b *testing.B) (controlplane.Schedule
 	if err != nil {
 		b.Fatal(err)
 	}
-	binary, err := controlplane.Build(ctx, build.Options{Release: x.Release, Plugins: []plugins.Plugin{plugin}, Sources: pmksched.Sources})
+	binary, err := controlplane.Build(ctx,
+		build.Options{Release: x.Release, Plugins: []plugins.Plugin{plugin}, Sources: pmksched.Sources})
 	if err != nil {
 		b.Fatal(err)
 	}
-	source := fmt.Sprintf("apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\nprofiles:\n- plugins: {multiPoint: {enabled: [{name: LoadAware}]}}\n"+
-		"  pluginConfig: [{name: LoadAware, args: %s}]\n", x.arguments())
+	source := fmt.Sprintf(
+		"apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\nprofiles:\n- plugins: "+
+			"{multiPoint: {enabled: [{name: LoadAware}]}}\n"+
+			"  pluginConfig: [{name: LoadAware, args: %s}]\n", x.arguments())
 	return controlplane.Scheduler{Binary: binary, Source: []byte(source), Plugins: []string{"LoadAware"}}, func() {}
 }
 
 // extend starts the extender and returns a scheduler that asks it for names.
-func (x *bench) extend(ctx context.Context, b *testing.B, scheme string, args ...string) (controlplane.Scheduler, *controlplane.Extender) {
+func (x *bench) extend(ctx context.Context, b *testing.B, scheme string, args ...string) (controlplane.Scheduler,
+	*controlplane.Extender) {
 	config := filepath.Join(b.TempDir(), "extender.yaml")
-	text := fmt.Sprintf("apiVersion: pmk-sched.io/v1alpha1\nkind: Extender\npolicies: [{name: LoadAware, args: %s}]\n", x.arguments())
+	text := fmt.Sprintf("apiVersion: pmk-sched.io/v1alpha1\nkind: Extender\npolicies: [{name: LoadAware, args: %s}]\n",
+		x.arguments())
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		b.Fatal(err)
 	}
@@ -160,7 +166,8 @@ func (x *bench) extend(ctx context.Context, b *testing.B, scheme string, args ..
 	e.Start()
 	no := false
 	return controlplane.Scheduler{Extenders: []profiles.Extender{{
-		Name: "bench", URLPrefix: e.URL, FilterVerb: "filter", PrioritizeVerb: "prioritize", Weight: 1, HTTPTimeout: 10 * time.Second, Ignorable: &no,
+		Name: "bench", URLPrefix: e.URL, FilterVerb: "filter", PrioritizeVerb: "prioritize", Weight: 1,
+		HTTPTimeout: 10 * time.Second, Ignorable: &no,
 	}}}, e
 }
 
@@ -175,7 +182,8 @@ func (x *bench) sidecar(ctx context.Context, b *testing.B) (controlplane.Schedul
 }
 
 func (x *bench) service(ctx context.Context, b *testing.B) (controlplane.Scheduler, func()) {
-	set, _, err := certificates.Ensure(certificates.Set{}, certificates.Request{Name: "bench", Addresses: []net.IP{net.IPv4(127, 0, 0, 1)}, Now: time.Now()})
+	set, _, err := certificates.Ensure(certificates.Set{},
+		certificates.Request{Name: "bench", Addresses: []net.IP{net.IPv4(127, 0, 0, 1)}, Now: time.Now()})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -196,7 +204,8 @@ func (x *bench) service(ctx context.Context, b *testing.B) (controlplane.Schedul
 func (x *bench) whole(_ context.Context, b *testing.B) (controlplane.Scheduler, func()) {
 	no := false
 	return controlplane.Scheduler{Extenders: []profiles.Extender{{
-		Name: "bench", URLPrefix: wholeNodes(b), FilterVerb: "filter", PrioritizeVerb: "prioritize", Weight: 1, HTTPTimeout: 30 * time.Second,
+		Name: "bench", URLPrefix: wholeNodes(b), FilterVerb: "filter", PrioritizeVerb: "prioritize", Weight: 1,
+		HTTPTimeout:      30 * time.Second,
 		NodeCacheCapable: &no, Ignorable: &no,
 	}}}, func() {}
 }

@@ -113,8 +113,7 @@ type round struct {
 	scheduler scheduler
 	// pod is the prefix of the names of its pods.
 	pod string
-	// leader is the node whose replica is the leader. kube is a client of the API server of
-	// another.
+	// leader is the node whose replica is the leader. kube is a client of the API server of another.
 	leader *labs.Node
 	kube   kubernetes.Interface
 }
@@ -161,13 +160,15 @@ func (r round) measure(b *testing.B) time.Duration {
 	for exists := false; ; {
 		if !exists {
 			exists, last = r.create(ctx, r.pod+"-new")
-		} else if pod, err := r.kube.CoreV1().Pods(namespace).Get(ctx, r.pod+"-new", metav1.GetOptions{}); err == nil && pod.Spec.NodeName != "" {
+		} else if pod, err := r.kube.CoreV1().Pods(namespace).Get(ctx, r.pod+"-new", metav1.GetOptions{}); err == nil &&
+			pod.Spec.NodeName != "" {
 			return time.Since(start)
 		} else {
 			last = err
 		}
 		if err := clock.Sleep(ctx, 50*time.Millisecond); err != nil {
-			b.Errorf("%s, leader of %s on %s: no pod was bound within %s: %v", r.fault.title, r.scheduler.name, r.leader.NodeName, limit, last)
+			b.Errorf("%s, leader of %s on %s: no pod was bound within %s: %v", r.fault.title, r.scheduler.name,
+				r.leader.NodeName, limit, last)
 			return limit
 		}
 	}
@@ -231,7 +232,8 @@ func (r round) remove(b *testing.B) {
 	b.Helper()
 	now := int64(0)
 	run.Eventually(b, "the pods are gone", func(ctx context.Context) (bool, string) {
-		err := r.kube.CoreV1().Pods(namespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &now}, metav1.ListOptions{})
+		err := r.kube.CoreV1().Pods(namespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &now},
+			metav1.ListOptions{})
 		if err != nil {
 			return false, err.Error()
 		}

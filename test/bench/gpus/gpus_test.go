@@ -40,7 +40,8 @@ const (
 var update = flag.Bool("update", false, "write the picture of the documentation")
 
 // arguments of the plugin, for the resource of the trace.
-const arguments = `{resource: ` + openb.GPUMilli + `, devices: {units: 1000}, annotations: {index: alibabacloud.com/gpu-index}}`
+const arguments = `{resource: ` + openb.GPUMilli +
+	`, devices: {units: 1000}, annotations: {index: alibabacloud.com/gpu-index}}`
 
 // side is a configuration of a profile.
 type side struct {
@@ -52,9 +53,13 @@ type side struct {
 // sides differ in how nodes are scored. In all of them the plugin filters nodes by the free share
 // of each device, and chooses the device, because kube-scheduler knows sums only.
 var sides = []side{
-	{"default", "default scores", "multiPoint: {enabled: [{name: GPUPacking}]}, score: {disabled: [{name: GPUPacking}]}", ""},
-	{"mostallocated", "MostAllocated", "multiPoint: {enabled: [{name: GPUPacking}, {name: NodeResourcesFit, weight: 100}]}, score: {disabled: [{name: GPUPacking}]}",
-		", {name: NodeResourcesFit, args: {scoringStrategy: {type: MostAllocated, resources: [{name: " + openb.GPUMilli + ", weight: 1}, {name: cpu, weight: 1}]}}}"},
+	{"default", "default scores", "multiPoint: {enabled: [{name: GPUPacking}]}, score: {disabled: [{name: GPUPacking}]}",
+		""},
+	{"mostallocated", "MostAllocated",
+		"multiPoint: {enabled: [{name: GPUPacking}, {name: NodeResourcesFit, weight: 100}]}, score: {disabled: [{name: " +
+			"GPUPacking}]}",
+		", {name: NodeResourcesFit, args: {scoringStrategy: {type: MostAllocated, resources: [{name: " + openb.GPUMilli +
+			", weight: 1}, {name: cpu, weight: 1}]}}}"},
 	{"gpupacking", "GPUPacking", "multiPoint: {enabled: [{name: GPUPacking, weight: 100}]}", ""},
 }
 
@@ -64,7 +69,8 @@ func BenchmarkAllocatedGPUs(b *testing.B) {
 	const draws = 5
 	nodes, pods := trace.Read(b)
 	x := controlplane.Start(b, release)
-	binary, err := controlplane.Build(b.Context(), build.Options{Release: x.Release, Plugins: []plugins.Plugin{{Builtin: "gpupacking"}}, Sources: pmksched.Sources})
+	binary, err := controlplane.Build(b.Context(),
+		build.Options{Release: x.Release, Plugins: []plugins.Plugin{{Builtin: "gpupacking"}}, Sources: pmksched.Sources})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -193,7 +199,8 @@ func fill(b *testing.B, x *controlplane.Plane, name string, process *controlplan
 	defer x.Clear(b, name)
 	var pods []*corev1.Pod
 	for i, from := range drawn {
-		pod := controlplane.Filling(controlplane.Pod(name, "", fmt.Sprintf("pod-%06d", i))) // the scheduler lists them in this order
+		// the scheduler lists them in this order
+		pod := controlplane.Filling(controlplane.Pod(name, "", fmt.Sprintf("pod-%06d", i)))
 		pod.Spec.NodeSelector = nil
 		pod.Spec.Affinity, pod.Spec.Containers[0].Resources = from.Spec.Affinity, from.Spec.Containers[0].Resources
 		pods = append(pods, pod)

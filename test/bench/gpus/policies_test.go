@@ -94,12 +94,14 @@ func newFilling(b *testing.B, nodes []*corev1.Node, drawn []*corev1.Pod, percent
 		x.cluster.Add(node)
 	}
 	args, err := json.Marshal(map[string]any{
-		"resource": openb.GPUMilli, "devices": map[string]any{"units": 1000}, "annotations": map[string]any{"index": "alibabacloud.com/gpu-index"}, "workload": mostFrequent(drawn),
+		"resource": openb.GPUMilli, "devices": map[string]any{"units": 1000},
+		"annotations": map[string]any{"index": "alibabacloud.com/gpu-index"}, "workload": mostFrequent(drawn),
 	})
 	if err != nil {
 		b.Fatal(err)
 	}
-	if x.plugin, err = gpupacking.New(b.Context(), scheduler.NewArguments(args), &plugintest.Handle{NodeList: x.cluster.Nodes()}); err != nil {
+	if x.plugin, err = gpupacking.New(b.Context(), scheduler.NewArguments(args),
+		&plugintest.Handle{NodeList: x.cluster.Nodes()}); err != nil {
 		b.Fatal(err)
 	}
 	return x

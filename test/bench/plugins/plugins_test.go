@@ -62,9 +62,11 @@ func measure(b *testing.B, n *labs.Node) {
 	seen := readMetrics(ctx, b, n.Kube)
 	attempt, visits := map[string]float64{}, map[string]float64{}
 	for _, side := range sides {
-		attempt[side] = mean(b, seen, "scheduler_scheduling_attempt_duration_seconds", []string{"profile", "result"}, side, "scheduled")
+		attempt[side] = mean(b, seen, "scheduler_scheduling_attempt_duration_seconds", []string{"profile", "result"}, side,
+			"scheduled")
 		point := []string{"profile", "extension_point", "status"}
-		visits[side] = mean(b, seen, "scheduler_framework_extension_point_duration_seconds", point, side, "Filter", "Success") +
+		visits[side] = mean(b, seen, "scheduler_framework_extension_point_duration_seconds", point, side, "Filter",
+			"Success") +
 			mean(b, seen, "scheduler_framework_extension_point_duration_seconds", point, side, "Score", "Success")
 		b.ReportMetric(1e6*attempt[side], side+"-µs/attempt")
 		b.ReportMetric(1e6*visits[side], side+"-µs/filter+score")
@@ -76,7 +78,8 @@ func measure(b *testing.B, n *labs.Node) {
 func readMetrics(ctx context.Context, b *testing.B, client kubernetes.Interface) metrics.Set {
 	b.Helper()
 	controlplane.OpenMetrics(ctx, b, client)
-	list, err := client.CoreV1().Pods("kube-system").List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + scheduler})
+	list, err := client.CoreV1().Pods("kube-system").List(ctx,
+		metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + scheduler})
 	if err != nil || len(list.Items) != 1 {
 		b.Fatalf("the scheduler has %d pods: %v", len(list.Items), err)
 	}
@@ -98,7 +101,9 @@ func readMetrics(ctx context.Context, b *testing.B, client kubernetes.Interface)
 		select {
 		case <-ctx.Done():
 			b.Fatalf("read metrics of %s: %v", pod.Name, err)
-		case <-time.After(time.Second): // the API server learns of the role a little later, and the scheduler remembers a refusal for 10 seconds
+		case <-time.After(time.Second):
+			// the API server learns of the role a little later, and the scheduler remembers a refusal for 10
+			// seconds
 		}
 	}
 }

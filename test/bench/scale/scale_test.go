@@ -109,7 +109,8 @@ func BenchmarkStatusAndDetect(b *testing.B) {
 					if err := os.Truncate(auditLog, 0); err != nil {
 						b.Fatal(err)
 					}
-					result, used := run.Measure(b, run.Program(b), command, "--kubeconfig", kubeconfig, "--node-root", "none", "-o", "json")
+					result, used := run.Measure(b, run.Program(b), command, "--kubeconfig", kubeconfig, "--node-root", "none", "-o",
+						"json")
 					result.OK(b)
 					var err error
 					if requests, err = audit.Requests(auditLog, "pmk-sched/"); err != nil {
@@ -194,7 +195,8 @@ func (r report) missed() string {
 	if listed, _ := r.Nodes.([]any); len(listed) != controlPlanes {
 		return fmt.Sprintf("status has the default schedulers of %v", r.Nodes)
 	}
-	if len(r.Schedulers) != 1 || len(r.Schedulers[0].Replicas) != controlPlanes || r.Schedulers[0].Waiting.Pods != apps/10 {
+	if len(r.Schedulers) != 1 || len(r.Schedulers[0].Replicas) != controlPlanes ||
+		r.Schedulers[0].Waiting.Pods != apps/10 {
 		return fmt.Sprintf("status has the schedulers %+v", r.Schedulers)
 	}
 	return ""
@@ -230,7 +232,8 @@ func fill(ctx context.Context, b *testing.B) {
 			pod.Spec.SchedulerName = scheduler
 			pod.Status.Phase = corev1.PodPending
 			pod.Status.Conditions = []corev1.PodCondition{{
-				Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: strings.Repeat("0/5000 nodes are available. ", 10),
+				Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+				Message: strings.Repeat("0/5000 nodes are available. ", 10),
 			}}
 		}
 		objects = append(objects, pod)
@@ -245,10 +248,12 @@ func bound(pod *corev1.Pod, node string) *corev1.Pod {
 	pod.Spec.NodeName, pod.Spec.SchedulerName = node, corev1.DefaultSchedulerName
 	pod.Status = corev1.PodStatus{
 		Phase: corev1.PodRunning, HostIP: "10.0.0.1",
-		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}, {Type: corev1.PodScheduled, Status: corev1.ConditionTrue}},
+		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue},
+			{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}},
 	}
 	for _, c := range pod.Spec.Containers {
-		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{Name: c.Name, Ready: true, Image: c.Image})
+		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses,
+			corev1.ContainerStatus{Name: c.Name, Ready: true, Image: c.Image})
 	}
 	return pod
 }
@@ -257,11 +262,13 @@ func bound(pod *corev1.Pod, node string) *corev1.Pod {
 func defaultScheduler(node string) *corev1.Pod {
 	return bound(&corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: metav1.NamespaceSystem, Name: "kube-scheduler-" + node, Labels: map[string]string{"component": "kube-scheduler", "tier": "control-plane"},
+			Namespace: metav1.NamespaceSystem, Name: "kube-scheduler-" +
+				node, Labels: map[string]string{"component": "kube-scheduler", "tier": "control-plane"},
 			Annotations: map[string]string{corev1.MirrorPodAnnotationKey: node},
 		},
 		Spec: corev1.PodSpec{HostNetwork: true, Containers: []corev1.Container{{
-			Name: "kube-scheduler", Image: "registry.k8s.io/kube-scheduler:" + apiserver.Release, Command: []string{"kube-scheduler", "--kubeconfig=/etc/kubernetes/scheduler.conf"},
+			Name: "kube-scheduler", Image: "registry.k8s.io/kube-scheduler:" +
+				apiserver.Release, Command: []string{"kube-scheduler", "--kubeconfig=/etc/kubernetes/scheduler.conf"},
 		}}},
 	}, node)
 }
@@ -275,7 +282,8 @@ func deployScheduler(ctx context.Context, b *testing.B) {
 		b.Fatal(err)
 	}
 	plan, err := deploy.NewPlan(nil, nil, deploy.Options{
-		Name: scheduler, Namespace: metav1.NamespaceSystem, Image: "registry.example.com/my-scheduler:v1", Branch: apiserver.Release,
+		Name: scheduler, Namespace: metav1.NamespaceSystem, Image: "registry.example.com/my-scheduler:v1",
+		Branch:      apiserver.Release,
 		Credentials: deploy.CredentialsServiceAccount, Replicas: controlPlanes, Now: time.Now(),
 	})
 	if err != nil {
@@ -301,14 +309,16 @@ func deployScheduler(ctx context.Context, b *testing.B) {
 				Namespace: metav1.NamespaceSystem, Name: fmt.Sprintf("%s-%d", scheduler, i),
 				Labels: map[string]string{ownership.LabelName: ownership.Scheduler, ownership.LabelInstance: scheduler},
 			},
-			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: ownership.Scheduler, Image: "registry.example.com/my-scheduler:v1"}}},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: ownership.Scheduler,
+				Image: "registry.example.com/my-scheduler:v1"}}},
 		}, largecluster.NodeName(i))
 		pods = append(pods, pod)
 	}
 	holder, seconds, now := scheduler+"-0_1", int32(3600), metav1.NowMicro()
 	_, leaseErr := server.Client(b).CoordinationV1().Leases(metav1.NamespaceSystem).Create(ctx, &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: scheduler},
-		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, AcquireTime: &now, RenewTime: &now},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, AcquireTime: &now,
+			RenewTime: &now},
 	}, metav1.CreateOptions{})
 	if err := errors.Join(err, leaseErr, server.Store(ctx, pods)); err != nil {
 		b.Fatal(err)

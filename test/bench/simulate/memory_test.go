@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// watchMemory looks at the memory of all processes that this one starts, five times a second. The returned function ends that and returns the
-// most that they had together, in MiB. Memory that they share is counted for each.
+// watchMemory looks at the memory of all processes that this one starts, five times a second. The
+// returned function ends that and returns the most that they had together, in MiB. Memory that they
+// share is counted for each.
 func watchMemory(b *testing.B) func() (most float64) {
 	b.Helper()
 	done, result := make(chan struct{}), make(chan float64)
@@ -36,8 +37,8 @@ func watchMemory(b *testing.B) func() (most float64) {
 	}
 }
 
-// descendantsMiB returns the resident memory of the descendants of a process (proc(5), fields 4 and 24 of stat). Processes that end meanwhile
-// are left out.
+// descendantsMiB returns the resident memory of the descendants of a process (proc(5), fields 4 and
+// 24 of stat). Processes that end meanwhile are left out.
 func descendantsMiB(root int) float64 {
 	files, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {

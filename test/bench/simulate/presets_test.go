@@ -77,7 +77,8 @@ func rates(b *testing.B, release string, nodes, pods int, presets []string) *ben
 	}
 	for _, preset := range presets {
 		file := run.WriteFile(b, preset, strings.Join([]string{
-			"apiVersion: pmk-sched.io/v1alpha1", "kind: CustomScheduler", "metadata: {name: " + preset + "}", "spec: {configuration: {preset: " + preset + "}}", "",
+			"apiVersion: pmk-sched.io/v1alpha1", "kind: CustomScheduler", "metadata: {name: " + preset +
+				"}", "spec: {configuration: {preset: " + preset + "}}", "",
 		}, "\n"))
 		args = append(args, "--against", file)
 	}

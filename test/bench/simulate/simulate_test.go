@@ -1,7 +1,8 @@
 //go:build linux
 
-// Package simulate measures how long simulations of large clusters take and how much memory they need, with everything that they start, and
-// compares presets: their speed, and their placements on the openb trace.
+// Package simulate measures how long simulations of large clusters take and how much memory they
+// need, with everything that they start, and compares presets: their speed, and their placements on
+// the openb trace.
 package simulate
 
 import (
@@ -55,7 +56,8 @@ func simulate(b *testing.B, name, snapshot string, args ...string) report.Report
 	b.Helper()
 	watch := watchMemory(b)
 	begin := time.Now()
-	r := run.PMKSched(b, append([]string{"simulate", "pending", "--branch", apiserver.Release, "--snapshot", snapshot, "-o", "json"}, args...)...).OK(b)
+	r := run.PMKSched(b, append([]string{"simulate", "pending", "--branch", apiserver.Release, "--snapshot", snapshot,
+		"-o", "json"}, args...)...).OK(b)
 	b.ReportMetric(time.Since(begin).Seconds(), name+"-s")
 	b.ReportMetric(watch(), name+"-MiB")
 	result := run.Decode[report.Report](b, r.Stdout)
@@ -63,7 +65,8 @@ func simulate(b *testing.B, name, snapshot string, args ...string) report.Report
 	return result
 }
 
-// cluster writes a list of nodes, and of pods that are bound or pending, and returns the path of the file.
+// cluster writes a list of nodes, and of pods that are bound or pending, and returns the path of
+// the file.
 func cluster(b *testing.B, nodes, bound, pending int) string {
 	b.Helper()
 	var items []runtime.RawExtension

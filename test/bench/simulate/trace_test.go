@@ -15,7 +15,8 @@ import (
 
 var update = flag.Bool("update", false, "write the picture of the documentation")
 
-// BenchmarkTrace places the pods of the trace, whose GPUs are an extended resource, with each preset.
+// BenchmarkTrace places the pods of the trace, whose GPUs are an extended resource, with each
+// preset.
 func BenchmarkTrace(b *testing.B) {
 	nodes, pods := trace.Files(b)
 	snapshot := snapshotOf(b, "--from", nodes, "--from", pods)
@@ -34,7 +35,8 @@ func BenchmarkTrace(b *testing.B) {
 			}
 		}
 		if *update {
-			chart.Write(b, "openb-presets.svg", "Allocated GPUs of each node of the openb trace", chart.Axis{Title: "nodes with GPUs, the fullest first, %", To: 100, Every: 10},
+			chart.Write(b, "openb-presets.svg", "Allocated GPUs of each node of the openb trace",
+				chart.Axis{Title: "nodes with GPUs, the fullest first, %", To: 100, Every: 10},
 				chart.Axis{Title: "GPUs allocated, %", To: 100, Every: 20}, lines...)
 		}
 	}

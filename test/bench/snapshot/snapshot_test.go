@@ -102,7 +102,8 @@ func fill(b *testing.B, kube kubernetes.Interface) {
 	}
 	for i := range pods {
 		all.Go(func() error {
-			_, err := kube.CoreV1().Pods(namespaceName(i%namespaces)).Create(ctx, largecluster.Pod(i, nodes), metav1.CreateOptions{})
+			_, err := kube.CoreV1().Pods(namespaceName(i%namespaces)).Create(ctx, largecluster.Pod(i, nodes),
+				metav1.CreateOptions{})
 			return err
 		})
 	}
@@ -115,7 +116,8 @@ func namespaceName(i int) string { return fmt.Sprintf("team-%02d", i) }
 
 func makeNamespace(ctx context.Context, kube kubernetes.Interface, i int) error {
 	name := namespaceName(i)
-	if _, err := kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+	if _, err := kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		metav1.CreateOptions{}); err != nil {
 		return err
 	}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}

@@ -35,7 +35,8 @@ func TestMain(m *testing.M) { os.Exit(labs.Main(m)) }
 func BenchmarkThroughput(b *testing.B) {
 	n := labs.Start(b, labs.Options{Release: labs.Release, Layout: "pmk", Workers: workers})
 	image := n.Image(b)
-	kubeconfig := n.Shell(b, "kubectl config view --raw --flatten --kubeconfig /etc/pf9/kube.d/kubeconfigs/kube-scheduler.yaml")
+	kubeconfig := n.Shell(b,
+		"kubectl config view --raw --flatten --kubeconfig /etc/pf9/kube.d/kubeconfigs/kube-scheduler.yaml")
 	indented := "    " + strings.ReplaceAll(strings.TrimSpace(kubeconfig), "\n", "\n    ")
 	n.Apply(b, strings.NewReplacer("KUBECONFIG\n", indented+"\n", "image: IMAGE", "image: "+image).Replace(article))
 	n.Kubectl(b, "rollout", "status", "deployment/my-scheduler", "-n", "kube-system", "--timeout=5m")

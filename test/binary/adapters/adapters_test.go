@@ -51,7 +51,8 @@ func TestPluginBehavesTheSameOnEveryRelease(t *testing.T) {
 	}
 }
 
-// transcript builds the scheduler of a release with the probe and runs the driver in its main package.
+// transcript builds the scheduler of a release with the probe and runs the driver in its main
+// package.
 func transcript(t *testing.T, name string) string {
 	release, err := versions.Parse(name)
 	if err != nil {
@@ -87,9 +88,11 @@ func transcript(t *testing.T, name string) string {
 	writeDriver(t, release.Minor, filepath.Join(result.Dir, "cmd/kube-scheduler"))
 	transcript := filepath.Join(t.TempDir(), "transcript.txt")
 	// The flags equal the flags of the build, so that the test uses its compiled packages.
-	cmd := exec.Command("go", "test", "-vet=off", "-count=1", "-trimpath", "-tags", strings.Join(rules.BuildTags, ","), "-ldflags", "-s -w", "-run", "TestTranscript", "./cmd/kube-scheduler")
+	cmd := exec.Command("go", "test", "-vet=off", "-count=1", "-trimpath", "-tags", strings.Join(rules.BuildTags, ","),
+		"-ldflags", "-s -w", "-run", "TestTranscript", "./cmd/kube-scheduler")
 	cmd.Dir = result.Dir
-	cmd.Env = append(os.Environ(), "GOTOOLCHAIN=go"+result.Info.Go, "GOFLAGS=-mod=mod", "CGO_ENABLED=0", "TRANSCRIPT="+transcript, "POINTS="+points(t, release.Minor))
+	cmd.Env = append(os.Environ(), "GOTOOLCHAIN=go"+result.Info.Go, "GOFLAGS=-mod=mod", "CGO_ENABLED=0",
+		"TRANSCRIPT="+transcript, "POINTS="+points(t, release.Minor))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -113,7 +116,8 @@ func bundled(t *testing.T) []plugins.Plugin {
 	return all
 }
 
-// points returns the extension points to enable for the probe, as in a configuration without multiPoint.
+// points returns the extension points to enable for the probe, as in a configuration without
+// multiPoint.
 func points(t *testing.T, minor int) string {
 	var methods []string
 	for _, p := range binding.Points() {
@@ -140,7 +144,8 @@ func writeDriver(t *testing.T, minor int, dir string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, strings.TrimSuffix(name, ".go")+"_test.go"), binding.Source(source), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, strings.TrimSuffix(name, ".go")+"_test.go"), binding.Source(source),
+			0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,4 +1,4 @@
-// Package adapters tests that a portable plugin behaves the same on every release: it compiles a probe into the
-// kube-scheduler of each release, runs it through that release's framework, and compares the calls with a golden
-// transcript. Build tag adapters.
+// Package adapters tests that a portable plugin behaves the same on every release: it compiles a
+// probe into the kube-scheduler of each release, runs it through that release's framework, and
+// compares the calls with a golden transcript. Build tag adapters.
 package adapters

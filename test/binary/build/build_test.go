@@ -49,7 +49,8 @@ type built struct {
 // build builds a kube-scheduler into a file.
 func build(t *testing.T, dir, binary string, args ...string) built {
 	t.Helper()
-	return run.Decode[built](t, pmkSched(t, dir, append([]string{"build", "--binary", binary, "-o", "json"}, args...)...).OK(t).Stdout)
+	return run.Decode[built](t,
+		pmkSched(t, dir, append([]string{"build", "--binary", binary, "-o", "json"}, args...)...).OK(t).Stdout)
 }
 
 const kubeconfig = `apiVersion: v1
@@ -60,20 +61,23 @@ contexts: [{name: none, context: {cluster: none, user: none}}]
 current-context: none
 `
 
-// configure makes a kube-scheduler read a configuration with the given profile. That makes the plugins from their arguments, and needs no
-// API server.
+// configure makes a kube-scheduler read a configuration with the given profile. That makes the
+// plugins from their arguments, and needs no API server.
 func configure(t *testing.T, scheduler, api, profile string) (string, error) {
 	t.Helper()
 	dir := t.TempDir()
 	file, out := filepath.Join(dir, "config.yaml"), filepath.Join(dir, "out.yaml")
-	text := fmt.Sprintf("apiVersion: kubescheduler.config.k8s.io/%s\nkind: KubeSchedulerConfiguration\nclientConnection: {kubeconfig: %s}\nleaderElection: {leaderElect: false}\nprofiles:\n- schedulerName: tested\n%s",
+	text := fmt.Sprintf(
+		"apiVersion: kubescheduler.config.k8s.io/%s\nkind: KubeSchedulerConfiguration\nclientConnection: {kubeconfig: %s}\n"+
+			"leaderElection: {leaderElect: false}\nprofiles:\n- schedulerName: tested\n%s",
 		api, filepath.Join(dir, "kubeconfig"), profile)
 	for name, data := range map[string]string{file: text, filepath.Join(dir, "kubeconfig"): kubeconfig} {
 		if err := os.WriteFile(name, []byte(data), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	said, err := exec.CommandContext(t.Context(), scheduler, "--config", file, "--secure-port=0", "--master=https://127.0.0.1:1", "--write-config-to", out).CombinedOutput()
+	said, err := exec.CommandContext(t.Context(), scheduler, "--config", file, "--secure-port=0",
+		"--master=https://127.0.0.1:1", "--write-config-to", out).CombinedOutput()
 	if err != nil {
 		return string(said), err
 	}
@@ -84,27 +88,33 @@ func configure(t *testing.T, scheduler, api, profile string) (string, error) {
 func TestBundledPluginIsInTheBinaryAndAcceptsOnlyItsArguments(t *testing.T) {
 	dir := t.TempDir()
 	first := build(t, dir, "one", "--branch", "v1.24.3", "--with", "builtin:blockall")
-	if len(first.Plugins) != 1 || first.Plugins[0].Name != "BlockAll" || strings.Join(first.Plugins[0].Points, " ") != "filter" {
+	if len(first.Plugins) != 1 || first.Plugins[0].Name != "BlockAll" ||
+		strings.Join(first.Plugins[0].Points, " ") != "filter" {
 		t.Errorf("plugins: %+v", first.Plugins)
 	}
 	if !strings.HasPrefix(first.Reference, "localhost/kube-scheduler:v1.24.3-plugins-") {
 		t.Errorf("reference %s is that of an image without plugins", first.Reference)
 	}
-	const enabled = "  plugins: {multiPoint: {enabled: [{name: BlockAll}]}}\n  pluginConfig: [{name: BlockAll, args: {%s: hello}}]\n"
-	if out, err := configure(t, filepath.Join(dir, "one"), "v1beta3", fmt.Sprintf(enabled, "message")); err != nil || !strings.Contains(out, "name: BlockAll") {
+	const enabled = "  plugins: {multiPoint: {enabled: [{name: BlockAll}]}}\n  pluginConfig: [{name: BlockAll, args: " +
+		"{%s: hello}}]\n"
+	if out, err := configure(t, filepath.Join(dir, "one"), "v1beta3", fmt.Sprintf(enabled, "message")); err != nil ||
+		!strings.Contains(out, "name: BlockAll") {
 		t.Errorf("a configuration that enables BlockAll: %v\n%s", err, out)
 	}
-	if out, err := configure(t, filepath.Join(dir, "one"), "v1beta3", fmt.Sprintf(enabled, "mesage")); err == nil || !strings.Contains(out, `unknown field \"mesage\"`) {
+	if out, err := configure(t, filepath.Join(dir, "one"), "v1beta3", fmt.Sprintf(enabled, "mesage")); err == nil ||
+		!strings.Contains(out, `unknown field \"mesage\"`) {
 		t.Errorf("a misspelt argument: %v\n%s", err, out)
 	}
-	if second := build(t, dir, "two", "--branch", "v1.24.3", "--with", "builtin:blockall"); !second.Cached || second.Inputs != first.Inputs {
+	if second := build(t, dir, "two", "--branch", "v1.24.3", "--with", "builtin:blockall"); !second.Cached ||
+		second.Inputs != first.Inputs {
 		t.Error("the same was built again")
 	}
 }
 
 func TestNewPluginPassesItsTestsAndBuilds(t *testing.T) {
 	dir := t.TempDir()
-	if r := pmkSched(t, dir, "plugin", "new", "--branch", "v1.24.3", "QuietHours").OK(t); strings.Contains(r.Stderr, "warning") {
+	if r := pmkSched(t, dir, "plugin", "new", "--branch", "v1.24.3", "QuietHours").OK(t); strings.Contains(r.Stderr,
+		"warning") {
 		t.Errorf("plugin new warns: %s", r)
 	}
 	plugin := filepath.Join(dir, "quiethours")
@@ -115,11 +125,13 @@ func TestNewPluginPassesItsTestsAndBuilds(t *testing.T) {
 		t.Errorf("its own tests: %v\n%s", err, out)
 	}
 	b := build(t, plugin, "scheduler", "-f", "pmk-sched.yaml")
-	if len(b.Plugins) != 1 || b.Plugins[0].Name != "QuietHours" || strings.Join(b.Plugins[0].Points, " ") != "filter score" {
+	if len(b.Plugins) != 1 || b.Plugins[0].Name != "QuietHours" ||
+		strings.Join(b.Plugins[0].Points, " ") != "filter score" {
 		t.Errorf("plugins: %+v", b.Plugins)
 	}
 	pmkSched(t, plugin, "render", "--offline", "-f", "pmk-sched.yaml").OK(t).Prints(t, b.Reference, "name: QuietHours")
-	out, err := configure(t, filepath.Join(plugin, "scheduler"), "v1beta3", "  plugins: {multiPoint: {enabled: [{name: QuietHours}]}}\n")
+	out, err := configure(t, filepath.Join(plugin, "scheduler"), "v1beta3",
+		"  plugins: {multiPoint: {enabled: [{name: QuietHours}]}}\n")
 	if err != nil {
 		t.Errorf("a configuration that enables it: %v\n%s", err, out)
 	}
@@ -129,7 +141,8 @@ func TestNewPluginPassesItsTestsAndBuilds(t *testing.T) {
 // Go version of that release.
 func TestNewNativePluginPassesItsTestsAndBuilds(t *testing.T) {
 	dir := t.TempDir()
-	if r := pmkSched(t, dir, "plugin", "new", "--native", "--branch", "v1.24.3", "KeepOff").OK(t); strings.Contains(r.Stderr, "warning: keepoff") {
+	if r := pmkSched(t, dir, "plugin", "new", "--native", "--branch", "v1.24.3",
+		"KeepOff").OK(t); strings.Contains(r.Stderr, "warning: keepoff") {
 		t.Errorf("plugin new warns: %s", r)
 	}
 	plugin := filepath.Join(dir, "keepoff")
@@ -140,18 +153,22 @@ func TestNewNativePluginPassesItsTestsAndBuilds(t *testing.T) {
 	// With the flags of the build, the test reuses its compiled packages.
 	test := exec.CommandContext(t.Context(), "go", "test", "-trimpath", "-tags", "selinux,notest", "-v", "./...")
 	test.Dir, test.Env = plugin, append(os.Environ(), "GOFLAGS=", "GOWORK=off", "CGO_ENABLED=0", "GOTOOLCHAIN=go"+b.Go)
-	if readme, err := os.ReadFile(filepath.Join(plugin, "README.md")); err != nil || !strings.Contains(string(readme), "GOTOOLCHAIN=go"+b.Go+" go test ./...") {
+	if readme, err := os.ReadFile(filepath.Join(plugin, "README.md")); err != nil ||
+		!strings.Contains(string(readme), "GOTOOLCHAIN=go"+b.Go+" go test ./...") {
 		t.Errorf("the README does not say how to test with Go %s: %v\n%s", b.Go, err, readme)
 	}
-	if out, err := test.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: TestPodsAreKeptOffNodesWithTheLabel") {
+	if out, err := test.CombinedOutput(); err != nil ||
+		!strings.Contains(string(out), "--- PASS: TestPodsAreKeptOffNodesWithTheLabel") {
 		t.Errorf("its own tests: %v\n%s", err, out)
 	}
 	pmkSched(t, plugin, "render", "--offline", "-f", "pmk-sched.yaml").OK(t).Prints(t, b.Reference, "name: KeepOff")
-	out, err := configure(t, filepath.Join(plugin, "scheduler"), "v1beta3", "  plugins: {multiPoint: {enabled: [{name: KeepOff}]}}\n")
+	out, err := configure(t, filepath.Join(plugin, "scheduler"), "v1beta3",
+		"  plugins: {multiPoint: {enabled: [{name: KeepOff}]}}\n")
 	if err != nil {
 		t.Errorf("a configuration that enables it: %v\n%s", err, out)
 	}
-	pmkSched(t, plugin, "build", "-f", "pmk-sched.yaml", "--branch", "v1.29.2", "--binary", "never").Fails(t, 2, "does not fit v1.29.2")
+	pmkSched(t, plugin, "build", "-f", "pmk-sched.yaml", "--branch", "v1.29.2", "--binary", "never").Fails(t, 2,
+		"does not fit v1.29.2")
 }
 
 const schedulerPlugins = "sigs.k8s.io/scheduler-plugins@v0.32.7:"
@@ -159,7 +176,8 @@ const schedulerPlugins = "sigs.k8s.io/scheduler-plugins@v0.32.7:"
 func TestNativePluginOfAnotherMinorIsRefusedBeforeItIsCompiled(t *testing.T) {
 	for _, release := range []string{"v1.24.3", "v1.34.2"} {
 		start := time.Now()
-		r := pmkSched(t, t.TempDir(), "build", "--branch", release, "--with", schedulerPlugins+"pkg/coscheduling", "--binary", "never")
+		r := pmkSched(t, t.TempDir(), "build", "--branch", release, "--with", schedulerPlugins+"pkg/coscheduling", "--binary",
+			"never")
 		r.Fails(t, 2, "written for Kubernetes 1.32 to 1.33 and does not fit "+release)
 		if strings.Contains(r.Stderr, "compile") {
 			t.Errorf("it was refused only after compiling: %s", r)
@@ -181,9 +199,11 @@ func TestNewExtenderPassesItsTestsAndBuilds(t *testing.T) {
 		t.Errorf("its own tests: %v\n%s", err, out)
 	}
 	archive := filepath.Join(dir, "extender.tar")
-	pmkSched(t, plugin, "build", "--extender", "--with", "./curfew", "--busybox", "/bin/busybox", "--archive", archive).OK(t)
+	pmkSched(t, plugin, "build", "--extender", "--with", "./curfew", "--busybox", "/bin/busybox", "--archive",
+		archive).OK(t)
 	program := filepath.Join(dir, "pmk-extender")
-	if err := image.ExtractFile(t.Context(), image.Source{Archive: archive}, "/usr/local/bin/pmk-extender", "", program); err != nil {
+	if err := image.ExtractFile(t.Context(), image.Source{Archive: archive}, "/usr/local/bin/pmk-extender", "",
+		program); err != nil {
 		t.Fatal(err)
 	}
 	listed, err := exec.CommandContext(t.Context(), program, "-version").CombinedOutput()
@@ -197,7 +217,8 @@ func TestBuildPushesToARegistry(t *testing.T) {
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	t.Cleanup(server.Close)
 	reference := strings.TrimPrefix(server.URL, "http://") + "/sched/my-scheduler:v1"
-	pmkSched(t, t.TempDir(), "build", "--branch", "v1.24.3", "--busybox", "/bin/busybox", "--tag", reference, "--push").OK(t).Prints(t, reference)
+	pmkSched(t, t.TempDir(), "build", "--branch", "v1.24.3", "--busybox", "/bin/busybox", "--tag", reference,
+		"--push").OK(t).Prints(t, reference)
 	ref, err := name.ParseReference(reference)
 	if err != nil {
 		t.Fatal(err)
@@ -211,10 +232,12 @@ func TestBuildPushesToARegistry(t *testing.T) {
 		t.Fatal(err)
 	}
 	scheduler := filepath.Join(t.TempDir(), "kube-scheduler")
-	if err := image.ExtractFile(t.Context(), image.Source{Archive: archive}, image.SchedulerPath, "", scheduler); err != nil {
+	if err := image.ExtractFile(t.Context(), image.Source{Archive: archive}, image.SchedulerPath, "",
+		scheduler); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.CommandContext(t.Context(), scheduler, "--version").Output(); err != nil || strings.TrimSpace(string(out)) != "Kubernetes v1.24.3" {
+	if out, err := exec.CommandContext(t.Context(), scheduler, "--version").Output(); err != nil ||
+		strings.TrimSpace(string(out)) != "Kubernetes v1.24.3" {
 		t.Errorf("the pulled scheduler reports %q: %v", out, err)
 	}
 }

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// Two builds of one file give the same lock and the same program; a build with a plugin that has changed since fails with its name.
+// Two builds of one file give the same lock and the same program; a build with a plugin that has
+// changed since fails with its name.
 func TestLockedBuildIsTheSameUntilAPluginChanges(t *testing.T) {
 	dir := t.TempDir()
 	pmkSched(t, dir, "plugin", "new", "--branch", "v1.24.3", "QuietHours").OK(t)
@@ -28,7 +29,8 @@ func TestLockedBuildIsTheSameUntilAPluginChanges(t *testing.T) {
 
 	pmkSched(t, plugin, args("--archive", "one.tar", "--lock")...).OK(t).Prints(t, "pmk-sched.lock")
 	lock := read("pmk-sched.lock")
-	for _, text := range []string{"\nrelease: v1.24.3\n", "\ngo: 1.18.", "\nbase: sha256:", "- name: QuietHours\n", "\n  - k8s.io/kubernetes v1.24.3 h1:", "\n  - k8s.io/api v0.24.3 h1:", "platform: linux/"} {
+	for _, text := range []string{"\nrelease: v1.24.3\n", "\ngo: 1.18.", "\nbase: sha256:", "- name: QuietHours\n",
+		"\n  - k8s.io/kubernetes v1.24.3 h1:", "\n  - k8s.io/api v0.24.3 h1:", "platform: linux/"} {
 		if !strings.Contains(lock, text) {
 			t.Errorf("the lock lacks %q:\n%s", text, lock)
 		}
@@ -49,10 +51,12 @@ func TestLockedBuildIsTheSameUntilAPluginChanges(t *testing.T) {
 	pmkSched(t, plugin, args("--archive", "two.tar", "--locked")...).OK(t)
 
 	source := read("quiethours.go")
-	if err := os.WriteFile(filepath.Join(plugin, "quiethours.go"), []byte(source+"\n// Changed has no effect.\nconst Changed = true\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(plugin, "quiethours.go"),
+		[]byte(source+"\n// Changed has no effect.\nconst Changed = true\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	pmkSched(t, plugin, args("--archive", "never.tar", "--locked")...).Fails(t, 3, "the build differs from pmk-sched.lock", "plugin QuietHours (dir example.com/quiethours): its sources have changed")
+	pmkSched(t, plugin, args("--archive", "never.tar", "--locked")...).Fails(t, 3, "the build differs from pmk-sched.lock",
+		"plugin QuietHours (dir example.com/quiethours): its sources have changed")
 	if _, err := os.Stat(filepath.Join(plugin, "never.tar")); !os.IsNotExist(err) {
 		t.Errorf("the image was written: %v", err)
 	}

@@ -20,11 +20,13 @@ func TestPluginsOfAnotherProjectAreCompiledIn(t *testing.T) {
 	}{
 		{
 			"v1.32.2", "sigs.k8s.io/scheduler-plugins@v0.32.7", []string{"pkg/coscheduling", "pkg/capacityscheduling"},
-			"  plugins:\n    multiPoint: {enabled: [{name: Coscheduling}]}\n    queueSort: {enabled: [{name: Coscheduling}], disabled: [{name: \"*\"}]}\n" +
+			"  plugins:\n    multiPoint: {enabled: [{name: Coscheduling}]}\n    queueSort: {enabled: [{name: Coscheduling}], " +
+				"disabled: [{name: \"*\"}]}\n" +
 				"  pluginConfig: [{name: Coscheduling, args: {permitWaitingTimeSeconds: 7}}]\n",
 			"permitWaitingTimeSeconds: 7",
 		},
-		{"v1.34.2", "sigs.k8s.io/scheduler-plugins@v0.34.7", []string{"pkg/podstate"}, "  plugins: {multiPoint: {enabled: [{name: PodState}]}}\n", "name: PodState"},
+		{"v1.34.2", "sigs.k8s.io/scheduler-plugins@v0.34.7", []string{
+			"pkg/podstate"}, "  plugins: {multiPoint: {enabled: [{name: PodState}]}}\n", "name: PodState"},
 	} {
 		t.Run(test.release, func(t *testing.T) {
 			dir := t.TempDir()

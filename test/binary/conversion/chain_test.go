@@ -65,18 +65,20 @@ func TestDirectConversionHasTheEffectOfSteps(t *testing.T) {
 func (c *comparison) steps(t *testing.T, d documents.Document, oldest versions.Release, api string) [][]byte {
 	t.Helper()
 	convert := func(api string, release versions.Release, source []byte) []byte {
-		result, err := profiles.Convert(profiles.ConvertRequest{API: api, Release: release, Source: source, SourceName: d.Name})
+		result, err := profiles.Convert(profiles.ConvertRequest{API: api, Release: release, Source: source,
+			SourceName: d.Name})
 		if err != nil {
 			t.Fatalf("%s: to %s for %s: %v", d.Name, api, release, err)
 		}
 		return result.YAML
 	}
-	return [][]byte{convert(api, c.scheduler.Release, d.Text), convert(api, c.scheduler.Release, convert("v1beta2", oldest, d.Text))}
+	return [][]byte{convert(api, c.scheduler.Release, d.Text),
+		convert(api, c.scheduler.Release, convert("v1beta2", oldest, d.Text))}
 }
 
-// filtering leaves out the plugins that run at PreFilter alone. A plugin that came to take part there in a later release, and that the
-// document disables wherever v1beta1 has it, is disabled there too on the straight way; 1.22, where the steps pass, does not know that
-// it ever will be.
+// filtering leaves out the plugins that run at PreFilter alone. A plugin that came to take part
+// there in a later release, and that the document disables wherever v1beta1 has it, is disabled
+// there too on the straight way; 1.22, where the steps pass, does not know that it ever will be.
 func filtering(t *testing.T, effect string) map[string]any {
 	t.Helper()
 	var all map[string]any

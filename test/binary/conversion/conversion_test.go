@@ -94,7 +94,9 @@ func (c *comparison) count(n *int) {
 }
 
 func (c *comparison) summary() string {
-	return fmt.Sprintf("%s: %d documents; of their conversions %d are written out as the same text, %d have the same effect, %d differ as expected, %d cannot be converted without losses",
+	return fmt.Sprintf(
+		"%s: %d documents; of their conversions %d are written out as the same text, %d have the same effect, %d differ as "+
+			"expected, %d cannot be converted without losses",
 		c.scheduler.Release, c.documents, c.text, c.effect, c.differs, c.refused)
 }
 
@@ -117,7 +119,8 @@ func (c *comparison) conversion(ctx context.Context, d documents.Document, api, 
 	release := c.scheduler.Release
 	what := fmt.Sprintf("%s: to %s as %s reads it", d.Name, api, release)
 	lossy := d.Lossy(api, release)
-	converted, err := profiles.Convert(profiles.ConvertRequest{API: api, Release: release, Source: d.Text, SourceName: d.Name})
+	converted, err := profiles.Convert(profiles.ConvertRequest{API: api, Release: release, Source: d.Text,
+		SourceName: d.Name})
 	switch {
 	case err != nil && !lossy:
 		c.t.Errorf("%s: %v\n%s", what, err, d.Text)
@@ -168,7 +171,8 @@ func (c *comparison) compare(p pair, before, after schedulers.Outcome) {
 		return
 	}
 	if len(after.Effect.Twice) > 0 {
-		c.t.Errorf("%s: these would run twice: %q\nDOCUMENT\n%s\nCONVERSION\n%s", p.what, after.Effect.Twice, d.Text, converted.YAML)
+		c.t.Errorf("%s: these would run twice: %q\nDOCUMENT\n%s\nCONVERSION\n%s", p.what, after.Effect.Twice, d.Text,
+			converted.YAML)
 		return
 	}
 	if d.Differs(p.api, c.scheduler.Release) {
@@ -187,7 +191,8 @@ func (c *comparison) compare(p pair, before, after schedulers.Outcome) {
 
 // lossy converts with losses: each loss is reported, and the rest is accepted.
 func (c *comparison) lossy(ctx context.Context, d documents.Document, api, what string) {
-	converted, err := profiles.Convert(profiles.ConvertRequest{API: api, Release: c.scheduler.Release, Source: d.Text, SourceName: d.Name, Lossy: true})
+	converted, err := profiles.Convert(profiles.ConvertRequest{API: api, Release: c.scheduler.Release, Source: d.Text,
+		SourceName: d.Name, Lossy: true})
 	if err != nil {
 		c.t.Errorf("%s, with losses: %v", what, err)
 		return
@@ -201,10 +206,11 @@ func (c *comparison) lossy(ctx context.Context, d documents.Document, api, what 
 	c.count(&c.refused)
 }
 
-// withoutAvoidPods removes NodePreferAvoidPods from an effect if a note reports its removal: a default of v1beta1 which v1beta2
-// refuses, and which nothing takes the place of.
+// withoutAvoidPods removes NodePreferAvoidPods from an effect if a note reports its removal: a
+// default of v1beta1 which v1beta2 refuses, and which nothing takes the place of.
 func withoutAvoidPods(effect string, notes []profiles.Note) string {
-	if !slices.ContainsFunc(notes, func(n profiles.Note) bool { return strings.Contains(n.Message, "NodePreferAvoidPods") }) {
+	if !slices.ContainsFunc(notes,
+		func(n profiles.Note) bool { return strings.Contains(n.Message, "NodePreferAvoidPods") }) {
 		return effect
 	}
 	return regexp.MustCompile(` *"NodePreferAvoidPods 10000",\n`).ReplaceAllString(effect, "")

@@ -12,8 +12,10 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// startup matches the error of a scheduler that has decoded and validated its configuration and cannot create the plugins.
-var startup = regexp.MustCompile(`initializing profiles|couldn't create scheduler|(initializing|building) (plugin|scheduler)|creating profile`)
+// startup matches the error of a scheduler that has decoded and validated its configuration and
+// cannot create the plugins.
+var startup = regexp.MustCompile(
+	`initializing profiles|couldn't create scheduler|(initializing|building) (plugin|scheduler)|creating profile`)
 
 // The scheduler of a release accepts and rejects the documents that package profiles/validate has
 // recorded for its decoder.
@@ -45,7 +47,8 @@ func TestDecodersAcceptWhatIsRecorded(t *testing.T) {
 							t.Fatalf("%s: %q: %v", r.Name, minors, err)
 						}
 					}
-					config := "apiVersion: kubescheduler.config.k8s.io/" + api + "\nkind: KubeSchedulerConfiguration\n" + r.Document + "\n"
+					config := "apiVersion: kubescheduler.config.k8s.io/" + api + "\nkind: KubeSchedulerConfiguration\n" + r.Document +
+						"\n"
 					group.Go(func() error {
 						_, err := scheduler.Read(ctx, []byte(config))
 						accepted := err == nil || startup.MatchString(err.Error())

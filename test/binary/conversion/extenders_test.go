@@ -23,12 +23,16 @@ func extenders(t *testing.T) []profiles.Extender {
 	yes, no := true, false
 	return []profiles.Extender{
 		{
-			Name: "load", URLPrefix: "https://127.0.0.1:1/load", FilterVerb: "filter", PrioritizeVerb: "prioritize", PreemptVerb: "preempt", Weight: 4,
-			EnableHTTPS: true, TLS: &profiles.ExtenderTLS{ServerName: "load", CAData: authority, CertFile: "/no/such.crt", KeyFile: "/no/such.key"}, Ignorable: &yes,
+			Name: "load", URLPrefix: "https://127.0.0.1:1/load", FilterVerb: "filter", PrioritizeVerb: "prioritize",
+			PreemptVerb: "preempt", Weight: 4,
+			EnableHTTPS: true, TLS: &profiles.ExtenderTLS{ServerName: "load", CAData: authority, CertFile: "/no/such.crt",
+				KeyFile: "/no/such.key"}, Ignorable: &yes,
 		},
 		{
-			Name: "gpu", URLPrefix: "http://127.0.0.1:1/gpu", FilterVerb: "filter", BindVerb: "bind", HTTPTimeout: 1500 * time.Millisecond, Ignorable: &no,
-			NodeCacheCapable: &no, ManagedResources: []profiles.ManagedResource{{Name: "example.com/gpu", IgnoredByScheduler: true}, {Name: "example.com/fpga"}},
+			Name: "gpu", URLPrefix: "http://127.0.0.1:1/gpu", FilterVerb: "filter", BindVerb: "bind",
+			HTTPTimeout: 1500 * time.Millisecond, Ignorable: &no,
+			NodeCacheCapable: &no, ManagedResources: []profiles.ManagedResource{{Name: "example.com/gpu",
+				IgnoredByScheduler: true}, {Name: "example.com/fpga"}},
 		},
 	}
 }
@@ -85,7 +89,8 @@ func TestSchedulersReadTheExtendersThatAreRendered(t *testing.T) {
 
 func requestFor(release versions.Release, preset string, extenders []profiles.Extender) profiles.Request {
 	return profiles.Request{
-		Release: release, SchedulerName: "my-scheduler", Kubeconfig: schedulers.Kubeconfigs()[0], Preset: preset, LeaderElect: true, Extenders: extenders,
+		Release: release, SchedulerName: "my-scheduler", Kubeconfig: schedulers.Kubeconfigs()[0], Preset: preset,
+		LeaderElect: true, Extenders: extenders,
 	}
 }
 
@@ -106,10 +111,14 @@ func TestValidateRefusesExtendersThatTheReleaseRefuses(t *testing.T) {
 			"a resource of a name":     start + ", managedResources: [{name: 'A_.b/c'}]}]",
 			"a resource of Kubernetes": start + ", managedResources: [{name: x.kubernetes.io/c}]}]",
 			"a resource nearly of it":  start + ", managedResources: [{name: kubernetes.io.example.com/c}]}]",
-			"a resource ignored twice": start + ", managedResources: [{name: a.b/c, ignoredByScheduler: true}]}]\nprofiles: [{pluginConfig: [{name: NodeResourcesFit, args: {ignoredResources: [a.b/d]}}]}]",
+			"a resource ignored twice": start +
+				", managedResources: [{name: a.b/c, ignoredByScheduler: true}]}]\nprofiles: [{pluginConfig: [{name: " +
+				"NodeResourcesFit, args: {ignoredResources: [a.b/d]}}]}]",
 		} {
 			t.Run(release.String()+" "+name, func(t *testing.T) {
-				text := []byte("apiVersion: " + scheduler.Rules.Render + "\nkind: KubeSchedulerConfiguration\nclientConnection: {kubeconfig: " + schedulers.Kubeconfigs()[0] + "}\n" + rest + "\n")
+				text := []byte("apiVersion: " + scheduler.Rules.Render +
+					"\nkind: KubeSchedulerConfiguration\nclientConnection: {kubeconfig: " + schedulers.Kubeconfigs()[0] + "}\n" +
+					rest + "\n")
 				judged, err := profiles.Validate(profiles.ValidateRequest{Release: release, Source: text})
 				if err != nil {
 					t.Fatal(err)

@@ -6,7 +6,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/documents"
 )
 
-// FuzzGeneratedDocumentsKeepTheirMeaning continues after the fixed seeds of TestDocumentsKeepTheirMeaning:
+// FuzzGeneratedDocumentsKeepTheirMeaning continues after the fixed seeds of
+// TestDocumentsKeepTheirMeaning:
 //
 //	go test -fuzz Generated ./test/binary/conversion
 func FuzzGeneratedDocumentsKeepTheirMeaning(f *testing.F) {

@@ -10,8 +10,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// profiles.Validate accepts a document exactly if the release's own scheduler does: documents of every config API, most of which are
-// refused.
+// profiles.Validate accepts a document exactly if the release's own scheduler does: documents of
+// every config API, most of which are refused.
 func TestValidateAgreesWithTheScheduler(t *testing.T) {
 	known := read(t)
 	for _, release := range versions.Releases() {

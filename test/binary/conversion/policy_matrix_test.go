@@ -17,8 +17,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// A Policy and its conversion have the same effective profile: the same plugins at the same extension points with the same weights and
-// arguments, in the release that reads both. 1.22 is left out: it cannot write out a plugin that v1beta2 does not have.
+// A Policy and its conversion have the same effective profile: the same plugins at the same
+// extension points with the same weights and arguments, in the release that reads both. 1.22 is
+// left out: it cannot write out a plugin that v1beta2 does not have.
 func TestPoliciesKeepTheirMeaning(t *testing.T) {
 	files, err := filepath.Glob("../../testdata/policies/*")
 	if err != nil || len(files) == 0 {
@@ -43,7 +44,8 @@ func TestPoliciesKeepTheirMeaning(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%v\n%s", err, converted.YAML)
 				}
-				if diff := cmp.Diff(profileOf(t, []byte(readPolicy(t.Context(), t, scheduler, file))), profileOf(t, []byte(after))); diff != "" {
+				if diff := cmp.Diff(profileOf(t, []byte(readPolicy(t.Context(), t, scheduler, file))),
+					profileOf(t, []byte(after))); diff != "" {
 					t.Errorf("another profile (-policy +configuration):\n%s\n%s", diff, converted.YAML)
 				}
 			})
@@ -51,8 +53,8 @@ func TestPoliciesKeepTheirMeaning(t *testing.T) {
 	}
 }
 
-// A preset written as a Policy, with its configuration, results in the profile of the configuration alone; and up to 1.21 the scheduler
-// keeps the name in the configuration.
+// A preset written as a Policy, with its configuration, results in the profile of the configuration
+// alone; and up to 1.21 the scheduler keeps the name in the configuration.
 func TestPresetsAsPoliciesKeepTheirMeaning(t *testing.T) {
 	for _, release := range versions.Releases() {
 		if release.Minor > 22 || !asked(release) {
@@ -127,7 +129,8 @@ func readPolicy(ctx context.Context, t *testing.T, s *schedulers.Scheduler, file
 	if err := os.WriteFile(kubeconfig, []byte(schedulers.StandInKubeconfig), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Run(ctx, "--policy-config-file", file, "--kubeconfig", kubeconfig, "--leader-elect=false", "--port=0", "--secure-port=0", "--write-config-to", out); err != nil {
+	if _, err := s.Run(ctx, "--policy-config-file", file, "--kubeconfig", kubeconfig, "--leader-elect=false", "--port=0",
+		"--secure-port=0", "--write-config-to", out); err != nil {
 		t.Fatal(err)
 	}
 	written, err := os.ReadFile(out)
@@ -137,7 +140,8 @@ func readPolicy(ctx context.Context, t *testing.T, s *schedulers.Scheduler, file
 	return string(written)
 }
 
-// profile is the only profile of a configuration that was written out, without the order of its plugins.
+// profile is the only profile of a configuration that was written out, without the order of its
+// plugins.
 type profile struct {
 	Weights   map[string]map[string]int32
 	Arguments map[string]any

@@ -18,7 +18,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 )
 
-// startContainerd starts a containerd with all its files in a directory of the test, and returns its socket.
+// startContainerd starts a containerd with all its files in a directory of the test, and returns
+// its socket.
 func startContainerd(t *testing.T) string {
 	t.Helper()
 	// Sockets have short names, so not in t.TempDir.
@@ -112,7 +113,8 @@ func TestContainerdHasTheImageUnderTheNameTheKubeletAsksFor(t *testing.T) {
 	}
 	t.Run("image it does not have", func(t *testing.T) {
 		dir := t.TempDir()
-		err := image.ExtractFile(t.Context(), image.Source{Reference: "localhost/none:1", Containerd: socket}, image.SchedulerPath, "", filepath.Join(dir, "f"))
+		err := image.ExtractFile(t.Context(), image.Source{Reference: "localhost/none:1", Containerd: socket},
+			image.SchedulerPath, "", filepath.Join(dir, "f"))
 		if err == nil || !strings.Contains(err.Error(), "read localhost/none:1 from containerd") {
 			t.Errorf("error %v", err)
 		}
@@ -139,7 +141,8 @@ func TestBusyboxImageRunsAsNonroot(t *testing.T) {
 		}
 		lay(t, filepath.Join(root, name), f)
 	}
-	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", `test "$(id -un)" = nonroot && echo ok >/tmp/proof && ! echo ok >/etc/proof && test -x /usr/local/bin/kube-scheduler`)
+	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c",
+		`test "$(id -un)" = nonroot && echo ok >/tmp/proof && ! echo ok >/etc/proof && test -x /usr/local/bin/kube-scheduler`)
 	cmd.Dir, cmd.Env = "/", []string{"PATH=/bin"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: 65532, Gid: 65532}}
 	if err := os.Chmod(root, 0o755); err != nil {

@@ -19,17 +19,20 @@ func buildDockerfile(t *testing.T, base string, labels map[string]string) string
 	dir := t.TempDir()
 	policy := writeFile(t, filepath.Join(dir, "policy.json"), `{"default": [{"type": "insecureAcceptAnything"}]}`)
 	scheduler := filepath.Join(dir, "context", "kube-scheduler")
-	if err := image.ExtractFile(t.Context(), image.Source{Archive: base}, "/bin/busybox", "", writeFile(t, scheduler, "")); err != nil {
+	if err := image.ExtractFile(t.Context(), image.Source{Archive: base}, "/bin/busybox", "",
+		writeFile(t, scheduler, "")); err != nil {
 		t.Fatal(err)
 	}
 	dockerfile, err := filepath.Abs("../../../Dockerfile")
 	if err != nil {
 		t.Fatal(err)
 	}
-	storage := []string{"--storage-driver", "vfs", "--root", filepath.Join(dir, "root"), "--runroot", filepath.Join(dir, "runroot")}
+	storage := []string{"--storage-driver", "vfs", "--root", filepath.Join(dir, "root"), "--runroot",
+		filepath.Join(dir, "runroot")}
 	buildah := func(args ...string) { run(t, dir, "buildah", slices.Concat(storage, args)...) }
 	buildah("pull", "--signature-policy", policy, "docker-archive:"+base)
-	args := []string{"bud", "--pull-never", "--isolation", "chroot", "--signature-policy", policy, "--identity-label=false",
+	args := []string{"bud", "--pull-never", "--isolation", "chroot", "--signature-policy", policy,
+		"--identity-label=false",
 		"-f", dockerfile, "-t", "localhost/built:1", "--build-arg", "BASE=localhost/base:1"}
 	for arg, label := range map[string]string{
 		"TITLE": image.LabelTitle, "VERSION": image.LabelVersion, "URL": image.LabelSource,
@@ -49,7 +52,8 @@ func TestDockerfileMakesTheSameImage(t *testing.T) {
 	// The base alone, as our image makes it: an image with another file in it.
 	base := o
 	base.Entrypoint, base.Labels, base.Annotations = nil, nil, nil
-	base.Files = map[string][]image.File{host: {{Path: "/etc/hostname", Source: writeFile(t, filepath.Join(t.TempDir(), "hostname"), "base\n"), Mode: 0o644}}}
+	base.Files = map[string][]image.File{host: {{Path: "/etc/hostname",
+		Source: writeFile(t, filepath.Join(t.TempDir(), "hostname"), "base\n"), Mode: 0o644}}}
 	archive := filepath.Join(t.TempDir(), "base.tar")
 	if err := image.WriteArchive(t.Context(), build(t, base), "localhost/base:1", archive); err != nil {
 		t.Fatal(err)

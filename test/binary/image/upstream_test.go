@@ -75,7 +75,8 @@ func TestSchedulerOfAnUpstreamImageRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 		to := t.TempDir() + "/kube-scheduler"
-		found, err := image.ExtractProgram(t.Context(), image.Source{Reference: local, Containerd: socket}, []string{"kube-scheduler"}, "", to)
+		found, err := image.ExtractProgram(t.Context(), image.Source{Reference: local, Containerd: socket},
+			[]string{"kube-scheduler"}, "", to)
 		if err != nil || found != (image.Program{Path: image.SchedulerPath}) {
 			t.Fatalf("got %+v, %v", found, err)
 		}

@@ -26,7 +26,8 @@ func presets(t *testing.T, s *schedulers.Scheduler) count {
 	c := count{of: len(profiles.Presets())}
 	for _, preset := range profiles.Presets() {
 		rendered, err := profiles.Render(profiles.Request{
-			Release: s.Release, SchedulerName: "my-scheduler", Kubeconfig: schedulers.Kubeconfigs()[0], LeaderElect: true, Preset: preset.Name,
+			Release: s.Release, SchedulerName: "my-scheduler", Kubeconfig: schedulers.Kubeconfigs()[0], LeaderElect: true,
+			Preset: preset.Name,
 		})
 		if err == nil {
 			_, err = s.Read(t.Context(), rendered.YAML)

@@ -1,2 +1,3 @@
-// Package matrix tests every release in versions/releases.txt on its own kube-scheduler: with the build tag matrix, `make test-matrix`.
+// Package matrix tests every release in versions/releases.txt on its own kube-scheduler: with the
+// build tag matrix, `make test-matrix`.
 package matrix

@@ -54,7 +54,8 @@ func everyFlag(t *testing.T) []string {
 	return slices.Compact(all)
 }
 
-// taken gives the scheduler each flag, with a value that may be wrong for it, and --version, which is obeyed once all flags are read.
+// taken gives the scheduler each flag, with a value that may be wrong for it, and --version, which
+// is obeyed once all flags are read.
 func taken(t *testing.T, s *schedulers.Scheduler, names []string) map[string]bool {
 	t.Helper()
 	var mu sync.Mutex

@@ -118,5 +118,6 @@ func refused(ctx context.Context, s *schedulers.Scheduler, config string, words 
 // said reports whether a scheduler that ended badly printed one of the words.
 func said(err error, words ...string) bool {
 	var failure *schedulers.Failure
-	return errors.As(err, &failure) && slices.ContainsFunc(words, func(word string) bool { return strings.Contains(failure.Output, word) })
+	return errors.As(err, &failure) &&
+		slices.ContainsFunc(words, func(word string) bool { return strings.Contains(failure.Output, word) })
 }

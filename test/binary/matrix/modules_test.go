@@ -64,7 +64,8 @@ func upstream(t *testing.T, s *schedulers.Scheduler) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(strings.TrimSpace(string(cache)), "cache", "download", "k8s.io", "kubernetes", "@v", version+".mod")
+	path := filepath.Join(strings.TrimSpace(string(cache)), "cache", "download", "k8s.io", "kubernetes", "@v",
+		version+".mod")
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatalf("read the go.mod of the release, which its build has left in the module cache: %v", err)
@@ -85,7 +86,8 @@ func upstream(t *testing.T, s *schedulers.Scheduler) map[string]string {
 			versions[r.Old.Path] = r.New.Version
 		}
 	}
-	// From 1.30 on a workspace (go.work) replaces those directives, and the required version is a placeholder.
+	// From 1.30 on a workspace (go.work) replaces those directives, and the required version is a
+	// placeholder.
 	for path, version := range versions {
 		if strings.HasPrefix(path, "k8s.io/") && version == "v0.0.0" {
 			versions[path] = s.Release.Staging()

@@ -100,9 +100,11 @@ func readme(t *testing.T, rows []row) {
 		switch {
 		case strings.Contains(text, line) || r.Outcome != "ok":
 		case *update:
-			text = regexp.MustCompile(`(?m)^\| `+regexp.QuoteMeta(r.Release.String())+` \|.*\n`).ReplaceAllLiteralString(text, line)
+			text = regexp.MustCompile(`(?m)^\| `+regexp.QuoteMeta(r.Release.String())+` \|.*\n`).ReplaceAllLiteralString(text,
+				line)
 		default:
-			t.Errorf("the table in docs/releases.md has no line\n%s(go test -tags matrix ./test/binary/matrix -update writes it)", line)
+			t.Errorf(
+				"the table in docs/releases.md has no line\n%s(go test -tags matrix ./test/binary/matrix -update writes it)", line)
 		}
 	}
 	if *update {

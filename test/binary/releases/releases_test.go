@@ -16,8 +16,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// releases are one of each config API that kube-scheduler 1.24.3, the subject of the other tests, does not prefer: v1 at its
-// beginning together with v1beta3, v1 alone, and the release that go.mod pins.
+// releases are one of each config API that kube-scheduler 1.24.3, the subject of the other tests,
+// does not prefer: v1 at its beginning together with v1beta3, v1 alone, and the release that go.mod
+// pins.
 var releases = []string{"v1.25.4", "v1.29.2", "v1.36.3"}
 
 const standInKubeconfig = `apiVersion: v1
@@ -28,8 +29,8 @@ users: [{name: none, user: {}}]
 current-context: none
 `
 
-// The scheduler that is built for a release reports that release, and accepts every preset that is rendered for it and the conversion
-// of the configuration in Platform9's article.
+// The scheduler that is built for a release reports that release, and accepts every preset that is
+// rendered for it and the conversion of the configuration in Platform9's article.
 func TestSchedulerOfEveryReleaseReadsWhatIsRenderedForIt(t *testing.T) {
 	for _, release := range releases {
 		t.Run(release, func(t *testing.T) {
@@ -62,20 +63,24 @@ func TestSchedulerOfEveryReleaseReadsWhatIsRenderedForIt(t *testing.T) {
 func accepts(t *testing.T, scheduler, branch string, request profiles.Request) {
 	t.Helper()
 	dir := t.TempDir()
-	kubeconfig, config, out := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "config.yaml"), filepath.Join(dir, "out.yaml")
+	kubeconfig, config, out := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "config.yaml"), filepath.Join(dir,
+		"out.yaml")
 	release, err := versions.Parse(branch)
 	if err != nil {
 		t.Fatal(err)
 	}
-	request.Release, request.SchedulerName, request.LeaseNamespace, request.Kubeconfig, request.LeaderElect = release, "my-scheduler", "kube-system", kubeconfig, true
+	request.Release, request.SchedulerName, request.LeaseNamespace, request.Kubeconfig, request.LeaderElect = release,
+		"my-scheduler", "kube-system", kubeconfig, true
 	rendered, err := profiles.Render(request)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(os.WriteFile(kubeconfig, []byte(standInKubeconfig), 0o600), os.WriteFile(config, rendered.YAML, 0o600)); err != nil {
+	if err := errors.Join(os.WriteFile(kubeconfig, []byte(standInKubeconfig), 0o600),
+		os.WriteFile(config, rendered.YAML, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	must(t, exec.Command(scheduler, "--config", config, "--secure-port=0", "--master=https://127.0.0.1:1", "--write-config-to", out))
+	must(t, exec.Command(scheduler, "--config", config, "--secure-port=0", "--master=https://127.0.0.1:1",
+		"--write-config-to", out))
 	written, err := os.ReadFile(out)
 	if err != nil {
 		t.Fatalf("the scheduler wrote nothing: %v", err)

@@ -34,10 +34,12 @@ var views = []browser.View{
 
 func node(i int) *corev1.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName(i), Labels: map[string]string{
-		corev1.LabelTopologyZone: fmt.Sprintf("zone-%c", 'a'+i%3), corev1.LabelInstanceTypeStable: []string{"small", "large"}[i%2],
+		corev1.LabelTopologyZone: fmt.Sprintf("zone-%c", 'a'+i%3), corev1.LabelInstanceTypeStable: []string{"small",
+			"large"}[i%2],
 	}}}
 	n.Status.Allocatable = corev1.ResourceList{
-		"cpu": *resource.NewQuantity(int64(8+8*(i%2)), resource.DecimalSI), "memory": resource.MustParse("32Gi"), "pods": resource.MustParse("110"),
+		"cpu": *resource.NewQuantity(int64(8+8*(i%2)), resource.DecimalSI), "memory": resource.MustParse("32Gi"),
+		"pods": resource.MustParse("110"),
 	}
 	if i%5 == 0 {
 		n.Status.Allocatable["nvidia.com/gpu"] = resource.MustParse("4")
@@ -49,7 +51,8 @@ func nodeName(i int) string { return fmt.Sprintf("worker-%03d.region-1.example.i
 
 // simulated is the result of a simulation that packs the pods of nodes onto the first of them.
 func simulated(nodes, podsOnEach int) *report.Report {
-	r := &report.Report{Scenario: "replace-all", Release: "v1.24.3", Scheduler: "packer", Notes: []string{"ResourceClaims are not created from templates"}}
+	r := &report.Report{Scenario: "replace-all", Release: "v1.24.3", Scheduler: "packer",
+		Notes: []string{"ResourceClaims are not created from templates"}}
 	c := &report.Comparison{Against: "default", Release: "v1.24.3", Scheduler: "default-scheduler"}
 	var before, after report.Usage
 	for i := range nodes {
@@ -57,17 +60,20 @@ func simulated(nodes, podsOnEach int) *report.Report {
 		after.AddNode(node(i))
 	}
 	for number := range nodes * podsOnEach {
-		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: []string{"shop", "batch", "search"}[number%3], Name: fmt.Sprintf("web-6d4cf56db6-%05d", number)}}
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: []string{"shop", "batch", "search"}[number%3],
+			Name: fmt.Sprintf("web-6d4cf56db6-%05d", number)}}
 		p.Spec.NodeName = nodeName(number % nodes)
 		p.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
-			"cpu": *resource.NewMilliQuantity(int64(200+100*(number%4)), resource.DecimalSI), "memory": *resource.NewQuantity(int64(1+number%3)<<30, resource.BinarySI),
+			"cpu": *resource.NewMilliQuantity(int64(200+100*(number%4)),
+				resource.DecimalSI), "memory": *resource.NewQuantity(int64(1+number%3)<<30, resource.BinarySI),
 		}}}}
 		before.AddPod(p)
 		from := p.Spec.NodeName
 		p = p.DeepCopy()
 		p.Spec.NodeName = nodeName(number / 16)
 		after.AddPod(p)
-		r.Placements = append(r.Placements, report.Placement{Namespace: p.Namespace, Name: p.Name, From: from, Node: p.Spec.NodeName})
+		r.Placements = append(r.Placements,
+			report.Placement{Namespace: p.Namespace, Name: p.Name, From: from, Node: p.Spec.NodeName})
 		d := report.Difference{Namespace: p.Namespace, Name: p.Name, Node: p.Spec.NodeName, Baseline: from, Repeated: from}
 		if number%7 == 0 {
 			d.Repeated = nodeName((number + 1) % nodes)
@@ -76,10 +82,12 @@ func simulated(nodes, podsOnEach int) *report.Report {
 			c.Differences = append(c.Differences, d)
 		}
 	}
-	r.Unplaced = []report.Unplaced{{Namespace: "batch", Name: "training-0", Reason: fmt.Sprintf("0/%d nodes are available: %d Insufficient nvidia.com/gpu.", nodes, nodes)}}
+	r.Unplaced = []report.Unplaced{{Namespace: "batch", Name: "training-0",
+		Reason: fmt.Sprintf("0/%d nodes are available: %d Insufficient nvidia.com/gpu.", nodes, nodes)}}
 	r.Summary.Nodes = nodes
 	r.Measure(&before, &after)
-	r.Price([]report.Price{{Label: corev1.LabelInstanceTypeStable, Value: "small", Price: 0.096}, {Label: corev1.LabelInstanceTypeStable, Value: "large", Price: 0.384}})
+	r.Price([]report.Price{{Label: corev1.LabelInstanceTypeStable, Value: "small", Price: 0.096},
+		{Label: corev1.LabelInstanceTypeStable, Value: "large", Price: 0.384}})
 	r.Finish()
 	c.Baseline, c.Repeated = r.Summary, r.Summary
 	r.Comparison = c
@@ -216,7 +224,8 @@ func TestTooltipsNameTheNodeAndItsPods(t *testing.T) {
 		want    []string
 	}{
 		"bars": {`svg.bars[data-side="0"] rect.used`, []string{nodeName(0), "-00", "cpu 0.", "memory "}},
-		"heat": {`svg.heat[data-side="0"] rect.cell`, []string{nodeName(0), "8 pods", "batch/web-6d4cf56db6-01000", "shop/web-6d4cf56db6-00000"}},
+		"heat": {`svg.heat[data-side="0"] rect.cell`,
+			[]string{nodeName(0), "8 pods", "batch/web-6d4cf56db6-01000", "shop/web-6d4cf56db6-00000"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := b.Open(t, write(t, simulated(sizes[name].nodes, sizes[name].pods)), views[2])
@@ -228,7 +237,8 @@ func TestTooltipsNameTheNodeAndItsPods(t *testing.T) {
 					t.Errorf("the tooltip lacks %q: %q", want, text)
 				}
 			}
-			if inside := p.Eval(t, `var box = document.getElementById("tip").getBoundingClientRect(); box.x >= 0 && box.y >= 0 && box.right <= innerWidth && box.bottom <= innerHeight`); inside != true {
+			if inside := p.Eval(t,
+				`var box = document.getElementById("tip").getBoundingClientRect(); box.x >= 0 && box.y >= 0 && box.right <= innerWidth && box.bottom <= innerHeight`); inside != true {
 				t.Error("the tooltip is partly outside the window")
 			}
 			keep(t, name+"-tooltip", p.Screenshot(t))
@@ -243,7 +253,8 @@ func TestTooltipsNameTheNodeAndItsPods(t *testing.T) {
 	}
 }
 
-// rows is a script that returns the number of rows of the list of moved pods that are shown, and the first of them.
+// rows is a script that returns the number of rows of the list of moved pods that are shown, and
+// the first of them.
 const rows = `(function () {
   var shown = Array.from(document.querySelectorAll("#moved tbody tr")).filter(function (row) { return row.offsetParent !== null; });
   return [shown.length, shown.length ? shown[0].textContent : "", document.getElementById("found").textContent, document.querySelectorAll("svg[data-side='1'] .mark").length];
@@ -259,10 +270,12 @@ func TestSearchAndNamespaceFilterSelectPods(t *testing.T) {
 	p.Click(t, x, y)
 	p.Type(t, "b6-0031")
 	found := p.Eval(t, rows).([]any)
-	if found[0] != 10.0 || !strings.Contains(found[1].(string), "b6-0031") || found[2] != "10 of 320 pods" || found[3].(float64) < 10 {
+	if found[0] != 10.0 || !strings.Contains(found[1].(string), "b6-0031") || found[2] != "10 of 320 pods" ||
+		found[3].(float64) < 10 {
 		t.Errorf("search: %v", found)
 	}
-	p.Eval(t, `var s = document.getElementById("namespace"); s.value = "shop"; s.dispatchEvent(new Event("change", {bubbles: true}))`)
+	p.Eval(t,
+		`var s = document.getElementById("namespace"); s.value = "shop"; s.dispatchEvent(new Event("change", {bubbles: true}))`)
 	found = p.Eval(t, rows).([]any)
 	if found[0] != 3.0 || !strings.HasPrefix(found[1].(string), "shop/") || found[2] != "3 of 320 pods" {
 		t.Errorf("search in a namespace: %v", found)

@@ -17,7 +17,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// AwaitAccess waits until the API server lets a user do all that is asked. It watches RBAC objects, so new ones take effect a little later.
+// AwaitAccess waits until the API server lets a user do all that is asked. It watches RBAC objects,
+// so new ones take effect a little later.
 func (s *Server) AwaitAccess(ctx context.Context, user string, asked ...authorizationv1.ResourceAttributes) error {
 	kube, err := kubernetes.NewForConfig(s.ConfigFor(user))
 	if err != nil {
@@ -25,18 +26,21 @@ func (s *Server) AwaitAccess(ctx context.Context, user string, asked ...authoriz
 	}
 	for _, attributes := range asked {
 		err := wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-			review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &attributes}}
+			review := &authorizationv1.SelfSubjectAccessReview{
+				Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &attributes}}
 			answer, err := kube.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 			return err == nil && answer.Status.Allowed, err
 		})
 		if err != nil {
-			return fmt.Errorf("wait until %s may %s %s in namespace %q: %w", user, attributes.Verb, attributes.Resource, attributes.Namespace, err)
+			return fmt.Errorf("wait until %s may %s %s in namespace %q: %w", user, attributes.Verb, attributes.Resource,
+				attributes.Namespace, err)
 		}
 	}
 	return nil
 }
 
-// Compact makes etcd forget all former versions of the objects, as the API server does every few minutes.
+// Compact makes etcd forget all former versions of the objects, as the API server does every few
+// minutes.
 func (s *Server) Compact(ctx context.Context) error {
 	status, err := post(ctx, s.EtcdURL()+"/v3/maintenance/status", "{}")
 	if err != nil {

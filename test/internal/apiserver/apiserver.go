@@ -33,8 +33,9 @@ type Server struct {
 	empty int64
 }
 
-// Start starts etcd and kube-apiserver, and returns when the API server is ready. Their output goes to files in a temporary
-// directory; its end is in the error if one does not start. args are more flags of kube-apiserver.
+// Start starts etcd and kube-apiserver, and returns when the API server is ready. Their output goes
+// to files in a temporary directory; its end is in the error if one does not start. args are more
+// flags of kube-apiserver.
 func Start(ctx context.Context, b Binaries, args ...string) (*Server, error) {
 	dir, err := os.MkdirTemp(memory(), "apiserver-")
 	if err != nil {
@@ -59,7 +60,8 @@ func (s *Server) start(ctx context.Context, b Binaries, args []string) (err erro
 		return fmt.Errorf("write certificate of API server: %w", err)
 	}
 	args = append([]string{"--client-ca-file=" + clients}, args...)
-	s.Server, err = apiserver.Start(ctx, apiserver.Options{KubeAPIServer: b.KubeAPIServer, Etcd: b.Etcd, Dir: s.dir, Args: args})
+	s.Server, err = apiserver.Start(ctx,
+		apiserver.Options{KubeAPIServer: b.KubeAPIServer, Etcd: b.Etcd, Dir: s.dir, Args: args})
 	if err != nil {
 		return err
 	}
@@ -76,7 +78,8 @@ func (s *Server) Clear(t testing.TB) {
 	}
 }
 
-// memory returns a directory in memory, where etcd need not wait for a disk that others write to, or "" if there is none.
+// memory returns a directory in memory, where etcd need not wait for a disk that others write to,
+// or "" if there is none.
 func memory() string {
 	const dir = "/dev/shm"
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {

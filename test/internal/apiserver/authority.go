@@ -24,6 +24,7 @@ func NewAuthority(t testing.TB) *certificates.Authority {
 func newAuthority() (*certificates.Authority, error) {
 	now := time.Now()
 	return certificates.NewAuthority(x509.Certificate{
-		Subject: pkix.Name{CommonName: "kubernetes"}, KeyUsage: x509.KeyUsageCertSign, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(24 * time.Hour),
+		Subject: pkix.Name{CommonName: "kubernetes"}, KeyUsage: x509.KeyUsageCertSign, NotBefore: now.Add(-time.Hour),
+		NotAfter: now.Add(24 * time.Hour),
 	})
 }

@@ -25,8 +25,8 @@ const (
 // Binaries are the programs that a Server runs.
 type Binaries struct{ KubeAPIServer, Etcd string }
 
-// FindBinaries takes the binaries that the environment names. Otherwise the kube-apiserver of [Release] is built, once, into the user's cache
-// directory, and etcd is the one in PATH.
+// FindBinaries takes the binaries that the environment names. Otherwise the kube-apiserver of
+// [Release] is built, once, into the user's cache directory, and etcd is the one in PATH.
 func FindBinaries(ctx context.Context) (Binaries, error) {
 	release, err := versions.Parse(Release)
 	if err != nil {
@@ -35,7 +35,8 @@ func FindBinaries(ctx context.Context) (Binaries, error) {
 	return BinariesOf(ctx, release)
 }
 
-// BinariesOf is FindBinaries for a release; the environment names the kube-apiserver of [Release] only.
+// BinariesOf is FindBinaries for a release; the environment names the kube-apiserver of [Release]
+// only.
 func BinariesOf(ctx context.Context, release versions.Release) (Binaries, error) {
 	b := Binaries{Etcd: os.Getenv(EnvEtcd)}
 	if release.String() == Release {

@@ -28,7 +28,8 @@ func (s *Server) CollectGarbage(t testing.TB, namespace string) {
 			if err == nil {
 				for _, d := range list.Items {
 					if slices.Contains(d.Finalizers, metav1.FinalizerDeleteDependents) {
-						_, err = deployments.Patch(ctx, d.Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+						_, err = deployments.Patch(ctx, d.Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`),
+							metav1.PatchOptions{})
 					}
 				}
 			}

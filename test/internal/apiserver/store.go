@@ -16,8 +16,8 @@ import (
 // storedAtOnce is how many objects one transaction writes: etcd limits its size and its operations.
 const storedAtOnce = 50
 
-// Store writes nodes and pods with their status to etcd, which takes a tenth of the time that creating them takes. Nothing admits
-// or validates them.
+// Store writes nodes and pods with their status to etcd, which takes a tenth of the time that
+// creating them takes. Nothing admits or validates them.
 func (s *Server) Store(ctx context.Context, objects []metav1.Object) error {
 	for len(objects) > 0 {
 		n := min(storedAtOnce, len(objects))
@@ -66,7 +66,8 @@ func (s *Server) store(ctx context.Context, objects []metav1.Object) error {
 	return err
 }
 
-// storageKey returns the key of an object in etcd, and completes its type (k8s.io/kubernetes/pkg/registry/core, the resource prefixes).
+// storageKey returns the key of an object in etcd, and completes its type
+// (k8s.io/kubernetes/pkg/registry/core, the resource prefixes).
 func storageKey(o metav1.Object) (string, error) {
 	version := func(kind string) metav1.TypeMeta { return metav1.TypeMeta{APIVersion: "v1", Kind: kind} }
 	switch o := o.(type) {

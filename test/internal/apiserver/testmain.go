@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Main runs the tests of a package with one API server for all of them, and returns the exit status. A test that stops the server must
-// start it again.
+// Main runs the tests of a package with one API server for all of them, and returns the exit
+// status. A test that stops the server must start it again.
 //
 //	var server *apiserver.Server
 //

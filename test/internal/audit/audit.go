@@ -22,7 +22,8 @@ type Log struct {
 
 // Binding is a request to bind a pod.
 type Binding struct {
-	// Pod is namespace/name, Node is the target. Node is empty if the API server was killed before it responded.
+	// Pod is namespace/name, Node is the target. Node is empty if the API server was killed before it
+	// responded.
 	Pod, Node string
 	// Code is the HTTP status, 0 if there was no response.
 	Code int
@@ -43,7 +44,8 @@ func (b Binding) unknown() bool { return b.Code == 0 || b.Code >= 500 }
 
 // Renewal is a change of a lease that succeeded.
 type Renewal struct {
-	// Lease is the name of a lease in kube-system; Holder is its holder afterwards, "" if it was released.
+	// Lease is the name of a lease in kube-system; Holder is its holder afterwards, "" if it was
+	// released.
 	Lease, Holder string
 	At            time.Time
 }
@@ -98,7 +100,8 @@ func Read(files ...File) (Log, error) {
 	return log, nil
 }
 
-// addBinding adds an event to the request that it is about, which has one when it is received and one when it is complete.
+// addBinding adds an event to the request that it is about, which has one when it is received and
+// one when it is complete.
 func addBinding(bindings map[string]Binding, e event, server string) {
 	b := bindings[e.AuditID]
 	b.Server = server
@@ -121,7 +124,8 @@ func (l *Log) addRenewal(e event) {
 
 // Of returns the log with only the bindings of pods whose namespace/name begins with prefix.
 func (l Log) Of(prefix string) Log {
-	l.Bindings = slices.DeleteFunc(slices.Clone(l.Bindings), func(b Binding) bool { return !strings.HasPrefix(b.Pod, prefix) })
+	l.Bindings = slices.DeleteFunc(slices.Clone(l.Bindings),
+		func(b Binding) bool { return !strings.HasPrefix(b.Pod, prefix) })
 	return l
 }
 

@@ -11,8 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// NotOnce returns a problem for each pod that was not bound exactly once to the node that it has. pods are the nodes of all pods by
-// namespace/name. A binding of unknown outcome counts for a pod that has its node and no other binding.
+// NotOnce returns a problem for each pod that was not bound exactly once to the node that it has.
+// pods are the nodes of all pods by namespace/name. A binding of unknown outcome counts for a pod
+// that has its node and no other binding.
 func (l Log) NotOnce(pods map[string]string) (problems []string) {
 	bound, unknown := map[string][]string{}, map[string][]string{}
 	for _, b := range l.Bindings {
@@ -44,12 +45,14 @@ func (l Log) NotOnce(pods map[string]string) (problems []string) {
 	return problems
 }
 
-// NotByLeader returns a problem for each binding by a replica that did not hold the lease when the API server received the request.
-// A leader that has released the lease may bind until another holds it.
+// NotByLeader returns a problem for each binding by a replica that did not hold the lease when the
+// API server received the request. A leader that has released the lease may bind until another
+// holds it.
 func (l Log) NotByLeader(lease string) (problems []string) {
 	for _, b := range l.Bindings {
 		if holder := l.holder(lease, b.At); b.bound() && hostOf(holder) != b.Server {
-			problems = append(problems, fmt.Sprintf("%s was bound by %s at %s, when %q held the lease", b.Pod, b.Server, b.At.Format(time.RFC3339Nano), holder))
+			problems = append(problems, fmt.Sprintf("%s was bound by %s at %s, when %q held the lease", b.Pod, b.Server,
+				b.At.Format(time.RFC3339Nano), holder))
 		}
 	}
 	return problems
@@ -93,7 +96,8 @@ func Overcommitted(nodes []corev1.Node, pods []corev1.Pod) (problems []string) {
 		for _, name := range slices.Sorted(maps.Keys(requested[n.Name])) {
 			want, has := requested[n.Name][name], n.Status.Allocatable[name]
 			if want.Cmp(has) > 0 {
-				problems = append(problems, fmt.Sprintf("node %s has %s of %s, and its pods request %s", n.Name, has.String(), name, want.String()))
+				problems = append(problems,
+					fmt.Sprintf("node %s has %s of %s, and its pods request %s", n.Name, has.String(), name, want.String()))
 			}
 		}
 	}

@@ -28,7 +28,8 @@ type Request struct {
 	URI string
 }
 
-// Requests reads the requests of the clients whose user agent begins with agent from a log that was written with [Policy].
+// Requests reads the requests of the clients whose user agent begins with agent from a log that was
+// written with [Policy].
 func Requests(file, agent string) ([]Request, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -49,7 +50,8 @@ func Requests(file, agent string) ([]Request, error) {
 		if !strings.HasPrefix(e.UserAgent, agent) {
 			continue
 		}
-		r := Request{cmp.Or(e.ImpersonatedUser.Username, e.User.Username), e.Verb, e.ObjectRef.Resource, e.ObjectRef.Subresource, e.ObjectRef.Namespace, e.ObjectRef.Name, nil, e.RequestURI}
+		r := Request{cmp.Or(e.ImpersonatedUser.Username, e.User.Username), e.Verb, e.ObjectRef.Resource,
+			e.ObjectRef.Subresource, e.ObjectRef.Namespace, e.ObjectRef.Name, nil, e.RequestURI}
 		address, err := url.ParseRequestURI(e.RequestURI)
 		if err != nil {
 			return nil, fmt.Errorf("read audit log %s: %w", file, err)

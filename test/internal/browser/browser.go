@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package browser drives headless Chromium, for tests of web pages. Chromium runs in a new network namespace, without a network, even
-// loopback.
+// Package browser drives headless Chromium, for tests of web pages. Chromium runs in a new network
+// namespace, without a network, even loopback.
 package browser
 
 import (
@@ -25,8 +25,8 @@ const timeout = 2 * time.Minute
 // Browser is a running Chromium.
 type Browser struct{ c *connection }
 
-// Start starts Chromium, which ends with the test. Namespaces need root, and as root Chromium does not run in its sandbox: open only pages that the
-// test has made.
+// Start starts Chromium, which ends with the test. Namespaces need root, and as root Chromium does
+// not run in its sandbox: open only pages that the test has made.
 func Start(t testing.TB) *Browser {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
@@ -41,7 +41,8 @@ func Start(t testing.TB) *Browser {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(path, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--no-first-run",
+	cmd := exec.Command(path, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+		"--hide-scrollbars", "--no-first-run",
 		"--force-color-profile=srgb", "--user-data-dir="+t.TempDir(), "--remote-debugging-pipe", "about:blank")
 	cmd.ExtraFiles = []*os.File{commands, answers} // 3 and 4, which the flag means
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL, Setpgid: true}
@@ -132,8 +133,10 @@ func (p *Page) Show(t testing.TB, view View) {
 	if view.Dark {
 		scheme = "dark"
 	}
-	p.call(t, "Emulation.setDeviceMetricsOverride", params{"width": view.Width, "height": view.Height, "deviceScaleFactor": 1, "mobile": false}, nil)
-	p.call(t, "Emulation.setEmulatedMedia", params{"features": []params{{"name": "prefers-color-scheme", "value": scheme}}}, nil)
+	p.call(t, "Emulation.setDeviceMetricsOverride",
+		params{"width": view.Width, "height": view.Height, "deviceScaleFactor": 1, "mobile": false}, nil)
+	p.call(t, "Emulation.setEmulatedMedia",
+		params{"features": []params{{"name": "prefers-color-scheme", "value": scheme}}}, nil)
 }
 
 // Eval returns the value of an expression, decoded from JSON.

@@ -15,7 +15,8 @@ import (
 // params are the parameters of a command.
 type params map[string]any
 
-// message is a command, an answer or an event of the DevTools protocol (chromedevtools.github.io/devtools-protocol).
+// message is a command, an answer or an event of the DevTools protocol
+// (chromedevtools.github.io/devtools-protocol).
 type message struct {
 	ID        int             `json:"id,omitempty"`
 	SessionID string          `json:"sessionId,omitempty"`
@@ -61,7 +62,8 @@ func (c *connection) read(from *bufio.Reader) {
 }
 
 // call sends a command and returns its answer, and the events that came before it.
-func (c *connection) call(ctx context.Context, session, method string, with params) (answer json.RawMessage, events []message, err error) {
+func (c *connection) call(ctx context.Context, session, method string, with params) (answer json.RawMessage,
+	events []message, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.last++

@@ -36,10 +36,12 @@ const (
 // styles returns the color and the dashes of each line. The colors differ for red-green color-blind
 // readers too (the palette of Okabe and Ito).
 func styles() [][2]string {
-	return [][2]string{{"#0072b2", ""}, {"#d55e00", "8 3"}, {"#009e73", "2 3"}, {"#cc79a7", "10 3 2 3"}, {"#000000", "4 2"}, {"#e69f00", "1 2"}}
+	return [][2]string{{"#0072b2", ""}, {"#d55e00", "8 3"}, {"#009e73", "2 3"}, {"#cc79a7", "10 3 2 3"},
+		{"#000000", "4 2"}, {"#e69f00", "1 2"}}
 }
 
-// Write writes a picture to docs/images. It is an SVG on white, so that it can be read in light and dark pages.
+// Write writes a picture to docs/images. It is an SVG on white, so that it can be read in light and
+// dark pages.
 func Write(tb testing.TB, name, title string, x, y Axis, lines ...Line) {
 	tb.Helper()
 	path := filepath.Join(run.Root(), "docs", "images", name)
@@ -50,7 +52,8 @@ func Write(tb testing.TB, name, title string, x, y Axis, lines ...Line) {
 
 func draw(title string, x, y Axis, lines []Line) string {
 	var s strings.Builder
-	fmt.Fprintf(&s, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" font-family="sans-serif" font-size="12" fill="#222">`+"\n", left+width+right, top+height+bottom)
+	fmt.Fprintf(&s,
+		`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" font-family="sans-serif" font-size="12" fill="#222">`+"\n", left+width+right, top+height+bottom)
 	fmt.Fprintf(&s, `<title>%s</title><rect width="100%%" height="100%%" fill="#fff"/>`+"\n", html.EscapeString(title))
 	text := func(x, y float64, anchor, text string) {
 		fmt.Fprintf(&s, `<text x="%.1f" y="%.1f" text-anchor="%s">%s</text>`+"\n", x, y, anchor, html.EscapeString(text))

@@ -20,8 +20,8 @@ var (
 	cachedObject = regexp.MustCompile(`Node name: ([^\s\\]+)(?:\\n|\s+)Deleted: false|, uid: ([^,]+),`)
 )
 
-// AwaitCache waits until a condition is met by the names of the nodes and the UIDs of the pods in the
-// cache of a kube-scheduler. An event in the log is not enough: the handlers of
+// AwaitCache waits until a condition is met by the names of the nodes and the UIDs of the pods in
+// the cache of a kube-scheduler. An event in the log is not enough: the handlers of
 // pkg/scheduler/eventhandlers.go write it before they change the cache. Before 1.28 kube-scheduler
 // schedules as soon as it has listed all objects, while handlers still add them to its cache.
 func (p *Process) AwaitCache(met func(cached map[string]bool) (bool, string)) {

@@ -36,7 +36,8 @@ func (p *Plane) NewExtender(t testing.TB, scheme string, args ...string) *Extend
 	t.Helper()
 	address := FreeAddress(t)
 	args = append([]string{"--listen", address, "--kubeconfig", p.Kubeconfig}, args...)
-	return &Extender{Process: NewProcess(t, run.Extender(t), args...), URL: scheme + "://" + address, Client: &http.Client{Timeout: 10 * time.Second}}
+	return &Extender{Process: NewProcess(t, run.Extender(t), args...), URL: scheme + "://" + address,
+		Client: &http.Client{Timeout: 10 * time.Second}}
 }
 
 // Trust makes Client accept certificates of an authority, given as PEM.

@@ -20,12 +20,15 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/metrics"
 )
 
-// OpenMetrics lets everyone read the metrics of schedulers: through its proxy the API server sends no credentials of the client.
+// OpenMetrics lets everyone read the metrics of schedulers: through its proxy the API server sends
+// no credentials of the client.
 func OpenMetrics(ctx context.Context, t testing.TB, kube kubernetes.Interface) {
 	t.Helper()
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "read-metrics"}, Rules: []rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}}}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "read-metrics"},
+		Rules: []rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}}}
 	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: role.ObjectMeta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		ObjectMeta: role.ObjectMeta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole",
+			Name: role.Name},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "system:anonymous"}},
 	}
 	if _, err := kube.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{}); err != nil {
@@ -36,14 +39,16 @@ func OpenMetrics(ctx context.Context, t testing.TB, kube kubernetes.Interface) {
 	}
 }
 
-// ServeMetrics returns flags with which a scheduler serves its metrics to every process of this machine.
+// ServeMetrics returns flags with which a scheduler serves its metrics to every process of this
+// machine.
 func ServeMetrics(t testing.TB, address string) []string {
 	t.Helper()
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return []string{"--bind-address=" + host, "--secure-port=" + port, "--authentication-skip-lookup", "--authorization-always-allow-paths=/metrics"}
+	return []string{"--bind-address=" + host, "--secure-port=" + port, "--authentication-skip-lookup",
+		"--authorization-always-allow-paths=/metrics"}
 }
 
 // Get returns the answer of a scheduler, which signs its certificate itself. token may be empty.
@@ -76,8 +81,9 @@ func ReadMetrics(ctx context.Context, address string) (Metrics, error) {
 	return Metrics(text), err
 }
 
-// MovedPods is the metric of a scheduler that counts the pods which each event moves between its queues. Flushed is the event of pods that are
-// tried again only because they have waited for five minutes, up to 1.23 for one minute.
+// MovedPods is the metric of a scheduler that counts the pods which each event moves between its
+// queues. Flushed is the event of pods that are tried again only because they have waited for five
+// minutes, up to 1.23 for one minute.
 const (
 	MovedPods = "scheduler_queue_incoming_pods_total"
 	Flushed   = "UnschedulableTimeout"

@@ -34,7 +34,8 @@ const atOnce = 20
 // room is the capacity of each node, and whole a request that leaves no room for a second pod with
 // the same request.
 var (
-	room  = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("16"), corev1.ResourceMemory: resource.MustParse("64Gi"), corev1.ResourcePods: resource.MustParse("1000")}
+	room = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("16"),
+		corev1.ResourceMemory: resource.MustParse("64Gi"), corev1.ResourcePods: resource.MustParse("1000")}
 	whole = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("9")}
 )
 
@@ -48,7 +49,8 @@ func (p *Plane) Nodes(ctx context.Context, t testing.TB, group string, names ...
 			_, err := p.Kube.CoreV1().Nodes().Create(ctx, &corev1.Node{
 				ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{GroupLabel: group, corev1.LabelHostname: name}},
 				Status: corev1.NodeStatus{
-					Capacity: room, Allocatable: room, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+					Capacity: room, Allocatable: room,
+					Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
 				},
 			}, metav1.CreateOptions{})
 			return err
@@ -80,7 +82,8 @@ func Pod(scheduler, group, name string) *corev1.Pod {
 	}}
 }
 
-// Filling makes a pod take so much of a node that no other such pod fits there. Deleted, it is gone at once.
+// Filling makes a pod take so much of a node that no other such pod fits there. Deleted, it is gone
+// at once.
 func Filling(pod *corev1.Pod) *corev1.Pod {
 	none := int64(0)
 	pod.Spec.Containers[0].Resources.Requests = whole
@@ -138,7 +141,8 @@ func (p *Plane) Place(ctx context.Context, t testing.TB, namespace string, pod *
 	return node
 }
 
-// Touch changes a label of a group's nodes, which has schedulers look at pods again that did not fit.
+// Touch changes a label of a group's nodes, which has schedulers look at pods again that did not
+// fit.
 func (p *Plane) Touch(ctx context.Context, t testing.TB, group string) {
 	t.Helper()
 	nodes, err := p.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: GroupLabel + "=" + group, Limit: 1})
@@ -146,7 +150,8 @@ func (p *Plane) Touch(ctx context.Context, t testing.TB, group string) {
 		t.Fatalf("a node of group %s to touch: %d, %v", group, len(nodes.Items), err)
 	}
 	patch := fmt.Appendf(nil, `{"metadata": {"labels": {"touched": "%d"}}}`, time.Now().UnixNano())
-	if _, err := p.Kube.CoreV1().Nodes().Patch(ctx, nodes.Items[0].Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+	if _, err := p.Kube.CoreV1().Nodes().Patch(ctx, nodes.Items[0].Name, types.MergePatchType, patch,
+		metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -158,7 +163,8 @@ func (p *Plane) Clear(t testing.TB, names ...string) {
 	defer cancel()
 	for _, name := range names {
 		DeletePods(ctx, t, p.Kube, name)
-		if err := p.Kube.CoreV1().Nodes().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: GroupLabel + "=" + name}); err != nil {
+		if err := p.Kube.CoreV1().Nodes().DeleteCollection(ctx, metav1.DeleteOptions{},
+			metav1.ListOptions{LabelSelector: GroupLabel + "=" + name}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -171,7 +177,8 @@ func DeletePods(ctx context.Context, t testing.TB, kube kubernetes.Interface, na
 	t.Helper()
 	now := int64(0)
 	run.Eventually(t, "the pods of "+namespace+" are gone", func(context.Context) (bool, string) {
-		err := kube.CoreV1().Pods(namespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &now}, metav1.ListOptions{})
+		err := kube.CoreV1().Pods(namespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &now},
+			metav1.ListOptions{})
 		if err != nil && !apierrors.IsTimeout(err) {
 			t.Fatal(err)
 		}
@@ -220,8 +227,8 @@ func (p *Plane) PriorityClass(ctx context.Context, t testing.TB, name string, va
 	}
 }
 
-// WatchBound returns the events of the bound pods of a namespace until ctx ends. The API server ends a watch whose reader does not keep up; another one then
-// continues.
+// WatchBound returns the events of the bound pods of a namespace until ctx ends. The API server
+// ends a watch whose reader does not keep up; another one then continues.
 func WatchBound(ctx context.Context, tb testing.TB, kube kubernetes.Interface, namespace string) <-chan watch.Event {
 	tb.Helper()
 	list, err := kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{Limit: 1})
@@ -232,7 +239,8 @@ func WatchBound(ctx context.Context, tb testing.TB, kube kubernetes.Interface, n
 	go func() {
 		defer close(all)
 		for version := list.ResourceVersion; ctx.Err() == nil; {
-			events, err := kube.CoreV1().Pods(namespace).Watch(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName!=", ResourceVersion: version})
+			events, err := kube.CoreV1().Pods(namespace).Watch(ctx,
+				metav1.ListOptions{FieldSelector: "spec.nodeName!=", ResourceVersion: version})
 			if err != nil {
 				return // too few pods are then found
 			}
@@ -254,8 +262,8 @@ func WatchBound(ctx context.Context, tb testing.TB, kube kubernetes.Interface, n
 	return all
 }
 
-// BindingRate reads the events of bound pods until as many different ones have come, and returns how many were bound a second since
-// the first. Without that many, it is 0; bound is their number.
+// BindingRate reads the events of bound pods until as many different ones have come, and returns
+// how many were bound a second since the first. Without that many, it is 0; bound is their number.
 func BindingRate(events <-chan watch.Event, pods int) (rate float64, bound int) {
 	names := map[string]bool{}
 	var first time.Time

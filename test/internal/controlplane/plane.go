@@ -1,7 +1,8 @@
 //go:build linux
 
-// Package controlplane runs the API server, schedulers and extenders of a release as processes on loopback, for tests of where pods
-// go. Nodes are objects without kubelets, since where a pod is bound is the scheduler's work alone.
+// Package controlplane runs the API server, schedulers and extenders of a release as processes on
+// loopback, for tests of where pods go. Nodes are objects without kubelets, since where a pod is
+// bound is the scheduler's work alone.
 package controlplane
 
 import (
@@ -32,8 +33,8 @@ type Plane struct {
 	scheduler string
 }
 
-// Start starts the API server of a release, which is built unless it is in the cache, and so is the release's kube-scheduler. It ends
-// with the test. args are more flags of the API server.
+// Start starts the API server of a release, which is built unless it is in the cache, and so is the
+// release's kube-scheduler. It ends with the test. args are more flags of the API server.
 func Start(t testing.TB, release string, args ...string) *Plane {
 	t.Helper()
 	scheduler := releaseScheduler(t, parse(t, release))
@@ -42,7 +43,8 @@ func Start(t testing.TB, release string, args ...string) *Plane {
 	return p
 }
 
-// On returns the plane of a running API server of [apiserver.Release], with the release's kube-scheduler.
+// On returns the plane of a running API server of [apiserver.Release], with the release's
+// kube-scheduler.
 func On(t testing.TB, server *apiserver.Server) *Plane {
 	t.Helper()
 	p := Of(t, server, apiserver.Release)
@@ -78,7 +80,8 @@ func StartAPIServer(t testing.TB, release string, args ...string) *Plane {
 	return Of(t, server, release)
 }
 
-// Of returns the plane of a running API server of a release, without the kube-scheduler as [StartAPIServer].
+// Of returns the plane of a running API server of a release, without the kube-scheduler as
+// [StartAPIServer].
 func Of(t testing.TB, server *apiserver.Server, release string) *Plane {
 	t.Helper()
 	p := &Plane{Release: parse(t, release), Kube: server.Client(t), server: server}

@@ -19,7 +19,8 @@ import (
 // stopTime is how long a process may take to end when it is asked to.
 const stopTime = 30 * time.Second
 
-// Process is a program that can be started again and again, with the same arguments and the same log. It ends with the test.
+// Process is a program that can be started again and again, with the same arguments and the same
+// log. It ends with the test.
 type Process struct {
 	t       testing.TB
 	program string

@@ -32,7 +32,8 @@ type Scheduler struct {
 	Enable []profiles.Plugin
 	// Source is the rest of its configuration. If it is empty, the defaults apply.
 	Source []byte
-	// User has only the permissions of RBAC objects. If it is empty, the scheduler has all permissions.
+	// User has only the permissions of RBAC objects. If it is empty, the scheduler has all
+	// permissions.
 	User string
 	// Binary is the path of the program. If it is empty, the release's own kube-scheduler runs.
 	Binary string
@@ -69,7 +70,8 @@ func (p *Plane) NewScheduler(t testing.TB, s Scheduler) *Process {
 	}
 	args := append([]string{"--config=" + config, "--secure-port=0", "--v=3"}, rendered.Args...)
 	if s.Policy {
-		args = append(args, "--policy-configmap="+p.policy(t, rendered.Policy), "--policy-configmap-namespace="+metav1.NamespaceSystem)
+		args = append(args, "--policy-configmap="+p.policy(t, rendered.Policy),
+			"--policy-configmap-namespace="+metav1.NamespaceSystem)
 	}
 	return NewProcess(t, cmp.Or(s.Binary, p.scheduler), append(args, s.Args...)...)
 }
@@ -86,15 +88,18 @@ func (p *Plane) policy(t testing.TB, text []byte) string {
 	return made.Name
 }
 
-// Namespace makes a namespace in which pods can be created at once, without a controller for service accounts.
+// Namespace makes a namespace in which pods can be created at once, without a controller for
+// service accounts.
 func (p *Plane) Namespace(ctx context.Context, t testing.TB, name string) {
 	t.Helper()
-	_, err := p.Kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	_, err := p.Kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
-	if _, err := p.Kube.CoreV1().ServiceAccounts(name).Create(ctx, account, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+	if _, err := p.Kube.CoreV1().ServiceAccounts(name).Create(ctx, account, metav1.CreateOptions{}); err != nil &&
+		!apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
 }

@@ -2,7 +2,8 @@ package documents
 
 import "slices"
 
-// atPoint are default plugins of an extension point that a configuration may disable or enable again.
+// atPoint are default plugins of an extension point that a configuration may disable or enable
+// again.
 type atPoint struct {
 	point string
 	names []string
@@ -10,15 +11,20 @@ type atPoint struct {
 
 func defaults() []atPoint {
 	return []atPoint{
-		{"preFilter", []string{"NodeResourcesFit", "NodePorts", "PodTopologySpread", "InterPodAffinity", "VolumeBinding", "NodeAffinity"}},
+		{"preFilter", []string{
+			"NodeResourcesFit", "NodePorts", "PodTopologySpread", "InterPodAffinity", "VolumeBinding", "NodeAffinity"}},
 		{"filter", []string{
-			"NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit", "VolumeRestrictions",
-			"EBSLimits", "GCEPDLimits", "NodeVolumeLimits", "AzureDiskLimits", "VolumeBinding", "VolumeZone", "PodTopologySpread",
+			"NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit",
+			"VolumeRestrictions",
+			"EBSLimits", "GCEPDLimits", "NodeVolumeLimits", "AzureDiskLimits", "VolumeBinding", "VolumeZone",
+			"PodTopologySpread",
 			"InterPodAffinity",
 		}},
 		{"postFilter", []string{"DefaultPreemption"}},
 		{"preScore", []string{"InterPodAffinity", "PodTopologySpread", "TaintToleration", "NodeAffinity"}},
-		{"score", []string{"NodeResourcesBalancedAllocation", "ImageLocality", "InterPodAffinity", "NodeAffinity", "PodTopologySpread", "TaintToleration"}},
+		{"score", []string{
+			"NodeResourcesBalancedAllocation", "ImageLocality", "InterPodAffinity", "NodeAffinity", "PodTopologySpread",
+			"TaintToleration"}},
 		{"reserve", []string{"VolumeBinding"}},
 		{"preBind", []string{"VolumeBinding"}},
 	}
@@ -39,7 +45,8 @@ func (g *generator) plugins() (object, []object) {
 	return sets, configs
 }
 
-// set is one plugin set: nothing, some defaults disabled, some enabled again, or all disabled and some enabled.
+// set is one plugin set: nothing, some defaults disabled, some enabled again, or all disabled and
+// some enabled.
 func (g *generator) set(at atPoint) object {
 	set := object{}
 	switch g.IntN(5) {
@@ -95,7 +102,8 @@ func (g *generator) multiPoint() object {
 	return object{"enabled": g.weighed("multiPoint", enabled), "disabled": named(g.choose(rest, 2))}
 }
 
-// scoring chooses how nodes are scored by their resources: three plugins in v1beta1, one plugin's strategy after.
+// scoring chooses how nodes are scored by their resources: three plugins in v1beta1, one plugin's
+// strategy after.
 func (g *generator) scoring(sets object) []object {
 	if g.chance(3) {
 		return nil
@@ -161,10 +169,12 @@ func (g *generator) arguments() []object {
 			configs = append(configs, config(plugin, arguments))
 		}
 	}
-	add("DefaultPreemption", object{"minCandidateNodesPercentage": g.between(1, 100), "minCandidateNodesAbsolute": g.between(1, 500)})
+	add("DefaultPreemption", object{"minCandidateNodesPercentage": g.between(1, 100),
+		"minCandidateNodesAbsolute": g.between(1, 500)})
 	add("InterPodAffinity", object{"hardPodAffinityWeight": g.between(0, 100)})
 	add("NodeAffinity", object{"addedAffinity": object{"requiredDuringSchedulingIgnoredDuringExecution": object{
-		"nodeSelectorTerms": []object{{"matchExpressions": []object{{"key": "pool", "operator": "In", "values": []string{"a", "b"}}}}},
+		"nodeSelectorTerms": []object{{"matchExpressions": []object{{"key": "pool", "operator": "In",
+			"values": []string{"a", "b"}}}}},
 	}}})
 	add("PodTopologySpread", object{"defaultingType": "List", "defaultConstraints": []object{
 		{"maxSkew": g.between(1, 9), "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "ScheduleAnyway"},
@@ -172,7 +182,8 @@ func (g *generator) arguments() []object {
 	add("PodTopologySpread", object{"defaultingType": "System"})
 	add("VolumeBinding", object{"bindTimeoutSeconds": g.between(1, 999)})
 	if g.minor >= 22 {
-		add("NodeResourcesBalancedAllocation", object{"resources": []object{{"name": "cpu", "weight": 1}, {"name": "example.com/gpu", "weight": 1}}})
+		add("NodeResourcesBalancedAllocation",
+			object{"resources": []object{{"name": "cpu", "weight": 1}, {"name": "example.com/gpu", "weight": 1}}})
 	}
 	seen := map[string]bool{}
 	return slices.DeleteFunc(configs, func(c object) bool {

@@ -20,7 +20,8 @@ func Run(t testing.TB, args ...string) string {
 // Render is `pmk-sched render --offline` of a scheduler called my-scheduler.
 func Render(t testing.TB, args ...string) string {
 	t.Helper()
-	args = append([]string{"render", "--offline", "--branch", "v1.24.3", "--name", "my-scheduler", "--image", "localhost/my-scheduler:v1"}, args...)
+	args = append([]string{"render", "--offline", "--branch", "v1.24.3", "--name", "my-scheduler", "--image",
+		"localhost/my-scheduler:v1"}, args...)
 	return run.PMKSched(t, args...).OK(t).Stdout
 }
 

@@ -49,8 +49,9 @@ func (n *Node) Another(t testing.TB) *Node {
 	return nil
 }
 
-// Direct returns a client of the node's own API server of a cluster that kubeadm made, without the load balancer, on new connections: one
-// to a node that was stopped meanwhile answers nothing for most of a minute.
+// Direct returns a client of the node's own API server of a cluster that kubeadm made, without the
+// load balancer, on new connections: one to a node that was stopped meanwhile answers nothing for
+// most of a minute.
 func (n *Node) Direct(t testing.TB) kubernetes.Interface {
 	t.Helper()
 	config := rest.CopyConfig(n.Config)
@@ -72,7 +73,8 @@ func (n *Node) address(t testing.TB, port int) string {
 	return net.JoinHostPort(node.Address().String(), fmt.Sprint(port))
 }
 
-// Leader returns the node whose replica holds a lease in kube-system. The replicas are in the host's network.
+// Leader returns the node whose replica holds a lease in kube-system. The replicas are in the
+// host's network.
 func (n *Node) Leader(t testing.TB, lease string) *Node {
 	t.Helper()
 	l, err := n.Direct(t).CoordinationV1().Leases(metav1.NamespaceSystem).Get(run.Context(t), lease, metav1.GetOptions{})
@@ -115,8 +117,8 @@ func (n *Node) kill(t testing.TB, container string) run.Result {
 
 const manifests = "/etc/kubernetes/manifests/"
 
-// StopStaticPod removes the manifest of a component of the node's control plane, kills the component, and waits until its port refuses
-// connections. The rest of the node keeps running.
+// StopStaticPod removes the manifest of a component of the node's control plane, kills the
+// component, and waits until its port refuses connections. The rest of the node keeps running.
 func (n *Node) StopStaticPod(t testing.TB, component string, port int) {
 	t.Helper()
 	container := n.container(t, component+"-"+n.NodeName, component)
@@ -143,8 +145,9 @@ func (n *Node) StartStaticPod(t testing.TB, component string) {
 	}
 }
 
-// AwaitWhole waits until nothing of a cluster that kubeadm made is missing for longer than a lease is valid unrenewed: the conditions of
-// a node that has just failed, or come back, are old. A component that was killed often is restarted after up to 5 minutes.
+// AwaitWhole waits until nothing of a cluster that kubeadm made is missing for longer than a lease
+// is valid unrenewed: the conditions of a node that has just failed, or come back, are old. A
+// component that was killed often is restarted after up to 5 minutes.
 func (n *Node) AwaitWhole(t testing.TB, leases ...string) {
 	t.Helper()
 	const settled, patience = 16 * time.Second, 20 * time.Minute

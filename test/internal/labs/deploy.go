@@ -17,11 +17,13 @@ func (n *Node) Load(t testing.TB, reference string, args ...string) {
 	t.Helper()
 	n.once(t, n.NodeName+"."+reference, func() {
 		socket := n.Path(image.DefaultContainerdSocket)
-		run.PMKSched(t, append([]string{"build", "--busybox", "/bin/busybox", "--load", "containerd=" + socket, "--tag", reference}, args...)...).OK(t)
+		run.PMKSched(t, append([]string{"build", "--busybox", "/bin/busybox", "--load", "containerd=" + socket, "--tag",
+			reference}, args...)...).OK(t)
 	})
 }
 
-// Image returns the reference of a scheduler of the lab's release, with built-in plugins, which the node has.
+// Image returns the reference of a scheduler of the lab's release, with built-in plugins, which the
+// node has.
 func (n *Node) Image(t testing.TB, plugins ...string) string {
 	t.Helper()
 	reference := "localhost/" + strings.Join(append([]string{"scheduler"}, plugins...), "-") + ":" + n.Release
@@ -33,14 +35,16 @@ func (n *Node) Image(t testing.TB, plugins ...string) string {
 	return reference
 }
 
-// Stable returns the flag that sets how long a new scheduler has to be ready without a restart before pmk-sched trusts it.
+// Stable returns the flag that sets how long a new scheduler has to be ready without a restart
+// before pmk-sched trusts it.
 func Stable(duration string) []string { return []string{"--stable-for", duration} }
 
 // EnvStableFor is the environment variable that sets it for commands that a test runs as they are
 // printed.
 const EnvStableFor = "PMK_SCHED_STABLE_FOR"
 
-// Deploy deploys a scheduler, which is uninstalled when the test ends. more may be any flags of deploy.
+// Deploy deploys a scheduler, which is uninstalled when the test ends. more may be any flags of
+// deploy.
 func (n *Node) Deploy(t testing.TB, name, image string, more ...string) run.Result {
 	t.Helper()
 	n.UninstallLater(t, name)
@@ -89,7 +93,8 @@ func (n *Node) Left(t testing.TB, name, selector string) string {
 	return n.Kubectl(t, "get", kinds, "-A", "-l", "app.kubernetes.io/instance="+name+selector, "-o", "name")
 }
 
-// LeftNothing fails the test if the cluster has objects of a scheduler that was never deployed, other than the record of the failure.
+// LeftNothing fails the test if the cluster has objects of a scheduler that was never deployed,
+// other than the record of the failure.
 func (n *Node) LeftNothing(t testing.TB, name string) {
 	t.Helper()
 	if left := n.Left(t, name, ",!pmk-sched.io/revision"); left != "" {

@@ -40,7 +40,8 @@ func (n *Node) loadFaulty(t testing.TB, reference, behaviour, version string) {
 	}
 	platform := build.Host().String()
 	made, err := image.Build(t.Context(), image.Options{
-		Base: image.Base{Busybox: "/bin/busybox"}, Platforms: []string{platform}, Files: map[string][]image.File{platform: files}, Entrypoint: []string{image.SchedulerPath},
+		Base: image.Base{Busybox: "/bin/busybox"}, Platforms: []string{platform},
+		Files: map[string][]image.File{platform: files}, Entrypoint: []string{image.SchedulerPath},
 	})
 	if err == nil {
 		err = image.WriteArchive(t.Context(), made, reference, archive)

@@ -54,7 +54,8 @@ func (n *Node) connect(t testing.TB) {
 	}
 }
 
-// AwaitReady waits until the node is ready and the controllers have noticed: a test before may have restarted its kubelet.
+// AwaitReady waits until the node is ready and the controllers have noticed: a test before may have
+// restarted its kubelet.
 func (n *Node) AwaitReady(t testing.TB) {
 	t.Helper()
 	run.Eventually(t, "the node is ready", func(ctx context.Context) (bool, string) {
@@ -97,7 +98,8 @@ func (n *Node) On(t testing.TB, name string) *Node {
 // Command is a command on the node: in its namespaces, with its kubeconfig.
 func (n *Node) Command(ctx context.Context, t testing.TB, argv ...string) *exec.Cmd {
 	t.Helper()
-	return exec.CommandContext(ctx, run.Program(t), append([]string{"lab", "exec", "--name", n.Name, "--node", n.NodeName, "--"}, argv...)...)
+	return exec.CommandContext(ctx, run.Program(t),
+		append([]string{"lab", "exec", "--name", n.Name, "--node", n.NodeName, "--"}, argv...)...)
 }
 
 // Exec runs a command on the node.
@@ -159,10 +161,12 @@ func (n *Node) Gateway(t testing.TB) string {
 	return ""
 }
 
-// ScheduledBy counts the Scheduled events of a Deployment's pods by the scheduler that reported them.
+// ScheduledBy counts the Scheduled events of a Deployment's pods by the scheduler that reported
+// them.
 func (n *Node) ScheduledBy(t testing.TB, namespace, deployment string) map[string]int {
 	t.Helper()
-	events, err := n.Kube.CoreV1().Events(namespace).List(run.Context(t), metav1.ListOptions{FieldSelector: "reason=Scheduled"})
+	events, err := n.Kube.CoreV1().Events(namespace).List(run.Context(t),
+		metav1.ListOptions{FieldSelector: "reason=Scheduled"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,8 +194,10 @@ func (n *Node) logPods(t testing.TB, name string) {
 	t.Helper()
 	for _, args := range [][]string{
 		{"get", "pods", "-n", "kube-system", "-l", "app.kubernetes.io/instance=" + name, "-o", "wide"},
-		{"logs", "-n", "kube-system", "-l", "app.kubernetes.io/instance=" + name, "-c", "kube-scheduler", "--timestamps", "--tail", "60"},
-		{"logs", "-n", "kube-system", "-l", "app.kubernetes.io/instance=" + name, "-c", "kube-scheduler", "--timestamps", "--tail", "20", "--previous"},
+		{"logs", "-n", "kube-system", "-l", "app.kubernetes.io/instance=" + name, "-c", "kube-scheduler", "--timestamps",
+			"--tail", "60"},
+		{"logs", "-n", "kube-system", "-l", "app.kubernetes.io/instance=" + name, "-c", "kube-scheduler", "--timestamps",
+			"--tail", "20", "--previous"},
 	} {
 		t.Log(n.Exec(t, append([]string{"kubectl"}, args...)...))
 	}
@@ -202,12 +208,14 @@ func (n *Node) logPods(t testing.TB, name string) {
 func (n *Node) CleanLog(t testing.TB, name string, expected ...string) {
 	t.Helper()
 	ctx := run.Context(t)
-	pods, err := n.Kube.CoreV1().Pods("kube-system").List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + name, FieldSelector: "status.phase=Running"})
+	pods, err := n.Kube.CoreV1().Pods("kube-system").List(ctx,
+		metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + name, FieldSelector: "status.phase=Running"})
 	if err != nil || len(pods.Items) == 0 {
 		t.Fatalf("scheduler %s has %d running pods: %v", name, len(pods.Items), err)
 	}
 	for _, pod := range pods.Items {
-		log, err := n.Kube.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: "kube-scheduler"}).DoRaw(ctx)
+		log, err := n.Kube.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name,
+			&corev1.PodLogOptions{Container: "kube-scheduler"}).DoRaw(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -215,7 +223,8 @@ func (n *Node) CleanLog(t testing.TB, name string, expected ...string) {
 			t.Errorf("pod %s did not log that it serves:\n%s", pod.Name, log)
 		}
 		for line := range strings.Lines(string(log)) {
-			if refused.MatchString(line) && !slices.ContainsFunc(expected, func(text string) bool { return strings.Contains(line, text) }) {
+			if refused.MatchString(line) &&
+				!slices.ContainsFunc(expected, func(text string) bool { return strings.Contains(line, text) }) {
 				t.Errorf("pod %s had trouble: %s", pod.Name, line)
 			}
 		}

@@ -19,7 +19,8 @@ import (
 // namespace, and returns its name.
 func (n *Node) CreatePods(ctx context.Context, t testing.TB, count int, schedulers ...string) (namespace string) {
 	t.Helper()
-	created, err := n.Kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "pods-"}}, metav1.CreateOptions{})
+	created, err := n.Kube.CoreV1().Namespaces().Create(ctx,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "pods-"}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,8 +35,8 @@ const (
 	envLabDir = "PMK_SCHED_LAB_DIR"
 )
 
-// Main runs the tests of a package and returns the exit status. When the package runs on its own, the labs that it started are taken
-// down.
+// Main runs the tests of a package and returns the exit status. When the package runs on its own,
+// the labs that it started are taken down.
 func Main(m *testing.M) (code int) {
 	dir, err := os.Getenv(envPool), error(nil)
 	if dir == "" {
@@ -61,7 +61,8 @@ func Main(m *testing.M) (code int) {
 func takeDown(dir string) error {
 	found, err := lab.List(dir)
 	for _, l := range found {
-		out, downErr := exec.Command(filepath.Join(run.Root(), "bin", "pmk-sched"), "lab", "down", "--name", l.Name()).CombinedOutput()
+		out, downErr := exec.Command(filepath.Join(run.Root(), "bin", "pmk-sched"), "lab", "down", "--name",
+			l.Name()).CombinedOutput()
 		if downErr != nil {
 			err = errors.Join(err, fmt.Errorf("take down lab %s: %w\n%s", l.Name(), downErr, out))
 		}
@@ -119,7 +120,8 @@ func (n *Node) bringUp(t testing.TB) {
 	if text, err := os.ReadFile(failed); err == nil {
 		t.Fatalf("lab %s did not start:\n%s", n.Name, text)
 	}
-	r := run.PMKSched(t, "lab", "up", "--name", n.Name, "--branch", n.Release, "--layout", n.Layout, "--nodes", fmt.Sprint(len(Workers())))
+	r := run.PMKSched(t, "lab", "up", "--name", n.Name, "--branch", n.Release, "--layout", n.Layout, "--nodes",
+		fmt.Sprint(len(Workers())))
 	mark := done
 	if r.Code != 0 {
 		mark = failed
@@ -135,20 +137,23 @@ type Options struct {
 	Release, Layout string
 	// Workers is the number of simulated workers.
 	Workers int
-	// Masters is the number of control-plane nodes, 0 for one; Kubelets is the number of workers with a kubelet. Only kubeadm sets up several.
+	// Masters is the number of control-plane nodes, 0 for one; Kubelets is the number of workers with
+	// a kubelet. Only kubeadm sets up several.
 	Masters, Kubelets int
 }
 
 // Start starts a lab for one test and takes it down in the end.
 func Start(t testing.TB, o Options) *Node {
 	t.Helper()
-	n := &Node{Name: "own-" + o.Layout + "-" + strings.ReplaceAll(strings.TrimPrefix(o.Release, "v"), ".", "-"), Layout: o.Layout, Release: o.Release}
+	n := &Node{Name: "own-" + o.Layout + "-" + strings.ReplaceAll(strings.TrimPrefix(o.Release, "v"), ".", "-"),
+		Layout: o.Layout, Release: o.Release}
 	t.Cleanup(func() {
 		if r := run.PMKSched(t, "lab", "down", "--name", n.Name); r.Code != 0 && !strings.Contains(r.Stderr, "no such lab") {
 			t.Errorf("take down lab %s: %s", n.Name, r)
 		}
 	})
-	run.PMKSched(t, "lab", "up", "--name", n.Name, "--branch", o.Release, "--layout", o.Layout, "--nodes", strconv.Itoa(o.Workers),
+	run.PMKSched(t, "lab", "up", "--name", n.Name, "--branch", o.Release, "--layout", o.Layout, "--nodes",
+		strconv.Itoa(o.Workers),
 		"--masters", strconv.Itoa(max(1, o.Masters)), "--workers", strconv.Itoa(o.Kubelets)).OK(t)
 	n.connect(t)
 	return n
@@ -167,7 +172,8 @@ func lock(t testing.TB, name string) (unlock func()) {
 	return func() { file.Close() }
 }
 
-// once calls do the first time that it is called with a key for the lab of n, by any test of any process.
+// once calls do the first time that it is called with a key for the lab of n, by any test of any
+// process.
 func (n *Node) once(t testing.TB, key string, do func()) {
 	t.Helper()
 	key = n.Name + "." + strings.NewReplacer("/", "_", ":", "_").Replace(key)

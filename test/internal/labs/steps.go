@@ -29,8 +29,8 @@ func PassedStep(line string) (string, bool) {
 	return rest, true
 }
 
-// AtStep runs pmk-sched on the node and calls do as soon as the given step has passed. do may stop or kill the process, whose ID it is
-// given.
+// AtStep runs pmk-sched on the node and calls do as soon as the given step has passed. do may stop
+// or kill the process, whose ID it is given.
 func (n *Node) AtStep(t testing.TB, step string, do func(pid int), args ...string) run.Result {
 	t.Helper()
 	program := run.Program(t)

@@ -28,7 +28,8 @@ type Exporter struct {
 // load is how loaded a node is, as a share of it, and the seconds that its counters have counted.
 type load struct{ cpu, memory, idle, busy float64 }
 
-// StartExporter starts an exporter on loopback for nodes that are idle until Load is called. It ends with the test.
+// StartExporter starts an exporter on loopback for nodes that are idle until Load is called. It
+// ends with the test.
 func StartExporter(t *testing.T, names ...string) *Exporter {
 	t.Helper()
 	e := &Exporter{last: time.Now(), nodes: map[string]*load{}}
@@ -49,8 +50,11 @@ func (e *Exporter) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	e.advance()
-	fmt.Fprintf(w, "node_cpu_seconds_total{cpu=\"0\",mode=\"idle\"} %f\nnode_cpu_seconds_total{cpu=\"0\",mode=\"user\"} %f\n", n.idle, n.busy)
-	fmt.Fprintf(w, "node_memory_MemTotal_bytes %d\nnode_memory_MemAvailable_bytes %f\n", memoryBytes, memoryBytes*(1-n.memory))
+	fmt.Fprintf(w,
+		"node_cpu_seconds_total{cpu=\"0\",mode=\"idle\"} %f\nnode_cpu_seconds_total{cpu=\"0\",mode=\"user\"} %f\n", n.idle,
+		n.busy)
+	fmt.Fprintf(w, "node_memory_MemTotal_bytes %d\nnode_memory_MemAvailable_bytes %f\n", memoryBytes,
+		memoryBytes*(1-n.memory))
 }
 
 // advance adds the time since the last call to the counters, at the load that was set.

@@ -41,7 +41,8 @@ func New(t *testing.T, ip string, every time.Duration, e *Exporter, instances ma
 	var config strings.Builder
 	fmt.Fprintf(&config, "global: {scrape_interval: %[1]s, scrape_timeout: %[1]s}\nscrape_configs:\n", every)
 	for name, instance := range instances {
-		fmt.Fprintf(&config, "- job_name: %s\n  metrics_path: /%s\n  static_configs: [{targets: [%q], labels: {instance: %q}}]\n",
+		fmt.Fprintf(&config,
+			"- job_name: %s\n  metrics_path: /%s\n  static_configs: [{targets: [%q], labels: {instance: %q}}]\n",
 			name, name, e.Listener.Addr().String(), instance)
 	}
 	if err := os.WriteFile(filepath.Join(s.dir, "prometheus.yml"), []byte(config.String()), 0o600); err != nil {

@@ -24,7 +24,8 @@ const (
 	envExtender = "PMK_SCHED_TEST_EXTENDER"
 )
 
-// Root returns the top directory of the repository: the first directory above the test's that has a file sources.go.
+// Root returns the top directory of the repository: the first directory above the test's that has a
+// file sources.go.
 func Root() string {
 	dir, err := os.Getwd() // the directory of the package, in a test
 	if err != nil {
@@ -88,7 +89,8 @@ func (r Result) OK(t testing.TB) Result {
 	return r
 }
 
-// Fails fails the test unless the command ended with that exit status and printed each of the texts.
+// Fails fails the test unless the command ended with that exit status and printed each of the
+// texts.
 func (r Result) Fails(t testing.TB, code int, texts ...string) {
 	t.Helper()
 	if r.Code != code {
@@ -134,7 +136,8 @@ func PMKSched(t testing.TB, args ...string) Result {
 	return Command(t, exec.CommandContext(Context(t), Program(t), args...))
 }
 
-// Patience is how long Eventually waits: conditions hold much sooner, except on an overloaded machine.
+// Patience is how long Eventually waits: conditions hold much sooner, except on an overloaded
+// machine.
 const Patience = 5 * time.Minute
 
 // Eventually polls a condition until it holds. When Patience is over, it fails the test with the

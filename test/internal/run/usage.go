@@ -13,7 +13,8 @@ import (
 	"testing"
 )
 
-// envMeasure names the file into which a process that [Measure] started writes the usage of its command.
+// envMeasure names the file into which a process that [Measure] started writes the usage of its
+// command.
 const envMeasure = "PMK_SCHED_TEST_MEASURE"
 
 // Usage is the resource usage of a process: CPU time in seconds, and peak memory in MiB.
@@ -57,7 +58,8 @@ func Measured() {
 	}
 	used := cmd.ProcessState.SysUsage().(*syscall.Rusage)
 	text, err := json.Marshal(Usage{
-		CPU: (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds(), MiB: float64(used.Maxrss) / 1024, // Linux counts in KiB
+		// Linux counts in KiB
+		CPU: (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds(), MiB: float64(used.Maxrss) / 1024,
 	})
 	if err == nil {
 		err = os.WriteFile(file, text, 0o600)

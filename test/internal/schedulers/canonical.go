@@ -74,8 +74,9 @@ func twice(set pluginSet) []string {
 	return again
 }
 
-// points returns the plugins of each extension point. Where every plugin is asked and the answers are put together, their order does
-// not matter; it does where the first one that takes the pod ends it.
+// points returns the plugins of each extension point. Where every plugin is asked and the answers
+// are put together, their order does not matter; it does where the first one that takes the pod
+// ends it.
 func points(running map[string]pluginSet) map[string]any {
 	all := map[string]any{}
 	for point, set := range running {

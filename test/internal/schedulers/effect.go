@@ -31,9 +31,8 @@ type Effect struct {
 	Text string
 	// Twice names the plugins that would run twice at one extension point, each as "profile, point:
 	// plugin". Up to 1.29.0 the framework does that to two default plugins that are enabled in
-	// multiPoint and also at one point (expandMultiPointPlugins deletes from the list that it
-	// iterates over); their weight then counts twice, and where it is not 1 no pod is scheduled at
-	// all.
+	// multiPoint and also at one point (expandMultiPointPlugins deletes from the list that it iterates
+	// over); their weight then counts twice, and where it is not 1 no pod is scheduled at all.
 	Twice []string
 }
 
@@ -90,8 +89,9 @@ func (s *Scheduler) effects(ctx context.Context, configs [][]byte, outcomes []Ou
 	return nil
 }
 
-// effectProgram returns the program effect of the release. It is compiled in the module that the scheduler was compiled in, with the
-// same flags, so that only linking is left to do; and kept next to pmk-sched's own binaries.
+// effectProgram returns the program effect of the release. It is compiled in the module that the
+// scheduler was compiled in, with the same flags, so that only linking is left to do; and kept next
+// to pmk-sched's own binaries.
 func (s *Scheduler) effectProgram(ctx context.Context) (string, error) {
 	files, err := s.effectSources()
 	if err != nil {
@@ -146,7 +146,8 @@ func (s *Scheduler) compileEffect(ctx context.Context, files map[string][]byte, 
 		}
 	}
 	part := fmt.Sprintf("%s.%d", program, os.Getpid())
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", s.tags(), "-ldflags", "-s -w", "-o", part, "./cmd/effect")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", s.tags(), "-ldflags", "-s -w", "-o", part,
+		"./cmd/effect")
 	cmd.Dir = result.Dir
 	cmd.Env = append(os.Environ(), "GOTOOLCHAIN=go"+result.Info.Go, "GOFLAGS=-mod=mod", "GOWORK=off", "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {

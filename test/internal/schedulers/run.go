@@ -20,8 +20,8 @@ users: [{name: none, user: {}}]
 current-context: none
 `
 
-// Kubeconfigs are the paths that test documents name in clientConnection.kubeconfig. A scheduler that reads a configuration wants the
-// file to exist, so each is replaced with a file of the test.
+// Kubeconfigs are the paths that test documents name in clientConnection.kubeconfig. A scheduler
+// that reads a configuration wants the file to exist, so each is replaced with a file of the test.
 func Kubeconfigs() []string {
 	return []string{
 		"/etc/kubernetes/scheduler.conf",
@@ -68,7 +68,8 @@ func (s *Scheduler) read(ctx context.Context, config []byte, flags ...string) (s
 	}
 	defer os.RemoveAll(dir)
 	out := filepath.Join(dir, "written.yaml")
-	arguments := append([]string{"--config", path, "--secure-port=0", "--master=https://127.0.0.1:1", "--write-config-to", out}, flags...)
+	arguments := append([]string{"--config", path, "--secure-port=0", "--master=https://127.0.0.1:1", "--write-config-to",
+		out}, flags...)
 	if _, err := s.run(ctx, s.Path, arguments...); err != nil {
 		return "", err
 	}
@@ -119,8 +120,9 @@ func (f *Failure) Error() string { return fmt.Sprintf("%s: %v: %s", f.Program, f
 // Unwrap returns the error of the process.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// ownNetwork returns a command that runs another in its own network namespace: 1.20–1.22 listen on the configured ports while they read a
-// configuration, and would conflict with each other and other processes.
+// ownNetwork returns a command that runs another in its own network namespace: 1.20–1.22 listen
+// on the configured ports while they read a configuration, and would conflict with each other and
+// other processes.
 func ownNetwork() []string {
 	return []string{"unshare", "--net", "sh", "-c", `ip link set lo up && exec "$0" "$@"`}
 }

@@ -1,4 +1,5 @@
-// Package schedulers runs the kube-schedulers of releases for tests: they read configuration files, without a cluster.
+// Package schedulers runs the kube-schedulers of releases for tests: they read configuration files,
+// without a cluster.
 package schedulers
 
 import (
@@ -33,9 +34,10 @@ type Scheduler struct {
 	}
 }
 
-// Build returns the kube-scheduler of a release, compiled with pmk-sched's own cache. dir is an empty directory for the files of its
-// runs. onStep may be nil.
-func Build(ctx context.Context, release versions.Release, dir string, onStep func(string) func(error)) (*Scheduler, error) {
+// Build returns the kube-scheduler of a release, compiled with pmk-sched's own cache. dir is an
+// empty directory for the files of its runs. onStep may be nil.
+func Build(ctx context.Context, release versions.Release, dir string, onStep func(string) func(error)) (*Scheduler,
+	error) {
 	rules, _, err := versions.Select(release)
 	if err != nil {
 		return nil, err

@@ -26,7 +26,8 @@ import (
 const (
 	scheduler = "churn"
 	namespace = "churn"
-	// perWorker is how many pods are created for each worker, which has 16 CPUs and room for 110 pods. A pod requests 150m on average.
+	// perWorker is how many pods are created for each worker, which has 16 CPUs and room for 110 pods.
+	// A pod requests 150m on average.
 	perWorker = 90
 	// pace is how often a pod is created.
 	pace = 40 * time.Millisecond
@@ -36,8 +37,9 @@ const (
 
 func TestMain(m *testing.M) { os.Exit(labs.Main(m)) }
 
-// PODS (10,000 by default) are created during five rolling deploys, one that fails, and a failure of the leader's node. Every pod is bound
-// exactly once, by the leader, none is lost, and no node has more than fits.
+// PODS (10,000 by default) are created during five rolling deploys, one that fails, and a failure
+// of the leader's node. Every pod is bound exactly once, by the leader, none is lost, and no node
+// has more than fits.
 func TestEveryPodIsBoundOnceDuringRolloutsAndFailures(t *testing.T) {
 	pods, err := strconv.Atoi(os.Getenv("PODS"))
 	if err != nil {
@@ -78,20 +80,24 @@ func newChurn(t *testing.T, n *labs.Node) *churn {
 // are replaced.
 func (c *churn) deploy(t *testing.T, image string, number int) run.Result {
 	t.Helper()
-	config := run.WriteFile(t, "config.yaml", fmt.Sprintf("apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\nparallelism: %d\n", number+8))
+	config := run.WriteFile(t, "config.yaml",
+		fmt.Sprintf("apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\nparallelism: %d\n",
+			number+8))
 	return c.PMKSched(t, "deploy", "--name", scheduler, "--image", image, "--config", config)
 }
 
 // operation is an operation that runs while pods are created.
 type operation struct {
 	name string
-	// begin starts it and, unless end is set, waits for its end. end is called when the pods of the operation exist.
+	// begin starts it and, unless end is set, waits for its end. end is called when the pods of the
+	// operation exist.
 	begin, end func(t *testing.T, leader *labs.Node)
 }
 
 func (c *churn) operations() (operations []operation) {
 	rollout := func(number int) operation {
-		return operation{name: fmt.Sprintf("rolling deploy %d", number), begin: func(t *testing.T, _ *labs.Node) { c.deploy(t, c.image, number).OK(t) }}
+		return operation{name: fmt.Sprintf("rolling deploy %d", number),
+			begin: func(t *testing.T, _ *labs.Node) { c.deploy(t, c.image, number).OK(t) }}
 	}
 	failed := operation{name: "failed deploy", begin: func(t *testing.T, _ *labs.Node) {
 		c.deploy(t, c.faulty, 0).Fails(t, 1, "this scheduler ends at once")
@@ -112,7 +118,8 @@ func (c *churn) operations() (operations []operation) {
 	return []operation{rollout(1), rollout(2), failed, rollout(3), failure, rollout(4), rollout(5)}
 }
 
-// during creates pods from the beginning of an operation on. It begins with a cluster in which nothing is missing.
+// during creates pods from the beginning of an operation on. It begins with a cluster in which
+// nothing is missing.
 func (c *churn) during(t *testing.T, o operation, count int) {
 	t.Helper()
 	c.AwaitWhole(t, scheduler, "kube-scheduler")
@@ -131,7 +138,8 @@ func (c *churn) during(t *testing.T, o operation, count int) {
 		o.end(t, leader)
 	}
 	c.created += count
-	t.Logf("%s, leader on %s: %.0f s, %d pods in %.0f s", o.name, leader.NodeName, began.Seconds(), count, time.Since(start).Seconds())
+	t.Logf("%s, leader on %s: %.0f s, %d pods in %.0f s", o.name, leader.NodeName, began.Seconds(), count,
+		time.Since(start).Seconds())
 }
 
 // create creates pods with numbers from first on.
@@ -151,7 +159,8 @@ func create(ctx context.Context, kube kubernetes.Interface, first, count int) er
 	return nil
 }
 
-// createOne tries until the pod exists: the API server may have lost its etcd, or its response may have been lost.
+// createOne tries until the pod exists: the API server may have lost its etcd, or its response may
+// have been lost.
 func createOne(ctx context.Context, kube kubernetes.Interface, pod *corev1.Pod) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -177,7 +186,8 @@ func newPod(number int) *corev1.Pod {
 			Tolerations:                  []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 			AutomountServiceAccountToken: &no,
 			Containers: []corev1.Container{{Name: "main", Image: "localhost/none:v1", Resources: corev1.ResourceRequirements{
-				Requests: corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(int64(100+100*(number%2)), resource.DecimalSI)},
+				Requests: corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(int64(100+100*(number%2)),
+					resource.DecimalSI)},
 			}}},
 		},
 	}
@@ -207,11 +217,13 @@ func (c *churn) check(t *testing.T, want int) {
 		t.Errorf("%d of %d pods were created, and %d exist", c.created, want, len(placed))
 	}
 	log := c.Audit(t).Of(namespace + "/")
-	for _, problem := range slices.Concat(log.NotOnce(placed), log.NotByLeader(scheduler), audit.Overcommitted(nodes, pods)) {
+	for _, problem := range slices.Concat(log.NotOnce(placed), log.NotByLeader(scheduler),
+		audit.Overcommitted(nodes, pods)) {
 		t.Error(problem)
 	}
 	refused, unknown := log.Count()
-	t.Logf("%d pods on %d nodes, %d bindings, %d of them refused, %d of unknown outcome", len(placed), len(nodes), len(log.Bindings), refused, unknown)
+	t.Logf("%d pods on %d nodes, %d bindings, %d of them refused, %d of unknown outcome", len(placed), len(nodes),
+		len(log.Bindings), refused, unknown)
 	if t.Failed() {
 		c.logFailed(t, log)
 	}

@@ -28,8 +28,8 @@ kind: KubeSchedulerConfiguration
 percentageOfNodesToScore: 42
 `
 
-// A scheduler that was deployed from a file is looked after on another machine, which has neither the file, nor the
-// files that it names, nor the build cache.
+// A scheduler that was deployed from a file is looked after on another machine, which has neither
+// the file, nor the files that it names, nor the build cache.
 func TestSchedulerIsLookedAfterOnAMachineWithoutItsFiles(t *testing.T) {
 	t.Parallel()
 	n, name := labs.Shared(t, "kubeadm"), labs.SchedulerName(t)
@@ -46,19 +46,24 @@ func TestSchedulerIsLookedAfterOnAMachineWithoutItsFiles(t *testing.T) {
 	n.Load(t, image, "-f", file, "--branch", n.Release)
 	n.Load(t, imageV1, "--extender")
 	n.UninstallLater(t, name)
-	n.PMKSched(t, append([]string{"deploy", "-f", file, "--image", image, "--port", n.Port(t)}, labs.Stable("1s")...)...).OK(t)
+	n.PMKSched(t, append([]string{"deploy", "-f", file, "--image", image, "--port", n.Port(t)},
+		labs.Stable("1s")...)...).OK(t)
 	if err := os.RemoveAll(first); err != nil {
 		t.Fatal(err)
 	}
 
 	other := t.TempDir()
-	elsewhere := func(args ...string) run.Result { return n.PMKSched(t, append([]string{"--cache-dir", other}, args...)...) }
+	elsewhere := func(args ...string) run.Result {
+		return n.PMKSched(t, append([]string{
+			"--cache-dir", other}, args...)...)
+	}
 	elsewhere("diff", "--name", name, "--revision", "1").OK(t)
 	elsewhere("upgrade", "--check", "--name", name, "--branch", "v1.24.17").Fails(t, 3, "v1.24.17", "Panics")
 	elsewhere("credentials", "refresh", "--name", name).OK(t).Prints(t, "nothing to refresh")
 	extender := name + "-extender"
 	t.Cleanup(func() { n.PMKSched(t, "extender", "uninstall", "--name", extender, "--yes") })
-	elsewhere(extenderArgs("deploy", "--name", extender, "--image", imageV1, "--policy", "timestamp", "--ignorable", "true",
+	elsewhere(extenderArgs("deploy", "--name", extender, "--image", imageV1, "--policy", "timestamp", "--ignorable",
+		"true",
 		"--for", name)...).OK(t)
 	config := n.Kubectl(t, "get", "configmap", "-n", "kube-system", name, "-o", "yaml")
 	for _, text := range []string{"percentageOfNodesToScore: 42", "name: Panics", extender} {

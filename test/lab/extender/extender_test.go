@@ -26,7 +26,8 @@ const (
 	held, free       = "extender-held", "extender-free"
 )
 
-// extenderFile has an extender that lets nothing run in one namespace, and elsewhere prefers the node with the least load.
+// extenderFile has an extender that lets nothing run in one namespace, and elsewhere prefers the
+// node with the least load.
 const extenderFile = `apiVersion: pmk-sched.io/v1alpha1
 kind: CustomScheduler
 metadata: {name: ` + scheduler + `}
@@ -51,7 +52,8 @@ func TestLifeOfAnExtender(t *testing.T) {
 		t.Run(s.Release, func(t *testing.T) {
 			n := connect(t, labOf(t, s))
 			load := prometheus.StartExporter(t, workers...)
-			server := prometheus.New(t, n.Gateway(t), time.Second, load, map[string]string{workers[0]: workers[0], workers[1]: workers[1]})
+			server := prometheus.New(t, n.Gateway(t), time.Second, load,
+				map[string]string{workers[0]: workers[0], workers[1]: workers[1]})
 			server.Start(t.Context(), t)
 			n.Load(t, imageV1, "--extender")
 			n.Exec(t, "ctr", "-n", "k8s.io", "images", "tag", "--force", imageV1, imageV2).OK(t)
@@ -77,7 +79,8 @@ func (n *node) life(t *testing.T, load *prometheus.Exporter, file string) {
 		t.Fatalf("the scheduler's state is not seen: %s", before)
 	}
 	said := n.extender(t, "deploy", "-f", file, "--for", scheduler)
-	if service := !strings.Contains(readFile(t, file), "sidecar: true"); strings.Contains(said, "✓ prove that scheduler "+scheduler+" calls extender "+extender) != service {
+	if service := !strings.Contains(readFile(t, file), "sidecar: true"); strings.Contains(said,
+		"✓ prove that scheduler "+scheduler+" calls extender "+extender) != service {
 		t.Errorf("the proof that the scheduler calls it:\n%s", said)
 	}
 	n.Create(ctx, t, held, controlplane.Pod(scheduler, group, "p"))
@@ -103,8 +106,9 @@ func (n *node) life(t *testing.T, load *prometheus.Exporter, file string) {
 	n.empty(ctx, t)
 }
 
-// obeyed fails the test unless pods are held back, and placed on the idle one of two workers, whichever it is. Until the extender knows
-// the load pods may go anywhere; from the first batch on that is placed right, all are.
+// obeyed fails the test unless pods are held back, and placed on the idle one of two workers,
+// whichever it is. Until the extender knows the load pods may go anywhere; from the first batch on
+// that is placed right, all are.
 func (n *node) obeyed(ctx context.Context, t *testing.T, load *prometheus.Exporter) {
 	t.Helper()
 	run.Eventually(t, "the event of the held pod says why", func(ctx context.Context) (bool, string) {
@@ -126,7 +130,8 @@ func (n *node) obeyed(ctx context.Context, t *testing.T, load *prometheus.Export
 	}
 }
 
-// batch is how many pods are placed to see where they go: by chance all go to one of two nodes once in a thousand times.
+// batch is how many pods are placed to see where they go: by chance all go to one of two nodes once
+// in a thousand times.
 const batch = 10
 
 // placeBatch places pods and counts them by node.
@@ -144,7 +149,8 @@ func (n *node) empty(ctx context.Context, t *testing.T) {
 	t.Helper()
 	for _, namespace := range []string{held, free} {
 		controlplane.DeletePods(ctx, t, n.Node.Kube, namespace)
-		if err := n.Node.Kube.CoreV1().Events(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+		if err := n.Node.Kube.CoreV1().Events(namespace).DeleteCollection(ctx, metav1.DeleteOptions{},
+			metav1.ListOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -155,7 +161,8 @@ func (n *node) schedulerState(t *testing.T) string {
 	t.Helper()
 	const own = "-l=app.kubernetes.io/instance=" + scheduler
 	return n.Kubectl(t, "get", "deployments", "-n", "kube-system", own, "-o", "jsonpath={range .items[*]}{.spec}{end}") +
-		n.Kubectl(t, "get", "serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings", "-A", own, "-o", "jsonpath={range .items[*]}{.kind} {.metadata.name} {.rules} {.subjects}{end}")
+		n.Kubectl(t, "get", "serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings", "-A", own, "-o",
+			"jsonpath={range .items[*]}{.kind} {.metadata.name} {.rules} {.subjects}{end}")
 }
 
 // defaultFile has an extender that lets nothing run in one namespace.
@@ -186,7 +193,8 @@ spec:
     policies: [{name: BlockAll, args: {namespaces: [none]}}]
 `
 
-// An extender that no scheduler reaches is not deployed: schedulers get their former configuration back, and the error names the cause.
+// An extender that no scheduler reaches is not deployed: schedulers get their former configuration
+// back, and the error names the cause.
 func TestAnExtenderThatIsNotReachedIsUndone(t *testing.T) {
 	notReached(t, connect(t, labs.Shared(t, "kubeadm")), true)
 }
@@ -199,12 +207,14 @@ func notReached(t *testing.T, n *node, ignorable bool) {
 	n.Load(t, imageV1, "--extender")
 	n.Deploy(t, name, n.Image(t))
 	configured := func() string {
-		return n.Kubectl(t, "get", "deployments", "-n", "kube-system", "-l=app.kubernetes.io/instance="+name, "-o", "jsonpath={.items[*].spec}")
+		return n.Kubectl(t, "get", "deployments", "-n", "kube-system", "-l=app.kubernetes.io/instance="+name, "-o",
+			"jsonpath={.items[*].spec}")
 	}
 	before := configured()
 	file := run.WriteFile(t, "pmk-sched.yaml", fmt.Sprintf(unreachableFile, imageV1, ignorable))
 	got := n.PMKSched(t, extenderArgs("deploy", "-f", file, "--for", name)...)
-	got.Fails(t, 1, "scheduler alone does not reach extender unreachable at https://", "check that the extender's pods are on nodes with a working pod network")
+	got.Fails(t, 1, "scheduler alone does not reach extender unreachable at https://",
+		"check that the extender's pods are on nodes with a working pod network")
 	if diff := cmp.Diff(before, configured()); diff != "" {
 		t.Errorf("the scheduler changed (-before +after):\n%s", diff)
 	}
@@ -223,8 +233,8 @@ func readFile(t *testing.T, name string) string {
 	return string(text)
 }
 
-// An extender for the default scheduler, whose static pod gets its configuration: pods that name no scheduler are held back, and uninstall
-// restores the original manifest.
+// An extender for the default scheduler, whose static pod gets its configuration: pods that name no
+// scheduler are held back, and uninstall restores the original manifest.
 func TestExtenderForTheDefaultScheduler(t *testing.T) {
 	const name, namespace = "default-asked", "extender-default"
 	n := connect(t, labs.Exclusive(t, "kubeadm"))
@@ -233,7 +243,8 @@ func TestExtenderForTheDefaultScheduler(t *testing.T) {
 	n.Load(t, imageV1, "--extender")
 	original := n.defaultManifest(t)
 	file := run.WriteFile(t, "pmk-sched.yaml", fmt.Sprintf(defaultFile, name, imageV1, namespace))
-	if said := n.extender(t, "deploy", "-f", file, "--default", "--yes"); !strings.Contains(said, "✓ prove that scheduler default-scheduler calls extender "+name) {
+	if said := n.extender(t, "deploy", "-f", file, "--default", "--yes"); !strings.Contains(said,
+		"✓ prove that scheduler default-scheduler calls extender "+name) {
 		t.Errorf("deploy did not prove that the scheduler calls it:\n%s", said)
 	}
 	n.Create(ctx, t, namespace, controlplane.Pod("", group, "p"))

@@ -19,7 +19,8 @@ func TestFaultStatusReportsAnExtenderThatIsNotReached(t *testing.T) {
 	n.Load(t, imageV1, "--extender")
 	file := run.WriteFile(t, "pmk-sched.yaml", fmt.Sprintf(unreachableFile, imageV1, true))
 	n.extender(t, "deploy", "-f", file, "--no-rollback") // no scheduler that it could be proven with
-	n.PMKSched(t, "status").Fails(t, 3, "extender unreachable in namespace kube-system: the API server does not reach its pods")
+	n.PMKSched(t, "status").Fails(t, 3,
+		"extender unreachable in namespace kube-system: the API server does not reach its pods")
 	n.extender(t, "uninstall", "--name", "unreachable", "--yes")
 	n.PMKSched(t, "status").OK(t)
 }

@@ -1,7 +1,8 @@
 //go:build linux
 
-// Package extender deploys extenders on a real control-plane node, as a service and as a sidecar, with the commands that a user types: a
-// scheduler follows them, they are restarted, and uninstall leaves nothing.
+// Package extender deploys extenders on a real control-plane node, as a service and as a sidecar,
+// with the commands that a user types: a scheduler follows them, they are restarted, and uninstall
+// leaves nothing.
 package extender
 
 import (
@@ -38,7 +39,8 @@ func connect(t *testing.T, n *labs.Node) *node {
 	t.Helper()
 	for _, worker := range workers {
 		patch := []byte(`{"metadata": {"labels": {"` + controlplane.GroupLabel + `": "` + group + `"}}}`)
-		if _, err := n.Kube.CoreV1().Nodes().Patch(t.Context(), worker, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		if _, err := n.Kube.CoreV1().Nodes().Patch(t.Context(), worker, types.MergePatchType, patch,
+			metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -58,7 +60,8 @@ func extenderArgs(args ...string) []string {
 	return slices.Concat([]string{"extender"}, args, labs.Stable("1s"))
 }
 
-// left waits until no pod of a name is left, which takes a moment, and returns the objects that are.
+// left waits until no pod of a name is left, which takes a moment, and returns the objects that
+// are.
 func (n *node) left(t *testing.T, name string) (left string) {
 	t.Helper()
 	run.Eventually(t, "the pods of "+name+" are gone", func(context.Context) (bool, string) {

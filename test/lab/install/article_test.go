@@ -11,8 +11,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// Platform9's article prints a configuration for another release, with wrong indents. Both the corrected and the printed form deploy,
-// and each change is reported.
+// Platform9's article prints a configuration for another release, with wrong indents. Both the
+// corrected and the printed form deploy, and each change is reported.
 func TestArticleConfigurationDeploysAndSchedules(t *testing.T) {
 	t.Parallel()
 	for _, file := range []string{"my-scheduler.yaml", "as-printed.yaml"} {
@@ -22,7 +22,8 @@ func TestArticleConfigurationDeploysAndSchedules(t *testing.T) {
 			n.Deploy(t, name, n.Image(t), "--config", config).
 				Prints(t, "v1beta3", "NodeResourcesLeastAllocated", "NodeResourcesFit", "healthzBindAddress", "metricsBindAddress")
 			n.PMKSched(t, "verify", "--name", name).OK(t)
-			deployed := n.Kubectl(t, "get", "configmaps", "-n", "kube-system", "-l", "app.kubernetes.io/instance="+name, "-o", "yaml")
+			deployed := n.Kubectl(t, "get", "configmaps", "-n", "kube-system", "-l", "app.kubernetes.io/instance="+name, "-o",
+				"yaml")
 			for _, text := range []string{"kubescheduler.config.k8s.io/v1beta3", "LeastAllocated", "weight: 3"} {
 				if !strings.Contains(deployed, text) {
 					t.Errorf("the deployed configuration lacks %q:\n%s", text, deployed)
@@ -32,11 +33,14 @@ func TestArticleConfigurationDeploysAndSchedules(t *testing.T) {
 	}
 }
 
-// A scheduler with two profiles schedules under both names, and verify finds the Deployment of either.
+// A scheduler with two profiles schedules under both names, and verify finds the Deployment of
+// either.
 func TestEachProfileOfASchedulerIsVerified(t *testing.T) {
 	n, name := labs.Shared(t, "kubeadm"), labs.SchedulerName(t)
 	second := name + "-b"
-	config := run.WriteFile(t, "config.yaml", "apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\nprofiles:\n- schedulerName: "+name+"\n- schedulerName: "+second+"\n")
+	config := run.WriteFile(t, "config.yaml",
+		"apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\nprofiles:\n- schedulerName: "+
+			name+"\n- schedulerName: "+second+"\n")
 	n.Deploy(t, name, n.Image(t), "--config", config)
 	n.PMKSched(t, "verify", "--name", name).OK(t)
 	n.PMKSched(t, "verify", "--name", second).OK(t).Prints(t, "bound by", second+" is a profile of scheduler "+name)

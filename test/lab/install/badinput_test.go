@@ -33,17 +33,20 @@ func TestDeployReportsAnImageThatCannotBePulledAndUndoesEverything(t *testing.T)
 // hasImage fails the test unless the Deployment of a scheduler uses the image.
 func hasImage(t *testing.T, n *labs.Node, name, want string) {
 	t.Helper()
-	if got := n.Kubectl(t, "get", "deployment", name, "-n", "kube-system", "-o", "jsonpath={.spec.template.spec.containers[0].image}"); got != want {
+	if got := n.Kubectl(t, "get", "deployment", name, "-n", "kube-system", "-o",
+		"jsonpath={.spec.template.spec.containers[0].image}"); got != want {
 		t.Errorf("the image is %q, want %q", got, want)
 	}
 }
 
-// A scheduler that crashes, on a real kubelet: deploy prints its last log lines and restores the deployed one.
+// A scheduler that crashes, on a real kubelet: deploy prints its last log lines and restores the
+// deployed one.
 func TestDeployOfACrashingSchedulerShowsItsLogAndRestoresTheFormer(t *testing.T) {
 	n, name := labs.Shared(t, "pmk"), labs.SchedulerName(t)
 	image := n.Image(t)
 	n.Deploy(t, name, image)
-	n.TryDeploy(t, name, n.Faulty(t, "crash", labs.Release)).Fails(t, 1, "this scheduler ends at once", "exited with code 7")
+	n.TryDeploy(t, name, n.Faulty(t, "crash", labs.Release)).Fails(t, 1, "this scheduler ends at once",
+		"exited with code 7")
 	hasImage(t, n, name, image)
 	n.PMKSched(t, "verify", "--name", name).OK(t)
 }
@@ -68,8 +71,10 @@ func TestDryRunAndCheckChangeNothing(t *testing.T) {
 	if left := n.Left(t, name, ""); left != "" {
 		t.Errorf("the dry run made objects: %s", left)
 	}
-	n.PMKSched(t, "check", "--name", name, "--image", image, "-o", "json").OK(t).Prints(t, "namespace-exists", "control-plane-node")
-	n.PMKSched(t, "check", "--name", name, "--image", image, "--namespace", "no-such-namespace").Fails(t, 3, "no-such-namespace")
+	n.PMKSched(t, "check", "--name", name, "--image", image, "-o", "json").OK(t).Prints(t, "namespace-exists",
+		"control-plane-node")
+	n.PMKSched(t, "check", "--name", name, "--image", image, "--namespace", "no-such-namespace").Fails(t, 3,
+		"no-such-namespace")
 	if left := n.Left(t, name, ""); left != "" {
 		t.Errorf("check made objects: %s", left)
 	}
@@ -86,11 +91,14 @@ func TestDeployRefusesAConfigurationThatCannotWorkBeforeItAppliesAnything(t *tes
 	n, name := labs.Shared(t, "pmk"), labs.SchedulerName(t)
 	image := n.Image(t)
 	for problem, c := range map[string]struct{ config, message string }{
-		"malformed":      {"apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: [", "config.yaml:2"},
-		"empty":          {"", "empty"},
-		"wrong kind":     {"apiVersion: v1\nkind: Pod\nmetadata: {name: x}\n", "Pod"},
-		"unknown plugin": {"apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\nprofiles:\n- schedulerName: " + name + "\n  plugins:\n    score:\n      enabled:\n      - name: NoSuchPlugin\n", "NoSuchPlugin"},
-		"unknown field":  {"apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\nparalelism: 4\n", "paralelism"},
+		"malformed":  {"apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: [", "config.yaml:2"},
+		"empty":      {"", "empty"},
+		"wrong kind": {"apiVersion: v1\nkind: Pod\nmetadata: {name: x}\n", "Pod"},
+		"unknown plugin": {
+			"apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\nprofiles:\n- schedulerName: " +
+				name + "\n  plugins:\n    score:\n      enabled:\n      - name: NoSuchPlugin\n", "NoSuchPlugin"},
+		"unknown field": {
+			"apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\nparalelism: 4\n", "paralelism"},
 	} {
 		t.Run(problem, func(t *testing.T) {
 			n.TryDeploy(t, name, image, "--config", run.WriteFile(t, "config.yaml", c.config)).Fails(t, 2, c.message)
@@ -135,7 +143,10 @@ func TestDeployRefusesANodeKubeconfigThatCannotBeUsed(t *testing.T) {
 	image := n.Image(t)
 	expired := expiredCertificate(t)
 	for problem, c := range map[string]struct{ content, message string }{
-		"expired":    {"apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: local, user: u}}]\nclusters: [{name: local, cluster: {server: 'https://localhost:443'}}]\nusers: [{name: u, user: {client-certificate-data: " + expired + "}}]\n", "expired"},
+		"expired": {
+			"apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: local, user: u}}]\n" +
+				"clusters: [{name: local, cluster: {server: 'https://localhost:443'}}]\nusers: [{name: u, user: " +
+				"{client-certificate-data: " + expired + "}}]\n", "expired"},
 		"not a file": {"\tnot yaml", "not a kubeconfig"},
 	} {
 		t.Run(problem, func(t *testing.T) {
@@ -154,7 +165,8 @@ func TestDeployRefusesANodeKubeconfigThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// expiredCertificate is the base64 of a PEM certificate of the scheduler's user that expired an hour ago.
+// expiredCertificate is the base64 of a PEM certificate of the scheduler's user that expired an
+// hour ago.
 func expiredCertificate(t *testing.T) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -181,7 +193,8 @@ func TestDeployRefusesANameThatIsNotADNSLabel(t *testing.T) {
 	}
 }
 
-// A deployment that meets another of the same name, which holds the lock, ends with an error that names the other.
+// A deployment that meets another of the same name, which holds the lock, ends with an error that
+// names the other.
 func TestSecondDeployOfOneNameAtTheSameTimeIsRefused(t *testing.T) {
 	n, name := labs.Shared(t, "pmk"), labs.SchedulerName(t)
 	image := n.Image(t)

@@ -60,12 +60,14 @@ func TestExplainNamesTheQuotaOfMissingPods(t *testing.T) {
 	awaitCause(t, n, name, "web", explain.Quota)
 }
 
-// A scheduler without replicas, and one that was never deployed, explain pods that nothing places. The pods have the names of their schedulers.
+// A scheduler without replicas, and one that was never deployed, explain pods that nothing places.
+// The pods have the names of their schedulers.
 func TestExplainNamesTheSchedulerThatDoesNotRun(t *testing.T) {
 	n, name := labs.Shared(t, "pmk"), labs.SchedulerName(t)
 	n.Deploy(t, name, n.Image(t))
 	n.Kubectl(t, "scale", "deployment", "-n", "kube-system", name, "--replicas=0")
-	n.Kubectl(t, "wait", "--for=delete", "pod", "-n", "kube-system", "-l", "app.kubernetes.io/instance="+name, "--timeout=2m")
+	n.Kubectl(t, "wait", "--for=delete", "pod", "-n", "kube-system", "-l", "app.kubernetes.io/instance="+name,
+		"--timeout=2m")
 	for scheduler, want := range map[string]explain.Cause{name: explain.Down, name + "-gone": explain.NoScheduler} {
 		n.Apply(t, fmt.Sprintf(waitingPod, scheduler))
 		t.Cleanup(func() { n.Kubectl(t, "delete", "pod", scheduler, "--wait=false") })

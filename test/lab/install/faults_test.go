@@ -15,14 +15,15 @@ func TestFaultDeployKilledAfterAnyStepConvergesWhenRunAgain(t *testing.T) {
 	}
 }
 
-// The API server is killed while the deployment waits for the scheduler's pods; the kubelet restarts it. The one deployment that was
-// started goes through.
+// The API server is killed while the deployment waits for the scheduler's pods; the kubelet
+// restarts it. The one deployment that was started goes through.
 func TestFaultDeploySurvivesARestartOfTheAPIServer(t *testing.T) {
 	n, name := labs.Exclusive(t, "kubeadm"), labs.SchedulerName(t)
 	image := n.Image(t)
 	n.UninstallLater(t, name)
 	restarts := func() string {
-		return n.Kubectl(t, "get", "pods", "-n", "kube-system", "-l", "component=kube-apiserver", "-o", "jsonpath={.items[*].status.containerStatuses[*].restartCount}")
+		return n.Kubectl(t, "get", "pods", "-n", "kube-system", "-l", "component=kube-apiserver", "-o",
+			"jsonpath={.items[*].status.containerStatuses[*].restartCount}")
 	}
 	before := restarts()
 	deployed := n.AtStep(t, "apply", func(int) {

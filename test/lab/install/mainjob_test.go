@@ -54,8 +54,10 @@ type detected struct {
 var layouts = []struct {
 	layout, kubeconfig, labelKey, taint string
 }{
-	{"pmk", "/etc/pf9/kube.d/kubeconfigs/kube-scheduler.yaml", "node-role.kubernetes.io/master", "node-role.kubernetes.io/master=true:NoSchedule"},
-	{"kubeadm", "/etc/kubernetes/scheduler.conf", "node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/control-plane=:NoSchedule"},
+	{"pmk", "/etc/pf9/kube.d/kubeconfigs/kube-scheduler.yaml", "node-role.kubernetes.io/master",
+		"node-role.kubernetes.io/master=true:NoSchedule"},
+	{"kubeadm", "/etc/kubernetes/scheduler.conf", "node-role.kubernetes.io/control-plane",
+		"node-role.kubernetes.io/control-plane=:NoSchedule"},
 }
 
 func TestDetectReportsTheControlPlaneNode(t *testing.T) {
@@ -73,7 +75,8 @@ func TestDetectReportsTheControlPlaneNode(t *testing.T) {
 				{"source.module", got.Source.Module, "k8s.io/kubernetes@" + labs.Release},
 				{"source.go", got.Source.Go, "1.18.3"},
 				{"configuration.apiVersion", got.Configuration.APIVersion, "kubescheduler.config.k8s.io/v1beta3"},
-				{"configuration.accepted", strings.Join(got.Configuration.Accepted, " "), "kubescheduler.config.k8s.io/v1beta2 kubescheduler.config.k8s.io/v1beta3"},
+				{"configuration.accepted", strings.Join(got.Configuration.Accepted, " "),
+					"kubescheduler.config.k8s.io/v1beta2 kubescheduler.config.k8s.io/v1beta3"},
 				{"controlPlane.labelKey", got.ControlPlane.LabelKey, want.labelKey},
 				{"credentials.kubeconfig", got.Credentials.Kubeconfig, want.kubeconfig},
 			} {
@@ -130,7 +133,8 @@ func TestMainJob(t *testing.T) {
 	}
 }
 
-// schedules fails the test unless 20 pods that name the scheduler are bound by it, and 5 that name none by the default scheduler.
+// schedules fails the test unless 20 pods that name the scheduler are bound by it, and 5 that name
+// none by the default scheduler.
 func schedules(t *testing.T, n *labs.Node, name, image string) {
 	t.Helper()
 	named, unnamed := name+"-named", name+"-unnamed"

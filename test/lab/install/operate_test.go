@@ -13,15 +13,18 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// The log of the only replica, which leads; with -f a line that is logged later is printed too, and an interrupt is not a failure.
+// The log of the only replica, which leads; with --follow a line that is logged later is printed
+// too, and an interrupt is not a failure.
 func TestLogsMarkTheLeaderAndFollow(t *testing.T) {
 	n, name := labs.Shared(t, "pmk"), labs.SchedulerName(t)
 	image := n.Image(t)
 	n.PMKSched(t, "logs", "--name", name).Fails(t, 2, "has no pods in namespace kube-system")
 	n.Deploy(t, name, image)
-	pod := n.Kubectl(t, "get", "pods", "-n", "kube-system", "-l", "app.kubernetes.io/instance="+name, "-o", "jsonpath={.items[0].metadata.name}")
+	pod := n.Kubectl(t, "get", "pods", "-n", "kube-system", "-l", "app.kubernetes.io/instance="+name, "-o",
+		"jsonpath={.items[0].metadata.name}")
 	n.PMKSched(t, "logs", "--name", name).OK(t).Prints(t, "["+pod+" leader] ", "successfully acquired lease")
-	if recent := n.PMKSched(t, "logs", "--name", name, "--since", "1s").OK(t); strings.Contains(recent.Stdout, "Starting Kubernetes Scheduler") {
+	if recent := n.PMKSched(t, "logs", "--name", name, "--since", "1s").OK(t); strings.Contains(recent.Stdout,
+		"Starting Kubernetes Scheduler") {
 		t.Errorf("--since 1s prints the beginning: %s", recent)
 	}
 
@@ -29,10 +32,10 @@ func TestLogsMarkTheLeaderAndFollow(t *testing.T) {
 }
 
 // followScript follows the log of a scheduler while a pod is bound, and fails unless the log then
-// has a line about the pod, and `logs -f` succeeds when it is interrupted.
+// has a line about the pod, and `logs --follow` succeeds when it is interrupted.
 const followScript = `
 program=%s name=%s log=%s
-"$program" logs --name "$name" -f >"$log" &
+"$program" logs --name "$name" --follow >"$log" &
 follower=$!
 "$program" verify --name "$name"
 tries=0
@@ -74,14 +77,16 @@ func TestCredentialsShowEachMode(t *testing.T) {
 			if got.Mode != mode || got.Source == "" || strings.Contains(shown.Stdout, "PRIVATE KEY") {
 				t.Errorf("credentials: %s", shown)
 			}
-			n.PMKSched(t, "credentials", "refresh", "--name", name).OK(t).Prints(t, "nothing to refresh: credentials "+mode, unchanged[mode])
+			n.PMKSched(t, "credentials", "refresh", "--name", name).OK(t).Prints(t, "nothing to refresh: credentials "+mode,
+				unchanged[mode])
 			if mode == "serviceaccount" {
 				if got.Subject != "system:serviceaccount:kube-system:"+name || got.Expires != nil {
 					t.Errorf("credentials: %s", shown)
 				}
 				return
 			}
-			if !strings.Contains(got.Subject, "system:kube-scheduler") || got.Issuer == "" || got.Expires == nil || got.Expires.Before(time.Now()) {
+			if !strings.Contains(got.Subject, "system:kube-scheduler") || got.Issuer == "" || got.Expires == nil ||
+				got.Expires.Before(time.Now()) {
 				t.Errorf("credentials: %s", shown)
 			}
 		})

@@ -25,7 +25,8 @@ func readmeBlocks(t *testing.T) []block {
 		t.Fatal(err)
 	}
 	var blocks []block
-	for _, found := range regexp.MustCompile("(?s)(?:<!-- run: (\\w+) -->\n)?```sh\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+	for _, found := range regexp.MustCompile("(?s)(?:<!-- run: (\\w+) -->\n)?```sh\n(.*?)```").FindAllStringSubmatch(
+		string(text), -1) {
 		blocks = append(blocks, block{found[1], found[2]})
 	}
 	if fences := strings.Count(string(text), "```"); len(blocks) == 0 || fences != 2*len(blocks) {

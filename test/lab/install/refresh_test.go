@@ -34,7 +34,8 @@ type copyOfNode struct {
 func newCopyOfNode(t *testing.T, n *labs.Node) *copyOfNode {
 	t.Helper()
 	pki := "/etc/kubernetes/pki/"
-	signer, err := certificates.ParseAuthority(certificates.Pair{Cert: []byte(n.Shell(t, "cat "+pki+"ca.crt")), Key: []byte(n.Shell(t, "cat "+pki+"ca.key"))})
+	signer, err := certificates.ParseAuthority(certificates.Pair{Cert: []byte(n.Shell(t, "cat "+pki+"ca.crt")),
+		Key: []byte(n.Shell(t, "cat "+pki+"ca.key"))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,12 +69,14 @@ func (c *copyOfNode) renew(t *testing.T, expires time.Time) {
 	}
 }
 
-// bindings creates pods for a scheduler one after the other until stop is called, which returns the longest time that one was pending.
+// bindings creates pods for a scheduler one after the other until stop is called, which returns the
+// longest time that one was pending.
 func bindings(t *testing.T, n *labs.Node, scheduler string) (stop func() time.Duration) {
 	t.Helper()
 	ctx := run.Context(t)
 	creating, cancel := context.WithCancel(ctx)
-	namespace, err := n.Kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "refresh-"}}, metav1.CreateOptions{})
+	namespace, err := n.Kube.CoreV1().Namespaces().Create(ctx,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "refresh-"}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,12 +117,14 @@ func bind(ctx context.Context, n *labs.Node, namespace, scheduler, name string) 
 	no, created := false, time.Now()
 	pods := n.Kube.CoreV1().Pods(namespace)
 	_, err := pods.Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
-		SchedulerName: scheduler, AutomountServiceAccountToken: &no, Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
-		Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
-				{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: labs.Workers()},
+		SchedulerName: scheduler, AutomountServiceAccountToken: &no,
+		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+		Affinity: &corev1.Affinity{
+			NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
+					{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: labs.Workers()},
+				}}},
 			}}},
-		}}},
 		Containers: []corev1.Container{{Name: "main", Image: "localhost/none:v1"}},
 	}}, metav1.CreateOptions{})
 	for err == nil {
@@ -167,7 +172,8 @@ func TestRefreshedCertificateKeepsTheSchedulerBinding(t *testing.T) {
 		t.Fatal("the certificate expired before it was refreshed: the machine is too slow for this test")
 	}
 	got := history(t, n, name)
-	if last := got[len(got)-1]; len(got) != 2 || !last.Current || last.Origin != "credentials refresh: "+schedulerConf || last.Configuration != got[0].Configuration {
+	if last := got[len(got)-1]; len(got) != 2 || !last.Current || last.Origin != "credentials refresh: "+schedulerConf ||
+		last.Configuration != got[0].Configuration {
 		t.Errorf("history: %+v", got)
 	}
 	run.Eventually(t, "the former certificate has expired", func(context.Context) (bool, string) {
@@ -188,7 +194,8 @@ func TestRefreshByACertificateSigningRequest(t *testing.T) {
 	n, name := labs.Shared(t, "kubeadm"), labs.SchedulerName(t)
 	n.Deploy(t, name, n.Image(t), "--credentials", "node")
 	show := func() credentialsReport {
-		return run.Decode[credentialsReport](t, n.PMKSched(t, "credentials", "show", "--name", name, "-o", "json").OK(t).Stdout)
+		return run.Decode[credentialsReport](t,
+			n.PMKSched(t, "credentials", "show", "--name", name, "-o", "json").OK(t).Stdout)
 	}
 	before := show()
 	// As on an administrator's machine, without the files of a node.
@@ -200,7 +207,8 @@ func TestRefreshByACertificateSigningRequest(t *testing.T) {
 		t.Errorf("a key was printed: %s", printed)
 	}
 	after := show()
-	if after.Subject != before.Subject || after.Issuer != before.Issuer || after.Source == before.Source || after.Expires == nil {
+	if after.Subject != before.Subject || after.Issuer != before.Issuer || after.Source == before.Source ||
+		after.Expires == nil {
 		t.Errorf("before %+v, after %+v", before, after)
 	}
 	n.PMKSched(t, append([]string{"rollback", "--name", name}, labs.Stable("1s")...)...).OK(t)

@@ -16,7 +16,8 @@ func TestTenRevisionsOfARealSchedulerAreKept(t *testing.T) {
 	image, deploy := n.Image(t), deployer(t, n, name)
 	for i := range 12 {
 		config := run.WriteFile(t, "config"+strconv.Itoa(i)+".yaml",
-			"apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\nparallelism: "+strconv.Itoa(i+1)+"\n")
+			"apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\nparallelism: "+strconv.Itoa(i+1)+
+				"\n")
 		deploy(image, "--config", config).OK(t)
 	}
 	kept := history(t, n, name)

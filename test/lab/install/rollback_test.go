@@ -38,7 +38,8 @@ func deployer(t *testing.T, n *labs.Node, name string) func(image string, more .
 	}
 }
 
-// A real scheduler on a real kubelet returns to its first configuration and schedules with it; a rollback that is not stable changes nothing.
+// A real scheduler on a real kubelet returns to its first configuration and schedules with it; a
+// rollback that is not stable changes nothing.
 func TestRollbackReturnsToAnEarlierRevision(t *testing.T) {
 	n, name := labs.Shared(t, "pmk"), labs.SchedulerName(t)
 	deploy := deployer(t, n, name)
@@ -47,7 +48,8 @@ func TestRollbackReturnsToAnEarlierRevision(t *testing.T) {
 	deploy(n.Faulty(t, "crash", labs.Release)).Fails(t, 1, "this scheduler ends at once")
 
 	before := history(t, n, name)
-	if len(before) != 3 || before[0].Status != "deployed" || !before[1].Current || before[2].Status != "failed" || before[2].Reason == "" {
+	if len(before) != 3 || before[0].Status != "deployed" || !before[1].Current || before[2].Status != "failed" ||
+		before[2].Reason == "" {
 		t.Fatalf("history: %+v", before)
 	}
 	for _, r := range before {
@@ -60,13 +62,15 @@ func TestRollbackReturnsToAnEarlierRevision(t *testing.T) {
 	rollback := append([]string{"rollback", "--name", name}, labs.Stable("1s")...)
 	n.PMKSched(t, rollback...).OK(t).Prints(t, "rollback to revision 1")
 	n.PMKSched(t, "diff", "--name", name, "--revision", "1").OK(t)
-	mounted := n.Kubectl(t, "get", "deployment", name, "-n", "kube-system", "-o", "jsonpath={.spec.template.spec.volumes[?(@.name=='config-file')].configMap.name}")
+	mounted := n.Kubectl(t, "get", "deployment", name, "-n", "kube-system", "-o",
+		"jsonpath={.spec.template.spec.volumes[?(@.name=='config-file')].configMap.name}")
 	if mounted != before[0].Configuration {
 		t.Errorf("the scheduler mounts %s, want %s", mounted, before[0].Configuration)
 	}
 	n.PMKSched(t, "verify", "--name", name).OK(t)
 	after := history(t, n, name)
-	if last := after[len(after)-1]; last.Origin != "rollback to revision 1" || !last.Current || last.Configuration != before[0].Configuration {
+	if last := after[len(after)-1]; last.Origin != "rollback to revision 1" || !last.Current ||
+		last.Configuration != before[0].Configuration {
 		t.Errorf("history: %+v", after)
 	}
 	n.CleanLog(t, name)
@@ -84,7 +88,8 @@ func TestRollbackRefusesWhatIsNoDeployedRevision(t *testing.T) {
 	n.PMKSched(t, "rollback", "--name", name, "--to", "7").Fails(t, 2, "no revision 7", "it has 1 and 2")
 
 	secret := "pmk-sched-" + name + "-revision-1"
-	n.Kubectl(t, "patch", "secret", secret, "-n", "kube-system", "--type=merge", "-p", `{"data":{"objects.json.gz":"ZGFtYWdlZA=="}}`)
+	n.Kubectl(t, "patch", "secret", secret, "-n", "kube-system", "--type=merge", "-p",
+		`{"data":{"objects.json.gz":"ZGFtYWdlZA=="}}`)
 	n.PMKSched(t, "rollback", "--name", name, "--to", "1").Fails(t, 1, "revision 1 of "+name+" is damaged", secret)
 	if got := history(t, n, name); got[0].Status != "damaged" || !strings.Contains(got[0].Reason, secret) {
 		t.Errorf("history: %+v", got)

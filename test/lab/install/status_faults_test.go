@@ -16,14 +16,17 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// Another process renews the lease: the replica, on the host network, waits for it. Only its metrics show that it does not lead.
+// Another process renews the lease: the replica, on the host network, waits for it. Only its
+// metrics show that it does not lead.
 func TestFaultStatusReportsATakenLease(t *testing.T) {
 	n, name := labs.Shared(t, "pmk"), labs.SchedulerName(t)
 	n.Deploy(t, name, n.Image(t))
 	expectFindings(t, n, name)
 	run.Eventually(t, "the lease is a finding", func(ctx context.Context) (bool, string) {
-		text := fmt.Sprintf(`{"spec":{"holderIdentity":"other_1","renewTime":%q}}`, time.Now().UTC().Format(metav1.RFC3339Micro))
-		if _, err := n.Kube.CoordinationV1().Leases("kube-system").Patch(ctx, name, types.MergePatchType, []byte(text), metav1.PatchOptions{}); err != nil {
+		text := fmt.Sprintf(`{"spec":{"holderIdentity":"other_1","renewTime":%q}}`,
+			time.Now().UTC().Format(metav1.RFC3339Micro))
+		if _, err := n.Kube.CoordinationV1().Leases("kube-system").Patch(ctx, name, types.MergePatchType, []byte(text),
+			metav1.PatchOptions{}); err != nil {
 			return false, err.Error()
 		}
 		r := n.PMKSched(t, "status", "--name", name)
@@ -32,7 +35,8 @@ func TestFaultStatusReportsATakenLease(t *testing.T) {
 	expectFindings(t, n, name) // the replica takes the lease when it expires
 }
 
-// The kubelet stops: after its grace period the node is not ready, and no kubelet restarts the replica.
+// The kubelet stops: after its grace period the node is not ready, and no kubelet restarts the
+// replica.
 func TestFaultStatusReportsANodeThatIsNotReady(t *testing.T) {
 	n, name := labs.Exclusive(t, "kubeadm"), labs.SchedulerName(t)
 	n.Deploy(t, name, n.Image(t))
@@ -42,7 +46,8 @@ func TestFaultStatusReportsANodeThatIsNotReady(t *testing.T) {
 	t.Cleanup(func() { kubelet("CONT") })
 	run.Eventually(t, "the node is a finding", func(context.Context) (bool, string) {
 		r := n.PMKSched(t, "status", "--name", name)
-		return r.Code == 3 && strings.Contains(r.Stderr, "[node-not-ready]") && strings.Contains(r.Stderr, n.NodeName), r.String()
+		return r.Code == 3 && strings.Contains(r.Stderr, "[node-not-ready]") && strings.Contains(r.Stderr, n.NodeName),
+			r.String()
 	})
 	kubelet("CONT")
 	n.AwaitReady(t)

@@ -24,16 +24,19 @@ func TestStatusOfARealScheduler(t *testing.T) {
 		t.Fatal(r)
 	}
 	s := report.Schedulers[0]
-	if s.Ready != 1 || s.Revision != 1 || len(s.Replicas) != 1 || s.Replicas[0].Node != n.NodeName || !s.Replicas[0].Leads {
+	if s.Ready != 1 || s.Revision != 1 || len(s.Replicas) != 1 || s.Replicas[0].Node != n.NodeName ||
+		!s.Replicas[0].Leads {
 		t.Errorf("status: %s", r)
 	}
-	if m := s.Scheduling; m == nil || m.Unknown != "" || m.Scheduled < 1 || m.P99 <= 0 || m.Leading != 1 { // the node itself may read them
+	// the node itself may read them
+	if m := s.Scheduling; m == nil || m.Unknown != "" || m.Scheduled < 1 || m.P99 <= 0 || m.Leading != 1 {
 		t.Errorf("scheduling: %s", r)
 	}
 
 	t.Run("edited by hand", func(t *testing.T) {
 		n.Kubectl(t, "annotate", "deployment", name, "-n", "kube-system", "of=another-tool")
-		n.Kubectl(t, "patch", "deployment", name, "-n", "kube-system", "-p", `{"spec":{"revisionHistoryLimit":3,"strategy":{"rollingUpdate":{"maxUnavailable":"50%"}}}}`)
+		n.Kubectl(t, "patch", "deployment", name, "-n", "kube-system", "-p",
+			`{"spec":{"revisionHistoryLimit":3,"strategy":{"rollingUpdate":{"maxUnavailable":"50%"}}}}`)
 		expectFindings(t, n, name, "drift")
 		n.PMKSched(t, "status", "--name", name).Fails(t, 3, "spec.strategy.rollingUpdate.maxUnavailable is ", "(kubectl")
 		n.TryDeploy(t, name, n.Image(t)).OK(t)
@@ -64,7 +67,8 @@ func TestStatusOfARealScheduler(t *testing.T) {
 	}
 	broken("image-unavailable", "set", "image", "deployment/"+name, "kube-scheduler=localhost/missing:v1")
 	broken("replica-crashing", "set", "image", "deployment/"+name, "kube-scheduler="+n.Faulty(t, "crash", labs.Release))
-	broken("replica-unscheduled", "patch", "deployment", name, "-p", `{"spec":{"template":{"spec":{"nodeSelector":{"no-such":"label"}}}}}`)
+	broken("replica-unscheduled", "patch", "deployment", name, "-p",
+		`{"spec":{"template":{"spec":{"nodeSelector":{"no-such":"label"}}}}}`)
 	broken("replica-not-ready", "patch", "deployment", name, "-p",
 		`{"spec":{"template":{"spec":{"containers":[{"name":"kube-scheduler","readinessProbe":{"httpGet":{"path":"/no-such-path"}}}]}}}}`)
 	t.Run("watched", func(t *testing.T) {
@@ -74,7 +78,8 @@ func TestStatusOfARealScheduler(t *testing.T) {
 	})
 }
 
-// watchScript watches the status while an object is deleted, and fails unless both states are printed and the end is not a failure.
+// watchScript watches the status while an object is deleted, and fails unless both states are
+// printed and the end is not a failure.
 const watchScript = `
 program=%s name=%s out=%s
 "$program" status --name "$name" --watch >"$out" &

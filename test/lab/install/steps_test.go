@@ -12,7 +12,8 @@ import (
 
 // deploySteps are the steps of a deployment, as they are printed.
 var deploySteps = []string{
-	"inspect the cluster", "preflight checks", "lock", "check configuration", "save revision", "apply", "wait until stable", "mark deployed", "prune",
+	"inspect the cluster", "preflight checks", "lock", "check configuration", "save revision", "apply",
+	"wait until stable", "mark deployed", "prune",
 }
 
 // passedSteps reads the names of the finished steps from the progress of a deployment.

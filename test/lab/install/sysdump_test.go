@@ -29,7 +29,9 @@ func TestSysdumpHasNoSecretOfTheLab(t *testing.T) {
 			for name, content := range files {
 				all += name + "\n" + content + "\n"
 			}
-			for _, want := range []string{"bug/objects/kube-system/Deployment_" + name + ".yaml", "bug/revisions/kube-system/" + name + "/history.json", "successfully acquired lease", "bug/metrics/kube-system/kube-scheduler-" + n.NodeName + ".txt", "scheduler_schedule_attempts_total"} {
+			for _, want := range []string{"bug/objects/kube-system/Deployment_" + name + ".yaml",
+				"bug/revisions/kube-system/" + name + "/history.json", "successfully acquired lease",
+				"bug/metrics/kube-system/kube-scheduler-" + n.NodeName + ".txt", "scheduler_schedule_attempts_total"} {
 				if !strings.Contains(all, want) {
 					t.Errorf("the archive lacks %s", want)
 				}
@@ -43,8 +45,8 @@ func TestSysdumpHasNoSecretOfTheLab(t *testing.T) {
 	}
 }
 
-// secretsOfLab returns the secrets of the lab, by where they are: data of Secrets that is not public, and each line of the private keys and of the
-// kubeconfigs' keys on the node.
+// secretsOfLab returns the secrets of the lab, by where they are: data of Secrets that is not
+// public, and each line of the private keys and of the kubeconfigs' keys on the node.
 func secretsOfLab(t *testing.T, n *labs.Node) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -56,7 +58,8 @@ func secretsOfLab(t *testing.T, n *labs.Node) map[string]string {
 			}
 		}
 	}
-	keys := n.Shell(t, `find /etc/kubernetes -name '*.key' -exec cat {} + ; grep -rhoE 'client-key-data: .*' /etc/kubernetes --include='*.conf' | sed 's/client-key-data: //'`)
+	keys := n.Shell(t,
+		`find /etc/kubernetes -name '*.key' -exec cat {} + ; grep -rhoE 'client-key-data: .*' /etc/kubernetes --include='*.conf' | sed 's/client-key-data: //'`)
 	for line := range strings.Lines(keys) {
 		if line = strings.TrimSpace(line); len(line) >= 32 && !strings.HasPrefix(line, "-----") {
 			found["a line of a private key, "+line[:8]+"…"] = line

@@ -39,7 +39,8 @@ func bringUp(stateDir string) int {
 		return 1
 	}
 	o := lab.Options{
-		Name: prefix + "killed", Release: release, StateDir: stateDir, CacheDir: os.Getenv("PMK_SCHED_CACHE"), Env: os.Environ(), Nodes: 2,
+		Name: prefix + "killed", Release: release, StateDir: stateDir, CacheDir: os.Getenv("PMK_SCHED_CACHE"),
+		Env: os.Environ(), Nodes: 2,
 		OnStep: func(step string) func(error) {
 			fmt.Println(step)
 			return nil
@@ -71,8 +72,10 @@ func inRoot(pattern string) func(*lab.Lab) string {
 	return func(l *lab.Lab) string { return filepath.Join(l.Root(), pattern) }
 }
 
-// whileTheAPIServerStarts is the point with the most to take down: network, etcd, containerd, kubelet, and pods that begin.
-var whileTheAPIServerStarts = killPoint{"while the API server starts", "start the API server", inRoot("var/log/pods/*/*"), 0}
+// whileTheAPIServerStarts is the point with the most to take down: network, etcd, containerd,
+// kubelet, and pods that begin.
+var whileTheAPIServerStarts = killPoint{"while the API server starts", "start the API server",
+	inRoot("var/log/pods/*/*"), 0}
 
 func TestLabDownAfterUpWasKilledLeavesNothing(t *testing.T) { whileTheAPIServerStarts.leavesNothing(t) }
 
@@ -105,7 +108,8 @@ func (p killPoint) killUp(t *testing.T, stateDir, cacheDir string) {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), self)
-	cmd.Env = append(os.Environ(), helper+"="+stateDir, helperMasters+"="+strconv.Itoa(p.masters), "PMK_SCHED_CACHE="+cacheDir)
+	cmd.Env = append(os.Environ(), helper+"="+stateDir, helperMasters+"="+strconv.Itoa(p.masters),
+		"PMK_SCHED_CACHE="+cacheDir)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {

@@ -25,9 +25,11 @@ func TestFaultLabDownAfterUpWasKilledLeavesNothing(t *testing.T) {
 		whileTheAPIServerStarts,
 		{"while the node registers", "register node", begun, 0},
 		{"while workers are added", "add 2 workers", begun, 0},
-		{"while some nodes have namespaces", "make namespaces and network", func(l *lab.Lab) string { return filepath.Join(l.Dir(), "cp2/pid/holder") }, 3},
+		{"while some nodes have namespaces", "make namespaces and network",
+			func(l *lab.Lab) string { return filepath.Join(l.Dir(), "cp2/pid/holder") }, 3},
 		{"while kubeadm creates a cluster", "create the cluster", inRoot("var/log/pods/*/*"), 3},
-		{"while a node joins a cluster", "join node", func(l *lab.Lab) string { return filepath.Join(l.Dir(), "cp2/root/var/log/pods/*/*") }, 3},
+		{"while a node joins a cluster", "join node",
+			func(l *lab.Lab) string { return filepath.Join(l.Dir(), "cp2/root/var/log/pods/*/*") }, 3},
 	} {
 		t.Run(p.name, p.leavesNothing)
 	}
@@ -42,7 +44,8 @@ type broken struct {
 }
 
 func (b broken) Kubernetes(ctx context.Context, r versions.Release, names []string) (map[string]string, error) {
-	programs, err := lab.Compiled{Environment: build.Environment{CacheDir: b.cacheDir, Env: os.Environ()}}.Kubernetes(ctx, r, names)
+	programs, err := lab.Compiled{Environment: build.Environment{CacheDir: b.cacheDir, Env: os.Environ()}}.Kubernetes(ctx,
+		r, names)
 	if err != nil {
 		return nil, err
 	}
@@ -99,10 +102,12 @@ func TestFaultLabUpThatFailsShowsTheLogAndLeavesNothing(t *testing.T) {
 			stateDir, cacheDir := directories(t)
 			o := options(t, stateDir, cacheDir, "broken")
 			o.Programs = broken{t, cacheDir, program, "#!/bin/sh\necho this " + program + " is broken\nexit 3\n"}
-			// lab up notices a kubelet that ends; the kubelet restarts a static pod that ends until the time is up.
+			// lab up notices a kubelet that ends; the kubelet restarts a static pod that ends until the time
+			// is up.
 			ctx := newUntilSeen(t, filepath.Join(stateDir, o.Name, "cp1/root/var/log/pods/*", program, "*.log"), "is broken")
 			_, err := lab.Up(ctx, o)
-			if err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "this "+program+" is broken") {
+			if err == nil || !strings.Contains(err.Error(), says) ||
+				!strings.Contains(err.Error(), "this "+program+" is broken") {
 				t.Errorf("the error does not show why: %v", err)
 			}
 			m.unchanged(t)

@@ -20,7 +20,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// A cluster of three control-plane nodes and a worker, made by kubeadm, survives the loss of any one node, and leaves nothing behind.
+// A cluster of three control-plane nodes and a worker, made by kubeadm, survives the loss of any
+// one node, and leaves nothing behind.
 func TestThreeControlPlaneNodesOfKubeadm(t *testing.T) {
 	m := watchMachine(t)
 	stateDir, cacheDir := directories(t)
@@ -52,7 +53,8 @@ func TestThreeControlPlaneNodesOfKubeadm(t *testing.T) {
 				t.Fatal(err)
 			}
 			answersWithout(t, l, n)
-			if _, err := l.Exec(t.Context(), lab.Command{Node: n.Name(), Argv: []string{"true"}, Env: os.Environ()}); err == nil || !strings.Contains(err.Error(), "is not running") {
+			if _, err := l.Exec(t.Context(), lab.Command{Node: n.Name(), Argv: []string{"true"},
+				Env: os.Environ()}); err == nil || !strings.Contains(err.Error(), "is not running") {
 				t.Errorf("a command on the stopped node: %v", err)
 			}
 			if err := l.StartNode(t.Context(), n.Name()); err != nil {
@@ -67,7 +69,8 @@ func TestThreeControlPlaneNodesOfKubeadm(t *testing.T) {
 			t.Fatal(err)
 		}
 		answersWithout(t, l, n)
-		if status, err := l.Exec(t.Context(), lab.Command{Node: n.Name(), Argv: []string{"pgrep", "kubelet"}, Env: os.Environ()}); err != nil || status != 0 {
+		if status, err := l.Exec(t.Context(),
+			lab.Command{Node: n.Name(), Argv: []string{"pgrep", "kubelet"}, Env: os.Environ()}); err != nil || status != 0 {
 			t.Errorf("the kubelet of a node without network is gone: %d, %v", status, err)
 		}
 		if err := l.HealNode(t.Context(), n.Name()); err != nil {
@@ -97,7 +100,8 @@ func runPodOn(t *testing.T, l *lab.Lab, label, value string) {
 // images.
 func isMadeByKubeadm(t *testing.T, l *lab.Lab) {
 	for _, n := range l.Nodes()[:3] {
-		if got := kubectl(t, l, "get", "pods", "-n", "kube-system", "--field-selector", "spec.nodeName="+n.Name(), "-o", "jsonpath={.items[*].metadata.labels.component}"); got != "etcd kube-apiserver kube-controller-manager kube-scheduler" {
+		if got := kubectl(t, l, "get", "pods", "-n", "kube-system", "--field-selector", "spec.nodeName="+n.Name(), "-o",
+			"jsonpath={.items[*].metadata.labels.component}"); got != "etcd kube-apiserver kube-controller-manager kube-scheduler" {
 			t.Errorf("the control plane of %s is %q", n.Name(), got)
 		}
 		kubeconfig, err := os.ReadFile(filepath.Join(n.Root(), "etc/kubernetes/scheduler.conf"))
@@ -105,14 +109,19 @@ func isMadeByKubeadm(t *testing.T, l *lab.Lab) {
 			t.Errorf("the scheduler of %s does not use its own API server: %v", n.Name(), err)
 		}
 	}
-	if got := kubectl(t, l, "get", "configmap", "-n", "kube-system", "kubeadm-config", "-o", "jsonpath={.data.ClusterConfiguration}"); !strings.Contains(got, "controlPlaneEndpoint") {
+	if got := kubectl(t, l, "get", "configmap", "-n", "kube-system", "kubeadm-config", "-o",
+		"jsonpath={.data.ClusterConfiguration}"); !strings.Contains(got, "controlPlaneEndpoint") {
 		t.Errorf("kubeadm's configuration: %s", got)
 	}
-	image := kubectl(t, l, "get", "pod", "-n", "kube-system", "kube-scheduler-"+l.Name(), "-o", "jsonpath={.spec.containers[0].image}")
+	image := kubectl(t, l, "get", "pod", "-n", "kube-system", "kube-scheduler-"+l.Name(), "-o",
+		"jsonpath={.spec.containers[0].image}")
 	if image != "k8s.gcr.io/kube-scheduler:v1.24.3" {
 		t.Errorf("the image of the scheduler is %s", image)
 	}
-	if _, status := on(t, l, "sh", "-c", "mkdir /run/image && ctr -n k8s.io images mount "+image+" /run/image >/dev/null && test -x /run/image/go-runner && test -x /run/image/usr/local/bin/kube-scheduler && ! test -e /run/image/bin/sh; s=$?; ctr -n k8s.io images unmount /run/image >/dev/null; exit $s"); status != 0 {
+	if _, status := on(t, l, "sh", "-c",
+		"mkdir /run/image && ctr -n k8s.io images mount "+image+
+			" /run/image >/dev/null && test -x /run/image/go-runner && test -x /run/image/usr/local/bin/kube-scheduler && ! "+
+			"test -e /run/image/bin/sh; s=$?; ctr -n k8s.io images unmount /run/image >/dev/null; exit $s"); status != 0 {
 		t.Error("the image of the scheduler does not have upstream's shape")
 	}
 }
@@ -130,7 +139,8 @@ func client(t *testing.T, l *lab.Lab) kubernetes.Interface {
 	return kube
 }
 
-// answersWithout fails the test unless the cluster notices that a node is lost, and binds a new pod.
+// answersWithout fails the test unless the cluster notices that a node is lost, and binds a new
+// pod.
 func answersWithout(t *testing.T, l *lab.Lab, lost *lab.Node) {
 	t.Helper()
 	kube := client(t, l)
@@ -149,7 +159,8 @@ func answersWithout(t *testing.T, l *lab.Lab, lost *lab.Node) {
 		t.Fatalf("create a pod: exit status %d, %v", status, err)
 	}
 	run.Eventually(t, "a new pod is bound", func(ctx context.Context) (bool, string) {
-		pods, err := kube.CoreV1().Pods("default").List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()})
+		pods, err := kube.CoreV1().Pods("default").List(ctx,
+			metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()})
 		if err != nil || len(pods.Items) != 1 {
 			return false, fmt.Sprintf("%d pods, %v", len(pods.Items), err)
 		}
@@ -166,7 +177,8 @@ func isReady(t *testing.T, l *lab.Lab, n *lab.Node) {
 	})
 }
 
-func readiness(ctx context.Context, kube kubernetes.Interface, n *lab.Node) (status corev1.ConditionStatus, seen string) {
+func readiness(ctx context.Context, kube kubernetes.Interface, n *lab.Node) (status corev1.ConditionStatus,
+	seen string) {
 	node, err := kube.CoreV1().Nodes().Get(ctx, n.Name(), metav1.GetOptions{})
 	if err != nil {
 		return "", err.Error()

@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package lifecycle tests internal/lab on this machine: labs start, work as a control-plane node of their layout, and leave nothing
-// behind.
+// Package lifecycle tests internal/lab on this machine: labs start, work as a control-plane node of
+// their layout, and leave nothing behind.
 package lifecycle
 
 import (
@@ -24,7 +24,8 @@ import (
 // prefix begins the name of every lab that is made here.
 const prefix = "labtest-"
 
-// directories returns the state directory of a test, and the cache that all of them and pmk-sched itself share.
+// directories returns the state directory of a test, and the cache that all of them and pmk-sched
+// itself share.
 func directories(t *testing.T) (stateDir, cacheDir string) {
 	t.Helper()
 	stateDir, err := os.MkdirTemp("/var/tmp", "labs-") // /tmp may be in memory, which labs would fill
@@ -122,7 +123,8 @@ func TestPMKLab(t *testing.T) {
 	t.Run("schedules to the workers", func(t *testing.T) {
 		kubectl(t, l, "create", "deployment", "many", "--image=none", "--replicas=20")
 		kubectl(t, l, "wait", "--for=condition=Available", "--timeout=5m", "deployment/many")
-		if got := kubectl(t, l, "get", "pods", "-l", "app=many", "-o", "jsonpath={.items[*].spec.nodeName}"); strings.Count(got, "worker-") != 20 {
+		if got := kubectl(t, l, "get", "pods", "-l", "app=many", "-o",
+			"jsonpath={.items[*].spec.nodeName}"); strings.Count(got, "worker-") != 20 {
 			t.Errorf("pods are on %s", got)
 		}
 		kubectl(t, l, "delete", "deployment", "many")
@@ -133,7 +135,8 @@ func TestPMKLab(t *testing.T) {
 			t.Fatal(err)
 		}
 		all := len(labs.Workers())
-		if status.Version != labs.Release || len(status.Nodes) != 1 || !status.Nodes[0].Ready || status.Workers != (lab.Workers{Total: all, Ready: all}) || status.Problem != "" {
+		if status.Version != labs.Release || len(status.Nodes) != 1 || !status.Nodes[0].Ready ||
+			status.Workers != (lab.Workers{Total: all, Ready: all}) || status.Problem != "" {
 			t.Errorf("%+v", status)
 		}
 		for _, p := range append(status.Processes, status.Nodes[0].Processes...) {
@@ -166,10 +169,12 @@ func hasLayoutOfPMK(t *testing.T, l *lab.Lab) {
 			t.Errorf("%s is %q, want %q", path, got, want)
 		}
 	}
-	if got := kubectl(t, l, "get", "pod", "k8s-master-"+name, "-n", "kube-system", "-o", "jsonpath={.spec.containers[*].name}"); got != "kube-controller-manager kube-apiserver kube-scheduler" {
+	if got := kubectl(t, l, "get", "pod", "k8s-master-"+name, "-n", "kube-system", "-o",
+		"jsonpath={.spec.containers[*].name}"); got != "kube-controller-manager kube-apiserver kube-scheduler" {
 		t.Errorf("the containers of the control plane are %q", got)
 	}
-	for _, file := range []string{"master.yaml", "kubeconfigs/kube-scheduler.yaml", "kubeconfigs/admin.yaml", "configs/kube-scheduler.yaml"} {
+	for _, file := range []string{"master.yaml", "kubeconfigs/kube-scheduler.yaml", "kubeconfigs/admin.yaml",
+		"configs/kube-scheduler.yaml"} {
 		if _, err := os.Stat(filepath.Join(l.Root(), "etc/pf9/kube.d", file)); err != nil {
 			t.Error(err)
 		}
@@ -199,7 +204,8 @@ func podsRun(t *testing.T, l *lab.Lab, label string) {
 }
 
 func commandsRun(t *testing.T, l *lab.Lab) {
-	if out, _ := on(t, l, "sh", "-c", "hostname; echo $PMK_SCHED_NODE_ROOT; ls /sys/class/net | grep -cx eth0"); out != l.Name()+"\n"+l.Root()+"\n1\n" {
+	if out, _ := on(t, l, "sh", "-c",
+		"hostname; echo $PMK_SCHED_NODE_ROOT; ls /sys/class/net | grep -cx eth0"); out != l.Name()+"\n"+l.Root()+"\n1\n" {
 		t.Errorf("on the node: %q", out)
 	}
 	if _, status := on(t, l, "sh", "-c", "exit 7"); status != 7 {
@@ -219,7 +225,8 @@ func commandsRun(t *testing.T, l *lab.Lab) {
 		t.Errorf("cancelled, but still running: %s", out)
 	}
 	// A container that is started by hand is part of the lab too.
-	if _, status := on(t, l, "ctr", "-n", "k8s.io", "run", "-d", lab.BusyboxImage, "by-hand", "sleep", "600"); status != 0 {
+	if _, status := on(t, l, "ctr", "-n", "k8s.io", "run", "-d", lab.BusyboxImage, "by-hand", "sleep",
+		"600"); status != 0 {
 		t.Error("ctr run fails")
 	}
 }

@@ -68,7 +68,8 @@ func look(t *testing.T) traces {
 			add("entry", filepath.Join(dir, e.Name()))
 		}
 	}
-	for _, name := range []string{"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops", conntrack} {
+	for _, name := range []string{"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops",
+		conntrack} {
 		value, _ := os.ReadFile("/proc/sys/" + name)
 		add("setting", name+"="+string(value))
 	}
@@ -98,12 +99,14 @@ func processes(t *testing.T) map[int]string {
 			continue
 		}
 		name, rest, _ := strings.Cut(strings.TrimPrefix(string(stat), strconv.Itoa(pid)+" ("), ") ")
-		if strings.HasPrefix(rest, "Z") || !slices.ContainsFunc(programs, func(p string) bool { return name == p || p == "containerd-shim" && strings.HasPrefix(name, p) }) {
+		if strings.HasPrefix(rest, "Z") || !slices.ContainsFunc(programs,
+			func(p string) bool { return name == p || p == "containerd-shim" && strings.HasPrefix(name, p) }) {
 			continue
 		}
 		groups, _ := os.ReadFile(filepath.Join(dir, "cgroup"))
 		what := fmt.Sprintf("%s %s", name, strings.ReplaceAll(string(groups), "\n", " "))
-		if mounts, err := os.Readlink(filepath.Join(dir, "ns/mnt")); err == nil && mounts != own && !strings.Contains(what, "pmk-sched-lab-") {
+		if mounts, err := os.Readlink(filepath.Join(dir, "ns/mnt")); err == nil && mounts != own &&
+			!strings.Contains(what, "pmk-sched-lab-") {
 			what = "in a lab or container, but in no group of a lab: " + what
 		}
 		found[pid] = what
@@ -178,11 +181,13 @@ func (m *machine) isOthers(t *testing.T, line string) bool {
 	if strings.HasPrefix(line, "setting: "+conntrack) {
 		return m.before["setting: "+conntrack+"="]
 	}
-	others := []string{"/process_api/", "/var/lib/containers", " " + os.TempDir() + "/", ".slice/", "/init.scope", " /run/user/", " /run/credentials/", " " + labs.Dir() + "/"}
+	others := []string{"/process_api/", "/var/lib/containers", " " + os.TempDir() + "/", ".slice/", "/init.scope",
+		" /run/user/", " /run/credentials/", " " + labs.Dir() + "/"}
 	return slices.ContainsFunc(others, func(of string) bool { return strings.Contains(line, of) })
 }
 
-// sharedLinks are the network links of the shared labs, which tests of other packages may start at any time.
+// sharedLinks are the network links of the shared labs, which tests of other packages may start at
+// any time.
 func sharedLinks(t *testing.T) (links []string) {
 	t.Helper()
 	found, err := lab.List(labs.Dir())

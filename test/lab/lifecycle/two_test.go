@@ -50,7 +50,8 @@ func TestTwoLabsAtTheSameTime(t *testing.T) {
 	if got := kubectl(t, one, "get", "nodes", "-o", "name"); got != "node/"+one.Name() {
 		t.Errorf("the first lab has %s", got)
 	}
-	if got := kubectl(t, two, "get", "nodes", "-o", "jsonpath={.items[*].spec.taints[*].key}"); got != "node-role.kubernetes.io/control-plane node-role.kubernetes.io/master" &&
+	if got := kubectl(t, two, "get", "nodes", "-o",
+		"jsonpath={.items[*].spec.taints[*].key}"); got != "node-role.kubernetes.io/control-plane node-role.kubernetes.io/master" &&
 		got != "node-role.kubernetes.io/master node-role.kubernetes.io/control-plane" {
 		t.Errorf("the taints of kubeadm 1.24 are %s", got)
 	}

@@ -15,7 +15,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// blocking describes the scheduler with a plugin that lets no node pass: it becomes stable, and binds no pod.
+// blocking describes the scheduler with a plugin that lets no node pass: it becomes stable, and
+// binds no pod.
 const blocking = `apiVersion: pmk-sched.io/v1alpha1
 kind: CustomScheduler
 metadata: {name: my-scheduler}
@@ -38,7 +39,8 @@ func TestSchedulersAreUpgradedAfterTheirCluster(t *testing.T) {
 		from  string
 		steps []upgradeStep
 	}{
-		{labs.Release, []upgradeStep{{"v1.25.4", true}, {"v1.26.3", false}, {"v1.27.3", false}, {"v1.28.15", true}, {"v1.29.2", true}}},
+		{labs.Release, []upgradeStep{
+			{"v1.25.4", true}, {"v1.26.3", false}, {"v1.27.3", false}, {"v1.28.15", true}, {"v1.29.2", true}}},
 		{"v1.33.13", []upgradeStep{{"v1.34.2", true}}}, // etcd from 3.5 to 3.6
 	} {
 		t.Run(chain.from, func(t *testing.T) { upgradesWithItsCluster(t, chain.from, chain.steps) })
@@ -48,8 +50,10 @@ func TestSchedulersAreUpgradedAfterTheirCluster(t *testing.T) {
 func upgradesWithItsCluster(t *testing.T, from string, steps []upgradeStep) {
 	n := labs.Start(t, labs.Options{Release: from, Layout: lab.LayoutKubeadm, Kubelets: 1})
 	image := "localhost/my-scheduler:" + from
-	n.PMKSched(t, "build", "--busybox", "/bin/busybox", "--tag", image, "--load", "containerd", "--with", "builtin:timestamp").OK(t)
-	n.PMKSched(t, "deploy", "--name", "my-scheduler", "--image", image, "--config", filepath.Join(run.Root(), "test/testdata/article/my-scheduler.yaml")).OK(t)
+	n.PMKSched(t, "build", "--busybox", "/bin/busybox", "--tag", image, "--load", "containerd", "--with",
+		"builtin:timestamp").OK(t)
+	n.PMKSched(t, "deploy", "--name", "my-scheduler", "--image", image, "--config",
+		filepath.Join(run.Root(), "test/testdata/article/my-scheduler.yaml")).OK(t)
 	n.PMKSched(t, "replace", "--yes", "--preset", "binpack").OK(t)
 	n.PMKSched(t, "upgrade", "--check").OK(t).Prints(t, "up to date: "+from)
 	n.PMKSched(t, "upgrade", "--name", "my-scheduler").OK(t).Prints(t, "scheduler my-scheduler is up to date")
@@ -59,15 +63,18 @@ func upgradesWithItsCluster(t *testing.T, from string, steps []upgradeStep) {
 	for _, step := range steps {
 		run.PMKSched(t, "lab", "upgrade", "--name", n.Name, "--branch", step.release).OK(t)
 		n.AwaitReady(t)
-		n.PMKSched(t, "status").Fails(t, 3, "it is "+from+", the API server is "+step.release, "`pmk-sched upgrade --name my-scheduler`",
+		n.PMKSched(t, "status").Fails(t, 3, "it is "+from+", the API server is "+step.release,
+			"`pmk-sched upgrade --name my-scheduler`",
 			"drift: files of the default scheduler of node "+n.NodeName, "`pmk-sched upgrade --default`")
 		due := checkDue(t, n)
-		if due.Release != from || due.Target != step.release || due.Blocked != "" || due.NewImage != "localhost/my-scheduler:"+step.release || !slices.Equal(due.Plugins, []string{"Timestamp"}) {
+		if due.Release != from || due.Target != step.release || due.Blocked != "" ||
+			due.NewImage != "localhost/my-scheduler:"+step.release || !slices.Equal(due.Plugins, []string{"Timestamp"}) {
 			t.Errorf("after the upgrade of the cluster to %s: %+v", step.release, due)
 		}
 		n.PMKSched(t, "upgrade", "--default", "--yes").OK(t).Prints(t, "is upgraded")
 		n.PMKSched(t, "verify", "--default").OK(t)
-		if config := n.Shell(t, "cat $(grep -o '/[^ ]*pmk-sched-[0-9a-f]*[.]yaml' /etc/kubernetes/manifests/kube-scheduler.yaml | head -1)"); !strings.Contains(config, "MostAllocated") {
+		if config := n.Shell(t,
+			"cat $(grep -o '/[^ ]*pmk-sched-[0-9a-f]*[.]yaml' /etc/kubernetes/manifests/kube-scheduler.yaml | head -1)"); !strings.Contains(config, "MostAllocated") {
 			t.Errorf("%s: the default scheduler's configuration lost the preset:\n%s", step.release, config)
 		}
 		if !step.upgrade {
@@ -77,7 +84,8 @@ func upgradesWithItsCluster(t *testing.T, from string, steps []upgradeStep) {
 		if from == labs.Release {
 			isRolledBack(t, n, image, step.release)
 		}
-		n.PMKSched(t, "upgrade", "--name", "my-scheduler", "--stable-for", "5s").OK(t).Prints(t, "is upgraded from "+from+" to "+step.release, "and binds pods")
+		n.PMKSched(t, "upgrade", "--name", "my-scheduler", "--stable-for", "5s").OK(t).Prints(t,
+			"is upgraded from "+from+" to "+step.release, "and binds pods")
 		n.PMKSched(t, "upgrade", "--check").OK(t).Prints(t, "up to date: "+step.release)
 		n.PMKSched(t, "status").OK(t)
 		n.PMKSched(t, "verify", "--name", "my-scheduler").OK(t)
@@ -102,15 +110,19 @@ func checkDue(t *testing.T, n *labs.Node) lifecycle.Upgrade {
 	return report.Schedulers[0]
 }
 
-// isRolledBack checks that the scheduler runs as before after upgrades that cannot work: one that ends, and one that binds no pod.
+// isRolledBack checks that the scheduler runs as before after upgrades that cannot work: one that
+// ends, and one that binds no pod.
 func isRolledBack(t *testing.T, n *labs.Node, image, release string) {
 	t.Helper()
 	crash := "localhost/crash:" + release
 	n.Faulty(t, "crash", release)
-	n.PMKSched(t, "upgrade", "--name", "my-scheduler", "--image", crash).Fails(t, 1, "this scheduler ends at once", "which ran before, is restored")
+	n.PMKSched(t, "upgrade", "--name", "my-scheduler", "--image", crash).Fails(t, 1, "this scheduler ends at once",
+		"which ran before, is restored")
 	file := run.WriteFile(t, "blocking.yaml", blocking)
-	n.PMKSched(t, "upgrade", "-f", file, "--busybox", "/bin/busybox", "--stable-for", "1s").Fails(t, 3, "verify", "which ran before, is restored")
-	if got := n.Kubectl(t, "get", "deployment", "-n", "kube-system", "my-scheduler", "-o", "jsonpath={.spec.template.spec.containers[0].image}"); got != image {
+	n.PMKSched(t, "upgrade", "-f", file, "--busybox", "/bin/busybox", "--stable-for", "1s").Fails(t, 3, "verify",
+		"which ran before, is restored")
+	if got := n.Kubectl(t, "get", "deployment", "-n", "kube-system", "my-scheduler", "-o",
+		"jsonpath={.spec.template.spec.containers[0].image}"); got != image {
 		t.Errorf("the image is %s, want %s", got, image)
 	}
 	n.PMKSched(t, "verify", "--name", "my-scheduler").OK(t)
@@ -120,7 +132,8 @@ func isRolledBack(t *testing.T, n *labs.Node, image, release string) {
 // and the plugin.
 func keepsItsConfiguration(t *testing.T, n *labs.Node, release string) {
 	t.Helper()
-	config := n.Kubectl(t, "get", "configmaps", "-n", "kube-system", "-l", "app.kubernetes.io/instance=my-scheduler,pmk-sched.io/release="+release, "-o", "yaml")
+	config := n.Kubectl(t, "get", "configmaps", "-n", "kube-system", "-l",
+		"app.kubernetes.io/instance=my-scheduler,pmk-sched.io/release="+release, "-o", "yaml")
 	for _, text := range []string{"kubescheduler.config.k8s.io/v1\n", "LeastAllocated", "weight: 3", "name: Timestamp"} {
 		if !strings.Contains(config, text) {
 			t.Errorf("the configuration for %s lacks %q:\n%s", release, text, config)

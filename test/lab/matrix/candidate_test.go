@@ -44,7 +44,8 @@ func (n node) candidates(t *testing.T) string {
 		"-o", `jsonpath={range .items[*]}{.metadata.name} {.spec.leaseName}{"\n"}{end}`).Stdout
 }
 
-// addFlags gives a component of the control plane further flags, in the manifest of its static pod, as an administrator would.
+// addFlags gives a component of the control plane further flags, in the manifest of its static pod,
+// as an administrator would.
 func (n node) addFlags(t *testing.T, component string, flags ...string) {
 	t.Helper()
 	file := n.Path("/etc/kubernetes/manifests/" + component + ".yaml")

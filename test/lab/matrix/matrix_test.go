@@ -13,8 +13,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// On a control-plane node of every release, the scheduler of that release is built, deployed and verified; it is refused nothing, does not
-// disturb the default scheduler, and uninstall leaves nothing.
+// On a control-plane node of every release, the scheduler of that release is built, deployed and
+// verified; it is refused nothing, does not disturb the default scheduler, and uninstall leaves
+// nothing.
 func TestSchedulerOnANodeOfItsRelease(t *testing.T) {
 	for _, s := range subjects() {
 		t.Run(s.release+"/"+s.layout, func(t *testing.T) {
@@ -95,7 +96,8 @@ func (n node) deploysUnchanged(t *testing.T, name string, more ...string) {
 	}
 }
 
-// bindsPods runs five pods that name the deployed scheduler and five that name none: each is bound by the right one.
+// bindsPods runs five pods that name the deployed scheduler and five that name none: each is bound
+// by the right one.
 func (n node) bindsPods(t *testing.T) {
 	t.Helper()
 	for name, scheduler := range map[string]string{"ours": "my-scheduler", "others": ""} {

@@ -25,14 +25,16 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Two schedulers on two snapshots, as a Job on the cluster, place each pod where they place it on this machine. An interrupted run leaves nothing. The newest
-// release has a limit of failures for each index.
+// Two schedulers on two snapshots, as a Job on the cluster, place each pod where they place it on
+// this machine. An interrupted run leaves nothing. The newest release has a limit of failures for
+// each index.
 func TestReleaseRunsSimulationsAsAJob(t *testing.T) {
 	for _, name := range []string{"v1.24.3", versions.Releases()[0].String()} {
 		t.Run(name, func(t *testing.T) {
 			n := labs.Start(t, labs.Options{Release: name, Layout: "kubeadm"})
 			n.AwaitReady(t)
-			args := []string{"simulate", "matrix", "--branch", "v1.24.3", "-o", "json", "-f", "default", "-f", run.WriteFile(t, "packer.yaml", jobScheduler)}
+			args := []string{"simulate", "matrix", "--branch", "v1.24.3", "-o", "json", "-f", "default", "-f",
+				run.WriteFile(t, "packer.yaml", jobScheduler)}
 			for i, cpus := range []int{4, 8} {
 				file := filepath.Join(t.TempDir(), fmt.Sprintf("snapshot-%d.tar.gz", i))
 				run.PMKSched(t, "snapshot", "--from", run.WriteFile(t, "objects.yaml", jobObjects(cpus)), "--to-file", file).OK(t)
@@ -71,7 +73,8 @@ metadata: {name: packer}
 spec: {configuration: {preset: binpack}}
 `
 
-// jobObjects returns two nodes of which one is half full, a pod that fits on both, and 1000 pods for a third node, so that the result has many lines.
+// jobObjects returns two nodes of which one is half full, a pod that fits on both, and 1000 pods
+// for a third node, so that the result has many lines.
 func jobObjects(cpus int) string {
 	var b strings.Builder
 	for name, size := range map[string]int{"half": cpus, "empty": cpus, "bulk": 64} {
@@ -84,7 +87,9 @@ status: {capacity: {cpu: "%[2]d", memory: 64Gi, pods: "2000"}, allocatable: {cpu
 `, name, size, name == "bulk")
 	}
 	pod := func(name, cpu, spec string) {
-		fmt.Fprintf(&b, "---\napiVersion: v1\nkind: Pod\nmetadata: {name: %s, namespace: shop}\nspec: {%s, containers: [{name: main, image: i, resources: {requests: {cpu: %s}}}]}\n", name, spec, cpu)
+		fmt.Fprintf(&b,
+			"---\napiVersion: v1\nkind: Pod\nmetadata: {name: %s, namespace: shop}\nspec: {%s, containers: [{name: main, "+
+				"image: i, resources: {requests: {cpu: %s}}}]}\n", name, spec, cpu)
 	}
 	pod("running", fmt.Sprint(cpus/2), "nodeName: half")
 	pod("new", "1", `nodeSelector: {bulk: "false"}`)
@@ -113,7 +118,8 @@ func interruptedJob(t *testing.T, n *labs.Node, args []string) {
 		t.Fatal(err)
 	}
 	run.Eventually(t, "a simulation runs", func(ctx context.Context) (bool, string) {
-		list, err := n.Kube.CoreV1().Pods("kube-system").List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=simulation", FieldSelector: "status.phase=Running"})
+		list, err := n.Kube.CoreV1().Pods("kube-system").List(ctx,
+			metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=simulation", FieldSelector: "status.phase=Running"})
 		if err != nil {
 			return false, err.Error()
 		}
@@ -123,7 +129,8 @@ func interruptedJob(t *testing.T, n *labs.Node, args []string) {
 		t.Fatal(err)
 	}
 	var exit *exec.ExitError
-	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(stderr.String(), "interrupted") {
+	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 1 ||
+		!strings.Contains(stderr.String(), "interrupted") {
 		t.Errorf("the interrupted command: %v\n%s", err, stderr.String())
 	}
 	jobsLeft(t, n)

@@ -21,8 +21,10 @@ import (
 
 const zoneLabel = "topology.kubernetes.io/zone"
 
-// A scheduler that is deployed on a cluster, whose controllers create the pods and bind their volumes, places as many pods of each of ten shapes on each
-// node as in the simulation before. No two nodes have the same score, and the shapes are created one after the other; the pods of a shape are equal.
+// A scheduler that is deployed on a cluster, whose controllers create the pods and bind their
+// volumes, places as many pods of each of ten shapes on each node as in the simulation before. No
+// two nodes have the same score, and the shapes are created one after the other; the pods of a
+// shape are equal.
 func TestReleaseSchedulesAsSimulated(t *testing.T) {
 	for _, name := range []string{"v1.20.15", "v1.24.3", "v1.29.2", versions.Releases()[0].String()} {
 		t.Run(name, func(t *testing.T) {
@@ -39,21 +41,26 @@ func TestReleaseSchedulesAsSimulated(t *testing.T) {
 				n.Kubectl(t, "label", "node", node, zoneLabel+"="+string(rune('a'+i%3)), fmt.Sprintf("shelf=%d", i%2))
 				n.Apply(t, localVolumes(node, 10*(1+i)))
 			}
-			n.Apply(t, "apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: local}\nprovisioner: kubernetes.io/no-provisioner\nvolumeBindingMode: WaitForFirstConsumer\n")
+			n.Apply(t,
+				"apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: local}\nprovisioner: "+
+					"kubernetes.io/no-provisioner\nvolumeBindingMode: WaitForFirstConsumer\n")
 			api := "v1"
 			if release.Minor < 22 {
 				api = "v1beta1"
 			} else if release.Minor < 25 {
 				api = "v1beta3"
 			}
-			config := run.WriteFile(t, "scheduler.yaml", "apiVersion: kubescheduler.config.k8s.io/"+api+"\nkind: KubeSchedulerConfiguration\n"+controlplane.WithoutTies(release, nodes, "", ""))
+			config := run.WriteFile(t, "scheduler.yaml", "apiVersion: kubescheduler.config.k8s.io/"+api+
+				"\nkind: KubeSchedulerConfiguration\n"+controlplane.WithoutTies(release, nodes, "", ""))
 			scheduler := labs.SchedulerName(t)
 			n.Deploy(t, scheduler, n.Image(t), "--config", config)
 			snapshot := filepath.Join(t.TempDir(), "cluster.tar.gz")
 			run.PMKSched(t, "snapshot", "--kubeconfig", n.Lab.Kubeconfig(), "--to-file", snapshot).OK(t)
 			shapes := shapes(scheduler)
-			simulated := run.Decode[report.Report](t, run.PMKSched(t, "simulate", "add", "-m", run.WriteFile(t, "shapes.yaml", strings.Join(shapes, "---\n")),
-				"--snapshot", snapshot, "--branch", name, "--name", scheduler, "--config", config, "--limit", "0", "-o", "json").OK(t).Stdout)
+			simulated := run.Decode[report.Report](t,
+				run.PMKSched(t, "simulate", "add", "-m", run.WriteFile(t, "shapes.yaml", strings.Join(shapes, "---\n")),
+					"--snapshot", snapshot, "--branch", name, "--name", scheduler, "--config", config, "--limit", "0", "-o",
+					"json").OK(t).Stdout)
 			want, pods := map[string]int{}, 0
 			for _, p := range simulated.Placements {
 				workload, _, _ := strings.Cut(p.Name, "-")
@@ -149,11 +156,19 @@ spec:
 		deployment("large", "cpu: 1, memory: 2Gi", ""),
 		deployment("none", "", ""),
 		deployment("memory", "cpu: 100m, memory: 4Gi", ""),
-		deployment("zones", "cpu: 100m", "topologySpreadConstraints: [{maxSkew: 1, whenUnsatisfiable: DoNotSchedule, "+fmt.Sprintf(of, "zones", zoneLabel)+"}]"),
-		deployment("hosts", "cpu: 100m", "topologySpreadConstraints: [{maxSkew: 1, whenUnsatisfiable: ScheduleAnyway, "+fmt.Sprintf(of, "hosts", host)+"}]"),
-		deployment("shelf", "cpu: 200m", "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: shelf, operator: In, values: [\"1\"]}]}]}}}"),
-		deployment("near", "cpu: 150m", "affinity: {podAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 80, podAffinityTerm: {"+fmt.Sprintf(of, "large", zoneLabel)+"}}]}}"),
-		deployment("apart", "cpu: 100m", "affinity: {podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 70, podAffinityTerm: {"+fmt.Sprintf(of, "apart", host)+"}}]}}"),
+		deployment("zones", "cpu: 100m", "topologySpreadConstraints: [{maxSkew: 1, whenUnsatisfiable: DoNotSchedule, "+
+			fmt.Sprintf(of, "zones", zoneLabel)+"}]"),
+		deployment("hosts", "cpu: 100m",
+			"topologySpreadConstraints: [{maxSkew: 1, whenUnsatisfiable: ScheduleAnyway, "+fmt.Sprintf(of, "hosts", host)+"}]"),
+		deployment("shelf", "cpu: 200m",
+			"affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: "+
+				"[{matchExpressions: [{key: shelf, operator: In, values: [\"1\"]}]}]}}}"),
+		deployment("near", "cpu: 150m",
+			"affinity: {podAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 80, podAffinityTerm: {"+
+				fmt.Sprintf(of, "large", zoneLabel)+"}}]}}"),
+		deployment("apart", "cpu: 100m",
+			"affinity: {podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 70, podAffinityTerm: {"+
+				fmt.Sprintf(of, "apart", host)+"}}]}}"),
 		workload("StatefulSet", "disk", "cpu: 100m", `  serviceName: disk
   podManagementPolicy: Parallel
   volumeClaimTemplates:

@@ -38,21 +38,26 @@ func (n node) leadsItselfOnly(t *testing.T, before electionLease) {
 	if after := n.lease(t, "kube-scheduler"); after != before {
 		t.Errorf("the default scheduler's lease was %+v and is %+v", before, after)
 	}
-	if own := n.lease(t, "my-scheduler"); own.Spec.HolderIdentity == "" || own.Spec.HolderIdentity == before.Spec.HolderIdentity {
+	if own := n.lease(t, "my-scheduler"); own.Spec.HolderIdentity == "" ||
+		own.Spec.HolderIdentity == before.Spec.HolderIdentity {
 		t.Errorf("the lease of my-scheduler is %+v", own)
 	}
-	if !strings.Contains(n.Kubectl(t, "api-resources", "--api-group=coordination.k8s.io", "-o", "name"), "leasecandidates") {
+	if !strings.Contains(n.Kubectl(t, "api-resources", "--api-group=coordination.k8s.io", "-o", "name"),
+		"leasecandidates") {
 		return
 	}
-	if candidates := n.Kubectl(t, "get", "leasecandidates", "-A", "-o", "jsonpath={.items[*].metadata.name}"); strings.Contains(candidates, "my-scheduler") {
+	if candidates := n.Kubectl(t, "get", "leasecandidates", "-A", "-o",
+		"jsonpath={.items[*].metadata.name}"); strings.Contains(candidates, "my-scheduler") {
 		t.Errorf("my-scheduler is a candidate: %s", candidates)
 	}
 }
 
-// isOfItsRelease compares the version of the running program. From 1.31 on the version selects the features that are on.
+// isOfItsRelease compares the version of the running program. From 1.31 on the version selects the
+// features that are on.
 func (n node) isOfItsRelease(t *testing.T) {
 	t.Helper()
-	if got := n.Kubectl(t, "exec", "-n", "kube-system", "deployment/my-scheduler", "--", "kube-scheduler", "--version"); got != "Kubernetes "+n.release {
+	if got := n.Kubectl(t, "exec", "-n", "kube-system", "deployment/my-scheduler", "--", "kube-scheduler",
+		"--version"); got != "Kubernetes "+n.release {
 		t.Errorf("the program says %q", got)
 	}
 	metrics := n.ask(t, n.addresses(t, "my-scheduler")[0], "/metrics").OK(t).Stdout
@@ -64,7 +69,8 @@ func (n node) isOfItsRelease(t *testing.T) {
 		return
 	}
 	gates := map[string]string{}
-	for _, found := range regexp.MustCompile(`(?m)^kubernetes_feature_enabled\{name="(\w+)",stage="\w*"\} (\d)$`).FindAllStringSubmatch(metrics, -1) {
+	for _, found := range regexp.MustCompile(
+		`(?m)^kubernetes_feature_enabled\{name="(\w+)",stage="\w*"\} (\d)$`).FindAllStringSubmatch(metrics, -1) {
 		gates[found[1]] = found[2]
 	}
 	allocation := "0"
@@ -102,8 +108,8 @@ type socket struct {
 	inode    string
 }
 
-// listensWhereItShould checks the sockets of the deployed scheduler's process: its secure port and, on 1.20–1.22, one plain port on
-// loopback, and no port that another process listens on as well.
+// listensWhereItShould checks the sockets of the deployed scheduler's process: its secure port and,
+// on 1.20–1.22, one plain port on loopback, and no port that another process listens on as well.
 func (n node) listensWhereItShould(t *testing.T, found inspect.Scheduler) {
 	t.Helper()
 	process := n.schedulerProcess(t)
@@ -136,11 +142,13 @@ func (n node) listensWhereItShould(t *testing.T, found inspect.Scheduler) {
 		t.Errorf("it listens on (port: on loopback) %v, want %v", got, want)
 	}
 	if found.InsecurePort != 0 {
-		n.Exec(t, "/bin/busybox", "wget", "-q", "-O", "-", fmt.Sprintf("http://127.0.0.1:%d/healthz", found.InsecurePort)).OK(t)
+		n.Exec(t, "/bin/busybox", "wget", "-q", "-O", "-",
+			fmt.Sprintf("http://127.0.0.1:%d/healthz", found.InsecurePort)).OK(t)
 	}
 }
 
-// schedulerProcess returns the directory in /proc of the deployed scheduler's process, found by its command line and the lab's group.
+// schedulerProcess returns the directory in /proc of the deployed scheduler's process, found by its
+// command line and the lab's group.
 func (n node) schedulerProcess(t *testing.T) string {
 	t.Helper()
 	commands, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -150,7 +158,8 @@ func (n node) schedulerProcess(t *testing.T) string {
 	for _, file := range commands {
 		command, _ := os.ReadFile(file)
 		groups, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "cgroup"))
-		if strings.Contains(string(command), "--config=/etc/kubernetes/my-scheduler/") && strings.Contains(string(groups), "/pmk-sched-lab-"+n.Name+"-") {
+		if strings.Contains(string(command), "--config=/etc/kubernetes/my-scheduler/") &&
+			strings.Contains(string(groups), "/pmk-sched-lab-"+n.Name+"-") {
 			return filepath.Dir(file)
 		}
 	}
@@ -158,7 +167,8 @@ func (n node) schedulerProcess(t *testing.T) string {
 	return ""
 }
 
-// listening reads the listening sockets of a process' network (Documentation/networking/proc_net_tcp).
+// listening reads the listening sockets of a process' network
+// (Documentation/networking/proc_net_tcp).
 func listening(t *testing.T, process string) []socket {
 	t.Helper()
 	var sockets []socket
@@ -177,7 +187,8 @@ func listening(t *testing.T, process string) []socket {
 			if err != nil {
 				t.Fatal(err)
 			}
-			loopback := slices.Contains([]string{"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}, address)
+			loopback := slices.Contains([]string{"0100007F", "0000000000000000FFFF00000100007F",
+				"00000000000000000000000001000000"}, address)
 			sockets = append(sockets, socket{port: int(port), loopback: loopback, inode: f[9]})
 		}
 	}
@@ -191,8 +202,10 @@ func (n node) standbysDoNotBlock(t *testing.T) {
 	if n.minor(t) < 28 {
 		return
 	}
-	config := run.WriteFile(t, "delayed.yaml", "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\ndelayCacheUntilActive: true\n")
-	args := []string{"deploy", "--name", "delayed", "--image", n.image(), "--credentials", "serviceaccount", "--replicas", "2", "--config", config}
+	config := run.WriteFile(t, "delayed.yaml",
+		"apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\ndelayCacheUntilActive: true\n")
+	args := []string{"deploy", "--name", "delayed", "--image", n.image(), "--credentials", "serviceaccount", "--replicas",
+		"2", "--config", config}
 	n.PMKSched(t, args...).OK(t)
 	n.PMKSched(t, "verify", "--name", "delayed").OK(t)
 	ready := 0

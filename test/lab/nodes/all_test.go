@@ -37,7 +37,8 @@ func newAllNodes(t *testing.T, nodes []*labs.Node) (a *allNodes, scheduler strin
 	t.Helper()
 	a = &allNodes{nodes: nodes}
 	for _, node := range nodes {
-		run.PMKSched(t, "build", "--self", "--busybox", "/bin/busybox", "--load", "containerd="+node.Path(image.DefaultContainerdSocket), "--tag", podImage).OK(t)
+		run.PMKSched(t, "build", "--self", "--busybox", "/bin/busybox", "--load",
+			"containerd="+node.Path(image.DefaultContainerdSocket), "--tag", podImage).OK(t)
 		scheduler = node.Image(t)
 		a.originals = append(a.originals, read(t, node, kubeadmManifest))
 	}
@@ -60,7 +61,8 @@ func (a *allNodes) replaced(t *testing.T) []string {
 func (a *allNodes) awaitPod(t *testing.T, node string) {
 	t.Helper()
 	run.Eventually(t, "pmk-sched runs on "+node, func(context.Context) (bool, string) {
-		seen := a.nodes[0].Exec(t, "kubectl", "get", "pod", "-n", "kube-system", "pmk-sched-run-"+node, "-o", "jsonpath={.status.phase}")
+		seen := a.nodes[0].Exec(t, "kubectl", "get", "pod", "-n", "kube-system", "pmk-sched-run-"+node, "-o",
+			"jsonpath={.status.phase}")
 		return seen.Stdout == "Running", seen.String()
 	})
 }
@@ -69,10 +71,12 @@ func (a *allNodes) awaitPod(t *testing.T, node string) {
 func (a *allNodes) leftNothing(t *testing.T) {
 	t.Helper()
 	const selector = "app.kubernetes.io/managed-by=pmk-sched,app.kubernetes.io/component=node-run"
-	if left := a.nodes[0].Kubectl(t, "get", "pods,secrets", "-n", "kube-system", "-l", selector, "-o", "name"); left != "" {
+	if left := a.nodes[0].Kubectl(t, "get", "pods,secrets", "-n", "kube-system", "-l", selector, "-o",
+		"name"); left != "" {
 		t.Errorf("left: %s", left)
 	}
-	if left := a.nodes[0].Kubectl(t, "get", "leases", "-n", "kube-system", "pmk-sched-default-scheduler", "--ignore-not-found", "-o", "name"); left != "" {
+	if left := a.nodes[0].Kubectl(t, "get", "leases", "-n", "kube-system", "pmk-sched-default-scheduler",
+		"--ignore-not-found", "-o", "name"); left != "" {
 		t.Errorf("left: %s", left)
 	}
 }
@@ -86,12 +90,13 @@ func changed(results []result) (names []string) {
 	return names
 }
 
-// throughAllNodes replaces the default scheduler of every node with one command on the first, which is killed after a node and run again, and
-// restores all of them.
+// throughAllNodes replaces the default scheduler of every node with one command on the first, which
+// is killed after a node and run again, and restores all of them.
 func throughAllNodes(t *testing.T, nodes []*labs.Node) {
 	a, scheduler := newAllNodes(t, nodes)
 	first := nodes[0]
-	command := append([]string{"replace", "--image", scheduler, "--all-nodes", "--pod-image", podImage, "--yes", "-o", "json"}, labs.Stable("1s")...)
+	command := append([]string{"replace", "--image", scheduler, "--all-nodes", "--pod-image", podImage, "--yes", "-o",
+		"json"}, labs.Stable("1s")...)
 
 	plan := run.Decode[[]struct {
 		Node        string
@@ -113,12 +118,15 @@ func throughAllNodes(t *testing.T, nodes []*labs.Node) {
 	}
 	a.leftNothing(t)
 
-	// A run that is killed while its pod works on the first node, and one that is killed after the second. The pod finishes without its run.
-	if r := first.AtStep(t, "inspect the cluster", func(pid int) { a.awaitPod(t, plan[0].Node); labs.Signal(t, syscall.SIGKILL)(pid) }, command...); r.Code == 0 {
+	// A run that is killed while its pod works on the first node, and one that is killed after the
+	// second. The pod finishes without its run.
+	if r := first.AtStep(t, "inspect the cluster",
+		func(pid int) { a.awaitPod(t, plan[0].Node); labs.Signal(t, syscall.SIGKILL)(pid) }, command...); r.Code == 0 {
 		t.Fatalf("the command was not killed: %s", r)
 	}
 	first.KillAtStep(t, "wait until the scheduler of node "+plan[1].Node+" is ready", command...)
-	if got, want := a.replaced(t), []string{plan[0].Node, plan[1].Node}; !slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want))) {
+	if got, want := a.replaced(t), []string{plan[0].Node, plan[1].Node}; !slices.Equal(slices.Sorted(slices.Values(got)),
+		slices.Sorted(slices.Values(want))) {
 		t.Fatalf("after the killed runs the schedulers of %v are replaced, want %v", got, want)
 	}
 	first.PMKSched(t, "status").OK(t).Prints(t, plan[0].Node, plan[1].Node, plan[2].Node)

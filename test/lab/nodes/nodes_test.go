@@ -22,8 +22,8 @@ const (
 	kubeadmManifest = "/etc/kubernetes/manifests/kube-scheduler.yaml"
 )
 
-// Nodes of the control plane may be lost one at a time, also the one whose kubeconfig was read, and each node's default scheduler is replaced
-// and restored. The images are shaped like upstream's.
+// Nodes of the control plane may be lost one at a time, also the one whose kubeconfig was read, and
+// each node's default scheduler is replaced and restored. The images are shaped like upstream's.
 func TestSchedulersOnThreeControlPlaneNodesOfKubeadm(t *testing.T) {
 	for _, release := range []string{labs.Release, "v1.29.2", "v1.37.1"} {
 		t.Run(release, func(t *testing.T) { onThreeOfKubeadm(t, release) })
@@ -68,7 +68,8 @@ func deployed(t *testing.T, nodes []*labs.Node, label string) {
 	}
 	first.PMKSched(t, "detect").OK(t).Prints(t, "3 with label "+label)
 	first.PMKSched(t, append([]string{"deploy", "--name", name, "--image", image}, labs.Stable("1s")...)...).OK(t)
-	on := first.Kubectl(t, "get", "pods", "-n", "kube-system", "-l", "app.kubernetes.io/instance="+name, "-o", "jsonpath={.items[*].spec.nodeName}")
+	on := first.Kubectl(t, "get", "pods", "-n", "kube-system", "-l", "app.kubernetes.io/instance="+name, "-o",
+		"jsonpath={.items[*].spec.nodeName}")
 	for _, node := range nodes {
 		if !strings.Contains(" "+on+" ", " "+node.NodeName+" ") {
 			t.Errorf("no replica on %s: %s", node.NodeName, on)
@@ -119,7 +120,8 @@ func replicasWithout(t *testing.T, n, lost *labs.Node) string {
 	return replicas
 }
 
-// bound creates a pod of a scheduler and waits until it is bound. While etcd elects a leader, requests fail.
+// bound creates a pod of a scheduler and waits until it is bound. While etcd elects a leader,
+// requests fail.
 func bound(t *testing.T, n *labs.Node, scheduler string) {
 	t.Helper()
 	pod := "probe-" + scheduler
@@ -136,7 +138,8 @@ func bound(t *testing.T, n *labs.Node, scheduler string) {
 	})
 }
 
-// replaced replaces the default scheduler of every node, keeping its image, and restores the manifests to the same bytes.
+// replaced replaces the default scheduler of every node, keeping its image, and restores the
+// manifests to the same bytes.
 func replaced(t *testing.T, nodes []*labs.Node, manifest string) {
 	var originals [][]byte
 	for _, node := range nodes {

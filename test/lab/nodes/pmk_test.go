@@ -30,7 +30,8 @@ func TestSchedulersOnThreeControlPlaneNodesOfPMK(t *testing.T) {
 func onThreeOfPMK(t *testing.T, release string) {
 	nodes := three(t, release, lab.LayoutPMK)
 	deployed(t, nodes, "node-role.kubernetes.io/master")
-	if got := nodes[0].Kubectl(t, "get", "configmaps", "-n", "kube-system", "-l", "app.kubernetes.io/instance="+name, "-o", "jsonpath={.items[*].data.*}"); !strings.Contains(got, "https://localhost:443") {
+	if got := nodes[0].Kubectl(t, "get", "configmaps", "-n", "kube-system", "-l", "app.kubernetes.io/instance="+name, "-o",
+		"jsonpath={.items[*].data.*}"); !strings.Contains(got, "https://localhost:443") {
 		t.Errorf("the replicas do not use the API servers of their nodes:\n%s", got)
 	}
 	for i, node := range nodes {
@@ -45,7 +46,8 @@ func onThreeOfPMK(t *testing.T, release string) {
 		{"is stopped", (*lab.Lab).StopNode, (*lab.Lab).StartNode},
 		{"is cut from the network", (*lab.Lab).CutNode, (*lab.Lab).HealNode},
 	} {
-		if !t.Run("the virtual address moves when its node "+loss.name, func(t *testing.T) { moves(t, nodes, loss.lose, loss.undo) }) {
+		if !t.Run("the virtual address moves when its node "+loss.name,
+			func(t *testing.T) { moves(t, nodes, loss.lose, loss.undo) }) {
 			t.FailNow()
 		}
 	}
@@ -98,7 +100,8 @@ func holder(t *testing.T, nodes []*labs.Node) (name string) {
 	run.Eventually(t, "one node has the address "+server.Hostname(), func(context.Context) (bool, string) {
 		var holders []string
 		for _, n := range nodes {
-			if r := n.Exec(t, "ip", "-o", "address", "show", "dev", "eth0"); strings.Contains(r.Stdout, " "+server.Hostname()+"/") {
+			if r := n.Exec(t, "ip", "-o", "address", "show", "dev", "eth0"); strings.Contains(r.Stdout,
+				" "+server.Hostname()+"/") {
 				holders = append(holders, n.NodeName)
 			}
 		}
@@ -121,8 +124,8 @@ func restarted(t *testing.T, n *labs.Node) {
 	}
 }
 
-// rewritten replaces the default scheduler of a node whose agent has no settings that keep it: the agent restores the manifest, which status
-// reports and another replacement repairs.
+// rewritten replaces the default scheduler of a node whose agent has no settings that keep it: the
+// agent restores the manifest, which status reports and another replacement repairs.
 func rewritten(t *testing.T, n, other *labs.Node) {
 	original := read(t, n, pmkManifest)
 	replace(t, n)
@@ -143,7 +146,8 @@ func rewritten(t *testing.T, n, other *labs.Node) {
 	}
 }
 
-// kept replaces the configuration of a node whose agent has settings: the agent writes a manifest that names the configuration.
+// kept replaces the configuration of a node whose agent has settings: the agent writes a manifest
+// that names the configuration.
 func kept(t *testing.T, n, other *labs.Node) {
 	const settings, env = "/etc/pf9/kube.env", "export ROLE=\"master\"\nexport SCHEDULER_FLAGS=\"\"\n"
 	n.Shell(t, "cat >"+settings+" <<'END'\n"+env+"END")
@@ -151,7 +155,8 @@ func kept(t *testing.T, n, other *labs.Node) {
 	original := read(t, n, pmkManifest)
 	replace(t, n)
 	restarted(t, n)
-	if text := string(read(t, n, pmkManifest)); !strings.Contains(text, "--config=/srv/kubernetes/configs/pmk-sched-") || strings.Contains(text, "pmk-sched.io/replacement") {
+	if text := string(read(t, n, pmkManifest)); !strings.Contains(text, "--config=/srv/kubernetes/configs/pmk-sched-") ||
+		strings.Contains(text, "pmk-sched.io/replacement") {
 		t.Errorf("the node agent did not write the manifest with the configuration:\n%s", text)
 	}
 	run.Eventually(t, "status finds no drift", func(context.Context) (bool, string) {

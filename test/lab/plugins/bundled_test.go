@@ -59,7 +59,8 @@ func TestBundledPlugins(t *testing.T) {
 			controlplane.OpenMetrics(run.Context(t), t, n.Kube)
 			load := prometheus.StartExporter(t, one, two, three)
 			load.Load(map[string]float64{one: 0.95, two: 0.1, three: 0.1})
-			prom := prometheus.New(t, n.Gateway(t), time.Second, load, map[string]string{one: one, two: two + ":9100", three: three})
+			prom := prometheus.New(t, n.Gateway(t), time.Second, load,
+				map[string]string{one: one, two: two + ":9100", three: three})
 			prom.Start(t.Context(), t)
 
 			image := n.Image(t, "blockall", "timestamp", "loadaware", "networkaware")
@@ -86,12 +87,14 @@ func TestBundledPlugins(t *testing.T) {
 }
 
 // noResource are the log messages until the resource that NetworkAware reads is defined.
-var noResource = []string{"the server could not find the requested resource", "NetworkAware: the resource does not exist"}
+var noResource = []string{"the server could not find the requested resource",
+	"NetworkAware: the resource does not exist"}
 
 // deploy deploys the scheduler of a file with a kind of credentials.
 func (n *node) deploy(t *testing.T, file, image, credentials string) {
 	t.Helper()
-	args := append([]string{"deploy", "-f", file, "--image", image, "--credentials", credentials, "--port", n.Port(t)}, labs.Stable("1s")...)
+	args := append([]string{"deploy", "-f", file, "--image", image, "--credentials", credentials, "--port", n.Port(t)},
+		labs.Stable("1s")...)
 	n.PMKSched(t, args...).OK(t)
 }
 
@@ -125,8 +128,9 @@ func (n *node) followsTheLoad(t *testing.T, load *prometheus.Exporter) {
 	t.Log("LoadAware follows Prometheus")
 }
 
-// retriesWhenTheLoadFalls expects pods to be held while all workers are loaded, and bound when the load of one falls. Without a retry they
-// would wait for another event, or for the flush of pods that have waited for minutes.
+// retriesWhenTheLoadFalls expects pods to be held while all workers are loaded, and bound when the
+// load of one falls. Without a retry they would wait for another event, or for the flush of pods
+// that have waited for minutes.
 func (n *node) retriesWhenTheLoadFalls(t *testing.T, load *prometheus.Exporter) {
 	t.Helper()
 	namespace := n.namespace(t, "held")
@@ -147,7 +151,8 @@ func (n *node) retriesWhenTheLoadFalls(t *testing.T, load *prometheus.Exporter) 
 			seen = read(held.Name)
 			return seen.Spec.NodeName != "" || whyPending(*seen) != "", ""
 		})
-		return seen.Spec.NodeName == "" && strings.Contains(whyPending(*seen), "memory load is 97% or more"), seen.Spec.NodeName + whyPending(*seen)
+		return seen.Spec.NodeName == "" && strings.Contains(whyPending(*seen), "memory load is 97% or more"),
+			seen.Spec.NodeName + whyPending(*seen)
 	})
 	before := n.metrics(t).By(t, controlplane.MovedPods, "event")
 	load.Load(map[string]float64{one: 0.1, two: 0.9, three: 0.9})
@@ -176,8 +181,10 @@ func (n *node) schedulesWithoutPrometheus(t *testing.T) {
 }
 
 var (
-	definitions    = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	networkmetrics = schema.GroupVersionResource{Group: "network.example.com", Version: "v1alpha1", Resource: "networkmetrics"}
+	definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
+		Resource: "customresourcedefinitions"}
+	networkmetrics = schema.GroupVersionResource{Group: "network.example.com", Version: "v1alpha1",
+		Resource: "networkmetrics"}
 )
 
 // define adds the resource that NetworkAware reads, after the scheduler has started without it.
@@ -218,8 +225,10 @@ func (n *node) followsTheNetwork(t *testing.T) {
 		}
 	}
 	n.placesOn(t, "pods go to the nearest node", two)
-	for name, patch := range map[string]string{two: `{"status": {"latencyMilliseconds": 80}}`, three: `{"status": {"latencyMilliseconds": 2}}`} {
-		if _, err := n.dynamic.Resource(networkmetrics).Patch(run.Context(t), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+	for name, patch := range map[string]string{two: `{"status": {"latencyMilliseconds": 80}}`,
+		three: `{"status": {"latencyMilliseconds": 2}}`} {
+		if _, err := n.dynamic.Resource(networkmetrics).Patch(run.Context(t), name, types.MergePatchType, []byte(patch),
+			metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -227,8 +236,8 @@ func (n *node) followsTheNetwork(t *testing.T) {
 	t.Log("NetworkAware follows the resource")
 }
 
-// schedulesWith fails the test unless a scheduler with another kind of credentials stamps pods, places them by the custom resource and
-// blocks others.
+// schedulesWith fails the test unless a scheduler with another kind of credentials stamps pods,
+// places them by the custom resource and blocks others.
 func (n *node) schedulesWith(t *testing.T, file, image, credentials string) {
 	t.Helper()
 	n.deploy(t, file, image, credentials)

@@ -20,10 +20,12 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// schedulerPlugins are the plugins of the scheduling special interest group: a line of versions for each minor.
+// schedulerPlugins are the plugins of the scheduling special interest group: a line of versions for
+// each minor.
 const schedulerPlugins = "sigs.k8s.io/scheduler-plugins"
 
-// nativeDescription is a scheduler with plugins of schedulerPlugins at a version, which its last argument lists.
+// nativeDescription is a scheduler with plugins of schedulerPlugins at a version, which its last
+// argument lists.
 const nativeDescription = `apiVersion: pmk-sched.io/v1alpha1
 kind: CustomScheduler
 metadata: {name: ` + scheduler + `, namespace: kube-system}
@@ -54,7 +56,8 @@ func TestPluginsOfAnotherProject(t *testing.T) {
 		t.Run(test.release, func(t *testing.T) {
 			n := connect(t, labs.Start(t, labs.Options{Release: test.release, Layout: "kubeadm", Workers: 3}))
 			n.Kubectl(t, "apply", "-f", filepath.Join(moduleDir(t, schedulerPlugins+"@"+test.version), "config", "crd", "bases"))
-			n.Kubectl(t, "wait", "--for=condition=Established", "--timeout=60s", "crd/podgroups.scheduling.x-k8s.io", "crd/elasticquotas.scheduling.x-k8s.io")
+			n.Kubectl(t, "wait", "--for=condition=Established", "--timeout=60s", "crd/podgroups.scheduling.x-k8s.io",
+				"crd/elasticquotas.scheduling.x-k8s.io")
 			file := run.WriteFile(t, "pmk-sched.yaml", fmt.Sprintf(nativeDescription, schedulerPlugins, test.version, test.more))
 			image := "localhost/native:" + test.release
 			n.Load(t, image, "--branch", test.release, "-f", file)
@@ -88,10 +91,12 @@ func (n *node) createCustom(t *testing.T, namespace, kind, plural string, spec m
 	t.Helper()
 	const group, version = "scheduling.x-k8s.io", "v1alpha1"
 	object := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": group + "/" + version, "kind": kind, "metadata": map[string]any{"name": "tested", "namespace": namespace}, "spec": spec,
+		"apiVersion": group + "/" + version, "kind": kind, "metadata": map[string]any{"name": "tested",
+			"namespace": namespace}, "spec": spec,
 	}}
 	resource := schema.GroupVersionResource{Group: group, Version: version, Resource: plural}
-	if _, err := n.dynamic.Resource(resource).Namespace(namespace).Create(run.Context(t), object, metav1.CreateOptions{}); err != nil {
+	if _, err := n.dynamic.Resource(resource).Namespace(namespace).Create(run.Context(t), object,
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -100,7 +105,8 @@ func (n *node) createCustom(t *testing.T, namespace, kind, plural string, spec m
 func (n *node) schedulesCompleteGroupsOnly(t *testing.T) {
 	t.Helper()
 	namespace := n.namespace(t, "gang")
-	n.createCustom(t, namespace, "PodGroup", "podgroups", map[string]any{"minMember": int64(3), "scheduleTimeoutSeconds": int64(60)})
+	n.createCustom(t, namespace, "PodGroup", "podgroups",
+		map[string]any{"minMember": int64(3), "scheduleTimeoutSeconds": int64(60)})
 	member := func(name string) *corev1.Pod {
 		pod := newPod(name)
 		pod.Labels = map[string]string{"scheduling.x-k8s.io/pod-group": "tested"}
@@ -126,7 +132,8 @@ func (n *node) schedulesCompleteGroupsOnly(t *testing.T) {
 func (n *node) keepsQuotas(t *testing.T) {
 	t.Helper()
 	namespace := n.namespace(t, "quota")
-	n.createCustom(t, namespace, "ElasticQuota", "elasticquotas", map[string]any{"min": map[string]any{"cpu": "2"}, "max": map[string]any{"cpu": "2"}})
+	n.createCustom(t, namespace, "ElasticQuota", "elasticquotas",
+		map[string]any{"min": map[string]any{"cpu": "2"}, "max": map[string]any{"cpu": "2"}})
 	wanting := func(name string) *corev1.Pod {
 		pod := newPod(name)
 		pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}

@@ -32,7 +32,8 @@ func newPod(name string) *corev1.Pod {
 // namespace makes a namespace and waits until pods may be made in it.
 func (n *node) namespace(t *testing.T, name string) string {
 	t.Helper()
-	_, err := n.Kube.CoreV1().Namespaces().Create(run.Context(t), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	_, err := n.Kube.CoreV1().Namespaces().Create(run.Context(t),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
@@ -80,7 +81,8 @@ func (n *node) awaitBound(t *testing.T, namespace string, count int) (pods []cor
 			if pod.Spec.NodeName != "" {
 				bound++
 			} else {
-				waiting = append(waiting, fmt.Sprintf("%s (%s, created %s): %q", pod.Name, pod.UID, pod.CreationTimestamp, whyPending(pod)))
+				waiting = append(waiting,
+					fmt.Sprintf("%s (%s, created %s): %q", pod.Name, pod.UID, pod.CreationTimestamp, whyPending(pod)))
 			}
 		}
 		return bound == count, fmt.Sprintf("%d of %d are bound; %s", bound, len(pods), strings.Join(waiting, ", "))
@@ -107,7 +109,8 @@ func (n *node) awaitRejected(t *testing.T, namespace, name, because string) {
 		if err != nil {
 			return false, err.Error()
 		}
-		return pod.Spec.NodeName == "" && strings.Contains(whyPending(*pod), because), pod.Spec.NodeName + " " + whyPending(*pod)
+		return pod.Spec.NodeName == "" && strings.Contains(whyPending(*pod), because),
+			pod.Spec.NodeName + " " + whyPending(*pod)
 	})
 }
 

@@ -19,7 +19,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// stampedPods is how many pods are stamped while another client updates each of them as fast as it can.
+// stampedPods is how many pods are stamped while another client updates each of them as fast as it
+// can.
 const stampedPods = 200
 
 // stamps is the metric that counts stamps.
@@ -28,7 +29,8 @@ const stamps = "pmk_sched_timestamp_stamps_total"
 // writers are the goroutines of the other client.
 const writers = 8
 
-// stampsWhileOthersUpdate has pods wait for a label of the nodes, so that each of them is being updated when it is scheduled.
+// stampsWhileOthersUpdate has pods wait for a label of the nodes, so that each of them is being
+// updated when it is scheduled.
 func (n *node) stampsWhileOthersUpdate(t *testing.T) {
 	t.Helper()
 	namespace := n.namespace(t, "stamped")
@@ -71,7 +73,8 @@ func (n *node) stampsWhileOthersUpdate(t *testing.T) {
 	early, began := updates.Load(), time.Now()
 	for _, node := range []string{one, two, three} {
 		patch := []byte(`{"metadata": {"labels": {"stamp": "now"}}}`)
-		if _, err := n.Kube.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		if _, err := n.Kube.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, patch,
+			metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -92,7 +95,9 @@ func (n *node) stampsWhileOthersUpdate(t *testing.T) {
 	if during == 0 {
 		t.Error("the other client updated nothing while the pods were stamped")
 	}
-	t.Logf("Timestamp stamped %d pods while another client made %d updates of them, and %d before; %d of its updates met a stamp", stampedPods, during, early, lost.Load())
+	t.Logf(
+		"Timestamp stamped %d pods while another client made %d updates of them, and %d before; %d of its updates met a "+
+			"stamp", stampedPods, during, early, lost.Load())
 	n.remove(t, namespace)
 }
 

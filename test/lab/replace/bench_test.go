@@ -123,8 +123,7 @@ func (n *node) createPods(ctx context.Context, requests chan<- request) error {
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("waits-%d-%d", time.Now().UnixNano(), i)},
 			Spec: corev1.PodSpec{
 				NodeSelector: map[string]string{"type": "kwok"},
-				// kwok may not renew the leases of its nodes in time while the kubelet is
-				// restarted.
+				// kwok may not renew the leases of its nodes in time while the kubelet is restarted.
 				Tolerations:                  []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 				AutomountServiceAccountToken: &no,
 				Containers:                   []corev1.Container{{Name: "main", Image: "localhost/none:v1"}},
@@ -137,7 +136,8 @@ func (n *node) createPods(ctx context.Context, requests chan<- request) error {
 		}
 		// The request is finished also when ctx ends meanwhile.
 		finishing := context.WithoutCancel(ctx)
-		if _, err := n.Kube.CoreV1().Pods(metav1.NamespaceDefault).Create(finishing, pod, metav1.CreateOptions{}); err != nil {
+		if _, err := n.Kube.CoreV1().Pods(metav1.NamespaceDefault).Create(finishing, pod,
+			metav1.CreateOptions{}); err != nil {
 			return fmt.Errorf("create a pod: %w", err)
 		}
 	}

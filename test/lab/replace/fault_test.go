@@ -18,15 +18,19 @@ import (
 // A replacement that cannot work is refused before anything is changed.
 func TestReplaceRefusesWhatCannotWork(t *testing.T) {
 	n := unchanged(t, labs.Shared(t, lab.LayoutKubeadm), manifests[lab.LayoutKubeadm])
-	unknown := run.WriteFile(t, "unknown.yaml", "apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\nprofiles:\n- plugins: {score: {enabled: [{name: NoSuchPlugin}]}}\n")
+	unknown := run.WriteFile(t, "unknown.yaml",
+		"apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\nprofiles:\n- plugins: {score: "+
+			"{enabled: [{name: NoSuchPlugin}]}}\n")
 	for name, c := range map[string]struct {
 		args  []string
 		texts []string
 	}{
-		"image missing":  {[]string{"--image", "localhost/not-there:v1"}, []string{"localhost/not-there:v1", "--load containerd"}},
+		"image missing": {[]string{"--image", "localhost/not-there:v1"},
+			[]string{"localhost/not-there:v1", "--load containerd"}},
 		"unknown plugin": {[]string{"--image", n.Image(t, "timestamp"), "--config", unknown}, []string{"NoSuchPlugin"}},
-		"wrong minor":    {[]string{"--image", n.Faulty(t, "crash", "v1.25.4")}, []string{"v1.25.4", "v1.24.3", "same minor"}},
-		"nothing to do":  {nil, []string{"--image"}},
+		"wrong minor": {[]string{"--image", n.Faulty(t, "crash", "v1.25.4")},
+			[]string{"v1.25.4", "v1.24.3", "same minor"}},
+		"nothing to do": {nil, []string{"--image"}},
 	} {
 		t.Run(name, func(t *testing.T) { n.replace(t, c.args...).Fails(t, 2, c.texts...) })
 	}
@@ -37,7 +41,8 @@ func TestReplaceRefusesAFullDisk(t *testing.T) {
 	n := unchanged(t, labs.Exclusive(t, lab.LayoutKubeadm), manifests[lab.LayoutKubeadm])
 	state := n.Path("var/lib/pmk-sched")
 	command := run.Program(t) + " replace --yes --image " + n.Image(t, "timestamp")
-	got := n.Exec(t, "sh", "-c", "mkdir -p "+state+" && mount -t tmpfs -o size=64k none "+state+" && "+command+"; code=$?; umount "+state+"; exit $code")
+	got := n.Exec(t, "sh", "-c", "mkdir -p "+state+" && mount -t tmpfs -o size=64k none "+state+" && "+command+
+		"; code=$?; umount "+state+"; exit $code")
 	got.Fails(t, 1, "full", "/var/lib/pmk-sched")
 	n.isOriginal(t)
 }
@@ -49,7 +54,8 @@ type failure struct {
 	patterns                []string // of the messages
 }
 
-// isReverted replaces the default scheduler by one that fails: the old one runs again, and the API server was not touched.
+// isReverted replaces the default scheduler by one that fails: the old one runs again, and the API
+// server was not touched.
 func (f failure) isReverted(t *testing.T) {
 	n := exclusive(t, f.layout)
 	image, kept := n.Faulty(t, f.behaviour, n.Release), n.keepsAPIServer(t)
@@ -95,7 +101,8 @@ func TestReplaceDoesNotOverwriteAManifestThatIsEditedMeanwhile(t *testing.T) {
 	n.isOriginal(t)
 }
 
-// nearEnd are the steps after which only the journal is written: a signal may find that the process has ended.
+// nearEnd are the steps after which only the journal is written: a signal may find that the process
+// has ended.
 func nearEnd() []string { return []string{"wait until stable", "mark replaced"} }
 
 // restoredOrResumed kills a replacement after a step and takes each of the two ways on.
@@ -126,8 +133,9 @@ func TestReplaceKilledAfterTheSwapIsRestoredOrResumed(t *testing.T) {
 	restoredOrResumed(t, exclusive(t, lab.LayoutPMK), "swap")
 }
 
-// isRevertedAfterKills kills a replacement by a scheduler that crashes, right after the swap, and runs it again with the same flags: the
-// original manifest is restored, although the failed run found its own in place.
+// isRevertedAfterKills kills a replacement by a scheduler that crashes, right after the swap, and
+// runs it again with the same flags: the original manifest is restored, although the failed run
+// found its own in place.
 func isRevertedAfterKills(t *testing.T, layout string, kills int) {
 	t.Helper()
 	n := exclusive(t, layout)

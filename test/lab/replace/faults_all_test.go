@@ -21,7 +21,8 @@ import (
 
 // replaceSteps are the steps of a replacement, as they are printed, but for the last.
 var replaceSteps = []string{
-	"inspect the cluster", "lock", "check", "back up", "apply the plugins' role", "write configuration", "swap", "wait until it runs", "verify", "wait until stable", "mark replaced",
+	"inspect the cluster", "lock", "check", "back up", "apply the plugins' role", "write configuration", "swap",
+	"wait until it runs", "verify", "wait until stable", "mark replaced",
 }
 
 var layouts = []string{lab.LayoutPMK, lab.LayoutKubeadm}
@@ -29,9 +30,12 @@ var layouts = []string{lab.LayoutPMK, lab.LayoutKubeadm}
 func TestFaultReplaceIsRevertedWhenTheSchedulerFails(t *testing.T) {
 	for _, f := range []failure{
 		{"ends at once", "crash", lab.LayoutPMK, nil, []string{"exit status 7", "this scheduler ends at once"}},
-		{"ends after 2 seconds", "crash-later", lab.LayoutPMK, nil, []string{"exit status 7", "this scheduler ends after 2 seconds"}},
-		{"is never ready", "silent", lab.LayoutKubeadm, []string{"--timeout", "30s"}, []string{"not all containers are ready"}},
-		{"never leads", "silent", lab.LayoutPMK, []string{"--timeout", "30s"}, []string{"no scheduler holds the lease kube-scheduler|the lease kube-scheduler is still held by the previous scheduler"}},
+		{"ends after 2 seconds", "crash-later", lab.LayoutPMK, nil, []string{
+			"exit status 7", "this scheduler ends after 2 seconds"}},
+		{"is never ready", "silent", lab.LayoutKubeadm, []string{"--timeout", "30s"}, []string{
+			"not all containers are ready"}},
+		{"never leads", "silent", lab.LayoutPMK, []string{"--timeout", "30s"}, []string{
+			"no scheduler holds the lease kube-scheduler|the lease kube-scheduler is still held by the previous scheduler"}},
 	} {
 		t.Run(f.name, f.isReverted)
 	}
@@ -43,8 +47,8 @@ func TestFaultReplaceKilledAtAnyStepIsRestoredOrResumed(t *testing.T) {
 	}
 }
 
-// revertedOrProven closes the terminal of a replacement after a step: afterwards either the original scheduler runs, or the new one, which is
-// proven.
+// revertedOrProven closes the terminal of a replacement after a step: afterwards either the
+// original scheduler runs, or the new one, which is proven.
 func revertedOrProven(t *testing.T, n *node, step string) {
 	t.Helper()
 	n.HangUpAtStep(t, step, n.replaceArgs("--image", n.Image(t, "timestamp"))...)
@@ -74,7 +78,8 @@ func TestFaultReplaceAfterKillsIsRevertedWhenTheSchedulerCrashes(t *testing.T) {
 	}
 }
 
-// onSmallDisk puts the journal on a small file system, and returns the functions that fill it and make room again.
+// onSmallDisk puts the journal on a small file system, and returns the functions that fill it and
+// make room again.
 func (n *node) onSmallDisk(t *testing.T) (fill, free func()) {
 	t.Helper()
 	state := n.Path("var/lib/pmk-sched")
@@ -85,10 +90,12 @@ func (n *node) onSmallDisk(t *testing.T) (fill, free func()) {
 		}
 		n.Shell(t, "umount "+state)
 	})
-	return func() { n.Shell(t, "dd if=/dev/zero of="+state+"/fill bs=4k || true") }, func() { n.Shell(t, "rm "+state+"/fill") }
+	return func() { n.Shell(t, "dd if=/dev/zero of="+state+"/fill bs=4k || true") },
+		func() { n.Shell(t, "rm "+state+"/fill") }
 }
 
-// The disk with the journal is full after the swap: a scheduler that fails is reverted, and restore closes the journal.
+// The disk with the journal is full after the swap: a scheduler that fails is reverted, and restore
+// closes the journal.
 func TestFaultReplaceIsRevertedOnAFullDisk(t *testing.T) {
 	for _, layout := range layouts {
 		t.Run(layout, func(t *testing.T) {
@@ -104,14 +111,16 @@ func TestFaultReplaceIsRevertedOnAFullDisk(t *testing.T) {
 	}
 }
 
-// The disk with the journal is full after the swap: a scheduler that works stays, and the next run closes the journal.
+// The disk with the journal is full after the swap: a scheduler that works stays, and the next run
+// closes the journal.
 func TestFaultReplacedSchedulerStaysOnAFullDisk(t *testing.T) {
 	for _, layout := range layouts {
 		t.Run(layout, func(t *testing.T) {
 			n := exclusive(t, layout)
 			fill, free := n.onSmallDisk(t)
 			args := n.replaceArgs("--image", n.Image(t, "timestamp"))
-			n.AtStep(t, "swap", func(int) { fill() }, args...).Fails(t, 1, "journal.json", "the new scheduler runs and is verified")
+			n.AtStep(t, "swap", func(int) { fill() }, args...).Fails(t, 1, "journal.json",
+				"the new scheduler runs and is verified")
 			n.PMKSched(t, "verify", "--default").OK(t)
 			free()
 			n.PMKSched(t, args...).OK(t)
@@ -135,8 +144,8 @@ func TestFaultRestoreOfAManifestThatWasRemoved(t *testing.T) {
 	}
 }
 
-// A run is killed after the swap while the kubelet is stopped: the next run finds its own manifest, which the kubelet has not read yet,
-// and the former scheduler still running.
+// A run is killed after the swap while the kubelet is stopped: the next run finds its own manifest,
+// which the kubelet has not read yet, and the former scheduler still running.
 func TestFaultReplaceResumesBeforeTheKubeletHasReadTheManifest(t *testing.T) {
 	for _, layout := range layouts {
 		t.Run(layout, func(t *testing.T) {
@@ -159,11 +168,13 @@ func TestFaultStatusReportsAReplacedSchedulerThatEnds(t *testing.T) {
 	n := exclusive(t, lab.LayoutKubeadm)
 	n.replace(t, "--image", n.Image(t, "timestamp")).OK(t)
 	n.PMKSched(t, "status").OK(t)
-	broken := strings.Replace(string(n.read(t, n.manifest)), "    - kube-scheduler\n", "    - kube-scheduler\n    - --no-such-flag\n", 1)
+	broken := strings.Replace(string(n.read(t, n.manifest)), "    - kube-scheduler\n",
+		"    - kube-scheduler\n    - --no-such-flag\n", 1)
 	n.Exec(t, "cp", run.WriteFile(t, "broken.yaml", broken), n.manifest).OK(t)
 	run.Eventually(t, "it is a finding", func(context.Context) (bool, string) {
 		r := n.PMKSched(t, "status")
-		return r.Code == 3 && strings.Contains(r.Stderr, "[default-not-ready]") && strings.Contains(r.Stderr, "[node-files-drift]"), r.String()
+		return r.Code == 3 && strings.Contains(r.Stderr, "[default-not-ready]") &&
+			strings.Contains(r.Stderr, "[node-files-drift]"), r.String()
 	})
 	n.PMKSched(t, "restore", "--yes", "--force").OK(t)
 	n.isOriginal(t)
@@ -193,7 +204,8 @@ func TestFaultReplaceSurvivesARestartOfTheNode(t *testing.T) {
 	}
 }
 
-// On PMK the API server is in the same pod. When it does not answer after the swap, the original manifest is restored without it.
+// On PMK the API server is in the same pod. When it does not answer after the swap, the original
+// manifest is restored without it.
 func TestFaultSilentAPIServerRestoresTheOriginalManifest(t *testing.T) {
 	n := exclusive(t, lab.LayoutPMK)
 	freeze := func(signal string) { n.Shell(t, "pkill -"+signal+" -x --ns $$ --nslist net kube-apiserver") }

@@ -70,11 +70,11 @@ func unchanged(t testing.TB, l *labs.Node, manifest string) *node {
 }
 
 // forgetRestarts restarts the kubelet. The kubelet delays a container that it has started a short
-// time ago, twice as long each time, and forgets that only when it is restarted. A user replaces once;
-// the tests do it again and again.
+// time ago, twice as long each time, and forgets that only when it is restarted. A user replaces
+// once; the tests do it again and again.
 //
-// It returns when the new kubelet mounts volumes: if a volume leaves the manifest before, the kubelet
-// waits two minutes for it and keeps the old scheduler.
+// It returns when the new kubelet mounts volumes: if a volume leaves the manifest before, the
+// kubelet waits two minutes for it and keeps the old scheduler.
 func (n *node) forgetRestarts(t testing.TB) {
 	t.Helper()
 	file := filepath.Join(n.Lab.LogDir(), "kubelet.log")
@@ -86,7 +86,8 @@ func (n *node) forgetRestarts(t testing.TB) {
 	if err := n.Lab.RestartNode(run.Context(t)); err != nil {
 		log, _ := os.ReadFile(file)
 		for line := range strings.Lines(string(log)) {
-			if strings.HasPrefix(line, "Error:") || strings.Contains(line, "command failed") || strings.Contains(line, "Failed to") {
+			if strings.HasPrefix(line, "Error:") || strings.Contains(line, "command failed") ||
+				strings.Contains(line, "Failed to") {
 				t.Log(line)
 			}
 		}
@@ -119,7 +120,8 @@ func (n *node) replaceArgs(args ...string) []string {
 	return append(append([]string{"replace", "--yes"}, labs.Stable("1s")...), args...)
 }
 
-// restore restores the original manifest and fails the test unless it is byte for byte the same and its scheduler works.
+// restore restores the original manifest and fails the test unless it is byte for byte the same and
+// its scheduler works.
 func (n *node) restore(t testing.TB) {
 	t.Helper()
 	n.PMKSched(t, "restore", "--yes").OK(t)
@@ -140,7 +142,8 @@ func (n *node) isOriginal(t testing.TB) {
 	n.schedules(t)
 }
 
-// schedules fails the test unless the API server answers and a pod that names no scheduler is bound.
+// schedules fails the test unless the API server answers and a pod that names no scheduler is
+// bound.
 func (n *node) schedules(t testing.TB) {
 	t.Helper()
 	n.Kubectl(t, "get", "--raw", "/readyz")
@@ -155,17 +158,20 @@ func (n *node) schedules(t testing.TB) {
 	n.Kubectl(t, "delete", pod, "-n", "default", "--wait=false")
 }
 
-// apiServer returns the ID of the API server's container: it stays the same unless the API server is restarted.
+// apiServer returns the ID of the API server's container: it stays the same unless the API server
+// is restarted.
 func (n *node) apiServer(t testing.TB) string {
 	t.Helper()
-	id := n.Kubectl(t, "get", "pods", "-n", "kube-system", "-o", `jsonpath={.items[*].status.containerStatuses[?(@.name=="kube-apiserver")].containerID}`)
+	id := n.Kubectl(t, "get", "pods", "-n", "kube-system", "-o",
+		`jsonpath={.items[*].status.containerStatuses[?(@.name=="kube-apiserver")].containerID}`)
 	if !strings.HasPrefix(id, "containerd://") {
 		t.Fatalf("the container of the API server is %q", id)
 	}
 	return id
 }
 
-// keepsAPIServer fails the test if the API server is restarted before the function that it returns is called.
+// keepsAPIServer fails the test if the API server is restarted before the function that it returns
+// is called.
 func (n *node) keepsAPIServer(t testing.TB) (check func()) {
 	t.Helper()
 	before := n.apiServer(t)

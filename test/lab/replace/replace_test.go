@@ -34,7 +34,8 @@ func (n *node) stamped(t testing.TB, name string) (stamped int) {
 	defer n.Kubectl(t, "delete", "deployment", name, "-n", "default", "--wait=false")
 	var bound []string
 	run.Eventually(t, "all pods are bound", func(context.Context) (bool, string) {
-		out := n.Kubectl(t, "get", "pods", "-n", "default", "-l", "app="+name, "-o", `jsonpath={range .items[?(@.spec.nodeName)]}{.metadata.name} {.metadata.annotations.Scheduler-Timestamp}{"\n"}{end}`)
+		out := n.Kubectl(t, "get", "pods", "-n", "default", "-l", "app="+name, "-o",
+			`jsonpath={range .items[?(@.spec.nodeName)]}{.metadata.name} {.metadata.annotations.Scheduler-Timestamp}{"\n"}{end}`)
 		bound = strings.Split(out, "\n")
 		return len(bound) == replicas, out
 	})
@@ -84,7 +85,8 @@ func replaceAndRestore(t *testing.T, n *node) {
 	if stamped := n.stamped(t, "restored"); stamped != 0 {
 		t.Errorf("after restore the plugin stamped %d of 20 pods", stamped)
 	}
-	if left := n.Kubectl(t, "get", "clusterroles,clusterrolebindings", "-l", "app.kubernetes.io/managed-by=pmk-sched,app.kubernetes.io/instance=default-scheduler", "-o", "name"); left != "" {
+	if left := n.Kubectl(t, "get", "clusterroles,clusterrolebindings", "-l",
+		"app.kubernetes.io/managed-by=pmk-sched,app.kubernetes.io/instance=default-scheduler", "-o", "name"); left != "" {
 		t.Errorf("left behind by restore: %s", left)
 	}
 	n.PMKSched(t, "verify", "--default").Fails(t, 3, "not replaced")
@@ -98,9 +100,9 @@ func TestReplacedSchedulerSchedulesEveryPodAndRestoreWritesTheOriginalBytes(t *t
 	}
 }
 
-// The node agent's settings name the configuration, so that it lasts when the agent rewrites the manifest,
-// which it does when it starts: status reports that, and replace repairs it. restore leaves an edited manifest
-// alone unless it is forced.
+// The node agent's settings name the configuration, so that it lasts when the agent rewrites the
+// manifest, which it does when it starts: status reports that, and replace repairs it. restore
+// leaves an edited manifest alone unless it is forced.
 func TestSettingsAndRewritesOfTheNodeAgent(t *testing.T) {
 	const settings = "/etc/pf9/kube.env"
 	n := exclusive(t, lab.LayoutPMK)
@@ -122,7 +124,8 @@ func TestSettingsAndRewritesOfTheNodeAgent(t *testing.T) {
 	n.PMKSched(t, "verify", "--default").OK(t)
 
 	n.Shell(t, "cat >/etc/pf9/kube.d/master.yaml <<'END'\n"+string(n.original)+"END")
-	n.PMKSched(t, "status").Fails(t, 3, "[node-files-drift]", "node agent", "-     image: "+image, "+     image: ", "pmk-sched.io/replacement", "replace")
+	n.PMKSched(t, "status").Fails(t, 3, "[node-files-drift]", "node agent", "-     image: "+image, "+     image: ",
+		"pmk-sched.io/replacement", "replace")
 	n.replace(t, "--preset", "spread", "--image", image).OK(t)
 	n.PMKSched(t, "status").OK(t)
 

@@ -36,7 +36,8 @@ func TestReplaceOnRKE2(t *testing.T) {
 	n := prepare(t, l, rke2Manifests+"/kube-scheduler.yaml")
 	n.forgetRestarts(t) // the kubelet reads its configuration again
 	run.Eventually(t, "the scheduler runs from RKE2's manifest", func(context.Context) (bool, string) {
-		seen := n.Exec(t, "kubectl", "get", "pods", "-n", "kube-system", "-l", "component=kube-scheduler", "-o", "jsonpath={.items[*].spec.containers[*].args} {.items[*].status.containerStatuses[*].ready}")
+		seen := n.Exec(t, "kubectl", "get", "pods", "-n", "kube-system", "-l", "component=kube-scheduler", "-o",
+			"jsonpath={.items[*].spec.containers[*].args} {.items[*].status.containerStatuses[*].ready}")
 		return strings.Contains(seen.Stdout, rke2Kubeconfig) && strings.HasSuffix(seen.Stdout, "true"), seen.String()
 	})
 	n.PMKSched(t, "detect").OK(t).Prints(t, "rke2", rke2Kubeconfig)
@@ -56,7 +57,8 @@ func TestReplaceOnRKE2(t *testing.T) {
 func layOutAsRKE2(t *testing.T, l *labs.Node) {
 	t.Helper()
 	ctx := run.Context(t)
-	pods, err := l.Kube.CoreV1().Pods("kube-system").List(ctx, metav1.ListOptions{LabelSelector: "component=kube-scheduler"})
+	pods, err := l.Kube.CoreV1().Pods("kube-system").List(ctx,
+		metav1.ListOptions{LabelSelector: "component=kube-scheduler"})
 	if err != nil || len(pods.Items) != 1 {
 		t.Fatalf("find the pod of the scheduler: %d pods, %v", len(pods.Items), err)
 	}
@@ -65,9 +67,13 @@ func layOutAsRKE2(t *testing.T, l *labs.Node) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.Shell(t, "mkdir -p $PMK_SCHED_NODE_ROOT/var/lib/rancher /var/lib/rancher && mount --bind $PMK_SCHED_NODE_ROOT/var/lib/rancher /var/lib/rancher"+
-		" && mkdir -p "+rke2TLS+" /var/lib/rancher/rke2/server/cred /var/lib/rancher/rke2/agent && mv /etc/kubernetes/manifests "+rke2Manifests+
-		" && rm /etc/kubernetes/scheduler.conf && sed -i 's|^staticPodPath:.*|staticPodPath: "+rke2Manifests+"|' /var/lib/kubelet/config.yaml")
+	l.Shell(t,
+		"mkdir -p $PMK_SCHED_NODE_ROOT/var/lib/rancher /var/lib/rancher && mount --bind "+
+			"$PMK_SCHED_NODE_ROOT/var/lib/rancher /var/lib/rancher"+
+			" && mkdir -p "+rke2TLS+
+			" /var/lib/rancher/rke2/server/cred /var/lib/rancher/rke2/agent && mv /etc/kubernetes/manifests "+rke2Manifests+
+			" && rm /etc/kubernetes/scheduler.conf && sed -i 's|^staticPodPath:.*|staticPodPath: "+rke2Manifests+
+			"|' /var/lib/kubelet/config.yaml")
 	files[rke2Manifests+"/kube-scheduler.yaml"] = string(manifest)
 	for path, text := range files {
 		l.Exec(t, "cp", run.WriteFile(t, "file", text), path).OK(t)
@@ -111,7 +117,8 @@ func rke2Scheduler(image string) *corev1.Pod {
 	container := corev1.Container{
 		Name: "kube-scheduler", Image: image, ImagePullPolicy: corev1.PullIfNotPresent, Command: []string{"kube-scheduler"},
 		Args: []string{
-			"--permit-port-sharing=true", "--authentication-kubeconfig=" + rke2Kubeconfig, "--authorization-kubeconfig=" + rke2Kubeconfig,
+			"--permit-port-sharing=true", "--authentication-kubeconfig=" + rke2Kubeconfig, "--authorization-kubeconfig=" +
+				rke2Kubeconfig,
 			"--bind-address=127.0.0.1", "--kubeconfig=" + rke2Kubeconfig, "--profiling=false", "--secure-port=10259",
 		},
 		Env:           []corev1.EnvVar{{Name: "FILE_HASH", Value: strings.Repeat("0", 64)}},
@@ -119,14 +126,18 @@ func rke2Scheduler(image string) *corev1.Pod {
 		SecurityContext: &corev1.SecurityContext{Privileged: &no},
 	}
 	pod := &corev1.Pod{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
-		ObjectMeta: metav1.ObjectMeta{Name: "kube-scheduler", Namespace: "kube-system", Labels: map[string]string{"component": "kube-scheduler", "tier": "control-plane"}},
-		Spec:       corev1.PodSpec{HostNetwork: true, PriorityClassName: "system-cluster-critical"},
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Name: "kube-scheduler", Namespace: "kube-system",
+			Labels: map[string]string{"component": "kube-scheduler", "tier": "control-plane"}},
+		Spec: corev1.PodSpec{HostNetwork: true, PriorityClassName: "system-cluster-critical"},
 	}
-	for i, path := range []string{rke2Kubeconfig, rke2TLS + "/client-scheduler.crt", rke2TLS + "/client-scheduler.key", rke2TLS + "/server-ca.crt"} {
+	for i, path := range []string{rke2Kubeconfig, rke2TLS + "/client-scheduler.crt", rke2TLS + "/client-scheduler.key",
+		rke2TLS + "/server-ca.crt"} {
 		name := fmt.Sprintf("file%d", i)
-		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: path, Type: &file}}})
-		container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: name, ReadOnly: true, MountPath: path})
+		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: name,
+			VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: path, Type: &file}}})
+		container.VolumeMounts = append(container.VolumeMounts,
+			corev1.VolumeMount{Name: name, ReadOnly: true, MountPath: path})
 	}
 	pod.Spec.Containers = []corev1.Container{container}
 	sum := md5.Sum([]byte(image)) //nolint:gosec // RKE2's form of a UID

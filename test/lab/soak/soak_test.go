@@ -38,8 +38,8 @@ const (
 
 func TestMain(m *testing.M) { os.Exit(labs.Main(m)) }
 
-// file deploys the scheduler with loadaware compiled in, and an extender that it asks for every pod. It looks at a twentieth of the nodes for
-// each pod: the machine has to keep up with the rate.
+// file deploys the scheduler with loadaware compiled in, and an extender that it asks for every
+// pod. It looks at a twentieth of the nodes for each pod: the machine has to keep up with the rate.
 const file = `apiVersion: pmk-sched.io/v1alpha1
 kind: CustomScheduler
 metadata: {name: ` + scheduler + `}
@@ -59,7 +59,8 @@ spec:
     policies: [{name: LoadAware, args: {prometheus: {url: "http://%[2]s"}, interval: 5s, metrics: [{name: cpu, maxPercent: 95}]}}]
 `
 
-// For SOAK (60 minutes by default) pods come and go at a constant rate. None is lost, and neither the scheduler nor the extender grows.
+// For SOAK (60 minutes by default) pods come and go at a constant rate. None is lost, and neither
+// the scheduler nor the extender grows.
 func TestSchedulerAndExtenderDoNotGrow(t *testing.T) {
 	duration, err := time.ParseDuration(os.Getenv("SOAK"))
 	if err != nil {
@@ -180,7 +181,8 @@ var kept = map[string]float64{"process_resident_memory_bytes": 32 << 20, "go_gor
 func measure(ctx context.Context, t *testing.T, n *labs.Node) (map[string]float64, error) {
 	sample := map[string]float64{}
 	for name, on := range map[string]string{scheduler: strconv.Itoa(port), extender: "8443"} {
-		pods, err := n.Kube.CoreV1().Pods("kube-system").List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + name})
+		pods, err := n.Kube.CoreV1().Pods("kube-system").List(ctx,
+			metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + name})
 		if err != nil || len(pods.Items) == 0 {
 			return nil, fmt.Errorf("list the pods of %s: %d, %w", name, len(pods.Items), err)
 		}
@@ -209,7 +211,8 @@ func add(sample map[string]float64, process, metrics string) {
 	}
 }
 
-// doNotGrow compares the medians of the second and the last quarter of the samples; the first is for caches to fill.
+// doNotGrow compares the medians of the second and the last quarter of the samples; the first is
+// for caches to fill.
 func doNotGrow(t *testing.T, samples []map[string]float64) {
 	t.Helper()
 	quarter := len(samples) / 4

@@ -50,10 +50,12 @@ func bound(suffix, keyword string) (minor int, ok bool) {
 	return minor, err == nil
 }
 
-// otherRelease is the first line of a file that does not compile with the release in this project's go.mod.
+// otherRelease is the first line of a file that does not compile with the release in this project's
+// go.mod.
 const otherRelease = "//go:build ignore\n\n"
 
-// Source returns the source of a file without the constraint that keeps it out of this project's build.
+// Source returns the source of a file without the constraint that keeps it out of this project's
+// build.
 func Source(file []byte) []byte {
 	return []byte(strings.TrimPrefix(string(file), otherRelease))
 }
@@ -104,7 +106,8 @@ type Composition struct {
 	// Structs are the structs of scheduler/adapter to embed next to Base, each initialized as
 	// X{Host: host, Plugin: p}.
 	Structs []string
-	// Points are the extension points to enable in a configuration that lists them one by one, in order.
+	// Points are the extension points to enable in a configuration that lists them one by one, in
+	// order.
 	Points []string
 }
 

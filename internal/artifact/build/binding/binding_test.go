@@ -19,7 +19,8 @@ import (
 )
 
 func TestFilesAreSelectedByTheSuffixesOfTheirNames(t *testing.T) {
-	names := []string{"all.go", "all_test.go", "new_from24.go", "old_before24.go", "some_from22_before30.go", "README.md", "with_words.go"}
+	names := []string{"all.go", "all_test.go", "new_from24.go", "old_before24.go", "some_from22_before30.go", "README.md",
+		"with_words.go"}
 	for minor, want := range map[int][]string{
 		20: {"all.go", "old_before24.go", "with_words.go"},
 		23: {"all.go", "old_before24.go", "some_from22_before30.go", "with_words.go"},
@@ -148,18 +149,30 @@ func TestComposeNamesTheStructsAndPointsOfAPlugin(t *testing.T) {
 		want    binding.Composition
 		wantErr string
 	}{
-		{"score with normalization", 24, []string{"Name", "NormalizeScore", "Score", "Helper"}, binding.Composition{Structs: []string{"ScorePoint"}, Points: []string{"Score"}}, ""},
-		{"in the framework's order", 37, []string{"Less", "Bind", "Unreserve", "Reserve"}, binding.Composition{Structs: []string{"QueueSortPoint", "ReservePoint", "BindPoint"}, Points: []string{"QueueSort", "Reserve", "Bind"}}, ""},
-		{"events are not configured", 20, []string{"Filter", "EventsToRegister"}, binding.Composition{Structs: []string{"FilterPoint", "EventsPoint"}, Points: []string{"Filter"}}, ""},
-		{"sign is not configured", 37, []string{"Score", "Sign"}, binding.Composition{Structs: []string{"ScorePoint", "SignPoint"}, Points: []string{"Score"}}, ""},
-		{"sign before batching", 20, []string{"Score", "Sign"}, binding.Composition{Structs: []string{"ScorePoint", "SignPoint"}, Points: []string{"Score"}}, ""},
-		{"prefilter from 1.24", 24, []string{"PreFilter", "AddPod", "RemovePod"}, binding.Composition{Structs: []string{"PreFilterPoint"}, Points: []string{"PreFilter"}}, ""},
-		{"prefilter before 1.24", 23, []string{"PreFilter"}, binding.Composition{Structs: []string{"PreFilterPoint", "NodeSetPoint"}, Points: []string{"PreFilter", "Filter"}}, ""},
-		{"prefilter and filter before 1.24", 23, []string{"PreFilter", "Filter"}, binding.Composition{Structs: []string{"PreFilterPoint", "FilterPoint"}, Points: []string{"PreFilter", "Filter"}}, ""},
-		{"preenqueue from 1.26", 26, []string{"PreEnqueue"}, binding.Composition{Structs: []string{"PreEnqueuePoint"}, Points: []string{"PreEnqueue"}}, ""},
+		{"score with normalization", 24, []string{"Name", "NormalizeScore", "Score", "Helper"}, binding.Composition{
+			Structs: []string{"ScorePoint"}, Points: []string{"Score"}}, ""},
+		{"in the framework's order", 37, []string{"Less", "Bind", "Unreserve", "Reserve"}, binding.Composition{
+			Structs: []string{"QueueSortPoint", "ReservePoint", "BindPoint"}, Points: []string{"QueueSort", "Reserve",
+				"Bind"}}, ""},
+		{"events are not configured", 20, []string{"Filter", "EventsToRegister"}, binding.Composition{
+			Structs: []string{"FilterPoint", "EventsPoint"}, Points: []string{"Filter"}}, ""},
+		{"sign is not configured", 37, []string{"Score", "Sign"}, binding.Composition{
+			Structs: []string{"ScorePoint", "SignPoint"}, Points: []string{"Score"}}, ""},
+		{"sign before batching", 20, []string{"Score", "Sign"}, binding.Composition{
+			Structs: []string{"ScorePoint", "SignPoint"}, Points: []string{"Score"}}, ""},
+		{"prefilter from 1.24", 24, []string{"PreFilter", "AddPod", "RemovePod"}, binding.Composition{
+			Structs: []string{"PreFilterPoint"}, Points: []string{"PreFilter"}}, ""},
+		{"prefilter before 1.24", 23, []string{"PreFilter"}, binding.Composition{
+			Structs: []string{"PreFilterPoint", "NodeSetPoint"}, Points: []string{"PreFilter", "Filter"}}, ""},
+		{"prefilter and filter before 1.24", 23, []string{"PreFilter", "Filter"}, binding.Composition{
+			Structs: []string{"PreFilterPoint", "FilterPoint"}, Points: []string{"PreFilter", "Filter"}}, ""},
+		{"preenqueue from 1.26", 26, []string{"PreEnqueue"}, binding.Composition{
+			Structs: []string{"PreEnqueuePoint"}, Points: []string{"PreEnqueue"}}, ""},
 		{"preenqueue before 1.26", 25, []string{"PreEnqueue"}, binding.Composition{}, "needs 1.26 or newer"},
-		{"preflight from 1.34", 37, []string{"PreBind", "PreBindPreFlight"}, binding.Composition{Structs: []string{"PreBindPoint"}, Points: []string{"PreBind"}}, ""},
-		{"preflight before 1.34", 20, []string{"PreBind", "PreBindPreFlight"}, binding.Composition{Structs: []string{"PreBindPoint"}, Points: []string{"PreBind"}}, ""},
+		{"preflight from 1.34", 37, []string{"PreBind", "PreBindPreFlight"}, binding.Composition{
+			Structs: []string{"PreBindPoint"}, Points: []string{"PreBind"}}, ""},
+		{"preflight before 1.34", 20, []string{"PreBind", "PreBindPreFlight"}, binding.Composition{
+			Structs: []string{"PreBindPoint"}, Points: []string{"PreBind"}}, ""},
 		{"preflight only", 37, []string{"Filter", "PreBindPreFlight"}, binding.Composition{}, "never called"},
 		{"part of a point", 30, []string{"Reserve"}, binding.Composition{}, "no method Unreserve"},
 		{"part of the optional methods", 30, []string{"PreFilter", "AddPod"}, binding.Composition{}, "no method RemovePod"},

@@ -141,7 +141,8 @@ func (s *Set) apiFiles() map[string][]byte {
 	return files
 }
 
-// uses reports whether a plugin's package is in a directory of package scheduler's module, or below.
+// uses reports whether a plugin's package is in a directory of package scheduler's module, or
+// below.
 func (s *Set) uses(dir string) bool {
 	return slices.ContainsFunc(s.plugins, func(p resolved) bool {
 		return p.info.Package == APIModule+"/"+dir || strings.HasPrefix(p.info.Package, APIModule+"/"+dir+"/")

@@ -87,8 +87,8 @@ func writeZip(to io.Writer, files map[string][]byte, dir string) error {
 	return errors.Join(archive.SetComment(dir), archive.Close())
 }
 
-// Unpack writes the sources of [Archive] to an empty directory, and returns the directory of the plugin. Names that
-// leave the directory, and more than 64 MiB, are errors.
+// Unpack writes the sources of [Archive] to an empty directory, and returns the directory of the
+// plugin. Names that leave the directory, and more than 64 MiB, are errors.
 func Unpack(archived []byte, to string) (dir string, err error) {
 	archive, err := zip.NewReader(bytes.NewReader(archived), int64(len(archived)))
 	if err != nil {

@@ -22,11 +22,13 @@ func writeFiles(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
-// The module of the plugin replaces another one with a directory next to it, as modules in one repository do.
+// The module of the plugin replaces another one with a directory next to it, as modules in one
+// repository do.
 func TestArchivedPluginHasTheSameSourcesElsewhere(t *testing.T) {
 	here := t.TempDir()
 	writeFiles(t, here, map[string]string{
-		"mine/go.mod":       "module example.com/mine\n\ngo 1.21\n\nrequire example.com/shared v0.0.0\n\nreplace example.com/shared => ../shared\n",
+		"mine/go.mod": "module example.com/mine\n\ngo 1.21\n\nrequire example.com/shared v0.0.0\n\nreplace " +
+			"example.com/shared => ../shared\n",
 		"mine/go.sum":       "",
 		"mine/p/p.go":       "package p\n\nconst Name = \"P\"\n",
 		"mine/README.md":    "not compiled\n",
@@ -57,7 +59,8 @@ func TestArchivedPluginHasTheSameSourcesElsewhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if inside != "p" || m.path != "example.com/mine" || string(m.files["p/p.go"]) != "package p\n\nconst Name = \"P\"\n" || len(m.replacements) != 1 || m.replacements[0].path != "example.com/shared" {
+	if inside != "p" || m.path != "example.com/mine" || string(m.files["p/p.go"]) != "package p\n\nconst Name = \"P\"\n" ||
+		len(m.replacements) != 1 || m.replacements[0].path != "example.com/shared" {
 		t.Errorf("%s in %+v", inside, m)
 	}
 	if _, err := Archive(Plugin{Dir: dir}); err != nil {

@@ -14,7 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// embeddingFiles are in the directory of a package. Each is named after the reason to embed it or not.
+// embeddingFiles are in the directory of a package. Each is named after the reason to embed it or
+// not.
 var embeddingFiles = []string{
 	"a.txt", "b.txt", "c.yaml", "two words.txt", "_hidden.txt", ".hidden.txt",
 	"dir/in.txt", "dir/deep/in.txt", "dir/_hidden.txt", "dir/.hidden.txt", "dir/.git/config",

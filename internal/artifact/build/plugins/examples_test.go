@@ -33,13 +33,16 @@ func TestExamplesArePluginsOfEveryRelease(t *testing.T) {
 		name := entry.Name()
 		for _, text := range []string{"v1.20.15", "v1.24.3", "v1.37.1"} {
 			infos, err := readPlugins(t, text, Plugin{Dir: filepath.Join(examples, name)})
-			if err != nil || len(infos) != 1 || !slices.Equal(infos[0].Points, want[name]) || !infos[0].Signs || infos[0].Package != APIModule+"/examples/"+name {
+			if err != nil || len(infos) != 1 || !slices.Equal(infos[0].Points, want[name]) || !infos[0].Signs ||
+				infos[0].Package != APIModule+"/examples/"+name {
 				t.Errorf("%s, %s: %+v, %v", name, text, infos, err)
 			}
 		}
 		source, err := os.ReadFile(filepath.Join(examples, name, name+".go"))
 		most := 100
-		if name == "targetload" { // the example of docs/from-scheduler-plugins.md, with everything that a native plugin of its kind has
+		// the example of docs/from-scheduler-plugins.md, with everything that a native plugin of its kind
+		// has
+		if name == "targetload" {
 			most = 120
 		}
 		if lines := bytes.Count(source, []byte("\n")); err != nil || lines >= most {
@@ -68,7 +71,8 @@ func TestOtherExamplesAreNotCompiledIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	files := set.APIFiles(Target{})
-	if files[APIDir+"/examples/teamnodes/teamnodes.go"] == nil || files[APIDir+"/examples/cheapnodes/cheapnodes.go"] != nil {
+	if files[APIDir+"/examples/teamnodes/teamnodes.go"] == nil ||
+		files[APIDir+"/examples/cheapnodes/cheapnodes.go"] != nil {
 		t.Errorf("the generated module has the wrong examples")
 	}
 }

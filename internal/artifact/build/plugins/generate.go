@@ -77,8 +77,7 @@ func new{{.Type}}(ctx context.Context, host *adapter.Host) (adapter.Plugin, erro
 
 type registration struct {
 	Alias, Path, Type string
-	// Structs are the adapter types that a portable plugin is composed of. A native plugin has
-	// none.
+	// Structs are the adapter types that a portable plugin is composed of. A native plugin has none.
 	Structs []string
 }
 
@@ -130,10 +129,10 @@ func (t Target) language(own *modfile.Go) string {
 	return most
 }
 
-// goMod returns the module's go.mod in a form that every toolchain reads: its path and requirements,
-// without the modules whose version the target fixes. To require another version of those would
-// change no source, but it would change the version in binaries and stack traces, and so every
-// compiled package.
+// goMod returns the module's go.mod in a form that every toolchain reads: its path and
+// requirements, without the modules whose version the target fixes. To require another version of
+// those would change no source, but it would change the version in binaries and stack traces, and
+// so every compiled package.
 func (m *pluginModule) goMod(t Target) []byte {
 	var text strings.Builder
 	fmt.Fprintf(&text, "module %s\n\ngo %s\n", modfile.AutoQuote(m.path), t.language(m.mod.Go))
@@ -146,9 +145,9 @@ func (m *pluginModule) goMod(t Target) []byte {
 	return []byte(text.String())
 }
 
-// Directives returns the require and replace directives that the plugins add to the generated go.mod.
-// Every module that the target's own go.mod requires is replaced with the target's version, so that
-// no plugin can change it. Other replace directives of a plugin's go.mod are kept.
+// Directives returns the require and replace directives that the plugins add to the generated
+// go.mod. Every module that the target's own go.mod requires is replaced with the target's version,
+// so that no plugin can change it. Other replace directives of a plugin's go.mod are kept.
 func (s *Set) Directives(t Target) (requires, replaces []string) {
 	if s.Empty() {
 		return nil, nil

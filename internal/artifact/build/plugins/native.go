@@ -158,7 +158,8 @@ func (f nativeFit) refuse(p Plugin, release versions.Release) error {
 	}
 	hint := "use the version of its module for " + release.MinorString() + ", or build a release of " + f.minors.String()
 	if p.Module == "" {
-		hint = "write it for " + release.MinorString() + ", or as a portable plugin, which fits every release (`pmk-sched plugin new`)"
+		hint = "write it for " + release.MinorString() +
+			", or as a portable plugin, which fits every release (`pmk-sched plugin new`)"
 	}
 	return p.invalidf(hint, "it is written for Kubernetes %s and does not fit %s: %s", f.minors, release,
 		readable(f.reasons[len(f.reasons)-1]))

@@ -156,8 +156,7 @@ func (s *pluginPackage) spec(name string) (ast.Spec, token.Token, scope) {
 	return nil, token.ILLEGAL, scope{}
 }
 
-// methods returns the methods that are declared on a type, or on every type if
-// receiver is empty.
+// methods returns the methods that are declared on a type, or on every type if receiver is empty.
 func (s *pluginPackage) methods(receiver string) []method {
 	var all []method
 	for _, f := range s.parsed {

@@ -71,7 +71,8 @@ func (p Plugin) check() error {
 		return nil
 	}
 	if err := module.Check(p.Module, p.Version); err != nil || module.CanonicalVersion(p.Version) != p.Version {
-		return problem.Invalidf("write it as sigs.k8s.io/scheduler-plugins@v0.32.7:pkg/coscheduling; latest and branches are not exact versions",
+		return problem.Invalidf(
+			"write it as sigs.k8s.io/scheduler-plugins@v0.32.7:pkg/coscheduling; latest and branches are not exact versions",
 			"invalid plugin %q: must have the path of a module and an exact version", p)
 	}
 	if p.Package != "" && p.Package != p.Module && !strings.HasPrefix(p.Package, p.Module+"/") {
@@ -130,7 +131,7 @@ type Info struct {
 	// Rules reports whether the package has a function Rules, which returns the RBAC rules that the
 	// plugin needs.
 	Rules bool `json:"rules,omitempty"`
-	// SHA256 is the hash, in lower-case hexadecimal, of the sources of its module and of the directories
-	// that its go.mod replaces modules with.
+	// SHA256 is the hash, in lower-case hexadecimal, of the sources of its module and of the
+	// directories that its go.mod replaces modules with.
 	SHA256 string `json:"sha256,omitempty"`
 }

@@ -92,7 +92,8 @@ func TestParse(t *testing.T) {
 			t.Errorf("%s is written as %s, which reads as %+v, %v", text, got, again, err)
 		}
 	}
-	for _, text := range []string{"", "x", "builtin:", "builtin:../x", "example.com/a@latest", "example.com/a@v1", "@v1.0.0", "example.com/a@"} {
+	for _, text := range []string{"", "x", "builtin:", "builtin:../x", "example.com/a@latest", "example.com/a@v1",
+		"@v1.0.0", "example.com/a@"} {
 		_, err := Parse(text)
 		if !problem.IsInvalid(err) {
 			t.Errorf("%q: got %v, want an error that says how to write it", text, err)
@@ -102,11 +103,15 @@ func TestParse(t *testing.T) {
 
 func TestPluginsAreDescribedFromTheirSources(t *testing.T) {
 	dir := pluginDirs(t)
-	got, err := readPlugins(t, "v1.24.3", Plugin{Dir: filepath.Join(dir, "portable")}, Plugin{Dir: filepath.Join(dir, "native", "sub")}, Plugin{Builtin: "blockall"})
+	got, err := readPlugins(t, "v1.24.3", Plugin{Dir: filepath.Join(dir, "portable")},
+		Plugin{Dir: filepath.Join(dir, "native", "sub")}, Plugin{Builtin: "blockall"})
 	want := []Info{
-		{Name: "ToyAware", Kind: KindPortable, Package: "example.com/portable", Origin: "dir example.com/portable", Points: []string{"filter", "score"}},
-		{Name: "Native", Kind: KindNative, Package: "example.com/native/sub", Origin: "dir example.com/native", Points: []string{"score"}},
-		{Name: "BlockAll", Kind: KindPortable, Package: APIModule + "/scheduler/plugins/blockall", Origin: "builtin:blockall", Points: []string{"filter"}, Rules: true},
+		{Name: "ToyAware", Kind: KindPortable, Package: "example.com/portable", Origin: "dir example.com/portable",
+			Points: []string{"filter", "score"}},
+		{Name: "Native", Kind: KindNative, Package: "example.com/native/sub", Origin: "dir example.com/native",
+			Points: []string{"score"}},
+		{Name: "BlockAll", Kind: KindPortable, Package: APIModule + "/scheduler/plugins/blockall", Origin: "builtin:blockall",
+			Points: []string{"filter"}, Rules: true},
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Info{}, "SHA256")); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
@@ -170,7 +175,8 @@ func TestBundledPluginsThatFilterOrScoreSignPods(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := Options{Release: release, Rules: rules, Sources: sources, Platform: Platform{OS: "linux", Arch: "amd64", Go: rules.Go}}
+	o := Options{Release: release, Rules: rules, Sources: sources,
+		Platform: Platform{OS: "linux", Arch: "amd64", Go: rules.Go}}
 	for _, name := range names {
 		o.Plugins = append(o.Plugins, Plugin{Builtin: name})
 	}
@@ -195,20 +201,25 @@ func TestInvalidPluginsAreRefusedBeforeCompiling(t *testing.T) {
 		want    string
 		hint    string
 	}{
-		"newer than the native plugin":   {"v1.29.2", "native/sub", "written for Kubernetes 1.20 to 1.28 and does not fit v1.29.2", "plugin new"},
-		"older than the native plugin":   {"v1.24.3", "native133", "written for Kubernetes 1.33 and does not fit v1.24.3: func Score", ""},
+		"newer than the native plugin": {"v1.29.2", "native/sub",
+			"written for Kubernetes 1.20 to 1.28 and does not fit v1.29.2", "plugin new"},
+		"older than the native plugin": {"v1.24.3", "native133",
+			"written for Kubernetes 1.33 and does not fit v1.24.3: func Score", ""},
 		"a point that the release lacks": {"v1.24.3", "early", "extension point PreEnqueue is not in Kubernetes 1.24", ""},
-		"another form":                   {"v1.24.3", "misformed", "misformed/misformed.go:13:16: the signature of method Filter of Plugin differs from that of scheduler.FilterPlugin", "Filter(context.Context, scheduler.State, *scheduler.Pod) *scheduler.Status"},
-		"an interface":                   {"v1.24.3", "behind", "New returns (scheduler.Plugin, error)", "plugin's own type"},
-		"no New":                         {"v1.24.3", "nonew", "has no func New", "scheduler.Handle"},
-		"no constant Name":               {"v1.24.3", "noname", "is a var, not a constant", "const Name"},
-		"a New that makes no plugin":     {"v1.24.3", "strange", "strange.go:5:1: func New(string) error is not the factory of a plugin", ""},
-		"an in-tree name":                {"v1.24.3", "shadow", "has an in-tree plugin NodeName", ""},
-		"twice":                          {"v1.24.3", "portable portable", "has a plugin ToyAware too", ""},
-		"no Go":                          {"v1.24.3", "syntax", "syntax/syntax.go:3:11: ", ""},
-		"a program":                      {"v1.24.3", "program", "is a program", ""},
-		"no module":                      {"v1.24.3", "loose", "go.mod", "plugin new"},
-		"no directory":                   {"v1.24.3", "none", "no such directory", ""},
+		"another form": {"v1.24.3", "misformed",
+			"misformed/misformed.go:13:16: the signature of method Filter of Plugin differs from that of scheduler.FilterPlugin",
+			"Filter(context.Context, scheduler.State, *scheduler.Pod) *scheduler.Status"},
+		"an interface":     {"v1.24.3", "behind", "New returns (scheduler.Plugin, error)", "plugin's own type"},
+		"no New":           {"v1.24.3", "nonew", "has no func New", "scheduler.Handle"},
+		"no constant Name": {"v1.24.3", "noname", "is a var, not a constant", "const Name"},
+		"a New that makes no plugin": {"v1.24.3", "strange",
+			"strange.go:5:1: func New(string) error is not the factory of a plugin", ""},
+		"an in-tree name": {"v1.24.3", "shadow", "has an in-tree plugin NodeName", ""},
+		"twice":           {"v1.24.3", "portable portable", "has a plugin ToyAware too", ""},
+		"no Go":           {"v1.24.3", "syntax", "syntax/syntax.go:3:11: ", ""},
+		"a program":       {"v1.24.3", "program", "is a program", ""},
+		"no module":       {"v1.24.3", "loose", "go.mod", "plugin new"},
+		"no directory":    {"v1.24.3", "none", "no such directory", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var plugins []Plugin
@@ -223,7 +234,8 @@ func TestInvalidPluginsAreRefusedBeforeCompiling(t *testing.T) {
 		})
 	}
 	_, err := readPlugins(t, "v1.24.3", Plugin{Builtin: "nosuch"})
-	if err == nil || !strings.Contains(err.Error(), "no bundled plugin") || !strings.Contains(strings.Join(problem.Hints(err), ""), "blockall") {
+	if err == nil || !strings.Contains(err.Error(), "no bundled plugin") ||
+		!strings.Contains(strings.Join(problem.Hints(err), ""), "blockall") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -259,8 +271,10 @@ func TestModuleHasOnlyFilesThatCanBeCompiled(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"go.mod": "module example.com/m\n", "a.go": "package m\n", "a_test.go": "package m\n", "README.md": "x",
-		"vendor/v/v.go": "package v\n", "testdata/t.go": "package t\n", ".git/g.go": "package g\n", "nested/go.mod": "module n\n", "nested/n.go": "package n\n",
-		"sub/s.go": "package sub\n\nimport _ \"embed\"\n\n//go:embed data/*\nvar s string\n", "sub/data/one.txt": "1", "sub/other.txt": "2",
+		"vendor/v/v.go": "package v\n", "testdata/t.go": "package t\n", ".git/g.go": "package g\n",
+		"nested/go.mod": "module n\n", "nested/n.go": "package n\n",
+		"sub/s.go": "package sub\n\nimport _ \"embed\"\n\n//go:embed data/*\nvar s string\n", "sub/data/one.txt": "1",
+		"sub/other.txt": "2",
 		"sub/s_test.go": "package sub\n\n//go:embed other.txt\nvar o string\n",
 	} {
 		write(t, filepath.Join(dir, filepath.FromSlash(name)), text)
@@ -274,7 +288,8 @@ func TestModuleHasOnlyFilesThatCanBeCompiled(t *testing.T) {
 	}
 }
 
-// The extender is not part of a scheduler: a change of it gives no scheduler with plugins another name or other bytes.
+// The extender is not part of a scheduler: a change of it gives no scheduler with plugins another
+// name or other bytes.
 func TestSchedulersDoNotHoldTheExtender(t *testing.T) {
 	files, err := readSources(os.DirFS("../../../.."))
 	if err != nil {
@@ -289,7 +304,8 @@ func TestSchedulersDoNotHoldTheExtender(t *testing.T) {
 
 func TestHashDependsOnTheSources(t *testing.T) {
 	dir := pluginDirs(t)
-	plugins := []Plugin{{Dir: filepath.Join(dir, "portable")}, {Builtin: "blockall"}, {Module: "example.com/a", Version: "v1.0.0"}}
+	plugins := []Plugin{{Dir: filepath.Join(dir, "portable")}, {Builtin: "blockall"},
+		{Module: "example.com/a", Version: "v1.0.0"}}
 	sum := func(plugins []Plugin, imports ...string) string {
 		t.Helper()
 		got, err := Hash(plugins, imports, apiSources(t))
@@ -322,7 +338,8 @@ func TestOnlyNamesOfCopiedFilesAreReplaced(t *testing.T) {
 	}
 	const got = "# github.com/pmk-sched/pmk-sched/scheduler/adapter\npmk-sched/scheduler/adapter/a.go:1:2: x\n" +
 		"./plugins/0/sub/a.go:3:4: y\nplugins/1/a.go:5:6: z"
-	const want = "# github.com/pmk-sched/pmk-sched/scheduler/adapter\ngithub.com/pmk-sched/pmk-sched/scheduler/adapter/a.go:1:2: x\n" +
+	const want = "# github.com/pmk-sched/pmk-sched/scheduler/adapter\n" +
+		"github.com/pmk-sched/pmk-sched/scheduler/adapter/a.go:1:2: x\n" +
 		"./mine/sub/a.go:3:4: y\nplugins/1/a.go:5:6: z"
 	text, inPlugins := s.Original(got)
 	if diff := cmp.Diff(want, text); diff != "" || !inPlugins {

@@ -38,7 +38,8 @@ func (s *pluginPackage) constructor(p Plugin) (fn *ast.FuncDecl, in scope, nativ
 		s.files.Position(fn.Pos()), readable(text))
 }
 
-const constructorHint = "a portable plugin has func New(context.Context, scheduler.Arguments, scheduler.Handle) (*MyPlugin, error), " +
+const constructorHint = "a portable plugin has func New(context.Context, scheduler.Arguments, scheduler.Handle) " +
+	"(*MyPlugin, error), " +
 	"a native one the PluginFactory of its release"
 
 // portableType returns the name of the type that New returns. It must be the plugin's own type: its
@@ -48,8 +49,11 @@ func (s *pluginPackage) portableType(p Plugin, fn *ast.FuncDecl, in scope) (stri
 	if own := s.text() + "."; len(results) == 2 && results[1] == "error" && strings.HasPrefix(results[0], "*"+own) {
 		return strings.TrimPrefix(results[0], "*"+own), nil
 	}
-	return "", p.invalidf("return the plugin's own type and an error, (*MyPlugin, error): the methods of that type decide which extension points the plugin has",
-		"%s: New returns (%s)", s.files.Position(fn.Pos()), strings.Join(results, ", "))
+	return "",
+		p.invalidf(
+			"return the plugin's own type and an error, (*MyPlugin, error): the methods of that type decide which extension "+
+				"points the plugin has",
+			"%s: New returns (%s)", s.files.Position(fn.Pos()), strings.Join(results, ", "))
 }
 
 // text returns the package as signatures show it.
@@ -97,8 +101,9 @@ func (s *pluginPackage) interfaceMethods(i *ast.InterfaceType, in scope) []metho
 	return all
 }
 
-// methodSet returns the methods of a type of the package, with those promoted from embedded types of
-// its module and from embedded interfaces of package scheduler. Shallower methods hide deeper ones.
+// methodSet returns the methods of a type of the package, with those promoted from embedded types
+// of its module and from embedded interfaces of package scheduler. Shallower methods hide deeper
+// ones.
 func (s *pluginPackage) methodSet(api *portableAPI, typeName string, depth int) map[string]method {
 	set := map[string]method{}
 	if depth == 0 {
@@ -165,8 +170,8 @@ func (s *pluginPackage) promoted(api *portableAPI, e ast.Expr, in scope, depth i
 	return other.methodSet(api, name, depth-1)
 }
 
-// check refuses methods with the name of one of package scheduler's and another signature: the plugin
-// would silently lack that extension point.
+// check refuses methods with the name of one of package scheduler's and another signature: the
+// plugin would silently lack that extension point.
 func (a *portableAPI) check(p Plugin, typeName string, set map[string]method) error {
 	for _, name := range slices.Sorted(maps.Keys(a.interfaces)) {
 		for _, want := range a.interfaces[name] {
@@ -192,13 +197,14 @@ func isPointMethod(name string) bool {
 func compose(p Plugin, release versions.Release, set map[string]method) (binding.Composition, error) {
 	composition, err := binding.Compose(adapterMinor(release), slices.Sorted(maps.Keys(set)))
 	if err != nil {
-		return binding.Composition{}, p.invalidf("implement the methods of package scheduler for extension points that the release has", "%w", err)
+		return binding.Composition{},
+			p.invalidf("implement the methods of package scheduler for extension points that the release has", "%w", err)
 	}
 	return composition, nil
 }
 
-// adapterMinor returns the minor whose adapter files a release uses. A release that is newer than all
-// of them uses the newest.
+// adapterMinor returns the minor whose adapter files a release uses. A release that is newer than
+// all of them uses the newest.
 func adapterMinor(release versions.Release) int { return min(release.Minor, binding.NewestMinor) }
 
 // configured returns the name of an extension point in a configuration: preFilter.

@@ -106,7 +106,9 @@ func (r *reader) plugin(ctx context.Context, p Plugin) error {
 
 func (r *reader) native(p Plugin, pkg *pluginPackage, factory signature, found *resolved) error {
 	if r.options.PortableOnly {
-		return p.invalidf("compile it into the scheduler with `pmk-sched build --with`; an extender serves portable plugins, which `pmk-sched plugin new` creates",
+		return p.invalidf(
+			"compile it into the scheduler with `pmk-sched build --with`; an extender serves portable plugins, which "+
+				"`pmk-sched plugin new` creates",
 			"it uses the scheduling framework, which an extender does not have")
 	}
 	methods := pkg.methods("")

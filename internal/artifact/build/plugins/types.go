@@ -52,8 +52,8 @@ func fileScope(pkg string, file *ast.File) scope {
 	return s
 }
 
-// qualified returns the import path and name of a type such as corev1.Pod. The path of a predeclared
-// type is empty.
+// qualified returns the import path and name of a type such as corev1.Pod. The path of a
+// predeclared type is empty.
 func (s scope) qualified(e ast.Expr) (pkg, name string, ok bool) {
 	switch e := e.(type) {
 	case *ast.Ident:

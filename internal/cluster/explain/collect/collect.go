@@ -60,7 +60,8 @@ func Pod(ctx context.Context, cfg *rest.Config, namespace, name string, log *zap
 	if err != nil {
 		return nil, fmt.Errorf("create client for %s: %w", cfg.Host, err)
 	}
-	r := &reader{kube: kube, retry: &kubeapi.Retrier{Log: log}, in: &explain.Input{Namespace: namespace, Name: name, Now: time.Now()}}
+	r := &reader{kube: kube, retry: &kubeapi.Retrier{Log: log},
+		in: &explain.Input{Namespace: namespace, Name: name, Now: time.Now()}}
 	if r.in.Pod, err = kubeapi.Find(ctx, r.retry, kube.CoreV1().Pods(namespace).Get, "Pod", namespace, name); err != nil {
 		return nil, err
 	}
@@ -131,7 +132,8 @@ func (r *reader) usage(ctx context.Context) error {
 }
 
 func (r *reader) classes(ctx context.Context) error {
-	for list, err := range pages(ctx, r, "StorageClasses", r.kube.StorageV1().StorageClasses().List, metav1.ListOptions{}) {
+	for list, err := range pages(ctx, r, "StorageClasses", r.kube.StorageV1().StorageClasses().List,
+		metav1.ListOptions{}) {
 		if err != nil {
 			return err
 		}
@@ -165,7 +167,8 @@ func (r *reader) claims(ctx context.Context) error {
 // claim reads a claim, its volume, and, unless it is bound, the last warning about it.
 func (r *reader) claim(ctx context.Context, c *explain.Claim) (err error) {
 	ns := r.in.Namespace
-	c.Claim, err = kubeapi.Find(ctx, r.retry, r.kube.CoreV1().PersistentVolumeClaims(ns).Get, "PersistentVolumeClaim", ns, c.Name)
+	c.Claim, err = kubeapi.Find(ctx, r.retry, r.kube.CoreV1().PersistentVolumeClaims(ns).Get, "PersistentVolumeClaim", ns,
+		c.Name)
 	switch {
 	case err != nil || c.Claim == nil:
 		return err

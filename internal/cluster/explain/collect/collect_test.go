@@ -16,7 +16,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/explain"
 )
 
-// apiServer answers requests with the object of their path; pods in two pages. Others are not found, or forbidden.
+// apiServer answers requests with the object of their path; pods in two pages. Others are not
+// found, or forbidden.
 type apiServer struct {
 	objects   map[string]any
 	forbidden string
@@ -32,13 +33,15 @@ func (s apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path == s.forbidden:
 		w.WriteHeader(http.StatusForbidden)
-		object = metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonForbidden, Code: http.StatusForbidden, Message: "no"}
+		object = metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
+			Reason: metav1.StatusReasonForbidden, Code: http.StatusForbidden, Message: "no"}
 	case found:
 	case strings.HasSuffix(r.URL.Path, "s"):
 		object = map[string]any{"items": []any{}} // of the kind that the client expects
 	default:
 		w.WriteHeader(http.StatusNotFound)
-		object = metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound}
+		object = metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
+			Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound}
 	}
 	_ = json.NewEncoder(w).Encode(object)
 }
@@ -53,7 +56,8 @@ func runningPod(name, node, cpu string) corev1.Pod {
 }
 
 func podList(next string, pods ...corev1.Pod) corev1.PodList {
-	return corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, ListMeta: metav1.ListMeta{Continue: next}, Items: pods}
+	return corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"},
+		ListMeta: metav1.ListMeta{Continue: next}, Items: pods}
 }
 
 func eventList(events ...corev1.Event) corev1.EventList {
@@ -62,20 +66,28 @@ func eventList(events ...corev1.Event) corev1.EventList {
 
 // newServer has a pending pod with a claim that does not exist, a node, and two pages of pods.
 func newServer() apiServer {
-	pod := corev1.Pod{TypeMeta: metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"}, ObjectMeta: metav1.ObjectMeta{Name: "web-0", Namespace: "shop", UID: "1"}, Spec: corev1.PodSpec{
-		SchedulerName: "s", Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}},
-	}}
+	pod := corev1.Pod{TypeMeta: metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"},
+		ObjectMeta: metav1.ObjectMeta{Name: "web-0", Namespace: "shop", UID: "1"}, Spec: corev1.PodSpec{
+			SchedulerName: "s", Volumes: []corev1.Volume{{Name: "data",
+				VolumeSource: corev1.VolumeSource{
+					PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}},
+		}}
 	return apiServer{objects: map[string]any{
 		"/api/v1/namespaces/shop/pods/web-0?": pod,
-		"/api/v1/nodes?":                      corev1.NodeList{TypeMeta: metav1.TypeMeta{Kind: "NodeList", APIVersion: "v1"}, Items: []corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}}},
-		"/api/v1/pods?":                       podList("next", runningPod("a", "n1", "1")),
-		"/api/v1/pods?next":                   podList("", runningPod("b", "n1", "500m"), runningPod("c", "n2", "2")),
+		"/api/v1/nodes?": corev1.NodeList{TypeMeta: metav1.TypeMeta{Kind: "NodeList", APIVersion: "v1"},
+			Items: []corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}}},
+		"/api/v1/pods?":     podList("next", runningPod("a", "n1", "1")),
+		"/api/v1/pods?next": podList("", runningPod("b", "n1", "500m"), runningPod("c", "n2", "2")),
 		"/api/v1/namespaces/shop/events?refused": eventList(
-			corev1.Event{InvolvedObject: corev1.ObjectReference{Kind: "ReplicaSet", Name: "web-5d4f"}, Reason: "FailedCreate", Message: "exceeded quota"},
-			corev1.Event{InvolvedObject: corev1.ObjectReference{Kind: "ReplicaSet", Name: "other-5d4f"}, Reason: "FailedCreate", Message: "exceeded quota"}),
+			corev1.Event{InvolvedObject: corev1.ObjectReference{Kind: "ReplicaSet", Name: "web-5d4f"}, Reason: "FailedCreate",
+				Message: "exceeded quota"},
+			corev1.Event{InvolvedObject: corev1.ObjectReference{Kind: "ReplicaSet", Name: "other-5d4f"}, Reason: "FailedCreate",
+				Message: "exceeded quota"}),
 		"/api/v1/namespaces/shop/events?": eventList(
-			corev1.Event{InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: "web-0", UID: "1"}, Reason: "FailedScheduling"},
-			corev1.Event{InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: "web-0", UID: "of a former pod"}, Reason: "FailedScheduling"}),
+			corev1.Event{InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: "web-0", UID: "1"},
+				Reason: "FailedScheduling"},
+			corev1.Event{InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: "web-0", UID: "of a former pod"},
+				Reason: "FailedScheduling"}),
 	}}
 }
 

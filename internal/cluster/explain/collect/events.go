@@ -19,7 +19,8 @@ func (r *reader) listEvents(ctx context.Context, selector string) (events []core
 			events = append(events, list.Items...)
 		}
 	}
-	slices.SortStableFunc(events, func(a, b corev1.Event) int { return kubeapi.EventTime(&b).Compare(kubeapi.EventTime(&a)) })
+	slices.SortStableFunc(events,
+		func(a, b corev1.Event) int { return kubeapi.EventTime(&b).Compare(kubeapi.EventTime(&a)) })
 	return events, err
 }
 

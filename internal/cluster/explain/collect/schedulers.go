@@ -23,16 +23,18 @@ import (
 const (
 	// defaultLease is the lease of the default scheduler.
 	defaultLease = "kube-scheduler"
-	// leaseSlack is how much older than its duration a lease may be before it counts as expired: clocks differ.
+	// leaseSlack is how much older than its duration a lease may be before it counts as expired:
+	// clocks differ.
 	leaseSlack = 5 * time.Second
 )
 
 // schedulers finds the schedulers of the cluster: schedulers that pmk-sched installed, the default
 // scheduler, and others by their leases.
 func (r *reader) schedulers(ctx context.Context) error {
-	deployments, err := kubeapi.Read(ctx, r.retry, "list schedulers", func(ctx context.Context) ([]appsv1.Deployment, error) {
-		return kubeapi.InstalledDeployments(ctx, r.kube.AppsV1(), metav1.NamespaceAll)
-	})
+	deployments, err := kubeapi.Read(ctx, r.retry, "list schedulers",
+		func(ctx context.Context) ([]appsv1.Deployment, error) {
+			return kubeapi.InstalledDeployments(ctx, r.kube.AppsV1(), metav1.NamespaceAll)
+		})
 	if err = r.optional(err); err != nil {
 		return err
 	}
@@ -77,9 +79,10 @@ func (r *reader) leases(ctx context.Context) ([]coordinationv1.Lease, error) {
 	err := add(metav1.NamespaceSystem, metav1.ListOptions{}, func(l *coordinationv1.Lease) bool {
 		return l.Name == name || strings.Contains(l.Name, "scheduler")
 	})
-	return found, errors.Join(err, add(metav1.NamespaceAll, metav1.ListOptions{FieldSelector: "metadata.name=" + name}, func(l *coordinationv1.Lease) bool {
-		return l.Namespace != metav1.NamespaceSystem
-	}))
+	return found, errors.Join(err, add(metav1.NamespaceAll, metav1.ListOptions{FieldSelector: "metadata.name=" + name},
+		func(l *coordinationv1.Lease) bool {
+			return l.Namespace != metav1.NamespaceSystem
+		}))
 }
 
 // leaseHolder adds the scheduler of a lease, unless it is known. A lease is named after its
@@ -138,7 +141,8 @@ func (r *reader) installed(ctx context.Context, d *appsv1.Deployment, leases []c
 }
 
 // Profiles returns the names of the profiles in the configuration that a Deployment mounts.
-func Profiles(ctx context.Context, kube kubernetes.Interface, retry *kubeapi.Retrier, d *appsv1.Deployment) ([]string, error) {
+func Profiles(ctx context.Context, kube kubernetes.Interface, retry *kubeapi.Retrier, d *appsv1.Deployment) ([]string,
+	error) {
 	c, err := (&reader{kube: kube, retry: retry}).configuration(ctx, d)
 	return c.names, err
 }
@@ -149,7 +153,8 @@ func (r *reader) configuration(ctx context.Context, d *appsv1.Deployment) (found
 		if v.ConfigMap == nil {
 			continue
 		}
-		m, err := kubeapi.Find(ctx, r.retry, r.kube.CoreV1().ConfigMaps(d.Namespace).Get, "ConfigMap", d.Namespace, v.ConfigMap.Name)
+		m, err := kubeapi.Find(ctx, r.retry, r.kube.CoreV1().ConfigMaps(d.Namespace).Get, "ConfigMap", d.Namespace,
+			v.ConfigMap.Name)
 		if err != nil {
 			return found, err
 		}

@@ -24,16 +24,18 @@ extenders:
 		text string
 		want configuration
 	}{
-		"a configuration": {text, configuration{names: []string{"a", "b"}, plugins: []string{"LoadAware"}, extenders: []string{"https://policy.kube-system.svc"}}},
-		"another object":  {"kind: Config\nprofiles: [{schedulerName: a}]", configuration{}},
-		"other text":      {"{", configuration{}},
-		"no text":         {"", configuration{}},
-		"another type":    {"profiles: 3", configuration{}},
-		"binary data":     {"\x00", configuration{}},
+		"a configuration": {text, configuration{names: []string{"a", "b"}, plugins: []string{"LoadAware"},
+			extenders: []string{"https://policy.kube-system.svc"}}},
+		"another object": {"kind: Config\nprofiles: [{schedulerName: a}]", configuration{}},
+		"other text":     {"{", configuration{}},
+		"no text":        {"", configuration{}},
+		"another type":   {"profiles: 3", configuration{}},
+		"binary data":    {"\x00", configuration{}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, readConfiguration(tc.text, "v1.24.3"), cmp.AllowUnexported(configuration{})); diff != "" {
+			if diff := cmp.Diff(tc.want, readConfiguration(tc.text, "v1.24.3"),
+				cmp.AllowUnexported(configuration{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -60,7 +62,8 @@ func TestLeaseShowsThatNoReplicaSchedules(t *testing.T) {
 			renewed := metav1.NewMicroTime(now.Add(-tc.renewed))
 			lease := &coordinationv1.Lease{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "s"},
-				Spec:       coordinationv1.LeaseSpec{HolderIdentity: tc.holder, RenewTime: &renewed, LeaseDurationSeconds: &seconds},
+				Spec: coordinationv1.LeaseSpec{HolderIdentity: tc.holder, RenewTime: &renewed,
+					LeaseDurationSeconds: &seconds},
 			}
 			if got := leaseProblem(lease, now); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)

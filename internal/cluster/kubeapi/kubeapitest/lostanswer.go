@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// LoseAnswer returns a transport for rest.Config.WrapTransport that loses the answer to one request: the one with that number, counted
-// from 1. The server has handled that request.
+// LoseAnswer returns a transport for rest.Config.WrapTransport that loses the answer to one
+// request: the one with that number, counted from 1. The server has handled that request.
 func LoseAnswer(number int32) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper { return &losing{RoundTripper: next, number: number} }
 }

@@ -19,7 +19,8 @@ func (r *Redactor) Value(value any) any {
 	return value
 }
 
-// leaf redacts a string. Of text with an object of kind Secret nothing remains: any of its fields may be a secret.
+// leaf redacts a string. Of text with an object of kind Secret nothing remains: any of its fields
+// may be a secret.
 func (r *Redactor) leaf(text string) string {
 	if secretObject.MatchString(text) {
 		return marker + " (it has an object of kind Secret)"
@@ -40,7 +41,8 @@ func (r *Redactor) object(o map[string]any) map[string]any {
 			redacted[key] = sizes(value)
 		case key == "annotations":
 			redacted[key] = r.annotations(value)
-		case isEnv && hasValue && len(o) == 2 && key == "value" && text != "": // an environment variable, or a parameter of that form
+		case isEnv && hasValue && len(o) == 2 && key == "value" && text != "":
+			// an environment variable, or a parameter of that form
 			redacted[key] = marker
 		case isText && text != "" && isSensitiveKey(key) && !plain.MatchString(text):
 			redacted[key] = marker

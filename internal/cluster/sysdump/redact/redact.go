@@ -1,5 +1,5 @@
-// Package redact removes secrets from objects of Kubernetes, configuration and logs: data of Secrets, private keys, tokens, passwords and the
-// material of kubeconfigs. It does no I/O.
+// Package redact removes secrets from objects of Kubernetes, configuration and logs: data of
+// Secrets, private keys, tokens, passwords and the material of kubeconfigs. It does no I/O.
 package redact
 
 import (
@@ -16,7 +16,8 @@ import (
 const marker = "REDACTED"
 
 const (
-	// shortest is the length of a value from which on it is searched for in other text. Shorter ones occur in ordinary words.
+	// shortest is the length of a value from which on it is searched for in other text. Shorter ones
+	// occur in ordinary words.
 	shortest = 6
 	// longLine is the length of a line of a key that is searched for alone.
 	longLine = 32
@@ -34,8 +35,8 @@ type Redactor struct {
 // New returns a redactor that knows no values.
 func New() *Redactor { return &Redactor{known: map[string]bool{}} }
 
-// Learn makes the redactor remove a value from all text, in base64 too. Of text in YAML, such as a kubeconfig, it
-// learns the values of its sensitive fields too.
+// Learn makes the redactor remove a value from all text, in base64 too. Of text in YAML, such as a
+// kubeconfig, it learns the values of its sensitive fields too.
 func (r *Redactor) Learn(value []byte) {
 	if len(value) == 0 || len(value) > longest {
 		return
@@ -46,7 +47,8 @@ func (r *Redactor) Learn(value []byte) {
 		forms = append(forms, partsOf(text)...)
 	}
 	for _, form := range slices.Clone(forms) {
-		for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding} {
+		for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding,
+			base64.RawURLEncoding} {
 			forms = append(forms, encoding.EncodeToString([]byte(form)))
 		}
 		if decoded, err := base64.StdEncoding.DecodeString(form); err == nil {
@@ -99,7 +101,8 @@ func replacerOf(values []string) *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
-// LearnSecret makes the redactor learn the values of an object of kind Secret, by their keys. Certificates and namespaces are not secret.
+// LearnSecret makes the redactor learn the values of an object of kind Secret, by their keys.
+// Certificates and namespaces are not secret.
 func (r *Redactor) LearnSecret(data map[string][]byte) {
 	for key, value := range data {
 		if key != "namespace" && !strings.HasSuffix(key, ".crt") {

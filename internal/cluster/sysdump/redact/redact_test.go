@@ -10,31 +10,37 @@ import (
 )
 
 const (
-	key   = "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEAvx3Zq0kq8n1m3o5p7r9t\nu2w4y6z8A0C2E4G6I8K0M2O4Q6S8U0W2Y4a6\n-----END RSA PRIVATE KEY-----"
+	key = "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEAvx3Zq0kq8n1m3o5p7r9t\n" +
+		"u2w4y6z8A0C2E4G6I8K0M2O4Q6S8U0W2Y4a6\n-----END RSA PRIVATE KEY-----"
 	token = "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJrdWJlcm5ldGVzIn0.c2lnbmF0dXJlLW9mLXRva2Vu"
 )
 
 func TestTextIsRedacted(t *testing.T) {
 	cases := map[string]struct{ text, want string }{
-		"a private key":              {"a\n" + key + "\nb", "a\nREDACTED\nb"},
-		"a private key in JSON":      {`{"k":"` + strings.ReplaceAll(key, "\n", `\n`) + `"}`, `{"k":"REDACTED"}`},
-		"a private key that is cut":  {"a " + key[:60], "a REDACTED"},
-		"a private key in base64":    {"x: " + base64.StdEncoding.EncodeToString([]byte(key)) + " y", "x: REDACTED y"},
-		"a token":                    {"got " + token + ", retry", "got REDACTED, retry"},
-		"a bootstrap token":          {"join with abcdef.0123456789abcdef now", "join with REDACTED now"},
-		"a header":                   {"Authorization: Basic dXNlcjpodW50ZXIy", "Authorization: Basic REDACTED"},
-		"a bearer token":             {"sent bearer 0123456789abcdef to x", "sent bearer REDACTED to x"},
-		"a password in a URL":        {"dial postgres://app:hunter2@db:5432/x", "dial postgres://REDACTED@db:5432/x"},
-		"a flag":                     {"--token=hunter2 --v=3", "--token=REDACTED --v=3"},
-		"a field in YAML":            {"user:\n  password: hunter2\n  name: admin", "user:\n  password: REDACTED\n  name: admin"},
-		"a field in JSON":            {`{"apiKey":"hunter2 and 3","n":1}`, `{"apiKey":"REDACTED","n":1}`},
-		"a block in YAML":            {"password: |-\n  hunter2hunter2\n  hunter3hunter3\nname: x", "password: |-\n  REDACTED\n  REDACTED\nname: x"},
-		"material of a kubeconfig":   {"    client-key-data: QUJDREVGRw==\n    server: https://10.0.0.1", "    client-key-data: REDACTED\n    server: https://10.0.0.1"},
-		"a truth value":              {"automountServiceAccountToken: false", "automountServiceAccountToken: false"},
-		"the name of a Secret":       {"secretName: my-scheduler-credentials", "secretName: my-scheduler-credentials"},
-		"a file with a token":        {"tokenFile: /var/run/token", "tokenFile: /var/run/token"},
-		"a certificate":              {"-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----", "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----"},
-		"a message of the scheduler": {"0/3 nodes are available: 3 Insufficient cpu.", "0/3 nodes are available: 3 Insufficient cpu."},
+		"a private key":             {"a\n" + key + "\nb", "a\nREDACTED\nb"},
+		"a private key in JSON":     {`{"k":"` + strings.ReplaceAll(key, "\n", `\n`) + `"}`, `{"k":"REDACTED"}`},
+		"a private key that is cut": {"a " + key[:60], "a REDACTED"},
+		"a private key in base64":   {"x: " + base64.StdEncoding.EncodeToString([]byte(key)) + " y", "x: REDACTED y"},
+		"a token":                   {"got " + token + ", retry", "got REDACTED, retry"},
+		"a bootstrap token":         {"join with abcdef.0123456789abcdef now", "join with REDACTED now"},
+		"a header":                  {"Authorization: Basic dXNlcjpodW50ZXIy", "Authorization: Basic REDACTED"},
+		"a bearer token":            {"sent bearer 0123456789abcdef to x", "sent bearer REDACTED to x"},
+		"a password in a URL":       {"dial postgres://app:hunter2@db:5432/x", "dial postgres://REDACTED@db:5432/x"},
+		"a flag":                    {"--token=hunter2 --v=3", "--token=REDACTED --v=3"},
+		"a field in YAML": {"user:\n  password: hunter2\n  name: admin",
+			"user:\n  password: REDACTED\n  name: admin"},
+		"a field in JSON": {`{"apiKey":"hunter2 and 3","n":1}`, `{"apiKey":"REDACTED","n":1}`},
+		"a block in YAML": {"password: |-\n  hunter2hunter2\n  hunter3hunter3\nname: x",
+			"password: |-\n  REDACTED\n  REDACTED\nname: x"},
+		"material of a kubeconfig": {"    client-key-data: QUJDREVGRw==\n    server: https://10.0.0.1",
+			"    client-key-data: REDACTED\n    server: https://10.0.0.1"},
+		"a truth value":        {"automountServiceAccountToken: false", "automountServiceAccountToken: false"},
+		"the name of a Secret": {"secretName: my-scheduler-credentials", "secretName: my-scheduler-credentials"},
+		"a file with a token":  {"tokenFile: /var/run/token", "tokenFile: /var/run/token"},
+		"a certificate": {"-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
+			"-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----"},
+		"a message of the scheduler": {"0/3 nodes are available: 3 Insufficient cpu.",
+			"0/3 nodes are available: 3 Insufficient cpu."},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -49,10 +55,12 @@ func TestLearnedValuesAreRedactedEverywhere(t *testing.T) {
 	r := New()
 	r.LearnSecret(map[string][]byte{
 		"password": []byte("correct horse\n"), "tls.crt": []byte("a public certificate"), "namespace": []byte("kube-system"),
-		"kubeconfig": []byte("users:\n- user:\n    token: opaque-value-1\n    client-key-data: " + base64.StdEncoding.EncodeToString([]byte("the raw bytes of a key")) + "\n"),
+		"kubeconfig": []byte("users:\n- user:\n    token: opaque-value-1\n    client-key-data: " +
+			base64.StdEncoding.EncodeToString([]byte("the raw bytes of a key")) + "\n"),
 	})
 	secret := base64.StdEncoding.EncodeToString([]byte("correct horse"))
-	text := "log: correct horse, " + secret + ", opaque-value-1, the raw bytes of a key, in kube-system with a public certificate"
+	text := "log: correct horse, " + secret +
+		", opaque-value-1, the raw bytes of a key, in kube-system with a public certificate"
 	want := "log: REDACTED, REDACTED, REDACTED, REDACTED, in kube-system with a public certificate"
 	if diff := cmp.Diff(want, r.Text(text)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -77,14 +85,17 @@ func TestObjectsAreRedacted(t *testing.T) {
 			`{"kind":"ConfigMap","data":{"m.yaml":"apiVersion: v1\nkind: Secret\nstringData: {k: v}\n"}}`,
 			`{"kind":"ConfigMap","data":{"m.yaml":"REDACTED (it has an object of kind Secret)"}}`,
 		},
-		"binary data": {`{"kind":"ConfigMap","binaryData":{"k":"AAAA"}}`, `{"kind":"ConfigMap","binaryData":{"k":"REDACTED (4 bytes)"}}`},
+		"binary data": {`{"kind":"ConfigMap","binaryData":{"k":"AAAA"}}`,
+			`{"kind":"ConfigMap","binaryData":{"k":"REDACTED (4 bytes)"}}`},
 		"variables": {
 			`{"env":[{"name":"URL","value":"x"},{"name":"EMPTY","value":""},{"name":"IP","valueFrom":{"fieldRef":{"fieldPath":"status.podIP"}}}]}`,
 			`{"env":[{"name":"URL","value":"REDACTED"},{"name":"EMPTY","value":""},{"name":"IP","valueFrom":{"fieldRef":{"fieldPath":"status.podIP"}}}]}`,
 		},
-		"arguments":       {`{"args":["--token","hunter2","--v","3"]}`, `{"args":["--token","REDACTED","--v","3"]}`},
-		"a sensitive key": {`{"user":{"token":"hunter2","tokenFile":"/x"}}`, `{"user":{"token":"REDACTED","tokenFile":"/x"}}`},
-		"other values":    {`{"replicas":2,"ok":true,"none":null,"list":[1,"a"]}`, `{"replicas":2,"ok":true,"none":null,"list":[1,"a"]}`},
+		"arguments": {`{"args":["--token","hunter2","--v","3"]}`, `{"args":["--token","REDACTED","--v","3"]}`},
+		"a sensitive key": {`{"user":{"token":"hunter2","tokenFile":"/x"}}`,
+			`{"user":{"token":"REDACTED","tokenFile":"/x"}}`},
+		"other values": {`{"replicas":2,"ok":true,"none":null,"list":[1,"a"]}`,
+			`{"replicas":2,"ok":true,"none":null,"list":[1,"a"]}`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -123,7 +134,8 @@ func FuzzLearnedValueIsRemoved(f *testing.F) {
 			t.Errorf("%q is in %q", secret, got)
 		}
 		encoded := base64.StdEncoding.EncodeToString([]byte(secret))
-		object := map[string]any{"kind": "Secret", "data": map[string]any{"k": encoded}, "metadata": map[string]any{"annotations": map[string]any{"a": before + secret + after}}}
+		object := map[string]any{"kind": "Secret", "data": map[string]any{"k": encoded},
+			"metadata": map[string]any{"annotations": map[string]any{"a": before + secret + after}}}
 		text, err := json.Marshal(r.Value(object))
 		if err != nil {
 			t.Fatal(err)

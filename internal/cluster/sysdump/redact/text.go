@@ -12,7 +12,8 @@ const sensitiveName = `(?:password|passwd|passphrase|secret|token|api[-_.]?key|a
 var (
 	sensitiveKey = regexp.MustCompile(`(?i)` + sensitiveName + `$`)
 	// assignment matches `name: value`, `name=value` and `"name":"value"` on one line.
-	assignment = regexp.MustCompile(`(?i)(` + sensitiveName + `["']?[ \t]*[:=][ \t]*)("(?:[^"\\\n]|\\.)*"|'[^'\n]*'|[^\s"',;&}\])]+)`)
+	assignment = regexp.MustCompile(`(?i)(` + sensitiveName +
+		`["']?[ \t]*[:=][ \t]*)("(?:[^"\\\n]|\\.)*"|'[^'\n]*'|[^\s"',;&}\])]+)`)
 	// plain are values that are not secret: a block in YAML, a truth value.
 	plain = regexp.MustCompile(`^(?:[{\[|>].*|true|false|null|none|nil|""|'')$`)
 
@@ -23,17 +24,20 @@ var (
 	encodedPEM     = regexp.MustCompile(`LS0tLS1CRUdJTi[A-Za-z0-9+/=_-]{20,}`)
 	jwt            = regexp.MustCompile(`eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?`)
 	bootstrapToken = regexp.MustCompile(`\b[a-z0-9]{6}\.[a-z0-9]{16}\b`)
-	authorization  = regexp.MustCompile(`(?i)(authorization["']?[ \t]*[:=][ \t]*["'\[]*)(?:(basic|bearer|digest|negotiate)[ \t]+)?[^\s"'\]]+`)
-	bearer         = regexp.MustCompile(`(?i)(\bbearer[ \t]+)[A-Za-z0-9._~+/=-]{8,}`)
-	userInfo       = regexp.MustCompile(`(://)[^\s/@:"']*:[^\s/@"']+@`)
-	// secretObject matches text that has an object of kind Secret in YAML or JSON, escaped in JSON too.
+	authorization  = regexp.MustCompile(
+		`(?i)(authorization["']?[ \t]*[:=][ \t]*["'\[]*)(?:(basic|bearer|digest|negotiate)[ \t]+)?[^\s"'\]]+`)
+	bearer   = regexp.MustCompile(`(?i)(\bbearer[ \t]+)[A-Za-z0-9._~+/=-]{8,}`)
+	userInfo = regexp.MustCompile(`(://)[^\s/@:"']*:[^\s/@"']+@`)
+	// secretObject matches text that has an object of kind Secret in YAML or JSON, escaped in JSON
+	// too.
 	secretObject = regexp.MustCompile(`\bkind\\*["']?[ \t]*:[ \t]*\\*["']?Secret(?:List)?\b`)
 )
 
 // isSensitiveKey reports whether a field of that name has a secret.
 func isSensitiveKey(name string) bool { return sensitiveKey.MatchString(name) }
 
-// Text removes secrets from text: the learned values, private keys, tokens, passwords in URLs and values of sensitive names.
+// Text removes secrets from text: the learned values, private keys, tokens, passwords in URLs and
+// values of sensitive names.
 func (r *Redactor) Text(text string) string {
 	text = r.replaceKnown(text)
 	if found := sensitiveFieldsOf(text); len(found) > 0 {

@@ -51,7 +51,8 @@ func (r *reading) endpoints(ctx context.Context) (ready int, err error) {
 		}
 		for _, slice := range list.Items {
 			for _, endpoint := range slice.Endpoints {
-				if endpoint.Conditions.Ready == nil || *endpoint.Conditions.Ready { // unknown is ready (discovery/v1, EndpointConditions)
+				// unknown is ready (discovery/v1, EndpointConditions)
+				if endpoint.Conditions.Ready == nil || *endpoint.Conditions.Ready {
 					ready++
 				}
 			}

@@ -16,7 +16,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// defaultLease is the duration of a lease that has none (k8s.io/component-base/config/v1alpha1, defaults.go).
+// defaultLease is the duration of a lease that has none (k8s.io/component-base/config/v1alpha1,
+// defaults.go).
 const defaultLease = 15 * time.Second
 
 // lease reads the lease of leader election, which is named after the scheduler.

@@ -105,7 +105,8 @@ func (r *reading) readMounts(ctx context.Context) error {
 			}
 		case volume.ConfigMap != nil:
 			var configMap *corev1.ConfigMap
-			if configMap, err = core.ConfigMaps(r.live.Namespace).Get(ctx, volume.ConfigMap.Name, metav1.GetOptions{}); err == nil {
+			if configMap, err = core.ConfigMaps(r.live.Namespace).Get(ctx, volume.ConfigMap.Name,
+				metav1.GetOptions{}); err == nil {
 				err = r.mount(configMap, "v1", "ConfigMap")
 			}
 		}
@@ -145,7 +146,8 @@ func (r *reading) credentials(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.Credentials = &health.Credentials{Mode: report.Mode, Subject: report.Subject, Source: report.Source, Renewal: report.Renewal, Expires: report.Expires}
+	r.Credentials = &health.Credentials{Mode: report.Mode, Subject: report.Subject, Source: report.Source,
+		Renewal: report.Renewal, Expires: report.Expires}
 	if report.Expires != nil && (r.Certificate == nil || report.Expires.Before(r.Certificate.Expires)) {
 		r.Certificate = &health.Certificate{Object: report.Source, Subject: report.Subject, Expires: *report.Expires}
 	}
@@ -195,7 +197,8 @@ func (ob *observer) controlPlaneNodes(ctx context.Context) (map[string][]string,
 	return found, nil
 }
 
-// configuration summarizes the scheduler's configuration; the summary is empty if it is not mounted.
+// configuration summarizes the scheduler's configuration; the summary is empty if it is not
+// mounted.
 func (r *reading) configuration() profiles.Summary {
 	for _, o := range r.mounted {
 		text, _, _ := unstructured.NestedString(o.Object, "data", r.Name+".yaml")

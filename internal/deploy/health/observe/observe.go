@@ -156,10 +156,13 @@ func (ob *observer) find(ctx context.Context) error {
 		return kubeapi.Explain("list deployments", err)
 	}
 	for i := range found {
-		ob.targets = append(ob.targets, &target{name: types.NamespacedName{Namespace: found[i].Namespace, Name: found[i].Labels[ownership.LabelInstance]}, live: &found[i]})
+		ob.targets = append(ob.targets,
+			&target{name: types.NamespacedName{Namespace: found[i].Namespace, Name: found[i].Labels[ownership.LabelInstance]},
+				live: &found[i]})
 	}
 	deployed, err := ob.Objects.DeployedNames(ctx, ob.Namespace)
-	if err != nil && !errors.As(err, new(*kubeapi.ForbiddenError)) { // the revisions of each are unreadable then, which it reports
+	// the revisions of each are unreadable then, which it reports
+	if err != nil && !errors.As(err, new(*kubeapi.ForbiddenError)) {
 		return err
 	}
 	for _, name := range deployed {
@@ -190,7 +193,8 @@ type reading struct {
 
 // workload reads one scheduler or extender.
 func (ob *observer) workload(ctx context.Context, t *target) *health.Workload {
-	w := &health.Workload{Kind: health.Scheduler, Name: t.name.Name, Namespace: t.name.Namespace, InstalledBy: ownership.Manager, Replicas: []health.Replica{}}
+	w := &health.Workload{Kind: health.Scheduler, Name: t.name.Name, Namespace: t.name.Namespace,
+		InstalledBy: ownership.Manager, Replicas: []health.Replica{}}
 	r := &reading{observer: ob, Workload: w, live: t.live}
 	r.try(r.revisions(ctx))
 	r.describe()
@@ -283,7 +287,8 @@ func (r *reading) events(ctx context.Context) error {
 		ids = append(ids, r.pods[i].UID)
 	}
 	for _, id := range ids {
-		options := metav1.ListOptions{FieldSelector: "type=" + corev1.EventTypeWarning + ",involvedObject.uid=" + string(id), Limit: pageSize}
+		options := metav1.ListOptions{FieldSelector: "type=" + corev1.EventTypeWarning + ",involvedObject.uid=" + string(id),
+			Limit: pageSize}
 		for list, err := range kubeapi.Pages(ctx, r.Kube.CoreV1().Events(r.Workload.Namespace).List, options) {
 			if err != nil {
 				return kubeapi.Explain("list events of "+r.String(), err)
@@ -291,7 +296,8 @@ func (r *reading) events(ctx context.Context) error {
 			for i := range list.Items {
 				e := &list.Items[i]
 				r.Events = append(r.Events, health.Event{
-					Time: kubeapi.EventTime(e).UTC(), Type: e.Type, Object: e.InvolvedObject.Kind + "/" + e.InvolvedObject.Name, Reason: e.Reason, Message: e.Message, Count: e.Count,
+					Time: kubeapi.EventTime(e).UTC(), Type: e.Type, Object: e.InvolvedObject.Kind + "/" +
+						e.InvolvedObject.Name, Reason: e.Reason, Message: e.Message, Count: e.Count,
 				})
 			}
 		}

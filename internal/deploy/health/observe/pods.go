@@ -22,7 +22,8 @@ func (r *reading) readPods(ctx context.Context) error {
 	if r.Kind == health.Extender {
 		app = ownership.Extender
 	}
-	options := metav1.ListOptions{LabelSelector: ownership.LabelName + "=" + app + "," + ownership.LabelInstance + "=" + r.Name, Limit: pageSize}
+	options := metav1.ListOptions{LabelSelector: ownership.LabelName + "=" + app + "," + ownership.LabelInstance + "=" +
+		r.Name, Limit: pageSize}
 	for list, err := range kubeapi.Pages(ctx, r.Kube.CoreV1().Pods(r.Workload.Namespace).List, options) {
 		if err != nil {
 			return kubeapi.Explain("list pods of "+r.String(), err)
@@ -48,7 +49,8 @@ func (r *reading) readPods(ctx context.Context) error {
 // describePod returns the state of a pod as a replica.
 func describePod(pod *corev1.Pod) health.Replica {
 	replica := health.Replica{
-		Pod: pod.Name, Node: pod.Spec.NodeName, Ready: podstatus.Ready(pod), Since: since(pod.CreationTimestamp), Terminating: pod.DeletionTimestamp != nil,
+		Pod: pod.Name, Node: pod.Spec.NodeName, Ready: podstatus.Ready(pod), Since: since(pod.CreationTimestamp),
+		Terminating: pod.DeletionTimestamp != nil,
 	}
 	if c := podstatus.Condition(pod, corev1.PodReady); c != nil && !c.LastTransitionTime.IsZero() {
 		replica.Since = since(c.LastTransitionTime)
@@ -118,7 +120,8 @@ func (r *reading) waiting(ctx context.Context) error {
 func (r *reading) countWaiting(ctx context.Context, schedulers []string) (*health.Waiting, error) {
 	found := &health.Waiting{}
 	for _, name := range schedulers {
-		options := metav1.ListOptions{FieldSelector: "spec.schedulerName=" + name + ",spec.nodeName=,status.phase=" + string(corev1.PodPending), Limit: pageSize}
+		options := metav1.ListOptions{FieldSelector: "spec.schedulerName=" + name + ",spec.nodeName=,status.phase=" +
+			string(corev1.PodPending), Limit: pageSize}
 		for list, err := range kubeapi.Pages(ctx, r.Kube.CoreV1().Pods(metav1.NamespaceAll).List, options) {
 			if err != nil {
 				return nil, err
@@ -134,8 +137,8 @@ func (r *reading) countWaiting(ctx context.Context, schedulers []string) (*healt
 	return found, nil
 }
 
-// reported reports whether a scheduler has reported on a pod that is not bound, and whether the pod has scheduling gates. The API server itself
-// reports the gates.
+// reported reports whether a scheduler has reported on a pod that is not bound, and whether the pod
+// has scheduling gates. The API server itself reports the gates.
 func reported(pod *corev1.Pod) (tried, gated bool) {
 	c := podstatus.Condition(pod, corev1.PodScheduled)
 	return c != nil, c != nil && c.Reason == corev1.PodReasonSchedulingGated

@@ -23,12 +23,14 @@ var created = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func waitingPod(name string, minutes int, condition ...corev1.PodCondition) corev1.Pod {
 	return corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "a", CreationTimestamp: metav1.NewTime(created.Add(time.Duration(minutes) * time.Minute))},
-		Status:     corev1.PodStatus{Conditions: condition},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "a",
+			CreationTimestamp: metav1.NewTime(created.Add(time.Duration(minutes) * time.Minute))},
+		Status: corev1.PodStatus{Conditions: condition},
 	}
 }
 
-// podPages answers lists of pods: a page for each scheduler name and token. The first answer is that the list expired if expired is set.
+// podPages answers lists of pods: a page for each scheduler name and token. The first answer is
+// that the list expired if expired is set.
 type podPages struct {
 	t       *testing.T
 	pages   map[string]corev1.PodList // by selector and token
@@ -39,14 +41,16 @@ type podPages struct {
 func (p *podPages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	p.asked++
-	if r.URL.Path != "/api/v1/pods" || query.Get("limit") == "" || !strings.HasSuffix(query.Get("fieldSelector"), ",spec.nodeName=,status.phase=Pending") {
+	if r.URL.Path != "/api/v1/pods" || query.Get("limit") == "" ||
+		!strings.HasSuffix(query.Get("fieldSelector"), ",spec.nodeName=,status.phase=Pending") {
 		p.t.Errorf("request %s", r.URL)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	if p.expired {
 		p.expired = false
 		w.WriteHeader(http.StatusGone)
-		_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: http.StatusGone, Reason: metav1.StatusReasonExpired})
+		_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+			Status: metav1.StatusFailure, Code: http.StatusGone, Reason: metav1.StatusReasonExpired})
 		return
 	}
 	name, _, _ := strings.Cut(strings.TrimPrefix(query.Get("fieldSelector"), "spec.schedulerName="), ",")
@@ -66,15 +70,19 @@ func newReading(t *testing.T, handler http.Handler) *reading {
 	}
 	const configuration = "kind: KubeSchedulerConfiguration\nprofiles: [{schedulerName: s}, {schedulerName: t}]\n"
 	return &reading{
-		observer: &observer{Options: Options{Kube: kube, Metrics: kubeapi.Metrics{Pods: kube.CoreV1()}}, nodes: map[string]string{}},
+		observer: &observer{Options: Options{Kube: kube, Metrics: kubeapi.Metrics{Pods: kube.CoreV1()}},
+			nodes: map[string]string{}},
 		Workload: &health.Workload{Kind: health.Scheduler, Name: "s", Namespace: "n"},
-		mounted:  []*unstructured.Unstructured{{Object: map[string]any{"kind": "ConfigMap", "data": map[string]any{"s.yaml": configuration}}}},
+		mounted: []*unstructured.Unstructured{{Object: map[string]any{"kind": "ConfigMap",
+			"data": map[string]any{"s.yaml": configuration}}}},
 	}
 }
 
 func TestWaitingPodsOfAllProfilesAreListedInPages(t *testing.T) {
-	tried := corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}
-	gated := corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulingGated}
+	tried := corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+		Reason: corev1.PodReasonUnschedulable}
+	gated := corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+		Reason: corev1.PodReasonSchedulingGated}
 	deleted := waitingPod("deleted", 0)
 	deleted.DeletionTimestamp = &metav1.Time{Time: created}
 	for name, expired := range map[string]bool{"at once": false, "after the list expired": true} {
@@ -88,7 +96,8 @@ func TestWaitingPodsOfAllProfilesAreListedInPages(t *testing.T) {
 			if err := r.waiting(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			want := &health.Waiting{Pods: 3, Oldest: "a/old", Since: created.Add(time.Minute), Ignored: 2, OldestIgnored: "a/new", IgnoredSince: created.Add(2 * time.Minute)}
+			want := &health.Waiting{Pods: 3, Oldest: "a/old", Since: created.Add(time.Minute), Ignored: 2,
+				OldestIgnored: "a/new", IgnoredSince: created.Add(2 * time.Minute)}
 			if diff := cmp.Diff(want, r.Waiting); diff != "" {
 				t.Errorf("waiting (-want +got):\n%s", diff)
 			}
@@ -100,13 +109,16 @@ func TestWaitingPodsOfAllProfilesAreListedInPages(t *testing.T) {
 }
 
 func TestDescribePodHasTheReasonOfAContainerThatDoesNotRun(t *testing.T) {
-	pod := waitingPod("p", 0, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(created)})
+	pod := waitingPod("p", 0, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse,
+		LastTransitionTime: metav1.NewTime(created)})
 	pod.Spec.NodeName = "node-1"
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{
 		{Ready: true, RestartCount: 1},
-		{RestartCount: 2, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "not found"}}},
+		{RestartCount: 2, State: corev1.ContainerState{
+			Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "not found"}}},
 	}
-	want := health.Replica{Pod: "p", Node: "node-1", Since: created, Restarts: 3, Reason: "ErrImagePull", Message: "not found"}
+	want := health.Replica{Pod: "p", Node: "node-1", Since: created, Restarts: 3, Reason: "ErrImagePull",
+		Message: "not found"}
 	if diff := cmp.Diff(want, describePod(&pod)); diff != "" {
 		t.Errorf("replica (-want +got):\n%s", diff)
 	}
@@ -114,7 +126,8 @@ func TestDescribePodHasTheReasonOfAContainerThatDoesNotRun(t *testing.T) {
 
 func TestNotReadyNodes(t *testing.T) {
 	ready := func(status corev1.ConditionStatus) *corev1.Node {
-		return &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status, LastTransitionTime: metav1.NewTime(created)}}}}
+		return &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady,
+			Status: status, LastTransitionTime: metav1.NewTime(created)}}}}
 	}
 	for want, node := range map[string]*corev1.Node{
 		"": ready(corev1.ConditionTrue),

@@ -1,5 +1,5 @@
-// Package decision describes the decision of a scheduler about one pod: for each node, which plugin or extender refused it, or
-// its scores. It does no I/O.
+// Package decision describes the decision of a scheduler about one pod: for each node, which plugin
+// or extender refused it, or its scores. It does no I/O.
 package decision
 
 import (
@@ -23,11 +23,10 @@ type Input struct {
 	Stages []Stage
 	// Scores are nil if the scheduler did not score: at most one node was left.
 	Scores *Scores
-	// Weights are the weights of the plugins, ExtenderWeights the weights of the extenders that
-	// score.
+	// Weights are the weights of the plugins, ExtenderWeights the weights of the extenders that score.
 	Weights, ExtenderWeights map[string]int64
-	// Selected is the node that the scheduler selected, Message why it selected none. Examined reports that it examined the nodes: it may have failed
-	// before.
+	// Selected is the node that the scheduler selected, Message why it selected none. Examined reports
+	// that it examined the nodes: it may have failed before.
 	Selected, Message string
 	Examined          bool
 	// From is the node of the pod before; Evicted are the pods that made room for it.
@@ -57,14 +56,16 @@ type Result struct {
 	Pod       string `json:"pod"`
 	Release   string `json:"release"`
 	Scheduler string `json:"scheduler"`
-	// Node is where the scheduler placed the pod, From where it was in the snapshot. Message is why it placed it nowhere.
+	// Node is where the scheduler placed the pod, From where it was in the snapshot. Message is why it
+	// placed it nowhere.
 	Node    string `json:"node,omitempty"`
 	From    string `json:"from,omitempty"`
 	Message string `json:"message,omitempty"`
 	// Evicted are the pods that made room for it. The refusals of the nodes are from before the
 	// eviction.
 	Evicted []string `json:"evicted,omitempty"`
-	// Tied are the nodes with the best score, if there are several: the scheduler selects one of them at random.
+	// Tied are the nodes with the best score, if there are several: the scheduler selects one of them
+	// at random.
 	Tied []string `json:"tied,omitempty"`
 	// Nodes are all nodes: first the scored nodes, the best one first, then the nodes without a
 	// score, then the refused nodes.
@@ -140,7 +141,8 @@ func (r *Result) refusedBy(in Input) map[string][]string {
 	refused := map[string][]string{}
 	for _, f := range in.Filters {
 		if f.Failed != "" {
-			r.Notes = append(r.Notes, fmt.Sprintf("plugin %s failed without the others, so that its refusals are missing: %s", f.Plugin, f.Failed))
+			r.Notes = append(r.Notes,
+				fmt.Sprintf("plugin %s failed without the others, so that its refusals are missing: %s", f.Plugin, f.Failed))
 			continue
 		}
 		for _, name := range missing(in.Nodes, f.Passed) {
@@ -190,10 +192,12 @@ func (r *Result) compare(in Input, refused map[string][]string) {
 		}
 	}
 	if together > 0 {
-		r.Notes = append(r.Notes, fmt.Sprintf("%d nodes are refused by all plugins together, and by none of them alone", together))
+		r.Notes = append(r.Notes,
+			fmt.Sprintf("%d nodes are refused by all plugins together, and by none of them alone", together))
 	}
 	for _, by := range slices.Sorted(maps.Keys(alone)) {
-		r.Notes = append(r.Notes, fmt.Sprintf("plugin %s alone refuses %d nodes that it does not refuse with the others", by, alone[by]))
+		r.Notes = append(r.Notes,
+			fmt.Sprintf("plugin %s alone refuses %d nodes that it does not refuse with the others", by, alone[by]))
 	}
 }
 
@@ -241,7 +245,8 @@ func compareNodes(a, b Node) int {
 		}
 		return *n.Score
 	}
-	return cmp.Or(cmp.Compare(len(a.Refused), len(b.Refused)), cmp.Compare(score(b), score(a)), cmp.Compare(a.Name, b.Name))
+	return cmp.Or(cmp.Compare(len(a.Refused), len(b.Refused)), cmp.Compare(score(b), score(a)),
+		cmp.Compare(a.Name, b.Name))
 }
 
 // findTies finds the nodes with the best score.

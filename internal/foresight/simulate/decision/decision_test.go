@@ -12,9 +12,11 @@ func input() Input {
 		Namespace: "shop", Pod: "web", Release: "v1.24.3", Scheduler: "default-scheduler", Selected: "a", Examined: true,
 		Nodes: []string{"a", "b", "c", "d", "e", "f"},
 		Filters: []Filter{
-			{Plugin: "TaintToleration", Passed: []string{"a", "b", "c", "d"}, Reasons: []string{"node(s) had untolerated taint"}},
+			{Plugin: "TaintToleration", Passed: []string{"a", "b", "c", "d"}, Reasons: []string{
+				"node(s) had untolerated taint"}},
 			{Plugin: "NodePorts", Passed: []string{"a", "b", "c", "d", "e", "f"}},
-			{Plugin: "NodeResourcesFit", Passed: []string{"a", "b", "c", "e"}, Reasons: []string{"Insufficient cpu", "Insufficient memory"}},
+			{Plugin: "NodeResourcesFit", Passed: []string{"a", "b", "c", "e"}, Reasons: []string{
+				"Insufficient cpu", "Insufficient memory"}},
 		},
 		Passed: []string{"a", "b", "c"},
 		Stages: []Stage{{Extender: "http://x", Passed: []string{"a", "b"}}},
@@ -34,10 +36,12 @@ func TestResultHasEveryNode(t *testing.T) {
 		Namespace: "shop", Pod: "web", Release: "v1.24.3", Scheduler: "default-scheduler", Node: "a",
 		Nodes: []Node{
 			{Name: "a", Score: total(190), Scores: []Score{
-				{By: "Affinity", Score: 150, Weight: 3}, {By: "Fit", Score: 40, Weight: 1}, {By: "http://x", Weight: 2, Extender: true},
+				{By: "Affinity", Score: 150, Weight: 3}, {By: "Fit", Score: 40, Weight: 1}, {By: "http://x", Weight: 2,
+					Extender: true},
 			}},
 			{Name: "b", Score: total(120), Scores: []Score{
-				{By: "Affinity", Weight: 3}, {By: "Fit", Score: 60, Weight: 1}, {By: "http://x", Score: 60, Weight: 2, Extender: true},
+				{By: "Affinity", Weight: 3}, {By: "Fit", Score: 60, Weight: 1}, {By: "http://x", Score: 60, Weight: 2,
+					Extender: true},
 			}},
 			{Name: "c", Refused: []string{"http://x"}},
 			{Name: "d", Refused: []string{"NodeResourcesFit"}},
@@ -67,18 +71,23 @@ func TestChosenNode(t *testing.T) {
 	}{
 		"lower": {"b", nil, &Chosen{
 			Node: "b", Outcome: Lower, Best: "a", Lacks: 70,
-			Differences: []Difference{{By: "Affinity", Weight: 3, Best: 150}, {By: "Fit", Weight: 1, Score: 60, Best: 40}, {By: "http://x", Weight: 2, Score: 60}},
+			Differences: []Difference{{By: "Affinity", Weight: 3, Best: 150}, {By: "Fit", Weight: 1, Score: 60, Best: 40},
+				{By: "http://x", Weight: 2, Score: 60}},
 			// 190 - 120 = 70: with Affinity 1, b has 120 and a 90; with 2, 120 and 140.
-			Changes: []Change{{By: "Affinity", Weight: 3, To: 1}, {By: "http://x", Weight: 2, To: 5}, {By: "Fit", Weight: 1, To: 5}},
+			Changes: []Change{{By: "Affinity", Weight: 3, To: 1}, {By: "http://x", Weight: 2, To: 5},
+				{By: "Fit", Weight: 1, To: 5}},
 		}},
 		"selected": {"a", nil, &Chosen{
 			Node: "a", Outcome: Selected, Best: "b", Lacks: -70,
-			Differences: []Difference{{By: "http://x", Weight: 2, Best: 60}, {By: "Fit", Weight: 1, Score: 40, Best: 60}, {By: "Affinity", Weight: 3, Score: 150}},
+			Differences: []Difference{{By: "http://x", Weight: 2, Best: 60}, {By: "Fit", Weight: 1, Score: 40, Best: 60},
+				{By: "Affinity", Weight: 3, Score: 150}},
 		}},
 		"tied": {"b", tied, &Chosen{
 			Node: "b", Outcome: Tied, Best: "a",
-			Differences: []Difference{{By: "Affinity", Weight: 3, Score: 70, Best: 150}, {By: "Fit", Weight: 1, Score: 60, Best: 40}, {By: "http://x", Weight: 2, Score: 60}},
-			Changes:     []Change{{By: "Affinity", Weight: 3, To: 2}, {By: "Fit", Weight: 1, To: 2}, {By: "http://x", Weight: 2, To: 3}},
+			Differences: []Difference{{By: "Affinity", Weight: 3, Score: 70, Best: 150},
+				{By: "Fit", Weight: 1, Score: 60, Best: 40}, {By: "http://x", Weight: 2, Score: 60}},
+			Changes: []Change{{By: "Affinity", Weight: 3, To: 2}, {By: "Fit", Weight: 1, To: 2},
+				{By: "http://x", Weight: 2, To: 3}},
 		}},
 		"refused": {"f", nil, &Chosen{Node: "f", Outcome: Refused, Refusals: []Refusal{
 			{By: "TaintToleration", Nodes: 2, Only: 1, Reasons: []string{"node(s) had untolerated taint"}},
@@ -98,7 +107,8 @@ func TestChosenNode(t *testing.T) {
 	}
 }
 
-// A weight cannot help against a node that is better in everything, or against two nodes that need opposite changes.
+// A weight cannot help against a node that is better in everything, or against two nodes that need
+// opposite changes.
 func TestNoWeightMayBeEnough(t *testing.T) {
 	in := input()
 	in.Nodes, in.Passed, in.Stages = []string{"a", "b", "c"}, []string{"a", "b", "c"}, nil
@@ -121,7 +131,8 @@ func TestPluginsThatDependOnOthersAreReported(t *testing.T) {
 	in.Filters[1].Passed = []string{"b", "c", "d", "e", "f"} // refuses a alone, but not with the others
 	in.Passed, in.Stages, in.Scores = []string{"a", "b"}, nil, nil
 	r := New(in, "")
-	want := map[string][]string{"c": {unknownPlugin}, "d": {"NodeResourcesFit"}, "e": {"TaintToleration"}, "f": {"TaintToleration", "NodeResourcesFit"}}
+	want := map[string][]string{"c": {unknownPlugin}, "d": {"NodeResourcesFit"}, "e": {"TaintToleration"},
+		"f": {"TaintToleration", "NodeResourcesFit"}}
 	got := map[string][]string{}
 	for _, n := range r.Nodes {
 		if len(n.Refused) > 0 {

@@ -21,7 +21,8 @@ type Scores struct {
 }
 
 func newScores() *Scores {
-	return &Scores{Total: map[string]int64{}, Plugins: map[string]map[string]int64{}, Extenders: map[string]map[string]int64{}}
+	return &Scores{Total: map[string]int64{}, Plugins: map[string]map[string]int64{},
+		Extenders: map[string]map[string]int64{}}
 }
 
 func set(in map[string]map[string]int64, by, node string, score int64) {
@@ -90,7 +91,8 @@ func (p *logParser) message(text string) error {
 		return nil
 	}
 	switch name {
-	case "Attempting to schedule pod", "Plugin scored node for pod", "Extender scored node for pod", "Calculated node's final score for pod":
+	case "Attempting to schedule pod", "Plugin scored node for pod", "Extender scored node for pod",
+		"Calculated node's final score for pod":
 	default:
 		return nil
 	}
@@ -124,7 +126,8 @@ func (p *logParser) message(text string) error {
 	return nil
 }
 
-// oldMessage reads a message of 1.20. The totals do not name the pod; they follow the scores that do.
+// oldMessage reads a message of 1.20. The totals do not name the pod; they follow the scores that
+// do.
 func (p *logParser) oldMessage(text string) error {
 	if text == "Attempting to schedule pod: "+p.key {
 		p.finish()

@@ -45,15 +45,17 @@ I1122 21:05:13.483000    7 generic_scheduler.go:560] Host b => Score 300
 		"a second cycle replaces the scores": {
 			again + strings.ReplaceAll(strings.ReplaceAll(again, "score=200", "score=100"), "score=475", "score=375"),
 			&Scores{
-				Total:     map[string]int64{"a": 375, "b": 300},
-				Plugins:   map[string]map[string]int64{"NodeAffinity": {"a": 100, "b": 0}, "TaintToleration": want.Plugins["TaintToleration"]},
+				Total: map[string]int64{"a": 375, "b": 300},
+				Plugins: map[string]map[string]int64{"NodeAffinity": {"a": 100, "b": 0},
+					"TaintToleration": want.Plugins["TaintToleration"]},
 				Extenders: want.Extenders,
 			},
 		},
 		"a second cycle that scores nothing":   {again + again[:strings.Index(again, "\n")+1], want},
 		"the log ends in the middle of a line": {strings.TrimSuffix(again, "\n") + "\nI1122 21:05:13.48", want},
-		"nothing was scored":                   {"I1122 21:05:13.482 7 scheduler.go:461] \"Attempting to schedule pod\" pod=\"shop/web\"\nother output\n", nil},
-		"empty":                                {"", nil},
+		"nothing was scored": {
+			"I1122 21:05:13.482 7 scheduler.go:461] \"Attempting to schedule pod\" pod=\"shop/web\"\nother output\n", nil},
+		"empty": {"", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := ParseLog(strings.NewReader(tt.log), "shop", "web")

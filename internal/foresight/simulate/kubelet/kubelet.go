@@ -39,9 +39,11 @@ const (
 	taskClaim = "claim"
 )
 
-// Start starts the actors of an API server, and returns when they know its objects. Pods that are being deleted then stay so. wait returns
-// when all have ended, after ctx. bound, if it is not nil, is called for each pod that gets a node in the meantime.
-func Start(ctx context.Context, cfg *rest.Config, log *zap.Logger, bound func(namespace, name string)) (wait func(), err error) {
+// Start starts the actors of an API server, and returns when they know its objects. Pods that are
+// being deleted then stay so. wait returns when all have ended, after ctx. bound, if it is not nil,
+// is called for each pod that gets a node in the meantime.
+func Start(ctx context.Context, cfg *rest.Config, log *zap.Logger, bound func(namespace, name string)) (wait func(),
+	err error) {
 	if log == nil {
 		log = zap.NewNop()
 	}
@@ -88,7 +90,8 @@ func (a *Actors) work(ctx context.Context) {
 		case err == nil:
 			a.queue.Forget(t)
 		case ctx.Err() == nil:
-			a.log.Warn("simulated controller failed, trying again", zap.String("object", t.what+" "+t.namespace+"/"+t.name), zap.Error(err))
+			a.log.Warn("simulated controller failed, trying again", zap.String("object", t.what+" "+t.namespace+"/"+t.name),
+				zap.Error(err))
 			a.queue.AddRateLimited(t)
 		}
 		a.queue.Done(t)
@@ -104,7 +107,8 @@ func (a *Actors) handle(ctx context.Context, t task) error {
 
 // watchPods enqueues pods that the scheduler deletes, and reports pods that it binds. Only their
 // metadata is read, and little of it is kept: there may be very many pods.
-func (a *Actors) watchPods(ctx context.Context, cfg *rest.Config, bound func(namespace, name string)) (cache.InformerSynced, error) {
+func (a *Actors) watchPods(ctx context.Context, cfg *rest.Config,
+	bound func(namespace, name string)) (cache.InformerSynced, error) {
 	client, err := metadata.NewForConfig(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("make client for %s: %w", cfg.Host, err)
@@ -154,7 +158,8 @@ func identity(o any) (any, error) {
 		return o, nil
 	}
 	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Name: m.Name, Namespace: m.Namespace, UID: m.UID, ResourceVersion: m.ResourceVersion, DeletionTimestamp: m.DeletionTimestamp,
+		Name: m.Name, Namespace: m.Namespace, UID: m.UID, ResourceVersion: m.ResourceVersion,
+		DeletionTimestamp: m.DeletionTimestamp,
 	}}, nil
 }
 
@@ -167,7 +172,8 @@ func (a *Actors) podChanged(o any) {
 // endPod removes a deleted pod, as its kubelet does when the containers have stopped.
 func (a *Actors) endPod(ctx context.Context, t task) error {
 	now := int64(0)
-	err := a.kube.CoreV1().Pods(t.namespace).Delete(ctx, t.name, metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: metav1.NewUIDPreconditions(t.uid)})
+	err := a.kube.CoreV1().Pods(t.namespace).Delete(ctx, t.name,
+		metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: metav1.NewUIDPreconditions(t.uid)})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // gone, or another pod of that name
 		return nil
 	}

@@ -25,7 +25,8 @@ func TestThePodsAreNotListedFromTheWatchCache(t *testing.T) {
 			case lists <- query:
 			default:
 			}
-			answer(w, http.StatusOK, `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"1"}}`)
+			answer(w, http.StatusOK,
+				`{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"1"}}`)
 		default: // API servers before 1.32 do not send the initial events of a watch
 			answer(w, http.StatusUnprocessableEntity,
 				`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422,"message":"sendInitialEvents is forbidden"}`)
@@ -41,7 +42,9 @@ func TestThePodsAreNotListedFromTheWatchCache(t *testing.T) {
 	select {
 	case query := <-lists:
 		if query.Get("resourceVersion") == "0" {
-			t.Errorf("the first list of pods is %v: expected no resourceVersion=0, which the watch cache may answer with old pods", query)
+			t.Errorf(
+				"the first list of pods is %v: expected no resourceVersion=0, which the watch cache may answer with old pods",
+				query)
 		}
 	case <-ctx.Done():
 		t.Error("the pods were not listed within a minute")

@@ -17,8 +17,9 @@ import (
 	"k8s.io/component-helpers/storage/volume"
 )
 
-// volumes binds claims as the controllers of volumes do: to the volume that the scheduler has reserved for a claim, or to a new one for the
-// node that it has selected. Claims that do not wait for a pod are left alone: whether they are bound is not the scheduler's decision.
+// volumes binds claims as the controllers of volumes do: to the volume that the scheduler has
+// reserved for a claim, or to a new one for the node that it has selected. Claims that do not wait
+// for a pod are left alone: whether they are bound is not the scheduler's decision.
 type volumes struct {
 	kube     kubernetes.Interface
 	claims   corelisters.PersistentVolumeClaimLister
@@ -33,7 +34,8 @@ func (a *Actors) watchVolumes(ctx context.Context) ([]cache.InformerSynced, erro
 	factory := informers.NewSharedInformerFactory(a.kube, 0)
 	core, storage := factory.Core().V1(), factory.Storage().V1()
 	a.vols = &volumes{
-		kube: a.kube, claims: core.PersistentVolumeClaims().Lister(), volumes: core.PersistentVolumes().Lister(), nodes: core.Nodes().Lister(),
+		kube: a.kube, claims: core.PersistentVolumeClaims().Lister(), volumes: core.PersistentVolumes().Lister(),
+		nodes:   core.Nodes().Lister(),
 		classes: storage.StorageClasses().Lister(), csiNodes: storage.CSINodes().Lister(),
 	}
 	enqueueClaim := func(o any) {
@@ -49,13 +51,15 @@ func (a *Actors) watchVolumes(ctx context.Context) ([]cache.InformerSynced, erro
 	for informer, changed := range map[cache.SharedIndexInformer]func(any){
 		core.PersistentVolumeClaims().Informer(): enqueueClaim, core.PersistentVolumes().Informer(): enqueueClaimOf,
 	} {
-		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: changed, UpdateFunc: func(_, o any) { changed(o) }})
+		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: changed,
+			UpdateFunc: func(_, o any) { changed(o) }})
 		if err != nil {
 			return nil, fmt.Errorf("watch volumes: %w", err)
 		}
 	}
 	ready := []cache.InformerSynced{
-		core.PersistentVolumeClaims().Informer().HasSynced, core.PersistentVolumes().Informer().HasSynced, core.Nodes().Informer().HasSynced,
+		core.PersistentVolumeClaims().Informer().HasSynced, core.PersistentVolumes().Informer().HasSynced,
+		core.Nodes().Informer().HasSynced,
 		storage.StorageClasses().Informer().HasSynced, storage.CSINodes().Informer().HasSynced,
 	}
 	factory.Start(ctx.Done())
@@ -95,7 +99,8 @@ func (v *volumes) reserved(claim *corev1.PersistentVolumeClaim) (*corev1.Persist
 	}
 	for _, pv := range all {
 		ref := pv.Spec.ClaimRef
-		if ref != nil && ref.Namespace == claim.Namespace && ref.Name == claim.Name && (ref.UID == "" || ref.UID == claim.UID) {
+		if ref != nil && ref.Namespace == claim.Namespace && ref.Name == claim.Name &&
+			(ref.UID == "" || ref.UID == claim.UID) {
 			return pv, nil
 		}
 	}
@@ -103,7 +108,8 @@ func (v *volumes) reserved(claim *corev1.PersistentVolumeClaim) (*corev1.Persist
 }
 
 // provision creates the volume of a claim where the driver of its class reaches a node.
-func (v *volumes) provision(ctx context.Context, claim *corev1.PersistentVolumeClaim, nodeName string) (*corev1.PersistentVolume, error) {
+func (v *volumes) provision(ctx context.Context, claim *corev1.PersistentVolumeClaim,
+	nodeName string) (*corev1.PersistentVolume, error) {
 	class, err := v.classes.Get(volume.GetPersistentVolumeClaimClass(claim))
 	if err != nil {
 		return nil, err
@@ -114,12 +120,16 @@ func (v *volumes) provision(ctx context.Context, claim *corev1.PersistentVolumeC
 	}
 	name := "pvc-" + string(claim.UID)
 	pv := &corev1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{volume.AnnDynamicallyProvisioned: class.Provisioner}},
+		ObjectMeta: metav1.ObjectMeta{Name: name,
+			Annotations: map[string]string{volume.AnnDynamicallyProvisioned: class.Provisioner}},
 		Spec: corev1.PersistentVolumeSpec{
-			Capacity:               corev1.ResourceList{corev1.ResourceStorage: claim.Spec.Resources.Requests[corev1.ResourceStorage]},
-			ClaimRef:               &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID},
-			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: class.Provisioner, VolumeHandle: name}},
-			AccessModes:            claim.Spec.AccessModes, StorageClassName: class.Name, VolumeMode: claim.Spec.VolumeMode,
+			Capacity: corev1.ResourceList{
+				corev1.ResourceStorage: claim.Spec.Resources.Requests[corev1.ResourceStorage]},
+			ClaimRef: &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim",
+				Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{
+				CSI: &corev1.CSIPersistentVolumeSource{Driver: class.Provisioner, VolumeHandle: name}},
+			AccessModes: claim.Spec.AccessModes, StorageClassName: class.Name, VolumeMode: claim.Spec.VolumeMode,
 			NodeAffinity: v.affinity(class, node),
 		},
 	}
@@ -155,7 +165,8 @@ func (v *volumes) affinity(class *storagev1.StorageClass, node *corev1.Node) *co
 	return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{term}}}
 }
 
-// bind binds a claim and a volume, the volume first (pkg/controller/volume/persistentvolume, pv_controller.go, bind).
+// bind binds a claim and a volume, the volume first (pkg/controller/volume/persistentvolume,
+// pv_controller.go, bind).
 func (v *volumes) bind(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) error {
 	pv = pv.DeepCopy()
 	pv.Spec.ClaimRef.UID = claim.UID
@@ -171,10 +182,12 @@ func (v *volumes) bind(ctx context.Context, claim *corev1.PersistentVolumeClaim,
 	claim.Spec.VolumeName = pv.Name
 	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, volume.AnnBindCompleted, "yes")
 	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, volume.AnnBoundByController, "yes")
-	if claim, err = v.kube.CoreV1().PersistentVolumeClaims(claim.Namespace).Update(ctx, claim, metav1.UpdateOptions{}); err != nil {
+	if claim, err = v.kube.CoreV1().PersistentVolumeClaims(claim.Namespace).Update(ctx, claim,
+		metav1.UpdateOptions{}); err != nil {
 		return err
 	}
-	claim.Status.Phase, claim.Status.AccessModes, claim.Status.Capacity = corev1.ClaimBound, pv.Spec.AccessModes, pv.Spec.Capacity
+	claim.Status.Phase, claim.Status.AccessModes, claim.Status.Capacity = corev1.ClaimBound, pv.Spec.AccessModes,
+		pv.Spec.Capacity
 	_, err = v.kube.CoreV1().PersistentVolumeClaims(claim.Namespace).UpdateStatus(ctx, claim, metav1.UpdateOptions{})
 	return err
 }

@@ -79,10 +79,12 @@ func (l *Loader) Wait() error {
 	return err
 }
 
-// Skipped returns how many objects could not be created because the API server does not serve their kind, by resource.
+// Skipped returns how many objects could not be created because the API server does not serve their
+// kind, by resource.
 func (l *Loader) Skipped() map[string]int { return l.skipped }
 
-// Create creates an object and writes its status. An object that is being deleted in the snapshot is deleted.
+// Create creates an object and writes its status. An object that is being deleted in the snapshot
+// is deleted.
 func (l *Loader) Create(ctx context.Context, kind *snapshot.Kind, version string, o map[string]any) error {
 	client, apiVersion := l.served.client(kind, version)
 	if client == nil {
@@ -122,7 +124,8 @@ func (l *Loader) Delete(ctx context.Context, kind *snapshot.Kind, version string
 	}
 	t := newTarget(client, kind, o)
 	return l.requests.Do(ctx, "delete "+t.String(), func(ctx context.Context) error {
-		_, err := send(ctx, t.request("DELETE").Body([]byte(`{"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":0}`)))
+		_, err := send(ctx,
+			t.request("DELETE").Body([]byte(`{"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":0}`)))
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
@@ -158,7 +161,8 @@ func (t target) String() string { return kubeapi.ObjectName(t.kind.Name, t.names
 
 // request returns a request for the object, without its name if it is to be created.
 func (t target) request(verb string, subresources ...string) *rest.Request {
-	r := t.client.Verb(verb).Resource(t.kind.Resource).NamespaceIfScoped(t.namespace, t.kind.Namespaced).SetHeader("Content-Type", "application/json")
+	r := t.client.Verb(verb).Resource(t.kind.Resource).NamespaceIfScoped(t.namespace,
+		t.kind.Namespaced).SetHeader("Content-Type", "application/json")
 	if verb != "POST" {
 		r = r.Name(t.name).SubResource(subresources...)
 	}
@@ -227,7 +231,8 @@ func (l *Loader) patch(ctx context.Context, t target, patch map[string]any, subr
 		return fmt.Errorf("write %s: %w", t, err)
 	}
 	return l.requests.Do(ctx, "write "+t.String(), func(ctx context.Context) error {
-		_, err := send(ctx, t.request("PATCH", subresources...).SetHeader("Content-Type", string(types.MergePatchType)).Body(body))
+		_, err := send(ctx, t.request("PATCH", subresources...).SetHeader("Content-Type",
+			string(types.MergePatchType)).Body(body))
 		return err
 	})
 }
@@ -235,8 +240,8 @@ func (l *Loader) patch(ctx context.Context, t target, patch map[string]any, subr
 // longTime is how long an object that is being deleted in the snapshot stays so here, in seconds.
 const longTime = 7 * 24 * 3600
 
-// markDeleted deletes an object that is being deleted, so that it stays so: a pod until its kubelet has stopped it, others while they have a
-// finalizer.
+// markDeleted deletes an object that is being deleted, so that it stays so: a pod until its kubelet
+// has stopped it, others while they have a finalizer.
 func (l *Loader) markDeleted(ctx context.Context, t target) error {
 	if t.kind.Name != "Pod" {
 		err := l.patch(ctx, t, map[string]any{"metadata": map[string]any{"finalizers": []any{"pmk-sched.io/snapshot"}}})

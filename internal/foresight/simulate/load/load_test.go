@@ -16,8 +16,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
-// server records the requests for objects, and answers them like an API server that sets UIDs. Real API servers are in
-// test/apiserver/simulate.
+// server records the requests for objects, and answers them like an API server that sets UIDs. Real
+// API servers are in test/apiserver/simulate.
 type server struct {
 	mu       sync.Mutex
 	requests []string
@@ -32,10 +32,12 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	switch r.URL.Path {
 	case "/apis":
-		fmt.Fprint(w, `{"kind":"APIGroupList","groups":[{"name":"policy","versions":[{"groupVersion":"policy/v1","version":"v1"}]}]}`)
+		fmt.Fprint(w,
+			`{"kind":"APIGroupList","groups":[{"name":"policy","versions":[{"groupVersion":"policy/v1","version":"v1"}]}]}`)
 		return
 	case "/api/v1":
-		fmt.Fprint(w, `{"kind":"APIResourceList","resources":[{"name":"namespaces"},{"name":"nodes"},{"name":"pods"},{"name":"persistentvolumeclaims"},{"name":"persistentvolumes"}]}`)
+		fmt.Fprint(w,
+			`{"kind":"APIResourceList","resources":[{"name":"namespaces"},{"name":"nodes"},{"name":"pods"},{"name":"persistentvolumeclaims"},{"name":"persistentvolumes"}]}`)
 		return
 	case "/apis/policy/v1":
 		fmt.Fprint(w, `{"kind":"APIResourceList","resources":[{"name":"poddisruptionbudgets"}]}`)
@@ -137,7 +139,8 @@ func TestMissingNamespacesAreCreatedAndDeletedObjectsAreDeleted(t *testing.T) {
 
 func TestARefusedObjectIsNamed(t *testing.T) {
 	s := &server{refuse: "/api/v1/nodes"}
-	_, err := loadInto(t, s, `{"apiVersion":"v1","kind":"Node","metadata":{"name":"n"}}`, `{"apiVersion":"v1","kind":"PersistentVolume","metadata":{"name":"v"},"spec":{}}`)
+	_, err := loadInto(t, s, `{"apiVersion":"v1","kind":"Node","metadata":{"name":"n"}}`,
+		`{"apiVersion":"v1","kind":"PersistentVolume","metadata":{"name":"v"},"spec":{}}`)
 	if err == nil || !strings.Contains(err.Error(), "create Node/n") || !strings.Contains(err.Error(), "Required value") {
 		t.Errorf("got %v", err)
 	}

@@ -20,12 +20,14 @@ import (
 )
 
 const (
-	// servedTime is how long the API server may take to serve a custom resource after its definition was created.
+	// servedTime is how long the API server may take to serve a custom resource after its definition
+	// was created.
 	servedTime     = 30 * time.Second
 	servedInterval = 200 * time.Millisecond
 )
 
-// Others creates objects of any kind, with their status, in their order. Definitions of custom resources come before the resources.
+// Others creates objects of any kind, with their status, in their order. Definitions of custom
+// resources come before the resources.
 func Others(ctx context.Context, cfg *rest.Config, objects []map[string]any) error {
 	if len(objects) == 0 {
 		return nil
@@ -129,7 +131,8 @@ func (c *others) try(ctx context.Context, o *unstructured.Unstructured) error {
 }
 
 func (c *others) ensureNamespace(ctx context.Context, name string) error {
-	namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}}}
+	namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace",
+		"metadata": map[string]any{"name": name}}}
 	namespaces := namespace.GroupVersionKind().GroupVersion().WithResource("namespaces")
 	_, err := c.client.Resource(namespaces).Create(ctx, namespace, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {

@@ -17,7 +17,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/podstatus"
 )
 
-// readings is how often the log of a pod is read if it is incomplete: a container runtime may write its end late.
+// readings is how often the log of a pod is read if it is incomplete: a container runtime may write
+// its end late.
 const readings = 3
 
 // collection collects the outcomes of a Job as they arrive.
@@ -49,7 +50,8 @@ type obstacle struct {
 }
 
 func newCollection(r *Runner, j Job, onCell func(int) func(error)) *collection {
-	c := &collection{r: r, job: j, onCell: onCell, outcomes: make([]Outcome, j.Cells), cells: make([]cellState, j.Cells), active: time.Now()}
+	c := &collection{r: r, job: j, onCell: onCell, outcomes: make([]Outcome, j.Cells), cells: make([]cellState, j.Cells),
+		active: time.Now()}
 	for i := range c.cells {
 		c.cells[i].failed = map[types.UID]bool{}
 	}
@@ -157,7 +159,8 @@ func (c *collection) checkProgress(ctx context.Context, pods int) {
 	first := &obstacle{text: "its controller creates no pod"}
 	if pods == 0 {
 		first.text += c.r.rejection(ctx, c.job)
-		first.hint = fmt.Sprintf("check quotas and admission of namespace %s, and that kube-controller-manager runs", c.job.Namespace)
+		first.hint = fmt.Sprintf("check quotas and admission of namespace %s, and that kube-controller-manager runs",
+			c.job.Namespace)
 	}
 	if i := slices.IndexFunc(c.cells, func(cell cellState) bool { return !cell.collected && cell.seen != nil }); i >= 0 {
 		first = c.cells[i].seen
@@ -191,16 +194,19 @@ func endOf(job *batchv1.Job) string {
 func (r *Runner) obstacleOf(pod *corev1.Pod) *obstacle {
 	if message, ok := podstatus.Unschedulable(pod); ok {
 		return &obstacle{
-			grace: r.roomGrace, text: fmt.Sprintf("no node accepts pod %s: %s", pod.Name, message), hint: "make room, or lower --parallel",
+			grace: r.roomGrace, text: fmt.Sprintf("no node accepts pod %s: %s", pod.Name,
+				message), hint: "make room, or lower --parallel",
 		}
 	}
 	if c := podstatus.NotRunning(pod); c != nil && podstatus.Classify(c.Reason).Preventing() {
 		return &obstacle{
 			text: fmt.Sprintf("image %s does not start on node %s: %s: %s", c.Image, pod.Spec.NodeName, c.Reason, c.Message),
-			hint: "every node has to pull the image from its registry (--push), or only the node that has it may run the pods (--load and --node)",
+			hint: "every node has to pull the image from its registry (--push), or only the node that has it may run the pods " +
+				"(--load and --node)",
 		}
 	}
-	return &obstacle{grace: r.roomGrace, text: fmt.Sprintf("pod %s has not started on node %q", pod.Name, pod.Spec.NodeName), hint: "check that the kubelet of the node runs"}
+	return &obstacle{grace: r.roomGrace, text: fmt.Sprintf("pod %s has not started on node %q", pod.Name,
+		pod.Spec.NodeName), hint: "check that the kubelet of the node runs"}
 }
 
 // podError returns why a pod failed.
@@ -213,5 +219,6 @@ func podError(pod *corev1.Pod) error {
 		return problem.Errorf(hint, "pod %s on node %s failed %d times: exit code %d (%s) %s",
 			pod.Name, pod.Spec.NodeName, attempts, c.ExitCode, c.Reason, c.Message)
 	}
-	return fmt.Errorf("pod %s on node %s failed %d times: %s %s", pod.Name, pod.Spec.NodeName, attempts, pod.Status.Reason, pod.Status.Message)
+	return fmt.Errorf("pod %s on node %s failed %d times: %s %s", pod.Name, pod.Spec.NodeName, attempts, pod.Status.Reason,
+		pod.Status.Message)
 }

@@ -37,7 +37,8 @@ const (
 	// baseMemory is the memory of a simulation, objectMemory the additional memory for each object
 	// of the snapshot; docs/simulate.md has measurements.
 	baseMemory, objectMemory = 512 << 20, 80 << 10
-	// stepTime is how long a step may take in addition to the scheduler: starting programs and loading objects.
+	// stepTime is how long a step may take in addition to the scheduler: starting programs and loading
+	// objects.
 	stepTime = 10 * time.Minute
 	// imageDir is the directory of the files in an image for simulations, imagePlan the file of the
 	// plan.
@@ -85,8 +86,9 @@ func (r *JobRequest) connect(s *session.Session) (runner, error) {
 		job := Job{
 			Name: "pmk-sched-matrix-" + strings.ToLower(rand.Text()[:8]), Namespace: r.Namespace,
 			Command: append([]string{image.SelfPath}, r.Command...),
-			Cells:   len(p.Cells), Parallel: parallel, Node: r.Node, Arch: runtime.GOARCH, PerIndex: release.Minor >= oldestPerIndex,
-			Memory: baseMemory + objectMemory*int64(p.objects), Timeout: time.Duration(steps) * (p.Timeout + stepTime),
+			Cells:   len(p.Cells), Parallel: parallel, Node: r.Node, Arch: runtime.GOARCH,
+			PerIndex: release.Minor >= oldestPerIndex,
+			Memory:   baseMemory + objectMemory*int64(p.objects), Timeout: time.Duration(steps) * (p.Timeout + stepTime),
 		}
 		if job.Image, err = p.buildImage(ctx, s, r.Image, job.Name, dir); err != nil {
 			return nil, err
@@ -129,8 +131,8 @@ func (p *plan) buildImage(
 	return built.Reference, nil
 }
 
-// imageFiles returns the files of an image for the plan, and the plan with their paths in the image,
-// which it writes to dir.
+// imageFiles returns the files of an image for the plan, and the plan with their paths in the
+// image, which it writes to dir.
 func (p *plan) imageFiles(dir string) ([]image.File, error) {
 	sources := slices.Clone(p.files)
 	for _, programs := range p.Schedulers {
@@ -172,7 +174,8 @@ func checkNoSecrets(s simulate.Scheduler) error {
 		}
 		if !reflect.DeepEqual(value, redact.New().Value(value)) {
 			return problem.Invalidf("remove it, or simulate this scheduler without --job",
-				"the configuration of scheduler %s has a certificate, a key, a token or a password, which must not be in an image", s.Request.Source)
+				"the configuration of scheduler %s has a certificate, a key, a token or a password, which must not be in an image",
+				s.Request.Source)
 		}
 	}
 	return nil

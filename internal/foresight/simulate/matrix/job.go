@@ -87,12 +87,14 @@ func (j Job) pod() corev1.PodSpec {
 	pod := corev1.PodSpec{
 		RestartPolicy: corev1.RestartPolicyNever, ActiveDeadlineSeconds: &deadline, TerminationGracePeriodSeconds: &grace,
 		AutomountServiceAccountToken: &no, EnableServiceLinks: &no,
-		SecurityContext: security, NodeSelector: map[string]string{corev1.LabelOSStable: "linux", corev1.LabelArchStable: j.Arch},
+		SecurityContext: security, NodeSelector: map[string]string{corev1.LabelOSStable: "linux",
+			corev1.LabelArchStable: j.Arch},
 		Containers: []corev1.Container{{
 			Name: container, Image: j.Image, ImagePullPolicy: corev1.PullIfNotPresent, Command: j.Command,
 			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
-				corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: *resource.NewQuantity(j.Memory, resource.BinarySI),
+				corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: *resource.NewQuantity(j.Memory,
+					resource.BinarySI),
 			}},
 			SecurityContext: podspec.Confined(), VolumeMounts: []corev1.VolumeMount{{Name: "temp", MountPath: "/tmp"}},
 		}},
@@ -100,11 +102,12 @@ func (j Job) pod() corev1.PodSpec {
 	}
 	if j.Node != "" {
 		pod.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}}
-		pod.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{
-				{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{j.Node}},
-			}}},
-		}}}
+		pod.Affinity = &corev1.Affinity{
+			NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{
+					{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{j.Node}},
+				}}},
+			}}}
 	}
 	return pod
 }

@@ -16,8 +16,9 @@ var update = flag.Bool("update", false, "write the golden files")
 
 func someJob() Job {
 	return Job{
-		Name: "pmk-sched-matrix-abc", Namespace: "simulations", Image: "registry.example.com/matrix:v1@sha256:1234", Command: []string{"/usr/local/bin/pmk-sched", "simulate-cell"},
-		Cells: 6, Parallel: 4, Node: "worker-1", Arch: "amd64", Memory: 1 << 30, Timeout: 40 * time.Minute, PerIndex: true,
+		Name: "pmk-sched-matrix-abc", Namespace: "simulations", Image: "registry.example.com/matrix:v1@sha256:1234",
+		Command: []string{"/usr/local/bin/pmk-sched", "simulate-cell"},
+		Cells:   6, Parallel: 4, Node: "worker-1", Arch: "amd64", Memory: 1 << 30, Timeout: 40 * time.Minute, PerIndex: true,
 	}
 }
 
@@ -41,7 +42,8 @@ func TestJob(t *testing.T) {
 	}
 }
 
-// A release without backoffLimitPerIndex would end all simulations when the pods of one have failed often enough.
+// A release without backoffLimitPerIndex would end all simulations when the pods of one have failed
+// often enough.
 func TestJobOfAnOldReleaseDoesNotEndBecauseOfOneSimulation(t *testing.T) {
 	j := someJob()
 	j.PerIndex, j.Node, j.Parallel = false, "", 100

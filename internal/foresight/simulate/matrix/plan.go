@@ -138,7 +138,8 @@ func planCells(r Request, prepared [][]int) (cells []plannedCell) {
 
 // addScheduler returns the place of a scheduler for a snapshot in the plan: snapshots of several
 // releases need several programs.
-func (p *plan) addScheduler(ctx context.Context, s *session.Session, scheduler pack.Scheduler, file string) (int, error) {
+func (p *plan) addScheduler(ctx context.Context, s *session.Session, scheduler pack.Scheduler, file string) (int,
+	error) {
 	snap, err := capture.OpenFile(file)
 	if err != nil {
 		return 0, err
@@ -171,7 +172,8 @@ func (p *plan) addScheduler(ctx context.Context, s *session.Session, scheduler p
 	return len(p.Schedulers) - 1, nil
 }
 
-// copySteps returns the steps of a scenario with copies of their manifests in dir, without secrets: they may leave this machine.
+// copySteps returns the steps of a scenario with copies of their manifests in dir, without secrets:
+// they may leave this machine.
 func (p *plan) copySteps(ctx context.Context, sc Scenario, dir string) ([]scenario.Step, error) {
 	copyFiles := func(paths ...string) (string, error) {
 		manifests, err := sc.Manifests(ctx, paths)

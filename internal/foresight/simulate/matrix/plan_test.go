@@ -18,10 +18,12 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Snapshots of two releases need programs of both; the schedulers of one snapshot and one scenario follow each other.
+// Snapshots of two releases need programs of both; the schedulers of one snapshot and one scenario
+// follow each other.
 func TestSimulationsOfAMatrixAreInThisOrder(t *testing.T) {
 	r := Request{
-		Schedulers: []pack.Scheduler{{Source: "default"}, {Source: "new"}}, Snapshots: []string{"a", "b"}, Scenarios: []Scenario{{Name: "pending"}, {Name: "drain"}},
+		Schedulers: []pack.Scheduler{{Source: "default"}, {Source: "new"}}, Snapshots: []string{"a",
+			"b"}, Scenarios: []Scenario{{Name: "pending"}, {Name: "drain"}},
 	}
 	var got []string
 	for _, c := range planCells(r, [][]int{{0, 1}, {2, 3}}) {
@@ -70,21 +72,25 @@ stringData: {a: hidden-5}
 	})
 	to := t.TempDir()
 	given := []scenario.Step{
-		{Scenario: "add", Files: []string{"web.yaml"}, Count: 2}, {Scenario: "nodes", Add: []scenario.NodesToAdd{{Template: "big.yaml", Count: 1}, {Template: "worker-1", Count: 2}}}, {Scenario: "pending"},
+		{Scenario: "add", Files: []string{"web.yaml"}, Count: 2}, {Scenario: "nodes",
+			Add: []scenario.NodesToAdd{{Template: "big.yaml", Count: 1}, {Template: "worker-1", Count: 2}}},
+		{Scenario: "pending"},
 	}
 	p := &plan{}
 	steps, err := p.copySteps(t.Context(), Scenario{"s", simulate.Script{Dir: dir, Steps: given}}, to)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if steps[1].Add[1].Template != "worker-1" || given[0].Files[0] != "web.yaml" || given[1].Add[0].Template != "big.yaml" {
+	if steps[1].Add[1].Template != "worker-1" || given[0].Files[0] != "web.yaml" ||
+		given[1].Add[0].Template != "big.yaml" {
 		t.Errorf("steps %+v of %+v", steps, given)
 	}
 	all, err := os.ReadFile(steps[0].Files[0])
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text := string(all); strings.Contains(text, "hidden") || !strings.Contains(text, `"cpu":"100m"`) || !strings.Contains(text, `"kept":"annotation"`) {
+	if text := string(all); strings.Contains(text, "hidden") || !strings.Contains(text, `"cpu":"100m"`) ||
+		!strings.Contains(text, `"kept":"annotation"`) {
 		t.Errorf("the copy is %s", text)
 	}
 	read, err := (simulate.Script{Steps: steps}).Read(t.Context())
@@ -97,7 +103,8 @@ stringData: {a: hidden-5}
 	if len(p.files) != 2 || p.files[0] != steps[0].Files[0] || p.files[1] != steps[1].Add[0].Template {
 		t.Errorf("files %q", p.files)
 	}
-	if _, err := p.copySteps(t.Context(), Scenario{Script: simulate.Script{Dir: to, Steps: given}}, to); !problem.IsInvalid(err) {
+	if _, err := p.copySteps(t.Context(), Scenario{Script: simulate.Script{Dir: to, Steps: given}},
+		to); !problem.IsInvalid(err) {
 		t.Errorf("without the files: %v", err)
 	}
 }
@@ -109,8 +116,10 @@ func TestImageHasThePlanWithItsFiles(t *testing.T) {
 	release := versions.Release{Major: 1, Minor: 24, Patch: 3}
 	p := &plan{
 		Snapshots: []string{in("x.tar.gz")}, files: []string{in("x.tar.gz"), in("step.json")},
-		Scenarios: [][]scenario.Step{{{Scenario: "add", Files: []string{in("step.json")}}, {Scenario: "nodes", Add: []scenario.NodesToAdd{{Template: "n", Count: 1}}}}},
-		Cells:     planCells(Request{Schedulers: make([]pack.Scheduler, 2), Snapshots: make([]string, 1), Scenarios: make([]Scenario, 1)}, [][]int{{0, 1}}),
+		Scenarios: [][]scenario.Step{{{Scenario: "add", Files: []string{in("step.json")}},
+			{Scenario: "nodes", Add: []scenario.NodesToAdd{{Template: "n", Count: 1}}}}},
+		Cells: planCells(Request{Schedulers: make([]pack.Scheduler, 2), Snapshots: make([]string, 1),
+			Scenarios: make([]Scenario, 1)}, [][]int{{0, 1}}),
 	}
 	for _, program := range []string{"kube-scheduler", "plugins/kube-scheduler"} {
 		p.Schedulers = append(p.Schedulers, simulate.Programs{
@@ -130,7 +139,8 @@ func TestImageHasThePlanWithItsFiles(t *testing.T) {
 		paths = append(paths, fmt.Sprintf("%s %o", f.Path, f.Mode))
 	}
 	want := []string{
-		"/opt/pmk-sched/0/etcd 755", "/opt/pmk-sched/1/kube-apiserver 755", "/opt/pmk-sched/2/kube-scheduler 755", "/opt/pmk-sched/3/kube-scheduler 755",
+		"/opt/pmk-sched/0/etcd 755", "/opt/pmk-sched/1/kube-apiserver 755", "/opt/pmk-sched/2/kube-scheduler 755",
+		"/opt/pmk-sched/3/kube-scheduler 755",
 		"/opt/pmk-sched/4/step.json 755", "/opt/pmk-sched/5/x.tar.gz 755", "/opt/pmk-sched/matrix.json 644",
 	}
 	if diff := cmp.Diff(want, paths); diff != "" {
@@ -145,10 +155,12 @@ func TestImageHasThePlanWithItsFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := read.Schedulers[read.Cells[1].Scheduler].Scheduler
-	if second.Program != "/opt/pmk-sched/3/kube-scheduler" || second.Release != release || string(second.Request.Configuration) != "kind: KubeSchedulerConfiguration\n" || second.Plugins[0].Name != "P" {
+	if second.Program != "/opt/pmk-sched/3/kube-scheduler" || second.Release != release ||
+		string(second.Request.Configuration) != "kind: KubeSchedulerConfiguration\n" || second.Plugins[0].Name != "P" {
 		t.Errorf("the second scheduler is %+v", second)
 	}
-	if steps := read.Scenarios[0]; steps[0].Files[0] != "/opt/pmk-sched/4/step.json" || steps[1].Add[0].Template != "n" || p.Scenarios[0][0].Files[0] != in("step.json") {
+	if steps := read.Scenarios[0]; steps[0].Files[0] != "/opt/pmk-sched/4/step.json" || steps[1].Add[0].Template != "n" ||
+		p.Scenarios[0][0].Files[0] != in("step.json") {
 		t.Errorf("steps %+v of %+v", steps, p.Scenarios)
 	}
 }
@@ -165,7 +177,8 @@ func TestSecretsOfAConfigurationAreNotPutIntoAnImage(t *testing.T) {
 		inConfiguration := simulate.Scheduler{Request: pack.Scheduler{Configuration: []byte(text)}}
 		inArgs := simulate.Scheduler{Plugins: []profiles.Plugin{{Args: []byte(text)}}}
 		for _, s := range []simulate.Scheduler{inConfiguration, inArgs} {
-			if err := checkNoSecrets(s); (err != nil) != secret || err != nil && (!problem.IsInvalid(err) || strings.Contains(err.Error(), "password@")) {
+			if err := checkNoSecrets(s); (err != nil) != secret || err != nil &&
+				(!problem.IsInvalid(err) || strings.Contains(err.Error(), "password@")) {
 				t.Errorf("%s: got %v, want an error: %t", text, err, secret)
 			}
 		}

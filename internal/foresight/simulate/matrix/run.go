@@ -21,7 +21,8 @@ import (
 
 const (
 	pollInterval = 2 * time.Second
-	// startGrace is how long no pod may run because an image cannot be pulled or pods are rejected, and roomGrace because no node has room.
+	// startGrace is how long no pod may run because an image cannot be pulled or pods are rejected,
+	// and roomGrace because no node has room.
 	startGrace = time.Minute
 	roomGrace  = 10 * time.Minute
 	// goneTime is how long the deletion of a Job with its pods may take.
@@ -37,14 +38,16 @@ type Runner struct {
 
 // NewRunner returns a runner. Requests of kube should time out.
 func NewRunner(kube kubernetes.Interface, log *zap.Logger) *Runner {
-	return &Runner{kube: kube, retry: &kubeapi.Retrier{Log: log}, poll: pollInterval, startGrace: startGrace, roomGrace: roomGrace}
+	return &Runner{kube: kube, retry: &kubeapi.Retrier{Log: log}, poll: pollInterval, startGrace: startGrace,
+		roomGrace: roomGrace}
 }
 
 // Run creates the Job and returns the outcomes of its simulations, by their index. A simulation
 // whose pod fails has an error as outcome. onCell is called when a simulation starts, and done when
 // the simulation ends. The Job is deleted in any case. If that fails, Run returns the outcomes and
 // the error.
-func (r *Runner) Run(ctx context.Context, j Job, onCell func(index int) (done func(error))) (outcomes []Outcome, err error) {
+func (r *Runner) Run(ctx context.Context, j Job, onCell func(index int) (done func(error))) (outcomes []Outcome,
+	err error) {
 	_, err = kubeapi.Create(ctx, r.retry, "create "+j.String(), r.kube.BatchV1().Jobs(j.Namespace).Create, j.object())
 	if err != nil && ctx.Err() == nil {
 		return nil, err
@@ -93,7 +96,8 @@ func (r *Runner) read(ctx context.Context, j Job) (job *batchv1.Job, pods []core
 func (r *Runner) outcome(ctx context.Context, pod *corev1.Pod, index int) (o Outcome, err error) {
 	doing := "read the log of Pod/" + pod.Namespace + "/" + pod.Name
 	err = r.retry.Do(ctx, doing, func(ctx context.Context) error {
-		log, err := r.kube.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: container}).Stream(ctx)
+		log, err := r.kube.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name,
+			&corev1.PodLogOptions{Container: container}).Stream(ctx)
 		if err != nil {
 			return err
 		}
@@ -106,7 +110,8 @@ func (r *Runner) outcome(ctx context.Context, pod *corev1.Pod, index int) (o Out
 
 // rejection returns why the controller cannot create pods, or "" if it reports nothing.
 func (r *Runner) rejection(ctx context.Context, j Job) string {
-	events, err := r.kube.CoreV1().Events(j.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.kind=Job,involvedObject.name=" + j.Name + ",type=Warning"})
+	events, err := r.kube.CoreV1().Events(j.Namespace).List(ctx,
+		metav1.ListOptions{FieldSelector: "involvedObject.kind=Job,involvedObject.name=" + j.Name + ",type=Warning"})
 	if err != nil || len(events.Items) == 0 {
 		return ""
 	}
@@ -117,7 +122,8 @@ func (r *Runner) rejection(ctx context.Context, j Job) string {
 func (r *Runner) remove(ctx context.Context, j Job) error {
 	first := metav1.DeletePropagationForeground
 	err := r.retry.Do(ctx, "delete "+j.String(), func(ctx context.Context) error {
-		return client.IgnoreNotFound(r.kube.BatchV1().Jobs(j.Namespace).Delete(ctx, j.Name, metav1.DeleteOptions{PropagationPolicy: &first}))
+		return client.IgnoreNotFound(r.kube.BatchV1().Jobs(j.Namespace).Delete(ctx, j.Name,
+			metav1.DeleteOptions{PropagationPolicy: &first}))
 	})
 	for err == nil {
 		var job *batchv1.Job
@@ -128,5 +134,6 @@ func (r *Runner) remove(ctx context.Context, j Job) error {
 			err = clock.Sleep(ctx, r.poll)
 		}
 	}
-	return problem.WithHint(fmt.Errorf("remove %s: %w", j, err), fmt.Sprintf("delete it with `kubectl -n %s delete job %s`", j.Namespace, j.Name))
+	return problem.WithHint(fmt.Errorf("remove %s: %w", j, err),
+		fmt.Sprintf("delete it with `kubectl -n %s delete job %s`", j.Namespace, j.Name))
 }

@@ -26,7 +26,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 )
 
-// testServer is the transport of a client whose API server has one Job. Its controller and kubelets are the function work.
+// testServer is the transport of a client whose API server has one Job. Its controller and kubelets
+// are the function work.
 type testServer struct {
 	mu sync.Mutex
 	// work is called before the pods are listed; looks counts that.
@@ -64,13 +65,15 @@ func (s *testServer) RoundTrip(req *http.Request) (*http.Response, error) {
 		s.job, s.pods = nil, nil
 		return answer(req, http.StatusOK, &metav1.Status{TypeMeta: typeOf("v1", "Status"), Status: metav1.StatusSuccess})
 	case kind == "events":
-		return answer(req, http.StatusOK, &corev1.EventList{TypeMeta: typeOf("v1", "EventList"), Items: []corev1.Event{{Message: s.event}}})
+		return answer(req, http.StatusOK,
+			&corev1.EventList{TypeMeta: typeOf("v1", "EventList"), Items: []corev1.Event{{Message: s.event}}})
 	case kind == "log":
 		if s.noLogs {
 			return failure(req, http.StatusForbidden, metav1.StatusReasonForbidden)
 		}
 		text := s.logs[path.Base(path.Dir(req.URL.Path))]
-		return &http.Response{StatusCode: http.StatusOK, Request: req, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(text))}, nil
+		return &http.Response{StatusCode: http.StatusOK, Request: req, Header: http.Header{},
+			Body: io.NopCloser(strings.NewReader(text))}, nil
 	case kind == "pods":
 		if s.job != nil {
 			s.looks++
@@ -89,7 +92,8 @@ func typeOf(apiVersion, kind string) metav1.TypeMeta {
 }
 
 func failure(req *http.Request, code int, reason metav1.StatusReason) (*http.Response, error) {
-	return answer(req, code, &metav1.Status{TypeMeta: typeOf("v1", "Status"), Status: metav1.StatusFailure, Reason: reason, Code: int32(code)})
+	return answer(req, code, &metav1.Status{TypeMeta: typeOf("v1", "Status"), Status: metav1.StatusFailure, Reason: reason,
+		Code: int32(code)})
 }
 
 func answer(req *http.Request, status int, object any) (*http.Response, error) {
@@ -103,8 +107,9 @@ func answer(req *http.Request, status int, object any) (*http.Response, error) {
 // pod adds a pod of a simulation, or changes the one with that name.
 func (s *testServer) pod(index int, name string, phase corev1.PodPhase, status ...corev1.ContainerStatus) {
 	p := corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "simulations", UID: types.UID(name), Annotations: map[string]string{batchv1.JobCompletionIndexAnnotation: fmt.Sprint(index)}},
-		Spec:       corev1.PodSpec{NodeName: "worker-1"}, Status: corev1.PodStatus{Phase: phase, ContainerStatuses: status},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "simulations", UID: types.UID(name),
+			Annotations: map[string]string{batchv1.JobCompletionIndexAnnotation: fmt.Sprint(index)}},
+		Spec: corev1.PodSpec{NodeName: "worker-1"}, Status: corev1.PodStatus{Phase: phase, ContainerStatuses: status},
 	}
 	for i := range s.pods {
 		if s.pods[i].Name == name {
@@ -124,7 +129,8 @@ func (s *testServer) succeed(t *testing.T, index int, name string) {
 func (s *testServer) run(ctx context.Context, t *testing.T, cells int) ([]Outcome, map[int]string, error) {
 	t.Helper()
 	s.logs = map[string]string{}
-	kube, err := kubernetes.NewForConfig(&rest.Config{Host: "http://cluster", Transport: s, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: "application/json"}})
+	kube, err := kubernetes.NewForConfig(&rest.Config{Host: "http://cluster", Transport: s, QPS: -1,
+		ContentConfig: rest.ContentConfig{ContentType: "application/json"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,9 +196,11 @@ func TestOutcomesAreThoseOfTheIndexesOfThePods(t *testing.T) {
 	}
 }
 
-// A pod that fails once is replaced; one that fails again, a log that stays incomplete and a pod that is gone are errors of their simulations only.
+// A pod that fails once is replaced; one that fails again, a log that stays incomplete and a pod
+// that is gone are errors of their simulations only.
 func TestFailedSimulationsDoNotLoseTheOthers(t *testing.T) {
-	killed := corev1.ContainerStatus{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}}}
+	killed := corev1.ContainerStatus{
+		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}}}
 	s := &testServer{}
 	s.work = func(s *testServer, looks int) {
 		switch looks {
@@ -207,7 +215,8 @@ func TestFailedSimulationsDoNotLoseTheOthers(t *testing.T) {
 			s.succeed(t, 0, "a2")
 			s.pod(1, "b2", corev1.PodFailed, killed)
 			s.logs["d"] = s.logs["end of d"] // the runtime wrote it late
-			s.job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: "FailedIndexes", Message: "m"}}
+			s.job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue,
+				Reason: "FailedIndexes", Message: "m"}}
 		}
 	}
 	outcomes, steps, err := s.run(t.Context(), t, 5)
@@ -226,20 +235,25 @@ func TestFailedSimulationsDoNotLoseTheOthers(t *testing.T) {
 
 func TestJobsWithoutARunningPodEnd(t *testing.T) {
 	waiting := func(reason, message string) corev1.ContainerStatus {
-		return corev1.ContainerStatus{Name: "simulate", Image: "i", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}
+		return corev1.ContainerStatus{Name: "simulate", Image: "i",
+			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}
 	}
 	for name, c := range map[string]struct {
 		work  func(s *testServer, looks int)
 		hint  string
 		texts []string
 	}{
-		"no image": {func(s *testServer, _ int) { s.pod(1, "b", corev1.PodPending, waiting("ErrImagePull", "not found")) }, "--push", []string{"image i", "worker-1", "ErrImagePull", "not found"}},
+		"no image": {func(s *testServer, _ int) { s.pod(1, "b", corev1.PodPending, waiting("ErrImagePull", "not found")) },
+			"--push", []string{"image i", "worker-1", "ErrImagePull", "not found"}},
 		"no room": {func(s *testServer, _ int) {
 			s.pod(1, "b", corev1.PodPending)
-			s.pods[0].Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "Insufficient cpu"}}
+			s.pods[0].Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+				Reason: corev1.PodReasonUnschedulable, Message: "Insufficient cpu"}}
 		}, "lower --parallel", []string{"no node accepts pod b", "Insufficient cpu"}},
-		"no pod":      {func(s *testServer, _ int) { s.event = "exceeded quota" }, "quotas", []string{"creates no pod: exceeded quota"}},
-		"no kubelet":  {func(s *testServer, _ int) { s.pod(1, "b", corev1.PodPending) }, "kubelet", []string{"pod b has not started"}},
+		"no pod": {func(s *testServer, _ int) { s.event = "exceeded quota" }, "quotas",
+			[]string{"creates no pod: exceeded quota"}},
+		"no kubelet": {func(s *testServer, _ int) { s.pod(1, "b", corev1.PodPending) }, "kubelet",
+			[]string{"pod b has not started"}},
 		"Job deleted": {func(s *testServer, _ int) { s.job = nil }, "", []string{"deleted by another program"}},
 	} {
 		s := &testServer{}
@@ -284,7 +298,8 @@ func TestAJobThatCannotBeDeletedIsReportedWithTheOutcomes(t *testing.T) {
 	s.work = func(s *testServer, _ int) { s.succeed(t, 0, "a") }
 	outcomes, _, err := s.run(t.Context(), t, 1)
 	wantResult(t, outcomes, 0)
-	if err == nil || !strings.Contains(strings.Join(problem.Hints(err), "\n"), "kubectl -n simulations delete job pmk-sched-matrix-abc") {
+	if err == nil || !strings.Contains(strings.Join(problem.Hints(err), "\n"),
+		"kubectl -n simulations delete job pmk-sched-matrix-abc") {
 		t.Errorf("got %v", err)
 	}
 }

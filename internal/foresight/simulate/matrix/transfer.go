@@ -25,8 +25,9 @@ const (
 	maxLine, maxOutcome = 1 << 20, 1 << 30
 )
 
-// WriteOutcome writes the outcome of the simulation with an index to a log: compressed, since the kubelet starts a new file at 10 MiB
-// (containerLogMaxSize) and returns only the last one; in numbered lines; and with a checksum in the last line.
+// WriteOutcome writes the outcome of the simulation with an index to a log: compressed, since the
+// kubelet starts a new file at 10 MiB (containerLogMaxSize) and returns only the last one; in
+// numbered lines; and with a checksum in the last line.
 func WriteOutcome(w io.Writer, index int, o Outcome) error {
 	var packed bytes.Buffer
 	zip := gzip.NewWriter(&packed)
@@ -47,7 +48,8 @@ func WriteOutcome(w io.Writer, index int, o Outcome) error {
 	return nil
 }
 
-// readOutcome reads the outcome of the simulation with an index from a log. It fails unless all of it is there, unchanged.
+// readOutcome reads the outcome of the simulation with an index from a log. It fails unless all of
+// it is there, unchanged.
 func readOutcome(r io.Reader, index int) (o Outcome, err error) {
 	var packed bytes.Buffer
 	lines, ended := 0, ""
@@ -96,6 +98,7 @@ func readOutcome(r io.Reader, index int) (o Outcome, err error) {
 
 // incomplete returns the error of a log that lacks a part of the outcome.
 func incomplete(format string, args ...any) error {
-	return problem.Errorf("nodes keep at least 10 MiB of a log by default: check containerLogMaxSize in the configuration of the kubelet",
+	return problem.Errorf(
+		"nodes keep at least 10 MiB of a log by default: check containerLogMaxSize in the configuration of the kubelet",
 		"the log is incomplete: %w", fmt.Errorf(format, args...))
 }

@@ -17,11 +17,14 @@ import (
 // someOutcome is an outcome with so many pods that it takes several lines.
 func someOutcome(pods int) Outcome {
 	random := rand.New(rand.NewPCG(1, 2))
-	r := &report.Report{Scenario: "pending", Release: "v1.24.3", Scheduler: "packer", Notes: []string{"a note"}, Capacity: &report.Capacity{Copies: 3}}
+	r := &report.Report{Scenario: "pending", Release: "v1.24.3", Scheduler: "packer", Notes: []string{"a note"},
+		Capacity: &report.Capacity{Copies: 3}}
 	for i := range pods {
-		r.Placements = append(r.Placements, report.Placement{Namespace: "shop", Name: fmt.Sprintf("web-%d-%x", i, random.Uint64()), Node: fmt.Sprintf("node-%d", random.IntN(1000))})
+		r.Placements = append(r.Placements, report.Placement{Namespace: "shop",
+			Name: fmt.Sprintf("web-%d-%x", i, random.Uint64()), Node: fmt.Sprintf("node-%d", random.IntN(1000))})
 	}
-	r.Unplaced = []report.Unplaced{{Namespace: "shop", Name: "huge", Reason: "0/3 nodes are available: 3 Insufficient cpu."}}
+	r.Unplaced = []report.Unplaced{{Namespace: "shop", Name: "huge",
+		Reason: "0/3 nodes are available: 3 Insufficient cpu."}}
 	r.Summary.Utilization = []report.Utilization{{Resource: "cpu", Allocatable: "12", Before: 0.1, After: 1.0 / 3}}
 	r.Finish()
 	return NewOutcome(r, nil)
@@ -84,7 +87,8 @@ func TestIncompleteLogsAreRefused(t *testing.T) {
 		"another simulation":    {written(t, 3, someOutcome(1)), "line 0 of the result is missing"},
 	} {
 		_, err := readOutcome(strings.NewReader(strings.Join(c.log, "")), 2)
-		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(strings.Join(problem.Hints(err), ""), "containerLogMaxSize") {
+		if err == nil || !strings.Contains(err.Error(), c.want) ||
+			!strings.Contains(strings.Join(problem.Hints(err), ""), "containerLogMaxSize") {
 			t.Errorf("%s: got %v, want %s", name, err, c.want)
 		}
 	}

@@ -1,5 +1,6 @@
-// Package recorder is a scheduler extender that records which nodes a scheduler has left at several places of a scheduling cycle. It leaves them as they
-// are, or refuses all of them, so that nothing is scheduled.
+// Package recorder is a scheduler extender that records which nodes a scheduler has left at several
+// places of a scheduling cycle. It leaves them as they are, or refuses all of them, so that nothing
+// is scheduled.
 package recorder
 
 import (
@@ -41,7 +42,8 @@ type Recorder struct {
 // hold makes calls wait.
 type hold struct{ called, released chan struct{} }
 
-// Start starts a recorder. It refuses all nodes to pods whose scheduler name refuse returns true for.
+// Start starts a recorder. It refuses all nodes to pods whose scheduler name refuse returns true
+// for.
 func Start(refuse func(schedulerName string) bool) (*Recorder, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -49,7 +51,8 @@ func Start(refuse func(schedulerName string) bool) (*Recorder, error) {
 	}
 	path := "/" + rand.Text() // other users of the machine do not know it
 	r := &Recorder{
-		url: "http://" + listener.Addr().String() + path, done: make(chan error, 1), passed: map[string]map[int][]string{}, held: map[string]hold{}, refuse: refuse,
+		url: "http://" + listener.Addr().String() + path, done: make(chan error,
+			1), passed: map[string]map[int][]string{}, held: map[string]hold{}, refuse: refuse,
 	}
 	r.server = &http.Server{Handler: r.handler(path), ReadHeaderTimeout: 10 * time.Second}
 	go func() { r.done <- r.server.Serve(listener) }()
@@ -59,7 +62,8 @@ func Start(refuse func(schedulerName string) bool) (*Recorder, error) {
 // URL returns the address of the recorder of a stage, without the verb.
 func (r *Recorder) URL(stage int) string { return r.url + "/" + strconv.Itoa(stage) }
 
-// Passed returns the nodes that the first call for a scheduler name and a stage had. ok is false if there was none.
+// Passed returns the nodes that the first call for a scheduler name and a stage had. ok is false if
+// there was none.
 func (r *Recorder) Passed(schedulerName string, stage int) (nodes []string, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

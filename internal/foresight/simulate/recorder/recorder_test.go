@@ -15,7 +15,8 @@ import (
 // call sends a request as a scheduler does.
 func call(t *testing.T, url, schedulerName string, nodes ...string) extenderv1.ExtenderFilterResult {
 	t.Helper()
-	body, err := json.Marshal(extenderv1.ExtenderArgs{Pod: &corev1.Pod{Spec: corev1.PodSpec{SchedulerName: schedulerName}}, NodeNames: &nodes})
+	body, err := json.Marshal(extenderv1.ExtenderArgs{Pod: &corev1.Pod{Spec: corev1.PodSpec{SchedulerName: schedulerName}},
+		NodeNames: &nodes})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +41,8 @@ func TestNodesAreRecordedForEachSchedulerAndStage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := call(t, r.URL(0), "own", "a", "b"); !slices.Equal(*got.NodeNames, []string{"a", "b"}) || len(got.FailedNodes) > 0 {
+	if got := call(t, r.URL(0), "own", "a", "b"); !slices.Equal(*got.NodeNames, []string{"a", "b"}) ||
+		len(got.FailedNodes) > 0 {
 		t.Errorf("the nodes of a pod that is scheduled change: %+v", got)
 	}
 	call(t, r.URL(0), "own", "b") // tried again

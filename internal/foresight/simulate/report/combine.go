@@ -10,7 +10,8 @@ func Combine(steps []*Report) *Report {
 		return first
 	}
 	c := combination{placed: map[podKey]Placement{}, unplaced: map[podKey]Unplaced{}, evicted: map[podKey]Placement{}}
-	all := &Report{Scenario: "sequence", Release: last.Release, Scheduler: last.Scheduler, Steps: steps, Capacity: last.Capacity}
+	all := &Report{Scenario: "sequence", Release: last.Release, Scheduler: last.Scheduler, Steps: steps,
+		Capacity: last.Capacity}
 	for i, step := range steps {
 		c.add(step)
 		for _, note := range step.Notes {

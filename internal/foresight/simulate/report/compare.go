@@ -40,7 +40,8 @@ type Difference struct {
 // snapshot.
 func NewComparison(result, baseline, repeated *Report, against string) *Comparison {
 	c := &Comparison{
-		Against: against, Release: baseline.Release, Scheduler: baseline.Scheduler, Baseline: baseline.Summary, Repeated: repeated.Summary,
+		Against: against, Release: baseline.Release, Scheduler: baseline.Scheduler, Baseline: baseline.Summary,
+		Repeated:    repeated.Summary,
 		Differences: []Difference{}, Noise: []Difference{},
 	}
 	runs := [3]map[podKey]string{result.outcome(), baseline.outcome(), repeated.outcome()}
@@ -61,7 +62,8 @@ func NewComparison(result, baseline, repeated *Report, against string) *Comparis
 		}
 	}
 	for key := range keys {
-		d := Difference{Namespace: key.namespace, Name: key.name, Node: runs[0][key], Baseline: runs[1][key], Repeated: runs[2][key]}
+		d := Difference{Namespace: key.namespace, Name: key.name, Node: runs[0][key], Baseline: runs[1][key],
+			Repeated: runs[2][key]}
 		switch {
 		case d.Baseline != d.Repeated:
 			c.Noise = append(c.Noise, d)

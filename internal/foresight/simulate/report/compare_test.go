@@ -25,13 +25,17 @@ func TestNoiseIsShownApartFromDifferences(t *testing.T) {
 		r.Finish()
 		return r
 	}
-	result := on(map[string]string{"same": "a", "moved": "b", "tied": "a", "tied-too": "c", "refused": "", "fits": "a", "nowhere": ""}, "low")
-	baseline := on(map[string]string{"same": "a", "moved": "a", "tied": "a", "tied-too": "a", "refused": "a", "fits": "", "nowhere": ""}, "both")
-	repeated := on(map[string]string{"same": "a", "moved": "a", "tied": "b", "tied-too": "b", "refused": "a", "fits": "", "nowhere": ""}, "both")
+	result := on(map[string]string{"same": "a", "moved": "b", "tied": "a", "tied-too": "c", "refused": "", "fits": "a",
+		"nowhere": ""}, "low")
+	baseline := on(map[string]string{"same": "a", "moved": "a", "tied": "a", "tied-too": "a", "refused": "a", "fits": "",
+		"nowhere": ""}, "both")
+	repeated := on(map[string]string{"same": "a", "moved": "a", "tied": "b", "tied-too": "b", "refused": "a", "fits": "",
+		"nowhere": ""}, "both")
 	repeated.Scheduler, baseline.Scheduler, baseline.Release = "b", "b", "v1.24.3"
 	got := report.NewComparison(result, baseline, repeated, "b.yaml")
 	want := &report.Comparison{
-		Against: "b.yaml", Release: "v1.24.3", Scheduler: "b", Baseline: baseline.Summary, Repeated: repeated.Summary, Same: 2,
+		Against: "b.yaml", Release: "v1.24.3", Scheduler: "b", Baseline: baseline.Summary, Repeated: repeated.Summary,
+		Same: 2,
 		Differences: []report.Difference{
 			{Namespace: "n", Name: "both", Node: "old"},
 			{Namespace: "n", Name: "fits", Node: "a"},

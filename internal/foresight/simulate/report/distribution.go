@@ -24,8 +24,9 @@ type Distribution struct {
 // Balance is the distribution of one resource over the nodes that have it.
 type Balance struct {
 	Resource string `json:"resource"`
-	// Mean is the mean of the nodes' utilizations, CoefficientOfVariation their standard deviation divided by it: 0 is even. Jain is the index
-	// of Jain: 1 is even, 1/n if one of n nodes has everything.
+	// Mean is the mean of the nodes' utilizations, CoefficientOfVariation their standard deviation
+	// divided by it: 0 is even. Jain is the index of Jain: 1 is even, 1/n if one of n nodes has
+	// everything.
 	Mean                   float64 `json:"mean"`
 	CoefficientOfVariation float64 `json:"coefficientOfVariation"`
 	Jain                   float64 `json:"jain"`

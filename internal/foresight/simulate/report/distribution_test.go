@@ -38,8 +38,10 @@ func TestDistribution(t *testing.T) {
 	// CPU: 0.975, 0.75, 0, 0.025. Memory: 0.25, 0.25, 0, 0.
 	want := &report.Distribution{
 		Resources: []report.Balance{
-			{Resource: "cpu", Mean: 0.4375, CoefficientOfVariation: math.Sqrt(0.3784375-0.4375*0.4375) / 0.4375, Jain: 1.75 * 1.75 / (4 * 1.51375), LargestFree: "4", Stranded: "0"},
-			{Resource: "memory", Mean: 0.125, CoefficientOfVariation: 1, Jain: 0.5, LargestFree: "8Gi", Stranded: "6Gi", StrandedPart: 6.0 / 32},
+			{Resource: "cpu", Mean: 0.4375, CoefficientOfVariation: math.Sqrt(0.3784375-0.4375*0.4375) / 0.4375,
+				Jain: 1.75 * 1.75 / (4 * 1.51375), LargestFree: "4", Stranded: "0"},
+			{Resource: "memory", Mean: 0.125, CoefficientOfVariation: 1, Jain: 0.5, LargestFree: "8Gi", Stranded: "6Gi",
+				StrandedPart: 6.0 / 32},
 		},
 		EmptyNodes: []string{"3"},
 		Zones:      []report.Zone{{Name: "a", Nodes: 2, Pods: 3, CPU: 6.9 / 8}, {Name: "b", Nodes: 1, Pods: 1}},

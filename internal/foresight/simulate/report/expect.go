@@ -48,8 +48,9 @@ type Outcome struct {
 	Met      bool   `json:"met"`
 }
 
-// Check compares the result with expectations. bound are the nodes of pods that were bound before the simulation, by namespace and name. There is
-// an outcome for each pod of an expectation, in the order of the expectations and of the names.
+// Check compares the result with expectations. bound are the nodes of pods that were bound before
+// the simulation, by namespace and name. There is an outcome for each pod of an expectation, in the
+// order of the expectations and of the names.
 func (r *Report) Check(expectations []Expectation, bound map[string]string) []Outcome {
 	pods := r.results(bound)
 	outcomes := []Outcome{}

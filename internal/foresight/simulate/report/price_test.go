@@ -24,7 +24,8 @@ func TestParsePrice(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "m5.large", "=1", "a=", "a=b", "a=-1", "a=NaN", "a=+Inf", "a=1e999"} {
-		if got, err := report.ParsePrice(text); err == nil || !strings.Contains(err.Error(), "price") && !strings.Contains(err.Error(), "PRICE") {
+		if got, err := report.ParsePrice(text); err == nil || !strings.Contains(err.Error(), "price") &&
+			!strings.Contains(err.Error(), "PRICE") {
 			t.Errorf("%s: %+v, %v", text, got, err)
 		}
 	}

@@ -26,7 +26,8 @@ func node(list ...string) *corev1.Node {
 }
 
 func pod(list ...string) *corev1.Pod {
-	return &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: amounts(list...)}}}}}
+	return &corev1.Pod{Spec: corev1.PodSpec{
+		Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: amounts(list...)}}}}}
 }
 
 func TestUtilization(t *testing.T) {
@@ -57,16 +58,18 @@ func TestUtilization(t *testing.T) {
 
 func TestFinishOrdersAndCounts(t *testing.T) {
 	r := report.Report{
-		Placements: []report.Placement{{Namespace: "b", Name: "x"}, {Namespace: "a", Name: "z", From: "m", Node: "n"}, {Namespace: "a", Name: "y", From: "n", Node: "n"}},
-		Unplaced:   []report.Unplaced{{Namespace: "b", Name: "x"}, {Namespace: "a", Name: "y"}},
-		Evicted:    []report.Placement{{Namespace: "c", Name: "b"}, {Namespace: "c", Name: "a"}},
+		Placements: []report.Placement{{Namespace: "b", Name: "x"}, {Namespace: "a", Name: "z", From: "m", Node: "n"},
+			{Namespace: "a", Name: "y", From: "n", Node: "n"}},
+		Unplaced: []report.Unplaced{{Namespace: "b", Name: "x"}, {Namespace: "a", Name: "y"}},
+		Evicted:  []report.Placement{{Namespace: "c", Name: "b"}, {Namespace: "c", Name: "a"}},
 	}
 	r.Finish()
 	want := report.Report{
-		Placements: []report.Placement{{Namespace: "a", Name: "y", From: "n", Node: "n"}, {Namespace: "a", Name: "z", From: "m", Node: "n"}, {Namespace: "b", Name: "x"}},
-		Unplaced:   []report.Unplaced{{Namespace: "a", Name: "y"}, {Namespace: "b", Name: "x"}},
-		Evicted:    []report.Placement{{Namespace: "c", Name: "a"}, {Namespace: "c", Name: "b"}},
-		Summary:    report.Summary{Scheduled: 5, Placed: 3, Moved: 1, Unplaced: 2, Evicted: 2},
+		Placements: []report.Placement{{Namespace: "a", Name: "y", From: "n", Node: "n"},
+			{Namespace: "a", Name: "z", From: "m", Node: "n"}, {Namespace: "b", Name: "x"}},
+		Unplaced: []report.Unplaced{{Namespace: "a", Name: "y"}, {Namespace: "b", Name: "x"}},
+		Evicted:  []report.Placement{{Namespace: "c", Name: "a"}, {Namespace: "c", Name: "b"}},
+		Summary:  report.Summary{Scheduled: 5, Placed: 3, Moved: 1, Unplaced: 2, Evicted: 2},
 	}
 	if diff := cmp.Diff(want, r, cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(report.Report{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -58,14 +58,16 @@ func sum(total, more corev1.ResourceList) corev1.ResourceList {
 	return total
 }
 
-// Compare returns the utilization of every resource that the nodes have, CPU, memory and pods first.
+// Compare returns the utilization of every resource that the nodes have, CPU, memory and pods
+// first.
 func Compare(before, after *Usage) []Utilization {
 	var all []Utilization
 	for _, name := range Resources(before, after) {
 		key := corev1.ResourceName(name)
 		had, has := before.allocatable[key], after.allocatable[key]
 		u := Utilization{
-			Resource: name, Allocatable: had.String(), Before: part(before.requested[key], had), After: part(after.requested[key], has),
+			Resource: name, Allocatable: had.String(), Before: part(before.requested[key],
+				had), After: part(after.requested[key], has),
 		}
 		if had.Cmp(has) != 0 {
 			u.AllocatableAfter = has.String()

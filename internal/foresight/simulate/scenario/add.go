@@ -28,7 +28,8 @@ type Workload struct {
 	indexed bool // pods of an indexed Job
 }
 
-// Replica is a pod to add. Claims are created before it, and Owned after it, because they refer to it.
+// Replica is a pod to add. Claims are created before it, and Owned after it, because they refer to
+// it.
 type Replica struct {
 	Key    string // namespace/name
 	Pod    map[string]any
@@ -36,8 +37,9 @@ type Replica struct {
 	Owned  []Object
 }
 
-// Add is the scenario in which the pods of manifests are scheduled: count copies, and more until one does not fit, at most limit. The pending pods
-// of the snapshot are left out. The error is one of the input (package problem).
+// Add is the scenario in which the pods of manifests are scheduled: count copies, and more until
+// one does not fit, at most limit. The pending pods of the snapshot are left out. The error is one
+// of the input (package problem).
 func Add(manifests []map[string]any, count, limit int) (Scenario, error) {
 	s := Running()
 	s.Name, s.Count, s.Limit = "add", count, limit
@@ -52,25 +54,29 @@ func Add(manifests []map[string]any, count, limit int) (Scenario, error) {
 		pods += w.Replicas
 	}
 	if pods == 0 {
-		return s, problem.Invalidf("", "the manifests have no pod to add: expected Pods, Deployments, ReplicaSets, StatefulSets or Jobs")
+		return s, problem.Invalidf("",
+			"the manifests have no pod to add: expected Pods, Deployments, ReplicaSets, StatefulSets or Jobs")
 	}
 	slices.Sort(s.Notes)
 	return s, nil
 }
 
-// addManifest adds a workload, or another object that schedulers read. Others are ignored, with a note.
+// addManifest adds a workload, or another object that schedulers read. Others are ignored, with a
+// note.
 func (s *Scenario) addManifest(o object, ignored map[string]bool) error {
 	apiVersion, _ := o["apiVersion"].(string)
 	kindName, _ := o["kind"].(string)
 	kind, version := snapshot.Find(snapshot.Kinds(), apiVersion, kindName)
-	if metadata := part(o, "metadata"); metadata != nil && metadata["namespace"] == nil && (kind == nil || kind.Namespaced) {
+	if metadata := part(o, "metadata"); metadata != nil && metadata["namespace"] == nil &&
+		(kind == nil || kind.Namespaced) {
 		metadata["namespace"] = "default" // as kubectl does
 	}
 	switch apiVersion + " " + kindName {
 	case "v1 Pod", "apps/v1 Deployment", "apps/v1 ReplicaSet", "apps/v1 StatefulSet", "batch/v1 Job":
 		return s.addWorkload(kind, version, o)
 	case "apps/v1 DaemonSet", "batch/v1 CronJob", "v1 ReplicationController":
-		return problem.Invalidf("use a Pod, Deployment, ReplicaSet, StatefulSet or Job", "pods of a %s cannot be added", kindName)
+		return problem.Invalidf("use a Pod, Deployment, ReplicaSet, StatefulSet or Job", "pods of a %s cannot be added",
+			kindName)
 	}
 	if kind == nil {
 		if !ignored[kindName] {
@@ -115,7 +121,8 @@ func (s *Scenario) addWorkload(kind *snapshot.Kind, version string, o object) er
 		"apiVersion": "v1", "kind": "Pod", "spec": part(template, "spec"),
 		"metadata": object{"namespace": w.Namespace, "labels": labelsOf(template)},
 	}))
-	if selector := part(o, "spec", "selector"); selector != nil && !selects(part(selector, "matchLabels"), labelsOf(template)) {
+	if selector := part(o, "spec", "selector"); selector != nil &&
+		!selects(part(selector, "matchLabels"), labelsOf(template)) {
 		return invalid("spec.selector does not match the labels of the template")
 	}
 	owner := w.completePod(kind, o)

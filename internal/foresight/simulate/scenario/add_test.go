@@ -104,11 +104,17 @@ func TestReplicas(t *testing.T) {
 		manifest string
 		want     int
 	}{
-		"by default":               {`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{` + template + `}}`, 1},
-		"of a Deployment":          {`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{"replicas":4,` + template + `}}`, 4},
-		"of a Job":                 {`{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"a"},"spec":{"parallelism":4,` + template + `}}`, 4},
-		"of a Job with less to do": {`{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"a"},"spec":{"parallelism":4,"completions":3,` + template + `}}`, 3},
-		"of a Job with more to do": {`{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"a"},"spec":{"completions":3,` + template + `}}`, 1},
+		"by default": {`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{` +
+			template + `}}`, 1},
+		"of a Deployment": {
+			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{"replicas":4,` + template + `}}`, 4},
+		"of a Job": {
+			`{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"a"},"spec":{"parallelism":4,` + template + `}}`, 4},
+		"of a Job with less to do": {
+			`{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"a"},"spec":{"parallelism":4,"completions":3,` + template +
+				`}}`, 3},
+		"of a Job with more to do": {
+			`{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"a"},"spec":{"completions":3,` + template + `}}`, 1},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -122,16 +128,26 @@ func TestReplicas(t *testing.T) {
 
 func TestManifestsThatCannotBeAddedAreRefused(t *testing.T) {
 	cases := map[string]struct{ manifest, want string }{
-		"no pods":               {`{"apiVersion":"v1","kind":"Service","metadata":{"name":"a"}}`, "no pod to add"},
-		"no replicas":           {`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{"replicas":0,"template":{"spec":{"containers":[{}]}}}}`, "no pod to add"},
-		"a DaemonSet":           {`{"apiVersion":"apps/v1","kind":"DaemonSet","metadata":{"name":"a"}}`, "pods of a DaemonSet cannot be added"},
-		"no name":               {`{"apiVersion":"v1","kind":"Pod","spec":{"containers":[{}]}}`, "a Pod has no metadata.name"},
-		"no containers":         {`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}`, "Pod default/a: expected a pod with containers"},
-		"no template":           {`{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":"a"}}`, "StatefulSet default/a: expected a pod"},
-		"bound":                 {`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"nodeName":"n","containers":[{}]}}`, "spec.nodeName is set"},
-		"not a number":          {`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{"replicas":"3","template":{"spec":{"containers":[{}]}}}}`, "invalid spec.replicas 3"},
-		"a negative number":     {`{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"a"},"spec":{"parallelism":-1,"template":{"spec":{"containers":[{}]}}}}`, "invalid spec.parallelism -1"},
-		"selects no pod of its": {`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"spec":{"containers":[{}]}}}}`, "does not match"},
+		"no pods": {`{"apiVersion":"v1","kind":"Service","metadata":{"name":"a"}}`, "no pod to add"},
+		"no replicas": {
+			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{"replicas":0,"template":{"spec":{"containers":[{}]}}}}`, "no pod to add"},
+		"a DaemonSet": {`{"apiVersion":"apps/v1","kind":"DaemonSet","metadata":{"name":"a"}}`,
+			"pods of a DaemonSet cannot be added"},
+		"no name": {`{"apiVersion":"v1","kind":"Pod","spec":{"containers":[{}]}}`,
+			"a Pod has no metadata.name"},
+		"no containers": {`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}`,
+			"Pod default/a: expected a pod with containers"},
+		"no template": {`{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":"a"}}`,
+			"StatefulSet default/a: expected a pod"},
+		"bound": {
+			`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"nodeName":"n","containers":[{}]}}`,
+			"spec.nodeName is set"},
+		"not a number": {
+			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{"replicas":"3","template":{"spec":{"containers":[{}]}}}}`, "invalid spec.replicas 3"},
+		"a negative number": {
+			`{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"a"},"spec":{"parallelism":-1,"template":{"spec":{"containers":[{}]}}}}`, "invalid spec.parallelism -1"},
+		"selects no pod of its": {
+			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"spec":{"containers":[{}]}}}}`, "does not match"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -150,10 +166,13 @@ func TestAddedPodsGetThePriorityOfTheirClass(t *testing.T) {
 		"another": decode(t, `{"metadata":{"name":"another"},"value":7}`),
 	}
 	cases := map[string]struct{ pod, want string }{
-		"a class":     {`{"spec":{"priorityClassName":"high"}}`, `{"spec":{"priorityClassName":"high","priority":1000,"preemptionPolicy":"Never"}}`},
-		"no class":    {`{"spec":{}}`, `{"spec":{"priorityClassName":"usual","priority":5}}`},
-		"of a system": {`{"spec":{"priorityClassName":"system-cluster-critical"}}`, `{"spec":{"priorityClassName":"system-cluster-critical","priority":2000000000}}`},
-		"its policy":  {`{"spec":{"priorityClassName":"high","preemptionPolicy":"PreemptLowerPriority"}}`, `{"spec":{"priorityClassName":"high","priority":1000,"preemptionPolicy":"PreemptLowerPriority"}}`},
+		"a class": {`{"spec":{"priorityClassName":"high"}}`,
+			`{"spec":{"priorityClassName":"high","priority":1000,"preemptionPolicy":"Never"}}`},
+		"no class": {`{"spec":{}}`, `{"spec":{"priorityClassName":"usual","priority":5}}`},
+		"of a system": {`{"spec":{"priorityClassName":"system-cluster-critical"}}`,
+			`{"spec":{"priorityClassName":"system-cluster-critical","priority":2000000000}}`},
+		"its policy": {`{"spec":{"priorityClassName":"high","preemptionPolicy":"PreemptLowerPriority"}}`,
+			`{"spec":{"priorityClassName":"high","priority":1000,"preemptionPolicy":"PreemptLowerPriority"}}`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -11,8 +11,7 @@ import (
 
 // Creation is how an object of a snapshot is created.
 type Creation struct {
-	// Object is the object in the create request. The API server drops its status, except for
-	// nodes.
+	// Object is the object in the create request. The API server drops its status, except for nodes.
 	Object map[string]any
 	// Status is written afterwards. It is nil if there is nothing to write.
 	Status map[string]any
@@ -23,8 +22,9 @@ type Creation struct {
 // placeholder is the value of required fields that no scheduler reads.
 const placeholder = "snapshot"
 
-// Complete returns how an object is created, and whether it is: Deployments and Jobs act through controllers, which a simulation does
-// not have. uids returns the new UID of an object; it may not know it.
+// Complete returns how an object is created, and whether it is: Deployments and Jobs act through
+// controllers, which a simulation does not have. uids returns the new UID of an object; it may not
+// know it.
 func Complete(kind *snapshot.Kind, o map[string]any, uids func(old string) (string, bool)) (Creation, bool) {
 	switch kind.GroupResource() {
 	case "deployments.apps", "jobs.batch":

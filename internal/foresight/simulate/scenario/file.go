@@ -23,7 +23,8 @@ const (
 // DefaultLimit is how many copies of workloads are tried in addition to the requested copies.
 const DefaultLimit = 1000
 
-// Step is a scenario before its files are read: a command with its arguments and flags, or an element of a file.
+// Step is a scenario before its files are read: a command with its arguments and flags, or an
+// element of a file.
 type Step struct {
 	// Scenario is the name of the command: pending, replace-all, drain, add or nodes.
 	Scenario string
@@ -44,7 +45,8 @@ type NodesToAdd struct {
 
 // IsFile reports whether the template is a file.
 func (n NodesToAdd) IsFile() bool {
-	return strings.ContainsRune(n.Template, '/') || strings.HasSuffix(n.Template, ".yaml") || strings.HasSuffix(n.Template, ".yml") || strings.HasSuffix(n.Template, ".json")
+	return strings.ContainsRune(n.Template, '/') || strings.HasSuffix(n.Template, ".yaml") ||
+		strings.HasSuffix(n.Template, ".yml") || strings.HasSuffix(n.Template, ".json")
 }
 
 // ParseNodesToAdd parses TEMPLATE=N.
@@ -61,7 +63,8 @@ func ParseNodesToAdd(text string) (NodesToAdd, error) {
 // maxCount bounds the numbers of nodes and copies.
 const maxCount = 100_000
 
-// ParseFile reads the steps of a file. It is strict: the error is one of the input (package problem), with the line and column.
+// ParseFile reads the steps of a file. It is strict: the error is one of the input (package
+// problem), with the line and column.
 func ParseFile(name string, text []byte) ([]Step, error) {
 	p := fileParser{name: name}
 	var steps []Step

@@ -23,8 +23,9 @@ type Template struct {
 	Count, First int
 }
 
-// Nodes is the scenario in which nodes are added, and the pending pods are scheduled. A copy of a node of the snapshot has its labels, taints and
-// resources, the drivers of its volumes, and copies of its pods of DaemonSets and static pods.
+// Nodes is the scenario in which nodes are added, and the pending pods are scheduled. A copy of a
+// node of the snapshot has its labels, taints and resources, the drivers of its volumes, and copies
+// of its pods of DaemonSets and static pods.
 func Nodes(templates []Template) (Scenario, error) {
 	s := Pending()
 	s.Name = "nodes"
@@ -37,10 +38,12 @@ func Nodes(templates []Template) (Scenario, error) {
 			continue
 		}
 		if len(part(t.Node, "status", "allocatable")) == 0 {
-			return s, problem.Invalidf("set status.allocatable, for example {cpu: 8, memory: 32Gi, pods: 110}", "node %s has no status.allocatable", t.Name)
+			return s, problem.Invalidf("set status.allocatable, for example {cpu: 8, memory: 32Gi, pods: 110}",
+				"node %s has no status.allocatable", t.Name)
 		}
 		for i := range t.Count {
-			s.Objects = append(s.Objects, Object{Kind: nodes, Version: version, Fields: newNode(nodes.Strip(t.Node), t.newName(i))})
+			s.Objects = append(s.Objects,
+				Object{Kind: nodes, Version: version, Fields: newNode(nodes.Strip(t.Node), t.newName(i))})
 		}
 	}
 	s.Nodes = slices.Compact(slices.Sorted(slices.Values(s.Nodes)))
@@ -98,7 +101,8 @@ func renamed(o object, name string) object {
 	return o
 }
 
-// newNode returns a node that has just joined: ready, empty, and without the taints of the template's state.
+// newNode returns a node that has just joined: ready, empty, and without the taints of the
+// template's state.
 func newNode(template object, name string) object {
 	node := renamed(template, name)
 	metadata := part(node, "metadata")

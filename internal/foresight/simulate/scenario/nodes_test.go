@@ -23,16 +23,20 @@ func TestNewNodesAreCopiesWithoutTheStateOfTheirTemplate(t *testing.T) {
 			`{"metadata":{"name":"w-new-3","labels":{"kubernetes.io/hostname":"w-new-3","pool":"p"}},
 				"spec":{"taints":[{"key":"gpu"}]},"status":{"allocatable":{"cpu":"4"},"capacity":{"cpu":"5"},"conditions":[{"type":"Ready","status":"True"}]}}`,
 		},
-		"its drivers": {"CSINode", `{"metadata":{"name":"w"},"spec":{"drivers":[{"name":"d"}]}}`, `{"metadata":{"name":"w-new-3"},"spec":{"drivers":[{"name":"d"}]}}`},
+		"its drivers": {"CSINode", `{"metadata":{"name":"w"},"spec":{"drivers":[{"name":"d"}]}}`,
+			`{"metadata":{"name":"w-new-3"},"spec":{"drivers":[{"name":"d"}]}}`},
 		"a pod of a DaemonSet": {
-			"Pod", `{"metadata":{"name":"p","namespace":"n","uid":"u","ownerReferences":[{"kind":"DaemonSet"}]},"spec":{"nodeName":"w"},"status":{"phase":"Running"}}`,
+			"Pod",
+			`{"metadata":{"name":"p","namespace":"n","uid":"u","ownerReferences":[{"kind":"DaemonSet"}]},"spec":{"nodeName":"w"},"status":{"phase":"Running"}}`,
 			`{"metadata":{"name":"p-new-3","namespace":"n","ownerReferences":[{"kind":"DaemonSet"}]},"spec":{"nodeName":"w-new-3"},"status":{"phase":"Running"}}`,
 		},
-		"another pod":     {"Pod", `{"metadata":{"name":"p"},"spec":{"nodeName":"w"}}`, ""},
-		"a finished one":  {"Pod", `{"metadata":{"name":"p","ownerReferences":[{"kind":"DaemonSet"}]},"spec":{"nodeName":"w"},"status":{"phase":"Failed"}}`, ""},
-		"another node":    {"Node", `{"metadata":{"name":"v"}}`, ""},
-		"another kind":    {"StorageClass", `{"metadata":{"name":"w"}}`, ""},
-		"without a state": {"Node", `{"metadata":{"name":"w"}}`, `{"metadata":{"name":"w-new-3","labels":{"kubernetes.io/hostname":"w-new-3"}},"spec":{},"status":{"conditions":[{"type":"Ready","status":"True"}]}}`},
+		"another pod": {"Pod", `{"metadata":{"name":"p"},"spec":{"nodeName":"w"}}`, ""},
+		"a finished one": {"Pod",
+			`{"metadata":{"name":"p","ownerReferences":[{"kind":"DaemonSet"}]},"spec":{"nodeName":"w"},"status":{"phase":"Failed"}}`, ""},
+		"another node": {"Node", `{"metadata":{"name":"v"}}`, ""},
+		"another kind": {"StorageClass", `{"metadata":{"name":"w"}}`, ""},
+		"without a state": {"Node", `{"metadata":{"name":"w"}}`,
+			`{"metadata":{"name":"w-new-3","labels":{"kubernetes.io/hostname":"w-new-3"}},"spec":{},"status":{"conditions":[{"type":"Ready","status":"True"}]}}`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

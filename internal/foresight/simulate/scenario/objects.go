@@ -113,7 +113,8 @@ func (r *Objects) add(o object, index int, priorities Priorities) (string, error
 func completeNode(node object, name string) error {
 	allocatable := part(node, "status", "allocatable")
 	if len(allocatable) == 0 {
-		return problem.Invalidf("set status.allocatable, for example {cpu: 8, memory: 32Gi}", "node %s has no status.allocatable", name)
+		return problem.Invalidf("set status.allocatable, for example {cpu: 8, memory: 32Gi}",
+			"node %s has no status.allocatable", name)
 	}
 	if allocatable["pods"] == nil {
 		allocatable["pods"] = "110"

@@ -64,10 +64,14 @@ func TestManifestsThatCannotBeObjectsAreRefused(t *testing.T) {
 		manifests []string
 		want      string
 	}{
-		"no kind":           {[]string{`{"apiVersion":"v1","metadata":{"name":"a"}}`}, "an object has no apiVersion, kind or metadata.name"},
-		"no resources":      {[]string{`{"apiVersion":"v1","kind":"Node","metadata":{"name":"a"}}`}, "node a has no status.allocatable"},
-		"given twice":       {[]string{node, node}, "Node a is given twice"},
-		"no priority class": {[]string{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"priorityClassName":"x"}}`}, "there is no PriorityClass x"},
+		"no kind": {[]string{`{"apiVersion":"v1","metadata":{"name":"a"}}`},
+			"an object has no apiVersion, kind or metadata.name"},
+		"no resources": {[]string{`{"apiVersion":"v1","kind":"Node","metadata":{"name":"a"}}`},
+			"node a has no status.allocatable"},
+		"given twice": {[]string{node, node}, "Node a is given twice"},
+		"no priority class": {[]string{
+			`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"priorityClassName":"x"}}`},
+			"there is no PriorityClass x"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
-// completePod completes the pod of a workload as its controller does, and returns the object that owns it: the ReplicaSet of a Deployment. A pod of
-// a manifest has no owner.
+// completePod completes the pod of a workload as its controller does, and returns the object that
+// owns it: the ReplicaSet of a Deployment. A pod of a manifest has no owner.
 func (w *Workload) completePod(kind *snapshot.Kind, o object) object {
 	labels := part(w.pod, "metadata", "labels")
 	if labels == nil {
@@ -44,7 +44,8 @@ func (w *Workload) completePod(kind *snapshot.Kind, o object) object {
 	}
 	metadata := part(owner, "metadata")
 	part(w.pod, "metadata")["ownerReferences"] = []any{object{
-		"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": metadata["name"], "uid": metadata["uid"], "controller": true,
+		"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": metadata["name"], "uid": metadata["uid"],
+		"controller": true,
 	}}
 	return owner
 }
@@ -82,9 +83,11 @@ func replicaSetOf(deployment, labels object, w *Workload) object {
 	return object{
 		"apiVersion": "apps/v1", "kind": "ReplicaSet", "spec": spec,
 		"metadata": object{
-			"name": name, "namespace": w.Namespace, "uid": newUID("ReplicaSet", w.Namespace, name), "labels": runtime.DeepCopyJSON(labels),
+			"name": name, "namespace": w.Namespace, "uid": newUID("ReplicaSet", w.Namespace,
+				name), "labels": runtime.DeepCopyJSON(labels),
 			"ownerReferences": []any{object{
-				"apiVersion": "apps/v1", "kind": "Deployment", "name": w.Name, "uid": part(deployment, "metadata")["uid"], "controller": true,
+				"apiVersion": "apps/v1", "kind": "Deployment", "name": w.Name, "uid": part(deployment,
+					"metadata")["uid"], "controller": true,
 			}},
 		},
 	}
@@ -159,7 +162,8 @@ func (w *Workload) setClaims(pod object, podName string) []Object {
 		volume, _, _ := unstructured.NestedString(t, "metadata", "name")
 		name := volume + "-" + podName
 		claims = append(claims, newClaim(w.Namespace, name, part(t, "metadata"), part(t, "spec")))
-		spec["volumes"] = append(list(spec, "volumes"), object{"name": volume, "persistentVolumeClaim": object{"claimName": name}})
+		spec["volumes"] = append(list(spec, "volumes"),
+			object{"name": volume, "persistentVolumeClaim": object{"claimName": name}})
 	}
 	return claims
 }

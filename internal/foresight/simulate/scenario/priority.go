@@ -31,7 +31,8 @@ func (p Priorities) Set(pod map[string]any) error {
 		}
 	case class == nil:
 		metadata := part(pod, "metadata")
-		return problem.Invalidf("add its manifest", "pod %v/%v: there is no PriorityClass %s", metadata["namespace"], metadata["name"], name)
+		return problem.Invalidf("add its manifest", "pod %v/%v: there is no PriorityClass %s", metadata["namespace"],
+			metadata["name"], name)
 	}
 	if value := class["value"]; value != nil {
 		spec["priority"] = value

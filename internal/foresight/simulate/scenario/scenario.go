@@ -42,8 +42,7 @@ type Scenario struct {
 	Apply func(kind *snapshot.Kind, o map[string]any) (map[string]any, Action)
 	// Nodes are the nodes that the snapshot must have.
 	Nodes []string
-	// Copies returns additional objects for an object of the snapshot. They are kept. It may be
-	// nil.
+	// Copies returns additional objects for an object of the snapshot. They are kept. It may be nil.
 	Copies func(kind *snapshot.Kind, o map[string]any) []map[string]any
 	// Objects are created in addition to the objects of the snapshot, and Workloads are scheduled:
 	// Count copies of each, then more until one does not fit, at most Limit.
@@ -85,7 +84,8 @@ func Pending() Scenario {
 	})
 }
 
-// ReplaceAll is the scenario in which all pods that can move are scheduled again, together with the pending ones, on empty nodes.
+// ReplaceAll is the scenario in which all pods that can move are scheduled again, together with the
+// pending ones, on empty nodes.
 func ReplaceAll() Scenario {
 	return newScenario("replace-all", func(kind *snapshot.Kind, o object) (object, Action) {
 		switch {
@@ -99,7 +99,8 @@ func ReplaceAll() Scenario {
 	})
 }
 
-// Drain is the scenario in which nodes are cordoned, and their pods that can move are scheduled again. Pending pods stay pending.
+// Drain is the scenario in which nodes are cordoned, and their pods that can move are scheduled
+// again. Pending pods stay pending.
 func Drain(nodes []string) Scenario {
 	s := newScenario("drain", func(kind *snapshot.Kind, o object) (object, Action) {
 		name, _, _ := unstructured.NestedString(o, "metadata", "name")
@@ -118,7 +119,8 @@ func Drain(nodes []string) Scenario {
 	return s
 }
 
-// One is the scenario in which one pod is scheduled, again if it has a node. Other pending pods stay pending.
+// One is the scenario in which one pod is scheduled, again if it has a node. Other pending pods
+// stay pending.
 func One(namespace, name string) Scenario {
 	return newScenario("explain", func(kind *snapshot.Kind, o object) (object, Action) {
 		metadata := part(o, "metadata")
@@ -151,7 +153,8 @@ func NameOf(o map[string]any) (namespace, name string) {
 	return namespace, name
 }
 
-// noScheduler is the prefix of the scheduler's name of a pod that is left out. No scheduler has such a name.
+// noScheduler is the prefix of the scheduler's name of a pod that is left out. No scheduler has
+// such a name.
 const noScheduler = "left-out.pmk-sched.io/"
 
 // leftOut returns a copy of a pending pod that every scheduler ignores. restored undoes the change.
@@ -176,7 +179,8 @@ func restored(pod object) object {
 	return pod
 }
 
-// isMovable reports whether a pod takes room on a node and could run on another one. The pods of DaemonSets and static pods cannot.
+// isMovable reports whether a pod takes room on a node and could run on another one. The pods of
+// DaemonSets and static pods cannot.
 func isMovable(pod object) bool {
 	metadata, spec, status := part(pod, "metadata"), part(pod, "spec"), part(pod, "status")
 	if node, _ := spec["nodeName"].(string); node == "" || metadata["deletionTimestamp"] != nil {
@@ -259,14 +263,16 @@ func NewWaiting(key string, pod map[string]any, text []byte) Waiting {
 	return w
 }
 
-// Sort orders pods as the queue of a kube-scheduler does (pkg/scheduler/framework/plugins/queuesort): by priority, then by age.
+// Sort orders pods as the queue of a kube-scheduler does
+// (pkg/scheduler/framework/plugins/queuesort): by priority, then by age.
 func Sort(pods []Waiting) {
 	slices.SortFunc(pods, func(a, b Waiting) int {
 		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Created, b.Created), cmp.Compare(a.Key, b.Key))
 	})
 }
 
-// UseProfile has a pod name a profile that the simulated scheduler has. It reports whether the pod named another scheduler; a manifest may name none.
+// UseProfile has a pod name a profile that the simulated scheduler has. It reports whether the pod
+// named another scheduler; a manifest may name none.
 func UseProfile(pod map[string]any, profiles []string, otherwise string) bool {
 	spec := part(pod, "spec")
 	name, _ := spec["schedulerName"].(string)

@@ -48,15 +48,19 @@ func TestPodsThatScenariosSchedule(t *testing.T) {
 		"finished, no node":  {`{"spec":{},"status":{"phase":"Failed"}}`, actions{keep, keep, keep}},
 		"being deleted":      {`{"metadata":{"deletionTimestamp":"x"},"spec":{}}`, actions{keep, keep, keep}},
 		"bound and deleted":  {`{"metadata":{"deletionTimestamp":"x"},"spec":{"nodeName":"n"}}`, actions{keep, keep, keep}},
-		"of a DaemonSet":     {`{"metadata":{"ownerReferences":[{"kind":"DaemonSet"}]},"spec":{"nodeName":"n"}}`, actions{keep, keep, keep}},
-		"static":             {`{"metadata":{"ownerReferences":[{"kind":"Node"}]},"spec":{"nodeName":"n"}}`, actions{keep, keep, keep}},
-		"of a ReplicaSet":    {`{"metadata":{"ownerReferences":[{"kind":"ReplicaSet"}]},"spec":{"nodeName":"n"}}`, actions{keep, schedule, schedule}},
+		"of a DaemonSet": {`{"metadata":{"ownerReferences":[{"kind":"DaemonSet"}]},"spec":{"nodeName":"n"}}`,
+			actions{keep, keep, keep}},
+		"static": {`{"metadata":{"ownerReferences":[{"kind":"Node"}]},"spec":{"nodeName":"n"}}`,
+			actions{keep, keep, keep}},
+		"of a ReplicaSet": {`{"metadata":{"ownerReferences":[{"kind":"ReplicaSet"}]},"spec":{"nodeName":"n"}}`,
+			actions{keep, schedule, schedule}},
 	}
 	kind := kindNamed(t, "Pod")
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			for of, want := range map[*scenario.Scenario]scenario.Action{
-				new(scenario.Pending()): tc.want.pending, new(scenario.ReplaceAll()): tc.want.all, new(scenario.Drain([]string{"n"})): tc.want.drain,
+				new(scenario.Pending()): tc.want.pending, new(scenario.ReplaceAll()): tc.want.all,
+				new(scenario.Drain([]string{"n"})): tc.want.drain,
 			} {
 				pod := decode(t, tc.pod)
 				changed, got := of.Apply(kind, pod)
@@ -81,10 +85,11 @@ func TestPodsThatScenariosSchedule(t *testing.T) {
 func TestDrainCordonsItsNodes(t *testing.T) {
 	const tainted = `{"metadata":{"name":"n"},"spec":{"taints":[{"effect":"NoSchedule","key":"node.kubernetes.io/unschedulable"}],"unschedulable":true}}`
 	cases := map[string]struct{ node, want string }{
-		"a node":           {`{"metadata":{"name":"n"}}`, tainted},
-		"one with a taint": {`{"metadata":{"name":"n"},"spec":{"taints":[{"key":"a"}]}}`, `{"metadata":{"name":"n"},"spec":{"taints":[{"key":"a"},{"effect":"NoSchedule","key":"node.kubernetes.io/unschedulable"}],"unschedulable":true}}`},
-		"cordoned before":  {tainted, tainted},
-		"another node":     {`{"metadata":{"name":"m"},"spec":{}}`, `{"metadata":{"name":"m"},"spec":{}}`},
+		"a node": {`{"metadata":{"name":"n"}}`, tainted},
+		"one with a taint": {`{"metadata":{"name":"n"},"spec":{"taints":[{"key":"a"}]}}`,
+			`{"metadata":{"name":"n"},"spec":{"taints":[{"key":"a"},{"effect":"NoSchedule","key":"node.kubernetes.io/unschedulable"}],"unschedulable":true}}`},
+		"cordoned before": {tainted, tainted},
+		"another node":    {`{"metadata":{"name":"m"},"spec":{}}`, `{"metadata":{"name":"m"},"spec":{}}`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -147,7 +152,8 @@ func TestPodsOfOtherSchedulersGetAProfileThatExists(t *testing.T) {
 // complete completes an object of a kind; the only known UID is old, which becomes new.
 func complete(t *testing.T, kindName, text string) (scenario.Creation, bool) {
 	t.Helper()
-	return scenario.Complete(kindNamed(t, kindName), decode(t, text), func(uid string) (string, bool) { return "new", uid == "old" })
+	return scenario.Complete(kindNamed(t, kindName), decode(t, text),
+		func(uid string) (string, bool) { return "new", uid == "old" })
 }
 
 func TestObjectsAreCompletedForTheAPIServer(t *testing.T) {
@@ -156,7 +162,8 @@ func TestObjectsAreCompletedForTheAPIServer(t *testing.T) {
 		deleted                    bool
 	}{
 		"a pod": {
-			kind: "Pod", text: `{"metadata":{"name":"p","uid":"u","creationTimestamp":"x","ownerReferences":[{"uid":"old"},{"uid":"other"}]},"spec":{"nodeName":"n"},"status":{"phase":"Running","startTime":"t"}}`,
+			kind:   "Pod",
+			text:   `{"metadata":{"name":"p","uid":"u","creationTimestamp":"x","ownerReferences":[{"uid":"old"},{"uid":"other"}]},"spec":{"nodeName":"n"},"status":{"phase":"Running","startTime":"t"}}`,
 			object: `{"metadata":{"name":"p","ownerReferences":[{"uid":"new"},{"uid":"other"}]},"spec":{"nodeName":"n"}}`,
 			status: `{"status":{"phase":"Running","startTime":"t"}}`,
 		},
@@ -168,23 +175,30 @@ func TestObjectsAreCompletedForTheAPIServer(t *testing.T) {
 			kind: "Pod", text: `{"spec":{"volumes":[{"iscsi":{"iqn":"i"}},{"csi":{"driver":"d"}}]}}`,
 			object: `{"spec":{"volumes":[{"iscsi":{"iqn":"i","targetPortal":"snapshot"}},{"csi":{"driver":"d"}}]}}`,
 		},
-		"a node, with its status": {kind: "Node", text: `{"metadata":{"uid":"u"},"status":{"capacity":{"cpu":"1"}}}`, object: `{"metadata":{},"status":{"capacity":{"cpu":"1"}}}`},
-		"a Service":               {kind: "Service", text: `{"metadata":{}}`, object: `{"metadata":{},"spec":{"clusterIP":"None"}}`},
+		"a node, with its status": {kind: "Node", text: `{"metadata":{"uid":"u"},"status":{"capacity":{"cpu":"1"}}}`,
+			object: `{"metadata":{},"status":{"capacity":{"cpu":"1"}}}`},
+		"a Service": {kind: "Service", text: `{"metadata":{}}`,
+			object: `{"metadata":{},"spec":{"clusterIP":"None"}}`},
 		"a ReplicaSet": {
-			kind: "ReplicaSet", text: `{"spec":{"selector":{"matchLabels":{"a":"b"},"matchExpressions":[{"key":"c","operator":"In","values":["d","e"]},{"key":"f","operator":"Exists"},{"key":"g","operator":"DoesNotExist"},{"key":"a","operator":"Exists"}]}}}`,
+			kind:   "ReplicaSet",
+			text:   `{"spec":{"selector":{"matchLabels":{"a":"b"},"matchExpressions":[{"key":"c","operator":"In","values":["d","e"]},{"key":"f","operator":"Exists"},{"key":"g","operator":"DoesNotExist"},{"key":"a","operator":"Exists"}]}}}`,
 			object: `{"spec":{"selector":{"matchLabels":{"a":"b"},"matchExpressions":[{"key":"c","operator":"In","values":["d","e"]},{"key":"f","operator":"Exists"},{"key":"g","operator":"DoesNotExist"},{"key":"a","operator":"Exists"}]},"template":{"metadata":{"labels":{"a":"b","c":"d","f":"snapshot"}},"spec":{"containers":[{"image":"snapshot","name":"snapshot"}]}}}}`,
 		},
 		"a volume that the scheduler counts": {
-			kind: "PersistentVolume", text: `{"spec":{"csi":{"driver":"d"},"claimRef":{"uid":"old"}},"status":{"phase":"Bound"}}`,
+			kind:   "PersistentVolume",
+			text:   `{"spec":{"csi":{"driver":"d"},"claimRef":{"uid":"old"}},"status":{"phase":"Bound"}}`,
 			object: `{"spec":{"csi":{"driver":"d"},"claimRef":{"uid":"new"}}}`, status: `{"status":{"phase":"Bound"}}`,
 		},
-		"another volume": {kind: "PersistentVolume", text: `{"spec":{}}`, object: `{"spec":{"hostPath":{"path":"/snapshot"}}}`},
+		"another volume": {kind: "PersistentVolume", text: `{"spec":{}}`,
+			object: `{"spec":{"hostPath":{"path":"/snapshot"}}}`},
 		"a CSINode": {
-			kind: "CSINode", text: `{"spec":{"drivers":[{"name":"d"}]}}`, object: `{"spec":{"drivers":[{"name":"d","nodeID":"snapshot"}]}}`,
+			kind: "CSINode", text: `{"spec":{"drivers":[{"name":"d"}]}}`,
+			object: `{"spec":{"drivers":[{"name":"d","nodeID":"snapshot"}]}}`,
 		},
 		"a CSINode without drivers": {kind: "CSINode", text: `{}`, object: `{"spec":{"drivers":[]}}`},
 		"a claim for devices": {
-			kind: "ResourceClaim", text: `{"status":{"reservedFor":[{"uid":"old"}]}}`, object: `{}`, status: `{"status":{"reservedFor":[{"uid":"new"}]}}`,
+			kind: "ResourceClaim", text: `{"status":{"reservedFor":[{"uid":"old"}]}}`, object: `{}`,
+			status: `{"status":{"reservedFor":[{"uid":"new"}]}}`,
 		},
 	}
 	for name, tc := range cases {
@@ -228,12 +242,14 @@ func TestReferences(t *testing.T) {
 		kind, text string
 		want       []string
 	}{
-		"an owner":          {"PersistentVolumeClaim", `{"metadata":{"ownerReferences":[{"uid":"a"},{"uid":"b"}]}}`, []string{"a", "b"}},
-		"a bound volume":    {"PersistentVolume", `{"metadata":{},"spec":{"claimRef":{"uid":"a"}}}`, []string{"a"}},
-		"a claim's pods":    {"ResourceClaim", `{"status":{"reservedFor":[{"uid":"a"},{}]}}`, []string{"a"}},
-		"nothing":           {"PersistentVolume", `{"spec":{}}`, nil},
-		"not of that kind":  {"PersistentVolumeClaim", `{"spec":{"claimRef":{"uid":"a"}}}`, nil},
-		"malformed entries": {"ResourceClaim", `{"metadata":{"ownerReferences":["x",{"uid":3}]},"status":{"reservedFor":"x"}}`, nil},
+		"an owner": {"PersistentVolumeClaim", `{"metadata":{"ownerReferences":[{"uid":"a"},{"uid":"b"}]}}`,
+			[]string{"a", "b"}},
+		"a bound volume":   {"PersistentVolume", `{"metadata":{},"spec":{"claimRef":{"uid":"a"}}}`, []string{"a"}},
+		"a claim's pods":   {"ResourceClaim", `{"status":{"reservedFor":[{"uid":"a"},{}]}}`, []string{"a"}},
+		"nothing":          {"PersistentVolume", `{"spec":{}}`, nil},
+		"not of that kind": {"PersistentVolumeClaim", `{"spec":{"claimRef":{"uid":"a"}}}`, nil},
+		"malformed entries": {"ResourceClaim",
+			`{"metadata":{"ownerReferences":["x",{"uid":3}]},"status":{"reservedFor":"x"}}`, nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -251,11 +267,17 @@ func TestOnePodIsScheduled(t *testing.T) {
 		pod  string
 		want scenario.Action
 	}{
-		"pending":           {`{"metadata": {"namespace": "shop", "name": "web"}, "spec": {}}`, scenario.Schedule},
-		"running":           {`{"metadata": {"namespace": "shop", "name": "web"}, "spec": {"nodeName": "n"}, "status": {"phase": "Running"}}`, scenario.Schedule},
-		"finished":          {`{"metadata": {"namespace": "shop", "name": "web"}, "spec": {"nodeName": "n"}, "status": {"phase": "Succeeded"}}`, scenario.Keep},
-		"another, pending":  {`{"metadata": {"namespace": "shop", "name": "other"}, "spec": {}}`, scenario.Leave},
-		"another namespace": {`{"metadata": {"namespace": "x", "name": "web"}, "spec": {"nodeName": "n"}, "status": {"phase": "Running"}}`, scenario.Keep},
+		"pending": {`{"metadata": {"namespace": "shop", "name": "web"}, "spec": {}}`, scenario.Schedule},
+		"running": {
+			`{"metadata": {"namespace": "shop", "name": "web"}, "spec": {"nodeName": "n"}, "status": {"phase": "Running"}}`,
+			scenario.Schedule},
+		"finished": {
+			`{"metadata": {"namespace": "shop", "name": "web"}, "spec": {"nodeName": "n"}, "status": {"phase": "Succeeded"}}`,
+			scenario.Keep},
+		"another, pending": {`{"metadata": {"namespace": "shop", "name": "other"}, "spec": {}}`, scenario.Leave},
+		"another namespace": {
+			`{"metadata": {"namespace": "x", "name": "web"}, "spec": {"nodeName": "n"}, "status": {"phase": "Running"}}`,
+			scenario.Keep},
 	} {
 		o, action := s.Apply(kindNamed(t, "Pod"), decode(t, tt.pod))
 		if action != tt.want {

@@ -29,7 +29,8 @@ type Test struct {
 	Expect  []report.Expectation
 }
 
-// ObjectSource is an element of the list of objects: the path of a file or a directory, or Count objects like Object.
+// ObjectSource is an element of the list of objects: the path of a file or a directory, or Count
+// objects like Object.
 type ObjectSource struct {
 	Path   string
 	Object map[string]any

@@ -48,10 +48,12 @@ expect:
 		objects = append(objects, source.Make()...)
 	}
 	pod := func(name string) map[string]any {
-		return map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": name}, "spec": map[string]any{"priority": json.Number("5")}}
+		return map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": name},
+			"spec": map[string]any{"priority": json.Number("5")}}
 	}
 	wanted := []map[string]any{
-		{"apiVersion": "v1", "kind": "Node", "metadata": map[string]any{"name": "a"}, "spec": map[string]any{"podCIDR": "10.0.0.0/24"}},
+		{"apiVersion": "v1", "kind": "Node", "metadata": map[string]any{"name": "a"}, "spec": map[string]any{
+			"podCIDR": "10.0.0.0/24"}},
 		pod("web-1"), pod("web-2"),
 	}
 	if diff := cmp.Diff(wanted, objects); diff != "" {
@@ -62,20 +64,30 @@ expect:
 func TestTestsAreReadStrictly(t *testing.T) {
 	const objects, expect = "objects: [a.yaml]\n", "expect: [{pod: a, node: b}]\n"
 	cases := map[string]struct{ text, want string }{
-		"no objects":               {fileType + expect, "read s.yaml: objects is required"},
-		"no expectations":          {fileType + objects, "read s.yaml: expect is required"},
-		"steps":                    {fileType + objects + expect + "steps: [{scenario: pending}]\n", "read s.yaml:5:8: only `pmk-sched simulate run` reads this field"},
-		"an unknown field":         {fileType + objects + expect + "expected: []\n", "read s.yaml:5:1: unknown field expected"},
-		"a count without object":   {fileType + "objects: [{count: 3}]\n" + expect, "read s.yaml:3:11: expected a path, an object, or count and object"},
-		"an object without count":  {fileType + "objects: [{object: {apiVersion: v1, metadata: {name: a}}}]\n" + expect, "read s.yaml:3:11: expected a path, an object, or count and object"},
-		"an object without a name": {fileType + "objects: [{apiVersion: v1, kind: Node}]\n" + expect, "read s.yaml:3:11: the object has no metadata.name"},
-		"a name that is no text":   {fileType + "objects: [{apiVersion: v1, kind: Node, metadata: {name: n}}]\n" + expect, "read s.yaml:3:11: metadata.name is false, not text"},
-		"no pod":                   {fileType + objects + "expect: [{node: a}]\n", "read s.yaml:4:10: pod is required"},
-		"no result":                {fileType + objects + "expect: [{pod: a}]\n", "read s.yaml:4:10: expected one of node, nodes, pending and evicted"},
-		"two results":              {fileType + objects + "expect: [{pod: a, node: a, pending: x}]\n", "read s.yaml:4:10: expected one of"},
-		"a reason that is no text": {fileType + objects + "expect: [{pod: a, pending: true}]\n", "read s.yaml:4:28: expected a part of the scheduler's reason"},
-		"not evicted":              {fileType + objects + "expect: [{pod: a, evicted: false}]\n", "read s.yaml:4:28: expected true"},
-		"a malformed pattern":      {fileType + objects + "expect: [{pod: 'a/[', node: a}]\n", `read s.yaml:4:10: pod "a/["`},
+		"no objects":      {fileType + expect, "read s.yaml: objects is required"},
+		"no expectations": {fileType + objects, "read s.yaml: expect is required"},
+		"steps": {fileType + objects + expect + "steps: [{scenario: pending}]\n",
+			"read s.yaml:5:8: only `pmk-sched simulate run` reads this field"},
+		"an unknown field": {fileType + objects + expect + "expected: []\n",
+			"read s.yaml:5:1: unknown field expected"},
+		"a count without object": {fileType + "objects: [{count: 3}]\n" + expect,
+			"read s.yaml:3:11: expected a path, an object, or count and object"},
+		"an object without count": {fileType + "objects: [{object: {apiVersion: v1, metadata: {name: a}}}]\n" + expect,
+			"read s.yaml:3:11: expected a path, an object, or count and object"},
+		"an object without a name": {fileType + "objects: [{apiVersion: v1, kind: Node}]\n" + expect,
+			"read s.yaml:3:11: the object has no metadata.name"},
+		"a name that is no text": {fileType + "objects: [{apiVersion: v1, kind: Node, metadata: {name: n}}]\n" + expect,
+			"read s.yaml:3:11: metadata.name is false, not text"},
+		"no pod": {fileType + objects + "expect: [{node: a}]\n", "read s.yaml:4:10: pod is required"},
+		"no result": {fileType + objects + "expect: [{pod: a}]\n",
+			"read s.yaml:4:10: expected one of node, nodes, pending and evicted"},
+		"two results": {fileType + objects + "expect: [{pod: a, node: a, pending: x}]\n",
+			"read s.yaml:4:10: expected one of"},
+		"a reason that is no text": {fileType + objects + "expect: [{pod: a, pending: true}]\n",
+			"read s.yaml:4:28: expected a part of the scheduler's reason"},
+		"not evicted": {fileType + objects + "expect: [{pod: a, evicted: false}]\n",
+			"read s.yaml:4:28: expected true"},
+		"a malformed pattern": {fileType + objects + "expect: [{pod: 'a/[', node: a}]\n", `read s.yaml:4:10: pod "a/["`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

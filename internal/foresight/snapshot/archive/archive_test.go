@@ -51,7 +51,8 @@ func sample() (*snapshot.Header, objects) {
 		Format: snapshot.Format, Version: snapshot.Version, CreatedBy: "test", Time: time.Unix(1700000000, 0).UTC(),
 		Source: snapshot.FromCluster, Release: "v1.24.3", ResourceVersion: "7", Consistent: true,
 		Resources: []snapshot.Resource{
-			of("", "nodes", "Node", false, nodeA, nodeB), of("", "pods", "Pod", true, pod), of("apps", "replicasets", "ReplicaSet", true, set),
+			of("", "nodes", "Node", false, nodeA, nodeB), of("", "pods", "Pod", true, pod), of("apps", "replicasets",
+				"ReplicaSet", true, set),
 		},
 	}, objects{"nodes": {nodeA, nodeB}, "pods": {pod}, "replicasets.apps": {set}}
 }
@@ -197,34 +198,48 @@ func TestArchivesThatAreNotSnapshotsAreRefused(t *testing.T) {
 		file []byte
 		want string
 	}{
-		"not compressed":          {[]byte("apiVersion: v1"), "not a gzip file"},
-		"empty":                   {nil, "not a gzip file"},
-		"no header":               {makeArchive(t, nodes), "expected the file header.json"},
-		"nothing in it":           {makeArchive(t), "header.json is missing"},
-		"header is a link":        {makeArchive(t, entry{name: "header.json", kind: tar.TypeSymlink, text: "/etc/passwd"}), "expected the file header.json"},
-		"header is not JSON":      {makeArchive(t, entry{name: "header.json", text: "{"}), "unexpected end"},
-		"header is too long":      {makeArchive(t, entry{name: "header.json", text: strings.Repeat(" ", 1<<20+1)}), "longer than"},
-		"another format":          {makeArchive(t, of(func(h *snapshot.Header) { h.Format = "x" })), `got "x"`},
-		"a newer version":         {makeArchive(t, of(func(h *snapshot.Header) { h.Version = 2 })), "expected version 1 of the format, got 2"},
-		"an unknown kind":         {makeArchive(t, of(func(h *snapshot.Header) { h.Resources[0].Kind = "Secret" })), "not read by a scheduler"},
-		"an unknown version":      {makeArchive(t, of(func(h *snapshot.Header) { h.Resources[0].Version = "v9" })), "not read by a scheduler"},
-		"a path as a resource":    {makeArchive(t, of(func(h *snapshot.Header) { h.Resources[0].Resource = "../nodes" })), "not read by a scheduler"},
-		"secrets":                 {makeArchive(t, of(func(h *snapshot.Header) { h.Resources[0].Resource = "secrets"; h.Resources[0].Custom = true })), "never part"},
-		"a path as a custom kind": {makeArchive(t, of(func(h *snapshot.Header) { h.Resources[0].Resource = "../a"; h.Resources[0].Custom = true })), "invalid resource"},
-		"a kind twice":            {makeArchive(t, of(func(h *snapshot.Header) { h.Resources = append(h.Resources, h.Resources[0]) })), "twice"},
-		"objects missing":         {makeArchive(t, good), "objects/nodes.v1.jsonl is missing"},
-		"another file":            {makeArchive(t, good, entry{name: "../../etc/passwd", text: "x"}), `got "../../etc/passwd"`},
-		"a link":                  {makeArchive(t, good, entry{name: nodes.name, kind: tar.TypeSymlink, text: "/etc/passwd"}), "expected the file objects/nodes.v1.jsonl"},
-		"a file too many":         {makeArchive(t, good, nodes, entry{name: "x", text: "y"}), `unexpected file "x"`},
-		"fewer objects":           {makeArchive(t, good, lines(nodeA+"\n")), "has 1 objects, the header 2"},
-		"more objects":            {makeArchive(t, good, lines(nodeA+"\n"+nodeB+"\n"+strings.ReplaceAll(nodeB, `"b"`, `"c"`)+"\n")), "has 3 objects"},
-		"not in order":            {makeArchive(t, good, lines(nodeB+"\n"+nodeA+"\n")), "a comes after b"},
-		"an object twice":         {makeArchive(t, good, lines(nodeA+"\n"+nodeA+"\n")), "a comes after a"},
-		"another kind":            {makeArchive(t, good, lines(pod+"\n")), "expected v1 Node, got v1 Pod"},
-		"no name":                 {makeArchive(t, good, lines(`{"apiVersion":"v1","kind":"Node"}`+"\n")), "has no metadata.name"},
-		"null":                    {makeArchive(t, good, lines("null\n")), "got null"},
-		"an empty line":           {makeArchive(t, good, lines("\n")), "EOF"},
-		"two objects in a line":   {makeArchive(t, good, lines(nodeA+nodeB+"\n")), "more than one object"},
+		"not compressed": {[]byte("apiVersion: v1"), "not a gzip file"},
+		"empty":          {nil, "not a gzip file"},
+		"no header":      {makeArchive(t, nodes), "expected the file header.json"},
+		"nothing in it":  {makeArchive(t), "header.json is missing"},
+		"header is a link": {makeArchive(t, entry{name: "header.json", kind: tar.TypeSymlink, text: "/etc/passwd"}),
+			"expected the file header.json"},
+		"header is not JSON": {makeArchive(t, entry{name: "header.json", text: "{"}), "unexpected end"},
+		"header is too long": {makeArchive(t, entry{name: "header.json", text: strings.Repeat(" ", 1<<20+1)}),
+			"longer than"},
+		"another format": {makeArchive(t, of(func(h *snapshot.Header) { h.Format = "x" })), `got "x"`},
+		"a newer version": {makeArchive(t, of(func(h *snapshot.Header) { h.Version = 2 })),
+			"expected version 1 of the format, got 2"},
+		"an unknown kind": {makeArchive(t, of(func(h *snapshot.Header) { h.Resources[0].Kind = "Secret" })),
+			"not read by a scheduler"},
+		"an unknown version": {makeArchive(t, of(func(h *snapshot.Header) { h.Resources[0].Version = "v9" })),
+			"not read by a scheduler"},
+		"a path as a resource": {makeArchive(t, of(func(h *snapshot.Header) { h.Resources[0].Resource = "../nodes" })),
+			"not read by a scheduler"},
+		"secrets": {makeArchive(t,
+			of(func(h *snapshot.Header) { h.Resources[0].Resource = "secrets"; h.Resources[0].Custom = true })), "never part"},
+		"a path as a custom kind": {makeArchive(t,
+			of(func(h *snapshot.Header) { h.Resources[0].Resource = "../a"; h.Resources[0].Custom = true })),
+			"invalid resource"},
+		"a kind twice": {makeArchive(t,
+			of(func(h *snapshot.Header) { h.Resources = append(h.Resources, h.Resources[0]) })), "twice"},
+		"objects missing": {makeArchive(t, good), "objects/nodes.v1.jsonl is missing"},
+		"another file": {makeArchive(t, good, entry{name: "../../etc/passwd", text: "x"}),
+			`got "../../etc/passwd"`},
+		"a link": {makeArchive(t, good, entry{name: nodes.name, kind: tar.TypeSymlink, text: "/etc/passwd"}),
+			"expected the file objects/nodes.v1.jsonl"},
+		"a file too many": {makeArchive(t, good, nodes, entry{name: "x", text: "y"}), `unexpected file "x"`},
+		"fewer objects":   {makeArchive(t, good, lines(nodeA+"\n")), "has 1 objects, the header 2"},
+		"more objects": {makeArchive(t, good,
+			lines(nodeA+"\n"+nodeB+"\n"+strings.ReplaceAll(nodeB, `"b"`, `"c"`)+"\n")), "has 3 objects"},
+		"not in order":    {makeArchive(t, good, lines(nodeB+"\n"+nodeA+"\n")), "a comes after b"},
+		"an object twice": {makeArchive(t, good, lines(nodeA+"\n"+nodeA+"\n")), "a comes after a"},
+		"another kind":    {makeArchive(t, good, lines(pod+"\n")), "expected v1 Node, got v1 Pod"},
+		"no name": {makeArchive(t, good, lines(`{"apiVersion":"v1","kind":"Node"}`+"\n")),
+			"has no metadata.name"},
+		"null":                  {makeArchive(t, good, lines("null\n")), "got null"},
+		"an empty line":         {makeArchive(t, good, lines("\n")), "EOF"},
+		"two objects in a line": {makeArchive(t, good, lines(nodeA+nodeB+"\n")), "more than one object"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -242,8 +257,10 @@ func TestArchivesThatAreNotSnapshotsAreRefused(t *testing.T) {
 func TestLimits(t *testing.T) {
 	h, o := sample()
 	file := write(t, h, o)
-	long := makeArchive(t, entry{name: "header.json", text: header(t, func(h *snapshot.Header) { h.Resources[0].Objects = 1 })},
-		entry{name: "objects/nodes.v1.jsonl", text: strings.Replace(nodeA, `"a"`, `"`+strings.Repeat("a", 4<<20)+`"`, 1) + "\n"})
+	long := makeArchive(t, entry{name: "header.json",
+		text: header(t, func(h *snapshot.Header) { h.Resources[0].Objects = 1 })},
+		entry{name: "objects/nodes.v1.jsonl",
+			text: strings.Replace(nodeA, `"a"`, `"`+strings.Repeat("a", 4<<20)+`"`, 1) + "\n"})
 	cases := map[string]struct {
 		file   []byte
 		limits archive.Limits
@@ -265,7 +282,8 @@ func TestLimits(t *testing.T) {
 
 func TestFieldsThatNoSchedulerReadsAreNotReturned(t *testing.T) {
 	node := `{"apiVersion":"v1","kind":"Node","metadata":{"annotations":{"a":"b"},"name":"a"},"spec":{"providerID":"x"}}`
-	file := makeArchive(t, entry{name: "header.json", text: header(t, func(h *snapshot.Header) { h.Resources[0].Objects = 1 })},
+	file := makeArchive(t, entry{name: "header.json",
+		text: header(t, func(h *snapshot.Header) { h.Resources[0].Objects = 1 })},
 		entry{name: "objects/nodes.v1.jsonl", text: node + "\n"})
 	_, all, err := read(file, archive.Limits{})
 	if err != nil {
@@ -291,7 +309,8 @@ func FuzzRead(f *testing.F) {
 // but rejects after they are written again.
 func FuzzContent(f *testing.F) {
 	f.Add(header(f, nil), "objects/nodes.v1.jsonl", nodeA+"\n"+nodeB+"\n")
-	f.Add(header(f, func(h *snapshot.Header) { h.Resources[0].Custom, h.Resources[0].Group = true, "example.com" }), "objects/nodes.v1.example.com.jsonl", nodeA+"\n")
+	f.Add(header(f, func(h *snapshot.Header) { h.Resources[0].Custom, h.Resources[0].Group = true, "example.com" }),
+		"objects/nodes.v1.example.com.jsonl", nodeA+"\n")
 	f.Add("{}", "../x", "null\n")
 	f.Fuzz(func(t *testing.T, head, name, lines string) {
 		var file bytes.Buffer
@@ -315,7 +334,8 @@ func FuzzContent(f *testing.F) {
 		r := &h.Resources[0]
 		r.Bytes = int64(len(strings.Join(all, "")))
 		kind := snapshot.Kind{Group: r.Group, Resource: r.Resource}
-		if _, again, err := read(write(t, h, objects{kind.GroupResource(): all}), archive.Limits{}); err != nil || !slices.Equal(all, again) {
+		if _, again, err := read(write(t, h, objects{kind.GroupResource(): all}), archive.Limits{}); err != nil ||
+			!slices.Equal(all, again) {
 			t.Fatalf("%v: %q, %q", err, all, again)
 		}
 	})

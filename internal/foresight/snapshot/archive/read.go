@@ -44,7 +44,8 @@ type Reader struct {
 	kinds  []*snapshot.Kind
 }
 
-// NewReader reads the header. If the file is not a snapshot, the error is one of the input (package problem).
+// NewReader reads the header. If the file is not a snapshot, the error is one of the input (package
+// problem).
 func NewReader(r io.Reader, limits Limits) (*Reader, error) {
 	limits = limits.withDefaults()
 	compressed, err := gzip.NewReader(r)
@@ -114,7 +115,8 @@ func kindOf(known []*snapshot.Kind, r snapshot.Resource) (*snapshot.Kind, error)
 	}
 	kind, version := snapshot.Find(known, snapshot.APIVersion(r.Group, r.Version), r.Kind)
 	if kind == nil || kind.Resource != r.Resource || kind.Namespaced != r.Namespaced {
-		return nil, invalid("%s %s (%s) are not read by a scheduler", r.Resource, snapshot.APIVersion(r.Group, version), r.Kind)
+		return nil, invalid("%s %s (%s) are not read by a scheduler", r.Resource, snapshot.APIVersion(r.Group, version),
+			r.Kind)
 	}
 	return kind, nil
 }
@@ -136,7 +138,8 @@ func (r *Reader) next(name string) error {
 	return nil
 }
 
-// Each calls do with each object, decoded JSON whose numbers are [json.Number], in the order of the header. It can be called once.
+// Each calls do with each object, decoded JSON whose numbers are [json.Number], in the order of the
+// header. It can be called once.
 func (r *Reader) Each(do func(kind *snapshot.Kind, version string, object map[string]any) error) error {
 	total := 0
 	for i, res := range r.header.Resources {
@@ -162,7 +165,8 @@ func (r *Reader) Each(do func(kind *snapshot.Kind, version string, object map[st
 }
 
 // eachLine reads the objects of one resource, at most limit.
-func (r *Reader) eachLine(kind *snapshot.Kind, res snapshot.Resource, limit int, do func(*snapshot.Kind, string, map[string]any) error) (count int, err error) {
+func (r *Reader) eachLine(kind *snapshot.Kind, res snapshot.Resource, limit int,
+	do func(*snapshot.Kind, string, map[string]any) error) (count int, err error) {
 	lines := bufio.NewScanner(r.tar)
 	lines.Buffer(make([]byte, 0, min(64<<10, r.limits.ObjectBytes)), r.limits.ObjectBytes)
 	before := ""
@@ -194,7 +198,8 @@ func decode(kind *snapshot.Kind, res snapshot.Resource, line []byte) (object map
 		return nil, "", err
 	}
 	if object["apiVersion"] != snapshot.APIVersion(res.Group, res.Version) || object["kind"] != res.Kind {
-		return nil, "", fmt.Errorf("expected %s %s, got %v %v", snapshot.APIVersion(res.Group, res.Version), res.Kind, object["apiVersion"], object["kind"])
+		return nil, "", fmt.Errorf("expected %s %s, got %v %v", snapshot.APIVersion(res.Group, res.Version), res.Kind,
+			object["apiVersion"], object["kind"])
 	}
 	object = kind.Strip(object)
 	key, err = kind.Key(object)

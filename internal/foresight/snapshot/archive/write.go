@@ -7,8 +7,8 @@
 // of bytes. Modes, owners and times of the entries are constant, so that two snapshots of the same
 // state differ in the header only.
 //
-// A file is input that others may have made: [Reader] accepts nothing that [Write] does not write, has limits, creates no file, and returns
-// only the fields that schedulers read.
+// A file is input that others may have made: [Reader] accepts nothing that [Write] does not write,
+// has limits, creates no file, and returns only the fields that schedulers read.
 package archive
 
 import (
@@ -41,7 +41,8 @@ type Objects interface {
 	Each(resource string, do func(key string, object []byte) error) error
 }
 
-// Write writes a snapshot. Bytes of each resource in the header is the sum of the lengths of its objects.
+// Write writes a snapshot. Bytes of each resource in the header is the sum of the lengths of its
+// objects.
 func Write(w io.Writer, h *snapshot.Header, objects Objects) error {
 	compressed := gzip.NewWriter(w)
 	out := tar.NewWriter(compressed)
@@ -77,7 +78,8 @@ func Write(w io.Writer, h *snapshot.Header, objects Objects) error {
 }
 
 func writeEntry(out *tar.Writer, name string, size int64, write func() error) error {
-	err := out.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o644, ModTime: time.Unix(0, 0), Format: tar.FormatPAX})
+	err := out.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o644,
+		ModTime: time.Unix(0, 0), Format: tar.FormatPAX})
 	if err == nil {
 		err = write()
 	}

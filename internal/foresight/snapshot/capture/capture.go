@@ -103,8 +103,7 @@ func take(ctx context.Context, s *session.Session, r Request) (_ *spooled, err e
 	return objects, err
 }
 
-// Kinds returns the kinds that every scheduler reads, and the given kinds that plugins
-// read.
+// Kinds returns the kinds that every scheduler reads, and the given kinds that plugins read.
 func Kinds(resources []string) ([]*snapshot.Kind, error) {
 	kinds := snapshot.Kinds()
 	for _, resource := range resources {

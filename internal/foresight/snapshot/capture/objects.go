@@ -138,8 +138,8 @@ type State struct {
 	original Objects
 }
 
-// NewState returns a state without objects, which keeps them in dir. original is the snapshot of the
-// simulation: its pods determine the creation times of the pods, and with them their order.
+// NewState returns a state without objects, which keeps them in dir. original is the snapshot of
+// the simulation: its pods determine the creation times of the pods, and with them their order.
 func NewState(dir string, original Objects) (*State, error) {
 	objects, err := newSpooled(dir)
 	return &State{objects, original}, err

@@ -27,12 +27,13 @@ func (s *sink) Add(resource, key string, _ []byte) error {
 func (s *sink) Count(resource string) int       { return len(s.keys[resource]) }
 func (s *sink) Truncate(resource string, n int) { s.keys[resource] = s.keys[resource][:n] }
 
-// server answers like an API server of two kinds, except for the failures of a test. Real API servers are in test/apiserver/snapshot; this
-// one fails when a test wants it to.
+// server answers like an API server of two kinds, except for the failures of a test. Real API
+// servers are in test/apiserver/snapshot; this one fails when a test wants it to.
 type server struct {
 	mu       sync.Mutex
 	requests []string
-	// fail writes another answer and returns true, or returns false; n counts the requests of the path from 1.
+	// fail writes another answer and returns true, or returns false; n counts the requests of the path
+	// from 1.
 	fail func(w http.ResponseWriter, r *http.Request, n int) bool
 }
 
@@ -40,7 +41,9 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	query := r.URL.Query()
-	s.requests = append(s.requests, strings.TrimSpace(fmt.Sprintf("%s %s %s %s", r.URL.Path, query.Get("resourceVersion"), query.Get("resourceVersionMatch"), query.Get("continue"))))
+	s.requests = append(s.requests,
+		strings.TrimSpace(fmt.Sprintf("%s %s %s %s", r.URL.Path, query.Get("resourceVersion"),
+			query.Get("resourceVersionMatch"), query.Get("continue"))))
 	n := 0
 	for _, request := range s.requests {
 		if strings.HasPrefix(request+" ", r.URL.Path+" ") {
@@ -57,17 +60,22 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch r.URL.Path {
 	case "/apis":
-		fmt.Fprint(w, `{"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":"resource.k8s.io","versions":[{"groupVersion":"resource.k8s.io/v1alpha2","version":"v1alpha2"}],"preferredVersion":{"groupVersion":"resource.k8s.io/v1alpha2","version":"v1alpha2"}}]}`)
+		fmt.Fprint(w,
+			`{"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":"resource.k8s.io","versions":[{"groupVersion":"resource.k8s.io/v1alpha2","version":"v1alpha2"}],"preferredVersion":{"groupVersion":"resource.k8s.io/v1alpha2","version":"v1alpha2"}}]}`)
 	case "/api/v1":
-		fmt.Fprint(w, `{"kind":"APIResourceList","resources":[{"name":"namespaces","kind":"Namespace","verbs":["list"]},{"name":"nodes","kind":"Node","verbs":["list"]},{"name":"pods","kind":"Pod","namespaced":true,"verbs":["list"]},{"name":"services","kind":"Service","namespaced":true,"verbs":["list"]}]}`)
+		fmt.Fprint(w,
+			`{"kind":"APIResourceList","resources":[{"name":"namespaces","kind":"Namespace","verbs":["list"]},{"name":"nodes","kind":"Node","verbs":["list"]},{"name":"pods","kind":"Pod","namespaced":true,"verbs":["list"]},{"name":"services","kind":"Service","namespaced":true,"verbs":["list"]}]}`)
 	case "/apis/resource.k8s.io/v1alpha2":
-		fmt.Fprint(w, `{"kind":"APIResourceList","resources":[{"name":"resourceclaims","kind":"ResourceClaim","namespaced":true,"verbs":["list"]}]}`)
+		fmt.Fprint(w,
+			`{"kind":"APIResourceList","resources":[{"name":"resourceclaims","kind":"ResourceClaim","namespaced":true,"verbs":["list"]}]}`)
 	case "/api/v1/pods":
 		if query.Get("continue") == "" {
-			fmt.Fprintf(w, `{"metadata":{"resourceVersion":%q,"continue":"next"},"items":[{"metadata":{"name":"a","namespace":"n"},"spec":{"nodeName":"x"}}]}`, version)
+			fmt.Fprintf(w,
+				`{"metadata":{"resourceVersion":%q,"continue":"next"},"items":[{"metadata":{"name":"a","namespace":"n"},"spec":{"nodeName":"x"}}]}`, version)
 			return
 		}
-		fmt.Fprint(w, `{"metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"b","namespace":"n"}},{"metadata":{"name":"c","namespace":"n"},"status":{"phase":"Failed"}}]}`)
+		fmt.Fprint(w,
+			`{"metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"b","namespace":"n"}},{"metadata":{"name":"c","namespace":"n"},"status":{"phase":"Failed"}}]}`)
 	case "/api/v1/namespaces", "/api/v1/nodes", "/api/v1/services":
 		fmt.Fprintf(w, `{"metadata":{"resourceVersion":%q},"items":[{"metadata":{"name":"one","namespace":"n"}}]}`, version)
 	default:
@@ -77,7 +85,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func answer(w http.ResponseWriter, code int, reason, details string) {
 	w.WriteHeader(code)
-	fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"because","reason":%q,"code":%d%s}`, reason, code, details)
+	fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"because","reason":%q,"code":%d%s}`,
+		reason, code, details)
 }
 
 // collectFrom collects from a server.
@@ -87,13 +96,15 @@ func collectFrom(t *testing.T, s *server) (*collect.Result, *sink, snapshot.PodC
 	defer web.Close()
 	got := &sink{keys: map[string][]string{}}
 	var pods snapshot.PodCounts
-	result, err := collect.Cluster(t.Context(), &rest.Config{Host: web.URL, QPS: -1}, snapshot.Kinds(), got, collect.Options{Pods: &pods})
+	result, err := collect.Cluster(t.Context(), &rest.Config{Host: web.URL, QPS: -1}, snapshot.Kinds(), got,
+		collect.Options{Pods: &pods})
 	return result, got, pods, err
 }
 
 // lists are the requests of a server for objects.
 func (s *server) lists() []string {
-	return slices.DeleteFunc(slices.Clone(s.requests), func(r string) bool { return strings.Count(r, "/") < 3 || strings.HasPrefix(r, "/apis/") })
+	return slices.DeleteFunc(slices.Clone(s.requests),
+		func(r string) bool { return strings.Count(r, "/") < 3 || strings.HasPrefix(r, "/apis/") })
 }
 
 func TestAllKindsAreReadAtTheVersionOfTheFirst(t *testing.T) {
@@ -103,7 +114,8 @@ func TestAllKindsAreReadAtTheVersionOfTheFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"/api/v1/namespaces", "/api/v1/nodes 7 Exact", "/api/v1/pods 7 Exact", "/api/v1/pods   next", "/api/v1/services 7 Exact",
+		"/api/v1/namespaces", "/api/v1/nodes 7 Exact", "/api/v1/pods 7 Exact", "/api/v1/pods   next",
+		"/api/v1/services 7 Exact",
 	}
 	if diff := cmp.Diff(want, s.lists()); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
@@ -111,20 +123,23 @@ func TestAllKindsAreReadAtTheVersionOfTheFirst(t *testing.T) {
 	if diff := cmp.Diff([]string{"n/a", "n/b", "n/c"}, got.keys["pods"]); diff != "" {
 		t.Errorf("pods (-want +got):\n%s", diff)
 	}
-	if !result.Consistent || result.ResourceVersion != "7" || pods != (snapshot.PodCounts{Running: 1, Pending: 1, Finished: 1}) {
+	if !result.Consistent || result.ResourceVersion != "7" ||
+		pods != (snapshot.PodCounts{Running: 1, Pending: 1, Finished: 1}) {
 		t.Errorf("result %+v, pods %+v", result, pods)
 	}
 	skipped := map[string]string{}
 	for _, s := range result.Skipped {
 		skipped[s.Resource] = s.Reason
 	}
-	if skipped["replicasets.apps"] != snapshot.NotServed || skipped["resourceclaims.resource.k8s.io"] != snapshot.UnknownVersion+" (v1alpha2)" {
+	if skipped["replicasets.apps"] != snapshot.NotServed ||
+		skipped["resourceclaims.resource.k8s.io"] != snapshot.UnknownVersion+" (v1alpha2)" {
 		t.Errorf("skipped %v", skipped)
 	}
 }
 
 // on returns a failure of the requests of a path whose numbers are listed.
-func on(path string, numbers []int, fail func(w http.ResponseWriter)) func(http.ResponseWriter, *http.Request, int) bool {
+func on(path string, numbers []int, fail func(w http.ResponseWriter)) func(http.ResponseWriter, *http.Request,
+	int) bool {
 	return func(w http.ResponseWriter, r *http.Request, n int) bool {
 		if r.URL.Path != path || !slices.Contains(numbers, n) {
 			return false
@@ -146,9 +161,11 @@ func TestFailuresWhileReading(t *testing.T) {
 	}{
 		"compacted before the second page": {on("/api/v1/pods", []int{2}, gone), true, 3, "", ""},
 		"compacted before the first page":  {on("/api/v1/pods", []int{1}, gone), true, 3, "", ""},
-		"compacted again and again":        {on("/api/v1/pods", []int{1, 2, 3, 4, 5, 6}, gone), false, 0, "", "compacted 3 times"},
+		"compacted again and again": {on("/api/v1/pods", []int{1, 2, 3, 4, 5, 6}, gone), false, 0, "",
+			"compacted 3 times"},
 		"another etcd": {on("/api/v1/pods", []int{1}, func(w http.ResponseWriter) {
-			answer(w, http.StatusGatewayTimeout, "Timeout", `,"details":{"causes":[{"reason":"ResourceVersionTooLarge","message":"x"}]}`)
+			answer(w, http.StatusGatewayTimeout, "Timeout",
+				`,"details":{"causes":[{"reason":"ResourceVersionTooLarge","message":"x"}]}`)
 		}), true, 3, "", ""},
 		"unavailable for a moment": {on("/api/v1/pods", []int{2}, func(w http.ResponseWriter) {
 			answer(w, http.StatusServiceUnavailable, "ServiceUnavailable", "")
@@ -176,10 +193,12 @@ func TestFailuresWhileReading(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if result.Consistent != tc.consistent || len(got.keys["pods"]) != tc.pods || pods.Running+pods.Pending+pods.Finished != tc.pods {
+			if result.Consistent != tc.consistent || len(got.keys["pods"]) != tc.pods ||
+				pods.Running+pods.Pending+pods.Finished != tc.pods {
 				t.Errorf("consistent %t, pods %q, counted %+v", result.Consistent, got.keys["pods"], pods)
 			}
-			if tc.skipped != "" && !slices.ContainsFunc(result.Skipped, func(s snapshot.Skipped) bool { return s.Resource == tc.skipped }) {
+			if tc.skipped != "" && !slices.ContainsFunc(result.Skipped,
+				func(s snapshot.Skipped) bool { return s.Resource == tc.skipped }) {
 				t.Errorf("skipped %v, want %s", result.Skipped, tc.skipped)
 			}
 		})

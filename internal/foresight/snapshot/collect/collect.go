@@ -1,5 +1,5 @@
-// Package collect reads the objects of a snapshot from an API server: in pages, at one resource version, and without keeping more than one
-// object in memory.
+// Package collect reads the objects of a snapshot from an API server: in pages, at one resource
+// version, and without keeping more than one object in memory.
 package collect
 
 import (
@@ -27,7 +27,8 @@ const (
 
 // Sink gets the objects: package diskqueue implements it.
 type Sink interface {
-	// Add adds an object of a resource, by the name of the resource and its group, with the key that determines its place.
+	// Add adds an object of a resource, by the name of the resource and its group, with the key that
+	// determines its place.
 	Add(resource, key string, object []byte) error
 	// Count returns how many objects of a resource were added, and Truncate removes the objects
 	// after the first n.
@@ -92,7 +93,8 @@ type collector struct {
 func (c *collector) read(ctx context.Context, s served) error {
 	resource := s.kind.GroupResource()
 	entry := snapshot.Resource{
-		Group: s.kind.Group, Version: s.version, Resource: s.kind.Resource, Kind: s.kind.Name, Namespaced: s.kind.Namespaced, Custom: s.kind.Custom,
+		Group: s.kind.Group, Version: s.version, Resource: s.kind.Resource, Kind: s.kind.Name, Namespaced: s.kind.Namespaced,
+		Custom: s.kind.Custom,
 	}
 	version, err := c.list(ctx, s)
 	var forbidden *kubeapi.ForbiddenError
@@ -129,19 +131,24 @@ func (c *collector) list(ctx context.Context, s served) (version string, err err
 		if !lost(err) {
 			return version, err
 		}
-		c.o.log().Warn("the API server has compacted the resource version, reading again", zap.String("resource", resource), zap.Error(err))
+		c.o.log().Warn("the API server has compacted the resource version, reading again", zap.String("resource", resource),
+			zap.Error(err))
 		c.sink.Truncate(resource, begin)
 		c.resetPods(counts)
 		version = ""
 	}
-	return "", problem.Errorf("try again when the API server has less to do; its flag --etcd-compaction-interval must be longer than listing the objects takes",
-		"list %s: the objects were compacted %d times while they were read: %w", resource, attempts, err)
+	return "",
+		problem.Errorf(
+			"try again when the API server has less to do; its flag --etcd-compaction-interval must be longer than listing "+
+				"the objects takes",
+			"list %s: the objects were compacted %d times while they were read: %w", resource, attempts, err)
 }
 
-// lost reports whether the API server does not have the requested resource version: it was compacted, or the objects are in
-// another etcd, whose versions are lower.
+// lost reports whether the API server does not have the requested resource version: it was
+// compacted, or the objects are in another etcd, whose versions are lower.
 func lost(err error) bool {
-	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)
+	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) ||
+		apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)
 }
 
 func (c *collector) countedPods() snapshot.PodCounts {

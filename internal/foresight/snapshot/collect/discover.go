@@ -24,7 +24,8 @@ type served struct {
 	client  rest.Interface
 }
 
-// discover returns the kinds that the API server serves. It asks for the groups of the kinds only: a broken aggregated API does not matter.
+// discover returns the kinds that the API server serves. It asks for the groups of the kinds only:
+// a broken aggregated API does not matter.
 func (c *collector) discover(ctx context.Context, cfg *rest.Config, kinds []*snapshot.Kind) ([]served, error) {
 	client, err := discovery.NewDiscoveryClientForConfig(cfg)
 	if err != nil {
@@ -43,7 +44,8 @@ func (c *collector) discover(ctx context.Context, cfg *rest.Config, kinds []*sna
 		case reason == "":
 			all = append(all, *s)
 		case kind.Custom || kind.Required:
-			return nil, problem.Invalidf("`kubectl api-resources` lists what the API server serves", "%s: %s", kind.GroupResource(), reason)
+			return nil, problem.Invalidf("`kubectl api-resources` lists what the API server serves", "%s: %s",
+				kind.GroupResource(), reason)
 		default:
 			c.result.Skipped = append(c.result.Skipped, snapshot.Skipped{Resource: kind.GroupResource(), Reason: reason})
 		}
@@ -93,7 +95,8 @@ func (d *discoverer) get(ctx context.Context, path string, into any) error {
 func (d *discoverer) find(ctx context.Context, kind *snapshot.Kind) (*served, string, error) {
 	versions := d.groups[kind.Group]
 	if !kind.Custom {
-		versions = slices.DeleteFunc(slices.Clone(kind.Versions), func(v string) bool { return !slices.Contains(d.groups[kind.Group], v) })
+		versions = slices.DeleteFunc(slices.Clone(kind.Versions),
+			func(v string) bool { return !slices.Contains(d.groups[kind.Group], v) })
 	}
 	for _, version := range versions {
 		resource, err := d.resource(ctx, kind, version)

@@ -44,7 +44,8 @@ func (c *collector) request(ctx context.Context, s served, ask page) (page, erro
 	case ask.token != "":
 		request = request.Param("continue", ask.token) // the token contains the version
 	case ask.version != "":
-		request = request.Param("resourceVersion", ask.version).Param("resourceVersionMatch", string(metav1.ResourceVersionMatchExact))
+		request = request.Param("resourceVersion", ask.version).Param("resourceVersionMatch",
+			string(metav1.ResourceVersionMatchExact))
 	}
 	body, err := request.Stream(ctx)
 	if err != nil {
@@ -72,7 +73,8 @@ func (c *collector) add(s served, item map[string]any) error {
 	return c.sink.Add(s.kind.GroupResource(), key, text)
 }
 
-// readList calls do with each item of a list, and returns its version and its continue token. Only one item is in memory.
+// readList calls do with each item of a list, and returns its version and its continue token. Only
+// one item is in memory.
 func readList(r io.Reader, do func(map[string]any) error) (page, error) {
 	in := json.NewDecoder(r)
 	in.UseNumber()

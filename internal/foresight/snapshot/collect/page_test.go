@@ -16,7 +16,8 @@ func TestReadList(t *testing.T) {
 		want  page
 		err   string // empty: none
 	}{
-		"a page":             {`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7","continue":"x","remainingItemCount":3},"items":[{"a":1},{"b":2}]}`, 2, page{"7", "x"}, ""},
+		"a page": {
+			`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7","continue":"x","remainingItemCount":3},"items":[{"a":1},{"b":2}]}`, 2, page{"7", "x"}, ""},
 		"metadata last":      {`{"items":[{"a":1}],"metadata":{"resourceVersion":"7"}}`, 1, page{"7", ""}, ""},
 		"no items":           {`{"metadata":{"resourceVersion":"7"},"items":[]}`, 0, page{"7", ""}, ""},
 		"null items":         {`{"metadata":{"resourceVersion":"7"},"items":null}`, 0, page{"7", ""}, ""},
@@ -48,10 +49,12 @@ func TestReadList(t *testing.T) {
 		})
 	}
 	stop := errors.New("stop")
-	if _, err := readList(strings.NewReader(`{"items":[{}]}`), func(map[string]any) error { return stop }); !errors.Is(err, stop) {
+	if _, err := readList(strings.NewReader(`{"items":[{}]}`), func(map[string]any) error { return stop }); !errors.Is(err,
+		stop) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := readList(strings.NewReader(`{"items":[{}`), func(map[string]any) error { return nil }); !errors.Is(err, io.ErrUnexpectedEOF) {
+	if _, err := readList(strings.NewReader(`{"items":[{}`), func(map[string]any) error { return nil }); !errors.Is(err,
+		io.ErrUnexpectedEOF) {
 		t.Errorf("a lost connection is not recognized: %v", err)
 	}
 }

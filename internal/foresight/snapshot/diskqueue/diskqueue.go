@@ -1,5 +1,5 @@
-// Package diskqueue keeps the objects of a snapshot on disk while they are collected, so that memory use does not grow with
-// the size of objects.
+// Package diskqueue keeps the objects of a snapshot on disk while they are collected, so that
+// memory use does not grow with the size of objects.
 package diskqueue
 
 import (
@@ -43,7 +43,8 @@ func (s *Spool) Close() error {
 	return errors.Join(s.file.Close(), os.Remove(filepath.Clean(s.file.Name())))
 }
 
-// Add adds an object of a resource, with the key that determines its place. An object replaces the one with the same key.
+// Add adds an object of a resource, with the key that determines its place. An object replaces the
+// one with the same key.
 func (s *Spool) Add(resource, key string, object []byte) error {
 	if _, err := s.out.Write(object); err != nil {
 		return fmt.Errorf("store objects of the snapshot: %w", err)
@@ -75,7 +76,8 @@ func (s *Spool) Sort(resource string) (count int, bytes int64) {
 	return len(kept), bytes
 }
 
-// Each calls do with the key and the text of each object of a resource, in their order. The text is valid until do returns.
+// Each calls do with the key and the text of each object of a resource, in their order. The text is
+// valid until do returns.
 func (s *Spool) Each(resource string, do func(key string, object []byte) error) error {
 	if err := s.out.Flush(); err != nil {
 		return fmt.Errorf("store objects of the snapshot: %w", err)

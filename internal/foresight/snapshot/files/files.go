@@ -26,7 +26,8 @@ const Stdin = "-"
 
 // Sink gets the objects: package spool implements it.
 type Sink interface {
-	// Add adds an object of a resource, by the name of the resource and its group, with the key that determines its place.
+	// Add adds an object of a resource, by the name of the resource and its group, with the key that
+	// determines its place.
 	Add(resource, key string, object []byte) error
 }
 
@@ -48,9 +49,11 @@ type Options struct {
 	Pods  *snapshot.PodCounts
 }
 
-// Read reads the objects of the files into a sink. Of several objects of a kind with the same name the last one counts.
+// Read reads the objects of the files into a sink. Of several objects of a kind with the same name
+// the last one counts.
 func Read(ctx context.Context, kinds []*snapshot.Kind, sink Sink, o Options) (*Result, error) {
-	r := &reader{sink: sink, kinds: kinds, o: o, seen: map[string]*snapshot.Resource{}, result: &Result{Ignored: map[string]int{}}}
+	r := &reader{sink: sink, kinds: kinds, o: o, seen: map[string]*snapshot.Resource{},
+		result: &Result{Ignored: map[string]int{}}}
 	if err := each(ctx, o.Paths, o.Stdin, r.stream); err != nil {
 		return nil, err
 	}
@@ -74,7 +77,8 @@ type reader struct {
 	result *Result
 }
 
-// Manifests calls do with each object of files, directories and standard input, in YAML or JSON, with all its fields.
+// Manifests calls do with each object of files, directories and standard input, in YAML or JSON,
+// with all its fields.
 func Manifests(ctx context.Context, paths []string, stdin io.Reader, do func(map[string]any) error) error {
 	return each(ctx, paths, stdin, func(text *bufio.Reader, start []byte) error {
 		if isJSON(start) {
@@ -87,7 +91,8 @@ func Manifests(ctx context.Context, paths []string, stdin io.Reader, do func(map
 // stream reads a file of any format. start is the beginning of the file, which shows the format.
 type stream func(text *bufio.Reader, start []byte) error
 
-// each reads files, standard input, and the files of directories that look like manifests, in the order of their names.
+// each reads files, standard input, and the files of directories that look like manifests, in the
+// order of their names.
 func each(ctx context.Context, paths []string, stdin io.Reader, read stream) error {
 	for _, path := range paths {
 		if path == Stdin {
@@ -195,14 +200,16 @@ func (r *reader) store(kind *snapshot.Kind, version string, o map[string]any) er
 	resource := kind.GroupResource()
 	if r.seen[resource] == nil {
 		r.seen[resource] = &snapshot.Resource{
-			Group: kind.Group, Version: version, Resource: kind.Resource, Kind: kind.Name, Namespaced: kind.Namespaced, Custom: kind.Custom,
+			Group: kind.Group, Version: version, Resource: kind.Resource, Kind: kind.Name, Namespaced: kind.Namespaced,
+			Custom: kind.Custom,
 		}
 		if kind.Custom {
 			r.kinds = append(r.kinds, kind)
 		}
 	}
 	if first := r.seen[resource].Version; first != version {
-		return problem.Invalidf("read the objects from one cluster", "%s of two versions: %s and %s", resource, first, version)
+		return problem.Invalidf("read the objects from one cluster", "%s of two versions: %s and %s", resource, first,
+			version)
 	}
 	key, err := kind.Key(o)
 	if err != nil {

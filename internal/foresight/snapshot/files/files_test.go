@@ -28,7 +28,8 @@ func (s *sink) Add(resource, key string, object []byte) error {
 func read(t *testing.T, text string) (*files.Result, *sink, error) {
 	t.Helper()
 	got := &sink{}
-	result, err := files.Read(t.Context(), snapshot.Kinds(), got, files.Options{Paths: []string{files.Stdin}, Stdin: strings.NewReader(text)})
+	result, err := files.Read(t.Context(), snapshot.Kinds(), got,
+		files.Options{Paths: []string{files.Stdin}, Stdin: strings.NewReader(text)})
 	return result, got, err
 }
 
@@ -41,24 +42,42 @@ func TestObjectsOfEveryFormatAreRead(t *testing.T) {
 		keys    []string
 		ignored map[string]int
 	}{
-		"a JSON object":        {`{"apiVersion":"v1","kind":"Pod",` + podText + `}`, []string{"pods shop/p"}, nil},
-		"a stream of JSON":     {`{"apiVersion":"v1","kind":"Pod",` + podText + `}` + "\n" + `{"apiVersion":"v1","kind":"Node","metadata":{"name":"a"}}`, podAndNode, nil},
-		"kubectl get -o json":  {`{"apiVersion":"v1","items":[{"apiVersion":"v1","kind":"Pod",` + podText + `},{"apiVersion":"v1","kind":"Node","metadata":{"name":"a"}}],"kind":"List","metadata":{"resourceVersion":""}}`, podAndNode, nil},
-		"a list of the API":    {`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[{` + podText + `}]}`, []string{"pods shop/p"}, nil},
-		"secrets too":          {`{"kind":"List","items":[{"apiVersion":"v1","kind":"Secret"},{"apiVersion":"v1","kind":"Secret"},{"apiVersion":"v1","kind":"Pod",` + podText + `}]}`, []string{"pods shop/p"}, map[string]int{"Secret": 2}},
-		"an unknown version":   {`{"apiVersion":"v1","kind":"Pod",` + podText + `}{"apiVersion":"v9","kind":"Node","metadata":{"name":"a"}}`, []string{"pods shop/p"}, map[string]int{"Node": 1}},
-		"items of another":     {`{"apiVersion":"v1","kind":"Pod",` + podText + `}{"apiVersion":"example.com/v1","kind":"Cart","items":[{"a":1}]}`, []string{"pods shop/p"}, map[string]int{"Cart": 1}},
-		"a YAML document":      {"apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: shop}\n", []string{"pods shop/p"}, nil},
-		"YAML documents":       {"---\n# a comment\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: shop}\n--- # another\napiVersion: v1\nkind: Node\nmetadata: {name: a}\n...\n", podAndNode, nil},
-		"an inline document":   {"--- {apiVersion: v1, kind: Node, metadata: {name: a}}\n", []string{"nodes a"}, nil},
-		"no namespace":         {"apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n", []string{"pods default/p"}, nil},
-		"kubectl get -o yaml":  {kubectlYAML, podAndNode, nil},
-		"with Windows' lines":  {strings.ReplaceAll(kubectlYAML, "\n", "\r\n"), podAndNode, nil},
-		"an indented list":     {"apiVersion: v1\nkind: List\nitems:\n  - apiVersion: v1\n    kind: Pod\n    metadata: {name: p, namespace: shop}\n  - {apiVersion: v1, kind: Node, metadata: {name: a}}\n", podAndNode, nil},
-		"a list in flow style": {"{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: Node, metadata: {name: a}}]}", []string{"nodes a"}, nil},
-		"a list of nothing":    {"apiVersion: v1\nitems: []\nkind: List\n---\napiVersion: v1\nkind: Node\nmetadata: {name: a}\n", []string{"nodes a"}, nil},
-		"two lists":            {kubectlYAML + "---\n" + kubectlYAML, append(podAndNode, podAndNode...), nil},
-		"items of no list":     {"apiVersion: example.com/v1\nkind: Cart\nitems:\n- a\n- b\n---\napiVersion: v1\nkind: Node\nmetadata: {name: a}\n", []string{"nodes a"}, map[string]int{"Cart": 1}},
+		"a JSON object": {`{"apiVersion":"v1","kind":"Pod",` + podText + `}`, []string{"pods shop/p"}, nil},
+		"a stream of JSON": {`{"apiVersion":"v1","kind":"Pod",` + podText + `}` + "\n" +
+			`{"apiVersion":"v1","kind":"Node","metadata":{"name":"a"}}`, podAndNode, nil},
+		"kubectl get -o json": {`{"apiVersion":"v1","items":[{"apiVersion":"v1","kind":"Pod",` + podText +
+			`},{"apiVersion":"v1","kind":"Node","metadata":{"name":"a"}}],"kind":"List","metadata":{"resourceVersion":""}}`,
+			podAndNode, nil},
+		"a list of the API": {`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[{` +
+			podText + `}]}`, []string{"pods shop/p"}, nil},
+		"secrets too": {
+			`{"kind":"List","items":[{"apiVersion":"v1","kind":"Secret"},{"apiVersion":"v1","kind":"Secret"},{"apiVersion":"v1","kind":"Pod",` + podText + `}]}`, []string{"pods shop/p"}, map[string]int{"Secret": 2}},
+		"an unknown version": {`{"apiVersion":"v1","kind":"Pod",` + podText +
+			`}{"apiVersion":"v9","kind":"Node","metadata":{"name":"a"}}`, []string{"pods shop/p"}, map[string]int{"Node": 1}},
+		"items of another": {`{"apiVersion":"v1","kind":"Pod",` + podText +
+			`}{"apiVersion":"example.com/v1","kind":"Cart","items":[{"a":1}]}`, []string{"pods shop/p"},
+			map[string]int{"Cart": 1}},
+		"a YAML document": {"apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: shop}\n", []string{"pods shop/p"},
+			nil},
+		"YAML documents": {
+			"---\n# a comment\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: shop}\n--- # another\n" +
+				"apiVersion: v1\nkind: Node\nmetadata: {name: a}\n...\n", podAndNode, nil},
+		"an inline document":  {"--- {apiVersion: v1, kind: Node, metadata: {name: a}}\n", []string{"nodes a"}, nil},
+		"no namespace":        {"apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n", []string{"pods default/p"}, nil},
+		"kubectl get -o yaml": {kubectlYAML, podAndNode, nil},
+		"with Windows' lines": {strings.ReplaceAll(kubectlYAML, "\n", "\r\n"), podAndNode, nil},
+		"an indented list": {
+			"apiVersion: v1\nkind: List\nitems:\n  - apiVersion: v1\n    kind: Pod\n    metadata: {name: p, namespace: shop}\n" +
+				"  - {apiVersion: v1, kind: Node, metadata: {name: a}}\n", podAndNode, nil},
+		"a list in flow style": {"{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: Node, metadata: {name: a}}]}",
+			[]string{"nodes a"}, nil},
+		"a list of nothing": {
+			"apiVersion: v1\nitems: []\nkind: List\n---\napiVersion: v1\nkind: Node\nmetadata: {name: a}\n", []string{"nodes a"},
+			nil},
+		"two lists": {kubectlYAML + "---\n" + kubectlYAML, append(podAndNode, podAndNode...), nil},
+		"items of no list": {
+			"apiVersion: example.com/v1\nkind: Cart\nitems:\n- a\n- b\n---\napiVersion: v1\nkind: Node\nmetadata: {name: a}\n",
+			[]string{"nodes a"}, map[string]int{"Cart": 1}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -116,17 +135,19 @@ metadata:
 
 func TestFilesThatCannotBeReadAreRefused(t *testing.T) {
 	cases := map[string]struct{ text, want string }{
-		"no object":           {"", "no object that a scheduler reads"},
-		"secrets only":        {"apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n", "no object that a scheduler reads"},
-		"JSON that ends":      {`{"apiVersion":"v1","kind":"Pod",`, "JSON: "},
-		"wrong JSON":          {`{"apiVersion":"v1","kind":"Pod",}`, "JSON: "},
-		"a list as JSON":      {"[1]", "line 1"},
-		"wrong YAML":          {"# nothing\n---\na: [\n", "line 3"},
-		"no kind":             {"a: b\n", "no apiVersion and kind"},
-		"no name":             {"apiVersion: v1\nkind: Pod\n", "no metadata.name"},
-		"a null item":         {`{"kind":"List","items":[null]}`, "got null"},
-		"an archive":          {"\x1f\x8bx", "not a gzip file"},
-		"two versions":        {"apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: a}\n---\napiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata: {name: b}\n", "two versions"},
+		"no object":      {"", "no object that a scheduler reads"},
+		"secrets only":   {"apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n", "no object that a scheduler reads"},
+		"JSON that ends": {`{"apiVersion":"v1","kind":"Pod",`, "JSON: "},
+		"wrong JSON":     {`{"apiVersion":"v1","kind":"Pod",}`, "JSON: "},
+		"a list as JSON": {"[1]", "line 1"},
+		"wrong YAML":     {"# nothing\n---\na: [\n", "line 3"},
+		"no kind":        {"a: b\n", "no apiVersion and kind"},
+		"no name":        {"apiVersion: v1\nkind: Pod\n", "no metadata.name"},
+		"a null item":    {`{"kind":"List","items":[null]}`, "got null"},
+		"an archive":     {"\x1f\x8bx", "not a gzip file"},
+		"two versions": {
+			"apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: a}\n---\napiVersion: policy/v1beta1\nkind: " +
+				"PodDisruptionBudget\nmetadata: {name: b}\n", "two versions"},
 		"a document too long": {"a: b\nc:\n" + strings.Repeat("- x\n", 5<<20), "longer than 16 MiB"},
 	}
 	for name, tc := range cases {
@@ -142,8 +163,9 @@ func TestFilesThatCannotBeReadAreRefused(t *testing.T) {
 func TestDirectoriesAndSnapshotsAreRead(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"b/pods.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: shop}\n", "a.json": `{"apiVersion":"v1","kind":"Node","metadata":{"name":"a"}}`,
-		"notes.txt": "not YAML: [", "c.yml": "apiVersion: v1\nkind: Node\nmetadata: {name: c}\n",
+		"b/pods.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: shop}\n",
+		"a.json":      `{"apiVersion":"v1","kind":"Node","metadata":{"name":"a"}}`,
+		"notes.txt":   "not YAML: [", "c.yml": "apiVersion: v1\nkind: Node\nmetadata: {name: c}\n",
 	} {
 		file := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
@@ -155,7 +177,8 @@ func TestDirectoriesAndSnapshotsAreRead(t *testing.T) {
 	}
 	got := &sink{}
 	var pods snapshot.PodCounts
-	result, err := files.Read(t.Context(), snapshot.Kinds(), got, files.Options{Paths: []string{dir, snapshotFile(t)}, Pods: &pods})
+	result, err := files.Read(t.Context(), snapshot.Kinds(), got,
+		files.Options{Paths: []string{dir, snapshotFile(t)}, Pods: &pods})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +195,8 @@ func TestDirectoriesAndSnapshotsAreRead(t *testing.T) {
 	if len(result.Headers) != 1 || result.Headers[0].Release != "v1.24.3" || pods.Pending != 1 {
 		t.Errorf("headers %v, pods %v", result.Headers, pods)
 	}
-	if _, err := files.Read(t.Context(), snapshot.Kinds(), got, files.Options{Paths: []string{filepath.Join(dir, "none")}}); !problem.IsInvalid(err) {
+	if _, err := files.Read(t.Context(), snapshot.Kinds(), got,
+		files.Options{Paths: []string{filepath.Join(dir, "none")}}); !problem.IsInvalid(err) {
 		t.Errorf("a file that does not exist: %v", err)
 	}
 }
@@ -187,9 +211,10 @@ func (oneNode) Each(_ string, do func(string, []byte) error) error { return do("
 func snapshotFile(t *testing.T) string {
 	t.Helper()
 	var out bytes.Buffer
-	h := &snapshot.Header{Format: snapshot.Format, Version: snapshot.Version, Release: "v1.24.3", Resources: []snapshot.Resource{
-		{Version: "v1", Resource: "nodes", Kind: "Node", Objects: 1, Bytes: int64(len(nodeText))},
-	}}
+	h := &snapshot.Header{Format: snapshot.Format, Version: snapshot.Version, Release: "v1.24.3",
+		Resources: []snapshot.Resource{
+			{Version: "v1", Resource: "nodes", Kind: "Node", Objects: 1, Bytes: int64(len(nodeText))},
+		}}
 	if err := archive.Write(&out, h, oneNode{}); err != nil {
 		t.Fatal(err)
 	}
@@ -214,8 +239,9 @@ func FuzzRead(f *testing.F) {
 func TestManifestsKeepAllFields(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"b.json":     `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"b"},"spec":{"template":{"spec":{"x":1}}}}`,
-		"a.yaml":     "apiVersion: v1\nkind: Secret\nmetadata: {name: a1}\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: a2}\n",
+		"b.json": `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"b"},"spec":{"template":{"spec":{"x":1}}}}`,
+		"a.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: a1}\n---\napiVersion: v1\nkind: Pod\nmetadata: " +
+			"{name: a2}\n",
 		"ignored.md": "text",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -233,16 +259,20 @@ func TestManifestsKeepAllFields(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a1"}}`, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a2"}}`,
-		`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"b"},"spec":{"template":{"spec":{"x":1}}}}`, `{"kind":"Service","metadata":{"name":"c"}}`,
+		`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a1"}}`,
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a2"}}`,
+		`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"b"},"spec":{"template":{"spec":{"x":1}}}}`,
+		`{"kind":"Service","metadata":{"name":"c"}}`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if err := files.Manifests(t.Context(), []string{filepath.Join(dir, "missing")}, nil, add); err == nil || !problem.IsInvalid(err) {
+	if err := files.Manifests(t.Context(), []string{filepath.Join(dir, "missing")}, nil, add); err == nil ||
+		!problem.IsInvalid(err) {
 		t.Errorf("got %v", err)
 	}
-	if err := files.Manifests(t.Context(), []string{files.Stdin}, strings.NewReader(": ["), add); err == nil || !problem.IsInvalid(err) || !strings.Contains(err.Error(), "standard input") {
+	if err := files.Manifests(t.Context(), []string{files.Stdin}, strings.NewReader(": ["), add); err == nil ||
+		!problem.IsInvalid(err) || !strings.Contains(err.Error(), "standard input") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// isJSON reports whether a file that begins with start is JSON: an object whose first key is quoted, which flow style in YAML is not.
+// isJSON reports whether a file that begins with start is JSON: an object whose first key is
+// quoted, which flow style in YAML is not.
 func isJSON(start []byte) bool {
 	const space = " \t\r\n"
 	rest, ok := bytes.CutPrefix(bytes.TrimLeft(start, space), []byte("{"))
@@ -19,7 +20,8 @@ func isJSON(start []byte) bool {
 	return ok && len(rest) > 0 && (rest[0] == '"' || rest[0] == '}')
 }
 
-// eachJSON calls do with each object of a stream of objects and lists. Of a list only one item is in memory.
+// eachJSON calls do with each object of a stream of objects and lists. Of a list only one item is
+// in memory.
 func eachJSON(r io.Reader, do func(map[string]any) error) error {
 	in := json.NewDecoder(r)
 	in.UseNumber()
@@ -105,7 +107,8 @@ func jsonItems(in *json.Decoder, list map[string]any, do func(map[string]any) er
 	return err
 }
 
-// addItem hands over an item. The items of a typed list, as the API server returns it, get their type from the list.
+// addItem hands over an item. The items of a typed list, as the API server returns it, get their
+// type from the list.
 func addItem(list, item map[string]any, do func(map[string]any) error) error {
 	if item == nil {
 		return problem.Invalidf("", "items: expected an object, got null")

@@ -16,8 +16,8 @@ import (
 // textBytes is the longest document, and the longest item of a list, in YAML.
 const textBytes = 16 << 20
 
-// eachYAML calls do with each object of a stream of documents. Of a list as kubectl prints it, whose items begin with a dash in the first
-// column, only one item is in memory.
+// eachYAML calls do with each object of a stream of documents. Of a list as kubectl prints it,
+// whose items begin with a dash in the first column, only one item is in memory.
 func eachYAML(r io.Reader, do func(map[string]any) error) error {
 	s := &yamlStream{in: bufio.NewReader(r), do: do}
 	for {
@@ -78,7 +78,8 @@ func (s *yamlStream) line(line string) error {
 		s.begin = s.number
 	}
 	if s.text.Len()+len(line) > textBytes {
-		return problem.Invalidf("print it with -o json, which is read object by object", "line %d: a YAML document is longer than %d MiB", s.begin, textBytes>>20)
+		return problem.Invalidf("print it with -o json, which is read object by object",
+			"line %d: a YAML document is longer than %d MiB", s.begin, textBytes>>20)
 	}
 	s.text.WriteString(line)
 	return nil

@@ -1,9 +1,10 @@
-// Package openb reads the public GPU-cluster trace "openb" of Alibaba (cluster-trace-gpu-v2023 in github.com/alibaba/clusterdata): a list of
-// nodes and lists of pods in CSV.
+// Package openb reads the public GPU-cluster trace "openb" of Alibaba (cluster-trace-gpu-v2023 in
+// github.com/alibaba/clusterdata): a list of nodes and lists of pods in CSV.
 //
-// A GPU is 1000 of the extended resource [GPUMilli], so that pods that share one fit the sum of a node's GPUs; that a share must be of one GPU
-// is not modeled. The model of the GPUs is the label [GPUModel] of nodes, which pods that want certain models select. The trace does not say
-// which node a pod ran on, so that all pods are pending.
+// A GPU is 1000 of the extended resource [GPUMilli], so that pods that share one fit the sum of a
+// node's GPUs; that a share must be of one GPU is not modeled. The model of the GPUs is the label
+// [GPUModel] of nodes, which pods that want certain models select. The trace does not say which
+// node a pod ran on, so that all pods are pending.
 package openb
 
 import (
@@ -35,7 +36,8 @@ const (
 
 func nodeColumns() []string { return []string{"sn", "cpu_milli", "memory_mib", "gpu", "model"} }
 func podColumns() []string {
-	return []string{"name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec", "qos", "pod_phase", "creation_time"}
+	return []string{"name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec", "qos", "pod_phase",
+		"creation_time"}
 }
 
 // IsNodes reports whether a file that begins with start is a list of nodes.
@@ -106,7 +108,8 @@ func eachRow(r io.Reader, columns []string, do func(row) error) error {
 	}
 }
 
-// invalidRow adds the line to an error about the content of a row, or returns the error of reading it.
+// invalidRow adds the line to an error about the content of a row, or returns the error of reading
+// it.
 func invalidRow(in *csv.Reader, err error) error {
 	var syntax *csv.ParseError
 	var number *strconv.NumError
@@ -193,7 +196,8 @@ func (r row) pod() (map[string]any, error) {
 	}
 	spec := map[string]any{
 		"schedulerName": "default-scheduler",
-		"containers":    []any{map[string]any{"name": "main", "image": "openb.invalid/pod:1", "resources": map[string]any{"requests": requests, "limits": extended(requests)}}},
+		"containers": []any{map[string]any{"name": "main", "image": "openb.invalid/pod:1",
+			"resources": map[string]any{"requests": requests, "limits": extended(requests)}}},
 	}
 	if r["gpu_spec"] != "" {
 		spec["affinity"] = map[string]any{"nodeAffinity": models(strings.Split(r["gpu_spec"], "|"))}
@@ -204,7 +208,8 @@ func (r row) pod() (map[string]any, error) {
 	if r["qos"] != "" {
 		metadata["labels"] = map[string]any{QoS: r["qos"]}
 	}
-	return map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": map[string]any{"phase": "Pending"}}, nil
+	return map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec,
+		"status": map[string]any{"phase": "Pending"}}, nil
 }
 
 // extended returns the extended resources: the API server requires limits for them.
@@ -222,7 +227,8 @@ func models(names []string) map[string]any {
 	for i, name := range names {
 		values[i] = name
 	}
-	return map[string]any{"requiredDuringSchedulingIgnoredDuringExecution": map[string]any{"nodeSelectorTerms": []any{map[string]any{
-		"matchExpressions": []any{map[string]any{"key": GPUModel, "operator": "In", "values": values}},
-	}}}}
+	return map[string]any{"requiredDuringSchedulingIgnoredDuringExecution": map[string]any{
+		"nodeSelectorTerms": []any{map[string]any{
+			"matchExpressions": []any{map[string]any{"key": GPUModel, "operator": "In", "values": values}},
+		}}}}
 }

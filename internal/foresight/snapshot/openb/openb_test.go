@@ -70,7 +70,8 @@ func TestListsAreRecognized(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if nodes, pods := openb.IsNodes([]byte(tc.text)), openb.IsPods([]byte(tc.text)); nodes != tc.nodes || pods != tc.pods {
+			if nodes, pods := openb.IsNodes([]byte(tc.text)), openb.IsPods([]byte(tc.text)); nodes != tc.nodes ||
+				pods != tc.pods {
 				t.Errorf("nodes %t, pods %t", nodes, pods)
 			}
 		})

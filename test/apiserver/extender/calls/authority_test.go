@@ -19,10 +19,12 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// certify makes the certificates of an extender on loopback, as `extender deploy` does, as of some time.
+// certify makes the certificates of an extender on loopback, as `extender deploy` does, as of some
+// time.
 func certify(t *testing.T, live certificates.Set, now time.Time) certificates.Set {
 	t.Helper()
-	set, _, err := certificates.Ensure(live, certificates.Request{Name: "test", DNS: []string{"localhost"}, Addresses: []net.IP{net.IPv4(127, 0, 0, 1)}, Now: now})
+	set, _, err := certificates.Ensure(live, certificates.Request{Name: "test", DNS: []string{"localhost"},
+		Addresses: []net.IP{net.IPv4(127, 0, 0, 1)}, Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +35,8 @@ func certify(t *testing.T, live certificates.Set, now time.Time) certificates.Se
 func files(t *testing.T, dir string, set certificates.Set) {
 	t.Helper()
 	for name, text := range map[string][]byte{
-		"tls.crt": set.Server.Cert, "tls.key": set.Server.Key, "ca.crt": set.CA.Cert, "client.crt": set.Client.Cert, "client.key": set.Client.Key,
+		"tls.crt": set.Server.Cert, "tls.key": set.Server.Key, "ca.crt": set.CA.Cert, "client.crt": set.Client.Cert,
+		"client.key": set.Client.Key,
 	} {
 		if err := os.WriteFile(filepath.Join(dir, "new"), text, 0o600); err != nil {
 			t.Fatal(err)
@@ -51,7 +54,8 @@ func (s scene) secured(t *testing.T, dir string, args ...string) *controlplane.E
 		"--tls-cert-file", filepath.Join(dir, "tls.crt"), "--tls-private-key-file", filepath.Join(dir, "tls.key"),
 		"--config", configure(t, "[{name: BlockAll, args: {namespaces: [none]}}]"),
 	}, args...)...)
-	e.Client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, Timeout: 10 * time.Second}
+	e.Client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}},
+		Timeout: 10 * time.Second}
 	return e
 }
 
@@ -66,12 +70,16 @@ func authorities(t *testing.T, s scene) {
 		args []string
 		want string // in the pod's event. If it is empty, the pod is bound.
 	}{
-		"our authority":      {tls: &profiles.ExtenderTLS{CAData: set.CA.Cert}},
-		"another authority":  {tls: &profiles.ExtenderTLS{CAData: other.CA.Cert}, want: "certificate signed by unknown authority"},
-		"no certificate":     {tls: &profiles.ExtenderTLS{CAData: set.CA.Cert}, args: []string{"--client-ca-file", filepath.Join(dir, "ca.crt")}, want: "code 401"},
-		"our certificate":    {tls: &profiles.ExtenderTLS{CAData: set.CA.Cert, CertFile: filepath.Join(dir, "client.crt"), KeyFile: filepath.Join(dir, "client.key")}, args: []string{"--client-ca-file", filepath.Join(dir, "ca.crt")}},
-		"its own name":       {tls: &profiles.ExtenderTLS{CAData: set.CA.Cert, ServerName: "localhost"}},
-		"the name of others": {tls: &profiles.ExtenderTLS{CAData: set.CA.Cert, ServerName: "example.com"}, want: "certificate is valid for localhost, not example.com"},
+		"our authority": {tls: &profiles.ExtenderTLS{CAData: set.CA.Cert}},
+		"another authority": {tls: &profiles.ExtenderTLS{CAData: other.CA.Cert},
+			want: "certificate signed by unknown authority"},
+		"no certificate": {tls: &profiles.ExtenderTLS{CAData: set.CA.Cert},
+			args: []string{"--client-ca-file", filepath.Join(dir, "ca.crt")}, want: "code 401"},
+		"our certificate": {tls: &profiles.ExtenderTLS{CAData: set.CA.Cert, CertFile: filepath.Join(dir, "client.crt"),
+			KeyFile: filepath.Join(dir, "client.key")}, args: []string{"--client-ca-file", filepath.Join(dir, "ca.crt")}},
+		"its own name": {tls: &profiles.ExtenderTLS{CAData: set.CA.Cert, ServerName: "localhost"}},
+		"the name of others": {tls: &profiles.ExtenderTLS{CAData: set.CA.Cert, ServerName: "example.com"},
+			want: "certificate is valid for localhost, not example.com"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx := testContext(t)
@@ -103,7 +111,8 @@ func authorities(t *testing.T, s scene) {
 		if s.policy {
 			render = profiles.RenderPolicy
 		}
-		_, err := render(profiles.Request{Release: s.Release, SchedulerName: s.schedulerName("asking"), Kubeconfig: s.Kubeconfig, Extenders: []profiles.Extender{unverified}})
+		_, err := render(profiles.Request{Release: s.Release, SchedulerName: s.schedulerName("asking"),
+			Kubeconfig: s.Kubeconfig, Extenders: []profiles.Extender{unverified}})
 		if err == nil || !strings.Contains(err.Error(), "accepts any certificate") {
 			t.Errorf("rendered with the error %v", err)
 		}

@@ -41,7 +41,8 @@ var failures = map[string]func(context.Context, *testing.T, scene) trouble{
 		return f
 	},
 	"wrong node names": func(ctx context.Context, t *testing.T, s scene) trouble {
-		return behindFaulty(ctx, t, s, namesNobody, `claims a filtered node "nobody" which is not found in the input node list`)
+		return behindFaulty(ctx, t, s, namesNobody,
+			`claims a filtered node "nobody" which is not found in the input node list`)
 	},
 }
 
@@ -96,7 +97,8 @@ func killed(ctx context.Context, t *testing.T, s scene) trouble {
 	}
 }
 
-// expired: the extender is restarted with a certificate that ended years ago, and gets a good one while it runs.
+// expired: the extender is restarted with a certificate that ended years ago, and gets a good one
+// while it runs.
 func expired(ctx context.Context, t *testing.T, s scene) trouble {
 	dir := t.TempDir()
 	good := certify(t, certificates.Set{}, time.Now())
@@ -118,20 +120,23 @@ func expired(ctx context.Context, t *testing.T, s scene) trouble {
 	}
 }
 
-// crowd is the three schedulers and their pods. Each is called as the namespace of its pods, and all share the nodes of the group.
+// crowd is the three schedulers and their pods. Each is called as the namespace of its pods, and
+// all share the nodes of the group.
 type crowd struct {
 	scene
 	group string
 }
 
-// newCrowd starts two schedulers with an extender, that ignore its failing and not, and one without.
+// newCrowd starts two schedulers with an extender, that ignore its failing and not, and one
+// without.
 func newCrowd(ctx context.Context, t *testing.T, s scene, group string, asked profiles.Extender) crowd {
 	t.Helper()
 	yes, no := true, false
 	ignoring, waiting := asked, asked
 	ignoring.Ignorable, waiting.Ignorable = &yes, &no
 	c := crowd{s, group}
-	for name, extenders := range map[string][]profiles.Extender{"waiting": {waiting}, "ignoring": {ignoring}, "bystander": nil} {
+	for name, extenders := range map[string][]profiles.Extender{"waiting": {waiting}, "ignoring": {ignoring},
+		"bystander": nil} {
 		t.Cleanup(func() { s.Clear(t, c.namespace(name)) })
 		s.Namespace(ctx, t, c.namespace(name))
 		s.NewScheduler(t, controlplane.Scheduler{Name: c.namespace(name), Extenders: extenders}).Start()
@@ -144,7 +149,8 @@ func (c crowd) namespace(scheduler string) string { return c.group + "-" + sched
 // arrive creates a share of each scheduler's pods.
 func (c crowd) arrive(ctx context.Context, t *testing.T, share string, of, parts int) {
 	t.Helper()
-	for scheduler, n := range map[string]int{"waiting": waitingPods, "ignoring": ignoringPods, "bystander": bystanderPods} {
+	for scheduler, n := range map[string]int{"waiting": waitingPods, "ignoring": ignoringPods,
+		"bystander": bystanderPods} {
 		var pods []*corev1.Pod
 		for _, name := range controlplane.Numbered(share, n*of/parts) {
 			pods = append(pods, controlplane.Pod(c.namespace(scheduler), c.group, name))

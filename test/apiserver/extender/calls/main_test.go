@@ -97,11 +97,12 @@ func (s scene) schedulerName(group string) string {
 	return group
 }
 
-// start starts the scheduler of a group with these extenders, and returns when it knows the nodes and the pods of the group. It ends with
-// the test.
+// start starts the scheduler of a group with these extenders, and returns when it knows the nodes
+// and the pods of the group. It ends with the test.
 func (s scene) start(t *testing.T, group string, extenders ...profiles.Extender) {
 	t.Helper()
-	nodes, err := s.Kube.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{LabelSelector: controlplane.GroupLabel + "=" + group})
+	nodes, err := s.Kube.CoreV1().Nodes().List(t.Context(),
+		metav1.ListOptions{LabelSelector: controlplane.GroupLabel + "=" + group})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +110,8 @@ func (s scene) start(t *testing.T, group string, extenders ...profiles.Extender)
 	if err != nil {
 		t.Fatal(err)
 	}
-	scheduler := s.NewScheduler(t, controlplane.Scheduler{Name: s.schedulerName(group), Extenders: extenders, Policy: s.policy})
+	scheduler := s.NewScheduler(t,
+		controlplane.Scheduler{Name: s.schedulerName(group), Extenders: extenders, Policy: s.policy})
 	scheduler.Start()
 	scheduler.AwaitCache(func(cached map[string]bool) (bool, string) {
 		for i := range nodes.Items {

@@ -43,10 +43,12 @@ func forBothForms(t *testing.T, test func(t *testing.T, cached bool)) {
 	t.Run("whole nodes", func(t *testing.T) { test(t, false) })
 }
 
-// group makes a namespace of the test's own, and nodes, which are called as the namespace and a letter.
+// group makes a namespace of the test's own, and nodes, which are called as the namespace and a
+// letter.
 func (s scene) group(ctx context.Context, t *testing.T, letters ...string) (name string, nodes []string) {
 	t.Helper()
-	made, err := s.Kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}, metav1.CreateOptions{})
+	made, err := s.Kube.CoreV1().Namespaces().Create(ctx,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +83,8 @@ func filtered(t *testing.T, s scene, cached bool) {
 	held := group + "-held"
 	t.Cleanup(func() { s.Clear(t, held) })
 	s.Namespace(ctx, t, held)
-	e := s.NewExtender(t, "http", "--config", configure(t, fmt.Sprintf(`[{name: BlockAll, args: {namespaces: [%s], message: no lunch break}}]`, held)))
+	e := s.NewExtender(t, "http", "--config",
+		configure(t, fmt.Sprintf(`[{name: BlockAll, args: {namespaces: [%s], message: no lunch break}}]`, held)))
 	e.Start()
 	e.Await(ctx, t, "")
 	asked := extender(e.URL)
@@ -102,7 +105,8 @@ func filtered(t *testing.T, s scene, cached bool) {
 const loadWindow = 3 * time.Second
 
 // loadaware starts a Prometheus that measures the nodes' load, and an extender that reads it.
-func loadaware(ctx context.Context, t *testing.T, s scene, nodes []string) (*prometheus.Exporter, *prometheus.Server, *controlplane.Extender) {
+func loadaware(ctx context.Context, t *testing.T, s scene, nodes []string) (*prometheus.Exporter, *prometheus.Server,
+	*controlplane.Extender) {
 	t.Helper()
 	instances := map[string]string{}
 	for _, node := range nodes {
@@ -111,13 +115,15 @@ func loadaware(ctx context.Context, t *testing.T, s scene, nodes []string) (*pro
 	load := prometheus.StartExporter(t, nodes...)
 	server := prometheus.New(t, "127.0.0.1", 200*time.Millisecond, load, instances)
 	e := s.NewExtender(t, "http", "--prometheus", "http://"+server.Address, "--config", configure(t,
-		fmt.Sprintf(`[{name: LoadAware, args: {interval: 200ms, staleAfter: 5s, window: %s, expectedLoad: {disabled: true}, metrics: [{name: cpu, maxPercent: 85}, {name: memory}]}}]`, loadWindow)))
+		fmt.Sprintf(
+			`[{name: LoadAware, args: {interval: 200ms, staleAfter: 5s, window: %s, expectedLoad: {disabled: true}, metrics: [{name: cpu, maxPercent: 85}, {name: memory}]}}]`, loadWindow)))
 	server.Start(ctx, t)
 	e.Start()
 	return load, server, e
 }
 
-// The loads of nodes, and the scores between which they count as measured: the default queries measure CPU over seconds.
+// The loads of nodes, and the scores between which they count as measured: the default queries
+// measure CPU over seconds.
 const idle, half, full = 0.1, 0.5, 1.0
 
 // awaitLoad waits until the extender's scores have shown one node as idle and another one as fully
@@ -184,7 +190,8 @@ func preempted(t *testing.T, s scene, cached bool) {
 	e.Await(ctx, t, "")
 	for i, node := range nodes {
 		victim := controlplane.Filling(s.pod(group, fmt.Sprintf("victim-%d", i)))
-		victim.Spec.NodeName, victim.Spec.PriorityClassName = node, s.class(ctx, t, fmt.Sprintf("%s-%d", group, i), int32(i+1))
+		victim.Spec.NodeName, victim.Spec.PriorityClassName = node, s.class(ctx, t, fmt.Sprintf("%s-%d", group, i),
+			int32(i+1))
 		s.Create(ctx, t, group, victim)
 	}
 	awaitLoad(ctx, t, e, s.pod(group, "p"), nodes[1], nodes[0])
@@ -216,7 +223,8 @@ func bound(t *testing.T, s scene) {
 	e.Await(ctx, t, "")
 	asked := extender(e.URL)
 	asked.FilterVerb, asked.PrioritizeVerb, asked.Weight, asked.BindVerb = "", "", 0, "bind"
-	asked.EnableHTTPS, asked.TLS = true, &profiles.ExtenderTLS{CAData: set.CA.Cert, CertFile: filepath.Join(dir, "client.crt"), KeyFile: filepath.Join(dir, "client.key")}
+	asked.EnableHTTPS, asked.TLS = true, &profiles.ExtenderTLS{CAData: set.CA.Cert,
+		CertFile: filepath.Join(dir, "client.crt"), KeyFile: filepath.Join(dir, "client.key")}
 	s.start(t, group, asked)
 	s.Place(ctx, t, group, s.pod(group, "p"))
 	pod, err := s.Kube.CoreV1().Pods(group).Get(ctx, "p", metav1.GetOptions{})
@@ -235,7 +243,8 @@ func bound(t *testing.T, s scene) {
 func oneFeasible(t *testing.T, s scene) {
 	ctx := testContext(t)
 	group, nodes := s.group(ctx, t, "a", "b")
-	e := s.NewExtender(t, "http", "--policy", "blockall", "--config", configure(t, "[{name: BlockAll, args: {namespaces: [none]}}]"))
+	e := s.NewExtender(t, "http", "--policy", "blockall", "--config",
+		configure(t, "[{name: BlockAll, args: {namespaces: [none]}}]"))
 	e.Start()
 	e.Await(ctx, t, "")
 	s.start(t, group, extender(e.URL))
@@ -250,7 +259,8 @@ func oneFeasible(t *testing.T, s scene) {
 	}
 	s.Place(ctx, t, group, s.pod(group, "two"))
 	if filter, prioritize := asked("filter"), asked("prioritize"); filter != 2 || prioritize != 1 {
-		t.Errorf("with two more feasible nodes filter was asked %v times, prioritize %v times; want 2 and 1", filter, prioritize)
+		t.Errorf("with two more feasible nodes filter was asked %v times, prioritize %v times; want 2 and 1", filter,
+			prioritize)
 	}
 }
 

@@ -1,5 +1,5 @@
-// Package probe is a portable plugin with every extension point that all releases have. It records its calls,
-// and its results depend on the pod's name, so that releases can be compared.
+// Package probe is a portable plugin with every extension point that all releases have. It records
+// its calls, and its results depend on the pod's name, so that releases can be compared.
 package probe
 
 import (
@@ -47,7 +47,8 @@ func New(ctx context.Context, args scheduler.Arguments, handle scheduler.Handle)
 	if err := args.Decode(&a); err != nil {
 		return nil, err
 	}
-	calls, err := scheduler.Register(handle.Metrics(), prometheus.NewCounter(prometheus.CounterOpts{Name: "probe_calls_total", Help: "Calls."}))
+	calls, err := scheduler.Register(handle.Metrics(),
+		prometheus.NewCounter(prometheus.CounterOpts{Name: "probe_calls_total", Help: "Calls."}))
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +132,8 @@ func (p *Probe) EventsToRegister() []scheduler.ClusterEvent {
 }
 
 // PreFilter's result depends on the pod's name.
-func (p *Probe) PreFilter(_ context.Context, s scheduler.State, pod *corev1.Pod) (*scheduler.PreFilterResult, *scheduler.Status) {
+func (p *Probe) PreFilter(_ context.Context, s scheduler.State, pod *corev1.Pod) (*scheduler.PreFilterResult,
+	*scheduler.Status) {
 	s.Write(Name+"/count", &counter{})
 	s.Write(Name+"/gone", 1)
 	s.Delete(Name + "/gone")
@@ -151,21 +153,24 @@ func (p *Probe) PreFilter(_ context.Context, s scheduler.State, pod *corev1.Pod)
 }
 
 // AddPod counts.
-func (p *Probe) AddPod(_ context.Context, s scheduler.State, pod, other *corev1.Pod, node scheduler.NodeInfo) *scheduler.Status {
+func (p *Probe) AddPod(_ context.Context, s scheduler.State, pod, other *corev1.Pod,
+	node scheduler.NodeInfo) *scheduler.Status {
 	count(s).pods++
 	p.note("AddPod %s %s %s %d", pod.Name, other.Name, node.Node().Name, count(s).pods)
 	return nil
 }
 
 // RemovePod counts.
-func (p *Probe) RemovePod(_ context.Context, s scheduler.State, pod, other *corev1.Pod, node scheduler.NodeInfo) *scheduler.Status {
+func (p *Probe) RemovePod(_ context.Context, s scheduler.State, pod, other *corev1.Pod,
+	node scheduler.NodeInfo) *scheduler.Status {
 	count(s).pods--
 	p.note("RemovePod %s %s %s %d", pod.Name, other.Name, node.Node().Name, count(s).pods)
 	return nil
 }
 
 // Filter rejects n3 and n4.
-func (p *Probe) Filter(_ context.Context, s scheduler.State, pod *corev1.Pod, node scheduler.NodeInfo) *scheduler.Status {
+func (p *Probe) Filter(_ context.Context, s scheduler.State, pod *corev1.Pod,
+	node scheduler.NodeInfo) *scheduler.Status {
 	if pod.Name == "panicking" {
 		panic("at the disco")
 	}
@@ -173,7 +178,8 @@ func (p *Probe) Filter(_ context.Context, s scheduler.State, pod *corev1.Pod, no
 	for i := 0; i < node.PodCount(); i++ {
 		pods = append(pods, node.Pod(i).Name)
 	}
-	p.note("Filter %s %s pods=%v requested=%v allocatable=%v count=%d", pod.Name, node.Node().Name, pods, node.Requested(), node.Allocatable(), count(s).pods)
+	p.note("Filter %s %s pods=%v requested=%v allocatable=%v count=%d", pod.Name, node.Node().Name, pods, node.Requested(),
+		node.Allocatable(), count(s).pods)
 	switch node.Node().Name {
 	case "n3":
 		return scheduler.Unschedulable("third", "of four")
@@ -186,8 +192,10 @@ func (p *Probe) Filter(_ context.Context, s scheduler.State, pod *corev1.Pod, no
 }
 
 // PostFilter nominates n1.
-func (p *Probe) PostFilter(_ context.Context, _ scheduler.State, pod *corev1.Pod, rejected scheduler.Rejections) (string, *scheduler.Status) {
-	p.note("PostFilter %s n3=%v n4=%v elsewhere=%v", pod.Name, rejected.Status("n3"), rejected.Status("n4"), rejected.Status("elsewhere").Code())
+func (p *Probe) PostFilter(_ context.Context, _ scheduler.State, pod *corev1.Pod,
+	rejected scheduler.Rejections) (string, *scheduler.Status) {
+	p.note("PostFilter %s n3=%v n4=%v elsewhere=%v", pod.Name, rejected.Status("n3"), rejected.Status("n4"),
+		rejected.Status("elsewhere").Code())
 	if pod.Name == "skip" {
 		return "", scheduler.Unschedulable("no room")
 	}
@@ -195,7 +203,8 @@ func (p *Probe) PostFilter(_ context.Context, _ scheduler.State, pod *corev1.Pod
 }
 
 // PreScore's result depends on the pod's name.
-func (p *Probe) PreScore(_ context.Context, s scheduler.State, pod *corev1.Pod, nodes []scheduler.NodeInfo) *scheduler.Status {
+func (p *Probe) PreScore(_ context.Context, s scheduler.State, pod *corev1.Pod,
+	nodes []scheduler.NodeInfo) *scheduler.Status {
 	var names []string
 	for _, n := range nodes {
 		names = append(names, fmt.Sprint(n.Node().Name, ":", n.PodCount()))
@@ -207,8 +216,10 @@ func (p *Probe) PreScore(_ context.Context, s scheduler.State, pod *corev1.Pod, 
 	return nil
 }
 
-// Score returns the number of pods on the node × 1000, which NormalizeScore must bring into bounds.
-func (p *Probe) Score(_ context.Context, s scheduler.State, pod *corev1.Pod, node scheduler.NodeInfo) (int64, *scheduler.Status) {
+// Score returns the number of pods on the node × 1000, which NormalizeScore must bring into
+// bounds.
+func (p *Probe) Score(_ context.Context, s scheduler.State, pod *corev1.Pod, node scheduler.NodeInfo) (int64,
+	*scheduler.Status) {
 	p.note("Score %s %s %v", pod.Name, node.Node().Name, count(s) != nil)
 	if pod.Name == "broken" {
 		return 0, scheduler.Error(errors.New("no score"))
@@ -217,7 +228,8 @@ func (p *Probe) Score(_ context.Context, s scheduler.State, pod *corev1.Pod, nod
 }
 
 // NormalizeScore prefers nodes with few pods.
-func (p *Probe) NormalizeScore(_ context.Context, _ scheduler.State, pod *corev1.Pod, scores []scheduler.NodeScore) *scheduler.Status {
+func (p *Probe) NormalizeScore(_ context.Context, _ scheduler.State, pod *corev1.Pod,
+	scores []scheduler.NodeScore) *scheduler.Status {
 	for i := range scores {
 		p.note("NormalizeScore %s %s %d", pod.Name, scores[i].Name, scores[i].Score)
 		scores[i].Score = scheduler.MaxNodeScore - scores[i].Score/1000
@@ -240,7 +252,8 @@ func (p *Probe) Unreserve(_ context.Context, _ scheduler.State, pod *corev1.Pod,
 }
 
 // Permit holds pods whose name starts with waiting.
-func (p *Probe) Permit(_ context.Context, _ scheduler.State, pod *corev1.Pod, node string) (*scheduler.Status, time.Duration) {
+func (p *Probe) Permit(_ context.Context, _ scheduler.State, pod *corev1.Pod, node string) (*scheduler.Status,
+	time.Duration) {
 	p.note("Permit %s %s", pod.Name, node)
 	switch {
 	case strings.HasPrefix(pod.Name, "waiting"):
