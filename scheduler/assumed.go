@@ -103,8 +103,8 @@ func (a *AssumedPods) forget(uid types.UID) {
 
 func (a *AssumedPods) update(node string, change func(*AssumedPod) bool) {
 	var kept []AssumedPod
-	for _, pod := range a.nodes[node] {
-		pod := pod
+	for i := range a.nodes[node] {
+		pod := a.nodes[node][i]
 		if !change(&pod) {
 			delete(a.pods, pod.UID)
 			continue

@@ -50,7 +50,7 @@ func PlanDefaultUpgrade(
 	ctx context.Context, s *session.Session, o lifecycle.UpgradeOptions,
 ) (*DefaultUpgrade, error) {
 	u := &DefaultUpgrade{Node: &Node{s: s}}
-	if err := u.Node.inspect(ctx); err != nil {
+	if err := u.inspect(ctx); err != nil {
 		return nil, err
 	}
 	before, err := u.replacement(ctx)

@@ -8,11 +8,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The list and get requests of typed clients.
-type (
-	ListFunc[T any] = func(context.Context, metav1.ListOptions) (T, error)
-	GetFunc[T any]  = func(context.Context, string, metav1.GetOptions) (*T, error)
-)
+// ListFunc is the list request of a typed client.
+type ListFunc[T any] = func(context.Context, metav1.ListOptions) (T, error)
+
+// GetFunc is the get request of a typed client.
+type GetFunc[T any] = func(context.Context, string, metav1.GetOptions) (*T, error)
 
 // Read returns the result of read, which it calls as [Retrier.Do] does.
 func Read[T any](ctx context.Context, r *Retrier, doing string, read func(context.Context) (T, error)) (got T,

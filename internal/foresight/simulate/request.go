@@ -39,7 +39,7 @@ type Request struct {
 // Simulate runs a script with a scheduler on a snapshot. The cluster is only read, and not at all
 // if there is a file.
 func Simulate(ctx context.Context, s *session.Session, r Request) (result *report.Report, err error) {
-	scenarios, err := r.Script.Read(ctx)
+	scenarios, err := r.Read(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -210,10 +210,15 @@ func (n *Node) CleanLog(t testing.TB, name string, expected ...string) {
 	ctx := run.Context(t)
 	pods, err := n.Kube.CoreV1().Pods("kube-system").List(ctx,
 		metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + name, FieldSelector: "status.phase=Running"})
-	if err != nil || len(pods.Items) == 0 {
-		t.Fatalf("scheduler %s has %d running pods: %v", name, len(pods.Items), err)
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, pod := range pods.Items {
+	// The log of a pod of the former revision may be gone when it is read.
+	running := slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil })
+	if len(running) == 0 {
+		t.Fatalf("scheduler %s has no running pod of %d", name, len(pods.Items))
+	}
+	for _, pod := range running {
 		log, err := n.Kube.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name,
 			&corev1.PodLogOptions{Container: "kube-scheduler"}).DoRaw(ctx)
 		if err != nil {
