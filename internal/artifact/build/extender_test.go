@@ -78,7 +78,7 @@ func TestExtenderNeedsNoKubernetes(t *testing.T) {
 			t.Errorf("%s is in the generated module", name)
 		}
 	}
-	for _, name := range []string{"go.mod", "cmd/pmk-extender/main.go", "pmk-sched/go.mod", "pmk-sched/scheduler/extender/handler.go", "pmk-sched/scheduler/plugins/loadaware/ready.go"} {
+	for _, name := range []string{"go.mod", "cmd/pmk-extender/main.go", "pmk-sched/go.mod", "pmk-sched/scheduler/extender/handler.go", "pmk-sched/scheduler/plugins/loadaware/loadaware.go"} {
 		if files[name] == nil {
 			t.Errorf("%s is not in the generated module", name)
 		}
