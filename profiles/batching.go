@@ -39,8 +39,8 @@ const batchingGate = "OpportunisticBatching"
 // reasons. plugins are the compiled-in plugins, and gates the feature gates that the flags of the
 // scheduler set. The result is empty for releases that do not batch pods, and if the gate
 // OpportunisticBatching is off: that was the user's decision.
-func FindUnbatched(source []byte, release versions.Release, plugins []Plugin, gates map[string]bool) ([]Unbatched,
-	error) {
+func FindUnbatched(source []byte, release versions.Release, plugins []Plugin,
+	gates map[string]bool) ([]Unbatched, error) {
 	rules, _, err := versions.Select(release)
 	if err != nil || !rules.Batching {
 		return nil, err

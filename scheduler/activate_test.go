@@ -20,8 +20,8 @@ import (
 
 // answering returns the client of an API server that answers every request with a status, and the
 // last request.
-func answering(t *testing.T, status int, reason metav1.StatusReason) (client kubernetes.Interface, last *http.Request,
-	body *[]byte) {
+func answering(t *testing.T, status int,
+	reason metav1.StatusReason) (client kubernetes.Interface, last *http.Request, body *[]byte) {
 	t.Helper()
 	last, body = &http.Request{}, &[]byte{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -9,8 +9,8 @@ import (
 func logsCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "logs", Usage: "print the logs of a scheduler's replicas",
-		Description: "Each line begins with the name of its pod; the replica that schedules is marked as leader. --follow prints " +
-			"new lines, also of new pods, until it is interrupted.",
+		Description: "Each line begins with the name of its pod; the replica that schedules is marked as leader. --follow " +
+			"prints new lines, also of new pods, until it is interrupted.",
 		UsageText: examples("pmk-sched logs --name my-scheduler --since 10m", "pmk-sched logs --name my-scheduler --follow"),
 		Flags: []cli.Flag{
 			nameFlag("scheduler"),

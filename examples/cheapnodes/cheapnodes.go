@@ -39,8 +39,8 @@ func New(_ context.Context, args scheduler.Arguments, _ scheduler.Handle) (*Chea
 func (c *CheapNodes) Name() string { return Name }
 
 // Score returns the price in thousandths. NormalizeScore turns it into a score.
-func (c *CheapNodes) Score(_ context.Context, _ scheduler.State, _ *corev1.Pod, node scheduler.NodeInfo) (int64,
-	*scheduler.Status) {
+func (c *CheapNodes) Score(_ context.Context, _ scheduler.State, _ *corev1.Pod,
+	node scheduler.NodeInfo) (int64, *scheduler.Status) {
 	price, err := strconv.ParseFloat(node.Node().Labels[c.arguments.Label], 64)
 	if err != nil || !(price >= 0 && price < 1e9) { // nor NaN
 		price = c.arguments.Unknown

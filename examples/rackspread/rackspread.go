@@ -86,8 +86,8 @@ func (r *RackSpread) PreScore(_ context.Context, state scheduler.State, pod *cor
 }
 
 // Score prefers racks with few pods of the application.
-func (r *RackSpread) Score(_ context.Context, state scheduler.State, _ *corev1.Pod, node scheduler.NodeInfo) (int64,
-	*scheduler.Status) {
+func (r *RackSpread) Score(_ context.Context, state scheduler.State, _ *corev1.Pod,
+	node scheduler.NodeInfo) (int64, *scheduler.Status) {
 	written, _ := state.Read(Name)
 	counts, _ := written.(map[string]int64)
 	return scheduler.MaxNodeScore / (1 + counts[node.Node().Name]), nil

@@ -72,8 +72,8 @@ func (p *TargetLoad) refresh(ctx context.Context) {
 
 // Score returns more the nearer the pod brings a node to the target, from 50 to 100 below it, and
 // from 100 to 0 above it.
-func (p *TargetLoad) Score(_ context.Context, _ scheduler.State, pod *corev1.Pod, node scheduler.NodeInfo) (int64,
-	*scheduler.Status) {
+func (p *TargetLoad) Score(_ context.Context, _ scheduler.State, pod *corev1.Pod,
+	node scheduler.NodeInfo) (int64, *scheduler.Status) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	used, measured := p.used[node.Node().Name]

@@ -236,7 +236,7 @@ func TestPlanRefusesInvalidOptions(t *testing.T) {
 		"bad configuration": {info: masterInfo("v1.24.3"),
 			o: Options{Configuration: []byte("kind: Pod\n"), ConfigurationName: "c.yaml"}, says: "c.yaml"},
 		"two configurations": {info: masterInfo("v1.24.3"), o: Options{Configuration: []byte("x"), Preset: "binpack"},
-			says: "mutually exclusive"},
+			says: "exclude each other"},
 		"no such preset": {info: masterInfo("v1.24.3"), o: Options{Preset: "binpak"}, says: "binpak"},
 	}
 	for name, tt := range tests {

@@ -110,8 +110,8 @@ func (r *replaceRun) keepEnv() error {
 // originals returns the file from before the first replacement, unless another program rewrote it
 // since, and the last one that is known to work. managed reports whether pmk-sched wrote the
 // current one or a part of it.
-func (r *replaceRun) originals(saved *staticpod.Saved, current *staticpod.File, managed bool) (original,
-	previous *staticpod.File, err error) {
+func (r *replaceRun) originals(saved *staticpod.Saved, current *staticpod.File,
+	managed bool) (original, previous *staticpod.File, err error) {
 	if len(r.former) == 0 {
 		return current, current, nil
 	}

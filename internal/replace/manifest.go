@@ -74,8 +74,8 @@ func (p *planner) changeManifest(s *scheduler, image string, c *configuration) (
 // container of the old one before it starts the new: on PMK the API server too, for a minute. With
 // the UID of the old pod it is an update, and only containers that changed are restarted. If the
 // kubelet would see no change in the scheduler's container, the pod gets another UID.
-func (p *planner) withUID(s *scheduler, current *staticpod.Manifest, change staticpod.Change, id string) (text []byte,
-	pinned bool, err error) {
+func (p *planner) withUID(s *scheduler, current *staticpod.Manifest, change staticpod.Change,
+	id string) (text []byte, pinned bool, err error) {
 	change.UID = types.UID(s.seen.Hash)
 	text, err = current.Apply(change)
 	if err != nil || bytes.Equal(text, s.file.Data) {

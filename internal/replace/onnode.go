@@ -97,8 +97,8 @@ func (r *nodeRequest) expect(reference string) error {
 }
 
 // binary returns the program that a container of the pod read from the scheduler's image.
-func (r *nodeRequest) binary(_ context.Context, reference string, command []string, _ string) (configcheck.Binary,
-	error) {
+func (r *nodeRequest) binary(_ context.Context, reference string, command []string,
+	_ string) (configcheck.Binary, error) {
 	if err := r.expect(reference); err != nil {
 		return configcheck.Binary{}, err
 	}

@@ -40,8 +40,8 @@ func (f *frugal) Filter(ctx context.Context, s scheduler.State, _ *corev1.Pod, n
 	return nil
 }
 
-func (f *frugal) Score(_ context.Context, _ scheduler.State, _ *corev1.Pod, n scheduler.NodeInfo) (int64,
-	*scheduler.Status) {
+func (f *frugal) Score(_ context.Context, _ scheduler.State, _ *corev1.Pod,
+	n scheduler.NodeInfo) (int64, *scheduler.Status) {
 	return int64(n.PodCount()) + n.Requested().Memory/n.Allocatable().Memory, nil
 }
 

@@ -11,8 +11,8 @@ import (
 // Factory returns a plugin factory for app.WithPlugin. build binds the plugin; its result must have
 // each extension point of the portable plugin. These releases pass no context to a
 // plugin, so it gets one that is never canceled.
-func Factory(name string, build func(context.Context, *Host) (Plugin, error)) func(runtime.Object, handle) (Plugin,
-	error) {
+func Factory(name string,
+	build func(context.Context, *Host) (Plugin, error)) func(runtime.Object, handle) (Plugin, error) {
 	return func(object runtime.Object, h handle) (Plugin, error) {
 		return newPlugin(context.Background(), name, build, object, h)
 	}

@@ -8,8 +8,8 @@ import (
 
 // Factory returns a plugin factory for app.WithPlugin. build binds the plugin; its result must have
 // each extension point of the portable plugin.
-func Factory(name string, build func(context.Context, *Host) (Plugin, error)) func(context.Context, runtime.Object,
-	handle) (Plugin, error) {
+func Factory(name string,
+	build func(context.Context, *Host) (Plugin, error)) func(context.Context, runtime.Object, handle) (Plugin, error) {
 	return func(ctx context.Context, object runtime.Object, h handle) (Plugin, error) {
 		return newPlugin(ctx, name, build, object, h)
 	}

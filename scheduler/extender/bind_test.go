@@ -201,8 +201,8 @@ func (c countedPods) Clone() interface{} {
 	return same
 }
 
-func (counted) PreFilter(_ context.Context, s scheduler.State, _ *corev1.Pod) (*scheduler.PreFilterResult,
-	*scheduler.Status) {
+func (counted) PreFilter(_ context.Context, s scheduler.State,
+	_ *corev1.Pod) (*scheduler.PreFilterResult, *scheduler.Status) {
 	s.Write("Counted", countedPods{"a": 2, "b": 2})
 	return nil, nil
 }

@@ -36,16 +36,16 @@ func (f filtering) Filter(_ context.Context, _ scheduler.State, pod *corev1.Pod,
 
 type scoring func(n scheduler.NodeInfo) (int64, *scheduler.Status)
 
-func (f scoring) Score(_ context.Context, _ scheduler.State, _ *corev1.Pod, n scheduler.NodeInfo) (int64,
-	*scheduler.Status) {
+func (f scoring) Score(_ context.Context, _ scheduler.State, _ *corev1.Pod,
+	n scheduler.NodeInfo) (int64, *scheduler.Status) {
 	return f(n)
 }
 
 type preFiltering func(ctx context.Context, s scheduler.State, pod *corev1.Pod) (*scheduler.PreFilterResult,
 	*scheduler.Status)
 
-func (f preFiltering) PreFilter(ctx context.Context, s scheduler.State, pod *corev1.Pod) (*scheduler.PreFilterResult,
-	*scheduler.Status) {
+func (f preFiltering) PreFilter(ctx context.Context, s scheduler.State,
+	pod *corev1.Pod) (*scheduler.PreFilterResult, *scheduler.Status) {
 	return f(ctx, s, pod)
 }
 

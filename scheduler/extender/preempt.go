@@ -45,8 +45,8 @@ func (c *call) preempt(a *preemptArguments) (*extenderv1.ExtenderPreemptionResul
 
 // fitsWithout filters a node without the victims. Victims that the cache does not have on the node
 // do not count there anyway.
-func (c *call) fitsWithout(n *node, victims *extenderv1.MetaVictims, sent []*corev1.Pod, skip map[*served]bool) (bool,
-	error) {
+func (c *call) fitsWithout(n *node, victims *extenderv1.MetaVictims, sent []*corev1.Pod,
+	skip map[*served]bool) (bool, error) {
 	trial := &call{Extender: c.Extender, ctx: c.ctx, pod: c.pod, state: c.state.Clone()}
 	for i, victim := range victims.Pods {
 		less, gone := n.without(types.UID(victim.UID))

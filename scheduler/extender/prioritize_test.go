@@ -54,8 +54,8 @@ func TestPrioritizeWithoutNodesReturnsEmptyList(t *testing.T) {
 // cycle is a plugin whose extension points depend on each other.
 type cycle struct{ policy }
 
-func (cycle) PreFilter(_ context.Context, s scheduler.State, _ *corev1.Pod) (*scheduler.PreFilterResult,
-	*scheduler.Status) {
+func (cycle) PreFilter(_ context.Context, s scheduler.State,
+	_ *corev1.Pod) (*scheduler.PreFilterResult, *scheduler.Status) {
 	s.Write("Cycle", map[string]int64{"good": 1, "busy": 2, "bad": 3})
 	return &scheduler.PreFilterResult{Nodes: []string{"good"}}, nil
 }
@@ -68,8 +68,8 @@ func (cycle) PreScore(_ context.Context, s scheduler.State, _ *corev1.Pod,
 	return nil
 }
 
-func (cycle) Score(_ context.Context, s scheduler.State, _ *corev1.Pod, n scheduler.NodeInfo) (int64,
-	*scheduler.Status) {
+func (cycle) Score(_ context.Context, s scheduler.State, _ *corev1.Pod,
+	n scheduler.NodeInfo) (int64, *scheduler.Status) {
 	written, _ := s.Read("Cycle")
 	return written.(map[string]int64)[n.Node().Name], nil
 }

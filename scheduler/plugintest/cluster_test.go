@@ -24,8 +24,8 @@ type packer struct {
 
 func (p *packer) Name() string { return "Packer" }
 
-func (p *packer) PreFilter(_ context.Context, state scheduler.State, _ *corev1.Pod) (*scheduler.PreFilterResult,
-	*scheduler.Status) {
+func (p *packer) PreFilter(_ context.Context, state scheduler.State,
+	_ *corev1.Pod) (*scheduler.PreFilterResult, *scheduler.Status) {
 	state.Write("Packer", true)
 	if p.only == nil {
 		return nil, p.preFilter
@@ -45,8 +45,8 @@ func (p *packer) PreScore(context.Context, scheduler.State, *corev1.Pod, []sched
 	return p.preScore
 }
 
-func (p *packer) Score(_ context.Context, _ scheduler.State, _ *corev1.Pod, node scheduler.NodeInfo) (int64,
-	*scheduler.Status) {
+func (p *packer) Score(_ context.Context, _ scheduler.State, _ *corev1.Pod,
+	node scheduler.NodeInfo) (int64, *scheduler.Status) {
 	return int64(node.PodCount()), p.scoring
 }
 

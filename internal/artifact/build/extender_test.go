@@ -79,7 +79,7 @@ func TestExtenderNeedsNoKubernetes(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"go.mod", "cmd/pmk-extender/main.go", "pmk-sched/go.mod",
-		"pmk-sched/scheduler/extender/handler.go", "pmk-sched/scheduler/plugins/loadaware/ready.go"} {
+		"pmk-sched/scheduler/extender/handler.go", "pmk-sched/scheduler/plugins/loadaware/loadaware.go"} {
 		if files[name] == nil {
 			t.Errorf("%s is not in the generated module", name)
 		}

@@ -44,8 +44,8 @@ func LockName(name string) string { return "pmk-sched-" + name }
 // killed, and is taken over. The times in the Lease are not compared with this machine's clock,
 // which may differ from the holder's. unlock deletes the Lease. Call it once, with a context that
 // has not ended. It returns the [*LostLockError] if the lock is lost.
-func (c *Client) Lock(ctx context.Context, ns, name, holder string) (held context.Context,
-	unlock func(context.Context) error, err error) {
+func (c *Client) Lock(ctx context.Context, ns, name,
+	holder string) (held context.Context, unlock func(context.Context) error, err error) {
 	l := &lock{
 		client: c, name: name, key: client.ObjectKey{Namespace: ns, Name: LockName(name)},
 		holder: strings.ReplaceAll(holder, holderSeparator, " ") + holderSeparator + rand.Text()[:8],

@@ -82,8 +82,8 @@ func (c *Client) Managed(ctx context.Context, name, ns string) ([]*unstructured.
 	return inOrder(managed), errors.Join(failed...)
 }
 
-func (c *Client) labeled(ctx context.Context, labels map[string]string, ns string) ([]*unstructured.Unstructured,
-	error) {
+func (c *Client) labeled(ctx context.Context, labels map[string]string,
+	ns string) ([]*unstructured.Unstructured, error) {
 	var owned []*unstructured.Unstructured
 	for _, gvk := range ownedKinds {
 		found, err := c.listOwnedKind(ctx, gvk, labels, ns)

@@ -94,8 +94,8 @@ func inOrder(objs []*unstructured.Unstructured) []*unstructured.Unstructured {
 	return sorted
 }
 
-func (c *Client) planOne(ctx context.Context, wanted *unstructured.Unstructured, before []step, manager string) (step,
-	error) {
+func (c *Client) planOne(ctx context.Context, wanted *unstructured.Unstructured, before []step,
+	manager string) (step, error) {
 	s := step{wanted: wanted, change: Change{Object: nameOf(wanted)}}
 	live, err := c.get(ctx, wanted)
 	if err != nil {

@@ -105,8 +105,8 @@ func (d *detector) controlPlane(ctx context.Context) {
 }
 
 // listNodes lists at most limit whole nodes that have a label ("" for any).
-func (d *detector) listNodes(ctx context.Context, label string, limit int) (nodes []corev1.Node, truncated bool,
-	err error) {
+func (d *detector) listNodes(ctx context.Context, label string,
+	limit int) (nodes []corev1.Node, truncated bool, err error) {
 	options := metav1.ListOptions{LabelSelector: label, Limit: int64(min(limit, objectPage))}
 	for page, err := range kubeapi.Pages(ctx, d.core.Nodes().List, options) {
 		if err != nil {

@@ -189,8 +189,8 @@ func configurationPorts(raw []byte) []int {
 
 // mountedFile returns a file of a container from a ConfigMap or from this node. It
 // returns nil if the file is elsewhere.
-func (d *detector) mountedFile(ctx context.Context, pod *corev1.Pod, container *corev1.Container, file string) ([]byte,
-	error) {
+func (d *detector) mountedFile(ctx context.Context, pod *corev1.Pod, container *corev1.Container,
+	file string) ([]byte, error) {
 	for _, mount := range container.VolumeMounts {
 		below, inside := strings.CutPrefix(file, strings.TrimSuffix(mount.MountPath, "/"))
 		if !inside || (below != "" && below[0] != '/') {

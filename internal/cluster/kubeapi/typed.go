@@ -15,8 +15,8 @@ type ListFunc[T any] = func(context.Context, metav1.ListOptions) (T, error)
 type GetFunc[T any] = func(context.Context, string, metav1.GetOptions) (*T, error)
 
 // Read returns the result of read, which it calls as [Retrier.Do] does.
-func Read[T any](ctx context.Context, r *Retrier, doing string, read func(context.Context) (T, error)) (got T,
-	err error) {
+func Read[T any](ctx context.Context, r *Retrier, doing string,
+	read func(context.Context) (T, error)) (got T, err error) {
 	err = r.Do(ctx, doing, func(ctx context.Context) (err error) {
 		got, err = read(ctx)
 		return err

@@ -45,8 +45,8 @@ func (s *Session) Inspect(ctx context.Context, cfg *rest.Config, name, namespace
 }
 
 // InspectWith is Inspect with more options.
-func (s *Session) InspectWith(ctx context.Context, cfg *rest.Config, o inspect.Options) (info *inspect.Info,
-	err error) {
+func (s *Session) InspectWith(ctx context.Context, cfg *rest.Config,
+	o inspect.Options) (info *inspect.Info, err error) {
 	if o.NodeRoot, err = s.FindNodeRoot(); err != nil {
 		return nil, err
 	}

@@ -14,8 +14,8 @@ import (
 // Plan returns the plans that Deploy runs, and how a scheduler in a namespace calls the extender:
 // the plan of the extender, unless it is a sidecar, and the plan of each scheduler. The address of
 // a Service that does not exist yet is its name. Without d.Applier no cluster is asked.
-func Plan(ctx context.Context, d deploy.Deps, x Deployment) (plans []*deploy.Plan,
-	wiring func(namespace string) manifest.Wiring, err error) {
+func Plan(ctx context.Context, d deploy.Deps,
+	x Deployment) (plans []*deploy.Plan, wiring func(namespace string) manifest.Wiring, err error) {
 	run, err := newRun(d, x)
 	if err != nil {
 		return nil, nil, err

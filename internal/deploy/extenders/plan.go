@@ -22,8 +22,8 @@ import (
 // newPlan returns the plan of an extender with a Service, for an API server of the release. It
 // keeps the certificates among its live objects that are still valid. anonymous is the reason why a
 // scheduler that calls it cannot present a client certificate, or empty. newPlan does no I/O.
-func newPlan(release versions.Release, live []*unstructured.Unstructured, o Options, anonymous string) (*deploy.Plan,
-	error) {
+func newPlan(release versions.Release, live []*unstructured.Unstructured, o Options,
+	anonymous string) (*deploy.Plan, error) {
 	o.Namespace = cmp.Or(o.Namespace, metav1.NamespaceSystem)
 	notes, err := o.check(release)
 	if err != nil {

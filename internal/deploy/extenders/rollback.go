@@ -35,8 +35,8 @@ func RollBack(ctx context.Context, d deploy.Deps, info *inspect.Info, o deploy.R
 // PlanRollback returns the plan that RollBack runs. The scheduler calls the extenders of the
 // revision; an extender that was deployed again since is called at its current address.
 // PlanRollback refuses a revision that calls an extender which is not deployed any more.
-func PlanRollback(ctx context.Context, d deploy.Deps, info *inspect.Info, o deploy.RollbackOptions) (*deploy.Plan,
-	error) {
+func PlanRollback(ctx context.Context, d deploy.Deps, info *inspect.Info,
+	o deploy.RollbackOptions) (*deploy.Plan, error) {
 	revisions, err := d.Ledger.AllRevisions(ctx, o.Namespace, o.Name)
 	if err != nil {
 		return nil, err
@@ -91,8 +91,8 @@ func staleWirings(ctx context.Context, d deploy.Deps, revision *apply.Revision) 
 
 // currentWiring returns the wiring of an extender with a Service for the scheduler of a revision,
 // as the extender is deployed now.
-func currentWiring(ctx context.Context, d deploy.Deps, w manifest.Wiring, revision *apply.Revision) (manifest.Wiring,
-	error) {
+func currentWiring(ctx context.Context, d deploy.Deps, w manifest.Wiring,
+	revision *apply.Revision) (manifest.Wiring, error) {
 	name := w.Extender.Name
 	deployments, err := d.Finder.Deployments(ctx, revision.Namespace)
 	if err != nil {

@@ -42,8 +42,8 @@ func verbs(call profiles.Extender) []string {
 }
 
 // extenderConfiguration returns the configuration of pmk-extender.
-func extenderConfiguration(policies []Policy, call profiles.Extender, listen string, tls map[string]any) ([]byte,
-	error) {
+func extenderConfiguration(policies []Policy, call profiles.Extender, listen string,
+	tls map[string]any) ([]byte, error) {
 	content := map[string]any{
 		"apiVersion": "pmk-sched.io/v1alpha1", "kind": "Extender", "policies": policies, "verbs": verbs(call),
 		"listen":           listen,

@@ -153,8 +153,8 @@ func (e *extenderVerifier) run(ctx context.Context) (unknown string, err error) 
 
 // boundWithoutCall explains that a pod was bound and no request was seen: as an error, or as the
 // reason why the result is unknown.
-func (e *extenderVerifier) boundWithoutCall(ctx context.Context, pod *corev1.Pod, metricsErr error) (unknown string,
-	err error) {
+func (e *extenderVerifier) boundWithoutCall(ctx context.Context, pod *corev1.Pod,
+	metricsErr error) (unknown string, err error) {
 	skipped, err := e.skipped(ctx, pod)
 	switch {
 	case err != nil:

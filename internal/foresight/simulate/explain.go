@@ -166,8 +166,8 @@ func (ob *observer) probe(ctx context.Context, r *run, s *scheduler) error {
 }
 
 // awaitRefusal waits until the scheduler has written why it does not place the pod.
-func (ob *observer) awaitRefusal(ctx context.Context, s *scheduler, kube kubernetes.Interface) (*corev1.PodCondition,
-	error) {
+func (ob *observer) awaitRefusal(ctx context.Context, s *scheduler,
+	kube kubernetes.Interface) (*corev1.PodCondition, error) {
 	for {
 		pod, err := kube.CoreV1().Pods(ob.namespace).Get(ctx, ob.pod, metav1.GetOptions{})
 		if err != nil {

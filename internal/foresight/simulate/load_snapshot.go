@@ -104,8 +104,8 @@ func (r *run) wait(key, created string, pod map[string]any, owned []scenario.Obj
 }
 
 // deferObject keeps an object for later. Objects that refer to it come later too.
-func deferObject(list []deferredObject, kind *snapshot.Kind, version string, o map[string]any) ([]deferredObject,
-	error) {
+func deferObject(list []deferredObject, kind *snapshot.Kind, version string,
+	o map[string]any) ([]deferredObject, error) {
 	text, err := snapshot.Encode(o)
 	if err != nil {
 		return nil, err

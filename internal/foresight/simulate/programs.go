@@ -78,8 +78,8 @@ func ReleaseOf(ctx context.Context, s *session.Session, branch string, h *snapsh
 }
 
 // CompileScheduler compiles a scheduler.
-func CompileScheduler(ctx context.Context, s *session.Session, r pack.Scheduler, release versions.Release) (Scheduler,
-	error) {
+func CompileScheduler(ctx context.Context, s *session.Session, r pack.Scheduler,
+	release versions.Release) (Scheduler, error) {
 	compiled, err := pack.Compile(ctx, s, release, r.Plugins, r.Imports)
 	if err != nil {
 		return Scheduler{}, err

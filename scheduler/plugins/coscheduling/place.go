@@ -114,8 +114,8 @@ func (c *Coscheduling) claimedByOthers(g *gang) (claimed, kept amounts) {
 
 // permit decides about a pod that has a node: the pods that may pass with it, or how long it waits,
 // or why it is turned away. It takes the lock.
-func (c *Coscheduling) permit(ctx context.Context, key string, pod *corev1.Pod) (allowed []*corev1.Pod,
-	left time.Duration, problem string) {
+func (c *Coscheduling) permit(ctx context.Context, key string,
+	pod *corev1.Pod) (allowed []*corev1.Pod, left time.Duration, problem string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	g, now := c.gang(key), c.now()

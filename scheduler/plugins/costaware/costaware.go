@@ -59,8 +59,8 @@ const unpriced = 0
 const precision = 1e9
 
 // Score returns the cost of the pod on the node, which NormalizeScore turns into a score.
-func (c *CostAware) Score(_ context.Context, _ scheduler.State, pod *corev1.Pod, node scheduler.NodeInfo) (int64,
-	*scheduler.Status) {
+func (c *CostAware) Score(_ context.Context, _ scheduler.State, pod *corev1.Pod,
+	node scheduler.NodeInfo) (int64, *scheduler.Status) {
 	price, ok := c.arguments.price(node.Node().Labels)
 	if !ok {
 		return unpriced, nil

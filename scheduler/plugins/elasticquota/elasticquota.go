@@ -154,8 +154,8 @@ func cycleOf(state scheduler.State) *cycle {
 }
 
 // PreFilter rejects a pod that its quota has no room for.
-func (p *ElasticQuota) PreFilter(_ context.Context, state scheduler.State, pod *corev1.Pod) (*scheduler.PreFilterResult,
-	*scheduler.Status) {
+func (p *ElasticQuota) PreFilter(_ context.Context, state scheduler.State,
+	pod *corev1.Pod) (*scheduler.PreFilterResult, *scheduler.Status) {
 	p.seed()
 	q := p.quotas.of(pod.Namespace)
 	if q == nil {

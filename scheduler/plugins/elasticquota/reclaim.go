@@ -67,8 +67,8 @@ func (p *ElasticQuota) PostFilter(ctx context.Context, state scheduler.State, po
 }
 
 // carryOut evicts the victims and keeps their room.
-func (p *ElasticQuota) carryOut(ctx context.Context, pod *corev1.Pod, c *cycle, best *choice) (string,
-	*scheduler.Status) {
+func (p *ElasticQuota) carryOut(ctx context.Context, pod *corev1.Pod, c *cycle,
+	best *choice) (string, *scheduler.Status) {
 	p.nominated.add(pod.UID, best.node, c.need, append(best.leaving, best.victims...))
 	for _, victim := range best.victims {
 		if err := p.evict.evict(ctx, victim); err != nil {

@@ -138,8 +138,8 @@ func (g *GPUPacking) Sign(_ context.Context, pod *corev1.Pod) (interface{}, *sch
 }
 
 // PreFilter reads the requests of the pod. A pod without GPUs is scored only.
-func (g *GPUPacking) PreFilter(_ context.Context, state scheduler.State, pod *corev1.Pod) (*scheduler.PreFilterResult,
-	*scheduler.Status) {
+func (g *GPUPacking) PreFilter(_ context.Context, state scheduler.State,
+	pod *corev1.Pod) (*scheduler.PreFilterResult, *scheduler.Status) {
 	d := demandOf(pod, g.settings.resource)
 	state.Write(stateKey, d)
 	if d.gpu <= 0 {
@@ -185,8 +185,8 @@ func (g *GPUPacking) Filter(_ context.Context, state scheduler.State, pod *corev
 
 // Score returns by how much the fragment of the node shrinks, in whole steps; less than 0 if it
 // grows. Nodes without devices are better for pods without GPUs than all others.
-func (g *GPUPacking) Score(_ context.Context, state scheduler.State, pod *corev1.Pod, node scheduler.NodeInfo) (int64,
-	*scheduler.Status) {
+func (g *GPUPacking) Score(_ context.Context, state scheduler.State, pod *corev1.Pod,
+	node scheduler.NodeInfo) (int64, *scheduler.Status) {
 	d := g.demand(state, pod)
 	r, ok := g.roomOf(node, pod.UID)
 	if !ok {

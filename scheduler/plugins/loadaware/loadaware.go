@@ -212,8 +212,8 @@ func (l *LoadAware) Filter(ctx context.Context, _ scheduler.State, pod *corev1.P
 }
 
 // Score returns the weighted mean of the free fraction of each metric.
-func (l *LoadAware) Score(ctx context.Context, _ scheduler.State, pod *corev1.Pod, node scheduler.NodeInfo) (int64,
-	*scheduler.Status) {
+func (l *LoadAware) Score(ctx context.Context, _ scheduler.State, pod *corev1.Pod,
+	node scheduler.NodeInfo) (int64, *scheduler.Status) {
 	free, weights := 0.0, 0.0
 	for _, src := range l.sources {
 		weight := float64(*src.metric.Weight)

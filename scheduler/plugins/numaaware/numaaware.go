@@ -92,8 +92,8 @@ func (p *NUMAAware) Sign(_ context.Context, pod *corev1.Pod) (interface{}, *sche
 }
 
 // PreFilter computes the resources that have to come from one zone.
-func (p *NUMAAware) PreFilter(_ context.Context, state scheduler.State, pod *corev1.Pod) (*scheduler.PreFilterResult,
-	*scheduler.Status) {
+func (p *NUMAAware) PreFilter(_ context.Context, state scheduler.State,
+	pod *corev1.Pod) (*scheduler.PreFilterResult, *scheduler.Status) {
 	n := needOf(pod)
 	if n == nil {
 		return nil, scheduler.Skip()
@@ -150,8 +150,8 @@ func (p *NUMAAware) PreScore(_ context.Context, state scheduler.State, _ *corev1
 
 // Score returns how free the zones of the pod are, or how full. It returns 0 if the pod would be
 // spread over several zones.
-func (p *NUMAAware) Score(_ context.Context, state scheduler.State, _ *corev1.Pod, node scheduler.NodeInfo) (int64,
-	*scheduler.Status) {
+func (p *NUMAAware) Score(_ context.Context, state scheduler.State, _ *corev1.Pod,
+	node scheduler.NodeInfo) (int64, *scheduler.Status) {
 	n, name := needIn(state), node.Node().Name
 	t := p.topologyOf(name)
 	if n == nil || t == nil {

@@ -79,8 +79,8 @@ func play(ctx context.Context, t *testing.T, name string, bind func(ctx context.
 
 // bindTo returns a function that binds a pod to a node, and writes the event of the binding with
 // writer.
-func bindTo(t *testing.T, node string, writer func(ctx context.Context, pod *corev1.Pod) error) func(context.Context,
-	*corev1.Pod) error {
+func bindTo(t *testing.T, node string,
+	writer func(ctx context.Context, pod *corev1.Pod) error) func(context.Context, *corev1.Pod) error {
 	return func(ctx context.Context, pod *corev1.Pod) error {
 		binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace},
 			Target: corev1.ObjectReference{Kind: "Node", Name: node}}

@@ -123,8 +123,8 @@ func (c *scene) gone(name string) {
 }
 
 // serve starts an extender with the identity of its ServiceAccount, and returns when it is ready.
-func (c *scene) serve(make func(ctx context.Context, h *extender.Handle) (scheduler.Plugin, error)) (*httptest.Server,
-	*extender.Handle) {
+func (c *scene) serve(make func(ctx context.Context, h *extender.Handle) (scheduler.Plugin,
+	error)) (*httptest.Server, *extender.Handle) {
 	c.t.Helper()
 	return c.serveOver(&line{}, make)
 }

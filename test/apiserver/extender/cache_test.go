@@ -36,8 +36,8 @@ func (room) Filter(_ context.Context, _ scheduler.State, _ *corev1.Pod, n schedu
 	return nil
 }
 
-func (room) Score(_ context.Context, _ scheduler.State, _ *corev1.Pod, n scheduler.NodeInfo) (int64,
-	*scheduler.Status) {
+func (room) Score(_ context.Context, _ scheduler.State, _ *corev1.Pod,
+	n scheduler.NodeInfo) (int64, *scheduler.Status) {
 	return 100 - 10*int64(n.PodCount()), nil
 }
 

@@ -154,8 +154,8 @@ func (x *bench) plugin(ctx context.Context, b *testing.B) (controlplane.Schedule
 }
 
 // extend starts the extender and returns a scheduler that asks it for names.
-func (x *bench) extend(ctx context.Context, b *testing.B, scheme string, args ...string) (controlplane.Scheduler,
-	*controlplane.Extender) {
+func (x *bench) extend(ctx context.Context, b *testing.B, scheme string,
+	args ...string) (controlplane.Scheduler, *controlplane.Extender) {
 	config := filepath.Join(b.TempDir(), "extender.yaml")
 	text := fmt.Sprintf("apiVersion: pmk-sched.io/v1alpha1\nkind: Extender\npolicies: [{name: LoadAware, args: %s}]\n",
 		x.arguments())

@@ -62,8 +62,8 @@ func (c *connection) read(from *bufio.Reader) {
 }
 
 // call sends a command and returns its answer, and the events that came before it.
-func (c *connection) call(ctx context.Context, session, method string, with params) (answer json.RawMessage,
-	events []message, err error) {
+func (c *connection) call(ctx context.Context, session, method string,
+	with params) (answer json.RawMessage, events []message, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.last++

@@ -36,8 +36,8 @@ type Scheduler struct {
 
 // Build returns the kube-scheduler of a release, compiled with pmk-sched's own cache. dir is an
 // empty directory for the files of its runs. onStep may be nil.
-func Build(ctx context.Context, release versions.Release, dir string, onStep func(string) func(error)) (*Scheduler,
-	error) {
+func Build(ctx context.Context, release versions.Release, dir string,
+	onStep func(string) func(error)) (*Scheduler, error) {
 	rules, _, err := versions.Select(release)
 	if err != nil {
 		return nil, err

@@ -177,8 +177,8 @@ func isReady(t *testing.T, l *lab.Lab, n *lab.Node) {
 	})
 }
 
-func readiness(ctx context.Context, kube kubernetes.Interface, n *lab.Node) (status corev1.ConditionStatus,
-	seen string) {
+func readiness(ctx context.Context, kube kubernetes.Interface,
+	n *lab.Node) (status corev1.ConditionStatus, seen string) {
 	node, err := kube.CoreV1().Nodes().Get(ctx, n.Name(), metav1.GetOptions{})
 	if err != nil {
 		return "", err.Error()

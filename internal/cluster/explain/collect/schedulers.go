@@ -141,8 +141,8 @@ func (r *reader) installed(ctx context.Context, d *appsv1.Deployment, leases []c
 }
 
 // Profiles returns the names of the profiles in the configuration that a Deployment mounts.
-func Profiles(ctx context.Context, kube kubernetes.Interface, retry *kubeapi.Retrier, d *appsv1.Deployment) ([]string,
-	error) {
+func Profiles(ctx context.Context, kube kubernetes.Interface, retry *kubeapi.Retrier,
+	d *appsv1.Deployment) ([]string, error) {
 	c, err := (&reader{kube: kube, retry: retry}).configuration(ctx, d)
 	return c.names, err
 }

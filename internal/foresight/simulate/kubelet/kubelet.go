@@ -42,8 +42,8 @@ const (
 // Start starts the actors of an API server, and returns when they know its objects. Pods that are
 // being deleted then stay so. wait returns when all have ended, after ctx. bound, if it is not nil,
 // is called for each pod that gets a node in the meantime.
-func Start(ctx context.Context, cfg *rest.Config, log *zap.Logger, bound func(namespace, name string)) (wait func(),
-	err error) {
+func Start(ctx context.Context, cfg *rest.Config, log *zap.Logger,
+	bound func(namespace, name string)) (wait func(), err error) {
 	if log == nil {
 		log = zap.NewNop()
 	}

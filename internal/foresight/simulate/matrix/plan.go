@@ -138,8 +138,8 @@ func planCells(r Request, prepared [][]int) (cells []plannedCell) {
 
 // addScheduler returns the place of a scheduler for a snapshot in the plan: snapshots of several
 // releases need several programs.
-func (p *plan) addScheduler(ctx context.Context, s *session.Session, scheduler pack.Scheduler, file string) (int,
-	error) {
+func (p *plan) addScheduler(ctx context.Context, s *session.Session, scheduler pack.Scheduler,
+	file string) (int, error) {
 	snap, err := capture.OpenFile(file)
 	if err != nil {
 		return 0, err

@@ -46,8 +46,8 @@ func NewRunner(kube kubernetes.Interface, log *zap.Logger) *Runner {
 // whose pod fails has an error as outcome. onCell is called when a simulation starts, and done when
 // the simulation ends. The Job is deleted in any case. If that fails, Run returns the outcomes and
 // the error.
-func (r *Runner) Run(ctx context.Context, j Job, onCell func(index int) (done func(error))) (outcomes []Outcome,
-	err error) {
+func (r *Runner) Run(ctx context.Context, j Job,
+	onCell func(index int) (done func(error))) (outcomes []Outcome, err error) {
 	_, err = kubeapi.Create(ctx, r.retry, "create "+j.String(), r.kube.BatchV1().Jobs(j.Namespace).Create, j.object())
 	if err != nil && ctx.Err() == nil {
 		return nil, err

@@ -138,8 +138,8 @@ func TestAllKindsAreReadAtTheVersionOfTheFirst(t *testing.T) {
 }
 
 // on returns a failure of the requests of a path whose numbers are listed.
-func on(path string, numbers []int, fail func(w http.ResponseWriter)) func(http.ResponseWriter, *http.Request,
-	int) bool {
+func on(path string, numbers []int,
+	fail func(w http.ResponseWriter)) func(http.ResponseWriter, *http.Request, int) bool {
 	return func(w http.ResponseWriter, r *http.Request, n int) bool {
 		if r.URL.Path != path || !slices.Contains(numbers, n) {
 			return false

@@ -105,8 +105,8 @@ func filtered(t *testing.T, s scene, cached bool) {
 const loadWindow = 3 * time.Second
 
 // loadaware starts a Prometheus that measures the nodes' load, and an extender that reads it.
-func loadaware(ctx context.Context, t *testing.T, s scene, nodes []string) (*prometheus.Exporter, *prometheus.Server,
-	*controlplane.Extender) {
+func loadaware(ctx context.Context, t *testing.T, s scene,
+	nodes []string) (*prometheus.Exporter, *prometheus.Server, *controlplane.Extender) {
 	t.Helper()
 	instances := map[string]string{}
 	for _, node := range nodes {

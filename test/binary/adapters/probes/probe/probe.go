@@ -132,8 +132,8 @@ func (p *Probe) EventsToRegister() []scheduler.ClusterEvent {
 }
 
 // PreFilter's result depends on the pod's name.
-func (p *Probe) PreFilter(_ context.Context, s scheduler.State, pod *corev1.Pod) (*scheduler.PreFilterResult,
-	*scheduler.Status) {
+func (p *Probe) PreFilter(_ context.Context, s scheduler.State,
+	pod *corev1.Pod) (*scheduler.PreFilterResult, *scheduler.Status) {
 	s.Write(Name+"/count", &counter{})
 	s.Write(Name+"/gone", 1)
 	s.Delete(Name + "/gone")
@@ -218,8 +218,8 @@ func (p *Probe) PreScore(_ context.Context, s scheduler.State, pod *corev1.Pod,
 
 // Score returns the number of pods on the node × 1000, which NormalizeScore must bring into
 // bounds.
-func (p *Probe) Score(_ context.Context, s scheduler.State, pod *corev1.Pod, node scheduler.NodeInfo) (int64,
-	*scheduler.Status) {
+func (p *Probe) Score(_ context.Context, s scheduler.State, pod *corev1.Pod,
+	node scheduler.NodeInfo) (int64, *scheduler.Status) {
 	p.note("Score %s %s %v", pod.Name, node.Node().Name, count(s) != nil)
 	if pod.Name == "broken" {
 		return 0, scheduler.Error(errors.New("no score"))
@@ -252,8 +252,8 @@ func (p *Probe) Unreserve(_ context.Context, _ scheduler.State, pod *corev1.Pod,
 }
 
 // Permit holds pods whose name starts with waiting.
-func (p *Probe) Permit(_ context.Context, _ scheduler.State, pod *corev1.Pod, node string) (*scheduler.Status,
-	time.Duration) {
+func (p *Probe) Permit(_ context.Context, _ scheduler.State, pod *corev1.Pod,
+	node string) (*scheduler.Status, time.Duration) {
 	p.note("Permit %s %s", pod.Name, node)
 	switch {
 	case strings.HasPrefix(pod.Name, "waiting"):
