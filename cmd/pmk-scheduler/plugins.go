@@ -33,7 +33,7 @@ func plugins() []app.Option {
 	}
 }
 
-// Portable0 is github.com/pmk-sched/pmk-sched/scheduler/plugins/blockall with its extension points.
+// Portable0 binds github.com/pmk-sched/pmk-sched/scheduler/plugins/blockall.
 type Portable0 struct {
 	adapter.Base
 	adapter.FilterPoint
@@ -52,8 +52,7 @@ func newPortable0(ctx context.Context, host *adapter.Host) (adapter.Plugin, erro
 	}, nil
 }
 
-// Portable1 is github.com/pmk-sched/pmk-sched/scheduler/plugins/coscheduling with its extension
-// points.
+// Portable1 binds github.com/pmk-sched/pmk-sched/scheduler/plugins/coscheduling.
 type Portable1 struct {
 	adapter.Base
 	adapter.PreFilterPoint
@@ -80,8 +79,7 @@ func newPortable1(ctx context.Context, host *adapter.Host) (adapter.Plugin, erro
 	}, nil
 }
 
-// Portable2 is github.com/pmk-sched/pmk-sched/scheduler/plugins/costaware with its extension
-// points.
+// Portable2 binds github.com/pmk-sched/pmk-sched/scheduler/plugins/costaware.
 type Portable2 struct {
 	adapter.Base
 	adapter.ScorePoint
@@ -100,8 +98,7 @@ func newPortable2(ctx context.Context, host *adapter.Host) (adapter.Plugin, erro
 	}, nil
 }
 
-// Portable3 is github.com/pmk-sched/pmk-sched/scheduler/plugins/elasticquota with its extension
-// points.
+// Portable3 binds github.com/pmk-sched/pmk-sched/scheduler/plugins/elasticquota.
 type Portable3 struct {
 	adapter.Base
 	adapter.PreFilterPoint
@@ -128,8 +125,7 @@ func newPortable3(ctx context.Context, host *adapter.Host) (adapter.Plugin, erro
 	}, nil
 }
 
-// Portable4 is github.com/pmk-sched/pmk-sched/scheduler/plugins/gpupacking with its extension
-// points.
+// Portable4 binds github.com/pmk-sched/pmk-sched/scheduler/plugins/gpupacking.
 type Portable4 struct {
 	adapter.Base
 	adapter.PreFilterPoint
@@ -158,8 +154,7 @@ func newPortable4(ctx context.Context, host *adapter.Host) (adapter.Plugin, erro
 	}, nil
 }
 
-// Portable5 is github.com/pmk-sched/pmk-sched/scheduler/plugins/loadaware with its extension
-// points.
+// Portable5 binds github.com/pmk-sched/pmk-sched/scheduler/plugins/loadaware.
 type Portable5 struct {
 	adapter.Base
 	adapter.FilterPoint
@@ -184,8 +179,7 @@ func newPortable5(ctx context.Context, host *adapter.Host) (adapter.Plugin, erro
 	}, nil
 }
 
-// Portable6 is github.com/pmk-sched/pmk-sched/scheduler/plugins/networkaware with its extension
-// points.
+// Portable6 binds github.com/pmk-sched/pmk-sched/scheduler/plugins/networkaware.
 type Portable6 struct {
 	adapter.Base
 	adapter.PreScorePoint
@@ -206,8 +200,7 @@ func newPortable6(ctx context.Context, host *adapter.Host) (adapter.Plugin, erro
 	}, nil
 }
 
-// Portable7 is github.com/pmk-sched/pmk-sched/scheduler/plugins/numaaware with its extension
-// points.
+// Portable7 binds github.com/pmk-sched/pmk-sched/scheduler/plugins/numaaware.
 type Portable7 struct {
 	adapter.Base
 	adapter.PreFilterPoint
@@ -236,8 +229,7 @@ func newPortable7(ctx context.Context, host *adapter.Host) (adapter.Plugin, erro
 	}, nil
 }
 
-// Portable8 is github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp with its extension
-// points.
+// Portable8 binds github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp.
 type Portable8 struct {
 	adapter.Base
 	adapter.PreBindPoint

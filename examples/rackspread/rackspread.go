@@ -1,5 +1,4 @@
-// Package rackspread is an example: it spreads the pods of an application over racks. Which nodes
-// are in a rack is in custom resources.
+// Package rackspread is an example: it spreads the pods of an application over racks.
 package rackspread
 
 import (
@@ -28,7 +27,7 @@ type RackSpread struct {
 	racks map[string][]string // the nodes in each rack
 }
 
-// New returns the plugin. It reads the objects Rack of example.com/v1 until ctx is done.
+// New returns the plugin. It reads the custom resources Rack of example.com/v1 until ctx is done.
 func New(ctx context.Context, _ scheduler.Arguments, h scheduler.Handle) (*RackSpread, error) {
 	r := &RackSpread{nodes: h.Nodes(), racks: map[string][]string{}}
 	return r, customresource.Watch(ctx, h, customresource.Options{
@@ -37,8 +36,7 @@ func New(ctx context.Context, _ scheduler.Arguments, h scheduler.Handle) (*RackS
 	})
 }
 
-// setRack reads a rack: spec.nodes is the list of its nodes. An invalid one is deleted after the
-// error.
+// setRack reads the nodes of a rack. An invalid rack is deleted after the error.
 func (r *RackSpread) setRack(rack *unstructured.Unstructured) error {
 	nodes, _, err := unstructured.NestedStringSlice(rack.Object, "spec", "nodes")
 	r.mu.Lock()
@@ -56,8 +54,7 @@ func (r *RackSpread) deleteRack(_, name string) {
 // Name returns the plugin's name.
 func (r *RackSpread) Name() string { return Name }
 
-// PreScore counts the pods of the application in each rack, once for a pod. Score reads the count
-// for each node.
+// PreScore counts the pods of the application in each rack, once for a pod, for Score.
 func (r *RackSpread) PreScore(_ context.Context, state scheduler.State, pod *corev1.Pod,
 	_ []scheduler.NodeInfo) *scheduler.Status {
 	if pod.Labels[app] == "" {
@@ -93,8 +90,7 @@ func (r *RackSpread) Score(_ context.Context, state scheduler.State, _ *corev1.P
 	return scheduler.MaxNodeScore / (1 + counts[node.Node().Name]), nil
 }
 
-// Sign signs pods without an application only: where the previous pod was placed changes the scores
-// of other nodes.
+// Sign signs pods without an application only: other pods change the scores when they are placed.
 func (r *RackSpread) Sign(_ context.Context, pod *corev1.Pod) (interface{}, *scheduler.Status) {
 	if pod.Labels[app] != "" {
 		return nil, scheduler.Unschedulable("pods of an application are spread over racks")

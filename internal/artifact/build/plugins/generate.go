@@ -51,7 +51,7 @@ func plugins() []app.Option {
 {{- range $p := .Plugins}}
 {{- if .Structs}}
 
-// {{.Type}} is {{.Path}} with its extension points.
+// {{.Type}} binds {{.Path}}.
 type {{.Type}} struct {
 	adapter.Base
 {{- range .Structs}}
