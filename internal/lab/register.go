@@ -22,8 +22,13 @@ import (
 func direct(*http.Request) (*url.URL, error) { return nil, nil }
 
 // register waits for the Node object of a control-plane node and sets labels and taints as the
-// layout does. The API server does not let a kubelet set these labels itself.
-func (u *bringUp) register(ctx context.Context, n *Node) error {
+// layout does. The API server does not let a kubelet set these labels itself. The name of a node
+// may depend on its address, which is known when the network is made.
+func (u *bringUp) register(ctx context.Context, hostName string) error {
+	n, err := u.lab.Node(hostName)
+	if err != nil {
+		return err
+	}
 	objects := u.client.CoreV1().Nodes()
 	if err := n.waitFor(ctx, "the Node object", "kubelet", func(ctx context.Context) error {
 		_, err := objects.Get(ctx, n.name, metav1.GetOptions{})
@@ -31,7 +36,7 @@ func (u *bringUp) register(ctx context.Context, n *Node) error {
 	}); err != nil {
 		return err
 	}
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		object, err := objects.Get(ctx, n.name, metav1.GetOptions{})
 		if err != nil {
 			return err

@@ -60,7 +60,7 @@ func (u *bringUp) steps() []step {
 			steps = append(steps, step{name: "start " + keeper, do: u.startKeepers, logs: []string{keeper}})
 		}
 		for _, n := range u.lab.masters() {
-			register := func(ctx context.Context) error { return u.register(ctx, n) }
+			register := func(ctx context.Context) error { return u.register(ctx, n.hostName) }
 			steps = append(steps, step{name: "register node " + n.hostName, do: register, logs: []string{"kubelet"}})
 		}
 		steps = append(steps,
