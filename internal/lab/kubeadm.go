@@ -48,7 +48,7 @@ func (u *bringUp) kubeadmSteps() []step {
 	create := "create the cluster on " + u.lab.first().hostName
 	steps = append(steps, step{name: create, do: u.initCluster, logs: []string{"kubelet", "containerd"}})
 	for _, n := range u.lab.Nodes()[1:] {
-		join := func(ctx context.Context) error { return u.join(ctx, n) }
+		join := func(ctx context.Context) error { return u.join(ctx, n.hostName) }
 		steps = append(steps, step{name: "join node " + n.hostName, do: join, logs: []string{"kubelet", "containerd"}})
 	}
 	return append(steps,
@@ -129,7 +129,11 @@ func (u *bringUp) initCluster(ctx context.Context) error {
 	return u.startProxy(n)
 }
 
-func (u *bringUp) join(ctx context.Context, n *Node) error {
+func (u *bringUp) join(ctx context.Context, hostName string) error {
+	n, err := u.lab.Node(hostName)
+	if err != nil {
+		return err
+	}
 	c, err := u.cluster()
 	if err != nil {
 		return err
