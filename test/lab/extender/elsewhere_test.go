@@ -1,4 +1,4 @@
-//go:build linux
+//go:build linux && labs
 
 package extender
 
@@ -30,7 +30,7 @@ percentageOfNodesToScore: 42
 
 // A scheduler that was deployed from a file is looked after on another machine, which has neither
 // the file, nor the files that it names, nor the build cache.
-func TestSchedulerIsLookedAfterOnAMachineWithoutItsFiles(t *testing.T) {
+func TestExtenderAndUpgradeOfASchedulerFromAnotherMachine(t *testing.T) {
 	n, name := labs.Shared(t, "kubeadm"), labs.SchedulerName(t)
 	file := run.WriteFile(t, "pmk-sched.yaml", fmt.Sprintf(fileOfOneMachine, name))
 	first := filepath.Dir(file)
