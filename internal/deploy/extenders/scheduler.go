@@ -3,6 +3,7 @@ package extenders
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -94,17 +95,7 @@ func DeployScheduler(ctx context.Context, d deploy.Deps, s SchedulerDeployment) 
 	if err != nil {
 		return nil, nil, err
 	}
-	plan, outcome := run.plan, run.outcome
-	for _, w := range run.former {
-		if w.Sidecar == nil && !w.Alone &&
-			!slices.ContainsFunc(s.Extenders, func(o Options) bool { return o.Call.Name == w.Extender.Name }) {
-			d.Warnf(
-				"scheduler %s does not call extender %[2]s any more; if no other scheduler does, remove it with `pmk-sched "+
-					"extender uninstall --name %[2]s`",
-				s.Options.Name, w.Extender.Name)
-		}
-	}
-	return plan, outcome, nil
+	return run.plan, run.outcome, nil
 }
 
 // namespace returns the namespace of the scheduler.
@@ -130,8 +121,26 @@ func (r *schedulerRun) makePlan() (err error) {
 		o.Wirings = append(o.Wirings, extender.wiringIn(r.namespace()))
 	}
 	o.Wirings = withAlone(o.Wirings, r.former)
-	r.plan, err = deploy.NewPlan(r.Info, r.Credentials, o)
+	if r.plan, err = deploy.NewPlan(r.Info, r.Credentials, o); err == nil {
+		r.plan.Warnings = append(r.plan.Warnings, r.leftExtenders(o.Wirings)...)
+	}
 	return err
+}
+
+// leftExtenders returns a warning for each extender with a Service that the scheduler calls now and
+// not with the given wirings.
+func (r *schedulerRun) leftExtenders(wirings []manifest.Wiring) (warnings []string) {
+	for _, w := range r.former {
+		if w.Sidecar == nil && !hasExtender(wirings, w.Extender.Name) {
+			warnings = append(warnings, fmt.Sprintf("scheduler %s does not call extender %[2]s any more; if no other scheduler "+
+				"does, remove it with `pmk-sched extender uninstall --name %[2]s`", r.Options.Name, w.Extender.Name))
+		}
+	}
+	return warnings
+}
+
+func hasExtender(wirings []manifest.Wiring, name string) bool {
+	return slices.ContainsFunc(wirings, func(w manifest.Wiring) bool { return w.Extender.Name == name })
 }
 
 func (r *schedulerRun) deploy(ctx context.Context) (err error) {
@@ -186,10 +195,32 @@ func (s SchedulerDeployment) deployment(o Options, release versions.Release) Dep
 // withAlone adds the former extenders that `extender deploy` wired into the scheduler.
 func withAlone(wirings, former []manifest.Wiring) []manifest.Wiring {
 	for _, w := range former {
-		same := func(other manifest.Wiring) bool { return other.Extender.Name == w.Extender.Name }
-		if w.Alone && !slices.ContainsFunc(wirings, same) {
+		if w.Alone && !hasExtender(wirings, w.Extender.Name) {
 			wirings = append(wirings, w)
 		}
 	}
 	return wirings
+}
+
+// wired returns the last deployed revision of a scheduler and its extenders. Wirings that are
+// Alone stay when the scheduler is deployed again. The revision is nil if there is none.
+func wired(ctx context.Context, d deploy.Deps, namespace, name string) (*apply.Revision, []manifest.Wiring, error) {
+	revisions, err := d.Ledger.Revisions(ctx, namespace, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	last := apply.LastDeployed(revisions)
+	if last == nil {
+		return nil, nil, nil
+	}
+	wirings, err := deploy.WiringsOf(last)
+	return last, wirings, err
+}
+
+// numberOf returns the number of the revision that a plan replaces, or [deploy.NoRevision].
+func numberOf(last *apply.Revision) int {
+	if last == nil {
+		return deploy.NoRevision
+	}
+	return last.Number
 }
