@@ -124,7 +124,7 @@ func TestSettingsAndRewritesOfTheNodeAgent(t *testing.T) {
 	n.PMKSched(t, "verify", "--default").OK(t)
 
 	n.Shell(t, "cat >/etc/pf9/kube.d/master.yaml <<'END'\n"+string(n.original)+"END")
-	n.PMKSched(t, "status").Fails(t, 3, "[node-files-drift]", "node agent", "-     image: "+image, "+     image: ",
+	n.PMKSched(t, "status").Fails(t, 3, "[node-files-drift]", "node agent", "-    image: "+image, "+    image: ",
 		"pmk-sched.io/replacement", "replace")
 	n.replace(t, "--preset", "spread", "--image", image).OK(t)
 	n.PMKSched(t, "status").OK(t)
