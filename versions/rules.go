@@ -146,6 +146,10 @@ type Rules struct {
 	PolicyAPI string
 	// DiscoveryV1 is set if kube-apiserver serves discovery.k8s.io/v1 (from 1.21).
 	DiscoveryV1 bool
+	// IndexedJobs is set if kube-apiserver accepts indexed Jobs by default (from 1.22), and
+	// BackoffLimitPerIndex if their indexes may have a backoff limit each (from 1.29): the feature
+	// gates IndexedJob and JobBackoffLimitPerIndex in pkg/features/kube_features.go.
+	IndexedJobs, BackoffLimitPerIndex bool
 	// Etcd34 is set if kube-apiserver works with etcd 3.4 (up to 1.33). Later ones need features that
 	// it lacks, and watches stall.
 	Etcd34 bool

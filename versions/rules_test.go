@@ -113,6 +113,9 @@ func TestSelectOnBothSidesOfEveryEdge(t *testing.T) {
 		{"staged types", func(r Rules) string { return yes(r.StagedTypes) }, []span{{20, 33, "no"}, {34, 37, "yes"}}},
 		{"staged interfaces", func(r Rules) string { return yes(r.StagedInterfaces) }, []span{
 			{20, 34, "no"}, {35, 37, "yes"}}},
+		{"indexed jobs", func(r Rules) string { return yes(r.IndexedJobs) }, []span{{20, 21, "no"}, {22, 37, "yes"}}},
+		{"backoff limit for each index", func(r Rules) string { return yes(r.BackoffLimitPerIndex) },
+			[]span{{20, 28, "no"}, {29, 37, "yes"}}},
 		{"discovery", func(r Rules) string { return yes(r.DiscoveryV1) }, []span{{20, 20, "no"}, {21, 37, "yes"}}},
 		{"etcd 3.4", func(r Rules) string { return yes(r.Etcd34) }, []span{{20, 33, "yes"}, {34, 37, "no"}}},
 		{"fail cgroup v1", func(r Rules) string { return yes(r.FailCgroupV1) }, []span{{20, 30, "no"}, {31, 37, "yes"}}},

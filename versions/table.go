@@ -95,6 +95,8 @@ func servingRows() []row {
 		{20, 21, func(r *Rules) { r.PolicyAPI = "policy/v1beta1" }},
 		{21, onward, func(r *Rules) { r.PolicyAPI = "policy/v1" }},
 		{21, onward, func(r *Rules) { r.DiscoveryV1 = true }},
+		{22, onward, func(r *Rules) { r.IndexedJobs = true }},
+		{29, onward, func(r *Rules) { r.BackoffLimitPerIndex = true }},
 		{20, 34, func(r *Rules) { r.Etcd34 = true }},
 	}
 }

@@ -31,9 +31,6 @@ import (
 )
 
 const (
-	// oldestIndexed is the first minor release in which Jobs can be indexed by default, and
-	// oldestPerIndex the first with a backoff limit for each index.
-	oldestIndexed, oldestPerIndex = 22, 29
 	// baseMemory is the memory of a simulation, objectMemory the additional memory for each object
 	// of the snapshot; docs/simulate.md has measurements.
 	baseMemory, objectMemory = 512 << 20, 80 << 10
@@ -70,9 +67,10 @@ func (r *JobRequest) connect(s *session.Session) (runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	if release.Minor < oldestIndexed {
+	rules := release.Rules()
+	if !rules.IndexedJobs {
 		return nil, problem.Invalidf("run the simulations on this machine: leave --job out",
-			"--job needs indexed Jobs, which Kubernetes has from 1.%d on: the cluster is %s", oldestIndexed, release)
+			"--job needs indexed Jobs, which Kubernetes has from 1.22 on: the cluster is %s", release)
 	}
 	kube, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
@@ -87,7 +85,7 @@ func (r *JobRequest) connect(s *session.Session) (runner, error) {
 			Name: "pmk-sched-matrix-" + strings.ToLower(rand.Text()[:8]), Namespace: r.Namespace,
 			Command: append([]string{image.SelfPath}, r.Command...),
 			Cells:   len(p.Cells), Parallel: parallel, Node: r.Node, Arch: runtime.GOARCH,
-			PerIndex: release.Minor >= oldestPerIndex,
+			PerIndex: rules.BackoffLimitPerIndex,
 			Memory:   baseMemory + objectMemory*int64(p.objects), Timeout: time.Duration(steps) * (p.Timeout + stepTime),
 		}
 		if job.Image, err = p.buildImage(ctx, s, r.Image, job.Name, dir); err != nil {
