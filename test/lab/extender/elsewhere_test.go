@@ -64,7 +64,7 @@ func TestExtenderAndUpgradeOfASchedulerFromAnotherMachine(t *testing.T) {
 	elsewhere(extenderArgs("deploy", "--name", extender, "--image", imageV1, "--policy", "timestamp", "--ignorable",
 		"true",
 		"--for", name)...).OK(t)
-	config := n.Kubectl(t, "get", "configmap", "-n", "kube-system", name, "-o", "yaml")
+	config := n.Kubectl(t, "get", "configmap", "-n", "kube-system", "-l", "app.kubernetes.io/instance="+name, "-o", "yaml")
 	for _, text := range []string{"percentageOfNodesToScore: 42", "name: Panics", extender} {
 		if !strings.Contains(config, text) {
 			t.Errorf("the configuration does not have %q: %s", text, config)
