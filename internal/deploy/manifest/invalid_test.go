@@ -29,7 +29,7 @@ func TestInvalidSchedulers(t *testing.T) {
 		{"no image", func(s *manifest.Scheduler) { s.Image = "" }, "scheduler my-scheduler has no image"},
 		{"port", func(s *manifest.Scheduler) { s.Port = 70000 }, "scheduler my-scheduler: invalid port 70000"},
 		{"privileged port", func(s *manifest.Scheduler) { s.Port = 443 },
-			"scheduler my-scheduler: invalid port 443: an unprivileged process cannot listen on it"},
+			"scheduler my-scheduler: invalid port 443: must be between 1024 and 65535"},
 		{"replicas without leader election", func(s *manifest.Scheduler) {
 			s.Replicas, s.Configuration.LeaderElect = 2,
 				false

@@ -157,8 +157,8 @@ func (s Scheduler) validate() error {
 		return problem.Invalidf("turn on leader election, or run one replica",
 			"%d replicas of scheduler %s without leader election would schedule the same pods", s.Replicas, s.Name)
 	case s.Port < 1024 || s.Port > 65535:
-		return problem.Invalidf("use a free port from 1024 to 65535",
-			"scheduler %s: invalid port %d: an unprivileged process cannot listen on it", s.Name, s.Port)
+		return problem.Invalidf("the scheduler is an unprivileged process, which cannot listen on ports below 1024",
+			"scheduler %s: invalid port %d: must be between 1024 and 65535", s.Name, s.Port)
 	case s.Replicas < 0:
 		return problem.Invalidf("use 1 or more", "scheduler %s cannot have %d replicas", s.Name, s.Replicas)
 	}
