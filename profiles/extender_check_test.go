@@ -53,8 +53,7 @@ func TestCheckExtendersReportsProblemsAndWarnings(t *testing.T) {
 			refused: "nothing is encrypted: enableHTTPS"},
 		{name: "TLS that is none", change: func(e *profiles.Extender) {
 			tls(e)
-			e.EnableHTTPS, e.URLPrefix = false,
-				"http://x"
+			e.EnableHTTPS, e.URLPrefix = false, "http://x"
 		}, refused: "nothing is encrypted: tlsConfig"},
 		{name: "insecure", change: func(e *profiles.Extender) { tls(e).CAData = nil; e.TLS.Insecure = true },
 			warn: "insecure: true accepts any certificate, so the extender is not authenticated"},

@@ -41,10 +41,9 @@ func TestARunThroughAllNodesStopsAtTheFirstFailure(t *testing.T) {
 				}
 				return nil
 			}
-			results, err := eachNode(plan,
-				func(entry NodePlan) (*NodeResult, error) {
-					return &NodeResult{Node: entry.Node}, call("do", entry.Node, "")
-				},
+			results, err := eachNode(plan, func(entry NodePlan) (*NodeResult, error) {
+				return &NodeResult{Node: entry.Node}, call("do", entry.Node, "")
+			},
 				func(result *NodeResult, last bool) error {
 					if last {
 						return call("confirm", result.Node, ", the last")

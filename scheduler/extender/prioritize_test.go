@@ -113,8 +113,7 @@ func TestSkippingPolicyDoesNotCount(t *testing.T) {
 // A list of scores has no field for an error; the scheduler logs the status and continues without
 // the scores.
 func TestPrioritizeReportsErrorsAsStatus(t *testing.T) {
-	broken := scoreBy("P", func(scheduler.NodeInfo) (int64,
-		*scheduler.Status) {
+	broken := scoreBy("P", func(scheduler.NodeInfo) (int64, *scheduler.Status) {
 		return 0, scheduler.Error(errors.New("no data"))
 	})
 	server, _ := serveWith(t, filledCache(t, threeNodes...), Options{}, broken)

@@ -197,8 +197,7 @@ func layerImage(t *testing.T, layers ...[]tar.Header) v1.Image {
 		if err := tw.Close(); err != nil {
 			t.Fatal(err)
 		}
-		layer, err := tarball.LayerFromOpener(func() (io.ReadCloser,
-			error) {
+		layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
 			return io.NopCloser(bytes.NewReader(b.Bytes())), nil
 		})
 		if err != nil {

@@ -31,8 +31,7 @@ func TestInvalidSchedulers(t *testing.T) {
 		{"privileged port", func(s *manifest.Scheduler) { s.Port = 443 },
 			"scheduler my-scheduler: invalid port 443: must be between 1024 and 65535"},
 		{"replicas without leader election", func(s *manifest.Scheduler) {
-			s.Replicas, s.Configuration.LeaderElect = 2,
-				false
+			s.Replicas, s.Configuration.LeaderElect = 2, false
 		}, "2 replicas of scheduler my-scheduler without leader election"},
 		{"mode", func(s *manifest.Scheduler) { s.Credentials.Mode = "magic" },
 			`scheduler my-scheduler: unknown credentials "magic"`},

@@ -129,8 +129,7 @@ func TestCommandsDoWhatTheirPreviewPrints(t *testing.T) {
 	}{
 		{"deploy", scheduler(func(*extenders.SchedulerDeployment) {})},
 		{"deploy again", scheduler(func(s *extenders.SchedulerDeployment) {
-			s.Options.Preset, s.Options.Replicas = "binpack",
-				2
+			s.Options.Preset, s.Options.Replicas = "binpack", 2
 		})},
 		{"deploy with an extender", scheduler(func(s *extenders.SchedulerDeployment) {
 			s.Extenders = []extenders.Options{

@@ -68,8 +68,7 @@ func (u *Usage) List() []*Node {
 		if !n.known { // a pod names a node that is gone
 			continue
 		}
-		slices.SortFunc(n.Pods, func(a,
-			b Pod) int {
+		slices.SortFunc(n.Pods, func(a, b Pod) int {
 			return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 		})
 		all = append(all, n)
