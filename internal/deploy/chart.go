@@ -61,10 +61,9 @@ func chartPlan(plan *Plan) (_ *Plan, warnings []string, err error) {
 	if plan, err = NewPlan(plan.from.info, nil, o); err != nil {
 		return nil, nil, fmt.Errorf("write a chart of scheduler %s: %w", o.Name, err)
 	}
-	return plan,
-		[]string{
-			fmt.Sprintf("the chart uses ServiceAccount credentials instead of %s: a chart holds no credentials of a node; "+
-				"to use a client certificate, set credentials.secret to the name of an existing Secret", mode)}, nil
+	note := fmt.Sprintf("the chart uses ServiceAccount credentials instead of %s: a chart holds no credentials of a node; "+
+		"to use a client certificate, set credentials.secret to the name of an existing Secret", mode)
+	return plan, []string{note}, nil
 }
 
 // shown returns objects as Render prints them.
