@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -135,12 +133,7 @@ func (c *comparison) add(path []step, live, recorded any) {
 
 // same compares values as JSON has them: 1 and 1.0 are the same number, and a missing list is an
 // empty one.
-func same(a, b any) bool {
-	if reflect.DeepEqual(a, b) || empty(a) && empty(b) {
-		return true
-	}
-	return number(a) != "" && number(a) == number(b)
-}
+func same(a, b any) bool { return empty(a) && empty(b) || valueText(a) == valueText(b) }
 
 func empty(v any) bool {
 	switch value := v.(type) {
@@ -152,19 +145,6 @@ func empty(v any) bool {
 		return len(value) == 0
 	}
 	return false
-}
-
-// number is the text of a number, "" for another value.
-func number(v any) string {
-	switch value := v.(type) {
-	case int64:
-		return strconv.FormatFloat(float64(value), 'g', -1, 64)
-	case int:
-		return strconv.FormatFloat(float64(value), 'g', -1, 64)
-	case float64:
-		return strconv.FormatFloat(value, 'g', -1, 64)
-	}
-	return ""
 }
 
 // byName returns the items of a list of maps by their names; false if an item has none, or if two

@@ -11,12 +11,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/health"
+	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
 var created = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -59,8 +61,9 @@ func (p *podPages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(list)
 }
 
-// newReading returns a reading of scheduler s, whose configuration contains the profiles s and t.
-func newReading(t *testing.T, handler http.Handler) *reading {
+// newWorkload returns scheduler s, whose configuration contains the profiles s and t, and options
+// to read it.
+func newWorkload(t *testing.T, handler http.Handler) (*workload, Options) {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
@@ -68,14 +71,10 @@ func newReading(t *testing.T, handler http.Handler) *reading {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const configuration = "kind: KubeSchedulerConfiguration\nprofiles: [{schedulerName: s}, {schedulerName: t}]\n"
-	return &reading{
-		observer: &observer{Options: Options{Kube: kube, Metrics: kubeapi.Metrics{Pods: kube.CoreV1()}},
-			nodes: map[string]string{}},
-		Workload: &health.Workload{Kind: health.Scheduler, Name: "s", Namespace: "n"},
-		mounted: []*unstructured.Unstructured{{Object: map[string]any{"kind": "ConfigMap",
-			"data": map[string]any{"s.yaml": configuration}}}},
-	}
+	no := false
+	w := &workload{NamespacedName: types.NamespacedName{Namespace: "n", Name: "s"}, kind: health.Scheduler,
+		app: ownership.Scheduler, configuration: profiles.Summary{Profiles: []string{"s", "t"}, LeaderElect: &no}}
+	return w, Options{Kube: kube, Metrics: kubeapi.Metrics{Pods: kube.CoreV1()}}
 }
 
 func TestWaitingPodsOfAllProfilesAreListedInPages(t *testing.T) {
@@ -92,13 +91,14 @@ func TestWaitingPodsOfAllProfilesAreListedInPages(t *testing.T) {
 				"s next": {Items: []corev1.Pod{waitingPod("new", 2), waitingPod("gated", 0, gated)}},
 				"t ":     {Items: []corev1.Pod{waitingPod("other", 3)}},
 			}}
-			r := newReading(t, pages)
-			if err := r.waiting(t.Context()); err != nil {
+			w, o := newWorkload(t, pages)
+			w.readScheduling(t.Context(), o)
+			if err := w.requests[0].err; err != nil {
 				t.Fatal(err)
 			}
 			want := &health.Waiting{Pods: 3, Oldest: "a/old", Since: created.Add(time.Minute), Ignored: 2,
 				OldestIgnored: "a/new", IgnoredSince: created.Add(2 * time.Minute)}
-			if diff := cmp.Diff(want, r.Waiting); diff != "" {
+			if diff := cmp.Diff(want, w.waiting); diff != "" {
 				t.Errorf("waiting (-want +got):\n%s", diff)
 			}
 			if asked := map[bool]int{false: 3, true: 4}[expired]; pages.asked != asked {
@@ -119,23 +119,32 @@ func TestDescribePodHasTheReasonOfAContainerThatDoesNotRun(t *testing.T) {
 	}
 	want := health.Replica{Pod: "p", Node: "node-1", Since: created, Restarts: 3, Reason: "ErrImagePull",
 		Message: "not found"}
-	if diff := cmp.Diff(want, describePod(&pod)); diff != "" {
+	if diff := cmp.Diff(want, describePod(&pod, nil)); diff != "" {
 		t.Errorf("replica (-want +got):\n%s", diff)
 	}
 }
 
-func TestNotReadyNodes(t *testing.T) {
+func TestNodeProblems(t *testing.T) {
 	ready := func(status corev1.ConditionStatus) *corev1.Node {
-		return &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady,
-			Status: status, LastTransitionTime: metav1.NewTime(created)}}}}
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"},
+			Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status,
+				LastTransitionTime: metav1.NewTime(created)}}}}
 	}
-	for want, node := range map[string]*corev1.Node{
-		"": ready(corev1.ConditionTrue),
-		"is not ready since 2026-03-01T12:00:00Z": ready(corev1.ConditionUnknown),
-		"has not reported that it is ready":       {},
+	silent := ready(corev1.ConditionTrue)
+	silent.Status.Conditions = nil
+	for _, tc := range []struct {
+		name string
+		node *corev1.Node
+		want string
+	}{
+		{"ready", ready(corev1.ConditionTrue), ""},
+		{"unknown", ready(corev1.ConditionUnknown), "is not ready since 2026-03-01T12:00:00Z"},
+		{"without a condition", silent, "has not reported that it is ready"},
+		{"deleted", &corev1.Node{}, "does not exist"},
+		{"not read", nil, ""},
 	} {
-		if got := notReady(node); got != want {
-			t.Errorf("got %q, want %q", got, want)
+		if got := nodeProblem(tc.node); got != tc.want {
+			t.Errorf("%s: got %q, want %q", tc.name, got, tc.want)
 		}
 	}
 }
