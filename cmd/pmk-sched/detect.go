@@ -55,7 +55,7 @@ func infoTable(i *inspect.Info) string {
 	p.credentials(i.Credentials)
 	p.head(len(i.ControlPlane.Nodes), "CONTROL-PLANE NODE", "READY", "KUBELET", "PLATFORM", "ADDRESS", "TAINTS")
 	for _, n := range i.ControlPlane.Nodes {
-		taints := joined(n.Taints, ", ", taintText)
+		taints := joined(n.Taints, ", ", inspect.Taint.String)
 		p.row(n.Name, n.Ready, n.KubeletVersion, n.OS+"/"+n.Architecture, orDash(n.Address), orDash(taints))
 	}
 	p.head(len(i.Scheduler.Pods), "DEFAULT SCHEDULER", "READY", "NODE", "PORTS", "IMAGE", "FLAGS")
@@ -143,8 +143,6 @@ func (p *printer) credentials(found inspect.Credentials) {
 		p.row("", "expires "+instant(*found.Expires))
 	}
 }
-
-func taintText(t inspect.Taint) string { return t.Key + prefixed("=", t.Value) + ":" + t.Effect }
 
 // flagList leaves out the program's name, and breaks of lines in a script.
 func flagList(command []string) string {

@@ -10,7 +10,8 @@ func logsCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "logs", Usage: "print the logs of a scheduler's replicas",
 		Description: "Each line begins with the name of its pod; the replica that schedules is marked as leader. --follow " +
-			"prints new lines, also of new pods, until it is interrupted.",
+			"prints new lines, also of new pods, until it is interrupted. On a terminal, control characters of the lines are " +
+			"escaped.",
 		UsageText: examples("pmk-sched logs --name my-scheduler --since 10m", "pmk-sched logs --name my-scheduler --follow"),
 		Flags: []cli.Flag{
 			nameFlag("scheduler"),
@@ -24,7 +25,7 @@ func logsCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			return lifecycle.Logs(c.Context, u.session, sp, c.Duration("since"), c.Bool("follow"), u.out)
+			return lifecycle.Logs(c.Context, u.session, sp, c.Duration("since"), c.Bool("follow"), u.out.logs())
 		},
 	}
 }

@@ -10,9 +10,10 @@ import (
 
 // output is standard output. When its reader has gone, because a pipe or the terminal was closed,
 // writes are discarded: the state of the cluster decides whether a command succeeded, not who reads
-// the result. Other failures, such as a full disk, are errors.
+// the result. Other failures, such as a full disk, are errors. Write escapes control characters.
 type output struct {
 	w        io.Writer
+	escaper  escaper
 	terminal bool
 	closed   bool
 }
@@ -20,6 +21,27 @@ type output struct {
 func newOutput(w io.Writer) *output { return &output{w: w, terminal: terminal.Is(w)} }
 
 func (o *output) Write(p []byte) (int, error) {
+	if _, err := o.control(o.escaper.escape(p)); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// logs returns a writer for the lines of logs. Except on a terminal it writes them unchanged, as
+// `kubectl logs` does.
+func (o *output) logs() io.Writer {
+	if o.terminal {
+		return o
+	}
+	return writerFunc(o.control)
+}
+
+type writerFunc func(p []byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// control writes p unchanged: control characters of pmk-sched itself.
+func (o *output) control(p []byte) (int, error) {
 	if o.closed {
 		return len(p), nil
 	}

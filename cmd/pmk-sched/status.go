@@ -78,7 +78,9 @@ func watchStatus(ctx context.Context, u *ui, format string, interval time.Durati
 			shown = text
 			u.warn(status.Unknown...)
 			if format == "table" {
-				text = watchHeader(u.out.terminal) + text
+				if err := watchHeader(u.out); err != nil {
+					return err
+				}
 			}
 			if err := u.data(format, status, text); err != nil {
 				return err
@@ -91,12 +93,13 @@ func watchStatus(ctx context.Context, u *ui, format string, interval time.Durati
 }
 
 // watchHeader separates a status from the previous status. On a terminal it clears the screen.
-func watchHeader(terminal bool) string {
-	head := "at " + time.Now().UTC().Format(time.RFC3339) + "\n\n"
-	if terminal {
-		return clearScreen + head
+func watchHeader(out *output) error {
+	separator := "\n"
+	if out.terminal {
+		separator = clearScreen
 	}
-	return "\n" + head
+	_, err := out.control([]byte(separator + "at " + time.Now().UTC().Format(time.RFC3339) + "\n\n"))
+	return err
 }
 
 // statusText is the status as tables, followed by the details of each scheduler and extender.

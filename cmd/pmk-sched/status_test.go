@@ -156,7 +156,10 @@ func TestWatchFailsIfTheFirstReadingFails(t *testing.T) {
 }
 
 func TestWatchHeaderClearsATerminal(t *testing.T) {
-	if head := watchHeader(true); !strings.HasPrefix(head, clearScreen) {
-		t.Errorf("got %q", head)
+	var text bytes.Buffer
+	out := newOutput(&text)
+	out.terminal = true
+	if err := watchHeader(out); err != nil || !strings.HasPrefix(text.String(), clearScreen) {
+		t.Errorf("got %q, %v", text.String(), err)
 	}
 }

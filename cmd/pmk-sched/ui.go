@@ -13,6 +13,7 @@ package main
 //   - A question is asked only if standard input is a terminal.
 //   - Output that cannot be written, because a pipe or the terminal was closed, does not stop an
 //     operation or fail it.
+//   - Control characters in data and messages are written escaped, except line ends and tabs.
 //   - Keys, tokens and passwords are never written.
 
 import (
@@ -171,6 +172,7 @@ func (u *ui) confirm(ctx context.Context, yes bool, question string) error {
 type stepWriter struct {
 	mu       sync.Mutex
 	w        io.Writer
+	escaper  escaper
 	terminal bool
 	shown    bool
 	// reported is the time when a step started or last printed its progress.
@@ -195,12 +197,15 @@ func (s *stepWriter) progressDue(now time.Time, interval time.Duration) bool {
 
 const clearLine = "\r\033[K"
 
-// Write writes anything but a step.
+// Write writes anything but a step, with escaped control characters.
 func (s *stepWriter) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.clear()
-	return s.w.Write(p)
+	if _, err := s.w.Write(s.escaper.escape(p)); err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }
 
 func (s *stepWriter) running(name string) {
@@ -209,7 +214,7 @@ func (s *stepWriter) running(name string) {
 	if !s.terminal {
 		return
 	}
-	_, _ = io.WriteString(s.w, clearLine+cut("… "+name, terminal.Width(s.w)))
+	_, _ = io.WriteString(s.w, clearLine+cut("… "+escape(name), terminal.Width(s.w)))
 	s.shown = true
 }
 
@@ -226,7 +231,7 @@ func (s *stepWriter) finished(mark, name string, took time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.clear()
-	_, _ = fmt.Fprintf(s.w, "%s %s (%.1fs)\n", mark, name, took.Seconds())
+	_, _ = fmt.Fprintf(s.w, "%s %s (%.1fs)\n", mark, escape(name), took.Seconds())
 }
 
 func (s *stepWriter) clear() {

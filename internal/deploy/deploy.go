@@ -41,6 +41,12 @@ type RunOptions struct {
 // defaultTimeout leaves time to pull an image over a slow line.
 const defaultTimeout = 5 * time.Minute
 
+// UndoTimeout bounds the undo that deploys a former revision with these options: the wait until it
+// is stable, and [steps.UndoTimeout] for everything else.
+func (o RunOptions) UndoTimeout() time.Duration {
+	return cmp.Or(o.Timeout, defaultTimeout) + steps.UndoTimeout
+}
+
 // Outcome is the result of Deploy.
 type Outcome struct {
 	Revision int             `json:"revision"`

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -242,15 +243,33 @@ func (p *planner) chooseNodes() error {
 	return nil
 }
 
-// tolerate adds tolerations for the taints of this distribution's control-plane nodes.
+// tolerate adds tolerations for the taints of the control-plane nodes, with a note for each taint
+// that is not usual.
 func (p *planner) tolerate() {
+	usual := manifest.Tolerations(nil)
 	var keys []string
 	for _, node := range p.info.ControlPlane.Nodes {
 		for _, taint := range node.Taints {
+			if !keepsPodsAway(taint) || slices.ContainsFunc(usual,
+				func(t corev1.Toleration) bool { return t.Key == taint.Key }) {
+				continue
+			}
+			if !slices.Contains(keys, taint.Key) {
+				p.note("tolerates the taint %s of control-plane node %s", taint, node.Name)
+			}
 			keys = append(keys, taint.Key)
 		}
 	}
 	p.plan.Scheduler.Tolerations = manifest.Tolerations(keys)
+}
+
+// keepsPodsAway reports whether a taint keeps pods from its node for good. Taints with the prefixes
+// of conditions, such as node.kubernetes.io/unreachable, are set and removed by controllers
+// (k8s.io/api/core/v1/well_known_taints.go, k8s.io/cloud-provider/api/well_known_taints.go).
+func keepsPodsAway(taint inspect.Taint) bool {
+	condition := strings.HasPrefix(taint.Key, "node.kubernetes.io/") ||
+		strings.HasPrefix(taint.Key, "node.cloudprovider.kubernetes.io/")
+	return !condition && taint.Effect != string(corev1.TaintEffectPreferNoSchedule)
 }
 
 // choosePort chooses the port of the user unless it is in use, else the first free one.

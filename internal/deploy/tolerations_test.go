@@ -4,26 +4,45 @@ import (
 	"slices"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 )
 
-// RKE2 and k3s can taint their servers with more than the usual; taints of the user are not
-// tolerated.
-func TestPlanToleratesTaintsOfDistribution(t *testing.T) {
+// The control-plane nodes of a cluster may have taints of their distribution and of their owner. A
+// condition of a node is not a taint to tolerate for good.
+func TestPlanToleratesTheTaintsOfControlPlaneNodes(t *testing.T) {
 	info := masterInfo("v1.29.3+rke2r1")
-	info.ControlPlane.Nodes = []inspect.ControlPlaneNode{{Name: "a", Ready: true, Taints: []inspect.Taint{
-		{Key: "node-role.kubernetes.io/etcd", Value: "true", Effect: "NoExecute"}, {Key: "dedicated", Effect: "NoSchedule"},
-	}}}
+	info.ControlPlane.Nodes = []inspect.ControlPlaneNode{
+		{Name: "a", Ready: true, Taints: []inspect.Taint{
+			{Key: "node-role.kubernetes.io/etcd", Value: "true", Effect: "NoExecute"},
+			{Key: "dedicated", Value: "platform", Effect: "NoSchedule"},
+			{Key: "example.com/spare", Effect: "PreferNoSchedule"},
+		}},
+		{Name: "b", Taints: []inspect.Taint{
+			{Key: "dedicated", Value: "platform", Effect: "NoSchedule"},
+			{Key: "example.com/quarantine", Effect: "NoExecute"},
+			{Key: "node.kubernetes.io/unreachable", Effect: "NoExecute"},
+			{Key: "node.cloudprovider.kubernetes.io/shutdown", Effect: "NoSchedule"},
+		}},
+	}
 	plan, err := NewPlan(info, nil, Options{Name: "gpu", Image: "registry.example/gpu:v1", Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}
-	has := func(key string) bool {
-		return slices.ContainsFunc(plan.Scheduler.Tolerations, func(t corev1.Toleration) bool { return t.Key == key })
+	var keys []string
+	for _, toleration := range plan.Scheduler.Tolerations {
+		keys = append(keys, toleration.Key)
 	}
-	if !has("node-role.kubernetes.io/etcd") || !has("node-role.kubernetes.io/control-plane") || has("dedicated") {
-		t.Errorf("got %+v", plan.Scheduler.Tolerations)
+	want := []string{"node-role.kubernetes.io/master", "node-role.kubernetes.io/control-plane",
+		"dedicated", "example.com/quarantine", "node-role.kubernetes.io/etcd"}
+	if diff := cmp.Diff(want, keys); diff != "" {
+		t.Errorf("tolerated keys (-want +got):\n%s", diff)
+	}
+	for _, want := range []string{"tolerates the taint dedicated=platform:NoSchedule of control-plane node a",
+		"tolerates the taint example.com/quarantine:NoExecute of control-plane node b"} {
+		if !slices.Contains(plan.Notes, want) {
+			t.Errorf("notes lack %q: %q", want, plan.Notes)
+		}
 	}
 }

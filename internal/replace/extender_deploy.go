@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/steps"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
@@ -75,7 +76,10 @@ func (e *Extender) callFromNode(ctx context.Context, w manifest.Wiring, before b
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), n.o.Timeout)
 	defer cancel()
-	return errors.Join(err, LeaveExtender(ctx, n.deps, n.info, n.o, w.Extender.Name, []string{w.Extender.URLPrefix}))
+	if undo := LeaveExtender(ctx, n.deps, n.info, n.o, w.Extender.Name, []string{w.Extender.URLPrefix}); undo != nil {
+		err = errors.Join(err, fmt.Errorf("%w: %w", steps.ErrUndo, undo))
+	}
+	return err
 }
 
 // DryRun checks everything and returns the changes that Deploy would make. node is nil unless the

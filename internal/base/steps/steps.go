@@ -2,6 +2,7 @@
 package steps
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,16 +37,18 @@ type Step struct {
 	// Undo restores the state from before Do, because of cause. It is also called if Do itself
 	// failed, which may have done a part. It is nil if there is nothing to restore.
 	Undo func(ctx context.Context, cause error) error
+	// UndoTimeout bounds Undo. The default is [UndoTimeout].
+	UndoTimeout time.Duration
 	// Always runs when the sequence ends, also after a failure.
 	Always func(ctx context.Context) error
 	// Commit reports that a later failure does not undo this step and the steps before it.
 	Commit bool
 }
 
-// Timeouts of one Undo and of one Always, which also run when the caller's context has ended. Each
-// has its own, so that a slow one leaves time to release the lock.
+// UndoTimeout bounds one Undo, which also runs when the caller's context has ended. Always has its
+// own timeout, so that a slow Undo leaves time to release the lock.
 const (
-	undoTimeout   = 3 * time.Minute
+	UndoTimeout   = 3 * time.Minute
 	alwaysTimeout = 30 * time.Second
 )
 
@@ -122,7 +125,7 @@ func undoAll(ctx, held context.Context, steps []Step, cause error, onStep OnStep
 		s := steps[i]
 		name := "undo " + s.Name
 		err := onStep.Do(name, func() error {
-			return detached(ctx, undoTimeout, func(ctx context.Context) error {
+			return detached(ctx, cmp.Or(s.UndoTimeout, UndoTimeout), func(ctx context.Context) error {
 				return within(ctx, held, func(ctx context.Context) error { return s.Undo(ctx, cause) })
 			})
 		})

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -192,6 +193,24 @@ func TestLostLockStopsEverything(t *testing.T) {
 			}
 			if !errors.Is(err, lost) || !errors.Is(err, ErrStopped) {
 				t.Errorf("error %v does not have the cause", err)
+			}
+		})
+	}
+}
+
+func TestAnUndoHasItsTimeout(t *testing.T) {
+	for want, timeout := range map[time.Duration]time.Duration{UndoTimeout: 0, time.Hour: time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			begin := time.Now()
+			_ = Run(t.Context(), []Step{{Name: "a", UndoTimeout: timeout,
+				Do: func(context.Context) error { return errors.New("failed") },
+				Undo: func(ctx context.Context, _ error) error {
+					<-ctx.Done()
+					return ctx.Err()
+				},
+			}}, nil)
+			if took := time.Since(begin); took != want {
+				t.Errorf("the undo was stopped after %s, want %s", took, want)
 			}
 		})
 	}

@@ -156,6 +156,14 @@ type Taint struct {
 	Effect string `json:"effect"`
 }
 
+// String returns the taint as kubectl prints it: key=value:effect, or key:effect.
+func (t Taint) String() string {
+	if t.Value == "" {
+		return t.Key + ":" + t.Effect
+	}
+	return t.Key + "=" + t.Value + ":" + t.Effect
+}
+
 // Scheduler describes the default scheduler and the schedulers deployed by pmk-sched.
 type Scheduler struct {
 	// Port is the port for the scheduler Options.Name: its current port, or the first free port

@@ -27,8 +27,8 @@ type Deployment struct {
 	Release versions.Release
 	// For are schedulers to wire it into. Schedulers that call it already stay wired in any case.
 	For []SchedulerRef
-	// Then, if set, makes the default scheduler of this node call it after the others. It undoes its
-	// changes when it fails.
+	// Then, if set, makes the default scheduler of this node call it, after the others are proven to
+	// call it. It undoes its changes when it fails, and returns [steps.ErrUndo] if it cannot.
 	Then func(ctx context.Context, w manifest.Wiring) error
 	deploy.RunOptions
 	// except is a scheduler that is deployed with the extender, and not wired here.
@@ -93,13 +93,19 @@ func (e *extenderRun) namespace() string { return e.x.Options.Namespace }
 
 func (e *extenderRun) steps() []steps.Step {
 	list := []steps.Step{{Name: "inspect extender " + e.name(), Do: e.inspect}}
+	wire := steps.Step{Name: "wire extender " + e.name(), Do: e.wire, Undo: e.unwire, UndoTimeout: e.x.UndoTimeout()}
 	if e.x.Options.Sidecar {
-		return append(list, steps.Step{Name: "wire extender " + e.name(), Do: e.wire, Undo: e.unwire})
+		list = append(list, wire)
+	} else {
+		list = append(list,
+			steps.Step{Name: "deploy extender " + e.name(), Do: e.deploy, Undo: e.restore, UndoTimeout: e.x.UndoTimeout()},
+			wire,
+			steps.Step{Name: "prove that extender " + e.name() + " is called", Do: e.prove})
 	}
-	return append(list,
-		steps.Step{Name: "deploy extender " + e.name(), Do: e.deploy, Undo: e.restore},
-		steps.Step{Name: "wire extender " + e.name(), Do: e.wire, Undo: e.unwire},
-		steps.Step{Name: "prove that extender " + e.name() + " is called", Do: e.prove})
+	if e.x.Then != nil { // last: it undoes only its own failure
+		list = append(list, steps.Step{Name: "wire extender " + e.name() + " into the default scheduler", Do: e.then})
+	}
+	return list
 }
 
 // inspect finds the schedulers that call it, and checks that the schedulers to wire can call it.
@@ -171,16 +177,10 @@ func (e *extenderRun) wire(ctx context.Context) error {
 	if err := e.planWiring(ctx); err != nil {
 		return err
 	}
-	if err := e.rewire(ctx); err != nil {
-		return err
-	}
-	return e.then(ctx)
+	return e.rewire(ctx)
 }
 
 func (e *extenderRun) then(ctx context.Context) error {
-	if e.x.Then == nil {
-		return nil
-	}
 	for _, node := range e.x.Options.Nodes {
 		e.out.Schedulers = append(e.out.Schedulers, "the default scheduler of node "+node)
 	}

@@ -89,7 +89,8 @@ func DeployScheduler(ctx context.Context, d deploy.Deps, s SchedulerDeployment) 
 		err = run.deploy(ctx)
 	} else {
 		err = steps.Run(ctx, append(list,
-			steps.Step{Name: "deploy scheduler " + s.Options.Name, Do: run.deploy, Undo: run.undo},
+			steps.Step{Name: "deploy scheduler " + s.Options.Name, Do: run.deploy, Undo: run.undo,
+				UndoTimeout: s.UndoTimeout()},
 			steps.Step{Name: "prove that its extenders are called", Do: run.prove}), nil)
 	}
 	if err != nil {

@@ -3,33 +3,73 @@ package extenders
 import (
 	"context"
 	"errors"
-	"slices"
+	"fmt"
+	"maps"
+	"reflect"
+	"strings"
+	"sync"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/base/steps"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 )
 
 // restore deploys the former revision of the extender again, or removes the extender if there was
-// none.
-func (e *extenderRun) restore(ctx context.Context, _ error) error {
-	if e.plan == nil {
+// none. It does neither while a scheduler still calls the extender as it is now: a scheduler whose
+// extender is gone and not ignorable schedules nothing.
+func (e *extenderRun) restore(ctx context.Context, cause error) error {
+	if e.plan == nil || unchanged(e.previous, e.out.Revision, e.x.RunOptions) {
 		return nil
 	}
+	if err := e.checkUncalled(ctx, cause); err != nil {
+		return problem.WithHint(fmt.Errorf("extender %s stays: %w", e.name(), err), fmt.Sprintf(
+			"when its schedulers are stable, deploy the extender again, or remove it from all of them with `%s`",
+			e.plan.Command("uninstall")))
+	}
 	return goBack(ctx, e.Deps, e.plan, e.previous, e.out.Revision, e.x.RunOptions)
+}
+
+// checkUncalled returns an error that names the schedulers which may still call the extender. A
+// scheduler that calls the former revision of the extender as before does not count.
+func (e *extenderRun) checkUncalled(ctx context.Context, cause error) error {
+	calling, err := callers(ctx, e.Deps, e.name())
+	if err != nil {
+		return fmt.Errorf("find the schedulers that call it: %w", err)
+	}
+	maps.DeleteFunc(calling, func(ref SchedulerRef, now manifest.Wiring) bool {
+		before, called := e.wired[ref]
+		return called && e.previous != nil && reflect.DeepEqual(before, now)
+	})
+	var names []string
+	for _, ref := range sortedRefs(calling) {
+		names = append(names, ref.String())
+	}
+	switch {
+	case len(names) > 0:
+		return fmt.Errorf("it is still called by %s", strings.Join(names, ", "))
+	case errors.Is(cause, steps.ErrUndo):
+		return errors.New("a scheduler that could not be restored may still call it")
+	}
+	return nil
+}
+
+// unchanged reports whether goBack has nothing to do.
+func unchanged(previous *apply.Revision, revision int, how deploy.RunOptions) bool {
+	return how.NoRollback || previous != nil && previous.Number == revision
 }
 
 // goBack deploys the previous revision again, or removes the objects of the plan if there is no
 // previous revision.
 func goBack(ctx context.Context, d deploy.Deps, plan *deploy.Plan, previous *apply.Revision, revision int,
 	how deploy.RunOptions) error {
-	switch {
-	case how.NoRollback:
+	if unchanged(previous, revision, how) {
 		return nil
-	case previous == nil:
+	}
+	if previous == nil {
 		_, err := deploy.Uninstall(ctx, d, plan.Namespace, plan.Name)
 		return err
-	case previous.Number == revision:
-		return nil
 	}
 	return redeploy(ctx, d, previous, revision, how)
 }
@@ -45,14 +85,25 @@ func redeploy(ctx context.Context, d deploy.Deps, revision *apply.Revision, repl
 	return err
 }
 
-// unwire deploys the former revisions of the schedulers that were changed.
+// unwire deploys the former revisions of the schedulers that were changed, all at once: a scheduler
+// that becomes stable slowly does not delay the others, and each has the whole timeout. A former
+// revision that does not become stable is kept, since the revision that it replaces calls an
+// extender that does not work.
 func (e *extenderRun) unwire(ctx context.Context, _ error) error {
 	if e.x.NoRollback {
 		return nil
 	}
-	var failed error
-	for _, c := range slices.Backward(e.changed) {
-		failed = errors.Join(failed, redeploy(ctx, e.Deps, c.before, c.revision, e.x.RunOptions))
+	quiet, how := e.Deps, e.x.RunOptions
+	quiet.OnStep, how.NoRollback = nil, true
+	failed := make([]error, len(e.changed))
+	var all sync.WaitGroup
+	for i, c := range e.changed {
+		all.Go(func() {
+			failed[i] = e.OnStep.Do("restore scheduler "+c.before.Namespace+"/"+c.before.Name, func() error {
+				return redeploy(ctx, quiet, c.before, c.revision, how)
+			})
+		})
 	}
-	return failed
+	all.Wait()
+	return errors.Join(failed...)
 }

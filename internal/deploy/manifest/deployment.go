@@ -28,8 +28,6 @@ const (
 
 	masterTaint       = "node-role.kubernetes.io/master"
 	controlPlaneTaint = "node-role.kubernetes.io/control-plane"
-	etcdTaint         = "node-role.kubernetes.io/etcd"
-	criticalTaint     = "CriticalAddonsOnly"
 )
 
 // deployment returns the Deployment of the scheduler. A rollout replaces one pod after the other.
@@ -180,19 +178,15 @@ func (s Scheduler) tolerations() []corev1.Toleration {
 	return Tolerations(nil)
 }
 
-// Tolerations returns the tolerations for the common taints of control-plane nodes, and for the
-// given keys that a distribution sets: RKE2 taints servers that run etcd, and k3s has
-// CriticalAddonsOnly. Other taints are not tolerated.
+// Tolerations returns the tolerations for the usual taints of control-plane nodes, and for taints
+// with the given keys.
 func Tolerations(taints []string) []corev1.Toleration {
-	keys := []string{masterTaint, controlPlaneTaint}
-	for _, key := range []string{etcdTaint, criticalTaint} {
-		if slices.Contains(taints, key) {
-			keys = append(keys, key)
+	tolerations := []corev1.Toleration{}
+	others := slices.Sorted(slices.Values(taints))
+	for _, key := range slices.Concat([]string{masterTaint, controlPlaneTaint}, slices.Compact(others)) {
+		if !slices.ContainsFunc(tolerations, func(t corev1.Toleration) bool { return t.Key == key }) {
+			tolerations = append(tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists})
 		}
-	}
-	tolerations := make([]corev1.Toleration, len(keys))
-	for i, key := range keys {
-		tolerations[i] = corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists}
 	}
 	return tolerations
 }

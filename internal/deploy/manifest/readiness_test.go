@@ -47,7 +47,7 @@ func TestReadinessWithDelayCacheUntilActive(t *testing.T) {
 	}
 }
 
-func TestTolerationsOfDistributions(t *testing.T) {
+func TestTolerationsOfTaints(t *testing.T) {
 	exists := func(keys ...string) []corev1.Toleration {
 		var list []corev1.Toleration
 		for _, key := range keys {
@@ -65,7 +65,7 @@ func TestTolerationsOfDistributions(t *testing.T) {
 		{"none", nil, exists(master, plane)},
 		{"RKE2", []string{plane, etcd}, exists(master, plane, etcd)},
 		{"k3s", []string{"CriticalAddonsOnly"}, exists(master, plane, "CriticalAddonsOnly")},
-		{"custom", []string{"dedicated", "node.kubernetes.io/unschedulable"}, exists(master, plane)},
+		{"of two nodes", []string{"spare", "dedicated", "spare", master}, exists(master, plane, "dedicated", "spare")},
 	} {
 		if diff := cmp.Diff(c.want, manifest.Tolerations(c.taints)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)

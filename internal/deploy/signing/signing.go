@@ -3,6 +3,7 @@
 package signing
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -10,6 +11,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
+	"slices"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -51,6 +53,8 @@ type requester struct {
 	Request
 	client certificatesclient.CertificateSigningRequestInterface
 	retry  *kubeapi.Retrier
+	// created is the object of the request. Its UID is empty if the response to its creation was lost.
+	created *certificatesv1.CertificateSigningRequest
 }
 
 // Certificate creates a key and requests a certificate for it from the cluster's signer
@@ -106,7 +110,7 @@ func (q *requester) run(ctx context.Context) (certificates.Pair, error) {
 	return certificates.Pair{Cert: signed, Key: secret}, nil
 }
 
-func (q *requester) create(ctx context.Context, request []byte) error {
+func (q *requester) create(ctx context.Context, request []byte) (err error) {
 	object := &certificatesv1.CertificateSigningRequest{
 		ObjectMeta: metav1.ObjectMeta{Name: q.Name},
 		Spec: certificatesv1.CertificateSigningRequestSpec{
@@ -114,7 +118,7 @@ func (q *requester) create(ctx context.Context, request []byte) error {
 			Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
 		},
 	}
-	_, err := kubeapi.Create(ctx, q.retry, "create CertificateSigningRequest/"+q.Name, q.client.Create, object)
+	q.created, err = kubeapi.Create(ctx, q.retry, "create CertificateSigningRequest/"+q.Name, q.client.Create, object)
 	return err
 }
 
@@ -125,6 +129,10 @@ func (q *requester) approve(ctx context.Context) error {
 			object, err := q.client.Get(ctx, q.Name, metav1.GetOptions{})
 			if err != nil || len(object.Status.Conditions) > 0 { // another approver was faster
 				return err
+			}
+			if !q.isCreated(object) {
+				return fmt.Errorf("CertificateSigningRequest/%s is not the request that was created: another user replaced it",
+					q.Name)
 			}
 			object.Status.Conditions = append(object.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 				Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: approvalReason,
@@ -140,6 +148,15 @@ func (q *requester) approve(ctx context.Context) error {
 		return nil
 	}
 	return err
+}
+
+// isCreated reports whether an object is the created one: another user may have deleted it and
+// created another request with its name. The resource version of UpdateApproval protects the object
+// from then on.
+func (q *requester) isCreated(object *certificatesv1.CertificateSigningRequest) bool {
+	return (q.created.UID == "" || object.UID == q.created.UID) &&
+		bytes.Equal(object.Spec.Request, q.created.Spec.Request) &&
+		object.Spec.SignerName == q.created.Spec.SignerName && slices.Equal(object.Spec.Usages, q.created.Spec.Usages)
 }
 
 func (q *requester) note(text string) {

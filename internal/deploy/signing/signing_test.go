@@ -7,8 +7,10 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 )
 
 func TestConditionsOfARequestAreJudged(t *testing.T) {
@@ -53,5 +55,48 @@ func TestARequestThatIsNotSignedHasAHint(t *testing.T) {
 		if hints := problem.Hints(q.timedOut(approved)); len(hints) != 1 || !strings.Contains(hints[0], want) {
 			t.Errorf("approved %v: hints %q, want %q", approved, hints, want)
 		}
+	}
+}
+
+// Another user who may create and delete requests, but not approve them, must not get a certificate
+// through the approval of this one.
+func TestOnlyTheCreatedRequestIsApproved(t *testing.T) {
+	created := &certificatesv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: "r", UID: "1"},
+		Spec: certificatesv1.CertificateSigningRequestSpec{
+			Request: []byte("own"), SignerName: certificatesv1.KubeAPIServerClientSignerName,
+			Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
+		},
+	}
+	for name, swap := range map[string]func(*certificatesv1.CertificateSigningRequest){
+		"unchanged":       nil,
+		"another object":  func(r *certificatesv1.CertificateSigningRequest) { r.UID = "2" },
+		"another request": func(r *certificatesv1.CertificateSigningRequest) { r.Spec.Request = []byte("other") },
+		"another signer": func(r *certificatesv1.CertificateSigningRequest) {
+			r.Spec.SignerName = certificatesv1.KubeletServingSignerName
+		},
+		"another usage": func(r *certificatesv1.CertificateSigningRequest) {
+			r.Spec.Usages = append(r.Spec.Usages, certificatesv1.UsageServerAuth)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			current := created.DeepCopy()
+			if swap != nil {
+				swap(current)
+			}
+			requests := fake.NewClientset(current).CertificatesV1().CertificateSigningRequests()
+			q := &requester{Request: Request{Name: "r"}, client: requests, retry: &kubeapi.Retrier{}, created: created}
+			err := q.approve(t.Context())
+			after, getErr := requests.Get(t.Context(), "r", metav1.GetOptions{})
+			if getErr != nil {
+				t.Fatal(getErr)
+			}
+			if approved := len(after.Status.Conditions) > 0; approved != (swap == nil) || approved != (err == nil) {
+				t.Errorf("conditions %v, error %v", after.Status.Conditions, err)
+			}
+			if err != nil && !strings.Contains(err.Error(), "is not the request that was created") {
+				t.Errorf("error %v", err)
+			}
+		})
 	}
 }

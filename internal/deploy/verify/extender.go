@@ -49,9 +49,11 @@ type ExtenderOptions struct {
 }
 
 // Extender creates a pod for the scheduler and returns nil when the extender was called for it. The
-// metrics of the extender show the call. If they cannot be read, a bound pod shows it, provided
-// that the scheduler must call the extender. The error is a [*NotReachedError] if the extender was
-// not called. unknown is the reason why the call is neither proven nor refuted.
+// metrics of the extender show the call after the scheduler has decided about the pod, unless its
+// event or the scheduler's log shows a failed call: another caller may have sent the request that
+// the metrics count. If the metrics cannot be read, a bound pod shows it, provided that the
+// scheduler must call the extender. The error is a [*NotReachedError] if the extender was not
+// called. unknown is the reason why the call is neither proven nor refuted.
 func Extender(ctx context.Context, cfg *rest.Config, o ExtenderOptions) (unknown string, err error) {
 	var result Result
 	r, err := newVerifier(cfg, o.Options, &result)
@@ -117,12 +119,6 @@ func (e *extenderVerifier) run(ctx context.Context) (unknown string, err error) 
 	}
 	deadline, bound := time.Now().Add(e.Timeout), time.Time{}
 	for {
-		if metricsErr == nil {
-			now, err := e.requests(ctx)
-			if err == nil && now > before {
-				return "", nil
-			}
-		}
 		said, err := e.failure(ctx, pod)
 		if err != nil {
 			return "", err
@@ -133,14 +129,18 @@ func (e *extenderVerifier) run(ctx context.Context) (unknown string, err error) 
 		if bound.IsZero() && pod.Spec.NodeName != "" {
 			bound = time.Now()
 		}
+		if metricsErr == nil && (!bound.IsZero() || said != "") {
+			if now, err := e.requests(ctx); err == nil && now > before {
+				return "", e.checkNotSkipped(ctx, pod)
+			}
+		}
 		switch {
 		case !bound.IsZero() && e.o.Filters && e.o.Required && len(e.o.Resources) == 0:
 			return "", nil // it would still wait
 		case !bound.IsZero() && time.Since(bound) > callTime:
 			return e.boundWithoutCall(ctx, pod, metricsErr)
 		case time.Now().After(deadline):
-			return "", e.notReached(fmt.Sprintf("the extender counted no request within %s, and the pod is Pending: %s",
-				e.Timeout, said))
+			return "", e.notReached(fmt.Sprintf("no request for the pod within %s, and the pod is Pending: %s", e.Timeout, said))
 		}
 		if err := clock.Sleep(ctx, pollInterval); err != nil {
 			return "", fmt.Errorf("wait until extender %s is called: %w", e.o.Extender, err)
@@ -149,6 +149,20 @@ func (e *extenderVerifier) run(ctx context.Context) (unknown string, err error) 
 			return "", fmt.Errorf("read Pod/%s/%s: %w", e.result.Namespace, e.result.Pod, err)
 		}
 	}
+}
+
+// checkNotSkipped returns an error if the scheduler decided about the pod without the extender: the
+// counted requests are those of another caller then.
+func (e *extenderVerifier) checkNotSkipped(ctx context.Context, pod *corev1.Pod) error {
+	skipped, err := e.skipped(ctx, pod)
+	if err == nil && skipped != "" {
+		err = e.skippedError(skipped)
+	}
+	return err
+}
+
+func (e *extenderVerifier) skippedError(line string) error {
+	return e.notReached("it schedules without the extender, which is ignorable; its log: " + line)
 }
 
 // boundWithoutCall explains that a pod was bound and no request was seen: as an error, or as the
@@ -160,7 +174,7 @@ func (e *extenderVerifier) boundWithoutCall(ctx context.Context, pod *corev1.Pod
 	case err != nil:
 		return "", err
 	case skipped != "":
-		return "", e.notReached("it schedules without the extender, which is ignorable; its log: " + skipped)
+		return "", e.skippedError(skipped)
 	case metricsErr != nil:
 		return fmt.Sprintf("its metrics cannot be read: %v", metricsErr), nil
 	case !e.o.Filters:
@@ -201,7 +215,8 @@ func (e *extenderVerifier) notReached(reason string) error {
 	return &NotReachedError{Scheduler: e.Name, Extender: e.o.Extender, URL: e.o.URL, Reason: strings.TrimSpace(reason)}
 }
 
-// failure returns the message of the pod's last FailedScheduling event, or "".
+// failure returns why the scheduler did not bind the pod, from its last FailedScheduling event or
+// from its condition, or "" if it has not decided.
 func (e *extenderVerifier) failure(ctx context.Context, pod *corev1.Pod) (string, error) {
 	events, err := e.podEvents(ctx, pod)
 	if err != nil {
@@ -209,6 +224,9 @@ func (e *extenderVerifier) failure(ctx context.Context, pod *corev1.Pod) (string
 	}
 	if event := lastOf(events, reasonFailedScheduling); event != nil {
 		return event.Message, nil
+	}
+	if c := podstatus.Condition(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse {
+		return c.Message, nil
 	}
 	return "", nil
 }

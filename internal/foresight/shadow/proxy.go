@@ -26,7 +26,8 @@ import (
 )
 
 // sessions matches requests that open a connection to a pod, a node or a service. Only by their
-// method they are reads.
+// method they are reads. Other connections, such as those of aggregated APIs, have the header
+// Upgrade.
 var sessions = regexp.MustCompile(
 	`^/api/v1/(namespaces/[^/]+/(pods|services)|nodes)/[^/]+/(exec|attach|portforward|proxy)(/|$)`)
 
@@ -96,7 +97,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	read := r.Method == http.MethodGet || r.Method == http.MethodHead
 	switch {
-	case sessions.MatchString(r.URL.Path):
+	case sessions.MatchString(r.URL.Path), r.Header.Get("Upgrade") != "":
 		refuse(w, http.StatusForbidden, metav1.StatusReasonForbidden, "the shadow may only read")
 	case strings.HasPrefix(r.URL.Path, "/apis/coordination.k8s.io/") && strings.Contains(r.URL.Path, "/leases"):
 		p.lease(w, r)

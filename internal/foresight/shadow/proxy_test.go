@@ -410,3 +410,18 @@ func TestNothingButReadsReachesTheAPIServer(t *testing.T) {
 		t.Errorf("with another token: %d", code)
 	}
 }
+
+// An aggregated API can offer connections too, such as the console of a virtual machine.
+func TestNoConnectionIsUpgraded(t *testing.T) {
+	p, s := start(t, &cluster{})
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet,
+		"/apis/subresources.kubevirt.io/v1/namespaces/shop/virtualmachineinstances/web/console", http.NoBody)
+	request.Header.Set("Authorization", "Bearer "+s.token)
+	request.Header.Set("Connection", "Upgrade")
+	request.Header.Set("Upgrade", "websocket")
+	response := httptest.NewRecorder()
+	p.ServeHTTP(response, request)
+	if response.Code != http.StatusForbidden || !strings.Contains(response.Body.String(), "may only read") {
+		t.Errorf("got %d %s", response.Code, response.Body)
+	}
+}

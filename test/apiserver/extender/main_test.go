@@ -41,10 +41,17 @@ type notStable struct{ deployment, image string }
 type client struct {
 	*apply.Client
 	fails notStable
-	kube  kubernetes.Interface
+	// wait, if set, is called for every wait for a Deployment.
+	wait func(ctx context.Context, name string) error
+	kube kubernetes.Interface
 }
 
 func (c *client) WaitStable(ctx context.Context, ns, name string, _ apply.WaitOptions) error {
+	if c.wait != nil {
+		if err := c.wait(ctx, name); err != nil {
+			return err
+		}
+	}
 	d, err := c.kube.AppsV1().Deployments(ns).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return err

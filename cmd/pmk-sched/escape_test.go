@@ -1,0 +1,98 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+)
+
+// An event can contain sequences that set the title of a terminal, clear its screen or write over a
+// line.
+const hostile = "0/3 nodes\x1b]0;owned\a \x1b[2J\x1b[1;31mred \u009b1mC1 over\rwritten\x7f"
+
+const hostileEscaped = `0/3 nodes\u001b]0;owned\u0007 \u001b[2J\u001b[1;31mred \u009b1mC1 over\u000dwritten\u007f`
+
+func TestControlCharactersOfTheClusterAreEscaped(t *testing.T) {
+	for name, write := range map[string]func(u *ui){
+		"table":   func(u *ui) { _ = u.data("table", nil, hostile+"\n") },
+		"warning": func(u *ui) { u.warn(hostile) },
+		"error":   func(u *ui) { u.fail(problem.WithHint(errors.New(hostile), hostile)) },
+		"step":    func(u *ui) { u.step(hostile)(nil) },
+		"progress": func(u *ui) {
+			u.err.terminal = true
+			u.progress(hostile)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var text bytes.Buffer
+			u := newUI(nil, &text, &text)
+			write(u)
+			got := strings.ReplaceAll(text.String(), clearLine, "")
+			if !strings.Contains(got, hostileEscaped) || strings.ContainsAny(got, "\x1b\a\r\u009b\x7f") {
+				t.Errorf("got %q, want %s", got, hostileEscaped)
+			}
+		})
+	}
+}
+
+func TestEscapedJSONHasTheSameValue(t *testing.T) {
+	var text bytes.Buffer
+	if err := newUI(nil, &text, nil).data("json", hostile, ""); err != nil {
+		t.Fatal(err)
+	}
+	var got string
+	if err := json.Unmarshal(text.Bytes(), &got); err != nil || got != hostile {
+		t.Errorf("%s is %q, %v, want %q", text.Bytes(), got, err, hostile)
+	}
+	if strings.ContainsAny(text.String(), "\u009b\x7f") {
+		t.Errorf("got %q", text.String())
+	}
+}
+
+func TestEscaperKeepsOtherText(t *testing.T) {
+	for text, want := range map[string]string{
+		"a\tb\nc\r\nd":       "a\tb\nc\r\nd",
+		"✓ … café 日本":        "✓ … café 日本",
+		"\xff\x9b2J\xfe":     "\xff\\u009b2J\xfe",
+		"a\x00b\bc\x1b":      `a\u0000b\u0008c\u001b`,
+		"\r\r\n":             "\\u000d\r\n",
+		"replacement \ufffd": "replacement \ufffd",
+	} {
+		var whole, bytewise bytes.Buffer
+		if _, err := io.WriteString(newOutput(&whole), text); err != nil {
+			t.Fatal(err)
+		}
+		if whole.String() != want {
+			t.Errorf("%q: got %q, want %q", text, whole.String(), want)
+		}
+		if strings.Contains(text, "\r") || strings.Contains(text, "\xfe") {
+			continue // both need the byte after them
+		}
+		out := newOutput(&bytewise)
+		for i := range len(text) {
+			if n, err := out.Write([]byte{text[i]}); n != 1 || err != nil {
+				t.Fatal(n, err)
+			}
+		}
+		if bytewise.String() != want {
+			t.Errorf("%q in single bytes: got %q, want %q", text, bytewise.String(), want)
+		}
+	}
+}
+
+// kubectl logs writes lines unchanged. A terminal gets them escaped.
+func TestLogsAreUnchangedInAPipe(t *testing.T) {
+	for terminal, want := range map[bool]string{true: hostileEscaped, false: hostile} {
+		var text bytes.Buffer
+		out := newOutput(&text)
+		out.terminal = terminal
+		if _, err := io.WriteString(out.logs(), hostile); err != nil || text.String() != want {
+			t.Errorf("terminal %v: got %q, %v, want %q", terminal, text.String(), err, want)
+		}
+	}
+}
