@@ -157,7 +157,7 @@ func amountIn(list corev1.ResourceList, name corev1.ResourceName) int64 {
 func amountOf(name corev1.ResourceName, quantity resource.Quantity) int64 {
 	amount := unitsOf(quantity)
 	switch {
-	case name != corev1.ResourceCPU:
+	case name != corev1.ResourceCPU || amount == 0:
 		return amount
 	case amount > math.MaxInt64/1000:
 		return math.MaxInt64

@@ -77,14 +77,15 @@ func PodRequest(pod *corev1.Pod, name corev1.ResourceName) int64 {
 	return amountOf(name, sum)
 }
 
-// requestIn returns an amount of a list in a form that can be added without a limit.
+// requestIn returns an amount of a list, at most the largest int64: Quantity.Add takes time and
+// memory by the exponent.
 func requestIn(list corev1.ResourceList, name corev1.ResourceName) resource.Quantity {
 	quantity, found := list[name]
 	if !found {
 		return resource.Quantity{}
 	}
-	if unitsOf(quantity) == math.MaxInt64 {
-		return *resource.NewQuantity(math.MaxInt64, resource.DecimalSI)
+	if units := unitsOf(quantity); units == math.MaxInt64 || units == -math.MaxInt64 {
+		return *resource.NewQuantity(units, resource.DecimalSI)
 	}
 	return rounded(name, quantity)
 }

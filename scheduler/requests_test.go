@@ -135,6 +135,12 @@ func TestSumsSaturate(t *testing.T) {
 	if !sum.Saturated() || sum["memory"] != most {
 		t.Errorf("got %v", sum)
 	}
+	// The API server refuses it. An extender may be sent one nevertheless.
+	negative := plugintest.NewPod("shop", "a", plugintest.Requests("1", "-1e2000000000"))
+	negative.Spec.Overhead = plugintest.Requests("1", "1")
+	if got := scheduler.PodRequest(negative, corev1.ResourceMemory); got != 1 {
+		t.Errorf("a negative request: got %d", got)
+	}
 	for text, want := range map[string]int64{"1e400": most, "-1e400": -most, "0e2000000000": 0, "8Ei": most} {
 		quantity := resource.MustParse(text)
 		for name, amount := range scheduler.NewAmounts(corev1.ResourceList{"cpu": quantity, "memory": quantity}) {
