@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -44,6 +45,38 @@ func NewResources(list corev1.ResourceList) Resources {
 	return r
 }
 
+// Plus returns the resources plus amounts, times 1 or -1. The sums saturate. Scalar resources of
+// which nothing is left are removed.
+func (r *Resources) Plus(other Amounts, times int64) Resources {
+	sum, copied := *r, false
+	for name, amount := range other {
+		switch amount *= times; name {
+		case corev1.ResourceCPU:
+			sum.MilliCPU = Sum(sum.MilliCPU, amount)
+		case corev1.ResourceMemory:
+			sum.Memory = Sum(sum.Memory, amount)
+		case corev1.ResourceEphemeralStorage:
+			sum.EphemeralStorage = Sum(sum.EphemeralStorage, amount)
+		case corev1.ResourcePods:
+			sum.Pods = Sum(sum.Pods, amount)
+		default:
+			if !copied {
+				sum.Scalar, copied = Amounts(r.Scalar).Clone(), true
+			}
+			if sum.Scalar[name] = Sum(sum.Scalar[name], amount); sum.Scalar[name] == 0 {
+				delete(sum.Scalar, name)
+			}
+		}
+	}
+	return sum
+}
+
+// Saturated reports whether an amount is the largest int64, so that part of the sum may be lost.
+func (r *Resources) Saturated() bool {
+	return r.MilliCPU == math.MaxInt64 || r.Memory == math.MaxInt64 || r.EphemeralStorage == math.MaxInt64 ||
+		Amounts(r.Scalar).Saturated()
+}
+
 // Amounts are amounts of resources as Resources has them: CPU in thousandths of a core, all others
 // in units.
 type Amounts map[corev1.ResourceName]int64
@@ -57,11 +90,33 @@ func NewAmounts(list corev1.ResourceList) Amounts {
 	return all
 }
 
-// Add adds other, times 1 or -1.
+// Add adds other, times 1 or -1. The sums saturate.
 func (a Amounts) Add(other Amounts, times int64) {
 	for name, amount := range other {
-		a[name] += times * amount
+		a[name] = Sum(a[name], times*amount)
 	}
+}
+
+// Saturated reports whether an amount is the largest int64, so that part of the sum may be lost.
+func (a Amounts) Saturated() bool {
+	for _, amount := range a {
+		if amount == math.MaxInt64 {
+			return true
+		}
+	}
+	return false
+}
+
+// Sum returns a + b, between -math.MaxInt64 and math.MaxInt64. Requests are added with it: the API
+// server accepts requests whose sum is beyond an int64, and a sum below zero is within every limit.
+func Sum(a, b int64) int64 {
+	switch {
+	case b > 0 && a > math.MaxInt64-b:
+		return math.MaxInt64
+	case b < 0 && a < -math.MaxInt64-b:
+		return -math.MaxInt64
+	}
+	return a + b
 }
 
 // Clone returns a copy.
@@ -94,45 +149,44 @@ func (a Amounts) First() corev1.ResourceName {
 }
 
 func amountIn(list corev1.ResourceList, name corev1.ResourceName) int64 {
-	quantity := list[name]
-	if name == corev1.ResourceCPU {
-		return quantity.MilliValue()
-	}
-	return quantity.Value()
+	return amountOf(name, list[name])
 }
 
-// PodRequests returns the requests of a pod: the sum over its containers or, if that is more, the
-// largest init container, and its overhead, plus one of the resource pods. Sidecars count as init
-// containers, because not every release has them.
-func PodRequests(pod *corev1.Pod) Amounts {
-	total := Amounts{corev1.ResourcePods: 1}
-	for i := range pod.Spec.Containers {
-		total.Add(NewAmounts(pod.Spec.Containers[i].Resources.Requests), 1)
+// amountOf returns a quantity of a resource, rounded up, and between -math.MaxInt64 and
+// math.MaxInt64.
+func amountOf(name corev1.ResourceName, quantity resource.Quantity) int64 {
+	amount := unitsOf(quantity)
+	switch {
+	case name != corev1.ResourceCPU || amount == 0:
+		return amount
+	case amount > math.MaxInt64/1000:
+		return math.MaxInt64
+	case amount < -math.MaxInt64/1000:
+		return -math.MaxInt64
 	}
-	for i := range pod.Spec.InitContainers {
-		for name, amount := range NewAmounts(pod.Spec.InitContainers[i].Resources.Requests) {
-			if amount > total[name] {
-				total[name] = amount
-			}
-		}
-	}
-	total.Add(NewAmounts(pod.Spec.Overhead), 1)
-	return total
+	return quantity.MilliValue()
 }
 
-// PodRequest returns the request of a pod for one resource, as PodRequests does. It does not
-// allocate.
-func PodRequest(pod *corev1.Pod, name corev1.ResourceName) int64 {
-	total := int64(0)
-	for i := range pod.Spec.Containers {
-		total += amountIn(pod.Spec.Containers[i].Resources.Requests, name)
+// unitsOf returns a quantity in units, rounded up, and between -math.MaxInt64 and math.MaxInt64.
+// Quantity.Value returns an arbitrary number outside of this range. Its time does not depend on the
+// exponent: resource.ParseQuantity accepts 1e2000000000, which is too long to compare as a decimal.
+func unitsOf(quantity resource.Quantity) int64 {
+	if quantity.IsZero() {
+		return 0
 	}
-	for i := range pod.Spec.InitContainers {
-		if amount := amountIn(pod.Spec.InitContainers[i].Resources.Requests, name); amount > total {
-			total = amount
-		}
+	if units, ok := quantity.AsInt64(); ok {
+		return units
 	}
-	return total + amountIn(pod.Spec.Overhead, name)
+	quantity = quantity.DeepCopy()
+	quantity.RoundUp(0)
+	if units, ok := quantity.AsInt64(); ok {
+		return units
+	}
+	// RoundUp leaves a positive exponent.
+	if units, ok := quantity.AsDec().Unscaled(); ok && quantity.AsDec().Scale() == 0 {
+		return units
+	}
+	return int64(quantity.Sign()) * math.MaxInt64
 }
 
 // PodPriority returns the priority of a pod, 0 if it has none.

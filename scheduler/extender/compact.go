@@ -1,9 +1,11 @@
 package extender
 
 import (
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
@@ -77,6 +79,31 @@ func (c *compactor) pod(pod *corev1.Pod) {
 		}
 	}
 	pod.Spec.EphemeralContainers = nil
-	pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses, pod.Status.EphemeralContainerStatuses = nil, nil, nil
+	pod.Status.ContainerStatuses = resizes(pod.Spec.Containers, pod.Status.ContainerStatuses)
+	pod.Status.InitContainerStatuses = resizes(pod.Spec.InitContainers, pod.Status.InitContainerStatuses)
+	pod.Status.EphemeralContainerStatuses = nil
 	pod.Spec.NodeName = c.shared(pod.Spec.NodeName)
+}
+
+// resizes returns the requests in the statuses of containers that are being resized, which
+// scheduler.PodRequests counts. Statuses with the requests of the spec, or without requests, change
+// nothing.
+func resizes(containers []corev1.Container, statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
+	var kept []corev1.ContainerStatus
+	for i := range statuses {
+		s := &statuses[i]
+		at := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == s.Name })
+		if s.Resources == nil || at < 0 {
+			continue
+		}
+		spec := containers[at].Resources.Requests
+		if !equality.Semantic.DeepEqual(s.Resources.Requests, spec) ||
+			s.AllocatedResources != nil && !equality.Semantic.DeepEqual(s.AllocatedResources, spec) {
+			kept = append(kept, corev1.ContainerStatus{
+				Name: s.Name, AllocatedResources: s.AllocatedResources,
+				Resources: &corev1.ResourceRequirements{Requests: s.Resources.Requests},
+			})
+		}
+	}
+	return kept
 }

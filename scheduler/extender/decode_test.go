@@ -3,12 +3,14 @@ package extender
 import (
 	"encoding/json"
 	"errors"
+	"math"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -267,12 +269,50 @@ func TestCompactedObjectsKeepWhatPoliciesRead(t *testing.T) {
 	pod.Annotations = map[string]string{lastApplied: "{}", "mine": "kept"}
 	pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A"}}
 	pod.Spec.Volumes = []corev1.Volume{{Name: "data"}}
-	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{Name: "main"}}}
+	requests := pod.Spec.Containers[0].Resources.Requests
+	larger := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}
+	pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "resized"})
+	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{
+		{Name: "main", Image: "x", Resources: &corev1.ResourceRequirements{Requests: requests, Limits: requests}},
+		{Name: "resized", Image: "x", AllocatedResources: larger,
+			Resources: &corev1.ResourceRequirements{Requests: larger, Limits: larger}},
+	}}
 	want := newPod("p", "n", 100)
 	want.Labels, want.Annotations = map[string]string{"app": "web"}, map[string]string{"mine": "kept"}
+	want.Spec.Containers = append(want.Spec.Containers, corev1.Container{Name: "resized"})
+	want.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "resized", AllocatedResources: larger,
+		Resources: &corev1.ResourceRequirements{Requests: larger}}}
 	want.Spec.Volumes, want.Status.Phase = []corev1.Volume{{Name: "data"}}, corev1.PodRunning
 	got, err := newCompactor().compact(pod)
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Error(diff, err)
 	}
+}
+
+// The sum of a node saturates, and is right again when the pod is gone.
+func TestNodesCountRequestsAsTheScheduler(t *testing.T) {
+	always := corev1.ContainerRestartPolicyAlways
+	small, huge := newPod("small", "n", 100), newPod("huge", "n", 100)
+	small.Spec.InitContainers = []corev1.Container{small.Spec.Containers[0]}
+	small.Spec.InitContainers[0].Name, small.Spec.InitContainers[0].RestartPolicy = "sidecar", &always
+	small.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", Resources: &corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}}}}
+	requests := huge.Spec.Containers[0].Resources.Requests
+	requests[corev1.ResourceMemory], requests["example.com/gpu"] = resource.MustParse("6Ei"), resource.MustParse("1")
+	huge.Spec.Containers = append(huge.Spec.Containers, huge.Spec.Containers[0])
+	twin := huge.DeepCopy()
+	twin.UID = "twin"
+	c := filledCache(t, newNode("n", nil), small, huge, twin)
+	check := func(cpu, memory, gpus int64) {
+		t.Helper()
+		got := c.nodes["n"].requested
+		if got.MilliCPU != cpu || got.Memory != memory || got.Scalar["example.com/gpu"] != gpus {
+			t.Errorf("got %+v, want %d, %d and %d", got, cpu, memory, gpus)
+		}
+	}
+	check(2500, math.MaxInt64, 4)
+	c.removePod(twin)
+	check(2300, math.MaxInt64, 2)
+	c.removePod(huge)
+	check(2100, 0, 0)
 }

@@ -1,12 +1,10 @@
 package extender
 
 import (
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	helpers "k8s.io/component-helpers/resource"
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
@@ -48,8 +46,7 @@ func (n *node) describedBy(object *corev1.Node) *node {
 func (n *node) with(pod *corev1.Pod) *node {
 	more := *n
 	more.pods = append(slices.Clone(n.pods), pod)
-	more.requested = n.requested
-	change(&more.requested, pod, 1)
+	more.requested = n.requested.Plus(scheduler.PodRequests(pod), 1)
 	return &more
 }
 
@@ -63,29 +60,13 @@ func (n *node) without(uid types.UID) (*node, *corev1.Pod) {
 	gone := n.pods[i]
 	less := *n
 	less.pods = slices.Delete(slices.Clone(n.pods), i, i+1)
-	change(&less.requested, gone, -1)
+	if !n.requested.Saturated() {
+		less.requested = n.requested.Plus(scheduler.PodRequests(gone), -1)
+		return &less, gone
+	}
+	less.requested = scheduler.Resources{}
+	for _, pod := range less.pods {
+		less.requested = less.requested.Plus(scheduler.PodRequests(pod), 1)
+	}
 	return &less, gone
-}
-
-// change adds a pod's requests to a sum, or subtracts them. The map of the sum may be shared, so it
-// is replaced.
-func change(sum *scheduler.Resources, pod *corev1.Pod, sign int64) {
-	requests := scheduler.NewResources(helpers.PodRequests(pod, helpers.PodResourcesOptions{}))
-	sum.Pods += sign
-	sum.MilliCPU += sign * requests.MilliCPU
-	sum.Memory += sign * requests.Memory
-	sum.EphemeralStorage += sign * requests.EphemeralStorage
-	if len(requests.Scalar) == 0 {
-		return
-	}
-	scalar := maps.Clone(sum.Scalar)
-	if scalar == nil {
-		scalar = map[corev1.ResourceName]int64{}
-	}
-	for name, amount := range requests.Scalar {
-		if scalar[name] += sign * amount; scalar[name] == 0 {
-			delete(scalar, name)
-		}
-	}
-	sum.Scalar = scalar
 }

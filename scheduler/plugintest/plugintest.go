@@ -55,16 +55,7 @@ func NewNode(node *corev1.Node, pods ...*corev1.Pod) *Node {
 
 func (n *Node) add(pod *corev1.Pod) {
 	n.pods = append(n.pods, pod)
-	n.requested.Pods++
-	for _, c := range pod.Spec.Containers {
-		r := scheduler.NewResources(c.Resources.Requests)
-		n.requested.MilliCPU += r.MilliCPU
-		n.requested.Memory += r.Memory
-		n.requested.EphemeralStorage += r.EphemeralStorage
-		for name, amount := range r.Scalar {
-			n.requested.Scalar[name] += amount
-		}
-	}
+	n.requested = n.requested.Plus(scheduler.PodRequests(pod), 1)
 }
 
 // Node implements scheduler.NodeInfo.

@@ -14,7 +14,7 @@ type amounts = scheduler.Amounts
 func sumOf(a, other amounts) amounts {
 	sum := amounts{}
 	for name, amount := range a {
-		sum[name] = amount + other[name]
+		sum[name] = scheduler.Sum(amount, other[name])
 	}
 	return sum
 }
@@ -45,7 +45,7 @@ func needOf(pods []*corev1.Pod, count int) amounts {
 		sort.Slice(requests, func(i, j int) bool { return requests[i] < requests[j] })
 		// Pods that do not request the resource are the smallest.
 		for i := 0; i < count-(len(pods)-len(requests)) && i < len(requests); i++ {
-			need[name] += requests[i]
+			need[name] = scheduler.Sum(need[name], requests[i])
 		}
 	}
 	return need
@@ -80,8 +80,8 @@ func freeOf(nodes []scheduler.NodeInfo, need amounts, evict func(*corev1.Pod) bo
 			evicted = requestedBy(node, evict)
 		}
 		for i, name := range names {
-			if left := allocatable.Amount(name) - used.Amount(name) + evicted[name]; left > 0 {
-				sums[i] += left
+			if left := scheduler.Sum(allocatable.Amount(name)-used.Amount(name), evicted[name]); left > 0 {
+				sums[i] = scheduler.Sum(sums[i], left)
 			}
 		}
 	}

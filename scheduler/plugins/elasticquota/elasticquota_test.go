@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"sort"
@@ -481,6 +482,72 @@ func TestUsedIsWhatPodsWithANodeRequest(t *testing.T) {
 	w.plugin.usage.observe(bound)
 	w.plugin.forget(bound)
 	used(0)
+}
+
+// The API server accepts requests whose sum is beyond an int64. A pod that names its node is not
+// checked by a scheduler.
+func TestSumsBeyondAnIntegerDoNotHideUsage(t *testing.T) {
+	w := newWorld(t, "quotas: [{name: a, namespaces: [a], max: {memory: 8Gi}}]", 1)
+	huge := func(name string) *corev1.Pod {
+		pod := w.newPod("a", name, "1", 0)
+		pod.Spec.NodeName = "nowhere"
+		pod.Spec.Containers = []corev1.Container{pod.Spec.Containers[0], pod.Spec.Containers[0]}
+		for i := range pod.Spec.Containers {
+			pod.Spec.Containers[i].Resources.Requests = plugintest.Requests("1", "6Ei")
+		}
+		return pod
+	}
+	q, next := w.plugin.quotas.of("a"), w.newPod("a", "next", "1", 0)
+	check := func(step string, used int64, code scheduler.Code) {
+		t.Helper()
+		if got := w.plugin.usage.used(q, next)[corev1.ResourceMemory]; got != used {
+			t.Errorf("%s: %d is used, want %d", step, got, used)
+		}
+		_, status := w.plugin.PreFilter(context.Background(), plugintest.NewState(), next)
+		if status.Code() != code {
+			t.Errorf("%s: %v", step, status)
+		}
+	}
+	small := w.newPod("a", "small", "1", 0)
+	small.Spec.NodeName = "n-0"
+	for _, pod := range []*corev1.Pod{small, huge("a"), huge("b")} {
+		if err := w.store().Add(pod); err != nil {
+			t.Fatal(err)
+		}
+		w.plugin.usage.observe(pod)
+	}
+	check("two huge pods", math.MaxInt64, scheduler.CodeUnresolvable)
+	if got := w.plugin.usage.used(q, huge("a"))[corev1.ResourceMemory]; got != math.MaxInt64 {
+		t.Errorf("without one of them: %d", got)
+	}
+	w.plugin.forget(huge("a"))
+	check("one huge pod", math.MaxInt64, scheduler.CodeUnresolvable)
+	w.plugin.forget(huge("b"))
+	check("none", 1<<30, scheduler.CodeSuccess)
+}
+
+func TestPodLevelRequestsAndSidecarsCountInMax(t *testing.T) {
+	always := corev1.ContainerRestartPolicyAlways
+	for name, change := range map[string]func(*corev1.Pod){
+		"pod-level requests": func(pod *corev1.Pod) {
+			pod.Spec.Resources = &corev1.ResourceRequirements{Requests: plugintest.Requests("100", "1Gi")}
+		},
+		"sidecars": func(pod *corev1.Pod) {
+			one := pod.Spec.Containers[0]
+			one.RestartPolicy = &always
+			for i := 0; i < 8; i++ {
+				pod.Spec.InitContainers = append(pod.Spec.InitContainers, one)
+			}
+		},
+	} {
+		w := newWorld(t, twoTeams, 1)
+		pod := w.newPod("a", "pod", "1", 0)
+		change(pod)
+		_, status := w.plugin.PreFilter(context.Background(), plugintest.NewState(), pod)
+		if status.Code() != scheduler.CodeUnresolvable {
+			t.Errorf("%s beyond max: %v", name, status)
+		}
+	}
 }
 
 func TestElasticQuotasAreReadAndRetryPods(t *testing.T) {

@@ -48,7 +48,7 @@ func newQuota(name string, namespaces []string, min, max corev1.ResourceList) (*
 func (q *quota) beyondMax(used, need amounts) amounts {
 	beyond := amounts{}
 	for resource, most := range q.max {
-		if excess := used[resource] + need[resource] - most; need[resource] > 0 && excess > 0 {
+		if excess := scheduler.Sum(used[resource], need[resource]) - most; need[resource] > 0 && excess > 0 {
 			beyond[resource] = excess
 		}
 	}
@@ -64,7 +64,7 @@ func (q *quota) guarantees(used, need amounts) bool {
 			continue
 		}
 		concerned = true
-		if used[resource]+need[resource] > least {
+		if scheduler.Sum(used[resource], need[resource]) > least {
 			return false
 		}
 	}

@@ -52,11 +52,8 @@ func (u *usage) put(pod *corev1.Pod, bound bool) {
 		a = &namespaceUsage{pods: map[types.UID]entry{}, used: amounts{}}
 		u.namespaces[pod.Namespace] = a
 	}
-	old, known := a.pods[pod.UID]
-	if known {
-		a.used.Add(old.need, -1)
-	}
-	e := entry{pod: pod, need: scheduler.PodRequests(pod), bound: bound || old.bound}
+	e := entry{pod: pod, need: scheduler.PodRequests(pod), bound: bound || a.pods[pod.UID].bound}
+	a.remove(pod.UID)
 	a.pods[pod.UID] = e
 	a.used.Add(e.need, 1)
 }
@@ -79,10 +76,27 @@ func (u *usage) remove(pod *corev1.Pod) {
 }
 
 func (a *namespaceUsage) remove(uid types.UID) {
-	if e, ok := a.pods[uid]; ok {
-		a.used.Add(e.need, -1)
+	if _, ok := a.pods[uid]; ok {
+		a.used = a.without(uid)
 		delete(a.pods, uid)
 	}
+}
+
+// without returns the sum of the requests of the pods except for one. A saturated sum is lower than
+// the requests of its pods, so nothing can be subtracted from it.
+func (a *namespaceUsage) without(uid types.UID) amounts {
+	if !a.used.Saturated() {
+		sum := a.used.Clone()
+		sum.Add(a.pods[uid].need, -1)
+		return sum
+	}
+	sum := amounts{}
+	for other, e := range a.pods {
+		if other != uid {
+			sum.Add(e.need, 1)
+		}
+	}
+	return sum
 }
 
 // bound returns the pods of a quota that have a node.
@@ -127,9 +141,10 @@ func (u *usage) used(q *quota, without *corev1.Pod) amounts {
 		if a == nil {
 			continue
 		}
-		sum.Add(a.used, 1)
 		if without != nil && without.Namespace == namespace {
-			sum.Add(a.pods[without.UID].need, -1)
+			sum.Add(a.without(without.UID), 1)
+		} else {
+			sum.Add(a.used, 1)
 		}
 	}
 	return sum

@@ -9,37 +9,64 @@ import (
 type amounts = scheduler.Amounts
 
 type need struct {
-	init, containers []amounts
+	init []initNeed
+	// running are the sidecars in their order, and then the containers.
+	running []amounts
 	// all is the most that the pod needs at a time, and pod a list of it.
 	all amounts
 	pod []amounts
 }
 
+// initNeed is an init container that ends before the containers start.
+type initNeed struct {
+	Need amounts
+	// Sidecars is the number of sidecars that start before it and keep their resources.
+	Sidecars int
+}
+
 // needOf returns the resources that the kubelet aligns: all resources of pods of the class
 // Guaranteed, and devices of others (pkg/kubelet/cm/cpumanager, memorymanager and devicemanager).
-// It is nil if there is nothing to align.
+// Of pods with resources for the pod as a whole, the kubelet aligns devices alone, unless its
+// feature gate PodLevelResourceManagers is set, which is disabled by default. It is nil if there is
+// nothing to align.
 func needOf(pod *corev1.Pod) *need {
-	guaranteed := isGuaranteed(pod)
+	guaranteed := isGuaranteed(pod) && !scheduler.HasPodLevelResources(pod)
 	n := &need{all: amounts{}}
+	starting, sidecars := amounts{}, amounts{}
+	for i := range pod.Spec.InitContainers {
+		c := &pod.Spec.InitContainers[i]
+		one := aligned(c, guaranteed)
+		if scheduler.IsSidecar(c) {
+			n.running = append(n.running, one)
+			n.all.Add(one, 1)
+			sidecars.Add(one, 1)
+			continue
+		}
+		n.init = append(n.init, initNeed{Need: one, Sidecars: len(n.running)})
+		with := sidecars.Clone()
+		with.Add(one, 1)
+		raise(starting, with)
+	}
 	for i := range pod.Spec.Containers {
 		one := aligned(&pod.Spec.Containers[i], guaranteed)
-		n.containers = append(n.containers, one)
+		n.running = append(n.running, one)
 		n.all.Add(one, 1)
 	}
-	for i := range pod.Spec.InitContainers {
-		one := aligned(&pod.Spec.InitContainers[i], guaranteed)
-		n.init = append(n.init, one)
-		for name, amount := range one {
-			if amount > n.all[name] {
-				n.all[name] = amount
-			}
-		}
-	}
+	raise(n.all, starting)
 	if len(n.all) == 0 {
 		return nil
 	}
 	n.pod = []amounts{n.all}
 	return n
+}
+
+// raise sets the amounts that are less than other's.
+func raise(a, other amounts) {
+	for name, amount := range other {
+		if amount > a[name] {
+			a[name] = amount
+		}
+	}
 }
 
 func aligned(c *corev1.Container, guaranteed bool) amounts {

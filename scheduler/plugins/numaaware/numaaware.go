@@ -88,7 +88,7 @@ func (p *NUMAAware) Sign(_ context.Context, pod *corev1.Pod) (interface{}, *sche
 	if n == nil {
 		return nil, nil
 	}
-	return [][]amounts{n.init, n.containers}, nil
+	return []interface{}{n.init, n.running}, nil
 }
 
 // PreFilter computes the resources that have to come from one zone.
@@ -180,7 +180,7 @@ func (t *topology) score(parts []amounts, zones []zone, chosen []int, strategy s
 			if !t.has[name] || allocatable <= 0 {
 				continue
 			}
-			free := zones[z].available[name] - taken(name, z, parts, chosen)
+			free := scheduler.Sum(zones[z].available[name], -taken(name, z, parts, chosen))
 			if free > allocatable {
 				free = allocatable
 			}

@@ -99,6 +99,14 @@ func TestNodesWithoutRoomInAZoneAreRejected(t *testing.T) {
 	twoContainers := podOf("two", container("4", 0, true), container("4", 0, true))
 	withInit := podOf("init", container("2", 0, true))
 	withInit.Spec.InitContainers = []corev1.Container{container("6", 0, true)}
+	sidecar, always := container("2", 0, true), corev1.ContainerRestartPolicyAlways
+	sidecar.RestartPolicy = &always
+	sidecarFirst := podOf("sidecar", container("4", 0, true))
+	sidecarFirst.Spec.InitContainers = []corev1.Container{sidecar, container("6", 0, true)}
+	sidecarLast := podOf("sidecar", container("4", 0, true))
+	sidecarLast.Spec.InitContainers = []corev1.Container{container("6", 0, true), sidecar}
+	podLevel := podOf("whole", container("6", 3, true))
+	podLevel.Spec.Resources = &corev1.ResourceRequirements{Limits: plugintest.Requests("6", "1Gi")}
 	cases := map[string]struct {
 		pod           *corev1.Pod
 		policy, scope string
@@ -124,6 +132,18 @@ func TestNodesWithoutRoomInAZoneAreRejected(t *testing.T) {
 		"an init container needs more": {withInit, "single-numa-node", "container",
 			[]string{"4 16Gi 4", "4 16Gi 4"}, false},
 		"an init container gives its room back": {withInit, "single-numa-node", "container", []string{"6 16Gi 4"}, true},
+		"a sidecar keeps its room": {sidecarLast, "single-numa-node", "container",
+			[]string{"5 16Gi 4", "1 16Gi 4"}, false},
+		"a sidecar before an init container keeps its room": {sidecarFirst, "single-numa-node", "container",
+			[]string{"7 16Gi 4"}, false},
+		"a sidecar after an init container":       {sidecarLast, "single-numa-node", "container", []string{"6 16Gi 4"}, true},
+		"a sidecar in another zone":               {sidecarFirst, "single-numa-node", "container", []string{"2 16Gi 4", "6 16Gi 4"}, true},
+		"a sidecar before an init container, pod": {sidecarFirst, "single-numa-node", "pod", []string{"7 16Gi 4"}, false},
+		"a sidecar after an init container, pod":  {sidecarLast, "single-numa-node", "pod", []string{"6 16Gi 4"}, true},
+		"pod-level resources are not aligned, devices are": {podLevel, "single-numa-node", "container",
+			[]string{"1 16Gi 1", "1 16Gi 3"}, true},
+		"pod-level resources, devices in two zones": {podLevel, "single-numa-node", "container",
+			[]string{"8 16Gi 2", "8 16Gi 2"}, false},
 		"not guaranteed, CPU only": {podOf("b", container("6", 0, false)), "single-numa-node", "container",
 			[]string{"1 16Gi 4", "1 16Gi 4"}, true},
 		"not guaranteed, devices in one zone": {podOf("b", container("6", 3, false)), "single-numa-node", "container",
@@ -301,7 +321,7 @@ func TestPodsThatNeedNoZoneAreSignedAlike(t *testing.T) {
 		t.Errorf("got %v, %v", part, status)
 	}
 	part, status := w.plugin.Sign(context.Background(), podOf("g", container("6", 0, true)))
-	if want := [][]amounts{nil, {{"cpu": 6000, "memory": 1 << 30}}}; status != nil ||
+	if want := []interface{}{[]initNeed(nil), []amounts{{"cpu": 6000, "memory": 1 << 30}}}; status != nil ||
 		cmp.Diff(interface{}(want), part) != "" {
 		t.Errorf("got %v, %v", part, status)
 	}

@@ -117,7 +117,7 @@ func (t *topology) without(used amounts) []zone {
 	for i, z := range t.zones {
 		zones[i] = zone{allocatable: z.allocatable, available: amounts{}}
 		for name, amount := range z.available {
-			zones[i].available[name] = amount - used[name]
+			zones[i].available[name] = scheduler.Sum(amount, -used[name])
 		}
 	}
 	return zones
@@ -128,7 +128,7 @@ func (t *topology) parts(n *need) []amounts {
 	if t.pod {
 		return n.pod
 	}
-	return n.containers
+	return n.running
 }
 
 // noZone is the zone of a part that needs nothing from zones.
@@ -138,13 +138,6 @@ const noZone = -1
 // each into the first one that has room. It appends the indexes of the zones to chosen, and returns
 // false for ok if a part does not fit.
 func (t *topology) place(n *need, zones []zone, chosen []int) (_ []int, ok bool) {
-	if !t.pod {
-		for _, one := range n.init { // they end before the others start, so that they keep nothing
-			if _, ok := t.find(one, zones, nil, nil); !ok {
-				return nil, false
-			}
-		}
-	}
 	parts := t.parts(n)
 	for i, one := range parts {
 		z, ok := t.find(one, zones, parts[:i], chosen)
@@ -152,6 +145,14 @@ func (t *topology) place(n *need, zones []zone, chosen []int) (_ []int, ok bool)
 			return nil, false
 		}
 		chosen = append(chosen, z)
+	}
+	if t.pod {
+		return chosen, true
+	}
+	for _, one := range n.init { // they end before the containers start, so that they keep nothing
+		if _, ok := t.find(one.Need, zones, parts[:one.Sidecars], chosen); !ok {
+			return nil, false
+		}
 	}
 	return chosen, true
 }
@@ -175,7 +176,7 @@ func (t *topology) find(one amounts, zones []zone, before []amounts, chosen []in
 
 func (t *topology) fits(one amounts, z int, zones []zone, before []amounts, chosen []int) bool {
 	for name, amount := range one {
-		if t.has[name] && zones[z].available[name]-taken(name, z, before, chosen) < amount {
+		if t.has[name] && scheduler.Sum(zones[z].available[name], -taken(name, z, before, chosen)) < amount {
 			return false
 		}
 	}
@@ -186,7 +187,7 @@ func (t *topology) fits(one amounts, z int, zones []zone, before []amounts, chos
 func taken(name corev1.ResourceName, z int, parts []amounts, chosen []int) (sum int64) {
 	for i, part := range parts {
 		if chosen[i] == z {
-			sum += part[name]
+			sum = scheduler.Sum(sum, part[name])
 		}
 	}
 	return sum

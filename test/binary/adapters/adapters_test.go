@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -51,9 +52,26 @@ func TestPluginBehavesTheSameOnEveryRelease(t *testing.T) {
 	}
 }
 
-// transcript builds the scheduler of a release with the probe and runs the driver in its main
-// package.
-func transcript(t *testing.T, name string) string {
+func TestRequestsOfPodsAreThoseOfTheRelease(t *testing.T) {
+	for _, release := range releases {
+		t.Run(release, func(t *testing.T) { t.Log(drive(t, release, "TestRequests", "SEED="+os.Getenv("SEED"))) })
+	}
+}
+
+// transcript returns the calls of the probe by the framework of a release.
+func transcript(t *testing.T, release string) string {
+	file := filepath.Join(t.TempDir(), "transcript.txt")
+	drive(t, release, "TestTranscript", "TRANSCRIPT="+file)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// drive builds the scheduler of a release with the probe, runs a test of the driver in its main
+// package, and returns the output.
+func drive(t *testing.T, name, test string, env ...string) string {
 	release, err := versions.Parse(name)
 	if err != nil {
 		t.Fatal(err)
@@ -86,21 +104,18 @@ func transcript(t *testing.T, name string) string {
 		}
 	})
 	writeDriver(t, release.Minor, filepath.Join(result.Dir, "cmd/kube-scheduler"))
-	transcript := filepath.Join(t.TempDir(), "transcript.txt")
 	// The flags equal the flags of the build, so that the test uses its compiled packages.
-	cmd := exec.Command("go", "test", "-vet=off", "-count=1", "-trimpath", "-tags", strings.Join(rules.BuildTags, ","),
-		"-ldflags", "-s -w", "-run", "TestTranscript", "./cmd/kube-scheduler")
+	cmd := exec.Command("go", "test", "-v", "-vet=off", "-count=1", "-trimpath",
+		"-tags", strings.Join(rules.BuildTags, ","), "-ldflags", "-s -w", "-run", "^"+test+"$", "./cmd/kube-scheduler")
 	cmd.Dir = result.Dir
 	cmd.Env = append(os.Environ(), "GOTOOLCHAIN=go"+result.Info.Go, "GOFLAGS=-mod=mod", "CGO_ENABLED=0",
-		"TRANSCRIPT="+transcript, "POINTS="+points(t, release.Minor))
-	if out, err := cmd.CombinedOutput(); err != nil {
+		"POINTS="+points(t, release.Minor), "MINOR="+strconv.Itoa(release.Minor))
+	cmd.Env = append(cmd.Env, env...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	text, err := os.ReadFile(transcript)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	return string(out)
 }
 
 // bundled returns the bundled plugins, which must compile with every release, too.

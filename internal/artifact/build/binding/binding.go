@@ -1,5 +1,6 @@
-// Package binding selects the source of a scheduler with portable plugins: the files of
-// scheduler/adapter that a release takes, and the structs of it that each plugin embeds.
+// Package binding selects the source of a scheduler with portable plugins: the files of package
+// scheduler and of scheduler/adapter for a release, and the structs of scheduler/adapter that each
+// plugin embeds.
 package binding
 
 import (

@@ -33,16 +33,21 @@ func TestFilesAreSelectedByTheSuffixesOfTheirNames(t *testing.T) {
 	}
 }
 
-const adapterDir = "../../../../scheduler/adapter"
+// selectedDirs are the directories whose files are selected by release.
+func selectedDirs() []string {
+	return []string{"../../../../scheduler", "../../../../scheduler/adapter"}
+}
 
 // pinnedMinor is the minor of k8s.io/kubernetes in this project's go.mod.
 const pinnedMinor = 36
 
 func TestFilesForOtherReleasesAreNotCompiledHere(t *testing.T) {
-	for name, source := range adapterFiles(t) {
-		here := len(binding.Files(pinnedMinor, []string{name})) == 1
-		if excluded := string(binding.Source(source)) != string(source); excluded == here {
-			t.Errorf("%s: for 1.%d: %v, excluded from this project's build: %v", name, pinnedMinor, here, excluded)
+	for _, dir := range selectedDirs() {
+		for name, source := range sourceFiles(t, dir) {
+			here := len(binding.Files(pinnedMinor, []string{name})) == 1
+			if excluded := string(binding.Source(source)) != string(source); excluded == here {
+				t.Errorf("%s: for 1.%d: %v, excluded from this project's build: %v", name, pinnedMinor, here, excluded)
+			}
 		}
 	}
 }
@@ -50,7 +55,12 @@ func TestFilesForOtherReleasesAreNotCompiledHere(t *testing.T) {
 // Only the files for the pinned release are compiled in this project. For the other releases this
 // test finds names that are declared twice or not at all.
 func TestFilesOfEveryMinorDeclareEachNameOnce(t *testing.T) {
-	files := adapterFiles(t)
+	for _, dir := range selectedDirs() {
+		t.Run(filepath.Base(dir), func(t *testing.T) { checkDeclarations(t, sourceFiles(t, dir)) })
+	}
+}
+
+func checkDeclarations(t *testing.T, files map[string][]byte) {
 	names := slices.Sorted(maps.Keys(files))
 	for minor := binding.OldestMinor; minor <= binding.NewestMinor; minor++ {
 		declared, used := map[string]string{}, map[string]string{}
@@ -79,9 +89,9 @@ func TestFilesOfEveryMinorDeclareEachNameOnce(t *testing.T) {
 	}
 }
 
-func adapterFiles(t *testing.T) map[string][]byte {
+func sourceFiles(t *testing.T, dir string) map[string][]byte {
 	t.Helper()
-	paths, err := filepath.Glob(adapterDir + "/*.go")
+	paths, err := filepath.Glob(dir + "/*.go")
 	if err != nil || len(paths) == 0 {
 		t.Fatal("no files", err)
 	}

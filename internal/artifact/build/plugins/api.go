@@ -103,7 +103,8 @@ func builtins(api *pluginModule) []string {
 }
 
 // APIFiles returns the files of package scheduler's module that go into the generated module, with
-// its go.mod: the adapter of the release and the bundled plugins that are compiled in.
+// its go.mod: the files of package scheduler and of the adapter for the release, and the bundled
+// plugins that are compiled in.
 func (s *Set) APIFiles(t Target) map[string][]byte {
 	if s.api == nil {
 		return nil
@@ -121,7 +122,7 @@ func (s *Set) apiFiles() map[string][]byte {
 	for name, data := range s.api.files {
 		dir := path.Dir(name)
 		switch {
-		case dir == adapterDir:
+		case dir == adapterDir || dir == apiDir:
 			if len(binding.Files(adapterMinor(s.release), []string{path.Base(name)})) > 0 {
 				files[name] = binding.Source(data)
 			}
@@ -134,7 +135,7 @@ func (s *Set) apiFiles() map[string][]byte {
 			if s.uses(dir) {
 				files[name] = data
 			}
-		case dir == apiDir || s.imported(dir):
+		case s.imported(dir):
 			files[name] = data
 		}
 	}

@@ -1,0 +1,128 @@
+package scheduler
+
+import (
+	"math"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// PodRequests returns the requests of a pod as the plugin NodeResourcesFit of the release counts
+// them with its default feature gates, plus one of the resource pods. Each amount saturates at
+// math.MaxInt64. Amounts of 0 are left out.
+//
+// NodeResourcesFit uses these functions:
+//
+//   - before 1.27 calculateResource of pkg/scheduler/framework/types.go: the sum of the containers
+//     or, if that is more, the largest init container, and the overhead. Fractions of a unit are
+//     rounded up for each container.
+//   - from 1.27 PodRequests of pkg/api/v1/resource/helpers.go. Fractions are rounded up once.
+//   - from 1.28 sidecars, which are init containers that restart: they count with the containers,
+//     and with the init containers that start after them (KEP-753).
+//   - from 1.32 PodRequests of k8s.io/component-helpers/resource/helpers.go. The requests of the
+//     pod as a whole replace the sum of the containers (KEP-2837).
+//   - from 1.33 the requests that the kubelet has allocated and set up, while a pod is resized
+//     (KEP-1287); from 1.36 on also for the pod as a whole (KEP-5419).
+//   - from 1.37 the same function compares sums over the pod instead of single containers.
+//
+// The API server clears the fields of a disabled feature gate in the spec, so spec fields count
+// from the first release that has them. Resources of claims (KEP-5517, disabled by default in 1.36
+// and 1.37) do not count.
+//
+// An extender is one program for all releases and counts as the release in this project's go.mod:
+// the API server of an earlier release does not return the fields that this release does not count.
+func PodRequests(pod *corev1.Pod) Amounts {
+	total := Amounts{}
+	add := func(name corev1.ResourceName) {
+		if _, known := total[name]; !known {
+			total[name] = PodRequest(pod, name)
+		}
+	}
+	// A resize can add CPU and memory that the spec does not have.
+	add(corev1.ResourceCPU)
+	add(corev1.ResourceMemory)
+	for _, containers := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
+		for i := range containers {
+			for name := range containers[i].Resources.Requests {
+				add(name)
+			}
+		}
+	}
+	for name := range podLevelRequests(pod) {
+		add(name)
+	}
+	for name := range pod.Spec.Overhead {
+		add(name)
+	}
+	for name, amount := range total {
+		if amount == 0 {
+			delete(total, name)
+		}
+	}
+	total[corev1.ResourcePods] = 1
+	return total
+}
+
+// PodRequest returns the request of a pod for one resource, as PodRequests does. It does not
+// allocate.
+func PodRequest(pod *corev1.Pod, name corev1.ResourceName) int64 {
+	total, found := podLevelRequest(pod, name)
+	if !found {
+		total = containersRequest(pod, name)
+	}
+	// Added to a new quantity: Add may change the decimal that a copy shares with the pod.
+	var sum resource.Quantity
+	sum.Add(total)
+	sum.Add(requestIn(pod.Spec.Overhead, name))
+	return amountOf(name, sum)
+}
+
+// requestIn returns an amount of a list, at most the largest int64: Quantity.Add takes time and
+// memory by the exponent.
+func requestIn(list corev1.ResourceList, name corev1.ResourceName) resource.Quantity {
+	quantity, found := list[name]
+	if !found {
+		return resource.Quantity{}
+	}
+	if units := unitsOf(quantity); units == math.MaxInt64 || units == -math.MaxInt64 {
+		return *resource.NewQuantity(units, resource.DecimalSI)
+	}
+	return rounded(name, quantity)
+}
+
+// specRequest returns the request of a container in the spec.
+func specRequest(_ *corev1.Pod, c *corev1.Container, name corev1.ResourceName) resource.Quantity {
+	return requestIn(c.Resources.Requests, name)
+}
+
+// sumContainers returns the most that the containers of a pod need at a time: when all run, or when
+// an init container runs with the sidecars before it.
+func sumContainers(pod *corev1.Pod, name corev1.ResourceName,
+	request func(*corev1.Pod, *corev1.Container, corev1.ResourceName) resource.Quantity) resource.Quantity {
+	var running, sidecars, starting resource.Quantity
+	for i := range pod.Spec.Containers {
+		running.Add(request(pod, &pod.Spec.Containers[i], name))
+	}
+	for i := range pod.Spec.InitContainers {
+		c := &pod.Spec.InitContainers[i]
+		if IsSidecar(c) {
+			one := request(pod, c, name)
+			running.Add(one)
+			sidecars.Add(one)
+			continue
+		}
+		var with resource.Quantity
+		with.Add(sidecars)
+		with.Add(request(pod, c, name))
+		starting = most(starting, with)
+	}
+	return most(running, starting)
+}
+
+// most returns the larger quantity.
+func most(a, b resource.Quantity) resource.Quantity {
+	if a.Cmp(b) < 0 {
+		return b
+	}
+	return a
+}

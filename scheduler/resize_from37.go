@@ -1,0 +1,55 @@
+//go:build ignore
+
+package scheduler
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// containersRequest returns the request of all containers of a pod: the largest of their sums in
+// the spec, as the kubelet has allocated them, and as it has set them up. The status of the pod as
+// a whole replaces the statuses of the containers (AggregateContainerRequests of
+// k8s.io/component-helpers/resource/helpers.go).
+func containersRequest(pod *corev1.Pod, name corev1.ResourceName) resource.Quantity {
+	var allocated, actuated resource.Quantity
+	if whole := &pod.Status; whole.AllocatedResources != nil && whole.Resources != nil && whole.Resources.Requests != nil {
+		allocated = requestIn(whole.AllocatedResources, name)
+		actuated = requestIn(whole.Resources.Requests, name)
+	} else {
+		allocated = sumContainers(pod, name, allocatedRequest)
+		actuated = sumContainers(pod, name, actuatedRequest)
+	}
+	request := most(allocated, actuated)
+	if resizeInfeasible(pod) {
+		return request
+	}
+	return most(request, sumContainers(pod, name, specRequest))
+}
+
+// anyStatus returns the status of a container or init container, or nil.
+func anyStatus(pod *corev1.Pod, c *corev1.Container) *corev1.ContainerStatus {
+	if status := statusOf(pod.Status.ContainerStatuses, c); status != nil {
+		return status
+	}
+	return statusOf(pod.Status.InitContainerStatuses, c)
+}
+
+func allocatedRequest(pod *corev1.Pod, c *corev1.Container, name corev1.ResourceName) resource.Quantity {
+	status := anyStatus(pod, c)
+	switch {
+	case status != nil && status.AllocatedResources != nil:
+		return requestIn(status.AllocatedResources, name)
+	case resizeInfeasible(pod):
+		return resource.Quantity{}
+	}
+	return specRequest(pod, c, name)
+}
+
+func actuatedRequest(pod *corev1.Pod, c *corev1.Container, name corev1.ResourceName) resource.Quantity {
+	status := anyStatus(pod, c)
+	if status != nil && status.Resources != nil && status.Resources.Requests != nil {
+		return requestIn(status.Resources.Requests, name)
+	}
+	return allocatedRequest(pod, c, name)
+}
