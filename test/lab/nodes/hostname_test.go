@@ -13,8 +13,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// Cloned machines may all have the host name of one of the nodes. The holders of a lease then differ
-// in their UUIDs only.
+// Cloned machines may all have the host name of one of the nodes. The holders of a lease differ in
+// their UUIDs only.
 func TestSchedulersOfMachinesWithOneHostName(t *testing.T) {
 	nodes := three(t, labs.Release, lab.LayoutKubeadm)
 	for _, node := range nodes {
