@@ -167,13 +167,13 @@ const defaultBaseline = "default"
 func readBaseline(c *cli.Context, u *ui, flag, source string) (pack.Scheduler, error) {
 	flags := spec.Flags{Namespace: u.namespace, Version: ownVersion(), Branch: c.String("branch")}
 	if source != defaultBaseline {
-		flags.File = source
+		flags.File, flags.FileFlag = source, "--"+flag
 	}
-	var scheduler pack.Scheduler
 	sp, err := spec.Read(flags)
-	if err == nil {
-		scheduler, err = sp.Simulation(nil, nil)
+	if err != nil {
+		return pack.Scheduler{}, err
 	}
+	scheduler, err := sp.Simulation(nil, nil)
 	if err != nil {
 		return scheduler, fmt.Errorf("--%s: %w", flag, err)
 	}

@@ -19,8 +19,6 @@ type Target struct {
 	Node string
 	// Pod is the name of the mirror pod in kube-system.
 	Pod string
-	// Hosts are the names by which the scheduler may identify itself in the lease.
-	Hosts []string
 	// Alone reports whether this is the only control-plane node.
 	Alone bool
 	// Elects reports whether the scheduler uses leader election.
@@ -31,13 +29,13 @@ type Target struct {
 
 // targetOf returns the target of an earlier replacement.
 func targetOf(b *staticpod.Backup) Target {
-	return Target{Node: b.Node, Pod: b.Pod, Hosts: b.Hosts, Alone: b.Alone, Elects: b.Elects, HoldsAPI: b.HoldsAPI}
+	return Target{Node: b.Node, Pod: b.Pod, Alone: b.Alone, Elects: b.Elects, HoldsAPI: b.HoldsAPI}
 }
 
 func (d Deps) watch(t Target) *staticpod.Watch {
 	return &staticpod.Watch{
 		Kube: d.Kube, Namespace: metav1.NamespaceSystem, Pod: t.Pod, Container: schedulerContainer, HoldsAPI: t.HoldsAPI,
-		Elects: t.Elects, Hosts: t.Hosts, Alone: t.Alone, Log: d.Log,
+		Elects: t.Elects, Alone: t.Alone, Log: d.Log,
 	}
 }
 
@@ -70,7 +68,7 @@ func (p *planner) inspect(ctx context.Context) (*scheduler, error) {
 		return nil, err
 	}
 	s.Pod = s.manifest.Pod.Name + "-" + strings.ToLower(s.Node)
-	s.Hosts, s.Alone = append([]string{s.Node}, p.o.Names...), len(p.info.ControlPlane.Nodes) == 1
+	s.Alone = len(p.info.ControlPlane.Nodes) == 1
 	if s.seen, err = p.watch(s.Target).Observe(ctx); err != nil {
 		return nil, err
 	}

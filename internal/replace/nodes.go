@@ -2,6 +2,7 @@ package replace
 
 import (
 	"context"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -60,32 +61,32 @@ func PlanNodes(ctx context.Context, d Deps, info *inspect.Info, goal Goal) ([]No
 	}
 	leader, err := d.leader(ctx, pods)
 	if err != nil {
-		return nil, err
+		d.Warn(fmt.Sprintf("the node with the leading scheduler may not be the last one: %v", err))
 	}
 	return planNodes(info.ControlPlane.Nodes, pods, leader, goal), nil
 }
 
-// leader returns the node of the scheduler that holds the default schedulers' lease, or the host
-// name of the holder if no pod is known for it, "" if there is none.
+// leader returns the node of the scheduler that holds the default schedulers' lease, or "" if there
+// is none or it is unknown.
 func (d Deps) leader(ctx context.Context, pods []corev1.Pod) (string, error) {
 	lease, err := d.Kube.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, schedulerLease, metav1.GetOptions{})
 	if client.IgnoreNotFound(err) != nil {
 		return "", kubeapi.Explain("read the lease "+schedulerLease, err)
 	}
 	pod, err := kubeapi.PodOfLeader(ctx, d.Kube, lease, pods, schedulerContainer)
-	if pod != nil {
-		return pod.Spec.NodeName, nil
+	if pod == nil {
+		return "", err
 	}
-	return kubeapi.HostOf(lease), err
+	return pod.Spec.NodeName, nil
 }
 
-// planNodes makes the plan. leader is the host name of the process that holds the lease.
+// planNodes makes the plan. leader is the node of the scheduler that holds the lease, or empty.
 func planNodes(nodes []inspect.ControlPlaneNode, pods []corev1.Pod, leader string, goal Goal) []NodePlan {
 	plan := []NodePlan{}
 	for _, node := range nodes {
 		entry := NodePlan{
 			Node: node.Name, Ready: node.Ready, Command: goal.Command + " --node " + node.Name,
-			Leads: leader == node.Name || slices.Contains(node.Names, leader),
+			Leads: leader == node.Name,
 		}
 		if goal.Restored {
 			entry.Command = goal.Command

@@ -44,7 +44,7 @@ func TestPlanOfAllNodesHasTheLeaderLastAndWhatIsDone(t *testing.T) {
 	}{
 		"nothing is done": {
 			pods: []corev1.Pod{mirror("cp-1", old, "", true), mirror("cp-2", old, "", true),
-				mirror("cp-3", old, "", false)}, leader: "10.0.0.1",
+				mirror("cp-3", old, "", false)}, leader: "cp-1",
 			goal: Goal{Image: next, Command: "do"},
 			want: []NodePlan{
 				{Node: "cp-2", Ready: true, SchedulerReady: true, Image: old, Command: "do --node cp-2", Programs: programs},
@@ -117,6 +117,27 @@ func TestDirectoriesOfANode(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, Directories(layout)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// The machines of several control-plane nodes may have one host name, which is the name of one of
+// the nodes: the address of the machine decides.
+func TestThisNodeIsFoundByItsAddressBeforeItsHostName(t *testing.T) {
+	info := &inspect.Info{ControlPlane: inspect.ControlPlane{Nodes: []inspect.ControlPlaneNode{
+		{Name: "cp-1", Address: "10.0.0.1"}, {Name: "cp-2", Address: "10.0.0.2"}, {Name: "cp-3", Address: "10.0.0.3"},
+	}}}
+	for _, tc := range []struct {
+		names []string
+		want  string
+	}{
+		{[]string{"cp-2"}, "cp-2"},
+		{[]string{"elsewhere", "10.0.0.2"}, "cp-2"},
+		{[]string{"cp-3", "10.0.0.1"}, "cp-1"},
+		{[]string{"cp-1", "10.0.0.3"}, "cp-3"},
+	} {
+		if got, err := FindNode(info, "", tc.names); err != nil || got != tc.want {
+			t.Errorf("%q: got %q, %v; want %q", tc.names, got, err, tc.want)
 		}
 	}
 }

@@ -132,13 +132,17 @@ func FindLayout(name string) (inspect.Layout, error) {
 // FindNode returns the name of this control-plane node: node, if the cluster has it, else the node
 // with a name or address among names.
 func FindNode(info *inspect.Info, node string, names []string) (string, error) {
-	var all, matching []string
+	var all, named, addressed []string
 	for _, n := range info.ControlPlane.Nodes {
 		all = append(all, n.Name)
-		if slices.Contains(names, n.Name) || slices.Contains(names, n.Address) {
-			matching = append(matching, n.Name)
+		if slices.Contains(names, n.Name) {
+			named = append(named, n.Name)
+		}
+		if slices.Contains(names, n.Address) {
+			addressed = append(addressed, n.Name)
 		}
 	}
+	matching := slices.Concat(named, addressed) // other machines may have the same host name
 	switch {
 	case node != "" && !slices.Contains(all, node):
 		return "", problem.Invalidf("control-plane nodes: "+strings.Join(all, ", "), "no control-plane node is named %q",

@@ -208,7 +208,7 @@ func (d Deps) nodes(ctx context.Context, s *Status) error {
 		if c := podstatus.StatusOf(&pod, schedulerContainer); c != nil {
 			n.Image, n.Ready = c.Image, c.Ready
 		}
-		n.Leads = leader != "" && (len(pods) == 1 || leader == pod.Spec.NodeName)
+		n.Leads = leader == n.Node
 		s.Nodes = append(s.Nodes, n)
 	}
 	slices.SortFunc(s.Nodes, func(a, b NodeStatus) int { return strings.Compare(a.Node, b.Node) })

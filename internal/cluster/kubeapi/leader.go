@@ -2,28 +2,34 @@ package kubeapi
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/pmk-sched/pmk-sched/internal/cluster/podstatus"
 )
 
 const (
-	// acquired is the message of leader election of every release when it gets the lease
-	// (client-go, tools/leaderelection/leaderelection.go, with a capital letter in 0.36).
+	// attempts and acquired are messages of leader election of every release: when a process begins
+	// to wait for the lease, and when it gets it (client-go, tools/leaderelection/leaderelection.go,
+	// with capital letters from 0.36 on). Neither names the process.
+	attempts = "ttempting to acquire leader lease"
 	acquired = "uccessfully acquired lease"
-	// logMargin is how far the clocks of a node and of the lease may differ, maxLog how much of a log
-	// is read.
-	logMargin = time.Minute
-	maxLog    = 8 << 20
+	// maxLog bounds how much of a log is read, in bytes, and logTimeout how long.
+	maxLog     = 8 << 20
+	logTimeout = 5 * time.Second
 )
 
-// HostOf returns the host name of the process that holds a lease, "" if none does.
+// HostOf returns the host name of the process that holds a lease, "" if none does. Several machines
+// may have the same host name.
 func HostOf(lease *coordinationv1.Lease) string {
 	if lease == nil || lease.Spec.HolderIdentity == nil {
 		return ""
@@ -32,10 +38,14 @@ func HostOf(lease *coordinationv1.Lease) string {
 	return host
 }
 
-// PodOfLeader returns the pod of the process that holds a lease, or nil if no process holds it or
-// its pod is unknown. It is the pod of the holder's host name, see [PodOfHost]. The host name of a
-// machine may be in no object of the cluster, as on PMK, which names its nodes by address. Then it
-// is the only pod on the host network whose container logged that it acquired the lease.
+// PodOfLeader returns the pod of the process that holds a lease, or nil if no process holds it, a
+// process without a pod holds it, or the pod is unknown.
+//
+// The holder is named by its host name and a UUID. A pod has a host name of its own, which is its
+// name. On the host network the host name belongs to the machine. It may be in no object of the
+// cluster, as on PMK, which names its nodes by address, and several machines may have the same one.
+// There the logs of the container show which process acquired the lease, see leaderByLogs. Logs are
+// read only for that. The error is the failure to read them if it leaves the pod unknown.
 func PodOfLeader(ctx context.Context, kube kubernetes.Interface, lease *coordinationv1.Lease, pods []corev1.Pod,
 	container string) (*corev1.Pod, error) {
 	host := HostOf(lease)
@@ -45,49 +55,116 @@ func PodOfLeader(ctx context.Context, kube kubernetes.Interface, lease *coordina
 	if pod := PodOfHost(pods, host); pod != nil {
 		return pod, nil
 	}
-	var leader *corev1.Pod
-	var failed error
+	var candidates []*corev1.Pod
 	for i := range pods {
-		if !pods[i].Spec.HostNetwork {
-			continue
-		}
-		found, err := acquiredLease(ctx, kube, &pods[i], container, lease.Spec.AcquireTime)
-		failed = errors.Join(failed, err) // of another pod than the leader's it does not matter
-		if found && leader != nil {
-			return nil, nil
-		}
-		if found {
-			leader = &pods[i]
+		if pods[i].Spec.HostNetwork {
+			candidates = append(candidates, &pods[i])
 		}
 	}
-	if leader != nil {
-		return leader, nil
+	logs := make([]electionLog, len(candidates))
+	failed := make([]error, len(candidates))
+	var reading sync.WaitGroup
+	for i, pod := range candidates {
+		reading.Go(func() { logs[i], failed[i] = readElection(ctx, kube, pod, container) })
 	}
-	return nil, failed
+	reading.Wait()
+	if i := leaderByLogs(lease, logs); i >= 0 {
+		return candidates[i], nil
+	}
+	return nil, errors.Join(failed...)
 }
 
-// acquiredLease reports whether a running container logged that it acquired its lease. A process
-// that loses the lease ends.
-func acquiredLease(ctx context.Context, kube kubernetes.Interface, pod *corev1.Pod, container string,
-	since *metav1.MicroTime) (bool, error) {
-	limit := int64(maxLog)
-	options := &corev1.PodLogOptions{Container: container, LimitBytes: &limit}
-	if since != nil {
-		options.SinceTime = &metav1.Time{Time: since.Add(-logMargin)}
+// AcquiredLease reports whether the running process of a container logged that it acquired its
+// lease.
+func AcquiredLease(ctx context.Context, kube kubernetes.Interface, pod *corev1.Pod, container string) (bool, error) {
+	log, err := readElection(ctx, kube, pod, container)
+	return log.state == leads, err
+}
+
+// electionState is what the log of a process shows about the lease.
+type electionState int
+
+const (
+	// unknown: the log cannot be read or has neither message. A kubelet returns the newest file of a
+	// log, and the messages may be in an older one.
+	unknown electionState = iota
+	// waits: the process waits for the lease or has ended.
+	waits
+	// leads: the process acquired the lease. A process that loses the lease ends.
+	leads
+)
+
+type electionLog struct {
+	state electionState
+	// acquired is when the process logged that it acquired the lease.
+	acquired time.Time
+}
+
+// leaderByLogs returns the index of the process that holds the lease, or -1 if none of them holds
+// it or the process is unknown. The holder logged that it acquired the lease. If two did, one of
+// them is about to end: the holder wrote its message right after the time of the lease, which is of
+// the same clock. If none did, the holder is the only process whose log does not show that it
+// waits.
+func leaderByLogs(lease *coordinationv1.Lease, logs []electionLog) int {
+	var leading, undecided []int
+	for i := range logs {
+		switch logs[i].state {
+		case leads:
+			leading = append(leading, i)
+		case unknown:
+			undecided = append(undecided, i)
+		case waits:
+		}
 	}
+	since := lease.Spec.AcquireTime
+	switch {
+	case len(leading) == 1:
+		return leading[0]
+	case len(leading) == 0 && len(undecided) == 1:
+		return undecided[0]
+	case len(leading) == 0 || since == nil:
+		return -1
+	}
+	distance := func(i int) time.Duration { return logs[i].acquired.Sub(since.Time).Abs() }
+	return slices.MinFunc(leading, func(a, b int) int { return cmp.Compare(distance(a), distance(b)) })
+}
+
+// readElection reads the log of a container up to the message that it acquired its lease.
+func readElection(ctx context.Context, kube kubernetes.Interface, pod *corev1.Pod, container string) (
+	log electionLog, err error) {
+	status := podstatus.StatusOf(pod, container)
+	if status != nil && (status.State.Waiting != nil || status.State.Terminated != nil) {
+		return electionLog{state: waits}, nil // the log is the one of the process before
+	}
+	ctx, cancel := context.WithTimeout(ctx, logTimeout)
+	defer cancel()
+	limit := int64(maxLog)
+	options := &corev1.PodLogOptions{Container: container, LimitBytes: &limit, Timestamps: true}
 	doing := "read the log of Pod/" + pod.Namespace + "/" + pod.Name
 	text, err := kube.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, options).Stream(ctx)
 	if err != nil {
-		return false, Explain(doing, err)
+		return electionLog{}, Explain(doing, err)
 	}
-	lines, found := bufio.NewScanner(text), false
+	defer func() { _ = text.Close() }() // nothing is written
+	lines := bufio.NewScanner(text)
 	lines.Buffer(nil, maxLog)
-	for !found && lines.Scan() {
-		found = strings.Contains(lines.Text(), acquired)
+	read := 0
+	for lines.Scan() {
+		read += len(lines.Bytes()) + 1
+		switch line := lines.Text(); {
+		case strings.Contains(line, acquired):
+			stamp, _, _ := strings.Cut(line, " ")
+			at, _ := time.Parse(time.RFC3339Nano, stamp)
+			return electionLog{state: leads, acquired: at}, nil
+		case strings.Contains(line, attempts):
+			log.state = waits
+		}
 	}
-	err = errors.Join(lines.Err(), text.Close())
-	if err != nil && !found {
-		return false, Explain(doing, err)
+	if err := lines.Err(); err != nil {
+		return electionLog{}, Explain(doing, err)
 	}
-	return found, nil
+	if read >= maxLog {
+		return electionLog{}, nil // the message may follow
+	}
+	return log, nil
 }

@@ -17,8 +17,9 @@ func TestPodOfHost(t *testing.T) {
 		host string
 		want string
 	}{
-		"pod network":                         {[]corev1.Pod{pod("a", "n1", false), pod("b", "n1", false)}, "b", "b"},
-		"host network":                        {[]corev1.Pod{pod("a", "n1", true), pod("b", "n2", true)}, "n2", "b"},
+		"pod network": {[]corev1.Pod{pod("a", "n1", false), pod("b", "n1", false)}, "b", "b"},
+		"host network, machines may have the same host name": {[]corev1.Pod{pod("a", "n1", true), pod("b", "n2", true)},
+			"n2", ""},
 		"host network, node named by address": {[]corev1.Pod{pod("a", "10.0.0.1", true)}, "master", "a"},
 		"two of them, node named by address": {[]corev1.Pod{pod("a", "10.0.0.1", true), pod("b", "10.0.0.2", true)},
 			"master", ""},

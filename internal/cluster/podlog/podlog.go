@@ -51,6 +51,8 @@ type printer struct {
 	kube     kubernetes.Interface
 	retry    *kubeapi.Retrier
 	interval time.Duration
+	// found is the pod of a holder of the lease. Finding it may need all logs, so it is kept.
+	found struct{ holder, pod string }
 
 	mu     sync.Mutex
 	w      io.Writer
@@ -142,23 +144,23 @@ func (p *printer) refresh(ctx context.Context) ([]corev1.Pod, error) {
 	return list.Items, nil
 }
 
-// readLeader returns the name of the pod that holds the lease. It returns "" if no pod holds it, or
-// without permission to read the lease.
+// readLeader returns the name of the pod that holds the lease. It returns "" if no pod holds it, if
+// the pod is unknown, or without permission to read the lease.
 func (p *printer) readLeader(ctx context.Context, pods []corev1.Pod) (string, error) {
-	var leader *corev1.Pod
-	err := p.retry.Do(ctx, "read Lease/"+p.Namespace+"/"+p.Name, func(ctx context.Context) error {
-		lease, err := p.kube.CoordinationV1().Leases(p.Namespace).Get(ctx, p.Name, metav1.GetOptions{})
-		if err == nil {
-			leader, err = kubeapi.PodOfLeader(ctx, p.kube, lease, pods, p.Container)
-		}
-		return err
-	})
-	if err != nil && !apierrors.IsNotFound(err) && !errors.As(err, new(*kubeapi.ForbiddenError)) {
+	lease, err := kubeapi.Get(ctx, p.retry, p.kube.CoordinationV1().Leases(p.Namespace).Get, "Lease", p.Namespace, p.Name)
+	switch {
+	case err != nil && !apierrors.IsNotFound(err) && !errors.As(err, new(*kubeapi.ForbiddenError)):
 		return "", err
-	}
-	if leader == nil {
+	case err != nil || lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "":
 		return "", nil
+	case *lease.Spec.HolderIdentity == p.found.holder:
+		return p.found.pod, nil
 	}
+	leader, err := kubeapi.PodOfLeader(ctx, p.kube, lease, pods, p.Container)
+	if err != nil || leader == nil {
+		return "", nil //nolint:nilerr // a log that cannot be read is reported when it is to be printed
+	}
+	p.found.holder, p.found.pod = *lease.Spec.HolderIdentity, leader.Name
 	return leader.Name, nil
 }
 

@@ -25,7 +25,7 @@ type document struct {
 
 // readDocument reads pmk-sched.yaml once. "-" is standard input; an empty name gives an empty
 // document.
-func readDocument(name string, stdin io.Reader) (*document, error) {
+func readDocument(flag, name string, stdin io.Reader) (*document, error) {
 	switch name {
 	case "":
 		return &document{CustomScheduler: &v1alpha1.CustomScheduler{}}, nil
@@ -38,9 +38,9 @@ func readDocument(name string, stdin io.Reader) (*document, error) {
 	}
 	info, err := os.Stat(name)
 	if err != nil {
-		return nil, problem.Invalidf("", "read -f: %s", strings.Replace(err.Error(), "stat ", "open ", 1))
+		return nil, problem.Invalidf("", "read %s: %s", flag, strings.Replace(err.Error(), "stat ", "open ", 1))
 	}
-	text, err := problem.ReadFile("-f", name)
+	text, err := problem.ReadFile(flag, name)
 	if err != nil {
 		return nil, err
 	}

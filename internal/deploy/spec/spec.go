@@ -22,9 +22,9 @@ const AnyNode = "any"
 // Flags are the flags that describe a scheduler. A zero value is a flag that was not given.
 type Flags struct {
 	// File is pmk-sched.yaml; "-" is Stdin. Relative paths in a file that is not regular start at the
-	// working directory.
-	File  string
-	Stdin io.Reader
+	// working directory. FileFlag is the flag that names the file, by default -f.
+	File, FileFlag string
+	Stdin          io.Reader
 
 	Name, Namespace, Image, PullPolicy  string
 	Config, Preset, Credentials, Branch string
@@ -53,7 +53,7 @@ type Spec struct {
 
 // Read reads the file and resolves it and the flags into a Spec.
 func Read(f Flags) (*Spec, error) {
-	d, err := readDocument(f.File, f.Stdin)
+	d, err := readDocument(cmp.Or(f.FileFlag, "-f"), f.File, f.Stdin)
 	if err != nil {
 		return nil, err
 	}

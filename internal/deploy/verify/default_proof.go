@@ -7,7 +7,6 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/podstatus"
@@ -40,7 +39,8 @@ func (d *defaultVerifier) proveDefault(ctx context.Context, pod *corev1.Pod, lea
 		return err
 	}
 	if by == nil {
-		return d.notScheduled(pod, "the leader %q has no static pod", now)
+		return d.notScheduled(pod, "no static pod is known to be the leader %q: no log of one says that it acquired the "+
+			"lease", now)
 	}
 	return d.checkStaticPod(ctx, pod, by)
 }
@@ -101,9 +101,8 @@ func buildInfo(metrics string) string {
 	return ""
 }
 
-// podOf returns the static pod of the process that holds the lease: the only static pod, the pod
-// whose node's name or address is the host name of the lease holder, or the result of
-// [kubeapi.PodOfLeader]. It returns nil if there is none.
+// podOf returns the static pod of the process that holds the lease, see [kubeapi.PodOfLeader], or
+// nil if there is none.
 func (d *defaultVerifier) podOf(ctx context.Context, lease *coordinationv1.Lease) (*corev1.Pod, error) {
 	pods, err := d.staticPods(ctx)
 	if err != nil {
@@ -111,18 +110,6 @@ func (d *defaultVerifier) podOf(ctx context.Context, lease *coordinationv1.Lease
 	}
 	if len(pods) == 1 {
 		return &pods[0], nil
-	}
-	host := kubeapi.HostOf(lease)
-	for i := range pods {
-		node, err := d.kube.CoreV1().Nodes().Get(ctx, pods[i].Spec.NodeName, metav1.GetOptions{})
-		if err != nil {
-			return nil, kubeapi.Explain("read Node/"+pods[i].Spec.NodeName, err)
-		}
-		for _, address := range node.Status.Addresses {
-			if address.Address == host || node.Name == host {
-				return &pods[i], nil
-			}
-		}
 	}
 	return kubeapi.PodOfLeader(ctx, d.kube, lease, pods, defaultContainer)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -73,11 +74,10 @@ func (r *verifier) prove(ctx context.Context, pod *corev1.Pod) error {
 func (r *verifier) identify(ctx context.Context) {
 	host := strings.TrimPrefix(r.result.Instance, r.Name+"-")
 	if r.result.Instance == "" {
-		if host = r.leader(ctx); host == "" {
+		if r.result.Instance = holder(r.lease(ctx)); r.result.Instance == "" {
 			r.note("the event does not name the process of %s, and its lease has no holder", r.Name)
 			return
 		}
-		r.result.Instance = host
 		r.note("the event does not name the process of %s: the instance is the holder of its lease", r.Name)
 	}
 	pods, err := r.schedulerPods(ctx)
@@ -85,23 +85,30 @@ func (r *verifier) identify(ctx context.Context) {
 		r.note("which pod of the scheduler bound it is unknown: %v", err)
 		return
 	}
-	if by := kubeapi.PodOfHost(pods, host); by != nil {
+	by := kubeapi.PodOfHost(pods, host)
+	if by == nil { // the leader schedules
+		by, err = kubeapi.PodOfLeader(ctx, r.kube, r.lease(ctx), pods, ownership.Scheduler)
+	}
+	switch {
+	case by != nil:
 		r.result.SchedulerPod = by.Namespace + "/" + by.Name
+		return
+	case err != nil:
+		r.note("which pod of the scheduler bound it is unknown: %v", err)
 		return
 	}
 	r.note("the instance %q that bound the pod is not one of the %d pods of %s", r.result.Instance, len(pods),
 		r.deploymentName())
 }
 
-// leader returns the host name of the holder of the scheduler's lease. It is empty if there is none
-// or it cannot be read.
-func (r *verifier) leader(ctx context.Context) string {
+// lease returns the scheduler's lease, or nil if it cannot be read.
+func (r *verifier) lease(ctx context.Context) *coordinationv1.Lease {
 	lease, err := kubeapi.Get(ctx, r.retry, r.kube.CoordinationV1().Leases(r.Namespace).Get, "Lease", r.Namespace,
 		r.Deployment)
 	if err != nil {
-		return ""
+		return nil
 	}
-	return kubeapi.HostOf(lease)
+	return lease
 }
 
 // schedulerPods returns the pods of the scheduler's Deployment.

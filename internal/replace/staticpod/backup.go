@@ -60,10 +60,9 @@ type Backup struct {
 	HoldsAPI   bool `json:"holdsAPI"`
 	// Elects is set if the scheduler uses leader election.
 	Elects bool `json:"elects"`
-	// Hosts and Alone are as in [Watch]; Pinned as in [Want].
-	Hosts  []string `json:"hosts,omitempty"`
-	Alone  bool     `json:"alone"`
-	Pinned bool     `json:"pinned"`
+	// Alone is as in [Watch], Pinned as in [Want].
+	Alone  bool `json:"alone"`
+	Pinned bool `json:"pinned"`
 	// Image and Replacement are the requested values.
 	Image       string `json:"image"`
 	Replacement string `json:"replacement"`

@@ -23,6 +23,8 @@ type wait struct {
 	ran  Ran
 	// container is the ID of the expected container as soon as it was seen.
 	container string
+	// renewed is when the lease had last been renewed when that container was first seen.
+	renewed time.Time
 	// former are the IDs of containers that are not the expected one.
 	former []string
 	away   time.Time
@@ -166,7 +168,7 @@ func (t *wait) missing(ctx context.Context, seen *Seen, status *corev1.Container
 		return "the kubelet has not restarted the scheduler"
 	}
 	if t.container != id {
-		t.container, t.ran.started = id, time.Now()
+		t.container, t.ran.started, t.renewed = id, time.Now(), seen.renewed()
 	}
 	switch {
 	case seen.Replacement != t.want.Replacement:
@@ -182,20 +184,17 @@ func (t *wait) missing(ctx context.Context, seen *Seen, status *corev1.Container
 	return ""
 }
 
-// leader returns the first condition of leader election that does not hold.
+// leader returns the first condition of leader election that does not hold. The previous scheduler
+// has ended when the new one runs. If its lease is renewed afterwards, the holder is the scheduler
+// of another node, also if the machines have the same host name.
 func (t *wait) leader(seen *Seen) string {
-	t.ran.Leads = false
-	host, _, _ := strings.Cut(seen.Holder, "_")
-	fresh := seen.lease != nil && seen.lease.Spec.RenewTime != nil &&
-		time.Since(seen.lease.Spec.RenewTime.Time) < time.Minute
 	switch {
-	case seen.Holder == "" || !fresh:
+	case seen.Holder == "" || time.Since(seen.renewed()) >= time.Minute:
 		return "no scheduler holds the lease " + leaseName
-	case t.want.Changed && t.want.Before != nil && seen.Holder == t.want.Before.Holder &&
-		(t.Alone || slices.Contains(t.Hosts, host)):
+	case t.want.Changed && t.want.Before != nil && seen.Holder == t.want.Before.Holder && seen.renewed().Equal(t.renewed):
 		return "the lease " + leaseName + " is still held by the previous scheduler"
-	case t.Alone || slices.Contains(t.Hosts, host):
-		t.ran.Leads = true
+	case !t.Alone && seen.lease.Spec.AcquireTime != nil && seen.renewed().Equal(seen.lease.Spec.AcquireTime.Time):
+		return "the holder of the lease " + leaseName + " has just acquired it" // its log may not show it yet
 	}
 	return ""
 }
@@ -210,13 +209,6 @@ func (t *wait) renewMirror(ctx context.Context, seen *Seen) {
 			metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: &metav1.Preconditions{UID: &uid}})
 		t.log().Debug("deleted the mirror pod of the previous manifest", zap.String("pod", t.Pod), zap.Error(err))
 	}
-}
-
-func (t *wait) log() *zap.Logger {
-	if t.Log == nil {
-		return zap.NewNop()
-	}
-	return t.Log
 }
 
 // notRunning returns an error with the end of the scheduler's log.

@@ -44,9 +44,7 @@ type Watch struct {
 	HoldsAPI bool
 	// Elects is set if the scheduler uses leader election.
 	Elects bool
-	// Hosts are the names that the node may use as holder of the lease. Alone is set if no other
-	// node runs a default scheduler.
-	Hosts []string
+	// Alone is set if no other node runs a default scheduler.
 	Alone bool
 	Log   *zap.Logger
 }
@@ -65,6 +63,15 @@ type Seen struct {
 	lease *coordinationv1.Lease
 	// ended are the IDs of containers that ended before.
 	ended []string
+}
+
+// renewed returns when the lease was last renewed, by the clock of its holder, or zero if that is
+// unknown.
+func (s *Seen) renewed() time.Time {
+	if s.lease == nil || s.lease.Spec.RenewTime == nil {
+		return time.Time{}
+	}
+	return s.lease.Spec.RenewTime.Time
 }
 
 // Observe reads the pod and the lease once.
@@ -162,7 +169,18 @@ func (e *APIAwayError) Unwrap() error { return e.Err }
 // scheduler that started since holds the lease. It returns when ctx ends, with a [*NotRunningError]
 // as soon as the new scheduler has failed, or with an [*APIAwayError].
 func (w *Watch) Wait(ctx context.Context, want Want) (*Ran, error) {
-	return newWait(w, want).until(ctx, func(*Ran) bool { return true })
+	ran, err := newWait(w, want).until(ctx, func(*Ran) bool { return true })
+	if err == nil {
+		ran.Leads = w.leads(ctx, ran)
+	}
+	return ran, err
+}
+
+func (w *Watch) log() *zap.Logger {
+	if w.Log == nil {
+		return zap.NewNop()
+	}
+	return w.Log
 }
 
 // Stay observes the result of Wait until the container has run for the duration stable.
@@ -172,6 +190,19 @@ func (w *Watch) Stay(ctx context.Context, want Want, ran *Ran, stable time.Durat
 	wait.container = ran.ContainerID
 	_, err := wait.until(ctx, func(r *Ran) bool { return time.Since(r.started) >= stable })
 	return err
+}
+
+// leads reports whether the scheduler of this node holds the lease. Other nodes may have the same
+// host name, so that its log shows it.
+func (w *Watch) leads(ctx context.Context, ran *Ran) bool {
+	if !w.Elects || w.Alone {
+		return w.Elects
+	}
+	found, err := kubeapi.AcquiredLease(ctx, w.Kube, ran.pod, w.Container)
+	if err != nil {
+		w.log().Warn("whether the scheduler of this node leads is unknown", zap.Error(err))
+	}
+	return found
 }
 
 func endedIDs(status *corev1.ContainerStatus) []string {

@@ -38,7 +38,7 @@ func TestLeaderIsTheHolderOfTheLease(t *testing.T) {
 		"a pod":                        {podNetwork, "s-2_x", nil, "s-2", false},
 		"another process":              {podNetwork, "other_x", nil, "", true},
 		"no pods":                      {nil, "s-2_x", nil, "", false},
-		"a node's name":                {hostNetwork, "10.0.0.1_x", nil, "s-1", false},
+		"a node's name is not enough":  {hostNetwork, "10.0.0.1_x", nil, "", false},
 		"a host name that no node has": {hostNetwork, "master_x", nil, "", false},
 		"the same, and a replica leads": {hostNetwork, "master_x", &health.Scheduling{Replicas: 2, Leading: 1}, "",
 			false},
