@@ -519,9 +519,10 @@ func TestElasticQuotasAreReadAndRetryPods(t *testing.T) {
 		t.Errorf("got %+v", q)
 	}
 	w.plugin.setQuota(ctx, "c", "second", nil)
-	if q, err := parse(elasticQuota("c", "second",
-		map[string]interface{}{"max": map[string]interface{}{"cpu": "many"}})); q != nil || err == nil {
-		t.Errorf("one that cannot be read: %+v, %v", q, err)
+	for _, amount := range []string{"many", "1e-999999999"} {
+		if q, err := parse(elasticQuota("c", "second", limit(amount))); q != nil || err == nil {
+			t.Errorf("max of %s is accepted: %+v, %v", amount, q, err)
+		}
 	}
 	var names []string
 	for _, q := range w.plugin.quotas.all() {
