@@ -96,9 +96,10 @@
 // State. Pods, nodes and NodeInfo are shared and must not be modified. Filter and Score run for
 // every pod and node, so they must not wait for the network: fetch data in the background.
 //
-// A panic in a plugin ends the scheduler: neither the framework nor the adapter recovers, because a
-// scheduler that continues with a broken plugin would silently place pods wrongly. The process
-// prints the stack, the container restarts, and pods that were not bound are scheduled again.
+// A panic at an extension point is an error of the pod of that call: the adapter recovers, logs the
+// stack and counts it in pmk_sched_plugin_panics_total, and the scheduler continues. Unlock with
+// defer: a lock that the panic leaves locked stops the next call. A panic in New, in an informer's
+// handler or in a goroutine of the plugin ends the scheduler.
 //
 // # Staying portable
 //

@@ -1,6 +1,7 @@
 package adapter
 
 import (
+	"context"
 	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,7 +18,7 @@ func (p *EventsPoint) hinted() []clusterEventWithHint {
 	for _, e := range p.Plugin.EventsToRegister() {
 		translated := clusterEventWithHint{Event: event(e)}
 		if e.Helps != nil {
-			translated.QueueingHintFn = hint(e.Helps)
+			translated.QueueingHintFn = p.Host.hint(e.Helps)
 		}
 		registered = append(registered, translated)
 		if isPod := e.Resource == scheduler.EventPod || e.Resource == scheduler.EventAny; isPod &&
@@ -32,7 +33,7 @@ func (p *EventsPoint) hinted() []clusterEventWithHint {
 		}
 	}
 	if !updates {
-		own := hint(func(*corev1.Pod, interface{}, interface{}) bool { return false })
+		own := p.Host.hint(func(*corev1.Pod, interface{}, interface{}) bool { return false })
 		registered = append(registered,
 			clusterEventWithHint{Event: clusterEvent{Resource: podResource, ActionType: podEdits}, QueueingHintFn: own})
 	}
@@ -42,9 +43,11 @@ func (p *EventsPoint) hinted() []clusterEventWithHint {
 // complete returns the actions of an event: these releases report every change of a node.
 func complete(e scheduler.ClusterEvent) scheduler.ActionType { return e.Action }
 
-// hint returns the framework's form of a plugin's hint.
-func hint(helps func(pod *corev1.Pod, before, after interface{}) bool) queueingHintFn {
-	return func(_ klog.Logger, pod *corev1.Pod, before, after interface{}) (queueingHint, error) {
+// hint returns the framework's form of a plugin's hint. If the plugin panics, the pod is retried.
+func (h *Host) hint(helps func(pod *corev1.Pod, before, after interface{}) bool) queueingHintFn {
+	return func(_ klog.Logger, pod *corev1.Pod, before, after interface{}) (decision queueingHint, _ error) {
+		decision = queue
+		defer h.recoverFrom(context.Background(), "Events", pod, nil)
 		// The framework passes on the informer's event for an object of a custom resource whose
 		// deletion the informer missed.
 		before = scheduler.LastState(before)

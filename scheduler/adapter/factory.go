@@ -18,6 +18,9 @@ func newPlugin(ctx context.Context, name string, build func(context.Context, *Ho
 		return nil, fmt.Errorf("plugin %s: %w", name, err)
 	}
 	host := &Host{Arguments: arguments, handle: h}
+	if host.panics, err = newPanics(host.Metrics()); err != nil {
+		return nil, fmt.Errorf("plugin %s: %w", name, err)
+	}
 	bound, err := build(ctx, host)
 	if err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", name, err)
@@ -35,6 +38,7 @@ type Base struct{ plugin scheduler.Plugin }
 func (h *Host) Base(p scheduler.Plugin) Base {
 	h.plugin = p
 	h.skips.init(p)
+	_, h.normalizes = p.(scheduler.ScoreNormalizer)
 	return Base{plugin: p}
 }
 

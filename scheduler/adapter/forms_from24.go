@@ -26,16 +26,19 @@ func (logSink) Error(ctx context.Context, err error, message string, keysAndValu
 	klog.FromContext(ctx).WithCallDepth(callDepth).Error(err, message, keysAndValues...)
 }
 
-func (p *PreFilterPoint) preFilter(ctx context.Context, s cycleState, pod *corev1.Pod) (*preFilterResult, *status) {
-	nodes, result := p.Plugin.PreFilter(ctx, stateOf(s), pod)
-	result = p.Host.skips.afterPreFilter(s, nil, result)
+func (p *PreFilterPoint) preFilter(
+	ctx context.Context, s cycleState, pod *corev1.Pod,
+) (_ *preFilterResult, result *status) {
+	defer p.Host.recoverFrom(ctx, "PreFilter", pod, &result)
+	nodes, answer := p.call(ctx, s, pod)
+	answer = p.Host.skips.afterPreFilter(s, nil, answer)
 	if nodes == nil {
-		return nil, fromPlugin(result)
+		return nil, fromPlugin(answer)
 	}
 	// sets.String before 1.28, then sets.Set[string]: both are this map.
 	names := make(map[string]sets.Empty, len(nodes.Nodes))
 	for _, name := range nodes.Nodes {
 		names[name] = sets.Empty{}
 	}
-	return &preFilterResult{NodeNames: names}, fromPlugin(result)
+	return &preFilterResult{NodeNames: names}, fromPlugin(answer)
 }

@@ -2,6 +2,7 @@ package adapter
 
 import (
 	"context"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
@@ -22,6 +23,10 @@ type Host struct {
 	handle handle
 	plugin scheduler.Plugin
 	skips  skips
+	panics *prometheus.CounterVec
+
+	normalizes bool      // the plugin is a ScoreNormalizer
+	unbounded  sync.Once // logs the first score out of bounds
 }
 
 var _ scheduler.Handle = &Host{}

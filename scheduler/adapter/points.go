@@ -15,6 +15,23 @@ type PreFilterPoint struct {
 	Plugin scheduler.PreFilterPlugin
 }
 
+// call calls the plugin for a pod that needs a node.
+func (p *PreFilterPoint) call(ctx context.Context, s cycleState, pod *corev1.Pod) (*scheduler.PreFilterResult,
+	*scheduler.Status) {
+	if isResized(pod) {
+		return nil, scheduler.Skip()
+	}
+	return p.Plugin.PreFilter(ctx, stateOf(s), pod)
+}
+
+// isResized reports whether a pod in the queue runs already, so that portable plugins must not
+// reject it: they have decided about it before. From 1.37 on, with the feature gate
+// InPlacePodVerticalScalingSchedulerPreemption, the scheduler makes room on the node of a pod whose
+// resize the kubelet has deferred, and rejects its other nodes
+// (pkg/scheduler/framework/plugins/deferredpodscheduling). In 1.37 no such pod reaches Reserve: the
+// cache refuses to assume a pod that it has (pkg/scheduler/backend/cache/cache.go).
+func isResized(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" }
+
 // PreFilterExtensions returns nil if the plugin does not implement scheduler.PreFilterExtensions.
 func (p *PreFilterPoint) PreFilterExtensions() preFilterExtensions { //nolint:revive // an alias of the framework's type
 	if _, ok := p.Plugin.(scheduler.PreFilterExtensions); !ok {
@@ -25,7 +42,10 @@ func (p *PreFilterPoint) PreFilterExtensions() preFilterExtensions { //nolint:re
 
 type extensions PreFilterPoint
 
-func (p *extensions) AddPod(ctx context.Context, s cycleState, pod *corev1.Pod, other otherPod, n nodeInfo) *status {
+func (p *extensions) AddPod(
+	ctx context.Context, s cycleState, pod *corev1.Pod, other otherPod, n nodeInfo,
+) (result *status) {
+	defer p.Host.recoverFrom(ctx, "AddPod", pod, &result)
 	if p.Host.skips.filter(s) {
 		return nil
 	}
@@ -33,7 +53,10 @@ func (p *extensions) AddPod(ctx context.Context, s cycleState, pod *corev1.Pod, 
 	return fromPlugin(plugin.AddPod(ctx, stateOf(s), pod, podOfOther(other), nodeOf(n)))
 }
 
-func (p *extensions) RemovePod(ctx context.Context, s cycleState, pod *corev1.Pod, other otherPod, n nodeInfo) *status {
+func (p *extensions) RemovePod(
+	ctx context.Context, s cycleState, pod *corev1.Pod, other otherPod, n nodeInfo,
+) (result *status) {
+	defer p.Host.recoverFrom(ctx, "RemovePod", pod, &result)
 	if p.Host.skips.filter(s) {
 		return nil
 	}
@@ -48,8 +71,9 @@ type FilterPoint struct {
 }
 
 // Filter calls the plugin.
-func (p *FilterPoint) Filter(ctx context.Context, s cycleState, pod *corev1.Pod, n nodeInfo) *status {
-	if decided, result := p.Host.skips.node(s, n); decided {
+func (p *FilterPoint) Filter(ctx context.Context, s cycleState, pod *corev1.Pod, n nodeInfo) (result *status) {
+	defer p.Host.recoverFrom(ctx, "Filter", pod, &result)
+	if decided, result := p.Host.skips.node(s, n); decided || isResized(pod) {
 		return result
 	}
 	return fromPlugin(p.Plugin.Filter(ctx, stateOf(s), pod, nodeOf(n)))
@@ -64,12 +88,16 @@ type PostFilterPoint struct {
 // PostFilter calls the plugin.
 func (p *PostFilterPoint) PostFilter(
 	ctx context.Context, s cycleState, pod *corev1.Pod, rejected nodeStatuses,
-) (*postFilterResult, *status) {
-	nominated, result := p.Plugin.PostFilter(ctx, stateOf(s), pod, rejections{rejected})
-	if nominated == "" {
-		return nil, fromPlugin(result)
+) (_ *postFilterResult, result *status) {
+	defer p.Host.recoverFrom(ctx, "PostFilter", pod, &result)
+	if isResized(pod) {
+		return nil, newStatus(unschedulable)
 	}
-	return nominate(nominated), fromPlugin(result)
+	node, answer := p.Plugin.PostFilter(ctx, stateOf(s), pod, rejections{rejected})
+	if node == "" {
+		return nil, fromPlugin(answer)
+	}
+	return nominate(node), fromPlugin(answer)
 }
 
 // rejections implements scheduler.Rejections.
@@ -98,7 +126,10 @@ func (p *ScorePoint) ScoreExtensions() scoreExtensions { //nolint:revive // an a
 type normalizer ScorePoint
 
 // NormalizeScore calls the plugin with a copy of the list and copies the scores back.
-func (p *normalizer) NormalizeScore(ctx context.Context, s cycleState, pod *corev1.Pod, list nodeScoreList) *status {
+func (p *normalizer) NormalizeScore(
+	ctx context.Context, s cycleState, pod *corev1.Pod, list nodeScoreList,
+) (result *status) {
+	defer p.Host.recoverFrom(ctx, "NormalizeScore", pod, &result)
 	if p.Host.skips.score(s) {
 		return nil
 	}
@@ -106,11 +137,11 @@ func (p *normalizer) NormalizeScore(ctx context.Context, s cycleState, pod *core
 	for i := range list {
 		scores[i] = scheduler.NodeScore{Name: list[i].Name, Score: list[i].Score}
 	}
-	result := p.Plugin.(scheduler.ScoreNormalizer).NormalizeScore(ctx, stateOf(s), pod, scores)
+	answer := p.Plugin.(scheduler.ScoreNormalizer).NormalizeScore(ctx, stateOf(s), pod, scores)
 	for i := range list {
-		list[i].Score = scores[i].Score
+		list[i].Score = p.Host.bounded(ctx, scores[i].Score)
 	}
-	return fromPlugin(result)
+	return fromPlugin(answer)
 }
 
 // ReservePoint is the extension point Reserve.
@@ -120,12 +151,14 @@ type ReservePoint struct {
 }
 
 // Reserve calls the plugin.
-func (p *ReservePoint) Reserve(ctx context.Context, s cycleState, pod *corev1.Pod, node string) *status {
+func (p *ReservePoint) Reserve(ctx context.Context, s cycleState, pod *corev1.Pod, node string) (result *status) {
+	defer p.Host.recoverFrom(ctx, "Reserve", pod, &result)
 	return fromPlugin(p.Plugin.Reserve(ctx, stateOf(s), pod, node))
 }
 
 // Unreserve calls the plugin.
 func (p *ReservePoint) Unreserve(ctx context.Context, s cycleState, pod *corev1.Pod, node string) {
+	defer p.Host.recoverFrom(ctx, "Unreserve", pod, nil)
 	p.Plugin.Unreserve(ctx, stateOf(s), pod, node)
 }
 
@@ -136,9 +169,12 @@ type PermitPoint struct {
 }
 
 // Permit calls the plugin.
-func (p *PermitPoint) Permit(ctx context.Context, s cycleState, pod *corev1.Pod, node string) (*status, time.Duration) {
-	result, timeout := p.Plugin.Permit(ctx, stateOf(s), pod, node)
-	return fromPlugin(result), timeout
+func (p *PermitPoint) Permit(
+	ctx context.Context, s cycleState, pod *corev1.Pod, node string,
+) (result *status, timeout time.Duration) {
+	defer p.Host.recoverFrom(ctx, "Permit", pod, &result)
+	answer, timeout := p.Plugin.Permit(ctx, stateOf(s), pod, node)
+	return fromPlugin(answer), timeout
 }
 
 // PreBindPoint is the extension point PreBind.
@@ -148,7 +184,8 @@ type PreBindPoint struct {
 }
 
 // PreBind calls the plugin.
-func (p *PreBindPoint) PreBind(ctx context.Context, s cycleState, pod *corev1.Pod, node string) *status {
+func (p *PreBindPoint) PreBind(ctx context.Context, s cycleState, pod *corev1.Pod, node string) (result *status) {
+	defer p.Host.recoverFrom(ctx, "PreBind", pod, &result)
 	return fromPlugin(p.Plugin.PreBind(ctx, stateOf(s), pod, node))
 }
 
@@ -159,7 +196,8 @@ type BindPoint struct {
 }
 
 // Bind calls the plugin.
-func (p *BindPoint) Bind(ctx context.Context, s cycleState, pod *corev1.Pod, node string) *status {
+func (p *BindPoint) Bind(ctx context.Context, s cycleState, pod *corev1.Pod, node string) (result *status) {
+	defer p.Host.recoverFrom(ctx, "Bind", pod, &result)
 	return fromPlugin(p.Plugin.Bind(ctx, stateOf(s), pod, node))
 }
 
@@ -171,6 +209,7 @@ type PostBindPoint struct {
 
 // PostBind calls the plugin.
 func (p *PostBindPoint) PostBind(ctx context.Context, s cycleState, pod *corev1.Pod, node string) {
+	defer p.Host.recoverFrom(ctx, "PostBind", pod, nil)
 	p.Plugin.PostBind(ctx, stateOf(s), pod, node)
 }
 
@@ -180,9 +219,18 @@ type QueueSortPoint struct {
 	Plugin scheduler.QueueSortPlugin
 }
 
-// Less calls the plugin.
+// Less calls the plugin. If the plugin panics, it orders the pods as PrioritySort does.
 func (p *QueueSortPoint) Less(a, b queuedPodInfo) bool {
-	return p.Plugin.Less(queuedPod(a), queuedPod(b))
+	x, y := queuedPod(a), queuedPod(b)
+	if less, ok := p.less(x, y); ok {
+		return less
+	}
+	return x.Priority > y.Priority || x.Priority == y.Priority && x.Timestamp.Before(y.Timestamp)
+}
+
+func (p *QueueSortPoint) less(a, b scheduler.QueuedPod) (less, ok bool) {
+	defer p.Host.recoverFrom(context.Background(), "QueueSort", a.Pod, nil)
+	return p.Plugin.Less(a, b), true
 }
 
 // SignPoint is the framework's SignPlugin from 1.35 on. It has no effect before.

@@ -20,6 +20,10 @@ var _ preEnqueuePlugin = &struct {
 }{}
 
 // PreEnqueue calls the plugin.
-func (p *PreEnqueuePoint) PreEnqueue(ctx context.Context, pod *corev1.Pod) *status {
+func (p *PreEnqueuePoint) PreEnqueue(ctx context.Context, pod *corev1.Pod) (result *status) {
+	defer p.Host.recoverFrom(ctx, "PreEnqueue", pod, &result)
+	if isResized(pod) {
+		return nil
+	}
 	return fromPlugin(p.Plugin.PreEnqueue(ctx, pod))
 }

@@ -11,7 +11,10 @@ import (
 )
 
 // PreScore calls the plugin with the snapshot's nodes of these names.
-func (p *PreScorePoint) PreScore(ctx context.Context, s cycleState, pod *corev1.Pod, objects []*corev1.Node) *status {
+func (p *PreScorePoint) PreScore(
+	ctx context.Context, s cycleState, pod *corev1.Pod, objects []*corev1.Node,
+) (result *status) {
+	defer p.Host.recoverFrom(ctx, "PreScore", pod, &result)
 	nodes := make([]scheduler.NodeInfo, len(objects))
 	for i := range objects {
 		n, err := p.Host.Nodes().Get(objects[i].Name)

@@ -7,6 +7,9 @@ import (
 )
 
 // PreScore calls the plugin.
-func (p *PreScorePoint) PreScore(ctx context.Context, s cycleState, pod *corev1.Pod, nodes []nodeInfo) *status {
+func (p *PreScorePoint) PreScore(
+	ctx context.Context, s cycleState, pod *corev1.Pod, nodes []nodeInfo,
+) (result *status) {
+	defer p.Host.recoverFrom(ctx, "PreScore", pod, &result)
 	return fromPlugin(p.Plugin.PreScore(ctx, stateOf(s), pod, nodesOf(nodes)))
 }

@@ -9,7 +9,10 @@ import (
 )
 
 // Score calls the plugin with the snapshot's node of that name.
-func (p *ScorePoint) Score(ctx context.Context, s cycleState, pod *corev1.Pod, name string) (int64, *status) {
+func (p *ScorePoint) Score(
+	ctx context.Context, s cycleState, pod *corev1.Pod, name string,
+) (score int64, result *status) {
+	defer p.Host.recoverFrom(ctx, "Score", pod, &result)
 	if p.Host.skips.score(s) {
 		return 0, nil
 	}
@@ -17,6 +20,6 @@ func (p *ScorePoint) Score(ctx context.Context, s cycleState, pod *corev1.Pod, n
 	if err != nil {
 		return 0, asStatus(err)
 	}
-	score, result := p.Plugin.Score(ctx, stateOf(s), pod, n)
-	return score, fromPlugin(result)
+	score, answer := p.Plugin.Score(ctx, stateOf(s), pod, n)
+	return p.Host.rawScore(ctx, score), fromPlugin(answer)
 }

@@ -7,7 +7,10 @@ import (
 )
 
 // Score calls the plugin.
-func (p *ScorePoint) Score(ctx context.Context, s cycleState, pod *corev1.Pod, n nodeInfo) (int64, *status) {
-	score, result := p.Plugin.Score(ctx, stateOf(s), pod, nodeOf(n))
-	return score, fromPlugin(result)
+func (p *ScorePoint) Score(
+	ctx context.Context, s cycleState, pod *corev1.Pod, n nodeInfo,
+) (score int64, result *status) {
+	defer p.Host.recoverFrom(ctx, "Score", pod, &result)
+	score, answer := p.Plugin.Score(ctx, stateOf(s), pod, nodeOf(n))
+	return p.Host.rawScore(ctx, score), fromPlugin(answer)
 }

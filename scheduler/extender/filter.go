@@ -23,6 +23,12 @@ type preFiltered struct {
 func (c *call) preFilter(takesPart func(*served) bool) (*preFiltered, error) {
 	said := &preFiltered{skip: map[*served]bool{}}
 	for _, p := range c.policies {
+		// A scheduler of 1.37 can ask about a running pod whose resize the kubelet has deferred. The
+		// policies have decided about it before.
+		if c.pod.Spec.NodeName != "" {
+			said.skip[p] = true
+			continue
+		}
 		if p.preFilter == nil || !takesPart(p) {
 			continue
 		}

@@ -77,6 +77,20 @@ func TestFilterReturnsNodesUnchanged(t *testing.T) {
 	}
 }
 
+// Such a pod has a node, and its resize is deferred.
+func TestPoliciesDoNotRejectAPodThatIsResized(t *testing.T) {
+	rejecting := preFilterPolicy{"Rejecting", func(context.Context, scheduler.State,
+		*corev1.Pod) (*scheduler.PreFilterResult, *scheduler.Status) {
+		return nil, scheduler.Unresolvable("no")
+	}}
+	server, _ := serveWith(t, filledCache(t, threeNodes...), Options{}, rejecting, labelled())
+	got := ask[extenderv1.ExtenderFilterResult](t, server, VerbFilter,
+		extenderv1.ExtenderArgs{Pod: newPod("p", "busy", 0), NodeNames: names("busy")})
+	if diff := cmp.Diff(names("busy"), got.NodeNames); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestPreFilterNarrowsRejectsAndSkips(t *testing.T) {
 	never := filterBy("Never",
 		func(*corev1.Pod, scheduler.NodeInfo) *scheduler.Status { return scheduler.Unschedulable("never") })

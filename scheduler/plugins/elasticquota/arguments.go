@@ -51,7 +51,8 @@ type Quota struct {
 	// Min is guaranteed: a pod that fits into it gets the room of pods that borrow. Resources of max
 	// that it does not have are 0.
 	Min corev1.ResourceList `json:"min,omitempty"`
-	// Max is never exceeded. A resource that it does not have is not limited.
+	// Max is never exceeded by the pods that this scheduler places. An extender may exceed it in
+	// bursts. A resource that it does not have is not limited.
 	Max corev1.ResourceList `json:"max,omitempty"`
 }
 

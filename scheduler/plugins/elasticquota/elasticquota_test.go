@@ -42,10 +42,11 @@ type world struct {
 	age     int
 }
 
-// evictions records victims instead of evicting them, and refuses some.
+// evictions records victims and marks them as being deleted. It refuses some, at the dry run or
+// only at the eviction, and loses some: these are evicted and not deleted.
 type evictions struct {
-	refused map[string]bool
-	victims []string
+	refused, failing, lost map[string]bool
+	victims                []string
 }
 
 func (e *evictions) tryAll(_ context.Context, victims []*corev1.Pod) (*corev1.Pod, error) {
@@ -58,7 +59,13 @@ func (e *evictions) tryAll(_ context.Context, victims []*corev1.Pod) (*corev1.Po
 }
 
 func (e *evictions) evict(_ context.Context, victim *corev1.Pod) error {
+	if e.failing[victim.Name] {
+		return fmt.Errorf("evict pod %s: refused", victim.Name)
+	}
 	e.victims = append(e.victims, victim.Name)
+	if now := metav1.Now(); !e.lost[victim.Name] {
+		victim.DeletionTimestamp = &now
+	}
 	return nil
 }
 
@@ -71,8 +78,9 @@ func newWorld(t *testing.T, args string, nodes int) *world {
 	template := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
 	template.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8"),
 		corev1.ResourceMemory: resource.MustParse("64Gi"), corev1.ResourcePods: resource.MustParse("110")}
-	w := &world{t: t, cluster: plugintest.NewCluster(nodes, template), evicted: &evictions{refused: map[string]bool{}},
-		now: time.Unix(1000, 0)}
+	w := &world{t: t, cluster: plugintest.NewCluster(nodes, template),
+		evicted: &evictions{refused: map[string]bool{}, failing: map[string]bool{}, lost: map[string]bool{}},
+		now:     time.Unix(1000, 0)}
 	w.handle = &plugintest.Handle{NodeList: w.cluster.Nodes()}
 	w.plugin = newPlugin(a, fixed, w.handle, func() time.Time { return w.now })
 	w.plugin.evict = w.evicted
@@ -131,7 +139,9 @@ func (w *world) postFilter(pod *corev1.Pod, rejected rejections) string {
 	}
 	w.evicted.victims = nil
 	node, status := w.plugin.PostFilter(context.Background(), state, pod, rejected)
-	if (node == "") != (status.Code() == scheduler.CodeUnschedulable) {
+	if status.Code() == scheduler.CodeError {
+		node = status.String()
+	} else if (node == "") != (status.Code() == scheduler.CodeUnschedulable) {
 		w.t.Errorf("node %q with status %v", node, status)
 	}
 	sort.Strings(w.evicted.victims)
@@ -293,6 +303,62 @@ func TestRoomIsKeptUntilTheVictimsAreGone(t *testing.T) {
 	}
 }
 
+// With one disruption left in a PodDisruptionBudget, the dry run of each of two evictions passes.
+func TestPodWaitsOnlyForVictimsThatWereEvicted(t *testing.T) {
+	w := newWorld(t, twoTeams, 1)
+	w.run("n-0", "b", "b", 8, "1", 0)
+	pod := w.newPod("a", "new", "2", 0)
+	w.evicted.failing["b-6"] = true
+	step := func(when, want string) {
+		t.Helper()
+		if got := w.postFilter(pod, nil); got != want {
+			t.Errorf("%s: %q, want %q", when, got, want)
+		}
+	}
+	step("an eviction fails", "Error: evict pod b-6: refused b-7")
+	step("while the other victim is being deleted", "n-0")
+	w.plugin.forget(w.cluster.Nodes()[0].Pod(7))
+	step("when it is gone", "Error: evict pod b-6: refused")
+	delete(w.evicted.failing, "b-6")
+	step("when the eviction is allowed", "n-0 b-6")
+}
+
+func TestVictimThatIsNotDeletedIsEvictedAgain(t *testing.T) {
+	w := newWorld(t, twoTeams, 1)
+	w.run("n-0", "b", "b", 8, "1", 0)
+	pod := w.newPod("a", "new", "1", 0)
+	w.evicted.lost["b-7"] = true
+	for i := range 3 {
+		if got := w.postFilter(pod, nil); got != "n-0 b-7" {
+			t.Fatalf("attempt %d: %q", i, got)
+		}
+	}
+	w.evicted.failing["b-7"], w.evicted.refused["b-7"] = true, true
+	if got := w.postFilter(pod, nil); got != "n-0 b-6" {
+		t.Errorf("when its eviction is refused: %q", got)
+	}
+}
+
+func TestPodDoesNotWaitForVictimsForever(t *testing.T) {
+	w := newWorld(t, twoTeams, 2)
+	w.run("n-0", "b", "b", 8, "1", 0)
+	w.run("n-1", "other", "other", 8, "1", -1)
+	w.evicted.refused["other-7"] = true
+	pod := w.newPod("a", "new", "1", -5)
+	if got := w.postFilter(pod, nil); got != "n-0 b-7" {
+		t.Fatalf("got %q", got)
+	}
+	drained := rejections{"n-0": scheduler.Unresolvable("node(s) were unschedulable")}
+	pod.Spec.Priority = nil // so that it may evict pods on the other node
+	if got := w.postFilter(pod, drained); got != "n-0" {
+		t.Errorf("while the victim is being deleted: %q", got)
+	}
+	w.now = w.now.Add(nominationTime + time.Second)
+	if got := w.postFilter(pod, drained); got != "n-1 other-6" {
+		t.Errorf("after some time: %q", got)
+	}
+}
+
 // A pod that does not fit although others were evicted for it is not worth more evictions for some
 // time.
 func TestEvictionsThatDidNotHelpAreNotRepeatedAtOnce(t *testing.T) {
@@ -302,7 +368,9 @@ func TestEvictionsThatDidNotHelpAreNotRepeatedAtOnce(t *testing.T) {
 	if got := w.postFilter(pod, nil); got != "n-0 b-7" {
 		t.Fatalf("got %q", got)
 	}
-	w.plugin.forget(w.cluster.Nodes()[0].Pod(7))
+	victim := w.cluster.Nodes()[0].Pod(7)
+	w.plugin.forget(victim)
+	victim.DeletionTimestamp = nil // another pod has its room
 	unsuitable := rejections{"n-0": scheduler.Unschedulable("node(s) didn't match pod topology spread constraints")}
 	if got := w.postFilter(pod, unsuitable); got != "" {
 		t.Errorf("when the victim is gone: %q", got)
@@ -586,9 +654,10 @@ func TestElasticQuotasAreReadAndRetryPods(t *testing.T) {
 		t.Errorf("got %+v", q)
 	}
 	w.plugin.setQuota(ctx, "c", "second", nil)
-	if q, err := parse(elasticQuota("c", "second",
-		map[string]interface{}{"max": map[string]interface{}{"cpu": "many"}})); q != nil || err == nil {
-		t.Errorf("one that cannot be read: %+v, %v", q, err)
+	for _, amount := range []string{"many", "1e-999999999"} {
+		if q, err := parse(elasticQuota("c", "second", limit(amount))); q != nil || err == nil {
+			t.Errorf("max of %s is accepted: %+v, %v", amount, q, err)
+		}
 	}
 	var names []string
 	for _, q := range w.plugin.quotas.all() {

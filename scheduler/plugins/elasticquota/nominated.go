@@ -50,9 +50,13 @@ func (n *nominations) add(pod types.UID, node string, need amounts, victims []*c
 	})
 }
 
-// get returns the node and the victims of a nominated pod.
+// get returns the node and the victims of a nominated pod. It forgets a pod whose time is over.
 func (n *nominations) get(pod types.UID) (node string, victims []*corev1.Pod, ok bool) {
 	nominated, ok := n.pods.Get(pod)
+	if ok && nominated.Expired(n.now()) {
+		n.pods.Forget(pod)
+		return "", nil, false
+	}
 	value, _ := nominated.Value.(nomination)
 	return nominated.Node, value.victims, ok
 }

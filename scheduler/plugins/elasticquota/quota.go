@@ -174,8 +174,8 @@ func (p *ElasticQuota) setQuota(ctx context.Context, namespace, name string, q *
 func parse(u *unstructured.Unstructured) (*quota, error) {
 	var read struct {
 		Spec struct {
-			Min corev1.ResourceList `json:"min"`
-			Max corev1.ResourceList `json:"max"`
+			Min map[corev1.ResourceName]customresource.Quantity `json:"min"`
+			Max map[corev1.ResourceName]customresource.Quantity `json:"max"`
 		} `json:"spec"`
 	}
 	text, err := json.Marshal(u.Object)
@@ -185,7 +185,16 @@ func parse(u *unstructured.Unstructured) (*quota, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newQuota(u.GetNamespace()+"/"+u.GetName(), []string{u.GetNamespace()}, read.Spec.Min, read.Spec.Max)
+	return newQuota(u.GetNamespace()+"/"+u.GetName(), []string{u.GetNamespace()}, listOf(read.Spec.Min),
+		listOf(read.Spec.Max))
+}
+
+func listOf(amounts map[corev1.ResourceName]customresource.Quantity) corev1.ResourceList {
+	list := corev1.ResourceList{}
+	for name, amount := range amounts {
+		list[name] = amount.Quantity
+	}
+	return list
 }
 
 type amounts = scheduler.Amounts

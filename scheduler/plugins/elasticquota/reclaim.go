@@ -31,11 +31,11 @@ func (p *ElasticQuota) PostFilter(ctx context.Context, state scheduler.State, po
 	if c == nil || !p.canEvict(pod) {
 		return "", scheduler.Unschedulable()
 	}
+	ctx, cancel := context.WithTimeout(ctx, evictTime)
+	defer cancel()
 	if node, victims, ok := p.nominated.get(pod.UID); ok {
-		for _, victim := range victims {
-			if p.usage.has(victim.Namespace, victim.UID) {
-				return node, nil // it is being deleted
-			}
+		if p.isLeaving(ctx, victims) {
+			return node, nil
 		}
 		p.nominated.fail(pod.UID, onlyRoomIsMissing(rejected.Status(node)))
 	}
@@ -46,8 +46,6 @@ func (p *ElasticQuota) PostFilter(ctx context.Context, state scheduler.State, po
 	if err != nil {
 		return "", scheduler.Error(err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, evictTime)
-	defer cancel()
 	s := p.newSearch(pod, c)
 	for refusals := 0; refusals < mostRefusals; refusals++ {
 		best := s.best(nodes, rejected)
@@ -66,26 +64,57 @@ func (p *ElasticQuota) PostFilter(ctx context.Context, state scheduler.State, po
 	return "", scheduler.Unschedulable()
 }
 
-// carryOut evicts the victims and keeps their room.
+// isLeaving reports whether any of the victims of a pod still is being deleted. It evicts again
+// victims that are not: an API server may accept an eviction that something else prevents later, or
+// the informer has not seen the deletion yet.
+func (p *ElasticQuota) isLeaving(ctx context.Context, victims []*corev1.Pod) (leaving bool) {
+	for _, victim := range victims {
+		now := p.usage.pod(victim.Namespace, victim.UID)
+		switch {
+		case now == nil: // it is gone
+		case now.DeletionTimestamp != nil:
+			leaving = true
+		default:
+			err := p.evict.evict(ctx, now)
+			p.handle.Logger(ctx).Info(2, "ElasticQuota evicts a pod again", "victim", now.Namespace+"/"+now.Name, "err", err)
+			leaving = leaving || err == nil
+		}
+	}
+	return leaving
+}
+
+// carryOut evicts the victims and keeps the room of those that were evicted.
 func (p *ElasticQuota) carryOut(ctx context.Context, pod *corev1.Pod, c *cycle,
 	best *choice) (string, *scheduler.Status) {
-	p.nominated.add(pod.UID, best.node, c.need, append(best.leaving, best.victims...))
+	leaving := best.leaving
 	for _, victim := range best.victims {
 		if err := p.evict.evict(ctx, victim); err != nil {
-			return "", scheduler.Error(err) // evicted pods make room too; the pod is retried
+			// The dry run of each eviction has passed, but a PodDisruptionBudget may allow only one of
+			// them. The pod is retried, and evicts more when the others are gone.
+			if len(leaving) > 0 {
+				p.nominated.add(pod.UID, best.node, c.need, leaving)
+			}
+			return "", scheduler.Error(err)
 		}
-		reason := reasonPriority
-		if scheduler.PodPriority(victim) >= scheduler.PodPriority(pod) {
-			reason = reasonReclaim
-		}
-		p.evictions.WithLabelValues(reason).Inc()
-		p.handle.Logger(ctx).Info(2, "ElasticQuota evicts a pod", "victim", victim.Namespace+"/"+victim.Name, "node",
-			victim.Spec.NodeName,
-			"for", pod.Namespace+"/"+pod.Name, "quota", c.quota.name, "reason", reason)
-		p.handle.EventRecorder().Eventf(victim, pod, corev1.EventTypeNormal, "Preempted", "Preempting",
-			"Evicted (%s) for pod %s/%s of quota %s", reason, pod.Namespace, pod.Name, c.quota.name)
+		leaving = append(leaving, victim)
+		p.report(ctx, pod, c, victim)
 	}
+	p.nominated.add(pod.UID, best.node, c.need, leaving)
 	return best.node, nil
+}
+
+// report counts and logs an eviction, and records an event of the victim.
+func (p *ElasticQuota) report(ctx context.Context, pod *corev1.Pod, c *cycle, victim *corev1.Pod) {
+	reason := reasonPriority
+	if scheduler.PodPriority(victim) >= scheduler.PodPriority(pod) {
+		reason = reasonReclaim
+	}
+	p.evictions.WithLabelValues(reason).Inc()
+	p.handle.Logger(ctx).Info(2, "ElasticQuota evicts a pod", "victim", victim.Namespace+"/"+victim.Name, "node",
+		victim.Spec.NodeName,
+		"for", pod.Namespace+"/"+pod.Name, "quota", c.quota.name, "reason", reason)
+	p.handle.EventRecorder().Eventf(victim, pod, corev1.EventTypeNormal, "Preempted", "Preempting",
+		"Evicted (%s) for pod %s/%s of quota %s", reason, pod.Namespace, pod.Name, c.quota.name)
 }
 
 func (p *ElasticQuota) canEvict(pod *corev1.Pod) bool {

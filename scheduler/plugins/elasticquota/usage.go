@@ -120,15 +120,14 @@ func (u *usage) entries(q *quota, selected func(entry) bool) []entry {
 	return all
 }
 
-func (u *usage) has(namespace string, uid types.UID) bool {
+// pod returns a pod in its last known state, or nil if it does not take room.
+func (u *usage) pod(namespace string, uid types.UID) *corev1.Pod {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	a := u.namespaces[namespace]
-	if a == nil {
-		return false
+	if a := u.namespaces[namespace]; a != nil {
+		return a.pods[uid].pod
 	}
-	_, ok := a.pods[uid]
-	return ok
+	return nil
 }
 
 // used returns the usage of the pods of a quota, except for one pod.

@@ -1,6 +1,7 @@
 package gpupacking
 
 import (
+	"context"
 	"sort"
 	"strconv"
 	"strings"
@@ -11,8 +12,12 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
+// maxDevices is how many devices a node may have. The kubelet of the node writes their number in
+// its status, and the plugin keeps an entry for each.
+const maxDevices = 256
+
 // roomOf returns the free room of a node without one of its pods. ok is false if the node has no
-// devices.
+// devices, or more than maxDevices.
 func (g *GPUPacking) roomOf(node scheduler.NodeInfo, without types.UID) (r room, ok bool) {
 	allocatable, used := node.Allocatable(), node.Requested()
 	amount := allocatable.Scalar[g.settings.resource]
@@ -25,8 +30,13 @@ func (g *GPUPacking) roomOf(node scheduler.NodeInfo, without types.UID) (r room,
 	if r.whole <= 0 || amount < r.whole {
 		return r, false
 	}
+	count := amount / r.whole
+	if count > maxDevices {
+		g.logOversized(node.Node().Name, count)
+		return r, false
+	}
 	r.cpu = allocatable.MilliCPU - used.MilliCPU
-	r.free = make([]int64, amount/r.whole)
+	r.free = make([]int64, count)
 	for i := range r.free {
 		r.free[i] = r.whole
 	}
@@ -49,6 +59,14 @@ func (g *GPUPacking) roomOf(node scheduler.NodeInfo, without types.UID) (r room,
 		r.guess(demandOf(pod, g.settings.resource))
 	}
 	return r, true
+}
+
+// logOversized logs once for each node that it has too many devices.
+func (g *GPUPacking) logOversized(node string, count int64) {
+	if _, logged := g.oversized.LoadOrStore(node, true); !logged {
+		g.handle.Logger(context.Background()).Info(0, "GPUPacking ignores the GPUs of a node: it has too many", "node", node,
+			"devices", count, "most", maxDevices)
+	}
 }
 
 // devicesOf returns the devices of a pod, nil if they are unknown.
@@ -94,9 +112,14 @@ func (r room) take(gpu int64, devices []int) bool {
 	if !r.divisible(gpu) || len(devices) != needed {
 		return false
 	}
-	for _, index := range devices {
+	for i, index := range devices {
 		if index < 0 || index >= len(r.free) {
 			return false
+		}
+		for _, other := range devices[:i] {
+			if other == index {
+				return false
+			}
 		}
 	}
 	for _, index := range devices {

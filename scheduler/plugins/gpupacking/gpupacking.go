@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -54,6 +55,9 @@ type GPUPacking struct {
 	assumed scheduler.AssumedPods
 
 	none, few, full, odd *scheduler.Status
+
+	// oversized are the names of nodes with too many devices, which are logged once.
+	oversized sync.Map
 }
 
 // New returns the plugin configured by its arguments. It watches pods until ctx is done.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -86,6 +87,8 @@ func TestFilterLooksAtEachDevice(t *testing.T) {
 		{"they are on one device if they fit", 1000, gpuNode("n", 2, gpuPod("a", 600, ""), gpuPod("b", 400, "")), "Success"},
 		{"an annotation that cannot be right is not used", 1000,
 			gpuNode("n", 2, gpuPod("a", 600, "7"), gpuPod("b", 400, "x")), "Success"},
+		{"an annotation that has a device twice is not used", 1000, gpuNode("n", 2, gpuPod("a", 2000, "0,0")),
+			"Unschedulable: no GPU has enough free"},
 		{"more than there is", 100, gpuNode("n", 1, gpuPod("a", 800, ""), gpuPod("b", 800, "")),
 			"Unschedulable: no GPU has enough free"},
 	} {
@@ -299,6 +302,33 @@ func TestDevicesAreCountedByAResource(t *testing.T) {
 		delete(without.Status.Allocatable, lacking)
 		if _, ok := g.roomOf(plugintest.NewNode(without), ""); ok {
 			t.Errorf("a node without %s has devices", lacking)
+		}
+	}
+}
+
+// The status of a node is written by its kubelet.
+func TestNodeWithTooManyDevicesHasNone(t *testing.T) {
+	const unitsOf = `{"resource": "aliyun.com/gpu-mem", "annotations": {"index": "example.com/index"}, "devices": {"units": `
+	for _, c := range []struct {
+		args       string
+		mem, count int64
+		devices    int
+	}{
+		{"", 1 << 10, 256, 256}, {"", 1 << 10, 257, 0}, {"", 1 << 60, 1 << 60, 0}, {"", math.MaxInt64, 256, 256},
+		{unitsOf + `100}}`, 25600, 1, 256}, {unitsOf + `100}}`, 1e15, 1, 0}, {unitsOf + `1}}`, math.MaxInt64, 1, 0},
+	} {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
+		n.Status.Allocatable = corev1.ResourceList{"aliyun.com/gpu-mem": *resource.NewQuantity(c.mem, resource.DecimalSI),
+			"aliyun.com/gpu-count": *resource.NewQuantity(c.count, resource.DecimalSI)}
+		h := &plugintest.Handle{}
+		g := newPlugin(t, h, c.args)
+		for range 2 {
+			if r, ok := g.roomOf(plugintest.NewNode(n), ""); ok != (c.devices > 0) || len(r.free) != c.devices {
+				t.Errorf("%+v: %d devices, %t", c, len(r.free), ok)
+			}
+		}
+		if lines := h.Lines(); (len(lines) == 1) != (c.devices == 0) {
+			t.Errorf("%+v: %q", c, lines)
 		}
 	}
 }

@@ -84,11 +84,12 @@ type scale struct {
 }
 
 func (s *scale) score(value float64) int64 {
-	if s.worst == s.best {
+	// Halved, so that the difference of the extreme values of float64 is finite.
+	span := s.best/2 - s.worst/2
+	if span == 0 { // also if the values differ by less than a float64 can halve
 		return scheduler.MaxNodeScore
 	}
-	// Halved, so that the difference of the extreme values of float64 is finite.
-	share := (value/2 - s.worst/2) / (s.best/2 - s.worst/2)
+	share := (value/2 - s.worst/2) / span
 	// A value may have changed since PreScore.
 	return int64(math.Round(float64(scheduler.MaxNodeScore) * math.Min(1, math.Max(0, share))))
 }

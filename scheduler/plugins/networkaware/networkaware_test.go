@@ -64,6 +64,8 @@ func TestScoreIsRelativeToBestAndWorstValue(t *testing.T) {
 		{"the largest range", minimal + `}`, []*unstructured.Unstructured{
 			metric("node-0", -math.MaxFloat64), metric("node-1", 0.0), metric("node-2",
 				math.MaxFloat64)}, false, []int64{100, 50, 0}},
+		{"a range of which half is 0", minimal + `}`, []*unstructured.Unstructured{
+			metric("node-0", 0.0), metric("node-1", math.SmallestNonzeroFloat64)}, false, []int64{100, 100, 100}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			plugin := newPlugin(t, test.args)
@@ -144,7 +146,10 @@ func TestValuesAreUpdatedWithTheObjects(t *testing.T) {
 	plugin.values.remove("", "a")
 	expect("a deleted object has no value", map[string]float64{"node-1": 0.005})
 	for _, bad := range []*unstructured.Unstructured{link("b", "node-1", "fast"), link("b", "", "5ms"),
-		link("b", "node-1", nil), link("b", "node-1", true), link("b", "node-1", "NaN")} {
+		link("b", "node-1", nil), link("b", "node-1", true), link("b", "node-1", "NaN"),
+		link("b", "node-1", "9999999999999999999e99999999"), link("b", "node-1", "1e400"),
+		link("b", "node-1", "-1e400"), link("b", "node-1", math.Inf(1)),
+		link("b", "node-1", math.NaN())} {
 		set(link("b", "node-1", "5ms"))
 		if err := plugin.values.set(bad); err == nil || !strings.Contains(err.Error(), " at s") {
 			t.Errorf("%v: %v", bad.Object, err)

@@ -2,12 +2,13 @@ package networkaware
 
 import (
 	"fmt"
+	"math"
 	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/resource"
+	"github.com/pmk-sched/pmk-sched/scheduler/customresource"
 )
 
 // path is the path of a field in an object: field names (string) and list indexes (int).
@@ -83,8 +84,18 @@ func (p path) find(object map[string]interface{}) (interface{}, bool) {
 }
 
 // number returns the number in a field: a number, or a string with a number, a quantity such as
-// "10Mi" or a duration such as "12ms", which is converted to seconds.
+// "10Mi" or a duration such as "12ms", which is converted to seconds. A number that is not finite
+// is an error: a quantity may be "1e400".
 func number(value interface{}) (float64, error) {
+	n, err := anyNumber(value)
+	if err == nil && (math.IsNaN(n) || math.IsInf(n, 0)) {
+		return 0, fmt.Errorf("%q is not a finite number", shortened(fmt.Sprint(value)))
+	}
+	return n, err
+}
+
+// anyNumber is number for all values of float64.
+func anyNumber(value interface{}) (float64, error) {
 	switch v := value.(type) {
 	case int64:
 		return float64(v), nil
@@ -92,21 +103,22 @@ func number(value interface{}) (float64, error) {
 		return v, nil
 	case string:
 		if n, err := strconv.ParseFloat(v, 64); err == nil {
-			if n != n || n-n != 0 {
-				return 0, fmt.Errorf("%q is not a finite number", v)
-			}
 			return n, nil
 		}
-		if q, err := resource.ParseQuantity(v); err == nil {
+		if q, err := customresource.ParseQuantity(v); err == nil {
 			return q.AsApproximateFloat64(), nil
 		}
 		if d, err := time.ParseDuration(v); err == nil {
 			return d.Seconds(), nil
 		}
-		if len(v) > 50 {
-			v = v[:50] + "…"
-		}
-		return 0, fmt.Errorf("%q is not a number, quantity or duration", v)
+		return 0, fmt.Errorf("%q is not a number, quantity or duration", shortened(v))
 	}
 	return 0, fmt.Errorf("a %T is not a number", value)
+}
+
+func shortened(text string) string {
+	if len(text) > 50 {
+		return text[:50] + "…"
+	}
+	return text
 }

@@ -8,6 +8,7 @@ package numaaware
 
 import (
 	"context"
+	"math"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -180,11 +181,7 @@ func (t *topology) score(parts []amounts, zones []zone, chosen []int, strategy s
 			if !t.has[name] || allocatable <= 0 {
 				continue
 			}
-			free := scheduler.Sum(zones[z].available[name], -taken(name, z, parts, chosen))
-			if free > allocatable {
-				free = allocatable
-			}
-			share := scheduler.MaxNodeScore * free / allocatable
+			share := shareOf(scheduler.Sum(zones[z].available[name], -taken(name, z, parts, chosen)), allocatable)
 			if strategy == StrategyMostAllocated {
 				share = scheduler.MaxNodeScore - share
 			}
@@ -196,6 +193,20 @@ func (t *topology) score(parts []amounts, zones []zone, chosen []int, strategy s
 		return scheduler.MinNodeScore
 	}
 	return sum / count
+}
+
+// shareOf returns which share of a zone is free, from MinNodeScore to MaxNodeScore. An object may
+// have amounts of any size, and more available than allocatable.
+func shareOf(free, allocatable int64) int64 {
+	switch {
+	case free <= 0:
+		return scheduler.MinNodeScore
+	case free >= allocatable:
+		return scheduler.MaxNodeScore
+	case allocatable > math.MaxInt64/scheduler.MaxNodeScore: // the product would overflow
+		return free / (allocatable / scheduler.MaxNodeScore)
+	}
+	return scheduler.MaxNodeScore * free / allocatable
 }
 
 // Reserve counts the pod in all zones of its node until the topology shows it.

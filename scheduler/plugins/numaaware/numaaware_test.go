@@ -213,6 +213,34 @@ func TestZonesAreScoredByWhatIsFree(t *testing.T) {
 	}
 }
 
+func TestAmountsThatTakeTooLongToReadAreRefused(t *testing.T) {
+	_, err := readTopology(topologyOf("n-0", "single-numa-node", "pod", "1e-999999999"))
+	if err == nil || !strings.Contains(err.Error(), "the exponent has more than 3 digits") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAmountsOfAnySizeAreScored(t *testing.T) {
+	name := corev1.ResourceName("example.com/unit")
+	for _, c := range []struct{ allocatable, available, want string }{
+		{"8", "8", "87"}, {"1e17", "1e17", "99"}, {"9e18", "9e18", "99"},
+		{"9e18", "45e17", "49"}, {"92e15", "46e15", "49"}, {"100", "9e18", "100"},
+	} {
+		w := newWorld(t, "", 1)
+		w.show(&unstructured.Unstructured{Object: map[string]interface{}{
+			"metadata": map[string]interface{}{"name": "n-0"}, "topologyPolicies": []interface{}{"SingleNUMANodePodLevel"},
+			"zones": []interface{}{map[string]interface{}{"type": "Node", "resources": []interface{}{
+				map[string]interface{}{"name": string(name), "allocatable": c.allocatable, "available": c.available}}}},
+		}})
+		one := corev1.Container{Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{name: resource.MustParse("1")}}}
+		got := w.cluster.Schedule(context.Background(), w.plugin, podOf("p", one)).Scores
+		if len(got) != 1 || fmt.Sprint(got[0].Score) != c.want {
+			t.Errorf("%s of %s are free: %v, want %s", c.available, c.allocatable, got, c.want)
+		}
+	}
+}
+
 // A topology is older than the pods that have just been placed: which zone they get is not known,
 // so they count in each.
 func TestPodsCountUntilTheTopologyShowsThem(t *testing.T) {

@@ -6,11 +6,11 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
+	"github.com/pmk-sched/pmk-sched/scheduler/customresource"
 )
 
 // nodeResourceTopologies are objects that agents such as node-feature-discovery write for their
@@ -57,9 +57,9 @@ type object struct {
 	Zones            []struct {
 		Type      string `json:"type"`
 		Resources []struct {
-			Name        corev1.ResourceName `json:"name"`
-			Allocatable resource.Quantity   `json:"allocatable"`
-			Available   resource.Quantity   `json:"available"`
+			Name        corev1.ResourceName     `json:"name"`
+			Allocatable customresource.Quantity `json:"allocatable"`
+			Available   customresource.Quantity `json:"available"`
 		} `json:"resources"`
 	} `json:"zones"`
 }
@@ -98,8 +98,8 @@ func parse(content map[string]interface{}) (*topology, error) {
 		}
 		one := zone{allocatable: amounts{}, available: amounts{}}
 		for _, r := range z.Resources {
-			one.allocatable.Add(scheduler.NewAmounts(corev1.ResourceList{r.Name: r.Allocatable}), 1)
-			one.available.Add(scheduler.NewAmounts(corev1.ResourceList{r.Name: r.Available}), 1)
+			one.allocatable.Add(scheduler.NewAmounts(corev1.ResourceList{r.Name: r.Allocatable.Quantity}), 1)
+			one.available.Add(scheduler.NewAmounts(corev1.ResourceList{r.Name: r.Available.Quantity}), 1)
 			t.has[r.Name] = true
 		}
 		t.zones = append(t.zones, one)

@@ -3,7 +3,6 @@
 package controlplane
 
 import (
-	"context"
 	"net"
 	"os"
 	"os/exec"
@@ -90,19 +89,6 @@ func (p *Process) Stop() {
 	case <-time.After(stopTime):
 		p.t.Fatalf("%s does not stop", filepath.Base(p.program))
 	}
-}
-
-// AwaitEnd waits until it ends without being asked to, and returns its exit status.
-func (p *Process) AwaitEnd(ctx context.Context) int {
-	p.t.Helper()
-	select {
-	case <-p.done:
-	case <-ctx.Done():
-		p.t.Fatalf("%s still runs: %s", filepath.Base(p.program), p.Log())
-	}
-	code := p.cmd.ProcessState.ExitCode()
-	p.cmd = nil
-	return code
 }
 
 // Log returns the output of the process so far.

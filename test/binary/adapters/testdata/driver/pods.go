@@ -45,12 +45,12 @@ func (d *driver) pods() {
 	}
 }
 
-// panics checks that neither the adapter nor the framework recovers from a panic.
+// panics checks that a panic is an error of the pod.
 func (d *driver) panics(p *corev1.Pod) {
-	defer func() { d.flush("panic comes through: %v", recover()) }()
 	d.state = framework.NewCycleState()
 	d.run("RunPreFilterPlugins", p)
-	d.run("RunFilterPlugins", p, d.infos[0])
+	code, reasons, _ := d.run("RunFilterPlugins", p, d.infos[0])
+	d.flush("panic at filter: %s, in its reason: %v", code, strings.Contains(strings.Join(reasons, " "), "at the disco"))
 }
 
 // hold adds a waiting pod, which is a separate step from 1.36 on.

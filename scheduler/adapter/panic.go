@@ -1,0 +1,45 @@
+package adapter
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pmk-sched/pmk-sched/scheduler"
+)
+
+// newPanics registers the counter of panics, which all plugins share.
+func newPanics(r prometheus.Registerer) (*prometheus.CounterVec, error) {
+	all := scheduler.NewMetrics(r, "pmk_sched_plugin_")
+	panics := all.Counter("panics_total", "Panics of portable plugins, by plugin and extension point.", "plugin",
+		"extension_point")
+	return panics, all.Err()
+}
+
+// recoverFrom recovers from a panic of the plugin, so that the pod of the call gets an error and
+// the scheduler continues. Each method that calls the plugin defers it. result is the status that
+// the method returns, nil if it returns none.
+func (h *Host) recoverFrom(ctx context.Context, point string, pod *corev1.Pod, result **status) {
+	caught := recover()
+	if caught == nil {
+		return
+	}
+	name := h.plugin.Name()
+	err := fmt.Errorf("plugin %s panicked at %s: %v", name, point, caught)
+	h.panics.WithLabelValues(name, point).Inc()
+	h.Logger(ctx).Error(err, "A plugin panicked", "pod", nameOf(pod), "stack", string(debug.Stack()))
+	if result != nil {
+		*result = asStatus(err)
+	}
+}
+
+// nameOf returns the namespace and name of a pod, which is nil for a group of pods in the queue.
+func nameOf(pod *corev1.Pod) string {
+	if pod == nil {
+		return ""
+	}
+	return pod.Namespace + "/" + pod.Name
+}

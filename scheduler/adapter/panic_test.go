@@ -1,0 +1,274 @@
+package adapter
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-base/metrics/legacyregistry"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/pmk-sched/pmk-sched/scheduler"
+)
+
+// broken is a plugin that panics at each extension point.
+type broken struct{}
+
+func (*broken) Name() string { return "Broken" }
+
+func (*broken) PreEnqueue(context.Context, *corev1.Pod) *scheduler.Status { panic("broken") }
+func (*broken) Less(scheduler.QueuedPod, scheduler.QueuedPod) bool        { panic("broken") }
+func (*broken) PreFilter(context.Context, scheduler.State, *corev1.Pod) (*scheduler.PreFilterResult,
+	*scheduler.Status) {
+	panic("broken")
+}
+func (*broken) AddPod(context.Context, scheduler.State, *corev1.Pod, *corev1.Pod,
+	scheduler.NodeInfo) *scheduler.Status {
+	panic("broken")
+}
+func (*broken) RemovePod(context.Context, scheduler.State, *corev1.Pod, *corev1.Pod,
+	scheduler.NodeInfo) *scheduler.Status {
+	panic("broken")
+}
+func (*broken) Filter(context.Context, scheduler.State, *corev1.Pod, scheduler.NodeInfo) *scheduler.Status {
+	panic("broken")
+}
+func (*broken) PostFilter(context.Context, scheduler.State, *corev1.Pod, scheduler.Rejections) (string,
+	*scheduler.Status) {
+	panic("broken")
+}
+func (*broken) PreScore(context.Context, scheduler.State, *corev1.Pod, []scheduler.NodeInfo) *scheduler.Status {
+	panic("broken")
+}
+func (*broken) Score(context.Context, scheduler.State, *corev1.Pod, scheduler.NodeInfo) (int64, *scheduler.Status) {
+	panic("broken")
+}
+func (*broken) NormalizeScore(context.Context, scheduler.State, *corev1.Pod, []scheduler.NodeScore) *scheduler.Status {
+	panic("broken")
+}
+func (*broken) Reserve(context.Context, scheduler.State, *corev1.Pod, string) *scheduler.Status {
+	panic("broken")
+}
+func (*broken) Unreserve(context.Context, scheduler.State, *corev1.Pod, string) { panic("broken") }
+func (*broken) Permit(context.Context, scheduler.State, *corev1.Pod, string) (*scheduler.Status, time.Duration) {
+	panic("broken")
+}
+func (*broken) PreBind(context.Context, scheduler.State, *corev1.Pod, string) *scheduler.Status {
+	panic("broken")
+}
+func (*broken) PreBindPreFlight(context.Context, scheduler.State, *corev1.Pod, string) *scheduler.Status {
+	panic("broken")
+}
+func (*broken) Bind(context.Context, scheduler.State, *corev1.Pod, string) *scheduler.Status {
+	panic("broken")
+}
+func (*broken) PostBind(context.Context, scheduler.State, *corev1.Pod, string) { panic("broken") }
+func (*broken) Sign(context.Context, *corev1.Pod) (interface{}, *scheduler.Status) {
+	panic("broken")
+}
+func (*broken) EventsToRegister() []scheduler.ClusterEvent {
+	return []scheduler.ClusterEvent{{Resource: scheduler.EventPod, Action: scheduler.ActionDelete,
+		Helps: func(*corev1.Pod, interface{}, interface{}) bool { panic("broken") }}}
+}
+
+// everything binds a plugin at each extension point.
+type everything struct {
+	allPoints
+	PreEnqueuePoint
+	SignPoint
+	EventsPoint
+}
+
+// Name returns the plugin's name.
+func (e *everything) Name() string { return e.Base.Name() }
+
+func newEverything(_ context.Context, host *Host) (Plugin, error) {
+	p := &broken{}
+	return &everything{
+		allPoints: allPoints{
+			Base: host.Base(p), QueueSortPoint: QueueSortPoint{host, p}, PreFilterPoint: PreFilterPoint{host, p},
+			FilterPoint: FilterPoint{host, p}, PostFilterPoint: PostFilterPoint{host, p},
+			PreScorePoint: PreScorePoint{host, p}, ScorePoint: ScorePoint{host, p}, ReservePoint: ReservePoint{host, p},
+			PermitPoint: PermitPoint{host, p}, PreBindPoint: PreBindPoint{host, p}, BindPoint: BindPoint{host, p},
+			PostBindPoint: PostBindPoint{host, p},
+		},
+		PreEnqueuePoint: PreEnqueuePoint{host, p}, SignPoint: SignPoint{host, p}, EventsPoint: EventsPoint{host, p},
+	}, nil
+}
+
+func TestPanicIsAnErrorOfThePod(t *testing.T) {
+	plugin, err := Factory("Broken", newEverything)(t.Context(), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	klog.LogToStderr(false)
+	klog.SetOutput(&log)
+	t.Cleanup(func() { klog.SetOutput(nil); klog.LogToStderr(true) })
+	e, ctx, state := plugin.(*everything), t.Context(), framework.NewCycleState()
+	pod, info := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "p"}}, framework.NewNodeInfo()
+	info.SetNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}})
+	other, err := framework.NewPodInfo(pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	none := fwk.NewStatus(fwk.Error, "the point returns no status")
+	want := ""
+	for _, c := range []struct {
+		point string
+		call  func() *fwk.Status
+	}{
+		{"PreEnqueue", func() *fwk.Status { return e.PreEnqueue(ctx, pod) }},
+		{"PreFilter", func() *fwk.Status { _, s := e.PreFilter(ctx, state, pod, nil); return s }},
+		{"AddPod", func() *fwk.Status { return e.PreFilterExtensions().AddPod(ctx, state, pod, other, info) }},
+		{"RemovePod", func() *fwk.Status { return e.PreFilterExtensions().RemovePod(ctx, state, pod, other, info) }},
+		{"Filter", func() *fwk.Status { return e.Filter(ctx, state, pod, info) }},
+		{"PostFilter", func() *fwk.Status { _, s := e.PostFilter(ctx, state, pod, nil); return s }},
+		{"PreScore", func() *fwk.Status { return e.PreScore(ctx, state, pod, nil) }},
+		{"Score", func() *fwk.Status { _, s := e.Score(ctx, state, pod, info); return s }},
+		{"NormalizeScore", func() *fwk.Status { return e.ScoreExtensions().NormalizeScore(ctx, state, pod, nil) }},
+		{"Reserve", func() *fwk.Status { return e.Reserve(ctx, state, pod, "n") }},
+		{"Unreserve", func() *fwk.Status { e.Unreserve(ctx, state, pod, "n"); return none }},
+		{"Permit", func() *fwk.Status { s, _ := e.Permit(ctx, state, pod, "n"); return s }},
+		{"PreBindPreFlight", func() *fwk.Status { _, s := e.PreBindPreFlight(ctx, state, pod, "n"); return s }},
+		{"PreBind", func() *fwk.Status { return e.PreBind(ctx, state, pod, "n") }},
+		{"Bind", func() *fwk.Status { return e.Bind(ctx, state, pod, "n") }},
+		{"PostBind", func() *fwk.Status { e.PostBind(ctx, state, pod, "n"); return none }},
+		{"Sign", func() *fwk.Status { _, s := e.SignPod(ctx, pod); return s }},
+		{"QueueSort", func() *fwk.Status {
+			urgent := pod.DeepCopy()
+			priority := int32(1)
+			urgent.Spec.Priority = &priority
+			a, b := &framework.QueuedPodInfo{PodInfo: other}, &framework.QueuedPodInfo{PodInfo: &framework.PodInfo{Pod: urgent}}
+			if e.Less(a, b) || !e.Less(b, a) {
+				t.Error("the pods are not ordered by priority")
+			}
+			return none
+		}},
+		{"Events", func() *fwk.Status {
+			events, err := e.EventsToRegister(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if decision, err := events[0].QueueingHintFn(klog.Background(), pod, pod, nil); decision != fwk.Queue || err != nil {
+				t.Errorf("the pod is not retried: %v, %v", decision, err)
+			}
+			return none
+		}},
+	} {
+		log.Reset()
+		got := c.call()
+		klog.Flush()
+		message := "plugin Broken panicked at " + c.point + ": broken"
+		if got.Code() != fwk.Error || got != none && got.Message() != message {
+			t.Errorf("%s: %v", c.point, got)
+		}
+		if text := log.String(); !strings.Contains(text, message) || !strings.Contains(text, `pod="shop/p"`) ||
+			!strings.Contains(text, "panic_test.go") {
+			t.Errorf("%s: the log is %q", c.point, text)
+		}
+		times := 1
+		if c.point == "QueueSort" {
+			times = 2
+		}
+		want += fmt.Sprintf("%s %d\n", c.point, times)
+	}
+	for _, line := range strings.Split(strings.TrimSpace(want), "\n") {
+		if !strings.Contains(panicsCounted(t), line+"\n") {
+			t.Errorf("not counted: %s of\n%s", line, panicsCounted(t))
+		}
+	}
+}
+
+// panicsCounted returns the extension points and values of the metric.
+func panicsCounted(t *testing.T) (all string) {
+	t.Helper()
+	families, err := legacyregistry.DefaultGatherer.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() != "pmk_sched_plugin_panics_total" {
+			continue
+		}
+		for _, m := range family.GetMetric() {
+			if m.GetLabel()[1].GetValue() == "Broken" {
+				all += fmt.Sprintf("%s %v\n", m.GetLabel()[0].GetValue(), m.GetCounter().GetValue())
+			}
+		}
+	}
+	return all
+}
+
+// scoring is a plugin whose scores are the numbers of pods on nodes, less 50.
+type scoring struct{ handle scheduler.Handle }
+
+func (*scoring) Name() string { return "Scoring" }
+
+func (*scoring) Score(_ context.Context, _ scheduler.State, _ *corev1.Pod,
+	n scheduler.NodeInfo) (int64, *scheduler.Status) {
+	return int64(n.PodCount()) - 50, nil
+}
+
+// doubling doubles the scores.
+type doubling struct{ scoring }
+
+func (*doubling) NormalizeScore(_ context.Context, _ scheduler.State, _ *corev1.Pod,
+	list []scheduler.NodeScore) *scheduler.Status {
+	for i := range list {
+		list[i].Score *= 2
+	}
+	return nil
+}
+
+func TestScoresAreKeptWithinBounds(t *testing.T) {
+	for name, c := range map[string]struct {
+		plugin          scheduler.ScorePlugin
+		raw, normalized []int64
+	}{
+		"Scoring": {&scoring{}, []int64{0, 0, 50, 100}, nil},
+		"doubled": {&doubling{}, []int64{-50, 0, 50, 150}, []int64{0, 0, 100, 100}},
+	} {
+		type bound struct {
+			Base
+			ScorePoint
+		}
+		built, err := Factory("Scoring", func(_ context.Context, host *Host) (Plugin, error) {
+			return &bound{host.Base(c.plugin), ScorePoint{host, c.plugin}}, nil
+		})(t.Context(), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		point := built.(fwk.ScorePlugin)
+		var list fwk.NodeScoreList
+		for i, pods := range []int{0, 50, 100, 200} {
+			info := framework.NewNodeInfo(make([]*corev1.Pod, 0)...)
+			for range pods {
+				info.AddPod(&corev1.Pod{})
+			}
+			score, status := point.Score(t.Context(), framework.NewCycleState(), &corev1.Pod{}, info)
+			if score != c.raw[i] || status != nil {
+				t.Errorf("%s, %d pods: %d %v, want %d", name, pods, score, status, c.raw[i])
+			}
+			list = append(list, fwk.NodeScore{Score: score})
+		}
+		if c.normalized == nil {
+			continue
+		}
+		if s := point.ScoreExtensions().NormalizeScore(t.Context(), nil, &corev1.Pod{}, list); s != nil {
+			t.Error(s)
+		}
+		for i := range list {
+			if list[i].Score != c.normalized[i] {
+				t.Errorf("%s: normalized to %v, want %v", name, list, c.normalized)
+			}
+		}
+	}
+}
