@@ -72,7 +72,7 @@ func (r *RejectedPods) Remove(pod types.UID) {
 	delete(r.pods, pod)
 }
 
-// Retry removes all pods and makes the scheduler retry those that are still pending. If a retry
+// Retry removes all pods and makes the scheduler retry the ones that are still pending. If a retry
 // fails, the pod stays for the next time, and the failure is logged in the name of the plugin.
 func (r *RejectedPods) Retry(ctx context.Context, h Handle, plugin string) {
 	r.mu.Lock()
