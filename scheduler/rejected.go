@@ -3,28 +3,66 @@ package scheduler
 import (
 	"context"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	// maxRejected is the maximum number of pods in RejectedPods. A pod that is not kept waits for the
+	// scheduler's own retry, up to five minutes.
+	maxRejected = 10000
+	// rejectedTime is how long a pod is kept after its last rejection.
+	rejectedTime = time.Hour
 )
 
 // RejectedPods are the pods that a plugin rejected because of something that the scheduler does not
 // watch, such as a custom resource. The plugin adds a pod when it rejects it, removes it at Reserve
 // and when it is deleted, and calls Retry when its decision may be another one. The zero value is
 // ready to use.
+//
+// The number of pods is bounded, and only names are kept: every client that reaches an extender
+// without client certificates can have any pod rejected.
 type RejectedPods struct {
 	mu   sync.Mutex
-	pods map[types.UID]*corev1.Pod
+	pods map[types.UID]rejectedPod
 }
 
-// Add adds a pod.
-func (r *RejectedPods) Add(pod *corev1.Pod) {
+type rejectedPod struct {
+	namespace, name string
+	last            time.Time // the time of the last rejection
+}
+
+// Add adds a pod that is pending according to the scheduler's informer, and ignores others.
+func (r *RejectedPods) Add(h Handle, pod *corev1.Pod) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.pods == nil {
-		r.pods = map[types.UID]*corev1.Pod{}
+	now := time.Now()
+	if p, found := r.pods[pod.UID]; found && now.Sub(p.last) < rejectedTime/2 {
+		return // Filter rejects a pod once for each node
 	}
-	r.pods[pod.UID] = pod
+	if pending := PendingPod(h, pod.Namespace, pod.Name, pod.UID); pending != nil {
+		r.keep(pending.UID, rejectedPod{namespace: pending.Namespace, name: pending.Name, last: now}, now)
+	}
+}
+
+// keep stores a pod if there is room. The caller holds r.mu.
+func (r *RejectedPods) keep(uid types.UID, pod rejectedPod, now time.Time) {
+	if r.pods == nil {
+		r.pods = map[types.UID]rejectedPod{}
+	}
+	if _, found := r.pods[uid]; !found && len(r.pods) >= maxRejected {
+		for other, p := range r.pods {
+			if now.Sub(p.last) > rejectedTime {
+				delete(r.pods, other)
+			}
+		}
+		if len(r.pods) >= maxRejected {
+			return
+		}
+	}
+	r.pods[uid] = pod
 }
 
 // Remove removes a pod that has a node or is gone.
@@ -34,20 +72,41 @@ func (r *RejectedPods) Remove(pod types.UID) {
 	delete(r.pods, pod)
 }
 
-// Retry removes all pods and makes the scheduler retry them. If a retry fails, the pod stays for
-// the next time, and the failure is logged in the name of the plugin.
+// Retry removes all pods and makes the scheduler retry the ones that are still pending. If a retry
+// fails, the pod stays for the next time, and the failure is logged in the name of the plugin.
 func (r *RejectedPods) Retry(ctx context.Context, h Handle, plugin string) {
 	r.mu.Lock()
 	pods := r.pods
 	r.pods = nil
 	r.mu.Unlock()
-	for _, pod := range pods {
+	for uid, p := range pods {
+		pod := PendingPod(h, p.namespace, p.name, uid)
+		if pod == nil || time.Since(p.last) > rejectedTime {
+			continue
+		}
 		if err := h.Activate(ctx, pod); err != nil {
-			r.Add(pod)
+			r.mu.Lock()
+			r.keep(uid, p, time.Now())
+			r.mu.Unlock()
 			if ctx.Err() == nil {
 				h.Logger(ctx).Error(err, plugin+" cannot retry a pod; it tries again after the next change", "pod",
-					pod.Namespace+"/"+pod.Name)
+					p.namespace+"/"+p.name)
 			}
 		}
 	}
+}
+
+// PendingPod returns the pod with the namespace, the name and the UID from the scheduler's
+// informer. It returns nil if the informer does not have the pod, if the pod has a node, and in an
+// extender without a cluster.
+func PendingPod(h Handle, namespace, name string, uid types.UID) *corev1.Pod {
+	factory := h.SharedInformerFactory()
+	if factory == nil {
+		return nil
+	}
+	pod, err := factory.Core().V1().Pods().Lister().Pods(namespace).Get(name)
+	if err != nil || pod.UID != uid || pod.Spec.NodeName != "" {
+		return nil
+	}
+	return pod
 }

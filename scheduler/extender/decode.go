@@ -104,43 +104,56 @@ var errNamesOnly = errors.New(
 // most of the body and simple enough to need no decoder. The rest is a valid document if and only
 // if the names were a field of the outermost object.
 func cutNames(body []byte, most int) (rest []byte, names []string, found bool) {
+	before, list, found := splitAtNames(body)
+	if !found {
+		return body, nil, false
+	}
+	names, found = splitNames(string(list), most)
+	if !found {
+		return body, nil, false
+	}
+	return append(bytes.Clone(before), '}'), names, true
+}
+
+// splitAtNames returns the text before the field of the node names and the text between the first
+// and the last quote of their list.
+func splitAtNames(body []byte) (before, list []byte, found bool) {
 	const begin, end = `,"NodeNames":["`, `"]}`
 	// Inside a string the quotes would be escaped.
 	at := bytes.Index(body, []byte(begin))
 	if at < len("{\"\":0") || !bytes.HasSuffix(body, []byte(end)) || at+len(begin) > len(body)-len(end) {
 		return body, nil, false
 	}
-	names, found = splitNames(string(body[at+len(begin):len(body)-len(end)]), most)
-	if !found {
-		return body, nil, false
-	}
-	return append(bytes.Clone(body[:at]), '}'), names, true
+	return body[:at], body[at+len(begin) : len(body)-len(end)], true
 }
+
+const betweenNames = `","`
 
 // splitNames splits the text between the first and the last quote of a list of strings. Text that
 // needs a decoder, and more names than most, is not split.
 func splitNames(text string, most int) (names []string, plain bool) {
-	const between = `","`
-	count := strings.Count(text, between) + 1
-	if count > most {
+	count, plain := countNames(text)
+	if !plain || count > most {
 		return nil, false
 	}
-	names = make([]string, 0, count)
-	begin := 0
+	return strings.Split(text, betweenNames), true
+}
+
+// countNames returns the number of names in such a text, and whether it needs no decoder.
+func countNames[T string | []byte](text T) (count int, plain bool) {
 	for i := 0; i < len(text); i++ {
 		c := text[i]
 		if c == '"' {
-			if i+len(between) > len(text) || text[i:i+len(between)] != between {
-				return nil, false
+			if i+len(betweenNames) > len(text) || string(text[i:i+len(betweenNames)]) != betweenNames {
+				return 0, false
 			}
-			names = append(names, text[begin:i])
-			i += len(between) - 1
-			begin = i + 1
+			count++
+			i += len(betweenNames) - 1
 		} else if c < ' ' || c > '~' || c == '\\' {
-			return nil, false
+			return 0, false
 		}
 	}
-	return append(names, text[begin:]), true
+	return count + 1, true
 }
 
 func (a *nodeArguments) decodeNodes(items []json.RawMessage) error {
@@ -191,6 +204,9 @@ type wirePreemption struct {
 func decodePreemptArguments(body []byte, l limits) (*preemptArguments, error) {
 	wire := wirePreemption{}
 	wire.Pod.what, wire.Pod.limit = "Pod", l.pod()
+	if l.namesOnly {
+		wire.NodeNameToVictims.refused = errNamesOnly
+	}
 	wire.NodeNameToVictims.what, wire.NodeNameToVictims.limit = "NodeNameToVictims", l.victims()
 	wire.NodeNameToMetaVictims.what, wire.NodeNameToMetaVictims.limit = "NodeNameToMetaVictims", l.victims()
 	if err := unmarshal(body, &wire); err != nil {
@@ -202,8 +218,6 @@ func decodePreemptArguments(body []byte, l limits) (*preemptArguments, error) {
 		return nil, errors.New("no Pod")
 	case len(whole) > 0 && len(named) > 0:
 		return nil, errors.New("both NodeNameToVictims and NodeNameToMetaVictims")
-	case len(whole) > 0 && l.namesOnly:
-		return nil, errNamesOnly
 	}
 	a := &preemptArguments{pod: &wire.Pod.value, victims: named, pods: map[string][]*corev1.Pod{}}
 	for node, victims := range a.victims {

@@ -173,12 +173,18 @@ func (h *Handle) GetWaitingPod(types.UID) scheduler.WaitingPod { return nil }
 // RejectWaitingPod implements scheduler.Handle.
 func (h *Handle) RejectWaitingPod(types.UID) {}
 
-// Activate implements scheduler.Handle. Without a cluster it fails.
+// Activate implements scheduler.Handle. Without a cluster it fails. A pod that is not pending
+// according to the informer is left alone: its name and UID may come from a request of a client
+// without rights.
 func (h *Handle) Activate(ctx context.Context, pod *corev1.Pod) error {
 	if h.client == nil {
 		return fmt.Errorf("activate pod %s/%s: %w", pod.Namespace, pod.Name, errNoCluster)
 	}
-	return scheduler.ActivateByUpdate(ctx, h.client, pod)
+	pending := scheduler.PendingPod(h, pod.Namespace, pod.Name, pod.UID)
+	if pending == nil {
+		return nil
+	}
+	return scheduler.ActivateByUpdate(ctx, h.client, pending)
 }
 
 type silent struct{}

@@ -1,14 +1,12 @@
 package extender
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -60,7 +58,7 @@ func (e *Extender) Handler() http.Handler {
 	}
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", e.serveReady)
-	mux.Handle("GET /metrics", promhttp.HandlerFor(e.registry, promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(e.registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxMetrics}))
 	return mux
 }
 
@@ -81,14 +79,15 @@ type answer struct {
 	in, out int
 }
 
-// buffer holds a request and its answer. Buffers are reused.
-type buffer struct {
-	body bytes.Buffer
-	out  []byte
-}
+// buffer holds an answer. Buffers are reused.
+type buffer struct{ out []byte }
 
-// keptBuffer is the maximum size of a buffer that is reused.
-const keptBuffer = 4 << 20
+const (
+	// keptBuffer is the maximum size of a buffer that is reused.
+	keptBuffer = 512 << 10
+	// maxMetrics is the number of requests for metrics at the same time.
+	maxMetrics = 10
+)
 
 // Results of requests in the metrics.
 const (
@@ -109,31 +108,29 @@ func (v verb) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		v.refuse(w, http.StatusUnauthorized, errNoCertificate)
 		return
 	}
-	release, err := v.memory.take(r.Context(), v.bodySize(r))
-	if err != nil {
-		v.metrics.requests.WithLabelValues(v.name, resultBusy).Inc()
-		w.Header().Set("Connection", "close")
-		v.refuse(w, http.StatusServiceUnavailable, err)
-		return
+	result := v.serve(w, r)
+	v.metrics.requests.WithLabelValues(v.name, result).Inc()
+	if result != resultBusy {
+		v.metrics.duration.WithLabelValues(v.name).Observe(time.Since(began).Seconds())
 	}
-	defer release()
-	held := v.buffers.Get().(*buffer)
-	defer func() {
-		if held.body.Cap() <= keptBuffer && cap(held.out) <= keptBuffer {
-			v.buffers.Put(held)
-		}
-	}()
-	held.body.Reset()
-	result := resultInvalid
-	if status, err := v.read(w, r, &held.body); err != nil {
+}
+
+// serve reads and answers a request, and returns its result for the metrics.
+func (v verb) serve(w http.ResponseWriter, r *http.Request) (result string) {
+	arrived := v.newBody(w, r)
+	defer arrived.charge.shrink(0)
+	status, err := arrived.receive()
+	arrived.stopWaiting()
+	if err != nil {
 		// The server would wait for the rest of the body before it answers.
 		w.Header().Set("Connection", "close")
 		v.refuse(w, status, fmt.Errorf("read the request: %w", err))
-	} else {
-		result = v.answer(w, r, held)
+		if status == http.StatusServiceUnavailable {
+			return resultBusy
+		}
+		return resultInvalid
 	}
-	v.metrics.requests.WithLabelValues(v.name, result).Inc()
-	v.metrics.duration.WithLabelValues(v.name).Observe(time.Since(began).Seconds())
+	return v.answer(w, r, arrived)
 }
 
 func (v verb) notServed(w http.ResponseWriter, _ *http.Request) {
@@ -150,49 +147,16 @@ func (v verb) limit() int64 {
 	return v.limits().body()
 }
 
-// bodySize is the size of a body as far as it may be read, or the limit if the sender does not say.
-func (v verb) bodySize(r *http.Request) int64 {
-	limit := v.limit()
-	if r.ContentLength < 0 || r.ContentLength > limit {
-		return limit
-	}
-	return r.ContentLength
-}
-
-// read reads the body unless it is too large or too slow.
-func (v verb) read(w http.ResponseWriter, r *http.Request, into *bytes.Buffer) (status int, err error) {
-	limit := v.limit()
-	tooLarge := fmt.Errorf("the body has more than %d bytes; let the scheduler send names only (nodeCacheCapable: true)",
-		limit)
-	if r.ContentLength > limit {
-		return http.StatusRequestEntityTooLarge, tooLarge
-	}
-	control := http.NewResponseController(w)
-	// A connection without deadlines, as in a test, has no time limit.
-	limited := control.SetReadDeadline(time.Now().Add(v.bodyTime)) == nil
-	_, err = into.ReadFrom(http.MaxBytesReader(w, r.Body, limit))
-	if limited && err == nil {
-		// From here on, while the policies run, only the end of the connection matters.
-		_ = control.SetReadDeadline(time.Time{})
-	}
-	v.metrics.bytes.WithLabelValues(v.name, "in").Add(float64(into.Len()))
-	switch {
-	case err == nil:
-		return http.StatusOK, nil
-	case errors.As(err, new(*http.MaxBytesError)):
-		return http.StatusRequestEntityTooLarge, tooLarge
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return http.StatusRequestTimeout, fmt.Errorf("only %d bytes of the body arrived within %s", into.Len(), v.bodyTime)
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return http.StatusBadRequest, fmt.Errorf("the body is truncated after %d bytes", into.Len())
-	}
-	return http.StatusBadRequest, err
-}
-
-func (v verb) answer(w http.ResponseWriter, r *http.Request, held *buffer) (result string) {
+func (v verb) answer(w http.ResponseWriter, r *http.Request, arrived *body) (result string) {
+	held := v.buffers.Get().(*buffer)
+	defer func() {
+		if cap(held.out) <= keptBuffer {
+			v.buffers.Put(held)
+		}
+	}()
 	ctx, cancel := context.WithTimeout(r.Context(), v.callTime)
 	defer cancel()
-	a, err := v.guardedDo(ctx, held.body.Bytes(), held.out[:0])
+	a, err := v.guardedDo(ctx, arrived.content, held.out[:0])
 	var invalid *requestError
 	var large *sizeError
 	switch {
@@ -215,7 +179,9 @@ func (v verb) answer(w http.ResponseWriter, r *http.Request, held *buffer) (resu
 	held.out = a.body
 	v.metrics.nodes.WithLabelValues(v.name, "in").Add(float64(a.in))
 	v.metrics.nodes.WithLabelValues(v.name, "out").Add(float64(a.out))
-	v.write(w, http.StatusOK, "application/json", a.body)
+	arrived.content = nil // only the answer is kept while the client reads it
+	arrived.charge.shrink(int64(cap(a.body)))
+	v.writeAnswer(w, r, a.body)
 	return resultOK
 }
 

@@ -1,14 +1,8 @@
 package extender
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"math"
-	"runtime/debug"
-	"time"
-
-	"golang.org/x/sync/semaphore"
 )
 
 // Limits of a request for a pod, which the API server stores in at most 1.5 MiB (etcd's limit of a
@@ -66,10 +60,11 @@ func (l limits) victims() size {
 // limited decodes a value unless it is larger than limit. JSON of a few bytes, such as null in a
 // list of containers, can take hundreds of times its size when it is decoded.
 type limited[T any] struct {
-	what  string
-	limit size
-	value T
-	given bool
+	what    string
+	limit   size
+	refused error // the error for any value that is not empty
+	value   T
+	given   bool
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -77,6 +72,9 @@ func (l *limited[T]) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		l.given = false
 		return nil
+	}
+	if l.refused != nil && measure(data).top > 0 {
+		return l.refused
 	}
 	if l.limit != (size{}) && !measure(data).within(l.limit) {
 		return &sizeError{fmt.Sprintf("%s has more than %s", l.what, l.limit)}
@@ -150,54 +148,4 @@ func measure(data []byte) size {
 		}
 	}
 	return s
-}
-
-// Memory of requests.
-const (
-	// memoryOtherwise is the memory for requests if the program has no memory limit.
-	memoryOtherwise = 1 << 30
-	// leastMemory is the memory that every request takes, so that their number is bounded too.
-	leastMemory = 64 << 10
-	// entryMemory and fieldMemory are the memory of one entry of a list, such as a container, and
-	// of one field.
-	entryMemory, fieldMemory = 2 << 10, 256
-	// memoryWait is how long a request waits for memory.
-	memoryWait = time.Second
-)
-
-// memory bounds the memory of the requests that run at the same time.
-type memory struct {
-	total int64
-	left  *semaphore.Weighted
-}
-
-// newMemory returns a memory of total bytes. If total is 0, it is half of the limit of the program
-// (GOMEMLIMIT).
-func newMemory(total int64) *memory {
-	if total == 0 {
-		total = memoryOtherwise
-		if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
-			total = limit / 2
-		}
-	}
-	return &memory{total: total, left: semaphore.NewWeighted(total)}
-}
-
-// take takes the memory for a body of the given size until release is called. It waits a moment,
-// and returns an error if there is none by then. A body for which the memory would never suffice is
-// served alone.
-func (m *memory) take(ctx context.Context, body int64) (release func(), err error) {
-	need := min(cost(body), m.total)
-	wait, cancel := context.WithTimeout(ctx, memoryWait)
-	defer cancel()
-	if err := m.left.Acquire(wait, need); err != nil {
-		return nil, fmt.Errorf("wait for memory for a body of %d bytes: other requests took it for %s", body, memoryWait)
-	}
-	return func() { m.left.Release(need) }, nil
-}
-
-// cost is an upper bound of the memory for a body, of which the smallest entry has 3 bytes ("{},")
-// and the smallest field 8.
-func cost(body int64) int64 {
-	return max(leastMemory, 8*body+min(body/3, listEntries)*entryMemory+min(body/8, fields)*fieldMemory)
 }

@@ -36,13 +36,23 @@ type ServeOptions struct {
 	OnListen func(net.Addr)
 }
 
-// Limits of a connection. The limits of request bodies are in Options.
+// Limits of connections. The limits of request bodies are in Options.
 const (
 	headerTime      = 5 * time.Second
+	readTime        = 30 * time.Second // of requests that are not verbs
+	answerTime      = 2 * time.Minute
 	idleTime        = 2 * time.Minute
-	maxHeader       = 64 << 10
+	maxHeader       = 16 << 10
 	defaultStopTime = 10 * time.Second
+
+	maxConnections, maxConnectionsPerAddress = 256, 128
 )
+
+// http2Limits returns limits of the memory that a connection takes in addition to its requests.
+func http2Limits() *http.HTTP2Config {
+	return &http.HTTP2Config{MaxConcurrentStreams: 16, MaxReadFrameSize: 16 << 10,
+		MaxReceiveBufferPerConnection: 128 << 10, MaxReceiveBufferPerStream: 64 << 10}
+}
 
 // Serve listens and serves until ctx is done, then stops: /readyz fails, requests are accepted for
 // DrainTime, and running requests end. It returns nil after that, or an error if it could not
@@ -69,7 +79,9 @@ func Serve(ctx context.Context, o ServeOptions, h http.Handler) error {
 	stopping := &atomic.Bool{}
 	server := &http.Server{
 		Handler:           draining(stopping, o.identified(h)),
-		ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
+		ReadHeaderTimeout: headerTime, ReadTimeout: readTime, WriteTimeout: answerTime, IdleTimeout: idleTime,
+		MaxHeaderBytes: maxHeader, HTTP2: http2Limits(),
+		ConnState: boundConnections(newCrowd(maxConnections, maxConnectionsPerAddress)),
 		TLSConfig: config, ErrorLog: zap.NewStdLog(o.Log.WithOptions(zap.IncreaseLevel(zap.WarnLevel))),
 	}
 	ended := make(chan error, 1)
@@ -91,6 +103,28 @@ func Serve(ctx context.Context, o ServeOptions, h http.Handler) error {
 	}
 	stopping.Store(true)
 	return o.stop(ctx, server, ended)
+}
+
+// boundConnections returns a function for http.Server.ConnState that closes connections beyond the
+// bounds of open. A connection is as old as its last request.
+func boundConnections(open *crowd) func(net.Conn, http.ConnState) {
+	return func(c net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew:
+			open.enter(c, c.RemoteAddr().String(), time.Now(), func() {
+				raw := c
+				if secure, ok := c.(*tls.Conn); ok {
+					raw = secure.NetConn() // tls.Conn.Close may wait for the client
+				}
+				// The server closes the connection again.
+				_ = raw.Close()
+			})
+		case http.StateClosed, http.StateHijacked:
+			open.leave(c)
+		default:
+			open.renew(c, time.Now(), state == http.StateIdle)
+		}
+	}
 }
 
 func (o ServeOptions) stop(ctx context.Context, server *http.Server, ended <-chan error) error {

@@ -205,7 +205,7 @@ func (p *ElasticQuota) protected(pod *corev1.Pod) bool {
 
 // reject remembers a pod and returns the status.
 func (p *ElasticQuota) reject(pod *corev1.Pod, reason string) *scheduler.Status {
-	p.rejected.Add(pod)
+	p.rejected.Add(p.handle, pod)
 	return scheduler.Unresolvable(reason)
 }
 

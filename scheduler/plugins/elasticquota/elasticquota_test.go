@@ -642,6 +642,9 @@ func TestElasticQuotasAreReadAndRetryPods(t *testing.T) {
 		t.Errorf("the quota of the arguments does not count: %+v", q)
 	}
 	pod := w.newPod("c", "new", "1", 0)
+	if err := w.store().Add(pod); err != nil {
+		t.Fatal(err)
+	}
 	if got := w.postFilter(pod,
 		nil); got != "UnschedulableAndUnresolvable: quota c/first: no more than 500m of cpu, 0 is used" {
 		t.Errorf("got %q", got)

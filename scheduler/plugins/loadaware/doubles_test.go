@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
 	"github.com/pmk-sched/pmk-sched/scheduler/plugintest"
@@ -38,7 +39,7 @@ type world struct {
 	answers map[string][]sample // by metric name
 	err     error
 	nodes   []*corev1.Node
-	gone    map[string]bool // pods that are deleted or have a node
+	pods    map[types.UID]*corev1.Pod // pods that the informer has as pending
 }
 
 func newWorld(t testing.TB, args string) *world {
@@ -55,7 +56,8 @@ func newWorld(t testing.TB, args string) *world {
 	w.LoadAware = newPlugin(s, m, w.handle.Logger, func() time.Time { return w.clock })
 	w.LoadAware.nodes = func() ([]*corev1.Node, bool) { return w.nodes, w.nodes != nil }
 	w.activate = w.handle.Activate
-	w.pending = func(pod *corev1.Pod) bool { return !w.gone[pod.Name] }
+	w.pods = map[types.UID]*corev1.Pod{}
+	w.pending = func(_, _ string, uid types.UID) *corev1.Pod { return w.pods[uid] }
 	for _, src := range w.sources {
 		src.log = w.handle.Logger(t.Context())
 		src.query = func(context.Context, string) ([]sample, error) { return w.answers[src.metric.Name], w.err }

@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
@@ -41,7 +42,7 @@ type LoadAware struct {
 	rejections *rejections
 	measured   chan struct{} // receives after each query
 	nodes      func() ([]*corev1.Node, bool)
-	pending    func(*corev1.Pod) bool
+	pending    findPending
 	activate   func(context.Context, *corev1.Pod) error
 }
 
@@ -127,10 +128,8 @@ func (l *LoadAware) watch(h scheduler.Handle) (synced []cache.InformerSynced) {
 		return synced
 	}
 	pods := factory.Core().V1().Pods()
-	podLister := pods.Lister()
-	l.pending = func(pod *corev1.Pod) bool {
-		now, err := podLister.Pods(pod.Namespace).Get(pod.Name)
-		return err == nil && now.UID == pod.UID && now.Spec.NodeName == ""
+	l.pending = func(namespace, name string, uid types.UID) *corev1.Pod {
+		return scheduler.PendingPod(h, namespace, name, uid)
 	}
 	l.activate = h.Activate
 	return append(synced, pods.Informer().HasSynced)
@@ -192,7 +191,7 @@ func (l *LoadAware) Filter(ctx context.Context, _ scheduler.State, pod *corev1.P
 		return nil
 	}
 	if l.activate != nil {
-		l.rejections.add(pod, node.Node().Name)
+		l.rejections.add(pod, node.Node().Name, l.pending)
 	}
 	if !known {
 		f.stales.Inc()

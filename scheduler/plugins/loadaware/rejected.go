@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
@@ -16,12 +17,21 @@ import (
 // scheduling cycle.
 const podsPerNode = 32
 
+// maxRejected is the maximum number of pods that are remembered. A pod that is not remembered waits
+// for the scheduler's own retry.
+const maxRejected = 10000
+
+// findPending is scheduler.PendingPod with a handle.
+type findPending func(namespace, name string, uid types.UID) *corev1.Pod
+
 // rejections are the pods that Filter rejected on some node, and those nodes. The scheduler does
 // not watch the load: without other events in the cluster it retries such a pod after five minutes
 // only, up to 1.23 after one minute (flushUnschedulablePodsLeftover and flushUnschedulableQLeftover
 // in scheduling_queue.go).
 //
-// Only Filter adds pods, and only the leader calls Filter, so other replicas retry nothing.
+// Only Filter adds pods, and only the leader calls Filter, so other replicas retry nothing. Every
+// client that reaches an extender without client certificates can have any pod rejected: only pods
+// that are pending according to the informer are remembered, with the fields that a retry needs.
 type rejections struct {
 	mu    sync.RWMutex
 	pods  map[types.UID]rejectedPod
@@ -31,17 +41,21 @@ type rejections struct {
 	round int
 }
 
+// rejectedPod is the part of a pod that a retry needs.
 type rejectedPod struct {
-	*corev1.Pod
-	round int
+	namespace, name string
+	uid             types.UID
+	priority        int32
+	created         metav1.Time
+	round           int
 }
 
 func newRejections() *rejections {
 	return &rejections{pods: map[types.UID]rejectedPod{}, nodes: map[string]int{}}
 }
 
-// add records that Filter rejected a node for a pod.
-func (r *rejections) add(pod *corev1.Pod, node string) {
+// add records that Filter rejected a node for a pod, if the pod is pending.
+func (r *rejections) add(pod *corev1.Pod, node string, pending findPending) {
 	r.mu.RLock()
 	_, hasPod := r.pods[pod.UID]
 	round, hasNode := r.nodes[node]
@@ -50,10 +64,17 @@ func (r *rejections) add(pod *corev1.Pod, node string) {
 	if recorded {
 		return
 	}
+	p := pending(pod.Namespace, pod.Name, pod.UID)
+	if p == nil {
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, hasPod = r.pods[pod.UID]; !hasPod {
-		r.pods[pod.UID] = rejectedPod{Pod: pod, round: r.round}
+	if _, hasPod = r.pods[p.UID]; !hasPod && len(r.pods) >= maxRejected {
+		return
+	} else if !hasPod {
+		r.pods[p.UID] = rejectedPod{namespace: p.Namespace, name: p.Name, uid: p.UID, round: r.round,
+			priority: scheduler.PodPriority(p), created: p.CreationTimestamp}
 	}
 	r.nodes[node] = r.round
 }
@@ -73,12 +94,12 @@ func (r *rejections) forget(uid types.UID) {
 
 // prune removes the pods that are not pending anymore, and returns the nodes that the others wait
 // for, with their rounds.
-func (r *rejections) prune(pending func(*corev1.Pod) bool) map[string]int {
+func (r *rejections) prune(pending findPending) map[string]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	oldest := r.round + 1
 	for uid, p := range r.pods {
-		if !pending(p.Pod) {
+		if pending(p.namespace, p.name, uid) == nil {
 			delete(r.pods, uid)
 		} else if p.round < oldest {
 			oldest = p.round
@@ -108,16 +129,16 @@ func (r *rejections) take(round, limit int) []rejectedPod {
 		}
 	}
 	sort.Slice(pods, func(i, j int) bool {
-		if a, b := scheduler.PodPriority(pods[i].Pod), scheduler.PodPriority(pods[j].Pod); a != b {
+		if a, b := pods[i].priority, pods[j].priority; a != b {
 			return a > b
 		}
-		return pods[i].CreationTimestamp.Before(&pods[j].CreationTimestamp)
+		return pods[i].created.Before(&pods[j].created)
 	})
 	if len(pods) > limit {
 		pods = pods[:limit]
 	}
 	for _, p := range pods {
-		delete(r.pods, p.UID)
+		delete(r.pods, p.uid)
 	}
 	return pods
 }
@@ -127,7 +148,7 @@ func (r *rejections) giveBack(pods []rejectedPod) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, p := range pods {
-		r.pods[p.UID] = p
+		r.pods[p.uid] = p
 	}
 }
 
@@ -171,10 +192,11 @@ func (l *LoadAware) retry(ctx context.Context) {
 	log.Info(2, "LoadAware retries pods: the load of nodes that it rejected has fallen",
 		"pods", len(pods), "nodes", accepted)
 	for i, p := range pods {
-		if !l.pending(p.Pod) {
+		pod := l.pending(p.namespace, p.name, p.uid)
+		if pod == nil {
 			continue
 		}
-		if err := l.activate(ctx, p.Pod); err != nil {
+		if err := l.activate(ctx, pod); err != nil {
 			l.rejections.giveBack(pods[i:])
 			if ctx.Err() == nil {
 				log.Error(err, "LoadAware cannot retry pods; it tries again after the next query")

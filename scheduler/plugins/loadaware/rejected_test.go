@@ -31,6 +31,7 @@ func holding(t *testing.T, pods ...*corev1.Pod) *world {
 // reject runs Filter, which has to reject the nodes.
 func (w *world) reject(pod *corev1.Pod, nodes ...string) {
 	w.t.Helper()
+	w.pods[pod.UID] = pod
 	for _, node := range nodes {
 		if w.Filter(w.t.Context(), nil, pod, newNode(node)).IsSuccess() {
 			w.t.Fatalf("%s is accepted for %s", node, pod.Name)
@@ -67,12 +68,27 @@ func TestPodsThatAreNotPendingAreNotRetried(t *testing.T) {
 	scheduled, deleted := newPod("scheduled", ""), newPod("deleted", "")
 	w := holding(t, scheduled, deleted)
 	w.Reserve(t.Context(), nil, scheduled, "c")
-	w.gone = map[string]bool{"deleted": true}
+	delete(w.pods, deleted.UID)
 	w.measure(0, "cpu", map[string]float64{"a": 0.1, "b": 0.1})
 	expect(t, "retried", nil, w.retried())
 	if len(w.rejections.pods)+len(w.rejections.nodes) != 0 {
 		t.Errorf("kept: %v, %v", w.rejections.pods, w.rejections.nodes)
 	}
+}
+
+func TestPodsThatTheInformerDoesNotHaveAreNotRemembered(t *testing.T) {
+	w := holding(t)
+	for i := range maxRejected + 10 {
+		pod := newPod(fmt.Sprint("p", i), "")
+		w.Filter(t.Context(), nil, pod, newNode("a"))
+		if expect(t, "nodes", 0, len(w.rejections.nodes)); len(w.rejections.pods) > 0 {
+			t.Fatal("an invented pod is remembered")
+		}
+	}
+	for i := range maxRejected + 10 {
+		w.reject(newPod(fmt.Sprint("p", i), ""), "a")
+	}
+	expect(t, "remembered pods", maxRejected, len(w.rejections.pods))
 }
 
 // A replica that is not the leader queries Prometheus, but its Filter is not called.

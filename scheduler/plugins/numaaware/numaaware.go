@@ -23,6 +23,7 @@ const Name = "NUMAAware"
 
 // NUMAAware filters and scores nodes by the room in their zones.
 type NUMAAware struct {
+	handle     scheduler.Handle
 	settings   *settings
 	topologies *customresource.Values // *topology
 	now        func() time.Time
@@ -55,7 +56,7 @@ func New(ctx context.Context, args scheduler.Arguments, h scheduler.Handle) (*NU
 
 func newPlugin(ctx context.Context, s *settings, h scheduler.Handle, now func() time.Time) *NUMAAware {
 	p := &NUMAAware{
-		settings: s, now: now,
+		handle: h, settings: s, now: now,
 		noRoom:    scheduler.Unresolvable("no NUMA node has room for the pod"),
 		unaligned: scheduler.Unresolvable("the node does not align NUMA resources"),
 	}
@@ -136,7 +137,7 @@ func (p *NUMAAware) Filter(_ context.Context, state scheduler.State, pod *corev1
 			return nil
 		}
 	}
-	p.rejected.Add(pod)
+	p.rejected.Add(p.handle, pod)
 	return p.noRoom
 }
 

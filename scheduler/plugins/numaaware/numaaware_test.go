@@ -299,6 +299,9 @@ func TestRejectedPodsAreRetriedWhenATopologyChanges(t *testing.T) {
 	w := newWorld(t, "", 1)
 	w.show(topologyOf("n-0", "single-numa-node", "pod", "4 16Gi 4"))
 	pod := podOf("big", container("6", 0, true))
+	if err := w.handle.SharedInformerFactory().Core().V1().Pods().Informer().GetStore().Add(pod); err != nil {
+		t.Fatal(err)
+	}
 	if cycle := w.cluster.Schedule(context.Background(), w.plugin, pod); cycle.Node != "" {
 		t.Fatal("the pod fits")
 	}
