@@ -151,8 +151,8 @@ func (e *extenderVerifier) run(ctx context.Context) (unknown string, err error) 
 	}
 }
 
-// checkNotSkipped returns an error if the scheduler decided about the pod without the extender: the
-// counted requests are those of another caller then.
+// checkNotSkipped returns an error if the scheduler decided about the pod without the extender:
+// another caller sent the counted requests then.
 func (e *extenderVerifier) checkNotSkipped(ctx context.Context, pod *corev1.Pod) error {
 	skipped, err := e.skipped(ctx, pod)
 	if err == nil && skipped != "" {
