@@ -1,7 +1,6 @@
 package adapter
 
 import (
-	"context"
 	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,7 +46,7 @@ func complete(e scheduler.ClusterEvent) scheduler.ActionType { return e.Action }
 func (h *Host) hint(helps func(pod *corev1.Pod, before, after interface{}) bool) queueingHintFn {
 	return func(_ klog.Logger, pod *corev1.Pod, before, after interface{}) (decision queueingHint, _ error) {
 		decision = queue
-		defer h.recoverFrom(context.Background(), "Events", pod, nil)
+		defer h.recoverFrom("Events", pod, nil)
 		// The framework passes on the informer's event for an object of a custom resource whose
 		// deletion the informer missed.
 		before = scheduler.LastState(before)

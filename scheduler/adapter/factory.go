@@ -17,7 +17,7 @@ func newPlugin(ctx context.Context, name string, build func(context.Context, *Ho
 	if err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", name, err)
 	}
-	host := &Host{Arguments: arguments, handle: h}
+	host := &Host{Arguments: arguments, handle: h, log: scheduler.NewLogger(ctx, logSink{})}
 	if host.panics, err = newPanics(host.Metrics()); err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", name, err)
 	}

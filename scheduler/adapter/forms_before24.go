@@ -29,7 +29,7 @@ func (logSink) Error(_ context.Context, err error, message string, keysAndValues
 // PreFilter calls the plugin. The framework does not take a set of nodes from PreFilter:
 // FilterPoint or NodeSetPoint enforces it.
 func (p *PreFilterPoint) PreFilter(ctx context.Context, s cycleState, pod *corev1.Pod) (result *status) {
-	defer p.Host.recoverFrom(ctx, "PreFilter", pod, &result)
+	defer p.Host.recoverFrom("PreFilter", pod, &result)
 	nodes, answer := p.call(ctx, s, pod)
 	return fromPlugin(p.Host.skips.afterPreFilter(s, nodes, answer))
 }

@@ -29,7 +29,7 @@ func (logSink) Error(ctx context.Context, err error, message string, keysAndValu
 func (p *PreFilterPoint) preFilter(
 	ctx context.Context, s cycleState, pod *corev1.Pod,
 ) (_ *preFilterResult, result *status) {
-	defer p.Host.recoverFrom(ctx, "PreFilter", pod, &result)
+	defer p.Host.recoverFrom("PreFilter", pod, &result)
 	nodes, answer := p.call(ctx, s, pod)
 	answer = p.Host.skips.afterPreFilter(s, nil, answer)
 	if nodes == nil {

@@ -24,6 +24,7 @@ type Host struct {
 	plugin scheduler.Plugin
 	skips  skips
 	panics *prometheus.CounterVec
+	log    scheduler.Logger // for calls without a context too
 
 	normalizes bool      // the plugin is a ScoreNormalizer
 	unbounded  sync.Once // logs the first score out of bounds

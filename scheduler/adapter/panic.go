@@ -1,7 +1,6 @@
 package adapter
 
 import (
-	"context"
 	"fmt"
 	"runtime/debug"
 
@@ -22,7 +21,7 @@ func newPanics(r prometheus.Registerer) (*prometheus.CounterVec, error) {
 // recoverFrom recovers from a panic of the plugin, so that the pod of the call gets an error and
 // the scheduler continues. Each method that calls the plugin defers it. result is the status that
 // the method returns, nil if it returns none.
-func (h *Host) recoverFrom(ctx context.Context, point string, pod *corev1.Pod, result **status) {
+func (h *Host) recoverFrom(point string, pod *corev1.Pod, result **status) {
 	caught := recover()
 	if caught == nil {
 		return
@@ -30,7 +29,7 @@ func (h *Host) recoverFrom(ctx context.Context, point string, pod *corev1.Pod, r
 	name := h.plugin.Name()
 	err := fmt.Errorf("plugin %s panicked at %s: %v", name, point, caught)
 	h.panics.WithLabelValues(name, point).Inc()
-	h.Logger(ctx).Error(err, "A plugin panicked", "pod", nameOf(pod), "stack", string(debug.Stack()))
+	h.log.Error(err, "A plugin panicked", "pod", nameOf(pod), "stack", string(debug.Stack()))
 	if result != nil {
 		*result = asStatus(err)
 	}

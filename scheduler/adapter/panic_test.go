@@ -3,7 +3,6 @@ package adapter
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -112,47 +111,61 @@ func TestPanicIsAnErrorOfThePod(t *testing.T) {
 	klog.LogToStderr(false)
 	klog.SetOutput(&log)
 	t.Cleanup(func() { klog.SetOutput(nil); klog.LogToStderr(true) })
-	e, ctx, state := plugin.(*everything), t.Context(), framework.NewCycleState()
-	pod, info := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "p"}}, framework.NewNodeInfo()
-	info.SetNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}})
-	other, err := framework.NewPodInfo(pod)
-	if err != nil {
-		t.Fatal(err)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "p"}}
+	for point, call := range callsOf(t, plugin.(*everything), pod) {
+		log.Reset()
+		got := call()
+		klog.Flush()
+		message := "plugin Broken panicked at " + point + ": broken"
+		if got.Code() != fwk.Error || got != noStatus && got.Message() != message {
+			t.Errorf("%s: %v", point, got)
+		}
+		if text := log.String(); !strings.Contains(text, message) || !strings.Contains(text, `pod="shop/p"`) ||
+			!strings.Contains(text, "panic_test.go") {
+			t.Errorf("%s: the log is %q", point, text)
+		}
+		if n := panicsCounted(t)[point]; n != 1 {
+			t.Errorf("%s: %v panics are counted", point, n)
+		}
 	}
-	none := fwk.NewStatus(fwk.Error, "the point returns no status")
-	want := ""
-	for _, c := range []struct {
-		point string
-		call  func() *fwk.Status
-	}{
-		{"PreEnqueue", func() *fwk.Status { return e.PreEnqueue(ctx, pod) }},
-		{"PreFilter", func() *fwk.Status { _, s := e.PreFilter(ctx, state, pod, nil); return s }},
-		{"AddPod", func() *fwk.Status { return e.PreFilterExtensions().AddPod(ctx, state, pod, other, info) }},
-		{"RemovePod", func() *fwk.Status { return e.PreFilterExtensions().RemovePod(ctx, state, pod, other, info) }},
-		{"Filter", func() *fwk.Status { return e.Filter(ctx, state, pod, info) }},
-		{"PostFilter", func() *fwk.Status { _, s := e.PostFilter(ctx, state, pod, nil); return s }},
-		{"PreScore", func() *fwk.Status { return e.PreScore(ctx, state, pod, nil) }},
-		{"Score", func() *fwk.Status { _, s := e.Score(ctx, state, pod, info); return s }},
-		{"NormalizeScore", func() *fwk.Status { return e.ScoreExtensions().NormalizeScore(ctx, state, pod, nil) }},
-		{"Reserve", func() *fwk.Status { return e.Reserve(ctx, state, pod, "n") }},
-		{"Unreserve", func() *fwk.Status { e.Unreserve(ctx, state, pod, "n"); return none }},
-		{"Permit", func() *fwk.Status { s, _ := e.Permit(ctx, state, pod, "n"); return s }},
-		{"PreBindPreFlight", func() *fwk.Status { _, s := e.PreBindPreFlight(ctx, state, pod, "n"); return s }},
-		{"PreBind", func() *fwk.Status { return e.PreBind(ctx, state, pod, "n") }},
-		{"Bind", func() *fwk.Status { return e.Bind(ctx, state, pod, "n") }},
-		{"PostBind", func() *fwk.Status { e.PostBind(ctx, state, pod, "n"); return none }},
-		{"Sign", func() *fwk.Status { _, s := e.SignPod(ctx, pod); return s }},
-		{"QueueSort", func() *fwk.Status {
-			urgent := pod.DeepCopy()
-			priority := int32(1)
-			urgent.Spec.Priority = &priority
-			a, b := &framework.QueuedPodInfo{PodInfo: other}, &framework.QueuedPodInfo{PodInfo: &framework.PodInfo{Pod: urgent}}
-			if e.Less(a, b) || !e.Less(b, a) {
+}
+
+// noStatus is the result of calls that return no status.
+var noStatus = fwk.NewStatus(fwk.Error)
+
+// callsOf returns a call of each extension point for a pod.
+func callsOf(t *testing.T, e *everything, pod *corev1.Pod) map[string]func() *fwk.Status {
+	t.Helper()
+	ctx, state, info := t.Context(), framework.NewCycleState(), framework.NewNodeInfo()
+	info.SetNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}})
+	urgent, priority := pod.DeepCopy(), int32(1)
+	urgent.Spec.Priority = &priority
+	first, second := &framework.PodInfo{Pod: urgent}, &framework.PodInfo{Pod: pod}
+	return map[string]func() *fwk.Status{
+		"PreEnqueue":       func() *fwk.Status { return e.PreEnqueue(ctx, pod) },
+		"PreFilter":        func() *fwk.Status { _, s := e.PreFilter(ctx, state, pod, nil); return s },
+		"AddPod":           func() *fwk.Status { return e.PreFilterExtensions().AddPod(ctx, state, pod, first, info) },
+		"RemovePod":        func() *fwk.Status { return e.PreFilterExtensions().RemovePod(ctx, state, pod, first, info) },
+		"Filter":           func() *fwk.Status { return e.Filter(ctx, state, pod, info) },
+		"PostFilter":       func() *fwk.Status { _, s := e.PostFilter(ctx, state, pod, nil); return s },
+		"PreScore":         func() *fwk.Status { return e.PreScore(ctx, state, pod, nil) },
+		"Score":            func() *fwk.Status { _, s := e.Score(ctx, state, pod, info); return s },
+		"NormalizeScore":   func() *fwk.Status { return e.ScoreExtensions().NormalizeScore(ctx, state, pod, nil) },
+		"Reserve":          func() *fwk.Status { return e.Reserve(ctx, state, pod, "n") },
+		"Unreserve":        func() *fwk.Status { e.Unreserve(ctx, state, pod, "n"); return noStatus },
+		"Permit":           func() *fwk.Status { s, _ := e.Permit(ctx, state, pod, "n"); return s },
+		"PreBindPreFlight": func() *fwk.Status { _, s := e.PreBindPreFlight(ctx, state, pod, "n"); return s },
+		"PreBind":          func() *fwk.Status { return e.PreBind(ctx, state, pod, "n") },
+		"Bind":             func() *fwk.Status { return e.Bind(ctx, state, pod, "n") },
+		"PostBind":         func() *fwk.Status { e.PostBind(ctx, state, pod, "n"); return noStatus },
+		"Sign":             func() *fwk.Status { _, s := e.SignPod(ctx, pod); return s },
+		"QueueSort": func() *fwk.Status {
+			if !e.Less(&framework.QueuedPodInfo{PodInfo: first}, &framework.QueuedPodInfo{PodInfo: second}) {
 				t.Error("the pods are not ordered by priority")
 			}
-			return none
-		}},
-		{"Events", func() *fwk.Status {
+			return noStatus
+		},
+		"Events": func() *fwk.Status {
 			events, err := e.EventsToRegister(ctx)
 			if err != nil {
 				t.Fatal(err)
@@ -160,51 +173,27 @@ func TestPanicIsAnErrorOfThePod(t *testing.T) {
 			if decision, err := events[0].QueueingHintFn(klog.Background(), pod, pod, nil); decision != fwk.Queue || err != nil {
 				t.Errorf("the pod is not retried: %v, %v", decision, err)
 			}
-			return none
-		}},
-	} {
-		log.Reset()
-		got := c.call()
-		klog.Flush()
-		message := "plugin Broken panicked at " + c.point + ": broken"
-		if got.Code() != fwk.Error || got != none && got.Message() != message {
-			t.Errorf("%s: %v", c.point, got)
-		}
-		if text := log.String(); !strings.Contains(text, message) || !strings.Contains(text, `pod="shop/p"`) ||
-			!strings.Contains(text, "panic_test.go") {
-			t.Errorf("%s: the log is %q", c.point, text)
-		}
-		times := 1
-		if c.point == "QueueSort" {
-			times = 2
-		}
-		want += fmt.Sprintf("%s %d\n", c.point, times)
-	}
-	for _, line := range strings.Split(strings.TrimSpace(want), "\n") {
-		if !strings.Contains(panicsCounted(t), line+"\n") {
-			t.Errorf("not counted: %s of\n%s", line, panicsCounted(t))
-		}
+			return noStatus
+		},
 	}
 }
 
-// panicsCounted returns the extension points and values of the metric.
-func panicsCounted(t *testing.T) (all string) {
+// panicsCounted returns the values of the metric by extension point.
+func panicsCounted(t *testing.T) map[string]float64 {
 	t.Helper()
 	families, err := legacyregistry.DefaultGatherer.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
+	counted := map[string]float64{}
 	for _, family := range families {
-		if family.GetName() != "pmk_sched_plugin_panics_total" {
-			continue
-		}
 		for _, m := range family.GetMetric() {
-			if m.GetLabel()[1].GetValue() == "Broken" {
-				all += fmt.Sprintf("%s %v\n", m.GetLabel()[0].GetValue(), m.GetCounter().GetValue())
+			if labels := m.GetLabel(); family.GetName() == "pmk_sched_plugin_panics_total" && labels[1].GetValue() == "Broken" {
+				counted[labels[0].GetValue()] = m.GetCounter().GetValue()
 			}
 		}
 	}
-	return all
+	return counted
 }
 
 // scoring is a plugin whose scores are the numbers of pods on nodes, less 50.
@@ -249,7 +238,7 @@ func TestScoresAreKeptWithinBounds(t *testing.T) {
 		point := built.(fwk.ScorePlugin)
 		var list fwk.NodeScoreList
 		for i, pods := range []int{0, 50, 100, 200} {
-			info := framework.NewNodeInfo(make([]*corev1.Pod, 0)...)
+			info := framework.NewNodeInfo()
 			for range pods {
 				info.AddPod(&corev1.Pod{})
 			}

@@ -45,7 +45,7 @@ type extensions PreFilterPoint
 func (p *extensions) AddPod(
 	ctx context.Context, s cycleState, pod *corev1.Pod, other otherPod, n nodeInfo,
 ) (result *status) {
-	defer p.Host.recoverFrom(ctx, "AddPod", pod, &result)
+	defer p.Host.recoverFrom("AddPod", pod, &result)
 	if p.Host.skips.filter(s) {
 		return nil
 	}
@@ -56,7 +56,7 @@ func (p *extensions) AddPod(
 func (p *extensions) RemovePod(
 	ctx context.Context, s cycleState, pod *corev1.Pod, other otherPod, n nodeInfo,
 ) (result *status) {
-	defer p.Host.recoverFrom(ctx, "RemovePod", pod, &result)
+	defer p.Host.recoverFrom("RemovePod", pod, &result)
 	if p.Host.skips.filter(s) {
 		return nil
 	}
@@ -72,7 +72,7 @@ type FilterPoint struct {
 
 // Filter calls the plugin.
 func (p *FilterPoint) Filter(ctx context.Context, s cycleState, pod *corev1.Pod, n nodeInfo) (result *status) {
-	defer p.Host.recoverFrom(ctx, "Filter", pod, &result)
+	defer p.Host.recoverFrom("Filter", pod, &result)
 	if decided, result := p.Host.skips.node(s, n); decided || isResized(pod) {
 		return result
 	}
@@ -89,7 +89,7 @@ type PostFilterPoint struct {
 func (p *PostFilterPoint) PostFilter(
 	ctx context.Context, s cycleState, pod *corev1.Pod, rejected nodeStatuses,
 ) (_ *postFilterResult, result *status) {
-	defer p.Host.recoverFrom(ctx, "PostFilter", pod, &result)
+	defer p.Host.recoverFrom("PostFilter", pod, &result)
 	if isResized(pod) {
 		return nil, newStatus(unschedulable)
 	}
@@ -129,7 +129,7 @@ type normalizer ScorePoint
 func (p *normalizer) NormalizeScore(
 	ctx context.Context, s cycleState, pod *corev1.Pod, list nodeScoreList,
 ) (result *status) {
-	defer p.Host.recoverFrom(ctx, "NormalizeScore", pod, &result)
+	defer p.Host.recoverFrom("NormalizeScore", pod, &result)
 	if p.Host.skips.score(s) {
 		return nil
 	}
@@ -139,7 +139,7 @@ func (p *normalizer) NormalizeScore(
 	}
 	answer := p.Plugin.(scheduler.ScoreNormalizer).NormalizeScore(ctx, stateOf(s), pod, scores)
 	for i := range list {
-		list[i].Score = p.Host.bounded(ctx, scores[i].Score)
+		list[i].Score = p.Host.bounded(scores[i].Score)
 	}
 	return fromPlugin(answer)
 }
@@ -152,13 +152,13 @@ type ReservePoint struct {
 
 // Reserve calls the plugin.
 func (p *ReservePoint) Reserve(ctx context.Context, s cycleState, pod *corev1.Pod, node string) (result *status) {
-	defer p.Host.recoverFrom(ctx, "Reserve", pod, &result)
+	defer p.Host.recoverFrom("Reserve", pod, &result)
 	return fromPlugin(p.Plugin.Reserve(ctx, stateOf(s), pod, node))
 }
 
 // Unreserve calls the plugin.
 func (p *ReservePoint) Unreserve(ctx context.Context, s cycleState, pod *corev1.Pod, node string) {
-	defer p.Host.recoverFrom(ctx, "Unreserve", pod, nil)
+	defer p.Host.recoverFrom("Unreserve", pod, nil)
 	p.Plugin.Unreserve(ctx, stateOf(s), pod, node)
 }
 
@@ -172,7 +172,7 @@ type PermitPoint struct {
 func (p *PermitPoint) Permit(
 	ctx context.Context, s cycleState, pod *corev1.Pod, node string,
 ) (result *status, timeout time.Duration) {
-	defer p.Host.recoverFrom(ctx, "Permit", pod, &result)
+	defer p.Host.recoverFrom("Permit", pod, &result)
 	answer, timeout := p.Plugin.Permit(ctx, stateOf(s), pod, node)
 	return fromPlugin(answer), timeout
 }
@@ -185,7 +185,7 @@ type PreBindPoint struct {
 
 // PreBind calls the plugin.
 func (p *PreBindPoint) PreBind(ctx context.Context, s cycleState, pod *corev1.Pod, node string) (result *status) {
-	defer p.Host.recoverFrom(ctx, "PreBind", pod, &result)
+	defer p.Host.recoverFrom("PreBind", pod, &result)
 	return fromPlugin(p.Plugin.PreBind(ctx, stateOf(s), pod, node))
 }
 
@@ -197,7 +197,7 @@ type BindPoint struct {
 
 // Bind calls the plugin.
 func (p *BindPoint) Bind(ctx context.Context, s cycleState, pod *corev1.Pod, node string) (result *status) {
-	defer p.Host.recoverFrom(ctx, "Bind", pod, &result)
+	defer p.Host.recoverFrom("Bind", pod, &result)
 	return fromPlugin(p.Plugin.Bind(ctx, stateOf(s), pod, node))
 }
 
@@ -209,7 +209,7 @@ type PostBindPoint struct {
 
 // PostBind calls the plugin.
 func (p *PostBindPoint) PostBind(ctx context.Context, s cycleState, pod *corev1.Pod, node string) {
-	defer p.Host.recoverFrom(ctx, "PostBind", pod, nil)
+	defer p.Host.recoverFrom("PostBind", pod, nil)
 	p.Plugin.PostBind(ctx, stateOf(s), pod, node)
 }
 
@@ -229,7 +229,7 @@ func (p *QueueSortPoint) Less(a, b queuedPodInfo) bool {
 }
 
 func (p *QueueSortPoint) less(a, b scheduler.QueuedPod) (less, ok bool) {
-	defer p.Host.recoverFrom(context.Background(), "QueueSort", a.Pod, nil)
+	defer p.Host.recoverFrom("QueueSort", a.Pod, nil)
 	return p.Plugin.Less(a, b), true
 }
 

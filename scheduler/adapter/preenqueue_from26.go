@@ -21,7 +21,7 @@ var _ preEnqueuePlugin = &struct {
 
 // PreEnqueue calls the plugin.
 func (p *PreEnqueuePoint) PreEnqueue(ctx context.Context, pod *corev1.Pod) (result *status) {
-	defer p.Host.recoverFrom(ctx, "PreEnqueue", pod, &result)
+	defer p.Host.recoverFrom("PreEnqueue", pod, &result)
 	if isResized(pod) {
 		return nil
 	}

@@ -14,7 +14,7 @@ import (
 func (p *PreScorePoint) PreScore(
 	ctx context.Context, s cycleState, pod *corev1.Pod, objects []*corev1.Node,
 ) (result *status) {
-	defer p.Host.recoverFrom(ctx, "PreScore", pod, &result)
+	defer p.Host.recoverFrom("PreScore", pod, &result)
 	nodes := make([]scheduler.NodeInfo, len(objects))
 	for i := range objects {
 		n, err := p.Host.Nodes().Get(objects[i].Name)

@@ -10,6 +10,6 @@ import (
 func (p *PreScorePoint) PreScore(
 	ctx context.Context, s cycleState, pod *corev1.Pod, nodes []nodeInfo,
 ) (result *status) {
-	defer p.Host.recoverFrom(ctx, "PreScore", pod, &result)
+	defer p.Host.recoverFrom("PreScore", pod, &result)
 	return fromPlugin(p.Plugin.PreScore(ctx, stateOf(s), pod, nodesOf(nodes)))
 }

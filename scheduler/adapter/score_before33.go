@@ -12,7 +12,7 @@ import (
 func (p *ScorePoint) Score(
 	ctx context.Context, s cycleState, pod *corev1.Pod, name string,
 ) (score int64, result *status) {
-	defer p.Host.recoverFrom(ctx, "Score", pod, &result)
+	defer p.Host.recoverFrom("Score", pod, &result)
 	if p.Host.skips.score(s) {
 		return 0, nil
 	}
@@ -21,5 +21,5 @@ func (p *ScorePoint) Score(
 		return 0, asStatus(err)
 	}
 	score, answer := p.Plugin.Score(ctx, stateOf(s), pod, n)
-	return p.Host.rawScore(ctx, score), fromPlugin(answer)
+	return p.Host.rawScore(score), fromPlugin(answer)
 }

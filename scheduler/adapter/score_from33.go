@@ -10,7 +10,7 @@ import (
 func (p *ScorePoint) Score(
 	ctx context.Context, s cycleState, pod *corev1.Pod, n nodeInfo,
 ) (score int64, result *status) {
-	defer p.Host.recoverFrom(ctx, "Score", pod, &result)
+	defer p.Host.recoverFrom("Score", pod, &result)
 	score, answer := p.Plugin.Score(ctx, stateOf(s), pod, nodeOf(n))
-	return p.Host.rawScore(ctx, score), fromPlugin(answer)
+	return p.Host.rawScore(score), fromPlugin(answer)
 }

@@ -115,7 +115,7 @@ func actions() map[scheduler.ActionType]actionType {
 
 // preFlight calls the plugin. Without the method, PreBind has work to do for every pod.
 func (p *PreBindPoint) preFlight(ctx context.Context, s cycleState, pod *corev1.Pod, node string) (result *status) {
-	defer p.Host.recoverFrom(ctx, "PreBindPreFlight", pod, &result)
+	defer p.Host.recoverFrom("PreBindPreFlight", pod, &result)
 	if plugin, ok := p.Plugin.(scheduler.PreBindPreFlighter); ok {
 		return fromPlugin(plugin.PreBindPreFlight(ctx, stateOf(s), pod, node))
 	}

@@ -46,7 +46,7 @@ var _ fwk.SignPlugin = &struct {
 // SignPod calls the plugin. The fragment is named after it, so that it differs from the fragments
 // of other plugins.
 func (p *SignPoint) SignPod(ctx context.Context, pod *corev1.Pod) (_ []fwk.SignFragment, result *status) {
-	defer p.Host.recoverFrom(ctx, "Sign", pod, &result)
+	defer p.Host.recoverFrom("Sign", pod, &result)
 	part, answer := p.Plugin.Sign(ctx, pod)
 	if !answer.IsSuccess() {
 		return nil, fromPlugin(answer)

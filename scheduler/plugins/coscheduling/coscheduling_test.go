@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
 	"github.com/pmk-sched/pmk-sched/scheduler/customresource"
@@ -198,6 +200,54 @@ func TestPodsThatSucceededCount(t *testing.T) {
 	w.remove("a-")
 	w.create(newPod("a-again", "a", 3, 1))
 	w.run(time.Second, func() bool { return w.countPods("a-again", placed) == 1 })
+}
+
+// A CronJob gives each run the same label, and the pods of the last run still exist.
+func TestPodsOfAnEarlierRunDoNotCount(t *testing.T) {
+	by := func(controller, jobSet string) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			if controller != "" {
+				yes := true
+				pod.OwnerReferences = []metav1.OwnerReference{{UID: "ignored"}, {UID: types.UID(controller), Controller: &yes}}
+			}
+			if jobSet != "" {
+				pod.Labels[labelJobSetUID] = jobSet
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		earlier, now func(*corev1.Pod)
+		counts       bool
+	}{
+		"the same Job":          {by("job-1", ""), by("job-1", ""), true},
+		"the Job of a new run":  {by("job-1", ""), by("job-2", ""), false},
+		"Jobs of a JobSet":      {by("job-1", "set-1"), by("job-2", "set-1"), true},
+		"a new JobSet":          {by("job-1", "set-1"), by("job-2", "set-2"), false},
+		"bare pods":             {by("", ""), by("", ""), true},
+		"bare pods, then a Job": {by("", ""), by("job-1", ""), false},
+	} {
+		w := newWorld(t, "", 4)
+		for i := range 3 {
+			done := newPod(fmt.Sprint("done-", i), "a", 3, 1)
+			c.earlier(done)
+			if err := w.Coscheduling.pods.succeeded.Add(done); err != nil {
+				t.Fatal(err)
+			}
+		}
+		first := newPod("a-0", "a", 3, 1)
+		c.now(first)
+		w.create(first)
+		w.run(5*time.Second, nil)
+		if got := w.countPods("a", placed) == 1; got != c.counts {
+			t.Errorf("%s: placed alone: %t", name, got)
+		}
+		for i := 1; i < 3; i++ {
+			pod := newPod(fmt.Sprint("a-", i), "a", 3, 1)
+			c.now(pod)
+			w.create(pod)
+		}
+		w.run(30*time.Second, func() bool { return w.countPods("a", placed) == 3 })
+	}
 }
 
 func TestGatedPodsDoNotCount(t *testing.T) {

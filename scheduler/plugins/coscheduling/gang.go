@@ -112,7 +112,7 @@ type count struct {
 	// size is how many are placed together.
 	size    int
 	timeout time.Duration
-	// placed have a node or have succeeded. pending have none.
+	// placed have a node, or have succeeded in the same run. pending have none.
 	placed  int
 	pending []*corev1.Pod
 	// blocked are pending pods that no node could run, one of them by name.
@@ -138,7 +138,7 @@ func (n count) before(other count) bool {
 // problem is a text for the user if the group has no size.
 func (c *Coscheduling) count(g *gang) (n count, problem string) {
 	all := c.pods.of(g.key)
-	n.placed = c.pods.finished(g.key)
+	n.placed = c.pods.finished(g.key, all)
 	present := map[types.UID]bool{}
 	for i, pod := range all {
 		present[pod.UID] = true

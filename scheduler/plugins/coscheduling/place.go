@@ -17,6 +17,12 @@ const slack = 30 * time.Second
 // The caller of the methods in this file and in retry.go holds the lock, unless the comment of a
 // method states that it takes the lock.
 
+// lock takes the lock for methods that count pods, which see the pods as they are from now on.
+func (c *Coscheduling) lock() {
+	c.mu.Lock()
+	c.pods.scanned = nil
+}
+
 // gang returns the state of a group, which it creates.
 func (c *Coscheduling) gang(key string) *gang {
 	g := c.gangs[key]
@@ -29,7 +35,7 @@ func (c *Coscheduling) gang(key string) *gang {
 
 // admit decides whether a pod may be placed now, and returns the reason if not. It takes the lock.
 func (c *Coscheduling) admit(ctx context.Context, key string, pod *corev1.Pod) (reason string, err error) {
-	c.mu.Lock()
+	c.lock()
 	defer c.mu.Unlock()
 	g := c.gang(key)
 	s := g.state(pod)
@@ -116,7 +122,7 @@ func (c *Coscheduling) claimedByOthers(g *gang) (claimed, kept amounts) {
 // or why it is turned away. It takes the lock.
 func (c *Coscheduling) permit(ctx context.Context, key string,
 	pod *corev1.Pod) (allowed []*corev1.Pod, left time.Duration, problem string) {
-	c.mu.Lock()
+	c.lock()
 	defer c.mu.Unlock()
 	g, now := c.gang(key), c.now()
 	n, problem := c.count(g)
@@ -159,7 +165,7 @@ func (c *Coscheduling) complete(ctx context.Context, g *gang, pod *corev1.Pod) [
 // unplaceable records that no node can run a pod, and returns the pods that have to give up their
 // nodes. It takes the lock.
 func (c *Coscheduling) unplaceable(ctx context.Context, key string, pod *corev1.Pod) (rejected []*corev1.Pod) {
-	c.mu.Lock()
+	c.lock()
 	defer c.mu.Unlock()
 	g, now := c.gang(key), c.now()
 	s := g.state(pod)
@@ -251,7 +257,7 @@ func (c *Coscheduling) release(g *gang) []*corev1.Pod {
 
 // gaveUp records that a pod has given up its node. It takes the lock.
 func (c *Coscheduling) gaveUp(key string, pod *corev1.Pod) {
-	c.mu.Lock()
+	c.lock()
 	defer c.mu.Unlock()
 	g, now := c.gang(key), c.now()
 	s := g.state(pod)

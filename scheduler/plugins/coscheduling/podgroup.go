@@ -31,12 +31,12 @@ func readPodGroup(u *unstructured.Unstructured) (interface{}, error) {
 	if !found || size < 1 {
 		return nil, fmt.Errorf("spec.minMember must be 1 or more")
 	}
-	timeout := time.Duration(seconds) * time.Second
+	timeout := time.Duration(0)
 	switch {
-	case seconds < 0:
-		timeout = 0
-	case timeout > longestTimeout:
+	case seconds > int64(longestTimeout/time.Second): // compared in seconds, which cannot overflow
 		timeout = longestTimeout
+	case seconds > 0:
+		timeout = time.Duration(seconds) * time.Second
 	}
 	return podGroup{minMember: int(size), timeout: timeout}, nil
 }

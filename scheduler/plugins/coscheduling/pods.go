@@ -6,11 +6,15 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
+
+// labelJobSetUID is on the pods of all Jobs of a JobSet.
+const labelJobSetUID = "jobset.sigs.k8s.io/jobset-uid"
 
 type pods struct {
 	name string
@@ -21,6 +25,9 @@ type pods struct {
 	// makes it without a map of indexes (pkg/scheduler/scheduler.go, newPodInformer, up to 1.24 at
 	// least), and client-go writes to that map.
 	scan func(pod *corev1.Pod) string
+	// scanned are the pods by group if active has no index, nil until they are needed. The plugin's
+	// lock guards them, and they are valid while it is held: many groups may be counted meanwhile.
+	scanned map[string][]*corev1.Pod
 	// succeeded contains the pods that have succeeded, so that the other pods of a Job do not wait
 	// for them.
 	succeeded cache.Indexer
@@ -66,25 +73,65 @@ func (s *settings) indexers() cache.Indexers {
 	}}
 }
 
-// of returns the pods of a group that are neither finished nor being deleted.
+// of returns the pods of a group that are neither finished nor being deleted. The caller holds the
+// plugin's lock.
 func (p *pods) of(group string) []*corev1.Pod {
-	var all []*corev1.Pod
-	var objects []interface{}
 	if p.scan == nil {
-		objects = indexed(p.active, p.name, group)
-	} else {
-		objects = p.active.List()
+		return present(indexed(p.active, p.name, group))
 	}
+	if p.scanned == nil {
+		p.scanned = map[string][]*corev1.Pod{}
+		for _, pod := range present(p.active.List()) {
+			if of := p.scan(pod); of != "" {
+				p.scanned[of] = append(p.scanned[of], pod)
+			}
+		}
+	}
+	return p.scanned[group]
+}
+
+// present returns the pods that are not being deleted.
+func present(objects []interface{}) []*corev1.Pod {
+	var all []*corev1.Pod
 	for _, object := range objects {
-		if pod, ok := object.(*corev1.Pod); ok && pod.DeletionTimestamp == nil && (p.scan == nil || p.scan(pod) == group) {
+		if pod, ok := object.(*corev1.Pod); ok && pod.DeletionTimestamp == nil {
 			all = append(all, pod)
 		}
 	}
 	return all
 }
 
-// finished returns how many pods of a group have succeeded.
-func (p *pods) finished(group string) int { return len(indexed(p.succeeded, p.name, group)) }
+// finished returns how many pods of a group have succeeded in the run of its other pods. The pods
+// of an earlier run, such as the last one of a CronJob, may have the same group.
+func (p *pods) finished(group string, others []*corev1.Pod) (n int) {
+	objects := indexed(p.succeeded, p.name, group)
+	if len(objects) == 0 {
+		return 0
+	}
+	runs := map[types.UID]bool{}
+	for _, pod := range others {
+		runs[runOf(pod)] = true
+	}
+	for _, object := range objects {
+		if pod, ok := object.(*corev1.Pod); ok && runs[runOf(pod)] {
+			n++
+		}
+	}
+	return n
+}
+
+// runOf returns the UID that the pods of a run have in common: of their JobSet, which has several
+// Jobs and replaces them when it restarts, or else of their controller. It is empty if a pod has no
+// controller.
+func runOf(pod *corev1.Pod) types.UID {
+	if uid := pod.Labels[labelJobSetUID]; uid != "" {
+		return types.UID(uid)
+	}
+	if controller := metav1.GetControllerOfNoCopy(pod); controller != nil {
+		return controller.UID
+	}
+	return ""
+}
 
 func indexed(indexer cache.Indexer, index, value string) []interface{} {
 	objects, err := indexer.ByIndex(index, value)

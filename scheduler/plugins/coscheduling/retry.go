@@ -36,7 +36,7 @@ func every(ctx context.Context, do func()) {
 // expire ends attempts whose time is up, and back-offs. It returns the pods that have to give up
 // their nodes, and takes the lock.
 func (c *Coscheduling) expire(ctx context.Context) (rejected []*corev1.Pod) {
-	c.mu.Lock()
+	c.lock()
 	defer c.mu.Unlock()
 	now, busy := c.now(), false
 	for _, g := range c.gangs {

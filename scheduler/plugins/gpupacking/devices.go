@@ -1,7 +1,6 @@
 package gpupacking
 
 import (
-	"context"
 	"sort"
 	"strconv"
 	"strings"
@@ -64,7 +63,7 @@ func (g *GPUPacking) roomOf(node scheduler.NodeInfo, without types.UID) (r room,
 // logOversized logs once for each node that it has too many devices.
 func (g *GPUPacking) logOversized(node string, count int64) {
 	if _, logged := g.oversized.LoadOrStore(node, true); !logged {
-		g.handle.Logger(context.Background()).Info(0, "GPUPacking ignores the GPUs of a node: it has too many", "node", node,
+		g.log.Info(0, "GPUPacking ignores the GPUs of a node: it has too many", "node", node,
 			"devices", count, "most", maxDevices)
 	}
 }

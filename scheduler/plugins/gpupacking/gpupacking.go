@@ -45,6 +45,7 @@ const noDevices = 1
 // GPUPacking places pods on shares of GPUs and on whole GPUs.
 type GPUPacking struct {
 	handle   scheduler.Handle
+	log      scheduler.Logger
 	settings *settings
 	mix      *mix
 	now      func() time.Time
@@ -70,7 +71,7 @@ func New(ctx context.Context, args scheduler.Arguments, h scheduler.Handle) (*GP
 		return nil, fmt.Errorf("%s needs a cluster: the scheduler has no client", Name)
 	}
 	g := &GPUPacking{
-		handle: h, settings: s, mix: &mix{}, now: time.Now,
+		handle: h, log: h.Logger(ctx), settings: s, mix: &mix{}, now: time.Now,
 		none: scheduler.Unresolvable("node has no GPUs to share"),
 		few:  scheduler.Unresolvable("node has too few GPUs"),
 		full: scheduler.Unschedulable("no GPU has enough free"),

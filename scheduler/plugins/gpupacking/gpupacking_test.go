@@ -31,7 +31,7 @@ const (
 		`"workload": [{"cpu": "1", "amount": 300}, {"cpu": "1", "amount": 1000}]}`
 )
 
-func newPlugin(t *testing.T, h *plugintest.Handle, text string) *GPUPacking {
+func newPlugin(t testing.TB, h *plugintest.Handle, text string) *GPUPacking {
 	t.Helper()
 	g, err := New(t.Context(), scheduler.NewArguments([]byte(text)), h)
 	if err != nil {
