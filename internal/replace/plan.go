@@ -130,7 +130,7 @@ func FindLayout(name string) (inspect.Layout, error) {
 }
 
 // FindNode returns the name of this control-plane node: node, if the cluster has it, else the node
-// with a name or address among names.
+// with an address among names, else the one with a name among them.
 func FindNode(info *inspect.Info, node string, names []string) (string, error) {
 	var all, named, addressed []string
 	for _, n := range info.ControlPlane.Nodes {

@@ -73,8 +73,12 @@ func (r *verifier) prove(ctx context.Context, pod *corev1.Pod) error {
 // identify records the pod of the process that bound the pod.
 func (r *verifier) identify(ctx context.Context) {
 	host := strings.TrimPrefix(r.result.Instance, r.Name+"-")
+	var lease *coordinationv1.Lease // of the process that bound the pod: the leader schedules
+	if found := r.lease(ctx); host == "" || kubeapi.HostOf(found) == host {
+		lease = found
+	}
 	if r.result.Instance == "" {
-		if r.result.Instance = holder(r.lease(ctx)); r.result.Instance == "" {
+		if r.result.Instance = holder(lease); r.result.Instance == "" {
 			r.note("the event does not name the process of %s, and its lease has no holder", r.Name)
 			return
 		}
@@ -86,8 +90,8 @@ func (r *verifier) identify(ctx context.Context) {
 		return
 	}
 	by := kubeapi.PodOfHost(pods, host)
-	if by == nil { // the leader schedules
-		by, err = kubeapi.PodOfLeader(ctx, r.kube, r.lease(ctx), pods, ownership.Scheduler)
+	if by == nil {
+		by, err = kubeapi.PodOfLeader(ctx, r.kube, lease, pods, ownership.Scheduler)
 	}
 	switch {
 	case by != nil:

@@ -15,7 +15,7 @@ import (
 
 // Cloned machines may all have the host name of one of the nodes. The holders of a lease differ in
 // their UUIDs only.
-func TestControlPlaneNodesWithOneHostName(t *testing.T) {
+func TestSchedulersOnControlPlaneNodesWithOneHostName(t *testing.T) {
 	nodes := three(t, labs.Release, lab.LayoutKubeadm)
 	for _, node := range nodes {
 		node.Shell(t, "echo "+nodes[2].NodeName+" > /proc/sys/kernel/hostname")
