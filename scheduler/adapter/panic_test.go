@@ -197,7 +197,7 @@ func panicsCounted(t *testing.T) map[string]float64 {
 }
 
 // scoring is a plugin whose scores are the numbers of pods on nodes, less 50.
-type scoring struct{ handle scheduler.Handle }
+type scoring struct{}
 
 func (*scoring) Name() string { return "Scoring" }
 

@@ -1,10 +1,11 @@
 package verify
 
 import (
-	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -13,24 +14,57 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 )
 
-// page is the response of the extender's pod.
-type page string
-
-func (p page) DoRaw(context.Context) ([]byte, error) { return []byte(p), nil }
-
-func (p page) Stream(context.Context) (io.ReadCloser, error) {
-	return io.NopCloser(strings.NewReader(string(p))), nil
+// answering is an API server with the pod of an extender, which counts a request of another caller
+// whenever its metrics are read. It decides about the pod of the probe when it is created.
+type answering struct {
+	condition *corev1.PodCondition
+	node      string
+	pod       corev1.Pod
+	counted   int
 }
 
-var _ rest.ResponseWrapper = page("")
+func (a *answering) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var answer any
+	switch path := strings.TrimPrefix(r.URL.Path, "/api/v1/namespaces/"); {
+	case r.Method == http.MethodPost && path == "probe/pods":
+		if err := json.NewDecoder(r.Body).Decode(&a.pod); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		if a.pod.Spec.NodeName = a.node; a.condition != nil {
+			a.pod.Status.Conditions = append(a.pod.Status.Conditions, *a.condition)
+		}
+		answer = &a.pod
+	case path == "probe/pods/"+podName:
+		answer = &a.pod
+	case path == "probe/events":
+		answer = &corev1.EventList{}
+	case path == "ext/pods" && strings.Contains(r.URL.RawQuery, ownership.Extender):
+		answer = &corev1.PodList{Items: []corev1.Pod{{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ext", Name: "ext-1"},
+			Status: corev1.PodStatus{Conditions: []corev1.PodCondition{
+				{Type: corev1.PodReady, Status: corev1.ConditionTrue},
+			}},
+		}}}
+	case path == "ext/pods":
+		answer = &corev1.PodList{}
+	case strings.HasSuffix(path, "/metrics"):
+		a.counted++
+		_, _ = fmt.Fprintf(w, "%s{verb=\"filter\",result=\"ok\"} %d\n", requestsMetric, a.counted)
+		return
+	default:
+		answer = struct{}{} // an empty list
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(answer)
+}
 
 // The extender answers another caller all the time. The scheduler calls it only if the outcome of
 // the probe's pod shows it.
@@ -52,25 +86,13 @@ func TestRequestsOfAnotherCallerProveNothing(t *testing.T) {
 		"bound":                    {node: "a"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ready := &corev1.Pod{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "ext", Name: "ext-1", Labels: map[string]string{
-					ownership.LabelName: ownership.Extender, ownership.LabelInstance: "ext",
-				}},
-				Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
+			server := httptest.NewServer(&answering{condition: tc.condition, node: tc.node})
+			defer server.Close()
+			kube, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL,
+				ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}})
+			if err != nil {
+				t.Fatal(err)
 			}
-			kube, requests := fake.NewClientset(ready), 0
-			kube.AddProxyReactor("*", func(clienttesting.Action) (bool, rest.ResponseWrapper, error) {
-				requests++
-				return true, page(fmt.Sprintf("%s{verb=\"filter\",result=\"ok\"} %d\n", requestsMetric, requests)), nil
-			})
-			kube.PrependReactor("create", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
-				pod := a.(clienttesting.CreateAction).GetObject().(*corev1.Pod)
-				pod.Spec.NodeName = tc.node
-				if tc.condition != nil {
-					pod.Status.Conditions = append(pod.Status.Conditions, *tc.condition)
-				}
-				return false, nil, nil
-			})
 			e := &extenderVerifier{
 				verifier: &verifier{Options: Options{Name: "s", Namespace: "ext", Image: "pause", Timeout: time.Second,
 					Log: zap.NewNop()}, kube: kube, retry: &kubeapi.Retrier{}, result: &Result{Namespace: "probe", Pod: podName}},
