@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/fluxcd/pkg/ssa"
@@ -42,9 +43,13 @@ type Client struct {
 	locks time.Duration // how long a lock is valid
 	grace time.Duration // how long the controller manager may do nothing
 	retry *kubeapi.Retrier
-	api   client.Client // retries automatically
+	api   client.Client // retries automatically, and confirms locks before each write
 	kube  kubernetes.Interface
 	ssa   *ssa.ResourceManager
+	// held has the locks of this client. leases is api without confirmation, for the locks; direct
+	// does not retry either.
+	held           sync.Map
+	leases, direct client.Client
 }
 
 // New returns a client of the cluster that cfg names. It sends no request.
@@ -63,12 +68,14 @@ func New(cfg *rest.Config, o Options) (*Client, error) {
 		return nil, fmt.Errorf("create client for %s: %w", cfg.Host, err)
 	}
 	retry := &kubeapi.Retrier{Log: log, Patience: o.Patience}
-	api := &retrying{Client: direct, retry: retry}
+	c := &Client{log: log, locks: cmp.Or(o.LockDuration, lockDuration),
+		grace: cmp.Or(o.ControllerGrace, controllerGrace), retry: retry, kube: kube, direct: direct,
+		leases: &retrying{Client: direct, retry: retry}}
+	c.api = &retrying{Client: direct, retry: retry, confirm: c.confirmLocks}
 	// The poller is only for flux's own wait, which ends as soon as an object is ready: see
 	// WaitStable.
-	manager := ssa.NewResourceManager(api, nil, ssa.Owner{Field: ownership.Manager, Group: ownership.Manager})
-	return &Client{log: log, locks: cmp.Or(o.LockDuration, lockDuration),
-		grace: cmp.Or(o.ControllerGrace, controllerGrace), retry: retry, api: api, kube: kube, ssa: manager}, nil
+	c.ssa = ssa.NewResourceManager(c.api, nil, ssa.Owner{Field: ownership.Manager, Group: ownership.Manager})
+	return c, nil
 }
 
 // retrying is a client that retries requests while the API server is unavailable for a moment, and
@@ -76,6 +83,20 @@ func New(cfg *rest.Config, o Options) (*Client, error) {
 type retrying struct {
 	client.Client
 	retry *kubeapi.Retrier
+	// confirm, if set, is called before each attempt to write.
+	confirm func(ctx context.Context) error
+}
+
+// write is [kubeapi.Retrier.Do] for a write.
+func (r *retrying) write(ctx context.Context, doing string, attempt func(ctx context.Context) error) error {
+	return r.retry.Do(ctx, doing, func(ctx context.Context) error {
+		if r.confirm != nil {
+			if err := r.confirm(ctx); err != nil {
+				return err
+			}
+		}
+		return attempt(ctx)
+	})
 }
 
 func (r *retrying) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
@@ -94,26 +115,26 @@ func (r *retrying) List(ctx context.Context, list client.ObjectList, opts ...cli
 
 func (r *retrying) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
 	doing := "create " + subject(r.Client, obj, obj.GetNamespace(), obj.GetName())
-	return r.retry.Do(ctx, doing, func(ctx context.Context) error { return r.Client.Create(ctx, obj, opts...) })
+	return r.write(ctx, doing, func(ctx context.Context) error { return r.Client.Create(ctx, obj, opts...) })
 }
 
 func (r *retrying) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
 	doing := "update " + subject(r.Client, obj, obj.GetNamespace(), obj.GetName())
-	return r.retry.Do(ctx, doing, func(ctx context.Context) error { return r.Client.Update(ctx, obj, opts...) })
+	return r.write(ctx, doing, func(ctx context.Context) error { return r.Client.Update(ctx, obj, opts...) })
 }
 
 func (r *retrying) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 	doing := "apply " + subject(r.Client, obj, obj.GetNamespace(), obj.GetName())
-	return r.retry.Do(ctx, doing, func(ctx context.Context) error { return r.Client.Patch(ctx, obj, patch, opts...) })
+	return r.write(ctx, doing, func(ctx context.Context) error { return r.Client.Patch(ctx, obj, patch, opts...) })
 }
 
 func (r *retrying) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-	return r.retry.Do(ctx, "apply", func(ctx context.Context) error { return r.Client.Apply(ctx, obj, opts...) })
+	return r.write(ctx, "apply", func(ctx context.Context) error { return r.Client.Apply(ctx, obj, opts...) })
 }
 
 func (r *retrying) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
 	doing := "delete " + subject(r.Client, obj, obj.GetNamespace(), obj.GetName())
-	return r.retry.Do(ctx, doing, func(ctx context.Context) error { return r.Client.Delete(ctx, obj, opts...) })
+	return r.write(ctx, doing, func(ctx context.Context) error { return r.Client.Delete(ctx, obj, opts...) })
 }
 
 // subject returns the name of an object as in a ChangeSet. Typed objects do not have their kind;

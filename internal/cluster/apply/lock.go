@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
@@ -54,12 +56,15 @@ func (c *Client) Lock(ctx context.Context, ns, name,
 		return nil, nil, err
 	}
 	held, end := context.WithCancelCause(ctx)
+	l.end = end
+	c.held.Store(l, nil)
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
 		end(l.renewUntil(held))
 	}()
 	return held, func(ctx context.Context) error {
+		c.held.Delete(l)
 		end(nil)
 		<-stopped
 		var lost *LostLockError
@@ -75,6 +80,29 @@ type lock struct {
 	name   string
 	key    client.ObjectKey
 	holder string
+	// renewed is when the last request that renewed the lock began, in Unix nanoseconds: unlike the
+	// monotonic clock, this clock advances while the machine is suspended.
+	renewed atomic.Int64
+	// end ends the context of the holder.
+	end context.CancelCauseFunc
+}
+
+// confirmLocks returns a [*LostLockError] if this client has lost a lock. It renews the locks that
+// were not renewed for as long as a lock is valid: if only this machine was cut off from the API
+// server, or suspended, another run may have taken them.
+func (c *Client) confirmLocks(ctx context.Context) (err error) {
+	c.held.Range(func(key, _ any) bool {
+		l := key.(*lock)
+		if time.Since(time.Unix(0, l.renewed.Load())) < c.locks {
+			return true
+		}
+		err = retry.RetryOnConflict(retry.DefaultRetry, func() error { return l.renew(ctx, c.direct) })
+		if lost := (*LostLockError)(nil); errors.As(err, &lost) {
+			l.end(lost)
+		}
+		return err == nil
+	})
+	return err
 }
 
 // acquire returns when this run holds the Lease. It polls another holder's Lease until it changes
@@ -116,12 +144,12 @@ func (l *lock) create(ctx context.Context) (*coordinationv1.Lease, error) {
 		Namespace: l.key.Namespace, Name: l.key.Name, Labels: ownership.Labels(l.name),
 	}}
 	l.claim(mine)
-	err := l.client.api.Create(ctx, mine)
+	err := l.client.leases.Create(ctx, mine)
 	if !apierrors.IsAlreadyExists(err) {
 		return nil, err
 	}
 	lease := &coordinationv1.Lease{}
-	if err := l.client.api.Get(ctx, l.key, lease); err != nil {
+	if err := l.client.leases.Get(ctx, l.key, lease); err != nil {
 		if apierrors.IsNotFound(err) {
 			return &coordinationv1.Lease{}, nil
 		}
@@ -140,7 +168,7 @@ func (l *lock) take(ctx context.Context, lease *coordinationv1.Lease) (bool, err
 	}
 	before := holderOf(lease)
 	l.claim(lease)
-	err := l.client.api.Update(ctx, lease)
+	err := l.client.leases.Update(ctx, lease)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return false, nil
 	}
@@ -154,6 +182,7 @@ func (l *lock) take(ctx context.Context, lease *coordinationv1.Lease) (bool, err
 // claim sets this run as the holder of a Lease from now on.
 func (l *lock) claim(lease *coordinationv1.Lease) {
 	now := metav1.NowMicro()
+	l.renewed.Store(now.UnixNano())
 	seconds := max(1, int32(l.client.locks/time.Second))
 	lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: &l.holder, LeaseDurationSeconds: &seconds, AcquireTime: &now,
 		RenewTime: &now}
@@ -176,7 +205,7 @@ func (l *lock) renewUntil(ctx context.Context) error {
 		case <-ticker.C:
 		}
 		begin := time.Now()
-		err := l.renew(ctx)
+		err := l.renew(ctx, l.client.leases)
 		var lost *LostLockError
 		switch {
 		case err == nil:
@@ -185,7 +214,8 @@ func (l *lock) renewUntil(ctx context.Context) error {
 			return nil
 		case errors.As(err, &lost):
 			return lost
-		// While the API server is unavailable, no run can take the lock.
+		// While the API server is unavailable, no run can take the lock. If only this machine is cut
+		// off, confirmLocks notices before the next change.
 		case time.Since(renewed) >= l.client.locks && !kubeapi.Transient(err):
 			return &LostLockError{Name: l.name, Err: err}
 		default:
@@ -194,20 +224,24 @@ func (l *lock) renewUntil(ctx context.Context) error {
 	}
 }
 
-func (l *lock) renew(ctx context.Context) error {
-	lease, err := l.current(ctx)
+func (l *lock) renew(ctx context.Context, api client.Client) error {
+	now := metav1.NowMicro()
+	lease, err := l.current(ctx, api)
 	if err != nil {
 		return err
 	}
-	now := metav1.NowMicro()
 	lease.Spec.RenewTime = &now
-	return l.client.api.Update(ctx, lease)
+	if err := api.Update(ctx, lease); err != nil {
+		return err
+	}
+	l.renewed.Store(now.UnixNano())
+	return nil
 }
 
 // current returns the Lease if this run still holds it.
-func (l *lock) current(ctx context.Context) (*coordinationv1.Lease, error) {
+func (l *lock) current(ctx context.Context, api client.Client) (*coordinationv1.Lease, error) {
 	lease := &coordinationv1.Lease{}
-	err := l.client.api.Get(ctx, l.key, lease)
+	err := api.Get(ctx, l.key, lease)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, &LostLockError{Name: l.name}
@@ -220,11 +254,11 @@ func (l *lock) current(ctx context.Context) (*coordinationv1.Lease, error) {
 }
 
 func (l *lock) release(ctx context.Context) error {
-	lease, err := l.current(ctx)
+	lease, err := l.current(ctx, l.client.leases)
 	if err != nil {
 		return err
 	}
-	return client.IgnoreNotFound(l.client.api.Delete(ctx, lease, unchangedSince(lease)))
+	return client.IgnoreNotFound(l.client.leases.Delete(ctx, lease, unchangedSince(lease)))
 }
 
 func (l *lock) lockedBy(lease *coordinationv1.Lease) error {
