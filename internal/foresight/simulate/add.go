@@ -274,10 +274,8 @@ func (f *filling) remove(ctx context.Context, replica scenario.Replica) error {
 		return kubeapi.Explain("delete pod "+replica.Key, err)
 	}
 	for _, claim := range slices.Concat(replica.Claims, replica.Owned) {
-		metadata, _ := claim.Fields["metadata"].(map[string]any)
-		name, _ := metadata["name"].(string)
-		if err := f.kube.CoreV1().PersistentVolumeClaims(pod.Namespace).Delete(ctx, name, options); err != nil {
-			return kubeapi.Explain("delete claim "+pod.Namespace+"/"+name, err)
+		if err := f.r.loader.Delete(ctx, claim.Kind, claim.Version, claim.Fields); err != nil {
+			return err
 		}
 	}
 	return nil

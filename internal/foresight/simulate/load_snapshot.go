@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 
+	storagev1 "k8s.io/api/storage/v1"
+
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/load"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
@@ -60,15 +62,22 @@ func (r *run) loadOne(ctx context.Context, kind *snapshot.Kind, version string, 
 	}
 	switch {
 	case action == scenario.Schedule:
+		if _, bound := r.from[key]; bound {
+			r.moved[uidOf(o)] = true
+		}
 		return r.wait(key, "", o, nil)
 	case action == scenario.Leave:
 		r.left++
 	case kind.Name == "PriorityClass":
 		r.priorities[key] = o
+	case kind.Name == "StorageClass":
+		r.waitingClasses[key] = o["volumeBindingMode"] == string(storagev1.VolumeBindingWaitForFirstConsumer)
 	}
 	if err := r.loadCopies(ctx, kind, version, original); err != nil {
 		return err
 	}
+	o = scenario.Renew(kind, o, func(uid string) bool { return r.moved[uid] },
+		func(class string) bool { return r.waitingClasses[class] })
 	for _, uid := range scenario.References(kind, o) {
 		if list, ok := r.deferred[uid]; ok {
 			r.deferred[uid], err = deferObject(list, kind, version, o)
@@ -76,6 +85,13 @@ func (r *run) loadOne(ctx context.Context, kind *snapshot.Kind, version string, 
 		}
 	}
 	return r.loader.Add(ctx, kind, version, o)
+}
+
+// uidOf returns the UID of an object in the snapshot, "" if it has none.
+func uidOf(o map[string]any) string {
+	metadata, _ := o["metadata"].(map[string]any)
+	uid, _ := metadata["uid"].(string)
+	return uid
 }
 
 // wait enqueues a pod for the scheduler, and defers the objects that it owns until it exists.

@@ -52,6 +52,7 @@ func (s *Server) newRun(o Options, observer *observer) *run {
 	r := &run{
 		o: o, s: s.s, server: s.api, observer: observer, waits: map[string]bool{}, deferred: map[string][]deferredObject{},
 		before: map[string]string{}, from: map[string]string{}, nodes: map[string]bool{}, pods: map[string]bool{},
+		moved: map[string]bool{}, waitingClasses: map[string]bool{},
 		priorities: scenario.Priorities{}, next: make([]int, len(o.Scenario.Workloads)), copies: map[string]int{},
 	}
 	r.report = &report.Report{Scenario: o.Scenario.Name, Release: o.Scheduler.Release.String(),
@@ -71,6 +72,9 @@ type run struct {
 	waits map[string]bool
 	// deferred are the objects that refer to a pod in waiting, by the UID of the pod in the snapshot.
 	deferred map[string][]deferredObject
+	// moved are the UIDs of the pods that are scheduled again, and waitingClasses the StorageClasses
+	// whose volumes wait for a pod.
+	moved, waitingClasses map[string]bool
 	// before are the nodes of the pods that stay bound, and from the former nodes of the pods that
 	// are scheduled again, by namespace and name.
 	before, from map[string]string

@@ -21,6 +21,8 @@ type Workload struct {
 
 	pod    object   // without a name
 	claims []object // templates, of a StatefulSet
+	// templates are those of ResourceClaims.
+	templates claimTemplates
 	// base is the prefix of the names of pods, and first the first number. The first pod of a Pod
 	// manifest has no number.
 	base    string
@@ -43,15 +45,19 @@ type Replica struct {
 func Add(manifests []map[string]any, count, limit int) (Scenario, error) {
 	s := Running()
 	s.Name, s.Count, s.Limit = "add", count, limit
-	ignored := map[string]bool{}
+	ignored, templates := map[string]bool{}, claimTemplates{}
 	for _, o := range manifests {
-		if err := s.addManifest(o, ignored); err != nil {
+		if err := s.addManifest(o, ignored, templates); err != nil {
 			return s, err
 		}
 	}
 	pods := 0
-	for _, w := range s.Workloads {
-		pods += w.Replicas
+	for i := range s.Workloads {
+		w := &s.Workloads[i]
+		if err := templates.check(w); err != nil {
+			return s, err
+		}
+		w.templates, pods = templates, pods+w.Replicas
 	}
 	if pods == 0 {
 		return s, problem.Invalidf("",
@@ -63,7 +69,7 @@ func Add(manifests []map[string]any, count, limit int) (Scenario, error) {
 
 // addManifest adds a workload, or another object that schedulers read. Others are ignored, with a
 // note.
-func (s *Scenario) addManifest(o object, ignored map[string]bool) error {
+func (s *Scenario) addManifest(o object, ignored map[string]bool, templates claimTemplates) error {
 	apiVersion, _ := o["apiVersion"].(string)
 	kindName, _ := o["kind"].(string)
 	kind, version := snapshot.Find(snapshot.Kinds(), apiVersion, kindName)
@@ -77,6 +83,11 @@ func (s *Scenario) addManifest(o object, ignored map[string]bool) error {
 	case "apps/v1 DaemonSet", "batch/v1 CronJob", "v1 ReplicationController":
 		return problem.Invalidf("use a Pod, Deployment, ReplicaSet, StatefulSet or Job", "pods of a %s cannot be added",
 			kindName)
+	}
+	if claims, _ := snapshot.Find(snapshot.Kinds(), apiVersion, "ResourceClaim"); claims != nil &&
+		kindName == "ResourceClaimTemplate" {
+		templates.add(o)
+		return nil
 	}
 	if kind == nil {
 		if !ignored[kindName] {

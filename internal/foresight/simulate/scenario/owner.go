@@ -150,7 +150,7 @@ func (w *Workload) replica(key, name string, number int) Replica {
 	case w.indexed:
 		part(metadata, "labels")["batch.kubernetes.io/job-completion-index"] = strconv.Itoa(number)
 	}
-	r.Owned = ephemeralClaims(pod)
+	r.Owned = append(ephemeralClaims(pod), w.templates.claimsOf(pod)...)
 	return r
 }
 

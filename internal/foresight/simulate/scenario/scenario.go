@@ -195,11 +195,16 @@ func isMovable(pod object) bool {
 	})
 }
 
-// unbound returns a copy of a pod without its node and its status.
+// unbound returns a copy of a pod without its node and its status, except for the names of claims
+// that were made from templates.
 func unbound(pod object) object {
 	pod = runtime.DeepCopyJSON(pod)
 	delete(part(pod, "spec"), "nodeName")
+	claims := list(pod, "status", "resourceClaimStatuses")
 	delete(pod, "status")
+	if claims != nil {
+		pod["status"] = object{"resourceClaimStatuses": claims}
+	}
 	return pod
 }
 
