@@ -185,7 +185,7 @@ func TestVerifyProvesWhoBoundThePod(t *testing.T) {
 		},
 		"old": {
 			func(t *testing.T) func(context.Context, *corev1.Pod) error { return oldEvent(t, "old", "") },
-			verify.Result{BoundBy: "old", Instance: "worker",
+			verify.Result{BoundBy: "old", Instance: "worker_0f1e",
 				Notes: []string{"the event does not name the process of old: the instance is the holder of its lease"}},
 		},
 	}
