@@ -124,29 +124,34 @@ func extractRegular(
 	ctx context.Context, img v1.Image, name string, f *os.File,
 ) (links map[string]string, found bool, err error) {
 	links = map[string]string{}
-	err = walkFiles(ctx, img, links, func(at string, h *tar.Header, r io.Reader) (bool, error) {
-		if found = at == name; !found {
-			return true, nil
+	err = walkFiles(ctx, img, links, func(at string, h *tar.Header, r io.Reader) error {
+		if at != name {
+			return nil
 		}
-		return false, copyOut(r, h, f)
+		found = true
+		return copyOut(r, h, f)
 	})
 	return links, found, err
 }
 
-// walkFiles calls visit for the regular files of the flattened image until it returns false, and
-// adds the links to links: absolute or relative as they are in the image, and hard links as
-// absolute ones.
+// walkFiles calls visit for the regular files of the flattened image, and adds the links to links:
+// absolute or relative as they are in the image, and hard links as absolute ones. It reads all layers
+// to their ends, where their digests are verified: the content of files is not to be used before it
+// returns.
 func walkFiles(
 	ctx context.Context, img v1.Image, links map[string]string,
-	visit func(at string, h *tar.Header, r io.Reader) (more bool, err error),
+	visit func(at string, h *tar.Header, r io.Reader) error,
 ) (err error) {
 	flat := mutate.Extract(img)
 	defer func() { err = errors.Join(err, flat.Close()) }()
-	tr := tar.NewReader(contextio.NewReader(ctx, flat))
+	stream := contextio.NewReader(ctx, flat)
+	tr := tar.NewReader(stream)
 	for {
 		h, err := tr.Next()
 		if errors.Is(err, io.EOF) {
-			return nil
+			// mutate.Extract ends the archive before it reports that a digest is wrong.
+			_, err = io.Copy(io.Discard, stream)
+			return err
 		}
 		if err != nil {
 			return err
@@ -158,7 +163,7 @@ func walkFiles(
 		case tar.TypeLink:
 			links[at] = "/" + strings.TrimPrefix(h.Linkname, "/")
 		case tar.TypeReg:
-			if more, err := visit(at, h, tr); !more || err != nil {
+			if err := visit(at, h, tr); err != nil {
 				return err
 			}
 		}

@@ -3,12 +3,19 @@ package image
 import (
 	"archive/tar"
 	"errors"
+	"io"
 	"io/fs"
+	"log"
+	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-containerregistry/pkg/registry"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
@@ -120,4 +127,40 @@ func TestExtractFileFollowsLinksAsAContainerDoes(t *testing.T) {
 func TestExtractFileNeedsOneSource(t *testing.T) {
 	err := ExtractFile(t.Context(), Source{}, SchedulerPath, "", filepath.Join(t.TempDir(), "f"))
 	wantError(t, err, true, "one", "expected one base, got 0")
+}
+
+func TestLayerWithAnotherDigestIsRefused(t *testing.T) {
+	inner := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	changed := false
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer := httptest.NewRecorder()
+		inner.ServeHTTP(answer, r)
+		maps.Copy(w.Header(), answer.Header())
+		w.WriteHeader(answer.Code)
+		body := answer.Body.Bytes()
+		// The configuration is JSON. Byte 9 of a layer is the operating system in the header of gzip.
+		if changed && r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/blobs/") && body[0] != '{' {
+			body[9]++
+		}
+		_, _ = w.Write(body) // the client may have read enough
+	}))
+	t.Cleanup(s.Close)
+	reference := strings.TrimPrefix(s.URL, "http://") + "/x:1"
+	if _, err := Push(t.Context(), build(t, busyboxOptions(t)), reference, nil); err != nil {
+		t.Fatal(err)
+	}
+	src, to := Source{Reference: reference}, filepath.Join(t.TempDir(), "kube-scheduler")
+	for _, changed = range []bool{false, true} {
+		_, program := ExtractProgram(t.Context(), src, nil, "linux/amd64", to)
+		for name, err := range map[string]error{
+			"program": program, "file": ExtractFile(t.Context(), src, SchedulerPath, "linux/amd64", to),
+		} {
+			if (err != nil) != changed {
+				t.Errorf("%s of a layer that is changed (%t): error %v", name, changed, err)
+			}
+			if err != nil {
+				wantError(t, err, false, "sha256")
+			}
+		}
+	}
 }

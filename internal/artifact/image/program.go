@@ -74,9 +74,9 @@ func extractProgram(ctx context.Context, img v1.Image, command []string, f *os.F
 		candidates: slices.Concat(named, schedulerPlaces, entrypoint(config)), copied: -1,
 		links: map[string]string{}, executable: map[string]bool{},
 	}
-	err = walkFiles(ctx, img, s.links, func(at string, h *tar.Header, r io.Reader) (bool, error) {
+	err = walkFiles(ctx, img, s.links, func(at string, h *tar.Header, r io.Reader) error {
 		s.executable[at] = h.Mode&0o111 != 0
-		return true, s.copy(r, h, at, f)
+		return s.copy(r, h, at, f)
 	})
 	if err != nil {
 		return Program{}, err
@@ -134,7 +134,7 @@ func entrypoint(config v1.Config) []string {
 }
 
 // search looks for the first of several programs in one pass over the layers: reading them again
-// means another download. It reads them to their ends, where their digests are verified.
+// means another download.
 type search struct {
 	candidates []string // absolute paths, the best first
 	// copied is the index of the candidate that the output file has, or -1.
