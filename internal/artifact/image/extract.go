@@ -135,9 +135,9 @@ func extractRegular(
 }
 
 // walkFiles calls visit for the regular files of the flattened image, and adds the links to links:
-// absolute or relative as they are in the image, and hard links as absolute ones. It reads all layers
-// to their ends, where their digests are verified: the content of files is not to be used before it
-// returns.
+// absolute or relative as they are in the image, and hard links as absolute ones. It reads all
+// layers to their ends, where their digests are verified: the content of files is not to be used
+// before it returns.
 func walkFiles(
 	ctx context.Context, img v1.Image, links map[string]string,
 	visit func(at string, h *tar.Header, r io.Reader) error,
