@@ -102,9 +102,7 @@ func (o *spooled) anonymizationKey() ([]byte, error) {
 			if err != nil {
 				return fmt.Errorf("read a stored Namespace: %w", err)
 			}
-			metadata, _ := object["metadata"].(map[string]any)
-			uid, _ := metadata["uid"].(string)
-			key = []byte(uid)
+			key = []byte(snapshot.UID(object))
 			return nil
 		})
 		if err != nil || len(key) > 0 {
