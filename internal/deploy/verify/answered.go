@@ -59,14 +59,13 @@ func (e *extenderVerifier) observe(ctx context.Context) observation {
 }
 
 // called reports whether the extender has answered a request for the pod, or any request since the
-// observation if it only counts them. Failures to read count as no: the pages are read again.
-func (e *extenderVerifier) called(ctx context.Context, pod *corev1.Pod, before observation) bool {
+// observation if it only counts them.
+func (e *extenderVerifier) called(ctx context.Context, pod *corev1.Pod, before observation) (bool, error) {
 	if before.exact {
-		answered, err := e.answeredFor(ctx, string(pod.UID))
-		return answered && err == nil
+		return e.answeredFor(ctx, string(pod.UID))
 	}
 	now, err := e.requests(ctx)
-	return err == nil && now > before.counted
+	return err == nil && now > before.counted, err
 }
 
 // noReportError is returned for an extender that does not report the pods that it has answered for.

@@ -122,12 +122,17 @@ func (e *extenderVerifier) run(ctx context.Context) (unknown string, err error) 
 		if !bound.IsZero() && e.o.Filters && e.o.Required && len(e.o.Resources) == 0 {
 			return "", nil // it would still wait
 		}
-		if seen.err == nil && (!bound.IsZero() || said != "") && e.called(ctx, pod, seen) {
-			return seen.doubt(), e.checkNotSkipped(ctx, pod)
+		unread := seen.err
+		if unread == nil && (!bound.IsZero() || said != "") {
+			called, err := e.called(ctx, pod, seen)
+			if called {
+				return seen.doubt(), e.checkNotSkipped(ctx, pod)
+			}
+			unread = err
 		}
 		switch {
 		case !bound.IsZero() && time.Since(bound) > callTime:
-			return e.boundWithoutCall(ctx, pod, seen)
+			return e.boundWithoutCall(ctx, pod, unread)
 		case bound.IsZero() && time.Now().After(deadline):
 			return "", e.notReached(fmt.Sprintf("no request for the pod within %s, and the pod is Pending: %s", e.Timeout, said))
 		}
@@ -157,15 +162,15 @@ func (e *extenderVerifier) skippedError(line string) error {
 // boundWithoutCall explains that a pod was bound and no request was seen: as an error, or as the
 // reason why the result is unknown.
 func (e *extenderVerifier) boundWithoutCall(ctx context.Context, pod *corev1.Pod,
-	seen observation) (unknown string, err error) {
+	unread error) (unknown string, err error) {
 	skipped, err := e.skipped(ctx, pod)
 	switch {
 	case err != nil:
 		return "", err
 	case skipped != "":
 		return "", e.skippedError(skipped)
-	case seen.err != nil:
-		return fmt.Sprintf("its metrics cannot be read: %v", seen.err), nil
+	case unread != nil:
+		return fmt.Sprintf("its metrics cannot be read: %v", unread), nil
 	case !e.o.Filters:
 		return "a pod was bound without a request, as is usual where a single node is feasible: then there is nothing to " +
 			"prioritize", nil

@@ -28,10 +28,10 @@ type answering struct {
 	node      string
 	// reports is whether the extender reports the pods that it has answered for, called whether the
 	// scheduler has called it for the pod of the probe, and everyPage whether it has a page for every
-	// path.
-	reports, called, everyPage bool
-	pod                        corev1.Pod
-	counted                    int
+	// path. It does not answer any more when the pod exists if stops is set.
+	reports, called, everyPage, stops bool
+	pod                               corev1.Pod
+	counted                           int
 }
 
 func (a *answering) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -65,8 +65,12 @@ func (a *answering) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = fmt.Fprintf(w, "%s{verb=\"filter\",result=\"ok\"} %d\n", requestsMetric, a.counted)
 		return
 	case strings.HasSuffix(path, answeredPath) && !a.everyPage:
-		if !a.reports {
+		switch {
+		case !a.reports:
 			http.NotFound(w, r)
+			return
+		case a.stops && a.pod.UID != "":
+			http.Error(w, "no endpoint", http.StatusServiceUnavailable)
 			return
 		}
 		uid, verbs := r.URL.Query().Get("pod"), []string{}
@@ -97,12 +101,13 @@ func TestRequestsOfAnotherCallerProveNothing(t *testing.T) {
 	}{
 		"the call failed": {api: answering{condition: failed(`Post "` + url + `/filter": dial tcp: i/o timeout`)},
 			want: "i/o timeout"},
-		"no outcome":       {want: "within 1s"},
-		"rejected, called": {api: answering{condition: rejected, reports: true, called: true}},
-		"rejected before":  {api: answering{condition: rejected, reports: true}, want: "no request for the pod within 1s"},
-		"bound, called":    {api: answering{node: "a", reports: true, called: true}},
-		"bound without it": {api: answering{node: "a", reports: true}, want: "answered no request for it"},
-		"bound, required":  {api: answering{node: "a"}, required: true},
+		"no outcome":        {want: "within 1s"},
+		"rejected, called":  {api: answering{condition: rejected, reports: true, called: true}},
+		"rejected before":   {api: answering{condition: rejected, reports: true}, want: "no request for the pod within 1s"},
+		"bound, called":     {api: answering{node: "a", reports: true, called: true}},
+		"bound without it":  {api: answering{node: "a", reports: true}, want: "answered no request for it"},
+		"bound, unreadable": {api: answering{node: "a", reports: true, stops: true}, unknown: "cannot be read"},
+		"bound, required":   {api: answering{node: "a"}, required: true},
 		// Extenders that only count: the requests may be of another caller.
 		"rejected, counted":             {api: answering{condition: rejected}, unknown: "another caller"},
 		"bound, counted":                {api: answering{node: "a"}, unknown: "another caller"},
