@@ -44,7 +44,9 @@ func sliceFields() fields {
 		"attributes": plain, "capacity": plain, "consumesCounters": plain, "nodeName": name, "allNodes": plain,
 		"bindsToNode":       plain,
 		"bindingConditions": plain, "bindingFailureConditions": plain, "allowMultipleAllocations": plain,
-		"nodeAllocatableResourceMappings": plain, "taints": taints,
+		"nodeAllocatableResourceMappings": plain, // 1.36
+		"nodeAllocatableResources":        plain, // 1.37
+		"taints":                          taints,
 	}.with("nodeSelector", nodeSelectorFields())
 	f["spec.devices.name"] = name
 	return f.with("spec.devices", device).with("spec.devices.basic", device) // basic up to v1beta1

@@ -29,7 +29,9 @@ func podFields() fields {
 
 		"status.nodeAllocatableResourceClaimStatuses.resourceClaimName": name,
 		"status.nodeAllocatableResourceClaimStatuses.containers":        name,
-		"status.nodeAllocatableResourceClaimStatuses.resources":         plain,
+		"status.nodeAllocatableResourceClaimStatuses.resources":         plain, // 1.36
+		"status.nodeAllocatableResourceClaimStatuses.mapping":           plain, // 1.37
+		"status.nodeAllocatableResourceClaimStatuses.overhead":          plain,
 	}
 	for _, list := range []string{"spec.containers", "spec.initContainers"} {
 		f = f.with(list, containerFields())
