@@ -23,14 +23,18 @@ import (
 //     pod as a whole replace the sum of the containers (KEP-2837).
 //   - from 1.33 the requests that the kubelet has allocated and set up, while a pod is resized
 //     (KEP-1287); from 1.36 on also for the pod as a whole (KEP-5419).
+//   - from 1.36 the resources of the node that claims use (KEP-5517), if the feature gate
+//     DRANodeAllocatableResources is enabled: it is disabled by default in 1.36 and 1.37. They are
+//     in the status of a pod with a node. Those of a pending pod are unknown: the scheduler
+//     computes them for each node, after PreFilter.
 //   - from 1.37 the same function compares sums over the pod instead of single containers.
 //
-// The API server clears the fields of a disabled feature gate in the spec, so spec fields count
-// from the first release that has them. Resources of claims (KEP-5517, disabled by default in 1.36
-// and 1.37) do not count.
+// The API server clears the fields of a disabled feature gate in the spec, and the status of
+// claims, so these fields count from the first release that has them.
 //
 // An extender is one program for all releases and counts as the release in this project's go.mod:
-// the API server of an earlier release does not return the fields that this release does not count.
+// the API server of an earlier release does not return the fields that this release does not
+// count. The resources of claims have other fields in 1.37, which this release does not read.
 func PodRequests(pod *corev1.Pod) Amounts {
 	total := Amounts{}
 	add := func(name corev1.ResourceName) {
@@ -49,6 +53,9 @@ func PodRequests(pod *corev1.Pod) Amounts {
 		}
 	}
 	for name := range podLevelRequests(pod) {
+		add(name)
+	}
+	for _, name := range claimsResources(pod) {
 		add(name)
 	}
 	for name := range pod.Spec.Overhead {
@@ -77,13 +84,18 @@ func PodRequest(pod *corev1.Pod, name corev1.ResourceName) int64 {
 	return amountOf(name, sum)
 }
 
-// requestIn returns an amount of a list, at most the largest int64: Quantity.Add takes time and
-// memory by the exponent.
+// requestIn returns an amount of a list, see bounded.
 func requestIn(list corev1.ResourceList, name corev1.ResourceName) resource.Quantity {
 	quantity, found := list[name]
 	if !found {
 		return resource.Quantity{}
 	}
+	return bounded(name, quantity)
+}
+
+// bounded returns a quantity, at most the largest int64: Quantity.Add takes time and memory by the
+// exponent.
+func bounded(name corev1.ResourceName, quantity resource.Quantity) resource.Quantity {
 	if units := unitsOf(quantity); units == math.MaxInt64 || units == -math.MaxInt64 {
 		return *resource.NewQuantity(units, resource.DecimalSI)
 	}

@@ -30,6 +30,15 @@ func status(name, cpu, allocatedCPU string) corev1.ContainerStatus {
 		Resources: &corev1.ResourceRequirements{Requests: plugintest.Requests(cpu, "1Gi")}}
 }
 
+// claimed is the status of a pod with claims that use resources of its node.
+func claimed(claims ...corev1.ResourceList) (status corev1.PodStatus) {
+	for _, resources := range claims {
+		status.NodeAllocatableResourceClaimStatuses = append(status.NodeAllocatableResourceClaimStatuses,
+			corev1.NodeAllocatableResourceClaimStatus{Resources: resources})
+	}
+	return status
+}
+
 func TestRequestsAreThoseOfNodeResourcesFit(t *testing.T) {
 	main := []corev1.Container{requesting("main", "1", "1Gi")}
 	whole := func(cpu, memory string) *corev1.ResourceRequirements {
@@ -90,6 +99,14 @@ func TestRequestsAreThoseOfNodeResourcesFit(t *testing.T) {
 			status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{status("main", "1", "2")},
 				Conditions: []corev1.PodCondition{{Type: corev1.PodResizePending, Reason: corev1.PodReasonInfeasible}}},
 			cpu: 2000, memory: 1 << 30},
+		"resources of claims": {
+			spec:   corev1.PodSpec{Containers: main, InitContainers: []corev1.Container{requesting("init", "4", "1Gi")}},
+			status: claimed(plugintest.Requests("2", "1Gi"), plugintest.Requests("1", "1Gi")),
+			cpu:    7000, memory: 3 << 30},
+		"pod-level requests include the resources of claims": {
+			spec:   corev1.PodSpec{Resources: whole("3", "4Gi"), Containers: main},
+			status: claimed(plugintest.Requests("2", "1Gi")),
+			cpu:    3000, memory: 4 << 30},
 		"pod-level requests that are being reduced": {
 			spec: corev1.PodSpec{Resources: whole("1", "1Gi"), Containers: main},
 			status: corev1.PodStatus{Resources: whole("3", "1Gi"),

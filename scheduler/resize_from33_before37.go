@@ -6,9 +6,11 @@ import (
 )
 
 // containersRequest returns the request of all containers of a pod, each with the resources in its
-// status.
+// status, and of the pod's claims.
 func containersRequest(pod *corev1.Pod, name corev1.ResourceName) resource.Quantity {
-	return sumContainers(pod, name, containerRequest)
+	request := sumContainers(pod, name, containerRequest)
+	request.Add(claimsRequest(pod, name))
+	return request
 }
 
 // containerRequest returns the request of a container or sidecar. Other init containers cannot be

@@ -9,22 +9,27 @@ import (
 
 // containersRequest returns the request of all containers of a pod: the largest of their sums in
 // the spec, as the kubelet has allocated them, and as it has set them up. The status of the pod as
-// a whole replaces the statuses of the containers (AggregateContainerRequests of
+// a whole replaces the statuses of the containers, and includes the requests of claims, which are
+// added to the other sums (AggregateContainerRequests of
 // k8s.io/component-helpers/resource/helpers.go).
 func containersRequest(pod *corev1.Pod, name corev1.ResourceName) resource.Quantity {
 	var allocated, actuated resource.Quantity
+	claims := claimsRequest(pod, name)
 	if whole := &pod.Status; whole.AllocatedResources != nil && whole.Resources != nil && whole.Resources.Requests != nil {
 		allocated = requestIn(whole.AllocatedResources, name)
 		actuated = requestIn(whole.Resources.Requests, name)
 	} else {
 		allocated = sumContainers(pod, name, allocatedRequest)
+		allocated.Add(claims)
 		actuated = sumContainers(pod, name, actuatedRequest)
 	}
 	request := most(allocated, actuated)
 	if resizeInfeasible(pod) {
 		return request
 	}
-	return most(request, sumContainers(pod, name, specRequest))
+	spec := sumContainers(pod, name, specRequest)
+	spec.Add(claims)
+	return most(request, spec)
 }
 
 // anyStatus returns the status of a container or init container, or nil.

@@ -33,12 +33,13 @@ func (o *output) logs() io.Writer {
 	if o.terminal {
 		return o
 	}
-	return writerFunc(o.control)
+	return unescaped{o}
 }
 
-type writerFunc func(p []byte) (int, error)
+// unescaped writes to an output without escaping control characters.
+type unescaped struct{ o *output }
 
-func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+func (u unescaped) Write(p []byte) (int, error) { return u.o.control(p) }
 
 // control writes p unchanged: control characters of pmk-sched itself.
 func (o *output) control(p []byte) (int, error) {

@@ -34,14 +34,7 @@ var errNoBinder = errors.New(
 
 // bindPod binds a pod to its node: Reserve, PreBind, Bind or the binder, PostBind. After a failure
 // Unreserve undoes Reserve.
-func (e *Extender) bindPod(ctx context.Context, a *extenderv1.ExtenderBindingArgs) (err error) {
-	if e.binder == nil {
-		return errNoBinder
-	}
-	pod, err := e.podToBind(ctx, a)
-	if err != nil {
-		return err
-	}
+func (e *Extender) bindPod(ctx context.Context, pod *corev1.Pod, node string) error {
 	c := &call{Extender: e, ctx: ctx, pod: pod, state: scheduler.NewMapState()}
 	e.reserved.begin(pod.UID)
 	bound := false
@@ -49,14 +42,14 @@ func (e *Extender) bindPod(ctx context.Context, a *extenderv1.ExtenderBindingArg
 		// If the binding failed but the cache saw it, only the response was lost.
 		if !bound && e.reserved.end(pod.UID) {
 			// Unreserve also if the scheduler gave up: that is the most important case.
-			c.unreserve(context.WithoutCancel(ctx), a.Node)
+			c.unreserve(context.WithoutCancel(ctx), node)
 		}
 	}()
-	if err := c.beforeBinding(a.Node); err != nil {
+	if err := c.beforeBinding(node); err != nil {
 		return err
 	}
-	if err := c.assign(a.Node); err != nil {
-		return fmt.Errorf("bind pod %s/%s to node %s: %w", pod.Namespace, pod.Name, a.Node, err)
+	if err := c.assign(node); err != nil {
+		return fmt.Errorf("bind pod %s/%s to node %s: %w", pod.Namespace, pod.Name, node, err)
 	}
 	bound = true
 	for _, p := range e.policies {
@@ -65,7 +58,7 @@ func (e *Extender) bindPod(ctx context.Context, a *extenderv1.ExtenderBindingArg
 		}
 		// The pod is bound even if PostBind fails; a panic is logged and counted.
 		_ = c.guarded(p, func() error {
-			p.postBind.PostBind(ctx, c.state, pod, a.Node)
+			p.postBind.PostBind(ctx, c.state, pod, node)
 			return nil
 		})
 	}

@@ -18,6 +18,7 @@
 //	POST /bind         Reserve, PreBind, Bind or a plain Binding, PostBind
 //	GET  /healthz      the process answers
 //	GET  /readyz       the cache is filled and every policy is ready; ?exclude=NAME skips a check, ?verbose shows all
+//	GET  /answered     the verbs that were answered for the pod of a verification, by its UID (?pod=UID)
 //	GET  /metrics      Prometheus
 //
 // Requests contain node names (nodeCacheCapable: true) or whole nodes; an answer uses the form of

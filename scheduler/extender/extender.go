@@ -90,6 +90,7 @@ type Extender struct {
 	metrics  *metrics
 	log      *zap.Logger
 	reserved *reservations
+	probes   *probes
 
 	namesOnly          bool
 	maxBody            int64
@@ -122,6 +123,7 @@ func New(o Options) (*Extender, error) {
 		bodyTime: orDefault(o.BodyTime, DefaultBodyTime), callTime: orDefault(o.CallTime, DefaultCallTime),
 		memory: newMemory(o.MaxMemory),
 	}
+	e.probes = &probes{exists: e.inCache}
 	if len(e.verbs) == 0 {
 		e.verbs = DefaultVerbs()
 	}

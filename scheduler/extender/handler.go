@@ -16,6 +16,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 )
 
@@ -58,6 +59,7 @@ func (e *Extender) Handler() http.Handler {
 	}
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", e.serveReady)
+	mux.HandleFunc("GET /answered", e.serveAnswered)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(e.registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxMetrics}))
 	return mux
 }
@@ -73,8 +75,10 @@ type verb struct {
 	encodeError func(message string) interface{}
 }
 
-// answer is the answer to a request; in and out are numbers of nodes.
+// answer is the answer to a request; in and out are numbers of nodes. pod is also set with an error
+// if policies were asked.
 type answer struct {
+	pod     *corev1.Pod
 	body    []byte
 	in, out int
 }
@@ -172,6 +176,7 @@ func (v verb) answer(w http.ResponseWriter, r *http.Request, arrived *body) (res
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil:
 		err = fmt.Errorf("the policies took longer than %s", v.callTime)
 	}
+	v.probes.note(v.name, a.pod) // before the scheduler can bind the pod
 	if err != nil {
 		v.report(w, err)
 		return resultError

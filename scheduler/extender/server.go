@@ -59,8 +59,8 @@ func http2Limits() *http.HTTP2Config {
 // serve.
 //
 // Without ClientCAFile everyone who reaches the address may send requests; with it, all paths
-// except /healthz, /readyz, /metrics and the paths of AnonymousVerbs require a client certificate
-// signed by one of the CAs.
+// except /healthz, /readyz, /answered, /metrics and the paths of AnonymousVerbs require a client
+// certificate signed by one of the CAs.
 func Serve(ctx context.Context, o ServeOptions, h http.Handler) error {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
@@ -168,7 +168,7 @@ func (o ServeOptions) identified(h http.Handler) http.Handler {
 	if o.TLS.ClientCAFile == "" {
 		return h
 	}
-	open := map[string]bool{"/healthz": true, "/readyz": true, "/metrics": true}
+	open := map[string]bool{"/healthz": true, "/readyz": true, "/answered": true, "/metrics": true}
 	for _, verb := range o.AnonymousVerbs {
 		open["/"+verb] = true
 	}

@@ -81,6 +81,7 @@ func TestOnlyVerbsRequireClientCertificate(t *testing.T) {
 	}{
 		{"none, verb", nil, "filter", http.StatusUnauthorized},
 		{"none, probe", nil, "healthz", http.StatusOK},
+		{"none, answered", nil, "answered", http.StatusOK},
 		{"none, anonymous verb", nil, "prioritize", http.StatusOK},
 		{"none, bind", nil, "bind", http.StatusUnauthorized},
 		{"good, verb", []tls.Certificate{pair}, "filter", http.StatusOK},
@@ -96,7 +97,7 @@ func TestOnlyVerbsRequireClientCertificate(t *testing.T) {
 				return &c.certificates[0], nil
 			}}}
 		method := http.MethodPost
-		if c.path == "healthz" {
+		if c.path == "healthz" || c.path == "answered" {
 			method = http.MethodGet
 		}
 		request, err := http.NewRequestWithContext(t.Context(), method, "https://"+address+"/"+c.path,

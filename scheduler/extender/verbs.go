@@ -24,7 +24,7 @@ func (e *Extender) serveFilter(ctx context.Context, body, out []byte) (answer, e
 	}
 	rejected, err := c.filter(a)
 	if err != nil {
-		return answer{}, err
+		return answer{pod: a.pod}, err
 	}
 	fit := 0
 	for _, why := range rejected {
@@ -32,7 +32,7 @@ func (e *Extender) serveFilter(ctx context.Context, body, out []byte) (answer, e
 			fit++
 		}
 	}
-	return answer{body: appendFilterResult(out, a, rejected), in: len(a.names), out: fit}, nil
+	return answer{pod: a.pod, body: appendFilterResult(out, a, rejected), in: len(a.names), out: fit}, nil
 }
 
 func (e *Extender) servePrioritize(ctx context.Context, body, out []byte) (answer, error) {
@@ -42,9 +42,9 @@ func (e *Extender) servePrioritize(ctx context.Context, body, out []byte) (answe
 	}
 	scores, err := c.prioritize(a)
 	if err != nil {
-		return answer{}, err
+		return answer{pod: a.pod}, err
 	}
-	return answer{body: appendPriorities(out, a.names, scores), in: len(a.names), out: len(scores)}, nil
+	return answer{pod: a.pod, body: appendPriorities(out, a.names, scores), in: len(a.names), out: len(scores)}, nil
 }
 
 func (e *Extender) servePreempt(ctx context.Context, body, _ []byte) (answer, error) {
@@ -58,10 +58,10 @@ func (e *Extender) servePreempt(ctx context.Context, body, _ []byte) (answer, er
 	}
 	result, err := c.preempt(a)
 	if err != nil {
-		return answer{}, err
+		return answer{pod: a.pod}, err
 	}
 	text, err := json.Marshal(result)
-	return answer{body: text, in: len(a.victims), out: len(result.NodeNameToMetaVictims)}, err
+	return answer{pod: a.pod, body: text, in: len(a.victims), out: len(result.NodeNameToMetaVictims)}, err
 }
 
 func (e *Extender) serveBind(ctx context.Context, body, _ []byte) (answer, error) {
@@ -69,9 +69,16 @@ func (e *Extender) serveBind(ctx context.Context, body, _ []byte) (answer, error
 	if err != nil {
 		return answer{}, &requestError{err}
 	}
-	if err := e.bindPod(ctx, a); err != nil {
+	if e.binder == nil {
+		return answer{}, errNoBinder
+	}
+	pod, err := e.podToBind(ctx, a)
+	if err != nil {
 		return answer{}, err
 	}
+	if err := e.bindPod(ctx, pod, a.Node); err != nil {
+		return answer{pod: pod}, err
+	}
 	text, err := json.Marshal(extenderv1.ExtenderBindingResult{})
-	return answer{body: text, in: 1, out: 1}, err
+	return answer{pod: pod, body: text, in: 1, out: 1}, err
 }

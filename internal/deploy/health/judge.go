@@ -84,7 +84,7 @@ func (w *Workload) replicas() []Finding {
 			found = append(found, f)
 		}
 	}
-	if present < w.Wanted && w.Unfinished == nil {
+	if present < w.Wanted && w.Unfinished == nil && w.Replicas != nil {
 		found = append(found, w.finding(ReplicaMissing,
 			"see `kubectl describe replicaset` for quota and admission, and check that kube-controller-manager runs",
 			"%d of %d replicas exist", present, w.Wanted))

@@ -35,7 +35,8 @@ type Workload struct {
 	Drift    []ObjectDrift `json:"drift,omitempty"`
 	// Unfinished is a newer revision whose deployment has not ended.
 	Unfinished *Unfinished `json:"unfinished,omitempty"`
-	Replicas   []Replica   `json:"replicas"`
+	// Replicas is nil if the pods could not be listed, and empty if there are none.
+	Replicas []Replica `json:"replicas"`
 	// Lease is the lease of leader election. It is nil if the scheduler does not use it, or for an
 	// extender.
 	Lease       *Lease       `json:"lease,omitempty"`

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -15,20 +14,11 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
-	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
-	"github.com/pmk-sched/pmk-sched/internal/cluster/metrics"
-	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/podstatus"
 )
 
-const (
-	// callTime is how long after its binding a pod may take to be seen in the extender's metrics.
-	callTime = 5 * time.Second
-	// metricsTime bounds reading the metrics of one pod.
-	metricsTime = 5 * time.Second
-	// requestsMetric is the counter of pmk-extender's requests.
-	requestsMetric = "pmk_extender_requests_total"
-)
+// callTime is how long after its binding a pod may take until the extender reports the call.
+const callTime = 5 * time.Second
 
 // ExtenderOptions select an extender, and a scheduler that calls it.
 type ExtenderOptions struct {
@@ -48,12 +38,12 @@ type ExtenderOptions struct {
 	Resources []string
 }
 
-// Extender creates a pod for the scheduler and returns nil when the extender was called for it. The
-// metrics of the extender show the call after the scheduler has decided about the pod, unless its
-// event or the scheduler's log shows a failed call: another caller may have sent the request that
-// the metrics count. If the metrics cannot be read, a bound pod shows it, provided that the
+// Extender creates a pod for the scheduler and returns nil when the extender was called for it: the
+// extender reports whether it has answered for the pod, and the scheduler has decided about it
+// without a failed call in its event or log. A bound pod is a proof too, provided that the
 // scheduler must call the extender. The error is a [*NotReachedError] if the extender was not
-// called. unknown is the reason why the call is neither proven nor refuted.
+// called. unknown is the reason why the call is neither proven nor refuted: nothing can be read
+// from the extender, or its version only counts requests, which another caller may have sent.
 func Extender(ctx context.Context, cfg *rest.Config, o ExtenderOptions) (unknown string, err error) {
 	var result Result
 	r, err := newVerifier(cfg, o.Options, &result)
@@ -80,7 +70,7 @@ func ExtenderAnswers(ctx context.Context, cfg *rest.Config, name, namespace stri
 	}
 	var failed error
 	for _, pod := range pods {
-		if _, err = e.page(ctx, pod, "/healthz"); err == nil {
+		if _, err = e.page(ctx, pod, "/healthz", nil); err == nil {
 			return nil
 		}
 		failed = errors.Join(failed, fmt.Errorf("reach Pod/%s/%s: %w", namespace, pod, err))
@@ -112,7 +102,7 @@ type extenderVerifier struct {
 }
 
 func (e *extenderVerifier) run(ctx context.Context) (unknown string, err error) {
-	before, metricsErr := e.requests(ctx)
+	seen := e.observe(ctx)
 	pod, err := e.createPod(ctx, e.o.Resources...)
 	if err != nil {
 		return "", err
@@ -129,17 +119,21 @@ func (e *extenderVerifier) run(ctx context.Context) (unknown string, err error) 
 		if bound.IsZero() && pod.Spec.NodeName != "" {
 			bound = time.Now()
 		}
-		if metricsErr == nil && (!bound.IsZero() || said != "") {
-			if now, err := e.requests(ctx); err == nil && now > before {
-				return "", e.checkNotSkipped(ctx, pod)
+		if !bound.IsZero() && e.o.Filters && e.o.Required && len(e.o.Resources) == 0 {
+			return "", nil // it would still wait
+		}
+		unread := seen.err
+		if unread == nil && (!bound.IsZero() || said != "") {
+			called, err := e.called(ctx, pod, seen)
+			if called {
+				return seen.doubt(), e.checkNotSkipped(ctx, pod)
 			}
+			unread = err
 		}
 		switch {
-		case !bound.IsZero() && e.o.Filters && e.o.Required && len(e.o.Resources) == 0:
-			return "", nil // it would still wait
 		case !bound.IsZero() && time.Since(bound) > callTime:
-			return e.boundWithoutCall(ctx, pod, metricsErr)
-		case time.Now().After(deadline):
+			return e.boundWithoutCall(ctx, pod, unread)
+		case bound.IsZero() && time.Now().After(deadline):
 			return "", e.notReached(fmt.Sprintf("no request for the pod within %s, and the pod is Pending: %s", e.Timeout, said))
 		}
 		if err := clock.Sleep(ctx, pollInterval); err != nil {
@@ -151,8 +145,8 @@ func (e *extenderVerifier) run(ctx context.Context) (unknown string, err error) 
 	}
 }
 
-// checkNotSkipped returns an error if the scheduler decided about the pod without the extender:
-// another caller sent the counted requests then.
+// checkNotSkipped returns an error if the scheduler's log shows that it decided without the
+// extender.
 func (e *extenderVerifier) checkNotSkipped(ctx context.Context, pod *corev1.Pod) error {
 	skipped, err := e.skipped(ctx, pod)
 	if err == nil && skipped != "" {
@@ -168,22 +162,23 @@ func (e *extenderVerifier) skippedError(line string) error {
 // boundWithoutCall explains that a pod was bound and no request was seen: as an error, or as the
 // reason why the result is unknown.
 func (e *extenderVerifier) boundWithoutCall(ctx context.Context, pod *corev1.Pod,
-	metricsErr error) (unknown string, err error) {
+	unread error) (unknown string, err error) {
 	skipped, err := e.skipped(ctx, pod)
 	switch {
 	case err != nil:
 		return "", err
 	case skipped != "":
 		return "", e.skippedError(skipped)
-	case metricsErr != nil:
-		return fmt.Sprintf("its metrics cannot be read: %v", metricsErr), nil
+	case unread != nil:
+		return fmt.Sprintf("its metrics cannot be read: %v", unread), nil
 	case !e.o.Filters:
 		return "a pod was bound without a request, as is usual where a single node is feasible: then there is nothing to " +
 			"prioritize", nil
 	}
 	return "",
 		e.notReached(
-			"a pod was bound, and the extender counted no request; it is ignorable, so that pods are scheduled without it")
+			"a pod was bound, and the extender answered no request for it; it is ignorable, so that pods are scheduled " +
+				"without it")
 }
 
 // skipped returns the line of the scheduler's log about an extender that was skipped since the pod
@@ -229,56 +224,6 @@ func (e *extenderVerifier) failure(ctx context.Context, pod *corev1.Pod) (string
 		return c.Message, nil
 	}
 	return "", nil
-}
-
-// requests returns how many requests the extender's pods have answered.
-func (e *extenderVerifier) requests(ctx context.Context) (int, error) {
-	pods, err := e.extenderPods(ctx)
-	if err != nil {
-		return 0, err
-	}
-	sum, failed := 0, errors.New("no pod of it is ready")
-	for _, name := range pods {
-		text, err := e.page(ctx, name, "/metrics")
-		if err != nil {
-			return 0, fmt.Errorf("read the metrics of Pod/%s/%s: %w", e.o.ExtenderNamespace, name, err)
-		}
-		sum, failed = sum+answered(text), nil
-	}
-	return sum, failed
-}
-
-// page reads a page of one of the extender's pods through the API server.
-func (e *extenderVerifier) page(ctx context.Context, pod, path string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, metricsTime)
-	defer cancel()
-	text, err := e.kube.CoreV1().Pods(e.o.ExtenderNamespace).ProxyGet("https", pod, strconv.Itoa(e.o.Port), path,
-		nil).DoRaw(ctx)
-	return string(text), err
-}
-
-// extenderPods returns the names of the extender's ready pods.
-func (e *extenderVerifier) extenderPods(ctx context.Context) ([]string, error) {
-	selector := ownership.LabelName + "=" + ownership.Extender + "," + ownership.LabelInstance + "=" + e.o.Extender
-	list, err := kubeapi.List(ctx, e.retry, "list pods of extender "+e.o.Extender,
-		e.kube.CoreV1().Pods(e.o.ExtenderNamespace).List, metav1.ListOptions{LabelSelector: selector})
-	if err != nil {
-		return nil, err
-	}
-	var ready []string
-	for i := range list.Items {
-		if podstatus.Ready(&list.Items[i]) {
-			ready = append(ready, list.Items[i].Name)
-		}
-	}
-	return ready, nil
-}
-
-// answered sums up the requests that policies have answered, with a result or an error, in the
-// metrics of pmk-extender.
-func answered(text string) int {
-	results := metrics.Parse(text).SumBy(requestsMetric, "result")
-	return int(results["ok"] + results["error"])
 }
 
 // requestResources makes a pod request one unit of each resource.

@@ -63,7 +63,7 @@ func (r *run) loadOne(ctx context.Context, kind *snapshot.Kind, version string, 
 	switch {
 	case action == scenario.Schedule:
 		if _, bound := r.from[key]; bound {
-			r.moved[uidOf(o)] = true
+			r.moved[snapshot.UID(o)] = true
 		}
 		return r.wait(key, "", o, nil)
 	case action == scenario.Leave:
@@ -85,13 +85,6 @@ func (r *run) loadOne(ctx context.Context, kind *snapshot.Kind, version string, 
 		}
 	}
 	return r.loader.Add(ctx, kind, version, o)
-}
-
-// uidOf returns the UID of an object in the snapshot, "" if it has none.
-func uidOf(o map[string]any) string {
-	metadata, _ := o["metadata"].(map[string]any)
-	uid, _ := metadata["uid"].(string)
-	return uid
 }
 
 // wait enqueues a pod for the scheduler, and defers the objects that it owns until it exists.

@@ -20,26 +20,28 @@ import (
 //
 // An Anonymizer keeps the values to which schedulers and their configuration refer: names of
 // resources, drivers, device classes and schedulers, labels and taints of Kubernetes (their keys,
-// and values that are not names), attributes of devices, and numbers.
+// and values that are not names), attributes of devices, and numbers in fields. It keeps a number
+// in a label or a taint only if a requirement or a toleration compares it: it may be the number of
+// an account.
 type Anonymizer struct {
 	key []byte
 	// claims maps the names of the claims of ephemeral volumes, POD-VOLUME, to their replacements.
 	claims map[string]string
+	// comparedLabels and comparedTaints are the keys of labels and taints whose numbers are compared.
+	comparedLabels, comparedTaints map[string]bool
 }
 
 // NewAnonymizer returns an anonymizer with a key.
 func NewAnonymizer(key []byte) *Anonymizer {
-	return &Anonymizer{key: slices.Clone(key), claims: map[string]string{}}
+	return &Anonymizer{key: slices.Clone(key), claims: map[string]string{}, comparedLabels: map[string]bool{},
+		comparedTaints: map[string]bool{}}
 }
 
-// Object returns a copy of an object that [Kind.Strip] returned, without its names. Pods come
-// before the claims of their volumes.
+// Object returns a copy of an object that [Kind.Strip] returned, without its names.
+// [Anonymizer.Learn] has seen all objects before.
 func (a *Anonymizer) Object(k *Kind, o map[string]any) (map[string]any, error) {
 	if k.Custom {
 		return nil, fmt.Errorf("anonymize %s: it is not known which of their fields are names", k.GroupResource())
-	}
-	if k.Name == "Pod" {
-		a.learnClaims(o)
 	}
 	replaced, _ := a.value(k.fields, o).(object)
 	given, _ := o["metadata"].(object)
@@ -54,22 +56,6 @@ func (a *Anonymizer) Object(k *Kind, o map[string]any) (map[string]any, error) {
 		metadata["annotations"] = kept
 	}
 	return replaced, nil
-}
-
-// learnClaims remembers the names of the claims of a pod's ephemeral volumes
-// (k8s.io/component-helpers/storage/ephemeral, VolumeClaimName).
-func (a *Anonymizer) learnClaims(pod object) {
-	metadata, _ := pod["metadata"].(object)
-	spec, _ := pod["spec"].(object)
-	volumes, _ := spec["volumes"].([]any)
-	podName, _ := metadata["name"].(string)
-	for _, v := range volumes {
-		volume, _ := v.(object)
-		volumeName, _ := volume["name"].(string)
-		if volume["ephemeral"] != nil {
-			a.claims[podName+"-"+volumeName] = a.text(podName) + "-" + a.text(volumeName)
-		}
-	}
 }
 
 // value replaces a value by the tree of its fields. It drops fields that are not in the tree.
@@ -139,7 +125,7 @@ func (a *Anonymizer) replace(t treatment, value any) any {
 		return eachText(value, a.uid)
 	case requestName:
 		return eachText(value, a.request)
-	case labels, nameKeys, selector, requirements, fieldRequirements, avoidPods:
+	case labels, nameKeys, selector, requirements, fieldRequirements, taints, avoidPods:
 		return a.structure(t, value)
 	case owners, whole:
 	}

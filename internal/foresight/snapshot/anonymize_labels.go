@@ -2,7 +2,6 @@ package snapshot
 
 import (
 	"encoding/json"
-	"strconv"
 	"strings"
 )
 
@@ -12,33 +11,37 @@ func (a *Anonymizer) structure(t treatment, value any) any {
 	case labels:
 		return a.labels(value)
 	case nameKeys:
-		return eachKey(value, a.text, func(v any) any { return v })
+		return eachKey(value, a.text, func(_ string, v any) any { return v })
 	case selector:
 		return a.selector(value)
 	case requirements:
 		return a.requirements(value, a.labelKey)
 	case fieldRequirements:
 		return a.requirements(value, func(field string) string { return field })
+	case taints:
+		return a.taints(value)
 	case avoidPods:
 		return a.avoidPods(value)
 	}
 	return nil
 }
 
-func eachKey(value any, keyOf func(string) string, valueOf func(any) any) any {
+func eachKey(value any, keyOf func(string) string, valueOf func(key string, v any) any) any {
 	v, ok := value.(object)
 	if !ok {
 		return nil
 	}
 	all := make(object, len(v))
 	for k, inner := range v {
-		all[keyOf(k)] = valueOf(inner)
+		all[keyOf(k)] = valueOf(k, inner)
 	}
 	return all
 }
 
 func (a *Anonymizer) labels(value any) any {
-	return eachKey(value, a.labelKey, func(v any) any { return eachText(v, a.text) })
+	return eachKey(value, a.labelKey, func(key string, v any) any {
+		return eachText(v, a.comparedText(a.comparedLabels, key))
+	})
 }
 
 // selector replaces a v1.LabelSelector.
@@ -57,8 +60,7 @@ func (a *Anonymizer) selector(value any) any {
 	return replaced
 }
 
-// requirements replaces a list of key, operator and values. Numbers stay, so that Gt and Lt still
-// compare them.
+// requirements replaces a list of key, operator and values.
 func (a *Anonymizer) requirements(value any, keyOf func(string) string) any {
 	list, ok := value.([]any)
 	if !ok {
@@ -68,18 +70,46 @@ func (a *Anonymizer) requirements(value any, keyOf func(string) string) any {
 	for _, element := range list {
 		given, _ := element.(object)
 		replaced := object{}
-		if text, ok := given["key"].(string); ok {
-			replaced["key"] = keyOf(text)
+		key, ok := given["key"].(string)
+		if ok {
+			replaced["key"] = keyOf(key)
 		}
 		if operator, ok := given["operator"].(string); ok {
 			replaced["operator"] = operator
 		}
 		if values, ok := given["values"]; ok {
-			replaced["values"] = eachText(values, a.text)
+			replaced["values"] = eachText(values, a.comparedText(a.comparedLabels, key))
 		}
 		all = append(all, replaced)
 	}
 	return all
+}
+
+// taints replaces a taint or a toleration, or a list of them.
+func (a *Anonymizer) taints(value any) any {
+	switch v := value.(type) {
+	case []any:
+		all := make([]any, 0, len(v))
+		for _, element := range v {
+			all = append(all, a.taints(element))
+		}
+		return all
+	case object:
+		replaced := object{}
+		key, _ := v["key"].(string)
+		for field, inner := range v {
+			switch field {
+			case "key":
+				replaced[field] = eachText(inner, a.labelKey)
+			case "value":
+				replaced[field] = eachText(inner, a.comparedText(a.comparedTaints, key))
+			case "operator", "effect", "tolerationSeconds", "timeAdded":
+				replaced[field] = inner
+			}
+		}
+		return replaced
+	}
+	return nil
 }
 
 // avoidPods replaces the names of controllers in a v1.AvoidPods, which an annotation of nodes has
@@ -126,12 +156,8 @@ func isPublicDomain(domain string) bool {
 	return false
 }
 
-// isPublicText reports whether a name or a value identifies no one: it is a number or a name that
-// Kubernetes itself uses.
+// isPublicText reports whether a name or a value identifies no one: Kubernetes itself uses it.
 func isPublicText(text string) bool {
-	if _, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return true
-	}
 	switch text {
 	case "", "true", "false", "default", "kube-system", "kube-public", "kube-node-lease",
 		"system-cluster-critical", "system-node-critical",

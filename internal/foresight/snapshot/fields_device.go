@@ -22,8 +22,8 @@ func deviceKinds() []*Kind {
 			fields: reads(fields{
 				"spec": whole, "spec.deviceSelector.deviceClassName": plain, "spec.deviceSelector.driver": plain,
 				"spec.deviceSelector.pool":   name,
-				"spec.deviceSelector.device": name, "spec.deviceSelector.selectors": plain,
-			}.with("spec.taint", deviceTaintFields())),
+				"spec.deviceSelector.device": name, "spec.deviceSelector.selectors": plain, "spec.taint": taints,
+			}),
 		},
 		{
 			Group: group, Resource: "resourceclaims", Name: "ResourceClaim", Versions: versions, Namespaced: true,
@@ -31,10 +31,6 @@ func deviceKinds() []*Kind {
 			annotations: map[string]treatment{"resource.kubernetes.io/extended-resource-claim": plain},
 		},
 	}
-}
-
-func deviceTaintFields() fields {
-	return fields{"key": key, "value": name, "effect": plain, "timeAdded": plain}
 }
 
 func sliceFields() fields {
@@ -48,8 +44,10 @@ func sliceFields() fields {
 		"attributes": plain, "capacity": plain, "consumesCounters": plain, "nodeName": name, "allNodes": plain,
 		"bindsToNode":       plain,
 		"bindingConditions": plain, "bindingFailureConditions": plain, "allowMultipleAllocations": plain,
-		"nodeAllocatableResourceMappings": plain,
-	}.with("nodeSelector", nodeSelectorFields()).with("taints", deviceTaintFields())
+		"nodeAllocatableResourceMappings": plain, // 1.36
+		"nodeAllocatableResources":        plain, // 1.37
+		"taints":                          taints,
+	}.with("nodeSelector", nodeSelectorFields())
 	f["spec.devices.name"] = name
 	return f.with("spec.devices", device).with("spec.devices.basic", device) // basic up to v1beta1
 }
@@ -57,9 +55,8 @@ func sliceFields() fields {
 func claimFields() fields {
 	request := fields{
 		"name": name, "deviceClassName": plain, "selectors": plain, "allocationMode": plain, "count": plain,
-		"adminAccess": plain, "capacity": plain,
-	}.with("tolerations", fields{"key": key, "operator": plain, "value": name, "effect": plain,
-		"tolerationSeconds": plain})
+		"adminAccess": plain, "capacity": plain, "tolerations": taints,
+	}
 	f := fields{
 		"spec.devices.requests": whole, "spec.devices.constraints": whole,
 		"spec.devices.constraints.requests": requestName, "spec.devices.constraints.matchAttribute": plain,
@@ -88,9 +85,8 @@ func claimFields() fields {
 	return f.with("status.allocation.devices.results", fields{
 		"request": requestName, "driver": plain, "pool": name, "device": name, "adminAccess": plain, "shareID": uid,
 		"consumedCapacity":  plain,
-		"bindingConditions": plain, "bindingFailureConditions": plain,
-	}.with("tolerations", fields{"key": key, "operator": plain, "value": name, "effect": plain,
-		"tolerationSeconds": plain}))
+		"bindingConditions": plain, "bindingFailureConditions": plain, "tolerations": taints,
+	})
 }
 
 // groupKinds are the groups of pods that are scheduled together: Workload from 1.35, PodGroup from

@@ -6,7 +6,7 @@ func podFields() fields {
 	f := fields{
 		"spec.nodeName": name, "spec.schedulerName": plain,
 		"spec.priority": plain, "spec.priorityClassName": name, "spec.preemptionPolicy": plain,
-		"spec.nodeSelector": labels, "spec.affinity": whole, "spec.tolerations": whole,
+		"spec.nodeSelector": labels, "spec.affinity": whole, "spec.tolerations": taints,
 		"spec.topologySpreadConstraints": whole,
 		"spec.overhead":                  plain, "spec.resources": plain, "spec.hostNetwork": plain,
 		"spec.schedulingGates.name": name,
@@ -29,7 +29,9 @@ func podFields() fields {
 
 		"status.nodeAllocatableResourceClaimStatuses.resourceClaimName": name,
 		"status.nodeAllocatableResourceClaimStatuses.containers":        name,
-		"status.nodeAllocatableResourceClaimStatuses.resources":         plain,
+		"status.nodeAllocatableResourceClaimStatuses.resources":         plain, // 1.36
+		"status.nodeAllocatableResourceClaimStatuses.mapping":           plain, // 1.37
+		"status.nodeAllocatableResourceClaimStatuses.overhead":          plain,
 	}
 	for _, list := range []string{"spec.containers", "spec.initContainers"} {
 		f = f.with(list, containerFields())
@@ -38,8 +40,6 @@ func podFields() fields {
 		f = f.with(list, fields{"name": name, "allocatedResources": plain, "resources": plain})
 	}
 	f = f.with("spec.affinity", affinityFields())
-	f = f.with("spec.tolerations",
-		fields{"key": key, "operator": plain, "value": name, "effect": plain, "tolerationSeconds": plain})
 	f = f.with("spec.topologySpreadConstraints", fields{
 		"maxSkew": plain, "topologyKey": key, "whenUnsatisfiable": plain, "labelSelector": selector, "minDomains": plain,
 		"nodeAffinityPolicy": plain, "nodeTaintsPolicy": plain, "matchLabelKeys": key,
@@ -126,8 +126,7 @@ func isConditionRead(condition map[string]any) bool {
 // addresses, which the bundled plugin loadaware compares with the addresses in metrics.
 func nodeFields() fields {
 	return fields{
-		"spec.unschedulable": plain, "spec.taints": whole,
-		"spec.taints.key": key, "spec.taints.value": name, "spec.taints.effect": plain,
+		"spec.unschedulable": plain, "spec.taints": taints,
 		"status.capacity": plain, "status.allocatable": plain, "status.declaredFeatures": plain,
 		"status.conditions.type": plain, "status.conditions.status": plain,
 		"status.images.names": image, "status.images.sizeBytes": plain,

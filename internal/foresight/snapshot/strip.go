@@ -45,6 +45,13 @@ func (k *Kind) Strip(o map[string]any) map[string]any {
 	return kept
 }
 
+// UID returns the UID of an object, or "" if it has none.
+func UID(o map[string]any) string {
+	metadata, _ := o["metadata"].(object)
+	text, _ := metadata["uid"].(string)
+	return text
+}
+
 // Key returns the key by which the objects of a kind are ordered, namespace/name or name, as in
 // etcd.
 func (k *Kind) Key(o map[string]any) (string, error) {

@@ -17,6 +17,7 @@ const (
 	selector          // a LabelSelector
 	requirements      // a list of requirements on labels: key, operator and values
 	fieldRequirements // the same on fields, whose keys are fields
+	taints            // a taint or a toleration, or a list of them: key, operator, value and effect
 	uid               // a UID: replaced by another
 	// the name of a request, or of one of its alternatives after a slash, or a list of them
 	requestName

@@ -618,6 +618,31 @@ func TestPodLevelRequestsAndSidecarsCountInMax(t *testing.T) {
 	}
 }
 
+// The scheduler writes the resources of claims to the status of a pod when it has chosen the node.
+func TestResourcesOfClaimsCountFromReserveOn(t *testing.T) {
+	w := newWorld(t, twoTeams, 1)
+	first, second := w.newPod("a", "first", "1", 0), w.newPod("a", "second", "2", 0)
+	fits := func(pod *corev1.Pod) bool {
+		_, status := w.plugin.PreFilter(t.Context(), plugintest.NewState(), pod)
+		return status.IsSuccess()
+	}
+	if !fits(first) || !fits(second) {
+		t.Fatal("a pod does not fit into the empty quota")
+	}
+	first.Status.NodeAllocatableResourceClaimStatuses = []corev1.NodeAllocatableResourceClaimStatus{
+		{ResourceClaimName: "cores", Resources: plugintest.Requests("6", "1Gi")}}
+	if status := w.plugin.Reserve(t.Context(), plugintest.NewState(), first, "n-0"); !status.IsSuccess() {
+		t.Fatal(status)
+	}
+	if fits(second) {
+		t.Error("2 of 8 cores fit, although the first pod uses 7")
+	}
+	w.plugin.Unreserve(t.Context(), plugintest.NewState(), first, "n-0")
+	if !fits(second) {
+		t.Error("the pod does not fit after the first one was not bound")
+	}
+}
+
 func TestElasticQuotasAreReadAndRetryPods(t *testing.T) {
 	w := newWorld(t, twoTeams, 1)
 	ctx := context.Background()

@@ -10,9 +10,12 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
@@ -219,6 +222,48 @@ func TestSnapshotWithoutNamesIsSimulated(t *testing.T) {
 	if len(r.Placements) != 1 || r.Placements[0].Name == "new" || r.Summary.Utilization[0].After != 3.0/8 {
 		t.Errorf("without names: %+v, %+v", r.Placements, r.Summary)
 	}
+}
+
+// Requirements still compare the numbers of labels, and select by numbers that are replaced.
+func TestSnapshotWithoutNamesHasTheSamePlacements(t *testing.T) {
+	t.Parallel()
+	const key = "11111111-0000-0000-0000-000000000008"
+	requires := func(operator, number string) string {
+		return "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: " +
+			`[{matchExpressions: [{key: generation, operator: ` + operator + `, values: ["` + number + `"]}]}]}}}`
+	}
+	objects := "apiVersion: v1\nkind: Namespace\nmetadata: {name: kube-system, uid: " + key + "}\n" +
+		node("old", 4, `generation: "9", account: "4711"`, "") +
+		node("new", 4, `generation: "10", account: "4711"`, "") +
+		node("other", 4, `generation: "11", account: "815"`, "") +
+		pod("needs-old", "1", "", requires("Lt", "10"), "") +
+		pod("needs-new", "1", `labels: {account: "4711"}`, "nodeSelector: {account: \"4711\"}\n"+requires("Gt", "9"), "") +
+		pod("billed", "1", `labels: {account: "815"}`, `nodeSelector: {account: "815"}`, "") +
+		pod("needs-none", "1", "", requires("Gt", "11"), "")
+	named := nodesOf(simulatePending(t, objects))
+	equal(t, "placements", map[string]string{"needs-old": "old", "needs-new": "new", "billed": "other"}, named)
+	want := map[string]string{}
+	for pod, node := range named {
+		want[hiddenName(t, key, pod)] = hiddenName(t, key, node)
+	}
+	equal(t, "placements without names", want,
+		nodesOf(simulateSnapshot(t, "pending", snapshotOf(t, objects, "--anonymize"))))
+}
+
+// hiddenName returns the replacement of a name with a key.
+func hiddenName(t *testing.T, key, name string) string {
+	t.Helper()
+	kind, _ := snapshot.Find(snapshot.Kinds(), "v1", "Node")
+	replaced, err := snapshot.NewAnonymizer([]byte(key)).Object(kind,
+		map[string]any{"metadata": map[string]any{"name": name}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hidden, _, err := unstructured.NestedString(replaced, "metadata", "name")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hidden
 }
 
 // Pods of a drained node go to other nodes, except for DaemonSet pods. Scheduled again, all pods

@@ -33,7 +33,10 @@ func (c *cluster) describe(release versions.Release) *Result {
 	result := &Result{Schedulers: []*health.Workload{}, Extenders: []*health.Workload{}} // lists in JSON too
 	for _, w := range c.workloads {
 		h := &health.Workload{Kind: w.kind, Name: w.Name, Namespace: w.Namespace, InstalledBy: ownership.Manager,
-			Replicas: []health.Replica{}, Waiting: w.waiting}
+			Waiting: w.waiting}
+		if w.pods != nil {
+			h.Replicas = []health.Replica{}
+		}
 		w.describeRevision(h)
 		w.describeDeployment(h, release)
 		w.describeCredentials(h, c.controlPlane)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,6 +20,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/health"
 	"github.com/pmk-sched/pmk-sched/profiles"
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 var created = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -146,5 +148,48 @@ func TestNodeProblems(t *testing.T) {
 		if got := nodeProblem(tc.node); got != tc.want {
 			t.Errorf("%s: got %q, want %q", tc.name, got, tc.want)
 		}
+	}
+}
+
+// The second page of the pods is refused: it is unknown how many replicas exist.
+func TestPodsThatCannotBeListedAreNotMissing(t *testing.T) {
+	for name, tc := range map[string]struct {
+		refused bool
+		want    []string
+		unknown bool
+	}{
+		"listed":  {want: []string{"1 of 2 replicas exist"}},
+		"refused": {refused: true, unknown: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, o := newWorkload(t, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+				if tc.refused && r.URL.Query().Get("continue") != "" {
+					rw.WriteHeader(http.StatusForbidden)
+					return
+				}
+				list := corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}}
+				if strings.HasSuffix(r.URL.Path, "/pods") && r.URL.Query().Get("continue") == "" {
+					list.Items = []corev1.Pod{replicaPod("s-1", "node-1", false)}
+					list.Items[0].Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+					list.Continue = "next"
+				}
+				rw.Header().Set("Content-Type", "application/json")
+				_ = json.NewEncoder(rw).Encode(list)
+			}))
+			two := int32(2)
+			w.deployment = &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: &two}}
+			w.readReplicas(t.Context(), o)
+			got := (&cluster{workloads: []*workload{w}}).describe(versions.Release{}).Schedulers[0]
+			var texts []string
+			for _, f := range got.Findings(created) {
+				texts = append(texts, f.Text)
+			}
+			if diff := cmp.Diff(tc.want, texts); diff != "" {
+				t.Errorf("findings (-want +got):\n%s", diff)
+			}
+			if found := strings.Contains(strings.Join(got.Unknown, "\n"), "list pods of"); found != tc.unknown {
+				t.Errorf("unknown %q", got.Unknown)
+			}
+		})
 	}
 }

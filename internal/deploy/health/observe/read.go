@@ -153,9 +153,11 @@ func (w *workload) readMounts(ctx context.Context, o Options) {
 func (w *workload) readReplicas(ctx context.Context, o Options) {
 	selector := ownership.LabelName + "=" + w.app + "," + ownership.LabelInstance + "=" + w.Name
 	options := metav1.ListOptions{LabelSelector: selector, Limit: pageSize}
+	w.pods = []corev1.Pod{}
 	for page, err := range kubeapi.Pages(ctx, o.Kube.CoreV1().Pods(w.Namespace).List, options) {
 		if err != nil {
 			w.requests = append(w.requests, request{"list pods of " + w.who, err})
+			w.pods = nil // a part of them would look as if the others did not exist
 			break
 		}
 		w.pods = append(w.pods, page.Items...)

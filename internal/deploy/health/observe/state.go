@@ -47,7 +47,7 @@ type workload struct {
 	mounted       []*unstructured.Unstructured
 	configuration profiles.Summary
 	credentials   *deploy.CredentialsReport
-	pods          []corev1.Pod
+	pods          []corev1.Pod // nil if they could not be listed
 	lease         *coordinationv1.Lease
 	leader        *corev1.Pod
 	waiting       *health.Waiting

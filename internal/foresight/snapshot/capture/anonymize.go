@@ -13,8 +13,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/diskqueue"
 )
 
-// anonymize replaces the names in all objects, which are in order. Pods come first: they name the
-// claims of their volumes.
+// anonymize replaces the names in all objects, which are in order.
 func (o *spooled) anonymize(ctx context.Context, kinds []*snapshot.Kind, dir string) error {
 	key, err := o.anonymizationKey()
 	if err != nil {
@@ -27,12 +26,14 @@ func (o *spooled) anonymize(ctx context.Context, kinds []*snapshot.Kind, dir str
 	original := o.spool
 	o.spool = replaced
 	a := snapshot.NewAnonymizer(key)
-	for _, podsPass := range []bool{true, false} {
+	for _, pass := range []func(*snapshot.Kind, []byte) error{
+		a.Learn,
+		func(kind *snapshot.Kind, text []byte) error { return anonymizeObject(a, kind, text, replaced) },
+	} {
 		for i := range o.header.Resources {
-			if r := &o.header.Resources[i]; (r.Kind == "Pod") == podsPass {
-				if err := anonymizeResource(ctx, a, findKind(kinds, r), r, original, replaced); err != nil {
-					return errors.Join(err, original.Close())
-				}
+			r := &o.header.Resources[i]
+			if err := eachObject(ctx, findKind(kinds, r), r, original, pass); err != nil {
+				return errors.Join(err, original.Close())
 			}
 		}
 	}
@@ -51,9 +52,9 @@ func findKind(kinds []*snapshot.Kind, r *snapshot.Resource) *snapshot.Kind {
 	return nil
 }
 
-func anonymizeResource(
-	ctx context.Context, a *snapshot.Anonymizer, kind *snapshot.Kind, r *snapshot.Resource, from, to *diskqueue.Spool,
-) error {
+// eachObject calls do for the objects of a resource.
+func eachObject(ctx context.Context, kind *snapshot.Kind, r *snapshot.Resource, from *diskqueue.Spool,
+	do func(*snapshot.Kind, []byte) error) error {
 	if kind == nil {
 		return problem.Invalidf("take the snapshot again without --resource",
 			"replace names in %s: it is not known which of their fields are names", r.GroupResource())
@@ -62,22 +63,26 @@ func anonymizeResource(
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		object, err := snapshot.Decode(text)
-		if err != nil {
-			return fmt.Errorf("read a stored %s: %w", kind.Name, err)
-		}
-		if object, err = a.Object(kind, object); err != nil {
-			return problem.Invalidf("without --resource, or without --anonymize", "%w", err)
-		}
-		key, err := kind.Key(object)
-		if err != nil {
-			return err
-		}
-		if text, err = snapshot.Encode(object); err != nil {
-			return fmt.Errorf("store a %s: %w", kind.Name, err)
-		}
-		return to.Add(kind.GroupResource(), key, text)
+		return do(kind, text)
 	})
+}
+
+func anonymizeObject(a *snapshot.Anonymizer, kind *snapshot.Kind, text []byte, to *diskqueue.Spool) error {
+	object, err := snapshot.Decode(text)
+	if err != nil {
+		return fmt.Errorf("read a stored %s: %w", kind.Name, err)
+	}
+	if object, err = a.Object(kind, object); err != nil {
+		return problem.Invalidf("without --resource, or without --anonymize", "%w", err)
+	}
+	key, err := kind.Key(object)
+	if err != nil {
+		return err
+	}
+	if text, err = snapshot.Encode(object); err != nil {
+		return fmt.Errorf("store a %s: %w", kind.Name, err)
+	}
+	return to.Add(kind.GroupResource(), key, text)
 }
 
 // anonymizationKey returns the UID of the namespace kube-system, so that snapshots of one cluster
@@ -97,9 +102,7 @@ func (o *spooled) anonymizationKey() ([]byte, error) {
 			if err != nil {
 				return fmt.Errorf("read a stored Namespace: %w", err)
 			}
-			metadata, _ := object["metadata"].(map[string]any)
-			uid, _ := metadata["uid"].(string)
-			key = []byte(uid)
+			key = []byte(snapshot.UID(object))
 			return nil
 		})
 		if err != nil || len(key) > 0 {

@@ -68,7 +68,7 @@ const lastWithPolicy = 22
 
 // scenarios are the placements and the failures while pods arrive.
 func scenarios() map[string]func(*testing.T, scene) {
-	all := map[string]func(*testing.T, scene){"Prometheus gone": prometheusGone}
+	all := map[string]func(*testing.T, scene){"Prometheus gone": prometheusGone, "proof": proof}
 	for name, test := range placements {
 		all["placement: "+name] = test
 	}

@@ -32,6 +32,11 @@ func TestRequests(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if minor >= 36 {
+		if err := utilfeature.DefaultMutableFeatureGate.Set("DRANodeAllocatableResources=true"); err != nil {
+			t.Fatal(err)
+		}
+	}
 	seed := time.Now().UnixNano()
 	if text := os.Getenv("SEED"); text != "" {
 		if seed, err = strconv.ParseInt(text, 10, 64); err != nil {
@@ -181,5 +186,35 @@ func (g *generator) pod(i int) object {
 		status["conditions"] = []object{{"type": "PodResizePending", "status": "True", "reason": reason}}
 		status["resize"] = reason
 	}
+	if g.chance(40) {
+		status["nodeAllocatableResourceClaimStatuses"] = g.claims()
+	}
 	return object{"metadata": object{"name": fmt.Sprint("p", i), "namespace": "default"}, "spec": spec, "status": status}
+}
+
+// claims returns the resources that claims use, in the fields of 1.36 and of 1.37. The API server
+// of 1.37 refuses a mapping without a quantity, and an overhead without an amount.
+func (g *generator) claims() (all []object) {
+	for i := g.Intn(3); i >= 0; i-- {
+		containers := []string{}
+		for j := g.Intn(3); j > 0; j-- {
+			containers = append(containers, fmt.Sprint("c", j))
+		}
+		claim := object{"resourceClaimName": fmt.Sprint("claim", i), "containers": containers,
+			"resources": g.list("cpu", "memory", "hugepages-2Mi", "example.com/gpu")}
+		var mapping, overhead []object
+		for name, amount := range g.list("cpu", "memory", "hugepages-2Mi") {
+			mapping = append(mapping, object{"name": name, "quantity": amount})
+		}
+		for name, amount := range g.list("cpu", "memory", "hugepages-2Mi") {
+			o := object{"name": name, "perContainer": amount}
+			if again := g.list(name)[name]; again != nil {
+				o["perPod"] = again
+			}
+			overhead = append(overhead, o)
+		}
+		claim["mapping"], claim["overhead"] = mapping, overhead
+		all = append(all, claim)
+	}
+	return all
 }
