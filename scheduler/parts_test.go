@@ -11,11 +11,10 @@ import (
 // manyContainers returns a pod with n containers and n init containers, each with a resource of its
 // own in addition to CPU.
 func manyContainers(n int) *corev1.Pod {
-	pod := &corev1.Pod{}
+	pod, one := &corev1.Pod{}, resource.MustParse("1m")
 	for i := range n {
-		c := corev1.Container{Name: fmt.Sprint("c-", i), Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
-			corev1.ResourceCPU: resource.MustParse("1m"), ownResource(i): resource.MustParse("1"),
-		}}}
+		c := corev1.Container{Name: fmt.Sprint("c-", i)}
+		c.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: one, ownResource(i): resource.MustParse("1")}
 		pod.Spec.Containers, pod.Spec.InitContainers = append(pod.Spec.Containers, c), append(pod.Spec.InitContainers, c)
 	}
 	return pod

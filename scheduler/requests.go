@@ -52,9 +52,9 @@ func PodRequests(pod *corev1.Pod) Amounts {
 // fewContainers is up to how many containers a pod is not split by resource.
 const fewContainers = 8
 
-// partsByResource returns, for each resource that the spec has except CPU and memory, the pod without
-// the containers that do not request it. The API server accepts pods with thousands of containers
-// and resources: a sum over all containers for each resource would take seconds.
+// partsByResource returns, for each resource that the spec has except CPU and memory, the pod
+// without the containers that do not request it. The API server accepts pods with thousands of
+// containers and resources: a sum over all containers for each resource would take seconds.
 func partsByResource(pod *corev1.Pod) map[corev1.ResourceName]*corev1.Pod {
 	parts := map[corev1.ResourceName]*corev1.Pod{}
 	split := len(pod.Spec.Containers)+len(pod.Spec.InitContainers) > fewContainers

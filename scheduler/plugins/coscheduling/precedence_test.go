@@ -21,7 +21,7 @@ func (w *world) createHolder(claim int64) {
 	w.pods[never.UID].state = placed // as if another plugin kept it out of the queue
 }
 
-// lengthen creates the PodGroup of a group, with a timeout that is longer than that of the arguments.
+// lengthen creates the PodGroup of a group, with a longer timeout than that of the arguments.
 func (w *world) lengthen(group string) {
 	w.t.Helper()
 	w.groups = customresource.NewValues(readPodGroup, w.recounted)
