@@ -208,8 +208,8 @@ func (p *ElasticQuota) setQuota(ctx context.Context, namespace, name string, q *
 	}
 }
 
-// mostResources is how many resources the min and the max of an ElasticQuota may have together: every
-// attempt of a pod of the namespace, and every collection of metrics, reads all of them.
+// mostResources is how many resources the min and the max of an ElasticQuota may have together:
+// every attempt of a pod of the namespace, and every collection of metrics, reads all of them.
 const mostResources = 200
 
 func parse(u *unstructured.Unstructured) (*quota, error) {

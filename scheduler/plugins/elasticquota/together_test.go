@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A user who may create ElasticQuotas, and may not change the one of an administrator, can lower the
-// limits of his namespace and not raise them, whatever the names are.
+// A user who may create ElasticQuotas, and may not change the one of an administrator, can lower
+// the limits of his namespace and not raise them, whatever the names are.
 func TestElasticQuotasOfOtherNamesRaiseNoLimit(t *testing.T) {
 	spec := func(min, max map[string]interface{}) map[string]interface{} {
 		return map[string]interface{}{"min": min, "max": max}
