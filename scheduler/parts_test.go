@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// manyContainers returns a pod with n containers and n init containers, each with a resource of its
-// own in addition to CPU.
+// manyContainers returns a pod with n containers and n init containers, each with its own resource
+// in addition to CPU.
 func manyContainers(n int) *corev1.Pod {
 	pod, one := &corev1.Pod{}, resource.MustParse("1m")
 	for i := range n {
@@ -25,8 +25,8 @@ func ownResource(i int) corev1.ResourceName {
 }
 
 // The API server accepts as many containers and resources as fit into an object, and a scheduler
-// counts the requests of a pod at each attempt: a container must be read once for each resource that
-// it requests, not once for each resource of the pod.
+// counts the requests of a pod at each attempt: a container must be read once for each resource
+// that it requests, not once for each resource of the pod.
 func TestContainersAreReadForTheirOwnResourcesOnly(t *testing.T) {
 	const n = 500
 	pod := manyContainers(n)

@@ -333,10 +333,8 @@ func TestNodeWithTooManyDevicesHasNone(t *testing.T) {
 	}
 }
 
-// Pods in random order on several nodes: no device ever has more than it can hold, and the plugin
-// places each pod that it accepts.
-// The annotations of all pods on a node are read for each pod that is placed, and a user may write as
-// much as an object can have.
+// The annotations of all pods on a node are read for each pod that is placed, and a user may write
+// as much as an object can have.
 func TestAnnotationsThatTakeTooLongToReadAreIgnored(t *testing.T) {
 	g := newPlugin(t, &plugintest.Handle{}, args)
 	pod := gpuPod("long", 200, strings.Repeat("0,", 100_000)+"0")
@@ -352,6 +350,8 @@ func TestAnnotationsThatTakeTooLongToReadAreIgnored(t *testing.T) {
 	}
 }
 
+// Pods in random order on several nodes: no device ever has more than it can hold, and the plugin
+// places each pod that it accepts.
 func TestDevicesAreNeverOvercommitted(t *testing.T) {
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 0))

@@ -6,7 +6,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// fewParts is the number of parts for which a placement allocates nothing: Filter runs for each node.
+// fewParts is the number of parts for which a placement allocates nothing: Filter runs for each
+// node.
 const fewParts = 8
 
 // placement is the zones of the first parts of a pod.
@@ -17,8 +18,8 @@ type placement struct {
 	count int
 	few   [fewParts]int
 	many  []int
-	// taken is what the parts take from each zone, if there are many: the API server accepts pods with
-	// thousands of containers. What few parts take is added as needed.
+	// taken is what the parts take from each zone, if there are many: the API server accepts pods
+	// with thousands of containers. What few parts take is added as needed.
 	taken []amounts
 }
 
