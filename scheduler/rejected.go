@@ -27,6 +27,9 @@ const (
 type RejectedPods struct {
 	mu   sync.Mutex
 	pods map[types.UID]rejectedPod
+	// due are the pods that a goroutine retries, if retrying is set.
+	due      map[types.UID]rejectedPod
+	retrying bool
 }
 
 type rejectedPod struct {
@@ -41,6 +44,9 @@ func (r *RejectedPods) Add(h Handle, pod *corev1.Pod) {
 	now := time.Now()
 	if p, found := r.pods[pod.UID]; found && now.Sub(p.last) < rejectedTime/2 {
 		return // Filter rejects a pod once for each node
+	}
+	if _, due := r.due[pod.UID]; due {
+		return
 	}
 	if pending := PendingPod(h, pod.Namespace, pod.Name, pod.UID); pending != nil {
 		r.keep(pending.UID, rejectedPod{namespace: pending.Namespace, name: pending.Name, last: now}, now)
@@ -70,16 +76,41 @@ func (r *RejectedPods) Remove(pod types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.pods, pod)
+	delete(r.due, pod)
 }
 
 // Retry removes all pods and makes the scheduler retry the ones that are still pending. If a retry
 // fails, the pod stays for the next time, and the failure is logged in the name of the plugin.
+//
+// Retry does not wait: each retry is a request to the API server, and a scheduler sends 50 a second
+// by default. The informer that reports a change would keep all later ones in memory meanwhile.
 func (r *RejectedPods) Retry(ctx context.Context, h Handle, plugin string) {
+	r.RetryNamespace(ctx, h, plugin, "")
+}
+
+// RetryNamespace is Retry for the pods of a namespace only, unless it is empty.
+func (r *RejectedPods) RetryNamespace(ctx context.Context, h Handle, plugin, namespace string) {
 	r.mu.Lock()
-	pods := r.pods
-	r.pods = nil
-	r.mu.Unlock()
-	for uid, p := range pods {
+	defer r.mu.Unlock()
+	for uid, p := range r.pods {
+		if namespace != "" && p.namespace != namespace {
+			continue
+		}
+		if r.due == nil {
+			r.due = map[types.UID]rejectedPod{}
+		}
+		r.due[uid] = p
+		delete(r.pods, uid)
+	}
+	if len(r.due) > 0 && !r.retrying {
+		r.retrying = true
+		go r.retryDue(ctx, h, plugin)
+	}
+}
+
+// retryDue retries the pods that are due, until there are none.
+func (r *RejectedPods) retryDue(ctx context.Context, h Handle, plugin string) {
+	for uid, p, ok := r.nextDue(); ok; uid, p, ok = r.nextDue() {
 		pod := PendingPod(h, p.namespace, p.name, uid)
 		if pod == nil || time.Since(p.last) > rejectedTime {
 			continue
@@ -94,6 +125,18 @@ func (r *RejectedPods) Retry(ctx context.Context, h Handle, plugin string) {
 			}
 		}
 	}
+}
+
+// nextDue removes one of the pods that are due. If there is none, retrying has ended.
+func (r *RejectedPods) nextDue() (uid types.UID, pod rejectedPod, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for uid, pod = range r.due {
+		delete(r.due, uid)
+		return uid, pod, true
+	}
+	r.retrying = false
+	return "", rejectedPod{}, false
 }
 
 // PendingPod returns the pod with the namespace, the name and the UID from the scheduler's

@@ -36,30 +36,13 @@ import (
 // the API server of an earlier release does not return the fields that this release does not
 // count. The resources of claims have other fields in 1.37, which this release does not read.
 func PodRequests(pod *corev1.Pod) Amounts {
-	total := Amounts{}
-	add := func(name corev1.ResourceName) {
-		if _, known := total[name]; !known {
-			total[name] = PodRequest(pod, name)
-		}
-	}
 	// A resize can add CPU and memory that the spec does not have.
-	add(corev1.ResourceCPU)
-	add(corev1.ResourceMemory)
-	for _, containers := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
-		for i := range containers {
-			for name := range containers[i].Resources.Requests {
-				add(name)
-			}
-		}
+	total := Amounts{
+		corev1.ResourceCPU:    PodRequest(pod, corev1.ResourceCPU),
+		corev1.ResourceMemory: PodRequest(pod, corev1.ResourceMemory),
 	}
-	for name := range podLevelRequests(pod) {
-		add(name)
-	}
-	for _, name := range claimsResources(pod) {
-		add(name)
-	}
-	for name := range pod.Spec.Overhead {
-		add(name)
+	for name, part := range partsByResource(pod) {
+		total[name] = PodRequest(part, name)
 	}
 	for name, amount := range total {
 		if amount == 0 {
@@ -68,6 +51,53 @@ func PodRequests(pod *corev1.Pod) Amounts {
 	}
 	total[corev1.ResourcePods] = 1
 	return total
+}
+
+// fewContainers is up to how many containers a pod is not split by resource.
+const fewContainers = 8
+
+// partsByResource returns, for each resource of the pod except CPU and memory, the pod
+// without the containers that do not request it. The API server accepts pods with thousands of
+// containers and resources: a sum over all containers for each resource would take seconds.
+func partsByResource(pod *corev1.Pod) map[corev1.ResourceName]*corev1.Pod {
+	parts := map[corev1.ResourceName]*corev1.Pod{}
+	split := len(pod.Spec.Containers)+len(pod.Spec.InitContainers) > fewContainers
+	part := func(name corev1.ResourceName) *corev1.Pod {
+		if parts[name] == nil {
+			parts[name] = pod
+			if split {
+				without := *pod
+				without.Spec.Containers, without.Spec.InitContainers = nil, nil
+				parts[name] = &without
+			}
+		}
+		return parts[name]
+	}
+	for i := range pod.Spec.Containers {
+		for name := range pod.Spec.Containers[i].Resources.Requests {
+			if p := part(name); split && name != corev1.ResourceCPU && name != corev1.ResourceMemory {
+				p.Spec.Containers = append(p.Spec.Containers, pod.Spec.Containers[i])
+			}
+		}
+	}
+	for i := range pod.Spec.InitContainers {
+		for name := range pod.Spec.InitContainers[i].Resources.Requests {
+			if p := part(name); split && name != corev1.ResourceCPU && name != corev1.ResourceMemory {
+				p.Spec.InitContainers = append(p.Spec.InitContainers, pod.Spec.InitContainers[i])
+			}
+		}
+	}
+	for _, list := range []corev1.ResourceList{podLevelRequests(pod), pod.Spec.Overhead} {
+		for name := range list {
+			part(name)
+		}
+	}
+	for _, name := range claimsResources(pod) {
+		part(name)
+	}
+	delete(parts, corev1.ResourceCPU)
+	delete(parts, corev1.ResourceMemory)
+	return parts
 }
 
 // PodRequest returns the request of a pod for one resource, as PodRequests does. It does not

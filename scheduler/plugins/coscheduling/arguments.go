@@ -31,7 +31,8 @@ type Arguments struct {
 	// default), if their CustomResourceDefinition is installed, or Ignore.
 	PodGroups string `json:"podGroups,omitempty"`
 	// Timeout is how long the first pods of a group keep their room on nodes for the others, "1m" by
-	// default, at most "14m". The scheduleTimeoutSeconds of a PodGroup takes precedence.
+	// default, at most "14m". The scheduleTimeoutSeconds of a PodGroup takes precedence. Other groups
+	// leave room for the pods without a node no longer than Timeout.
 	Timeout string `json:"timeout,omitempty"`
 	// Backoff is how long a group waits that could not be placed.
 	Backoff Backoff `json:"backoff,omitempty"`

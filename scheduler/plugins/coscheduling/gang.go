@@ -18,6 +18,11 @@ type gang struct {
 	// the others.
 	assembling bool
 	deadline   time.Time
+	// precedence is until when other groups leave room for the pods that have no node yet. A PodGroup
+	// may set a later deadline: the pods of its group wait so long, and no other group does.
+	precedence time.Time
+	// scheduler is the schedulerName of the pods that this scheduler has tried.
+	scheduler string
 	// releasing is set after that failed, until all pods that waited have given up their nodes.
 	releasing bool
 	// queued is set while the group waits for others that are being placed, and woken is when a pod
@@ -57,6 +62,7 @@ func (g *gang) state(pod *corev1.Pod) *podState {
 		g.pods[pod.UID] = s
 	}
 	s.pod = pod
+	g.scheduler = pod.Spec.SchedulerName
 	return s
 }
 
@@ -156,6 +162,7 @@ func (c *Coscheduling) count(g *gang) (n count, problem string) {
 		case s != nil && s.reserved:
 			n.placed++
 		case gated(pod) && (s == nil || !s.seen):
+		case pod.Spec.SchedulerName != g.scheduler: // it would keep the others waiting
 		default:
 			n.pending = append(n.pending, pod)
 			if s != nil && s.blocked {

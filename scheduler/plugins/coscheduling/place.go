@@ -67,7 +67,7 @@ func (c *Coscheduling) assemble(ctx context.Context, g *gang, n count, pod *core
 		return "", nil
 	case len(n.pending)-n.blocked < n.missing():
 		return fmt.Sprintf("pod group %s: no node can run its pod %s", g.key, n.stuck), nil
-	case c.first != nil:
+	case c.hasFirst():
 		g.queued = true
 		return fmt.Sprintf("pod group %s waits for pod group %s", g.key, c.first.key), nil
 	}
@@ -94,6 +94,9 @@ func (c *Coscheduling) assemble(ctx context.Context, g *gang, n count, pod *core
 		return fmt.Sprintf("pod group %s could not be placed, and is tried again later", g.key), nil
 	}
 	g.assembling, g.deadline, g.room, g.until = true, now.Add(n.timeout), free, time.Time{}
+	if g.precedence = g.deadline; n.timeout > c.settings.timeout {
+		g.precedence = now.Add(c.settings.timeout)
+	}
 	c.handle.Logger(ctx).Info(2, "Coscheduling places a pod group", "podGroup", g.key, "size", n.size, "placed", n.placed,
 		"timeout", n.timeout)
 	c.wakeNext(now)
@@ -111,12 +114,18 @@ func (c *Coscheduling) claimedByOthers(g *gang) (claimed, kept amounts) {
 		for _, pod := range other.waiting() {
 			kept.Add(scheduler.PodRequests(pod), 1)
 		}
-		if n, problem := c.count(other); other.assembling && problem == "" {
+		if n, problem := c.count(other); other.assembling && c.hasPrecedence(other) && problem == "" {
 			claimed.Add(needOf(n.pending, n.missing()), 1)
 		}
 	}
 	return claimed, kept
 }
+
+// hasPrecedence reports whether other groups leave room for a group that is being placed.
+func (c *Coscheduling) hasPrecedence(g *gang) bool { return c.now().Before(g.precedence) }
+
+// hasFirst reports whether all groups make room for one.
+func (c *Coscheduling) hasFirst() bool { return c.first != nil && c.hasPrecedence(c.first) }
 
 // permit decides about a pod that has a node: the pods that may pass with it, or how long it waits,
 // or why it is turned away. It takes the lock.
@@ -184,7 +193,7 @@ func (c *Coscheduling) unplaceable(ctx context.Context, key string, pod *corev1.
 	// The first of them keeps its nodes, so that one of them is placed.
 	keep := g
 	for _, r := range rivals {
-		if c.before(r, keep) {
+		if a, b := c.hasPrecedence(r), c.hasPrecedence(keep); a && !b || a == b && c.before(r, keep) {
 			keep = r
 		}
 	}

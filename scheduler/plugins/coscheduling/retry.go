@@ -46,7 +46,7 @@ func (c *Coscheduling) expire(ctx context.Context) (rejected []*corev1.Pod) {
 			busy = true
 		case g.assembling:
 			rejected = append(rejected, c.check(ctx, g, now)...)
-			busy = true
+			busy = busy || c.hasPrecedence(g)
 		case !g.until.IsZero() && !now.Before(g.until):
 			g.until = time.Time{}
 			g.wake(now)
@@ -83,7 +83,7 @@ func (c *Coscheduling) check(ctx context.Context, g *gang, now time.Time) []*cor
 // wakeNext gives the first group that waits for others its turn, unless all make room for one
 // group.
 func (c *Coscheduling) wakeNext(now time.Time) {
-	if c.first != nil {
+	if c.hasFirst() {
 		return
 	}
 	var next *gang

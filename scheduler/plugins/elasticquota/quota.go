@@ -78,13 +78,18 @@ type quotas struct {
 	// fixed are the quotas in the arguments.
 	fixed map[string]*quota
 
-	mu sync.RWMutex
 	// read are the quotas of ElasticQuotas, by namespace and name.
-	read map[string]map[string]*quota
+	reading sync.Mutex
+	read    map[string]map[string]*quota
+
+	// effective is what the ElasticQuotas of a namespace are together. It has a lock of its own,
+	// because a namespace may have thousands.
+	mu        sync.RWMutex
+	effective map[string]*quota
 }
 
 func newQuotas(fixed []*quota) *quotas {
-	q := &quotas{fixed: map[string]*quota{}, read: map[string]map[string]*quota{}}
+	q := &quotas{fixed: map[string]*quota{}, read: map[string]map[string]*quota{}, effective: map[string]*quota{}}
 	for _, one := range fixed {
 		for _, namespace := range one.namespaces {
 			q.fixed[namespace] = one
@@ -93,25 +98,45 @@ func newQuotas(fixed []*quota) *quotas {
 	return q
 }
 
-// of returns the quota of a namespace, nil if it has none. Of several ElasticQuotas in a namespace
-// the first one by name counts.
+// of returns the quota of a namespace, nil if it has none.
 func (q *quotas) of(namespace string) *quota {
 	if found := q.fixed[namespace]; found != nil {
 		return found
 	}
 	q.mu.RLock()
 	defer q.mu.RUnlock()
-	return firstByName(q.read[namespace])
+	return q.effective[namespace]
 }
 
-func firstByName(byName map[string]*quota) *quota {
-	first := ""
-	for name := range byName {
-		if first == "" || name < first {
-			first = name
+// together returns the quota of a namespace with several ElasticQuotas, nil with none: the lowest
+// amounts of all.
+// A user who may create one of another name cannot raise the limits of the others with it.
+func together(namespace string, byName map[string]*quota) *quota {
+	var one *quota
+	for _, one = range byName {
+	}
+	if len(byName) < 2 {
+		return one
+	}
+	all := &quota{name: namespace + "/*", namespaces: []string{namespace}, min: amounts{}, max: amounts{}}
+	for _, one := range byName {
+		for resource, most := range one.max {
+			if least, found := all.max[resource]; !found || most < least {
+				all.max[resource] = most
+			}
+		}
+		for resource := range one.min {
+			all.min[resource] = one.min[resource]
 		}
 	}
-	return byName[first]
+	for resource := range all.min {
+		for _, one := range byName {
+			if amount := one.min[resource]; amount < all.min[resource] { // 0 if it does not have the resource
+				all.min[resource] = amount
+			}
+		}
+	}
+	return all
 }
 
 func (q *quotas) all() []*quota {
@@ -120,9 +145,9 @@ func (q *quotas) all() []*quota {
 		seen[one] = true
 	}
 	q.mu.RLock()
-	for namespace, byName := range q.read {
-		if q.fixed[namespace] == nil && len(byName) > 0 {
-			seen[firstByName(byName)] = true
+	for namespace, one := range q.effective {
+		if q.fixed[namespace] == nil {
+			seen[one] = true
 		}
 	}
 	q.mu.RUnlock()
@@ -136,14 +161,24 @@ func (q *quotas) all() []*quota {
 
 // set records an ElasticQuota. If value is nil, set removes it.
 func (q *quotas) set(namespace, name string, value *quota) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
+	q.reading.Lock()
+	defer q.reading.Unlock()
 	if q.read[namespace] == nil {
 		q.read[namespace] = map[string]*quota{}
 	}
 	q.read[namespace][name] = value
 	if value == nil {
 		delete(q.read[namespace], name)
+	}
+	effective := together(namespace, q.read[namespace])
+	if effective == nil {
+		delete(q.read, namespace)
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.effective[namespace] = effective
+	if effective == nil {
+		delete(q.effective, namespace)
 	}
 }
 
@@ -168,8 +203,14 @@ func (p *ElasticQuota) watch(ctx context.Context) error {
 
 func (p *ElasticQuota) setQuota(ctx context.Context, namespace, name string, q *quota) {
 	p.quotas.set(namespace, name, q)
-	p.rejected.Retry(ctx, p.handle, Name)
+	if p.quotas.fixed[namespace] == nil {
+		p.rejected.RetryNamespace(ctx, p.handle, Name, namespace)
+	}
 }
+
+// mostResources is how many resources the min and the max of an ElasticQuota may have together:
+// every attempt of a pod of the namespace, and every collection of metrics, reads all of them.
+const mostResources = 200
 
 func parse(u *unstructured.Unstructured) (*quota, error) {
 	var read struct {
@@ -184,6 +225,9 @@ func parse(u *unstructured.Unstructured) (*quota, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	if n := len(read.Spec.Min) + len(read.Spec.Max); n > mostResources {
+		return nil, fmt.Errorf("min and max have %d resources, more than %d", n, mostResources)
 	}
 	return newQuota(u.GetNamespace()+"/"+u.GetName(), []string{u.GetNamespace()}, listOf(read.Spec.Min),
 		listOf(read.Spec.Max))

@@ -15,6 +15,11 @@ import (
 // its status, and the plugin keeps an entry for each.
 const maxDevices = 256
 
+// longestIndices limits the annotation with the devices of a pod, which its user may have written:
+// maxDevices indices of three digits, with commas and spaces. The annotations of all pods on a node
+// are read for each pod that is placed.
+const longestIndices = 5 * maxDevices
+
 // roomOf returns the free room of a node without one of its pods. ok is false if the node has no
 // devices, or more than maxDevices.
 func (g *GPUPacking) roomOf(node scheduler.NodeInfo, without types.UID) (r room, ok bool) {
@@ -74,7 +79,7 @@ func (g *GPUPacking) devicesOf(pod *corev1.Pod) []int {
 		return devices
 	}
 	text := pod.Annotations[g.settings.annotations.Index]
-	if text == "" {
+	if text == "" || len(text) > longestIndices {
 		return nil
 	}
 	var devices []int

@@ -333,6 +333,23 @@ func TestNodeWithTooManyDevicesHasNone(t *testing.T) {
 	}
 }
 
+// The annotations of all pods on a node are read for each pod that is placed, and a user may write
+// as much as an object can have.
+func TestAnnotationsThatTakeTooLongToReadAreIgnored(t *testing.T) {
+	g := newPlugin(t, &plugintest.Handle{}, args)
+	pod := gpuPod("long", 200, strings.Repeat("0,", 100_000)+"0")
+	if n := testing.AllocsPerRun(10, func() {
+		if devices := g.devicesOf(pod); devices != nil {
+			t.Errorf("%d devices", len(devices))
+		}
+	}); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+	if got := g.devicesOf(gpuPod("short", 200, "255, 0")); !slices.Equal(got, []int{255, 0}) {
+		t.Errorf("got %v", got)
+	}
+}
+
 // Pods in random order on several nodes: no device ever has more than it can hold, and the plugin
 // places each pod that it accepts.
 func TestDevicesAreNeverOvercommitted(t *testing.T) {

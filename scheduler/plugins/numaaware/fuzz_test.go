@@ -34,12 +34,12 @@ func FuzzTopology(f *testing.F) {
 		}
 		topology := read.(*topology)
 		zones := topology.without(n.all)
-		chosen, ok := topology.place(n, zones, nil)
-		if !ok {
+		var placed placement
+		if !topology.place(n, zones, &placed) {
 			return
 		}
 		for _, strategy := range []string{StrategyLeastAllocated, StrategyMostAllocated} {
-			score := topology.score(topology.parts(n), zones, chosen, strategy)
+			score := topology.score(topology.parts(n), zones, &placed, strategy)
 			if score < scheduler.MinNodeScore || score > scheduler.MaxNodeScore {
 				t.Errorf("%s: score %d", strategy, score)
 			}

@@ -125,15 +125,15 @@ func (p *NUMAAware) Filter(_ context.Context, state scheduler.State, pod *corev1
 		}
 		return nil
 	}
-	var chosen [8]int
+	var placed placement
 	missing := p.missing(name)
-	if _, ok := t.place(n, t.without(missing), chosen[:0]); ok {
+	if t.place(n, t.without(missing), &placed) {
 		return nil
 	}
 	// The event that deletes a pod makes the scheduler retry others, possibly before it has reached
 	// the plugin.
 	if missing != nil {
-		if _, ok := t.place(n, t.without(p.missingOf(node)), chosen[:0]); ok {
+		if t.place(n, t.without(p.missingOf(node)), &placed) {
 			return nil
 		}
 	}
@@ -159,21 +159,20 @@ func (p *NUMAAware) Score(_ context.Context, state scheduler.State, _ *corev1.Po
 	if n == nil || t == nil {
 		return scheduler.MinNodeScore, nil
 	}
-	var buffer [8]int
+	var placed placement
 	zones := t.without(p.missing(name))
-	chosen, ok := t.place(n, zones, buffer[:0])
-	if !ok {
+	if !t.place(n, zones, &placed) {
 		return scheduler.MinNodeScore, nil
 	}
-	return t.score(t.parts(n), zones, chosen, p.settings.Strategy), nil
+	return t.score(t.parts(n), zones, &placed, p.settings.Strategy), nil
 }
 
 // score returns the mean score of the zones of a pod's parts, each by the resources that the part
 // needs.
-func (t *topology) score(parts []amounts, zones []zone, chosen []int, strategy string) int64 {
+func (t *topology) score(parts []amounts, zones []zone, placed *placement, strategy string) int64 {
 	sum, count := int64(0), int64(0)
 	for i, part := range parts {
-		z := chosen[i]
+		z := placed.zone(i)
 		if z == noZone {
 			continue
 		}
@@ -182,7 +181,7 @@ func (t *topology) score(parts []amounts, zones []zone, chosen []int, strategy s
 			if !t.has[name] || allocatable <= 0 {
 				continue
 			}
-			share := shareOf(scheduler.Sum(zones[z].available[name], -taken(name, z, parts, chosen)), allocatable)
+			share := shareOf(scheduler.Sum(zones[z].available[name], -placed.of(z, name)), allocatable)
 			if strategy == StrategyMostAllocated {
 				share = scheduler.MaxNodeScore - share
 			}

@@ -307,8 +307,11 @@ func TestRejectedPodsAreRetriedWhenATopologyChanges(t *testing.T) {
 	}
 	w.show(topologyOf("n-0", "single-numa-node", "pod", "6 16Gi 4"))
 	w.plugin.topologies.Delete("", "n-0")
-	if diff := cmp.Diff([]string{"default/big"}, w.handle.Activated()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+	for deadline := time.Now().Add(time.Minute); !cmp.Equal([]string{"default/big"}, w.handle.Activated()); {
+		if time.Now().After(deadline) {
+			t.Fatalf("retried %q", w.handle.Activated())
+		}
+		time.Sleep(time.Millisecond)
 	}
 	if w.plugin.topologyOf("n-0") != nil {
 		t.Error("the topology was not removed")

@@ -36,6 +36,14 @@ const (
 	scopePod     = "pod"
 )
 
+// mostZones and mostResources are how many zones and resources a topology may have: Filter reads
+// all of them for each pod. The kubelet's topology manager supports 8 NUMA nodes by default
+// (pkg/kubelet/cm/topologymanager/topology_manager.go).
+const (
+	mostZones     = 256
+	mostResources = 256
+)
+
 type topology struct {
 	// single is set if the kubelet rejects pods that do not get their resources from one zone; pod, if
 	// all containers share it.
@@ -80,6 +88,9 @@ func parse(content map[string]interface{}) (*topology, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read NodeResourceTopology: %w", err)
 	}
+	if len(o.Zones) > mostZones {
+		return nil, fmt.Errorf("it has %d zones, more than %d", len(o.Zones), mostZones)
+	}
 	t := &topology{has: map[corev1.ResourceName]bool{}}
 	for _, policy := range o.TopologyPolicies { // attributes take precedence
 		t.single, t.pod = strings.HasPrefix(policy, "SingleNUMANode"), strings.HasSuffix(policy, "PodLevel")
@@ -101,6 +112,9 @@ func parse(content map[string]interface{}) (*topology, error) {
 			one.allocatable.Add(scheduler.NewAmounts(corev1.ResourceList{r.Name: r.Allocatable.Quantity}), 1)
 			one.available.Add(scheduler.NewAmounts(corev1.ResourceList{r.Name: r.Available.Quantity}), 1)
 			t.has[r.Name] = true
+		}
+		if len(t.has) > mostResources {
+			return nil, fmt.Errorf("its zones have more than %d resources", mostResources)
 		}
 		t.zones = append(t.zones, one)
 	}
@@ -135,30 +149,33 @@ func (t *topology) parts(n *need) []amounts {
 const noZone = -1
 
 // place puts the parts of a pod into zones as the kubelet does with the policy single-numa-node,
-// each into the first one that has room. It appends the indexes of the zones to chosen, and returns
-// false for ok if a part does not fit.
-func (t *topology) place(n *need, zones []zone, chosen []int) (_ []int, ok bool) {
-	parts := t.parts(n)
-	for i, one := range parts {
-		z, ok := t.find(one, zones, parts[:i], chosen)
+// each into the first one that has room. It returns false if a part does not fit.
+func (t *topology) place(n *need, zones []zone, placed *placement) (ok bool) {
+	*placed = placement{parts: t.parts(n)}
+	for _, one := range placed.parts {
+		z, ok := t.find(one, zones, placed)
 		if !ok {
-			return nil, false
+			return false
 		}
-		chosen = append(chosen, z)
+		placed.add(z, zones)
 	}
 	if t.pod {
-		return chosen, true
+		return true
 	}
+	sidecars := placement{parts: n.running}
 	for _, one := range n.init { // they end before the containers start, so that they keep nothing
-		if _, ok := t.find(one.Need, zones, parts[:one.Sidecars], chosen); !ok {
-			return nil, false
+		for sidecars.count < one.Sidecars {
+			sidecars.add(placed.zone(sidecars.count), zones)
+		}
+		if _, ok := t.find(one.Need, zones, &sidecars); !ok {
+			return false
 		}
 	}
-	return chosen, true
+	return true
 }
 
-// find returns the first zone with room for a part in addition to those before.
-func (t *topology) find(one amounts, zones []zone, before []amounts, chosen []int) (int, bool) {
+// find returns the first zone with room for a part in addition to those that are placed.
+func (t *topology) find(one amounts, zones []zone, placed *placement) (int, bool) {
 	needed := false
 	for name := range one {
 		needed = needed || t.has[name]
@@ -167,28 +184,18 @@ func (t *topology) find(one amounts, zones []zone, before []amounts, chosen []in
 		return noZone, true
 	}
 	for z := range zones {
-		if t.fits(one, z, zones, before, chosen) {
+		if t.fits(one, z, zones, placed) {
 			return z, true
 		}
 	}
 	return 0, false
 }
 
-func (t *topology) fits(one amounts, z int, zones []zone, before []amounts, chosen []int) bool {
+func (t *topology) fits(one amounts, z int, zones []zone, placed *placement) bool {
 	for name, amount := range one {
-		if t.has[name] && scheduler.Sum(zones[z].available[name], -taken(name, z, before, chosen)) < amount {
+		if t.has[name] && scheduler.Sum(zones[z].available[name], -placed.of(z, name)) < amount {
 			return false
 		}
 	}
 	return true
-}
-
-// taken returns the amount of a resource that the parts in a zone take.
-func taken(name corev1.ResourceName, z int, parts []amounts, chosen []int) (sum int64) {
-	for i, part := range parts {
-		if chosen[i] == z {
-			sum = scheduler.Sum(sum, part[name])
-		}
-	}
-	return sum
 }
