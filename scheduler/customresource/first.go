@@ -11,8 +11,8 @@ import (
 const firstWait = time.Minute
 
 // First is done when a plugin has the first objects, or when the API server has answered that it
-// returns none: the resource does not exist, or the scheduler has no permission to read it. A plugin
-// that must not decide before sets Options.First and calls Wait in PreFilter. Create it with
+// returns none: the resource does not exist, or the scheduler has no permission to read it. A
+// plugin that must not decide before sets Options.First and calls Wait in PreFilter. Create it with
 // NewFirst.
 type First struct {
 	wait time.Duration
@@ -23,9 +23,9 @@ type First struct {
 // NewFirst returns a First.
 func NewFirst() *First { return &First{wait: firstWait, done: make(chan struct{})} }
 
-// Wait waits until the plugin has the first objects, at most a minute, or until ctx is done. Later
-// calls return immediately. It reports whether the plugin has the objects or does not get any. A nil
-// First is done.
+// Wait waits until the plugin has the first objects, at most a minute, or until ctx is done. When
+// the minute is over, later calls return immediately. It reports whether the plugin has the objects
+// or does not get any. A nil First is done.
 func (f *First) Wait(ctx context.Context) bool {
 	if f == nil {
 		return true

@@ -19,8 +19,8 @@ func (w *world) fits() bool {
 	return w.cluster.Schedule(context.Background(), w.plugin, next).Node != ""
 }
 
-// bound returns a pod with 6 cores that has a node. If started is not zero, its kubelet has accepted
-// it.
+// bound returns a pod with 6 cores that has a node. If started is not zero, its kubelet has
+// accepted it.
 func bound(name string, version int, started time.Time) *corev1.Pod {
 	pod := podOf(name, container("6", 0, true))
 	pod.Spec.NodeName, pod.ResourceVersion = "n-0", strconv.Itoa(version)
