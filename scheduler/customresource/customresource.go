@@ -1,8 +1,9 @@
 // Package customresource reads the objects of a custom resource for a portable plugin.
 //
 // A scheduler must start and schedule whether or not the resource exists. Watch therefore returns
-// immediately and reads in the background until its context is done. The plugin gets the objects
-// through Options.Set and Options.Delete:
+// immediately and reads in the background until its context is done. A plugin that enforces a limit
+// waits for the first objects with Options.First. It gets the objects through Options.Set and
+// Options.Delete:
 //
 //   - After the CustomResourceDefinition is installed, Set is called for its objects within a
 //     minute.
@@ -64,6 +65,8 @@ type Options struct {
 	Delete func(namespace, name string)
 	// Observe, if it is not nil, is called for each list or watch that begins or fails, for metrics.
 	Observe func(State)
+	// First, if it is not nil, lets the plugin wait for the first objects.
+	First *First
 }
 
 // State is whether the resource can be read.
@@ -125,6 +128,12 @@ func (r *reader) run(ctx context.Context, client dynamic.Interface) error {
 		DeleteFunc: r.remove,
 	})
 	go informer.Run(ctx.Done())
+	go func() {
+		// The informer has its objects before its handlers have been called for them.
+		if cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+			r.synced()
+		}
+	}()
 	return nil
 }
 

@@ -98,7 +98,9 @@ func (r *reader) failed(err error) {
 			r.hidden = true
 			r.each(func(u *unstructured.Unstructured) { r.Delete(u.GetNamespace(), u.GetName()) })
 		}
+		r.First.finish()
 	case http.StatusForbidden:
+		r.First.finish()
 		if r.enter(Forbidden) {
 			message = ": reading the resource is forbidden; the last objects are used (is the plugin's ClusterRole applied?)"
 		}
@@ -120,6 +122,16 @@ func (r *reader) enter(state State) bool {
 	changed := r.state != state
 	r.state = state
 	return changed
+}
+
+// synced passes the first objects on.
+func (r *reader) synced() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.hidden {
+		r.each(r.pass)
+	}
+	r.First.finish()
 }
 
 func (r *reader) each(do func(*unstructured.Unstructured)) {

@@ -40,6 +40,7 @@ type Coscheduling struct {
 	settings *settings
 	pods     *pods
 	groups   *customresource.Values // podGroups; nil if they are ignored
+	sized    *customresource.First  // done when groups are known; nil if they are ignored
 	attempts *prometheus.CounterVec // by result
 	now      func() time.Time
 
@@ -71,10 +72,10 @@ func New(ctx context.Context, args scheduler.Arguments, h scheduler.Handle) (*Co
 		return nil, err
 	}
 	if s.PodGroups == PodGroupsAuto {
-		c.groups = customresource.NewValues(readPodGroup, c.recounted)
+		c.groups, c.sized = customresource.NewValues(readPodGroup, c.recounted), customresource.NewFirst()
 		if err := customresource.Watch(ctx, h, customresource.Options{
 			Plugin: Name, Resource: podGroups(), Missing: "sizes are read from labels",
-			Set: c.groups.Set, Delete: c.groups.Delete,
+			Set: c.groups.Set, Delete: c.groups.Delete, First: c.sized,
 		}); err != nil {
 			return nil, err
 		}
@@ -117,13 +118,15 @@ func (c *Coscheduling) Sign(_ context.Context, pod *corev1.Pod) (interface{}, *s
 	return c.settings.group(pod), nil
 }
 
-// PreFilter turns a pod away while its group cannot be placed.
+// PreFilter turns a pod away while its group cannot be placed. The first pod waits until the sizes
+// of groups are known.
 func (c *Coscheduling) PreFilter(ctx context.Context, state scheduler.State,
 	pod *corev1.Pod) (*scheduler.PreFilterResult, *scheduler.Status) {
 	key := c.settings.group(pod)
 	if key == "" {
 		return nil, nil
 	}
+	c.sized.Wait(ctx)
 	reason, err := c.admit(ctx, key, pod)
 	if reason == "" && err == nil {
 		return nil, nil

@@ -377,7 +377,7 @@ func TestPluginIsUsedInParallel(t *testing.T) {
 	node.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1000"),
 		corev1.ResourcePods: resource.MustParse("1000")}
 	h := &plugintest.Handle{NodeList: []scheduler.NodeInfo{plugintest.NewNode(node)}}
-	c, err := New(t.Context(), scheduler.NewArguments(nil), h)
+	c, err := New(t.Context(), scheduler.NewArguments([]byte("podGroups: Ignore")), h)
 	if err != nil {
 		t.Fatal(err)
 	}

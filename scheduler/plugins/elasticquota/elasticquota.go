@@ -39,6 +39,8 @@ type ElasticQuota struct {
 	nominated *nominations
 	evict     evictor
 	evictions *prometheus.CounterVec
+	// first is done when the ElasticQuotas are known. It is nil if they are ignored.
+	first *customresource.First
 
 	victims *scheduler.Status
 	kept    *scheduler.Status
@@ -79,6 +81,7 @@ func New(ctx context.Context, args scheduler.Arguments, h scheduler.Handle) (*El
 	if a.ElasticQuotas == ElasticQuotasIgnore {
 		return p, nil
 	}
+	p.first = customresource.NewFirst()
 	return p, p.watch(ctx)
 }
 
@@ -153,9 +156,11 @@ func cycleOf(state scheduler.State) *cycle {
 	return c
 }
 
-// PreFilter rejects a pod that its quota has no room for.
-func (p *ElasticQuota) PreFilter(_ context.Context, state scheduler.State,
+// PreFilter rejects a pod that its quota has no room for. The first pod waits until the quotas are
+// known: a scheduler that has been restarted must not exceed them.
+func (p *ElasticQuota) PreFilter(ctx context.Context, state scheduler.State,
 	pod *corev1.Pod) (*scheduler.PreFilterResult, *scheduler.Status) {
+	p.first.Wait(ctx)
 	p.seed()
 	q := p.quotas.of(pod.Namespace)
 	if q == nil {

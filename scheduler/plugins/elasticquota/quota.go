@@ -198,6 +198,7 @@ func (p *ElasticQuota) watch(ctx context.Context) error {
 			return err
 		},
 		Delete: func(namespace, name string) { p.setQuota(ctx, namespace, name, nil) },
+		First:  p.first,
 	})
 }
 

@@ -26,11 +26,12 @@ type NUMAAware struct {
 	handle     scheduler.Handle
 	settings   *settings
 	topologies *customresource.Values // *topology
+	first      *customresource.First  // done when the topologies are known
 	now        func() time.Time
 
-	// assumed are the pods whose resources may still be missing in the topology of their node, with
-	// their amounts. A pod expires a while after the kubelet was seen to have accepted it, which
-	// gives it its zone.
+	// assumed are the pods whose resources may still be missing in the topology of their node, as
+	// uncounted. A pod expires a while after the kubelet was seen to have accepted it, which gives it
+	// its zone.
 	assumed scheduler.AssumedPods
 
 	noRoom, unaligned *scheduler.Status
@@ -47,10 +48,12 @@ func New(ctx context.Context, args scheduler.Arguments, h scheduler.Handle) (*NU
 		return nil, err
 	}
 	p := newPlugin(ctx, s, h, time.Now)
+	p.first = customresource.NewFirst()
 	scheduler.WatchPods(h, p.observe, p.forget)
+	go p.expireEvery(ctx, expiryInterval)
 	return p, customresource.Watch(ctx, h, customresource.Options{
 		Plugin: Name, Resource: nodeResourceTopologies(), Missing: "no node has a known topology",
-		Set: p.topologies.Set, Delete: p.topologies.Delete,
+		Set: p.topologies.Set, Delete: p.topologies.Delete, First: p.first,
 	})
 }
 
@@ -61,7 +64,7 @@ func newPlugin(ctx context.Context, s *settings, h scheduler.Handle, now func() 
 		unaligned: scheduler.Unresolvable("the node does not align NUMA resources"),
 	}
 	p.topologies = customresource.NewValues(readTopology, func(node string) {
-		p.forgetStarted(node)
+		p.includeStarted(node)
 		p.rejected.Retry(ctx, h, Name)
 	})
 	return p
@@ -93,13 +96,15 @@ func (p *NUMAAware) Sign(_ context.Context, pod *corev1.Pod) (interface{}, *sche
 	return []interface{}{n.init, n.running}, nil
 }
 
-// PreFilter computes the resources that have to come from one zone.
-func (p *NUMAAware) PreFilter(_ context.Context, state scheduler.State,
+// PreFilter computes the resources that have to come from one zone. The first pod waits until the
+// topologies are known.
+func (p *NUMAAware) PreFilter(ctx context.Context, state scheduler.State,
 	pod *corev1.Pod) (*scheduler.PreFilterResult, *scheduler.Status) {
 	n := needOf(pod)
 	if n == nil {
 		return nil, scheduler.Skip()
 	}
+	p.first.Wait(ctx)
 	state.Write(Name, n)
 	return nil, nil
 }
@@ -121,6 +126,7 @@ func (p *NUMAAware) Filter(_ context.Context, state scheduler.State, pod *corev1
 	t := p.topologyOf(name)
 	if t == nil || !t.single {
 		if p.settings.Unaligned == UnalignedReject {
+			p.rejected.Add(p.handle, pod) // the node may be new and its topology not known yet
 			return p.unaligned
 		}
 		return nil
@@ -212,7 +218,7 @@ func shareOf(free, allocatable int64) int64 {
 // Reserve counts the pod in all zones of its node until the topology shows it.
 func (p *NUMAAware) Reserve(_ context.Context, state scheduler.State, pod *corev1.Pod, node string) *scheduler.Status {
 	if n := needIn(state); n != nil {
-		p.assumed.Assume(scheduler.AssumedPod{UID: pod.UID, Node: node, Value: n.all})
+		p.assumed.Assume(scheduler.AssumedPod{UID: pod.UID, Node: node, Value: uncounted{need: n.all}})
 	}
 	p.rejected.Remove(pod.UID)
 	return nil

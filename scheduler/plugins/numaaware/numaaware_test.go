@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,6 +27,7 @@ type world struct {
 	handle  *plugintest.Handle
 	cluster *plugintest.Cluster
 	now     time.Time
+	clock   sync.Mutex // of now
 }
 
 func newWorld(t *testing.T, args string, nodes int) *world {
@@ -35,9 +37,21 @@ func newWorld(t *testing.T, args string, nodes int) *world {
 		t.Fatal(err)
 	}
 	w := &world{t: t, handle: &plugintest.Handle{}, now: time.Unix(1000, 0)}
-	w.plugin = newPlugin(context.Background(), s, w.handle, func() time.Time { return w.now })
+	w.plugin = newPlugin(context.Background(), s, w.handle, w.time)
 	w.cluster = plugintest.NewCluster(nodes, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}})
 	return w
+}
+
+func (w *world) time() time.Time {
+	w.clock.Lock()
+	defer w.clock.Unlock()
+	return w.now
+}
+
+func (w *world) advance(by time.Duration) {
+	w.clock.Lock()
+	defer w.clock.Unlock()
+	w.now = w.now.Add(by)
 }
 
 func (w *world) show(topology *unstructured.Unstructured) {
@@ -263,7 +277,7 @@ func TestPodsCountUntilTheTopologyShowsThem(t *testing.T) {
 		return pod
 	}
 	start := func(pod *corev1.Pod) {
-		now := metav1.Now()
+		now := metav1.NewTime(w.now)
 		pod.Status.StartTime = &now
 		w.plugin.observe(pod)
 	}
@@ -282,7 +296,7 @@ func TestPodsCountUntilTheTopologyShowsThem(t *testing.T) {
 	fits(true)
 	third := place("third")
 	start(third)
-	w.now = w.now.Add(2 * time.Minute) // the topology did not change
+	w.advance(2 * time.Minute) // the topology did not change
 	fits(true)
 	fourth := place("fourth")
 	fits(false)
@@ -299,9 +313,7 @@ func TestRejectedPodsAreRetriedWhenATopologyChanges(t *testing.T) {
 	w := newWorld(t, "", 1)
 	w.show(topologyOf("n-0", "single-numa-node", "pod", "4 16Gi 4"))
 	pod := podOf("big", container("6", 0, true))
-	if err := w.handle.SharedInformerFactory().Core().V1().Pods().Informer().GetStore().Add(pod); err != nil {
-		t.Fatal(err)
-	}
+	w.pending(pod)
 	if cycle := w.cluster.Schedule(context.Background(), w.plugin, pod); cycle.Node != "" {
 		t.Fatal("the pod fits")
 	}

@@ -28,7 +28,14 @@ func (p *NUMAAware) topologyOf(node string) *topology {
 }
 
 // readTopology returns the topology of an object.
-func readTopology(u *unstructured.Unstructured) (interface{}, error) { return parse(u.Object) }
+func readTopology(u *unstructured.Unstructured) (interface{}, error) {
+	t, err := parse(u.Object)
+	if err != nil {
+		return nil, err
+	}
+	t.version = versionOf(u.GetResourceVersion())
+	return t, nil
+}
 
 // Policies and scopes of the kubelet's topology manager, in the spelling of its configuration.
 const (
@@ -45,6 +52,8 @@ const (
 )
 
 type topology struct {
+	// version is the resource version of the object, 0 if that is not a number.
+	version uint64
 	// single is set if the kubelet rejects pods that do not get their resources from one zone; pod, if
 	// all containers share it.
 	single, pod bool
