@@ -151,9 +151,9 @@ func (s *settings) group(pod *corev1.Pod) string {
 	return pod.Namespace + "/" + name
 }
 
-// podHelps reports whether a change of another pod may help a pod of a group: a pod left its node,
-// or the group counts differently, because another scheduler bound a pod of the group, or the labels
-// of a pod changed, or a pod is being deleted.
+// podHelps reports whether a change of another pod may help a pod of a group: the other one left
+// its node, or the group counts differently because another scheduler bound one of its pods, or one
+// of its pods has other labels or is being deleted.
 func (c *Coscheduling) podHelps(pod *corev1.Pod, before, after interface{}) bool {
 	if scheduler.LeftNode(after) {
 		return true
