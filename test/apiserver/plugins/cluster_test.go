@@ -300,7 +300,8 @@ func (x *cluster) wakes(t *testing.T, what string, event func(), pods ...string)
 	})
 }
 
-// awaitAside waits until the scheduler has put aside a number of pods and has no other pending pods.
+// awaitAside waits until the scheduler has put aside a number of pods and has no other pending
+// pods.
 func (x *cluster) awaitAside(t *testing.T, pods int) {
 	t.Helper()
 	run.Eventually(t, "all pods are put aside", func(ctx context.Context) (bool, string) {

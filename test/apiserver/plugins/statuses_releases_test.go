@@ -41,7 +41,8 @@ func statusesWakeNothing(t *testing.T, s subject) {
 	})
 }
 
-// createRejected creates five pods that the scheduler rejects for a reason, and returns their names.
+// createRejected creates five pods that the scheduler rejects for a reason, and returns their
+// names.
 func (x *cluster) createRejected(t *testing.T, need amounts, reason string) (names []string) {
 	t.Helper()
 	for i := range 5 {
@@ -53,8 +54,8 @@ func (x *cluster) createRejected(t *testing.T, need amounts, reason string) (nam
 }
 
 // ignoresStatuses checks that updates of the status of a running pod do not retry rejected pods.
-// The deletion of the pod "first" retries them: the scheduler has handled the updates before, because
-// it handles all events of bound pods in their order.
+// The deletion of the pod "first" retries them: the scheduler has handled the updates before,
+// because it handles all events of bound pods in their order.
 func (x *cluster) ignoresStatuses(t *testing.T, rejected ...string) {
 	t.Helper()
 	x.create(t, x.pod("other", nil))
