@@ -54,13 +54,22 @@ const (
 )
 
 // RoomEvents returns the events that may make room on a node for a pod, and the update of the pod
-// by Handle.Activate.
-func RoomEvents() []ClusterEvent {
+// by Handle.Activate. podHelps is the hint for pods that were deleted or updated. It should return
+// false for updates that change nothing but the status: a kubelet writes the status of each of its
+// pods often. See LeftNode.
+func RoomEvents(podHelps func(pod *corev1.Pod, before, after interface{}) bool) []ClusterEvent {
 	return []ClusterEvent{
-		{Resource: EventPod, Action: ActionDelete | ActionUpdate},
+		{Resource: EventPod, Action: ActionDelete | ActionUpdate, Helps: podHelps},
 		{
 			Resource: EventNode,
 			Action:   ActionAdd | ActionUpdateNodeAllocatable | ActionUpdateNodeLabel | ActionUpdateNodeTaint,
 		},
 	}
+}
+
+// LeftNode reports whether a pod does not take room on a node after a change: it was deleted, it
+// gave up a node that it was not bound to, or it has finished. after is the argument of a hint.
+func LeftNode(after interface{}) bool {
+	pod, ok := after.(*corev1.Pod)
+	return !ok || PodFinished(pod)
 }

@@ -6,13 +6,16 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config/scheme"
 )
 
 // Factory returns a plugin factory for app.WithPlugin. build binds the plugin; its result must have
-// each extension point of the portable plugin. These releases pass no context to a
-// plugin, so it gets one that is never canceled.
+// each extension point of the portable plugin. These releases pass no context to a plugin, so it
+// gets one that is never canceled. Factory panics if the scheduler cannot decode the arguments of
+// the plugin: see refuseForeignKind.
 func Factory(name string,
 	build func(context.Context, *Host) (Plugin, error)) func(runtime.Object, handle) (Plugin, error) {
+	refuseForeignKind(scheme.Scheme, name)
 	return func(object runtime.Object, h handle) (Plugin, error) {
 		return newPlugin(context.Background(), name, build, object, h)
 	}

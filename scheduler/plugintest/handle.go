@@ -3,7 +3,10 @@ package plugintest
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"sync"
+	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
@@ -214,6 +217,18 @@ func (h *Handle) Activated() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return append([]string(nil), h.activated...)
+}
+
+// AwaitActivated waits until exactly these pods were activated, in this order: a plugin retries pods
+// in the background. After a minute it fails the test.
+func (h *Handle) AwaitActivated(t testing.TB, want ...string) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !reflect.DeepEqual(want, h.Activated()); {
+		if time.Now().After(deadline) {
+			t.Fatalf("activated %q, want %q", h.Activated(), want)
+		}
+		time.Sleep(time.Millisecond)
+	}
 }
 
 type recorder Handle

@@ -216,6 +216,9 @@ func (c *compiler) checkVersion(ctx context.Context, space *workspace, t target,
 		if ctx.Err() != nil {
 			return failure(ctx, step, "", ctx.Err())
 		}
+		if refused := sameArguments(step, out.tail); refused != nil {
+			return refused
+		}
 		return &Error{
 			Step: step, Cause: CauseVersion, Output: out.tail, Err: err,
 			Message: fmt.Sprintf("expected the binary to print %q, got %q", t.prints, printed),

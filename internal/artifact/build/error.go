@@ -20,6 +20,8 @@ const (
 	CauseCompile       Cause = "compile"
 	CauseGit           Cause = "git"     // git failed for another reason
 	CauseVersion       Cause = "version" // the binary prints another version
+	// CauseArguments: two plugins have the same kind of arguments.
+	CauseArguments Cause = "arguments"
 )
 
 // Error is a failed build.
@@ -55,5 +57,6 @@ func (e *Error) Unwrap() error { return e.Err }
 // Hint returns the suggestion for the user, which may be empty.
 func (e *Error) Hint() string { return e.Try }
 
-// Invalid reports whether the release does not exist, so that the user's input is wrong.
-func (e *Error) Invalid() bool { return e.Cause == CauseBranchUnknown }
+// Invalid reports whether the user's input is wrong: the release does not exist, or plugins cannot
+// be combined.
+func (e *Error) Invalid() bool { return e.Cause == CauseBranchUnknown || e.Cause == CauseArguments }

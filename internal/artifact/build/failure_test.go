@@ -121,6 +121,25 @@ func TestBinaryThatPrintsAnotherVersionIsRefused(t *testing.T) {
 	mustBeEmpty(t, filepath.Dir(newCache(o.CacheDir).binary("x")))
 }
 
+func TestSchedulerInWhichTwoPluginsHaveTheSameArgumentsIsRefused(t *testing.T) {
+	t.Parallel()
+	p := newProxy(t)
+	const says = "plugin Gangs: package example.com/native/v1 registers the kind GangsArgs, and so on"
+	p.release(t, testRelease, map[string]string{
+		"k8s.io/component-base/version/version.go": "package version\n\nfunc GitVersion() string { panic(" +
+			strconv.Quote(says) + ") }\n\nfunc String() string { return \"\" }\n",
+	})
+	o := p.options(t)
+
+	failed := mustFail(t, o)
+
+	if failed.Cause != CauseArguments || !failed.Invalid() || failed.Message != says ||
+		!strings.Contains(failed.Hint(), "compile in example.com/native/v1") {
+		t.Errorf("got %v, cause %s, hint %q", failed, failed.Cause, failed.Hint())
+	}
+	mustBeEmpty(t, filepath.Dir(newCache(o.CacheDir).binary("x")))
+}
+
 func TestFailuresOfTheMachineAndTheNetwork(t *testing.T) {
 	tests := map[string]struct {
 		status int

@@ -147,6 +147,26 @@ func (r *recipe) explainPlugins(err error) error {
 	return err
 }
 
+// foreignKind matches the panic of a scheduler with a portable plugin whose arguments it would read
+// as those of a native plugin of the same name (refuseForeignKind in scheduler/adapter/kinds.go).
+var foreignKind = regexp.MustCompile(`(?m)^panic: (plugin (\S+): package (\S+) registers the kind .*)$`)
+
+// sameArguments returns the error of a scheduler that does not start because two plugins have the
+// same kind of arguments, or nil if its output does not report that. Only the compiled scheduler
+// knows what its packages register.
+func sameArguments(step, output string) error {
+	found := foreignKind.FindStringSubmatch(output)
+	if found == nil {
+		return nil
+	}
+	return &Error{
+		Step: step, Cause: CauseArguments, Message: found[1],
+		Try: fmt.Sprintf("use the other plugin %[1]s instead (`--with` with its module), or leave out the plugins and the "+
+			"`--import` that compile in %[2]s, or build a scheduler for each; a plugin of your own can have another "+
+			"constant Name", found[2], found[3]),
+	}
+}
+
 // needsNewerGo matches how go 1.21 and later report that a module is too new for them.
 var needsNewerGo = regexp.MustCompile(`([^\s]+@[^\s:]+):? (?:requires|module requires) go >= ([0-9.]+)`)
 

@@ -108,9 +108,13 @@ func Rules(args scheduler.Arguments) ([]rbacv1.PolicyRule, error) {
 // Name returns the plugin's name.
 func (c *Coscheduling) Name() string { return Name }
 
-// EventsToRegister returns the events that may make room for a group. New pods of a group are not
-// among them: the scheduler tries those anyway, and the plugin has it retry the others.
-func (c *Coscheduling) EventsToRegister() []scheduler.ClusterEvent { return scheduler.RoomEvents() }
+// EventsToRegister returns the events that may make room for a group, and the pods that another
+// scheduler bound. Other new pods of a group are not among them: the scheduler tries those anyway,
+// and the plugin has it retry the others.
+func (c *Coscheduling) EventsToRegister() []scheduler.ClusterEvent {
+	return append(scheduler.RoomEvents(c.podHelps),
+		scheduler.ClusterEvent{Resource: scheduler.EventPod, Action: scheduler.ActionAdd, Helps: c.podHelps})
+}
 
 // Sign returns the group of the pod. The plugin accepts or turns away a pod as a whole, at
 // PreFilter, which runs for each pod.

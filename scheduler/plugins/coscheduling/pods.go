@@ -3,6 +3,7 @@ package coscheduling
 import (
 	"context"
 	"fmt"
+	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -148,6 +149,25 @@ func (s *settings) group(pod *corev1.Pod) string {
 		return ""
 	}
 	return pod.Namespace + "/" + name
+}
+
+// podHelps reports whether a change of another pod may help a pod of a group: the other one left
+// its node, or the group counts differently because another scheduler bound one of its pods, or one
+// of its pods has other labels or is being deleted.
+func (c *Coscheduling) podHelps(pod *corev1.Pod, before, after interface{}) bool {
+	if scheduler.LeftNode(after) {
+		return true
+	}
+	key, updated := c.settings.group(pod), after.(*corev1.Pod)
+	old, ok := before.(*corev1.Pod)
+	switch {
+	case !ok:
+		return c.settings.group(updated) == key
+	case c.settings.group(old) != key && c.settings.group(updated) != key:
+		return false
+	}
+	return !reflect.DeepEqual(old.Labels, updated.Labels) ||
+		(old.DeletionTimestamp == nil) != (updated.DeletionTimestamp == nil)
 }
 
 // gated reports whether a pod has scheduling gates, so that the scheduler does not try to place it.

@@ -48,7 +48,8 @@ type ElasticQuota struct {
 	// unrestricted is the pod, a *corev1.Pod, for which Filter rejects no node. Filter would
 	// otherwise read the state of the cycle for each node.
 	unrestricted atomic.Value
-	// rejected are the pods that a quota rejected, to be retried when quotas change.
+	// rejected are the pods that a quota or kept room rejected, to be retried when no event reports
+	// what helps them.
 	rejected scheduler.RejectedPods
 
 	mu     sync.Mutex
@@ -77,7 +78,7 @@ func New(ctx context.Context, args scheduler.Arguments, h scheduler.Handle) (*El
 			return nil, err
 		}
 	}
-	scheduler.WatchPods(h, p.usage.observe, p.forget)
+	scheduler.WatchPods(h, p.usage.observe, func(pod *corev1.Pod) { p.forget(ctx, pod) })
 	if a.ElasticQuotas == ElasticQuotasIgnore {
 		return p, nil
 	}
@@ -116,10 +117,6 @@ func Rules(args scheduler.Arguments) ([]rbacv1.PolicyRule, error) {
 
 // Name returns the plugin's name.
 func (p *ElasticQuota) Name() string { return Name }
-
-// EventsToRegister returns the events that may make room in a quota or on a node. The plugin
-// retries pods after a change of quotas.
-func (p *ElasticQuota) EventsToRegister() []scheduler.ClusterEvent { return scheduler.RoomEvents() }
 
 // Sign returns the parts of the pod that decide about its quota. PreFilter, which accepts or
 // rejects a pod as a whole, runs for each pod.
@@ -167,7 +164,7 @@ func (p *ElasticQuota) PreFilter(ctx context.Context, state scheduler.State,
 		return nil, scheduler.Skip()
 	}
 	used, need := p.usage.used(q, pod), scheduler.PodRequests(pod)
-	if (len(q.beyondMax(used, need)) > 0 || p.protected(pod) && !p.fitsProtected(q, pod, need)) && p.forgetGone(q) {
+	if (len(q.beyondMax(used, need)) > 0 || p.protected(pod) && !p.fitsProtected(q, pod, need)) && p.recount(q) {
 		used = p.usage.used(q, pod)
 	}
 	c := &cycle{quota: q, need: need, guaranteed: q.guarantees(used, need), excess: q.beyondMax(used, need)}
@@ -206,12 +203,6 @@ func (p *ElasticQuota) fitsProtected(q *quota, pod *corev1.Pod, need amounts) bo
 
 func (p *ElasticQuota) protected(pod *corev1.Pod) bool {
 	return pod.Labels[p.args.PreemptibleLabel] == "false"
-}
-
-// reject remembers a pod and returns the status.
-func (p *ElasticQuota) reject(pod *corev1.Pod, reason string) *scheduler.Status {
-	p.rejected.Add(p.handle, pod)
-	return scheduler.Unresolvable(reason)
 }
 
 // AddPod implements scheduler.PreFilterExtensions. The usage of a quota does not depend on
@@ -256,6 +247,7 @@ func (p *ElasticQuota) Filter(_ context.Context, state scheduler.State, pod *cor
 	free := freeOf(node, c.need)
 	free.Add(kept, -1)
 	if len(free.Missing(c.need)) > 0 {
+		p.rejected.Add(p.handle, pod)
 		return p.kept
 	}
 	return nil
@@ -288,33 +280,4 @@ func (p *ElasticQuota) seed() {
 			p.usage.observe(pod)
 		}
 	}
-}
-
-// forgetGone forgets the pods of a quota that are gone, and reports whether there was one. The
-// event that deletes a pod makes the scheduler retry the pods that its quota rejected, possibly
-// before it has reached the plugin. The informer's store is always updated first.
-func (p *ElasticQuota) forgetGone(q *quota) bool {
-	if p.handle == nil {
-		return false
-	}
-	store, gone := p.handle.SharedInformerFactory().Core().V1().Pods().Informer().GetIndexer(), false
-	for _, e := range p.usage.bound(q) {
-		pod := e.pod
-		object, _, err := store.GetByKey(pod.Namespace + "/" + pod.Name)
-		if err != nil {
-			continue // a store never fails
-		}
-		if now, ok := object.(*corev1.Pod); !ok || now.UID != pod.UID || scheduler.PodFinished(now) {
-			p.usage.remove(pod)
-			gone = true
-		}
-	}
-	return gone
-}
-
-// forget removes a pod that was deleted or has finished.
-func (p *ElasticQuota) forget(pod *corev1.Pod) {
-	p.usage.remove(pod)
-	p.nominated.forget(pod.UID)
-	p.rejected.Remove(pod.UID)
 }

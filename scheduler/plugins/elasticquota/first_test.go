@@ -1,6 +1,7 @@
 package elasticquota
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -34,9 +35,10 @@ func TestTheFirstPodWaitsForTheElasticQuotas(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	defer server.CloseClientConnections() // the watch
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel() // ends the watch, for which Close waits
 	h := &plugintest.Handle{Config: &rest.Config{Host: server.URL}}
-	p, err := New(t.Context(), scheduler.NewArguments(nil), h)
+	p, err := New(ctx, scheduler.NewArguments(nil), h)
 	if err != nil {
 		t.Fatal(err)
 	}

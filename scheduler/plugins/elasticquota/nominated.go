@@ -87,12 +87,14 @@ func (n *nominations) keptOn(node string, without types.UID) amounts {
 	return kept
 }
 
-// forget removes a pod that has a node or is gone.
-func (n *nominations) forget(pod types.UID) {
+// forget removes a pod that has a node or is gone, and reports whether room was kept for it.
+func (n *nominations) forget(pod types.UID) (kept bool) {
+	_, kept = n.pods.Get(pod)
 	n.pods.Forget(pod)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.failed, pod)
+	return kept
 }
 
 // fail records that a pod did not fit although its victims are gone: because others took the room,

@@ -12,16 +12,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler/plugintest"
 )
 
-// helps reports whether one of the plugin's events retries a rejected pod after a change.
-func (g *GPUPacking) helps(of scheduler.EventResource, action scheduler.ActionType, before, after interface{}) bool {
-	for _, e := range g.EventsToRegister() {
-		if e.Resource == of && e.Action&action != 0 && e.Helps(&corev1.Pod{}, before, after) {
-			return true
-		}
-	}
-	return false
-}
-
 func TestOnlyChangesOfGPUsRetryAPod(t *testing.T) {
 	g := newPlugin(t, &plugintest.Handle{},
 		`{"resource": "example.com/gpu-mem", "devices": {"countResource": "example.com/gpu-count"}, "annotations": {"index": "example.com/gpu-index"}}`)
@@ -54,7 +44,7 @@ func TestOnlyChangesOfGPUsRetryAPod(t *testing.T) {
 		"a node has more CPU":              {scheduler.EventNode, changed, node("16", "2", "4"), node("16", "2", "8"), false},
 		"a node has something unknown now": {scheduler.EventNode, changed, nil, nil, true},
 	} {
-		if got := g.helps(c.of, c.action, c.before, c.after); got != c.want {
+		if got := plugintest.Retries(g, &corev1.Pod{}, c.of, c.action, c.before, c.after); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
@@ -86,15 +76,15 @@ func TestEveryChangeThatMakesRoomRetriesAPod(t *testing.T) {
 		if len(pods) > 0 {
 			if fits(pod, gpuNode("n", devices, pods[1:]...)) {
 				deletions++
-				if !g.helps(scheduler.EventPod, scheduler.ActionDelete, pods[0], nil) {
+				if !plugintest.Retries(g, pod, scheduler.EventPod, scheduler.ActionDelete, pods[0], nil) {
 					t.Fatalf("%d: the deletion of %v does not retry the pod", i, pods[0].Spec.Containers[0].Resources)
 				}
 			}
 		}
 		if after := gpuNode("n", random.Int64N(4), pods...); fits(pod, after) {
 			changes++
-			if !g.helps(scheduler.EventNode, scheduler.ActionUpdateNodeAllocatable, before.Node(), after.Node()) ||
-				!g.helps(scheduler.EventNode, scheduler.ActionAdd, nil, after.Node()) {
+			if !plugintest.Retries(g, pod, scheduler.EventNode, scheduler.ActionUpdateNodeAllocatable, before.Node(),
+				after.Node()) || !plugintest.Retries(g, pod, scheduler.EventNode, scheduler.ActionAdd, nil, after.Node()) {
 				t.Fatalf("%d: a node with %v does not retry the pod", i, after.Node().Status.Allocatable)
 			}
 		}

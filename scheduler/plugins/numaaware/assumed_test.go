@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -115,7 +114,7 @@ func TestRejectedPodsAreRetriedWhenAPodNoLongerCounts(t *testing.T) {
 	defer cancel()
 	go w.plugin.expireEvery(ctx, time.Millisecond)
 	w.advance(2 * time.Minute)
-	w.awaitActivated("default/next")
+	w.handle.AwaitActivated(t, "default/next")
 	if !w.fits() {
 		t.Error("the pod does not fit")
 	}
@@ -130,9 +129,7 @@ func TestPodsAreRetriedWhenTheTopologyOfANewNodeIsKnown(t *testing.T) {
 		t.Fatal("the pod fits")
 	}
 	w.show(at(1, "8 16Gi 4"))
-	if diff := cmp.Diff([]string{"default/next"}, w.handle.Activated()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	w.handle.AwaitActivated(t, "default/next")
 }
 
 // pending adds a pod to the scheduler's informer.
@@ -140,16 +137,5 @@ func (w *world) pending(pod *corev1.Pod) {
 	w.t.Helper()
 	if err := w.handle.SharedInformerFactory().Core().V1().Pods().Informer().GetStore().Add(pod); err != nil {
 		w.t.Fatal(err)
-	}
-}
-
-// awaitActivated waits until pods have been retried.
-func (w *world) awaitActivated(want ...string) {
-	w.t.Helper()
-	for deadline := time.Now().Add(time.Minute); cmp.Diff(want, w.handle.Activated()) != ""; {
-		if time.Now().After(deadline) {
-			w.t.Fatalf("retried %q", w.handle.Activated())
-		}
-		time.Sleep(time.Millisecond)
 	}
 }

@@ -36,7 +36,8 @@ type NUMAAware struct {
 
 	noRoom, unaligned *scheduler.Status
 
-	// rejected are the pods that found no zone with room, to be retried when a topology changes.
+	// rejected are the pods that found no zone with room, to be retried when a topology changes or
+	// a pod does not count anymore.
 	rejected scheduler.RejectedPods
 }
 
@@ -85,7 +86,16 @@ func (p *NUMAAware) Name() string { return Name }
 
 // EventsToRegister returns the events that may make room on a node. The plugin retries pods when a
 // topology changes.
-func (p *NUMAAware) EventsToRegister() []scheduler.ClusterEvent { return scheduler.RoomEvents() }
+func (p *NUMAAware) EventsToRegister() []scheduler.ClusterEvent {
+	return scheduler.RoomEvents(p.podHelps)
+}
+
+// podHelps reports whether a pod left its node that counted in the zones there. Pods that need
+// nothing from a zone do not count.
+func (p *NUMAAware) podHelps(_ *corev1.Pod, before, after interface{}) bool {
+	old, ok := before.(*corev1.Pod)
+	return !ok || scheduler.LeftNode(after) && needOf(old) != nil
+}
 
 // Sign returns the requests of the pod that its zones depend on.
 func (p *NUMAAware) Sign(_ context.Context, pod *corev1.Pod) (interface{}, *scheduler.Status) {

@@ -319,12 +319,7 @@ func TestRejectedPodsAreRetriedWhenATopologyChanges(t *testing.T) {
 	}
 	w.show(topologyOf("n-0", "single-numa-node", "pod", "6 16Gi 4"))
 	w.plugin.topologies.Delete("", "n-0")
-	for deadline := time.Now().Add(time.Minute); !cmp.Equal([]string{"default/big"}, w.handle.Activated()); {
-		if time.Now().After(deadline) {
-			t.Fatalf("retried %q", w.handle.Activated())
-		}
-		time.Sleep(time.Millisecond)
-	}
+	w.handle.AwaitActivated(t, "default/big")
 	if w.plugin.topologyOf("n-0") != nil {
 		t.Error("the topology was not removed")
 	}

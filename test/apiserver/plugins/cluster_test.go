@@ -314,17 +314,24 @@ func message(pod *corev1.Pod) string {
 // flush makes it try them again.
 func (x *cluster) wakes(t *testing.T, what string, event func(), pods ...string) {
 	t.Helper()
+	x.awaitAside(t, len(pods))
+	x.withoutFlush(t, what, func() {
+		event()
+		x.awaitBound(t, pods...)
+	})
+}
+
+// awaitAside waits until the scheduler has put aside a number of pods and has no other pending
+// pods.
+func (x *cluster) awaitAside(t *testing.T, pods int) {
+	t.Helper()
 	run.Eventually(t, "all pods are put aside", func(ctx context.Context) (bool, string) {
 		metrics, err := controlplane.ReadMetrics(ctx, x.metrics)
 		if err != nil {
 			return false, err.Error()
 		}
 		queues := metrics.By(t, "scheduler_pending_pods", "queue")
-		return queues["unschedulable"] == float64(len(pods)) && queues["active"]+queues["backoff"] == 0, fmt.Sprint(queues)
-	})
-	x.withoutFlush(t, what, func() {
-		event()
-		x.awaitBound(t, pods...)
+		return queues["unschedulable"] == float64(pods) && queues["active"]+queues["backoff"] == 0, fmt.Sprint(queues)
 	})
 }
 

@@ -26,5 +26,6 @@ func behaviors() []behavior {
 		{"quota that comes free wakes pods", quotaWakes},
 		{"room for a group wakes its pods", roomWakesGroups},
 		{"room in a NUMA node wakes pods", zonesWake},
+		{"status updates of other pods wake nothing", statusesWakeNothing},
 	})
 }

@@ -4,6 +4,7 @@ package plugins
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/scheduler/plugins/elasticquota"
@@ -40,15 +42,23 @@ func gpusWake(t *testing.T, s subject) {
 }
 
 func quotaWakes(t *testing.T, s subject) {
-	const seat corev1.ResourceName = "example.com/wake-seats"
-	x := s.start(t, "wake-quota", profiles.Plugin{Name: elasticquota.Name, Args: []byte(
-		`{quotas: [{name: w, namespaces: [wake-quota], max: {example.com/wake-seats: 1}}]}`)}, elasticquota.Rules)
-	x.node(t, "a", amounts{seat: "4"}, nil)
-	x.create(t, x.pod("first", amounts{seat: "1"}))
+	x := startQuota(t, s, "wake-quota", 1)
+	x.create(t, x.pod("first", amounts{wakeSeats: "1"}))
 	x.awaitBound(t, "first")
-	x.create(t, x.pod("second", amounts{seat: "1"}))
+	x.create(t, x.pod("second", amounts{wakeSeats: "1"}))
 	x.awaitRejected(t, "second", "no more than 1 of example.com/wake-seats")
 	x.wakes(t, "another pod of the quota is deleted", func() { x.remove(t, "first") }, "second")
+}
+
+const wakeSeats corev1.ResourceName = "example.com/wake-seats"
+
+// startQuota starts a scheduler with ElasticQuota, a quota and a node with more seats than that.
+func startQuota(t *testing.T, s subject, name string, seats int) *cluster {
+	t.Helper()
+	x := s.start(t, name, profiles.Plugin{Name: elasticquota.Name, Args: fmt.Appendf(nil,
+		`{quotas: [{name: w, namespaces: [%s], max: {%s: %d}}]}`, name, wakeSeats, seats)}, elasticquota.Rules)
+	x.node(t, "a", amounts{wakeSeats: "20"}, nil)
+	return x
 }
 
 func roomWakesGroups(t *testing.T, s subject) {
@@ -65,40 +75,60 @@ func roomWakesGroups(t *testing.T, s subject) {
 }
 
 func zonesWake(t *testing.T, s subject) {
-	const name, reason = "wake-zones", "no NUMA node has room for the pod"
-	x := s.prepare(t, name, profiles.Plugin{Name: numaaware.Name}, numaaware.Rules)
-	topologies := x.define(t, "numaaware",
-		schema.GroupVersionResource{Group: "topology.node.k8s.io", Version: "v1alpha2", Resource: "noderesourcetopologies"})
-	zones := func(available int64) []any {
-		cpus := map[string]any{"name": "cpu", "capacity": int64(8), "allocatable": int64(8), "available": available}
-		return []any{map[string]any{"name": "node-0", "type": "Node", "resources": []any{cpus}}}
-	}
-	create(t.Context(), t, topologies, &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "topology.node.k8s.io/v1alpha2", "kind": "NodeResourceTopology",
-		"metadata":   map[string]any{"name": name + "-a"},
-		"attributes": []any{map[string]any{"name": "topologyManagerPolicy", "value": "single-numa-node"}}, "zones": zones(8),
-	}})
-	x.scheduler.Start()
-	six := amounts{corev1.ResourceCPU: "6", corev1.ResourceMemory: "1Gi"} // of the class Guaranteed
-	x.node(t, "a", amounts{corev1.ResourceCPU: "32"}, nil)
-	x.create(t, x.pod("first", six))
+	x := startZones(t, s, "wake-zones")
+	x.create(t, x.pod("first", guaranteed("6")))
 	x.awaitBound(t, "first")
-	x.create(t, x.pod("second", six))
-	x.awaitRejected(t, "second", reason)
+	x.create(t, x.pod("second", guaranteed("6")))
+	x.awaitRejected(t, "second", noZone)
 	x.wakes(t, "another pod is deleted", func() { x.remove(t, "first") }, "second")
 
-	x.create(t, x.pod("third", six))
-	x.awaitRejected(t, "third", reason)
+	x.create(t, x.pod("third", guaranteed("6")))
+	x.awaitRejected(t, "third", noZone)
 	x.wakes(t, "the topology shows more room", func() {
-		patch, err := json.Marshal(map[string]any{"zones": zones(16)})
+		patch, err := json.Marshal(map[string]any{"zones": oneZone(16)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := topologies.Patch(t.Context(), name+"-a", types.MergePatchType, patch,
+		if _, err := x.topologies.Patch(t.Context(), x.name+"-a", types.MergePatchType, patch,
 			metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}, "third")
+}
+
+// noZone is why NUMAAware rejects a pod.
+const noZone = "no NUMA node has room for the pod"
+
+// guaranteed are the resources of a pod of the class Guaranteed.
+func guaranteed(cpu string) amounts {
+	return amounts{corev1.ResourceCPU: cpu, corev1.ResourceMemory: "1Gi"}
+}
+
+func oneZone(available int64) []any {
+	cpus := map[string]any{"name": "cpu", "capacity": int64(8), "allocatable": int64(8), "available": available}
+	return []any{map[string]any{"name": "node-0", "type": "Node", "resources": []any{cpus}}}
+}
+
+// zones is a scheduler with NUMAAware, and a node with 32 CPUs, of which a zone has 8.
+type zones struct {
+	*cluster
+	topologies dynamic.NamespaceableResourceInterface
+}
+
+func startZones(t *testing.T, s subject, name string) zones {
+	t.Helper()
+	x := zones{cluster: s.prepare(t, name, profiles.Plugin{Name: numaaware.Name}, numaaware.Rules)}
+	x.topologies = x.define(t, "numaaware",
+		schema.GroupVersionResource{Group: "topology.node.k8s.io", Version: "v1alpha2", Resource: "noderesourcetopologies"})
+	create(t.Context(), t, x.topologies, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "topology.node.k8s.io/v1alpha2", "kind": "NodeResourceTopology",
+		"metadata":   map[string]any{"name": name + "-a"},
+		"attributes": []any{map[string]any{"name": "topologyManagerPolicy", "value": "single-numa-node"}},
+		"zones":      oneZone(8),
+	}})
+	x.scheduler.Start()
+	x.node(t, "a", amounts{corev1.ResourceCPU: "32"}, nil)
+	return x
 }
 
 // allocate changes how much a node has.
