@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -56,24 +55,22 @@ func TestPluginsOfAnotherProjectAreCompiledIn(t *testing.T) {
 func TestBundledPluginWhoseArgumentsAnotherProjectRegistersIsRefused(t *testing.T) {
 	const scheme = "sigs.k8s.io/scheduler-plugins/apis/config/scheme"
 	dir := t.TempDir()
-	quotas := []string{"--branch", "v1.32.2", "--with", schedulerPlugins + "pkg/capacityscheduling"}
-	pmkSched(t, dir, slices.Concat([]string{"build", "--binary", "refused", "--import", scheme, "--with",
-		"builtin:coscheduling"}, quotas)...).Fails(t, 2,
+	both := []string{"--branch", "v1.34.2", "--with", "sigs.k8s.io/scheduler-plugins@v0.34.7:pkg/podstate", "--with",
+		"builtin:coscheduling"}
+	pmkSched(t, dir, append([]string{"build", "--binary", "refused", "--import", scheme}, both...)...).Fails(t, 2,
 		"plugin Coscheduling: package sigs.k8s.io/scheduler-plugins/apis/config/v1 registers the kind CoschedulingArgs",
 		"use the other plugin Coscheduling instead")
 	if _, err := os.Stat(filepath.Join(dir, "refused")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the scheduler was written: %v", err)
 	}
 
-	// Without the scheme both are compiled in, and the bundled one reads its arguments.
-	// CapacityScheduling cannot be created without an API server.
-	b := build(t, dir, "scheduler", slices.Concat(quotas, []string{"--with", "builtin:coscheduling"})...)
-	if len(b.Plugins) != 2 {
+	// Without the scheme both are in the scheduler, and the bundled one reads its arguments.
+	if b := build(t, dir, "scheduler", both...); len(b.Plugins) != 2 {
 		t.Errorf("plugins: %+v", b.Plugins)
 	}
 	for args, want := range map[string]string{"timeout: 2m": "timeout: 2m", "timeot: 2m": `unknown field \"timeot\"`} {
 		out, _ := configure(t, filepath.Join(dir, "scheduler"), "v1", "  plugins: {multiPoint: {enabled: [{name: "+
-			"Coscheduling}]}}\n  pluginConfig: [{name: Coscheduling, args: {"+args+"}}]\n")
+			"PodState}, {name: Coscheduling}]}}\n  pluginConfig: [{name: Coscheduling, args: {"+args+"}}]\n")
 		if !strings.Contains(out, want) {
 			t.Errorf("%s: got %s", args, out)
 		}
