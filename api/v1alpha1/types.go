@@ -72,6 +72,8 @@ type Source struct {
 type Plugin struct {
 	// Builtin is the name of a bundled plugin.
 	Builtin string `json:"builtin,omitempty" yaml:"builtin"`
+	// Name of the plugin of Builtin in the configuration, if another plugin has its name.
+	Name string `json:"name,omitempty" yaml:"name"`
 	// Module is a Go module with its version, such as sigs.k8s.io/scheduler-plugins@v0.32.7.
 	Module string `json:"module,omitempty" yaml:"module"`
 	// Package is the package of the plugin in Module.

@@ -45,6 +45,8 @@ func (p Plugin) validate() *Error {
 		return &Error{text: "one of builtin, module and path is required"}
 	case len(given) > 1:
 		return &Error{text: strings.Join(given, " and ") + " exclude each other"}
+	case p.Name != "" && p.Builtin == "":
+		return &Error{text: "name is valid with builtin only", hint: "change the constant Name of the plugin"}
 	case p.Package != "" && p.Module == "":
 		return &Error{text: "package is valid with module only", hint: "set path to the package's own directory"}
 	case p.Module != "" && !strings.Contains(p.Module+p.Package, "@"):

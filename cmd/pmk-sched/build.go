@@ -25,7 +25,7 @@ func buildCommand(u *ui) *cli.Command {
 				DefaultText: "the cluster's"},
 			fileFlag(),
 			&cli.StringSliceFlag{Name: "with",
-				Usage: "compile in the `PLUGIN` builtin:NAME, ./DIR, or MODULE@VERSION[:PACKAGE]"},
+				Usage: "compile in the `PLUGIN` builtin:NAME[=OTHER], ./DIR, or MODULE@VERSION[:PACKAGE]"},
 			&cli.StringSliceFlag{Name: "import", Usage: "import the `PACKAGE` for what it registers, such as a scheme"},
 			&cli.BoolFlag{Name: "nearest",
 				Usage: "build the nearest patch of the minor if a module of the release does not download"},

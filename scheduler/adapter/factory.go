@@ -11,13 +11,13 @@ import (
 )
 
 // newPlugin is the plugin factory of all releases: it calls build and checks the result.
-func newPlugin(ctx context.Context, name string, build func(context.Context, *Host) (Plugin, error),
+func newPlugin(ctx context.Context, name, constant string, build func(context.Context, *Host) (Plugin, error),
 	object runtime.Object, h handle) (Plugin, error) {
 	arguments, err := readArguments(object)
 	if err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", name, err)
 	}
-	host := &Host{Arguments: arguments, handle: h, log: scheduler.NewLogger(ctx, logSink{})}
+	host := &Host{Arguments: arguments, name: name, handle: h, log: scheduler.NewLogger(ctx, logSink{})}
 	if host.panics, err = newPanics(host.Metrics()); err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", name, err)
 	}
@@ -25,25 +25,28 @@ func newPlugin(ctx context.Context, name string, build func(context.Context, *Ho
 	if err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", name, err)
 	}
-	if err := check(name, host.plugin, bound); err != nil {
+	if err := check(constant, host.plugin, bound); err != nil {
 		return nil, err
 	}
 	return bound, nil
 }
 
 // Base is the part of a bound plugin that is common to all extension points.
-type Base struct{ plugin scheduler.Plugin }
+type Base struct{ name string }
 
 // Base records which plugin is being bound.
 func (h *Host) Base(p scheduler.Plugin) Base {
 	h.plugin = p
+	if h.name == "" {
+		h.name = p.Name()
+	}
 	h.skips.init(p)
 	_, h.normalizes = p.(scheduler.ScoreNormalizer)
-	return Base{plugin: p}
+	return Base{name: h.name}
 }
 
-// Name returns the plugin's name.
-func (b Base) Name() string { return b.plugin.Name() }
+// Name returns the name by which the plugin is registered.
+func (b Base) Name() string { return b.name }
 
 // allPoints embeds the extension points that every release has, to check them against the
 // framework's interfaces when this package is compiled.

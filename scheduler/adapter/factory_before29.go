@@ -15,8 +15,15 @@ import (
 // the plugin: see refuseForeignKind.
 func Factory(name string,
 	build func(context.Context, *Host) (Plugin, error)) func(runtime.Object, handle) (Plugin, error) {
+	return Renamed(name, name, build)
+}
+
+// Renamed is Factory for a plugin with another constant Name than the name by which it is
+// registered.
+func Renamed(name, constant string,
+	build func(context.Context, *Host) (Plugin, error)) func(runtime.Object, handle) (Plugin, error) {
 	refuseForeignKind(scheme.Scheme, name)
 	return func(object runtime.Object, h handle) (Plugin, error) {
-		return newPlugin(context.Background(), name, build, object, h)
+		return newPlugin(context.Background(), name, constant, build, object, h)
 	}
 }

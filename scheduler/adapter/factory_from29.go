@@ -12,8 +12,15 @@ import (
 // arguments of the plugin: see refuseForeignKind.
 func Factory(name string,
 	build func(context.Context, *Host) (Plugin, error)) func(context.Context, runtime.Object, handle) (Plugin, error) {
+	return Renamed(name, name, build)
+}
+
+// Renamed is Factory for a plugin with another constant Name than the name by which it is
+// registered.
+func Renamed(name, constant string,
+	build func(context.Context, *Host) (Plugin, error)) func(context.Context, runtime.Object, handle) (Plugin, error) {
 	refuseForeignKind(scheme.Scheme, name)
 	return func(ctx context.Context, object runtime.Object, h handle) (Plugin, error) {
-		return newPlugin(ctx, name, build, object, h)
+		return newPlugin(ctx, name, constant, build, object, h)
 	}
 }

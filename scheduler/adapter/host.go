@@ -20,6 +20,7 @@ type Host struct {
 	// Arguments are the plugin's arguments in the scheduler configuration.
 	Arguments scheduler.Arguments
 
+	name   string // by which the plugin is registered
 	handle handle
 	plugin scheduler.Plugin
 	skips  skips
@@ -53,13 +54,13 @@ func (h *Host) Metrics() prometheus.Registerer { return registerer{} }
 
 // IterateOverWaitingPods implements scheduler.Handle.
 func (h *Host) IterateOverWaitingPods(visit func(scheduler.WaitingPod)) {
-	h.handle.IterateOverWaitingPods(func(p waitingPod) { visit(portableWaitingPod{p}) })
+	h.handle.IterateOverWaitingPods(func(p waitingPod) { visit(portableWaitingPod{p, h}) })
 }
 
 // GetWaitingPod implements scheduler.Handle.
 func (h *Host) GetWaitingPod(uid types.UID) scheduler.WaitingPod {
 	if p := h.handle.GetWaitingPod(uid); p != nil {
-		return portableWaitingPod{p}
+		return portableWaitingPod{p, h}
 	}
 	return nil
 }
@@ -72,12 +73,26 @@ func (h *Host) Activate(ctx context.Context, pod *corev1.Pod) error {
 	return scheduler.ActivateByUpdate(ctx, h.handle.ClientSet(), pod)
 }
 
-type portableWaitingPod struct{ pod waitingPod }
+// registered returns the name by which a plugin is registered. A plugin knows itself by its own
+// name.
+func (h *Host) registered(plugin string) string {
+	if plugin == h.plugin.Name() {
+		return h.name
+	}
+	return plugin
+}
 
-func (w portableWaitingPod) Pod() *corev1.Pod              { return w.pod.GetPod() }
-func (w portableWaitingPod) PendingPlugins() []string      { return w.pod.GetPendingPlugins() }
-func (w portableWaitingPod) Allow(plugin string)           { w.pod.Allow(plugin) }
-func (w portableWaitingPod) Reject(plugin, message string) { reject(w.pod, plugin, message) }
+type portableWaitingPod struct {
+	pod  waitingPod
+	host *Host
+}
+
+func (w portableWaitingPod) Pod() *corev1.Pod         { return w.pod.GetPod() }
+func (w portableWaitingPod) PendingPlugins() []string { return w.pod.GetPendingPlugins() }
+func (w portableWaitingPod) Allow(plugin string)      { w.pod.Allow(w.host.registered(plugin)) }
+func (w portableWaitingPod) Reject(plugin, message string) {
+	reject(w.pod, w.host.registered(plugin), message)
+}
 
 // registerer registers with the registry that the scheduler serves at /metrics. It uses
 // RawMustRegister, which panics on an error, because every release has it.

@@ -1,10 +1,12 @@
 package adapter
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
@@ -45,4 +47,52 @@ func TestArgumentsOfInTreePluginsAreInTheScheme(t *testing.T) {
 		}
 	}()
 	refuseForeignKind(scheme.Scheme, "InterPodAffinity")
+}
+
+// renamed is a plugin that is registered by another name than its own, with its host.
+func renamed(t *testing.T, constant string) (bound Plugin, host *Host, err error) {
+	t.Helper()
+	p := &filtering{}
+	type filter struct {
+		Base
+		FilterPoint
+	}
+	bound, err = Renamed("Gangs", constant, func(_ context.Context, h *Host) (Plugin, error) {
+		host = h
+		return &filter{h.Base(p), FilterPoint{Host: h, Plugin: p}}, nil
+	})(t.Context(), nil, nil)
+	return bound, host, err
+}
+
+func TestRenamedPluginIsKnownToTheFrameworkByItsOtherName(t *testing.T) {
+	bound, host, err := renamed(t, "Named")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := bound.Name(); got != "Gangs" {
+		t.Errorf("the framework has a plugin %s", got)
+	}
+	pod := &waiting{}
+	w := portableWaitingPod{pod, host}
+	w.Allow("Named")
+	w.Allow("Another")
+	w.Reject("Named", "too late")
+	if diff := cmp.Diff([]string{"allow Gangs", "allow Another", "reject Gangs"}, pod.calls); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+	if _, _, err := renamed(t, "Other"); err == nil || !strings.Contains(err.Error(), `returns "Named"`) {
+		t.Errorf("a plugin with another constant: %v", err)
+	}
+}
+
+// waiting records the names of plugins that allow or reject a pod.
+type waiting struct {
+	waitingPod
+	calls []string
+}
+
+func (w *waiting) Allow(plugin string) { w.calls = append(w.calls, "allow "+plugin) }
+func (w *waiting) Reject(plugin, _ string) bool {
+	w.calls = append(w.calls, "reject "+plugin)
+	return true
 }

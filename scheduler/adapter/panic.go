@@ -26,9 +26,8 @@ func (h *Host) recoverFrom(point string, pod *corev1.Pod, result **status) {
 	if caught == nil {
 		return
 	}
-	name := h.plugin.Name()
-	err := fmt.Errorf("plugin %s panicked at %s: %v", name, point, caught)
-	h.panics.WithLabelValues(name, point).Inc()
+	err := fmt.Errorf("plugin %s panicked at %s: %v", h.name, point, caught)
+	h.panics.WithLabelValues(h.name, point).Inc()
 	h.log.Error(err, "A plugin panicked", "pod", nameOf(pod), "stack", string(debug.Stack()))
 	if result != nil {
 		*result = asStatus(err)

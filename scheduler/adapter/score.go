@@ -24,7 +24,7 @@ func (h *Host) bounded(score int64) int64 {
 	}
 	h.unbounded.Do(func() {
 		h.log.Info(0, "A plugin returned a score out of bounds; the nearest bound is used, now and later",
-			"plugin", h.plugin.Name(), "score", score, "bound", bound)
+			"plugin", h.name, "score", score, "bound", bound)
 	})
 	return bound
 }

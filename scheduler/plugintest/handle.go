@@ -219,8 +219,8 @@ func (h *Handle) Activated() []string {
 	return append([]string(nil), h.activated...)
 }
 
-// AwaitActivated waits until exactly these pods were activated, in this order: a plugin retries pods
-// in the background. After a minute it fails the test.
+// AwaitActivated waits until exactly these pods were activated, in this order: a plugin retries
+// pods in the background. After a minute it fails the test.
 func (h *Handle) AwaitActivated(t testing.TB, want ...string) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !reflect.DeepEqual(want, h.Activated()); {

@@ -161,9 +161,9 @@ func sameArguments(step, output string) error {
 	}
 	return &Error{
 		Step: step, Cause: CauseArguments, Message: found[1],
-		Try: fmt.Sprintf("use the other plugin %[1]s instead (`--with` with its module), or leave out the plugins and the "+
-			"`--import` that compile in %[2]s, or build a scheduler for each; a plugin of your own can have another "+
-			"constant Name", found[2], found[3]),
+		Try: fmt.Sprintf("register a bundled plugin by another name, such as builtin:%s=My%s (name in pmk-sched.yaml), give a "+
+			"plugin of your own another constant Name, or leave out the plugins and the `--import` that compile in %s",
+			strings.ToLower(found[2]), found[2], found[3]),
 	}
 }
 

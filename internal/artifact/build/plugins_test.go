@@ -90,11 +90,11 @@ func TestPluginsAreCompiledIn(t *testing.T) {
 	o := p.options(t)
 	o.Sources, o.Keep = apiSources(t), true
 	o.Plugins = []plugins.Plugin{{Module: "example.com/native", Version: "v1.5.0", Package: "example.com/native/pkg"},
-		{Dir: portable}, {Builtin: "blockall"}}
+		{Dir: portable}, {Builtin: "blockall", Name: "Gate"}}
 
 	first := mustRun(t, o)
 
-	if diff := cmp.Diff([]string{"Native native", "ToyAware portable", "BlockAll portable"},
+	if diff := cmp.Diff([]string{"Native native", "ToyAware portable", "Gate portable"},
 		described(first.Info.Plugins)); diff != "" {
 		t.Errorf("plugins (-want +got):\n%s", diff)
 	}

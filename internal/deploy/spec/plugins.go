@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -43,6 +44,7 @@ func (d *document) plugins(flags []string) ([]v1alpha1.Plugin, error) {
 		}
 		entry.Content = nil
 		entry.Builtin, entry.Path, entry.Module, entry.Package = p.Builtin, p.Dir, p.Module, p.Package
+		entry.Name = cmp.Or(p.Name, entry.Name)
 		if p.Module != "" {
 			entry.Module += "@" + p.Version
 		}
@@ -79,6 +81,8 @@ func pluginSource(e v1alpha1.Plugin) (plugins.Plugin, error) {
 	switch {
 	case e.Path != "":
 		return plugins.Plugin{Dir: e.Path}, nil
+	case e.Name != "":
+		return plugins.Parse("builtin:" + e.Builtin + "=" + e.Name)
 	case e.Builtin != "":
 		return plugins.Parse("builtin:" + e.Builtin)
 	case e.Package != "":
@@ -139,9 +143,10 @@ func archive(list []v1alpha1.Plugin) error {
 // MiB.
 const maxRecorded = 512 << 10
 
-// samePlugin compares a flag with an entry of the document.
+// samePlugin compares a flag with an entry of the document, without the names.
 func samePlugin(a, b plugins.Plugin) bool {
 	a.Dir, b.Dir = absolute(a.Dir), absolute(b.Dir)
+	a.Name, b.Name = "", ""
 	return a == b
 }
 

@@ -52,25 +52,26 @@ func TestPluginsOfAnotherProjectAreCompiledIn(t *testing.T) {
 // The scheme of scheduler-plugins has the arguments of all its plugins, also of its Coscheduling. A
 // scheduler with the bundled Coscheduling would read the arguments of the latter as those, and not
 // start.
-func TestBundledPluginWhoseArgumentsAnotherProjectRegistersIsRefused(t *testing.T) {
+func TestBundledPluginWhoseArgumentsAnotherProjectRegistersNeedsAnotherName(t *testing.T) {
 	const scheme = "sigs.k8s.io/scheduler-plugins/apis/config/scheme"
 	dir := t.TempDir()
-	both := []string{"--branch", "v1.34.2", "--with", "sigs.k8s.io/scheduler-plugins@v0.34.7:pkg/podstate", "--with",
-		"builtin:coscheduling"}
-	pmkSched(t, dir, append([]string{"build", "--binary", "refused", "--import", scheme}, both...)...).Fails(t, 2,
+	native := []string{"--branch", "v1.34.2", "--with", "sigs.k8s.io/scheduler-plugins@v0.34.7:pkg/podstate", "--import",
+		scheme}
+	refused := append([]string{"build", "--binary", "refused", "--with", "builtin:coscheduling"}, native...)
+	pmkSched(t, dir, refused...).Fails(t, 2,
 		"plugin Coscheduling: package sigs.k8s.io/scheduler-plugins/apis/config/v1 registers the kind CoschedulingArgs",
-		"use the other plugin Coscheduling instead")
+		"register a bundled plugin by another name, such as builtin:coscheduling=MyCoscheduling")
 	if _, err := os.Stat(filepath.Join(dir, "refused")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the scheduler was written: %v", err)
 	}
 
-	// Without the scheme both are in the scheduler, and the bundled one reads its arguments.
-	if b := build(t, dir, "scheduler", both...); len(b.Plugins) != 2 {
+	b := build(t, dir, "scheduler", append([]string{"--with", "builtin:coscheduling=Gangs"}, native...)...)
+	if len(b.Plugins) != 2 || b.Plugins[0].Name != "Gangs" {
 		t.Errorf("plugins: %+v", b.Plugins)
 	}
 	for args, want := range map[string]string{"timeout: 2m": "timeout: 2m", "timeot: 2m": `unknown field \"timeot\"`} {
 		out, _ := configure(t, filepath.Join(dir, "scheduler"), "v1", "  plugins: {multiPoint: {enabled: [{name: "+
-			"PodState}, {name: Coscheduling}]}}\n  pluginConfig: [{name: Coscheduling, args: {"+args+"}}]\n")
+			"PodState}, {name: Gangs}]}}\n  pluginConfig: [{name: Gangs, args: {"+args+"}}]\n")
 		if !strings.Contains(out, want) {
 			t.Errorf("%s: got %s", args, out)
 		}

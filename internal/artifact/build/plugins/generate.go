@@ -41,7 +41,11 @@ func plugins() []app.Option {
 	return []app.Option{
 {{- range .Plugins}}
 {{- if .Structs}}
+{{- if .Name}}
+		app.WithPlugin("{{.Name}}", adapter.Renamed("{{.Name}}", {{.Alias}}.Name, new{{.Type}})),
+{{- else}}
 		app.WithPlugin({{.Alias}}.Name, adapter.Factory({{.Alias}}.Name, new{{.Type}})),
+{{- end}}
 {{- else}}
 		app.WithPlugin({{.Alias}}.Name, {{.Alias}}.New),
 {{- end}}
@@ -77,6 +81,8 @@ func new{{.Type}}(ctx context.Context, host *adapter.Host) (adapter.Plugin, erro
 
 type registration struct {
 	Alias, Path, Type string
+	// Name is the name of a plugin that is not registered by its constant Name.
+	Name string
 	// Structs are the adapter types that a portable plugin is composed of. A native plugin has none.
 	Structs []string
 }
@@ -93,7 +99,7 @@ func (s *Set) Registrations() ([]byte, error) {
 			data.Adapter = APIModule + "/" + adapterDir
 		}
 		data.Plugins = append(data.Plugins, registration{
-			Alias: fmt.Sprintf("plugin%d", i), Path: p.info.Package, Type: fmt.Sprintf("Portable%d", i),
+			Alias: fmt.Sprintf("plugin%d", i), Path: p.info.Package, Type: fmt.Sprintf("Portable%d", i), Name: p.given.Name,
 			Structs: p.composition.Structs,
 		})
 	}

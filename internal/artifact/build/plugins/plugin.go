@@ -8,6 +8,7 @@ package plugins
 import (
 	"fmt"
 	"path"
+	"regexp"
 	"strings"
 
 	"golang.org/x/mod/module"
@@ -18,8 +19,9 @@ import (
 // Plugin names a package to compile in: a bundled plugin, a directory, or a package of a module at
 // a version.
 type Plugin struct {
-	// Builtin is the directory of a bundled plugin below scheduler/plugins, such as "loadaware".
-	Builtin string
+	// Builtin is the directory of a bundled plugin below scheduler/plugins, such as "loadaware". Name
+	// is the name by which it is registered. If it is empty, it is the plugin's constant Name.
+	Builtin, Name string
 	// Dir is the directory of a package. Its module is the module that contains the directory.
 	Dir string
 	// Module and Version name a module exactly. Package is the import path in it. If it is empty,
@@ -30,12 +32,17 @@ type Plugin struct {
 // builtinPrefix marks a bundled plugin on the command line.
 const builtinPrefix = "builtin:"
 
-// Parse reads a plugin as a user writes it: builtin:NAME, a directory that begins with "./", "../"
-// or "/", or module@version[:package], where the package is an import path or its part below the
-// module. The error is Invalid.
+// Parse reads a plugin as a user writes it: builtin:NAME, or builtin:NAME=OTHER to register it by
+// another name, a directory that begins with "./", "../" or "/", or module@version[:package], where
+// the package is an import path or its part below the module. The error is Invalid.
 func Parse(text string) (Plugin, error) {
-	if name, found := strings.CutPrefix(text, builtinPrefix); found {
-		return Plugin{Builtin: name}, Plugin{Builtin: name}.check()
+	if builtin, found := strings.CutPrefix(text, builtinPrefix); found {
+		builtin, name, renamed := strings.Cut(builtin, "=")
+		p := Plugin{Builtin: builtin, Name: name}
+		if renamed && name == "" {
+			return p, p.invalidf("write it as builtin:coscheduling=Gangs", "the name is empty")
+		}
+		return p, p.check()
 	}
 	if text == "." || text == ".." || strings.HasPrefix(text, "./") || strings.HasPrefix(text, "../") ||
 		strings.HasPrefix(text, "/") {
@@ -54,6 +61,9 @@ func Parse(text string) (Plugin, error) {
 	return p, p.check()
 }
 
+// pluginName matches names that configurations, metrics and Go have no problem with.
+var pluginName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]{0,62}$`)
+
 // check refuses values that cannot name a plugin.
 func (p Plugin) check() error {
 	given := 0
@@ -67,6 +77,10 @@ func (p Plugin) check() error {
 		return problem.Invalidf("", "invalid plugin %q: must be one of builtin:NAME, a directory and module@version", p)
 	case p.Builtin != "" && strings.ContainsAny(p.Builtin, `/\.`):
 		return problem.Invalidf("", "invalid plugin %q: the name of a bundled plugin has no slash or dot", p)
+	case p.Name != "" && p.Builtin == "":
+		return problem.Invalidf("change the constant Name of the plugin", "plugin %s: only bundled plugins can be renamed", p)
+	case p.Name != "" && !pluginName.MatchString(p.Name):
+		return problem.Invalidf("use letters and digits, and begin with a letter", "invalid name %q of plugin %s", p.Name, p)
 	case p.Module == "":
 		return nil
 	}
@@ -90,6 +104,9 @@ func (p Plugin) invalidf(hint, format string, args ...any) error {
 func (p Plugin) String() string {
 	switch {
 	case p.Builtin != "":
+		if p.Name != "" {
+			return builtinPrefix + p.Builtin + "=" + p.Name
+		}
 		return builtinPrefix + p.Builtin
 	case p.Dir != "":
 		return p.Dir

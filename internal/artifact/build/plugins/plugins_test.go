@@ -77,6 +77,7 @@ func readPlugins(t *testing.T, name string, plugins ...Plugin) ([]Info, error) {
 func TestParse(t *testing.T) {
 	for text, want := range map[string]Plugin{
 		"builtin:blockall":                       {Builtin: "blockall"},
+		"builtin:blockall=Gate":                  {Builtin: "blockall", Name: "Gate"},
 		"./x":                                    {Dir: "./x"},
 		"..":                                     {Dir: ".."},
 		"/abs/x":                                 {Dir: "/abs/x"},
@@ -92,7 +93,7 @@ func TestParse(t *testing.T) {
 			t.Errorf("%s is written as %s, which reads as %+v, %v", text, got, again, err)
 		}
 	}
-	for _, text := range []string{"", "x", "builtin:", "builtin:../x", "example.com/a@latest", "example.com/a@v1",
+	for _, text := range []string{"", "x", "builtin:", "builtin:../x", "builtin:x=", "builtin:x=a/b", "builtin:=x", "example.com/a@latest", "example.com/a@v1",
 		"@v1.0.0", "example.com/a@"} {
 		_, err := Parse(text)
 		if !problem.IsInvalid(err) {
@@ -237,6 +238,21 @@ func TestInvalidPluginsAreRefusedBeforeCompiling(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "no bundled plugin") ||
 		!strings.Contains(strings.Join(problem.Hints(err), ""), "blockall") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestBundledPluginIsRegisteredByAnotherName(t *testing.T) {
+	got, err := readPlugins(t, "v1.24.3", Plugin{Builtin: "blockall", Name: "Gate"})
+	if err != nil || len(got) != 1 || got[0].Name != "Gate" || got[0].Origin != "builtin:blockall=Gate" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	_, err = readPlugins(t, "v1.24.3", Plugin{Builtin: "blockall", Name: "Gate"}, Plugin{Builtin: "blockall"})
+	if !problem.IsInvalid(err) || !strings.Contains(err.Error(), "is compiled in as ") {
+		t.Errorf("twice: got %v", err)
+	}
+	_, err = readPlugins(t, "v1.24.3", Plugin{Dir: filepath.Join(pluginDirs(t), "portable"), Name: "Gate"})
+	if !problem.IsInvalid(err) || !strings.Contains(err.Error(), "only bundled plugins can be renamed") {
+		t.Errorf("a directory: got %v", err)
 	}
 }
 

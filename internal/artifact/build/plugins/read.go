@@ -1,6 +1,7 @@
 package plugins
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"go/ast"
@@ -86,11 +87,14 @@ func (r *reader) plugin(ctx context.Context, p Plugin) error {
 	if err != nil {
 		return err
 	}
+	if p.Name != "" && r.options.PortableOnly {
+		return p.invalidf("write it without a name", "an extender does not register plugins")
+	}
 	sum, err := m.sum()
 	if err != nil {
 		return fmt.Errorf("hash plugin %s: %w", p, err)
 	}
-	info := Info{Name: name, Package: pkg.path, Origin: origin(p, m), Rules: rules, SHA256: sum}
+	info := Info{Name: cmp.Or(p.Name, name), Package: pkg.path, Origin: origin(p, m), Rules: rules, SHA256: sum}
 	found := resolved{given: p, info: info}
 	if native != nil {
 		err = r.native(p, pkg, *native, &found)
@@ -168,8 +172,12 @@ func (r *reader) finish() error {
 // checkNames refuses a plugin that is registered twice or named like an in-tree plugin: the
 // scheduler would not start.
 func checkNames(plugins []resolved, rules versions.Rules, release versions.Release) error {
-	byName := map[string]resolved{}
+	byName, byPackage := map[string]resolved{}, map[string]resolved{}
 	for _, p := range plugins {
+		if other, twice := byPackage[p.info.Package]; twice && other.info.Name != p.info.Name {
+			return p.given.invalidf("remove one of them", "package %s is compiled in as %s too", p.info.Package, other.info.Name)
+		}
+		byPackage[p.info.Package] = p
 		if slices.Contains(rules.Plugins, p.info.Name) {
 			return p.given.invalidf("give the plugin's constant Name another value", "%s has an in-tree plugin %s",
 				release, p.info.Name)
