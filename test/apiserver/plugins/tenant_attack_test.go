@@ -60,7 +60,7 @@ func (x *siege) startAttackers(ctx context.Context, t *testing.T) *sync.WaitGrou
 
 func (x *siege) newAttacker(t *testing.T, namespace string, stream uint64, config *rest.Config) *attacker {
 	t.Helper()
-	config.QPS = -1 // the pause is the limit
+	config.QPS, config.WarningHandler = -1, rest.NoWarnings{} // the pause is the limit
 	a := &attacker{x: x, namespace: namespace, random: rand.New(rand.NewPCG(x.seed, stream)), answers: map[string]int{}}
 	var err error
 	if a.kube, err = kubernetes.NewForConfig(config); err == nil {

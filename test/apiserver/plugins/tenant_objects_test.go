@@ -199,7 +199,7 @@ func (a *attacker) oddTopology() map[string]any {
 	zones, each := a.random.IntN(4), 1+a.random.IntN(3)
 	switch a.random.IntN(8) {
 	case 0:
-		zones = 6000
+		zones = 3000
 	case 1:
 		zones, each = 2, 5000
 	}
