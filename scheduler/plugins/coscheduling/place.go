@@ -207,9 +207,9 @@ func (c *Coscheduling) unplaceable(ctx context.Context, key string, pod *corev1.
 	return rejected
 }
 
-// rivals returns the other groups that are being placed and keep a node that a pod of the group might
-// get without them, and whether any group is giving up its nodes. Groups that are not in the way do
-// not make room: a group that no node can run for another reason would only delay them.
+// rivals returns the other groups that are being placed and keep a node that a pod of the group
+// might get without them, and whether any group is giving up its nodes. Groups that are not in the
+// way do not make room: a group that no node can run for another reason would only delay them.
 func (c *Coscheduling) rivals(g *gang, nodes scheduler.Rejections) (all []*gang, releasing bool) {
 	for _, other := range c.gangs {
 		switch {

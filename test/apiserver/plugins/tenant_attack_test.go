@@ -35,6 +35,7 @@ type attacker struct {
 	namespace string
 	kube      kubernetes.Interface
 	objects   dynamic.Interface
+	first     []func(context.Context) error // before act
 	act       func(context.Context) error
 
 	n       int
@@ -49,7 +50,7 @@ func (x *siege) startAttackers(ctx context.Context, t *testing.T) *sync.WaitGrou
 	all := &sync.WaitGroup{}
 	for i, namespace := range []string{mallory, trudy} {
 		a := x.newAttacker(t, namespace, uint64(i), tenantConfig(t, x, namespace))
-		a.act = a.actAsTenant
+		a.act, a.first = a.actAsTenant, a.opening()
 		all.Go(func() { a.run(ctx, t) })
 	}
 	a := x.newAttacker(t, rogue, 2, agentConfig(t, x))
@@ -76,7 +77,11 @@ func (a *attacker) run(ctx context.Context, t *testing.T) {
 	t.Helper()
 	for clock.Sleep(ctx, attackPause) == nil {
 		a.n++
-		err := a.act(ctx)
+		act := a.act
+		if len(a.first) > 0 {
+			act, a.first = a.first[0], a.first[1:]
+		}
+		err := act(ctx)
 		if ctx.Err() != nil {
 			break
 		}
