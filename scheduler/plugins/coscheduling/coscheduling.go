@@ -146,20 +146,20 @@ func (c *Coscheduling) PreFilter(ctx context.Context, state scheduler.State,
 // PostFilter is called when no node can run a pod. Other groups then make room for its group, or
 // the group gives up its nodes.
 func (c *Coscheduling) PostFilter(ctx context.Context, state scheduler.State, pod *corev1.Pod,
-	_ scheduler.Rejections) (string, *scheduler.Status) {
+	rejected scheduler.Rejections) (string, *scheduler.Status) {
 	_, turnedAway := state.Read(turnedAwayKey)
 	switch key := c.settings.group(pod); {
 	case turnedAway:
 	case key == "":
 		c.recordBystander(pod)
 	default:
-		c.reject(c.unplaceable(ctx, key, pod))
+		c.reject(c.unplaceable(ctx, key, pod, rejected))
 	}
 	return "", scheduler.Unschedulable()
 }
 
 // Reserve records that the pod has a node.
-func (c *Coscheduling) Reserve(_ context.Context, _ scheduler.State, pod *corev1.Pod, _ string) *scheduler.Status {
+func (c *Coscheduling) Reserve(_ context.Context, _ scheduler.State, pod *corev1.Pod, node string) *scheduler.Status {
 	key := c.settings.group(pod)
 	if key == "" {
 		return nil
@@ -167,7 +167,7 @@ func (c *Coscheduling) Reserve(_ context.Context, _ scheduler.State, pod *corev1
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.gang(key).state(pod)
-	s.reserved, s.allowed, s.held, s.due = true, false, time.Time{}, time.Time{}
+	s.reserved, s.allowed, s.held, s.due, s.node = true, false, time.Time{}, time.Time{}, node
 	return nil
 }
 

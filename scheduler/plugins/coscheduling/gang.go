@@ -43,6 +43,8 @@ type podState struct {
 	// reserved is set from Reserve to Unreserve, or until the pod is bound, and allowed if Permit has
 	// let it pass.
 	reserved, allowed bool
+	// node is the node that is reserved.
+	node string
 	// blocked is set if no node could run the pod when it was last tried.
 	blocked bool
 	// held is when the pod was turned away; zero if it is not. due is when it is to be retried,

@@ -173,7 +173,8 @@ func (c *Coscheduling) complete(ctx context.Context, g *gang, pod *corev1.Pod) [
 
 // unplaceable records that no node can run a pod, and returns the pods that have to give up their
 // nodes. It takes the lock.
-func (c *Coscheduling) unplaceable(ctx context.Context, key string, pod *corev1.Pod) (rejected []*corev1.Pod) {
+func (c *Coscheduling) unplaceable(ctx context.Context, key string, pod *corev1.Pod,
+	nodes scheduler.Rejections) (rejected []*corev1.Pod) {
 	c.lock()
 	defer c.mu.Unlock()
 	g, now := c.gang(key), c.now()
@@ -183,11 +184,11 @@ func (c *Coscheduling) unplaceable(ctx context.Context, key string, pod *corev1.
 	if n, problem := c.count(g); !g.assembling || problem == "" && len(n.pending)-n.blocked >= n.missing() {
 		return nil // there are enough other pods
 	}
-	rivals, keeping, releasing := c.rivals(g)
+	rivals, releasing := c.rivals(g, nodes)
 	if releasing {
 		return nil // the pod is retried when they have given up their nodes
 	}
-	if !keeping {
+	if len(rivals) == 0 {
 		return c.fail(ctx, g, resultUnplaced)
 	}
 	// The first of them keeps its nodes, so that one of them is placed.
@@ -206,20 +207,31 @@ func (c *Coscheduling) unplaceable(ctx context.Context, key string, pod *corev1.
 	return rejected
 }
 
-// rivals returns the other groups that are being placed, whether pods of any of them keep a node,
-// and whether any group is giving up its nodes.
-func (c *Coscheduling) rivals(g *gang) (all []*gang, keeping, releasing bool) {
+// rivals returns the other groups that are being placed and keep a node that a pod of the group
+// might get without them, and whether any group is giving up its nodes. Groups that are not in the
+// way do not make room: a group that no node can run for another reason would only delay them.
+func (c *Coscheduling) rivals(g *gang, nodes scheduler.Rejections) (all []*gang, releasing bool) {
 	for _, other := range c.gangs {
 		switch {
 		case other == g:
 		case other.releasing:
 			releasing = true
-		case other.assembling:
+		case other.assembling && other.keepsNodeOf(nodes):
 			all = append(all, other)
-			keeping = keeping || len(other.waiting()) > 0
 		}
 	}
-	return all, keeping, releasing
+	return all, releasing
+}
+
+// keepsNodeOf reports whether a pod of the group waits on a node that rejected another pod for a
+// reason that may end with it.
+func (g *gang) keepsNodeOf(nodes scheduler.Rejections) bool {
+	for _, s := range g.pods {
+		if s.waiting() && nodes.Status(s.node).Code() == scheduler.CodeUnschedulable {
+			return true
+		}
+	}
+	return false
 }
 
 // before reports whether a group goes before another one: by priority, age and name.

@@ -81,3 +81,25 @@ func TestOtherGroupsDoNotWaitForTheTimeoutOfAPodGroup(t *testing.T) {
 		w.run(soon, func() bool { return w.countPods("a", placed) == 1 })
 	})
 }
+
+// A group whose pod selects a node that does not exist gains nothing when others give up their
+// nodes, although it is older.
+func TestGroupsThatAreNotInTheWayKeepTheirNodes(t *testing.T) {
+	w := newWorld(t, "", 4, 4)
+	w.createGang("nowhere", 2, 1)
+	older := []*simulated{w.pods["shop/nowhere-0"], w.pods["shop/nowhere-1"]}
+	older[1].Spec.NodeSelector = map[string]string{"zone": "none"}
+	for _, p := range older {
+		p.state = placed // it is not tried yet
+	}
+	w.run(time.Second, nil)
+	w.createHolder(1)
+	w.run(soon, func() bool { return w.countPods("holder", waiting) == 1 })
+	for _, p := range older {
+		p.state = queued
+	}
+	w.run(soon, func() bool { return w.attempts(resultUnplaced)+w.attempts(resultYielded) > 0 })
+	if n := w.attempts(resultYielded); n > 0 || w.countPods("holder", waiting) != 1 {
+		t.Errorf("groups made room for others %v times:\n%s", n, w)
+	}
+}

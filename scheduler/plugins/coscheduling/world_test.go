@@ -312,6 +312,17 @@ func (w *world) scheduleReady() {
 	}
 }
 
+// rejections are the reasons for which the nodes reject a pod: for lack of room, or because no node
+// has what the pod selects.
+type rejections struct{ p *simulated }
+
+func (r rejections) Status(string) *scheduler.Status {
+	if r.p.Spec.NodeSelector != nil {
+		return scheduler.Unresolvable("node(s) didn't match Pod's node affinity/selector")
+	}
+	return scheduler.Unschedulable("Insufficient cpu")
+}
+
 // schedule is a scheduling cycle.
 func (w *world) schedule(p *simulated) {
 	ctx, cycle := w.t.Context(), plugintest.NewState()
@@ -319,12 +330,12 @@ func (w *world) schedule(p *simulated) {
 	_, status := w.PreFilter(ctx, cycle, p.Pod)
 	node := ""
 	for _, name := range w.nodeNames() {
-		if status.IsSuccess() && w.nodes[name] >= p.cpu {
+		if status.IsSuccess() && w.nodes[name] >= p.cpu && p.Spec.NodeSelector == nil {
 			node = name
 		}
 	}
 	if node == "" {
-		if _, status := w.PostFilter(ctx, cycle, p.Pod, nil); status.Code() != scheduler.CodeUnschedulable {
+		if _, status := w.PostFilter(ctx, cycle, p.Pod, rejections{p}); status.Code() != scheduler.CodeUnschedulable {
 			w.t.Errorf("PostFilter of %s: %v", p.Name, status)
 		}
 		w.fail(p)

@@ -173,8 +173,9 @@ func (p *ElasticQuota) PreFilter(ctx context.Context, state scheduler.State,
 		return nil, p.reject(pod, fmt.Sprintf("quota %s: a pod that is not preemptible must fit into min", q.name))
 	case len(c.excess) > 0:
 		name := c.excess.First()
-		reason := fmt.Sprintf("quota %s: no more than %s of %s, %s is used", q.name,
-			scheduler.FormatAmount(name, q.max[name]), name, scheduler.FormatAmount(name, used[name]))
+		// Without the usage: kube-scheduler writes the status of a pod whenever the reason is another
+		// one, and schedules no other pod meanwhile. The metrics have it.
+		reason := fmt.Sprintf("quota %s: no more than %s of %s", q.name, scheduler.FormatAmount(name, q.max[name]), name)
 		if c.full = p.reject(pod, reason); !p.canEvict(pod) || !p.lowerInTeam(q, pod, c.excess) {
 			return nil, c.full
 		}

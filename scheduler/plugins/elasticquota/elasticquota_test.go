@@ -437,7 +437,7 @@ func TestPodIsNotRejectedBecauseOfPodsThatAreGone(t *testing.T) {
 			_, status := w.plugin.PreFilter(context.Background(), plugintest.NewState(), w.newPod("a", "new", "1", 0))
 			return status.String()
 		}
-		if got := preFilter(); got != "UnschedulableAndUnresolvable: quota a: no more than 8 of cpu, 8 is used" {
+		if got := preFilter(); got != "UnschedulableAndUnresolvable: quota a: no more than 8 of cpu" {
 			t.Errorf("%s: before: %q", name, got)
 		}
 		object, _, err := w.store().GetByKey("a/a-3")
@@ -454,12 +454,12 @@ func TestPodIsNotRejectedBecauseOfPodsThatAreGone(t *testing.T) {
 }
 
 func TestPodsBeyondMaxWaitOrEvictTheirOwnTeam(t *testing.T) {
-	full := rejections{"n-0": scheduler.Unschedulable("quota a: no more than 8 of cpu, 8 is used"),
+	full := rejections{"n-0": scheduler.Unschedulable("quota a: no more than 8 of cpu"),
 		"n-1": scheduler.Unschedulable("Insufficient cpu")}
 	w := newWorld(t, twoTeams, 2)
 	w.run("n-1", "a", "a", 8, "1", 5)
 	if got := w.postFilter(w.newPod("a", "new", "1", 5),
-		full); got != "UnschedulableAndUnresolvable: quota a: no more than 8 of cpu, 8 is used" {
+		full); got != "UnschedulableAndUnresolvable: quota a: no more than 8 of cpu" {
 		t.Errorf("of the same priority: %q", got)
 	}
 	if got := w.postFilter(w.newPod("a", "memory", "0", 5), nil); got != "" {
@@ -472,7 +472,7 @@ func TestPodsBeyondMaxWaitOrEvictTheirOwnTeam(t *testing.T) {
 	}
 	if got := w.plugin.Filter(context.Background(), state, pod,
 		w.cluster.Nodes()[0]); got.Code() != scheduler.CodeUnschedulable ||
-		got.String() != "Unschedulable: quota a: no more than 8 of cpu, 8 is used" {
+		got.String() != "Unschedulable: quota a: no more than 8 of cpu" {
 		t.Errorf("a node is rejected with %v", got)
 	}
 	// The node has room: pods of the team are evicted elsewhere.
@@ -671,7 +671,7 @@ func TestElasticQuotasAreReadAndRetryPods(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := w.postFilter(pod,
-		nil); got != "UnschedulableAndUnresolvable: quota c/*: no more than 500m of cpu, 0 is used" {
+		nil); got != "UnschedulableAndUnresolvable: quota c/*: no more than 500m of cpu" {
 		t.Errorf("got %q", got)
 	}
 	w.plugin.setQuota(ctx, "a", "shadowed", nil)

@@ -50,7 +50,7 @@ func (g *GPUPacking) roomOf(node scheduler.NodeInfo, without types.UID) (r room,
 	var unknown []*corev1.Pod
 	for i := 0; i < node.PodCount(); i++ {
 		pod := node.Pod(i)
-		d := demandOf(pod, g.settings.resource)
+		d := g.demandOn(pod)
 		switch {
 		case pod.UID == without && without != "":
 			r.cpu += d.cpu
@@ -60,7 +60,7 @@ func (g *GPUPacking) roomOf(node scheduler.NodeInfo, without types.UID) (r room,
 	}
 	sort.Slice(unknown, func(i, j int) bool { return unknown[i].UID < unknown[j].UID })
 	for _, pod := range unknown {
-		r.guess(demandOf(pod, g.settings.resource))
+		r.guess(g.demandOn(pod))
 	}
 	return r, true
 }

@@ -59,6 +59,8 @@ type GPUPacking struct {
 
 	// oversized are the names of nodes with too many devices, which are logged once.
 	oversized sync.Map
+	// demands are the demands of pods with many containers, a knownDemand by UID.
+	demands sync.Map
 }
 
 // New returns the plugin configured by its arguments. It watches pods until ctx is done.
@@ -77,7 +79,7 @@ func New(ctx context.Context, args scheduler.Arguments, h scheduler.Handle) (*GP
 		full: scheduler.Unschedulable("no GPU has enough free"),
 		odd:  scheduler.Unresolvable("request is neither a part of one GPU nor a number of whole GPUs"),
 	}
-	scheduler.WatchPods(h, nil, g.forget)
+	scheduler.WatchPods(h, nil, g.forgetGone)
 	if s.workload != nil {
 		g.mix.set(s.workload)
 		return g, nil

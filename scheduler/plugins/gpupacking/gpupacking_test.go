@@ -431,6 +431,32 @@ func TestDemandIsTheLargerOfInitAndOtherContainers(t *testing.T) {
 	}
 }
 
+// The demands of all pods on a node are needed for each pod that is placed.
+func TestDemandOfAPodWithManyContainersIsComputedOnce(t *testing.T) {
+	g := newPlugin(t, &plugintest.Handle{}, args)
+	pod := gpuPod("many", 200, "")
+	for range fewContainers {
+		pod.Spec.InitContainers = append(pod.Spec.InitContainers, corev1.Container{})
+	}
+	request := func(version, gpu string) {
+		pod.ResourceVersion = version
+		pod.Spec.Containers[0].Resources.Requests[milli] = resource.MustParse(gpu)
+	}
+	for _, c := range []struct {
+		version, gpu string
+		want         int64
+	}{{"1", "200", 200}, {"1", "300", 200}, {"2", "300", 300}} {
+		request(c.version, c.gpu)
+		if got := g.demandOn(pod).gpu; got != c.want {
+			t.Errorf("version %s, request %s: got %d, want %d", c.version, c.gpu, got, c.want)
+		}
+	}
+	g.forgetGone(pod)
+	if request("2", "400"); g.demandOn(pod).gpu != 400 {
+		t.Error("a pod that is gone is kept")
+	}
+}
+
 func TestPodsAreSignedByWhatTheyRequest(t *testing.T) {
 	g := newPlugin(t, &plugintest.Handle{}, args)
 	sign := func(pod *corev1.Pod) string {

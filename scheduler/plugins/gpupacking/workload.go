@@ -101,3 +101,34 @@ func demandOf(pod *corev1.Pod, name corev1.ResourceName) demand {
 		gpu: scheduler.PodRequest(pod, name) - overhead.Value(),
 	}
 }
+
+// fewContainers is up to how many containers the demand of a pod is computed each time.
+const fewContainers = 8
+
+// knownDemand is the demand of a version of a pod.
+type knownDemand struct {
+	version string
+	demand  demand
+}
+
+// demandOn returns the demand of a pod that is on a node. The demands of all pods on a node are
+// needed for each pod that is placed, and a pod may have thousands of containers.
+func (g *GPUPacking) demandOn(pod *corev1.Pod) demand {
+	if len(pod.Spec.Containers)+len(pod.Spec.InitContainers) <= fewContainers || pod.ResourceVersion == "" {
+		return demandOf(pod, g.settings.resource)
+	}
+	if value, found := g.demands.Load(pod.UID); found {
+		if known, ok := value.(knownDemand); ok && known.version == pod.ResourceVersion {
+			return known.demand
+		}
+	}
+	d := demandOf(pod, g.settings.resource)
+	g.demands.Store(pod.UID, knownDemand{version: pod.ResourceVersion, demand: d})
+	return d
+}
+
+// forgetGone removes a pod that was deleted or has finished.
+func (g *GPUPacking) forgetGone(pod *corev1.Pod) {
+	g.forget(pod)
+	g.demands.Delete(pod.UID)
+}

@@ -209,7 +209,7 @@ func (x teams) limitsOfElasticQuotas(t *testing.T) {
 		return pod.Spec.NodeName == "", "the pod is bound"
 	})
 	x.create(t, "quota-c", "second", 0, nil)
-	x.awaitReason(t, "quota-c", "second", "quota quota-c/limit: no more than 1 of example.com/seats, 1 is used")
+	x.awaitReason(t, "quota-c", "second", "quota quota-c/limit: no more than 1 of example.com/seats")
 	x.withoutFlush(t, "the quota is raised", func() {
 		patch := []byte(`{"spec": {"max": {"example.com/seats": 2}}}`)
 		if _, err := quotas.Patch(t.Context(), "limit", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {

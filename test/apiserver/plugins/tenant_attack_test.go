@@ -35,6 +35,7 @@ type attacker struct {
 	namespace string
 	kube      kubernetes.Interface
 	objects   dynamic.Interface
+	first     []func(context.Context) error // before act
 	act       func(context.Context) error
 
 	n       int
@@ -49,7 +50,7 @@ func (x *siege) startAttackers(ctx context.Context, t *testing.T) *sync.WaitGrou
 	all := &sync.WaitGroup{}
 	for i, namespace := range []string{mallory, trudy} {
 		a := x.newAttacker(t, namespace, uint64(i), tenantConfig(t, x, namespace))
-		a.act = a.actAsTenant
+		a.act, a.first = a.actAsTenant, a.opening()
 		all.Go(func() { a.run(ctx, t) })
 	}
 	a := x.newAttacker(t, rogue, 2, agentConfig(t, x))
@@ -60,7 +61,7 @@ func (x *siege) startAttackers(ctx context.Context, t *testing.T) *sync.WaitGrou
 
 func (x *siege) newAttacker(t *testing.T, namespace string, stream uint64, config *rest.Config) *attacker {
 	t.Helper()
-	config.QPS = -1 // the pause is the limit
+	config.QPS, config.WarningHandler = -1, rest.NoWarnings{} // the pause is the limit
 	a := &attacker{x: x, namespace: namespace, random: rand.New(rand.NewPCG(x.seed, stream)), answers: map[string]int{}}
 	var err error
 	if a.kube, err = kubernetes.NewForConfig(config); err == nil {
@@ -76,7 +77,11 @@ func (a *attacker) run(ctx context.Context, t *testing.T) {
 	t.Helper()
 	for clock.Sleep(ctx, attackPause) == nil {
 		a.n++
-		err := a.act(ctx)
+		act := a.act
+		if len(a.first) > 0 {
+			act, a.first = a.first[0], a.first[1:]
+		}
+		err := act(ctx)
 		if ctx.Err() != nil {
 			break
 		}

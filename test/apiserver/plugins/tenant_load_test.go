@@ -77,7 +77,7 @@ func (l *load) add(t *testing.T, phase string) {
 	needs := []amounts{{"cpu": "100m", "memory": "100Mi"}, {gpuMilli: "300"}, {"cpu": "1", "memory": "1Gi"}, nil}
 	l.n++
 	u := &unit{namespace: []string{web, research, vision}[l.n%3], name: fmt.Sprint("u-", l.n), phase: phase, size: 1,
-		bound: map[string]bool{}, created: time.Now()}
+		bound: map[string]bool{}}
 	if l.n%10 == 0 {
 		u.size = gangSize
 	}
@@ -92,6 +92,18 @@ func (l *load) add(t *testing.T, phase string) {
 		}
 		l.x.Create(t.Context(), t, u.namespace, pod)
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if u.created = time.Now(); !u.placed.IsZero() {
+		l.measure(u)
+	}
+}
+
+// measure records how long a unit waited, from the answer of the API server to its creation on. The
+// caller holds l.mu.
+func (l *load) measure(u *unit) {
+	kind := fmt.Sprintf("%s, %d pods", u.phase, u.size)
+	l.waits[kind] = append(l.waits[kind], max(0, u.placed.Sub(u.created)))
 }
 
 // removeDone deletes the units that have run long enough.
@@ -141,9 +153,9 @@ func (l *load) observe(event watch.Event) {
 	}
 	u.bound[pod.Name] = true
 	if len(u.bound) == u.size && u.placed.IsZero() {
-		u.placed = time.Now()
-		kind := fmt.Sprintf("%s, %d pods", u.phase, u.size)
-		l.waits[kind] = append(l.waits[kind], u.placed.Sub(u.created))
+		if u.placed = time.Now(); !u.created.IsZero() {
+			l.measure(u)
+		}
 	}
 }
 

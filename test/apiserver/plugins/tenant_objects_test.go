@@ -154,11 +154,16 @@ func (a *attacker) actAsAgent(ctx context.Context) error {
 	}
 }
 
-// writeStatus reports resources, conditions and labels of the node.
+// writeStatus reports resources and labels of the node. The amounts of CPU and memory are such that
+// kube-scheduler's own scores do not overflow, which ends the attempt of each pod that the node
+// could run (pkg/scheduler/framework/plugins/noderesources/least_allocated.go).
 func (a *attacker) writeStatus(ctx context.Context, node string) error {
-	allocatable := map[string]any{}
-	for range 1 + a.random.IntN(3) {
-		allocatable[pick(a.random, []string{"cpu", "memory", "pods", string(gpuMilli), string(gpuCount), "example.com/r"})] =
+	allocatable := map[string]any{
+		"cpu":    pick(a.random, []string{"0", "1m", "1", "64", "100000", "1e9"}),
+		"memory": pick(a.random, []string{"0", "1", "64Mi", "256Gi", "1e12", "1e15"}),
+	}
+	for range a.random.IntN(3) {
+		allocatable[pick(a.random, []string{"pods", string(gpuMilli), string(gpuCount), "example.com/r"})] =
 			pick(a.random, append(odd(), "1e12", "1000000000000", "1e15"))
 	}
 	status := map[string]any{"metadata": map[string]any{"labels": map[string]any{
@@ -199,7 +204,7 @@ func (a *attacker) oddTopology() map[string]any {
 	zones, each := a.random.IntN(4), 1+a.random.IntN(3)
 	switch a.random.IntN(8) {
 	case 0:
-		zones = 6000
+		zones = 3000
 	case 1:
 		zones, each = 2, 5000
 	}
