@@ -40,6 +40,7 @@ var everyday = []behavior{
 	{"shares of GPUs are placed on devices", sharesOfGPUs},
 	{"pods go where they cost least", leastCost},
 	{"a pod held by LoadAware is bound when the load falls", heldByLoad},
+	{"limits hold under random operations", limitsHold},
 }
 
 // TestBundledPlugins runs all behaviors of a release on one API server, one after the other: events
@@ -102,6 +103,12 @@ type cluster struct {
 // rulesOf returns the permissions that a plugin declares.
 type rulesOf func(scheduler.Arguments) ([]rbacv1.PolicyRule, error)
 
+// enabled is a plugin of a scheduler, with its arguments and the rules that it declares for them.
+type enabled struct {
+	profiles.Plugin
+	rules rulesOf
+}
+
 // start starts a scheduler with the permissions of system:kube-scheduler and the rules of the
 // plugin. Everything ends with the test.
 func (s subject) start(t *testing.T, name string, plugin profiles.Plugin, rules rulesOf) *cluster {
@@ -114,29 +121,44 @@ func (s subject) start(t *testing.T, name string, plugin profiles.Plugin, rules 
 // prepare is start without starting the scheduler.
 func (s subject) prepare(t *testing.T, name string, plugin profiles.Plugin, rules rulesOf) *cluster {
 	t.Helper()
+	return s.prepareAll(t, name, nil, enabled{plugin, rules})
+}
+
+// prepareAll is prepare with several plugins in one profile, and with the rest of the scheduler's
+// configuration, which may be nil.
+func (s subject) prepareAll(t *testing.T, name string, source []byte, all ...enabled) *cluster {
+	t.Helper()
 	const user = "system:kube-scheduler"
 	x := &cluster{Plane: s.Plane, name: name, metrics: controlplane.FreeAddress(t)}
 	x.Namespace(t.Context(), t, name)
 	t.Cleanup(func() { x.Clear(t, name) })
-	if rules != nil {
-		declared, err := rules(scheduler.NewArguments(plugin.Args))
-		if err != nil {
-			t.Fatal(err)
+	var enable []profiles.Plugin
+	var granted []rbacv1.PolicyRule
+	for _, plugin := range all {
+		if plugin.rules != nil {
+			declared, err := plugin.rules(scheduler.NewArguments(plugin.Args))
+			if err != nil {
+				t.Fatal(err)
+			}
+			granted = append(granted, declared...)
 		}
-		x.grant(t, user, declared)
+		i := slices.IndexFunc(s.built.Info.Plugins, func(p plugins.Info) bool { return p.Name == plugin.Name })
+		if i < 0 {
+			t.Fatalf("the scheduler has no plugin %s", plugin.Name)
+		}
+		plugin.Points = s.built.Info.Plugins[i].Points
+		enable = append(enable, plugin.Plugin)
 	}
-	i := slices.IndexFunc(s.built.Info.Plugins, func(p plugins.Info) bool { return p.Name == plugin.Name })
-	if i < 0 {
-		t.Fatalf("the scheduler has no plugin %s", plugin.Name)
+	if len(granted) > 0 {
+		x.grant(t, user, granted)
 	}
-	plugin.Points = s.built.Info.Plugins[i].Points
 	binary, ok := s.built.Binary(build.KubeScheduler, build.Host())
 	if !ok {
 		t.Fatal("no kube-scheduler was built for this machine")
 	}
 	x.scheduler = s.NewScheduler(t, controlplane.Scheduler{
-		Name: name, Binary: binary.Path, Enable: []profiles.Plugin{plugin}, User: user, Args: controlplane.ServeMetrics(t,
-			x.metrics),
+		Name: name, Binary: binary.Path, Enable: enable, Source: source, User: user,
+		Args: controlplane.ServeMetrics(t, x.metrics),
 	})
 	return x
 }

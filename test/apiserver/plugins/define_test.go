@@ -1,4 +1,4 @@
-//go:build linux && releases
+//go:build linux
 
 package plugins
 
