@@ -48,7 +48,8 @@ type ElasticQuota struct {
 	// unrestricted is the pod, a *corev1.Pod, for which Filter rejects no node. Filter would
 	// otherwise read the state of the cycle for each node.
 	unrestricted atomic.Value
-	// rejected are the pods that a quota rejected, to be retried when quotas change.
+	// rejected are the pods that a quota rejected, or room that is kept, to be retried when quotas
+	// change and when the room is no longer kept.
 	rejected scheduler.RejectedPods
 
 	mu     sync.Mutex
@@ -78,6 +79,7 @@ func New(ctx context.Context, args scheduler.Arguments, h scheduler.Handle) (*El
 		}
 	}
 	scheduler.WatchPods(h, p.usage.observe, p.forget)
+	go p.retryKept(ctx)
 	if a.ElasticQuotas == ElasticQuotasIgnore {
 		return p, nil
 	}
@@ -256,6 +258,7 @@ func (p *ElasticQuota) Filter(_ context.Context, state scheduler.State, pod *cor
 	free := freeOf(node, c.need)
 	free.Add(kept, -1)
 	if len(free.Missing(c.need)) > 0 {
+		p.rejected.Add(p.handle, pod)
 		return p.kept
 	}
 	return nil
@@ -272,49 +275,4 @@ func (p *ElasticQuota) Reserve(_ context.Context, _ scheduler.State, pod *corev1
 // Unreserve gives the room in the quota back.
 func (p *ElasticQuota) Unreserve(_ context.Context, _ scheduler.State, pod *corev1.Pod, _ string) {
 	p.usage.unreserve(pod)
-}
-
-// seed counts the pods that exist before the first one is scheduled: the handlers of an informer
-// may run later than the first cycle.
-func (p *ElasticQuota) seed() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.seeded || p.handle == nil {
-		return
-	}
-	p.seeded = true
-	for _, object := range p.handle.SharedInformerFactory().Core().V1().Pods().Informer().GetIndexer().List() {
-		if pod, ok := object.(*corev1.Pod); ok {
-			p.usage.observe(pod)
-		}
-	}
-}
-
-// forgetGone forgets the pods of a quota that are gone, and reports whether there was one. The
-// event that deletes a pod makes the scheduler retry the pods that its quota rejected, possibly
-// before it has reached the plugin. The informer's store is always updated first.
-func (p *ElasticQuota) forgetGone(q *quota) bool {
-	if p.handle == nil {
-		return false
-	}
-	store, gone := p.handle.SharedInformerFactory().Core().V1().Pods().Informer().GetIndexer(), false
-	for _, e := range p.usage.bound(q) {
-		pod := e.pod
-		object, _, err := store.GetByKey(pod.Namespace + "/" + pod.Name)
-		if err != nil {
-			continue // a store never fails
-		}
-		if now, ok := object.(*corev1.Pod); !ok || now.UID != pod.UID || scheduler.PodFinished(now) {
-			p.usage.remove(pod)
-			gone = true
-		}
-	}
-	return gone
-}
-
-// forget removes a pod that was deleted or has finished.
-func (p *ElasticQuota) forget(pod *corev1.Pod) {
-	p.usage.remove(pod)
-	p.nominated.forget(pod.UID)
-	p.rejected.Remove(pod.UID)
 }
