@@ -17,7 +17,7 @@ import (
 )
 
 // coresOfZone is how many cores a zone has.
-const coresOfZone = 6
+const coresOfZone = 4
 
 // newMachine returns a node of one of several kinds: a third has no topology. The caller holds
 // w.mu.

@@ -21,7 +21,7 @@ const (
 	// inFlight is how many operations run at the same time.
 	inFlight = 12
 	// mostPods and mostUntried limit the pods that exist, and those that the scheduler has not tried.
-	mostPods, mostUntried = 150, 25
+	mostPods, mostUntried = 150, 12
 	// fewestNodes and mostNodes limit the nodes.
 	fewestNodes, mostNodes = 9, 14
 )

@@ -34,8 +34,9 @@ type model struct {
 	teams    map[string]*team
 	// restarted is the resource version after the last start of the scheduler but the first.
 	restarted int64
-	bindings  int
-	restarts  int
+	// bindings, evictions, placed gangs and restarts are counted for the log of the test.
+	bindings, evictions, placed, restarts int
+	removed                               map[types.UID]bool // by operations
 	// seen is the resource version of the last event.
 	seen      int64
 	log       []line
@@ -119,7 +120,7 @@ func newModel(seed uint64) *model {
 	return &model{
 		seed: seed, random: rand.New(rand.NewPCG(seed, 0)), pods: map[types.UID]*record{},
 		machines: map[string]*machine{}, gangs: map[string]*gangRecord{}, teams: map[string]*team{},
-		changed: make(chan struct{}, 1),
+		removed: map[types.UID]bool{}, changed: make(chan struct{}, 1),
 	}
 }
 
@@ -181,6 +182,10 @@ func (m *model) observe(pod *corev1.Pod, gone bool) (r *record, bound, ended boo
 	}
 	m.observeGang(r, bound, gone)
 	if gone {
+		if ended && r.bound > 0 && !m.removed[pod.UID] {
+			m.evictions++
+		}
+		delete(m.removed, pod.UID)
 		delete(m.pods, pod.UID)
 	}
 	return r, bound, ended
@@ -193,6 +198,9 @@ func (m *model) observeGang(r *record, bound, gone bool) {
 	}
 	if bound {
 		g.everBound[r.pod.UID] = true
+		if len(g.everBound) == g.size {
+			m.placed++
+		}
 		if g.firstBound == 0 {
 			g.firstBound, g.firstBoundAt = r.bound, r.boundAt
 		}

@@ -42,21 +42,18 @@ func limitsHold(t *testing.T, s subject) {
 	ctx, cancel := context.WithCancel(t.Context())
 	w := startWorld(ctx, t, s)
 	t.Cleanup(func() { cancel(); w.background.Wait() })
-	began, waited := time.Now(), time.Duration(0)
+	began := time.Now()
 	for w.count < operations {
 		w.operate(ctx, t, min(round, operations-w.count))
-		quiet := time.Now()
 		w.settle(ctx, t)
-		waited += time.Since(quiet)
 	}
-	t.Logf("%d operations in %.0f s, of which %.0f s without operations; %d pods were bound, %d restarts", w.count,
-		time.Since(began).Seconds(), waited.Seconds(), w.bindings, w.restarts)
+	t.Logf("%d operations in %.0f s: %d pods were bound, %d evicted, %d gangs placed, %d restarts", w.count,
+		time.Since(began).Seconds(), w.bindings, w.evictions, w.placed, w.restarts)
 	w.empty(ctx, t)
 }
 
 // settle waits until the scheduler has placed what can be placed, without its periodic flush. Pods
-// that cannot be placed are deleted at the second time, before that
-// flush reaches them.
+// that cannot be placed are deleted at the second time, before that flush reaches them.
 func (w *world) settle(ctx context.Context, t *testing.T) {
 	t.Helper()
 	w.mu.Lock()
@@ -65,12 +62,19 @@ func (w *world) settle(ctx context.Context, t *testing.T) {
 	})...)
 	w.mu.Unlock()
 	removeOld()
-	before := w.moved(t)[controlplane.Flushed]
+	before, began, last := w.moved(t)[controlplane.Flushed], time.Now(), ""
 	run.Eventually(t, fmt.Sprintf("seed %d: the scheduler places what can be placed", w.seed),
 		func(ctx context.Context) (bool, string) {
 			w.check(t)
-			return w.isSettled(ctx)
+			ok, seen := w.isSettled(ctx)
+			if !ok {
+				last, _, _ = strings.Cut(seen, "\n")
+			}
+			return ok, seen
 		})
+	if took := time.Since(began); took > 10*time.Second {
+		t.Logf("operation %d: placed after %.0f s, %s", w.count, took.Seconds(), last)
+	}
 	if after := w.moved(t)[controlplane.Flushed]; after > before {
 		t.Errorf("seed %d, operation %d: pods were tried again only because of the time", w.seed, w.count)
 	}

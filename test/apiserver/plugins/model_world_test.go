@@ -192,6 +192,9 @@ func (w *world) async(do func()) {
 
 // remove deletes a pod.
 func (w *world) remove(ctx context.Context, pod *corev1.Pod) {
+	w.mu.Lock()
+	w.removed[pod.UID] = true
+	w.mu.Unlock()
 	err := w.Kube.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name,
 		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}})
 	w.tolerate(ctx, err, "delete pod "+keyOf(pod))
