@@ -106,6 +106,10 @@ func (w *world) writeTopology(ctx context.Context, on *machine) (exists bool) {
 	w.tolerate(ctx, err, "write the topology of "+on.name)
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if err != nil {
+		on.nudge()
+		return true
+	}
 	on.written = zones
 	w.note(fmt.Sprintf("the topology of %s has %d", on.name, zones), on.name)
 	return true
@@ -135,10 +139,12 @@ func (w *world) pause(ctx context.Context, most time.Duration) bool {
 	}
 }
 
-// tolerate records an error of a request as a violation unless the object has changed or is gone.
+// tolerate records an error of a request as a violation unless the object has changed or is gone,
+// or the machine is overloaded.
 func (w *world) tolerate(ctx context.Context, err error, doing string) {
 	if err == nil || ctx.Err() != nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) ||
-		apierrors.IsAlreadyExists(err) {
+		apierrors.IsAlreadyExists(err) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) ||
+		apierrors.IsTooManyRequests(err) {
 		return
 	}
 	w.mu.Lock()

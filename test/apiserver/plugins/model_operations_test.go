@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -250,6 +251,9 @@ func (w *world) patch(ctx context.Context, pod *corev1.Pod, subresource string, 
 	}
 	_, err = w.Kube.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, text,
 		metav1.PatchOptions{}, subresource)
+	if subresource == "resize" && apierrors.IsInvalid(err) {
+		return // the pod has finished
+	}
 	w.tolerate(ctx, err, subresource+" of pod "+keyOf(pod))
 }
 

@@ -34,9 +34,9 @@ type model struct {
 	teams    map[string]*team
 	// restarted is the resource version after the last start of the scheduler but the first.
 	restarted int64
-	// bindings, evictions, placed gangs and restarts are counted for the log of the test.
-	bindings, evictions, placed, restarts int
-	removed                               map[types.UID]bool // by operations
+	// bindings, evictions, resizes, placed gangs and restarts are counted for the log of the test.
+	bindings, evictions, resizes, placed, restarts int
+	removed                                        map[types.UID]bool // by operations
 	// seen is the resource version of the last event.
 	seen      int64
 	log       []line
@@ -172,6 +172,7 @@ func (m *model) observe(pod *corev1.Pod, gone bool) (r *record, bound, ended boo
 	r.pod = pod
 	if need := requestOf(pod); len(r.history) == 0 || !equal(need, r.need()) {
 		r.history = append(r.history, request{at: now, need: need})
+		m.resizes += min(1, len(r.history)-1)
 	}
 	if r.bound == 0 && pod.Spec.NodeName != "" {
 		r.bound, r.boundAt, bound = version, now, true

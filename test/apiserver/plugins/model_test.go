@@ -47,8 +47,8 @@ func limitsHold(t *testing.T, s subject) {
 		w.operate(ctx, t, min(round, operations-w.count))
 		w.settle(ctx, t)
 	}
-	t.Logf("%d operations in %.0f s: %d pods were bound, %d evicted, %d gangs placed, %d restarts", w.count,
-		time.Since(began).Seconds(), w.bindings, w.evictions, w.placed, w.restarts)
+	t.Logf("%d operations in %.0f s: %d pods were bound, %d evicted, %d resized, %d gangs placed, %d restarts", w.count,
+		time.Since(began).Seconds(), w.bindings, w.evictions, w.resizes, w.placed, w.restarts)
 	w.empty(ctx, t)
 }
 
@@ -62,7 +62,7 @@ func (w *world) settle(ctx context.Context, t *testing.T) {
 	})...)
 	w.mu.Unlock()
 	removeOld()
-	before, began, last := w.moved(t)[controlplane.Flushed], time.Now(), ""
+	before, began, last := w.flushed(t), time.Now(), ""
 	run.Eventually(t, fmt.Sprintf("seed %d: the scheduler places what can be placed", w.seed),
 		func(ctx context.Context) (bool, string) {
 			w.check(t)
@@ -75,12 +75,23 @@ func (w *world) settle(ctx context.Context, t *testing.T) {
 	if took := time.Since(began); took > 10*time.Second {
 		t.Logf("operation %d: placed after %.0f s, %s", w.count, took.Seconds(), last)
 	}
-	if after := w.moved(t)[controlplane.Flushed]; after > before {
+	if after := w.flushed(t); after > before {
 		t.Errorf("seed %d, operation %d: pods were tried again only because of the time", w.seed, w.count)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.forgetGangs()
+}
+
+// flushed returns how many pods the scheduler has tried again only because of the time.
+func (w *world) flushed(t *testing.T) (pods float64) {
+	t.Helper()
+	run.Eventually(t, "the scheduler serves its metrics", func(ctx context.Context) (bool, string) {
+		metrics, err := controlplane.ReadMetrics(ctx, w.metrics)
+		pods = metrics.By(t, controlplane.MovedPods, "event")[controlplane.Flushed]
+		return err == nil, fmt.Sprint(err)
+	})
+	return pods
 }
 
 // isSettled reports whether the kubelets and agents have written everything, the model has all
