@@ -48,8 +48,8 @@ type ElasticQuota struct {
 	// unrestricted is the pod, a *corev1.Pod, for which Filter rejects no node. Filter would
 	// otherwise read the state of the cycle for each node.
 	unrestricted atomic.Value
-	// rejected are the pods that a quota or kept room rejected, to be retried when no event reports
-	// what helps them.
+	// rejected are the pods that a quota rejected, or room that is kept, to be retried when quotas
+	// change and when the room is no longer kept.
 	rejected scheduler.RejectedPods
 
 	mu     sync.Mutex
@@ -78,7 +78,8 @@ func New(ctx context.Context, args scheduler.Arguments, h scheduler.Handle) (*El
 			return nil, err
 		}
 	}
-	scheduler.WatchPods(h, p.usage.observe, func(pod *corev1.Pod) { p.forget(ctx, pod) })
+	scheduler.WatchPods(h, p.usage.observe, p.forget)
+	go p.retryKept(ctx)
 	if a.ElasticQuotas == ElasticQuotasIgnore {
 		return p, nil
 	}
@@ -265,20 +266,4 @@ func (p *ElasticQuota) Reserve(_ context.Context, _ scheduler.State, pod *corev1
 // Unreserve gives the room in the quota back.
 func (p *ElasticQuota) Unreserve(_ context.Context, _ scheduler.State, pod *corev1.Pod, _ string) {
 	p.usage.unreserve(pod)
-}
-
-// seed counts the pods that exist before the first one is scheduled: the handlers of an informer
-// may run later than the first cycle.
-func (p *ElasticQuota) seed() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.seeded || p.handle == nil {
-		return
-	}
-	p.seeded = true
-	for _, object := range p.handle.SharedInformerFactory().Core().V1().Pods().Informer().GetIndexer().List() {
-		if pod, ok := object.(*corev1.Pod); ok {
-			p.usage.observe(pod)
-		}
-	}
 }

@@ -317,7 +317,7 @@ func TestPodWaitsOnlyForVictimsThatWereEvicted(t *testing.T) {
 	}
 	step("an eviction fails", "Error: evict pod b-6: refused b-7")
 	step("while the other victim is being deleted", "n-0")
-	w.plugin.forget(t.Context(), w.cluster.Nodes()[0].Pod(7))
+	w.plugin.forget(w.cluster.Nodes()[0].Pod(7))
 	step("when it is gone", "Error: evict pod b-6: refused")
 	delete(w.evicted.failing, "b-6")
 	step("when the eviction is allowed", "n-0 b-6")
@@ -369,7 +369,7 @@ func TestEvictionsThatDidNotHelpAreNotRepeatedAtOnce(t *testing.T) {
 		t.Fatalf("got %q", got)
 	}
 	victim := w.cluster.Nodes()[0].Pod(7)
-	w.plugin.forget(t.Context(), victim)
+	w.plugin.forget(victim)
 	victim.DeletionTimestamp = nil // another pod has its room
 	unsuitable := rejections{"n-0": scheduler.Unschedulable("node(s) didn't match pod topology spread constraints")}
 	if got := w.postFilter(pod, unsuitable); got != "" {
@@ -393,7 +393,7 @@ func TestRoomThatOthersTookIsMadeAgain(t *testing.T) {
 			t.Fatalf("round %d: got %q, want %q", i, got, want)
 		}
 		victim := w.cluster.Nodes()[0].Pod(7 - i)
-		w.plugin.forget(t.Context(), victim)
+		w.plugin.forget(victim)
 		now := metav1.Now()
 		victim.DeletionTimestamp = &now
 		w.run("n-0", "other", fmt.Sprintf("taker-%d", i), 1, "1", 1000)
@@ -548,7 +548,7 @@ func TestUsedIsWhatPodsWithANodeRequest(t *testing.T) {
 	w.plugin.usage.observe(finished)
 	used(0)
 	w.plugin.usage.observe(bound)
-	w.plugin.forget(t.Context(), bound)
+	w.plugin.forget(bound)
 	used(0)
 }
 
@@ -588,9 +588,9 @@ func TestSumsBeyondAnIntegerDoNotHideUsage(t *testing.T) {
 	if got := w.plugin.usage.used(q, huge("a"))[corev1.ResourceMemory]; got != math.MaxInt64 {
 		t.Errorf("without one of them: %d", got)
 	}
-	w.plugin.forget(t.Context(), huge("a"))
+	w.plugin.forget(huge("a"))
 	check("one huge pod", math.MaxInt64, scheduler.CodeUnresolvable)
-	w.plugin.forget(t.Context(), huge("b"))
+	w.plugin.forget(huge("b"))
 	check("none", 1<<30, scheduler.CodeSuccess)
 }
 

@@ -24,6 +24,8 @@ const (
 type nominations struct {
 	now  func() time.Time
 	pods scheduler.AssumedPods
+	// freed has an element after room is no longer kept, for which nothing else has pods retried.
+	freed chan struct{}
 
 	mu     sync.Mutex
 	failed map[types.UID]failure
@@ -41,7 +43,19 @@ type failure struct {
 }
 
 func newNominations(now func() time.Time) *nominations {
-	return &nominations{now: now, failed: map[types.UID]failure{}}
+	return &nominations{now: now, freed: make(chan struct{}, 1), failed: map[types.UID]failure{}}
+}
+
+// drop keeps no more room for a pod.
+func (n *nominations) drop(pod types.UID) {
+	if _, ok := n.pods.Get(pod); !ok {
+		return
+	}
+	n.pods.Forget(pod)
+	select {
+	case n.freed <- struct{}{}:
+	default:
+	}
 }
 
 func (n *nominations) add(pod types.UID, node string, need amounts, victims []*corev1.Pod) {
@@ -54,7 +68,7 @@ func (n *nominations) add(pod types.UID, node string, need amounts, victims []*c
 func (n *nominations) get(pod types.UID) (node string, victims []*corev1.Pod, ok bool) {
 	nominated, ok := n.pods.Get(pod)
 	if ok && nominated.Expired(n.now()) {
-		n.pods.Forget(pod)
+		n.drop(pod)
 		return "", nil, false
 	}
 	value, _ := nominated.Value.(nomination)
@@ -76,7 +90,7 @@ func (n *nominations) keptOn(node string, without types.UID) amounts {
 		value, ok := pod.Value.(nomination)
 		switch {
 		case pod.Expired(n.now()):
-			n.pods.Forget(pod.UID)
+			n.drop(pod.UID)
 		case ok && pod.UID != without:
 			if kept == nil {
 				kept = amounts{}
@@ -87,20 +101,18 @@ func (n *nominations) keptOn(node string, without types.UID) amounts {
 	return kept
 }
 
-// forget removes a pod that has a node or is gone, and reports whether room was kept for it.
-func (n *nominations) forget(pod types.UID) (kept bool) {
-	_, kept = n.pods.Get(pod)
-	n.pods.Forget(pod)
+// forget removes a pod that has a node or is gone.
+func (n *nominations) forget(pod types.UID) {
+	n.drop(pod)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.failed, pod)
-	return kept
 }
 
 // fail records that a pod did not fit although its victims are gone: because others took the room,
 // or for another reason, so that evictions do not help.
 func (n *nominations) fail(pod types.UID, taken bool) {
-	n.pods.Forget(pod)
+	n.drop(pod)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	f := n.failed[pod]

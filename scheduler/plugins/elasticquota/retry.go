@@ -41,38 +41,16 @@ func (p *ElasticQuota) reject(pod *corev1.Pod, reason string) *scheduler.Status 
 	return scheduler.Unresolvable(reason)
 }
 
-// recount counts the pods of a quota as the informer's store has them, and reports whether one
-// changed. An event makes the scheduler retry the pods that it may help, possibly before it has
-// reached the plugin. The store is always updated first.
-func (p *ElasticQuota) recount(q *quota) (changed bool) {
-	if p.handle == nil {
-		return false
-	}
-	store := p.handle.SharedInformerFactory().Core().V1().Pods().Informer().GetIndexer()
-	for _, e := range p.usage.bound(q) {
-		object, _, err := store.GetByKey(e.pod.Namespace + "/" + e.pod.Name)
-		if err != nil {
-			continue // a store never fails
+// retryKept has pods retried when room is no longer kept, until ctx is done: the pod that it was
+// kept for may have got another node. The scheduler reports the deletion of a pending pod from 1.33
+// on only, and not to pods of a higher priority (getLEPriorityPreCheck in eventhandlers.go).
+func (p *ElasticQuota) retryKept(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.nominated.freed:
+			p.rejected.Retry(ctx, p.handle, Name)
 		}
-		switch now, ok := object.(*corev1.Pod); {
-		case !ok || now.UID != e.pod.UID || scheduler.PodFinished(now):
-			p.usage.remove(e.pod)
-			changed = true
-		case now != e.pod && now.Spec.NodeName != "":
-			p.usage.put(now, true)
-			changed = true
-		}
-	}
-	return changed
-}
-
-// forget removes a pod that was deleted or has finished. If room was kept for it, it retries the
-// pods that did not get that room. The scheduler reports the deletion of a pending pod from 1.33 on
-// only, and not to pods of a higher priority (getLEPriorityPreCheck in eventhandlers.go).
-func (p *ElasticQuota) forget(ctx context.Context, pod *corev1.Pod) {
-	p.usage.remove(pod)
-	p.rejected.Remove(pod.UID)
-	if p.nominated.forget(pod.UID) {
-		p.rejected.Retry(ctx, p.handle, Name)
 	}
 }

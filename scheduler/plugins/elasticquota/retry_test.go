@@ -176,29 +176,3 @@ func TestPodsCountAsTheInformerHasThem(t *testing.T) {
 		}
 	}
 }
-
-func TestPodsThatRoomWasKeptFromAreRetriedWhenItIsGivenUp(t *testing.T) {
-	w := newWorld(t, twoTeams, 1)
-	w.run("n-0", "b", "b", 7, "1", 0)
-	pod, borrows := w.newPod("a", "new", "2", 0), w.newPod("b", "borrows", "1", 100)
-	for _, p := range []*corev1.Pod{pod, borrows} {
-		if err := w.store().Add(p); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got := w.postFilter(pod, nil); got != "n-0 b-6" {
-		t.Fatalf("got %q", got)
-	}
-	state := plugintest.NewState()
-	w.plugin.PreFilter(t.Context(), state, borrows)
-	if got := w.plugin.Filter(t.Context(), state, borrows, w.cluster.Nodes()[0]).String(); got != "Unschedulable: "+
-		reasonKept {
-		t.Fatalf("a pod that borrows: %s", got)
-	}
-	w.plugin.forget(t.Context(), w.cluster.Nodes()[0].Pod(0)) // nothing was kept for it
-	if early := w.handle.Activated(); len(early) > 0 {
-		t.Errorf("retried too early: %v", early)
-	}
-	w.plugin.forget(t.Context(), pod)
-	w.handle.AwaitActivated(t, "b/borrows")
-}

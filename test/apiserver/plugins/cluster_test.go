@@ -40,6 +40,7 @@ var everyday = []behavior{
 	{"shares of GPUs are placed on devices", sharesOfGPUs},
 	{"pods go where they cost least", leastCost},
 	{"a pod held by LoadAware is bound when the load falls", heldByLoad},
+	{"limits hold under random operations", limitsHold},
 }
 
 // TestBundledPlugins runs all behaviors of a release on one API server, one after the other: events

@@ -9,8 +9,11 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
+// operations is the number of random operations of limitsHold.
+const operations = 10_000
+
 func releases() []string {
-	return []string{"v1.20.15", apiserver.Release, "v1.29.2", "v1.33.13", versions.Releases()[0].String()}
+	return []string{"v1.20.15", apiserver.Release, "v1.29.2", "v1.34.2", versions.Releases()[0].String()}
 }
 
 func behaviors() []behavior {

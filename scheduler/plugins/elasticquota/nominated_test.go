@@ -1,0 +1,40 @@
+package elasticquota
+
+import (
+	"context"
+	"testing"
+
+	"github.com/pmk-sched/pmk-sched/scheduler/plugintest"
+)
+
+// No event of the cluster has the pod retried that borrows.
+func TestPodsAreRetriedWhenRoomIsNoLongerKept(t *testing.T) {
+	for name, end := range map[string]func(*world, context.Context){
+		"the pod gets another node": func(w *world, ctx context.Context) {
+			w.plugin.Reserve(ctx, nil, w.newPod("a", "new", "2", 0), "n-1")
+		},
+		"the pod is deleted": func(w *world, _ context.Context) { w.plugin.forget(w.newPod("a", "new", "2", 0)) },
+	} {
+		w := newWorld(t, twoTeams, 2)
+		w.run("n-0", "b", "b", 7, "1", 0)
+		w.run("n-1", "other", "other", 8, "1", 0)
+		if got := w.postFilter(w.newPod("a", "new", "2", 0), nil); got != "n-0 b-6" {
+			t.Fatalf("got %q", got)
+		}
+		borrows, state := w.newPod("b", "borrows", "1", 0), plugintest.NewState()
+		if err := w.store().Add(borrows); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		if _, status := w.plugin.PreFilter(ctx, state, borrows); status != nil {
+			t.Fatal(status)
+		}
+		if status := w.plugin.Filter(ctx, state, borrows, w.cluster.Nodes()[0]); status != w.plugin.kept {
+			t.Fatalf("%s: got %v", name, status)
+		}
+		go w.plugin.retryKept(ctx)
+		end(w, ctx)
+		w.handle.AwaitActivated(t, "b/borrows")
+	}
+}
