@@ -5,12 +5,14 @@
 // Facts that are not in the formulas are from the authors' simulator,
 // github.com/hkust-adsl/kubernetes-scheduler-simulator: the rounding of the score
 // (pkg/simulator/plugin/fgd_score.go), the typical pods, and that the GPUs of a node of another
-// model are of no use to a pod (pkg/utils/frag.go).
+// model are of no use to a pod (pkg/utils/frag.go). Of the nodes with the highest score, its copy
+// of the scheduler chooses the first one by name (pkg/scheduler/core/generic_scheduler.go).
 package fgd
 
 import (
 	"math"
 	"slices"
+	"strings"
 )
 
 // whole is the amount of a GPU.
@@ -23,8 +25,21 @@ type Demand struct {
 	// GPU is in thousandths of a GPU: less than 1000 is a share of one GPU, any other amount is a
 	// number of whole GPUs.
 	GPU int64
-	// Model is the model of GPU that the pod requires, or "" if it may have any.
-	Model string
+	// Models are the models of GPUs of which the pod requires one, separated by |, or "" if it may
+	// have any.
+	Models string
+}
+
+func (d Demand) accepts(model string) bool {
+	if d.Models == "" {
+		return true
+	}
+	for m := range strings.SplitSeq(d.Models, "|") {
+		if m == model {
+			return true
+		}
+	}
+	return false
 }
 
 // part returns the amount that a pod takes of each GPU, and the number of GPUs.
@@ -57,7 +72,7 @@ func (n Node) fragment(d Demand) float64 {
 			gpus--
 		}
 	}
-	if d.GPU == 0 || gpus > 0 || d.CPU > n.CPU || d.Model != "" && d.Model != n.Model {
+	if d.GPU == 0 || gpus > 0 || d.CPU > n.CPU || !d.accepts(n.Model) {
 		return float64(free)
 	}
 	return float64(tooSmall)

@@ -25,8 +25,8 @@ func TestFragmentIsTheFreeGPUThatAPodCannotUse(t *testing.T) {
 		"two GPUs, one is free":              {node(1000, 600), fgd.Demand{CPU: 1000, GPU: 2000}, 1600},
 		"too little CPU":                     {node(1000, 600), fgd.Demand{CPU: 8001, GPU: 500}, 1600},
 		"no GPU":                             {node(1000, 600), fgd.Demand{CPU: 1000}, 1600},
-		"the model of the node":              {node(1000, 600), fgd.Demand{GPU: 500, Model: "T4"}, 0},
-		"another model":                      {node(1000, 600), fgd.Demand{GPU: 500, Model: "P100"}, 1600},
+		"a model of the node":                {node(1000, 600), fgd.Demand{GPU: 500, Models: "P100|T4"}, 0},
+		"another model":                      {node(1000, 600), fgd.Demand{GPU: 500, Models: "P100|T"}, 1600},
 		"no GPU is free":                     {node(0, 0), fgd.Demand{GPU: 500}, 0},
 		"a node without GPUs has no GPU":     {node(), fgd.Demand{GPU: 500}, 0},
 		"a whole GPU, a part is of no use":   {node(999, 1000), fgd.Demand{GPU: 1000}, 999},
@@ -93,8 +93,8 @@ func TestTypicalPodsAreTheMostFrequentOnes(t *testing.T) {
 	}
 	add(4, fgd.Demand{GPU: 100})
 	add(16, fgd.Demand{CPU: 1000})
-	add(80, fgd.Demand{GPU: 1000, Model: "T4"})
-	want := fgd.Workload{{fgd.Demand{GPU: 1000, Model: "T4"}, 80.0 / 96}, {fgd.Demand{CPU: 1000}, 16.0 / 96}}
+	add(80, fgd.Demand{GPU: 1000, Models: "T4"})
+	want := fgd.Workload{{fgd.Demand{GPU: 1000, Models: "T4"}, 80.0 / 96}, {fgd.Demand{CPU: 1000}, 16.0 / 96}}
 	if diff := cmp.Diff(want, fgd.Typical(demands)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -19,14 +19,16 @@ type Workload struct {
 	Make func(nodes []*corev1.Node, pods []*corev1.Pod) []*corev1.Pod
 }
 
-// Workloads returns the workloads that differ in kind. The names gpushare and multigpu with a
-// percentage are those of the lists openb_pod_list_*.csv of the trace's authors, which have pods in
-// the same numbers, drawn by chance; gpushare0 extends their series.
+// Workloads returns the workloads that differ in kind. The names gpuspec, gpushare and multigpu
+// with a percentage are those of the lists openb_pod_list_*.csv of the trace's authors, which have
+// pods in the same numbers, drawn by chance; gpushare0 extends their series.
 func Workloads() []Workload {
 	return []Workload{
 		{"default", "The pods of the trace.", func(_ []*corev1.Node, pods []*corev1.Pod) []*corev1.Pod { return pods }},
-		{"gpumodel33", "Every third pod with GPUs requires the model of a node, which is drawn among the nodes that have " +
-			"room for the pod when they are empty.", requireModels},
+		{"gpuspec33", "Every third pod with GPUs requires models of GPUs, drawn in the proportions of the authors' list " +
+			"among those that have room for the pod.", withModels(ofAuthors)},
+		{"gpumodel33", "Every third pod with GPUs requires a model of GPU, drawn in proportion to the nodes that have it " +
+			"among those that have room for the pod.", withModels(byNodes)},
 		{"gpushare0", "As many pods with GPUs as in the trace, all with whole GPUs.", withShares(0)},
 		{"gpushare60", "As many pods with GPUs as in the trace; pods with a share of a GPU request 60 % of the GPUs.",
 			withShares(0.6)},
@@ -95,30 +97,70 @@ func total(pods []*corev1.Pod) (sum float64) {
 
 func mean(pods []*corev1.Pod) float64 { return total(pods) / float64(len(pods)) }
 
-// requireModels makes every third pod with GPUs require a model of GPU. The result is always the
-// same.
-func requireModels(nodes []*corev1.Node, pods []*corev1.Pod) []*corev1.Pod {
-	random := rand.New(rand.NewPCG(33, 0)) //nolint:gosec // a simulation
-	result := slices.Clone(pods)
-	withGPUs := 0
-	for i, pod := range pods {
-		if Request(pod) == 0 {
-			continue
+// request is models of GPUs, of which a pod may have any, and how often they are requested.
+type request struct {
+	models []string
+	weight int
+}
+
+// byNodes returns each model, as often as nodes have it.
+func byNodes(nodes []*corev1.Node) (all []request) {
+	for _, n := range nodes {
+		model := n.Labels[openb.GPUModel]
+		i := slices.IndexFunc(all, func(r request) bool { return r.models[0] == model })
+		if i < 0 {
+			i, all = len(all), append(all, request{models: []string{model}})
 		}
-		if withGPUs++; withGPUs%3 != 0 {
-			continue
-		}
-		var models []string
-		for _, n := range nodes {
-			if hasRoom(n, pod) {
-				models = append(models, n.Labels[openb.GPUModel])
+		all[i].weight++
+	}
+	return all
+}
+
+// ofAuthors returns the models in the column gpu_spec of the authors' list
+// openb_pod_list_gpuspec33.csv, without those that occur less than ten times.
+func ofAuthors([]*corev1.Node) []request {
+	return []request{
+		{[]string{"T4"}, 1291},
+		{[]string{"G2"}, 331},
+		{[]string{"P100"}, 279},
+		{[]string{"V100M16", "V100M32"}, 163},
+		{[]string{"P100", "V100M16", "V100M32"}, 103},
+		{[]string{"G3"}, 86},
+		{[]string{"G2", "P100", "T4", "V100M16", "V100M32"}, 39},
+		{[]string{"P100", "T4", "V100M16", "V100M32"}, 33},
+		{[]string{"A10", "G2", "T4", "V100M16", "V100M32"}, 24},
+		{[]string{"V100M32"}, 20},
+	}
+}
+
+// withModels returns the rule that every third pod with GPUs requires models. The result is always
+// the same.
+func withModels(requests func([]*corev1.Node) []request) func([]*corev1.Node, []*corev1.Pod) []*corev1.Pod {
+	return func(nodes []*corev1.Node, pods []*corev1.Pod) []*corev1.Pod {
+		random := rand.New(rand.NewPCG(33, 0)) //nolint:gosec // a simulation
+		all, result, withGPUs := requests(nodes), slices.Clone(pods), 0
+		for i, pod := range pods {
+			if Request(pod) == 0 {
+				continue
+			}
+			if withGPUs++; withGPUs%3 != 0 {
+				continue
+			}
+			var possible [][]string
+			for _, r := range all {
+				room := func(n *corev1.Node) bool {
+					return slices.Contains(r.models, n.Labels[openb.GPUModel]) && hasRoom(n, pod)
+				}
+				if slices.ContainsFunc(nodes, room) {
+					possible = append(possible, slices.Repeat([][]string{r.models}, r.weight)...)
+				}
+			}
+			if len(possible) > 0 {
+				result[i] = requireModels(pod, possible[random.IntN(len(possible))])
 			}
 		}
-		if len(models) > 0 {
-			result[i] = requireModel(pod, models[random.IntN(len(models))])
-		}
+		return result
 	}
-	return result
 }
 
 // hasRoom reports whether an empty node has what a pod requests.
@@ -131,23 +173,24 @@ func hasRoom(node *corev1.Node, pod *corev1.Pod) bool {
 	return true
 }
 
-func requireModel(pod *corev1.Pod, model string) *corev1.Pod {
+func requireModels(pod *corev1.Pod, models []string) *corev1.Pod {
 	pod = pod.DeepCopy()
 	pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
 		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 			MatchExpressions: []corev1.NodeSelectorRequirement{{
-				Key: openb.GPUModel, Operator: corev1.NodeSelectorOpIn, Values: []string{model},
+				Key: openb.GPUModel, Operator: corev1.NodeSelectorOpIn, Values: models,
 			}},
 		}}},
 	}}
 	return pod
 }
 
-// Model returns the model of GPU that a pod of a workload requires, or "" if it may have any.
-func Model(pod *corev1.Pod) string {
+// Models returns the models of GPUs of which a pod of a workload requires one, or none if it may
+// have any.
+func Models(pod *corev1.Pod) []string {
 	if pod.Spec.Affinity == nil {
-		return ""
+		return nil
 	}
 	required := pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
-	return required.NodeSelectorTerms[0].MatchExpressions[0].Values[0]
+	return required.NodeSelectorTerms[0].MatchExpressions[0].Values
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -67,6 +68,7 @@ func TestWorkloadsHaveTheNumbersOfTheirRules(t *testing.T) {
 	}
 	for name, want := range map[string]sums{
 		"default":     {None: 3, GPU: 16, Shares: 33, Several: 40},
+		"gpuspec33":   {None: 3, GPU: 16, Shares: 33, Several: 40},
 		"gpumodel33":  {None: 3, GPU: 16, Shares: 33, Several: 40},
 		"gpushare0":   {None: 3, GPU: 16, Shares: 0, Several: 56},  // 14 of 25 GPUs
 		"gpushare60":  {None: 3, GPU: 16, Shares: 62, Several: 19}, // 6.5 and 2 of 10.5 GPUs
@@ -100,16 +102,18 @@ func TestEveryThirdPodRequiresAModelThatHasRoomForIt(t *testing.T) {
 	nodes := []*corev1.Node{node("T4", 8, 1000), node("P100", 8, 2000), node("G2", 8, 4000), node("", 8, 0),
 		node("G3", 0, 8000)}
 	given := pods()
-	for range 2 { // the result is always the same
+	for name, want := range map[string][]string{
+		"gpumodel33": {"500 G2", "500 G2", "500 P100", "1000 T4", "2000 G2"},
+		"gpuspec33":  {"500 P100|V100M16|V100M32", "500 P100", "500 T4", "1000 T4", "2000 G2"},
+	} {
 		var got []string
-		for _, pod := range workload(t, "gpumodel33", given, nodes...) {
-			if model := trace.Model(pod); model != "" {
-				got = append(got, fmt.Sprintf("%d %s", trace.Request(pod), model))
+		for _, pod := range workload(t, name, given, nodes...) {
+			if models := trace.Models(pod); len(models) > 0 {
+				got = append(got, fmt.Sprint(trace.Request(pod), " ", strings.Join(models, "|")))
 			}
 		}
-		want := []string{"500 G2", "500 G2", "500 P100", "1000 T4", "2000 G2"}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 	if diff := cmp.Diff(pods(), given); diff != "" {

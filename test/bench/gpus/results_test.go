@@ -1,0 +1,135 @@
+//go:build linux
+
+package gpus
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/pmk-sched/pmk-sched/test/internal/chart"
+	"github.com/pmk-sched/pmk-sched/test/internal/samples"
+)
+
+// result is one run of a scheduler.
+type result struct {
+	release, workload, side string
+	seed                    uint64
+	// allocated is what allocation returns.
+	allocated []float64
+}
+
+// results are the runs of one release. The file with them lets a measurement of hours be made in
+// parts.
+type results []result
+
+const file = "testdata/allocated.csv"
+
+// columns are the first columns of the file; the others are the percentages of requested GPUs.
+var columns = []string{"release", "workload", "side", "seed"}
+
+// read reads the results of the release from the file.
+func (all *results) read(b *testing.B) {
+	b.Helper()
+	in, err := os.Open(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer in.Close()
+	rows, err := csv.NewReader(in).ReadAll()
+	if err != nil {
+		b.Fatalf("read %s: %v", file, err)
+	}
+	for _, row := range rows[1:] {
+		r := result{release: row[0], workload: row[1], side: row[2]}
+		if r.seed, err = strconv.ParseUint(row[3], 10, 64); err != nil {
+			b.Fatalf("read %s: %v", file, err)
+		}
+		for _, text := range row[len(columns):] {
+			percent, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				b.Fatalf("read %s: %v", file, err)
+			}
+			r.allocated = append(r.allocated, percent)
+		}
+		if r.release == release {
+			all.put(r)
+		}
+	}
+}
+
+// put adds a result, or replaces that of the same workload, side and seed.
+func (all *results) put(r result) {
+	same := func(o result) bool { return o.workload == r.workload && o.side == r.side && o.seed == r.seed }
+	if i := slices.IndexFunc(*all, same); i >= 0 {
+		(*all)[i] = r
+		return
+	}
+	*all = append(*all, r)
+}
+
+func (all results) write(b *testing.B) {
+	b.Helper()
+	header := slices.Clone(columns)
+	for percent := from; percent <= to; percent++ {
+		header = append(header, fmt.Sprint(percent))
+	}
+	rows := [][]string{header}
+	for _, r := range all {
+		row := []string{r.release, r.workload, r.side, fmt.Sprint(r.seed)}
+		for _, percent := range r.allocated {
+			row = append(row, fmt.Sprintf("%.2f", percent))
+		}
+		rows = append(rows, row)
+	}
+	out, err := os.Create(file)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := errors.Join(csv.NewWriter(out).WriteAll(rows), out.Close()); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (all results) tables() tables {
+	t := newTables()
+	for _, r := range all {
+		t.add(r.side, r.workload, r.allocated)
+	}
+	return t
+}
+
+// picture draws the mean over the draws from the trace as it is, in a band from the least to the
+// most.
+func (all results) picture(b *testing.B) {
+	b.Helper()
+	var lines []chart.Line
+	for _, s := range sides {
+		line := chart.Line{Name: s.title}
+		for percent := from; percent <= to; percent++ {
+			var set samples.Set
+			for _, r := range all {
+				if r.workload == "default" && r.side == s.name {
+					set = append(set, r.allocated[percent-from])
+				}
+			}
+			if len(set) == 0 {
+				return
+			}
+			line.Points = append(line.Points, chart.Point{X: float64(percent), Y: set.Mean()})
+			line.Low, line.High = append(line.Low, slices.Min(set)), append(line.High, slices.Max(set))
+		}
+		lines = append(lines, line)
+	}
+	chart.Write(b, "gpus.svg", "GPUs allocated against GPUs asked for",
+		chart.Axis{Title: "GPUs asked for, % of the cluster's", From: from, To: to, Every: 10},
+		chart.Axis{Title: "GPUs allocated, % of the cluster's", From: 75, To: 100, Every: 5}, lines...)
+}
