@@ -26,6 +26,8 @@ type filling struct {
 	plugin  *gpupacking.GPUPacking
 	cluster *plugintest.Cluster
 	nodes   []*plugintest.Node
+	// whole is the room of each node when it is empty, and left its free room.
+	whole, left []amounts
 	// drawn are the pods, and classes their workload as the plugin measures it.
 	drawn   []*corev1.Pod
 	classes []gpupacking.Class
@@ -39,15 +41,31 @@ type filling struct {
 	// free are the free amounts of the devices of each node, if devices is set.
 	free [][]int64
 	// known are answers for pods with a signature, by node, and answers those for the pod that is
-	// being placed. An answer is valid while the number of pods on the node is the same.
+	// being placed. An answer is valid while the number of pods that the node has room for is the
+	// same.
 	known   map[any][]answer
 	answers []answer
 }
 
+// amounts are thousandths of cores, bytes of memory, thousandths of GPUs and a number of pods.
+type amounts struct{ cpu, memory, gpu, pods int64 }
+
+func amountsOf(list corev1.ResourceList, pods int64) amounts {
+	return amounts{list.Cpu().MilliValue(), list.Memory().Value(), list.Name(trace.GPU, "").Value(), pods}
+}
+
+func (a amounts) fit(room amounts) bool {
+	return a.cpu <= room.cpu && a.memory <= room.memory && a.gpu <= room.gpu && a.pods <= room.pods
+}
+
+func (a amounts) minus(o amounts) amounts {
+	return amounts{a.cpu - o.cpu, a.memory - o.memory, a.gpu - o.gpu, a.pods - o.pods}
+}
+
 type answer struct {
-	pods  int
-	fits  bool
-	value int64
+	pods         int64
+	fits, valued bool
+	value        int64
 }
 
 func newFilling(b *testing.B, nodes []*corev1.Node, drawn []*corev1.Pod, percentage int) *filling {
@@ -60,8 +78,9 @@ func newFilling(b *testing.B, nodes []*corev1.Node, drawn []*corev1.Pod, percent
 		node := plugintest.NewNode(n)
 		x.nodes = append(x.nodes, node)
 		x.cluster.Add(node)
-		gpus := n.Status.Allocatable.Name(trace.GPU, "").Value() / trace.Whole
-		x.free = append(x.free, slices.Repeat([]int64{trace.Whole}, int(gpus)))
+		room := amountsOf(n.Status.Allocatable, n.Status.Allocatable.Pods().Value())
+		x.whole, x.left = append(x.whole, room), append(x.left, room)
+		x.free = append(x.free, slices.Repeat([]int64{trace.Whole}, int(room.gpu/trace.Whole)))
 	}
 	args, err := json.Marshal(map[string]any{
 		"resource": openb.GPUMilli, "devices": map[string]any{"units": trace.Whole},
@@ -119,6 +138,10 @@ func (x *filling) requestsOfGPUs() (w fgd.Workload) {
 	return w
 }
 
+func requestOf(pod *corev1.Pod) amounts {
+	return amountsOf(pod.Spec.Containers[0].Resources.Requests, 1)
+}
+
 func demandOf(pod *corev1.Pod) fgd.Demand {
 	return fgd.Demand{CPU: pod.Spec.Containers[0].Resources.Requests.Cpu().MilliValue(), GPU: trace.Request(pod),
 		Models: strings.Join(trace.Models(pod), "|")}
@@ -126,9 +149,7 @@ func demandOf(pod *corev1.Pod) fgd.Demand {
 
 // room returns the free room of a node.
 func (x *filling) room(node int) fgd.Node {
-	n := x.nodes[node]
-	return fgd.Node{CPU: n.Allocatable().MilliCPU - n.Requested().MilliCPU, GPUs: x.free[node],
-		Model: n.Node().Labels[openb.GPUModel]}
+	return fgd.Node{CPU: x.left[node].cpu, GPUs: x.free[node], Model: x.nodes[node].Node().Labels[openb.GPUModel]}
 }
 
 // placeOnFullest returns the devices with which F_n(M) shrinks most, and by how much. Of devices
@@ -172,6 +193,7 @@ func (x *filling) fill(drawn []*corev1.Pod, choose score) []bool {
 		}
 		x.reserve(pod, nodes[best])
 		x.cluster.Place(pod, x.nodes[nodes[best]].Node().Name)
+		x.left[nodes[best]] = x.left[nodes[best]].minus(requestOf(pod))
 		placed[i] = true
 	}
 	return placed
@@ -197,18 +219,13 @@ func (x *filling) reserve(pod *corev1.Pod, node int) {
 // feasible returns nodes that have room for a pod: like kube-scheduler as many as are scored, from
 // the node on at which the last search ended.
 func (x *filling) feasible(pod *corev1.Pod) []int {
-	want, models := plugintest.NewNode(&corev1.Node{}, pod).Requested(), trace.Models(pod)
+	want, models := requestOf(pod), trace.Models(pod)
 	var nodes []int
 	visited := 0
 	for ; visited < len(x.nodes) && len(nodes) < x.scored; visited++ {
 		i := (x.next + visited) % len(x.nodes)
-		has, used := x.nodes[i].Allocatable(), x.nodes[i].Requested()
-		if used.MilliCPU+want.MilliCPU > has.MilliCPU || used.Memory+want.Memory > has.Memory ||
-			x.nodes[i].PodCount() >= 110 ||
-			len(models) > 0 && !slices.Contains(models, x.nodes[i].Node().Labels[openb.GPUModel]) {
-			continue
-		}
-		if x.ask(pod, i).fits {
+		if want.fit(x.left[i]) && x.fits(pod, i) &&
+			(len(models) == 0 || slices.Contains(models, x.nodes[i].Node().Labels[openb.GPUModel])) {
 			nodes = append(nodes, i)
 		}
 	}
@@ -229,17 +246,21 @@ func (x *filling) recall(pod *corev1.Pod) {
 	x.answers = x.known[signature]
 }
 
-// ask returns the answer for the pod that is being placed and a node.
-func (x *filling) ask(pod *corev1.Pod, node int) answer {
-	n := x.nodes[node]
-	if a := x.answers[node]; a.pods == n.PodCount() {
-		return a
+// fits reports whether the plugin's filter lets the pod that is being placed on a node.
+func (x *filling) fits(pod *corev1.Pod, node int) bool {
+	a := &x.answers[node]
+	if pods := x.left[node].pods; a.pods != pods {
+		filter := x.plugin.Filter(x.b.Context(), plugintest.NewState(), pod, x.nodes[node])
+		*a = answer{pods: pods, fits: filter.IsSuccess()}
 	}
-	filter := x.plugin.Filter(x.b.Context(), plugintest.NewState(), pod, n)
-	a := answer{pods: n.PodCount(), fits: filter.IsSuccess()}
-	if a.fits {
-		a.value = x.value(pod, node)
+	return a.fits
+}
+
+// valueOf returns the value for the pod that is being placed and a node that it fits.
+func (x *filling) valueOf(pod *corev1.Pod, node int) int64 {
+	a := &x.answers[node]
+	if !a.valued {
+		a.valued, a.value = true, x.value(pod, node)
 	}
-	x.answers[node] = a
-	return a
+	return a.value
 }

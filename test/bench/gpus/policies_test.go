@@ -72,7 +72,7 @@ func BenchmarkPolicies(b *testing.B) {
 func (x *filling) steepest(pod *corev1.Pod, nodes []int) []float64 {
 	var list []scheduler.NodeScore
 	for _, i := range nodes {
-		list = append(list, scheduler.NodeScore{Name: x.nodes[i].Node().Name, Score: x.ask(pod, i).value})
+		list = append(list, scheduler.NodeScore{Name: x.nodes[i].Node().Name, Score: x.valueOf(pod, i)})
 	}
 	if status := x.plugin.NormalizeScore(x.b.Context(), plugintest.NewState(), pod, list); !status.IsSuccess() {
 		x.b.Fatal(status)
@@ -129,7 +129,7 @@ func (x *filling) descend(highest score) score {
 func (x *filling) first(pod *corev1.Pod, nodes []int) []float64 {
 	scores := make([]float64, len(nodes))
 	for j, i := range nodes {
-		scores[j] = float64(x.ask(pod, i).value)
+		scores[j] = float64(x.valueOf(pod, i))
 	}
 	return scores
 }
@@ -139,7 +139,7 @@ func (x *filling) byChance(chance score) score {
 	return func(pod *corev1.Pod, nodes []int) []float64 {
 		scores := chance(pod, nodes) // below 1
 		for j, i := range nodes {
-			scores[j] += float64(x.ask(pod, i).value)
+			scores[j] += float64(x.valueOf(pod, i))
 		}
 		return scores
 	}
@@ -161,8 +161,8 @@ func random(seed uint64) score {
 func (x *filling) leastAllocated(_ *corev1.Pod, nodes []int) []float64 {
 	scores := make([]float64, len(nodes))
 	for j, i := range nodes {
-		has, used := x.nodes[i].Allocatable(), x.nodes[i].Requested()
-		scores[j] = -float64(used.MilliCPU)/float64(has.MilliCPU) - float64(used.Memory)/float64(has.Memory)
+		has, used := x.whole[i], x.whole[i].minus(x.left[i])
+		scores[j] = -float64(used.cpu)/float64(has.cpu) - float64(used.memory)/float64(has.memory)
 	}
 	return scores
 }
@@ -172,8 +172,7 @@ func (x *filling) leastAllocated(_ *corev1.Pod, nodes []int) []float64 {
 func (x *filling) bestFit(_ *corev1.Pod, nodes []int) []float64 {
 	scores := make([]float64, len(nodes))
 	for j, i := range nodes {
-		has, used := x.nodes[i].Allocatable(), x.nodes[i].Requested()
-		scores[j] = -float64(has.MilliCPU-used.MilliCPU)/128000 - float64(has.Scalar[trace.GPU]-used.Scalar[trace.GPU])/8000
+		scores[j] = -float64(x.left[i].cpu)/128000 - float64(x.left[i].gpu)/8000
 	}
 	return scores
 }
