@@ -9,6 +9,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -147,31 +148,29 @@ func fill(b *testing.B, x *controlplane.Plane, name string, process *controlplan
 	x.Create(ctx, b, name, pods...)
 	process.Start()
 	defer process.Kill()
-	placed := make([]bool, len(drawn))
 	for {
-		list, err := x.Kube.CoreV1().Pods(name).List(ctx, metav1.ListOptions{})
+		unbound, err := x.Kube.CoreV1().Pods(name).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName="})
 		if err != nil {
 			b.Fatal(err)
 		}
-		tried := 0
-		for i := range list.Items {
-			pod := &list.Items[i]
-			if len(pod.Status.Conditions) == 0 && pod.Spec.NodeName == "" {
-				continue
+		placed, left := slices.Repeat([]bool{true}, len(drawn)), 0
+		for i := range unbound.Items {
+			pod := &unbound.Items[i]
+			if len(pod.Status.Conditions) == 0 {
+				left++
 			}
-			tried++
 			var index int
 			if _, err := fmt.Sscanf(pod.Name, "pod-%d", &index); err != nil {
 				b.Fatal(err)
 			}
-			placed[index] = pod.Spec.NodeName != ""
+			placed[index] = false
 		}
-		if tried == len(drawn) {
+		if left == 0 {
 			return placed
 		}
 		select {
 		case <-ctx.Done():
-			b.Fatalf("%s has tried %d of %d pods:\n%s", name, tried, len(drawn), process.Log())
+			b.Fatalf("%s has not tried %d of %d pods:\n%s", name, left, len(drawn), process.Log())
 		case <-time.After(2 * time.Second):
 		}
 	}
