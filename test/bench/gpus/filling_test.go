@@ -40,11 +40,9 @@ type filling struct {
 	devices func(pod *corev1.Pod, node int) []int
 	// free are the free amounts of the devices of each node, if devices is set.
 	free [][]int64
-	// known are answers for pods with a signature, by node, and answers those for the pod that is
-	// being placed. An answer is valid while the number of pods that the node has room for is the
-	// same.
-	known   map[any][]answer
-	answers []answer
+	// rooms are the answers of the plugin's filter for pods with a request of GPUs, and values those
+	// for pods with a signature, by node.
+	rooms, values *answers
 }
 
 // amounts are thousandths of cores, bytes of memory, thousandths of GPUs and a number of pods.
@@ -62,17 +60,36 @@ func (a amounts) minus(o amounts) amounts {
 	return amounts{a.cpu - o.cpu, a.memory - o.memory, a.gpu - o.gpu, a.pods - o.pods}
 }
 
-type answer struct {
-	pods         int64
-	fits, valued bool
-	value        int64
+// answers are what is known about pods with a key and the nodes. An answer is valid while the
+// number of pods that the node has room for is the same.
+type answers struct {
+	all map[any][]answer
+	// current are the answers for the pod that is being placed.
+	current []answer
+}
+
+type answer struct{ pods, value int64 }
+
+func (a *answers) recall(key any, nodes int) {
+	if a.all[key] == nil {
+		a.all[key] = slices.Repeat([]answer{{pods: -1}}, nodes)
+	}
+	a.current = a.all[key]
+}
+
+func (a *answers) of(node int, pods int64, compute func() int64) int64 {
+	if a.current[node].pods != pods {
+		a.current[node] = answer{pods: pods, value: compute()}
+	}
+	return a.current[node].value
 }
 
 func newFilling(b *testing.B, nodes []*corev1.Node, drawn []*corev1.Pod, percentage int) *filling {
 	b.Helper()
 	x := &filling{
 		b: b, drawn: drawn, classes: mostFrequent(drawn), scored: len(nodes) * percentage / 100,
-		cluster: plugintest.NewCluster(0, &corev1.Node{}), known: map[any][]answer{},
+		cluster: plugintest.NewCluster(0, &corev1.Node{}),
+		rooms:   &answers{all: map[any][]answer{}}, values: &answers{all: map[any][]answer{}},
 	}
 	for _, n := range nodes {
 		node := plugintest.NewNode(n)
@@ -233,34 +250,28 @@ func (x *filling) feasible(pod *corev1.Pod) []int {
 	return nodes
 }
 
-// recall sets answers for a pod.
+// recall selects the answers for a pod.
 func (x *filling) recall(pod *corev1.Pod) {
 	x.b.Helper()
 	signature, status := x.plugin.Sign(x.b.Context(), pod)
 	if !status.IsSuccess() {
 		x.b.Fatal(status)
 	}
-	if x.known[signature] == nil {
-		x.known[signature] = slices.Repeat([]answer{{pods: -1}}, len(x.nodes))
-	}
-	x.answers = x.known[signature]
+	x.rooms.recall(trace.Request(pod), len(x.nodes))
+	x.values.recall(signature, len(x.nodes))
 }
 
 // fits reports whether the plugin's filter lets the pod that is being placed on a node.
 func (x *filling) fits(pod *corev1.Pod, node int) bool {
-	a := &x.answers[node]
-	if pods := x.left[node].pods; a.pods != pods {
-		filter := x.plugin.Filter(x.b.Context(), plugintest.NewState(), pod, x.nodes[node])
-		*a = answer{pods: pods, fits: filter.IsSuccess()}
-	}
-	return a.fits
+	return x.rooms.of(node, x.left[node].pods, func() int64 {
+		if x.plugin.Filter(x.b.Context(), plugintest.NewState(), pod, x.nodes[node]).IsSuccess() {
+			return 1
+		}
+		return 0
+	}) == 1
 }
 
 // valueOf returns the value for the pod that is being placed and a node that it fits.
 func (x *filling) valueOf(pod *corev1.Pod, node int) int64 {
-	a := &x.answers[node]
-	if !a.valued {
-		a.valued, a.value = true, x.value(pod, node)
-	}
-	return a.value
+	return x.values.of(node, x.left[node].pods, func() int64 { return x.value(pod, node) })
 }
