@@ -3,6 +3,7 @@
 package gpus
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -43,6 +44,20 @@ func seeds(b *testing.B) (all []uint64) {
 		all = append(all, seed)
 	}
 	return all
+}
+
+// sample returns every nth node: n is the environment variable EVERY, or the given number if it is
+// not set.
+func sample(b *testing.B, nodes []*corev1.Node, otherwise int) (some []*corev1.Node) {
+	b.Helper()
+	every, err := strconv.Atoi(cmp.Or(os.Getenv("EVERY"), fmt.Sprint(otherwise)))
+	if err != nil || every < 1 {
+		b.Fatalf("invalid EVERY %q: must be a positive number", os.Getenv("EVERY"))
+	}
+	for i := 0; i < len(nodes); i += every {
+		some = append(some, nodes[i])
+	}
+	return some
 }
 
 // draw draws pods until they ask for enough GPUs, and returns them with the GPUs that the nodes

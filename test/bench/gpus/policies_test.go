@@ -47,6 +47,7 @@ var policies = []struct {
 // other plugins of a scheduler.
 func BenchmarkPolicies(b *testing.B) {
 	nodes, pods := trace.Read(b)
+	nodes = sample(b, nodes, 1)
 	at := newTables()
 	for _, w := range trace.Workloads() {
 		b.Run(w.Name, func(b *testing.B) {

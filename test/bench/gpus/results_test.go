@@ -18,22 +18,25 @@ import (
 
 // result is one run of a scheduler.
 type result struct {
-	release, workload, side string
-	seed                    uint64
-	// allocated is what allocation returns.
+	workload, side string
+	seed           uint64
+	// allocated are the values that allocation returns.
 	allocated []float64
 }
 
-// results are the runs of one release. The file with them lets a measurement of hours be made in
-// parts.
-type results []result
+// results are the runs of the release on a number of nodes. The file with them lets a measurement
+// of hours be made in parts; results on another number of nodes replace it.
+type results struct {
+	nodes int
+	runs  []result
+}
 
 const file = "testdata/allocated.csv"
 
 // columns are the first columns of the file; the others are the percentages of requested GPUs.
-var columns = []string{"release", "workload", "side", "seed"}
+var columns = []string{"release", "nodes", "workload", "side", "seed"}
 
-// read reads the results of the release from the file.
+// read reads the results of the release and the number of nodes from the file.
 func (all *results) read(b *testing.B) {
 	b.Helper()
 	in, err := os.Open(file)
@@ -49,8 +52,11 @@ func (all *results) read(b *testing.B) {
 		b.Fatalf("read %s: %v", file, err)
 	}
 	for _, row := range rows[1:] {
-		r := result{release: row[0], workload: row[1], side: row[2]}
-		if r.seed, err = strconv.ParseUint(row[3], 10, 64); err != nil {
+		if row[0] != release || row[1] != fmt.Sprint(all.nodes) {
+			continue
+		}
+		r := result{workload: row[2], side: row[3]}
+		if r.seed, err = strconv.ParseUint(row[4], 10, 64); err != nil {
 			b.Fatalf("read %s: %v", file, err)
 		}
 		for _, text := range row[len(columns):] {
@@ -60,20 +66,18 @@ func (all *results) read(b *testing.B) {
 			}
 			r.allocated = append(r.allocated, percent)
 		}
-		if r.release == release {
-			all.put(r)
-		}
+		all.put(r)
 	}
 }
 
 // put adds a result, or replaces that of the same workload, side and seed.
 func (all *results) put(r result) {
 	same := func(o result) bool { return o.workload == r.workload && o.side == r.side && o.seed == r.seed }
-	if i := slices.IndexFunc(*all, same); i >= 0 {
-		(*all)[i] = r
+	if i := slices.IndexFunc(all.runs, same); i >= 0 {
+		all.runs[i] = r
 		return
 	}
-	*all = append(*all, r)
+	all.runs = append(all.runs, r)
 }
 
 func (all results) write(b *testing.B) {
@@ -83,8 +87,8 @@ func (all results) write(b *testing.B) {
 		header = append(header, fmt.Sprint(percent))
 	}
 	rows := [][]string{header}
-	for _, r := range all {
-		row := []string{r.release, r.workload, r.side, fmt.Sprint(r.seed)}
+	for _, r := range all.runs {
+		row := []string{release, fmt.Sprint(all.nodes), r.workload, r.side, fmt.Sprint(r.seed)}
 		for _, percent := range r.allocated {
 			row = append(row, fmt.Sprintf("%.2f", percent))
 		}
@@ -101,7 +105,7 @@ func (all results) write(b *testing.B) {
 
 func (all results) tables() tables {
 	t := newTables()
-	for _, r := range all {
+	for _, r := range all.runs {
 		t.add(r.side, r.workload, r.allocated)
 	}
 	return t
@@ -116,7 +120,7 @@ func (all results) picture(b *testing.B) {
 		line := chart.Line{Name: s.title}
 		for percent := from; percent <= to; percent++ {
 			var set samples.Set
-			for _, r := range all {
+			for _, r := range all.runs {
 				if r.workload == "default" && r.side == s.name {
 					set = append(set, r.allocated[percent-from])
 				}
