@@ -63,7 +63,9 @@ var sides = []side{
 func BenchmarkAllocatedGPUs(b *testing.B) {
 	nodes, pods := trace.Read(b)
 	nodes = sample(b, nodes, 4)
-	x := controlplane.Start(b, release)
+	// Before 1.32 the watch cache lists pods in any order, and the scheduler would not try them in the
+	// order in which they are drawn.
+	x := controlplane.Start(b, release, "--watch-cache-sizes=pods#0")
 	binary, err := controlplane.Build(b.Context(),
 		build.Options{Release: x.Release, Plugins: []plugins.Plugin{{Builtin: "gpupacking"}}, Sources: pmksched.Sources})
 	if err != nil {
