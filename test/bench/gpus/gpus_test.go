@@ -83,17 +83,7 @@ func BenchmarkAllocatedGPUs(b *testing.B) {
 				for round, seed := range seeds(b) {
 					drawn, capacity := draw(made, nodes, seed)
 					for _, s := range samples.Turn(sides, round) {
-						process := x.NewScheduler(b, controlplane.Scheduler{
-							Name: s.name, Plugins: []string{"GPUPacking"}, Source: s.source(), Binary: binary,
-						})
-						started := time.Now()
-						allocated := allocation(drawn, fill(b, x, s.name, process, drawn), capacity)
-						b.Logf("%s, %s, seed %d, %d pods in %s: allocated %.1f %% at 100 %%, %.1f %% at %d %%", w.Name, s.name, seed,
-							len(drawn), time.Since(started).Round(time.Second), allocated[100-from], allocated[to-from], to)
-						all.put(result{w.Name, s.name, seed, allocated})
-						if *update {
-							all.write(b)
-						}
+						all.put(b, result{w.Name, s.name, seed, s.allocate(b, x, binary, drawn, capacity)})
 					}
 				}
 			}
@@ -116,6 +106,19 @@ percentageOfNodesToScore: 100
 clientConnection: {qps: 2000, burst: 2000}
 profiles: [{schedulerName: %s, plugins: {%s}, pluginConfig: [{name: GPUPacking, args: %s}%s]}]
 `, s.name, s.plugins, arguments, s.config)
+}
+
+// allocate fills the cluster and returns what allocation does.
+func (s side) allocate(b *testing.B, x *controlplane.Plane, binary string, drawn []*corev1.Pod,
+	capacity int64) []float64 {
+	b.Helper()
+	process := x.NewScheduler(b, controlplane.Scheduler{
+		Name: s.name, Plugins: []string{"GPUPacking"}, Source: s.source(), Binary: binary,
+	})
+	started := time.Now()
+	allocated := allocation(drawn, fill(b, x, s.name, process, drawn), capacity)
+	b.Logf("%s, %d pods in %s", s.name, len(drawn), time.Since(started).Round(time.Second))
+	return allocated
 }
 
 func createNodes(b *testing.B, x *controlplane.Plane, nodes []*corev1.Node) {

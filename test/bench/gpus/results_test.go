@@ -66,12 +66,23 @@ func (all *results) read(b *testing.B) {
 			}
 			r.allocated = append(r.allocated, percent)
 		}
-		all.put(r)
+		all.add(r)
 	}
 }
 
-// put adds a result, or replaces that of the same workload, side and seed.
-func (all *results) put(r result) {
+// put adds a result, or replaces that of the same workload, side and seed. It writes the file if
+// that is to be updated.
+func (all *results) put(b *testing.B, r result) {
+	b.Helper()
+	b.Logf("%s, %s, seed %d: allocated %.1f %% at 100 %%, %.1f %% at %d %%", r.workload, r.side, r.seed,
+		r.allocated[100-from], r.allocated[to-from], to)
+	all.add(r)
+	if *update {
+		all.write(b)
+	}
+}
+
+func (all *results) add(r result) {
 	same := func(o result) bool { return o.workload == r.workload && o.side == r.side && o.seed == r.seed }
 	if i := slices.IndexFunc(all.runs, same); i >= 0 {
 		all.runs[i] = r
