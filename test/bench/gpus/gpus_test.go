@@ -28,8 +28,8 @@ import (
 
 const release = "v1.24.3"
 
-var update = flag.Bool("update", false, "add the results to testdata/allocated.csv, and draw the picture of the "+
-	"documentation from the file")
+var update = flag.Bool("update", false, "add the results to testdata/allocated.csv, and draw the pictures of the "+
+	"documentation")
 
 // index is the annotation with the devices of a pod.
 const index = "alibabacloud.com/gpu-index"
@@ -94,7 +94,11 @@ func BenchmarkAllocatedGPUs(b *testing.B) {
 	}
 	all.tables().log(b)
 	if *update {
-		all.picture(b)
+		var lines []line
+		for _, s := range sides {
+			lines = append(lines, line{s.name, s.title})
+		}
+		all.picture(b, "gpus.svg", "GPUs allocated by kube-scheduler against GPUs asked for", lines...)
 	}
 }
 

@@ -48,7 +48,7 @@ var policies = []struct {
 func BenchmarkPolicies(b *testing.B) {
 	nodes, pods := trace.Read(b)
 	nodes = sample(b, nodes, 1)
-	at := newTables()
+	all := results{nodes: len(nodes)}
 	for _, w := range trace.Workloads() {
 		b.Run(w.Name, func(b *testing.B) {
 			made := w.Make(nodes, pods)
@@ -58,15 +58,22 @@ func BenchmarkPolicies(b *testing.B) {
 						for _, seed := range seeds(b) {
 							drawn, capacity := draw(made, nodes, seed)
 							x := newFilling(b, nodes, drawn, p.percentage)
-							at.add(p.name, w.Name, allocation(drawn, x.fill(drawn, p.choose(x, seed)), capacity))
+							allocated := allocation(drawn, x.fill(drawn, p.choose(x, seed)), capacity)
+							all.add(result{w.Name, p.name, seed, allocated})
 						}
 					}
-					at.report(b, p.name, w.Name)
+					all.tables().report(b, p.name, w.Name)
 				})
 			}
 		})
 	}
-	at.log(b)
+	all.tables().log(b)
+	if *update {
+		all.picture(b, "gpus-policies.svg", "GPUs allocated without a scheduler against GPUs asked for",
+			line{"gpupacking", "GPUPacking"}, line{"fgd", "FGD"}, line{"best-fit", "best fit"},
+			line{"least-allocated", "LeastAllocated"}, line{"fgd-ties-by-chance", "FGD, equal by chance"},
+			line{"random", "by chance"})
+	}
 }
 
 // steepest is the plugin.

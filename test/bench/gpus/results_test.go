@@ -16,7 +16,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/samples"
 )
 
-// result is one run of a scheduler.
+// result is one run of a side or policy.
 type result struct {
 	workload, side string
 	seed           uint64
@@ -122,29 +122,32 @@ func (all results) tables() tables {
 	return t
 }
 
+// line is the results of a side or policy in a picture.
+type line struct{ name, title string }
+
 // picture draws the mean over the draws from the trace as it is, in a band from the least to the
-// most.
-func (all results) picture(b *testing.B) {
+// most, if there are results for each line.
+func (all results) picture(b *testing.B, name, title string, lines ...line) {
 	b.Helper()
-	var lines []chart.Line
-	for _, s := range sides {
-		line := chart.Line{Name: s.title}
+	var drawing []chart.Line
+	for _, l := range lines {
+		drawn := chart.Line{Name: l.title}
 		for percent := from; percent <= to; percent++ {
 			var set samples.Set
 			for _, r := range all.runs {
-				if r.workload == "default" && r.side == s.name {
+				if r.workload == "default" && r.side == l.name {
 					set = append(set, r.allocated[percent-from])
 				}
 			}
 			if len(set) == 0 {
 				return
 			}
-			line.Points = append(line.Points, chart.Point{X: float64(percent), Y: set.Mean()})
-			line.Low, line.High = append(line.Low, slices.Min(set)), append(line.High, slices.Max(set))
+			drawn.Points = append(drawn.Points, chart.Point{X: float64(percent), Y: set.Mean()})
+			drawn.Low, drawn.High = append(drawn.Low, slices.Min(set)), append(drawn.High, slices.Max(set))
 		}
-		lines = append(lines, line)
+		drawing = append(drawing, drawn)
 	}
-	chart.Write(b, "gpus.svg", "GPUs allocated against GPUs asked for",
+	chart.Write(b, name, title,
 		chart.Axis{Title: "GPUs asked for, % of the cluster's", From: from, To: to, Every: 10},
-		chart.Axis{Title: "GPUs allocated, % of the cluster's", From: 75, To: 100, Every: 5}, lines...)
+		chart.Axis{Title: "GPUs allocated, % of the cluster's", From: 75, To: 100, Every: 5}, drawing...)
 }
