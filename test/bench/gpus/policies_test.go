@@ -71,7 +71,7 @@ func BenchmarkPolicies(b *testing.B) {
 	if *update {
 		all.picture(b, "gpus-policies.svg", "GPUs allocated without a scheduler against GPUs asked for",
 			line{"gpupacking", "GPUPacking"}, line{"fgd", "FGD"}, line{"best-fit", "best fit"},
-			line{"least-allocated", "LeastAllocated"}, line{"fgd-ties-by-chance", "FGD, equal by chance"},
+			line{"least-allocated", "LeastAllocated"}, line{"fgd-ties-by-chance", "FGD, by chance"},
 			line{"random", "by chance"})
 	}
 }
