@@ -28,8 +28,8 @@ import (
 
 const release = "v1.24.3"
 
-var update = flag.Bool("update", false, "add the results to testdata/allocated.csv, and draw the pictures of the "+
-	"documentation")
+var update = flag.Bool("update", false, "draw the picture of the documentation (BenchmarkPolicies); add the results to "+
+	"testdata/allocated.csv (BenchmarkAllocatedGPUs)")
 
 // index is the annotation with the devices of a pod.
 const index = "alibabacloud.com/gpu-index"
@@ -39,22 +39,19 @@ const arguments = `{resource: ` + openb.GPUMilli + `, devices: {units: 1000}, an
 
 // side is a configuration of a profile.
 type side struct {
-	name string
-	// title is the name in the picture.
-	title, plugins, config string
+	name, plugins, config string
 }
 
 // sides differ in how nodes are scored. In all of them the plugin filters nodes by the free share
 // of each device, and chooses the device, because kube-scheduler knows sums only.
 var sides = []side{
-	{"default", "default scores", "multiPoint: {enabled: [{name: GPUPacking}]}, score: {disabled: [{name: GPUPacking}]}",
-		""},
-	{"mostallocated", "MostAllocated",
+	{"default", "multiPoint: {enabled: [{name: GPUPacking}]}, score: {disabled: [{name: GPUPacking}]}", ""},
+	{"mostallocated",
 		"multiPoint: {enabled: [{name: GPUPacking}, {name: NodeResourcesFit, weight: 100}]}, score: {disabled: [{name: " +
 			"GPUPacking}]}",
 		", {name: NodeResourcesFit, args: {scoringStrategy: {type: MostAllocated, resources: [{name: " + openb.GPUMilli +
 			", weight: 1}, {name: cpu, weight: 1}]}}}"},
-	{"gpupacking", "GPUPacking", "multiPoint: {enabled: [{name: GPUPacking, weight: 100}]}", ""},
+	{"gpupacking", "multiPoint: {enabled: [{name: GPUPacking, weight: 100}]}", ""},
 }
 
 // BenchmarkAllocatedGPUs fills every fourth node of the cluster with each side, for each workload
@@ -93,13 +90,6 @@ func BenchmarkAllocatedGPUs(b *testing.B) {
 		})
 	}
 	all.tables().log(b)
-	if *update {
-		var lines []line
-		for _, s := range sides {
-			lines = append(lines, line{s.name, s.title})
-		}
-		all.picture(b, "gpus.svg", "GPUs allocated by kube-scheduler against GPUs asked for", lines...)
-	}
 }
 
 // source returns the configuration.

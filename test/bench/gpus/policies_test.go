@@ -69,8 +69,7 @@ func BenchmarkPolicies(b *testing.B) {
 	}
 	all.tables().log(b)
 	if *update {
-		all.picture(b, "gpus-policies.svg", "GPUs allocated without a scheduler against GPUs asked for",
-			line{"gpupacking", "GPUPacking"}, line{"fgd", "FGD"}, line{"best-fit", "best fit"},
+		all.picture(b, line{"gpupacking", "GPUPacking"}, line{"fgd", "FGD"}, line{"best-fit", "best fit"},
 			line{"least-allocated", "LeastAllocated"}, line{"fgd-ties-by-chance", "FGD, by chance"},
 			line{"random", "by chance"})
 	}

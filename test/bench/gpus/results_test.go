@@ -122,12 +122,12 @@ func (all results) tables() tables {
 	return t
 }
 
-// line is the results of a side or policy in a picture.
+// line is the results of a side or policy in the picture.
 type line struct{ name, title string }
 
 // picture draws the mean over the draws from the trace as it is, in a band from the least to the
 // most, if there are results for each line.
-func (all results) picture(b *testing.B, name, title string, lines ...line) {
+func (all results) picture(b *testing.B, lines ...line) {
 	b.Helper()
 	var drawing []chart.Line
 	for _, l := range lines {
@@ -147,7 +147,7 @@ func (all results) picture(b *testing.B, name, title string, lines ...line) {
 		}
 		drawing = append(drawing, drawn)
 	}
-	chart.Write(b, name, title,
+	chart.Write(b, "gpus.svg", "GPUs allocated without a scheduler against GPUs asked for",
 		chart.Axis{Title: "GPUs asked for, % of the cluster's", From: from, To: to, Every: 10},
 		chart.Axis{Title: "GPUs allocated, % of the cluster's", From: 75, To: 100, Every: 5}, drawing...)
 }
