@@ -9,11 +9,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -25,84 +21,75 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/openb"
-	"github.com/pmk-sched/pmk-sched/test/internal/chart"
 	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
 	"github.com/pmk-sched/pmk-sched/test/internal/samples"
 	"github.com/pmk-sched/pmk-sched/test/internal/trace"
 )
 
-const (
-	release = "v1.36.3"
-	// overcommitment is the number of requested GPUs as a multiple of the cluster's GPUs.
-	overcommitment = 1.3
-)
+const release = "v1.24.3"
 
-var update = flag.Bool("update", false, "write the picture of the documentation")
+var update = flag.Bool("update", false, "draw the picture of the documentation (BenchmarkPolicies); add the results to "+
+	"testdata/allocated.csv (BenchmarkAllocatedGPUs)")
+
+// index is the annotation with the devices of a pod.
+const index = "alibabacloud.com/gpu-index"
 
 // arguments of the plugin, for the resource of the trace.
-const arguments = `{resource: ` + openb.GPUMilli +
-	`, devices: {units: 1000}, annotations: {index: alibabacloud.com/gpu-index}}`
+const arguments = `{resource: ` + openb.GPUMilli + `, devices: {units: 1000}, annotations: {index: ` + index + `}}`
 
 // side is a configuration of a profile.
 type side struct {
-	name string
-	// title is the name in the picture.
-	title, plugins, config string
+	name, plugins, config string
 }
 
 // sides differ in how nodes are scored. In all of them the plugin filters nodes by the free share
 // of each device, and chooses the device, because kube-scheduler knows sums only.
 var sides = []side{
-	{"default", "default scores", "multiPoint: {enabled: [{name: GPUPacking}]}, score: {disabled: [{name: GPUPacking}]}",
-		""},
-	{"mostallocated", "MostAllocated",
+	{"default", "multiPoint: {enabled: [{name: GPUPacking}]}, score: {disabled: [{name: GPUPacking}]}", ""},
+	{"mostallocated",
 		"multiPoint: {enabled: [{name: GPUPacking}, {name: NodeResourcesFit, weight: 100}]}, score: {disabled: [{name: " +
 			"GPUPacking}]}",
 		", {name: NodeResourcesFit, args: {scoringStrategy: {type: MostAllocated, resources: [{name: " + openb.GPUMilli +
 			", weight: 1}, {name: cpu, weight: 1}]}}}"},
-	{"gpupacking", "GPUPacking", "multiPoint: {enabled: [{name: GPUPacking, weight: 100}]}", ""},
+	{"gpupacking", "multiPoint: {enabled: [{name: GPUPacking, weight: 100}]}", ""},
 }
 
-// BenchmarkAllocatedGPUs fills the cluster with each side once for each of five draws. All sides
-// get the same pods, and take turns.
+// BenchmarkAllocatedGPUs fills every fourth node of the cluster with each side, for each workload
+// once for each of ten draws. All sides get the same pods, and take turns. On all nodes a draw has
+// four times as many pods, and each of them takes a scheduler four times as long.
 func BenchmarkAllocatedGPUs(b *testing.B) {
-	const draws = 5
 	nodes, pods := trace.Read(b)
-	x := controlplane.Start(b, release)
+	nodes = sample(b, nodes, 4)
+	// Before 1.32 the watch cache lists pods in any order, and the scheduler would not try them in the
+	// order in which they are drawn.
+	x := controlplane.Start(b, release, "--watch-cache-sizes=pods#0")
 	binary, err := controlplane.Build(b.Context(),
 		build.Options{Release: x.Release, Plugins: []plugins.Plugin{{Builtin: "gpupacking"}}, Sources: pmksched.Sources})
 	if err != nil {
 		b.Fatal(err)
 	}
 	createNodes(b, x, nodes)
-	lines := map[string][]chart.Point{}
-	var at samples.Table
-	for b.Loop() {
-		for round, seed := range seeds(b, draws) {
-			drawn, capacity := draw(pods, nodes, seed)
-			for _, s := range samples.Turn(sides, round) {
-				process := x.NewScheduler(b, controlplane.Scheduler{
-					Name: s.name, Plugins: []string{"GPUPacking"}, Source: s.source(), Binary: binary,
-				})
-				line := allocation(drawn, fill(b, x, s.name, process, drawn), capacity)
-				addAllocated(&at, s.name, line)
-				b.Logf("%s, seed %d:%s", s.title, seed, report(line))
-				if round == 0 {
-					lines[s.name] = line
+	all := results{nodes: len(nodes)}
+	if *update {
+		all.read(b)
+	}
+	for _, w := range trace.Workloads() {
+		b.Run(w.Name, func(b *testing.B) {
+			made := w.Make(nodes, pods)
+			for b.Loop() {
+				for round, seed := range seeds(b) {
+					drawn, capacity := draw(made, nodes, seed)
+					for _, s := range samples.Turn(sides, round) {
+						all.put(b, result{w.Name, s.name, seed, s.allocate(b, x, binary, drawn, capacity)})
+					}
 				}
 			}
-		}
+			for _, s := range sides {
+				all.tables().report(b, s.name, w.Name)
+			}
+		})
 	}
-	var drawing []chart.Line
-	for _, s := range sides {
-		reportAllocated(b, &at, s.name)
-		drawing = append(drawing, chart.Line{Name: s.title, Points: lines[s.name]})
-	}
-	if *update {
-		chart.Write(b, "gpus.svg", "GPUs allocated against GPUs asked for",
-			chart.Axis{Title: "GPUs asked for, % of the cluster's", From: 80, To: 130, Every: 10},
-			chart.Axis{Title: "GPUs allocated, % of the cluster's", From: 75, To: 100, Every: 5}, drawing...)
-	}
+	all.tables().log(b)
 }
 
 // source returns the configuration.
@@ -115,63 +102,17 @@ profiles: [{schedulerName: %s, plugins: {%s}, pluginConfig: [{name: GPUPacking, 
 `, s.name, s.plugins, arguments, s.config)
 }
 
-// seeds returns the numbers in the environment variable SEEDS, with which pods are drawn, or the
-// numbers from 1 on if it is not set.
-func seeds(b *testing.B, draws int) (all []uint64) {
+// allocate fills the cluster and returns what allocation does.
+func (s side) allocate(b *testing.B, x *controlplane.Plane, binary string, drawn []*corev1.Pod,
+	capacity int64) []float64 {
 	b.Helper()
-	given := os.Getenv("SEEDS")
-	if given == "" {
-		for seed := range draws {
-			all = append(all, uint64(seed)+1)
-		}
-		return all
-	}
-	for _, text := range strings.Fields(given) {
-		seed, err := strconv.ParseUint(text, 10, 64)
-		if err != nil {
-			b.Fatalf("invalid SEEDS: %v", err)
-		}
-		all = append(all, seed)
-	}
-	return all
-}
-
-// draw draws pods of the trace until they ask for enough GPUs, and returns them with the GPUs that
-// the nodes have, in thousandths.
-func draw(pods []*corev1.Pod, nodes []*corev1.Node, seed uint64) (drawn []*corev1.Pod, capacity int64) {
-	for _, n := range nodes {
-		capacity += n.Status.Allocatable.Name(trace.GPU, "").Value()
-	}
-	random := rand.New(rand.NewPCG(seed, 0))
-	for asked := int64(0); float64(asked) < overcommitment*float64(capacity); {
-		pod := pods[random.IntN(len(pods))]
-		asked += trace.Request(pod)
-		drawn = append(drawn, pod)
-	}
-	return drawn, capacity
-}
-
-// askedFor are the requested GPUs, in percent of the cluster's GPUs, at which the allocated GPUs
-// are reported.
-var askedFor = []float64{95, 100, 105, 130}
-
-// addAllocated adds the allocated GPUs of one draw.
-func addAllocated(at *samples.Table, side string, line []chart.Point) {
-	for _, percent := range askedFor {
-		i := slices.IndexFunc(line, func(p chart.Point) bool { return p.X >= percent })
-		if i < 0 {
-			i = len(line) - 1
-		}
-		at.Add(fmt.Sprint(percent), side, line[i].Y)
-	}
-}
-
-// reportAllocated reports the mean over all draws, the least and the most.
-func reportAllocated(b *testing.B, at *samples.Table, side string) {
-	b.Helper()
-	for _, percent := range askedFor {
-		at.Of(fmt.Sprint(percent), side).ReportMean(b, side, fmt.Sprintf("%%-of-%v", percent))
-	}
+	process := x.NewScheduler(b, controlplane.Scheduler{
+		Name: s.name, Plugins: []string{"GPUPacking"}, Source: s.source(), Binary: binary,
+	})
+	started := time.Now()
+	allocated := allocation(drawn, fill(b, x, s.name, process, drawn), capacity)
+	b.Logf("%s, %d pods in %s", s.name, len(drawn), time.Since(started).Round(time.Second))
+	return allocated
 }
 
 func createNodes(b *testing.B, x *controlplane.Plane, nodes []*corev1.Node) {
@@ -208,61 +149,30 @@ func fill(b *testing.B, x *controlplane.Plane, name string, process *controlplan
 	x.Create(ctx, b, name, pods...)
 	process.Start()
 	defer process.Kill()
-	placed := make([]bool, len(drawn))
 	for {
-		list, err := x.Kube.CoreV1().Pods(name).List(ctx, metav1.ListOptions{})
+		unbound, err := x.Kube.CoreV1().Pods(name).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName="})
 		if err != nil {
 			b.Fatal(err)
 		}
-		tried := 0
-		for i := range list.Items {
-			pod := &list.Items[i]
-			if len(pod.Status.Conditions) == 0 && pod.Spec.NodeName == "" {
-				continue
+		placed, left := slices.Repeat([]bool{true}, len(drawn)), 0
+		for i := range unbound.Items {
+			pod := &unbound.Items[i]
+			if len(pod.Status.Conditions) == 0 {
+				left++
 			}
-			tried++
 			var index int
 			if _, err := fmt.Sscanf(pod.Name, "pod-%d", &index); err != nil {
 				b.Fatal(err)
 			}
-			placed[index] = pod.Spec.NodeName != ""
+			placed[index] = false
 		}
-		if tried == len(drawn) {
+		if left == 0 {
 			return placed
 		}
 		select {
 		case <-ctx.Done():
-			b.Fatalf("%s has tried %d of %d pods:\n%s", name, tried, len(drawn), process.Log())
+			b.Fatalf("%s has not tried %d of %d pods:\n%s", name, left, len(drawn), process.Log())
 		case <-time.After(2 * time.Second):
 		}
 	}
-}
-
-// allocation returns the allocated GPUs against the requested GPUs, both in percent of the
-// cluster's GPUs, from 80 percent requested on.
-func allocation(drawn []*corev1.Pod, placed []bool, capacity int64) []chart.Point {
-	var points []chart.Point
-	asked, allocated, next := int64(0), int64(0), 80.0
-	for i, pod := range drawn {
-		asked += trace.Request(pod)
-		if placed[i] {
-			allocated += trace.Request(pod)
-		}
-		if share := 100 * float64(asked) / float64(capacity); share >= next || i == len(drawn)-1 {
-			points = append(points, chart.Point{X: share, Y: 100 * float64(allocated) / float64(capacity)})
-			next++
-		}
-	}
-	return points
-}
-
-// report returns every fifth point as a line of text.
-func report(points []chart.Point) string {
-	var lines strings.Builder
-	for i, p := range points {
-		if i%5 == 0 || i == len(points)-1 {
-			fmt.Fprintf(&lines, "\n  asked for %5.1f %%, allocated %5.1f %%", p.X, p.Y)
-		}
-	}
-	return lines.String()
 }

@@ -6,6 +6,7 @@ import (
 	"html"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,6 +17,9 @@ import (
 type Line struct {
 	Name   string
 	Points []Point
+	// Low and High are the least and the greatest value at each point, the band around the line.
+	// Without them it has no band.
+	Low, High []float64
 }
 
 // Point is a point in the units of the axes.
@@ -75,9 +79,17 @@ func draw(title string, x, y Axis, lines []Line) string {
 	text(8, top-14, "start", y.Title)
 	for i, line := range lines {
 		style := styles()[i%len(styles())]
-		var points []string
-		for _, p := range line.Points {
-			points = append(points, fmt.Sprintf("%.1f,%.1f", atX(p.X), atY(p.Y)))
+		at := func(x, y float64) string { return fmt.Sprintf("%.1f,%.1f", atX(x), atY(y)) }
+		var points, high, low []string
+		for j, p := range line.Points {
+			points = append(points, at(p.X, p.Y))
+			if len(line.Low) > 0 {
+				high, low = append(high, at(p.X, line.High[j])), append(low, at(p.X, line.Low[j]))
+			}
+		}
+		if slices.Reverse(low); len(low) > 0 {
+			fmt.Fprintf(&s, `<polygon points="%s" fill="%s" fill-opacity="0.2"/>`+"\n",
+				strings.Join(append(high, low...), " "), style[0])
 		}
 		look := fmt.Sprintf(`fill="none" stroke="%s" stroke-width="2" stroke-dasharray="%s"`, style[0], style[1])
 		fmt.Fprintf(&s, `<polyline points="%s" %s/>`+"\n", strings.Join(points, " "), look)

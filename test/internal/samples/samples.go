@@ -100,8 +100,21 @@ func (t *Table) Of(row, side string) Set { return t.sets[[2]string{row, side}] }
 
 // Markdown returns a table with the median and the maximum of each row and side.
 func (t *Table) Markdown(title string, format func(float64) string) string {
+	return t.markdown(title+", p50 / max", func(s Set) string {
+		return format(s.Median()) + " / " + format(slices.Max(s))
+	})
+}
+
+// MarkdownMean returns a table with the mean, the minimum and the maximum of each row and side.
+func (t *Table) MarkdownMean(title string, format func(float64) string) string {
+	return t.markdown(title, func(s Set) string {
+		return fmt.Sprintf("%s (%s–%s)", format(s.Mean()), format(slices.Min(s)), format(slices.Max(s)))
+	})
+}
+
+func (t *Table) markdown(title string, cell func(Set) string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n| %s, p50 / max |", title)
+	fmt.Fprintf(&b, "\n| %s |", title)
 	for _, side := range t.sides {
 		fmt.Fprintf(&b, " %s |", side)
 	}
@@ -109,11 +122,11 @@ func (t *Table) Markdown(title string, format func(float64) string) string {
 	for _, row := range t.rows {
 		fmt.Fprintf(&b, "| %s |", row)
 		for _, side := range t.sides {
-			cell := "-"
+			text := "-"
 			if s := t.Of(row, side); len(s) > 0 {
-				cell = format(s.Median()) + " / " + format(slices.Max(s))
+				text = cell(s)
 			}
-			fmt.Fprintf(&b, " %s |", cell)
+			fmt.Fprintf(&b, " %s |", text)
 		}
 		b.WriteString("\n")
 	}

@@ -48,3 +48,20 @@ func TestTableHasMedianAndMaximumOfEachRowAndSide(t *testing.T) {
 		t.Errorf("expected %s, got %s", want, got)
 	}
 }
+
+func TestTableHasMeanAndRangeOfEachRowAndSide(t *testing.T) {
+	var table samples.Table
+	for _, s := range []float64{3, 1, 5} {
+		table.Add("best fit", "default", s)
+	}
+	table.Add("by chance", "gpushare0", 1)
+	want := `
+| GPUs | default | gpushare0 |
+|---|---|---|
+| best fit | 3.0 (1.0–5.0) | - |
+| by chance | - | 1.0 (1.0–1.0) |
+`
+	if got := table.MarkdownMean("GPUs", func(s float64) string { return fmt.Sprintf("%.1f", s) }); got != want {
+		t.Errorf("expected %s, got %s", want, got)
+	}
+}

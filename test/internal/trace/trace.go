@@ -1,5 +1,5 @@
-// Package trace reads Alibaba's openb trace for benchmarks: the nodes and pods of a cluster with
-// GPUs.
+// Package trace reads Alibaba's openb trace for benchmarks, the nodes and pods of a cluster with
+// GPUs, and makes workloads of other kinds from its pods.
 package trace
 
 import (
@@ -17,8 +17,11 @@ import (
 // variable names the directory with the two lists of the trace.
 const variable = "PMK_SCHED_OPENB"
 
-// GPU is the extended resource of the trace: a GPU is 1000 of it.
+// GPU is the extended resource of the trace.
 const GPU = corev1.ResourceName(openb.GPUMilli)
+
+// Whole is the amount of the resource that a GPU has.
+const Whole = 1000
 
 // Files returns the paths of the lists of nodes and pods. Without the trace the benchmark fails.
 func Files(b *testing.B) (nodes, pods string) {
