@@ -150,9 +150,16 @@ func (s *simulator) options(t *testing.T, objects capture.Objects, scheduler pac
 // simulated runs a scenario with a scheduler of [apiserver.Release] on manifests.
 func simulated(t *testing.T, s scenario.Scenario, manifests string, scheduler pack.Scheduler) report.Report {
 	t.Helper()
+	return simulatedAt(t, apiserver.Release, s, manifests, scheduler)
+}
+
+// simulatedAt runs a scenario with a scheduler of a release on manifests.
+func simulatedAt(t *testing.T, release string, s scenario.Scenario, manifests string,
+	scheduler pack.Scheduler) report.Report {
+	t.Helper()
 	objects := newObjects(t, manifests)
 	var r *report.Report
-	withSimulator(t, apiserver.Release, func(sim *simulator) (err error) {
+	withSimulator(t, release, func(sim *simulator) (err error) {
 		o := sim.options(t, objects, scheduler)
 		o.Scenario = s
 		r, err = sim.server.Run(t.Context(), o)
