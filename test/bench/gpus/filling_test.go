@@ -60,8 +60,8 @@ func (a amounts) minus(o amounts) amounts {
 	return amounts{a.cpu - o.cpu, a.memory - o.memory, a.gpu - o.gpu, a.pods - o.pods}
 }
 
-// answers caches a result for each key of pods and each node. An answer is valid while the number of
-// pods that the node has room for is the same.
+// answers caches a result for each key of pods and each node. An answer is valid while the number
+// of pods that the node has room for is the same.
 type answers struct {
 	all map[any][]answer
 	// current are the answers for the pod that is being placed.
