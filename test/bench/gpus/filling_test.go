@@ -34,14 +34,14 @@ type filling struct {
 	// scored is the number of nodes with room that are scored for a pod, and next the node at which
 	// the search for them begins.
 	scored, next int
-	// value is what a policy computes from the requests of a pod and a node with room for it.
+	// value returns the score of a policy for the requests of a pod and a node with room for it.
 	value func(pod *corev1.Pod, node int) int64
 	// devices returns the devices for a pod. Without it the plugin chooses them.
 	devices func(pod *corev1.Pod, node int) []int
 	// free are the free amounts of the devices of each node, if devices is set.
 	free [][]int64
-	// rooms are the answers of the plugin's filter for pods with a request of GPUs, and values those
-	// for pods with a signature, by node.
+	// rooms caches the results of the plugin's filter for each request of GPUs, and values the results
+	// of value for each signature.
 	rooms, values *answers
 }
 
@@ -60,8 +60,8 @@ func (a amounts) minus(o amounts) amounts {
 	return amounts{a.cpu - o.cpu, a.memory - o.memory, a.gpu - o.gpu, a.pods - o.pods}
 }
 
-// answers are what is known about pods with a key and the nodes. An answer is valid while the
-// number of pods that the node has room for is the same.
+// answers caches a result for each key of pods and each node. An answer is valid while the number
+// of pods that the node has room for is the same.
 type answers struct {
 	all map[any][]answer
 	// current are the answers for the pod that is being placed.

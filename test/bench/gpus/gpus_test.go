@@ -56,7 +56,7 @@ var sides = []side{
 
 // BenchmarkAllocatedGPUs fills every fourth node of the cluster with each side, for each workload
 // once for each of ten draws. All sides get the same pods, and take turns. On all nodes a draw has
-// four times as many pods, and each of them takes a scheduler four times as long.
+// four times as many pods, and a scheduler scores four times as many nodes for each of them.
 func BenchmarkAllocatedGPUs(b *testing.B) {
 	nodes, pods := trace.Read(b)
 	nodes = sample(b, nodes, 4)
@@ -102,7 +102,7 @@ profiles: [{schedulerName: %s, plugins: {%s}, pluginConfig: [{name: GPUPacking, 
 `, s.name, s.plugins, arguments, s.config)
 }
 
-// allocate fills the cluster and returns what allocation does.
+// allocate fills the cluster with a side and returns the allocated GPUs as allocation does.
 func (s side) allocate(b *testing.B, x *controlplane.Plane, binary string, drawn []*corev1.Pod,
 	capacity int64) []float64 {
 	b.Helper()

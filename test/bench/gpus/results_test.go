@@ -70,8 +70,8 @@ func (all *results) read(b *testing.B) {
 	}
 }
 
-// put adds a result, or replaces that of the same workload, side and seed. It writes the file if
-// that is to be updated.
+// put adds a result, or replaces the result of the same workload, side and seed. With -update it
+// writes the file.
 func (all *results) put(b *testing.B, r result) {
 	b.Helper()
 	b.Logf("%s, %s, seed %d: allocated %.1f %% at 100 %%, %.1f %% at %d %%", r.workload, r.side, r.seed,
