@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -225,16 +226,24 @@ func (x *siege) removeAll(ctx context.Context, namespace string) (left int, err 
 	if err != nil {
 		return 0, err
 	}
+	var all errgroup.Group
+	all.SetLimit(20)
 	for i := range list.Items {
-		if len(list.Items[i].Finalizers) > 0 {
-			if _, err := pods.Patch(ctx, list.Items[i].Name, types.MergePatchType,
-				[]byte(`{"metadata": {"finalizers": null}}`), metav1.PatchOptions{}); err != nil && !apierrors.IsNotFound(err) {
-				return 0, err
+		all.Go(func() error {
+			if len(list.Items[i].Finalizers) > 0 {
+				if _, err := pods.Patch(ctx, list.Items[i].Name, types.MergePatchType,
+					[]byte(`{"metadata": {"finalizers": null}}`), metav1.PatchOptions{}); err != nil && !apierrors.IsNotFound(err) {
+					return err
+				}
 			}
-		}
+			err := pods.Delete(ctx, list.Items[i].Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64)})
+			if apierrors.IsNotFound(err) {
+				return nil
+			}
+			return err
+		})
 	}
-	err = pods.DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: new(int64)}, metav1.ListOptions{})
-	return len(list.Items), err
+	return len(list.Items), all.Wait()
 }
 
 // pick returns one of a list.

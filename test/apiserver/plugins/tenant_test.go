@@ -130,6 +130,7 @@ func withstandsHostileTenants(t *testing.T, s subject) {
 	process := x.observeProcess(t)
 	attack, cease := context.WithCancel(ctx)
 	attackers := x.startAttackers(attack, t)
+	defer func() { stop(); attackers.Wait() }() // also if a check ends the test
 	others.run(t, "with hostile tenants", length)
 	process.check(t)
 	cease()
@@ -168,6 +169,7 @@ func prepareSiege(t *testing.T, s subject) *siege {
 		x.Namespace(t.Context(), t, namespace)
 		t.Cleanup(func() { x.Clear(t, namespace) })
 	}
+	t.Cleanup(func() { x.relieve(t) })
 	x.PriorityClass(t.Context(), t, "siege-low", -10)
 	quotas := x.define(t, "elasticquota", elasticQuotas)
 	topologies := x.define(t, "numaaware", nodeTopologies)
