@@ -78,7 +78,7 @@ func (w *world) register(ctx context.Context, on *machine) {
 	}
 	_, err := w.Kube.CoreV1().Nodes().Create(ctx, &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: on.name,
-			Labels: map[string]string{controlplane.GroupLabel: w.cluster.name, corev1.LabelHostname: on.name}},
+			Labels: map[string]string{controlplane.GroupLabel: w.name, corev1.LabelHostname: on.name}},
 		Status: corev1.NodeStatus{Capacity: room, Allocatable: room},
 	}, metav1.CreateOptions{})
 	w.tolerate(ctx, err, "create node "+on.name)

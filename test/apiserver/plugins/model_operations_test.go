@@ -32,25 +32,28 @@ func (w *world) operate(ctx context.Context, t *testing.T, operations int) {
 	t.Helper()
 	var all errgroup.Group
 	all.SetLimit(inFlight)
-	for range operations {
+	for last := w.count + operations; w.count < last; {
 		w.awaitTried(ctx)
 		w.mu.Lock()
-		stopped := w.violation != ""
-		w.count++
-		restart := w.down == 1
+		violated, running, restart := w.violation != "", w.down == 0, w.down == 1
 		w.down = max(0, w.down-1)
+		w.count++
 		var do func()
-		if !stopped && !restart {
+		if !violated && !restart {
 			do = w.choose(ctx)
+		}
+		stop := running && w.down > 0
+		if do == nil && !stop && !restart {
+			w.count-- // there is nothing to operate on
 		}
 		w.mu.Unlock()
 		switch {
-		case stopped:
+		case violated:
 			_ = all.Wait()
 			w.check(t)
 		case restart:
 			w.restart(ctx, t)
-		case w.down > 0 && do == nil:
+		case stop:
 			w.stop(t)
 		case do != nil:
 			all.Go(func() error { do(); return nil })
@@ -93,7 +96,7 @@ func (w *world) choose(ctx context.Context) (do func()) {
 	}
 	switch i := w.random.IntN(100); {
 	case i < 35:
-		return w.createPods(ctx, 1, w.newPod(w.place()))
+		return w.createPods(ctx, 1, w.newPod(w.anyNamespace()))
 	case i < 43:
 		pods, size, labelled := w.newGang()
 		return w.createGang(ctx, pods, size, labelled)
@@ -117,14 +120,22 @@ func (w *world) chooseEnd(ctx context.Context) (do func()) {
 	case i < 4:
 		return w.complete(ctx)
 	case i < 6:
-		return w.deletePods(ctx, "delete", w.some(func(r *record) bool { return r.ended > 0 }))
+		return w.deleteOne(ctx, func(r *record) bool { return r.ended > 0 })
 	case i < 7:
 		if r := w.some(func(r *record) bool { return r.gang() != "" }); r != nil {
 			return w.deletePods(ctx, "delete gang", w.sorted(func(o *record) bool { return o.gang() == r.gang() })...)
 		}
 		return nil
 	}
-	return w.deletePods(ctx, "delete", w.some(func(*record) bool { return true }))
+	return w.deleteOne(ctx, func(*record) bool { return true })
+}
+
+// deleteOne deletes one of the pods for which selected is true.
+func (w *world) deleteOne(ctx context.Context, selected func(*record) bool) func() {
+	if r := w.some(selected); r != nil {
+		return w.deletePods(ctx, "delete", r)
+	}
+	return nil
 }
 
 // some returns one of the pods for which selected is true, nil if there is none.
@@ -180,10 +191,8 @@ func (w *world) createPodGroup(ctx context.Context, pod *corev1.Pod, size int) {
 func (w *world) deletePods(ctx context.Context, what string, records ...*record) func() {
 	var pods []*corev1.Pod
 	for _, r := range records {
-		if r != nil {
-			w.note(what+" "+r.key(), r.key(), r.gang(), r.pod.Namespace, r.pod.Spec.NodeName)
-			pods = append(pods, r.pod)
-		}
+		w.note(what+" "+r.key(), r.key(), r.gang(), r.pod.Namespace, r.pod.Spec.NodeName)
+		pods = append(pods, r.pod)
 	}
 	return func() {
 		for _, pod := range pods {

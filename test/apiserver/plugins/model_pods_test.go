@@ -18,18 +18,18 @@ func (w *world) chance(n int) bool { return w.random.IntN(n) == 0 }
 // between returns a number from least to most.
 func (w *world) between(least, most int64) int64 { return least + w.random.Int64N(most-least+1) }
 
-// name returns a new name.
+// nameOf returns a new name.
 func (w *world) nameOf(kind string) string {
 	w.names++
 	return fmt.Sprintf("%s-%d", kind, w.names)
 }
 
-// place returns the namespace of a team, or the one of pods without a team.
-func (w *world) place() string {
+// anyNamespace returns the namespace of a team, or the one of pods without a team.
+func (w *world) anyNamespace() string {
 	if i := w.random.IntN(5); i < 4 {
-		return fmt.Sprintf("%s-%c", w.cluster.name, 'a'+i)
+		return fmt.Sprintf("%s-%c", w.name, 'a'+i)
 	}
-	return w.cluster.name
+	return w.name
 }
 
 // newPod returns a pod of one of several kinds.
@@ -51,7 +51,7 @@ func (w *world) newPod(namespace string) *corev1.Pod {
 		main.Resources.Requests = amountsOf(w.between(1, 12)*250, w.between(1, 8)*256)
 		w.extend(pod)
 	}
-	if namespace != w.cluster.name {
+	if namespace != w.name {
 		if w.chance(4) {
 			pod.Spec.PriorityClassName = important
 		}
@@ -107,7 +107,7 @@ func (w *world) extend(pod *corev1.Pod) {
 // newGang returns the pods of a gang, which are alike, and its size. If labelled is false, its size
 // is in a PodGroup.
 func (w *world) newGang() (pods []*corev1.Pod, size int, labelled bool) {
-	namespace, name, n := w.place(), w.nameOf("gang"), int(w.between(2, 5))
+	namespace, name, n := w.anyNamespace(), w.nameOf("gang"), int(w.between(2, 5))
 	if size = n; n > 2 && w.chance(4) {
 		size--
 	}

@@ -60,10 +60,8 @@ type record struct {
 	// gone.
 	created, bound, ended int64
 	history               []request
-	// zones are the zones of its containers, started is set after the kubelet has reported it.
-	zones     []int
-	started   bool
-	allocated corev1.ResourceList
+	// zones are the zones of its containers.
+	zones []int
 }
 
 // request is what a pod takes from a time on.

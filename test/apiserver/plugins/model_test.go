@@ -105,7 +105,7 @@ func (w *world) isSettled(ctx context.Context) (bool, string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i := range list.Items {
-		if pod := &list.Items[i]; pod.Spec.SchedulerName == w.cluster.name && versionOf(pod) > w.seen {
+		if pod := &list.Items[i]; pod.Spec.SchedulerName == w.name && versionOf(pod) > w.seen {
 			return false, "the model lacks an event of " + keyOf(pod)
 		}
 	}
