@@ -201,9 +201,14 @@ func (w *world) deletePods(ctx context.Context, what string, records ...*record)
 	}
 }
 
-// createAgain deletes a pod and creates one with the same name and the same requests.
+// createAgain deletes a pod and creates one with the same name and the same requests. Up to 1.22
+// the API server does not compare the UID of a binding with the pod's (BindingREST in
+// pkg/registry/core/pod/storage/storage.go), so that the new pod can be bound by the decision about
+// a pending one.
 func (w *world) createAgain(ctx context.Context) func() {
-	r := w.some(func(r *record) bool { return r.gang() == "" || r.ended == 0 })
+	r := w.some(func(r *record) bool {
+		return (r.gang() == "" || r.ended == 0) && (w.Release.Minor > 22 || !r.pending())
+	})
 	if r == nil {
 		return nil
 	}
