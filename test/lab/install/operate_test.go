@@ -37,6 +37,7 @@ const followScript = `
 program=%s name=%s log=%s
 "$program" logs --name "$name" --follow >"$log" &
 follower=$!
+trap 'kill "$follower" 2>/dev/null || true' EXIT # or the test would wait for its output
 "$program" verify --name "$name"
 tries=0
 until grep -q 'Successfully bound pod to node' "$log"; do
