@@ -5,6 +5,7 @@ package plugins
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -265,10 +266,18 @@ func (w *world) patch(ctx context.Context, pod *corev1.Pod, subresource string, 
 	}
 	_, err = w.Kube.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, text,
 		metav1.PatchOptions{}, subresource)
-	if subresource == "resize" && apierrors.IsInvalid(err) {
-		return // the pod has finished
+	if subresource == "resize" && apierrors.IsInvalid(err) || isOfAnotherPod(err) {
+		return // the pod has finished, or was created again
 	}
 	w.tolerate(ctx, err, subresource+" of pod "+keyOf(pod))
+}
+
+// isOfAnotherPod reports whether a patch was refused because the pod of that name has another UID.
+func isOfAnotherPod(err error) bool {
+	isUID := func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" }
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Details != nil &&
+		slices.ContainsFunc(status.Status().Details.Causes, isUID)
 }
 
 // alive returns the nodes that are not being drained, by name. The caller holds w.mu.

@@ -21,7 +21,7 @@ func TestBundledPluginWhoseArgumentsAnotherPackageRegistersIsRefused(t *testing.
 	pmkSched(t, dir, "build", "--branch", "v1.24.3", "--with", module, "--with", "builtin:coscheduling", "--binary",
 		"refused").Fails(t, 2,
 		"plugin Coscheduling: package example.com/samekind registers the kind CoschedulingArgs",
-		"use the other plugin Coscheduling instead")
+		"register a bundled plugin by another name")
 	if _, err := os.Stat(filepath.Join(dir, "refused")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the scheduler was written: %v", err)
 	}
