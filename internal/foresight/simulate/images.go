@@ -19,6 +19,8 @@ const (
 	updatesAtOnce = 16
 	// lastNode is a node that the scheduler sees after all others. No pod fits there.
 	lastNode = "pmk-sched.simulate.last"
+	// updated changes an object in a way that no scheduler reads.
+	updated = `{"metadata":{"annotations":{"pmk-sched.io/updated":"true"}}}`
 )
 
 // countImages updates the nodes that have images, and returns when the scheduler knows. In a
@@ -55,8 +57,7 @@ func updateNodes(ctx context.Context, nodes corev1client.NodeInterface, names []
 	group.SetLimit(updatesAtOnce)
 	for _, name := range names {
 		group.Go(func() error {
-			patch := []byte(`{"metadata":{"annotations":{"pmk-sched.io/updated":"true"}}}`)
-			_, err := nodes.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+			_, err := nodes.Patch(ctx, name, types.MergePatchType, []byte(updated), metav1.PatchOptions{})
 			return kubeapi.Explain("update node "+name, err)
 		})
 	}

@@ -153,6 +153,9 @@ func (r *run) decide(ctx context.Context, s *scheduler) error {
 		return err
 	}
 	err := s.awaitDecisions(ctx, len(r.waiting))
+	if err == nil {
+		err = r.retryClaiming(ctx, s)
+	}
 	if r.o.Undecided && errors.Is(err, context.DeadlineExceeded) {
 		r.note("after %s the scheduler had not decided about all pods", r.o.Timeout)
 		err = nil
