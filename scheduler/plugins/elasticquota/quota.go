@@ -110,13 +110,17 @@ func (q *quotas) of(namespace string) *quota {
 
 // together returns the quota of a namespace with several ElasticQuotas, nil with none: the lowest
 // amounts of all.
-// A user who may create one of another name cannot raise the limits of the others with it.
+// A user who may create one of another name cannot raise the limits of the others with it. Nor can
+// he lift them with so many that reading them takes long: then the namespace gets no more pods.
 func together(namespace string, byName map[string]*quota) *quota {
 	var one *quota
 	for _, one = range byName {
 	}
 	if len(byName) < 2 {
 		return one
+	}
+	if len(byName) > mostQuotas {
+		return closed(namespace, fmt.Sprintf("more than %d ElasticQuotas", mostQuotas))
 	}
 	all := &quota{name: namespace + "/*", namespaces: []string{namespace}, min: amounts{}, max: amounts{}}
 	for _, one := range byName {
@@ -129,6 +133,9 @@ func together(namespace string, byName map[string]*quota) *quota {
 			all.min[resource] = one.min[resource]
 		}
 	}
+	if len(all.min) > mostResources { // min has every resource of max
+		return closed(namespace, fmt.Sprintf("more than %d resources", mostResources))
+	}
 	for resource := range all.min {
 		for _, one := range byName {
 			if amount := one.min[resource]; amount < all.min[resource] { // 0 if it does not have the resource
@@ -137,6 +144,12 @@ func together(namespace string, byName map[string]*quota) *quota {
 		}
 	}
 	return all
+}
+
+// closed returns a quota without room for a pod.
+func closed(namespace, why string) *quota {
+	nothing := amounts{corev1.ResourcePods: 0}
+	return &quota{name: fmt.Sprintf("%s/* (%s)", namespace, why), namespaces: []string{namespace}, min: nothing, max: nothing}
 }
 
 func (q *quotas) all() []*quota {
@@ -166,9 +179,10 @@ func (q *quotas) set(namespace, name string, value *quota) {
 	if q.read[namespace] == nil {
 		q.read[namespace] = map[string]*quota{}
 	}
-	q.read[namespace][name] = value
 	if value == nil {
 		delete(q.read[namespace], name)
+	} else {
+		q.read[namespace][name] = value
 	}
 	effective := together(namespace, q.read[namespace])
 	if effective == nil {
@@ -176,9 +190,10 @@ func (q *quotas) set(namespace, name string, value *quota) {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.effective[namespace] = effective
 	if effective == nil {
 		delete(q.effective, namespace)
+	} else {
+		q.effective[namespace] = effective
 	}
 }
 
@@ -209,9 +224,14 @@ func (p *ElasticQuota) setQuota(ctx context.Context, namespace, name string, q *
 	}
 }
 
-// mostResources is how many resources the min and the max of an ElasticQuota may have together:
-// every attempt of a pod of the namespace, and every collection of metrics, reads all of them.
-const mostResources = 200
+const (
+	// mostResources is how many resources the min and the max of an ElasticQuota may have together,
+	// and how many those of a namespace may have: every attempt of a pod of the namespace, and every
+	// collection of metrics, reads all of them.
+	mostResources = 200
+	// mostQuotas is how many ElasticQuotas a namespace may have: a change of one reads all of them.
+	mostQuotas = 100
+)
 
 func parse(u *unstructured.Unstructured) (*quota, error) {
 	var read struct {

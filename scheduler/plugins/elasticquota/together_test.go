@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pmk-sched/pmk-sched/scheduler/plugintest"
 )
 
 // A user who may create ElasticQuotas, and may not change the one of an administrator, can lower
@@ -51,6 +53,44 @@ func TestElasticQuotasOfOtherNamesRaiseNoLimit(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Each change of an ElasticQuota reads all of its namespace, and each attempt of a pod all of their
+// resources. Only the namespace itself has to pay for it when somebody creates thousands.
+func TestNamespaceWithTooManyElasticQuotasGetsNoMorePods(t *testing.T) {
+	w := newWorld(t, "{}", 1)
+	pod := w.newPod("team", "new", "1", 0)
+	set := func(name string, max map[string]interface{}) {
+		t.Helper()
+		q, err := parse(elasticQuota("team", name, map[string]interface{}{"max": max}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.plugin.setQuota(t.Context(), "team", name, q)
+	}
+	expect := func(want string) {
+		t.Helper()
+		_, status := w.plugin.PreFilter(t.Context(), plugintest.NewState(), pod)
+		if got := fmt.Sprint(status.Reasons()); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	for i := range mostQuotas {
+		set(fmt.Sprint("q-", i), map[string]interface{}{"cpu": "8"})
+	}
+	expect("[]")
+	set("more", map[string]interface{}{"cpu": "8"})
+	expect("[quota team/* (more than 100 ElasticQuotas): no more than 0 of pods]")
+	w.plugin.setQuota(t.Context(), "team", "more", nil)
+	expect("[]")
+	for i := range 2 {
+		many := map[string]interface{}{}
+		for r := range mostResources/2 + i {
+			many[fmt.Sprintf("example.com/r-%d-%d", i, r)] = "1"
+		}
+		set(fmt.Sprint("q-", i), many)
+	}
+	expect("[quota team/* (more than 200 resources): no more than 0 of pods]")
 }
 
 func TestElasticQuotasWithTooManyResourcesAreRefused(t *testing.T) {
