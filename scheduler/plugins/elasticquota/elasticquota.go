@@ -171,6 +171,7 @@ func (p *ElasticQuota) PreFilter(ctx context.Context, state scheduler.State,
 	c := &cycle{quota: q, need: need, guaranteed: q.guarantees(used, need), excess: q.beyondMax(used, need)}
 	switch {
 	case p.protected(pod) && !p.fitsProtected(q, pod, need):
+		p.nominated.abandon(pod.UID)
 		return nil, p.reject(pod, fmt.Sprintf("quota %s: a pod that is not preemptible must fit into min", q.name))
 	case len(c.excess) > 0:
 		name := c.excess.First()
@@ -178,6 +179,7 @@ func (p *ElasticQuota) PreFilter(ctx context.Context, state scheduler.State,
 		// one, and schedules no other pod meanwhile. The metrics have it.
 		reason := fmt.Sprintf("quota %s: no more than %s of %s", q.name, scheduler.FormatAmount(name, q.max[name]), name)
 		if c.full = p.reject(pod, reason); !p.canEvict(pod) || !p.lowerInTeam(q, pod, c.excess) {
+			p.nominated.abandon(pod.UID)
 			return nil, c.full
 		}
 		c.full = scheduler.Unschedulable(reason) // preemption may help

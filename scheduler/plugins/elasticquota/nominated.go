@@ -16,7 +16,7 @@ const (
 	// retryTime is how long no pod is evicted for one that did not fit after the last evictions.
 	retryTime = 5 * time.Minute
 	// mostRounds is how many times in a row others are evicted for a pod whose room was taken by
-	// others.
+	// others, or which could not use it.
 	mostRounds = 3
 )
 
@@ -121,6 +121,14 @@ func (n *nominations) fail(pod types.UID, taken bool) {
 		f.rounds = mostRounds
 	}
 	n.failed[pod] = f
+}
+
+// abandon keeps no more room for a pod that was rejected before nodes were tried: by its quota, for
+// example, which others have used up. The scheduler no longer nominates it either.
+func (n *nominations) abandon(pod types.UID) {
+	if _, ok := n.pods.Get(pod); ok {
+		n.fail(pod, true)
+	}
 }
 
 // mayEvict reports whether pods may be evicted for one.

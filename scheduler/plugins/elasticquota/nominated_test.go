@@ -2,6 +2,7 @@ package elasticquota
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/pmk-sched/pmk-sched/scheduler/plugintest"
@@ -12,6 +13,16 @@ func TestPodsAreRetriedWhenRoomIsNoLongerKept(t *testing.T) {
 	for name, end := range map[string]func(*world, context.Context){
 		"the pod gets another node": func(w *world, ctx context.Context) {
 			w.plugin.Reserve(ctx, nil, w.newPod("a", "new", "2", 0), "n-1")
+		},
+		"another pod has used up the quota of the pod": func(w *world, ctx context.Context) {
+			w.run("n-1", "a", "full", 9, "1", 0)
+			_, status := w.plugin.PreFilter(ctx, plugintest.NewState(), w.newPod("a", "new", "2", 0))
+			if got := status.String(); !strings.Contains(got, "no more than") {
+				t.Errorf("got %s", got)
+			}
+		},
+		"another plugin rejects the pod before nodes are tried": func(w *world, ctx context.Context) {
+			w.plugin.PostFilter(ctx, plugintest.NewState(), w.newPod("a", "new", "2", 0), rejections{})
 		},
 		"the pod is deleted": func(w *world, _ context.Context) { w.plugin.forget(w.newPod("a", "new", "2", 0)) },
 	} {

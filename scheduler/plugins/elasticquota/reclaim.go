@@ -29,6 +29,7 @@ func (p *ElasticQuota) PostFilter(ctx context.Context, state scheduler.State, po
 	rejected scheduler.Rejections) (string, *scheduler.Status) {
 	c := cycleOf(state)
 	if c == nil || !p.canEvict(pod) {
+		p.nominated.abandon(pod.UID)
 		return "", scheduler.Unschedulable()
 	}
 	ctx, cancel := context.WithTimeout(ctx, evictTime)

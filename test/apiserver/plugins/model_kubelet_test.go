@@ -34,7 +34,9 @@ func (w *world) start(ctx context.Context, r *record, on *machine) {
 	}
 	_, err = w.Kube.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, patch, metav1.PatchOptions{},
 		"status")
-	w.tolerate(ctx, err, "report the start of "+keyOf(pod))
+	if !isOfAnotherPod(err) { // it was created again
+		w.tolerate(ctx, err, "report the start of "+keyOf(pod))
+	}
 }
 
 // statusOf returns the status that a kubelet writes for a running pod. From 1.33 on it includes the

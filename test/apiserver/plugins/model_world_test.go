@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -44,13 +46,26 @@ type world struct {
 	down       int // operations until the scheduler is started again, 0 if it runs
 }
 
+// newSeed returns a seed by chance, or SEED, and logs it. The same seed makes the same choices; what
+// they meet depends on the scheduler, too.
+func newSeed(t *testing.T) uint64 {
+	t.Helper()
+	seed := rand.Uint64()
+	if text := os.Getenv("SEED"); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatalf("SEED: %v", err)
+		}
+	}
+	t.Logf("seed %d", seed)
+	return seed
+}
+
 // startWorld starts a scheduler on nodes and teams. Everything ends with the test.
 func startWorld(ctx context.Context, t *testing.T, s subject) *world {
 	t.Helper()
 	const name = "model"
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	w := &world{model: newModel(seed)}
+	w := &world{model: newModel(newSeed(t))}
 	// Pods are retried soon, so that the model need not wait, and the clients of the scheduler are not
 	// slower than this test.
 	source := []byte("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n" +

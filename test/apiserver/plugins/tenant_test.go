@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"strings"
 	"sync"
@@ -163,8 +162,7 @@ func prepareSiege(t *testing.T, s subject) *siege {
 		enabled{profiles.Plugin{Name: costaware.Name}, costaware.Rules},
 		enabled{profiles.Plugin{Name: loadaware.Name, Args: fmt.Appendf(nil,
 			`{prometheus: {url: %q}, interval: 200ms, staleAfter: 1m, metrics: [{name: memory}]}`, usage.URL)}, nil},
-	), seed: rand.Uint64()}
-	t.Logf("seed %d", x.seed)
+	), seed: newSeed(t)}
 	for _, namespace := range []string{mallory, trudy, research, vision, web} {
 		x.Namespace(t.Context(), t, namespace)
 		t.Cleanup(func() { x.Clear(t, namespace) })
