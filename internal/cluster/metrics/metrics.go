@@ -13,8 +13,13 @@ import (
 type Set map[string]*dto.MetricFamily
 
 // Parse reads metrics. It ignores the text from the first line on that is not in the format of
-// Prometheus.
-func Parse(text string) Set {
+// Prometheus, or all of it if the parser panics (prometheus/common#922 is one such text).
+func Parse(text string) (set Set) {
+	defer func() {
+		if recover() != nil {
+			set = Set{}
+		}
+	}()
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, _ := parser.TextToMetricFamilies(strings.NewReader(text + "\n"))
 	return families

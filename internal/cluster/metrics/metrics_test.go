@@ -102,6 +102,7 @@ func TestParseMalformedText(t *testing.T) {
 
 func FuzzParseNeverPanics(f *testing.F) {
 	f.Add(text)
+	f.Add("#\n{}0")
 	f.Add("# TYPE h histogram\nh_bucket{le=\"NaN\"} -1\nh_sum 1e999\n")
 	f.Fuzz(func(_ *testing.T, text string) {
 		m := Parse(text)
