@@ -149,7 +149,8 @@ func together(namespace string, byName map[string]*quota) *quota {
 // closed returns a quota without room for a pod.
 func closed(namespace, why string) *quota {
 	nothing := amounts{corev1.ResourcePods: 0}
-	return &quota{name: fmt.Sprintf("%s/* (%s)", namespace, why), namespaces: []string{namespace}, min: nothing, max: nothing}
+	name := fmt.Sprintf("%s/* (%s)", namespace, why)
+	return &quota{name: name, namespaces: []string{namespace}, min: nothing, max: nothing}
 }
 
 func (q *quotas) all() []*quota {

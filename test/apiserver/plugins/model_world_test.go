@@ -46,8 +46,8 @@ type world struct {
 	down       int // operations until the scheduler is started again, 0 if it runs
 }
 
-// newSeed returns a seed by chance, or SEED, and logs it. The same seed makes the same choices; what
-// they meet depends on the scheduler, too.
+// newSeed returns a seed by chance, or SEED, and logs it. The same seed makes the same choices; the
+// state of the cluster that they meet depends on the scheduler, too.
 func newSeed(t *testing.T) uint64 {
 	t.Helper()
 	seed := rand.Uint64()
