@@ -47,6 +47,8 @@ type world struct {
 type evictions struct {
 	refused, failing, lost map[string]bool
 	victims                []string
+	// during is called at each eviction. It may be nil.
+	during func()
 }
 
 func (e *evictions) tryAll(_ context.Context, victims []*corev1.Pod) (*corev1.Pod, error) {
@@ -63,6 +65,9 @@ func (e *evictions) evict(_ context.Context, victim *corev1.Pod) error {
 		return fmt.Errorf("evict pod %s: refused", victim.Name)
 	}
 	e.victims = append(e.victims, victim.Name)
+	if e.during != nil {
+		e.during()
+	}
 	if now := metav1.Now(); !e.lost[victim.Name] {
 		victim.DeletionTimestamp = &now
 	}
@@ -136,6 +141,9 @@ func (w *world) postFilter(pod *corev1.Pod, rejected rejections) string {
 	if _, status := w.plugin.PreFilter(context.Background(), state, pod); status != nil &&
 		status.Code() != scheduler.CodeSkip {
 		return status.String()
+	}
+	if err := w.store().Add(pod); err != nil {
+		w.t.Fatal(err)
 	}
 	w.evicted.victims = nil
 	node, status := w.plugin.PostFilter(context.Background(), state, pod, rejected)

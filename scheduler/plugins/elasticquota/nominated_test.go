@@ -32,6 +32,9 @@ func TestPodsAreRetriedWhenRoomIsNoLongerKept(t *testing.T) {
 		if got := w.postFilter(w.newPod("a", "new", "2", 0), nil); got != "n-0 b-6" {
 			t.Fatalf("got %q", got)
 		}
+		if err := w.store().Delete(w.newPod("a", "new", "2", 0)); err != nil { // so that it is not retried itself
+			t.Fatal(err)
+		}
 		borrows, state := w.newPod("b", "borrows", "1", 0), plugintest.NewState()
 		if err := w.store().Add(borrows); err != nil {
 			t.Fatal(err)
@@ -47,5 +50,24 @@ func TestPodsAreRetriedWhenRoomIsNoLongerKept(t *testing.T) {
 		go w.plugin.retryKept(ctx)
 		end(w, ctx)
 		w.handle.AwaitActivated(t, "b/borrows")
+	}
+}
+
+// The deletion of a pod may be handled while others are evicted for it.
+func TestNoRoomIsKeptForAPodThatWasDeletedDuringTheEvictions(t *testing.T) {
+	w := newWorld(t, twoTeams, 1)
+	w.run("n-0", "b", "b", 8, "1", 0)
+	pod := w.newPod("a", "new", "1", 0)
+	w.evicted.during = func() {
+		if err := w.store().Delete(pod); err != nil {
+			t.Error(err)
+		}
+		w.plugin.forget(pod)
+	}
+	if got := w.postFilter(pod, nil); got != "n-0 b-7" {
+		t.Fatalf("got %q", got)
+	}
+	if kept := w.plugin.nominated.keptOn("n-0", ""); kept != nil {
+		t.Errorf("%v is kept for a pod that is gone", kept)
 	}
 }

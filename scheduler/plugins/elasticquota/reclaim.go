@@ -93,15 +93,24 @@ func (p *ElasticQuota) carryOut(ctx context.Context, pod *corev1.Pod, c *cycle,
 			// The dry run of each eviction has passed, but a PodDisruptionBudget may allow only one of
 			// them. The pod is retried, and evicts more when the others are gone.
 			if len(leaving) > 0 {
-				p.nominated.add(pod.UID, best.node, c.need, leaving)
+				p.keepRoom(pod, best.node, c.need, leaving)
 			}
 			return "", scheduler.Error(err)
 		}
 		leaving = append(leaving, victim)
 		p.report(ctx, pod, c, victim)
 	}
-	p.nominated.add(pod.UID, best.node, c.need, leaving)
+	p.keepRoom(pod, best.node, c.need, leaving)
 	return best.node, nil
+}
+
+// keepRoom keeps room for a pod unless it was deleted during the evictions: its deletion may have
+// been handled before there was room to give up. The informer's store is updated first.
+func (p *ElasticQuota) keepRoom(pod *corev1.Pod, node string, need amounts, victims []*corev1.Pod) {
+	p.nominated.add(pod.UID, node, need, victims)
+	if scheduler.PendingPod(p.handle, pod.Namespace, pod.Name, pod.UID) == nil {
+		p.nominated.drop(pod.UID)
+	}
 }
 
 // report counts and logs an eviction, and records an event of the victim.
