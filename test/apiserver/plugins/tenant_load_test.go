@@ -26,6 +26,8 @@ const (
 	// runs.
 	loadPause = 200 * time.Millisecond
 	loadLife  = time.Second
+	// mostUnits is how many units there are at a time. The nodes have room for all of them.
+	mostUnits = 30
 	// gangSize is the number of pods of every tenth unit, and unitLabel names the unit of a pod.
 	gangSize  = 3
 	unitLabel = "unit"
@@ -35,7 +37,7 @@ const (
 )
 
 // load is the pods of the other tenants: single pods and gangs, which are created at a constant
-// rate and deleted when they have run for a while.
+// rate, unless too many of them wait, and deleted when they have run for a while.
 type load struct {
 	x *siege
 	n int
@@ -63,12 +65,20 @@ func newLoad(x *siege) *load {
 func (l *load) run(t *testing.T, phase string, length time.Duration) {
 	t.Helper()
 	for end := time.Now().Add(length); time.Now().Before(end); {
-		l.add(t, phase)
+		if l.count() < mostUnits {
+			l.add(t, phase)
+		}
 		l.removeDone(t)
 		if err := clock.Sleep(t.Context(), loadPause); err != nil {
 			t.Fatal(err)
 		}
 	}
+}
+
+func (l *load) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.units)
 }
 
 // add creates the next unit.
