@@ -1,9 +1,11 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr/funcr"
@@ -13,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/pmk-sched/pmk-sched/internal/artifact/programs"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
@@ -42,6 +45,12 @@ func globalFlags(afterCommand bool) []cli.Flag {
 			"LOG_LEVEL"},
 		{cli.StringFlag{Name: "log-format", Value: "console", Usage: "`FORMAT` of logs: console or json"}, "LOG_FORMAT"},
 		{cli.StringFlag{Name: "cache-dir", Usage: "build cache `DIR`", DefaultText: "the user's cache directory"}, "CACHE"},
+		{cli.StringFlag{Name: "programs", Usage: "`SOURCE` of the programs of labs and simulations: auto, published, build, or " +
+			"a directory", DefaultText: "auto"}, "PROGRAMS"},
+		{cli.StringFlag{Name: "kubernetes-registry", Usage: "`REGISTRY` with the images of Kubernetes",
+			DefaultText: programs.DefaultRegistry}, "KUBERNETES_REGISTRY"},
+		{cli.StringFlag{Name: "kubernetes-downloads", Usage: "`URL` of the download site of Kubernetes",
+			DefaultText: programs.DefaultDownloads}, "KUBERNETES_DOWNLOADS"},
 		{cli.StringFlag{Name: "cluster", Usage: "`CLUSTER` of the kubeconfig"}, ""},
 		{cli.StringFlag{Name: "user", Usage: "`USER` of the kubeconfig"}, ""},
 		{cli.StringFlag{Name: "server", Aliases: []string{"s"}, Usage: "`URL` of the API server"}, ""},
@@ -64,6 +73,7 @@ func globalFlags(afterCommand bool) []cli.Flag {
 type globals struct {
 	// Namespace is empty unless a flag or the environment sets it.
 	Namespace, NodeRoot, LogLevel, LogFormat, CacheDir string
+	Programs                                           session.Programs
 	Connect                                            kubeapi.ConnectOptions
 }
 
@@ -82,6 +92,8 @@ func readGlobals(c *cli.Context) (globals, error) {
 		Namespace: value(flagNamespace), NodeRoot: value("node-root"), LogLevel: value("log-level"),
 		LogFormat: value("log-format"),
 		CacheDir:  value("cache-dir"),
+		Programs: session.Programs{From: value("programs"), Registry: value("kubernetes-registry"),
+			Downloads: value("kubernetes-downloads"), Assets: os.Getenv("KUBEBUILDER_ASSETS")},
 		Connect: kubeapi.ConnectOptions{
 			Kubeconfig: value("kubeconfig"), Context: value("context"), Cluster: value("cluster"), User: value("user"),
 			Server: value("server"), As: value("as"),
@@ -124,11 +136,17 @@ func (u *ui) setUp(g globals) error {
 	if err != nil {
 		return err
 	}
+	if from := g.Programs.From; strings.ContainsRune(from, filepath.Separator) {
+		if g.Programs.From, err = filepath.Abs(from); err != nil {
+			return fmt.Errorf("find --programs: %w", err)
+		}
+	}
 	g.Connect.UserAgent, g.Connect.Log = "pmk-sched/"+ownVersion(), u.log
 	u.namespace = g.Namespace
 	u.session = &session.Session{
 		Connection: g.Connect, NodeRoot: g.NodeRoot, CacheDir: cache, Environ: os.Environ(),
-		Warn: func(text string) { u.warn(text) }, Note: func(text string) { u.say("note: %s", text) }, OnStep: u.step,
+		Programs: g.Programs,
+		Warn:     func(text string) { u.warn(text) }, Note: func(text string) { u.say("note: %s", text) }, OnStep: u.step,
 		Log: u.log,
 	}
 	return nil

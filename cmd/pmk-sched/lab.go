@@ -55,7 +55,7 @@ func labUpCommand(u *ui) *cli.Command {
 			&cli.IntFlag{Name: "nodes", Usage: "`NUMBER` of simulated workers", DefaultText: "none"},
 			&cli.BoolFlag{Name: "keep", Usage: "keep a lab that could not be created"},
 			&cli.BoolFlag{Name: "programs-only",
-				Usage: "compile the programs of the lab into the build cache, and create no lab"},
+				Usage: "get the programs of the lab into the cache, and create no lab"},
 		),
 		Action: func(c *cli.Context) error {
 			o, err := readLabOptions(c, u)
@@ -121,7 +121,7 @@ func readLabOptions(c *cli.Context, u *ui) (lab.Options, error) {
 		Name: c.String("name"), Release: release, Layout: c.String("layout"),
 		Masters: c.Int("masters"), Workers: c.Int("workers"), Nodes: c.Int("nodes"),
 		StateDir: dir, CacheDir: u.session.CacheDir, Keep: c.Bool("keep"),
-		Log: u.log, OnStep: u.step, Env: os.Environ(),
+		Programs: pack.Finder(u.session), Log: u.log, OnStep: u.step, Env: os.Environ(),
 	}, nil
 }
 

@@ -21,7 +21,7 @@
 // its namespaces and end with them. That is how Down finds everything, even when Up was killed, and
 // how a node is stopped: all its processes at once.
 //
-// The binaries come from internal/artifact/build, the images from internal/artifact/image.
+// The binaries come from internal/artifact/programs, the images from internal/artifact/image.
 package lab
 
 import (
@@ -30,6 +30,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/pmk-sched/pmk-sched/internal/artifact/programs"
 	"github.com/pmk-sched/pmk-sched/internal/base/steps"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -71,7 +72,7 @@ type Options struct {
 	Env []string
 	// Keep keeps a lab that failed to start, for inspection. Down removes it.
 	Keep bool
-	// Programs provides the binaries; by default internal/artifact/build compiles them.
+	// Programs finds the binaries. By default they are compiled.
 	Programs Programs
 	// Log receives details. It may be nil.
 	Log *zap.Logger
@@ -96,6 +97,8 @@ type state struct {
 	Created time.Time        `json:"created"`
 	// Ready is set when Up has finished.
 	Ready bool `json:"ready"`
+	// Programs are the programs that the lab runs, with their origins.
+	Programs []programs.Program `json:"programs,omitempty"`
 	// Subnet is the network of the machine and the nodes, such as "198.18.3.0/24". It is empty
 	// until the lab has chosen a network.
 	Subnet string `json:"subnet,omitempty"`

@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/pmk-sched/pmk-sched/internal/artifact/programs"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -56,7 +57,7 @@ func newBringUp(o Options) (*bringUp, error) {
 		return nil, err
 	}
 	if o.Programs == nil {
-		o.Programs = o.compiled()
+		o.Programs = &programs.Finder{Environment: o.environment(), From: programs.Build}
 	}
 	lab := &Lab{dir: filepath.Join(o.StateDir, o.Name), state: state{
 		Name: o.Name, Release: o.Release, Layout: l.name, Masters: o.Masters, Workers: o.Workers, Nodes: o.Nodes,

@@ -10,6 +10,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/pmk-sched/pmk-sched/internal/artifact/programs"
 )
 
 // Status is the status of a lab.
@@ -32,6 +34,8 @@ type Status struct {
 	Processes []Process `json:"processes"`
 	// Kubeconfig works on the machine.
 	Kubeconfig string `json:"kubeconfig"`
+	// Programs are the programs of Kubernetes that the lab runs, with their origins.
+	Programs []programs.Program `json:"programs,omitempty"`
 }
 
 // NodeStatus is the status of a node.
@@ -66,7 +70,7 @@ type Process struct {
 func (l *Lab) Status(ctx context.Context) (*Status, error) {
 	s := &Status{
 		Name: l.Name(), Layout: l.Layout(), Created: l.state.Created, Complete: l.state.Ready,
-		Kubeconfig: l.Kubeconfig(),
+		Kubeconfig: l.Kubeconfig(), Programs: l.state.Programs,
 	}
 	if !l.state.Release.IsZero() {
 		s.Release = l.state.Release.String()

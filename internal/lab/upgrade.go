@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/pmk-sched/pmk-sched/internal/artifact/programs"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -110,7 +111,7 @@ func (l *Lab) upgrade(o Options) (*bringUp, error) {
 		return nil, err
 	}
 	if o.Programs == nil {
-		o.Programs = o.compiled()
+		o.Programs = &programs.Finder{Environment: o.environment(), From: programs.Build}
 	}
 	u := &bringUp{
 		o: o, log: o.Log, lab: l, layout: lay, rules: rules, client: client,

@@ -33,25 +33,15 @@ import (
 // taken from the cache. A failed build is an *Error; an error about the input is Invalid; the error
 // of a canceled context is wrapped.
 func Run(ctx context.Context, o Options) (_ *Result, err error) {
-	rules, warnings, err := versions.Select(o.Release)
-	if err != nil {
-		return nil, err
-	}
-	programs, err := kubernetesPrograms(o, rules)
-	if err != nil {
-		return nil, err
-	}
 	if o.Nearest && o.Source != "" {
 		return nil, problem.Invalidf("remove one of the two",
 			"--nearest and --source exclude each other: only modules have a nearest patch")
 	}
-	j, err := newJob(o.Environment)
+	k, err := newReleaseBuild(o)
 	if err != nil {
 		return nil, err
 	}
-	defer j.close(&err)
-	j.compiler.keep, j.releases.noHints = o.Keep, o.Nearest
-	k := &releaseBuild{job: j, options: o, release: o.Release, rules: rules, warnings: warnings, programs: programs}
+	defer k.close(&err)
 	if given, found := strings.CutPrefix(o.Source, "git:"); found {
 		if len(o.Plugins)+len(o.Imports) > 0 {
 			return nil, pluginsNeedModules(o.Release)
@@ -67,6 +57,50 @@ func Run(ctx context.Context, o Options) (_ *Result, err error) {
 		return k.fromNearest(ctx, err)
 	}
 	return result, err
+}
+
+// Cached returns the programs of a release that were compiled before, without plugins: a result
+// with only the binaries in the build cache, perhaps none. It reads nothing from the network and
+// runs no go command.
+func Cached(o Options) (_ *Result, err error) {
+	k, err := newReleaseBuild(o)
+	if err != nil {
+		return nil, err
+	}
+	defer k.close(&err)
+	s, found := k.releases.recallSource(kubernetes, o.Release.String())
+	if !found {
+		return &Result{}, nil
+	}
+	known, found := k.releases.recallStaging(o.Release)
+	if !found {
+		return &Result{}, nil
+	}
+	named, _ := k.goVersion(s.Go)
+	r, err := k.moduleRecipe(s, known, k.toolchains.recall(named), &plugins.Set{})
+	if err != nil {
+		return nil, err
+	}
+	result, _ := k.compiler.recall(r)
+	return result, nil
+}
+
+// newReleaseBuild returns a build, which the caller closes.
+func newReleaseBuild(o Options) (*releaseBuild, error) {
+	rules, warnings, err := versions.Select(o.Release)
+	if err != nil {
+		return nil, err
+	}
+	programs, err := kubernetesPrograms(o, rules)
+	if err != nil {
+		return nil, err
+	}
+	j, err := newJob(o.Environment)
+	if err != nil {
+		return nil, err
+	}
+	j.compiler.keep, j.releases.noHints = o.Keep, o.Nearest
+	return &releaseBuild{job: j, options: o, release: o.Release, rules: rules, warnings: warnings, programs: programs}, nil
 }
 
 // SourceInfo returns the version of Go that a release names, such as "1.18.3". It needs no network

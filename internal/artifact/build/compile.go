@@ -82,17 +82,16 @@ func (c *compiler) load(targets []target, binaries map[string]stored) (missing [
 	return missing
 }
 
-// recall returns the result of a recipe if all its binaries are in the cache.
-func (c *compiler) recall(r *recipe) (*Result, bool) {
-	result := newResult(r)
+// recall returns the result of a recipe with its binaries that are in the cache, and whether all of
+// them are.
+func (c *compiler) recall(r *recipe) (result *Result, complete bool) {
+	result = newResult(r)
 	for _, t := range r.targets {
-		s, found := c.cache.load(t.key)
-		if !found {
-			return nil, false
+		if s, found := c.cache.load(t.key); found {
+			result.add(s)
 		}
-		result.add(s)
 	}
-	return result, true
+	return result, len(result.Binaries) == len(r.targets)
 }
 
 func modFlag(r *recipe) []string {

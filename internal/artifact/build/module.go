@@ -43,6 +43,30 @@ func Module(ctx context.Context, o ModuleOptions) (_ *Result, err error) {
 		func(used toolchain) (*recipe, error) { return j.compiler.moduleRecipe(s, used, o) })
 }
 
+// CachedModule returns the programs of a module that were compiled before: a result with only the
+// binaries in the build cache, perhaps none. It reads nothing from the network.
+func CachedModule(ctx context.Context, o ModuleOptions) (_ *Result, err error) {
+	j, err := newJob(o.Environment)
+	if err != nil {
+		return nil, err
+	}
+	defer j.close(&err)
+	s, found := j.goTool.recallSource(o.Module, o.Version)
+	if !found {
+		return &Result{}, nil
+	}
+	named, err := j.goTool.versionFor(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	r, err := j.compiler.moduleRecipe(s, j.toolchains.recall(named), o)
+	if err != nil {
+		return nil, err
+	}
+	result, _ := j.compiler.recall(r)
+	return result, nil
+}
+
 // versionFor returns the version of Go to compile a module with.
 func (t *goTool) versionFor(ctx context.Context, s source) (string, error) {
 	golang, err := t.find(ctx)

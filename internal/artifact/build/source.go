@@ -73,13 +73,11 @@ func (r *releases) read(ctx context.Context, release versions.Release) (source, 
 
 // source describes a module at a version. explain returns the error for a failure to download it.
 func (t *goTool) source(ctx context.Context, path, version string, explain func(*Error) error) (source, error) {
-	var s source
-	file := t.cache.fact("modules", path+"@"+version)
-	if found, err := readJSON(file, &s); err == nil && found && s.Path == path && s.Version == version &&
-		s.Format == sourceFormat {
+	s, found := t.recallSource(path, version)
+	if found {
 		return s, nil
 	}
-	s = source{}
+	file := t.sourcePath(path, version)
 	step := "read " + path + " " + version
 	err := t.step(step, func() error {
 		answers, err := t.download(ctx, step, path+"@"+version)
@@ -98,6 +96,20 @@ func (t *goTool) source(ctx context.Context, path, version string, explain func(
 		return nil
 	})
 	return s, err
+}
+
+func (t *goTool) sourcePath(path, version string) string {
+	return t.cache.fact("modules", path+"@"+version)
+}
+
+// recallSource returns the description of a module that was read before.
+func (t *goTool) recallSource(path, version string) (source, bool) {
+	var s source
+	found, err := readJSON(t.sourcePath(path, version), &s)
+	if err != nil || !found || s.Path != path || s.Version != version || s.Format != sourceFormat {
+		return source{}, false
+	}
+	return s, true
 }
 
 func readSource(d download) (source, error) {

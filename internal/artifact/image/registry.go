@@ -86,7 +86,7 @@ func registryError(doing string, ref name.Reference, err error) error {
 			return wrapped("registry "+host+" refused the credentials or requires some",
 				fmt.Sprintf("log in with `docker login %s` and check your permissions for %s; "+
 					"some registries also answer this way to a misspelled name", host, repository))
-		case answered(answer, http.StatusNotFound, transport.NameUnknownErrorCode, transport.ManifestUnknownErrorCode):
+		case isMissing(answer):
 			return wrapped("not found in registry "+host,
 				fmt.Sprintf("check the name; in some registries %s must be created before the first push", repository))
 		case answered(answer, http.StatusTooManyRequests, transport.TooManyRequestsErrorCode):
@@ -119,6 +119,16 @@ func networkError(wrapped func(seen, hint string) error, host string, err error)
 		return wrapped("registry "+host+" does not use TLS", "plain HTTP is allowed for loopback addresses only")
 	}
 	return wrapped("cannot reach registry "+host, "check the network and the proxy settings, "+without)
+}
+
+// IsNotFound reports whether a registry does not have the image of the operation that failed.
+func IsNotFound(err error) bool {
+	var answer *transport.Error
+	return errors.As(err, &answer) && isMissing(answer)
+}
+
+func isMissing(answer *transport.Error) bool {
+	return answered(answer, http.StatusNotFound, transport.NameUnknownErrorCode, transport.ManifestUnknownErrorCode)
 }
 
 // answered reports whether the registry returned the status or one of the codes.

@@ -15,6 +15,7 @@ import (
 	pmksched "github.com/pmk-sched/pmk-sched"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/programs"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
@@ -70,6 +71,14 @@ func (p product) imageOptions(r Request, built *build.Result) image.Options {
 // Environment returns the part of a session that builds use.
 func Environment(s *session.Session) build.Environment {
 	return build.Environment{CacheDir: s.CacheDir, Env: s.Environ, Log: s.Log, OnStep: s.OnStep}
+}
+
+// Finder returns what finds the programs of labs and simulations.
+func Finder(s *session.Session) *programs.Finder {
+	return &programs.Finder{
+		Environment: Environment(s), From: s.Programs.From, Assets: s.Programs.Assets,
+		Registry: s.Programs.Registry, Downloads: s.Programs.Downloads, Note: s.Note,
+	}
 }
 
 func compileScheduler(ctx context.Context, r Request, s *session.Session) (*build.Result, error) {

@@ -5,6 +5,7 @@ import (
 
 	pmksched "github.com/pmk-sched/pmk-sched"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/programs"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
@@ -31,17 +32,22 @@ type Scheduler struct {
 
 // Compiled is a kube-scheduler for this machine.
 type Compiled struct {
-	// Path is the path of the binary in the build cache.
-	Path string
+	programs.Program
 	// Plugins are the compiled-in ones with their places in the configuration.
 	Plugins []profiles.Plugin
 }
 
 // Compile compiles the kube-scheduler of a release with plugins for this machine, or finds it in
-// the build cache. It is the binary that an image of the same plugins has.
+// the build cache: it is the binary that an image of the same plugins has. Without plugins it is
+// found by [Finder].
 func Compile(
 	ctx context.Context, s *session.Session, release versions.Release, list []Plugin, imports []string,
 ) (*Compiled, error) {
+	if len(list)+len(imports) == 0 {
+		request := programs.Request{Release: release, Names: []string{build.KubeScheduler}}
+		found, err := Finder(s).Find(ctx, request)
+		return &Compiled{Program: found[build.KubeScheduler]}, err
+	}
 	built, err := build.Run(ctx, build.Options{
 		Environment: Environment(s), Release: release, Plugins: Sources(list), Imports: imports,
 		Sources: pmksched.Sources,
@@ -52,10 +58,9 @@ func Compile(
 	for _, warning := range built.Info.Warnings {
 		s.Warn(warning)
 	}
-	c := &Compiled{}
-	if c.Path, err = built.Path(build.KubeScheduler); err != nil || len(list) == 0 {
-		return c, err
+	c := &Compiled{Program: programs.Compiled(built)[build.KubeScheduler]}
+	if len(list) > 0 {
+		_, c.Plugins, err = readSources(ctx, s, release, list)
 	}
-	_, c.Plugins, err = readSources(ctx, s, release, list)
 	return c, err
 }

@@ -26,11 +26,16 @@ type Session struct {
 	// CacheDir is the build cache, Environ the environment of the go command.
 	CacheDir string
 	Environ  []string
+	// Programs selects where the programs of labs and simulations come from.
+	Programs Programs
 	// Warn and Note report one message each, OnStep the beginning of each step.
 	Warn, Note func(text string)
 	OnStep     steps.OnStep
 	Log        *zap.Logger
 }
+
+// Programs are the settings of internal/artifact/programs, which documents them.
+type Programs struct{ From, Assets, Registry, Downloads string }
 
 // Connect returns the configuration of a client for the cluster. It sends nothing.
 func (s *Session) Connect() (*rest.Config, error) { return kubeapi.Connect(s.Connection) }

@@ -5,11 +5,12 @@ import (
 	"context"
 	"fmt"
 	"os/exec"
+	"path/filepath"
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/programs"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
@@ -23,6 +24,8 @@ type Programs struct {
 	// KubeAPIServer and Etcd are paths.
 	KubeAPIServer string `json:"kubeAPIServer"`
 	Etcd          string `json:"etcd"`
+	// Origins are lines about the programs: their versions, origins and digests.
+	Origins []string `json:"origins,omitempty"`
 }
 
 // Scheduler is a kube-scheduler that is compiled for this machine.
@@ -32,6 +35,8 @@ type Scheduler struct {
 	// Program is the path of the binary, Plugins are the plugins in it.
 	Program string            `json:"program"`
 	Plugins []profiles.Plugin `json:"plugins,omitempty"`
+	// Origin is a line about the program.
+	Origin string `json:"origin,omitempty"`
 }
 
 // Configuration is the configuration of a scheduler.
@@ -41,7 +46,7 @@ type Configuration struct {
 	Args, Profiles []string
 }
 
-// Compile compiles the programs of a simulation. h is the header of the snapshot.
+// Compile finds or compiles the programs of a simulation. h is the header of the snapshot.
 func Compile(ctx context.Context, s *session.Session, r pack.Scheduler, h *snapshot.Header) (p Programs, err error) {
 	release, err := ReleaseOf(ctx, s, r.Branch, h)
 	if err != nil {
@@ -50,20 +55,21 @@ func Compile(ctx context.Context, s *session.Session, r pack.Scheduler, h *snaps
 	if p.Scheduler, err = CompileScheduler(ctx, s, r, release); err != nil {
 		return p, err
 	}
-	const program = "kube-apiserver"
-	built, err := build.Run(ctx, build.Options{
-		Environment: pack.Environment(s), Release: release, Programs: []build.Program{{Name: program}},
-	})
+	const apiServer = "kube-apiserver"
+	request := programs.Request{Release: release, Names: []string{apiServer}}
+	if p.Etcd, err = exec.LookPath(programs.Etcd); err != nil || filepath.IsAbs(s.Programs.From) {
+		request.Names = append(request.Names, programs.Etcd)
+	}
+	found, err := pack.Finder(s).Find(ctx, request)
 	if err != nil {
 		return p, err
 	}
-	if p.KubeAPIServer, err = built.Path(program); err != nil {
-		return p, err
+	p.KubeAPIServer, p.Origins = found[apiServer].Path, []string{p.Scheduler.Origin}
+	for _, name := range request.Names {
+		p.Origins = append(p.Origins, found[name].String())
 	}
-	if p.Etcd, err = exec.LookPath("etcd"); err != nil {
-		p.Etcd, err = CompileEtcd(ctx, s)
-	}
-	return p, err
+	p.Etcd = cmp.Or(found[programs.Etcd].Path, p.Etcd)
+	return p, nil
 }
 
 // ReleaseOf returns the release of a branch, by default the release of the snapshot.
@@ -77,7 +83,7 @@ func ReleaseOf(ctx context.Context, s *session.Session, branch string, h *snapsh
 	return pack.ResolveBranch(ctx, s, branch)
 }
 
-// CompileScheduler compiles a scheduler.
+// CompileScheduler compiles a scheduler, or finds one without plugins.
 func CompileScheduler(ctx context.Context, s *session.Session, r pack.Scheduler,
 	release versions.Release) (Scheduler, error) {
 	compiled, err := pack.Compile(ctx, s, release, r.Plugins, r.Imports)
@@ -85,20 +91,15 @@ func CompileScheduler(ctx context.Context, s *session.Session, r pack.Scheduler,
 		return Scheduler{}, err
 	}
 	r.Name = cmp.Or(r.Name, corev1.DefaultSchedulerName)
-	return Scheduler{Request: r, Release: release, Program: compiled.Path, Plugins: compiled.Plugins}, nil
+	return Scheduler{
+		Request: r, Release: release, Program: compiled.Path, Plugins: compiled.Plugins, Origin: compiled.String(),
+	}, nil
 }
 
-// CompileEtcd returns the path of an etcd without libraries.
-func CompileEtcd(ctx context.Context, s *session.Session) (string, error) {
-	const program = "etcd"
-	built, err := build.Module(ctx, build.ModuleOptions{
-		Environment: pack.Environment(s), Module: build.EtcdModule, Version: build.EtcdVersion,
-		Packages: []build.Program{{Name: program, Package: build.EtcdModule}},
-	})
-	if err != nil {
-		return "", err
-	}
-	return built.Path(program)
+// FindEtcd returns the path of an etcd without libraries, for a release.
+func FindEtcd(ctx context.Context, s *session.Session, release versions.Release) (string, error) {
+	found, err := pack.Finder(s).Find(ctx, programs.Request{Release: release, Names: []string{programs.Etcd}})
+	return found[programs.Etcd].Path, err
 }
 
 // Configure renders the configuration with the path of a kubeconfig in it. insecurePort is a free

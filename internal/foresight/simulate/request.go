@@ -108,6 +108,7 @@ func (m Simulation) Run(ctx context.Context, servers *Servers, p Programs) (resu
 		steps, o.Snapshot = append(steps, step), next
 	}
 	result = report.Combine(steps)
+	result.Programs = p.Origins
 	result.Price(m.Prices)
 	if !m.Snapshot.Header.Consistent {
 		result.Notes = append(result.Notes, "the objects of the snapshot may be of several moments")

@@ -4,7 +4,6 @@ package lifecycle
 
 import (
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,8 +11,8 @@ import (
 	"time"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/programs"
 	"github.com/pmk-sched/pmk-sched/internal/lab"
-	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 func TestFaultLabDownAfterUpWasKilledLeavesNothing(t *testing.T) {
@@ -43,19 +42,17 @@ type broken struct {
 	script   string
 }
 
-func (b broken) Kubernetes(ctx context.Context, r versions.Release, names []string) (map[string]string, error) {
-	programs, err := lab.Compiled{Environment: build.Environment{CacheDir: b.cacheDir, Env: os.Environ()}}.Kubernetes(ctx,
-		r, names)
+func (b broken) Find(ctx context.Context, r programs.Request) (map[string]programs.Program, error) {
+	finder := &programs.Finder{
+		Environment: build.Environment{CacheDir: b.cacheDir, Env: os.Environ()}, From: programs.Build,
+	}
+	found, err := finder.Find(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	path := filepath.Join(b.t.TempDir(), b.program)
-	programs[b.program] = path
-	return programs, os.WriteFile(path, []byte(b.script), 0o755)
-}
-
-func (b broken) Module(context.Context, string, string, string, string) (string, error) {
-	return "", errors.New("not needed")
+	found[b.program] = programs.Program{Name: b.program, Path: path}
+	return found, os.WriteFile(path, []byte(b.script), 0o755)
 }
 
 // untilSeen is a context that ends as soon as one of the files that match a pattern holds a text.

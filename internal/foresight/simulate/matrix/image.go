@@ -107,7 +107,7 @@ func (p *plan) buildImage(
 		scheduler := &p.Schedulers[i]
 		if pack.CheckStatic(scheduler.Etcd) != nil { // the etcd of this machine needs libraries
 			var err error
-			if scheduler.Etcd, err = simulate.CompileEtcd(ctx, s); err != nil {
+			if scheduler.Etcd, err = simulate.FindEtcd(ctx, s, scheduler.Scheduler.Release); err != nil {
 				return "", err
 			}
 		}

@@ -28,6 +28,8 @@ type Report struct {
 	// Steps are the results of a scenario with several steps. The lists above then describe all
 	// steps together.
 	Steps []*Report `json:"steps,omitempty"`
+	// Programs are the programs that ran: their versions, origins and digests.
+	Programs []string `json:"programs,omitempty"`
 	// Notes are deviations of the simulation from the cluster.
 	Notes []string `json:"notes,omitempty"`
 

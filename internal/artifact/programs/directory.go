@@ -1,0 +1,100 @@
+package programs
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// fromDirectory returns the programs of the directory that the user names. They may be of another
+// patch of the release's minor.
+func (f *Finder) fromDirectory(ctx context.Context, r Request) (map[string]Program, error) {
+	found := map[string]Program{}
+	for _, name := range r.Names {
+		p, err := inDirectory(ctx, f.From, name, r)
+		if err != nil {
+			return nil, problem.Invalidf("use a directory that has all programs of the release for this machine, or --programs auto",
+				"take %s from %s: %w", name, f.From, err)
+		}
+		f.report(p)
+		found[name] = p
+	}
+	return found, nil
+}
+
+// fromAssets returns the programs in the directory of envtest if its API server is of the release's
+// minor. envtest has one release for all projects of a machine, so another one is not an error.
+func (f *Finder) fromAssets(ctx context.Context, r Request) map[string]Program {
+	found := map[string]Program{}
+	if f.Assets == "" {
+		return found
+	}
+	if _, err := inDirectory(ctx, f.Assets, "kube-apiserver", r); err != nil {
+		return found
+	}
+	for _, name := range r.Names {
+		if p, err := inDirectory(ctx, f.Assets, name, r); err == nil {
+			f.report(p)
+			found[name] = p
+		}
+	}
+	return found
+}
+
+func inDirectory(ctx context.Context, dir, name string, r Request) (Program, error) {
+	file, err := filepath.Abs(filepath.Join(dir, name))
+	if err != nil {
+		return Program{}, err
+	}
+	if _, err := os.Stat(file); err != nil {
+		return Program{}, err
+	}
+	version, err := versionOf(ctx, name, file)
+	if err != nil {
+		return Program{}, err
+	}
+	if err := sameMinor(name, version, r); err != nil {
+		return Program{}, err
+	}
+	sum, err := digest(file)
+	return Program{Name: name, Version: version, Origin: file, SHA256: sum, Path: file}, err
+}
+
+// sameMinor checks the version of a program. Any etcd serves a release; kubeadm expects a version.
+func sameMinor(name, version string, r Request) error {
+	if name == Etcd || name == Runner {
+		if name == Etcd && r.EtcdVersion != "" && version != r.EtcdVersion {
+			return fmt.Errorf("expected version %s, got %s", r.EtcdVersion, version)
+		}
+		return nil
+	}
+	got, err := versions.Parse(version)
+	if err != nil {
+		return fmt.Errorf("read the version: %w", err)
+	}
+	if got.Minor != r.Release.Minor {
+		return fmt.Errorf("expected a program of Kubernetes 1.%d, got %s", r.Release.Minor, version)
+	}
+	return nil
+}
+
+// digest returns the SHA-256 digest of a file in lower-case hexadecimal.
+func digest(file string) (string, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}

@@ -1,0 +1,159 @@
+// Package programs finds the programs of Kubernetes that labs and simulations run. Kubernetes
+// publishes these programs, so they are compiled only if they cannot be found anywhere else:
+//
+//   - in a directory that the user names, or in the directory of envtest (directory.go);
+//   - in the cache: compiled before, or downloaded before (store.go);
+//   - in the images and on the download site of Kubernetes (published.go, download.go), or on
+//     mirrors of both;
+//   - in the Go modules of the release, which internal/artifact/build compiles.
+//
+// Each program is reported with its origin and its SHA-256 digest. A download is used only if its
+// digest is the published one and the program prints the version that it was found by.
+package programs
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// Values of Finder.From that are not a directory.
+const (
+	// Auto searches the directory of envtest, the cache, the published programs and the compiler.
+	Auto = "auto"
+	// Build compiles all programs, or takes those that were compiled before.
+	Build = "build"
+	// Published never compiles a program of Kubernetes.
+	Published = "published"
+)
+
+// Names of programs that are not main packages of Kubernetes.
+const (
+	// Etcd is the database of the API server.
+	Etcd = "etcd"
+	// Runner is the entrypoint of the images that Kubernetes releases. It is the same program in
+	// all of them, and its source is part of Kubernetes from 1.23 on.
+	Runner = "go-runner"
+)
+
+// The module that the runner is compiled from.
+const (
+	runnerModule, runnerVersion = "k8s.io/component-base", "v0.24.3"
+	runnerPackage               = runnerModule + "/logs/kube-log-runner"
+)
+
+// Program is a program for this machine.
+type Program struct {
+	Name string `json:"name"`
+	// Version is the release of Kubernetes, or the version of etcd.
+	Version string `json:"version,omitempty"`
+	// Origin is the place where the program was found: a path, an image with its digest, a URL, or
+	// a module.
+	Origin string `json:"origin"`
+	// SHA256 is the digest of the file in lower-case hexadecimal.
+	SHA256 string `json:"sha256"`
+	// Path is the path of the file. Copy it, never change it.
+	Path string `json:"-"`
+}
+
+// String returns a line for the user.
+func (p Program) String() string {
+	return strings.TrimSpace(p.Name+" "+p.Version) + " from " + p.Origin + " (sha256:" + p.SHA256 + ")"
+}
+
+// Finder finds programs.
+type Finder struct {
+	build.Environment
+	// From is Auto, Build, Published, or the absolute path of a directory with the programs. If it
+	// is empty, it is Auto.
+	From string
+	// Assets is the directory of envtest (KUBEBUILDER_ASSETS). It may be empty.
+	Assets string
+	// Registry replaces DefaultRegistry, and Downloads replaces DefaultDownloads.
+	Registry, Downloads string
+	// Note reports a message. It may be nil.
+	Note func(text string)
+}
+
+// Request names programs.
+type Request struct {
+	Release versions.Release
+	// Names are the names of programs of Kubernetes, such as kubelet, and Etcd or Runner.
+	Names []string
+	// EtcdVersion is the version of etcd, such as v3.5.3. If it is empty, it is build.EtcdVersion or
+	// the version in a directory.
+	EtcdVersion string
+}
+
+// etcdVersion returns the version to download or to compile. kubeadm of some release runs every
+// version that is requested, so Kubernetes publishes its image (DefaultEtcdVersion in
+// cmd/kubeadm/app/constants/constants.go; build.EtcdVersion is that of 1.36).
+func (r Request) etcdVersion() string { return cmp.Or(r.EtcdVersion, build.EtcdVersion) }
+
+// Find returns the programs by name. It reports each program that was not in the cache.
+func (f *Finder) Find(ctx context.Context, r Request) (map[string]Program, error) {
+	found := map[string]Program{}
+	missing := func() []string {
+		return slices.DeleteFunc(slices.Clone(r.Names), func(name string) bool { return found[name].Path != "" })
+	}
+	if filepath.IsAbs(f.From) {
+		return f.fromDirectory(ctx, r)
+	}
+	if !slices.Contains([]string{"", Auto, Build, Published}, f.From) {
+		return nil, problem.Invalidf("use auto, published, build, or the path of a directory", "invalid source of programs %q",
+			f.From)
+	}
+	if f.from() == Auto {
+		maps.Copy(found, f.fromAssets(ctx, r))
+	}
+	if f.from() != Published {
+		compiled, err := f.compiledBefore(ctx, r, missing())
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(found, compiled)
+	}
+	if f.from() != Build {
+		published, err := f.published(ctx, r, missing())
+		maps.Copy(found, published)
+		if err := f.withoutPublished(err, missing()); err != nil {
+			return nil, err
+		}
+	}
+	compiled, err := f.compile(ctx, r, missing())
+	maps.Copy(found, compiled)
+	return found, err
+}
+
+func (f *Finder) from() string { return cmp.Or(f.From, Auto) }
+
+// withoutPublished returns err unless the missing programs can be compiled instead.
+func (f *Finder) withoutPublished(err error, missing []string) error {
+	var unavailable *UnavailableError
+	switch {
+	case err == nil:
+		return nil
+	case f.from() == Published || !errors.As(err, &unavailable):
+		return err
+	}
+	f.note("%v; compiling %s", err, strings.Join(missing, ", "))
+	return nil
+}
+
+func (f *Finder) note(format string, args ...any) {
+	if f.Note != nil {
+		f.Note(fmt.Sprintf(format, args...))
+	}
+}
+
+// report reports a program that is not in the cache yet.
+func (f *Finder) report(p Program) { f.note("%s", p) }

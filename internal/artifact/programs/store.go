@@ -1,0 +1,71 @@
+package programs
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
+)
+
+// recordFile describes the program in the same directory.
+const recordFile = "program.json"
+
+// store is the directory of the cache with published programs:
+//
+//	published/<release>/<os>-<arch>/<name>/  the program, and program.json
+//
+// Everything in it can be removed while no program is searched.
+type store struct{ dir string }
+
+func (f *Finder) store(r Request) store {
+	host := build.Host()
+	return store{filepath.Join(f.CacheDir, "published", r.Release.String(), host.OS+"-"+host.Arch)}
+}
+
+// load returns a program, and whether it exists and is unchanged since it was added.
+func (s store) load(name string, r Request) (Program, bool) {
+	var p Program
+	text, err := os.ReadFile(filepath.Join(s.dir, name, recordFile))
+	if err != nil || json.Unmarshal(text, &p) != nil || p.Name != name || exactVersion(p, r) != nil {
+		return Program{}, false
+	}
+	p.Path = filepath.Join(s.dir, name, name)
+	sum, err := digest(p.Path)
+	return p, err == nil && sum == p.SHA256
+}
+
+// temporary returns a path for a program to add, in a directory that the caller removes.
+func (s store) temporary(name string) (string, error) {
+	if err := os.MkdirAll(s.dir, 0o755); err != nil {
+		return "", fmt.Errorf("store %s: %w", name, err)
+	}
+	dir, err := os.MkdirTemp(s.dir, "."+name+"-")
+	if err != nil {
+		return "", fmt.Errorf("store %s: %w", name, err)
+	}
+	return filepath.Join(dir, name), nil
+}
+
+// add moves the directory of a program into the store. Another process may have added the same
+// program meanwhile.
+func (s store) add(p Program) (_ Program, err error) {
+	if p.SHA256, err = digest(p.Path); err != nil {
+		return p, fmt.Errorf("store %s: %w", p.Name, err)
+	}
+	record, err := json.MarshalIndent(p, "", "\t")
+	if err != nil {
+		return p, fmt.Errorf("store %s: %w", p.Name, err)
+	}
+	from, to := filepath.Dir(p.Path), filepath.Join(s.dir, p.Name)
+	if err := os.WriteFile(filepath.Join(from, recordFile), append(record, '\n'), 0o644); err != nil {
+		return p, fmt.Errorf("store %s: %w", p.Name, err)
+	}
+	if err := errors.Join(os.Chmod(from, 0o755), os.RemoveAll(to), os.Rename(from, to)); err != nil {
+		return p, fmt.Errorf("store %s: %w", p.Name, err)
+	}
+	p.Path = filepath.Join(to, p.Name)
+	return p, nil
+}
