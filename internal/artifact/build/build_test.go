@@ -268,7 +268,7 @@ func TestConcurrentBuildsGiveTheSameResult(t *testing.T) {
 			t.Errorf("binaries differ:\n%s", diff)
 		}
 	}
-	_, sum, err := hashFile(results[0].Binaries[0].Path)
+	_, sum, err := HashFile(results[0].Binaries[0].Path)
 	if err != nil || sum != results[0].Binaries[0].SHA256 {
 		t.Errorf("stored binary: got %s, %v, want %s", sum, err, results[0].Binaries[0].SHA256)
 	}

@@ -56,7 +56,7 @@ func (c cache) load(key string) (stored, bool) {
 	if !found {
 		return stored{}, false
 	}
-	_, sum, err := hashFile(s.Binary.Path)
+	_, sum, err := HashFile(s.Binary.Path)
 	return s, err == nil && sum == s.Binary.SHA256
 }
 

@@ -120,7 +120,8 @@ func hash(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func hashFile(path string) (size int64, sum string, err error) {
+// HashFile returns the size in bytes and the SHA-256 digest of a file, in lower-case hexadecimal.
+func HashFile(path string) (size int64, sum string, err error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return 0, "", err

@@ -231,7 +231,7 @@ func (c *compiler) store(ctx context.Context, r *recipe, t target, dir, path str
 	s := stored{Info: r.info, Binary: Binary{Program: t.Program.Name, Platform: t.Platform, Inputs: t.key}}
 	s.Info.Inputs = t.key
 	var err error
-	if s.Binary.Size, s.Binary.SHA256, err = hashFile(path); err != nil {
+	if s.Binary.Size, s.Binary.SHA256, err = HashFile(path); err != nil {
 		return stored{}, storage(ctx, step, err)
 	}
 	linked, err := ModuleSums(path)

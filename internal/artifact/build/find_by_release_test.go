@@ -55,7 +55,7 @@ func TestBinaryThatChangedInTheCacheIsBuiltAgain(t *testing.T) {
 		t.Errorf("by image: got %t, %v", found, err)
 	}
 	again := mustRun(t, o)
-	if _, sum, err := hashFile(again.Binaries[0].Path); again.Cached || err != nil || sum != binary.SHA256 {
+	if _, sum, err := HashFile(again.Binaries[0].Path); again.Cached || err != nil || sum != binary.SHA256 {
 		t.Errorf("built again: cached %t, %s, %v, want %s", again.Cached, sum, err, binary.SHA256)
 	}
 }

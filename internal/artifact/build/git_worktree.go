@@ -100,7 +100,7 @@ func (g *gitTool) changes(ctx context.Context, step, dir string) (string, error)
 	}
 	parts := []string{diff}
 	for _, name := range strings.FieldsFunc(added+ignored, func(r rune) bool { return r == 0 }) {
-		_, sum, err := hashFile(filepath.Join(dir, name))
+		_, sum, err := HashFile(filepath.Join(dir, name))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) && !isDir(filepath.Join(dir, name)) {
 			return "", storage(ctx, step, err)
 		}

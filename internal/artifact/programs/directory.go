@@ -2,13 +2,11 @@ package programs
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 
+	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -63,7 +61,7 @@ func inDirectory(ctx context.Context, dir, name string, r Request) (Program, err
 	if err := sameMinor(name, version, r); err != nil {
 		return Program{}, err
 	}
-	sum, err := digest(file)
+	_, sum, err := build.HashFile(file)
 	return Program{Name: name, Version: version, Origin: file, SHA256: sum, Path: file}, err
 }
 
@@ -83,18 +81,4 @@ func sameMinor(name, version string, r Request) error {
 		return fmt.Errorf("expected a program of Kubernetes 1.%d, got %s", r.Release.Minor, version)
 	}
 	return nil
-}
-
-// digest returns the SHA-256 digest of a file in lower-case hexadecimal.
-func digest(file string) (string, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
 }

@@ -146,7 +146,7 @@ func (f *Finder) download(ctx context.Context, from, to string) error {
 	if err := fetchFile(ctx, from, to, maxProgram); err != nil {
 		return err
 	}
-	got, err := digest(to)
+	_, got, err := build.HashFile(to)
 	if err != nil {
 		return err
 	}

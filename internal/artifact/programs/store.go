@@ -33,7 +33,7 @@ func (s store) load(name string, r Request) (Program, bool) {
 		return Program{}, false
 	}
 	p.Path = filepath.Join(s.dir, name, name)
-	sum, err := digest(p.Path)
+	_, sum, err := build.HashFile(p.Path)
 	return p, err == nil && sum == p.SHA256
 }
 
@@ -52,7 +52,7 @@ func (s store) temporary(name string) (string, error) {
 // add moves the directory of a program into the store. Another process may have added the same
 // program meanwhile.
 func (s store) add(p Program) (_ Program, err error) {
-	if p.SHA256, err = digest(p.Path); err != nil {
+	if _, p.SHA256, err = build.HashFile(p.Path); err != nil {
 		return p, fmt.Errorf("store %s: %w", p.Name, err)
 	}
 	record, err := json.MarshalIndent(p, "", "\t")
