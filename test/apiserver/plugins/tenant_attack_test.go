@@ -211,6 +211,7 @@ func (a *attacker) createGang(ctx context.Context) error {
 			pod.Spec.Containers[0].Resources.Limits = nil
 		case last && a.random.IntN(2) == 0:
 			a.spoil(pod)
+			restrain(pod)
 		}
 		if err := a.createPod(ctx, pod); err != nil {
 			return err

@@ -27,7 +27,32 @@ func (a *attacker) newPod() *corev1.Pod {
 	for range a.random.IntN(4) {
 		a.spoil(pod)
 	}
+	restrain(pod)
 	return pod
+}
+
+// restrain changes a pod that bypasses the scheduler. On the nodes of others it is small: the kubelet
+// rejects larger ones. On the node of the hostile agent it requests neither CPU nor memory:
+// kube-scheduler adds those without a check for overflow (pkg/scheduler/framework/types.go,
+// NodeInfo.update), and NodeResourcesFit then fails for all pods with an invalid score.
+func restrain(pod *corev1.Pod) {
+	switch pod.Spec.NodeName {
+	case "", "siege-nowhere":
+	case "siege-" + rogue:
+		pod.Spec.Resources = nil
+		for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+			for i := range containers {
+				for _, name := range []corev1.ResourceName{"cpu", "memory"} {
+					delete(containers[i].Resources.Requests, name)
+					delete(containers[i].Resources.Limits, name)
+				}
+			}
+		}
+	default:
+		pod.Spec.Resources, pod.Spec.InitContainers, pod.Spec.Containers = nil, nil, pod.Spec.Containers[:1]
+		pod.Spec.Containers[0].Resources = corev1.ResourceRequirements{
+			Requests: amounts{"cpu": "1m", gpuMilli: "1"}.list(), Limits: amounts{gpuMilli: "1"}.list()}
+	}
 }
 
 // spoil makes a part of a pod odd.
@@ -147,8 +172,7 @@ func (a *attacker) setPriority(pod *corev1.Pod) {
 	}
 }
 
-// setNode selects a node, or bypasses the scheduler. Huge pods on nodes of others are left out: the
-// kubelet rejects them.
+// setNode selects a node, or bypasses the scheduler.
 func (a *attacker) setNode(pod *corev1.Pod) {
 	node := "siege-" + pick(a.random, []string{"0", "1", "2", "3", rogue, "nowhere"})
 	if a.random.IntN(2) == 0 {
@@ -156,11 +180,6 @@ func (a *attacker) setNode(pod *corev1.Pod) {
 		return
 	}
 	pod.Labels[bypass], pod.Spec.NodeName = "true", node
-	if node != "siege-"+rogue && node != "siege-nowhere" {
-		pod.Spec.InitContainers, pod.Spec.Containers = nil, pod.Spec.Containers[:1]
-		pod.Spec.Containers[0].Resources.Requests = amounts{"cpu": "1m", gpuMilli: "1"}.list()
-		pod.Spec.Containers[0].Resources.Limits = amounts{gpuMilli: "1"}.list()
-	}
 }
 
 func (a *attacker) addFinalizer(pod *corev1.Pod) {

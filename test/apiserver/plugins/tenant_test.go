@@ -38,7 +38,8 @@ import (
 // Of what any scheduler shares between tenants the test keeps within bounds that an administrator
 // sets: each hostile tenant has at most maxHostilePods pods, as with a ResourceQuota of their
 // number, few of which are large (etcd limits their sum), a bounded rate of requests, no priority
-// above that of the other tenants, and no affinity to pods of other namespaces.
+// above that of the other tenants, no affinity to pods of other namespaces, and no pods that are
+// created with a node and overflow its sums ([restrain]).
 func TestHostileTenantsHarmNoOne(t *testing.T) {
 	for _, release := range siegeReleases() {
 		t.Run(release, func(t *testing.T) { withstandsHostileTenants(t, newSubject(t, release)) })
@@ -124,6 +125,10 @@ func withstandsHostileTenants(t *testing.T, s subject) {
 	defer stop()
 
 	x.scheduler.Start()
+	run.Eventually(t, "the scheduler serves its metrics", func(ctx context.Context) (bool, string) {
+		_, err := controlplane.ReadMetrics(ctx, x.metrics)
+		return err == nil, fmt.Sprint(err)
+	})
 	length := siegeLength(t)
 	others.run(t, "alone", length/4)
 	process := x.observeProcess(t)
