@@ -32,7 +32,7 @@ func Compare(document []byte, p Program) ([]string, error) {
 	if got := digest(bom.Metadata.Component); got != p.SHA256 {
 		differences = append(differences, fmt.Sprintf("program: the SBOM has sha256 %.80s, the image %s", orNone(got), p.SHA256))
 	}
-	return append(differences, compareModules(modules(*bom.Components), modules(goComponents(p.Info)))...), nil
+	return append(differences, compareModules(modules(*bom.Components), modules(goComponents(p)))...), nil
 }
 
 func digest(c *cyclonedx.Component) string {

@@ -11,7 +11,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
-	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -20,11 +19,16 @@ import (
 
 // Program is a Go program in an image.
 type Program struct {
-	// Info is what the linker recorded in the program.
-	Info *debug.BuildInfo
+	// Go is the version of the compiler, such as go1.18.3.
+	Go string
 	// SHA256 of the file, in lower-case hexadecimal.
 	SHA256 string
+	// Modules are linked into the program.
+	Modules []Module
 }
+
+// Module is a Go module with its sum as in a go.sum file, which is empty for a directory.
+type Module struct{ Path, Version, Sum string }
 
 // Options describe the image of the program.
 type Options struct {
@@ -52,7 +56,7 @@ func New(p Program, o Options) ([]byte, error) {
 		Hashes:     &[]cyclonedx.Hash{{Algorithm: cyclonedx.HashAlgoSHA256, Value: p.SHA256}},
 		Properties: &[]cyclonedx.Property{{Name: propertyPlatform, Value: o.Platform}},
 	}
-	components := goComponents(p.Info)
+	components := goComponents(p)
 	if o.Base != "" {
 		components = append(components, baseComponent(o.Base))
 	}
@@ -94,16 +98,10 @@ func serialNumber(text []byte) string {
 }
 
 // goComponents lists the modules in a program and the standard library, sorted.
-func goComponents(info *debug.BuildInfo) []cyclonedx.Component {
-	components := []cyclonedx.Component{library("stdlib", strings.TrimPrefix(info.GoVersion, "go"), "")}
-	for _, dep := range info.Deps {
-		version, sum := dep.Version, dep.Sum
-		if r := dep.Replace; r != nil {
-			if sum = r.Sum; r.Version != "" {
-				version = r.Version
-			}
-		}
-		components = append(components, library(dep.Path, version, sum))
+func goComponents(p Program) []cyclonedx.Component {
+	components := []cyclonedx.Component{library("stdlib", strings.TrimPrefix(p.Go, "go"), "")}
+	for _, m := range p.Modules {
+		components = append(components, library(m.Path, m.Version, m.Sum))
 	}
 	slices.SortFunc(components, func(a, b cyclonedx.Component) int { return strings.Compare(a.BOMRef, b.BOMRef) })
 	return components

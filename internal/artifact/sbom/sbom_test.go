@@ -5,7 +5,6 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -15,12 +14,10 @@ import (
 var update = flag.Bool("update", false, "write the golden files")
 
 func someProgram() Program {
-	return Program{SHA256: strings.Repeat("03", 32), Info: &debug.BuildInfo{GoVersion: "go1.18.3", Deps: []*debug.Module{
-		{Path: "k8s.io/kubernetes", Version: "v1.24.3", Sum: "h1:k="},
-		{Path: "k8s.io/api", Version: "v0.0.0", Replace: &debug.Module{Path: "k8s.io/api", Version: "v0.24.3", Sum: "h1:a="}},
-		{Path: "example.com/local", Version: "v0.0.0", Replace: &debug.Module{Path: "./local"}},
-		{Path: "example.com/Old", Version: "v2.0.0+incompatible", Sum: "h1:o="},
-	}}}
+	return Program{SHA256: strings.Repeat("03", 32), Go: "go1.18.3", Modules: []Module{
+		{"k8s.io/kubernetes", "v1.24.3", "h1:k="}, {"k8s.io/api", "v0.24.3", "h1:a="},
+		{"example.com/local", "v0.0.0", ""}, {"example.com/Old", "v2.0.0+incompatible", "h1:o="},
+	}}
 }
 
 func someOptions() Options {
@@ -76,11 +73,11 @@ func TestDifferencesOfASBOMFromAProgram(t *testing.T) {
 		"none": {func(*Program) {}, nil},
 		"another binary": {func(p *Program) { p.SHA256 = "04" },
 			[]string{"program: the SBOM has sha256 " + strings.Repeat("03", 32) + ", the image 04"}},
-		"another compiler": {func(p *Program) { p.Info.GoVersion = "go1.18.4" },
+		"another compiler": {func(p *Program) { p.Go = "go1.18.4" },
 			[]string{"module stdlib: the SBOM has 1.18.3, the image 1.18.4"}},
-		"a module less": {func(p *Program) { p.Info.Deps = p.Info.Deps[1:] },
+		"a module less": {func(p *Program) { p.Modules = p.Modules[1:] },
 			[]string{"module k8s.io/kubernetes: the SBOM has v1.24.3 h1:k=, the image none"}},
-		"another sum": {func(p *Program) { p.Info.Deps[1].Replace.Sum = "h1:b=" },
+		"another sum": {func(p *Program) { p.Modules[1].Sum = "h1:b=" },
 			[]string{"module k8s.io/api: the SBOM has v0.24.3 h1:a=, the image v0.24.3 h1:b="}},
 	} {
 		p := someProgram()
