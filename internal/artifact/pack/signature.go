@@ -37,8 +37,8 @@ func (e *UnsignedError) Hint() string {
 // CheckFailed reports that the image was read, and that it is not signed by the key.
 func (e *UnsignedError) CheckFailed() bool { return true }
 
-// VerifySignature verifies that a key signed an image of a registry, and returns the name of the
-// image by digest. key is in PEM. The error is an [UnsignedError] if it did not.
+// VerifySignature verifies that a key signed an image of a registry, and returns its name with the
+// digest. key is in PEM. The error is an [UnsignedError] if it did not.
 func VerifySignature(ctx context.Context, reference, key string) (string, error) {
 	public, err := sign.ParsePublicKey([]byte(key))
 	if err != nil {
@@ -53,7 +53,20 @@ func VerifySignature(ctx context.Context, reference, key string) (string, error)
 	if err != nil {
 		return "", err
 	}
-	return stored.Name, a.requireSignature()
+	if !strings.Contains(reference, "@") {
+		reference += "@" + stored.Digest
+	}
+	return reference, a.requireSignature()
+}
+
+// ParseKey reads a public key in PEM, and returns the same key in one form and its identifier:
+// base64 of the SHA-256 digest of its DER encoding.
+func ParseKey(text []byte) (key, id string, err error) {
+	public, err := sign.ParsePublicKey(text)
+	if err != nil {
+		return "", "", err
+	}
+	return public.PEM(), public.Hint(), nil
 }
 
 // attestations are the statements that are attached to one manifest.

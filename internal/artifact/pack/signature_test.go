@@ -53,7 +53,8 @@ func toyBuild(t *testing.T) *build.Result {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"go.mod":      "module example.com/toy\ngo 1.21\nrequire example.com/dep v1.0.0\nreplace example.com/dep => ./dep\n",
+		"go.mod": "module example.com/toy\ngo 1.21\nrequire example.com/dep v1.0.0\n" +
+			"replace example.com/dep => ./dep\n",
 		"main.go":     "package main\n\nimport \"example.com/dep\"\n\nfunc main() { println(dep.Name) }\n",
 		"dep/go.mod":  "module example.com/dep\n",
 		"dep/main.go": "package dep\n\nconst Name = \"dep\"\n",
@@ -115,7 +116,9 @@ func pushed(t *testing.T, made *image.Built, tag string) string {
 // verified returns the outcome of each check of an image.
 func verified(t *testing.T, ref, key string) map[string]string {
 	t.Helper()
-	s := &session.Session{CacheDir: t.TempDir(), Log: zap.NewNop(), OnStep: func(string) func(error) { return func(error) {} }}
+	s := &session.Session{
+		CacheDir: t.TempDir(), Log: zap.NewNop(), OnStep: func(string) func(error) { return func(error) {} },
+	}
 	report, err := VerifyImage(t.Context(), s, ImageRequest{Image: ref, Key: key})
 	if err != nil {
 		t.Fatal(err)

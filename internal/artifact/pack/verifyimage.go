@@ -88,10 +88,10 @@ type verifier struct {
 	lock *lock
 }
 
-// VerifyImage verifies the content of an image, its signature, and what the key signed about it: the
-// bill of materials against the program, the provenance against the program, and with Rebuild the
-// bytes of the image against a new build. The error is about the request or the registry; a check
-// that fails is in the report.
+// VerifyImage verifies the content of an image, its signature, and the signed documents of the key:
+// the bill of materials and the provenance against the program, and with Rebuild the bytes of the
+// image against a new build. The error is about the request or the registry; a check that fails is
+// in the report.
 func VerifyImage(ctx context.Context, s *session.Session, r ImageRequest) (report *ImageReport, err error) {
 	text, err := problem.ReadFile("--key", r.Key)
 	if err != nil {
@@ -199,7 +199,8 @@ func (v *verifier) any(
 	v.report.Checks = append(v.report.Checks, c)
 }
 
-// compareProvenance compares a provenance with its lock, and the lock with the programs of the image.
+// compareProvenance compares a provenance with its lock, and the lock with the programs of the
+// image.
 func (v *verifier) compareProvenance(document json.RawMessage) ([]string, error) {
 	text, err := provenance.ReadLock(document)
 	if err != nil {
