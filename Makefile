@@ -33,6 +33,9 @@ build: ## compile pmk-sched and pmk-extender into bin/
 bin/helm: hack/tools/helm/go.mod
 	go -C hack/tools/helm build -ldflags=-w -o $(CURDIR)/bin/helm helm.sh/helm/v3/cmd/helm
 
+bin/cosign: hack/tools/cosign/go.mod
+	go -C hack/tools/cosign build -ldflags=-w -o $(CURDIR)/bin/cosign github.com/sigstore/cosign/v3/cmd/cosign
+
 .PHONY: deps
 deps: ## install the Debian packages that the lab and the tests need (only what is missing; root)
 	@hack/deps.sh
@@ -91,8 +94,8 @@ test-faults: deps build ## kills at every step, failures of nodes and schedulers
 	hack/with-labs.sh go test -p 2 -count=1 -timeout 120m -parallel 4 -tags faults -run '^TestFault|^TestEveryKindOfCredentials' ./test/lab/...
 
 .PHONY: test-releases
-test-releases: deps build dist ## binaries, plugins and extenders of other releases
-	go test -p 1 -count=1 -timeout 120m -tags releases ./test/binary/releases ./test/binary/build ./test/apiserver/extender/calls ./test/apiserver/schedulers ./test/apiserver/shadow ./test/apiserver/simulate ./test/apiserver/plugins
+test-releases: deps build dist bin/cosign ## binaries, plugins and extenders of other releases; signed images and cosign
+	go test -p 1 -count=1 -timeout 120m -tags releases ./test/binary/releases ./test/binary/build ./test/binary/sign ./test/apiserver/extender/calls ./test/apiserver/schedulers ./test/apiserver/shadow ./test/apiserver/simulate ./test/apiserver/plugins
 
 .PHONY: test-labs
 test-labs: deps build ## control-plane nodes of eleven releases from 1.20 to 1.37: schedulers, plugins, extenders, replacing, upgrading; PODS (10000) during rollouts and failures (root)

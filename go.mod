@@ -3,6 +3,7 @@ module github.com/pmk-sched/pmk-sched
 go 1.26.0
 
 require (
+	github.com/CycloneDX/cyclonedx-go v0.11.0
 	github.com/cpuguy83/go-md2man/v2 v2.0.7
 	github.com/fluxcd/cli-utils v1.2.2
 	github.com/fluxcd/pkg/ssa v0.77.0

@@ -18,6 +18,9 @@ const (
 	Auto = "auto"
 )
 
+// NoSignature is the value of [Image.RequireSignature] that lifts a requirement.
+const NoSignature = "none"
+
 // CustomScheduler is a scheduler that runs alongside the default scheduler, or in place of it.
 type CustomScheduler struct {
 	metav1.TypeMeta `json:",inline"`
@@ -105,6 +108,10 @@ type Image struct {
 	// Busybox is the path of a static busybox to build on, without a registry. It takes precedence
 	// over Base.
 	Busybox string `json:"busybox,omitempty" yaml:"busybox"`
+	// RequireSignature is a file with the public key that must have signed the image, relative to
+	// the file, or none, which lifts the requirement of the deployed scheduler. In a recorded request
+	// it is the key itself.
+	RequireSignature string `json:"requireSignature,omitempty" yaml:"requireSignature"`
 	// Platforms of the image, such as linux/amd64. The default is the platform of this machine.
 	Platforms []string `json:"platforms,omitempty" yaml:"platforms"`
 	// PullPolicy is IfNotPresent, Always or Never. The default is the default of the cluster.

@@ -49,6 +49,10 @@ func buildCommand(u *ui) *cli.Command {
 			&cli.BoolFlag{Name: "lock",
 				Usage: "write pmk-sched.lock next to the file of -f: modules with sums, Go, base and plugins of the image"},
 			&cli.BoolFlag{Name: "locked", Usage: "fail if the build differs from pmk-sched.lock"},
+			&cli.StringFlag{Name: "sign-key",
+				Usage: "sign the image with the private `KEY`: a PEM file, or exec:COMMAND"},
+			&cli.StringFlag{Name: "sbom", Usage: "write the bill of materials of the program, CycloneDX, to `FILE`"},
+			&cli.StringFlag{Name: "provenance", Usage: "write the SLSA provenance of the image to `FILE`"},
 			&cli.BoolFlag{Name: "self", Usage: "pack this pmk-sched itself, for the pods of replace --all-nodes"},
 			&cli.BoolFlag{Name: "keep", Usage: "keep the generated Go module and print its path"},
 			outputFlag("archive"),
@@ -87,6 +91,7 @@ func readBuildFlags(c *cli.Context) spec.BuildFlags {
 		Busybox: c.String("busybox"), Tag: c.String("tag"),
 		Archives: c.StringSlice("archive"), Load: c.StringSlice("load"), Push: c.Bool("push"), Binary: c.String("binary"),
 		With: c.StringSlice("with"), Imports: c.StringSlice("import"), Nearest: c.Bool("nearest"), Keep: c.Bool("keep"),
+		SignKey: c.String("sign-key"), SBOM: c.String("sbom"), Provenance: c.String("provenance"),
 		Extender: c.Bool("extender"), Lock: c.Bool("lock"), Locked: c.Bool("locked"), Set: c.LocalFlagNames(),
 	}
 }

@@ -37,6 +37,7 @@ func schedulerFlags(more ...cli.Flag) []cli.Flag {
 			DefaultText: "control-plane nodes"},
 		&cli.IntFlag{Name: "port", Usage: "`PORT` for health checks and metrics",
 			DefaultText: "the first free port from 10260"},
+		requireSignatureFlag(),
 		&cli.StringFlag{Name: "pull-policy", Usage: "image pull `POLICY`: IfNotPresent, Always or Never"},
 	}, more...)
 }
@@ -48,6 +49,12 @@ func fileFlag() cli.Flag {
 
 func pluginsFlag() cli.Flag {
 	return &cli.StringSliceFlag{Name: "plugins", Usage: "`PLUGIN` in the image, if the image was built elsewhere"}
+}
+
+func requireSignatureFlag() cli.Flag {
+	return &cli.StringFlag{Name: "require-signature",
+		Usage:       "require a signature of the public `KEY`, a PEM file, for the image; none lifts the requirement",
+		DefaultText: "as before"}
 }
 
 func nameFlag(of string) cli.Flag {
@@ -105,6 +112,7 @@ func outputFlag(pathFlag string, formats ...string) cli.Flag {
 func readSpec(c *cli.Context, u *ui) (*spec.Spec, error) {
 	f := nameFlags(c, u)
 	f.Image, f.PullPolicy = c.String("image"), c.String("pull-policy")
+	f.RequireSignature = c.String("require-signature")
 	f.Config, f.Preset, f.Lossy = c.String("config"), c.String("preset"), c.Bool("lossy")
 	f.Credentials, f.Branch = c.String("credentials"), c.String("branch")
 	f.Replicas, f.Port = given(c, "replicas", c.Int), given(c, "port", c.Int)

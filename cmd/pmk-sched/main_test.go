@@ -38,6 +38,8 @@ func TestScripts(t *testing.T) {
 			"kubeconfig": writeNodeKubeconfig,
 			"toyrelease": toyRelease,
 			"base":       writeBase,
+			"keypair":    writeKeyPair,
+			"registry":   startRegistry,
 		},
 		Setup: func(env *testscript.Env) error {
 			cache, err := os.UserCacheDir()

@@ -29,7 +29,7 @@ func replaceCommand(u *ui) *cli.Command {
 				DefaultText: "the current configuration"},
 			&cli.BoolFlag{Name: "policy-configmap",
 				Usage: "use a legacy Policy for predicates, priorities and extenders (1.20 to 1.22)"},
-			pluginsFlag(),
+			pluginsFlag(), requireSignatureFlag(),
 			&cli.StringFlag{Name: "node", Usage: "`NAME` of this node", DefaultText: "found by its addresses"},
 			allNodesFlag("replace"), podImageFlag(),
 			&cli.BoolFlag{Name: "dry-run", Usage: "run all checks and print the changes of the manifest without making them"},

@@ -34,6 +34,7 @@ func upgradeCommand(u *ui) *cli.Command {
 			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` to upgrade to", DefaultText: "the API server's"},
 			&cli.StringFlag{Name: "image", Usage: "`REFERENCE` of an image of that release, which was built elsewhere",
 				DefaultText: "build it"},
+			requireSignatureFlag(),
 			&cli.StringFlag{Name: "base", Usage: "base `IMAGE` of the image to build", DefaultText: "as before"},
 			&cli.StringFlag{Name: "busybox", Usage: "`PATH` of a static busybox to use as base, without a registry",
 				DefaultText: "as before"},
@@ -89,6 +90,7 @@ func readUpgrade(c *cli.Context, u *ui) (lifecycle.UpgradeOptions, error) {
 	}
 	f := nameFlags(c, u)
 	f.Image, f.Branch, f.Lossy = c.String("image"), c.String("branch"), c.Bool("lossy")
+	f.RequireSignature = c.String("require-signature")
 	sp, err := spec.Read(f)
 	return lifecycle.UpgradeOptions{Spec: sp, Base: c.String("base"), Busybox: c.String("busybox"), Deploy: run}, err
 }

@@ -38,6 +38,12 @@ func (d Deps) preflight(ctx context.Context, plan *Plan) ([]preflight.Outcome, e
 	if err != nil {
 		return nil, err
 	}
+	if s := plan.Signature; s != nil {
+		checks = append(checks, preflight.Check{
+			Name: "image-signature", Description: "the image is signed by the required key",
+			Run: func(context.Context) (string, error) { return "key " + s.Key, s.Err },
+		})
+	}
 	return preflight.RunAll(ctx, checks, func(o preflight.Outcome) {
 		if o.Status == preflight.Warned {
 			d.Warnf("%s: %s", o.Description, o.Detail)

@@ -44,6 +44,8 @@ type Options struct {
 	// Image of the scheduler. [image.ReleaseInTag] in it is replaced by the release. If PullPolicy
 	// is empty, the cluster's default applies.
 	Image, PullPolicy string
+	// Signature is the required signature of the image, or nil.
+	Signature *Signature
 	// Branch is the release of the image, "v1.24.3". If it is empty or "auto", the release is the
 	// release of the API server.
 	Branch string
@@ -101,6 +103,14 @@ type Options struct {
 	Replaces int
 	// Now is the time at which certificates must be valid.
 	Now time.Time
+}
+
+// Signature is the required signature of an image.
+type Signature struct {
+	// Key identifies the public key: base64 of the SHA-256 digest of its DER encoding.
+	Key string
+	// Err is the reason why the signature is not verified. It is nil if it is.
+	Err error
 }
 
 // WantsNodeCredentials reports whether the plan may need the node's scheduler kubeconfig, which the

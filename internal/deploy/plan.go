@@ -42,6 +42,8 @@ type Plan struct {
 	Extender *manifest.Extender
 	// Request is the request that the plan was made for, or nil.
 	Request *v1alpha1.CustomScheduler
+	// Signature is the required signature of the image, or nil.
+	Signature *Signature
 	// Before are the plans of extenders that are deployed before the scheduler.
 	Before []*Plan
 	// Origin is recorded in the revision: "rollback to revision 2", "upgrade from v1.24.3".
@@ -79,7 +81,7 @@ const defaultControlPlaneLabel = "node-role.kubernetes.io/control-plane"
 func NewPlan(info *inspect.Info, creds *inspect.NodeCredentials, o Options) (*Plan, error) {
 	o.Namespace = cmp.Or(o.Namespace, metav1.NamespaceSystem)
 	p := &planner{info: info, creds: creds, o: o, plan: &Plan{Name: o.Name, Namespace: o.Namespace, Origin: o.Origin,
-		Replaces: o.Replaces, Request: o.Request, TakenPorts: map[int]string{}}}
+		Replaces: o.Replaces, Request: o.Request, Signature: o.Signature, TakenPorts: map[int]string{}}}
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
@@ -153,7 +155,22 @@ func (p *planner) chooseRelease() error {
 		PullPolicy: corev1.PullPolicy(p.o.PullPolicy), Resources: p.o.Resources, Version: p.o.Version,
 		Args: p.o.Args,
 	}
+	p.noteSignature()
 	return nil
+}
+
+// noteSignature records the key that must have signed the image.
+func (p *planner) noteSignature() {
+	s := p.o.Signature
+	if s == nil {
+		return
+	}
+	p.plan.Scheduler.SignedBy = s.Key
+	if s.Err == nil {
+		p.note("image signature: verified with the required key %s", s.Key)
+		return
+	}
+	p.warn("the signature of the required key %s is not verified: %v", s.Key, s.Err)
 }
 
 // warnOfMissingSources warns of plugins that are too large to record: only a machine with their

@@ -34,7 +34,7 @@ func (r *replaceRun) backUp(context.Context) error {
 		Layout: p.Layout.Name, Node: p.Node, Pod: p.Pod, Namespace: metav1.NamespaceSystem, Container: schedulerContainer,
 		SingleFile: p.Layout.SingleFile, HoldsAPI: p.HoldsAPI, Elects: p.Elects, Image: p.Image, Replacement: p.ID,
 		ConfigDir: p.Layout.ConfigDir, ConfigFile: p.ConfigFile, ConfigHash: p.ConfigHash, Rules: len(p.Objects) > 0,
-		Alone: p.Alone, Pinned: p.Pinned,
+		Alone: p.Alone, Pinned: p.Pinned, RequireSignature: p.RequireSignature,
 		Files: []staticpod.Saved{{Path: p.Layout.Manifest}},
 	}
 	if len(r.former) == 0 || r.former[0].For == r.o.For {

@@ -41,8 +41,12 @@ func (d Deps) isDone(plan *Plan) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if b := staticpod.Current(list); b == nil || b.State != staticpod.Replaced {
+	b := staticpod.Current(list)
+	if b == nil || b.State != staticpod.Replaced {
 		return false, nil // a run was killed before it was finished
+	}
+	if b.RequireSignature != plan.RequireSignature {
+		return false, nil // another key is recorded
 	}
 	config, err := d.Files.Read(plan.ConfigFile)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -76,6 +76,11 @@ func Replacement(ctx context.Context, s *session.Session, sp *spec.Spec, o NodeO
 	if _, err := FindLayout(n.info.Layout); err != nil {
 		return nil, err
 	}
+	if o.AllNodes {
+		if err := n.verifyForNodes(ctx); err != nil {
+			return nil, err
+		}
+	}
 	return n, n.addPlugins(ctx, plugins)
 }
 
@@ -103,6 +108,7 @@ func replacement(sp *spec.Spec) (Options, error) {
 	return Options{
 		Image: o.Image, Preset: o.Preset, Configuration: o.Configuration, ConfigurationName: o.ConfigurationName,
 		PluginRules: o.PluginRules, PolicyConfigMap: o.PolicyConfigMap, Extenders: o.Extenders,
+		RequireSignature: requiredKey(o.Request),
 	}, err
 }
 
@@ -188,6 +194,7 @@ func newDeps(s *session.Session, cfg *rest.Config) (Deps, error) {
 		Binary: func(ctx context.Context, reference string, command []string, dir string) (configcheck.Binary, error) {
 			return pack.FindScheduler(ctx, s.CacheDir, reference, command, dir)
 		},
+		Signed:  pack.VerifySignature,
 		Version: configcheck.Version, Check: configcheck.Check,
 		Verify: func(ctx context.Context, r *Plan, standby bool) error {
 			return verifyReplacement(ctx, s, cfg, r, standby)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/configcheck"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
@@ -63,7 +64,7 @@ func OnNode(ctx context.Context, s *session.Session, request []byte, version str
 		return nil, err
 	}
 	n.deps.EnsureImage = func(_ context.Context, reference string) error { return r.expect(reference) }
-	n.deps.Binary = r.binary
+	n.deps.Binary, n.deps.Signed = r.binary, r.signed
 	return Ensure(ctx, n.deps, n.info, n.o)
 }
 
@@ -94,6 +95,15 @@ func (r *nodeRequest) expect(reference string) error {
 			r.Scheduler)
 	}
 	return nil
+}
+
+// signed accepts the image of the request, which was verified before the request was sent.
+func (r *nodeRequest) signed(_ context.Context, reference, key string) (string, error) {
+	if key != r.Options.RequireSignature || !strings.Contains(reference, "@") {
+		return "", problem.Invalidf("add --require-signature with the public key, or none",
+			"image %s must be signed, as the replacement of this node requires", reference)
+	}
+	return reference, nil
 }
 
 // binary returns the program that a container of the pod read from the scheduler's image.

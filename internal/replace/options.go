@@ -23,6 +23,9 @@ type Options struct {
 	// Image of the new scheduler. [image.ReleaseInTag] in it is replaced by the release. If it is
 	// empty, the current image is kept.
 	Image string
+	// RequireSignature is the public key, in PEM, that must have signed the image, or
+	// [v1alpha1.NoSignature]. If it is empty, the key of the former replacement is kept.
+	RequireSignature string
 	// Preset names a built-in configuration. Configuration is the user's own configuration,
 	// ConfigurationName the name of its file for messages. If neither is set, the current
 	// configuration is kept.

@@ -33,6 +33,8 @@ type Plan struct {
 	Layout inspect.Layout
 	// Image of the new scheduler.
 	Image string
+	// RequireSignature is the public key that must have signed the image, or empty.
+	RequireSignature string
 	// ID identifies the replacement; the pod has it in an annotation.
 	ID string
 	// Configuration is the configuration that the new scheduler reads from ConfigFile on the node.
@@ -64,6 +66,8 @@ type planner struct {
 	info            *inspect.Info
 	o               Options
 	notes, warnings []string
+	// key is the public key that must have signed the image, or empty.
+	key string
 }
 
 func (p *planner) notef(format string, args ...any) {
@@ -103,7 +107,7 @@ func (p *planner) plan(ctx context.Context) (*Plan, error) {
 		return nil, err
 	}
 	return &Plan{
-		Target: s.Target, Layout: s.layout, Image: image, ID: c.id,
+		Target: s.Target, Layout: s.layout, Image: image, RequireSignature: p.key, ID: c.id,
 		Configuration: c.text, ConfigFile: c.file, ConfigHash: c.hash, ConfigMode: configMode(s, m.file.Data),
 		Old: s.file, New: m.file, Pinned: m.pinned, Env: m.env,
 		Objects: objects, Copies: c.copies, Before: s.seen, Notes: p.notes, Warnings: p.warnings,
@@ -162,9 +166,12 @@ func FindNode(info *inspect.Info, node string, names []string) (string, error) {
 func (p *planner) image(ctx context.Context, s *scheduler) (string, error) {
 	if p.o.Image == "" {
 		p.notef("image %s: the current one", s.container.Image)
-		return s.container.Image, nil
+		return p.requireSignature(ctx, s.container.Image)
 	}
-	image := strings.ReplaceAll(p.o.Image, image.ReleaseInTag, p.info.Release.String())
+	image, err := p.requireSignature(ctx, strings.ReplaceAll(p.o.Image, image.ReleaseInTag, p.info.Release.String()))
+	if err != nil {
+		return "", err
+	}
 	return image, p.EnsureImage(ctx, image)
 }
 

@@ -39,6 +39,8 @@ type Deps struct {
 	Applier Applier
 	// EnsureImage makes sure that the node's container runtime has an image.
 	EnsureImage func(ctx context.Context, image string) error
+	// Signed verifies that a key, in PEM, signed an image, and returns its name with the digest.
+	Signed func(ctx context.Context, image, key string) (string, error)
 	// Binary finds the kube-scheduler that a container of the image runs, and writes it to
 	// directory dir. command lists the programs that the container's command names: wrappers, then
 	// the scheduler.

@@ -40,8 +40,10 @@ type DefaultUpgrade struct {
 	// of the default scheduler.
 	current string
 	kept    bool
-	plugins []pack.Plugin
-	build   *pack.Request
+	// recordedKey is the public key that the replacement requires, or empty.
+	recordedKey string
+	plugins     []pack.Plugin
+	build       *pack.Request
 }
 
 // PlanDefaultUpgrade inspects the cluster and this node, and plans the upgrade of its replaced
@@ -101,6 +103,7 @@ func (u *DefaultUpgrade) replacement(ctx context.Context) (*staticpod.Backup, er
 	for _, d := range status.Here.Drift {
 		u.Drift = append(u.Drift, d.Path+": "+d.What)
 	}
+	u.recordedKey = b.RequireSignature
 	return b, u.readImages(b)
 }
 
@@ -197,6 +200,9 @@ func (u *DefaultUpgrade) chooseImage(ctx context.Context, o lifecycle.UpgradeOpt
 			return err
 		}
 		again = again.WithSource(recipe)
+	}
+	if again.RequiresSignature(u.recordedKey) {
+		return lifecycle.UnsignedBuildError(u.o.Image, u.Target)
 	}
 	if u.plugins, err = again.Plugins(); err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -262,6 +263,11 @@ func ModuleSums(path string) ([]ModuleSum, error) {
 	if err != nil {
 		return nil, err
 	}
+	return LinkedModules(info), nil
+}
+
+// LinkedModules returns the modules that the linker recorded in a program, sorted by path.
+func LinkedModules(info *debug.BuildInfo) []ModuleSum {
 	var linked []ModuleSum
 	for _, dep := range info.Deps {
 		m := ModuleSum{ModuleVersion{Path: dep.Path, Version: dep.Version}, dep.Sum}
@@ -274,5 +280,5 @@ func ModuleSums(path string) ([]ModuleSum, error) {
 		linked = append(linked, m)
 	}
 	slices.SortFunc(linked, func(a, b ModuleSum) int { return cmp.Compare(a.Path, b.Path) })
-	return linked, nil
+	return linked
 }

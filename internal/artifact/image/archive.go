@@ -19,11 +19,15 @@ import (
 // "kind load image-archive" and similar tools read. The image gets the canonical name of ref, so
 // that the kubelet finds it. The file is replaced atomically.
 //
-// An archive has one platform; b with several is an Invalid error.
+// An archive has one platform and no attachments; b with several platforms, or with attachments, is
+// an Invalid error.
 func WriteArchive(ctx context.Context, b *Built, ref, file string) error {
 	if b.Index != nil {
 		return problem.Invalidf("write an OCI layout directory, or build one platform at a time",
 			"write %s: a docker archive has one platform, the image has %s", file, strings.Join(b.platforms(), ", "))
+	}
+	if err := b.checkAttached(file); err != nil {
+		return err
 	}
 	return writeFile(ctx, file, func(f *os.File) error {
 		return writeArchive(ctx, b.Images[b.platforms()[0]], ref, f)

@@ -83,7 +83,7 @@ func layoutCandidates(dir string) ([]candidate, error) {
 }
 
 // indexCandidates returns the images of an index and of the indexes in it, without other entries
-// such as attestations.
+// such as attestations and attachments.
 func indexCandidates(index v1.ImageIndex) ([]candidate, error) {
 	manifest, err := index.IndexManifest()
 	if err != nil {
@@ -92,7 +92,7 @@ func indexCandidates(index v1.ImageIndex) ([]candidate, error) {
 	var found []candidate
 	for _, d := range manifest.Manifests {
 		switch {
-		case d.Platform != nil && d.Platform.OS == "unknown":
+		case d.Platform != nil && d.Platform.OS == "unknown", isAttachment(d):
 		case d.MediaType.IsIndex():
 			inner, err := index.ImageIndex(d.Digest)
 			if err != nil {

@@ -94,6 +94,8 @@ type Built struct {
 	Base string
 	// BaseDigest identifies the content of the base for the platforms: "sha256:…".
 	BaseDigest string
+
+	attached []*attachment
 }
 
 // Keys of the labels and annotations that describe an image. The first three are defined by OCI

@@ -70,14 +70,25 @@ func writeLayout(ctx context.Context, b *Built, tag name.Tag, dir string) error 
 				return err
 			}
 		}
-		return errors.Join(l.AppendIndex(b.Index, names), ctx.Err())
+		return errors.Join(l.AppendIndex(b.Index, names), b.writeAttached(l), ctx.Err())
 	}
 	platform, err := parsePlatform(b.platforms()[0])
 	if err != nil {
 		return err
 	}
 	img := b.Images[b.platforms()[0]]
-	return errors.Join(ctx.Err(), l.AppendImage(img, names, layout.WithPlatform(platform)), ctx.Err())
+	return errors.Join(ctx.Err(), l.AppendImage(img, names, layout.WithPlatform(platform)), b.writeAttached(l),
+		ctx.Err())
+}
+
+// writeAttached writes the attachments, and lists them in the index of the layout.
+func (b *Built) writeAttached(l layout.Path) error {
+	for _, a := range b.sortedAttachments() {
+		if err := errors.Join(l.WriteImage(a), l.AppendDescriptor(a.descriptor)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func replaceable(dir string, tag name.Tag) error {
@@ -101,7 +112,7 @@ func replaceable(dir string, tag name.Tag) error {
 	}
 	same := match.Annotation(annotationContainerdName, tag.String())
 	for _, d := range manifest.Manifests {
-		if !same(d) {
+		if !same(d) && !isAttachment(d) {
 			return problem.Invalidf(hint, "write %s: it has another image, %s", dir,
 				orUnknown(d.Annotations[annotationContainerdName]))
 		}

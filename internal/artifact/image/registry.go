@@ -27,15 +27,38 @@ func Push(ctx context.Context, b *Built, ref string, keychain authn.Keychain) (d
 		return "", err
 	}
 	opts := remoteOptions(ctx, keychain)
-	if b.Index != nil {
-		err = remote.WriteIndex(tag, b.Index, opts...)
-	} else {
-		err = remote.Write(tag, b.Images[b.platforms()[0]], opts...)
+	if err := b.pushAttached(tag, opts); err != nil {
+		return "", registryError("push the signatures of", tag, err)
 	}
-	if err != nil {
+	if err := b.push(tag, opts); err != nil {
 		return "", registryError("push", tag, err)
 	}
 	return b.Digest, nil
+}
+
+func (b *Built) push(to name.Reference, opts []remote.Option) error {
+	if b.Index != nil {
+		return remote.WriteIndex(to, b.Index, opts...)
+	}
+	return remote.Write(to, b.Images[b.platforms()[0]], opts...)
+}
+
+// pushAttached pushes the image by digest and its attachments before the tag moves: a tag never
+// names an image whose signatures are missing. A registry without the referrers API gets a tag that
+// lists them (distribution-spec, "Referrers Tag Schema").
+func (b *Built) pushAttached(tag name.Tag, opts []remote.Option) error {
+	if len(b.attached) == 0 {
+		return nil
+	}
+	if err := b.push(tag.Context().Digest(b.Digest), opts); err != nil {
+		return err
+	}
+	for _, a := range b.sortedAttachments() {
+		if err := remote.Write(tag.Context().Digest(a.descriptor.Digest.String()), a, opts...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Resolve adds to an image name the digest that its tag has in the registry now:

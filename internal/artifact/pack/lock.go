@@ -78,15 +78,22 @@ func newLock(version string, built *build.Result) (*lock, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read the modules of %s: %w", b.Program, err)
 		}
-		for _, m := range modules {
-			l.Modules = append(l.Modules, strings.TrimSpace(m.Path+" "+m.Version+" "+m.Sum))
-		}
+		l.Modules = append(l.Modules, moduleLines(modules)...)
 	}
 	slices.SortFunc(l.Plugins, func(a, b lockedPlugin) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(l.Binaries, func(a, b lockedBinary) int { return strings.Compare(a.Platform, b.Platform) })
 	slices.Sort(l.Modules)
 	l.Modules = slices.Compact(l.Modules)
 	return l, nil
+}
+
+// moduleLines returns modules as `PATH VERSION SUM`.
+func moduleLines(modules []build.ModuleSum) []string {
+	var lines []string
+	for _, m := range modules {
+		lines = append(lines, strings.TrimSpace(m.Path+" "+m.Version+" "+m.Sum))
+	}
+	return lines
 }
 
 func (l *lock) marshal() ([]byte, error) {
@@ -138,13 +145,15 @@ func parseLock(file string, text []byte) (*lock, error) {
 type locking struct {
 	// lockFile is written, lockedFile is compared with, unless they are empty.
 	lockFile, lockedFile string
-	locked, built        *lock
+	// needed is set if the lock of the build is made.
+	needed        bool
+	locked, built *lock
 }
 
 // newLocking reads the lock to compare with. If the request leaves a minor release or the digest of
 // a tag open, newLocking sets it from the lock.
 func newLocking(r *Request) (*locking, error) {
-	l := &locking{lockFile: r.Lock, lockedFile: r.Locked}
+	l := &locking{lockFile: r.Lock, lockedFile: r.Locked, needed: r.needsLock()}
 	if r.Locked == "" {
 		return l, nil
 	}
@@ -182,7 +191,7 @@ func isMinorOf(branch string, release versions.Release) bool {
 
 // check compares the binaries and their inputs, before anything is written.
 func (l *locking) check(version string, built *build.Result) (err error) {
-	if l.lockFile == "" && l.lockedFile == "" {
+	if !l.needed {
 		return nil
 	}
 	if l.built, err = newLock(version, built); err != nil {

@@ -4,6 +4,7 @@
 package pack
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/sign"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 )
 
@@ -48,6 +50,12 @@ type Request struct {
 	// file, from which the build must not differ. An empty Lock is not written, an empty Locked not
 	// compared.
 	Lock, Locked string
+	// SignKey signs the image, its SBOM and its provenance: the file of a private key, or a command
+	// after [sign.CommandPrefix]. If it is empty, the image is not signed.
+	SignKey string
+	// SBOM and Provenance are files to write the bill of materials of the program and the provenance
+	// of the image to. If they are empty, no file is written.
+	SBOM, Provenance string
 	// Self is the executable of pmk-sched, which is packed instead of a scheduler. If it is empty,
 	// a scheduler is packed.
 	Self string
@@ -86,6 +94,10 @@ type Binary struct {
 // Run makes the program of a request, packs it, and writes it and the image to their destinations.
 func Run(ctx context.Context, r Request, s *session.Session) (*Result, error) {
 	p := r.product()
+	signer, err := readSigner(ctx, r.SignKey)
+	if err != nil {
+		return nil, err
+	}
 	lock, err := newLocking(&r)
 	if err != nil {
 		return nil, err
@@ -105,26 +117,49 @@ func Run(ctx context.Context, r Request, s *session.Session) (*Result, error) {
 		if result.Written, err = writeBinaries(r.Binary, built); err != nil {
 			return nil, err
 		}
-		if r.None() {
-			return result, lock.write(result) // only the program was requested
+		if r.None() { // only the program was requested
+			documents, err := newDocuments(r, built, lock.built, "")
+			if err != nil {
+				return result, err
+			}
+			return result, errors.Join(documents.write(r, result), lock.write(result))
 		}
 	}
+	return result, packImage(ctx, r, s, built, lock, signer, result)
+}
+
+// packImage packs the program, signs the image, and writes it to its destinations.
+func packImage(
+	ctx context.Context, r Request, s *session.Session, built *build.Result, lock *locking, signer sign.Signer,
+	result *Result,
+) error {
+	p := r.product()
 	made, err := buildImage(ctx, s, result.Reference, p.imageOptions(r, built))
 	if err != nil {
-		return result, err
+		return err
 	}
 	result.Digest, result.Base = made.Digest, made.Base
 	if err := lock.checkBase(made); err != nil {
-		return result, err
+		return err
 	}
-	if err := deliver(ctx, s, r, made, result); err != nil || !p.recorded {
-		return result, err
+	documents, err := newDocuments(r, built, lock.built, cmp.Or(made.Base, made.BaseDigest))
+	if err != nil {
+		return err
+	}
+	if err := documents.attach(ctx, signer, made); err != nil {
+		return err
+	}
+	if err := deliver(ctx, s, r, made, result); err != nil {
+		return err
+	}
+	if err := documents.write(r, result); err != nil || !p.recorded {
+		return err
 	}
 	built.Recipe = r.Recipe
 	if r.Source != "" { // without a password
 		built.Recipe.From = built.Info.Source
 	}
-	return result, errors.Join(record(s.CacheDir, built, result.Reference, result.Digest), lock.write(result))
+	return errors.Join(record(s.CacheDir, built, result.Reference, result.Digest), lock.write(result))
 }
 
 func newResult(tag string, built *build.Result) *Result {

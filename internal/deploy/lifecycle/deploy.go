@@ -57,6 +57,9 @@ func Deploy(
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := r.requireSigned(); err != nil {
+		return nil, nil, err
+	}
 	r.RunOptions = how
 	return extenders.DeployScheduler(ctx, r.deps, r.SchedulerDeployment)
 }

@@ -86,6 +86,9 @@ func (r *request) inspect(ctx context.Context, s *session.Session) (err error) {
 	if err := r.readCredentials(ctx); err != nil {
 		return err
 	}
+	if err := r.keepRequirement(ctx, s); err != nil {
+		return err
+	}
 	if err := r.pinImage(ctx, s); err != nil {
 		return err
 	}
@@ -130,6 +133,9 @@ func (r *request) pinImage(ctx context.Context, s *session.Session) error {
 		return err
 	}
 	reference := strings.ReplaceAll(r.Options.Image, image.ReleaseInTag, release.String())
+	if key := r.Options.Request.Spec.Image.RequireSignature; key != "" {
+		return r.verifySignature(ctx, reference, key)
+	}
 	r.Options.Image, err = pack.Pin(ctx, reference, r.Options.PullPolicy, s.Warn)
 	return err
 }
@@ -189,6 +195,9 @@ func Plan(ctx context.Context, s *session.Session, sp *spec.Spec, offline bool) 
 
 // readNode adds the credentials of the node, if this is one, and the plugins of the image.
 func (r *request) readNode(ctx context.Context, s *session.Session) error {
+	if err := r.leaveSignature(); err != nil {
+		return err
+	}
 	root, err := s.FindNodeRoot()
 	if err != nil {
 		return err

@@ -169,9 +169,20 @@ func (u *upgradeRun) describeAgain() error {
 	if u.again, err = u.withTag(again, &build); err != nil {
 		return err
 	}
+	if u.again.RequiresSignature(u.installed.Request.Spec.Image.RequireSignature) {
+		return UnsignedBuildError(build.Tag, u.report.Target)
+	}
 	request, err := u.again.Build(build)
 	u.build = &request
 	return err
+}
+
+// UnsignedBuildError returns the error for an upgrade that would build an image without a signature
+// although one is required.
+func UnsignedBuildError(image, release string) error {
+	return problem.Invalidf(fmt.Sprintf("sign it with `pmk-sched build --branch %s --tag %s --push --sign-key KEY`, "+
+		"with the plugins of the scheduler, and add --image %s", release, image, image),
+		"the image must be signed, and upgrade would build it without a signature")
 }
 
 // withTag names the image that is built.
@@ -266,6 +277,9 @@ const verifyTime = time.Minute
 func (u *upgradeRun) deploy(ctx context.Context) (*deploy.Outcome, error) {
 	r, err := prepare(ctx, u.Session, u.again)
 	if err != nil {
+		return nil, err
+	}
+	if err := r.requireSigned(); err != nil {
 		return nil, err
 	}
 	r.Options.Origin, r.Options.Replaces, r.RunOptions = "upgrade from "+u.report.Release, u.revision, u.o.Deploy

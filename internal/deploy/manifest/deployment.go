@@ -36,9 +36,13 @@ func (s Scheduler) deployment(rules versions.Rules, args []string, m mounts) *ap
 	if s.Surges() {
 		surge, unavailable = unavailable, surge
 	}
+	meta := s.meta(s.Name)
+	if s.SignedBy != "" {
+		meta.Annotations = map[string]string{annotationSignedBy: s.SignedBy}
+	}
 	return &appsv1.Deployment{
 		TypeMeta:   metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "Deployment"},
-		ObjectMeta: s.meta(s.Name),
+		ObjectMeta: meta,
 		Spec: appsv1.DeploymentSpec{
 			Replicas: &s.Replicas,
 			Selector: &metav1.LabelSelector{MatchLabels: s.SelectorLabels()},
@@ -56,6 +60,10 @@ func (s Scheduler) deployment(rules versions.Rules, args []string, m mounts) *ap
 
 // annotationRestarted changes a pod template, so that its pods are replaced.
 const annotationRestarted = "pmk-sched.io/restarted"
+
+// annotationSignedBy of a Deployment identifies the key that must have signed its image. It is not
+// part of the pod template: another key replaces no pods.
+const annotationSignedBy = "pmk-sched.io/signed-by"
 
 func podMeta(labels map[string]string, restarted string) metav1.ObjectMeta {
 	meta := metav1.ObjectMeta{Labels: labels}

@@ -60,6 +60,8 @@ type Scheduler struct {
 	// Image is the image reference. An empty PullPolicy is the default of the cluster.
 	Image      string
 	PullPolicy corev1.PullPolicy
+	// SignedBy identifies the key that must have signed the image. If it is empty, none is required.
+	SignedBy string `json:",omitempty"`
 	// Configuration is the rendered scheduler configuration. Its kubeconfig must be
 	// KubeconfigPath(Name).
 	Configuration *profiles.Rendered

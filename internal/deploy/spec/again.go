@@ -52,6 +52,13 @@ func (s *Spec) WithSource(recorded *v1alpha1.Recipe) *Spec {
 	return &other
 }
 
+// RequiresSignature reports whether the image must be signed: by the key of the spec, or by the key
+// of the deployed scheduler, which is recorded.
+func (s *Spec) RequiresSignature(recorded string) bool {
+	key := cmp.Or(s.request.Spec.Image.RequireSignature, recorded)
+	return key != "" && key != v1alpha1.NoSignature
+}
+
 // ImageOfFile reports whether the file names the image by its release, so that each release and
 // each set of plugins has its own tag.
 func (s *Spec) ImageOfFile() bool {

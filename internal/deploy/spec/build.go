@@ -10,6 +10,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
@@ -30,6 +31,8 @@ type BuildFlags struct {
 	Extender      bool
 	// Lock writes the lock file, Locked compares the build with it.
 	Lock, Locked bool
+	// SignKey signs the image. SBOM and Provenance are files to write.
+	SignKey, SBOM, Provenance string
 	// Self is the executable of pmk-sched to pack instead of a scheduler. If it is empty, a
 	// scheduler is packed.
 	Self string
@@ -45,6 +48,7 @@ func (s *Spec) Build(f BuildFlags) (pack.Request, error) {
 		Branch: s.Branch, Nearest: f.Nearest, Source: cmp.Or(f.Source, d.Source.From), Tag: f.Tag,
 		Destinations: image.Destinations{Archives: f.Archives, Push: f.Push},
 		Binary:       f.Binary, Keep: f.Keep, Extender: f.Extender, Version: s.flags.Version, Self: f.Self,
+		SignKey: f.SignKey, SBOM: f.SBOM, Provenance: f.Provenance,
 	}
 	if err := f.exclude(); err != nil {
 		return r, err
@@ -98,15 +102,56 @@ func (f BuildFlags) exclude() error {
 	if f.Self != "" {
 		const hint = "leave --%s out: the running pmk-sched is packed"
 		if err := excluded(f.Set, "self", hint, "branch", "nearest", "source", "import", "with", "extender", "platform",
-			"binary", "keep", "file", "lock", "locked"); err != nil {
+			"binary", "keep", "file", "lock", "locked", "provenance"); err != nil {
 			return err
 		}
 	}
 	if f.Extender {
 		const hint = "leave --%s out: one extender serves every release"
-		return excluded(f.Set, "extender", hint, "branch", "nearest", "source", "import")
+		if err := excluded(f.Set, "extender", hint, "branch", "nearest", "source", "import", "provenance"); err != nil {
+			return err
+		}
+	}
+	return f.checkSigning()
+}
+
+// checkSigning refuses destinations that do not have the signatures of an image.
+func (f BuildFlags) checkSigning() error {
+	if f.SignKey == "" {
+		return nil
+	}
+	const hint = "use --push, or --archive with a path that does not end in .tar: an OCI layout"
+	for _, path := range f.Archives {
+		if strings.HasSuffix(path, ".tar") {
+			return problem.Invalidf(hint, "--sign-key and --archive %s exclude each other: a docker archive has no signatures",
+				path)
+		}
+	}
+	if !f.Push && len(f.Archives) == 0 {
+		return problem.Invalidf(hint, "--sign-key requires --push or --archive: signatures are stored with the image")
 	}
 	return nil
+}
+
+// ParsePlugins reads the values of --with.
+func ParsePlugins(values []string) ([]plugins.Plugin, error) {
+	var list []plugins.Plugin
+	for _, value := range values {
+		p, err := plugins.Parse(value)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, p)
+	}
+	return list, nil
+}
+
+// ParseBase reads --base and --busybox. Without both it returns no base.
+func ParseBase(base, busybox string) (image.Base, error) {
+	if base == "" && busybox == "" {
+		return image.Base{}, nil
+	}
+	return parseBase(base, busybox)
 }
 
 // recipe returns the sources and the base of the image, valid in any directory.

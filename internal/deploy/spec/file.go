@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
@@ -83,6 +84,9 @@ func (s *Spec) Request() (*v1alpha1.CustomScheduler, error) {
 		}
 		c.Inline = v1alpha1.Document(text)
 	}
+	if err := readKey(&r.Spec.Image); err != nil {
+		return nil, err
+	}
 	for i := range r.Spec.Extenders {
 		if err := readTLS(s.file, &r.Spec.Extenders[i]); err != nil {
 			return nil, err
@@ -93,6 +97,37 @@ func (s *Spec) Request() (*v1alpha1.CustomScheduler, error) {
 		r.Spec.Credentials = s.file.Spec.Credentials
 	}
 	return r, nil
+}
+
+// keyFile returns the path of the public key of spec.image.requireSignature, or the key itself.
+func (d *document) keyFile() string {
+	key := d.Spec.Image.RequireSignature
+	if key == "" || key == v1alpha1.NoSignature || isPEM(key) {
+		return key
+	}
+	return d.path(key)
+}
+
+func isPEM(text string) bool { return strings.HasPrefix(text, "-----BEGIN ") }
+
+// readKey replaces the file of the public key with the key.
+func readKey(i *v1alpha1.Image) error {
+	if i.RequireSignature == "" || i.RequireSignature == v1alpha1.NoSignature {
+		return nil
+	}
+	text := []byte(i.RequireSignature)
+	if !isPEM(i.RequireSignature) {
+		var err error
+		if text, err = problem.ReadFile("--require-signature", i.RequireSignature); err != nil {
+			return err
+		}
+	}
+	key, _, err := pack.ParseKey(text)
+	if err != nil {
+		return fmt.Errorf("read --require-signature: %w", err)
+	}
+	i.RequireSignature = key
+	return nil
 }
 
 // readConfiguration reads the file of --config or spec.configuration.file, and makes its name

@@ -28,10 +28,12 @@ type Flags struct {
 
 	Name, Namespace, Image, PullPolicy  string
 	Config, Preset, Credentials, Branch string
-	Replicas, Port                      *int
-	PolicyConfigMap                     *bool
-	Lossy                               bool
-	NodeSelector, Plugins               []string
+	// RequireSignature is the file of a public key, or [v1alpha1.NoSignature].
+	RequireSignature      string
+	Replicas, Port        *int
+	PolicyConfigMap       *bool
+	Lossy                 bool
+	NodeSelector, Plugins []string
 	// CacheDir is the build cache, where recorded plugins are unpacked.
 	CacheDir string
 	// Version of pmk-sched, recorded in a label.
@@ -74,6 +76,7 @@ func resolve(f Flags, d *document) (*Spec, error) {
 	if f.Image != "" {
 		r.Spec.Image.Reference = f.Image
 	}
+	r.Spec.Image.RequireSignature = cmp.Or(f.RequireSignature, d.keyFile())
 	r.Spec.Image.PullPolicy = cmp.Or(f.PullPolicy, r.Spec.Image.PullPolicy)
 	r.Spec.Credentials = cmp.Or(f.Credentials, r.Spec.Credentials)
 	if err := f.configure(&r.Spec.Configuration); err != nil {

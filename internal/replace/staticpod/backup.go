@@ -66,6 +66,8 @@ type Backup struct {
 	// Image and Replacement are the requested values.
 	Image       string `json:"image"`
 	Replacement string `json:"replacement"`
+	// RequireSignature is the public key, in PEM, that must have signed the image.
+	RequireSignature string `json:"requireSignature,omitempty"`
 	// For is the purpose of a replacement that serves only one, such as an extender.
 	For string `json:"for,omitempty"`
 	// Rules is set if a ClusterRole for plugins was applied.

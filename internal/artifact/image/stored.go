@@ -1,0 +1,241 @@
+package image
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/contextio"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+)
+
+// Limits of what is read of an image: anyone who can push to its repository can add attachments.
+const (
+	maxAttachments = 256
+	maxManifests   = 64
+	maxManifest    = 4 << 20
+)
+
+// Stored is an image in a registry or an OCI layout, as it is there.
+type Stored struct {
+	// Name is the name of the image by digest, or the path of the layout.
+	Name string
+	// Digest is the digest of the index, or of the only manifest: "sha256:…".
+	Digest string
+	// Manifests are the images of the platforms.
+	Manifests []Manifest
+
+	source   Source
+	images   map[string]v1.Image // by digest
+	attached func(ctx context.Context, subject v1.Hash) ([]v1.Image, error)
+}
+
+// Open reads the manifests of an image. The name of an image in a registry is resolved once. The
+// errors of a registry have a hint; a source without manifests is an Invalid error.
+func Open(ctx context.Context, src Source) (*Stored, error) {
+	switch {
+	case src.Archive != "":
+		return nil, problem.Invalidf("write an OCI layout: `pmk-sched build --archive DIR`",
+			"read %s: a docker archive has no manifest, so it has no digest and no signatures", src.Archive)
+	case src.Layout != "":
+		return openLayout(src)
+	case src.Reference == "" || src.Containerd != "":
+		return nil, problem.Invalidf(nameHint, "expected an image in a registry, or an OCI layout")
+	}
+	ref, err := parseReference(src.Reference)
+	if err != nil {
+		return nil, err
+	}
+	opts := remoteOptions(ctx, src.Keychain)
+	found, err := remote.Get(ref, opts...)
+	if err != nil {
+		return nil, registryError("read", ref, err)
+	}
+	pinned := ref.Context().Digest(found.Digest.String())
+	s := &Stored{
+		Name: canonical(pinned), source: Source{Reference: canonical(pinned), Keychain: src.Keychain},
+		attached: func(ctx context.Context, subject v1.Hash) ([]v1.Image, error) {
+			return attachedInRegistry(pinned.Context().Digest(subject.String()), remoteOptions(ctx, src.Keychain))
+		},
+	}
+	if err := s.read(found.Descriptor, found.ImageIndex, found.Image); err != nil {
+		return nil, registryError("read", ref, err)
+	}
+	return s, nil
+}
+
+// openLayout reads the only image of a layout.
+func openLayout(src Source) (*Stored, error) {
+	fail := func(err error) (*Stored, error) {
+		return nil, problem.Invalidf("", "read OCI layout %s: %w", src.Layout, err)
+	}
+	index, err := layout.ImageIndexFromPath(src.Layout)
+	if err != nil {
+		return fail(err)
+	}
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		return fail(err)
+	}
+	var tops, others []v1.Descriptor
+	for _, d := range manifest.Manifests {
+		if !isAttachment(d) {
+			tops = append(tops, d)
+		} else if others = append(others, d); len(others) > maxAttachments {
+			return fail(fmt.Errorf("expected at most %d attachments", maxAttachments))
+		}
+	}
+	if len(tops) != 1 {
+		return fail(fmt.Errorf("expected one image, got %d", len(tops)))
+	}
+	s := &Stored{
+		Name: src.Layout, source: src,
+		attached: func(ctx context.Context, _ v1.Hash) (images []v1.Image, err error) {
+			for _, d := range others {
+				img, err := index.Image(d.Digest)
+				if err := errors.Join(err, ctx.Err()); err != nil {
+					return nil, err
+				}
+				images = append(images, img)
+			}
+			return images, nil
+		},
+	}
+	err = s.read(tops[0], func() (v1.ImageIndex, error) { return index.ImageIndex(tops[0].Digest) },
+		func() (v1.Image, error) { return index.Image(tops[0].Digest) })
+	if err != nil {
+		return fail(err)
+	}
+	return s, nil
+}
+
+// read sets the digest and the manifests from the descriptor of the index or of the only manifest.
+func (s *Stored) read(
+	top v1.Descriptor, index func() (v1.ImageIndex, error), single func() (v1.Image, error),
+) error {
+	s.Digest, s.images = top.Digest.String(), map[string]v1.Image{}
+	if top.Size > maxManifest {
+		return fmt.Errorf("manifest %s has %d bytes, the limit is %d", top.Digest, top.Size, maxManifest)
+	}
+	if !top.MediaType.IsIndex() {
+		img, err := single()
+		if err != nil {
+			return err
+		}
+		return s.add(top.Digest, img)
+	}
+	list, err := index()
+	if err != nil {
+		return err
+	}
+	if err := checkDigest(top.Digest, list.RawManifest); err != nil {
+		return err
+	}
+	manifest, err := list.IndexManifest()
+	if err != nil {
+		return err
+	}
+	if len(manifest.Manifests) > maxManifests {
+		return fmt.Errorf("index %s has %d manifests, the limit is %d", top.Digest, len(manifest.Manifests), maxManifests)
+	}
+	for _, d := range manifest.Manifests {
+		switch {
+		case d.Platform != nil && d.Platform.OS == "unknown" || isAttachment(d): // runs nowhere
+			continue
+		case !d.MediaType.IsImage():
+			return fmt.Errorf("index %s has an entry of the type %.100q, expected images", top.Digest, d.MediaType)
+		}
+		img, err := list.Image(d.Digest)
+		if err == nil {
+			err = s.add(d.Digest, img)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Stored) add(digest v1.Hash, img v1.Image) error {
+	if err := checkDigest(digest, img.RawManifest); err != nil {
+		return err
+	}
+	c, err := newCandidate(img)
+	if err != nil {
+		return err
+	}
+	s.images[digest.String()] = img
+	s.Manifests = append(s.Manifests, Manifest{Platform: c.platform.String(), Digest: digest.String()})
+	return nil
+}
+
+func checkDigest(want v1.Hash, read func() ([]byte, error)) error {
+	text, err := read()
+	if err != nil {
+		return err
+	}
+	got, _, err := v1.SHA256(bytes.NewReader(text))
+	if err == nil && got != want {
+		err = fmt.Errorf("expected content with the digest %s, got %s", want, got)
+	}
+	return err
+}
+
+// Source returns the source to read a program of the manifest from.
+func (s *Stored) Source(m Manifest) Source {
+	src := s.source
+	if ref, err := parseReference(src.Reference); src.Reference != "" && err == nil {
+		src.Reference = canonical(ref.Context().Digest(m.Digest))
+	}
+	return src
+}
+
+// Verify reads the whole image and returns an error unless the configuration and the layers of each
+// manifest have the digests and the sizes in the manifest.
+func (s *Stored) Verify(ctx context.Context) error {
+	for _, m := range s.Manifests {
+		img := s.images[m.Digest]
+		manifest, err := img.Manifest()
+		if err != nil {
+			return err
+		}
+		if err := checkDigest(manifest.Config.Digest, img.RawConfigFile); err != nil {
+			return fmt.Errorf("configuration for %s: %w", m.Platform, err)
+		}
+		for _, d := range manifest.Layers {
+			if err := verifyLayer(ctx, img, d); err != nil {
+				return fmt.Errorf("layer %s for %s: %w", d.Digest, m.Platform, err)
+			}
+		}
+	}
+	return nil
+}
+
+func verifyLayer(ctx context.Context, img v1.Image, d v1.Descriptor) (err error) {
+	layer, err := img.LayerByDigest(d.Digest)
+	if err != nil {
+		return err
+	}
+	stream, err := layer.Compressed()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stream.Close()) }()
+	h := sha256.New()
+	size, err := io.Copy(h, io.LimitReader(contextio.NewReader(ctx, stream), d.Size+1))
+	if err != nil {
+		return err
+	}
+	if got := hex.EncodeToString(h.Sum(nil)); size != d.Size || got != d.Digest.Hex || d.Digest.Algorithm != "sha256" {
+		return fmt.Errorf("expected %d bytes with the digest %s, got %d with sha256:%s", d.Size, d.Digest, size, got)
+	}
+	return nil
+}

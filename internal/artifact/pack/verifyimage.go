@@ -1,0 +1,244 @@
+package pack
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+
+	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/provenance"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/sbom"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/sign"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/base/tempdir"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
+)
+
+// ImageRequest is an image to verify.
+type ImageRequest struct {
+	// Image is a name in a registry, or the directory of an OCI layout.
+	Image string
+	// Key is the file of the public key.
+	Key string
+	// Rebuild builds the image again from the lock in its provenance. Plugins replace the plugins of
+	// the lock that were in a directory; Base replaces its base, which the lock names by digest only
+	// if it was not in a registry.
+	Rebuild bool
+	Plugins []plugins.Plugin
+	Base    image.Base
+	// Version of pmk-sched.
+	Version string
+}
+
+// Outcomes of a check.
+const (
+	CheckPassed = "passed"
+	CheckFailed = "failed"
+	// CheckAbsent is the outcome if the image has no such document.
+	CheckAbsent = "absent"
+)
+
+// ImageCheck is one check of an image.
+type ImageCheck struct {
+	Name     string `json:"name"`
+	Platform string `json:"platform,omitempty"`
+	Outcome  string `json:"outcome"`
+	// Details explain the outcome, one line each.
+	Details []string `json:"details,omitempty"`
+}
+
+// ImageReport is the result of verifying an image.
+type ImageReport struct {
+	Image  string `json:"image"`
+	Digest string `json:"digest"`
+	// Key identifies the public key: base64 of the SHA-256 digest of its DER encoding.
+	Key    string       `json:"key"`
+	Checks []ImageCheck `json:"checks"`
+}
+
+// Failed returns the number of failed checks.
+func (r *ImageReport) Failed() int {
+	failed := 0
+	for _, c := range r.Checks {
+		if c.Outcome == CheckFailed {
+			failed++
+		}
+	}
+	return failed
+}
+
+// verifier verifies one image.
+type verifier struct {
+	request ImageRequest
+	session *session.Session
+	key     *sign.PublicKey
+	stored  *image.Stored
+	report  *ImageReport
+	// programs of the image by platform, and their modules as lines of a lock.
+	programs map[string]sbom.Program
+	modules  []string
+	// lock of the signed provenance, or nil.
+	lock *lock
+}
+
+// VerifyImage verifies the content of an image, its signature, and the signed documents of the key:
+// the bill of materials and the provenance against the program, and with Rebuild the bytes of the
+// image against a new build. The error is about the request or the registry; a check that fails is
+// in the report.
+func VerifyImage(ctx context.Context, s *session.Session, r ImageRequest) (report *ImageReport, err error) {
+	text, err := problem.ReadFile("--key", r.Key)
+	if err != nil {
+		return nil, err
+	}
+	v := &verifier{request: r, session: s, programs: map[string]sbom.Program{}}
+	if v.key, err = sign.ParsePublicKey(text); err != nil {
+		return nil, fmt.Errorf("--key %s: %w", r.Key, err)
+	}
+	place, err := image.ParseBase(r.Image)
+	if err != nil {
+		return nil, err
+	}
+	v.stored, err = image.Open(ctx, image.Source{
+		Reference: place.Reference, Archive: place.Archive, Layout: place.Layout, Keychain: authn.DefaultKeychain})
+	if err != nil {
+		return nil, err
+	}
+	v.report = &ImageReport{Image: v.stored.Name, Digest: v.stored.Digest, Key: v.key.Hint(), Checks: []ImageCheck{}}
+	dir, remove, err := tempdir.Make("verify")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, remove()) }()
+	return v.report, v.run(ctx, dir)
+}
+
+func (v *verifier) run(ctx context.Context, dir string) error {
+	err := v.session.Step("read image "+v.stored.Name, func() error { return v.readImage(ctx, dir) })
+	if err != nil {
+		return err
+	}
+	top, err := readAttestations(ctx, v.stored, v.stored.Digest, v.key)
+	if err != nil {
+		return err
+	}
+	v.check("signature", "", top.requireSignature())
+	for _, m := range v.stored.Manifests {
+		of, err := readAttestations(ctx, v.stored, m.Digest, v.key)
+		if err != nil {
+			return err
+		}
+		v.any("sbom", m.Platform, of.predicates(sign.SBOM), func(document json.RawMessage) ([]string, error) {
+			return sbom.Compare(document, v.programs[m.Platform])
+		})
+	}
+	v.any("provenance", "", top.predicates(sign.Provenance), v.compareProvenance)
+	if !v.request.Rebuild {
+		return nil
+	}
+	return v.rebuild(ctx)
+}
+
+// readImage checks the digests of the image and reads its programs.
+func (v *verifier) readImage(ctx context.Context, dir string) error {
+	err := v.stored.Verify(ctx)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	v.check("digest", "", err)
+	if err != nil {
+		return nil // the report has it
+	}
+	for _, m := range v.stored.Manifests {
+		file := filepath.Join(dir, "program")
+		if _, err := image.ExtractProgram(ctx, v.stored.Source(m), nil, m.Platform, file); err != nil {
+			return err
+		}
+		program, modules, err := readProgram(file)
+		if err != nil {
+			return fmt.Errorf("image %s for %s: %w", v.stored.Name, m.Platform, err)
+		}
+		v.programs[m.Platform] = program
+		v.modules = append(v.modules, moduleLines(modules)...)
+	}
+	return nil
+}
+
+// check adds a check with the outcome of err.
+func (v *verifier) check(name, platform string, err error) {
+	c := ImageCheck{Name: name, Platform: platform, Outcome: CheckPassed}
+	if err != nil {
+		c.Outcome, c.Details = CheckFailed, strings.Split(err.Error(), "\n")
+	}
+	v.report.Checks = append(v.report.Checks, c)
+}
+
+// any adds a check that passes if one of the documents has no differences: a key may have signed
+// documents of other tools too.
+func (v *verifier) any(
+	name, platform string, documents []json.RawMessage, compare func(json.RawMessage) ([]string, error),
+) {
+	c := ImageCheck{Name: name, Platform: platform, Outcome: CheckAbsent}
+	for _, document := range documents {
+		differences, err := compare(document)
+		if err != nil {
+			differences = []string{err.Error()}
+		}
+		if len(differences) == 0 {
+			c.Outcome, c.Details = CheckPassed, nil
+			break
+		}
+		c.Outcome, c.Details = CheckFailed, append(c.Details, differences...)
+	}
+	v.report.Checks = append(v.report.Checks, c)
+}
+
+// compareProvenance compares a provenance with its lock, and the lock with the programs of the
+// image.
+func (v *verifier) compareProvenance(document json.RawMessage) ([]string, error) {
+	text, err := provenance.ReadLock(document)
+	if err != nil {
+		return nil, err
+	}
+	l, err := parseLock(provenance.LockName+" of the provenance", text)
+	if err != nil {
+		return nil, err
+	}
+	inputs, err := l.inputs()
+	if err != nil {
+		return nil, err
+	}
+	differences, err := provenance.Compare(document, inputs)
+	if err != nil {
+		return nil, err
+	}
+	differences = append(differences, l.compareImage(v.programs, v.modules)...)
+	if len(differences) == 0 {
+		v.lock = l
+	}
+	return differences, nil
+}
+
+// compareImage compares the binaries and the modules of a lock with the programs of an image, which
+// may be the image of one platform of several.
+func (l *lock) compareImage(programs map[string]sbom.Program, modules []string) []string {
+	var binaries []lockedBinary
+	for platform, p := range programs {
+		// The platform of an image may have a variant, the platform of a build has none: linux/arm64/v8.
+		parts := strings.SplitN(platform, "/", 3)
+		binaries = append(binaries, lockedBinary{Platform: strings.Join(parts[:min(2, len(parts))], "/"), SHA256: p.SHA256})
+	}
+	if len(binaries) < len(l.Binaries) {
+		return compareBinaries(slices.DeleteFunc(slices.Clone(l.Binaries), func(locked lockedBinary) bool {
+			return !slices.ContainsFunc(binaries, func(b lockedBinary) bool { return b.Platform == locked.Platform })
+		}), binaries)
+	}
+	slices.Sort(modules)
+	return append(compareBinaries(l.Binaries, binaries), compareModules(l.Modules, slices.Compact(modules))...)
+}

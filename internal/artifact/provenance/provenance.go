@@ -1,0 +1,212 @@
+// Package provenance describes how an image was built, as a SLSA provenance v1 (slsa.dev, "Build:
+// Provenance"), from the lock of its build, and compares a provenance with a lock. The same lock
+// gives the same document. It does no I/O.
+package provenance
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+const (
+	// BuildType is the URI of the meaning of the parameters, which docs/signing.md describes.
+	BuildType = "https://github.com/pmk-sched/pmk-sched/blob/main/docs/signing.md#build-type-v1"
+	// Builder is the URI of the builder: any machine that runs `pmk-sched build`, of which SLSA
+	// demands nothing beyond level 1.
+	Builder = "https://github.com/pmk-sched/pmk-sched/blob/main/docs/signing.md#builder"
+	// LockName is the name of the lock in the byproducts.
+	LockName = "pmk-sched.lock"
+)
+
+// Build has the inputs of a build: the content of its lock.
+type Build struct {
+	// Release is the Kubernetes release; Source is where it came from, with the Commit of a git
+	// source.
+	Release, Source, Commit string
+	// Go is the version of the compiler, Base the base image, NAME@sha256:… or only the digest.
+	Go, Base string
+	Plugins  []Plugin
+	Imports  []string
+	// Platforms of the image.
+	Platforms []string
+	// Modules are linked into the binaries.
+	Modules []Module
+	// Version of pmk-sched.
+	Version string
+	// Lock is the text of the lock.
+	Lock []byte
+}
+
+// Plugin is a compiled-in plugin with the hash of its sources.
+type Plugin struct {
+	Name   string `json:"name"`
+	Origin string `json:"origin"`
+	SHA256 string `json:"sha256"`
+}
+
+// Module is a linked module. Digest is its sum in hexadecimal, without "h1:"; it is empty for a
+// directory.
+type Module struct{ Path, Version, Digest string }
+
+type predicate struct {
+	BuildDefinition definition `json:"buildDefinition"`
+	RunDetails      details    `json:"runDetails"`
+}
+
+type definition struct {
+	BuildType            string     `json:"buildType"`
+	ExternalParameters   external   `json:"externalParameters"`
+	InternalParameters   internal   `json:"internalParameters"`
+	ResolvedDependencies []resource `json:"resolvedDependencies"`
+}
+
+// external are the parameters of the user.
+type external struct {
+	Release   string   `json:"release"`
+	Source    string   `json:"source"`
+	Plugins   []Plugin `json:"plugins"`
+	Imports   []string `json:"imports"`
+	Base      string   `json:"base"`
+	Platforms []string `json:"platforms"`
+}
+
+type internal struct {
+	Go string `json:"go"`
+}
+
+// resource is a ResourceDescriptor of in-toto.
+type resource struct {
+	Name      string            `json:"name,omitempty"`
+	URI       string            `json:"uri,omitempty"`
+	Digest    map[string]string `json:"digest,omitempty"`
+	MediaType string            `json:"mediaType,omitempty"`
+	Content   []byte            `json:"content,omitempty"`
+}
+
+type details struct {
+	Builder    builder    `json:"builder"`
+	Byproducts []resource `json:"byproducts"`
+}
+
+type builder struct {
+	ID      string            `json:"id"`
+	Version map[string]string `json:"version,omitempty"`
+}
+
+// New returns the predicate of a provenance as JSON.
+func New(b Build) ([]byte, error) {
+	text, err := json.Marshal(newPredicate(b))
+	if err != nil {
+		return nil, fmt.Errorf("encode provenance: %w", err)
+	}
+	return text, nil
+}
+
+func newPredicate(b Build) predicate {
+	sum := sha256.Sum256(b.Lock)
+	p := predicate{
+		BuildDefinition: definition{
+			BuildType: BuildType,
+			ExternalParameters: external{
+				Release: b.Release, Source: b.Source, Plugins: append([]Plugin{}, b.Plugins...),
+				Imports: append([]string{}, b.Imports...), Base: b.Base, Platforms: append([]string{}, b.Platforms...),
+			},
+			InternalParameters: internal{Go: b.Go},
+		},
+		RunDetails: details{
+			Builder: builder{ID: Builder},
+			Byproducts: []resource{{
+				Name: LockName, MediaType: "application/yaml", Content: b.Lock,
+				Digest: map[string]string{"sha256": hex.EncodeToString(sum[:])},
+			}},
+		},
+	}
+	if b.Version != "" {
+		p.RunDetails.Builder.Version = map[string]string{"pmk-sched": b.Version}
+	}
+	p.BuildDefinition.ResolvedDependencies = dependencies(b)
+	return p
+}
+
+// dependencies lists the modules, the compiler, the base and the commit.
+func dependencies(b Build) []resource {
+	list := []resource{{URI: "pkg:golang/toolchain@" + url.QueryEscape(b.Go)}}
+	if digest, ok := strings.CutPrefix(b.Base[strings.LastIndex(b.Base, "@")+1:], "sha256:"); ok {
+		list = append(list, resource{Name: "base", URI: b.Base, Digest: map[string]string{"sha256": digest}})
+	}
+	if b.Commit != "" {
+		list = append(list, resource{Name: "source", URI: b.Source, Digest: map[string]string{"gitCommit": b.Commit}})
+	}
+	for _, p := range b.Plugins {
+		list = append(list, resource{Name: p.Name, URI: p.Origin, Digest: map[string]string{"sha256": p.SHA256}})
+	}
+	for _, m := range b.Modules {
+		r := resource{URI: "pkg:golang/" + m.Path + "@" + url.QueryEscape(m.Version)}
+		if m.Digest != "" { // in-toto, digest_set.md, "dirHash"
+			r.Digest = map[string]string{"dirHash1": m.Digest}
+		}
+		list = append(list, r)
+	}
+	return list
+}
+
+// ReadLock returns the lock in the predicate of a provenance. Both are untrusted input.
+func ReadLock(text []byte) ([]byte, error) {
+	p, err := decode(text)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range p.RunDetails.Byproducts {
+		if r.Name == LockName {
+			return r.Content, nil
+		}
+	}
+	return nil, fmt.Errorf("read provenance: it has no %s", LockName)
+}
+
+func decode(text []byte) (*predicate, error) {
+	p := &predicate{}
+	if err := json.Unmarshal(text, p); err != nil {
+		return nil, fmt.Errorf("read provenance: %w", err)
+	}
+	if got := p.BuildDefinition.BuildType; got != BuildType {
+		return nil, fmt.Errorf("read provenance: expected the build type %s, got %.200q", BuildType, got)
+	}
+	return p, nil
+}
+
+// Compare returns which parts of a provenance differ from a build, one line each. The document is
+// untrusted input; the error is about its form.
+func Compare(text []byte, b Build) ([]string, error) {
+	p, err := decode(text)
+	if err != nil {
+		return nil, err
+	}
+	want := newPredicate(b)
+	var differences []string
+	part := func(name string, got, want any) {
+		if !equal(got, want) {
+			differences = append(differences, name+" of the provenance differ from the lock")
+		}
+	}
+	part("externalParameters", p.BuildDefinition.ExternalParameters, want.BuildDefinition.ExternalParameters)
+	part("internalParameters", p.BuildDefinition.InternalParameters, want.BuildDefinition.InternalParameters)
+	part("resolvedDependencies", p.BuildDefinition.ResolvedDependencies, want.BuildDefinition.ResolvedDependencies)
+	part("byproducts", p.RunDetails.Byproducts, want.RunDetails.Byproducts)
+	if got := p.RunDetails.Builder.ID; got != Builder {
+		differences = append(differences, fmt.Sprintf("builder: expected %s, got %.200q", Builder, got))
+	}
+	return differences, nil
+}
+
+// equal compares the JSON of two values, in which no map and an empty map are the same.
+func equal(a, b any) bool {
+	first, e1 := json.Marshal(a)
+	second, e2 := json.Marshal(b)
+	return e1 == nil && e2 == nil && bytes.Equal(first, second)
+}

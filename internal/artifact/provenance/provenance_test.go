@@ -1,0 +1,114 @@
+package provenance
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func someBuild() Build {
+	return Build{
+		Release: "v1.24.3", Source: "git:https://example.com/kubernetes", Commit: strings.Repeat("c", 40), Go: "1.18.3",
+		Base:      "registry.example.com/library/busybox@sha256:" + strings.Repeat("ba", 32),
+		Plugins:   []Plugin{{Name: "Timestamp", Origin: "builtin:timestamp", SHA256: strings.Repeat("01", 32)}},
+		Platforms: []string{"linux/amd64"},
+		Modules: []Module{{Path: "example.com/local", Version: "v0.0.0"},
+			{Path: "k8s.io/kubernetes", Version: "v1.24.3", Digest: strings.Repeat("02", 32)}},
+		Version: "v0.1.0", Lock: []byte("kind: Lock\n"),
+	}
+}
+
+func TestProvenance(t *testing.T) {
+	text, err := New(someBuild())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var indented bytes.Buffer
+	if err := json.Indent(&indented, text, "", "  "); err != nil {
+		t.Fatal(err)
+	}
+	golden := filepath.Join("testdata", "provenance.json")
+	if *update {
+		if err := os.WriteFile(golden, indented.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), indented.String()); diff != "" {
+		t.Errorf("(run with -update if this is meant) (-want +got):\n%s", diff)
+	}
+	lock, err := ReadLock(text)
+	if err != nil || string(lock) != "kind: Lock\n" {
+		t.Errorf("the lock is %q, %v", lock, err)
+	}
+}
+
+func TestDifferencesOfAProvenanceFromALock(t *testing.T) {
+	text, err := New(someBuild())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		change func(*Build)
+		want   []string
+	}{
+		"none":                    {func(*Build) {}, nil},
+		"another pmk-sched":       {func(b *Build) { b.Version = "v0.2.0" }, nil},
+		"no plugins but the same": {func(b *Build) { b.Imports = []string{} }, nil},
+		"another base": {func(b *Build) { b.Base = "sha256:00" }, []string{
+			"externalParameters of the provenance differ from the lock",
+			"resolvedDependencies of the provenance differ from the lock"}},
+		"another compiler": {func(b *Build) { b.Go = "1.18.4" }, []string{
+			"internalParameters of the provenance differ from the lock",
+			"resolvedDependencies of the provenance differ from the lock"}},
+		"another lock": {func(b *Build) { b.Lock = nil }, []string{"byproducts of the provenance differ from the lock"}},
+	} {
+		b := someBuild()
+		c.change(&b)
+		got, err := Compare(text, b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	other := bytes.Replace(text, []byte("#builder"), []byte("#other"), 1)
+	if got, err := Compare(other, someBuild()); err != nil || len(got) != 1 || !strings.HasPrefix(got[0], "builder: ") {
+		t.Errorf("another builder: %q, %v", got, err)
+	}
+	for _, text := range []string{"", "{}", "[]", `{"buildDefinition":{"buildType":"x"}}`} {
+		if _, err := Compare([]byte(text), someBuild()); err == nil {
+			t.Errorf("%q: no error", text)
+		}
+	}
+}
+
+// FuzzCompare searches documents of images that crash the comparison.
+func FuzzCompare(f *testing.F) {
+	text, err := New(someBuild())
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text)
+	f.Add([]byte(`{"buildDefinition":{"buildType":"` + BuildType + `","resolvedDependencies":[null]}}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if _, err := Compare(text, someBuild()); err != nil {
+			return
+		}
+		if _, err := ReadLock(text); err == nil && !bytes.Contains(text, []byte("yproducts")) {
+			t.Log("a lock without byproducts") // JSON may escape the name
+		}
+	})
+}

@@ -1,0 +1,127 @@
+package sbom
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func someProgram() Program {
+	return Program{SHA256: strings.Repeat("03", 32), Go: "go1.18.3", Modules: []Module{
+		{"k8s.io/kubernetes", "v1.24.3", "h1:k="}, {"k8s.io/api", "v0.24.3", "h1:a="},
+		{"example.com/local", "v0.0.0", ""}, {"example.com/Old", "v2.0.0+incompatible", "h1:o="},
+	}}
+}
+
+func someOptions() Options {
+	return Options{Name: "kube-scheduler", Version: "v1.24.3", Platform: "linux/amd64", Tool: "v0.1.0",
+		Base: "registry.example.com/library/busybox@sha256:" + strings.Repeat("ba", 32)}
+}
+
+func TestSBOM(t *testing.T) {
+	text, err := New(someProgram(), someOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden := filepath.Join("testdata", "sbom.json")
+	if *update {
+		if err := os.WriteFile(golden, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(text)); diff != "" {
+		t.Errorf("(run with -update if this is meant) (-want +got):\n%s", diff)
+	}
+	again, err := New(someProgram(), someOptions())
+	if err != nil || !bytes.Equal(text, again) {
+		t.Errorf("the second SBOM differs: %v", err)
+	}
+	o := someOptions()
+	o.Base = "sha256:" + strings.Repeat("bb", 32)
+	other, err := New(someProgram(), o)
+	if err != nil || !strings.Contains(string(other), `"name": "base"`) ||
+		serial(string(other)) == serial(string(text)) {
+		t.Errorf("the SBOM of an image on another base: %v\n%s", err, other)
+	}
+}
+
+func serial(text string) string {
+	_, rest, _ := strings.Cut(text, "urn:uuid:")
+	return rest[:36]
+}
+
+func TestDifferencesOfASBOMFromAProgram(t *testing.T) {
+	document, err := New(someProgram(), someOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		change func(*Program)
+		want   []string
+	}{
+		"none": {func(*Program) {}, nil},
+		"another binary": {func(p *Program) { p.SHA256 = "04" },
+			[]string{"program: the SBOM has sha256 " + strings.Repeat("03", 32) + ", the image 04"}},
+		"another compiler": {func(p *Program) { p.Go = "go1.18.4" },
+			[]string{"module stdlib: the SBOM has 1.18.3, the image 1.18.4"}},
+		"a module less": {func(p *Program) { p.Modules = p.Modules[1:] },
+			[]string{"module k8s.io/kubernetes: the SBOM has v1.24.3 h1:k=, the image none"}},
+		"another sum": {func(p *Program) { p.Modules[1].Sum = "h1:b=" },
+			[]string{"module k8s.io/api: the SBOM has v0.24.3 h1:a=, the image v0.24.3 h1:b="}},
+	} {
+		p := someProgram()
+		c.change(&p)
+		got, err := Compare(document, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	for _, text := range []string{"", "{}", "[]", `{"bomFormat":"CycloneDX"}`} {
+		if _, err := Compare([]byte(text), someProgram()); err == nil {
+			t.Errorf("%q: no error", text)
+		}
+	}
+}
+
+func TestSumDigest(t *testing.T) {
+	// The example of in-toto, digest_set.md.
+	const want = "2a1bb6127fb481c60f67692e22285fb306f3c6ffe62075e0ccf674d7c3adcb8f"
+	if got := SumDigest("h1:Khu2En+0gcYPZ2kuIihfswbzxv/mIHXgzPZ018Oty48="); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	for _, sum := range []string{"", "h1:", "h1:a=", "h2:Khu2En+0gcYPZ2kuIihfswbzxv/mIHXgzPZ018Oty48="} {
+		if got := SumDigest(sum); got != "" {
+			t.Errorf("%q: got %s", sum, got)
+		}
+	}
+}
+
+// FuzzCompare searches documents of images that crash the comparison.
+func FuzzCompare(f *testing.F) {
+	document, err := New(someProgram(), someOptions())
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(document)
+	f.Add([]byte(`{"bomFormat":"CycloneDX","metadata":{"component":{"hashes":[{}]}},"components":[{"purl":"pkg:golang/"}]}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		differences, err := Compare(text, someProgram())
+		if len(differences) > maxDifferences+2 {
+			t.Errorf("%d differences, %v", len(differences), err)
+		}
+	})
+}

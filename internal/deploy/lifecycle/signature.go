@@ -1,0 +1,87 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
+)
+
+// keepRequirement keeps the key that the deployed revision requires, unless the request has another
+// one, or lifts the requirement.
+func (r *request) keepRequirement(ctx context.Context, s *session.Session) error {
+	revisions, err := r.deps.Ledger.Revisions(ctx, r.Options.Namespace, r.Options.Name)
+	if err != nil {
+		return err
+	}
+	recorded := ""
+	if last := apply.LastDeployed(revisions); last != nil {
+		installed, err := deploy.ReadInstalled(last)
+		switch {
+		case err == nil:
+			recorded = installed.Request.Spec.Image.RequireSignature
+		case !problem.IsInvalid(err): // a revision without a request requires no signature
+			return err
+		}
+	}
+	image := &r.Options.Request.Spec.Image
+	switch {
+	case image.RequireSignature == v1alpha1.NoSignature:
+		image.RequireSignature = ""
+		if recorded != "" {
+			s.Warn("the image needs no signature any more: --require-signature none lifts the recorded requirement")
+		}
+	case image.RequireSignature == "" && recorded != "":
+		image.RequireSignature = recorded
+		s.Note("the image must be signed, as the deployed revision requires; --require-signature none lifts that")
+	}
+	return nil
+}
+
+// verifySignature verifies that the key signed the image, and adds the digest to the name of the
+// image, so that all following steps use the verified image.
+func (r *request) verifySignature(ctx context.Context, reference, key string) error {
+	_, id, err := pack.ParseKey([]byte(key))
+	if err != nil {
+		return err
+	}
+	signature := &deploy.Signature{Key: id}
+	r.Options.Signature = signature
+	var pinned string
+	if pinned, signature.Err = pack.VerifySignature(ctx, reference, key); ctx.Err() != nil {
+		return ctx.Err()
+	}
+	r.Options.Image = reference
+	if signature.Err == nil {
+		r.Options.Image = pinned
+	}
+	return nil
+}
+
+// requireSigned returns an error if the image is not signed as required: nothing is deployed then,
+// extenders of the scheduler included.
+func (r *request) requireSigned() error {
+	if r.Options.Signature == nil {
+		return nil
+	}
+	return r.Options.Signature.Err
+}
+
+// leaveSignature records a required signature that is not verified, for a plan without a cluster.
+func (r *request) leaveSignature() error {
+	image := &r.Options.Request.Spec.Image
+	if image.RequireSignature == v1alpha1.NoSignature {
+		image.RequireSignature = ""
+	}
+	if image.RequireSignature == "" {
+		return nil
+	}
+	_, id, err := pack.ParseKey([]byte(image.RequireSignature))
+	r.Options.Signature = &deploy.Signature{Key: id, Err: errors.New("the plan is made without a cluster")}
+	return err
+}

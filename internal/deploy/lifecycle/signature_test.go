@@ -1,0 +1,80 @@
+package lifecycle
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
+)
+
+// recordedLedger has one deployed revision.
+type recordedLedger struct {
+	deploy.Ledger
+	revision *apply.Revision
+}
+
+func (l recordedLedger) Revisions(context.Context, string, string) ([]*apply.Revision, error) {
+	if l.revision == nil {
+		return nil, nil
+	}
+	return []*apply.Revision{l.revision}, nil
+}
+
+// requiring is a deployed revision whose request requires a key.
+func requiring(t *testing.T, key string) *apply.Revision {
+	t.Helper()
+	request := v1alpha1.CustomScheduler{}
+	request.Spec.Image.RequireSignature = key
+	text, err := json.Marshal(map[string]any{
+		"request": request, "scheduler": map[string]any{"Name": "s", "Configuration": map[string]any{}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &apply.Revision{Name: "s", Number: 1, Status: apply.Deployed, Record: text}
+}
+
+func TestRequirementIsKeptUntilItIsLifted(t *testing.T) {
+	for name, c := range map[string]struct {
+		recorded, wanted, want, message string
+	}{
+		"first deployment": {"", "a", "a", ""},
+		"no requirement":   {"", "", "", ""},
+		"without the flag": {"a", "", "a", "note: the image must be signed"},
+		"another key":      {"a", "b", "b", ""},
+		"lifted":           {"a", v1alpha1.NoSignature, "", "warning: the image needs no signature any more"},
+		"nothing to lift":  {"", v1alpha1.NoSignature, "", ""},
+	} {
+		message := ""
+		s := &session.Session{
+			Warn: func(text string) { message = "warning: " + text }, Note: func(text string) { message = "note: " + text },
+		}
+		r := &request{deps: deploy.Deps{Ledger: recordedLedger{revision: requiring(t, c.recorded)}}}
+		r.Options.Request = &v1alpha1.CustomScheduler{}
+		r.Options.Request.Spec.Image.RequireSignature = c.wanted
+		if err := r.keepRequirement(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		got := r.Options.Request.Spec.Image.RequireSignature
+		if got != c.want || !strings.HasPrefix(message, c.message) || c.message == "" && message != "" {
+			t.Errorf("%s: got the key %q and %q, want %q and %q", name, got, message, c.want, c.message)
+		}
+	}
+}
+
+func TestUnsignedImageIsNotDeployed(t *testing.T) {
+	r := &request{}
+	if err := r.requireSigned(); err != nil {
+		t.Errorf("nothing is required: %v", err)
+	}
+	r.Options.Signature = &deploy.Signature{Key: "k", Err: errors.New("not signed")}
+	if err := r.requireSigned(); err == nil {
+		t.Error("an image without a signature is accepted")
+	}
+}

@@ -1,0 +1,69 @@
+package replace
+
+import (
+	"context"
+	"strings"
+
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
+)
+
+// requiredKey returns the key of a request, which may be nil.
+func requiredKey(r *v1alpha1.CustomScheduler) string {
+	if r == nil {
+		return ""
+	}
+	return r.Spec.Image.RequireSignature
+}
+
+// requireSignature verifies that the image is signed, if a key is required, and returns the name of
+// the image with its digest. Without a key in the options it is the key of the former replacement,
+// whose image was verified then.
+func (p *planner) requireSignature(ctx context.Context, image string) (string, error) {
+	list, err := staticpod.Backups(p.Files)
+	if err != nil {
+		return "", err
+	}
+	former := staticpod.Current(list)
+	recorded := ""
+	if former != nil {
+		recorded = former.RequireSignature
+	}
+	switch p.o.RequireSignature {
+	case v1alpha1.NoSignature:
+		if recorded != "" {
+			p.warnf("the image needs no signature any more: --require-signature none lifts the recorded requirement")
+		}
+		return image, nil
+	case "":
+		p.key = recorded
+	default:
+		p.key = p.o.RequireSignature
+	}
+	if p.key == "" || p.key == recorded && image == former.Image {
+		return image, nil
+	}
+	pinned, err := p.Signed(ctx, image, p.key)
+	if err != nil {
+		return "", err
+	}
+	p.notef("image %s: signed by the required key", pinned)
+	return pinned, nil
+}
+
+// verifyForNodes verifies the signature of the image for the pods of a run through all nodes, which
+// may not reach the registry, and adds the digest to its name.
+func (n *Node) verifyForNodes(ctx context.Context) (err error) {
+	key := n.o.RequireSignature
+	switch {
+	case key == "" || key == v1alpha1.NoSignature:
+		return nil
+	case n.o.Image == "":
+		return problem.Invalidf("", "--require-signature with --pod-image requires --image")
+	}
+	reference := strings.ReplaceAll(n.o.Image, image.ReleaseInTag, n.info.Release.String())
+	n.o.Image, err = n.deps.Signed(ctx, reference, key)
+	return err
+}

@@ -1,0 +1,164 @@
+//go:build linux && releases
+
+// Package sign tests signed images with the real cosign: a scheduler of a real release, pushed to a
+// registry.
+package sign
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"io"
+	"log"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
+)
+
+const (
+	branch = "v1.24.3"
+	plugin = "builtin:timestamp"
+)
+
+// keyPair writes NAME.pem and NAME.pub to a directory.
+func keyPair(t *testing.T, dir, name string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := x509.MarshalPKIXPublicKey(key.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ending, block := range map[string]*pem.Block{
+		".pem": {Type: "PRIVATE KEY", Bytes: private}, ".pub": {Type: "PUBLIC KEY", Bytes: public},
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name+ending), pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// cosign runs cosign, which `make bin/cosign` compiles, without a configuration of the user.
+func cosign(t *testing.T, dir string, args ...string) run.Result {
+	t.Helper()
+	cmd := exec.CommandContext(run.Context(t), run.Binary(t, "cosign"), args...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "HOME="+dir, "COSIGN_PASSWORD=")
+	return run.Command(t, cmd)
+}
+
+func verifyWithCosign(t *testing.T, dir, key, image string) run.Result {
+	t.Helper()
+	return cosign(t, dir, "verify", "--key", filepath.Join(dir, key), "--insecure-ignore-tlog=true", image)
+}
+
+// digest returns the image of a reference by digest.
+func digest(t *testing.T, reference string) string {
+	t.Helper()
+	tag, err := name.ParseReference(reference)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := remote.Get(tag)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tag.Context().Digest(found.Digest.String()).String()
+}
+
+func TestSignedImage(t *testing.T) {
+	dir := t.TempDir()
+	keyPair(t, dir, "mine")
+	keyPair(t, dir, "other")
+	file := func(name string) string { return filepath.Join(dir, name) }
+	server := httptest.NewServer(registry.New(registry.WithReferrersSupport(true),
+		registry.Logger(log.New(io.Discard, "", 0))))
+	t.Cleanup(server.Close)
+	reference := strings.TrimPrefix(server.URL, "http://") + "/team/kube-scheduler:v1"
+	run.PMKSched(t, "build", "--branch", branch, "--with", plugin, "--busybox", "/bin/busybox", "--tag", reference, "--push",
+		"--sign-key", file("mine.pem"), "--sbom", file("sbom.json")).OK(t)
+	image := digest(t, reference)
+
+	t.Run("cosign accepts it", func(t *testing.T) {
+		verifyWithCosign(t, dir, "mine.pub", image).OK(t)
+		verifyWithCosign(t, dir, "other.pub", image).Fails(t, 1, "could not verify envelope")
+	})
+	t.Run("verify-image accepts it", func(t *testing.T) {
+		verified := run.PMKSched(t, "verify-image", "--key", file("mine.pub"), image).OK(t)
+		verified.Prints(t, "signature", "sbom", "provenance")
+		if strings.Contains(verified.Stdout, "absent") {
+			t.Errorf("a document is absent:\n%s", verified)
+		}
+		run.PMKSched(t, "verify-image", "--key", file("other.pub"), image).Fails(t, 3, "of 4 checks of")
+	})
+	t.Run("a changed image is refused", func(t *testing.T) {
+		changed := change(t, image, "changed")
+		verifyWithCosign(t, dir, "mine.pub", changed).Fails(t, 10)
+		run.PMKSched(t, "verify-image", "--key", file("mine.pub"), changed).Fails(t, 3, "of 4 checks of")
+	})
+	t.Run("a signed SBOM is not a signature", func(t *testing.T) {
+		changed := change(t, image, "attested")
+		cosign(t, dir, "attest", "--key", importKey(t, dir), "--type", "cyclonedx", "--predicate", file("sbom.json"),
+			"--use-signing-config=false", "--tlog-upload=false", "--yes", changed).OK(t)
+		verifyWithCosign(t, dir, "mine.pub", changed).OK(t) // docs/signing.md warns of it
+		run.PMKSched(t, "verify-image", "--key", file("mine.pub"), changed).Fails(t, 3, "of 4 checks of")
+	})
+	t.Run("the signature of cosign is accepted", func(t *testing.T) {
+		changed := change(t, image, "cosigned")
+		cosign(t, dir, "sign", "--key", importKey(t, dir), "--use-signing-config=false", "--tlog-upload=false", "--yes",
+			changed).OK(t)
+		run.PMKSched(t, "verify-image", "--key", file("mine.pub"), changed).OK(t)
+	})
+	t.Run("it is built again", func(t *testing.T) {
+		run.PMKSched(t, "verify-image", "--key", file("mine.pub"), "--rebuild", "--busybox", "/bin/busybox",
+			image).OK(t).Prints(t, "rebuild")
+	})
+}
+
+// change pushes the image with another annotation, and returns it by digest.
+func change(t *testing.T, image, tag string) string {
+	t.Helper()
+	ref, err := name.ParseReference(image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	img, err := remote.Image(ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := ref.Context().Tag(tag)
+	changed, ok := mutate.Annotations(img, map[string]string{"changed": tag}).(v1.Image)
+	if !ok {
+		t.Fatal("the annotated image is not an image")
+	}
+	if err := remote.Write(to, changed); err != nil {
+		t.Fatal(err)
+	}
+	return digest(t, to.String())
+}
+
+// importKey returns the file of the private key in cosign's own format.
+func importKey(t *testing.T, dir string) string {
+	t.Helper()
+	prefix := filepath.Join(t.TempDir(), "imported")
+	cosign(t, dir, "import-key-pair", "--key", filepath.Join(dir, "mine.pem"), "--output-key-prefix", prefix).OK(t)
+	return prefix + ".key"
+}
