@@ -152,7 +152,7 @@ func (u *upgradeRun) plan(ctx context.Context) error {
 
 // describeAgain sets the spec and the request to build its image.
 func (u *upgradeRun) describeAgain() error {
-	rules, _, err := versions.Select(u.target)
+	rules, err := versions.Select(u.target)
 	if err != nil {
 		return err
 	}

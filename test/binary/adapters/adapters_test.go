@@ -76,7 +76,7 @@ func drive(t *testing.T, name, test string, env ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules, _, err := versions.Select(release)
+	rules, err := versions.Select(release)
 	if err != nil {
 		t.Fatal(err)
 	}
