@@ -69,7 +69,8 @@ const (
 func newLock(version string, built *build.Result) (*lock, error) {
 	l := &lock{
 		APIVersion: lockAPIVersion, Kind: lockKind, PMKSched: version, Release: built.Info.Release,
-		Rules: otherRules(built.Info), Source: built.Info.Source, Commit: built.Info.Commit, Go: built.Info.Go, Imports: built.Info.Imports,
+		Rules: otherRules(built.Info), Source: built.Info.Source, Commit: built.Info.Commit, Go: built.Info.Go,
+		Imports: built.Info.Imports,
 	}
 	for _, p := range built.Info.Plugins {
 		l.Plugins = append(l.Plugins, lockedPlugin{Name: p.Name, Origin: p.Origin, SHA256: p.SHA256})
