@@ -134,7 +134,8 @@ func newResult(tag string, built *build.Result) *Result {
 	result := &Result{
 		Reference: strings.ReplaceAll(tag, image.ReleaseInTag, built.Info.Release),
 		Release:   built.Info.Release, Asked: built.Info.Asked, Rules: otherRules(built.Info), Go: built.Info.Go,
-		Source: built.Info.Source, Plugins: append([]plugins.Info{}, built.Info.Plugins...), Inputs: built.Info.Inputs, Cached: built.Cached,
+		Source: built.Info.Source, Plugins: append([]plugins.Info{}, built.Info.Plugins...),
+		Inputs: built.Info.Inputs, Cached: built.Cached,
 		Written: []string{}, Binaries: []Binary{}, Module: built.Dir,
 	}
 	for _, b := range built.Binaries {

@@ -13,8 +13,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// gates sets each feature gate that the minor release added, changed or removed to the value that is
-// not its default: the scheduler takes it if versions has the gate, and does not lock it.
+// gates sets each feature gate that the minor release added, changed or removed to the value that
+// is not its default: the scheduler takes it if versions has the gate, and does not lock it.
 func gates(t *testing.T, s *schedulers.Scheduler) {
 	t.Helper()
 	now, before := s.Release.Gates(), versions.Release{Major: 1, Minor: s.Release.Minor - 1}.Gates()
