@@ -95,7 +95,7 @@ test-faults: deps build ## kills at every step, failures of nodes and schedulers
 
 .PHONY: test-releases
 test-releases: deps build dist bin/cosign ## binaries, plugins and extenders of other releases; signed images and cosign
-	go test -p 1 -count=1 -timeout 120m -tags releases ./test/binary/releases ./test/binary/build ./test/binary/sign ./test/apiserver/extender/calls ./test/apiserver/schedulers ./test/apiserver/shadow ./test/apiserver/simulate ./test/apiserver/plugins
+	go test -p 1 -count=1 -timeout 120m -tags releases ./hack/facts ./test/binary/releases ./test/binary/build ./test/binary/sign ./test/apiserver/extender/calls ./test/apiserver/schedulers ./test/apiserver/shadow ./test/apiserver/simulate ./test/apiserver/plugins
 
 .PHONY: test-labs
 test-labs: deps build ## control-plane nodes of eleven releases from 1.20 to 1.37: schedulers, plugins, extenders, replacing, upgrading; PODS (10000) during rollouts and failures (root)
@@ -113,6 +113,14 @@ test-adapters: ## one portable plugin in the scheduling framework of every relea
 test-browser: ## the web page of simulations in Chromium, without network; installs 400 MB of Debian packages if there is none (root)
 	@hack/deps.sh 'chromium chromium'
 	go test -count=1 -tags browser ./test/browser/...
+
+# facts ends with 3 if a table differs; the transcript is compiled all the same.
+.PHONY: facts
+facts: ## compare every table with the source of RELEASE (v1.38.0) and print the rows to add; compile the adapter's transcript for it, unless COMPILE=no
+	@mkdir -p bin && go build -ldflags=-w -o bin/facts ./hack/facts
+	@status=0; bin/facts $(RELEASE) || status=$$?; [ $$status = 0 ] || [ $$status = 3 ] || exit $$status; \
+	[ "$(COMPILE)" = no ] || RELEASE=$(RELEASE) go test -count=1 -timeout 60m -tags adapters ./test/binary/adapters || exit; \
+	exit $$status
 
 .PHONY: fuzz
 fuzz: ## every parser of input that others write, FUZZTIME each (5m)

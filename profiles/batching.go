@@ -41,9 +41,9 @@ const batchingGate = "OpportunisticBatching"
 // OpportunisticBatching is off: that was the user's decision.
 func FindUnbatched(source []byte, release versions.Release, plugins []Plugin,
 	gates map[string]bool) ([]Unbatched, error) {
-	rules, _, err := versions.Select(release)
-	if err != nil || !rules.Batching {
-		return nil, err
+	rules := release.Rules()
+	if !rules.Batching {
+		return nil, nil
 	}
 	if enabled, set := gates[batchingGate]; set && !enabled {
 		return nil, nil

@@ -59,7 +59,7 @@ func Convert(r ConvertRequest) (*Converted, error) {
 	if err != nil {
 		return nil, err
 	}
-	rules, warnings, err := versions.Select(release)
+	rules, err := versions.Select(release)
 	if err != nil {
 		return nil, fmt.Errorf("convert scheduler configuration: %w", err)
 	}
@@ -81,9 +81,6 @@ func Convert(r ConvertRequest) (*Converted, error) {
 		text = append([]byte("# Give kube-scheduler these flags beside this file: "+strings.Join(converted.Args, " ")+"\n"),
 			text...)
 	}
-	for _, warning := range warnings {
-		notes.Note(nil, "%s", warning)
-	}
 	return &Converted{APIVersion: to.GroupVersion(), Release: release, YAML: text, Args: converted.Args,
 		Notes: notes.SortedNotes()}, nil
 }
@@ -96,7 +93,7 @@ func (r ConvertRequest) target() (schema.API, versions.Release, error) {
 	release := r.Release
 	name := r.API
 	if name == "" {
-		rules, _, err := versions.Select(release)
+		rules, err := versions.Select(release)
 		if err != nil {
 			return schema.API{}, release, fmt.Errorf("convert scheduler configuration: %w", err)
 		}
@@ -110,7 +107,7 @@ func (r ConvertRequest) target() (schema.API, versions.Release, error) {
 	if release.IsZero() {
 		return to, newestReader(to), nil
 	}
-	rules, _, err := versions.Select(release)
+	rules, err := versions.Select(release)
 	if err != nil {
 		return schema.API{}, release, fmt.Errorf("convert scheduler configuration: %w", err)
 	}
@@ -124,7 +121,7 @@ func (r ConvertRequest) target() (schema.API, versions.Release, error) {
 // newestReader returns the newest tested release that reads a config API.
 func newestReader(a schema.API) versions.Release {
 	for _, release := range versions.Releases() {
-		if rules, _, err := versions.Select(release); err == nil && slices.Contains(rules.Accepted, a.GroupVersion()) {
+		if slices.Contains(release.Rules().Accepted, a.GroupVersion()) {
 			return release
 		}
 	}

@@ -159,7 +159,6 @@ func TestRenderPolicyRejectsWhatPolicyCannotExpress(t *testing.T) {
 				{Name: extraName, Points: []string{"score"}}}
 		},
 			want: "plugin MyPlugin cannot be enabled in a Policy, which only supports in-tree plugins"},
-		{name: "a release from before", release: "v1.19.16", want: "v1.19.16"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := request(t, c.release)

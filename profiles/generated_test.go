@@ -206,7 +206,7 @@ func FuzzConvertGenerated(f *testing.F) {
 		known := versions.Releases()
 		for range 3 {
 			release := known[m.IntN(len(known))]
-			rules, _, err := versions.Select(release)
+			rules, err := versions.Select(release)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -20,11 +20,7 @@ import (
 // any other is converted to a Policy, which is an [*Error] if no equivalent Policy exists. To prove
 // equivalence, the Policy is converted back.
 func RenderPolicy(r Request) (*Rendered, error) {
-	rules, _, err := versions.Select(r.Release)
-	if err != nil {
-		return nil, fmt.Errorf("render scheduler policy: %w", err)
-	}
-	if err := policyPossible(r, rules); err != nil {
+	if err := policyPossible(r, r.Release.Rules()); err != nil {
 		return nil, err
 	}
 	written, err := load(&r)

@@ -81,10 +81,7 @@ type Rendered struct {
 // the source, and losses unless they are allowed, are an [*Error] with their lines and columns.
 // Render returns either a complete result or an error.
 func Render(r Request) (*Rendered, error) {
-	rules, warnings, err := versions.Select(r.Release)
-	if err != nil {
-		return nil, fmt.Errorf("render scheduler configuration: %w", err)
-	}
+	rules := r.Release.Rules()
 	if r.SchedulerName == "" || r.Kubeconfig == "" {
 		return nil,
 			errors.New("render scheduler configuration: the scheduler's name and the path of its kubeconfig are required")
@@ -121,9 +118,6 @@ func Render(r Request) (*Rendered, error) {
 	text, err := schema.Encode(doc.Root)
 	if err != nil {
 		return nil, fmt.Errorf("write scheduler configuration: %w", err)
-	}
-	for _, warning := range warnings {
-		d.Note(nil, "%s", warning)
 	}
 	return &Rendered{
 		APIVersion:     to.GroupVersion(),

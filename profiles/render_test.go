@@ -2,7 +2,6 @@ package profiles_test
 
 import (
 	"bytes"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -306,22 +305,13 @@ profiles:
 	}
 }
 
-func TestRenderRejectsUnsupportedRelease(t *testing.T) {
-	r := request(t, "v1.24.3")
-	r.Release.Minor = 19
-	_, err := profiles.Render(r)
-	var invalid interface{ Invalid() bool }
-	if !errors.As(err, &invalid) || !invalid.Invalid() {
-		t.Errorf("error is %v", err)
-	}
-}
-
-func TestRenderWarnsAboutNewerRelease(t *testing.T) {
-	out, err := convert(t, "v1.99.0", "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(out.Notes) == 0 || !strings.Contains(fmt.Sprint(out.Notes), "1.99 is newer than") {
-		t.Errorf("notes are %v", out.Notes)
+func TestRenderUsesTheRulesOfTheClosestRelease(t *testing.T) {
+	for minor, want := range map[int]string{19: "v1beta1", 99: "v1"} {
+		r := request(t, "v1.24.3")
+		r.Release.Minor = minor
+		out, err := profiles.Render(r)
+		if err != nil || out.APIVersion != "kubescheduler.config.k8s.io/"+want {
+			t.Errorf("1.%d: got %v, %v; want %s", minor, out, err, want)
+		}
 	}
 }

@@ -66,7 +66,7 @@ func (v *Validation) Standalone(kubeconfig string) ([]byte, error) {
 // Nothing is repaired. The error is an [*Error] if the source is not a document that any release
 // reads.
 func Validate(r ValidateRequest) (*Validation, error) {
-	rules, _, err := versions.Select(r.Release)
+	rules, err := versions.Select(r.Release)
 	if err != nil {
 		return nil, fmt.Errorf("validate scheduler configuration: %w", err)
 	}

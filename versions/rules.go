@@ -211,33 +211,44 @@ func Oldest() string { return Release{Major: 1, Minor: oldestMinor}.MinorString(
 func Newest() string { return Release{Major: 1, Minor: newestMinor}.MinorString() }
 
 // Select returns the rules of a release. Only the minor release matters; a pre-release uses the
-// rules of its release. For a release newer than the table it returns the newest rules and a
-// warning; for an older one an *Error with the supported range.
-func Select(r Release) (Rules, []string, error) {
-	minor := r.Minor
-	var warnings []string
+// rules of its release. A release outside the table is an *Error with the supported range:
+// [Release.Rules] returns the rules of the closest one.
+func Select(r Release) (Rules, error) {
 	switch {
-	case r.Major < 1 || (r.Major == 1 && r.Minor < oldestMinor):
-		return Rules{}, nil, &Error{
+	case r.Known():
+		return rulesOf(r.Minor), nil
+	case r.Major < 1 || r.Major == 1 && r.Minor < oldestMinor:
+		return Rules{}, &Error{
 			Message: fmt.Sprintf("release %s is not supported: Kubernetes %s is too old", r, r.MinorString()),
 			Try:     fmt.Sprintf("use a release from %s to %s", Oldest(), Newest()),
 		}
-	case r.Major > 1 || r.Minor > newestMinor:
-		minor = newestMinor
-		warnings = append(warnings,
-			fmt.Sprintf("Kubernetes %s is newer than %s, the newest supported release: using the rules of %s", r.MinorString(),
-				Newest(), Newest()))
 	}
-	return rulesOf(minor), warnings, nil
+	return Rules{}, &Error{
+		Message: fmt.Sprintf("release %s is not supported: Kubernetes %s is the newest minor release that this pmk-sched knows",
+			r, Newest()),
+		Try: fmt.Sprintf("use a newer pmk-sched, or try the rules of %s: `build` and `simulate` take --unknown-release nearest",
+			Newest()),
+	}
+}
+
+// Known reports whether the minor release of r is in the table.
+func (r Release) Known() bool {
+	return r.Major == 1 && oldestMinor <= r.Minor && r.Minor <= newestMinor
+}
+
+// Nearest returns the minor release whose rules [Release.Rules] returns: "1.37".
+func (r Release) Nearest() string {
+	return Release{Major: 1, Minor: r.nearest()}.MinorString()
 }
 
 // Rules returns the rules of the release, or of the closest release in the table.
-func (r Release) Rules() Rules {
-	minor := min(max(r.Minor, oldestMinor), newestMinor)
+func (r Release) Rules() Rules { return rulesOf(r.nearest()) }
+
+func (r Release) nearest() int {
 	if r.Major > 1 {
-		minor = newestMinor
+		return newestMinor
 	}
-	return rulesOf(minor)
+	return min(max(r.Minor, oldestMinor), newestMinor)
 }
 
 func rulesOf(minor int) Rules {

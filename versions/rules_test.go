@@ -16,9 +16,9 @@ func selected(t *testing.T, release string) Rules {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules, warnings, err := Select(r)
-	if err != nil || len(warnings) != 0 {
-		t.Fatalf("Select(%s): %v, %v", release, warnings, err)
+	rules, err := Select(r)
+	if err != nil {
+		t.Fatalf("Select(%s): %v", release, err)
 	}
 	return rules
 }
@@ -231,20 +231,27 @@ func TestSelectOutsideTheTable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rules, warnings, err := Select(release)
-		if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "1.37") ||
-			!strings.Contains(warnings[0], release.MinorString()) {
-			t.Errorf("Select(%s): warnings %v, error %v", reported, warnings, err)
+		_, err = Select(release)
+		var invalid *Error
+		if !errors.As(err, &invalid) || !invalid.Invalid() || !strings.Contains(err.Error(), release.String()) ||
+			!strings.Contains(err.Error(), "1.37") || !strings.Contains(invalid.Hint(), "--unknown-release nearest") {
+			t.Errorf("Select(%s) = %v; want an *Error with the release, the newest minor release and the remedy", reported, err)
 		}
-		if diff := cmp.Diff(newest, rules); diff != "" {
-			t.Errorf("Select(%s) differs from the newest rules:\n%s", reported, diff)
+		if release.Known() || release.Nearest() != "1.37" {
+			t.Errorf("%s: known %v, nearest %s", reported, release.Known(), release.Nearest())
+		}
+		if diff := cmp.Diff(newest, release.Rules()); diff != "" {
+			t.Errorf("the rules of %s differ from the newest rules:\n%s", reported, diff)
 		}
 	}
 	for _, old := range []Release{{Major: 1, Minor: 19, Patch: 16}, {Major: 1, Minor: 2}, {Minor: 24}, {}} {
-		_, _, err := Select(old)
+		_, err := Select(old)
 		var invalid *Error
 		if !errors.As(err, &invalid) || !invalid.Invalid() || !strings.Contains(invalid.Hint(), "1.20 to 1.37") {
 			t.Errorf("Select(%s) = %v; want an *Error that names the range", old, err)
+		}
+		if old.Known() || old.Nearest() != "1.20" && old.Major == 1 {
+			t.Errorf("%s: known %v, nearest %s", old, old.Known(), old.Nearest())
 		}
 	}
 }

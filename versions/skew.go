@@ -74,3 +74,16 @@ func CheckSkew(scheduler, apiserver Release) (warnings []string, err error) {
 	}
 	return []string{text}, nil
 }
+
+// Required returns the resources that the kube-scheduler of a release, or of the closest release in
+// the table, waits for and that older or newer API servers lack, such as "policy/v1
+// PodDisruptionBudgets".
+func Required(r Release) []string {
+	var all []string
+	for _, w := range requirements() {
+		if w.from <= r.nearest() && r.nearest() < w.before {
+			all = append(all, w.needs)
+		}
+	}
+	return all
+}

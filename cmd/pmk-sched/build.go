@@ -29,6 +29,7 @@ func buildCommand(u *ui) *cli.Command {
 			&cli.StringSliceFlag{Name: "import", Usage: "import the `PACKAGE` for what it registers, such as a scheme"},
 			&cli.BoolFlag{Name: "nearest",
 				Usage: "build the nearest patch of the minor if a module of the release does not download"},
+			unknownReleaseFlag(u),
 			&cli.StringFlag{Name: "source", Usage: "compile `git:URL|git:DIR` instead of the release's modules"},
 			&cli.StringSliceFlag{Name: "platform", Usage: "build for `OS/ARCH`, or several, separated by commas",
 				DefaultText: "linux on this machine's architecture"},
@@ -99,7 +100,7 @@ func readBuildFlags(c *cli.Context) spec.BuildFlags {
 func buildTable(r *pack.Result) string {
 	var p printer
 	p.row("image", r.Reference)
-	p.facts("digest", r.Digest, "base", r.Base, "release", r.Release, "asked for", r.Asked,
+	p.facts("digest", r.Digest, "base", r.Base, "release", r.Release, "asked for", r.Asked, "rules", r.Rules,
 		"platforms", strings.Join(r.Platforms, ", "), "go", r.Go, "source", r.Source,
 		"plugins", strings.Join(pack.PluginNames(r.Plugins), ", "),
 		"written", strings.Join(r.Written, ", "), "module", r.Module)

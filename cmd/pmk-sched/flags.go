@@ -57,6 +57,22 @@ func requireSignatureFlag() cli.Flag {
 		DefaultText: "as before"}
 }
 
+// unknownReleaseFlag allows releases that are not in the tables of package versions.
+func unknownReleaseFlag(u *ui) cli.Flag {
+	const name, nearest = "unknown-release", "nearest"
+	return &cli.StringFlag{
+		Name: name, Usage: "`RULES` for a minor release that this pmk-sched does not know: nearest",
+		DefaultText: "refuse it",
+		Action: func(_ *cli.Context, value string) error {
+			if value != nearest {
+				return problem.Invalidf("", "invalid --%s %q: must be %s", name, value, nearest)
+			}
+			u.session.NearestRules = true
+			return nil
+		},
+	}
+}
+
 func nameFlag(of string) cli.Flag {
 	return &cli.StringFlag{Name: "name", Usage: "`NAME` of the " + of}
 }

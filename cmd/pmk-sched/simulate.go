@@ -55,7 +55,7 @@ func simulateCommand(u *ui) *cli.Command {
 // simulateStepCommand completes a command that runs the step of its name, on the nodes that its
 // arguments name.
 func simulateStepCommand(u *ui, cmd cli.Command) *cli.Command {
-	cmd.Flags = simulateFlags()
+	cmd.Flags = simulateFlags(u)
 	cmd.Action = func(c *cli.Context) error {
 		step := scenario.Step{Scenario: cmd.Name}
 		if cmd.ArgsUsage != "" {
@@ -70,7 +70,7 @@ func simulateStepCommand(u *ui, cmd cli.Command) *cli.Command {
 }
 
 // simulateFlags describe the scheduler and the objects of a simulation.
-func simulateFlags(more ...cli.Flag) []cli.Flag {
+func simulateFlags(u *ui, more ...cli.Flag) []cli.Flag {
 	return simulatedFlags(append([]cli.Flag{
 		&cli.StringFlag{
 			Name:  "against",
@@ -82,6 +82,7 @@ func simulateFlags(more ...cli.Flag) []cli.Flag {
 				"adds the costs of all nodes and of empty nodes",
 		},
 		&cli.StringFlag{Name: "report", Usage: "write the result to `FILE` as a web page"},
+		unknownReleaseFlag(u),
 		timeoutFlag(simulateTimeout, "the scheduler to decide about all pods"), outputFlag(""),
 	}, more...)...)
 }

@@ -57,6 +57,7 @@ func simulateMatrixCommand(u *ui) *cli.Command {
 			},
 			&cli.StringSliceFlag{Name: "snapshot", Usage: "`FILE` with a snapshot"},
 			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of the schedulers", DefaultText: "the release of each snapshot"},
+			unknownReleaseFlag(u),
 			&cli.IntFlag{Name: "parallel", Usage: "run `NUMBER` of simulations at the same time",
 				DefaultText: fmt.Sprintf("1, or %d with --job", defaultParallelJob), Action: atLeast("parallel", 1)},
 			timeoutFlag(simulateTimeout, "a scheduler to decide about all pods"),

@@ -17,7 +17,7 @@ func simulateAddCommand(u *ui) *cli.Command {
 			"Then copies are added until a pod does not fit. Pending pods of the snapshot are left out.",
 		UsageText: examples("pmk-sched simulate add -m deployment.yaml",
 			"pmk-sched simulate add -m deployment.yaml --count 5 --snapshot cluster.tar.gz -o json"),
-		Flags: simulateFlags(
+		Flags: simulateFlags(u,
 			&cli.StringSliceFlag{
 				Name: "manifests", Aliases: []string{"m"},
 				Usage: "add the pods of manifests at `PATH`: a file, a directory, or - for standard input",
@@ -57,7 +57,7 @@ func simulateNodesCommand(u *ui) *cli.Command {
 			"resources, and copies of its pods of DaemonSets and its static pods.",
 		UsageText: examples("pmk-sched simulate nodes --add worker-1=3",
 			"pmk-sched simulate nodes --snapshot cluster.tar.gz --add gpu-node.yaml=2 -o json"),
-		Flags: simulateFlags(
+		Flags: simulateFlags(u,
 			&cli.StringSliceFlag{Name: "add", Usage: "`TEMPLATE=N`: add N nodes like TEMPLATE"},
 		),
 		Action: func(c *cli.Context) error {
@@ -84,7 +84,7 @@ func simulateRunCommand(u *ui) *cli.Command {
 			"pod and the result of each step. Paths in the file are relative to the file.",
 		UsageText: examples("pmk-sched simulate run scenario.yaml",
 			"pmk-sched simulate run --snapshot cluster.tar.gz -o json scenario.yaml"),
-		Flags: simulateFlags(),
+		Flags: simulateFlags(u),
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
 				return problem.Invalidf(seeHelp(c), "expected one FILE, got %d arguments", c.NArg())

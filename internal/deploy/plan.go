@@ -142,11 +142,10 @@ func (p *planner) chooseRelease() error {
 	default:
 		return problem.Invalidf("specify a release, for example --branch v1.24.3", "--branch is required without a cluster")
 	}
-	rules, warnings, err := versions.Select(p.plan.Release)
+	rules, err := versions.Select(p.plan.Release)
 	if err != nil {
 		return err
 	}
-	p.plan.Warnings = append(p.plan.Warnings, warnings...)
 	p.warnOfMissingSources()
 	p.note("config API %s: the one for %s", rules.Render, p.plan.Release)
 	p.plan.Scheduler = manifest.Scheduler{

@@ -20,7 +20,7 @@ func (p *Plan) Gates() map[string]bool {
 // there is a choice. It warns if the scheduler is to place them itself and the API server does not
 // serve their API.
 func (p *planner) noteGangs() error {
-	rules, _, err := versions.Select(p.plan.Release)
+	rules, err := versions.Select(p.plan.Release)
 	if err != nil || rules.Gangs.API == "" {
 		return err
 	}

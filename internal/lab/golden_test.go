@@ -66,7 +66,7 @@ func exampleLab(t *testing.T, layout, release string, masters, workers int) *Lab
 func exampleNode(t *testing.T, release string) nodeConfig {
 	t.Helper()
 	lab := exampleLab(t, LayoutPMK, release, 1, 0)
-	rules, _, err := versions.Select(lab.Release())
+	rules, err := versions.Select(lab.Release())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -101,7 +101,7 @@ func TestServerOfACluster(t *testing.T) {
 func TestFilesOfANodeForKubeadm(t *testing.T) {
 	l := exampleLab(t, LayoutKubeadm, "v1.24.3", 3, 1)
 	l.dir = t.TempDir()
-	rules, _, err := versions.Select(l.Release())
+	rules, err := versions.Select(l.Release())
 	if err != nil {
 		t.Fatal(err)
 	}

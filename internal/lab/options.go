@@ -33,12 +33,9 @@ func newBringUp(o Options) (*bringUp, error) {
 	if err != nil {
 		return nil, err
 	}
-	rules, warnings, err := versions.Select(o.Release)
+	rules, err := versions.Select(o.Release)
 	if err != nil {
 		return nil, err
-	}
-	for _, w := range warnings {
-		o.Log.Warn(w)
 	}
 	if o.Nodes < 0 || o.Nodes > 5000 {
 		return nil, problem.Invalidf("use a number from 0 to 5000", "a lab cannot have %d workers", o.Nodes)

@@ -55,7 +55,7 @@ func TestStepsOfAnUpgradeOfSeveralNodesOfPMK(t *testing.T) {
 // kubeconfig names localhost.
 func TestFilesOfOneOfSeveralNodesOfPMK(t *testing.T) {
 	l, lay := exampleLab(t, LayoutPMK, "v1.24.3", 3, 0), pmkLayout()
-	rules, _, err := versions.Select(l.Release())
+	rules, err := versions.Select(l.Release())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func TestFlagsFromTheNodeAgentsSettings(t *testing.T) {
 func TestNodeAgentRewritesTheManifest(t *testing.T) {
 	l := exampleLab(t, LayoutPMK, "v1.24.3", 1, 0)
 	l.dir = t.TempDir()
-	rules, _, err := versions.Select(l.Release())
+	rules, err := versions.Select(l.Release())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func TestNodeAgentRewritesTheManifest(t *testing.T) {
 // A kubelet that exits is started again, and a stopped supervisor stops it.
 func TestSupervisedKubelet(t *testing.T) {
 	l := exampleLab(t, LayoutPMK, "v1.24.3", 1, 0)
-	rules, _, err := versions.Select(l.Release())
+	rules, err := versions.Select(l.Release())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -96,12 +96,9 @@ func (l *Lab) upgrade(o Options) (*bringUp, error) {
 		return nil, err
 	}
 	lay := l.layout()
-	rules, warnings, err := versions.Select(o.Release)
+	rules, err := versions.Select(o.Release)
 	if err != nil {
 		return nil, err
-	}
-	for _, w := range warnings {
-		o.Log.Warn(w)
 	}
 	if running, err := l.first().running(); err != nil || !running {
 		return nil, errors.Join(err, l.notRunning())

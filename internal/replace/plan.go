@@ -15,6 +15,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 const (
@@ -81,6 +82,9 @@ func (p *planner) warnf(format string, args ...any) {
 // plan reads the node and decides. It changes nothing.
 func (p *planner) plan(ctx context.Context) (*Plan, error) {
 	if err := p.o.Validate(); err != nil {
+		return nil, err
+	}
+	if _, err := versions.Select(p.info.Release); err != nil {
 		return nil, err
 	}
 	s, err := p.inspect(ctx)

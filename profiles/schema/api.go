@@ -35,8 +35,7 @@ func (a API) Of(minor int) API {
 // readers returns the first and the last minor release that read the config API.
 func (a API) readers() (first, last int) {
 	for _, release := range versions.Releases() {
-		rules, _, err := versions.Select(release)
-		if err != nil || !slices.Contains(rules.Accepted, a.GroupVersion()) {
+		if !slices.Contains(release.Rules().Accepted, a.GroupVersion()) {
 			continue
 		}
 		first, last = release.Minor, max(last, release.Minor)

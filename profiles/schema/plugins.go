@@ -78,8 +78,8 @@ func InTreePlugins() []InTree {
 			"preFilter", "filter", "preScore", "score"}, Defaults: inEvery, PointWeight: 2, MultiPointWeight: 2},
 		{Name: "InterPodAffinity", Points: []string{
 			"preFilter", "filter", "preScore", "score"}, Defaults: inEvery, PointWeight: 1, MultiPointWeight: 2},
-		{Name: "DefaultPreemption", Points: []string{"preEnqueue", "postFilter"}, Late: map[string]int{
-			"preEnqueue": 32}, Defaults: inEvery},
+		{Name: "DefaultPreemption", Points: []string{"preEnqueue", "postFilter", "podGroupPostFilter"}, Late: map[string]int{
+			"preEnqueue": 32, "podGroupPostFilter": 37}, Defaults: inEvery},
 		{Name: "NodeResourcesBalancedAllocation", Points: []string{"preScore", "score"}, Late: map[string]int{
 			"preScore": 27}, Defaults: inEvery, PointWeight: 1, MultiPointWeight: 1},
 		{Name: "ImageLocality", Points: []string{"score"}, Defaults: inEvery, PointWeight: 1, MultiPointWeight: 1},

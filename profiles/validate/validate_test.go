@@ -47,7 +47,7 @@ func TestRulesMatchEveryDecoder(t *testing.T) {
 
 func newTestValidator(t *testing.T, source string, release versions.Release) *validator {
 	t.Helper()
-	rules, _, err := versions.Select(release)
+	rules, err := versions.Select(release)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,22 +29,33 @@ var minorBranch = regexp.MustCompile(`^(?:v|release-)?1\.([0-9]{1,4})$`)
 //	v1.24.3               the release itself
 //	v1.24, release-1.24   the newest patch of the minor that the module proxy serves completely
 //	v1.29.3-eks-036c24b   the upstream release of a distribution's version: v1.29.3
-func ResolveBranch(ctx context.Context, branch string, e Environment) (_ versions.Release, note string, err error) {
+//
+// check refuses releases before anything is downloaded.
+func ResolveBranch(
+	ctx context.Context, branch string, e Environment, check func(versions.Release) error,
+) (_ versions.Release, note string, err error) {
 	if match := minorBranch.FindStringSubmatch(branch); match != nil {
 		minor, err := strconv.Atoi(match[1])
 		if err != nil {
 			return versions.Release{}, "", fmt.Errorf("parse branch %q: %w", branch, err)
 		}
+		if err := check(versions.Release{Major: 1, Minor: minor}); err != nil {
+			return versions.Release{}, "", err
+		}
 		return newestPatch(ctx, branch, minor, e)
 	}
 	release, err := versions.Parse(branch)
-	if err == nil {
-		return release, "", nil
+	if err != nil {
+		upstream, fromErr := versions.FromServer(branch)
+		if fromErr != nil {
+			return versions.Release{}, "", err
+		}
+		release, note = upstream, fmt.Sprintf("using %s, the upstream release of %s", upstream, branch)
 	}
-	if upstream, fromErr := versions.FromServer(branch); fromErr == nil {
-		return upstream, fmt.Sprintf("using %s, the upstream release of %s", upstream, branch), nil
+	if err := check(release); err != nil {
+		return versions.Release{}, "", err
 	}
-	return versions.Release{}, "", err
+	return release, note, nil
 }
 
 // newestPatch finds the newest patch of a minor that the module proxy serves. A patch whose staging
@@ -53,9 +64,6 @@ func newestPatch(
 	ctx context.Context, branch string, minor int, e Environment,
 ) (best versions.Release, note string, err error) {
 	first := versions.Release{Major: 1, Minor: minor}
-	if _, _, err := versions.Select(first); err != nil {
-		return versions.Release{}, "", err
-	}
 	j, err := newJob(e)
 	if err != nil {
 		return versions.Release{}, "", err

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 func TestBranchIsResolvedToARelease(t *testing.T) {
@@ -29,7 +30,7 @@ func TestBranchIsResolvedToARelease(t *testing.T) {
 		"v1.27.8-gke.100":     {"v1.27.8", "using v1.27.8, the upstream release of v1.27.8-gke.100"},
 		"v1.37.0-rc.1":        {"v1.37.0-rc.1", ""},
 	} {
-		release, note, err := ResolveBranch(t.Context(), branch, o)
+		release, note, err := ResolveBranch(t.Context(), branch, o, known)
 		if err != nil || release.String() != want.release || note != want.note {
 			t.Errorf("%s: got %s, note %q, %v; want %s, note %q", branch, release, note, err, want.release, want.note)
 		}
@@ -44,14 +45,19 @@ func TestBranchWithoutAReleaseIsRefused(t *testing.T) {
 		"v1.25": "the module proxy serves no patch of v1.25", "v1.12": "1.12", "master": "master", "": "",
 		"v1.24.x": "v1.24.x", "v2.1": "v2.1",
 	} {
-		_, _, err := ResolveBranch(t.Context(), branch, Environment{CacheDir: t.TempDir(), Env: p.environment(t)})
+		_, _, err := ResolveBranch(t.Context(), branch, Environment{CacheDir: t.TempDir(), Env: p.environment(t)}, known)
 		if !problem.IsInvalid(err) || !strings.Contains(err.Error(), want) || len(problem.Hints(err)) == 0 {
 			t.Errorf("%q: got %v, hints %q", branch, err, problem.Hints(err))
 		}
 	}
 	env := append(p.environment(t), "GOPROXY=off")
-	_, _, err := ResolveBranch(t.Context(), "v1.24", Environment{CacheDir: t.TempDir(), Env: env})
+	_, _, err := ResolveBranch(t.Context(), "v1.24", Environment{CacheDir: t.TempDir(), Env: env}, known)
 	if err == nil || problem.IsInvalid(err) || !strings.Contains(err.Error(), "the module proxy cannot be reached") {
 		t.Errorf("without a network: got %v", err)
 	}
+}
+
+func known(release versions.Release) error {
+	_, err := versions.Select(release)
+	return err
 }

@@ -87,10 +87,7 @@ func Cached(o Options) (_ *Result, err error) {
 
 // newReleaseBuild returns a build, which the caller closes.
 func newReleaseBuild(o Options) (*releaseBuild, error) {
-	rules, warnings, err := versions.Select(o.Release)
-	if err != nil {
-		return nil, err
-	}
+	rules := o.Release.Rules()
 	programs, err := kubernetesPrograms(o, rules)
 	if err != nil {
 		return nil, err
@@ -100,17 +97,13 @@ func newReleaseBuild(o Options) (*releaseBuild, error) {
 		return nil, err
 	}
 	j.compiler.keep, j.releases.noHints = o.Keep, o.Nearest
-	return &releaseBuild{job: j, options: o, release: o.Release, rules: rules, warnings: warnings, programs: programs}, nil
+	return &releaseBuild{job: j, options: o, release: o.Release, rules: rules, programs: programs}, nil
 }
 
 // SourceInfo returns the version of Go that a release names, such as "1.18.3". It needs no network
 // if the release is in the build cache or in Go's module cache; otherwise it downloads the
 // release's module, which a build needs anyway.
 func SourceInfo(ctx context.Context, release versions.Release, e Environment) (_ string, err error) {
-	rules, _, err := versions.Select(release)
-	if err != nil {
-		return "", err
-	}
 	j, err := newJob(e)
 	if err != nil {
 		return "", err
@@ -122,7 +115,7 @@ func SourceInfo(ctx context.Context, release versions.Release, e Environment) (_
 	if err != nil {
 		return "", err
 	}
-	return cmp.Or(s.Go, rules.Go), nil
+	return cmp.Or(s.Go, release.Rules().Go), nil
 }
 
 // kubernetesPrograms returns the programs to build, each with its main package.

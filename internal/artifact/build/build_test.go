@@ -1,7 +1,6 @@
 package build
 
 import (
-	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build/goversion"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
-	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 const testRelease = "v1.24.3"
@@ -310,15 +308,5 @@ func TestSourceInfoReadsTheVersionOfGoOnce(t *testing.T) {
 	defer p.mu.Unlock()
 	if slices.ContainsFunc(p.asked, func(path string) bool { return strings.HasPrefix(path, "/k8s.io/client-go/") }) {
 		t.Errorf("more was downloaded than the release: %q", p.asked)
-	}
-}
-
-func TestReleaseOlderThanTheTableIsRefused(t *testing.T) {
-	t.Parallel()
-	_, err := Run(context.Background(),
-		Options{Release: versions.Release{Major: 1, Minor: 12, Patch: 1}, Environment: Environment{CacheDir: t.TempDir()}})
-	var invalid interface{ Invalid() bool }
-	if !errors.As(err, &invalid) || !invalid.Invalid() {
-		t.Errorf("got %v, want an error that says the release is too old", err)
 	}
 }

@@ -21,7 +21,7 @@ func TestCommittedSchedulerIsWhatWouldBeGenerated(t *testing.T) {
 	for _, name := range bundled {
 		o.Plugins = append(o.Plugins, plugins.Plugin{Builtin: name})
 	}
-	if o.Rules, _, err = versions.Select(o.Release); err != nil {
+	if o.Rules, err = versions.Select(o.Release); err != nil {
 		t.Fatal(err)
 	}
 	o.Platform = pluginPlatform(nil, o.Rules, o.Rules.Go)

@@ -43,7 +43,7 @@ func TestMainOfTheScheduler(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			release := mustRelease(t, test.release)
-			rules, _, err := versions.Select(release)
+			rules, err := versions.Select(release)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -103,7 +103,7 @@ func TestVersionOfGoIsReadFromTheRelease(t *testing.T) {
 
 func TestFlagsOfARelease(t *testing.T) {
 	rules := func(minor int) versions.Rules {
-		rules, _, err := versions.Select(versions.Release{Major: 1, Minor: minor})
+		rules, err := versions.Select(versions.Release{Major: 1, Minor: minor})
 		if err != nil {
 			t.Fatal(err)
 		}

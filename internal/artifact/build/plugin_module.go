@@ -35,10 +35,6 @@ func CompleteModule(ctx context.Context, dir string, e Environment) (err error) 
 func ReleaseModule(
 	ctx context.Context, release versions.Release, path string, e Environment,
 ) (_ map[string][]byte, goVersion string, err error) {
-	rules, _, err := versions.Select(release)
-	if err != nil {
-		return nil, "", err
-	}
 	j, err := newJob(e)
 	if err != nil {
 		return nil, "", err
@@ -57,7 +53,7 @@ func ReleaseModule(
 		return nil, "", fmt.Errorf("generate a module for %s: %w", release, err)
 	}
 	files["go.mod"] = []byte("module " + path + strings.TrimPrefix(string(files["go.mod"]), "module "+generatedModule))
-	named := cmp.Or(s.Go, rules.Go)
+	named := cmp.Or(s.Go, release.Rules().Go)
 	used, err := j.toolchains.find(ctx, named)
 	switch {
 	case ctx.Err() != nil:

@@ -19,18 +19,14 @@ import (
 // plugins that the build would refuse before it compiles. Only plugins of modules need Go and,
 // unless they were downloaded before, the network.
 func ReadPlugins(ctx context.Context, o Options) (_ []plugins.Info, err error) {
-	rules, _, err := versions.Select(o.Release)
-	if err != nil {
-		return nil, err
-	}
 	j, err := newJob(o.Environment)
 	if err != nil {
 		return nil, err
 	}
 	defer j.close(&err)
 	set, err := readPlugins(ctx, j.goTool, plugins.Options{
-		Plugins: o.Plugins, Release: o.Release, Rules: rules, Sources: o.Sources,
-		Platform: pluginPlatform(nil, rules, rules.Go),
+		Plugins: o.Plugins, Release: o.Release, Rules: o.Release.Rules(), Sources: o.Sources,
+		Platform: pluginPlatform(nil, o.Release.Rules(), o.Release.Rules().Go),
 	})
 	if err != nil {
 		return nil, err

@@ -30,8 +30,10 @@ type lock struct {
 	// Release is the Kubernetes release, Source where it came from, and Commit the commit of a git
 	// source.
 	Release string `yaml:"release"`
-	Source  string `yaml:"source"`
-	Commit  string `yaml:"commit,omitempty"`
+	// Rules is the minor release whose rules were used, if the tables do not have Release.
+	Rules  string `yaml:"rules,omitempty"`
+	Source string `yaml:"source"`
+	Commit string `yaml:"commit,omitempty"`
 	// Go is the version of the compiler.
 	Go string `yaml:"go"`
 	// Base is the base image: NAME@sha256:…, or only the digest if it is not in a registry. It is
@@ -67,7 +69,8 @@ const (
 func newLock(version string, built *build.Result) (*lock, error) {
 	l := &lock{
 		APIVersion: lockAPIVersion, Kind: lockKind, PMKSched: version, Release: built.Info.Release,
-		Source: built.Info.Source, Commit: built.Info.Commit, Go: built.Info.Go, Imports: built.Info.Imports,
+		Rules: otherRules(built.Info), Source: built.Info.Source, Commit: built.Info.Commit, Go: built.Info.Go,
+		Imports: built.Info.Imports,
 	}
 	for _, p := range built.Info.Plugins {
 		l.Plugins = append(l.Plugins, lockedPlugin{Name: p.Name, Origin: p.Origin, SHA256: p.SHA256})

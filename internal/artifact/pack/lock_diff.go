@@ -41,6 +41,7 @@ func (l *lock) differences(built *lock) []string {
 		}
 	}
 	field("release", l.Release, built.Release)
+	field("rules", l.Rules, built.Rules)
 	field("source", l.Source, built.Source)
 	field("commit", l.Commit, built.Commit)
 	field("go", l.Go, built.Go)

@@ -15,6 +15,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/sign"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // BranchAuto is the branch of the cluster's own release.
@@ -72,7 +73,9 @@ type Result struct {
 	Platforms []string `json:"platforms"`
 	Release   string   `json:"release"`
 	// Asked is the requested release, if Release was built instead.
-	Asked  string `json:"asked,omitempty"`
+	Asked string `json:"asked,omitempty"`
+	// Rules is the minor release whose rules were used, if the tables do not have Release.
+	Rules  string `json:"rules,omitempty"`
 	Go     string `json:"go"`
 	Source string `json:"source"`
 	// Plugins are those compiled in in addition to the in-tree ones.
@@ -165,8 +168,9 @@ func packImage(
 func newResult(tag string, built *build.Result) *Result {
 	result := &Result{
 		Reference: strings.ReplaceAll(tag, image.ReleaseInTag, built.Info.Release),
-		Release:   built.Info.Release, Asked: built.Info.Asked, Go: built.Info.Go, Source: built.Info.Source,
-		Plugins: append([]plugins.Info{}, built.Info.Plugins...), Inputs: built.Info.Inputs, Cached: built.Cached,
+		Release:   built.Info.Release, Asked: built.Info.Asked, Rules: otherRules(built.Info), Go: built.Info.Go,
+		Source: built.Info.Source, Plugins: append([]plugins.Info{}, built.Info.Plugins...),
+		Inputs: built.Info.Inputs, Cached: built.Cached,
 		Written: []string{}, Binaries: []Binary{}, Module: built.Dir,
 	}
 	for _, b := range built.Binaries {
@@ -177,6 +181,17 @@ func newResult(tag string, built *build.Result) *Result {
 		}
 	}
 	return result
+}
+
+// otherRules returns the minor release whose rules the build of a release used that the tables do
+// not have, or "".
+func otherRules(built build.Info) string {
+	release, err := versions.Parse(built.Release)
+	module, _, _ := strings.Cut(built.Module, "@")
+	if err != nil || release.Known() || module != "k8s.io/kubernetes" {
+		return ""
+	}
+	return release.Nearest()
 }
 
 func buildImage(ctx context.Context, s *session.Session, tag string, o image.Options) (made *image.Built, err error) {

@@ -104,13 +104,13 @@ func (r Request) release(ctx context.Context, s *session.Session) (versions.Rele
 	if err != nil {
 		return release, fmt.Errorf("ask the cluster for its release (--branch names one without asking): %w", err)
 	}
-	return release, nil
+	return release, s.CheckRelease(release)
 }
 
 // ResolveBranch returns the release of a branch such as v1.24.3, v1.24 or release-1.24, and reports
-// the choice.
+// the choice. It refuses releases that [session.Session.CheckRelease] refuses.
 func ResolveBranch(ctx context.Context, s *session.Session, branch string) (versions.Release, error) {
-	release, note, err := build.ResolveBranch(ctx, branch, Environment(s))
+	release, note, err := build.ResolveBranch(ctx, branch, Environment(s), s.CheckRelease)
 	if note != "" {
 		s.Note(note)
 	}

@@ -133,7 +133,7 @@ func noteBatching(s *session.Session, kind string, release versions.Release) err
 		s.Note("method Sign returns what of a pod Filter and Score depend on: keep it up to date. Without it " + since +
 			" do not batch the pods of the profile: " + profiles.UnbatchedCost)
 	case Native:
-		rules, _, err := versions.Select(release)
+		rules, err := versions.Select(release)
 		if err != nil || !rules.Batching {
 			return err
 		}
@@ -187,7 +187,7 @@ func describe(r Request) (newPlugin, versions.Release, error) {
 		}
 		p.Branch = release.String()
 	}
-	rules, _, err := versions.Select(release)
+	rules, err := versions.Select(release)
 	if err != nil {
 		return newPlugin{}, release, err
 	}

@@ -155,11 +155,11 @@ func (d *detector) server(ctx context.Context) error {
 // source derives the source and the configuration API from the release.
 func (d *detector) source(ctx context.Context) {
 	release := d.info.Release
-	rules, warnings, err := versions.Select(release)
+	_, err := versions.Select(release)
 	if err != nil {
 		d.warn("%v", err)
 	}
-	d.info.Warnings = append(d.info.Warnings, warnings...)
+	rules := release.Rules()
 	d.rules = rules
 	d.info.Source = Source{Branch: release.String(), Module: "k8s.io/kubernetes@" + release.String(), Go: rules.Go}
 	d.info.Configuration.APIVersion = rules.Preferred

@@ -124,11 +124,11 @@ func TestDetectMapsSuffixedVersionsToTheirRelease(t *testing.T) {
 func TestDetectOutsideTheSupportedReleases(t *testing.T) {
 	info := detect(t, &apiServer{gitVersion: "v1.19.16"})
 	wants(t, info, "is too old")
-	if info.Source.Branch != "v1.19.16" || info.Configuration.APIVersion != "" {
+	if info.Source.Branch != "v1.19.16" || info.Configuration.APIVersion != versions.ConfigV1beta1 {
 		t.Errorf("1.19: %+v %+v", info.Source, info.Configuration)
 	}
 	info = detect(t, &apiServer{gitVersion: "v1.99.0"})
-	wants(t, info, "newer than 1.37")
+	wants(t, info, "1.37 is the newest minor release")
 	if info.Configuration.APIVersion != versions.ConfigV1 {
 		t.Errorf("1.99: %+v", info.Configuration)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/steps"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // Session is one run of a command.
@@ -26,12 +27,18 @@ type Session struct {
 	// CacheDir is the build cache, Environ the environment of the go command.
 	CacheDir string
 	Environ  []string
+	// NearestRules allows releases that are not in the tables of package versions, with the rules of
+	// the closest minor release.
+	NearestRules bool
 	// Programs selects where the programs of labs and simulations come from.
 	Programs Programs
 	// Warn and Note report one message each, OnStep the beginning of each step.
 	Warn, Note func(text string)
 	OnStep     steps.OnStep
 	Log        *zap.Logger
+
+	// warned is the last release that CheckRelease warned of.
+	warned versions.Release
 }
 
 // Programs are the settings of internal/artifact/programs, which documents them.
@@ -61,6 +68,20 @@ func (s *Session) InspectWith(ctx context.Context, cfg *rest.Config,
 		return err
 	})
 	return info, err
+}
+
+// CheckRelease refuses a release that is not in the tables of package versions, unless NearestRules
+// is set: then it warns once.
+func (s *Session) CheckRelease(r versions.Release) error {
+	_, err := versions.Select(r)
+	if err == nil || !s.NearestRules {
+		return err
+	}
+	if s.warned != r {
+		s.Warn(fmt.Sprintf("this pmk-sched does not know Kubernetes %s: using the rules of %s", r.MinorString(), r.Nearest()))
+		s.warned = r
+	}
+	return nil
 }
 
 // Step runs do as a step.

@@ -75,6 +75,8 @@ type upgradeRun struct {
 	// again deploys the scheduler at the new release, with an image that build makes unless it exists.
 	again *spec.Spec
 	build *pack.Request
+	// gates are notes about feature gates that the target does not have.
+	gates []string
 }
 
 // newUpgrade inspects the cluster, reads how the scheduler was deployed, and compares its release
@@ -152,12 +154,15 @@ func (u *upgradeRun) plan(ctx context.Context) error {
 
 // describeAgain sets the spec and the request to build its image.
 func (u *upgradeRun) describeAgain() error {
-	rules, _, err := versions.Select(u.target)
+	rules, err := versions.Select(u.target)
 	if err != nil {
 		return err
 	}
 	again, err := u.o.Spec.Again(spec.Deployed{Request: u.installed.Request, Credentials: u.credentials()},
 		u.report.Target, rules.Policy)
+	if err == nil {
+		again, u.gates, err = again.FitGates(u.target)
+	}
 	if err != nil || u.o.Spec.GivenImage() != "" {
 		u.again = again
 		return err
@@ -228,7 +233,8 @@ func (u *upgradeRun) describe(plan *deploy.Plan, r *request) error {
 		report.Plugins = append(report.Plugins, p.Name)
 	}
 	notes, _ := profiles.SplitNotes(rendered.Notes, cmp.Or(r.Options.ConfigurationName, "configuration"))
-	report.Changes, report.Warnings = notes, slices.Concat(plan.Warnings, u.again.Pinned(u.report.Target))
+	report.Changes = append(notes, u.gates...)
+	report.Warnings = slices.Concat(plan.Warnings, u.again.Pinned(u.report.Target))
 	known, err := deploy.KnownProblems(plan)
 	if err != nil {
 		return err
@@ -265,6 +271,9 @@ func RunUpgrade(ctx context.Context, s *session.Session, o UpgradeOptions) (*Upg
 	}
 	for _, warning := range u.again.Pinned(u.report.Target) {
 		s.Warn(warning)
+	}
+	for _, note := range u.gates {
+		s.Note(note)
 	}
 	outcome, err := u.deploy(ctx)
 	return u.report, outcome, err

@@ -113,7 +113,7 @@ func override(args []string, given flag) []string {
 // BindAddress returns the address that the scheduler binds its secure port to, or "" for all
 // addresses.
 func (s Scheduler) BindAddress() (string, error) {
-	rules, _, err := versions.Select(s.Release)
+	rules, err := versions.Select(s.Release)
 	if err != nil {
 		return "", err
 	}

@@ -105,7 +105,7 @@ func Objects(s Scheduler) ([]*unstructured.Unstructured, error) {
 	if err := s.validate(); err != nil {
 		return nil, err
 	}
-	rules, _, err := versions.Select(s.Release)
+	rules, err := versions.Select(s.Release)
 	if err != nil {
 		return nil, fmt.Errorf("build objects of scheduler %s: %w", s.Name, err)
 	}

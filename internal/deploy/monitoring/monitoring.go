@@ -32,7 +32,7 @@ type Scheduler struct {
 // Objects returns the objects in the order in which to apply them: the account that reads metrics
 // and its permission, the Service, the ServiceMonitor, the rules, the dashboard.
 func Objects(s Scheduler) ([]*unstructured.Unstructured, error) {
-	rules, _, err := versions.Select(s.Release)
+	rules, err := versions.Select(s.Release)
 	if err != nil {
 		return nil, fmt.Errorf("build monitoring of scheduler %s: %w", s.Name, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // Deployed is the record of a deployed scheduler.
@@ -38,6 +39,36 @@ func (s *Spec) Again(before Deployed, release string, readsPolicy bool) (*Spec, 
 		again.chosen = true
 	}
 	return again, err
+}
+
+// FitGates returns the spec without the feature gates in spec.args that a release does not have, or
+// that it locks to the value in spec.args, with a note for each. A gate that the release locks to
+// the other value is an error: the scheduler would not do as asked.
+func (s *Spec) FitGates(release versions.Release) (fitting *Spec, notes []string, err error) {
+	const flag = "--feature-gates="
+	var args []string
+	for _, arg := range s.request.Spec.Args {
+		value, isGates := strings.CutPrefix(arg, flag)
+		if !isGates {
+			args = append(args, arg)
+			continue
+		}
+		kept, left, err := versions.FitGates(value, release)
+		if err != nil {
+			return nil, nil, err
+		}
+		notes = append(notes, left...)
+		if kept != "" {
+			args = append(args, flag+kept)
+		}
+	}
+	if len(notes) == 0 {
+		return s, nil, nil
+	}
+	other := *s
+	other.request = s.request.DeepCopy()
+	other.request.Spec.Args = args
+	return &other, notes, nil
 }
 
 // WithSource returns the spec with the sources and the base of the image that a build recorded. A

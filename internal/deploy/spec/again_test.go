@@ -11,6 +11,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 const describedScheduler = `apiVersion: pmk-sched.io/v1alpha1
@@ -210,5 +211,33 @@ func TestCredentialsThatWereChosenAreKept(t *testing.T) {
 	o = again(t, Flags{Name: "n"}, Deployed{Request: recorded, Credentials: deploy.CredentialsHostPath})
 	if o.Credentials != deploy.CredentialsHostPath || o.Request.Spec.Credentials != deploy.CredentialsHostPath {
 		t.Errorf("credentials %q, recorded %q", o.Credentials, o.Request.Spec.Credentials)
+	}
+}
+
+func TestFitGatesLeavesOutGatesThatAReleaseDoesNotHave(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "pmk-sched.yaml")
+	text := "apiVersion: pmk-sched.io/v1alpha1\nkind: CustomScheduler\nmetadata: {name: n}\nspec:\n  args:\n" +
+		"  - --feature-gates=GangScheduling=true\n  - --v=4\n  - --feature-gates=GangScheduling=true,GenericWorkload=true\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Read(Flags{File: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for minor, want := range map[int][]string{
+		36: {"--feature-gates=GangScheduling=true", "--v=4", "--feature-gates=GangScheduling=true,GenericWorkload=true"},
+		37: {"--v=4", "--feature-gates=GenericWorkload=true"},
+	} {
+		fitting, notes, err := s.FitGates(versions.Release{Major: 1, Minor: minor})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, fitting.request.Spec.Args); diff != "" || (len(notes) > 0) != (minor == 37) {
+			t.Errorf("1.%d: notes %q (-want +got):\n%s", minor, notes, diff)
+		}
+	}
+	if len(s.request.Spec.Args) != 3 {
+		t.Errorf("the spec is changed: %q", s.request.Spec.Args)
 	}
 }

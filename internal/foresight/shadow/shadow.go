@@ -108,8 +108,12 @@ func Run(ctx context.Context, s *session.Session, r Request) (report *Report, er
 // compile compiles the scheduler, by default of the cluster's release.
 func compile(ctx context.Context, s *session.Session, cfg *rest.Config, r pack.Scheduler) (simulate.Scheduler, error) {
 	release, err := inspect.ServerRelease(cfg)
-	if err == nil && r.Branch != pack.BranchAuto {
+	switch {
+	case err != nil:
+	case r.Branch != pack.BranchAuto:
 		release, err = pack.ResolveBranch(ctx, s, r.Branch)
+	default:
+		err = s.CheckRelease(release)
 	}
 	if err != nil {
 		return simulate.Scheduler{}, err

@@ -110,6 +110,10 @@ func (m Simulation) Run(ctx context.Context, servers *Servers, p Programs) (resu
 	result = report.Combine(steps)
 	result.Programs = p.Origins
 	result.Price(m.Prices)
+	if release := p.Scheduler.Release; !release.Known() {
+		result.Notes = append(result.Notes, "this pmk-sched does not know "+release.String()+": the rules of "+
+			release.Nearest()+" were used")
+	}
 	if !m.Snapshot.Header.Consistent {
 		result.Notes = append(result.Notes, "the objects of the snapshot may be of several moments")
 	}

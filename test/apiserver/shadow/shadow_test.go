@@ -204,7 +204,7 @@ func comparesWithoutChangingAnything(t *testing.T, release string) {
 		names = append(names, fmt.Sprint("node-", i))
 		node(t, p, names[1+i], (6100+1700*i)*int64(pods)/60, (20000+3700*i)*int64(pods)/60)
 	}
-	rules, _, err := versions.Select(p.Release)
+	rules, err := versions.Select(p.Release)
 	if err != nil {
 		t.Fatal(err)
 	}

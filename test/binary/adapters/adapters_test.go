@@ -30,10 +30,19 @@ var releases = []string{
 	"v1.27.3", "v1.26.3", "v1.25.4", "v1.24.3", "v1.23.17", "v1.22.2", "v1.21.3", "v1.20.15",
 }
 
+// chosen returns the releases in the environment variable RELEASE, which need not be in the tables,
+// or else all.
+func chosen() []string {
+	if chosen := strings.Fields(os.Getenv("RELEASE")); len(chosen) > 0 {
+		return chosen
+	}
+	return releases
+}
+
 const golden = "testdata/transcript.txt"
 
 func TestPluginBehavesTheSameOnEveryRelease(t *testing.T) {
-	for _, release := range releases {
+	for _, release := range chosen() {
 		t.Run(release, func(t *testing.T) {
 			got := transcript(t, release)
 			if *update && release == releases[0] {
@@ -53,7 +62,7 @@ func TestPluginBehavesTheSameOnEveryRelease(t *testing.T) {
 }
 
 func TestRequestsOfPodsAreThoseOfTheRelease(t *testing.T) {
-	for _, release := range releases {
+	for _, release := range chosen() {
 		t.Run(release, func(t *testing.T) { t.Log(drive(t, release, "TestRequests", "SEED="+os.Getenv("SEED"))) })
 	}
 }
@@ -76,10 +85,7 @@ func drive(t *testing.T, name, test string, env ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules, _, err := versions.Select(release)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rules := release.Rules() // RELEASE may have no rows yet
 	selected := append(bundled(t), plugins.Plugin{Dir: absolute(t, "probes/probe")})
 	if release.Minor >= 26 {
 		selected = append(selected, plugins.Plugin{Dir: absolute(t, "probes/gate")})

@@ -60,7 +60,7 @@ func releases(t testing.TB) []versions.Release {
 	t.Helper()
 	var chosen []versions.Release
 	for _, release := range versions.Releases() {
-		rules, _, err := versions.Select(release)
+		rules, err := versions.Select(release)
 		if err != nil {
 			t.Fatal(err)
 		}

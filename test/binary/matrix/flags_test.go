@@ -44,7 +44,7 @@ func everyFlag(t *testing.T) []string {
 	t.Helper()
 	all := []string{"no-such-flag"}
 	for _, release := range versions.Releases() {
-		rules, _, err := versions.Select(release)
+		rules, err := versions.Select(release)
 		if err != nil {
 			t.Fatal(err)
 		}

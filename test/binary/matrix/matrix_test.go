@@ -59,6 +59,7 @@ func TestEveryRelease(t *testing.T) {
 			r.Documents, r.Losses = converted(t, s, known)
 			linked(t, s)
 			flags(t, s)
+			gates(t, s)
 			configAPIs(t, s)
 			plugins(t, s)
 		})

@@ -62,7 +62,7 @@ func everyPlugin(t *testing.T) []string {
 	t.Helper()
 	var all []string
 	for _, release := range versions.Releases() {
-		rules, _, err := versions.Select(release)
+		rules, err := versions.Select(release)
 		if err != nil {
 			t.Fatal(err)
 		}

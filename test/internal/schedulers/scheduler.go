@@ -38,7 +38,7 @@ type Scheduler struct {
 // empty directory for the files of its runs. onStep may be nil.
 func Build(ctx context.Context, release versions.Release, dir string,
 	onStep func(string) func(error)) (*Scheduler, error) {
-	rules, _, err := versions.Select(release)
+	rules, err := versions.Select(release)
 	if err != nil {
 		return nil, err
 	}

@@ -59,7 +59,7 @@ func TestOtherExamplesAreNotCompiledIn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules, _, err := versions.Select(release)
+	rules, err := versions.Select(release)
 	if err != nil {
 		t.Fatal(err)
 	}

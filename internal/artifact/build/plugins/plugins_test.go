@@ -60,7 +60,7 @@ func readPlugins(t *testing.T, name string, plugins ...Plugin) ([]Info, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules, _, err := versions.Select(release)
+	rules, err := versions.Select(release)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +172,7 @@ func TestBundledPluginsThatFilterOrScoreSignPods(t *testing.T) {
 		t.Fatal(names, err)
 	}
 	release := versions.Releases()[0]
-	rules, _, err := versions.Select(release)
+	rules, err := versions.Select(release)
 	if err != nil {
 		t.Fatal(err)
 	}
