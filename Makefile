@@ -2,7 +2,6 @@
 
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS   := -s -w -X main.version=$(VERSION)
-PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 UNIT       = $(eval UNIT := $(shell go list ./... | grep -vE '/test/(apiserver|bench|binary|browser|lab)'))$(UNIT)
 
 # The version comes from LDFLAGS; git refuses to report more in a clone that belongs to another user.
@@ -35,6 +34,9 @@ bin/helm: hack/tools/helm/go.mod
 
 bin/cosign: hack/tools/cosign/go.mod
 	go -C hack/tools/cosign build -ldflags=-w -o $(CURDIR)/bin/cosign github.com/sigstore/cosign/v3/cmd/cosign
+
+bin/nfpm: hack/tools/nfpm/go.mod
+	go -C hack/tools/nfpm build -ldflags=-w -o $(CURDIR)/bin/nfpm github.com/goreleaser/nfpm/v2/cmd/nfpm
 
 .PHONY: deps
 deps: ## install the Debian packages that the lab and the tests need (only what is missing; root)
@@ -94,7 +96,7 @@ test-faults: deps build ## kills at every step, failures of nodes and schedulers
 	hack/with-labs.sh go test -p 2 -count=1 -timeout 120m -parallel 4 -tags faults -run '^TestFault|^TestEveryKindOfCredentials' ./test/lab/...
 
 .PHONY: test-releases
-test-releases: deps build dist bin/cosign ## binaries, plugins and extenders of other releases; signed images and cosign
+test-releases: deps build bin/cosign ## binaries, plugins and extenders of other releases; signed images and cosign
 	go test -p 1 -count=1 -timeout 120m -tags releases ./hack/facts ./test/binary/releases ./test/binary/build ./test/binary/sign ./test/apiserver/extender/calls ./test/apiserver/schedulers ./test/apiserver/shadow ./test/apiserver/simulate ./test/apiserver/plugins
 
 .PHONY: test-labs
@@ -148,16 +150,9 @@ bench: deps build ## the numbers in README.md and docs/: throughput, failover, p
 golden: ## rewrite the golden files; read the diff before you commit it
 	go test $(addprefix ./,$(GOLDENS)) -update
 
-.PHONY: dist
-dist: ## cross-compile pmk-sched for linux and darwin, amd64 and arm64, with manual pages and checksums, into dist/
-	@rm -rf dist && mkdir -p dist
-	@set -e; for p in $(PLATFORMS); do \
-		out=dist/pmk-sched_$(VERSION)_$${p%/*}_$${p#*/}; \
-		echo "$$out"; \
-		GOOS=$${p%/*} GOARCH=$${p#*/} go build -ldflags '$(LDFLAGS)' -o $$out ./cmd/pmk-sched; \
-	done
-	@go run ./cmd/pmk-sched man dist/man && tar -C dist -czf dist/pmk-sched_$(VERSION)_man.tar.gz man && rm -r dist/man
-	@cd dist && sha256sum pmk-sched_* > SHA256SUMS && cat SHA256SUMS
+.PHONY: release
+release: bin/nfpm ## archives, packages, images and manifests of VERSION with checksums in dist/; IMAGES=registry/prefix pushes the images, SIGN_KEY=FILE signs the checksums
+	@VERSION='$(VERSION)' IMAGES='$(IMAGES)' SIGN_KEY='$(SIGN_KEY)' hack/release.sh
 
 .PHONY: clean
 clean: ## remove bin/ and dist/

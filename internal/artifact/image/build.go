@@ -203,6 +203,9 @@ func newConfig(base, img v1.Image, files []File, o Options) (*v1.ConfigFile, err
 	return config, nil
 }
 
+// maxHistoryPaths is how many files the history of an image names. An image of Go has thousands.
+const maxHistoryPaths = 20
+
 // newHistory adds an entry for the files and one for the settings. It also adds the missing entries
 // of a base, because engines refuse a history that is shorter than the list of layers.
 func newHistory(config *v1.ConfigFile, files []File, baseLayers int) []v1.History {
@@ -220,6 +223,9 @@ func newHistory(config *v1.ConfigFile, files []File, baseLayers int) []v1.Histor
 		paths = append(paths, f.Path)
 	}
 	slices.Sort(paths)
+	if more := len(paths) - maxHistoryPaths; more > 0 {
+		paths = append(paths[:maxHistoryPaths], fmt.Sprintf("and %d more", more))
+	}
 	settings := fmt.Sprintf("USER %s ENTRYPOINT %q", config.Config.User, config.Config.Entrypoint)
 	return append(history,
 		v1.History{Created: config.Created, CreatedBy: "COPY " + strings.Join(paths, " "), Comment: userAgent},

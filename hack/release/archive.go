@@ -1,0 +1,134 @@
+package main
+
+import (
+	"archive/tar"
+	"cmp"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// archive is an archive of pmk-sched for one platform.
+type archive struct {
+	OS, Arch, File, SHA256 string
+}
+
+// packed are the files of r.stage in the archives of pmk-sched, apart from the program.
+func packed() []string { return []string{"LICENSE", "completion", "man"} }
+
+// archives writes an archive of pmk-sched for each platform and one of pmk-extender, which runs
+// next to schedulers, for Linux. It returns the archives of pmk-sched.
+func (r release) archives() ([]archive, error) {
+	var list []archive
+	for _, platform := range []archive{
+		{OS: "darwin", Arch: "amd64"}, {OS: "darwin", Arch: "arm64"},
+		{OS: "linux", Arch: "amd64"}, {OS: "linux", Arch: "arm64"},
+	} {
+		sched, err := r.archive("pmk-sched", platform, packed()...)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, sched)
+		if platform.OS != "linux" {
+			continue
+		}
+		if _, err := r.archive("pmk-extender", platform, "LICENSE"); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// archive writes PROGRAM_VERSION_OS_ARCH.tar.gz with a program and the files of r.stage.
+func (r release) archive(program string, a archive, names ...string) (archive, error) {
+	a.File = fmt.Sprintf("%s_%s_%s_%s.tar.gz", program, r.version, a.OS, a.Arch)
+	files := []file{{name: program, source: filepath.Join(r.stage, a.OS+"_"+a.Arch, program), mode: 0o755}}
+	for _, name := range names {
+		found, err := filesBelow(r.stage, name)
+		if err != nil {
+			return a, fmt.Errorf("write %s: %w", a.File, err)
+		}
+		files = append(files, found...)
+	}
+	to := filepath.Join(r.dist, a.File)
+	err := writeFile(to, func(w io.Writer) error {
+		gz, err := gzip.NewWriterLevel(w, gzip.BestCompression)
+		if err != nil {
+			return err
+		}
+		return errors.Join(writeTar(gz, files, r.modified), gz.Close())
+	})
+	if err != nil {
+		return a, fmt.Errorf("write %s: %w", to, err)
+	}
+	a.SHA256, err = sum(to)
+	return a, err
+}
+
+// file is a file of an archive.
+type file struct {
+	name, source string
+	mode         int64
+}
+
+// filesBelow returns the file root/name, or all files below that directory, as readable by all.
+func filesBelow(root, name string) ([]file, error) {
+	var files []file
+	err := fs.WalkDir(os.DirFS(root), name, func(name string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.Type().IsRegular() {
+			files = append(files, file{name: name, source: filepath.Join(root, filepath.FromSlash(name)), mode: 0o644})
+		}
+		return err
+	})
+	return files, err
+}
+
+// writeTar writes a tar archive that depends only on names, modes and contents of the files, and on
+// the time. The owner is root.
+func writeTar(w io.Writer, files []file, modified time.Time) error {
+	tw := tar.NewWriter(w)
+	for _, f := range slices.SortedFunc(slices.Values(files), func(a, b file) int { return cmp.Compare(a.name, b.name) }) {
+		if err := addFile(tw, f, modified); err != nil {
+			return err
+		}
+	}
+	return tw.Close()
+}
+
+func addFile(tw *tar.Writer, f file, modified time.Time) error {
+	in, err := os.Open(f.source)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	info, err := in.Stat()
+	if err != nil {
+		return err
+	}
+	header := &tar.Header{
+		Typeflag: tar.TypeReg, Name: path.Clean(strings.TrimPrefix(f.name, "/")), Size: info.Size(), Mode: f.mode,
+		ModTime: modified, Format: tar.FormatPAX,
+	}
+	if err := tw.WriteHeader(header); err != nil {
+		return err
+	}
+	_, err = io.Copy(tw, in)
+	return err
+}
+
+// writeFile creates a file, readable by all.
+func writeFile(to string, write func(io.Writer) error) error {
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(out), out.Close())
+}
