@@ -107,7 +107,7 @@ test-adapters: ## one portable plugin in the scheduling framework of every relea
 	go test -count=1 -timeout 120m -tags adapters ./test/binary/adapters
 
 .PHONY: test-browser
-test-browser: ## the web page of simulations in Chromium, without network; installs 400 MB of Debian packages if there is none (root)
+test-browser: site ## the web pages of simulations and of the documentation in Chromium, without network; installs 400 MB of Debian packages if there is none (root)
 	@hack/deps.sh 'chromium chromium'
 	go test -count=1 -tags browser ./test/browser/...
 
@@ -136,6 +136,15 @@ bench: deps build ## the numbers in README.md and docs/: throughput, failover, p
 .PHONY: golden
 golden: ## rewrite the golden files; read the diff before you commit it
 	go test $(addprefix ./,$(GOLDENS)) -update
+
+bin/hugo: hack/tools/hugo/go.mod
+	go -C hack/tools/hugo build -ldflags=-w -o $(CURDIR)/bin/hugo github.com/gohugoio/hugo
+
+.PHONY: site
+site: bin/hugo ## write the documentation as web pages, which work from disk with search, into dist/site/
+	@rm -rf dist/site
+	bin/hugo --config hack/site/hugo.toml --destination $(CURDIR)/dist/site --cacheDir $(CURDIR)/bin/hugo-cache --noBuildLock --panicOnWarning --quiet
+	@echo dist/site/index.html
 
 .PHONY: dist
 dist: ## cross-compile pmk-sched for linux and darwin, amd64 and arm64, with manual pages and checksums, into dist/

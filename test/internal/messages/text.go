@@ -207,6 +207,9 @@ func placeholder(e ast.Expr) string {
 
 // upper returns the name of a placeholder for an identifier: … for errors and for one letter.
 func upper(name string) string {
+	if name == "HelpName" { // of a command
+		return "COMMAND"
+	}
 	if len(name) < 2 || strings.HasSuffix(strings.ToLower(name), "err") || name == "errs" || name == "format" {
 		return anything
 	}
