@@ -16,7 +16,7 @@ export PMK_SCHED_OPENB ?= $(realpath ../shared/data/openb)
 TEST := go test -vet=off -ldflags=-w
 
 # Packages with golden files.
-GOLDENS     = $(sort $(dir $(shell grep -rl 'flag.Bool."update"' --include=*_test.go cmd internal profiles rbac scheduler versions)))
+GOLDENS     = $(sort $(dir $(shell grep -rl 'flag.Bool."update"' --include=*_test.go cmd internal profiles rbac scheduler test/internal versions)))
 
 .DEFAULT_GOAL := help
 
@@ -37,6 +37,9 @@ bin/cosign: hack/tools/cosign/go.mod
 
 bin/nfpm: hack/tools/nfpm/go.mod
 	go -C hack/tools/nfpm build -ldflags=-w -o $(CURDIR)/bin/nfpm github.com/goreleaser/nfpm/v2/cmd/nfpm
+
+bin/hugo: hack/tools/hugo/go.mod
+	go -C hack/tools/hugo build -ldflags=-w -o $(CURDIR)/bin/hugo github.com/gohugoio/hugo
 
 .PHONY: deps
 deps: ## install the Debian packages that the lab and the tests need (only what is missing; root)
@@ -112,7 +115,7 @@ test-adapters: ## one portable plugin in the scheduling framework of every relea
 	go test -count=1 -timeout 120m -tags adapters ./test/binary/adapters
 
 .PHONY: test-browser
-test-browser: ## the web page of simulations in Chromium, without network; installs 400 MB of Debian packages if there is none (root)
+test-browser: site ## the web pages of simulations and of the documentation in Chromium, without network; installs 400 MB of Debian packages if there is none (root)
 	@hack/deps.sh 'chromium chromium'
 	go test -count=1 -tags browser ./test/browser/...
 
@@ -153,6 +156,12 @@ golden: ## rewrite the golden files; read the diff before you commit it
 .PHONY: release
 release: bin/nfpm ## archives, packages, images and manifests of VERSION with checksums in dist/; IMAGES=registry/prefix pushes the images, SIGN_KEY=FILE signs the checksums
 	@VERSION='$(VERSION)' IMAGES='$(IMAGES)' SIGN_KEY='$(SIGN_KEY)' hack/release.sh
+
+.PHONY: site
+site: bin/hugo ## write the documentation as web pages, which work from disk with search, into dist/site/
+	@rm -rf dist/site
+	bin/hugo --config hack/site/hugo.toml --destination $(CURDIR)/dist/site --cacheDir $(CURDIR)/bin/hugo-cache --noBuildLock --panicOnWarning --quiet
+	@echo dist/site/index.html
 
 .PHONY: clean
 clean: ## remove bin/ and dist/

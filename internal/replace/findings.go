@@ -12,11 +12,12 @@ import (
 
 // nodeFinding is the finding about this node's files.
 func nodeFinding(e *DriftError) health.Finding {
-	f := health.Finding{Code: health.NodeFilesDrifted, Kind: health.Node, Name: e.Here.Node, Hint: e.Hint()}
+	f := health.Finding{Code: health.NodeFilesDrifted, Text: drifted(e.Here), Hint: repeatReplace}
 	if e.Here.State == staticpod.Started {
-		f.Code = health.ReplaceUnfinished
+		f = health.Finding{Code: health.ReplaceUnfinished, Text: unfinished(e.Here), Hint: resumeReplace}
 	}
-	f.Text, f.Detail, _ = strings.Cut(e.Error(), "\n")
+	f.Kind, f.Name = health.Node, e.Here.Node
+	_, f.Detail, _ = strings.Cut(e.Error(), "\n")
 	return f
 }
 

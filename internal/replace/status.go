@@ -77,10 +77,9 @@ type DriftError struct{ Here *HereStatus }
 func (e *DriftError) Error() string {
 	var b strings.Builder
 	if e.Here.State == staticpod.Started {
-		fmt.Fprintf(&b, "the replacement of the default scheduler of node %s is unfinished: it stopped at step %q",
-			e.Here.Node, e.Here.Step)
+		b.WriteString(unfinished(e.Here))
 	} else {
-		fmt.Fprintf(&b, "drift: files of the default scheduler of node %s have changed", e.Here.Node)
+		b.WriteString(drifted(e.Here))
 	}
 	for _, d := range e.Here.Drift {
 		fmt.Fprintf(&b, "\n%s: %s\n%s", d.Path, d.What, d.Diff)
@@ -94,10 +93,25 @@ func (e *DriftError) CheckFailed() bool { return true }
 // Hint returns an instruction for the user.
 func (e *DriftError) Hint() string {
 	if e.Here.State == staticpod.Started {
-		return "run `pmk-sched replace` again with the same flags, or restore the original with `pmk-sched restore`"
+		return resumeReplace
 	}
-	return "run `pmk-sched upgrade --default`, which keeps the configuration, or `pmk-sched replace`; `pmk-sched " +
-		"restore` restores the original"
+	return repeatReplace
+}
+
+// Remedies of an unfinished replacement, and of changed files.
+const (
+	resumeReplace = "run `pmk-sched replace` again with the same flags, or restore the original with `pmk-sched restore`"
+	repeatReplace = "run `pmk-sched upgrade --default`, which keeps the configuration, or `pmk-sched replace`; " +
+		"`pmk-sched restore` restores the original"
+)
+
+func unfinished(h *HereStatus) string {
+	return fmt.Sprintf("the replacement of the default scheduler of node %s is unfinished: it stopped at step %q", h.Node,
+		h.Step)
+}
+
+func drifted(h *HereStatus) string {
+	return fmt.Sprintf("drift: files of the default scheduler of node %s have changed", h.Node)
 }
 
 // ReadStatus reads the state of all that pmk-sched manages or, with a name, of that scheduler or

@@ -36,53 +36,6 @@ type Input struct {
 	Now     time.Time
 }
 
-// Cause is the kind of a [Finding].
-type Cause string
-
-// Causes.
-const (
-	Scheduled    Cause = "Scheduled"
-	Gated        Cause = "SchedulingGated"
-	NoScheduler  Cause = "NoScheduler"
-	Down         Cause = "SchedulerDown"
-	NotTried     Cause = "NotTriedYet"
-	Retry        Cause = "WaitsForRetry"
-	Failed       Cause = "SchedulerError"
-	NoNodes      Cause = "NoNodes"
-	Preempting   Cause = "Preempting"
-	Priority     Cause = "Priority"
-	Resource     Cause = "InsufficientResource"
-	Taint        Cause = "Taint"
-	NotReady     Cause = "NodeNotReady"
-	Cordoned     Cause = "NodeCordoned"
-	NodeAffinity Cause = "NodeAffinity"
-	NodeName     Cause = "NodeName"
-	NodeFeatures Cause = "NodeFeatures"
-	PodAffinity  Cause = "PodAffinity"
-	AntiAffinity Cause = "PodAntiAffinity"
-	Spread       Cause = "TopologySpread"
-	HostPort     Cause = "HostPort"
-	MissingClaim Cause = "MissingClaim"
-	UnboundClaim Cause = "UnboundClaim"
-	MissingClass Cause = "MissingStorageClass"
-	MissingPV    Cause = "MissingVolume"
-	NoVolume     Cause = "NoVolume"
-	VolumeNode   Cause = "VolumeNodeAffinity"
-	VolumeZone   Cause = "VolumeZone"
-	VolumeLimit  Cause = "VolumeLimit"
-	VolumeInUse  Cause = "VolumeInUse"
-	NoCapacity   Cause = "StorageCapacity"
-	Device       Cause = "ResourceClaim"
-	Gang         Cause = "PodGroup"
-	Plugin       Cause = "PluginRejected"
-	PluginError  Cause = "PluginFailed"
-	ExtenderNo   Cause = "ExtenderRejected"
-	ExtenderDown Cause = "ExtenderFailed"
-	Quota        Cause = "Quota"
-	Refused      Cause = "CreationRefused"
-	Deleted      Cause = "Terminating"
-)
-
 // Finding is one reason.
 type Finding struct {
 	Cause Cause `json:"cause"`

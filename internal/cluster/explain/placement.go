@@ -68,10 +68,11 @@ func refusals(events []corev1.Event) []Finding {
 	for i := range events {
 		e := &events[i]
 		owner := e.InvolvedObject.Kind + " " + e.InvolvedObject.Name
-		f := Finding{Cause: Refused, By: owner, Text: fmt.Sprintf("%s cannot create it: %s", owner, e.Message),
-			Fix: "change the pod template, or what refuses it"}
+		text := fmt.Sprintf("%s cannot create it: %s", owner, e.Message)
+		f := Finding{Cause: Refused, By: owner, Text: text, Fix: "change the pod template, or what refuses it"}
 		if strings.Contains(e.Message, "exceeded quota") || strings.Contains(e.Message, "failed quota") {
-			f.Cause, f.Fix = Quota, "raise the ResourceQuota, request less, or delete pods of the namespace"
+			f = Finding{Cause: Quota, By: owner, Text: text,
+				Fix: "raise the ResourceQuota, request less, or delete pods of the namespace"}
 		}
 		if !slices.ContainsFunc(findings, func(other Finding) bool { return other.By == f.By && other.Cause == f.Cause }) {
 			findings = append(findings, f)

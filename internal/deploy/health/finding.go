@@ -10,35 +10,64 @@ import (
 // Code identifies a kind of finding. Codes do not change.
 type Code string
 
-// Codes of findings.
+// Codes of findings. docs/findings.md has their comments.
 const (
-	Drifted          Code = "drift"
-	ObjectMissing    Code = "object-missing"
-	ObjectForeign    Code = "object-foreign"
+	// Drifted: a field of an object differs from the revision. The detail names each field.
+	Drifted Code = "drift"
+	// ObjectMissing: an object of the revision does not exist.
+	ObjectMissing Code = "object-missing"
+	// ObjectForeign: an object has lost the labels of pmk-sched, so that deploy and uninstall do
+	// not change it.
+	ObjectForeign Code = "object-foreign"
+	// DeployUnfinished: a deployment is in progress, or was killed. Objects are not compared.
 	DeployUnfinished Code = "deployment-unfinished"
 
-	ReplicaMissing   Code = "replica-missing"
-	ReplicaUnbound   Code = "replica-unscheduled"
-	ReplicaCrashing  Code = "replica-crashing"
-	ReplicaNotReady  Code = "replica-not-ready"
+	// ReplicaMissing: there are fewer pods than replicas.
+	ReplicaMissing Code = "replica-missing"
+	// ReplicaUnbound: a pod of the scheduler or the extender has no node.
+	ReplicaUnbound Code = "replica-unscheduled"
+	// ReplicaCrashing: a container exits or cannot be created.
+	ReplicaCrashing Code = "replica-crashing"
+	// ReplicaNotReady: a container runs and is not ready.
+	ReplicaNotReady Code = "replica-not-ready"
+	// ImageUnavailable: a node does not get the image.
 	ImageUnavailable Code = "image-unavailable"
-	NodeNotReady     Code = "node-not-ready"
+	// NodeNotReady: the node of a replica is not ready, or does not exist.
+	NodeNotReady Code = "node-not-ready"
 
-	NoLeader     Code = "no-leader"
+	// NoLeader: the lease does not exist, has no holder, or was not renewed for 30 s longer than
+	// its duration.
+	NoLeader Code = "no-leader"
+	// LeaseForeign: another process holds the lease. On the host network this needs the metrics of
+	// all replicas.
 	LeaseForeign Code = "lease-foreign"
-	PodsIgnored  Code = "pods-ignored"
+	// PodsIgnored: pods wait for more than a minute and the scheduler has not reported on them.
+	// Pods that do not fit are not a finding.
+	PodsIgnored Code = "pods-ignored"
 
+	// CertificateExpiring: a certificate expires within 30 days.
 	CertificateExpiring Code = "certificate-expiring"
-	CertificateExpired  Code = "certificate-expired"
-	ReleaseSkew         Code = "release-skew"
-	DependsOnNode       Code = "depends-on-one-node"
+	// CertificateExpired: a certificate has expired.
+	CertificateExpired Code = "certificate-expired"
+	// ReleaseSkew: the scheduler, or the replaced default scheduler of a node, has another minor
+	// release than the API server.
+	ReleaseSkew Code = "release-skew"
+	// DependsOnNode: all replicas use the API server of one of several control-plane nodes.
+	DependsOnNode Code = "depends-on-one-node"
 
-	ExtenderMissing     Code = "extender-missing"
+	// ExtenderMissing: a scheduler calls an extender that is not deployed.
+	ExtenderMissing Code = "extender-missing"
+	// ExtenderNoEndpoints: the Service of an extender does not exist, or has no ready endpoints.
 	ExtenderNoEndpoints Code = "extender-no-endpoints"
+	// ExtenderUnreachable: the API server reaches none of the ready pods of an extender.
 	ExtenderUnreachable Code = "extender-unreachable"
 
-	DefaultNotReady   Code = "default-not-ready"
-	NodeFilesDrifted  Code = "node-files-drift"
+	// DefaultNotReady: the replaced default scheduler of a node is not ready.
+	DefaultNotReady Code = "default-not-ready"
+	// NodeFilesDrifted: files of this node differ from the files that replace wrote. The detail is
+	// the diff.
+	NodeFilesDrifted Code = "node-files-drift"
+	// ReplaceUnfinished: replace was interrupted on this node.
 	ReplaceUnfinished Code = "replacement-unfinished"
 )
 

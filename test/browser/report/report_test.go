@@ -111,35 +111,6 @@ func write(t *testing.T, r *report.Report) string {
 // sizes are results that the page shows with bars, and with heat maps.
 var sizes = map[string]struct{ nodes, pods int }{"bars": {40, 8}, "heat": {1000, 8}}
 
-// unreadable is a script that returns the elements whose text has too little contrast with the
-// background: WCAG 2 requires 4.5.
-const unreadable = `(function () {
-  function color(text) { var n = text.match(/[\d.]+/g).map(Number); return n.length < 4 ? n.concat(1) : n; }
-  function luminance(c) {
-    return c.slice(0, 3).map(function (v) { v /= 255; return v <= .03928 ? v / 12.92 : Math.pow((v + .055) / 1.055, 2.4); })
-      .reduce(function (sum, v, i) { return sum + v * [.2126, .7152, .0722][i]; }, 0);
-  }
-  function behind(e) {
-    for (; e; e = e.parentElement) { var c = color(getComputedStyle(e).backgroundColor); if (c[3]) return c; }
-    return [255, 255, 255, 1];
-  }
-  var bad = new Set(), count = 0;
-  document.querySelectorAll("h1, h2, p, b, td, th, summary, figcaption, label, svg text, .card").forEach(function (e) {
-    var style = getComputedStyle(e), ink = luminance(color(e instanceof SVGElement ? style.fill : style.color)), paper = luminance(behind(e));
-    var contrast = (Math.max(ink, paper) + .05) / (Math.min(ink, paper) + .05);
-    count++;
-    if (contrast < 4.5) bad.add(e.tagName + "." + e.className + " " + contrast.toFixed(1));
-  });
-  return count < 50 ? ["only " + count + " texts"] : Array.from(bad);
-}())`
-
-// wide is a script that returns elements that extend beyond the window and are not in a scrollable
-// element.
-const wide = `Array.from(document.querySelectorAll("body *")).filter(function (e) {
-  var box = e.getBoundingClientRect();
-  return box.width && (box.right > innerWidth + 1 || box.left < -1) && !e.closest(".scroll");
-}).slice(0, 5).map(function (e) { return e.tagName + "." + (e.className.baseVal || e.className) + " to " + Math.round(e.getBoundingClientRect().right); })`
-
 func TestReportIsReadableAtEverySizeInLightAndDark(t *testing.T) {
 	b := browser.Start(t)
 	for name, size := range sizes {
@@ -147,10 +118,10 @@ func TestReportIsReadableAtEverySizeInLightAndDark(t *testing.T) {
 		for _, view := range views {
 			t.Run(name+"-"+view.String(), func(t *testing.T) {
 				p := b.Open(t, file, view)
-				if bad := p.Eval(t, unreadable).([]any); len(bad) > 0 {
+				if bad := p.Unreadable(t, "h1, h2, p, b, td, th, summary, figcaption, label, svg text, .card", 50); len(bad) > 0 {
 					t.Errorf("low contrast: %v", bad)
 				}
-				if over := p.Eval(t, wide).([]any); len(over) > 0 {
+				if over := p.TooWide(t, ".scroll"); len(over) > 0 {
 					t.Errorf("wider than the window: %v", over)
 				}
 				isDark := p.Eval(t, `getComputedStyle(document.body).backgroundColor`) != "rgb(255, 255, 255)"

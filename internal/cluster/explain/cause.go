@@ -1,0 +1,90 @@
+package explain
+
+// Cause is the kind of a [Finding].
+type Cause string
+
+// Causes. docs/findings.md has their comments.
+const (
+	// Scheduled: the pod has a node.
+	Scheduled Cause = "Scheduled"
+	// Gated: the pod has scheduling gates. Schedulers ignore it until all gates are removed.
+	Gated Cause = "SchedulingGated"
+	// NoScheduler: the pod names a scheduler that the cluster does not have.
+	NoScheduler Cause = "NoScheduler"
+	// Down: the scheduler of the pod does not run, or no replica leads.
+	Down Cause = "SchedulerDown"
+	// NotTried: the scheduler has not reported on the pod yet.
+	NotTried Cause = "NotTriedYet"
+	// Retry: nodes have room now, and the scheduler will try the pod again.
+	Retry Cause = "WaitsForRetry"
+	// Failed: an attempt to schedule the pod ended with an error.
+	Failed Cause = "SchedulerError"
+	// NoNodes: the cluster has no nodes.
+	NoNodes Cause = "NoNodes"
+	// Preempting: the scheduler evicts pods of lower priority and waits until they have ended.
+	Preempting Cause = "Preempting"
+	// Priority: evicting pods of lower priority does not help, or the priority of the pod forbids
+	// it.
+	Priority Cause = "Priority"
+	// Resource: nodes lack a resource that the pod requests.
+	Resource Cause = "InsufficientResource"
+	// Taint: nodes have a taint that the pod does not tolerate.
+	Taint Cause = "Taint"
+	// NotReady: nodes are not ready.
+	NotReady Cause = "NodeNotReady"
+	// Cordoned: nodes are cordoned.
+	Cordoned Cause = "NodeCordoned"
+	// NodeAffinity: nodes do not match the node selector or the node affinity of the pod.
+	NodeAffinity Cause = "NodeAffinity"
+	// NodeName: nodes are not the one in spec.nodeName.
+	NodeName Cause = "NodeName"
+	// NodeFeatures: nodes do not declare features that the pod needs.
+	NodeFeatures Cause = "NodeFeatures"
+	// PodAffinity: no pods that the affinity of the pod selects are in the topology domain of the
+	// nodes.
+	PodAffinity Cause = "PodAffinity"
+	// AntiAffinity: pods in the topology domain of the nodes and the pod exclude each other.
+	AntiAffinity Cause = "PodAntiAffinity"
+	// Spread: the pod on these nodes would violate a topology spread constraint.
+	Spread Cause = "TopologySpread"
+	// HostPort: a host port of the pod is in use on the nodes.
+	HostPort Cause = "HostPort"
+	// MissingClaim: a PersistentVolumeClaim of the pod does not exist, or is being deleted.
+	MissingClaim Cause = "MissingClaim"
+	// UnboundClaim: a PersistentVolumeClaim of the pod is not bound.
+	UnboundClaim Cause = "UnboundClaim"
+	// MissingClass: the StorageClass of a claim does not exist.
+	MissingClass Cause = "MissingStorageClass"
+	// MissingPV: a claim is bound to a PersistentVolume that does not exist.
+	MissingPV Cause = "MissingVolume"
+	// NoVolume: nodes have no PersistentVolume for a claim of the pod.
+	NoVolume Cause = "NoVolume"
+	// VolumeNode: the node affinity of a volume excludes the nodes.
+	VolumeNode Cause = "VolumeNodeAffinity"
+	// VolumeZone: a volume of the pod is in another zone than the nodes.
+	VolumeZone Cause = "VolumeZone"
+	// VolumeLimit: nodes have as many volumes of a driver as they support.
+	VolumeLimit Cause = "VolumeLimit"
+	// VolumeInUse: another pod uses a volume that only one pod or one node may use.
+	VolumeInUse Cause = "VolumeInUse"
+	// NoCapacity: the storage that the nodes reach has no capacity for a claim.
+	NoCapacity Cause = "StorageCapacity"
+	// Device: the devices of a ResourceClaim cannot be allocated.
+	Device Cause = "ResourceClaim"
+	// Gang: other pods of the group are missing or do not fit.
+	Gang Cause = "PodGroup"
+	// Plugin: a compiled-in plugin or an extender refuses the nodes, for the reason in the message.
+	Plugin Cause = "PluginRejected"
+	// PluginError: a plugin failed.
+	PluginError Cause = "PluginFailed"
+	// ExtenderNo: an extender refuses the nodes, for the reason in the message.
+	ExtenderNo Cause = "ExtenderRejected"
+	// ExtenderDown: a call of an extender failed.
+	ExtenderDown Cause = "ExtenderFailed"
+	// Quota: a ResourceQuota prevents the creation of the pod.
+	Quota Cause = "Quota"
+	// Refused: the API server or an admission webhook refuses the creation of the pod.
+	Refused Cause = "CreationRefused"
+	// Deleted: the pod is being deleted.
+	Deleted Cause = "Terminating"
+)
