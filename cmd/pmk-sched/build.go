@@ -30,6 +30,8 @@ func buildCommand(u *ui) *cli.Command {
 			&cli.BoolFlag{Name: "nearest",
 				Usage: "build the nearest patch of the minor if a module of the release does not download"},
 			&cli.StringFlag{Name: "source", Usage: "compile `git:URL|git:DIR` instead of the release's modules"},
+			&cli.StringFlag{Name: "go", Usage: "compile with Go `VERSION`: 1.26.8, 1.26 for its newest patch, or newest",
+				DefaultText: "the version that the release names"},
 			&cli.StringSliceFlag{Name: "platform", Usage: "build for `OS/ARCH`, or several, separated by commas",
 				DefaultText: "linux on this machine's architecture"},
 			&cli.StringFlag{Name: "base",
@@ -83,7 +85,7 @@ func readBuildSpec(c *cli.Context, u *ui) (*spec.Spec, error) {
 
 func readBuildFlags(c *cli.Context) spec.BuildFlags {
 	return spec.BuildFlags{
-		Source: c.String("source"), Platforms: c.StringSlice("platform"), Base: c.String("base"),
+		Source: c.String("source"), Go: c.String("go"), Platforms: c.StringSlice("platform"), Base: c.String("base"),
 		Busybox: c.String("busybox"), Tag: c.String("tag"),
 		Archives: c.StringSlice("archive"), Load: c.StringSlice("load"), Push: c.Bool("push"), Binary: c.String("binary"),
 		With: c.StringSlice("with"), Imports: c.StringSlice("import"), Nearest: c.Bool("nearest"), Keep: c.Bool("keep"),
@@ -95,7 +97,7 @@ func buildTable(r *pack.Result) string {
 	var p printer
 	p.row("image", r.Reference)
 	p.facts("digest", r.Digest, "base", r.Base, "release", r.Release, "asked for", r.Asked,
-		"platforms", strings.Join(r.Platforms, ", "), "go", r.Go, "source", r.Source,
+		"platforms", strings.Join(r.Platforms, ", "), "go", r.Go, "the release names go", r.GoNamed, "source", r.Source,
 		"plugins", strings.Join(pack.PluginNames(r.Plugins), ", "),
 		"written", strings.Join(r.Written, ", "), "module", r.Module)
 	return p.String()

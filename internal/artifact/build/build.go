@@ -171,7 +171,12 @@ func (k *releaseBuild) fromModules(ctx context.Context) (*Result, error) {
 	}
 	named, warnings := k.goVersion(s.Go)
 	k.warnings = append(slices.Clone(k.warnings), warnings...)
-	set, err := readPluginSet(ctx, k.goTool, k.options, k.release, k.rules, named)
+	if err := k.toolchains.choose(ctx, k.options.Go, s.GoDirective); err != nil {
+		return nil, err
+	}
+	s = k.toolchains.adapt(s)
+	k.warnings = append(k.warnings, k.toolchains.chosenWarnings(s)...)
+	set, err := readPluginSet(ctx, k.goTool, k.options, k.release, k.rules, cmp.Or(k.toolchains.chosen, named))
 	if err != nil {
 		return nil, err
 	}
@@ -208,7 +213,8 @@ func (k *releaseBuild) download(ctx context.Context, s source, named string) (go
 	if _, err := k.goTool.find(ctx); err != nil {
 		return staged{}, toolchain{}, err
 	}
-	err = k.goTool.step(fmt.Sprintf("download Go %s and the staging modules of %s", named, k.release), func() error {
+	version := cmp.Or(k.toolchains.chosen, named)
+	err = k.goTool.step(fmt.Sprintf("download Go %s and the staging modules of %s", version, k.release), func() error {
 		group, groupCtx := errgroup.WithContext(ctx)
 		group.Go(func() (err error) { got, err = k.releases.downloadStaging(groupCtx, k.release, s); return err })
 		group.Go(func() (err error) { used, err = k.toolchains.find(groupCtx, named); return err })
@@ -227,7 +233,7 @@ func (k *releaseBuild) moduleRecipe(s source, got staged, used toolchain, set *p
 		info: Info{
 			Release: k.release.String(), Go: used.Used, GoNamed: used.Named, GoDirective: s.GoDirective,
 			Module: kubernetes + "@" + s.Version, Source: "modules", Date: s.Date,
-			Plugins: set.Infos(), Imports: set.Imports(),
+			Plugins: set.Infos(), Imports: set.Imports(), Updated: s.Updated,
 			Warnings: append(k.allWarnings(used, got), set.Warnings(target)...),
 		},
 		plugins: set, target: target, against: k.release.String(),

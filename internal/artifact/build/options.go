@@ -63,6 +63,10 @@ type Options struct {
 	// Nearest allows the nearest other patch of the same minor if a module of Release does not
 	// download. Info names the release that was built.
 	Nearest bool
+	// Go is the version of Go to compile with: "1.26.8", a minor for its newest patch, or NewestGo.
+	// If it is empty, it is the version that the release names. GODEBUG keeps the defaults of the
+	// release.
+	Go string
 	// Programs to build. If it is empty, the kube-scheduler is built.
 	Programs []Program
 	// Plugins are compiled into the kube-scheduler. Imports are packages that are imported for

@@ -36,9 +36,12 @@ type Info struct {
 	// Asked is the requested release if Release, another patch of its minor, was built instead.
 	Asked string `json:"asked,omitempty"`
 	// Go is the version of the compiler, such as "1.18.10". GoNamed is the version that the release
-	// names. They differ only with a warning.
+	// names. They differ only with a warning, or if another version was requested.
 	Go      string `json:"go"`
 	GoNamed string `json:"goNamed,omitempty"`
+	// Updated are modules with newer versions than the release has, because its own do not work with
+	// Go.
+	Updated []ModuleVersion `json:"updated,omitempty"`
 	// GoDirective is the go line of the generated go.mod.
 	GoDirective string `json:"goDirective,omitempty"`
 	// Module is the module of the programs, with its version.

@@ -25,7 +25,9 @@ type Request struct {
 	// Nearest allows another patch of the minor if a module of Branch does not download.
 	Nearest bool
 	// Source is the source to compile instead of the release's modules.
-	Source    string
+	Source string
+	// Go is the version of Go to compile with, as in build.Options.
+	Go        string
 	Platforms []build.Platform
 	Base      image.Base
 	// Tag is the name of the image, in which [image.ReleaseInTag] is replaced.
@@ -64,9 +66,11 @@ type Result struct {
 	Platforms []string `json:"platforms"`
 	Release   string   `json:"release"`
 	// Asked is the requested release, if Release was built instead.
-	Asked  string `json:"asked,omitempty"`
-	Go     string `json:"go"`
-	Source string `json:"source"`
+	Asked string `json:"asked,omitempty"`
+	Go    string `json:"go"`
+	// GoNamed is the version that the release names, if Go is another one.
+	GoNamed string `json:"goNamed,omitempty"`
+	Source  string `json:"source"`
 	// Plugins are those compiled in in addition to the in-tree ones.
 	Plugins  []plugins.Info `json:"plugins"`
 	Inputs   string         `json:"inputs"`
@@ -133,6 +137,9 @@ func newResult(tag string, built *build.Result) *Result {
 		Release:   built.Info.Release, Asked: built.Info.Asked, Go: built.Info.Go, Source: built.Info.Source,
 		Plugins: append([]plugins.Info{}, built.Info.Plugins...), Inputs: built.Info.Inputs, Cached: built.Cached,
 		Written: []string{}, Binaries: []Binary{}, Module: built.Dir,
+	}
+	if built.Info.GoNamed != built.Info.Go {
+		result.GoNamed = built.Info.GoNamed
 	}
 	for _, b := range built.Binaries {
 		result.Platforms = append(result.Platforms, b.Platform.String())

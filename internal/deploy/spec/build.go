@@ -17,7 +17,7 @@ import (
 
 // BuildFlags are the flags of build that are not in [Flags].
 type BuildFlags struct {
-	Source        string
+	Source, Go    string
 	Platforms     []string
 	Base, Busybox string
 	Tag           string
@@ -49,6 +49,11 @@ func (s *Spec) Build(f BuildFlags) (pack.Request, error) {
 	if err := f.exclude(); err != nil {
 		return r, err
 	}
+	d.Source.Go = cmp.Or(f.Go, d.Source.Go)
+	if err := build.CheckGo(d.Source.Go); err != nil {
+		return r, err
+	}
+	r.Go = d.Source.Go
 	if err := s.lock(f, &r); err != nil {
 		return r, err
 	}
@@ -97,14 +102,14 @@ func (s *Spec) Build(f BuildFlags) (pack.Request, error) {
 func (f BuildFlags) exclude() error {
 	if f.Self != "" {
 		const hint = "leave --%s out: the running pmk-sched is packed"
-		if err := excluded(f.Set, "self", hint, "branch", "nearest", "source", "import", "with", "extender", "platform",
+		if err := excluded(f.Set, "self", hint, "branch", "go", "nearest", "source", "import", "with", "extender", "platform",
 			"binary", "keep", "file", "lock", "locked"); err != nil {
 			return err
 		}
 	}
 	if f.Extender {
 		const hint = "leave --%s out: one extender serves every release"
-		return excluded(f.Set, "extender", hint, "branch", "nearest", "source", "import")
+		return excluded(f.Set, "extender", hint, "branch", "go", "nearest", "source", "import")
 	}
 	return nil
 }
@@ -112,7 +117,7 @@ func (f BuildFlags) exclude() error {
 // recipe returns the sources and the base of the image, valid in any directory.
 func recipe(d v1alpha1.CustomSchedulerSpec) (v1alpha1.Recipe, error) {
 	r := v1alpha1.Recipe{
-		Plugins: slices.Clone(d.Source.Plugins), Imports: d.Source.Imports, Platforms: d.Image.Platforms,
+		Go: d.Source.Go, Plugins: slices.Clone(d.Source.Plugins), Imports: d.Source.Imports, Platforms: d.Image.Platforms,
 		Busybox: absolute(d.Image.Busybox), Base: d.Image.Base,
 	}
 	if _, err := os.Stat(r.Base); r.Base != "" && err == nil {
