@@ -92,7 +92,7 @@ test-faults: deps build ## kills at every step, failures of nodes and schedulers
 
 .PHONY: test-releases
 test-releases: deps build dist ## binaries, plugins and extenders of other releases
-	go test -p 1 -count=1 -timeout 120m -tags releases ./test/binary/releases ./test/binary/build ./test/apiserver/extender/calls ./test/apiserver/schedulers ./test/apiserver/shadow ./test/apiserver/simulate ./test/apiserver/plugins
+	go test -p 1 -count=1 -timeout 120m -tags releases ./internal/artifact/build ./test/binary/releases ./test/binary/build ./test/apiserver/extender/calls ./test/apiserver/schedulers ./test/apiserver/shadow ./test/apiserver/simulate ./test/apiserver/plugins
 
 .PHONY: test-labs
 test-labs: deps build ## control-plane nodes of eleven releases from 1.20 to 1.37: schedulers, plugins, extenders, replacing, upgrading; PODS (10000) during rollouts and failures (root)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -51,6 +52,9 @@ func buildCommand(u *ui) *cli.Command {
 			&cli.BoolFlag{Name: "lock",
 				Usage: "write pmk-sched.lock next to the file of -f: modules with sums, Go, base and plugins of the image"},
 			&cli.BoolFlag{Name: "locked", Usage: "fail if the build differs from pmk-sched.lock"},
+			&cli.StringFlag{Name: "vulnerabilities",
+				Usage: "check with a copy of the Go vulnerability database in `DIR`; exit status 3 if one is called"},
+			&cli.StringFlag{Name: "vex", Usage: "write vulnerabilities that are not called to `FILE` as CycloneDX VEX"},
 			&cli.BoolFlag{Name: "self", Usage: "pack this pmk-sched itself, for the pods of replace --all-nodes"},
 			&cli.BoolFlag{Name: "keep", Usage: "keep the generated Go module and print its path"},
 			outputFlag("archive"),
@@ -74,7 +78,7 @@ func buildCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			return u.data(c.String("output"), result, buildTable(result))
+			return errors.Join(u.data(c.String("output"), result, buildTable(result)), result.Vulnerable())
 		},
 	}
 }
@@ -89,6 +93,7 @@ func readBuildFlags(c *cli.Context) spec.BuildFlags {
 		Busybox: c.String("busybox"), Tag: c.String("tag"),
 		Archives: c.StringSlice("archive"), Load: c.StringSlice("load"), Push: c.Bool("push"), Binary: c.String("binary"),
 		With: c.StringSlice("with"), Imports: c.StringSlice("import"), Nearest: c.Bool("nearest"), Keep: c.Bool("keep"),
+		Vulnerabilities: c.String("vulnerabilities"), VEX: c.String("vex"),
 		Extender: c.Bool("extender"), Lock: c.Bool("lock"), Locked: c.Bool("locked"), Set: c.LocalFlagNames(),
 	}
 }
@@ -100,5 +105,10 @@ func buildTable(r *pack.Result) string {
 		"platforms", strings.Join(r.Platforms, ", "), "go", r.Go, "the release names go", r.GoNamed, "source", r.Source,
 		"plugins", strings.Join(pack.PluginNames(r.Plugins), ", "),
 		"written", strings.Join(r.Written, ", "), "module", r.Module)
+	for _, v := range r.Called() {
+		p.row()
+		p.facts("calls", v.ID+" "+v.Summary, "in", v.Module+" "+v.Version, "fixed in", v.Fixed,
+			"path", strings.Join(v.Path, " → "))
+	}
 	return p.String()
 }

@@ -37,6 +37,9 @@ func Run(ctx context.Context, o Options) (_ *Result, err error) {
 		return nil, problem.Invalidf("remove one of the two",
 			"--nearest and --source exclude each other: only modules have a nearest patch")
 	}
+	if err := checkDatabase(o); err != nil {
+		return nil, err
+	}
 	k, err := newReleaseBuild(o)
 	if err != nil {
 		return nil, err
@@ -186,7 +189,7 @@ func (k *releaseBuild) fromModules(ctx context.Context) (*Result, error) {
 			return nil, err
 		}
 		if result, found := k.compiler.recall(r); found {
-			return result, k.compiler.keepModule(ctx, r, result, nil)
+			return k.checkVulnerabilities(ctx, r, result, k.compiler.keepModule(ctx, r, result, nil))
 		}
 	}
 	got, used, err := k.download(ctx, s, named)
@@ -197,7 +200,8 @@ func (k *releaseBuild) fromModules(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return k.compiler.make(ctx, r)
+	result, err := k.compiler.make(ctx, r)
+	return k.checkVulnerabilities(ctx, r, result, err)
 }
 
 // goVersion returns the version of Go to use, and a warning if the source does not name one.

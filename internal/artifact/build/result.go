@@ -70,6 +70,9 @@ type Result struct {
 	Binaries []Binary
 	// Cached reports whether all binaries were in the cache.
 	Cached bool
+	// Vulnerabilities are the entries of Options.Vulnerabilities that apply to the modules of the
+	// kube-scheduler, sorted by ID. It is nil if nothing was checked.
+	Vulnerabilities []Vulnerability
 	// Dir is the directory of the generated module if it was kept.
 	Dir string
 	// Recipe describes the build. The caller sets it before Tag, and FindByImage returns it.

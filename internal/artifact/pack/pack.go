@@ -50,6 +50,9 @@ type Request struct {
 	// file, from which the build must not differ. An empty Lock is not written, an empty Locked not
 	// compared.
 	Lock, Locked string
+	// Vulnerabilities is the directory of a vulnerability database to check the scheduler with, and
+	// VEX a file for the vulnerabilities that it does not call. Both may be empty.
+	Vulnerabilities, VEX string
 	// Self is the executable of pmk-sched, which is packed instead of a scheduler. If it is empty,
 	// a scheduler is packed.
 	Self string
@@ -78,6 +81,8 @@ type Result struct {
 	Written  []string       `json:"written"`
 	Binaries []Binary       `json:"binaries"`
 	Module   string         `json:"module,omitempty"`
+	// Vulnerabilities are those of the modules of the scheduler, if they were checked.
+	Vulnerabilities []build.Vulnerability `json:"vulnerabilities,omitempty"`
 }
 
 // Binary is the compiled program for one platform.
@@ -105,10 +110,15 @@ func Run(ctx context.Context, r Request, s *session.Session) (*Result, error) {
 		return nil, err
 	}
 	result := newResult(r.Tag, built)
+	if err := writeVEX(r, result); err != nil {
+		return nil, err
+	}
 	if r.Binary != "" {
-		if result.Written, err = writeBinaries(r.Binary, built); err != nil {
+		written, err := writeBinaries(r.Binary, built)
+		if err != nil {
 			return nil, err
 		}
+		result.Written = append(result.Written, written...)
 		if r.None() {
 			return result, lock.write(result) // only the program was requested
 		}
@@ -137,6 +147,7 @@ func newResult(tag string, built *build.Result) *Result {
 		Release:   built.Info.Release, Asked: built.Info.Asked, Go: built.Info.Go, Source: built.Info.Source,
 		Plugins: append([]plugins.Info{}, built.Info.Plugins...), Inputs: built.Info.Inputs, Cached: built.Cached,
 		Written: []string{}, Binaries: []Binary{}, Module: built.Dir,
+		Vulnerabilities: built.Vulnerabilities,
 	}
 	if built.Info.GoNamed != built.Info.Go {
 		result.GoNamed = built.Info.GoNamed

@@ -27,7 +27,9 @@ type BuildFlags struct {
 	Binary        string
 	With, Imports []string
 	Nearest, Keep bool
-	Extender      bool
+	// Vulnerabilities is the directory of a vulnerability database, VEX the file of the result.
+	Vulnerabilities, VEX string
+	Extender             bool
 	// Lock writes the lock file, Locked compares the build with it.
 	Lock, Locked bool
 	// Self is the executable of pmk-sched to pack instead of a scheduler. If it is empty, a
@@ -43,8 +45,9 @@ func (s *Spec) Build(f BuildFlags) (pack.Request, error) {
 	d := s.request.Spec
 	r := pack.Request{
 		Branch: s.Branch, Nearest: f.Nearest, Source: cmp.Or(f.Source, d.Source.From), Tag: f.Tag,
-		Destinations: image.Destinations{Archives: f.Archives, Push: f.Push},
-		Binary:       f.Binary, Keep: f.Keep, Extender: f.Extender, Version: s.flags.Version, Self: f.Self,
+		Destinations:    image.Destinations{Archives: f.Archives, Push: f.Push},
+		Vulnerabilities: f.Vulnerabilities, VEX: f.VEX,
+		Binary: f.Binary, Keep: f.Keep, Extender: f.Extender, Version: s.flags.Version, Self: f.Self,
 	}
 	if err := f.exclude(); err != nil {
 		return r, err
@@ -103,13 +106,17 @@ func (f BuildFlags) exclude() error {
 	if f.Self != "" {
 		const hint = "leave --%s out: the running pmk-sched is packed"
 		if err := excluded(f.Set, "self", hint, "branch", "go", "nearest", "source", "import", "with", "extender", "platform",
-			"binary", "keep", "file", "lock", "locked"); err != nil {
+			"binary", "keep", "file", "lock", "locked", "vulnerabilities", "vex"); err != nil {
 			return err
 		}
 	}
 	if f.Extender {
 		const hint = "leave --%s out: one extender serves every release"
-		return excluded(f.Set, "extender", hint, "branch", "go", "nearest", "source", "import")
+		return excluded(f.Set, "extender", hint, "branch", "go", "nearest", "source", "import", "vulnerabilities",
+			"vex")
+	}
+	if f.VEX != "" && f.Vulnerabilities == "" {
+		return problem.Invalidf("add --vulnerabilities DIR", "--vex requires --vulnerabilities")
 	}
 	return nil
 }
