@@ -100,15 +100,15 @@ test-faults: deps build ## kills at every step, failures of nodes and schedulers
 
 .PHONY: test-releases
 test-releases: deps build bin/cosign ## binaries, plugins and extenders of other releases; signed images and cosign
-	go test -p 1 -count=1 -timeout 120m -tags releases ./hack/facts ./test/binary/releases ./test/binary/build ./test/binary/sign ./test/apiserver/extender/calls ./test/apiserver/schedulers ./test/apiserver/shadow ./test/apiserver/simulate ./test/apiserver/plugins
+	go test -p 1 -count=1 -timeout 120m -tags releases ./hack/facts ./internal/artifact/build ./test/binary/releases ./test/binary/build ./test/binary/sign ./test/apiserver/extender/calls ./test/apiserver/schedulers ./test/apiserver/shadow ./test/apiserver/simulate ./test/apiserver/plugins
 
 .PHONY: test-labs
 test-labs: deps build ## control-plane nodes of eleven releases from 1.20 to 1.37: schedulers, plugins, extenders, replacing, upgrading; PODS (10000) during rollouts and failures (root)
 	hack/with-labs.sh go test -p 1 -count=1 -timeout 8h -tags labs -v -run 'Release|Plugins|Extender|Upgraded|SecondScheduler|TwoLabs|ControlPlaneNodes|RKE2|BoundOnce|RealScheduler|Refresh|Sysdump|Explain' ./test/lab/matrix ./test/lab/install ./test/lab/plugins ./test/lab/extender ./test/lab/replace ./test/lab/lifecycle ./test/lab/nodes ./test/lab/churn
 
 .PHONY: test-matrix
-test-matrix: deps ## every release in versions/releases.txt: build, image, flags, and configurations as its own scheduler reads them
-	go test -p 1 -count=1 -timeout 100m -tags matrix -v ./test/binary/matrix ./test/binary/conversion
+test-matrix: deps ## every release in versions/releases.txt: build, image, flags, and configurations as its own scheduler reads them; GO=newest compiles with that Go
+	PMK_SCHED_GO=$(GO) go test -p 1 -count=1 -timeout 100m -tags matrix -v ./test/binary/matrix ./test/binary/conversion
 
 .PHONY: test-adapters
 test-adapters: ## one portable plugin in the scheduling framework of every release (compiles 18 schedulers)

@@ -65,6 +65,9 @@ type Source struct {
 	Branch string `json:"branch,omitempty" yaml:"branch"`
 	// From is a directory or a git URL with the sources of Kubernetes, instead of the module proxy.
 	From string `json:"from,omitempty" yaml:"from"`
+	// Go is the version of Go to compile with, such as 1.26.8, a minor for its newest patch, or
+	// newest. The default is the version that the release names.
+	Go string `json:"go,omitempty" yaml:"go"`
 	// Plugins are compiled in.
 	Plugins []Plugin `json:"plugins,omitempty" yaml:"plugins"`
 	// Imports are Go packages to import for their side effects, such as schemes.
@@ -163,6 +166,7 @@ const AnnotationFile = "pmk-sched.io/file"
 // [Source] and [Image].
 type Recipe struct {
 	From      string   `json:"from,omitempty"`
+	Go        string   `json:"go,omitempty"`
 	Plugins   []Plugin `json:"plugins,omitempty"`
 	Imports   []string `json:"imports,omitempty"`
 	Base      string   `json:"base,omitempty"`
@@ -174,6 +178,9 @@ type Recipe struct {
 func (r *Recipe) Complete(s *CustomSchedulerSpec) {
 	if s.Source.From == "" {
 		s.Source.From = r.From
+	}
+	if s.Source.Go == "" {
+		s.Source.Go = r.Go
 	}
 	if len(s.Source.Plugins) == 0 {
 		s.Source.Plugins = r.Plugins

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -31,6 +32,8 @@ func buildCommand(u *ui) *cli.Command {
 				Usage: "build the nearest patch of the minor if a module of the release does not download"},
 			unknownReleaseFlag(u),
 			&cli.StringFlag{Name: "source", Usage: "compile `git:URL|git:DIR` instead of the release's modules"},
+			&cli.StringFlag{Name: "go", Usage: "compile with Go `VERSION`: 1.26.8, 1.26 for its newest patch, or newest",
+				DefaultText: "the version that the release names"},
 			&cli.StringSliceFlag{Name: "platform", Usage: "build for `OS/ARCH`, or several, separated by commas",
 				DefaultText: "linux on this machine's architecture"},
 			&cli.StringFlag{Name: "base",
@@ -54,6 +57,9 @@ func buildCommand(u *ui) *cli.Command {
 				Usage: "sign the image with the private `KEY`: a PEM file, or exec:COMMAND"},
 			&cli.StringFlag{Name: "sbom", Usage: "write the bill of materials of the program, CycloneDX, to `FILE`"},
 			&cli.StringFlag{Name: "provenance", Usage: "write the SLSA provenance of the image to `FILE`"},
+			&cli.StringFlag{Name: "vulnerabilities",
+				Usage: "check with a copy of the Go vulnerability database in `DIR`; exit status 3 if one is called"},
+			&cli.StringFlag{Name: "vex", Usage: "write vulnerabilities that are not called to `FILE` as CycloneDX VEX"},
 			&cli.BoolFlag{Name: "self", Usage: "pack this pmk-sched itself, for the pods of replace --all-nodes"},
 			&cli.BoolFlag{Name: "keep", Usage: "keep the generated Go module and print its path"},
 			outputFlag("archive"),
@@ -77,7 +83,7 @@ func buildCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			return u.data(c.String("output"), result, buildTable(result))
+			return errors.Join(u.data(c.String("output"), result, buildTable(result)), result.Vulnerable())
 		},
 	}
 }
@@ -88,11 +94,12 @@ func readBuildSpec(c *cli.Context, u *ui) (*spec.Spec, error) {
 
 func readBuildFlags(c *cli.Context) spec.BuildFlags {
 	return spec.BuildFlags{
-		Source: c.String("source"), Platforms: c.StringSlice("platform"), Base: c.String("base"),
+		Source: c.String("source"), Go: c.String("go"), Platforms: c.StringSlice("platform"), Base: c.String("base"),
 		Busybox: c.String("busybox"), Tag: c.String("tag"),
 		Archives: c.StringSlice("archive"), Load: c.StringSlice("load"), Push: c.Bool("push"), Binary: c.String("binary"),
 		With: c.StringSlice("with"), Imports: c.StringSlice("import"), Nearest: c.Bool("nearest"), Keep: c.Bool("keep"),
 		SignKey: c.String("sign-key"), SBOM: c.String("sbom"), Provenance: c.String("provenance"),
+		Vulnerabilities: c.String("vulnerabilities"), VEX: c.String("vex"),
 		Extender: c.Bool("extender"), Lock: c.Bool("lock"), Locked: c.Bool("locked"), Set: c.LocalFlagNames(),
 	}
 }
@@ -101,8 +108,13 @@ func buildTable(r *pack.Result) string {
 	var p printer
 	p.row("image", r.Reference)
 	p.facts("digest", r.Digest, "base", r.Base, "release", r.Release, "asked for", r.Asked, "rules", r.Rules,
-		"platforms", strings.Join(r.Platforms, ", "), "go", r.Go, "source", r.Source,
+		"platforms", strings.Join(r.Platforms, ", "), "go", r.Go, "the release names go", r.GoNamed, "source", r.Source,
 		"plugins", strings.Join(pack.PluginNames(r.Plugins), ", "),
 		"written", strings.Join(r.Written, ", "), "module", r.Module)
+	for _, v := range r.Called() {
+		p.row()
+		p.facts("calls", v.ID+" "+v.Summary, "in", v.Module+" "+v.Version, "fixed in", v.Fixed,
+			"path", strings.Join(v.Path, " → "))
+	}
 	return p.String()
 }

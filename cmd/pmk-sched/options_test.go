@@ -168,6 +168,11 @@ func TestBuildArgumentsGiveTheseOptions(t *testing.T) {
 	}{
 		"least": {args: nil, want: pack.Request{Branch: "auto", Platforms: linux, Base: image.Base{Reference: "busybox"},
 			Tag: releaseTag}},
+		"another Go, and a check": {
+			args: []string{"--go", "newest", "--vulnerabilities", "db", "--vex", "vex.json"},
+			want: pack.Request{Branch: "auto", Platforms: linux, Base: image.Base{Reference: "busybox"}, Tag: releaseTag,
+				Go: "newest", Vulnerabilities: "db", VEX: "vex.json", Recipe: v1alpha1.Recipe{Go: "newest"}},
+		},
 		"platforms": {args: []string{"--platform", "linux/amd64,linux/arm64"},
 			want: pack.Request{Branch: "auto", Platforms: both, Base: image.Base{Reference: "busybox"}, Tag: releaseTag,
 				Recipe: v1alpha1.Recipe{Platforms: []string{"linux/amd64,linux/arm64"}}}},

@@ -37,6 +37,9 @@ func Run(ctx context.Context, o Options) (_ *Result, err error) {
 		return nil, problem.Invalidf("remove one of the two",
 			"--nearest and --source exclude each other: only modules have a nearest patch")
 	}
+	if err := checkDatabase(o); err != nil {
+		return nil, err
+	}
 	k, err := newReleaseBuild(o)
 	if err != nil {
 		return nil, err
@@ -164,7 +167,12 @@ func (k *releaseBuild) fromModules(ctx context.Context) (*Result, error) {
 	}
 	named, warnings := k.goVersion(s.Go)
 	k.warnings = append(slices.Clone(k.warnings), warnings...)
-	set, err := readPluginSet(ctx, k.goTool, k.options, k.release, k.rules, named)
+	if err := k.toolchains.choose(ctx, k.options.Go, s.GoDirective); err != nil {
+		return nil, err
+	}
+	s = k.toolchains.adapt(s)
+	k.warnings = append(k.warnings, k.toolchains.chosenWarnings(s)...)
+	set, err := readPluginSet(ctx, k.goTool, k.options, k.release, k.rules, cmp.Or(k.toolchains.chosen, named))
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +182,7 @@ func (k *releaseBuild) fromModules(ctx context.Context) (*Result, error) {
 			return nil, err
 		}
 		if result, found := k.compiler.recall(r); found {
-			return result, k.compiler.keepModule(ctx, r, result, nil)
+			return k.checkVulnerabilities(ctx, r, result, k.compiler.keepModule(ctx, r, result, nil))
 		}
 	}
 	got, used, err := k.download(ctx, s, named)
@@ -185,7 +193,8 @@ func (k *releaseBuild) fromModules(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return k.compiler.make(ctx, r)
+	result, err := k.compiler.make(ctx, r)
+	return k.checkVulnerabilities(ctx, r, result, err)
 }
 
 // goVersion returns the version of Go to use, and a warning if the source does not name one.
@@ -201,7 +210,8 @@ func (k *releaseBuild) download(ctx context.Context, s source, named string) (go
 	if _, err := k.goTool.find(ctx); err != nil {
 		return staged{}, toolchain{}, err
 	}
-	err = k.goTool.step(fmt.Sprintf("download Go %s and the staging modules of %s", named, k.release), func() error {
+	version := cmp.Or(k.toolchains.chosen, named)
+	err = k.goTool.step(fmt.Sprintf("download Go %s and the staging modules of %s", version, k.release), func() error {
 		group, groupCtx := errgroup.WithContext(ctx)
 		group.Go(func() (err error) { got, err = k.releases.downloadStaging(groupCtx, k.release, s); return err })
 		group.Go(func() (err error) { used, err = k.toolchains.find(groupCtx, named); return err })
@@ -220,7 +230,7 @@ func (k *releaseBuild) moduleRecipe(s source, got staged, used toolchain, set *p
 		info: Info{
 			Release: k.release.String(), Go: used.Used, GoNamed: used.Named, GoDirective: s.GoDirective,
 			Module: kubernetes + "@" + s.Version, Source: "modules", Date: s.Date,
-			Plugins: set.Infos(), Imports: set.Imports(),
+			Plugins: set.Infos(), Imports: set.Imports(), Updated: s.Updated,
 			Warnings: append(k.allWarnings(used, got), set.Warnings(target)...),
 		},
 		plugins: set, target: target, against: k.release.String(),

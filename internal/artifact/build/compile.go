@@ -37,7 +37,8 @@ func (c *compiler) build(
 		return result, c.keepModule(ctx, r, result, nil)
 	}
 	var used toolchain
-	err = c.step("set up Go "+named, func() (err error) { used, err = tools.find(ctx, named); return err })
+	step := "set up Go " + cmp.Or(tools.chosen, named)
+	err = c.step(step, func() (err error) { used, err = tools.find(ctx, named); return err })
 	if err != nil {
 		return nil, err
 	}

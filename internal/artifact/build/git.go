@@ -75,6 +75,10 @@ func (k *releaseBuild) buildTree(
 ) (*Result, error) {
 	named, warnings := k.goVersion(t.Go)
 	k.warnings = append(slices.Clone(k.warnings), warnings...)
+	if err := k.toolchains.choose(ctx, k.options.Go, t.GoDirective); err != nil {
+		return nil, err
+	}
+	k.warnings = append(k.warnings, k.toolchains.chosenWarnings(t.source)...)
 	if len(t.Tags) > 0 && !slices.Contains(t.Tags, k.release.String()) ||
 		len(t.Tags) == 0 && !isRemote(strings.TrimPrefix(from, "git:")) {
 		k.warnings = append(k.warnings,

@@ -39,6 +39,9 @@ func Module(ctx context.Context, o ModuleOptions) (_ *Result, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.Go != "" && goversion.Compare(o.Go, named) > 0 {
+		named = o.Go
+	}
 	return j.compiler.build(ctx, j.toolchains, named,
 		func(used toolchain) (*recipe, error) { return j.compiler.moduleRecipe(s, used, o) })
 }

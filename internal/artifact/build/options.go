@@ -63,6 +63,10 @@ type Options struct {
 	// Nearest allows the nearest other patch of the same minor if a module of Release does not
 	// download. Info names the release that was built.
 	Nearest bool
+	// Go is the version of Go to compile with: "1.26.8", a minor for its newest patch, or NewestGo.
+	// If it is empty, it is the version that the release names. GODEBUG keeps the defaults of the
+	// release.
+	Go string
 	// Programs to build. If it is empty, the kube-scheduler is built.
 	Programs []Program
 	// Plugins are compiled into the kube-scheduler. Imports are packages that are imported for
@@ -75,6 +79,9 @@ type Options struct {
 	// Platforms to build for. If it is empty, the programs are built for the host's platform.
 	Platforms []Platform
 
+	// Vulnerabilities is the directory of a vulnerability database in the format of vuln.go.dev. The
+	// kube-scheduler is checked for its entries. If it is empty, nothing is checked.
+	Vulnerabilities string
 	// Keep keeps the generated module; Result.Dir is its path.
 	Keep bool
 }
@@ -85,6 +92,9 @@ type ModuleOptions struct {
 	// Module is the path of the module, such as "sigs.k8s.io/kwok", and Version its exact version,
 	// such as "v0.8.0".
 	Module, Version string
+	// Go is the oldest version of Go to compile with. If it is empty, only the module's go line
+	// counts.
+	Go string
 	// Packages are the main packages, each with its full import path.
 	Packages []Program
 	// Platforms to build for. If it is empty, the module is built for the host's platform.

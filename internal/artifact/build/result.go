@@ -36,9 +36,12 @@ type Info struct {
 	// Asked is the requested release if Release, another patch of its minor, was built instead.
 	Asked string `json:"asked,omitempty"`
 	// Go is the version of the compiler, such as "1.18.10". GoNamed is the version that the release
-	// names. They differ only with a warning.
+	// names. They differ only with a warning, or if another version was requested.
 	Go      string `json:"go"`
 	GoNamed string `json:"goNamed,omitempty"`
+	// Updated are modules with newer versions than the release has, because its own do not work with
+	// Go.
+	Updated []ModuleVersion `json:"updated,omitempty"`
 	// GoDirective is the go line of the generated go.mod.
 	GoDirective string `json:"goDirective,omitempty"`
 	// Module is the module of the programs, with its version.
@@ -67,6 +70,9 @@ type Result struct {
 	Binaries []Binary
 	// Cached reports whether all binaries were in the cache.
 	Cached bool
+	// Vulnerabilities are the entries of Options.Vulnerabilities that apply to the modules of the
+	// kube-scheduler, sorted by ID. It is nil if nothing was checked.
+	Vulnerabilities []Vulnerability
 	// Dir is the directory of the generated module if it was kept.
 	Dir string
 	// Recipe describes the build. The caller sets it before Tag, and FindByImage returns it.

@@ -48,6 +48,9 @@ type source struct {
 	Unused  []string `json:"unused,omitempty"`
 	// GoSum is the source's go.sum, with the lines of the module itself.
 	GoSum string `json:"goSum,omitempty"`
+	// Updated are the modules of Pins that have other versions than the source, because they do not
+	// work with the version of Go that was chosen.
+	Updated []ModuleVersion `json:"-"`
 	// Date is when the version was published (RFC 3339, UTC).
 	Date string `json:"date,omitempty"`
 	// Format is sourceFormat; another one is read again.

@@ -31,18 +31,28 @@ const (
 type toolchain struct {
 	Named string `json:"named"`
 	Used  string `json:"used"`
+	// chosen reports whether the user chose Used.
+	chosen bool
 }
 
 func (t toolchain) warning(of string) string {
-	if t.Named == t.Used {
+	if t.Named == t.Used || t.chosen {
 		return ""
 	}
 	return fmt.Sprintf("Go %s, which %s names, does not download; using Go %s, the newest patch of its minor that does",
 		t.Named, of, t.Used)
 }
 
+// toolchainModule is the module with the versions of Go, one for each platform.
+const toolchainModule = "golang.org/toolchain"
+
 // toolchains downloads versions of Go and remembers which ones it used.
-type toolchains struct{ *goTool }
+type toolchains struct {
+	*goTool
+	// chosen is the version of Go that the user chose. If it is empty, the version that a release
+	// names is used.
+	chosen string
+}
 
 func (c *toolchains) path(named string) string {
 	return c.cache.fact("go", named+"-"+Host().OS+"-"+Host().Arch)
@@ -50,6 +60,9 @@ func (c *toolchains) path(named string) string {
 
 // recall returns the version that was used last time for a named one, by default the named one.
 func (c *toolchains) recall(named string) toolchain {
+	if c.chosen != "" {
+		return toolchain{Named: named, Used: c.chosen, chosen: true}
+	}
 	var known toolchain
 	if found, err := readJSON(c.path(named), &known); err != nil || !found || known.Named != named {
 		return toolchain{Named: named, Used: named}
@@ -61,6 +74,9 @@ func (c *toolchains) recall(named string) toolchain {
 // remembers which one it was.
 func (c *toolchains) find(ctx context.Context, named string) (toolchain, error) {
 	known := c.recall(named)
+	if known.chosen {
+		return known, c.fetch(ctx, known.Used)
+	}
 	for _, version := range slices.Compact([]string{known.Used, named}) {
 		failed := c.fetch(ctx, version)
 		if failed == nil {
@@ -129,7 +145,6 @@ func (c *toolchains) otherPatch(ctx context.Context, named string, failed error)
 // patches returns the patches of a version's minor that seem to exist, newest first. The list of a
 // module proxy is not complete, so some are looked up one by one.
 func (c *toolchains) patches(ctx context.Context, named string) []string {
-	const module = "golang.org/toolchain"
 	minor, step := goversion.Minor(named), "find another patch of Go "+named
 	found := map[string]bool{}
 	if golang, err := c.goTool.find(ctx); err == nil && goversion.Minor(golang.version) == minor {
@@ -143,7 +158,7 @@ func (c *toolchains) patches(ctx context.Context, named string) []string {
 			found[match[1]] = true
 		}
 	}
-	if answers, err := c.list(ctx, step, "-versions", module); err == nil {
+	if answers, err := c.list(ctx, step, "-versions", toolchainModule); err == nil {
 		for _, answer := range answers {
 			for _, version := range answer.Versions {
 				keep(version)
@@ -152,7 +167,7 @@ func (c *toolchains) patches(ctx context.Context, named string) []string {
 	}
 	var asked []string
 	for _, version := range unlisted(named) {
-		asked = append(asked, module+"@v0.0.1-go"+version+suffix)
+		asked = append(asked, toolchainModule+"@v0.0.1-go"+version+suffix)
 	}
 	if answers, err := c.list(ctx, step, asked...); err == nil {
 		for _, answer := range answers {

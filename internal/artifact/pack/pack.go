@@ -28,7 +28,9 @@ type Request struct {
 	// Nearest allows another patch of the minor if a module of Branch does not download.
 	Nearest bool
 	// Source is the source to compile instead of the release's modules.
-	Source    string
+	Source string
+	// Go is the version of Go to compile with, as in build.Options.
+	Go        string
 	Platforms []build.Platform
 	Base      image.Base
 	// Tag is the name of the image, in which [image.ReleaseInTag] is replaced.
@@ -57,6 +59,9 @@ type Request struct {
 	// SBOM and Provenance are files to write the bill of materials of the program and the provenance
 	// of the image to. If they are empty, no file is written.
 	SBOM, Provenance string
+	// Vulnerabilities is the directory of a vulnerability database to check the scheduler with, and
+	// VEX a file for the vulnerabilities that it does not call. Both may be empty.
+	Vulnerabilities, VEX string
 	// Self is the executable of pmk-sched, which is packed instead of a scheduler. If it is empty,
 	// a scheduler is packed.
 	Self string
@@ -75,9 +80,11 @@ type Result struct {
 	// Asked is the requested release, if Release was built instead.
 	Asked string `json:"asked,omitempty"`
 	// Rules is the minor release whose rules were used, if the tables do not have Release.
-	Rules  string `json:"rules,omitempty"`
-	Go     string `json:"go"`
-	Source string `json:"source"`
+	Rules string `json:"rules,omitempty"`
+	Go    string `json:"go"`
+	// GoNamed is the version that the release names, if Go is another one.
+	GoNamed string `json:"goNamed,omitempty"`
+	Source  string `json:"source"`
 	// Plugins are those compiled in in addition to the in-tree ones.
 	Plugins  []plugins.Info `json:"plugins"`
 	Inputs   string         `json:"inputs"`
@@ -85,6 +92,8 @@ type Result struct {
 	Written  []string       `json:"written"`
 	Binaries []Binary       `json:"binaries"`
 	Module   string         `json:"module,omitempty"`
+	// Vulnerabilities are those of the modules of the scheduler, if they were checked.
+	Vulnerabilities []build.Vulnerability `json:"vulnerabilities,omitempty"`
 }
 
 // Binary is the compiled program for one platform.
@@ -116,10 +125,15 @@ func Run(ctx context.Context, r Request, s *session.Session) (*Result, error) {
 		return nil, err
 	}
 	result := newResult(r.Tag, built)
+	if err := writeVEX(r, result); err != nil {
+		return nil, err
+	}
 	if r.Binary != "" {
-		if result.Written, err = writeBinaries(r.Binary, built); err != nil {
+		written, err := writeBinaries(r.Binary, built)
+		if err != nil {
 			return nil, err
 		}
+		result.Written = append(result.Written, written...)
 		if r.None() { // only the program was requested
 			documents, err := newDocuments(r, built, lock.built, "")
 			if err != nil {
@@ -172,6 +186,10 @@ func newResult(tag string, built *build.Result) *Result {
 		Source: built.Info.Source, Plugins: append([]plugins.Info{}, built.Info.Plugins...),
 		Inputs: built.Info.Inputs, Cached: built.Cached,
 		Written: []string{}, Binaries: []Binary{}, Module: built.Dir,
+		Vulnerabilities: built.Vulnerabilities,
+	}
+	if built.Info.GoNamed != built.Info.Go {
+		result.GoNamed = built.Info.GoNamed
 	}
 	for _, b := range built.Binaries {
 		result.Platforms = append(result.Platforms, b.Platform.String())

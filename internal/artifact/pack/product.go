@@ -87,8 +87,9 @@ func compileScheduler(ctx context.Context, r Request, s *session.Session) (*buil
 		return nil, err
 	}
 	return build.Run(ctx, build.Options{
-		Environment: Environment(s), Release: release, Nearest: r.Nearest, Source: r.Source, Platforms: r.Platforms,
+		Environment: Environment(s), Release: release, Nearest: r.Nearest, Source: r.Source, Go: r.Go, Platforms: r.Platforms,
 		Plugins: r.Plugins, Imports: r.Imports, Sources: pmksched.Sources, Keep: r.Keep,
+		Vulnerabilities: r.Vulnerabilities,
 	})
 }
 

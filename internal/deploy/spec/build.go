@@ -18,7 +18,7 @@ import (
 
 // BuildFlags are the flags of build that are not in [Flags].
 type BuildFlags struct {
-	Source        string
+	Source, Go    string
 	Platforms     []string
 	Base, Busybox string
 	Tag           string
@@ -28,7 +28,9 @@ type BuildFlags struct {
 	Binary        string
 	With, Imports []string
 	Nearest, Keep bool
-	Extender      bool
+	// Vulnerabilities is the directory of a vulnerability database, VEX the file of the result.
+	Vulnerabilities, VEX string
+	Extender             bool
 	// Lock writes the lock file, Locked compares the build with it.
 	Lock, Locked bool
 	// SignKey signs the image. SBOM and Provenance are files to write.
@@ -46,13 +48,19 @@ func (s *Spec) Build(f BuildFlags) (pack.Request, error) {
 	d := s.request.Spec
 	r := pack.Request{
 		Branch: s.Branch, Nearest: f.Nearest, Source: cmp.Or(f.Source, d.Source.From), Tag: f.Tag,
-		Destinations: image.Destinations{Archives: f.Archives, Push: f.Push},
-		Binary:       f.Binary, Keep: f.Keep, Extender: f.Extender, Version: s.flags.Version, Self: f.Self,
+		Destinations:    image.Destinations{Archives: f.Archives, Push: f.Push},
+		Vulnerabilities: f.Vulnerabilities, VEX: f.VEX,
+		Binary: f.Binary, Keep: f.Keep, Extender: f.Extender, Version: s.flags.Version, Self: f.Self,
 		SignKey: f.SignKey, SBOM: f.SBOM, Provenance: f.Provenance,
 	}
 	if err := f.exclude(); err != nil {
 		return r, err
 	}
+	d.Source.Go = cmp.Or(f.Go, d.Source.Go)
+	if err := build.CheckGo(d.Source.Go); err != nil {
+		return r, err
+	}
+	r.Go = d.Source.Go
 	if err := s.lock(f, &r); err != nil {
 		return r, err
 	}
@@ -101,16 +109,20 @@ func (s *Spec) Build(f BuildFlags) (pack.Request, error) {
 func (f BuildFlags) exclude() error {
 	if f.Self != "" {
 		const hint = "leave --%s out: the running pmk-sched is packed"
-		if err := excluded(f.Set, "self", hint, "branch", "nearest", "source", "import", "with", "extender", "platform",
-			"binary", "keep", "file", "lock", "locked", "provenance"); err != nil {
+		if err := excluded(f.Set, "self", hint, "branch", "go", "nearest", "source", "import", "with", "extender", "platform",
+			"binary", "keep", "file", "lock", "locked", "provenance", "vulnerabilities", "vex"); err != nil {
 			return err
 		}
 	}
 	if f.Extender {
 		const hint = "leave --%s out: one extender serves every release"
-		if err := excluded(f.Set, "extender", hint, "branch", "nearest", "source", "import", "provenance"); err != nil {
+		if err := excluded(f.Set, "extender", hint, "branch", "go", "nearest", "source", "import", "provenance",
+			"vulnerabilities", "vex"); err != nil {
 			return err
 		}
+	}
+	if f.VEX != "" && f.Vulnerabilities == "" {
+		return problem.Invalidf("add --vulnerabilities DIR", "--vex requires --vulnerabilities")
 	}
 	return f.checkSigning()
 }
@@ -157,7 +169,7 @@ func ParseBase(base, busybox string) (image.Base, error) {
 // recipe returns the sources and the base of the image, valid in any directory.
 func recipe(d v1alpha1.CustomSchedulerSpec) (v1alpha1.Recipe, error) {
 	r := v1alpha1.Recipe{
-		Plugins: slices.Clone(d.Source.Plugins), Imports: d.Source.Imports, Platforms: d.Image.Platforms,
+		Go: d.Source.Go, Plugins: slices.Clone(d.Source.Plugins), Imports: d.Source.Imports, Platforms: d.Image.Platforms,
 		Busybox: absolute(d.Image.Busybox), Base: d.Image.Base,
 	}
 	if _, err := os.Stat(r.Base); r.Base != "" && err == nil {

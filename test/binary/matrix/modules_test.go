@@ -7,12 +7,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"testing"
 
 	"golang.org/x/mod/modfile"
 	"golang.org/x/mod/module"
 
+	"github.com/pmk-sched/pmk-sched/internal/artifact/build/goversion"
 	"github.com/pmk-sched/pmk-sched/test/internal/schedulers"
 )
 
@@ -28,7 +30,11 @@ func linked(t *testing.T, s *schedulers.Scheduler) {
 	if got := strings.TrimPrefix(info.GoVersion, "go"); got != s.Info.Go {
 		t.Errorf("compiled with Go %s, not %s", got, s.Info.Go)
 	}
+	debugSettings(t, s, info)
 	wanted := upstream(t, s)
+	for _, m := range s.Info.Updated {
+		wanted[m.Path] = m.Version
+	}
 	compared := 0
 	for _, dep := range info.Deps {
 		version := dep.Version
@@ -48,6 +54,30 @@ func linked(t *testing.T, s *schedulers.Scheduler) {
 	}
 	if compared < 50 {
 		t.Errorf("only %d modules were compared, of %d that are linked", compared, len(info.Deps))
+	}
+}
+
+// debugSettings compares settings of GODEBUG in the scheduler with the release's: their defaults
+// depend on the go line of the release, whatever version of Go compiles it.
+func debugSettings(t *testing.T, s *schedulers.Scheduler, info *debug.BuildInfo) {
+	t.Helper()
+	if goversion.Compare(s.Info.Go, "1.26") < 0 {
+		return // it does not have all of the settings
+	}
+	settings := ","
+	for _, setting := range info.Settings {
+		if setting.Key == "DefaultGODEBUG" {
+			settings += setting.Value + ","
+		}
+	}
+	for setting, changed := range map[string]string{
+		"panicnil=1": "1.21", "httpmuxgo121=1": "1.22", "httpservecontentkeepheaders=1": "1.23", "rsa1024min=0": "1.24",
+		"tlssha1=1": "1.25", "urlstrictcolons=0": "1.26",
+	} {
+		former := goversion.Compare(s.Info.GoDirective, changed) < 0
+		if got := strings.Contains(settings, ","+setting+","); got != former {
+			t.Errorf("go line %s: %s is a default of GODEBUG: %v, want %v", s.Info.GoDirective, setting, got, former)
+		}
 	}
 }
 

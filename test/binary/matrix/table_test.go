@@ -89,6 +89,9 @@ func table(head []string, rows []row, cells func(row) []string) string {
 // readme compares the rows of the table in docs/releases.md with the results, or writes them.
 func readme(t *testing.T, rows []row) {
 	t.Helper()
+	if os.Getenv(schedulers.EnvGo) != "" {
+		return // the table has the versions of Go that the releases name
+	}
 	const path = "../../../docs/releases.md"
 	read, err := os.ReadFile(path)
 	if err != nil {

@@ -34,6 +34,9 @@ type Scheduler struct {
 	}
 }
 
+// EnvGo names the version of Go to compile the schedulers with, as in build.Options.
+const EnvGo = "PMK_SCHED_GO"
+
 // Build returns the kube-scheduler of a release, compiled with pmk-sched's own cache. dir is an
 // empty directory for the files of its runs. onStep may be nil.
 func Build(ctx context.Context, release versions.Release, dir string,
@@ -48,6 +51,7 @@ func Build(ctx context.Context, release versions.Release, dir string,
 	}
 	result, err := build.Run(ctx, build.Options{
 		Environment: build.Environment{CacheDir: cache, Env: os.Environ(), OnStep: onStep}, Release: release,
+		Go: os.Getenv(EnvGo),
 	})
 	if err != nil {
 		return nil, err

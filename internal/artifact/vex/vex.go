@@ -1,0 +1,94 @@
+// Package vex writes the vulnerabilities that do not affect a program as a CycloneDX VEX document,
+// with which scanners of images leave them out.
+package vex
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	cdx "github.com/CycloneDX/cyclonedx-go"
+
+	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
+)
+
+// Program is the program that was checked: a name such as kube-scheduler, and its release.
+type Program struct{ Name, Release string }
+
+// Write writes a CycloneDX 1.6 document in JSON with the vulnerabilities that the program does not
+// call: not_affected, since the vulnerable code is not reachable, or not present if its package is
+// not linked. Vulnerabilities that it calls, or may call, are not in it. The same input gives the
+// same bytes.
+func Write(w io.Writer, p Program, list []build.Vulnerability) error {
+	bom := cdx.NewBOM()
+	bom.Metadata = &cdx.Metadata{Component: &cdx.Component{
+		BOMRef: p.Name + "@" + p.Release, Type: cdx.ComponentTypeApplication, Name: p.Name, Version: p.Release,
+	}}
+	var components []cdx.Component
+	vulnerabilities := []cdx.Vulnerability{}
+	for _, v := range list {
+		if v.Reach != build.ReachImported && v.Reach != build.ReachRequired {
+			continue
+		}
+		c := component(v)
+		if !slices.ContainsFunc(components, func(known cdx.Component) bool { return known.BOMRef == c.BOMRef }) {
+			components = append(components, c)
+		}
+		vulnerabilities = append(vulnerabilities, vulnerability(v, c.BOMRef))
+	}
+	if len(components) > 0 {
+		bom.Components = &components
+	}
+	bom.Vulnerabilities = &vulnerabilities
+	encoder := cdx.NewBOMEncoder(w, cdx.BOMFileFormatJSON).SetPretty(true)
+	if err := encoder.EncodeVersion(bom, cdx.SpecVersion1_6); err != nil {
+		return fmt.Errorf("encode the VEX document: %w", err)
+	}
+	return nil
+}
+
+// component returns the module of a vulnerability. Its reference is its package URL
+// (github.com/package-url/purl-spec, golang).
+func component(v build.Vulnerability) cdx.Component {
+	purl := "pkg:golang/" + v.Module + "@" + strings.ReplaceAll(v.Version, "+", "%2B")
+	return cdx.Component{
+		BOMRef: purl, Type: cdx.ComponentTypeLibrary, Name: v.Module, Version: v.Version, PackageURL: purl,
+	}
+}
+
+func vulnerability(v build.Vulnerability, ref string) cdx.Vulnerability {
+	analysis := &cdx.VulnerabilityAnalysis{
+		State: cdx.IASNotAffected, Justification: cdx.IAJCodeNotReachable,
+		Detail: "govulncheck: the program imports the package and does not call its vulnerable functions",
+	}
+	if v.Reach == build.ReachRequired {
+		analysis.Justification = cdx.IAJCodeNotPresent
+		analysis.Detail = "govulncheck: the vulnerable package of the module is not linked into the program"
+	}
+	made := cdx.Vulnerability{
+		BOMRef: v.ID + " " + ref, ID: v.ID, Description: v.Summary, Analysis: analysis,
+		Source:  &cdx.Source{Name: "Go vulnerability database"},
+		Affects: &[]cdx.Affects{{Ref: ref}},
+	}
+	var aliases []cdx.VulnerabilityReference
+	for _, alias := range v.Aliases {
+		aliases = append(aliases, cdx.VulnerabilityReference{ID: alias, Source: &cdx.Source{Name: database(alias)}})
+	}
+	if len(aliases) > 0 {
+		made.References = &aliases
+	}
+	return made
+}
+
+// database returns the name of the database of an alias.
+func database(alias string) string {
+	switch prefix, _, _ := strings.Cut(alias, "-"); prefix {
+	case "CVE":
+		return "CVE"
+	case "GHSA":
+		return "GitHub Advisory Database"
+	default:
+		return prefix
+	}
+}
