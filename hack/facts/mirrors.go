@@ -13,7 +13,7 @@ const componentHelpers = "k8s.io/component-helpers"
 // shows a row for it.
 type mirror struct{ file, function, ours string }
 
-// mirrors are read when they change, among them the sources of [behaviors].
+// mirrors are read when they change.
 func mirrors() []mirror {
 	const (
 		scheduler = kubernetes + "/pkg/scheduler"

@@ -96,7 +96,11 @@ func (c *comparison) checkMetrics() {
 	for name := range maps.Values(fieldsOf(c.rules.Metrics)) {
 		c.missingMetric(read, fmt.Sprint(name))
 	}
-	for _, name := range metricsInCode() {
+	used, err := metricsInCode()
+	if err != nil {
+		c.differ("the code was not read, run the program in the root of the repository: %v", err)
+	}
+	for _, name := range used {
 		c.missingMetric(read, name)
 	}
 }
@@ -110,12 +114,12 @@ func (c *comparison) missingMetric(read []string, name string) {
 
 // metricsInCode returns the names of metrics in this repository that do not differ between
 // releases.
-func metricsInCode() []string {
+func metricsInCode() ([]string, error) {
 	var all []string
 	name := regexp.MustCompile(`"(scheduler_[a-z_]+)"`)
-	_ = filepath.WalkDir("internal", func(file string, e fs.DirEntry, err error) error {
+	err := filepath.WalkDir("internal", func(file string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
-			return nil
+			return err
 		}
 		text, err := os.ReadFile(file)
 		for _, m := range name.FindAllStringSubmatch(string(text), -1) {
@@ -123,7 +127,7 @@ func metricsInCode() []string {
 		}
 		return err
 	})
-	return unique(all)
+	return unique(all), err
 }
 
 // fieldsOf returns the fields of a struct by name.

@@ -41,7 +41,7 @@ func compared(t *testing.T, minor, rows int) map[string]table {
 
 func TestTablesAgreeWithTheReleases(t *testing.T) {
 	for minor := 33; minor <= newest(); minor++ {
-		t.Run(minorName(minor), func(t *testing.T) {
+		t.Run(fmt.Sprintf("1.%d", minor), func(t *testing.T) {
 			found := compared(t, minor, minor)
 			for _, name := range slices.Sorted(maps.Keys(found)) {
 				if len(found[name].Differences) > 0 {
@@ -141,6 +141,16 @@ func changedTexts(then, now any) []string {
 		}
 	}
 	return changed
+}
+
+// behaviors are the fields of versions.Rules that no declaration shows. The functions that decide
+// them are among the [mirrors], except for etcd 3.4, which is too old for every release to come,
+// and the fields that ended with 1.22.
+func behaviors() []string {
+	return []string{
+		"Etcd34", "LeaderElectFlagsWithConfig", "MultiPointTwice", "OrderedTies", "PolicyNamed", "RepeatsFit",
+		"RequiresExtenderCA", "StaleImageCounts", "WritesDefaultPlugins",
+	}
 }
 
 func gatesThatDiffer(minor int) (rows [][2]string) {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -219,9 +218,7 @@ func jsonFields(t *ast.StructType) []string {
 		if field.Tag == nil || len(field.Names) == 0 {
 			continue
 		}
-		for _, tag := range matches(field.Tag.Value, `json:"([^",]+)`) {
-			names = append(names, tag)
-		}
+		names = append(names, matches(field.Tag.Value, `json:"([^",]+)`)...)
 	}
 	return unique(names)
 }
@@ -246,5 +243,3 @@ func (s *source) methods(pkg string) map[string][]string {
 	}
 	return found
 }
-
-func minorName(minor int) string { return fmt.Sprintf("1.%d", minor) }

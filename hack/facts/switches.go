@@ -34,7 +34,7 @@ func graduated(gate string) func(*source) bool {
 	return func(s *source) bool { return !s.gates()[gate].Exists || on(gate)(s) }
 }
 
-// probes read the fields of versions.Rules that are true or false. behaviors are the others.
+// probes read the fields of versions.Rules that are true or false, if a declaration shows them.
 func probes() []probe {
 	const (
 		scheduler = kubernetes + "/pkg/scheduler"
@@ -67,16 +67,6 @@ func probes() []probe {
 		{"ComparesImagesOnly", has(kubernetes+"/pkg/kubelet/container/helpers.go", "pickFieldsToHash")},
 		{"KubeadmCrictl", has(kubernetes+"/cmd/kubeadm/app/util/runtime", `LookPath("crictl")`)},
 		{"DiscoveryV1", exists(kubernetes + "/pkg/apis/discovery/v1")},
-	}
-}
-
-// behaviors are the fields of versions.Rules that no declaration shows. The functions that decide
-// them are among the [mirrors], except for etcd 3.4, which is too old for every release to come,
-// and the fields that ended with 1.22.
-func behaviors() []string {
-	return []string{
-		"Etcd34", "LeaderElectFlagsWithConfig", "MultiPointTwice", "OrderedTies", "PolicyNamed", "RepeatsFit",
-		"RequiresExtenderCA", "StaleImageCounts", "WritesDefaultPlugins",
 	}
 }
 
