@@ -25,6 +25,9 @@ type Error struct {
 func (s *Source) Errors() []Error {
 	var all []Error
 	add := func(e Error) {
+		if e.Package == "internal/deploy/preflight" { // its errors are those of checks
+			e.Status = 3
+		}
 		e.Text = strings.Join(strings.Fields(e.Text), " ")
 		e.Remedies = slices.DeleteFunc(e.Remedies, func(r string) bool { return !strings.ContainsFunc(r, unicode.IsLower) })
 		if (len(e.Remedies) > 0 || e.Status == 2) && strings.ContainsFunc(e.Text, unicode.IsLower) {

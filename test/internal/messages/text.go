@@ -109,6 +109,14 @@ func (at scope) called(call *ast.CallExpr, depth int) []string {
 	switch name := calledName(call); {
 	case name == "count" && len(call.Args) == 2: // a number with its noun
 		return []string{"N " + at.text(call.Args[1], depth) + "s"}
+	case (name == "Command" || name == "command") && len(call.Args) > 0: // of Plan: a command line
+		if verb, ok := call.Args[0].(*ast.BasicLit); ok {
+			group := ""
+			if strings.HasSuffix(at.p.path, "/extenders") {
+				group = "extender "
+			}
+			return []string{"pmk-sched " + group + strings.Trim(verb.Value, `"`) + " --name NAME"}
+		}
 	case name == "count" && len(call.Args) == 3:
 		return []string{"N " + at.text(call.Args[2], depth)}
 	case (name == "Sprintf" || name == "Errorf" || name == "New") && len(call.Args) > 0:
