@@ -1,0 +1,76 @@
+package deploy
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
+)
+
+// chooseNodes chooses the label of the control-plane nodes.
+func (p *planner) chooseNodes() error {
+	selected := len(p.o.NodeSelector) > 0
+	switch {
+	case selected:
+		p.plan.Scheduler.NodeSelector = maps.Clone(p.o.NodeSelector)
+	case p.o.AnyNode && p.plan.Scheduler.Credentials.Mode != CredentialsServiceAccount:
+		return problem.Invalidf("add --credentials serviceaccount",
+			"--node-selector any needs --credentials serviceaccount: other nodes do not have the credentials of this one")
+	case p.o.AnyNode:
+		p.note("nodes: any")
+	case p.info == nil:
+		p.plan.Scheduler.NodeSelector = map[string]string{defaultControlPlaneLabel: ""}
+		p.warn("without a cluster, control-plane nodes are assumed to have the label %s", defaultControlPlaneLabel)
+	case p.info.ControlPlane.LabelKey == "" && p.info.Nodes.Count == 0:
+		return problem.Errorf(
+			"use a kubeconfig with permission to list nodes, or select the nodes with --node-selector KEY=VALUE",
+			"find the control-plane nodes: nodes could not be listed, see the warnings")
+	case p.info.ControlPlane.LabelKey == "":
+		return problem.Invalidf(
+			"on a managed cluster use --node-selector any, which lets the scheduler run on every node with --credentials "+
+				"serviceaccount; "+
+				"otherwise select the nodes with --node-selector KEY=VALUE", "no node has a label of control-plane nodes")
+	default:
+		// No value: nodes of one cluster may have the label with different values.
+		p.plan.Scheduler.NodeSelector = map[string]string{p.info.ControlPlane.LabelKey: ""}
+		p.note("nodes with the label %s: the control-plane nodes", p.info.ControlPlane.LabelKey)
+	}
+	if p.info != nil && !selected && !p.o.AnyNode {
+		p.tolerate()
+	}
+	return nil
+}
+
+// tolerate adds tolerations for the taints of the control-plane nodes, with a note for each taint
+// that is not usual.
+func (p *planner) tolerate() {
+	usual := manifest.Tolerations(nil)
+	var keys []string
+	for _, node := range p.info.ControlPlane.Nodes {
+		for _, taint := range node.Taints {
+			if !keepsPodsAway(taint) || slices.ContainsFunc(usual,
+				func(t corev1.Toleration) bool { return t.Key == taint.Key }) {
+				continue
+			}
+			if !slices.Contains(keys, taint.Key) {
+				p.note("tolerates the taint %s of control-plane node %s", taint, node.Name)
+			}
+			keys = append(keys, taint.Key)
+		}
+	}
+	p.plan.Scheduler.Tolerations = manifest.Tolerations(keys)
+}
+
+// keepsPodsAway reports whether a taint keeps pods from its node for good. Taints with the prefixes
+// of conditions, such as node.kubernetes.io/unreachable, are set and removed by controllers
+// (k8s.io/api/core/v1/well_known_taints.go, k8s.io/cloud-provider/api/well_known_taints.go).
+func keepsPodsAway(taint inspect.Taint) bool {
+	condition := strings.HasPrefix(taint.Key, "node.kubernetes.io/") ||
+		strings.HasPrefix(taint.Key, "node.cloudprovider.kubernetes.io/")
+	return !condition && taint.Effect != string(corev1.TaintEffectPreferNoSchedule)
+}
