@@ -32,6 +32,9 @@ build: ## compile pmk-sched and pmk-extender into bin/
 bin/helm: hack/tools/helm/go.mod
 	go -C hack/tools/helm build -ldflags=-w -o $(CURDIR)/bin/helm helm.sh/helm/v3/cmd/helm
 
+bin/krew: hack/tools/krew/go.mod
+	go -C hack/tools/krew build -ldflags=-w -o $(CURDIR)/bin/krew sigs.k8s.io/krew/cmd/krew
+
 bin/nfpm: hack/tools/nfpm/go.mod
 	go -C hack/tools/nfpm build -ldflags=-w -o $(CURDIR)/bin/nfpm github.com/goreleaser/nfpm/v2/cmd/nfpm
 
@@ -93,8 +96,9 @@ test-faults: deps build ## kills at every step, failures of nodes and schedulers
 	hack/with-labs.sh go test -p 2 -count=1 -timeout 120m -parallel 4 -tags faults -run '^TestFault|^TestEveryKindOfCredentials' ./test/lab/...
 
 .PHONY: test-releases
-test-releases: deps build ## binaries, plugins and extenders of other releases
-	go test -p 1 -count=1 -timeout 120m -tags releases ./test/binary/releases ./test/binary/build ./test/apiserver/extender/calls ./test/apiserver/schedulers ./test/apiserver/shadow ./test/apiserver/simulate ./test/apiserver/plugins
+test-releases: deps build bin/nfpm bin/krew ## binaries, plugins and extenders of other releases; the files of a release of pmk-sched (root)
+	@hack/deps.sh 'rpm rpm' 'qemu-user-static qemu-aarch64-static' 'ruby ruby' 'zsh zsh'
+	go test -p 1 -count=1 -timeout 120m -tags releases ./test/binary/release ./test/binary/releases ./test/binary/build ./test/apiserver/extender/calls ./test/apiserver/schedulers ./test/apiserver/shadow ./test/apiserver/simulate ./test/apiserver/plugins
 
 .PHONY: test-labs
 test-labs: deps build ## control-plane nodes of eleven releases from 1.20 to 1.37: schedulers, plugins, extenders, replacing, upgrading; PODS (10000) during rollouts and failures (root)

@@ -36,7 +36,7 @@ tagged() {
 	done
 }
 
-tidy() { local m; for m in . hack/tools hack/tools/helm hack/tools/nfpm hack/tools/schema; do go -C "$m" mod tidy -diff; done; }
+tidy() { local m; for m in . hack/tools hack/tools/helm hack/tools/krew hack/tools/nfpm hack/tools/schema; do go -C "$m" mod tidy -diff; done; }
 
 # The JSON schema of pmk-sched.yaml is generated from api/v1alpha1.
 schema() {
