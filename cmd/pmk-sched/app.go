@@ -47,7 +47,7 @@ func newApp(u *ui, name string) *cli.App {
 				credentialsCommand(u),
 				explainCommand(u), logsCommand(u), sysdumpCommand(u)),
 			group("foresee", snapshotCommand(u), simulateCommand(u), shadowCommand(u), benchCommand(u)),
-			group("build", buildCommand(u), pluginCommand(u), profileCommand(u), schemaCommand(u)),
+			group("build", buildCommand(u), bundleCommand(u), pluginCommand(u), profileCommand(u), schemaCommand(u)),
 			group("try", labCommand(u)),
 			group("", completionCommand(u), versionCommand(u)),
 		),

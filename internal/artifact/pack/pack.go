@@ -6,6 +6,7 @@ package pack
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"strings"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
@@ -14,6 +15,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 )
+
+// Bases is the directory of the bases that bundles have, below the build cache directory.
+const Bases = "bundle/bases"
 
 // BranchAuto is the branch of the cluster's own release.
 const BranchAuto = "auto"
@@ -145,6 +149,7 @@ func newResult(tag string, built *build.Result) *Result {
 }
 
 func buildImage(ctx context.Context, s *session.Session, tag string, o image.Options) (made *image.Built, err error) {
+	o.Bases = filepath.Join(s.CacheDir, filepath.FromSlash(Bases))
 	err = s.Step("pack image "+tag, func() error {
 		made, err = image.Build(ctx, o)
 		return err
