@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
@@ -17,6 +18,9 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
+
+// maxIndex is the size in bytes of the largest index of a layout that is read.
+const maxIndex = 4 << 20
 
 // Registry is how to reach a registry.
 type Registry struct {
@@ -69,8 +73,16 @@ type namedLayout struct {
 	referrers []v1.Descriptor
 }
 
-// readNamedLayout reads a layout with one image. All other manifests in it are referrers.
+// readNamedLayout reads a layout with one image, which has a name. All other manifests in it are
+// referrers.
 func readNamedLayout(dir string) (*namedLayout, error) {
+	info, err := os.Stat(filepath.Join(dir, "index.json"))
+	if err == nil && info.Size() > maxIndex {
+		err = fmt.Errorf("its index has %d bytes, the limit is %d", info.Size(), maxIndex)
+	}
+	if err != nil {
+		return nil, problem.Invalidf("", "read OCI layout %s: %w", dir, err)
+	}
 	index, err := layout.ImageIndexFromPath(dir)
 	if err != nil {
 		return nil, problem.Invalidf("", "read OCI layout %s: %w", dir, err)
@@ -81,13 +93,14 @@ func readNamedLayout(dir string) (*namedLayout, error) {
 	}
 	s := &namedLayout{index: index}
 	for _, d := range manifest.Manifests {
+		name := d.Annotations[annotationContainerdName]
 		switch {
-		case d.ArtifactType != "":
+		case name == "":
 			s.referrers = append(s.referrers, d)
 		case s.name != "":
 			return nil, problem.Invalidf("", "read OCI layout %s: expected one image, got several", dir)
 		default:
-			s.name, s.top = d.Annotations[annotationContainerdName], d
+			s.name, s.top = name, d
 		}
 	}
 	if s.name == "" {
