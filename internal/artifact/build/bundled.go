@@ -2,7 +2,9 @@ package build
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -168,9 +170,6 @@ func CompleteSums(ctx context.Context, e Environment) (err error) {
 	if err != nil || len(databases) == 0 {
 		return err
 	}
-	if err := UnifySums(e.CacheDir); err != nil {
-		return err
-	}
 	var modules []string
 	for _, d := range databases {
 		answers, err := d.answers()
@@ -178,8 +177,20 @@ func CompleteSums(ctx context.Context, e Environment) (err error) {
 			return err
 		}
 		for _, a := range answers {
-			modules = append(modules, a.module.Path+"@"+a.module.Version)
+			collected, err := isCollected(e.CacheDir, a.module)
+			if err == nil && !collected {
+				err = os.Remove(a.file) // Go asked about a version that it did not download
+			}
+			if err != nil {
+				return err
+			}
+			if collected {
+				modules = append(modules, a.module.Path+"@"+a.module.Version)
+			}
 		}
+	}
+	if err := UnifySums(e.CacheDir); err != nil || len(modules) == 0 {
+		return err
 	}
 	j, err := newJob(e)
 	if err != nil {
@@ -188,17 +199,36 @@ func CompleteSums(ctx context.Context, e Environment) (err error) {
 	defer j.close(&err)
 	const step = "complete the answers of the checksum database"
 	return j.goTool.step(step, func() error {
-		listed, err := j.goTool.list(ctx, step, modules...)
+		// The modules are in the cache, so Go verifies them and downloads only parts of the tree.
+		verified, err := j.goTool.download(ctx, step, modules...)
 		if err != nil {
 			return err
 		}
-		for _, m := range listed {
-			if m.Error != nil {
-				return fmt.Errorf("verify %s@%s: %s", m.Path, m.Version, redact(m.Error.Err))
+		for _, m := range verified {
+			if m.Error != "" {
+				return fmt.Errorf("verify %s: %s", m, redact(m.Error))
 			}
 		}
 		return nil
 	})
+}
+
+// isCollected reports whether the source of a module is in the module cache of a bundle.
+func isCollected(cacheDir string, m module.Version) (bool, error) {
+	path, err := module.EscapePath(m.Path)
+	if err != nil {
+		return false, err
+	}
+	version, err := module.EscapeVersion(m.Version)
+	if err != nil {
+		return false, err
+	}
+	file := filepath.Join(cacheDir, filepath.FromSlash(ModuleDownloads), filepath.FromSlash(path), "@v", version+".zip")
+	_, err = os.Stat(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // NewestGo returns the newest of some versions of Go, or "".
