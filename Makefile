@@ -107,8 +107,9 @@ test-releases: deps build bin/cosign bin/krew bin/nfpm ## binaries, plugins and 
 	go test -p 1 -count=1 -timeout 120m -tags releases ./hack/facts ./internal/artifact/build ./test/binary/release ./test/binary/releases ./test/binary/build ./test/binary/sign ./test/apiserver/extender/calls ./test/apiserver/schedulers ./test/apiserver/shadow ./test/apiserver/simulate ./test/apiserver/plugins
 
 .PHONY: test-labs
-test-labs: deps build ## control-plane nodes of eleven releases from 1.20 to 1.37: schedulers, plugins, extenders, replacing, upgrading; PODS (10000) during rollouts and failures (root)
-	hack/with-labs.sh go test -p 1 -count=1 -timeout 8h -tags labs -v -run 'Release|Plugins|Extender|Upgraded|SecondScheduler|TwoLabs|ControlPlaneNodes|RKE2|BoundOnce|RealScheduler|Refresh|Sysdump|Explain' ./test/lab/matrix ./test/lab/install ./test/lab/plugins ./test/lab/extender ./test/lab/replace ./test/lab/lifecycle ./test/lab/nodes ./test/lab/churn
+test-labs: deps build ## control-plane nodes of eleven releases from 1.20 to 1.37: schedulers, plugins, extenders, replacing, upgrading; PODS (10000) during rollouts and failures; a machine without a network (root)
+	@hack/deps.sh 'debootstrap debootstrap'
+	hack/with-labs.sh go test -p 1 -count=1 -timeout 8h -tags labs -v -run 'Release|Plugins|Extender|Upgraded|SecondScheduler|TwoLabs|ControlPlaneNodes|RKE2|BoundOnce|RealScheduler|Refresh|Sysdump|Explain' ./test/lab/matrix ./test/lab/install ./test/lab/plugins ./test/lab/extender ./test/lab/replace ./test/lab/lifecycle ./test/lab/nodes ./test/lab/churn ./test/lab/airgap
 
 .PHONY: test-matrix
 test-matrix: deps ## every release in versions/releases.txt: build, image, flags, and configurations as its own scheduler reads them; GO=newest compiles with that Go

@@ -39,7 +39,7 @@ func TestHelpGroupsTheCommands(t *testing.T) {
 		"install: detect check render diff deploy verify uninstall replace restore extender",
 		"look after: status history rollback upgrade credentials explain logs sysdump",
 		"foresee: snapshot simulate shadow bench",
-		"build: build verify-image plugin profile schema",
+		"build: build verify-image bundle plugin profile schema",
 		"try: lab",
 		": completion version",
 	}

@@ -20,7 +20,7 @@ var userSettings = []string{
 	"GOMODCACHE", "GOCACHE", "GOPATH",
 }
 
-// goCommand is the go command on the user's PATH, and its environment.
+// goCommand is the go command of a bundle or on the user's PATH, and its environment.
 type goCommand struct {
 	path string
 	// version is its version, such as "1.26.8".
@@ -45,7 +45,7 @@ func (t *goTool) find(ctx context.Context) (*goCommand, error) {
 		return t.found, nil
 	}
 	const step = "find the go command"
-	path, err := lookPath(t.env, "go")
+	path, err := t.cache.goProgram(t.env)
 	if err != nil {
 		return nil, goMissing(step, "no go command on PATH", err)
 	}
@@ -63,6 +63,7 @@ func (t *goTool) find(ctx context.Context) (*goCommand, error) {
 	if err := json.Unmarshal(out.stdout, &settings); err != nil {
 		return nil, goMissing(step, "cannot parse the settings that "+path+" prints", err)
 	}
+	t.cache.useBundle(settings, work.tmp)
 	version, _, _ := strings.Cut(strings.TrimPrefix(settings["GOVERSION"], "go"), " ")
 	if goversion.Compare(version, goversion.Oldest) < 0 {
 		return nil, goMissing(step, "Go "+version+" is too old to download the version of Go that a release names", nil)

@@ -50,7 +50,10 @@ func resolveBases(
 		}
 		return bases, "", nil
 	}
-	found, origin, err := o.Base.candidates(ctx, o.Keychain)
+	found, origin, err := o.Base.saved(o.Bases, platforms)
+	if err == nil && len(found) == 0 {
+		found, origin, err = o.Base.candidates(ctx, o.Keychain)
+	}
 	if err != nil {
 		return nil, "", err
 	}

@@ -76,6 +76,9 @@ type Options struct {
 	Annotations map[string]string
 	// Keychain provides the credentials for Base.Reference. If it is nil, none are used.
 	Keychain authn.Keychain
+	// Bases is the directory in which [SaveBase] wrote bases, which are used instead of those in a
+	// registry. It may be empty or missing.
+	Bases string
 }
 
 // Built is an image that is not written anywhere yet.

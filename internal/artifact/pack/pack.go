@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"path/filepath"
 	"strings"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
@@ -17,6 +18,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
+
+// Bases is the directory of the bases that bundles have, below the build cache directory.
+const Bases = "bundle/bases"
 
 // BranchAuto is the branch of the cluster's own release.
 const BranchAuto = "auto"
@@ -213,6 +217,7 @@ func otherRules(built build.Info) string {
 }
 
 func buildImage(ctx context.Context, s *session.Session, tag string, o image.Options) (made *image.Built, err error) {
+	o.Bases = filepath.Join(s.CacheDir, filepath.FromSlash(Bases))
 	err = s.Step("pack image "+tag, func() error {
 		made, err = image.Build(ctx, o)
 		return err

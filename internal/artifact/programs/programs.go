@@ -157,3 +157,9 @@ func (f *Finder) note(format string, args ...any) {
 
 // report reports a program that is not in the cache yet.
 func (f *Finder) report(p Program) { f.note("%s", p) }
+
+// OfLabs returns the names of the programs that labs of any layout and simulations run.
+func OfLabs() []string {
+	return []string{"kube-apiserver", "kube-controller-manager", build.KubeScheduler, "kubelet", "kube-proxy", "kubectl",
+		"kubeadm", Runner, Etcd}
+}

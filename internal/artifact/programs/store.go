@@ -4,10 +4,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // recordFile describes the program in the same directory.
@@ -68,4 +72,40 @@ func (s store) add(p Program) (_ Program, err error) {
 	}
 	p.Path = filepath.Join(to, p.Name)
 	return p, nil
+}
+
+// Copy adds programs of a release to those that are published, in another build cache directory. A
+// Finder finds them there without a network and without Go.
+func Copy(cacheDir string, release versions.Release, found map[string]Program) error {
+	f := &Finder{Environment: build.Environment{CacheDir: cacheDir}}
+	s := f.store(Request{Release: release})
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		p := found[name]
+		file, err := s.temporary(name)
+		if err != nil {
+			return err
+		}
+		if err := copyFile(p.Path, file); err != nil {
+			return fmt.Errorf("store %s: %w", name, err)
+		}
+		p.Path = file
+		if _, err := s.add(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func copyFile(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o755)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
 }

@@ -244,7 +244,7 @@ func parseBase(base, busybox string) (image.Base, error) {
 		}
 		return image.Base{Busybox: busybox}, nil
 	default:
-		return image.ParseBase(cmp.Or(base, "busybox"))
+		return image.ParseBase(cmp.Or(base, image.DefaultBase))
 	}
 }
 

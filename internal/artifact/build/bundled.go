@@ -1,0 +1,240 @@
+package build
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/mod/module"
+
+	"github.com/pmk-sched/pmk-sched/internal/artifact/build/goversion"
+)
+
+// The parts of a bundle that builds use, below the build cache directory.
+//
+// The module cache is a GOMODCACHE, and its directory cache/download is a GOPROXY directory. Builds
+// use it as their module cache: Go compares each module in it with the checksum database, whose
+// answers are in it too. The directory of Go has one directory for each version.
+const (
+	bundledModules = "bundle/mod"
+	bundledGo      = "bundle/go"
+)
+
+// ModuleDownloads is the GOPROXY directory of bundles, below the build cache directory.
+const ModuleDownloads = bundledModules + "/cache/download"
+
+// bundled returns the path of a part of a bundle.
+func (c cache) bundled(part string) string {
+	return filepath.Join(filepath.Dir(c.dir), filepath.FromSlash(part))
+}
+
+// goProgram returns the go command to run: the newest one of a bundle, which knows how to read the
+// modules of the bundle, or else the one on PATH.
+func (c cache) goProgram(env []string) (string, error) {
+	newest, path := "", ""
+	entries, _ := os.ReadDir(c.bundled(bundledGo))
+	for _, e := range entries {
+		version, isGo := strings.CutPrefix(e.Name(), "go")
+		program := filepath.Join(c.bundled(bundledGo), e.Name(), "bin", "go")
+		if _, err := os.Stat(program); err == nil && isGo && (path == "" || goversion.Compare(version, newest) > 0) {
+			newest, path = version, program
+		}
+	}
+	if path != "" {
+		return path, nil
+	}
+	return lookPath(env, "go")
+}
+
+// useBundle changes the user's settings for modules if there is a bundle: its modules come first.
+// GOPATH, in which Go keeps the newest tree of the checksum database that it has seen, is new for
+// each build: the answers in the bundle prove nothing about a newer tree.
+func (c cache) useBundle(settings map[string]string, temporary string) {
+	modules := c.bundled(bundledModules)
+	if info, err := os.Stat(modules); err != nil || !info.IsDir() {
+		return
+	}
+	settings["GOMODCACHE"] = modules
+	settings["GOPROXY"] = "file://" + filepath.ToSlash(c.bundled(ModuleDownloads)) + "," + settings["GOPROXY"]
+	settings["GOPATH"] = filepath.Join(temporary, "gopath")
+	settings["GOFLAGS"] += " -modcacherw"
+}
+
+// Stage returns the environment of builds that collect the modules of a bundle: in cacheDir, which
+// is empty, and out of the user's module cache if they are there.
+func Stage(ctx context.Context, e Environment, cacheDir string) (_ Environment, err error) {
+	j, err := newJob(e)
+	if err != nil {
+		return e, err
+	}
+	defer j.close(&err)
+	golang, err := j.goTool.find(ctx)
+	if err != nil {
+		return e, err
+	}
+	downloads := filepath.Join(cacheDir, filepath.FromSlash(ModuleDownloads))
+	if err := os.MkdirAll(downloads, 0o755); err != nil {
+		return e, storage(ctx, "create the module cache of a bundle", err)
+	}
+	known := "file://" + filepath.ToSlash(filepath.Join(lookup(golang.base, "GOMODCACHE"), "cache", "download"))
+	staged := e
+	staged.CacheDir = cacheDir
+	staged.Env = append(slices.Clone(golang.base), "GOPROXY="+known+","+lookup(golang.base, "GOPROXY"),
+		"PATH="+filepath.Dir(golang.path)+string(filepath.ListSeparator)+lookup(e.Env, "PATH"))
+	return staged, nil
+}
+
+// FetchModules downloads all modules that a build needs, and compiles nothing.
+func FetchModules(ctx context.Context, o Options) (err error) {
+	k, err := newReleaseBuild(o)
+	if err != nil {
+		return err
+	}
+	defer k.close(&err)
+	s, err := k.releases.read(ctx, k.release)
+	if err != nil {
+		return err
+	}
+	named, _ := k.goVersion(s.Go)
+	set, err := readPluginSet(ctx, k.goTool, k.options, k.release, k.rules, named)
+	if err != nil {
+		return err
+	}
+	got, used, err := k.download(ctx, s, named)
+	if err != nil {
+		return err
+	}
+	r, err := k.moduleRecipe(s, got, used, set)
+	if err != nil {
+		return err
+	}
+	_, err = k.compiler.prepare(ctx, r)
+	return err
+}
+
+// FetchGo downloads the version of Go that runs builds on this machine, as a module, so that a
+// machine without Go can run builds.
+func FetchGo(ctx context.Context, e Environment) (version string, err error) {
+	j, err := newJob(e)
+	if err != nil {
+		return "", err
+	}
+	defer j.close(&err)
+	golang, err := j.goTool.find(ctx)
+	if err != nil {
+		return "", err
+	}
+	step := "download Go " + golang.version
+	return golang.version, j.goTool.step(step, func() error {
+		answers, err := j.goTool.download(ctx, step, toolchainModule+"@"+toolchainVersion(golang.version, Host()))
+		if err == nil && answers[0].Error != "" {
+			err = fmt.Errorf("download Go %s: %s", golang.version, redact(answers[0].Error))
+		}
+		return err
+	})
+}
+
+// toolchainVersion returns the version of toolchainModule for a version of Go.
+func toolchainVersion(version string, p Platform) string {
+	return "v0.0.1-go" + version + "." + p.OS + "-" + p.Arch
+}
+
+// GoArchive returns the version of Go of a file in [ModuleDownloads], if it is one for this
+// machine. file is a slash-separated path in that directory.
+func GoArchive(file string) (m module.Version, version string, ok bool) {
+	name, found := strings.CutPrefix(file, toolchainModule+"/@v/")
+	name, isZip := strings.CutSuffix(name, ".zip")
+	version, isHost := strings.CutSuffix(strings.TrimPrefix(name, "v0.0.1-go"), "."+Host().OS+"-"+Host().Arch)
+	ok = found && isZip && isHost && goVersion.MatchString(version) && name == toolchainVersion(version, Host())
+	return module.Version{Path: toolchainModule, Version: name}, version, ok
+}
+
+// GoPath returns the directory of a version of Go in a build cache directory.
+func GoPath(cacheDir, version string) string {
+	return filepath.Join(cacheDir, filepath.FromSlash(bundledGo), "go"+version)
+}
+
+// CompleteSums completes the answers of the checksum database in the module cache of a bundle: all
+// of them are about the newest tree of the database that they name, and the parts of the tree that
+// prove them are there. Then Go verifies the modules without a network, in any order.
+func CompleteSums(ctx context.Context, e Environment) (err error) {
+	databases, err := sumDatabases(e.CacheDir)
+	if err != nil || len(databases) == 0 {
+		return err
+	}
+	var modules []string
+	for _, d := range databases {
+		answers, err := d.answers()
+		if err != nil {
+			return err
+		}
+		for _, a := range answers {
+			collected, err := isCollected(e.CacheDir, a.module)
+			if err == nil && !collected {
+				err = os.Remove(a.file) // Go asked about a version that it did not download
+			}
+			if err != nil {
+				return err
+			}
+			if collected {
+				modules = append(modules, a.module.Path+"@"+a.module.Version)
+			}
+		}
+	}
+	if err := UnifySums(e.CacheDir); err != nil || len(modules) == 0 {
+		return err
+	}
+	j, err := newJob(e)
+	if err != nil {
+		return err
+	}
+	defer j.close(&err)
+	const step = "complete the answers of the checksum database"
+	return j.goTool.step(step, func() error {
+		// The modules are in the cache, so Go verifies them and downloads only parts of the tree.
+		verified, err := j.goTool.download(ctx, step, modules...)
+		if err != nil {
+			return err
+		}
+		for _, m := range verified {
+			if m.Error != "" {
+				return fmt.Errorf("verify %s: %s", m, redact(m.Error))
+			}
+		}
+		return nil
+	})
+}
+
+// isCollected reports whether the source of a module is in the module cache of a bundle.
+func isCollected(cacheDir string, m module.Version) (bool, error) {
+	path, err := module.EscapePath(m.Path)
+	if err != nil {
+		return false, err
+	}
+	version, err := module.EscapeVersion(m.Version)
+	if err != nil {
+		return false, err
+	}
+	file := filepath.Join(cacheDir, filepath.FromSlash(ModuleDownloads), filepath.FromSlash(path), "@v", version+".zip")
+	_, err = os.Stat(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// LatestGo returns the newest of some versions of Go, or "".
+func LatestGo(versions []string) string {
+	newest := ""
+	for _, v := range versions {
+		if newest == "" || goversion.Compare(v, newest) > 0 {
+			newest = v
+		}
+	}
+	return newest
+}

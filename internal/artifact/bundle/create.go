@@ -1,0 +1,316 @@
+package bundle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+
+	pmksched "github.com/pmk-sched/pmk-sched"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/programs"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/base/tempdir"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
+)
+
+// downloads is the GOPROXY directory of a bundle.
+const downloads = build.ModuleDownloads
+
+// minAbsent is the size in bytes of the smallest file that is left out of a later bundle. Unpacking
+// rewrites smaller files: the answers of the checksum database.
+const minAbsent = 64 << 10
+
+// Options are the inputs of Create.
+type Options struct {
+	// Images are the images to build, at least one. The release of each is in the bundle.
+	Images []pack.Request
+	// Programs are the names of the programs of labs and simulations; see internal/artifact/programs.
+	Programs []string
+	// Self is the executable of pmk-sched, and Version its version.
+	Self, Version string
+	// Archive is the file to write. It is compressed if its name ends in .zst, .gz or .tgz.
+	Archive string
+	// Since is an archive. Contents that it has are left out.
+	Since string
+}
+
+// Created is the result of Create.
+type Created struct {
+	Archive string `json:"archive"`
+	// ID is the digest of the manifest.
+	ID string `json:"id"`
+	// Size is the size of the archive in bytes. Files is the number of files, and Absent how many of
+	// them are in the earlier bundle.
+	Size   int64 `json:"size"`
+	Files  int   `json:"files"`
+	Absent int   `json:"absent"`
+	Manifest
+}
+
+// creation is a run of Create: it fills a build cache directory with only the parts of the bundle.
+type creation struct {
+	Options
+	user, staged *session.Session
+	manifest     Manifest
+}
+
+// Create writes a bundle.
+func Create(ctx context.Context, o Options, s *session.Session) (_ *Created, err error) {
+	if len(o.Images) == 0 || o.Archive == "" {
+		return nil, problem.Invalidf("", "a release and --archive FILE are required")
+	}
+	earlier, err := readEarlier(ctx, o.Since)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(s.CacheDir, 0o755); err != nil {
+		return nil, fmt.Errorf("create a bundle: %w", err)
+	}
+	stage, remove, err := tempdir.MakeIn(s.CacheDir, "bundle-")
+	if err != nil {
+		return nil, fmt.Errorf("create a bundle: %w", err)
+	}
+	defer func() { err = errors.Join(err, remove()) }()
+	env, err := build.Stage(ctx, pack.Environment(s), stage)
+	if err != nil {
+		return nil, err
+	}
+	staged := *s
+	staged.CacheDir, staged.Environ = stage, env.Env
+	c := &creation{Options: o, user: s, staged: &staged}
+	if err := c.collect(ctx); err != nil {
+		return nil, err
+	}
+	return c.write(ctx, earlier)
+}
+
+// readEarlier reads the manifest of an earlier bundle. Without one it returns nil.
+func readEarlier(ctx context.Context, file string) (*archive, error) {
+	if file == "" {
+		return nil, nil
+	}
+	a, err := open(ctx, file)
+	if err != nil {
+		return nil, problem.Invalidf("--since is a file that `pmk-sched bundle create` wrote", "%w", err)
+	}
+	return a, a.close()
+}
+
+// collect fills the stage.
+func (c *creation) collect(ctx context.Context) error {
+	c.manifest = Manifest{Format: format, PMKSched: c.Version, Images: []Image{}, Programs: []programs.Program{}}
+	for _, r := range c.Images {
+		if err := c.addRelease(ctx, r); err != nil {
+			return err
+		}
+	}
+	if version, err := build.FetchGo(ctx, pack.Environment(c.staged)); err != nil {
+		c.user.Warn(fmt.Sprintf("a machine that unpacks the bundle needs Go %s: %v", version, err))
+	}
+	if err := build.CompleteSums(ctx, pack.Environment(c.staged)); err != nil {
+		return err
+	}
+	self := filepath.Join(c.staged.CacheDir, filepath.FromSlash(SelfPath))
+	if err := os.MkdirAll(filepath.Dir(self), 0o755); err != nil {
+		return fmt.Errorf("add pmk-sched: %w", err)
+	}
+	return copyFile(c.Self, self, 0o755)
+}
+
+// addRelease builds the image of a release and adds the modules and the programs of the release.
+func (c *creation) addRelease(ctx context.Context, r pack.Request) error {
+	release, err := pack.ResolveBranch(ctx, c.staged, r.Branch)
+	if err != nil {
+		return err
+	}
+	r.Branch = release.String()
+	if err := c.addImage(ctx, r); err != nil {
+		return err
+	}
+	if err := c.fetchBundledPlugins(ctx, r); err != nil {
+		return err
+	}
+	found, err := pack.Finder(c.user).Find(ctx, programs.Request{Release: release, Names: c.Programs})
+	if err != nil {
+		return err
+	}
+	if err := programs.Copy(c.staged.CacheDir, release, found); err != nil {
+		return err
+	}
+	for _, name := range c.Programs {
+		c.manifest.Programs = append(c.manifest.Programs, found[name])
+	}
+	c.manifest.Releases = append(c.manifest.Releases, r.Branch)
+	return nil
+}
+
+func (c *creation) addImage(ctx context.Context, r pack.Request) (err error) {
+	var platforms []string
+	for _, p := range r.Platforms {
+		platforms = append(platforms, p.String())
+	}
+	err = c.user.Step("save base "+r.Base.String(), func() error {
+		bases := filepath.Join(c.staged.CacheDir, filepath.FromSlash(pack.Bases))
+		c.manifest.Base, err = image.SaveBase(ctx, r.Base, platforms, authn.DefaultKeychain, bases)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	r.Tag = strings.ReplaceAll(r.Tag, image.ReleaseInTag, r.Branch)
+	name, err := image.FileName(r.Tag)
+	if err != nil {
+		return err
+	}
+	directory := path.Join(imageDir, name)
+	to := filepath.Join(c.staged.CacheDir, filepath.FromSlash(directory))
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return fmt.Errorf("add image %s: %w", r.Tag, err)
+	}
+	r.Destinations = image.Destinations{Archives: []string{to}}
+	result, err := pack.Run(ctx, r, c.staged)
+	if err != nil {
+		return err
+	}
+	c.manifest.Images = append(c.manifest.Images, Image{
+		Reference: result.Reference, Digest: result.Digest, Platforms: result.Platforms,
+		Plugins: append([]string{}, pack.PluginNames(result.Plugins)...), Directory: directory,
+	})
+	return nil
+}
+
+// fetchBundledPlugins downloads the modules of schedulers with any of the bundled plugins.
+func (c *creation) fetchBundledPlugins(ctx context.Context, r pack.Request) error {
+	names, err := plugins.Builtins(pmksched.Sources)
+	if err != nil {
+		return err
+	}
+	release, err := pack.ResolveBranch(ctx, c.staged, r.Branch)
+	if err != nil {
+		return err
+	}
+	o := build.Options{
+		Environment: pack.Environment(c.staged), Release: release, Platforms: r.Platforms, Sources: pmksched.Sources,
+	}
+	for _, name := range names {
+		o.Plugins = append(o.Plugins, plugins.Plugin{Builtin: name})
+	}
+	return build.FetchModules(ctx, o)
+}
+
+// write writes the archive of the stage.
+func (c *creation) write(ctx context.Context, earlier *archive) (*Created, error) {
+	m := &c.manifest
+	slices.Sort(m.Releases)
+	m.Releases = slices.Compact(m.Releases)
+	err := c.user.Step("read the files of the bundle", func() error { return m.list(ctx, c.staged.CacheDir, earlier) })
+	if err != nil {
+		return nil, fmt.Errorf("list the files of the bundle: %w", err)
+	}
+	if err := m.check(); err != nil {
+		return nil, err
+	}
+	created := &Created{Archive: c.Archive, Files: len(m.Files)}
+	err = c.user.Step("write "+c.Archive, func() error {
+		created.Size, err = writeArchive(ctx, m, c.Archive, c.staged.CacheDir)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("write %s: %w", c.Archive, err)
+	}
+	for _, f := range m.Files {
+		if f.Absent {
+			created.Absent++
+		}
+	}
+	a, err := open(ctx, c.Archive)
+	if err != nil {
+		return nil, err
+	}
+	created.ID, created.Manifest = a.id, *m
+	return created, a.close()
+}
+
+// list sets the files of a manifest to those of the stage that a bundle has.
+func (m *Manifest) list(ctx context.Context, stage string, earlier *archive) error {
+	known := map[string]bool{}
+	if earlier != nil {
+		m.Since = &Earlier{ID: earlier.id, Releases: earlier.Releases}
+		for _, f := range earlier.Files {
+			known[f.SHA256] = true
+		}
+	}
+	versions := map[string]bool{}
+	err := filepath.WalkDir(stage, func(file string, entry fs.DirEntry, err error) error {
+		if err = errors.Join(err, ctx.Err()); err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		relative, err := filepath.Rel(stage, file)
+		if err != nil || !belongs(filepath.ToSlash(relative)) {
+			return err
+		}
+		f := File{Path: filepath.ToSlash(relative)}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		f.Executable = info.Mode()&0o100 != 0
+		if f.Size, f.SHA256, err = build.HashFile(file); err != nil {
+			return err
+		}
+		f.Absent = f.Size >= minAbsent && known[f.SHA256]
+		if _, version, isGo := build.GoArchive(strings.TrimPrefix(f.Path, downloads+"/")); isGo {
+			versions[version] = true
+		}
+		m.Files = append(m.Files, f)
+		return nil
+	})
+	slices.SortFunc(m.Files, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
+	for version := range versions {
+		m.Go = append(m.Go, version)
+	}
+	slices.Sort(m.Go)
+	return err
+}
+
+// belongs reports whether a file of the stage is part of a bundle. Locks and unfinished downloads
+// are not. Hashes of modules are not either, so that Go computes them.
+func belongs(name string) bool {
+	base := path.Base(name)
+	if strings.HasPrefix(name, downloads+"/") && (strings.HasPrefix(name, downloads+"/cache/") ||
+		strings.HasSuffix(base, ".lock") || base == "lock" || strings.HasSuffix(base, ".ziphash") ||
+		strings.Contains(base, ".tmp") || strings.HasSuffix(base, ".partial")) {
+		return false
+	}
+	return slices.ContainsFunc(roots(), func(root string) bool { return strings.HasPrefix(name, root) })
+}
+
+// writeArchive writes the archive and replaces the file atomically.
+func writeArchive(ctx context.Context, m *Manifest, file, stage string) (size int64, err error) {
+	part, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*")
+	if err != nil {
+		return 0, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(part.Name()))
+		}
+	}()
+	err = errors.Join(part.Chmod(0o644), m.write(ctx, part, file, stage))
+	info, statErr := part.Stat()
+	if err = errors.Join(err, statErr, part.Sync(), part.Close()); err != nil {
+		return 0, err
+	}
+	return info.Size(), os.Rename(part.Name(), file)
+}
