@@ -31,8 +31,8 @@ func (a *attacker) newPod() *corev1.Pod {
 	return pod
 }
 
-// restrain changes a pod that bypasses the scheduler. On the nodes of others it is small: the kubelet
-// rejects larger ones. On the node of the hostile agent it requests neither CPU nor memory:
+// restrain changes a pod that bypasses the scheduler. On the nodes of others it is small: the
+// kubelet rejects larger ones. On the node of the hostile agent it requests neither CPU nor memory:
 // kube-scheduler adds those without a check for overflow (pkg/scheduler/framework/types.go,
 // NodeInfo.update), and NodeResourcesFit then fails for all pods with an invalid score.
 func restrain(pod *corev1.Pod) {

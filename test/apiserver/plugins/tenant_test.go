@@ -141,6 +141,7 @@ func withstandsHostileTenants(t *testing.T, s subject) {
 	attackers.Wait()
 	others.finish(t)
 	x.relieve(t)
+	x.removeObjects(t)
 	process.settle(t)
 	others.report(t)
 	ledger.report(t)
@@ -248,4 +249,21 @@ func (x *siege) relieve(t *testing.T) {
 			return err == nil && left == 0, fmt.Sprint(left, err)
 		})
 	}
+}
+
+// removeObjects deletes what the hostile tenants and the hostile agent wrote for plugins, except for
+// the quota of the administrator.
+func (x *siege) removeObjects(t *testing.T) {
+	t.Helper()
+	remove := func(objects dynamic.ResourceInterface, fields string) {
+		options := metav1.ListOptions{FieldSelector: fields}
+		if err := objects.DeleteCollection(t.Context(), metav1.DeleteOptions{}, options); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, namespace := range []string{mallory, trudy} {
+		remove(x.objects.Resource(podGroups).Namespace(namespace), "")
+		remove(x.objects.Resource(elasticQuotas).Namespace(namespace), "metadata.name!=limit")
+	}
+	remove(x.objects.Resource(nodeTopologies), "metadata.name=siege-"+rogue)
 }

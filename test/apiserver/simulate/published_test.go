@@ -3,43 +3,23 @@
 package simulate
 
 import (
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
 
-	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/programs"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 	"github.com/pmk-sched/pmk-sched/test/internal/published"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
-	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // The programs of the mirror are those that the other tests run. There is no go command and the
 // cache is empty, so nothing can be compiled.
 func TestSimulationWithPublishedProgramsCompilesNothing(t *testing.T) {
 	t.Parallel()
-	cache, err := run.CacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	release, err := versions.Parse(apiserver.Release)
-	if err != nil {
-		t.Fatal(err)
-	}
-	compiled := programs.Finder{Environment: build.Environment{CacheDir: cache, Env: os.Environ()}, From: programs.Build}
 	names := []string{"kube-apiserver", "kube-scheduler"}
-	found, err := compiled.Find(t.Context(), programs.Request{Release: release, Names: names})
-	if err != nil {
-		t.Fatal(err)
-	}
-	mirrored := published.Programs{}
-	for name, p := range found {
-		mirrored[name] = p.Path
-	}
-	site := published.Start(t, apiserver.Release, "", mirrored)
+	site, found := published.Compiled(t, apiserver.Release, names...)
 	etcd, err := exec.LookPath(programs.Etcd)
 	if err != nil {
 		t.Fatal(err)

@@ -9,18 +9,19 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/programs"
 	"github.com/pmk-sched/pmk-sched/internal/lab"
+	"github.com/pmk-sched/pmk-sched/test/internal/labs"
 	"github.com/pmk-sched/pmk-sched/test/internal/published"
 )
 
-// The programs of the mirror are compiled once, as the other labs' are. The environment has no go
-// command and the cache is empty, so nothing can be compiled.
+// The environment has no go command and the cache is empty, so nothing can be compiled.
 func TestLabOfPublishedProgramsOfTheReleaseCompilesNothing(t *testing.T) {
 	for _, layout := range []string{lab.LayoutPMK, lab.LayoutKubeadm} {
 		t.Run(layout, func(t *testing.T) {
-			stateDir, cacheDir := directories(t)
-			o := options(t, stateDir, cacheDir, "published-"+layout)
+			stateDir, _ := directories(t)
+			site, _ := published.Compiled(t, labs.Release, append(lab.KubernetesPrograms(), "kubeadm", programs.Runner,
+				programs.Etcd)...)
+			o := options(t, stateDir, "", "published-"+layout)
 			o.Layout, o.Nodes = layout, 0
-			site := mirror(t, o)
 			o.CacheDir, o.Env = t.TempDir(), []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
 			o.Programs = &programs.Finder{
 				Environment: build.Environment{CacheDir: o.CacheDir, Env: o.Env}, From: programs.Published,
@@ -44,21 +45,4 @@ func TestLabOfPublishedProgramsOfTheReleaseCompilesNothing(t *testing.T) {
 			}
 		})
 	}
-}
-
-// mirror publishes the programs of a lab.
-func mirror(t *testing.T, o lab.Options) *published.Site {
-	t.Helper()
-	const etcdVersion = "v3.5.3" // of kubeadm v1.24.3
-	f := &programs.Finder{Environment: build.Environment{CacheDir: o.CacheDir, Env: o.Env}, From: programs.Build}
-	names := append(lab.KubernetesPrograms(), "kubeadm", programs.Runner, programs.Etcd)
-	found, err := f.Find(t.Context(), programs.Request{Release: o.Release, Names: names, EtcdVersion: etcdVersion})
-	if err != nil {
-		t.Fatal(err)
-	}
-	paths := published.Programs{}
-	for name, p := range found {
-		paths[name] = p.Path
-	}
-	return published.Start(t, o.Release.String(), etcdVersion, paths)
 }

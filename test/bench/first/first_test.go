@@ -1,0 +1,88 @@
+//go:build linux
+
+// Package first measures how long a new user waits for the first result, with empty caches of
+// pmk-sched and of the go command. The programs come from a mirror on this machine or are compiled.
+// Modules are not downloaded.
+package first
+
+import (
+	"cmp"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/pmk-sched/pmk-sched/internal/artifact/programs"
+	"github.com/pmk-sched/pmk-sched/internal/lab"
+	"github.com/pmk-sched/pmk-sched/test/internal/published"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
+)
+
+const (
+	release = "v1.24.3"
+	labName = "first"
+	cluster = `---
+{apiVersion: v1, kind: Node, metadata: {name: one},
+  status: {capacity: {cpu: "4", memory: 8Gi, pods: "110"}, allocatable: {cpu: "4", memory: 8Gi, pods: "110"}}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: web, namespace: default},
+  spec: {containers: [{name: c, image: i, resources: {requests: {cpu: "1"}}}]}}
+`
+)
+
+// BenchmarkDemo runs the script of `make demo`. Compiling the programs takes minutes: `-bench
+// Demo/published` measures the other side alone.
+func BenchmarkDemo(b *testing.B) {
+	site, _ := published.Compiled(b, release, append(lab.KubernetesPrograms(), programs.Etcd)...)
+	for _, from := range []string{programs.Published, programs.Build} {
+		b.Run(from, func(b *testing.B) {
+			demo := newUser(b, site, from, filepath.Join(run.Root(), "hack", "demo.sh"))
+			demo.Env = append(demo.Env, "LAB="+labName)
+			b.Cleanup(func() { run.PMKSched(b, "lab", "down", "--name", labName).OK(b) })
+			b.ReportMetric(seconds(b, demo), "s")
+		})
+	}
+}
+
+// BenchmarkSimulate simulates a pending pod, without plugins, and with a portable plugin. `build`
+// compiles the same scheduler as the simulation with the plugin.
+func BenchmarkSimulate(b *testing.B) {
+	site, _ := published.Compiled(b, release, "kube-apiserver", "kube-scheduler", programs.Etcd)
+	snapshot := filepath.Join(b.TempDir(), "cluster.tar.gz")
+	run.PMKSched(b, "snapshot", "--from", run.WriteFile(b, "objects.yaml", cluster), "--to-file", snapshot).OK(b)
+	simulate := []string{"simulate", "pending", "--snapshot", snapshot, "--branch", release}
+	with := []string{"--with", "builtin:timestamp"}
+	for _, side := range []struct {
+		name, from string
+		args       []string
+	}{
+		{"published", programs.Published, simulate},
+		{"plugin", programs.Published, append(simulate, with...)},
+		{"build", "", append([]string{"build", "--branch", release, "--binary", filepath.Join(b.TempDir(), "s")}, with...)},
+		{"compiled", programs.Build, simulate},
+	} {
+		b.Run(side.name, func(b *testing.B) {
+			cmd := newUser(b, site, cmp.Or(side.from, programs.Published), run.Program(b), side.args...)
+			b.ReportMetric(seconds(b, cmd), "s")
+		})
+	}
+}
+
+// newUser returns a command with empty caches and the mirror.
+func newUser(b *testing.B, site *published.Site, from, program string, args ...string) *exec.Cmd {
+	b.Helper()
+	cmd := exec.CommandContext(b.Context(), program, args...)
+	cmd.Env = append(os.Environ(), "GOCACHE="+b.TempDir(), "PMK_SCHED_CACHE="+b.TempDir(), "PMK_SCHED_PROGRAMS="+from,
+		"PMK_SCHED_KUBERNETES_REGISTRY="+site.Registry, "PMK_SCHED_KUBERNETES_DOWNLOADS="+site.Downloads)
+	return cmd
+}
+
+// seconds runs a command and returns how long it took.
+func seconds(b *testing.B, cmd *exec.Cmd) float64 {
+	b.Helper()
+	begin := time.Now()
+	result := run.Command(b, cmd).OK(b)
+	b.Logf("%s", result)
+	return time.Since(begin).Seconds()
+}
