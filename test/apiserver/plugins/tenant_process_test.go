@@ -15,9 +15,9 @@ import (
 )
 
 // The resident memory of a scheduler may grow by moreMiB during an attack: it decodes large pods
-// again with each change of their statuses, and its heap keeps its size for a while after that. When
-// the objects of the attackers are gone, it may have moreGoroutines and moreHeapMiB of objects more than
-// before the attack.
+// again with each change of their statuses, and its heap keeps its size for a while after that.
+// When the objects of the attackers are gone, it may have moreGoroutines and moreHeapMiB of objects
+// more than before the attack.
 const (
 	moreMiB        = 1024
 	moreHeapMiB    = 64
@@ -89,8 +89,8 @@ func (p *process) check(t *testing.T) {
 	}
 }
 
-// settle is check after the objects of the attackers are gone: what the scheduler began for them ends,
-// and their objects are freed. Go collects garbage every two minutes at least.
+// settle is check after the objects of the attackers are gone: what the scheduler began for them
+// ends, and their objects are freed. Go collects garbage every two minutes at least.
 func (p *process) settle(t *testing.T) {
 	t.Helper()
 	run.Eventually(t, "the scheduler frees what the attackers' objects needed", func(context.Context) (bool, string) {

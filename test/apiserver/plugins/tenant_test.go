@@ -251,8 +251,8 @@ func (x *siege) relieve(t *testing.T) {
 	}
 }
 
-// removeObjects deletes what the hostile tenants and the hostile agent wrote for plugins, except for
-// the quota of the administrator.
+// removeObjects deletes what the hostile tenants and the hostile agent wrote for plugins, except
+// for the quota of the administrator.
 func (x *siege) removeObjects(t *testing.T) {
 	t.Helper()
 	remove := func(objects dynamic.ResourceInterface, fields string) {
