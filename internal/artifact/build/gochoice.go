@@ -53,7 +53,7 @@ func (c *toolchains) choose(ctx context.Context, asked, directive string) error 
 		if err != nil {
 			return err
 		}
-		var failed error = problem.Invalidf("specify a version that GOPROXY serves, such as 1.26.8",
+		failed := problem.Invalidf("specify a version that GOPROXY serves, such as 1.26.8",
 			"--go %s: the module proxy lists no such version of Go", asked)
 		for _, version := range candidates[:min(len(candidates), maxPatchDownloads)] {
 			if failed = tooOld(version, directive); failed != nil {

@@ -19,7 +19,7 @@ import (
 // build cache.
 func (v *verifier) rebuild(ctx context.Context) (err error) {
 	if v.lock == nil {
-		v.check("rebuild", "", errors.New("the image has no provenance of the key that fits its programs"))
+		v.check("rebuild", errors.New("the image has no provenance of the key that fits its programs"))
 		return nil
 	}
 	r, err := v.lock.request(v.request)
@@ -56,9 +56,9 @@ func (v *verifier) rebuild(ctx context.Context) (err error) {
 		differences = append(differences, fmt.Sprintf("image: expected %s, got %s", v.stored.Digest, made.Digest))
 	}
 	if len(differences) > 0 {
-		v.check("rebuild", "", errors.New(strings.Join(differences, "\n")))
+		v.check("rebuild", errors.New(strings.Join(differences, "\n")))
 	} else {
-		v.check("rebuild", "", nil)
+		v.check("rebuild", nil)
 	}
 	return nil
 }

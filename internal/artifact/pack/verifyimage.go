@@ -128,7 +128,7 @@ func (v *verifier) run(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	v.check("signature", "", top.requireSignature())
+	v.check("signature", top.requireSignature())
 	for _, m := range v.stored.Manifests {
 		of, err := readAttestations(ctx, v.stored, m.Digest, v.key)
 		if err != nil {
@@ -151,9 +151,8 @@ func (v *verifier) readImage(ctx context.Context, dir string) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	v.check("digest", "", err)
-	if err != nil {
-		return nil // the report has it
+	if !v.check("digest", err) {
+		return nil
 	}
 	for _, m := range v.stored.Manifests {
 		file := filepath.Join(dir, "program")
@@ -170,13 +169,14 @@ func (v *verifier) readImage(ctx context.Context, dir string) error {
 	return nil
 }
 
-// check adds a check with the outcome of err.
-func (v *verifier) check(name, platform string, err error) {
-	c := ImageCheck{Name: name, Platform: platform, Outcome: CheckPassed}
+// check adds a check of the whole image with the outcome of err, and reports whether it passed.
+func (v *verifier) check(name string, err error) bool {
+	c := ImageCheck{Name: name, Outcome: CheckPassed}
 	if err != nil {
 		c.Outcome, c.Details = CheckFailed, strings.Split(err.Error(), "\n")
 	}
 	v.report.Checks = append(v.report.Checks, c)
+	return err == nil
 }
 
 // any adds a check that passes if one of the documents has no differences: a key may have signed
