@@ -16,7 +16,7 @@ import (
 
 func bundleCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name: "bundle", Usage: "carry releases to machines without a network",
+		Name: "bundle", Usage: "pack releases for machines without a network",
 		Description: "A bundle has all that build, deploy, verify, lab and simulate need of a release: pmk-sched, Go, the " +
 			"modules with the answers of the checksum database, the base image, the programs of Kubernetes, and an image.",
 		Subcommands: []*cli.Command{bundleCreateCommand(u), bundleUnpackCommand(u), bundlePushCommand(u)},
@@ -99,7 +99,7 @@ func createdTable(created *bundle.Created) string {
 // size returns a number of bytes for the user.
 func size(bytes int64) string { return fmt.Sprintf("%.1f MB", float64(bytes)/1e6) }
 
-// bundled writes what is in a bundle, with digests.
+// bundled writes the contents of a bundle, with digests.
 func (p *printer) bundled(m *bundle.Manifest) {
 	p.pairs("releases", strings.Join(m.Releases, ", "), "go", strings.Join(m.Go, ", "), "base", m.Base)
 	for _, i := range m.Images {

@@ -90,8 +90,8 @@ func (p *proxy) stage(t *testing.T, gosumdb string) Options {
 	return o
 }
 
-// carry copies the modules of a bundle to a new build cache directory, as an archive has them.
-func carry(t *testing.T, from string) (to string) {
+// unpackModules copies the modules of a bundle to a new build cache directory, as an archive has them.
+func unpackModules(t *testing.T, from string) (to string) {
 	t.Helper()
 	to = t.TempDir()
 	root := filepath.Join(from, filepath.FromSlash(ModuleDownloads))
@@ -127,7 +127,7 @@ func TestModulesOfABundleAreVerifiedWithoutANetwork(t *testing.T) {
 	}
 	stop()
 
-	o.CacheDir = carry(t, o.CacheDir)
+	o.CacheDir = unpackModules(t, o.CacheDir)
 	o.Env = append(p.environment(t), "GOPROXY=off", "GOSUMDB="+gosumdb)
 	second := mustRun(t, o)
 
@@ -150,7 +150,7 @@ func TestChangedModuleOfABundleIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	stop()
-	o.CacheDir = carry(t, o.CacheDir)
+	o.CacheDir = unpackModules(t, o.CacheDir)
 	p.release(t, testRelease, map[string]string{"k8s.io/component-base/evil.go": "package evil\n"})
 	name := "/k8s.io/component-base/@v/v0.24.3.zip"
 	write(t, filepath.Join(o.CacheDir, filepath.FromSlash(ModuleDownloads+name)), string(p.files[name]))

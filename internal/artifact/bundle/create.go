@@ -242,7 +242,7 @@ func (c *creation) write(ctx context.Context, earlier *archive) (*Created, error
 	return created, a.close()
 }
 
-// list sets the files of a manifest to those of the stage that a bundle has.
+// list sets the files of a manifest to the files of the stage that are part of a bundle.
 func (m *Manifest) list(ctx context.Context, stage string, earlier *archive) error {
 	known := map[string]bool{}
 	if earlier != nil {
@@ -257,7 +257,7 @@ func (m *Manifest) list(ctx context.Context, stage string, earlier *archive) err
 			return err
 		}
 		relative, err := filepath.Rel(stage, file)
-		if err != nil || !belongs(filepath.ToSlash(relative)) {
+		if err != nil || !isPart(filepath.ToSlash(relative)) {
 			return err
 		}
 		f := File{Path: filepath.ToSlash(relative)}
@@ -284,9 +284,9 @@ func (m *Manifest) list(ctx context.Context, stage string, earlier *archive) err
 	return err
 }
 
-// belongs reports whether a file of the stage is part of a bundle. Locks and unfinished downloads
+// isPart reports whether a file of the stage is part of a bundle. Locks and unfinished downloads
 // are not. Hashes of modules are not either, so that Go computes them.
-func belongs(name string) bool {
+func isPart(name string) bool {
 	base := path.Base(name)
 	if strings.HasPrefix(name, downloads+"/") && (strings.HasPrefix(name, downloads+"/cache/") ||
 		strings.HasSuffix(base, ".lock") || base == "lock" || strings.HasSuffix(base, ".ziphash") ||

@@ -1,4 +1,4 @@
-// Package bundle carries all that builds, labs and simulations need to a machine without a network:
+// Package bundle packs all that builds, labs and simulations need for a machine without a network:
 // [Create] writes it to an archive, [Unpack] adds it to a build cache directory, where the other
 // commands find it, and [Push] copies its images to a registry.
 //

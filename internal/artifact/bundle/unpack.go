@@ -214,7 +214,7 @@ func (u *unpacking) unzipGo(ctx context.Context) error {
 	return nil
 }
 
-// finishGo does what the go command does when it unpacks its own module
+// finishGo finishes an unpacked Go as the go command does with its own module
 // (cmd/go/internal/toolchain/select.go): a module has no executable files and no go.mod of others.
 func finishGo(dir string) error {
 	return filepath.WalkDir(dir, func(file string, entry fs.DirEntry, err error) error {

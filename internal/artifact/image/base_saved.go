@@ -65,8 +65,8 @@ func SaveBase(ctx context.Context, b Base, platforms []string, keychain authn.Ke
 	return reference + "@" + built.Digest, WriteLayout(ctx, built, reference, to)
 }
 
-// saveFromRegistry writes the base as it is in the registry: its index too, which lists platforms
-// that are not written, so that images on it have the same digest as with the registry.
+// saveFromRegistry writes the base unchanged: its index too, which lists platforms that are not
+// written, so that images on it have the same digest as with the registry.
 func saveFromRegistry(
 	ctx context.Context, b Base, platforms []string, keychain authn.Keychain, to string,
 ) (string, error) {

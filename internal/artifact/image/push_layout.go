@@ -27,7 +27,7 @@ type Registry struct {
 	// Keychain provides the credentials. If it is nil, none are used.
 	Keychain authn.Keychain
 	// CA is the path of the registry's certificate authorities in PEM, which are trusted in addition
-	// to those of the machine. It may be empty.
+	// to the machine's. It may be empty.
 	CA string
 }
 

@@ -74,7 +74,7 @@ func (s store) add(p Program) (_ Program, err error) {
 	return p, nil
 }
 
-// Copy adds programs of a release to those that are published, in another build cache directory. A
+// Copy adds programs of a release to the published programs in another build cache directory. A
 // Finder finds them there without a network and without Go.
 func Copy(cacheDir string, release versions.Release, found map[string]Program) error {
 	f := &Finder{Environment: build.Environment{CacheDir: cacheDir}}
