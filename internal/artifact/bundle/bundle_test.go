@@ -293,7 +293,11 @@ func FuzzBundle(f *testing.F) {
 		if err != nil {
 			return
 		}
-		defer a.close()
+		defer func() {
+			if err := a.close(); err != nil {
+				t.Error(err)
+			}
+		}()
 		dir := t.TempDir()
 		if err := a.extract(dir, func(File) bool { return true }); err != nil {
 			return

@@ -168,14 +168,14 @@ func (u *unpacking) place(f File) error {
 	if f.Executable {
 		mode = 0o755
 	}
-	// A link and a rename replace the file atomically. A file system without links gets a copy. An
-	// executable and another file do not share a content.
+	// A link and a rename replace the file atomically. A file system without links gets a copy, and
+	// so does a content that both an executable and another file have.
 	part := filepath.Join(u.temporary, "part")
-	err := os.Link(from, part)
-	if info, statErr := os.Stat(from); err != nil || statErr != nil || info.Mode().Perm() != mode {
-		if err == nil {
-			err = os.Remove(part)
-		}
+	info, err := os.Stat(from)
+	if err != nil {
+		return err
+	}
+	if info.Mode().Perm() != mode || os.Link(from, part) != nil {
 		if err := copyFile(from, part, mode); err != nil {
 			return err
 		}
