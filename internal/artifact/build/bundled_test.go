@@ -90,8 +90,7 @@ func (p *proxy) stage(t *testing.T, gosumdb string) Options {
 	return o
 }
 
-// unpackModules copies the modules of a bundle to a new build cache directory, as an archive has
-// them.
+// unpackModules copies the modules of a bundle to a new cache directory, as an archive has them.
 func unpackModules(t *testing.T, from string) (to string) {
 	t.Helper()
 	to = t.TempDir()
