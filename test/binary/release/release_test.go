@@ -54,7 +54,7 @@ func copyRepository(t *testing.T) string {
 	t.Helper()
 	parent := t.TempDir()
 	for _, dir := range []string{parent, filepath.Dir(parent)} {
-		if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // another user reads it
+		if err := os.Chmod(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -81,7 +81,7 @@ export GOMODCACHE="$HOME/mod" GOCACHE="$HOME/cache"
 umask 077
 exec setpriv --reuid="$RUN_AS" --regid="$RUN_AS" --clear-groups make -C "$DIR" release`
 	}
-	if err := os.MkdirAll(home, 0o755); err != nil { //nolint:gosec // another user reads it
+	if err := os.MkdirAll(home, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(run.Context(t), "unshare", "--mount", "bash", "-euc", command)
@@ -91,7 +91,7 @@ exec setpriv --reuid="$RUN_AS" --regid="$RUN_AS" --clear-groups make -C "$DIR" r
 		cmd.Env = append(cmd.Env, name+"="+strings.TrimSpace(output(t, "go", "env", name)))
 	}
 	cmd.Env = append(cmd.Env, "HOME="+home)
-	if err := os.Chmod(filepath.Dir(dir), 0o777); err != nil { //nolint:gosec // TMPDIR of both users
+	if err := os.Chmod(filepath.Dir(dir), 0o777); err != nil {
 		t.Fatal(err)
 	}
 	run.Command(t, cmd).OK(t)
