@@ -29,7 +29,7 @@ func WriteArchive(ctx context.Context, b *Built, ref, file string) error {
 	if err := b.checkAttached(file); err != nil {
 		return err
 	}
-	return writeFile(ctx, file, func(f *os.File) error {
+	return WriteFile(ctx, file, func(f *os.File) error {
 		return writeArchive(ctx, b.Images[b.platforms()[0]], ref, f)
 	})
 }

@@ -98,7 +98,7 @@ func (c containerd) export(ctx context.Context, ref, platform, file string) erro
 	if err != nil {
 		return err
 	}
-	err = writeFile(ctx, file, func(f *os.File) error {
+	err = WriteFile(ctx, file, func(f *os.File) error {
 		return c.run(ctx, nil, f, "images", "export", "--platform", platform, "-", canonical)
 	})
 	if err != nil && strings.Contains(err.Error(), "not found") {

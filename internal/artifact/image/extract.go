@@ -45,7 +45,7 @@ const maxLinks = 40
 // fs.ErrNotExist.
 func ExtractFile(ctx context.Context, src Source, file, platform, to string) error {
 	return src.open(ctx, platform, to, func(img v1.Image, name string) error {
-		err := writeFile(ctx, to, func(f *os.File) error { return extract(ctx, img, file, f) })
+		err := WriteFile(ctx, to, func(f *os.File) error { return extract(ctx, img, file, f) })
 		if err != nil {
 			return fmt.Errorf("read %s from image %s: %w", file, name, err)
 		}

@@ -48,7 +48,7 @@ func ExtractProgram(
 	ctx context.Context, src Source, command []string, platform, to string,
 ) (program Program, err error) {
 	err = src.open(ctx, platform, to, func(img v1.Image, name string) error {
-		err := writeFile(ctx, to, func(f *os.File) (err error) {
+		err := WriteFile(ctx, to, func(f *os.File) (err error) {
 			program, err = extractProgram(ctx, img, command, f)
 			return err
 		})

@@ -8,19 +8,12 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"path/filepath"
 
 	"github.com/google/go-containerregistry/pkg/authn"
-	"github.com/google/go-containerregistry/pkg/name"
-	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
-
-// maxIndex is the size in bytes of the largest index of a layout that is read.
-const maxIndex = 4 << 20
 
 // Registry is how to reach a registry.
 type Registry struct {
@@ -65,65 +58,29 @@ type Pushed struct {
 	Referrers []string `json:"referrers"`
 }
 
-// namedLayout is an image of an OCI layout with its referrers.
-type namedLayout struct {
-	name      string
-	index     v1.ImageIndex
-	top       v1.Descriptor
-	referrers []v1.Descriptor
-}
-
-// readNamedLayout reads a layout with one image, which has a name. All other manifests in it are
-// referrers.
-func readNamedLayout(dir string) (*namedLayout, error) {
-	info, err := os.Stat(filepath.Join(dir, "index.json"))
-	if err == nil && info.Size() > maxIndex {
-		err = fmt.Errorf("its index has %d bytes, the limit is %d", info.Size(), maxIndex)
-	}
+// readNamedLayout reads a layout whose image has a name.
+func readNamedLayout(dir string) (s *storedLayout, name string, err error) {
+	s, err = readLayout(dir)
 	if err != nil {
-		return nil, problem.Invalidf("", "read OCI layout %s: %w", dir, err)
+		return nil, "", problem.Invalidf("", "read OCI layout %s: %w", dir, err)
 	}
-	index, err := layout.ImageIndexFromPath(dir)
-	if err != nil {
-		return nil, problem.Invalidf("", "read OCI layout %s: %w", dir, err)
+	if name = s.top.Annotations[annotationContainerdName]; name == "" {
+		return nil, "", problem.Invalidf("write it with `pmk-sched build --archive`", "read OCI layout %s: its image has no name",
+			dir)
 	}
-	manifest, err := index.IndexManifest()
-	if err != nil {
-		return nil, problem.Invalidf("", "read OCI layout %s: %w", dir, err)
-	}
-	s := &namedLayout{index: index}
-	for _, d := range manifest.Manifests {
-		name := d.Annotations[annotationContainerdName]
-		switch {
-		case name == "":
-			s.referrers = append(s.referrers, d)
-		case s.name != "":
-			return nil, problem.Invalidf("", "read OCI layout %s: expected one image, got several", dir)
-		default:
-			s.name, s.top = name, d
-		}
-	}
-	if s.name == "" {
-		return nil, problem.Invalidf("write it with `pmk-sched build --archive`", "read OCI layout %s: it has no named image", dir)
-	}
-	return s, nil
+	return s, name, nil
 }
 
 // LayoutName returns the canonical name of the image in an OCI layout.
 func LayoutName(dir string) (string, error) {
-	s, err := readNamedLayout(dir)
-	if err != nil {
-		return "", err
-	}
-	return s.name, nil
+	_, name, err := readNamedLayout(dir)
+	return name, err
 }
 
 // PushLayout copies the image of an OCI layout, and all its referrers, to a registry under the name
-// ref. The digests stay the same. The tag is moved last: it never names an image whose referrers
-// are missing. A registry without the referrers API gets a tag that lists them (distribution-spec,
-// "Referrers Tag Schema").
+// ref. The digests stay the same, and the tag is moved last, as by [Push].
 func PushLayout(ctx context.Context, dir, ref string, registry Registry) (*Pushed, error) {
-	s, err := readNamedLayout(dir)
+	s, _, err := readNamedLayout(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -135,37 +92,28 @@ func PushLayout(ctx context.Context, dir, ref string, registry Registry) (*Pushe
 	if err != nil {
 		return nil, err
 	}
-	pushed := &Pushed{Reference: tag.String(), Digest: s.top.Digest.String(), Referrers: []string{}}
-	if err := s.push(tag.Context().Digest(pushed.Digest), opts); err != nil {
-		return nil, registryError("push", tag, err)
+	top, err := s.image()
+	if err != nil {
+		return nil, problem.Invalidf("", "read OCI layout %s: %w", dir, err)
 	}
-	for _, d := range s.referrers {
-		img, err := s.index.Image(d.Digest)
-		if err == nil {
-			err = remote.Write(tag.Context().Digest(d.Digest.String()), img, opts...)
-		}
-		if err != nil {
-			return nil, registryError("push a referrer of", tag, err)
-		}
+	attached, err := s.attachments()
+	if err != nil {
+		return nil, problem.Invalidf("", "read OCI layout %s: %w", dir, err)
+	}
+	pushed := &Pushed{Reference: tag.String(), Digest: s.top.Digest.String(), Referrers: []string{}}
+	for _, d := range s.attached {
 		pushed.Referrers = append(pushed.Referrers, d.Digest.String())
 	}
-	if err := s.push(tag, opts); err != nil {
-		return nil, registryError("push", tag, err)
+	if err := pushTagged(tag, pushed.Digest, top, attached, opts); err != nil {
+		return nil, err
 	}
 	return pushed, nil
 }
 
-func (s *namedLayout) push(to name.Reference, opts []remote.Option) error {
+// image returns the index or the only manifest of the image.
+func (s *storedLayout) image() (remote.Taggable, error) {
 	if s.top.MediaType.IsIndex() {
-		index, err := s.index.ImageIndex(s.top.Digest)
-		if err != nil {
-			return err
-		}
-		return remote.WriteIndex(to, index, opts...)
+		return s.index.ImageIndex(s.top.Digest)
 	}
-	img, err := s.index.Image(s.top.Digest)
-	if err != nil {
-		return err
-	}
-	return remote.Write(to, img, opts...)
+	return s.index.Image(s.top.Digest)
 }

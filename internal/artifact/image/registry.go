@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
@@ -26,37 +27,40 @@ func Push(ctx context.Context, b *Built, ref string, keychain authn.Keychain) (d
 	if err != nil {
 		return "", err
 	}
-	opts := remoteOptions(ctx, keychain)
-	if err := b.pushAttached(tag, opts); err != nil {
-		return "", registryError("push the signatures of", tag, err)
+	var top remote.Taggable = b.Index
+	if b.Index == nil {
+		top = b.Images[b.platforms()[0]]
 	}
-	if err := b.push(tag, opts); err != nil {
-		return "", registryError("push", tag, err)
+	var attached []v1.Image
+	for _, a := range b.sortedAttachments() {
+		attached = append(attached, a)
+	}
+	if err := pushTagged(tag, b.Digest, top, attached, remoteOptions(ctx, keychain)); err != nil {
+		return "", err
 	}
 	return b.Digest, nil
 }
 
-func (b *Built) push(to name.Reference, opts []remote.Option) error {
-	if b.Index != nil {
-		return remote.WriteIndex(to, b.Index, opts...)
-	}
-	return remote.Write(to, b.Images[b.platforms()[0]], opts...)
-}
-
-// pushAttached pushes the image by digest and its attachments before the tag moves: a tag never
-// names an image whose signatures are missing. A registry without the referrers API gets a tag that
-// lists them (distribution-spec, "Referrers Tag Schema").
-func (b *Built) pushAttached(tag name.Tag, opts []remote.Option) error {
-	if len(b.attached) == 0 {
-		return nil
-	}
-	if err := b.push(tag.Context().Digest(b.Digest), opts); err != nil {
-		return err
-	}
-	for _, a := range b.sortedAttachments() {
-		if err := remote.Write(tag.Context().Digest(a.descriptor.Digest.String()), a, opts...); err != nil {
-			return err
+// pushTagged pushes an image and its attachments, and moves the tag last: a tag never names an
+// image whose signatures are missing. A registry without the referrers API gets a tag that lists
+// them (distribution-spec, "Referrers Tag Schema").
+func pushTagged(tag name.Tag, digest string, top remote.Taggable, attached []v1.Image, opts []remote.Option) error {
+	if len(attached) > 0 {
+		if err := remote.Push(tag.Context().Digest(digest), top, opts...); err != nil {
+			return registryError("push", tag, err)
 		}
+	}
+	for _, img := range attached {
+		hash, err := img.Digest()
+		if err == nil {
+			err = remote.Push(tag.Context().Digest(hash.String()), img, opts...)
+		}
+		if err != nil {
+			return registryError("push the signatures of", tag, err)
+		}
+	}
+	if err := remote.Push(tag, top, opts...); err != nil {
+		return registryError("push", tag, err)
 	}
 	return nil
 }

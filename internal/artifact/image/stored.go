@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
@@ -77,44 +79,77 @@ func openLayout(src Source) (*Stored, error) {
 	fail := func(err error) (*Stored, error) {
 		return nil, problem.Invalidf("", "read OCI layout %s: %w", src.Layout, err)
 	}
-	index, err := layout.ImageIndexFromPath(src.Layout)
+	found, err := readLayout(src.Layout)
 	if err != nil {
 		return fail(err)
-	}
-	manifest, err := index.IndexManifest()
-	if err != nil {
-		return fail(err)
-	}
-	var tops, others []v1.Descriptor
-	for _, d := range manifest.Manifests {
-		if !isAttachment(d) {
-			tops = append(tops, d)
-		} else if others = append(others, d); len(others) > maxAttachments {
-			return fail(fmt.Errorf("expected at most %d attachments", maxAttachments))
-		}
-	}
-	if len(tops) != 1 {
-		return fail(fmt.Errorf("expected one image, got %d", len(tops)))
 	}
 	s := &Stored{
 		Name: src.Layout, source: src,
-		attached: func(ctx context.Context, _ v1.Hash) (images []v1.Image, err error) {
-			for _, d := range others {
-				img, err := index.Image(d.Digest)
-				if err := errors.Join(err, ctx.Err()); err != nil {
-					return nil, err
-				}
-				images = append(images, img)
-			}
-			return images, nil
+		attached: func(ctx context.Context, _ v1.Hash) ([]v1.Image, error) {
+			images, err := found.attachments()
+			return images, errors.Join(err, ctx.Err())
 		},
 	}
-	err = s.read(tops[0], func() (v1.ImageIndex, error) { return index.ImageIndex(tops[0].Digest) },
-		func() (v1.Image, error) { return index.Image(tops[0].Digest) })
+	err = s.read(found.top, func() (v1.ImageIndex, error) { return found.index.ImageIndex(found.top.Digest) },
+		func() (v1.Image, error) { return found.index.Image(found.top.Digest) })
 	if err != nil {
 		return fail(err)
 	}
 	return s, nil
+}
+
+// storedLayout is an OCI layout with one image and what is attached to it.
+type storedLayout struct {
+	index    v1.ImageIndex
+	top      v1.Descriptor
+	attached []v1.Descriptor
+}
+
+// readLayout reads the index of a layout, which is untrusted input.
+func readLayout(dir string) (*storedLayout, error) {
+	info, err := os.Stat(filepath.Join(dir, "index.json"))
+	if err == nil && info.Size() > maxManifest {
+		err = fmt.Errorf("its index has %d bytes, the limit is %d", info.Size(), maxManifest)
+	}
+	if err != nil {
+		return nil, err
+	}
+	index, err := layout.ImageIndexFromPath(dir)
+	if err != nil {
+		return nil, err
+	}
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		return nil, err
+	}
+	s := &storedLayout{index: index}
+	images := 0
+	for _, d := range manifest.Manifests {
+		if isAttachment(d) {
+			s.attached = append(s.attached, d)
+		} else {
+			s.top, images = d, images+1
+		}
+	}
+	if images != 1 {
+		return nil, fmt.Errorf("expected one image, got %d", images)
+	}
+	if len(s.attached) > maxAttachments {
+		return nil, fmt.Errorf("expected at most %d attachments, got %d", maxAttachments, len(s.attached))
+	}
+	return s, nil
+}
+
+func (s *storedLayout) attachments() ([]v1.Image, error) {
+	var images []v1.Image
+	for _, d := range s.attached {
+		img, err := s.index.Image(d.Digest)
+		if err != nil {
+			return nil, err
+		}
+		images = append(images, img)
+	}
+	return images, nil
 }
 
 // read sets the digest and the manifests from the descriptor of the index or of the only manifest.

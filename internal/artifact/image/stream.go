@@ -11,9 +11,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// writeFile replaces file with the output of write, which goes to a temporary file in the same
+// WriteFile replaces file with the output of write, which goes to a temporary file in the same
 // directory. If it fails, file is unchanged. The mode is 0644 unless write changes it.
-func writeFile(ctx context.Context, file string, write func(*os.File) error) (err error) {
+func WriteFile(ctx context.Context, file string, write func(*os.File) error) (err error) {
 	file, err = destination(file)
 	if err != nil {
 		return err
