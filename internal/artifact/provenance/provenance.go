@@ -9,8 +9,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"net/url"
 	"strings"
+
+	"github.com/pmk-sched/pmk-sched/internal/artifact/sbom"
 )
 
 const (
@@ -135,7 +136,7 @@ func newPredicate(b Build) predicate {
 
 // dependencies lists the modules, the compiler, the base and the commit.
 func dependencies(b Build) []resource {
-	list := []resource{{URI: "pkg:golang/toolchain@" + url.QueryEscape(b.Go)}}
+	list := []resource{{URI: sbom.PackageURL("toolchain", b.Go)}}
 	if digest, ok := strings.CutPrefix(b.Base[strings.LastIndex(b.Base, "@")+1:], "sha256:"); ok {
 		list = append(list, resource{Name: "base", URI: b.Base, Digest: map[string]string{"sha256": digest}})
 	}
@@ -146,7 +147,7 @@ func dependencies(b Build) []resource {
 		list = append(list, resource{Name: p.Name, URI: p.Origin, Digest: map[string]string{"sha256": p.SHA256}})
 	}
 	for _, m := range b.Modules {
-		r := resource{URI: "pkg:golang/" + m.Path + "@" + url.QueryEscape(m.Version)}
+		r := resource{URI: sbom.PackageURL(m.Path, m.Version)}
 		if m.Digest != "" { // in-toto, digest_set.md, "dirHash"
 			r.Digest = map[string]string{"dirHash1": m.Digest}
 		}

@@ -107,10 +107,15 @@ func goComponents(p Program) []cyclonedx.Component {
 	return components
 }
 
+// PackageURL returns the package URL of a Go module (github.com/package-url/purl-spec, golang).
+func PackageURL(path, version string) string {
+	return golangType + path + "@" + url.QueryEscape(version)
+}
+
 // library describes a module. The name of the standard library is stdlib, as in the vulnerability
 // database of Go.
 func library(path, version, sum string) cyclonedx.Component {
-	purl := golangType + path + "@" + url.QueryEscape(version)
+	purl := PackageURL(path, version)
 	c := cyclonedx.Component{
 		BOMRef: purl, Type: cyclonedx.ComponentTypeLibrary, Name: path, Version: version, PackageURL: purl,
 	}

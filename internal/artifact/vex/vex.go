@@ -11,6 +11,7 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/sbom"
 )
 
 // Program is the program that was checked: a name such as kube-scheduler, and its release.
@@ -48,10 +49,9 @@ func Write(w io.Writer, p Program, list []build.Vulnerability) error {
 	return nil
 }
 
-// component returns the module of a vulnerability. Its reference is its package URL
-// (github.com/package-url/purl-spec, golang).
+// component returns the module of a vulnerability. Its reference is its package URL.
 func component(v build.Vulnerability) cdx.Component {
-	purl := "pkg:golang/" + v.Module + "@" + strings.ReplaceAll(v.Version, "+", "%2B")
+	purl := sbom.PackageURL(v.Module, v.Version)
 	return cdx.Component{
 		BOMRef: purl, Type: cdx.ComponentTypeLibrary, Name: v.Module, Version: v.Version, PackageURL: purl,
 	}
