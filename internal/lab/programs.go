@@ -31,9 +31,6 @@ func components() []string {
 	return []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler"}
 }
 
-// KubernetesPrograms returns the programs of a release that every lab runs.
-func KubernetesPrograms() []string { return append(components(), "kubelet", "kube-proxy", "kubectl") }
-
 func (o Options) environment() build.Environment {
 	return build.Environment{CacheDir: o.CacheDir, Env: o.Env, Log: o.Log, OnStep: o.OnStep}
 }
@@ -52,7 +49,7 @@ func (u *bringUp) checkMachine(ctx context.Context) error {
 
 func (u *bringUp) getPrograms(ctx context.Context) error {
 	u.lab.state.Programs = nil // those of the release before an upgrade
-	names := KubernetesPrograms()
+	names := programs.Kubernetes()
 	if u.lab.byKubeadm() {
 		names = append(names, "kubeadm", programs.Runner)
 	}

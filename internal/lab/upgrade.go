@@ -231,11 +231,11 @@ func (n *Node) replaceFiles(files []file) error {
 
 // replacePrograms replaces the programs of a hand-made node, in each place that the layout has.
 func (u *bringUp) replacePrograms(n *Node) error {
-	programs := map[string]string{}
-	for _, name := range KubernetesPrograms() {
-		programs[name] = u.programs[name]
+	paths := map[string]string{}
+	for _, name := range programs.Kubernetes() {
+		paths[name] = u.programs[name]
 	}
-	if err := n.replacePrograms(programs); err != nil {
+	if err := n.replacePrograms(paths); err != nil {
 		return err
 	}
 	return replaceProgram(u.programs["kubelet"], filepath.Join(n.Root(), u.layout.kubeletBinary))

@@ -158,8 +158,10 @@ func (f *Finder) note(format string, args ...any) {
 // report reports a program that is not in the cache yet.
 func (f *Finder) report(p Program) { f.note("%s", p) }
 
-// OfLabs returns the names of the programs that labs of any layout and simulations run.
-func OfLabs() []string {
-	return []string{"kube-apiserver", "kube-controller-manager", build.KubeScheduler, "kubelet", "kube-proxy", "kubectl",
-		"kubeadm", Runner, Etcd}
+// Kubernetes returns the names of the programs of a release that every lab runs.
+func Kubernetes() []string {
+	return []string{"kube-apiserver", "kube-controller-manager", build.KubeScheduler, "kubelet", "kube-proxy", "kubectl"}
 }
+
+// OfLabs returns the names of the programs that labs of any layout and simulations run.
+func OfLabs() []string { return append(Kubernetes(), "kubeadm", Runner, Etcd) }

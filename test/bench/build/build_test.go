@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
-	"github.com/pmk-sched/pmk-sched/internal/lab"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/programs"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -26,12 +26,12 @@ var release = versions.Release{Major: 1, Minor: 24, Patch: 3}
 // A measurement of one side alone is `-bench 'Programs/together'`. Both sides compile the same
 // bytes.
 func BenchmarkPrograms(b *testing.B) {
-	var programs []build.Program
-	for _, name := range lab.KubernetesPrograms() {
-		programs = append(programs, build.Program{Name: name})
+	var all []build.Program
+	for _, name := range programs.Kubernetes() {
+		all = append(all, build.Program{Name: name})
 	}
 	var each [][]build.Program
-	for _, p := range programs {
+	for _, p := range all {
 		each = append(each, []build.Program{p})
 	}
 	seconds, sums := map[string]float64{}, map[string][]string{}
@@ -41,10 +41,10 @@ func BenchmarkPrograms(b *testing.B) {
 		env  []string
 	}{
 		{"alone", each, []string{"GOGC=100"}},
-		{"together", [][]build.Program{programs}, nil},
+		{"together", [][]build.Program{all}, nil},
 	} {
 		b.Run(side.name, func(b *testing.B) {
-			download(b, programs)
+			download(b, all)
 			cache, env := b.TempDir(), append(os.Environ(), "GOCACHE="+b.TempDir())
 			b.ResetTimer()
 			start, used := time.Now(), childrenTime(b)

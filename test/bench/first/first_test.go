@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/programs"
-	"github.com/pmk-sched/pmk-sched/internal/lab"
 	"github.com/pmk-sched/pmk-sched/test/internal/published"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
@@ -34,7 +33,7 @@ const (
 // BenchmarkDemo runs the script of `make demo`. Compiling the programs takes minutes: `-bench
 // Demo/published` measures the other side alone.
 func BenchmarkDemo(b *testing.B) {
-	site, _ := published.Compiled(b, release, append(lab.KubernetesPrograms(), programs.Etcd)...)
+	site, _ := published.Compiled(b, release, append(programs.Kubernetes(), programs.Etcd)...)
 	for _, from := range []string{programs.Published, programs.Build} {
 		b.Run(from, func(b *testing.B) {
 			demo := newUser(b, site, from, filepath.Join(run.Root(), "hack", "demo.sh"))

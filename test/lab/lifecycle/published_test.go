@@ -18,8 +18,7 @@ func TestLabOfPublishedProgramsOfTheReleaseCompilesNothing(t *testing.T) {
 	for _, layout := range []string{lab.LayoutPMK, lab.LayoutKubeadm} {
 		t.Run(layout, func(t *testing.T) {
 			stateDir, _ := directories(t)
-			site, _ := published.Compiled(t, labs.Release, append(lab.KubernetesPrograms(), "kubeadm", programs.Runner,
-				programs.Etcd)...)
+			site, _ := published.Compiled(t, labs.Release, programs.OfLabs()...)
 			o := options(t, stateDir, "", "published-"+layout)
 			o.Layout, o.Nodes = layout, 0
 			o.CacheDir, o.Env = t.TempDir(), []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
@@ -35,7 +34,7 @@ func TestLabOfPublishedProgramsOfTheReleaseCompilesNothing(t *testing.T) {
 			if err != nil || status.Problem != "" {
 				t.Fatalf("status %+v, error %v", status, err)
 			}
-			if len(status.Programs) < len(lab.KubernetesPrograms()) {
+			if len(status.Programs) < len(programs.Kubernetes()) {
 				t.Errorf("programs %+v", status.Programs)
 			}
 			for _, p := range status.Programs {
