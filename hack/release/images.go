@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/authn"
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 
+	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 )
 
@@ -114,9 +115,7 @@ func (r release) goImage(ctx context.Context, roots image.File) (layout string, 
 	return layout, image.WriteLayout(ctx, built, "localhost/go:"+r.version, layout)
 }
 
-// toolchain returns the files of a Go toolchain that a build without cgo needs. In the module
-// golang.org/toolchain, programs are not executable: the go command sets the modes when it unpacks
-// one (cmd/go/internal/toolchain).
+// toolchain returns the files of a Go toolchain that a build without cgo needs.
 func toolchain(root string) ([]image.File, error) {
 	var files []image.File
 	err := fs.WalkDir(os.DirFS(root), ".", func(name string, entry fs.DirEntry, err error) error {
@@ -129,7 +128,7 @@ func toolchain(root string) ([]image.File, error) {
 			return nil
 		}
 		mode := int64(0o644)
-		if strings.HasPrefix(name, "bin/") || strings.HasPrefix(name, "pkg/tool/") {
+		if build.IsGoProgram(name) {
 			mode = 0o755
 		}
 		files = append(files, image.File{

@@ -161,18 +161,7 @@ type releaseBuild struct {
 // generates a module, and compiles it. It starts with the results of earlier builds: if all
 // binaries are in the cache, no go command runs.
 func (k *releaseBuild) fromModules(ctx context.Context) (*Result, error) {
-	s, err := k.releases.read(ctx, k.release)
-	if err != nil {
-		return nil, err
-	}
-	named, warnings := k.goVersion(s.Go)
-	k.warnings = append(slices.Clone(k.warnings), warnings...)
-	if err := k.toolchains.choose(ctx, k.options.Go, s.GoDirective); err != nil {
-		return nil, err
-	}
-	s = k.toolchains.adapt(s)
-	k.warnings = append(k.warnings, k.toolchains.chosenWarnings(s)...)
-	set, err := readPluginSet(ctx, k.goTool, k.options, k.release, k.rules, cmp.Or(k.toolchains.chosen, named))
+	s, named, set, err := k.readSources(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -195,6 +184,23 @@ func (k *releaseBuild) fromModules(ctx context.Context) (*Result, error) {
 	}
 	result, err := k.compiler.make(ctx, r)
 	return k.checkVulnerabilities(ctx, r, result, err)
+}
+
+// readSources reads the release and the plugins, and chooses the version of Go. It returns the
+// source as that version compiles it, the version that the release names, and the plugins.
+func (k *releaseBuild) readSources(ctx context.Context) (s source, named string, set *plugins.Set, err error) {
+	if s, err = k.releases.read(ctx, k.release); err != nil {
+		return s, "", nil, err
+	}
+	named, warnings := k.goVersion(s.Go)
+	k.warnings = append(slices.Clone(k.warnings), warnings...)
+	if err := k.toolchains.choose(ctx, k.options.Go, s.GoDirective); err != nil {
+		return s, "", nil, err
+	}
+	s = k.toolchains.adapt(s)
+	k.warnings = append(k.warnings, k.toolchains.chosenWarnings(s)...)
+	set, err = readPluginSet(ctx, k.goTool, k.options, k.release, k.rules, cmp.Or(k.toolchains.chosen, named))
+	return s, named, set, err
 }
 
 // goVersion returns the version of Go to use, and a warning if the source does not name one.

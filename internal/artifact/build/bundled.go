@@ -36,17 +36,17 @@ func (c cache) bundled(part string) string {
 // goProgram returns the go command to run: the newest one of a bundle, which knows how to read the
 // modules of the bundle, or else the one on PATH.
 func (c cache) goProgram(env []string) (string, error) {
-	newest, path := "", ""
+	program := func(version string) string { return filepath.Join(GoPath(filepath.Dir(c.dir), version), "bin", "go") }
+	var versions []string
 	entries, _ := os.ReadDir(c.bundled(bundledGo))
 	for _, e := range entries {
 		version, isGo := strings.CutPrefix(e.Name(), "go")
-		program := filepath.Join(c.bundled(bundledGo), e.Name(), "bin", "go")
-		if _, err := os.Stat(program); err == nil && isGo && (path == "" || goversion.Compare(version, newest) > 0) {
-			newest, path = version, program
+		if _, err := os.Stat(program(version)); err == nil && isGo {
+			versions = append(versions, version)
 		}
 	}
-	if path != "" {
-		return path, nil
+	if newest := LatestGo(versions); newest != "" {
+		return program(newest), nil
 	}
 	return lookPath(env, "go")
 }
@@ -96,12 +96,7 @@ func FetchModules(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	defer k.close(&err)
-	s, err := k.releases.read(ctx, k.release)
-	if err != nil {
-		return err
-	}
-	named, _ := k.goVersion(s.Go)
-	set, err := readPluginSet(ctx, k.goTool, k.options, k.release, k.rules, named)
+	s, named, set, err := k.readSources(ctx)
 	if err != nil {
 		return err
 	}
@@ -139,19 +134,14 @@ func FetchGo(ctx context.Context, e Environment) (version string, err error) {
 	})
 }
 
-// toolchainVersion returns the version of toolchainModule for a version of Go.
-func toolchainVersion(version string, p Platform) string {
-	return "v0.0.1-go" + version + "." + p.OS + "-" + p.Arch
-}
-
 // GoArchive returns the version of Go of a file in [ModuleDownloads], if it is one for this
 // machine. file is a slash-separated path in that directory.
 func GoArchive(file string) (m module.Version, version string, ok bool) {
 	name, found := strings.CutPrefix(file, toolchainModule+"/@v/")
 	name, isZip := strings.CutSuffix(name, ".zip")
-	version, isHost := strings.CutSuffix(strings.TrimPrefix(name, "v0.0.1-go"), "."+Host().OS+"-"+Host().Arch)
-	ok = found && isZip && isHost && goVersion.MatchString(version) && name == toolchainVersion(version, Host())
-	return module.Version{Path: toolchainModule, Version: name}, version, ok
+	version, ok = goOfToolchain(name)
+	return module.Version{Path: toolchainModule, Version: name}, version,
+		ok && found && isZip && goVersion.MatchString(version)
 }
 
 // GoPath returns the directory of a version of Go in a build cache directory.

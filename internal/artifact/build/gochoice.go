@@ -94,8 +94,8 @@ func (c *toolchains) stable(ctx context.Context, asked string) ([]string, error)
 func stableVersions(asked, local string, listed []string) []string {
 	found := []string{local}
 	for _, version := range listed {
-		if version, ofHost := strings.CutSuffix(version, "."+Host().OS+"-"+Host().Arch); ofHost {
-			found = append(found, strings.TrimPrefix(version, "v0.0.1-go"))
+		if golang, ok := goOfToolchain(version); ok {
+			found = append(found, golang)
 		}
 	}
 	found = slices.DeleteFunc(found, func(version string) bool {

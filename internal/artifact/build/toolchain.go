@@ -46,6 +46,26 @@ func (t toolchain) warning(of string) string {
 // toolchainModule is the module with the versions of Go, one for each platform.
 const toolchainModule = "golang.org/toolchain"
 
+// toolchainVersion returns the version of toolchainModule for a version of Go.
+func toolchainVersion(version string, p Platform) string {
+	return "v0.0.1-go" + version + "." + p.OS + "-" + p.Arch
+}
+
+// goOfToolchain returns the version of Go of a version of toolchainModule, if it is one for this
+// machine.
+func goOfToolchain(version string) (golang string, ok bool) {
+	golang, isGo := strings.CutPrefix(version, "v0.0.1-go")
+	golang, isHost := strings.CutSuffix(golang, "."+Host().OS+"-"+Host().Arch)
+	return golang, isGo && isHost
+}
+
+// IsGoProgram reports whether a file of toolchainModule is to be executable. In the module, no file
+// is: the go command sets the modes when it unpacks one (cmd/go/internal/toolchain/select.go). name
+// is a slash-separated path in the module.
+func IsGoProgram(name string) bool {
+	return strings.HasPrefix(name, "bin/") || strings.HasPrefix(name, "pkg/tool/")
+}
+
 // toolchains downloads versions of Go and remembers which ones it used.
 type toolchains struct {
 	*goTool
@@ -150,12 +170,10 @@ func (c *toolchains) patches(ctx context.Context, named string) []string {
 	if golang, err := c.goTool.find(ctx); err == nil && goversion.Minor(golang.version) == minor {
 		found[golang.version] = true
 	}
-	suffix := "." + Host().OS + "-" + Host().Arch
-	pattern := regexp.MustCompile(`^v0\.0\.1-go(` + regexp.QuoteMeta(minor) + `(?:\.[0-9]+)?)` +
-		regexp.QuoteMeta(suffix) + `$`)
+	patch := regexp.MustCompile(`^` + regexp.QuoteMeta(minor) + `(\.[0-9]+)?$`)
 	keep := func(version string) {
-		if match := pattern.FindStringSubmatch(version); match != nil && match[1] != named {
-			found[match[1]] = true
+		if golang, ok := goOfToolchain(version); ok && patch.MatchString(golang) && golang != named {
+			found[golang] = true
 		}
 	}
 	if answers, err := c.list(ctx, step, "-versions", toolchainModule); err == nil {
@@ -167,7 +185,7 @@ func (c *toolchains) patches(ctx context.Context, named string) []string {
 	}
 	var asked []string
 	for _, version := range unlisted(named) {
-		asked = append(asked, toolchainModule+"@v0.0.1-go"+version+suffix)
+		asked = append(asked, toolchainModule+"@"+toolchainVersion(version, Host()))
 	}
 	if answers, err := c.list(ctx, step, asked...); err == nil {
 		for _, answer := range answers {

@@ -21,18 +21,20 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/contextio"
 )
 
-// write writes an archive of the files below root. The same files give the same bytes.
-func (m *Manifest) write(ctx context.Context, w io.Writer, name, root string) error {
+// encode returns the text of the manifest in an archive.
+func (m *Manifest) encode() ([]byte, error) {
 	text, err := json.MarshalIndent(m, "", "\t")
-	if err != nil {
-		return err
-	}
+	return append(text, '\n'), err
+}
+
+// write writes an archive of the files below root. text is the encoded manifest. The same files
+// give the same bytes.
+func (m *Manifest) write(ctx context.Context, w io.Writer, text []byte, name, root string) error {
 	compressed, err := compress(contextio.NewWriter(ctx, w), name)
 	if err != nil {
 		return err
 	}
 	archive := tar.NewWriter(compressed)
-	text = append(text, '\n')
 	first := File{Path: manifestFile, Size: int64(len(text))}
 	if err := writeEntry(archive, first, bytes.NewReader(text)); err != nil {
 		return err
@@ -54,9 +56,8 @@ func writeFile(archive *tar.Writer, f File, from string) error {
 }
 
 func writeEntry(archive *tar.Writer, f File, content io.Reader) error {
-	header := &tar.Header{Typeflag: tar.TypeReg, Name: f.Path, Size: f.Size, Mode: 0o644, Format: tar.FormatPAX}
-	if f.Executable {
-		header.Mode = 0o755
+	header := &tar.Header{
+		Typeflag: tar.TypeReg, Name: f.Path, Size: f.Size, Mode: int64(f.mode()), Format: tar.FormatPAX,
 	}
 	if err := archive.WriteHeader(header); err != nil {
 		return err
@@ -159,6 +160,9 @@ func (a *archive) readManifest() error {
 	return err
 }
 
+// damagedHint is for an archive that cannot be read.
+const damagedHint = "copy the bundle again, or create it again"
+
 func digest(text []byte) string {
 	sum := sha256.Sum256(text)
 	return "sha256:" + hex.EncodeToString(sum[:])
@@ -197,11 +201,7 @@ func (a *archive) extract(dir string, wanted func(File) bool) error {
 
 // writeContent copies a content and compares its digest.
 func writeContent(r io.Reader, f File, to string) error {
-	mode := os.FileMode(0o644)
-	if f.Executable {
-		mode = 0o755
-	}
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, mode)
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, f.mode())
 	if err != nil {
 		return err
 	}

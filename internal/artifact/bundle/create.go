@@ -22,6 +22,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/base/tempdir"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // downloads is the GOPROXY directory of a bundle.
@@ -125,7 +126,7 @@ func (c *creation) collect(ctx context.Context) error {
 	if err := os.MkdirAll(filepath.Dir(self), 0o755); err != nil {
 		return fmt.Errorf("add pmk-sched: %w", err)
 	}
-	return copyFile(c.Self, self, 0o755)
+	return build.CopyFile(c.Self, self, 0o755)
 }
 
 // addRelease builds the image of a release and adds the modules and the programs of the release.
@@ -138,7 +139,7 @@ func (c *creation) addRelease(ctx context.Context, r pack.Request) error {
 	if err := c.addImage(ctx, r); err != nil {
 		return err
 	}
-	if err := c.fetchBundledPlugins(ctx, r); err != nil {
+	if err := c.fetchBundledPlugins(ctx, release, r.Platforms); err != nil {
 		return err
 	}
 	found, err := pack.Finder(c.user).Find(ctx, programs.Request{Release: release, Names: c.Programs})
@@ -191,17 +192,15 @@ func (c *creation) addImage(ctx context.Context, r pack.Request) (err error) {
 }
 
 // fetchBundledPlugins downloads the modules of schedulers with any of the bundled plugins.
-func (c *creation) fetchBundledPlugins(ctx context.Context, r pack.Request) error {
+func (c *creation) fetchBundledPlugins(
+	ctx context.Context, release versions.Release, platforms []build.Platform,
+) error {
 	names, err := plugins.Builtins(pmksched.Sources)
 	if err != nil {
 		return err
 	}
-	release, err := pack.ResolveBranch(ctx, c.staged, r.Branch)
-	if err != nil {
-		return err
-	}
 	o := build.Options{
-		Environment: pack.Environment(c.staged), Release: release, Platforms: r.Platforms, Sources: pmksched.Sources,
+		Environment: pack.Environment(c.staged), Release: release, Platforms: platforms, Sources: pmksched.Sources,
 	}
 	for _, name := range names {
 		o.Plugins = append(o.Plugins, plugins.Plugin{Builtin: name})
@@ -221,25 +220,32 @@ func (c *creation) write(ctx context.Context, earlier *archive) (*Created, error
 	if err := m.check(); err != nil {
 		return nil, err
 	}
-	created := &Created{Archive: c.Archive, Files: len(m.Files)}
+	text, err := m.encode()
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", manifestFile, err)
+	}
+	created := &Created{Archive: c.Archive, ID: digest(text), Files: len(m.Files), Manifest: *m}
 	err = c.user.Step("write "+c.Archive, func() error {
-		created.Size, err = writeArchive(ctx, m, c.Archive, c.staged.CacheDir)
-		return err
+		return image.WriteFile(ctx, c.Archive, func(f *os.File) error {
+			if err := m.write(ctx, f, text, c.Archive, c.staged.CacheDir); err != nil {
+				return fmt.Errorf("write %s: %w", c.Archive, err)
+			}
+			info, err := f.Stat()
+			if err == nil {
+				created.Size = info.Size()
+			}
+			return err
+		})
 	})
 	if err != nil {
-		return nil, fmt.Errorf("write %s: %w", c.Archive, err)
+		return nil, err
 	}
 	for _, f := range m.Files {
 		if f.Absent {
 			created.Absent++
 		}
 	}
-	a, err := open(ctx, c.Archive)
-	if err != nil {
-		return nil, err
-	}
-	created.ID, created.Manifest = a.id, *m
-	return created, a.close()
+	return created, nil
 }
 
 // list sets the files of a manifest to the files of the stage that are part of a bundle.
@@ -294,23 +300,4 @@ func isPart(name string) bool {
 		return false
 	}
 	return slices.ContainsFunc(roots(), func(root string) bool { return strings.HasPrefix(name, root) })
-}
-
-// writeArchive writes the archive and replaces the file atomically.
-func writeArchive(ctx context.Context, m *Manifest, file, stage string) (size int64, err error) {
-	part, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*")
-	if err != nil {
-		return 0, err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(part.Name()))
-		}
-	}()
-	err = errors.Join(part.Chmod(0o644), m.write(ctx, part, file, stage))
-	info, statErr := part.Stat()
-	if err = errors.Join(err, statErr, part.Sync(), part.Close()); err != nil {
-		return 0, err
-	}
-	return info.Size(), os.Rename(part.Name(), file)
 }

@@ -92,6 +92,14 @@ type File struct {
 	Absent bool `json:"absent,omitempty"`
 }
 
+// mode returns the permissions of the file.
+func (f File) mode() fs.FileMode {
+	if f.Executable {
+		return 0o755
+	}
+	return 0o644
+}
+
 // stored returns the contents that the archive has, in their order, each as its first file.
 func (m *Manifest) stored() []File {
 	var list []File

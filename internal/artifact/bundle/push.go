@@ -85,7 +85,7 @@ func recordAs(cacheDir, name string, p *image.Pushed) error {
 func extractImages(ctx context.Context, file string) (dir string, remove func() error, err error) {
 	a, err := open(ctx, file)
 	if err != nil {
-		return "", nil, problem.Invalidf("copy the bundle again, or create it again", "%w", err)
+		return "", nil, problem.Invalidf(damagedHint, "%w", err)
 	}
 	defer func() { err = errors.Join(err, a.close()) }()
 	dir, remove, err = tempdir.Make("images")
@@ -113,7 +113,7 @@ func (a *archive) extractImages(dir string) error {
 		return err
 	}
 	if err := a.extract(contents, func(f File) bool { return wanted[f.SHA256] }); err != nil {
-		return problem.Invalidf("copy the bundle again, or create it again", "%w", err)
+		return problem.Invalidf(damagedHint, "%w", err)
 	}
 	for _, f := range a.Files {
 		if !strings.HasPrefix(f.Path, imageDir+"/") {
@@ -123,7 +123,7 @@ func (a *archive) extractImages(dir string) error {
 		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 			return err
 		}
-		if err := copyFile(filepath.Join(contents, f.SHA256), to, 0o644); err != nil {
+		if err := build.CopyFile(filepath.Join(contents, f.SHA256), to, 0o644); err != nil {
 			return fmt.Errorf("write %s: %w", path.Base(f.Path), err)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -30,7 +29,7 @@ type Unpacked struct {
 func Unpack(ctx context.Context, file string, s *session.Session) (_ *Unpacked, err error) {
 	a, err := open(ctx, file)
 	if err != nil {
-		return nil, problem.Invalidf("copy the bundle again, or create it again", "%w", err)
+		return nil, problem.Invalidf(damagedHint, "%w", err)
 	}
 	defer func() { err = errors.Join(err, a.close()) }()
 	u, err := newUnpacking(a, s.CacheDir)
@@ -40,7 +39,7 @@ func Unpack(ctx context.Context, file string, s *session.Session) (_ *Unpacked, 
 	defer func() { err = errors.Join(err, u.remove()) }()
 	err = s.Step("read "+file, func() error {
 		if err := a.extract(u.temporary, func(File) bool { return true }); err != nil {
-			return problem.Invalidf("copy the bundle again, or create it again", "read bundle %s: %w", file, err)
+			return problem.Invalidf(damagedHint, "read bundle %s: %w", file, err)
 		}
 		return u.findAbsent()
 	})
@@ -164,10 +163,6 @@ func (u *unpacking) place(f File) error {
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 		return err
 	}
-	mode := fs.FileMode(0o644)
-	if f.Executable {
-		mode = 0o755
-	}
 	// A link and a rename replace the file atomically. A file system without links gets a copy, and
 	// so does a content that both an executable and another file have.
 	part := filepath.Join(u.temporary, "part")
@@ -175,8 +170,8 @@ func (u *unpacking) place(f File) error {
 	if err != nil {
 		return err
 	}
-	if info.Mode().Perm() != mode || os.Link(from, part) != nil {
-		if err := copyFile(from, part, mode); err != nil {
+	if info.Mode().Perm() != f.mode() || os.Link(from, part) != nil {
+		if err := build.CopyFile(from, part, f.mode()); err != nil {
 			return err
 		}
 	}
@@ -227,25 +222,11 @@ func finishGo(dir string) error {
 		}
 		name := filepath.ToSlash(relative)
 		switch {
-		case strings.HasPrefix(name, "bin/"), strings.HasPrefix(name, "pkg/tool/"):
+		case build.IsGoProgram(name):
 			return os.Chmod(file, 0o755)
 		case entry.Name() == "_go.mod":
-			return copyFile(file, filepath.Join(filepath.Dir(file), "go.mod"), 0o644)
+			return build.CopyFile(file, filepath.Join(filepath.Dir(file), "go.mod"), 0o644)
 		}
 		return nil
 	})
-}
-
-func copyFile(from, to string, mode fs.FileMode) error {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Chmod(mode), out.Close())
 }

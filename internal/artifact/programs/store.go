@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -85,7 +84,7 @@ func Copy(cacheDir string, release versions.Release, found map[string]Program) e
 		if err != nil {
 			return err
 		}
-		if err := copyFile(p.Path, file); err != nil {
+		if err := build.CopyFile(p.Path, file, 0o755); err != nil {
 			return fmt.Errorf("store %s: %w", name, err)
 		}
 		p.Path = file
@@ -94,18 +93,4 @@ func Copy(cacheDir string, release versions.Release, found map[string]Program) e
 		}
 	}
 	return nil
-}
-
-func copyFile(from, to string) error {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o755)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close())
 }
