@@ -147,7 +147,7 @@ func (c *comparison) checkPorts() {
 	c.differValues("the secure port", versions.SecurePort, strings.Join(matches(text, `DefaultKubeSchedulerPort = (\d+)`), ""))
 }
 
-// checkExtenderTypes compares the types of the extender API with those that this module compiles.
+// checkExtenderTypes compares the types of the extender API with the types in this module.
 func (c *comparison) checkExtenderTypes() {
 	c.begin("types of the extender API", "scheduler/extender, go.mod k8s.io/kube-scheduler")
 	structs := c.source.structs(staging + "/extender/v1")
@@ -202,11 +202,12 @@ func (s *source) watched() []string {
 }
 
 // checkResources compares the resources that the scheduler watches with the kinds of snapshots and
-// with the requirements for an API server: those that its neighbors do not all serve.
+// with the requirements for an API server: resources that its neighbors do not all serve.
 func (c *comparison) checkResources() {
 	c.begin("resources that the scheduler watches", "internal/foresight/snapshot/kinds.go, versions/skew.go requirements")
-	required := versions.Required(c.facts)
-	for _, resource := range c.source.watched() {
+	watched := c.source.watched()
+	required, since := versions.Required(c.facts), c.watchedSince(watched)
+	for _, resource := range watched {
 		apiVersion, name, _ := strings.Cut(resource, " ")
 		i := slices.IndexFunc(snapshot.Kinds(), func(k *snapshot.Kind) bool {
 			return strings.EqualFold(k.Resource, name) && slices.ContainsFunc(k.Versions, func(v string) bool {
@@ -216,17 +217,22 @@ func (c *comparison) checkResources() {
 		if i < 0 {
 			c.differ("add to the kinds of snapshots: %s", resource)
 		}
-		if c.watchedSince(resource) && !slices.Contains(required, resource) {
+		if slices.Contains(since, resource) && !slices.Contains(required, resource) {
 			c.differ("add to the requirements from %s on, if it is watched by default: %s", c.minor(), resource)
 		}
 	}
 }
 
-// watchedSince reports whether a release without rows is the first one that watches a resource: the
-// tested release before it does not. Whether a feature gate that is disabled by default guards the
-// watch is for the reader to find out, so that releases with rows are not compared.
-func (c *comparison) watchedSince(resource string) bool {
-	return c.before != nil && c.facts.Minor < c.source.release.Minor && !slices.Contains(c.before.watched(), resource)
+// watchedSince returns the resources of the list that a release without rows watches and the tested
+// release before it does not. Whether a feature gate that is disabled by default guards the watch
+// is for the reader to find out, so that releases with rows are not compared.
+func (c *comparison) watchedSince(watched []string) []string {
+	if c.before == nil || c.facts.Minor >= c.source.release.Minor {
+		return nil
+	}
+	before := c.before.watched()
+	return slices.DeleteFunc(slices.Clone(watched),
+		func(resource string) bool { return slices.Contains(before, resource) })
 }
 
 // checkGangs compares how the release places groups of pods.
@@ -266,7 +272,7 @@ func (s *source) groups() string {
 	return best
 }
 
-// checkKubeadm compares what labs take from kubeadm.
+// checkKubeadm compares the settings of labs that come from kubeadm.
 func (c *comparison) checkKubeadm() {
 	c.begin("kubeadm", "versions/table.go nodeRows, internal/artifact/build (EtcdVersion)")
 	constants := c.source.text(kubernetes + "/cmd/kubeadm/app/constants/constants.go")

@@ -29,8 +29,8 @@ func modules() []string {
 	return []string{kubernetes, staging, componentBase, apiserver, clientGo, apiextensions, componentHelpers}
 }
 
-// source is the Go source of a release. Its methods return empty results for what the release does
-// not have: the difference to the table is the finding.
+// source is the Go source of a release. If the release does not have a file or a name, its methods
+// return empty results: the difference to the table is the finding.
 type source struct {
 	release versions.Release
 	dirs    map[string]string // of modules, by path

@@ -13,8 +13,8 @@ import (
 )
 
 // sumDatabase is the directory of a checksum database in a module cache, as the go command writes
-// it (cmd/go/internal/modfetch/sumdb.go): lookup/<module>@<version> has the answer about a module,
-// tile/… the tree.
+// it (cmd/go/internal/modfetch/sumdb.go): the answer about a module is in
+// lookup/<module>@<version>, and the tree in tile/….
 type sumDatabase string
 
 // sumAnswer is an answer of a checksum database: the lines of a module for go.sum with their

@@ -3,8 +3,8 @@
 // commands find it, and [Push] copies its images to a registry.
 //
 // An archive is a tar file of manifest.json and of the files that it lists, each content once, in
-// the order of the list. An archive is untrusted input: a file is only used if it has the digest in
-// the manifest, and nothing is added to the directory before all files were read.
+// the order of the list. An archive is untrusted input: a file is used only if its digest is the
+// one in the manifest, and nothing is added to the directory before all files were read.
 package bundle
 
 import (
@@ -26,8 +26,8 @@ const (
 	// manifestFile is the first file of an archive.
 	manifestFile = "manifest.json"
 
-	// The directories of a bundle below the build cache directory. manifestDir has the manifests of
-	// the unpacked bundles.
+	// Directories of a bundle below the build cache directory. The manifests of unpacked bundles are
+	// in manifestDir.
 	imageDir    = "bundle/images"
 	manifestDir = "bundle/manifests"
 	// SelfPath is the pmk-sched in an archive.
@@ -58,7 +58,7 @@ type Manifest struct {
 	Base     string             `json:"base"`
 	Images   []Image            `json:"images"`
 	Programs []programs.Program `json:"programs"`
-	// Since is the earlier bundle that has the absent files. It is nil if no file is absent.
+	// Since is the earlier bundle with the absent files. It is nil if no file is absent.
 	Since *Earlier `json:"since,omitempty"`
 	// Files are sorted by path.
 	Files []File `json:"files"`

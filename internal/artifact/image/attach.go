@@ -43,7 +43,7 @@ func (b *Built) Manifests() ([]Manifest, error) {
 	return list, nil
 }
 
-// Attach attaches a document to the index or to a manifest of the image, which has the digest: it
+// Attach attaches a document to the index or the manifest of the image with the given digest: it
 // adds a manifest that refers to it (image-spec, manifest.md, "subject"). The digest of the image
 // stays. Push and WriteLayout write attachments too. The same document gives the same manifest:
 // its creation time is fixed.

@@ -160,7 +160,7 @@ func TestChangedLayoutIsNoticed(t *testing.T) {
 	}
 }
 
-// A registry that lists what is not attached to the image.
+// A registry that lists documents that are not attached to the image.
 func TestAttachmentsOfOtherImagesAreIgnored(t *testing.T) {
 	b := attachedImage(t)
 	backend := registry.New(registry.WithReferrersSupport(true), registry.Logger(log.New(io.Discard, "", 0)))

@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
@@ -84,4 +85,12 @@ func (r *request) leaveSignature() error {
 	_, id, err := pack.ParseKey([]byte(image.RequireSignature))
 	r.Options.Signature = &deploy.Signature{Key: id, Err: errors.New("the plan is made without a cluster")}
 	return err
+}
+
+// UnsignedBuildError returns the error for an upgrade that would build an image without a signature
+// although one is required.
+func UnsignedBuildError(image, release string) error {
+	return problem.Invalidf(fmt.Sprintf("sign it with `pmk-sched build --branch %s --tag %s --push --sign-key KEY`, "+
+		"with the plugins of the scheduler, and add --image %s", release, image, image),
+		"the image must be signed, and upgrade would build it without a signature")
 }
