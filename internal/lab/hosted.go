@@ -85,7 +85,7 @@ func (u *bringUp) hostedFiles(n *Node, c nodeConfig) ([]file, error) {
 	return append(keys, settings...), err
 }
 
-// etcdDir is the directory of etcd, which runs in the lab's network, where no loss of a host stops it.
+// etcdDir is the directory of etcd, which runs in the lab's network: no loss of a host stops it.
 func (l *Lab) etcdDir() string { return filepath.Join(l.network().dir, "etcd") }
 
 func (u *bringUp) writeEtcd(shared authorities, now time.Time) error {
@@ -227,7 +227,7 @@ func (u *bringUp) waitHosted(ctx context.Context) error {
 }
 
 // hostedUpgradeSteps upgrade the control plane, one host after the other, and then the workers: a
-// provider changes the control plane under nodes that keep their kubelets until the user rolls them.
+// provider changes the control plane under nodes that keep their kubelets until they are replaced.
 func (u *bringUp) hostedUpgradeSteps() []step {
 	var steps []step
 	for _, n := range u.lab.masters() {

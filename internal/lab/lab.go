@@ -11,12 +11,12 @@
 // a bridge that connects the nodes and this machine, a load balancer in front of several API
 // servers, and kwok, which simulates further workers.
 //
-// With the layout kubeadm, kubeadm of the release makes the cluster: "init", "join", images with the
-// names and the structure of the Kubernetes release images. With the layout of PMK the lab itself
-// writes the files of the control-plane nodes, and etcd is a process of each node. Several of them
-// have a virtual address, which keepalived gives to one of them. With the layout hosted the control
-// plane is not part of the cluster: its programs run as processes on hosts that have no kubelet and
-// no route to pods, and all nodes are workers.
+// With the layout kubeadm, kubeadm of the release makes the cluster: "init", "join", images with
+// the names and the structure of the Kubernetes release images. With the layout of PMK the lab
+// itself writes the files of the control-plane nodes, and etcd is a process of each node. Several
+// of them have a virtual address, which keepalived gives to one of them. With the layout hosted the
+// control plane is not part of the cluster: its programs run as processes on hosts that have no
+// kubelet and no route to pods, and all nodes are workers.
 //
 // Every process of a lab is in the lab's own cgroups. Mounts, links and packet filter rules are in
 // its namespaces and end with them. That is how Down finds everything, even when Up was killed, and

@@ -221,7 +221,7 @@ const (
 )
 
 // nodeRequirements returns the requirements of the node selector. Without a node selector, they
-// exclude simulated nodes, and nodes with another operating system, which managed clusters can have.
+// exclude simulated nodes, and nodes of Windows, which managed clusters can have.
 func (s Scheduler) nodeRequirements() []corev1.NodeSelectorRequirement {
 	if len(s.NodeSelector) == 0 {
 		return []corev1.NodeSelectorRequirement{
