@@ -50,7 +50,7 @@ func distributions() []distribution {
 		// ConfigMapNameShootInfo.
 		{name: "gardener", layout: LayoutManaged, hosted: true, product: "Gardener", label: "worker.gardener.cloud/",
 			configMap: "shoot-info"},
-		// openshift/hypershift, api/hypershift/v1beta1/nodepool_types.go: NodePoolLabel of nodes.
+		// openshift/hypershift, api/hypershift/v1beta1: label hypershift.openshift.io/nodePool of nodes.
 		{name: "hypershift", layout: LayoutManaged, hosted: true, product: "HyperShift",
 			label: "hypershift.openshift.io/"},
 		{name: "rke2", layout: "rke2", version: "+rke2", provider: "rke2://", label: "rke2.io/"},
