@@ -27,7 +27,8 @@ func Chart(plan *Plan, secrets bool) (files map[string][]byte, warnings []string
 }
 
 // ReleasesChart returns the files of one Helm chart for the plans of a scheduler for several
-// releases, as [Chart] does for one. The chart selects the release by the version of the API server.
+// releases, as [Chart] does for one. The chart selects the release by the version of the API
+// server.
 func ReleasesChart(plans []*Plan, secrets bool) (files map[string][]byte, warnings []string, err error) {
 	plans = slices.SortedFunc(slices.Values(plans), func(a, b *Plan) int { return a.Release.Compare(b.Release) })
 	var list []helm.Input

@@ -75,7 +75,8 @@ func TestOneChartSelectsTheReleaseOfTheAPIServer(t *testing.T) {
 
 func TestOneChartRefusesAnAPIServerThatItHasNoSchedulerFor(t *testing.T) {
 	files := releasesChart(t, func(*deploy.Options) {}, "v1.24.3", "v1.34.2")
-	_, err := templateFor(t, files, "kube-system", nil, &chartutil.KubeVersion{Version: "v1.35.1", Major: "1", Minor: "35"})
+	server := &chartutil.KubeVersion{Version: "v1.35.1", Major: "1", Minor: "35"}
+	_, err := templateFor(t, files, "kube-system", nil, server)
 	want := "this chart has no kube-scheduler for Kubernetes 1.35, only for 1.24, 1.34"
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q", err, want)

@@ -14,8 +14,9 @@ func ofRelease() []string {
 	return []string{"image", "configuration", "args", "pluginRules", "probes"}
 }
 
-// Releases returns the files of one chart for several releases of one scheduler, by their paths. The
-// chart selects the release by the version of the API server. The releases are in ascending order.
+// Releases returns the files of one chart for several releases of one scheduler, by their paths.
+// The chart selects the release by the version of the API server. The releases are in ascending
+// order.
 func Releases(list []Input) (map[string][]byte, error) {
 	if len(list) == 0 {
 		return nil, errors.New("write a chart: no release is given")
