@@ -97,6 +97,8 @@ type DeployedRelease struct {
 	Scheduler string `json:"scheduler,omitempty"`
 	// Image of the scheduler.
 	Image string `json:"image,omitempty"`
+	// Checksum of the release in the index.
+	Checksum string `json:"checksum,omitempty"`
 }
 
 // Verification is a pod that a scheduler bound.
