@@ -57,9 +57,6 @@ type Options struct {
 	Workers int
 	// Version of pmk-sched, recorded in a label.
 	Version string
-	// ReadIndex reads a release index from a registry, and verifies that key, if it is not empty,
-	// signed it.
-	ReadIndex func(ctx context.Context, reference, key string) ([]byte, error)
 }
 
 // leaseName is the name of the lease of the leader election.

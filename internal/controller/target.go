@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
@@ -84,11 +85,7 @@ func (r *reconciler) readIndex(
 ) (text []byte, name string, err error) {
 	given := object.Spec.Releases
 	if given.ConfigMap == nil {
-		if r.o.ReadIndex == nil {
-			return nil, given.OCI, problem.Invalidf("use spec.releases.configMap or items",
-				"read the release index %s: this controller reads none from a registry", given.OCI)
-		}
-		text, err = r.o.ReadIndex(ctx, given.OCI, given.PublicKey)
+		text, err = pack.ReadReleases(ctx, given.OCI, given.PublicKey)
 		return text, given.OCI, err
 	}
 	found, key := &corev1.ConfigMap{}, given.ConfigMap.KeyOrDefault()
