@@ -1,5 +1,6 @@
-// Command schema prints the JSON schema of pmk-sched.yaml, from the types and comments of
-// api/v1alpha1. It runs in the root of the repository.
+// Command schema prints the JSON schema of pmk-sched.yaml or, with the argument crd, the
+// CustomResourceDefinition, from the types and comments of api/v1alpha1. It runs in the root of the
+// repository.
 package main
 
 import (
@@ -27,6 +28,9 @@ func run() error {
 		return err
 	}
 	s := r.Reflect(&v1alpha1.CustomScheduler{})
+	if len(os.Args) > 1 && os.Args[1] == "crd" {
+		return writeCRD(s, r.Reflect(&v1alpha1.CustomSchedulerStatus{}))
+	}
 	s.Title = v1alpha1.Kind
 	s.Version = "http://json-schema.org/draft-07/schema#" // what editors support
 	for name, value := range map[string]string{"apiVersion": v1alpha1.APIVersion, "kind": v1alpha1.Kind} {
@@ -64,6 +68,8 @@ func mapType(t reflect.Type) *jsonschema.Schema {
 	case reflect.TypeFor[v1alpha1.Quantities]():
 		return &jsonschema.Schema{Type: "object",
 			AdditionalProperties: &jsonschema.Schema{AnyOf: []*jsonschema.Schema{text, {Type: "number"}}}}
+	case reflect.TypeFor[metav1.Time]():
+		return &jsonschema.Schema{Type: "string", Format: "date-time"}
 	case reflect.TypeFor[metav1.TypeMeta](), reflect.TypeFor[metav1.ObjectMeta]():
 		return &jsonschema.Schema{Type: "object", Properties: jsonschema.NewProperties()}
 	}

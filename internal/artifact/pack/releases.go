@@ -10,6 +10,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/sign"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 )
 
@@ -31,6 +32,29 @@ func WriteReleases(file string, index *v1alpha1.SchedulerReleases) error {
 		return fmt.Errorf("write --index: %w", err)
 	}
 	return nil
+}
+
+// maxReleases bounds a release index, in bytes.
+const maxReleases = 8 << 20
+
+// ReadReleases reads a release index from a registry. If key, in PEM, is not empty, it must have
+// signed the index: otherwise the error is an [UnsignedError].
+func ReadReleases(ctx context.Context, reference, key string) ([]byte, error) {
+	stored, err := image.Open(ctx, image.Source{Reference: reference, Keychain: authn.DefaultKeychain})
+	if err != nil {
+		return nil, fmt.Errorf("read the release index: %w", err)
+	}
+	if key != "" {
+		if _, err := VerifySignature(ctx, stored.Name, key); err != nil {
+			return nil, err
+		}
+	}
+	text, err := stored.Document(ReleasesType, maxReleases)
+	if err == nil && text == nil {
+		err = problem.Invalidf("`pmk-sched build --index FILE --push` pushes a release index",
+			"%s is not a release index", reference)
+	}
+	return text, err
 }
 
 // PushReleases pushes a release index to a repository with the tag [ReleasesTag], and returns its
