@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
@@ -156,7 +157,7 @@ func readInput(c *cli.Context, u *ui, against ...string) (simulate.Input, error)
 	if path := c.String("snapshot"); path != "" {
 		in.Snapshot.From = []string{path}
 	}
-	err := readsStdinOnce(c, "file", "manifests", "snapshot")
+	err := readsStdinOnce(c, "file", "manifests", "snapshot", "against")
 	if err != nil {
 		return in, err
 	}
@@ -164,7 +165,7 @@ func readInput(c *cli.Context, u *ui, against ...string) (simulate.Input, error)
 		return in, err
 	}
 	for _, source := range against {
-		baseline, err := readBaseline(c, u, "against", source)
+		baseline, err := readBaseline(u, "--against", source, c.String("branch"))
 		if err != nil {
 			return in, err
 		}
@@ -190,13 +191,14 @@ func readsStdinOnce(c *cli.Context, flags ...string) error {
 }
 
 // defaultBaseline is the value of --against for the default scheduler.
-const defaultBaseline = "default"
+const defaultBaseline = v1alpha1.DefaultScheduler
 
-// readBaseline returns the scheduler that a value of a flag names.
-func readBaseline(c *cli.Context, u *ui, flag, source string) (pack.Scheduler, error) {
-	flags := spec.Flags{Namespace: u.namespace, Version: ownVersion(), Branch: c.String("branch")}
+// readBaseline returns the scheduler of a pmk-sched.yaml, or the default scheduler. name is the
+// flag or the field that names it.
+func readBaseline(u *ui, name, source, branch string) (pack.Scheduler, error) {
+	flags := spec.Flags{Namespace: u.namespace, Version: ownVersion(), Branch: branch}
 	if source != defaultBaseline {
-		flags.File, flags.FileFlag = source, "--"+flag
+		flags.File, flags.FileFlag, flags.Stdin = source, name, u.in
 	}
 	sp, err := spec.Read(flags)
 	if err != nil {
@@ -204,7 +206,7 @@ func readBaseline(c *cli.Context, u *ui, flag, source string) (pack.Scheduler, e
 	}
 	scheduler, err := sp.Simulation(nil, nil)
 	if err != nil {
-		return scheduler, fmt.Errorf("--%s: %w", flag, err)
+		return scheduler, fmt.Errorf("%s: %w", name, err)
 	}
 	scheduler.Source = source
 	return scheduler, nil

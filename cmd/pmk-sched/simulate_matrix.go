@@ -106,7 +106,8 @@ func failedCells(result *matrix.Result) error {
 }
 
 func matrixRequest(c *cli.Context, u *ui) (matrix.Request, error) {
-	r := matrix.Request{Snapshots: c.StringSlice("snapshot"), Stdin: u.in, Version: ownVersion(), Parallel: c.Int("parallel"), Timeout: c.Duration("timeout")}
+	r := matrix.Request{Snapshots: c.StringSlice("snapshot"), Stdin: u.in, Version: ownVersion(),
+		Parallel: c.Int("parallel"), Timeout: c.Duration("timeout")}
 	if err := cmp.Or(checkList(c), readsStdinOnce(c, "file", "snapshot")); err != nil {
 		return r, err
 	}
@@ -118,7 +119,7 @@ func matrixRequest(c *cli.Context, u *ui) (matrix.Request, error) {
 		schedulers = []string{defaultBaseline}
 	}
 	for _, name := range schedulers {
-		scheduler, err := readBaseline(c, u, "file", name)
+		scheduler, err := readBaseline(u, "--file", name, c.String("branch"))
 		if err != nil {
 			return r, err
 		}

@@ -73,6 +73,9 @@ type Simulation struct {
 	Snapshot  *capture.Snapshot
 	Timeout   time.Duration
 	Prices    []report.Price
+	// Undecided and Before are those of [Options], for each scenario.
+	Undecided bool
+	Before    func(ctx context.Context, cfg *rest.Config) error
 }
 
 func (m Simulation) compileAndRun(
@@ -87,7 +90,7 @@ func (m Simulation) compileAndRun(
 
 // Run runs the scenarios.
 func (m Simulation) Run(ctx context.Context, servers *Servers, p Programs) (result *report.Report, err error) {
-	o := Options{Snapshot: m.Snapshot, Timeout: m.Timeout}
+	o := Options{Snapshot: m.Snapshot, Timeout: m.Timeout, Undecided: m.Undecided, Before: m.Before}
 	var steps []*report.Report
 	for i, sc := range m.Scenarios {
 		o.Scenario, o.After = sc, nil
