@@ -174,7 +174,7 @@ func (e *Expectation) checkNumber() *Error {
 }
 
 func noLimit() *Error {
-	return &Error{text: "expected a limit: " + strings.Join(limitFields(), ", ")}
+	return &Error{text: "expected a limit: " + strings.Join(LimitFields(), ", ")}
 }
 
 func (l *Limits) isEmpty() bool { return *l == Limits{} }

@@ -10,5 +10,13 @@ import (
 //go:embed schema.json
 var schema []byte
 
+// testSchema is generated like schema.
+//
+//go:embed schema-test.json
+var testSchema []byte
+
 // Schema returns the JSON schema of pmk-sched.yaml.
 func Schema() []byte { return slices.Clone(schema) }
+
+// TestSchema returns the JSON schema of a SchedulingTest.
+func TestSchema() []byte { return slices.Clone(testSchema) }

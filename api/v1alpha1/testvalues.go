@@ -63,15 +63,15 @@ func (b *Bound) UnmarshalYAML(node *yaml.Node) error {
 	}
 	// The library does not check the fields below an Unmarshaler.
 	for i := 0; i+1 < len(node.Content); i += 2 {
-		if key := node.Content[i]; !slices.Contains(limitFields(), key.Value) {
+		if key := node.Content[i]; !slices.Contains(LimitFields(), key.Value) {
 			return invalidAt(key, "unknown field %s", key.Value)
 		}
 	}
 	return node.Decode(&b.Limits)
 }
 
-// limitFields are the fields of [Limits].
-func limitFields() []string { return []string{"exactly", "atLeast", "atMost", "above", "below"} }
+// LimitFields returns the fields of [Limits].
+func LimitFields() []string { return []string{"exactly", "atLeast", "atMost", "above", "below"} }
 
 // TestStep is a step in the form of a file for `pmk-sched simulate run`.
 type TestStep struct{ Node *yaml.Node }
