@@ -25,8 +25,9 @@ func newNode(name, zone string, labels map[string]string) *corev1.Node {
 
 // newPod returns a pod of the Deployment web, if app is web.
 func newPod(namespace, name, node, cpu, app string) *corev1.Pod {
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"app": app}},
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{}}}}
+	p.Labels = map[string]string{"app": app}
 	p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse(cpu)}
 	if app == "web" {
 		controller := true

@@ -146,8 +146,8 @@ func Run(ctx context.Context, s *session.Session, servers *simulate.Servers, r R
 				}
 				results = append(results, *result)
 			}
-			e.forget()
 		}
+		e.forget()
 	}
 	return results, nil
 }
