@@ -38,11 +38,11 @@ tagged() {
 
 tidy() { local m; for m in . hack/tools hack/tools/helm hack/tools/schema; do go -C "$m" mod tidy -diff; done; }
 
-# The JSON schema of pmk-sched.yaml and the CustomResourceDefinition are generated from api/v1alpha1.
+# The JSON schemas and the CustomResourceDefinition are generated from api/v1alpha1.
 schema() {
 	go -C hack/tools/schema build -ldflags=-w -o "$PWD/bin/schema" .
-	bin/schema | diff api/v1alpha1/schema.json - || { echo "run: make schema"; return 1; }
-	bin/schema crd | diff api/v1alpha1/crd.yaml - || { echo "run: make schema"; return 1; }
+	bin/schema | diff api/v1alpha1/schema.json - && bin/schema SchedulingTest | diff api/v1alpha1/schema-test.json - &&
+		bin/schema crd | diff api/v1alpha1/crd.yaml - || { echo "run: make schema"; return 1; }
 }
 
 step gofmt formatted

@@ -34,26 +34,42 @@ func Decode(text []byte) (*CustomScheduler, error) {
 		} `yaml:"metadata"`
 		Spec CustomSchedulerSpec `yaml:"spec"`
 	}
-	dec := yaml.NewDecoder(bytes.NewReader(text))
-	dec.KnownFields(true)
-	if err := dec.Decode(&file); err != nil {
-		if errors.Is(err, io.EOF) {
-			return nil, &Error{text: "the file is empty"}
-		}
-		return nil, describe(err)
+	if err := decodeOnly(text, &file, "scheduler"); err != nil {
+		return nil, err
 	}
-	if err := dec.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
-		return nil, &Error{text: "the file has a second document", hint: "keep one scheduler in one file"}
-	}
-	if file.APIVersion != APIVersion || file.Kind != Kind {
-		return nil, &Error{
-			text: fmt.Sprintf("expected a %s, got %s %q", Kind, file.APIVersion, file.Kind),
-			hint: fmt.Sprintf("start the file with apiVersion: %s and kind: %s", APIVersion, Kind),
-		}
+	if err := checkType(file.APIVersion, file.Kind, Kind); err != nil {
+		return nil, err
 	}
 	s := &CustomScheduler{Spec: file.Spec}
 	s.APIVersion, s.Kind, s.Name, s.Namespace = APIVersion, Kind, file.Metadata.Name, file.Metadata.Namespace
 	return s, nil
+}
+
+// decodeOnly reads the only document of a file strictly. thing is the content of a file.
+func decodeOnly(text []byte, into any, thing string) error {
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	dec.KnownFields(true)
+	if err := dec.Decode(into); err != nil {
+		if errors.Is(err, io.EOF) {
+			return &Error{text: "the file is empty"}
+		}
+		return describe(err)
+	}
+	if err := dec.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
+		return &Error{text: "the file has a second document", hint: "keep one " + thing + " in one file"}
+	}
+	return nil
+}
+
+// checkType returns an error for another type of file.
+func checkType(apiVersion, kind, want string) error {
+	if apiVersion == APIVersion && kind == want {
+		return nil
+	}
+	return &Error{
+		text: fmt.Sprintf("expected a %s, got %s %q", want, apiVersion, kind),
+		hint: fmt.Sprintf("start the file with apiVersion: %s and kind: %s", APIVersion, want),
+	}
 }
 
 // goTypes matches the Go types in messages of the YAML library.

@@ -15,9 +15,17 @@ var schema []byte
 //go:embed crd.yaml
 var crd []byte
 
+// testSchema is generated like schema.
+//
+//go:embed schema-test.json
+var testSchema []byte
+
 // Schema returns the JSON schema of pmk-sched.yaml.
 func Schema() []byte { return slices.Clone(schema) }
 
 // CRD returns the CustomResourceDefinition of CustomScheduler as YAML, for an API server that
 // evaluates CEL rules.
 func CRD() []byte { return slices.Clone(crd) }
+
+// TestSchema returns the JSON schema of a SchedulingTest.
+func TestSchema() []byte { return slices.Clone(testSchema) }

@@ -108,8 +108,8 @@ func TestReferenceOfTheFileHasEveryField(t *testing.T) {
 // yamlBlock matches the YAML blocks of a document.
 var yamlBlock = regexp.MustCompile("(?s)```ya?ml\n(.*?)```")
 
-// examplesOfTheFile returns every complete pmk-sched.yaml of documents and examples, by its place.
-func examplesOfTheFile(t *testing.T) map[string][]byte {
+// examplesOf returns every complete file of a kind in documents and examples, by its place.
+func examplesOf(t *testing.T, kind string) map[string][]byte {
 	t.Helper()
 	found := map[string][]byte{}
 	err := filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
@@ -132,7 +132,7 @@ func examplesOfTheFile(t *testing.T) map[string][]byte {
 			blocks = yamlBlock.FindAllSubmatch(text, -1)
 		}
 		for i, block := range blocks {
-			if bytes.Contains(block[1], []byte("\nkind: "+v1alpha1.Kind+"\n")) {
+			if bytes.Contains(block[1], []byte("\nkind: "+kind+"\n")) {
 				found[fmt.Sprintf("%s, block %d", path, i+1)] = block[1]
 			}
 		}
@@ -155,7 +155,7 @@ func problemsOf(t *testing.T, s *spec.Schema, text []byte) []error {
 }
 
 func TestExamplesOfTheFileMatchTheSchema(t *testing.T) {
-	s, files := fileSchema(t), examplesOfTheFile(t)
+	s, files := fileSchema(t), examplesOf(t, v1alpha1.Kind)
 	if len(files) < 3 {
 		t.Fatalf("found %d examples", len(files))
 	}
@@ -191,6 +191,34 @@ func TestSchemaRefusesWhatTheDecoderRefuses(t *testing.T) {
 	} {
 		if problems := problemsOf(t, s, []byte(text)); len(problems) > 0 {
 			t.Errorf("%q: %v", text, problems)
+		}
+	}
+}
+
+func TestExamplesOfTestsMatchTheSchema(t *testing.T) {
+	s, files := &spec.Schema{}, examplesOf(t, v1alpha1.TestKind)
+	if err := json.Unmarshal(v1alpha1.TestSchema(), s); err != nil {
+		t.Fatal(err)
+	}
+	if len(files) < 12 {
+		t.Fatalf("found %d examples", len(files))
+	}
+	for place, text := range files {
+		if problems := problemsOf(t, s, text); len(problems) > 0 {
+			t.Errorf("%s: %v", place, problems)
+		}
+		if _, err := v1alpha1.DecodeTest(text); err != nil {
+			t.Errorf("%s: decode: %v", place, err)
+		}
+	}
+	const head = "apiVersion: pmk-sched.io/v1alpha1\nkind: SchedulingTest\nexpect:\n- "
+	for _, text := range []string{
+		"{pod: a, nod: b}", "{pod: a, node: a, count: many}", "{pod: a, node: a, count: {least: 1}}", "{sameAs: {file: a}}",
+		"{utilization: {resource: cpu, of: p101, above: 0}}", "{utilization: {below: 1}}", "{pod: a, spread: {atLeast: 1}}",
+		"{copies: -3}", "{pod: a, pending: true}", "{steps: [{scenario: none}], copies: 3}",
+	} {
+		if len(problemsOf(t, s, []byte(head+text+"\n"))) == 0 {
+			t.Errorf("the schema accepts %q", text)
 		}
 	}
 }

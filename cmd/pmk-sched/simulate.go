@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
@@ -17,6 +19,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/capture"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/files"
 )
 
 // simulateTimeout is enough for 20,000 pods on a small machine.
@@ -89,9 +93,12 @@ func simulateFlags(u *ui, more ...cli.Flag) []cli.Flag {
 
 // simulatedFlags describe a scheduler to run on a snapshot.
 func simulatedFlags(more ...cli.Flag) []cli.Flag {
-	snapshot := &cli.StringFlag{Name: "snapshot", Usage: "`FILE` with a snapshot", DefaultText: "a new one of the cluster"}
+	snapshot := &cli.StringFlag{Name: "snapshot", Usage: snapshotUsage, DefaultText: "a new one of the cluster"}
 	return append([]cli.Flag{snapshot}, localSchedulerFlags("the snapshot's", more...)...)
 }
+
+// snapshotUsage describes the flag --snapshot.
+const snapshotUsage = "`PATH` of a snapshot, or of anything that `snapshot --from` reads"
 
 // localSchedulerFlags describe a scheduler to run on this machine, of a release by default.
 func localSchedulerFlags(release string, more ...cli.Flag) []cli.Flag {
@@ -146,13 +153,19 @@ func simulateSteps(c *cli.Context, u *ui, dir string, steps ...scenario.Step) er
 // readInput returns the scheduler and the objects of [simulatedFlags], and the schedulers of
 // --against.
 func readInput(c *cli.Context, u *ui, against ...string) (simulate.Input, error) {
-	in := simulate.Input{Snapshot: c.String("snapshot"), Timeout: c.Duration("timeout"), Version: ownVersion()}
-	var err error
+	in := simulate.Input{Snapshot: capture.Request{Stdin: u.in, Version: ownVersion()}, Timeout: c.Duration("timeout")}
+	if path := c.String("snapshot"); path != "" {
+		in.Snapshot.From = []string{path}
+	}
+	err := readsStdinOnce(c, "file", "manifests", "snapshot", "against")
+	if err != nil {
+		return in, err
+	}
 	if in.Scheduler, err = simulatedScheduler(c, u); err != nil {
 		return in, err
 	}
 	for _, source := range against {
-		baseline, err := readBaseline(c, u, "against", source)
+		baseline, err := readBaseline(u, "--against", source, c.String("branch"))
 		if err != nil {
 			return in, err
 		}
@@ -161,14 +174,31 @@ func readInput(c *cli.Context, u *ui, against ...string) (simulate.Input, error)
 	return in, nil
 }
 
-// defaultBaseline is the value of --against for the default scheduler.
-const defaultBaseline = "default"
+// readsStdinOnce returns an error if several flags name standard input.
+func readsStdinOnce(c *cli.Context, flags ...string) error {
+	var found []string
+	for _, flag := range flags {
+		for _, path := range append(c.StringSlice(flag), c.String(flag)) {
+			if path == files.Stdin {
+				found = append(found, "--"+flag)
+			}
+		}
+	}
+	if len(found) > 1 {
+		return problem.Invalidf("", "%s cannot both be standard input", strings.Join(found[:2], " and "))
+	}
+	return nil
+}
 
-// readBaseline returns the scheduler that a value of a flag names.
-func readBaseline(c *cli.Context, u *ui, flag, source string) (pack.Scheduler, error) {
-	flags := spec.Flags{Namespace: u.namespace, Version: ownVersion(), Branch: c.String("branch")}
+// defaultBaseline is the value of --against for the default scheduler.
+const defaultBaseline = v1alpha1.DefaultScheduler
+
+// readBaseline returns the scheduler of a pmk-sched.yaml, or the default scheduler. name is the
+// flag or the field that names it.
+func readBaseline(u *ui, name, source, branch string) (pack.Scheduler, error) {
+	flags := spec.Flags{Namespace: u.namespace, Version: ownVersion(), Branch: branch}
 	if source != defaultBaseline {
-		flags.File, flags.FileFlag = source, "--"+flag
+		flags.File, flags.FileFlag, flags.Stdin = source, name, u.in
 	}
 	sp, err := spec.Read(flags)
 	if err != nil {
@@ -176,7 +206,7 @@ func readBaseline(c *cli.Context, u *ui, flag, source string) (pack.Scheduler, e
 	}
 	scheduler, err := sp.Simulation(nil, nil)
 	if err != nil {
-		return scheduler, fmt.Errorf("--%s: %w", flag, err)
+		return scheduler, fmt.Errorf("%s: %w", name, err)
 	}
 	scheduler.Source = source
 	return scheduler, nil

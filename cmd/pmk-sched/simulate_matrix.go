@@ -55,7 +55,7 @@ func simulateMatrixCommand(u *ui) *cli.Command {
 				Name: "file", Aliases: []string{"f"}, DefaultText: "default",
 				Usage: "`FILE`: pmk-sched.yaml of a scheduler, or default: the default scheduler",
 			},
-			&cli.StringSliceFlag{Name: "snapshot", Usage: "`FILE` with a snapshot"},
+			&cli.StringSliceFlag{Name: "snapshot", Usage: snapshotUsage},
 			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of the schedulers", DefaultText: "the release of each snapshot"},
 			unknownReleaseFlag(u),
 			&cli.IntFlag{Name: "parallel", Usage: "run `NUMBER` of simulations at the same time",
@@ -106,8 +106,9 @@ func failedCells(result *matrix.Result) error {
 }
 
 func matrixRequest(c *cli.Context, u *ui) (matrix.Request, error) {
-	r := matrix.Request{Snapshots: c.StringSlice("snapshot"), Parallel: c.Int("parallel"), Timeout: c.Duration("timeout")}
-	if err := checkList(c); err != nil {
+	r := matrix.Request{Snapshots: c.StringSlice("snapshot"), Stdin: u.in, Version: ownVersion(),
+		Parallel: c.Int("parallel"), Timeout: c.Duration("timeout")}
+	if err := cmp.Or(checkList(c), readsStdinOnce(c, "file", "snapshot")); err != nil {
 		return r, err
 	}
 	if len(r.Snapshots) == 0 {
@@ -118,7 +119,7 @@ func matrixRequest(c *cli.Context, u *ui) (matrix.Request, error) {
 		schedulers = []string{defaultBaseline}
 	}
 	for _, name := range schedulers {
-		scheduler, err := readBaseline(c, u, "file", name)
+		scheduler, err := readBaseline(u, "--file", name, c.String("branch"))
 		if err != nil {
 			return r, err
 		}

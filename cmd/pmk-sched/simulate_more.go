@@ -2,7 +2,6 @@ package main
 
 import (
 	"path/filepath"
-	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -30,11 +29,8 @@ func simulateAddCommand(u *ui) *cli.Command {
 			step := scenario.Step{
 				Scenario: "add", Files: c.StringSlice("manifests"), Count: c.Int("count"), Limit: c.Int("limit"),
 			}
-			switch {
-			case len(step.Files) == 0:
+			if len(step.Files) == 0 {
 				return problem.Invalidf(seeHelp(c), "--manifests is required")
-			case c.String("file") == "-" && slices.Contains(step.Files, "-"):
-				return problem.Invalidf("", "--file and --manifests cannot both be standard input")
 			}
 			return simulateSteps(c, u, "", step)
 		},

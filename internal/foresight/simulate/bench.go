@@ -41,7 +41,7 @@ func Bench(ctx context.Context, s *session.Session, r BenchRequest) (_ *bench.Re
 	snap := &capture.Snapshot{Header: &snapshot.Header{}, Objects: &scenario.Objects{}}
 	switch ownNodes := r.Nodes > 0 || r.Workload != ""; {
 	case !ownNodes:
-		if snap, err = capture.Open(ctx, s, r.Snapshot, r.Version); err != nil {
+		if snap, err = capture.Open(ctx, s, r.Snapshot); err != nil {
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, snap.Close()) }()

@@ -27,7 +27,7 @@ type ExplainRequest struct {
 // Explain runs the scheduler on a snapshot and reports its decision about each node for a pod. The
 // cluster is only read, and not at all if a file is given.
 func Explain(ctx context.Context, s *session.Session, r ExplainRequest) (result *decision.Result, err error) {
-	snap, err := capture.Open(ctx, s, r.Snapshot, r.Version)
+	snap, err := capture.Open(ctx, s, r.Snapshot)
 	if err != nil {
 		return nil, err
 	}

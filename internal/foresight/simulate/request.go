@@ -20,12 +20,10 @@ type Input struct {
 	// Scheduler is compared with the schedulers of Against, if there are any.
 	Scheduler pack.Scheduler
 	Against   []pack.Scheduler
-	// Snapshot is the path of a snapshot. If it is empty, a snapshot of the cluster is taken.
-	Snapshot string
+	// Snapshot is the cluster, or the file with its objects.
+	Snapshot capture.Request
 	// Timeout bounds the time that a scheduler gets to decide about all pods of a step or a sample.
 	Timeout time.Duration
-	// Version of pmk-sched.
-	Version string
 }
 
 // Request describes a simulation. It has at most one scheduler to compare with.
@@ -43,7 +41,7 @@ func Simulate(ctx context.Context, s *session.Session, r Request) (result *repor
 	if err != nil {
 		return nil, err
 	}
-	snap, err := capture.Open(ctx, s, r.Snapshot, r.Version)
+	snap, err := capture.Open(ctx, s, r.Snapshot)
 	if err != nil {
 		return nil, err
 	}
@@ -75,6 +73,9 @@ type Simulation struct {
 	Snapshot  *capture.Snapshot
 	Timeout   time.Duration
 	Prices    []report.Price
+	// Undecided and Before are those of [Options], for each scenario.
+	Undecided bool
+	Before    func(ctx context.Context, cfg *rest.Config) error
 }
 
 func (m Simulation) compileAndRun(
@@ -89,7 +90,7 @@ func (m Simulation) compileAndRun(
 
 // Run runs the scenarios.
 func (m Simulation) Run(ctx context.Context, servers *Servers, p Programs) (result *report.Report, err error) {
-	o := Options{Snapshot: m.Snapshot, Timeout: m.Timeout}
+	o := Options{Snapshot: m.Snapshot, Timeout: m.Timeout, Undecided: m.Undecided, Before: m.Before}
 	var steps []*report.Report
 	for i, sc := range m.Scenarios {
 		o.Scenario, o.After = sc, nil

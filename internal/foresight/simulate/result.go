@@ -58,7 +58,11 @@ func convert(o map[string]any, into any) error {
 
 // holdsNode reports whether a pod takes room on a node.
 func holdsNode(pod *corev1.Pod) bool {
-	return pod.Spec.NodeName != "" && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
+	return pod.Spec.NodeName != "" && !isFinished(pod)
+}
+
+func isFinished(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
 // pageSize is the number of pods that are read with one request.
@@ -85,24 +89,72 @@ func (r *run) readResult(ctx context.Context) error {
 			break
 		}
 	}
-	for key := range r.waits {
+	if err := r.evicted(ctx, kube, gone, &after); err != nil {
+		return err
+	}
+	return r.summarize(ctx, kube, &after)
+}
+
+// evicted adds the pods that are gone to the result: pods that were on nodes before, and pods that
+// were scheduled.
+func (r *run) evicted(ctx context.Context, kube kubernetes.Interface, gone map[string]string,
+	after *report.Usage) error {
+	if len(gone)+len(r.waits) == 0 {
+		return nil
+	}
+	by, err := preemptors(ctx, kube)
+	if err != nil {
+		return err
+	}
+	for _, w := range r.waiting {
+		key := w.Key
+		if !r.waits[key] {
+			continue
+		}
+		pod := &corev1.Pod{}
+		if err := json.Unmarshal(w.Pod, pod); err != nil {
+			return fmt.Errorf("read pod %s: %w", key, err)
+		}
+		after.AddPending(pod)
 		namespace, name, _ := strings.Cut(key, "/")
 		r.report.Unplaced = append(r.report.Unplaced,
-			report.Unplaced{Namespace: namespace, Name: name, From: r.from[key], Reason: report.Evicted})
+			report.Unplaced{Namespace: namespace, Name: name, From: r.from[key], Reason: report.Evicted, By: by[key]})
 	}
 	for key, node := range gone {
 		namespace, name, _ := strings.Cut(key, "/")
-		r.report.Evicted = append(r.report.Evicted, report.Placement{Namespace: namespace, Name: name, Node: node})
+		r.report.Evicted = append(r.report.Evicted,
+			report.Placement{Namespace: namespace, Name: name, Node: node, By: by[key]})
 	}
-	return r.summarize(ctx, kube, &after)
+	return nil
+}
+
+// preemptors returns the pods that evicted others, by the namespace and name of the evicted pod,
+// from the events of the scheduler (PrepareCandidate in pkg/scheduler/framework/preemption).
+func preemptors(ctx context.Context, kube kubernetes.Interface) (map[string]string, error) {
+	by := map[string]string{}
+	options := metav1.ListOptions{FieldSelector: "reason=Preempted", Limit: pageSize}
+	for page, err := range kubeapi.Pages(ctx, kube.CoreV1().Events(metav1.NamespaceAll).List, options) {
+		if err != nil {
+			return nil, kubeapi.Explain("read the events of evictions", err)
+		}
+		for i := range page.Items {
+			if e := &page.Items[i]; e.Related != nil {
+				by[e.InvolvedObject.Namespace+"/"+e.InvolvedObject.Name] = e.Related.Namespace + "/" + e.Related.Name
+			}
+		}
+	}
+	return by, nil
 }
 
 // placed adds a pod to the result, and removes it from gone and from the waiting pods.
 func (r *run) placed(pod *corev1.Pod, gone map[string]string, after *report.Usage) {
 	key := pod.Namespace + "/" + pod.Name
 	delete(gone, key)
-	if holdsNode(pod) {
+	switch {
+	case holdsNode(pod):
 		after.AddPod(pod)
+	case pod.Spec.NodeName == "" && !isFinished(pod):
+		after.AddPending(pod)
 	}
 	if !r.waits[key] {
 		return

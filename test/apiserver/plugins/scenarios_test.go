@@ -15,8 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pmk-sched/pmk-sched/internal/foresight/plugintest"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/expect"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/policytest"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
@@ -36,7 +36,7 @@ func pluginTestArgs(dir string, args ...string) []string {
 }
 
 type testResult struct {
-	Runs []plugintest.Result `json:"runs"`
+	Runs []policytest.Result `json:"runs"`
 }
 
 func TestNewPluginPassesItsScenario(t *testing.T) {
@@ -47,14 +47,15 @@ func TestNewPluginPassesItsScenario(t *testing.T) {
 	r.Prints(t, "2 of 2 expectations are met")
 	t.Log(r.Stderr)
 	result := run.Decode[testResult](t, r.Stdout)
-	if len(result.Runs) != 1 || result.Runs[0].Release != apiserver.Release || result.Runs[0].Scenario != file ||
+	if len(result.Runs) != 1 || result.Runs[0].Release != apiserver.Release || result.Runs[0].Test != file ||
 		result.Runs[0].Seconds <= 0 {
 		t.Fatalf("got %s", r)
 	}
 	const reason = "pending: the node has the label quiet/exclude"
 	got := result.Runs[0].Expectations
-	if len(got) != 2 || got[0] != (report.Outcome{Pod: "default/web", Expected: "open", Got: "open", Met: true}) ||
-		got[1].Pod != "default/stuck" || got[1].Expected != reason ||
+	web := expect.Outcome{Name: "default/web: on node open", Expected: "on node open", Got: "on node open", Met: true}
+	if len(got) != 2 || !cmp.Equal(got[0], web) ||
+		got[1].Name != "default/stuck: "+reason || got[1].Expected != reason ||
 		!strings.Contains(got[1].Got, "2 node(s) the node has the label quiet/exclude") &&
 			!strings.Contains(got[1].Got, "2 the node has the label quiet/exclude") {
 		t.Errorf("got %+v", got)
@@ -75,31 +76,35 @@ func TestExpectationsThatAreNotMetFail(t *testing.T) {
 `, 1)
 	wrong := run.WriteFile(t, "wrong.yaml", text)
 	r := run.PMKSched(t, pluginTestArgs(dir, "-o", "json", wrong)...)
-	r.Fails(t, 3, "error: 4 of 6 expectations are not met")
+	r.Fails(t, 3, "error: 3 of 5 expectations are not met")
 	t.Log(r.Stderr)
 	got := run.Decode[testResult](t, r.Stdout).Runs[0].Expectations
-	insufficient := got[2].Got
+	insufficient := got[1].Got
 	if !strings.Contains(insufficient, "pending: ") || !strings.Contains(insufficient, "Insufficient cpu") {
-		t.Errorf("got %+v", got[2])
+		t.Errorf("got %+v", got[1])
 	}
-	want := []report.Outcome{
-		{Pod: "shop/web-1", Expected: "a", Got: "b"},
-		{Pod: "shop/web-2", Expected: "a", Got: "b"},
-		{Pod: "shop/big", Expected: "pending: Insufficient memory", Got: insufficient},
-		{Pod: "shop/low", Expected: "evicted", Got: "evicted", Met: true},
-		{Pod: "shop/high", Expected: "one of a, c", Got: "c", Met: true},
-		{Pod: "default/none", Expected: "pending", Got: "no such pod"},
+	outcome := func(pod, expected, got string, met bool, failures ...expect.Failure) expect.Outcome {
+		return expect.Outcome{Name: pod + ": " + expected, Expected: expected, Got: got, Met: met, Failures: failures}
+	}
+	want := []expect.Outcome{
+		outcome("shop/web-*", "on node a", "0 of 2 pods", false, expect.Failure{Pod: "shop/web-1", Node: "b", Got: "on node b"},
+			expect.Failure{Pod: "shop/web-2", Node: "b", Got: "on node b"}),
+		outcome("shop/big", "pending: Insufficient memory", insufficient, false,
+			expect.Failure{Pod: "shop/big", Got: insufficient}),
+		outcome("shop/low", "evicted", "evicted by shop/high", true),
+		outcome("shop/high", "on node a or c", "on node c", true),
+		outcome("default/none", "pending", "no such pod", false),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	run.PMKSched(t, pluginTestArgs(dir, wrong)...).Fails(t, 3, "RELEASE", "default/none  pending", "no such pod", "FAILED")
+	run.PMKSched(t, pluginTestArgs(dir, wrong)...).Fails(t, 3, "RELEASE", "default/none: pending", "no such pod", "FAILED")
 }
 
 // nodesAndPods has a node a that the plugin rejects, a node b with room for two small pods, and a
 // node c where a pod must be evicted.
 const nodesAndPods = `apiVersion: pmk-sched.io/v1alpha1
-kind: Scenario
+kind: SchedulingTest
 objects:
 - {apiVersion: v1, kind: Node, metadata: {name: a, labels: {quiet/exclude: ""}}, status: {allocatable: {cpu: "8", memory: 8Gi}}}
 - {apiVersion: v1, kind: Node, metadata: {name: b}, status: {allocatable: {cpu: "2", memory: 8Gi}}}
@@ -199,10 +204,10 @@ func TestWatchTestsThePluginAgainAfterAChange(t *testing.T) {
 func TestScenariosThatCannotBeReadAreRefused(t *testing.T) {
 	t.Parallel()
 	dir := newPluginModule(t)
-	run.PMKSched(t, pluginTestArgs(dir)...).Fails(t, 2, "FILE is required")
+	run.PMKSched(t, pluginTestArgs(dir)...).Fails(t, 2, "PATH is required")
 	run.PMKSched(t, "plugin", "test", "--branch", apiserver.Release, filepath.Join(dir, "scenario.yaml")).Fails(t, 2,
 		"no plugins to test", "--with")
 	empty := run.WriteFile(t, "steps.yaml",
 		"apiVersion: pmk-sched.io/v1alpha1\nkind: Scenario\nsteps: [{scenario: pending}]\n")
-	run.PMKSched(t, pluginTestArgs(dir, empty)...).Fails(t, 2, "only `pmk-sched simulate run` reads this field")
+	run.PMKSched(t, pluginTestArgs(dir, empty)...).Fails(t, 2, `expected a SchedulingTest, got pmk-sched.io/v1alpha1 "Scenario"`)
 }

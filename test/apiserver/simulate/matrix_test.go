@@ -3,6 +3,7 @@
 package simulate
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,14 +13,14 @@ import (
 )
 
 // Each scheduler runs on each snapshot. A simulation that fails, because the snapshot does not have
-// the node, does not end the others.
+// the node, does not end the others. One snapshot is a directory of manifests.
 func TestMatrixHasTheResultOfEachSimulation(t *testing.T) {
 	t.Parallel()
 	world := func(half string) string {
-		return snapshotOf(t, node(half, 4, "", "")+node("empty", 4, "", "")+pod("running", "2", "", "nodeName: "+half,
-			"phase: Running")+pod("new", "1", "", "", ""))
+		return node(half, 4, "", "") + node("empty", 4, "", "") + pod("running", "2", "", "nodeName: "+half,
+			"phase: Running") + pod("new", "1", "", "", "")
 	}
-	with, without := world("half"), world("part")
+	with, without := filepath.Dir(run.WriteFile(t, "cluster.yaml", world("half"))), snapshotOf(t, world("part"))
 	scheduler := run.WriteFile(t, "packer.yaml", packer)
 	more := run.WriteFile(t, "more.yaml",
 		"apiVersion: pmk-sched.io/v1alpha1\nkind: Scenario\nsteps: [{scenario: nodes, add: {half: 1}}]\n")

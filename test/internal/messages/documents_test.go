@@ -51,7 +51,7 @@ func areas() []area {
 		{"The default scheduler", "`replace`, `restore`, `status`, `upgrade --default`", []string{"internal/replace"}},
 		{"Pods, logs and archives", "`explain`, `logs`, `sysdump`", []string{"internal/cluster"}},
 		{"Snapshots", "`snapshot`, and commands with `--snapshot`", []string{"internal/foresight/snapshot"}},
-		{"Simulations", "`simulate`, `bench`, `shadow`, `plugin test`, `explain --exact`", []string{"internal/foresight"}},
+		{"Simulations", "`simulate`, `test`, `bench`, `shadow`, `plugin test`, `explain --exact`", []string{"internal/foresight"}},
 		{"Labs", "`lab`", []string{"internal/lab"}},
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,12 +20,14 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/capture"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/files"
 )
 
 // Request describes simulations: each scheduler on each snapshot in each scenario.
 type Request struct {
 	Schedulers []pack.Scheduler
-	Snapshots  []string // files
+	Snapshots  []string // files of any format that [files.Read] reads; Stdin is read for "-"
+	Stdin      io.Reader
 	Scenarios  []Scenario
 	// Parallel is how many simulations run at the same time.
 	Parallel int
@@ -32,6 +35,8 @@ type Request struct {
 	Timeout time.Duration
 	// Job runs the simulations on the cluster. If it is nil, they run on this machine.
 	Job *JobRequest
+	// Version of pmk-sched.
+	Version string
 }
 
 // Scenario is a script with its name in the result.
@@ -99,7 +104,15 @@ type runner func(ctx context.Context, s *session.Session, p *plan, parallel int,
 // newPlan compiles the programs and reads the files, so that errors in them are reported before
 // anything runs. It copies manifests to dir.
 func newPlan(ctx context.Context, s *session.Session, r Request, dir string) (*plan, error) {
-	p := &plan{Timeout: r.Timeout, Snapshots: r.Snapshots, files: slices.Clone(r.Snapshots)}
+	p := &plan{Timeout: r.Timeout}
+	for i, path := range r.Snapshots {
+		file, err := archived(ctx, s, r, path, filepath.Join(dir, fmt.Sprintf("snapshot-%d.tar.gz", i)))
+		if err != nil {
+			return nil, err
+		}
+		p.Snapshots = append(p.Snapshots, file)
+	}
+	p.files = slices.Clone(p.Snapshots)
 	for _, sc := range r.Scenarios {
 		steps, err := p.copySteps(ctx, sc, dir)
 		if err != nil {
@@ -108,17 +121,27 @@ func newPlan(ctx context.Context, s *session.Session, r Request, dir string) (*p
 		p.Scenarios = append(p.Scenarios, steps)
 	}
 	prepared := make([][]int, len(r.Snapshots))
-	for i, file := range r.Snapshots {
+	for i, file := range p.Snapshots {
 		for _, scheduler := range r.Schedulers {
 			at, err := p.addScheduler(ctx, s, scheduler, file)
 			if err != nil {
-				return nil, fmt.Errorf("scheduler %s, snapshot %s: %w", scheduler.Source, file, err)
+				return nil, fmt.Errorf("scheduler %s, snapshot %s: %w", scheduler.Source, r.Snapshots[i], err)
 			}
 			prepared[i] = append(prepared[i], at)
 		}
 	}
 	p.Cells = planCells(r, prepared)
 	return p, nil
+}
+
+// archived returns the file of a snapshot. It writes other objects to target as a snapshot, which
+// pods of a Job can read too.
+func archived(ctx context.Context, s *session.Session, r Request, path, target string) (string, error) {
+	if files.IsArchive(path) {
+		return path, nil
+	}
+	_, err := capture.Write(ctx, s, capture.Request{From: []string{path}, Stdin: r.Stdin, Version: r.Version}, target)
+	return target, err
 }
 
 // planCells returns the simulations. Simulations of a snapshot and a scenario follow each other, so

@@ -45,7 +45,7 @@ func (c *combination) add(step *Report) {
 		key := podKey{e.Namespace, e.Name}
 		if before, ok := c.placed[key]; ok {
 			delete(c.placed, key)
-			c.unplaced[key] = Unplaced{Namespace: e.Namespace, Name: e.Name, From: before.From, Reason: Evicted}
+			c.unplaced[key] = Unplaced{Namespace: e.Namespace, Name: e.Name, From: before.From, Reason: Evicted, By: e.By}
 			continue
 		}
 		c.evicted[key] = e

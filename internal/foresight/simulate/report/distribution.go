@@ -106,7 +106,7 @@ func Distribute(u *Usage, resources []string) *Distribution {
 		d.Resources = append(d.Resources, balance(nodes, resource))
 	}
 	for _, n := range nodes {
-		if n.empty() {
+		if n.Empty() {
 			d.EmptyNodes = append(d.EmptyNodes, n.Name)
 		}
 	}

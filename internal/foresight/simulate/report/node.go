@@ -28,6 +28,7 @@ type Pod struct {
 	Namespace, Name string
 	// Owner is the kind and the name of its controller.
 	Owner    string
+	Labels   map[string]string
 	Requests Amounts
 	// Fixed is set for pods that cannot move: pods of DaemonSets and static pods.
 	Fixed bool
@@ -41,8 +42,14 @@ func (n *Node) Utilization(resource string) float64 {
 	return float64(n.Requested[resource]) / float64(n.Allocatable[resource])
 }
 
-// empty reports whether the node has only pods that cannot move.
-func (n *Node) empty() bool {
+// Label returns the value of a label, and whether the node has it.
+func (n *Node) Label(key string) (string, bool) {
+	value, ok := n.labels[key]
+	return value, ok
+}
+
+// Empty reports whether the node has only pods that cannot move.
+func (n *Node) Empty() bool {
 	return !slices.ContainsFunc(n.Pods, func(p Pod) bool { return !p.Fixed })
 }
 

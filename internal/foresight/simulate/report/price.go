@@ -112,7 +112,7 @@ func cost(nodes []*Node, prices []Price) *Cost {
 		p := prices[i]
 		t := c.costOf(p)
 		t.Nodes++
-		if n.empty() {
+		if n.Empty() {
 			t.EmptyNodes++
 		}
 	}

@@ -59,6 +59,8 @@ type Placement struct {
 	Node      string `json:"node"`
 	// From is the node that a pod which is scheduled again had before.
 	From string `json:"from,omitempty"`
+	// By is the namespace and name of the pod that evicted this one, if the scheduler reported it.
+	By string `json:"by,omitempty"`
 }
 
 // Evicted is the reason for a pod that was placed and then made room for another.
@@ -71,6 +73,8 @@ type Unplaced struct {
 	// From is the node that a pod which is scheduled again had before.
 	From   string `json:"from,omitempty"`
 	Reason string `json:"reason"`
+	// By is the namespace and name of the pod that evicted this one, if the scheduler reported it.
+	By string `json:"by,omitempty"`
 }
 
 // Capacity is the number of copies of workloads that fit, one after the other, and the reason why

@@ -17,6 +17,7 @@ type Usage struct {
 	allocatable corev1.ResourceList
 	requested   corev1.ResourceList
 	nodes       map[string]*Node
+	pending     []Pod
 }
 
 // AddNode adds the allocatable resources of a node.
@@ -35,15 +36,28 @@ func (u *Usage) AddPod(pod *corev1.Pod) {
 	requests[corev1.ResourcePods] = *resource.NewQuantity(1, resource.DecimalSI)
 	u.requested = sum(u.requested, requests)
 	n := u.node(pod.Spec.NodeName)
-	p := Pod{Namespace: pod.Namespace, Name: pod.Name, Requests: amounts(requests)}
-	if owner := metav1.GetControllerOf(pod); owner != nil {
-		p.Owner = owner.Kind + "/" + owner.Name
-		p.Fixed = owner.Kind == "DaemonSet" || owner.Kind == "Node"
-	}
+	p := newPod(pod)
+	p.Requests = amounts(requests)
 	n.Pods = append(n.Pods, p)
 	for name, amount := range p.Requests {
 		n.Requested[name] += amount
 	}
+}
+
+// AddPending adds a pod without a node, which does not count as one of the pods.
+func (u *Usage) AddPending(pod *corev1.Pod) { u.pending = append(u.pending, newPod(pod)) }
+
+// Pending returns the pods without a node.
+func (u *Usage) Pending() []Pod { return u.pending }
+
+// newPod returns a pod without its requests.
+func newPod(pod *corev1.Pod) Pod {
+	p := Pod{Namespace: pod.Namespace, Name: pod.Name, Labels: pod.Labels}
+	if owner := metav1.GetControllerOf(pod); owner != nil {
+		p.Owner = owner.Kind + "/" + owner.Name
+		p.Fixed = owner.Kind == "DaemonSet" || owner.Kind == "Node"
+	}
+	return p
 }
 
 func sum(total, more corev1.ResourceList) corev1.ResourceList {

@@ -11,12 +11,13 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
 // Type of a file with steps.
 const (
-	fileAPIVersion = "pmk-sched.io/v1alpha1"
+	fileAPIVersion = v1alpha1.APIVersion
 	fileKind       = "Scenario"
 )
 
@@ -76,7 +77,6 @@ func ParseFile(name string, text []byte) ([]Step, error) {
 				return err
 			})
 		},
-		fieldObjects: p.onlyFor("pmk-sched plugin test"), fieldExpect: p.onlyFor("pmk-sched plugin test"),
 	})
 	if err != nil {
 		return nil, err
@@ -85,6 +85,20 @@ func ParseFile(name string, text []byte) ([]Step, error) {
 		return nil, problem.Invalidf("", "read %s: steps is required", name)
 	}
 	return steps, nil
+}
+
+// ParseSteps reads the steps of a test in the file of a name. It is strict as [ParseFile] is.
+func ParseSteps(name string, steps []v1alpha1.TestStep) ([]Step, error) {
+	p := fileParser{name: name}
+	var all []Step
+	for _, s := range steps {
+		step, err := p.step(s.Node)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, step)
+	}
+	return all, nil
 }
 
 // read reads the fields of a file that has one document of the type.
@@ -114,11 +128,6 @@ func (p fileParser) read(text []byte, fields map[string]func(*yaml.Node) error) 
 			"read %s: expected a %s, got %s %q", p.name, fileKind, apiVersion, kind)
 	}
 	return nil
-}
-
-// onlyFor refuses a field of files for another command.
-func (p fileParser) onlyFor(command string) func(*yaml.Node) error {
-	return func(n *yaml.Node) error { return p.invalid(n, "only `%s` reads this field", command) }
 }
 
 // fileParser reads the nodes of a file.

@@ -13,6 +13,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/archive"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/collect"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/diskqueue"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/files"
 )
 
 // Objects are the objects of a snapshot, in a file, in memory or in temporary files.
@@ -28,20 +29,20 @@ type Snapshot struct {
 	close func() error // nil: nothing to close
 }
 
-// Open opens the snapshot in a file. If file is empty, it takes a snapshot of the cluster. version
-// is the version of pmk-sched.
-func Open(ctx context.Context, s *session.Session, file, version string) (*Snapshot, error) {
-	if file == "" {
-		objects, err := take(ctx, s, Request{Version: version})
-		if err != nil {
-			return nil, err
-		}
-		return &Snapshot{objects.header, objects, objects.Close}, nil
+// Open opens a snapshot of the files of the request, or of the cluster if there are none. A single
+// snapshot is read from its file, everything else is kept in temporary files.
+func Open(ctx context.Context, s *session.Session, r Request) (*Snapshot, error) {
+	if len(r.From) == 1 && files.IsArchive(r.From[0]) {
+		return OpenFile(r.From[0])
 	}
-	return OpenFile(file)
+	objects, err := take(ctx, s, r)
+	if err != nil {
+		return nil, err
+	}
+	return &Snapshot{objects.header, objects, objects.Close}, nil
 }
 
-// OpenFile opens the snapshot in a file, which need not be closed.
+// OpenFile opens the snapshot in a file that [Write] wrote, which need not be closed.
 func OpenFile(file string) (*Snapshot, error) {
 	var h snapshot.Header
 	err := archived(file).read(func(r *archive.Reader) error {

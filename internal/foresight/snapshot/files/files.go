@@ -54,7 +54,7 @@ type Options struct {
 func Read(ctx context.Context, kinds []*snapshot.Kind, sink Sink, o Options) (*Result, error) {
 	r := &reader{sink: sink, kinds: kinds, o: o, seen: map[string]*snapshot.Resource{},
 		result: &Result{Ignored: map[string]int{}}}
-	if err := each(ctx, o.Paths, o.Stdin, r.stream); err != nil {
+	if err := each(ctx, o.Paths, o.Stdin, r.stream, r.trace); err != nil {
 		return nil, err
 	}
 	for _, kind := range r.kinds {
@@ -85,15 +85,15 @@ func Manifests(ctx context.Context, paths []string, stdin io.Reader, do func(map
 			return eachJSON(text, do)
 		}
 		return eachYAML(text, do)
-	})
+	}, nil)
 }
 
 // stream reads a file of any format. start is the beginning of the file, which shows the format.
 type stream func(text *bufio.Reader, start []byte) error
 
 // each reads files, standard input, and the files of directories that look like manifests, in the
-// order of their names.
-func each(ctx context.Context, paths []string, stdin io.Reader, read stream) error {
+// order of their names. csv reads the CSV files of directories. If it is nil, they are ignored.
+func each(ctx context.Context, paths []string, stdin io.Reader, read, csv stream) error {
 	for _, path := range paths {
 		if path == Stdin {
 			if err := readStream(ctx, "standard input", stdin, read); err != nil {
@@ -115,8 +115,12 @@ func each(ctx context.Context, paths []string, stdin io.Reader, read stream) err
 			if err != nil {
 				return fmt.Errorf("read objects: %w", err)
 			}
-			if entry.Type().IsRegular() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(file)) {
+			switch extension := filepath.Ext(file); {
+			case !entry.Type().IsRegular():
+			case slices.Contains([]string{".yaml", ".yml", ".json"}, extension):
 				return readFile(ctx, file, read)
+			case extension == ".csv" && csv != nil:
+				return readFile(ctx, file, csv)
 			}
 			return nil
 		})
@@ -125,6 +129,22 @@ func each(ctx context.Context, paths []string, stdin io.Reader, read stream) err
 		}
 	}
 	return nil
+}
+
+// gzipMagic returns the first bytes of a gzip-compressed file (RFC 1952, section 2.3.1).
+func gzipMagic() []byte { return []byte{0x1f, 0x8b} }
+
+// IsArchive reports whether a path is a file in the format of snapshots. A file that cannot be read
+// is not.
+func IsArchive(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	start := make([]byte, len(gzipMagic()))
+	_, err = io.ReadFull(f, start)
+	return err == nil && bytes.Equal(start, gzipMagic())
 }
 
 func readFile(ctx context.Context, path string, read stream) error {
@@ -151,7 +171,7 @@ func readStream(ctx context.Context, name string, in io.Reader, read stream) err
 // stream reads a file of any format.
 func (r *reader) stream(text *bufio.Reader, start []byte) (err error) {
 	switch {
-	case bytes.HasPrefix(start, []byte{0x1f, 0x8b}):
+	case bytes.HasPrefix(start, gzipMagic()):
 		err = r.archive(text)
 	case openb.IsNodes(start):
 		r.result.Notes = append(r.result.Notes, openb.NodesNote)
@@ -165,6 +185,14 @@ func (r *reader) stream(text *bufio.Reader, start []byte) (err error) {
 		err = eachYAML(text, r.add)
 	}
 	return err
+}
+
+// trace reads a CSV file if it is a list of a trace.
+func (r *reader) trace(text *bufio.Reader, start []byte) error {
+	if !openb.IsNodes(start) && !openb.IsPods(start) {
+		return nil
+	}
+	return r.stream(text, start)
 }
 
 // archive reads another snapshot, with the kinds that it was made with.

@@ -166,6 +166,7 @@ func TestDirectoriesAndSnapshotsAreRead(t *testing.T) {
 		"b/pods.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: shop}\n",
 		"a.json":      `{"apiVersion":"v1","kind":"Node","metadata":{"name":"a"}}`,
 		"notes.txt":   "not YAML: [", "c.yml": "apiVersion: v1\nkind: Node\nmetadata: {name: c}\n",
+		"d.csv": "sn,cpu_milli,memory_mib,gpu,model\nd,1,2,3,T4\n", "prices.csv": "not: [",
 	} {
 		file := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
@@ -182,7 +183,7 @@ func TestDirectoriesAndSnapshotsAreRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"nodes a", "pods shop/p", "nodes c", "nodes s"}, got.keys); diff != "" {
+	if diff := cmp.Diff([]string{"nodes a", "pods shop/p", "nodes c", "nodes d", "nodes s"}, got.keys); diff != "" {
 		t.Errorf("objects (-want +got):\n%s", diff)
 	}
 	var kinds []string
@@ -194,6 +195,12 @@ func TestDirectoriesAndSnapshotsAreRead(t *testing.T) {
 	}
 	if len(result.Headers) != 1 || result.Headers[0].Release != "v1.24.3" || pods.Pending != 1 {
 		t.Errorf("headers %v, pods %v", result.Headers, pods)
+	}
+	for path, want := range map[string]bool{snapshotFile(t): true, dir: false, filepath.Join(dir, "a.json"): false,
+		filepath.Join(dir, "none"): false} {
+		if got := files.IsArchive(path); got != want {
+			t.Errorf("%s is an archive: %t", path, got)
+		}
 	}
 	if _, err := files.Read(t.Context(), snapshot.Kinds(), got,
 		files.Options{Paths: []string{filepath.Join(dir, "none")}}); !problem.IsInvalid(err) {
