@@ -104,8 +104,8 @@ func readProgram(file string) (p sbom.Program, modules []build.ModuleSum, err er
 func (l *lock) inputs() (provenance.Build, error) {
 	text, err := l.marshal()
 	b := provenance.Build{
-		Release: l.Release, Source: l.Source, Commit: l.Commit, Go: l.Go, Base: l.Base, Imports: l.Imports,
-		Version: l.PMKSched, Lock: text,
+		Release: l.Release, Source: l.Source, Commit: l.Commit, Go: l.Go, GoChosen: l.GoChosen, Base: l.Base,
+		Imports: l.Imports, Version: l.PMKSched, Lock: text,
 	}
 	for _, p := range l.Plugins {
 		b.Plugins = append(b.Plugins, provenance.Plugin{Name: p.Name, Origin: p.Origin, SHA256: p.SHA256})

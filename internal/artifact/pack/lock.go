@@ -34,8 +34,10 @@ type lock struct {
 	Rules  string `yaml:"rules,omitempty"`
 	Source string `yaml:"source"`
 	Commit string `yaml:"commit,omitempty"`
-	// Go is the version of the compiler.
-	Go string `yaml:"go"`
+	// Go is the version of the compiler. GoChosen reports whether `--go` chose it instead of the
+	// release, which changes the generated module too.
+	Go       string `yaml:"go"`
+	GoChosen bool   `yaml:"goChosen,omitempty"`
 	// Base is the base image: NAME@sha256:…, or only the digest if it is not in a registry. It is
 	// empty if only a program was built.
 	Base    string         `yaml:"base,omitempty"`
@@ -69,8 +71,8 @@ const (
 func newLock(version string, built *build.Result) (*lock, error) {
 	l := &lock{
 		APIVersion: lockAPIVersion, Kind: lockKind, PMKSched: version, Release: built.Info.Release,
-		Rules: otherRules(built.Info), Source: built.Info.Source, Commit: built.Info.Commit, Go: built.Info.Go,
-		Imports: built.Info.Imports,
+		Rules: otherRules(built.Info), Source: built.Info.Source, Commit: built.Info.Commit,
+		Go: built.Info.Go, GoChosen: built.Info.GoChosen, Imports: built.Info.Imports,
 	}
 	for _, p := range built.Info.Plugins {
 		l.Plugins = append(l.Plugins, lockedPlugin{Name: p.Name, Origin: p.Origin, SHA256: p.SHA256})
@@ -153,8 +155,8 @@ type locking struct {
 	locked, built *lock
 }
 
-// newLocking reads the lock to compare with. If the request leaves a minor release or the digest of
-// a tag open, newLocking sets it from the lock.
+// newLocking reads the lock to compare with. If the request leaves the patch of a release, the
+// version of a chosen Go or the digest of a tag open, newLocking sets it from the lock.
 func newLocking(r *Request) (*locking, error) {
 	l := &locking{lockFile: r.Lock, lockedFile: r.Locked, needed: r.needsLock()}
 	if r.Locked == "" {
@@ -166,6 +168,9 @@ func newLocking(r *Request) (*locking, error) {
 	}
 	if release, err := versions.Parse(l.locked.Release); err == nil && isMinorOf(r.Branch, release) {
 		r.Branch = l.locked.Release
+	}
+	if l.locked.GoChosen && build.GoIncludes(r.Go, l.locked.Go) {
+		r.Go = l.locked.Go
 	}
 	return l, l.pinBase(&r.Base)
 }

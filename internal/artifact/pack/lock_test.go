@@ -86,6 +86,7 @@ func TestDifferencesFromALock(t *testing.T) {
 		"another pmk-sched": {func(l *lock) { l.PMKSched = "v0.2.0" }, nil},
 		"the program alone": {func(l *lock) { l.Base = "" }, nil},
 		"go":                {func(l *lock) { l.Go = "1.18.10" }, []string{"go: locked 1.18.3, got 1.18.10"}},
+		"chosen go":         {func(l *lock) { l.GoChosen = true }, []string{"go: locked 1.18.3, got 1.18.3 (--go)"}},
 		"base": {func(l *lock) { l.Base = "sha256:1" },
 			[]string{"base: locked " + someLock().Base + ", got sha256:1"}},
 		"sources of a plugin": {func(l *lock) { l.Plugins[1].SHA256 = "x" },
@@ -158,6 +159,39 @@ func TestLockOfABuildIsSorted(t *testing.T) {
 	if l.Plugins[0].Name != "A" || l.Binaries[0].Platform != "linux/amd64" || !slices.IsSorted(l.Modules) ||
 		len(slices.Compact(slices.Clone(l.Modules))) != len(l.Modules) {
 		t.Errorf("not sorted: %+v", l)
+	}
+}
+
+// A rebuild takes the version of Go that the request leaves open from the lock, if it was chosen.
+func TestLockFixesAnOpenVersionOfGo(t *testing.T) {
+	for _, tt := range []struct {
+		chosen      bool
+		asked, want string
+	}{
+		{true, build.NewestGo, "1.18.3"}, {true, "1.18", "1.18.3"}, {true, "1.17", "1.17"}, {true, "", ""},
+		{true, "1.18.10", "1.18.10"}, {false, build.NewestGo, build.NewestGo},
+	} {
+		l := someLock()
+		l.GoChosen = tt.chosen
+		file := filepath.Join(t.TempDir(), "pmk-sched.lock")
+		if err := l.write(file); err != nil {
+			t.Fatal(err)
+		}
+		r := Request{Branch: "v1.24.3", Go: tt.asked, Locked: file}
+		if _, err := newLocking(&r); err != nil || r.Go != tt.want {
+			t.Errorf("chosen %v, --go %q: got %q, %v, want %q", tt.chosen, tt.asked, r.Go, err, tt.want)
+		}
+	}
+}
+
+func TestImageIsBuiltAgainWithTheChosenGo(t *testing.T) {
+	l := someLock()
+	l.Plugins = l.Plugins[:1]
+	for chosen, want := range map[bool]string{false: "", true: "1.18.3"} {
+		l.GoChosen = chosen
+		if r, err := l.request(ImageRequest{}); err != nil || r.Go != want {
+			t.Errorf("chosen %v: got %q, %v, want %q", chosen, r.Go, err, want)
+		}
 	}
 }
 
