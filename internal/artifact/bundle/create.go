@@ -115,6 +115,9 @@ func (c *creation) collect(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := c.fetchExtender(ctx); err != nil {
+		return err
+	}
 	if version, err := build.FetchGo(ctx, pack.Environment(c.staged)); err != nil {
 		c.user.Warn(fmt.Sprintf("a machine that unpacks the bundle needs Go %s: %v", version, err))
 	}
@@ -205,6 +208,14 @@ func (c *creation) fetchBundledPlugins(
 		o.Plugins = append(o.Plugins, plugins.Plugin{Builtin: name})
 	}
 	return build.FetchModules(ctx, o)
+}
+
+// fetchExtender downloads the modules of an extender with the bundled plugins.
+func (c *creation) fetchExtender(ctx context.Context) error {
+	return build.FetchExtender(ctx, build.ExtenderOptions{
+		Environment: pack.Environment(c.staged), Version: c.Version, Platforms: c.Images[0].Platforms,
+		Sources: pmksched.Sources, GoMod: pmksched.GoMod, GoSum: pmksched.GoSum,
+	})
 }
 
 // write writes the archive of the stage.
