@@ -124,7 +124,7 @@ func FitGates(value string, r Release) (fitting string, notes []string, err erro
 		case now.Locked && now.Default != wanted:
 			return "", nil, &Error{
 				Message: fmt.Sprintf("feature gate %s=%v cannot be set: %s locks it to %v", name, wanted, r, now.Default),
-				Try:     "remove it from spec.args if that is acceptable",
+				Try:     "remove it from --feature-gates (spec.args, or the manifest of the default scheduler) if that is acceptable",
 			}
 		case now.Locked:
 			notes = append(notes, fmt.Sprintf("feature gate %s=%v left out: %s locks it to this value", name, wanted, r))

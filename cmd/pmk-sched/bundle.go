@@ -9,6 +9,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/bundle"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/programs"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
@@ -27,9 +28,12 @@ func bundleCreateCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "create", Usage: "build images and write them, with all that builds need, to a file",
 		UsageText: examples("pmk-sched bundle create --branch v1.24.3 --with builtin:timestamp --archive v1.24.3.tar.zst",
+			"pmk-sched bundle create -f pmk-sched.yaml --sign-key key.pem --archive mine.tar.zst",
 			"pmk-sched bundle create --branch v1.29.2 --since v1.24.3.tar.zst --archive v1.29.2.tar.zst"),
 		Flags: []cli.Flag{
-			&cli.StringSliceFlag{Name: "branch", Usage: "`RELEASE` of Kubernetes, such as v1.24.3 (required)"},
+			&cli.StringSliceFlag{Name: "branch", Usage: "`RELEASE` of Kubernetes, such as v1.24.3",
+				DefaultText: "spec.source.branch of the file"},
+			fileFlag(),
 			&cli.StringSliceFlag{Name: "with",
 				Usage: "compile the `PLUGIN` builtin:NAME[=OTHER], ./DIR, or MODULE@VERSION[:PACKAGE] into the images"},
 			&cli.StringSliceFlag{Name: "platform", Usage: "build for `OS/ARCH`, or several, separated by commas",
@@ -37,6 +41,8 @@ func bundleCreateCommand(u *ui) *cli.Command {
 			&cli.StringFlag{Name: "base", Usage: "base `IMAGE`: a registry reference, a docker archive or an OCI layout",
 				DefaultText: image.DefaultBase},
 			&cli.StringFlag{Name: "busybox", Usage: "`PATH` of a static busybox to use as base, without a registry"},
+			&cli.StringFlag{Name: "sign-key",
+				Usage: "sign the images with the private `KEY`: a PEM file, or exec:COMMAND"},
 			&cli.StringFlag{Name: "archive",
 				Usage: "`FILE` to write, compressed if it ends in .zst, .gz or .tgz (required)"},
 			&cli.StringFlag{Name: "since", Usage: "leave out what the bundle in `FILE` has"},
@@ -65,12 +71,18 @@ func readBundleOptions(c *cli.Context, u *ui) (bundle.Options, error) {
 	}
 	branches := c.StringSlice("branch")
 	if len(branches) == 0 {
-		return o, problem.Invalidf("specify a release, for example --branch v1.24.3", "--branch is required")
+		branches = []string{""} // the file names it
+	}
+	if c.String("file") == "-" && len(branches) > 1 {
+		return o, problem.Invalidf("use a file", "-f - and several releases exclude each other")
 	}
 	for _, branch := range branches {
-		sp, err := spec.Read(spec.Flags{Stdin: u.in, Branch: branch, Version: ownVersion()})
+		sp, err := spec.Read(spec.Flags{File: c.String("file"), Stdin: u.in, Branch: branch, Version: ownVersion()})
 		if err != nil {
 			return o, err
+		}
+		if sp.Branch == pack.BranchAuto {
+			return o, problem.Invalidf("specify a release, for example --branch v1.24.3", "--branch is required")
 		}
 		request, err := sp.Build(spec.BuildFlags{
 			Platforms: c.StringSlice("platform"), Base: c.String("base"), Busybox: c.String("busybox"),
@@ -79,6 +91,7 @@ func readBundleOptions(c *cli.Context, u *ui) (bundle.Options, error) {
 		if err != nil {
 			return o, err
 		}
+		request.SignKey = c.String("sign-key")
 		o.Images = append(o.Images, request)
 	}
 	var err error

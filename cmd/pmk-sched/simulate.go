@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/internal/base/atomicfile"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/page"
@@ -141,7 +143,7 @@ func simulateSteps(c *cli.Context, u *ui, dir string, steps ...scenario.Step) er
 		}
 		r.Prices = append(r.Prices, price)
 	}
-	result, err := withReport(c.String("report"), func() (*report.Report, error) {
+	result, err := withReport(c.Context, c.String("report"), func() (*report.Report, error) {
 		return simulate.Simulate(c.Context, u.session, r)
 	})
 	if err != nil {
@@ -215,28 +217,21 @@ func readBaseline(u *ui, name, source, branch string) (pack.Scheduler, error) {
 // withReport writes the result of a simulation to a file, which is replaced when it is complete.
 // Only its owner may read it. A wrong path fails before the simulation. An empty one writes
 // nothing.
-func withReport(file string, run func() (*report.Report, error)) (result *report.Report, err error) {
+func withReport(
+	ctx context.Context, file string, run func() (*report.Report, error),
+) (result *report.Report, err error) {
 	if file == "" {
 		return run()
 	}
-	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*")
-	if err != nil {
-		return nil, problem.Invalidf("", "write report to %s: %w", file, err)
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, f.Close(), os.Remove(f.Name()))
+	err = atomicfile.Write(ctx, file, 0o600, func(f *os.File) error {
+		if result, err = run(); err != nil {
+			return err
 		}
-	}()
-	if result, err = run(); err != nil {
+		out := bufio.NewWriter(f)
+		return errors.Join(page.Write(out, result), out.Flush())
+	})
+	if err != nil {
 		return nil, err
 	}
-	out := bufio.NewWriter(f)
-	if err := errors.Join(page.Write(out, result), out.Flush(), f.Sync()); err != nil {
-		return nil, err
-	}
-	if err := os.Rename(f.Name(), file); err != nil {
-		return nil, err
-	}
-	return result, f.Close()
+	return result, nil
 }

@@ -67,23 +67,18 @@ func (p *Plan) Record() ([]byte, error) {
 	return text, nil
 }
 
+// deployAgain is the hint for a revision without a record that can be read.
+const deployAgain = "deploy it again from its file or with its flags"
+
 // decodeRecord returns the record of a revision.
 func decodeRecord(revision *apply.Revision) (*record, error) {
-	const again = "deploy it again from its file or with its flags"
 	if len(revision.Record) == 0 {
-		return nil, problem.Invalidf(again, "revision %d of %s does not record how it was deployed", revision.Number,
+		return nil, problem.Invalidf(deployAgain, "revision %d of %s does not record how it was deployed", revision.Number,
 			revision.Name)
 	}
-	r := &record{}
-	err := json.Unmarshal(revision.Record, r)
-	if err == nil && (r.Scheduler == nil) == (r.Extender == nil) {
-		err = errors.New("expected a scheduler or an extender")
-	}
-	if err == nil && r.Scheduler != nil && r.Scheduler.Configuration == nil {
-		err = errors.New("the scheduler has no configuration")
-	}
+	r, err := unmarshalRecord(revision)
 	if err != nil {
-		return nil, problem.Errorf(again, "read the record of revision %d of %s: %w", revision.Number, revision.Name, err)
+		return nil, problem.WithHint(err, deployAgain)
 	}
 	if e := r.Extender; e != nil {
 		e.Certificates.CAKey, e.Certificates.ServerKey, e.Certificates.ClientKey = r.Keys.Authority, r.Keys.Server,
@@ -103,6 +98,43 @@ func decodeRecord(revision *apply.Revision) (*record, error) {
 		}
 	}
 	return r, nil
+}
+
+// unmarshalRecord returns the record of a revision without the private keys in their places.
+func unmarshalRecord(revision *apply.Revision) (*record, error) {
+	r := &record{}
+	err := json.Unmarshal(revision.Record, r)
+	if err == nil && (r.Scheduler == nil) == (r.Extender == nil) {
+		err = errors.New("expected a scheduler or an extender")
+	}
+	if err == nil && r.Scheduler != nil && r.Scheduler.Configuration == nil {
+		err = errors.New("the scheduler has no configuration")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the record of revision %d of %s: %w", revision.Number, revision.Name, err)
+	}
+	return r, nil
+}
+
+// RequiredKey returns the public key, in PEM, that must have signed the image of a scheduler
+// according to the request of its revision, or "" if none is required. It returns an error if that
+// cannot be read, also if only the objects of the revision name a key.
+func RequiredKey(revision *apply.Revision) (key string, err error) {
+	r := &record{}
+	switch {
+	case revision.Damage != nil:
+		err = revision.Damage
+	case len(revision.Record) > 0:
+		r, err = unmarshalRecord(revision)
+	}
+	if err == nil && r.Request != nil {
+		return r.Request.Spec.Image.RequireSignature, nil
+	}
+	if id := manifest.SignedBy(revision.Objects); err == nil && id != "" {
+		err = fmt.Errorf("revision %d of %s requires the key %.100s and does not record it", revision.Number, revision.Name, id)
+	}
+	return "", problem.WithHint(err, "specify the key with --require-signature KEY, or lift the requirement with "+
+		"--require-signature none")
 }
 
 // WiringsOf returns the extenders of a deployed scheduler that pmk-sched deployed.

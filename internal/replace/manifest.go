@@ -23,6 +23,40 @@ import (
 // configVolume is the volume of the configurations; PMK's pod has one already.
 const configVolume = "pmk-sched-config"
 
+const gatesFlag = "feature-gates"
+
+// fitGates sets the manifest and the flags without the feature gates that the release does not have
+// or that it locks to their value, with a note for each. A gate that the release locks to the other
+// value is an error.
+func (p *planner) fitGates(s *scheduler) error {
+	value, given := staticpod.Flag(s.args, gatesFlag)
+	if !given {
+		return nil
+	}
+	fitting, notes, err := versions.FitGates(value, p.info.Release)
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.layout.Manifest, err)
+	}
+	if len(notes) == 0 {
+		return nil
+	}
+	p.notes = append(p.notes, notes...)
+	text, err := s.manifest.Apply(staticpod.Change{Container: schedulerContainer, Program: schedulerContainer,
+		Flag: gatesFlag, Config: fitting})
+	if err != nil {
+		return err
+	}
+	if s.manifest, err = staticpod.Parse(s.layout.Manifest, text); err != nil {
+		return err
+	}
+	container, err := s.manifest.Container(schedulerContainer)
+	if err != nil {
+		return err
+	}
+	s.args, err = staticpod.Words(container, schedulerContainer)
+	return err
+}
+
 // manifestChange is the manifest with the new scheduler and the change of the node agent's
 // settings.
 type manifestChange struct {

@@ -43,6 +43,9 @@ type Options struct {
 	Extenders     []profiles.Extender
 	DropExtenders []string
 	For           string
+	// FitGates leaves out the feature gates in the manifest that the release does not have, or that it
+	// locks to their value, as [versions.FitGates].
+	FitGates bool
 	// PolicyConfigMap makes the scheduler read a legacy Policy from a ConfigMap (1.20–1.22 only).
 	PolicyConfigMap bool
 	// Node is the name of this node. If it is empty, the node is found by Names, the host names and

@@ -91,6 +91,11 @@ func (p *planner) plan(ctx context.Context) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	if p.o.FitGates {
+		if err := p.fitGates(s); err != nil {
+			return nil, err
+		}
+	}
 	image, err := p.image(ctx, s)
 	if err != nil {
 		return nil, err

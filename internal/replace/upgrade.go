@@ -69,6 +69,7 @@ func PlanDefaultUpgrade(
 		return nil, err
 	}
 	u.o.Node, u.o.Timeout, u.o.StableFor = before.Node, o.Deploy.Timeout, o.Deploy.StableFor
+	u.o.FitGates = true
 	if err := u.keepConfiguration(before); err != nil {
 		return nil, err
 	}

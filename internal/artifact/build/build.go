@@ -234,7 +234,7 @@ func (k *releaseBuild) moduleRecipe(s source, got staged, used toolchain, set *p
 	}
 	r := &recipe{
 		info: Info{
-			Release: k.release.String(), Go: used.Used, GoNamed: used.Named, GoDirective: s.GoDirective,
+			Release: k.release.String(), Go: used.Used, GoNamed: used.Named, GoChosen: used.chosen, GoDirective: s.GoDirective,
 			Module: kubernetes + "@" + s.Version, Source: "modules", Date: s.Date,
 			Plugins: set.Infos(), Imports: set.Imports(), Updated: s.Updated,
 			Warnings: append(k.allWarnings(used, got), set.Warnings(target)...),

@@ -58,21 +58,50 @@ func Extender(ctx context.Context, o ExtenderOptions) (_ *Result, err error) {
 	}
 	defer j.close(&err)
 	j.compiler.keep = o.Keep
+	golang, recipeFor, err := j.readExtender(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return j.compiler.build(ctx, j.toolchains, golang, recipeFor)
+}
+
+// FetchExtender downloads all modules that the build of an extender needs, and compiles nothing.
+func FetchExtender(ctx context.Context, o ExtenderOptions) (err error) {
+	j, err := newJob(o.Environment)
+	if err != nil {
+		return err
+	}
+	defer j.close(&err)
+	golang, recipeFor, err := j.readExtender(ctx, o)
+	if err != nil {
+		return err
+	}
+	used, err := j.toolchains.find(ctx, golang)
+	if err != nil {
+		return err
+	}
+	r, err := recipeFor(used)
+	if err != nil {
+		return err
+	}
+	_, err = j.compiler.prepare(ctx, r)
+	return err
+}
+
+// readExtender reads the sources of an extender. It returns the version of Go to compile with, and
+// the recipe for the version that is used.
+func (j *job) readExtender(
+	ctx context.Context, o ExtenderOptions,
+) (golang string, recipeFor func(toolchain) (*recipe, error), err error) {
 	own, err := readOwnSource(o)
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
-	golang, err := j.goTool.versionFor(ctx, own)
-	if err != nil {
-		return nil, err
+	if golang, err = j.goTool.versionFor(ctx, own); err != nil {
+		return "", nil, err
 	}
 	set, err := extenderSet(ctx, j.goTool, o, golang)
-	if err != nil {
-		return nil, err
-	}
-	return j.compiler.build(ctx, j.toolchains, golang, func(used toolchain) (*recipe, error) {
-		return j.compiler.extenderRecipe(o, own, set, used)
-	})
+	return golang, func(used toolchain) (*recipe, error) { return j.compiler.extenderRecipe(o, own, set, used) }, err
 }
 
 // readOwnSource describes this project's module, whose versions everything in the extender has.

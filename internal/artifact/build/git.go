@@ -99,7 +99,7 @@ func (k *releaseBuild) treeRecipe(
 	}
 	r := &recipe{
 		info: Info{
-			Release: k.release.String(), Go: used.Used, GoNamed: used.Named, GoDirective: t.GoDirective,
+			Release: k.release.String(), Go: used.Used, GoNamed: used.Named, GoChosen: used.chosen, GoDirective: t.GoDirective,
 			Module: kubernetes, Source: from, Commit: t.Commit, Date: t.Date,
 			Warnings: k.allWarnings(used, staged{}),
 		},

@@ -30,6 +30,12 @@ func CheckGo(value string) error {
 		"invalid --go %q: must be %s, a version of Go such as 1.26.8, or a minor such as 1.26", value, NewestGo)
 }
 
+// GoIncludes reports whether a value of Options.Go is open, NewestGo or a minor, and includes a
+// version of Go.
+func GoIncludes(value, version string) bool {
+	return value == NewestGo || goMinor.MatchString(value) && goversion.Minor(version) == value
+}
+
 // choose sets the version of Go that compiles instead of the version that a release names, by the
 // value of Options.Go. directive is the go line of the release's go.mod.
 func (c *toolchains) choose(ctx context.Context, asked, directive string) error {

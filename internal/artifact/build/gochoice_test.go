@@ -51,7 +51,8 @@ func TestChosenGoCompilesWithTheDefaultsOfTheRelease(t *testing.T) {
 	for _, asked := range []string{localGo(), goversion.Minor(localGo()), NewestGo} {
 		o.Go = asked
 		result := mustRun(t, o)
-		if result.Info.Go != localGo() || result.Info.GoNamed != "1.20.7" || result.Info.GoDirective != "1.19" {
+		if result.Info.Go != localGo() || result.Info.GoNamed != "1.20.7" ||
+			result.Info.GoDirective != "1.19" || !result.Info.GoChosen {
 			t.Errorf("--go %s: info: %+v", asked, result.Info)
 		}
 		settings := debugDefaults(t, result.Binaries[0].Path)

@@ -39,6 +39,9 @@ type Info struct {
 	// names. They differ only with a warning, or if another version was requested.
 	Go      string `json:"go"`
 	GoNamed string `json:"goNamed,omitempty"`
+	// GoChosen reports whether Options.Go chose the version. The generated module then differs, also
+	// if Go and GoNamed are equal.
+	GoChosen bool `json:"goChosen,omitempty"`
 	// Updated are modules with newer versions than the release has, because its own do not work with
 	// Go.
 	Updated []ModuleVersion `json:"updated,omitempty"`

@@ -18,6 +18,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/programs"
+	"github.com/pmk-sched/pmk-sched/internal/base/atomicfile"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/base/tempdir"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
@@ -115,6 +116,9 @@ func (c *creation) collect(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := c.fetchExtender(ctx); err != nil {
+		return err
+	}
 	if version, err := build.FetchGo(ctx, pack.Environment(c.staged)); err != nil {
 		c.user.Warn(fmt.Sprintf("a machine that unpacks the bundle needs Go %s: %v", version, err))
 	}
@@ -207,6 +211,14 @@ func (c *creation) fetchBundledPlugins(
 	return build.FetchModules(ctx, o)
 }
 
+// fetchExtender downloads the modules of an extender with the bundled plugins.
+func (c *creation) fetchExtender(ctx context.Context) error {
+	return build.FetchExtender(ctx, build.ExtenderOptions{
+		Environment: pack.Environment(c.staged), Version: c.Version, Platforms: c.Images[0].Platforms,
+		Sources: pmksched.Sources, GoMod: pmksched.GoMod, GoSum: pmksched.GoSum,
+	})
+}
+
 // write writes the archive of the stage.
 func (c *creation) write(ctx context.Context, earlier *archive) (*Created, error) {
 	m := &c.manifest
@@ -225,7 +237,7 @@ func (c *creation) write(ctx context.Context, earlier *archive) (*Created, error
 	}
 	created := &Created{Archive: c.Archive, ID: digest(text), Files: len(m.Files), Manifest: *m}
 	err = c.user.Step("write "+c.Archive, func() error {
-		return image.WriteFile(ctx, c.Archive, func(f *os.File) error {
+		return atomicfile.Write(ctx, c.Archive, 0o644, func(f *os.File) error {
 			if err := m.write(ctx, f, text, c.Archive, c.staged.CacheDir); err != nil {
 				return fmt.Errorf("write %s: %w", c.Archive, err)
 			}

@@ -3,6 +3,7 @@ package pack
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -34,8 +35,10 @@ type lock struct {
 	Rules  string `yaml:"rules,omitempty"`
 	Source string `yaml:"source"`
 	Commit string `yaml:"commit,omitempty"`
-	// Go is the version of the compiler.
-	Go string `yaml:"go"`
+	// Go is the version of the compiler. GoChosen reports whether `--go` chose it instead of the
+	// release, which changes the generated module too.
+	Go       string `yaml:"go"`
+	GoChosen bool   `yaml:"goChosen,omitempty"`
 	// Base is the base image: NAME@sha256:…, or only the digest if it is not in a registry. It is
 	// empty if only a program was built.
 	Base    string         `yaml:"base,omitempty"`
@@ -69,8 +72,8 @@ const (
 func newLock(version string, built *build.Result) (*lock, error) {
 	l := &lock{
 		APIVersion: lockAPIVersion, Kind: lockKind, PMKSched: version, Release: built.Info.Release,
-		Rules: otherRules(built.Info), Source: built.Info.Source, Commit: built.Info.Commit, Go: built.Info.Go,
-		Imports: built.Info.Imports,
+		Rules: otherRules(built.Info), Source: built.Info.Source, Commit: built.Info.Commit,
+		Go: built.Info.Go, GoChosen: built.Info.GoChosen, Imports: built.Info.Imports,
 	}
 	for _, p := range built.Info.Plugins {
 		l.Plugins = append(l.Plugins, lockedPlugin{Name: p.Name, Origin: p.Origin, SHA256: p.SHA256})
@@ -109,10 +112,10 @@ func (l *lock) marshal() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-func (l *lock) write(file string) error {
+func (l *lock) write(ctx context.Context, file string) error {
 	text, err := l.marshal()
 	if err == nil {
-		err = writeFile(file, 0o644, bytes.NewReader(text))
+		err = writeFile(ctx, file, 0o644, bytes.NewReader(text))
 	}
 	if err != nil {
 		return fmt.Errorf("write --lock: %w", err)
@@ -153,8 +156,8 @@ type locking struct {
 	locked, built *lock
 }
 
-// newLocking reads the lock to compare with. If the request leaves a minor release or the digest of
-// a tag open, newLocking sets it from the lock.
+// newLocking reads the lock to compare with. If the request leaves the patch of a release, the
+// version of a chosen Go or the digest of a tag open, newLocking sets it from the lock.
 func newLocking(r *Request) (*locking, error) {
 	l := &locking{lockFile: r.Lock, lockedFile: r.Locked, needed: r.needsLock()}
 	if r.Locked == "" {
@@ -166,6 +169,9 @@ func newLocking(r *Request) (*locking, error) {
 	}
 	if release, err := versions.Parse(l.locked.Release); err == nil && isMinorOf(r.Branch, release) {
 		r.Branch = l.locked.Release
+	}
+	if l.locked.GoChosen && build.GoIncludes(r.Go, l.locked.Go) {
+		r.Go = l.locked.Go
 	}
 	return l, l.pinBase(&r.Base)
 }
@@ -221,11 +227,11 @@ func (l *locking) compare() error {
 	return nil
 }
 
-func (l *locking) write(result *Result) error {
+func (l *locking) write(ctx context.Context, result *Result) error {
 	if l.lockFile == "" {
 		return nil
 	}
-	if err := l.built.write(l.lockFile); err != nil {
+	if err := l.built.write(ctx, l.lockFile); err != nil {
 		return err
 	}
 	result.Written = append(result.Written, l.lockFile)

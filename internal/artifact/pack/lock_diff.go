@@ -44,7 +44,7 @@ func (l *lock) differences(built *lock) []string {
 	field("rules", l.Rules, built.Rules)
 	field("source", l.Source, built.Source)
 	field("commit", l.Commit, built.Commit)
-	field("go", l.Go, built.Go)
+	field("go", l.compiler(), built.compiler())
 	if built.Base != "" { // only a program was built
 		field("base", l.Base, built.Base)
 	}
@@ -56,6 +56,14 @@ func (l *lock) differences(built *lock) []string {
 		field("pmk-sched", l.PMKSched, built.PMKSched)
 	}
 	return list
+}
+
+// compiler returns the version of Go, and whether it was chosen.
+func (l *lock) compiler() string {
+	if l.GoChosen {
+		return l.Go + " (--go)"
+	}
+	return l.Go
 }
 
 func comparePlugins(locked, built []lockedPlugin) []string {

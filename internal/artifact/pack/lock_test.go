@@ -86,6 +86,7 @@ func TestDifferencesFromALock(t *testing.T) {
 		"another pmk-sched": {func(l *lock) { l.PMKSched = "v0.2.0" }, nil},
 		"the program alone": {func(l *lock) { l.Base = "" }, nil},
 		"go":                {func(l *lock) { l.Go = "1.18.10" }, []string{"go: locked 1.18.3, got 1.18.10"}},
+		"chosen go":         {func(l *lock) { l.GoChosen = true }, []string{"go: locked 1.18.3, got 1.18.3 (--go)"}},
 		"base": {func(l *lock) { l.Base = "sha256:1" },
 			[]string{"base: locked " + someLock().Base + ", got sha256:1"}},
 		"sources of a plugin": {func(l *lock) { l.Plugins[1].SHA256 = "x" },
@@ -161,10 +162,43 @@ func TestLockOfABuildIsSorted(t *testing.T) {
 	}
 }
 
+// A rebuild takes the version of Go that the request leaves open from the lock, if it was chosen.
+func TestLockFixesAnOpenVersionOfGo(t *testing.T) {
+	for _, tt := range []struct {
+		chosen      bool
+		asked, want string
+	}{
+		{true, build.NewestGo, "1.18.3"}, {true, "1.18", "1.18.3"}, {true, "1.17", "1.17"}, {true, "", ""},
+		{true, "1.18.10", "1.18.10"}, {false, build.NewestGo, build.NewestGo},
+	} {
+		l := someLock()
+		l.GoChosen = tt.chosen
+		file := filepath.Join(t.TempDir(), "pmk-sched.lock")
+		if err := l.write(t.Context(), file); err != nil {
+			t.Fatal(err)
+		}
+		r := Request{Branch: "v1.24.3", Go: tt.asked, Locked: file}
+		if _, err := newLocking(&r); err != nil || r.Go != tt.want {
+			t.Errorf("chosen %v, --go %q: got %q, %v, want %q", tt.chosen, tt.asked, r.Go, err, tt.want)
+		}
+	}
+}
+
+func TestImageIsBuiltAgainWithTheChosenGo(t *testing.T) {
+	l := someLock()
+	l.Plugins = l.Plugins[:1]
+	for chosen, want := range map[bool]string{false: "", true: "1.18.3"} {
+		l.GoChosen = chosen
+		if r, err := l.request(ImageRequest{}); err != nil || r.Go != want {
+			t.Errorf("chosen %v: got %q, %v, want %q", chosen, r.Go, err, want)
+		}
+	}
+}
+
 // A rebuild takes the minor release and the digests that the request leaves open from the lock.
 func TestLockFixesWhatTheRequestLeavesOpen(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pmk-sched.lock")
-	if err := someLock().write(file); err != nil {
+	if err := someLock().write(t.Context(), file); err != nil {
 		t.Fatal(err)
 	}
 	locked := someLock().Base

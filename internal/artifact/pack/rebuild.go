@@ -79,6 +79,9 @@ func (l *lock) request(from ImageRequest) (Request, error) {
 	if l.Source != sourceModules {
 		r.Source = l.Source
 	}
+	if l.GoChosen {
+		r.Go = l.Go
+	}
 	for _, b := range l.Binaries {
 		system, arch, _ := strings.Cut(b.Platform, "/")
 		r.Platforms = append(r.Platforms, build.Platform{OS: system, Arch: arch})

@@ -31,6 +31,8 @@ type Build struct {
 	Release, Source, Commit string
 	// Go is the version of the compiler, Base the base image, NAME@sha256:… or only the digest.
 	Go, Base string
+	// GoChosen reports whether the user chose Go instead of the release.
+	GoChosen bool
 	Plugins  []Plugin
 	Imports  []string
 	// Platforms of the image.
@@ -74,6 +76,8 @@ type external struct {
 	Imports   []string `json:"imports"`
 	Base      string   `json:"base"`
 	Platforms []string `json:"platforms"`
+	// Go is empty if the release chose the version.
+	Go string `json:"go,omitempty"`
 }
 
 type internal struct {
@@ -126,6 +130,9 @@ func newPredicate(b Build) predicate {
 				Digest: map[string]string{"sha256": hex.EncodeToString(sum[:])},
 			}},
 		},
+	}
+	if b.GoChosen {
+		p.BuildDefinition.ExternalParameters.Go = b.Go
 	}
 	if b.Version != "" {
 		p.RunDetails.Builder.Version = map[string]string{"pmk-sched": b.Version}

@@ -72,6 +72,8 @@ func TestDifferencesOfAProvenanceFromALock(t *testing.T) {
 		"another compiler": {func(b *Build) { b.Go = "1.18.4" }, []string{
 			"internalParameters of the provenance differ from the lock",
 			"resolvedDependencies of the provenance differ from the lock"}},
+		"a chosen compiler": {func(b *Build) { b.GoChosen = true }, []string{
+			"externalParameters of the provenance differ from the lock"}},
 		"another lock": {func(b *Build) { b.Lock = nil }, []string{"byproducts of the provenance differ from the lock"}},
 	} {
 		b := someBuild()

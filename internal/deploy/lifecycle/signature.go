@@ -14,24 +14,24 @@ import (
 )
 
 // keepRequirement keeps the key that the deployed revision requires, unless the request has another
-// one, or lifts the requirement.
+// one, or lifts the requirement. It is an error if the requirement of that revision cannot be read
+// and the request has none.
 func (r *request) keepRequirement(ctx context.Context, s *session.Session) error {
-	revisions, err := r.deps.Ledger.Revisions(ctx, r.Options.Namespace, r.Options.Name)
+	image := &r.Options.Request.Spec.Image
+	revisions, err := r.deps.Ledger.AllRevisions(ctx, r.Options.Namespace, r.Options.Name)
 	if err != nil {
 		return err
 	}
 	recorded := ""
 	if last := apply.LastDeployed(revisions); last != nil {
-		installed, err := deploy.ReadInstalled(last)
-		switch {
-		case err == nil:
-			recorded = installed.Request.Spec.Image.RequireSignature
-		case !problem.IsInvalid(err): // a revision without a request requires no signature
-			return err
+		if recorded, err = deploy.RequiredKey(last); err != nil && image.RequireSignature == "" {
+			return fmt.Errorf("read the required signature of %s: %w", r.Options.Name, err)
 		}
 	}
-	image := &r.Options.Request.Spec.Image
 	switch {
+	case err != nil && image.RequireSignature == v1alpha1.NoSignature:
+		image.RequireSignature = ""
+		s.Warn("the image needs no signature: --require-signature none lifts a recorded requirement that cannot be read")
 	case image.RequireSignature == v1alpha1.NoSignature:
 		image.RequireSignature = ""
 		if recorded != "" {

@@ -7,7 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
@@ -19,7 +22,7 @@ type recordedLedger struct {
 	revision *apply.Revision
 }
 
-func (l recordedLedger) Revisions(context.Context, string, string) ([]*apply.Revision, error) {
+func (l recordedLedger) AllRevisions(context.Context, string, string) ([]*apply.Revision, error) {
 	if l.revision == nil {
 		return nil, nil
 	}
@@ -64,6 +67,46 @@ func TestRequirementIsKeptUntilItIsLifted(t *testing.T) {
 		got := r.Options.Request.Spec.Image.RequireSignature
 		if got != c.want || !strings.HasPrefix(message, c.message) || c.message == "" && message != "" {
 			t.Errorf("%s: got the key %q and %q, want %q and %q", name, got, message, c.want, c.message)
+		}
+	}
+}
+
+// A requirement that cannot be read is never taken for none.
+func TestUnreadableRequirementIsRefusedUntilTheRequestSaysOne(t *testing.T) {
+	damaged := requiring(t, "a")
+	damaged.Damage = errors.New("unpack: unexpected EOF")
+	cut := requiring(t, "a")
+	cut.Record = cut.Record[:len(cut.Record)/2]
+	lost := requiring(t, "a")
+	lost.Record = nil
+	deployment := &unstructured.Unstructured{}
+	deployment.SetAnnotations(map[string]string{"pmk-sched.io/signed-by": "id"})
+	lost.Objects = []*unstructured.Unstructured{deployment}
+	unrecorded := requiring(t, "a")
+	unrecorded.Record = nil
+	for name, c := range map[string]struct {
+		revision *apply.Revision
+		refused  string
+	}{
+		"damaged":               {damaged, "read the required signature of s: unpack: unexpected EOF"},
+		"half a record":         {cut, "read the record of revision 1 of s: unexpected end of JSON input"},
+		"no record of a signed": {lost, "revision 1 of s requires the key id and does not record it"},
+		"no record":             {unrecorded, ""},
+	} {
+		for _, wanted := range []string{"", "b", v1alpha1.NoSignature} {
+			s := &session.Session{Warn: func(string) {}, Note: func(string) {}}
+			r := &request{deps: deploy.Deps{Ledger: recordedLedger{revision: c.revision}}}
+			r.Options.Name, r.Options.Request = "s", &v1alpha1.CustomScheduler{}
+			image := &r.Options.Request.Spec.Image
+			image.RequireSignature = wanted
+			err := r.keepRequirement(t.Context(), s)
+			if refused := wanted == "" && c.refused != ""; refused {
+				if err == nil || !strings.Contains(err.Error(), c.refused) || len(problem.Hints(err)) != 1 {
+					t.Errorf("%s: got %v with the hints %q, want %s", name, err, problem.Hints(err), c.refused)
+				}
+			} else if err != nil || image.RequireSignature != strings.TrimPrefix(wanted, v1alpha1.NoSignature) {
+				t.Errorf("%s, %q: got %q, %v", name, wanted, image.RequireSignature, err)
+			}
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/pmk-sched/pmk-sched/profiles"
@@ -64,6 +65,17 @@ const annotationRestarted = "pmk-sched.io/restarted"
 // annotationSignedBy of a Deployment identifies the key that must have signed its image. It is not
 // part of the pod template: another key replaces no pods.
 const annotationSignedBy = "pmk-sched.io/signed-by"
+
+// SignedBy returns the identifier of the key that must have signed the image of the scheduler with
+// these objects, or "" if none is required.
+func SignedBy(objects []*unstructured.Unstructured) string {
+	for _, o := range objects {
+		if id := o.GetAnnotations()[annotationSignedBy]; id != "" {
+			return id
+		}
+	}
+	return ""
+}
 
 func podMeta(labels map[string]string, restarted string) metav1.ObjectMeta {
 	meta := metav1.ObjectMeta{Labels: labels}

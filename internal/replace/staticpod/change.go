@@ -54,7 +54,8 @@ type Change struct {
 	PullIfNotPresent bool
 	// Config is the value of --config, or of the flag that Flag names.
 	Config string
-	// Flag is the name of the flag to set; the default is config.
+	// Flag is the name of the flag to set, also to an empty value. The default is config, which is
+	// set if Config is not empty.
 	Flag string
 	// Mount is a volume to mount. It may be nil.
 	Mount *Mount
@@ -141,7 +142,7 @@ func setsUser(pod *corev1.Pod, c *corev1.Container) bool {
 }
 
 func (c Change) flagIn(container *corev1.Container) error {
-	if _, err := Words(container, c.Program); err != nil || c.Config == "" {
+	if _, err := Words(container, c.Program); err != nil || !c.setsFlag() {
 		return err
 	}
 	list, i, err := c.flagPlace(container)
@@ -157,6 +158,8 @@ func (c Change) flagIn(container *corev1.Container) error {
 	*list = append(append(changed, word), (*list)[i.index:]...)
 	return nil
 }
+
+func (c Change) setsFlag() bool { return c.Config != "" || c.Flag != "" }
 
 // flag returns the flag to set, with its dashes.
 func (c Change) flag() string { return "--" + cmp.Or(c.Flag, "config") }

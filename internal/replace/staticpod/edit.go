@@ -64,7 +64,7 @@ func (e *editor) image() error {
 // command sets the flag.
 func (e *editor) command() error {
 	container, err := e.Container(e.change.Container)
-	if err != nil || e.change.Config == "" {
+	if err != nil || !e.change.setsFlag() {
 		return err
 	}
 	_, at, err := e.change.flagPlace(container)

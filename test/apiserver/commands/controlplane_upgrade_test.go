@@ -85,12 +85,19 @@ func testUpgradeCheck(t *testing.T, pmkSched func(...string) run.Result) {
 		ConfigurationName: "own.yaml",
 	}, v1alpha1.CustomSchedulerSpec{Configuration: v1alpha1.Configuration{File: "gone/own.yaml",
 		Inline: ownConfiguration}})
+	for name, gates := range map[string]string{
+		"old-gates": "AllowInsecureBackendProxy=true,CSIStorageCapacity=true,JobReadyPods=true", "locked-gate": "IndexedJob=false",
+	} {
+		args := []string{"--feature-gates=" + gates}
+		record(t, deploy.Options{Name: name, Image: image + "v1.22.17", Branch: "v1.22.17", Args: args},
+			v1alpha1.CustomSchedulerSpec{Args: args})
+	}
 	record(t, deploy.Options{Name: "from-file", Image: image + "v1.23.17", Branch: "v1.23.17"},
 		v1alpha1.CustomSchedulerSpec{Image: v1alpha1.Image{Repository: "registry.example.com/other"}})
 	before := resourceVersions(t)
 
 	r := pmkSched("upgrade", "--check", "-o", "json")
-	r.Fails(t, 3, "3 of 4 schedulers are not at "+apiserver.Release)
+	r.Fails(t, 3, "5 of 6 schedulers are not at "+apiserver.Release)
 	found := map[string]lifecycle.Upgrade{}
 	for _, u := range run.Decode[replace.UpgradeReport](t, r.Stdout).Schedulers {
 		found[u.Name] = u
@@ -114,6 +121,16 @@ func testUpgradeCheck(t *testing.T, pmkSched func(...string) run.Result) {
 	if changes := strings.Join(u.Changes, "\n"); !strings.Contains(changes, "gone/own.yaml") ||
 		!strings.Contains(changes, "NodeResourcesMostAllocated") {
 		t.Errorf("the changes of the conversion:\n%s", changes)
+	}
+	u = found["old-gates"]
+	if changes := strings.Join(u.Changes, "\n"); !u.Due || u.Blocked != "" ||
+		!strings.Contains(changes, "feature gate AllowInsecureBackendProxy=true left out: v1.24.3 does not have it") ||
+		!strings.Contains(changes, "feature gate CSIStorageCapacity=true left out: v1.24.3 locks it to this value") {
+		t.Errorf("the scheduler with feature gates of its release: %+v", u)
+	}
+	u = found["locked-gate"]
+	if !u.Due || !strings.Contains(u.Blocked, "feature gate IndexedJob=false cannot be set: v1.24.3 locks it to true") {
+		t.Errorf("the scheduler with a gate that is locked to the other value: %+v", u)
 	}
 	u = found["from-file"]
 	if !u.Due || u.Blocked != "" || u.NewImage != "registry.example.com/other:"+apiserver.Release {

@@ -5,11 +5,6 @@
 package sign
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
 	"io"
 	"log"
 	"net/http/httptest"
@@ -32,30 +27,6 @@ const (
 	branch = "v1.24.3"
 	plugin = "builtin:timestamp"
 )
-
-// keyPair writes NAME.pem and NAME.pub to a directory.
-func keyPair(t *testing.T, dir, name string) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	public, err := x509.MarshalPKIXPublicKey(key.Public())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for ending, block := range map[string]*pem.Block{
-		".pem": {Type: "PRIVATE KEY", Bytes: private}, ".pub": {Type: "PUBLIC KEY", Bytes: public},
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name+ending), pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
 
 // cosign runs cosign, which `make bin/cosign` compiles, without a configuration of the user.
 func cosign(t *testing.T, dir string, args ...string) run.Result {
@@ -86,8 +57,8 @@ func digest(t *testing.T, reference string) string {
 
 func TestSignedImage(t *testing.T) {
 	dir := t.TempDir()
-	keyPair(t, dir, "mine")
-	keyPair(t, dir, "other")
+	run.KeyPair(t, dir, "mine")
+	run.KeyPair(t, dir, "other")
 	file := func(name string) string { return filepath.Join(dir, name) }
 	server := httptest.NewServer(registry.New(registry.WithReferrersSupport(true),
 		registry.Logger(log.New(io.Discard, "", 0))))
