@@ -87,8 +87,15 @@ func podMeta(labels map[string]string, restarted string) metav1.ObjectMeta {
 
 // Surges reports whether a rollout starts a new pod before it stops an old one, so that a scheduler
 // that does not start replaces none. On the host network both would use the same port, and without
-// leader election both would schedule the same pods.
-func (s Scheduler) Surges() bool { return !s.Credentials.HostNetwork() && s.Configuration.LeaderElect }
+// leader election both would schedule the same pods. Several replicas on any node are replaced one
+// after the other: a third pod would take the place of one of them, and the last two could end on
+// one node.
+func (s Scheduler) Surges() bool {
+	return !s.Credentials.HostNetwork() && s.Configuration.LeaderElect && !s.spreads()
+}
+
+// spreads reports whether there are several replicas on any node.
+func (s Scheduler) spreads() bool { return s.Replicas > 1 && len(s.NodeSelector) == 0 }
 
 func (s Scheduler) pod(rules versions.Rules, args []string, m mounts) corev1.PodSpec {
 	token, grace := s.Credentials.Mode == ModeServiceAccount, int64(gracePeriod)
@@ -219,7 +226,7 @@ func (s Scheduler) affinity() *corev1.Affinity {
 			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: s.nodeRequirements()}},
 		},
 	}}
-	if s.Replicas > 1 {
+	if s.Replicas > 1 && (!s.spreads() || s.Credentials.HostNetwork()) {
 		affinity.PodAntiAffinity = s.apart()
 	}
 	return &affinity
@@ -267,14 +274,20 @@ func (s Scheduler) apart() *corev1.PodAntiAffinity {
 	}}
 }
 
-// spread puts replicas that may run on any node into different zones. The loss of a zone must not
-// keep a replica from starting, and nodes may have no zone: the constraint is a preference.
+// spread puts replicas that may run on any node into different zones and on different nodes. The
+// loss of a zone must not keep a replica from starting, and nodes may have no zone: the constraints
+// are preferences. Unlike affinity, they do not count a pod that is being deleted
+// (pkg/scheduler/framework/plugins/podtopologyspread).
 func (s Scheduler) spread() []corev1.TopologySpreadConstraint {
-	if s.Replicas < 2 || len(s.NodeSelector) > 0 {
+	if !s.spreads() {
 		return nil
 	}
-	return []corev1.TopologySpreadConstraint{{
-		MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.ScheduleAnyway,
-		LabelSelector: &metav1.LabelSelector{MatchLabels: s.SelectorLabels()},
-	}}
+	var constraints []corev1.TopologySpreadConstraint
+	for _, key := range []string{corev1.LabelTopologyZone, corev1.LabelHostname} {
+		constraints = append(constraints, corev1.TopologySpreadConstraint{
+			MaxSkew: 1, TopologyKey: key, WhenUnsatisfiable: corev1.ScheduleAnyway,
+			LabelSelector: &metav1.LabelSelector{MatchLabels: s.SelectorLabels()},
+		})
+	}
+	return constraints
 }

@@ -1,6 +1,7 @@
 package manifest_test
 
 import (
+	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -91,5 +92,28 @@ func TestBudgetKeepsOneOfSeveralReplicas(t *testing.T) {
 		if got := field(t, b, "spec", "selector", "matchLabels", "app.kubernetes.io/instance"); got != "my-scheduler" {
 			t.Errorf("%s: it selects %v", release, got)
 		}
+	}
+}
+
+// Replicas on any node are in different zones and on different nodes also after a rollout, which
+// therefore replaces one after the other.
+func TestReplicasOnAnyNodeStayApart(t *testing.T) {
+	s := scheduler(t, "v1.24.3", manifest.ModeServiceAccount)
+	s.NodeSelector, s.Replicas = nil, 2
+	d := deployment(t, s)
+	if got, want := strategy(t, d), [2]int64{0, 1}; got != want {
+		t.Errorf("strategy: got %v, want %v", got, want)
+	}
+	var keys []any
+	for _, c := range field(t, d, "spec", "template", "spec", "topologySpreadConstraints").([]any) {
+		keys = append(keys, c.(map[string]any)["topologyKey"], c.(map[string]any)["whenUnsatisfiable"])
+	}
+	want := []any{"topology.kubernetes.io/zone", "ScheduleAnyway", "kubernetes.io/hostname", "ScheduleAnyway"}
+	if !slices.Equal(keys, want) {
+		t.Errorf("constraints: got %v", keys)
+	}
+	s.Replicas = 1
+	if got, want := strategy(t, deployment(t, s)), [2]int64{1, 0}; got != want {
+		t.Errorf("strategy of one: got %v, want %v", got, want)
 	}
 }

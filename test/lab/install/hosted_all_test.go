@@ -43,7 +43,7 @@ func TestHostedControlPlaneAtEveryRelease(t *testing.T) {
 			n.Laptop(t, "verify", "--name", name).OK(t)
 			n.CleanLog(t, name)
 
-			pod, _, _ := strings.Cut(strings.TrimPrefix(holder(t, n, name), name+"-"), "_")
+			pod, _, _ := strings.Cut(holder(t, n, name), "_")
 			worker := n.Kubectl(t, "get", "pod", "-n", "kube-system", pod, "-o", "jsonpath={.spec.nodeName}")
 			survivesLoss(t, n, name, worker)
 			host, _, _ := strings.Cut(holder(t, n, "kube-scheduler"), "_")
