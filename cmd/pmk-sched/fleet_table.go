@@ -21,32 +21,32 @@ const notRead = "not-read"
 // and for each cluster without any.
 func fleetStatusTable(rows []fleet.Row[replace.Status], now time.Time) string {
 	var p printer
-	p.row("CLUSTER", "RELEASE", "SCHEDULER", "IMAGE", "DRIFT", "CERTIFICATE", "FINDINGS")
+	p.row("CLUSTER", "RELEASE", "SCHEDULER", "IMAGE", "DRIFT", "CERTIFICATE", "VERIFIED", "FINDINGS")
 	requests := int64(0)
 	for _, row := range rows {
 		s := row.Result
 		if s == nil {
-			p.row(row.Cluster, "-", "-", "-", "-", "-", notRead)
+			p.row(row.Cluster, "-", "-", "-", "-", "-", "-", notRead)
 			continue
 		}
 		requests += s.Requests
 		before := p.Len()
 		for _, n := range s.Nodes {
 			if n.Replaced {
-				p.row(row.Cluster, orDash(s.Server), "default of "+n.Node, shortReference(n.Image), "-", "-",
+				p.row(row.Cluster, orDash(s.Server), "default of "+n.Node, shortReference(n.Image), "-", "-", "-",
 					codesOf(&health.Workload{Kind: health.Node, Name: n.Node}, s.Findings))
 			}
 		}
 		for _, w := range slices.Concat(s.Schedulers, s.Extenders) {
 			p.row(row.Cluster, orDash(s.Server), w.Namespace+"/"+w.Name, orDash(shortReference(w.Image)), driftOf(w),
-				daysLeft(w.Certificate, now), codesOf(w, s.Findings))
+				daysLeft(w.Certificate, now), verifiedAt(w), codesOf(w, s.Findings))
 		}
 		if p.Len() == before {
 			code := "none"
 			if row.Error != "" {
 				code = notRead
 			}
-			p.row(row.Cluster, orDash(s.Server), "-", "-", "-", "-", code)
+			p.row(row.Cluster, orDash(s.Server), "-", "-", "-", "-", "-", code)
 		}
 	}
 	p.line("\n%d clusters, %d requests to their API servers", len(rows), requests)
@@ -64,6 +64,14 @@ func driftOf(w *health.Workload) string {
 		return "1 object"
 	}
 	return strconv.Itoa(len(w.Drift)) + " objects"
+}
+
+// verifiedAt is the day on which a scheduler was last proved to bind pods.
+func verifiedAt(w *health.Workload) string {
+	if w.Verified.IsZero() {
+		return "-"
+	}
+	return w.Verified.Format(time.DateOnly)
 }
 
 // daysLeft is how many whole days a certificate is valid.

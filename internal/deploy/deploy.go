@@ -66,6 +66,7 @@ type deployRun struct {
 	lost     bool // the Deployment existed without a readable revision
 	stable   bool // the new revision is stable and marked deployed
 	outcome  Outcome
+	verified time.Time // when Verify succeeded
 }
 
 // Deploy runs the plan. If it fails or ctx ends, it restores the former state, unless NoRollback is
@@ -98,7 +99,13 @@ func (d *deployRun) steps() []steps.Step {
 	}
 	if d.o.Verify != nil && d.plan.Extender == nil {
 		list = append(list, steps.Step{Name: "verify",
-			Do: func(ctx context.Context) error { return d.o.Verify(ctx, d.plan) }})
+			Do: func(ctx context.Context) error {
+				err := d.o.Verify(ctx, d.plan)
+				if err == nil {
+					d.verified = time.Now()
+				}
+				return err
+			}})
 	}
 	return append(list,
 		steps.Step{Name: "mark deployed", Do: d.markDeployed, Commit: true},
@@ -270,7 +277,10 @@ func (d *deployRun) waitStable(ctx context.Context) error {
 }
 
 func (d *deployRun) markDeployed(ctx context.Context) error {
-	if d.current.Status != apply.Deployed {
+	if d.current.Status != apply.Deployed || !d.verified.IsZero() {
+		if !d.verified.IsZero() {
+			d.current.Verified = d.verified
+		}
 		if err := d.Ledger.SetRevisionStatus(ctx, d.current, apply.Deployed, ""); err != nil {
 			return err
 		}

@@ -20,8 +20,8 @@ import (
 // api/core/v1beta1/common_types.go, ClusterSecretType).
 const (
 	capiSecretType   corev1.SecretType = "cluster.x-k8s.io/secret"
-	capiSecretSuffix                   = "-kubeconfig"
-	capiSecretKey                      = "value"
+	capiSecretSuffix string            = "-kubeconfig"
+	capiSecretKey    string            = "value"
 )
 
 // clusterAPI returns the clusters that Cluster API manages. It reads the Secret of each by its

@@ -84,7 +84,11 @@ func Deploy(
 	return roll(ctx, s, clusters, o, func(ctx context.Context, one *session.Session, t *Turn) error {
 		how := o.Deploy
 		how.Verify = func(ctx context.Context, plan *deploy.Plan) error {
-			return o.verify(ctx, one, plan.Name, plan.Namespace)
+			cfg, err := one.Connect()
+			if err == nil {
+				_, err = verify.Scheduler(ctx, cfg, o.verification(one, plan.Name, plan.Namespace))
+			}
+			return err
 		}
 		plan, outcome, err := lifecycle.Deploy(ctx, one, sp.Named(sp.Name, sp.Namespace), how)
 		if err != nil {
@@ -114,15 +118,13 @@ func Upgrade(
 			t.Image = report.NewImage
 			return nil
 		}
-		return o.verify(ctx, one, report.Name, report.Namespace)
+		_, err = lifecycle.Verify(ctx, one, o.verification(one, report.Name, report.Namespace))
+		return err
 	})
 }
 
-func (o RolloutOptions) verify(ctx context.Context, s *session.Session, name, namespace string) error {
-	quiet := *s
-	quiet.OnStep = func(string) func(error) { return func(error) {} }
-	_, err := lifecycle.Verify(ctx, &quiet, verify.Options{Name: name, Namespace: namespace, Timeout: o.VerifyTimeout})
-	return err
+func (o RolloutOptions) verification(s *session.Session, name, namespace string) verify.Options {
+	return verify.Options{Name: name, Namespace: namespace, Timeout: o.VerifyTimeout, Log: s.Log}
 }
 
 // record adds the outcome of a deployment.

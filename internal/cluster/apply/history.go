@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
@@ -41,7 +42,7 @@ func (c *Client) SaveRevision(ctx context.Context, wanted Revision) (*Revision, 
 	for number, secret := range secrets {
 		next = max(next, number+1)
 		if secret.Labels[labelRevisionStatus] == string(Pending) {
-			if err := c.setStatus(ctx, client.ObjectKeyFromObject(secret), Failed, interrupted); err != nil {
+			if err := c.setStatus(ctx, client.ObjectKeyFromObject(secret), Failed, interrupted, time.Time{}); err != nil {
 				return nil, err
 			}
 		}
@@ -70,24 +71,29 @@ func (c *Client) SaveRevision(ctx context.Context, wanted Revision) (*Revision, 
 	return &r, nil
 }
 
-// SetRevisionStatus sets the status of a revision in the cluster and in r. reason is why it failed,
-// truncated to 4 KiB.
+// SetRevisionStatus sets the status of a revision in the cluster and in r, and the time of its
+// verification in the cluster. reason is why it failed, truncated to 4 KiB.
 func (c *Client) SetRevisionStatus(ctx context.Context, r *Revision, status RevisionStatus, reason string) error {
 	key := client.ObjectKey{Namespace: r.Namespace, Name: revisionName(r.Name, r.Number)}
-	if err := c.setStatus(ctx, key, status, reason); err != nil {
+	if err := c.setStatus(ctx, key, status, reason, r.Verified); err != nil {
 		return err
 	}
 	r.Status, r.Reason = status, reason
 	return nil
 }
 
-func (c *Client) setStatus(ctx context.Context, key client.ObjectKey, status RevisionStatus, reason string) error {
+func (c *Client) setStatus(
+	ctx context.Context, key client.ObjectKey, status RevisionStatus, reason string, verified time.Time,
+) error {
 	if len(reason) > maxReason {
 		reason = reason[:maxReason]
 	}
+	annotations := map[string]string{annotationReason: reason}
+	if !verified.IsZero() {
+		annotations[annotationVerified] = verified.UTC().Format(time.RFC3339)
+	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"labels":      map[string]string{labelRevisionStatus: string(status)},
-		"annotations": map[string]string{annotationReason: reason},
+		"labels": map[string]string{labelRevisionStatus: string(status)}, "annotations": annotations,
 	}})
 	if err != nil {
 		return fmt.Errorf("encode status of Secret/%s: %w", key, err)

@@ -38,6 +38,8 @@ type Revision struct {
 	Created     time.Time      `json:"created"`
 	Description string         `json:"description,omitempty"` // release, image, …
 	By          string         `json:"by,omitempty"`          // who deployed it, `root@node-1`
+	// Verified is the time of the last proof that it binds pods. It is zero if there was none.
+	Verified time.Time `json:"verified,omitzero"`
 	// `rollback to revision 2`, or empty for deploy
 	Origin  string                       `json:"origin,omitempty"`
 	Reason  string                       `json:"reason,omitempty"` // why it failed
@@ -58,6 +60,7 @@ const (
 	annotationBy        = "pmk-sched.io/deployed-by"
 	annotationOrigin    = "pmk-sched.io/origin"
 	annotationReason    = "pmk-sched.io/reason"
+	annotationVerified  = "pmk-sched.io/verified"
 	annotationWriter    = "pmk-sched.io/written-by"
 
 	// maxReason bounds the annotation with the reason of a failure, in bytes.
@@ -127,6 +130,9 @@ func decodeRevision(secret *corev1.Secret) (*Revision, error) {
 		Status: RevisionStatus(secret.Labels[labelRevisionStatus]), Created: secret.CreationTimestamp.Time,
 		Description: secret.Annotations[annotationText], By: secret.Annotations[annotationBy],
 		Origin: secret.Annotations[annotationOrigin], Reason: secret.Annotations[annotationReason],
+	}
+	if at, err := time.Parse(time.RFC3339, secret.Annotations[annotationVerified]); err == nil {
+		r.Verified = at
 	}
 	objs, err := unpackObjects(secret.Data[revisionKey])
 	if err == nil {

@@ -33,6 +33,8 @@ type Workload struct {
 	// Revision is the newest deployed revision. Drift are the differences of the live objects from it.
 	Revision int           `json:"revision,omitempty"`
 	Drift    []ObjectDrift `json:"drift,omitempty"`
+	// Verified is the time of the last proof that this revision of a scheduler binds pods.
+	Verified time.Time `json:"verified,omitzero"`
 	// Unfinished is a newer revision whose deployment has not ended.
 	Unfinished *Unfinished `json:"unfinished,omitempty"`
 	// Replicas is nil if the pods could not be listed, and empty if there are none.

@@ -5,6 +5,9 @@ import (
 	"io"
 	"time"
 
+	"go.uber.org/zap"
+	"k8s.io/client-go/rest"
+
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/podlog"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
@@ -64,14 +67,36 @@ func Deploy(
 	return extenders.DeployScheduler(ctx, r.deps, r.SchedulerDeployment)
 }
 
-// Verify verifies that the scheduler that o names binds a pod.
+// Verify verifies that the scheduler that o names binds a pod, and records the time in its current
+// revision if there is one and the user may change it.
 func Verify(ctx context.Context, s *session.Session, o verify.Options) (*verify.Result, error) {
 	cfg, err := s.Connect()
 	if err != nil {
 		return nil, err
 	}
 	o.Log, o.OnStep = s.Log, s.OnStep
-	return verify.Scheduler(ctx, cfg, o)
+	result, err := verify.Scheduler(ctx, cfg, o)
+	if err != nil {
+		return result, err
+	}
+	if err := recordVerified(ctx, s, cfg, o); err != nil {
+		s.Log.Debug("could not record the time of the verification", zap.Error(err))
+	}
+	return result, nil
+}
+
+func recordVerified(ctx context.Context, s *session.Session, cfg *rest.Config, o verify.Options) error {
+	client, err := apply.New(cfg, apply.Options{Log: s.Log})
+	if err != nil {
+		return err
+	}
+	revisions, err := client.Revisions(ctx, o.Namespace, o.Name)
+	last := apply.LastDeployed(revisions)
+	if err != nil || last == nil {
+		return err
+	}
+	last.Verified = time.Now()
+	return client.SetRevisionStatus(ctx, last, apply.Deployed, "")
 }
 
 // Logs prints the logs of the replicas of a scheduler to w, of the last period since, or all logs

@@ -37,6 +37,9 @@ const (
 type Options struct {
 	// KubeAPIServer and Etcd are the paths of the programs.
 	KubeAPIServer, Etcd string
+	// EtcdURL is the address of a running etcd that is used instead of another one. Args must have an
+	// --etcd-prefix of its own for each API server.
+	EtcdURL string
 	// Dir is a private directory for data, keys and logs. It is the caller's to remove.
 	Dir string
 	// Args are more flags of kube-apiserver; they follow the others, so that they win.
@@ -77,10 +80,19 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 	if err := s.writeFiles(); err != nil {
 		return s, err
 	}
-	var peers string
+	if o.EtcdURL != "" {
+		s.etcdAddress = strings.TrimPrefix(o.EtcdURL, "http://")
+		return s, s.startAtFreePort(ctx)
+	}
+	return s, s.startWithEtcd(ctx)
+}
+
+// startWithEtcd starts etcd and kube-apiserver.
+func (s *Server) startWithEtcd(ctx context.Context) (err error) {
+	o, peers := s.o, ""
 	for _, address := range []*string{&s.etcdAddress, &peers} {
 		if *address, err = FreeAddress(); err != nil {
-			return s, err
+			return err
 		}
 	}
 	client, peer := s.EtcdURL(), "http://"+peers
@@ -88,9 +100,9 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 		"--data-dir="+filepath.Join(o.Dir, "etcd"), "--listen-client-urls="+client, "--advertise-client-urls="+client,
 		"--listen-peer-urls="+peer, "--initial-advertise-peer-urls="+peer, "--initial-cluster=default="+peer)
 	if err != nil {
-		return s, err
+		return err
 	}
-	return s, s.startAtFreePort(ctx)
+	return s.startAtFreePort(ctx)
 }
 
 // errPortTaken is the error of a kube-apiserver whose port was free a moment ago.

@@ -78,7 +78,7 @@ func (w *workload) describeRevision(h *health.Workload) {
 	if w.recorded == nil {
 		return
 	}
-	h.Revision = w.recorded.Number
+	h.Revision, h.Verified = w.recorded.Number, w.recorded.Verified
 	unknown(h, w.recorded.Damage)
 	for _, c := range w.comparisons {
 		d := health.ObjectDrift{Object: c.Object, Foreign: c.Foreign}
