@@ -147,6 +147,9 @@ nodeAffinity:
         operator: Exists
         {{- end }}
       {{- else }}
+      - key: kubernetes.io/os
+        operator: In
+        values: [linux]
       - key: type
         operator: NotIn
         values: [kwok]
