@@ -65,7 +65,8 @@ func TestRequestHasTheReleaseAndTheOwner(t *testing.T) {
 		len(s.Args) != 1 || s.Releases != nil || s.DeletionPolicy != "" {
 		t.Errorf("got %+v", s)
 	}
-	if owner := made.Annotations[v1alpha1.AnnotationOwner]; owner != "CustomScheduler/b/a" || owner != deploy.OwnerName(object) {
+	owner := made.Annotations[v1alpha1.AnnotationOwner]
+	if owner != "CustomScheduler/b/a" || owner != deploy.OwnerName(object) {
 		t.Errorf("owner is %q", owner)
 	}
 	object.Spec.Configuration.Preset, object.Spec.Args = "binpack", []string{"--v=4"}
