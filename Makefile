@@ -61,10 +61,11 @@ check: ## gofmt, vet, lint, import rules, go mod tidy, goldens: before every com
 	@hack/check.sh $(addprefix ./,$(GOLDENS))
 
 .PHONY: schema
-schema: ## write the JSON schemas of pmk-sched.yaml and of tests, and docs/file.md from api/v1alpha1
+schema: ## write the JSON schemas of pmk-sched.yaml and of tests, the CRD and docs/file.md from api/v1alpha1
 	go -C hack/tools/schema build -ldflags=-w -o $(CURDIR)/bin/schema .
 	bin/schema > bin/schema.json && mv bin/schema.json api/v1alpha1/schema.json
 	bin/schema SchedulingTest > bin/schema.json && mv bin/schema.json api/v1alpha1/schema-test.json
+	bin/schema crd > bin/crd.yaml && mv bin/crd.yaml api/v1alpha1/crd.yaml
 	go test -vet=off ./cmd/pmk-sched -run Reference -update
 
 .PHONY: unit

@@ -38,11 +38,13 @@ tagged() {
 
 tidy() { local m; for m in . hack/tools hack/tools/helm hack/tools/schema; do go -C "$m" mod tidy -diff; done; }
 
-# The JSON schemas of pmk-sched.yaml and of tests are generated from api/v1alpha1.
+# The JSON schemas of pmk-sched.yaml and of tests and the CustomResourceDefinition are generated from
+# api/v1alpha1.
 schema() {
 	go -C hack/tools/schema build -ldflags=-w -o "$PWD/bin/schema" .
-	bin/schema | diff api/v1alpha1/schema.json - && bin/schema SchedulingTest | diff api/v1alpha1/schema-test.json - ||
-		{ echo "run: make schema"; return 1; }
+	bin/schema | diff api/v1alpha1/schema.json - || { echo "run: make schema"; return 1; }
+	bin/schema SchedulingTest | diff api/v1alpha1/schema-test.json - || { echo "run: make schema"; return 1; }
+	bin/schema crd | diff api/v1alpha1/crd.yaml - || { echo "run: make schema"; return 1; }
 }
 
 step gofmt formatted

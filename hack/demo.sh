@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# From nothing to a custom scheduler, built from source, that takes its first pod on a real Kubernetes master.
-# LAB, BRANCH, LAYOUT, MASTERS and NAME can be set in the environment.
+# From nothing to a custom scheduler that takes its first pod on a real Kubernetes master: the image of the default
+# scheduler with another configuration or, with WITH=PLUGIN, a kube-scheduler compiled with the plugin.
+# LAB, BRANCH, LAYOUT, MASTERS, NAME, PRESET and WITH can be set in the environment.
 set -Eeuo pipefail
 cd "$(dirname "$0")/.."
 
@@ -9,6 +10,8 @@ branch=${BRANCH:-v1.24.3}
 layout=${LAYOUT:-pmk}
 masters=${MASTERS:-1}
 name=${NAME:-my-scheduler}
+preset=${PRESET:-binpack}
+with=${WITH:-}
 pmk_sched=$PWD/bin/pmk-sched
 
 trap 'echo "the demo ended early; its lab, if it is up: bin/pmk-sched lab down --name $lab" >&2' ERR
@@ -22,18 +25,27 @@ if ! "$pmk_sched" lab status --name "$lab" >/dev/null 2>&1; then
 	run "$pmk_sched" lab up --name "$lab" --branch "$branch" --layout "$layout" --masters "$masters"
 fi
 on_master "$pmk_sched" detect
-# The image is not in a registry: every node that may run the scheduler needs it.
-for node in $("$pmk_sched" lab exec --name "$lab" -- kubectl get nodes -l 'type!=kwok' -o jsonpath='{.items[*].metadata.name}'); do
-	on_node "$node" "$pmk_sched" build --branch "$branch" --busybox /bin/busybox --tag "localhost/$name:$branch" --load containerd
-done
-on_master "$pmk_sched" deploy --name "$name" --image "localhost/$name:$branch"
+if [ -z "$with" ]; then
+	image=$("$pmk_sched" lab exec --name "$lab" -- kubectl -n kube-system get pods \
+		-o jsonpath='{.items[*].spec.containers[?(@.name=="kube-scheduler")].image}')
+	image=${image%% *} # of the first control-plane node
+	on_master "$pmk_sched" deploy --name "$name" --image "$image" --preset "$preset"
+else
+	image=localhost/$name:$branch
+	# The image is not in a registry: every node that may run the scheduler needs it.
+	for node in $("$pmk_sched" lab exec --name "$lab" -- kubectl get nodes -l 'type!=kwok' -o jsonpath='{.items[*].metadata.name}'); do
+		on_node "$node" "$pmk_sched" build --branch "$branch" --with "$with" --busybox /bin/busybox --tag "$image" --load containerd
+	done
+	on_master "$pmk_sched" deploy --name "$name" --image "$image"
+fi
 on_master "$pmk_sched" verify --name "$name"
 on_master kubectl get pods -A -o wide
 
 cat <<END
 
-$name schedules beside the default scheduler. Go on:
+$name schedules alongside the default scheduler. Go on:
   on the master   bin/pmk-sched lab exec --name $lab -- kubectl get pods -A
   use it          put "schedulerName: $name" into a pod's spec
+  add a plugin    make demo WITH=builtin:timestamp
   take it down    bin/pmk-sched lab down --name $lab
 END

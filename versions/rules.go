@@ -51,6 +51,10 @@ type Rules struct {
 	// Gangs is how the release itself places groups of pods together; zero before 1.35. It is disabled
 	// by default.
 	Gangs Gangs
+	// ValidationRules is set if the API server evaluates CEL rules of CustomResourceDefinitions
+	// without a feature gate (from 1.25, CustomResourceValidationExpressions in
+	// staging/src/k8s.io/apiserver/pkg/features/kube_features.go).
+	ValidationRules bool
 	// Policy is set if the release reads the legacy kind Policy (1.20–1.22).
 	Policy bool
 	// PolicyNamed is set if a scheduler with a Policy keeps the name in its configuration (1.20,

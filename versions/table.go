@@ -65,6 +65,7 @@ func configurationRows() []row {
 		{35, 37, func(r *Rules) { r.Gangs.Gates = append(r.Gangs.Gates, "GangScheduling") }},
 
 		{20, 23, func(r *Rules) { r.Policy = true }},
+		{25, onward, func(r *Rules) { r.ValidationRules = true }},
 		{20, 22, func(r *Rules) { r.PolicyNamed = true }},
 		{22, onward, func(r *Rules) { r.WritesDefaultPlugins = true }},
 		{23, 30, func(r *Rules) { r.MultiPointTwice = true }},

@@ -65,9 +65,9 @@ type TLSConfig struct {
 	// extender that it deploys.
 	CA string `json:"ca,omitempty" yaml:"ca"`
 	// CertFile is a file with the client certificate of the scheduler.
-	CertFile string `json:"certFile,omitempty" yaml:"certFile"`
+	CertFile string `json:"certFile,omitempty" yaml:"certFile" object:"files are not read in the cluster"`
 	// KeyFile is a file with the private key of the client certificate.
-	KeyFile string `json:"keyFile,omitempty" yaml:"keyFile"`
+	KeyFile string `json:"keyFile,omitempty" yaml:"keyFile" object:"files are not read in the cluster"`
 
 	// CAData, CertData and KeyData are the contents of the files in a recorded request. KeyData is
 	// never part of its JSON.

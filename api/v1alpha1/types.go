@@ -1,5 +1,10 @@
 // Package v1alpha1 contains the API type CustomScheduler: the content of pmk-sched.yaml, which the
-// flags of a command change and a revision records. It does no I/O.
+// flags of a command change and a revision records, and the object that `pmk-sched controller`
+// deploys. It does no I/O.
+//
+// The file and the object are one type. A field with the tag object names a file of the machine on
+// which a command runs: it is valid in a file, and in an object it is refused with the text of the
+// tag.
 package v1alpha1
 
 import (
@@ -28,6 +33,8 @@ type CustomScheduler struct {
 	// objects, which is kube-system if it is empty.
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 	Spec              CustomSchedulerSpec `json:"spec,omitzero"`
+	// Status is set by `pmk-sched controller`. A file has none.
+	Status CustomSchedulerStatus `json:"status,omitzero" jsonschema:"-"`
 }
 
 // CustomSchedulerSpec describes the scheduler. An empty field is decided by pmk-sched.
@@ -57,6 +64,17 @@ type CustomSchedulerSpec struct {
 	Resources Resources `json:"resources,omitzero" yaml:"resources"`
 	// RBAC has permissions in addition to those that pmk-sched grants.
 	RBAC RBAC `json:"rbac,omitzero" yaml:"rbac"`
+
+	// The fields below are for `pmk-sched controller`. Other commands ignore them.
+
+	// Releases has the image for each release of the API server.
+	Releases *Releases `json:"releases,omitempty" yaml:"releases"`
+	// UpgradePolicy is Automatic, or Manual: the controller keeps the deployed release and reports an
+	// upgrade in the condition UpgradeAvailable. The default is Automatic.
+	UpgradePolicy string `json:"upgradePolicy,omitempty" yaml:"upgradePolicy" jsonschema:"enum=Automatic,enum=Manual"`
+	// DeletionPolicy is Delete, or Orphan: the scheduler stays when the object is deleted. The default
+	// is Delete.
+	DeletionPolicy string `json:"deletionPolicy,omitempty" yaml:"deletionPolicy" jsonschema:"enum=Delete,enum=Orphan"`
 }
 
 // Source is the source code of the kube-scheduler and its plugins.
@@ -85,7 +103,7 @@ type Plugin struct {
 	// Package is the package of the plugin in Module.
 	Package string `json:"package,omitempty" yaml:"package"`
 	// Path is the directory of the plugin, relative to the file.
-	Path string `json:"path,omitempty" yaml:"path"`
+	Path string `json:"path,omitempty" yaml:"path" object:"the plugin is part of the image; name it with builtin or module"`
 	// Weight of the scores of the plugin.
 	Weight int `json:"weight,omitempty" yaml:"weight"`
 	// Args are the arguments of the plugin in the configuration.
@@ -110,7 +128,7 @@ type Image struct {
 	Base string `json:"base,omitempty" yaml:"base"`
 	// Busybox is the path of a static busybox to build on, without a registry. It takes precedence
 	// over Base.
-	Busybox string `json:"busybox,omitempty" yaml:"busybox"`
+	Busybox string `json:"busybox,omitempty" yaml:"busybox" object:"the controller builds no image"`
 	// RequireSignature is a file with the public key that must have signed the image, relative to
 	// the file, or none, which lifts the requirement of the deployed scheduler. In a recorded request
 	// it is the key itself.
@@ -128,7 +146,7 @@ type Configuration struct {
 	Preset string `json:"preset,omitempty" yaml:"preset"`
 	// File is a KubeSchedulerConfiguration or a legacy Policy, relative to the file. In a recorded
 	// request it is the name of the file whose content is Inline.
-	File string `json:"file,omitempty" yaml:"file"`
+	File string `json:"file,omitempty" yaml:"file" object:"write the configuration in spec.configuration.inline"`
 	// Inline is the configuration itself.
 	Inline Document `json:"inline,omitempty" yaml:"inline"`
 	// Lossy drops the parts that cannot be converted to the release, with a warning for each.
@@ -158,6 +176,10 @@ type RBAC struct {
 	// Rules as in a ClusterRole.
 	Rules Rules `json:"rules,omitempty" yaml:"rules"`
 }
+
+// AnnotationOwner is the object for which `pmk-sched controller` deployed a recorded request:
+// CustomScheduler/namespace/name.
+const AnnotationOwner = "pmk-sched.io/owner"
 
 // AnnotationFile is the path of the pmk-sched.yaml from which a recorded request was read.
 const AnnotationFile = "pmk-sched.io/file"

@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -143,10 +144,23 @@ func (r *Rules) UnmarshalYAML(node *yaml.Node) error {
 	return nil
 }
 
+// MarshalYAML returns rules with the field names of the RBAC API.
+func (r Rules) MarshalYAML() (any, error) {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	var plain any
+	err = json.Unmarshal(text, &plain)
+	return plain, err
+}
+
 // RulesError is returned for invalid rules.
 type RulesError struct {
 	Line int
-	Text string
+	// Field is the path of the rules in the file, spec.rbac.rules if it is empty.
+	Field string
+	Text  string
 	// Incomplete is set if the rule Index lacks a field.
 	Incomplete bool
 	Index      int
@@ -154,11 +168,12 @@ type RulesError struct {
 
 // Error returns the line, the field and the problem.
 func (e *RulesError) Error() string {
+	field := cmp.Or(e.Field, "spec.rbac.rules")
 	if e.Incomplete {
-		return fmt.Sprintf("line %d: spec.rbac.rules[%d] needs verbs, and apiGroups and resources, or nonResourceURLs",
-			e.Line, e.Index)
+		return fmt.Sprintf("line %d: %s[%d] needs verbs, and apiGroups and resources, or nonResourceURLs", e.Line, field,
+			e.Index)
 	}
-	return fmt.Sprintf("line %d: spec.rbac.rules: %s", e.Line, e.Text)
+	return fmt.Sprintf("line %d: %s: %s", e.Line, field, e.Text)
 }
 
 // Hint returns advice for the user.

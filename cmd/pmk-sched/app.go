@@ -45,7 +45,7 @@ func newApp(u *ui, name string) *cli.App {
 				uninstallCommand(u), replaceCommand(u), restoreCommand(u), extenderCommand(u)),
 			group("look after", statusCommand(u), historyCommand(u), rollbackCommand(u), upgradeCommand(u),
 				credentialsCommand(u),
-				explainCommand(u), logsCommand(u), sysdumpCommand(u)),
+				explainCommand(u), logsCommand(u), sysdumpCommand(u), fleetCommand(u), controllerCommand(u)),
 			group("foresee", snapshotCommand(u), simulateCommand(u), testCommand(u), shadowCommand(u), benchCommand(u)),
 			group("build", buildCommand(u), verifyImageCommand(u), bundleCommand(u), pluginCommand(u), profileCommand(u),
 				schemaCommand(u)),

@@ -19,11 +19,14 @@ func buildCommand(u *ui) *cli.Command {
 			"same input gives the same image. With a registry: --tag REPOSITORY:TAG --push. Without a registry: --busybox " +
 			"PATH with --load or --archive.",
 		UsageText: examples("pmk-sched build --branch v1.24.3 --tag registry.example.com/kube-scheduler:v1.24.3 --push",
-			"pmk-sched build --branch v1.24.3 --busybox /bin/busybox --load containerd",
-			"pmk-sched build --branch v1.24.3 --with builtin:timestamp --archive scheduler.tar"),
+			"pmk-sched build --branch v1.24.3 --busybox /bin/busybox --with builtin:timestamp --load containerd",
+			"pmk-sched build --branches v1.29,v1.34 -f pmk-sched.yaml --push --index releases.yaml"),
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` to build: v1.24.3, or v1.24 or release-1.24 for its newest patch",
 				DefaultText: "the cluster's"},
+			&cli.StringFlag{Name: "branches",
+				Usage: "build several `RELEASES`, separated by commas, and write --index; name the image with {release}"},
+			&cli.StringFlag{Name: "index", Usage: "write the release index of --branches to `FILE`"},
 			fileFlag(),
 			&cli.StringSliceFlag{Name: "with",
 				Usage: "compile in the `PLUGIN` builtin:NAME[=OTHER], ./DIR, or MODULE@VERSION[:PACKAGE]"},
@@ -65,6 +68,9 @@ func buildCommand(u *ui) *cli.Command {
 			outputFlag("archive"),
 		},
 		Action: func(c *cli.Context) error {
+			if c.IsSet("branches") || c.IsSet("index") {
+				return buildReleases(c, u)
+			}
 			sp, err := readBuildSpec(c, u)
 			if err != nil {
 				return err

@@ -53,6 +53,7 @@ func infoTable(i *inspect.Info) string {
 		p.row("Gangs", i.Gangs)
 	}
 	p.credentials(i.Credentials)
+	p.hosted(i.Hosted)
 	p.head(len(i.ControlPlane.Nodes), "CONTROL-PLANE NODE", "READY", "KUBELET", "PLATFORM", "ADDRESS", "TAINTS")
 	for _, n := range i.ControlPlane.Nodes {
 		taints := joined(n.Taints, ", ", inspect.Taint.String)
@@ -98,6 +99,9 @@ func nodeFact(i *inspect.Info) string {
 }
 
 func controlPlaneFact(i *inspect.Info) string {
+	if i.Hosted != nil {
+		return joinNonEmpty("hosted, outside of the cluster: "+i.Hosted.Kind, prefixed("by ", i.Hosted.Evidence))
+	}
 	if i.ControlPlane.LabelKey == "" {
 		return "no nodes found"
 	}
@@ -128,6 +132,24 @@ func takenFact(i *inspect.Info) string {
 		}
 	}
 	return strings.Join(list, ", ")
+}
+
+// hosted prints what a hosted control plane permits.
+func (p *printer) hosted(h *inspect.Hosted) {
+	if h == nil {
+		return
+	}
+	label := "Not possible"
+	for _, text := range h.Impossible {
+		p.row(label, text)
+		label = ""
+	}
+	label = "Not known"
+	for _, text := range h.Unknown {
+		p.row(label, text)
+		label = ""
+	}
+	p.row("To deploy", h.Command)
 }
 
 func (p *printer) credentials(found inspect.Credentials) {

@@ -37,7 +37,7 @@ func TestHelpFitsInTheTerminalAndHasExamples(t *testing.T) {
 func TestHelpGroupsTheCommands(t *testing.T) {
 	want := []string{
 		"install: detect check render diff deploy verify uninstall replace restore extender",
-		"look after: status history rollback upgrade credentials explain logs sysdump",
+		"look after: status history rollback upgrade credentials explain logs sysdump fleet controller",
 		"foresee: snapshot simulate shadow bench",
 		"build: build verify-image bundle plugin profile schema",
 		"try: lab",

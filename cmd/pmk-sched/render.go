@@ -10,9 +10,11 @@ import (
 	"github.com/urfave/cli/v2"
 	"sigs.k8s.io/yaml"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 )
 
 func renderCommand(u *ui) *cli.Command {
@@ -21,11 +23,13 @@ func renderCommand(u *ui) *cli.Command {
 		Description: "Inspects the cluster for values that are not given. With --branch it works without a cluster; check " +
 			"nodeSelector and port of the result then. Keys are redacted unless --show-secrets is given.",
 		UsageText: examples("pmk-sched render --offline --branch v1.24.3 --name my-scheduler --image localhost/sched:v1",
-			"pmk-sched render -f pmk-sched.yaml --offline --helm-chart chart",
+			"pmk-sched render --name my-scheduler --releases releases.yaml --helm-chart chart",
 			"pmk-sched render -f pmk-sched.yaml --monitoring --to-file monitoring.yaml"),
 		Flags: schedulerFlags(
 			&cli.BoolFlag{Name: "offline", Usage: "do not connect to a cluster; requires --branch"},
 			&cli.StringFlag{Name: "helm-chart", Usage: "write a Helm chart to `DIR`"},
+			&cli.StringFlag{Name: "releases",
+				Usage: "write a chart for all releases of `FILE`, the index of build --branches; requires --helm-chart"},
 			&cli.BoolFlag{Name: "monitoring",
 				Usage: "print a ServiceMonitor, alerting rules and a dashboard for the scheduler instead"},
 			toFileFlag(),
@@ -42,6 +46,9 @@ func renderCommand(u *ui) *cli.Command {
 			sp, err := readSpec(c, u)
 			if err != nil {
 				return err
+			}
+			if c.IsSet("releases") {
+				return writeReleasesChart(c, u, sp)
 			}
 			plan, err := lifecycle.Plan(c.Context, u.session, sp, c.Bool("offline"))
 			if err != nil {
@@ -118,6 +125,45 @@ func writeChart(u *ui, plan *deploy.Plan, dir string, secrets bool) error {
 		return err
 	}
 	u.warn(warnings...)
+	return writeChartFiles(u, files, plan, dir)
+}
+
+// writeReleasesChart is render --releases.
+func writeReleasesChart(c *cli.Context, u *ui, sp *spec.Spec) error {
+	dir := c.String("helm-chart")
+	if dir == "" {
+		return problem.Invalidf("", "--releases requires --helm-chart")
+	}
+	err := exclude(c, "the release index has it", "releases", "image", "branch", "preset", "config", "plugins",
+		"policy-configmap", "monitoring", "credentials")
+	if err != nil {
+		return err
+	}
+	text, err := problem.ReadFile("--releases", c.String("releases"))
+	if err != nil {
+		return err
+	}
+	index, err := v1alpha1.DecodeReleases(text)
+	if err == nil {
+		err = index.Validate()
+	}
+	if err != nil {
+		return problem.Invalidf("", "read %s: %w", c.String("releases"), err)
+	}
+	plans, err := lifecycle.PlanReleases(c.Context, u.session, sp, index)
+	if err != nil {
+		return err
+	}
+	u.warn(plans[0].Warnings...)
+	files, warnings, err := deploy.ReleasesChart(plans, c.Bool("show-secrets"))
+	if err != nil {
+		return err
+	}
+	u.warn(warnings...)
+	return writeChartFiles(u, files, plans[0], dir)
+}
+
+func writeChartFiles(u *ui, files map[string][]byte, plan *deploy.Plan, dir string) error {
 	for name, text := range files {
 		path := filepath.Join(dir, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

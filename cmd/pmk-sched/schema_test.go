@@ -99,7 +99,7 @@ func TestReferenceOfTheFileHasEveryField(t *testing.T) {
 	}
 	for line := range strings.Lines(string(got)) {
 		if strings.HasPrefix(line, "| `spec.") && strings.HasSuffix(line, "|  |\n") &&
-			!strings.HasPrefix(line, "| `spec.rbac.rules[].") {
+			!strings.Contains(line, "rules[].") {
 			t.Errorf("a field has no description: %s", line)
 		}
 	}

@@ -18,13 +18,41 @@ import (
 // chart holds no credentials of a node: the scheduler uses its ServiceAccount, or a Secret that a
 // value names. Other keys are left out unless secrets is set.
 func Chart(plan *Plan, secrets bool) (files map[string][]byte, warnings []string, err error) {
-	plan, warnings, err = chartPlan(plan)
+	in, warnings, err := chartInput(plan, secrets)
 	if err != nil {
 		return nil, nil, err
 	}
+	files, err = helm.Chart(in)
+	return files, warnings, err
+}
+
+// ReleasesChart returns the files of one Helm chart for the plans of a scheduler for several
+// releases, as [Chart] does for one. The chart selects the release by the version of the API
+// server.
+func ReleasesChart(plans []*Plan, secrets bool) (files map[string][]byte, warnings []string, err error) {
+	plans = slices.SortedFunc(slices.Values(plans), func(a, b *Plan) int { return a.Release.Compare(b.Release) })
+	var list []helm.Input
+	for _, plan := range plans {
+		in, warned, err := chartInput(plan, secrets)
+		if err != nil {
+			return nil, nil, fmt.Errorf("release %s: %w", plan.Release, err)
+		}
+		list, warnings = append(list, in), append(warnings, warned...)
+	}
+	files, err = helm.Releases(list)
+	slices.Sort(warnings)
+	return files, slices.Compact(warnings), err
+}
+
+// chartInput returns the input of the chart of a plan, and warnings.
+func chartInput(plan *Plan, secrets bool) (in helm.Input, warnings []string, err error) {
+	plan, warnings, err = chartPlan(plan)
+	if err != nil {
+		return in, nil, err
+	}
 	objects, err := shown(plan.Objects, secrets)
 	if err != nil {
-		return nil, nil, fmt.Errorf("write a chart of scheduler %s: %w", plan.Name, err)
+		return in, nil, fmt.Errorf("write a chart of scheduler %s: %w", plan.Name, err)
 	}
 	objects = slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
 		if secrets || o.GetKind() != "Secret" {
@@ -36,12 +64,11 @@ func Chart(plan *Plan, secrets bool) (files map[string][]byte, warnings []string
 		return true
 	})
 	s := plan.Scheduler
-	files, err = helm.Chart(helm.Input{
+	return helm.Input{
 		Name: plan.Name, Namespace: plan.Namespace, Release: plan.Release.String(), NodeSelector: s.NodeSelector,
 		Objects:   objects,
 		APIServer: cmp.Or(s.Credentials.Server, manifest.InClusterServer),
-	})
-	return files, warnings, err
+	}, warnings, nil
 }
 
 // chartPlan returns the plan of the objects that a chart installs, without credentials of a node,

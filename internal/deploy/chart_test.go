@@ -197,6 +197,29 @@ func render(t *testing.T, plan *deploy.Plan) string {
 // template is `helm template`.
 func template(t *testing.T, files map[string][]byte, namespace string, values map[string]any) []map[string]any {
 	t.Helper()
+	rendered, err := templateFor(t, files, namespace, values, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects(t, join(rendered))
+}
+
+// join returns the documents of a rendered chart, without its tests.
+func join(rendered map[string]string) string {
+	var text strings.Builder
+	for name, document := range rendered {
+		if strings.HasSuffix(name, ".yaml") && !strings.Contains(name, "/tests/") {
+			text.WriteString("---\n" + document + "\n")
+		}
+	}
+	return text.String()
+}
+
+// templateFor renders a chart for an API server: Helm's default if server is nil.
+func templateFor(
+	t *testing.T, files map[string][]byte, namespace string, values map[string]any, server *chartutil.KubeVersion,
+) (map[string]string, error) {
+	t.Helper()
 	var buffered []*loader.BufferedFile
 	for name, data := range files {
 		buffered = append(buffered, &loader.BufferedFile{Name: name, Data: data})
@@ -205,21 +228,16 @@ func template(t *testing.T, files map[string][]byte, namespace string, values ma
 	if err != nil {
 		t.Fatal(err)
 	}
-	given, err := chartutil.ToRenderValues(chart, values, chartutil.ReleaseOptions{Name: "r", Namespace: namespace}, nil)
+	capabilities := chartutil.DefaultCapabilities.Copy()
+	if server != nil {
+		capabilities.KubeVersion = *server
+	}
+	given, err := chartutil.ToRenderValues(chart, values, chartutil.ReleaseOptions{Name: "r", Namespace: namespace},
+		capabilities)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rendered, err := engine.Render(chart, given)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var text strings.Builder
-	for name, document := range rendered {
-		if strings.HasSuffix(name, ".yaml") {
-			text.WriteString("---\n" + document + "\n")
-		}
-	}
-	return objects(t, text.String())
+	return engine.Render(chart, given)
 }
 
 // objects reads documents and sorts them.

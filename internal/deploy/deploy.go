@@ -140,6 +140,9 @@ func (d *deployRun) saveRevision(ctx context.Context) error {
 		return err
 	}
 	d.previous = apply.LastDeployed(revisions)
+	if err := d.checkOwner(ctx, d.previous); err != nil {
+		return err
+	}
 	if err := d.checkReplaced(); err != nil {
 		return err
 	}

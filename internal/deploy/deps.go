@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -59,6 +60,10 @@ type Deps struct {
 	// Holder identifies this process in the lock: "root@node-1 (process 4711)". By is the user and
 	// the machine, recorded in revisions: "root@node-1".
 	Holder, By string
+	// Owner is the object that schedulers are deployed for, or "" for a user's command. OwnerExists
+	// reports whether the owner that a revision records still exists; nil: it does.
+	Owner       string
+	OwnerExists func(ctx context.Context, owner string) (bool, error)
 	// Preflight checks, before anything changes, whether the cluster can run the plan.
 	Preflight func(ctx context.Context, plan *Plan) error
 	// Binary finds the kube-scheduler of the plan's image, to check the configuration; dir is a
@@ -86,7 +91,7 @@ func Connect(s *session.Session) (Deps, error) {
 	}
 	d := Deps{
 		Config: cfg, Applier: client, Ledger: client, Locker: client, Finder: client,
-		Holder: session.Holder(), By: session.User(),
+		Holder: session.Holder(), By: cmp.Or(s.Owner, session.User()), Owner: s.Owner, OwnerExists: ownerExists(cfg),
 		Binary: func(ctx context.Context, plan *Plan, dir string) (configcheck.Binary, error) {
 			return pack.FindScheduler(ctx, s.CacheDir, plan.Scheduler.Image, []string{manifest.Program}, dir)
 		},

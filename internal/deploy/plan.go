@@ -191,16 +191,24 @@ func (p *planner) chooseCredentials() error {
 	auto := mode == "" || mode == Auto
 	if auto {
 		mode = CredentialsServiceAccount
-		if p.creds != nil {
+		switch {
+		case p.hosted():
+			p.note("credentials serviceaccount: the control plane (%s) has no nodes in the cluster", p.info.Hosted.Kind)
+		case p.creds != nil:
 			mode = CredentialsNode
 			p.note("credentials node: this node has %s", p.creds.Path)
-		} else {
+		default:
 			p.note("credentials serviceaccount: this machine has no scheduler kubeconfig of a control-plane node")
 		}
 	}
 	if mode == CredentialsServiceAccount {
 		p.plan.Scheduler.Credentials = manifest.Credentials{Mode: mode, Server: p.o.APIServer}
 		return nil
+	}
+	if p.hosted() {
+		return problem.Invalidf("use --credentials serviceaccount, the default on this cluster",
+			"credentials %s: the control plane (%s) has no nodes in the cluster, so that no node has the scheduler's kubeconfig",
+			mode, p.info.Hosted.Kind)
 	}
 	if p.creds == nil {
 		return problem.Invalidf(
@@ -250,11 +258,15 @@ func (p *planner) choosePort() error {
 	return nil
 }
 
-// chooseReplicas chooses the replicas of the user, else one for each control-plane node. Leader
-// election is always on, so that several replicas are safe.
+// hosted reports whether the control plane is outside of the cluster.
+func (p *planner) hosted() bool { return p.info != nil && p.info.Hosted != nil }
+
+// chooseReplicas chooses the replicas of the user, else one for each control-plane node, or two if
+// the control plane is outside of the cluster. Leader election is always on, so that several
+// replicas are safe.
 func (p *planner) chooseReplicas() error {
 	replicas := 1
-	counted := p.info != nil && !p.o.AnyNode && len(p.o.NodeSelector) == 0
+	counted := p.info != nil && !p.hosted() && !p.o.AnyNode && len(p.o.NodeSelector) == 0
 	switch {
 	case p.o.Replicas > 0:
 		replicas = p.o.Replicas
@@ -265,6 +277,9 @@ func (p *planner) chooseReplicas() error {
 	case counted:
 		replicas = max(1, p.info.ControlPlane.Count)
 		p.note("replicas %d: one for each control-plane node", replicas)
+	case p.hosted() && len(p.o.NodeSelector) == 0:
+		replicas = min(2, p.info.Nodes.Count)
+		p.note("replicas %d: of %d nodes, on different nodes and in different zones", replicas, p.info.Nodes.Count)
 	}
 	if counted {
 		p.countShortage(replicas)

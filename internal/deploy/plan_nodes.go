@@ -23,6 +23,8 @@ func (p *planner) chooseNodes() error {
 			"--node-selector any needs --credentials serviceaccount: other nodes do not have the credentials of this one")
 	case p.o.AnyNode:
 		p.note("nodes: any")
+	case p.hosted():
+		p.note("nodes: any, since none is a control-plane node; --node-selector selects others")
 	case p.info == nil:
 		p.plan.Scheduler.NodeSelector = map[string]string{defaultControlPlaneLabel: ""}
 		p.warn("without a cluster, control-plane nodes are assumed to have the label %s", defaultControlPlaneLabel)
@@ -32,15 +34,14 @@ func (p *planner) chooseNodes() error {
 			"find the control-plane nodes: nodes could not be listed, see the warnings")
 	case p.info.ControlPlane.LabelKey == "":
 		return problem.Invalidf(
-			"on a managed cluster use --node-selector any, which lets the scheduler run on every node with --credentials "+
-				"serviceaccount; "+
-				"otherwise select the nodes with --node-selector KEY=VALUE", "no node has a label of control-plane nodes")
+			"select the nodes with --node-selector KEY=VALUE; --node-selector any lets the scheduler run on every node with "+
+				"--credentials serviceaccount", "no node has a label of control-plane nodes, and a static pod of a scheduler exists")
 	default:
 		// No value: nodes of one cluster may have the label with different values.
 		p.plan.Scheduler.NodeSelector = map[string]string{p.info.ControlPlane.LabelKey: ""}
 		p.note("nodes with the label %s: the control-plane nodes", p.info.ControlPlane.LabelKey)
 	}
-	if p.info != nil && !selected && !p.o.AnyNode {
+	if p.info != nil && !p.hosted() && !selected && !p.o.AnyNode {
 		p.tolerate()
 	}
 	return nil

@@ -133,6 +133,12 @@ func TestPlanDefaults(t *testing.T) {
 	pmk.ControlPlane.Nodes = pmkNodes("10.0.0.1", "10.0.0.2", "10.0.0.3")
 	managed := masterInfo("v1.31.1")
 	managed.ControlPlane = inspect.ControlPlane{}
+	hosted := masterInfo("v1.34.2")
+	hosted.ControlPlane, hosted.Layout = inspect.ControlPlane{}, inspect.LayoutManaged
+	hosted.Hosted, hosted.Nodes.Count = &inspect.Hosted{Kind: "Amazon EKS"}, 5
+	single := masterInfo("v1.34.2")
+	single.ControlPlane, single.Layout = inspect.ControlPlane{}, inspect.LayoutManaged
+	single.Hosted, single.Nodes.Count = &inspect.Hosted{Kind: inspect.UnknownKind}, 1
 	tests := map[string]struct {
 		info  *inspect.Info
 		creds *inspect.NodeCredentials
@@ -148,6 +154,8 @@ func TestPlanDefaults(t *testing.T) {
 		"three-of-pmk":             {info: pmk, creds: nodeCredentials()},
 		"oldest":                   {info: masterInfo("v1.20.15"), creds: nodeCredentials()},
 		"managed":                  {info: managed, o: Options{AnyNode: true}},
+		"hosted":                   {info: hosted, creds: nodeCredentials()},
+		"hosted-one-node":          {info: single},
 		"offline":                  {o: Options{Branch: "v1.37.1"}},
 		"inline": {info: masterInfo("v1.24.3"), creds: nodeCredentials(),
 			o: Options{Credentials: "node-inline"}},
@@ -192,6 +200,8 @@ func TestPlanRefusesInvalidOptions(t *testing.T) {
 	noMaster.ControlPlane = inspect.ControlPlane{}
 	blind := masterInfo("v1.24.3")
 	blind.ControlPlane, blind.Nodes = inspect.ControlPlane{}, inspect.Nodes{}
+	hosted := masterInfo("v1.24.3")
+	hosted.ControlPlane, hosted.Hosted = inspect.ControlPlane{}, &inspect.Hosted{Kind: "Kamaji"}
 	full := masterInfo("v1.24.3")
 	full.Scheduler.Port = 0
 	old := nodeCredentials()
@@ -225,6 +235,8 @@ func TestPlanRefusesInvalidOptions(t *testing.T) {
 			hint: "--node-selector any"},
 		"nodes not listed": {info: blind, says: "nodes could not be listed", hint: "permission to list nodes",
 			valid: true},
+		"hosted, node's credentials": {info: hosted, creds: nodeCredentials(), o: Options{Credentials: "hostpath"},
+			says: "the control plane (Kamaji) has no nodes in the cluster", hint: "--credentials serviceaccount"},
 		"any node, node's credentials": {
 			info: noMaster, creds: nodeCredentials(), o: Options{AnyNode: true}, says: "--node-selector any",
 			hint: "--credentials serviceaccount",

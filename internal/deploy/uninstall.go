@@ -55,6 +55,7 @@ type uninstallRun struct {
 func (u *uninstallRun) steps() []steps.Step {
 	return []steps.Step{
 		{Name: "lock", Hold: u.takeLock, Always: u.lock.release},
+		{Name: "check owner", Do: u.checkOwner},
 		{Name: "remove objects", Do: func(ctx context.Context) error { return u.remove(ctx, false) }},
 		{Name: "remove lease", Do: u.removeLease},
 		{Name: "remove revisions", Do: func(ctx context.Context) error { return u.remove(ctx, true) }},
@@ -63,6 +64,14 @@ func (u *uninstallRun) steps() []steps.Step {
 
 func (u *uninstallRun) takeLock(ctx context.Context) (context.Context, error) {
 	return u.lock.take(ctx, u.Deps, u.namespace, u.name)
+}
+
+func (u *uninstallRun) checkOwner(ctx context.Context) error {
+	revisions, err := u.Ledger.Revisions(ctx, u.namespace, u.name)
+	if err != nil {
+		return err
+	}
+	return u.Deps.checkOwner(ctx, apply.LastDeployed(revisions))
 }
 
 func (u *uninstallRun) remove(ctx context.Context, revisions bool) error {

@@ -62,6 +62,10 @@ func (n *Node) config(rules versions.Rules) nodeConfig {
 			c.members = append(c.members, member{m.hostName, m.address})
 		}
 	}
+	if n.lab.hosted() {
+		c.endpoint, _ = n.lab.balancerAt() // invalid until the lab has a network, like the address
+		c.zone = n.zone
+	}
 	return c
 }
 

@@ -9,6 +9,8 @@ import (
 	"net/netip"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/pmk-sched/pmk-sched/internal/lab/kubeadm"
 )
 
@@ -70,6 +72,9 @@ func kubeletDaemon(l layout, n nodeConfig) daemon {
 	}
 	if n.rules.ContainerRuntimeFlag {
 		argv = append(argv, "--container-runtime=remote", "--container-runtime-endpoint=unix://"+containerdSocket)
+	}
+	if n.zone != "" {
+		argv = append(argv, "--node-labels="+corev1.LabelTopologyZone+"="+n.zone)
 	}
 	return daemon{"kubelet", argv}
 }

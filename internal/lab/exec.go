@@ -131,6 +131,9 @@ func (n *Node) env(env []string) []string {
 		"PMK_SCHED_NODE_ROOT": n.Root(),
 		"KUBECONFIG":          n.lab.layout().admin,
 	}
+	if !n.hasKubelet() {
+		set["PMK_SCHED_NODE_ROOT"] = "none" // It is not a control-plane node of the cluster.
+	}
 	if n.role == Worker {
 		set["KUBECONFIG"] = n.lab.Kubeconfig() // A worker has no administrator's kubeconfig.
 	}

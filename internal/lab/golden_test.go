@@ -48,6 +48,7 @@ func named() credentials {
 		kubeletClient: pair("kubelet client"), frontProxyClient: pair("front proxy client"),
 		admin: pair("admin"), scheduler: pair("scheduler"), manager: pair("controller manager"),
 		kubelet: pair("kubelet"), proxy: pair("kube-proxy"), etcdPeer: pair("etcd's peers"),
+		etcdClient: pair("etcd's client"), etcdCA: pair("etcd ca"),
 	}
 }
 

@@ -170,8 +170,11 @@ func archives(ctx context.Context, dir, busybox string, list func(pause string) 
 func (u *bringUp) makeImages(ctx context.Context) (err error) {
 	dir, busybox := filepath.Join(u.o.CacheDir, "lab-images"), u.machine.busybox
 	u.archives, err = archives(ctx, dir, busybox, func(pause string) []labImage {
-		if u.lab.byKubeadm() {
+		switch {
+		case u.lab.byKubeadm():
 			return kubeadmImages(u.images, u.programs, pause, busybox)
+		case u.lab.hosted():
+			return plainImages(pause, busybox)
 		}
 		return labImages(nodeConfig{release: u.o.Release}, u.programs, pause, busybox)
 	})

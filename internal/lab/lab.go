@@ -11,11 +11,12 @@
 // a bridge that connects the nodes and this machine, a load balancer in front of several API
 // servers, and kwok, which simulates further workers.
 //
-// A cluster is made in one of two ways. With the layout kubeadm, kubeadm of the release makes it:
-// "init", "join", images with the names and the structure of the Kubernetes release images. With
-// the layout of PMK the lab itself writes the files of the control-plane nodes, and etcd is a
-// process of each node. Several of them have a virtual address, which keepalived gives to one of
-// them.
+// With the layout kubeadm, kubeadm of the release makes the cluster: "init", "join", images with
+// the names and the structure of the Kubernetes release images. With the layout of PMK the lab
+// itself writes the files of the control-plane nodes, and etcd is a process of each node. Several
+// of them have a virtual address, which keepalived gives to one of them. With the layout hosted the
+// control plane is not part of the cluster: its programs run as processes on hosts that have no
+// kubelet and no route to pods, and all nodes are workers.
 //
 // Every process of a lab is in the lab's own cgroups. Mounts, links and packet filter rules are in
 // its namespaces and end with them. That is how Down finds everything, even when Up was killed, and
@@ -44,6 +45,9 @@ const (
 	// LayoutKubeadm is kubeadm: /etc/kubernetes, a static pod for each component, API server on
 	// port 6443.
 	LayoutKubeadm = "kubeadm"
+	// LayoutHosted is a hosted control plane: etcd, API servers, controller-manager and scheduler run
+	// outside of the cluster, which has workers only.
+	LayoutHosted = "hosted"
 )
 
 // DefaultName is the default name of a lab.
@@ -55,11 +59,12 @@ type Options struct {
 	Name string
 	// Release is the Kubernetes release. Required.
 	Release versions.Release
-	// Layout is LayoutPMK or LayoutKubeadm; the default is LayoutPMK.
+	// Layout is LayoutPMK, LayoutKubeadm or LayoutHosted; the default is LayoutPMK.
 	Layout string
-	// Masters is the number of control-plane nodes. The default is one.
+	// Masters is the number of control-plane nodes, with LayoutHosted of API servers. The default is
+	// one.
 	Masters int
-	// Workers is the number of workers with a kubelet.
+	// Workers is the number of workers with a kubelet. The default is two with LayoutHosted.
 	Workers int
 	// Nodes is the number of fake workers, simulated by kwok.
 	Nodes int
@@ -110,7 +115,7 @@ func (l *Lab) Name() string { return l.state.Name }
 // Release returns the release of Kubernetes that the lab runs.
 func (l *Lab) Release() versions.Release { return l.state.Release }
 
-// Layout returns LayoutPMK or LayoutKubeadm.
+// Layout returns LayoutPMK, LayoutKubeadm or LayoutHosted.
 func (l *Lab) Layout() string { return l.state.Layout }
 
 // layout describes the layout of the lab. A lab without one has PMK's.
@@ -123,6 +128,9 @@ func (l *Lab) layout() layout {
 
 // byKubeadm reports whether kubeadm makes the cluster, instead of the lab itself.
 func (l *Lab) byKubeadm() bool { return l.state.Layout == LayoutKubeadm }
+
+// hosted reports whether the control plane runs outside of the cluster.
+func (l *Lab) hosted() bool { return l.state.Layout == LayoutHosted }
 
 // Dir returns the directory of the lab: its state, and a directory for each node with logs (log/),
 // programs (bin/) and the node's files (root/).

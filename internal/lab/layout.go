@@ -47,7 +47,7 @@ type layout struct {
 	settings func(nodeConfig) ([]file, error)
 }
 
-func layouts() []layout { return []layout{pmkLayout(), kubeadmLayout()} }
+func layouts() []layout { return []layout{pmkLayout(), kubeadmLayout(), hostedLayout()} }
 
 // findLayout returns the layout with the name; the default is LayoutPMK.
 func findLayout(name string) (layout, error) {

@@ -26,6 +26,10 @@ type nodeConfig struct {
 	members []member
 	// virtual is the address that one of several control-plane nodes has; invalid without one.
 	virtual netip.Addr
+	// endpoint is the load balancer in front of a hosted control plane; invalid without one.
+	endpoint netip.AddrPort
+	// zone is the availability zone of the node. It is empty if the nodes have none.
+	zone string
 	// schedulerFlags are flags of the scheduler from the settings of the node agent.
 	schedulerFlags []string
 	keys           credentials
@@ -42,6 +46,7 @@ type credentials struct {
 	serviceAccount                  certificates.Pair // cert is the public key
 	apiServer, kubeletServer        certificates.Pair // serving
 	etcdPeer                        certificates.Pair
+	etcdClient, etcdCA              certificates.Pair // of a hosted control plane
 	kubeletClient, frontProxyClient certificates.Pair // of the API server
 	admin, scheduler, manager       certificates.Pair
 	kubelet, proxy                  certificates.Pair
@@ -60,6 +65,8 @@ type file struct {
 type authorities struct {
 	cluster, frontProxy *certificates.Authority
 	serviceAccount      certificates.Pair
+	// etcd is the CA of a hosted control plane's etcd, which is reached over the network.
+	etcd *certificates.Authority
 }
 
 func newAuthorities(now time.Time) (a authorities, err error) {
@@ -67,6 +74,9 @@ func newAuthorities(now time.Time) (a authorities, err error) {
 		return a, err
 	}
 	if a.frontProxy, err = newAuthority("front-proxy-ca", now); err != nil {
+		return a, err
+	}
+	if a.etcd, err = newAuthority("etcd-ca", now); err != nil {
 		return a, err
 	}
 	a.serviceAccount, err = serviceAccountKeys()
@@ -77,12 +87,15 @@ func newAuthorities(now time.Time) (a authorities, err error) {
 func (a authorities) credentials(n nodeConfig, host string, now time.Time) (credentials, error) {
 	var err error
 	ca, front := a.cluster, a.frontProxy
-	c := credentials{ca: ca.Pair, frontProxyCA: front.Pair, serviceAccount: a.serviceAccount}
+	c := credentials{ca: ca.Pair, frontProxyCA: front.Pair, etcdCA: a.etcd.Pair, serviceAccount: a.serviceAccount}
 	own := net.IP(n.address.AsSlice())
 	loopback := net.IPv4(127, 0, 0, 1)
 	serving := []net.IP{own, loopback, net.ParseIP(serviceIP)}
 	if n.virtual.IsValid() {
 		serving = append(serving, n.virtual.AsSlice())
+	}
+	if n.endpoint.IsValid() {
+		serving = append(serving, n.endpoint.Addr().AsSlice())
 	}
 	for _, w := range []struct {
 		to *certificates.Pair
@@ -103,6 +116,7 @@ func (a authorities) credentials(n nodeConfig, host string, now time.Time) (cred
 		{&c.kubelet, ca, identity{name: "system:node:" + n.name, groups: []string{"system:nodes"}}},
 		{&c.proxy, ca, identity{name: "system:kube-proxy", groups: []string{"system:node-proxier"}}},
 		{&c.etcdPeer, ca, identity{name: etcdPeerName, server: true, client: true, ips: []net.IP{own, loopback}}},
+		{&c.etcdClient, a.etcd, identity{name: etcdPeerName}},
 	} {
 		if *w.to, err = w.by.Sign(certificate(w.id, now)); err != nil {
 			return c, err

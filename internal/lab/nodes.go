@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
@@ -29,9 +30,15 @@ type Node struct {
 	role           Role
 	// address is the address in the lab's network; invalid until the network is chosen.
 	address netip.Addr
-	// pods is the network of the node's pods.
+	// pods is the network of the node's pods. It is invalid for a host without a kubelet.
 	pods netip.Prefix
+	// zone is the availability zone, if the layout has zones.
+	zone string
 }
+
+// hasKubelet reports whether the node is part of the cluster. Hosts of a hosted control plane are
+// not: they have no Node object, no containerd and no pods.
+func (n *Node) hasKubelet() bool { return n.role == Worker || !n.lab.hosted() }
 
 // Name returns the name of the Node object.
 func (n *Node) Name() string { return n.name }
@@ -70,6 +77,11 @@ func (l *Lab) Nodes() []*Node {
 
 func (l *Lab) masters() []*Node { return l.Nodes()[:max(1, l.state.Masters)] }
 
+// clusterNodes returns the nodes with a kubelet.
+func (l *Lab) clusterNodes() []*Node {
+	return slices.DeleteFunc(l.Nodes(), func(n *Node) bool { return !n.hasKubelet() })
+}
+
 // first returns the node on which the cluster was created.
 func (l *Lab) first() *Node { return l.node(ControlPlane, 0) }
 
@@ -100,11 +112,16 @@ func (l *Lab) node(role Role, i int) *Node {
 	switch {
 	case role == Worker:
 		n.hostName += "-worker-" + strconv.Itoa(i+1)
+		n.zone = zoneName(i)
 		i += workerOffset
+	case l.hosted():
+		n.hostName += "-api-" + strconv.Itoa(i+1)
 	case i > 0:
 		n.hostName += "-" + strconv.Itoa(i+1)
 	}
-	n.pods = netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 244, byte(i), 0}), 24)
+	if n.hasKubelet() {
+		n.pods = netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 244, byte(i), 0}), 24)
+	}
 	n.name = n.hostName
 	subnet, err := netip.ParsePrefix(l.state.Subnet)
 	if err != nil {

@@ -43,6 +43,9 @@ func newBringUp(o Options) (*bringUp, error) {
 	if o.Masters == 0 {
 		o.Masters = 1
 	}
+	if o.Workers == 0 && l.name == LayoutHosted {
+		o.Workers = 2
+	}
 	if err := checkNodes(l.name, o.Masters, o.Workers); err != nil {
 		return nil, err
 	}
@@ -71,8 +74,8 @@ func newBringUp(o Options) (*bringUp, error) {
 
 // checkNodes refuses numbers of nodes that a layout cannot have.
 func checkNodes(layout string, masters, workers int) error {
-	if layout != LayoutKubeadm && workers != 0 {
-		return problem.Invalidf("use --layout kubeadm", "layout %s has no workers with a kubelet", layout)
+	if layout == LayoutPMK && workers != 0 {
+		return problem.Invalidf("use --layout kubeadm or hosted", "layout %s has no workers with a kubelet", layout)
 	}
 	if masters < 1 || masters > maxMasters {
 		return problem.Invalidf(fmt.Sprintf("use a number from 1 to %d", maxMasters),

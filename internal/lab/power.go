@@ -87,7 +87,7 @@ func (l *Lab) StartNode(ctx context.Context, name string) error {
 		if err != nil {
 			return err
 		}
-		return n.waitFor(ctx, "node "+n.name, "kubelet",
+		return n.waitFor(ctx, "node "+n.name, n.daemons()[1],
 			func(ctx context.Context) error { return n.checkAnswers(ctx, client) })
 	})
 }
@@ -95,7 +95,10 @@ func (l *Lab) StartNode(ctx context.Context, name string) error {
 // startDaemons starts the processes of a node that was up before.
 func (n *Node) startDaemons(ctx context.Context, path string) error {
 	rules := n.lab.Release().Rules()
-	if !n.lab.byKubeadm() {
+	if !n.hasKubelet() {
+		return n.startHosted(ctx, rules, path)
+	}
+	if !n.lab.byKubeadm() && !n.lab.hosted() {
 		if err := n.runAgent(rules); err != nil {
 			return err
 		}
@@ -118,7 +121,8 @@ func (n *Node) startDaemons(ctx context.Context, path string) error {
 	return nil
 }
 
-// hasQuorum reports whether most control-plane nodes are running.
+// hasQuorum reports whether most control-plane nodes are running. Those of a hosted control plane
+// have no member of etcd: one of them is enough.
 func (l *Lab) hasQuorum() (bool, error) {
 	masters := l.masters()
 	count := 0
@@ -131,6 +135,9 @@ func (l *Lab) hasQuorum() (bool, error) {
 			count++
 		}
 	}
+	if l.hosted() {
+		return count > 0, nil
+	}
 	return 2*count > len(masters), nil
 }
 
@@ -139,6 +146,9 @@ func (l *Lab) hasQuorum() (bool, error) {
 func (n *Node) checkAnswers(ctx context.Context, client kubernetes.Interface) error {
 	if err := n.checkAPIServer(ctx); err != nil {
 		return err
+	}
+	if !n.hasKubelet() {
+		return nil
 	}
 	object, err := client.CoreV1().Nodes().Get(ctx, n.name, metav1.GetOptions{})
 	if err != nil {

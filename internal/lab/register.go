@@ -102,10 +102,8 @@ func (u *bringUp) waitControlPlane(ctx context.Context) error {
 		}
 	}
 	first := u.lab.first()
-	if err := first.waitFor(ctx, "the default service account", "kubelet", func(ctx context.Context) error {
-		_, err := u.client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
-		return err
-	}); err != nil {
+	if err := first.waitFor(ctx, "the default service account", "kubelet",
+		func(ctx context.Context) error { return checkDefaultAccount(ctx, u.client) }); err != nil {
 		return err
 	}
 	if err := first.waitFor(ctx, "the scheduler", "kubelet",
@@ -170,6 +168,12 @@ func (n *Node) checkServices(ctx context.Context) error {
 		return fmt.Errorf("kube-proxy is not healthy: %s", answer.Status)
 	}
 	return nil
+}
+
+// checkDefaultAccount returns an error until the ServiceAccount exists that every pod needs.
+func checkDefaultAccount(ctx context.Context, client kubernetes.Interface) error {
+	_, err := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
+	return err
 }
 
 func checkSchedulerLeads(ctx context.Context, client kubernetes.Interface) error {

@@ -89,6 +89,7 @@ type scriptData struct {
 
 type tree struct{ Path, Type, Options string }
 
+// scriptNode is another node, as a node sees it. Pods is empty if there is no route to its pods.
 type scriptNode struct{ Host, Address, Pods string }
 
 // scripts renders the scripts of a host. initScript runs in its namespaces.
@@ -145,8 +146,11 @@ func (n *Node) scripts(g group, subnet netip.Prefix, kept []string) scriptData {
 		d.Trees = append(d.Trees, t)
 	}
 	for _, other := range n.lab.Nodes() {
-		d.Nodes = append(d.Nodes,
-			scriptNode{Host: other.hostName, Address: other.address.String(), Pods: other.pods.String()})
+		node := scriptNode{Host: other.hostName, Address: other.address.String()}
+		if n.hasKubelet() && other.hasKubelet() {
+			node.Pods = other.pods.String()
+		}
+		d.Nodes = append(d.Nodes, node)
 	}
 	d.Host, d.Link, d.MAC = n.hostName, n.port(), hardwareAddress(n.address)
 	d.Address, d.Gateway = n.address.String(), addressIn(subnet, machineAddress).String()

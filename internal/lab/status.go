@@ -99,6 +99,9 @@ func (l *Lab) Status(ctx context.Context) (*Status, error) {
 // networkDaemons returns the names of the processes outside of the nodes.
 func (l *Lab) networkDaemons() []string {
 	names := []string{holder}
+	if l.hosted() {
+		names = append(names, "etcd")
+	}
 	if l.balanced() {
 		names = append(names, balancer)
 	}
@@ -110,7 +113,10 @@ func (l *Lab) networkDaemons() []string {
 
 // daemons returns the names of the node's processes. kubeadm runs etcd in a pod.
 func (n *Node) daemons() []string {
-	if n.lab.byKubeadm() {
+	switch {
+	case !n.hasKubelet():
+		return append([]string{holder}, components()...)
+	case n.lab.byKubeadm(), n.lab.hosted():
 		return []string{holder, "containerd", "kubelet", "kube-proxy"}
 	}
 	names := []string{holder, "etcd", "containerd", "kubelet", "kube-proxy"}
@@ -150,6 +156,12 @@ func (l *Lab) askServer(ctx context.Context, s *Status) error {
 	s.Version = version.GitVersion
 	var problems []error
 	for i, n := range s.Nodes {
+		if node, err := l.Node(n.Name); err == nil && !node.hasKubelet() {
+			err = node.checkAPIServer(ctx)
+			s.Nodes[i].Ready = err == nil
+			problems = append(problems, err)
+			continue
+		}
 		object, err := client.CoreV1().Nodes().Get(ctx, n.Name, metav1.GetOptions{})
 		if err != nil {
 			return fmt.Errorf("ask for node %s: %w", n.Name, err)

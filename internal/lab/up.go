@@ -47,9 +47,12 @@ func (u *bringUp) steps() []step {
 		step{name: "make images", do: u.makeImages},
 		step{name: "make namespaces and network", do: u.makeNamespaces, logs: []string{holder}},
 	)
-	if u.lab.byKubeadm() {
+	switch {
+	case u.lab.byKubeadm():
 		steps = append(steps, u.kubeadmSteps()...)
-	} else {
+	case u.lab.hosted():
+		steps = append(steps, u.hostedSteps()...)
+	default:
 		steps = append(steps,
 			step{name: "write the nodes' files", do: u.writeFiles},
 			step{name: "start etcd and containerd", do: u.startRuntime, logs: []string{"etcd", "containerd"}},

@@ -49,9 +49,12 @@ func (u *bringUp) upgradeSteps() []step {
 		{name: "load images", do: u.loadImagesEverywhere, logs: []string{"containerd"}},
 	}
 	wait := u.waitCluster
-	if u.lab.byKubeadm() {
+	switch {
+	case u.lab.byKubeadm():
 		steps = append(steps, u.kubeadmUpgradeSteps()...)
-	} else {
+	case u.lab.hosted():
+		steps, wait = append(steps, u.hostedUpgradeSteps()...), u.waitHosted
+	default:
 		wait = u.waitControlPlane
 		for _, n := range u.lab.masters() {
 			controlPlane := func(ctx context.Context) error { return u.upgradeControlPlane(ctx, n) }

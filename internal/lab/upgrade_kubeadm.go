@@ -34,7 +34,7 @@ func (u *bringUp) kubeadmUpgradeSteps() []step {
 func (u *bringUp) loadImagesEverywhere(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(2)
-	for _, n := range u.lab.Nodes() {
+	for _, n := range u.lab.clusterNodes() {
 		group.Go(func() error {
 			if running, err := n.running(); err != nil || !running {
 				return fmt.Errorf("every node must be running: %w", n.notRunning())

@@ -125,6 +125,10 @@ func FindLayout(name string) (inspect.Layout, error) {
 			problem.Invalidf("run pmk-sched as root on a control-plane node, or give its root directory with --node-root",
 				"this is not a control-plane node of a known layout")
 	}
+	if name == inspect.LayoutManaged {
+		return inspect.Layout{}, problem.Invalidf("deploy a second scheduler with `pmk-sched deploy`",
+			"the control plane has no nodes in the cluster: the default scheduler is not a static pod that could be replaced")
+	}
 	layout, _ := inspect.LayoutNamed(name)
 	if layout.Runs == inspect.RunsAsStaticPod {
 		return layout, nil

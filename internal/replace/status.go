@@ -131,6 +131,9 @@ func ReadStatus(ctx context.Context, s *session.Session, name, namespace string)
 			return nil, err
 		}
 	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
 	failed := status.readSchedulers(ctx, s, cfg, name, namespace)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()

@@ -1,5 +1,6 @@
-// Command schema prints the JSON schema of a kind, pmk-sched.yaml by default, from the types and
-// comments of api/v1alpha1. It runs in the root of the repository.
+// Command schema prints the JSON schema of pmk-sched.yaml or, with the argument crd, the
+// CustomResourceDefinition, or, with the argument SchedulingTest, the JSON schema of a test, from the
+// types and comments of api/v1alpha1. It runs in the root of the repository.
 package main
 
 import (
@@ -29,6 +30,9 @@ func run(isTest bool) error {
 		return err
 	}
 	s, kind := r.Reflect(&v1alpha1.CustomScheduler{}), v1alpha1.Kind
+	if len(os.Args) > 1 && os.Args[1] == "crd" {
+		return writeCRD(s, r.Reflect(&v1alpha1.CustomSchedulerStatus{}))
+	}
 	if isTest {
 		s, kind = r.Reflect(&v1alpha1.SchedulingTest{}), v1alpha1.TestKind
 	}
@@ -90,6 +94,8 @@ func mapType(t reflect.Type) *jsonschema.Schema {
 		return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{text, {Type: "object"}}}
 	case reflect.TypeFor[v1alpha1.TestStep]():
 		return stepSchema()
+	case reflect.TypeFor[metav1.Time]():
+		return &jsonschema.Schema{Type: "string", Format: "date-time"}
 	case reflect.TypeFor[metav1.TypeMeta](), reflect.TypeFor[metav1.ObjectMeta]():
 		return &jsonschema.Schema{Type: "object", Properties: jsonschema.NewProperties()}
 	}

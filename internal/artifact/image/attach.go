@@ -52,7 +52,7 @@ func (b *Built) Attach(digest, mediaType string, document []byte, annotations ma
 	if err != nil {
 		return err
 	}
-	a, err := newAttachment(*subject, mediaType, document, annotations)
+	a, err := newAttachment(subject, mediaType, document, annotations)
 	if err != nil {
 		return fmt.Errorf("attach to %s: %w", digest, err)
 	}
@@ -100,8 +100,9 @@ type attachment struct {
 	descriptor v1.Descriptor
 }
 
+// newAttachment returns a manifest with a document. It refers to subject, unless subject is nil.
 func newAttachment(
-	subject v1.Descriptor, mediaType string, document []byte, annotations map[string]string,
+	subject *v1.Descriptor, mediaType string, document []byte, annotations map[string]string,
 ) (*attachment, error) {
 	layer := static.NewLayer(document, types.MediaType(mediaType))
 	layerDigest, err := layer.Digest()
@@ -120,7 +121,7 @@ func newAttachment(
 		SchemaVersion: 2, MediaType: ociManifest, ArtifactType: mediaType,
 		Config:  v1.Descriptor{MediaType: emptyConfig, Size: configSize, Digest: configDigest, ArtifactType: mediaType},
 		Layers:  []v1.Descriptor{{MediaType: types.MediaType(mediaType), Size: int64(len(document)), Digest: layerDigest}},
-		Subject: &subject, Annotations: all,
+		Subject: subject, Annotations: all,
 	}
 	text, err := json.Marshal(manifest)
 	if err != nil {

@@ -70,9 +70,31 @@ func document(img v1.Image, subject v1.Hash, mediaType string, limit int64) ([]b
 	if err != nil {
 		return nil, err
 	}
+	if manifest.Subject == nil || manifest.Subject.Digest != subject {
+		return nil, nil
+	}
+	return onlyLayer(img, manifest, mediaType, limit)
+}
+
+// Document returns the document of an artifact that [NewArtifact] made, or nil if it is not one of
+// the media type with at most limit bytes. It is untrusted input.
+func (s *Stored) Document(mediaType string, limit int64) ([]byte, error) {
+	img, ok := s.images[s.Digest]
+	if !ok {
+		return nil, nil
+	}
+	manifest, err := img.Manifest()
+	if err != nil {
+		return nil, err
+	}
+	return onlyLayer(img, manifest, mediaType, limit)
+}
+
+// onlyLayer returns the content of the layer of a manifest with one layer, of that media type and
+// of at most limit bytes, or nil.
+func onlyLayer(img v1.Image, manifest *v1.Manifest, mediaType string, limit int64) ([]byte, error) {
 	layers := manifest.Layers
-	if manifest.Subject == nil || manifest.Subject.Digest != subject || len(layers) != 1 ||
-		layers[0].MediaType != types.MediaType(mediaType) || layers[0].Size > limit {
+	if len(layers) != 1 || layers[0].MediaType != types.MediaType(mediaType) || layers[0].Size > limit {
 		return nil, nil
 	}
 	layer, err := img.LayerByDigest(layers[0].Digest)

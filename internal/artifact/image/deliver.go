@@ -22,13 +22,17 @@ type Runtime struct {
 type Destinations struct {
 	// Archives are paths: a docker archive if it ends in .tar, an OCI layout otherwise.
 	Archives []string
-	Load     []Runtime
+	// Layout is an OCI layout of several images to add the image to. It may be nil.
+	Layout *Layout
+	Load   []Runtime
 	// Push pushes the image to the registry that its reference names.
 	Push bool
 }
 
 // None reports whether Destinations is empty.
-func (d Destinations) None() bool { return len(d.Archives) == 0 && len(d.Load) == 0 && !d.Push }
+func (d Destinations) None() bool {
+	return len(d.Archives) == 0 && d.Layout == nil && len(d.Load) == 0 && !d.Push
+}
 
 // Deliver writes the image to every destination, each as a step, and returns their names.
 func Deliver(
@@ -48,6 +52,11 @@ func Deliver(
 			write = WriteArchive
 		}
 		if err := step("write "+path, path, func() error { return write(ctx, built, reference, path) }); err != nil {
+			return written, err
+		}
+	}
+	if l := to.Layout; l != nil {
+		if err := step("write "+l.dir, l.dir, func() error { return l.add(ctx, built, reference) }); err != nil {
 			return written, err
 		}
 	}

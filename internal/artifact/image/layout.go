@@ -59,10 +59,11 @@ func writeLayout(ctx context.Context, b *Built, tag name.Tag, dir string) error 
 	if err != nil {
 		return err
 	}
-	names := layout.WithAnnotations(map[string]string{
-		annotationRefName:        tag.TagStr(),
-		annotationContainerdName: tag.String(),
-	})
+	return appendTo(ctx, l, b, tag)
+}
+
+// appendTo adds an image with its attachments to a layout.
+func appendTo(ctx context.Context, l layout.Path, b *Built, tag name.Tag) error {
 	if b.Index != nil {
 		// One image at a time, so that a canceled context stops between them.
 		for _, p := range b.platforms() {
@@ -70,14 +71,14 @@ func writeLayout(ctx context.Context, b *Built, tag name.Tag, dir string) error 
 				return err
 			}
 		}
-		return errors.Join(l.AppendIndex(b.Index, names), b.writeAttached(l), ctx.Err())
+		return errors.Join(l.AppendIndex(b.Index, naming(tag)), b.writeAttached(l), ctx.Err())
 	}
 	platform, err := parsePlatform(b.platforms()[0])
 	if err != nil {
 		return err
 	}
 	img := b.Images[b.platforms()[0]]
-	return errors.Join(ctx.Err(), l.AppendImage(img, names, layout.WithPlatform(platform)), b.writeAttached(l),
+	return errors.Join(ctx.Err(), l.AppendImage(img, naming(tag), layout.WithPlatform(platform)), b.writeAttached(l),
 		ctx.Err())
 }
 

@@ -241,11 +241,7 @@ func deliver(ctx context.Context, s *session.Session, r Request, made *image.Bui
 // record notes which build is in the image, under both names that it can be deployed by, so that
 // deploy can check the configuration with that binary.
 func record(cache string, built *build.Result, tag, digest string) error {
-	repository := tag
-	if colon := strings.LastIndex(tag, ":"); colon > strings.LastIndex(tag, "/") {
-		repository = tag[:colon]
-	}
-	for _, reference := range []string{tag, repository + "@" + digest} {
+	for _, reference := range []string{tag, Repository(tag) + "@" + digest} {
 		name, err := image.CanonicalName(reference)
 		if err != nil {
 			return err
@@ -255,4 +251,12 @@ func record(cache string, built *build.Result, tag, digest string) error {
 		}
 	}
 	return nil
+}
+
+// Repository returns the repository of an image with a tag.
+func Repository(tag string) string {
+	if colon := strings.LastIndex(tag, ":"); colon > strings.LastIndex(tag, "/") {
+		return tag[:colon]
+	}
+	return tag
 }

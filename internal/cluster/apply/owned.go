@@ -123,6 +123,9 @@ func (c *Client) listKind(ctx context.Context, gvk schema.GroupVersionKind, labe
 	}
 	for _, in := range slices.Compact([]string{ns, metav1.NamespaceSystem}) {
 		more, err := c.list(ctx, gvk, client.MatchingLabels(labels), client.InNamespace(in))
+		if in != ns && gvk.Kind != "RoleBinding" && errors.As(err, &forbidden) {
+			continue // a scheduler of another namespace has only RoleBindings there
+		}
 		if err != nil {
 			return nil, err
 		}

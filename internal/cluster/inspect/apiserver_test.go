@@ -24,10 +24,12 @@ import (
 // apiServer answers the requests that Detect makes, with pages, selectors and
 // refusals as a real one does. Behaviour against a real one is shown in the lab.
 type apiServer struct {
-	gitVersion  string
-	nodes       []corev1.Node
-	pods        []corev1.Pod
-	configMaps  map[string]map[string]string // by namespace/name
+	gitVersion string
+	nodes      []corev1.Node
+	pods       []corev1.Pod
+	configMaps map[string]map[string]string // by namespace/name
+	// labelled are the names of ConfigMaps in kube-system by their label, key=value.
+	labelled    map[string]string
 	secrets     map[string]map[string][]byte // by namespace/name
 	lease       *coordinationv1.Lease
 	deployments []appsv1.Deployment
@@ -82,6 +84,12 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.listDeployments(w, r)
 	case strings.HasSuffix(path, "/pods"):
 		s.listPods(w, r)
+	case strings.HasSuffix(path, "/configmaps"):
+		list := corev1.ConfigMapList{TypeMeta: metav1.TypeMeta{Kind: "ConfigMapList", APIVersion: "v1"}}
+		if name := s.labelled[r.URL.Query().Get("labelSelector")]; name != "" {
+			list.Items = append(list.Items, corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		}
+		answer(w, list)
 	case strings.Contains(path, "/configmaps/"):
 		part := strings.Split(path, "/")
 		data, ok := s.configMaps[part[4]+"/"+part[6]]

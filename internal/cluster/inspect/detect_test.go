@@ -170,8 +170,9 @@ func TestDetectRecognisesDistributionsByNodes(t *testing.T) {
 			if got := info.ControlPlane; got.LabelKey != tc.key || got.LabelValue != tc.value {
 				t.Errorf("label: got %s=%s", got.LabelKey, got.LabelValue)
 			}
-			if (tc.key == "") != (len(info.Warnings) > 0) {
-				t.Errorf("warnings: %q", info.Warnings)
+			wants(t, info)
+			if (tc.key == "") != (info.Hosted != nil) {
+				t.Errorf("hosted: %+v", info.Hosted)
 			}
 		})
 	}

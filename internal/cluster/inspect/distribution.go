@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -14,6 +15,11 @@ type distribution struct {
 	name string
 	// layout of its control-plane nodes, or LayoutManaged.
 	layout string
+	// product is the name of a hosted control plane for the user.
+	product string
+	// hosted is set if the traits identify a hosted control plane only on a cluster without
+	// control-plane nodes.
+	hosted bool
 	// version is a part of the API server's version.
 	version string
 	// provider is a prefix of a node's spec.providerID.
@@ -22,30 +28,58 @@ type distribution struct {
 	label string
 	// pod is the name of a static pod, before "-<node>".
 	pod string
+	// configMap is the name of a ConfigMap in kube-system, configMapLabel a label of one, key=value.
+	// They are read only on a cluster without control-plane nodes.
+	configMap, configMapLabel string
+	// note is a fact about a hosted control plane that cannot be known from the cluster.
+	note string
 }
 
-// distributions are tried in order. One that is based on another comes first.
+const kubeadmLayout = "kubeadm"
+
+// distributions are tried in order. One that is based on another comes first: vCluster can run k3s,
+// HyperShift is OpenShift, and Kamaji and the managed services have nodes of Cluster API.
 func distributions() []distribution {
 	return []distribution{
 		{name: "pmk", layout: "pmk", pod: "k8s-master"},
+		// loft-sh/vcluster, pkg/controllers/resources/nodes: label vcluster.loft.sh/fake-node of nodes
+		// that are not synced from the host cluster. www.vcluster.com/docs, virtual scheduler.
+		{name: "vcluster", layout: LayoutManaged, hosted: true, product: "vCluster", label: "vcluster.loft.sh/",
+			note: "whether a scheduler of this cluster places pods: only with vCluster's virtual scheduler or private nodes"},
+		// gardener/gardener, pkg/apis/core/v1beta1/constants/types_constants.go: LabelWorkerPool,
+		// ConfigMapNameShootInfo.
+		{name: "gardener", layout: LayoutManaged, hosted: true, product: "Gardener", label: "worker.gardener.cloud/",
+			configMap: "shoot-info"},
+		// openshift/hypershift, api/hypershift/v1beta1: label hypershift.openshift.io/nodePool of nodes.
+		{name: "hypershift", layout: LayoutManaged, hosted: true, product: "HyperShift",
+			label: "hypershift.openshift.io/"},
 		{name: "rke2", layout: "rke2", version: "+rke2", provider: "rke2://", label: "rke2.io/"},
 		{name: "k3s", layout: "k3s", version: "+k3s", provider: "k3s://", label: "k3s.io/"},
 		{name: "k0s", layout: "k0s", version: "+k0s", label: "node.k0sproject.io/"},
 		{name: "microk8s", layout: "microk8s", label: "microk8s.io/"},
 		{name: "microk8s", layout: "microk8s", label: "node.kubernetes.io/microk8s-controlplane"},
-		{name: "eks", layout: LayoutManaged, version: "-eks-", label: "eks.amazonaws.com/"},
-		{name: "gke", layout: LayoutManaged, version: "-gke.", label: "cloud.google.com/gke-"},
-		{name: "aks", layout: LayoutManaged, label: "kubernetes.azure.com/"},
+		{name: "eks", layout: LayoutManaged, product: "Amazon EKS", version: "-eks-", label: "eks.amazonaws.com/"},
+		{name: "gke", layout: LayoutManaged, product: "Google GKE", version: "-gke.", label: "cloud.google.com/gke-"},
+		{name: "aks", layout: LayoutManaged, product: "Azure AKS", label: "kubernetes.azure.com/"},
 		{name: "ack", layout: LayoutManaged, version: "-aliyun.", label: "alibabacloud.com/nodepool-id"},
 		{name: "iks", layout: LayoutManaged, version: "+IKS", label: "ibm-cloud.kubernetes.io/"},
 		{name: "tke", layout: LayoutManaged, version: "-tke."},
 		{name: "doks", layout: LayoutManaged, label: "doks.digitalocean.com/"},
 		{name: "lke", layout: LayoutManaged, label: "lke.linode.com/"},
 		{name: "oke", layout: LayoutManaged, label: "oke.oraclecloud.com/"},
+		// clastix/kamaji, internal/resources/addons/utils/managed_labels.go: the objects of the add-ons
+		// that it installs into the tenant cluster, ConfigMap kube-proxy among them.
+		{name: "kamaji", layout: LayoutManaged, hosted: true, product: "Kamaji",
+			configMapLabel: "kamaji.clastix.io/project=kamaji"},
+		// kubernetes-sigs/cluster-api, api/v1beta1/common_types.go: ClusterNameAnnotation and others of
+		// nodes. Control planes of Platform9's PCD are pods of the management cluster
+		// (docs.platform9.com, kubernetes-clusters/architecture-and-technical-overview).
+		{name: "cluster-api", layout: LayoutManaged, hosted: true, product: "Cluster API", label: "cluster.x-k8s.io/",
+			note: "the control plane provider of Cluster API: Platform9's PCD and others leave no trace of it in the cluster"},
 		{name: "openshift", layout: LayoutUnknown, label: "node.openshift.io/", pod: "openshift-kube-scheduler"},
-		{name: "kind", layout: "kubeadm", provider: "kind://"},
-		{name: "minikube", layout: "kubeadm", label: "minikube.k8s.io/"},
-		{name: "kubeadm", layout: "kubeadm", label: "kubeadm.alpha.kubernetes.io/", pod: "kube-scheduler"},
+		{name: "kind", layout: kubeadmLayout, provider: "kind://"},
+		{name: "minikube", layout: kubeadmLayout, label: "minikube.k8s.io/"},
+		{name: "kubeadm", layout: kubeadmLayout, label: "kubeadm.alpha.kubernetes.io/", pod: "kube-scheduler"},
 	}
 }
 
@@ -55,6 +89,10 @@ type traits struct {
 	providers  []string
 	keys       map[string]bool
 	staticPods map[string]bool
+	// configMaps has the evidence of the found ConfigMaps, by name or label in the table.
+	configMaps map[string]string
+	// hosted is set if the control plane is outside of the cluster.
+	hosted bool
 }
 
 func (s *traits) addNodes(nodes []corev1.Node) {
@@ -72,6 +110,16 @@ func (s *traits) addNodes(nodes []corev1.Node) {
 	}
 }
 
+// keyWithPrefix returns the first label or annotation of a node with a prefix, or "".
+func (s *traits) keyWithPrefix(prefix string) string {
+	for _, key := range slices.Sorted(maps.Keys(s.keys)) {
+		if prefix != "" && strings.HasPrefix(key, prefix) {
+			return key
+		}
+	}
+	return ""
+}
+
 func (s *traits) addStaticPod(name string) {
 	if s.staticPods == nil {
 		s.staticPods = map[string]bool{}
@@ -79,37 +127,59 @@ func (s *traits) addStaticPod(name string) {
 	s.staticPods[name] = true
 }
 
-func (s *traits) matches(d distribution) bool {
-	hasPrefix := func(values []string, prefix string) bool {
-		return prefix != "" && slices.ContainsFunc(values, func(v string) bool { return strings.HasPrefix(v, prefix) })
+// evidence returns the trait by which the cluster is a distribution, or "".
+func (s *traits) evidence(d distribution) string {
+	if d.hosted && !s.hosted {
+		return ""
 	}
-	return (d.version != "" && strings.Contains(s.version, d.version)) ||
-		hasPrefix(s.providers, d.provider) ||
-		hasPrefix(slices.Collect(maps.Keys(s.keys)), d.label) ||
-		s.staticPods[d.pod]
+	key := s.keyWithPrefix(d.label)
+	provider := slices.IndexFunc(s.providers, func(id string) bool {
+		return d.provider != "" && strings.HasPrefix(id, d.provider)
+	})
+	switch {
+	case d.version != "" && strings.Contains(s.version, d.version):
+		return "version " + s.version
+	case provider >= 0:
+		return "provider ID " + s.providers[provider]
+	case key != "":
+		return "label or annotation " + key + " of a node"
+	case s.staticPods[d.pod]:
+		return "static pod " + d.pod
+	case s.configMaps[d.configMap] != "":
+		return s.configMaps[d.configMap]
+	}
+	return s.configMaps[d.configMapLabel]
 }
 
-// identifyBy returns the distribution and the layout. If the files of this node
+// identifyBy returns the distribution and the trait that identifies it. If the files of this node
 // are of a known layout, that takes precedence over every other trait.
-func identifyBy(s traits, fileLayout string) (name, layout string) {
+func identifyBy(s traits, fileLayout string) (found distribution, evidence string) {
 	for _, candidate := range distributions() {
-		if (fileLayout == "" || candidate.layout == fileLayout) && s.matches(candidate) {
-			return candidate.name, candidate.layout
+		if fileLayout != "" && candidate.layout != fileLayout {
+			continue
+		}
+		if evidence := s.evidence(candidate); evidence != "" {
+			return candidate, evidence
 		}
 	}
-	if fileLayout != "" {
-		return fileLayout, fileLayout
-	}
-	return DistributionUnknown, LayoutUnknown
+	return distribution{name: fileLayout, layout: fileLayout}, ""
 }
 
 // identify sets the distribution and how it runs the scheduler.
-func (d *detector) identify(context.Context) {
+func (d *detector) identify(ctx context.Context) {
 	fileLayout := ""
-	if d.info.Node.ControlPlane {
+	if d.traits.hosted = d.isHosted(); d.traits.hosted {
+		d.readConfigMaps(ctx)
+	} else if d.info.Node.ControlPlane {
 		fileLayout = d.info.Layout
 	}
-	d.info.Distribution, d.info.Layout = identifyBy(d.traits, fileLayout)
+	found, evidence := identifyBy(d.traits, fileLayout)
+	if d.traits.hosted {
+		d.describeHosted(found, evidence)
+	} else {
+		d.info.Distribution = cmp.Or(found.name, DistributionUnknown)
+		d.info.Layout = cmp.Or(found.layout, LayoutUnknown)
+	}
 	layout, known := LayoutNamed(d.info.Layout)
 	switch {
 	case len(d.info.Scheduler.Pods) > 0:
@@ -119,13 +189,7 @@ func (d *detector) identify(context.Context) {
 	case known:
 		d.info.Scheduler.Runs = layout.Runs
 	}
-	if d.nodesListed && d.info.ControlPlane.Count == 0 {
-		if d.info.Layout == LayoutManaged {
-			d.warn(
-				"the provider (%s) manages the control plane, which has no nodes in the cluster: deploy to other nodes, with a "+
-					"ServiceAccount", d.info.Distribution)
-			return
-		}
+	if d.nodesListed && d.info.ControlPlane.Count == 0 && d.info.Hosted == nil {
 		d.warn("no control-plane node found: no node has one of the labels %s", strings.Join(controlPlaneLabels(), ", "))
 	}
 }

@@ -12,7 +12,7 @@ import (
 type Info struct {
 	// Server is the API server that answered.
 	Server Server `json:"server"`
-	// Distribution is "pmk", "kubeadm", "kind", "eks", … or DistributionUnknown.
+	// Distribution is "pmk", "kubeadm", "kind", "eks", …, DistributionHosted or DistributionUnknown.
 	Distribution string `json:"distribution"`
 	// Layout is the name of one of Layouts, LayoutManaged if the control plane
 	// has no nodes in the cluster, or LayoutUnknown.
@@ -23,6 +23,9 @@ type Info struct {
 	Configuration Configuration `json:"configuration"`
 	// Nodes counts all nodes of the cluster.
 	Nodes Nodes `json:"nodes"`
+	// Hosted describes a control plane outside of the cluster. It is nil if the cluster has
+	// control-plane nodes, and if that is unknown.
+	Hosted *Hosted `json:"hosted,omitempty"`
 	// ControlPlane describes the control-plane nodes.
 	ControlPlane ControlPlane `json:"controlPlane"`
 	// Scheduler describes the default scheduler and the schedulers deployed by pmk-sched.
@@ -50,7 +53,9 @@ type Info struct {
 // Values of Info.Distribution and Info.Layout that are in no table.
 const (
 	DistributionUnknown = "unknown"
-	// LayoutManaged: the provider runs the control plane outside of the cluster.
+	// DistributionHosted is a hosted control plane of an unknown product.
+	DistributionHosted = "hosted"
+	// LayoutManaged: the control plane runs outside of the cluster.
 	LayoutManaged = "managed"
 	LayoutUnknown = "unknown"
 )

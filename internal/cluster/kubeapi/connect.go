@@ -16,6 +16,8 @@ type ConnectOptions struct {
 	// Kubeconfig is the path of a kubeconfig. If it is empty, $KUBECONFIG, ~/.kube/config and then
 	// the pod's ServiceAccount are used.
 	Kubeconfig string
+	// Loaded is a kubeconfig in memory. If it is set, no file and no environment variable is read.
+	Loaded *clientcmdapi.Config
 	// Context, Cluster, User and Server override the selection of the kubeconfig.
 	Context, Cluster, User, Server string
 	// As and AsGroups impersonate a user.
@@ -40,16 +42,17 @@ var ErrNoKubeconfig = problem.Invalidf(
 
 // Connect returns the configuration of a client. It sends nothing.
 func Connect(o ConnectOptions) (*rest.Config, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = o.Kubeconfig
-	rules.WarnIfAllMissing = false
 	overrides := &clientcmd.ConfigOverrides{
 		CurrentContext: o.Context,
 		Context:        clientcmdapi.Context{Cluster: o.Cluster, AuthInfo: o.User},
 		ClusterInfo:    clientcmdapi.Cluster{Server: o.Server},
 		AuthInfo:       clientcmdapi.AuthInfo{Impersonate: o.As, ImpersonateGroups: o.AsGroups},
 	}
-	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
+	source := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(o.rules(), overrides)
+	if o.Loaded != nil {
+		source = clientcmd.NewNonInteractiveClientConfig(*o.Loaded, o.Context, overrides, nil)
+	}
+	cfg, err := source.ClientConfig()
 	if err != nil {
 		if clientcmd.IsEmptyConfig(err) {
 			return nil, ErrNoKubeconfig
@@ -61,4 +64,24 @@ func Connect(o ConnectOptions) (*rest.Config, error) {
 		cfg.Timeout = requestTimeout
 	}
 	return ClientConfig(cfg, o.Log), nil
+}
+
+// LoadKubeconfig returns the kubeconfig that [Connect] uses, with absolute paths. It is empty if
+// there is none.
+func LoadKubeconfig(o ConnectOptions) (*clientcmdapi.Config, error) {
+	if o.Loaded != nil {
+		return o.Loaded, nil
+	}
+	loaded, err := o.rules().Load()
+	if err != nil {
+		return nil, problem.Invalidf("", "read kubeconfig: %w", err)
+	}
+	return loaded, nil
+}
+
+func (o ConnectOptions) rules() *clientcmd.ClientConfigLoadingRules {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = o.Kubeconfig
+	rules.WarnIfAllMissing = false
+	return rules
 }

@@ -32,6 +32,8 @@ type Session struct {
 	NearestRules bool
 	// Programs selects where the programs of labs and simulations come from.
 	Programs Programs
+	// Owner is the object that schedulers are deployed for, or "" for a user's command.
+	Owner string
 	// Warn and Note report one message each, OnStep the beginning of each step.
 	Warn, Note func(text string)
 	OnStep     steps.OnStep

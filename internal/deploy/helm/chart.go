@@ -5,7 +5,6 @@
 package helm
 
 import (
-	"bytes"
 	"embed"
 	"fmt"
 	"io/fs"
@@ -48,19 +47,33 @@ type values struct {
 	containers     any
 	volumes        any
 	mounts         []corev1.VolumeMount
+
+	fields []field
+}
+
+// field is a field of values.yaml.
+type field struct {
+	name, comment string
+	value         any
 }
 
 // Chart returns the files of the chart by their paths.
 func Chart(in Input) (map[string][]byte, error) {
-	v, err := read(in)
+	v, err := readFields(in)
 	if err != nil {
-		return nil, fmt.Errorf("write a chart of scheduler %s: %w", in.Name, err)
+		return nil, err
 	}
+	return files(in, v, v.fields)
+}
+
+// files returns the files of a chart with the values of fields.
+func files(in Input, v values, fields []field) (map[string][]byte, error) {
 	files := map[string][]byte{}
+	var err error
 	if files["Chart.yaml"], err = metadata(in, v); err != nil {
 		return nil, err
 	}
-	if files["values.yaml"], err = v.file(in); err != nil {
+	if files["values.yaml"], err = encode(fields); err != nil {
 		return nil, err
 	}
 	templates, err := fs.Sub(chart, "chart")
@@ -162,61 +175,4 @@ func metadata(in Input, v values) ([]byte, error) {
 		"description": "kube-scheduler " + in.Release + " as a second scheduler",
 		"annotations": map[string]string{"pmk-sched.io/version": v.version},
 	})
-}
-
-// file is values.yaml.
-func (v values) file(in Input) ([]byte, error) {
-	const ownArgs = 5 // of the template: the program, --config, --secure-port and two kubeconfigs
-	if len(v.scheduler.Command) < ownArgs || len(v.scheduler.Ports) != 1 || v.scheduler.ReadinessProbe == nil ||
-		v.scheduler.LivenessProbe == nil {
-		return nil,
-			fmt.Errorf("write a chart of scheduler %s: its objects have no Deployment with a kube-scheduler container", in.Name)
-	}
-	pod := v.deployment.Spec.Template.Spec
-	liveness, readiness := v.scheduler.LivenessProbe.HTTPGet, v.scheduler.ReadinessProbe.HTTPGet
-	args, err := in.template("command", v.scheduler.Command[ownArgs:])
-	if err != nil {
-		return nil, err
-	}
-	var text bytes.Buffer
-	for _, field := range []struct {
-		name, comment string
-		value         any
-	}{
-		{"name", "Scheduler name (spec.schedulerName of pods), and the prefix of the names of all objects.", in.Name},
-		{"image", "Image of the scheduler.", v.scheduler.Image},
-		{"imagePullPolicy", "IfNotPresent, Always, Never, or empty for the default of the cluster.",
-			v.scheduler.ImagePullPolicy},
-		{"replicas", "Number of pods. One of them schedules at a time.", *v.deployment.Spec.Replicas},
-		{"resources", "Resources of the scheduler's container.", v.scheduler.Resources},
-		{"nodeSelector", `Labels of the nodes to run on; "" matches any value.`, in.NodeSelector},
-		{"tolerations", "Tolerations of the pods.", pod.Tolerations},
-		{"configuration", "KubeSchedulerConfiguration: profiles, plugins and their arguments. A template.", v.configuration},
-		{"pluginRules", "RBAC rules that plugins need in addition to those of system:kube-scheduler.", v.pluginRules},
-		{"credentials",
-			"The pods use the token of their ServiceAccount. To use a client certificate instead, set secret to the name\n" +
-				"# of an existing Secret with ca.crt, tls.crt and tls.key, and user to the common name of the certificate.",
-			map[string]string{"secret": "", "user": "system:kube-scheduler"}},
-		{"apiServer", "URL of the API server.", in.APIServer},
-		{"hostNetwork", "Use the network of the node, for an API server that can be reached only from there.",
-			pod.HostNetwork},
-		{"port", "Port for health and metrics.", v.scheduler.Ports[0].ContainerPort},
-		{"probes", "Paths of the probes, and the address if the scheduler listens on one only.",
-			map[string]string{"host": liveness.Host, "livenessPath": liveness.Path, "readinessPath": readiness.Path}},
-		{"args", "Further flags of kube-scheduler. Templates.", args},
-		{"leaseNamespace", "Namespace of the leader election lease; default: the namespace of the chart.", v.leaseNamespace},
-		{"annotations", "Annotations of the Deployment.", v.deployment.Annotations},
-		{"extraObjects", "Further objects, containers, volumes and volume mounts, for extenders. Templates.", v.objects},
-		{"extraContainers", "", v.containers}, {"extraVolumes", "", v.volumes}, {"extraVolumeMounts", "", v.mounts},
-	} {
-		value, err := yaml.Marshal(map[string]any{field.name: field.value})
-		if err != nil {
-			return nil, err
-		}
-		if field.comment != "" {
-			fmt.Fprintf(&text, "# %s\n", field.comment)
-		}
-		text.Write(value)
-	}
-	return text.Bytes(), nil
 }

@@ -86,6 +86,7 @@ func (s Scheduler) pod(rules versions.Rules, args []string, m mounts) corev1.Pod
 		PriorityClassName:             "system-cluster-critical",
 		TerminationGracePeriodSeconds: &grace,
 		Affinity:                      s.affinity(),
+		TopologySpreadConstraints:     s.spread(),
 		Tolerations:                   s.tolerations(),
 		SecurityContext:               s.podSecurity(),
 		Containers:                    []corev1.Container{s.container(rules, args, m)},
@@ -220,11 +221,13 @@ const (
 )
 
 // nodeRequirements returns the requirements of the node selector. Without a node selector, they
-// exclude simulated nodes.
+// exclude simulated nodes, and nodes of Windows, which managed clusters can have.
 func (s Scheduler) nodeRequirements() []corev1.NodeSelectorRequirement {
 	if len(s.NodeSelector) == 0 {
-		return []corev1.NodeSelectorRequirement{{Key: simulatedLabel, Operator: corev1.NodeSelectorOpNotIn,
-			Values: []string{simulatedValue}}}
+		return []corev1.NodeSelectorRequirement{
+			{Key: corev1.LabelOSStable, Operator: corev1.NodeSelectorOpIn, Values: []string{"linux"}},
+			{Key: simulatedLabel, Operator: corev1.NodeSelectorOpNotIn, Values: []string{simulatedValue}},
+		}
 	}
 	var requirements []corev1.NodeSelectorRequirement
 	for _, key := range slices.Sorted(maps.Keys(s.NodeSelector)) {
@@ -249,5 +252,17 @@ func (s Scheduler) apart() *corev1.PodAntiAffinity {
 	}
 	return &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{
 		{Weight: 100, PodAffinityTerm: term},
+	}}
+}
+
+// spread puts replicas that may run on any node into different zones. The loss of a zone must not
+// keep a replica from starting, and nodes may have no zone: the constraint is a preference.
+func (s Scheduler) spread() []corev1.TopologySpreadConstraint {
+	if s.Replicas < 2 || len(s.NodeSelector) > 0 {
+		return nil
+	}
+	return []corev1.TopologySpreadConstraint{{
+		MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.ScheduleAnyway,
+		LabelSelector: &metav1.LabelSelector{MatchLabels: s.SelectorLabels()},
 	}}
 }

@@ -184,3 +184,11 @@ func (s *Spec) WithImage(image string) *Spec {
 	other.request.Spec.Image.Reference, other.flags.Image = image, image
 	return &other
 }
+
+// WithBranch returns the spec for another branch.
+func (s *Spec) WithBranch(branch string) *Spec {
+	other := *s
+	other.request = s.request.DeepCopy()
+	other.Branch, other.request.Spec.Source.Branch = branch, branch
+	return &other
+}

@@ -52,8 +52,11 @@ func (r *verifier) createPod(ctx context.Context, resources ...string) (*corev1.
 	if r.result.ToleratesControlPlane = tolerate; tolerate {
 		pod.Spec.Tolerations = tolerateControlPlane()
 	}
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.result.Namespace, Labels: r.labels()}}
 	r.created = true
+	if r.In != "" {
+		return r.create(ctx, pod)
+	}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.result.Namespace, Labels: r.labels()}}
 	if _, err = kubeapi.Create(ctx, r.retry, "create Namespace/"+ns.Name, r.kube.CoreV1().Namespaces().Create,
 		ns); err != nil {
 		var forbidden *kubeapi.ForbiddenError
@@ -228,6 +231,9 @@ func (r *verifier) cleanUp(ctx context.Context) error {
 		// Otherwise the namespace waits for the kubelet, which may be broken.
 		podErr := r.kube.CoreV1().Pods(r.result.Namespace).Delete(ctx, r.result.Pod,
 			metav1.DeleteOptions{GracePeriodSeconds: &now})
+		if r.In != "" {
+			return client.IgnoreNotFound(podErr)
+		}
 		nsErr := r.kube.CoreV1().Namespaces().Delete(ctx, r.result.Namespace, metav1.DeleteOptions{})
 		return errors.Join(client.IgnoreNotFound(podErr), client.IgnoreNotFound(nsErr))
 	})

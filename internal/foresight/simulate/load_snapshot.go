@@ -15,13 +15,13 @@ import (
 
 // load creates the objects of the snapshot, except for the pods to schedule.
 func (r *run) load(ctx context.Context) (err error) {
-	if r.loader, err = load.New(ctx, r.server.Config(), r.s.Log); err != nil {
+	if r.loader, err = load.New(ctx, r.server.Config(), r.server, r.s.Log); err != nil {
 		return err
 	}
 	err = r.o.Snapshot.Each(func(kind *snapshot.Kind, version string, o map[string]any) error {
 		return r.loadOne(ctx, kind, version, o)
 	})
-	if err = errors.Join(r.loader.Wait(), err); err != nil {
+	if err = errors.Join(r.loader.Wait(ctx), err); err != nil {
 		return err
 	}
 	for _, node := range r.o.Scenario.Nodes {

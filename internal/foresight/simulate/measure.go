@@ -71,7 +71,7 @@ func (r *run) createObjects(ctx context.Context, objects []map[string]any) error
 			return err
 		}
 	}
-	return r.loader.Wait()
+	return r.loader.Wait(ctx)
 }
 
 // createPods creates pods for the scheduler, several at the same time.
@@ -86,7 +86,7 @@ func (r *run) createPods(ctx context.Context, all []map[string]any) error {
 			return err
 		}
 	}
-	return r.loader.Wait()
+	return r.loader.Wait(ctx)
 }
 
 // measure creates pods, and runs the scheduler until it has decided about all of them.

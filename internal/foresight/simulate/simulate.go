@@ -179,7 +179,7 @@ func (r *run) createWaiting(ctx context.Context, profiles []string) error {
 		if scenario.UseProfile(pod, profiles, r.o.Scheduler.Request.Name) {
 			others++
 		}
-		if err := r.createPod(ctx, pod); err != nil {
+		if err := r.appendPod(ctx, pod, len(r.deferred[w.UID]) > 0); err != nil {
 			return err
 		}
 		if err := r.eachDeferred(w, func(kind *snapshot.Kind, version string, o map[string]any) error {
@@ -192,7 +192,7 @@ func (r *run) createWaiting(ctx context.Context, profiles []string) error {
 		r.note("%d pods name a scheduler that the configuration has no profile for: %s schedules them", others,
 			r.o.Scheduler.Request.Name)
 	}
-	return nil
+	return r.loader.Wait(ctx)
 }
 
 // eachDeferred calls do with each object that refers to a waiting pod.
@@ -208,6 +208,15 @@ func (r *run) eachDeferred(w scenario.Waiting,
 		}
 	}
 	return nil
+}
+
+// appendPod creates a pod after the pods before, now or later.
+func (r *run) appendPod(ctx context.Context, pod map[string]any, now bool) error {
+	pods, version := snapshot.Find(snapshot.Kinds(), "v1", "Pod")
+	if err := r.loader.Append(ctx, pods, version, pod); err != nil || !now {
+		return err
+	}
+	return r.loader.Wait(ctx)
 }
 
 func (r *run) createPod(ctx context.Context, pod map[string]any) error {

@@ -49,7 +49,7 @@ ip link add eth0 address {{.MAC}} type veth peer name {{.Link}} netns "$1"
 ip address add {{.Address}}/{{.Prefix}} dev eth0
 ip link set eth0 up
 ip route add default via {{.Gateway}}
-{{range .Nodes}}{{if ne .Address $.Address}}ip route add {{.Pods}} via {{.Address}}
+{{range .Nodes}}{{if and .Pods (ne .Address $.Address)}}ip route add {{.Pods}} via {{.Address}}
 {{end}}{{end}}
 {{range .Bound}}mkdir -p {{.}}
 mount --bind {{q $.Dir}}/root{{.}} {{.}}

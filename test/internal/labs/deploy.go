@@ -8,12 +8,24 @@ import (
 	"testing"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
+	"github.com/pmk-sched/pmk-sched/internal/lab"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
 // Load builds an image on this machine, where the modules are, into the node's containerd, once for
-// each reference.
+// each reference. With the layout hosted, any worker may run it: each of them gets the image.
 func (n *Node) Load(t testing.TB, reference string, args ...string) {
+	t.Helper()
+	if n.Layout == lab.LayoutHosted {
+		for _, worker := range n.Workers() {
+			n.On(t, worker).load(t, reference, args...)
+		}
+		return
+	}
+	n.load(t, reference, args...)
+}
+
+func (n *Node) load(t testing.TB, reference string, args ...string) {
 	t.Helper()
 	n.once(t, n.NodeName+"."+reference, func() {
 		socket := n.Path(image.DefaultContainerdSocket)

@@ -25,7 +25,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// Node is the control-plane node of a lab, with an administrator's clients from outside of it.
+// Node is the control-plane node of a lab, with an administrator's clients from outside of it. With
+// the layout hosted, which has none, it is the first worker.
 type Node struct {
 	// Name is the lab's.
 	Name, Layout, Release string
@@ -43,6 +44,9 @@ func (n *Node) connect(t testing.TB) {
 	if n.Lab, err = lab.Get(Dir(), n.Name); err == nil {
 		n.NodeName, err = n.Lab.NodeName()
 	}
+	if err == nil && n.Layout == lab.LayoutHosted {
+		n.NodeName = n.Workers()[0]
+	}
 	if err == nil {
 		n.Config, err = clientcmd.BuildConfigFromFlags("", n.Lab.Kubeconfig())
 	}
@@ -53,6 +57,22 @@ func (n *Node) connect(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Workers returns the names of the workers with a kubelet.
+func (n *Node) Workers() (names []string) {
+	for _, l := range n.Lab.Nodes() {
+		if l.Role() == lab.Worker {
+			names = append(names, l.Name())
+		}
+	}
+	return names
+}
+
+// Laptop runs pmk-sched on this machine with nothing but an administrator's kubeconfig.
+func (n *Node) Laptop(t testing.TB, args ...string) run.Result {
+	t.Helper()
+	return run.PMKSched(t, append([]string{"--kubeconfig", n.Lab.Kubeconfig(), "--node-root", "none"}, args...)...)
 }
 
 // AwaitReady waits until the node is ready and the controllers have noticed: a test before may have

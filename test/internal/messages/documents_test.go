@@ -44,6 +44,7 @@ func areas() []area {
 			[]string{"internal/artifact/programs"}},
 		{"Deployments", "`check`, `render`, `diff`, `deploy`, `upgrade`, `history`, `rollback`, `uninstall`, `status`",
 			[]string{"internal/deploy", "internal/cluster/apply"}},
+		{"In the cluster", "`controller`", []string{"internal/controller"}},
 		{"Credentials", "`credentials refresh`, and `deploy`", []string{"internal/deploy/signing"}},
 		{"Extenders", "`extender`", []string{"internal/deploy/extenders"}},
 		{"Verification", "`verify`, `deploy`, `replace`, `extender deploy`", []string{"internal/deploy/verify"}},

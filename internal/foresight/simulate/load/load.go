@@ -26,20 +26,25 @@ const parallel = 16
 type Loader struct {
 	served   *served
 	requests *kubeapi.Retrier
+	storage  Storage
 
 	mu         sync.Mutex
 	uids       map[string]string // of the created objects, by their UIDs in the snapshot
 	namespaces map[string]bool
 	skipped    map[string]int // objects of kinds that the API server does not serve
+	batch      batch
+	last       stored
 
 	group   *errgroup.Group
 	failed  context.Context // ends with the first failure of the group
 	current *snapshot.Kind
 }
 
-// New returns a loader for an API server.
-func New(ctx context.Context, cfg *rest.Config, log *zap.Logger) (*Loader, error) {
+// New returns a loader for an API server. If storage is not nil, it is the storage of the API server,
+// and nodes and pods that come from an API server are written to it directly.
+func New(ctx context.Context, cfg *rest.Config, storage Storage, log *zap.Logger) (*Loader, error) {
 	l := &Loader{
+		storage:  storage,
 		requests: &kubeapi.Retrier{Log: log}, uids: map[string]string{}, skipped: map[string]int{},
 		namespaces: map[string]bool{},
 	}
@@ -54,7 +59,7 @@ func New(ctx context.Context, cfg *rest.Config, log *zap.Logger) (*Loader, error
 //nolint:contextcheck // the context of the group is made of ctx
 func (l *Loader) Add(ctx context.Context, kind *snapshot.Kind, version string, o map[string]any) error {
 	if l.current != kind || l.group == nil {
-		if err := l.Wait(); err != nil {
+		if err := l.Wait(ctx); err != nil {
 			return err
 		}
 		l.current = kind
@@ -62,21 +67,23 @@ func (l *Loader) Add(ctx context.Context, kind *snapshot.Kind, version string, o
 		l.group.SetLimit(parallel)
 	}
 	if l.failed.Err() != nil {
-		return l.Wait()
+		return l.Wait(ctx)
 	}
 	group := l.failed
-	l.group.Go(func() error { return l.Create(group, kind, version, o) })
+	l.group.Go(func() error { return l.make(group, kind, version, o, inBatch) })
 	return nil
 }
 
 // Wait returns when all objects are created.
-func (l *Loader) Wait() error {
-	if l.group == nil {
-		return nil
+func (l *Loader) Wait(ctx context.Context) error {
+	if l.group != nil {
+		err := l.group.Wait()
+		l.group = nil
+		if err != nil {
+			return err
+		}
 	}
-	err := l.group.Wait()
-	l.group = nil
-	return err
+	return l.flush(ctx)
 }
 
 // Skipped returns how many objects could not be created because the API server does not serve their
@@ -86,6 +93,19 @@ func (l *Loader) Skipped() map[string]int { return l.skipped }
 // Create creates an object and writes its status. An object that is being deleted in the snapshot
 // is deleted.
 func (l *Loader) Create(ctx context.Context, kind *snapshot.Kind, version string, o map[string]any) error {
+	return l.make(ctx, kind, version, o, now)
+}
+
+// when is when an object is created.
+type when int
+
+const (
+	now     when = iota
+	inBatch      // with others, in any order, before Wait returns
+	inOrder      // like inBatch, after the objects before
+)
+
+func (l *Loader) make(ctx context.Context, kind *snapshot.Kind, version string, o map[string]any, w when) error {
 	client, apiVersion := l.served.client(kind, version)
 	if client == nil {
 		l.mu.Lock()
@@ -101,6 +121,14 @@ func (l *Loader) Create(ctx context.Context, kind *snapshot.Kind, version string
 	target := newTarget(client, kind, o)
 	if err := l.ensureNamespace(ctx, target); err != nil {
 		return err
+	}
+	if key := l.storedAs(target, c, o); key != "" && w != now {
+		return l.store(ctx, key, target, c, o)
+	}
+	if w == inOrder {
+		if err := l.flush(ctx); err != nil {
+			return err
+		}
 	}
 	if err := l.create(ctx, target, c, o); err != nil {
 		return err

@@ -65,7 +65,7 @@ func loadInto(t *testing.T, s *server, objects ...string) (*load.Loader, error) 
 	t.Helper()
 	web := httptest.NewServer(s)
 	defer web.Close()
-	l, err := load.New(t.Context(), &rest.Config{Host: web.URL, QPS: -1}, nil)
+	l, err := load.New(t.Context(), &rest.Config{Host: web.URL, QPS: -1}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func loadInto(t *testing.T, s *server, objects ...string) (*load.Loader, error) 
 			return l, err
 		}
 	}
-	return l, l.Wait()
+	return l, l.Wait(t.Context())
 }
 
 func TestObjectsAreCreatedInTheOrderOfTheirKinds(t *testing.T) {

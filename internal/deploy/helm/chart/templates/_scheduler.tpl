@@ -1,3 +1,37 @@
+{{- /* Adds the fields of the release for the API server to the values, once. A chart of one release has none. */ -}}
+{{- define "scheduler.select" -}}
+{{- if and .Values.releases (not .Values.release) -}}
+{{- $minor := regexReplaceAll "[^0-9]" .Capabilities.KubeVersion.Minor "" -}}
+{{- $server := regexFind "^v?[0-9]+[.][0-9]+([.][0-9]+)?" .Capabilities.KubeVersion.Version | default (printf "1.%s" $minor) | semver -}}
+{{- $best := "" -}}
+{{- $minors := list -}}
+{{- range $release, $_ := .Values.releases -}}
+{{- $this := semver $release -}}
+{{- $minors = append $minors (printf "%d.%d" $this.Major $this.Minor) | uniq -}}
+{{- if eq $minor (toString $this.Minor) -}}
+{{- if not $best -}}
+{{- $best = $release -}}
+{{- else if gt ((semver $best).Compare $server) 0 -}}
+{{- if lt ($this.Compare (semver $best)) 0 -}}{{- $best = $release -}}{{- end -}}
+{{- else if and (le ($this.Compare $server) 0) (gt ($this.Compare (semver $best)) 0) -}}
+{{- $best = $release -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if not $best -}}
+{{- fail (printf "this chart has no kube-scheduler for Kubernetes 1.%s, only for %s: add the release to the release index with `pmk-sched build`, and write the chart again" $minor (join ", " $minors)) -}}
+{{- end -}}
+{{- range $field, $value := index .Values.releases $best -}}
+{{- if not (get $.Values $field) -}}{{- $_ := set $.Values $field $value -}}{{- end -}}
+{{- end -}}
+{{- $_ := set .Values "release" $best -}}
+{{- end -}}
+{{- end }}
+
+{{- define "scheduler.release" -}}
+{{ .Values.release | default .Chart.AppVersion }}
+{{- end }}
+
 {{- define "scheduler.selectorLabels" -}}
 app.kubernetes.io/instance: {{ .Values.name }}
 app.kubernetes.io/name: kube-scheduler
@@ -7,7 +41,7 @@ app.kubernetes.io/name: kube-scheduler
 {{ include "scheduler.selectorLabels" . }}
 app.kubernetes.io/managed-by: pmk-sched
 component: scheduler
-pmk-sched.io/release: {{ .Chart.AppVersion }}
+pmk-sched.io/release: {{ include "scheduler.release" . }}
 tier: control-plane
 {{- end }}
 
@@ -97,4 +131,27 @@ kubeconfig-for-{{ .Values.name }}-{{ include "scheduler.hash" (dict "key" (inclu
 {{- $path = "/readyz?exclude=sched-handler-sync" -}}
 {{- end -}}
 {{ $path }}
+{{- end }}
+
+{{- define "scheduler.nodeAffinity" -}}
+nodeAffinity:
+  requiredDuringSchedulingIgnoredDuringExecution:
+    nodeSelectorTerms:
+    - matchExpressions:
+      {{- range $key, $value := .Values.nodeSelector }}
+      - key: {{ $key }}
+        {{- if $value }}
+        operator: In
+        values: [{{ $value | quote }}]
+        {{- else }}
+        operator: Exists
+        {{- end }}
+      {{- else }}
+      - key: kubernetes.io/os
+        operator: In
+        values: [linux]
+      - key: type
+        operator: NotIn
+        values: [kwok]
+      {{- end }}
 {{- end }}

@@ -1,0 +1,140 @@
+package v1alpha1
+
+import (
+	"cmp"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Group, Version and Resource of the objects in the API server.
+const (
+	Group    = "pmk-sched.io"
+	Version  = "v1alpha1"
+	Resource = "customschedulers"
+)
+
+// RuleNoFile is the CEL rule of the fields that are valid in a file only.
+const RuleNoFile = "self == ''"
+
+// Finalizer keeps an object until the controller has removed or released its scheduler.
+const Finalizer = Group + "/scheduler"
+
+// Values of [CustomSchedulerSpec.UpgradePolicy] and [CustomSchedulerSpec.DeletionPolicy].
+const (
+	UpgradeAutomatic = "Automatic"
+	UpgradeManual    = "Manual"
+	DeletionDelete   = "Delete"
+	DeletionOrphan   = "Orphan"
+)
+
+// Releases is a release index: the image for each release. Exactly one of Items, ConfigMap and OCI
+// is required.
+type Releases struct {
+	// Items are the releases themselves.
+	Items []SchedulerRelease `json:"items,omitempty" yaml:"items"`
+	// ConfigMap in the namespace of the object has the index.
+	ConfigMap *ConfigMapKey `json:"configMap,omitempty" yaml:"configMap"`
+	// OCI is the name of an index in a registry, with its digest:
+	// registry.example.com/releases@sha256:….
+	OCI string `json:"oci,omitempty" yaml:"oci"`
+	// PublicKey is the PEM-encoded public key that must have signed the index in the registry.
+	PublicKey string `json:"publicKey,omitempty" yaml:"publicKey"`
+}
+
+// ConfigMapKey is a key of a ConfigMap.
+type ConfigMapKey struct {
+	// Name of the ConfigMap.
+	Name string `json:"name" yaml:"name"`
+	// Key in the ConfigMap. The default is releases.yaml.
+	Key string `json:"key,omitempty" yaml:"key"`
+}
+
+// KeyOrDefault returns the key.
+func (k ConfigMapKey) KeyOrDefault() string { return cmp.Or(k.Key, "releases.yaml") }
+
+// Types of conditions.
+const (
+	// ConditionReady is true while the scheduler of the current generation is deployed and verified.
+	ConditionReady = "Ready"
+	// ConditionReconciling and ConditionStalled are read by kstatus
+	// (sigs.k8s.io/cli-utils/pkg/kstatus/README.md): a change is in progress, or needs the user.
+	ConditionReconciling = "Reconciling"
+	ConditionStalled     = "Stalled"
+	// ConditionReleaseMatched is true while the scheduler has the release of the API server.
+	ConditionReleaseMatched = "ReleaseMatched"
+	// ConditionVerified is true if the deployed scheduler has bound a pod.
+	ConditionVerified = "Verified"
+	// ConditionCredentialsValid is true while the API server accepts the scheduler's credentials.
+	ConditionCredentialsValid = "CredentialsValid"
+	// ConditionUpgradeAvailable is true if there is another image for the release of the API server,
+	// and the upgrade policy is Manual.
+	ConditionUpgradeAvailable = "UpgradeAvailable"
+	// ConditionDrifted is true if an object of the scheduler was changed by others.
+	ConditionDrifted = "Drifted"
+)
+
+// CustomSchedulerStatus is the state of the scheduler of an object.
+type CustomSchedulerStatus struct {
+	// ObservedGeneration is the generation of the object that the conditions describe.
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Revision is the deployed revision of the scheduler.
+	Revision int `json:"revision,omitempty"`
+	// Release is the deployed release.
+	Release *DeployedRelease `json:"release,omitempty"`
+	// LastVerified is the last pod that the scheduler bound for the controller.
+	LastVerified *Verification `json:"lastVerified,omitempty"`
+	// Conditions by type.
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// DeployedRelease is the release of a deployed scheduler.
+type DeployedRelease struct {
+	// Server is the release of the API server that the image was chosen for.
+	Server string `json:"server,omitempty"`
+	// Scheduler is the release of the scheduler.
+	Scheduler string `json:"scheduler,omitempty"`
+	// Image of the scheduler.
+	Image string `json:"image,omitempty"`
+	// Checksum of the release in the index.
+	Checksum string `json:"checksum,omitempty"`
+}
+
+// Verification is a pod that a scheduler bound.
+type Verification struct {
+	// Time at which the pod was bound.
+	Time metav1.Time `json:"time,omitzero"`
+	// Pod is its namespace and name.
+	Pod string `json:"pod,omitempty"`
+	// Node is the node that the pod was bound to.
+	Node string `json:"node,omitempty"`
+}
+
+// DeepCopyObject implements [runtime.Object].
+func (s *CustomScheduler) DeepCopyObject() runtime.Object { return s.DeepCopy() }
+
+// CustomSchedulerList is a list of CustomSchedulers.
+type CustomSchedulerList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitzero"`
+	Items           []CustomScheduler `json:"items"`
+}
+
+// DeepCopyObject implements [runtime.Object].
+func (l *CustomSchedulerList) DeepCopyObject() runtime.Object {
+	made := &CustomSchedulerList{TypeMeta: l.TypeMeta, ListMeta: *l.ListMeta.DeepCopy(),
+		Items: make([]CustomScheduler, len(l.Items))}
+	for i := range l.Items {
+		made.Items[i] = *l.Items[i].DeepCopy()
+	}
+	return made
+}
+
+// AddToScheme registers the types.
+func AddToScheme(scheme *runtime.Scheme) error {
+	version := runtimeschema.GroupVersion{Group: Group, Version: Version}
+	scheme.AddKnownTypes(version, &CustomScheduler{}, &CustomSchedulerList{})
+	metav1.AddToGroupVersion(scheme, version)
+	return nil
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/controller"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+func controllerCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "controller", Usage: "keep CustomScheduler objects deployed, from inside the cluster",
+		Subcommands: []*cli.Command{controllerRenderCommand(u), controllerRunCommand(u)},
+	}
+}
+
+func controllerRenderCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "render", Usage: "print the objects that install the controller",
+		Description: "Prints the CustomResourceDefinition, a ServiceAccount with its permissions, and the Deployment, for " +
+			"`kubectl apply`. With --branch it works without a cluster.",
+		UsageText: examples(
+			"pmk-sched controller render --image registry.example.com/pmk-sched:v1 --to-file controller.yaml",
+			"pmk-sched controller render --image registry.example.com/pmk-sched:v1 --branch v1.34.2 -o table",
+		),
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "image", Usage: "`REFERENCE` of an image with pmk-sched (required)"},
+			&cli.IntFlag{Name: "replicas", Usage: "`NUMBER` of replicas, of which one acts", Value: 1},
+			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of the API server, to work without a cluster",
+				DefaultText: "the API server's"},
+			toFileFlag(), outputFlag("to-file", "yaml", "json", "table"),
+		},
+		Action: func(c *cli.Context) error {
+			o := controller.ManifestOptions{Namespace: cmp.Or(u.namespace, spec.DefaultNamespace), Image: c.String("image"),
+				Replicas: c.Int("replicas")}
+			if o.Image == "" {
+				return problem.Invalidf("an image with pmk-sched is part of each release of pmk-sched", "--image is required")
+			}
+			if o.Replicas < 1 {
+				return problem.Invalidf("", "invalid --replicas %d: must be at least 1", o.Replicas)
+			}
+			var err error
+			if branch := c.String("branch"); branch != "" {
+				o.Release, err = versions.Parse(branch)
+			} else {
+				o.Release, err = serverRelease(u)
+			}
+			if err != nil {
+				return err
+			}
+			objects, err := controller.Objects(o)
+			if err != nil {
+				return err
+			}
+			text, err := manifest.YAML(objects, manifest.RenderOptions{})
+			if err != nil {
+				return err
+			}
+			return u.objects(c.String("output"), c.String("to-file"), text)
+		},
+	}
+}
+
+func serverRelease(u *ui) (versions.Release, error) {
+	cfg, err := u.session.Connect()
+	if err != nil {
+		return versions.Release{}, err
+	}
+	return inspect.ServerRelease(cfg)
+}
+
+func controllerRunCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "run", Usage: "run the controller",
+		Description: "Deploys the CustomScheduler objects of the namespace as deploy does, with the image for the release " +
+			"of the API server, and follows its upgrades. Each change is verified with a pod, and undone if that fails. " +
+			"Changes of others to the objects of a scheduler are reverted. It never builds an image.",
+		UsageText: examples("pmk-sched controller run --namespace schedulers",
+			"pmk-sched controller run --leader-elect=false --metrics-address 0 --log-level info"),
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "metrics-address", Usage: "`ADDRESS` of the metrics, 0 for none", Value: ":8080"},
+			&cli.StringFlag{Name: "health-address", Usage: "`ADDRESS` of /healthz and /readyz, 0 for none", Value: ":8081"},
+			&cli.BoolFlag{Name: "leader-elect", Usage: "act only as the leader of several replicas", Value: true},
+			&cli.DurationFlag{Name: "interval", Usage: "read the versions of the API servers every `DURATION`",
+				Value: time.Minute},
+			&cli.IntFlag{Name: "workers", Usage: "deploy at most `NUMBER` schedulers at a time", Value: 4},
+			timeoutFlag(defaultTimeout, "a scheduler"), stableForFlag(10 * time.Second),
+		},
+		Action: func(c *cli.Context) error {
+			run := rollout(c)
+			return controller.Run(c.Context, u.session, controller.Options{
+				Namespace:      cmp.Or(u.namespace, spec.DefaultNamespace),
+				MetricsAddress: c.String("metrics-address"), HealthAddress: c.String("health-address"),
+				LeaderElect: c.Bool("leader-elect"), Interval: c.Duration("interval"), Workers: c.Int("workers"),
+				Timeout: run.Timeout, StableFor: run.StableFor, Version: ownVersion(),
+			})
+		},
+	}
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/health"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/preflight"
+	"github.com/pmk-sched/pmk-sched/internal/fleet"
+	"github.com/pmk-sched/pmk-sched/internal/replace"
+)
+
+// notRead is the finding of a cluster that could not be read. Its error is below the table.
+const notRead = "not-read"
+
+// fleetStatusTable has a row for each scheduler and extender, for each replaced default scheduler,
+// and for each cluster without any.
+func fleetStatusTable(rows []fleet.Row[replace.Status], now time.Time) string {
+	var p printer
+	p.row("CLUSTER", "RELEASE", "SCHEDULER", "IMAGE", "DRIFT", "CERTIFICATE", "FINDINGS")
+	requests := int64(0)
+	for _, row := range rows {
+		s := row.Result
+		if s == nil {
+			p.row(row.Cluster, "-", "-", "-", "-", "-", notRead)
+			continue
+		}
+		requests += s.Requests
+		before := p.Len()
+		for _, n := range s.Nodes {
+			if n.Replaced {
+				p.row(row.Cluster, orDash(s.Server), "default of "+n.Node, shortReference(n.Image), "-", "-",
+					codesOf(&health.Workload{Kind: health.Node, Name: n.Node}, s.Findings))
+			}
+		}
+		for _, w := range slices.Concat(s.Schedulers, s.Extenders) {
+			p.row(row.Cluster, orDash(s.Server), w.Namespace+"/"+w.Name, orDash(shortReference(w.Image)), driftOf(w),
+				daysLeft(w.Certificate, now), codesOf(w, s.Findings))
+		}
+		if p.Len() == before {
+			code := "none"
+			if row.Error != "" {
+				code = notRead
+			}
+			p.row(row.Cluster, orDash(s.Server), "-", "-", "-", "-", code)
+		}
+	}
+	p.line("\n%d clusters, %d requests to their API servers", len(rows), requests)
+	return p.String()
+}
+
+// driftOf counts the objects that differ from the revision.
+func driftOf(w *health.Workload) string {
+	switch {
+	case w.Revision == 0:
+		return "-"
+	case len(w.Drift) == 0:
+		return "none"
+	case len(w.Drift) == 1:
+		return "1 object"
+	}
+	return strconv.Itoa(len(w.Drift)) + " objects"
+}
+
+// daysLeft is how many whole days a certificate is valid.
+func daysLeft(c *health.Certificate, now time.Time) string {
+	if c == nil {
+		return "-"
+	}
+	if left := c.Expires.Sub(now); left > 0 {
+		return fmt.Sprintf("%d days", left/(24*time.Hour))
+	}
+	return "expired"
+}
+
+func fleetCheckTable(rows []fleet.Row[fleet.Checks]) string {
+	var p printer
+	p.row("CLUSTER", "PASSED", "WARNINGS", "UNKNOWN", "FAILED")
+	for _, row := range rows {
+		if row.Result == nil {
+			p.row(row.Cluster, "-", "-", "-", notRead)
+			continue
+		}
+		count := map[preflight.Status]int{}
+		var failed []string
+		for _, o := range row.Result.Outcomes {
+			if count[o.Status]++; o.Status == preflight.Failed {
+				failed = append(failed, o.Name)
+			}
+		}
+		p.row(row.Cluster, count[preflight.Passed], count[preflight.Warned], count[preflight.Unknown],
+			orDash(strings.Join(failed, ", ")))
+	}
+	return p.String()
+}
+
+func failedChecks(checks *fleet.Checks) []string {
+	var list []string
+	for _, o := range checks.Outcomes {
+		if o.Status == preflight.Failed {
+			list = append(list, oneLine(o.Detail)+" ["+o.Name+"]")
+		}
+	}
+	return list
+}
+
+func fleetDetectTable(rows []fleet.Row[inspect.Info]) string {
+	var p printer
+	p.row("CLUSTER", "RELEASE", "DISTRIBUTION", "NODES", "CONTROL PLANE", "SCHEDULERS", "KNOWN PROBLEMS", "WARNINGS")
+	for _, row := range rows {
+		i := row.Result
+		if i == nil {
+			p.row(row.Cluster, "-", "-", "-", "-", "-", "-", notRead)
+			continue
+		}
+		schedulers := joined(i.Scheduler.Deployed, ", ", func(d inspect.DeployedScheduler) string {
+			return joinNonEmpty(d.Namespace + "/" + d.Name + prefixed(" ", d.Release))
+		})
+		p.row(row.Cluster, i.Server.Version, i.Distribution, i.Nodes.Count, i.ControlPlane.Count, orDash(schedulers),
+			len(i.KnownProblems), len(i.Warnings))
+	}
+	return p.String()
+}
+
+// texts returns findings as lines.
+func texts(findings []health.Finding) []string {
+	var list []string
+	for _, f := range findings {
+		list = append(list, f.String())
+	}
+	return list
+}

@@ -1,0 +1,165 @@
+// Package controller keeps CustomScheduler objects deployed, in the way of `pmk-sched deploy`: it
+// chooses the image for the release of the API server from the releases of an object, and deploys,
+// verifies and rolls back with [lifecycle.Deploy]. It never builds an image, and never touches the
+// default scheduler.
+package controller
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
+)
+
+// Options of a controller.
+type Options struct {
+	// Namespace of the objects and of their schedulers, and of the lease of the leader election.
+	Namespace string
+	// MetricsAddress and HealthAddress are the addresses of the endpoints. "0" turns one off.
+	MetricsAddress, HealthAddress string
+	// LeaderElect lets one of several controllers act. Without it there may be only one.
+	LeaderElect bool
+	// Interval of reading the versions of the API servers. The default is a minute.
+	Interval time.Duration
+	// Resync is how often the objects of a scheduler are compared with its revision when nothing has
+	// changed. The default is 10 minutes.
+	Resync time.Duration
+	// Timeout and StableFor are the options of a rollout: see [deploy.RunOptions].
+	Timeout, StableFor time.Duration
+	// Workers is how many schedulers are deployed at the same time. The default is 4.
+	Workers int
+	// Version of pmk-sched, recorded in a label.
+	Version string
+}
+
+// leaseName is the name of the lease of the leader election.
+const leaseName = "pmk-sched-controller"
+
+// reconciler deploys the objects of one namespace.
+type reconciler struct {
+	client.Client
+	o       Options
+	session session.Session
+	config  *rest.Config
+	apply   *apply.Client
+	log     *zap.Logger
+
+	servers atomic.Pointer[Servers]
+	// compared has the time of the last comparison of each scheduler with its revision. A change of
+	// one of its objects removes the entry.
+	compared sync.Map
+	// failed has the last failed deployment of objects.
+	failed sync.Map
+	// changed wakes the reconciler when the versions of the API servers change.
+	changed chan changedServers
+}
+
+// Run runs a controller until ctx ends.
+func Run(ctx context.Context, s *session.Session, o Options) error {
+	o.Interval, o.Resync = cmp.Or(o.Interval, time.Minute), cmp.Or(o.Resync, 10*time.Minute)
+	o.Workers = cmp.Or(o.Workers, 4)
+	cfg, err := s.Connect()
+	if err != nil {
+		return err
+	}
+	mgr, err := newManager(cfg, o)
+	if err != nil {
+		return fmt.Errorf("create the controller: %w", err)
+	}
+	r := &reconciler{Client: mgr.GetClient(), o: o, session: *s, config: cfg, log: s.Log,
+		changed: make(chan changedServers, 1)}
+	r.session.NodeRoot = inspect.NoNode
+	if r.apply, err = apply.New(cfg, apply.Options{Log: s.Log}); err != nil {
+		return err
+	}
+	if err := r.setUp(mgr); err != nil {
+		return fmt.Errorf("set up the controller: %w", err)
+	}
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("run the controller: %w", err)
+	}
+	return nil
+}
+
+// newManager returns a manager whose cache has the objects of pmk-sched only.
+func newManager(cfg *rest.Config, o Options) (manager.Manager, error) {
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	managed := cache.ByObject{
+		Label:     labels.SelectorFromSet(labels.Set{ownership.LabelManagedBy: ownership.Manager}),
+		Transform: cache.TransformStripManagedFields(),
+	}
+	byObject := map[client.Object]cache.ByObject{}
+	for _, kind := range append(watchedKinds(), &appsv1.Deployment{}) {
+		byObject[kind] = managed
+	}
+	return ctrl.NewManager(cfg, manager.Options{
+		Scheme: scheme,
+		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{o.Namespace: {}}, ByObject: byObject,
+			DefaultTransform: cache.TransformStripManagedFields()},
+		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.ConfigMap{}}}},
+		// Two controllers of one process, in tests, have the same name.
+		Controller:     config.Controller{SkipNameValidation: new(true)},
+		Metrics:        metricsserver.Options{BindAddress: o.MetricsAddress},
+		LeaderElection: o.LeaderElect, LeaderElectionID: leaseName, LeaderElectionNamespace: o.Namespace,
+		LeaderElectionReleaseOnCancel: true,
+		HealthProbeBindAddress:        o.HealthAddress,
+	})
+}
+
+// watchedKinds are the kinds of a scheduler's objects whose changes are noticed at once, in
+// addition to its Deployment. Secrets are not watched: revisions are Secrets.
+func watchedKinds() []client.Object {
+	return []client.Object{
+		&corev1.ServiceAccount{}, &corev1.ConfigMap{}, &rbacv1.Role{}, &rbacv1.RoleBinding{}, &rbacv1.ClusterRole{},
+		&rbacv1.ClusterRoleBinding{},
+	}
+}
+
+func (r *reconciler) setUp(mgr manager.Manager) error {
+	for _, check := range []func(string, healthz.Checker) error{mgr.AddHealthzCheck, mgr.AddReadyzCheck} {
+		if err := check("ping", healthz.Ping); err != nil {
+			return err
+		}
+	}
+	if err := mgr.Add(manager.RunnableFunc(r.pollServers)); err != nil {
+		return err
+	}
+	return r.watch(mgr, controller.Options{
+		MaxConcurrentReconciles: r.o.Workers,
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
+			minBackoff, maxBackoff),
+	})
+}

@@ -1,0 +1,192 @@
+package controller
+
+import (
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/yaml"
+
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/podspec"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// Name is the name of the controller's objects.
+const Name = "pmk-sched-controller"
+
+// Ports of the endpoints.
+const (
+	metricsPort = 8080
+	healthPort  = 8081
+)
+
+// ManifestOptions describe a controller to install.
+type ManifestOptions struct {
+	// Namespace of the controller and of the objects that it deploys.
+	Namespace string
+	// Image has pmk-sched.
+	Image string
+	// Replicas of the controller, of which one acts.
+	Replicas int
+	// Release of the API server.
+	Release versions.Release
+}
+
+// Objects returns the CustomResourceDefinition, the permissions and the Deployment of a controller.
+func Objects(o ManifestOptions) ([]*unstructured.Unstructured, error) {
+	definition, err := Definition(o.Release)
+	if err != nil {
+		return nil, err
+	}
+	all := []*unstructured.Unstructured{definition}
+	meta := func(namespace string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Name: Name, Namespace: namespace, Labels: selector()}
+	}
+	objects := []runtime.Object{
+		&corev1.ServiceAccount{TypeMeta: typeOf("v1", "ServiceAccount"), ObjectMeta: meta(o.Namespace)},
+		&rbacv1.ClusterRole{TypeMeta: typeOf(rbacVersion, "ClusterRole"), ObjectMeta: meta(""), Rules: clusterRules()},
+		&rbacv1.ClusterRoleBinding{TypeMeta: typeOf(rbacVersion, "ClusterRoleBinding"), ObjectMeta: meta(""),
+			RoleRef: roleRef("ClusterRole"), Subjects: subjects(o.Namespace)},
+	}
+	for _, role := range roles(o.Namespace) {
+		objects = append(objects,
+			&rbacv1.Role{TypeMeta: typeOf(rbacVersion, "Role"), ObjectMeta: meta(role.namespace), Rules: role.rules},
+			&rbacv1.RoleBinding{TypeMeta: typeOf(rbacVersion, "RoleBinding"), ObjectMeta: meta(role.namespace),
+				RoleRef: roleRef("Role"), Subjects: subjects(o.Namespace)})
+	}
+	objects = append(objects, deployment(o, meta(o.Namespace)))
+	for _, object := range objects {
+		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+		if err != nil {
+			return nil, fmt.Errorf("render the controller: %w", err)
+		}
+		u := &unstructured.Unstructured{Object: fields}
+		unstructured.RemoveNestedField(u.Object, "status")
+		unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
+		unstructured.RemoveNestedField(u.Object, "spec", "template", "metadata", "creationTimestamp")
+		all = append(all, u)
+	}
+	return all, nil
+}
+
+const rbacVersion = "rbac.authorization.k8s.io/v1"
+
+func typeOf(version, kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: version, Kind: kind}
+}
+
+func selector() map[string]string { return map[string]string{"app.kubernetes.io/name": Name} }
+
+func roleRef(kind string) rbacv1.RoleRef {
+	return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: Name}
+}
+
+func subjects(namespace string) []rbacv1.Subject {
+	return []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: Name}}
+}
+
+// namespaced are rules for one namespace.
+type namespaced struct {
+	namespace string
+	rules     []rbacv1.PolicyRule
+}
+
+// roles returns the rules for each namespace. Namespaces may be equal.
+func roles(namespace string) []namespaced {
+	list := []namespaced{{namespace, namespaceRules()}}
+	others := []namespaced{{metav1.NamespaceSystem, systemRules()}, {metav1.NamespaceDefault, defaultRules()}}
+	for _, other := range others {
+		if other.namespace == namespace {
+			list[0].rules = append(list[0].rules, other.rules...)
+		} else {
+			list = append(list, other)
+		}
+	}
+	return list
+}
+
+// deployment returns the Deployment, which the default scheduler schedules: on a control-plane node
+// if it has no other.
+func deployment(o ManifestOptions, meta metav1.ObjectMeta) *appsv1.Deployment {
+	replicas := int32(o.Replicas)
+	probe := func(path string) *corev1.Probe {
+		return &corev1.Probe{ProbeHandler: corev1.ProbeHandler{
+			HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromInt32(healthPort)}}}
+	}
+	container := corev1.Container{
+		Name: "controller", Image: o.Image, SecurityContext: podspec.Confined(),
+		Command: []string{image.SelfPath},
+		Args: []string{"controller", "run", "--namespace=" + o.Namespace, "--node-root=none", "--log-format=json",
+			"--cache-dir=/tmp/cache", fmt.Sprintf("--metrics-address=:%d", metricsPort),
+			fmt.Sprintf("--health-address=:%d", healthPort)},
+		Ports: []corev1.ContainerPort{{Name: "metrics", ContainerPort: metricsPort},
+			{Name: "health", ContainerPort: healthPort}},
+		LivenessProbe: probe("/healthz"), ReadinessProbe: probe("/readyz"),
+		Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("20m"),
+				corev1.ResourceMemory: resource.MustParse("64Mi")},
+			Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("512Mi")},
+		},
+		VolumeMounts: []corev1.VolumeMount{{Name: "tmp", MountPath: "/tmp"}},
+	}
+	return &appsv1.Deployment{
+		TypeMeta: typeOf("apps/v1", "Deployment"), ObjectMeta: meta,
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: selector()},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: selector()},
+				Spec: corev1.PodSpec{
+					ServiceAccountName: Name, SchedulerName: corev1.DefaultSchedulerName,
+					PriorityClassName: "system-cluster-critical", SecurityContext: podspec.ConfinedAs(65532),
+					Tolerations: []corev1.Toleration{
+						{Key: "node-role.kubernetes.io/control-plane", Operator: corev1.TolerationOpExists},
+						{Key: "node-role.kubernetes.io/master", Operator: corev1.TolerationOpExists},
+					},
+					Containers: []corev1.Container{container}, Volumes: []corev1.Volume{podspec.EmptyDir("tmp")},
+				},
+			},
+		},
+	}
+}
+
+// Definition returns the CustomResourceDefinition for an API server of a release. One that does not
+// evaluate CEL rules gets the rules of the schema only; the controller reports the others in the
+// condition Stalled.
+func Definition(release versions.Release) (*unstructured.Unstructured, error) {
+	definition := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(v1alpha1.CRD(), &definition.Object); err != nil {
+		return nil, fmt.Errorf("read the CustomResourceDefinition: %w", err)
+	}
+	if !release.Rules().ValidationRules {
+		withoutRules(definition.Object)
+	}
+	return definition, nil
+}
+
+// withoutRules removes the CEL rules from a schema. A field that is valid in a file only has to be
+// empty.
+func withoutRules(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		rules, _ := value["x-kubernetes-validations"].([]any)
+		delete(value, "x-kubernetes-validations")
+		if len(rules) > 0 && rules[0].(map[string]any)["rule"] == v1alpha1.RuleNoFile {
+			value["maxLength"] = int64(0)
+		}
+		for _, inner := range value {
+			withoutRules(inner)
+		}
+	case []any:
+		for _, inner := range value {
+			withoutRules(inner)
+		}
+	}
+}

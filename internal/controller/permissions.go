@@ -1,0 +1,73 @@
+package controller
+
+import (
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+)
+
+// namespaceRules are the permissions of the controller in its namespace.
+func namespaceRules() []rbacv1.PolicyRule {
+	apply := []string{"get", "list", "create", "patch", "delete"}
+	return []rbacv1.PolicyRule{
+		rule(v1alpha1.Group, []string{v1alpha1.Resource}, "list", "watch", "patch"),
+		rule(v1alpha1.Group, []string{v1alpha1.Resource + "/status"}, "patch"),
+		rule("", []string{"serviceaccounts", "configmaps"}, append(apply, "watch")...),
+		rule("apps", []string{"deployments"}, append(apply, "watch")...),
+		rule(rbacv1.GroupName, []string{"roles", "rolebindings"}, append(apply, "watch")...),
+		// Revisions are Secrets.
+		rule("", []string{"secrets"}, apply...),
+		rule("", []string{"services"}, apply...),
+		rule("policy", []string{"poddisruptionbudgets"}, apply...),
+		rule("networking.k8s.io", []string{"networkpolicies"}, apply...),
+		rule("coordination.k8s.io", []string{"leases"}, "get", "create", "update", "delete"),
+		rule("apps", []string{"replicasets"}, "list"),
+		// The pod that verifies a scheduler.
+		rule("", []string{"pods"}, "get", "list", "watch", "create", "delete"),
+		rule("", []string{"pods/log"}, "get"),
+		rule("", []string{"events"}, "list", "create", "patch"),
+	}
+}
+
+// clusterRules are the permissions of the controller in the cluster. It holds every permission that
+// it grants to a scheduler, except for the cluster's own roles, which it may bind by name: the API
+// server refuses the rules of an object that go beyond that.
+func clusterRules() []rbacv1.PolicyRule {
+	bind := rule(rbacv1.GroupName, []string{"clusterroles"}, "bind")
+	bind.ResourceNames = []string{"system:kube-scheduler", "system:volume-scheduler"}
+	return []rbacv1.PolicyRule{
+		rule(rbacv1.GroupName, []string{"clusterroles", "clusterrolebindings"}, "get", "list", "watch", "create", "patch",
+			"delete"),
+		bind,
+		rule("", []string{"nodes", "pods", "namespaces"}, "list"),
+	}
+}
+
+// systemRules are the permissions in kube-system: each scheduler reads the authentication
+// configuration of the API server there.
+func systemRules() []rbacv1.PolicyRule {
+	bind := rule(rbacv1.GroupName, []string{"roles"}, "bind")
+	bind.ResourceNames = []string{"extension-apiserver-authentication-reader"}
+	return []rbacv1.PolicyRule{
+		rule(rbacv1.GroupName, []string{"rolebindings"}, "get", "list", "create", "patch", "delete"),
+		bind,
+		// The leases of API servers, and of the controller manager.
+		rule("coordination.k8s.io", []string{"leases"}, "get", "list"),
+	}
+}
+
+// defaultRules are the permissions in the namespace default: the addresses of the API servers.
+func defaultRules() []rbacv1.PolicyRule {
+	service, slice := rule("", []string{"services"}, "get"), rule("discovery.k8s.io", []string{"endpointslices"}, "get")
+	service.ResourceNames, slice.ResourceNames = []string{"kubernetes"}, []string{"kubernetes"}
+	return []rbacv1.PolicyRule{service, slice}
+}
+
+func rule(group string, resources []string, verbs ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
+}
+
+// Permissions returns all rules of the controller.
+func Permissions() [][]rbacv1.PolicyRule {
+	return [][]rbacv1.PolicyRule{namespaceRules(), clusterRules(), systemRules(), defaultRules()}
+}

@@ -1,0 +1,231 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/verify"
+)
+
+// run is one reconciliation of one object.
+type run struct {
+	*reconciler
+	object  *v1alpha1.CustomScheduler
+	session session.Session
+	servers Servers
+}
+
+// Reconcile deploys an object, and records the result in its status.
+func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	object := &v1alpha1.CustomScheduler{}
+	if err := r.Get(ctx, request.NamespacedName, object); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	object = object.DeepCopy()
+	object.APIVersion, object.Kind = v1alpha1.APIVersion, v1alpha1.Kind
+	u := &run{reconciler: r, object: object, session: r.sessionFor(object)}
+	if !object.DeletionTimestamp.IsZero() {
+		return reconcile.Result{}, u.finish(ctx)
+	}
+	if !controllerutil.ContainsFinalizer(object, v1alpha1.Finalizer) {
+		before := object.DeepCopy()
+		controllerutil.AddFinalizer(object, v1alpha1.Finalizer)
+		if err := r.Patch(ctx, object, client.MergeFrom(before)); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	servers := r.servers.Load()
+	if servers == nil {
+		return reconcile.Result{RequeueAfter: time.Second}, nil
+	}
+	u.servers = *servers
+	err := u.deployIfNeeded(ctx)
+	return u.record(ctx, err)
+}
+
+// sessionFor returns a session whose messages name the object.
+func (r *reconciler) sessionFor(object *v1alpha1.CustomScheduler) session.Session {
+	s := r.session
+	log := r.log.With(zap.String("object", object.Namespace+"/"+object.Name))
+	s.Owner, s.Log = deploy.OwnerName(object), log
+	s.Warn = func(text string) { log.Warn(text) }
+	s.Note = func(text string) { log.Debug(text) }
+	s.OnStep = func(name string) func(error) {
+		return func(err error) { log.Debug("step "+name, zap.Error(err)) }
+	}
+	return s
+}
+
+// deployIfNeeded deploys the release for the API server if the object, the release or one of the
+// scheduler's objects has changed.
+func (u *run) deployIfNeeded(ctx context.Context) error {
+	if err := u.object.ValidateObject(); err != nil {
+		return &stalled{reason: "InvalidSpec", err: problem.Invalidf("", "%w", err)}
+	}
+	index, err := u.releases(ctx, u.object)
+	if err != nil {
+		return &stalled{reason: "ReleasesUnreadable", err: err}
+	}
+	chosen, err := choose(u.object, index, u.servers)
+	if err != nil {
+		return &stalled{reason: "ReleasesUnreadable", err: err}
+	}
+	u.describeChoice(chosen)
+	if chosen.deploy == nil {
+		return nil
+	}
+	if f := u.lastFailure(chosen.deploy); f != nil && time.Now().Before(f.err.next) {
+		return f.err
+	}
+	due, err := u.isDue(ctx, chosen.deploy)
+	if err != nil || !due {
+		return err
+	}
+	return u.deploy(ctx, chosen.deploy)
+}
+
+// isDue reports whether the target has to be deployed.
+func (u *run) isDue(ctx context.Context, t *target) (bool, error) {
+	status := &u.object.Status
+	if !t.isDeployed(status.Release) || status.ObservedGeneration != u.object.Generation ||
+		!u.is(v1alpha1.ConditionVerified) {
+		return true, nil
+	}
+	status.Release.Server = t.server
+	key := client.ObjectKeyFromObject(u.object)
+	if at, ok := u.compared.Load(key); ok && time.Since(at.(time.Time)) < u.o.Resync {
+		return false, nil
+	}
+	u.compared.Store(key, time.Now())
+	drift, err := u.drift(ctx)
+	if err != nil {
+		return false, fmt.Errorf("compare scheduler %s with its revision: %w", u.object.Name, err)
+	}
+	if drift == "" {
+		u.set(v1alpha1.ConditionDrifted, metav1.ConditionFalse, "Unchanged", "the objects are as deployed")
+		return false, nil
+	}
+	u.set(v1alpha1.ConditionDrifted, metav1.ConditionTrue, "Changed", drift)
+	u.session.Log.Info("an object was changed by others; deploying again", zap.String("drift", drift))
+	return true, nil
+}
+
+// deploy deploys the target as `pmk-sched deploy` does, and verifies it with a pod.
+func (u *run) deploy(ctx context.Context, t *target) error {
+	u.progress("Deploying", fmt.Sprintf("deploying %s, image %s", t.Release, t.Image))
+	if err := u.patchStatus(ctx); err != nil {
+		return err
+	}
+	sp, err := t.spec(u.object, u.o.Version, u.session.CacheDir)
+	if err != nil {
+		return &stalled{reason: "InvalidSpec", err: err}
+	}
+	var proof *verify.Result
+	verifyPod := func(ctx context.Context, plan *deploy.Plan) (err error) {
+		proof, err = lifecycle.Verify(ctx, &u.session, verify.Options{Name: plan.Name, Namespace: plan.Namespace,
+			In: plan.Namespace, Timeout: u.o.Timeout})
+		return err
+	}
+	_, outcome, err := lifecycle.Deploy(ctx, &u.session, sp,
+		deploy.RunOptions{Timeout: u.o.Timeout, StableFor: u.o.StableFor, Verify: verifyPod})
+	if err != nil {
+		return u.fail(t, err)
+	}
+	u.forget()
+	status := &u.object.Status
+	status.Revision, status.Release = outcome.Revision, t.status()
+	status.ObservedGeneration = u.object.Generation
+	status.LastVerified = &v1alpha1.Verification{Time: metav1.Now(), Pod: proof.Namespace + "/" + proof.Pod,
+		Node: proof.Node}
+	u.describeDeployed(proof)
+	u.session.Log.Info("deployed", zap.String("release", t.Release), zap.Int("revision", outcome.Revision))
+	return nil
+}
+
+// finish removes the scheduler of an object that is being deleted, or leaves it, and releases the
+// object.
+func (u *run) finish(ctx context.Context) error {
+	if !controllerutil.ContainsFinalizer(u.object, v1alpha1.Finalizer) {
+		return nil
+	}
+	if u.object.Spec.DeletionPolicy != v1alpha1.DeletionOrphan {
+		if err := u.uninstall(ctx); err != nil {
+			u.set(v1alpha1.ConditionStalled, metav1.ConditionTrue, "UninstallFailed", describe(err))
+			return errors.Join(err, u.patchStatus(ctx))
+		}
+	}
+	before := u.object.DeepCopy()
+	controllerutil.RemoveFinalizer(u.object, v1alpha1.Finalizer)
+	u.forget()
+	return client.IgnoreNotFound(u.Patch(ctx, u.object, client.MergeFrom(before)))
+}
+
+// uninstall removes the scheduler, unless it belongs to another owner.
+func (u *run) uninstall(ctx context.Context) error {
+	// Extenders come from the request; nothing else of it matters.
+	t := &target{SchedulerRelease: &v1alpha1.SchedulerRelease{Image: "none"}}
+	made := t.request(u.object)
+	empty, err := spec.Read(spec.Flags{Version: u.o.Version, CacheDir: u.session.CacheDir})
+	if err != nil {
+		return err
+	}
+	sp, err := empty.Named(made.Name, made.Namespace).Again(spec.Deployed{Request: made}, deploy.Auto, true)
+	if err != nil {
+		return err
+	}
+	timeout := u.o.Timeout
+	if timeout <= 0 {
+		timeout = uninstallTimeout
+	}
+	_, err = lifecycle.Uninstall(ctx, &u.session, sp, timeout)
+	if errors.As(err, new(*deploy.OwnerError)) {
+		return nil
+	}
+	return err
+}
+
+// uninstallTimeout is the default time for the objects to disappear.
+const uninstallTimeout = 5 * time.Minute
+
+// deployment returns the scheduler's Deployment from the cache, or nil.
+func (u *run) deployment(ctx context.Context) (*appsv1.Deployment, error) {
+	found := &appsv1.Deployment{}
+	err := u.Get(ctx, client.ObjectKeyFromObject(u.object), found)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, err
+	}
+	if err != nil {
+		return nil, nil
+	}
+	return found, nil
+}
+
+// patchStatus writes the status if it has changed.
+func (u *run) patchStatus(ctx context.Context) error {
+	live := &v1alpha1.CustomScheduler{}
+	if err := u.Get(ctx, client.ObjectKeyFromObject(u.object), live); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if equality.Semantic.DeepEqual(live.Status, u.object.Status) {
+		return nil
+	}
+	changed := live.DeepCopy()
+	changed.Status = u.object.Status
+	return client.IgnoreNotFound(u.Status().Patch(ctx, changed, client.MergeFrom(live)))
+}

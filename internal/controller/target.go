@@ -1,0 +1,186 @@
+package controller
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// target is a release of an index that is deployed for an object.
+type target struct {
+	*v1alpha1.SchedulerRelease
+	server string
+	// checksum identifies the release of the index, with its configuration and permissions.
+	checksum string
+}
+
+func newTarget(release *v1alpha1.SchedulerRelease, server string) (*target, error) {
+	text, err := json.Marshal(release)
+	if err != nil {
+		return nil, fmt.Errorf("encode release %s of the index: %w", release.Release, err)
+	}
+	sum := sha256.Sum256(text)
+	return &target{SchedulerRelease: release, server: server, checksum: hex.EncodeToString(sum[:8])}, nil
+}
+
+// status is the release in the status of an object.
+func (t *target) status() *v1alpha1.DeployedRelease {
+	return &v1alpha1.DeployedRelease{Server: t.server, Scheduler: t.Release, Image: t.Image, Checksum: t.checksum}
+}
+
+// isDeployed reports whether the target is the release in the status.
+func (t *target) isDeployed(status *v1alpha1.DeployedRelease) bool {
+	return status != nil && status.Image == t.Image && status.Checksum == t.checksum
+}
+
+// releases returns the release index of an object. An object without one has one release.
+func (r *reconciler) releases(
+	ctx context.Context, object *v1alpha1.CustomScheduler,
+) (*v1alpha1.SchedulerReleases, error) {
+	given := object.Spec.Releases
+	switch {
+	case given == nil:
+		release, err := versions.Parse(object.Spec.Source.Branch)
+		if err != nil {
+			return nil, fmt.Errorf("spec.source.branch: %w", err)
+		}
+		return &v1alpha1.SchedulerReleases{Releases: []v1alpha1.SchedulerRelease{{
+			Minor: release.MinorString(), Release: release.String(), Image: object.Spec.Image.Reference,
+		}}}, nil
+	case len(given.Items) > 0:
+		return &v1alpha1.SchedulerReleases{Releases: given.Items}, nil
+	}
+	text, name, err := r.readIndex(ctx, object)
+	if err != nil {
+		return nil, err
+	}
+	index, err := v1alpha1.DecodeReleases(text)
+	if err == nil {
+		err = index.Validate()
+	}
+	if err != nil {
+		return nil, problem.Invalidf("", "read the release index in %s: %w", name, err)
+	}
+	return index, nil
+}
+
+// readIndex returns the text of the index in a ConfigMap or a registry, and where it is.
+func (r *reconciler) readIndex(
+	ctx context.Context, object *v1alpha1.CustomScheduler,
+) (text []byte, name string, err error) {
+	given := object.Spec.Releases
+	if given.ConfigMap == nil {
+		text, err = pack.ReadReleases(ctx, given.OCI, given.PublicKey)
+		return text, given.OCI, err
+	}
+	found, key := &corev1.ConfigMap{}, given.ConfigMap.KeyOrDefault()
+	name = "ConfigMap/" + object.Namespace + "/" + given.ConfigMap.Name
+	if err := r.Get(ctx, client.ObjectKey{Namespace: object.Namespace, Name: given.ConfigMap.Name}, found); err != nil {
+		return nil, name, fmt.Errorf("read the release index: %w", err)
+	}
+	content, ok := found.Data[key]
+	if !ok {
+		return nil, name, problem.Invalidf("", "read the release index: %s has no key %s", name, key)
+	}
+	return []byte(content), name, nil
+}
+
+// choice is the release to deploy, with the reason if it is not the newest one for the API server.
+type choice struct {
+	// deploy is the release to deploy or to keep. It is nil if there is none, or if the index does
+	// not have the deployed one any more: then nothing is changed.
+	deploy *target
+	// missing is why the index has no release for the API server, or nil.
+	missing *v1alpha1.MissingReleaseError
+	// waiting is an upgrade that the policy Manual leaves to the user, or nil.
+	waiting *target
+}
+
+// choose chooses the release of the index for the oldest API server.
+func choose(object *v1alpha1.CustomScheduler, index *v1alpha1.SchedulerReleases, servers Servers) (*choice, error) {
+	c := &choice{}
+	wanted, err := index.For(servers.Oldest)
+	if errors.As(err, &c.missing) {
+		err = nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	deployed := object.Status.Release
+	manual := object.Spec.UpgradePolicy == v1alpha1.UpgradeManual && deployed != nil
+	if wanted != nil && (!manual || wanted.Image == deployed.Image) {
+		c.deploy, err = newTarget(wanted, servers.Oldest)
+		return c, err
+	}
+	if wanted != nil {
+		if c.waiting, err = newTarget(wanted, servers.Oldest); err != nil {
+			return nil, err
+		}
+	}
+	at := slices.IndexFunc(index.Releases, func(r v1alpha1.SchedulerRelease) bool {
+		return deployed != nil && r.Image == deployed.Image
+	})
+	if at >= 0 {
+		c.deploy, err = newTarget(&index.Releases[at], deployed.Server)
+	}
+	return c, err
+}
+
+// request returns the request that `pmk-sched deploy` would read from a file, for a release of the
+// index: the configuration of the object takes precedence over the configuration of the release.
+func (t *target) request(object *v1alpha1.CustomScheduler) *v1alpha1.CustomScheduler {
+	made := &v1alpha1.CustomScheduler{ObjectMeta: metav1.ObjectMeta{
+		Name: object.Name, Namespace: object.Namespace,
+		Annotations: map[string]string{v1alpha1.AnnotationOwner: deploy.OwnerName(object)},
+	}}
+	made.Spec = object.DeepCopy().Spec
+	s := &made.Spec
+	s.Releases, s.UpgradePolicy, s.DeletionPolicy = nil, "", ""
+	s.Image.Reference, s.Source.Branch = t.Image, t.Release
+	if s.Configuration.Preset == "" && s.Configuration.Inline == "" {
+		s.Configuration.Inline = t.Configuration
+	}
+	if len(s.Args) == 0 {
+		s.Args = slices.Clone(t.Args)
+	}
+	s.RBAC.Rules = append(s.RBAC.Rules, t.Rules...)
+	return made
+}
+
+// spec returns the scheduler to deploy, as an upgrade of a recorded request to the release of t.
+func (t *target) spec(object *v1alpha1.CustomScheduler, version, cache string) (*spec.Spec, error) {
+	release, err := versions.Parse(t.Release)
+	if err != nil {
+		return nil, err
+	}
+	rules, err := versions.Select(release)
+	if err != nil {
+		return nil, err
+	}
+	empty, err := spec.Read(spec.Flags{Version: version, CacheDir: cache})
+	if err != nil {
+		return nil, err
+	}
+	again, err := empty.Named(object.Name, object.Namespace).Again(
+		spec.Deployed{Request: t.request(object), Credentials: deploy.CredentialsServiceAccount}, t.Release, rules.Policy)
+	if err != nil {
+		return nil, err
+	}
+	fitting, _, err := again.FitGates(release)
+	return fitting, err
+}

@@ -1,0 +1,75 @@
+package controller
+
+import (
+	"testing"
+
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
+)
+
+func TestChoiceForTheOldestServer(t *testing.T) {
+	index := &v1alpha1.SchedulerReleases{Releases: []v1alpha1.SchedulerRelease{
+		{Minor: "1.28", Release: "v1.28.7", Image: "s:v1.28.7"},
+		{Minor: "1.29", Release: "v1.29.1", Image: "s:v1.29.1"},
+	}}
+	at := func(image string) *v1alpha1.DeployedRelease {
+		return &v1alpha1.DeployedRelease{Image: image, Server: "v1.28.7"}
+	}
+	for name, c := range map[string]struct {
+		servers         Servers
+		policy          string
+		deployed        *v1alpha1.DeployedRelease
+		deploy, waiting string
+		missing         bool
+	}{
+		"one minor":                     {servers: Servers{"v1.29.3", "v1.29.3"}, deploy: "s:v1.29.1"},
+		"an upgrade in progress":        {servers: Servers{"v1.28.7", "v1.29.3"}, deployed: at("s:v1.28.7"), deploy: "s:v1.28.7"},
+		"a new minor without an image":  {servers: Servers{"v1.30.1", "v1.30.1"}, deployed: at("s:v1.29.1"), deploy: "s:v1.29.1", missing: true},
+		"no image at all":               {servers: Servers{"v1.30.1", "v1.30.1"}, missing: true},
+		"the deployed image is dropped": {servers: Servers{"v1.30.1", "v1.30.1"}, deployed: at("gone"), missing: true},
+		"Manual before the first deployment": {servers: Servers{"v1.29.3", "v1.29.3"}, policy: v1alpha1.UpgradeManual,
+			deploy: "s:v1.29.1"},
+		"Manual": {servers: Servers{"v1.29.3", "v1.29.3"}, policy: v1alpha1.UpgradeManual, deployed: at("s:v1.28.7"),
+			deploy: "s:v1.28.7", waiting: "s:v1.29.1"},
+	} {
+		object := &v1alpha1.CustomScheduler{}
+		object.Spec.UpgradePolicy, object.Status.Release = c.policy, c.deployed
+		got, err := choose(object, index, c.servers)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		image := func(t *target) string {
+			if t == nil {
+				return ""
+			}
+			return t.Image
+		}
+		if image(got.deploy) != c.deploy || image(got.waiting) != c.waiting || (got.missing != nil) != c.missing {
+			t.Errorf("%s: got deploy %q, waiting %q, missing %v", name, image(got.deploy), image(got.waiting), got.missing)
+		}
+	}
+	if _, err := choose(&v1alpha1.CustomScheduler{}, index, Servers{"34x", "34x"}); err == nil {
+		t.Error("an invalid version was accepted")
+	}
+}
+
+func TestRequestHasTheReleaseAndTheOwner(t *testing.T) {
+	object := &v1alpha1.CustomScheduler{}
+	object.Name, object.Namespace = "a", "b"
+	object.Spec.Releases, object.Spec.DeletionPolicy = &v1alpha1.Releases{}, v1alpha1.DeletionOrphan
+	wanted := &target{SchedulerRelease: &v1alpha1.SchedulerRelease{Release: "v1.29.1", Image: "s:v1.29.1",
+		Configuration: "kind: K", Args: []string{"--v=2"}}}
+	made := wanted.request(object)
+	s := made.Spec
+	if s.Image.Reference != "s:v1.29.1" || s.Source.Branch != "v1.29.1" || s.Configuration.Inline != "kind: K" ||
+		len(s.Args) != 1 || s.Releases != nil || s.DeletionPolicy != "" {
+		t.Errorf("got %+v", s)
+	}
+	if owner := made.Annotations[v1alpha1.AnnotationOwner]; owner != "CustomScheduler/b/a" || owner != deploy.OwnerName(object) {
+		t.Errorf("owner is %q", owner)
+	}
+	object.Spec.Configuration.Preset, object.Spec.Args = "binpack", []string{"--v=4"}
+	if s := wanted.request(object).Spec; s.Configuration.Inline != "" || s.Args[0] != "--v=4" {
+		t.Errorf("the object does not win: %+v", s)
+	}
+}

@@ -1,0 +1,160 @@
+package load
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+
+	"github.com/pmk-sched/pmk-sched/internal/foresight/apiserver"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
+)
+
+// Storage is the storage of an API server. Nodes and pods that are written to it directly need less
+// than a tenth of the time of requests to the API server, which reads them with its defaults, as it
+// reads the objects that an earlier release wrote.
+type Storage interface {
+	// Put writes objects in their order, in one transaction, and returns its revision.
+	Put(ctx context.Context, objects []apiserver.Object) (revision int64, err error)
+}
+
+// One batch is one transaction; etcd accepts 128 operations and 1.5 MiB.
+const (
+	batchObjects = 100
+	batchBytes   = 512 << 10
+)
+
+// batch is what waits for being written.
+type batch struct {
+	objects []apiserver.Object
+	keys    map[string]bool
+	bytes   int
+}
+
+func (b *batch) add(o apiserver.Object) {
+	if b.keys == nil {
+		b.keys = map[string]bool{}
+	}
+	b.objects = append(b.objects, o)
+	b.keys[o.Key] = true
+	b.bytes += len(o.Value)
+}
+
+// takes reports whether an object fits in.
+func (b *batch) takes(o apiserver.Object) bool {
+	return len(b.objects) < batchObjects && b.bytes+len(o.Value) <= batchBytes && !b.keys[o.Key]
+}
+
+// stored is the object that was written last, or will be.
+type stored struct {
+	target target
+	object apiserver.Object
+}
+
+// Append creates an object, or will, after all that were appended before. Wait returns when they
+// exist.
+func (l *Loader) Append(ctx context.Context, kind *snapshot.Kind, version string, o map[string]any) error {
+	return l.make(ctx, kind, version, o, inOrder)
+}
+
+// storedAs returns the key of an object that is written to the storage, or "" if the API server
+// creates it: it must validate an object that is not known to come from an API server, and deletes
+// objects that are being deleted. See the resource prefixes in pkg/registry/core/rest/storage_core.go
+// and pkg/kubeapiserver/default_storage_factory_builder.go (SpecialDefaultResourcePrefixes).
+func (l *Loader) storedAs(t target, c scenario.Creation, o map[string]any) string {
+	metadata, _ := o["metadata"].(map[string]any)
+	if l.storage == nil || c.Deleted || t.kind.Group != "" || metadata["uid"] == nil ||
+		metadata["creationTimestamp"] == nil {
+		return ""
+	}
+	switch t.kind.Name {
+	case "Node":
+		return "minions/" + t.name
+	case "Pod":
+		return "pods/" + t.namespace + "/" + t.name
+	}
+	return ""
+}
+
+// store adds an object to the batch, and writes the batch before if it is full.
+func (l *Loader) store(ctx context.Context, key string, t target, c scenario.Creation, o map[string]any) error {
+	value, uid, err := encode(t, c)
+	if err != nil {
+		return fmt.Errorf("create %s: %w", t, err)
+	}
+	full := l.enqueue(stored{target: t, object: apiserver.Object{Key: key, Value: value}}, snapshot.UID(o), uid)
+	return l.put(ctx, full.objects)
+}
+
+// enqueue adds an object to the batch, and returns the batch before if it is full.
+func (l *Loader) enqueue(s stored, old, uid string) (full batch) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.uids[old] = uid
+	if !l.batch.takes(s.object) {
+		full, l.batch = l.batch, batch{}
+	}
+	l.batch.add(s.object)
+	l.last = s
+	return full
+}
+
+// encode returns an object in the form of the storage, and its UID.
+func encode(t target, c scenario.Creation) ([]byte, string, error) {
+	metadata, _ := c.Object["metadata"].(map[string]any)
+	uid := string(uuid.NewUUID())
+	metadata["uid"], metadata["creationTimestamp"] = uid, time.Now().UTC().Format(time.RFC3339)
+	var into any = &corev1.Node{}
+	if t.kind.Name == "Pod" {
+		c.Object["status"] = map[string]any{"phase": string(corev1.PodPending)}
+		if status, ok := c.Status["status"]; ok {
+			c.Object["status"] = status
+		}
+		into = &corev1.Pod{}
+	}
+	text, err := snapshot.Encode(c.Object)
+	if err != nil {
+		return nil, "", err
+	}
+	// The API server reads none of the objects of a kind if it cannot read one.
+	return text, uid, json.Unmarshal(text, into)
+}
+
+// flush writes what is left of the batch, and waits until the API server has read all objects.
+func (l *Loader) flush(ctx context.Context) error {
+	last, rest := l.last, l.batch
+	l.last, l.batch = stored{}, batch{}
+	if last.object.Key == "" {
+		return nil
+	}
+	if err := l.put(ctx, rest.objects); err != nil {
+		return err
+	}
+	// All objects of a transaction have one revision, and the API server reads them one by one: it has
+	// read all if it has read one of a later revision.
+	revision, err := l.storage.Put(ctx, []apiserver.Object{last.object})
+	if err != nil {
+		return fmt.Errorf("create %s: %w", last.target, err)
+	}
+	return l.requests.Do(ctx, fmt.Sprintf("wait until the API server has read %s", last.target),
+		func(ctx context.Context) error {
+			// Its watch cache answers when it is at least as new as the revision.
+			_, err := send(ctx, last.target.request("GET").Param("resourceVersion", strconv.FormatInt(revision, 10)))
+			return err
+		})
+}
+
+func (l *Loader) put(ctx context.Context, objects []apiserver.Object) error {
+	if len(objects) == 0 {
+		return nil
+	}
+	if _, err := l.storage.Put(ctx, objects); err != nil {
+		return fmt.Errorf("create %d objects: %w", len(objects), err)
+	}
+	return nil
+}

@@ -1,0 +1,165 @@
+//go:build linux && labs
+
+package install
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/clock"
+	"github.com/pmk-sched/pmk-sched/internal/lab"
+	"github.com/pmk-sched/pmk-sched/test/internal/labs"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
+)
+
+// mostWait is how long a pod may wait when the leader is lost: the lease, which expires after 15 s,
+// and as much again on a busy machine.
+const mostWait = 30 * time.Second
+
+// A scheduler on a hosted control plane survives the loss of the worker with its leader and of an
+// API server, and follows the API server's minor, which changes twice under it.
+func TestHostedControlPlaneAtEveryRelease(t *testing.T) {
+	for _, s := range []struct {
+		release  string
+		upgrades []string
+	}{
+		{"v1.21.3", []string{"v1.22.2", "v1.23.6"}},
+		{"v1.24.3", []string{"v1.25.4", "v1.26.3"}},
+		{"v1.29.2", []string{"v1.30.14", "v1.31.0"}},
+		{"v1.34.2", []string{"v1.35.4", "v1.36.3"}},
+		{"v1.37.1", nil},
+	} {
+		t.Run(s.release, func(t *testing.T) {
+			n := labs.Start(t, labs.Options{Release: s.release, Layout: lab.LayoutHosted, Masters: 2, Kubelets: 3, Workers: 3})
+			const name = "my-scheduler"
+			n.Laptop(t, append([]string{"deploy", "--name", name, "--image", n.Image(t)}, labs.Stable("1s")...)...).OK(t)
+			spread(t, n, name)
+			n.Laptop(t, "verify", "--name", name).OK(t)
+			n.CleanLog(t, name)
+
+			pod, _, _ := strings.Cut(strings.TrimPrefix(holder(t, n, name), name+"-"), "_")
+			worker := n.Kubectl(t, "get", "pod", "-n", "kube-system", pod, "-o", "jsonpath={.spec.nodeName}")
+			survivesLoss(t, n, name, worker)
+			host, _, _ := strings.Cut(holder(t, n, "kube-scheduler"), "_")
+			survivesLoss(t, n, name, host)
+			for _, to := range s.upgrades {
+				followsUpgrade(t, n, name, to)
+			}
+			n.Laptop(t, "uninstall", "--name", name, "--yes").OK(t)
+			n.LeftNothing(t, name)
+		})
+	}
+}
+
+// holder returns the holder of a lease in kube-system.
+func holder(t *testing.T, n *labs.Node, lease string) string {
+	t.Helper()
+	return n.Kubectl(t, "get", "lease", "-n", "kube-system", lease, "-o", "jsonpath={.spec.holderIdentity}")
+}
+
+// survivesLoss stops a worker or a host of the control plane while pods are created, and starts it
+// again.
+func survivesLoss(t *testing.T, n *labs.Node, name, host string) {
+	t.Helper()
+	longest := longestWait(t, n, name, func() {
+		if err := n.Lab.StopNode(t.Context(), host); err != nil {
+			t.Fatal(err)
+		}
+		if err := clock.Sleep(t.Context(), 20*time.Second); err != nil { // longer than the lease is valid
+			t.Fatal(err)
+		}
+	})
+	t.Logf("loss of %s: a pod waited %s at most", host, longest)
+	if longest > mostWait {
+		t.Errorf("loss of %s: a pod waited %s", host, longest)
+	}
+	if err := n.Lab.StartNode(t.Context(), host); err != nil {
+		t.Fatal(err)
+	}
+	awaitReplicas(t, n, name)
+}
+
+func awaitReplicas(t *testing.T, n *labs.Node, name string) {
+	t.Helper()
+	run.Eventually(t, "two replicas are ready", func(ctx context.Context) (bool, string) {
+		d, err := n.Kube.AppsV1().Deployments("kube-system").Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return false, err.Error()
+		}
+		return d.Status.ReadyReplicas == 2, strconv.Itoa(int(d.Status.ReadyReplicas)) + " are ready"
+	})
+}
+
+// followsUpgrade changes the release of the API server under the scheduler: status and upgrade
+// --check report it, and upgrade deploys the scheduler of the new release.
+func followsUpgrade(t *testing.T, n *labs.Node, name, to string) {
+	t.Helper()
+	from := n.Release
+	longest := longestWait(t, n, name, func() {
+		run.PMKSched(t, "lab", "upgrade", "--name", n.Name, "--branch", to).OK(t)
+	})
+	t.Logf("upgrade from %s to %s: a pod waited %s at most", from, to, longest)
+	n.Laptop(t, "status").Fails(t, 3, to)
+	n.Laptop(t, "upgrade", "--check").Fails(t, 3, "pmk-sched upgrade --name "+name)
+	n.Laptop(t, "verify", "--name", name).OK(t) // one minor older than the API server
+	n.Release = to
+	n.Laptop(t, append([]string{"upgrade", "--name", name, "--image", n.Image(t)}, labs.Stable("1s")...)...).OK(t)
+	n.Laptop(t, "status").OK(t).Prints(t, to)
+	n.Laptop(t, "verify", "--name", name).OK(t)
+	spread(t, n, name)
+}
+
+// longestWait creates pods for simulated nodes while do runs, one after the other, and returns the
+// longest time from the creation of one until it was bound.
+func longestWait(t *testing.T, n *labs.Node, scheduler string, do func()) (longest time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(run.Context(t))
+	defer cancel()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := 0; ctx.Err() == nil; i++ {
+			longest = max(longest, waitOfPod(t, n, scheduler, "probe-"+strconv.Itoa(i)))
+		}
+	}()
+	do()
+	cancel()
+	<-done
+	return longest
+}
+
+// waitOfPod creates a pod, waits until it is bound, and deletes it. An API server that is lost
+// meanwhile counts as waiting too.
+func waitOfPod(t *testing.T, n *labs.Node, scheduler, name string) time.Duration {
+	pods, zero := n.Kube.CoreV1().Pods(metav1.NamespaceDefault), int64(0)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
+		SchedulerName: scheduler, NodeSelector: map[string]string{"type": "kwok"}, TerminationGracePeriodSeconds: &zero,
+		Containers: []corev1.Container{{Name: "main", Image: lab.PauseImage}},
+	}}
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(run.Context(t), run.Patience)
+	defer cancel()
+	for {
+		// A request to an API server that is lost may not be answered for long.
+		limited, stop := context.WithTimeout(ctx, 2*time.Second)
+		_, err := pods.Create(limited, pod, metav1.CreateOptions{})
+		if found, getErr := pods.Get(limited, name, metav1.GetOptions{}); getErr == nil && found.Spec.NodeName != "" {
+			waited := time.Since(began)
+			err = pods.Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &zero})
+			stop()
+			_ = err // the namespace is the lab's own, and the next pod has another name
+			return waited
+		}
+		stop()
+		if sleepErr := clock.Sleep(ctx, 100*time.Millisecond); sleepErr != nil {
+			t.Errorf("pod %s was not bound in %s: %v", name, run.Patience, err)
+			return time.Since(began)
+		}
+	}
+}

@@ -1,0 +1,76 @@
+//go:build linux
+
+package install
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/lab"
+	"github.com/pmk-sched/pmk-sched/test/internal/labs"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
+)
+
+// On a hosted control plane an administrator's kubeconfig is enough to detect, deploy without
+// flags, verify and uninstall, and what needs a control-plane node is refused.
+func TestHostedControlPlaneNeedsOnlyAKubeconfig(t *testing.T) {
+	n := labs.Shared(t, lab.LayoutHosted)
+	name, image := labs.SchedulerName(t), n.Image(t)
+	info := run.Decode[inspect.Info](t, n.Laptop(t, "detect", "-o", "json").OK(t).Stdout)
+	if info.Hosted == nil || info.Distribution != inspect.DistributionHosted || info.Layout != inspect.LayoutManaged ||
+		info.Scheduler.Runs != inspect.RunsManaged {
+		t.Errorf("detect: %s, layout %s, %+v", info.Distribution, info.Layout, info.Hosted)
+	}
+
+	deploy := []string{"deploy", "--name", name, "--image", image}
+	t.Cleanup(func() { n.Uninstall(t, name) })
+	n.Laptop(t, append(deploy, labs.Stable("1s")...)...).OK(t)
+	spread(t, n, name)
+	n.Laptop(t, "verify", "--name", name).OK(t).Prints(t, "bound by")
+	n.Laptop(t, append([]string{"diff"}, deploy[1:]...)...).OK(t)
+	n.CleanLog(t, name)
+
+	const none = "has no nodes in the cluster"
+	for _, mode := range []string{"node", "node-inline", "hostpath"} {
+		n.Laptop(t, append(deploy, "--credentials", mode)...).Fails(t, 2, none, "use --credentials serviceaccount")
+	}
+	n.Laptop(t, "replace", "--yes", "--image", image).Fails(t, 2, none, "pmk-sched deploy")
+	n.Laptop(t, "restore", "--all-nodes", "--yes").Fails(t, 2, none)
+}
+
+// spread fails the test unless a scheduler has two ready replicas, in different zones, as pods that
+// managed clusters accept and that nothing evicts at once.
+func spread(t *testing.T, n *labs.Node, name string) {
+	t.Helper()
+	pods, err := n.Kube.CoreV1().Pods("kube-system").List(run.Context(t),
+		metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	zones := map[string]bool{}
+	for _, pod := range pods.Items {
+		node, err := n.Kube.CoreV1().Nodes().Get(run.Context(t), pod.Spec.NodeName, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		zones[node.Labels[corev1.LabelTopologyZone]] = true
+		if pod.Spec.HostNetwork || pod.Spec.PriorityClassName != "system-cluster-critical" ||
+			pod.Spec.ServiceAccountName != name {
+			t.Errorf("pod %s: host network %t, priority class %s, account %s", pod.Name, pod.Spec.HostNetwork,
+				pod.Spec.PriorityClassName, pod.Spec.ServiceAccountName)
+		}
+	}
+	if len(pods.Items) != 2 || !zones["zone-1"] || !zones["zone-2"] {
+		t.Errorf("%d replicas in zones %s", len(pods.Items), strings.Join(slices.Sorted(maps.Keys(zones)), ", "))
+	}
+	if budget := n.Kubectl(t, "get", "poddisruptionbudget", "-n", "kube-system", name, "-o",
+		"jsonpath={.spec.minAvailable}"); budget != "1" {
+		t.Errorf("the budget keeps %q pods", budget)
+	}
+}
