@@ -1,6 +1,6 @@
 // Command schema prints the JSON schema of pmk-sched.yaml or, with the argument crd, the
-// CustomResourceDefinition, or, with the argument SchedulingTest, the JSON schema of a test, from the
-// types and comments of api/v1alpha1. It runs in the root of the repository.
+// CustomResourceDefinition, or, with the argument SchedulingTest, the JSON schema of a test, from
+// the types and comments of api/v1alpha1. It runs in the root of the repository.
 package main
 
 import (
