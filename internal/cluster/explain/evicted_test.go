@@ -97,7 +97,8 @@ func TestFormerPodIsExplainedAfterTheNewOne(t *testing.T) {
 func TestPodThatIsEndingIsExplainedByItsStatus(t *testing.T) {
 	condition := func(reason, message string) corev1.PodStatus {
 		return corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.DisruptionTarget,
-			Status: corev1.ConditionTrue, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(now.Add(time.Second))}}}
+			Status: corev1.ConditionTrue, Reason: reason, Message: message,
+			LastTransitionTime: metav1.NewTime(now.Add(time.Second))}}}
 	}
 	cases := map[string]struct {
 		status corev1.PodStatus
