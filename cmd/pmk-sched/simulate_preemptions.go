@@ -89,10 +89,7 @@ func preemptionTable(r *preemption.Result) string {
 	for _, note := range r.Notes {
 		p.line("\nnote: %s", note)
 	}
-	p.line("\nnot known:")
-	for _, unknown := range r.Unknown {
-		p.line("- %s", unknown)
-	}
+	p.unknown(r.Unknown)
 	return p.String()
 }
 
