@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -233,9 +232,9 @@ func (l *landings) restore(ctx context.Context, name string, placed bool, gone [
 				return err
 			}
 			o, _ = l.r.o.Scenario.Apply(kind, o)
-			return l.r.loader.Add(ctx, kind, version, o)
+			return l.r.loader.Create(ctx, kind, version, o)
 		})
-		if err = errors.Join(l.r.loader.Wait(), err); err != nil {
+		if err != nil {
 			return err
 		}
 	}
