@@ -218,7 +218,8 @@ func TestPurePackagesDoNoIO(t *testing.T) {
 		"profiles/convert", "profiles/policy", "profiles/validate", "internal/deploy/helm", "internal/deploy/health",
 		"internal/deploy/manifest", "internal/foresight/snapshot", "internal/foresight/snapshot/archive",
 		"internal/foresight/snapshot/openb", "internal/foresight/simulate/scenario", "internal/foresight/simulate/report",
-		"internal/foresight/page", "internal/foresight/simulate/decision", "internal/foresight/bench"} {
+		"internal/foresight/page", "internal/foresight/simulate/decision", "internal/foresight/bench",
+		"internal/foresight/preemption"} {
 		for _, imported := range goList(t, "-f", `{{join .Imports "\n"}}`, "./"+pkg) {
 			if denied.MatchString(imported) {
 				t.Errorf("pure package %s imports %s", pkg, imported)

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/preflight"
+	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
 func checkCommand(u *ui) *cli.Command {
@@ -14,13 +18,20 @@ func checkCommand(u *ui) *cli.Command {
 			"release that fixes them. The exit status is 3 if a check fails.",
 		UsageText: examples("pmk-sched check -f pmk-sched.yaml",
 			"pmk-sched check --name my-scheduler --image registry.example.com/kube-scheduler:v1.24.3 -o json"),
-		Flags: schedulerFlags(outputFlag("")),
+		Flags: schedulerFlags(
+			&cli.StringFlag{Name: "autoscaler",
+				Usage: "warn about decisions that differ from `NAME`: cluster-autoscaler or karpenter"},
+			outputFlag("")),
 		Action: func(c *cli.Context) error {
+			autoscaler, err := readAutoscaler(c, "autoscaler")
+			if err != nil {
+				return err
+			}
 			sp, err := readSpec(c, u)
 			if err != nil {
 				return err
 			}
-			outcomes, failed := lifecycle.Check(c.Context, u.session, sp)
+			outcomes, failed := lifecycle.Check(c.Context, u.session, sp, autoscaler)
 			if outcomes == nil && failed != nil {
 				return failed
 			}
@@ -30,6 +41,15 @@ func checkCommand(u *ui) *cli.Command {
 			return failed
 		},
 	}
+}
+
+// readAutoscaler returns the autoscaler that a flag names; it is empty if the flag is not set.
+func readAutoscaler(c *cli.Context, flag string) (profiles.Autoscaler, error) {
+	name := c.String(flag)
+	if c.IsSet(flag) && !slices.Contains(profiles.Autoscalers(), name) {
+		return "", problem.Invalidf("", "invalid --%s %q: must be cluster-autoscaler or karpenter", flag, name)
+	}
+	return profiles.Autoscaler(name), nil
 }
 
 func outcomeTable(outcomes []preflight.Outcome) string {

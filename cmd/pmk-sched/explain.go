@@ -18,7 +18,7 @@ func explainCommand(u *ui) *cli.Command {
 		Name: "explain", ArgsUsage: "POD", Usage: "explain why a pod is pending, or why it runs on its node",
 		Description: "Groups and counts nodes by the reason for rejecting the pod, names the plugin or extender, and " +
 			"computes changes that would make the pod fit, from the nodes and the pods on them. For a pod that does not " +
-			"exist, events of its workload show why it is not created. --namespace is the namespace of the pod, by default " +
+			"exist, events show why it was evicted or is not created. --namespace is the namespace of the pod, by default " +
 			"\"default\". Changes nothing.\n\n" +
 			"--exact runs the scheduler itself, as `simulate` does, and shows for each node which plugin or extender rejects " +
 			"it or how it is scored.",
@@ -69,7 +69,11 @@ func explainTable(r *explain.Report) string {
 			fixes = append(fixes, oneLine(f.Fix))
 		}
 	}
-	p.head(len(fixes), "to make it fit:")
+	remedies := "to make it fit:"
+	if r.State != explain.Pending {
+		remedies = "what to do:"
+	}
+	p.head(len(fixes), remedies)
 	for _, fix := range fixes {
 		p.row("- " + fix)
 	}

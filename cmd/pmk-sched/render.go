@@ -32,6 +32,8 @@ func renderCommand(u *ui) *cli.Command {
 				Usage: "write a chart for all releases of `FILE`, the index of build --branches; requires --helm-chart"},
 			&cli.BoolFlag{Name: "monitoring",
 				Usage: "print a ServiceMonitor, alerting rules and a dashboard for the scheduler instead"},
+			&cli.StringFlag{Name: "for",
+				Usage: "print the configuration that `AUTOSCALER` reads instead: cluster-autoscaler or karpenter"},
 			toFileFlag(),
 			&cli.BoolFlag{Name: "show-secrets", Usage: "print keys too, so that the output can be applied"},
 			outputFlag("to-file", "yaml", "json", "table")),
@@ -40,7 +42,14 @@ func renderCommand(u *ui) *cli.Command {
 			if entries, err := os.ReadDir(chart); chart != "" && err == nil && len(entries) > 0 {
 				return problem.Invalidf("", "write a chart to %s: the directory is not empty", chart)
 			}
-			if err := exclude(c, "", "helm-chart", "monitoring"); err != nil {
+			if err := exclude(c, "", "helm-chart", "monitoring", "for"); err != nil {
+				return err
+			}
+			if err := exclude(c, "", "for", "monitoring", "output"); err != nil {
+				return err
+			}
+			autoscaler, err := readAutoscaler(c, "for")
+			if err != nil {
 				return err
 			}
 			sp, err := readSpec(c, u)
@@ -56,6 +65,16 @@ func renderCommand(u *ui) *cli.Command {
 			}
 			if chart != "" {
 				return writeChart(u, plan, chart, c.Bool("show-secrets"))
+			}
+			if autoscaler != "" {
+				text, notes, err := deploy.RenderForAutoscaler(plan, autoscaler)
+				if err != nil {
+					return err
+				}
+				for _, note := range notes {
+					u.session.Note(note)
+				}
+				return u.write(c.String("to-file"), text)
 			}
 			var text []byte
 			if c.Bool("monitoring") {

@@ -50,13 +50,24 @@ func simulateNodesCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "nodes", Usage: "show where the pending pods would go if there were more nodes",
 		Description: "TEMPLATE is the name of a node, or a file with a Node. A copy of a node has its labels, taints and " +
-			"resources, and copies of its pods of DaemonSets and its static pods.",
+			"resources, and copies of its pods of DaemonSets and its static pods. --until-fits searches the number of nodes.",
 		UsageText: examples("pmk-sched simulate nodes --add worker-1=3",
-			"pmk-sched simulate nodes --snapshot cluster.tar.gz --add gpu-node.yaml=2 -o json"),
+			"pmk-sched simulate nodes --snapshot cluster.tar.gz --add gpu-node.yaml=2 -o json",
+			"pmk-sched simulate nodes --until-fits --template worker-1 --template gpu-node.yaml"),
 		Flags: simulateFlags(u,
 			&cli.StringSliceFlag{Name: "add", Usage: "`TEMPLATE=N`: add N nodes like TEMPLATE"},
+			&cli.BoolFlag{Name: "until-fits", Usage: "find out how many nodes like each --template the pending pods need"},
+			&cli.StringSliceFlag{Name: "template", Usage: "with --until-fits: `TEMPLATE` of the nodes"},
+			&cli.IntFlag{Name: "limit", Value: scenario.DefaultLimit, Usage: "with --until-fits: try at most `NUMBER` of nodes",
+				Action: atLeast("limit", 1)},
 		),
 		Action: func(c *cli.Context) error {
+			if c.Bool("until-fits") {
+				return simulateUntilFits(c, u)
+			}
+			if c.IsSet("template") || c.IsSet("limit") {
+				return problem.Invalidf("add --until-fits", "--template and --limit need --until-fits")
+			}
 			step := scenario.Step{Scenario: "nodes"}
 			for _, text := range c.StringSlice("add") {
 				add, err := scenario.ParseNodesToAdd(text)

@@ -13,11 +13,14 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/tempdir"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/preflight"
+	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
 // Check checks whether the cluster accepts the plan, and which known problems of its release its
 // configuration meets. The outcomes are nil if the checks could not be made.
-func Check(ctx context.Context, d Deps, plan *Plan) ([]preflight.Outcome, error) {
+func Check(
+	ctx context.Context, d Deps, plan *Plan, autoscaler profiles.Autoscaler,
+) ([]preflight.Outcome, error) {
 	outcomes, failed := d.preflight(ctx, plan)
 	if outcomes == nil {
 		return nil, failed
@@ -26,7 +29,15 @@ func Check(ctx context.Context, d Deps, plan *Plan) ([]preflight.Outcome, error)
 	if err != nil {
 		return nil, err
 	}
-	return append(outcomes, known...), failed
+	outcomes = append(outcomes, known...)
+	if autoscaler != "" {
+		differences, err := autoscalerOutcomes(plan, autoscaler)
+		if err != nil {
+			return nil, err
+		}
+		outcomes = append(outcomes, differences...)
+	}
+	return outcomes, failed
 }
 
 // preflight makes the preflight checks of a plan.

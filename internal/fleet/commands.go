@@ -55,7 +55,7 @@ func Check(
 	ctx context.Context, s *session.Session, clusters []Cluster, o ReadOptions, sp *spec.Spec,
 ) ([]Row[Checks], error) {
 	return readAll(ctx, s, clusters, o, func(ctx context.Context, one *session.Session) (*Checks, error) {
-		outcomes, err := lifecycle.Check(ctx, one, sp.Named(sp.Name, sp.Namespace))
+		outcomes, err := lifecycle.Check(ctx, one, sp.Named(sp.Name, sp.Namespace), "")
 		if outcomes == nil {
 			return nil, err
 		}

@@ -85,6 +85,20 @@ const (
 	Quota Cause = "Quota"
 	// Refused: the API server or an admission webhook refuses the creation of the pod.
 	Refused Cause = "CreationRefused"
+	// Preempted: a scheduler evicted the pod for a pod of higher priority.
+	Preempted Cause = "Preempted"
+	// TaintEvicted: the pod was deleted because of a NoExecute taint of its node or device.
+	TaintEvicted Cause = "TaintEviction"
+	// KubeletEvicted: the kubelet ended the pod: the node lacked a resource, a critical pod needed
+	// room, or the node was shut down.
+	KubeletEvicted Cause = "KubeletEviction"
+	// APIEvicted: a client evicted the pod through the API, such as kubectl drain, an autoscaler or a
+	// descheduler.
+	APIEvicted Cause = "APIEviction"
+	// DeletedByOwner: the controller of the pod deleted it.
+	DeletedByOwner Cause = "DeletedByController"
+	// EndUnknown: the pod has ended, and nothing shows why.
+	EndUnknown Cause = "EndUnknown"
 	// Deleted: the pod is being deleted.
 	Deleted Cause = "Terminating"
 )

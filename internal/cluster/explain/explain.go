@@ -22,7 +22,10 @@ type Input struct {
 	// Events are the events of the pod or, without a pod, the events of workloads that may not
 	// create it. The latest event is the first.
 	Events []corev1.Event
-	Nodes  []corev1.Node
+	// Ended are events about pods that have ended, the latest first: a former pod with the name of
+	// the pod or, if it does not exist, also pods of a workload of that name.
+	Ended []corev1.Event
+	Nodes []corev1.Node
 	// Usage is the resource usage of the pods on a node, by the node's name.
 	Usage map[string]*Usage
 	// Claims are the claims of the pod's volumes, in the order of the volumes.
@@ -83,7 +86,8 @@ type Report struct {
 	Message string `json:"message,omitempty"`
 	// Schedulers are the names of the existing schedulers.
 	Schedulers []string `json:"schedulers"`
-	// Unknown has a message for each kind of object that could not be read.
+	// Unknown has a message for each kind of object that could not be read, and for facts that no
+	// object has.
 	Unknown []string `json:"unknown,omitempty"`
 }
 
@@ -93,16 +97,19 @@ func Pod(in Input) *Report {
 		Schedulers: schedulerNames(in.Schedulers), Unknown: in.Unknown}
 	switch pod := in.Pod; {
 	case pod == nil:
-		r.Findings = refusals(in.Events)
+		r.Findings = append(evictions(in.Ended), refusals(in.Events)...)
 	case pod.Spec.NodeName != "":
 		r.describe(in)
 		r.State, r.Node = Bound, pod.Spec.NodeName
-		r.Findings = placement(in)
+		now, before := ends(in)
+		r.Findings = slices.Concat(now, placement(in), before)
 	default:
 		r.describe(in)
 		r.State = Pending
-		r.Findings = pending(in)
+		_, before := ends(in)
+		r.Findings = append(pending(in), before...)
 	}
+	r.Unknown = append(r.Unknown, unknownEnds(r.Findings)...)
 	r.Summary = summary(r.Findings)
 	return r
 }

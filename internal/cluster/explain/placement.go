@@ -48,11 +48,7 @@ func boundText(in Input) string {
 		return "the kubelet of " + node + " runs it as a static pod; no scheduler placed it"
 	case at >= 0:
 		e := &in.Events[at]
-		by := e.ReportingController
-		if by == "" {
-			by = e.Source.Component
-		}
-		return fmt.Sprintf("scheduler %s placed it on %s at %s", by, node,
+		return fmt.Sprintf("scheduler %s placed it on %s at %s", reporterOf(e), node,
 			kubeapi.EventTime(e).UTC().Format("2006-01-02T15:04:05Z"))
 	case condition != nil && condition.Status == corev1.ConditionTrue:
 		return fmt.Sprintf("it is on %s since %s; the event that names the scheduler has expired, the pod names %s",

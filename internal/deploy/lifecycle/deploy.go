@@ -17,6 +17,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy/preflight"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/verify"
+	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
 // DryRun checks everything and returns the changes that Deploy would make.
@@ -30,9 +31,15 @@ func Diff(ctx context.Context, s *session.Session, sp *spec.Spec) (apply.ChangeS
 }
 
 // Check checks whether the cluster accepts the scheduler, and which known problems of its release
-// its configuration meets. The outcomes are nil if the checks could not be made.
-func Check(ctx context.Context, s *session.Session, sp *spec.Spec) ([]preflight.Outcome, error) {
-	return preview(ctx, s, sp, deploy.Check)
+// its configuration meets. If autoscaler is not empty, the outcomes include why it decides
+// differently. They are nil if the checks could not be made.
+func Check(
+	ctx context.Context, s *session.Session, sp *spec.Spec, autoscaler profiles.Autoscaler,
+) ([]preflight.Outcome, error) {
+	return preview(ctx, s, sp,
+		func(ctx context.Context, d deploy.Deps, plan *deploy.Plan) ([]preflight.Outcome, error) {
+			return deploy.Check(ctx, d, plan, autoscaler)
+		})
 }
 
 // preview plans the scheduler of the spec, and returns the result of show for the plan.

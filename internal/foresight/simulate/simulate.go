@@ -45,6 +45,8 @@ type Options struct {
 	// After is called with the API server when the pods are scheduled, before more are tried. It
 	// may be nil.
 	After func(ctx context.Context, cfg *rest.Config) error
+	// then is called with the running scheduler in the end. It may be nil.
+	then func(ctx context.Context, r *run, s *scheduler) error
 }
 
 // newRun returns a run that has not begun.
@@ -129,6 +131,9 @@ func (r *run) schedule(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	if r.o.then != nil {
+		return r.o.then(bounded, r, s)
+	}
 	if len(r.o.Scenario.Workloads) == 0 {
 		return nil
 	}
@@ -151,6 +156,9 @@ func (r *run) decide(ctx context.Context, s *scheduler) error {
 	begin := time.Now()
 	if err := r.createWaiting(ctx, s.profiles); err != nil {
 		return err
+	}
+	if len(r.waiting) == 0 {
+		return nil
 	}
 	err := s.awaitDecisions(ctx, len(r.waiting))
 	if err == nil {

@@ -120,7 +120,8 @@ func testEndpoint(t *testing.T, pmkSched func(args ...string) run.Result, image 
 	if strings.Contains(dry.Stderr, "certificate for kubernetes.default.svc") {
 		t.Errorf("the API server's certificate was not accepted: %s", dry)
 	}
-	checked := do("check").OK(t)
+	checked := do("check", "--autoscaler", "cluster-autoscaler").OK(t)
+	checked.Prints(t, "cluster-autoscaler decides like the scheduler: scheduler-name", "it uses the first node that fits")
 	for _, node := range controlPlane {
 		checked.Prints(t, "the API server of node "+node+" has a certificate for kubernetes.default.svc")
 	}

@@ -76,6 +76,10 @@ func TestExplain(t *testing.T) {
 				t.Parallel()
 				s.checkPlaced(t)
 			})
+			t.Run("evicted", func(t *testing.T) {
+				t.Parallel()
+				s.checkEvicted(t)
+			})
 		})
 	}
 }

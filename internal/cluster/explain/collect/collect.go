@@ -44,7 +44,8 @@ func Explain(ctx context.Context, s *session.Session, namespace, name string) (*
 	}
 	report := explain.Pod(*input)
 	if report.State == explain.Missing && len(report.Findings) == 0 {
-		return nil, problem.Invalidf("name its namespace with -n; `kubectl get pods -A` lists pods",
+		return nil, problem.Invalidf(
+			"name its namespace with -n; `kubectl get pods -A` lists pods; events about evicted pods are kept for an hour by default",
 			"pod %s does not exist in namespace %s", name, namespace)
 	}
 	return report, nil
@@ -66,6 +67,9 @@ func Pod(ctx context.Context, cfg *rest.Config, namespace, name string, log *zap
 		return nil, err
 	}
 	if r.in.Pod == nil {
+		if err := r.optional(r.ended(ctx)); err != nil {
+			return nil, err
+		}
 		return r.in, r.optional(r.refusals(ctx))
 	}
 	reads := []func(context.Context) error{r.events, r.nodes, r.claims, r.schedulers}

@@ -7,7 +7,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/pmk-sched/pmk-sched/internal/cluster/explain"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 )
 
@@ -24,11 +26,63 @@ func (r *reader) listEvents(ctx context.Context, selector string) (events []core
 	return events, err
 }
 
-// events reads the events of the pod.
+// events reads the events of the pod, and of former pods of its name.
 func (r *reader) events(ctx context.Context) (err error) {
-	r.in.Events, err = r.listEvents(ctx, "involvedObject.kind=Pod,involvedObject.name="+r.in.Name)
-	r.in.Events = slices.DeleteFunc(r.in.Events, func(e corev1.Event) bool { return e.InvolvedObject.UID != r.in.Pod.UID })
+	events, err := r.listEvents(ctx, "involvedObject.kind=Pod,involvedObject.name="+r.in.Name)
+	for _, e := range events {
+		switch uid := e.InvolvedObject.UID; {
+		case uid == r.in.Pod.UID:
+			r.in.Events = append(r.in.Events, e)
+		case uid != "" || kubeapi.EventTime(&e).Before(r.in.Pod.CreationTimestamp.Time): // of the taint manager: without
+			r.in.Ended = append(r.in.Ended, e)
+		default:
+			r.in.Events = append(r.in.Events, e)
+		}
+	}
+	if err != nil || len(r.in.Ended) == 0 {
+		return err
+	}
+	deleted, err := r.listEvents(ctx, "reason=SuccessfulDelete") // about its controller
+	for _, e := range deleted {
+		if explain.PodOf(&e) == r.in.Name && !kubeapi.EventTime(&e).After(r.in.Pod.CreationTimestamp.Time) {
+			r.in.Ended = append(r.in.Ended, e)
+		}
+	}
 	return err
+}
+
+// ended reads the events about the ends of pods that are named like the missing pod, or like pods
+// of a workload of that name.
+func (r *reader) ended(ctx context.Context) error {
+	events, err := r.listEvents(ctx, "involvedObject.kind=Pod,involvedObject.name="+r.in.Name)
+	if err != nil {
+		return err
+	}
+	seen := map[types.UID]bool{}
+	add := func(e corev1.Event) {
+		if !seen[e.UID] || e.UID == "" {
+			seen[e.UID] = true
+			r.in.Ended = append(r.in.Ended, e)
+		}
+	}
+	for _, e := range events {
+		add(e)
+	}
+	for _, reason := range explain.EvictionReasons() {
+		events, err := r.listEvents(ctx, "reason="+reason)
+		if err != nil {
+			return err
+		}
+		for _, e := range events {
+			pod := explain.PodOf(&e)
+			if pod == r.in.Name || strings.HasPrefix(pod, r.in.Name+"-") {
+				add(e)
+			}
+		}
+	}
+	slices.SortStableFunc(r.in.Ended,
+		func(a, b corev1.Event) int { return kubeapi.EventTime(&b).Compare(kubeapi.EventTime(&a)) })
+	return nil
 }
 
 // refusals reads the events of the workloads that may not create the pod. The pod is named after

@@ -1,0 +1,103 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/capture"
+)
+
+// NeededRequest describes the scheduler, the objects and the templates of [Needed].
+type NeededRequest struct {
+	Input
+	// Script reads the templates. It has no steps.
+	Script
+	// Templates are names of nodes or files, and Limit is the largest number of nodes of each.
+	Templates []string
+	Limit     int
+}
+
+// Needed returns how many nodes of each template the pending pods need, by simulations with
+// different numbers of nodes. The cluster is only read, and not at all with a file.
+func Needed(ctx context.Context, s *session.Session, r NeededRequest) (result *report.Needed, err error) {
+	snap, err := capture.Open(ctx, s, r.Snapshot, r.Version)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, snap.Close()) }()
+	p, err := Compile(ctx, s, r.Scheduler, snap.Header)
+	if err != nil {
+		return nil, err
+	}
+	servers, err := NewServers(s, "needed")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, servers.Close()) }()
+	run := func(ctx context.Context, sc scenario.Scenario) (*report.Report, error) {
+		return servers.Run(ctx, p, Options{Scenario: sc, Snapshot: snap, Timeout: r.Timeout})
+	}
+	result = &report.Needed{
+		Release: p.Scheduler.Release.String(), Scheduler: p.Scheduler.Request.Name, Programs: p.Origins,
+		Unknown: unknownNeeds(),
+	}
+	for _, template := range r.Templates {
+		need, notes, err := NeededOf(ctx, s, r.Script, template, r.Limit, run)
+		if err != nil {
+			return nil, err
+		}
+		result.Templates = append(result.Templates, *need)
+		result.Notes = notes
+	}
+	return result, nil
+}
+
+func unknownNeeds() []string {
+	return []string{
+		"mixtures of templates: each one is tried alone",
+		"whether a provider has such nodes, how soon they join, and what else runs on them: only the pods of DaemonSets of a " +
+			"node that is the template are copied",
+		"the decision of an autoscaler: it has limits, and fewer plugins than the scheduler (`pmk-sched check --autoscaler`)",
+		"ties: the scheduler breaks them at random, so that one node more or less may be needed",
+	}
+}
+
+// NeededOf returns how many nodes of one template the pending pods need, and the notes of the
+// simulations. run runs a scenario.
+func NeededOf(
+	ctx context.Context, s *session.Session, script Script, template string, limit int,
+	run func(context.Context, scenario.Scenario) (*report.Report, error),
+) (*report.TemplateNeed, []string, error) {
+	results := map[int]*report.Report{}
+	try := func(nodes int) (int, error) {
+		s.Note(fmt.Sprintf("%s: trying %d", template, nodes))
+		script.Steps = []scenario.Step{{Scenario: "nodes", Add: []scenario.NodesToAdd{{Template: template, Count: nodes}}}}
+		scenarios, err := script.Read(ctx)
+		if err != nil {
+			return 0, err
+		}
+		result, err := run(ctx, scenarios[0])
+		if err != nil {
+			return 0, err
+		}
+		results[nodes] = result
+		return result.Left(), nil
+	}
+	nodes, limited, err := report.FewestNodes(limit, try)
+	if err != nil {
+		return nil, nil, err
+	}
+	found := results[nodes]
+	used := found.NewNodes()
+	if used == 0 { // the pods fit on the nodes that are there, or not on new ones
+		nodes = 0
+	}
+	return &report.TemplateNeed{
+		Template: template, Nodes: nodes, Placed: len(found.Placements), Used: used, Unplaced: found.Unplaced,
+		Evicted: found.Evicted, Limited: limited, Simulations: len(results),
+	}, found.Notes, nil
+}

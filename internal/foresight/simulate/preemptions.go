@@ -1,0 +1,140 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/preemption"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/capture"
+)
+
+// PreemptionRequest describes the scheduler and the objects of [Preemptions].
+type PreemptionRequest struct {
+	Input
+	// Requests of the pods that are tried. If it is empty, these are typical of the pods of each
+	// class.
+	Requests corev1.ResourceList
+}
+
+// Preemptions returns who can evict whom, and has the scheduler place a pod of each class. The
+// cluster is only read, and not at all with a file.
+func Preemptions(
+	ctx context.Context, s *session.Session, r PreemptionRequest,
+) (result *preemption.Result, err error) {
+	snap, err := capture.Open(ctx, s, r.Snapshot, r.Version)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, snap.Close()) }()
+	p, err := Compile(ctx, s, r.Scheduler, snap.Header)
+	if err != nil {
+		return nil, err
+	}
+	servers, err := NewServers(s, "preemptions")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, servers.Close()) }()
+	server, err := servers.find(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := servers.newDir()
+	if err != nil {
+		return nil, err
+	}
+	o := Options{Scheduler: p.Scheduler, Snapshot: snap, Dir: dir, Timeout: r.Timeout}
+	if result, err = server.Preemptions(ctx, o, r.Requests); err != nil {
+		return nil, err
+	}
+	result.Programs = p.Origins
+	for _, skipped := range snap.Header.Skipped {
+		switch skipped.Resource {
+		case "priorityclasses.scheduling.k8s.io", "poddisruptionbudgets.policy", "replicasets.apps":
+			result.Unknown = append(result.Unknown, "the snapshot has no "+skipped.Resource+": "+skipped.Reason)
+		}
+	}
+	if !snap.Header.Consistent {
+		result.Notes = append(result.Notes, "the objects of the snapshot may be of several moments")
+	}
+	return result, nil
+}
+
+// Preemptions runs the scheduler of the options on their objects, and has it place a pod of each
+// class, each in the state of the snapshot. Pods request the given resources or, if there are none,
+// those of a typical pod of the class.
+func (s *Server) Preemptions(
+	ctx context.Context, o Options, requests corev1.ResourceList,
+) (*preemption.Result, error) {
+	cluster, err := readCluster(o.Snapshot)
+	if err != nil {
+		return nil, err
+	}
+	result := cluster.Analyze()
+	o.Scenario = scenario.Running()
+	o.Scenario.Name = "preemptions"
+	o.then = func(ctx context.Context, r *run, s *scheduler) error {
+		l, err := newLandings(ctx, r, s, cluster)
+		if err != nil {
+			return err
+		}
+		for i := range result.Classes {
+			landing, err := l.land(ctx, i, &result.Classes[i], requests, result.Budgets)
+			if err != nil {
+				return err
+			}
+			result.Landings = append(result.Landings, *landing)
+		}
+		return nil
+	}
+	report, err := s.Run(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	result.Release, result.Scheduler = report.Release, report.Scheduler
+	result.Notes = append(result.Notes, report.Notes...)
+	return result, nil
+}
+
+// readCluster reads the objects that decide about evictions.
+func readCluster(objects capture.Objects) (*preemption.Cluster, error) {
+	c := &preemption.Cluster{}
+	err := objects.Each(func(kind *snapshot.Kind, version string, o map[string]any) error {
+		switch kind.GroupResource() {
+		case "priorityclasses.scheduling.k8s.io":
+			class := &schedulingv1.PriorityClass{}
+			if err := convert(o, class); err != nil {
+				return err
+			}
+			c.AddClass(class)
+		case "poddisruptionbudgets.policy":
+			budget := &policyv1.PodDisruptionBudget{}
+			if err := convert(o, budget); err != nil {
+				return err
+			}
+			c.AddBudget(budget, version == "v1beta1")
+		case "replicasets.apps":
+			owned := &metav1.PartialObjectMetadata{}
+			if err := convert(o, owned); err != nil {
+				return err
+			}
+			c.AddReplicaSet(&owned.ObjectMeta)
+		case "pods":
+			pod := &corev1.Pod{}
+			if err := convert(o, pod); err != nil {
+				return err
+			}
+			c.AddPod(pod)
+		}
+		return nil
+	})
+	return c, err
+}

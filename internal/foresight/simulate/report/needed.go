@@ -1,0 +1,84 @@
+package report
+
+// Needed is how many nodes the pending pods need.
+type Needed struct {
+	Release   string `json:"release"`
+	Scheduler string `json:"scheduler"`
+	// Templates are the answers, each for one template alone.
+	Templates []TemplateNeed `json:"templates"`
+	// Unknown lists facts that decide about the number and that the objects do not contain.
+	Unknown  []string `json:"unknown"`
+	Programs []string `json:"programs,omitempty"`
+	Notes    []string `json:"notes,omitempty"`
+}
+
+// TemplateNeed is how many nodes like a template the pending pods need.
+type TemplateNeed struct {
+	Template string `json:"template"`
+	// Nodes is the smallest number of new nodes that was found with which as many pods have a node as
+	// with more of them.
+	Nodes int `json:"nodes"`
+	// Placed counts the pending pods that have a node then, and Used the new nodes that got one.
+	Placed int `json:"placed"`
+	Used   int `json:"used"`
+	// Unplaced are the pods that have none, and Evicted the pods that made room for others.
+	Unplaced []Unplaced  `json:"unplaced"`
+	Evicted  []Placement `json:"evicted"`
+	// Limited is set if more nodes than the limit may place more pods.
+	Limited bool `json:"limited,omitempty"`
+	// Simulations counts the tried numbers of nodes.
+	Simulations int `json:"simulations"`
+}
+
+// Left is the number of pods without a node after a simulation; evicted pods are created again.
+func (r *Report) Left() int { return len(r.Unplaced) + len(r.Evicted) }
+
+// NewNodes returns how many nodes that were added by the simulation got a pod.
+func (r *Report) NewNodes() int {
+	before, _ := r.State()
+	added := map[string]bool{}
+	for _, p := range r.Placements {
+		if n := before.nodes[p.Node]; n == nil || !n.known {
+			added[p.Node] = true
+		}
+	}
+	return len(added)
+}
+
+// FewestNodes searches the smallest number of nodes from 1 to limit after which no more pods are
+// left than with more nodes: it doubles the number until none is left or doubling does not help,
+// and then halves the interval. try returns how many pods are left with a number of nodes. limited
+// is set if the number reached the limit while more nodes still helped.
+func FewestNodes(limit int, try func(nodes int) (left int, err error)) (nodes int, limited bool, err error) {
+	left, err := try(1)
+	if err != nil {
+		return 0, false, err
+	}
+	limited = limit == 1 && left > 0
+	below, enough := 0, 1 // below is too few, enough is enough for left pods
+	for left > 0 && enough < limit {
+		next := min(2*enough, limit)
+		fewer, err := try(next)
+		if err != nil {
+			return 0, false, err
+		}
+		if fewer >= left {
+			break
+		}
+		below, enough, left = enough, next, fewer
+		limited = next == limit && left > 0
+	}
+	for enough-below > 1 {
+		middle := (below + enough) / 2
+		more, err := try(middle)
+		if err != nil {
+			return 0, false, err
+		}
+		if more <= left {
+			enough = middle
+		} else {
+			below = middle
+		}
+	}
+	return enough, limited, nil
+}

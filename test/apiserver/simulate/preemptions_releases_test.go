@@ -1,0 +1,13 @@
+//go:build linux && releases
+
+package simulate
+
+import "testing"
+
+// Schedulers that evict in a goroutine (from 1.33) and that clear the nomination (from 1.34) too.
+func TestPodOfEachClassLandsInOtherReleases(t *testing.T) {
+	t.Parallel()
+	for _, release := range []string{"v1.20.15", "v1.29.2", "v1.34.2", "v1.37.1"} {
+		t.Run(release, func(t *testing.T) { checkLandings(t, release) })
+	}
+}
