@@ -2,15 +2,16 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/internal/base/atomicfile"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/page"
@@ -134,7 +135,7 @@ func simulateSteps(c *cli.Context, u *ui, dir string, steps ...scenario.Step) er
 		}
 		r.Prices = append(r.Prices, price)
 	}
-	result, err := withReport(c.String("report"), func() (*report.Report, error) {
+	result, err := withReport(c.Context, c.String("report"), func() (*report.Report, error) {
 		return simulate.Simulate(c.Context, u.session, r)
 	})
 	if err != nil {
@@ -185,28 +186,21 @@ func readBaseline(c *cli.Context, u *ui, flag, source string) (pack.Scheduler, e
 // withReport writes the result of a simulation to a file, which is replaced when it is complete.
 // Only its owner may read it. A wrong path fails before the simulation. An empty one writes
 // nothing.
-func withReport(file string, run func() (*report.Report, error)) (result *report.Report, err error) {
+func withReport(
+	ctx context.Context, file string, run func() (*report.Report, error),
+) (result *report.Report, err error) {
 	if file == "" {
 		return run()
 	}
-	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*")
-	if err != nil {
-		return nil, problem.Invalidf("", "write report to %s: %w", file, err)
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, f.Close(), os.Remove(f.Name()))
+	err = atomicfile.Write(ctx, file, 0o600, func(f *os.File) error {
+		if result, err = run(); err != nil {
+			return err
 		}
-	}()
-	if result, err = run(); err != nil {
+		out := bufio.NewWriter(f)
+		return errors.Join(page.Write(out, result), out.Flush())
+	})
+	if err != nil {
 		return nil, err
 	}
-	out := bufio.NewWriter(f)
-	if err := errors.Join(page.Write(out, result), out.Flush(), f.Sync()); err != nil {
-		return nil, err
-	}
-	if err := os.Rename(f.Name(), file); err != nil {
-		return nil, err
-	}
-	return result, f.Close()
+	return result, nil
 }

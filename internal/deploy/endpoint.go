@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strconv"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/loopback"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/preflight"
@@ -22,7 +23,7 @@ func (p *planner) chooseServer(auto bool) error {
 	if err != nil || p.info == nil || credentials.Mode == CredentialsHostPath {
 		return nil //nolint:nilerr // the URL is checked with the other credentials
 	}
-	if isLoopback(server.Hostname()) && !p.onControlPlane() {
+	if loopback.Is(server.Hostname()) && !p.onControlPlane() {
 		p.warn(
 			"replicas use the API server of their own node (%s): nodes with the labels of --node-selector must be "+
 				"control-plane nodes", credentials.Server)
@@ -34,7 +35,7 @@ func (p *planner) chooseServer(auto bool) error {
 	layout, _ := inspect.LayoutNamed(p.info.Layout)
 	local, endpoint := p.localServer(layout), p.clusterEndpoint()
 	switch {
-	case !found && isLoopback(server.Hostname()):
+	case !found && loopback.Is(server.Hostname()):
 		if err := p.checkLoopback(server, auto); err != nil {
 			return err
 		}
@@ -129,15 +130,10 @@ func loopbackOf(server *inspect.APIServer) string {
 // node or loopback.
 func (p *planner) clusterEndpoint() string {
 	host, _, err := net.SplitHostPort(p.info.ControlPlane.Endpoint)
-	if _, single := p.info.ControlPlane.NodeAt(host); err != nil || single || isLoopback(host) {
+	if _, single := p.info.ControlPlane.NodeAt(host); err != nil || single || loopback.Is(host) {
 		return ""
 	}
 	return p.info.ControlPlane.Endpoint
-}
-
-func isLoopback(host string) bool {
-	address, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && address.IsLoopback()
 }
 
 // listEndpoints lists the API server addresses that this machine can check. If the server is on
@@ -153,10 +149,10 @@ func (p *planner) listEndpoints(chosen bool) error {
 		Address:    net.JoinHostPort(server.Hostname(), cmp.Or(server.Port(), "443")),
 		ServerName: cmp.Or(credentials.ServerName, server.Hostname()), CA: credentials.CA, Local: here, Chosen: chosen,
 	}
-	if !isLoopback(server.Hostname()) || here {
+	if !loopback.Is(server.Hostname()) || here {
 		p.plan.Endpoints = append(p.plan.Endpoints, e)
 	}
-	if !isLoopback(server.Hostname()) {
+	if !loopback.Is(server.Hostname()) {
 		return nil
 	}
 	for _, node := range p.info.ControlPlane.Nodes {

@@ -3,6 +3,7 @@ package deploy
 import (
 	"fmt"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/loopback"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/monitoring"
 )
@@ -15,7 +16,7 @@ func RenderMonitoring(plan *Plan) (text []byte, warnings []string, err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("monitor scheduler %s: %w", plan.Name, err)
 	}
-	if isLoopback(address) {
+	if loopback.Is(address) {
 		warnings = append(warnings, fmt.Sprintf("scheduler %s serves metrics on %s only, where Prometheus cannot scrape "+
 			"them: remove --bind-address", plan.Name, address))
 	}

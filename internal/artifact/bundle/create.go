@@ -18,6 +18,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/programs"
+	"github.com/pmk-sched/pmk-sched/internal/base/atomicfile"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/base/tempdir"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
@@ -236,7 +237,7 @@ func (c *creation) write(ctx context.Context, earlier *archive) (*Created, error
 	}
 	created := &Created{Archive: c.Archive, ID: digest(text), Files: len(m.Files), Manifest: *m}
 	err = c.user.Step("write "+c.Archive, func() error {
-		return image.WriteFile(ctx, c.Archive, func(f *os.File) error {
+		return atomicfile.Write(ctx, c.Archive, 0o644, func(f *os.File) error {
 			if err := m.write(ctx, f, text, c.Archive, c.staged.CacheDir); err != nil {
 				return fmt.Errorf("write %s: %w", c.Archive, err)
 			}

@@ -11,6 +11,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/atomicfile"
 	"github.com/pmk-sched/pmk-sched/internal/base/contextio"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
@@ -29,7 +30,7 @@ func WriteArchive(ctx context.Context, b *Built, ref, file string) error {
 	if err := b.checkAttached(file); err != nil {
 		return err
 	}
-	return WriteFile(ctx, file, func(f *os.File) error {
+	return atomicfile.Write(ctx, file, 0o644, func(f *os.File) error {
 		return writeArchive(ctx, b.Images[b.platforms()[0]], ref, f)
 	})
 }

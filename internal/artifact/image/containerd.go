@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/authn"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/atomicfile"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
@@ -98,7 +99,7 @@ func (c containerd) export(ctx context.Context, ref, platform, file string) erro
 	if err != nil {
 		return err
 	}
-	err = WriteFile(ctx, file, func(f *os.File) error {
+	err = atomicfile.Write(ctx, file, 0o644, func(f *os.File) error {
 		return c.run(ctx, nil, f, "images", "export", "--platform", platform, "-", canonical)
 	})
 	if err != nil && strings.Contains(err.Error(), "not found") {

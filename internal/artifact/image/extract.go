@@ -16,6 +16,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/atomicfile"
 	"github.com/pmk-sched/pmk-sched/internal/base/contextio"
 )
 
@@ -45,7 +46,7 @@ const maxLinks = 40
 // fs.ErrNotExist.
 func ExtractFile(ctx context.Context, src Source, file, platform, to string) error {
 	return src.open(ctx, platform, to, func(img v1.Image, name string) error {
-		err := WriteFile(ctx, to, func(f *os.File) error { return extract(ctx, img, file, f) })
+		err := atomicfile.Write(ctx, to, 0o644, func(f *os.File) error { return extract(ctx, img, file, f) })
 		if err != nil {
 			return fmt.Errorf("read %s from image %s: %w", file, name, err)
 		}
@@ -197,4 +198,12 @@ func follow(name string, links map[string]string) (string, bool) {
 		return strings.TrimPrefix(path.Join("/", to, rest), "/"), true
 	}
 	return "", false
+}
+
+// remove is os.Remove for a file that may not exist.
+func remove(file string) error {
+	if err := os.Remove(file); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }

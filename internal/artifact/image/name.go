@@ -1,13 +1,13 @@
 package image
 
 import (
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/loopback"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
@@ -35,7 +35,7 @@ func canonical(r name.Reference) string {
 // parseReference parses an image name. It allows plain HTTP for registries on this machine.
 func parseReference(ref string) (name.Reference, error) {
 	r, err := name.ParseReference(ref)
-	if err == nil && loopback(r.Context().RegistryStr()) {
+	if err == nil && loopback.Is(r.Context().RegistryStr()) {
 		r, err = name.ParseReference(ref, name.Insecure)
 	}
 	if err != nil {
@@ -63,19 +63,6 @@ func parseTag(ref string) (name.Tag, error) {
 		return name.Tag{}, problem.Invalidf(nameHint, "invalid image name %q: %w", ref, err)
 	}
 	return tag, nil
-}
-
-// loopback reports whether a registry host, with or without a port, is this machine.
-func loopback(host string) bool {
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		host = h
-	}
-	host = strings.Trim(host, "[]")
-	if host == "localhost" {
-		return true
-	}
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
 }
 
 // ParseBase reads a base from the command line: a directory is an OCI layout, a file is a docker

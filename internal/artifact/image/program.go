@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/atomicfile"
 )
 
 // defaultPath is the PATH of a container whose image sets none (containerd, oci/spec.go,
@@ -48,7 +50,7 @@ func ExtractProgram(
 	ctx context.Context, src Source, command []string, platform, to string,
 ) (program Program, err error) {
 	err = src.open(ctx, platform, to, func(img v1.Image, name string) error {
-		err := WriteFile(ctx, to, func(f *os.File) (err error) {
+		err := atomicfile.Write(ctx, to, 0o644, func(f *os.File) (err error) {
 			program, err = extractProgram(ctx, img, command, f)
 			return err
 		})

@@ -2,7 +2,6 @@ package pack
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -16,6 +15,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/configcheck"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
+	"github.com/pmk-sched/pmk-sched/internal/base/atomicfile"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
@@ -107,14 +107,14 @@ func sources(reference string) []image.Source {
 }
 
 // writeBinaries copies the program out of the cache, for each platform, and returns the files.
-func writeBinaries(file string, built *build.Result) ([]string, error) {
+func writeBinaries(ctx context.Context, file string, built *build.Result) ([]string, error) {
 	written := []string{}
 	for _, b := range built.Binaries {
 		to := file
 		if len(built.Binaries) > 1 {
 			to = fmt.Sprintf("%s-%s-%s", file, b.Platform.OS, b.Platform.Arch)
 		}
-		if err := copyProgram(b.Path, to); err != nil {
+		if err := copyProgram(ctx, b.Path, to); err != nil {
 			return nil, fmt.Errorf("write --binary: %w", err)
 		}
 		written = append(written, to)
@@ -123,26 +123,18 @@ func writeBinaries(file string, built *build.Result) ([]string, error) {
 }
 
 // copyProgram copies an executable file atomically.
-func copyProgram(from, to string) error {
+func copyProgram(ctx context.Context, from, to string) error {
 	in, err := os.Open(from)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	return writeFile(to, 0o755, in)
+	return writeFile(ctx, to, 0o755, in)
 }
 
-func writeFile(to string, mode os.FileMode, content io.Reader) error {
-	part, err := os.CreateTemp(filepath.Dir(to), filepath.Base(to)+".part-*")
-	if err != nil {
+func writeFile(ctx context.Context, to string, mode os.FileMode, content io.Reader) error {
+	return atomicfile.Write(ctx, to, mode, func(f *os.File) error {
+		_, err := io.Copy(f, content)
 		return err
-	}
-	_, err = io.Copy(part, content)
-	if err = errors.Join(err, part.Chmod(mode), part.Close()); err == nil {
-		err = os.Rename(part.Name(), to)
-	}
-	if err != nil {
-		err = errors.Join(err, os.Remove(part.Name()))
-	}
-	return err
+	})
 }

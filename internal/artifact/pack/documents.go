@@ -172,7 +172,7 @@ func attest(
 
 // write writes the files that the request names. With several platforms the name of each SBOM ends
 // in its platform.
-func (d *documents) write(r Request, result *Result) error {
+func (d *documents) write(ctx context.Context, r Request, result *Result) error {
 	for _, platform := range slices.Sorted(maps.Keys(d.sboms)) {
 		if r.SBOM == "" {
 			break
@@ -181,7 +181,7 @@ func (d *documents) write(r Request, result *Result) error {
 		if len(d.sboms) > 1 {
 			file += "-" + strings.ReplaceAll(platform, "/", "-")
 		}
-		if err := writeFile(file, 0o644, bytes.NewReader(d.sboms[platform])); err != nil {
+		if err := writeFile(ctx, file, 0o644, bytes.NewReader(d.sboms[platform])); err != nil {
 			return fmt.Errorf("write --sbom: %w", err)
 		}
 		result.Written = append(result.Written, file)
@@ -189,7 +189,7 @@ func (d *documents) write(r Request, result *Result) error {
 	if r.Provenance == "" {
 		return nil
 	}
-	if err := writeFile(r.Provenance, 0o644, bytes.NewReader(d.provenance)); err != nil {
+	if err := writeFile(ctx, r.Provenance, 0o644, bytes.NewReader(d.provenance)); err != nil {
 		return fmt.Errorf("write --provenance: %w", err)
 	}
 	result.Written = append(result.Written, r.Provenance)

@@ -3,6 +3,7 @@ package pack
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -111,10 +112,10 @@ func (l *lock) marshal() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-func (l *lock) write(file string) error {
+func (l *lock) write(ctx context.Context, file string) error {
 	text, err := l.marshal()
 	if err == nil {
-		err = writeFile(file, 0o644, bytes.NewReader(text))
+		err = writeFile(ctx, file, 0o644, bytes.NewReader(text))
 	}
 	if err != nil {
 		return fmt.Errorf("write --lock: %w", err)
@@ -226,11 +227,11 @@ func (l *locking) compare() error {
 	return nil
 }
 
-func (l *locking) write(result *Result) error {
+func (l *locking) write(ctx context.Context, result *Result) error {
 	if l.lockFile == "" {
 		return nil
 	}
-	if err := l.built.write(l.lockFile); err != nil {
+	if err := l.built.write(ctx, l.lockFile); err != nil {
 		return err
 	}
 	result.Written = append(result.Written, l.lockFile)

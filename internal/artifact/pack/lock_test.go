@@ -174,7 +174,7 @@ func TestLockFixesAnOpenVersionOfGo(t *testing.T) {
 		l := someLock()
 		l.GoChosen = tt.chosen
 		file := filepath.Join(t.TempDir(), "pmk-sched.lock")
-		if err := l.write(file); err != nil {
+		if err := l.write(t.Context(), file); err != nil {
 			t.Fatal(err)
 		}
 		r := Request{Branch: "v1.24.3", Go: tt.asked, Locked: file}
@@ -198,7 +198,7 @@ func TestImageIsBuiltAgainWithTheChosenGo(t *testing.T) {
 // A rebuild takes the minor release and the digests that the request leaves open from the lock.
 func TestLockFixesWhatTheRequestLeavesOpen(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pmk-sched.lock")
-	if err := someLock().write(file); err != nil {
+	if err := someLock().write(t.Context(), file); err != nil {
 		t.Fatal(err)
 	}
 	locked := someLock().Base

@@ -129,11 +129,11 @@ func Run(ctx context.Context, r Request, s *session.Session) (*Result, error) {
 		return nil, err
 	}
 	result := newResult(r.Tag, built)
-	if err := writeVEX(r, result); err != nil {
+	if err := writeVEX(ctx, r, result); err != nil {
 		return nil, err
 	}
 	if r.Binary != "" {
-		written, err := writeBinaries(r.Binary, built)
+		written, err := writeBinaries(ctx, r.Binary, built)
 		if err != nil {
 			return nil, err
 		}
@@ -143,7 +143,7 @@ func Run(ctx context.Context, r Request, s *session.Session) (*Result, error) {
 			if err != nil {
 				return result, err
 			}
-			return result, errors.Join(documents.write(r, result), lock.write(result))
+			return result, errors.Join(documents.write(ctx, r, result), lock.write(ctx, result))
 		}
 	}
 	return result, packImage(ctx, r, s, built, lock, signer, result)
@@ -173,14 +173,14 @@ func packImage(
 	if err := deliver(ctx, s, r, made, result); err != nil {
 		return err
 	}
-	if err := documents.write(r, result); err != nil || !p.recorded {
+	if err := documents.write(ctx, r, result); err != nil || !p.recorded {
 		return err
 	}
 	built.Recipe = r.Recipe
 	if r.Source != "" { // without a password
 		built.Recipe.From = built.Info.Source
 	}
-	return errors.Join(record(s.CacheDir, built, result.Reference, result.Digest), lock.write(result))
+	return errors.Join(record(s.CacheDir, built, result.Reference, result.Digest), lock.write(ctx, result))
 }
 
 func newResult(tag string, built *build.Result) *Result {

@@ -23,10 +23,10 @@ const (
 )
 
 // WriteReleases writes a release index to a file, atomically.
-func WriteReleases(file string, index *v1alpha1.SchedulerReleases) error {
+func WriteReleases(ctx context.Context, file string, index *v1alpha1.SchedulerReleases) error {
 	text, err := index.Encode()
 	if err == nil {
-		err = writeFile(file, 0o644, bytes.NewReader(text))
+		err = writeFile(ctx, file, 0o644, bytes.NewReader(text))
 	}
 	if err != nil {
 		return fmt.Errorf("write --index: %w", err)

@@ -2,6 +2,7 @@ package pack
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,14 +12,14 @@ import (
 )
 
 // writeVEX writes the vulnerabilities that the program does not call to the file of the request.
-func writeVEX(r Request, result *Result) error {
+func writeVEX(ctx context.Context, r Request, result *Result) error {
 	if r.VEX == "" {
 		return nil
 	}
 	var text bytes.Buffer
 	err := vex.Write(&text, vex.Program{Name: build.KubeScheduler, Release: result.Release}, result.Vulnerabilities)
 	if err == nil {
-		err = writeFile(r.VEX, 0o644, &text)
+		err = writeFile(ctx, r.VEX, 0o644, &text)
 	}
 	if err != nil {
 		return fmt.Errorf("write --vex: %w", err)

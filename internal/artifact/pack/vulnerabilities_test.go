@@ -27,7 +27,7 @@ func TestCalledVulnerabilitiesAreAFailedCheck(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	file := filepath.Join(t.TempDir(), "vex.json")
-	if err := writeVEX(Request{VEX: file}, result); err != nil {
+	if err := writeVEX(t.Context(), Request{VEX: file}, result); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(file)

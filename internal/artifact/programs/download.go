@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
+	"github.com/pmk-sched/pmk-sched/internal/base/loopback"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
@@ -93,7 +93,7 @@ func answer(ctx context.Context, servers []string) error {
 // scheme: loopback addresses do not use TLS.
 func registryURL(registry string) string {
 	host, _, _ := strings.Cut(registry, "/")
-	if isLoopback(host) {
+	if loopback.Is(host) {
 		return "http://" + host + "/v2/"
 	}
 	return "https://" + host + "/v2/"
@@ -102,19 +102,11 @@ func registryURL(registry string) string {
 // checkURL refuses addresses that are not authenticated: a checksum is as good as its server.
 func checkURL(address string) error {
 	u, err := url.Parse(address)
-	if err != nil || u.Host == "" || u.Scheme != "https" && (u.Scheme != "http" || !isLoopback(u.Host)) {
+	if err != nil || u.Host == "" || u.Scheme != "https" && (u.Scheme != "http" || !loopback.Is(u.Host)) {
 		return problem.Invalidf("use https://HOST/PATH; plain HTTP is allowed for loopback addresses only",
 			"invalid address of published programs %q", address)
 	}
 	return nil
-}
-
-func isLoopback(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	ip := net.ParseIP(strings.Trim(host, "[]"))
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 func get(ctx context.Context, method, address string) (*http.Response, error) {

@@ -84,7 +84,7 @@ func BuildReleases(
 			return nil, err
 		}
 	}
-	return built, pack.WriteReleases(o.Index, index)
+	return built, pack.WriteReleases(ctx, o.Index, index)
 }
 
 // planReleases returns the request to build each release, and the index without images.

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/base/atomicfile"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
@@ -39,29 +39,23 @@ func Sysdump(
 	if err != nil {
 		return nil, err
 	}
-	// Before anything is read, so that a wrong path fails at once.
-	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*")
-	if err != nil {
-		return nil, problem.Invalidf("", "write archive to %s: %w", file, err)
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, f.Close(), os.Remove(f.Name()))
-		}
-	}()
 	r := redact.New()
-	a := sysdump.NewArchive(f, strings.TrimSuffix(filepath.Base(file), ".tar.gz"), r, time.Now())
-	d := &dump{Session: s, sp: sp, cfg: deps.Config, deps: deps, archive: a, redact: r, version: version, status: status}
-	if err := d.write(ctx); err != nil {
+	err = atomicfile.Write(ctx, file, 0o600, func(f *os.File) error {
+		a := sysdump.NewArchive(f, strings.TrimSuffix(filepath.Base(file), ".tar.gz"), r, time.Now())
+		d := &dump{Session: s, sp: sp, cfg: deps.Config, deps: deps, archive: a, redact: r, version: version, status: status}
+		if err := d.write(ctx); err != nil {
+			return err
+		}
+		if err := a.Close(); err != nil {
+			return err
+		}
+		summary = a.Summary(file)
+		return nil
+	})
+	if err != nil {
 		return nil, err
 	}
-	if err := a.Close(); err != nil {
-		return nil, err
-	}
-	if err := errors.Join(f.Sync(), os.Rename(f.Name(), file)); err != nil {
-		return nil, fmt.Errorf("write archive to %s: %w", file, err)
-	}
-	return a.Summary(file), f.Close()
+	return summary, nil
 }
 
 // dump is one archive.

@@ -9,10 +9,10 @@ import (
 	"io"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/atomicfile"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/base/tempdir"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
@@ -38,31 +38,20 @@ type Request struct {
 
 // Write writes the objects that a scheduler reads to a file, which is replaced when the snapshot is
 // complete. Only its owner may read it.
-func Write(ctx context.Context, s *session.Session, r Request, file string) (_ *snapshot.Header, err error) {
-	// Before anything is read, so that a wrong path fails at once.
-	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*")
-	if err != nil {
-		return nil, problem.Invalidf("", "write snapshot to %s: %w", file, err)
-	}
-	defer func() {
+func Write(ctx context.Context, s *session.Session, r Request, file string) (header *snapshot.Header, err error) {
+	err = atomicfile.Write(ctx, file, 0o600, func(f *os.File) error {
+		objects, err := take(ctx, s, r)
 		if err != nil {
-			err = errors.Join(err, f.Close(), os.Remove(f.Name()))
-		}
-	}()
-	objects, err := take(ctx, s, r)
-	if err != nil {
-		return nil, err
-	}
-	err = s.Step("write "+file, func() error {
-		if err := archive.Write(f, objects.header, objects.spool); err != nil {
 			return err
 		}
-		return errors.Join(f.Sync(), os.Rename(f.Name(), file))
+		header = objects.header
+		err = s.Step("write "+file, func() error { return archive.Write(f, objects.header, objects.spool) })
+		return errors.Join(err, objects.Close())
 	})
-	if err = errors.Join(err, objects.Close()); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	return objects.header, f.Close()
+	return header, nil
 }
 
 // take reads the objects that a scheduler reads. They are on disk until they are closed.

@@ -1,4 +1,5 @@
-package image
+// Package atomicfile replaces files when their new content is complete.
+package atomicfile
 
 import (
 	"context"
@@ -11,9 +12,11 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// WriteFile replaces file with the output of write, which goes to a temporary file in the same
-// directory. If it fails, file is unchanged. The mode is 0644 unless write changes it.
-func WriteFile(ctx context.Context, file string, write func(*os.File) error) (err error) {
+// Write replaces file with the output of write, which goes to a temporary file in the same
+// directory. If it fails, file is unchanged. A link is followed. The error is invalid input, and
+// write is not called, if file cannot be replaced: its directory does not exist, or it is a
+// directory or a device. write may change the mode.
+func Write(ctx context.Context, file string, mode fs.FileMode, write func(*os.File) error) (err error) {
 	file, err = destination(file)
 	if err != nil {
 		return err
@@ -24,10 +27,12 @@ func WriteFile(ctx context.Context, file string, write func(*os.File) error) (er
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, remove(f.Name()))
+			if removed := os.Remove(f.Name()); !errors.Is(removed, fs.ErrNotExist) {
+				err = errors.Join(err, removed)
+			}
 		}
 	}()
-	if err := errors.Join(f.Chmod(0o644), write(f)); err != nil {
+	if err := errors.Join(f.Chmod(mode), write(f)); err != nil {
 		return errors.Join(err, f.Close())
 	}
 	if err := errors.Join(f.Sync(), f.Close(), ctx.Err()); err != nil {
@@ -54,12 +59,4 @@ func destination(file string) (string, error) {
 		return "", problem.Invalidf("create the directory first", "write %s: %w", file, err)
 	}
 	return file, nil
-}
-
-// remove is os.Remove for a file that may not exist.
-func remove(file string) error {
-	if err := os.Remove(file); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
 }
