@@ -24,7 +24,7 @@ type NeededRequest struct {
 // Needed returns how many nodes of each template the pending pods need, by simulations with
 // different numbers of nodes. The cluster is only read, and not at all with a file.
 func Needed(ctx context.Context, s *session.Session, r NeededRequest) (result *report.Needed, err error) {
-	snap, err := capture.Open(ctx, s, r.Snapshot, r.Version)
+	snap, err := capture.Open(ctx, s, r.Snapshot)
 	if err != nil {
 		return nil, err
 	}

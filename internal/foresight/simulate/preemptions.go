@@ -29,7 +29,7 @@ type PreemptionRequest struct {
 func Preemptions(
 	ctx context.Context, s *session.Session, r PreemptionRequest,
 ) (result *preemption.Result, err error) {
-	snap, err := capture.Open(ctx, s, r.Snapshot, r.Version)
+	snap, err := capture.Open(ctx, s, r.Snapshot)
 	if err != nil {
 		return nil, err
 	}
