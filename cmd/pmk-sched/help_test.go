@@ -38,7 +38,7 @@ func TestHelpGroupsTheCommands(t *testing.T) {
 	want := []string{
 		"install: detect check render diff deploy verify uninstall replace restore extender",
 		"look after: status history rollback upgrade credentials explain logs sysdump fleet controller",
-		"foresee: snapshot simulate shadow bench",
+		"foresee: snapshot simulate test shadow bench",
 		"build: build verify-image bundle plugin profile schema",
 		"try: lab",
 		": completion version",
@@ -80,7 +80,8 @@ func TestExamples(t *testing.T) {
 			args := strings.Fields(ofPipe(line))
 			t.Run(strings.TrimSpace(line), func(t *testing.T) {
 				chdir(t, map[string]string{"pmk-sched.yaml": schedulerForExamples,
-					"extenders.yaml": schedulerForExamples + extenderForExamples, "config.yaml": configForExamples})
+					"extenders.yaml": schedulerForExamples + extenderForExamples, "config.yaml": configForExamples,
+					"releases.yaml": releasesForExamples})
 				t.Setenv("KUBECONFIG", "")
 				t.Setenv("HOME", t.TempDir())
 				var out, errors bytes.Buffer
@@ -118,6 +119,18 @@ metadata: {name: my-scheduler}
 spec:
   source: {branch: v1.24.3}
   image: {repository: localhost/kube-scheduler}
+`
+
+const releasesForExamples = `apiVersion: pmk-sched.io/v1alpha1
+kind: SchedulerReleases
+releases:
+- minor: "1.24"
+  release: v1.24.3
+  image: registry.example.com/kube-scheduler:v1.24.3
+  configuration:
+    apiVersion: kubescheduler.config.k8s.io/v1beta3
+    kind: KubeSchedulerConfiguration
+    profiles: [{schedulerName: my-scheduler}]
 `
 
 const extenderForExamples = `  extenders:

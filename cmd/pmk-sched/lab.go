@@ -43,7 +43,6 @@ func labUpCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "up", Usage: "create a lab",
 		UsageText: examples("pmk-sched lab up --branch v1.24.3 --masters 3",
-			"pmk-sched lab up --branch v1.36.3 --layout kubeadm --nodes 3 --name kubeadm",
 			"pmk-sched lab up --branch v1.29.2 --layout kubeadm --masters 3 --workers 1 --name ha",
 			"pmk-sched lab up --branch v1.29.2 --layout hosted --masters 2 --workers 3 --name hosted"),
 		Flags: labFlags(

@@ -1,6 +1,6 @@
 // Command schema prints the JSON schema of a kind, pmk-sched.yaml by default, or, with the argument
-// crd, the CustomResourceDefinition, from the types and comments of api/v1alpha1. It runs in the root
-// of the repository.
+// crd, the CustomResourceDefinition, from the types and comments of api/v1alpha1. It runs in the
+// root of the repository.
 package main
 
 import (

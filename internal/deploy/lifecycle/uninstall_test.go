@@ -40,6 +40,10 @@ func (s stuckCluster) Owned(_ context.Context, name, ns string) ([]*unstructured
 	return []*unstructured.Unstructured{o}, nil
 }
 
+func (s stuckCluster) Revisions(context.Context, string, string) ([]*apply.Revision, error) {
+	return nil, nil
+}
+
 func (s stuckCluster) Delete(ctx context.Context, objs []*unstructured.Unstructured) (apply.ChangeSet, error) {
 	for _, o := range objs {
 		if o.GetName() == s.stuck {

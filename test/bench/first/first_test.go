@@ -30,8 +30,8 @@ const (
 `
 )
 
-// BenchmarkDemo runs the script of `make demo`, and the same with a plugin, for which a scheduler is
-// compiled. Compiling all programs takes minutes: `-bench Demo/published` measures the others.
+// BenchmarkDemo runs the script of `make demo`, and the same with a plugin, for which a scheduler
+// is compiled. Compiling all programs takes minutes: `-bench Demo/published` measures the others.
 func BenchmarkDemo(b *testing.B) {
 	site, _ := published.Compiled(b, release, append(programs.Kubernetes(), programs.Etcd)...)
 	for _, side := range []struct{ name, from, with string }{

@@ -11,8 +11,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// `make demo LAYOUT=kubeadm MASTERS=3`, which docs/lab.md shows, starts the cluster; with a plugin it
-// builds on each of its nodes. It deploys three replicas.
+// `make demo LAYOUT=kubeadm MASTERS=3`, which docs/lab.md shows, starts the cluster; with a plugin
+// it builds on each of its nodes. It deploys three replicas.
 func TestDemoOnThreeControlPlaneNodesOfKubeadm(t *testing.T) {
 	const lab = "demo-kubeadm"
 	t.Cleanup(func() { run.PMKSched(t, "lab", "down", "--name", lab).OK(t) })

@@ -40,8 +40,8 @@ type Loader struct {
 	current *snapshot.Kind
 }
 
-// New returns a loader for an API server. If storage is not nil, it is the storage of the API server,
-// and nodes and pods that come from an API server are written to it directly.
+// New returns a loader for an API server. If storage is not nil, it is the storage of the API
+// server, and nodes and pods that come from an API server are written to it directly.
 func New(ctx context.Context, cfg *rest.Config, storage Storage, log *zap.Logger) (*Loader, error) {
 	l := &Loader{
 		storage:  storage,

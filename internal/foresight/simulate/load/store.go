@@ -64,8 +64,8 @@ func (l *Loader) Append(ctx context.Context, kind *snapshot.Kind, version string
 
 // storedAs returns the key of an object that is written to the storage, or "" if the API server
 // creates it: it must validate an object that is not known to come from an API server, and deletes
-// objects that are being deleted. See the resource prefixes in pkg/registry/core/rest/storage_core.go
-// and pkg/kubeapiserver/default_storage_factory_builder.go (SpecialDefaultResourcePrefixes).
+// objects that are being deleted. The prefixes are in
+// pkg/kubeapiserver/default_storage_factory_builder.go (SpecialDefaultResourcePrefixes).
 func (l *Loader) storedAs(t target, c scenario.Creation, o map[string]any) string {
 	metadata, _ := o["metadata"].(map[string]any)
 	if l.storage == nil || c.Deleted || t.kind.Group != "" || metadata["uid"] == nil ||

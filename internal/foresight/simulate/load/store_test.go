@@ -121,7 +121,8 @@ func TestAnObjectThatCannotBeReadIsRefused(t *testing.T) {
 	stored := &storage{}
 	broken := strings.Replace(pod("broken"), `"nodeName":"n"`, `"nodeName":["n"]`, 1)
 	err := appendTo(t, &server{}, stored, pod("good"), broken)
-	if err == nil || !strings.Contains(err.Error(), "create Pod/shop/broken") || slices.Contains(stored.keys(), "pods/shop/broken") {
+	if err == nil || !strings.Contains(err.Error(), "create Pod/shop/broken") ||
+		slices.Contains(stored.keys(), "pods/shop/broken") {
 		t.Errorf("got %v, stored %q", err, stored.keys())
 	}
 }
