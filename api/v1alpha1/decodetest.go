@@ -128,7 +128,7 @@ func (e *Expectation) check(word string, steps []TestStep) *Error {
 		return &Error{text: "sameAs needs scheduler, preset or branch"}
 	}
 	for _, b := range []*Bound{e.Count, e.Copies} {
-		if b != nil && b.Limits.isEmpty() {
+		if b != nil && b.isEmpty() {
 			return noLimit()
 		}
 	}

@@ -123,8 +123,8 @@ type CustomSchedulerList struct {
 
 // DeepCopyObject implements [runtime.Object].
 func (l *CustomSchedulerList) DeepCopyObject() runtime.Object {
-	made := &CustomSchedulerList{TypeMeta: l.TypeMeta, ListMeta: *l.ListMeta.DeepCopy(),
-		Items: make([]CustomScheduler, len(l.Items))}
+	made := &CustomSchedulerList{TypeMeta: l.TypeMeta, Items: make([]CustomScheduler, len(l.Items))}
+	l.DeepCopyInto(&made.ListMeta)
 	for i := range l.Items {
 		made.Items[i] = *l.Items[i].DeepCopy()
 	}

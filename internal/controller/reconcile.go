@@ -206,12 +206,8 @@ const uninstallTimeout = 5 * time.Minute
 // deployment returns the scheduler's Deployment from the cache, or nil.
 func (u *run) deployment(ctx context.Context) (*appsv1.Deployment, error) {
 	found := &appsv1.Deployment{}
-	err := u.Get(ctx, client.ObjectKeyFromObject(u.object), found)
-	if client.IgnoreNotFound(err) != nil {
-		return nil, err
-	}
-	if err != nil {
-		return nil, nil
+	if err := u.Get(ctx, client.ObjectKeyFromObject(u.object), found); err != nil {
+		return nil, client.IgnoreNotFound(err)
 	}
 	return found, nil
 }

@@ -53,7 +53,7 @@ func (s *Servers) add(reported string) error {
 
 // pollServers reads the versions until ctx ends.
 func (r *reconciler) pollServers(ctx context.Context) error {
-	for {
+	for ctx.Err() == nil {
 		found, err := readServers(ctx, r.config)
 		if err != nil {
 			r.log.Warn("could not read the versions of the API servers", zap.Error(err))
@@ -65,10 +65,9 @@ func (r *reconciler) pollServers(ctx context.Context) error {
 			case <-ctx.Done():
 			}
 		}
-		if clock.Sleep(ctx, r.o.Interval) != nil {
-			return nil
-		}
+		_ = clock.Sleep(ctx, r.o.Interval) // the loop ends with ctx
 	}
+	return nil
 }
 
 const (

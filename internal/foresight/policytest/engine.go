@@ -60,7 +60,7 @@ func (e *engine) run(ctx context.Context, r Request, t *test, w *world, branch s
 		if err != nil {
 			return nil, fmt.Errorf("at %s: %w", result.Release, err)
 		}
-		outcome := expect.Outcome{}
+		var outcome expect.Outcome
 		if x.SameAs == nil {
 			outcome = expect.Check(x, first[0])
 		} else if outcome, err = e.compare(ctx, r, t, i, w, own); err != nil {
