@@ -78,8 +78,8 @@ func TestHostileBodiesTakeNoMoreMemoryThanTheyAreCharged(t *testing.T) {
 	}
 }
 
-// allocated returns the bytes that do allocates: the least of three calls, since goroutines of other
-// tests that still end allocate meanwhile.
+// allocated returns the bytes that do allocates: the least of three calls, since goroutines that
+// other tests have left allocate meanwhile.
 func allocated(do func()) uint64 {
 	least := uint64(math.MaxUint64)
 	for range 3 {
