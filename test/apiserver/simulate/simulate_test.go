@@ -121,7 +121,7 @@ func TestPriorityDecidesWhoGetsTheRoom(t *testing.T) {
 		pod("needs-two", "3", "", "priority: 5\nnodeSelector: {pool: special}", ""))
 	want := map[string]string{"c-important": "one", "needs-two": "two"}
 	equal(t, "placements", want, nodesOf(r))
-	equal(t, "evicted", []report.Placement{{Namespace: "shop", Name: "low", Node: "two"}}, r.Evicted)
+	equal(t, "evicted", []report.Placement{{Namespace: "shop", Name: "low", Node: "two", By: "shop/needs-two"}}, r.Evicted)
 	if len(r.Unplaced) != 2 || reasons(r)["a-new"] == "" || reasons(r)["b-old"] == "" {
 		t.Errorf("unplaced %q", r.Unplaced)
 	}
