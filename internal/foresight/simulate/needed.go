@@ -8,7 +8,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/capture"
 )
 
 // NeededRequest describes the scheduler, the objects and the templates of [Needed].
@@ -24,22 +23,14 @@ type NeededRequest struct {
 // Needed returns how many nodes of each template the pending pods need, by simulations with
 // different numbers of nodes. The cluster is only read, and not at all with a file.
 func Needed(ctx context.Context, s *session.Session, r NeededRequest) (result *report.Needed, err error) {
-	snap, err := capture.Open(ctx, s, r.Snapshot)
+	in, err := r.open(ctx, s, "needed")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, snap.Close()) }()
-	p, err := Compile(ctx, s, r.Scheduler, snap.Header)
-	if err != nil {
-		return nil, err
-	}
-	servers, err := NewServers(s, "needed")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, servers.Close()) }()
+	defer func() { err = errors.Join(err, in.close()) }()
+	p := in.programs
 	run := func(ctx context.Context, sc scenario.Scenario) (*report.Report, error) {
-		return servers.Run(ctx, p, Options{Scenario: sc, Snapshot: snap, Timeout: r.Timeout})
+		return in.servers.Run(ctx, p, Options{Scenario: sc, Snapshot: in.snapshot, Timeout: r.Timeout})
 	}
 	result = &report.Needed{
 		Release: p.Scheduler.Release.String(), Scheduler: p.Scheduler.Request.Name, Programs: p.Origins,

@@ -29,42 +29,27 @@ type PreemptionRequest struct {
 func Preemptions(
 	ctx context.Context, s *session.Session, r PreemptionRequest,
 ) (result *preemption.Result, err error) {
-	snap, err := capture.Open(ctx, s, r.Snapshot)
+	in, err := r.open(ctx, s, "preemptions")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, snap.Close()) }()
-	p, err := Compile(ctx, s, r.Scheduler, snap.Header)
+	defer func() { err = errors.Join(err, in.close()) }()
+	o := Options{Snapshot: in.snapshot, Timeout: r.Timeout}
+	server, err := in.servers.prepare(ctx, in.programs, &o)
 	if err != nil {
 		return nil, err
 	}
-	servers, err := NewServers(s, "preemptions")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, servers.Close()) }()
-	server, err := servers.find(ctx, p)
-	if err != nil {
-		return nil, err
-	}
-	dir, err := servers.newDir()
-	if err != nil {
-		return nil, err
-	}
-	o := Options{Scheduler: p.Scheduler, Snapshot: snap, Dir: dir, Timeout: r.Timeout}
 	if result, err = server.Preemptions(ctx, o, r.Requests); err != nil {
 		return nil, err
 	}
-	result.Programs = p.Origins
-	for _, skipped := range snap.Header.Skipped {
+	result.Programs = in.programs.Origins
+	for _, skipped := range in.snapshot.Header.Skipped {
 		switch skipped.Resource {
 		case "priorityclasses.scheduling.k8s.io", "poddisruptionbudgets.policy", "replicasets.apps":
 			result.Unknown = append(result.Unknown, "the snapshot has no "+skipped.Resource+": "+skipped.Reason)
 		}
 	}
-	if !snap.Header.Consistent {
-		result.Notes = append(result.Notes, "the objects of the snapshot may be of several moments")
-	}
+	result.Notes = append(result.Notes, consistencyNotes(in.snapshot.Header)...)
 	return result, nil
 }
 

@@ -115,8 +115,6 @@ func (m Simulation) Run(ctx context.Context, servers *Servers, p Programs) (resu
 		result.Notes = append(result.Notes, "this pmk-sched does not know "+release.String()+": the rules of "+
 			release.Nearest()+" were used")
 	}
-	if !m.Snapshot.Header.Consistent {
-		result.Notes = append(result.Notes, "the objects of the snapshot may be of several moments")
-	}
+	result.Notes = append(result.Notes, consistencyNotes(m.Snapshot.Header)...)
 	return result, nil
 }

@@ -44,15 +44,23 @@ func (a *Servers) Close() error {
 
 // Run runs a scenario on the API server of the scheduler's release.
 func (a *Servers) Run(ctx context.Context, p Programs, o Options) (*report.Report, error) {
+	server, err := a.prepare(ctx, p, &o)
+	if err != nil {
+		return nil, err
+	}
+	return server.Run(ctx, o)
+}
+
+// prepare returns the API server of the scheduler's release, and sets the scheduler and a new
+// directory in the options of a run on it.
+func (a *Servers) prepare(ctx context.Context, p Programs, o *Options) (*Server, error) {
 	server, err := a.find(ctx, p)
 	if err != nil {
 		return nil, err
 	}
 	o.Scheduler = p.Scheduler
-	if o.Dir, err = a.newDir(); err != nil {
-		return nil, err
-	}
-	return server.Run(ctx, o)
+	o.Dir, err = a.newDir()
+	return server, err
 }
 
 // Start starts the API server of the scheduler's release, so that the next run need not do so.
