@@ -137,8 +137,10 @@ func readSpec(c *cli.Context, u *ui) (*spec.Spec, error) {
 	return spec.Read(f)
 }
 
-func readName(c *cli.Context, u *ui) (*spec.Spec, error) {
-	sp, err := spec.Read(nameFlags(c, u))
+func readName(c *cli.Context, u *ui) (*spec.Spec, error) { return named(spec.Read(nameFlags(c, u))) }
+
+// named refuses a spec without a name.
+func named(sp *spec.Spec, err error) (*spec.Spec, error) {
 	if err != nil {
 		return nil, err
 	}

@@ -100,10 +100,7 @@ func fleetCheckCommand(u *ui) *cli.Command {
 			"pmk-sched fleet check --name my-scheduler --image registry.example.com/kube-scheduler:{release}"),
 		Flags: schedulerFlags(fleetReadFlags()...),
 		Action: func(c *cli.Context) error {
-			sp, err := readSpec(c, u)
-			if err == nil {
-				err = sp.RequireName()
-			}
+			sp, err := named(readSpec(c, u))
 			if err != nil {
 				return err
 			}

@@ -40,10 +40,7 @@ func fleetDeployCommand(u *ui) *cli.Command {
 			"pmk-sched fleet deploy --name my-scheduler --image registry.example.com/kube-scheduler:{release}"),
 		Flags: schedulerFlags(fleetRolloutFlags()...),
 		Action: func(c *cli.Context) error {
-			sp, err := readSpec(c, u)
-			if err == nil {
-				err = sp.RequireName()
-			}
+			sp, err := named(readSpec(c, u))
 			if err != nil {
 				return err
 			}

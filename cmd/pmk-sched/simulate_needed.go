@@ -44,11 +44,16 @@ func neededTable(r *report.Needed) string {
 			p.reasons(t.Unplaced)
 		}
 	}
-	for _, note := range r.Notes {
-		p.line("\nnote: %s", note)
-	}
+	p.notes(r.Notes)
 	p.unknown(r.Unknown)
 	return p.String()
+}
+
+// notes prints notes on an answer.
+func (p *printer) notes(list []string) {
+	for _, note := range list {
+		p.line("\nnote: %s", note)
+	}
 }
 
 // unknown prints facts that an answer does not know.

@@ -86,9 +86,7 @@ func preemptionTable(r *preemption.Result) string {
 			p.line("\nclass %s: %s", c.Name, problem)
 		}
 	}
-	for _, note := range r.Notes {
-		p.line("\nnote: %s", note)
-	}
+	p.notes(r.Notes)
 	p.unknown(r.Unknown)
 	return p.String()
 }

@@ -29,9 +29,7 @@ func simulationTable(r *report.Report) string {
 	}
 	p.more(len(r.Placements))
 	p.reasons(r.Unplaced)
-	for _, note := range r.Notes {
-		p.line("\nnote: %s", note)
-	}
+	p.notes(r.Notes)
 	return p.String()
 }
 
