@@ -2,11 +2,10 @@ package controller
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
-	"github.com/pmk-sched/pmk-sched/internal/deploy/health"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/health/observe"
 )
 
 // maxDrift bounds the objects and fields that a condition names.
@@ -26,21 +25,19 @@ func (u *run) drift(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	drift, unread := observe.Drift(comparisons, last.Number)
+	if len(unread) > 0 {
+		return "", unread[0]
+	}
 	var list []string
-	for _, c := range comparisons {
+	for _, d := range drift {
 		switch {
-		case c.Err != nil:
-			return "", fmt.Errorf("compare %s: %w", c.Object, c.Err)
-		case c.Foreign:
-			list = append(list, c.Object+" is not managed by pmk-sched")
-		case c.Action == apply.Unchanged:
-		case c.Live == nil:
-			list = append(list, c.Object+" is missing")
+		case d.Foreign:
+			list = append(list, d.Object+" is not managed by pmk-sched")
+		case d.Missing:
+			list = append(list, d.Object+" is missing")
 		default:
-			fields := health.CompareFields(c.Live, c.Applied)
-			if len(fields) > 0 {
-				list = append(list, c.Object+" "+fields[0].String())
-			}
+			list = append(list, d.Object+" "+d.Fields[0].String())
 		}
 	}
 	if len(list) > maxDrift {

@@ -138,8 +138,8 @@ func (u *run) deploy(ctx context.Context, t *target) error {
 	}
 	var proof *verify.Result
 	verifyPod := func(ctx context.Context, plan *deploy.Plan) (err error) {
-		proof, err = lifecycle.Verify(ctx, &u.session, verify.Options{Name: plan.Name, Namespace: plan.Namespace,
-			In: plan.Namespace, Timeout: u.o.Timeout})
+		proof, err = verify.Scheduler(ctx, u.config, verify.Options{Name: plan.Name, Namespace: plan.Namespace,
+			In: plan.Namespace, Timeout: u.o.Timeout, Log: u.session.Log})
 		return err
 	}
 	_, outcome, err := lifecycle.Deploy(ctx, &u.session, sp,

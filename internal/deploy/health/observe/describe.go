@@ -80,11 +80,21 @@ func (w *workload) describeRevision(h *health.Workload) {
 	}
 	h.Revision, h.Verified = w.recorded.Number, w.recorded.Verified
 	unknown(h, w.recorded.Damage)
-	for _, c := range w.comparisons {
+	drift, unread := Drift(w.comparisons, h.Revision)
+	h.Drift = append(h.Drift, drift...)
+	for _, err := range unread {
+		unknown(h, err)
+	}
+}
+
+// Drift returns how live objects differ from those of a revision, and an error for each object that
+// could not be compared.
+func Drift(comparisons []apply.Comparison, revision int) (drift []health.ObjectDrift, unread []error) {
+	for _, c := range comparisons {
 		d := health.ObjectDrift{Object: c.Object, Foreign: c.Foreign}
 		switch {
 		case c.Err != nil:
-			unknown(h, fmt.Errorf("compare %s with revision %d: %w", c.Object, h.Revision, c.Err))
+			unread = append(unread, fmt.Errorf("compare %s with revision %d: %w", c.Object, revision, c.Err))
 			continue
 		case c.Foreign:
 		case c.Action == apply.Unchanged:
@@ -96,8 +106,9 @@ func (w *workload) describeRevision(h *health.Workload) {
 				continue
 			}
 		}
-		h.Drift = append(h.Drift, d)
+		drift = append(drift, d)
 	}
+	return drift, unread
 }
 
 // describeDeployment describes the labels, the replicas and the image of the Deployment.
