@@ -37,7 +37,7 @@ func Decode(text []byte) (*CustomScheduler, error) {
 	if err := decodeOnly(text, &file, "scheduler"); err != nil {
 		return nil, err
 	}
-	if err := checkType(file.APIVersion, file.Kind, Kind); err != nil {
+	if err := checkType(file.APIVersion, file.Kind, Kind, ""); err != nil {
 		return nil, err
 	}
 	s := &CustomScheduler{Spec: file.Spec}
@@ -61,15 +61,16 @@ func decodeOnly(text []byte, into any, thing string) error {
 	return nil
 }
 
-// checkType returns an error for another type of file.
-func checkType(apiVersion, kind, want string) error {
+// checkType returns an error for another type of file. If the hint is empty, it says how such a
+// file begins.
+func checkType(apiVersion, kind, want, hint string) error {
 	if apiVersion == APIVersion && kind == want {
 		return nil
 	}
-	return &Error{
-		text: fmt.Sprintf("expected a %s, got %s %q", want, apiVersion, kind),
-		hint: fmt.Sprintf("start the file with apiVersion: %s and kind: %s", APIVersion, want),
+	if hint == "" {
+		hint = fmt.Sprintf("start the file with apiVersion: %s and kind: %s", APIVersion, want)
 	}
+	return &Error{text: fmt.Sprintf("expected a %s, got %s %q", want, apiVersion, kind), hint: hint}
 }
 
 // goTypes matches the Go types in messages of the YAML library.

@@ -31,14 +31,14 @@ func DecodeTest(text []byte) (*SchedulingTest, error) {
 	}
 	// The type first: the fields of another type are not unknown.
 	if yaml.Unmarshal(text, &lines) == nil && lines.Kind != "" {
-		if err := checkType(lines.APIVersion, lines.Kind, TestKind); err != nil {
+		if err := checkType(lines.APIVersion, lines.Kind, TestKind, ""); err != nil {
 			return nil, err
 		}
 	}
 	if err := decodeOnly(text, &file, "test"); err != nil {
 		return nil, err
 	}
-	if err := checkType(file.APIVersion, file.Kind, TestKind); err != nil {
+	if err := checkType(file.APIVersion, file.Kind, TestKind, ""); err != nil {
 		return nil, err
 	}
 	if len(file.Expect) == 0 {

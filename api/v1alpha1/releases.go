@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"strings"
 
@@ -61,26 +60,16 @@ type releasesFile struct {
 // document are errors with their lines. It does not validate: see [SchedulerReleases.Validate].
 func DecodeReleases(text []byte) (*SchedulerReleases, error) {
 	var file releasesFile
-	dec := yaml.NewDecoder(bytes.NewReader(text))
-	dec.KnownFields(true)
-	if err := dec.Decode(&file); err != nil {
-		if errors.Is(err, io.EOF) {
-			return nil, &Error{text: "the file is empty"}
-		}
+	if err := decodeOnly(text, &file, "release index"); err != nil {
 		var rules *RulesError
 		if errors.As(err, &rules) {
 			rules.Field = "rules"
 		}
-		return nil, describe(err)
+		return nil, err
 	}
-	if err := dec.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
-		return nil, &Error{text: "the file has a second document", hint: "keep one release index in one file"}
-	}
-	if file.APIVersion != APIVersion || file.Kind != ReleasesKind {
-		return nil, &Error{
-			text: fmt.Sprintf("expected a %s, got %s %q", ReleasesKind, file.APIVersion, file.Kind),
-			hint: "`pmk-sched build --branches v1.34,v1.35 --index releases.yaml` writes a release index",
-		}
+	if err := checkType(file.APIVersion, file.Kind, ReleasesKind,
+		"`pmk-sched build --branches v1.34,v1.35 --index releases.yaml` writes a release index"); err != nil {
+		return nil, err
 	}
 	index := &SchedulerReleases{Releases: file.Releases}
 	index.APIVersion, index.Kind = APIVersion, ReleasesKind
