@@ -3,6 +3,7 @@ package expect
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -71,14 +72,17 @@ func (o *Outcome) checkEmptyNodes(e *v1alpha1.EmptyNodes, r *report.Report) {
 // nodesWith returns the nodes that have labels, after the simulation.
 func nodesWith(r *report.Report, labels map[string]string) []*report.Node {
 	_, after := r.State()
-	return slices.DeleteFunc(after.List(), func(n *report.Node) bool {
-		for key, value := range labels {
-			if got, ok := n.Label(key); !ok || got != value {
-				return true
-			}
+	return slices.DeleteFunc(after.List(), func(n *report.Node) bool { return differing(n, labels) != "" })
+}
+
+// differing returns the first of the labels, by name, that a node does not have, or "".
+func differing(n *report.Node, labels map[string]string) string {
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		if got, ok := n.Label(key); !ok || got != labels[key] {
+			return key
 		}
-		return false
-	})
+	}
+	return ""
 }
 
 func (o *Outcome) checkUtilization(u *v1alpha1.Utilization, r *report.Report) {

@@ -136,10 +136,8 @@ func (p *pod) meets(e *v1alpha1.Expectation) (got string, ok bool) {
 	case p.on == nil:
 		return got, false
 	case e.NodeLabels != nil:
-		for key, value := range e.NodeLabels {
-			if has, found := p.on.Label(key); !found || has != value {
-				return got + ", which has not " + key + "=" + value, false
-			}
+		if key := differing(p.on, e.NodeLabels); key != "" {
+			return got + ", which has not " + key + "=" + e.NodeLabels[key], false
 		}
 		return got, true
 	}
