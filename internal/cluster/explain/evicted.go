@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -95,7 +96,7 @@ func PodOf(e *corev1.Event) string {
 
 func evictionFinding(cause Cause, e *corev1.Event) Finding {
 	f := Finding{Cause: cause, By: reporterOf(e)}
-	at := kubeapi.EventTime(e).UTC().Format("2006-01-02T15:04:05Z")
+	at := kubeapi.EventTime(e).UTC().Format(time.RFC3339)
 	pod := "pod " + PodOf(e)
 	switch cause {
 	case Preempted:
@@ -161,7 +162,7 @@ func ending(pod *corev1.Pod) *Finding {
 			corev1.PodReasonTerminationByKubelet: KubeletEvicted,
 		}
 		f := &Finding{Cause: cmp.Or(causes[c.Reason], EndUnknown), By: c.Reason, Text: fmt.Sprintf(
-			"the pod is ending since %s: %s", c.LastTransitionTime.UTC().Format("2006-01-02T15:04:05Z"), cmp.Or(c.Message, c.Reason))}
+			"the pod is ending since %s: %s", c.LastTransitionTime.UTC().Format(time.RFC3339), cmp.Or(c.Message, c.Reason))}
 		if f.Cause == APIEvicted {
 			f.Text += "; the condition does not name the user"
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -49,10 +50,10 @@ func boundText(in Input) string {
 	case at >= 0:
 		e := &in.Events[at]
 		return fmt.Sprintf("scheduler %s placed it on %s at %s", reporterOf(e), node,
-			kubeapi.EventTime(e).UTC().Format("2006-01-02T15:04:05Z"))
+			kubeapi.EventTime(e).UTC().Format(time.RFC3339))
 	case condition != nil && condition.Status == corev1.ConditionTrue:
 		return fmt.Sprintf("it is on %s since %s; the event that names the scheduler has expired, the pod names %s",
-			node, condition.LastTransitionTime.UTC().Format("2006-01-02T15:04:05Z"), schedulerOf(pod))
+			node, condition.LastTransitionTime.UTC().Format(time.RFC3339), schedulerOf(pod))
 	}
 	return "it was created with " + node + ", or bound without a scheduler's event"
 }
