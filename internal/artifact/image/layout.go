@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 
 	"github.com/google/go-containerregistry/pkg/name"
-	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/match"
 
@@ -37,29 +36,15 @@ func WriteLayout(ctx context.Context, b *Built, ref, dir string) (err error) {
 	if err := replaceable(dir, tag); err != nil {
 		return err
 	}
-	staged, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+".*")
-	if errors.Is(err, fs.ErrNotExist) {
-		return problem.Invalidf("create the parent directory first", "write %s: %w", dir, err)
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", dir, err)
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(staged)) }()
-	if err := writeLayout(ctx, b, tag, staged); err != nil {
-		return fmt.Errorf("write %s: %w", dir, err)
-	}
-	return swap(staged, dir)
-}
-
-func writeLayout(ctx context.Context, b *Built, tag name.Tag, dir string) error {
-	if err := os.Chmod(dir, 0o755); err != nil {
-		return err
-	}
-	l, err := layout.Write(dir, empty.Index)
+	l, err := stage(dir)
 	if err != nil {
 		return err
 	}
-	return appendTo(ctx, l, b, tag)
+	defer func() { err = errors.Join(err, l.Discard()) }()
+	if err := appendTo(ctx, l.path, b, tag); err != nil {
+		return fmt.Errorf("write %s: %w", dir, err)
+	}
+	return l.Commit()
 }
 
 // appendTo adds an image with its attachments to a layout.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -16,7 +17,9 @@ import (
 
 // Layout is an OCI layout of several images that is being written. Images share their layers.
 type Layout struct {
-	dir, staged string
+	dir string
+	// path is the temporary directory that becomes dir.
+	path layout.Path
 }
 
 // NewLayout begins an OCI layout at dir, which must not exist or be empty. It is written by
@@ -26,14 +29,24 @@ func NewLayout(dir string) (*Layout, error) {
 	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
 		return nil, problem.Invalidf("use a directory that does not exist", "write %s: the directory is not empty", dir)
 	}
+	return stage(dir)
+}
+
+// stage begins an OCI layout without images in a temporary directory next to dir.
+func stage(dir string) (*Layout, error) {
 	staged, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+".*")
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, problem.Invalidf("create the parent directory first", "write %s: %w", dir, err)
 	}
-	l := &Layout{dir: dir, staged: staged}
-	_, err = layout.Write(staged, empty.Index)
-	if err = errors.Join(err, os.Chmod(staged, 0o755)); err != nil {
-		return nil, errors.Join(fmt.Errorf("write %s: %w", dir, err), l.Discard())
+	if err != nil {
+		return nil, fmt.Errorf("write %s: %w", dir, err)
+	}
+	l := &Layout{dir: dir}
+	if l.path, err = layout.Write(staged, empty.Index); err == nil {
+		err = os.Chmod(staged, 0o755)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("write %s: %w", dir, err), os.RemoveAll(staged))
 	}
 	return l, nil
 }
@@ -44,21 +57,17 @@ func (l *Layout) add(ctx context.Context, b *Built, ref string) error {
 	if err != nil {
 		return err
 	}
-	path, err := layout.FromPath(l.staged)
-	if err == nil {
-		err = appendTo(ctx, path, b, tag)
-	}
-	if err != nil {
+	if err := appendTo(ctx, l.path, b, tag); err != nil {
 		return fmt.Errorf("write %s to %s: %w", tag, l.dir, err)
 	}
 	return nil
 }
 
 // Commit moves the layout to its place.
-func (l *Layout) Commit() error { return swap(l.staged, l.dir) }
+func (l *Layout) Commit() error { return swap(string(l.path), l.dir) }
 
 // Discard removes the layout, unless it was committed.
-func (l *Layout) Discard() error { return os.RemoveAll(l.staged) }
+func (l *Layout) Discard() error { return os.RemoveAll(string(l.path)) }
 
 // naming returns the annotations with the name of an image in a layout.
 func naming(tag name.Tag) layout.Option {
