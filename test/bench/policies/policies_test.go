@@ -4,15 +4,10 @@
 package policies
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/pmk-sched/pmk-sched/internal/foresight/policytest"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
@@ -68,7 +63,11 @@ func BenchmarkPolicies(b *testing.B) {
 		return file
 	}
 	write("train.yaml", []byte(train))
-	args := []string{"test", "--snapshot", write("cluster.json", cluster(b)), "--branch", apiserver.Release,
+	cluster, err := largecluster.List(nodes, bound, pending)
+	if err != nil {
+		b.Fatal(err)
+	}
+	args := []string{"test", "--snapshot", write("cluster.json", cluster), "--branch", apiserver.Release,
 		"--branch", other, "-o", "json", write("policy.yaml", []byte(policy))}
 	small := write("node.yaml", []byte("apiVersion: v1\nkind: Node\nmetadata: {name: a}\n"))
 	run.PMKSched(b, "simulate", "pending", "--snapshot", small, "--branch", other).OK(b)
@@ -85,36 +84,4 @@ func BenchmarkPolicies(b *testing.B) {
 			b.Errorf("it took %s, want at most %s", total, most)
 		}
 	}
-}
-
-// cluster returns a list of nodes, and of pods that are bound or pending.
-func cluster(b *testing.B) []byte {
-	b.Helper()
-	var items []runtime.RawExtension
-	add := func(object any) {
-		data, err := json.Marshal(object)
-		if err != nil {
-			b.Fatal(err)
-		}
-		items = append(items, runtime.RawExtension{Raw: data})
-	}
-	for i := range nodes {
-		n := largecluster.Node(i)
-		n.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}
-		add(n)
-	}
-	for i := range bound + pending {
-		p := largecluster.Pod(i, nodes)
-		p.TypeMeta, p.Namespace = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, metav1.NamespaceDefault
-		p.Spec.NodeName, p.Status.Phase = "", corev1.PodPending
-		if i < bound {
-			p.Spec.NodeName, p.Status.Phase = largecluster.NodeName((i+i/nodes)%nodes), corev1.PodRunning
-		}
-		add(p)
-	}
-	data, err := json.Marshal(corev1.List{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "List"}, Items: items})
-	if err != nil {
-		b.Fatal(err)
-	}
-	return data
 }

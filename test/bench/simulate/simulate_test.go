@@ -6,17 +6,11 @@
 package simulate
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
@@ -66,36 +60,10 @@ func simulate(b *testing.B, name, snapshot string, args ...string) report.Report
 	return result
 }
 
-// cluster writes a list of nodes, and of pods that are bound or pending, as an API server has them,
-// and returns the path of the file.
+// cluster writes the list of a large cluster, and returns the path of the file.
 func cluster(b *testing.B, nodes, bound, pending int) string {
 	b.Helper()
-	var items []runtime.RawExtension
-	add := func(object any) {
-		data, err := json.Marshal(object)
-		if err != nil {
-			b.Fatal(err)
-		}
-		items = append(items, runtime.RawExtension{Raw: data})
-	}
-	created := metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	for i := range nodes {
-		n := largecluster.Node(i)
-		n.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}
-		n.UID, n.CreationTimestamp = uuid.NewUUID(), created
-		add(n)
-	}
-	for i := range bound + pending {
-		p := largecluster.Pod(i, nodes)
-		p.TypeMeta, p.Namespace = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, metav1.NamespaceDefault
-		p.UID, p.CreationTimestamp = uuid.NewUUID(), created
-		p.Spec.NodeName, p.Status.Phase = "", corev1.PodPending
-		if i < bound {
-			p.Spec.NodeName, p.Status.Phase = largecluster.NodeName(i%nodes), corev1.PodRunning
-		}
-		add(p)
-	}
-	data, err := json.Marshal(corev1.List{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "List"}, Items: items})
+	data, err := largecluster.List(nodes, bound, pending)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -2,12 +2,16 @@
 package largecluster
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
 // NodeName returns the name of a node.
@@ -60,4 +64,28 @@ func Pod(i, nodes int) *corev1.Pod {
 		p.Spec.NodeName = NodeName(i % nodes)
 	}
 	return p
+}
+
+// List returns a list of nodes, and of pods that are bound or pending, as an API server has them,
+// in JSON. The pods of an app are on different nodes.
+func List(nodes, bound, pending int) ([]byte, error) {
+	list := corev1.List{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "List"}}
+	created := metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	for i := range nodes {
+		n := Node(i)
+		n.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}
+		n.UID, n.CreationTimestamp = uuid.NewUUID(), created
+		list.Items = append(list.Items, runtime.RawExtension{Object: n})
+	}
+	for i := range bound + pending {
+		p := Pod(i, nodes)
+		p.TypeMeta, p.Namespace = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, metav1.NamespaceDefault
+		p.UID, p.CreationTimestamp = uuid.NewUUID(), created
+		p.Spec.NodeName, p.Status.Phase = "", corev1.PodPending
+		if i < bound {
+			p.Spec.NodeName, p.Status.Phase = NodeName((i+i/nodes)%nodes), corev1.PodRunning
+		}
+		list.Items = append(list.Items, runtime.RawExtension{Object: p})
+	}
+	return json.Marshal(list)
 }
