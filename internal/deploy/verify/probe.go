@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/podspec"
@@ -26,8 +27,6 @@ var controlPlaneTaints = []string{"node-role.kubernetes.io/control-plane", "node
 const (
 	// nodePage is how many nodes are read at once.
 	nodePage = 250
-	// accountTimeout bounds the wait for the service account of a new namespace.
-	accountTimeout = 20 * time.Second
 	// missingImage is an image that no node has: the pod has to be bound, not to run.
 	missingImage = "localhost/pause"
 )
@@ -67,9 +66,10 @@ func (r *verifier) createPod(ctx context.Context, resources ...string) (*corev1.
 }
 
 // create creates the pod. It waits while the API server rejects the pod because the namespace has
-// no service account yet.
+// no service account yet, for as long as the pod itself may stay Pending: a kube-controller-manager
+// that starts again waits for its lease before it creates service accounts.
 func (r *verifier) create(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
-	until := time.Now().Add(min(accountTimeout, r.Timeout))
+	until := time.Now().Add(r.Timeout)
 	doing := "create Pod/" + r.result.Namespace + "/" + pod.Name
 	for {
 		var created *corev1.Pod
@@ -83,8 +83,12 @@ func (r *verifier) create(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, er
 		if err == nil {
 			return created, nil
 		}
-		if !missingAccount(err) || time.Now().After(until) {
+		if !missingAccount(err) {
 			return nil, err
+		}
+		if time.Now().After(until) {
+			return nil, problem.Errorf("kube-controller-manager creates it: check that it is running and holds its lease",
+				"%s: the namespace has no service account `default` after %s", doing, r.Timeout)
 		}
 		if err := clock.Sleep(ctx, pollInterval); err != nil {
 			return nil, fmt.Errorf("%s: %w", doing, err)

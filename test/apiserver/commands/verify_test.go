@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/verify"
@@ -379,6 +380,23 @@ func TestVerifyCleansUpWhenInterrupted(t *testing.T) {
 		t.Errorf("error is %v", err)
 	}
 	if left := leftovers(t, "stopped"); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestVerifyReportsThatTheNamespaceGetsNoServiceAccount(t *testing.T) {
+	t.Parallel()
+	ctx := testContext(t)
+	ns := server.Namespace(t)
+	deployed(ctx, t, "noaccount", ns, "worker")
+	_, err := verify.Scheduler(ctx, server.Config(), verify.Options{
+		Name: "noaccount", Namespace: ns, Image: "localhost/pause:1", Timeout: time.Second,
+	})
+	if err == nil || !strings.Contains(err.Error(), "no service account `default` after 1s") ||
+		!strings.Contains(strings.Join(problem.Hints(err), " "), "kube-controller-manager") {
+		t.Errorf("error is %v, hints %q", err, problem.Hints(err))
+	}
+	if left := leftovers(t, "noaccount"); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }
