@@ -1,5 +1,9 @@
 package snapshot
 
+// PodClaimAnnotation of a ResourceClaim that was made from a template is the name of the claim in the
+// specification of its pod (PodResourceClaimAnnotation in k8s.io/api/resource/v1).
+const PodClaimAnnotation = "resource.kubernetes.io/pod-claim-name"
+
 // deviceKinds are read by DynamicResources from 1.31 on. An Anonymizer keeps drivers, attributes
 // and capacities of devices, since expressions refer to them. Configuration that only drivers read
 // (config) is dropped.
@@ -26,9 +30,16 @@ func deviceKinds() []*Kind {
 			}),
 		},
 		{
+			// Schedulers do not read templates; a controller makes the claims of pods from them.
+			Group: group, Resource: "resourceclaimtemplates", Name: "ResourceClaimTemplate", Versions: versions,
+			Namespaced: true, fields: reads(fields{"spec.metadata.labels": labels}.with("spec.spec", claimSpecFields())),
+		},
+		{
 			Group: group, Resource: "resourceclaims", Name: "ResourceClaim", Versions: versions, Namespaced: true,
-			fields:      reads(claimFields()),
-			annotations: map[string]treatment{"resource.kubernetes.io/extended-resource-claim": plain},
+			fields: reads(claimFields()),
+			annotations: map[string]treatment{
+				"resource.kubernetes.io/extended-resource-claim": plain, PodClaimAnnotation: name,
+			},
 		},
 	}
 }
@@ -38,7 +49,7 @@ func sliceFields() fields {
 		"spec": whole, "spec.driver": plain, "spec.pool.name": name, "spec.pool.generation": plain,
 		"spec.pool.resourceSliceCount": plain,
 		"spec.nodeName":                name, "spec.allNodes": plain, "spec.perDeviceNodeSelection": plain,
-		"spec.sharedCounters": plain,
+		"spec.sharedCounters": plain, "spec.partitionTypeAttribute": plain, "spec.skipNodeOperations": plain, // 1.37
 	}.with("spec.nodeSelector", nodeSelectorFields())
 	device := fields{
 		"attributes": plain, "capacity": plain, "consumesCounters": plain, "nodeName": name, "allNodes": plain,
@@ -52,15 +63,23 @@ func sliceFields() fields {
 	return f.with("spec.devices", device).with("spec.devices.basic", device) // basic up to v1beta1
 }
 
-func claimFields() fields {
+// claimSpecFields are the fields of the specification of a claim.
+func claimSpecFields() fields {
 	request := fields{
 		"name": name, "deviceClassName": plain, "selectors": plain, "allocationMode": plain, "count": plain,
-		"adminAccess": plain, "capacity": plain, "tolerations": taints,
+		"adminAccess": plain, "capacity": plain, "tolerations": taints, "derivedAttributes": plain, // 1.37
 	}
+	// Up to v1beta1 the fields of a request are its own, later they are in "exactly".
+	return fields{
+		"devices.requests": whole, "devices.constraints": whole,
+		"devices.constraints.requests": requestName, "devices.constraints.matchAttribute": plain,
+		"devices.constraints.distinctAttribute": plain,
+	}.with("devices.requests", request).with("devices.requests.exactly",
+		request).with("devices.requests.firstAvailable", request)
+}
+
+func claimFields() fields {
 	f := fields{
-		"spec.devices.requests": whole, "spec.devices.constraints": whole,
-		"spec.devices.constraints.requests": requestName, "spec.devices.constraints.matchAttribute": plain,
-		"spec.devices.constraints.distinctAttribute":   plain,
 		"status.allocation.devices.results":            whole,
 		"status.allocation.allocationTimestamp":        plain,
 		"status.reservedFor":                           whole,
@@ -77,14 +96,11 @@ func claimFields() fields {
 		"status.devices.conditions.reason":             plain,
 		"status.devices.conditions.lastTransitionTime": plain,
 	}
-	// Up to v1beta1 the fields of a request are its own, later they are in "exactly". In a result,
-	// the name of a request may be followed by a slash and the name of one of its alternatives.
-	f = f.with("spec.devices.requests", request).with("spec.devices.requests.exactly",
-		request).with("spec.devices.requests.firstAvailable", request)
-	f = f.with("status.allocation.nodeSelector", nodeSelectorFields())
+	f = f.with("spec", claimSpecFields()).with("status.allocation.nodeSelector", nodeSelectorFields())
+	// The name of a request may be followed by a slash and the name of one of its alternatives.
 	return f.with("status.allocation.devices.results", fields{
 		"request": requestName, "driver": plain, "pool": name, "device": name, "adminAccess": plain, "shareID": uid,
-		"consumedCapacity":  plain,
+		"consumedCapacity": plain, "skipNodeOperations": plain,
 		"bindingConditions": plain, "bindingFailureConditions": plain, "tolerations": taints,
 	})
 }
