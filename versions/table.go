@@ -93,6 +93,7 @@ func servingRows() []row {
 		{22, onward, func(r *Rules) { r.LeaderElectFlagsWithConfig = true }},
 		{31, onward, func(r *Rules) { r.CoordinatedLeaderElection = true }},
 		{22, onward, func(r *Rules) { r.PodSecurity = true }},
+		{31, onward, func(r *Rules) { r.Devices = true }},
 		{20, 21, func(r *Rules) { r.PolicyAPI = "policy/v1beta1" }},
 		{21, onward, func(r *Rules) { r.PolicyAPI = "policy/v1" }},
 		{21, onward, func(r *Rules) { r.DiscoveryV1 = true }},

@@ -21,6 +21,7 @@ func simulationTable(r *report.Report) string {
 	p.line("%d of %d pods placed on %d nodes by %s %s, %d moved, %d unplaced, %d evicted",
 		s.Placed, s.Scheduled, s.Nodes, r.Scheduler, r.Release, s.Moved, s.Unplaced, s.Evicted)
 	p.resources(s)
+	p.devices(r.Devices)
 	p.capacity(r.Capacity)
 	p.comparison(r.Comparison)
 	p.head(len(r.Placements), "POD", "FROM", "NODE")
@@ -54,6 +55,25 @@ func (p *printer) resources(s report.Summary) {
 		p.line("%s\t%d → %d\t%d → %d\t%.1f %% → %.1f %%", z.Name,
 			z.Before.Nodes, z.After.Nodes, z.Before.Pods, z.After.Pods, 100*z.Before.CPU, 100*z.After.CPU)
 	}
+}
+
+// devices prints the pools whose devices changed first.
+func (p *printer) devices(pools []report.DevicePool) {
+	pools = slices.Clone(pools)
+	slices.SortStableFunc(pools, func(a, b report.DevicePool) int { return changedFirst(a) - changedFirst(b) })
+	p.head(len(pools), "DRIVER", "POOL", "NODE", "DEVICES", "ALLOCATED", "FREE", "SHARED CAPACITY")
+	for _, d := range first(pools) {
+		p.line("%s\t%s\t%s\t%d\t%d → %d\t%d → %d\t%s", d.Driver, d.Pool, orDash(d.Node), d.After.Devices,
+			d.Before.Allocated, d.After.Allocated, d.Before.Free, d.After.Free, orDash(d.SharedCapacity()))
+	}
+	p.more(len(pools))
+}
+
+func changedFirst(d report.DevicePool) int {
+	if d.Before.Allocated == d.After.Allocated && d.Before.Free == d.After.Free {
+		return 1
+	}
+	return 0
 }
 
 func (p *printer) cost(before, after *report.Cost) {

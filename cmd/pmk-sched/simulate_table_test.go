@@ -38,6 +38,13 @@ func TestSimulationTable(t *testing.T) {
 	p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("1")}
 	after.AddPod(p)
 	r.Measure(&before, &after)
+	r.Devices = []report.DevicePool{
+		{Driver: "gpu", Pool: "b", Node: "b", Before: report.DeviceCount{Devices: 2, Free: 2},
+			After: report.DeviceCount{Devices: 2, Free: 2}},
+		{Driver: "nic", Pool: "rack", Before: report.DeviceCount{Devices: 4, Allocated: 1, Free: 3},
+			After: report.DeviceCount{Devices: 4, Allocated: 2, Free: 2, Capacity: map[string]report.DeviceCapacity{
+				"bandwidth": {Total: resource.MustParse("10G"), Consumed: resource.MustParse("3G")}}}},
+	}
 	r.Price([]report.Price{{Label: corev1.LabelTopologyZone, Value: "z", Price: 0.25}, {Label: "other", Price: 1}})
 	r.Finish()
 	const want = `step 1, drain: 1 of 2 pods placed, 0 moved, 0 unplaced, 0 evicted
@@ -55,6 +62,10 @@ topology.kubernetes.io/zone=z	0.25	1 → 1	1 → 0
 
 ZONE	NODES	PODS	CPU
 z	1 → 1	0 → 1	0.0 % → 25.0 %
+
+DRIVER	POOL	NODE	DEVICES	ALLOCATED	FREE	SHARED CAPACITY
+nic	rack	-	4	1 → 2	3 → 2	bandwidth 0 → 3G of 10G
+gpu	b	b	2	0 → 0	2 → 2	-
 
 2 copies fit (6 pods); then shop/web-9 does not: Insufficient cpu
 

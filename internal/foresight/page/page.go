@@ -10,6 +10,7 @@ import (
 	"html/template"
 	"io"
 	"slices"
+	"strconv"
 
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 )
@@ -41,7 +42,7 @@ type view struct {
 	Hidden    int // pods that the charts do not show
 }
 
-// list is a table of pods.
+// list is a table of pods or devices.
 type list struct {
 	ID, Title string
 	Columns   []string
@@ -88,7 +89,7 @@ func newView(r *report.Report, before, after *report.Usage) view {
 	return v
 }
 
-// lists returns the tables of pods that the result has.
+// lists returns the tables of pods and devices that the result has.
 func lists(r *report.Report) []list {
 	moved := list{ID: "moved", Title: "Moved pods", Columns: []string{"Pod", "From", "To"}}
 	placed := list{ID: "placed", Title: "Placed pods", Columns: []string{"Pod", "Node"}}
@@ -108,7 +109,7 @@ func lists(r *report.Report) []list {
 	for _, e := range r.Evicted {
 		evicted.add(e.Namespace+"/"+e.Name, e.Node)
 	}
-	all := []list{unplaced, evicted, moved, placed}
+	all := []list{unplaced, evicted, moved, placed, deviceList(r.Devices)}
 	if c := r.Comparison; c != nil {
 		differences := list{ID: "differences", Title: "Pods that " + c.Against + " places differently",
 			Columns: []string{"Pod", "Node", c.Against}}
@@ -123,6 +124,18 @@ func lists(r *report.Report) []list {
 		all = append([]list{differences, tied}, all...)
 	}
 	return slices.DeleteFunc(all, func(l list) bool { return len(l.Rows) == 0 })
+}
+
+// deviceList returns the table of the devices.
+func deviceList(pools []report.DevicePool) list {
+	devices := list{ID: "devices", Title: "Device pools",
+		Columns: []string{"Driver", "Pool", "Node", "Devices", "Allocated", "Free", "Shared capacity"}}
+	change := func(before, after int) string { return fmt.Sprintf("%d → %d", before, after) }
+	for _, d := range pools {
+		devices.add(d.Driver, d.Pool, d.Node, strconv.Itoa(d.After.Devices),
+			change(d.Before.Allocated, d.After.Allocated), change(d.Before.Free, d.After.Free), d.SharedCapacity())
+	}
+	return devices
 }
 
 // Total returns the number of pods.

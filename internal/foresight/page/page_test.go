@@ -2,6 +2,7 @@ package page_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -58,6 +59,12 @@ func example() *report.Report {
 	for _, u := range []*report.Usage{&before, &after} {
 		u.AddNode(node("a", "z1", 4))
 		u.AddNode(node("b", "z2", 8))
+		s := &report.ResourceSlice{}
+		if err := json.Unmarshal([]byte(`{"spec":{"driver":"gpu.example.com","nodeName":"a","pool":{"name":"a"},
+			"devices":[{"name":"gpu-0"},{"name":"gpu-1"}]}}`), s); err != nil {
+			panic(err)
+		}
+		u.Devices.AddSlice(s)
 	}
 	after.AddNode(node("b-new-1", "z2", 8))
 	before.AddPod(pod("shop", "web-1", "a", "2"))

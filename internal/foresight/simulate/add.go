@@ -52,7 +52,13 @@ func (r *run) loadAdded(ctx context.Context) error {
 		case "PriorityClass":
 			r.priorities[key] = o.Fields
 		}
+		r.devices.add(o.Kind, key, o.Fields, scenario.Keep)
 		if err := r.loader.Create(ctx, o.Kind, o.Version, o.Fields); err != nil {
+			return err
+		}
+	}
+	for i := range r.o.Scenario.Workloads {
+		if err := r.devices.templates.Check(&r.o.Scenario.Workloads[i]); err != nil {
 			return err
 		}
 	}
@@ -77,7 +83,8 @@ func (r *run) nextCopy() []scenario.Replica {
 	var all []scenario.Replica
 	for i := range r.o.Scenario.Workloads {
 		var replicas []scenario.Replica
-		replicas, r.next[i] = r.o.Scenario.Workloads[i].Copy(r.next[i], func(key string) bool { return r.pods[key] })
+		replicas, r.next[i] = r.o.Scenario.Workloads[i].Copy(r.next[i],
+			func(key string) bool { return r.pods[key] }, r.devices.templates)
 		all = append(all, replicas...)
 	}
 	return all

@@ -37,11 +37,15 @@ func (r *run) load(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	if err := r.makeClaims(); err != nil {
+		return err
+	}
 	scenario.Sort(r.waiting)
 	r.report.Notes = append(r.report.Notes, r.o.Scenario.Notes...)
 	if r.left > 0 {
 		r.note("%d pending pods of the snapshot are left out", r.left)
 	}
+	r.noteDevices()
 	for resource, n := range r.loader.Skipped() {
 		r.note("%d %s are not loaded: %s does not serve them as in the snapshot", n, resource, r.o.Scheduler.Release)
 	}
@@ -60,6 +64,7 @@ func (r *run) loadOne(ctx context.Context, kind *snapshot.Kind, version string, 
 	if err := r.count(kind, key, original, action); err != nil {
 		return err
 	}
+	r.devices.add(kind, key, o, action)
 	switch {
 	case action == scenario.Schedule:
 		if _, bound := r.from[key]; bound {
@@ -76,8 +81,10 @@ func (r *run) loadOne(ctx context.Context, kind *snapshot.Kind, version string, 
 	if err := r.loadCopies(ctx, kind, version, original); err != nil {
 		return err
 	}
-	o = scenario.Renew(kind, o, func(uid string) bool { return r.moved[uid] },
-		func(class string) bool { return r.waitingClasses[class] })
+	if o = r.renewal().Claim(kind, o); o == nil {
+		delete(r.devices.claims, key)
+		return nil
+	}
 	for _, uid := range scenario.References(kind, o) {
 		if list, ok := r.deferred[uid]; ok {
 			r.deferred[uid], err = deferObject(list, kind, version, o)
@@ -85,6 +92,16 @@ func (r *run) loadOne(ctx context.Context, kind *snapshot.Kind, version string, 
 		}
 	}
 	return r.loader.Add(ctx, kind, version, o)
+}
+
+// renewal returns what happened to the pods that were read so far.
+func (r *run) renewal() scenario.Renewal {
+	return scenario.Renewal{
+		Moved:     func(uid string) bool { return r.moved[uid] },
+		Ended:     func(uid string) bool { return r.devices.ended[uid] },
+		Waits:     func(class string) bool { return r.waitingClasses[class] },
+		Consumers: r.devices.consumers,
+	}
 }
 
 // wait enqueues a pod for the scheduler, and defers the objects that it owns until it exists.

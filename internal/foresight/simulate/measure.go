@@ -107,7 +107,7 @@ func (r *run) scheduleAll(ctx context.Context, pods []map[string]any) (sample *b
 	actors, stopActors := context.WithCancel(ctx)
 	defer stopActors()
 	binds := newBinds(pods)
-	wait, err := kubelet.Start(actors, r.server.Config(), r.s.Log, binds.note)
+	wait, err := kubelet.Start(actors, r.server.Config(), kubelet.Options{Log: r.s.Log, Bound: binds.note})
 	if err != nil {
 		return nil, err
 	}

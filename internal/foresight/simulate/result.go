@@ -26,6 +26,8 @@ func (r *run) count(kind *snapshot.Kind, key string, o map[string]any, action sc
 			return err
 		}
 		r.usage.AddNode(node)
+	case "ResourceSlice", "ResourceClaim":
+		return r.countDevices(kind, o, &r.usage.Devices)
 	case "Pod":
 		pod := &corev1.Pod{}
 		if err := convert(o, pod); err != nil {
@@ -184,6 +186,9 @@ func reason(pod *corev1.Pod) string {
 // them.
 func (r *run) summarize(ctx context.Context, kube kubernetes.Interface, after *report.Usage) error {
 	if err := eachNode(ctx, kube, after.AddNode); err != nil {
+		return err
+	}
+	if err := r.readDevices(ctx, after); err != nil {
 		return err
 	}
 	s := &r.report.Summary

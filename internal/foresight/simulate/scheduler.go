@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
@@ -47,6 +49,8 @@ func (r *run) startScheduler(ctx context.Context) (*scheduler, error) {
 		return nil, fmt.Errorf("write kubeconfig of the scheduler: %w", err)
 	}
 	process, err := r.o.Scheduler.Start(r.s, r.o.Dir, kubeconfig, func(c *Configuration) error {
+		gates, _ := deviceArgs(r.o.Scheduler.Release, slices.Sorted(maps.Keys(r.devices.gates)))
+		c.Args = append(c.Args, gates...)
 		if r.observer == nil {
 			return nil
 		}

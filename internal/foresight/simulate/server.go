@@ -9,6 +9,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/apiserver"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -82,16 +83,23 @@ func (s *Server) run(ctx context.Context, o Options, observer *observer) (*repor
 
 // apiServerArgs disable request limits and the admission plugins that would change or refuse the
 // objects of a snapshot, which have passed admission in their cluster
-// (test/integration/scheduler_perf does the same).
+// (test/integration/scheduler_perf does the same). They enable all versions of the API of devices,
+// so that its objects are served in their own, with all their fields.
 func apiServerArgs(release versions.Release) []string {
 	off := "ServiceAccount,TaintNodesByCondition,Priority,DefaultTolerationSeconds,DefaultStorageClass,LimitRanger,RuntimeClass," +
 		"StorageObjectInUseProtection,ResourceQuota,MutatingAdmissionWebhook,ValidatingAdmissionWebhook"
 	if release.Rules().PodSecurity {
 		off += ",PodSecurity"
 	}
-	return []string{
+	args := []string{
 		"--disable-admission-plugins=" + off,
 		"--max-requests-inflight=0", "--max-mutating-requests-inflight=0", "--enable-priority-and-fairness=false",
 		"--profiling=false",
 	}
+	if !release.Rules().Devices {
+		return args
+	}
+	gates, _ := deviceArgs(release, scenario.AllDeviceGates())
+	return append(append(args, gates...),
+		"--runtime-config=resource.k8s.io/v1alpha3=true,resource.k8s.io/v1beta1=true,resource.k8s.io/v1beta2=true")
 }

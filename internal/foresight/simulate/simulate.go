@@ -54,7 +54,7 @@ func (s *Server) newRun(o Options, observer *observer) *run {
 	r := &run{
 		o: o, s: s.s, server: s.api, observer: observer, waits: map[string]bool{}, deferred: map[string][]deferredObject{},
 		before: map[string]string{}, from: map[string]string{}, nodes: map[string]bool{}, pods: map[string]bool{},
-		moved: map[string]bool{}, waitingClasses: map[string]bool{},
+		devices: newDevices(), moved: map[string]bool{}, waitingClasses: map[string]bool{},
 		priorities: scenario.Priorities{}, next: make([]int, len(o.Scenario.Workloads)), copies: map[string]int{},
 	}
 	r.report = &report.Report{Scenario: o.Scenario.Name, Release: o.Scheduler.Release.String(),
@@ -89,10 +89,11 @@ type run struct {
 	priorities scenario.Priorities
 	// next is the number of the next pod of each workload of the scenario, and copies the number of
 	// the copy of an added pod, by namespace and name.
-	next   []int
-	copies map[string]int
-	usage  report.Usage
-	report *report.Report
+	next    []int
+	copies  map[string]int
+	devices devices
+	usage   report.Usage
+	report  *report.Report
 }
 
 func (r *run) note(format string, args ...any) {
@@ -106,7 +107,11 @@ func (r *run) schedule(ctx context.Context) (err error) {
 	defer cancel()
 	actors, stopActors := context.WithCancel(ctx)
 	defer stopActors()
-	wait, err := kubelet.Start(actors, r.server.Config(), r.s.Log, nil)
+	options := kubelet.Options{Log: r.s.Log}
+	if len(r.devices.gates) > 0 {
+		options.Claims = r.loader.Resource(claimKind())
+	}
+	wait, err := kubelet.Start(actors, r.server.Config(), options)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,7 @@
 package snapshot
 
-// PodClaimAnnotation of a ResourceClaim that was made from a template is the name of the claim in the
-// specification of its pod (PodResourceClaimAnnotation in k8s.io/api/resource/v1).
+// PodClaimAnnotation of a ResourceClaim that was made from a template is the name of the claim in
+// the specification of its pod (PodResourceClaimAnnotation in k8s.io/api/resource/v1).
 const PodClaimAnnotation = "resource.kubernetes.io/pod-claim-name"
 
 // deviceKinds are read by DynamicResources from 1.31 on. An Anonymizer keeps drivers, attributes
@@ -49,7 +49,7 @@ func sliceFields() fields {
 		"spec": whole, "spec.driver": plain, "spec.pool.name": name, "spec.pool.generation": plain,
 		"spec.pool.resourceSliceCount": plain,
 		"spec.nodeName":                name, "spec.allNodes": plain, "spec.perDeviceNodeSelection": plain,
-		"spec.sharedCounters": plain, "spec.partitionTypeAttribute": plain, "spec.skipNodeOperations": plain, // 1.37
+		"spec.sharedCounters": plain, "spec.skipNodeOperations": plain, // 1.37
 	}.with("spec.nodeSelector", nodeSelectorFields())
 	device := fields{
 		"attributes": plain, "capacity": plain, "consumesCounters": plain, "nodeName": name, "allNodes": plain,

@@ -1,6 +1,6 @@
 // Package kubelet replaces, in a simulation, the kubelets and volume controllers that a scheduler
-// waits for: kubelets end the pods that it evicts, and volume controllers bind and provision the
-// volumes that it selects.
+// waits for: kubelets end the pods that it evicts, volume controllers bind and provision the
+// volumes that it selects, and others release the devices of pods that are gone.
 package kubelet
 
 import (
@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/metadata/metadatainformer"
@@ -25,11 +26,12 @@ type Actors struct {
 	queue workqueue.TypedRateLimitingInterface[task]
 	log   *zap.Logger
 	vols  *volumes
+	devs  *devices // nil: none
 }
 
 // task is an object that an actor looks at.
 type task struct {
-	what            string // taskPod or taskClaim
+	what            string // taskPod, taskClaim, taskDevice or taskGone
 	namespace, name string
 	uid             string
 }
@@ -37,33 +39,41 @@ type task struct {
 const (
 	taskPod   = "pod"
 	taskClaim = "claim"
+	// taskDevice is a ResourceClaim whose devices are not ready, taskGone a pod that was removed.
+	taskDevice = "devices of claim"
+	taskGone   = "devices of pod"
 )
 
+// Options configure the actors. The zero value is ready to use.
+type Options struct {
+	// Log may be nil.
+	Log *zap.Logger
+	// Bound, if it is not nil, is called for each pod that gets a node.
+	Bound func(namespace, name string)
+	// Claims is the resource of the ResourceClaims, in a version that the API server serves. If it
+	// is empty, there are none.
+	Claims schema.GroupVersionResource
+}
+
 // Start starts the actors of an API server, and returns when they know its objects. Pods that are
-// being deleted then stay so. wait returns when all have ended, after ctx. bound, if it is not nil,
-// is called for each pod that gets a node in the meantime.
-func Start(ctx context.Context, cfg *rest.Config, log *zap.Logger,
-	bound func(namespace, name string)) (wait func(), err error) {
-	if log == nil {
-		log = zap.NewNop()
+// being deleted then stay so. wait returns when all have ended, after ctx.
+func Start(ctx context.Context, cfg *rest.Config, o Options) (wait func(), err error) {
+	if o.Log == nil {
+		o.Log = zap.NewNop()
 	}
 	kube, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("make client for %s: %w", cfg.Host, err)
 	}
 	a := &Actors{
-		kube: kube, log: log,
+		kube: kube, log: o.Log,
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[task]()),
 	}
-	podsReady, err := a.watchPods(ctx, cfg, bound)
+	ready, err := a.watch(ctx, cfg, o)
 	if err != nil {
 		return nil, err
 	}
-	claimsReady, err := a.watchVolumes(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if !cache.WaitForCacheSync(ctx.Done(), append(claimsReady, podsReady)...) {
+	if !cache.WaitForCacheSync(ctx.Done(), ready...) {
 		return nil, fmt.Errorf("read the objects of the simulation: %w", ctx.Err())
 	}
 	done := make(chan struct{})
@@ -76,6 +86,27 @@ func Start(ctx context.Context, cfg *rest.Config, log *zap.Logger,
 		a.queue.ShutDown()
 	}()
 	return func() { <-done }, nil
+}
+
+// watch watches the objects of the actors.
+func (a *Actors) watch(ctx context.Context, cfg *rest.Config, o Options) ([]cache.InformerSynced, error) {
+	ready, err := a.watchVolumes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !o.Claims.Empty() {
+		client, err := dynamic.NewForConfig(cfg)
+		if err != nil {
+			return nil, fmt.Errorf("make client for %s: %w", cfg.Host, err)
+		}
+		claimsReady, err := a.watchDevices(ctx, client, o.Claims)
+		if err != nil {
+			return nil, err
+		}
+		ready = append(ready, claimsReady)
+	}
+	podsReady, err := a.watchPods(ctx, cfg, o.Bound)
+	return append(ready, podsReady), err
 }
 
 // work handles the tasks of the queue, one after the other.
@@ -99,8 +130,13 @@ func (a *Actors) work(ctx context.Context) {
 }
 
 func (a *Actors) handle(ctx context.Context, t task) error {
-	if t.what == taskPod {
+	switch t.what {
+	case taskPod:
 		return a.endPod(ctx, t)
+	case taskDevice:
+		return a.devs.prepare(ctx, t.namespace, t.name)
+	case taskGone:
+		return a.devs.release(ctx, t.uid)
 	}
 	return a.vols.reconcile(ctx, t.namespace, t.name)
 }
@@ -143,6 +179,7 @@ func (a *Actors) watchPods(ctx context.Context, cfg *rest.Config,
 				a.podChanged(o)
 			}
 		},
+		DeleteFunc: a.podGone,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("watch pods: %w", err)
@@ -166,6 +203,16 @@ func identity(o any) (any, error) {
 func (a *Actors) podChanged(o any) {
 	if m, ok := o.(*metav1.PartialObjectMetadata); ok && m.DeletionTimestamp != nil {
 		a.queue.Add(task{what: taskPod, namespace: m.Namespace, name: m.Name, uid: string(m.UID)})
+	}
+}
+
+// podGone enqueues a pod that was removed.
+func (a *Actors) podGone(o any) {
+	if last, ok := o.(cache.DeletedFinalStateUnknown); ok {
+		o = last.Obj
+	}
+	if m, ok := o.(*metav1.PartialObjectMetadata); ok && a.devs != nil {
+		a.queue.Add(task{what: taskGone, namespace: m.Namespace, name: m.Name, uid: string(m.UID)})
 	}
 }
 

@@ -37,7 +37,7 @@ func TestThePodsAreNotListedFromTheWatchCache(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_, _ = Start(ctx, &rest.Config{Host: server.URL}, nil, nil) // until ctx ends: nothing but pods is served
+		_, _ = Start(ctx, &rest.Config{Host: server.URL}, Options{}) // until ctx ends: nothing but pods is served
 	}()
 	select {
 	case query := <-lists:

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
@@ -144,13 +145,31 @@ func (l *Loader) make(ctx context.Context, kind *snapshot.Kind, version string, 
 	return nil
 }
 
-// Delete deletes an object that was created, at once.
+// Resource returns the resource of a kind in the first version of [snapshot.Kind.Versions] that the
+// API server serves. It is empty if there is none.
+func (l *Loader) Resource(kind *snapshot.Kind) schema.GroupVersionResource {
+	for _, version := range kind.Versions {
+		if client, _ := l.served.client(kind, version); client != nil {
+			return schema.GroupVersionResource{Group: kind.Group, Version: version, Resource: kind.Resource}
+		}
+	}
+	return schema.GroupVersionResource{}
+}
+
+// Delete deletes an object that was created, at once, even if a scheduler protects it with a
+// finalizer.
 func (l *Loader) Delete(ctx context.Context, kind *snapshot.Kind, version string, o map[string]any) error {
 	client, _ := l.served.client(kind, version)
 	if client == nil {
 		return nil
 	}
 	t := newTarget(client, kind, o)
+	if kind.Name == "ResourceClaim" {
+		err := l.patch(ctx, t, map[string]any{"metadata": map[string]any{"finalizers": nil}})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
 	return l.requests.Do(ctx, "delete "+t.String(), func(ctx context.Context) error {
 		_, err := send(ctx,
 			t.request("DELETE").Body([]byte(`{"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":0}`)))

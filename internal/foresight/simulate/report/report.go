@@ -21,6 +21,8 @@ type Report struct {
 	Unplaced   []Unplaced  `json:"unplaced"`
 	Evicted    []Placement `json:"evicted"`
 	Summary    Summary     `json:"summary"`
+	// Devices are the devices of dynamic resource allocation.
+	Devices []DevicePool `json:"devices,omitempty"`
 	// Capacity is how many copies of the added workloads fit.
 	Capacity *Capacity `json:"capacity,omitempty"`
 	// Comparison is how another scheduler differs.
@@ -39,6 +41,7 @@ type Report struct {
 // Measure sets the figures of the states before and after the simulation.
 func (r *Report) Measure(before, after *Usage) {
 	r.before, r.after = before, after
+	r.Devices = CompareDevices(&before.Devices, &after.Devices)
 	resources := Resources(before, after)
 	r.Summary.Utilization = Compare(before, after)
 	r.Summary.Before, r.Summary.After = Distribute(before, resources), Distribute(after, resources)

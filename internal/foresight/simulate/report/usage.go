@@ -14,6 +14,7 @@ import (
 // value is ready to use.
 type Usage struct {
 	Nodes, Pods int
+	Devices     Devices
 	allocatable corev1.ResourceList
 	requested   corev1.ResourceList
 	nodes       map[string]*Node

@@ -21,8 +21,6 @@ type Workload struct {
 
 	pod    object   // without a name
 	claims []object // templates, of a StatefulSet
-	// templates are those of ResourceClaims.
-	templates claimTemplates
 	// base is the prefix of the names of pods, and first the first number. The first pod of a Pod
 	// manifest has no number.
 	base    string
@@ -45,19 +43,15 @@ type Replica struct {
 func Add(manifests []map[string]any, count, limit int) (Scenario, error) {
 	s := Running()
 	s.Name, s.Count, s.Limit = "add", count, limit
-	ignored, templates := map[string]bool{}, claimTemplates{}
+	ignored := map[string]bool{}
 	for _, o := range manifests {
-		if err := s.addManifest(o, ignored, templates); err != nil {
+		if err := s.addManifest(o, ignored); err != nil {
 			return s, err
 		}
 	}
 	pods := 0
 	for i := range s.Workloads {
-		w := &s.Workloads[i]
-		if err := templates.check(w); err != nil {
-			return s, err
-		}
-		w.templates, pods = templates, pods+w.Replicas
+		pods += s.Workloads[i].Replicas
 	}
 	if pods == 0 {
 		return s, problem.Invalidf("",
@@ -69,7 +63,7 @@ func Add(manifests []map[string]any, count, limit int) (Scenario, error) {
 
 // addManifest adds a workload, or another object that schedulers read. Others are ignored, with a
 // note.
-func (s *Scenario) addManifest(o object, ignored map[string]bool, templates claimTemplates) error {
+func (s *Scenario) addManifest(o object, ignored map[string]bool) error {
 	apiVersion, _ := o["apiVersion"].(string)
 	kindName, _ := o["kind"].(string)
 	kind, version := snapshot.Find(snapshot.Kinds(), apiVersion, kindName)
@@ -83,11 +77,6 @@ func (s *Scenario) addManifest(o object, ignored map[string]bool, templates clai
 	case "apps/v1 DaemonSet", "batch/v1 CronJob", "v1 ReplicationController":
 		return problem.Invalidf("use a Pod, Deployment, ReplicaSet, StatefulSet or Job", "pods of a %s cannot be added",
 			kindName)
-	}
-	if claims, _ := snapshot.Find(snapshot.Kinds(), apiVersion, "ResourceClaim"); claims != nil &&
-		kindName == "ResourceClaimTemplate" {
-		templates.add(o)
-		return nil
 	}
 	if kind == nil {
 		if !ignored[kindName] {

@@ -56,15 +56,19 @@ func TestWorkloadsBecomePodsAsTheirControllersMakeThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out []string
+	templates := scenario.ClaimTemplates{}
 	for _, o := range s.Objects {
 		out = append(out, printObject(t, o.Fields))
+		if o.Kind.Name == "ResourceClaimTemplate" {
+			templates.Add(o.Fields)
+		}
 	}
 	for i := range s.Workloads {
 		w := &s.Workloads[i]
 		next := 0
 		for range 2 {
 			var replicas []scenario.Replica
-			replicas, next = w.Copy(next, func(key string) bool { return key == "default/db-1" })
+			replicas, next = w.Copy(next, func(key string) bool { return key == "default/db-1" }, templates)
 			for _, r := range replicas {
 				for _, claim := range r.Claims {
 					out = append(out, printObject(t, claim.Fields))

@@ -30,15 +30,35 @@ func TestClaimsOfPodsThatAreCreatedAgainAreRenewed(t *testing.T) {
 		"devices, shared": {"ResourceClaim", `{"status":{"allocation":{},"reservedFor":[{"uid":"p"},{"uid":"o"}]}}`,
 			`{"status":{"allocation":{},"reservedFor":[{"uid":"o"}]}}`},
 		"devices of another pod": {"ResourceClaim", `{"status":{"allocation":{},"reservedFor":[{"uid":"o"}]}}`, ""},
-		"a volume":               {"PersistentVolume", `{"spec":{"claimRef":{"uid":"p"}},"status":{"phase":"Bound"}}`, ""},
+		"devices of a finished pod": {"ResourceClaim", `{"metadata":{},"status":{"allocation":{},"reservedFor":[{"uid":"e"}]}}`,
+			`{"metadata":{}}`},
+		"devices, made for a finished pod": {"ResourceClaim", `{"metadata":{"ownerReferences":[{"uid":"e"}]}}`, "deleted"},
+		"devices, made by the scheduler": {"ResourceClaim", `{"metadata":{"annotations":{
+			"resource.kubernetes.io/extended-resource-claim":"true"},"ownerReferences":[{"uid":"p"}]}}`, "deleted"},
+		"devices of a running pod": {"ResourceClaim",
+			`{"metadata":{"namespace":"shop","name":"used"},"status":{"allocation":{},"reservedFor":[{"uid":"o"}]}}`,
+			`{"metadata":{"namespace":"shop","name":"used"},"status":{"allocation":{},"reservedFor":[{"uid":"o"},
+				{"resource":"pods","name":"r","uid":"r"}]}}`},
+		"no devices of a running pod": {"ResourceClaim", `{"metadata":{"namespace":"shop","name":"used"},"status":{}}`, ""},
+		"a volume":                    {"PersistentVolume", `{"spec":{"claimRef":{"uid":"p"}},"status":{"phase":"Bound"}}`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if tc.want == "" {
 				tc.want = tc.text
 			}
 			o := decode(t, tc.text)
-			got := scenario.Renew(kindNamed(t, tc.kind), o, func(uid string) bool { return uid == "p" || uid == "" },
-				func(class string) bool { return class == "late" })
+			renewal := scenario.Renewal{
+				Moved: func(uid string) bool { return uid == "p" || uid == "" }, Ended: func(uid string) bool { return uid == "e" },
+				Waits:     func(class string) bool { return class == "late" },
+				Consumers: map[string][]scenario.Consumer{"shop/used": {{Name: "r", UID: "r"}}},
+			}
+			got := renewal.Claim(kindNamed(t, tc.kind), o)
+			if tc.want == "deleted" {
+				if got != nil {
+					t.Errorf("got %v, want none", got)
+				}
+				return
+			}
 			if diff := cmp.Diff(decode(t, tc.want), got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -62,10 +82,66 @@ func TestPodsThatAreScheduledAgainKeepTheNamesOfTheirClaims(t *testing.T) {
 }
 
 func TestAPodWithoutTheTemplateOfItsClaimIsRefused(t *testing.T) {
-	_, err := scenario.Add(manifests(t, `{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: c}],
+	s, err := scenario.Add(manifests(t, `{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: c}],
 		resourceClaims: [{name: gpu, resourceClaimTemplateName: one}]}}`), 1, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = scenario.ClaimTemplates{}.Check(&s.Workloads[0])
 	if want := "Pod default/a: the ResourceClaimTemplate default/one is missing"; err == nil ||
 		!strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q", err, want)
+	}
+}
+
+// A claim is made if the pod has none, or if it is gone. Its name is the name of the pod and of the
+// claim in the pod, shortened together, and five characters.
+func TestClaimsAreMadeFromTemplates(t *testing.T) {
+	templates := scenario.ClaimTemplates{}
+	templates.Add(decode(t, `{"apiVersion":"resource.k8s.io/v1beta1","kind":"ResourceClaimTemplate",
+		"metadata":{"namespace":"shop","name":"one"},
+		"spec":{"metadata":{"labels":{"team":"a"}},"spec":{"devices":{"requests":[{"name":"gpu","deviceClassName":"gpu"}]}}}}`))
+	const claim = `"resourceClaims":[{"name":"gpu","resourceClaimTemplateName":"one"}]`
+	long := strings.Repeat("web", 20)
+	for name, tc := range map[string]struct {
+		name, spec, status string
+		made               string // a prefix of its name
+		missing            []string
+	}{
+		"no claim":               {"web", `{}`, `{}`, "", nil},
+		"a claim":                {"web", `{` + claim + `}`, `{}`, "web-gpu-", nil},
+		"up to 1.30":             {"web", `{"resourceClaims":[{"name":"gpu","source":{"resourceClaimTemplateName":"one"}}]}`, `{}`, "web-gpu-", nil},
+		"a claim that exists":    {"web", `{` + claim + `}`, `{"resourceClaimStatuses":[{"name":"gpu","resourceClaimName":"there"}]}`, "", nil},
+		"a claim that is gone":   {"web", `{` + claim + `}`, `{"resourceClaimStatuses":[{"name":"gpu","resourceClaimName":"gone"}]}`, "web-gpu-", nil},
+		"a claim of its own":     {"web", `{"resourceClaims":[{"name":"gpu","resourceClaimName":"shared"}]}`, `{}`, "", nil},
+		"a template that is not": {"web", `{"resourceClaims":[{"name":"gpu","resourceClaimTemplateName":"two"}]}`, `{}`, "", []string{"shop/two"}},
+		"a long name":            {long, `{` + claim + `}`, `{}`, long[:52] + "-gp", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := decode(t, `{"metadata":{"namespace":"shop","name":"`+tc.name+`","uid":"p"},"spec":`+tc.spec+`,"status":`+tc.status+`}`)
+			made, missing := templates.Make(pod, func(name string) bool { return name == "there" })
+			if diff := cmp.Diff(tc.missing, missing); diff != "" || len(made) > 1 || (tc.made == "") != (len(made) == 0) {
+				t.Fatalf("made %v, missing (-want +got):\n%s", made, diff)
+			}
+			if tc.made == "" {
+				return
+			}
+			_, claim := scenario.NameOf(made[0].Fields)
+			if !strings.HasPrefix(claim, tc.made) || len(claim) != len(tc.made)+5 {
+				t.Errorf("name %q, want %q and 5 characters", claim, tc.made)
+			}
+			if diff := cmp.Diff([]string{claim}, scenario.ClaimsOf(pod)); diff != "" {
+				t.Errorf("claims of the pod (-want +got):\n%s", diff)
+			}
+			want := decode(t, `{"apiVersion":"resource.k8s.io/v1beta1","kind":"ResourceClaim","metadata":{"labels":{"team":"a"},
+				"annotations":{"resource.kubernetes.io/pod-claim-name":"gpu"},"ownerReferences":[{"apiVersion":"v1","kind":"Pod",
+				"name":"`+tc.name+`","uid":"p","controller":true}],"name":"`+claim+`","namespace":"shop"},
+				"spec":{"devices":{"requests":[{"name":"gpu","deviceClassName":"gpu"}]}}}`)
+			got := made[0].Fields
+			delete(got["metadata"].(map[string]any), "uid")
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
 	}
 }

@@ -88,8 +88,7 @@ func (t Template) copies(kind *snapshot.Kind, o object) []object {
 
 // isGone reports whether a pod has finished or is being deleted.
 func isGone(pod object) bool {
-	phase := part(pod, "status")["phase"]
-	return part(pod, "metadata")["deletionTimestamp"] != nil || phase == "Succeeded" || phase == "Failed"
+	return part(pod, "metadata")["deletionTimestamp"] != nil || IsFinished(pod)
 }
 
 // renamed returns a copy of an object with another name.

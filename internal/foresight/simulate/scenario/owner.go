@@ -115,15 +115,16 @@ func newUID(names ...string) string {
 
 // Copy returns the pods of the next copy of a workload. next is the number of pods that were made
 // before. Names for which taken returns true, because the snapshot has such a pod, are skipped.
-// after is the value of next for the next call.
-func (w *Workload) Copy(next int, taken func(key string) bool) (replicas []Replica, after int) {
+// after is the value of next for the next call. The claims of the pods are made from templates.
+func (w *Workload) Copy(next int, taken func(key string) bool,
+	templates ClaimTemplates) (replicas []Replica, after int) {
 	for len(replicas) < w.Replicas {
 		name := w.base + strconv.Itoa(w.first+next)
 		if w.Kind == "Pod" && next == 0 {
 			name = w.Name
 		}
 		if key := w.Namespace + "/" + name; !taken(key) {
-			replicas = append(replicas, w.replica(key, name, w.first+next))
+			replicas = append(replicas, w.replica(key, name, w.first+next, templates))
 		}
 		next++
 	}
@@ -137,7 +138,7 @@ func (r Replica) Name() (namespace, name string) {
 }
 
 // replica returns a pod with its claims.
-func (w *Workload) replica(key, name string, number int) Replica {
+func (w *Workload) replica(key, name string, number int, templates ClaimTemplates) Replica {
 	pod := runtime.DeepCopyJSON(w.pod)
 	metadata := part(pod, "metadata")
 	metadata["name"], metadata["uid"] = name, newUID("Pod", key)
@@ -150,7 +151,8 @@ func (w *Workload) replica(key, name string, number int) Replica {
 	case w.indexed:
 		part(metadata, "labels")["batch.kubernetes.io/job-completion-index"] = strconv.Itoa(number)
 	}
-	r.Owned = append(ephemeralClaims(pod), w.templates.claimsOf(pod)...)
+	made, _ := templates.Make(pod, func(string) bool { return false })
+	r.Owned = append(ephemeralClaims(pod), made...)
 	return r
 }
 

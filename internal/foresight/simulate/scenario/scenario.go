@@ -182,17 +182,32 @@ func restored(pod object) object {
 // isMovable reports whether a pod takes room on a node and could run on another one. The pods of
 // DaemonSets and static pods cannot.
 func isMovable(pod object) bool {
-	metadata, spec, status := part(pod, "metadata"), part(pod, "spec"), part(pod, "status")
+	metadata, spec := part(pod, "metadata"), part(pod, "spec")
 	if node, _ := spec["nodeName"].(string); node == "" || metadata["deletionTimestamp"] != nil {
 		return false
 	}
-	if phase := status["phase"]; phase == "Succeeded" || phase == "Failed" {
+	if IsFinished(pod) {
 		return false
 	}
 	return !slices.ContainsFunc(list(metadata, "ownerReferences"), func(owner any) bool {
 		kind := asObject(owner)["kind"]
 		return kind == "DaemonSet" || kind == "Node"
 	})
+}
+
+// IsFinished reports whether a pod has finished.
+func IsFinished(pod map[string]any) bool {
+	phase := part(pod, "status")["phase"]
+	return phase == "Succeeded" || phase == "Failed"
+}
+
+// SetUID gives a pod without a UID one, so that other objects can refer to it.
+func SetUID(pod map[string]any) {
+	metadata := part(pod, "metadata")
+	if uid, _ := metadata["uid"].(string); uid == "" && metadata != nil {
+		namespace, name := NameOf(pod)
+		metadata["uid"] = newUID("Pod", namespace+"/"+name)
+	}
 }
 
 // unbound returns a copy of a pod without its node and its status, except for the names of claims
