@@ -33,7 +33,8 @@ var resources = map[string]string{
 	"PersistentVolume": "persistentvolumes", "PersistentVolumeClaim": "persistentvolumeclaims",
 	"StorageClass": "storageclasses", "CSINode": "csinodes",
 	"PriorityClass": "priorityclasses", "PodDisruptionBudget": "poddisruptionbudgets", "ReplicaSet": "replicasets",
-	"StatefulSet": "statefulsets",
+	"StatefulSet": "statefulsets", "DeviceClass": "deviceclasses", "ResourceSlice": "resourceslices",
+	"ResourceClaim": "resourceclaims", "ResourceClaimTemplate": "resourceclaimtemplates",
 }
 
 // world is a cluster in which a scheduler schedules for real. The test does the work of controllers

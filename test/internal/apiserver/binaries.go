@@ -49,13 +49,13 @@ func BinariesOf(ctx context.Context, release versions.Release) (Binaries, error)
 		}
 	}
 	if b.KubeAPIServer == "" {
-		b.KubeAPIServer, err = buildAPIServer(ctx, release)
+		b.KubeAPIServer, err = Build(ctx, release, "kube-apiserver")
 	}
 	return b, err
 }
 
-func buildAPIServer(ctx context.Context, release versions.Release) (string, error) {
-	const program = "kube-apiserver"
+// Build builds a program of a release, once, into the user's cache directory, and returns its path.
+func Build(ctx context.Context, release versions.Release, program string) (string, error) {
 	cache, err := run.CacheDir()
 	if err != nil {
 		return "", err
@@ -65,7 +65,8 @@ func buildAPIServer(ctx context.Context, release versions.Release) (string, erro
 		Environment: build.Environment{CacheDir: cache, Env: os.Environ()},
 	})
 	if err != nil {
-		return "", fmt.Errorf("build %s of %s: %w (%s names one of %s)", program, release, err, EnvKubeAPIServer, Release)
+		return "", fmt.Errorf("build %s of %s: %w (%s names a kube-apiserver of %s)", program, release, err, EnvKubeAPIServer,
+			Release)
 	}
 	binary, ok := result.Binary(program, build.Host())
 	if !ok {
