@@ -150,3 +150,28 @@ func TestPodWithoutADeviceIsExplained(t *testing.T) {
 		})
 	}
 }
+
+// A device with binding conditions is bound without its driver. The claim of an evicted pod is
+// released.
+func TestDevicesAreReadyAndReleasedWithoutDrivers(t *testing.T) {
+	t.Parallel()
+	conditions := strings.NewReplacer("{name: gpu-0}",
+		"{name: gpu-0, bindingConditions: [example.com/attached], bindingFailureConditions: [example.com/failed]}")
+	cluster := deviceClass + conditions.Replace(gpuNode("one", 1)) + gpuPod("web", 1, "", "") +
+		strings.Replace(gpuPod("last", 2, "", ""), "\nspec:\n", "\nspec:\n  priority: -1\n", 1)
+	const release = "v1.37.1"
+	r := simulatedAt(t, release, scenario.Pending(), cluster, pack.Scheduler{})
+	checkDevices(t, r, map[string]int{"one": 1}, 1)
+	equal(t, "devices", []report.DevicePool{{Driver: "gpu.example.com", Pool: "one", Node: "one",
+		Before: report.DeviceCount{Devices: 1, Free: 1}, After: report.DeviceCount{Devices: 1, Allocated: 1}}}, r.Devices)
+	added, err := scenario.Add(readManifests(t, claimTemplate+deployment("train", 1, requesting("cpu: 16"),
+		fromTemplate+"\npriority: 10")), 1, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	evicting := simulatedAt(t, release, added, deviceClass+gpuNode("one", 2)+gpuPod("running", 1, "one", "gpu-0"),
+		pack.Scheduler{})
+	if len(evicting.Evicted) != 1 || len(evicting.Placements) != 1 || evicting.Devices[0].After.Allocated != 1 {
+		t.Errorf("evicted %v, unplaced %v, devices %+v", evicting.Evicted, evicting.Unplaced, evicting.Devices)
+	}
+}
