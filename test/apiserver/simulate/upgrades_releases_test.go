@@ -3,9 +3,12 @@
 package simulate
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/pmk-sched/pmk-sched/internal/foresight/upgrades"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
 // Each upgrade changes what happens to pods in a way that is known: a gate for a field of pods is
@@ -27,7 +30,7 @@ func TestKnownChangesOfUpgradesAreSimulated(t *testing.T) {
 			"gated": upgrades.FitsNoMore, "sidecar": upgrades.FitsNoMore, "pod-level": upgrades.FitsNoMore}},
 	} {
 		t.Run(tc.from+" to "+tc.to, func(t *testing.T) {
-			r := upgraded(t, tc.file, tc.from, tc.to, 3)
+			r := upgraded(t, upgradeSnapshot(tc.file), tc.from, tc.to, 3)
 			got := map[string]string{}
 			for _, d := range r.Placements.Differences {
 				got[d.Name] = d.Kind
@@ -37,12 +40,28 @@ func TestKnownChangesOfUpgradesAreSimulated(t *testing.T) {
 	}
 }
 
-// Nothing that the pods use changes.
+// Nothing that the pods use changes, and most of them have several equally good nodes.
 func TestUpgradesWithoutAChangeReportNone(t *testing.T) {
-	for _, step := range [][2]string{{"v1.24.3", "v1.25.4"}} {
+	var objects strings.Builder
+	for i := range 12 {
+		objects.WriteString(node(fmt.Sprintf("node-%d", i), 8, "topology.kubernetes.io/zone: "+string(rune('a'+i%3)), ""))
+	}
+	for i := range 40 {
+		objects.WriteString(pod(fmt.Sprintf("web-%d", i), "1", "labels: {app: web}", "", ""))
+	}
+	file := run.WriteFile(t, "ties.yaml", objects.String())
+	for _, step := range [][2]string{{"v1.24.3", "v1.25.4"}, {"v1.25.4", "v1.26.3"}} {
 		t.Run(step[0]+" to "+step[1], func(t *testing.T) {
-			r := upgraded(t, "new-fields.yaml", step[0], step[1], 3) // a known problem comes
+			status := 0
+			if step[1] == "v1.25.4" {
+				status = 3 // kubernetes#115347 comes
+			}
+			r := upgraded(t, file, step[0], step[1], status)
 			equal(t, "differences", []upgrades.Difference{}, r.Placements.Differences)
+			equal(t, "pods", 40, r.Placements.Pods)
+			if r.Placements.Ties == 0 {
+				t.Error("no pod is a tie")
+			}
 		})
 	}
 }
