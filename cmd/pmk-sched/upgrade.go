@@ -23,15 +23,24 @@ func upgradeCommand(u *ui) *cli.Command {
 			"nothing is changed: the exit status is 3 if an upgrade is pending. Without --name it covers all schedulers and " +
 			"all replaced default schedulers.\n\n" +
 			"--default upgrades the replaced default scheduler of this control-plane node, as replace does, and keeps its " +
-			"configuration. Run it on one node after the other, in the order that --check prints.",
+			"configuration. Run it on one node after the other, in the order that --check prints.\n\n" +
+			"--check --simulate compares a scheduler at its release and at the next minor release: it schedules the pods of a " +
+			"snapshot again with both, and compares feature gates, plugins and known problems. Without -f and --name it is the " +
+			"default scheduler. The cluster is only read, and with --snapshot not at all. The exit status is 3 if a pod is " +
+			"placed differently, a known problem comes, or the scheduler cannot run.",
 		UsageText: examples("pmk-sched upgrade --check",
+			"pmk-sched upgrade --check --simulate --snapshot cluster.tar.gz --to v1.34",
 			"pmk-sched upgrade --name my-scheduler",
 			"pmk-sched upgrade --default --yes"),
 		Flags: []cli.Flag{
 			nameFlag("scheduler"), fileFlag(),
 			&cli.BoolFlag{Name: "check", Usage: "print the pending upgrades and their changes"},
 			&cli.BoolFlag{Name: "default", Usage: "upgrade the replaced default scheduler of this node"},
-			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` to upgrade to", DefaultText: "the API server's"},
+			&cli.StringFlag{Name: "branch", Aliases: []string{"to"}, Usage: "`RELEASE` to upgrade to",
+				DefaultText: "the API server's; with --simulate the next minor release"},
+			&cli.BoolFlag{Name: "simulate", Usage: "with --check: compare placements, gates, plugins and problems of two releases"},
+			&cli.StringFlag{Name: "snapshot", Usage: "with --simulate: " + snapshotUsage, DefaultText: "a new one of the cluster"},
+			&cli.StringFlag{Name: "from", Usage: "with --simulate: `RELEASE` of today's scheduler", DefaultText: "the snapshot's"},
 			&cli.StringFlag{Name: "image", Usage: "`REFERENCE` of an image of that release, which was built elsewhere",
 				DefaultText: "build it"},
 			requireSignatureFlag(),
@@ -42,6 +51,15 @@ func upgradeCommand(u *ui) *cli.Command {
 			timeoutFlag(defaultTimeout, "the scheduler"), stableForFlag(10 * time.Second), yesFlag(), outputFlag(""),
 		},
 		Action: func(c *cli.Context) error {
+			if c.Bool("simulate") {
+				if !c.Bool("check") || c.Bool("default") {
+					return problem.Invalidf("use --check --simulate", "--simulate needs --check, and excludes --default")
+				}
+				return simulateUpgrade(c, u)
+			}
+			if c.IsSet("snapshot") || c.IsSet("from") {
+				return problem.Invalidf("add --check --simulate", "--snapshot and --from need --simulate")
+			}
 			o, err := readUpgrade(c, u)
 			if err != nil {
 				return err

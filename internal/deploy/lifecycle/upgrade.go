@@ -294,3 +294,18 @@ func (u *upgradeRun) deploy(ctx context.Context) (*deploy.Outcome, error) {
 	_, outcome, err := extenders.DeployScheduler(ctx, r.deps, r.SchedulerDeployment)
 	return outcome, err
 }
+
+// DeployedSpec returns the spec that the scheduler of the options was deployed for, at its release.
+func DeployedSpec(ctx context.Context, s *session.Session, o UpgradeOptions) (*spec.Spec, error) {
+	d, err := deploy.Connect(s)
+	if err != nil {
+		return nil, err
+	}
+	u, err := newUpgrade(ctx, s, d, o)
+	if err != nil {
+		return nil, err
+	}
+	release := u.installed.Release
+	return o.Spec.Again(spec.Deployed{Request: u.installed.Request, Credentials: u.installed.Credentials},
+		release.String(), release.Rules().Policy)
+}

@@ -44,26 +44,8 @@ func NewComparison(result, baseline, repeated *Report, against string) *Comparis
 		Repeated:    repeated.Summary,
 		Differences: []Difference{}, Noise: []Difference{},
 	}
-	runs := [3]map[podKey]string{result.outcome(), baseline.outcome(), repeated.outcome()}
-	keys := map[podKey]bool{}
-	for _, r := range []*Report{result, baseline, repeated} {
-		for _, e := range r.Evicted {
-			for _, outcome := range runs { // elsewhere the pod stays on its node
-				key := podKey{e.Namespace, e.Name}
-				if _, known := outcome[key]; !known {
-					outcome[key] = e.Node
-				}
-			}
-		}
-	}
-	for _, outcome := range runs {
-		for key := range outcome {
-			keys[key] = true
-		}
-	}
-	for key := range keys {
-		d := Difference{Namespace: key.namespace, Name: key.name, Node: runs[0][key], Baseline: runs[1][key],
-			Repeated: runs[2][key]}
+	for _, o := range Outcomes(result, baseline, repeated) {
+		d := Difference{Namespace: o.Namespace, Name: o.Name, Node: o.Nodes[0], Baseline: o.Nodes[1], Repeated: o.Nodes[2]}
 		switch {
 		case d.Baseline != d.Repeated:
 			c.Noise = append(c.Noise, d)
@@ -73,12 +55,50 @@ func NewComparison(result, baseline, repeated *Report, against string) *Comparis
 			c.Same++
 		}
 	}
-	byName := func(a, b Difference) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	}
-	slices.SortFunc(c.Differences, byName)
-	slices.SortFunc(c.Noise, byName)
 	return c
+}
+
+// Outcome is the nodes of a pod in several runs. The node of a pod without a node is empty.
+type Outcome struct {
+	Namespace, Name string
+	Nodes           []string
+}
+
+// Outcomes returns the nodes of the pods that were scheduled or evicted in one of the runs, ordered
+// by namespace and name.
+func Outcomes(runs ...*Report) []Outcome {
+	var nodes []map[podKey]string
+	for _, r := range runs {
+		nodes = append(nodes, r.outcome())
+	}
+	for _, r := range runs {
+		for _, e := range r.Evicted {
+			for _, outcome := range nodes { // elsewhere the pod stays on its node
+				key := podKey{e.Namespace, e.Name}
+				if _, known := outcome[key]; !known {
+					outcome[key] = e.Node
+				}
+			}
+		}
+	}
+	keys := map[podKey]bool{}
+	for _, outcome := range nodes {
+		for key := range outcome {
+			keys[key] = true
+		}
+	}
+	all := make([]Outcome, 0, len(keys))
+	for key := range keys {
+		o := Outcome{Namespace: key.namespace, Name: key.name}
+		for _, outcome := range nodes {
+			o.Nodes = append(o.Nodes, outcome[key])
+		}
+		all = append(all, o)
+	}
+	slices.SortFunc(all, func(a, b Outcome) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return all
 }
 
 // outcome returns the node of each pod that the scheduler placed, did not place, or evicted.

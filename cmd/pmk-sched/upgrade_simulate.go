@@ -1,0 +1,143 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/capture"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/upgrades"
+)
+
+// simulateUpgrade compares a scheduler at its release and at the next one.
+func simulateUpgrade(c *cli.Context, u *ui) error {
+	r := simulate.UpgradeRequest{To: c.String("branch")}
+	r.Snapshot, r.Timeout = capture.Request{Stdin: u.in, Version: ownVersion()}, simulateTimeout
+	if c.IsSet("timeout") {
+		r.Timeout = c.Duration("timeout")
+	}
+	if path := c.String("snapshot"); path != "" {
+		r.Snapshot.From = []string{path}
+	}
+	if err := readsStdinOnce(c, "file", "snapshot"); err != nil {
+		return err
+	}
+	sp, err := upgradedSpec(c, u)
+	if err != nil {
+		return err
+	}
+	request, err := sp.Request()
+	if err != nil {
+		return err
+	}
+	r.Gates = inspect.FeatureGates(request.Spec.Args)
+	if r.Scheduler, err = sp.Simulation(nil, nil); err != nil {
+		return err
+	}
+	if from := c.String("from"); from != "" {
+		r.Scheduler.Branch = from
+	}
+	result, err := simulate.Upgrade(c.Context, u.session, r)
+	if err != nil {
+		return err
+	}
+	if err := u.data(c.String("output"), result, upgradeComparison(result)); err != nil {
+		return err
+	}
+	if result.Worse() {
+		return &checkFailed{fmt.Sprintf("scheduler %s differs between %s and %s", result.Scheduler, result.From, result.To)}
+	}
+	return nil
+}
+
+// upgradedSpec returns the scheduler of -f, the deployed scheduler of --name, or the default
+// scheduler.
+func upgradedSpec(c *cli.Context, u *ui) (*spec.Spec, error) {
+	f := nameFlags(c, u)
+	f.Lossy, f.Branch = c.Bool("lossy"), c.String("from")
+	sp, err := spec.Read(f)
+	if err != nil || f.File != "" || f.Name == "" {
+		return sp, err
+	}
+	if c.IsSet("snapshot") {
+		return nil, problem.Invalidf("add -f pmk-sched.yaml, or leave out --snapshot or --name",
+			"--name needs the cluster, and --snapshot uses none")
+	}
+	return lifecycle.DeployedSpec(c.Context, u.session, lifecycle.UpgradeOptions{Spec: sp})
+}
+
+// upgradeComparison has the gates of the scheduler; the other formats have all of kube-scheduler.
+func upgradeComparison(r *upgrades.Result) string {
+	var p printer
+	p.line("scheduler %s, %s → %s", r.Scheduler, r.From, r.To)
+	if r.Blocked != "" {
+		p.line("\nblocked: %s", r.Blocked)
+		for _, need := range r.Needs {
+			p.line("  %s", need)
+		}
+	}
+	p.upgradePlacements(r.Placements)
+	for _, change := range slices.Concat(r.Changes, r.Warnings) {
+		p.line("\nconfiguration: %s", change)
+	}
+	p.head(len(r.Plugins), "PROFILE", "PLUGIN", "CHANGE")
+	for _, plugin := range r.Plugins {
+		p.row(plugin.Profile, plugin.Plugin, pluginChange(plugin))
+	}
+	gates := slices.DeleteFunc(slices.Clone(r.Gates), func(g upgrades.Gate) bool { return !g.Scheduling && g.Set == nil })
+	p.head(len(gates), "FEATURE GATE", r.From, r.To, "SET TO")
+	for _, g := range gates {
+		set := "-"
+		if g.Set != nil {
+			set = fmt.Sprint(*g.Set)
+		}
+		p.row(g.Name, g.From, g.To, set)
+	}
+	if others := len(r.Gates) - len(gates); others > 0 {
+		p.line("%d gates of linked libraries differ too, see -o json", others)
+	}
+	for _, k := range r.New {
+		p.line("\nnew problem: %s", k)
+	}
+	for _, k := range r.Fixed {
+		p.line("\nfixed problem: %s (%s)", k.Effect, k.Issue)
+	}
+	p.notes(r.Notes)
+	p.unknown(r.Unknown)
+	return p.String()
+}
+
+func (p *printer) upgradePlacements(r *upgrades.Placements) {
+	if r == nil {
+		return
+	}
+	p.line("%d pods are scheduled again, %d and %d get a node: %d differ, %d are the same, %d are ties (%d and %d runs)",
+		r.Pods, r.Placed, r.NewPlaced, len(r.Differences), r.Same, r.Ties, r.Runs, r.NewRuns)
+	if r.Doubtful >= 0.05 {
+		p.line("up to %.1f of the differences may be ties", r.Doubtful)
+	}
+	p.head(len(r.Differences), "POD", "CHANGE", "NODE", "NEW NODE", "REASON")
+	for _, d := range first(r.Differences) {
+		p.row(d.Namespace+"/"+d.Name, d.Kind, orDash(d.Node), orDash(d.NewNode), orDash(oneLine(d.Reason)))
+	}
+	p.more(len(r.Differences))
+}
+
+func pluginChange(plugin upgrades.Plugin) string {
+	weight := ""
+	switch was, is := plugin.Weight, plugin.NewWeight; {
+	case was > 0 && is > 0 && was != is:
+		weight = fmt.Sprintf("weight %d → %d", was, is)
+	case was == 0 && is > 0:
+		weight = fmt.Sprintf("weight %d", is)
+	}
+	return joinNonEmpty(prefixed("runs at ", strings.Join(plugin.Added, ", ")),
+		prefixed("no longer at ", strings.Join(plugin.Removed, ", ")), weight)
+}

@@ -1,0 +1,209 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/capture"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/upgrades"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// UpgradeRequest describes the scheduler and the objects of [Upgrade].
+type UpgradeRequest struct {
+	Input
+	// To is the release to upgrade to. If it is empty, it is the next minor release.
+	To string
+	// Gates are the feature gates that the flags of the scheduler set.
+	Gates map[string]bool
+}
+
+// mostUpgradeRuns is how often each scheduler runs at most.
+const mostUpgradeRuns = 12
+
+// Upgrade compares a scheduler at two releases, by tables and by simulations on a snapshot: it
+// schedules all movable and pending pods again. The cluster is only read, and not at all with a
+// file.
+func Upgrade(ctx context.Context, s *session.Session, r UpgradeRequest) (result *upgrades.Result, err error) {
+	snap, err := capture.Open(ctx, s, r.Snapshot)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, snap.Close()) }()
+	from, err := ReleaseOf(ctx, s, r.Scheduler.Branch, snap.Header)
+	if err != nil {
+		return nil, err
+	}
+	to, err := upgradeTarget(ctx, s, from, r.To)
+	if err != nil {
+		return nil, err
+	}
+	c := &upgradeRun{s: s, r: r, snap: snap}
+	if c.from, err = c.compile(ctx, from); err != nil {
+		return nil, err
+	}
+	c.result = &upgrades.Result{
+		Scheduler: c.from.Scheduler.Request.Name, From: from.String(), To: to.String(), Programs: c.from.Origins,
+		Tables:  upgrades.Tables{Gates: upgrades.CompareGates(from, to, r.Gates)},
+		Unknown: unknownUpgrade(r),
+	}
+	if c.to, err = c.compile(ctx, to); err != nil {
+		if ctx.Err() != nil || len(r.Scheduler.Plugins)+len(r.Scheduler.Imports) == 0 {
+			return nil, err
+		}
+		c.block(fmt.Errorf("build the scheduler with its plugins at %s: %w", to, err))
+		return c.result, nil
+	}
+	if to.Compare(from) != 0 {
+		c.result.Programs = append(c.result.Programs, c.to.Origins...)
+	}
+	if err := c.compareTables(); err != nil || c.result.Blocked != "" {
+		return c.result, err
+	}
+	return c.result, c.comparePlacements(ctx)
+}
+
+// upgradeRun compares a scheduler at two releases.
+type upgradeRun struct {
+	s        *session.Session
+	r        UpgradeRequest
+	snap     *capture.Snapshot
+	from, to Programs
+	result   *upgrades.Result
+}
+
+func (c *upgradeRun) compile(ctx context.Context, release versions.Release) (Programs, error) {
+	scheduler := c.r.Scheduler
+	scheduler.Branch = release.String()
+	return Compile(ctx, c.s, scheduler, c.snap.Header)
+}
+
+// block records why the scheduler cannot run at the target.
+func (c *upgradeRun) block(err error) {
+	c.result.Blocked, c.result.Needs = err.Error(), problem.Hints(err)
+}
+
+// compareTables renders the configuration for both releases and compares them.
+func (c *upgradeRun) compareTables() error {
+	var sides [2]*upgrades.Scheduler
+	for i, scheduler := range []*Scheduler{&c.from.Scheduler, &c.to.Scheduler} {
+		quiet := *c.s
+		quiet.Note, quiet.Warn = func(string) {}, func(string) {}
+		if i == 1 { // the changes of the conversion are part of the result
+			quiet.Note = func(text string) { c.result.Changes = append(c.result.Changes, text) }
+			quiet.Warn = func(text string) { c.result.Warnings = append(c.result.Warnings, text) }
+		}
+		configuration, err := scheduler.Configure(&quiet, "kubeconfig", 0)
+		if err != nil && i == 1 {
+			c.block(err)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		sides[i] = &upgrades.Scheduler{Name: scheduler.Request.Name, Release: scheduler.Release,
+			Configuration: configuration.YAML, Gates: c.r.Gates}
+	}
+	tables, err := upgrades.Compare(sides[0], sides[1])
+	if err != nil {
+		return err
+	}
+	c.result.Tables = *tables
+	return nil
+}
+
+// comparePlacements runs both schedulers until differences are told from ties.
+func (c *upgradeRun) comparePlacements(ctx context.Context) (err error) {
+	quiet := *c.s
+	quiet.Note, quiet.Warn = func(string) {}, func(string) {}
+	servers, err := NewServers(&quiet, "upgrade")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, servers.Close()) }()
+	m := Simulation{Scenarios: []scenario.Scenario{scenario.ReplaceAll()}, Snapshot: c.snap, Timeout: c.r.Timeout}
+	run := func(ctx context.Context, p Programs) (*report.Report, error) { return m.Run(ctx, servers, p) }
+	c.result.Placements, c.result.Notes, err = ComparePlacements(ctx, c.from, c.to, run)
+	return err
+}
+
+// ComparePlacements runs two schedulers until their differences are told from ties, and returns the
+// differences and the notes of the simulations. run runs a simulation.
+func ComparePlacements(
+	ctx context.Context, from, to Programs, run func(context.Context, Programs) (*report.Report, error),
+) (*upgrades.Placements, []string, error) {
+	programs := [2]Programs{from, to}
+	var sides [2]upgrades.Side
+	var results [2][]*report.Report
+	for i, p := range programs {
+		sides[i].Ordered = p.Scheduler.Release.Rules().OrderedTies
+	}
+	for n := 0; ; n++ {
+		for i, p := range programs {
+			for sides[i].Runs < sides[i].Next(n) {
+				result, err := run(ctx, p)
+				if err != nil {
+					return nil, nil, fmt.Errorf("at %s: %w", p.Scheduler.Release, err)
+				}
+				results[i], sides[i].Runs = append(results[i], result), sides[i].Runs+1
+			}
+		}
+		found := upgrades.ComparePlacements(results[0], results[1])
+		if found.Enough(sides[0], sides[1]) || n+1 == mostUpgradeRuns {
+			return found, upgradeNotes(results[0][0], results[1][0]), nil
+		}
+	}
+}
+
+// upgradeNotes returns the notes of two simulations. A note of one of them names its release.
+func upgradeNotes(from, to *report.Report) (notes []string) {
+	for _, r := range []*report.Report{from, to} {
+		for _, note := range r.Notes {
+			if !slices.Contains(from.Notes, note) || !slices.Contains(to.Notes, note) {
+				note = r.Release + ": " + note
+			}
+			if !slices.Contains(notes, note) {
+				notes = append(notes, note)
+			}
+		}
+	}
+	return notes
+}
+
+func unknownUpgrade(r UpgradeRequest) []string {
+	unknown := []string{
+		"kubelets, controllers, admission webhooks and autoscalers of the new release: only kube-scheduler and the API server run",
+		"ties, and what follows from them: a pod whose runs differ within a release is not compared",
+		"samples of clusters with more than 100 nodes, and the order in which pods arrive: all pods that can move are " +
+			"scheduled again, by priority, then by age",
+		"extenders: the answers of the ones that a configuration names are the answers of today's programs",
+		"bugs that the table of known problems does not have",
+	}
+	if len(r.Gates) > 0 {
+		unknown = append(unknown, "feature gates of spec.args in placements: simulations run with the defaults of each release")
+	}
+	return unknown
+}
+
+// upgradeTarget returns the release to upgrade to.
+func upgradeTarget(
+	ctx context.Context, s *session.Session, from versions.Release, to string,
+) (versions.Release, error) {
+	if to != "" {
+		return pack.ResolveBranch(ctx, s, to)
+	}
+	for _, release := range versions.Releases() {
+		if release.Minor == from.Minor+1 {
+			return release, nil
+		}
+	}
+	return versions.Release{}, problem.Invalidf("specify a release with --to",
+		"this pmk-sched does not know the minor release after %s", from.MinorString())
+}

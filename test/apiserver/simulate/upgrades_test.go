@@ -1,0 +1,71 @@
+//go:build linux
+
+package simulate
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/upgrades"
+	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
+)
+
+// upgradeSnapshot is the path of a snapshot that shows a known change.
+func upgradeSnapshot(name string) string {
+	return filepath.Join(run.Root(), "test", "testdata", "upgrades", name)
+}
+
+// upgraded compares the default scheduler at two releases with the command.
+func upgraded(t *testing.T, file, from, to string, status int) upgrades.Result {
+	t.Helper()
+	r := run.PMKSched(t, "upgrade", "--check", "--simulate", "--snapshot", file, "--from", from, "--to", to, "-o", "json")
+	if status == 0 {
+		r.OK(t)
+	} else {
+		r.Fails(t, status, "differs between "+from+" and "+to)
+	}
+	return run.Decode[upgrades.Result](t, r.Stdout)
+}
+
+// An upgrade to the same release changes nothing, and says what it does not know.
+func TestUpgradeToTheSameReleaseChangesNothing(t *testing.T) {
+	t.Parallel()
+	r := upgraded(t, upgradeSnapshot("new-fields.yaml"), apiserver.Release, apiserver.Release, 0)
+	equal(t, "differences", 0, len(r.Placements.Differences)+len(r.Gates)+len(r.Plugins)+len(r.New)+len(r.Fixed))
+	equal(t, "pods", [2]int{6, 6}, [2]int{r.Placements.Pods, r.Placements.Same})
+	if len(r.Unknown) == 0 {
+		t.Error("nothing is unknown")
+	}
+}
+
+// A pod whose node differs by the configuration differs in all runs.
+func TestPlacementsDifferWithTheConfiguration(t *testing.T) {
+	t.Parallel()
+	objects := newObjects(t, node("half", 4, "", "")+node("empty", 4, "", "")+
+		pod("running", "2", "ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: d, uid: d, controller: true}]",
+			"nodeName: half", "phase: Running")+
+		pod("packed", "1", "", "", ""))
+	var found *upgrades.Placements
+	withSimulator(t, apiserver.Release, func(sim *simulator) (err error) {
+		programs := func(preset string) simulate.Programs {
+			return simulate.Programs{Scheduler: simulate.Scheduler{Release: sim.release, Program: sim.scheduler,
+				Request: pack.Scheduler{Preset: preset}}}
+		}
+		found, _, err = simulate.ComparePlacements(t.Context(), programs(""), programs("binpack"),
+			func(ctx context.Context, p simulate.Programs) (*report.Report, error) {
+				o := sim.options(t, objects, p.Scheduler.Request)
+				o.Scenario = scenario.ReplaceAll()
+				return sim.server.Run(ctx, o)
+			})
+		return err
+	})
+	want := []upgrades.Difference{
+		{Namespace: "shop", Name: "packed", Kind: upgrades.Moves, Node: "empty", NewNode: "half"}}
+	equal(t, "differences", want, found.Differences)
+}
