@@ -64,7 +64,8 @@ func bundleCreateCommand(u *ui) *cli.Command {
 
 func readBundleOptions(c *cli.Context, u *ui) (bundle.Options, error) {
 	o := bundle.Options{
-		Programs: programs.OfLabs(), Version: ownVersion(), Archive: c.String("archive"), Since: c.String("since"),
+		Programs: programs.OfLabs(), EtcdOfKubeadm: etcdOfKubeadm(), Version: ownVersion(),
+		Archive: c.String("archive"), Since: c.String("since"),
 	}
 	if o.Archive == "" {
 		return o, problem.Invalidf("", "--archive is required")

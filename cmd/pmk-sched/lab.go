@@ -13,6 +13,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/lab"
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // defaultLabDir is short, since the kernel limits the paths of the sockets below it to 107
@@ -29,6 +30,11 @@ func labCommand(u *ui) *cli.Command {
 			labKubeconfigCommand(u),
 		},
 	}
+}
+
+// etcdOfKubeadm returns the function that returns the version of etcd of a lab of kubeadm.
+func etcdOfKubeadm() func(context.Context, string, versions.Release) (string, error) {
+	return lab.EtcdOfKubeadm
 }
 
 func labFlags(more ...cli.Flag) []cli.Flag {

@@ -3,12 +3,17 @@
 package main
 
 import (
+	"context"
 	"runtime"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/versions"
 )
+
+// etcdOfKubeadm returns nil: there are no labs.
+func etcdOfKubeadm() func(context.Context, string, versions.Release) (string, error) { return nil }
 
 func labCommand(*ui) *cli.Command {
 	return &cli.Command{

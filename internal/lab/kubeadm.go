@@ -20,6 +20,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/base/certificates"
 	"github.com/pmk-sched/pmk-sched/internal/lab/kubeadm"
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // secrets are the credentials with which nodes join a cluster.
@@ -82,23 +83,32 @@ func (u *bringUp) cluster() (kubeadm.Cluster, error) {
 	return c, err
 }
 
-// listImages returns the images of the release, as its own kubeadm names them.
-func (u *bringUp) listImages(ctx context.Context) (kubeadm.Images, error) {
+// EtcdOfKubeadm returns the version of etcd, such as v3.5.3, that labs of kubeadm run with a
+// release. It is empty if they run the etcd of a Debian package, 3.4. program is the path of the
+// release's kubeadm.
+func EtcdOfKubeadm(ctx context.Context, program string, r versions.Release) (string, error) {
+	images, err := listImages(ctx, program, r, os.Getenv("PATH"))
+	if err != nil || oldEtcd(images.EtcdVersion()) {
+		return "", err
+	}
+	return images.EtcdVersion(), nil
+}
+
+// listImages returns the images of a release, as its own kubeadm names them.
+func listImages(ctx context.Context, program string, r versions.Release, path string) (kubeadm.Images, error) {
 	// With a complete configuration kubeadm looks at nothing on this machine. The addresses and the
 	// token do not matter.
-	c := kubeadm.Cluster{Release: u.o.Release, Services: serviceCIDR, Socket: containerdSocket,
-		Token: "abcdef.0123456789abcdef"}
-	config, err := c.Init(kubeadm.Node{Name: u.lab.Name(), Address: addressIn(subnetPools()[0], firstNode),
-		ControlPlane: true})
+	c := kubeadm.Cluster{Release: r, Services: serviceCIDR, Socket: containerdSocket, Token: "abcdef.0123456789abcdef"}
+	config, err := c.Init(kubeadm.Node{Name: "lab", Address: addressIn(subnetPools()[0], firstNode), ControlPlane: true})
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, u.programs["kubeadm"], kubeadm.ImagesArgs("/dev/stdin")...)
-	cmd.Env = daemonEnv(u.machine.path)
+	cmd := exec.CommandContext(ctx, program, kubeadm.ImagesArgs("/dev/stdin")...)
+	cmd.Env = daemonEnv(path)
 	var out, problems bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(config), &out, &problems
 	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("list the images of %s: %w: %s", u.o.Release, err, lastLines(problems.String(), 5))
+		return nil, fmt.Errorf("list the images of %s: %w: %s", r, err, lastLines(problems.String(), 5))
 	}
 	return kubeadm.ParseImages(out.String())
 }

@@ -16,13 +16,6 @@ type Programs interface {
 	Find(ctx context.Context, r programs.Request) (map[string]programs.Program, error)
 }
 
-// kwok works with every supported release.
-const (
-	kwokModule, kwokVersion = "sigs.k8s.io/kwok", "v0.8.0"
-	kwokPackage             = kwokModule + "/cmd/kwok"
-	kwok                    = "kwok"
-)
-
 // runner is the entrypoint of the images of kubeadm's clusters.
 const runner = programs.Runner
 
@@ -59,15 +52,7 @@ func (u *bringUp) getPrograms(ctx context.Context) error {
 	if err := u.getEtcd(ctx); err != nil || u.o.Nodes == 0 {
 		return err
 	}
-	result, err := build.Module(ctx, build.ModuleOptions{
-		Environment: u.o.environment(), Module: kwokModule, Version: kwokVersion,
-		Packages: []build.Program{{Name: kwok, Package: kwokPackage}},
-	})
-	if err != nil {
-		return err
-	}
-	u.programs[kwok], err = result.Path(kwok)
-	return err
+	return u.find(ctx, programs.Request{Release: u.o.Release, Names: []string{programs.Kwok}})
 }
 
 // find finds programs and records them.
@@ -87,13 +72,12 @@ func (u *bringUp) find(ctx context.Context, r programs.Request) error {
 func (u *bringUp) getEtcd(ctx context.Context) (err error) {
 	r := programs.Request{Release: u.o.Release, Names: []string{programs.Etcd}}
 	if u.lab.byKubeadm() {
-		if u.images, err = u.listImages(ctx); err != nil {
+		if u.images, err = listImages(ctx, u.programs["kubeadm"], u.o.Release, u.machine.path); err != nil {
 			return err
 		}
 		r.EtcdVersion = u.images.EtcdVersion()
-		// etcd has a module that builds from 3.5 on. Debian's etcd is 3.4.
 		switch {
-		case !strings.HasPrefix(r.EtcdVersion, "v3.4."):
+		case !oldEtcd(r.EtcdVersion):
 			u.machine.etcd = ""
 		case u.machine.etcd == "":
 			return problem.Errorf("apt-get install -y --no-install-recommends etcd-server",
@@ -105,3 +89,6 @@ func (u *bringUp) getEtcd(ctx context.Context) (err error) {
 	}
 	return nil
 }
+
+// oldEtcd reports whether etcd of a version is Debian's. etcd has a module that builds from 3.5 on.
+func oldEtcd(version string) bool { return strings.HasPrefix(version, "v3.4.") }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/pmk-sched/pmk-sched/internal/artifact/programs"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -190,8 +191,8 @@ func worker(number int, address netip.Addr, release versions.Release) *corev1.No
 			}},
 			NodeInfo: corev1.NodeSystemInfo{
 				KubeletVersion:          release.String(),
-				ContainerRuntimeVersion: "kwok://" + kwokVersion, OperatingSystem: runtime.GOOS, Architecture: runtime.GOARCH,
-				OSImage: "kwok",
+				ContainerRuntimeVersion: "kwok://" + programs.KwokVersion,
+				OperatingSystem:         runtime.GOOS, Architecture: runtime.GOARCH, OSImage: "kwok",
 			},
 		},
 	}

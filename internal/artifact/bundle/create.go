@@ -32,12 +32,18 @@ const downloads = build.ModuleDownloads
 // rewrites smaller files: the answers of the checksum database.
 const minAbsent = 64 << 10
 
+// kubeadm is the name of the program.
+const kubeadm = "kubeadm"
+
 // Options are the inputs of Create.
 type Options struct {
 	// Images are the images to build, at least one. The release of each is in the bundle.
 	Images []pack.Request
 	// Programs are the names of the programs of labs and simulations; see internal/artifact/programs.
 	Programs []string
+	// EtcdOfKubeadm returns the version of etcd that labs of kubeadm run with a release, or "" if they
+	// run one that is not in a bundle. kubeadm is the path of the program. It may be nil.
+	EtcdOfKubeadm func(ctx context.Context, kubeadm string, r versions.Release) (string, error)
 	// Self is the executable of pmk-sched, and Version its version.
 	Self, Version string
 	// Archive is the file to write. It is compressed if its name ends in .zst, .gz or .tgz.
@@ -145,7 +151,7 @@ func (c *creation) addRelease(ctx context.Context, r pack.Request) error {
 	if err := c.fetchBundledPlugins(ctx, release, r.Platforms); err != nil {
 		return err
 	}
-	found, err := pack.Finder(c.user).Find(ctx, programs.Request{Release: release, Names: c.Programs})
+	found, err := c.findPrograms(ctx, release)
 	if err != nil {
 		return err
 	}
@@ -157,6 +163,23 @@ func (c *creation) addRelease(ctx context.Context, r pack.Request) error {
 	}
 	c.manifest.Releases = append(c.manifest.Releases, r.Branch)
 	return nil
+}
+
+// findPrograms returns the programs of a release, with the etcd that its kubeadm names: all labs
+// and simulations of the release work with it.
+func (c *creation) findPrograms(ctx context.Context, release versions.Release) (map[string]programs.Program, error) {
+	finder := pack.Finder(c.user)
+	r := programs.Request{Release: release, Names: c.Programs}
+	if c.EtcdOfKubeadm != nil {
+		found, err := finder.Find(ctx, programs.Request{Release: release, Names: []string{kubeadm}})
+		if err != nil {
+			return nil, err
+		}
+		if r.EtcdVersion, err = c.EtcdOfKubeadm(ctx, found[kubeadm].Path, release); err != nil {
+			return nil, err
+		}
+	}
+	return finder.Find(ctx, r)
 }
 
 func (c *creation) addImage(ctx context.Context, r pack.Request) (err error) {

@@ -12,7 +12,7 @@ import (
 func ofKubernetes(names []string) []build.Program {
 	var programs []build.Program
 	for _, name := range names {
-		if name != Etcd && name != Runner {
+		if name != Etcd && name != Runner && name != Kwok {
 			programs = append(programs, build.Program{Name: name})
 		}
 	}
@@ -32,6 +32,12 @@ func (f *Finder) modules(r Request, names []string) []build.ModuleOptions {
 		modules = append(modules, build.ModuleOptions{
 			Environment: f.Environment, Module: runnerModule, Version: runnerVersion,
 			Packages: []build.Program{{Name: Runner, Package: runnerPackage}},
+		})
+	}
+	if slices.Contains(names, Kwok) {
+		modules = append(modules, build.ModuleOptions{
+			Environment: f.Environment, Module: kwokModule, Version: KwokVersion,
+			Packages: []build.Program{{Name: Kwok, Package: kwokPackage}},
 		})
 	}
 	return modules

@@ -2,7 +2,9 @@ package programs
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -12,11 +14,14 @@ import (
 )
 
 // fromDirectory returns the programs of the directory that the user names. They may be of another
-// patch of the release's minor.
+// patch of the release's minor. Kwok is not one of Kubernetes' programs and may be absent.
 func (f *Finder) fromDirectory(ctx context.Context, r Request) (map[string]Program, error) {
 	found := map[string]Program{}
 	for _, name := range r.Names {
 		p, err := inDirectory(ctx, f.From, name, r)
+		if name == Kwok && errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
 		if err != nil {
 			return nil, problem.Invalidf("use a directory that has all programs of the release for this machine, or --programs auto",
 				"take %s from %s: %w", name, f.From, err)
@@ -67,7 +72,7 @@ func inDirectory(ctx context.Context, dir, name string, r Request) (Program, err
 
 // sameMinor checks the version of a program. Any etcd serves a release; kubeadm expects a version.
 func sameMinor(name, version string, r Request) error {
-	if name == Etcd || name == Runner {
+	if name == Etcd || name == Runner || name == Kwok {
 		if name == Etcd && r.EtcdVersion != "" && version != r.EtcdVersion {
 			return fmt.Errorf("expected version %s, got %s", r.EtcdVersion, version)
 		}

@@ -43,12 +43,19 @@ const (
 	// Runner is the entrypoint of the images that Kubernetes releases. It is the same program in
 	// all of them, and its source is part of Kubernetes from 1.23 on.
 	Runner = "go-runner"
+	// Kwok simulates the nodes of labs. Kubernetes does not publish it: it is compiled unless a
+	// bundle had it.
+	Kwok = "kwok"
 )
 
-// The module that the runner is compiled from.
+// The modules that the runner and kwok are compiled from. KwokVersion works with every supported
+// release.
 const (
 	runnerModule, runnerVersion = "k8s.io/component-base", "v0.24.3"
 	runnerPackage               = runnerModule + "/logs/kube-log-runner"
+	kwokModule                  = "sigs.k8s.io/kwok"
+	kwokPackage                 = kwokModule + "/cmd/kwok"
+	KwokVersion                 = "v0.8.0"
 )
 
 // Program is a program for this machine.
@@ -87,10 +94,11 @@ type Finder struct {
 // Request names programs.
 type Request struct {
 	Release versions.Release
-	// Names are the names of programs of Kubernetes, such as kubelet, and Etcd or Runner.
+	// Names are the names of programs of Kubernetes, such as kubelet, and Etcd, Runner or Kwok.
 	Names []string
-	// EtcdVersion is the version of etcd, such as v3.5.3. If it is empty, it is build.EtcdVersion or
-	// the version in a directory.
+	// EtcdVersion is the version of etcd, such as v3.5.3. If it is empty, it is the version in a
+	// directory, or the version that was downloaded or unpacked for the release, or
+	// build.EtcdVersion.
 	EtcdVersion string
 }
 
@@ -106,7 +114,14 @@ func (f *Finder) Find(ctx context.Context, r Request) (map[string]Program, error
 		return slices.DeleteFunc(slices.Clone(r.Names), func(name string) bool { return found[name].Path != "" })
 	}
 	if filepath.IsAbs(f.From) {
-		return f.fromDirectory(ctx, r)
+		found, err := f.fromDirectory(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		r.Names = slices.DeleteFunc(slices.Clone(r.Names), func(name string) bool { return found[name].Path != "" })
+		rest, err := f.compile(ctx, r, r.Names)
+		maps.Copy(found, rest)
+		return found, err
 	}
 	if !slices.Contains([]string{"", Auto, Build, Published}, f.From) {
 		return nil, problem.Invalidf("use auto, published, build, or the path of a directory", "invalid source of programs %q",
@@ -164,4 +179,4 @@ func Kubernetes() []string {
 }
 
 // OfLabs returns the names of the programs that labs of any layout and simulations run.
-func OfLabs() []string { return append(Kubernetes(), "kubeadm", Runner, Etcd) }
+func OfLabs() []string { return append(Kubernetes(), "kubeadm", Runner, Etcd, Kwok) }

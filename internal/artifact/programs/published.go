@@ -48,9 +48,10 @@ func (f *Finder) published(ctx context.Context, r Request, names []string) (map[
 	found, store := map[string]Program{}, f.store(r)
 	var absent []string
 	for _, name := range names {
-		if p, has := store.load(name, r); has {
+		switch p, has := store.load(name, r); {
+		case has:
 			found[name] = p
-		} else {
+		case name != Kwok:
 			absent = append(absent, name)
 		}
 	}
@@ -124,6 +125,8 @@ func exactVersion(p Program, r Request) error {
 		return nil
 	case Etcd:
 		want = r.etcdVersion()
+	case Kwok:
+		want = KwokVersion
 	}
 	if p.Version != want {
 		return fmt.Errorf("expected version %s, got %s", want, p.Version)

@@ -32,7 +32,13 @@ func (f *Finder) store(r Request) store {
 func (s store) load(name string, r Request) (Program, bool) {
 	var p Program
 	text, err := os.ReadFile(filepath.Join(s.dir, name, recordFile))
-	if err != nil || json.Unmarshal(text, &p) != nil || p.Name != name || exactVersion(p, r) != nil {
+	if err != nil || json.Unmarshal(text, &p) != nil || p.Name != name {
+		return Program{}, false
+	}
+	if name == Etcd && r.EtcdVersion == "" {
+		r.EtcdVersion = p.Version // it was stored for this release
+	}
+	if exactVersion(p, r) != nil {
 		return Program{}, false
 	}
 	p.Path = filepath.Join(s.dir, name, name)

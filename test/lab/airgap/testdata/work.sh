@@ -5,7 +5,7 @@ cd /root
 [ -z "$(ip route)" ]
 pmk-sched bundle unpack bundle.tar.zst
 trap 'pmk-sched lab down --name air' EXIT
-pmk-sched lab up --branch v1.24.3 --name air
+pmk-sched lab up --branch v1.24.3 --layout kubeadm --nodes 2 --name air
 on_node() { pmk-sched lab exec --name air -- "$@"; }
 on_node pmk-sched detect
 on_node pmk-sched build --branch v1.24.3 --with builtin:timestamp --tag localhost/air:v1.24.3 --load containerd
