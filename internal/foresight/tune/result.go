@@ -74,13 +74,17 @@ type Best struct {
 // Compare compares the best figures of the front with the best ones of the presets, whose names
 // begin with [Preset].
 func Compare(objectives []Objective, points []Point) []Best {
-	var all []Best
+	all := []Best{}
+	heldOut := slices.ContainsFunc(points, func(p Point) bool { return p.HeldOut != nil })
 	for i, o := range objectives {
 		front, presets := math.Inf(1), math.Inf(1)
 		for _, p := range points {
 			f := p.Figures
-			if p.HeldOut != nil {
+			if heldOut {
 				f = p.HeldOut
+			}
+			if f == nil { // its simulation failed
+				continue
 			}
 			value := costs(objectives, f)[i]
 			if p.Front {
@@ -89,6 +93,9 @@ func Compare(objectives []Objective, points []Point) []Best {
 			if strings.HasPrefix(p.Name, Preset) {
 				presets = min(presets, value)
 			}
+		}
+		if math.IsInf(front, 0) || math.IsInf(presets, 0) {
+			continue
 		}
 		b := Best{Objective: o.Name, Front: front, Presets: presets, NoWorse: front <= presets+1e-9}
 		if o.Higher {

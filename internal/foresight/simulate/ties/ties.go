@@ -5,6 +5,7 @@ package ties
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,8 +15,6 @@ import (
 	"slices"
 	"strconv"
 	"time"
-
-	"crypto/rand"
 )
 
 const (
@@ -63,9 +62,9 @@ func (b *Breaker) URLs(nodes int) []string {
 	return urls
 }
 
-// Close stops the service and returns when it has ended.
-func (b *Breaker) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+// Close stops the service and returns when it has ended, also if the context is done.
+func (b *Breaker) Close(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 	defer cancel()
 	err := b.server.Shutdown(ctx)
 	if err != nil {

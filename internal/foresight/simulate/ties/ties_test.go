@@ -68,7 +68,7 @@ func TestServiceAnswersAScheduler(t *testing.T) {
 	if err := json.NewDecoder(response.Body).Decode(&scores); err != nil || len(scores) != 2 {
 		t.Errorf("got %v, %v", scores, err)
 	}
-	if err := b.Close(); err != nil {
+	if err := b.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
 }

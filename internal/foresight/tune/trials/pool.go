@@ -31,7 +31,9 @@ type pool struct {
 }
 
 // newPool returns a pool without running API servers. Close it.
-func newPool(s *session.Session, r Request, scenarios []scenario.Scenario) (p *pool, err error) {
+func newPool(
+	ctx context.Context, s *session.Session, r Request, scenarios []scenario.Scenario,
+) (p *pool, err error) {
 	p = &pool{s: s, r: r, scenarios: scenarios}
 	if p.ties, err = ties.Start(r.Seed); err != nil {
 		return nil, err
@@ -42,15 +44,15 @@ func newPool(s *session.Session, r Request, scenarios []scenario.Scenario) (p *p
 	for range r.Parallel {
 		servers, err := simulate.NewServers(&quiet, "tune")
 		if err != nil {
-			return nil, errors.Join(err, p.close())
+			return nil, errors.Join(err, p.close(ctx))
 		}
 		p.servers = append(p.servers, servers)
 	}
 	return p, nil
 }
 
-func (p *pool) close() error {
-	all := []error{p.ties.Close()}
+func (p *pool) close(ctx context.Context) error {
+	all := []error{p.ties.Close(ctx)}
 	for _, servers := range p.servers {
 		all = append(all, servers.Close())
 	}
@@ -64,6 +66,10 @@ type job struct{ candidate, world int }
 // trial only, unless it was interrupted.
 func (p *pool) try(ctx context.Context, x *space, next []tune.Candidate, worlds []*world) ([]tune.Trial, error) {
 	figures, failures := make([][]tune.Figures, len(next)), make([]error, len(next))
+	first, err := x.firstEqual(next)
+	if err != nil {
+		return nil, err
+	}
 	jobs := make(chan job)
 	var wait sync.WaitGroup
 	for _, servers := range p.servers {
@@ -82,7 +88,7 @@ func (p *pool) try(ctx context.Context, x *space, next []tune.Candidate, worlds 
 			if figures[c] == nil {
 				figures[c] = make([]tune.Figures, len(worlds))
 			}
-			if ctx.Err() == nil {
+			if ctx.Err() == nil && first[c] == c {
 				jobs <- job{c, w}
 			}
 		}
@@ -95,10 +101,10 @@ func (p *pool) try(ctx context.Context, x *space, next []tune.Candidate, worlds 
 	trials := make([]tune.Trial, len(next))
 	for i, c := range next {
 		trials[i] = tune.Trial{Candidate: c}
-		if err := failures[i]; err != nil {
+		if err := failures[first[i]]; err != nil {
 			trials[i].Error, _, _ = strings.Cut(err.Error(), "\n") // the logs of programs follow
 		} else {
-			trials[i].Figures = tune.Mean(figures[i])
+			trials[i].Figures = tune.Mean(figures[first[i]])
 		}
 	}
 	return trials, nil

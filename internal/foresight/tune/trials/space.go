@@ -125,6 +125,21 @@ func (x *space) configuration(c tune.Candidate) *profiles.Tunable {
 	return t
 }
 
+// firstEqual returns the index of the first candidate with the same configuration as each
+// candidate: today's is often a preset.
+func (x *space) firstEqual(all []tune.Candidate) ([]int, error) {
+	texts, first := make([]string, len(all)), make([]int, len(all))
+	for i, c := range all {
+		text, err := x.configuration(c).YAML()
+		if err != nil {
+			return nil, err
+		}
+		texts[i] = string(text)
+		first[i] = slices.Index(texts, texts[i])
+	}
+	return first, nil
+}
+
 // describe adds the configuration of a point in all its forms.
 func (x *space) describe(point *tune.Point, trials []tune.Trial) error {
 	i := slices.IndexFunc(trials, func(t tune.Trial) bool { return t.Name == point.Name })

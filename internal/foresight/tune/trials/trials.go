@@ -80,11 +80,11 @@ func Run(ctx context.Context, s *session.Session, r Request) (result *tune.Resul
 	if err != nil {
 		return nil, err
 	}
-	p, err := newPool(s, r, scenarios)
+	p, err := newPool(ctx, s, r, scenarios)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, p.close()) }()
+	defer func() { err = errors.Join(err, p.close(ctx)) }()
 	return p.search(ctx, r, space, search, heldOut)
 }
 
