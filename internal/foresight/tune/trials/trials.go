@@ -222,7 +222,8 @@ func unknown(heldOut int) []string {
 		"preferences of pods, such as preferred affinity: no objective measures them, so the weights of TaintToleration, " +
 			"NodeAffinity and InterPodAffinity stay unchanged",
 		"the future: arrivals, completions and load that the snapshots do not have; the speed of the scheduler",
-		"percentageOfNodesToScore: simulations examine one node at a time, so that a cluster may examine a few nodes more",
+		"percentageOfNodesToScore: simulations examine one node at a time in the order of their names, so that a cluster may " +
+			"examine other nodes",
 	}
 	if heldOut == 0 {
 		list = append(list, "whether the figures hold for other snapshots: none was held out")
