@@ -95,6 +95,8 @@ func apiServerArgs(release versions.Release) []string {
 		"--disable-admission-plugins=" + off,
 		"--max-requests-inflight=0", "--max-mutating-requests-inflight=0", "--enable-priority-and-fairness=false",
 		"--profiling=false",
+		// Before 1.31 the cache lists in a random order, in which a scheduler then examines the nodes.
+		"--watch-cache-sizes=nodes#0",
 	}
 	if !release.Rules().Devices {
 		return args

@@ -62,17 +62,20 @@ func Turn[T any](sides []T, round int) []T {
 
 // Rounds returns the number in the environment variable ROUNDS, or the given number if it is not
 // set.
-func Rounds(b *testing.B, otherwise int) int {
+func Rounds(b *testing.B, otherwise int) int { return Setting(b, "ROUNDS", otherwise) }
+
+// Setting returns the number in an environment variable, or the given number if it is not set.
+func Setting(b *testing.B, variable string, otherwise int) int {
 	b.Helper()
-	text := os.Getenv("ROUNDS")
+	text := os.Getenv(variable)
 	if text == "" {
 		return otherwise
 	}
-	rounds, err := strconv.Atoi(text)
-	if err != nil || rounds < 1 {
-		b.Fatalf("invalid ROUNDS %q: must be a positive number", text)
+	number, err := strconv.Atoi(text)
+	if err != nil || number < 1 {
+		b.Fatalf("invalid %s %q: must be a positive number", variable, text)
 	}
-	return rounds
+	return number
 }
 
 // Table holds the samples of each row and side, in the order in which they were added.

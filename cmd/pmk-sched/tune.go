@@ -1,0 +1,223 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/atomicfile"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/page"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/tune"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/tune/trials"
+)
+
+// defaultScenario schedules all pods again: settings affect each of them.
+const defaultScenario = "replace-all"
+
+func tuneCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: "tune", ArgsUsage: "[SCENARIO]", Usage: "search settings of a scheduler by simulations: the Pareto front of objectives",
+		Description: "Tries weights, strategies and other settings with the scheduler itself, beginning with today's " +
+			"configuration and the presets, and prints those that no others beat in all objectives. SCENARIO is " +
+			defaultScenario + " (the default), pending, or a file as for `simulate run`. Figures of snapshots that the search " +
+			"did not see are next to the others. No cluster is used.",
+		UsageText: examples("pmk-sched tune --snapshot monday.tar.gz --snapshot friday.tar.gz --report tune.html",
+			"pmk-sched tune -f pmk-sched.yaml --snapshot a.tar.gz --holdout b.tar.gz --to-dir tuned",
+			"pmk-sched tune --snapshot a.tar.gz --objective cost,moves --price m5.large=0.096 --trials 80"),
+		Flags: localSchedulerFlags("the snapshot's",
+			&cli.StringSliceFlag{Name: "snapshot", Usage: snapshotUsage},
+			&cli.StringSliceFlag{Name: "holdout", Usage: "`PATH` of a snapshot that the search does not see",
+				DefaultText: "the last third of several --snapshot"},
+			&cli.StringFlag{Name: "objective", Value: "empty-nodes,spread,moves,unplaced",
+				Usage: "`LIST` of empty-nodes, spread, zones, moves, cost, unplaced"},
+			&cli.StringSliceFlag{Name: "price", Usage: "`TYPE=PRICE` of a node, as in `simulate`, for cost"},
+			&cli.IntFlag{Name: "trials", Value: 40, Usage: "try `NUMBER` of configurations", Action: atLeast("trials", 1)},
+			&cli.Uint64Flag{Name: "seed", Value: 1, Usage: "`NUMBER` that selects the samples and breaks ties"},
+			&cli.IntFlag{Name: "parallel", Value: 1, Usage: "run `NUMBER` of simulations at the same time",
+				Action: atLeast("parallel", 1)},
+			&cli.StringFlag{Name: "report", Usage: "write the result to `FILE` as a web page"},
+			&cli.StringFlag{Name: "to-dir", Usage: "write the files of each point to the new directory `DIR`"},
+			unknownReleaseFlag(u),
+			timeoutFlag(simulateTimeout, "the scheduler to decide about all pods of a simulation"), outputFlag(""),
+		),
+		Action: func(c *cli.Context) error { return tuneScheduler(c, u) },
+	}
+}
+
+func tuneScheduler(c *cli.Context, u *ui) error {
+	request, err := tuneRequest(c, u)
+	if err != nil {
+		return err
+	}
+	dir := c.String("to-dir")
+	if _, err := os.Lstat(dir); dir != "" && err == nil {
+		return problem.Invalidf("name a new directory", "--to-dir %s exists", dir)
+	}
+	result, err := withTuneReport(c.Context, c.String("report"), func() (*tune.Result, error) {
+		return trials.Run(c.Context, u.session, request)
+	})
+	if err != nil {
+		return err
+	}
+	if dir != "" {
+		if err := writePoints(dir, result); err != nil {
+			return fmt.Errorf("write --to-dir: %w", err)
+		}
+	}
+	return u.data(c.String("output"), result, tuneTable(result))
+}
+
+func tuneRequest(c *cli.Context, u *ui) (r trials.Request, err error) {
+	r = trials.Request{
+		Snapshots: c.StringSlice("snapshot"), HeldOut: c.StringSlice("holdout"), Stdin: u.in, ScenarioName: defaultScenario,
+		Trials: c.Int("trials"), Parallel: c.Int("parallel"), Seed: c.Uint64("seed"), Timeout: c.Duration("timeout"),
+		Version: ownVersion(),
+	}
+	if err := readsStdinOnce(c, "file", "snapshot", "holdout"); err != nil {
+		return r, err
+	}
+	if len(r.Snapshots) == 0 {
+		return r, problem.Invalidf("`pmk-sched snapshot --to-file FILE` makes one", "--snapshot is required")
+	}
+	if r.Objectives, err = tune.ParseObjectives(c.String("objective")); err != nil {
+		return r, problem.Invalidf("", "invalid --objective %w", err)
+	}
+	for _, text := range c.StringSlice("price") {
+		price, err := report.ParsePrice(text)
+		if err != nil {
+			return r, problem.Invalidf("", "invalid --price %w", err)
+		}
+		r.Prices = append(r.Prices, price)
+	}
+	for _, o := range r.Objectives {
+		if o.Name == tune.Cost && len(r.Prices) == 0 {
+			return r, problem.Invalidf("for example --price m5.large=0.096", "--objective cost requires --price")
+		}
+	}
+	if c.NArg() > 1 {
+		return r, problem.Invalidf(seeHelp(c), "expected at most one SCENARIO, got %d arguments", c.NArg())
+	}
+	if c.NArg() == 1 {
+		r.ScenarioName = c.Args().First()
+	}
+	steps := []scenario.Step{{Scenario: r.ScenarioName}}
+	if r.ScenarioName != defaultScenario && r.ScenarioName != "pending" {
+		if steps, err = readScenario(r.ScenarioName); err != nil {
+			return r, err
+		}
+	}
+	r.Script = simulate.Script{Dir: filepath.Dir(r.ScenarioName), Steps: steps}
+	r.Scheduler, err = simulatedScheduler(c, u)
+	return r, err
+}
+
+// withTuneReport is [withReport] for the result of a search.
+func withTuneReport(
+	ctx context.Context, file string, run func() (*tune.Result, error),
+) (result *tune.Result, err error) {
+	if file == "" {
+		return run()
+	}
+	err = atomicfile.Write(ctx, file, 0o600, func(f *os.File) error {
+		if result, err = run(); err != nil {
+			return err
+		}
+		out := bufio.NewWriter(f)
+		return errors.Join(page.WriteTuning(out, result), out.Flush())
+	})
+	return result, err
+}
+
+// writePoints writes the files of each point to a directory of its own. The directory appears when
+// it is complete.
+func writePoints(dir string, r *tune.Result) (err error) {
+	temporary, err := os.MkdirTemp(filepath.Dir(dir), ".tune-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(temporary)) }()
+	for i := range r.Points {
+		p := &r.Points[i]
+		point := filepath.Join(temporary, strconv.Itoa(i+1)+"-"+strings.ReplaceAll(p.Name, " ", "-"))
+		if err := os.Mkdir(point, 0o755); err != nil {
+			return err
+		}
+		for name, text := range map[string]string{"pmk-sched.yaml": p.Spec, "scheduler.yaml": p.Configuration,
+			"eks.json": p.EKS.Text, "aks.yaml": p.AKS.Text} {
+			if text == "" {
+				continue
+			}
+			if err := os.WriteFile(filepath.Join(point, name), []byte(text), 0o644); err != nil {
+				return err
+			}
+		}
+	}
+	if err := os.Chmod(temporary, 0o755); err != nil {
+		return err
+	}
+	return os.Rename(temporary, dir)
+}
+
+func tuneTable(r *tune.Result) string {
+	var p printer
+	p.line("%d configurations of %s %s, %s, on %d snapshots, %d held out, seed %d", len(r.Trials), r.Scheduler, r.Release,
+		r.Scenario, len(r.Snapshots), len(r.HeldOut), r.Seed)
+	p.row()
+	head := []any{"POINT", "FRONT"}
+	for _, o := range r.Objectives {
+		head = append(head, strings.ToUpper(o.Name))
+	}
+	if len(r.HeldOut) > 0 {
+		head = append(head, "HELD OUT: FRONT")
+		for _, o := range r.Objectives {
+			head = append(head, strings.ToUpper(o.Name))
+		}
+	}
+	p.row(head...)
+	for i := range r.Points {
+		point := &r.Points[i]
+		row := append([]any{point.Name, point.Front}, figures(point.Figures)...)
+		if point.HeldOut != nil {
+			row = append(append(row, point.HeldOutFront), figures(point.HeldOut)...)
+		}
+		p.row(row...)
+	}
+	figuresOf := "the search"
+	if len(r.HeldOut) > 0 {
+		figuresOf = "snapshots held out"
+	}
+	p.line("\nbest figures of %s:", figuresOf)
+	p.row("OBJECTIVE", "FRONT", "PRESETS", "NO WORSE")
+	for _, best := range r.Best {
+		p.row(best.Objective, tune.Format(best.Front), tune.Format(best.Presets), best.NoWorse)
+	}
+	p.line("\nchanges of today's configuration:")
+	for i := range r.Points {
+		point := &r.Points[i]
+		p.WriteString(wrapText(fmt.Sprintf("%s (EKS does not accept %d of the settings, AKS %d)", orDash(strings.Join(point.Changes,
+			"; ")), len(point.EKS.Lost), len(point.AKS.Lost)), "  "+point.Name+": ", "    "))
+	}
+	p.notes(r.Notes)
+	p.unknown(r.Unknown)
+	return p.String()
+}
+
+// figures formats figures: whole numbers as such, others with three digits.
+func figures(f tune.Figures) []any {
+	var cells []any
+	for _, value := range f {
+		cells = append(cells, tune.Format(value))
+	}
+	return cells
+}

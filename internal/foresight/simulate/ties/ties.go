@@ -1,0 +1,141 @@
+// Package ties is a scheduler extender that prefers one of several equal nodes for each pod, always
+// the same one. Schedulers break ties at random, so that two runs of the same simulation differ.
+package ties
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+)
+
+const (
+	// Verb is the verb of the extenders in a configuration.
+	Verb = "prioritize"
+	// base is the number of scores that an extender can give: 0 to 10 (MaxExtenderPriority in
+	// k8s.io/kube-scheduler/extender/v1).
+	base = 11
+	// most bounds a request: the names of very many nodes, and a pod.
+	most = 64 << 20
+	// closeTime is how long calls of a scheduler that has ended may take.
+	closeTime = 5 * time.Second
+)
+
+// Breaker is a running service on loopback. Close it.
+type Breaker struct {
+	server *http.Server
+	url    string
+	seed   uint64
+	done   chan error
+}
+
+// Start starts a service. Ranks differ between seeds.
+func Start(seed uint64) (*Breaker, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listen for the scheduler: %w", err)
+	}
+	path := "/" + rand.Text() // other users of the machine do not know it
+	b := &Breaker{url: "http://" + listener.Addr().String() + path, seed: seed, done: make(chan error, 1)}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST "+path+"/{digit}/"+Verb, b.prioritize)
+	b.server = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	go func() { b.done <- b.server.Serve(listener) }()
+	return b, nil
+}
+
+// URLs returns the addresses of extenders, without the verb, that rank a number of nodes: one for
+// each digit, the least first.
+func (b *Breaker) URLs(nodes int) []string {
+	urls := []string{b.url + "/0"}
+	for ranks := base; ranks < nodes; ranks *= base {
+		urls = append(urls, b.url+"/"+strconv.Itoa(len(urls)))
+	}
+	return urls
+}
+
+// Close stops the service and returns when it has ended, also if the context is done.
+func (b *Breaker) Close(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
+	defer cancel()
+	err := b.server.Shutdown(ctx)
+	if err != nil {
+		err = errors.Join(err, b.server.Close())
+	}
+	if served := <-b.done; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, served)
+	}
+	return err
+}
+
+// arguments are the fields of ExtenderArgs that a service reads.
+type arguments struct {
+	Pod struct {
+		Metadata struct{ Namespace, Name string }
+	}
+	NodeNames []string
+}
+
+// priority is HostPriority.
+type priority struct {
+	Host  string
+	Score int
+}
+
+func (b *Breaker) prioritize(w http.ResponseWriter, request *http.Request) {
+	digit, err := strconv.Atoi(request.PathValue("digit"))
+	var args arguments
+	if err == nil {
+		err = json.NewDecoder(http.MaxBytesReader(w, request.Body, most)).Decode(&args)
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	pod := args.Pod.Metadata.Namespace + "/" + args.Pod.Metadata.Name
+	_ = json.NewEncoder(w).Encode(rank(b.seed, pod, args.NodeNames, digit)) // the scheduler reports a lost answer
+}
+
+// rank returns a digit of the rank of each node for a pod: an order that looks random, and does not
+// depend on the order of the nodes. Nodes with the digit 0 are left out, which means the same.
+func rank(seed uint64, pod string, nodes []string, digit int) []priority {
+	type hashed struct {
+		node string
+		hash uint64
+	}
+	all := make([]hashed, len(nodes))
+	for i, node := range nodes {
+		h := fnv.New64a()
+		fmt.Fprintf(h, "%d %s %s", seed, pod, node)
+		all[i] = hashed{node, mix(h.Sum64())}
+	}
+	slices.SortFunc(all, func(x, y hashed) int { return cmp.Or(cmp.Compare(x.hash, y.hash), cmp.Compare(x.node, y.node)) })
+	divisor := 1
+	for range digit {
+		divisor *= base
+	}
+	scores := []priority{}
+	for i, h := range all {
+		if score := i / divisor % base; score > 0 {
+			scores = append(scores, priority{h.node, score})
+		}
+	}
+	return scores
+}
+
+// mix spreads similar hashes of FNV, whose last byte affects few bits (the finalizer of
+// SplitMix64).
+func mix(x uint64) uint64 {
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}

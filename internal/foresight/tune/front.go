@@ -1,0 +1,73 @@
+package tune
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// costs returns figures of which less is better.
+func costs(objectives []Objective, f Figures) Figures {
+	c := slices.Clone(f)
+	for i, o := range objectives {
+		if o.Higher {
+			c[i] = -c[i]
+		}
+	}
+	return c
+}
+
+// Dominates reports whether a is at least as good as b in each objective, and better in one.
+func Dominates(objectives []Objective, a, b Figures) bool {
+	x, y := costs(objectives, a), costs(objectives, b)
+	better := false
+	for i := range x {
+		if x[i] > y[i] {
+			return false
+		}
+		better = better || x[i] < y[i]
+	}
+	return better
+}
+
+// Front returns the indexes of the figures that no others dominate. Of equal figures only the first
+// ones are part of it. Nil figures, of a failed trial, are not.
+func Front(objectives []Objective, all []Figures) []int {
+	var front []int
+	for i, f := range all {
+		beaten := f == nil
+		for j, other := range all {
+			if f != nil && other != nil && (Dominates(objectives, other, f) || j < i && slices.Equal(other, f)) {
+				beaten = true
+			}
+		}
+		if !beaten {
+			front = append(front, i)
+		}
+	}
+	return front
+}
+
+// crowding orders the indexes of a front: those far from their neighbors first, and at the very
+// beginning the best ones of each objective (the crowding distance of NSGA-II).
+func crowding(objectives []Objective, all []Figures, front []int) []int {
+	distance := map[int]float64{}
+	for o := range objectives {
+		sorted := slices.Clone(front)
+		slices.SortFunc(sorted, func(a, b int) int { return cmp.Or(cmp.Compare(all[a][o], all[b][o]), cmp.Compare(a, b)) })
+		first, last := sorted[0], sorted[len(sorted)-1]
+		scale := all[last][o] - all[first][o]
+		if scale == 0 {
+			continue
+		}
+		distance[first], distance[last] = math.Inf(1), math.Inf(1)
+		for i := 1; i+1 < len(sorted); i++ {
+			distance[sorted[i]] += (all[sorted[i+1]][o] - all[sorted[i-1]][o]) / scale
+		}
+	}
+	ordered := slices.Clone(front)
+	slices.SortFunc(ordered, func(a, b int) int {
+		return cmp.Or(cmp.Compare(distance[b], distance[a]), cmp.Compare(a, b))
+	})
+	return ordered
+}

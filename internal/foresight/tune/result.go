@@ -1,0 +1,143 @@
+package tune
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/pmk-sched/pmk-sched/profiles"
+)
+
+const (
+	// Today is the name of the given candidate with the current configuration.
+	Today = "today"
+	// Preset begins the names of the given candidates that are presets.
+	Preset = "preset "
+)
+
+// Result is the result of a search. It does not depend on the speed of the machine.
+type Result struct {
+	Release   string `json:"release"`
+	Scheduler string `json:"scheduler"`
+	Scenario  string `json:"scenario"`
+	Seed      uint64 `json:"seed"`
+	// Snapshots are the files of the search, HeldOut the files that it did not see.
+	Snapshots  []string    `json:"snapshots"`
+	HeldOut    []string    `json:"heldOut"`
+	Objectives []Objective `json:"objectives"`
+	Settings   []Setting   `json:"settings"`
+	// Points are the front, and then the other given candidates.
+	Points []Point `json:"points"`
+	// Best compares the front with the presets, on the snapshots that were held out, or else on those
+	// of the search.
+	Best []Best `json:"best"`
+	// Trials are all candidates in the order of the search.
+	Trials []Trial `json:"trials"`
+	// Programs are the programs that ran, Notes deviations of the simulations, and Unknown what the
+	// result cannot say.
+	Programs []string `json:"programs"`
+	Notes    []string `json:"notes"`
+	Unknown  []string `json:"unknown"`
+}
+
+// Point is a candidate with its configuration.
+type Point struct {
+	Name string `json:"name"`
+	From string `json:"from,omitempty"`
+	// Front is set if no candidate is better on the snapshots of the search, HeldOutFront if no other
+	// point is better on the snapshots that were held out.
+	Front        bool `json:"front"`
+	HeldOutFront bool `json:"heldOutFront"`
+	// Figures are means over the snapshots of the search, HeldOut over the snapshots that were held
+	// out: nil if there are none.
+	Figures Figures `json:"figures"`
+	HeldOut Figures `json:"heldOut"`
+	// Changes are the settings that differ from today's configuration.
+	Changes []string `json:"changes"`
+	// Configuration is a KubeSchedulerConfiguration, Spec a pmk-sched.yaml with it.
+	Configuration string           `json:"configuration"`
+	Spec          string           `json:"spec"`
+	EKS           profiles.Managed `json:"eks"`
+	AKS           profiles.Managed `json:"aks"`
+}
+
+// Best are the best figures of the front and of the presets for an objective.
+type Best struct {
+	Objective string  `json:"objective"`
+	Front     float64 `json:"front"`
+	Presets   float64 `json:"presets"`
+	// NoWorse is set if the front is at least as good.
+	NoWorse bool `json:"noWorse"`
+}
+
+// Compare compares the best figures of the front with the best ones of the presets, whose names
+// begin with [Preset].
+func Compare(objectives []Objective, points []Point) []Best {
+	all := []Best{}
+	heldOut := slices.ContainsFunc(points, func(p Point) bool { return p.HeldOut != nil })
+	for i, o := range objectives {
+		front, presets := math.Inf(1), math.Inf(1)
+		for _, p := range points {
+			f := p.Figures
+			if heldOut {
+				f = p.HeldOut
+			}
+			if f == nil { // its simulation failed
+				continue
+			}
+			value := costs(objectives, f)[i]
+			if p.Front {
+				front = min(front, value)
+			}
+			if strings.HasPrefix(p.Name, Preset) {
+				presets = min(presets, value)
+			}
+		}
+		if math.IsInf(front, 0) || math.IsInf(presets, 0) {
+			continue
+		}
+		b := Best{Objective: o.Name, Front: front, Presets: presets, NoWorse: front <= presets+1e-9}
+		if o.Higher {
+			b.Front, b.Presets = -front, -presets
+		}
+		all = append(all, b)
+	}
+	return all
+}
+
+// NewPoints returns the front of the trials, ordered by the first objective, and then the given
+// candidates outside of it.
+func NewPoints(objectives []Objective, trials []Trial, given int) []Point {
+	all := make([]Figures, len(trials))
+	for i := range trials {
+		all[i] = trials[i].Figures
+	}
+	front := Front(objectives, all)
+	slices.SortStableFunc(front, func(a, b int) int {
+		return cmp.Compare(costs(objectives, all[a])[0], costs(objectives, all[b])[0])
+	})
+	var points []Point
+	add := func(i int, onFront bool) {
+		t := trials[i]
+		points = append(points, Point{Name: t.Name, From: t.From, Front: onFront, Figures: t.Figures})
+	}
+	for _, i := range front {
+		add(i, true)
+	}
+	for i := range given {
+		if !slices.Contains(front, i) && trials[i].Figures != nil {
+			add(i, false)
+		}
+	}
+	return points
+}
+
+// MarkHeldOut marks the points that no other point beats on the snapshots that were held out.
+func MarkHeldOut(objectives []Objective, points []Point) {
+	for i := range points {
+		points[i].HeldOutFront = points[i].HeldOut != nil && !slices.ContainsFunc(points, func(p Point) bool {
+			return p.HeldOut != nil && Dominates(objectives, p.HeldOut, points[i].HeldOut)
+		})
+	}
+}

@@ -1,0 +1,187 @@
+package trials
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/tune"
+	"github.com/pmk-sched/pmk-sched/profiles"
+)
+
+const (
+	// mostResources is how many extended resources have a weight in the search.
+	mostResources = 3
+	// fewNodes is up to how many nodes a scheduler examines all of them (minFeasibleNodesToFind in
+	// pkg/scheduler/schedule_one.go).
+	fewNodes = 100
+)
+
+// space are the configurations to choose from.
+type space struct {
+	scheduler pack.Scheduler
+	compiled  simulate.Scheduler
+	today     *profiles.Tunable
+	presets   []named
+	settings  []tune.Setting
+}
+
+type named struct {
+	name string
+	*profiles.Tunable
+}
+
+func isExtended(resource string) bool {
+	domain, _, ok := strings.Cut(resource, "/")
+	return ok && domain != "kubernetes.io"
+}
+
+func (x *space) tunable(preset string, configuration []byte, name string) (*profiles.Tunable, error) {
+	return profiles.NewTunable(profiles.Request{
+		Release: x.compiled.Release, SchedulerName: x.compiled.Request.Name, Preset: preset, Source: configuration,
+		SourceName: name, Lossy: x.scheduler.Lossy, Enable: x.compiled.Plugins,
+	})
+}
+
+// addSettings adds the settings that can matter for the snapshots.
+func (x *space) addSettings(nodes int, images bool, resources []string) {
+	x.add(profiles.SettingStrategy, false, "LeastAllocated", profiles.StrategyRatio+"50", profiles.StrategyRatio+"70",
+		profiles.StrategyRatio+"85", "MostAllocated")
+	x.add(profiles.PrefixResource+"cpu", false, "1", "2", "4", "8")
+	x.add(profiles.PrefixResource+"memory", false, "0", "1", "2", "4", "8")
+	for _, name := range resources[:min(len(resources), mostResources)] {
+		x.add(profiles.PrefixResource+name, false, "0", "1", "2", "4", "8")
+	}
+	for _, plugin := range x.today.PolicyPlugins() {
+		if plugin == "ImageLocality" && !images {
+			continue
+		}
+		x.add(profiles.PrefixWeight+plugin, false, "0", "1", "2", "3", "5", "10")
+	}
+	x.add(profiles.SettingConstraints, true, profiles.ConstraintsSystem, profiles.ConstraintsNone,
+		profiles.ConstraintsEven)
+	if nodes > fewNodes {
+		x.add(profiles.SettingPercentage, false, "0", "2", "5", "10", "30", "100")
+	}
+	if x.today.HasNUMA() {
+		x.add(profiles.SettingNUMA, true, "LeastAllocated", "MostAllocated")
+	}
+}
+
+// add adds a setting whose values include today's. Numbers are ordered.
+func (x *space) add(name string, unordered bool, values ...string) {
+	if now := x.today.Get(name); !slices.Contains(values, now) {
+		values = append(values, now)
+		slices.SortStableFunc(values, func(a, b string) int {
+			m, err := strconv.Atoi(a)
+			n, other := strconv.Atoi(b)
+			if err != nil || other != nil {
+				return 0
+			}
+			return cmp.Compare(m, n)
+		})
+	}
+	x.settings = append(x.settings, tune.Setting{Name: name, Values: values, Unordered: unordered})
+}
+
+// given returns today's configuration and the presets.
+func (x *space) given() []tune.Candidate {
+	all := []tune.Candidate{{Name: tune.Today, Levels: x.levels(x.today)}}
+	for _, preset := range x.presets {
+		all = append(all, tune.Candidate{Name: preset.name, Levels: x.levels(preset.Tunable)})
+	}
+	return all
+}
+
+// levels returns the levels of a configuration, or nil if it has other values.
+func (x *space) levels(t *profiles.Tunable) []int {
+	levels := make([]int, len(x.settings))
+	for i, setting := range x.settings {
+		if levels[i] = slices.Index(setting.Values, t.Get(setting.Name)); levels[i] < 0 {
+			return nil
+		}
+	}
+	return levels
+}
+
+// configuration returns the configuration of a candidate: a given one, or today's with changes.
+func (x *space) configuration(c tune.Candidate) *profiles.Tunable {
+	if i := slices.IndexFunc(x.presets, func(n named) bool { return n.name == c.Name }); i >= 0 {
+		return x.presets[i].Tunable
+	}
+	t := x.today.Copy()
+	if c.Name != tune.Today {
+		for i, setting := range x.settings {
+			t.Set(setting.Name, setting.Values[c.Levels[i]])
+		}
+	}
+	return t
+}
+
+// firstEqual returns the index of the first candidate with the same configuration as each
+// candidate: today's is often a preset.
+func (x *space) firstEqual(all []tune.Candidate) ([]int, error) {
+	texts, first := make([]string, len(all)), make([]int, len(all))
+	for i, c := range all {
+		text, err := x.configuration(c).YAML()
+		if err != nil {
+			return nil, err
+		}
+		texts[i] = string(text)
+		first[i] = slices.Index(texts, texts[i])
+	}
+	return first, nil
+}
+
+// describe adds the configuration of a point in all its forms.
+func (x *space) describe(point *tune.Point, trials []tune.Trial) error {
+	i := slices.IndexFunc(trials, func(t tune.Trial) bool { return t.Name == point.Name })
+	t := x.configuration(trials[i].Candidate)
+	point.Changes = []string{}
+	for _, setting := range x.settings {
+		if was, is := x.today.Get(setting.Name), t.Get(setting.Name); was != is {
+			point.Changes = append(point.Changes, fmt.Sprintf("%s %s → %s", setting.Name, was, is))
+		}
+	}
+	text, err := t.YAML()
+	if err != nil {
+		return err
+	}
+	point.Configuration = string(text)
+	if point.Spec, err = x.spec(point.Configuration); err != nil {
+		return err
+	}
+	if point.EKS, err = t.ForEKS(); err != nil {
+		return err
+	}
+	point.AKS, err = t.ForAKS()
+	return err
+}
+
+// spec returns a pmk-sched.yaml. Compiled-in plugins are enabled by the configuration.
+func (x *space) spec(configuration string) (string, error) {
+	spec := map[string]any{"configuration": map[string]any{"inline": configuration}}
+	var plugins []v1alpha1.Plugin
+	for _, p := range x.scheduler.Plugins {
+		described := v1alpha1.Plugin{Builtin: p.Builtin, Name: p.Name, Module: p.Module, Package: p.Package, Path: p.Dir}
+		if p.Version != "" {
+			described.Module += "@" + p.Version
+		}
+		plugins = append(plugins, described)
+	}
+	if len(plugins) > 0 || len(x.scheduler.Imports) > 0 {
+		spec["source"] = v1alpha1.Source{Plugins: plugins, Imports: x.scheduler.Imports}
+	}
+	text, err := yaml.Marshal(map[string]any{
+		"apiVersion": v1alpha1.APIVersion, "kind": v1alpha1.Kind,
+		"metadata": map[string]any{"name": x.compiled.Request.Name}, "spec": spec,
+	})
+	return string(text), err
+}

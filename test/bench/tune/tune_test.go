@@ -1,0 +1,173 @@
+//go:build linux
+
+// Package tune compares the fronts of searches with the presets, on snapshots that the searches did
+// not see.
+package tune
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	search "github.com/pmk-sched/pmk-sched/internal/foresight/tune"
+	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
+	"github.com/pmk-sched/pmk-sched/test/internal/samples"
+	"github.com/pmk-sched/pmk-sched/test/internal/trace"
+)
+
+func TestMain(m *testing.M) {
+	run.Measured()
+	os.Exit(m.Run())
+}
+
+// parts is the number of snapshots of a cluster, of which the last one is held out.
+const parts = 3
+
+// BenchmarkTune searches on the trace and on two generated clusters, with several seeds. SEEDS is
+// the number of seeds, EVERY the part of the nodes and pods, and TRIALS the number of trials.
+func BenchmarkTune(b *testing.B) {
+	seeds, every := samples.Setting(b, "SEEDS", 3), samples.Setting(b, "EVERY", 8)
+	trials := samples.Setting(b, "TRIALS", 40)
+	for name, snapshots := range map[string][]string{
+		"openb": openb(b, every), "mixed": generated(b, 1, 640/every, 4800/every), "large-pods": generated(b, 2, 640/every,
+			2400/every),
+	} {
+		objective := "empty-nodes,spread,moves,unplaced"
+		if name == "openb" {
+			objective = "empty-nodes,spread,unplaced" // its pods have no nodes before
+		}
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				worse, total, seconds := 0, 0, samples.Set{}
+				for seed := range seeds {
+					args := []string{"tune", "--branch", apiserver.Release, "--objective", objective, "--trials", strconv.Itoa(trials),
+						"--seed", strconv.Itoa(seed + 1), "--parallel", "2", "-o", "json"}
+					for _, file := range snapshots {
+						args = append(args, "--snapshot", file)
+					}
+					begin := time.Now()
+					r := run.PMKSched(b, args...).OK(b)
+					seconds = append(seconds, time.Since(begin).Seconds())
+					result := run.Decode[search.Result](b, r.Stdout)
+					seen, held := result.Points, result.Best
+					for i := range seen {
+						seen[i].HeldOut = nil
+					}
+					for i, best := range search.Compare(result.Objectives, seen) {
+						total++
+						if !best.NoWorse {
+							b.Errorf("seed %d: on the snapshots of the search a preset is better: %+v", seed+1, best)
+						}
+						if !held[i].NoWorse {
+							worse++
+						}
+						b.Logf("seed %d, %s: search %.4g, presets %.4g; held out %.4g, presets %.4g, no worse %t", seed+1,
+							best.Objective, best.Front, best.Presets, held[i].Front, held[i].Presets, held[i].NoWorse)
+					}
+				}
+				b.ReportMetric(float64(worse)/float64(total), "worse-held-out")
+				seconds.ReportMedian(b, "search", "s")
+			}
+		})
+	}
+}
+
+// openb returns snapshots with a part of the nodes, and different parts of the pods of the trace.
+func openb(b *testing.B, every int) []string {
+	b.Helper()
+	nodes, pods := trace.Read(b)
+	var files []string
+	for part := range parts {
+		list := corev1.List{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "List"}}
+		for i := 0; i < len(nodes); i += every {
+			nodes[i].TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}
+			list.Items = append(list.Items, runtime.RawExtension{Object: nodes[i]})
+		}
+		for i := part; i < len(pods); i += max(every, parts) {
+			pods[i].TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}
+			list.Items = append(list.Items, runtime.RawExtension{Object: pods[i]})
+		}
+		files = append(files, write(b, fmt.Sprintf("openb-%d.json", part), list))
+	}
+	return files
+}
+
+// generated returns snapshots of a cluster of three zones with nodes of four sizes, on which
+// workloads of one to ten pods are at random. Pods of the second kind are larger.
+func generated(b *testing.B, kind, nodes, pods int) []string {
+	b.Helper()
+	var files []string
+	for part := range parts {
+		r := rand.New(rand.NewPCG(uint64(kind), uint64(part)))
+		list := corev1.List{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "List"}}
+		for i := range nodes {
+			cpu := []int{8, 16, 32}[i%3]
+			room := corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(int64(cpu), resource.DecimalSI),
+				corev1.ResourceMemory: resource.MustParse(fmt.Sprintf("%dGi", cpu*(2+2*(i%2)))),
+				corev1.ResourcePods:   resource.MustParse("110")}
+			name := fmt.Sprintf("node-%04d", i)
+			list.Items = append(list.Items, runtime.RawExtension{Object: &corev1.Node{
+				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
+				ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name,
+					corev1.LabelTopologyZone: fmt.Sprintf("zone-%d", i%3)}},
+				Status: corev1.NodeStatus{Capacity: room, Allocatable: room,
+					Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+			}})
+		}
+		for made, workload := 0, 0; made < pods; workload++ {
+			milli := []int64{100, 250, 500, 1000, 2000}[r.IntN(5)] * int64(kind)
+			mega := []int64{128, 256, 1024, 2048, 4096}[r.IntN(5)] * int64(kind)
+			requests := corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(milli, resource.DecimalSI),
+				corev1.ResourceMemory: *resource.NewQuantity(mega<<20, resource.BinarySI)}
+			for range 1 + r.IntN(10) {
+				made++
+				list.Items = append(list.Items, runtime.RawExtension{Object: replica(workload, made, r.IntN(nodes), requests)})
+			}
+		}
+		files = append(files, write(b, fmt.Sprintf("generated-%d-%d.json", kind, part), list))
+	}
+	return files
+}
+
+// replica returns a running pod of a ReplicaSet.
+func replica(workload, number, node int, requests corev1.ResourceList) *corev1.Pod {
+	yes, owner := true, fmt.Sprintf("app-%04d", workload)
+	return &corev1.Pod{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: fmt.Sprintf("%s-%05d", owner, number), Namespace: "default", Labels: map[string]string{"app": owner},
+			UID: types.UID(fmt.Sprintf("00000000-0000-0000-0001-%012d", number)), OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: "apps/v1", Kind: "ReplicaSet", Name: owner, Controller: &yes,
+				UID: types.UID(fmt.Sprintf("00000000-0000-0000-0000-%012d", workload)),
+			}},
+		},
+		Spec: corev1.PodSpec{NodeName: fmt.Sprintf("node-%04d", node), Containers: []corev1.Container{{
+			Name: "main", Image: "main", Resources: corev1.ResourceRequirements{Requests: requests}}}},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning},
+	}
+}
+
+func write(b *testing.B, name string, list corev1.List) string {
+	b.Helper()
+	text, err := json.Marshal(list)
+	if err != nil {
+		b.Fatal(err)
+	}
+	file := filepath.Join(b.TempDir(), name)
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		b.Fatal(err)
+	}
+	return file
+}
