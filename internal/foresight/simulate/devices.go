@@ -61,11 +61,11 @@ func (d *devices) add(kind *snapshot.Kind, key string, o map[string]any, action 
 		spec, _ := o["spec"].(map[string]any)
 		d.groups = d.groups || spec["resourceClaims"] != nil
 	case "Pod":
-		d.addPod(key, o, action)
+		d.addPod(o, action)
 	}
 }
 
-func (d *devices) addPod(key string, pod map[string]any, action scenario.Action) {
+func (d *devices) addPod(pod map[string]any, action scenario.Action) {
 	if !scenario.HasClaims(pod) {
 		return
 	}
