@@ -28,8 +28,7 @@ func upgradeCommand(u *ui) *cli.Command {
 			"snapshot again with both, and compares feature gates, plugins and known problems. Without -f and --name it is the " +
 			"default scheduler. The cluster is only read, and with --snapshot not at all. The exit status is 3 if a pod is " +
 			"placed differently, a known problem comes, or the scheduler cannot run.",
-		UsageText: examples("pmk-sched upgrade --check",
-			"pmk-sched upgrade --check --simulate --snapshot cluster.tar.gz --to v1.34",
+		UsageText: examples("pmk-sched upgrade --check --simulate --snapshot cluster.tar.gz --to v1.34",
 			"pmk-sched upgrade --name my-scheduler",
 			"pmk-sched upgrade --default --yes"),
 		Flags: []cli.Flag{
