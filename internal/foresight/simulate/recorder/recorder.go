@@ -5,16 +5,10 @@ package recorder
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"net"
-	"net/http"
 	"slices"
-	"strconv"
 	"sync"
-	"time"
+
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/extender"
 )
 
 // Verb is the verb of the recorders in a configuration.
@@ -23,14 +17,9 @@ const Verb = "filter"
 // Refusal is the reason with which a recorder refuses nodes.
 const Refusal = "recorded by pmk-sched"
 
-// most bounds a request: the names of very many nodes, and a pod.
-const most = 64 << 20
-
 // Recorder is a running service on loopback. Close it.
 type Recorder struct {
-	server *http.Server
-	url    string
-	done   chan error
+	service *extender.Service
 
 	mu sync.Mutex
 	// passed are the nodes of the first call, by scheduler name of the pod and by stage.
@@ -45,22 +34,17 @@ type hold struct{ called, released chan struct{} }
 // Start starts a recorder. It refuses all nodes to pods whose scheduler name refuse returns true
 // for.
 func Start(refuse func(schedulerName string) bool) (*Recorder, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	r := &Recorder{passed: map[string]map[int][]string{}, held: map[string]hold{}, refuse: refuse}
+	service, err := extender.Start(Verb, r.filter)
 	if err != nil {
-		return nil, fmt.Errorf("listen for the scheduler: %w", err)
+		return nil, err
 	}
-	path := "/" + rand.Text() // other users of the machine do not know it
-	r := &Recorder{
-		url: "http://" + listener.Addr().String() + path, done: make(chan error,
-			1), passed: map[string]map[int][]string{}, held: map[string]hold{}, refuse: refuse,
-	}
-	r.server = &http.Server{Handler: r.handler(path), ReadHeaderTimeout: 10 * time.Second}
-	go func() { r.done <- r.server.Serve(listener) }()
+	r.service = service
 	return r, nil
 }
 
 // URL returns the address of the recorder of a stage, without the verb.
-func (r *Recorder) URL(stage int) string { return r.url + "/" + strconv.Itoa(stage) }
+func (r *Recorder) URL(stage int) string { return r.service.URL(stage) }
 
 // Passed returns the nodes that the first call for a scheduler name and a stage had. ok is false if
 // there was none.
@@ -98,22 +82,7 @@ func (r *Recorder) wait(ctx context.Context, schedulerName string) {
 }
 
 // Close stops the service and returns when it has ended.
-func (r *Recorder) Close(ctx context.Context) error {
-	err := r.server.Shutdown(ctx)
-	if err != nil {
-		err = errors.Join(err, r.server.Close())
-	}
-	if served := <-r.done; !errors.Is(served, http.ErrServerClosed) {
-		err = errors.Join(err, served)
-	}
-	return err
-}
-
-func (r *Recorder) handler(path string) http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("POST "+path+"/{stage}/"+Verb, r.filter)
-	return mux
-}
+func (r *Recorder) Close(ctx context.Context) error { return r.service.Close(ctx) }
 
 // arguments are the fields of k8s.io/kube-scheduler/extender/v1, ExtenderArgs, that a recorder
 // reads.
@@ -132,19 +101,10 @@ type result struct {
 	FailedNodes map[string]string
 }
 
-func (r *Recorder) filter(w http.ResponseWriter, request *http.Request) {
-	stage, err := strconv.Atoi(request.PathValue("stage"))
-	var args arguments
-	if err == nil {
-		err = json.NewDecoder(http.MaxBytesReader(w, request.Body, most)).Decode(&args)
-	}
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
+func (r *Recorder) filter(ctx context.Context, stage int, args *arguments) any {
 	name := args.Pod.Spec.SchedulerName
 	r.record(name, stage, args.NodeNames)
-	r.wait(request.Context(), name)
+	r.wait(ctx, name)
 	answer := result{NodeNames: args.NodeNames}
 	if r.refuse(name) {
 		answer = result{NodeNames: []string{}, FailedNodes: map[string]string{}}
@@ -152,8 +112,7 @@ func (r *Recorder) filter(w http.ResponseWriter, request *http.Request) {
 			answer.FailedNodes[node] = Refusal
 		}
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(answer) // the scheduler reports a lost answer
+	return answer
 }
 
 func (r *Recorder) record(schedulerName string, stage int, nodes []string) {

@@ -5,16 +5,12 @@ package ties
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"hash/fnv"
-	"net"
-	"net/http"
 	"slices"
-	"strconv"
 	"time"
+
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/extender"
 )
 
 const (
@@ -23,41 +19,30 @@ const (
 	// base is the number of scores that an extender can give: 0 to 10 (MaxExtenderPriority in
 	// k8s.io/kube-scheduler/extender/v1).
 	base = 11
-	// most bounds a request: the names of very many nodes, and a pod.
-	most = 64 << 20
 	// closeTime is how long calls of a scheduler that has ended may take.
 	closeTime = 5 * time.Second
 )
 
 // Breaker is a running service on loopback. Close it.
-type Breaker struct {
-	server *http.Server
-	url    string
-	seed   uint64
-	done   chan error
-}
+type Breaker struct{ service *extender.Service }
 
 // Start starts a service. Ranks differ between seeds.
 func Start(seed uint64) (*Breaker, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	service, err := extender.Start(Verb, func(_ context.Context, digit int, args *arguments) any {
+		return rank(seed, args.Pod.Metadata.Namespace+"/"+args.Pod.Metadata.Name, args.NodeNames, digit)
+	})
 	if err != nil {
-		return nil, fmt.Errorf("listen for the scheduler: %w", err)
+		return nil, err
 	}
-	path := "/" + rand.Text() // other users of the machine do not know it
-	b := &Breaker{url: "http://" + listener.Addr().String() + path, seed: seed, done: make(chan error, 1)}
-	mux := http.NewServeMux()
-	mux.HandleFunc("POST "+path+"/{digit}/"+Verb, b.prioritize)
-	b.server = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
-	go func() { b.done <- b.server.Serve(listener) }()
-	return b, nil
+	return &Breaker{service}, nil
 }
 
 // URLs returns the addresses of extenders, without the verb, that rank a number of nodes: one for
 // each digit, the least first.
 func (b *Breaker) URLs(nodes int) []string {
-	urls := []string{b.url + "/0"}
+	urls := []string{b.service.URL(0)}
 	for ranks := base; ranks < nodes; ranks *= base {
-		urls = append(urls, b.url+"/"+strconv.Itoa(len(urls)))
+		urls = append(urls, b.service.URL(len(urls)))
 	}
 	return urls
 }
@@ -66,14 +51,7 @@ func (b *Breaker) URLs(nodes int) []string {
 func (b *Breaker) Close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 	defer cancel()
-	err := b.server.Shutdown(ctx)
-	if err != nil {
-		err = errors.Join(err, b.server.Close())
-	}
-	if served := <-b.done; !errors.Is(served, http.ErrServerClosed) {
-		err = errors.Join(err, served)
-	}
-	return err
+	return b.service.Close(ctx)
 }
 
 // arguments are the fields of ExtenderArgs that a service reads.
@@ -88,21 +66,6 @@ type arguments struct {
 type priority struct {
 	Host  string
 	Score int
-}
-
-func (b *Breaker) prioritize(w http.ResponseWriter, request *http.Request) {
-	digit, err := strconv.Atoi(request.PathValue("digit"))
-	var args arguments
-	if err == nil {
-		err = json.NewDecoder(http.MaxBytesReader(w, request.Body, most)).Decode(&args)
-	}
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	pod := args.Pod.Metadata.Namespace + "/" + args.Pod.Metadata.Name
-	_ = json.NewEncoder(w).Encode(rank(b.seed, pod, args.NodeNames, digit)) // the scheduler reports a lost answer
 }
 
 // rank returns a digit of the rank of each node for a pod: an order that looks random, and does not

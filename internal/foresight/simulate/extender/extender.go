@@ -1,0 +1,73 @@
+// Package extender is a service on loopback that a scheduler calls as its extenders.
+package extender
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// most bounds a request: the names of very many nodes, and a pod.
+const most = 64 << 20
+
+// Service is a running service, one extender for each number. Close it.
+type Service struct {
+	server *http.Server
+	url    string
+	done   chan error
+}
+
+// Start starts a service. answer gets the number of the extender and the fields of
+// k8s.io/kube-scheduler/extender/v1, ExtenderArgs, that it reads, and returns the result of the
+// verb.
+func Start[Args any](
+	verb string, answer func(ctx context.Context, number int, args *Args) any,
+) (*Service, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listen for the scheduler: %w", err)
+	}
+	path := "/" + rand.Text() // other users of the machine do not know it
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST "+path+"/{number}/"+verb, func(w http.ResponseWriter, request *http.Request) {
+		number, err := strconv.Atoi(request.PathValue("number"))
+		var args Args
+		if err == nil {
+			err = json.NewDecoder(http.MaxBytesReader(w, request.Body, most)).Decode(&args)
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		result := answer(request.Context(), number, &args)
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(result) // the scheduler reports a lost answer
+	})
+	s := &Service{
+		server: &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second},
+		url:    "http://" + listener.Addr().String() + path, done: make(chan error, 1),
+	}
+	go func() { s.done <- s.server.Serve(listener) }()
+	return s, nil
+}
+
+// URL returns the address of the extender of a number, without the verb.
+func (s *Service) URL(number int) string { return s.url + "/" + strconv.Itoa(number) }
+
+// Close stops the service and returns when it has ended. Calls may take until ctx is done.
+func (s *Service) Close(ctx context.Context) error {
+	err := s.server.Shutdown(ctx)
+	if err != nil {
+		err = errors.Join(err, s.server.Close())
+	}
+	if served := <-s.done; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, served)
+	}
+	return err
+}
