@@ -77,8 +77,8 @@ func readOne[T any](
 		return row
 	}
 	var warnings list
-	one.Warn, one.Note = warnings.add, func(string) {}
-	one.OnStep = func(string) func(error) { return func(error) {} }
+	one = one.Quiet()
+	one.Warn = warnings.add
 	one.Connection.RequestTimeout = timeout
 	began := time.Now()
 	limited, cancel := context.WithTimeout(ctx, timeout)

@@ -43,6 +43,20 @@ type Session struct {
 	warned versions.Release
 }
 
+// WithoutMessages returns a copy of the session that reports no warnings and no notes.
+func (s *Session) WithoutMessages() *Session {
+	q := *s
+	q.Warn, q.Note = func(string) {}, func(string) {}
+	return &q
+}
+
+// Quiet returns a copy of the session that reports no messages and no steps.
+func (s *Session) Quiet() *Session {
+	q := s.WithoutMessages()
+	q.OnStep = func(string) func(error) { return func(error) {} }
+	return q
+}
+
 // Programs are the settings of internal/artifact/programs, which documents them.
 type Programs struct{ From, Assets, Registry, Downloads string }
 

@@ -94,13 +94,12 @@ func (c *upgradeRun) block(err error) {
 func (c *upgradeRun) compareTables() error {
 	var sides [2]*upgrades.Scheduler
 	for i, scheduler := range []*Scheduler{&c.from.Scheduler, &c.to.Scheduler} {
-		quiet := *c.s
-		quiet.Note, quiet.Warn = func(string) {}, func(string) {}
+		quiet := c.s.WithoutMessages()
 		if i == 1 { // the changes of the conversion are part of the result
 			quiet.Note = func(text string) { c.result.Changes = append(c.result.Changes, text) }
 			quiet.Warn = func(text string) { c.result.Warnings = append(c.result.Warnings, text) }
 		}
-		configuration, err := scheduler.Configure(&quiet, "kubeconfig", 0)
+		configuration, err := scheduler.Configure(quiet, "kubeconfig", 0)
 		if err != nil && i == 1 {
 			c.block(err)
 			return nil
@@ -121,9 +120,7 @@ func (c *upgradeRun) compareTables() error {
 
 // comparePlacements runs both schedulers until differences are told from ties.
 func (c *upgradeRun) comparePlacements(ctx context.Context) (err error) {
-	quiet := *c.s
-	quiet.Note, quiet.Warn = func(string) {}, func(string) {}
-	servers, err := NewServers(&quiet, "upgrade")
+	servers, err := NewServers(c.s.WithoutMessages(), "upgrade")
 	if err != nil {
 		return err
 	}

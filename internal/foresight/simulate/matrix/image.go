@@ -193,7 +193,7 @@ func RunCell(ctx context.Context, s *session.Session, index int, out io.Writer) 
 	if index < 0 || index >= len(p.Cells) {
 		return fmt.Errorf("simulation %d of %d does not exist", index, len(p.Cells))
 	}
-	servers, err := simulate.NewServers(quiet(s), "simulate")
+	servers, err := simulate.NewServers(s.Quiet(), "simulate")
 	if err != nil {
 		return err
 	}

@@ -244,7 +244,7 @@ func (p *plan) copySteps(ctx context.Context, sc Scenario, dir string) ([]scenar
 func runHere(ctx context.Context, s *session.Session, p *plan, parallel int, _ string) (_ []Outcome, err error) {
 	free := make(chan *simulate.Servers, parallel)
 	for range parallel {
-		servers, makeErr := simulate.NewServers(quiet(s), "simulate")
+		servers, makeErr := simulate.NewServers(s.Quiet(), "simulate")
 		if makeErr != nil {
 			return nil, makeErr
 		}
@@ -271,14 +271,6 @@ func runHere(ctx context.Context, s *session.Session, p *plan, parallel int, _ s
 		return nil, fmt.Errorf("simulate: %w", ctx.Err())
 	}
 	return outcomes, nil
-}
-
-// quiet returns the session without messages: newPlan has reported them for all schedulers.
-func quiet(s *session.Session) *session.Session {
-	q := *s
-	q.OnStep = func(string) func(error) { return func(error) {} }
-	q.Warn, q.Note = func(string) {}, func(string) {}
-	return &q
 }
 
 // simulate runs one simulation of a plan.

@@ -38,11 +38,8 @@ func newPool(
 	if p.ties, err = ties.Start(r.Seed); err != nil {
 		return nil, err
 	}
-	quiet := *s // the steps and notes of each of many simulations
-	quiet.OnStep = func(string) func(error) { return func(error) {} }
-	quiet.Note, quiet.Warn = func(string) {}, func(string) {}
 	for range r.Parallel {
-		servers, err := simulate.NewServers(&quiet, "tune")
+		servers, err := simulate.NewServers(s.Quiet(), "tune")
 		if err != nil {
 			return nil, errors.Join(err, p.close(ctx))
 		}
