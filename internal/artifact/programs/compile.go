@@ -12,7 +12,7 @@ import (
 func ofKubernetes(names []string) []build.Program {
 	var programs []build.Program
 	for _, name := range names {
-		if name != Etcd && name != Runner && name != Kwok {
+		if !hasOwnVersion(name) {
 			programs = append(programs, build.Program{Name: name})
 		}
 	}
@@ -22,23 +22,17 @@ func ofKubernetes(names []string) []build.Program {
 // modules returns the modules of the names that are not main packages of Kubernetes.
 func (f *Finder) modules(r Request, names []string) []build.ModuleOptions {
 	var modules []build.ModuleOptions
-	if slices.Contains(names, Etcd) {
-		modules = append(modules, build.ModuleOptions{
-			Environment: f.Environment, Module: build.EtcdModule, Version: r.etcdVersion(),
-			Packages: []build.Program{{Name: Etcd, Package: build.EtcdModule}},
-		})
-	}
-	if slices.Contains(names, Runner) {
-		modules = append(modules, build.ModuleOptions{
-			Environment: f.Environment, Module: runnerModule, Version: runnerVersion,
-			Packages: []build.Program{{Name: Runner, Package: runnerPackage}},
-		})
-	}
-	if slices.Contains(names, Kwok) {
-		modules = append(modules, build.ModuleOptions{
-			Environment: f.Environment, Module: kwokModule, Version: KwokVersion,
-			Packages: []build.Program{{Name: Kwok, Package: kwokPackage}},
-		})
+	for _, m := range []struct{ name, module, version, main string }{
+		{Etcd, build.EtcdModule, r.etcdVersion(), build.EtcdModule},
+		{Runner, runnerModule, runnerVersion, runnerPackage},
+		{Kwok, kwokModule, KwokVersion, kwokPackage},
+	} {
+		if slices.Contains(names, m.name) {
+			modules = append(modules, build.ModuleOptions{
+				Environment: f.Environment, Module: m.module, Version: m.version,
+				Packages: []build.Program{{Name: m.name, Package: m.main}},
+			})
+		}
 	}
 	return modules
 }

@@ -72,7 +72,7 @@ func inDirectory(ctx context.Context, dir, name string, r Request) (Program, err
 
 // sameMinor checks the version of a program. Any etcd serves a release; kubeadm expects a version.
 func sameMinor(name, version string, r Request) error {
-	if name == Etcd || name == Runner || name == Kwok {
+	if hasOwnVersion(name) {
 		if name == Etcd && r.EtcdVersion != "" && version != r.EtcdVersion {
 			return fmt.Errorf("expected version %s, got %s", r.EtcdVersion, version)
 		}

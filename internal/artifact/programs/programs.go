@@ -48,6 +48,9 @@ const (
 	Kwok = "kwok"
 )
 
+// hasOwnVersion reports whether a program is not one of a release of Kubernetes.
+func hasOwnVersion(name string) bool { return name == Etcd || name == Runner || name == Kwok }
+
 // The modules that the runner and kwok are compiled from. KwokVersion works with every supported
 // release.
 const (
@@ -108,23 +111,30 @@ type Request struct {
 func (r Request) etcdVersion() string { return cmp.Or(r.EtcdVersion, build.EtcdVersion) }
 
 // Find returns the programs by name. It reports each program that was not in the cache.
-func (f *Finder) Find(ctx context.Context, r Request) (map[string]Program, error) {
-	found := map[string]Program{}
+func (f *Finder) Find(ctx context.Context, r Request) (found map[string]Program, err error) {
+	found = map[string]Program{}
 	missing := func() []string {
 		return slices.DeleteFunc(slices.Clone(r.Names), func(name string) bool { return found[name].Path != "" })
 	}
 	if filepath.IsAbs(f.From) {
-		found, err := f.fromDirectory(ctx, r)
-		if err != nil {
+		if found, err = f.fromDirectory(ctx, r); err != nil {
 			return nil, err
 		}
-		r.Names = slices.DeleteFunc(slices.Clone(r.Names), func(name string) bool { return found[name].Path != "" })
-		rest, err := f.compile(ctx, r, r.Names)
-		maps.Copy(found, rest)
-		return found, err
+	} else if err := f.findElsewhere(ctx, r, found, missing); err != nil {
+		return nil, err
 	}
+	compiled, err := f.compile(ctx, r, missing())
+	maps.Copy(found, compiled)
+	return found, err
+}
+
+// findElsewhere adds to found the programs that are not in a directory that the user names and need
+// no compiler. missing returns the names of the others.
+func (f *Finder) findElsewhere(
+	ctx context.Context, r Request, found map[string]Program, missing func() []string,
+) error {
 	if !slices.Contains([]string{"", Auto, Build, Published}, f.From) {
-		return nil, problem.Invalidf("use auto, published, build, or the path of a directory", "invalid source of programs %q",
+		return problem.Invalidf("use auto, published, build, or the path of a directory", "invalid source of programs %q",
 			f.From)
 	}
 	if f.from() == Auto {
@@ -133,20 +143,16 @@ func (f *Finder) Find(ctx context.Context, r Request) (map[string]Program, error
 	if f.from() != Published {
 		compiled, err := f.compiledBefore(ctx, r, missing())
 		if err != nil {
-			return nil, err
+			return err
 		}
 		maps.Copy(found, compiled)
 	}
 	if f.from() != Build {
 		published, err := f.published(ctx, r, missing())
 		maps.Copy(found, published)
-		if err := f.withoutPublished(err, missing()); err != nil {
-			return nil, err
-		}
+		return f.withoutPublished(err, missing())
 	}
-	compiled, err := f.compile(ctx, r, missing())
-	maps.Copy(found, compiled)
-	return found, err
+	return nil
 }
 
 func (f *Finder) from() string { return cmp.Or(f.From, Auto) }
