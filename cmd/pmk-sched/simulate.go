@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"time"
@@ -136,20 +137,28 @@ func simulateSteps(c *cli.Context, u *ui, dir string, steps ...scenario.Step) er
 	if r.Input, err = readInput(c, u, against...); err != nil {
 		return err
 	}
-	for _, text := range c.StringSlice("price") {
-		price, err := report.ParsePrice(text)
-		if err != nil {
-			return problem.Invalidf("", "invalid --price %w", err)
-		}
-		r.Prices = append(r.Prices, price)
+	if r.Prices, err = readPrices(c); err != nil {
+		return err
 	}
-	result, err := withReport(c.Context, c.String("report"), func() (*report.Report, error) {
+	result, err := withReport(c.Context, c.String("report"), page.Write, func() (*report.Report, error) {
 		return simulate.Simulate(c.Context, u.session, r)
 	})
 	if err != nil {
 		return err
 	}
 	return u.data(c.String("output"), result, simulationTable(result))
+}
+
+// readPrices returns the prices of --price.
+func readPrices(c *cli.Context) (prices []report.Price, err error) {
+	for _, text := range c.StringSlice("price") {
+		price, err := report.ParsePrice(text)
+		if err != nil {
+			return nil, problem.Invalidf("", "invalid --price %w", err)
+		}
+		prices = append(prices, price)
+	}
+	return prices, nil
 }
 
 // readInput returns the scheduler and the objects of [simulatedFlags], and the schedulers of
@@ -214,12 +223,11 @@ func readBaseline(u *ui, name, source, branch string) (pack.Scheduler, error) {
 	return scheduler, nil
 }
 
-// withReport writes the result of a simulation to a file, which is replaced when it is complete.
-// Only its owner may read it. A wrong path fails before the simulation. An empty one writes
-// nothing.
-func withReport(
-	ctx context.Context, file string, run func() (*report.Report, error),
-) (result *report.Report, err error) {
+// withReport writes the page of a result to a file, which is replaced when it is complete. Only its
+// owner may read it. A wrong path fails before the simulation. An empty one writes nothing.
+func withReport[T any](
+	ctx context.Context, file string, write func(io.Writer, *T) error, run func() (*T, error),
+) (result *T, err error) {
 	if file == "" {
 		return run()
 	}
@@ -228,7 +236,7 @@ func withReport(
 			return err
 		}
 		out := bufio.NewWriter(f)
-		return errors.Join(page.Write(out, result), out.Flush())
+		return errors.Join(write(out, result), out.Flush())
 	})
 	if err != nil {
 		return nil, err

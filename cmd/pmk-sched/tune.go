@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -12,11 +10,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/pmk-sched/pmk-sched/internal/base/atomicfile"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/page"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/tune"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/tune/trials"
@@ -64,7 +60,7 @@ func tuneScheduler(c *cli.Context, u *ui) error {
 	if _, err := os.Lstat(dir); dir != "" && err == nil {
 		return problem.Invalidf("name a new directory", "--to-dir %s exists", dir)
 	}
-	result, err := withTuneReport(c.Context, c.String("report"), func() (*tune.Result, error) {
+	result, err := withReport(c.Context, c.String("report"), page.WriteTuning, func() (*tune.Result, error) {
 		return trials.Run(c.Context, u.session, request)
 	})
 	if err != nil {
@@ -93,12 +89,8 @@ func tuneRequest(c *cli.Context, u *ui) (r trials.Request, err error) {
 	if r.Objectives, err = tune.ParseObjectives(c.String("objective")); err != nil {
 		return r, problem.Invalidf("", "invalid --objective %w", err)
 	}
-	for _, text := range c.StringSlice("price") {
-		price, err := report.ParsePrice(text)
-		if err != nil {
-			return r, problem.Invalidf("", "invalid --price %w", err)
-		}
-		r.Prices = append(r.Prices, price)
+	if r.Prices, err = readPrices(c); err != nil {
+		return r, err
 	}
 	for _, o := range r.Objectives {
 		if o.Name == tune.Cost && len(r.Prices) == 0 {
@@ -120,23 +112,6 @@ func tuneRequest(c *cli.Context, u *ui) (r trials.Request, err error) {
 	r.Script = simulate.Script{Dir: filepath.Dir(r.ScenarioName), Steps: steps}
 	r.Scheduler, err = simulatedScheduler(c, u)
 	return r, err
-}
-
-// withTuneReport is [withReport] for the result of a search.
-func withTuneReport(
-	ctx context.Context, file string, run func() (*tune.Result, error),
-) (result *tune.Result, err error) {
-	if file == "" {
-		return run()
-	}
-	err = atomicfile.Write(ctx, file, 0o600, func(f *os.File) error {
-		if result, err = run(); err != nil {
-			return err
-		}
-		out := bufio.NewWriter(f)
-		return errors.Join(page.WriteTuning(out, result), out.Flush())
-	})
-	return result, err
 }
 
 // writePoints writes the files of each point to a directory of its own. The directory appears when
