@@ -1,7 +1,6 @@
 package profiles
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/profiles/node"
 	"github.com/pmk-sched/pmk-sched/profiles/schema"
-	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // Tunable is a v1 configuration whose settings can be read and changed.
@@ -273,95 +271,4 @@ func evenConstraints() *yaml.Node {
 	}
 	return node.Mapping("defaultingType", node.String("List"), "defaultConstraints",
 		node.Sequence([]*yaml.Node{constraint("topology.kubernetes.io/zone"), constraint("kubernetes.io/hostname")}))
-}
-
-// weight returns the weight of a plugin, 0 if it does not score.
-func (t *Tunable) weight(plugin string) int {
-	plugins := node.Get(t.profile, "plugins")
-	if e := schema.Entry(plugins, "score", "enabled", plugin); e != nil {
-		return max(1, node.Number(e, "weight"))
-	}
-	if schema.IsDisabled(plugins, "score", plugin) {
-		return 0
-	}
-	if e := schema.Entry(plugins, schema.MultiPoint, "enabled", plugin); e != nil {
-		return max(1, node.Number(e, "weight"))
-	}
-	known, inTree := schema.InTreeNamed(plugin)
-	if !inTree || schema.IsDisabled(plugins, schema.MultiPoint, plugin) || !known.Implements("score", t.minor) &&
-		plugin != schema.ResourcesFit {
-		return 0
-	}
-	return known.Weight(t.api)
-}
-
-func (t *Tunable) setWeight(plugin string, weight int) {
-	plugins := node.Child(t.profile, "plugins")
-	for _, in := range []string{"enabled", "disabled"} {
-		if e := schema.Entry(plugins, "score", in, plugin); e != nil {
-			schema.DropEntry(plugins, "score", in, e)
-		}
-	}
-	switch {
-	case weight > 0:
-		schema.Enable(plugins, "score", plugin, weight)
-	case t.weight(plugin) > 0:
-		schema.Disable(plugins, "score", plugin)
-	}
-	if set := node.Get(plugins, "score"); set != nil {
-		node.Prune(set, "enabled")
-		node.Prune(set, "disabled")
-	}
-	node.Prune(plugins, "score")
-}
-
-// BreakTies returns the configuration of a simulation whose scheduler gives the same nodes to the
-// same pods in each run: it examines one node at a time, and extenders at the addresses prefer a
-// different node for each pod among nodes with the same score. Each extender contributes a digit of
-// base 11 to a rank, the least first: its scores are from 0 to 10. The weights of plugins are so
-// much larger that a rank matters among equal nodes only.
-func (t *Tunable) BreakTies(addresses []string, verb string) ([]byte, error) {
-	c := t.Copy()
-	node.Put(c.doc.Root, "parallelism", node.Int(1))
-	factor := 10 // a scheduler multiplies the scores of extenders by 10 (prioritizeNodes)
-	yes := false
-	list := node.List(c.doc.Root, "extenders")
-	for _, address := range addresses {
-		list.Content = append(list.Content, schema.Extender{URLPrefix: address, PrioritizeVerb: verb,
-			Weight: int64(factor / 10), HTTPTimeout: recorderTimeout, Ignorable: &yes}.Node())
-		factor *= 11
-	}
-	for _, profile := range c.doc.Profiles() {
-		c.profile = profile
-		for _, e := range node.Items(profile, "plugins", schema.MultiPoint, "enabled") {
-			if name := node.Text(e, "name"); !versions.EverInTree(name) {
-				node.Put(e, "weight", node.Int(factor*max(1, node.Number(e, "weight"))))
-			}
-		}
-		for _, name := range c.scoringPlugins() {
-			if weight := c.weight(name); weight > 0 {
-				c.setWeight(name, min(weight, 1000)*factor)
-			}
-		}
-	}
-	text, err := c.YAML()
-	if err != nil {
-		return nil, fmt.Errorf("write the configuration of a simulation: %w", err)
-	}
-	return text, nil
-}
-
-// scoringPlugins returns the plugins that the profile lists at score, and in-tree plugins that
-// score.
-func (t *Tunable) scoringPlugins() []string {
-	var all []string
-	for _, e := range node.Items(t.profile, "plugins", "score", "enabled") {
-		all = append(all, node.Text(e, "name"))
-	}
-	for _, p := range schema.InTreePlugins() {
-		if !slices.Contains(all, p.Name) && schema.CanEnable(p.Name, "score", t.minor) && p.Weight(t.api) > 0 {
-			all = append(all, p.Name)
-		}
-	}
-	return all
 }

@@ -54,7 +54,7 @@ func (u *run) lastFailure(t *target) *failure {
 	return f
 }
 
-// forget removes what is known of an object.
+// forget removes the entries of an object.
 func (u *run) forget() {
 	u.compared.Delete(client.ObjectKeyFromObject(u.object))
 	u.failed.Delete(client.ObjectKeyFromObject(u.object))

@@ -72,10 +72,10 @@ type reconciler struct {
 	log     *zap.Logger
 
 	servers atomic.Pointer[Servers]
-	// compared has the time of the last comparison of each scheduler with its revision. A change of
+	// compared maps each scheduler to the time of its last comparison with its revision. A change of
 	// one of its objects removes the entry.
 	compared sync.Map
-	// failed has the last failed deployment of objects.
+	// failed maps objects to their last failed deployment.
 	failed sync.Map
 	// changed wakes the reconciler when the versions of the API servers change.
 	changed chan changedServers

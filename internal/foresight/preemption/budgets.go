@@ -32,7 +32,7 @@ type Budget struct {
 	covered map[string]bool // names of its pods
 }
 
-// Problem is a reason why a budget does not do what it is for.
+// Problem is a reason why a budget does not protect its pods, or blocks every eviction.
 type Problem struct {
 	// Kind is one of the constants below.
 	Kind string `json:"kind"`

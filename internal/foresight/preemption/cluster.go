@@ -115,7 +115,7 @@ func (c *Cluster) Analyze() *Result {
 	return r
 }
 
-// unknown lists what the objects of a snapshot do not decide.
+// unknown lists the questions that the objects of a snapshot do not answer.
 func unknown() []string {
 	return []string{
 		"who may use a class: ResourceQuotas and admission webhooks are not in a snapshot",

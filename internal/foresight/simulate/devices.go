@@ -17,7 +17,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// devices are what a run knows of dynamic resource allocation.
+// devices is the state of dynamic resource allocation in a run.
 type devices struct {
 	templates scenario.ClaimTemplates
 	// claims are the namespaces and names of the ResourceClaims, and consumers the running pods that
@@ -185,7 +185,7 @@ func deviceArgs(release versions.Release, gates []string) (args, enabled []strin
 	return []string{"--feature-gates=" + strings.Join(enabled, "=true,") + "=true"}, enabled
 }
 
-// noteDevices adds what the simulation does not know of devices.
+// noteDevices adds notes about the limits of a simulation with devices.
 func (r *run) noteDevices() {
 	d := &r.devices
 	if r.loader.Resource(claimKind()).Empty() {

@@ -94,7 +94,7 @@ func (r *run) loadOne(ctx context.Context, kind *snapshot.Kind, version string, 
 	return r.loader.Add(ctx, kind, version, o)
 }
 
-// renewal returns what happened to the pods that were read so far.
+// renewal describes the changes of the pods that were read so far.
 func (r *run) renewal() scenario.Renewal {
 	return scenario.Renewal{
 		Moved:     func(uid string) bool { return r.moved[uid] },

@@ -22,8 +22,10 @@ import (
 )
 
 const (
-	// pollInterval is how often the metrics of the scheduler are read.
+	// pollInterval is how often the metrics of the scheduler are read, and firstPoll how soon for the
+	// second time: each following interval is twice as long.
 	pollInterval = 500 * time.Millisecond
+	firstPoll    = 50 * time.Millisecond
 	// stablePolls is how many times in a row the scheduler must have nothing to do. A pod that evicts
 	// others waits for them in the meantime: that takes less than a second, since no kubelet has to
 	// stop them.
@@ -140,8 +142,9 @@ func (s *scheduler) awaitCache(ctx context.Context, nodes, pods int) error {
 }
 
 // awaitDecisions waits until the scheduler has bound or refused as many pods, and tries none again.
+// If each attempt has bound its pod, there is nothing to try again and nothing was evicted.
 func (s *scheduler) awaitDecisions(ctx context.Context, pods int) error {
-	stable := 0
+	stable, next := 0, time.Now()
 	var m counters
 	err := s.poll(ctx, func(read counters) bool {
 		m = read
@@ -149,7 +152,12 @@ func (s *scheduler) awaitDecisions(ctx context.Context, pods int) error {
 			stable = 0
 			return false
 		}
-		stable++
+		if m.attempts == m.scheduled && m.scheduled >= pods {
+			return true
+		}
+		if now := time.Now(); !now.Before(next) { // the first polls follow each other faster
+			stable, next = stable+1, now.Add(pollInterval)
+		}
 		return stable >= stablePolls
 	})
 	if errors.Is(err, context.DeadlineExceeded) {
@@ -161,7 +169,7 @@ func (s *scheduler) awaitDecisions(ctx context.Context, pods int) error {
 
 // poll reads the metrics until done returns true.
 func (s *scheduler) poll(ctx context.Context, done func(counters) bool) error {
-	for {
+	for interval := firstPoll; ; interval = min(2*interval, pollInterval) {
 		select {
 		case <-s.process.Done():
 			return fmt.Errorf("the scheduler ended: %s", s.process.Tail())
@@ -171,7 +179,7 @@ func (s *scheduler) poll(ctx context.Context, done func(counters) bool) error {
 		if text, err := s.read(ctx); err == nil && done(parseMetrics(text, s.cacheSize)) {
 			return nil
 		}
-		if err := clock.Sleep(ctx, pollInterval); err != nil {
+		if err := clock.Sleep(ctx, interval); err != nil {
 			return err
 		}
 	}
@@ -200,7 +208,9 @@ type counters struct {
 	// active is the number of pods that it will try, refused the number of pods without a fitting
 	// node or with scheduling gates.
 	active, refused int
-	scheduled       int
+	// attempts is the number of attempts to schedule a pod that have ended, scheduled how many of them
+	// bound it.
+	attempts, scheduled int
 }
 
 // parseMetrics reads metrics in the text format of Prometheus. cacheSize is the name of the metric
@@ -209,9 +219,10 @@ func parseMetrics(text, cacheSize string) counters {
 	m := metrics.Parse(text)
 	cache, pending := m.SumBy(cacheSize, "type"), m.SumBy("scheduler_pending_pods", "queue")
 	active := pending["active"] + pending["backoff"]
+	attempts := m.SumBy("scheduler_schedule_attempts_total", "result")
 	return counters{
 		cachedNodes: int(cache["nodes"]), cachedPods: int(cache["pods"]),
 		active: int(active), refused: int(m.Sum("scheduler_pending_pods") - active),
-		scheduled: int(m.SumBy("scheduler_schedule_attempts_total", "result")["scheduled"]),
+		attempts: int(m.Sum("scheduler_schedule_attempts_total")), scheduled: int(attempts["scheduled"]),
 	}
 }

@@ -118,7 +118,7 @@ func (c *upgradeRun) compareTables() error {
 	return nil
 }
 
-// comparePlacements runs both schedulers until differences are told from ties.
+// comparePlacements runs both schedulers until ties are distinguished from differences.
 func (c *upgradeRun) comparePlacements(ctx context.Context) (err error) {
 	servers, err := NewServers(c.s.WithoutMessages(), "upgrade")
 	if err != nil {
@@ -131,8 +131,8 @@ func (c *upgradeRun) comparePlacements(ctx context.Context) (err error) {
 	return err
 }
 
-// ComparePlacements runs two schedulers until their differences are told from ties, and returns the
-// differences and the notes of the simulations. run runs a simulation.
+// ComparePlacements runs two schedulers until ties are distinguished from differences, and returns
+// the differences and the notes of the simulations. run runs a simulation.
 func ComparePlacements(
 	ctx context.Context, from, to Programs, run func(context.Context, Programs) (*report.Report, error),
 ) (*upgrades.Placements, []string, error) {

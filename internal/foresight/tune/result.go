@@ -34,8 +34,8 @@ type Result struct {
 	Best []Best `json:"best"`
 	// Trials are all candidates in the order of the search.
 	Trials []Trial `json:"trials"`
-	// Programs are the programs that ran, Notes deviations of the simulations, and Unknown what the
-	// result cannot say.
+	// Programs are the programs that ran, Notes deviations of the simulations, and Unknown limits of
+	// the result.
 	Programs []string `json:"programs"`
 	Notes    []string `json:"notes"`
 	Unknown  []string `json:"unknown"`

@@ -9,7 +9,7 @@ import (
 // Placements are the pods that the schedulers of two releases place differently. Schedulers break
 // ties at random, so that each of them runs several times: a pod differs if all runs of one agree,
 // all runs of the other agree, and not with them, on its node, on the zone of its node, or on
-// whether it has a node. All other pods are the same, or ties and what follows from them.
+// whether it has a node. All other pods are the same, or differ by ties and their consequences.
 type Placements struct {
 	Scenario string `json:"scenario"`
 	// Runs and NewRuns are how often each scheduler ran.
@@ -146,8 +146,8 @@ type Side struct {
 // orderedRuns is how often a scheduler runs that breaks ties in an order.
 const orderedRuns = 2
 
-// Enough reports whether so many runs tell ties from differences: a difference that is none is
-// expected in less than one of twenty comparisons.
+// Enough reports whether so many runs distinguish ties from differences: a tie that looks like a
+// difference is expected in less than one of twenty comparisons.
 func (p *Placements) Enough(from, to Side) bool {
 	p.Doubtful = 0
 	if len(p.Differences) == 0 {

@@ -29,7 +29,7 @@ const (
 	batchBytes   = 512 << 10
 )
 
-// batch is what waits for being written.
+// batch is a set of objects that are not yet written.
 type batch struct {
 	objects []apiserver.Object
 	keys    map[string]bool
@@ -125,7 +125,7 @@ func encode(t target, c scenario.Creation) ([]byte, string, error) {
 	return text, uid, json.Unmarshal(text, into)
 }
 
-// flush writes what is left of the batch, and waits until the API server has read all objects.
+// flush writes the rest of the batch, and waits until the API server has read all objects.
 func (l *Loader) flush(ctx context.Context) error {
 	last, rest := l.last, l.batch
 	l.last, l.batch = stored{}, batch{}

@@ -76,7 +76,7 @@ type deviceFields struct {
 	} `json:"taints"`
 }
 
-// counterSet are counters of a pool, or what a device consumes of them.
+// counterSet are counters of a pool, or the part of them that a device consumes.
 type counterSet struct {
 	Name       string             `json:"name"`
 	CounterSet string             `json:"counterSet"`
@@ -111,7 +111,7 @@ type deviceKey struct{ driver, pool, name string }
 // is ready to use.
 type Devices struct {
 	slices []*ResourceSlice
-	// allocated is what the claims consume of the capacity of each allocated device.
+	// allocated is the capacity of each allocated device that claims consume.
 	allocated map[deviceKey]map[string]resource.Quantity
 }
 
@@ -199,7 +199,7 @@ func (d *Devices) count() map[poolKey]DeviceCount {
 	return counts
 }
 
-// countersLeft returns what allocated devices leave of the counters of their pools.
+// countersLeft returns the counters of pools without the amounts that allocated devices consume.
 func (d *Devices) countersLeft(current []*ResourceSlice) map[deviceKey]map[string]resource.Quantity {
 	left := map[deviceKey]map[string]resource.Quantity{}
 	for _, s := range current {

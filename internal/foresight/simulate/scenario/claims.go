@@ -9,7 +9,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
-// Renewal is what happened to the pods of a snapshot before its claims are created.
+// Renewal describes the changes of the pods of a snapshot before its claims are created.
 type Renewal struct {
 	// Moved reports whether the pod with a UID is deleted and created again, and Ended whether it is
 	// finished.
