@@ -27,7 +27,7 @@ func TestTuneFindsSettingsThatLeaveNodesEmpty(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "tuned")
 	report := filepath.Join(t.TempDir(), "report.html")
 	r := run.PMKSched(t, "tune", "--snapshot", run.WriteFile(t, "cluster.yaml", cluster), "--branch", apiserver.Release,
-		"--objective", "empty-nodes,unplaced", "--trials", "8", "--parallel", "2", "--to-dir", dir, "--report", report,
+		"--objective", "empty-nodes,unplaced", "--trials", "8", "--to-dir", dir, "--report", report,
 		"-o", "json").OK(t)
 	got := run.Decode[tune.Result](t, r.Stdout)
 	equal(t, "trials", 8, len(got.Trials))
