@@ -78,8 +78,8 @@ configMapGenerator:
 	}
 }
 
-// What is equal in all releases is in the base only, and the files do not depend on the order of the
-// releases.
+// What is equal in all releases is in the base only, and the files do not depend on the order of
+// the releases.
 func TestComponentsHaveOnlyDifferences(t *testing.T) {
 	releases := []string{"v1.24.3", "v1.34.2"}
 	files := releasesKustomize(t, func(*deploy.Options) {}, releases...)

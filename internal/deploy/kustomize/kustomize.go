@@ -1,7 +1,7 @@
-// Package kustomize writes the objects of one scheduler for several releases as a Kustomize base and
-// one component for each minor. The base has the content that is equal in all releases. With the
-// component of a minor, `kustomize build` gives the objects that pmk-sched renders for the release.
-// The package does no I/O and does not run Kustomize.
+// Package kustomize writes the objects of one scheduler for several releases as a Kustomize base
+// and one component for each minor. The base has the content that is equal in all releases. With
+// the component of a minor, `kustomize build` gives the objects that pmk-sched renders for the
+// release. The package does no I/O and does not run Kustomize.
 package kustomize
 
 import (
