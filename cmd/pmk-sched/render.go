@@ -28,8 +28,10 @@ func renderCommand(u *ui) *cli.Command {
 		Flags: schedulerFlags(
 			&cli.BoolFlag{Name: "offline", Usage: "do not connect to a cluster; requires --branch"},
 			&cli.StringFlag{Name: "helm-chart", Usage: "write a Helm chart to `DIR`"},
+			&cli.StringFlag{Name: "kustomize",
+				Usage: "write a Kustomize base, and a component for each minor, to `DIR`; requires --releases"},
 			&cli.StringFlag{Name: "releases",
-				Usage: "write a chart for all releases of `FILE`, the index of build --branches; requires --helm-chart"},
+				Usage: "write a chart or a base for all releases of `FILE`, the index of build --branches"},
 			&cli.BoolFlag{Name: "monitoring",
 				Usage: "print a ServiceMonitor, alerting rules and a dashboard for the scheduler instead"},
 			&cli.StringFlag{Name: "for",
@@ -39,10 +41,17 @@ func renderCommand(u *ui) *cli.Command {
 			outputFlag("to-file", "yaml", "json", "table")),
 		Action: func(c *cli.Context) error {
 			chart := c.String("helm-chart")
-			if entries, err := os.ReadDir(chart); chart != "" && err == nil && len(entries) > 0 {
-				return problem.Invalidf("", "write a chart to %s: the directory is not empty", chart)
+			for _, dir := range []string{chart, c.String("kustomize")} {
+				if entries, err := os.ReadDir(dir); dir != "" && err == nil && len(entries) > 0 {
+					return problem.Invalidf("", "write to %s: the directory is not empty", dir)
+				}
 			}
-			if err := exclude(c, "", "helm-chart", "monitoring", "for"); err != nil {
+			for _, directory := range []string{"helm-chart", "kustomize"} {
+				if err := exclude(c, "", directory, "monitoring", "for"); err != nil {
+					return err
+				}
+			}
+			if err := exclude(c, "", "helm-chart", "kustomize"); err != nil {
 				return err
 			}
 			if err := exclude(c, "", "for", "monitoring", "output"); err != nil {
@@ -57,7 +66,10 @@ func renderCommand(u *ui) *cli.Command {
 				return err
 			}
 			if c.IsSet("releases") {
-				return writeReleasesChart(c, u, sp)
+				return writeReleases(c, u, sp)
+			}
+			if c.IsSet("kustomize") {
+				return problem.Invalidf("", "--kustomize requires --releases")
 			}
 			plan, err := lifecycle.Plan(c.Context, u.session, sp, c.Bool("offline"))
 			if err != nil {
@@ -144,14 +156,18 @@ func writeChart(u *ui, plan *deploy.Plan, dir string, secrets bool) error {
 		return err
 	}
 	u.warn(warnings...)
-	return writeChartFiles(u, files, plan, dir)
+	if err := writeFiles(dir, files); err != nil {
+		return err
+	}
+	u.sayChart(dir, plan)
+	return nil
 }
 
-// writeReleasesChart is render --releases.
-func writeReleasesChart(c *cli.Context, u *ui, sp *spec.Spec) error {
-	dir := c.String("helm-chart")
-	if dir == "" {
-		return problem.Invalidf("", "--releases requires --helm-chart")
+// writeReleases is render --releases.
+func writeReleases(c *cli.Context, u *ui, sp *spec.Spec) error {
+	chart, kustomize := c.String("helm-chart"), c.String("kustomize")
+	if chart == "" && kustomize == "" {
+		return problem.Invalidf("", "--releases requires --helm-chart or --kustomize")
 	}
 	err := exclude(c, "the release index has it", "releases", "image", "branch", "preset", "config", "plugins",
 		"policy-configmap", "monitoring", "credentials")
@@ -174,24 +190,42 @@ func writeReleasesChart(c *cli.Context, u *ui, sp *spec.Spec) error {
 		return err
 	}
 	u.warn(plans[0].Warnings...)
-	files, warnings, err := deploy.ReleasesChart(plans, c.Bool("show-secrets"))
+	write := deploy.ReleasesChart
+	if kustomize != "" {
+		write = deploy.ReleasesKustomize
+	}
+	files, warnings, err := write(plans, c.Bool("show-secrets"))
 	if err != nil {
 		return err
 	}
 	u.warn(warnings...)
-	return writeChartFiles(u, files, plans[0], dir)
+	if err := writeFiles(chart+kustomize, files); err != nil {
+		return err
+	}
+	if kustomize == "" {
+		u.sayChart(chart, plans[0])
+		return nil
+	}
+	u.say("the base and the components are in %s: the kustomization of a cluster has resources [%s] and, for its minor, "+
+		"components [%s]", kustomize, filepath.Join(kustomize, "base"),
+		filepath.Join(kustomize, "components", plans[len(plans)-1].Release.MinorString()))
+	return nil
 }
 
-func writeChartFiles(u *ui, files map[string][]byte, plan *deploy.Plan, dir string) error {
+func (u *ui) sayChart(dir string, plan *deploy.Plan) {
+	u.say("the chart is in %s: `helm upgrade --install -n %s %s %s`", dir, plan.Namespace, plan.Name, dir)
+}
+
+// writeFiles writes files below a directory.
+func writeFiles(dir string, files map[string][]byte) error {
 	for name, text := range files {
 		path := filepath.Join(dir, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return fmt.Errorf("write chart: %w", err)
+			return fmt.Errorf("write to %s: %w", dir, err)
 		}
 		if err := os.WriteFile(path, text, 0o600); err != nil {
-			return fmt.Errorf("write chart: %w", err)
+			return fmt.Errorf("write to %s: %w", dir, err)
 		}
 	}
-	u.say("the chart is in %s: `helm upgrade --install -n %s %s %s`", dir, plan.Namespace, plan.Name, dir)
 	return nil
 }

@@ -10,8 +10,11 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/helm"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/kustomize"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // Chart returns the files of a Helm chart that installs the objects of the plan, and warnings. A
@@ -30,8 +33,46 @@ func Chart(plan *Plan, secrets bool) (files map[string][]byte, warnings []string
 // releases, as [Chart] does for one. The chart selects the release by the version of the API
 // server.
 func ReleasesChart(plans []*Plan, secrets bool) (files map[string][]byte, warnings []string, err error) {
+	list, warnings, err := releaseInputs(plans, secrets)
+	if err != nil {
+		return nil, nil, err
+	}
+	files, err = helm.Releases(list)
+	return files, warnings, err
+}
+
+// ReleasesKustomize returns the files of a Kustomize base and of one component for each minor, for
+// the same plans as [ReleasesChart]. The component of a minor has its newest patch.
+func ReleasesKustomize(plans []*Plan, secrets bool) (files map[string][]byte, warnings []string, err error) {
+	list, warnings, err := releaseInputs(plans, secrets)
+	if err != nil {
+		return nil, nil, err
+	}
+	var minors []kustomize.Input
+	for _, in := range list {
+		release, err := versions.Parse(in.Release)
+		if err != nil {
+			return nil, nil, err
+		}
+		component := kustomize.Input{
+			Minor: release.MinorString(), Release: in.Release, Objects: in.Objects,
+			Selector:     map[string]string{ownership.LabelName: ownership.Scheduler, ownership.LabelInstance: in.Name},
+			ReleaseLabel: ownership.LabelRelease,
+		}
+		if last := len(minors) - 1; last >= 0 && minors[last].Minor == component.Minor {
+			minors[last] = component
+		} else {
+			minors = append(minors, component)
+		}
+	}
+	files, err = kustomize.Releases(minors)
+	return files, warnings, err
+}
+
+// releaseInputs returns the inputs of the charts of plans in ascending order of their releases, and
+// warnings.
+func releaseInputs(plans []*Plan, secrets bool) (list []helm.Input, warnings []string, err error) {
 	plans = slices.SortedFunc(slices.Values(plans), func(a, b *Plan) int { return a.Release.Compare(b.Release) })
-	var list []helm.Input
 	for _, plan := range plans {
 		in, warned, err := chartInput(plan, secrets)
 		if err != nil {
@@ -39,9 +80,8 @@ func ReleasesChart(plans []*Plan, secrets bool) (files map[string][]byte, warnin
 		}
 		list, warnings = append(list, in), append(warnings, warned...)
 	}
-	files, err = helm.Releases(list)
 	slices.Sort(warnings)
-	return files, slices.Compact(warnings), err
+	return list, slices.Compact(warnings), nil
 }
 
 // chartInput returns the input of the chart of a plan, and warnings.
@@ -59,8 +99,7 @@ func chartInput(plan *Plan, secrets bool) (in helm.Input, warnings []string, err
 			return false
 		}
 		warnings = append(warnings,
-			fmt.Sprintf("the chart does not include Secret %s: create it before you install the chart, or use --show-secrets",
-				o.GetName()))
+			fmt.Sprintf("Secret %s is left out: create it before you install the scheduler, or use --show-secrets", o.GetName()))
 		return true
 	})
 	s := plan.Scheduler

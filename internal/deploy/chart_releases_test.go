@@ -24,7 +24,7 @@ func releaseOptions(release string, change func(*deploy.Options)) deploy.Options
 	})
 }
 
-func releasesChart(t *testing.T, change func(*deploy.Options), releases ...string) map[string][]byte {
+func releasePlans(t *testing.T, change func(*deploy.Options), releases ...string) []*deploy.Plan {
 	t.Helper()
 	var plans []*deploy.Plan
 	for _, release := range releases {
@@ -34,7 +34,12 @@ func releasesChart(t *testing.T, change func(*deploy.Options), releases ...strin
 		}
 		plans = append(plans, plan)
 	}
-	files, warnings, err := deploy.ReleasesChart(plans, false)
+	return plans
+}
+
+func releasesChart(t *testing.T, change func(*deploy.Options), releases ...string) map[string][]byte {
+	t.Helper()
+	files, warnings, err := deploy.ReleasesChart(releasePlans(t, change, releases...), false)
 	if err != nil || len(warnings) > 0 {
 		t.Fatal(err, warnings)
 	}

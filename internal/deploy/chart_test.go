@@ -254,6 +254,11 @@ func objects(t *testing.T, text string) []map[string]any {
 		}
 		all = append(all, o)
 	}
+	return sorted(all)
+}
+
+// sorted sorts objects by kind and name.
+func sorted(all []map[string]any) []map[string]any {
 	key := func(o map[string]any) string {
 		u := unstructured.Unstructured{Object: o}
 		return u.GetKind() + "/" + u.GetName()

@@ -1,0 +1,195 @@
+// Package kustomize writes the objects of one scheduler for several releases as a Kustomize base
+// and one component for each minor. The base has the content that is equal in all releases. With
+// the component of a minor, `kustomize build` gives the objects that pmk-sched renders for the
+// release. The package does no I/O and does not run Kustomize.
+package kustomize
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/yaml"
+)
+
+// Input is the input of a component.
+type Input struct {
+	// Minor is the minor of the component, such as 1.34, and Release the Kubernetes release of the
+	// scheduler.
+	Minor, Release string
+	// Selector holds labels that all objects have.
+	Selector map[string]string
+	// ReleaseLabel is the key of the label with Release that all objects have.
+	ReleaseLabel string
+	// Objects are the scheduler's objects.
+	Objects []*unstructured.Unstructured
+}
+
+// objectsFile is the file with the objects of a base or of a component.
+const objectsFile = "objects.yaml"
+
+// kustomization is a Kustomization or a Component.
+type kustomization struct {
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"`
+	Resources  []string `json:"resources,omitempty"`
+	Patches    []patch  `json:"patches,omitempty"`
+}
+
+type patch struct {
+	Path   string  `json:"path,omitempty"`
+	Patch  string  `json:"patch,omitempty"`
+	Target *target `json:"target,omitempty"`
+}
+
+type target struct {
+	LabelSelector string `json:"labelSelector"`
+}
+
+// Releases returns the files of the base and of the components by their paths. Each minor has one
+// input.
+func Releases(list []Input) (map[string][]byte, error) {
+	if len(list) == 0 {
+		return nil, errors.New("write a Kustomize base: no release is given")
+	}
+	common := shared(list)
+	files := map[string][]byte{}
+	base := kustomization{APIVersion: "kustomize.config.k8s.io/v1beta1", Kind: "Kustomization",
+		Resources: []string{objectsFile}}
+	var objects []*unstructured.Unstructured
+	for _, o := range list[0].Objects {
+		if shared, found := common[identity(o)]; found {
+			objects = append(objects, shared)
+		}
+	}
+	if err := write(files, "base", base, objects); err != nil {
+		return nil, err
+	}
+	for _, in := range list {
+		if err := component(files, in, common); err != nil {
+			return nil, fmt.Errorf("write the component of Kubernetes %s: %w", in.Minor, err)
+		}
+	}
+	return files, nil
+}
+
+// component adds the files of the component of a minor.
+func component(files map[string][]byte, in Input, common map[string]*unstructured.Unstructured) error {
+	dir := "components/" + in.Minor
+	k := kustomization{APIVersion: "kustomize.config.k8s.io/v1alpha1", Kind: "Component"}
+	var own []*unstructured.Unstructured
+	for _, o := range in.Objects {
+		base, found := common[identity(o)]
+		if !found {
+			own = append(own, o)
+			continue
+		}
+		difference, differs := subtract(withoutRelease(in, o).Object, base.Object)
+		if !differs {
+			continue
+		}
+		name := fmt.Sprintf("%s-%s.yaml", strings.ToLower(o.GetKind()), o.GetName())
+		text, err := yaml.Marshal(identified(o, difference))
+		if err != nil {
+			return err
+		}
+		files[dir+"/"+name], k.Patches = text, append(k.Patches, patch{Path: name})
+	}
+	// The target leaves other objects of the user's kustomization alone; the field labels does not.
+	k.Patches = append(k.Patches, patch{
+		Patch: fmt.Sprintf("- {op: add, path: /metadata/labels/%s, value: %s}\n",
+			strings.ReplaceAll(in.ReleaseLabel, "/", "~1"), in.Release),
+		Target: &target{LabelSelector: labels.SelectorFromSet(in.Selector).String()},
+	})
+	if len(own) > 0 {
+		k.Resources = []string{objectsFile}
+	}
+	return write(files, dir, k, own)
+}
+
+// write adds a kustomization with its objects, in their order.
+func write(files map[string][]byte, dir string, k kustomization, objects []*unstructured.Unstructured) (err error) {
+	if files[dir+"/kustomization.yaml"], err = yaml.Marshal(k); err != nil || len(objects) == 0 {
+		return err
+	}
+	var documents [][]byte
+	for _, o := range objects {
+		text, err := yaml.Marshal(o.Object)
+		if err != nil {
+			return err
+		}
+		documents = append(documents, text)
+	}
+	files[dir+"/"+objectsFile] = bytes.Join(documents, []byte("---\n"))
+	return nil
+}
+
+// shared returns the objects that all releases have, by identity, with the fields that are equal in
+// all.
+func shared(list []Input) map[string]*unstructured.Unstructured {
+	common := map[string]*unstructured.Unstructured{}
+	for _, o := range list[0].Objects {
+		common[identity(o)] = withoutRelease(list[0], o)
+	}
+	for _, in := range list[1:] {
+		seen := map[string]bool{}
+		for _, o := range in.Objects {
+			id := identity(o)
+			base, found := common[id]
+			if seen[id] = true; !found {
+				continue
+			}
+			base.Object = intersect(base.Object, withoutRelease(in, o).Object)
+		}
+		for id := range common {
+			if !seen[id] {
+				delete(common, id)
+			}
+		}
+	}
+	return common
+}
+
+// identity is the key of an object in a cluster.
+func identity(o *unstructured.Unstructured) string {
+	return strings.Join([]string{o.GetAPIVersion(), o.GetKind(), o.GetNamespace(), o.GetName()}, "/")
+}
+
+// identified returns the fields of a patch with the identity of its object.
+func identified(o *unstructured.Unstructured, fields map[string]any) map[string]any {
+	patch := &unstructured.Unstructured{Object: fields}
+	patch.SetAPIVersion(o.GetAPIVersion())
+	patch.SetKind(o.GetKind())
+	patch.SetName(o.GetName())
+	if namespace := o.GetNamespace(); namespace != "" {
+		patch.SetNamespace(namespace)
+	}
+	return patch.Object
+}
+
+// withoutRelease returns a copy of an object without its label of the release.
+func withoutRelease(in Input, o *unstructured.Unstructured) *unstructured.Unstructured {
+	o = o.DeepCopy()
+	all := o.GetLabels()
+	delete(all, in.ReleaseLabel)
+	o.SetLabels(all)
+	return o
+}
+
+// named returns the elements of a list that Kustomize merges by name, and their names.
+func named(field string, value any) (elements []map[string]any, names []string) {
+	list, _ := value.([]any)
+	if !slices.Contains([]string{"containers", "initContainers", "volumes"}, field) || list == nil {
+		return nil, nil
+	}
+	for _, element := range list {
+		fields, _ := element.(map[string]any)
+		name, _ := fields["name"].(string)
+		elements, names = append(elements, fields), append(names, name)
+	}
+	return elements, names
+}
