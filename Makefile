@@ -124,7 +124,7 @@ test-adapters: ## one portable plugin in the scheduling framework of every relea
 .PHONY: test-browser
 test-browser: site ## the web pages of simulations and of the documentation in Chromium, without network; installs 400 MB of Debian packages if there is none (root)
 	@hack/deps.sh 'chromium chromium'
-	go test -count=1 -tags browser ./test/browser/...
+	go test -count=1 -tags browser -bench . -benchtime 5x ./test/browser/...
 
 # facts ends with 3 if a table differs; the transcript is compiled all the same.
 .PHONY: facts

@@ -95,7 +95,7 @@ func simulated(nodes, podsOnEach int) *report.Report {
 }
 
 // write writes the page of a result.
-func write(t *testing.T, r *report.Report) string {
+func write(t testing.TB, r *report.Report) string {
 	t.Helper()
 	var out bytes.Buffer
 	if err := page.Write(&out, r); err != nil {
