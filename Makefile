@@ -16,7 +16,7 @@ export PMK_SCHED_OPENB ?= $(realpath ../shared/data/openb)
 TEST := go test -vet=off -ldflags=-w
 
 # Packages with golden files.
-GOLDENS     = $(sort $(dir $(shell grep -rl 'flag.Bool."update"' --include=*_test.go cmd internal profiles rbac scheduler test/internal versions)))
+GOLDENS     = $(sort $(dir $(shell grep -rl 'golden[.]Equal' --include=*_test.go cmd internal profiles rbac test/internal)))
 
 .DEFAULT_GOAL := help
 

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pmk-sched/pmk-sched/profiles"
+	"github.com/pmk-sched/pmk-sched/test/golden"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -62,7 +63,7 @@ func TestConvertMatchesGoldenFiles(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				goldenText(t, name+"-"+strings.ReplaceAll(to, "@", "-")+".yaml", out)
+				equalConverted(t, name+"-"+strings.ReplaceAll(to, "@", "-")+".yaml", out)
 				again, err := convertTo(t, to, string(out.YAML), false)
 				if err != nil {
 					t.Fatalf("the result cannot be converted: %v", err)
@@ -75,7 +76,8 @@ func TestConvertMatchesGoldenFiles(t *testing.T) {
 	}
 }
 
-func goldenText(t *testing.T, file string, out *profiles.Converted) {
+// equalConverted compares a converted configuration and its notes with a file.
+func equalConverted(t *testing.T, file string, out *profiles.Converted) {
 	t.Helper()
 	var text bytes.Buffer
 	for _, note := range out.Notes {
@@ -86,18 +88,7 @@ func goldenText(t *testing.T, file string, out *profiles.Converted) {
 		fmt.Fprintf(&text, "# %s%d:%d %s\n", kind, note.Line, note.Column, note.Message)
 	}
 	text.Write(out.YAML)
-	if *update {
-		if err := os.WriteFile(file, text.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), text.String()); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", file, diff)
-	}
+	golden.Equal(t, file, text.Bytes())
 }
 
 const (

@@ -60,7 +60,7 @@ profiles:
 				if err != nil {
 					t.Fatal(err)
 				}
-				golden(t, "testdata/enable/"+name+"-"+release+".yaml", out)
+				equalRendered(t, "testdata/enable/"+name+"-"+release+".yaml", out)
 			})
 		}
 	}

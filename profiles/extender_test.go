@@ -62,7 +62,7 @@ func TestRenderWritesExtenders(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden(t, "testdata/extenders/own-"+release+".yaml", out)
+			equalRendered(t, "testdata/extenders/own-"+release+".yaml", out)
 			if diff := cmp.Diff([]string{"/srv/kubernetes/extenders/load.crt", "/srv/kubernetes/extenders/load.key"},
 				out.Files); diff != "" {
 				t.Errorf("files (-want +got):\n%s", diff)
@@ -113,7 +113,7 @@ func TestRenderPolicyMatchesGoldenFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			out.YAML = append(append(out.YAML, "---\n"...), out.Policy...)
-			golden(t, "testdata/extenders/"+strings.TrimPrefix(name, "policy-")+"-as-policy.yaml", out)
+			equalRendered(t, "testdata/extenders/"+strings.TrimPrefix(name, "policy-")+"-as-policy.yaml", out)
 		})
 	}
 }

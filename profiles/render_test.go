@@ -2,7 +2,6 @@ package profiles_test
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,10 +13,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/pmk-sched/pmk-sched/profiles"
+	"github.com/pmk-sched/pmk-sched/test/golden"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 const (
 	article   = "../test/testdata/article/"
@@ -42,8 +40,8 @@ func convert(t *testing.T, release, source string) (*profiles.Rendered, error) {
 	return profiles.Render(r)
 }
 
-// golden compares a rendered configuration and its notes with a file.
-func golden(t *testing.T, file string, out *profiles.Rendered) {
+// equalRendered compares a rendered configuration and its notes with a file.
+func equalRendered(t *testing.T, file string, out *profiles.Rendered) {
 	t.Helper()
 	var text bytes.Buffer
 	for _, note := range out.Notes {
@@ -53,18 +51,7 @@ func golden(t *testing.T, file string, out *profiles.Rendered) {
 		fmt.Fprintf(&text, "# args %s\n", strings.Join(out.Args, " "))
 	}
 	text.Write(out.YAML)
-	if *update {
-		if err := os.WriteFile(file, text.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), text.String()); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", file, diff)
-	}
+	golden.Equal(t, file, text.Bytes())
 }
 
 func TestPresetsMatchGoldenFiles(t *testing.T) {
@@ -83,7 +70,7 @@ func TestPresetsMatchGoldenFiles(t *testing.T) {
 			if len(out.Notes) > 0 {
 				t.Errorf("%s for %s: unexpected notes on a preset: %v", preset.Name, release, out.Notes)
 			}
-			golden(t, filepath.Join("testdata/presets", preset.Name+"-"+filepath.Base(out.APIVersion)+".yaml"), out)
+			equalRendered(t, filepath.Join("testdata/presets", preset.Name+"-"+filepath.Base(out.APIVersion)+".yaml"), out)
 		}
 	}
 }
@@ -110,7 +97,7 @@ func TestRenderMatchesGoldenFiles(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				golden(t, strings.TrimSuffix(input, ".in.yaml")+"-"+release+".yaml", out)
+				equalRendered(t, strings.TrimSuffix(input, ".in.yaml")+"-"+release+".yaml", out)
 			})
 		}
 	}
@@ -131,7 +118,7 @@ func TestRenderRepairsPrintedArticle(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", file, err)
 		}
-		golden(t, "testdata/article-"+file, out)
+		equalRendered(t, "testdata/article-"+file, out)
 		rendered = append(rendered, string(out.YAML))
 	}
 	if diff := cmp.Diff(rendered[1], rendered[0]); diff != "" {

@@ -2,21 +2,16 @@ package rbac_test
 
 import (
 	"bytes"
-	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/yaml"
 
 	"github.com/pmk-sched/pmk-sched/rbac"
+	"github.com/pmk-sched/pmk-sched/test/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 func TestObjectsMatchGoldenFiles(t *testing.T) {
 	labels := map[string]string{"app.kubernetes.io/managed-by": "pmk-sched"}
@@ -42,19 +37,7 @@ func TestObjectsMatchGoldenFiles(t *testing.T) {
 				docs = append(docs, doc)
 			}
 			got := bytes.Join(docs, []byte("---\n"))
-			golden := filepath.Join("testdata", name+".yaml")
-			if *update {
-				if err := os.WriteFile(golden, got, 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), string(got)); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", golden, diff)
-			}
+			golden.Equal(t, "testdata/"+name+".yaml", got)
 		})
 	}
 }

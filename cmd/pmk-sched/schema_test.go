@@ -12,13 +12,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"k8s.io/kube-openapi/pkg/validation/strfmt"
 	"k8s.io/kube-openapi/pkg/validation/validate"
 	"sigs.k8s.io/yaml"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+	"github.com/pmk-sched/pmk-sched/test/golden"
 )
 
 const filePath = "../../docs/file.md"
@@ -85,18 +85,7 @@ func typeName(s *spec.Schema) string {
 
 func TestReferenceOfTheFileHasEveryField(t *testing.T) {
 	got := fileReference(fileSchema(t))
-	if *updateReference {
-		if err := os.WriteFile(filePath, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(filePath)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s is not up to date; go test ./cmd/pmk-sched -run Reference -update writes it:\n%s", filePath, diff)
-	}
+	golden.Equal(t, filePath, got)
 	for line := range strings.Lines(string(got)) {
 		if strings.HasPrefix(line, "| `spec.") && strings.HasSuffix(line, "|  |\n") &&
 			!strings.Contains(line, "rules[].") {

@@ -4,16 +4,14 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/pmk-sched/pmk-sched/internal/deploy/health"
 	"github.com/pmk-sched/pmk-sched/internal/replace"
+	"github.com/pmk-sched/pmk-sched/test/golden"
 )
 
 // fullStatus has a scheduler with findings and an extender without.
@@ -62,23 +60,10 @@ func fullStatus() *replace.Status {
 	}
 }
 
-const statusGolden = "testdata/status.golden"
-
 func TestStatusText(t *testing.T) {
 	s := fullStatus()
 	got := aligned(statusText(s) + findingsText(s.Findings))
-	if *updateReference {
-		if err := os.WriteFile(statusGolden, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(statusGolden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", statusGolden, diff)
-	}
+	golden.Equal(t, "testdata/status.golden", got)
 	for line := range strings.Lines(got) {
 		if len([]rune(strings.TrimRight(line, "\n"))) > textWidth {
 			t.Errorf("a line is wider than %d columns: %s", textWidth, line)

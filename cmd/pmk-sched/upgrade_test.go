@@ -2,13 +2,11 @@ package main
 
 import (
 	"bytes"
-	"os"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 	"github.com/pmk-sched/pmk-sched/internal/replace"
+	"github.com/pmk-sched/pmk-sched/test/golden"
 )
 
 func TestUpgradeTable(t *testing.T) {
@@ -41,17 +39,5 @@ func TestUpgradeTable(t *testing.T) {
 	if err := u.data("table", report, upgradeTable(report)); err != nil {
 		t.Fatal(err)
 	}
-	const golden = "testdata/upgrade.golden"
-	if *updateReference {
-		if err := os.WriteFile(golden, out.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), out.String()); diff != "" {
-		t.Errorf("table of %s (-want +got):\n%s", golden, diff)
-	}
+	golden.Equal(t, "testdata/upgrade.golden", out.Bytes())
 }

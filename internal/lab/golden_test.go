@@ -3,39 +3,15 @@
 package lab
 
 import (
-	"flag"
 	"fmt"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/pmk-sched/pmk-sched/internal/base/certificates"
+	"github.com/pmk-sched/pmk-sched/test/golden"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-func golden(t *testing.T, name string, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s differs (-want +got), rewrite it with -update:\n%s", path, diff)
-	}
-}
 
 // named are credentials whose content is their name.
 func named() credentials {
@@ -98,7 +74,7 @@ func TestFilesOfNode(t *testing.T) {
 				f := byPath[path]
 				fmt.Fprintf(&b, "-- %s %04o --\n%s\n", path, f.mode, f.data)
 			}
-			golden(t, "pmk-"+release+".txt", b.String())
+			golden.Equal(t, "testdata/pmk-"+release+".txt", b.String())
 		})
 	}
 }
@@ -151,7 +127,7 @@ func TestScripts(t *testing.T) {
 					fmt.Fprintf(&b, "-- %s: %s --\n%s\n", s.host, file, all[file])
 				}
 			}
-			golden(t, "scripts-"+name+".txt", b.String())
+			golden.Equal(t, "testdata/scripts-"+name+".txt", b.String())
 		})
 	}
 }
@@ -165,5 +141,5 @@ func TestDaemons(t *testing.T) {
 	} {
 		fmt.Fprintf(&b, "%s: %s\n", d.name, strings.Join(d.argv, " "))
 	}
-	golden(t, "daemons.txt", b.String())
+	golden.Equal(t, "testdata/daemons.txt", b.String())
 }

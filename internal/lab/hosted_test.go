@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pmk-sched/pmk-sched/test/golden"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -47,7 +48,7 @@ func TestHostedControlPlane(t *testing.T) {
 			}
 		}
 	}
-	golden(t, "hosted.txt", b.String())
+	golden.Equal(t, "testdata/hosted.txt", b.String())
 }
 
 func TestHostedControlPlaneHasNoRouteToPods(t *testing.T) {

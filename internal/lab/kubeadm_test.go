@@ -26,6 +26,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/base/certificates"
 	"github.com/pmk-sched/pmk-sched/internal/lab/kubeadm"
+	"github.com/pmk-sched/pmk-sched/test/golden"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -82,7 +83,7 @@ func TestBalancerConfiguration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "haproxy.txt", string(balancerConfiguration(at, l.masters())))
+	golden.Equal(t, "testdata/haproxy.txt", string(balancerConfiguration(at, l.masters())))
 }
 
 func TestServerOfACluster(t *testing.T) {
@@ -126,7 +127,7 @@ func TestFilesOfANodeForKubeadm(t *testing.T) {
 	for _, f := range files {
 		fmt.Fprintf(&b, "-- %s %04o --\n%s\n", f.path, f.mode, f.data)
 	}
-	golden(t, "kubeadm-node.txt", b.String())
+	golden.Equal(t, "testdata/kubeadm-node.txt", b.String())
 }
 
 func TestImagesOfKubeadmHaveUpstreamsNamesAndShape(t *testing.T) {

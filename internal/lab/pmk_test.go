@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pmk-sched/pmk-sched/test/golden"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -82,7 +83,7 @@ func TestFilesOfOneOfSeveralNodesOfPMK(t *testing.T) {
 			fmt.Fprintf(&b, "-- %s %04o --\n%s\n", f.path, f.mode, f.data)
 		}
 	}
-	golden(t, "pmk-three.txt", b.String())
+	golden.Equal(t, "testdata/pmk-three.txt", b.String())
 	for _, f := range files {
 		if strings.Contains(f.path, "kubeconfigs") && !strings.Contains(string(f.data), "server: https://localhost:443\n") {
 			t.Errorf("%s does not name localhost:\n%s", f.path, f.data)

@@ -4,9 +4,8 @@ import (
 	"os"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
+	"github.com/pmk-sched/pmk-sched/test/golden"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -29,21 +28,9 @@ func TestCommittedSchedulerIsWhatWouldBeGenerated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := set.Registrations()
+	registrations, err := set.Registrations()
 	if err != nil {
 		t.Fatal(err)
 	}
-	const committed = "../../../cmd/pmk-scheduler/plugins.go"
-	if *update {
-		if err := os.WriteFile(committed, want, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(committed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("run the test with -update (-generated +committed):\n%s", diff)
-	}
+	golden.Equal(t, "../../../cmd/pmk-scheduler/plugins.go", registrations)
 }

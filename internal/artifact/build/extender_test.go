@@ -6,10 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/test/golden"
 )
 
 func ownExtender(t *testing.T, given ...plugins.Plugin) (ExtenderOptions, *goTool) {
@@ -36,23 +35,11 @@ func TestCommittedExtenderIsWhatWouldBeGenerated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := extenderRegistrations(set)
+	registrations, err := extenderRegistrations(set)
 	if err != nil {
 		t.Fatal(err)
 	}
-	const committed = "../../../cmd/pmk-extender/plugins.go"
-	if *update {
-		if err := os.WriteFile(committed, want, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(committed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("run the test with -update (-generated +committed):\n%s", diff)
-	}
+	golden.Equal(t, "../../../cmd/pmk-extender/plugins.go", registrations)
 }
 
 // An extender is quick to build because Kubernetes is not in it.

@@ -2,33 +2,13 @@ package build
 
 import (
 	"errors"
-	"flag"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/pmk-sched/pmk-sched/test/golden"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
-
-var update = flag.Bool("update", false, "update the golden files")
-
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", "golden", name)
-	if *update {
-		write(t, path, string(got))
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", path, diff)
-	}
-}
 
 func TestMainOfTheScheduler(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -51,7 +31,7 @@ func TestMainOfTheScheduler(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden(t, "main-"+name+".go.txt", text)
+			golden.Equal(t, "testdata/golden/main-"+name+".go.txt", text)
 		})
 	}
 }
@@ -69,8 +49,8 @@ func TestModuleCarriesPinsSumsAndGodebugOfTheRelease(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "go.mod.txt", files["go.mod"])
-	golden(t, "go.sum.txt", files["go.sum"])
+	golden.Equal(t, "testdata/golden/go.mod.txt", files["go.mod"])
+	golden.Equal(t, "testdata/golden/go.sum.txt", files["go.sum"])
 }
 
 func TestVersionOfGoIsReadFromTheRelease(t *testing.T) {

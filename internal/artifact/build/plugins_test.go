@@ -13,6 +13,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/test/golden"
 )
 
 // framework serves the modules that a native plugin needs, and returns the files of the fake
@@ -111,7 +112,7 @@ func TestPluginsAreCompiledIn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "plugins.go.txt", source)
+	golden.Equal(t, "testdata/golden/plugins.go.txt", source)
 	for _, name := range []string{"pmk-sched/scheduler/adapter/late_from25.go",
 		"pmk-sched/scheduler/adapter/late_from30.go"} {
 		if _, err := os.Stat(filepath.Join(first.Dir, name)); err == nil {

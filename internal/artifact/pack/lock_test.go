@@ -2,7 +2,6 @@ package pack
 
 import (
 	"errors"
-	"flag"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,9 +14,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/test/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 // someLock is a lock of two platforms with two plugins.
 func someLock() *lock {
@@ -42,20 +40,8 @@ func TestLockIsReadAsItIsWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden := filepath.Join("testdata", "pmk-sched.lock")
-	if *update {
-		if err := os.WriteFile(golden, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(text)); diff != "" {
-		t.Errorf("(run with -update if this is meant) (-want +got):\n%s", diff)
-	}
-	read, err := parseLock(golden, text)
+	golden.Equal(t, "testdata/pmk-sched.lock", text)
+	read, err := parseLock("pmk-sched.lock", text)
 	if err != nil {
 		t.Fatal(err)
 	}

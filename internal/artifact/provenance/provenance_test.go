@@ -3,16 +3,13 @@ package provenance
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-)
 
-var update = flag.Bool("update", false, "write the golden files")
+	"github.com/pmk-sched/pmk-sched/test/golden"
+)
 
 func someBuild() Build {
 	return Build{
@@ -35,19 +32,7 @@ func TestProvenance(t *testing.T) {
 	if err := json.Indent(&indented, text, "", "  "); err != nil {
 		t.Fatal(err)
 	}
-	golden := filepath.Join("testdata", "provenance.json")
-	if *update {
-		if err := os.WriteFile(golden, indented.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), indented.String()); diff != "" {
-		t.Errorf("(run with -update if this is meant) (-want +got):\n%s", diff)
-	}
+	golden.Equal(t, "testdata/provenance.json", indented.String())
 	lock, err := ReadLock(text)
 	if err != nil || string(lock) != "kind: Lock\n" {
 		t.Errorf("the lock is %q, %v", lock, err)

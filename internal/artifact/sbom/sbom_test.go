@@ -2,16 +2,13 @@ package sbom
 
 import (
 	"bytes"
-	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-)
 
-var update = flag.Bool("update", false, "write the golden files")
+	"github.com/pmk-sched/pmk-sched/test/golden"
+)
 
 func someProgram() Program {
 	return Program{SHA256: strings.Repeat("03", 32), Go: "go1.18.3", Modules: []Module{
@@ -30,19 +27,7 @@ func TestSBOM(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden := filepath.Join("testdata", "sbom.json")
-	if *update {
-		if err := os.WriteFile(golden, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(text)); diff != "" {
-		t.Errorf("(run with -update if this is meant) (-want +got):\n%s", diff)
-	}
+	golden.Equal(t, "testdata/sbom.json", text)
 	again, err := New(someProgram(), someOptions())
 	if err != nil || !bytes.Equal(text, again) {
 		t.Errorf("the second SBOM differs: %v", err)

@@ -2,16 +2,11 @@ package vex
 
 import (
 	"bytes"
-	"flag"
-	"os"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
+	"github.com/pmk-sched/pmk-sched/test/golden"
 )
-
-var update = flag.Bool("update", false, "write the goldens")
 
 func TestVulnerabilitiesThatAreNotCalledAreNotAffected(t *testing.T) {
 	list := []build.Vulnerability{
@@ -23,22 +18,11 @@ func TestVulnerabilitiesThatAreNotCalledAreNotAffected(t *testing.T) {
 		{ID: "GO-2026-0004", Module: "stdlib", Version: "v1.18.10", Fixed: "v1.20.0", Reach: build.ReachImported},
 		{ID: "GO-2026-0005", Module: "stdlib", Version: "v1.18.10", Reach: build.ReachUnknown},
 	}
-	for golden, list := range map[string][]build.Vulnerability{"vex.json": list, "none.json": nil} {
+	for file, list := range map[string][]build.Vulnerability{"vex.json": list, "none.json": nil} {
 		var got bytes.Buffer
 		if err := Write(&got, Program{Name: "kube-scheduler", Release: "v1.24.3"}, list); err != nil {
 			t.Fatal(err)
 		}
-		if *update {
-			if err := os.WriteFile("testdata/"+golden, got.Bytes(), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile("testdata/" + golden)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(string(want), got.String()); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", golden, diff)
-		}
+		golden.Equal(t, "testdata/"+file, got.String())
 	}
 }

@@ -4,10 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -20,10 +17,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
+	"github.com/pmk-sched/pmk-sched/test/golden"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
-
-var update = flag.Bool("update", false, "write the golden files again")
 
 var testNow = time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 
@@ -80,24 +76,7 @@ func TestDetectOnPMKControlPlane(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "pmk.json", string(out)+"\n")
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (run with -update if this is meant):\n%s", name, diff)
-	}
+	golden.Equal(t, "testdata/pmk.json", string(out)+"\n")
 }
 
 func TestDetectMapsSuffixedVersionsToTheirRelease(t *testing.T) {

@@ -1,7 +1,6 @@
 package manifest_test
 
 import (
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 	"github.com/pmk-sched/pmk-sched/profiles"
+	"github.com/pmk-sched/pmk-sched/test/golden"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -58,7 +58,7 @@ func TestExtenderObjectsMatchTheGoldenFiles(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				golden(t, filepath.Join("testdata", form+"-"+release+".yaml"), got)
+				golden.Equal(t, "testdata/"+form+"-"+release+".yaml", got)
 			})
 		}
 	}
@@ -87,7 +87,7 @@ func TestSchedulerWithExtendersMatchesTheGoldenFiles(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				golden(t, filepath.Join("testdata", "wired-"+mode+"-"+release+".yaml"), got)
+				golden.Equal(t, "testdata/wired-"+mode+"-"+release+".yaml", got)
 			})
 		}
 	}

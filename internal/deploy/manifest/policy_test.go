@@ -7,6 +7,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 	"github.com/pmk-sched/pmk-sched/profiles"
+	"github.com/pmk-sched/pmk-sched/test/golden"
 )
 
 // calling returns a scheduler that calls an extender with a client certificate.
@@ -47,7 +48,7 @@ func TestSchedulerCallingExtendersMatchesTheGoldenFiles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden(t, "testdata/"+c.file, got)
+			golden.Equal(t, "testdata/"+c.file, got)
 			hidden, err := manifest.YAML(all, manifest.RenderOptions{})
 			if err != nil || strings.Contains(string(hidden), "c2VjcmV0") {
 				t.Errorf("the key is shown (%v):\n%s", err, hidden)

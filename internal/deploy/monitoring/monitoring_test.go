@@ -2,22 +2,17 @@ package monitoring
 
 import (
 	"encoding/json"
-	"flag"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
+	"github.com/pmk-sched/pmk-sched/test/golden"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 // of returns the objects of a scheduler of a release.
 func of(t *testing.T, release string, change func(*Scheduler)) []*unstructured.Unstructured {
@@ -59,19 +54,7 @@ func TestObjectsOfAReleaseAreThoseOfTheGolden(t *testing.T) {
 			if !strings.HasPrefix(release, "v") {
 				release = "v" + release + ".0"
 			}
-			got, golden := text(t, of(t, release, nil)), filepath.Join("testdata", release+".yaml")
-			if *update {
-				if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", golden, diff)
-			}
+			golden.Equal(t, "testdata/"+release+".yaml", text(t, of(t, release, nil)))
 		})
 	}
 }

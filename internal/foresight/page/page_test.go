@@ -3,10 +3,7 @@ package page_test
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -18,9 +15,8 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/foresight/page"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
+	"github.com/pmk-sched/pmk-sched/test/golden"
 )
-
-var update = flag.Bool("update", false, "write golden files")
 
 func node(name, zone string, cpus int) *corev1.Node {
 	return &corev1.Node{
@@ -93,19 +89,7 @@ func write(t *testing.T, r *report.Report) string {
 
 func TestPage(t *testing.T) {
 	got := write(t, example())
-	golden := filepath.Join("testdata", "report.html")
-	if *update {
-		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	golden.Equal(t, "testdata/report.html", got)
 	if again := write(t, example()); again != got {
 		t.Error("the page of the same result differs")
 	}

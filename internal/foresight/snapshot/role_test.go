@@ -2,7 +2,6 @@ package snapshot_test
 
 import (
 	"encoding/json"
-	"path/filepath"
 	"testing"
 
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
@@ -25,5 +24,5 @@ func TestRoleHasOneReadingVerb(t *testing.T) {
 		}
 		objects = append(objects, decoded)
 	}
-	golden(t, filepath.Join("testdata", "role.yaml"), objects)
+	equalObjects(t, "testdata/role.yaml", objects)
 }

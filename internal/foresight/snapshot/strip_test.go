@@ -2,7 +2,6 @@ package snapshot_test
 
 import (
 	"encoding/json"
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,9 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
+	"github.com/pmk-sched/pmk-sched/test/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 // readObjects returns the objects of a YAML file.
 func readObjects(t *testing.T, file string) []map[string]any {
@@ -38,8 +36,8 @@ func readObjects(t *testing.T, file string) []map[string]any {
 	return objects
 }
 
-// golden compares objects with a golden file, as YAML.
-func golden(t *testing.T, file string, objects []map[string]any) {
+// equalObjects compares objects with a golden file, as YAML.
+func equalObjects(t *testing.T, file string, objects []map[string]any) {
 	t.Helper()
 	var documents []string
 	for _, object := range objects {
@@ -53,19 +51,7 @@ func golden(t *testing.T, file string, objects []map[string]any) {
 		}
 		documents = append(documents, string(asYAML))
 	}
-	got := strings.Join(documents, "---\n")
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s differs (-want +got):\n%s", file, diff)
-	}
+	golden.Equal(t, file, strings.Join(documents, "---\n"))
 }
 
 // strip strips an object of a known kind.
@@ -86,7 +72,7 @@ func TestStripKeepsWhatSchedulersRead(t *testing.T) {
 		_, kept := strip(t, object)
 		stripped = append(stripped, kept)
 	}
-	golden(t, filepath.Join("testdata", "stripped.yaml"), stripped)
+	equalObjects(t, "testdata/stripped.yaml", stripped)
 }
 
 // Every value in the test's objects that must not leave a cluster contains this word.

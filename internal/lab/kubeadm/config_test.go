@@ -1,20 +1,14 @@
 package kubeadm
 
 import (
-	"flag"
 	"fmt"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/pmk-sched/pmk-sched/test/golden"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // A release for each configuration API and form of the kubelet's configuration.
 var releases = []string{"v1.20.15", "v1.22.2", "v1.24.3", "v1.31.0", "v1.37.1"}
@@ -56,26 +50,8 @@ func TestConfigurations(t *testing.T) {
 			add("join, control-plane node", text, err)
 			text, err = single.Join(node("demo-worker-1", 12, false), Discovery{Server: "198.18.3.2:6443", CAHash: hash})
 			add("join, worker", text, err)
-			golden(t, release+".txt", b.String())
+			golden.Equal(t, "testdata/"+release+".txt", b.String())
 		})
-	}
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s differs (-want +got), rewrite it with -update:\n%s", path, diff)
 	}
 }
 

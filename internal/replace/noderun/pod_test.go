@@ -1,17 +1,13 @@
 package noderun
 
 import (
-	"bytes"
-	"flag"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"sigs.k8s.io/yaml"
-)
 
-var update = flag.Bool("update", false, "write the golden files")
+	"github.com/pmk-sched/pmk-sched/test/golden"
+)
 
 func replaceTask() Task {
 	return Task{
@@ -38,19 +34,7 @@ func TestObjectsOfATask(t *testing.T) {
 			}
 			got = append(append(got, "---\n"...), text...)
 		}
-		file := filepath.Join("testdata", name+".yaml")
-		if *update {
-			if err := os.WriteFile(file, got, 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !bytes.Equal(got, want) {
-			t.Errorf("%s differs; -update writes it. Got:\n%s", file, got)
-		}
+		golden.Equal(t, "testdata/"+name+".yaml", got)
 	}
 }
 

@@ -56,7 +56,8 @@ func simulate(b *testing.B, name, snapshot string, args ...string) report.Report
 	b.ReportMetric(time.Since(begin).Seconds(), name+"-s")
 	b.ReportMetric(watch(), name+"-MiB")
 	result := run.Decode[report.Report](b, r.Stdout)
-	b.Logf("%s: load %.1f s, schedule %.1f s", name, result.Summary.LoadSeconds, result.Summary.ScheduleSeconds)
+	b.Logf("%s: load %.1f s, schedule %.1f s\n%s", name, result.Summary.LoadSeconds, result.Summary.ScheduleSeconds,
+		r.Stderr)
 	return result
 }
 

@@ -2,23 +2,18 @@ package messages_test
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/pmk-sched/pmk-sched/test/golden"
 	"github.com/pmk-sched/pmk-sched/test/internal/messages"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 const root = "../../.."
-
-var update = flag.Bool("update", false, "write docs/errors.md and docs/findings.md")
 
 // area is a section of docs/errors.md.
 type area struct {
@@ -111,7 +106,7 @@ for an error in the command line or a file, and 3 for a failed check. Symptoms o
 			fmt.Fprintf(&b, "| %s | %d | %s |\n", cell(code(text)), group.Status, cell(strings.Join(group.Remedies, "<br>")))
 		}
 	}
-	compareDocument(t, root+"/docs/errors.md", b.Bytes())
+	golden.Equal(t, root+"/docs/errors.md", b.Bytes())
 }
 
 // groups returns the errors of one text as one error with all their remedies, in their order.
@@ -181,7 +176,7 @@ the messages of other programs.
 		fmt.Fprintf(&b, "- %s\n", code(text))
 	}
 	b.WriteString(knownProblems())
-	compareDocument(t, root+"/docs/findings.md", b.Bytes())
+	golden.Equal(t, root+"/docs/findings.md", b.Bytes())
 }
 
 const generated = "Generated from the source; `make golden` writes it.\n"
@@ -250,21 +245,4 @@ func sentence(text string) string {
 		return ""
 	}
 	return strings.ToUpper(text[:1]) + strings.TrimSuffix(text[1:], ".") + "."
-}
-
-// compareDocument compares a document with its generated text, or writes it with -update.
-func compareDocument(t *testing.T, path string, got []byte) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s is not up to date; make golden writes it:\n%s", path, diff)
-	}
 }

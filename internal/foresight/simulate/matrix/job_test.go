@@ -1,18 +1,14 @@
 package matrix
 
 import (
-	"flag"
 	"math"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
-)
 
-var update = flag.Bool("update", false, "write the golden files")
+	"github.com/pmk-sched/pmk-sched/test/golden"
+)
 
 func someJob() Job {
 	return Job{
@@ -27,19 +23,7 @@ func TestJob(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden := filepath.Join("testdata", "job.yaml")
-	if *update {
-		if err := os.WriteFile(golden, got, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("(run with -update if this is meant) (-want +got):\n%s", diff)
-	}
+	golden.Equal(t, "testdata/job.yaml", got)
 }
 
 // A release without backoffLimitPerIndex would end all simulations when the pods of one have failed

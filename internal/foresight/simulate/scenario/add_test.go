@@ -1,7 +1,6 @@
 package scenario_test
 
 import (
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,9 +12,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
+	"github.com/pmk-sched/pmk-sched/test/golden"
 )
-
-var update = flag.Bool("update", false, "write golden files")
 
 // manifests decodes YAML documents.
 func manifests(t *testing.T, text string) []map[string]any {
@@ -80,20 +78,7 @@ func TestWorkloadsBecomePodsAsTheirControllersMakeThem(t *testing.T) {
 			}
 		}
 	}
-	got := strings.Join(out, "---\n")
-	golden := filepath.Join("testdata", "pods.yaml")
-	if *update {
-		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	golden.Equal(t, "testdata/pods.yaml", strings.Join(out, "---\n"))
 	if want := []string{"manifests of kind ConfigMap are ignored: no scheduler reads them"}; !cmp.Equal(want, s.Notes) {
 		t.Errorf("notes %q, want %q", s.Notes, want)
 	}

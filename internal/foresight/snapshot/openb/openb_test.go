@@ -2,20 +2,15 @@ package openb_test
 
 import (
 	"encoding/json"
-	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/openb"
+	"github.com/pmk-sched/pmk-sched/test/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 // The lists have the form of the trace; the numbers are our own.
 const (
@@ -40,19 +35,7 @@ func TestObjectsOfTheTrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := strings.Join(documents, "---\n")
-	file := filepath.Join("testdata", "objects.yaml")
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	golden.Equal(t, "testdata/objects.yaml", got)
 }
 
 func TestListsAreRecognized(t *testing.T) {
