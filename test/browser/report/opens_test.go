@@ -10,9 +10,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/browser"
 )
 
-// BenchmarkReportOpens opens the report of a large cluster: 5,000 nodes with 25,000 pods, all of them
-// in the tables of placements and differences. It measures the time from the navigation until the
-// first text is shown, and until everything is loaded.
+// BenchmarkReportOpens opens the report of a large cluster: 5,000 nodes with 25,000 pods, all of
+// them in the tables of placements and differences. It measures the time from the navigation until
+// the first text is shown, and until everything is loaded.
 func BenchmarkReportOpens(b *testing.B) {
 	file := write(b, simulated(5_000, 5))
 	info, err := os.Stat(file)
