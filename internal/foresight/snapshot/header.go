@@ -42,6 +42,8 @@ type Header struct {
 	Skipped []Skipped `json:"skipped,omitempty"`
 	// Pods counts the pods by their state.
 	Pods PodCounts `json:"pods"`
+	// Recording describes the changes after the snapshot, if the file is a recording.
+	Recording *Recording `json:"recording,omitempty"`
 	// Notes describe special properties of the source.
 	Notes []string `json:"notes,omitempty"`
 }

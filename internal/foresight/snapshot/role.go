@@ -12,6 +12,9 @@ import (
 // RoleName is the name of the objects of the [Role] for snapshots.
 const RoleName = "pmk-sched-snapshot"
 
+// RecordingRoleName is the name of the objects of the [Role] for recordings, which list and watch.
+const RecordingRoleName = "pmk-sched-record"
+
 // Role returns a ServiceAccount in a namespace, a ClusterRole that permits verbs for the kinds, and
 // their binding. A snapshot needs the verb list only: nothing is changed, and no object that is not
 // listed is read.

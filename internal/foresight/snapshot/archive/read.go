@@ -47,6 +47,10 @@ type Reader struct {
 // NewReader reads the header. If the file is not a snapshot, the error is one of the input (package
 // problem).
 func NewReader(r io.Reader, limits Limits) (*Reader, error) {
+	return newReader(r, limits, snapshot.Format)
+}
+
+func newReader(r io.Reader, limits Limits, format string) (*Reader, error) {
 	limits = limits.withDefaults()
 	compressed, err := gzip.NewReader(r)
 	if err != nil {
@@ -68,7 +72,7 @@ func NewReader(r io.Reader, limits Limits) (*Reader, error) {
 		return nil, invalid("%s: %w", headerName, err)
 	}
 	in.header = h
-	return in, in.checkHeader()
+	return in, in.checkHeader(format)
 }
 
 // invalid returns an error about the file.
@@ -78,11 +82,15 @@ func invalid(format string, args ...any) error {
 
 // checkHeader checks the format, the version and the resources of the header, and finds the kinds
 // of the resources.
-func (r *Reader) checkHeader() error {
+func (r *Reader) checkHeader(format string) error {
 	h := r.header
 	switch {
-	case h.Format != snapshot.Format:
-		return invalid("expected the format %s, got %q", snapshot.Format, h.Format)
+	case h.Format != format && h.Format == snapshot.RecordingFormat:
+		return problem.Invalidf("`pmk-sched simulate replay` reads recordings", "read snapshot: it is a recording")
+	case h.Format != format:
+		return invalid("expected the format %s, got %q", format, h.Format)
+	case (h.Format == snapshot.RecordingFormat) != (h.Recording != nil):
+		return invalid("the header of a recording has the field recording, the header of a snapshot has not")
 	case h.Version != snapshot.Version:
 		return problem.Invalidf("use the version of pmk-sched that wrote it, "+h.CreatedBy+", or a newer one",
 			"read snapshot: expected version %d of the format, got %d", snapshot.Version, h.Version)
@@ -155,6 +163,14 @@ func (r *Reader) Each(do func(kind *snapshot.Kind, version string, object map[st
 		}
 		total += count
 	}
+	if r.header.Recording != nil {
+		return nil // the events follow
+	}
+	return r.end()
+}
+
+// end checks that no entry is left.
+func (r *Reader) end() error {
 	switch h, err := r.tar.Next(); {
 	case err == nil:
 		return invalid("unexpected file %q", h.Name)
@@ -204,6 +220,11 @@ func decode(kind *snapshot.Kind, res snapshot.Resource, line []byte) (object map
 	object = kind.Strip(object)
 	key, err = kind.Key(object)
 	return object, key, err
+}
+
+// errUnknownKind is the error of an event about a kind that the header does not have.
+func errUnknownKind(o map[string]any) error {
+	return fmt.Errorf("the header has no kind %v %v", o["apiVersion"], o["kind"])
 }
 
 // errTooLarge is the error of a snapshot that is larger than the limit.

@@ -7,6 +7,9 @@
 // of bytes. Modes, owners and times of the entries are constant, so that two snapshots of the same
 // state differ in the header only.
 //
+// A recording has another format in its header, and an entry more at the end: events.jsonl with one
+// [snapshot.Event] a line, in the order of their times.
+//
 // A file is input that others may have made: [Reader] accepts nothing that [Write] does not write,
 // has limits, creates no file, and returns only the fields that schedulers read.
 package archive
@@ -23,8 +26,13 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
-// headerName is the name of the first entry.
-const headerName = "header.json"
+const (
+	// headerName is the name of the first entry, eventsName the name of the last one of a recording.
+	headerName = "header.json"
+	eventsName = "events.jsonl"
+	// Events is the resource of the events of a recording in [Objects].
+	Events = "recorded-events"
+)
 
 // entryName returns the name of the entry with the objects of a resource.
 func entryName(r snapshot.Resource) string {
@@ -41,8 +49,8 @@ type Objects interface {
 	Each(resource string, do func(key string, object []byte) error) error
 }
 
-// Write writes a snapshot. Bytes of each resource in the header is the sum of the lengths of its
-// objects.
+// Write writes a snapshot, or a recording if the header describes one. Bytes of each resource in
+// the header is the sum of the lengths of its objects.
 func Write(w io.Writer, h *snapshot.Header, objects Objects) error {
 	compressed := gzip.NewWriter(w)
 	out := tar.NewWriter(compressed)
@@ -57,17 +65,12 @@ func Write(w io.Writer, h *snapshot.Header, objects Objects) error {
 		return err
 	}
 	for _, r := range h.Resources {
-		size := r.Bytes + int64(r.Objects) // a newline ends each
-		err := writeEntry(out, entryName(r), size, func() error {
-			return objects.Each(r.GroupResource(), func(_ string, object []byte) error {
-				if _, err := out.Write(object); err != nil {
-					return err
-				}
-				_, err := out.Write([]byte("\n"))
-				return err
-			})
-		})
-		if err != nil {
+		if err := writeLines(out, entryName(r), r.Bytes, r.Objects, r.GroupResource(), objects); err != nil {
+			return err
+		}
+	}
+	if e := h.Recording; e != nil {
+		if err := writeLines(out, eventsName, e.Bytes, e.Events, Events, objects); err != nil {
 			return err
 		}
 	}
@@ -75,6 +78,19 @@ func Write(w io.Writer, h *snapshot.Header, objects Objects) error {
 		return fmt.Errorf("write snapshot: %w", err)
 	}
 	return nil
+}
+
+// writeLines writes an entry with objects of a resource, one a line.
+func writeLines(out *tar.Writer, name string, bytes int64, count int, resource string, objects Objects) error {
+	return writeEntry(out, name, bytes+int64(count), func() error { // a newline ends each
+		return objects.Each(resource, func(_ string, object []byte) error {
+			if _, err := out.Write(object); err != nil {
+				return err
+			}
+			_, err := out.Write([]byte("\n"))
+			return err
+		})
+	})
 }
 
 func writeEntry(out *tar.Writer, name string, size int64, write func() error) error {

@@ -3,6 +3,7 @@ package capture
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/archive"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/diskqueue"
 )
 
@@ -26,15 +28,26 @@ func (o *spooled) anonymize(ctx context.Context, kinds []*snapshot.Kind, dir str
 	original := o.spool
 	o.spool = replaced
 	a := snapshot.NewAnonymizer(key)
-	for _, pass := range []func(*snapshot.Kind, []byte) error{
-		a.Learn,
-		func(kind *snapshot.Kind, text []byte) error { return anonymizeObject(a, kind, text, replaced) },
+	for _, pass := range []struct {
+		object func(*snapshot.Kind, []byte) error
+		event  func(kind *snapshot.Kind, key string, e snapshot.Event) error
+	}{
+		{a.Learn, func(kind *snapshot.Kind, _ string, e snapshot.Event) error { return a.Learn(kind, e.Object) }},
+		{
+			func(kind *snapshot.Kind, text []byte) error { return anonymizeObject(a, kind, text, replaced) },
+			func(kind *snapshot.Kind, key string, e snapshot.Event) error {
+				return anonymizeEvent(a, kind, key, e, replaced)
+			},
+		},
 	} {
 		for i := range o.header.Resources {
 			r := &o.header.Resources[i]
-			if err := eachObject(ctx, findKind(kinds, r), r, original, pass); err != nil {
+			if err := eachObject(ctx, findKind(kinds, r), r, original, pass.object); err != nil {
 				return errors.Join(err, original.Close())
 			}
+		}
+		if err := eachEvent(kinds, original, pass.event); err != nil {
+			return errors.Join(err, original.Close())
 		}
 	}
 	o.header.Anonymized = true
@@ -67,22 +80,58 @@ func eachObject(ctx context.Context, kind *snapshot.Kind, r *snapshot.Resource, 
 	})
 }
 
+// eachEvent calls do for the events of a recording.
+func eachEvent(
+	kinds []*snapshot.Kind, from *diskqueue.Spool, do func(kind *snapshot.Kind, key string, e snapshot.Event) error,
+) error {
+	return from.Each(archive.Events, func(key string, text []byte) error {
+		e, err := snapshot.DecodeEvent(text)
+		if err != nil {
+			return fmt.Errorf("read a stored event: %w", err)
+		}
+		var about struct{ APIVersion, Kind string }
+		if err := json.Unmarshal(e.Object, &about); err != nil {
+			return fmt.Errorf("read a stored event: %w", err)
+		}
+		kind, _ := snapshot.Find(kinds, about.APIVersion, about.Kind)
+		return do(kind, key, e)
+	})
+}
+
 func anonymizeObject(a *snapshot.Anonymizer, kind *snapshot.Kind, text []byte, to *diskqueue.Spool) error {
-	object, err := snapshot.Decode(text)
-	if err != nil {
-		return fmt.Errorf("read a stored %s: %w", kind.Name, err)
-	}
-	if object, err = a.Object(kind, object); err != nil {
-		return problem.Invalidf("without --resource, or without --anonymize", "%w", err)
-	}
-	key, err := kind.Key(object)
+	key, text, err := withoutNames(a, kind, text)
 	if err != nil {
 		return err
 	}
-	if text, err = snapshot.Encode(object); err != nil {
-		return fmt.Errorf("store a %s: %w", kind.Name, err)
-	}
 	return to.Add(kind.GroupResource(), key, text)
+}
+
+func anonymizeEvent(
+	a *snapshot.Anonymizer, kind *snapshot.Kind, key string, e snapshot.Event, to *diskqueue.Spool,
+) error {
+	_, text, err := withoutNames(a, kind, e.Object)
+	if err != nil {
+		return err
+	}
+	return to.Add(archive.Events, key, snapshot.EncodeEvent(e.At(), e.Gone, text))
+}
+
+// withoutNames returns the key and the JSON of an object whose names are replaced.
+func withoutNames(a *snapshot.Anonymizer, kind *snapshot.Kind, text []byte) (key string, replaced []byte, err error) {
+	object, err := snapshot.Decode(text)
+	if err != nil {
+		return "", nil, fmt.Errorf("read a stored %s: %w", kind.Name, err)
+	}
+	if object, err = a.Object(kind, object); err != nil {
+		return "", nil, problem.Invalidf("without --resource, or without --anonymize", "%w", err)
+	}
+	if key, err = kind.Key(object); err != nil {
+		return "", nil, err
+	}
+	if replaced, err = snapshot.Encode(object); err != nil {
+		return "", nil, fmt.Errorf("store a %s: %w", kind.Name, err)
+	}
+	return key, replaced, nil
 }
 
 // anonymizationKey returns the UID of the namespace kube-system, so that snapshots of one cluster

@@ -40,13 +40,8 @@ type Request struct {
 // complete. Only its owner may read it.
 func Write(ctx context.Context, s *session.Session, r Request, file string) (header *snapshot.Header, err error) {
 	err = atomicfile.Write(ctx, file, 0o600, func(f *os.File) error {
-		objects, err := take(ctx, s, r)
-		if err != nil {
-			return err
-		}
-		header = objects.header
-		err = s.Step("write "+file, func() error { return archive.Write(f, objects.header, objects.spool) })
-		return errors.Join(err, objects.Close())
+		header, err = write(ctx, s, r, nil, file, f)
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -54,8 +49,21 @@ func Write(ctx context.Context, s *session.Session, r Request, file string) (hea
 	return header, nil
 }
 
-// take reads the objects that a scheduler reads. They are on disk until they are closed.
-func take(ctx context.Context, s *session.Session, r Request) (_ *spooled, err error) {
+// write writes a snapshot, or a recording, to an open file.
+func write(
+	ctx context.Context, s *session.Session, r Request, rec *recorder, file string, f *os.File,
+) (*snapshot.Header, error) {
+	objects, err := take(ctx, s, r, rec)
+	if err != nil {
+		return nil, err
+	}
+	err = s.Step("write "+file, func() error { return archive.Write(f, objects.header, objects.spool) })
+	return objects.header, errors.Join(err, objects.Close())
+}
+
+// take reads the objects that a scheduler reads, and their changes if there is a recorder. They are
+// on disk until they are closed.
+func take(ctx context.Context, s *session.Session, r Request, rec *recorder) (_ *spooled, err error) {
 	kinds, err := Kinds(r.Resources)
 	if err != nil {
 		return nil, err
@@ -77,13 +85,19 @@ func take(ctx context.Context, s *session.Session, r Request) (_ *spooled, err e
 	h := objects.header
 	h.Format, h.Version, h.CreatedBy = snapshot.Format, snapshot.Version, r.Version
 	h.Time = time.Now().UTC().Truncate(time.Second)
+	if rec != nil {
+		h.Format, rec.spool = snapshot.RecordingFormat, objects.spool
+	}
 	if len(r.From) > 0 {
-		err = objects.readFiles(ctx, s, r, kinds)
+		err = objects.readFiles(ctx, s, r, kinds, rec)
 	} else {
-		err = objects.readCluster(ctx, s, kinds)
+		err = objects.readCluster(ctx, s, kinds, rec)
 	}
 	if err != nil {
 		return nil, err
+	}
+	if rec != nil {
+		ctx = context.WithoutCancel(ctx) // what was recorded is kept
 	}
 	objects.sort()
 	if r.Anonymize && !h.Anonymized {
@@ -106,7 +120,7 @@ func Kinds(resources []string) ([]*snapshot.Kind, error) {
 }
 
 // readCluster reads the objects of the cluster.
-func (o *spooled) readCluster(ctx context.Context, s *session.Session, kinds []*snapshot.Kind) error {
+func (o *spooled) readCluster(ctx context.Context, s *session.Session, kinds []*snapshot.Kind, rec *recorder) error {
 	cfg, err := s.Connect()
 	if err != nil {
 		return err
@@ -116,9 +130,15 @@ func (o *spooled) readCluster(ctx context.Context, s *session.Session, kinds []*
 		return err
 	}
 	h := o.header
-	read, err := collect.Cluster(ctx, cfg, kinds, o.spool, collect.Options{
+	options := collect.Options{
 		Pods: &h.Pods, Log: s.Log, OnKind: func(resource string) func(error) { return s.OnStep("read " + resource) },
-	})
+	}
+	var read *collect.Result
+	if rec == nil {
+		read, err = collect.Cluster(ctx, cfg, kinds, o.spool, options)
+	} else {
+		read, err = rec.start(ctx, cfg, kinds, options)
+	}
 	if err != nil {
 		return err
 	}
@@ -134,18 +154,27 @@ func (o *spooled) readCluster(ctx context.Context, s *session.Session, kinds []*
 		s.Warn("the objects are not of one resource version: the API server had compacted it; " +
 			"the header of the snapshot has the version of each kind")
 	}
-	return nil
+	if rec == nil {
+		return nil
+	}
+	return rec.record(ctx, s, h)
 }
 
 // readFiles reads the objects of files.
-func (o *spooled) readFiles(ctx context.Context, s *session.Session, r Request, kinds []*snapshot.Kind) error {
+func (o *spooled) readFiles(
+	ctx context.Context, s *session.Session, r Request, kinds []*snapshot.Kind, rec *recorder,
+) error {
 	if len(r.Resources) > 0 {
 		return problem.Invalidf("read these from the cluster", "--resource cannot be used with --from")
 	}
 	h := o.header
 	var read *files.Result
 	err := s.Step("read objects", func() (err error) {
-		read, err = files.Read(ctx, kinds, o.spool, files.Options{Paths: r.From, Stdin: r.Stdin, Pods: &h.Pods})
+		options := files.Options{Paths: r.From, Stdin: r.Stdin, Pods: &h.Pods}
+		if rec != nil {
+			options.Changed = rec.add
+		}
+		read, err = files.Read(ctx, kinds, o.spool, options)
 		return err
 	})
 	if err != nil {
@@ -158,6 +187,11 @@ func (o *spooled) readFiles(ctx context.Context, s *session.Session, r Request, 
 		if len(r.From) == 1 {
 			h.Source, h.ResourceVersion, h.Consistent = other.Source, other.ResourceVersion, other.Consistent
 			h.Notes = append(h.Notes, other.Notes...)
+		}
+	}
+	if rec != nil {
+		if err := rec.finishTrace(h); err != nil {
+			return err
 		}
 	}
 	for _, kind := range slices.Sorted(maps.Keys(read.Ignored)) {

@@ -35,7 +35,7 @@ func Open(ctx context.Context, s *session.Session, r Request) (*Snapshot, error)
 	if len(r.From) == 1 && files.IsArchive(r.From[0]) {
 		return OpenFile(r.From[0])
 	}
-	objects, err := take(ctx, s, r)
+	objects, err := take(ctx, s, r, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -107,6 +107,9 @@ func (o *spooled) sort() {
 	for i := range o.header.Resources {
 		r := &o.header.Resources[i]
 		r.Objects, r.Bytes = o.spool.Sort(r.GroupResource())
+	}
+	if e := o.header.Recording; e != nil {
+		e.Events, e.Bytes = o.spool.Sort(archive.Events)
 	}
 }
 

@@ -61,6 +61,17 @@ type Result struct {
 // Cluster reads the objects of kinds into a sink. It skips kinds that the API server does not
 // serve, and kinds without permission unless they are required.
 func Cluster(ctx context.Context, cfg *rest.Config, kinds []*snapshot.Kind, sink Sink, o Options) (*Result, error) {
+	c, _, err := readAll(ctx, cfg, kinds, sink, o)
+	if err != nil {
+		return nil, err
+	}
+	return c.result, nil
+}
+
+// readAll is Cluster. It returns the kinds that the API server serves, too.
+func readAll(
+	ctx context.Context, cfg *rest.Config, kinds []*snapshot.Kind, sink Sink, o Options,
+) (*collector, []served, error) {
 	o.PageSize = cmp.Or(o.PageSize, pageSize)
 	if o.OnKind == nil {
 		o.OnKind = func(string) func(error) { return func(error) {} }
@@ -68,17 +79,17 @@ func Cluster(ctx context.Context, cfg *rest.Config, kinds []*snapshot.Kind, sink
 	c := &collector{o: o, sink: sink, requests: &kubeapi.Retrier{Log: o.Log}, result: &Result{Consistent: true}}
 	served, err := c.discover(ctx, cfg, kinds)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, s := range served {
 		done := o.OnKind(s.kind.GroupResource())
 		err := c.read(ctx, s)
 		done(err)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	return c.result, nil
+	return c, served, nil
 }
 
 // collector is one run of Cluster.

@@ -59,18 +59,25 @@ func (c *collector) request(ctx context.Context, s served, ask page) (page, erro
 func (c *collector) add(s served, item map[string]any) error {
 	item["apiVersion"], item["kind"] = snapshot.APIVersion(s.kind.Group, s.version), s.kind.Name
 	kept := s.kind.Strip(item)
-	key, err := s.kind.Key(kept)
+	key, text, err := encode(s, kept)
 	if err != nil {
 		return err
 	}
 	if s.kind.Name == "Pod" && c.o.Pods != nil {
 		c.o.Pods.Count(kept)
 	}
-	text, err := snapshot.Encode(kept)
-	if err != nil {
-		return fmt.Errorf("store %s %s: %w", s.kind.Name, key, err)
-	}
 	return c.sink.Add(s.kind.GroupResource(), key, text)
+}
+
+// encode returns the key and the JSON of an object.
+func encode(s served, o map[string]any) (key string, text []byte, err error) {
+	if key, err = s.kind.Key(o); err != nil {
+		return "", nil, err
+	}
+	if text, err = snapshot.Encode(o); err != nil {
+		return "", nil, fmt.Errorf("store %s %s: %w", s.kind.Name, key, err)
+	}
+	return key, text, nil
 }
 
 // readList calls do with each item of a list, and returns its version and its continue token. Only

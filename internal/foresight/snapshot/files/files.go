@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/contextio"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
@@ -47,6 +48,9 @@ type Options struct {
 	Paths []string // files, directories, or Stdin
 	Stdin io.Reader
 	Pods  *snapshot.PodCounts
+	// Changed gets the pods of a trace when they are created, scheduled and removed, with the time
+	// since the beginning of the trace. If it is nil, they are pending pods of the snapshot.
+	Changed func(at time.Duration, gone bool, object []byte) error
 }
 
 // Read reads the objects of the files into a sink. Of several objects of a kind with the same name
@@ -176,6 +180,9 @@ func (r *reader) stream(text *bufio.Reader, start []byte) (err error) {
 	case openb.IsNodes(start):
 		r.result.Notes = append(r.result.Notes, openb.NodesNote)
 		err = openb.Nodes(text, r.add)
+	case openb.IsPods(start) && r.o.Changed != nil:
+		r.result.Notes = append(r.result.Notes, openb.TimesNote)
+		err = openb.Changes(text, r.add, r.changed)
 	case openb.IsPods(start):
 		r.result.Notes = append(r.result.Notes, openb.PodsNote)
 		err = openb.Pods(text, r.add)
@@ -223,8 +230,40 @@ func (r *reader) add(o map[string]any) error {
 	return r.store(kind, version, kind.Strip(o))
 }
 
+// changed reports a pod of a trace.
+func (r *reader) changed(at time.Duration, gone bool, o map[string]any) error {
+	kind, version := snapshot.FindOf(r.kinds, o)
+	if err := r.see(kind, version); err != nil {
+		return err
+	}
+	text, err := snapshot.Encode(kind.Strip(o))
+	if err != nil {
+		return fmt.Errorf("store a %s: %w", kind.Name, err)
+	}
+	return r.o.Changed(at, gone, text)
+}
+
 // store adds an object without the fields that schedulers do not read.
 func (r *reader) store(kind *snapshot.Kind, version string, o map[string]any) error {
+	if err := r.see(kind, version); err != nil {
+		return err
+	}
+	key, err := kind.Key(o)
+	if err != nil {
+		return problem.Invalidf("", "%w", err)
+	}
+	if kind.Name == "Pod" && r.o.Pods != nil {
+		r.o.Pods.Count(o)
+	}
+	text, err := snapshot.Encode(o)
+	if err != nil {
+		return fmt.Errorf("store %s %s: %w", kind.Name, key, err)
+	}
+	return r.sink.Add(kind.GroupResource(), key, text)
+}
+
+// see remembers the version of a kind.
+func (r *reader) see(kind *snapshot.Kind, version string) error {
 	resource := kind.GroupResource()
 	if r.seen[resource] == nil {
 		r.seen[resource] = &snapshot.Resource{
@@ -239,16 +278,5 @@ func (r *reader) store(kind *snapshot.Kind, version string, o map[string]any) er
 		return problem.Invalidf("read the objects from one cluster", "%s of two versions: %s and %s", resource, first,
 			version)
 	}
-	key, err := kind.Key(o)
-	if err != nil {
-		return problem.Invalidf("", "%w", err)
-	}
-	if kind.Name == "Pod" && r.o.Pods != nil {
-		r.o.Pods.Count(o)
-	}
-	text, err := snapshot.Encode(o)
-	if err != nil {
-		return fmt.Errorf("store %s %s: %w", kind.Name, key, err)
-	}
-	return r.sink.Add(resource, key, text)
+	return nil
 }

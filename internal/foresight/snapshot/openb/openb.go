@@ -63,8 +63,7 @@ func Nodes(r io.Reader, do func(node map[string]any) error) error {
 
 // Pods calls do with the namespace of the pods, and with each pod of a list.
 func Pods(r io.Reader, do func(object map[string]any) error) error {
-	namespace := map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": Namespace}}
-	if err := do(namespace); err != nil {
+	if err := do(namespace()); err != nil {
 		return err
 	}
 	return eachRow(r, podColumns(), func(row row) error {
@@ -74,6 +73,10 @@ func Pods(r io.Reader, do func(object map[string]any) error) error {
 		}
 		return do(pod)
 	})
+}
+
+func namespace() map[string]any {
+	return map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": Namespace}}
 }
 
 // row is a row of a list, by the names of the columns.

@@ -2,9 +2,12 @@ package openb_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
@@ -36,6 +39,28 @@ func TestObjectsOfTheTrace(t *testing.T) {
 	}
 	got := strings.Join(documents, "---\n")
 	golden.Equal(t, "testdata/objects.yaml", got)
+}
+
+func TestPodsHaveTheTimesOfTheTrace(t *testing.T) {
+	var changes []string
+	change := func(at time.Duration, gone bool, pod map[string]any) error {
+		metadata, _ := pod["metadata"].(map[string]any)
+		status, _ := pod["status"].(map[string]any)
+		changes = append(changes, fmt.Sprint(at, " ", metadata["name"], " ", status["phase"], " ", gone))
+		return nil
+	}
+	err := openb.Changes(strings.NewReader(podList), func(map[string]any) error { return nil }, change)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"0s pod-0 Pending false", "0s pod-0 Running false", "3482h38m16s pod-0 Succeeded true",
+		"118h37m41s pod-1 Pending false", "3584h9m20s pod-1 Pending true", // never scheduled
+		"118h37m42s pod-2 Pending false", "118h37m42s pod-2 Running false", "3584h9m20s pod-2 Failed true",
+	}
+	if diff := cmp.Diff(want, changes); diff != "" {
+		t.Errorf("changes (-want +got):\n%s", diff)
+	}
 }
 
 func TestListsAreRecognized(t *testing.T) {

@@ -1,0 +1,140 @@
+package capture
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/atomicfile"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/archive"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/collect"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/diskqueue"
+)
+
+// Record writes the objects that a scheduler reads and their changes to a file, which is replaced
+// when the recording is complete. It ends after a duration, or when ctx is done: the file then has
+// the changes until that moment. A recording of files is of a trace.
+func Record(
+	ctx context.Context, s *session.Session, r Request, duration time.Duration, file string,
+) (header *snapshot.Header, err error) {
+	rec := &recorder{duration: duration}
+	err = atomicfile.Write(context.WithoutCancel(ctx), file, 0o600, func(f *os.File) error {
+		header, err = write(ctx, s, r, rec, file, f)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return header, rec.failed
+}
+
+// OpenRecording opens a recording that [Record] wrote. It need not be closed.
+func OpenRecording(file string) (*Recording, error) {
+	r := &Recording{file: file}
+	err := r.read(func(in *archive.Reader) error {
+		r.Header = in.Header()
+		return nil
+	})
+	return r, err
+}
+
+// Recording is the path of a file with a recording, and its header.
+type Recording struct {
+	Header snapshot.Header
+	file   string
+}
+
+// Each implements [Objects] with the objects of the snapshot.
+func (r *Recording) Each(do func(kind *snapshot.Kind, version string, object map[string]any) error) error {
+	return r.read(func(in *archive.Reader) error { return in.Each(do) })
+}
+
+// Events calls do with each change after the snapshot, in the order of time.
+func (r *Recording) Events(do func(archive.Event) error) error {
+	return r.read(func(in *archive.Reader) error {
+		if err := in.Each(func(*snapshot.Kind, string, map[string]any) error { return nil }); err != nil {
+			return err
+		}
+		return in.Events(do)
+	})
+}
+
+func (r *Recording) read(use func(*archive.Reader) error) error {
+	file, err := os.Open(r.file)
+	if err != nil {
+		return problem.Invalidf("", "read recording: %w", err)
+	}
+	defer file.Close()
+	in, err := archive.NewRecordingReader(file, archive.Limits{})
+	if err != nil {
+		return err
+	}
+	return use(in)
+}
+
+// recorder stores changes of objects.
+type recorder struct {
+	duration time.Duration
+	spool    *diskqueue.Spool
+	follower *collect.Follower
+	begin    time.Time
+	events   int
+	last     time.Duration
+	// failed is why the recording ended early.
+	failed error
+}
+
+// start reads the objects. The recording begins afterwards.
+func (r *recorder) start(
+	ctx context.Context, cfg *rest.Config, kinds []*snapshot.Kind, o collect.Options,
+) (read *collect.Result, err error) {
+	r.begin = time.Now()
+	if r.follower, err = collect.Read(ctx, cfg, kinds, r.spool, o); err != nil {
+		return nil, err
+	}
+	return r.follower.Result, nil
+}
+
+// record stores changes until the recording ends.
+func (r *recorder) record(ctx context.Context, s *session.Session, h *snapshot.Header) error {
+	bounded, cancel := context.WithTimeout(ctx, r.duration)
+	defer cancel()
+	s.Note(fmt.Sprintf("recording changes for %s; Ctrl-C ends it earlier", r.duration))
+	err := s.Step("record changes", func() error {
+		return r.follower.Follow(bounded, func(gone bool, object []byte) error {
+			return r.add(time.Since(r.begin), gone, object)
+		})
+	})
+	h.Recording = &snapshot.Recording{Seconds: time.Since(r.begin).Seconds(), Listed: r.follower.Listed()}
+	if h.Recording.Listed > 0 {
+		h.Notes = append(h.Notes, fmt.Sprintf("kinds were listed again %d times: the times of changes before are those of "+
+			"the lists", h.Recording.Listed))
+	}
+	if err != nil && r.events > 0 {
+		r.failed = fmt.Errorf("the recording ended early: %w", err)
+		return nil
+	}
+	return err
+}
+
+// add stores a change at a time since the beginning.
+func (r *recorder) add(at time.Duration, gone bool, object []byte) error {
+	r.events, r.last = r.events+1, max(r.last, at)
+	key := fmt.Sprintf("%015d-%010d", at.Milliseconds(), r.events)
+	return r.spool.Add(archive.Events, key, snapshot.EncodeEvent(at, gone, object))
+}
+
+// finishTrace completes the header of a recording of files.
+func (r *recorder) finishTrace(h *snapshot.Header) error {
+	if r.events == 0 {
+		return problem.Invalidf("record a cluster, or a trace such as openb", "the files have no changes with times")
+	}
+	h.Recording = &snapshot.Recording{Seconds: r.last.Seconds()}
+	return nil
+}
