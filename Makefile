@@ -38,6 +38,12 @@ bin/cosign: hack/tools/cosign/go.mod
 bin/krew: hack/tools/krew/go.mod
 	go -C hack/tools/krew build -ldflags=-w -o $(CURDIR)/bin/krew sigs.k8s.io/krew/cmd/krew
 
+bin/source-controller: hack/tools/source-controller/go.mod
+	go -C hack/tools/source-controller build -ldflags=-w -o $(CURDIR)/bin/source-controller github.com/fluxcd/source-controller
+
+bin/helm-controller: hack/tools/helm-controller/go.mod
+	go -C hack/tools/helm-controller build -ldflags=-w -o $(CURDIR)/bin/helm-controller github.com/fluxcd/helm-controller
+
 bin/nfpm: hack/tools/nfpm/go.mod
 	go -C hack/tools/nfpm build -ldflags=-w -o $(CURDIR)/bin/nfpm github.com/goreleaser/nfpm/v2/cmd/nfpm
 
