@@ -37,6 +37,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
+// brokenImage is an image whose scheduler runs and binds no pod.
+const brokenImage = "localhost/broken:v1"
+
 var (
 	server *apiserver.Server
 	// auditLog has the requests to the server.
@@ -87,7 +90,7 @@ type world struct {
 	log    *zap.Logger
 }
 
-// newWorld installs the objects of a controller, and starts the work of the cluster.
+// newWorld installs the objects of a controller, and plays the cluster.
 func newWorld(t *testing.T, s *apiserver.Server) *world {
 	t.Helper()
 	s.Clear(t)
@@ -121,7 +124,8 @@ func newWorld(t *testing.T, s *apiserver.Server) *world {
 		err := kube.List(ctx, &v1alpha1.CustomSchedulerList{}, client.InNamespace(w.ns))
 		return err == nil, fmt.Sprint(err)
 	})
-	startCluster(t, s, w.ns)
+	s.Play(t, w.ns, apiserver.Played{
+		Schedules: func(image string) bool { return !strings.HasPrefix(image, brokenImage) }})
 	s.CollectGarbage(t, w.ns)
 	return w
 }

@@ -1,0 +1,171 @@
+//go:build linux
+
+package apiserver
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+)
+
+// clusterNode is the node of a played cluster.
+const clusterNode = "node-1"
+
+// Played is how the pods of the images of a cluster behave that [Server.Play] plays. A nil function
+// holds for all images.
+type Played struct {
+	// Starts reports whether a pod with the image becomes ready.
+	Starts func(image string) bool
+	// Schedules reports whether a scheduler with the image binds pods.
+	Schedules func(image string) bool
+}
+
+// Play does the work of the controller manager, the schedulers and the kubelets for a namespace
+// until the test ends or stop is called: a Deployment is available as soon as its image starts, the
+// scheduler of a Deployment binds the pods that name it to a node, and pods that are not restarted
+// end well.
+func (s *Server) Play(t testing.TB, ns string, played Played) (stop func()) {
+	t.Helper()
+	kube := s.Client(t)
+	addNode(t, kube)
+	for _, namespace := range []string{ns, metav1.NamespaceSystem} {
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+		_, err := kube.CoreV1().ServiceAccounts(namespace).Create(t.Context(), account, metav1.CreateOptions{})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	var done sync.WaitGroup
+	stop = func() { cancel(); done.Wait() }
+	t.Cleanup(stop)
+	for _, work := range []func(context.Context, kubernetes.Interface, string) error{played.rollOut, played.bind} {
+		done.Go(func() {
+			for ctx.Err() == nil {
+				if err := work(ctx, kube, ns); err != nil && ctx.Err() == nil {
+					t.Errorf("work of the cluster: %v", err)
+					return
+				}
+				time.Sleep(50 * time.Millisecond)
+			}
+		})
+	}
+	return stop
+}
+
+// addNode creates a control-plane node that is ready, unless it exists.
+func addNode(t testing.TB, kube kubernetes.Interface) {
+	t.Helper()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: clusterNode,
+		Labels: map[string]string{"node-role.kubernetes.io/control-plane": ""}}}
+	node, err := kube.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	node.Spec.Taints = nil // of the admission plugin TaintNodesByCondition
+	if node, err = kube.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	if _, err := kube.CoreV1().Nodes().UpdateStatus(t.Context(), node, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// rollOut makes the Deployments available whose images start. The others keep the pods that they
+// have, and one new pod is not ready.
+func (p Played) rollOut(ctx context.Context, kube kubernetes.Interface, ns string) error {
+	list, err := kube.AppsV1().Deployments(ns).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for _, d := range list.Items {
+		if d.Status.ObservedGeneration == d.Generation {
+			continue
+		}
+		d.Status = p.status(&d)
+		_, err := kube.AppsV1().Deployments(ns).UpdateStatus(ctx, &d, metav1.UpdateOptions{})
+		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p Played) status(d *appsv1.Deployment) appsv1.DeploymentStatus {
+	n := *d.Spec.Replicas
+	if !holds(p.Starts, d) {
+		old := d.Status.AvailableReplicas
+		return appsv1.DeploymentStatus{
+			ObservedGeneration: d.Generation, Replicas: old + 1, UpdatedReplicas: 1, ReadyReplicas: old,
+			AvailableReplicas: old, UnavailableReplicas: 1, Conditions: d.Status.Conditions,
+		}
+	}
+	return appsv1.DeploymentStatus{
+		ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n, ReadyReplicas: n, AvailableReplicas: n,
+		Conditions: []appsv1.DeploymentCondition{
+			{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue, Reason: "MinimumReplicasAvailable"},
+			{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"},
+		},
+	}
+}
+
+// bind binds the pods that name a scheduler whose Deployment exists.
+func (p Played) bind(ctx context.Context, kube kubernetes.Interface, ns string) error {
+	pods, err := kube.CoreV1().Pods(ns).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName="})
+	if err != nil {
+		return err
+	}
+	for _, pod := range pods.Items {
+		d, err := kube.AppsV1().Deployments(ns).Get(ctx, pod.Spec.SchedulerName, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if d.Status.AvailableReplicas == 0 || !holds(p.Schedules, d) {
+			continue
+		}
+		if err := runPod(ctx, kube, &pod); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// runPod binds a pod, creates the event of its binding, and ends it if it is not restarted.
+func runPod(ctx context.Context, kube kubernetes.Interface, pod *corev1.Pod) error {
+	pods := kube.CoreV1().Pods(pod.Namespace)
+	if err := pods.Bind(ctx, &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod.Name},
+		Target: corev1.ObjectReference{Kind: "Node", Name: clusterNode}}, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	_, err := kube.CoreV1().Events(pod.Namespace).Create(ctx, &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "event-"}, Reason: "Scheduled", Type: "Normal",
+		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
+		Source:         corev1.EventSource{Component: pod.Spec.SchedulerName, Host: "host"}, LastTimestamp: metav1.Now(),
+	}, metav1.CreateOptions{})
+	if err != nil || pod.Spec.RestartPolicy != corev1.RestartPolicyNever {
+		return err
+	}
+	_, err = pods.Patch(ctx, pod.Name, types.MergePatchType, []byte(`{"status":{"phase":"Succeeded"}}`),
+		metav1.PatchOptions{}, "status")
+	return err
+}
+
+// holds reports whether a function holds for the image of a Deployment.
+func holds(of func(image string) bool, d *appsv1.Deployment) bool {
+	return of == nil || of(d.Spec.Template.Spec.Containers[0].Image)
+}

@@ -1,0 +1,63 @@
+//go:build linux
+
+package gitops
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// Scheduler is the name of the scheduler of the chart.
+const Scheduler = "my-scheduler"
+
+// Images of schedulers that do not work, by name.
+const (
+	// NeverStarts is an image whose pods do not become ready.
+	NeverStarts = "never-starts"
+	// NeverSchedules is an image whose pods become ready and bind no pods.
+	NeverSchedules = "never-schedules"
+)
+
+// Image returns an image of a release, which no registry has: pods do not run on API servers alone.
+// The name is [NeverStarts], [NeverSchedules], or the name of a scheduler that works.
+func Image(name, release string) string {
+	return fmt.Sprintf("registry.example.com/%s@sha256:%x", name, sha256.Sum256([]byte(name+release)))
+}
+
+// isNot returns a function that reports whether an image has another name.
+func isNot(name string) func(image string) bool {
+	return func(image string) bool { return !strings.Contains(image, "/"+name+"@") }
+}
+
+// Index returns the release index with an image for each release.
+func Index(t testing.TB, images map[string]string) string {
+	t.Helper()
+	index := &v1alpha1.SchedulerReleases{}
+	for release, image := range images {
+		parsed, err := versions.Parse(release)
+		if err != nil {
+			t.Fatal(err)
+		}
+		configuration, err := json.Marshal(map[string]any{
+			"apiVersion": parsed.Rules().Render, "kind": "KubeSchedulerConfiguration",
+			"profiles": []any{map[string]any{"schedulerName": Scheduler}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		index.Releases = append(index.Releases, v1alpha1.SchedulerRelease{
+			Minor: parsed.MinorString(), Release: release, Image: image, Configuration: v1alpha1.Document(configuration),
+		})
+	}
+	text, err := index.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
