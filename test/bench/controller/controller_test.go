@@ -1,0 +1,242 @@
+//go:build linux
+
+// Package controller measures what `pmk-sched controller run` needs for many CustomSchedulers: the
+// time until all of them are ready, and then its memory, its processor time and its requests.
+package controller
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/controller"
+	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
+	"github.com/pmk-sched/pmk-sched/test/internal/audit"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
+	"github.com/pmk-sched/pmk-sched/test/internal/samples"
+)
+
+// BenchmarkController deploys OBJECTS (100) schedulers, and then looks at the idle controller for
+// MINUTES (3). The API server is real, the pods are played.
+func BenchmarkController(b *testing.B) {
+	objects, minutes := samples.Setting(b, "OBJECTS", 100), samples.Setting(b, "MINUTES", 3)
+	w := newWorld(b)
+	for b.Loop() {
+		began := time.Now()
+		pid := w.startController(b)
+		for i := range objects {
+			object := &v1alpha1.CustomScheduler{ObjectMeta: metav1.ObjectMeta{
+				Namespace: w.ns, Name: fmt.Sprintf("scheduler-%03d", i)}}
+			object.Spec.Source = v1alpha1.Source{Branch: apiserver.Release}
+			object.Spec.Image = v1alpha1.Image{Reference: "localhost/scheduler:v1"}
+			if err := w.kube.Create(b.Context(), object); err != nil {
+				b.Fatal(err)
+			}
+		}
+		w.awaitReady(b, objects)
+		b.ReportMetric(time.Since(began).Seconds(), "until-ready-s")
+		b.ReportMetric(float64(w.requests(b)), "until-ready-requests")
+		b.Logf("until all are ready: %s", most(w.sent(b)))
+		var requests, cpu, memory samples.Set
+		for range minutes {
+			sent, used := w.requests(b), cpuSeconds(b, pid)
+			time.Sleep(time.Minute)
+			requests, cpu = append(requests, float64(w.requests(b)-sent)), append(cpu, cpuSeconds(b, pid)-used)
+			memory = append(memory, memoryMiB(b, pid, "VmRSS"))
+		}
+		b.ReportMetric(requests.Median(), "requests/min")
+		b.ReportMetric(cpu.Median(), "cpu-s/min")
+		b.ReportMetric(slices.Max(memory), "MiB")
+		b.ReportMetric(memoryMiB(b, pid, "VmHWM"), "peak-MiB")
+		b.Logf("%d objects; each minute: %.0f requests, CPU %.2f s; memory %.0f MiB; last minute: %s", objects, requests,
+			cpu, memory, most(w.sent(b)[len(w.sent(b))-int(requests[len(requests)-1]):]))
+	}
+}
+
+// world is a cluster with the objects of a controller.
+type world struct {
+	ns, log string
+	server  *apiserver.Server
+	kube    client.Client
+}
+
+func newWorld(b *testing.B) *world {
+	b.Helper()
+	dir := b.TempDir()
+	policy := filepath.Join(dir, "policy.yaml")
+	if err := os.WriteFile(policy, []byte(audit.Policy), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	binaries, err := apiserver.FindBinaries(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	w := &world{log: filepath.Join(dir, "audit.log")}
+	w.server, err = apiserver.Start(b.Context(), binaries, "--audit-policy-file="+policy, "--audit-log-path="+w.log)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := w.server.Close(); err != nil {
+			b.Error(err)
+		}
+	})
+	w.ns = w.server.Namespace(b)
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		b.Fatal(err)
+	}
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		b.Fatal(err)
+	}
+	if w.kube, err = client.New(w.server.Config(), client.Options{Scheme: scheme}); err != nil {
+		b.Fatal(err)
+	}
+	release, err := inspect.ServerRelease(w.server.Config())
+	if err != nil {
+		b.Fatal(err)
+	}
+	all, err := controller.Objects(controller.ManifestOptions{Namespace: w.ns, Image: "localhost/pmk-sched:v1",
+		Replicas: 1, Release: release})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, object := range all {
+		if err := w.kube.Create(b.Context(), object); err != nil && !apierrors.IsAlreadyExists(err) {
+			b.Fatalf("create %s %s: %v", object.GetKind(), object.GetName(), err)
+		}
+	}
+	run.Eventually(b, "the CustomResourceDefinition is served", func(ctx context.Context) (bool, string) {
+		err := w.kube.List(ctx, &v1alpha1.CustomSchedulerList{}, client.InNamespace(w.ns))
+		return err == nil, fmt.Sprint(err)
+	})
+	w.server.Play(b, w.ns, apiserver.Played{})
+	w.server.CollectGarbage(b, w.ns)
+	return w
+}
+
+// startController starts the controller with the permissions of its ServiceAccount, and returns its
+// process ID.
+func (w *world) startController(b *testing.B) (pid int) {
+	b.Helper()
+	kubeconfig := filepath.Join(b.TempDir(), "kubeconfig")
+	if err := w.server.WriteKubeconfig(kubeconfig, "system:serviceaccount:"+w.ns+":"+controller.Name); err != nil {
+		b.Fatal(err)
+	}
+	cmd := exec.CommandContext(run.Context(b), run.Program(b), "--kubeconfig", kubeconfig, "--node-root", "none",
+		"--cache-dir", b.TempDir(), "--namespace", w.ns, "controller", "run", "--metrics-address", "0", "--health-address",
+		"0", "--stable-for", "1s")
+	var output strings.Builder
+	cmd.Stdout, cmd.Stderr = &output, &output
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		_ = cmd.Process.Signal(os.Interrupt) // it may have ended
+		if err := cmd.Wait(); err != nil {
+			b.Errorf("the controller: %v\n%s", err, &output)
+		}
+	})
+	return cmd.Process.Pid
+}
+
+func (w *world) awaitReady(b *testing.B, objects int) {
+	b.Helper()
+	run.Eventually(b, "all schedulers are ready", func(ctx context.Context) (bool, string) {
+		var list v1alpha1.CustomSchedulerList
+		if err := w.kube.List(ctx, &list, client.InNamespace(w.ns)); err != nil {
+			return false, err.Error()
+		}
+		ready := 0
+		for _, object := range list.Items {
+			if meta.IsStatusConditionTrue(object.Status.Conditions, v1alpha1.ConditionReady) {
+				ready++
+			}
+		}
+		return ready == objects, fmt.Sprintf("%d are ready", ready)
+	})
+}
+
+// requests counts the requests of pmk-sched so far.
+func (w *world) requests(b *testing.B) int { return len(w.sent(b)) }
+
+// sent are the requests of pmk-sched so far.
+func (w *world) sent(b *testing.B) []audit.Request {
+	b.Helper()
+	found, err := audit.Requests(w.log, "pmk-sched/")
+	if err != nil {
+		b.Fatal(err)
+	}
+	return found
+}
+
+// most describes the most frequent requests.
+func most(all []audit.Request) string {
+	counts := map[string]int{}
+	for _, r := range all {
+		counts[strings.Join([]string{r.Verb, r.Resource, r.Subresource}, " ")]++
+	}
+	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return counts[b] - counts[a] })
+	var text []string
+	for _, name := range names[:min(12, len(names))] {
+		text = append(text, fmt.Sprintf("%d %s", counts[name], strings.TrimSpace(name)))
+	}
+	return strings.Join(text, ", ")
+}
+
+// cpuSeconds returns the processor time of a process (proc(5), fields 14 and 15 of stat, in ticks
+// of a hundredth of a second).
+func cpuSeconds(b *testing.B, pid int) float64 {
+	b.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		b.Fatal(err)
+	}
+	fields := strings.Fields(string(text[strings.LastIndex(string(text), ")")+1:])) // from the third on
+	ticks := 0
+	for _, field := range fields[11:13] {
+		n, err := strconv.Atoi(field)
+		if err != nil {
+			b.Fatal(err)
+		}
+		ticks += n
+	}
+	return float64(ticks) / 100
+}
+
+// memoryMiB returns a value of /proc/PID/status, such as the resident memory.
+func memoryMiB(b *testing.B, pid int, name string) float64 {
+	b.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == name+":" {
+			kib, err := strconv.Atoi(fields[1])
+			if err != nil {
+				b.Fatal(err)
+			}
+			return float64(kib) / 1024
+		}
+	}
+	b.Fatalf("the process has no %s", name)
+	return 0
+}
