@@ -39,6 +39,8 @@ func TestControllerFollowsTheReleaseOfItsCluster(t *testing.T) {
 			release[1:5], release, imageOf(release), "kubescheduler.config.k8s.io/v1", "KubeSchedulerConfiguration"))
 	}
 	n.Load(t, "localhost/pmk-sched:test", "--self")
+	// The simulated workers would play the controller.
+	n.Kubectl(t, "taint", "nodes", "-l", "type=kwok", "simulated=:NoSchedule")
 	n.PMKSched(t, "controller", "render", "--image", "localhost/pmk-sched:test", "--to-file", "/root/controller.yaml").OK(t)
 	n.Kubectl(t, "apply", "-f", "/root/controller.yaml")
 	n.Kubectl(t, "wait", "--for=condition=Established", "crd/customschedulers.pmk-sched.io")
