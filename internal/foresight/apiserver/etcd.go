@@ -59,6 +59,16 @@ func (s *Server) Put(ctx context.Context, objects []Object) (revision int64, err
 	return answer.Header.Revision, err
 }
 
+// Remove removes objects from etcd by their keys, as in [Object]. The API server reads that a
+// moment later.
+func (s *Server) Remove(ctx context.Context, keys []string) error {
+	deletions := make([]any, 0, len(keys))
+	for _, key := range keys {
+		deletions = append(deletions, map[string]any{"requestDeleteRange": map[string]any{"key": encode(registry + key)}})
+	}
+	return s.deleteKeys(ctx, deletions)
+}
+
 func encode[T string | []byte](text T) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 
 // askEtcd sends a request to the JSON gateway of etcd.

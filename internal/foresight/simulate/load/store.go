@@ -62,6 +62,13 @@ func (l *Loader) Append(ctx context.Context, kind *snapshot.Kind, version string
 	return l.make(ctx, kind, version, o, inOrder)
 }
 
+// Send writes the objects that were appended, and does not wait until the API server has read them.
+func (l *Loader) Send(ctx context.Context) error {
+	rest := l.batch
+	l.batch, l.last = batch{}, stored{}
+	return l.put(ctx, rest.objects)
+}
+
 // storedAs returns the key of an object that is written to the storage, or "" if the API server
 // creates it: it must validate an object that is not known to come from an API server, and deletes
 // objects that are being deleted. The prefixes are in

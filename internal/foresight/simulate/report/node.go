@@ -84,7 +84,8 @@ func (u *Usage) List() []*Node {
 	return all
 }
 
-func amounts(list corev1.ResourceList) Amounts {
+// NewAmounts returns quantities as amounts.
+func NewAmounts(list corev1.ResourceList) Amounts {
 	all := Amounts{}
 	for name, quantity := range list {
 		if name == corev1.ResourceCPU {

@@ -98,18 +98,26 @@ func (r *Report) price(prices []Price) {
 	}
 }
 
+// PriceOf returns the first price that matches the labels of a node.
+func PriceOf(prices []Price, labels map[string]string) (Price, bool) {
+	i := slices.IndexFunc(prices, func(p Price) bool {
+		value, has := labels[p.Label]
+		return has && value == p.Value
+	})
+	if i < 0 {
+		return Price{}, false
+	}
+	return prices[i], true
+}
+
 func cost(nodes []*Node, prices []Price) *Cost {
 	c := &Cost{Types: []TypeCost{}}
 	for _, n := range nodes {
-		i := slices.IndexFunc(prices, func(p Price) bool {
-			value, has := n.labels[p.Label]
-			return has && value == p.Value
-		})
-		if i < 0 {
+		p, ok := PriceOf(prices, n.labels)
+		if !ok {
 			c.Unpriced++
 			continue
 		}
-		p := prices[i]
 		t := c.costOf(p)
 		t.Nodes++
 		if n.Empty() {

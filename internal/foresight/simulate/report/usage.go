@@ -27,22 +27,36 @@ func (u *Usage) AddNode(node *corev1.Node) {
 	u.allocatable = sum(u.allocatable, node.Status.Allocatable)
 	n := u.node(node.Name)
 	n.known, n.Unschedulable, n.Zone = true, node.Spec.Unschedulable, zoneOf(node)
-	n.Allocatable, n.labels = amounts(node.Status.Allocatable), node.Labels
+	n.Allocatable, n.labels = NewAmounts(node.Status.Allocatable), node.Labels
 }
 
 // AddPod adds the requests of a pod, as a scheduler counts them.
 func (u *Usage) AddPod(pod *corev1.Pod) {
 	u.Pods++
-	requests := componentresource.PodRequests(pod, componentresource.PodResourcesOptions{UseStatusResources: true})
-	requests[corev1.ResourcePods] = *resource.NewQuantity(1, resource.DecimalSI)
+	requests := podRequests(pod)
 	u.requested = sum(u.requested, requests)
 	n := u.node(pod.Spec.NodeName)
 	p := newPod(pod)
-	p.Requests = amounts(requests)
+	p.Requests = NewAmounts(requests)
 	n.Pods = append(n.Pods, p)
 	for name, amount := range p.Requests {
 		n.Requested[name] += amount
 	}
+}
+
+func podRequests(pod *corev1.Pod) corev1.ResourceList {
+	requests := componentresource.PodRequests(pod, componentresource.PodResourcesOptions{UseStatusResources: true})
+	requests[corev1.ResourcePods] = *resource.NewQuantity(1, resource.DecimalSI)
+	return requests
+}
+
+// PodAmounts returns the requests of a pod, as a scheduler counts them.
+func PodAmounts(pod *corev1.Pod) Amounts { return NewAmounts(podRequests(pod)) }
+
+// IsFixed reports whether a pod cannot move: a pod of a DaemonSet or a static pod.
+func IsFixed(pod *corev1.Pod) bool {
+	owner := metav1.GetControllerOf(pod)
+	return owner != nil && (owner.Kind == "DaemonSet" || owner.Kind == "Node")
 }
 
 // AddPending adds a pod without a node, which does not count as one of the pods.
@@ -55,8 +69,7 @@ func (u *Usage) Pending() []Pod { return u.pending }
 func newPod(pod *corev1.Pod) Pod {
 	p := Pod{Namespace: pod.Namespace, Name: pod.Name, Labels: pod.Labels}
 	if owner := metav1.GetControllerOf(pod); owner != nil {
-		p.Owner = owner.Kind + "/" + owner.Name
-		p.Fixed = owner.Kind == "DaemonSet" || owner.Kind == "Node"
+		p.Owner, p.Fixed = owner.Kind+"/"+owner.Name, IsFixed(pod)
 	}
 	return p
 }
@@ -102,14 +115,17 @@ func Resources(states ...*Usage) []string {
 			}
 		}
 	}
-	first := []string{string(corev1.ResourceCPU), string(corev1.ResourceMemory), string(corev1.ResourcePods)}
-	slices.SortFunc(names, func(a, b string) int {
-		if at, bt := slices.Index(first, a), slices.Index(first, b); at >= 0 || bt >= 0 {
-			return rank(at) - rank(bt)
-		}
-		return strings.Compare(a, b)
-	})
+	slices.SortFunc(names, CompareResources)
 	return names
+}
+
+// CompareResources orders the names of resources: CPU, memory and pods first.
+func CompareResources(a, b string) int {
+	first := []string{string(corev1.ResourceCPU), string(corev1.ResourceMemory), string(corev1.ResourcePods)}
+	if at, bt := slices.Index(first, a), slices.Index(first, b); at >= 0 || bt >= 0 {
+		return rank(at) - rank(bt)
+	}
+	return strings.Compare(a, b)
 }
 
 // rank orders elements outside of a list (index -1) after its elements.

@@ -30,6 +30,9 @@ func Changes(
 				return err
 			}
 			pod["status"] = status
+			if metadata, ok := pod["metadata"].(map[string]any); ok {
+				metadata["uid"] = "openb-" + row["name"]
+			}
 			return change(at(seconds), gone, pod)
 		}
 		if err := step(created, false, map[string]any{"phase": "Pending"}); err != nil {

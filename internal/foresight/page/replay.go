@@ -1,0 +1,157 @@
+package page
+
+import (
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/pmk-sched/pmk-sched/internal/foresight/replay"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
+)
+
+//go:embed replay.html
+var replayText string
+
+// Sizes of the pictures of a replay, in pixels.
+const (
+	lineWidth  = 720
+	lineHeight = 160
+)
+
+// replayView is the input of the template of a replay.
+type replayView struct {
+	*replay.Result
+	Duration, Step string
+	Rows           [][3]string
+	Lines          []lines
+	Lists          []list
+}
+
+// lines is a picture of a figure over time: of the replay and of the recording.
+type lines struct {
+	Title, Highest, End string
+	Width, Height       int
+	Replayed, Recorded  string // points of an SVG polyline
+	Marks               []eviction
+}
+
+// eviction is the time of an eviction in a picture.
+type eviction struct{ X, Label string }
+
+// WriteReplay writes the page of a replay.
+func WriteReplay(w io.Writer, r *replay.Result) error {
+	t, err := template.New("replay").Parse(replayText)
+	if err != nil {
+		return fmt.Errorf("read template of the report: %w", err)
+	}
+	v := replayView{Result: r, Duration: seconds(r.Seconds), Step: seconds(r.StepSeconds), Rows: replayRows(r),
+		Lists: replayLists(r)}
+	for _, resource := range r.Replayed.Mean.Resources() {
+		v.add("Utilization: "+resource, percent, 1, func(v replay.Values) float64 { return v.Utilization[resource] })
+	}
+	number := func(n float64) string { return strings.TrimSuffix(fmt.Sprintf("%.1f", n), ".0") }
+	v.add("Waiting pods", number, 0, func(v replay.Values) float64 { return v.Waiting })
+	v.add("Pods on nodes", number, 0, func(v replay.Values) float64 { return v.Running })
+	v.add("Nodes", number, 0, func(v replay.Values) float64 { return v.Nodes })
+	if r.Replayed.Mean.Cost > 0 {
+		v.add("Cost of nodes", report.FormatPrice, 0, func(v replay.Values) float64 { return v.Cost })
+		v.add("Cost of empty nodes", report.FormatPrice, 0, func(v replay.Values) float64 { return v.EmptyCost })
+	}
+	if err := t.Execute(w, v); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
+}
+
+// add adds a picture. most is the least value of the top of the picture.
+func (v *replayView) add(title string, format func(float64) string, most float64, of func(replay.Values) float64) {
+	for _, points := range [][]replay.Point{v.Replayed.Points, v.Recorded.Points} {
+		for _, p := range points {
+			most = max(most, of(p.Values))
+		}
+	}
+	draw := func(points []replay.Point) string { return polyline(points, v.Seconds, most, of) }
+	l := lines{Title: title, Highest: format(most), End: v.Duration, Width: lineWidth, Height: lineHeight,
+		Replayed: draw(v.Replayed.Points), Recorded: draw(v.Recorded.Points)}
+	if title == "Waiting pods" {
+		for i := range min(len(v.Evicted), mostRows) {
+			e := &v.Evicted[i]
+			l.Marks = append(l.Marks, eviction{X: fmt.Sprintf("%.1f", lineWidth*part(e.Seconds, 0, v.Seconds)),
+				Label: e.Namespace + "/" + e.Name + " evicted"})
+		}
+	}
+	v.Lines = append(v.Lines, l)
+}
+
+func polyline(points []replay.Point, seconds, most float64, of func(replay.Values) float64) string {
+	var text strings.Builder
+	for _, p := range points {
+		height := 1.0
+		if most > 0 {
+			height = 1 - of(p.Values)/most
+		}
+		fmt.Fprintf(&text, "%.1f,%.1f ", lineWidth*part(p.Seconds, 0, seconds), lineHeight*height)
+	}
+	return strings.TrimSuffix(text.String(), " ")
+}
+
+func seconds(s float64) string {
+	return time.Duration(s * float64(time.Second)).Round(100 * time.Millisecond).String()
+}
+
+// replayRows returns the figures of the replay and of the recording.
+func replayRows(r *replay.Result) [][3]string {
+	a, b := &r.Replayed, &r.Recorded
+	count := func(name string, a, b int) [3]string { return [3]string{name, fmt.Sprint(a), fmt.Sprint(b)} }
+	wait := func(name string, a, b float64) [3]string { return [3]string{name, seconds(a), seconds(b)} }
+	rows := [][3]string{
+		count("Pods arrived", a.Arrived, b.Arrived), count("Pods placed", a.Placed, b.Placed),
+		count("Pods ended", a.Ended, b.Ended), count("Pods evicted", a.Evicted, b.Evicted),
+		count("Most pods waiting at a time", a.MostWaiting, b.MostWaiting),
+		wait("Mean wait", a.Waiting.Mean, b.Waiting.Mean), wait("Wait, p50", a.Waiting.P50, b.Waiting.P50),
+		wait("Wait, p90", a.Waiting.P90, b.Waiting.P90), wait("Wait, p99", a.Waiting.P99, b.Waiting.P99),
+		wait("Longest wait", a.Waiting.Max, b.Waiting.Max),
+	}
+	for _, resource := range a.Mean.Resources() {
+		rows = append(rows, [3]string{"Mean utilization of " + resource, percent(a.Mean.Utilization[resource]),
+			percent(b.Mean.Utilization[resource])})
+	}
+	if a.Mean.Cost > 0 {
+		rows = append(rows,
+			[3]string{"Mean cost of nodes", report.FormatPrice(a.Mean.Cost), report.FormatPrice(b.Mean.Cost)},
+			[3]string{"Mean cost of empty nodes", report.FormatPrice(a.Mean.EmptyCost), report.FormatPrice(b.Mean.EmptyCost)})
+	}
+	return rows
+}
+
+func replayLists(r *replay.Result) []list {
+	evicted := list{ID: "evicted", Title: "Evicted pods", Columns: []string{"Pod", "Node", "For", "At"}}
+	for i := range r.Evicted {
+		e := &r.Evicted[i]
+		evicted.add(e.Namespace+"/"+e.Name, e.Node, e.By, seconds(e.Seconds))
+	}
+	lost := list{ID: "lost", Title: "Pods of removed nodes", Columns: []string{"Pod", "Node", "At"}}
+	for i := range r.Lost {
+		e := &r.Lost[i]
+		lost.add(e.Namespace+"/"+e.Name, e.Node, seconds(e.Seconds))
+	}
+	unplaced := list{ID: "unplaced", Title: "Pods that wait in the end", Columns: []string{"Pod", "Since", "Reason"}}
+	for _, u := range r.Unplaced {
+		unplaced.add(u.Namespace+"/"+u.Name, seconds(u.Since), u.Reason)
+	}
+	others := list{ID: "differences", Title: "Pods on other nodes than in the recording",
+		Columns: []string{"Pod", "Recorded", "Replay"}}
+	for _, d := range r.Differences {
+		others.add(d.Namespace+"/"+d.Name, d.Recorded, d.Node)
+	}
+	var all []list
+	for _, l := range []list{evicted, lost, unplaced, others} {
+		if l.Total() > 0 {
+			all = append(all, l)
+		}
+	}
+	return all
+}

@@ -1,0 +1,186 @@
+package replay_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/pmk-sched/pmk-sched/internal/foresight/replay"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
+)
+
+func node(name, cpu string) *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelInstanceTypeStable: "m5"}},
+		Status:     corev1.NodeStatus{Allocatable: corev1.ResourceList{"cpu": resource.MustParse(cpu)}},
+	}
+}
+
+// pod returns a pod that requests 1 CPU: NAME, with a node, a phase and a nominated node.
+func pod(name, node, phase string, change ...func(*corev1.Pod)) *corev1.Pod {
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, UID: types.UID("uid-" + name)},
+		Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}}}}},
+		Status: corev1.PodStatus{Phase: corev1.PodPhase(phase)},
+	}
+	for _, do := range change {
+		do(p)
+	}
+	return p
+}
+
+func nominated(node string, priority int32) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Status.NominatedNodeName, p.Spec.Priority = node, &priority
+	}
+}
+
+func deleting(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }
+
+func gated(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "quota"}} }
+
+const minute = time.Minute
+
+func TestLivesOfPods(t *testing.T) {
+	h := replay.NewHistory(60*minute, nil)
+	h.Node(0, node("a", "4"))
+	h.Start(pod("old", "a", "Running"))
+	h.Start(pod("done", "a", "Succeeded"))
+	h.Pod(1*minute, pod("batch", "", "Pending"))
+	h.Pod(3*minute, pod("batch", "a", "Pending"))
+	h.Pod(5*minute, pod("gated", "", "Pending", gated))
+	h.Pod(9*minute, pod("gated", "", "Pending"))
+	h.Pod(10*minute, pod("web", "a", "Running"))
+	h.Pod(13*minute, pod("batch", "a", "Succeeded"))
+	h.PodGone(14*minute, pod("batch", "a", "Succeeded"))
+	h.Pod(20*minute, pod("web", "a", "Running", deleting))
+	h.PodGone(21*minute, pod("web", "", ""))
+	h.Pod(30*minute, pod("victim", "a", "Running"))
+	h.Pod(40*minute, pod("victim", "a", "Running", deleting))
+	h.Pod(40*minute+time.Second, pod("high", "", "Pending", nominated("a", 100)))
+	h.PodGone(40*minute+30*time.Second, pod("victim", "a", "Running"))
+	h.PodGone(50*minute, pod("old", "", ""))
+	h.Finish()
+
+	var got []string
+	for _, l := range h.Lives() {
+		text := fmt.Sprintf("%s arrived %s bound %t %s", l.Name, l.Arrived, l.IsBound, l.Bound)
+		for _, bound := range []time.Duration{0, 30 * minute} {
+			end, ok := l.EndOf(bound)
+			text += fmt.Sprintf("; bound at %s it ends %s %t", bound, end, ok)
+		}
+		got = append(got, text)
+	}
+	want := []string{
+		"old arrived 0s bound true 0s; bound at 0s it ends 50m0s true; bound at 30m0s it ends 50m0s true",
+		"batch arrived 1m0s bound true 3m0s; bound at 0s it ends 10m0s true; bound at 30m0s it ends 40m0s true",
+		"gated arrived 9m0s bound false 0s; bound at 0s it ends 0s false; bound at 30m0s it ends 0s false",
+		"web arrived 10m0s bound true 10m0s; bound at 0s it ends 20m0s true; bound at 30m0s it ends 20m0s true",
+		"victim arrived 30m0s bound true 30m0s; bound at 0s it ends 0s false; bound at 30m0s it ends 0s false",
+		"high arrived 40m1s bound false 0s; bound at 0s it ends 0s false; bound at 30m0s it ends 0s false",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	o := h.Outcome()
+	o.Points = nil
+	wantOutcome := replay.Outcome{
+		Arrived: 5, Placed: 3, Ended: 3, Evicted: 1, MostWaiting: 2,
+		Waiting: replay.Waiting{Mean: 40, P90: 120, P99: 120, Max: 120},
+		Mean: replay.Values{Nodes: 1, Running: 1.358, Waiting: 1.216,
+			Utilization: map[string]float64{"cpu": 0.339583}},
+	}
+	if diff := cmp.Diff(wantOutcome, o); diff != "" {
+		t.Errorf("outcome (-want +got):\n%s", diff)
+	}
+}
+
+// A pod of a trace that does not know the nodes.
+func TestATraceHasBoundPodsWithoutNodes(t *testing.T) {
+	scheduled := func(p *corev1.Pod) {
+		p.UID = ""
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}}
+	}
+	h := replay.NewHistory(60*minute, nil)
+	h.Pod(0, pod("p", "", "Pending", func(p *corev1.Pod) { p.UID = "" }))
+	h.Pod(minute, pod("p", "", "Running", scheduled))
+	h.PodGone(11*minute, pod("p", "", "Succeeded", func(p *corev1.Pod) { p.UID = "" }))
+	h.Finish()
+	l := h.Life("n/p")
+	if end, ok := l.EndOf(5 * minute); l.Node != "" || end != 15*minute || !ok {
+		t.Errorf("%+v ends %s %t", l, end, ok)
+	}
+}
+
+func TestCostsAndUtilizationOverTime(t *testing.T) {
+	tally := replay.NewTally([]report.Price{{Label: corev1.LabelInstanceTypeStable, Value: "m5", Price: 2}})
+	s := replay.NewSeries(tally, 100*minute)
+	tally.SetNode(node("a", "2"))
+	tally.SetNode(node("b", "2"))
+	tally.AddPod("a", report.Amounts{"cpu": 1000}, false)
+	tally.AddPod("b", report.Amounts{"cpu": 1000}, true) // of a DaemonSet
+	s.Advance(50 * minute)
+	tally.RemovePod("b", report.Amounts{"cpu": 1000}, true)
+	tally.RemoveNode("b")
+	tally.SetNode(node("a", "4")) // it has grown
+	s.Advance(100 * minute)
+	points := s.Points()
+	first, last := points[0].Values, points[len(points)-1].Values
+	want := replay.Values{Nodes: 2, Running: 2, Cost: 4, EmptyCost: 2, Utilization: map[string]float64{"cpu": 0.5}}
+	if diff := cmp.Diff(want, first); diff != "" {
+		t.Errorf("first (-want +got):\n%s", diff)
+	}
+	want = replay.Values{Nodes: 1, Running: 1, Cost: 2, Utilization: map[string]float64{"cpu": 0.25}}
+	if diff := cmp.Diff(want, last); diff != "" {
+		t.Errorf("last (-want +got):\n%s", diff)
+	}
+	want = replay.Values{Nodes: 1.5, Running: 1.5, Cost: 3, EmptyCost: 1, Utilization: map[string]float64{"cpu": 0.375}}
+	if diff := cmp.Diff(want, s.Mean()); diff != "" {
+		t.Errorf("mean (-want +got):\n%s", diff)
+	}
+}
+
+// Events that are close to each other are applied together, with the ends of pods in between; times
+// without events are skipped.
+func TestStepsGroupEventsAndEnds(t *testing.T) {
+	var got []string
+	var s *replay.Steps[string]
+	s = replay.NewSteps(10*time.Second, func(g replay.Group[string]) error {
+		got = append(got, fmt.Sprintf("%s ends %v events %v", g.At, g.Ends, g.Events))
+		for _, e := range g.Events {
+			if name, ok := strings.CutPrefix(e, "run "); ok {
+				s.End(g.At+25*time.Second, name)
+			}
+		}
+		return nil
+	})
+	s.End(4*time.Second, "early")
+	for _, e := range []struct {
+		at   time.Duration
+		text string
+	}{{1 * time.Second, "run x"}, {9 * time.Second, "run y"}, {12 * time.Second, "a"}, {time.Hour, "b"}} {
+		if err := s.Event(e.at, e.text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.End(2*time.Hour, "late")
+	s.End(3*time.Hour, "after the end")
+	if err := s.Finish(2 * time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"9s ends [early] events [run x run y]", "12s ends [] events [a]", "34s ends [x y] events []",
+		"1h0m0s ends [] events [b]", "2h0m0s ends [late] events []",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("groups (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,162 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/replay"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/archive"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/capture"
+)
+
+const (
+	// defaultGroups is how many groups a recording has at most by default, and shortestStep the length
+	// of a group at least.
+	defaultGroups = 1440
+	shortestStep  = time.Second
+)
+
+// ReplayRequest describes the replay of a recording.
+type ReplayRequest struct {
+	Scheduler pack.Scheduler
+	// File is the path of the recording.
+	File string
+	// Step is how much virtual time is applied together. 0 is a minute for a day, and accordingly.
+	Step    time.Duration
+	Timeout time.Duration
+	Prices  []report.Price
+}
+
+// Replay runs a scheduler on a recording in virtual time. No cluster is used.
+func Replay(ctx context.Context, s *session.Session, r ReplayRequest) (result *replay.Result, err error) {
+	recording, err := capture.OpenRecording(r.File)
+	if err != nil {
+		return nil, err
+	}
+	p, err := Compile(ctx, s, r.Scheduler, &recording.Header)
+	if err != nil {
+		return nil, err
+	}
+	servers, err := NewServers(s, "replay")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, servers.Close()) }()
+	o := Options{Timeout: r.Timeout}
+	server, err := servers.prepare(ctx, p, &o)
+	if err != nil {
+		return nil, err
+	}
+	if result, err = server.Replay(ctx, o, recording, r.Step, r.Prices); err != nil {
+		return nil, err
+	}
+	result.Programs = p.Origins
+	return result, nil
+}
+
+// Replay replays a recording with the scheduler of the options.
+func (s *Server) Replay(
+	ctx context.Context, o Options, recording *capture.Recording, step time.Duration, prices []report.Price,
+) (*replay.Result, error) {
+	h := recording.Header
+	length := time.Duration(h.Recording.Seconds * float64(time.Second))
+	if step <= 0 {
+		step = max(length/defaultGroups, shortestStep)
+	}
+	var history *replay.History
+	err := s.s.Step("read the recording", func() (err error) {
+		history, err = readHistory(recording, length, prices)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	d := newReplayer(history, recording, length, step, prices)
+	o.Snapshot, o.Scenario = recording, scenario.Replay()
+	o.then = func(ctx context.Context, r *run, sched *scheduler) error {
+		return r.s.Step(fmt.Sprintf("replay %s", length.Round(time.Second)), func() error { return d.run(ctx, r, sched) })
+	}
+	begin := time.Now()
+	rep, err := s.Run(ctx, o)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = problem.Errorf("allow more with --timeout, or make --step longer", "replay %s of %s: %w",
+			d.now.Round(time.Second), length.Round(time.Second), err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	result := d.finish()
+	result.Release, result.Scheduler, result.WallSeconds = rep.Release, rep.Scheduler, time.Since(begin).Seconds()
+	result.Notes = slices.Concat(result.Notes, rep.Notes, h.Notes, consistencyNotes(&h))
+	return result, nil
+}
+
+// readHistory reads what became of the pods of a recording.
+func readHistory(
+	recording *capture.Recording, length time.Duration, prices []report.Price,
+) (*replay.History, error) {
+	history := replay.NewHistory(length, prices)
+	err := recording.Each(func(kind *snapshot.Kind, _ string, o map[string]any) error {
+		return record(history, archive.Event{Kind: kind, Object: o}, true)
+	})
+	if err == nil {
+		err = recording.Events(func(e archive.Event) error { return record(history, e, false) })
+	}
+	history.Finish()
+	return history, err
+}
+
+// record adds an object of the snapshot, or a change, to a history.
+func record(history *replay.History, e archive.Event, begin bool) error {
+	switch e.Kind.Name {
+	case "Node":
+		node := &corev1.Node{}
+		if err := convert(e.Object, node); err != nil {
+			return err
+		}
+		if e.Gone {
+			history.NodeGone(e.At, node.Name)
+		} else {
+			history.Node(e.At, node)
+		}
+	case "Pod":
+		pod := &corev1.Pod{}
+		if err := convert(e.Object, pod); err != nil {
+			return err
+		}
+		switch {
+		case begin:
+			history.Start(pod)
+		case e.Gone:
+			history.PodGone(e.At, pod)
+		default:
+			history.Pod(e.At, pod)
+		}
+	}
+	return nil
+}
+
+// unknownOfReplay are facts that no replay knows.
+func unknownOfReplay() []string {
+	return []string{
+		"reactions of controllers: an evicted pod is not created again, and a pod that was created because another one was " +
+			"evicted in the recording arrives here, too",
+		"actions of an autoscaler: nodes come and go as in the recording",
+		"kubelets: start times, restarts, evictions under pressure and rejected pods; a pod runs as long after its binding as " +
+			"in the recording, and a pod that was deleted is deleted at the same time",
+		"when a pod that was evicted, or had not ended, in the recording would have ended: it runs until the end",
+		"changes of pods after their arrival except for their end, and changes of volumes, claims and devices",
+		"ties: the scheduler breaks them at random, and a pod on another node can move later pods",
+	}
+}

@@ -1,0 +1,228 @@
+//go:build linux
+
+package simulate
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/replay"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/capture"
+	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
+	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
+)
+
+// urgent evicts everything that requests CPU from its node.
+var urgent = `---
+apiVersion: v1
+kind: Pod
+metadata: {name: urgent-1, namespace: shop}
+spec:
+  priorityClassName: urgent
+  nodeSelector: {kubernetes.io/hostname: ` + shopNode(3) + `}
+  containers: [{name: main, image: web, resources: {requests: {cpu: 14}}}]
+`
+
+const urgentClass = `---
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: urgent}
+value: 1000
+`
+
+// recordWorld records a world until the returned function is called, which opens the recording.
+func recordWorld(t *testing.T, w *world) (end func() *capture.Recording) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	began, done := make(chan struct{}), make(chan error, 1)
+	s := &session.Session{
+		Connection: kubeapi.ConnectOptions{Kubeconfig: w.Kubeconfig}, Log: zap.NewNop(),
+		OnStep: func(string) func(error) { return func(error) {} }, Warn: func(text string) { t.Error(text) },
+		Note: func(string) { close(began) },
+	}
+	file := filepath.Join(t.TempDir(), "recording.tar.gz")
+	go func() {
+		_, err := capture.Record(ctx, s, capture.Request{}, time.Hour, file)
+		done <- err
+	}()
+	select {
+	case <-began:
+	case err := <-done:
+		t.Fatal(err)
+	}
+	return func() *capture.Recording {
+		stop()
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		recording, err := capture.OpenRecording(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return recording
+	}
+}
+
+// finish ends a pod, as its kubelet does, removes it, and waits until the scheduler knows.
+func (w *world) finish(t *testing.T, scheduler *controlplane.Process, p addedPod) {
+	t.Helper()
+	_, err := w.Kube.CoreV1().Pods(p.pod.GetNamespace()).Patch(t.Context(), p.pod.GetName(), types.MergePatchType,
+		[]byte(`{"status":{"phase":"Succeeded"}}`), metav1.PatchOptions{}, "status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := int64(0)
+	err = w.Kube.CoreV1().Pods(p.pod.GetNamespace()).Delete(t.Context(), p.pod.GetName(),
+		metav1.DeleteOptions{GracePeriodSeconds: &now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.awaitCache(t, scheduler)
+}
+
+// patchNode changes a node, and waits until the scheduler knows.
+func (w *world) patchNode(t *testing.T, scheduler *controlplane.Process, name, patch string) {
+	t.Helper()
+	_, err := w.Kube.CoreV1().Nodes().Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.reportNodes(t, scheduler)
+}
+
+// The default scheduler, with ties that are always broken in the same way, runs on a changing
+// cluster and is recorded. Its replay puts each pod on the same node, and evicts the same pods.
+func TestReplayOfTheSchedulersOwnRecordingIsTheSame(t *testing.T) {
+	t.Parallel()
+	f := tenShapes()
+	w := newWorld(t, apiserver.Release, f.cluster+urgentClass)
+	var nodes []string
+	for i := range shopNodes {
+		nodes = append(nodes, shopNode(i))
+	}
+	f.configuration = controlplane.WithoutTies(w.Release, append(nodes, "late"), "", "")
+	f.ties = false
+	pods := w.add(t, f.added)
+	w.control(t)
+	scheduler := f.scheduler(t, w)
+	scheduler.Start()
+	w.awaitCache(t, scheduler)
+	w.reportNodes(t, scheduler)
+
+	end := recordWorld(t, w)
+	w.live(t, scheduler, pods)
+	recording := end()
+
+	var got *replay.Result
+	withSimulator(t, apiserver.Release, func(sim *simulator) (err error) {
+		o := sim.options(t, nil, pack.Scheduler{
+			Configuration: []byte(configurationHead(w.Release) + f.configuration), ConfigurationName: "scheduler.yaml"})
+		got, err = sim.server.Replay(t.Context(), o, recording, time.Millisecond, nil)
+		return err
+	})
+	if len(got.Differences) > 0 || got.SameNode < 180 {
+		t.Errorf("%d pods on the same node, others: %+v", got.SameNode, got.Differences)
+	}
+	evicted := []string{}
+	for _, e := range got.Evicted {
+		if e.By != "shop/urgent-1" {
+			t.Errorf("%s evicted for %q", e.Name, e.By)
+		}
+		evicted = append(evicted, e.Name)
+	}
+	slices.Sort(evicted)
+	equal(t, "evicted pods (recording, replay)", w.evicted(t), evicted)
+	counts := func(o replay.Outcome) []int { return []int{o.Arrived, o.Placed, o.Ended, o.Evicted} }
+	equal(t, "pods that arrived, were placed, ended, were evicted", counts(got.Recorded), counts(got.Replayed))
+	if got.Replayed.Waiting.Max < 0.1 || got.Replayed.MostWaiting == 0 {
+		t.Errorf("waiting %+v, at most %d", got.Replayed.Waiting, got.Replayed.MostWaiting)
+	}
+	for _, u := range got.Unplaced {
+		if u.Reason == "" {
+			t.Errorf("%s waits without a reason", u.Name)
+		}
+	}
+	for resource, mean := range got.Recorded.Mean.Utilization {
+		if difference := got.Replayed.Mean.Utilization[resource] - mean; difference < -0.02 || difference > 0.02 {
+			t.Errorf("mean utilization of %s: recorded %f, replayed %f", resource, mean,
+				got.Replayed.Mean.Utilization[resource])
+		}
+	}
+}
+
+// live creates the pods one after the other, ends some, changes nodes, and lets waiting pods wait
+// until there is room.
+func (w *world) live(t *testing.T, scheduler *controlplane.Process, pods []addedPod) {
+	t.Helper()
+	var waiting []addedPod
+	var gpus []addedPod
+	for i, p := range pods {
+		w.create(t.Context(), t, p.pod)
+		switch node := w.await(t, p); {
+		case node == "":
+			waiting = append(waiting, p)
+		case p.key[:3] == "gpu":
+			gpus = append(gpus, p)
+		case i%15 == 0:
+			w.finish(t, scheduler, p)
+		}
+		switch i {
+		case 60:
+			w.patchNode(t, scheduler, shopNode(1), `{"spec":{"unschedulable":true}}`)
+		case 90:
+			late := readyNode("late", zoneLabel+": a", "", `cpu: "9", memory: 18Gi, pods: "110"`, "")
+			for _, o := range decodeManifests(t, late) {
+				w.create(t.Context(), t, o)
+			}
+			w.reportNodes(t, scheduler)
+		}
+	}
+	if len(waiting) == 0 {
+		t.Fatal("no pod waits")
+	}
+	for i, p := range waiting {
+		if p.key[:3] != "gpu" {
+			continue
+		}
+		w.finish(t, scheduler, gpus[i])
+		run.Eventually(t, p.key+" has the room of another pod", func(context.Context) (bool, string) {
+			return w.await(t, p) != "", ""
+		})
+		break
+	}
+	for _, o := range decodeManifests(t, urgent) {
+		w.create(t.Context(), t, o)
+		run.Eventually(t, "the urgent pod has its node", func(context.Context) (bool, string) {
+			return w.await(t, addedPod{"urgent-1", o}) != "", ""
+		})
+	}
+}
+
+// evicted returns the pods that the scheduler evicted, by its events.
+func (w *world) evicted(t *testing.T) []string {
+	t.Helper()
+	list, err := w.Kube.CoreV1().Events("").List(t.Context(), metav1.ListOptions{FieldSelector: "reason=Preempted"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := []string{}
+	for i := range list.Items {
+		names = append(names, list.Items[i].InvolvedObject.Name)
+	}
+	slices.Sort(names)
+	if len(names) == 0 {
+		t.Error("no pod was evicted")
+	}
+	return names
+}
