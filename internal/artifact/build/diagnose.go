@@ -25,6 +25,9 @@ var symptoms = []symptom{
 		CauseDiskFull, "the disk is full",
 		"free some space: a release needs about 3 GB in Go's module and build caches (`go clean -cache` empties the " +
 			"latter), or move GOCACHE, GOMODCACHE and the build cache directory to a larger disk"},
+	{regexp.MustCompile(`exec go[0-9.]+: no such file or directory`),
+		CauseNoLibrary, "the version of Go needs glibc, which this machine does not have",
+		"compile with a newer version, --go newest, or on a machine with glibc"},
 	{
 		regexp.MustCompile(
 			`toolchain not available|download go[0-9][^ ]* for |invalid toolchain|checksum database disabled by GOSUMDB=off`),

@@ -13,13 +13,15 @@ const (
 	CauseBranchUnknown Cause = "branch-unknown" // the release does not exist in the module proxy or repository
 	CauseModuleMissing Cause = "module-missing" // the module proxy does not serve a module
 	CauseToolchain     Cause = "toolchain"      // the version of Go is unavailable
-	CauseChecksum      Cause = "checksum"       // the checksum of a module does not match
-	CauseNoNetwork     Cause = "no-network"     // the module proxy cannot be reached
-	CauseProxy         Cause = "proxy"          // the module proxy has an internal error
-	CauseDiskFull      Cause = "disk-full"
-	CauseCompile       Cause = "compile"
-	CauseGit           Cause = "git"     // git failed for another reason
-	CauseVersion       Cause = "version" // the binary prints another version
+	// CauseNoLibrary: versions of Go before 1.21 are linked with glibc, which Alpine does not have.
+	CauseNoLibrary Cause = "no-library"
+	CauseChecksum  Cause = "checksum"   // the checksum of a module does not match
+	CauseNoNetwork Cause = "no-network" // the module proxy cannot be reached
+	CauseProxy     Cause = "proxy"      // the module proxy has an internal error
+	CauseDiskFull  Cause = "disk-full"
+	CauseCompile   Cause = "compile"
+	CauseGit       Cause = "git"     // git failed for another reason
+	CauseVersion   Cause = "version" // the binary prints another version
 	// CauseArguments: two plugins have the same kind of arguments.
 	CauseArguments Cause = "arguments"
 )

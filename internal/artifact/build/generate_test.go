@@ -130,6 +130,7 @@ func TestCausesAreFoundInTheOutputOfCommands(t *testing.T) {
 		"write $WORK/b/_pkg_.a: no space left on device":                                                                    CauseDiskFull,
 		"# runtime\ncompile: writing output: write $WORK/b.a: disk quota exceeded":                                          CauseDiskFull,
 		"verifying k8s.io/api@v0.24.3: write /m/cache.tmp: no space left on device":                                         CauseDiskFull,
+		"go: exec go1.18.10: no such file or directory":                                                                     CauseNoLibrary,
 		"go: download go1.20.7 for linux/amd64: toolchain not available":                                                    CauseToolchain,
 		"go: golang.org/toolchain@v0.0.1-go1.18.3.linux-amd64: verifying module: checksum database disabled by GOSUMDB=off": CauseToolchain,
 		"verifying k8s.io/api@v0.24.3: checksum mismatch\n\tdownloaded: h1:a\n\tgo.sum: h1:b\n\nSECURITY ERROR":             CauseChecksum,

@@ -2,6 +2,7 @@ package build
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -152,8 +153,13 @@ func (c *toolchains) otherPatch(ctx context.Context, named string, failed error)
 		if tried++; tried > maxPatchDownloads {
 			break
 		}
-		if c.fetch(ctx, version) == nil {
+		other := c.fetch(ctx, version)
+		if other == nil {
 			return c.remember(toolchain{Named: named, Used: version})
+		}
+		var e *Error
+		if errors.As(other, &e) && e.Cause == CauseNoLibrary { // the same for each patch
+			return toolchain{}, other
 		}
 		if ctx.Err() != nil {
 			break

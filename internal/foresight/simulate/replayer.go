@@ -165,9 +165,9 @@ func (d *replayer) place(p *replayed, node string, at time.Duration, decided boo
 	}
 	d.placed = true
 	d.waits = append(d.waits, at-p.Arrived)
-	switch {
-	case p.Node == "":
-	case p.Node == node:
+	switch p.Node {
+	case "": // a trace does not know it
+	case node:
 		d.result.SameNode++
 	default:
 		d.result.OtherNode++
