@@ -124,8 +124,12 @@ func newWorld(t *testing.T, s *apiserver.Server) *world {
 		err := kube.List(ctx, &v1alpha1.CustomSchedulerList{}, client.InNamespace(w.ns))
 		return err == nil, fmt.Sprint(err)
 	})
-	s.Play(t, w.ns, apiserver.Played{
-		Schedules: func(image string) bool { return !strings.HasPrefix(image, brokenImage) }})
+	s.Play(t, w.ns, func(image string) apiserver.Behavior {
+		if strings.HasPrefix(image, brokenImage) {
+			return apiserver.NeverSchedules
+		}
+		return apiserver.Works
+	})
 	s.CollectGarbage(t, w.ns)
 	return w
 }

@@ -6,25 +6,17 @@
 package flux
 
 import (
-	"context"
 	"fmt"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pmk-sched/pmk-sched/internal/foresight/apiserver"
 	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
 	"github.com/pmk-sched/pmk-sched/test/internal/gitops"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
-
-// namespace of Flux and of the objects of the example.
-const namespace = "flux-system"
 
 // gitRepository is the kind of the source.
 func gitRepository() schema.GroupVersionKind {
@@ -36,80 +28,31 @@ func helmRelease() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "helm.toolkit.fluxcd.io", Version: "v2", Kind: "HelmRelease"}
 }
 
-// flux is a management cluster on which Flux runs.
-type flux struct{ kube client.Client }
-
 // start starts an API server with the CustomResourceDefinitions of Flux, and the controllers.
-func start(t *testing.T, release string) *flux {
+func start(t *testing.T) *gitops.Management {
 	t.Helper()
-	plane := controlplane.StartAPIServer(t, release)
-	kube, err := client.New(plane.Config(), client.Options{})
-	if err != nil {
-		t.Fatal(err)
+	management := gitops.StartManagement(t, "flux-system")
+	for _, controller := range []string{"source-controller", "helm-controller"} {
+		management.Define(t, controller, "github.com/fluxcd/"+controller, "config/crd/bases")
 	}
-	f := &flux{kube: kube}
-	f.create(t, &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": namespace}}})
-	f.define(t, "source-controller", gitRepository())
-	f.define(t, "helm-controller", helmRelease())
 	artifacts, err := apiserver.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("KUBECONFIG", plane.Kubeconfig)
-	none := []string{"--metrics-addr=0", "--health-addr=0"}
-	controlplane.NewProcess(t, run.Binary(t, "source-controller"), append(none, "--storage-path="+t.TempDir(),
-		"--storage-addr="+artifacts, "--storage-adv-addr="+artifacts)...).Start()
-	controlplane.NewProcess(t, run.Binary(t, "helm-controller"), none...).Start()
-	return f
+	t.Setenv("KUBECONFIG", management.Kubeconfig)
+	controlplane.NewProcess(t, run.Binary(t, "source-controller"), "--metrics-addr=0", "--health-addr=0",
+		"--storage-path="+t.TempDir(), "--storage-addr="+artifacts, "--storage-adv-addr="+artifacts).Start()
+	controlplane.NewProcess(t, run.Binary(t, "helm-controller"), "--metrics-addr=0", "--health-addr=0").Start()
+	return management
 }
 
-// define creates the CustomResourceDefinitions in the module of a controller, and waits until the
-// API server serves one of their kinds.
-func (f *flux) define(t *testing.T, controller string, kind schema.GroupVersionKind) {
-	t.Helper()
-	cmd := exec.CommandContext(run.Context(t), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/fluxcd/"+controller)
-	cmd.Dir = filepath.Join(run.Root(), "hack", "tools", controller)
-	dir := strings.TrimSpace(run.Command(t, cmd).OK(t).Stdout)
-	files, err := filepath.Glob(filepath.Join(dir, "config", "crd", "bases", "*.yaml"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no CustomResourceDefinitions in %s: %v", dir, err)
-	}
-	for _, file := range files {
-		for _, definition := range gitops.Objects(t, file) {
-			f.create(t, definition)
+// condition returns the status of a condition, or "".
+func condition(o *unstructured.Unstructured, name string) string {
+	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	for _, c := range conditions {
+		if c, isMap := c.(map[string]any); isMap && c["type"] == name {
+			return fmt.Sprint(c["status"])
 		}
 	}
-	run.Eventually(t, kind.Kind+" is served", func(ctx context.Context) (bool, string) {
-		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(kind)
-		err := f.kube.List(ctx, list)
-		return err == nil, fmt.Sprint(err)
-	})
-}
-
-func (f *flux) create(t *testing.T, o *unstructured.Unstructured) {
-	t.Helper()
-	if err := f.kube.Create(t.Context(), o); err != nil {
-		t.Fatalf("create %s %s: %v", o.GetKind(), o.GetName(), err)
-	}
-}
-
-// patch changes a field or an annotation of an object.
-func (f *flux) patch(t *testing.T, kind schema.GroupVersionKind, name, patch string) {
-	t.Helper()
-	if err := f.kube.Patch(t.Context(), f.get(t, kind, name),
-		client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
-		t.Fatalf("change %s %s: %v", kind.Kind, name, err)
-	}
-}
-
-func (f *flux) get(t *testing.T, kind schema.GroupVersionKind, name string) *unstructured.Unstructured {
-	t.Helper()
-	o := &unstructured.Unstructured{}
-	o.SetGroupVersionKind(kind)
-	if err := f.kube.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, o); err != nil {
-		t.Fatalf("get %s %s: %v", kind.Kind, name, err)
-	}
-	return o
+	return ""
 }

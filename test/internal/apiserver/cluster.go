@@ -19,20 +19,27 @@ import (
 // clusterNode is the node of a played cluster.
 const clusterNode = "node-1"
 
-// Played is how the pods of the images of a cluster behave that [Server.Play] plays. A nil function
-// holds for all images.
-type Played struct {
-	// Starts reports whether a pod with the image becomes ready.
-	Starts func(image string) bool
-	// Schedules reports whether a scheduler with the image binds pods.
-	Schedules func(image string) bool
-}
+// Behavior is how the pods of a scheduler's image behave in a played cluster.
+type Behavior int
+
+// Behaviors.
+const (
+	// Works is a scheduler that becomes ready and binds pods.
+	Works Behavior = iota
+	// NeverSchedules is a scheduler that becomes ready and binds no pods.
+	NeverSchedules
+	// NeverStarts is a scheduler that does not become ready.
+	NeverStarts
+)
+
+// Behaviors returns the behavior of an image.
+type Behaviors func(image string) Behavior
 
 // Play does the work of the controller manager, the schedulers and the kubelets for a namespace
 // until the test ends or stop is called: a Deployment is available as soon as its image starts, the
 // scheduler of a Deployment binds the pods that name it to a node, and pods that are not restarted
 // end well.
-func (s *Server) Play(t testing.TB, ns string, played Played) (stop func()) {
+func (s *Server) Play(t testing.TB, ns string, behaviors Behaviors) (stop func()) {
 	t.Helper()
 	kube := s.Client(t)
 	addNode(t, kube)
@@ -47,7 +54,7 @@ func (s *Server) Play(t testing.TB, ns string, played Played) (stop func()) {
 	var done sync.WaitGroup
 	stop = func() { cancel(); done.Wait() }
 	t.Cleanup(stop)
-	for _, work := range []func(context.Context, kubernetes.Interface, string) error{played.rollOut, played.bind} {
+	for _, work := range []func(context.Context, kubernetes.Interface, string) error{behaviors.rollOut, behaviors.bind} {
 		done.Go(func() {
 			for ctx.Err() == nil {
 				if err := work(ctx, kube, ns); err != nil && ctx.Err() == nil {
@@ -85,7 +92,7 @@ func addNode(t testing.TB, kube kubernetes.Interface) {
 
 // rollOut makes the Deployments available whose images start. The others keep the pods that they
 // have, and one new pod is not ready.
-func (p Played) rollOut(ctx context.Context, kube kubernetes.Interface, ns string) error {
+func (b Behaviors) rollOut(ctx context.Context, kube kubernetes.Interface, ns string) error {
 	list, err := kube.AppsV1().Deployments(ns).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
@@ -94,7 +101,7 @@ func (p Played) rollOut(ctx context.Context, kube kubernetes.Interface, ns strin
 		if d.Status.ObservedGeneration == d.Generation {
 			continue
 		}
-		d.Status = p.status(&d)
+		d.Status = b.status(&d)
 		_, err := kube.AppsV1().Deployments(ns).UpdateStatus(ctx, &d, metav1.UpdateOptions{})
 		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 			return err
@@ -103,9 +110,9 @@ func (p Played) rollOut(ctx context.Context, kube kubernetes.Interface, ns strin
 	return nil
 }
 
-func (p Played) status(d *appsv1.Deployment) appsv1.DeploymentStatus {
+func (b Behaviors) status(d *appsv1.Deployment) appsv1.DeploymentStatus {
 	n := *d.Spec.Replicas
-	if !holds(p.Starts, d) {
+	if b.of(d) == NeverStarts {
 		old := d.Status.AvailableReplicas
 		return appsv1.DeploymentStatus{
 			ObservedGeneration: d.Generation, Replicas: old + 1, UpdatedReplicas: 1, ReadyReplicas: old,
@@ -122,7 +129,7 @@ func (p Played) status(d *appsv1.Deployment) appsv1.DeploymentStatus {
 }
 
 // bind binds the pods that name a scheduler whose Deployment exists.
-func (p Played) bind(ctx context.Context, kube kubernetes.Interface, ns string) error {
+func (b Behaviors) bind(ctx context.Context, kube kubernetes.Interface, ns string) error {
 	pods, err := kube.CoreV1().Pods(ns).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName="})
 	if err != nil {
 		return err
@@ -135,7 +142,7 @@ func (p Played) bind(ctx context.Context, kube kubernetes.Interface, ns string) 
 		if err != nil {
 			return err
 		}
-		if d.Status.AvailableReplicas == 0 || !holds(p.Schedules, d) {
+		if d.Status.AvailableReplicas == 0 || b.of(d) == NeverSchedules {
 			continue
 		}
 		if err := runPod(ctx, kube, &pod); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
@@ -165,7 +172,6 @@ func runPod(ctx context.Context, kube kubernetes.Interface, pod *corev1.Pod) err
 	return err
 }
 
-// holds reports whether a function holds for the image of a Deployment.
-func holds(of func(image string) bool, d *appsv1.Deployment) bool {
-	return of == nil || of(d.Spec.Template.Spec.Containers[0].Image)
+func (b Behaviors) of(d *appsv1.Deployment) Behavior {
+	return b(d.Spec.Template.Spec.Containers[0].Image)
 }

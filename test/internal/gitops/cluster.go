@@ -75,8 +75,7 @@ func (c *Cluster) link(t testing.TB, program string) {
 
 func (c *Cluster) play() {
 	c.t.Helper()
-	c.stop = c.Play(c.t, metav1.NamespaceSystem,
-		apiserver.Played{Starts: isNot(NeverStarts), Schedules: isNot(NeverSchedules)})
+	c.stop = c.Play(c.t, metav1.NamespaceSystem, behavior)
 }
 
 // Upgrade replaces the API server by an API server of another release, at the same address and with

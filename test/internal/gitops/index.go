@@ -10,29 +10,38 @@ import (
 	"testing"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // Scheduler is the name of the scheduler of the chart.
 const Scheduler = "my-scheduler"
 
-// Images of schedulers that do not work, by name.
+// registry is the registry of the images.
+const registry = "registry.example.com/"
+
+// Names of images whose schedulers do not work.
 const (
-	// NeverStarts is an image whose pods do not become ready.
-	NeverStarts = "never-starts"
-	// NeverSchedules is an image whose pods become ready and bind no pods.
+	NeverStarts    = "never-starts"
 	NeverSchedules = "never-schedules"
 )
 
 // Image returns an image of a release, which no registry has: pods do not run on API servers alone.
-// The name is [NeverStarts], [NeverSchedules], or the name of a scheduler that works.
+// The name is [NeverStarts], [NeverSchedules], or of a scheduler that works.
 func Image(name, release string) string {
-	return fmt.Sprintf("registry.example.com/%s@sha256:%x", name, sha256.Sum256([]byte(name+release)))
+	return fmt.Sprintf("%s%s@sha256:%x", registry, name, sha256.Sum256([]byte(name+release)))
 }
 
-// isNot returns a function that reports whether an image has another name.
-func isNot(name string) func(image string) bool {
-	return func(image string) bool { return !strings.Contains(image, "/"+name+"@") }
+// behavior returns the behavior of an image in a [Cluster].
+func behavior(image string) apiserver.Behavior {
+	name, _, _ := strings.Cut(strings.TrimPrefix(image, registry), "@")
+	switch name {
+	case NeverStarts:
+		return apiserver.NeverStarts
+	case NeverSchedules:
+		return apiserver.NeverSchedules
+	}
+	return apiserver.Works
 }
 
 // Index returns the release index with an image for each release.

@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package gitops has the world of a GitOps engine for tests: a Git repository with the chart of
-// several releases, and clusters that the test upgrades.
+// Package gitops surrounds a GitOps engine for tests: a management cluster for the engine, a Git
+// repository with the chart of several releases, and clusters that the test upgrades.
 package gitops
 
 import (
