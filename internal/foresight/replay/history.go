@@ -1,5 +1,5 @@
-// Package replay evaluates recordings of clusters in virtual time: what became of each pod, when
-// the events of a recording and the ends of pods happen, and how a cluster was used over time.
+// Package replay evaluates recordings of clusters in virtual time: the lives of pods, the order of
+// recorded changes and ends of pods, and the use of a cluster over time.
 //
 // The package does no I/O.
 package replay
@@ -13,7 +13,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 )
 
-// Life is what a recording says about a pod. Times are since the beginning of the recording.
+// Life is the recorded life of a pod. Times are since the beginning of the recording.
 type Life struct {
 	ID, Namespace, Name string
 	// Before is set for pods of the snapshot.
@@ -24,7 +24,7 @@ type Life struct {
 	IsBound bool
 	Bound   time.Duration
 	Node    string
-	// Ended is when it finished by itself or was deleted, if it did. Finished is set if it finished,
+	// Ended is when it finished or was deleted, if it did. Finished is set if it finished,
 	// and Preempted if the scheduler evicted it: its own end is then not known.
 	IsEnded, Finished, Preempted bool
 	Ended                        time.Duration
@@ -60,7 +60,7 @@ func (l *Life) IsDeleted() (at time.Duration, ok bool) {
 // Wait returns how long the pod waited for its node in the recording.
 func (l *Life) Wait() time.Duration { return l.Bound - l.Arrived }
 
-// History is what became of the pods of a recording.
+// History has the lives of all pods of a recording.
 type History struct {
 	lives   map[string]*Life // by ID
 	current map[string]*Life // by namespace and name
@@ -68,7 +68,7 @@ type History struct {
 	// Tally and Series are the state of the recorded cluster.
 	Tally  *Tally
 	Series *Series
-	// nominations are those of each node, and deleted the pods that were deleted on a node.
+	// nominations are the nominated pods by node, and deleted the pods that were deleted on a node.
 	nominations map[string][]nomination
 	deleted     []deletion
 }
@@ -163,7 +163,7 @@ func (h *History) PodGone(at time.Duration, pod *corev1.Pod) {
 	if l == nil || pod.UID != "" && l.ID != string(pod.UID) {
 		return
 	}
-	if isFinished(pod) && !l.IsEnded { // a trace has no event of its end
+	if isFinished(pod) && !l.IsEnded { // in a trace it finishes and is gone at once
 		l.Finished = true
 	}
 	h.end(at, l)

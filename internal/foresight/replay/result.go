@@ -39,8 +39,8 @@ type Result struct {
 
 // Outcome is a cluster over time.
 type Outcome struct {
-	// Arrived, Placed and Ended count pods: those that came, those of them and of the pending pods of
-	// the snapshot that got a node, and those that finished or were deleted.
+	// Arrived counts new pods, Placed the new and pending pods that got a node, and Ended the pods
+	// that finished or were deleted.
 	Arrived int `json:"arrived"`
 	Placed  int `json:"placed"`
 	Ended   int `json:"ended"`

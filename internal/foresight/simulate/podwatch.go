@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// podWatch knows what a scheduler has decided about the pods of an API server.
+// podWatch knows the decisions of a scheduler about the pods of an API server.
 type podWatch struct {
 	// changed has an element after a change.
 	changed chan struct{}
@@ -25,7 +25,7 @@ type podWatch struct {
 	gone map[string]string
 }
 
-// podState is what is known about a pod.
+// podState is the observed state of a pod.
 type podState struct {
 	uid, node, nominated string
 	// refused is set if the scheduler has found no node for the pod, reason is its message.
@@ -41,7 +41,7 @@ func watchPods(ctx context.Context, cfg *rest.Config) (*podWatch, error) {
 		return nil, fmt.Errorf("make client for %s: %w", cfg.Host, err)
 	}
 	w := &podWatch{changed: make(chan struct{}, 1), pods: map[string]podState{}, gone: map[string]string{}}
-	// The pods of the list are those that are there now, not those of a cache.
+	// Lists are read from etcd: the watch cache of the API server may be behind.
 	factory := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithTweakListOptions(
 		func(o *metav1.ListOptions) {
 			if o.ResourceVersion == "0" {

@@ -98,11 +98,14 @@ func (s *Server) Replay(
 	}
 	result := d.finish()
 	result.Release, result.Scheduler, result.WallSeconds = rep.Release, rep.Scheduler, time.Since(begin).Seconds()
-	result.Notes = slices.Concat(result.Notes, rep.Notes, h.Notes, consistencyNotes(&h))
+	result.Notes = slices.Concat(result.Notes, rep.Notes, h.Notes)
+	if h.Source == snapshot.FromCluster {
+		result.Notes = append(result.Notes, consistencyNotes(&h)...)
+	}
 	return result, nil
 }
 
-// readHistory reads what became of the pods of a recording.
+// readHistory reads the lives of the pods of a recording.
 func readHistory(
 	recording *capture.Recording, length time.Duration, prices []report.Price,
 ) (*replay.History, error) {

@@ -2,7 +2,6 @@ package simulate
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -53,8 +52,8 @@ func (d *replayer) apply(
 	return changed, arrivals, err
 }
 
-// isReplayed reports whether the changes of a kind are applied. Those of volumes, claims and
-// devices are consequences of decisions that may differ.
+// isReplayed reports whether the changes of a kind are applied. Changes of volumes and devices
+// are consequences of decisions that may differ.
 func isReplayed(kind *snapshot.Kind) bool {
 	switch kind.GroupResource() {
 	case "nodes", "namespaces", "priorityclasses.scheduling.k8s.io", "poddisruptionbudgets.policy", "services",
@@ -126,7 +125,6 @@ func (d *replayer) arrive(ctx context.Context, e archive.Event) (*replayed, erro
 	}
 	text, err := snapshot.Encode(o)
 	p.queued = scenario.NewWaiting(p.key, o, text)
-	d.sorted++
-	p.queued.Created = fmt.Sprintf("%020d", d.sorted)
+	p.queued.Created = d.nextPlace()
 	return p, err
 }

@@ -36,7 +36,7 @@ func (d *replayer) offered(arrivals []*replayed) []*replayed {
 	return offered
 }
 
-// offer creates pods, waits for the decisions about them, and removes those that wait on.
+// offer creates pods, waits for the decisions about them, and removes the pods that still wait.
 func (d *replayer) offer(ctx context.Context, offered []*replayed) error {
 	for _, p := range offered {
 		pod, err := snapshot.Decode(p.queued.Pod)

@@ -110,6 +110,7 @@ func (d *replayer) begin(ctx context.Context) error {
 	}
 	queued := map[string]scenario.Waiting{}
 	for _, w := range d.r.waiting {
+		w.Created = d.nextPlace() // they are in order
 		queued[w.Key] = w
 	}
 	pods := d.watch.all()
@@ -139,6 +140,12 @@ func (d *replayer) begin(ctx context.Context) error {
 		}
 	}
 	return d.withdraw(ctx)
+}
+
+// nextPlace returns the place of a pod among the pods of its priority, after the pods before.
+func (d *replayer) nextPlace() string {
+	d.sorted++
+	return fmt.Sprintf("%020d", d.sorted)
 }
 
 // wait adds a waiting pod.
@@ -227,7 +234,7 @@ func (d *replayer) progress(at time.Duration) {
 	}
 }
 
-// end removes pods from the state, and returns those that are on the API server.
+// end removes pods from the state, and returns the keys of the pods that are on the API server.
 func (d *replayer) end(ids []string) (removed []string) {
 	for _, id := range ids {
 		l := d.history.Life(id)

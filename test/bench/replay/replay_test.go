@@ -94,7 +94,7 @@ func podList() string {
 			gpus, share = 1, 1000
 		}
 		runs := 300 + random.IntN(2*3600)
-		if i%4 == 0 {
+		if i%8 == 0 {
 			runs = day // longer than the day
 		}
 		fmt.Fprintf(&text, "pod-%05d,%d,%d,%d,%d,,LS,Succeeded,%d,%d,%d\n", i, 1000*(1+random.IntN(8)),

@@ -97,7 +97,7 @@ func take(ctx context.Context, s *session.Session, r Request, rec *recorder) (_ 
 		return nil, err
 	}
 	if rec != nil {
-		ctx = context.WithoutCancel(ctx) // what was recorded is kept
+		ctx = context.WithoutCancel(ctx) // an interrupted recording is kept
 	}
 	objects.sort()
 	if r.Anonymize && !h.Anonymized {

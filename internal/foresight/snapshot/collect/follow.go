@@ -55,7 +55,7 @@ type Follower struct {
 // Read reads the objects of kinds into a store, as [Cluster] does, so that they can be followed.
 func Read(ctx context.Context, cfg *rest.Config, kinds []*snapshot.Kind, store Store, o Options) (*Follower, error) {
 	cfg = rest.CopyConfig(cfg)
-	cfg.Timeout = 0 // a watch has no end; requests for lists have a timeout of their own
+	cfg.Timeout = 0 // it would end watches; requests for lists have another timeout
 	c, all, err := readAll(ctx, cfg, kinds, store, o)
 	if err != nil {
 		return nil, err

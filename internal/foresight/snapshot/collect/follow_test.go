@@ -23,8 +23,8 @@ func event(what, version, name, rest string) string {
 		`"resourceVersion":%q}%s}}`, what, name, version, rest)
 }
 
-// A watch reports what a scheduler reads, once. It continues after its last event, and lists again
-// when the API server has forgotten that.
+// A watch reports each change that a scheduler reads once. It continues after its last event, and
+// lists again when the API server has forgotten that.
 func TestWatchesContinueAndListAgain(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
