@@ -127,7 +127,7 @@ func newWorld(b *testing.B) *world {
 		err := w.kube.List(ctx, &v1alpha1.CustomSchedulerList{}, client.InNamespace(w.ns))
 		return err == nil, fmt.Sprint(err)
 	})
-	w.server.Play(b, w.ns, apiserver.Played{})
+	w.server.Play(b, w.ns, func(string) apiserver.Behavior { return apiserver.Works })
 	w.server.CollectGarbage(b, w.ns)
 	return w
 }
