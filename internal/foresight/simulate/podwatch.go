@@ -3,6 +3,7 @@ package simulate
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -123,11 +124,7 @@ func (w *podWatch) notify() {
 func (w *podWatch) all() map[string]podState {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	all := make(map[string]podState, len(w.pods))
-	for key, s := range w.pods {
-		all[key] = s
-	}
-	return all
+	return maps.Clone(w.pods)
 }
 
 // get returns the state of a pod, and whether it is there.

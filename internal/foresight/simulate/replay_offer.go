@@ -66,7 +66,7 @@ func (d *replayer) offer(ctx context.Context, offered []*replayed) error {
 	}
 	for _, p := range offered {
 		at := d.now
-		if p.Arrived > d.now-time.Duration(d.result.StepSeconds*float64(time.Second)) {
+		if p.Arrived > d.now-d.step {
 			at = p.Arrived // it came in this group
 		}
 		state, there := d.watch.get(p.key)

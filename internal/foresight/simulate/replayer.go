@@ -29,12 +29,13 @@ const (
 type replayer struct {
 	history   *replay.History
 	recording *capture.Recording
-	length    time.Duration
-	steps     *replay.Steps[archive.Event]
-	tally     *replay.Tally
-	series    *replay.Series
-	result    *replay.Result
-	now       time.Duration
+	// step is how much of the recording is applied together.
+	length, step time.Duration
+	steps        *replay.Steps[archive.Event]
+	tally        *replay.Tally
+	series       *replay.Series
+	result       *replay.Result
+	now          time.Duration
 
 	r     *run
 	s     *scheduler
@@ -67,12 +68,12 @@ func newReplayer(
 	history *replay.History, recording *capture.Recording, length, step time.Duration, prices []report.Price,
 ) *replayer {
 	tally := replay.NewTally(prices)
-	d := &replayer{
-		history: history, recording: recording, length: length, tally: tally, series: replay.NewSeries(tally, length),
+	return &replayer{
+		history: history, recording: recording, length: length, step: step, tally: tally,
+		series:  replay.NewSeries(tally, length),
 		result:  &replay.Result{Seconds: length.Seconds(), StepSeconds: step.Seconds(), Unknown: unknownOfReplay()},
 		arrived: map[string]bool{}, running: map[string]*replayed{}, waiting: map[string]*replayed{},
 	}
-	return d
 }
 
 // run replays the recording after its snapshot was loaded and its pending pods were scheduled.
@@ -83,8 +84,7 @@ func (d *replayer) run(ctx context.Context, r *run, s *scheduler) (err error) {
 	if d.watch, err = watchPods(watching, r.server.Config()); err != nil {
 		return err
 	}
-	d.steps = replay.NewSteps(time.Duration(d.result.StepSeconds*float64(time.Second)),
-		func(g replay.Group[archive.Event]) error { return d.group(ctx, g) })
+	d.steps = replay.NewSteps(d.step, func(g replay.Group[archive.Event]) error { return d.group(ctx, g) })
 	if err := d.begin(ctx); err != nil {
 		return err
 	}
@@ -281,16 +281,9 @@ func (d *replayer) finish() *replay.Result {
 			Unplaced: report.Unplaced{Namespace: p.Namespace, Name: p.Name, Reason: p.reason}})
 	}
 	if d.others > 0 {
-		result.Notes = append(result.Notes, fmt.Sprintf("%d pods name a scheduler that the configuration has no profile for: "+
-			"%s schedules them", d.others, d.r.o.Scheduler.Request.Name))
+		result.Notes = append(result.Notes, d.r.noProfile(d.others))
 	}
-	preempted := 0
-	for _, l := range d.history.Lives() {
-		if l.Preempted {
-			preempted++
-		}
-	}
-	if preempted > 0 {
+	if preempted := result.Recorded.Evicted; preempted > 0 {
 		result.Notes = append(result.Notes, fmt.Sprintf("%d pods were evicted by the scheduler in the recording: here they run "+
 			"on unless they are evicted again", preempted))
 	}

@@ -202,10 +202,15 @@ func (r *run) createWaiting(ctx context.Context, profiles []string) error {
 		}
 	}
 	if others > 0 {
-		r.note("%d pods name a scheduler that the configuration has no profile for: %s schedules them", others,
-			r.o.Scheduler.Request.Name)
+		r.note("%s", r.noProfile(others))
 	}
 	return r.loader.Wait(ctx)
+}
+
+// noProfile is the note about pods that name another scheduler.
+func (r *run) noProfile(pods int) string {
+	return fmt.Sprintf("%d pods name a scheduler that the configuration has no profile for: %s schedules them", pods,
+		r.o.Scheduler.Request.Name)
 }
 
 // eachDeferred calls do with each object that refers to a waiting pod.
