@@ -145,7 +145,7 @@ func (c *toolchains) fetch(ctx context.Context, version string) error {
 // otherPatch finds the newest available patch of the same minor of Go. failed is the failure to
 // download the named one, which is returned if there is none.
 func (c *toolchains) otherPatch(ctx context.Context, named string, failed error) (toolchain, error) {
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || lacksLibrary(failed) {
 		return toolchain{}, failed
 	}
 	tried := 0
@@ -157,8 +157,7 @@ func (c *toolchains) otherPatch(ctx context.Context, named string, failed error)
 		if other == nil {
 			return c.remember(toolchain{Named: named, Used: version})
 		}
-		var e *Error
-		if errors.As(other, &e) && e.Cause == CauseNoLibrary { // the same for each patch
+		if lacksLibrary(other) {
 			return toolchain{}, other
 		}
 		if ctx.Err() != nil {
@@ -166,6 +165,13 @@ func (c *toolchains) otherPatch(ctx context.Context, named string, failed error)
 		}
 	}
 	return toolchain{}, failed
+}
+
+// lacksLibrary reports whether a version of Go does not run on this machine: other patches of its
+// minor do not either.
+func lacksLibrary(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Cause == CauseNoLibrary
 }
 
 // patches returns the patches of a version's minor that seem to exist, newest first. The list of a
