@@ -135,7 +135,7 @@ func (h *History) NodeGone(at time.Duration, name string) {
 
 // Start records a pod of the snapshot.
 func (h *History) Start(pod *corev1.Pod) {
-	if isFinished(pod) {
+	if report.IsFinished(pod) {
 		return
 	}
 	l := h.arrive(0, pod)
@@ -148,7 +148,7 @@ func (h *History) Pod(at time.Duration, pod *corev1.Pod) {
 	h.Series.Advance(at)
 	l := h.lives[ID(pod)]
 	if l == nil {
-		if isFinished(pod) || IsGated(pod) {
+		if report.IsFinished(pod) || IsGated(pod) {
 			return
 		}
 		l = h.arrive(at, pod)
@@ -163,7 +163,7 @@ func (h *History) PodGone(at time.Duration, pod *corev1.Pod) {
 	if l == nil || pod.UID != "" && l.ID != string(pod.UID) {
 		return
 	}
-	if isFinished(pod) && !l.IsEnded { // in a trace it finishes and is gone at once
+	if report.IsFinished(pod) && !l.IsEnded { // in a trace it finishes and is gone at once
 		l.Finished = true
 	}
 	h.end(at, l)
@@ -200,7 +200,7 @@ func (h *History) observe(at time.Duration, l *Life, pod *corev1.Pod) {
 	if pod.DeletionTimestamp != nil && l.deleting < 0 {
 		l.deleting = at
 	}
-	if isFinished(pod) {
+	if report.IsFinished(pod) {
 		l.Finished = true
 		h.end(at, l)
 	}
@@ -235,10 +235,6 @@ func (h *History) Finish() {
 			return n.priority > d.life.Priority && n.at >= d.life.Ended-nominationTime && n.at <= d.gone+nominationTime
 		})
 	}
-}
-
-func isFinished(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
 // isBound reports whether a pod has a node. A trace may only know that it was scheduled.

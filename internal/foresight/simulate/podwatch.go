@@ -28,11 +28,10 @@ type podWatch struct {
 
 // podState is the observed state of a pod.
 type podState struct {
-	uid, node, nominated string
+	node, nominated string
 	// refused is set if the scheduler has found no node for the pod, reason is its message.
-	refused  bool
-	reason   string
-	finished bool
+	refused bool
+	reason  string
 }
 
 // watchPods starts to watch, and returns when all pods are known.
@@ -83,8 +82,7 @@ func (w *podWatch) set(o any) {
 	if !ok {
 		return
 	}
-	s := podState{uid: string(pod.UID), node: pod.Spec.NodeName, nominated: pod.Status.NominatedNodeName,
-		finished: isFinished(pod)}
+	s := podState{node: pod.Spec.NodeName, nominated: pod.Status.NominatedNodeName}
 	for i := range pod.Status.Conditions {
 		c := &pod.Status.Conditions[i]
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason != corev1.PodReasonSchedulerError {

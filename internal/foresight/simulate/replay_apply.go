@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/pmk-sched/pmk-sched/internal/foresight/replay"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/archive"
@@ -106,7 +107,7 @@ func (d *replayer) arrive(ctx context.Context, e archive.Event) (*replayed, erro
 	}
 	id := replay.ID(pod)
 	l := d.history.Life(id)
-	if e.Gone || l == nil || d.arrived[id] || replay.IsGated(pod) || isFinished(pod) {
+	if e.Gone || l == nil || d.arrived[id] || replay.IsGated(pod) || report.IsFinished(pod) {
 		return nil, nil //nolint:nilnil // nothing arrives
 	}
 	d.arrived[id] = true

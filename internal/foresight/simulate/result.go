@@ -60,11 +60,7 @@ func convert(o map[string]any, into any) error {
 
 // holdsNode reports whether a pod takes room on a node.
 func holdsNode(pod *corev1.Pod) bool {
-	return pod.Spec.NodeName != "" && !isFinished(pod)
-}
-
-func isFinished(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+	return pod.Spec.NodeName != "" && !report.IsFinished(pod)
 }
 
 // pageSize is the number of pods that are read with one request.
@@ -155,7 +151,7 @@ func (r *run) placed(pod *corev1.Pod, gone map[string]string, after *report.Usag
 	switch {
 	case holdsNode(pod):
 		after.AddPod(pod)
-	case pod.Spec.NodeName == "" && !isFinished(pod):
+	case pod.Spec.NodeName == "" && !report.IsFinished(pod):
 		after.AddPending(pod)
 	}
 	if !r.waits[key] {

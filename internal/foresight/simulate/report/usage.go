@@ -53,6 +53,11 @@ func podRequests(pod *corev1.Pod) corev1.ResourceList {
 // PodAmounts returns the requests of a pod, as a scheduler counts them.
 func PodAmounts(pod *corev1.Pod) Amounts { return NewAmounts(podRequests(pod)) }
 
+// IsFinished reports whether a pod has ended.
+func IsFinished(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
 // IsFixed reports whether a pod cannot move: a pod of a DaemonSet or a static pod.
 func IsFixed(pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOf(pod)

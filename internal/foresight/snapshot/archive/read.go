@@ -42,6 +42,8 @@ type Reader struct {
 	limits Limits
 	tar    *tar.Reader
 	kinds  []*snapshot.Kind
+	// passed is the number of resources whose entries were read.
+	passed int
 }
 
 // NewReader reads the header. If the file is not a snapshot, the error is one of the input (package
@@ -154,6 +156,7 @@ func (r *Reader) Each(do func(kind *snapshot.Kind, version string, object map[st
 		if err := r.next(entryName(res)); err != nil {
 			return err
 		}
+		r.passed++
 		count, err := r.eachLine(r.kinds[i], res, r.limits.Objects-total, do)
 		if err != nil {
 			return err

@@ -25,8 +25,13 @@ type Event struct {
 }
 
 // Events calls do with each change, in the order of time. It can be called once, after
-// [Reader.Each].
+// [Reader.Each] or instead of it: the objects are then skipped.
 func (r *Reader) Events(do func(Event) error) error {
+	for _, res := range r.header.Resources[r.passed:] {
+		if err := r.next(entryName(res)); err != nil {
+			return err
+		}
+	}
 	if err := r.next(eventsName); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package capture
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 
 	"k8s.io/client-go/rest"
@@ -73,8 +74,15 @@ func (a archived) read(use func(*archive.Reader) error) error {
 	if err != nil {
 		return problem.Invalidf("", "read snapshot: %w", err)
 	}
+	return readArchive(file, archive.NewReader, use)
+}
+
+// readArchive calls use with the reader of a file, which it closes.
+func readArchive(
+	file *os.File, open func(io.Reader, archive.Limits) (*archive.Reader, error), use func(*archive.Reader) error,
+) error {
 	defer file.Close()
-	r, err := archive.NewReader(file, archive.Limits{})
+	r, err := open(file, archive.Limits{})
 	if err != nil {
 		return err
 	}

@@ -57,12 +57,7 @@ func (r *Recording) Each(do func(kind *snapshot.Kind, version string, object map
 
 // Events calls do with each change after the snapshot, in the order of time.
 func (r *Recording) Events(do func(archive.Event) error) error {
-	return r.read(func(in *archive.Reader) error {
-		if err := in.Each(func(*snapshot.Kind, string, map[string]any) error { return nil }); err != nil {
-			return err
-		}
-		return in.Events(do)
-	})
+	return r.read(func(in *archive.Reader) error { return in.Events(do) })
 }
 
 func (r *Recording) read(use func(*archive.Reader) error) error {
@@ -70,12 +65,7 @@ func (r *Recording) read(use func(*archive.Reader) error) error {
 	if err != nil {
 		return problem.Invalidf("", "read recording: %w", err)
 	}
-	defer file.Close()
-	in, err := archive.NewRecordingReader(file, archive.Limits{})
-	if err != nil {
-		return err
-	}
-	return use(in)
+	return readArchive(file, archive.NewRecordingReader, use)
 }
 
 // recorder stores changes of objects.
