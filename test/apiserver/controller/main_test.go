@@ -9,7 +9,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -17,12 +16,9 @@ import (
 	"github.com/go-logr/logr"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/yaml"
@@ -33,7 +29,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/controller"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
-	"github.com/pmk-sched/pmk-sched/test/internal/audit"
+	"github.com/pmk-sched/pmk-sched/test/internal/controllers"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
@@ -54,7 +50,7 @@ func runTests(m *testing.M) (status int) {
 	dir, err := os.MkdirTemp("", "controller-")
 	if err == nil {
 		defer os.RemoveAll(dir)
-		server, err = startAudited(ctx, dir)
+		server, auditLog, err = apiserver.StartAudited(ctx, dir)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "start API server for the tests:", err)
@@ -69,19 +65,6 @@ func runTests(m *testing.M) (status int) {
 	return m.Run()
 }
 
-func startAudited(ctx context.Context, dir string) (*apiserver.Server, error) {
-	binaries, err := apiserver.FindBinaries(ctx)
-	if err != nil {
-		return nil, err
-	}
-	auditLog = filepath.Join(dir, "audit.log")
-	policy := filepath.Join(dir, "policy.yaml")
-	if err := os.WriteFile(policy, []byte(audit.Policy), 0o600); err != nil {
-		return nil, err
-	}
-	return apiserver.Start(ctx, binaries, "--audit-policy-file="+policy, "--audit-log-path="+auditLog)
-}
-
 // world is a namespace with an installed controller.
 type world struct {
 	server *apiserver.Server
@@ -94,36 +77,8 @@ type world struct {
 func newWorld(t *testing.T, s *apiserver.Server) *world {
 	t.Helper()
 	s.Clear(t)
-	scheme := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	kube, err := client.New(s.Config(), client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &world{server: s, ns: s.Namespace(t), kube: kube, log: zaptest.NewLogger(t, zaptest.Level(zap.InfoLevel))}
-	release, err := inspect.ServerRelease(s.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	objects, err := controller.Objects(controller.ManifestOptions{Namespace: w.ns, Image: "localhost/pmk-sched:v1",
-		Replicas: 1, Release: release})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, object := range objects {
-		if err := kube.Create(t.Context(), object); err != nil && !apierrors.IsAlreadyExists(err) {
-			t.Fatalf("create %s %s: %v", object.GetKind(), object.GetName(), err)
-		}
-	}
-	run.Eventually(t, "the CustomResourceDefinition is served", func(ctx context.Context) (bool, string) {
-		err := kube.List(ctx, &v1alpha1.CustomSchedulerList{}, client.InNamespace(w.ns))
-		return err == nil, fmt.Sprint(err)
-	})
+	w := &world{server: s, ns: s.Namespace(t), log: zaptest.NewLogger(t, zaptest.Level(zap.InfoLevel))}
+	w.kube = controllers.Install(t, s, w.ns)
 	s.Play(t, w.ns, func(image string) apiserver.Behavior {
 		if strings.HasPrefix(image, brokenImage) {
 			return apiserver.NeverSchedules

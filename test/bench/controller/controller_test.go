@@ -12,23 +12,19 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
-	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/controller"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 	"github.com/pmk-sched/pmk-sched/test/internal/audit"
+	"github.com/pmk-sched/pmk-sched/test/internal/controllers"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 	"github.com/pmk-sched/pmk-sched/test/internal/samples"
 )
@@ -56,15 +52,15 @@ func BenchmarkController(b *testing.B) {
 		b.Logf("until all are ready: %s", most(w.sent(b)))
 		var requests, cpu, memory samples.Set
 		for range minutes {
-			sent, used := w.requests(b), cpuSeconds(b, pid)
+			sent, used := w.requests(b), run.CPUOf(b, pid).Seconds()
 			time.Sleep(time.Minute)
-			requests, cpu = append(requests, float64(w.requests(b)-sent)), append(cpu, cpuSeconds(b, pid)-used)
-			memory = append(memory, memoryMiB(b, pid, "VmRSS"))
+			requests, cpu = append(requests, float64(w.requests(b)-sent)), append(cpu, run.CPUOf(b, pid).Seconds()-used)
+			memory = append(memory, run.MemoryOf(b, pid, "VmRSS"))
 		}
 		b.ReportMetric(requests.Median(), "requests/min")
 		b.ReportMetric(cpu.Median(), "cpu-s/min")
 		b.ReportMetric(slices.Max(memory), "MiB")
-		b.ReportMetric(memoryMiB(b, pid, "VmHWM"), "peak-MiB")
+		b.ReportMetric(run.MemoryOf(b, pid, "VmHWM"), "peak-MiB")
 		b.Logf("%d objects; each minute: %.0f requests, CPU %.2f s; memory %.0f MiB; last minute: %s", objects, requests,
 			cpu, memory, most(w.sent(b)[len(w.sent(b))-int(requests[len(requests)-1]):]))
 	}
@@ -79,18 +75,9 @@ type world struct {
 
 func newWorld(b *testing.B) *world {
 	b.Helper()
-	dir := b.TempDir()
-	policy := filepath.Join(dir, "policy.yaml")
-	if err := os.WriteFile(policy, []byte(audit.Policy), 0o600); err != nil {
-		b.Fatal(err)
-	}
-	binaries, err := apiserver.FindBinaries(b.Context())
-	if err != nil {
-		b.Fatal(err)
-	}
-	w := &world{log: filepath.Join(dir, "audit.log")}
-	w.server, err = apiserver.Start(b.Context(), binaries, "--audit-policy-file="+policy, "--audit-log-path="+w.log)
-	if err != nil {
+	w := &world{}
+	var err error
+	if w.server, w.log, err = apiserver.StartAudited(b.Context(), b.TempDir()); err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() {
@@ -99,34 +86,7 @@ func newWorld(b *testing.B) *world {
 		}
 	})
 	w.ns = w.server.Namespace(b)
-	scheme := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
-		b.Fatal(err)
-	}
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		b.Fatal(err)
-	}
-	if w.kube, err = client.New(w.server.Config(), client.Options{Scheme: scheme}); err != nil {
-		b.Fatal(err)
-	}
-	release, err := inspect.ServerRelease(w.server.Config())
-	if err != nil {
-		b.Fatal(err)
-	}
-	all, err := controller.Objects(controller.ManifestOptions{Namespace: w.ns, Image: "localhost/pmk-sched:v1",
-		Replicas: 1, Release: release})
-	if err != nil {
-		b.Fatal(err)
-	}
-	for _, object := range all {
-		if err := w.kube.Create(b.Context(), object); err != nil && !apierrors.IsAlreadyExists(err) {
-			b.Fatalf("create %s %s: %v", object.GetKind(), object.GetName(), err)
-		}
-	}
-	run.Eventually(b, "the CustomResourceDefinition is served", func(ctx context.Context) (bool, string) {
-		err := w.kube.List(ctx, &v1alpha1.CustomSchedulerList{}, client.InNamespace(w.ns))
-		return err == nil, fmt.Sprint(err)
-	})
+	w.kube = controllers.Install(b, w.server, w.ns)
 	w.server.Play(b, w.ns, func(string) apiserver.Behavior { return apiserver.Works })
 	w.server.CollectGarbage(b, w.ns)
 	return w
@@ -199,44 +159,4 @@ func most(all []audit.Request) string {
 		text = append(text, fmt.Sprintf("%d %s", counts[name], strings.TrimSpace(name)))
 	}
 	return strings.Join(text, ", ")
-}
-
-// cpuSeconds returns the processor time of a process (proc(5), fields 14 and 15 of stat, in ticks
-// of a hundredth of a second).
-func cpuSeconds(b *testing.B, pid int) float64 {
-	b.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		b.Fatal(err)
-	}
-	fields := strings.Fields(string(text[strings.LastIndex(string(text), ")")+1:])) // from the third on
-	ticks := 0
-	for _, field := range fields[11:13] {
-		n, err := strconv.Atoi(field)
-		if err != nil {
-			b.Fatal(err)
-		}
-		ticks += n
-	}
-	return float64(ticks) / 100
-}
-
-// memoryMiB returns a value of /proc/PID/status, such as the resident memory.
-func memoryMiB(b *testing.B, pid int, name string) float64 {
-	b.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		b.Fatal(err)
-	}
-	for line := range strings.Lines(string(text)) {
-		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == name+":" {
-			kib, err := strconv.Atoi(fields[1])
-			if err != nil {
-				b.Fatal(err)
-			}
-			return float64(kib) / 1024
-		}
-	}
-	b.Fatalf("the process has no %s", name)
-	return 0
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/certificates"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
 	"github.com/pmk-sched/pmk-sched/test/internal/samples"
 )
 
@@ -175,8 +176,8 @@ func (x *bench) sidecar(ctx context.Context, b *testing.B) (controlplane.Schedul
 	s, e := x.extend(ctx, b, "http")
 	e.Await(ctx, b, "")
 	return s, func() {
-		x.memory = max(x.memory, memory(b, e.PID()))
-		x.processor += processor(b, e.PID())
+		x.memory = max(x.memory, run.MemoryOf(b, e.PID(), "VmHWM"))
+		x.processor += run.CPUOf(b, e.PID())
 		e.Kill()
 	}
 }
@@ -232,40 +233,4 @@ func (x *bench) measure(b *testing.B, s controlplane.Scheduler) float64 {
 		b.Fatalf("%s bound only %d of %d pods", s.Name, bound, pods)
 	}
 	return rate
-}
-
-// memory returns the peak memory of a process, in megabytes.
-func memory(b *testing.B, pid int) float64 {
-	b.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		b.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(status), "VmHWM:")
-	var kilobytes float64
-	if _, err := fmt.Sscan(rest, &kilobytes); err != nil {
-		b.Fatal(err)
-	}
-	return kilobytes / 1024
-}
-
-// clockTick is the unit of times in /proc/PID/stat (sysconf(_SC_CLK_TCK), 100 on every Linux).
-const clockTick = 10 * time.Millisecond
-
-// processor is the processor's time that a process took.
-func processor(b *testing.B, pid int) time.Duration {
-	b.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		b.Fatal(err)
-	}
-	// After the name in parentheses come the state and, as fields 14 and 15 of all, the time of the
-	// program and of the kernel for it.
-	_, rest, _ := strings.Cut(string(text), ") ")
-	fields := strings.Fields(rest)
-	var own, kernel int64
-	if _, err := fmt.Sscan(fields[11]+" "+fields[12], &own, &kernel); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(own+kernel) * clockTick
 }

@@ -67,17 +67,7 @@ func withServer(m *testing.M) (status int) {
 		return 1
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	policy := filepath.Join(dir, "policy.yaml")
-	auditLog = filepath.Join(dir, "audit.log")
-	ctx := context.Background()
-	binaries, err := apiserver.FindBinaries(ctx)
-	if err == nil {
-		err = os.WriteFile(policy, []byte(audit.Policy), 0o600)
-	}
-	if err == nil {
-		server, err = apiserver.Start(ctx, binaries, "--audit-policy-file="+policy, "--audit-log-path="+auditLog)
-	}
-	if err != nil {
+	if server, auditLog, err = apiserver.StartAudited(context.Background(), dir); err != nil {
 		fmt.Fprintln(os.Stderr, "start API server:", err)
 		return 1
 	}

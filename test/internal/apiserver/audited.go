@@ -1,0 +1,28 @@
+//go:build linux
+
+package apiserver
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/pmk-sched/pmk-sched/test/internal/audit"
+)
+
+// StartAudited starts an API server that logs each request. It returns the path of the log in dir,
+// which [audit.Requests] reads.
+func StartAudited(ctx context.Context, dir string) (s *Server, log string, err error) {
+	binaries, err := FindBinaries(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	policy := filepath.Join(dir, "policy.yaml")
+	if err := os.WriteFile(policy, []byte(audit.Policy), 0o600); err != nil {
+		return nil, "", fmt.Errorf("write audit policy: %w", err)
+	}
+	log = filepath.Join(dir, "audit.log")
+	s, err = Start(ctx, binaries, "--audit-policy-file="+policy, "--audit-log-path="+log)
+	return s, log, err
+}
