@@ -43,7 +43,7 @@ type eviction struct{ X, Label string }
 
 // WriteReplay writes the page of a replay.
 func WriteReplay(w io.Writer, r *replay.Result) error {
-	t, err := template.New("replay").Parse(replayText)
+	t, err := template.New("replay").Parse(headText + replayText)
 	if err != nil {
 		return fmt.Errorf("read template of the report: %w", err)
 	}

@@ -13,6 +13,11 @@ import (
 //go:embed tuning.html
 var tuningText string
 
+// headText is the template of the head of the pages of searches and replays.
+//
+//go:embed head.html
+var headText string
+
 // Sizes of the pictures of a search, in pixels.
 const (
 	plotWidth  = 420
@@ -42,7 +47,7 @@ type mark struct {
 // WriteTuning writes the page of a search.
 func WriteTuning(w io.Writer, r *tune.Result) error {
 	functions := template.FuncMap{"figure": tune.Format, "inc": func(i int) int { return i + 1 }}
-	t, err := template.New("tuning").Funcs(functions).Parse(tuningText)
+	t, err := template.New("tuning").Funcs(functions).Parse(headText + tuningText)
 	if err != nil {
 		return fmt.Errorf("read template of the report: %w", err)
 	}
