@@ -112,7 +112,7 @@ test-faults: deps build ## kills at every step, failures of nodes and schedulers
 .PHONY: test-releases
 test-releases: deps build bin/cosign bin/krew bin/nfpm bin/source-controller bin/helm-controller ## binaries, plugins and extenders of other releases; signed images; Flux with the chart of several releases; the files of a release of pmk-sched (root)
 	@hack/deps.sh 'git git' 'rpm rpm' 'qemu-user-static qemu-aarch64-static' 'ruby ruby' 'zsh zsh'
-	go test -p 1 -count=1 -timeout 120m -tags releases ./hack/facts ./internal/artifact/build ./test/binary/release ./test/binary/releases ./test/binary/build ./test/binary/sign ./test/apiserver/extender/calls ./test/apiserver/schedulers ./test/apiserver/shadow ./test/apiserver/simulate ./test/apiserver/plugins ./test/apiserver/flux
+	go test -p 1 -count=1 -timeout 120m -tags releases ./hack/facts ./internal/artifact/build ./test/binary/release ./test/binary/releases ./test/binary/build ./test/binary/sign ./test/apiserver/controller ./test/apiserver/extender/calls ./test/apiserver/schedulers ./test/apiserver/shadow ./test/apiserver/simulate ./test/apiserver/plugins ./test/apiserver/flux
 
 .PHONY: test-labs
 test-labs: deps build ## control-plane nodes of eleven releases from 1.20 to 1.37: schedulers, plugins, extenders, replacing, upgrading; PODS (10000) during rollouts and failures; a machine without a network (root)

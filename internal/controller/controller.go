@@ -32,8 +32,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+	"github.com/pmk-sched/pmk-sched/internal/base/clock"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 )
@@ -62,6 +64,9 @@ type Options struct {
 // leaseName is the name of the lease of the leader election.
 const leaseName = "pmk-sched-controller"
 
+// retryPause is the time between two requests to an API server that does not answer.
+const retryPause = 2 * time.Second
+
 // reconciler deploys the objects of one namespace.
 type reconciler struct {
 	client.Client
@@ -89,7 +94,7 @@ func Run(ctx context.Context, s *session.Session, o Options) error {
 	if err != nil {
 		return err
 	}
-	mgr, err := newManager(cfg, o)
+	mgr, err := awaitManager(ctx, cfg, s.Log, o)
 	if err != nil {
 		return fmt.Errorf("create the controller: %w", err)
 	}
@@ -106,6 +111,21 @@ func Run(ctx context.Context, s *session.Session, o Options) error {
 		return fmt.Errorf("run the controller: %w", err)
 	}
 	return nil
+}
+
+// awaitManager returns the manager as soon as the API server answers. A controller that ended
+// instead while a control plane is upgraded would be started again later each time.
+func awaitManager(ctx context.Context, cfg *rest.Config, log *zap.Logger, o Options) (manager.Manager, error) {
+	for {
+		mgr, err := newManager(cfg, o)
+		if !kubeapi.Transient(err) {
+			return mgr, err
+		}
+		log.Warn("the API server does not answer; trying again", zap.Error(err))
+		if err := clock.Sleep(ctx, retryPause); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // newManager returns a manager whose cache has the objects of pmk-sched only.

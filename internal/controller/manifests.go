@@ -121,6 +121,9 @@ func deployment(o ManifestOptions, meta metav1.ObjectMeta) *appsv1.Deployment {
 		return &corev1.Probe{ProbeHandler: corev1.ProbeHandler{
 			HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromInt32(healthPort)}}}
 	}
+	// It waits as long for an API server that is being upgraded.
+	startup := probe("/healthz")
+	startup.PeriodSeconds, startup.FailureThreshold = 1, 1800
 	container := corev1.Container{
 		Name: "controller", Image: o.Image, SecurityContext: podspec.Confined(),
 		Command: []string{image.SelfPath},
@@ -129,7 +132,7 @@ func deployment(o ManifestOptions, meta metav1.ObjectMeta) *appsv1.Deployment {
 			fmt.Sprintf("--health-address=:%d", healthPort)},
 		Ports: []corev1.ContainerPort{{Name: "metrics", ContainerPort: metricsPort},
 			{Name: "health", ContainerPort: healthPort}},
-		LivenessProbe: probe("/healthz"), ReadinessProbe: probe("/readyz"),
+		StartupProbe: startup, LivenessProbe: probe("/healthz"), ReadinessProbe: probe("/readyz"),
 		Resources: corev1.ResourceRequirements{
 			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("20m"),
 				corev1.ResourceMemory: resource.MustParse("64Mi")},

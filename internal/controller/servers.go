@@ -54,9 +54,11 @@ func (s *Servers) add(reported string) error {
 // pollServers reads the versions until ctx ends.
 func (r *reconciler) pollServers(ctx context.Context) error {
 	for ctx.Err() == nil {
+		pause := r.o.Interval
 		found, err := readServers(ctx, r.config)
 		if err != nil {
 			r.log.Warn("could not read the versions of the API servers", zap.Error(err))
+			pause = min(pause, retryPause)
 		} else if last := r.servers.Swap(found); last == nil || *last != *found {
 			r.log.Info("versions of the API servers", zap.String("oldest", found.Oldest),
 				zap.String("newest", found.Newest))
@@ -65,7 +67,7 @@ func (r *reconciler) pollServers(ctx context.Context) error {
 			case <-ctx.Done():
 			}
 		}
-		_ = clock.Sleep(ctx, r.o.Interval) // the loop ends with ctx
+		_ = clock.Sleep(ctx, pause) // the loop ends with ctx
 	}
 	return nil
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -192,6 +194,27 @@ func TestObjectsAndCommandsDoNotShareAScheduler(t *testing.T) {
 	}
 }
 
+// A controller that starts while the API server is down waits for it: a pod that ends is started
+// again later each time.
+func TestControllerWaitsForAnAPIServerThatIsDown(t *testing.T) {
+	w := install(t, server)
+	w.mustCreate(t, "incomplete", "spec: {image: {reference: 'localhost/s:v1'}}")
+	if err := server.StopAPI(); err != nil {
+		t.Fatal(err)
+	}
+	core, logged := observer.New(zap.WarnLevel)
+	w.log = zap.New(core)
+	w.start(t, w.options())
+	run.Eventually(t, "the controller tries again", func(context.Context) (bool, string) {
+		return logged.FilterMessageSnippet("does not answer").Len() > 0, fmt.Sprint(logged.All())
+	})
+	if err := server.StartAPI(run.Context(t)); err != nil {
+		t.Fatal(err)
+	}
+	w.await(t, "incomplete", v1alpha1.ConditionStalled, metav1.ConditionTrue, "InvalidSpec")
+	w.delete(t, "incomplete")
+}
+
 // items are the releases of an index.
 func items(minor, release, image string) string {
 	return fmt.Sprintf("{minor: '%s', release: %s, image: '%s', configuration: {apiVersion: %s, kind: %s}}", minor, release,
@@ -242,42 +265,6 @@ func (w *world) set(t *testing.T, name, text string) {
 		err := w.kube.Update(ctx, object)
 		return err == nil, fmt.Sprint(err)
 	})
-}
-
-func TestTheAPIServerRefusesWrongObjects(t *testing.T) {
-	w := newWorld(t, server)
-	base := "source: {branch: v1.24.3}, image: {reference: 'localhost/s:v1'}"
-	for spec, field := range map[string]string{
-		base + ", configuration: {file: a.yaml}":                     "spec.configuration.file",
-		base + ", credentials: node":                                 "spec.credentials",
-		base + ", replicas: 0":                                       "spec.replicas",
-		base + ", replicas: many":                                    "spec.replicas",
-		base + ", upgradePolicy: Never":                              "spec.upgradePolicy",
-		base + ", deletionPolicy: Keep":                              "spec.deletionPolicy",
-		base + ", configuration: {preset: a, inline: {a: 1}}":        "spec.configuration",
-		base + ", resources: {limits: {cpu: much}}":                  "spec.resources.limits.cpu",
-		base + ", extenders: [{urlPrefix: 'http://a'}]":              "spec.extenders[0].name",
-		base + ", extenders: [{name: a, tlsConfig: {certFile: x}}]":  "spec.extenders[0].tlsConfig.certFile",
-		"releases: {oci: 'r/x:v1'}":                                  "spec.releases.oci",
-		"releases: {configMap: {key: a}}":                            "spec.releases.configMap.name",
-		"image: {requireSignature: cosign.pub, reference: 'l/s:v1'}": "spec.image.requireSignature",
-		"source: {plugins: [{path: ./p}]}":                           "spec.source.plugins[0].path",
-	} {
-		err := w.create(t, "wrong", "spec: {"+spec+"}")
-		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), field) {
-			t.Errorf("%s: got %v", spec, err)
-		}
-	}
-	if err := w.create(t, "Wrong.name", "spec: {"+base+"}"); !apierrors.IsInvalid(err) {
-		t.Errorf("a name: got %v", err)
-	}
-	w.start(t, w.options())
-	w.mustCreate(t, "stalled", "spec: {image: {reference: 'localhost/s:v1'}}")
-	object := w.await(t, "stalled", v1alpha1.ConditionStalled, metav1.ConditionTrue, "InvalidSpec")
-	if text := message(object, v1alpha1.ConditionStalled); !has(text, "spec.releases is required") {
-		t.Errorf("message: %s", text)
-	}
-	w.delete(t, "stalled")
 }
 
 // checkPermissions checks that the controller used each verb that it is granted on each resource.

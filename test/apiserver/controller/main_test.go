@@ -73,12 +73,19 @@ type world struct {
 	log    *zap.Logger
 }
 
-// newWorld installs the objects of a controller, and plays the cluster.
-func newWorld(t *testing.T, s *apiserver.Server) *world {
+// install installs the objects of a controller.
+func install(t *testing.T, s *apiserver.Server) *world {
 	t.Helper()
 	s.Clear(t)
 	w := &world{server: s, ns: s.Namespace(t), log: zaptest.NewLogger(t, zaptest.Level(zap.InfoLevel))}
 	w.kube = controllers.Install(t, s, w.ns)
+	return w
+}
+
+// newWorld installs the objects of a controller, and plays the cluster.
+func newWorld(t *testing.T, s *apiserver.Server) *world {
+	t.Helper()
+	w := install(t, s)
 	s.Play(t, w.ns, func(image string) apiserver.Behavior {
 		if strings.HasPrefix(image, brokenImage) {
 			return apiserver.NeverSchedules

@@ -80,6 +80,16 @@ func Shared(t testing.TB, layout string) *Node {
 	return use(t, "shared", layout)
 }
 
+// SharedFleet returns the shared labs of several layouts.
+func SharedFleet(t testing.TB, layouts ...string) (nodes []*Node) {
+	t.Helper()
+	inParallel(t)
+	for _, layout := range layouts {
+		nodes = append(nodes, use(t, "shared", layout))
+	}
+	return nodes
+}
+
 // Exclusive returns another lab of a layout, which no other test uses until this one ends: for
 // tests that restart components of the lab, or replace the default scheduler.
 func Exclusive(t testing.TB, layout string) *Node {
