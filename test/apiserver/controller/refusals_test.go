@@ -36,8 +36,8 @@ func wrongFields() map[string]string {
 	}
 }
 
-// contradictions returns specs whose fields are valid each, and a part of the refusal: of a CEL rule
-// in the API server, or of the controller.
+// contradictions returns specs whose fields are valid each, and a part of the refusal by a CEL rule
+// of the API server or by the controller.
 func contradictions() map[string]string {
 	index := "items: [" + items("1.24", "v1.24.3", "localhost/s:v1") + "]"
 	return map[string]string{
