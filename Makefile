@@ -111,7 +111,7 @@ test-faults: deps build ## kills at every step, failures of nodes and schedulers
 
 .PHONY: test-releases
 test-releases: deps build bin/cosign bin/krew bin/nfpm bin/source-controller bin/helm-controller ## binaries, plugins and extenders of other releases; signed images; Flux with the chart of several releases; the files of a release of pmk-sched (root)
-	@hack/deps.sh 'git git' 'rpm rpm' 'qemu-user-static qemu-aarch64-static' 'ruby ruby' 'zsh zsh'
+	@hack/deps.sh 'git git' 'rpm rpm' 'docker-registry docker-registry' 'qemu-user-static qemu-aarch64-static' 'ruby ruby' 'zsh zsh'
 	go test -p 1 -count=1 -timeout 120m -tags releases ./hack/facts ./internal/artifact/build ./test/binary/release ./test/binary/releases ./test/binary/build ./test/binary/sign ./test/apiserver/controller ./test/apiserver/extender/calls ./test/apiserver/schedulers ./test/apiserver/shadow ./test/apiserver/simulate ./test/apiserver/plugins ./test/apiserver/flux
 
 .PHONY: test-labs

@@ -50,9 +50,9 @@ export DEBIAN_FRONTEND=noninteractive
 apt-get update -q >/dev/null
 apt-get install -qy --no-install-recommends -o DPkg::Lock::Timeout=300 "${missing[@]}" >/dev/null
 if [ -d /run/systemd/system ]; then
-	case " ${missing[*]} " in *' etcd-server '*) systemctl disable --quiet etcd.service ;; esac
-	case " ${missing[*]} " in *' containerd '*) systemctl disable --quiet containerd.service ;; esac
-	case " ${missing[*]} " in *' prometheus '*) systemctl disable --quiet prometheus.service ;; esac
-	case " ${missing[*]} " in *' haproxy '*) systemctl disable --quiet haproxy.service ;; esac
-	case " ${missing[*]} " in *' keepalived '*) systemctl disable --quiet keepalived.service ;; esac
+	# PACKAGE:SERVICE: the lab and the tests start these programs themselves
+	for service in etcd-server:etcd containerd:containerd prometheus:prometheus haproxy:haproxy keepalived:keepalived \
+		docker-registry:docker-registry redis-server:redis-server; do
+		case " ${missing[*]} " in *" ${service%:*} "*) systemctl disable --quiet "${service#*:}.service" ;; esac
+	done
 fi

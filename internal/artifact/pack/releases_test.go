@@ -34,12 +34,16 @@ func TestReleaseIndexIsReadFromARegistryWithItsSignature(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	public := filepath.Join(t.TempDir(), "pub.pem")
 	text, private := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), filepath.Join(t.TempDir(), "key.pem")
 	if err := os.WriteFile(private, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	key, err := sign.ParsePrivateKey(text)
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(public, []byte(key.Public().PEM()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	other, _ := testKey(t)
@@ -66,6 +70,10 @@ func TestReleaseIndexIsReadFromARegistryWithItsSignature(t *testing.T) {
 		}
 		if _, err := ReadReleases(t.Context(), reference, other.Public().PEM()); !errors.As(err, new(*UnsignedError)) {
 			t.Errorf("with another key: %v", err)
+		}
+		report, err := VerifyImage(t.Context(), s, ImageRequest{Image: reference, Key: public})
+		if err != nil || len(report.Checks) != 2 || (report.Failed() == 0) != (signKey != "") {
+			t.Errorf("with signing key %q: %+v, %v", signKey, report, err)
 		}
 	}
 }

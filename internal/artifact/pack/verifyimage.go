@@ -86,12 +86,14 @@ type verifier struct {
 	modules  []string
 	// lock of the signed provenance, or nil.
 	lock *lock
+	// isIndex is set for a release index, which has no programs.
+	isIndex bool
 }
 
 // VerifyImage verifies the content of an image, its signature, and the signed documents of the key:
 // the bill of materials and the provenance against the program, and with Rebuild the bytes of the
-// image against a new build. The error is about the request or the registry; a check that fails is
-// in the report.
+// image against a new build. Of a release index it verifies the content and the signature. The
+// error is about the request or the registry; a check that fails is in the report.
 func VerifyImage(ctx context.Context, s *session.Session, r ImageRequest) (report *ImageReport, err error) {
 	text, err := problem.ReadFile("--key", r.Key)
 	if err != nil {
@@ -129,6 +131,9 @@ func (v *verifier) run(ctx context.Context, dir string) error {
 		return err
 	}
 	v.check("signature", top.requireSignature())
+	if v.isIndex {
+		return nil
+	}
 	for _, m := range v.stored.Manifests {
 		of, err := readAttestations(ctx, v.stored, m.Digest, v.key)
 		if err != nil {
@@ -152,6 +157,17 @@ func (v *verifier) readImage(ctx context.Context, dir string) error {
 		return ctx.Err()
 	}
 	if !v.check("digest", err) {
+		return nil
+	}
+	text, err := v.stored.Document(ReleasesType, maxReleases)
+	if err != nil {
+		return err
+	}
+	if v.isIndex = text != nil; v.isIndex && v.request.Rebuild {
+		return problem.Invalidf("leave out --rebuild, or name an image of the index", "%s is a release index, which has no program",
+			v.stored.Name)
+	}
+	if v.isIndex {
 		return nil
 	}
 	for _, m := range v.stored.Manifests {

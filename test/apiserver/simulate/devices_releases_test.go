@@ -13,7 +13,7 @@ import (
 )
 
 // deviceReleases serve resource.k8s.io/v1 by default.
-var deviceReleases = []string{"v1.34.2", "v1.37.1"}
+var deviceReleases = []string{"v1.34.2", "v1.36.3", "v1.37.1"}
 
 const (
 	deviceClass = `---

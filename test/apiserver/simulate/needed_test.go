@@ -11,13 +11,11 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
-	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 )
 
 // A copy of the full node runs its DaemonSet too, so that each one has room for one of the pods.
 func TestPendingPodsNeedAsManyNodesAsTheSchedulerSays(t *testing.T) {
-	t.Parallel()
-	checkNeeded(t, apiserver.Release)
+	atReleases(t, checkNeeded)
 }
 
 func checkNeeded(t *testing.T, release string) {

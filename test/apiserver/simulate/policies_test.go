@@ -15,10 +15,14 @@ import (
 
 // The examples hold for the cluster of the examples, and simulations that several need run once.
 func TestExamplesOfPolicies(t *testing.T) {
-	t.Parallel()
+	atReleases(t, checkExamplesOfPolicies)
+}
+
+func checkExamplesOfPolicies(t *testing.T, release string) {
+	t.Helper()
 	dir := filepath.Join(run.Root(), "examples", "policies")
-	r := run.PMKSched(t, "test", "--snapshot", filepath.Join(dir, "cluster.yaml"), "--branch", apiserver.Release,
-		"-o", "json", dir).OK(t)
+	r := run.PMKSched(t, "test", "--snapshot", filepath.Join(dir, "cluster.yaml"), "--branch", release, "-o", "json",
+		dir).OK(t)
 	r.Prints(t, "17 of 17 expectations are met")
 	equal(t, "simulations", 3, strings.Count(r.Stderr, "✓ load the objects"))
 	runs := run.Decode[struct{ Runs []policytest.Result }](t, r.Stdout).Runs

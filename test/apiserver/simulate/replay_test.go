@@ -18,7 +18,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/replay"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/capture"
-	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
@@ -104,9 +103,13 @@ func (w *world) patchNode(t *testing.T, scheduler *controlplane.Process, name, p
 // The default scheduler, with ties that are always broken in the same way, runs on a changing
 // cluster and is recorded. Its replay puts each pod on the same node, and evicts the same pods.
 func TestReplayOfTheSchedulersOwnRecordingIsTheSame(t *testing.T) {
-	t.Parallel()
+	atReleases(t, replayIsTheSame)
+}
+
+func replayIsTheSame(t *testing.T, release string) {
+	t.Helper()
 	f := tenShapes()
-	w := newWorld(t, apiserver.Release, f.cluster+urgentClass)
+	w := newWorld(t, release, f.cluster+urgentClass)
 	var nodes []string
 	for i := range shopNodes {
 		nodes = append(nodes, shopNode(i))
@@ -125,7 +128,7 @@ func TestReplayOfTheSchedulersOwnRecordingIsTheSame(t *testing.T) {
 	recording := end()
 
 	var got *replay.Result
-	withSimulator(t, apiserver.Release, func(sim *simulator) (err error) {
+	withSimulator(t, release, func(sim *simulator) (err error) {
 		o := sim.options(t, nil, pack.Scheduler{
 			Configuration: []byte(configurationHead(w.Release) + f.configuration), ConfigurationName: "scheduler.yaml"})
 		got, err = sim.server.Replay(t.Context(), o, recording, time.Millisecond, nil)

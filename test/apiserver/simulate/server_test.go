@@ -53,6 +53,16 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
+// atReleases runs a test with the programs of each release of [apiserver.Releases], in parallel with
+// others.
+func atReleases(t *testing.T, test func(t *testing.T, release string)) {
+	t.Helper()
+	t.Parallel()
+	for _, release := range apiserver.Releases() {
+		t.Run(release, func(t *testing.T) { test(t, release) })
+	}
+}
+
 // simulator runs simulations with the scheduler of a release, one after the other.
 type simulator struct {
 	release   versions.Release

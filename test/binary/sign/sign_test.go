@@ -5,8 +5,11 @@
 package sign
 
 import (
+	"context"
+	"fmt"
 	"io"
 	"log"
+	"net"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -20,6 +23,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
+	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
@@ -56,14 +60,44 @@ func digest(t *testing.T, reference string) string {
 }
 
 func TestSignedImage(t *testing.T) {
+	t.Run("in a registry with the referrers API", func(t *testing.T) {
+		server := httptest.NewServer(registry.New(registry.WithReferrersSupport(true),
+			registry.Logger(log.New(io.Discard, "", 0))))
+		t.Cleanup(server.Close)
+		signed(t, strings.TrimPrefix(server.URL, "http://"))
+	})
+	t.Run("in CNCF Distribution without it", func(t *testing.T) { signed(t, startDistribution(t)) })
+}
+
+// startDistribution starts Debian's docker-registry, and returns its address.
+func startDistribution(t *testing.T) string {
+	t.Helper()
+	free, err := net.Listen("tcp", "127.0.0.1:0") // cosign uses HTTP with this address only
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := free.Addr().String()
+	if err := free.Close(); err != nil {
+		t.Fatal(err)
+	}
+	config := run.WriteFile(t, "config.yml", "version: 0.1\nhttp: {addr: '"+address+"'}\n"+
+		"storage: {filesystem: {rootdirectory: '"+t.TempDir()+"'}}\n")
+	controlplane.NewProcess(t, "docker-registry", "serve", config).Start()
+	run.Eventually(t, "the registry answers", func(ctx context.Context) (bool, string) {
+		_, err := controlplane.Get(ctx, "http://"+address+"/v2/", "")
+		return err == nil, fmt.Sprint(err)
+	})
+	return address
+}
+
+// signed tests images in a registry.
+func signed(t *testing.T, address string) {
 	dir := t.TempDir()
 	run.KeyPair(t, dir, "mine")
 	run.KeyPair(t, dir, "other")
 	file := func(name string) string { return filepath.Join(dir, name) }
-	server := httptest.NewServer(registry.New(registry.WithReferrersSupport(true),
-		registry.Logger(log.New(io.Discard, "", 0))))
-	t.Cleanup(server.Close)
-	reference := strings.TrimPrefix(server.URL, "http://") + "/team/kube-scheduler:v1"
+	repository := address + "/team/kube-scheduler"
+	reference := repository + ":v1"
 	run.PMKSched(t, "build", "--branch", branch, "--with", plugin, "--busybox", "/bin/busybox", "--tag", reference, "--push",
 		"--sign-key", file("mine.pem"), "--sbom", file("sbom.json")).OK(t)
 	image := digest(t, reference)
@@ -97,6 +131,15 @@ func TestSignedImage(t *testing.T) {
 		cosign(t, dir, "sign", "--key", importKey(t, dir), "--use-signing-config=false", "--tlog-upload=false", "--yes",
 			changed).OK(t)
 		run.PMKSched(t, "verify-image", "--key", file("mine.pub"), changed).OK(t)
+	})
+	t.Run("a release index is signed", func(t *testing.T) {
+		run.PMKSched(t, "build", "--branches", branch, "--busybox", "/bin/busybox", "--tag", repository+":{release}", "--push",
+			"--index", file("releases.yaml"), "--sign-key", file("mine.pem")).OK(t)
+		index := digest(t, repository+":releases")
+		verifyWithCosign(t, dir, "mine.pub", index).OK(t)
+		run.PMKSched(t, "verify-image", "--key", file("mine.pub"), index).OK(t).Prints(t, "signature")
+		run.PMKSched(t, "verify-image", "--key", file("other.pub"), index).Fails(t, 3, "1 of 2 checks of")
+		run.PMKSched(t, "verify-image", "--key", file("mine.pub"), "--rebuild", index).Fails(t, 2, "has no program")
 	})
 	t.Run("it is built again", func(t *testing.T) {
 		run.PMKSched(t, "verify-image", "--key", file("mine.pub"), "--rebuild", "--busybox", "/bin/busybox",
