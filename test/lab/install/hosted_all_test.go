@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
@@ -115,51 +114,13 @@ func followsUpgrade(t *testing.T, n *labs.Node, name, to string) {
 	spread(t, n, name)
 }
 
-// longestWait creates pods for simulated nodes while do runs, one after the other, and returns the
-// longest time from the creation of one until it was bound.
-func longestWait(t *testing.T, n *labs.Node, scheduler string, do func()) (longest time.Duration) {
+// longestWait returns the longest wait of a pod while do runs.
+func longestWait(t *testing.T, n *labs.Node, scheduler string, do func()) time.Duration {
 	t.Helper()
-	ctx, cancel := context.WithCancel(run.Context(t))
-	defer cancel()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for i := 0; ctx.Err() == nil; i++ {
-			longest = max(longest, waitOfPod(t, n, scheduler, "probe-"+strconv.Itoa(i)))
-		}
-	}()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	longest := n.LongestWait(ctx, t, scheduler)
 	do()
-	cancel()
-	<-done
-	return longest
-}
-
-// waitOfPod creates a pod, waits until it is bound, and deletes it. An API server that is lost
-// meanwhile counts as waiting too.
-func waitOfPod(t *testing.T, n *labs.Node, scheduler, name string) time.Duration {
-	pods, zero := n.Kube.CoreV1().Pods(metav1.NamespaceDefault), int64(0)
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
-		SchedulerName: scheduler, NodeSelector: map[string]string{"type": "kwok"}, TerminationGracePeriodSeconds: &zero,
-		Containers: []corev1.Container{{Name: "main", Image: lab.PauseImage}},
-	}}
-	began := time.Now()
-	ctx, cancel := context.WithTimeout(run.Context(t), run.Patience)
-	defer cancel()
-	for {
-		// A request to an API server that is lost may not be answered for long.
-		limited, stop := context.WithTimeout(ctx, 2*time.Second)
-		_, err := pods.Create(limited, pod, metav1.CreateOptions{})
-		if found, getErr := pods.Get(limited, name, metav1.GetOptions{}); getErr == nil && found.Spec.NodeName != "" {
-			waited := time.Since(began)
-			err = pods.Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &zero})
-			stop()
-			_ = err // the namespace is the lab's own, and the next pod has another name
-			return waited
-		}
-		stop()
-		if sleepErr := clock.Sleep(ctx, 100*time.Millisecond); sleepErr != nil {
-			t.Errorf("pod %s was not bound in %s: %v", name, run.Patience, err)
-			return time.Since(began)
-		}
-	}
+	stop()
+	return <-longest
 }

@@ -11,10 +11,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/lab"
@@ -54,7 +52,7 @@ func TestControllerFollowsTheReleaseOfItsCluster(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		waits := map[string]<-chan time.Duration{}
 		for _, scheduler := range []string{followed, corev1.DefaultSchedulerName} {
-			waits[scheduler] = longestWait(ctx, t, n, scheduler)
+			waits[scheduler] = n.LongestWait(ctx, t, scheduler)
 		}
 		behind := timeBehind(t, n, release)
 		run.PMKSched(t, "lab", "upgrade", "--name", n.Name, "--branch", release).OK(t)
@@ -100,64 +98,13 @@ func isFollowed(ctx context.Context, n *labs.Node, release string) (ok bool, see
 		fmt.Sprintf("%s %+v %v %v", image, d.Status, object.Status.Conditions, err)
 }
 
-// pause is the time between two requests to an API server that may be down.
-const pause = 200 * time.Millisecond
-
-// longestWait creates one pod after the other for a scheduler until ctx ends, and sends the longest
-// time from the creation of a pod until it has a node.
-func longestWait(ctx context.Context, t *testing.T, n *labs.Node, scheduler string) <-chan time.Duration {
-	longest := make(chan time.Duration, 1)
-	go func() {
-		var most time.Duration
-		for i := 0; ctx.Err() == nil; i++ {
-			most = max(most, waitOf(t, n, fmt.Sprintf("waits-%s-%d-%d", scheduler, time.Now().Unix(), i), scheduler))
-		}
-		longest <- most
-	}()
-	return longest
-}
-
-// waitOf creates a pod for a scheduler, and returns the time until it has a node. The API server
-// may be down meanwhile.
-func waitOf(t *testing.T, n *labs.Node, name, scheduler string) (waited time.Duration) {
-	no, now := false, int64(0)
-	pods := n.Kube.CoreV1().Pods(metav1.NamespaceDefault)
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
-		SchedulerName: scheduler, NodeSelector: map[string]string{"type": "kwok"},
-		Tolerations:                  []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
-		AutomountServiceAccountToken: &no, Containers: []corev1.Container{{Name: "main", Image: "localhost/none:v1"}},
-	}}
-	until := func(done func(ctx context.Context) bool) {
-		err := wait.PollUntilContextTimeout(t.Context(), pause, run.Patience, true,
-			func(ctx context.Context) (bool, error) { return done(ctx), nil })
-		if err != nil && t.Context().Err() == nil {
-			t.Errorf("pod %s: %v", name, err)
-		}
-	}
-	until(func(ctx context.Context) bool {
-		_, err := pods.Create(ctx, pod, metav1.CreateOptions{})
-		return err == nil || apierrors.IsAlreadyExists(err)
-	})
-	created := time.Now()
-	until(func(ctx context.Context) bool {
-		found, err := pods.Get(ctx, name, metav1.GetOptions{})
-		return err == nil && found.Spec.NodeName != ""
-	})
-	waited = time.Since(created)
-	until(func(ctx context.Context) bool {
-		err := pods.Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &now})
-		return err == nil || apierrors.IsNotFound(err)
-	})
-	return waited
-}
-
 // timeBehind sends how long after the API server reported a release the scheduler had its image.
 func timeBehind(t *testing.T, n *labs.Node, release string) <-chan time.Duration {
 	behind := make(chan time.Duration, 1)
 	go func() {
 		defer close(behind)
 		reported := time.Time{}
-		for ctx := t.Context(); ctx.Err() == nil; time.Sleep(pause) {
+		for ctx := t.Context(); ctx.Err() == nil; time.Sleep(200 * time.Millisecond) {
 			if reported.IsZero() {
 				if v, err := n.Kube.Discovery().ServerVersion(); err == nil && v.GitVersion == release {
 					reported = time.Now()
