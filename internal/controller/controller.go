@@ -16,6 +16,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -118,7 +119,8 @@ func Run(ctx context.Context, s *session.Session, o Options) error {
 func awaitManager(ctx context.Context, cfg *rest.Config, log *zap.Logger, o Options) (manager.Manager, error) {
 	for {
 		mgr, err := newManager(cfg, o)
-		if !kubeapi.Transient(err) {
+		// An API server that starts does not know its roles and service accounts at once.
+		if !kubeapi.Transient(err) && !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) {
 			return mgr, err
 		}
 		log.Warn("the API server does not answer; trying again", zap.Error(err))

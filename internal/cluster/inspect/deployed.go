@@ -32,20 +32,28 @@ func (d *detector) deployed(ctx context.Context) {
 			continue
 		}
 		described := describeDeployed(&found[i], d.info.Release)
-		if described.Certificate, err = ReadMountedCertificate(ctx, d.core, &found[i]); err != nil {
-			d.warn("%v: when the certificate of scheduler %s in namespace %s expires is unknown", err, described.Name,
-				described.Namespace)
-		}
-		if described.DependsOn, err = d.dependsOn(ctx, &found[i]); err != nil {
-			d.warn("%v: whether scheduler %s in namespace %s depends on one control-plane node is unknown", err, described.Name,
-				described.Namespace)
+		if d.o.Name == "" || described.Name == d.o.Name && described.Namespace == d.o.SchedulerNamespace {
+			d.examineDeployed(ctx, &found[i], &described)
 		}
 		d.info.Scheduler.Deployed = append(d.info.Scheduler.Deployed, described)
-		d.deployedProblems(ctx, &found[i])
 	}
 	slices.SortFunc(d.info.Scheduler.Deployed, func(a, b DeployedScheduler) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
+}
+
+// examineDeployed adds what the ConfigMaps and Secrets of a deployed scheduler tell.
+func (d *detector) examineDeployed(ctx context.Context, deployment *appsv1.Deployment, described *DeployedScheduler) {
+	var err error
+	if described.Certificate, err = ReadMountedCertificate(ctx, d.core, deployment); err != nil {
+		d.warn("%v: when the certificate of scheduler %s in namespace %s expires is unknown", err, described.Name,
+			described.Namespace)
+	}
+	if described.DependsOn, err = d.dependsOn(ctx, deployment); err != nil {
+		d.warn("%v: whether scheduler %s in namespace %s depends on one control-plane node is unknown", err, described.Name,
+			described.Namespace)
+	}
+	d.deployedProblems(ctx, deployment)
 }
 
 // describeDeployed compares a deployed scheduler with the release of the API

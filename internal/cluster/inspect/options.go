@@ -15,7 +15,8 @@ type Options struct {
 	// is empty, no files of a node are read.
 	NodeRoot string
 	// Name and SchedulerNamespace identify the scheduler to deploy: its current port counts as
-	// free. SchedulerNamespace defaults to kube-system.
+	// free, and the ConfigMaps and Secrets of other schedulers are not read. SchedulerNamespace
+	// defaults to kube-system.
 	Name               string
 	SchedulerNamespace string
 	// MaxControlPlaneNodes bounds the control-plane nodes to inspect. The default is 50.
