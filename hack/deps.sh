@@ -55,4 +55,5 @@ if [ -d /run/systemd/system ]; then
 	case " ${missing[*]} " in *' prometheus '*) systemctl disable --quiet prometheus.service ;; esac
 	case " ${missing[*]} " in *' haproxy '*) systemctl disable --quiet haproxy.service ;; esac
 	case " ${missing[*]} " in *' keepalived '*) systemctl disable --quiet keepalived.service ;; esac
+	case " ${missing[*]} " in *' redis-server '*) systemctl disable --quiet redis-server.service ;; esac
 fi
