@@ -44,6 +44,9 @@ bin/source-controller: hack/tools/source-controller/go.mod
 bin/helm-controller: hack/tools/helm-controller/go.mod
 	go -C hack/tools/helm-controller build -ldflags=-w -o $(CURDIR)/bin/helm-controller github.com/fluxcd/helm-controller
 
+bin/argocd: hack/tools/argocd/go.mod
+	go -C hack/tools/argocd build -ldflags=-w -o $(CURDIR)/bin/argocd github.com/argoproj/argo-cd/v3/cmd
+
 bin/nfpm: hack/tools/nfpm/go.mod
 	go -C hack/tools/nfpm build -ldflags=-w -o $(CURDIR)/bin/nfpm github.com/goreleaser/nfpm/v2/cmd/nfpm
 
@@ -110,9 +113,9 @@ test-faults: deps build ## kills at every step, failures of nodes and schedulers
 	hack/with-labs.sh go test -p 2 -count=1 -timeout 120m -parallel 4 -tags faults -run '^TestFault|^TestEveryKindOfCredentials' ./test/lab/...
 
 .PHONY: test-releases
-test-releases: deps build bin/cosign bin/krew bin/nfpm bin/source-controller bin/helm-controller ## binaries, plugins and extenders of other releases; signed images; Flux with the chart of several releases; the files of a release of pmk-sched (root)
-	@hack/deps.sh 'git git' 'rpm rpm' 'docker-registry docker-registry' 'qemu-user-static qemu-aarch64-static' 'ruby ruby' 'zsh zsh'
-	go test -p 1 -count=1 -timeout 120m -tags releases ./hack/facts ./internal/artifact/build ./test/binary/release ./test/binary/releases ./test/binary/build ./test/binary/sign ./test/apiserver/controller ./test/apiserver/extender/calls ./test/apiserver/schedulers ./test/apiserver/shadow ./test/apiserver/simulate ./test/apiserver/plugins ./test/apiserver/flux
+test-releases: deps build bin/cosign bin/krew bin/nfpm bin/helm bin/source-controller bin/helm-controller bin/argocd ## binaries, plugins and extenders of other releases; signed images; Flux and Argo CD with the chart of several releases; the files of a release of pmk-sched (root)
+	@hack/deps.sh 'git git' 'redis-server redis-server' 'docker-registry docker-registry' 'rpm rpm' 'qemu-user-static qemu-aarch64-static' 'ruby ruby' 'zsh zsh'
+	go test -p 1 -count=1 -timeout 120m -tags releases ./hack/facts ./internal/artifact/build ./test/binary/release ./test/binary/releases ./test/binary/build ./test/binary/sign ./test/apiserver/controller ./test/apiserver/extender/calls ./test/apiserver/schedulers ./test/apiserver/shadow ./test/apiserver/simulate ./test/apiserver/plugins ./test/apiserver/flux ./test/apiserver/argocd
 
 .PHONY: test-labs
 test-labs: deps build ## control-plane nodes of eleven releases from 1.20 to 1.37: schedulers, plugins, extenders, replacing, upgrading; PODS (10000) during rollouts and failures; a machine without a network (root)

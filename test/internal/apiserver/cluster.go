@@ -4,6 +4,7 @@ package apiserver
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -30,6 +31,9 @@ const (
 	NeverSchedules
 	// NeverStarts is a scheduler that does not become ready.
 	NeverStarts
+	// ExceedsDeadline is a scheduler that does not become ready, and whose Deployment has reached its
+	// progressDeadlineSeconds.
+	ExceedsDeadline
 )
 
 // Behaviors returns the behavior of an image.
@@ -37,8 +41,8 @@ type Behaviors func(image string) Behavior
 
 // Play does the work of the controller manager, the schedulers and the kubelets for a namespace
 // until the test ends or stop is called: a Deployment is available as soon as its image starts, the
-// scheduler of a Deployment binds the pods that name it to a node, and pods that are not restarted
-// end well.
+// scheduler of a Deployment binds the pods that name it to a node, pods that are not restarted end
+// well, and pods and ConfigMaps that are deleted in the foreground are removed.
 func (s *Server) Play(t testing.TB, ns string, behaviors Behaviors) (stop func()) {
 	t.Helper()
 	kube := s.Client(t)
@@ -54,7 +58,9 @@ func (s *Server) Play(t testing.TB, ns string, behaviors Behaviors) (stop func()
 	var done sync.WaitGroup
 	stop = func() { cancel(); done.Wait() }
 	t.Cleanup(stop)
-	for _, work := range []func(context.Context, kubernetes.Interface, string) error{behaviors.rollOut, behaviors.bind} {
+	for _, work := range []func(context.Context, kubernetes.Interface, string) error{
+		behaviors.rollOut, behaviors.bind, collectGarbage,
+	} {
 		done.Go(func() {
 			for ctx.Err() == nil {
 				if err := work(ctx, kube, ns); err != nil && ctx.Err() == nil {
@@ -112,12 +118,18 @@ func (b Behaviors) rollOut(ctx context.Context, kube kubernetes.Interface, ns st
 
 func (b Behaviors) status(d *appsv1.Deployment) appsv1.DeploymentStatus {
 	n := *d.Spec.Replicas
-	if b.of(d) == NeverStarts {
+	behavior := b.of(d)
+	if behavior == NeverStarts || behavior == ExceedsDeadline {
 		old := d.Status.AvailableReplicas
-		return appsv1.DeploymentStatus{
+		status := appsv1.DeploymentStatus{
 			ObservedGeneration: d.Generation, Replicas: old + 1, UpdatedReplicas: 1, ReadyReplicas: old,
 			AvailableReplicas: old, UnavailableReplicas: 1, Conditions: d.Status.Conditions,
 		}
+		if behavior == ExceedsDeadline {
+			status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing,
+				Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded"}}
+		}
+		return status
 	}
 	return appsv1.DeploymentStatus{
 		ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n, ReadyReplicas: n, AvailableReplicas: n,
@@ -170,6 +182,37 @@ func runPod(ctx context.Context, kube kubernetes.Interface, pod *corev1.Pod) err
 	_, err = pods.Patch(ctx, pod.Name, types.MergePatchType, []byte(`{"status":{"phase":"Succeeded"}}`),
 		metav1.PatchOptions{}, "status")
 	return err
+}
+
+// collectGarbage removes pods and ConfigMaps that are deleted in the foreground, as the garbage
+// collector does: no object depends on them.
+func collectGarbage(ctx context.Context, kube kubernetes.Interface, ns string) error {
+	pods, err := kube.CoreV1().Pods(ns).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	remove := []byte(`{"metadata":{"finalizers":null}}`)
+	for _, pod := range pods.Items {
+		if slices.Contains(pod.Finalizers, metav1.FinalizerDeleteDependents) {
+			_, err := kube.CoreV1().Pods(ns).Patch(ctx, pod.Name, types.MergePatchType, remove, metav1.PatchOptions{})
+			if err != nil && !apierrors.IsNotFound(err) {
+				return err
+			}
+		}
+	}
+	configMaps, err := kube.CoreV1().ConfigMaps(ns).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for _, c := range configMaps.Items {
+		if slices.Contains(c.Finalizers, metav1.FinalizerDeleteDependents) {
+			_, err := kube.CoreV1().ConfigMaps(ns).Patch(ctx, c.Name, types.MergePatchType, remove, metav1.PatchOptions{})
+			if err != nil && !apierrors.IsNotFound(err) {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func (b Behaviors) of(d *appsv1.Deployment) Behavior {

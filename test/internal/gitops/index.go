@@ -22,12 +22,13 @@ const registry = "registry.example.com/"
 
 // Names of images whose schedulers do not work.
 const (
-	NeverStarts    = "never-starts"
-	NeverSchedules = "never-schedules"
+	NeverStarts     = "never-starts"
+	ExceedsDeadline = "exceeds-deadline"
+	NeverSchedules  = "never-schedules"
 )
 
 // Image returns an image of a release, which no registry has: pods do not run on API servers alone.
-// The name is [NeverStarts], [NeverSchedules], or of a scheduler that works.
+// The name is [NeverStarts], [ExceedsDeadline], [NeverSchedules], or of a scheduler that works.
 func Image(name, release string) string {
 	return fmt.Sprintf("%s%s@sha256:%x", registry, name, sha256.Sum256([]byte(name+release)))
 }
@@ -38,6 +39,8 @@ func behavior(image string) apiserver.Behavior {
 	switch name {
 	case NeverStarts:
 		return apiserver.NeverStarts
+	case ExceedsDeadline:
+		return apiserver.ExceedsDeadline
 	case NeverSchedules:
 		return apiserver.NeverSchedules
 	}
