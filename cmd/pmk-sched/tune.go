@@ -172,10 +172,10 @@ func tuneTable(r *tune.Result) string {
 	if len(r.HeldOut) > 0 {
 		figuresOf = "snapshots held out"
 	}
-	p.line("\nbest figures of %s:", figuresOf)
-	p.row("OBJECTIVE", "FRONT", "PRESETS", "NO WORSE")
-	for _, best := range r.Best {
-		p.row(best.Objective, tune.Format(best.Front), tune.Format(best.Presets), best.NoWorse)
+	p.line("\nchoices, with figures of %s:", figuresOf)
+	p.row("OBJECTIVE", "POINT", "FIGURE", "BEST PRESET", "FIGURE", "NO WORSE")
+	for _, c := range r.Choices {
+		p.row(c.Objective, c.Point, tune.Format(c.Figure), c.Preset, tune.Format(c.PresetFigure), c.NoWorse)
 	}
 	p.line("\nchanges of today's configuration:")
 	for i := range r.Points {

@@ -22,7 +22,7 @@ func tuning(name string) *tune.Result {
 				AKS: profiles.Managed{Text: name, Lost: []string{name}}},
 			{Name: tune.Today, Figures: tune.Figures{1, 0.25, 2}},
 		},
-		Best: []tune.Best{{Objective: name}},
+		Choices: []tune.Choice{{Objective: name, Point: name, Preset: name}},
 		Trials: []tune.Trial{
 			{Candidate: tune.Candidate{Name: tune.Today}, Figures: tune.Figures{1, 0.25, 2}},
 			{Candidate: tune.Candidate{Name: name}, Figures: tune.Figures{5, 0.25, 1}},

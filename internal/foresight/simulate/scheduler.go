@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
-	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/metrics"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/apiserver"
@@ -141,32 +140,6 @@ func (s *scheduler) awaitCache(ctx context.Context, nodes, pods int) error {
 	return err
 }
 
-// awaitDecisions waits until the scheduler has bound or refused as many pods, and tries none again.
-// If each attempt has bound its pod, there is nothing to try again and nothing was evicted.
-func (s *scheduler) awaitDecisions(ctx context.Context, pods int) error {
-	stable, next := 0, time.Now()
-	var m counters
-	err := s.poll(ctx, func(read counters) bool {
-		m = read
-		if m.active > 0 || m.scheduled+m.refused < pods {
-			stable = 0
-			return false
-		}
-		if m.attempts == m.scheduled && m.scheduled >= pods {
-			return true
-		}
-		if now := time.Now(); !now.Before(next) { // the first polls follow each other faster
-			stable, next = stable+1, now.Add(pollInterval)
-		}
-		return stable >= stablePolls
-	})
-	if errors.Is(err, context.DeadlineExceeded) {
-		return problem.Errorf("allow more with --timeout",
-			"wait for the scheduler: it has bound %d of %d pods, and refused %d: %w", m.scheduled, pods, m.refused, err)
-	}
-	return err
-}
-
 // poll reads the metrics until done returns true.
 func (s *scheduler) poll(ctx context.Context, done func(counters) bool) error {
 	for interval := firstPoll; ; interval = min(2*interval, pollInterval) {
@@ -208,9 +181,9 @@ type counters struct {
 	// active is the number of pods that it will try, refused the number of pods without a fitting
 	// node or with scheduling gates.
 	active, refused int
-	// attempts is the number of attempts to schedule a pod that have ended, scheduled how many of them
-	// bound it.
-	attempts, scheduled int
+	// attempts is the number of attempts to schedule a pod that have ended. scheduled of them have
+	// bound it, and errors have failed for another reason than that no node fits.
+	attempts, scheduled, errors int
 }
 
 // parseMetrics reads metrics in the text format of Prometheus. cacheSize is the name of the metric
@@ -224,5 +197,6 @@ func parseMetrics(text, cacheSize string) counters {
 		cachedNodes: int(cache["nodes"]), cachedPods: int(cache["pods"]),
 		active: int(active), refused: int(m.Sum("scheduler_pending_pods") - active),
 		attempts: int(m.Sum("scheduler_schedule_attempts_total")), scheduled: int(attempts["scheduled"]),
+		errors: int(attempts["error"]),
 	}
 }

@@ -2,9 +2,7 @@ package tune
 
 import (
 	"cmp"
-	"math"
 	"slices"
-	"strings"
 
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
@@ -29,9 +27,8 @@ type Result struct {
 	Settings   []Setting   `json:"settings"`
 	// Points are the front, and then the other given candidates.
 	Points []Point `json:"points"`
-	// Best compares the front with the presets, on the snapshots that were held out, or else on those
-	// of the search.
-	Best []Best `json:"best"`
+	// Choices are the points to use for one objective.
+	Choices []Choice `json:"choices"`
 	// Trials are all candidates in the order of the search.
 	Trials []Trial `json:"trials"`
 	// Programs are the programs that ran, Notes deviations of the simulations, and Unknown limits of
@@ -60,50 +57,6 @@ type Point struct {
 	Spec          string           `json:"spec"`
 	EKS           profiles.Managed `json:"eks"`
 	AKS           profiles.Managed `json:"aks"`
-}
-
-// Best are the best figures of the front and of the presets for an objective.
-type Best struct {
-	Objective string  `json:"objective"`
-	Front     float64 `json:"front"`
-	Presets   float64 `json:"presets"`
-	// NoWorse is set if the front is at least as good.
-	NoWorse bool `json:"noWorse"`
-}
-
-// Compare compares the best figures of the front with the best ones of the presets, whose names
-// begin with [Preset].
-func Compare(objectives []Objective, points []Point) []Best {
-	all := []Best{}
-	heldOut := slices.ContainsFunc(points, func(p Point) bool { return p.HeldOut != nil })
-	for i, o := range objectives {
-		front, presets := math.Inf(1), math.Inf(1)
-		for _, p := range points {
-			f := p.Figures
-			if heldOut {
-				f = p.HeldOut
-			}
-			if f == nil { // its simulation failed
-				continue
-			}
-			value := costs(objectives, f)[i]
-			if p.Front {
-				front = min(front, value)
-			}
-			if strings.HasPrefix(p.Name, Preset) {
-				presets = min(presets, value)
-			}
-		}
-		if math.IsInf(front, 0) || math.IsInf(presets, 0) {
-			continue
-		}
-		b := Best{Objective: o.Name, Front: front, Presets: presets, NoWorse: front <= presets+1e-9}
-		if o.Higher {
-			b.Front, b.Presets = -front, -presets
-		}
-		all = append(all, b)
-	}
-	return all
 }
 
 // NewPoints returns the front of the trials, ordered by the first objective, and then the given

@@ -29,8 +29,10 @@ type Candidate struct {
 // Trial is a candidate with its figures. They are nil if it failed.
 type Trial struct {
 	Candidate
-	Figures Figures `json:"figures"`
-	Error   string  `json:"error,omitempty"`
+	// Figures are means over the snapshots, BySnapshot the figures of each.
+	Figures    Figures   `json:"figures"`
+	BySnapshot []Figures `json:"bySnapshot"`
+	Error      string    `json:"error,omitempty"`
 }
 
 // batch is how many candidates are tried before the next ones are chosen. It does not depend on how

@@ -123,21 +123,6 @@ func TestFront(t *testing.T) {
 	}
 }
 
-func TestBestFiguresAreOfTheSnapshotsHeldOut(t *testing.T) {
-	points := []Point{
-		{Name: "trial 9", Front: true, Figures: Figures{1, 9}, HeldOut: Figures{3, 8}},
-		{Name: "trial 10", Front: true, Figures: Figures{0, 0}},
-		{Name: Preset + "default", Figures: Figures{2, 7}, HeldOut: Figures{2, 7}},
-	}
-	want := []Best{{"less", 3, 2, false}, {"more", 8, 7, true}}
-	if diff := cmp.Diff(want, Compare(twoObjectives(), points)); diff != "" {
-		t.Error(diff)
-	}
-	if got := Compare(twoObjectives(), points[:1]); len(got) != 0 {
-		t.Errorf("without presets: %v", got)
-	}
-}
-
 func TestParseObjectives(t *testing.T) {
 	found, err := ParseObjectives("empty-nodes, unplaced,unplaced")
 	if err != nil || len(found) != 2 || !found[0].Higher || found[1].Name != Unplaced {

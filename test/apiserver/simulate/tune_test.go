@@ -44,9 +44,9 @@ func TestTuneFindsSettingsThatLeaveNodesEmpty(t *testing.T) {
 	if today < 0 || got.Points[today].Front || got.Points[today].Figures[0] != 0 {
 		t.Errorf("today: %+v", got.Points)
 	}
-	for _, b := range got.Best {
-		if !b.NoWorse {
-			t.Errorf("%s: a preset is better than the front: %+v", b.Objective, b)
+	for _, c := range got.Choices {
+		if !c.NoWorse {
+			t.Errorf("a preset is better than the choice: %+v", c)
 		}
 	}
 	points, err := filepath.Glob(filepath.Join(dir, "1-*", "*.yaml"))

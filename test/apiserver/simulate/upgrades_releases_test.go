@@ -3,62 +3,49 @@
 package simulate
 
 import (
-	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/pmk-sched/pmk-sched/internal/foresight/upgrades"
-	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// Each upgrade changes what happens to pods in a way that is known: a gate for a field of pods is
-// enabled (versions/gates.txt), which the API server of the release before drops.
+// Each upgrade changes what happens to the pods that use what it changes, and to no others: the
+// snapshot has pods for all changes, and pods that have several equally good nodes. The reasons are
+// in docs/upgrade.md. Status is 0 if nothing differs and no known problem comes.
 func TestKnownChangesOfUpgradesAreSimulated(t *testing.T) {
+	more, fewer, moved := upgrades.NewlyFits, upgrades.FitsNoMore, upgrades.Moves
 	for _, tc := range []struct {
-		file, from, to string
-		want           map[string]string
+		from, to string
+		want     map[string]string
+		status   int
 	}{
-		// NodeInclusionPolicyInPodTopologySpread
-		{"node-inclusion.yaml", "v1.25.4", "v1.26.3", map[string]string{
-			"web-2": upgrades.NewlyFits, "web-3": upgrades.NewlyFits}},
-		// MinDomainsInPodTopologySpread, PodSchedulingReadiness, SidecarContainers, PodLevelResources
-		{"new-fields.yaml", "v1.26.3", "v1.27.3", map[string]string{
-			"few-domains-2": upgrades.FitsNoMore, "gated": upgrades.FitsNoMore}},
-		{"new-fields.yaml", "v1.28.15", "v1.29.2", map[string]string{"sidecar": upgrades.FitsNoMore}},
-		{"new-fields.yaml", "v1.33.13", "v1.34.2", map[string]string{"pod-level": upgrades.FitsNoMore}},
-		{"new-fields.yaml", "v1.24.3", "v1.37.1", map[string]string{"few-domains-2": upgrades.FitsNoMore,
-			"gated": upgrades.FitsNoMore, "sidecar": upgrades.FitsNoMore, "pod-level": upgrades.FitsNoMore}},
+		{"v1.20.15", "v1.21.3", map[string]string{}, 0},
+		{"v1.21.3", "v1.22.2", map[string]string{"spaces-2": fewer}, 3},
+		{"v1.22.2", "v1.23.17", map[string]string{"weights": moved}, 3},
+		{"v1.23.17", "v1.24.3", map[string]string{"one-is-missing": fewer}, 3},
+		{"v1.24.3", "v1.25.4", map[string]string{}, 3}, // kubernetes#115347 comes
+		{"v1.25.4", "v1.26.3", map[string]string{"taints-2": more, "taints-3": more}, 3},
+		{"v1.26.3", "v1.27.3", map[string]string{"domains-2": fewer, "gated": fewer, "everything-2": more, "keys-2": more}, 3},
+		{"v1.27.3", "v1.28.15", map[string]string{"cpu-only": more, "one-is-missing": more}, 3},
+		{"v1.28.15", "v1.29.2", map[string]string{"sidecar": fewer, "one-is-missing": fewer}, 3},
+		{"v1.29.2", "v1.30.14", map[string]string{"init-image": moved, "one-is-missing": more}, 3},
+		{"v1.30.14", "v1.31.0", map[string]string{"apart-2": more}, 3},
+		{"v1.31.0", "v1.32.2", map[string]string{}, 0},
+		{"v1.32.2", "v1.33.13", map[string]string{"best-effort": moved}, 3},
+		{"v1.33.13", "v1.34.2", map[string]string{"pod-level": fewer}, 3},
+		{"v1.34.2", "v1.35.4", map[string]string{}, 0},
+		{"v1.35.4", "v1.36.3", map[string]string{"balance": moved}, 3},
+		{"v1.36.3", "v1.37.1", map[string]string{}, 0},
+		{"v1.24.3", "v1.37.1", map[string]string{"taints-2": more, "taints-3": more, "domains-2": fewer, "gated": fewer,
+			"everything-2": more, "keys-2": more, "cpu-only": more, "sidecar": fewer, "one-is-missing": more, "init-image": moved,
+			"apart-2": more, "best-effort": moved, "pod-level": fewer, "balance": moved}, 3},
 	} {
 		t.Run(tc.from+" to "+tc.to, func(t *testing.T) {
-			r := upgraded(t, upgradeSnapshot(tc.file), tc.from, tc.to, 3)
+			r := upgraded(t, tc.from, tc.to, tc.status)
 			got := map[string]string{}
 			for _, d := range r.Placements.Differences {
 				got[d.Name] = d.Kind
 			}
 			equal(t, "pods that differ", tc.want, got)
-		})
-	}
-}
-
-// Nothing that the pods use changes, and most of them have several equally good nodes.
-func TestUpgradesWithoutAChangeReportNone(t *testing.T) {
-	var objects strings.Builder
-	for i := range 12 {
-		objects.WriteString(node(fmt.Sprintf("node-%d", i), 8, "topology.kubernetes.io/zone: "+string(rune('a'+i%3)), ""))
-	}
-	for i := range 40 {
-		objects.WriteString(pod(fmt.Sprintf("web-%d", i), "1", "labels: {app: web}", "", ""))
-	}
-	file := run.WriteFile(t, "ties.yaml", objects.String())
-	for _, step := range [][2]string{{"v1.24.3", "v1.25.4"}, {"v1.25.4", "v1.26.3"}} {
-		t.Run(step[0]+" to "+step[1], func(t *testing.T) {
-			status := 0
-			if step[1] == "v1.25.4" {
-				status = 3 // kubernetes#115347 comes
-			}
-			r := upgraded(t, file, step[0], step[1], status)
-			equal(t, "differences", []upgrades.Difference{}, r.Placements.Differences)
-			equal(t, "pods", 40, r.Placements.Pods)
 			if r.Placements.Ties == 0 {
 				t.Error("no pod is a tie")
 			}

@@ -16,14 +16,11 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// upgradeSnapshot is the path of a snapshot that shows a known change.
-func upgradeSnapshot(name string) string {
-	return filepath.Join(run.Root(), "test", "testdata", "upgrades", name)
-}
-
-// upgraded compares the default scheduler at two releases with the command.
-func upgraded(t *testing.T, file, from, to string, status int) upgrades.Result {
+// upgraded compares the default scheduler at two releases with the command, on a snapshot that has
+// pods for the known changes of all releases.
+func upgraded(t *testing.T, from, to string, status int) upgrades.Result {
 	t.Helper()
+	file := filepath.Join(run.Root(), "test", "testdata", "upgrades.yaml")
 	r := run.PMKSched(t, "upgrade", "--check", "--simulate", "--snapshot", file, "--from", from, "--to", to, "-o", "json")
 	if status == 0 {
 		r.OK(t)
@@ -36,9 +33,11 @@ func upgraded(t *testing.T, file, from, to string, status int) upgrades.Result {
 // An upgrade to the same release changes nothing, and says what it does not know.
 func TestUpgradeToTheSameReleaseChangesNothing(t *testing.T) {
 	t.Parallel()
-	r := upgraded(t, upgradeSnapshot("new-fields.yaml"), apiserver.Release, apiserver.Release, 0)
+	r := upgraded(t, apiserver.Release, apiserver.Release, 0)
 	equal(t, "differences", 0, len(r.Placements.Differences)+len(r.Gates)+len(r.Plugins)+len(r.New)+len(r.Fixed))
-	equal(t, "pods", [2]int{6, 6}, [2]int{r.Placements.Pods, r.Placements.Same})
+	if p := r.Placements; p.Same == 0 || p.Same+p.Ties != p.Pods {
+		t.Errorf("got %+v", p)
+	}
 	if len(r.Unknown) == 0 {
 		t.Error("nothing is unknown")
 	}

@@ -101,7 +101,8 @@ func (p *pool) try(ctx context.Context, x *space, next []tune.Candidate, worlds 
 		if err := failures[first[i]]; err != nil {
 			trials[i].Error, _, _ = strings.Cut(err.Error(), "\n") // the logs of programs follow
 		} else {
-			trials[i].Figures = tune.Mean(figures[first[i]])
+			trials[i].BySnapshot = figures[first[i]]
+			trials[i].Figures = tune.Mean(trials[i].BySnapshot)
 		}
 	}
 	return trials, nil

@@ -178,7 +178,7 @@ func (p *pool) search(ctx context.Context, r Request, space *space, seen, heldOu
 			return nil, err
 		}
 	}
-	result.Best = tune.Compare(r.Objectives, result.Points)
+	result.Choices = tune.Compare(r.Objectives, result.Points, tune.Choose(r.Objectives, trials, len(given)))
 	result.Notes = append(p.collected(), failed(trials)...)
 	p.s.Note(fmt.Sprintf("%d simulations in %s: %.1f s for each, of which the scheduler took %.1f s", p.simulations,
 		time.Since(begin).Round(time.Second), time.Since(begin).Seconds()/float64(max(p.simulations, 1)),

@@ -1,0 +1,63 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+)
+
+// mostErrors is how often a pod fails with an error before it counts as decided. The scheduler
+// tries it again with a pause of at most 10 seconds, forever: up to 1.29.4 a pod that names a node
+// that does not exist (kubernetes#124559).
+const mostErrors = 4
+
+// awaitDecisions waits until the scheduler has bound or refused as many pods, and tries none again.
+func (s *scheduler) awaitDecisions(ctx context.Context, pods int) error {
+	d := decisions{pods: pods}
+	var m counters
+	err := s.poll(ctx, func(read counters) bool {
+		m = read
+		return d.ended(m, time.Now())
+	})
+	if errors.Is(err, context.DeadlineExceeded) {
+		return problem.Errorf("allow more with --timeout",
+			"wait for the scheduler: it has bound %d of %d pods, and refused %d: %w", m.scheduled, pods, m.refused, err)
+	}
+	return err
+}
+
+// decisions follows the decisions of a scheduler about pods.
+type decisions struct {
+	pods int
+	// stable is how many polls in a row the scheduler had nothing to do; the next one counts from next
+	// on.
+	stable int
+	next   time.Time
+	// progress is the number of attempts without an error, and errors the number of errors before the
+	// last of them.
+	progress, errors int
+}
+
+// ended reports whether the scheduler has decided about all pods.
+func (d *decisions) ended(m counters, now time.Time) bool {
+	if progress := m.attempts - m.errors; progress != d.progress {
+		d.progress, d.errors = progress, m.errors
+	}
+	if m.active > 0 && m.scheduled+m.refused+m.active >= d.pods && m.errors-d.errors >= mostErrors*m.active {
+		return true
+	}
+	if m.active > 0 || m.scheduled+m.refused < d.pods {
+		d.stable = 0
+		return false
+	}
+	// If each attempt has bound its pod, there is nothing to try again and nothing was evicted.
+	if m.attempts == m.scheduled && m.scheduled >= d.pods {
+		return true
+	}
+	if !now.Before(d.next) { // the first polls follow each other faster
+		d.stable, d.next = d.stable+1, now.Add(pollInterval)
+	}
+	return d.stable >= stablePolls
+}

@@ -1,0 +1,54 @@
+package tune
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// tried returns a trial with its figures for the objective "less" on each snapshot.
+func tried(name string, figures ...float64) Trial {
+	t := Trial{Candidate: Candidate{Name: name}}
+	for _, f := range figures {
+		t.BySnapshot = append(t.BySnapshot, Figures{f})
+	}
+	if len(figures) > 0 {
+		t.Figures = Mean(t.BySnapshot)
+	}
+	return t
+}
+
+func TestChoiceIsAGivenOneUnlessATrialIsClearlyBetter(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		trials []Trial
+		want   string
+	}{
+		{"better on each snapshot", []Trial{tried(Today, 5, 6), tried("preset a", 4, 5), tried("trial 3", 3, 4)}, "trial 3"},
+		{"better on one of two", []Trial{tried(Today, 5, 6), tried("preset a", 4, 5), tried("trial 3", 1, 6)}, "preset a"},
+		{"better on the only one", []Trial{tried(Today, 5), tried("preset a", 4), tried("trial 3", 3)}, "trial 3"},
+		{"equal", []Trial{tried(Today, 4, 4), tried("preset a", 4, 4), tried("trial 3", 4, 4)}, Today},
+		{"failed", []Trial{tried(Today), tried("preset a", 4, 4), tried("trial 3")}, "preset a"},
+	} {
+		if diff := cmp.Diff([]string{tc.want}, Choose(twoObjectives()[:1], tc.trials, 2)); diff != "" {
+			t.Errorf("%s: %s", tc.name, diff)
+		}
+	}
+}
+
+// A choice that is the best one on the snapshots of the search can be worse on those held out.
+func TestChoicesAreComparedOnTheSnapshotsHeldOut(t *testing.T) {
+	points := []Point{
+		{Name: "trial 9", Front: true, Figures: Figures{1, 9}, HeldOut: Figures{3, 8}},
+		{Name: "trial 10", Front: true, Figures: Figures{0, 0}, HeldOut: Figures{0, 0}},
+		{Name: Preset + "default", Figures: Figures{2, 7}, HeldOut: Figures{2, 7}},
+		{Name: Preset + "failed", Figures: Figures{2, 7}},
+	}
+	want := []Choice{{"less", "trial 9", 3, "preset default", 2, false}, {"more", "trial 9", 8, "preset default", 7, true}}
+	if diff := cmp.Diff(want, Compare(twoObjectives(), points, []string{"trial 9", "trial 9"})); diff != "" {
+		t.Error(diff)
+	}
+	if got := Compare(twoObjectives(), points[:2], []string{"trial 9", "trial 9"}); len(got) != 0 {
+		t.Errorf("without presets: %v", got)
+	}
+}
