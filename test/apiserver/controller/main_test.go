@@ -92,7 +92,6 @@ func newWorld(t *testing.T, s *apiserver.Server) *world {
 		}
 		return apiserver.Works
 	})
-	s.CollectGarbage(t, w.ns)
 	return w
 }
 

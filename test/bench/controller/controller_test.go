@@ -88,7 +88,6 @@ func newWorld(b *testing.B) *world {
 	w.ns = w.server.Namespace(b)
 	w.kube = controllers.Install(b, w.server, w.ns)
 	w.server.Play(b, w.ns, func(string) apiserver.Behavior { return apiserver.Works })
-	w.server.CollectGarbage(b, w.ns)
 	return w
 }
 

@@ -4,7 +4,6 @@ package apiserver
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -42,7 +41,7 @@ type Behaviors func(image string) Behavior
 // Play does the work of the controller manager, the schedulers and the kubelets for a namespace
 // until the test ends or stop is called: a Deployment is available as soon as its image starts, the
 // scheduler of a Deployment binds the pods that name it to a node, pods that are not restarted end
-// well, and pods and ConfigMaps that are deleted in the foreground are removed.
+// well, and what is deleted in the foreground is removed: see [Server.CollectGarbage].
 func (s *Server) Play(t testing.TB, ns string, behaviors Behaviors) (stop func()) {
 	t.Helper()
 	kube := s.Client(t)
@@ -56,11 +55,10 @@ func (s *Server) Play(t testing.TB, ns string, behaviors Behaviors) (stop func()
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var done sync.WaitGroup
-	stop = func() { cancel(); done.Wait() }
+	collecting := s.CollectGarbage(t, ns)
+	stop = func() { cancel(); collecting(); done.Wait() }
 	t.Cleanup(stop)
-	for _, work := range []func(context.Context, kubernetes.Interface, string) error{
-		behaviors.rollOut, behaviors.bind, collectGarbage,
-	} {
+	for _, work := range []func(context.Context, kubernetes.Interface, string) error{behaviors.rollOut, behaviors.bind} {
 		done.Go(func() {
 			for ctx.Err() == nil {
 				if err := work(ctx, kube, ns); err != nil && ctx.Err() == nil {
@@ -182,37 +180,6 @@ func runPod(ctx context.Context, kube kubernetes.Interface, pod *corev1.Pod) err
 	_, err = pods.Patch(ctx, pod.Name, types.MergePatchType, []byte(`{"status":{"phase":"Succeeded"}}`),
 		metav1.PatchOptions{}, "status")
 	return err
-}
-
-// collectGarbage removes pods and ConfigMaps that are deleted in the foreground, as the garbage
-// collector does: no object depends on them.
-func collectGarbage(ctx context.Context, kube kubernetes.Interface, ns string) error {
-	pods, err := kube.CoreV1().Pods(ns).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
-	remove := []byte(`{"metadata":{"finalizers":null}}`)
-	for _, pod := range pods.Items {
-		if slices.Contains(pod.Finalizers, metav1.FinalizerDeleteDependents) {
-			_, err := kube.CoreV1().Pods(ns).Patch(ctx, pod.Name, types.MergePatchType, remove, metav1.PatchOptions{})
-			if err != nil && !apierrors.IsNotFound(err) {
-				return err
-			}
-		}
-	}
-	configMaps, err := kube.CoreV1().ConfigMaps(ns).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
-	for _, c := range configMaps.Items {
-		if slices.Contains(c.Finalizers, metav1.FinalizerDeleteDependents) {
-			_, err := kube.CoreV1().ConfigMaps(ns).Patch(ctx, c.Name, types.MergePatchType, remove, metav1.PatchOptions{})
-			if err != nil && !apierrors.IsNotFound(err) {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 func (b Behaviors) of(d *appsv1.Deployment) Behavior {
