@@ -60,8 +60,8 @@ func preemptions(t *testing.T, release, manifests, requests string) *preemption.
 }
 
 // Each landing is decided in the state of the snapshot: the highest class evicts everything on a
-// node, in spite of a budget, and the pods are there again for the next class. Schedulers evict in a
-// goroutine from 1.33 on, and clear the nomination from 1.34 on.
+// node, in spite of a budget, and the pods are there again for the next class. Schedulers evict in
+// a goroutine from 1.33 on, and clear the nomination from 1.34 on.
 func TestPodOfEachClassLandsInTheStateOfTheSnapshot(t *testing.T) {
 	atReleases(t, checkLandings)
 }

@@ -53,8 +53,8 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// atReleases runs a test with the programs of each release of [apiserver.Releases], in parallel with
-// others.
+// atReleases runs a test with the programs of each release of [apiserver.Releases], in parallel
+// with others.
 func atReleases(t *testing.T, test func(t *testing.T, release string)) {
 	t.Helper()
 	t.Parallel()
