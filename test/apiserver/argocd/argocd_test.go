@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -118,12 +119,7 @@ func (f *fleet) breakFirstWave(t *testing.T, broken string, stopped func(app *un
 	f.Push(t)
 	f.refresh(t, canary)
 	f.awaitStopped(t, canary, stopped)
-	for release := range f.Clusters {
-		if release != canary {
-			f.refresh(t, release)
-			f.awaitWaiting(t, release, before[release])
-		}
-	}
+	f.checkHeld(t, before, canary)
 	f.repair(t, canary, broken)
 }
 
@@ -143,12 +139,7 @@ func (f *fleet) breakLaterWave(t *testing.T) {
 	})
 	f.refresh(t, canary)
 	f.await(t, canary, canary)
-	for release := range f.Clusters {
-		if release != canary && release != gitops.Newest {
-			f.refresh(t, release)
-			f.awaitWaiting(t, release, before[release])
-		}
-	}
+	f.checkHeld(t, before, canary, gitops.Newest)
 	f.repair(t, gitops.Newest, "in-later-wave")
 }
 
@@ -164,17 +155,37 @@ func (f *fleet) awaitStopped(t *testing.T, name string, stopped func(app *unstru
 	})
 }
 
-// awaitWaiting waits until an Application waits with the newest commit for others, and checks that
-// its cluster keeps its image.
-func (f *fleet) awaitWaiting(t *testing.T, name, image string) {
+// checkHeld refreshes the Applications of all clusters except some. It checks that they wait, and
+// after another reconciliation of the ApplicationSet still wait, and that the clusters keep their
+// images.
+func (f *fleet) checkHeld(t *testing.T, images map[string]string, except ...string) {
 	t.Helper()
-	run.Eventually(t, name+" waits", func(context.Context) (bool, string) {
-		app := f.application(t, name)
-		return f.stepOf(t, name) == "Waiting" && text(app, "status", "sync", "status") == "OutOfSync" &&
-			text(app, "status", "sync", "revision") == f.Commit, f.stepOf(t, name) + "\n" + gitops.Status(app)
+	var held []string
+	for name := range f.Clusters {
+		if !slices.Contains(except, name) {
+			held = append(held, name)
+		}
+	}
+	for _, name := range held {
+		f.refresh(t, name)
+		run.Eventually(t, name+" waits", func(context.Context) (bool, string) {
+			app := f.application(t, name)
+			return f.stepOf(t, name) == "Waiting" && text(app, "status", "sync", "status") == "OutOfSync" &&
+				text(app, "status", "sync", "revision") == f.Commit, f.stepOf(t, name) + "\n" + gitops.Status(app)
+		})
+	}
+	// The controller removes the annotation at the end of a reconciliation.
+	const reconcile = "argocd.argoproj.io/application-set-refresh"
+	f.Annotate(t, kindOf("ApplicationSet"), "my-scheduler", map[string]string{reconcile: "true"})
+	run.Eventually(t, "the ApplicationSet is reconciled", func(context.Context) (bool, string) {
+		set := f.Get(t, kindOf("ApplicationSet"), "my-scheduler")
+		return set.GetAnnotations()[reconcile] == "", gitops.Status(set)
 	})
-	if found, available := f.Clusters[name].Image(t.Context(), t); found != image || !available {
-		t.Errorf("%s runs %s, available: %t, expected %s", name, found, available, image)
+	for _, name := range held {
+		image, available := f.Clusters[name].Image(t.Context(), t)
+		if status := f.stepOf(t, name); status != "Waiting" || image != images[name] || !available {
+			t.Errorf("%s is %s and runs %s, available: %t, expected %s", name, status, image, available, images[name])
+		}
 	}
 }
 
