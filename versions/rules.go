@@ -146,9 +146,10 @@ type Rules struct {
 
 	// PodSecurity is set if kube-apiserver includes the admission plugin PodSecurity (from 1.22).
 	PodSecurity bool
-	// Devices is set if the API server can serve DeviceClasses and ResourceSlices, in v1alpha3 or a
-	// later version of resource.k8s.io (from 1.31, by default from 1.34).
-	Devices bool
+	// DeviceAPIs are the versions of resource.k8s.io with DeviceClasses and ResourceSlices that
+	// kube-apiserver serves with --runtime-config only (from 1.31; v1 is enabled from 1.34 on). It
+	// does not start with a version that it does not know.
+	DeviceAPIs []string
 	// PolicyAPI is the newest API of PodDisruptionBudgets: policy/v1 from 1.21.
 	PolicyAPI string
 	// DiscoveryV1 is set if kube-apiserver serves discovery.k8s.io/v1 (from 1.21).

@@ -82,6 +82,9 @@ func servingRows() []row {
 	locks := func(names ...string) func(*Rules) {
 		return func(r *Rules) { r.ResourceLocks = append(r.ResourceLocks, names...) }
 	}
+	devices := func(version string) func(*Rules) {
+		return func(r *Rules) { r.DeviceAPIs = append(r.DeviceAPIs, version) }
+	}
 	return []row{
 		{20, onward, locks("leases")},
 		{20, 27, locks("endpointsleases", "configmapsleases")},
@@ -93,7 +96,9 @@ func servingRows() []row {
 		{22, onward, func(r *Rules) { r.LeaderElectFlagsWithConfig = true }},
 		{31, onward, func(r *Rules) { r.CoordinatedLeaderElection = true }},
 		{22, onward, func(r *Rules) { r.PodSecurity = true }},
-		{31, onward, func(r *Rules) { r.Devices = true }},
+		{31, onward, devices("v1alpha3")},
+		{32, onward, devices("v1beta1")},
+		{33, onward, devices("v1beta2")},
 		{20, 21, func(r *Rules) { r.PolicyAPI = "policy/v1beta1" }},
 		{21, onward, func(r *Rules) { r.PolicyAPI = "policy/v1" }},
 		{21, onward, func(r *Rules) { r.DiscoveryV1 = true }},

@@ -170,7 +170,7 @@ func (r *run) readDevices(ctx context.Context, after *report.Usage) error {
 // deviceArgs are the flags of a scheduler or an API server of a release for feature gates that are
 // disabled there by default.
 func deviceArgs(release versions.Release, gates []string) (args, enabled []string) {
-	if !release.Rules().Devices {
+	if len(release.Rules().DeviceAPIs) == 0 {
 		return nil, nil
 	}
 	known := release.Gates()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
@@ -98,10 +99,13 @@ func apiServerArgs(release versions.Release) []string {
 		// Before 1.31 the cache lists in a random order, in which a scheduler then examines the nodes.
 		"--watch-cache-sizes=nodes#0",
 	}
-	if !release.Rules().Devices {
+	var served []string
+	for _, version := range release.Rules().DeviceAPIs {
+		served = append(served, "resource.k8s.io/"+version+"=true")
+	}
+	if len(served) == 0 {
 		return args
 	}
 	gates, _ := deviceArgs(release, scenario.AllDeviceGates())
-	return append(append(args, gates...),
-		"--runtime-config=resource.k8s.io/v1alpha3=true,resource.k8s.io/v1beta1=true,resource.k8s.io/v1beta2=true")
+	return append(append(args, gates...), "--runtime-config="+strings.Join(served, ","))
 }

@@ -18,10 +18,10 @@ func TestKnownChangesOfUpgradesAreSimulated(t *testing.T) {
 		want     map[string]string
 		status   int
 	}{
-		{"v1.20.15", "v1.21.3", map[string]string{}, 0},
+		{"v1.20.15", "v1.21.3", map[string]string{}, 3}, // kubernetes#109442 comes
 		{"v1.21.3", "v1.22.2", map[string]string{"spaces-2": fewer}, 3},
 		{"v1.22.2", "v1.23.17", map[string]string{"weights": moved}, 3},
-		{"v1.23.17", "v1.24.3", map[string]string{"one-is-missing": fewer}, 3},
+		{"v1.23.17", "v1.24.3", map[string]string{"everything-1": more, "one-is-missing": fewer}, 3},
 		{"v1.24.3", "v1.25.4", map[string]string{}, 3}, // kubernetes#115347 comes
 		{"v1.25.4", "v1.26.3", map[string]string{"taints-2": more, "taints-3": more}, 3},
 		{"v1.26.3", "v1.27.3", map[string]string{"domains-2": fewer, "gated": fewer, "everything-2": more, "keys-2": more}, 3},

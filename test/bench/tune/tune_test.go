@@ -32,13 +32,13 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// parts is the number of snapshots of a cluster. The last third of them is held out.
-const parts = 6
+// parts is the number of snapshots of a cluster, of which the last ones are held out.
+const parts, heldOut = 5, 2
 
 // BenchmarkTune searches on the trace and on two generated clusters, with several seeds. SEEDS is
 // the number of seeds, NODES the number of nodes, and TRIALS the number of trials.
 func BenchmarkTune(b *testing.B) {
-	seeds, nodes := samples.Setting(b, "SEEDS", 3), samples.Setting(b, "NODES", 30)
+	seeds, nodes := samples.Setting(b, "SEEDS", 2), samples.Setting(b, "NODES", 30)
 	trials := samples.Setting(b, "TRIALS", 16)
 	for _, cluster := range []struct {
 		name, objectives string
@@ -54,8 +54,12 @@ func BenchmarkTune(b *testing.B) {
 				for seed := 1; seed <= seeds; seed++ {
 					args := []string{"tune", "--branch", apiserver.Release, "--objective", cluster.objectives, "--trials",
 						strconv.Itoa(trials), "--seed", strconv.Itoa(seed), "--parallel", "2", "-o", "json"}
-					for _, file := range cluster.snapshots {
-						args = append(args, "--snapshot", file)
+					for i, file := range cluster.snapshots {
+						flag := "--snapshot"
+						if i >= parts-heldOut {
+							flag = "--holdout"
+						}
+						args = append(args, flag, file)
 					}
 					begin := time.Now()
 					r := run.PMKSched(b, args...).OK(b)
