@@ -252,23 +252,6 @@ func (d *replayer) end(ids []string) (removed []string) {
 	return removed
 }
 
-// nameEvictors adds the pods for which others were evicted.
-func (d *replayer) nameEvictors(ctx context.Context) error {
-	if len(d.result.Evicted) == 0 {
-		return nil
-	}
-	kube, err := kubernetes.NewForConfig(d.r.server.Config())
-	if err != nil {
-		return err
-	}
-	by, err := preemptors(ctx, kube)
-	for i := range d.result.Evicted {
-		e := &d.result.Evicted[i]
-		e.By = by[e.Namespace+"/"+e.Name]
-	}
-	return err
-}
-
 // finish returns the result.
 func (d *replayer) finish() *replay.Result {
 	result := d.result

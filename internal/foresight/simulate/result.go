@@ -126,24 +126,6 @@ func (r *run) evicted(ctx context.Context, kube kubernetes.Interface, gone map[s
 	return nil
 }
 
-// preemptors returns the pods that evicted others, by the namespace and name of the evicted pod,
-// from the events of the scheduler (PrepareCandidate in pkg/scheduler/framework/preemption).
-func preemptors(ctx context.Context, kube kubernetes.Interface) (map[string]string, error) {
-	by := map[string]string{}
-	options := metav1.ListOptions{FieldSelector: "reason=Preempted", Limit: pageSize}
-	for page, err := range kubeapi.Pages(ctx, kube.CoreV1().Events(metav1.NamespaceAll).List, options) {
-		if err != nil {
-			return nil, kubeapi.Explain("read the events of evictions", err)
-		}
-		for i := range page.Items {
-			if e := &page.Items[i]; e.Related != nil {
-				by[e.InvolvedObject.Namespace+"/"+e.InvolvedObject.Name] = e.Related.Namespace + "/" + e.Related.Name
-			}
-		}
-	}
-	return by, nil
-}
-
 // placed adds a pod to the result, and removes it from gone and from the waiting pods.
 func (r *run) placed(pod *corev1.Pod, gone map[string]string, after *report.Usage) {
 	key := pod.Namespace + "/" + pod.Name

@@ -1,0 +1,106 @@
+package simulate
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/clock"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
+)
+
+// preemptors returns the pods that evicted others, by the namespace and name of the evicted pod,
+// from the events of the scheduler (pkg/scheduler/framework/preemption). Events of 1.36 and 1.37
+// refer to no pod, since podExecutorPreemptor.Obj is not an object of the API; their text has the
+// UID of the pod.
+func preemptors(ctx context.Context, kube kubernetes.Interface) (map[string]string, error) {
+	by, byUID := map[string]string{}, map[string]types.UID{}
+	options := metav1.ListOptions{FieldSelector: "reason=Preempted", Limit: pageSize}
+	for page, err := range kubeapi.Pages(ctx, kube.CoreV1().Events(metav1.NamespaceAll).List, options) {
+		if err != nil {
+			return nil, kubeapi.Explain("read the events of evictions", err)
+		}
+		for i := range page.Items {
+			e := &page.Items[i]
+			evicted := e.InvolvedObject.Namespace + "/" + e.InvolvedObject.Name
+			if e.Related != nil {
+				by[evicted] = e.Related.Namespace + "/" + e.Related.Name
+			} else if uid := preemptorUID(e); uid != "" {
+				byUID[evicted] = uid
+			}
+		}
+	}
+	if len(byUID) == 0 {
+		return by, nil
+	}
+	names, err := podNames(ctx, kube)
+	for evicted, uid := range byUID {
+		by[evicted] = names[uid]
+	}
+	return by, err
+}
+
+// preemptorUID returns the UID in the text of the event of an eviction, or "".
+func preemptorUID(e *corev1.Event) (uid types.UID) {
+	if n, err := fmt.Sscanf(e.Message, "Preempted by pod %s on node", &uid); n != 1 || err != nil {
+		return ""
+	}
+	return uid
+}
+
+// podNames returns the namespaces and names of all pods, by UID.
+func podNames(ctx context.Context, kube kubernetes.Interface) (map[types.UID]string, error) {
+	names := map[types.UID]string{}
+	pods := kube.CoreV1().Pods(metav1.NamespaceAll)
+	for page, err := range kubeapi.Pages(ctx, pods.List, metav1.ListOptions{Limit: pageSize}) {
+		if err != nil {
+			return nil, kubeapi.Explain("read the pods that evicted others", err)
+		}
+		for i := range page.Items {
+			names[page.Items[i].UID] = page.Items[i].Namespace + "/" + page.Items[i].Name
+		}
+	}
+	return names, nil
+}
+
+// mostEventDelay bounds the wait for events, which the scheduler writes some time after it evicts.
+const mostEventDelay = 5 * time.Second
+
+// nameEvictors adds the pods for which others were evicted.
+func (d *replayer) nameEvictors(ctx context.Context) error {
+	if len(d.result.Evicted) == 0 {
+		return nil
+	}
+	kube, err := kubernetes.NewForConfig(d.r.server.Config())
+	if err != nil {
+		return err
+	}
+	for began := time.Now(); ; {
+		by, err := preemptors(ctx, kube)
+		if err != nil {
+			return err
+		}
+		if d.nameEvictorsFrom(by) || time.Since(began) > mostEventDelay {
+			return nil
+		}
+		if err := clock.Sleep(ctx, pollInterval); err != nil {
+			return err
+		}
+	}
+}
+
+// nameEvictorsFrom is nameEvictors with the events so far. It reports whether no event is missing.
+func (d *replayer) nameEvictorsFrom(by map[string]string) bool {
+	all := true
+	for i := range d.result.Evicted {
+		e := &d.result.Evicted[i]
+		e.By = by[e.Namespace+"/"+e.Name]
+		all = all && e.By != ""
+	}
+	return all
+}
