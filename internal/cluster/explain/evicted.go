@@ -128,8 +128,8 @@ func evictionFinding(cause Cause, e *corev1.Event) Finding {
 // pod, 1.23 and 1.26 to 1.28 without, from 1.29 on with its UID.
 var preempted = regexp.MustCompile(`^Preempted by (?:([^/ ]+/\S+)|pod (\S+)|a pod) on node (\S+)`)
 
-// preemptorText says for which pod a scheduler evicted another one. The reference has its name up to
-// 1.35; events of 1.36 and 1.37 have no reference.
+// preemptorText says for which pod a scheduler evicted another one. The reference has its name up
+// to 1.35; events of 1.36 and 1.37 have no reference.
 func preemptorText(e *corev1.Event) string {
 	m := preempted.FindStringSubmatch(e.Message)
 	other, node := "", ""
