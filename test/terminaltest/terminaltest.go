@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -43,12 +44,19 @@ func Open(t testing.TB) (user, program *os.File) {
 // inherit ignored signals, and pmk-sched respects that.
 func ReceiveSignals(t testing.TB) {
 	t.Helper()
+	receiveSignals()
+}
+
+// receiveSignals receives the signals until the process ends: other tests run at the same time. A
+// second caller waits for the first one: package signal forgets that a signal is ignored before the
+// kernel does.
+var receiveSignals = sync.OnceFunc(func() {
 	for _, s := range []os.Signal{os.Interrupt, unix.SIGHUP} {
 		if signal.Ignored(s) {
-			signal.Notify(make(chan os.Signal, 1), s) // until the process ends: other tests run at the same time
+			signal.Notify(make(chan os.Signal, 1), s)
 		}
 	}
-}
+})
 
 // Shown returns the text of a terminal line that remains after clearing.
 func Shown(line string) string {

@@ -16,13 +16,22 @@ import (
 // each reference. With the layout hosted, any worker may run it: each of them gets the image.
 func (n *Node) Load(t testing.TB, reference string, args ...string) {
 	t.Helper()
-	if n.Layout == lab.LayoutHosted {
-		for _, worker := range n.Workers() {
-			n.On(t, worker).load(t, reference, args...)
-		}
-		return
+	for _, node := range n.runners(t) {
+		node.load(t, reference, args...)
 	}
-	n.load(t, reference, args...)
+}
+
+// runners returns the nodes that may run a scheduler: this one, or each worker of a hosted control
+// plane.
+func (n *Node) runners(t testing.TB) (nodes []*Node) {
+	t.Helper()
+	if n.Layout != lab.LayoutHosted {
+		return []*Node{n}
+	}
+	for _, worker := range n.Workers() {
+		nodes = append(nodes, n.On(t, worker))
+	}
+	return nodes
 }
 
 func (n *Node) load(t testing.TB, reference string, args ...string) {

@@ -21,7 +21,9 @@ import (
 func (n *Node) Faulty(t testing.TB, behaviour, version string) string {
 	t.Helper()
 	reference := "localhost/" + behaviour + ":" + version
-	n.once(t, n.NodeName+"."+reference, func() { n.loadFaulty(t, reference, behaviour, version) })
+	for _, node := range n.runners(t) {
+		node.once(t, node.NodeName+"."+reference, func() { node.loadFaulty(t, reference, behaviour, version) })
+	}
 	return reference
 }
 

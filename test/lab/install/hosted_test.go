@@ -44,6 +44,32 @@ func TestHostedControlPlaneNeedsOnlyAKubeconfig(t *testing.T) {
 	n.Laptop(t, "restore", "--all-nodes", "--yes").Fails(t, 2, none)
 }
 
+// What an administrator does with a scheduler later works from the laptop too.
+func TestSchedulerOfAHostedControlPlaneIsOperatedFromALaptop(t *testing.T) {
+	n := labs.Shared(t, lab.LayoutHosted)
+	name, image := labs.SchedulerName(t), n.Image(t)
+	n.UninstallLater(t, name)
+	deploy := func(image string, more ...string) run.Result {
+		args := slices.Concat([]string{"deploy", "--name", name, "--image", image}, labs.Stable("1s"), more)
+		return n.Laptop(t, args...)
+	}
+	deploy(image, "--preset", "binpack").OK(t)
+	deploy(image, "--preset", "spread").OK(t)
+	deploy(n.Faulty(t, "crash", labs.Release)).Fails(t, 1, "this scheduler ends at once")
+	rollback := append([]string{"rollback", "--name", name}, labs.Stable("1s")...)
+	n.Laptop(t, rollback...).OK(t).Prints(t, "rollback to revision 1")
+	n.Laptop(t, "diff", "--name", name, "--revision", "1").OK(t)
+	n.Laptop(t, "history", "--name", name).OK(t).Prints(t, "failed", "rollback to revision 1")
+	n.Laptop(t, "verify", "--name", name).OK(t)
+
+	n.Laptop(t, "logs", "--name", name).OK(t).Prints(t, " leader] ", "successfully acquired lease")
+	n.Laptop(t, "credentials", "show", "--name", name).OK(t).Prints(t, "serviceaccount")
+	n.Laptop(t, "upgrade", "--check", "--name", name).OK(t)
+	n.Laptop(t, "status", "--name", name).OK(t).Prints(t, name)
+	n.Kubectl(t, "scale", "deployment", name, "-n", "kube-system", "--replicas=0")
+	n.Laptop(t, "status", "--name", name).Fails(t, 3, "[drift]", "[no-leader]")
+}
+
 // spread fails the test unless a scheduler has two ready replicas, in different zones, as pods that
 // managed clusters accept and that nothing evicts at once.
 func spread(t *testing.T, n *labs.Node, name string) {
