@@ -163,11 +163,12 @@ func (v *verifier) readImage(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	if v.isIndex = text != nil; v.isIndex && v.request.Rebuild {
-		return problem.Invalidf("leave out --rebuild, or name an image of the index", "%s is a release index, which has no program",
-			v.stored.Name)
-	}
-	if v.isIndex {
+	if text != nil {
+		v.isIndex = true
+		if v.request.Rebuild {
+			return problem.Invalidf("leave out --rebuild, or name an image of the index",
+				"%s is a release index, which has no program", v.stored.Name)
+		}
 		return nil
 	}
 	for _, m := range v.stored.Manifests {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/podstatus"
@@ -128,25 +129,36 @@ func evictionFinding(cause Cause, e *corev1.Event) Finding {
 // pod, 1.23 and 1.26 to 1.28 without, from 1.29 on with its UID.
 var preempted = regexp.MustCompile(`^Preempted by (?:([^/ ]+/\S+)|pod (\S+)|a pod) on node (\S+)`)
 
-// preemptorText says for which pod a scheduler evicted another one. The reference has its name up
-// to 1.35; events of 1.36 and 1.37 have no reference.
-func preemptorText(e *corev1.Event) string {
-	m := preempted.FindStringSubmatch(e.Message)
-	other, node := "", ""
-	if m != nil {
-		node = " on node " + strings.TrimSuffix(m[3], ".")
+// Preemptor returns the pod for which a scheduler evicted another one, as namespace/name or else by
+// its UID, and the node, each "" if the event of the eviction does not have it. The reference has
+// the name up to 1.35; events of 1.36 and 1.37 have no reference, since podExecutorPreemptor.Obj
+// (pkg/scheduler/framework/preemption) is not an object of the API.
+func Preemptor(e *corev1.Event) (name string, uid types.UID, node string) {
+	if m := preempted.FindStringSubmatch(e.Message); m != nil {
+		name, uid, node = m[1], types.UID(m[2]), strings.TrimSuffix(m[3], ".")
 	}
-	switch r := e.Related; {
-	case r != nil && r.Name != "":
-		other = "pod " + r.Namespace + "/" + r.Name
-	case m != nil && m[1] != "":
-		other = "pod " + m[1]
-	case m != nil && m[2] != "":
-		other = "the pod with UID " + m[2]
-	case m != nil:
+	if r := e.Related; r != nil && r.Name != "" {
+		name = r.Namespace + "/" + r.Name
+	}
+	return name, uid, node
+}
+
+// preemptorText says for which pod a scheduler evicted another one.
+func preemptorText(e *corev1.Event) string {
+	name, uid, node := Preemptor(e)
+	other := ""
+	switch {
+	case name != "":
+		other = "pod " + name
+	case uid != "":
+		other = "the pod with UID " + string(uid)
+	case node != "":
 		other = "another pod, which the event does not name,"
 	default:
 		return e.Message
+	}
+	if node != "" {
+		node = " on node " + node
 	}
 	return other + " of higher priority took its room" + node
 }

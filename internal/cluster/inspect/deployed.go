@@ -42,7 +42,7 @@ func (d *detector) deployed(ctx context.Context) {
 	})
 }
 
-// examineDeployed adds what the ConfigMaps and Secrets of a deployed scheduler tell.
+// examineDeployed adds what the ConfigMaps and Secrets of a deployed scheduler contain.
 func (d *detector) examineDeployed(ctx context.Context, deployment *appsv1.Deployment, described *DeployedScheduler) {
 	var err error
 	if described.Certificate, err = ReadMountedCertificate(ctx, d.core, deployment); err != nil {

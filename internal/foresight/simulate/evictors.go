@@ -2,22 +2,19 @@ package simulate
 
 import (
 	"context"
-	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/explain"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 )
 
 // preemptors returns the pods that evicted others, by the namespace and name of the evicted pod,
-// from the events of the scheduler (pkg/scheduler/framework/preemption). Events of 1.36 and 1.37
-// refer to no pod, since podExecutorPreemptor.Obj is not an object of the API; their text has the
-// UID of the pod.
+// from the events of the scheduler. Some releases name only the UID: see [explain.Preemptor].
 func preemptors(ctx context.Context, kube kubernetes.Interface) (map[string]string, error) {
 	by, byUID := map[string]string{}, map[string]types.UID{}
 	options := metav1.ListOptions{FieldSelector: "reason=Preempted", Limit: pageSize}
@@ -28,9 +25,9 @@ func preemptors(ctx context.Context, kube kubernetes.Interface) (map[string]stri
 		for i := range page.Items {
 			e := &page.Items[i]
 			evicted := e.InvolvedObject.Namespace + "/" + e.InvolvedObject.Name
-			if e.Related != nil {
-				by[evicted] = e.Related.Namespace + "/" + e.Related.Name
-			} else if uid := preemptorUID(e); uid != "" {
+			if name, uid, _ := explain.Preemptor(e); name != "" {
+				by[evicted] = name
+			} else if uid != "" {
 				byUID[evicted] = uid
 			}
 		}
@@ -43,14 +40,6 @@ func preemptors(ctx context.Context, kube kubernetes.Interface) (map[string]stri
 		by[evicted] = names[uid]
 	}
 	return by, err
-}
-
-// preemptorUID returns the UID in the text of the event of an eviction, or "".
-func preemptorUID(e *corev1.Event) (uid types.UID) {
-	if n, err := fmt.Sscanf(e.Message, "Preempted by pod %s on node", &uid); n != 1 || err != nil {
-		return ""
-	}
-	return uid
 }
 
 // podNames returns the namespaces and names of all pods, by UID.
