@@ -86,16 +86,7 @@ func serverOf(t *testing.T, release versions.Release) *apiserver.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := apiserver.Start(t.Context(), binaries)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Errorf("stop API server: %v", err)
-		}
-	})
-	return s
+	return apiserver.StartFor(t, binaries)
 }
 
 func (w *world) refuses(t *testing.T, spec, reason string) {

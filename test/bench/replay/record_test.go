@@ -37,15 +37,7 @@ func BenchmarkRecord(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	server, err := apiserver.Start(b.Context(), binaries)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer func() {
-		if err := server.Close(); err != nil {
-			b.Error(err)
-		}
-	}()
+	server := apiserver.StartFor(b, binaries)
 	fill(b, server)
 	kubeconfig := filepath.Join(b.TempDir(), "kubeconfig")
 	if err := server.WriteKubeconfig(kubeconfig, ""); err != nil {

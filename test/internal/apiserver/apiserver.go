@@ -69,6 +69,21 @@ func (s *Server) start(ctx context.Context, b Binaries, args []string) (err erro
 	return err
 }
 
+// StartFor is [Start] for a test, whose end stops the API server.
+func StartFor(t testing.TB, b Binaries, args ...string) *Server {
+	t.Helper()
+	s, err := Start(t.Context(), b, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("stop API server: %v", err)
+		}
+	})
+	return s
+}
+
 // Clear removes the objects of earlier tests, so that a test that reads the whole cluster can share
 // the API server.
 func (s *Server) Clear(t testing.TB) {

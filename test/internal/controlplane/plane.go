@@ -68,16 +68,7 @@ func StartAPIServer(t testing.TB, release string, args ...string) *Plane {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := apiserver.Start(t.Context(), binaries, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Close(); err != nil {
-			t.Errorf("stop API server: %v", err)
-		}
-	})
-	return Of(t, server, release)
+	return Of(t, apiserver.StartFor(t, binaries, args...), release)
 }
 
 // Of returns the plane of a running API server of a release, without the kube-scheduler as

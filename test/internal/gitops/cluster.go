@@ -37,15 +37,7 @@ func StartCluster(t testing.TB, release string) *Cluster {
 	c := &Cluster{t: t, program: filepath.Join(t.TempDir(), "kube-apiserver")}
 	c.link(t, binaries.KubeAPIServer)
 	binaries.KubeAPIServer = c.program
-	var err error
-	if c.Server, err = apiserver.Start(t.Context(), binaries); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Errorf("stop cluster: %v", err)
-		}
-	})
+	c.Server = apiserver.StartFor(t, binaries)
 	c.play()
 	return c
 }
