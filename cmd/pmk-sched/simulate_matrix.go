@@ -18,13 +18,24 @@ import (
 )
 
 const (
-	// simulateCell is the hidden command in the pods of `simulate matrix --job`.
+	// simulateCell is the hidden command in the pods of `simulate matrix --job` and `tune --job`.
 	simulateCell = "simulate-cell"
 	// defaultParallelJob is how many pods run at the same time by default: a Job with hundreds of
 	// simulations must not fill the cluster.
 	defaultParallelJob = 10
 )
 
+func jobFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "job",
+		Usage: "run the simulations on the cluster, in the namespace of --namespace; requires --push or --load"}
+}
+
+func parallelFlag() cli.Flag {
+	return &cli.IntFlag{Name: "parallel", Usage: "run `NUMBER` of simulations at the same time",
+		DefaultText: fmt.Sprintf("1, or %d with --job", defaultParallelJob), Action: atLeast("parallel", 1)}
+}
+
+// jobFlags are the flags that need --job.
 func jobFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "node", Usage: "with --job: run all pods on the node `NAME` and tolerate its taints",
@@ -58,11 +69,9 @@ func simulateMatrixCommand(u *ui) *cli.Command {
 			&cli.StringSliceFlag{Name: "snapshot", Usage: snapshotUsage},
 			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of the schedulers", DefaultText: "the release of each snapshot"},
 			unknownReleaseFlag(u),
-			&cli.IntFlag{Name: "parallel", Usage: "run `NUMBER` of simulations at the same time",
-				DefaultText: fmt.Sprintf("1, or %d with --job", defaultParallelJob), Action: atLeast("parallel", 1)},
+			parallelFlag(),
 			timeoutFlag(simulateTimeout, "a scheduler to decide about all pods"),
-			&cli.BoolFlag{Name: "job",
-				Usage: "run the simulations on the cluster, in the namespace of --namespace; requires --push or --load"},
+			jobFlag(),
 			outputFlag(""),
 		}, jobFlags()...),
 		Action: func(c *cli.Context) error { return simulateMatrix(c, u) },
@@ -107,7 +116,7 @@ func failedCells(result *matrix.Result) error {
 
 func matrixRequest(c *cli.Context, u *ui) (matrix.Request, error) {
 	r := matrix.Request{Snapshots: c.StringSlice("snapshot"), Stdin: u.in, Version: ownVersion(),
-		Parallel: c.Int("parallel"), Timeout: c.Duration("timeout")}
+		Timeout: c.Duration("timeout")}
 	if err := cmp.Or(checkList(c), readsStdinOnce(c, "file", "snapshot")); err != nil {
 		return r, err
 	}
@@ -137,17 +146,24 @@ func matrixRequest(c *cli.Context, u *ui) (matrix.Request, error) {
 		r.Scenarios = append(r.Scenarios, matrix.Scenario{Name: name, Script: script})
 	}
 	var err error
-	if r.Job, err = matrixJob(c, u); r.Parallel == 0 {
-		r.Parallel = 1
-		if r.Job != nil {
-			r.Parallel = defaultParallelJob
-		}
-	}
+	r.Job, r.Parallel, err = readJob(c, u)
 	return r, err
 }
 
-// matrixJob returns the Job that runs the simulations on the cluster, or nil without --job.
-func matrixJob(c *cli.Context, u *ui) (*matrix.JobRequest, error) {
+// readJob returns the Job that runs the simulations on the cluster, or nil without --job, and how
+// many simulations run at the same time.
+func readJob(c *cli.Context, u *ui) (job *matrix.JobRequest, parallel int, err error) {
+	job, err = newJob(c, u)
+	switch {
+	case c.IsSet("parallel"):
+		return job, c.Int("parallel"), err
+	case job != nil:
+		return job, defaultParallelJob, err
+	}
+	return nil, 1, err
+}
+
+func newJob(c *cli.Context, u *ui) (*matrix.JobRequest, error) {
 	if !c.Bool("job") {
 		for _, flag := range jobFlags() {
 			if name := flag.Names()[0]; c.IsSet(name) {
@@ -194,7 +210,7 @@ func simulateCellCommand(u *ui) *cli.Command {
 				return problem.Invalidf("this command is for pods of `pmk-sched simulate matrix --job`", "read %s: %w", variable,
 					err)
 			}
-			return matrix.RunCell(c.Context, u.session, index, u.out)
+			return matrix.RunCell(c.Context, u.session, os.Getenv(matrix.ListVariable), index, u.out)
 		},
 	}
 }

@@ -27,11 +27,12 @@ func tuneCommand(u *ui) *cli.Command {
 		Description: "Tries weights, strategies and other settings with the scheduler itself, beginning with today's " +
 			"configuration and the presets, and prints those that no others beat in all objectives. SCENARIO is " +
 			defaultScenario + " (the default), pending, or a file as for `simulate run`. Figures of snapshots that the search " +
-			"did not see are next to the others. No cluster is used.",
+			"did not see are next to the others. No cluster is used, except with --job: the simulations then run there, as in " +
+			"`simulate matrix`.",
 		UsageText: examples("pmk-sched tune --snapshot monday.tar.gz --snapshot friday.tar.gz --report tune.html",
 			"pmk-sched tune -f pmk-sched.yaml --snapshot a.tar.gz --holdout b.tar.gz --to-dir tuned",
-			"pmk-sched tune --snapshot a.tar.gz --objective cost,moves --price m5.large=0.096 --trials 80"),
-		Flags: localSchedulerFlags("the snapshot's",
+			"pmk-sched tune --snapshot a.tar.gz --job --push --tag reg.example.com/tune:v1 --parallel 24"),
+		Flags: append(localSchedulerFlags("the snapshot's",
 			&cli.StringSliceFlag{Name: "snapshot", Usage: snapshotUsage},
 			&cli.StringSliceFlag{Name: "holdout", Usage: "`PATH` of a snapshot that the search does not see",
 				DefaultText: "the last third of several --snapshot"},
@@ -40,13 +41,13 @@ func tuneCommand(u *ui) *cli.Command {
 			&cli.StringSliceFlag{Name: "price", Usage: "`TYPE=PRICE` of a node, as in `simulate`, for cost"},
 			&cli.IntFlag{Name: "trials", Value: 40, Usage: "try `NUMBER` of configurations", Action: atLeast("trials", 1)},
 			&cli.Uint64Flag{Name: "seed", Value: 1, Usage: "`NUMBER` that selects the samples and breaks ties"},
-			&cli.IntFlag{Name: "parallel", Value: 1, Usage: "run `NUMBER` of simulations at the same time",
-				Action: atLeast("parallel", 1)},
+			parallelFlag(),
+			jobFlag(),
 			&cli.StringFlag{Name: "report", Usage: "write the result to `FILE` as a web page"},
 			&cli.StringFlag{Name: "to-dir", Usage: "write the files of each point to the new directory `DIR`"},
 			unknownReleaseFlag(u),
 			timeoutFlag(simulateTimeout, "the scheduler to decide about all pods of a simulation"), outputFlag(""),
-		),
+		), jobFlags()...),
 		Action: func(c *cli.Context) error { return tuneScheduler(c, u) },
 	}
 }
@@ -77,8 +78,7 @@ func tuneScheduler(c *cli.Context, u *ui) error {
 func tuneRequest(c *cli.Context, u *ui) (r trials.Request, err error) {
 	r = trials.Request{
 		Snapshots: c.StringSlice("snapshot"), HeldOut: c.StringSlice("holdout"), Stdin: u.in, ScenarioName: defaultScenario,
-		Trials: c.Int("trials"), Parallel: c.Int("parallel"), Seed: c.Uint64("seed"), Timeout: c.Duration("timeout"),
-		Version: ownVersion(),
+		Trials: c.Int("trials"), Seed: c.Uint64("seed"), Timeout: c.Duration("timeout"), Version: ownVersion(),
 	}
 	if err := readsStdinOnce(c, "file", "snapshot", "holdout"); err != nil {
 		return r, err
@@ -110,6 +110,9 @@ func tuneRequest(c *cli.Context, u *ui) (r trials.Request, err error) {
 		}
 	}
 	r.Script = simulate.Script{Dir: filepath.Dir(r.ScenarioName), Steps: steps}
+	if r.Job, r.Parallel, err = readJob(c, u); err != nil {
+		return r, err
+	}
 	r.Scheduler, err = simulatedScheduler(c, u)
 	return r, err
 }

@@ -57,6 +57,10 @@ func Start[Args any](
 	return s, nil
 }
 
+// Address returns the address of the service. The address of an extender is this one and its
+// number, without the verb.
+func (s *Service) Address() string { return s.url }
+
 // URL returns the address of the extender of a number, without the verb.
 func (s *Service) URL(number int) string { return s.url + "/" + strconv.Itoa(number) }
 

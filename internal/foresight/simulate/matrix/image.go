@@ -54,8 +54,8 @@ type JobRequest struct {
 	Command []string
 }
 
-// connect returns the [runner] that runs the simulations on the cluster.
-func (r *JobRequest) connect(s *session.Session) (runner, error) {
+// connect returns the [starter] that runs the simulations on the cluster.
+func (r *JobRequest) connect(s *session.Session) (starter, error) {
 	if err := pack.CheckStatic(r.Image.Self); err != nil {
 		return nil, err
 	}
@@ -76,26 +76,44 @@ func (r *JobRequest) connect(s *session.Session) (runner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create client for %s: %w", cfg.Host, err)
 	}
-	return func(ctx context.Context, s *session.Session, p *plan, parallel int, dir string) ([]Outcome, error) {
+	return func(ctx context.Context, s *session.Session, p *plan, parallel int, dir string) (runner, error) {
+		o := &onCluster{plan: p, runner: NewRunner(kube, s.Log)}
 		steps := 0
 		for _, sc := range p.Scenarios {
 			steps = max(steps, len(sc))
 		}
-		job := Job{
-			Name: "pmk-sched-matrix-" + strings.ToLower(rand.Text()[:8]), Namespace: r.Namespace,
-			Command: append([]string{image.SelfPath}, r.Command...),
-			Cells:   len(p.Cells), Parallel: parallel, Node: r.Node, Arch: runtime.GOARCH,
-			PerIndex: rules.BackoffLimitPerIndex,
-			Memory:   baseMemory + objectMemory*int64(p.objects), Timeout: time.Duration(steps) * (p.Timeout + stepTime),
+		o.job = Job{
+			Name: newName(), Namespace: r.Namespace, Command: append([]string{image.SelfPath}, r.Command...), Parallel: parallel,
+			Node: r.Node, Arch: runtime.GOARCH, PerIndex: rules.BackoffLimitPerIndex,
+			Memory: baseMemory + objectMemory*int64(p.objects), Timeout: time.Duration(steps) * (p.Timeout + stepTime),
 		}
-		if job.Image, err = p.buildImage(ctx, s, r.Image, job.Name, dir); err != nil {
-			return nil, err
-		}
-		s.Note(fmt.Sprintf("%s runs %d simulations", job, job.Cells))
-		return NewRunner(kube, s.Log).Run(ctx, job, func(index int) func(error) {
-			return s.OnStep("simulate " + p.Cells[index].name.String())
-		})
+		o.job.Image, err = p.buildImage(ctx, s, r.Image, o.job.Name, dir)
+		return o, err
 	}, nil
+}
+
+// newName returns a name for a Job.
+func newName() string { return "pmk-sched-matrix-" + strings.ToLower(rand.Text()[:8]) }
+
+// onCluster runs simulations on a cluster, as a Job each time.
+type onCluster struct {
+	plan   *plan
+	runner *Runner
+	job    Job // without simulations
+}
+
+func (o *onCluster) close() error { return nil }
+
+func (o *onCluster) run(ctx context.Context, s *session.Session, cells []plannedCell) (_ []Outcome, err error) {
+	job := o.job
+	job.Name, job.Cells = newName(), len(cells)
+	if job.List, err = packCells(cells); err != nil {
+		return nil, err
+	}
+	s.Note(fmt.Sprintf("%s runs %d simulations", job, job.Cells))
+	return o.runner.Run(ctx, job, func(index int) func(error) {
+		return s.OnStep("simulate " + cells[index].name.String())
+	})
 }
 
 // buildImage makes the image with everything that the simulations need, and returns its name. name
@@ -179,9 +197,9 @@ func checkNoSecrets(s simulate.Scheduler) error {
 	return nil
 }
 
-// RunCell runs one simulation in a pod of the Job and writes its outcome to out. It fails only if
-// there is none: another attempt may succeed.
-func RunCell(ctx context.Context, s *session.Session, index int, out io.Writer) (err error) {
+// RunCell runs one simulation of a list in a pod of the Job and writes its outcome to out. It fails
+// only if there is none: another attempt may succeed.
+func RunCell(ctx context.Context, s *session.Session, list string, index int, out io.Writer) (err error) {
 	text, err := os.ReadFile(imagePlan)
 	if err != nil {
 		return fmt.Errorf("read the plan: %w", err)
@@ -190,15 +208,19 @@ func RunCell(ctx context.Context, s *session.Session, index int, out io.Writer) 
 	if err := json.Unmarshal(text, p); err != nil {
 		return fmt.Errorf("read the plan: %w", err)
 	}
-	if index < 0 || index >= len(p.Cells) {
-		return fmt.Errorf("simulation %d of %d does not exist", index, len(p.Cells))
+	cells, err := unpackCells(list)
+	if err != nil {
+		return err
+	}
+	if index < 0 || index >= len(cells) {
+		return fmt.Errorf("simulation %d of %d does not exist", index, len(cells))
 	}
 	servers, err := simulate.NewServers(s.Quiet(), "simulate")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, servers.Close()) }()
-	result, err := p.simulate(ctx, servers, index)
+	result, err := p.simulate(ctx, servers, cells[index])
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

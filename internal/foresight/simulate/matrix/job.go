@@ -22,6 +22,8 @@ const (
 	leftoverTime = time.Hour
 	// container is the name of the container.
 	container = "simulate"
+	// ListVariable is the environment variable with the simulations, for [RunCell].
+	ListVariable = "PMK_SCHED_SIMULATIONS"
 	// user is the user of images that pmk-sched builds.
 	user = 65532
 )
@@ -30,9 +32,11 @@ const (
 type Job struct {
 	Name, Namespace string
 	// Image contains everything that the simulations need. Command runs the simulation whose number
-	// is in the environment variable JOB_COMPLETION_INDEX.
+	// is in the environment variable JOB_COMPLETION_INDEX, of the list in [ListVariable], which is
+	// List.
 	Image   string
 	Command []string
+	List    string
 	// Cells is the number of simulations, Parallel how many of them run at the same time.
 	Cells, Parallel int
 	// Node is the node on which all pods run, tolerating its taints. If it is empty, they run on
@@ -91,6 +95,7 @@ func (j Job) pod() corev1.PodSpec {
 			corev1.LabelArchStable: j.Arch},
 		Containers: []corev1.Container{{
 			Name: container, Image: j.Image, ImagePullPolicy: corev1.PullIfNotPresent, Command: j.Command,
+			Env:                      []corev1.EnvVar{{Name: ListVariable, Value: j.List}},
 			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
 				corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: *resource.NewQuantity(j.Memory,

@@ -13,8 +13,8 @@ import (
 func someJob() Job {
 	return Job{
 		Name: "pmk-sched-matrix-abc", Namespace: "simulations", Image: "registry.example.com/matrix:v1@sha256:1234",
-		Command: []string{"/usr/local/bin/pmk-sched", "simulate-cell"},
-		Cells:   6, Parallel: 4, Node: "worker-1", Arch: "amd64", Memory: 1 << 30, Timeout: 40 * time.Minute, PerIndex: true,
+		Command: []string{"/usr/local/bin/pmk-sched", "simulate-cell"}, List: "H4sI",
+		Cells: 6, Parallel: 4, Node: "worker-1", Arch: "amd64", Memory: 1 << 30, Timeout: 40 * time.Minute, PerIndex: true,
 	}
 }
 

@@ -9,16 +9,15 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
-	"github.com/pmk-sched/pmk-sched/internal/base/tempdir"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/sysdump/redact"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/ties"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/capture"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/files"
 )
@@ -35,6 +34,10 @@ type Request struct {
 	Timeout time.Duration
 	// Job runs the simulations on the cluster. If it is nil, they run on this machine.
 	Job *JobRequest
+	// Seed breaks ties between equal nodes, in the configurations of [Variants].
+	Seed uint64
+	// Prices of nodes. They add costs to the figures.
+	Prices []report.Price
 	// Version of pmk-sched.
 	Version string
 }
@@ -45,17 +48,19 @@ type Scenario struct {
 	simulate.Script
 }
 
-// plan lists the simulations as data, so that a pod can run a part of them.
+// plan has everything that simulations need as data, so that a pod can run one of them.
 type plan struct {
 	Timeout    time.Duration       `json:"timeout"`
+	Seed       uint64              `json:"seed"`
+	Prices     []report.Price      `json:"prices"`
 	Schedulers []simulate.Programs `json:"schedulers"`
 	Snapshots  []string            `json:"snapshots"`
 	Scenarios  [][]scenario.Step   `json:"scenarios"`
-	// Cells are the simulations, in the order of their indexes in a Job.
-	Cells []plannedCell `json:"cells"`
 
-	objects int      // in the largest snapshot
-	files   []string // all that the plan names
+	// prepared are the places of the schedulers in the plan, by snapshot and scheduler of the request.
+	prepared [][]int
+	objects  int      // in the largest snapshot
+	files    []string // all that the plan names
 }
 
 // plannedCell is one simulation, with its places in the lists of the plan.
@@ -63,48 +68,17 @@ type plannedCell struct {
 	Snapshot  int `json:"snapshot"`
 	Scenario  int `json:"scenario"`
 	Scheduler int `json:"scheduler"`
-	name      Cell
+	// Configuration is another one than the scheduler's if it is not empty, whose extenders of package
+	// ties have no addresses yet.
+	Configuration     string `json:"configuration,omitempty"`
+	ConfigurationName string `json:"configurationName,omitempty"`
+	name              Cell
 }
-
-// Run simulates each scheduler on each snapshot in each scenario. A simulation that fails has an
-// error in the result. The cluster is not used, except for the Job.
-func Run(ctx context.Context, s *session.Session, r Request) (result *Result, err error) {
-	run := runHere
-	if r.Job != nil {
-		if run, err = r.Job.connect(s); err != nil {
-			return nil, err
-		}
-	}
-	dir, remove, err := tempdir.Make("matrix")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, remove()) }()
-	p, err := newPlan(ctx, s, r, dir)
-	if err != nil {
-		return nil, err
-	}
-	outcomes, err := run(ctx, s, p, r.Parallel, dir)
-	if outcomes == nil {
-		return nil, err
-	}
-	result = &Result{}
-	for i, o := range outcomes {
-		cell := p.Cells[i].name
-		cell.Outcome = o
-		result.Cells = append(result.Cells, cell)
-	}
-	return result, err
-}
-
-// runner runs the simulations of a plan, up to parallel of them at the same time. dir is a private
-// directory.
-type runner func(ctx context.Context, s *session.Session, p *plan, parallel int, dir string) ([]Outcome, error)
 
 // newPlan compiles the programs and reads the files, so that errors in them are reported before
 // anything runs. It copies manifests to dir.
 func newPlan(ctx context.Context, s *session.Session, r Request, dir string) (*plan, error) {
-	p := &plan{Timeout: r.Timeout}
+	p := &plan{Timeout: r.Timeout, Seed: r.Seed, Prices: r.Prices}
 	for i, path := range r.Snapshots {
 		file, err := archived(ctx, s, r, path, filepath.Join(dir, fmt.Sprintf("snapshot-%d.tar.gz", i)))
 		if err != nil {
@@ -120,17 +94,16 @@ func newPlan(ctx context.Context, s *session.Session, r Request, dir string) (*p
 		}
 		p.Scenarios = append(p.Scenarios, steps)
 	}
-	prepared := make([][]int, len(r.Snapshots))
+	p.prepared = make([][]int, len(r.Snapshots))
 	for i, file := range p.Snapshots {
 		for _, scheduler := range r.Schedulers {
 			at, err := p.addScheduler(ctx, s, scheduler, file)
 			if err != nil {
 				return nil, fmt.Errorf("scheduler %s, snapshot %s: %w", scheduler.Source, r.Snapshots[i], err)
 			}
-			prepared[i] = append(prepared[i], at)
+			p.prepared[i] = append(p.prepared[i], at)
 		}
 	}
-	p.Cells = planCells(r, prepared)
 	return p, nil
 }
 
@@ -240,48 +213,27 @@ func (p *plan) copySteps(ctx context.Context, sc Scenario, dir string) ([]scenar
 	return steps, err
 }
 
-// runHere is the [runner] that runs the simulations on this machine, each with its own API servers.
-func runHere(ctx context.Context, s *session.Session, p *plan, parallel int, _ string) (_ []Outcome, err error) {
-	free := make(chan *simulate.Servers, parallel)
-	for range parallel {
-		servers, makeErr := simulate.NewServers(s.Quiet(), "simulate")
-		if makeErr != nil {
-			return nil, makeErr
-		}
-		defer func() { err = errors.Join(err, servers.Close()) }()
-		free <- servers
-	}
-	outcomes := make([]Outcome, len(p.Cells))
-	var running sync.WaitGroup
-	for i, cell := range p.Cells {
-		servers := <-free
-		if ctx.Err() != nil {
-			break
-		}
-		running.Go(func() {
-			defer func() { free <- servers }()
-			done := s.OnStep("simulate " + cell.name.String())
-			result, err := p.simulate(ctx, servers, i)
-			done(err)
-			outcomes[i] = NewOutcome(result, err)
-		})
-	}
-	running.Wait()
-	if ctx.Err() != nil {
-		return nil, fmt.Errorf("simulate: %w", ctx.Err())
-	}
-	return outcomes, nil
-}
-
 // simulate runs one simulation of a plan.
-func (p *plan) simulate(ctx context.Context, servers *simulate.Servers, index int) (_ *report.Report, err error) {
-	cell := p.Cells[index]
-	m := simulate.Simulation{Timeout: p.Timeout}
+func (p *plan) simulate(
+	ctx context.Context, servers *simulate.Servers, cell plannedCell,
+) (_ *report.Report, err error) {
+	m := simulate.Simulation{Timeout: p.Timeout, Prices: p.Prices}
 	if m.Scenarios, err = (simulate.Script{Steps: p.Scenarios[cell.Scenario]}).Read(ctx); err != nil {
 		return nil, err
 	}
 	if m.Snapshot, err = capture.OpenFile(p.Snapshots[cell.Snapshot]); err != nil {
 		return nil, err
 	}
-	return m.Run(ctx, servers, p.Schedulers[cell.Scheduler])
+	programs := p.Schedulers[cell.Scheduler]
+	if cell.Configuration != "" {
+		breaker, err := ties.Start(p.Seed)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, breaker.Close(ctx)) }()
+		request := &programs.Scheduler.Request
+		request.Preset, request.Configuration = "", breaker.Resolve(cell.Configuration)
+		request.ConfigurationName = cell.ConfigurationName
+	}
+	return m.Run(ctx, servers, programs)
 }

@@ -118,8 +118,6 @@ func TestImageHasThePlanWithItsFiles(t *testing.T) {
 		Snapshots: []string{in("x.tar.gz")}, files: []string{in("x.tar.gz"), in("step.json")},
 		Scenarios: [][]scenario.Step{{{Scenario: "add", Files: []string{in("step.json")}},
 			{Scenario: "nodes", Add: []scenario.NodesToAdd{{Template: "n", Count: 1}}}}},
-		Cells: planCells(Request{Schedulers: make([]pack.Scheduler, 2), Snapshots: make([]string, 1),
-			Scenarios: make([]Scenario, 1)}, [][]int{{0, 1}}),
 	}
 	for _, program := range []string{"kube-scheduler", "plugins/kube-scheduler"} {
 		p.Schedulers = append(p.Schedulers, simulate.Programs{
@@ -154,7 +152,7 @@ func TestImageHasThePlanWithItsFiles(t *testing.T) {
 	if err := json.Unmarshal(text, &read); err != nil {
 		t.Fatal(err)
 	}
-	second := read.Schedulers[read.Cells[1].Scheduler].Scheduler
+	second := read.Schedulers[1].Scheduler
 	if second.Program != "/opt/pmk-sched/3/kube-scheduler" || second.Release != release ||
 		string(second.Request.Configuration) != "kind: KubeSchedulerConfiguration\n" || second.Plugins[0].Name != "P" {
 		t.Errorf("the second scheduler is %+v", second)

@@ -23,7 +23,42 @@ const (
 	chunkBytes = 9000
 	// maxLine bounds a line of a log, and maxOutcome an outcome after decompression, in bytes.
 	maxLine, maxOutcome = 1 << 20, 1 << 30
+	// maxCells bounds the environment variable with the list of simulations, in bytes: Linux accepts
+	// 128 KiB for each variable (MAX_ARG_STRLEN).
+	maxCells = 120 << 10
 )
+
+// packCells returns simulations as a value of an environment variable.
+func packCells(cells []plannedCell) (string, error) {
+	var packed bytes.Buffer
+	zip := gzip.NewWriter(&packed)
+	if err := errors.Join(json.NewEncoder(zip).Encode(cells), zip.Close()); err != nil {
+		return "", fmt.Errorf("write the list of simulations: %w", err)
+	}
+	text := base64.StdEncoding.EncodeToString(packed.Bytes())
+	if len(text) > maxCells {
+		return "", problem.Invalidf("use fewer snapshots, scenarios or schedulers",
+			"%d simulations are too many for one Job: their list has %d bytes, at most %d are possible", len(cells), len(text),
+			maxCells)
+	}
+	return text, nil
+}
+
+// unpackCells reads what [packCells] returned.
+func unpackCells(text string) (cells []plannedCell, err error) {
+	packed, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return nil, fmt.Errorf("read the list of simulations: %w", err)
+	}
+	zip, err := gzip.NewReader(bytes.NewReader(packed))
+	if err == nil {
+		err = json.NewDecoder(io.LimitReader(zip, maxOutcome)).Decode(&cells)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the list of simulations: %w", err)
+	}
+	return cells, nil
+}
 
 // WriteOutcome writes the outcome of the simulation with an index to a log: compressed, since the
 // kubelet starts a new file at 10 MiB (containerLogMaxSize) and returns only the last one; in

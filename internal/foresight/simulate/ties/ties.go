@@ -3,6 +3,7 @@
 package ties
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -16,6 +17,8 @@ import (
 const (
 	// Verb is the verb of the extenders in a configuration.
 	Verb = "prioritize"
+	// unknownAddress stands for the address of a service that does not run yet (RFC 2606).
+	unknownAddress = "http://ties.invalid"
 	// base is the number of scores that an extender can give: 0 to 10 (MaxExtenderPriority in
 	// k8s.io/kube-scheduler/extender/v1).
 	base = 11
@@ -37,14 +40,20 @@ func Start(seed uint64) (*Breaker, error) {
 	return &Breaker{service}, nil
 }
 
-// URLs returns the addresses of extenders, without the verb, that rank a number of nodes: one for
-// each digit, the least first.
-func (b *Breaker) URLs(nodes int) []string {
-	urls := []string{b.service.URL(0)}
+// Addresses returns the addresses of extenders, without the verb, that rank a number of nodes: one
+// for each digit, the least first. [Breaker.Resolve] replaces them where the service runs.
+func Addresses(nodes int) []string {
+	all := []string{unknownAddress + "/0"}
 	for ranks := base; ranks < nodes; ranks *= base {
-		urls = append(urls, b.service.URL(len(urls)))
+		all = append(all, fmt.Sprintf("%s/%d", unknownAddress, len(all)))
 	}
-	return urls
+	return all
+}
+
+// Resolve returns a configuration with the addresses of the service, instead of those of
+// [Addresses].
+func (b *Breaker) Resolve(configuration string) []byte {
+	return bytes.ReplaceAll([]byte(configuration), []byte(unknownAddress), []byte(b.service.Address()))
 }
 
 // Close stops the service and returns when it has ended, also if the context is done.

@@ -52,14 +52,15 @@ func TestServiceAnswersAScheduler(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := len(b.URLs(11)); n != 1 {
+	if n := len(Addresses(11)); n != 1 {
 		t.Errorf("%d digits for 11 nodes", n)
 	}
-	if n := len(b.URLs(1523)); n != 4 {
+	if n := len(Addresses(1523)); n != 4 {
 		t.Errorf("%d digits for 1523 nodes", n)
 	}
 	body := `{"Pod": {"metadata": {"namespace": "a", "name": "b"}}, "NodeNames": ["x", "y", "z"]}`
-	response, err := http.Post(b.URLs(3)[0]+"/"+Verb, "application/json", bytes.NewBufferString(body)) //nolint:noctx // loopback
+	address := string(b.Resolve(Addresses(3)[0]))
+	response, err := http.Post(address+"/"+Verb, "application/json", bytes.NewBufferString(body)) //nolint:noctx // loopback
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,9 +24,8 @@ func spaceOf(t *testing.T, release, configuration string, plugins ...profiles.Pl
 		scheduler.Configuration, scheduler.ConfigurationName = []byte(configuration), "scheduler.yaml"
 	}
 	compiled := simulate.Scheduler{Request: scheduler, Release: parsed, Plugins: plugins}
-	w := &world{nodes: 200, images: true, resources: []string{"example.com/gpu"},
-		programs: simulate.Programs{Scheduler: compiled}}
-	x, err := newSpace(scheduler, []*world{w})
+	w := &world{nodes: 200, images: true, resources: []string{"example.com/gpu"}}
+	x, err := newSpace(scheduler, compiled, []*world{w})
 	if err != nil {
 		t.Fatal(err)
 	}

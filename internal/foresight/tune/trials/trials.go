@@ -13,6 +13,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/matrix"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/capture"
@@ -37,89 +38,80 @@ type Request struct {
 	// time. Each of them has an API server.
 	Trials, Parallel int
 	Seed             uint64
+	// Job runs the simulations on the cluster. If it is nil, they run on this machine.
+	Job *matrix.JobRequest
 	// Timeout bounds the time that a scheduler gets to decide about all pods of a step.
 	Timeout time.Duration
 	// Version of pmk-sched.
 	Version string
 }
 
-// world is a snapshot with the programs of its release.
+// world is a snapshot.
 type world struct {
 	*capture.Snapshot
-	name     string
-	programs simulate.Programs
-	nodes    int
+	// index is the place in the list of all snapshots.
+	index int
+	name  string
+	nodes int
 	// images reports whether nodes list images.
 	images bool
 	// resources are the extended resources that pods request.
 	resources []string
 }
 
-// Run searches. The cluster is not used.
+// Run searches. The cluster is not used, except for the Job.
 func Run(ctx context.Context, s *session.Session, r Request) (result *tune.Result, err error) {
 	if n := len(r.Snapshots); n > 1 && len(r.HeldOut) == 0 {
 		seen := n - max(1, n/3)
 		r.Snapshots, r.HeldOut = r.Snapshots[:seen], r.Snapshots[seen:]
 	}
-	scenarios, err := r.Read(ctx)
+	names := slices.Concat(r.Snapshots, r.HeldOut)
+	variants, err := matrix.OpenVariants(ctx, s, matrix.Request{
+		Schedulers: []pack.Scheduler{r.Scheduler}, Snapshots: names, Stdin: r.Stdin,
+		Scenarios: []matrix.Scenario{{Name: r.ScenarioName, Script: r.Script}}, Parallel: r.Parallel, Timeout: r.Timeout,
+		Job: r.Job, Seed: r.Seed, Prices: r.Prices, Version: r.Version,
+	})
 	if err != nil {
 		return nil, err
 	}
-	search, err := open(ctx, s, r, r.Snapshots)
-	defer func() { err = errors.Join(err, closeAll(search)) }()
-	if err != nil {
-		return nil, err
-	}
-	heldOut, err := open(ctx, s, r, r.HeldOut)
-	defer func() { err = errors.Join(err, closeAll(heldOut)) }()
-	if err != nil {
-		return nil, err
-	}
-	all := slices.Concat(search, heldOut)
-	space, err := newSpace(r.Scheduler, all)
-	if err != nil {
-		return nil, err
-	}
-	p, err := newPool(ctx, s, r, scenarios)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, p.close(ctx)) }()
-	return p.search(ctx, r, space, search, heldOut)
-}
-
-func open(ctx context.Context, s *session.Session, r Request, paths []string) (all []*world, err error) {
-	for _, path := range paths {
-		snap, err := capture.Open(ctx, s, capture.Request{From: []string{path}, Stdin: r.Stdin, Version: r.Version})
+	defer func() { err = errors.Join(err, variants.Close()) }()
+	var all []*world
+	for i, name := range names {
+		w := &world{index: i, name: name}
+		if w.Snapshot, err = variants.Snapshot(i); err == nil {
+			err = w.count()
+		}
 		if err != nil {
-			return all, err
+			return nil, err
 		}
-		w := &world{Snapshot: snap, name: path}
 		all = append(all, w)
-		if w.programs, err = simulate.Compile(ctx, s, r.Scheduler, snap.Header); err != nil {
-			return all, fmt.Errorf("snapshot %s: %w", path, err)
-		}
-		if err := w.count(); err != nil {
-			return all, err
-		}
-		if w.nodes == 0 {
-			return all, problem.Invalidf("", "snapshot %s has no nodes", path)
-		}
 	}
-	return all, nil
-}
-
-func closeAll(all []*world) error {
-	var found []error
+	space, err := newSpace(r.Scheduler, variants.Programs(0).Scheduler, all)
+	if err != nil {
+		return nil, err
+	}
+	p := &pool{s: s, r: r, variants: variants, ranks: r.added()}
 	for _, w := range all {
-		found = append(found, w.Close())
+		p.ranks = max(p.ranks, w.nodes+r.added())
 	}
-	return errors.Join(found...)
+	return p.search(ctx, r, space, all[:len(r.Snapshots)], all[len(r.Snapshots):])
 }
 
-// count counts the nodes, and finds the extended resources that pods can request.
+// added returns how many nodes the scenario adds at most.
+func (r *Request) added() int {
+	added := 0
+	for _, step := range r.Steps {
+		for _, add := range step.Add {
+			added += add.Count
+		}
+	}
+	return added
+}
+
+// count counts the nodes, of which there must be one, and finds the extended resources that pods
+// can request.
 func (w *world) count() error {
-	return w.Each(func(kind *snapshot.Kind, _ string, o map[string]any) error {
+	err := w.Each(func(kind *snapshot.Kind, _ string, o map[string]any) error {
 		if kind.Name != "Node" {
 			return nil
 		}
@@ -135,6 +127,10 @@ func (w *world) count() error {
 		}
 		return nil
 	})
+	if err == nil && w.nodes == 0 {
+		err = problem.Invalidf("", "snapshot %s has no nodes", w.name)
+	}
+	return err
 }
 
 // search runs the search and evaluates its points on the snapshots that were held out.
@@ -158,7 +154,7 @@ func (p *pool) search(ctx context.Context, r Request, space *space, seen, heldOu
 	if trials[0].Figures == nil {
 		return nil, fmt.Errorf("simulate today's configuration: %s", trials[0].Error)
 	}
-	first := seen[0].programs
+	first := p.variants.Programs(seen[0].index)
 	result := &tune.Result{
 		Release: first.Scheduler.Release.String(), Scheduler: first.Scheduler.Request.Name, Scenario: r.ScenarioName,
 		Seed: r.Seed, Snapshots: r.Snapshots, HeldOut: append([]string{}, r.HeldOut...), Objectives: r.Objectives,
@@ -232,8 +228,8 @@ func unknown(heldOut int) []string {
 }
 
 // newSpace returns the settings to search: today's values and others.
-func newSpace(scheduler pack.Scheduler, worlds []*world) (*space, error) {
-	x := &space{scheduler: scheduler, compiled: worlds[0].programs.Scheduler}
+func newSpace(scheduler pack.Scheduler, compiled simulate.Scheduler, worlds []*world) (*space, error) {
+	x := &space{scheduler: scheduler, compiled: compiled}
 	var err error
 	if x.today, err = x.tunable(scheduler.Preset, scheduler.Configuration, scheduler.ConfigurationName); err != nil {
 		return nil, err

@@ -1,0 +1,129 @@
+package matrix
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/tempdir"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
+)
+
+// Run simulates each scheduler on each snapshot in each scenario. A simulation that fails has an
+// error in the result. The cluster is not used, except for the Job.
+func Run(ctx context.Context, s *session.Session, r Request) (result *Result, err error) {
+	e, err := open(ctx, s, r)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, e.close()) }()
+	cells := planCells(r, e.plan.prepared)
+	outcomes, err := e.runner.run(ctx, s, cells)
+	if outcomes == nil {
+		return nil, err
+	}
+	result = &Result{}
+	for i, o := range outcomes {
+		cell := cells[i].name
+		cell.Outcome = o
+		result.Cells = append(result.Cells, cell)
+	}
+	return result, err
+}
+
+// engine is a plan with what runs its simulations. Close it.
+type engine struct {
+	plan   *plan
+	runner runner
+	remove func() error // removes the files of the plan
+}
+
+// runner runs simulations of a plan: on this machine, or on a cluster.
+type runner interface {
+	run(ctx context.Context, s *session.Session, cells []plannedCell) ([]Outcome, error)
+	close() error
+}
+
+// starter returns a runner of a plan that runs up to parallel simulations at the same time. dir is
+// a private directory.
+type starter func(ctx context.Context, s *session.Session, p *plan, parallel int, dir string) (runner, error)
+
+// open compiles the programs and reads the files of a request.
+func open(ctx context.Context, s *session.Session, r Request) (e *engine, err error) {
+	start := startHere
+	if r.Job != nil {
+		if start, err = r.Job.connect(s); err != nil {
+			return nil, err
+		}
+	}
+	e = &engine{}
+	dir, remove, err := tempdir.Make("matrix")
+	if err != nil {
+		return nil, err
+	}
+	e.remove = remove
+	if e.plan, err = newPlan(ctx, s, r, dir); err == nil {
+		e.runner, err = start(ctx, s, e.plan, r.Parallel, dir)
+	}
+	if err != nil {
+		return nil, errors.Join(err, remove())
+	}
+	return e, nil
+}
+
+func (e *engine) close() error { return errors.Join(e.runner.close(), e.remove()) }
+
+// here runs simulations on this machine, each with its own API servers.
+type here struct {
+	plan *plan
+	all  []*simulate.Servers
+	free chan *simulate.Servers
+}
+
+// startHere is a [starter].
+func startHere(_ context.Context, s *session.Session, p *plan, parallel int, _ string) (runner, error) {
+	h := &here{plan: p, free: make(chan *simulate.Servers, parallel)}
+	for range parallel {
+		servers, err := simulate.NewServers(s.Quiet(), "simulate")
+		if err != nil {
+			return nil, errors.Join(err, h.close())
+		}
+		h.all = append(h.all, servers)
+		h.free <- servers
+	}
+	return h, nil
+}
+
+func (h *here) close() error {
+	var failed []error
+	for _, servers := range h.all {
+		failed = append(failed, servers.Close())
+	}
+	return errors.Join(failed...)
+}
+
+func (h *here) run(ctx context.Context, s *session.Session, cells []plannedCell) ([]Outcome, error) {
+	outcomes := make([]Outcome, len(cells))
+	var running sync.WaitGroup
+	for i, cell := range cells {
+		servers := <-h.free
+		if ctx.Err() != nil {
+			h.free <- servers
+			break
+		}
+		running.Go(func() {
+			defer func() { h.free <- servers }()
+			done := s.OnStep("simulate " + cell.name.String())
+			result, err := h.plan.simulate(ctx, servers, cell)
+			done(err)
+			outcomes[i] = NewOutcome(result, err)
+		})
+	}
+	running.Wait()
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("simulate: %w", ctx.Err())
+	}
+	return outcomes, nil
+}
