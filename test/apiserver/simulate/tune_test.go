@@ -11,14 +11,15 @@ import (
 	"testing"
 
 	"github.com/pmk-sched/pmk-sched/internal/foresight/tune"
-	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
 // A search finds that other settings than today's leave nodes empty, and writes them for each kind
 // of scheduler.
-func TestTuneFindsSettingsThatLeaveNodesEmpty(t *testing.T) {
-	t.Parallel()
+func TestTuneFindsSettingsThatLeaveNodesEmpty(t *testing.T) { atReleases(t, checkTune) }
+
+func checkTune(t *testing.T, release string) {
+	t.Helper()
 	cluster := ""
 	for i := range 4 {
 		name := "n" + strconv.Itoa(i)
@@ -26,7 +27,7 @@ func TestTuneFindsSettingsThatLeaveNodesEmpty(t *testing.T) {
 	}
 	dir := filepath.Join(t.TempDir(), "tuned")
 	report := filepath.Join(t.TempDir(), "report.html")
-	r := run.PMKSched(t, "tune", "--snapshot", run.WriteFile(t, "cluster.yaml", cluster), "--branch", apiserver.Release,
+	r := run.PMKSched(t, "tune", "--snapshot", run.WriteFile(t, "cluster.yaml", cluster), "--branch", release,
 		"--objective", "empty-nodes,unplaced", "--trials", "8", "--to-dir", dir, "--report", report,
 		"-o", "json").OK(t)
 	got := run.Decode[tune.Result](t, r.Stdout)

@@ -20,14 +20,15 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/matrix"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/tune"
 	"github.com/pmk-sched/pmk-sched/test/internal/labs"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // Two schedulers on two snapshots, as a Job on the cluster, place each pod where they place it on
-// this machine. An interrupted run leaves nothing. The newest release has a limit of failures for
-// each index.
+// this machine. An interrupted run leaves nothing, and a search has the same result. The newest
+// release has a limit of failures for each index.
 func TestReleaseRunsSimulationsAsAJob(t *testing.T) {
 	for _, name := range []string{"v1.24.3", versions.Releases()[0].String()} {
 		t.Run(name, func(t *testing.T) {
@@ -63,8 +64,48 @@ func TestReleaseRunsSimulationsAsAJob(t *testing.T) {
 			}
 			jobsLeft(t, n)
 			interruptedJob(t, n, onCluster)
+			tunesOnTheCluster(t, n)
 		})
 	}
+}
+
+// tunesOnTheCluster compares a search on the cluster with one on this machine: each figure of each
+// trial is the same.
+func tunesOnTheCluster(t *testing.T, n *labs.Node) {
+	t.Helper()
+	args := []string{"tune", "--branch", "v1.24.3", "--objective", "empty-nodes,spread,moves,cost", "--price", "big=1.5",
+		"--trials", "14", "-o", "json"}
+	for i := range 3 { // the third one is held out
+		var b strings.Builder
+		for node := range 6 {
+			fmt.Fprintf(&b, "---\napiVersion: v1\nkind: Node\nmetadata: {name: n%[1]d, labels: {kubernetes.io/hostname: n%[1]d, "+
+				"node.kubernetes.io/instance-type: big}}\nspec: {}\nstatus: {capacity: {cpu: 8, memory: 32Gi, pods: 110}, "+
+				"allocatable: {cpu: 8, memory: 32Gi, pods: 110}}\n", node)
+		}
+		for pod := range 14 + 3*i {
+			fmt.Fprintf(&b, "---\napiVersion: v1\nkind: Pod\nmetadata: {name: p%d, namespace: shop}\nspec: {nodeName: n%d, "+
+				"containers: [{name: main, image: i, resources: {requests: {cpu: %d00m, memory: %dMi}}}]}\n", pod, pod%6, 1+pod%7,
+				100*(1+pod%11))
+		}
+		args = append(args, "--snapshot", run.WriteFile(t, fmt.Sprintf("objects-%d.yaml", i), b.String()))
+	}
+	local := run.PMKSched(t, args...).OK(t).Stdout
+	remote := run.PMKSched(t, append(args, "--job", "--kubeconfig", n.Lab.Kubeconfig(), "--parallel", "3",
+		"--node", n.NodeName, "--busybox", "/bin/busybox",
+		"--load", "containerd="+n.Path(image.DefaultContainerdSocket))...).OK(t).Stdout
+	if diff := cmp.Diff(local, remote); diff != "" {
+		t.Errorf("(-this machine +cluster):\n%s", diff)
+	}
+	result := run.Decode[tune.Result](t, remote)
+	if len(result.Trials) != 14 || len(result.HeldOut) != 1 {
+		t.Errorf("%d trials, held out %q", len(result.Trials), result.HeldOut)
+	}
+	for _, trial := range result.Trials {
+		if trial.Error != "" || len(trial.BySnapshot) != 2 {
+			t.Errorf("%s: %s, %v", trial.Name, trial.Error, trial.BySnapshot)
+		}
+	}
+	jobsLeft(t, n)
 }
 
 const jobScheduler = `apiVersion: pmk-sched.io/v1alpha1

@@ -2,6 +2,7 @@ package matrix
 
 import (
 	"bytes"
+	"encoding/base64"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -38,6 +39,39 @@ func written(t *testing.T, index int, o Outcome) []string {
 		t.Fatal(err)
 	}
 	return strings.SplitAfter(strings.TrimSuffix(log.String(), "\n"), "\n")
+}
+
+// The list of simulations of a search has configurations that are nearly the same.
+func TestListOfSimulationsFitsInAnEnvironmentVariable(t *testing.T) {
+	var cells []plannedCell
+	for i := range 600 {
+		cells = append(cells, plannedCell{Snapshot: i % 3, ConfigurationName: fmt.Sprintf("trial %d", i),
+			Configuration: strings.Repeat("# a line of the configuration\n", 100) + fmt.Sprintf("weight: %d\n", i)})
+	}
+	text, err := packCells(cells)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := unpackCells(text)
+	if diff := cmp.Diff(cells, got, cmpopts.IgnoreUnexported(plannedCell{})); diff != "" || err != nil {
+		t.Errorf("%v (-packed +unpacked):\n%s", err, diff)
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for i := range cells {
+		noise := make([]byte, 400)
+		for j := range noise {
+			noise[j] = byte(random.IntN(256))
+		}
+		cells[i].Configuration = base64.StdEncoding.EncodeToString(noise)
+	}
+	if _, err := packCells(cells); !problem.IsInvalid(err) {
+		t.Errorf("a list that is too long: %v", err)
+	}
+	for _, text := range []string{"", "H4sI", "no base64", base64.StdEncoding.EncodeToString([]byte("no gzip"))} {
+		if _, err := unpackCells(text); err == nil {
+			t.Errorf("%q was read", text)
+		}
+	}
 }
 
 func TestOutcomesAreReadFromLogsAsTheyWereWritten(t *testing.T) {
