@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/programs"
@@ -37,6 +38,9 @@ type Scheduler struct {
 	Plugins []profiles.Plugin `json:"plugins,omitempty"`
 	// Origin is a line about the program.
 	Origin string `json:"origin,omitempty"`
+	// Repeatable makes the scheduler examine one node at a time: if its release takes the first of
+	// equally good nodes, each simulation then has the same result.
+	Repeatable bool `json:"repeatable,omitempty"`
 }
 
 // Configuration is the configuration of a scheduler.
@@ -44,6 +48,20 @@ type Configuration struct {
 	YAML []byte
 	// Args are more flags, Profiles the names of its profiles.
 	Args, Profiles []string
+}
+
+// set sets a field of the configuration.
+func (c *Configuration) set(field string, value any) error {
+	var read map[string]any
+	err := yaml.Unmarshal(c.YAML, &read)
+	if err == nil {
+		read[field] = value
+		c.YAML, err = yaml.Marshal(read)
+	}
+	if err != nil {
+		return fmt.Errorf("set %s in the configuration: %w", field, err)
+	}
+	return nil
 }
 
 // Compile finds or compiles the programs of a simulation. h is the header of the snapshot.

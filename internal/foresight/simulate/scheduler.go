@@ -18,6 +18,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/metrics"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/apiserver"
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 const (
@@ -51,7 +52,12 @@ func (r *run) startScheduler(ctx context.Context) (*scheduler, error) {
 	}
 	process, err := r.o.Scheduler.Start(r.s, r.o.Dir, kubeconfig, func(c *Configuration) error {
 		gates, _ := deviceArgs(r.o.Scheduler.Release, slices.Sorted(maps.Keys(r.devices.gates)))
-		c.Args = append(c.Args, gates...)
+		c.Args = append(append(c.Args, gates...), listByName(r.o.Scheduler.Release)...)
+		if r.o.Scheduler.Repeatable {
+			if err := c.set("parallelism", 1); err != nil {
+				return err
+			}
+		}
 		if r.observer == nil {
 			return nil
 		}
@@ -67,6 +73,24 @@ func (r *run) startScheduler(ctx context.Context) (*scheduler, error) {
 			TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // a certificate that the scheduler has just made, on loopback
 		}},
 	}, nil
+}
+
+// listByName are the flags with which a scheduler knows the nodes in the order of their names. From
+// 1.35 on it would have another order at each start, since client-go lists objects by watching them
+// (WatchListClient, and watchList in tools/cache/reflector.go), and take the first of equally good
+// nodes.
+func listByName(release versions.Release) []string {
+	const gate = "WatchListClient"
+	if g := release.Gates()[gate]; g.Exists && g.Default && !g.Locked {
+		return []string{"--feature-gates=" + gate + "=false"}
+	}
+	return nil
+}
+
+// ordersTies reports whether a scheduler that examines one node at a time gives equally good nodes
+// to the same pods in each simulation.
+func ordersTies(release versions.Release) bool {
+	return release.Rules().OrderedTies && len(listByName(release)) > 0
 }
 
 // Process is a kube-scheduler that was started. Its metrics are served on loopback, without

@@ -139,8 +139,9 @@ func ComparePlacements(
 	programs := [2]Programs{from, to}
 	var sides [2]upgrades.Side
 	var results [2][]*report.Report
-	for i, p := range programs {
-		sides[i].Ordered = p.Scheduler.Release.Rules().OrderedTies
+	for i := range programs {
+		sides[i].Ordered = ordersTies(programs[i].Scheduler.Release)
+		programs[i].Scheduler.Repeatable = sides[i].Ordered
 	}
 	for n := 0; ; n++ {
 		for i, p := range programs {

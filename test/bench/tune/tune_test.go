@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 }
 
 // parts is the number of snapshots of a cluster, of which the last ones are held out.
-const parts, heldOut = 5, 2
+const parts, heldOut = 9, 3
 
 // BenchmarkTune searches on the trace and on two generated clusters, with several seeds. SEEDS is
 // the number of seeds, NODES the number of nodes, and TRIALS the number of trials.
