@@ -53,7 +53,7 @@ func BenchmarkTune(b *testing.B) {
 				worse, total, gains, seconds := 0, 0, 0, samples.Set{}
 				for seed := 1; seed <= seeds; seed++ {
 					args := []string{"tune", "--branch", apiserver.Release, "--objective", cluster.objectives, "--trials",
-						strconv.Itoa(trials), "--seed", strconv.Itoa(seed), "--parallel", "2", "-o", "json"}
+						strconv.Itoa(trials), "--seed", strconv.Itoa(seed), "--parallel", "4", "-o", "json"}
 					for i, file := range cluster.snapshots {
 						flag := "--snapshot"
 						if i >= parts-heldOut {
