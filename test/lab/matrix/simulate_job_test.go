@@ -74,7 +74,7 @@ func TestReleaseRunsSimulationsAsAJob(t *testing.T) {
 func tunesOnTheCluster(t *testing.T, n *labs.Node) {
 	t.Helper()
 	args := []string{"tune", "--branch", "v1.24.3", "--objective", "empty-nodes,spread,moves,cost", "--price", "big=1.5",
-		"--trials", "14", "-o", "json"}
+		"--trials", "10", "-o", "json"}
 	for i := range 3 { // the third one is held out
 		var b strings.Builder
 		for node := range 6 {
@@ -89,7 +89,7 @@ func tunesOnTheCluster(t *testing.T, n *labs.Node) {
 		}
 		args = append(args, "--snapshot", run.WriteFile(t, fmt.Sprintf("objects-%d.yaml", i), b.String()))
 	}
-	local := run.PMKSched(t, args...).OK(t).Stdout
+	local := run.PMKSched(t, append(args[:len(args):len(args)], "--parallel", "4")...).OK(t).Stdout
 	remote := run.PMKSched(t, append(args, "--job", "--kubeconfig", n.Lab.Kubeconfig(), "--parallel", "3",
 		"--node", n.NodeName, "--busybox", "/bin/busybox",
 		"--load", "containerd="+n.Path(image.DefaultContainerdSocket))...).OK(t).Stdout
@@ -97,7 +97,7 @@ func tunesOnTheCluster(t *testing.T, n *labs.Node) {
 		t.Errorf("(-this machine +cluster):\n%s", diff)
 	}
 	result := run.Decode[tune.Result](t, remote)
-	if len(result.Trials) != 14 || len(result.HeldOut) != 1 {
+	if len(result.Trials) != 10 || len(result.HeldOut) != 1 {
 		t.Errorf("%d trials, held out %q", len(result.Trials), result.HeldOut)
 	}
 	for _, trial := range result.Trials {

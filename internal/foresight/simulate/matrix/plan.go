@@ -226,8 +226,8 @@ func (p *plan) simulate(
 	}
 	programs := p.Schedulers[cell.Scheduler]
 	if cell.Configuration != "" {
-		breaker, err := ties.Start(p.Seed)
-		if err != nil {
+		var breaker *ties.Breaker
+		if breaker, err = ties.Start(p.Seed); err != nil {
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, breaker.Close(ctx)) }()
