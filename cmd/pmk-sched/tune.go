@@ -178,7 +178,7 @@ func tuneTable(r *tune.Result) string {
 	p.line("\nchoices, with figures of %s:", figuresOf)
 	p.row("OBJECTIVE", "POINT", "FIGURE", "BEST PRESET", "FIGURE", "NO WORSE")
 	for _, c := range r.Choices {
-		p.row(c.Objective, c.Point, tune.Format(c.Figure), c.Preset, tune.Format(c.PresetFigure), c.NoWorse)
+		p.row(c.Objective, c.Point, tune.Format(c.Figure), c.Preset, tune.Format(c.PresetFigure), c.Verdict())
 	}
 	p.line("\nchanges of today's configuration:")
 	for i := range r.Points {

@@ -1,6 +1,7 @@
 package tune
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -16,8 +17,21 @@ type Choice struct {
 	Figure       float64 `json:"figure"`
 	Preset       string  `json:"preset"`
 	PresetFigure float64 `json:"presetFigure"`
-	// NoWorse is set if no preset is better.
-	NoWorse bool `json:"noWorse"`
+	// NoWorse is set if no preset is better, and WithinError if one is, but none by more than one
+	// standard error of the difference over the snapshots that were held out.
+	NoWorse     bool `json:"noWorse"`
+	WithinError bool `json:"withinError"`
+}
+
+// Verdict is NoWorse and WithinError in words.
+func (c Choice) Verdict() string {
+	switch {
+	case c.NoWorse:
+		return "yes"
+	case c.WithinError:
+		return "within error"
+	}
+	return "no"
 }
 
 // Choose returns the name of the trial to use for each objective: the best one of the given trials,
@@ -41,7 +55,8 @@ func Choose(objectives []Objective, trials []Trial, given int) []string {
 		}
 		safe := chosen
 		for _, i := range front {
-			if safe >= 0 && i >= given && cost(i) < cost(chosen) && surpasses(objectives, o, trials[i], trials[safe]) {
+			if safe >= 0 && i >= given && cost(i) < cost(chosen) &&
+				surpasses(objectives, o, trials[i].BySnapshot, trials[safe].BySnapshot) {
 				chosen = i
 			}
 		}
@@ -53,12 +68,12 @@ func Choose(objectives []Objective, trials []Trial, given int) []string {
 }
 
 // surpasses reports whether a trial is better than another one by more than one standard error of
-// the mean difference.
-func surpasses(objectives []Objective, o int, a, b Trial) bool {
-	n := float64(len(a.BySnapshot))
+// the mean difference. a and b are their figures by snapshot.
+func surpasses(objectives []Objective, o int, a, b []Figures) bool {
+	n := float64(len(a))
 	mean, squares := 0.0, 0.0
-	for s := range a.BySnapshot {
-		d := costs(objectives, b.BySnapshot[s])[o] - costs(objectives, a.BySnapshot[s])[o]
+	for s := range a {
+		d := costs(objectives, b[s])[o] - costs(objectives, a[s])[o]
 		mean, squares = mean+d/n, squares+d*d
 	}
 	variance := max(0, squares-n*mean*mean) / max(1, n-1)
@@ -76,26 +91,23 @@ func Compare(objectives []Objective, points []Point, chosen []string) []Choice {
 		}
 		return p.Figures
 	}
+	failed := func(p Point) bool { return figures(p) == nil }
+	presets := slices.DeleteFunc(slices.Clone(points), func(p Point) bool {
+		return failed(p) || !strings.HasPrefix(p.Name, Preset)
+	})
 	for i, name := range chosen {
 		at := slices.IndexFunc(points, func(p Point) bool { return p.Name == name })
-		c := Choice{Objective: objectives[i].Name, Point: name, PresetFigure: math.Inf(1)}
-		for _, p := range points {
-			f := figures(p)
-			if f == nil || !strings.HasPrefix(p.Name, Preset) { // nil: its simulation failed
-				continue
-			}
-			if cost := costs(objectives, f)[i]; cost < c.PresetFigure {
-				c.Preset, c.PresetFigure = p.Name, cost
-			}
-		}
-		if at < 0 || figures(points[at]) == nil || c.Preset == "" {
+		if at < 0 || failed(points[at]) || len(presets) == 0 {
 			continue
 		}
-		c.Figure = costs(objectives, figures(points[at]))[i]
-		c.NoWorse = c.Figure <= c.PresetFigure+1e-9
-		if objectives[i].Higher {
-			c.Figure, c.PresetFigure = -c.Figure, -c.PresetFigure
-		}
+		point := points[at]
+		cost := func(p Point) float64 { return costs(objectives, figures(p))[i] }
+		best := slices.MinFunc(presets, func(a, b Point) int { return cmp.Compare(cost(a), cost(b)) })
+		c := Choice{Objective: objectives[i].Name, Point: name, Figure: figures(point)[i], Preset: best.Name,
+			PresetFigure: figures(best)[i], NoWorse: cost(point) <= cost(best)+1e-9}
+		c.WithinError = heldOut && !c.NoWorse && !slices.ContainsFunc(presets, func(p Point) bool {
+			return surpasses(objectives, i, p.HeldOutBySnapshot, point.HeldOutBySnapshot)
+		})
 		all = append(all, c)
 	}
 	return all

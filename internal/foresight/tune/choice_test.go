@@ -38,13 +38,25 @@ func TestChoiceIsAGivenOneUnlessATrialIsClearlyBetter(t *testing.T) {
 
 // A choice that is the best one on the snapshots of the search can be worse on those held out.
 func TestChoicesAreComparedOnTheSnapshotsHeldOut(t *testing.T) {
+	held := func(p Point, bySnapshot ...Figures) Point {
+		p.HeldOut, p.HeldOutBySnapshot = Mean(bySnapshot), bySnapshot
+		return p
+	}
 	points := []Point{
-		{Name: "trial 9", Front: true, Figures: Figures{1, 9}, HeldOut: Figures{3, 8}},
-		{Name: "trial 10", Front: true, Figures: Figures{0, 0}, HeldOut: Figures{0, 0}},
-		{Name: Preset + "default", Figures: Figures{2, 7}, HeldOut: Figures{2, 7}},
+		held(Point{Name: "trial 9", Front: true, Figures: Figures{1, 9}}, Figures{2, 8}, Figures{4, 8}),
+		held(Point{Name: "trial 10", Front: true, Figures: Figures{0, 0}}, Figures{0, 0}, Figures{0, 0}),
+		held(Point{Name: Preset + "default", Figures: Figures{2, 7}}, Figures{1, 7}, Figures{3, 7}),
 		{Name: Preset + "failed", Figures: Figures{2, 7}},
 	}
-	want := []Choice{{"less", "trial 9", 3, "preset default", 2, false}, {"more", "trial 9", 8, "preset default", 7, true}}
+	want := []Choice{
+		{"less", "trial 9", 3, "preset default", 2, false, false}, {"more", "trial 9", 8, "preset default", 7, true, false},
+	}
+	if diff := cmp.Diff(want, Compare(twoObjectives(), points, []string{"trial 9", "trial 9"})); diff != "" {
+		t.Error(diff)
+	}
+	// The preset is better on one snapshot, and worse on the other.
+	points[2] = held(points[2], Figures{4, 7}, Figures{1, 7})
+	want[0].PresetFigure, want[0].WithinError = 2.5, true
 	if diff := cmp.Diff(want, Compare(twoObjectives(), points, []string{"trial 9", "trial 9"})); diff != "" {
 		t.Error(diff)
 	}

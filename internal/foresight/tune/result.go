@@ -47,9 +47,10 @@ type Point struct {
 	Front        bool `json:"front"`
 	HeldOutFront bool `json:"heldOutFront"`
 	// Figures are means over the snapshots of the search, HeldOut over the snapshots that were held
-	// out: nil if there are none.
-	Figures Figures `json:"figures"`
-	HeldOut Figures `json:"heldOut"`
+	// out: nil if there are none. HeldOutBySnapshot are the figures of each of the latter.
+	Figures           Figures   `json:"figures"`
+	HeldOut           Figures   `json:"heldOut"`
+	HeldOutBySnapshot []Figures `json:"heldOutBySnapshot,omitempty"`
 	// Changes are the settings that differ from today's configuration.
 	Changes []string `json:"changes"`
 	// Configuration is a KubeSchedulerConfiguration, Spec a pmk-sched.yaml with it.

@@ -50,7 +50,7 @@ func BenchmarkTune(b *testing.B) {
 	} {
 		b.Run(cluster.name, func(b *testing.B) {
 			for b.Loop() {
-				worse, total, gains, seconds := 0, 0, 0, samples.Set{}
+				worse, clearly, total, gains, seconds := 0, 0, 0, 0, samples.Set{}
 				for seed := 1; seed <= seeds; seed++ {
 					args := []string{"tune", "--branch", apiserver.Release, "--objective", cluster.objectives, "--trials",
 						strconv.Itoa(trials), "--seed", strconv.Itoa(seed), "--parallel", "4", "-o", "json"}
@@ -68,15 +68,19 @@ func BenchmarkTune(b *testing.B) {
 						total++
 						if !c.NoWorse {
 							worse++
+							if !c.WithinError {
+								clearly++
+							}
 						} else if c.Figure != c.PresetFigure {
 							gains++
 						}
-						b.Logf("seed %d, %s: %s %.4g, %s %.4g, no worse %t", seed, c.Objective, c.Point, c.Figure, c.Preset,
-							c.PresetFigure, c.NoWorse)
+						b.Logf("seed %d, %s: %s %.4g, %s %.4g, no worse: %s", seed, c.Objective, c.Point, c.Figure, c.Preset,
+							c.PresetFigure, c.Verdict())
 					}
 				}
 				b.ReportMetric(float64(total), "choices")
 				b.ReportMetric(float64(worse), "worse-than-a-preset")
+				b.ReportMetric(float64(clearly), "worse-by-more-than-the-error")
 				b.ReportMetric(float64(gains), "better-than-all-presets")
 				seconds.ReportMedian(b, "search", "s")
 			}

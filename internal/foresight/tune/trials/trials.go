@@ -194,7 +194,7 @@ func (p *pool) hold(ctx context.Context, space *space, result *tune.Result, held
 		return err
 	}
 	for i := range trials {
-		result.Points[i].HeldOut = trials[i].Figures
+		result.Points[i].HeldOut, result.Points[i].HeldOutBySnapshot = trials[i].Figures, trials[i].BySnapshot
 	}
 	tune.MarkHeldOut(result.Objectives, result.Points)
 	return nil
