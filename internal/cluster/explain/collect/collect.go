@@ -67,21 +67,25 @@ func Pod(ctx context.Context, cfg *rest.Config, namespace, name string, log *zap
 		return nil, err
 	}
 	if r.in.Pod == nil {
-		if err := r.optional(r.ended(ctx)); err != nil {
-			return nil, err
-		}
-		return r.in, r.optional(r.refusals(ctx))
+		return r.in, r.all(ctx, r.ended, r.preemptors, r.refusals)
 	}
-	reads := []func(context.Context) error{r.events, r.nodes, r.claims, r.schedulers}
-	if r.in.Pod.Spec.NodeName == "" {
-		reads = append(reads, r.usage, r.classes)
+	if err := r.all(ctx, r.events, r.preemptors, r.nodes, r.claims, r.schedulers); err != nil {
+		return nil, err
 	}
+	if r.in.Pod.Spec.NodeName != "" {
+		return r.in, nil
+	}
+	return r.in, r.all(ctx, r.usage, r.classes)
+}
+
+// all reads in this order.
+func (r *reader) all(ctx context.Context, reads ...func(context.Context) error) error {
 	for _, read := range reads {
 		if err := r.optional(read(ctx)); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return r.in, nil
+	return nil
 }
 
 // optional notes that the user must not read something, and returns other errors.

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/explain"
@@ -135,5 +136,28 @@ func TestMissingPodIsExplainedByItsWorkload(t *testing.T) {
 		if in.Pod != nil || len(in.Events) != 1 || in.Events[0].InvolvedObject.Name != "web-5d4f" {
 			t.Errorf("%s: pod %v, events %v", name, in.Pod, in.Events)
 		}
+	}
+}
+
+// Events of schedulers from 1.36 on have the UID of the pod that evicts only.
+func TestPodThatEvictedAnotherIsNamed(t *testing.T) {
+	s := newServer()
+	evicting := runningPod("high", "n2", "1")
+	evicting.UID = "7"
+	s.objects["/api/v1/pods?next"] = podList("", evicting)
+	event := func(message string) corev1.Event {
+		return corev1.Event{ObjectMeta: metav1.ObjectMeta{UID: types.UID(message)}, Reason: "Preempted", Message: message,
+			InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: "db-0"}}
+	}
+	s.objects["/api/v1/namespaces/shop/events?"] = eventList(event("Preempted by pod 7 on node n2."),
+		event("Preempted by pod 8 on node n2."), event("Preempted by other/web on node n1"))
+	var got []string
+	in := read(t, s, "db-0")
+	for i := range in.Ended {
+		name, uid, _ := explain.Preemptor(&in.Ended[i])
+		got = append(got, name+" "+string(uid))
+	}
+	if diff := cmp.Diff([]string{"shop/high 7", " 8", "other/web "}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

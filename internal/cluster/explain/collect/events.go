@@ -51,6 +51,35 @@ func (r *reader) events(ctx context.Context) (err error) {
 	return err
 }
 
+// preemptors names the pods that evicted others where the events have only their UIDs. Most of them
+// run on the node of the eviction.
+func (r *reader) preemptors(ctx context.Context) error {
+	read := map[string]map[types.UID]corev1.Pod{}
+	for i := range r.in.Ended {
+		e := &r.in.Ended[i]
+		name, uid, node := explain.Preemptor(e)
+		if e.Reason != "Preempted" || name != "" || uid == "" || node == "" {
+			continue
+		}
+		if read[node] == nil {
+			read[node] = map[types.UID]corev1.Pod{}
+			onNode := metav1.ListOptions{FieldSelector: "spec.nodeName=" + node}
+			for list, err := range pages(ctx, r, "pods", r.kube.CoreV1().Pods(metav1.NamespaceAll).List, onNode) {
+				if err != nil {
+					return err
+				}
+				for j := range list.Items {
+					read[node][list.Items[j].UID] = list.Items[j]
+				}
+			}
+		}
+		if pod, ok := read[node][uid]; ok {
+			e.Related = &corev1.ObjectReference{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: uid}
+		}
+	}
+	return nil
+}
+
 // ended reads the events about the ends of pods that are named like the missing pod, or like pods
 // of a workload of that name.
 func (r *reader) ended(ctx context.Context) error {
