@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -10,7 +9,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/page"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/replay"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 )
 
 // replayTimeout is enough for a long recording on a small machine.
@@ -74,51 +72,27 @@ func replayTable(r *replay.Result) string {
 	duration := time.Duration(r.Seconds * float64(time.Second)).Round(time.Second)
 	p.line("%s %s on a recording of %s, in %d groups of at most %s\n", r.Scheduler, r.Release, duration, r.Groups,
 		time.Duration(r.StepSeconds*float64(time.Second)).Round(time.Millisecond))
-	replayed, recorded := &r.Replayed, &r.Recorded
 	p.row("", "REPLAY", "RECORDING")
-	count := func(name string, a, b int) { p.row(name, a, b) }
-	count("pods arrived", replayed.Arrived, recorded.Arrived)
-	count("pods placed", replayed.Placed, recorded.Placed)
-	count("pods ended", replayed.Ended, recorded.Ended)
-	count("pods evicted", replayed.Evicted, recorded.Evicted)
-	count("most waiting", replayed.MostWaiting, recorded.MostWaiting)
-	wait := func(name string, a, b float64) { p.row(name, elapsed(a), elapsed(b)) }
-	wait("wait, mean", replayed.Waiting.Mean, recorded.Waiting.Mean)
-	wait("wait, p50", replayed.Waiting.P50, recorded.Waiting.P50)
-	wait("wait, p99", replayed.Waiting.P99, recorded.Waiting.P99)
-	wait("wait, longest", replayed.Waiting.Max, recorded.Waiting.Max)
-	for _, resource := range replayed.Mean.Resources() {
-		p.row(resource+", mean", percent(replayed.Mean.Utilization[resource]), percent(recorded.Mean.Utilization[resource]))
-	}
-	if replayed.Mean.Cost > 0 {
-		p.row("cost of nodes, mean", report.FormatPrice(replayed.Mean.Cost), report.FormatPrice(recorded.Mean.Cost))
-		p.row("of empty nodes, mean", report.FormatPrice(replayed.Mean.EmptyCost),
-			report.FormatPrice(recorded.Mean.EmptyCost))
+	for _, f := range r.Figures() {
+		p.row(f.Name, f.Replayed, f.Recorded)
 	}
 	p.line("\nnodes of pods: %d as recorded, %d others", r.SameNode, r.OtherNode)
 	p.head(len(r.Evicted), "EVICTED POD", "NODE", "FOR", "AT")
 	for _, e := range first(r.Evicted) {
-		p.row(e.Namespace+"/"+e.Name, e.Node, orDash(e.By), elapsed(e.Seconds))
+		p.row(e.Namespace+"/"+e.Name, e.Node, orDash(e.By), replay.Elapsed(e.Seconds))
 	}
 	p.more(len(r.Evicted))
 	p.head(len(r.Lost), "POD OF A REMOVED NODE", "NODE", "AT")
 	for _, e := range first(r.Lost) {
-		p.row(e.Namespace+"/"+e.Name, e.Node, elapsed(e.Seconds))
+		p.row(e.Namespace+"/"+e.Name, e.Node, replay.Elapsed(e.Seconds))
 	}
 	p.more(len(r.Lost))
 	p.head(len(r.Unplaced), "WAITS IN THE END", "SINCE", "REASON")
 	for _, w := range first(r.Unplaced) {
-		p.row(w.Namespace+"/"+w.Name, elapsed(w.Since), orDash(oneLine(w.Reason)))
+		p.row(w.Namespace+"/"+w.Name, replay.Elapsed(w.Since), orDash(oneLine(w.Reason)))
 	}
 	p.more(len(r.Unplaced))
 	p.notes(r.Notes)
 	p.unknown(r.Unknown)
 	return p.String()
 }
-
-// elapsed formats a time.
-func elapsed(s float64) string {
-	return time.Duration(s * float64(time.Second)).Round(100 * time.Millisecond).String()
-}
-
-func percent(part float64) string { return fmt.Sprintf("%.1f %%", 100*part) }

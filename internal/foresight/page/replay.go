@@ -6,7 +6,6 @@ import (
 	"html/template"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/pmk-sched/pmk-sched/internal/foresight/replay"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
@@ -25,7 +24,7 @@ const (
 type replayView struct {
 	*replay.Result
 	Duration, Step string
-	Rows           [][3]string
+	Rows           []replay.Figure
 	Lines          []lines
 	Lists          []list
 }
@@ -47,7 +46,7 @@ func WriteReplay(w io.Writer, r *replay.Result) error {
 	if err != nil {
 		return fmt.Errorf("read template of the report: %w", err)
 	}
-	v := replayView{Result: r, Duration: seconds(r.Seconds), Step: seconds(r.StepSeconds), Rows: replayRows(r),
+	v := replayView{Result: r, Duration: replay.Elapsed(r.Seconds), Step: replay.Elapsed(r.StepSeconds), Rows: r.Figures(),
 		Lists: replayLists(r)}
 	for _, resource := range r.Replayed.Mean.Resources() {
 		v.add("Utilization: "+resource, percent, 1, func(v replay.Values) float64 { return v.Utilization[resource] })
@@ -98,49 +97,20 @@ func polyline(points []replay.Point, seconds, most float64, of func(replay.Value
 	return strings.TrimSuffix(text.String(), " ")
 }
 
-func seconds(s float64) string {
-	return time.Duration(s * float64(time.Second)).Round(100 * time.Millisecond).String()
-}
-
-// replayRows returns the figures of the replay and of the recording.
-func replayRows(r *replay.Result) [][3]string {
-	a, b := &r.Replayed, &r.Recorded
-	count := func(name string, a, b int) [3]string { return [3]string{name, fmt.Sprint(a), fmt.Sprint(b)} }
-	wait := func(name string, a, b float64) [3]string { return [3]string{name, seconds(a), seconds(b)} }
-	rows := [][3]string{
-		count("Pods arrived", a.Arrived, b.Arrived), count("Pods placed", a.Placed, b.Placed),
-		count("Pods ended", a.Ended, b.Ended), count("Pods evicted", a.Evicted, b.Evicted),
-		count("Most pods waiting at a time", a.MostWaiting, b.MostWaiting),
-		wait("Mean wait", a.Waiting.Mean, b.Waiting.Mean), wait("Wait, p50", a.Waiting.P50, b.Waiting.P50),
-		wait("Wait, p90", a.Waiting.P90, b.Waiting.P90), wait("Wait, p99", a.Waiting.P99, b.Waiting.P99),
-		wait("Longest wait", a.Waiting.Max, b.Waiting.Max),
-	}
-	for _, resource := range a.Mean.Resources() {
-		rows = append(rows, [3]string{"Mean utilization of " + resource, percent(a.Mean.Utilization[resource]),
-			percent(b.Mean.Utilization[resource])})
-	}
-	if a.Mean.Cost > 0 {
-		rows = append(rows,
-			[3]string{"Mean cost of nodes", report.FormatPrice(a.Mean.Cost), report.FormatPrice(b.Mean.Cost)},
-			[3]string{"Mean cost of empty nodes", report.FormatPrice(a.Mean.EmptyCost), report.FormatPrice(b.Mean.EmptyCost)})
-	}
-	return rows
-}
-
 func replayLists(r *replay.Result) []list {
 	evicted := list{ID: "evicted", Title: "Evicted pods", Columns: []string{"Pod", "Node", "For", "At"}}
 	for i := range r.Evicted {
 		e := &r.Evicted[i]
-		evicted.add(e.Namespace+"/"+e.Name, e.Node, e.By, seconds(e.Seconds))
+		evicted.add(e.Namespace+"/"+e.Name, e.Node, e.By, replay.Elapsed(e.Seconds))
 	}
 	lost := list{ID: "lost", Title: "Pods of removed nodes", Columns: []string{"Pod", "Node", "At"}}
 	for i := range r.Lost {
 		e := &r.Lost[i]
-		lost.add(e.Namespace+"/"+e.Name, e.Node, seconds(e.Seconds))
+		lost.add(e.Namespace+"/"+e.Name, e.Node, replay.Elapsed(e.Seconds))
 	}
 	unplaced := list{ID: "unplaced", Title: "Pods that wait in the end", Columns: []string{"Pod", "Since", "Reason"}}
 	for _, u := range r.Unplaced {
-		unplaced.add(u.Namespace+"/"+u.Name, seconds(u.Since), u.Reason)
+		unplaced.add(u.Namespace+"/"+u.Name, replay.Elapsed(u.Since), u.Reason)
 	}
 	others := list{ID: "differences", Title: "Pods on other nodes than in the recording",
 		Columns: []string{"Pod", "Recorded", "Replay"}}
