@@ -253,12 +253,16 @@ func (l *lock) current(ctx context.Context, api client.Client) (*coordinationv1.
 	return lease, nil
 }
 
+// release deletes the Lease. A renewal that was cancelled may reach the API server after the Lease
+// was read: it is then read again.
 func (l *lock) release(ctx context.Context) error {
-	lease, err := l.current(ctx, l.client.leases)
-	if err != nil {
-		return err
-	}
-	return client.IgnoreNotFound(l.client.leases.Delete(ctx, lease, unchangedSince(lease)))
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		lease, err := l.current(ctx, l.client.leases)
+		if err != nil {
+			return err
+		}
+		return client.IgnoreNotFound(l.client.leases.Delete(ctx, lease, unchangedSince(lease)))
+	})
 }
 
 func (l *lock) lockedBy(lease *coordinationv1.Lease) error {

@@ -259,6 +259,39 @@ func TestARunThatWasCutOffDoesNotWrite(t *testing.T) {
 	}
 }
 
+// A renewal that was cancelled reaches the API server between the last read of the lock and its
+// deletion.
+func TestLockIsReleasedThoughARenewalArrivesLate(t *testing.T) {
+	t.Parallel()
+	config, late := server.Config(), atomic.Int32{}
+	leases := server.Client(t).CoordinationV1()
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return apiserver.RoundTrip(func(r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodDelete && late.Add(1) == 1 {
+				parts := strings.Split(r.URL.Path, "/") // …/namespaces/NAMESPACE/leases/NAME
+				_, err := leases.Leases(parts[len(parts)-3]).Patch(r.Context(), parts[len(parts)-1], types.MergePatchType,
+					[]byte(`{"spec": {"renewTime": "2026-01-02T03:04:05.000000Z"}}`), metav1.PatchOptions{})
+				if err != nil {
+					return nil, err
+				}
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	ctx, client, ns := testContext(t), newClient(t, config), server.Namespace(t)
+	_, unlock, err := client.Lock(ctx, ns, "late", "jane@laptop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unlock(ctx); err != nil {
+		t.Error(err)
+	}
+	list, err := leases.Leases(ns).List(ctx, metav1.ListOptions{})
+	if err != nil || len(list.Items) > 0 || late.Load() != 2 {
+		t.Errorf("leases %v after %d deletions, %v", list.Items, late.Load(), err)
+	}
+}
+
 // leaseUser returns the configuration of a user who has permissions for Leases in a namespace by a
 // RoleBinding named leases.
 func leaseUser(t *testing.T, ns string) *rest.Config {

@@ -146,6 +146,6 @@ steps:
 		{Namespace: "shop", Name: r.Steps[1].Placements[0].Name, Node: "b"},
 	}
 	equal(t, "placements", want, r.Placements)
-	equal(t, "unplaced pods", 0, len(r.Unplaced))
+	equal(t, "unplaced pods", map[string]string{}, reasons(r))
 	equal(t, "moved, nodes and pods", [3]int{1, 3, 2}, [3]int{r.Summary.Moved, r.Summary.Nodes, r.Summary.Pods})
 }
