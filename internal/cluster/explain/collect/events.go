@@ -1,6 +1,7 @@
 package collect
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -54,28 +55,27 @@ func (r *reader) events(ctx context.Context) (err error) {
 // preemptors names the pods that evicted others where the events have only their UIDs. Most of them
 // run on the node of the eviction.
 func (r *reader) preemptors(ctx context.Context) error {
-	read := map[string]map[types.UID]corev1.Pod{}
+	read, found := map[string]bool{}, map[types.UID]*corev1.ObjectReference{}
 	for i := range r.in.Ended {
 		e := &r.in.Ended[i]
 		name, uid, node := explain.Preemptor(e)
 		if e.Reason != "Preempted" || name != "" || uid == "" || node == "" {
 			continue
 		}
-		if read[node] == nil {
-			read[node] = map[types.UID]corev1.Pod{}
+		if !read[node] {
+			read[node] = true
 			onNode := metav1.ListOptions{FieldSelector: "spec.nodeName=" + node}
 			for list, err := range pages(ctx, r, "pods", r.kube.CoreV1().Pods(metav1.NamespaceAll).List, onNode) {
 				if err != nil {
 					return err
 				}
 				for j := range list.Items {
-					read[node][list.Items[j].UID] = list.Items[j]
+					pod := &list.Items[j]
+					found[pod.UID] = &corev1.ObjectReference{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
 				}
 			}
 		}
-		if pod, ok := read[node][uid]; ok {
-			e.Related = &corev1.ObjectReference{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: uid}
-		}
+		e.Related = cmp.Or(found[uid], e.Related)
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func Run(ctx context.Context, s *session.Session, r Request) (result *Result, er
 	return result, err
 }
 
-// engine is a plan with what runs its simulations. Close it.
+// engine has a plan, and runs its simulations. Close it.
 type engine struct {
 	plan   *plan
 	runner runner
@@ -58,12 +58,11 @@ func open(ctx context.Context, s *session.Session, r Request) (e *engine, err er
 			return nil, err
 		}
 	}
-	e = &engine{}
 	dir, remove, err := tempdir.Make("matrix")
 	if err != nil {
 		return nil, err
 	}
-	e.remove = remove
+	e = &engine{remove: remove}
 	if e.plan, err = newPlan(ctx, s, r, dir); err == nil {
 		e.runner, err = start(ctx, s, e.plan, r.Parallel, dir)
 	}

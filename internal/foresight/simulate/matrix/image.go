@@ -77,17 +77,17 @@ func (r *JobRequest) connect(s *session.Session) (starter, error) {
 		return nil, fmt.Errorf("create client for %s: %w", cfg.Host, err)
 	}
 	return func(ctx context.Context, s *session.Session, p *plan, parallel int, dir string) (runner, error) {
-		o := &onCluster{plan: p, runner: NewRunner(kube, s.Log)}
+		o := &onCluster{jobs: NewRunner(kube, s.Log)}
 		steps := 0
 		for _, sc := range p.Scenarios {
 			steps = max(steps, len(sc))
 		}
 		o.job = Job{
-			Name: newName(), Namespace: r.Namespace, Command: append([]string{image.SelfPath}, r.Command...), Parallel: parallel,
+			Namespace: r.Namespace, Command: append([]string{image.SelfPath}, r.Command...), Parallel: parallel,
 			Node: r.Node, Arch: runtime.GOARCH, PerIndex: rules.BackoffLimitPerIndex,
 			Memory: baseMemory + objectMemory*int64(p.objects), Timeout: time.Duration(steps) * (p.Timeout + stepTime),
 		}
-		o.job.Image, err = p.buildImage(ctx, s, r.Image, o.job.Name, dir)
+		o.job.Image, err = p.buildImage(ctx, s, r.Image, newName(), dir)
 		return o, err
 	}, nil
 }
@@ -97,9 +97,8 @@ func newName() string { return "pmk-sched-matrix-" + strings.ToLower(rand.Text()
 
 // onCluster runs simulations on a cluster, as a Job each time.
 type onCluster struct {
-	plan   *plan
-	runner *Runner
-	job    Job // without simulations
+	jobs *Runner
+	job  Job // without a name and simulations
 }
 
 func (o *onCluster) close() error { return nil }
@@ -111,7 +110,7 @@ func (o *onCluster) run(ctx context.Context, s *session.Session, cells []planned
 		return nil, err
 	}
 	s.Note(fmt.Sprintf("%s runs %d simulations", job, job.Cells))
-	return o.runner.Run(ctx, job, func(index int) func(error) {
+	return o.jobs.Run(ctx, job, func(index int) func(error) {
 		return s.OnStep("simulate " + cells[index].name.String())
 	})
 }

@@ -44,7 +44,7 @@ func packCells(cells []plannedCell) (string, error) {
 	return text, nil
 }
 
-// unpackCells reads what [packCells] returned.
+// unpackCells is the reverse of [packCells].
 func unpackCells(text string) (cells []plannedCell, err error) {
 	packed, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {

@@ -90,7 +90,7 @@ func Run(ctx context.Context, s *session.Session, r Request) (result *tune.Resul
 	if err != nil {
 		return nil, err
 	}
-	p := &pool{s: s, r: r, variants: variants, ranks: r.added()}
+	p := &pool{s: s, r: r, variants: variants}
 	for _, w := range all {
 		p.ranks = max(p.ranks, w.nodes+r.added())
 	}
