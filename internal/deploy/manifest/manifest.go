@@ -109,7 +109,7 @@ func Objects(s Scheduler) ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, fmt.Errorf("build objects of scheduler %s: %w", s.Name, err)
 	}
-	args, err := s.args(rules)
+	args, err := s.args()
 	if err != nil {
 		return nil, err
 	}
