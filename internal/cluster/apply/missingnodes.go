@@ -41,24 +41,29 @@ func (c *Client) awayNodes(ctx context.Context, pod *corev1.PodSpec) (away map[s
 	if err != nil {
 		return nil, 0, fmt.Errorf("read which nodes the pods may run on: %w", err)
 	}
-	nodes := &corev1.NodeList{}
-	err = c.api.List(ctx, nodes, client.MatchingLabelsSelector{Selector: selector}, client.Limit(listPage))
-	if err != nil {
-		var forbidden *kubeapi.ForbiddenError
-		if errors.As(err, &forbidden) {
-			err = nil
-		}
-		return nil, 0, err
-	}
 	away = map[string]bool{}
-	for i := range nodes.Items {
-		if kubeapi.NodeAway(&nodes.Items[i]) {
-			away[nodes.Items[i].Name] = true
-		} else {
-			present++
+	for token := ""; ; {
+		nodes := &corev1.NodeList{}
+		err = c.api.List(ctx, nodes, client.MatchingLabelsSelector{Selector: selector}, client.Limit(listPage),
+			client.Continue(token))
+		if err != nil {
+			var forbidden *kubeapi.ForbiddenError
+			if errors.As(err, &forbidden) {
+				err = nil
+			}
+			return nil, 0, err
+		}
+		for i := range nodes.Items {
+			if kubeapi.NodeAway(&nodes.Items[i]) {
+				away[nodes.Items[i].Name] = true
+			} else {
+				present++
+			}
+		}
+		if token = nodes.Continue; token == "" {
+			return away, present, nil
 		}
 	}
-	return away, present, nil
 }
 
 // awayFor returns the nodes for which pods may be waiting.

@@ -2,6 +2,9 @@ package preflight
 
 import (
 	"context"
+	"fmt"
+	"iter"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,44 +18,57 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 )
 
-// maxNodes bounds how many nodes are inspected for their pods: control planes are small.
-const maxNodes = 16
+const (
+	// objectPage is how many nodes or pods are read at once.
+	objectPage = 250
+	// fewNodes is up to how many nodes the pods of each node are listed. With more nodes one list of
+	// all pods is read instead.
+	fewNodes = 16
+	// maxNames is how many nodes a message lists.
+	maxNames = 16
+)
 
 // controlPlaneNode fails unless a node accepts the pod and matches its node selector.
 func (p *preflight) controlPlaneNode(ctx context.Context) (string, error) {
-	nodes, err := p.selectedNodes(ctx)
-	if err != nil {
-		return "", unknownIfForbidden(err)
-	}
-	if len(nodes) == 0 {
-		return "", problem.Errorf(
-			"see `kubectl get nodes --show-labels`; a managed cluster has no control-plane nodes: select other nodes with "+
-				"--node-selector",
-			"no node has the label %s", p.nodes)
-	}
 	var fit, reasons []string
-	for i := range nodes {
-		if reason := kubeapi.NodeRejection(&nodes[i], p.pod.Spec.Tolerations); reason != "" {
-			reasons = append(reasons, nodes[i].Name+" "+reason)
-		} else {
-			fit = append(fit, nodes[i].Name)
+	for list, err := range p.selectedNodes(ctx) {
+		if err != nil {
+			return "", unknownIfForbidden(err)
+		}
+		for i := range list.Items {
+			if reason := kubeapi.NodeRejection(&list.Items[i], p.pod.Spec.Tolerations); reason != "" {
+				reasons = append(reasons, list.Items[i].Name+" "+reason)
+			} else {
+				fit = append(fit, list.Items[i].Name)
+			}
 		}
 	}
-	if len(fit) == 0 {
+	switch {
+	case len(fit) > 0:
+		return listOf(fit, ", "), nil
+	case len(reasons) > 0:
 		return "", problem.Errorf("make a node ready and schedulable, see `kubectl describe node`",
-			"no node accepts the pod: %s", strings.Join(reasons, "; "))
+			"no node accepts the pod: %s", listOf(reasons, "; "))
 	}
-	return strings.Join(fit, ", "), nil
+	return "", problem.Errorf(
+		"see `kubectl get nodes --show-labels`; a managed cluster has no control-plane nodes: select other nodes with "+
+			"--node-selector",
+		"no node has the label %s", p.nodes)
 }
 
-// selectedNodes returns the nodes that match the pod's node selector, at most maxNodes.
-func (p *preflight) selectedNodes(ctx context.Context) ([]corev1.Node, error) {
-	list, err := kubeapi.List(ctx, p.retry, "list nodes",
-		p.kube.CoreV1().Nodes().List, metav1.ListOptions{LabelSelector: p.nodes.String(), Limit: maxNodes})
-	if err != nil {
-		return nil, err
+// listOf joins the first of some texts, and counts the others.
+func listOf(texts []string, separator string) string {
+	if more := len(texts) - maxNames; more > 0 {
+		texts = append(slices.Clone(texts[:maxNames]), fmt.Sprintf("and %d more", more))
 	}
-	return list.Items, nil
+	return strings.Join(texts, separator)
+}
+
+// selectedNodes returns the pages of the nodes that match the pod's node selector: on a hosted
+// control plane they are all nodes of the cluster.
+func (p *preflight) selectedNodes(ctx context.Context) iter.Seq2[*corev1.NodeList, error] {
+	return kubeapi.Pages(ctx, kubeapi.Retrying(p.retry, "list nodes", p.kube.CoreV1().Nodes().List),
+		metav1.ListOptions{LabelSelector: p.nodes.String(), Limit: objectPage})
 }
 
 // portFree fails if the scheduler's port is in use in the host's network of the selected nodes: by
@@ -62,34 +78,47 @@ func (p *preflight) portFree(ctx context.Context) (string, error) {
 	if by, taken := p.TakenPorts[p.Port]; taken {
 		return "", problem.Errorf(hint, "port %d is in use by %s", p.Port, by)
 	}
-	nodes, err := p.selectedNodes(ctx)
-	if err != nil {
-		return "", unknownIfForbidden(err)
-	}
-	for i := range nodes {
-		pods, err := p.podsOn(ctx, nodes[i].Name)
+	nodes := map[string]bool{}
+	for list, err := range p.selectedNodes(ctx) {
 		if err != nil {
 			return "", unknownIfForbidden(err)
 		}
-		for j := range pods {
-			pod := &pods[j]
-			if pod.Labels[ownership.LabelInstance] != p.Name && usesHostPort(pod, p.Port) {
-				return "", problem.Errorf(hint, "port %d of node %s is in use by Pod/%s/%s", p.Port, nodes[i].Name, pod.Namespace,
-					pod.Name)
+		for i := range list.Items {
+			nodes[list.Items[i].Name] = true
+		}
+	}
+	for _, selector := range podSelectors(nodes) {
+		for list, err := range p.podsOf(ctx, selector) {
+			if err != nil {
+				return "", unknownIfForbidden(err)
+			}
+			for i := range list.Items {
+				pod := &list.Items[i]
+				if nodes[pod.Spec.NodeName] && pod.Labels[ownership.LabelInstance] != p.Name && usesHostPort(pod, p.Port) {
+					return "", problem.Errorf(hint, "port %d of node %s is in use by Pod/%s/%s", p.Port, pod.Spec.NodeName,
+						pod.Namespace, pod.Name)
+				}
 			}
 		}
 	}
 	return "", nil
 }
 
-func (p *preflight) podsOn(ctx context.Context, node string) ([]corev1.Pod, error) {
-	selector := fields.OneTermEqualSelector("spec.nodeName", node)
-	list, err := kubeapi.List(ctx, p.retry, "list pods on node "+node,
-		p.kube.CoreV1().Pods(metav1.NamespaceAll).List, metav1.ListOptions{FieldSelector: selector.String()})
-	if err != nil {
-		return nil, err
+// podSelectors returns the field selectors of the lists in which all pods of some nodes are.
+func podSelectors(nodes map[string]bool) []string {
+	if len(nodes) > fewNodes {
+		return []string{"spec.nodeName!="}
 	}
-	return list.Items, nil
+	var selectors []string
+	for _, node := range slices.Sorted(maps.Keys(nodes)) {
+		selectors = append(selectors, fields.OneTermEqualSelector("spec.nodeName", node).String())
+	}
+	return selectors
+}
+
+func (p *preflight) podsOf(ctx context.Context, selector string) iter.Seq2[*corev1.PodList, error] {
+	list := kubeapi.Retrying(p.retry, "list pods with "+selector, p.kube.CoreV1().Pods(metav1.NamespaceAll).List)
+	return kubeapi.Pages(ctx, list, metav1.ListOptions{FieldSelector: selector, Limit: objectPage})
 }
 
 // usesHostPort reports whether a pod listens on a port of its node, according to its host ports or,
