@@ -107,6 +107,13 @@ func TestInvalidFilesAreRefusedWithTheirLines(t *testing.T) {
 		head + "spec: {source: {plugins: [{path: a, package: b}]}}":   "package is valid with module only",
 		head +
 			"spec: {anyNode: true, nodeSelector: {a: b}}": "spec.anyNode and spec.nodeSelector exclude each other",
+		head + "spec:\n  tolerations: [{key: a, effects: NoSchedule}]":           "line 5: unknown field effects",
+		head + "spec: {tolerations: [{key: a}, {operator: Equal}]}":              "spec.tolerations[1]: key is required",
+		head + "spec: {tolerations: [{key: a, operator: Exists, value: b}]}":     "spec.tolerations[0]: operator Exists excludes",
+		head + "spec: {tolerations: [{key: a, operator: exists}]}":               `spec.tolerations[0]: invalid operator "exists"`,
+		head + "spec: {tolerations: [{key: a, effect: NoScheduling}]}":           `spec.tolerations[0]: invalid effect`,
+		head + "spec: {tolerations: [{operator: Exists, tolerationSeconds: 3}]}": "tolerationSeconds requires effect NoExecute",
+		head + "spec: {priorityClassName: System_Critical}":                      "spec.priorityClassName: invalid name",
 		head +
 			"spec: {extenders: [{name: A}]}": `spec.extenders[0]: the name "A" is not a DNS label`,
 		head + "spec: {extenders: [{name: a}, {name: a}]}": `spec.extenders: duplicate name "a"`,

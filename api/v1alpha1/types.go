@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -22,6 +23,9 @@ const (
 	// Auto leaves a field to pmk-sched, as an empty field does.
 	Auto = "auto"
 )
+
+// NoPriorityClass is the value of [CustomSchedulerSpec.PriorityClassName] for pods without one.
+const NoPriorityClass = "none"
 
 // NoSignature is the value of [Image.RequireSignature] that lifts a requirement.
 const NoSignature = "none"
@@ -56,6 +60,12 @@ type CustomSchedulerSpec struct {
 	NodeSelector map[string]string `json:"nodeSelector,omitempty" yaml:"nodeSelector"`
 	// AnyNode lets the scheduler run on every node, for managed clusters. It excludes NodeSelector.
 	AnyNode bool `json:"anyNode,omitempty" yaml:"anyNode"`
+	// Tolerations of the pods of the scheduler and of its extenders, in addition to those for the
+	// taints of control-plane nodes and for CriticalAddonsOnly.
+	Tolerations []Toleration `json:"tolerations,omitempty" yaml:"tolerations"`
+	// PriorityClassName is the priority class of the pods of the scheduler and of its extenders, or
+	// none. The default is system-cluster-critical.
+	PriorityClassName string `json:"priorityClassName,omitempty" yaml:"priorityClassName"`
 	// Args are flags of kube-scheduler, --name=value each, that its configuration cannot express.
 	Args []string `json:"args,omitempty" yaml:"args"`
 	// Ports of the scheduler.
@@ -154,6 +164,31 @@ type Configuration struct {
 	// PolicyConfigMap makes the scheduler read predicates, priorities and extenders from a legacy
 	// Policy in a ConfigMap: 1.20, 1.21 and, in place of the default scheduler, 1.22.
 	PolicyConfigMap bool `json:"policyConfigMap,omitempty" yaml:"policyConfigMap"`
+}
+
+// Toleration lets pods run on nodes with a taint, as in a pod.
+type Toleration struct {
+	// Key of the taint. Empty: every key, with operator Exists.
+	Key string `json:"key,omitempty" yaml:"key"`
+	// Operator is Equal, which is the default, or Exists, for any value. Lt and Gt compare numbers
+	// where the API server has the feature gate TaintTolerationComparisonOperators.
+	Operator corev1.TolerationOperator `json:"operator,omitempty" yaml:"operator" jsonschema:"enum=Equal,enum=Exists,enum=Lt,enum=Gt"`
+	// Value of the taint.
+	Value string `json:"value,omitempty" yaml:"value"`
+	// Effect of the taint. Empty: every effect.
+	Effect corev1.TaintEffect `json:"effect,omitempty" yaml:"effect" jsonschema:"enum=NoSchedule,enum=PreferNoSchedule,enum=NoExecute"`
+	// TolerationSeconds is how long a pod stays on a node after a taint with the effect NoExecute is
+	// added. The default is forever.
+	TolerationSeconds *int64 `json:"tolerationSeconds,omitempty" yaml:"tolerationSeconds"`
+}
+
+// PodTolerations returns the tolerations in the form of a pod.
+func (s CustomSchedulerSpec) PodTolerations() []corev1.Toleration {
+	var list []corev1.Toleration
+	for _, t := range s.Tolerations {
+		list = append(list, corev1.Toleration(t))
+	}
+	return list
 }
 
 // Ports are the ports of the scheduler.

@@ -2,8 +2,10 @@ package v1alpha1
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -22,6 +24,17 @@ func (s *CustomScheduler) Validate() error {
 	}
 	if s.Spec.AnyNode && len(s.Spec.NodeSelector) > 0 {
 		return &Error{text: "spec.anyNode and spec.nodeSelector exclude each other"}
+	}
+	for i, toleration := range s.Spec.Tolerations {
+		if err := toleration.validate(); err != nil {
+			err.text = fmt.Sprintf("spec.tolerations[%d]: %s", i, err.text)
+			return err
+		}
+	}
+	if name := s.Spec.PriorityClassName; name != "" {
+		if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
+			return &Error{text: fmt.Sprintf("spec.priorityClassName: invalid name %q: %s", name, problems[0])}
+		}
 	}
 	for i, plugin := range s.Spec.Source.Plugins {
 		if err := plugin.validate(); err != nil {
@@ -52,6 +65,28 @@ func (p Plugin) validate() *Error {
 	case p.Module != "" && !strings.Contains(p.Module+p.Package, "@"):
 		return &Error{text: fmt.Sprintf("module %s has no version", p.Module),
 			hint: "write it as sigs.k8s.io/scheduler-plugins@v0.32.7"}
+	}
+	return nil
+}
+
+// validate refuses what the API server of every release refuses (pkg/apis/core/validation,
+// ValidateTolerations).
+func (t Toleration) validate() *Error {
+	exists := t.Operator == corev1.TolerationOpExists
+	switch {
+	case t.Key == "" && !exists:
+		return &Error{text: "key is required, or operator Exists for the taints of every key"}
+	case exists && t.Value != "":
+		return &Error{text: "operator Exists excludes a value"}
+	case !slices.Contains([]corev1.TolerationOperator{"", corev1.TolerationOpEqual, corev1.TolerationOpExists,
+		corev1.TolerationOpLt, corev1.TolerationOpGt}, t.Operator):
+		return &Error{text: fmt.Sprintf("invalid operator %q", t.Operator), hint: "use Equal or Exists"}
+	case !slices.Contains([]corev1.TaintEffect{"", corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule,
+		corev1.TaintEffectNoExecute}, t.Effect):
+		return &Error{text: fmt.Sprintf("invalid effect %q", t.Effect),
+			hint: "use NoSchedule, PreferNoSchedule or NoExecute, or leave it out for every effect"}
+	case t.TolerationSeconds != nil && t.Effect != corev1.TaintEffectNoExecute:
+		return &Error{text: "tolerationSeconds requires effect NoExecute"}
 	}
 	return nil
 }

@@ -116,7 +116,10 @@ func roles(namespace string) []namespaced {
 // deployment returns the Deployment, which the default scheduler schedules: on a control-plane node
 // if it has no other.
 func deployment(o ManifestOptions, meta metav1.ObjectMeta) *appsv1.Deployment {
-	replicas := int32(o.Replicas)
+	replicas, class := int32(o.Replicas), ""
+	if o.Namespace == metav1.NamespaceSystem { // GKE admits the class elsewhere only with a ResourceQuota for it
+		class = "system-cluster-critical"
+	}
 	probe := func(path string) *corev1.Probe {
 		return &corev1.Probe{ProbeHandler: corev1.ProbeHandler{
 			HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromInt32(healthPort)}}}
@@ -148,10 +151,11 @@ func deployment(o ManifestOptions, meta metav1.ObjectMeta) *appsv1.Deployment {
 				ObjectMeta: metav1.ObjectMeta{Labels: selector()},
 				Spec: corev1.PodSpec{
 					ServiceAccountName: Name, SchedulerName: corev1.DefaultSchedulerName,
-					PriorityClassName: "system-cluster-critical", SecurityContext: podspec.ConfinedAs(65532),
+					PriorityClassName: class, SecurityContext: podspec.ConfinedAs(65532),
 					Tolerations: []corev1.Toleration{
 						{Key: "node-role.kubernetes.io/control-plane", Operator: corev1.TolerationOpExists},
 						{Key: "node-role.kubernetes.io/master", Operator: corev1.TolerationOpExists},
+						{Key: "CriticalAddonsOnly", Operator: corev1.TolerationOpExists},
 					},
 					Containers: []corev1.Container{container}, Volumes: []corev1.Volume{podspec.EmptyDir("tmp")},
 				},

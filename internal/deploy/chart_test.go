@@ -12,10 +12,12 @@ import (
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
@@ -87,8 +89,13 @@ func TestChartTemplatesTheRenderedObjects(t *testing.T) {
 		"nodes":          func(o *deploy.Options) { o.NodeSelector = map[string]string{"pool": "system", "fast": ""} },
 		"API server":     func(o *deploy.Options) { o.APIServer = "https://api.example.com:6443" },
 		"namespace":      func(o *deploy.Options) { o.Namespace = "custom" },
-		"pull policy":    func(o *deploy.Options) { o.PullPolicy = "Always" },
-		"sidecar":        func(o *deploy.Options) { o.Wirings = []manifest.Wiring{sidecar()} },
+		"tolerations": func(o *deploy.Options) {
+			o.Tolerations = []corev1.Toleration{{Key: "pool", Value: "infra", Effect: corev1.TaintEffectNoSchedule}}
+		},
+		"priority class":    func(o *deploy.Options) { o.PriorityClass = "infra" },
+		"no priority class": func(o *deploy.Options) { o.PriorityClass = v1alpha1.NoPriorityClass },
+		"pull policy":       func(o *deploy.Options) { o.PullPolicy = "Always" },
+		"sidecar":           func(o *deploy.Options) { o.Wirings = []manifest.Wiring{sidecar()} },
 		"plugins": func(o *deploy.Options) {
 			o.Plugins = []profiles.Plugin{{Name: "LoadAware", Points: []string{"filter", "score"}, Weight: 2,
 				Args: []byte("{address: 'http://custom:9090'}")}}

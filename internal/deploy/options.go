@@ -75,6 +75,10 @@ type Options struct {
 	// AnyNode lets the scheduler run on every node: for managed clusters, whose control plane has no
 	// Node objects.
 	AnyNode bool
+	// Tolerations of the pods, in addition to those that [NewPlan] chooses.
+	Tolerations []corev1.Toleration
+	// PriorityClass of the pods. Empty: the manifest's default.
+	PriorityClass string
 	// Args are flags of kube-scheduler, --name=value each, for settings that the configuration does
 	// not have, such as feature gates.
 	Args []string

@@ -150,7 +150,7 @@ func (p *planner) chooseRelease() error {
 		Name: p.o.Name, Namespace: p.o.Namespace, Release: p.plan.Release,
 		Image:      strings.ReplaceAll(p.o.Image, image.ReleaseInTag, p.plan.Release.String()),
 		PullPolicy: corev1.PullPolicy(p.o.PullPolicy), Resources: p.o.Resources, Version: p.o.Version,
-		Args: p.o.Args,
+		Args: p.o.Args, PriorityClass: p.o.PriorityClass,
 	}
 	p.noteSignature()
 	return nil

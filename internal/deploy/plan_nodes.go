@@ -41,17 +41,18 @@ func (p *planner) chooseNodes() error {
 		p.plan.Scheduler.NodeSelector = map[string]string{p.info.ControlPlane.LabelKey: ""}
 		p.note("nodes with the label %s: the control-plane nodes", p.info.ControlPlane.LabelKey)
 	}
+	var keys []string
 	if p.info != nil && !p.hosted() && !selected && !p.o.AnyNode {
-		p.tolerate()
+		keys = p.controlPlaneTaints()
 	}
+	p.plan.Scheduler.Tolerations = manifest.Tolerations(keys, p.o.Tolerations)
 	return nil
 }
 
-// tolerate adds tolerations for the taints of the control-plane nodes, with a note for each taint
-// that is not usual.
-func (p *planner) tolerate() {
-	usual := manifest.Tolerations(nil)
-	var keys []string
+// controlPlaneTaints returns the keys of the taints of the control-plane nodes to tolerate, with a
+// note for each taint that is not usual.
+func (p *planner) controlPlaneTaints() (keys []string) {
+	usual := manifest.Tolerations(nil, nil)
 	for _, node := range p.info.ControlPlane.Nodes {
 		for _, taint := range node.Taints {
 			if !keepsPodsAway(taint) || slices.ContainsFunc(usual,
@@ -64,7 +65,7 @@ func (p *planner) tolerate() {
 			keys = append(keys, taint.Key)
 		}
 	}
-	p.plan.Scheduler.Tolerations = manifest.Tolerations(keys)
+	return keys
 }
 
 // keepsPodsAway reports whether a taint keeps pods from its node for good. Taints with the prefixes

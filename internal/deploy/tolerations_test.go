@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 )
@@ -26,7 +27,8 @@ func TestPlanToleratesTheTaintsOfControlPlaneNodes(t *testing.T) {
 			{Key: "node.cloudprovider.kubernetes.io/shutdown", Effect: "NoSchedule"},
 		}},
 	}
-	plan, err := NewPlan(info, nil, Options{Name: "gpu", Image: "registry.example/gpu:v1", Now: now})
+	plan, err := NewPlan(info, nil, Options{Name: "gpu", Image: "registry.example/gpu:v1", Now: now,
+		Tolerations: []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +37,7 @@ func TestPlanToleratesTheTaintsOfControlPlaneNodes(t *testing.T) {
 		keys = append(keys, toleration.Key)
 	}
 	want := []string{"node-role.kubernetes.io/master", "node-role.kubernetes.io/control-plane",
-		"dedicated", "example.com/quarantine", "node-role.kubernetes.io/etcd"}
+		"CriticalAddonsOnly", "dedicated", "example.com/quarantine", "node-role.kubernetes.io/etcd", "gpu"}
 	if diff := cmp.Diff(want, keys); diff != "" {
 		t.Errorf("tolerated keys (-want +got):\n%s", diff)
 	}

@@ -32,11 +32,13 @@ type Options struct {
 	// address. If Port is 0, a port next to the scheduler's is chosen.
 	Sidecar bool
 	Port    int
-	// Replicas and NodeSelector are for an extender with a Service. By default it has 2 replicas on
-	// any node.
-	Replicas     int
-	NodeSelector map[string]string
-	Resources    corev1.ResourceRequirements
+	// Replicas, NodeSelector, Tolerations and PriorityClass are for an extender with a Service. By
+	// default it has 2 replicas on any node. See [manifest.Extender].
+	Replicas      int
+	NodeSelector  map[string]string
+	Tolerations   []corev1.Toleration
+	PriorityClass string
+	Resources     corev1.ResourceRequirements
 	// Nodes whose default scheduler calls the extender.
 	Nodes []string
 	// Version of pmk-sched, recorded in a label.

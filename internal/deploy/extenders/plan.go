@@ -53,8 +53,8 @@ func newPlan(release versions.Release, live []*unstructured.Unstructured, o Opti
 	plan.Extender = &manifest.Extender{
 		Name: name, Namespace: o.Namespace, Release: release, Image: o.Image, PullPolicy: corev1.PullPolicy(o.PullPolicy),
 		Policies: o.Policies, Rules: rules, Call: o.Call, Anonymous: anonymous != "", Replicas: int32(o.Replicas),
-		NodeSelector: maps.Clone(o.NodeSelector),
-		Resources:    o.Resources, Version: o.Version, Nodes: mergeNodes(NodesCalling(live), o.Nodes),
+		NodeSelector: maps.Clone(o.NodeSelector), Tolerations: o.Tolerations, PriorityClass: o.PriorityClass,
+		Resources: o.Resources, Version: o.Version, Nodes: mergeNodes(NodesCalling(live), o.Nodes),
 		Certificates: manifest.ExtenderCertificates{
 			CA: set.CA.Cert, CAKey: set.CA.Key, Server: set.Server.Cert, ServerKey: set.Server.Key, Client: set.Client.Cert,
 			ClientKey: set.Client.Key,

@@ -42,6 +42,7 @@ func (v values) list(in Input) ([]field, error) {
 		{"resources", "Resources of the scheduler's container.", v.scheduler.Resources},
 		{"nodeSelector", `Labels of the nodes to run on; "" matches any value.`, in.NodeSelector},
 		{"tolerations", "Tolerations of the pods.", pod.Tolerations},
+		{"priorityClassName", "Priority class of the pods. Empty: none.", pod.PriorityClassName},
 		{"configuration", "KubeSchedulerConfiguration: profiles, plugins and their arguments. A template.", v.configuration},
 		{"pluginRules", "RBAC rules that plugins need in addition to those of system:kube-scheduler.", v.pluginRules},
 		{"credentials",

@@ -6,11 +6,13 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -29,6 +31,11 @@ const (
 
 	masterTaint       = "node-role.kubernetes.io/master"
 	controlPlaneTaint = "node-role.kubernetes.io/control-plane"
+	// criticalTaint keeps all pods but the critical ones from nodes for the components of a cluster,
+	// such as the system node pools of AKS.
+	criticalTaint = "CriticalAddonsOnly"
+
+	defaultPriorityClass = "system-cluster-critical"
 )
 
 // deployment returns the Deployment of the scheduler. A rollout replaces one pod after the other.
@@ -102,7 +109,7 @@ func (s Scheduler) pod(rules versions.Rules, args []string, m mounts) corev1.Pod
 	pod := corev1.PodSpec{
 		ServiceAccountName:            s.Name,
 		AutomountServiceAccountToken:  &token,
-		PriorityClassName:             "system-cluster-critical",
+		PriorityClassName:             priorityClass(s.PriorityClass),
 		TerminationGracePeriodSeconds: &grace,
 		Affinity:                      s.affinity(),
 		TopologySpreadConstraints:     s.spread(),
@@ -197,26 +204,45 @@ func (s Scheduler) podSecurity() *corev1.PodSecurityContext {
 	return security
 }
 
-// tolerations tolerate the taints of control-plane nodes with any value: it is empty with kubeadm
-// and "true" with PMK.
+// priorityClass returns the name of the priority class of pods: the chosen one, or the default.
+func priorityClass(chosen string) string {
+	switch chosen {
+	case "":
+		return defaultPriorityClass
+	case v1alpha1.NoPriorityClass:
+		return ""
+	}
+	return chosen
+}
+
 func (s Scheduler) tolerations() []corev1.Toleration {
 	if s.Tolerations != nil {
 		return s.Tolerations
 	}
-	return Tolerations(nil)
+	return Tolerations(nil, nil)
 }
 
-// Tolerations returns the tolerations for the usual taints of control-plane nodes, and for taints
-// with the given keys.
-func Tolerations(taints []string) []corev1.Toleration {
+// Tolerations returns the tolerations for the usual taints of control-plane nodes, for
+// CriticalAddonsOnly and for taints with the given keys, each with any value and effect: values are
+// empty with kubeadm and "true" with PMK. The tolerations in others follow.
+func Tolerations(taints []string, others []corev1.Toleration) []corev1.Toleration {
 	tolerations := []corev1.Toleration{}
-	others := slices.Sorted(slices.Values(taints))
-	for _, key := range slices.Concat([]string{masterTaint, controlPlaneTaint}, slices.Compact(others)) {
-		if !slices.ContainsFunc(tolerations, func(t corev1.Toleration) bool { return t.Key == key }) {
-			tolerations = append(tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists})
-		}
+	keys := slices.Sorted(slices.Values(taints))
+	for _, key := range slices.Concat([]string{masterTaint, controlPlaneTaint, criticalTaint}, keys) {
+		tolerations = withToleration(tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists})
+	}
+	for _, other := range others {
+		tolerations = withToleration(tolerations, other)
 	}
 	return tolerations
+}
+
+// withToleration adds a toleration unless the list has it.
+func withToleration(list []corev1.Toleration, added corev1.Toleration) []corev1.Toleration {
+	if slices.ContainsFunc(list, func(t corev1.Toleration) bool { return equality.Semantic.DeepEqual(t, added) }) {
+		return list
+	}
+	return append(list, added)
 }
 
 // affinity selects the nodes and keeps the replicas apart.

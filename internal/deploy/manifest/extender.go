@@ -85,6 +85,10 @@ type Extender struct {
 	Replicas int32
 	// NodeSelector is as in [Scheduler]. If it is empty, the extender runs on any node.
 	NodeSelector map[string]string
+	// Tolerations are in addition to the default ones; see [Tolerations]. PriorityClass is as in
+	// [Scheduler].
+	Tolerations   []corev1.Toleration `json:",omitempty"`
+	PriorityClass string              `json:",omitempty"`
 	// Resources of the container. The default is enough for 5,000 nodes.
 	Resources corev1.ResourceRequirements
 	// Nodes are the nodes whose default scheduler calls the extender, recorded on the Deployment.

@@ -46,10 +46,10 @@ func (e Extender) pod(configMap, tls string) corev1.PodSpec {
 	return corev1.PodSpec{
 		ServiceAccountName:            e.Name,
 		AutomountServiceAccountToken:  &yes,
-		PriorityClassName:             "system-cluster-critical",
+		PriorityClassName:             priorityClass(e.PriorityClass),
 		TerminationGracePeriodSeconds: &grace,
 		Affinity:                      e.affinity(),
-		Tolerations:                   Tolerations(nil),
+		Tolerations:                   Tolerations(nil, e.Tolerations),
 		TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{
 			MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway,
 			LabelSelector: &metav1.LabelSelector{MatchLabels: e.selectorLabels()},

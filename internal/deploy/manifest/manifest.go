@@ -71,9 +71,11 @@ type Scheduler struct {
 	// NodeSelector holds the labels of the nodes to run on. An empty value matches any value:
 	// control-plane labels are empty on some distributions and "true" on others.
 	NodeSelector map[string]string
-	// Tolerations replace the default ones, which tolerate both control-plane taints with any value
-	// and effect.
+	// Tolerations replace the default ones; see [Tolerations].
 	Tolerations []corev1.Toleration
+	// PriorityClass is the priority class of the pods, by default system-cluster-critical, or
+	// [v1alpha1.NoPriorityClass].
+	PriorityClass string `json:",omitempty"`
 	// Replicas defaults to 1. More than one needs leader election.
 	Replicas int32
 	// Shortage is how many replicas have no node now; see [TolerateShortage].

@@ -55,19 +55,24 @@ func TestTolerationsOfTaints(t *testing.T) {
 		}
 		return list
 	}
-	const master, plane, etcd = "node-role.kubernetes.io/master", "node-role.kubernetes.io/control-plane",
-		"node-role.kubernetes.io/etcd"
+	const master, plane, etcd, critical = "node-role.kubernetes.io/master", "node-role.kubernetes.io/control-plane",
+		"node-role.kubernetes.io/etcd", "CriticalAddonsOnly"
+	spare := corev1.Toleration{Key: "spare", Value: "true", Effect: corev1.TaintEffectNoSchedule}
 	for _, c := range []struct {
 		name   string
 		taints []string
+		others []corev1.Toleration
 		want   []corev1.Toleration
 	}{
-		{"none", nil, exists(master, plane)},
-		{"RKE2", []string{plane, etcd}, exists(master, plane, etcd)},
-		{"k3s", []string{"CriticalAddonsOnly"}, exists(master, plane, "CriticalAddonsOnly")},
-		{"of two nodes", []string{"spare", "dedicated", "spare", master}, exists(master, plane, "dedicated", "spare")},
+		{"none", nil, nil, exists(master, plane, critical)},
+		{"RKE2", []string{plane, etcd}, nil, exists(master, plane, critical, etcd)},
+		{"k3s", []string{critical}, nil, exists(master, plane, critical)},
+		{"of two nodes", []string{"spare", "dedicated", "spare", master}, nil,
+			exists(master, plane, critical, "dedicated", "spare")},
+		{"of the user", []string{"dedicated"}, []corev1.Toleration{spare, spare, exists(master)[0]},
+			append(exists(master, plane, critical, "dedicated"), spare)},
 	} {
-		if diff := cmp.Diff(c.want, manifest.Tolerations(c.taints)); diff != "" {
+		if diff := cmp.Diff(c.want, manifest.Tolerations(c.taints, c.others)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
 		}
 	}

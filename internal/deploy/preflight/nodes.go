@@ -47,7 +47,8 @@ func (p *preflight) controlPlaneNode(ctx context.Context) (string, error) {
 	case len(fit) > 0:
 		return listOf(fit, ", "), nil
 	case len(reasons) > 0:
-		return "", problem.Errorf("make a node ready and schedulable, see `kubectl describe node`",
+		return "", problem.Errorf("make a node ready and schedulable, see `kubectl describe node`; if the pod may run on a "+
+			"node with a taint, list a toleration under spec.tolerations of pmk-sched.yaml",
 			"no node accepts the pod: %s", listOf(reasons, "; "))
 	}
 	return "", problem.Errorf(

@@ -135,6 +135,7 @@ func (s *Spec) extenderOptions(e v1alpha1.Extender) (extenders.Options, error) {
 // completeExtender adds the options that are the same for every extender.
 func (s *Spec) completeExtender(o extenders.Options) extenders.Options {
 	o.Rules, o.Version, o.Now = policyRules(), s.flags.Version, time.Now()
+	o.Tolerations, o.PriorityClass = s.request.Spec.PodTolerations(), s.request.Spec.PriorityClassName
 	return o
 }
 

@@ -32,6 +32,7 @@ func (s *Spec) Scheduler() (deploy.Options, error) {
 		},
 		Args:         spec.Args,
 		NodeSelector: maps.Clone(spec.NodeSelector), AnyNode: spec.AnyNode,
+		Tolerations: spec.PodTolerations(), PriorityClass: spec.PriorityClassName,
 
 		Version: s.flags.Version,
 		Now:     time.Now(),
