@@ -51,8 +51,10 @@ expect:
 	}
 	want := []TestObjects{
 		{Path: "cluster.yaml"},
-		{Object: json.RawMessage(`{"apiVersion":"v1","kind":"Node","metadata":{"name":"a"},"spec":{"podCIDR":"10.0.0.0/24"}}`)},
-		{Object: json.RawMessage(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web"},"spec":{"priority":5}}`), Count: 2},
+		{Object: json.RawMessage(`{"apiVersion":"v1","kind":"Node","metadata":{"name":"a"},"spec":{"podCIDR":"10.0.0.0/24"}}`),
+			Line: 6},
+		{Object: json.RawMessage(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web"},"spec":{"priority":5}}`), Count: 2,
+			Line: 8},
 	}
 	if diff := cmp.Diff(want, got.Objects); diff != "" {
 		t.Errorf("objects (-want +got):\n%s", diff)

@@ -85,8 +85,9 @@ func (s *TestStep) UnmarshalYAML(node *yaml.Node) error {
 // TestObjects is the path of a file or a directory, or Count objects like Object.
 type TestObjects struct {
 	Path string
-	// Object is JSON.
+	// Object is JSON, at a line of the file.
 	Object json.RawMessage
+	Line   int
 	// Count is 0 for one object with the name of Object; otherwise the names end in -1 and so on.
 	Count int
 }
@@ -119,9 +120,10 @@ func (o *TestObjects) UnmarshalYAML(node *yaml.Node) error {
 }
 
 func (o *TestObjects) readObject(node *yaml.Node) error {
+	o.Line = node.Line
 	text, err := yaml.Marshal(node)
 	if err == nil {
-		o.Object, err = sigsyaml.YAMLToJSON(text)
+		o.Object, err = sigsyaml.YAMLToJSONStrict(text)
 	}
 	var object struct {
 		Metadata struct {

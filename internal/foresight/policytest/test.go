@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
@@ -158,35 +159,43 @@ func readTest(ctx context.Context, file string) (*test, error) {
 		return t, err
 	}
 	var manifests []map[string]any
+	var notes []string
 	add := func(o map[string]any) error {
 		manifests = append(manifests, o)
 		return nil
 	}
 	for _, source := range t.Objects {
 		if source.Path != "" {
-			if err := files.Manifests(ctx, []string{t.path(source.Path)}, nil, add); err != nil {
+			found, err := files.Manifests(ctx, []string{t.path(source.Path)}, nil, add)
+			if err != nil {
 				return nil, err
 			}
+			notes = append(notes, found...)
 			continue
 		}
-		for i := range max(source.Count, 1) {
-			o, err := snapshot.Decode(source.Object)
-			if err != nil {
-				return nil, problem.Invalidf("", "read %s: %w", file, err)
+		found, err := files.Text(source.Object, source.Line, func(o map[string]any) error {
+			for i := range max(source.Count, 1) {
+				o := runtime.DeepCopyJSON(o)
+				if metadata, ok := o["metadata"].(map[string]any); ok && source.Count > 0 {
+					metadata["name"] = fmt.Sprintf("%v-%d", metadata["name"], i+1)
+				}
+				manifests = append(manifests, o)
 			}
-			if metadata, ok := o["metadata"].(map[string]any); ok && source.Count > 0 {
-				metadata["name"] = fmt.Sprintf("%v-%d", metadata["name"], i+1)
-			}
-			manifests = append(manifests, o)
+			return nil
+		})
+		if err != nil {
+			return nil, problem.Invalidf("", "read %s: %w", file, err)
 		}
+		notes = append(notes, found...)
 	}
 	objects, err := scenario.NewObjects(manifests)
 	if err != nil {
 		return nil, problem.Invalidf("", "read %s: %w", file, err)
 	}
 	t.own = &world{
-		Snapshot: &capture.Snapshot{Header: &snapshot.Header{Consistent: true}, Objects: objects}, notes: objects.Notes,
-		before: func(ctx context.Context, cfg *rest.Config) error { return load.Others(ctx, cfg, objects.Others) },
+		Snapshot: &capture.Snapshot{Header: &snapshot.Header{Consistent: true}, Objects: objects},
+		notes:    append(notes, objects.Notes...),
+		before:   func(ctx context.Context, cfg *rest.Config) error { return load.Others(ctx, cfg, objects.Others) },
 	}
 	return t, nil
 }

@@ -41,13 +41,15 @@ func (r Script) readStep(ctx context.Context, step scenario.Step, added map[stri
 	case "drain":
 		return scenario.Drain(step.Nodes), nil
 	case "add":
-		manifests, err := r.Manifests(ctx, step.Files)
+		manifests, notes, err := r.Manifests(ctx, step.Files)
 		if err != nil {
 			return scenario.Scenario{}, err
 		}
-		return scenario.Add(manifests, step.Count, step.Limit)
+		s, err := scenario.Add(manifests, step.Count, step.Limit)
+		s.Notes = append(s.Notes, notes...)
+		return s, err
 	case "nodes":
-		templates, err := r.templates(ctx, step.Add)
+		templates, notes, err := r.templates(ctx, step.Add)
 		if err != nil {
 			return scenario.Scenario{}, err
 		}
@@ -56,13 +58,15 @@ func (r Script) readStep(ctx context.Context, step scenario.Step, added map[stri
 			t.First = added[t.Name] + 1
 			added[t.Name] += t.Count
 		}
-		return scenario.Nodes(templates)
+		s, err := scenario.Nodes(templates)
+		s.Notes = append(s.Notes, notes...)
+		return s, err
 	}
 	return scenario.Scenario{}, problem.Invalidf("", "invalid scenario %q", step.Scenario)
 }
 
-// Manifests reads the objects of files.
-func (r Script) Manifests(ctx context.Context, paths []string) (all []map[string]any, err error) {
+// Manifests reads the objects of files. The notes are for the report.
+func (r Script) Manifests(ctx context.Context, paths []string) (all []map[string]any, notes []string, err error) {
 	var absolute []string
 	for _, path := range paths {
 		if path != files.Stdin && !filepath.IsAbs(path) {
@@ -70,34 +74,35 @@ func (r Script) Manifests(ctx context.Context, paths []string) (all []map[string
 		}
 		absolute = append(absolute, path)
 	}
-	err = files.Manifests(ctx, absolute, r.Stdin, func(o map[string]any) error {
+	notes, err = files.Manifests(ctx, absolute, r.Stdin, func(o map[string]any) error {
 		all = append(all, o)
 		return nil
 	})
-	return all, err
+	return all, notes, err
 }
 
 // templates reads the manifests of nodes.
-func (r Script) templates(ctx context.Context, add []scenario.NodesToAdd) ([]scenario.Template, error) {
-	var all []scenario.Template
+func (r Script) templates(ctx context.Context, add []scenario.NodesToAdd) (all []scenario.Template, notes []string,
+	err error) {
 	for _, a := range add {
 		if !a.IsFile() {
 			all = append(all, scenario.Template{Name: a.Template, Count: a.Count})
 			continue
 		}
-		manifests, err := r.Manifests(ctx, []string{a.Template})
+		manifests, found, err := r.Manifests(ctx, []string{a.Template})
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
+		notes = append(notes, found...)
 		if len(manifests) != 1 || manifests[0]["kind"] != "Node" || manifests[0]["apiVersion"] != "v1" {
-			return nil, problem.Invalidf("", "read %s: expected one manifest of kind Node", a.Template)
+			return nil, nil, problem.Invalidf("", "read %s: expected one manifest of kind Node", a.Template)
 		}
 		metadata, _ := manifests[0]["metadata"].(map[string]any)
 		name, _ := metadata["name"].(string)
 		if name == "" {
-			return nil, problem.Invalidf("", "read %s: the Node has no metadata.name", a.Template)
+			return nil, nil, problem.Invalidf("", "read %s: the Node has no metadata.name", a.Template)
 		}
 		all = append(all, scenario.Template{Name: name, Node: manifests[0], Count: a.Count})
 	}
-	return all, nil
+	return all, notes, nil
 }

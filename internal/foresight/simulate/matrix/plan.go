@@ -172,7 +172,7 @@ func (p *plan) addScheduler(ctx context.Context, s *session.Session, scheduler p
 // they may leave this machine.
 func (p *plan) copySteps(ctx context.Context, sc Scenario, dir string) ([]scenario.Step, error) {
 	copyFiles := func(paths ...string) (string, error) {
-		manifests, err := sc.Manifests(ctx, paths)
+		manifests, _, err := sc.Manifests(ctx, paths)
 		if err != nil {
 			return "", err
 		}

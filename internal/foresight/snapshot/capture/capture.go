@@ -194,6 +194,9 @@ func (o *spooled) readFiles(
 			return err
 		}
 	}
+	for _, doubt := range read.Doubts {
+		s.Note(doubt)
+	}
 	for _, kind := range slices.Sorted(maps.Keys(read.Ignored)) {
 		s.Note(fmt.Sprintf("%d objects of kind %s are ignored: no scheduler reads them", read.Ignored[kind], kind))
 	}

@@ -15,6 +15,9 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
+
 	"github.com/pmk-sched/pmk-sched/internal/base/contextio"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
@@ -41,6 +44,8 @@ type Result struct {
 	// Ignored counts the objects that no scheduler reads, by kind.
 	Ignored map[string]int
 	Notes   []string
+	// Doubts are signs that objects or fields are missing, for the user.
+	Doubts []string
 }
 
 // Options are the input of Read. Pods counts the pods. It may be nil.
@@ -58,9 +63,14 @@ type Options struct {
 func Read(ctx context.Context, kinds []*snapshot.Kind, sink Sink, o Options) (*Result, error) {
 	r := &reader{sink: sink, kinds: kinds, o: o, seen: map[string]*snapshot.Resource{},
 		result: &Result{Ignored: map[string]int{}}}
+	r.source.do, r.source.reads = r.add, r.isRead
 	if err := each(ctx, o.Paths, o.Stdin, r.stream, r.trace); err != nil {
 		return nil, err
 	}
+	if err := r.source.end(); err != nil {
+		return nil, err
+	}
+	r.result.Doubts = r.source.notes
 	for _, kind := range r.kinds {
 		if found := r.seen[kind.GroupResource()]; found != nil {
 			r.result.Resources = append(r.result.Resources, *found)
@@ -79,17 +89,35 @@ type reader struct {
 	o      Options
 	seen   map[string]*snapshot.Resource
 	result *Result
+	source source
 }
 
 // Manifests calls do with each object of files, directories and standard input, in YAML or JSON,
-// with all its fields.
-func Manifests(ctx context.Context, paths []string, stdin io.Reader, do func(map[string]any) error) error {
-	return each(ctx, paths, stdin, func(text *bufio.Reader, start []byte) error {
-		if isJSON(start) {
-			return eachJSON(text, do)
-		}
-		return eachYAML(text, do)
-	}, nil)
+// with all its fields. The result are notes on fields that are not known and on files that may not
+// be complete.
+func Manifests(ctx context.Context, paths []string, stdin io.Reader, do func(map[string]any) error) ([]string, error) {
+	f := &source{do: do, reads: func(string, string) bool { return true }}
+	err := each(ctx, paths, stdin, f.stream, nil)
+	if err == nil {
+		err = f.end()
+	}
+	return f.notes, err
+}
+
+// Text calls do with each object of a text in JSON that is part of a file, at a line. The result
+// are the notes of [Manifests].
+func Text(text []byte, line int, do func(map[string]any) error) ([]string, error) {
+	f := &source{do: do, reads: func(string, string) bool { return true }}
+	s := newJSONStream(bytes.NewReader(text), f)
+	s.line = func() int { return line }
+	i, err := s.value(0)
+	if err == nil && i != nil {
+		err = f.object(i)
+	}
+	if err == nil {
+		err = f.end()
+	}
+	return f.notes, s.invalidSyntax(err)
 }
 
 // stream reads a file of any format. start is the beginning of the file, which shows the format.
@@ -160,8 +188,19 @@ func readFile(ctx context.Context, path string, read stream) error {
 	return readStream(ctx, path, f, read)
 }
 
+// isUnicodeMark reports whether a text begins with the mark of UTF-8 or UTF-16, as PowerShell and
+// Windows' editors write it.
+func isUnicodeMark(start []byte) bool {
+	return bytes.HasPrefix(start, []byte{0xef, 0xbb, 0xbf}) || bytes.HasPrefix(start, []byte{0xff, 0xfe}) ||
+		bytes.HasPrefix(start, []byte{0xfe, 0xff})
+}
+
 func readStream(ctx context.Context, name string, in io.Reader, read stream) error {
-	text := bufio.NewReaderSize(contextio.NewReader(ctx, in), 1<<16)
+	in = contextio.NewReader(ctx, in)
+	text := bufio.NewReaderSize(in, 1<<16)
+	if mark, err := text.Peek(3); err == nil && isUnicodeMark(mark) {
+		text = bufio.NewReaderSize(transform.NewReader(text, unicode.BOMOverride(transform.Nop)), 1<<16)
+	}
 	start, err := text.Peek(512)
 	if err == nil || errors.Is(err, io.EOF) {
 		err = read(text, start)
@@ -186,10 +225,8 @@ func (r *reader) stream(text *bufio.Reader, start []byte) (err error) {
 	case openb.IsPods(start):
 		r.result.Notes = append(r.result.Notes, openb.PodsNote)
 		err = openb.Pods(text, r.add)
-	case isJSON(start):
-		err = eachJSON(text, r.add)
 	default:
-		err = eachYAML(text, r.add)
+		err = r.source.stream(text, start)
 	}
 	return err
 }
@@ -212,15 +249,21 @@ func (r *reader) archive(in io.Reader) error {
 	return snap.Each(r.store)
 }
 
+// isRead reports whether schedulers read objects of a type.
+func (r *reader) isRead(apiVersion, name string) bool {
+	kind, _ := snapshot.Find(r.kinds, apiVersion, name)
+	return kind != nil
+}
+
 // add adds an object that a file has, if a scheduler reads it.
 func (r *reader) add(o map[string]any) error {
-	apiVersion, _ := o["apiVersion"].(string)
-	name, _ := o["kind"].(string)
-	if apiVersion == "" || name == "" {
-		return problem.Invalidf("", "an object has no apiVersion and kind")
-	}
+	apiVersion, _ := o[apiVersionField].(string)
+	name, _ := o[kindField].(string)
 	kind, version := snapshot.Find(r.kinds, apiVersion, name)
 	if kind == nil {
+		if slices.ContainsFunc(r.kinds, func(k *snapshot.Kind) bool { return k.Name == name }) {
+			name += " of " + apiVersion
+		}
 		r.result.Ignored[name]++
 		return nil
 	}

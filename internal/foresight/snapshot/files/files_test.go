@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf16"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -53,7 +54,8 @@ func TestObjectsOfEveryFormatAreRead(t *testing.T) {
 		"secrets too": {
 			`{"kind":"List","items":[{"apiVersion":"v1","kind":"Secret"},{"apiVersion":"v1","kind":"Secret"},{"apiVersion":"v1","kind":"Pod",` + podText + `}]}`, []string{"pods shop/p"}, map[string]int{"Secret": 2}},
 		"an unknown version": {`{"apiVersion":"v1","kind":"Pod",` + podText +
-			`}{"apiVersion":"v9","kind":"Node","metadata":{"name":"a"}}`, []string{"pods shop/p"}, map[string]int{"Node": 1}},
+			`}{"apiVersion":"v9","kind":"Node","metadata":{"name":"a"}}`, []string{"pods shop/p"},
+			map[string]int{"Node of v9": 1}},
 		"items of another": {`{"apiVersion":"v1","kind":"Pod",` + podText +
 			`}{"apiVersion":"example.com/v1","kind":"Cart","items":[{"a":1}]}`, []string{"pods shop/p"},
 			map[string]int{"Cart": 1}},
@@ -75,6 +77,42 @@ func TestObjectsOfEveryFormatAreRead(t *testing.T) {
 			"apiVersion: v1\nitems: []\nkind: List\n---\napiVersion: v1\nkind: Node\nmetadata: {name: a}\n", []string{"nodes a"},
 			nil},
 		"two lists": {kubectlYAML + "---\n" + kubectlYAML, append(podAndNode, podAndNode...), nil},
+		"a list in a list, as jq -s prints it": {
+			`{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"Node","metadata":{"name":"a"}},` +
+				`{"apiVersion":"v1","kind":"PodList","items":[{"apiVersion":"v1","kind":"Pod",` + podText + `}]}]}`,
+			[]string{"nodes a", "pods shop/p"}, nil},
+		"lists of the API in lists in lists": {
+			`{"items":[{"items":[{"apiVersion":"v1","items":[{` + podText + `}],"kind":"PodList"},{"apiVersion":"v1",` +
+				`"kind":"NodeList","items":[{"metadata":{"name":"a"}}]}],"kind":"List"}],"kind":"List","apiVersion":"v1"}`,
+			podAndNode, nil},
+		"a list in a list in YAML": {
+			"apiVersion: v1\nitems:\n- apiVersion: v1\n  items:\n  - apiVersion: v1\n    kind: Node\n    metadata:\n" +
+				"      name: a\n  - apiVersion: v1\n    kind: Pod\n    metadata:\n      name: p\n  kind: List\nkind: List\n",
+			[]string{"nodes a", "pods default/p"}, nil},
+		"a list of the API with sorted fields": {
+			`{"apiVersion":"v1","items":[{"metadata":{"name":"a"}},{"metadata":{"name":"b"}}],"kind":"NodeList","metadata":{}}`,
+			[]string{"nodes a", "nodes b"}, nil},
+		"the same in YAML": {
+			"apiVersion: v1\nitems:\n- metadata:\n    name: a\n-\n  metadata:\n    name: b\nkind: NodeList\nmetadata: {}\n",
+			[]string{"nodes a", "nodes b"}, nil},
+		"sorted fields of an object with items": {
+			`{"apiVersion":"example.com/v1","items":[{"a":1},"b",[2],null],"kind":"Cart"}{"apiVersion":"v1","kind":"Node",` +
+				`"metadata":{"name":"a"}}`, []string{"nodes a"}, map[string]int{"Cart": 1}},
+		"sorted fields of an object with items in YAML": {
+			"apiVersion: example.com/v1\nitems:\n- a\n- b: 1\nkind: Cart\n---\napiVersion: v1\nkind: Node\n" +
+				"metadata: {name: a}\n", []string{"nodes a"}, map[string]int{"Cart": 1}},
+		"a kind that ends in List and is not a list": {
+			`{"apiVersion":"example.com/v1","kind":"AllowList","metadata":{"name":"x"},"spec":{"items":[1]}}` +
+				`{"apiVersion":"v1","kind":"Node","metadata":{"name":"a"}}`, []string{"nodes a"},
+			map[string]int{"AllowList": 1}},
+		"pages of a list": {
+			`{"apiVersion":"v1","kind":"NodeList","metadata":{"continue":"x"},"items":[{"metadata":{"name":"a"}}]}` +
+				`{"apiVersion":"v1","kind":"NodeList","metadata":{},"items":[{"metadata":{"name":"b"}}]}`,
+			[]string{"nodes a", "nodes b"}, nil},
+		"UTF-16": {utf16LE("apiVersion: v1\r\nkind: Pod\r\nmetadata: {name: p, namespace: shop}\r\n---\r\n" +
+			"apiVersion: v1\r\nkind: Node\r\nmetadata: {name: a}\r\n"), podAndNode, nil},
+		"JSON with a byte order mark": {"\ufeff" + `{"kind":"PodList","apiVersion":"v1","items":[{` + podText + `}]}`,
+			[]string{"pods shop/p"}, nil},
 		"items of no list": {
 			"apiVersion: example.com/v1\nkind: Cart\nitems:\n- a\n- b\n---\napiVersion: v1\nkind: Node\nmetadata: {name: a}\n",
 			[]string{"nodes a"}, map[string]int{"Cart": 1}},
@@ -101,6 +139,21 @@ func TestObjectsOfEveryFormatAreRead(t *testing.T) {
 			}
 		})
 	}
+}
+
+// utf16LE encodes a text as PowerShell writes it.
+func utf16LE(text string) string {
+	out := []byte{0xff, 0xfe}
+	for _, unit := range utf16.Encode([]rune(text)) {
+		out = append(out, byte(unit), byte(unit>>8))
+	}
+	return string(out)
+}
+
+// podWith returns a pod whose container has more fields.
+func podWith(fields string) string {
+	return `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"shop"},"spec":{"containers":[{"name":"c",` +
+		fields + `}]}}`
 }
 
 // kubectlYAML is a list printed by kubectl, with a block scalar that looks like items, and the kind
@@ -145,6 +198,35 @@ func TestFilesThatCannotBeReadAreRefused(t *testing.T) {
 		"no name":        {"apiVersion: v1\nkind: Pod\n", "no metadata.name"},
 		"a null item":    {`{"kind":"List","items":[null]}`, "got null"},
 		"an archive":     {"\x1f\x8bx", "not a gzip file"},
+		"YAML that ends in a list": {kubectlYAML[:strings.Index(kubectlYAML, "- apiVersion: v1\n  kind: Node")],
+			"line 1: a list without a kind"},
+		"a message after a list": {kubectlYAML + "Error from server (NotFound): nodes \"b\" not found\n",
+			`line 1: List: unknown field "Error from server (NotFound)"`},
+		"a message after an object": {
+			"apiVersion: v1\nkind: Node\nmetadata: {name: a}\nerror: the server has no resource type x\n",
+			`line 1: Node a: unknown field "error"`},
+		"a message that is not a field": {kubectlYAML + "The connection to the server was refused\n", "YAML: line 28: "},
+		"a message after JSON": {`{"apiVersion":"v1","kind":"Node","metadata":{"name":"a"}}` + "\n==== START logs for x\n",
+			"line 2: JSON: invalid character '='"},
+		"a message after a custom resource": {
+			"apiVersion: example.com/v1\nkind: Cart\nmetadata: {name: a}\nError from server (X): y\n",
+			"no object that a scheduler reads"}, // it is not read
+		"a list of nodes without items": {`{"apiVersion":"v1","kind":"List"}`, "a List without items"},
+		"items of an object":            {`{"items":[{"apiVersion":"v1","kind":"Node","metadata":{"name":"a"}}],"kind":"Cart"}`, "items of a Cart, which is not a list"},
+		"untyped items without a kind":  {`{"apiVersion":"v1","items":[{"metadata":{"name":"a"}}]}`, "no apiVersion and kind"},
+		"part of a list":                {`{"apiVersion":"v1","kind":"NodeList","metadata":{"continue":"x"},"items":[{"metadata":{"name":"a"}}]}`, "the NodeList is not complete"},
+		"lists in lists in lists":       {strings.Repeat(`{"kind":"List","items":[`, 40), "more than 32 lists"},
+		"fields twice":                  {`{"apiVersion":"v1","kind":"Node","kind":"Pod"}`, `duplicate field "kind"`},
+		"fields twice below":            {`{"apiVersion":"v1","kind":"Node","metadata":{"name":"a","name":"b"}}`, `line 1: Node b: duplicate field "metadata.name"`},
+		"fields twice in YAML":          {"# x\napiVersion: v1\nkind: Node\nmetadata:\n  name: a\n  name: b\n", `line 6: key "name" already set`},
+		"a label that is not text": {"kind: List\nitems:\n- apiVersion: v1\n  kind: Node\n  metadata: {name: a}\n- apiVersion: v1\n  kind: Node\n" +
+			"  metadata: {name: b, labels: {gpu: yes}}\n", "line 6: Node b: metadata.labels.gpu: expected a value of type string, got a boolean"},
+		"a quantity with a comma": {podWith(`"resources":{"requests":{"cpu":"1,5"}}`),
+			`line 1: Pod shop/p: spec.containers[0].resources.requests.cpu: invalid value "1,5": quantities must match`},
+		"a list that is an object": {`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"containers":{"name":"c"}}}`,
+			"Pod p: spec.containers: expected a list, got an object"},
+		"a number in quotes": {podWith(`"ports":[{"containerPort":"80"}]`),
+			"spec.containers[0].ports[0].containerPort: expected a value of type int32, got a string"},
 		"two versions": {
 			"apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: a}\n---\napiVersion: policy/v1beta1\nkind: " +
 				"PodDisruptionBudget\nmetadata: {name: b}\n", "two versions"},
@@ -261,25 +343,57 @@ func TestManifestsKeepAllFields(t *testing.T) {
 		got = append(got, string(text))
 		return err
 	}
-	stdin := strings.NewReader("kind: Service\nmetadata: {name: c}\n")
-	if err := files.Manifests(t.Context(), []string{dir, files.Stdin}, stdin, add); err != nil {
+	stdin := strings.NewReader("apiVersion: v1\nkind: Service\nmetadata: {name: c}\n")
+	if _, err := files.Manifests(t.Context(), []string{dir, files.Stdin}, stdin, add); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
 		`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a1"}}`,
 		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a2"}}`,
 		`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"b"},"spec":{"template":{"spec":{"x":1}}}}`,
-		`{"kind":"Service","metadata":{"name":"c"}}`,
+		`{"apiVersion":"v1","kind":"Service","metadata":{"name":"c"}}`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if err := files.Manifests(t.Context(), []string{filepath.Join(dir, "missing")}, nil, add); err == nil ||
+	if _, err := files.Manifests(t.Context(), []string{filepath.Join(dir, "missing")}, nil, add); err == nil ||
 		!problem.IsInvalid(err) {
 		t.Errorf("got %v", err)
 	}
-	if err := files.Manifests(t.Context(), []string{files.Stdin}, strings.NewReader(": ["), add); err == nil ||
+	if _, err := files.Manifests(t.Context(), []string{files.Stdin}, strings.NewReader(": ["), add); err == nil ||
 		!problem.IsInvalid(err) || !strings.Contains(err.Error(), "standard input") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestFieldsThatAreNotKnownAreKeptAndNoted(t *testing.T) {
+	text := podWith(`"resoruces":{"x":1}`) + podWith(`"resoruces":{"x":2},"new":true`)
+	result, got, err := read(t, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"fields that this pmk-sched does not know: Pod spec.containers[].new, Pod spec.containers[].resoruces"}
+	if diff := cmp.Diff(want, result.Doubts); diff != "" || len(got.keys) != 2 {
+		t.Errorf("%d objects, notes (-want +got):\n%s", len(got.keys), diff)
+	}
+	var kept []map[string]any
+	notes, err := files.Manifests(t.Context(), []string{files.Stdin}, strings.NewReader(text),
+		func(o map[string]any) error { kept = append(kept, o); return nil })
+	if diff := cmp.Diff(want, notes); err != nil || diff != "" {
+		t.Fatalf("%v, notes (-want +got):\n%s", err, diff)
+	}
+	if text, err := snapshot.Encode(kept[1]); err != nil || !strings.Contains(string(text), `"new":true`) {
+		t.Errorf("%v: %s", err, text)
+	}
+}
+
+func TestATextOfKubectlWithoutALastLineBreakIsNoted(t *testing.T) {
+	const text = "apiVersion: v1\nkind: Node\nmetadata:\n  name: a\n  resourceVersion: \"1\"\nspec: {}"
+	written := strings.Replace(text, "resourceVersion", "uid", 1)
+	for text, want := range map[string]int{text: 1, text + "\n": 0, written: 0} {
+		result, _, err := read(t, text)
+		if err != nil || len(result.Doubts) != want {
+			t.Errorf("%v, result %+v", err, result)
+		}
 	}
 }

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
+
+// listDepth is the most lists that are in one another.
+const listDepth = 32
 
 // isJSON reports whether a file that begins with start is JSON: an object whose first key is
 // quoted, which flow style in YAML is not.
@@ -20,101 +22,190 @@ func isJSON(start []byte) bool {
 	return ok && len(rest) > 0 && (rest[0] == '"' || rest[0] == '}')
 }
 
-// eachJSON calls do with each object of a stream of objects and lists. Of a list only one item is
-// in memory.
-func eachJSON(r io.Reader, do func(map[string]any) error) error {
-	in := json.NewDecoder(r)
-	in.UseNumber()
+// json reads a stream of objects and lists. Of a list only one item is in memory, unless the type
+// of the items comes after them.
+func (f *source) json(r io.Reader) error {
+	lines := &lineReader{r: r, line: 1}
+	s := newJSONStream(lines, f)
+	s.line = func() int { return lines.lineAt(s.in.InputOffset()) }
 	for {
-		start, err := in.Token()
-		if errors.Is(err, io.EOF) {
+		begun := s.in.InputOffset()
+		i, err := s.value(0)
+		switch {
+		case errors.Is(err, io.EOF) && s.in.InputOffset() == begun:
 			return nil
-		}
-		if err == nil && start != json.Delim('{') {
-			err = fmt.Errorf("expected an object, got %v", start)
-		}
-		if err == nil {
-			err = jsonObject(in, do)
+		case err == nil && i != nil:
+			err = f.object(i)
 		}
 		if err != nil {
-			return invalidSyntax("JSON", err)
+			return s.invalidSyntax(err)
 		}
 	}
 }
 
-// invalidSyntax marks an error of a decoder as one of the input.
-func invalidSyntax(format string, err error) error {
-	var known interface{ Invalid() bool }
+// jsonStream reads objects, and hands over the items of lists.
+type jsonStream struct {
+	in   *json.Decoder
+	line func() int
+	to   *source
+}
+
+func newJSONStream(r io.Reader, to *source) *jsonStream {
+	s := &jsonStream{in: json.NewDecoder(r), to: to}
+	s.in.UseNumber()
+	return s
+}
+
+// invalidSyntax marks an error of the decoder as one of the input.
+func (s *jsonStream) invalidSyntax(err error) error {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
 	switch {
-	case errors.As(err, &known):
-		return err
-	case errors.As(err, &syntax), errors.As(err, &kind), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
-		return problem.Invalidf("", "%s: %w", format, err)
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		return problem.Invalidf("the text was cut off", "line %d: JSON: %w", s.line(), io.ErrUnexpectedEOF)
+	case errors.As(err, &syntax), errors.As(err, &kind):
+		return problem.Invalidf("a file has objects only: write messages of a command (2>) and logs to another file; "+
+			"`kubectl cluster-info dump` separates them with --output-directory", "line %d: JSON: %w", s.line(), err)
 	}
 	return err
 }
 
-// jsonObject reads the rest of an object: a list, or an object to hand over.
-func jsonObject(in *json.Decoder, do func(map[string]any) error) error {
-	whole := map[string]any{}
-	list := false
-	for in.More() {
-		token, err := in.Token()
+// value reads a value. The result is nil for a list, whose items are handed over.
+func (s *jsonStream) value(depth int) (*item, error) {
+	start, err := s.in.Token()
+	if err != nil {
+		return nil, err
+	}
+	if start == json.Delim('{') {
+		return s.object(depth)
+	}
+	i := &item{line: s.line()}
+	i.other, err = s.rest(start)
+	return i, err
+}
+
+// object reads the rest of an object after its brace.
+func (s *jsonStream) object(depth int) (*item, error) {
+	l := newList(s.line(), s.to)
+	for s.in.More() {
+		token, err := s.in.Token()
 		if err != nil {
-			return err
+			return nil, err
 		}
 		field := token.(string) // the key of an object
-		if kind, _ := whole["kind"].(string); field == "items" && (kind == "" || strings.HasSuffix(kind, "List")) {
-			list = true
-			if err := jsonItems(in, whole, do); err != nil {
-				return err
-			}
-			continue
+		var value json.RawMessage
+		if field == itemsField && l.mayBeList() {
+			value, err = s.items(l, depth+1)
+		} else {
+			err = s.in.Decode(&value)
 		}
-		var value any
-		if err := in.Decode(&value); err != nil {
-			return err
+		if err == nil {
+			err = l.set(field, value)
 		}
-		whole[field] = value
+		if err != nil {
+			return nil, err
+		}
 	}
-	if _, err := in.Token(); err != nil || list {
-		return err
+	if _, err := s.in.Token(); err != nil {
+		return nil, err
 	}
-	return do(whole)
+	return l.end()
 }
 
-// jsonItems reads the items of a list.
-func jsonItems(in *json.Decoder, list map[string]any, do func(map[string]any) error) error {
-	start, err := in.Token()
-	if err != nil || start == nil {
-		return err
+// items reads the items of an object that may be a list. The result is the value of the field if it
+// is not an array.
+func (s *jsonStream) items(l *list, depth int) (json.RawMessage, error) {
+	if depth > listDepth {
+		return nil, problem.Invalidf("", "line %d: more than %d lists in one another", s.line(), listDepth)
+	}
+	start, err := s.in.Token()
+	if err != nil {
+		return nil, err
 	}
 	if start != json.Delim('[') {
-		return problem.Invalidf("", "items: expected a list, got %v", start)
+		return s.rest(start)
 	}
-	for in.More() {
-		var item map[string]any
-		if err := in.Decode(&item); err != nil {
-			return err
+	l.isArray = true
+	for s.in.More() {
+		i, err := s.value(depth)
+		if err == nil {
+			err = l.add(i)
 		}
-		if err := addItem(list, item, do); err != nil {
-			return err
+		if err != nil {
+			return nil, err
 		}
 	}
-	_, err = in.Token()
-	return err
+	_, err = s.in.Token()
+	return nil, err
 }
 
-// addItem hands over an item. The items of a typed list, as the API server returns it, get their
-// type from the list.
-func addItem(list, item map[string]any, do func(map[string]any) error) error {
-	if item == nil {
-		return problem.Invalidf("", "items: expected an object, got null")
+// rest returns a value of which the first token was read.
+func (s *jsonStream) rest(start json.Token) (json.RawMessage, error) {
+	switch start {
+	case json.Delim('['):
+		elements := []json.RawMessage{}
+		for s.in.More() {
+			var element json.RawMessage
+			if err := s.in.Decode(&element); err != nil {
+				return nil, err
+			}
+			elements = append(elements, element)
+		}
+		if _, err := s.in.Token(); err != nil {
+			return nil, err
+		}
+		return json.Marshal(elements)
+	case json.Delim('{'):
+		fields := map[string]json.RawMessage{}
+		for s.in.More() {
+			field, err := s.in.Token()
+			if err != nil {
+				return nil, err
+			}
+			var value json.RawMessage
+			if err := s.in.Decode(&value); err != nil {
+				return nil, err
+			}
+			fields[field.(string)] = value
+		}
+		if _, err := s.in.Token(); err != nil {
+			return nil, err
+		}
+		return json.Marshal(fields)
 	}
-	if kind, _ := list["kind"].(string); item["kind"] == nil && kind != "List" {
-		item["kind"], item["apiVersion"] = strings.TrimSuffix(kind, "List"), list["apiVersion"]
+	text, err := json.Marshal(start)
+	if err != nil {
+		return nil, fmt.Errorf("encode %v: %w", start, err)
 	}
-	return do(item)
+	return text, nil
+}
+
+// lineReader counts the lines of a text that a decoder reads ahead.
+type lineReader struct {
+	r     io.Reader
+	read  int64
+	ahead []int64 // the offsets of line breaks after line
+	line  int
+}
+
+func (l *lineReader) Read(p []byte) (int, error) {
+	n, err := l.r.Read(p)
+	for i, c := range p[:n] {
+		if c == '\n' {
+			l.ahead = append(l.ahead, l.read+int64(i))
+		}
+	}
+	l.read += int64(n)
+	return n, err
+}
+
+// lineAt returns the line of an offset, which is not before the last one.
+func (l *lineReader) lineAt(offset int64) int {
+	passed := 0
+	for passed < len(l.ahead) && l.ahead[passed] < offset {
+		passed++
+	}
+	l.line += passed
+	l.ahead = l.ahead[passed:]
+	return l.line
 }

@@ -3,23 +3,24 @@ package files
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
+	"regexp"
 	"strings"
 
 	"sigs.k8s.io/yaml"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
 // textBytes is the longest document, and the longest item of a list, in YAML.
 const textBytes = 16 << 20
 
-// eachYAML calls do with each object of a stream of documents. Of a list as kubectl prints it,
-// whose items begin with a dash in the first column, only one item is in memory.
-func eachYAML(r io.Reader, do func(map[string]any) error) error {
-	s := &yamlStream{in: bufio.NewReader(r), do: do}
+// yaml reads a stream of documents. Of a list as kubectl prints it, whose items begin with a dash
+// in the first column, only one item is in memory.
+func (f *source) yaml(r io.Reader) error {
+	s := &yamlStream{in: bufio.NewReader(r), to: f}
 	for {
 		line, err := s.in.ReadString('\n')
 		if len(line) > 0 {
@@ -28,6 +29,7 @@ func eachYAML(r io.Reader, do func(map[string]any) error) error {
 			}
 		}
 		if errors.Is(err, io.EOF) {
+			f.endsInLine = line != ""
 			return s.endDocument()
 		}
 		if err != nil {
@@ -39,14 +41,13 @@ func eachYAML(r io.Reader, do func(map[string]any) error) error {
 // yamlStream splits a stream at the documents and at the items of lists.
 type yamlStream struct {
 	in *bufio.Reader
-	do func(map[string]any) error
+	to *source
 
-	number int            // of the line
-	text   bytes.Buffer   // of the document, or of the item
-	inList bool           // the text is an item
-	list   map[string]any // the type of the list, if it comes before the items
-	items  int
-	begin  int // the line where the text begins
+	number int          // of the line
+	text   bytes.Buffer // of the document, of an item, or of the fields around the items
+	begin  int          // the line where the text begins
+	list   *list        // of the document, if its items are read one after the other
+	inItem bool         // the text is an item
 }
 
 func (s *yamlStream) line(line string) error {
@@ -58,21 +59,20 @@ func (s *yamlStream) line(line string) error {
 		line = rest
 	}
 	switch {
-	case !s.inList && strings.TrimRight(line, " \r\n") == "items:":
+	case s.list == nil && strings.TrimRight(line, " \r\n") == itemsField+":":
 		if isList, err := s.beginList(); isList || err != nil {
 			return err
 		}
-	case s.inList && strings.HasPrefix(line, "- "):
+	case s.inItem && beginsItem(line):
 		if err := s.endItem(); err != nil {
 			return err
 		}
-		s.items++
-		line = "  " + line[2:]
-	case s.inList && s.items > 0 && !strings.ContainsAny(line[:1], " \t\r\n#"):
+		line = " " + line[1:]
+	case s.inItem && !strings.ContainsAny(line[:1], " \t\r\n#"):
 		if err := s.endItem(); err != nil { // the line after the list
 			return err
 		}
-		s.items = 0
+		s.inItem = false
 	}
 	if s.text.Len() == 0 {
 		s.begin = s.number
@@ -100,80 +100,124 @@ func marker(line string) (rest string, ok bool) {
 	return "", false
 }
 
+// beginsItem reports whether a line is the beginning of an item in the first column.
+func beginsItem(line string) bool {
+	return len(line) > 1 && line[0] == '-' && strings.ContainsAny(line[1:2], " \t\r\n")
+}
+
 // beginList reports whether the following items are items of a list in the style of kubectl, and
-// reads the fields before them: apiVersion, and kind if it comes first. kubectl prints fields in
-// alphabetical order, so that kind comes after the items.
+// reads the fields before them. kubectl prints fields in alphabetical order, so that kind comes
+// after the items.
 func (s *yamlStream) beginList() (bool, error) {
-	if next, err := s.in.Peek(2); err != nil || string(next) != "- " {
+	if next, err := s.in.Peek(2); err != nil || !beginsItem(string(next)) {
 		return false, nil //nolint:nilerr // the error comes again with the next line
 	}
-	list := map[string]any{}
-	if err := yaml.Unmarshal(s.text.Bytes(), &list); err != nil {
-		return false, s.invalid(err)
+	l := newList(max(s.begin, 1), s.to)
+	if s.text.Len() == 0 {
+		l.line = s.number
 	}
-	if kind, ok := list["kind"].(string); ok && !strings.HasSuffix(kind, "List") {
-		return false, nil
+	if err := s.setFields(l); err != nil || !l.mayBeList() {
+		return false, err
 	}
 	s.text.Reset()
-	s.list, s.inList, s.items = list, true, 0
-	return true, nil
+	s.list, s.inItem, l.isArray = l, true, true
+	return true, l.set(itemsField, nil)
 }
 
-// endItem hands over an item of a list. Text outside of items is ignored.
-func (s *yamlStream) endItem() error {
-	defer s.text.Reset()
-	if s.items == 0 {
-		return nil
-	}
-	item, err := s.decode()
-	if err != nil || item == nil {
+// setFields sets the fields of a list that are in the text.
+func (s *yamlStream) setFields(l *list) error {
+	text, err := s.toJSON()
+	if err != nil {
 		return err
 	}
-	return addItem(s.list, item, s.do)
-}
-
-// endDocument hands over a document, which may be a list in another style than kubectl's.
-func (s *yamlStream) endDocument() error {
-	if s.inList {
-		s.inList = false
-		err := s.endItem()
-		s.text.Reset()
-		return err
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(text, &fields); err != nil {
+		return s.invalid(err)
 	}
-	defer s.text.Reset()
-	document, err := s.decode()
-	if err != nil || len(document) == 0 {
-		return err
-	}
-	items, isList := document["items"].([]any)
-	if kind, _ := document["kind"].(string); !isList || !strings.HasSuffix(kind, "List") {
-		return s.do(document)
-	}
-	for _, i := range items {
-		item, _ := i.(map[string]any)
-		if err := addItem(document, item, s.do); err != nil {
+	for field, value := range fields {
+		if err := l.set(field, value); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// decode decodes the text. A document of comments is nil.
-func (s *yamlStream) decode() (map[string]any, error) {
-	text, err := yaml.YAMLToJSON(s.text.Bytes())
+// endItem adds an item to its list. The text before the first item is empty.
+func (s *yamlStream) endItem() error {
+	defer s.text.Reset()
+	if s.text.Len() == 0 {
+		return nil
+	}
+	text, err := s.toJSON()
 	if err != nil {
-		return nil, s.invalid(err)
+		return err
 	}
-	if bytes.Equal(bytes.TrimSpace(text), []byte("null")) {
-		return nil, nil
-	}
-	object, err := snapshot.Decode(text)
+	i, err := s.parse(text)
 	if err != nil {
-		return nil, s.invalid(err)
+		return err
 	}
-	return object, nil
+	return s.list.add(i)
 }
 
+// endDocument hands over a document, or ends the list that it is.
+func (s *yamlStream) endDocument() (err error) {
+	defer s.text.Reset()
+	var i *item
+	if l := s.list; l != nil {
+		if s.inItem {
+			err = s.endItem()
+		} else {
+			err = s.setFields(l)
+		}
+		s.list, s.inItem = nil, false
+		if err == nil {
+			i, err = l.end()
+		}
+	} else {
+		i, err = s.value()
+	}
+	if err != nil || i == nil {
+		return err
+	}
+	return s.to.object(i)
+}
+
+// value reads the text. The result is nil for a text of comments and for a list, whose items are
+// handed over.
+func (s *yamlStream) value() (*item, error) {
+	text, err := s.toJSON()
+	if err != nil || string(text) == "null" {
+		return nil, err
+	}
+	return s.parse(text)
+}
+
+func (s *yamlStream) parse(text []byte) (*item, error) {
+	in := newJSONStream(bytes.NewReader(text), s.to)
+	in.line = func() int { return max(s.begin, 1) }
+	return in.value(0)
+}
+
+// toJSON converts the text. A field that is there twice is an error.
+func (s *yamlStream) toJSON() ([]byte, error) {
+	text, err := yaml.YAMLToJSONStrict(s.text.Bytes())
+	if err == nil {
+		return bytes.TrimSpace(text), nil
+	}
+	// The same text on its lines of the file, for the numbers in the error.
+	text = append(bytes.Repeat([]byte("\n"), max(s.begin-1, 0)), s.text.Bytes()...)
+	if _, again := yaml.YAMLToJSONStrict(text); again != nil {
+		err = again
+	}
+	return nil, s.invalid(errors.New(yamlPrefix.ReplaceAllString(err.Error(), "")))
+}
+
+// yamlPrefix matches the beginning of messages of the YAML libraries.
+var yamlPrefix = regexp.MustCompile(`(?s)^(error converting YAML to JSON: )?(yaml: )?(unmarshal errors:\s*)?`)
+
 func (s *yamlStream) invalid(err error) error {
-	return problem.Invalidf("", "YAML document at line %d: %w", max(s.begin, 1), err)
+	if strings.HasPrefix(err.Error(), "line ") {
+		return problem.Invalidf("", "YAML: %w", err)
+	}
+	return problem.Invalidf("", "YAML text at line %d: %w", max(s.begin, 1), err)
 }
