@@ -34,7 +34,7 @@ type Loader struct {
 	namespaces map[string]bool
 	skipped    map[string]int // objects of kinds that the API server does not serve
 	batch      batch
-	last       stored
+	last       target // of the batch
 
 	group   *errgroup.Group
 	failed  context.Context // ends with the first failure of the group

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/pmk-sched/pmk-sched/internal/foresight/apiserver"
@@ -50,12 +51,6 @@ func (b *batch) takes(o apiserver.Object) bool {
 	return len(b.objects) < batchObjects && b.bytes+len(o.Value) <= batchBytes && !b.keys[o.Key]
 }
 
-// stored is the object that was written last, or will be.
-type stored struct {
-	target target
-	object apiserver.Object
-}
-
 // Append creates an object, or will, after all that were appended before. Wait returns when they
 // exist.
 func (l *Loader) Append(ctx context.Context, kind *snapshot.Kind, version string, o map[string]any) error {
@@ -65,7 +60,7 @@ func (l *Loader) Append(ctx context.Context, kind *snapshot.Kind, version string
 // Send writes the objects that were appended, and does not wait until the API server has read them.
 func (l *Loader) Send(ctx context.Context) error {
 	rest := l.batch
-	l.batch, l.last = batch{}, stored{}
+	l.batch, l.last = batch{}, target{}
 	return l.put(ctx, rest.objects)
 }
 
@@ -94,20 +89,20 @@ func (l *Loader) store(ctx context.Context, key string, t target, c scenario.Cre
 	if err != nil {
 		return fmt.Errorf("create %s: %w", t, err)
 	}
-	full := l.enqueue(stored{target: t, object: apiserver.Object{Key: key, Value: value}}, snapshot.UID(o), uid)
+	full := l.enqueue(t, apiserver.Object{Key: key, Value: value}, snapshot.UID(o), uid)
 	return l.put(ctx, full.objects)
 }
 
 // enqueue adds an object to the batch, and returns the batch before if it is full.
-func (l *Loader) enqueue(s stored, old, uid string) (full batch) {
+func (l *Loader) enqueue(t target, o apiserver.Object, old, uid string) (full batch) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.uids[old] = uid
-	if !l.batch.takes(s.object) {
+	if !l.batch.takes(o) {
 		full, l.batch = l.batch, batch{}
 	}
-	l.batch.add(s.object)
-	l.last = s
+	l.batch.add(o)
+	l.last = t
 	return full
 }
 
@@ -134,24 +129,29 @@ func encode(t target, c scenario.Creation) ([]byte, string, error) {
 
 // flush writes the rest of the batch, and waits until the API server has read all objects.
 func (l *Loader) flush(ctx context.Context) error {
-	last, rest := l.last, l.batch
-	l.last, l.batch = stored{}, batch{}
-	if last.object.Key == "" {
+	last, objects := l.last, l.batch.objects
+	l.last, l.batch = target{}, batch{}
+	if len(objects) == 0 {
 		return nil
 	}
-	if err := l.put(ctx, rest.objects); err != nil {
+	// All objects of a transaction have one revision, and the API server reads them one by one: it has
+	// read all if it has read one of a later revision. So the last object gets a transaction of its
+	// own. No object is written twice: the scheduler may have bound the pod by then.
+	end := len(objects) - 1
+	if err := l.put(ctx, objects[:end]); err != nil {
 		return err
 	}
-	// All objects of a transaction have one revision, and the API server reads them one by one: it has
-	// read all if it has read one of a later revision.
-	revision, err := l.storage.Put(ctx, []apiserver.Object{last.object})
+	revision, err := l.storage.Put(ctx, objects[end:])
 	if err != nil {
-		return fmt.Errorf("create %s: %w", last.target, err)
+		return fmt.Errorf("create %s: %w", last, err)
 	}
-	return l.requests.Do(ctx, fmt.Sprintf("wait until the API server has read %s", last.target),
+	return l.requests.Do(ctx, fmt.Sprintf("wait until the API server has read %s", last),
 		func(ctx context.Context) error {
 			// Its watch cache answers when it is at least as new as the revision.
-			_, err := send(ctx, last.target.request("GET").Param("resourceVersion", strconv.FormatInt(revision, 10)))
+			_, err := send(ctx, last.request("GET").Param("resourceVersion", strconv.FormatInt(revision, 10)))
+			if apierrors.IsNotFound(err) { // read, and evicted since
+				return nil
+			}
 			return err
 		})
 }
