@@ -24,9 +24,10 @@ type initNeed struct {
 	Sidecars int
 }
 
-// needOf returns the resources that the kubelet aligns: all resources of pods of the class
-// Guaranteed, and devices of others (pkg/kubelet/cm/cpumanager, memorymanager and devicemanager).
-// Of pods with resources for the pod as a whole, the kubelet aligns devices alone, unless its
+// needOf returns the resources that the kubelet aligns: devices, and of pods of the class Guaranteed
+// also memory, huge pages, and the CPUs of containers that request a whole number of them: other
+// containers share the rest of the CPUs of the node (pkg/kubelet/cm/cpumanager/policy_static.go,
+// guaranteedCPUs, memorymanager/policy_static.go, and devicemanager). Of pods with resources for the pod as a whole, the kubelet aligns devices alone, unless its
 // feature gate PodLevelResourceManagers is set, which is disabled by default. It is nil if there is
 // nothing to align.
 func needOf(pod *corev1.Pod) *need {
@@ -69,11 +70,23 @@ func raise(a, other amounts) {
 	}
 }
 
+// milliCPUs is one CPU as an amount.
+const milliCPUs = 1000
+
+// aligned returns the requests of a container that the kubelet aligns.
 func aligned(c *corev1.Container, guaranteed bool) amounts {
 	all := scheduler.NewAmounts(c.Resources.Requests)
 	for name, amount := range all {
-		if amount == 0 || name == corev1.ResourceEphemeralStorage || !guaranteed &&
-			(name == corev1.ResourceCPU || name == corev1.ResourceMemory || isHugePage(name)) {
+		drop := amount == 0
+		switch {
+		case name == corev1.ResourceEphemeralStorage:
+			drop = true
+		case name == corev1.ResourceCPU:
+			drop = drop || !guaranteed || amount%milliCPUs != 0
+		case name == corev1.ResourceMemory, isHugePage(name):
+			drop = drop || !guaranteed
+		}
+		if drop {
 			delete(all, name)
 		}
 	}

@@ -121,6 +121,14 @@ func TestNodesWithoutRoomInAZoneAreRejected(t *testing.T) {
 	sidecarLast.Spec.InitContainers = []corev1.Container{container("6", 0, true), sidecar}
 	podLevel := podOf("whole", container("6", 3, true))
 	podLevel.Spec.Resources = &corev1.ResourceRequirements{Limits: plugintest.Requests("6", "1Gi")}
+	fraction := podOf("fraction", container("6500m", 0, true))
+	mixed := podOf("mixed", container("6500m", 0, true), container("2", 0, true))
+	fractionInit := podOf("init", container("2", 0, true))
+	fractionInit.Spec.InitContainers = []corev1.Container{container("6500m", 0, true)}
+	fractionSidecar := podOf("sidecar", container("6", 0, true))
+	sharing := container("500m", 0, true)
+	sharing.RestartPolicy = &always
+	fractionSidecar.Spec.InitContainers = []corev1.Container{sharing}
 	cases := map[string]struct {
 		pod           *corev1.Pod
 		policy, scope string
@@ -166,6 +174,18 @@ func TestNodesWithoutRoomInAZoneAreRejected(t *testing.T) {
 			[]string{"8 16Gi 2", "8 16Gi 2"}, false},
 		"guaranteed, CPU far from the devices": {podOf("g", container("6", 3, true)), "single-numa-node", "container",
 			[]string{"8 16Gi 0", "2 16Gi 4"}, false},
+		"part of a CPU is not aligned": {fraction, "single-numa-node", "container",
+			[]string{"2 16Gi 4", "2 16Gi 4"}, true},
+		"part of a CPU is not aligned, pod": {fraction, "single-numa-node", "pod", []string{"2 16Gi 4", "2 16Gi 4"}, true},
+		"part of a CPU, memory is aligned": {fraction, "single-numa-node", "container",
+			[]string{"8 512Mi 4", "8 512Mi 4"}, false},
+		"part of a CPU, devices are aligned": {podOf("g", container("1500m", 3, true)), "single-numa-node", "container",
+			[]string{"8 16Gi 2", "8 16Gi 2"}, false},
+		"whole CPUs next to part of a CPU":        {mixed, "single-numa-node", "container", []string{"1 16Gi 4", "1 16Gi 4"}, false},
+		"whole CPUs next to part of a CPU, pod":   {mixed, "single-numa-node", "pod", []string{"2 16Gi 4", "1 16Gi 4"}, true},
+		"an init container with part of a CPU":    {fractionInit, "single-numa-node", "container", []string{"2 16Gi 4"}, true},
+		"an init container, part of a CPU, pod":   {fractionInit, "single-numa-node", "pod", []string{"2 16Gi 4"}, true},
+		"a sidecar with part of a CPU keeps none": {fractionSidecar, "single-numa-node", "pod", []string{"6 16Gi 4"}, true},
 		"no zone has the resource": {podOf("g", container("6", 3, true)), "single-numa-node", "container",
 			[]string{"8 16Gi -", "2 16Gi -"}, true},
 		"one zone has the resource, with no room": {podOf("g", container("6", 3, true)), "single-numa-node", "container",
