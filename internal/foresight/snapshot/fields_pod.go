@@ -8,7 +8,7 @@ func podFields() fields {
 		"spec.priority": plain, "spec.priorityClassName": name, "spec.preemptionPolicy": plain,
 		"spec.nodeSelector": labels, "spec.affinity": whole, "spec.tolerations": taints,
 		"spec.topologySpreadConstraints": whole,
-		"spec.overhead":                  plain, "spec.resources": plain, "spec.hostNetwork": plain,
+		"spec.overhead":                  plain, "spec.resources": plain, "spec.hostNetwork": plain, "spec.hostUsers": plain,
 		"spec.schedulingGates.name": name,
 		// 1.36 and later; 1.35 has workloadRef.
 		"spec.schedulingGroup": whole, "spec.schedulingGroup.podGroupName": name,
@@ -52,13 +52,18 @@ func podFields() fields {
 }
 
 // containerFields are the fields of a container. The restart policy of an init container makes it a
-// sidecar.
+// sidecar. From restart rules, options of mounts, hostUsers and hostNetwork the plugin
+// NodeDeclaredFeatures infers which features a node needs (1.36 and later, InferForScheduling in
+// k8s.io/component-helpers/nodedeclaredfeatures/features).
 func containerFields() fields {
 	return fields{
 		"name": name, "image": image, "restartPolicy": plain,
 		"resources.requests": plain, "resources.limits": plain, "resources.claims.name": name,
 		"resources.claims.request": name,
 		"ports.containerPort":      plain, "ports.hostPort": plain, "ports.hostIP": plain, "ports.protocol": plain,
+		"restartPolicyRules.action": plain, "restartPolicyRules.exitCodes.operator": plain,
+		"restartPolicyRules.exitCodes.values": plain,
+		"volumeMounts.name":                   name, "volumeMounts.bindMountOptions": plain, // 1.37
 	}
 }
 
@@ -111,6 +116,9 @@ func volumeFields() fields {
 // isVolumeRead reports whether a volume has a source that schedulers read: ConfigMaps, Secrets,
 // directories and so on are none.
 func isVolumeRead(volume map[string]any) bool { return len(volume) > 1 }
+
+// isMountRead reports whether schedulers read the mount of a volume.
+func isMountRead(mount map[string]any) bool { return mount["bindMountOptions"] != nil }
 
 // isConditionRead reports whether schedulers read a condition of a pod: why it is pending, whether
 // it is a victim of a preemption, and whether its resources are being changed.

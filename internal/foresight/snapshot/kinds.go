@@ -108,7 +108,9 @@ func Kinds() []*Kind {
 		},
 		{
 			Resource: "pods", Name: "Pod", Versions: []string{"v1"}, Namespaced: true, Required: true,
-			fields: reads(podFields()).filter("spec.volumes", isVolumeRead).filter("status.conditions", isConditionRead),
+			fields: reads(podFields()).filter("spec.volumes", isVolumeRead).filter("status.conditions",
+				isConditionRead).filter("spec.containers.volumeMounts", isMountRead).filter("spec.initContainers.volumeMounts",
+				isMountRead),
 		},
 	}, policyKinds(), ownerKinds(), storageKinds(), deviceKinds(), groupKinds())
 }

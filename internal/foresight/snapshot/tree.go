@@ -105,6 +105,9 @@ func (t *tree) copyFields(value any) any {
 				kept = append(kept, object)
 			}
 		}
+		if t.reads != nil && len(kept) == 0 {
+			return nil
+		}
 		return kept
 	}
 	return nil

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -74,6 +75,7 @@ func completeSpec(resource string, o object, uids func(string) (string, bool)) {
 				iscsi["targetPortal"] = placeholder
 			}
 		}
+		completeMounts(spec)
 	case "services":
 		spec = specOf(o)
 		spec["clusterIP"] = "None" // no address is needed, and there are few
@@ -100,6 +102,24 @@ func completeSpec(resource string, o object, uids func(string) (string, bool)) {
 	case "resourceclaims.resource.k8s.io":
 		for _, consumer := range list(o, "status", "reservedFor") {
 			replaceUID(consumer, uids)
+		}
+	}
+}
+
+// completeMounts adds the paths of mounts that a snapshot does not have, and their volumes.
+func completeMounts(spec object) {
+	volumes := list(spec, "volumes")
+	for _, c := range slices.Concat(list(spec, "initContainers"), list(spec, "containers")) {
+		for i, m := range list(asObject(c), "volumeMounts") {
+			mount := asObject(m)
+			if mount["mountPath"] != nil {
+				continue
+			}
+			mount["mountPath"] = fmt.Sprintf("/%s-%d", placeholder, i)
+			if !slices.ContainsFunc(volumes, func(v any) bool { return asObject(v)["name"] == mount["name"] }) {
+				volumes = append(volumes, object{"name": mount["name"], "emptyDir": object{}})
+				spec["volumes"] = volumes
+			}
 		}
 	}
 }

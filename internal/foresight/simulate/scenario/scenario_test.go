@@ -175,6 +175,11 @@ func TestObjectsAreCompletedForTheAPIServer(t *testing.T) {
 			kind: "Pod", text: `{"spec":{"volumes":[{"iscsi":{"iqn":"i"}},{"csi":{"driver":"d"}}]}}`,
 			object: `{"spec":{"volumes":[{"iscsi":{"iqn":"i","targetPortal":"snapshot"}},{"csi":{"driver":"d"}}]}}`,
 		},
+		"options of a mount of a volume that a snapshot does not have": {
+			kind:   "Pod",
+			text:   `{"spec":{"containers":[{"volumeMounts":[{"name":"keys","bindMountOptions":["noexec"]}]}]}}`,
+			object: `{"spec":{"containers":[{"volumeMounts":[{"name":"keys","bindMountOptions":["noexec"],"mountPath":"/snapshot-0"}]}],"volumes":[{"name":"keys","emptyDir":{}}]}}`,
+		},
 		"a node, with its status": {kind: "Node", text: `{"metadata":{"uid":"u"},"status":{"capacity":{"cpu":"1"}}}`,
 			object: `{"metadata":{},"status":{"capacity":{"cpu":"1"}}}`},
 		"a Service": {kind: "Service", text: `{"metadata":{}}`,
