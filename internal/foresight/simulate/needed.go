@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
@@ -42,8 +43,10 @@ func Needed(ctx context.Context, s *session.Session, r NeededRequest) (result *r
 			return nil, err
 		}
 		result.Templates = append(result.Templates, *need)
-		result.Notes = notes
+		result.Notes = append(result.Notes, notes...)
 	}
+	slices.Sort(result.Notes)
+	result.Notes = slices.Compact(result.Notes)
 	return result, nil
 }
 
@@ -64,19 +67,15 @@ func NeededOf(
 	run func(context.Context, scenario.Scenario) (*report.Report, error),
 ) (*report.TemplateNeed, []string, error) {
 	results := map[int]*report.Report{}
-	try := func(nodes int) (int, error) {
+	try := func(nodes int) (*report.Report, error) {
 		s.Note(fmt.Sprintf("%s: trying %d", template, nodes))
 		script.Steps = []scenario.Step{{Scenario: "nodes", Add: []scenario.NodesToAdd{{Template: template, Count: nodes}}}}
 		scenarios, err := script.Read(ctx)
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
-		result, err := run(ctx, scenarios[0])
-		if err != nil {
-			return 0, err
-		}
-		results[nodes] = result
-		return result.Left(), nil
+		results[nodes], err = run(ctx, scenarios[0])
+		return results[nodes], err
 	}
 	nodes, limited, err := report.FewestNodes(limit, try)
 	if err != nil {

@@ -46,31 +46,44 @@ func (r *Report) NewNodes() int {
 }
 
 // FewestNodes searches the smallest number of nodes from 1 to limit after which no more pods are
-// left than with more nodes: it doubles the number until none is left or doubling does not help,
-// and then halves the interval. try returns how many pods are left with a number of nodes. limited
-// is set if the number reached the limit while more nodes still helped.
-func FewestNodes(limit int, try func(nodes int) (left int, err error)) (nodes int, limited bool, err error) {
-	left, err := try(1)
+// left than with more nodes. It doubles the number until none is left or doubling does not help,
+// then tries the most nodes that can help, since pods that are placed all or nothing get none of
+// their nodes before there are enough for all of them, and halves the interval. try simulates a
+// number of nodes. limited is set if more nodes than the limit may help.
+func FewestNodes(limit int, try func(nodes int) (*Report, error)) (nodes int, limited bool, err error) {
+	pods := 0
+	count := func(nodes int) (left int, err error) {
+		result, err := try(nodes)
+		if err != nil {
+			return 0, err
+		}
+		pods = len(result.Placements) + len(result.Unplaced)
+		return result.Left(), nil
+	}
+	left, err := count(1)
 	if err != nil {
 		return 0, false, err
 	}
-	limited = limit == 1 && left > 0
-	below, enough := 0, 1 // below is too few, enough is enough for left pods
-	for left > 0 && enough < limit {
-		next := min(2*enough, limit)
-		fewer, err := try(next)
+	most := min(limit, pods) // each pod on a node of its own
+	below, enough := 0, 1    // below is too few, enough is enough for left pods
+	for left > 0 && enough < most {
+		tooFew, next := enough, min(2*enough, most)
+		fewer, err := count(next)
+		if err == nil && fewer >= left && next < most {
+			tooFew, next = next, most
+			fewer, err = count(next)
+		}
 		if err != nil {
 			return 0, false, err
 		}
 		if fewer >= left {
 			break
 		}
-		below, enough, left = enough, next, fewer
-		limited = next == limit && left > 0
+		below, enough, left = tooFew, next, fewer
 	}
 	for enough-below > 1 {
 		middle := (below + enough) / 2
-		more, err := try(middle)
+		more, err := count(middle)
 		if err != nil {
 			return 0, false, err
 		}
@@ -80,5 +93,5 @@ func FewestNodes(limit int, try func(nodes int) (left int, err error)) (nodes in
 			below = middle
 		}
 	}
-	return enough, limited, nil
+	return enough, left > 0 && limit < pods, nil
 }

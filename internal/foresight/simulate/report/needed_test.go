@@ -6,28 +6,40 @@ import (
 )
 
 func TestFewestNodes(t *testing.T) {
-	// Each node takes perNode of fitting pods; unfitting pods fit on no node.
+	// Each node takes perNode of fitting pods, and perNode of a group if there are enough nodes for all
+	// of them; unfitting pods fit on no node.
 	cases := map[string]struct {
-		fitting, unfitting, perNode, limit int
-		want                               int
-		limited                            bool
-		tries                              int
+		fitting, group, unfitting, perNode, limit int
+		want                                      int
+		limited                                   bool
+		tries                                     int
 	}{
-		"one node":          {3, 0, 3, 100, 1, false, 1},
-		"a power of two":    {12, 0, 3, 100, 4, false, 4},
-		"between":           {19, 0, 3, 100, 7, false, 6},
-		"some never fit":    {5, 2, 1, 100, 5, false, 7},
-		"none fits":         {0, 2, 1, 100, 1, false, 2},
-		"more than allowed": {100, 0, 1, 10, 10, true, 6},
-		"one is allowed":    {100, 0, 1, 1, 1, true, 1},
-		"no pods":           {0, 0, 1, 100, 1, false, 1},
+		"one node":                {3, 0, 0, 3, 100, 1, false, 1},
+		"a power of two":          {12, 0, 0, 3, 100, 4, false, 4},
+		"between":                 {19, 0, 0, 3, 100, 7, false, 6},
+		"some never fit":          {5, 0, 2, 1, 100, 5, false, 5},
+		"none fits":               {0, 0, 2, 1, 100, 1, false, 2},
+		"more than allowed":       {100, 0, 0, 1, 10, 10, true, 6},
+		"one is allowed":          {100, 0, 0, 1, 1, 1, true, 1},
+		"no pods":                 {0, 0, 0, 1, 100, 1, false, 1},
+		"a group of four":         {0, 4, 0, 1, 100, 4, false, 4},
+		"two on each node":        {0, 40, 0, 2, 100, 20, false, 9},
+		"a group after others":    {3, 9, 0, 1, 100, 12, false, 7},
+		"a group, and pods apart": {0, 6, 3, 1, 100, 6, false, 6},
+		"a group above the limit": {0, 40, 0, 1, 20, 1, true, 3},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			tries := 0
-			nodes, limited, err := FewestNodes(tc.limit, func(nodes int) (int, error) {
+			nodes, limited, err := FewestNodes(tc.limit, func(nodes int) (*Report, error) {
 				tries++
-				return max(tc.fitting-nodes*tc.perNode, 0) + tc.unfitting, nil
+				room := nodes * tc.perNode
+				placed := min(tc.fitting, room)
+				if room-placed >= tc.group {
+					placed += tc.group
+				}
+				all := tc.fitting + tc.group + tc.unfitting
+				return &Report{Placements: make([]Placement, placed), Unplaced: make([]Unplaced, all-placed)}, nil
 			})
 			if err != nil || nodes != tc.want || limited != tc.limited || tries != tc.tries {
 				t.Errorf("got %d nodes, limited %t, %d tries, %v; want %d, %t, %d", nodes, limited, tries, err, tc.want, tc.limited,
@@ -36,7 +48,7 @@ func TestFewestNodes(t *testing.T) {
 		})
 	}
 	broken := errors.New("broken")
-	if _, _, err := FewestNodes(9, func(int) (int, error) { return 0, broken }); !errors.Is(err, broken) {
+	if _, _, err := FewestNodes(9, func(int) (*Report, error) { return nil, broken }); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}
 }
