@@ -79,11 +79,6 @@ func namesAt(table []names, minor int) []string {
 	return collect(table, func(n names) bool { return n.from <= minor && minor < n.before })
 }
 
-// removedAt returns the sorted names that a minor release removed.
-func removedAt(table []names, minor int) []string {
-	return collect(table, func(n names) bool { return n.before <= minor })
-}
-
 func collect(table []names, holds func(names) bool) []string {
 	var found []string
 	for _, row := range table {

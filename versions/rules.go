@@ -120,9 +120,6 @@ type Rules struct {
 	// Flags are the sorted names of the flags of kube-scheduler, without dashes, including
 	// deprecated ones.
 	Flags []string
-	// RemovedFlags are the sorted names of flags of kube-scheduler that another supported release
-	// has, but this one does not, without dashes.
-	RemovedFlags []string
 
 	// ComponentBaseCLI is set if k8s.io/component-base/cli exists (from 1.23).
 	ComponentBaseCLI bool
@@ -268,6 +265,5 @@ func rulesOf(minor int) Rules {
 	}
 	rules.Plugins = namesAt(plugins(), minor)
 	rules.Flags = namesAt(flags(), minor)
-	rules.RemovedFlags = removedAt(flags(), minor)
 	return rules
 }

@@ -199,7 +199,7 @@ func TestSelectPlugins(t *testing.T) {
 	}
 }
 
-func TestSelectRemovedFlags(t *testing.T) {
+func TestSelectFlags(t *testing.T) {
 	for _, tc := range []struct {
 		flag  string
 		first int // the first minor that refuses it
@@ -212,10 +212,6 @@ func TestSelectRemovedFlags(t *testing.T) {
 		{"lock-object-name", 28},
 	} {
 		for _, minor := range []int{oldestMinor, tc.first - 1, tc.first, newestMinor} {
-			removed := selected(t, Release{Major: 1, Minor: minor}.String()).RemovedFlags
-			if got, want := slices.Contains(removed, tc.flag), minor >= tc.first; got != want {
-				t.Errorf("1.%d refuses --%s: %v, want %v", minor, tc.flag, got, want)
-			}
 			taken := selected(t, Release{Major: 1, Minor: minor}.String()).Flags
 			if got, want := slices.Contains(taken, tc.flag), minor < tc.first; got != want {
 				t.Errorf("1.%d takes --%s: %v, want %v", minor, tc.flag, got, want)

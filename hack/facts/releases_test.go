@@ -94,7 +94,7 @@ func rulesThatDiffer(t *testing.T, minor int) (rows [][2]string) {
 	then := versions.Release{Major: 1, Minor: minor - 1}
 	readers := map[string]string{
 		"Plugins": "in-tree plugins", "UnsignedPlugins": "in-tree plugins that do not sign pods",
-		"Flags": "flags of kube-scheduler", "RemovedFlags": "flags of kube-scheduler", "Accepted": "config APIs",
+		"Flags": "flags of kube-scheduler", "Accepted": "config APIs",
 		"Preferred": "config APIs", "Render": "config APIs", "RejectedPlugins": "plugins that the config API refuses",
 		"Gangs": "groups of pods", "Go": "version of Go", "Metrics": "metrics that are read",
 		"KubeadmAPI": "kubeadm", "KubeletSkew": "kubeadm",

@@ -152,6 +152,8 @@ func (p *planner) chooseRelease() error {
 		PullPolicy: corev1.PullPolicy(p.o.PullPolicy), Resources: p.o.Resources, Version: p.o.Version,
 		Args: p.o.Args, PriorityClass: p.o.PriorityClass,
 	}
+	given := profiles.CommandLine{Release: p.plan.Release, Given: p.o.Args}
+	p.plan.Warnings = append(p.plan.Warnings, given.Warnings()...)
 	p.noteSignature()
 	return nil
 }

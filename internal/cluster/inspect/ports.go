@@ -136,20 +136,13 @@ func addressPort(address string) int {
 	return port
 }
 
-// flagsOf returns the flags of a container by name, without dashes. The value of a
-// flag without "=" is the next argument.
+// flagsOf returns the flags of a container by name, without dashes.
 func flagsOf(container *corev1.Container) map[string]string {
 	flags := map[string]string{}
-	words := slices.Concat(container.Command, container.Args)
-	for i, word := range words {
-		if !strings.HasPrefix(word, "-") {
-			continue
+	for _, f := range versions.ParseFlags(slices.Concat(container.Command, container.Args)) {
+		if f.Name != "" {
+			flags[f.Name] = f.Value
 		}
-		name, value, has := strings.Cut(strings.TrimLeft(word, "-"), "=")
-		if !has && i+1 < len(words) && !strings.HasPrefix(words[i+1], "-") {
-			value = words[i+1]
-		}
-		flags[name] = value
 	}
 	return flags
 }

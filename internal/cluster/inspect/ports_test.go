@@ -79,6 +79,8 @@ func TestDetectChoosesThePort(t *testing.T) {
 		{name: "only the default scheduler", port: 10260},
 		{name: "flag", pods: []corev1.Pod{
 			staticPod("other", master, container("s", "x", "kube-scheduler", "--secure-port", "10260"))}, port: 10261},
+		{name: "flag with underscores", pods: []corev1.Pod{
+			staticPod("other", master, container("s", "x", "kube-scheduler", "--secure_port=10260"))}, port: 10261},
 		{name: "address flag", pods: []corev1.Pod{
 			staticPod("other", master, container("s", "x", "thing", "--metrics-bind-address=:10260"))}, port: 10261},
 		{name: "declared ports", pods: []corev1.Pod{

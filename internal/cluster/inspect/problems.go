@@ -120,12 +120,11 @@ func (d *detector) usage(ctx context.Context, deployment *appsv1.Deployment, rel
 // FeatureGates returns the feature gates that the flags of a command set.
 func FeatureGates(command []string) map[string]bool {
 	gates := map[string]bool{}
-	for _, word := range command {
-		list, ok := strings.CutPrefix(word, "--feature-gates=")
-		if !ok {
+	for _, f := range versions.ParseFlags(command) {
+		if f.Name != "feature-gates" {
 			continue
 		}
-		for _, gate := range strings.Split(list, ",") {
+		for _, gate := range strings.Split(f.Value, ",") {
 			name, value, _ := strings.Cut(gate, "=")
 			if enabled, err := strconv.ParseBool(value); err == nil {
 				gates[name] = enabled

@@ -165,7 +165,7 @@ func planRelease(ctx context.Context, s *session.Session, sp *spec.Spec) (*v1alp
 	}
 	for _, arg := range slices.Concat(plan.Scheduler.Configuration.Args, r.Options.Args) {
 		// In a pod network, the kubelet cannot probe the loopback address of the pod.
-		if !strings.HasPrefix(arg, "--bind-address=") {
+		if f, err := profiles.ParseFlag(arg); err != nil || f.Name != "bind-address" {
 			entry.Args = append(entry.Args, arg)
 		}
 	}

@@ -8,7 +8,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
-// args returns the flags of kube-scheduler.
+// Flags returns the flags of the scheduler's container.
+func (s Scheduler) Flags() ([]string, error) { return s.withDefaults().args() }
+
 func (s Scheduler) args() ([]string, error) {
 	kubeconfig := KubeconfigPath(s.Name)
 	line := profiles.CommandLine{
@@ -34,7 +36,7 @@ func (s Scheduler) args() ([]string, error) {
 // BindAddress returns the address that the scheduler binds its secure port to, or "" for all
 // addresses.
 func (s Scheduler) BindAddress() (string, error) {
-	args, err := s.withDefaults().args()
+	args, err := s.Flags()
 	return bindAddress(args), err
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 func TestInvalidSchedulers(t *testing.T) {
@@ -51,6 +52,29 @@ func TestInvalidSchedulers(t *testing.T) {
 			s.Args = []string{
 				"--leader-elect=false"}
 		}, "scheduler argument --leader-elect is set by pmk-sched"},
+		{"leader election with underscores", func(s *manifest.Scheduler) { s.Args = []string{"--leader_elect=false"} },
+			"scheduler argument --leader-elect is set by pmk-sched"},
+		{"port with underscores", func(s *manifest.Scheduler) { s.Args = []string{"--secure_port=10259"} },
+			"scheduler argument --secure-port is set by pmk-sched"},
+		{"deprecated name of the lease", func(s *manifest.Scheduler) { s.Args = []string{"--lock-object-name=x"} },
+			"scheduler argument --lock-object-name is set by pmk-sched"},
+		{"help", func(s *manifest.Scheduler) { s.Args = []string{"-h"} }, "scheduler argument --help is set by pmk-sched"},
+		{"flag of a later release", func(s *manifest.Scheduler) {
+			s.Release = versions.Release{Major: 1, Minor: 21, Patch: 3}
+			s.Args = []string{"--pod-max-in-unschedulable-pods-duration=60s"}
+		}, "does not exist in v1.21.3: kube-scheduler has it from 1.24 on"},
+		{"misspelt flag", func(s *manifest.Scheduler) { s.Args = []string{"--leader-elect-lease-durations=20s"} },
+			"scheduler argument --leader-elect-lease-durations does not exist in v1.24.3"},
+		{"no value", func(s *manifest.Scheduler) { s.Args = []string{"--vmodule"} },
+			"scheduler argument --vmodule has no value"},
+		{"two words", func(s *manifest.Scheduler) { s.Args = []string{"--vmodule=a=1", "--v", "4"} },
+			"scheduler argument --v has no value"},
+		{"one dash", func(s *manifest.Scheduler) { s.Args = []string{"-profiling=false"} },
+			`scheduler argument "-profiling=false" is not a flag`},
+		{"directory for the certificate", func(s *manifest.Scheduler) { s.Args = []string{"--cert-dir=/var/run/kubernetes"} },
+			"scheduler argument --cert-dir: the file system of the scheduler's pods is read-only"},
+		{"log file", func(s *manifest.Scheduler) { s.Args = []string{"--log_file=/var/log/s.log"} },
+			"scheduler argument --log-file: the file system of the scheduler's pods is read-only"},
 		{"removed flag", func(s *manifest.Scheduler) {
 			s.Args = []string{
 				"--scheduler-name=my-scheduler"}

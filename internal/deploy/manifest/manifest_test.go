@@ -261,6 +261,12 @@ func TestArgs(t *testing.T) {
 		{"flag replaces default", "v1.24.3", []string{"--v=5"}, "--v=5"},
 		{"short form replaces default", "v1.24.3", []string{"-v=5"}, "-v=5"},
 		{"new flag is added", "v1.24.3", []string{"--profiling=false"}, "--v=2 --profiling=false"},
+		{"hyphens are written", "v1.24.3", []string{"--pod_max_in_unschedulable_pods_duration=60s", "--alsologtostderr"},
+			"--v=2 --pod-max-in-unschedulable-pods-duration=60s --alsologtostderr"},
+		{"gate with underscores", "v1.31.0", []string{"--feature_gates=A=true"},
+			"--v=2 --feature-gates=CoordinatedLeaderElection=false,A=true"},
+		{"value with underscores", "v1.24.3", []string{"--vmodule=a_b=1"}, "--v=2 --vmodule=a_b=1"},
+		{"flag of the image", "v1.24.3", []string{"--debug-scores=3"}, "--v=2 --debug-scores=3"},
 		{"gate before 1.31", "v1.30.14", []string{"--feature-gates=A=true"}, "--v=2 --feature-gates=A=true"},
 		{"gates are joined from 1.31", "v1.31.0", []string{
 			"--feature-gates=A=true"}, "--v=2 --feature-gates=CoordinatedLeaderElection=false,A=true"},

@@ -16,6 +16,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 const (
@@ -134,9 +135,8 @@ func usesHostPort(pod *corev1.Pod, port int) bool {
 		if !pod.Spec.HostNetwork {
 			continue
 		}
-		for _, arg := range append(slices.Clone(container.Command), container.Args...) {
-			flag, value, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
-			if (flag == "secure-port" || flag == "port") && value == strconv.Itoa(port) {
+		for _, f := range versions.ParseFlags(slices.Concat(container.Command, container.Args)) {
+			if (f.Name == "secure-port" || f.Name == "port") && f.Value == strconv.Itoa(port) {
 				return true
 			}
 		}

@@ -217,7 +217,7 @@ func TestCredentialsThatWereChosenAreKept(t *testing.T) {
 func TestFitGatesLeavesOutGatesThatAReleaseDoesNotHave(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pmk-sched.yaml")
 	text := "apiVersion: pmk-sched.io/v1alpha1\nkind: CustomScheduler\nmetadata: {name: n}\nspec:\n  args:\n" +
-		"  - --feature-gates=GangScheduling=true\n  - --v=4\n  - --feature-gates=GangScheduling=true,GenericWorkload=true\n"
+		"  - --feature-gates=GangScheduling=true\n  - --v=4\n  - --feature_gates=GangScheduling=true,GenericWorkload=true\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +226,7 @@ func TestFitGatesLeavesOutGatesThatAReleaseDoesNotHave(t *testing.T) {
 		t.Fatal(err)
 	}
 	for minor, want := range map[int][]string{
-		36: {"--feature-gates=GangScheduling=true", "--v=4", "--feature-gates=GangScheduling=true,GenericWorkload=true"},
+		36: {"--feature-gates=GangScheduling=true", "--v=4", "--feature_gates=GangScheduling=true,GenericWorkload=true"},
 		37: {"--v=4", "--feature-gates=GenericWorkload=true"},
 	} {
 		fitting, notes, err := s.FitGates(versions.Release{Major: 1, Minor: minor})

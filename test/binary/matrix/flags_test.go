@@ -29,26 +29,18 @@ func flags(t *testing.T, s *schedulers.Scheduler) {
 			t.Errorf("--help shows --%s, which versions does not name", shown[1])
 		}
 	}
-	taken := taken(t, s, everyFlag(t))
-	for _, name := range everyFlag(t) {
+	taken := taken(t, s, everyFlag())
+	for _, name := range everyFlag() {
 		if named := slices.Contains(s.Rules.Flags, name); named != taken[name] {
 			t.Errorf("flag --%s: versions names it: %v; the scheduler takes it: %v", name, named, taken[name])
-		}
-		if removed := slices.Contains(s.Rules.RemovedFlags, name); removed && taken[name] {
-			t.Errorf("flag --%s: it is accepted, but refused according to versions", name)
 		}
 	}
 }
 
-func everyFlag(t *testing.T) []string {
-	t.Helper()
+func everyFlag() []string {
 	all := []string{"no-such-flag"}
 	for _, release := range versions.Releases() {
-		rules, err := versions.Select(release)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(append(all, rules.Flags...), rules.RemovedFlags...)
+		all = append(all, release.Rules().Flags...)
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
