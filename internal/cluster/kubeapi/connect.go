@@ -1,9 +1,15 @@
 package kubeapi
 
 import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
+	_ "k8s.io/client-go/plugin/pkg/client/auth" // auth-provider: oidc of a kubeconfig, as kubectl
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -54,16 +60,78 @@ func Connect(o ConnectOptions) (*rest.Config, error) {
 	}
 	cfg, err := source.ClientConfig()
 	if err != nil {
-		if clientcmd.IsEmptyConfig(err) {
-			return nil, ErrNoKubeconfig
-		}
-		return nil, problem.Invalidf("", "read kubeconfig: %w", err)
+		return nil, o.explain(err)
+	}
+	// Certificates and settings of plugins that every request needs.
+	if _, err := rest.HTTPClientFor(cfg); err != nil {
+		return nil, problem.Invalidf("check the user of the context", "read kubeconfig: %w", err)
 	}
 	cfg.UserAgent = o.UserAgent
 	if cfg.Timeout = o.RequestTimeout; cfg.Timeout <= 0 {
 		cfg.Timeout = requestTimeout
 	}
 	return ClientConfig(cfg, o.Log), nil
+}
+
+// explain returns the error of a kubeconfig that selects no cluster.
+func (o ConnectOptions) explain(err error) error {
+	loaded, loadErr := LoadKubeconfig(o)
+	if loadErr != nil {
+		return loadErr
+	}
+	read, unread := o.files()
+	file := "the kubeconfig"
+	if len(read) > 0 {
+		file = strings.Join(read, ", ")
+	}
+	context := o.Context
+	if context == "" {
+		context = loaded.CurrentContext
+	}
+	lacks := func(flag, name string, names []string) error {
+		return problem.Invalidf("choose another "+flag, "read kubeconfig: %s has no %s %q: expected one of %s", file,
+			strings.TrimPrefix(flag, "--"), name, strings.Join(append(names, unread...), ", "))
+	}
+	contexts, clusters, users := sorted(loaded.Contexts), sorted(loaded.Clusters), sorted(loaded.AuthInfos)
+	switch {
+	case len(contexts) == 0 && clientcmd.IsEmptyConfig(err):
+		for _, path := range read {
+			unread = append(unread, path+" has no context")
+		}
+		if len(unread) == 0 {
+			return ErrNoKubeconfig
+		}
+		return fmt.Errorf("%w: %s", ErrNoKubeconfig, strings.Join(unread, ", "))
+	case context != "" && !slices.Contains(contexts, context):
+		return lacks("--context", context, contexts)
+	case o.Cluster != "" && !slices.Contains(clusters, o.Cluster):
+		return lacks("--cluster", o.Cluster, clusters)
+	case o.User != "" && !slices.Contains(users, o.User):
+		return lacks("--user", o.User, users)
+	case context == "" && clientcmd.IsEmptyConfig(err):
+		return problem.Invalidf("choose one with --context", "read kubeconfig: %s has no current context; it has %s", file,
+			strings.Join(append(contexts, unread...), ", "))
+	}
+	return problem.Invalidf("", "read kubeconfig: %w", err)
+}
+
+func sorted[T any](byName map[string]T) []string { return slices.Sorted(maps.Keys(byName)) }
+
+// files returns the kubeconfigs that exist, and messages about others. The file in the home
+// directory need not exist.
+func (o ConnectOptions) files() (read, unread []string) {
+	if o.Loaded != nil {
+		return nil, nil
+	}
+	for _, path := range o.rules().GetLoadingPrecedence() {
+		switch _, err := os.Stat(path); {
+		case err == nil:
+			read = append(read, path)
+		case path != clientcmd.RecommendedHomeFile:
+			unread = append(unread, path+" does not exist")
+		}
+	}
+	return read, unread
 }
 
 // LoadKubeconfig returns the kubeconfig that [Connect] uses, with absolute paths. It is empty if

@@ -25,6 +25,7 @@ const (
 	CauseRefused     Cause = "connection refused"
 	CauseNoSuchHost  Cause = "no such host"
 	CauseCertificate Cause = "certificate rejected"
+	CauseNoTLS       Cause = "no TLS server"
 	CauseTimeout     Cause = "no response before the timeout"
 	CauseNetwork     Cause = "connection lost"
 	CauseUnavailable Cause = "not ready"
@@ -58,8 +59,10 @@ func (e *UnreachableError) Hint() string {
 	case CauseNoSuchHost:
 		return "the host of the kubeconfig does not resolve: check `kubectl config view --minify` and --kubeconfig/--context"
 	case CauseCertificate:
-		return "the kubeconfig is for another cluster, or a certificate has expired: check certificate-authority and the " +
-			"dates of both certificates"
+		return certificateHint(e.Err)
+	case CauseNoTLS:
+		return "the server of the kubeconfig is https://, and this port does not use TLS: check the port, and proxies on " +
+			"the way (proxy-url of the kubeconfig, HTTPS_PROXY)"
 	case CauseIdentity:
 		return "the token or client certificate of the kubeconfig is expired or unknown to this API server: renew it, or " +
 			"select another with --kubeconfig/--context"
@@ -170,6 +173,8 @@ func unreachableCause(err error) (Cause, bool) {
 	switch {
 	case errors.Is(err, context.Canceled):
 		return "", false
+	case notTLS(err):
+		return CauseNoTLS, true
 	case certificateError(err):
 		return CauseCertificate, true
 	case apierrors.IsUnauthorized(err):
@@ -209,6 +214,15 @@ func brokenConnection(err error) bool {
 	return false
 }
 
+// notTLS reports whether the server answers in clear text.
+func notTLS(err error) bool {
+	var record tls.RecordHeaderError
+	return errors.As(err, &record) || strings.Contains(err.Error(), "server gave HTTP response to HTTPS client")
+}
+
+// rejectedByServer begins the errors of crypto/tls for a handshake that the server ends.
+const rejectedByServer = "remote error: tls: "
+
 func certificateError(err error) bool {
 	var unknown x509.UnknownAuthorityError
 	var invalid x509.CertificateInvalidError
@@ -217,8 +231,29 @@ func certificateError(err error) bool {
 	var alert tls.AlertError
 	return errors.As(err, &unknown) || errors.As(err, &invalid) || errors.As(err, &host) || errors.As(err, &verify) ||
 		errors.As(err, &alert) || strings.Contains(err.Error(), "x509: ") ||
-		strings.Contains(err.Error(), "remote error: tls: ") ||
-		strings.Contains(err.Error(), "server gave HTTP response to HTTPS client")
+		strings.Contains(err.Error(), rejectedByServer)
+}
+
+// certificateHint returns the remedy for a certificate that one side rejects.
+func certificateHint(err error) string {
+	var unknown x509.UnknownAuthorityError
+	var invalid x509.CertificateInvalidError
+	var host x509.HostnameError
+	switch {
+	case errors.As(err, &host):
+		return "the API server's certificate does not have this name: use a server of the kubeconfig that it has, name one " +
+			"in tls-server-name, or add the name to the certificate (certSANs of kubeadm)"
+	case errors.As(err, &unknown):
+		return "certificate-authority of the kubeconfig did not sign the API server's certificate: the kubeconfig is for " +
+			"another cluster or older than a new CA, or a proxy on the way has its own certificate"
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return "the API server's certificate is expired or not yet valid: check its dates and the clock of this machine, and " +
+			"renew it (`kubeadm certs renew` with kubeadm)"
+	case strings.Contains(err.Error(), rejectedByServer) && strings.Contains(err.Error(), "certificate"):
+		return "the API server rejects the client certificate of the kubeconfig: it is expired, or another CA signed it; " +
+			"get a new kubeconfig"
+	}
+	return "check certificate-authority of the kubeconfig, and the dates of both certificates"
 }
 
 // serverOf returns the scheme and host of the failed request.
@@ -251,7 +286,7 @@ func Transient(err error) bool {
 		return false
 	}
 	if cause, ok := unreachableCause(err); ok {
-		return cause != CauseCertificate && cause != CauseNoSuchHost && cause != CauseIdentity
+		return cause != CauseCertificate && cause != CauseNoTLS && cause != CauseNoSuchHost && cause != CauseIdentity
 	}
 	if apierrors.IsTooManyRequests(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) ||
 		apierrors.IsInternalError(err) {
