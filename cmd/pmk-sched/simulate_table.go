@@ -16,6 +16,10 @@ func simulationTable(r *report.Report) string {
 		s := step.Summary
 		p.line("step %d, %s: %d of %d pods placed, %d moved, %d unplaced, %d evicted",
 			i+1, step.Scenario, s.Placed, s.Scheduled, s.Moved, s.Unplaced, s.Evicted)
+		if removed := step.Removed; removed != nil {
+			p.line("step %d, when the drained nodes are removed: %d of %d pods placed", i+1, len(removed.Placements),
+				len(removed.Placements)+len(removed.Unplaced))
+		}
 	}
 	s := r.Summary
 	p.line("%d of %d pods placed on %d nodes by %s %s, %d moved, %d unplaced, %d evicted",
@@ -24,14 +28,29 @@ func simulationTable(r *report.Report) string {
 	p.devices(r.Devices)
 	p.capacity(r.Capacity)
 	p.comparison(r.Comparison)
-	p.head(len(r.Placements), "POD", "FROM", "NODE")
-	for _, placement := range first(r.Placements) {
-		p.row(placement.Namespace+"/"+placement.Name, orDash(placement.From), placement.Node)
-	}
-	p.more(len(r.Placements))
-	p.reasons(r.Unplaced)
+	p.placements(r.Placements, r.Unplaced)
+	p.removed(r.Removed)
 	p.notes(r.Notes)
 	return p.String()
+}
+
+// removed prints where the pods of drained nodes go when the nodes are removed.
+func (p *printer) removed(r *report.Removed) {
+	if r == nil {
+		return
+	}
+	p.line("\nwhen the drained nodes are removed: %d of %d pods placed, %d evicted", len(r.Placements),
+		len(r.Placements)+len(r.Unplaced), len(r.Evicted))
+	p.placements(r.Placements, r.Unplaced)
+}
+
+func (p *printer) placements(placed []report.Placement, unplaced []report.Unplaced) {
+	p.head(len(placed), "POD", "FROM", "NODE")
+	for _, placement := range first(placed) {
+		p.row(placement.Namespace+"/"+placement.Name, orDash(placement.From), placement.Node)
+	}
+	p.more(len(placed))
+	p.reasons(unplaced)
 }
 
 func (p *printer) resources(s report.Summary) {

@@ -14,30 +14,34 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
-// loadCopies creates the scenario's copies of an object of the snapshot.
-func (r *run) loadCopies(ctx context.Context, kind *snapshot.Kind, version string, o map[string]any) error {
+// loadCopies creates the scenario's copies of objects of the snapshot.
+func (r *run) loadCopies(ctx context.Context) error {
 	if r.o.Scenario.Copies == nil {
 		return nil
 	}
-	for _, c := range r.o.Scenario.Copies(kind, o) {
-		switch kind.Name {
+	copies, notes := r.o.Scenario.Copies(r.templates)
+	r.report.Notes = append(r.report.Notes, notes...)
+	for _, c := range copies {
+		switch c.Kind.Name {
 		case "Node":
 			r.addedNodes++
 		case "Pod":
 			r.addedPods++
 		}
-		if err := r.loader.Add(ctx, kind, version, c); err != nil {
+		if err := r.loader.Add(ctx, c.Kind, c.Version, c.Fields); err != nil {
 			return err
 		}
 	}
-	return nil
+	return r.loader.Wait(ctx)
 }
 
 // loadAdded creates the objects that the scenario adds, and enqueues the pods of its workloads.
 func (r *run) loadAdded(ctx context.Context) error {
+	if err := r.loadCopies(ctx); err != nil {
+		return err
+	}
 	for _, o := range r.o.Scenario.Objects {
 		key, err := o.Kind.Key(o.Fields)
 		if err != nil {

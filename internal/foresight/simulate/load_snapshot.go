@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/load"
@@ -45,6 +46,9 @@ func (r *run) load(ctx context.Context) (err error) {
 	if r.left > 0 {
 		r.note("%d pending pods of the snapshot are left out", r.left)
 	}
+	if r.lost > 0 {
+		r.note("%d pods are left out: the snapshot does not have their nodes", r.lost)
+	}
 	r.noteDevices()
 	for resource, n := range r.loader.Skipped() {
 		r.note("%d %s are not loaded: %s does not serve them as in the snapshot", n, resource, r.o.Scheduler.Release)
@@ -61,13 +65,26 @@ func (r *run) loadOne(ctx context.Context, kind *snapshot.Kind, version string, 
 	}
 	original := o
 	o, action := r.o.Scenario.Apply(kind, o)
+	if action == scenario.Keep && r.isLost(kind, original) {
+		r.lost++
+		action = scenario.Drop
+	}
+	if action == scenario.Drop {
+		r.drop(kind, key, original)
+		return nil
+	}
+	if kind.Name == "Pod" {
+		r.attachments.AddPod(original, action != scenario.Schedule)
+	} else if r.attachments.Removes(kind, original) {
+		return nil
+	}
 	if err := r.count(kind, key, original, action); err != nil {
 		return err
 	}
 	r.devices.add(kind, key, o, action)
 	switch {
 	case action == scenario.Schedule:
-		if _, bound := r.from[key]; bound {
+		if nodeOf(original) != "" {
 			r.moved[snapshot.UID(o)] = true
 		}
 		return r.wait(key, "", o, nil)
@@ -78,8 +95,8 @@ func (r *run) loadOne(ctx context.Context, kind *snapshot.Kind, version string, 
 	case kind.Name == "StorageClass":
 		r.waitingClasses[key] = o["volumeBindingMode"] == string(storagev1.VolumeBindingWaitForFirstConsumer)
 	}
-	if err := r.loadCopies(ctx, kind, version, original); err != nil {
-		return err
+	if r.o.Scenario.IsTemplate != nil && r.o.Scenario.IsTemplate(kind, original) {
+		r.templates = append(r.templates, scenario.Object{Kind: kind, Version: version, Fields: original})
 	}
 	if o = r.renewal().Claim(kind, o); o == nil {
 		delete(r.devices.claims, key)
@@ -92,6 +109,27 @@ func (r *run) loadOne(ctx context.Context, kind *snapshot.Kind, version string, 
 		}
 	}
 	return r.loader.Add(ctx, kind, version, o)
+}
+
+// isLost reports whether a pod is on a node that does not exist. The scheduler would count the node,
+// and a cluster removes the pod (pkg/controller/podgc).
+func (r *run) isLost(kind *snapshot.Kind, o map[string]any) bool {
+	return kind.Name == "Pod" && nodeOf(o) != "" && !r.nodes[nodeOf(o)]
+}
+
+func nodeOf(pod map[string]any) string {
+	node, _, _ := unstructured.NestedString(pod, "spec", "nodeName")
+	return node
+}
+
+// drop remembers an object that is not created.
+func (r *run) drop(kind *snapshot.Kind, key string, o map[string]any) {
+	switch kind.Name {
+	case "Node":
+		r.nodes[key] = true
+	case "Pod":
+		r.devices.ended[snapshot.UID(o)] = true
+	}
 }
 
 // renewal describes the changes of the pods that were read so far.

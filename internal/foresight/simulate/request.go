@@ -51,7 +51,7 @@ func Simulate(ctx context.Context, s *session.Session, r Request) (result *repor
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, servers.Close()) }()
-	m := Simulation{Scenarios: scenarios, Snapshot: snap, Timeout: r.Timeout, Prices: r.Prices}
+	m := Simulation{Scenarios: scenarios, Snapshot: snap, Timeout: r.Timeout, Prices: r.Prices, Removals: true}
 	if result, err = m.compileAndRun(ctx, s, servers, r.Scheduler); err != nil {
 		return nil, err
 	}
@@ -73,6 +73,8 @@ type Simulation struct {
 	Snapshot  *capture.Snapshot
 	Timeout   time.Duration
 	Prices    []report.Price
+	// Removals has nodes removed too whose drained pods have no node otherwise.
+	Removals bool
 	// Undecided and Before are those of [Options], for each scenario.
 	Undecided bool
 	Before    func(ctx context.Context, cfg *rest.Config) error
@@ -105,6 +107,14 @@ func (m Simulation) Run(ctx context.Context, servers *Servers, p Programs) (resu
 		step, err := servers.Run(ctx, p, o)
 		if err != nil {
 			return nil, err
+		}
+		if m.Removals && sc.Removal != nil && len(step.Unplaced) > 0 {
+			o.Scenario, o.After = *sc.Removal, nil
+			removed, err := servers.Run(ctx, p, o)
+			if err != nil {
+				return nil, err
+			}
+			step.Removed = &report.Removed{Placements: removed.Placements, Unplaced: removed.Unplaced, Evicted: removed.Evicted}
 		}
 		steps, o.Snapshot = append(steps, step), next
 	}

@@ -34,7 +34,7 @@ func (r *run) count(kind *snapshot.Kind, key string, o map[string]any, action sc
 			return err
 		}
 		r.pods[key] = true
-		if !holdsNode(pod) {
+		if !holdsNode(pod) || !r.nodes[pod.Spec.NodeName] {
 			return nil
 		}
 		r.usage.AddPod(pod)

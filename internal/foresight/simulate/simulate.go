@@ -12,7 +12,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -54,7 +56,7 @@ func (s *Server) newRun(o Options, observer *observer) *run {
 	r := &run{
 		o: o, s: s.s, server: s.api, observer: observer, waits: map[string]bool{}, deferred: map[string][]deferredObject{},
 		before: map[string]string{}, from: map[string]string{}, nodes: map[string]bool{}, pods: map[string]bool{},
-		devices: newDevices(), moved: map[string]bool{}, waitingClasses: map[string]bool{},
+		devices: newDevices(), attachments: scenario.NewAttachments(), moved: map[string]bool{}, waitingClasses: map[string]bool{},
 		priorities: scenario.Priorities{}, next: make([]int, len(o.Scenario.Workloads)), copies: map[string]int{},
 	}
 	r.report = &report.Report{Scenario: o.Scenario.Name, Release: o.Scheduler.Release.String(),
@@ -84,9 +86,13 @@ type run struct {
 	nodes, pods map[string]bool
 	// addedNodes and addedPods are how many the scenario adds before the scheduler starts.
 	addedNodes, addedPods int
-	// left is the number of pending pods that the scheduler ignores.
-	left       int
-	priorities scenario.Priorities
+	// left is the number of pending pods that the scheduler ignores, and lost the number of pods whose
+	// nodes do not exist.
+	left, lost  int
+	attachments *scenario.Attachments
+	priorities  scenario.Priorities
+	// templates are the objects that the scenario copies.
+	templates []scenario.Object
 	// next is the number of the next pod of each workload of the scenario, and copies the number of
 	// the copy of an added pod, by namespace and name.
 	next    []int
@@ -107,7 +113,8 @@ func (r *run) schedule(ctx context.Context) (err error) {
 	defer cancel()
 	actors, stopActors := context.WithCancel(ctx)
 	defer stopActors()
-	options := kubelet.Options{Log: r.s.Log}
+	late := map[string]bool{} // notes; read when the actors have ended
+	options := kubelet.Options{Log: r.s.Log, Note: func(text string) { late[text] = true }}
 	if len(r.devices.gates) > 0 {
 		options.Claims = r.loader.Resource(claimKind())
 	}
@@ -118,6 +125,7 @@ func (r *run) schedule(ctx context.Context) (err error) {
 	defer func() {
 		stopActors()
 		wait()
+		r.report.Notes = append(r.report.Notes, slices.Sorted(maps.Keys(late))...)
 	}()
 	s, err := r.startScheduler(ctx)
 	if err != nil {

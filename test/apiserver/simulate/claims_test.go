@@ -3,6 +3,7 @@
 package simulate
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
@@ -54,5 +55,59 @@ volumes:
 	r := simulated(t, scenario.Drain([]string{"near"}), manifests, pack.Scheduler{})
 	if got := nodesOf(r)["web"]; got != "far" {
 		t.Errorf("the pod is on %q: %v", got, reasons(r))
+	}
+}
+
+// claimOf returns a StorageClass that waits for a pod, and the claim data of it.
+func claimOf(provisioner string) string {
+	return `---
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: standard}
+provisioner: ` + provisioner + `
+volumeBindingMode: WaitForFirstConsumer
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data, namespace: shop}
+spec: {accessModes: [ReadWriteOnce], storageClassName: standard, resources: {requests: {storage: 1Gi}}}
+`
+}
+
+// The provisioner of a class need not be a CSI driver. A second pod with the claim follows the first
+// one where the volume is, and pods without the claim are placed as always.
+func TestVolumesOfEachKindOfProvisioner(t *testing.T) {
+	t.Parallel()
+	const (
+		first  = `creationTimestamp: "2026-01-01T00:00:00Z"`
+		second = `creationTimestamp: "2026-01-02T00:00:00Z"`
+	)
+	for provisioner, followed := range map[string]bool{
+		"rancher.io/local-path": true, "local.example.com": true, "kubernetes.io/aws-ebs": false,
+	} {
+		r := simulatePending(t, node("a", 4, "", "")+node("b", 4, "", "")+claimOf(provisioner)+
+			pod("db", "3", first, withClaim("data"), "")+pod("reader", "3", second, withClaim("data"), "")+
+			pod("web", "1", second, "", ""))
+		on, why := nodesOf(r), reasons(r)["reader"]
+		if on["db"] == "" || on["web"] == "" {
+			t.Errorf("%s: placements %v, unplaced %v", provisioner, on, reasons(r))
+		}
+		if followed != strings.Contains(why, "volume node affinity conflict") || !followed && on["reader"] == "" {
+			t.Errorf("%s: the second pod is on %q: %s", provisioner, on["reader"], why)
+		}
+	}
+}
+
+// A claim that no driver can provision keeps its pod pending, and no other.
+func TestAClaimThatCannotBeProvisionedIsThatOfOnePod(t *testing.T) {
+	t.Parallel()
+	r := simulatePending(t, node("a", 4, "", "")+csiNode("a")+claimOf("csi.example.com")+
+		pod("db", "1", "", withClaim("data"), "")+pod("web", "1", "", "", ""))
+	equal(t, "placements", map[string]string{"web": "a"}, nodesOf(r))
+	if why := reasons(r)["db"]; !strings.Contains(why, `provisioning failed for PVC "data"`) {
+		t.Errorf("reason %q", why)
+	}
+	if notes := strings.Join(r.Notes, "\n"); !strings.Contains(notes, "node a has no label zone") {
+		t.Errorf("notes %q", notes)
 	}
 }

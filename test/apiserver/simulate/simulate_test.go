@@ -288,6 +288,44 @@ func TestPodsThatCanMoveAreScheduledAgain(t *testing.T) {
 	}
 }
 
+// A cordoned node is a domain for spreading, an absent one is not: the answer to "can the node be
+// removed" is another one than the answer to "can it be drained".
+func TestDrainShowsWhereThePodsGoWhenTheNodeIsRemoved(t *testing.T) {
+	t.Parallel()
+	const spread = "topologySpreadConstraints: [{maxSkew: 1, topologyKey: kubernetes.io/hostname, " +
+		"whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: s}}}]"
+	var manifests strings.Builder
+	for _, name := range []string{"a", "b", "c"} {
+		manifests.WriteString(node(name, 4, "", "") +
+			pod("s-"+name, "1", "labels: {app: s}", "nodeName: "+name+"\n"+spread, "phase: Running"))
+	}
+	r := simulateSnapshot(t, "drain", snapshotOf(t, manifests.String()), "c")
+	if why := reasons(r)["s-c"]; !strings.Contains(why, "topology spread constraints") {
+		t.Errorf("drained: placements %v, reason %q", nodesOf(r), why)
+	}
+	if r.Removed == nil || len(r.Removed.Placements) != 1 || len(r.Removed.Unplaced) != 0 {
+		t.Fatalf("removed: %+v", r.Removed)
+	}
+	if p := r.Removed.Placements[0]; p.Name != "s-c" || p.From != "c" || p.Node != "a" && p.Node != "b" {
+		t.Errorf("removed: %+v", p)
+	}
+}
+
+// A pod whose node is not in the snapshot takes no part: its node would count as read before the
+// others, and its labels would count for spreading.
+func TestPodsOfNodesThatDoNotExistAreLeftOut(t *testing.T) {
+	t.Parallel()
+	manifests := node("a", 4, "", "") + pod("lost", "1", "", "nodeName: gone", "phase: Running") + pod("new", "1", "", "", "")
+	r := simulatePending(t, manifests)
+	equal(t, "placements", map[string]string{"new": "a"}, nodesOf(r))
+	equal(t, "nodes and pods", [2]int{1, 0}, [2]int{r.Summary.Nodes, r.Summary.Pods})
+	if notes := strings.Join(r.Notes, "\n"); !strings.Contains(notes, "1 pods are left out: the snapshot does not have their nodes") {
+		t.Errorf("notes %q", notes)
+	}
+	all := simulated(t, scenario.ReplaceAll(), manifests, pack.Scheduler{})
+	equal(t, "placements of all", map[string]string{"new": "a", "lost": "a"}, nodesOf(all))
+}
+
 func TestSimulationsThatCannotRunAreRefused(t *testing.T) {
 	t.Parallel()
 	file := snapshotOf(t, node("one", 4, "", ""))

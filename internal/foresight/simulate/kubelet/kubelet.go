@@ -48,6 +48,8 @@ const (
 type Options struct {
 	// Log may be nil.
 	Log *zap.Logger
+	// Note, if it is not nil, is called with deviations from a cluster.
+	Note func(text string)
 	// Bound, if it is not nil, is called for each pod that gets a node.
 	Bound func(namespace, name string)
 	// Claims is the resource of the ResourceClaims, in a version that the API server serves. If it
@@ -60,6 +62,9 @@ type Options struct {
 func Start(ctx context.Context, cfg *rest.Config, o Options) (wait func(), err error) {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
+	}
+	if o.Note == nil {
+		o.Note = func(string) {}
 	}
 	kube, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
@@ -90,7 +95,7 @@ func Start(ctx context.Context, cfg *rest.Config, o Options) (wait func(), err e
 
 // watch watches the objects of the actors.
 func (a *Actors) watch(ctx context.Context, cfg *rest.Config, o Options) ([]cache.InformerSynced, error) {
-	ready, err := a.watchVolumes(ctx)
+	ready, err := a.watchVolumes(ctx, o.Note)
 	if err != nil {
 		return nil, err
 	}
@@ -218,10 +223,20 @@ func (a *Actors) podGone(o any) {
 
 // endPod removes a deleted pod, as its kubelet does when the containers have stopped.
 func (a *Actors) endPod(ctx context.Context, t task) error {
+	pod, err := a.kube.CoreV1().Pods(t.namespace).Get(ctx, t.name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && string(pod.UID) != t.uid { // gone, or another pod of that name
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := a.vols.detach(ctx, pod); err != nil {
+		return err
+	}
 	now := int64(0)
-	err := a.kube.CoreV1().Pods(t.namespace).Delete(ctx, t.name,
+	err = a.kube.CoreV1().Pods(t.namespace).Delete(ctx, t.name,
 		metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: metav1.NewUIDPreconditions(t.uid)})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // gone, or another pod of that name
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
 	}
 	return err

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -21,22 +20,26 @@ import (
 // reserved for a claim, or to a new one for the node that it has selected. Claims that do not wait
 // for a pod are left alone: whether they are bound is not the scheduler's decision.
 type volumes struct {
-	kube     kubernetes.Interface
-	claims   corelisters.PersistentVolumeClaimLister
-	volumes  corelisters.PersistentVolumeLister
-	nodes    corelisters.NodeLister
-	classes  storagelisters.StorageClassLister
-	csiNodes storagelisters.CSINodeLister
+	kube        kubernetes.Interface
+	claims      corelisters.PersistentVolumeClaimLister
+	volumes     corelisters.PersistentVolumeLister
+	nodes       corelisters.NodeLister
+	classes     storagelisters.StorageClassLister
+	csiNodes    storagelisters.CSINodeLister
+	drivers     storagelisters.CSIDriverLister
+	attachments storagelisters.VolumeAttachmentLister
+	note        func(text string)
 }
 
 // watchVolumes enqueues claims that may have to be bound.
-func (a *Actors) watchVolumes(ctx context.Context) ([]cache.InformerSynced, error) {
+func (a *Actors) watchVolumes(ctx context.Context, note func(text string)) ([]cache.InformerSynced, error) {
 	factory := informers.NewSharedInformerFactory(a.kube, 0)
 	core, storage := factory.Core().V1(), factory.Storage().V1()
 	a.vols = &volumes{
 		kube: a.kube, claims: core.PersistentVolumeClaims().Lister(), volumes: core.PersistentVolumes().Lister(),
 		nodes:   core.Nodes().Lister(),
 		classes: storage.StorageClasses().Lister(), csiNodes: storage.CSINodes().Lister(),
+		drivers: storage.CSIDrivers().Lister(), attachments: storage.VolumeAttachments().Lister(), note: note,
 	}
 	enqueueClaim := func(o any) {
 		if claim, ok := o.(*corev1.PersistentVolumeClaim); ok && claim.Spec.VolumeName == "" {
@@ -61,6 +64,7 @@ func (a *Actors) watchVolumes(ctx context.Context) ([]cache.InformerSynced, erro
 		core.PersistentVolumeClaims().Informer().HasSynced, core.PersistentVolumes().Informer().HasSynced,
 		core.Nodes().Informer().HasSynced,
 		storage.StorageClasses().Informer().HasSynced, storage.CSINodes().Informer().HasSynced,
+		storage.CSIDrivers().Informer().HasSynced, storage.VolumeAttachments().Informer().HasSynced,
 	}
 	factory.Start(ctx.Done())
 	return ready, nil
@@ -84,7 +88,10 @@ func (v *volumes) reconcile(ctx context.Context, namespace, name string) error {
 		if node == "" {
 			return nil
 		}
-		if reserved, err = v.provision(ctx, claim, node); err != nil {
+		if reserved, err = v.provision(ctx, claim, node); isRefusal(err) {
+			return v.giveBack(ctx, claim, err)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -107,62 +114,51 @@ func (v *volumes) reserved(claim *corev1.PersistentVolumeClaim) (*corev1.Persist
 	return nil, nil
 }
 
-// provision creates the volume of a claim where the driver of its class reaches a node.
+// provision creates the volume of a claim for a node.
 func (v *volumes) provision(ctx context.Context, claim *corev1.PersistentVolumeClaim,
 	nodeName string) (*corev1.PersistentVolume, error) {
-	class, err := v.classes.Get(volume.GetPersistentVolumeClaimClass(claim))
+	p := provisioning{claim: claim}
+	var err error
+	if p.class, err = v.classes.Get(volume.GetPersistentVolumeClaimClass(claim)); err != nil {
+		return nil, err
+	}
+	if p.node, err = v.nodes.Get(nodeName); err != nil {
+		return nil, err
+	}
+	if p.csiNode, err = v.csiNodes.Get(nodeName); err != nil && !apierrors.IsNotFound(err) {
+		return nil, err
+	}
+	_, err = v.drivers.Get(p.class.Provisioner)
+	p.isDriver = err == nil
+	all, err := v.volumes.List(labels.Everything())
 	if err != nil {
 		return nil, err
 	}
-	node, err := v.nodes.Get(nodeName)
+	p.sample = sampleOf(p.class, all)
+	pv, assumed, err := p.volume()
 	if err != nil {
 		return nil, err
-	}
-	name := "pvc-" + string(claim.UID)
-	pv := &corev1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: name,
-			Annotations: map[string]string{volume.AnnDynamicallyProvisioned: class.Provisioner}},
-		Spec: corev1.PersistentVolumeSpec{
-			Capacity: corev1.ResourceList{
-				corev1.ResourceStorage: claim.Spec.Resources.Requests[corev1.ResourceStorage]},
-			ClaimRef: &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim",
-				Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID},
-			PersistentVolumeSource: corev1.PersistentVolumeSource{
-				CSI: &corev1.CSIPersistentVolumeSource{Driver: class.Provisioner, VolumeHandle: name}},
-			AccessModes: claim.Spec.AccessModes, StorageClassName: class.Name, VolumeMode: claim.Spec.VolumeMode,
-			NodeAffinity: v.affinity(class, node),
-		},
 	}
 	created, err := v.kube.CoreV1().PersistentVolumes().Create(ctx, pv, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
-		return v.kube.CoreV1().PersistentVolumes().Get(ctx, name, metav1.GetOptions{})
+		return v.kube.CoreV1().PersistentVolumes().Get(ctx, pv.Name, metav1.GetOptions{})
 	}
-	return created, err
+	if err == nil && assumed {
+		v.note(fmt.Sprintf("nothing in the snapshot shows which nodes reach the volumes of StorageClass %s (provisioner %s): "+
+			"a new one is reached by the node of its first pod alone, or by all nodes if the claim is for many; CSINodes or "+
+			"volumes of the class would show it", p.class.Name, p.class.Provisioner))
+	}
+	return created, refusedByAPI(err)
 }
 
-// affinity returns the nodes that reach a volume which is provisioned for one of them: all nodes
-// with the same values of the topology keys of the driver. It is nil if the driver has no topology
-// keys.
-func (v *volumes) affinity(class *storagev1.StorageClass, node *corev1.Node) *corev1.VolumeNodeAffinity {
-	csiNode, err := v.csiNodes.Get(node.Name)
-	if err != nil {
-		return nil // in-tree volumes have no CSINode
-	}
-	var term corev1.NodeSelectorTerm
-	for _, driver := range csiNode.Spec.Drivers {
-		if driver.Name != class.Provisioner {
-			continue
-		}
-		for _, key := range driver.TopologyKeys {
-			term.MatchExpressions = append(term.MatchExpressions, corev1.NodeSelectorRequirement{
-				Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{node.Labels[key]},
-			})
-		}
-	}
-	if len(term.MatchExpressions) == 0 {
-		return nil
-	}
-	return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{term}}}
+// giveBack removes the selected node of a claim that cannot be provisioned for it, as provisioners
+// do: the scheduler fails the attempt and tries the pod again.
+func (v *volumes) giveBack(ctx context.Context, claim *corev1.PersistentVolumeClaim, cause error) error {
+	v.note(fmt.Sprintf("the claim %s/%s cannot be provisioned: %v", claim.Namespace, claim.Name, cause))
+	claim = claim.DeepCopy()
+	delete(claim.Annotations, volume.AnnSelectedNode)
+	_, err := v.kube.CoreV1().PersistentVolumeClaims(claim.Namespace).Update(ctx, claim, metav1.UpdateOptions{})
+	return err
 }
 
 // bind binds a claim and a volume, the volume first (pkg/controller/volume/persistentvolume,

@@ -25,6 +25,9 @@ type Report struct {
 	Devices []DevicePool `json:"devices,omitempty"`
 	// Capacity is how many copies of the added workloads fit.
 	Capacity *Capacity `json:"capacity,omitempty"`
+	// Removed is where the pods of drained nodes go once the nodes are removed, if some had no node
+	// before: a node that is cordoned still counts when pods are spread over nodes.
+	Removed *Removed `json:"removed,omitempty"`
 	// Comparison is how another scheduler differs.
 	Comparison *Comparison `json:"comparison,omitempty"`
 	// Steps are the results of a scenario with several steps. The lists above then describe all
@@ -64,6 +67,13 @@ type Placement struct {
 	From string `json:"from,omitempty"`
 	// By is the namespace and name of the pod that evicted this one, if the scheduler reported it.
 	By string `json:"by,omitempty"`
+}
+
+// Removed are the pods of removed nodes: with a node, without one, and the pods that made room.
+type Removed struct {
+	Placements []Placement `json:"placements"`
+	Unplaced   []Unplaced  `json:"unplaced"`
+	Evicted    []Placement `json:"evicted"`
 }
 
 // Evicted is the reason for a pod that was placed and then made room for another.

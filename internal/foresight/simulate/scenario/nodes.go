@@ -21,11 +21,16 @@ type Template struct {
 	Node map[string]any
 	// Count is how many nodes to add, First the number of the first one in their names.
 	Count, First int
+
+	// objects are the node of the snapshot, the drivers of its volumes, its pods that new nodes have
+	// too, and storage capacity for it alone. own are its labels whose values no other node has.
+	objects []Object
+	own     map[string]string
 }
 
 // Nodes is the scenario in which nodes are added, and the pending pods are scheduled. A copy of a
 // node of the snapshot has its labels, taints and resources, the drivers of its volumes, and copies
-// of its pods of DaemonSets and static pods.
+// of its pods of DaemonSets and static pods. Labels that name the node name the copy.
 func Nodes(templates []Template) (Scenario, error) {
 	s := Pending()
 	s.Name = "nodes"
@@ -47,43 +52,175 @@ func Nodes(templates []Template) (Scenario, error) {
 		}
 	}
 	s.Nodes = slices.Compact(slices.Sorted(slices.Values(s.Nodes)))
-	s.Copies = func(kind *snapshot.Kind, o map[string]any) []map[string]any {
-		name, _, _ := unstructured.NestedString(o, "metadata", "name")
-		if kind.Name == "Pod" {
-			name, _, _ = unstructured.NestedString(o, "spec", "nodeName")
+	s.IsTemplate = func(kind *snapshot.Kind, o map[string]any) bool {
+		_, ok := byName[nodeOf(kind, o)]
+		return ok || len(byName) > 0 && kind.Resource == capacities
+	}
+	s.Copies = func(originals []Object) (copies []Object, notes []string) {
+		for _, name := range s.Nodes {
+			t := byName[name]
+			t.originals(originals)
+			copies, notes = append(copies, t.copies()...), append(notes, t.notes()...)
 		}
-		t, ok := byName[name]
-		if !ok {
-			return nil
-		}
-		return t.copies(kind, o)
+		return copies, notes
 	}
 	return s, nil
 }
 
-func (t Template) newName(i int) string { return fmt.Sprintf("%s-new-%d", t.Name, t.First+i) }
+// hostname is the label with the name of a node.
+const hostname = "kubernetes.io/hostname"
 
-// copies returns the copies of an object of the template for the new nodes.
-func (t Template) copies(kind *snapshot.Kind, o object) []object {
-	var all []object
+// capacities are the objects with the free capacity of storage. A driver may have one for each node.
+const capacities = "csistoragecapacities"
+
+// nodeOf returns the name of the node that an object belongs to.
+func nodeOf(kind *snapshot.Kind, o object) (name string) {
+	switch kind.GroupResource() {
+	case "nodes", "csinodes.storage.k8s.io":
+		name, _, _ = unstructured.NestedString(o, "metadata", "name")
+	case "pods":
+		name, _, _ = unstructured.NestedString(o, "spec", "nodeName")
+	}
+	return name
+}
+
+func (t *Template) newName(i int) string { return fmt.Sprintf("%s-new-%d", t.Name, t.First+i) }
+
+// originals finds the objects of the template among others.
+func (t *Template) originals(all []Object) {
+	t.objects, t.own = nil, map[string]string{}
+	names, keys := map[string]bool{t.Name: true}, map[string]bool{hostname: true}
+	var labels object
+	for _, o := range all {
+		if nodeOf(o.Kind, o.Fields) != t.Name {
+			continue
+		}
+		switch o.Kind.Name {
+		case "Node":
+			labels = part(o.Fields, "metadata", "labels")
+			if value, _ := labels[hostname].(string); value != "" {
+				names[value] = true
+			}
+			for _, address := range list(o.Fields, "status", "addresses") {
+				if value, _ := asObject(address)["address"].(string); value != "" {
+					names[value] = true
+				}
+			}
+		case "CSINode":
+			for _, driver := range list(o.Fields, "spec", "drivers") {
+				for _, key := range list(asObject(driver), "topologyKeys") {
+					keys[fmt.Sprint(key)] = true
+				}
+			}
+		case "Pod":
+			if isMovable(o.Fields) || isGone(o.Fields) {
+				continue
+			}
+		}
+		t.objects = append(t.objects, o)
+	}
+	for key := range keys {
+		if value, _ := labels[key].(string); names[value] && !isArea(key) {
+			t.own[key] = value
+		}
+	}
+	for _, o := range all {
+		if o.Kind.Resource == capacities && t.isOwn(o.Fields) {
+			t.objects = append(t.objects, o)
+		}
+	}
+}
+
+// isArea reports whether a label is the zone or the region of a node, even if it has the same value
+// as the name of the node.
+func isArea(key string) bool {
+	return strings.HasSuffix(key, "zone") || strings.HasSuffix(key, "region")
+}
+
+// isOwn reports whether storage capacity is for the template alone.
+func (t *Template) isOwn(capacity object) bool {
+	for key, value := range part(capacity, "nodeTopology", "matchLabels") {
+		if own, ok := t.own[key]; ok && own == value {
+			return true
+		}
+	}
+	return false
+}
+
+// copies returns the objects of the template for the new nodes.
+func (t *Template) copies() (all []Object) {
 	for i := range t.Count {
 		node := t.newName(i)
-		switch kind.GroupResource() {
-		case "nodes":
-			all = append(all, newNode(o, node))
-		case "csinodes.storage.k8s.io":
-			all = append(all, renamed(o, node))
-		case "pods":
-			if isMovable(o) || isGone(o) {
-				return nil
+		for _, o := range t.objects {
+			var c object
+			name, _, _ := unstructured.NestedString(o.Fields, "metadata", "name")
+			switch o.Kind.Name {
+			case "Node":
+				c = newNode(o.Fields, node)
+				for key := range t.own {
+					part(c, "metadata", "labels")[key] = node
+				}
+			case "CSINode":
+				c = renamed(o.Fields, node)
+			case "Pod":
+				c = renamed(o.Fields, fmt.Sprintf("%s-new-%d", name, t.First+i))
+				part(c, "spec")["nodeName"] = node
+			default:
+				c = renamed(o.Fields, fmt.Sprintf("%s-new-%d", name, t.First+i))
+				for key, value := range part(c, "nodeTopology", "matchLabels") {
+					if own, ok := t.own[key]; ok && own == value {
+						part(c, "nodeTopology", "matchLabels")[key] = node
+					}
+				}
 			}
-			name, _, _ := unstructured.NestedString(o, "metadata", "name")
-			pod := renamed(o, fmt.Sprintf("%s-new-%d", name, t.First+i))
-			part(pod, "spec")["nodeName"] = node
-			all = append(all, pod)
+			all = append(all, Object{Kind: o.Kind, Version: o.Version, Fields: c})
 		}
 	}
 	return all
+}
+
+// notes returns a note on the taints that the new nodes do not have.
+func (t *Template) notes() []string {
+	var keys []string
+	for _, o := range t.objects {
+		if o.Kind.Name != "Node" {
+			continue
+		}
+		for _, taint := range list(o.Fields, "spec", "taints") {
+			if key, _ := asObject(taint)["key"].(string); isState(key) {
+				keys = append(keys, key)
+			}
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("new nodes like %s do not have its taints %s: a node has them before it is ready or before it is "+
+		"removed", t.Name, strings.Join(keys, ", "))}
+}
+
+// isState reports whether a taint is for the time before a node is ready, while it is unhealthy, or
+// before it is removed. Autoscalers leave the same ones out of their templates (SanitizeTaints in
+// cluster-autoscaler/utils/taints; startup and disruption taints of Karpenter).
+func isState(key string) bool {
+	switch key {
+	case "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable", "node.kubernetes.io/unschedulable",
+		"node.kubernetes.io/memory-pressure", "node.kubernetes.io/disk-pressure", "node.kubernetes.io/pid-pressure",
+		"node.kubernetes.io/network-unavailable", "node.kubernetes.io/out-of-service",
+		"node.cloudprovider.kubernetes.io/shutdown", "node.cluster.x-k8s.io/outdated-revision",
+		"ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler",
+		"karpenter.sh/disrupted", "karpenter.sh/disruption",
+		"cloud.google.com/impending-node-termination", "NodeWithImpairedVolumes":
+		return true
+	}
+	prefix, name, _ := strings.Cut(key, "/")
+	switch prefix {
+	case "startup-taint.cluster-autoscaler.kubernetes.io", "ignore-taint.cluster-autoscaler.kubernetes.io",
+		"status-taint.cluster-autoscaler.kubernetes.io", "aws-node-termination-handler", "readiness.k8s.io":
+		return true
+	}
+	// Agents of nodes remove a taint such as node.cilium.io/agent-not-ready when they have started.
+	return strings.HasSuffix(name, "not-ready") || name == "uninitialized" || name == "unregistered"
 }
 
 // isGone reports whether a pod has finished or is being deleted.
@@ -100,8 +237,8 @@ func renamed(o object, name string) object {
 	return o
 }
 
-// newNode returns a node that has just joined: ready, empty, and without the taints of the
-// template's state.
+// newNode returns a node that has just become ready, is empty, and does not have the taints of the
+// state of its template.
 func newNode(template object, name string) object {
 	node := renamed(template, name)
 	metadata := part(node, "metadata")
@@ -110,13 +247,13 @@ func newNode(template object, name string) object {
 		labels = object{}
 		metadata["labels"] = labels
 	}
-	labels["kubernetes.io/hostname"] = name
+	labels[hostname] = name
 	spec := specOf(node)
 	delete(spec, "unschedulable")
 	if taints := list(spec, "taints"); taints != nil {
 		spec["taints"] = slices.DeleteFunc(taints, func(t any) bool {
 			key, _ := asObject(t)["key"].(string)
-			return strings.HasPrefix(key, "node.kubernetes.io/")
+			return isState(key)
 		})
 	}
 	status := part(node, "status")

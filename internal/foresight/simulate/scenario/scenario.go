@@ -31,6 +31,8 @@ const (
 	Schedule
 	// Leave creates a pending pod that the scheduler ignores.
 	Leave
+	// Drop does not create the object.
+	Drop
 )
 
 // Scenario changes the objects of a snapshot before they are loaded.
@@ -42,8 +44,10 @@ type Scenario struct {
 	Apply func(kind *snapshot.Kind, o map[string]any) (map[string]any, Action)
 	// Nodes are the nodes that the snapshot must have.
 	Nodes []string
-	// Copies returns additional objects for an object of the snapshot. They are kept. It may be nil.
-	Copies func(kind *snapshot.Kind, o map[string]any) []map[string]any
+	// Copies returns additional objects for the objects of the snapshot for which IsTemplate is true,
+	// and notes for the report. They are kept. Both may be nil.
+	IsTemplate func(kind *snapshot.Kind, o map[string]any) bool
+	Copies     func(originals []Object) (copies []Object, notes []string)
 	// Objects are created in addition to the objects of the snapshot, and Workloads are scheduled:
 	// Count copies of each, then more until one does not fit, at most Limit.
 	Objects      []Object
@@ -51,6 +55,9 @@ type Scenario struct {
 	Count, Limit int
 	// Notes are for the report.
 	Notes []string
+	// Removal is what follows if pods of a drained node have no node: the node is removed, which can
+	// make room for pods that are spread over nodes. It is nil for other scenarios.
+	Removal *Scenario
 }
 
 // Object is an object that a snapshot does not have.
@@ -110,6 +117,27 @@ func Drain(nodes []string) Scenario {
 			return cordoned(o), Keep
 		case kind.Name == "Pod" && slices.Contains(nodes, node) && isMovable(o):
 			return unbound(o), Schedule
+		case kind.Name == "Pod" && isPending(o):
+			return o, Leave
+		}
+		return o, Keep
+	})
+	s.Nodes = nodes
+	removal := removal(nodes)
+	s.Removal = &removal
+	return s
+}
+
+// removal is the scenario in which nodes are removed, with the pods that cannot move, and the others
+// of their pods are scheduled again. Pending pods stay pending.
+func removal(nodes []string) Scenario {
+	s := newScenario("drain", func(kind *snapshot.Kind, o object) (object, Action) {
+		on := slices.Contains(nodes, nodeOf(kind, o))
+		switch {
+		case on && kind.Name == "Pod" && isMovable(o):
+			return unbound(o), Schedule
+		case on:
+			return o, Drop
 		case kind.Name == "Pod" && isPending(o):
 			return o, Leave
 		}

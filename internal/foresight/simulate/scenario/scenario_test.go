@@ -101,6 +101,29 @@ func TestDrainCordonsItsNodes(t *testing.T) {
 	}
 }
 
+// The removal of drained nodes leaves nothing on them.
+func TestRemovedNodesAreGoneWithTheirPods(t *testing.T) {
+	removal := scenario.Drain([]string{"c"}).Removal
+	for name, tc := range map[string]struct {
+		kind, text string
+		want       scenario.Action
+	}{
+		"the node":        {"Node", `{"metadata":{"name":"c"}}`, scenario.Drop},
+		"its drivers":     {"CSINode", `{"metadata":{"name":"c"}}`, scenario.Drop},
+		"a pod":           {"Pod", `{"metadata":{"name":"p"},"spec":{"nodeName":"c"},"status":{"phase":"Running"}}`, scenario.Schedule},
+		"a finished pod":  {"Pod", `{"metadata":{"name":"p"},"spec":{"nodeName":"c"},"status":{"phase":"Failed"}}`, scenario.Drop},
+		"a pod elsewhere": {"Pod", `{"metadata":{"name":"p"},"spec":{"nodeName":"a"},"status":{"phase":"Running"}}`, scenario.Keep},
+		"a pending pod":   {"Pod", `{"metadata":{"name":"p"},"spec":{}}`, scenario.Leave},
+		"another node":    {"Node", `{"metadata":{"name":"a"}}`, scenario.Keep},
+		"a DaemonSet's pod": {"Pod",
+			`{"metadata":{"name":"p","ownerReferences":[{"kind":"DaemonSet"}]},"spec":{"nodeName":"c"}}`, scenario.Drop},
+	} {
+		if _, got := removal.Apply(kindNamed(t, tc.kind), decode(t, tc.text)); got != tc.want {
+			t.Errorf("%s: got %d, want %d", name, got, tc.want)
+		}
+	}
+}
+
 func TestPodsAreOrderedAsInTheQueueOfAScheduler(t *testing.T) {
 	pods := map[string]string{
 		"n/old":       `{"metadata":{"creationTimestamp":"2026-01-01T00:00:00Z"},"spec":{}}`,

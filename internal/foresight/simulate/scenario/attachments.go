@@ -1,0 +1,73 @@
+package scenario
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
+)
+
+// Attachments knows the VolumeAttachments that the attach/detach controller removes: their pods are
+// gone from the node. Schedulers from 1.32 on count attachments. Add the objects in the order of a
+// snapshot.
+type Attachments struct {
+	// stays and leaves are the claims that pods on a node use, and claims the claim of each volume.
+	stays, leaves map[nodeClaim]bool
+	claims        map[string]string
+}
+
+// nodeClaim is a node and a claim, namespace/name.
+type nodeClaim struct{ node, claim string }
+
+// NewAttachments returns attachments of no pod.
+func NewAttachments() *Attachments {
+	return &Attachments{stays: map[nodeClaim]bool{}, leaves: map[nodeClaim]bool{}, claims: map[string]string{}}
+}
+
+// AddPod adds a pod of a snapshot, and whether it stays on its node.
+func (a *Attachments) AddPod(pod map[string]any, stays bool) {
+	node, _, _ := unstructured.NestedString(pod, "spec", "nodeName")
+	if node == "" || IsFinished(pod) {
+		return
+	}
+	into := a.leaves
+	if stays {
+		into = a.stays
+	}
+	namespace, name := NameOf(pod)
+	for _, v := range list(pod, "spec", "volumes") {
+		volume := asObject(v)
+		claim, _ := part(volume, "persistentVolumeClaim")["claimName"].(string)
+		if volume["ephemeral"] != nil {
+			claim, _ = volume["name"].(string)
+			claim = name + "-" + claim
+		}
+		if claim != "" {
+			into[nodeClaim{node, namespace + "/" + claim}] = true
+		}
+	}
+}
+
+// Removes reports whether a VolumeAttachment of the snapshot is removed. Claims and volumes are
+// remembered.
+func (a *Attachments) Removes(kind *snapshot.Kind, o map[string]any) bool {
+	namespace, name := NameOf(o)
+	spec := part(o, "spec")
+	switch kind.GroupResource() {
+	case "persistentvolumeclaims":
+		if volume, _ := spec["volumeName"].(string); volume != "" {
+			a.claims[volume] = namespace + "/" + name
+		}
+	case "persistentvolumes":
+		if claim := part(spec, "claimRef"); claim != nil {
+			claimNamespace, _ := claim["namespace"].(string)
+			claimName, _ := claim["name"].(string)
+			a.claims[name] = claimNamespace + "/" + claimName
+		}
+	case "volumeattachments.storage.k8s.io":
+		node, _ := spec["nodeName"].(string)
+		volume, _ := part(spec, "source")["persistentVolumeName"].(string)
+		key := nodeClaim{node, a.claims[volume]}
+		return volume == "" || a.leaves[key] && !a.stays[key] // others have the volume in the attachment: no scheduler counts it
+	}
+	return false
+}
