@@ -187,7 +187,7 @@ func simulatePending(t *testing.T, manifests string) report.Report {
 // readManifests reads manifests as commands do.
 func readManifests(t *testing.T, text string) (all []map[string]any) {
 	t.Helper()
-	err := files.Manifests(t.Context(), []string{run.WriteFile(t, "manifests.yaml", text)}, nil,
+	_, err := files.Manifests(t.Context(), []string{run.WriteFile(t, "manifests.yaml", text)}, nil,
 		func(o map[string]any) error {
 			all = append(all, o)
 			return nil
