@@ -97,14 +97,11 @@ func (p *preflight) checkPermission(ctx context.Context, needed permission) erro
 	for _, verb := range needed.verbs {
 		on := needed.on
 		on.Verb = verb
-		review := &authorizationv1.SelfSubjectAccessReview{
-			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &on}}
-		answer, err := kubeapi.Create(ctx, p.retry, "ask for permission to "+verb+" "+needed.String(),
-			p.kube.AuthorizationV1().SelfSubjectAccessReviews().Create, review)
+		allowed, err := p.may(ctx, on)
 		if err != nil {
 			return unknownIfForbidden(err)
 		}
-		if !answer.Status.Allowed {
+		if !allowed {
 			denied = append(denied, verb)
 		}
 	}
@@ -116,4 +113,16 @@ func (p *preflight) checkPermission(ctx context.Context, needed permission) erro
 		hint = "use a kubeconfig of a cluster administrator (--kubeconfig/--context), or get the permission granted"
 	}
 	return problem.Errorf(hint, "cannot %s %s", strings.Join(denied, ", "), needed)
+}
+
+// may reports whether the user of the kubeconfig has a permission.
+func (p *preflight) may(ctx context.Context, on authorizationv1.ResourceAttributes) (bool, error) {
+	review := &authorizationv1.SelfSubjectAccessReview{
+		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &on}}
+	answer, err := kubeapi.Create(ctx, p.retry, "ask for permission to "+on.Verb+" "+kubeapi.ResourceName(on),
+		p.kube.AuthorizationV1().SelfSubjectAccessReviews().Create, review)
+	if err != nil {
+		return false, err
+	}
+	return answer.Status.Allowed, nil
 }

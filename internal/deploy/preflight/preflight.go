@@ -46,6 +46,7 @@ type Options struct {
 // preflight is the state that all checks of one deployment share.
 type preflight struct {
 	Options
+	cfg   *rest.Config
 	kube  kubernetes.Interface
 	dyn   dynamic.Interface
 	retry *kubeapi.Retrier
@@ -65,7 +66,7 @@ func Checks(cfg *rest.Config, o Options) ([]Check, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create client for %s: %w", cfg.Host, err)
 	}
-	p := &preflight{Options: o, kube: kube, dyn: dyn, retry: &kubeapi.Retrier{Log: o.Log}}
+	p := &preflight{Options: o, cfg: cfg, kube: kube, dyn: dyn, retry: &kubeapi.Retrier{Log: o.Log}}
 	if p.pod, err = podTemplate(o.Objects); err != nil {
 		return nil, err
 	}
@@ -77,6 +78,7 @@ func Checks(cfg *rest.Config, o Options) ([]Check, error) {
 		{Name: "namespace-exists", Description: "namespace " + o.Namespace + " exists", Run: p.namespaceExists},
 		{Name: "names-free", Description: "no object of that name has another owner", Run: p.namesFree},
 		{Name: "control-plane-node", Description: "a node accepts the scheduler's pod", Run: p.controlPlaneNode},
+		{Name: "pod-admitted", Description: "the API server admits a pod of the Deployment", Run: p.podAdmitted},
 	}
 	if o.Port != 0 && p.pod.Spec.HostNetwork {
 		checks = append(checks, Check{Name: "port-free", Description: fmt.Sprintf("port %d is free", o.Port),

@@ -44,6 +44,7 @@ func options(name, ns string) preflight.Options {
 func TestPreflightPassesForAdministrator(t *testing.T) {
 	ctx := testContext(t)
 	ns := server.Namespace(t)
+	account(ctx, t, ns, "default")
 	node(ctx, t, "master-good", masterLabel, masterTaint)
 	if problems, err := runPreflight(ctx, t, server.Config(), options("good", ns)); err != nil || problems != "" {
 		t.Errorf("%v\n%s", err, problems)
@@ -70,6 +71,7 @@ func TestPreflightReportsAllFailures(t *testing.T) {
 	want := `failed image-reference: invalid image "localhost/Not An Image": could not parse reference: localhost/Not An Image
 failed names-free: Deployment/` + ns + `/bad already exists and is not managed by pmk-sched for bad
 failed control-plane-node: no node accepts the pod: master-bad has the taint maintenance:NoExecute
+unknown pod-admitted: could not be checked: namespace ` + ns + ` has no ServiceAccount default
 failed port-free: port 10260 is in use by another-scheduler`
 	if diff := cmp.Diff(want, problems); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
@@ -84,7 +86,8 @@ failed port-free: port 10260 is in use by another-scheduler`
 func TestPreflightWithoutNamespaceAndNode(t *testing.T) {
 	problems, err := runPreflight(testContext(t), t, server.Config(), options("lost", "no-such-namespace"))
 	want := `failed namespace-exists: namespace no-such-namespace does not exist
-failed control-plane-node: no node has the label node-role.kubernetes.io/master`
+failed control-plane-node: no node has the label node-role.kubernetes.io/master
+unknown pod-admitted: could not be checked: namespace no-such-namespace has no ServiceAccount default`
 	if diff := cmp.Diff(want, problems); diff != "" || err == nil {
 		t.Errorf("problems (-want +got):\n%s\n%v", diff, err)
 	}
@@ -94,10 +97,7 @@ func TestPreflightFindsPodThatUsesPort(t *testing.T) {
 	ctx := testContext(t)
 	ns := server.Namespace(t)
 	node(ctx, t, "master-taken", masterLabel, masterTaint)
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
-	if _, err := server.Client(t).CoreV1().ServiceAccounts(ns).Create(ctx, account, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	account(ctx, t, ns, "default")
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "squatter"}, Spec: corev1.PodSpec{
 		HostNetwork: true, NodeName: "master-taken",
 		Containers: []corev1.Container{{Name: "c", Image: "localhost/x",
@@ -139,6 +139,7 @@ func TestPreflightReportsMissingPermissions(t *testing.T) {
 	node(ctx, t, "master-viewed", masterLabel, masterTaint)
 	problems, err := runPreflight(ctx, t, server.ConfigFor("viewer"), options("viewed", ns))
 	want := strings.ReplaceAll(`unknown names-free: could not be checked: read ClusterRoleBinding/viewed-as-kube-scheduler: no permission: user viewer cannot get clusterrolebindings.rbac.authorization.k8s.io at cluster scope
+unknown pod-admitted: could not be checked: namespace NS has no ServiceAccount default
 failed permission: cannot get, list, create, patch, delete clusterrolebindings.rbac.authorization.k8s.io
 warning permission: cannot bind clusterroles.rbac.authorization.k8s.io system:kube-scheduler
 failed permission: cannot create, patch, delete secrets in namespace NS
