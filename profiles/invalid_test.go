@@ -56,7 +56,6 @@ func TestRenderRejectsInvalidSources(t *testing.T) {
 			"f.yaml:3:33: leaderElection.leaseDuration: expected a duration such as 15s, got 15", ""},
 		{"list for a mapping", "v1.24.3", v1 + "leaderElection: []\n",
 			"f.yaml:3:17: leaderElection: expected a mapping, got a list", ""},
-		{"empty item", "v1.24.3", v1 + "profiles:\n-\n", "f.yaml:4:2: profiles[0] is empty", ""},
 		{"plugin without a name", "v1.24.3", v1 + "profiles:\n- plugins: {score: {enabled: [{weight: 1}]}}\n",
 			"f.yaml:4:31: profiles[0].plugins.score.enabled[0] has no name", ""},
 		{"unknown argument", "v1.24.3", v1 + "profiles:\n- pluginConfig: [{name: NodeAffinity, args: {x: 1}}]\n",

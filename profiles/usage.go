@@ -55,32 +55,14 @@ func addProfile(usage *versions.Usage, plugins *yaml.Node, api schema.API) {
 }
 
 // pluginsAt returns the plugins that run at an extension point, and the plugins that the point and
-// multiPoint both enable.
+// multiPoint both enable. A compiled-in plugin of multiPoint is counted once, at filter: its
+// configuration does not show where it runs.
 func pluginsAt(plugins *yaml.Node, point string, api schema.API) (names, overrides []string) {
-	if !api.MultiPoint {
-		return schema.MergedPlugins(plugins, point, api), nil
-	}
-	names = enabledAt(plugins, point)
-	for _, name := range schema.MergedPlugins(plugins, schema.MultiPoint, api) {
-		switch {
-		case schema.IsDisabled(plugins, point, name):
-		case slices.Contains(names, name):
-			overrides = append(overrides, name)
-		case implements(name, point, api):
-			names = append(names, name)
-		}
+	names, overrides, unknown := schema.PluginsAt(plugins, point, api)
+	if point == "filter" {
+		names = append(names, unknown...)
 	}
 	return names, overrides
-}
-
-// implements reports whether a plugin of multiPoint runs at an extension point. A compiled-in one
-// is counted once, at filter: its configuration does not show where it runs.
-func implements(name, point string, api schema.API) bool {
-	p, known := schema.InTreeNamed(name)
-	if !known {
-		return point == "filter"
-	}
-	return p.Implements(point, api.Minor)
 }
 
 func enabledAt(plugins *yaml.Node, point string) []string {

@@ -33,6 +33,9 @@ type Validation struct {
 	Plugins []string
 	// Problems are the reasons for which the release rejects the document, by line.
 	Problems []schema.Problem
+	// Warnings are settings that the release accepts and ignores, or that rarely work as intended, by
+	// line.
+	Warnings []schema.Note
 
 	doc *schema.Document
 	// listens is set if the release listens on addresses in a configuration, and those are valid.
@@ -75,15 +78,21 @@ func Validate(r ValidateRequest) (*Validation, error) {
 		return nil, err
 	}
 	o := validate.Options{Release: r.Release, Rules: rules, Plugins: r.Plugins}
-	found := validate.Document(doc, o)
-	if len(found) == 0 && doc.Policy {
-		found = policy.CheckNames(doc)
+	rejected, accepted := validate.Document(doc, o).Split()
+	if len(rejected) == 0 && doc.Policy {
+		rejected = policy.CheckNames(doc)
 	}
-	return &Validation{
-		APIVersion: node.Text(doc.Root, "apiVersion"), Kind: node.Text(doc.Root,
-			"kind"), Plugins: foreignPlugins(doc.Root), Problems: found.Sorted(), doc: doc,
+	v := &Validation{
+		APIVersion: node.Text(doc.Root, "apiVersion"), Kind: node.Text(doc.Root, "kind"),
+		Plugins: foreignPlugins(doc.Root), Problems: rejected.Sorted(), doc: doc,
 		listens: rules.InsecurePort && !doc.Policy && len(validate.Addresses(doc, o)) == 0,
-	}, nil
+	}
+	notes := schema.NewReport(doc, false)
+	for _, p := range accepted.Sorted() {
+		notes.Notes = append(notes.Notes, p.Warning())
+	}
+	v.Warnings = slices.DeleteFunc(notes.SortedNotes(), func(n schema.Note) bool { return !n.IsWarning() })
+	return v, nil
 }
 
 // foreignPlugins returns the plugins that are not in-tree in any release.

@@ -115,6 +115,69 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+// What the scheduler accepts and ignores is valid, with a warning.
+func TestValidateWarnsAboutIgnoredSettings(t *testing.T) {
+	const (
+		v1beta2 = "apiVersion: kubescheduler.config.k8s.io/v1beta2\nkind: KubeSchedulerConfiguration\n" +
+			"clientConnection: {kubeconfig: /k}\n"
+		v1beta3 = "apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\n" +
+			"clientConnection: {kubeconfig: /k}\n"
+	)
+	for name, c := range map[string]struct{ source, want string }{
+		"nothing": {v1beta3, ""},
+		"arguments without a name": {v1beta3 + "profiles: [{pluginConfig: [{args: {hardPodAffinityWeight: 10}}]}]\n",
+			"f.yaml:4: profiles[0].pluginConfig[0] has no name: its arguments reach no plugin"},
+		"arguments of a misspelt plugin": {v1beta3 + "profiles: [{pluginConfig: [{name: InterpodAfinity, args: {a: 1}}]}]\n",
+			`f.yaml:4: pluginConfig: plugin "InterpodAfinity" does not exist in v1.24.3; its arguments have no effect; ` +
+				"did you mean InterPodAffinity?"},
+		"arguments of a plugin that is not compiled in": {v1beta3 + "profiles: [{pluginConfig: [{name: Other}]}]\n",
+			"use --plugin Other"},
+		"arguments of a removed plugin": {
+			v1beta2 + "profiles: [{pluginConfig: [{name: NodeResourcesMostAllocated, args: {}}]}]\n",
+			"use NodeResourcesFit with args.scoringStrategy.type MostAllocated"},
+		"arguments of a plugin that is disabled": {
+			v1beta3 + "profiles: [{plugins: {multiPoint: {disabled: [{name: NodePorts}, {name: InterPodAffinity}]}}, " +
+				"pluginConfig: [{name: InterPodAffinity}]}]\n", "InterPodAffinity is not enabled in the profile"},
+		"arguments of a compiled-in plugin that is not enabled": {
+			v1beta3 + "profiles: [{pluginConfig: [{name: MyPlugin}]}]\n", "MyPlugin is not enabled in the profile"},
+		"arguments of an enabled plugin": {
+			v1beta3 + "profiles: [{plugins: {multiPoint: {enabled: [{name: MyPlugin}]}}, pluginConfig: [{name: MyPlugin}]}]\n", ""},
+		"arguments of another version": {
+			v1beta3 + "profiles: [{plugins: {filter: {enabled: [{name: MyPlugin}]}}, pluginConfig: [{name: MyPlugin, args: " +
+				"{apiVersion: kubescheduler.config.k8s.io/v1beta2, kind: MyPluginArgs}}]}]\n",
+			"args of plugin MyPlugin: apiVersion kubescheduler.config.k8s.io/v1beta2 in a v1beta3 file"},
+		"a misspelt plugin is disabled": {v1beta3 + "profiles: [{plugins: {score: {disabled: [{name: ImageLocalty}]}}}]\n",
+			`score.disabled: plugin "ImageLocalty" does not exist in v1.24.3; the line has no effect; did you mean ImageLocality?`},
+		"a plugin is disabled where it does not run": {
+			v1beta3 + "profiles: [{plugins: {filter: {disabled: [{name: ImageLocality}]}}}]\n",
+			"filter.disabled: plugin ImageLocality does not implement filter in v1.24.3"},
+		"a name is missing":          {v1beta3 + "profiles: [{plugins: {score: {disabled: [{weight: 1}]}}}]\n", "disables nothing"},
+		"an empty item":              {v1beta3 + "extenders:\n- {urlPrefix: 'http://x'}\nprofiles:\n-\n", "profiles[0] is empty"},
+		"multiPoint of v1beta2":      {v1beta2 + "profiles: [{plugins: {multiPoint: {enabled: [{name: A}]}}}]\n", "multiPoint has no effect"},
+		"a weight of 0":              {v1beta3 + "profiles: [{plugins: {score: {enabled: [{name: ImageLocality, weight: 0}]}}}]\n", "means 1"},
+		"a weight of a filter":       {v1beta3 + "profiles: [{plugins: {filter: {enabled: [{name: NodeName, weight: 2}]}}}]\n", "no effect"},
+		"a shape that is not used":   {v1beta3 + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {type: MostAllocated, requestedToCapacityRatio: {shape: [{utilization: 0, score: 1}]}}}}]}]\n", "no effect with type MostAllocated"},
+		"no kubeconfig":              {strings.Replace(v1beta3, "/k", "''", 1), "clientConnection.kubeconfig is not set"},
+		"an extender without a host": {v1beta3 + "extenders: [{urlPrefix: /filter, filterVerb: f, ignorable: true, nodeCacheCapable: true, httpTimeout: 1s}]\n", `invalid urlPrefix "/filter"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			release, err := versions.Parse("v1.24.3")
+			if err != nil {
+				t.Fatal(err)
+			}
+			v, err := profiles.Validate(profiles.ValidateRequest{Release: release, Source: []byte(c.source),
+				SourceName: "f.yaml", Plugins: []string{"MyPlugin"}})
+			if err != nil || !v.Valid() {
+				t.Fatalf("not valid: %v %v", err, v)
+			}
+			_, warnings := profiles.SplitNotes(v.Warnings, "f.yaml")
+			if text := strings.Join(warnings, "\n"); c.want == "" && text != "" || !strings.Contains(text, c.want) {
+				t.Errorf("warnings are\n%s\nwant\n%s", text, c.want)
+			}
+		})
+	}
+}
+
 // A source that cannot be parsed is an error, not a problem.
 func TestValidateRejectsMalformedSource(t *testing.T) {
 	release := versions.Releases()[0]

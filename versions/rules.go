@@ -81,6 +81,10 @@ type Rules struct {
 	// RepeatsFit is set if the release configures NodeResourcesFit a second time for resources that
 	// an extender manages, and rejects existing arguments (1.20, 1.21, pkg/scheduler/factory.go).
 	RepeatsFit bool
+	// RejectsIdleShape is set if NodeResourcesFit rejects requestedToCapacityRatio with another type
+	// of scoring strategy (from 1.36, ValidateNodeResourcesFitArgs in
+	// pkg/scheduler/apis/config/validation/validation_pluginargs.go).
+	RejectsIdleShape bool
 	// RequiresExtenderCA is set if the scheduler does not start with an extender whose caData
 	// contains no certificate (from 1.22). Earlier it starts and trusts no certificate.
 	RequiresExtenderCA bool

@@ -106,6 +106,7 @@ func TestSelectOnBothSidesOfEveryEdge(t *testing.T) {
 		{"fit scores", func(r Rules) string { return yes(r.FitScores) }, []span{{20, 21, "no"}, {22, 37, "yes"}}},
 		{"repeats fit", func(r Rules) string { return yes(r.RepeatsFit) }, []span{{20, 21, "yes"}, {22, 37, "no"}}},
 		{"extender's CA", func(r Rules) string { return yes(r.RequiresExtenderCA) }, []span{{20, 21, "no"}, {22, 37, "yes"}}},
+		{"idle shape", func(r Rules) string { return yes(r.RejectsIdleShape) }, []span{{20, 35, "no"}, {36, 37, "yes"}}},
 		{"ignorable bind", func(r Rules) string { return yes(r.IgnorableBind) }, []span{{20, 29, "no"}, {30, 37, "yes"}}},
 		{"nodes of PreFilter", func(r Rules) string { return yes(r.PreFilterNodes) }, []span{
 			{20, 23, "no"}, {24, 37, "yes"}}},

@@ -75,6 +75,7 @@ func configurationRows() []row {
 		{20, 22, func(r *Rules) { r.RepeatsFit = true }},
 		{22, onward, func(r *Rules) { r.RequiresExtenderCA = true }},
 		{30, onward, func(r *Rules) { r.IgnorableBind = true }},
+		{36, onward, func(r *Rules) { r.RejectsIdleShape = true }},
 	}
 }
 

@@ -171,9 +171,9 @@ func (u *ui) readDocument(file string) (text []byte, name string, err error) {
 func profileValidateCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "validate", ArgsUsage: "FILE", Usage: "check whether a scheduler configuration is valid for a release",
-		Description: "Uses the kube-scheduler of the release, if one with the plugins of the file was built on this " +
-			"machine, or else the built-in rules for the release; the output names the program or the rules. FILE - is " +
-			"standard input.\n\n" +
+		Description: "Uses the built-in rules for the release, and also the kube-scheduler of the release if one with the " +
+			"plugins of the file was built on this machine; both must accept the file. Warns about settings that the " +
+			"scheduler accepts and ignores. FILE - is standard input.\n\n" +
 			"Exit status: 0 valid; 2 the file cannot be read; 3 not valid for the release.",
 		UsageText: examples("pmk-sched profile validate --branch v1.24.3 config.yaml",
 			"pmk-sched profile validate --branch v1.25.4 -o json config.yaml"),
@@ -200,6 +200,7 @@ func profileValidateCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
+			u.warn(v.Warnings...)
 			if err := u.data(c.String("output"), v, validationTable(v)); err != nil || v.Valid {
 				return err
 			}

@@ -37,14 +37,14 @@ func (c *profileConversion) keepDefaultWeights() {
 // lostDefaults reports the default plugins of the source's config API that the target removed
 // without a successor, unless the source disabled them: off contains the disabled plugins.
 func (c *conversion) lostDefaults(off []string) {
-	for _, f := range removedPlugins() {
-		p, _ := schema.InTreeNamed(f.name)
-		if c.doc.Preset || f.successor != "" || c.exists(f.name) || !p.Defaults.Has(c.from.Set) ||
-			slices.Contains(off, f.name) || slices.Contains(off, schema.AllPlugins) {
+	for _, f := range schema.RemovedPlugins() {
+		p, _ := schema.InTreeNamed(f.Name)
+		if c.doc.Preset || f.Successor != "" || c.exists(f.Name) || !p.Defaults.Has(c.from.Set) ||
+			slices.Contains(off, f.Name) || slices.Contains(off, schema.AllPlugins) {
 			continue
 		}
-		c.Note(node.Get(c.doc.Root, "apiVersion"), "%s, a default of %s, does not exist in %s: %s", f.name, c.from.Name,
-			c.Release, f.why)
+		c.Note(node.Get(c.doc.Root, "apiVersion"), "%s, a default of %s, does not exist in %s: %s", f.Name, c.from.Name,
+			c.Release, f.Why)
 	}
 }
 

@@ -48,6 +48,16 @@ func (c *profileConversion) checkNames() {
 	}
 }
 
+// dropNameless removes elements without a name from disabled and pluginConfig. The scheduler
+// ignores them, and the document has a warning about each.
+func (c *profileConversion) dropNameless() {
+	named := func(e *yaml.Node) bool { return node.Text(e, "name") != "" }
+	for _, set := range schema.PluginSets(c.sets) {
+		node.Filter(node.Get(set.Node, "disabled"), named)
+	}
+	node.Filter(node.Get(c.profile, "pluginConfig"), named)
+}
+
 // dropForeign removes enabled plugins of other releases, if losses are allowed.
 func (c *profileConversion) dropForeign() {
 	for _, set := range schema.PluginSets(c.sets) {

@@ -18,6 +18,7 @@ type profileConversion struct {
 // run applies the rules in order: names are settled before weights, and weights before
 // disableFirst.
 func (c *profileConversion) run() {
+	c.dropNameless()
 	c.dropIgnored()
 	c.preEnqueue()
 	c.disableLater()

@@ -15,43 +15,43 @@ func (c *profileConversion) replaceNames() {
 	for _, set := range schema.PluginSets(c.sets) {
 		for _, e := range slices.Clone(node.Items(set.Node, "enabled")) {
 			name := node.Text(e, "name")
-			if f, gone := removedPluginNamed(name); gone && !c.exists(name) {
+			if f, gone := schema.RemovedNamed(name); gone && !c.exists(name) {
 				c.replaceName(set.Point, e, f)
 			}
 		}
 		for _, e := range slices.Clone(node.Items(set.Node, "disabled")) {
 			name := node.Text(e, "name")
-			if f, gone := removedPluginNamed(name); gone && !c.exists(name) {
+			if f, gone := schema.RemovedNamed(name); gone && !c.exists(name) {
 				schema.DropEntry(c.sets, set.Point, "disabled", e)
-				c.Note(e, "%s is no longer disabled: %s does not have it; %s", name, c.Release, f.why)
+				c.Note(e, "%s is no longer disabled: %s does not have it; %s", name, c.Release, f.Why)
 			}
 		}
 	}
 	for _, e := range slices.Clone(node.Items(c.profile, "pluginConfig")) {
 		name := node.Text(e, "name")
-		if f, gone := removedPluginNamed(name); gone && !c.exists(name) {
+		if f, gone := schema.RemovedNamed(name); gone && !c.exists(name) {
 			schema.DropConfig(c.profile, e)
-			c.Note(e, "the arguments of %s left out: %s does not have it; %s", name, c.Release, f.why)
+			c.Note(e, "the arguments of %s left out: %s does not have it; %s", name, c.Release, f.Why)
 		}
 	}
 }
 
-func (c *profileConversion) replaceName(point string, e *yaml.Node, f removedPlugin) {
-	if f.successor == "" {
+func (c *profileConversion) replaceName(point string, e *yaml.Node, f schema.Removed) {
+	if f.Successor == "" {
 		schema.DropEntry(c.sets, point, "enabled", e)
-		c.Loss(e, f.try, "plugin %s does not exist in %s: %s", f.name, c.Release, f.why)
+		c.Loss(e, f.Try, "plugin %s does not exist in %s: %s", f.Name, c.Release, f.Why)
 		return
 	}
-	there := schema.Entry(c.sets, point, "enabled", f.successor) != nil ||
-		schema.IsDefault(c.To, point, f.successor) && !schema.IsDisabled(c.sets, point, f.successor) ||
-		c.reachedByMultiPoint(point, f.successor)
+	there := schema.Entry(c.sets, point, "enabled", f.Successor) != nil ||
+		schema.IsDefault(c.To, point, f.Successor) && !schema.IsDisabled(c.sets, point, f.Successor) ||
+		c.reachedByMultiPoint(point, f.Successor)
 	if there {
 		schema.DropEntry(c.sets, point, "enabled", e)
-		c.Note(e, "%s left out: %s does not have it; %s, which is already enabled", f.name, c.Release, f.why)
+		c.Note(e, "%s left out: %s does not have it; %s, which is already enabled", f.Name, c.Release, f.Why)
 		return
 	}
-	schema.Rename(e, f.successor)
-	c.Note(e, "%s becomes %s: %s does not have it; %s", f.name, f.successor, c.Release, f.why)
+	schema.Rename(e, f.Successor)
+	c.Note(e, "%s becomes %s: %s does not have it; %s", f.Name, f.Successor, c.Release, f.Why)
 }
 
 // reachedByMultiPoint reports whether multiPoint enables a plugin at an extension point.
@@ -61,46 +61,6 @@ func (c *profileConversion) reachedByMultiPoint(point, name string) bool {
 	}
 	return schema.Entry(c.sets, schema.MultiPoint, "enabled", name) != nil ||
 		schema.IsDefault(c.To, schema.MultiPoint, name) && !schema.IsDisabled(c.sets, schema.MultiPoint, name)
-}
-
-// removedPlugin is a plugin that was removed, and its replacement.
-type removedPlugin struct {
-	name string
-	// successor is the plugin that replaces it. It is empty if no plugin does.
-	successor string
-	why       string
-	try       string
-}
-
-// removedPlugins are the plugins that left the registry
-// (pkg/scheduler/framework/plugins/registry.go), except for plugins that became strategies of
-// NodeResourcesFit: see scoring.
-func removedPlugins() []removedPlugin {
-	volumes := func(name string) removedPlugin {
-		return removedPlugin{name: name, successor: "NodeVolumeLimits",
-			why: "a CSI driver handles such volumes, and NodeVolumeLimits checks its limits"}
-	}
-	return []removedPlugin{
-		{name: "SelectorSpread", successor: "PodTopologySpread",
-			why: "PodTopologySpread spreads the pods of a service or set over nodes and zones by default"},
-		volumes("EBSLimits"), volumes("GCEPDLimits"), volumes("AzureDiskLimits"), volumes("CinderLimits"),
-		{name: "NodePreferAvoidPods",
-			why: "the node annotation scheduler.alpha.kubernetes.io/preferAvoidPods is no longer read",
-			try: "taint such nodes with the effect PreferNoSchedule, and remove the line"},
-		{name: "NodeLabel", why: "it was removed in 1.23 without a successor",
-			try: "use NodeAffinity: args.addedAffinity in pluginConfig (`pmk-sched profile show` prints a complete file)"},
-		{name: "ServiceAffinity", why: "it was removed in 1.23 without a successor",
-			try: "use inter-pod affinity in the pods, and remove the line"},
-	}
-}
-
-func removedPluginNamed(name string) (removedPlugin, bool) {
-	for _, f := range removedPlugins() {
-		if f.name == name {
-			return f, true
-		}
-	}
-	return removedPlugin{}, false
 }
 
 // nodeLabels converts the filter of the plugin NodeLabel, which was removed after 1.22, to the

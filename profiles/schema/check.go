@@ -152,8 +152,12 @@ func scalarProblem(n *yaml.Node, f Field) string {
 		if !scalar || n.Tag == "!!str" || err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
 			return "a number"
 		}
-	case kindInt:
-		i, err := strconv.ParseInt(n.Value, 10, 32)
+	case kindInt, kindInt64:
+		bits := 32
+		if f.Kind == kindInt64 {
+			bits = 64
+		}
+		i, err := strconv.ParseInt(n.Value, 10, bits)
 		switch {
 		case !scalar || n.Tag != "!!int" || err != nil:
 			return "a whole number"
@@ -166,9 +170,21 @@ func scalarProblem(n *yaml.Node, f Field) string {
 	return ""
 }
 
-// checkArgs checks one element of pluginConfig: the kind of its args has to match its name.
+// checkDisabled reports an element of disabled without a name.
+func checkDisabled(p *Problems, n *yaml.Node, _ API, where string) {
+	if node.Text(n, "name") == "" {
+		p.AddAccepted(node.At(n), "remove it, or set its name", "%s has no name and disables nothing", where)
+	}
+}
+
+// checkArgs checks one element of pluginConfig: the kind of its args has to match its name
+// (decodeNestedObjects in staging/src/k8s.io/kube-scheduler/config/<api>/types.go).
 func checkArgs(p *Problems, n *yaml.Node, a API, where string) {
 	name, given := node.Text(n, "name"), node.Get(n, "args")
+	if name == "" {
+		p.AddAccepted(node.At(n), "add `name:` and the name of the plugin to this element of the list",
+			"%s has no name: its arguments reach no plugin", where)
+	}
 	known, ok := KnownArgs(name)
 	if !ok || node.IsNull(given) {
 		return
@@ -181,10 +197,10 @@ func checkArgs(p *Problems, n *yaml.Node, a API, where string) {
 		return
 	}
 	checkObject(p, given, known.Object(), a, where+".args")
-	if k := node.Get(given, "kind"); k != nil && node.Text(k) != name+"Args" {
+	if k := node.Get(given, "kind"); node.Text(k) != "" && node.Text(k) != name+"Args" {
 		p.Add(node.At(k), "write "+name+"Args, or remove the line", "args of plugin %s: unexpected kind %q", name, k.Value)
 	}
-	if v := node.Get(given, "apiVersion"); v != nil && node.Text(v) != ConfigGroup+"/"+a.Name {
+	if v := node.Get(given, "apiVersion"); node.Text(v) != "" && node.Text(v) != ConfigGroup+"/"+a.Name {
 		p.Add(node.At(v), "remove the line", "args of plugin %s: apiVersion %q in a %s file", name, v.Value, a.Name)
 	}
 }

@@ -14,8 +14,8 @@ func Configuration() Object {
 		{Name: "enableProfiling", Kind: kindBool},
 		{Name: "enableContentionProfiling", Kind: kindBool},
 		{Name: "percentageOfNodesToScore", Kind: kindInt, Bounded: true, Most: 100},
-		{Name: "podInitialBackoffSeconds", Kind: kindInt, Bounded: true, Least: 1},
-		{Name: "podMaxBackoffSeconds", Kind: kindInt, Bounded: true, Least: 1},
+		{Name: "podInitialBackoffSeconds", Kind: kindInt64, Bounded: true, Least: 1},
+		{Name: "podMaxBackoffSeconds", Kind: kindInt64, Bounded: true, Least: 1},
 		{Name: "profiles", Kind: KindObjects, Object: profile},
 		{Name: "extenders", Kind: KindObjects, Object: extender},
 		{Name: "delayCacheUntilActive", Kind: kindBool, APIs: InV1, Since: 28,
@@ -97,21 +97,27 @@ func ExtensionPoints() []ExtensionPoint {
 func pluginSet() Object {
 	return Object{Fields: []Field{
 		{Name: "enabled", Kind: KindObjects, Object: plugin},
-		{Name: "disabled", Kind: KindObjects, Object: plugin},
+		{Name: "disabled", Kind: KindObjects, Object: disabledPlugin},
 	}}
 }
 
 func plugin() Object {
 	return Object{Fields: []Field{
 		{Name: "name", Kind: kindString, Required: true},
-		{Name: "weight", Kind: kindInt, Bounded: true},
+		{Name: "weight", Kind: kindInt},
+	}}
+}
+
+func disabledPlugin() Object {
+	return Object{Also: checkDisabled, Fields: []Field{
+		{Name: "name", Kind: kindString}, {Name: "weight", Kind: kindInt},
 	}}
 }
 
 // pluginConfig returns the fields of an element of pluginConfig. For its args see KnownArgs.
 func pluginConfig() Object {
 	return Object{Also: checkArgs, Fields: []Field{
-		{Name: "name", Kind: kindString, Required: true},
+		{Name: "name", Kind: kindString},
 		{Name: "args", Kind: kindAny},
 	}}
 }
@@ -119,11 +125,11 @@ func pluginConfig() Object {
 // extender is the same in every config API.
 func extender() Object {
 	return Object{Fields: []Field{
-		{Name: "urlPrefix", Kind: kindString, Required: true},
+		{Name: "urlPrefix", Kind: kindString},
 		{Name: "filterVerb", Kind: kindString},
 		{Name: "preemptVerb", Kind: kindString},
 		{Name: "prioritizeVerb", Kind: kindString},
-		{Name: "weight", Kind: kindInt, Bounded: true},
+		{Name: "weight", Kind: kindInt64},
 		{Name: "bindVerb", Kind: kindString},
 		{Name: "enableHTTPS", Kind: kindBool},
 		{Name: "tlsConfig", Kind: kindObject, Object: extenderTLS},

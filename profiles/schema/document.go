@@ -43,21 +43,52 @@ func Parse(name string, source []byte) (*Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	var wrong Problems
-	doc.Check(&wrong, doc.API)
-	if err := wrong.Err(name); err != nil {
+	var found Problems
+	doc.Check(&found, doc.API)
+	rejected, accepted := found.Split()
+	if err := rejected.Err(name); err != nil {
 		return nil, err
+	}
+	for _, p := range accepted {
+		doc.Notes = append(doc.Notes, p.Warning())
 	}
 	return doc, nil
 }
 
 // Check reports the parts of the document that a strict decoder of the config API rejects.
 func (d *Document) Check(p *Problems, a API) {
+	checkObject(p, d.Root, d.object(), a, "")
+}
+
+// object returns the fields of the document's kind.
+func (d *Document) object() Object {
 	if d.Policy {
-		checkObject(p, d.Root, policyObject(), a, "")
-		return
+		return policyObject()
 	}
-	checkObject(p, d.Root, Configuration(), a, "")
+	return Configuration()
+}
+
+// fillItems replaces null in lists of objects by an empty object, as a decoder does.
+func (d *Document) fillItems(n *yaml.Node, o Object, where string) {
+	for _, f := range o.Fields {
+		value := node.Get(n, f.Name)
+		if f.Kind == kindObject {
+			d.fillItems(value, f.Object(), Join(where, f.Name))
+		}
+		if f.Kind != KindObjects {
+			continue
+		}
+		for i, item := range node.Items(value) {
+			place := fmt.Sprintf("%s[%d]", Join(where, f.Name), i)
+			if node.IsNull(item) {
+				d.Notes = append(d.Notes, Note{Line: item.Line, Column: item.Column, Warning: true,
+					Message: place + " is empty, and read as {}; remove the line, or complete it"})
+				*item = yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Style: yaml.FlowStyle, Line: item.Line, Column: item.Column,
+					LineComment: item.LineComment, HeadComment: item.HeadComment, FootComment: item.FootComment}
+			}
+			d.fillItems(item, f.Object(), place)
+		}
+	}
 }
 
 // Read finds the document in a source and identifies it, without checking its fields. With
@@ -79,6 +110,7 @@ func Read(name string, source []byte, repairing bool) (*Document, error) {
 	if problem := doc.identify(); problem != nil {
 		return nil, fail(*problem)
 	}
+	doc.fillItems(doc.Root, doc.object(), "")
 	doc.Flow = bytes.HasPrefix(bytes.TrimSpace(doc.Text), []byte("{"))
 	if repairing && !doc.Policy {
 		doc.Notes = append(doc.Notes, repair(doc.Root)...)

@@ -1,6 +1,8 @@
 package schema
 
 import (
+	"slices"
+
 	"go.yaml.in/yaml/v3"
 
 	"github.com/pmk-sched/pmk-sched/profiles/node"
@@ -55,17 +57,44 @@ func EffectivePlugins(plugins *yaml.Node, point string, a API) map[string]int {
 // API (mergePluginSet in <api>/default_plugins.go).
 func MergedPlugins(plugins *yaml.Node, point string, a API) []string {
 	var names []string
-	add := func(name string) { names = append(names, name) }
-	enabled := node.Items(plugins, point, "enabled")
+	replaced := map[string]bool{} // defaults that are enabled by name keep their place
 	for _, p := range InTreePlugins() {
 		perPoint := !a.MultiPoint || point == MultiPoint
-		named := Entry(plugins, point, "enabled", p.Name) != nil
-		if perPoint && IsDefault(a, point, p.Name) && !IsDisabled(plugins, point, p.Name) && (a.Duplicates || !named) {
-			add(p.Name)
+		if perPoint && IsDefault(a, point, p.Name) && !IsDisabled(plugins, point, p.Name) {
+			names = append(names, p.Name)
+			replaced[p.Name] = !a.Duplicates && Entry(plugins, point, "enabled", p.Name) != nil
 		}
 	}
-	for _, e := range enabled {
-		add(node.Text(e, "name"))
+	for _, e := range node.Items(plugins, point, "enabled") {
+		name := node.Text(e, "name")
+		if !replaced[name] {
+			names = append(names, name)
+		}
+		replaced[name] = false // enabled again, it is there twice
 	}
 	return names
+}
+
+// PluginsAt returns the plugins that run at an extension point, the plugins that the point and
+// multiPoint both enable, and the compiled-in plugins of multiPoint, which run there if they
+// implement the extension point (expandMultiPointPlugins in
+// pkg/scheduler/framework/runtime/framework.go).
+func PluginsAt(plugins *yaml.Node, point string, a API) (names, overrides, unknown []string) {
+	names = MergedPlugins(plugins, point, a)
+	if !a.MultiPoint {
+		return names, nil, nil
+	}
+	for _, name := range MergedPlugins(plugins, MultiPoint, a) {
+		p, known := InTreeNamed(name)
+		switch {
+		case IsDisabled(plugins, point, name):
+		case slices.Contains(names, name):
+			overrides = append(overrides, name)
+		case !known:
+			unknown = append(unknown, name)
+		case p.Implements(point, a.Minor):
+			names = append(names, name)
+		}
+	}
+	return names, overrides, unknown
 }

@@ -28,6 +28,7 @@ const (
 	kindString
 	kindBool
 	kindInt
+	kindInt64
 	kindFloat
 	kindDuration
 	kindNanoseconds // a number of them

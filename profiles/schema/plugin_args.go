@@ -72,7 +72,7 @@ func argsObjects() []Args {
 			{Name: "affinityLabels", Kind: kindStrings}, {Name: "antiAffinityLabelsPreference", Kind: kindStrings},
 		}},
 		{Plugin: "VolumeBinding", Fields: []Field{
-			{Name: "bindTimeoutSeconds", Kind: kindInt, Bounded: true},
+			{Name: "bindTimeoutSeconds", Kind: kindInt64, Bounded: true},
 			{Name: "shape", Kind: KindObjects, Object: shapePoint, Since: 22,
 				Lost: "it requires the feature gate VolumeCapacityPriority, which the release lacks"},
 		}},
@@ -92,7 +92,7 @@ func scoringStrategy() Object {
 func resourceSpec() Object {
 	return Object{Fields: []Field{
 		{Name: "name", Kind: kindString},
-		{Name: "weight", Kind: kindInt, Bounded: true, Most: 100},
+		{Name: "weight", Kind: kindInt64, Bounded: true, Most: 100},
 	}}
 }
 

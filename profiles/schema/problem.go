@@ -14,6 +14,17 @@ import (
 type Problem struct {
 	Line, Column int
 	Message, Try string
+	// Accepted marks something that the scheduler accepts and ignores. It is reported as a warning.
+	Accepted bool
+}
+
+// Warning returns the problem as a warning.
+func (p Problem) Warning() Note {
+	text := p.Message
+	if p.Try != "" {
+		text += "; " + p.Try
+	}
+	return Note{Line: p.Line, Column: p.Column, Message: text, Warning: true}
 }
 
 // Error has every problem of a configuration, in document order.
@@ -63,6 +74,24 @@ type Problems []Problem
 // Add appends a problem at a position, with a formatted message and a proposed fix.
 func (p *Problems) Add(at node.Position, try, format string, args ...any) {
 	*p = append(*p, Problem{Line: at.Line, Column: at.Column, Message: fmt.Sprintf(format, args...), Try: try})
+}
+
+// AddAccepted is Add for something that the scheduler accepts and ignores.
+func (p *Problems) AddAccepted(at node.Position, try, format string, args ...any) {
+	p.Add(at, try, format, args...)
+	(*p)[len(*p)-1].Accepted = true
+}
+
+// Split returns the problems that the scheduler rejects and the accepted ones.
+func (p Problems) Split() (rejected, accepted Problems) {
+	for _, one := range p {
+		if one.Accepted {
+			accepted = append(accepted, one)
+		} else {
+			rejected = append(rejected, one)
+		}
+	}
+	return rejected, accepted
 }
 
 // Err returns the problems as an *Error, or nil if there are none.

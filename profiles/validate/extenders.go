@@ -2,7 +2,9 @@ package validate
 
 import (
 	"cmp"
+	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
 	"fmt"
 	"net/url"
 	"slices"
@@ -193,6 +195,7 @@ func (x *extenderCheck) identity(e checkedExtender) {
 	if (t.CertFile == "") != (t.KeyFile == "") {
 		x.add(wrong, e, "tlsConfig", "set both", "certFile and keyFile have no effect without each other")
 	}
+	x.clientCertificate(e)
 	if t.CAFile != "" && len(t.CAData) > 0 && e.node == nil {
 		x.add(wrong, e, "tlsConfig", "set one of them", "caData overrides caFile")
 	}
@@ -202,6 +205,20 @@ func (x *extenderCheck) identity(e checkedExtender) {
 			severity = wrong // it starts, but trusts no certificate
 		}
 		x.add(severity, e, "tlsConfig", "set base64-encoded PEM certificates", "caData contains no certificate")
+	}
+}
+
+// clientCertificate checks a certificate and key that are in the source, which the scheduler parses
+// when it starts.
+func (x *extenderCheck) clientCertificate(e checkedExtender) {
+	config := node.Get(e.node, "tlsConfig")
+	certificate, err := base64.StdEncoding.DecodeString(node.Text(config, "certData"))
+	key, keyErr := base64.StdEncoding.DecodeString(node.Text(config, "keyData"))
+	if len(certificate) == 0 || len(key) == 0 || err != nil || keyErr != nil {
+		return
+	}
+	if _, err := tls.X509KeyPair(certificate, key); err != nil {
+		x.add(refused, e, "tlsConfig", "set a base64-encoded PEM certificate and its key", "certData and keyData: %v", err)
 	}
 }
 

@@ -2,6 +2,7 @@ package validate
 
 import (
 	"cmp"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -16,9 +17,11 @@ import (
 // (pkg/scheduler/apis/config/validation/validation.go).
 func (v *validator) checkValues() (wrong bool) {
 	root := v.doc.Root
-	v.extenders()
+	if !v.Converted {
+		v.extenders()
+	}
 	if v.doc.Policy {
-		return len(v.problems) > 0
+		return v.rejected()
 	}
 	v.election(node.Get(root, "leaderElection"))
 	v.addresses()
@@ -33,8 +36,11 @@ func (v *validator) checkValues() (wrong bool) {
 	seen := map[string]bool{}
 	profiles := node.Items(root, "profiles")
 	for _, p := range profiles {
-		name := node.Text(p, "schedulerName")
+		given := node.Get(p, "schedulerName")
+		name := node.Text(given)
 		switch {
+		case name == "" && !node.IsNull(given):
+			v.add(given, "set it, or remove the line", "schedulerName is empty")
 		case name == "" && len(profiles) > 1:
 			v.add(p, "set schedulerName in each profile", "a profile has no schedulerName, and there are %d profiles",
 				len(profiles))
@@ -44,22 +50,9 @@ func (v *validator) checkValues() (wrong bool) {
 		seen[name] = true
 		v.rejectedNames(p)
 		v.pluginArgs(p)
-		if queueSort(p, v.api) != queueSort(profiles[0], v.api) {
-			v.add(cmp.Or(node.Get(p, "plugins", "queueSort"), p), "use the same queueSort plugin in every profile",
-				"queueSort differs from that of the first profile")
-		}
+		v.queueSort(profiles[0], p)
 	}
-	return len(v.problems) > 0
-}
-
-// queueSort returns the queueSort plugins of a profile.
-func queueSort(p *yaml.Node, a schema.API) string {
-	set := node.Get(p, "plugins", "queueSort")
-	names := schema.MergedPlugins(node.Get(p, "plugins"), "queueSort", a)
-	if set == nil {
-		return "PrioritySort"
-	}
-	return strings.Join(names, " ")
+	return v.rejected()
 }
 
 // rejectedNames checks for plugins that the validation rejects by name if they are enabled or
@@ -73,8 +66,7 @@ func (v *validator) rejectedNames(p *yaml.Node) {
 	}
 	for _, e := range append(named, node.Items(p, "pluginConfig")...) {
 		if name := node.Text(e, "name"); slices.Contains(v.Rules.RejectedPlugins[v.api.GroupVersion()], name) {
-			v.add(node.Get(e, "name"), "convert the file: `pmk-sched profile convert --to "+v.Release.String()+"`",
-				"plugin %s is not allowed in %s by %s", name, v.api.Name, v.Release)
+			v.add(node.Get(e, "name"), v.remedy(name), "plugin %s is not allowed in %s by %s", name, v.api.Name, v.Release)
 		}
 	}
 }
@@ -115,15 +107,16 @@ func (v *validator) addresses() {
 			continue
 		}
 		address := node.Text(value)
-		_, port := schema.SplitAddress(address)
+		host, port := schema.SplitAddress(address)
 		zeroPort := strings.HasSuffix(address, ":0") && port == 0
+		_, notIP := netip.ParseAddr(host)
 		switch {
 		case v.Rules.InsecurePort && zeroPort, v.Rules.InsecurePort && v.api.Set == schema.InV1beta2 && port == 0:
 			v.add(value, "use a loopback address such as 127.0.0.1:10251", "invalid %s %q: %s cannot disable this listener",
 				name, address, v.Release)
-		case !v.Rules.InsecurePort && address != "" && !zeroPort:
-			v.add(value, "remove it", "invalid %s %q: %s has no such listener; must be empty or have port 0", name, address,
-				v.Release)
+		case !v.Rules.InsecurePort && address != "" && (!zeroPort || notIP != nil):
+			v.add(value, "remove it", "invalid %s %q: %s has no such listener; must be empty, or an IP address with port 0",
+				name, address, v.Release)
 		}
 	}
 }
@@ -131,7 +124,9 @@ func (v *validator) addresses() {
 // extenders checks the extenders for the release.
 func (v *validator) extenders() {
 	for _, f := range Extenders(v.Release, v.doc.Root, nil) {
-		if !f.starts() {
+		if f.starts() {
+			v.warn(f.Node, f.Try, "%s", f.Message)
+		} else {
 			v.add(f.Node, f.Try, "%s", f.Message)
 		}
 	}

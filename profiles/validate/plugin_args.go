@@ -2,8 +2,15 @@ package validate
 
 import (
 	"slices"
+	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	kubeyaml "sigs.k8s.io/yaml"
 
 	"github.com/pmk-sched/pmk-sched/profiles/node"
 	"github.com/pmk-sched/pmk-sched/profiles/schema"
@@ -20,7 +27,7 @@ func (v *validator) pluginArgs(p *yaml.Node) {
 		}
 		seen[name] = true
 		known, ok := schema.KnownArgs(name)
-		if !ok || !known.In(v.api) || !node.IsMapping(args) {
+		if !ok || !known.In(v.api) || !node.IsMapping(args) || v.skipsArgs(p, name) {
 			continue
 		}
 		switch name {
@@ -33,6 +40,7 @@ func (v *validator) pluginArgs(p *yaml.Node) {
 			v.balanced(node.Get(args, "resources"))
 		case schema.ResourcesFit:
 			v.strategy(node.Get(args, "scoringStrategy"))
+			v.ignoredResources(args)
 		case schema.LeastAllocated, schema.MostAllocated:
 			v.weights(node.Get(args, "resources"), 1)
 		case schema.CapacityRatio:
@@ -43,10 +51,87 @@ func (v *validator) pluginArgs(p *yaml.Node) {
 			v.checkLabels(node.Get(args, "presentLabels"), node.Get(args, "absentLabels"))
 			v.checkLabels(node.Get(args, "presentLabelsPreference"), node.Get(args, "absentLabelsPreference"))
 		case schema.VolumeBinding:
-			if shape := node.Get(args, "shape"); !node.IsNull(shape) {
-				v.add(shape, "remove it", "shape requires a feature gate, which is disabled")
-			}
+			v.volumeShape(node.Get(args, "shape"))
+		case "NodeAffinity":
+			v.addedAffinity(node.Get(args, "addedAffinity"))
+		case "DynamicResources":
+			v.timeouts(args)
 		}
+	}
+}
+
+// skipsArgs reports whether the release does not check the arguments of a plugin, because the
+// profile does not run it: up to 1.21 of any plugin, later of NodeResourcesFit, whose name has a
+// typing error in the table of validatePluginConfig.
+func (v *validator) skipsArgs(p *yaml.Node, name string) bool {
+	return (name == schema.ResourcesFit || !v.Rules.WritesDefaultPlugins) && !v.runs(node.Get(p, "plugins"), name)
+}
+
+// volumeShape checks the shape of VolumeBinding, which a feature gate allows.
+func (v *validator) volumeShape(shape *yaml.Node) {
+	gates := v.Release.Gates()
+	allowed := gates["VolumeCapacityPriority"].Default || gates["StorageCapacityScoring"].Default
+	switch {
+	case node.IsNull(shape):
+	case !allowed:
+		v.add(shape, "remove it", "shape requires a feature gate, which is disabled")
+	case len(node.Items(shape)) > 0: // an empty one has a default
+		v.shape(shape, shape)
+	}
+}
+
+// timeouts checks the arguments of DynamicResources (ValidateDynamicResourcesArgs).
+func (v *validator) timeouts(args *yaml.Node) {
+	gates := v.Release.Gates()
+	filter, binding := node.Get(args, "filterTimeout"), node.Get(args, "bindingTimeout")
+	if d, err := time.ParseDuration(node.Text(filter)); err == nil && d < 0 {
+		v.add(filter, "", "filterTimeout %s is negative", d)
+	}
+	switch d, err := time.ParseDuration(node.Text(binding)); {
+	case node.IsNull(binding) || err != nil:
+	case !gates["DRADeviceBindingConditions"].Default || !gates["DRAResourceClaimDeviceStatus"].Default:
+		v.add(binding, "remove it", "bindingTimeout requires a feature gate, which is disabled")
+	case d < time.Second:
+		v.add(binding, "", "bindingTimeout %s is less than 1s", d)
+	}
+}
+
+// addedAffinity checks the node affinity of all pods as the scheduler does.
+func (v *validator) addedAffinity(affinity *yaml.Node) {
+	var given corev1.NodeAffinity
+	if text, err := yaml.Marshal(affinity); affinity == nil || err != nil || kubeyaml.Unmarshal(text, &given) != nil {
+		return
+	}
+	if required := given.RequiredDuringSchedulingIgnoredDuringExecution; required != nil {
+		if _, err := nodeaffinity.NewNodeSelector(required, field.WithPath(field.NewPath("nodeSelector"))); err != nil {
+			v.add(node.Get(affinity, "requiredDuringSchedulingIgnoredDuringExecution"), "", "addedAffinity: %v", err)
+		}
+	}
+	_, err := nodeaffinity.NewPreferredSchedulingTerms(given.PreferredDuringSchedulingIgnoredDuringExecution,
+		field.WithPath(field.NewPath("preferred")))
+	if err != nil {
+		v.add(node.Get(affinity, "preferredDuringSchedulingIgnoredDuringExecution"), "", "addedAffinity: %v", err)
+	}
+}
+
+// ignoredResources checks names of resources that NodeResourcesFit ignores.
+func (v *validator) ignoredResources(args *yaml.Node) {
+	for _, name := range node.Items(args, "ignoredResources") {
+		v.labelName(name, "ignoredResources")
+	}
+	for _, group := range node.Items(args, "ignoredResourceGroups") {
+		if strings.Contains(node.Text(group), "/") {
+			v.add(group, "write the part before the slash", "ignoredResourceGroups: %q is not a group", node.Text(group))
+			continue
+		}
+		v.labelName(group, "ignoredResourceGroups")
+	}
+}
+
+// labelName rejects a text that is not a qualified name.
+func (v *validator) labelName(n *yaml.Node, where string) {
+	if wrong := validation.IsQualifiedName(node.Text(n)); len(wrong) > 0 {
+		v.add(n, "", "%s: invalid name %q: %s", where, node.Text(n), wrong[0])
 	}
 }
 
@@ -60,7 +145,7 @@ func (v *validator) checkLabels(present, absent *yaml.Node) {
 }
 
 func (v *validator) strategy(s *yaml.Node) {
-	if s == nil {
+	if node.IsNull(s) {
 		return
 	}
 	of := node.Get(s, "type")
@@ -69,11 +154,25 @@ func (v *validator) strategy(s *yaml.Node) {
 			node.Text(of))
 	}
 	v.weights(node.Get(s, "resources"), 0)
-	if ratio := node.Get(s, "requestedToCapacityRatio"); ratio != nil {
-		v.shape(ratio, node.Get(ratio, "shape"))
+	if ratio := node.Get(s, "requestedToCapacityRatio"); !node.IsNull(ratio) {
+		v.ratio(of, ratio)
 	} else if node.Text(of) == "RequestedToCapacityRatio" {
 		v.add(s, "set requestedToCapacityRatio.shape", "scoring strategy RequestedToCapacityRatio has no shape")
 	}
+}
+
+// ratio checks the shape of a strategy, which only one type uses.
+func (v *validator) ratio(of, ratio *yaml.Node) {
+	const try = "remove it, or set type: RequestedToCapacityRatio"
+	used := node.Text(of) == "RequestedToCapacityRatio"
+	switch {
+	case !used && v.Rules.RejectsIdleShape:
+		v.add(ratio, try, "requestedToCapacityRatio requires type RequestedToCapacityRatio, got %q", node.Text(of))
+		return
+	case !used:
+		v.warn(ratio, try, "requestedToCapacityRatio has no effect with type %s", node.Text(of))
+	}
+	v.shape(ratio, node.Get(ratio, "shape"))
 }
 
 // weights checks the weights of resources; a missing weight is 1 if least is 0.
@@ -131,6 +230,8 @@ func (v *validator) spread(args *yaml.Node) {
 			v.add(c, "set maxSkew to at least 1", "a default constraint has no positive maxSkew")
 		case this.topologyKey == "":
 			v.add(c, "", "a default constraint has no topologyKey")
+		case len(validation.IsQualifiedName(this.topologyKey)) > 0:
+			v.labelName(node.Get(c, "topologyKey"), "topologyKey of a default constraint")
 		case this.whenUnsatisfiable != "DoNotSchedule" && this.whenUnsatisfiable != "ScheduleAnyway":
 			v.add(c, "use DoNotSchedule or ScheduleAnyway", "a default constraint has whenUnsatisfiable %q",
 				this.whenUnsatisfiable)

@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -25,46 +26,102 @@ func (v *validator) checkStartup() {
 		v.add(lock, "use leases", "invalid resourceLock %q: %s does not support it", name, v.Release)
 	}
 	for _, p := range node.Items(root, "profiles") {
-		plugins := node.Get(p, "plugins")
-		for _, set := range schema.PluginSets(plugins) {
-			v.pluginNames(set)
+		v.checkPlugins(node.Get(p, "plugins"))
+	}
+}
+
+// checkPlugins checks the plugins of a profile as the scheduler does when it initializes them.
+func (v *validator) checkPlugins(plugins *yaml.Node) {
+	for _, set := range schema.PluginSets(plugins) {
+		if !slices.Contains(v.api.Ignored, set.Point) {
 			v.checkEnabledTwice(plugins, set)
 		}
-		if n := len(schema.MergedPlugins(plugins, "queueSort", v.api)); n > 1 || n == 0 && !v.reaches(plugins, "queueSort") {
-			v.add(node.Get(plugins, "queueSort"), "enable one plugin", "%d queueSort plugins are enabled: must be 1", n)
+	}
+	sorters, _, unknown := schema.PluginsAt(plugins, schema.PointQueueSort, v.api)
+	if n := len(sorters); n > 1 || n == 0 && len(unknown) == 0 {
+		v.add(cmp.Or(node.Get(plugins, schema.PointQueueSort), node.Get(plugins, schema.MultiPoint)), "enable one plugin",
+			"%d queueSort plugins are enabled: must be 1", n)
+	}
+	binders, _, unknown := schema.PluginsAt(plugins, schema.PointBind, v.api)
+	if len(binders)+len(unknown) == 0 {
+		v.add(cmp.Or(node.Get(plugins, schema.PointBind), node.Get(plugins, schema.MultiPoint)), "enable DefaultBinder",
+			"no bind plugin is enabled")
+	}
+	v.checkWeights(plugins)
+}
+
+// checkWeights adds up the weights as the scheduler does, in its order (getScoreWeights in
+// pkg/scheduler/framework/runtime/framework.go). Its check for an overflow also fails if the sum is
+// negative before the last plugin. Earlier releases add them up in random order.
+func (v *validator) checkWeights(plugins *yaml.Node) {
+	sum, seen := 0, map[string]bool{}
+	for _, point := range []string{"score", schema.MultiPoint} {
+		if point == schema.MultiPoint && !v.api.MultiPoint {
+			continue
 		}
-		if len(schema.MergedPlugins(plugins, "bind", v.api)) == 0 && !v.reaches(plugins, "bind") {
-			v.add(node.Get(plugins, "bind"), "enable DefaultBinder", "no bind plugin is enabled")
+		for _, name := range schema.MergedPlugins(plugins, point, v.api) {
+			p, known := schema.InTreeNamed(name)
+			if seen[name] || point == schema.MultiPoint && known && !p.Implements("score", v.api.Minor) {
+				continue
+			}
+			weight := p.Weight(v.api)
+			e := schema.Entry(plugins, point, "enabled", name)
+			if e != nil {
+				weight = cmp.Or(node.Number(e, "weight"), 1)
+			}
+			if sum < 0 || weight < 0 && !v.api.MultiPoint {
+				v.add(e, "use weights of at least 1", "the sum of the weights is negative at plugin %s: %s does not start", name,
+					v.Release)
+				return
+			}
+			sum += weight
+			seen[name] = true
 		}
 	}
 }
 
-// reaches reports whether multiPoint may enable plugins at an extension point, so that its plugins
-// are unknown.
-func (v *validator) reaches(plugins *yaml.Node, point string) bool {
-	return v.api.MultiPoint &&
-		(node.Get(plugins, schema.MultiPoint) != nil || !schema.IsDisabled(plugins, point, schema.AllPlugins))
+// checkNames rejects enabled plugins that the release does not have, or that do not implement the
+// extension point.
+func (v *validator) checkNames() {
+	for _, p := range node.Items(v.doc.Root, "profiles") {
+		for _, set := range schema.PluginSets(node.Get(p, "plugins")) {
+			if !slices.Contains(v.api.Ignored, set.Point) {
+				v.pluginNames(set)
+			}
+		}
+	}
 }
 
 func (v *validator) pluginNames(set schema.PluginSet) {
-	if slices.Contains(v.api.Ignored, set.Point) {
-		return
-	}
-	available := slices.Concat(v.Rules.Plugins, v.Plugins)
 	for _, e := range node.Items(set.Node, "enabled") {
-		name := node.Text(e, "name")
-		if slices.Contains(available, name) {
+		switch name := node.Text(e, "name"); {
+		case name == "": // reported by checkFields
+		case v.available(name):
 			v.checkImplements(set, e, name)
-			continue
+		default:
+			v.add(node.Get(e, "name"), v.remedy(name), "plugin %q does not exist in %s", name, v.Release)
 		}
-		try := "plugins of " + v.Release.String() + ": " + strings.Join(available, ", ")
-		if meant := schema.Nearest(name, available); meant != "" {
-			try = "did you mean " + meant + "?"
-		} else if !versions.EverInTree(name) {
-			try = "compile it in: `pmk-sched build --with`"
-		}
-		v.add(node.Get(e, "name"), try, "plugin %q does not exist in %s", name, v.Release)
 	}
+}
+
+// available reports whether a plugin can be enabled in the release.
+func (v *validator) available(name string) bool {
+	return slices.Contains(v.Rules.Plugins, name) || slices.Contains(v.Plugins, name)
+}
+
+// remedy returns what to do about a plugin that the release does not have.
+func (v *validator) remedy(name string) string {
+	available := slices.Concat(v.Rules.Plugins, v.Plugins)
+	if advice := schema.Successor(name); advice != "" {
+		return advice
+	}
+	if meant := schema.Nearest(name, available); meant != "" {
+		return "did you mean " + meant + "?"
+	}
+	if !versions.EverInTree(name) {
+		return "compile it in: `pmk-sched build --with`; if it is compiled in, use --plugin " + name
+	}
+	return "plugins of " + v.Release.String() + ": " + strings.Join(available, ", ")
 }
 
 // checkImplements rejects an in-tree plugin at an extension point that it does not implement.

@@ -28,14 +28,23 @@ type Options struct {
 	Rules   versions.Rules
 	// Plugins are the names of the compiled-in plugins.
 	Plugins []string
+	// Converted is set if the document was converted for the release. The conversion reports the
+	// names of plugins that the release does not have, and checks the extenders.
+	Converted bool
 }
 
-// Document returns the problems for which the scheduler of the release rejects a document.
+// Document returns the problems for which the scheduler of the release rejects a document, and what
+// it accepts and ignores.
 func Document(doc *schema.Document, o Options) schema.Problems {
 	v := newValidator(doc, o)
+	if !v.checkVersion() {
+		return v.problems
+	}
 	if !v.checkFields() && !v.checkValues() {
 		v.checkStartup()
 	}
+	v.checkNames()
+	v.checkIgnored()
 	return v.problems
 }
 
@@ -54,24 +63,34 @@ func (v *validator) add(n *yaml.Node, try, format string, args ...any) {
 	v.problems.Add(node.At(n), try, format, args...)
 }
 
+// warn reports something that the scheduler accepts and ignores.
+func (v *validator) warn(n *yaml.Node, try, format string, args ...any) {
+	v.problems.AddAccepted(node.At(n), try, format, args...)
+}
+
+// rejected reports whether the scheduler rejects the document for one of the problems.
+func (v *validator) rejected() bool {
+	return slices.ContainsFunc(v.problems, func(p schema.Problem) bool { return !p.Accepted })
+}
+
+// checkVersion reports whether the release reads the kind and the config API.
+func (v *validator) checkVersion() bool {
+	try := "convert it: `pmk-sched profile convert --to " + v.Release.String() + "`"
+	switch {
+	case v.doc.Policy && !v.Rules.Policy:
+		v.add(node.Get(v.doc.Root, "kind"), try, "%s does not read a Policy; the last release to do so was 1.22", v.Release)
+		return false
+	case !v.doc.Policy && !slices.Contains(v.Rules.Accepted, v.api.GroupVersion()):
+		v.add(node.Get(v.doc.Root, "apiVersion"), try, "%s does not read %s; it reads %s", v.Release, v.api.Name,
+			strings.Join(schema.ShortNames(v.Rules.Accepted), " and "))
+		return false
+	}
+	return true
+}
+
 // checkFields applies the strict decoder of the config API. Like the other steps it reports whether
 // it found a problem.
 func (v *validator) checkFields() (wrong bool) {
-	if v.doc.Policy {
-		if !v.Rules.Policy {
-			v.add(node.Get(v.doc.Root, "kind"), "convert it: `pmk-sched profile convert --to "+v.Release.String()+"`",
-				"%s does not read a Policy; the last release to do so was 1.22", v.Release)
-			return true
-		}
-		v.doc.Check(&v.problems, v.api)
-		return len(v.problems) > 0
-	}
-	if !slices.Contains(v.Rules.Accepted, v.api.GroupVersion()) {
-		v.add(node.Get(v.doc.Root, "apiVersion"), "convert it: `pmk-sched profile convert --to "+v.Release.String()+"`",
-			"%s does not read %s; it reads %s", v.Release, v.api.Name, strings.Join(schema.ShortNames(v.Rules.Accepted),
-				" and "))
-		return true
-	}
 	v.doc.Check(&v.problems, v.api)
-	return len(v.problems) > 0
+	return v.rejected()
 }

@@ -3,6 +3,7 @@ package validate
 import (
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 
 	"sigs.k8s.io/yaml"
@@ -36,10 +37,39 @@ func TestRulesMatchEveryDecoder(t *testing.T) {
 			for minor := 20; minor <= 37; minor++ {
 				source := "apiVersion: " + a.GroupVersion() + "\nkind: KubeSchedulerConfiguration\n" + c.Document + "\n"
 				v := newTestValidator(t, source, versions.Release{Major: 1, Minor: minor})
-				wrong := v.checkFields() || v.checkValues()
+				wrong := !v.checkVersion() || v.checkFields() || v.checkValues()
 				if want := first <= minor && minor <= last; wrong == want {
 					t.Errorf("%s in %s at 1.%d: accepted is %v, want %v: %v", c.Name, a.Name, minor, !wrong, want, v.problems)
 				}
+			}
+		}
+	}
+}
+
+// testdata has what the real scheduler does, also when it initializes the plugins.
+func TestRulesMatchTheScheduler(t *testing.T) {
+	text, err := os.ReadFile("testdata/v1.24.3.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []struct {
+		Document string
+		Accepted []string
+	}
+	if err := yaml.UnmarshalStrict(text, &cases); err != nil || len(cases) < 200 {
+		t.Fatalf("%d documents, %v", len(cases), err)
+	}
+	release := versions.Release{Major: 1, Minor: 24, Patch: 3}
+	for _, c := range cases {
+		for _, api := range []string{"v1beta2", "v1beta3"} {
+			source := "apiVersion: " + schema.ConfigGroup + "/" + api + "\nkind: KubeSchedulerConfiguration\n" + c.Document
+			doc, err := schema.Read("f.yaml", []byte(source), false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rejected, _ := Document(doc, Options{Release: release, Rules: release.Rules()}).Split()
+			if accepted := len(rejected) == 0; accepted != slices.Contains(c.Accepted, api) {
+				t.Errorf("%s in %s: accepted is %v: %v", c.Document, api, accepted, rejected)
 			}
 		}
 	}

@@ -25,6 +25,8 @@ type Validation struct {
 	Judge string `json:"judge"`
 	// Reasons why the configuration is not valid.
 	Reasons []string `json:"reasons,omitempty"`
+	// Warnings are settings that the release accepts and ignores, or that rarely work as intended.
+	Warnings []string `json:"warnings,omitempty"`
 	// Hint is a remedy for the reasons.
 	Hint string `json:"-"`
 }
@@ -34,8 +36,8 @@ const (
 	byRules  = "knowledge" // the built-in rules
 )
 
-// Validate validates a configuration with the kube-scheduler of the release, if one was built on
-// this machine, or else with the built-in rules.
+// Validate validates a configuration with the built-in rules, and also with the kube-scheduler of
+// the release if one was built on this machine. It is valid if both accept it.
 func Validate(ctx context.Context, s *session.Session, r profiles.ValidateRequest) (*Validation, error) {
 	rules, err := profiles.Validate(r)
 	if err != nil {
@@ -47,6 +49,7 @@ func Validate(ctx context.Context, s *session.Session, r profiles.ValidateReques
 	for _, p := range rules.Problems {
 		v.Reasons = append(v.Reasons, (&profiles.Error{Name: r.SourceName, Problems: []profiles.Problem{p}}).Error())
 	}
+	_, v.Warnings = profiles.SplitNotes(rules.Warnings, r.SourceName)
 	binary, missing := releaseBinary(s, r, rules)
 	v.Judge = "built-in rules for " + v.Release + ": " + missing
 	if missing != "" {
@@ -64,11 +67,9 @@ func Validate(ctx context.Context, s *session.Session, r profiles.ValidateReques
 	if err != nil {
 		return nil, err
 	}
-	v.By, v.Judge, v.Valid = byBinary, binary.Origin, refusal == ""
-	if v.Valid {
-		v.Reasons = nil
-	} else {
-		v.Reasons = append([]string{refusal}, v.Reasons...)
+	v.By, v.Judge = byBinary, "built-in rules and "+binary.Origin
+	if refusal != "" {
+		v.Valid, v.Reasons = false, append([]string{refusal}, v.Reasons...)
 	}
 	return v, nil
 }
