@@ -46,6 +46,9 @@ type Request struct {
 	// Lossy leaves out settings that cannot be converted, with a [Note] for each loss, instead of
 	// failing.
 	Lossy bool
+	// Policy makes the scheduler read its predicates, priorities and extenders from a legacy Policy:
+	// see [RenderPolicy].
+	Policy bool
 	// InsecurePort is the loopback port of the plain HTTP listener of 1.20–1.22, which a
 	// configuration cannot disable. If it is 0, DefaultInsecurePort is used.
 	InsecurePort int
@@ -75,6 +78,14 @@ type Rendered struct {
 	// Policy is the legacy Policy that the scheduler reads in addition: see [RenderPolicy]. Nil if
 	// it reads none.
 	Policy []byte
+}
+
+// Render calls [Render], or [RenderPolicy] if the scheduler reads a Policy.
+func (r Request) Render() (*Rendered, error) {
+	if r.Policy {
+		return RenderPolicy(r)
+	}
+	return Render(r)
 }
 
 // Render returns the requested configuration in the config API that the release reads. Problems of

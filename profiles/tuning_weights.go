@@ -52,18 +52,26 @@ func (t *Tunable) setWeight(plugin string, weight int) {
 // BreakTies returns the configuration of a simulation whose scheduler gives the same nodes to the
 // same pods in each run: it examines one node at a time, and extenders at the addresses prefer a
 // different node for each pod among nodes with the same score. Each extender contributes a digit of
-// base 11 to a rank, the least first: its scores are from 0 to 10. The weights of plugins are so
-// much larger that a rank matters among equal nodes only.
-func (t *Tunable) BreakTies(addresses []string, verb string) ([]byte, error) {
+// base 11 to a rank, the least first: its scores are from 0 to 10. The weights of plugins and of the
+// other extenders, to which given ones are added, are so much larger that a rank matters among equal
+// nodes only.
+func (t *Tunable) BreakTies(given []schema.Extender, addresses []string, verb string) ([]byte, error) {
 	c := t.Copy()
+	addExtenders(c.doc.Root, given)
 	node.Put(c.doc.Root, "parallelism", node.Int(1))
 	factor := 10 // a scheduler multiplies the scores of extenders by 10 (prioritizeNodes)
 	yes := false
 	list := node.List(c.doc.Root, "extenders")
+	others := slices.Clone(list.Content)
 	for _, address := range addresses {
 		list.Content = append(list.Content, schema.Extender{URLPrefix: address, PrioritizeVerb: verb,
 			Weight: int64(factor / 10), HTTPTimeout: recorderTimeout, Ignorable: &yes}.Node())
 		factor *= 11
+	}
+	for _, e := range others {
+		if weight := node.Number(e, "weight"); weight > 0 {
+			node.Put(e, "weight", node.Int(factor*weight))
+		}
 	}
 	for _, profile := range c.doc.Profiles() {
 		c.profile = profile

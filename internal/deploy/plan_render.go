@@ -5,21 +5,23 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
-func (p *planner) renderConfiguration() error {
-	request := profiles.Request{
-		Release: p.plan.Release, SchedulerName: p.o.Name, LeaseNamespace: p.o.Namespace,
-		Kubeconfig: manifest.KubeconfigPath(p.o.Name), LeaderElect: true,
-		Preset: p.o.Preset, Source: p.o.Configuration, SourceName: p.o.ConfigurationName, Lossy: p.o.Lossy,
-		Enable: p.o.Plugins, Extenders: p.o.Extenders,
+// Rendering returns the request for the configuration of the scheduler, without its release: a plan
+// and a simulation render the same.
+func (o Options) Rendering() profiles.Request {
+	return profiles.Request{
+		SchedulerName: o.Name, LeaseNamespace: o.Namespace, Kubeconfig: manifest.KubeconfigPath(o.Name), LeaderElect: true,
+		Preset: o.Preset, Source: o.Configuration, SourceName: o.ConfigurationName, Lossy: o.Lossy, Enable: o.Plugins,
+		Extenders: o.Extenders, Policy: o.PolicyConfigMap,
 	}
+}
+
+func (p *planner) renderConfiguration() error {
+	request := p.o.Rendering()
+	request.Release = p.plan.Release
 	if p.info != nil {
 		request.InsecurePort = p.info.Scheduler.InsecurePort
 	}
-	render := profiles.Render
-	if p.o.PolicyConfigMap {
-		render = profiles.RenderPolicy
-	}
-	rendered, err := render(request)
+	rendered, err := request.Render()
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	pmksched "github.com/pmk-sched/pmk-sched"
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/programs"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
@@ -17,15 +18,21 @@ type Scheduler struct {
 	Name string
 	// Branch is the release, or [BranchAuto].
 	Branch string
-	// Plugins and Imports are compiled in.
-	Plugins []Plugin
-	Imports []string
-	// Preset or Configuration is the configuration of the scheduler. ConfigurationName is the file
-	// of Configuration.
-	Preset            string
-	Configuration     []byte
-	ConfigurationName string
-	Lossy             bool
+	// Plugins and Imports are compiled in. From is the source of Kubernetes, and Go the version of
+	// Go, as in [Request].
+	Plugins  []Plugin
+	Imports  []string
+	From, Go string
+	// Configuration is the configuration that a deployment renders. Release, kubeconfig and enabled
+	// plugins are decided where the scheduler runs.
+	Configuration profiles.Request
+	// Args are flags of kube-scheduler, --name=value each.
+	Args []string
+	// Deployed are the extenders that a deployment runs in the cluster. They have no address yet.
+	Deployed []profiles.Extender
+	// Request is the whole request, and Unused its fields that no simulation uses.
+	Request *v1alpha1.CustomScheduler
+	Unused  []string
 	// Source names the scheduler in comparisons: the file that describes it, or default.
 	Source string
 }
@@ -37,20 +44,18 @@ type Compiled struct {
 	Plugins []profiles.Plugin
 }
 
-// Compile compiles the kube-scheduler of a release with plugins for this machine, or finds it in
-// the build cache: it is the binary that an image of the same plugins has. Without plugins it is
-// found by [Finder].
-func Compile(
-	ctx context.Context, s *session.Session, release versions.Release, list []Plugin, imports []string,
-) (*Compiled, error) {
-	if len(list)+len(imports) == 0 {
+// Compile compiles the kube-scheduler of a release with the plugins of r for this machine, or finds
+// it in the build cache: it is the binary that an image of the same plugins has. Without plugins it
+// is found by [Finder].
+func Compile(ctx context.Context, s *session.Session, release versions.Release, r Scheduler) (*Compiled, error) {
+	if len(r.Plugins)+len(r.Imports) == 0 && r.From == "" && r.Go == "" {
 		request := programs.Request{Release: release, Names: []string{build.KubeScheduler}}
 		found, err := Finder(s).Find(ctx, request)
 		return &Compiled{Program: found[build.KubeScheduler]}, err
 	}
 	built, err := build.Run(ctx, build.Options{
-		Environment: Environment(s), Release: release, Plugins: Sources(list), Imports: imports,
-		Sources: pmksched.Sources,
+		Environment: Environment(s), Release: release, Source: r.From, Go: r.Go, Plugins: Sources(r.Plugins),
+		Imports: r.Imports, Sources: pmksched.Sources,
 	})
 	if err != nil {
 		return nil, err
@@ -59,8 +64,8 @@ func Compile(
 		s.Warn(warning)
 	}
 	c := &Compiled{Program: programs.Compiled(built)[build.KubeScheduler]}
-	if len(list) > 0 {
-		_, c.Plugins, err = readSources(ctx, s, release, list)
+	if len(r.Plugins) > 0 {
+		_, c.Plugins, err = readSources(ctx, s, release, r.Plugins)
 	}
 	return c, err
 }

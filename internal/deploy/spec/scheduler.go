@@ -18,8 +18,24 @@ import (
 
 // Scheduler returns the options to install the scheduler with.
 func (s *Spec) Scheduler() (deploy.Options, error) {
+	o := s.options()
+	var err error
+	if o.Image, err = s.image(); err != nil {
+		return o, err
+	}
+	if err := o.Validate(); err != nil {
+		return o, err
+	}
+	if err := s.complete(&o); err != nil {
+		return o, err
+	}
+	return o, archive(o.Request.Spec.Source.Plugins)
+}
+
+// options returns the options without the image and what [Spec.complete] sets.
+func (s *Spec) options() deploy.Options {
 	spec := s.request.Spec
-	o := deploy.Options{
+	return deploy.Options{
 		Name: s.Name, Namespace: s.Namespace,
 		PullPolicy:  spec.Image.PullPolicy,
 		Branch:      s.Branch,
@@ -37,17 +53,6 @@ func (s *Spec) Scheduler() (deploy.Options, error) {
 		Version: s.flags.Version,
 		Now:     time.Now(),
 	}
-	var err error
-	if o.Image, err = s.image(); err != nil {
-		return o, err
-	}
-	if err := o.Validate(); err != nil {
-		return o, err
-	}
-	if err := s.complete(&o); err != nil {
-		return o, err
-	}
-	return o, archive(o.Request.Spec.Source.Plugins)
 }
 
 // Replacement returns the options that a replaced default scheduler has too: image, configuration,
@@ -69,27 +74,6 @@ func (s *Spec) complete(o *deploy.Options) (err error) {
 	o.PluginRules = slices.Clone(s.request.Spec.RBAC.Rules)
 	o.Preset, o.Configuration, o.ConfigurationName = configuration(o.Request)
 	return err
-}
-
-// Simulation returns the scheduler with the plugins of the flags with and imports, or of the file.
-func (s *Spec) Simulation(with, imports []string) (pack.Scheduler, error) {
-	r := pack.Scheduler{Name: s.Name, Branch: s.Branch, Imports: imports, Lossy: s.flags.Lossy}
-	if len(imports) == 0 {
-		r.Imports = s.file.Spec.Source.Imports
-	}
-	list, err := s.file.plugins(with)
-	if err != nil {
-		return r, err
-	}
-	if r.Plugins, err = s.packPlugins(list); err != nil {
-		return r, err
-	}
-	request, err := s.Request()
-	if err != nil {
-		return r, err
-	}
-	r.Preset, r.Configuration, r.ConfigurationName = configuration(request)
-	return r, nil
 }
 
 // image is the requested image, or the image that build makes of the document: plugins are part of

@@ -91,7 +91,7 @@ func (e *engine) compile(
 	if err != nil {
 		return simulate.Programs{}, err
 	}
-	key := strings.Join([]string{release.String(), scheduler.Source, scheduler.Preset}, "\x00")
+	key := strings.Join([]string{release.String(), scheduler.Source, scheduler.Configuration.Preset}, "\x00")
 	if p, ok := e.programs[key]; ok {
 		return p, nil
 	}
@@ -139,7 +139,7 @@ func (e *engine) simulate(
 		return nil, err
 	}
 	scheduler := strings.Join([]string{p.Scheduler.Release.String(), p.Scheduler.Program, p.Scheduler.Request.Source,
-		p.Scheduler.Request.Preset}, "\x00")
+		p.Scheduler.Request.Configuration.Preset}, "\x00")
 	at := slices.IndexFunc(e.results, func(r *repeated) bool {
 		return r.world == w && r.steps == key && r.scheduler == scheduler
 	})
@@ -175,7 +175,8 @@ func (t *test) baseline(r Request, s *v1alpha1.SameAs) (scheduler pack.Scheduler
 		}
 	}
 	if s.Preset != "" {
-		scheduler.Preset, scheduler.Configuration, scheduler.ConfigurationName = s.Preset, nil, ""
+		c := &scheduler.Configuration
+		c.Preset, c.Source, c.SourceName = s.Preset, nil, ""
 	}
 	return scheduler, nil
 }

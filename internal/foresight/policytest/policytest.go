@@ -59,8 +59,8 @@ type Result struct {
 // read, its files are missing.
 func (r Request) Watched() []string {
 	paths := slices.Concat(r.Paths, r.Snapshots)
-	if r.Scheduler.Configuration != nil {
-		paths = append(paths, r.Scheduler.ConfigurationName)
+	if c := r.Scheduler.Configuration; c.Source != nil {
+		paths = append(paths, c.SourceName)
 	}
 	for _, p := range r.Scheduler.Plugins {
 		if p.Dir != "" {

@@ -25,7 +25,8 @@ type Report struct {
 	Missed int `json:"missed"`
 	// Evictions are the pods that the shadow would have evicted.
 	Evictions []Eviction `json:"evictions"`
-	// Notes are the errors of the shadow's reads that still failed at the end.
+	// Notes are differences of the shadow from a deployed scheduler, and the errors of its reads that
+	// still failed at the end.
 	Notes []string `json:"notes,omitempty"`
 }
 

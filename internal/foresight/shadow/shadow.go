@@ -84,7 +84,7 @@ func Run(ctx context.Context, s *session.Session, r Request) (report *Report, er
 			err = errors.Join(err, closed)
 		}
 	}()
-	process, err := startScheduler(s, scheduler, dir, kubeconfig)
+	process, err := startScheduler(ctx, s, scheduler, dir, kubeconfig)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +94,8 @@ func Run(ctx context.Context, s *session.Session, r Request) (report *Report, er
 	if err := s.Step("start the shadow", func() error { return await(ctx, p, process) }); err != nil {
 		return nil, err
 	}
-	report = &Report{Release: scheduler.Release.String(), Scheduler: scheduler.Request.Name, Observed: r.Observed}
+	report = &Report{Release: scheduler.Release.String(), Scheduler: scheduler.Request.Name, Observed: r.Observed,
+		Notes: process.Notes}
 	begin := time.Now()
 	err = s.Step(fmt.Sprintf("observe %s for %s", r.Observed, r.For), func() error { return observe(ctx, process, r.For) })
 	report.Seconds = time.Since(begin).Seconds()
@@ -123,9 +124,9 @@ func compile(ctx context.Context, s *session.Session, cfg *rest.Config, r pack.S
 
 // startScheduler starts the scheduler with a configuration for a shadow.
 func startScheduler(
-	s *session.Session, scheduler simulate.Scheduler, dir, kubeconfig string,
+	ctx context.Context, s *session.Session, scheduler simulate.Scheduler, dir, kubeconfig string,
 ) (*simulate.Process, error) {
-	return scheduler.Start(s, dir, kubeconfig, func(c *simulate.Configuration) error {
+	return scheduler.Start(ctx, s, dir, kubeconfig, func(c *simulate.Configuration) error {
 		return adapt(c, scheduler.Release.Rules().OrderedTies)
 	})
 }

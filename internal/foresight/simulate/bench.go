@@ -61,11 +61,11 @@ func Bench(ctx context.Context, s *session.Session, r BenchRequest) (_ *bench.Re
 	for i := range r.Samples { // in turn, so that other load on the machine affects all schedulers
 		for _, c := range all {
 			s.Note(fmt.Sprintf("sample %d of %d: %s", i+1, r.Samples, c.source))
-			sample, err := measure(ctx, s, c.programs, Options{Snapshot: snap, Timeout: r.Timeout}, w)
+			sample, notes, err := measure(ctx, s, c.programs, Options{Snapshot: snap, Timeout: r.Timeout}, w)
 			if err != nil {
 				return nil, fmt.Errorf("measure %s: %w", c.source, err)
 			}
-			c.samples = append(c.samples, *sample)
+			c.samples, c.notes = append(c.samples, *sample), notes
 		}
 	}
 	return compare(w, all), nil
@@ -80,6 +80,11 @@ func compare(w *bench.Workload, all []*competitor) *bench.Result {
 	}
 	result := bench.New(w.Name, sides[0], sides[1:]...)
 	result.Notes = append(result.Notes, w.Notes...)
+	for _, c := range all {
+		for _, note := range c.notes {
+			result.Notes = append(result.Notes, c.source+": "+note)
+		}
+	}
 	return result
 }
 
@@ -88,6 +93,8 @@ type competitor struct {
 	source   string
 	programs Programs
 	samples  []bench.Sample
+	// notes are differences of the measured scheduler from a deployed one.
+	notes []string
 }
 
 // readWorkload reads a workload of scheduler_perf. The paths of templates are relative to the file,

@@ -69,6 +69,7 @@ type observer struct {
 	nodes          []string
 	filters        []decision.Filter
 	log            string
+	notes          []string
 }
 
 // prepare changes the configuration of the scheduler, so that it can be observed.
@@ -194,6 +195,7 @@ func (ob *observer) input(result *report.Report) (*decision.Input, error) {
 	in := &decision.Input{
 		Namespace: ob.namespace, Pod: ob.pod, Release: result.Release, Scheduler: ob.profile,
 		Nodes: ob.nodes, Filters: ob.filters, Weights: ob.probed.Weights, ExtenderWeights: map[string]int64{},
+		Notes: ob.notes,
 	}
 	log, err := os.Open(ob.log)
 	if err != nil {

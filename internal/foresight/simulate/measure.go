@@ -25,30 +25,31 @@ const serverGCPercent = 400
 // that no measurement depends on earlier ones.
 func measure(
 	ctx context.Context, s *session.Session, p Programs, o Options, w *bench.Workload,
-) (sample *bench.Sample, err error) {
+) (sample *bench.Sample, notes []string, err error) {
 	dir, remove, err := tempdir.Make("bench")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, remove()) }()
 	o.Scheduler, o.Scenario, o.Dir = p.Scheduler, scenario.Running(), dir
 	server, err := startServer(ctx, s, p, dir, serverGCPercent)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
 	r := server.newRun(o, nil)
 	if err := r.s.Step("create the nodes", func() error { return r.createObjects(ctx, w.Objects) }); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	bounded, cancel := context.WithTimeout(ctx, r.o.Timeout)
 	defer cancel()
 	if len(w.Before) > 0 {
 		if _, err := r.measure(bounded, w.Before); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	return r.measure(bounded, w.Measured)
+	sample, err = r.measure(bounded, w.Measured)
+	return sample, r.notes, err
 }
 
 // createObjects loads the snapshot, and creates namespaces and nodes.

@@ -46,8 +46,11 @@ type Scheduler struct {
 // Configuration is the configuration of a scheduler.
 type Configuration struct {
 	YAML []byte
-	// Args are more flags, Profiles the names of its profiles.
+	// Args are its flags, without the flags for the files and ports of the process. Profiles are the
+	// names of its profiles.
 	Args, Profiles []string
+	// Notes are differences from the scheduler that a deployment runs.
+	Notes []string
 }
 
 // set sets a field of the configuration.
@@ -104,7 +107,7 @@ func ReleaseOf(ctx context.Context, s *session.Session, branch string, h *snapsh
 // CompileScheduler compiles a scheduler, or finds one without plugins.
 func CompileScheduler(ctx context.Context, s *session.Session, r pack.Scheduler,
 	release versions.Release) (Scheduler, error) {
-	compiled, err := pack.Compile(ctx, s, release, r.Plugins, r.Imports)
+	compiled, err := pack.Compile(ctx, s, release, r)
 	if err != nil {
 		return Scheduler{}, err
 	}
@@ -118,29 +121,4 @@ func CompileScheduler(ctx context.Context, s *session.Session, r pack.Scheduler,
 func FindEtcd(ctx context.Context, s *session.Session, release versions.Release) (string, error) {
 	found, err := pack.Finder(s).Find(ctx, programs.Request{Release: release, Names: []string{programs.Etcd}})
 	return found[programs.Etcd].Path, err
-}
-
-// Configure renders the configuration with the path of a kubeconfig in it. insecurePort is a free
-// port, for releases that need one.
-func (s *Scheduler) Configure(on *session.Session, kubeconfig string, insecurePort int) (*Configuration, error) {
-	r := s.Request
-	rendered, err := profiles.Render(profiles.Request{
-		Release: s.Release, SchedulerName: r.Name, Kubeconfig: kubeconfig, InsecurePort: insecurePort,
-		Preset: r.Preset, Source: r.Configuration, SourceName: r.ConfigurationName, Lossy: r.Lossy, Enable: s.Plugins,
-	})
-	if err != nil {
-		return nil, err
-	}
-	notes, warnings := profiles.SplitNotes(rendered.Notes, r.ConfigurationName)
-	for _, note := range notes {
-		on.Note(note)
-	}
-	for _, warning := range warnings {
-		on.Warn(warning)
-	}
-	summary, ok := profiles.Summarize(rendered.YAML)
-	if !ok {
-		return nil, fmt.Errorf("read rendered configuration of %s: it is not a KubeSchedulerConfiguration", r.Name)
-	}
-	return &Configuration{YAML: rendered.YAML, Args: rendered.Args, Profiles: summary.Profiles}, nil
 }

@@ -50,9 +50,11 @@ func (r *run) startScheduler(ctx context.Context) (*scheduler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write kubeconfig of the scheduler: %w", err)
 	}
-	process, err := r.o.Scheduler.Start(r.s, r.o.Dir, kubeconfig, func(c *Configuration) error {
+	process, err := r.o.Scheduler.Start(ctx, r.s, r.o.Dir, kubeconfig, func(c *Configuration) error {
 		gates, _ := deviceArgs(r.o.Scheduler.Release, slices.Sorted(maps.Keys(r.devices.gates)))
-		c.Args = append(append(c.Args, gates...), listByName(r.o.Scheduler.Release)...)
+		if err := c.setFlags(gates, c.Args, listByName(r.o.Scheduler.Release)); err != nil {
+			return err
+		}
 		if r.o.Scheduler.Repeatable {
 			if err := c.set("parallelism", 1); err != nil {
 				return err
@@ -66,6 +68,7 @@ func (r *run) startScheduler(ctx context.Context) (*scheduler, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.notes = process.Notes
 	return &scheduler{
 		process: process.Process, url: process.MetricsURL, profiles: process.Profiles,
 		cacheSize: r.o.Scheduler.Release.Rules().Metrics.CacheSize,
@@ -98,14 +101,15 @@ func ordersTies(release versions.Release) bool {
 type Process struct {
 	*apiserver.Process
 	MetricsURL string
-	// Profiles are the names of its profiles.
-	Profiles []string
+	// Profiles are the names of its profiles, and Notes the differences from the scheduler that a
+	// deployment runs.
+	Profiles, Notes []string
 }
 
 // Start starts the scheduler with a kubeconfig, after change has changed its configuration. The
 // configuration and the log are in dir, which is private.
 func (s *Scheduler) Start(
-	on *session.Session, dir, kubeconfig string, change func(*Configuration) error,
+	ctx context.Context, on *session.Session, dir, kubeconfig string, change func(*Configuration) error,
 ) (*Process, error) {
 	address, err := apiserver.FreeAddress()
 	if err != nil {
@@ -126,6 +130,9 @@ func (s *Scheduler) Start(
 	if err := change(configuration); err != nil {
 		return nil, err
 	}
+	if err := configuration.askExtenders(ctx); err != nil {
+		return nil, err
+	}
 	file := filepath.Join(dir, "scheduler.yaml")
 	if err := os.WriteFile(file, configuration.YAML, 0o600); err != nil {
 		return nil, fmt.Errorf("write configuration of the scheduler: %w", err)
@@ -138,7 +145,8 @@ func (s *Scheduler) Start(
 	if err != nil {
 		return nil, err
 	}
-	return &Process{Process: process, MetricsURL: "https://" + address + "/metrics", Profiles: configuration.Profiles}, nil
+	return &Process{Process: process, MetricsURL: "https://" + address + "/metrics", Profiles: configuration.Profiles,
+		Notes: configuration.Notes}, nil
 }
 
 // stop kills the scheduler, which has nothing to lose. One up to 1.24 that waits for a pod does not

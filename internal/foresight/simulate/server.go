@@ -78,6 +78,10 @@ func (s *Server) run(ctx context.Context, o Options, observer *observer) (*repor
 	if err := r.schedule(ctx); err != nil {
 		return nil, err
 	}
+	r.report.Notes = append(r.report.Notes, r.notes...)
+	if observer != nil {
+		observer.notes = r.notes
+	}
 	r.report.Finish()
 	return r.report, nil
 }

@@ -100,6 +100,8 @@ type run struct {
 	devices devices
 	usage   report.Usage
 	report  *report.Report
+	// notes are differences of the scheduler from the one that a deployment runs.
+	notes []string
 }
 
 func (r *run) note(format string, args ...any) {

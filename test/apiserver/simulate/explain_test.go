@@ -16,6 +16,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/decision"
+	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
@@ -130,7 +131,7 @@ profiles:
 - plugins: {score: {disabled: [{name: NodeResourcesFit}], enabled: [{name: NodeResourcesFit, weight: %d}]}}
 `, weight)
 		if r := explained(t, exactCluster(), apiserver.Release, "",
-			pack.Scheduler{Configuration: []byte(config)}); r.Node != want {
+			pack.Scheduler{Configuration: profiles.Request{Source: []byte(config)}}); r.Node != want {
 			t.Errorf("weight %d: the scheduler selects %s, want %s", weight, r.Node, want)
 		}
 	}

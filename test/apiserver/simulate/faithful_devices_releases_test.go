@@ -18,6 +18,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/capture"
+	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
@@ -260,8 +261,8 @@ func (w *world) simulateDevices(t *testing.T, configuration string) (r report.Re
 		t.Fatal(err)
 	}
 	withSimulator(t, w.Release.String(), func(sim *simulator) error {
-		o := sim.options(t, objects, pack.Scheduler{
-			Configuration: []byte(configurationHead(w.Release) + configuration), ConfigurationName: "scheduler.yaml"})
+		o := sim.options(t, objects, pack.Scheduler{Configuration: profiles.Request{
+			Source: []byte(configurationHead(w.Release) + configuration), SourceName: "scheduler.yaml"}})
 		o.Scenario = scenario.Pending()
 		o.After = func(_ context.Context, cfg *rest.Config) error {
 			kube, err := kubernetes.NewForConfig(cfg)

@@ -18,6 +18,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/replay"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/capture"
+	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
@@ -129,8 +130,8 @@ func replayIsTheSame(t *testing.T, release string) {
 
 	var got *replay.Result
 	withSimulator(t, release, func(sim *simulator) (err error) {
-		o := sim.options(t, nil, pack.Scheduler{
-			Configuration: []byte(configurationHead(w.Release) + f.configuration), ConfigurationName: "scheduler.yaml"})
+		o := sim.options(t, nil, pack.Scheduler{Configuration: profiles.Request{
+			Source: []byte(configurationHead(w.Release) + f.configuration), SourceName: "scheduler.yaml"}})
 		got, err = sim.server.Replay(t.Context(), o, recording, time.Millisecond, nil)
 		return err
 	})

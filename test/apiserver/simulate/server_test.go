@@ -28,6 +28,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/capture"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/diskqueue"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/files"
+	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
@@ -155,6 +156,11 @@ func (s *simulator) options(t *testing.T, objects capture.Objects, scheduler pac
 		Snapshot: objects, Dir: dir, Timeout: run.Patience,
 		Scheduler: simulate.Scheduler{Request: scheduler, Release: s.release, Program: s.scheduler},
 	}
+}
+
+// presetScheduler has the configuration of a preset.
+func presetScheduler(name string) pack.Scheduler {
+	return pack.Scheduler{Configuration: profiles.Request{Preset: name}}
 }
 
 // simulated runs a scenario with a scheduler of [apiserver.Release] on manifests.

@@ -207,7 +207,7 @@ func TestPresetDecides(t *testing.T) {
 	objects := node("half", 4, "", "") + node("empty", 4, "", "") +
 		pod("running", "2", "", "nodeName: half", "phase: Running") + pod("new", "1", "", "", "")
 	for preset, want := range map[string]string{"spread": "empty", "binpack": "half"} {
-		if got := nodesOf(simulated(t, scenario.Pending(), objects, pack.Scheduler{Preset: preset}))["new"]; got != want {
+		if got := nodesOf(simulated(t, scenario.Pending(), objects, presetScheduler(preset)))["new"]; got != want {
 			t.Errorf("%s places the pod on %s, want %s", preset, got, want)
 		}
 	}
@@ -281,7 +281,7 @@ func TestPodsThatCanMoveAreScheduledAgain(t *testing.T) {
 	equal(t, "drain", []report.Placement{{Namespace: "shop", Name: "first", Node: "two", From: "one"}}, drained.Placements)
 	equal(t, "drain: moved, scheduled and evicted", [3]int{1, 1, 0},
 		[3]int{drained.Summary.Moved, drained.Summary.Scheduled, len(drained.Evicted)})
-	all := simulated(t, scenario.ReplaceAll(), manifests, pack.Scheduler{Preset: "binpack"})
+	all := simulated(t, scenario.ReplaceAll(), manifests, presetScheduler("binpack"))
 	on := nodesOf(all)
 	if len(on) != 2 || on["first"] != on["second"] || reasons(all)["waits"] == "" || all.Summary.Moved != 1 {
 		t.Errorf("replace-all: placements %v, unplaced %v, %+v", on, all.Unplaced, all.Summary)

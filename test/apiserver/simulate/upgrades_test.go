@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
@@ -54,7 +53,7 @@ func TestPlacementsDifferWithTheConfiguration(t *testing.T) {
 	withSimulator(t, apiserver.Release, func(sim *simulator) (err error) {
 		programs := func(preset string) simulate.Programs {
 			return simulate.Programs{Scheduler: simulate.Scheduler{Release: sim.release, Program: sim.scheduler,
-				Request: pack.Scheduler{Preset: preset}}}
+				Request: presetScheduler(preset)}}
 		}
 		found, _, err = simulate.ComparePlacements(t.Context(), programs(""), programs("binpack"),
 			func(ctx context.Context, p simulate.Programs) (*report.Report, error) {

@@ -32,6 +32,8 @@ type Input struct {
 	// From is the node of the pod before; Evicted are the pods that made room for it.
 	From    string
 	Evicted []string
+	// Notes are differences of the scheduler from the one that a deployment runs.
+	Notes []string
 }
 
 // Filter is the decision of one plugin alone.
@@ -116,7 +118,7 @@ const extenderScale = 10
 func New(in Input, chosen string) *Result {
 	r := &Result{
 		Namespace: in.Namespace, Pod: in.Pod, Release: in.Release, Scheduler: in.Scheduler,
-		Node: in.Selected, From: in.From, Message: in.Message, Evicted: in.Evicted, Nodes: []Node{},
+		Node: in.Selected, From: in.From, Message: in.Message, Evicted: in.Evicted, Nodes: []Node{}, Notes: in.Notes,
 	}
 	refused := r.refusedBy(in)
 	r.compare(in, refused)

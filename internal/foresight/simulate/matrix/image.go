@@ -178,7 +178,10 @@ func (p *plan) imageFiles(dir string) ([]image.File, error) {
 
 // checkNoSecrets refuses a scheduler whose configuration must not be in an image.
 func checkNoSecrets(s simulate.Scheduler) error {
-	texts := [][]byte{s.Request.Configuration}
+	texts := [][]byte{s.Request.Configuration.Source}
+	for _, e := range s.Request.Configuration.Extenders {
+		texts = append(texts, []byte(strconv.Quote(e.URLPrefix)))
+	}
 	for _, plugin := range s.Plugins {
 		texts = append(texts, plugin.Args)
 	}

@@ -163,7 +163,7 @@ func (p *plan) addScheduler(ctx context.Context, s *session.Session, scheduler p
 		return 0, err
 	}
 	request := &programs.Scheduler.Request
-	request.Plugins, request.Imports = nil, nil // they are compiled in
+	request.Plugins, request.Imports, request.Request = nil, nil, nil // they are compiled in
 	p.Schedulers = append(p.Schedulers, programs)
 	return len(p.Schedulers) - 1, nil
 }
@@ -231,9 +231,9 @@ func (p *plan) simulate(
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, breaker.Close(ctx)) }()
-		request := &programs.Scheduler.Request
-		request.Preset, request.Configuration = "", breaker.Resolve(cell.Configuration)
-		request.ConfigurationName = cell.ConfigurationName
+		c := &programs.Scheduler.Request.Configuration
+		c.Preset, c.Source, c.SourceName = "", breaker.Resolve(cell.Configuration), cell.ConfigurationName
+		c.Extenders = nil // they are in it
 	}
 	return m.Run(ctx, servers, programs)
 }

@@ -119,10 +119,11 @@ func TestImageHasThePlanWithItsFiles(t *testing.T) {
 		Scenarios: [][]scenario.Step{{{Scenario: "add", Files: []string{in("step.json")}},
 			{Scenario: "nodes", Add: []scenario.NodesToAdd{{Template: "n", Count: 1}}}}},
 	}
+	configuration := profiles.Request{Source: []byte("kind: KubeSchedulerConfiguration\n")}
 	for _, program := range []string{"kube-scheduler", "plugins/kube-scheduler"} {
 		p.Schedulers = append(p.Schedulers, simulate.Programs{
 			Scheduler: simulate.Scheduler{
-				Request: pack.Scheduler{Name: "s", Configuration: []byte("kind: KubeSchedulerConfiguration\n")}, Release: release,
+				Request: pack.Scheduler{Name: "s", Configuration: configuration, Args: []string{"--v=1"}}, Release: release,
 				Plugins: []profiles.Plugin{{Name: "P", Args: []byte("a: 1")}}, Program: in(program),
 			},
 			KubeAPIServer: in("kube-apiserver"), Etcd: in("etcd"),
@@ -154,7 +155,7 @@ func TestImageHasThePlanWithItsFiles(t *testing.T) {
 	}
 	second := read.Schedulers[1].Scheduler
 	if second.Program != "/opt/pmk-sched/3/kube-scheduler" || second.Release != release ||
-		string(second.Request.Configuration) != "kind: KubeSchedulerConfiguration\n" || second.Plugins[0].Name != "P" {
+		string(second.Request.Configuration.Source) != "kind: KubeSchedulerConfiguration\n" || second.Request.Args[0] != "--v=1" || second.Plugins[0].Name != "P" {
 		t.Errorf("the second scheduler is %+v", second)
 	}
 	if steps := read.Scenarios[0]; steps[0].Files[0] != "/opt/pmk-sched/4/step.json" || steps[1].Add[0].Template != "n" ||
@@ -172,7 +173,7 @@ func TestSecretsOfAConfigurationAreNotPutIntoAnImage(t *testing.T) {
 		"pluginConfig: [{name: Load, args: {token: aVeryLongOne}}]":                                                true,
 		"pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {resources: [{name: cpu, weight: 1}]}}}]": false,
 	} {
-		inConfiguration := simulate.Scheduler{Request: pack.Scheduler{Configuration: []byte(text)}}
+		inConfiguration := simulate.Scheduler{Request: pack.Scheduler{Configuration: profiles.Request{Source: []byte(text)}}}
 		inArgs := simulate.Scheduler{Plugins: []profiles.Plugin{{Args: []byte(text)}}}
 		for _, s := range []simulate.Scheduler{inConfiguration, inArgs} {
 			if err := checkNoSecrets(s); (err != nil) != secret || err != nil &&

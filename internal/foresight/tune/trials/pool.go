@@ -38,7 +38,8 @@ func (p *pool) try(ctx context.Context, x *space, next []tune.Candidate, worlds 
 			if first[c] != c {
 				continue
 			}
-			configuration, err := x.configuration(next[c]).BreakTies(ties.Addresses(p.ranks), ties.Verb)
+			configuration, err := x.configuration(next[c]).BreakTies(x.scheduler.Configuration.Extenders,
+				ties.Addresses(p.ranks), ties.Verb)
 			if err != nil {
 				return nil, err
 			}

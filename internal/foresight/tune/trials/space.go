@@ -43,11 +43,9 @@ func isExtended(resource string) bool {
 	return ok && domain != "kubernetes.io"
 }
 
-func (x *space) tunable(preset string, configuration []byte, name string) (*profiles.Tunable, error) {
-	return profiles.NewTunable(profiles.Request{
-		Release: x.compiled.Release, SchedulerName: x.compiled.Request.Name, Preset: preset, Source: configuration,
-		SourceName: name, Lossy: x.scheduler.Lossy, Enable: x.compiled.Plugins,
-	})
+func (x *space) tunable(r profiles.Request) (*profiles.Tunable, error) {
+	r.Release, r.SchedulerName, r.Enable = x.compiled.Release, x.compiled.Request.Name, x.compiled.Plugins
+	return profiles.NewTunable(r)
 }
 
 // addSettings adds the settings that can matter for the snapshots.
@@ -165,23 +163,19 @@ func (x *space) describe(point *tune.Point, trials []tune.Trial) error {
 	return err
 }
 
-// spec returns a pmk-sched.yaml. Compiled-in plugins are enabled by the configuration.
+// spec returns the request as pmk-sched.yaml, with another configuration. It enables the compiled-in
+// plugins.
 func (x *space) spec(configuration string) (string, error) {
-	spec := map[string]any{"configuration": map[string]any{"inline": configuration}}
-	var plugins []v1alpha1.Plugin
-	for _, p := range x.scheduler.Plugins {
-		described := v1alpha1.Plugin{Builtin: p.Builtin, Name: p.Name, Module: p.Module, Package: p.Package, Path: p.Dir}
-		if p.Version != "" {
-			described.Module += "@" + p.Version
-		}
-		plugins = append(plugins, described)
+	made := &v1alpha1.CustomScheduler{}
+	if x.scheduler.Request != nil {
+		made = x.scheduler.Request.DeepCopy()
 	}
-	if len(plugins) > 0 || len(x.scheduler.Imports) > 0 {
-		spec["source"] = v1alpha1.Source{Plugins: plugins, Imports: x.scheduler.Imports}
+	made.APIVersion, made.Kind, made.Name = v1alpha1.APIVersion, v1alpha1.Kind, x.compiled.Request.Name
+	made.Spec.Configuration = v1alpha1.Configuration{Inline: v1alpha1.Document(configuration)}
+	for i := range made.Spec.Source.Plugins {
+		p := &made.Spec.Source.Plugins[i]
+		p.Weight, p.Args, p.Enable = 0, "", nil
 	}
-	text, err := yaml.Marshal(map[string]any{
-		"apiVersion": v1alpha1.APIVersion, "kind": v1alpha1.Kind,
-		"metadata": map[string]any{"name": x.compiled.Request.Name}, "spec": spec,
-	})
+	text, err := yaml.Marshal(made)
 	return string(text), err
 }

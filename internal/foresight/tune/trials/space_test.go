@@ -21,7 +21,7 @@ func spaceOf(t *testing.T, release, configuration string, plugins ...profiles.Pl
 	}
 	scheduler := pack.Scheduler{Name: "my-scheduler"}
 	if configuration != "" {
-		scheduler.Configuration, scheduler.ConfigurationName = []byte(configuration), "scheduler.yaml"
+		scheduler.Configuration.Source, scheduler.Configuration.SourceName = []byte(configuration), "scheduler.yaml"
 	}
 	compiled := simulate.Scheduler{Request: scheduler, Release: parsed, Plugins: plugins}
 	w := &world{nodes: 200, images: true, resources: []string{"example.com/gpu"}}
@@ -75,7 +75,7 @@ func TestEachChoiceCanBeRendered(t *testing.T) {
 			search := tune.Search{Settings: x.settings, Objectives: tune.Objectives()[:1], Seed: 1, Trials: 60}
 			_, err := search.Run(x.given(), func(next []tune.Candidate) (all []tune.Trial, err error) {
 				for _, c := range next {
-					text, err := x.configuration(c).BreakTies([]string{"http://127.0.0.1:1/0", "http://127.0.0.1:1/1"}, "p")
+					text, err := x.configuration(c).BreakTies(nil, []string{"http://127.0.0.1:1/0", "http://127.0.0.1:1/1"}, "p")
 					if err != nil {
 						return nil, err
 					}

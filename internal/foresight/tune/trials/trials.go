@@ -231,7 +231,7 @@ func unknown(heldOut int) []string {
 func newSpace(scheduler pack.Scheduler, compiled simulate.Scheduler, worlds []*world) (*space, error) {
 	x := &space{scheduler: scheduler, compiled: compiled}
 	var err error
-	if x.today, err = x.tunable(scheduler.Preset, scheduler.Configuration, scheduler.ConfigurationName); err != nil {
+	if x.today, err = x.tunable(scheduler.Configuration); err != nil {
 		return nil, err
 	}
 	nodes, images, resources := 0, false, []string{}
@@ -242,7 +242,9 @@ func newSpace(scheduler pack.Scheduler, compiled simulate.Scheduler, worlds []*w
 	slices.Sort(resources)
 	x.addSettings(nodes, images, slices.Compact(resources))
 	for _, preset := range profiles.Presets() {
-		t, err := x.tunable(preset.Name, nil, "")
+		other := scheduler.Configuration
+		other.Preset, other.Source, other.SourceName = preset.Name, nil, ""
+		t, err := x.tunable(other)
 		if err != nil {
 			return nil, err
 		}

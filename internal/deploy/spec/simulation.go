@@ -1,0 +1,96 @@
+package spec
+
+import (
+	"cmp"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
+)
+
+// Simulation returns the scheduler that [Spec.Scheduler] deploys, to run it on this machine: with
+// the plugins of the flags with and imports, or of the file.
+func (s *Spec) Simulation(with, imports []string) (pack.Scheduler, error) {
+	r := pack.Scheduler{Name: s.Name, Branch: s.Branch}
+	o := s.options()
+	o.Name = cmp.Or(o.Name, corev1.DefaultSchedulerName)
+	if err := s.complete(&o); err != nil {
+		return r, err
+	}
+	source := &o.Request.Spec.Source
+	var err error
+	if len(with) > 0 {
+		if source.Plugins, err = s.file.plugins(with); err != nil {
+			return r, err
+		}
+	}
+	if r.Plugins, err = s.packPlugins(source.Plugins); err != nil {
+		return r, err
+	}
+	if len(imports) > 0 {
+		source.Imports = imports
+	}
+	deployed, err := s.Extenders()
+	if err != nil {
+		return r, err
+	}
+	for _, e := range deployed {
+		r.Deployed = append(r.Deployed, e.Call)
+	}
+	r.Imports, r.From, r.Go = source.Imports, source.From, source.Go
+	r.Configuration, r.Args, r.Unused = o.Rendering(), o.Args, unused(o.Request.Spec)
+	r.Request = s.written(o.Request)
+	return r, nil
+}
+
+// written returns the request as a file in any directory: with complete paths, and without the
+// contents of files.
+func (s *Spec) written(r *v1alpha1.CustomScheduler) *v1alpha1.CustomScheduler {
+	made := r.DeepCopy()
+	made.Annotations = nil
+	made.Spec.Source.Branch = s.Branch
+	for i := range made.Spec.Source.Plugins {
+		p := &made.Spec.Source.Plugins[i]
+		p.Path, p.Content = absolute(p.Path), nil
+	}
+	for _, e := range made.Spec.Extenders {
+		if t := e.TLSConfig; t != nil {
+			t.CAData, t.CertData, t.KeyData = nil, nil, nil
+			for _, file := range []*string{&t.CA, &t.CertFile, &t.KeyFile} {
+				if *file != "" && *file != v1alpha1.CAAuto {
+					*file = absolute(s.file.path(*file))
+				}
+			}
+		}
+	}
+	return made
+}
+
+// unused returns the fields that describe the image and the pods of the scheduler. They are not
+// part of its decisions on a copy of the objects, unless its pods cannot run.
+func unused(r v1alpha1.CustomSchedulerSpec) (fields []string) {
+	i := r.Image
+	for _, field := range []struct {
+		name string
+		set  bool
+	}{
+		{"image", i.Reference+i.Repository+i.Tag+i.Base+i.Busybox+i.RequireSignature+i.PullPolicy != "" ||
+			len(i.Platforms) > 0},
+		{"credentials", r.Credentials != "" && r.Credentials != deploy.Auto},
+		{"replicas", r.Replicas != 0},
+		{"nodeSelector", len(r.NodeSelector) > 0},
+		{"anyNode", r.AnyNode},
+		{"ports", r.Ports != v1alpha1.Ports{}},
+		{"tolerations", len(r.Tolerations) > 0},
+		{"priorityClassName", r.PriorityClassName != ""},
+		{"resources", len(r.Resources.Requests)+len(r.Resources.Limits) > 0},
+		{"rbac", len(r.RBAC.Rules) > 0},
+	} {
+		if field.set {
+			fields = append(fields, "spec."+field.name)
+		}
+	}
+	return fields
+}
