@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -44,6 +45,9 @@ type Options struct {
 	Dir string
 	// Args are more flags of kube-apiserver; they follow the others, so that they win.
 	Args []string
+	// Objects are written to etcd before kube-apiserver starts, so that it knows them from its
+	// beginning. They cannot be combined with EtcdURL.
+	Objects []Object
 	// GCPercent is GOGC of etcd and kube-apiserver: above 100 they need more memory and less time. 0
 	// is the default, 100.
 	GCPercent int
@@ -102,7 +106,47 @@ func (s *Server) startWithEtcd(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := s.putObjects(ctx); err != nil {
+		return err
+	}
 	return s.startAtFreePort(ctx)
+}
+
+// putObjects writes the objects of the options to etcd, which may be starting.
+func (s *Server) putObjects(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	for chunk := range slices.Chunk(s.o.Objects, transactionSize) {
+		for {
+			_, err := s.Put(limited, chunk)
+			if err == nil {
+				break
+			}
+			if clock.Sleep(limited, pollInterval) != nil {
+				return fmt.Errorf("write the first objects: %w\n%s", err, s.etcd.Tail())
+			}
+		}
+	}
+	return nil
+}
+
+// Restart starts kube-apiserver again with other objects than those of the options.
+func (s *Server) Restart(ctx context.Context, objects []Object) error {
+	if err := s.api.Kill(); err != nil {
+		return err
+	}
+	var keys []string
+	for _, o := range s.o.Objects {
+		keys = append(keys, o.Key)
+	}
+	if err := s.Remove(ctx, keys); err != nil {
+		return err
+	}
+	s.o.Objects = objects
+	if err := s.putObjects(ctx); err != nil {
+		return err
+	}
+	return s.StartAPI(ctx)
 }
 
 // errPortTaken is the error of a kube-apiserver whose port was free a moment ago.

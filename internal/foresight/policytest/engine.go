@@ -49,7 +49,7 @@ func (e *engine) run(ctx context.Context, r Request, t *test, w *world, branch s
 	if err != nil {
 		return nil, err
 	}
-	if err := e.servers.Start(ctx, own); err != nil {
+	if err := e.servers.Start(ctx, own, w); err != nil {
 		return nil, err
 	}
 	begin := time.Now()

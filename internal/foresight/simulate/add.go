@@ -12,8 +12,10 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/load"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
 // loadCopies creates the scenario's copies of objects of the snapshot.
@@ -29,6 +31,7 @@ func (r *run) loadCopies(ctx context.Context) error {
 			r.addedNodes++
 		case "Pod":
 			r.addedPods++
+			c.Fields = scenario.MarkCreated(c.Fields)
 		}
 		if err := r.loader.Add(ctx, c.Kind, c.Version, c.Fields); err != nil {
 			return err
@@ -53,8 +56,9 @@ func (r *run) loadAdded(ctx context.Context) error {
 				return problem.Invalidf("use another metadata.name", "the snapshot has a node %s", key)
 			}
 			r.addedNodes++
-		case "PriorityClass":
-			r.priorities[key] = o.Fields
+		case "ResourceQuota":
+			namespace, _ := scenario.NameOf(o.Fields)
+			r.quotas[namespace] = append(r.quotas[namespace], key)
 		}
 		r.devices.add(o.Kind, key, o.Fields, scenario.Keep)
 		if err := r.loader.Create(ctx, o.Kind, o.Version, o.Fields); err != nil {
@@ -69,11 +73,16 @@ func (r *run) loadAdded(ctx context.Context) error {
 	number := 0
 	for index := range r.o.Scenario.Count {
 		for _, replica := range r.nextCopy() {
-			if err := r.prepare(ctx, replica); err != nil {
+			refused, err := r.prepare(ctx, &replica)
+			if err != nil {
 				return err
 			}
 			number++
 			r.copies[replica.Key] = index
+			if refused != "" {
+				r.refuse(replica.Pod, refused)
+				continue
+			}
 			if err := r.wait(replica.Key, fmt.Sprintf("%09d", number), replica.Pod, replica.Owned); err != nil {
 				return err
 			}
@@ -94,17 +103,24 @@ func (r *run) nextCopy() []scenario.Replica {
 	return all
 }
 
-// prepare sets the priority of a pod and creates its claims.
-func (r *run) prepare(ctx context.Context, replica scenario.Replica) error {
-	if err := r.priorities.Set(replica.Pod); err != nil {
-		return err
+// prepare makes a pod as the API server creates it, and creates its claims. refused is the reason
+// why the API server would not create the pod or a claim.
+func (r *run) prepare(ctx context.Context, replica *scenario.Replica) (refused string, err error) {
+	pods, version := snapshot.Find(snapshot.Kinds(), "v1", "Pod")
+	if replica.Pod, refused, err = r.create(ctx, pods, version, replica.Pod); err != nil || refused != "" {
+		return refused, err
 	}
 	for _, claim := range replica.Claims {
-		if err := r.loader.Create(ctx, claim.Kind, claim.Version, claim.Fields); err != nil {
-			return err
+		err := r.loader.Create(ctx, claim.Kind, claim.Version, claim.Fields)
+		var refusal *load.RefusedError
+		switch {
+		case errors.As(err, &refusal):
+			return refusal.Reason, nil
+		case err != nil:
+			return "", err
 		}
 	}
-	return nil
+	return "", nil
 }
 
 // mostCopies is how many copies are tried at the same time.
@@ -185,9 +201,15 @@ func (f *filling) try(ctx context.Context, size int) (fit int, stop *report.Unpl
 	batch, starts := make([][]scenario.Replica, size), make([][]int, size)
 	for i := range batch {
 		starts[i], batch[i] = slices.Clone(f.r.next), f.r.nextCopy()
-		for _, replica := range batch[i] {
-			if err := f.create(ctx, replica); err != nil {
+		for j := range batch[i] {
+			replica := &batch[i][j]
+			refused, err := f.create(ctx, replica)
+			if err != nil {
 				return 0, nil, false, err
+			}
+			if refused != "" {
+				stop := refusal(replica.Pod, refused)
+				return 0, &stop, true, nil // as any other copy
 			}
 		}
 	}
@@ -227,23 +249,24 @@ func (f *filling) anyPlaced(ctx context.Context, replicas []scenario.Replica) (b
 	return false, nil
 }
 
-// create creates a pod that waits for room instead of evicting others, with its claims.
-func (f *filling) create(ctx context.Context, replica scenario.Replica) error {
+// create creates a pod that waits for room instead of evicting others, with its claims. refused is
+// the reason why the API server would not create it.
+func (f *filling) create(ctx context.Context, replica *scenario.Replica) (refused string, err error) {
+	if refused, err = f.r.prepare(ctx, replica); err != nil || refused != "" {
+		return refused, err
+	}
 	scenario.NeverPreempt(replica.Pod)
 	scenario.UseProfile(replica.Pod, f.s.profiles, f.r.o.Scheduler.Request.Name)
-	if err := f.r.prepare(ctx, replica); err != nil {
-		return err
-	}
 	if err := f.r.createPod(ctx, replica.Pod); err != nil {
-		return err
+		return "", err
 	}
 	for _, o := range replica.Owned {
 		if err := f.r.loader.Create(ctx, o.Kind, o.Version, o.Fields); err != nil {
-			return err
+			return "", err
 		}
 	}
 	f.decided++
-	return nil
+	return "", nil
 }
 
 // get returns a pod.

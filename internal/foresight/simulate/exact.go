@@ -49,7 +49,10 @@ func Explain(ctx context.Context, s *session.Session, r ExplainRequest) (result 
 			return err
 		}
 	}
-	server, err := StartServer(ctx, s, p, dir)
+	if err := o.readClasses(); err != nil {
+		return nil, err
+	}
+	server, err := startServer(ctx, s, p, dir, o.firstClasses(), 0)
 	if err != nil {
 		return nil, err
 	}

@@ -74,6 +74,9 @@ type observer struct {
 
 // prepare changes the configuration of the scheduler, so that it can be observed.
 func (ob *observer) prepare(ctx context.Context, r *run, c *Configuration) error {
+	if len(r.waiting) == 0 && len(r.report.Unplaced) > 0 {
+		return problem.Invalidf("", "pod %s/%s is %s", ob.namespace, ob.pod, r.report.Unplaced[0].Reason)
+	}
 	if len(r.waiting) != 1 {
 		return problem.Invalidf("`kubectl get pods -A` lists pods; one that has ended or is being deleted is not scheduled",
 			"the snapshot has no pod %s in namespace %s to schedule", ob.pod, ob.namespace)

@@ -108,7 +108,7 @@ func (ob *observer) hold(ctx context.Context, r *run, s *scheduler) (release fun
 		},
 	}
 	called, release := ob.recorder.Hold(ob.probed.Unfiltered)
-	if err := r.createPod(ctx, pod); err != nil {
+	if err := r.createPod(ctx, scenario.MarkCreated(pod)); err != nil {
 		release()
 		return nil, err
 	}

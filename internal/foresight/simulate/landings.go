@@ -132,10 +132,10 @@ func (l *landings) newPod(index int, class *preemption.Class, requests map[strin
 	if class.Never {
 		spec["preemptionPolicy"] = string(corev1.PreemptNever)
 	}
-	return map[string]any{
+	return scenario.MarkCreated(map[string]any{ // with the priority of its class, whatever the defaults
 		"apiVersion": "v1", "kind": "Pod", "spec": spec,
 		"metadata": map[string]any{"namespace": metav1.NamespaceDefault, "name": name},
-	}
+	})
 }
 
 // await waits until the scheduler has decided about a pod: it is bound, or refused without a
@@ -229,6 +229,9 @@ func (l *landings) restore(ctx context.Context, name string, placed bool, gone [
 			}
 			key, err := kind.Key(o)
 			if err != nil || !slices.Contains(gone, key) {
+				return err
+			}
+			if o, _, err = l.r.admit(ctx, kind, version, o); err != nil {
 				return err
 			}
 			o, _ = l.r.o.Scenario.Apply(kind, o)

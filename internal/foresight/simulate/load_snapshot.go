@@ -49,6 +49,7 @@ func (r *run) load(ctx context.Context) (err error) {
 	if r.lost > 0 {
 		r.note("%d pods are left out: the snapshot does not have their nodes", r.lost)
 	}
+	r.noteQuotas()
 	r.noteDevices()
 	for resource, n := range r.loader.Skipped() {
 		r.note("%d %s are not loaded: %s does not serve them as in the snapshot", n, resource, r.o.Scheduler.Release)
@@ -63,6 +64,12 @@ func (r *run) loadOne(ctx context.Context, kind *snapshot.Kind, version string, 
 	if err != nil {
 		return err
 	}
+	var refused string
+	if kind.Name == "Pod" || kind.Name == "Node" {
+		if o, refused, err = r.admit(ctx, kind, version, o); err != nil {
+			return err
+		}
+	}
 	original := o
 	o, action := r.o.Scenario.Apply(kind, o)
 	if action == scenario.Keep && r.isLost(kind, original) {
@@ -71,6 +78,10 @@ func (r *run) loadOne(ctx context.Context, kind *snapshot.Kind, version string, 
 	}
 	if action == scenario.Drop {
 		r.drop(kind, key, original)
+		return nil
+	}
+	if action == scenario.Schedule && refused != "" {
+		r.refuse(o, refused)
 		return nil
 	}
 	if kind.Name == "Pod" {
@@ -90,8 +101,9 @@ func (r *run) loadOne(ctx context.Context, kind *snapshot.Kind, version string, 
 		return r.wait(key, "", o, nil)
 	case action == scenario.Leave:
 		r.left++
-	case kind.Name == "PriorityClass":
-		r.priorities[key] = o
+	case kind.Name == "ResourceQuota":
+		namespace, _ := scenario.NameOf(o)
+		r.quotas[namespace] = append(r.quotas[namespace], key)
 	case kind.Name == "StorageClass":
 		r.waitingClasses[key] = o["volumeBindingMode"] == string(storagev1.VolumeBindingWaitForFirstConsumer)
 	}

@@ -32,7 +32,11 @@ func measure(
 	}
 	defer func() { err = errors.Join(err, remove()) }()
 	o.Scheduler, o.Scenario, o.Dir = p.Scheduler, scenario.Running(), dir
-	server, err := startServer(ctx, s, p, dir, serverGCPercent)
+	o.admits = true // the pods of the workload
+	if err := o.readClasses(); err != nil {
+		return nil, nil, err
+	}
+	server, err := startServer(ctx, s, p, dir, o.firstClasses(), serverGCPercent)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -79,8 +83,13 @@ func (r *run) createObjects(ctx context.Context, objects []map[string]any) error
 func (r *run) createPods(ctx context.Context, all []map[string]any) error {
 	pods, version := snapshot.Find(snapshot.Kinds(), "v1", "Pod")
 	for _, pod := range all {
-		if err := r.priorities.Set(pod); err != nil {
+		pod, refused, err := r.create(ctx, pods, version, pod)
+		switch {
+		case err != nil:
 			return err
+		case refused != "":
+			namespace, name := scenario.NameOf(pod)
+			return problem.Invalidf("", "pod %s/%s: the API server refuses it: %s", namespace, name, refused)
 		}
 		scenario.UseProfile(pod, nil, r.o.Scheduler.Request.Name)
 		if err := r.loader.Add(ctx, pods, version, pod); err != nil {

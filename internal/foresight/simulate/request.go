@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -95,7 +96,10 @@ func (m Simulation) Run(ctx context.Context, servers *Servers, p Programs) (resu
 	o := Options{Snapshot: m.Snapshot, Timeout: m.Timeout, Undecided: m.Undecided, Before: m.Before}
 	var steps []*report.Report
 	for i, sc := range m.Scenarios {
-		o.Scenario, o.After = sc, nil
+		o.Scenario, o.After, o.admits = sc, nil, false
+		if err := o.readClasses(); err != nil {
+			return nil, err
+		}
 		var next *capture.State
 		if i+1 < len(m.Scenarios) {
 			if next, err = capture.NewState(servers.dir, m.Snapshot); err != nil {
@@ -126,5 +130,8 @@ func (m Simulation) Run(ctx context.Context, servers *Servers, p Programs) (resu
 			release.Nearest()+" were used")
 	}
 	result.Notes = append(result.Notes, consistencyNotes(m.Snapshot.Header)...)
+	if slices.ContainsFunc(m.Scenarios, func(s scenario.Scenario) bool { return len(s.Workloads) > 0 }) {
+		result.Notes = append(result.Notes, admissionNotes(m.Snapshot.Header)...)
+	}
 	return result, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/apiserver"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/load"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 	"github.com/pmk-sched/pmk-sched/versions"
@@ -21,6 +22,9 @@ type Server struct {
 	// empty is the revision of etcd before the first run.
 	empty int64
 	used  bool
+	// classes is the hash of the classes with which it was started. It is empty if a run has created
+	// others since.
+	classes string
 	// objects is how many nodes and pods the runs had.
 	objects int
 }
@@ -34,18 +38,20 @@ func (s *Server) isWorn() bool { return s.objects > reusable }
 
 // StartServer starts the API server of the scheduler's release. Its data is in dir.
 func StartServer(ctx context.Context, s *session.Session, p Programs, dir string) (*Server, error) {
-	return startServer(ctx, s, p, dir, 0)
+	return startServer(ctx, s, p, dir, load.NewClasses(), 0)
 }
 
-func startServer(ctx context.Context, s *session.Session, p Programs, dir string, gcPercent int) (*Server, error) {
+func startServer(
+	ctx context.Context, s *session.Session, p Programs, dir string, classes *load.Classes, gcPercent int,
+) (*Server, error) {
 	api, err := apiserver.Start(ctx, apiserver.Options{
 		KubeAPIServer: p.KubeAPIServer, Etcd: p.Etcd, Dir: dir, Args: apiServerArgs(p.Scheduler.Release),
-		GCPercent: gcPercent,
+		Objects: classes.Objects(), GCPercent: gcPercent,
 	})
 	if err != nil {
 		return nil, err
 	}
-	server := &Server{s: s, api: api}
+	server := &Server{s: s, api: api, classes: classes.Hash()}
 	if server.empty, err = api.Revision(ctx); err != nil {
 		return nil, errors.Join(err, api.Close())
 	}
@@ -68,6 +74,9 @@ func (s *Server) run(ctx context.Context, o Options, observer *observer) (*repor
 		}
 	}
 	s.used = true
+	if err := s.useClasses(ctx, &o); err != nil {
+		return nil, err
+	}
 	r := s.newRun(o, observer)
 	defer func() { s.objects += len(r.nodes) + len(r.pods) + r.addedNodes + r.addedPods }()
 	begin := time.Now()
@@ -86,13 +95,36 @@ func (s *Server) run(ctx context.Context, o Options, observer *observer) (*repor
 	return r.report, nil
 }
 
-// apiServerArgs disable request limits and the admission plugins that would change or refuse the
-// objects of a snapshot, which have passed admission in their cluster
-// (test/integration/scheduler_perf does the same). They enable all versions of the API of devices,
-// so that its objects are served in their own, with all their fields.
+// useClasses makes the API server know the classes of a run whose pods it admits.
+func (s *Server) useClasses(ctx context.Context, o *Options) error {
+	if err := o.readClasses(); err != nil {
+		return err
+	}
+	hash := o.classes.Hash()
+	switch {
+	case hash == s.classes:
+		return nil
+	case !o.admits:
+		s.classes = ""
+		return nil
+	}
+	err := s.s.Step("restart the API server with other classes", func() (err error) {
+		if err = s.api.Restart(ctx, o.classes.Objects()); err == nil {
+			s.empty, err = s.api.Revision(ctx)
+		}
+		return err
+	})
+	s.classes = hash
+	return err
+}
+
+// apiServerArgs disable request limits and the admission plugins that do not affect scheduling, or
+// need controllers and services that a simulation does not have. The others apply to objects of
+// manifests: package load writes the objects of a cluster to etcd. The flags enable all versions of
+// the API of devices, so that its objects are served in their own, with all their fields.
 func apiServerArgs(release versions.Release) []string {
-	off := "ServiceAccount,TaintNodesByCondition,Priority,DefaultTolerationSeconds,DefaultStorageClass,LimitRanger,RuntimeClass," +
-		"StorageObjectInUseProtection,ResourceQuota,MutatingAdmissionWebhook,ValidatingAdmissionWebhook"
+	off := "ServiceAccount,TaintNodesByCondition,StorageObjectInUseProtection,ResourceQuota," +
+		"MutatingAdmissionWebhook,ValidatingAdmissionWebhook"
 	if release.Rules().PodSecurity {
 		off += ",PodSecurity"
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/tempdir"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/capture"
 )
 
 // Servers are the API servers of simulations, one for each release: the start of one takes longer
@@ -54,7 +55,10 @@ func (a *Servers) Run(ctx context.Context, p Programs, o Options) (*report.Repor
 // prepare returns the API server of the scheduler's release, and sets the scheduler and a new
 // directory in the options of a run on it.
 func (a *Servers) prepare(ctx context.Context, p Programs, o *Options) (*Server, error) {
-	server, err := a.find(ctx, p)
+	if err := o.readClasses(); err != nil {
+		return nil, err
+	}
+	server, err := a.find(ctx, p, o)
 	if err != nil {
 		return nil, err
 	}
@@ -63,14 +67,19 @@ func (a *Servers) prepare(ctx context.Context, p Programs, o *Options) (*Server,
 	return server, err
 }
 
-// Start starts the API server of the scheduler's release, so that the next run need not do so.
-func (a *Servers) Start(ctx context.Context, p Programs) error {
-	_, err := a.find(ctx, p)
+// Start starts the API server of the scheduler's release, so that the next run on a snapshot need
+// not do so.
+func (a *Servers) Start(ctx context.Context, p Programs, objects capture.Objects) error {
+	o := Options{Snapshot: objects}
+	if err := o.readClasses(); err != nil {
+		return err
+	}
+	_, err := a.find(ctx, p, &o)
 	return err
 }
 
 // find returns the API server for the next run, which it starts if it does not run or is worn.
-func (a *Servers) find(ctx context.Context, p Programs) (*Server, error) {
+func (a *Servers) find(ctx context.Context, p Programs, o *Options) (*Server, error) {
 	release := p.Scheduler.Release.String()
 	if server := a.byRelease[release]; server != nil {
 		if !server.isWorn() {
@@ -86,7 +95,7 @@ func (a *Servers) find(ctx context.Context, p Programs) (*Server, error) {
 		return nil, err
 	}
 	err = a.s.Step("start the API server of "+release, func() error {
-		server, err := StartServer(ctx, a.s, p, dir)
+		server, err := startServer(ctx, a.s, p, dir, o.firstClasses(), 0)
 		if err == nil {
 			a.byRelease[release] = server
 		}

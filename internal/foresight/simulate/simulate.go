@@ -47,6 +47,10 @@ type Options struct {
 	// After is called with the API server when the pods are scheduled, before more are tried. It
 	// may be nil.
 	After func(ctx context.Context, cfg *rest.Config) error
+	// classes are the classes of the snapshot and of the scenarios so far, and admits is set if the
+	// API server admits pods or claims of manifests.
+	classes *load.Classes
+	admits  bool
 	// then is called with the running scheduler in the end. It may be nil.
 	then func(ctx context.Context, r *run, s *scheduler) error
 }
@@ -57,7 +61,7 @@ func (s *Server) newRun(o Options, observer *observer) *run {
 		o: o, s: s.s, server: s.api, observer: observer, waits: map[string]bool{}, deferred: map[string][]deferredObject{},
 		before: map[string]string{}, from: map[string]string{}, nodes: map[string]bool{}, pods: map[string]bool{},
 		devices: newDevices(), attachments: scenario.NewAttachments(), moved: map[string]bool{}, waitingClasses: map[string]bool{},
-		priorities: scenario.Priorities{}, next: make([]int, len(o.Scenario.Workloads)), copies: map[string]int{},
+		quotas: map[string][]string{}, next: make([]int, len(o.Scenario.Workloads)), copies: map[string]int{},
 	}
 	r.report = &report.Report{Scenario: o.Scenario.Name, Release: o.Scheduler.Release.String(),
 		Scheduler: o.Scheduler.Request.Name}
@@ -90,7 +94,8 @@ type run struct {
 	// nodes do not exist.
 	left, lost  int
 	attachments *scenario.Attachments
-	priorities  scenario.Priorities
+	// quotas are the namespaces and names of the ResourceQuotas, by namespace.
+	quotas map[string][]string
 	// templates are the objects that the scenario copies.
 	templates []scenario.Object
 	// next is the number of the next pod of each workload of the scenario, and copies the number of

@@ -52,6 +52,11 @@ func (a *Anonymizer) Object(k *Kind, o map[string]any) (map[string]any, error) {
 			kept[annotation] = a.replace(t, text)
 		}
 	}
+	for _, annotation := range k.numbers {
+		if text, ok := annotations[annotation].(string); ok && isNumbers(text) {
+			kept[annotation] = text
+		}
+	}
 	if metadata, ok := replaced["metadata"].(object); ok && len(kept) > 0 {
 		metadata["annotations"] = kept
 	}

@@ -9,6 +9,7 @@ func podFields() fields {
 		"spec.nodeSelector": labels, "spec.affinity": whole, "spec.tolerations": taints,
 		"spec.topologySpreadConstraints": whole,
 		"spec.overhead":                  plain, "spec.resources": plain, "spec.hostNetwork": plain, "spec.hostUsers": plain,
+		"spec.runtimeClassName":     name, // by which the API server sets the overhead of a new pod
 		"spec.schedulingGates.name": name,
 		// 1.36 and later; 1.35 has workloadRef.
 		"spec.schedulingGroup": whole, "spec.schedulingGroup.podGroupName": name,

@@ -11,6 +11,10 @@ func storageKinds() []*Kind {
 				"provisioner": plain, "volumeBindingMode": plain, "reclaimPolicy": plain,
 				"allowedTopologies.matchLabelExpressions": requirements,
 			}),
+			annotations: map[string]treatment{
+				"storageclass.kubernetes.io/is-default-class":      plain,
+				"storageclass.beta.kubernetes.io/is-default-class": plain,
+			},
 		},
 		{
 			Group: group, Resource: "csidrivers", Name: "CSIDriver", Versions: []string{"v1"},

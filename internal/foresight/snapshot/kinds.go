@@ -36,6 +36,9 @@ type Kind struct {
 
 	fields      *tree
 	annotations map[string]treatment
+	// numbers are the annotations that an Anonymizer keeps if their values are numbers. If it is not
+	// nil, [Kind.Strip] keeps every annotation whose value is.
+	numbers []string
 }
 
 // GroupResource returns the name of the resource with its group, such as pods or replicasets.apps.
@@ -111,8 +114,37 @@ func Kinds() []*Kind {
 			fields: reads(podFields()).filter("spec.volumes", isVolumeRead).filter("status.conditions",
 				isConditionRead).filter("spec.containers.volumeMounts", isMountRead).filter("spec.initContainers.volumeMounts",
 				isMountRead),
+			// The bundled plugin gpupacking reads the indices of devices; its arguments name the annotation.
+			// The device plugin of gpushare reads all three.
+			numbers: []string{"ALIYUN_COM_GPU_MEM_IDX", "ALIYUN_COM_GPU_MEM_ASSUME_TIME", "ALIYUN_COM_GPU_MEM_ASSIGNED"},
 		},
-	}, policyKinds(), ownerKinds(), storageKinds(), deviceKinds(), groupKinds())
+	}, policyKinds(), ownerKinds(), storageKinds(), deviceKinds(), groupKinds(), admissionKinds())
+}
+
+// admissionKinds are read by the API server when a pod or a claim is created, not by schedulers.
+// So are PriorityClasses and StorageClasses.
+func admissionKinds() []*Kind {
+	return []*Kind{
+		{
+			Group: "node.k8s.io", Resource: "runtimeclasses", Name: "RuntimeClass", Versions: []string{"v1"},
+			fields: reads(fields{
+				"handler": name, "overhead.podFixed": plain, "scheduling.nodeSelector": labels,
+				"scheduling.tolerations": taints,
+			}),
+		},
+		{
+			Resource: "limitranges", Name: "LimitRange", Versions: []string{"v1"}, Namespaced: true,
+			fields: reads(fields{
+				"spec.limits.type": plain, "spec.limits.max": plain, "spec.limits.min": plain, "spec.limits.default": plain,
+				"spec.limits.defaultRequest": plain, "spec.limits.maxLimitRequestRatio": plain,
+			}),
+		},
+		{
+			// Quotas are not simulated: a note names them.
+			Resource: "resourcequotas", Name: "ResourceQuota", Versions: []string{"v1"}, Namespaced: true,
+			fields: reads(nil),
+		},
+	}
 }
 
 func policyKinds() []*Kind {

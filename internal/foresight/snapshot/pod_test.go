@@ -112,7 +112,7 @@ func schedulingSpec(s *corev1.PodSpec) {
 	s.ServiceAccountName, s.DeprecatedServiceAccount, s.AutomountServiceAccountToken = "", "", nil
 	s.HostPID, s.HostIPC, s.ShareProcessNamespace, s.SecurityContext, s.ImagePullSecrets = false, false, nil, nil, nil
 	s.Hostname, s.Subdomain, s.HostAliases, s.DNSConfig, s.ReadinessGates = "", "", nil, nil, nil
-	s.RuntimeClassName, s.EnableServiceLinks, s.SetHostnameAsFQDN, s.OS, s.HostnameOverride = nil, nil, nil, nil, nil
+	s.EnableServiceLinks, s.SetHostnameAsFQDN, s.OS, s.HostnameOverride = nil, nil, nil, nil
 	for _, list := range [][]corev1.Container{s.Containers, s.InitContainers} {
 		for i, c := range list {
 			list[i] = corev1.Container{Name: c.Name, Image: c.Image, Resources: c.Resources, RestartPolicy: c.RestartPolicy,

@@ -1,6 +1,9 @@
 package snapshot
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // object is a Kubernetes object as decoded JSON.
 type object = map[string]any
@@ -33,16 +36,33 @@ func (k *Kind) Strip(o map[string]any) map[string]any {
 	}
 	given, _ := o["metadata"].(object)
 	annotations, _ := given["annotations"].(object)
-	for annotation := range k.annotations {
-		if text, ok := annotations[annotation].(string); ok {
-			metadata := kept["metadata"].(object)
-			if metadata["annotations"] == nil {
-				metadata["annotations"] = object{}
-			}
-			metadata["annotations"].(object)[annotation] = text
+	read := object{}
+	for annotation, value := range annotations {
+		text, ok := value.(string)
+		if _, named := k.annotations[annotation]; ok && (named || k.numbers != nil && isNumbers(text)) {
+			read[annotation] = text
 		}
 	}
+	if len(read) > 0 {
+		kept["metadata"].(object)["annotations"] = read
+	}
 	return kept
+}
+
+// isNumbers reports whether the value of an annotation is a number, a list of numbers, true or
+// false. Plugins write indices of devices, amounts and times; nothing else that is confidential is.
+func isNumbers(text string) bool {
+	if text == "true" || text == "false" {
+		return true
+	}
+	const mostDigits = 19 // of an int64
+	for number := range strings.SplitSeq(text, ",") {
+		number = strings.TrimSpace(number)
+		if number == "" || len(number) > mostDigits || strings.Trim(number, "0123456789") != "" {
+			return false
+		}
+	}
+	return true
 }
 
 // UID returns the UID of an object, or "" if it has none.

@@ -33,6 +33,7 @@ type Loader struct {
 	uids       map[string]string // of the created objects, by their UIDs in the snapshot
 	namespaces map[string]bool
 	skipped    map[string]int // objects of kinds that the API server does not serve
+	admitted   map[string][]byte
 	batch      batch
 	last       target // of the batch
 
@@ -42,12 +43,13 @@ type Loader struct {
 }
 
 // New returns a loader for an API server. If storage is not nil, it is the storage of the API
-// server, and nodes and pods that come from an API server are written to it directly.
+// server, and nodes, pods and claims that come from an API server are written to it directly, since
+// its admission has applied to them.
 func New(ctx context.Context, cfg *rest.Config, storage Storage, log *zap.Logger) (*Loader, error) {
 	l := &Loader{
 		storage:  storage,
 		requests: &kubeapi.Retrier{Log: log}, uids: map[string]string{}, skipped: map[string]int{},
-		namespaces: map[string]bool{},
+		namespaces: map[string]bool{}, admitted: map[string][]byte{},
 	}
 	var err error
 	l.served, err = discover(ctx, cfg, l.requests)
@@ -123,8 +125,14 @@ func (l *Loader) make(ctx context.Context, kind *snapshot.Kind, version string, 
 	if err := l.ensureNamespace(ctx, target); err != nil {
 		return err
 	}
-	if key := l.storedAs(target, c, o); key != "" && w != now {
-		return l.store(ctx, key, target, c, o)
+	if key := l.storedAs(target, o); key != "" {
+		if c.Deleted && !isKept(o) {
+			return nil // the API server removes it at once
+		}
+		if err := l.store(ctx, key, target, c, o); err != nil || w != now {
+			return err
+		}
+		return l.flush(ctx)
 	}
 	if w == inOrder {
 		if err := l.flush(ctx); err != nil {
@@ -203,6 +211,9 @@ func (l *Loader) create(ctx context.Context, t target, c scenario.Creation, o ma
 		}
 		return err
 	})
+	if refused := refusal(err); refused != nil {
+		return refused
+	}
 	if err != nil {
 		return err
 	}
@@ -245,14 +256,18 @@ func (l *Loader) patch(ctx context.Context, t target, patch map[string]any, subr
 	})
 }
 
-// longTime is how long an object that is being deleted in the snapshot stays so here, in seconds.
-const longTime = 7 * 24 * 3600
+const (
+	// longTime is how long an object that is being deleted in the snapshot stays so here, in seconds.
+	longTime = 7 * 24 * 3600
+	// finalizer keeps an object that is being deleted and that is not a pod.
+	finalizer = "pmk-sched.io/snapshot"
+)
 
 // markDeleted deletes an object that is being deleted, so that it stays so: a pod until its kubelet
 // has stopped it, others while they have a finalizer.
 func (l *Loader) markDeleted(ctx context.Context, t target) error {
 	if t.kind.Name != "Pod" {
-		err := l.patch(ctx, t, map[string]any{"metadata": map[string]any{"finalizers": []any{"pmk-sched.io/snapshot"}}})
+		err := l.patch(ctx, t, map[string]any{"metadata": map[string]any{"finalizers": []any{finalizer}}})
 		if err != nil {
 			return err
 		}

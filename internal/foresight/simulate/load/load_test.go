@@ -24,6 +24,9 @@ type server struct {
 	// exists are the paths at which objects cannot be created because they exist.
 	exists map[string]bool
 	refuse string // a path at which creating is refused
+	forbid string // a path at which creating is forbidden
+	// created are the paths of requests that are no trials.
+	created []string
 }
 
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -47,11 +50,17 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		panic(err)
 	}
+	if r.Method == http.MethodPost && r.URL.Query().Get("dryRun") == "" {
+		s.created = append(s.created, r.URL.Path)
+	}
 	s.requests = append(s.requests, strings.TrimSpace(r.Method+" "+r.URL.Path+" "+string(body)))
 	switch {
 	case r.Method == http.MethodPost && s.exists[r.URL.Path]:
 		w.WriteHeader(http.StatusConflict)
 		fmt.Fprint(w, `{"kind":"Status","status":"Failure","reason":"AlreadyExists","code":409}`)
+	case r.Method == http.MethodPost && r.URL.Path == s.forbid:
+		w.WriteHeader(http.StatusForbidden)
+		fmt.Fprint(w, `{"kind":"Status","status":"Failure","reason":"Forbidden","message":"pods is forbidden: too much","code":403}`)
 	case r.Method == http.MethodPost && r.URL.Path == s.refuse:
 		w.WriteHeader(http.StatusUnprocessableEntity)
 		fmt.Fprint(w, `{"kind":"Status","status":"Failure","reason":"Invalid","message":"spec.x: Required value","code":422}`)

@@ -65,13 +65,12 @@ func (l *Loader) Send(ctx context.Context) error {
 }
 
 // storedAs returns the key of an object that is written to the storage, or "" if the API server
-// creates it: it must validate an object that is not known to come from an API server, and deletes
-// objects that are being deleted. The prefixes are in
+// creates it: it must validate an object that is not known to come from an API server, and its
+// admission applies to it. The prefixes are in
 // pkg/kubeapiserver/default_storage_factory_builder.go (SpecialDefaultResourcePrefixes).
-func (l *Loader) storedAs(t target, c scenario.Creation, o map[string]any) string {
+func (l *Loader) storedAs(t target, o map[string]any) string {
 	metadata, _ := o["metadata"].(map[string]any)
-	if l.storage == nil || c.Deleted || t.kind.Group != "" || metadata["uid"] == nil ||
-		metadata["creationTimestamp"] == nil {
+	if l.storage == nil || t.kind.Group != "" || metadata["uid"] == nil || metadata["creationTimestamp"] == nil {
 		return ""
 	}
 	switch t.kind.Name {
@@ -79,8 +78,17 @@ func (l *Loader) storedAs(t target, c scenario.Creation, o map[string]any) strin
 		return "minions/" + t.name
 	case "Pod":
 		return "pods/" + t.namespace + "/" + t.name
+	case "PersistentVolumeClaim":
+		return "persistentvolumeclaims/" + t.namespace + "/" + t.name
 	}
 	return ""
+}
+
+// isKept reports whether an API server keeps an object that is being deleted: a pod until its
+// kubelet has stopped it.
+func isKept(o map[string]any) bool {
+	spec, _ := o["spec"].(map[string]any)
+	return o["kind"] != "Pod" || spec["nodeName"] != nil && spec["nodeName"] != "" && !scenario.IsFinished(o)
 }
 
 // store adds an object to the batch, and writes the batch before if it is full.
@@ -111,13 +119,19 @@ func encode(t target, c scenario.Creation) ([]byte, string, error) {
 	metadata, _ := c.Object["metadata"].(map[string]any)
 	uid := string(uuid.NewUUID())
 	metadata["uid"], metadata["creationTimestamp"] = uid, time.Now().UTC().Format(time.RFC3339)
+	if c.Deleted {
+		markStored(t.kind, metadata)
+	}
 	var into any = &corev1.Node{}
-	if t.kind.Name == "Pod" {
-		c.Object["status"] = map[string]any{"phase": string(corev1.PodPending)}
+	if t.kind.Name != "Node" {
+		c.Object["status"] = map[string]any{"phase": string(corev1.PodPending)} // of claims, too
 		if status, ok := c.Status["status"]; ok {
 			c.Object["status"] = status
 		}
 		into = &corev1.Pod{}
+		if t.kind.Name == "PersistentVolumeClaim" {
+			into = &corev1.PersistentVolumeClaim{}
+		}
 	}
 	text, err := snapshot.Encode(c.Object)
 	if err != nil {
@@ -125,6 +139,16 @@ func encode(t target, c scenario.Creation) ([]byte, string, error) {
 	}
 	// The API server reads none of the objects of a kind if it cannot read one.
 	return text, uid, json.Unmarshal(text, into)
+}
+
+// markStored is markDeleted for an object that is stored.
+func markStored(kind *snapshot.Kind, metadata map[string]any) {
+	seconds := longTime
+	if kind.Name != "Pod" {
+		seconds, metadata["finalizers"] = 0, []any{finalizer}
+	}
+	metadata["deletionTimestamp"] = time.Now().Add(time.Duration(seconds) * time.Second).UTC().Format(time.RFC3339)
+	metadata["deletionGracePeriodSeconds"] = seconds
 }
 
 // flush writes the rest of the batch, and waits until the API server has read all objects.

@@ -127,3 +127,34 @@ func TestAnObjectThatCannotBeReadIsRefused(t *testing.T) {
 		t.Errorf("got %v, stored %q", err, stored.keys())
 	}
 }
+
+// An object that is being deleted stays so. A pod that has no kubelet is removed by an API server
+// at once.
+func TestObjectsThatAreBeingDeletedAreStored(t *testing.T) {
+	deleted := func(text string) string {
+		return strings.Replace(text, `"creationTimestamp"`, `"deletionTimestamp":"2026-01-01T00:00:00Z","creationTimestamp"`, 1)
+	}
+	s, stored := &server{}, &storage{}
+	err := appendTo(t, s, stored, deleted(pod("running")),
+		deleted(strings.Replace(pod("pending"), `"nodeName":"n"`, ``, 1)),
+		deleted(strings.Replace(pod("finished"), `"Running"`, `"Failed"`, 1)),
+		deleted(`{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"c","namespace":"shop","uid":"u",`+
+			`"creationTimestamp":"2026-01-01T00:00:00Z"},"spec":{}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"pods/shop/running", "persistentvolumeclaims/shop/c"}
+	if diff := cmp.Diff(want, stored.keys()); diff != "" {
+		t.Fatalf("stored (-want +got):\n%s", diff)
+	}
+	for i, parts := range [][]string{
+		{`"deletionGracePeriodSeconds":604800`, `"deletionTimestamp":"`},
+		{`"deletionGracePeriodSeconds":0`, `"deletionTimestamp":"`, `"finalizers":["pmk-sched.io/snapshot"]`},
+	} {
+		for _, part := range parts {
+			if value := string(stored.transactions[i][0].Value); !strings.Contains(value, part) {
+				t.Errorf("expected %s in %s", part, value)
+			}
+		}
+	}
+}

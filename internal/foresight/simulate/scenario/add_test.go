@@ -148,38 +148,6 @@ func TestManifestsThatCannotBeAddedAreRefused(t *testing.T) {
 	}
 }
 
-func TestAddedPodsGetThePriorityOfTheirClass(t *testing.T) {
-	classes := scenario.Priorities{
-		"high":    decode(t, `{"metadata":{"name":"high"},"value":1000,"preemptionPolicy":"Never"}`),
-		"usual":   decode(t, `{"metadata":{"name":"usual"},"value":5,"globalDefault":true}`),
-		"another": decode(t, `{"metadata":{"name":"another"},"value":7}`),
-	}
-	cases := map[string]struct{ pod, want string }{
-		"a class": {`{"spec":{"priorityClassName":"high"}}`,
-			`{"spec":{"priorityClassName":"high","priority":1000,"preemptionPolicy":"Never"}}`},
-		"no class": {`{"spec":{}}`, `{"spec":{"priorityClassName":"usual","priority":5}}`},
-		"of a system": {`{"spec":{"priorityClassName":"system-cluster-critical"}}`,
-			`{"spec":{"priorityClassName":"system-cluster-critical","priority":2000000000}}`},
-		"its policy": {`{"spec":{"priorityClassName":"high","preemptionPolicy":"PreemptLowerPriority"}}`,
-			`{"spec":{"priorityClassName":"high","priority":1000,"preemptionPolicy":"PreemptLowerPriority"}}`},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			pod := decode(t, tc.pod)
-			if err := classes.Set(pod); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(decode(t, tc.want), pod); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
-	err := classes.Set(decode(t, `{"metadata":{"namespace":"n","name":"p"},"spec":{"priorityClassName":"none"}}`))
-	if err == nil || err.Error() != "pod n/p: there is no PriorityClass none" || !problem.IsInvalid(err) {
-		t.Errorf("got %v", err)
-	}
-}
-
 // Pods that a scenario leaves out are restored in the next scenario.
 func TestPodsThatAreLeftOutCanBeScheduledLater(t *testing.T) {
 	pods := kindNamed(t, "Pod")

@@ -24,11 +24,11 @@ type Creation struct {
 const placeholder = "snapshot"
 
 // Complete returns how an object is created, and whether it is: Deployments and Jobs act through
-// controllers, which a simulation does not have. uids returns the new UID of an object; it may not
-// know it.
+// controllers, which a simulation does not have, and the API server has classes before it starts
+// (package load). uids returns the new UID of an object; it may not know it.
 func Complete(kind *snapshot.Kind, o map[string]any, uids func(old string) (string, bool)) (Creation, bool) {
 	switch kind.GroupResource() {
-	case "deployments.apps", "jobs.batch":
+	case "deployments.apps", "jobs.batch", "resourcequotas":
 		return Creation{}, false
 	}
 	o = runtime.DeepCopyJSON(o)
@@ -76,6 +76,10 @@ func completeSpec(resource string, o object, uids func(string) (string, bool)) {
 			}
 		}
 		completeMounts(spec)
+	case "priorityclasses.scheduling.k8s.io":
+		delete(o, "globalDefault") // package load stores the class that has it
+	case "storageclasses.storage.k8s.io":
+		delete(part(o, "metadata"), "annotations") // likewise
 	case "services":
 		spec = specOf(o)
 		spec["clusterIP"] = "None" // no address is needed, and there are few

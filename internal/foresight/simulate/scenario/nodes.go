@@ -42,7 +42,7 @@ func Nodes(templates []Template) (Scenario, error) {
 			s.Nodes = append(s.Nodes, t.Name)
 			continue
 		}
-		if len(part(t.Node, "status", "allocatable")) == 0 {
+		if len(part(t.Node, "status", "allocatable"))+len(part(t.Node, "status", "capacity")) == 0 {
 			return s, problem.Invalidf("set status.allocatable, for example {cpu: 8, memory: 32Gi, pods: 110}",
 				"node %s has no status.allocatable", t.Name)
 		}

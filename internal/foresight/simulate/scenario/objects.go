@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
@@ -24,21 +23,14 @@ type Objects struct {
 	Notes []string
 }
 
-// NewObjects adds fields and objects that a user may leave out of manifests: namespaces,
-// priorities, the status that a kubelet reports of its node. Pods are scheduled by priority, and
-// then in the given order unless they have an age. The error is about the user's input (package
-// problem).
+// NewObjects adds fields that a user may leave out of manifests: namespaces, the status that a
+// kubelet reports of its node. Pods are scheduled by priority, and then in the given order unless
+// they have an age. The error is about the user's input (package problem).
 func NewObjects(manifests []map[string]any) (*Objects, error) {
 	r := &Objects{Bound: map[string]string{}}
-	priorities := Priorities{}
-	for _, o := range manifests {
-		if name, _, _ := unstructured.NestedString(o, "metadata", "name"); o["kind"] == "PriorityClass" {
-			priorities[name] = o
-		}
-	}
 	seen := map[string]bool{}
 	for i, o := range manifests {
-		kind, err := r.add(runtime.DeepCopyJSON(o), i, priorities)
+		kind, err := r.add(runtime.DeepCopyJSON(o), i)
 		if err != nil {
 			return nil, err
 		}
@@ -75,7 +67,7 @@ func (r *Objects) Each(do func(kind *snapshot.Kind, version string, object map[s
 }
 
 // add adds a manifest and returns its kind. index is its place.
-func (r *Objects) add(o object, index int, priorities Priorities) (string, error) {
+func (r *Objects) add(o object, index int) (string, error) {
 	apiVersion, _ := o["apiVersion"].(string)
 	kindName, _ := o["kind"].(string)
 	metadata := part(o, "metadata")
@@ -103,7 +95,7 @@ func (r *Objects) add(o object, index int, priorities Priorities) (string, error
 	case "Node":
 		err = completeNode(o, name)
 	case "Pod":
-		err = r.addPod(o, index, priorities)
+		r.addPod(o, index)
 	}
 	r.objects = append(r.objects, Object{Kind: kind, Version: version, Fields: o})
 	return kindName, err
@@ -112,6 +104,10 @@ func (r *Objects) add(o object, index int, priorities Priorities) (string, error
 // completeNode adds the status that a kubelet reports, except for the resources.
 func completeNode(node object, name string) error {
 	allocatable := part(node, "status", "allocatable")
+	if capacity := part(node, "status", "capacity"); len(allocatable) == 0 && len(capacity) > 0 {
+		allocatable = runtime.DeepCopyJSON(capacity) // as the API server does
+		part(node, "status")["allocatable"] = allocatable
+	}
 	if len(allocatable) == 0 {
 		return problem.Invalidf("set status.allocatable, for example {cpu: 8, memory: 32Gi}",
 			"node %s has no status.allocatable", name)
@@ -140,7 +136,7 @@ func completeNode(node object, name string) error {
 // firstAge is when the first pod of a list was created, before any pod that has an age.
 func firstAge() time.Time { return time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) }
 
-func (r *Objects) addPod(pod object, index int, priorities Priorities) error {
+func (r *Objects) addPod(pod object, index int) {
 	metadata, spec := part(pod, "metadata"), part(pod, "spec")
 	if metadata["creationTimestamp"] == nil {
 		metadata["creationTimestamp"] = firstAge().Add(time.Duration(index) * time.Second).Format(time.RFC3339)
@@ -148,8 +144,4 @@ func (r *Objects) addPod(pod object, index int, priorities Priorities) error {
 	if node, _ := spec["nodeName"].(string); node != "" {
 		r.Bound[fmt.Sprintf("%v/%v", metadata["namespace"], metadata["name"])] = node
 	}
-	if spec == nil || spec["priority"] != nil {
-		return nil // the API server refuses the former
-	}
-	return priorities.Set(pod)
 }
