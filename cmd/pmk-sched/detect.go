@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -102,14 +103,22 @@ func controlPlaneFact(i *inspect.Info) string {
 	if i.Hosted != nil {
 		return joinNonEmpty("hosted, outside of the cluster: "+i.Hosted.Kind, prefixed("by ", i.Hosted.Evidence))
 	}
-	if i.ControlPlane.LabelKey == "" {
+	labelled := len(i.ControlPlane.Labelled())
+	switch {
+	case i.ControlPlane.Count == 0:
 		return "no nodes found"
+	case i.ControlPlane.LabelKey == "":
+		return fmt.Sprintf("%d without a label, by the static pods of the default scheduler", i.ControlPlane.Count)
 	}
 	label := i.ControlPlane.LabelKey
 	if i.ControlPlane.LabelValue != "" {
 		label += "=" + i.ControlPlane.LabelValue
 	}
-	return fmt.Sprintf("%d with label %s", i.ControlPlane.Count, label)
+	fact := fmt.Sprintf("%d with label %s", labelled, label)
+	if others := i.ControlPlane.Count - labelled; others > 0 {
+		fact += fmt.Sprintf(", %d without", others)
+	}
+	return fact
 }
 
 func portFact(i *inspect.Info) string {
@@ -166,9 +175,11 @@ func (p *printer) credentials(found inspect.Credentials) {
 	}
 }
 
-// flagList leaves out the program's name, and breaks of lines in a script.
+// flagList leaves out the program's name with a wrapper and its flags, and breaks of lines in a
+// script.
 func flagList(command []string) string {
-	return strings.Join(strings.Fields(strings.Join(command[min(1, len(command)):], " ")), " ")
+	program := slices.IndexFunc(command, func(word string) bool { return path.Base(word) == "kube-scheduler" })
+	return strings.Join(strings.Fields(strings.Join(command[min(max(0, program)+1, len(command)):], " ")), " ")
 }
 
 func expiry(c *inspect.MountedCertificate) string {

@@ -35,11 +35,17 @@ func (p *planner) chooseNodes() error {
 	case p.info.ControlPlane.LabelKey == "":
 		return problem.Invalidf(
 			"select the nodes with --node-selector KEY=VALUE; --node-selector any lets the scheduler run on every node with "+
-				"--credentials serviceaccount", "no node has a label of control-plane nodes, and a static pod of a scheduler exists")
+				"--credentials serviceaccount", "no node has a label of control-plane nodes, and the control plane is not hosted")
 	default:
 		// No value: nodes of one cluster may have the label with different values.
 		p.plan.Scheduler.NodeSelector = map[string]string{p.info.ControlPlane.LabelKey: ""}
 		p.note("nodes with the label %s: the control-plane nodes", p.info.ControlPlane.LabelKey)
+		for _, node := range p.info.ControlPlane.Nodes {
+			if node.Unlabelled {
+				p.warn("control-plane node %s does not have the label %s: no replica runs there", node.Name,
+					p.info.ControlPlane.LabelKey)
+			}
+		}
 	}
 	var keys []string
 	if p.info != nil && !p.hosted() && !selected && !p.o.AnyNode {
@@ -53,7 +59,7 @@ func (p *planner) chooseNodes() error {
 // note for each taint that is not usual.
 func (p *planner) controlPlaneTaints() (keys []string) {
 	usual := manifest.Tolerations(nil, nil)
-	for _, node := range p.info.ControlPlane.Nodes {
+	for _, node := range p.info.ControlPlane.Labelled() {
 		for _, taint := range node.Taints {
 			if !keepsPodsAway(taint) || slices.ContainsFunc(usual,
 				func(t corev1.Toleration) bool { return t.Key == taint.Key }) {

@@ -11,12 +11,12 @@ func (p *planner) chooseReplicas() error {
 	switch {
 	case p.o.Replicas > 0:
 		replicas = p.o.Replicas
-		if counted && replicas > p.info.ControlPlane.Count {
+		if counted && replicas > len(p.info.ControlPlane.Labelled()) {
 			p.warn("%d replicas for %d control-plane nodes: on the host network each needs its own node", replicas,
-				p.info.ControlPlane.Count)
+				len(p.info.ControlPlane.Labelled()))
 		}
 	case counted:
-		replicas = max(1, p.info.ControlPlane.Count)
+		replicas = max(1, len(p.info.ControlPlane.Labelled()))
 		p.note("replicas %d: one for each control-plane node", replicas)
 	case p.hosted() && len(p.o.NodeSelector) == 0:
 		replicas = min(2, p.info.Nodes.Count)
@@ -36,12 +36,13 @@ func (p *planner) chooseReplicas() error {
 // host network another node has no room for them. A rollout must not wait for them.
 func (p *planner) countShortage(replicas int) {
 	var away []string
-	for _, node := range p.info.ControlPlane.Nodes {
+	nodes := p.info.ControlPlane.Labelled()
+	for _, node := range nodes {
 		if !node.Ready || node.Unschedulable {
 			away = append(away, node.Name)
 		}
 	}
-	shortage := min(len(away), max(0, replicas-(p.info.ControlPlane.Count-len(away))))
+	shortage := min(len(away), max(0, replicas-(len(nodes)-len(away))))
 	if shortage == 0 || !p.plan.Scheduler.Credentials.HostNetwork() {
 		return
 	}

@@ -116,6 +116,10 @@ func TestPlanDefaults(t *testing.T) {
 	three.ControlPlane.Count = 3
 	three.ControlPlane.Nodes = []inspect.ControlPlaneNode{{Name: "a", Ready: true}, {Name: "b", Ready: true}, {Name: "c"}}
 	three.ControlPlane.LabelKey = "node-role.kubernetes.io/control-plane"
+	unlabelled := masterInfo("v1.29.3")
+	unlabelled.ControlPlane.Count = 3
+	unlabelled.ControlPlane.Nodes = []inspect.ControlPlaneNode{{Name: "a", Ready: true}, {Name: "b", Ready: true,
+		Unlabelled: true, Taints: []inspect.Taint{{Key: "own", Effect: "NoSchedule"}}}, {Name: "c", Ready: true}}
 	withEndpoint := kubeadmInfo(nil)
 	withEndpoint.ControlPlane.Endpoint = "api.example.com:6443"
 	onNode := kubeadmInfo(everyAddress())
@@ -141,6 +145,7 @@ func TestPlanDefaults(t *testing.T) {
 		"master":                   {info: masterInfo("v1.24.3"), creds: nodeCredentials()},
 		"away":                     {info: masterInfo("v1.24.3")},
 		"three-masters":            {info: three},
+		"one-without-the-label":    {info: unlabelled},
 		"two-of-kubeadm":           {info: kubeadmInfo(nil), creds: ofNodeA(), o: Options{Replicas: 3, Credentials: "node"}},
 		"two-on-loopback":          {info: onNode, creds: ofNodeA()},
 		"two-with-an-endpoint":     {info: withEndpoint, creds: ofNodeA()},

@@ -111,7 +111,7 @@ type nodesRun struct {
 }
 
 func (r *nodesRun) run(ctx context.Context) (results []NodeResult, err error) {
-	if r.layout, err = FindLayout(r.info.Layout); err != nil {
+	if r.layout, err = FindLayout(r.info); err != nil {
 		return nil, err
 	}
 	if r.layout.AdminKubeconfig == "" {

@@ -135,7 +135,7 @@ func findNode(ctx context.Context, s *session.Session, node string, stableFor ti
 	if err := n.inspect(ctx); err != nil {
 		return nil, "", err
 	}
-	if _, err := FindLayout(n.info.Layout); err != nil {
+	if _, err := FindLayout(n.info); err != nil {
 		return nil, "", err
 	}
 	name, err := FindNode(n.info, n.o.Node, n.o.Names)

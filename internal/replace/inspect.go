@@ -52,7 +52,7 @@ type scheduler struct {
 
 // inspect reads the manifest and the pod of this node's default scheduler.
 func (p *planner) inspect(ctx context.Context) (*scheduler, error) {
-	layout, err := FindLayout(p.info.Layout)
+	layout, err := FindLayout(p.info)
 	if err != nil {
 		return nil, err
 	}

@@ -73,7 +73,7 @@ func Replacement(ctx context.Context, s *session.Session, sp *spec.Spec, o NodeO
 	if err := n.inspect(ctx); err != nil {
 		return nil, err
 	}
-	if _, err := FindLayout(n.info.Layout); err != nil {
+	if _, err := FindLayout(n.info); err != nil {
 		return nil, err
 	}
 	if o.AllNodes {

@@ -8,8 +8,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
@@ -52,12 +50,20 @@ type NodePlan struct {
 // PlanNodes lists the control-plane nodes in processing order. The node with the leading scheduler
 // is last, so that the lease changes hands once.
 func PlanNodes(ctx context.Context, d Deps, info *inspect.Info, goal Goal) ([]NodePlan, error) {
-	if _, err := FindLayout(info.Layout); err != nil && info.Layout != inspect.LayoutUnknown {
-		return nil, err
+	_, unknown := FindLayout(info)
+	if unknown != nil && info.Layout != inspect.LayoutUnknown {
+		return nil, unknown
+	}
+	if info.ControlPlane.Truncated {
+		return nil, problem.Invalidf("run pmk-sched on each node",
+			"list the control-plane nodes: only %d of them were inspected", info.ControlPlane.Count)
 	}
 	pods, err := d.schedulerPods(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if unknown != nil && !goal.Restored {
+		return nil, unknown
 	}
 	leader, err := d.leader(ctx, pods)
 	if err != nil {
@@ -69,8 +75,8 @@ func PlanNodes(ctx context.Context, d Deps, info *inspect.Info, goal Goal) ([]No
 // leader returns the node of the scheduler that holds the default schedulers' lease, or "" if there
 // is none or it is unknown.
 func (d Deps) leader(ctx context.Context, pods []corev1.Pod) (string, error) {
-	lease, err := d.Kube.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, schedulerLease, metav1.GetOptions{})
-	if client.IgnoreNotFound(err) != nil {
+	lease, err := kubeapi.DefaultLease(ctx, d.Kube.CoordinationV1(), pods)
+	if err != nil {
 		return "", kubeapi.Explain("read the lease "+schedulerLease, err)
 	}
 	pod, err := kubeapi.PodOfLeader(ctx, d.Kube, lease, pods, schedulerContainer)
@@ -122,13 +128,13 @@ func (g Goal) reached(n NodePlan) bool {
 // read reads the static pod of the node's default scheduler.
 func (n *NodePlan) read(pod *corev1.Pod) {
 	n.Replacement = pod.Annotations[staticpod.AnnotationReplacement]
-	for i := range pod.Spec.Containers {
-		if c := &pod.Spec.Containers[i]; c.Name == schedulerContainer {
-			n.Image, n.Programs = c.Image, staticpod.Programs(c, schedulerContainer)
-		}
+	c := kubeapi.DefaultScheduler(pod)
+	if c == nil {
+		return
 	}
-	if c := podstatus.StatusOf(pod, schedulerContainer); c != nil {
-		n.SchedulerReady = c.Ready
+	n.Image, n.Programs = c.Image, staticpod.Programs(c, schedulerContainer)
+	if status := podstatus.StatusOf(pod, c.Name); status != nil {
+		n.SchedulerReady = status.Ready
 	}
 }
 

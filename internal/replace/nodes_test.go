@@ -141,3 +141,40 @@ func TestThisNodeIsFoundByItsAddressBeforeItsHostName(t *testing.T) {
 		}
 	}
 }
+
+// Each kind of cluster has its own way to change the default scheduler, which the error names.
+func TestKindsThatCannotBeReplacedAreRefusedWithTheirOwnWay(t *testing.T) {
+	pod := []inspect.SchedulerPod{{Namespace: "kube-system", Name: "kube-scheduler-n"}}
+	for name, tc := range map[string]struct {
+		info       inspect.Info
+		want, hint string
+	}{
+		"kubeadm":    {info: inspect.Info{Layout: "kubeadm"}},
+		"PMK":        {info: inspect.Info{Layout: "pmk"}},
+		"kOps":       {inspect.Info{Layout: "kops"}, "kops cannot be replaced", "spec.kubeScheduler"},
+		"RKE1":       {inspect.Info{Layout: "rke1"}, "container of Docker", "services.scheduler"},
+		"Talos":      {inspect.Info{Layout: "talos"}, "talos cannot be replaced", "machine configuration"},
+		"OpenShift":  {inspect.Info{Layout: "openshift"}, "operator", "oc edit scheduler cluster"},
+		"aks-engine": {inspect.Info{Layout: "aks-engine"}, "aks-engine cannot be replaced", "schedulerConfig"},
+		"k3s":        {inspect.Info{Layout: "k3s"}, "not a static pod", "--disable-scheduler"},
+		"hosted":     {inspect.Info{Layout: inspect.LayoutManaged}, "no nodes in the cluster", "pmk-sched deploy"},
+		"an unknown static pod": {inspect.Info{Layout: inspect.LayoutUnknown, Scheduler: inspect.Scheduler{Pods: pod}},
+			"replace Pod/kube-system/kube-scheduler-n", "pmk-sched deploy"},
+		"nothing is known": {inspect.Info{Layout: inspect.LayoutUnknown}, "not a control-plane node of a known layout",
+			"as root on a control-plane node"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			layout, err := FindLayout(&tc.info)
+			if tc.want == "" {
+				if err != nil || layout.Name != tc.info.Layout {
+					t.Errorf("got %s, %v", layout.Name, err)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), tc.want) ||
+				!strings.Contains(strings.Join(problem.Hints(err), "; "), tc.hint) {
+				t.Errorf("got %v, hints %q", err, problem.Hints(err))
+			}
+		})
+	}
+}

@@ -123,27 +123,31 @@ func (p *planner) plan(ctx context.Context) (*Plan, error) {
 	}, nil
 }
 
-// FindLayout returns the layout of that name if its scheduler is a static pod.
-func FindLayout(name string) (inspect.Layout, error) {
-	if name == inspect.LayoutUnknown || name == "" {
+// FindLayout returns the layout of a cluster whose default scheduler is a static pod that pmk-sched
+// can replace.
+func FindLayout(info *inspect.Info) (inspect.Layout, error) {
+	const deploy = "deploy a second scheduler with `pmk-sched deploy`"
+	layout, known := inspect.LayoutNamed(info.Layout)
+	switch {
+	case info.Layout == inspect.LayoutManaged:
+		return inspect.Layout{}, problem.Invalidf(deploy,
+			"the control plane has no nodes in the cluster: the default scheduler is not a static pod that could be replaced")
+	case !known && len(info.Scheduler.Pods) > 0:
+		pod := info.Scheduler.Pods[0]
+		return inspect.Layout{}, problem.Invalidf(deploy, "replace Pod/%s/%s: pmk-sched does not know where this kind of "+
+			"cluster has the manifest and the kubeconfig of its default scheduler", pod.Namespace, pod.Name)
+	case !known:
 		return inspect.Layout{},
 			problem.Invalidf("run pmk-sched as root on a control-plane node, or give its root directory with --node-root",
 				"this is not a control-plane node of a known layout")
-	}
-	if name == inspect.LayoutManaged {
-		return inspect.Layout{}, problem.Invalidf("deploy a second scheduler with `pmk-sched deploy`",
-			"the control plane has no nodes in the cluster: the default scheduler is not a static pod that could be replaced")
-	}
-	layout, _ := inspect.LayoutNamed(name)
-	if layout.Runs == inspect.RunsAsStaticPod {
+	case layout.Owner != "":
+		return inspect.Layout{}, problem.Invalidf(layout.Setting+"; or "+deploy,
+			"the default scheduler of %s cannot be replaced: it belongs to %s", layout.Name, layout.Owner)
+	case layout.Runs == inspect.RunsAsStaticPod:
 		return layout, nil
 	}
-	hint := "deploy a second scheduler with `pmk-sched deploy`"
-	if layout.DisableScheduler != "" {
-		hint += "; to run no other, " + layout.DisableScheduler
-	}
-	return inspect.Layout{}, problem.Invalidf(hint,
-		"the default scheduler of %s is not a static pod: there is no manifest to change", name)
+	return inspect.Layout{}, problem.Invalidf(deploy+"; to run no other, "+layout.DisableScheduler,
+		"the default scheduler of %s is not a static pod: there is no manifest to change", layout.Name)
 }
 
 // FindNode returns the name of this control-plane node: node, if the cluster has it, else the node

@@ -176,8 +176,11 @@ func (d Deps) nodes(ctx context.Context, s *Status) error {
 	for _, pod := range pods {
 		n := NodeStatus{Node: pod.Spec.NodeName, Replacement: pod.Annotations[staticpod.AnnotationReplacement]}
 		n.Replaced = n.Replacement != ""
-		if c := podstatus.StatusOf(&pod, schedulerContainer); c != nil {
-			n.Image, n.Ready = c.Image, c.Ready
+		if c := kubeapi.DefaultScheduler(&pod); c != nil {
+			n.Image = c.Image
+			if status := podstatus.StatusOf(&pod, c.Name); status != nil {
+				n.Image, n.Ready = status.Image, status.Ready
+			}
 		}
 		n.Leads = leader == n.Node
 		s.Nodes = append(s.Nodes, n)

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
@@ -136,7 +135,7 @@ func reference(version, kind, namespace, name string) *unstructured.Unstructured
 func (d Deps) schedulerPods(ctx context.Context) ([]corev1.Pod, error) {
 	pods, err := kubeapi.DefaultSchedulerPods(ctx, d.Kube.CoreV1())
 	if err != nil {
-		return nil, kubeapi.Explain("list pods in "+metav1.NamespaceSystem, err)
+		return nil, kubeapi.Explain("list the pods of default schedulers", err)
 	}
 	return pods, nil
 }

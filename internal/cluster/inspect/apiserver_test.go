@@ -80,6 +80,22 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.mu.Unlock()
 		answer(w, corev1.NodeList{TypeMeta: metav1.TypeMeta{Kind: "NodeList", APIVersion: "v1"}, ListMeta: meta,
 			Items: items})
+	case strings.HasPrefix(path, "/api/v1/nodes/"):
+		name := strings.TrimPrefix(path, "/api/v1/nodes/")
+		at := slices.IndexFunc(s.nodes, func(n corev1.Node) bool { return n.Name == name })
+		if at < 0 {
+			refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, "not found")
+			return
+		}
+		n := s.nodes[at]
+		n.TypeMeta = metav1.TypeMeta{Kind: "Node", APIVersion: "v1"}
+		answer(w, n)
+	case strings.HasPrefix(path, "/api/v1/namespaces/kube-system/pods/"):
+		name := strings.TrimPrefix(path, "/api/v1/namespaces/kube-system/pods/")
+		at := slices.IndexFunc(s.pods, func(p corev1.Pod) bool { return p.Namespace == kubeSystem && p.Name == name })
+		pod := s.pods[at]
+		pod.TypeMeta = metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"}
+		answer(w, pod)
 	case strings.HasSuffix(path, "/deployments"):
 		s.listDeployments(w, r)
 	case strings.HasSuffix(path, "/pods"):
@@ -135,6 +151,15 @@ func (s *apiServer) listPods(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	items, meta := page(r, visible)
+	if strings.Contains(r.Header.Get("Accept"), "as=Table") {
+		table := metav1.Table{TypeMeta: metav1.TypeMeta{Kind: "Table", APIVersion: "meta.k8s.io/v1"}, ListMeta: meta,
+			ColumnDefinitions: []metav1.TableColumnDefinition{{Name: "Name"}}}
+		for _, pod := range items {
+			table.Rows = append(table.Rows, metav1.TableRow{Cells: []any{pod.Name}})
+		}
+		answer(w, table)
+		return
+	}
 	answer(w, corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, ListMeta: meta, Items: items})
 }
 

@@ -46,6 +46,9 @@ func FindNodeRoot(given string) (string, error) {
 // below root. One that this process may not read counts.
 func SchedulerKubeconfig(root string) (string, bool) {
 	for _, layout := range Layouts() {
+		if layout.Kubeconfig == "" {
+			continue
+		}
 		_, err := os.Stat(filepath.Join(root, layout.Kubeconfig))
 		if err == nil || errors.Is(err, fs.ErrPermission) {
 			return layout.Kubeconfig, true

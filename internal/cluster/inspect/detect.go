@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	corev1api "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/version"
 	appsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
@@ -56,6 +57,11 @@ type detector struct {
 	traits traits
 	// hosts are the pods that use ports of control-plane nodes.
 	hosts []hostPod
+	// schedulers are the static pods of the default scheduler, unlabelled those in kube-system on other
+	// nodes than the labelled ones.
+	schedulers, unlabelled []corev1api.Pod
+	// workersRead is how many nodes of a cluster without control-plane nodes were read.
+	workersRead int
 	// nodesListed is set if the nodes could be listed.
 	nodesListed bool
 }

@@ -4,10 +4,13 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 )
 
 // distribution lists the traits of a distribution. Each of them identifies it.
@@ -17,15 +20,16 @@ type distribution struct {
 	layout string
 	// product is the name of a hosted control plane for the user.
 	product string
-	// hosted is set if the traits identify a hosted control plane only on a cluster without
-	// control-plane nodes.
-	hosted bool
+	// agentless is set if its control plane can run on machines that are not nodes.
+	agentless bool
 	// version is a part of the API server's version.
 	version string
 	// provider is a prefix of a node's spec.providerID.
 	provider string
 	// label is a prefix of the key of a label or annotation of a node.
 	label string
+	// osImage is a prefix of the name of a node's operating system.
+	osImage string
 	// pod is the name of a static pod, before "-<node>".
 	pod string
 	// configMap is the name of a ConfigMap in kube-system, configMapLabel a label of one, key=value.
@@ -38,24 +42,27 @@ type distribution struct {
 const kubeadmLayout = "kubeadm"
 
 // distributions are tried in order. One that is based on another comes first: vCluster can run k3s,
-// HyperShift is OpenShift, and Kamaji and the managed services have nodes of Cluster API.
+// HyperShift is OpenShift, and Kamaji and the managed services have nodes of Cluster API. A row with
+// LayoutManaged applies only to a cluster without control-plane nodes: EKS Anywhere, GKE on-prem and
+// aks-engine have the versions and labels of the managed services, and nodes that kubeadm or a tool
+// like it made.
 func distributions() []distribution {
 	return []distribution{
 		{name: "pmk", layout: "pmk", pod: "k8s-master"},
 		// loft-sh/vcluster, pkg/controllers/resources/nodes: label vcluster.loft.sh/fake-node of nodes
 		// that are not synced from the host cluster. www.vcluster.com/docs, virtual scheduler.
-		{name: "vcluster", layout: LayoutManaged, hosted: true, product: "vCluster", label: "vcluster.loft.sh/",
+		{name: "vcluster", layout: LayoutManaged, product: "vCluster", label: "vcluster.loft.sh/",
 			note: "whether a scheduler of this cluster places pods: only with vCluster's virtual scheduler or private nodes"},
 		// gardener/gardener, pkg/apis/core/v1beta1/constants/types_constants.go: LabelWorkerPool,
 		// ConfigMapNameShootInfo.
-		{name: "gardener", layout: LayoutManaged, hosted: true, product: "Gardener", label: "worker.gardener.cloud/",
+		{name: "gardener", layout: LayoutManaged, product: "Gardener", label: "worker.gardener.cloud/",
 			configMap: "shoot-info"},
 		// openshift/hypershift, api/hypershift/v1beta1: label hypershift.openshift.io/nodePool of nodes.
-		{name: "hypershift", layout: LayoutManaged, hosted: true, product: "HyperShift",
+		{name: "hypershift", layout: LayoutManaged, product: "HyperShift",
 			label: "hypershift.openshift.io/"},
 		{name: "rke2", layout: "rke2", version: "+rke2", provider: "rke2://", label: "rke2.io/"},
-		{name: "k3s", layout: "k3s", version: "+k3s", provider: "k3s://", label: "k3s.io/"},
-		{name: "k0s", layout: "k0s", version: "+k0s", label: "node.k0sproject.io/"},
+		{name: "k3s", layout: "k3s", agentless: true, version: "+k3s", provider: "k3s://", label: "k3s.io/"},
+		{name: "k0s", layout: "k0s", agentless: true, version: "+k0s", label: "node.k0sproject.io/"},
 		{name: "microk8s", layout: "microk8s", label: "microk8s.io/"},
 		{name: "microk8s", layout: "microk8s", label: "node.kubernetes.io/microk8s-controlplane"},
 		{name: "eks", layout: LayoutManaged, product: "Amazon EKS", version: "-eks-", label: "eks.amazonaws.com/"},
@@ -69,17 +76,31 @@ func distributions() []distribution {
 		{name: "oke", layout: LayoutManaged, label: "oke.oraclecloud.com/"},
 		// clastix/kamaji, internal/resources/addons/utils/managed_labels.go: the objects of the add-ons
 		// that it installs into the tenant cluster, ConfigMap kube-proxy among them.
-		{name: "kamaji", layout: LayoutManaged, hosted: true, product: "Kamaji",
+		{name: "kamaji", layout: LayoutManaged, product: "Kamaji",
 			configMapLabel: "kamaji.clastix.io/project=kamaji"},
 		// kubernetes-sigs/cluster-api, api/v1beta1/common_types.go: ClusterNameAnnotation and others of
 		// nodes. Control planes of Platform9's PCD are pods of the management cluster
 		// (docs.platform9.com, kubernetes-clusters/architecture-and-technical-overview).
-		{name: "cluster-api", layout: LayoutManaged, hosted: true, product: "Cluster API", label: "cluster.x-k8s.io/",
+		{name: "cluster-api", layout: LayoutManaged, product: "Cluster API", label: "cluster.x-k8s.io/",
 			note: "the control plane provider of Cluster API: Platform9's PCD and others leave no trace of it in the cluster"},
-		{name: "openshift", layout: LayoutUnknown, label: "node.openshift.io/", pod: "openshift-kube-scheduler"},
+		// openshift/cluster-kube-scheduler-operator, bindata/assets/kube-scheduler/pod.yaml. MicroShift has
+		// the label too, and no static pods.
+		{name: "openshift", layout: "openshift", pod: "openshift-kube-scheduler"},
+		{name: "openshift", layout: LayoutUnknown, label: "node.openshift.io/"},
+		// siderolabs/talos, pkg/machinery/constants: annotations of nodes.
+		{name: "talos", layout: "talos", label: "talos.dev/", osImage: "Talos "},
+		// kubernetes/kops, pkg/nodelabels: label kops.k8s.io/instancegroup.
+		{name: "kops", layout: "kops", label: "kops.k8s.io/"},
+		// rancher/rke, k8s/node.go: annotations of nodes. Nodes of RKE2 that Rancher made have others with
+		// this prefix.
+		{name: "rke1", layout: "rke1", label: "rke.cattle.io/internal-ip"},
+		{name: "rke1", layout: "rke1", label: "rke.cattle.io/external-ip"},
+		{name: "rke1", layout: "rke1", label: "node-role.kubernetes.io/controlplane"},
+		// Azure/aks-engine, parts/k8s/cloud-init: label of all nodes.
+		{name: "aks-engine", layout: "aks-engine", label: "kubernetes.azure.com/role"},
 		{name: "kind", layout: kubeadmLayout, provider: "kind://"},
 		{name: "minikube", layout: kubeadmLayout, label: "minikube.k8s.io/"},
-		{name: "kubeadm", layout: kubeadmLayout, label: "kubeadm.alpha.kubernetes.io/", pod: "kube-scheduler"},
+		{name: "kubeadm", layout: kubeadmLayout, label: "kubeadm.alpha.kubernetes.io/"},
 	}
 }
 
@@ -91,8 +112,12 @@ type traits struct {
 	staticPods map[string]bool
 	// configMaps has the evidence of the found ConfigMaps, by name or label in the table.
 	configMaps map[string]string
-	// hosted is set if the control plane is outside of the cluster.
-	hosted bool
+	// osImages are the names of the operating systems of nodes.
+	osImages []string
+	// kubeconfigs are the paths at which the default scheduler's static pods may read a kubeconfig.
+	kubeconfigs map[string]bool
+	// nodeless is set if the cluster has no control-plane nodes.
+	nodeless bool
 }
 
 func (s *traits) addNodes(nodes []corev1.Node) {
@@ -101,6 +126,7 @@ func (s *traits) addNodes(nodes []corev1.Node) {
 	}
 	for _, node := range nodes {
 		s.providers = append(s.providers, node.Spec.ProviderID)
+		s.osImages = append(s.osImages, node.Status.NodeInfo.OSImage)
 		for key := range node.Labels {
 			s.keys[key] = true
 		}
@@ -120,6 +146,16 @@ func (s *traits) keyWithPrefix(prefix string) string {
 	return ""
 }
 
+// addScheduler adds the kubeconfigs of a default scheduler in a static pod.
+func (s *traits) addScheduler(pod *corev1.Pod, container *corev1.Container) {
+	if s.kubeconfigs == nil {
+		s.kubeconfigs = map[string]bool{}
+	}
+	for _, path := range kubeconfigsOf(pod, container) {
+		s.kubeconfigs[path] = true
+	}
+}
+
 func (s *traits) addStaticPod(name string) {
 	if s.staticPods == nil {
 		s.staticPods = map[string]bool{}
@@ -129,26 +165,40 @@ func (s *traits) addStaticPod(name string) {
 
 // evidence returns the trait by which the cluster is a distribution, or "".
 func (s *traits) evidence(d distribution) string {
-	if d.hosted && !s.hosted {
+	if d.layout == LayoutManaged && !s.nodeless {
 		return ""
 	}
 	key := s.keyWithPrefix(d.label)
-	provider := slices.IndexFunc(s.providers, func(id string) bool {
-		return d.provider != "" && strings.HasPrefix(id, d.provider)
-	})
+	provider, osImage := withPrefix(s.providers, d.provider), withPrefix(s.osImages, d.osImage)
+	layout, _ := LayoutNamed(d.name) // a kind of cluster that has its layout from another has other traits
 	switch {
 	case d.version != "" && strings.Contains(s.version, d.version):
 		return "version " + s.version
-	case provider >= 0:
-		return "provider ID " + s.providers[provider]
+	case provider != "":
+		return "provider ID " + provider
+	case osImage != "":
+		return "operating system " + osImage
 	case key != "":
 		return "label or annotation " + key + " of a node"
 	case s.staticPods[d.pod]:
 		return "static pod " + d.pod
+	case layout.Kubeconfig != "" && (s.kubeconfigs[layout.Kubeconfig] || s.kubeconfigs[path.Dir(layout.Kubeconfig)]):
+		return "the kubeconfig " + layout.Kubeconfig + " of the scheduler's static pod"
+	case d.name == kubeadmLayout && s.staticPods["kube-scheduler"] && len(s.kubeconfigs) == 0:
+		return "static pod kube-scheduler"
 	case s.configMaps[d.configMap] != "":
 		return s.configMaps[d.configMap]
 	}
 	return s.configMaps[d.configMapLabel]
+}
+
+// withPrefix returns the first text that begins with a prefix, or "".
+func withPrefix(texts []string, prefix string) string {
+	at := slices.IndexFunc(texts, func(text string) bool { return prefix != "" && strings.HasPrefix(text, prefix) })
+	if at < 0 {
+		return ""
+	}
+	return texts[at]
 }
 
 // identifyBy returns the distribution and the trait that identifies it. If the files of this node
@@ -168,13 +218,14 @@ func identifyBy(s traits, fileLayout string) (found distribution, evidence strin
 // identify sets the distribution and how it runs the scheduler.
 func (d *detector) identify(ctx context.Context) {
 	fileLayout := ""
-	if d.traits.hosted = d.isHosted(); d.traits.hosted {
+	hosted := d.isHosted()
+	if hosted {
 		d.readConfigMaps(ctx)
 	} else if d.info.Node.ControlPlane {
 		fileLayout = d.info.Layout
 	}
 	found, evidence := identifyBy(d.traits, fileLayout)
-	if d.traits.hosted {
+	if hosted {
 		d.describeHosted(found, evidence)
 	} else {
 		d.info.Distribution = cmp.Or(found.name, DistributionUnknown)
@@ -190,6 +241,7 @@ func (d *detector) identify(ctx context.Context) {
 		d.info.Scheduler.Runs = layout.Runs
 	}
 	if d.nodesListed && d.info.ControlPlane.Count == 0 && d.info.Hosted == nil {
-		d.warn("no control-plane node found: no node has one of the labels %s", strings.Join(controlPlaneLabels(), ", "))
+		d.warn("no control-plane node found: no node has one of the labels %s",
+			strings.Join(kubeapi.ControlPlaneLabels(), ", "))
 	}
 }

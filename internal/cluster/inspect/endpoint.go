@@ -119,6 +119,11 @@ func serversOf(text string) []string {
 	return hosts
 }
 
+// Labelled returns the control-plane nodes that have the label LabelKey.
+func (p ControlPlane) Labelled() []ControlPlaneNode {
+	return slices.DeleteFunc(slices.Clone(p.Nodes), func(node ControlPlaneNode) bool { return node.Unlabelled })
+}
+
 // NodeAt returns the name of the control-plane node that has a name or an address. An address that
 // several nodes share, such as a virtual one that all API servers advertise, matches no node.
 func (p ControlPlane) NodeAt(host string) (name string, found bool) {

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"context"
+	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,9 +28,7 @@ const UnknownKind = "of unknown kind"
 
 // isHosted reports whether the control plane is outside of the cluster: the cluster has nodes, none
 // is a control-plane node, and no static pod runs the scheduler.
-func (d *detector) isHosted() bool {
-	return d.nodesListed && d.info.Nodes.Count > 0 && d.info.ControlPlane.Count == 0 && len(d.info.Scheduler.Pods) == 0
-}
+func (d *detector) isHosted() bool { return d.traits.nodeless && d.info.Nodes.Count > 0 }
 
 // readConfigMaps looks for the ConfigMaps that identify a hosted control plane.
 func (d *detector) readConfigMaps(ctx context.Context) {
@@ -73,10 +72,14 @@ func (d *detector) describeHosted(row distribution, evidence string) {
 		Command: "pmk-sched deploy --name my-scheduler --image REGISTRY/my-scheduler:TAG",
 	}
 	switch {
-	case row.name == "" || row.layout == kubeadmLayout: // nodes that "kubeadm join" added, to any control plane
+	case row.name == "" || row.layout != LayoutManaged && !row.agentless: // nodes that "kubeadm join" added, for example
 		row.name, h.Kind, h.Evidence = DistributionHosted, UnknownKind, ""
 		h.Unknown = append(h.Unknown, "the product: no version suffix, no label or annotation of a node and no ConfigMap "+
 			"in kube-system names one that pmk-sched knows")
+		if unread := d.info.Nodes.Count - d.workersRead; unread > 0 {
+			h.Unknown = append(h.Unknown, fmt.Sprintf("the labels and annotations of %d of the %d nodes: %d were read", unread,
+				d.info.Nodes.Count, d.workersRead))
+		}
 	case h.Kind == "":
 		h.Kind = row.name
 	}

@@ -8,9 +8,6 @@ import (
 )
 
 func TestDetectRecognizesHostedControlPlanes(t *testing.T) {
-	annotated := func(key string) func(*corev1.Node) {
-		return func(n *corev1.Node) { n.Annotations = map[string]string{key: "x"} }
-	}
 	const joined = "kubeadm.alpha.kubernetes.io/cri-socket"
 	for _, tc := range []struct {
 		want, kind, evidence string

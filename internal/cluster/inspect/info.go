@@ -114,6 +114,8 @@ type ControlPlane struct {
 	// empty. LabelKey is empty if no such node was found.
 	LabelKey   string `json:"labelKey"`
 	LabelValue string `json:"labelValue"`
+	// Truncated is set if more nodes than Options.MaxControlPlaneNodes have a label.
+	Truncated bool `json:"truncated,omitempty"`
 	// Endpoint is the address of all API servers, "host:port", if kubeadm was
 	// given one (controlPlaneEndpoint).
 	Endpoint string `json:"endpoint,omitempty"`
@@ -130,6 +132,8 @@ type ControlPlaneNode struct {
 	KubeletVersion string `json:"kubeletVersion"`
 	Ready          bool   `json:"ready"`
 	Unschedulable  bool   `json:"unschedulable,omitempty"`
+	// Unlabelled is set if the node does not have the label LabelKey of the others.
+	Unlabelled bool `json:"unlabelled,omitempty"`
 	// APIServer is the static pod of the API server on the node. It is nil if unknown.
 	APIServer *APIServer `json:"apiServer,omitempty"`
 
@@ -217,6 +221,8 @@ const (
 	RunsAsStaticPod = "static pod"
 	// RunsInProcess: inside a process of the distribution, without a pod.
 	RunsInProcess = "process"
+	// RunsInContainer: in a container that the kubelet does not know.
+	RunsInContainer = "container"
 	// RunsManaged: outside of the cluster, managed by the provider.
 	RunsManaged = "managed"
 	RunsUnknown = "unknown"

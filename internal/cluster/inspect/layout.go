@@ -12,7 +12,7 @@ type Layout struct {
 	// Manifest is the static pod manifest of the scheduler. It is empty if the scheduler runs
 	// without a pod.
 	Manifest string
-	// Runs is RunsAsStaticPod or RunsInProcess.
+	// Runs is RunsAsStaticPod, RunsInContainer or RunsInProcess.
 	Runs string
 	// Pod is the name of the scheduler's static pod before "-<node>".
 	Pod string
@@ -34,6 +34,10 @@ type Layout struct {
 	APIServerName string
 	// DisableScheduler is how the user disables a scheduler that runs in process.
 	DisableScheduler string
+	// Owner writes the static pod or starts the container, and undoes changes that others make.
+	// Setting is the user's way to change the default scheduler then. They are empty if pmk-sched can
+	// replace it, or if it runs in process.
+	Owner, Setting string
 }
 
 // ManagedConfigDir is the ConfigDir that only pmk-sched uses.
@@ -43,7 +47,9 @@ const ManagedConfigDir = "/etc/kubernetes/pmk-sched"
 // The paths come from: platform9/nodelet (masterconfig/base/centos/master.yaml),
 // kubernetes (cmd/kubeadm/app/constants), k3s (pkg/daemons/control/deps), rke2
 // (pkg/podtemplate), k0s (pkg/config/cfgvars.go), microk8s
-// (microk8s-resources/default-args/kube-scheduler).
+// (microk8s-resources/default-args/kube-scheduler), kops (nodeup/pkg/model/kube_scheduler.go), talos
+// (pkg/machinery/constants), rke (pki/constants.go), openshift/cluster-kube-scheduler-operator
+// (bindata/assets/kube-scheduler), Azure/aks-engine (parts/k8s/manifests).
 func Layouts() []Layout {
 	return []Layout{
 		{
@@ -66,6 +72,24 @@ func Layouts() []Layout {
 			DisableScheduler: "start the controller with --disable-components=kube-scheduler"},
 		{Name: "microk8s", Kubeconfig: "/var/snap/microk8s/current/credentials/scheduler.config", Runs: RunsInProcess,
 			DisableScheduler: "remove kube-scheduler from the arguments of kubelite"},
+		{Name: "kops", Kubeconfig: "/var/lib/kube-scheduler/kubeconfig",
+			Manifest: "/etc/kubernetes/manifests/kube-scheduler.manifest", Runs: RunsAsStaticPod, Pod: "kube-scheduler",
+			Owner:   "nodeup, which writes the manifest again when the node starts",
+			Setting: "set spec.kubeScheduler with `kops edit cluster`"},
+		{Name: "talos", Kubeconfig: "/system/secrets/kubernetes/kube-scheduler/kubeconfig", Runs: RunsAsStaticPod,
+			Pod: "kube-scheduler", Owner: "Talos, whose nodes have no manifest to edit",
+			Setting: "set cluster.scheduler in the machine configuration"},
+		{Name: "rke1", Kubeconfig: "/etc/kubernetes/ssl/kubecfg-kube-scheduler.yaml", Runs: RunsInContainer,
+			Owner:   "rke, which starts it as a container of Docker",
+			Setting: "set services.scheduler in cluster.yml, or in the cluster's configuration in Rancher"},
+		// The kubeconfig is in a directory of the revision of the static pod.
+		{Name: "openshift", Runs: RunsAsStaticPod, Pod: "openshift-kube-scheduler",
+			Owner:   "the kube-scheduler operator, which writes the manifest again",
+			Setting: "set spec.profile of `oc edit scheduler cluster`"},
+		// It uses the kubeconfig of the kubelet, which workers have too.
+		{Name: "aks-engine", Runs: RunsAsStaticPod, Pod: "kube-scheduler",
+			Owner:   "aks-engine, which writes the manifest when the node is made",
+			Setting: "set kubernetesConfig.schedulerConfig in the API model"},
 		{Name: "kubeadm", Kubeconfig: "/etc/kubernetes/scheduler.conf", AdminKubeconfig: "/etc/kubernetes/admin.conf",
 			Manifest: "/etc/kubernetes/manifests/kube-scheduler.yaml", Runs: RunsAsStaticPod, Pod: "kube-scheduler",
 			ConfigDir:     ManagedConfigDir,

@@ -15,6 +15,9 @@ func (d *detector) fileLayout() (Layout, error) {
 	}
 	var failed error
 	for _, layout := range Layouts() {
+		if layout.Kubeconfig == "" {
+			continue
+		}
 		found, err := nodeFileExists(d.o.NodeRoot, layout.Kubeconfig)
 		if found {
 			return layout, nil

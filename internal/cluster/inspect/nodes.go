@@ -3,7 +3,9 @@ package inspect
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,8 +15,13 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// objectPage is how many nodes or pods are read at once.
-const objectPage = 50
+const (
+	// objectPage is how many nodes or pods are read at once.
+	objectPage = 50
+	// maxWorkers bounds how many nodes of a hosted control plane of unknown kind are read to identify
+	// it.
+	maxWorkers = 500
+)
 
 // countNodes counts the nodes by kubelet version.
 func (d *detector) countNodes(ctx context.Context) {
@@ -58,50 +65,86 @@ func (d *detector) kubelets(ctx context.Context) (map[string]*KubeletCount, erro
 	return found, err
 }
 
-// controlPlaneLabels returns the labels of control-plane nodes in the order of
-// preference: kubeadm's, the older one (which PMK keeps), microk8s'.
-func controlPlaneLabels() []string {
-	return []string{
-		"node-role.kubernetes.io/control-plane",
-		"node-role.kubernetes.io/master",
-		"node.kubernetes.io/microk8s-controlplane",
-	}
-}
-
-// controlPlane finds the control-plane nodes by their labels.
+// controlPlane finds the control-plane nodes: by their labels, and by static pods of the default
+// scheduler.
 func (d *detector) controlPlane(ctx context.Context) {
+	found := map[string]corev1.Node{}
+	if d.nodesListed {
+		d.labelledNodes(ctx, found)
+	}
+	d.schedulerNodes(ctx, found)
 	if !d.nodesListed {
 		return
 	}
-	found := map[string]corev1.Node{}
-	for _, key := range controlPlaneLabels() {
+	if len(found) == 0 {
+		d.traits.nodeless = len(d.unlabelled) == 0
+		d.workers(ctx)
+		return
+	}
+	nodes := slices.SortedFunc(maps.Values(found), func(a, b corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
+	d.traits.addNodes(nodes)
+	d.describeControlPlane(nodes)
+}
+
+// labelledNodes adds the nodes with a label of control-plane nodes.
+func (d *detector) labelledNodes(ctx context.Context, found map[string]corev1.Node) {
+	for _, key := range kubeapi.ControlPlaneLabels() {
 		nodes, truncated, err := d.listNodes(ctx, key, d.o.MaxControlPlaneNodes)
 		if err != nil {
 			d.warnUnread(err, "list nodes with label "+key, "control-plane nodes with that label are unknown")
 			continue
 		}
 		if truncated {
+			d.info.ControlPlane.Truncated = true
 			d.warn("more than %d nodes have the label %s: the others were not inspected", d.o.MaxControlPlaneNodes, key)
 		}
 		for _, node := range nodes {
 			found[node.Name] = node
 		}
 	}
-	if len(found) == 0 {
-		// Workers identify the distribution too.
-		nodes, _, err := d.listNodes(ctx, "", 5)
-		if err == nil {
-			d.traits.addNodes(nodes)
+}
+
+// schedulerNodes adds the nodes without a label that run the default scheduler in a static pod.
+func (d *detector) schedulerNodes(ctx context.Context, found map[string]corev1.Node) {
+	pods, err := kubeapi.SystemSchedulers(ctx, d.core, slices.Collect(maps.Keys(found)))
+	if err != nil {
+		if len(found) == 0 { // otherwise the pods of these nodes are read, with a warning of their own
+			d.warnUnread(err, "list pods in kube-system", "the default scheduler's pod is unknown")
 		}
 		return
 	}
-	nodes := make([]corev1.Node, 0, len(found))
-	for _, node := range found {
-		nodes = append(nodes, node)
+	d.unlabelled = pods
+	for i := range pods {
+		name := pods[i].Spec.NodeName
+		if _, known := found[name]; known || name == "" || !d.nodesListed {
+			continue
+		}
+		node, err := d.core.Nodes().Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			d.warnUnread(err, "get node "+name, "it runs a default scheduler, and is left out of the control-plane nodes")
+			continue
+		}
+		found[name] = *node
 	}
-	slices.SortFunc(nodes, func(a, b corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
-	d.traits.addNodes(nodes)
-	d.describeControlPlane(nodes)
+}
+
+// workers collects the traits of a cluster without control-plane nodes, by which its distribution
+// is identified: page by page, until one is, and at most maxWorkers nodes.
+func (d *detector) workers(ctx context.Context) {
+	options := metav1.ListOptions{Limit: objectPage}
+	for page, err := range kubeapi.Pages(ctx, d.core.Nodes().List, options) {
+		if err != nil {
+			d.warnUnread(err, "list nodes", "their labels, which can identify the distribution, are unknown")
+			return
+		}
+		d.traits.addNodes(page.Items)
+		if d.workersRead += len(page.Items); d.workersRead >= maxWorkers {
+			return
+		}
+		if row, _ := identifyBy(d.traits, ""); row.layout == LayoutManaged || row.agentless {
+			return
+		}
+	}
 }
 
 // listNodes lists at most limit whole nodes that have a label ("" for any).
@@ -132,7 +175,7 @@ func (d *detector) describeControlPlane(nodes []corev1.Node) {
 	plane := &d.info.ControlPlane
 	plane.Count = len(nodes)
 	most := 0
-	for _, key := range controlPlaneLabels() {
+	for _, key := range kubeapi.ControlPlaneLabels() {
 		values := map[string]int{}
 		total := 0
 		for _, node := range nodes {
@@ -146,12 +189,18 @@ func (d *detector) describeControlPlane(nodes []corev1.Node) {
 		}
 	}
 	for _, node := range nodes {
-		if value, ok := node.Labels[plane.LabelKey]; !ok || value != plane.LabelValue {
+		described := describeNode(node)
+		value, ok := node.Labels[plane.LabelKey]
+		described.Unlabelled = !ok
+		if plane.LabelKey == "" {
+			d.warn("control-plane node %s runs the default scheduler, and has none of the labels %s", node.Name,
+				strings.Join(kubeapi.ControlPlaneLabels(), ", "))
+		} else if !ok || value != plane.LabelValue {
 			d.warn(
 				"control-plane node %s does not have the label %s=%s of the others: a node selector with it excludes the node",
 				node.Name, plane.LabelKey, plane.LabelValue)
 		}
-		plane.Nodes = append(plane.Nodes, describeNode(node))
+		plane.Nodes = append(plane.Nodes, described)
 	}
 }
 

@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"context"
-	"path"
 	"slices"
 	"strings"
 
@@ -26,11 +25,6 @@ type hostPod struct {
 // pods finds the default scheduler among the pods of the control-plane nodes, and
 // the ports that they use.
 func (d *detector) pods(ctx context.Context) {
-	if d.info.ControlPlane.Count == 0 {
-		d.podsByLabel(ctx)
-		d.ownPods(ctx)
-		return
-	}
 	namespace := metav1.NamespaceAll
 	for _, node := range d.info.ControlPlane.Nodes {
 		err := d.podsOf(ctx, namespace, node.Name)
@@ -45,6 +39,9 @@ func (d *detector) pods(ctx context.Context) {
 			break
 		}
 	}
+	for i := range d.unlabelled {
+		d.addPod(ctx, &d.unlabelled[i])
+	}
 	d.ownPods(ctx)
 	slices.SortFunc(d.info.Scheduler.Pods, func(a, b SchedulerPod) int {
 		return strings.Compare(a.Node+"/"+a.Name, b.Node+"/"+b.Name)
@@ -55,16 +52,6 @@ func (d *detector) pods(ctx context.Context) {
 func (d *detector) podsOf(ctx context.Context, namespace, node string) error {
 	options := metav1.ListOptions{FieldSelector: "spec.nodeName=" + node}
 	return d.addPods(ctx, namespace, options)
-}
-
-// podsByLabel finds the default scheduler if its node is unknown. kubeadm and RKE2
-// label its pod; PMK does not.
-func (d *detector) podsByLabel(ctx context.Context) {
-	options := metav1.ListOptions{LabelSelector: "component=kube-scheduler"}
-	err := d.addPods(ctx, kubeSystem, options)
-	if err != nil {
-		d.warnUnread(err, "list pods in kube-system", "the default scheduler's pod is unknown")
-	}
 }
 
 // ownPods adds the pods of the scheduler to deploy, on any node.
@@ -104,18 +91,21 @@ func (d *detector) addPod(ctx context.Context, pod *corev1.Pod) {
 	if slices.ContainsFunc(d.hosts, func(h hostPod) bool { return h.name == host.name }) {
 		return
 	}
-	static, isStatic := staticPodName(pod)
+	scheduler := kubeapi.DefaultScheduler(pod)
+	static, isStatic := kubeapi.StaticPodName(pod)
 	if isStatic {
 		d.traits.addStaticPod(static)
 	}
 	for i := range pod.Spec.Containers {
 		container := &pod.Spec.Containers[i]
 		ports := containerPorts(container)
-		if runsScheduler(container) {
+		if kubeapi.RunsScheduler(container) {
 			ports = sortedPorts(append(ports, d.schedulerPorts(ctx, pod, container)...))
-			if isStatic && (static == "k8s-master" || strings.HasSuffix(static, "kube-scheduler")) {
-				d.info.Scheduler.Pods = append(d.info.Scheduler.Pods, describeScheduler(pod, container, ports))
-			}
+		}
+		if container == scheduler {
+			d.traits.addScheduler(pod, container)
+			d.info.Scheduler.Pods = append(d.info.Scheduler.Pods, describeScheduler(pod, container, ports))
+			d.schedulers = append(d.schedulers, *pod)
 		}
 		if isStatic && container.Name == "kube-apiserver" {
 			d.addAPIServer(pod.Spec.NodeName, container)
@@ -128,23 +118,6 @@ func (d *detector) addPod(ctx context.Context, pod *corev1.Pod) {
 	}
 	host.ports = sortedPorts(host.ports)
 	d.hosts = append(d.hosts, host)
-}
-
-// staticPodName returns the name of a mirror pod in its manifest, to which the
-// kubelet appends the name of the node.
-func staticPodName(pod *corev1.Pod) (string, bool) {
-	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; !mirror {
-		return "", false
-	}
-	return strings.TrimSuffix(pod.Name, "-"+pod.Spec.NodeName), true
-}
-
-// runsScheduler reports whether a container runs kube-scheduler, by its name or command.
-func runsScheduler(container *corev1.Container) bool {
-	if container.Name == "kube-scheduler" {
-		return true
-	}
-	return len(container.Command) > 0 && path.Base(container.Command[0]) == "kube-scheduler"
 }
 
 func describeScheduler(pod *corev1.Pod, container *corev1.Container, ports []int) SchedulerPod {

@@ -180,6 +180,41 @@ func configurationPorts(raw []byte) []int {
 	return sortedPorts([]int{addressPort(configuration.HealthzBindAddress), addressPort(configuration.MetricsBindAddress)})
 }
 
+// kubeconfigsOf returns the paths on the node at which a scheduler may read its kubeconfig: those in
+// its flags or, if there are none, its configuration and the files and directories that it mounts.
+func kubeconfigsOf(pod *corev1.Pod, container *corev1.Container) []string {
+	flags := flagsOf(container)
+	var paths []string
+	for _, name := range []string{"kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig"} {
+		if flags[name] != "" {
+			paths = append(paths, onNode(pod, container, flags[name]))
+		}
+	}
+	if len(paths) > 0 {
+		return paths
+	}
+	if flags["config"] != "" {
+		paths = append(paths, onNode(pod, container, flags["config"]))
+	}
+	for _, mount := range container.VolumeMounts {
+		paths = append(paths, onNode(pod, container, mount.MountPath))
+	}
+	return paths
+}
+
+// onNode returns the path on the node of a file in a container, or the path in the container if it
+// is not on the node.
+func onNode(pod *corev1.Pod, container *corev1.Container, file string) string {
+	for _, mount := range container.VolumeMounts {
+		below, inside := strings.CutPrefix(file, strings.TrimSuffix(mount.MountPath, "/"))
+		i := slices.IndexFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name })
+		if inside && (below == "" || below[0] == '/') && i >= 0 && pod.Spec.Volumes[i].HostPath != nil {
+			return path.Join(pod.Spec.Volumes[i].HostPath.Path, below)
+		}
+	}
+	return path.Clean(file)
+}
+
 // mountedFile returns a file of a container from a ConfigMap or from this node. It
 // returns nil if the file is elsewhere.
 func (d *detector) mountedFile(ctx context.Context, pod *corev1.Pod, container *corev1.Container,

@@ -1,15 +1,14 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
+	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -22,14 +21,15 @@ const (
 // lease reads the leader of the default schedulers.
 func (d *detector) lease(ctx context.Context) {
 	lease := &d.info.Scheduler.Lease
-	found, err := d.leases.Leases(lease.Namespace).Get(ctx, lease.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return // leader election may be off
-	}
+	found, err := kubeapi.DefaultLease(ctx, d.leases, d.schedulers)
 	if err != nil {
-		d.warnUnread(err, "get lease kube-system/kube-scheduler", "the leader of the default schedulers is unknown")
+		d.warnUnread(err, "get lease kube-scheduler", "the leader of the default schedulers is unknown")
 		return
 	}
+	if found == nil {
+		return // leader election may be off
+	}
+	lease.Namespace = cmp.Or(found.Namespace, lease.Namespace)
 	if found.Spec.HolderIdentity != nil {
 		lease.Holder = *found.Spec.HolderIdentity
 	}

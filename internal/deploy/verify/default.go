@@ -15,7 +15,6 @@ import (
 // The default scheduler's lease (pkg/scheduler/apis/config/types.go), and the name of its container
 // in static pods.
 const (
-	defaultLease     = "kube-scheduler"
 	defaultContainer = "kube-scheduler"
 )
 
@@ -120,7 +119,7 @@ func (d *defaultVerifier) chooseImage(ctx context.Context) error {
 	}
 	d.Image = missingImage
 	for i := range pods {
-		if c := schedulerContainer(&pods[i]); c != nil {
+		if c := kubeapi.DefaultScheduler(&pods[i]); c != nil {
 			d.Image = c.Image
 		}
 	}
@@ -129,8 +128,14 @@ func (d *defaultVerifier) chooseImage(ctx context.Context) error {
 
 // readLease returns the default scheduler's lease.
 func (d *defaultVerifier) readLease(ctx context.Context) (*coordinationv1.Lease, error) {
-	ns := metav1.NamespaceSystem
-	return kubeapi.Find(ctx, d.retry, d.kube.CoordinationV1().Leases(ns).Get, "Lease", ns, defaultLease)
+	pods, err := d.staticPods(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return kubeapi.Read(ctx, d.retry, "read the lease of the default scheduler",
+		func(ctx context.Context) (*coordinationv1.Lease, error) {
+			return kubeapi.DefaultLease(ctx, d.kube.CoordinationV1(), pods)
+		})
 }
 
 // holder returns the holder of a lease. It is empty if there is none.

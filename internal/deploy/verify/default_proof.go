@@ -50,7 +50,7 @@ func (d *defaultVerifier) proveDefault(ctx context.Context, pod *corev1.Pod, lea
 func (d *defaultVerifier) checkStaticPod(ctx context.Context, pod, by *corev1.Pod) error {
 	d.result.SchedulerPod = by.Namespace + "/" + by.Name
 	d.result.Replacement = by.Annotations[d.o.Annotation]
-	if status := podstatus.StatusOf(by, defaultContainer); status != nil {
+	if status := podstatus.StatusOf(by, kubeapi.DefaultScheduler(by).Name); status != nil {
 		d.result.Image, d.result.ImageID = status.Image, status.ImageID
 		d.runningProgram(status.ContainerID)
 	}
@@ -116,18 +116,9 @@ func (d *defaultVerifier) podOf(ctx context.Context, lease *coordinationv1.Lease
 
 // staticPods returns the mirror pods of default schedulers.
 func (d *defaultVerifier) staticPods(ctx context.Context) ([]corev1.Pod, error) {
-	return kubeapi.Read(ctx, d.retry, "list pods in kube-system", func(ctx context.Context) ([]corev1.Pod, error) {
+	return kubeapi.Read(ctx, d.retry, "list the pods of default schedulers", func(ctx context.Context) ([]corev1.Pod, error) {
 		return kubeapi.DefaultSchedulerPods(ctx, d.kube.CoreV1())
 	})
-}
-
-func schedulerContainer(pod *corev1.Pod) *corev1.Container {
-	for i := range pod.Spec.Containers {
-		if pod.Spec.Containers[i].Name == defaultContainer {
-			return &pod.Spec.Containers[i]
-		}
-	}
-	return nil
 }
 
 // leaderChangedError is a NotScheduledError that another attempt may avoid.

@@ -21,9 +21,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/podspec"
 )
 
-// controlPlaneTaints are the keys of the taints of control-plane nodes, of all releases.
-var controlPlaneTaints = []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"}
-
 const (
 	// nodePage is how many nodes are read at once.
 	nodePage = 250
@@ -178,7 +175,7 @@ func (r *verifier) onlyControlPlane(ctx context.Context) (bool, error) {
 
 func tolerateControlPlane() []corev1.Toleration {
 	var tolerations []corev1.Toleration
-	for _, key := range controlPlaneTaints {
+	for _, key := range kubeapi.ControlPlaneLabels() {
 		tolerations = append(tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists})
 	}
 	return tolerations

@@ -205,7 +205,7 @@ func (w *workload) readNodes(ctx context.Context, o Options, c *cluster) {
 		return
 	}
 	nodes := []corev1.Node{}
-	for _, label := range []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"} {
+	for _, label := range kubeapi.ControlPlaneLabels() {
 		options := metav1.ListOptions{LabelSelector: label, Limit: pageSize}
 		for page, err := range kubeapi.Pages(ctx, o.Kube.CoreV1().Nodes().List, options) {
 			if err != nil {
