@@ -3,8 +3,7 @@ package deploy
 import (
 	"context"
 	"errors"
-	"slices"
-	"strings"
+	"fmt"
 
 	"go.uber.org/zap"
 
@@ -62,15 +61,60 @@ func (d Deps) preflight(ctx context.Context, plan *Plan) ([]preflight.Outcome, e
 	})
 }
 
-// gateFlags returns the flags with which the binary checks the configuration: feature gates, on
-// which defaults depend. Others may name files.
-func gateFlags(args []string) []string {
-	return slices.DeleteFunc(slices.Clone(args),
-		func(arg string) bool { return !strings.HasPrefix(arg, "--feature-gates=") })
+// compareRelease compares the release of a plan with the version that the program of its image
+// prints; unread is the error of reading it. It returns a warning if that is not a release of
+// Kubernetes, or another patch of the release of the API server, which was assumed because the user
+// named none.
+func (p *Plan) compareRelease(output string, unread error) (warning string, err error) {
+	release, ok := configcheck.ParseVersion(output)
+	named := p.from.o.Branch != "" && p.from.o.Branch != Auto
+	switch image := p.Scheduler.Image; {
+	case unread != nil:
+		return fmt.Sprintf("the release of image %s is unknown, and %s was assumed: %v", image, p.Release, unread), nil
+	case !ok:
+		return fmt.Sprintf("the release of image %s is unknown, and %s was assumed: its program prints %q", image, p.Release,
+			output), nil
+	case release == p.Release:
+		return "", nil
+	case named || release.Minor != p.Release.Minor || release.Major != p.Release.Major:
+		return "", problem.Invalidf(fmt.Sprintf(
+			"specify --branch %s (spec.source.branch), or an image with the kube-scheduler of %s", release, p.Release),
+			"image %s has the kube-scheduler of %s, and the scheduler is for %s", image, release, p.Release)
+	}
+	return fmt.Sprintf("image %s has the kube-scheduler of %s, and the API server is %s", p.Scheduler.Image, release,
+		p.Release), nil
 }
 
-// checkConfiguration runs the scheduler's own binary to check the configuration, or warns that it
-// cannot.
+// checkWithProgram compares the release of the program with the plan, and has it read its flags and
+// its configuration. Two runs tell a program of another release from wrong flags.
+func checkWithProgram(ctx context.Context, d Deps, plan *Plan, binary configcheck.Binary, dir string) error {
+	flags, err := plan.Scheduler.Flags()
+	if err != nil {
+		return err
+	}
+	output, err := configcheck.Version(ctx, binary, dir)
+	if ctx.Err() != nil || errors.Is(err, configcheck.ErrNoBinary) {
+		return err
+	}
+	warning, failed := plan.compareRelease(output, err)
+	if failed != nil {
+		return failed
+	}
+	if warning != "" {
+		d.Warnf("%s", warning)
+	}
+	if _, err := configcheck.Version(ctx, binary, dir, flags...); err != nil {
+		return problem.WithHint(err, "correct spec.args; `kube-scheduler --help` of the image lists its flags")
+	}
+	config := plan.Scheduler.Configuration
+	return configcheck.Check(ctx, binary, dir, configcheck.Request{
+		Configuration: config.YAML, Kubeconfig: manifest.KubeconfigPath(plan.Name), Policy: config.Policy, Args: flags,
+		Warn: d.Warn,
+	})
+}
+
+// checkConfiguration runs the scheduler's own binary to check its release, flags and configuration,
+// or warns that it cannot.
 func checkConfiguration(ctx context.Context, d Deps, plan *Plan) (err error) {
 	if plan.Extender != nil || plan.checked {
 		return nil
@@ -88,11 +132,7 @@ func checkConfiguration(ctx context.Context, d Deps, plan *Plan) (err error) {
 	if err == nil {
 		d.Log.Info("checking the configuration with the scheduler's own binary", zap.String("binary", binary.Path),
 			zap.String("from", binary.Origin))
-		config := plan.Scheduler.Configuration
-		err = configcheck.Check(ctx, binary, dir, configcheck.Request{
-			Configuration: config.YAML, Kubeconfig: manifest.KubeconfigPath(plan.Name), Policy: config.Policy,
-			Args: append(slices.Clone(config.Args), gateFlags(plan.Scheduler.Args)...), Warn: d.Warn,
-		})
+		err = checkWithProgram(ctx, d, plan, binary, dir)
 	}
 	if errors.Is(err, configcheck.ErrNoBinary) {
 		d.Warnf("the configuration was checked only with built-in rules for %s: %v", plan.Release, err)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -72,11 +71,11 @@ func (p *planner) configure(ctx context.Context, s *scheduler, image string) (*c
 	p.notes, p.warnings = append(p.notes, notes...), append(p.warnings, warnings...)
 	c.text = c.rendered.YAML
 	if _, given := staticpod.Flag(s.args, "config"); !given {
-		var notes []string
-		if c.text, notes, err = convertFlags(c.text, p.o.Configuration, s.args); err != nil {
+		if c.text, notes, warnings, err = convertFlags(c.text, p.o.Configuration, s.args,
+			p.info.Release.Rules()); err != nil {
 			return nil, err
 		}
-		p.notes = append(p.notes, notes...)
+		p.notes, p.warnings = append(p.notes, notes...), append(p.warnings, warnings...)
 	}
 	if c.text, err = p.setExtenders(s, c.text); err != nil {
 		return nil, err
@@ -132,16 +131,12 @@ func (p *planner) findSource(s *scheduler) (source, error) {
 	return from, nil
 }
 
-// reportedVersion matches the output of kube-scheduler --version.
-var reportedVersion = regexp.MustCompile(`Kubernetes (v\S+)`)
-
 // checkWithBinary runs the program of the image to read its release and to check configuration and
 // flags. It returns the program's hash.
 func (p *planner) checkWithBinary(ctx context.Context, s *scheduler, image string, c *configuration,
 	kubeconfig string) (sum string, err error) {
 	missing := slices.DeleteFunc(slices.Clone(c.rendered.Args), func(arg string) bool {
-		name, _, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
-		_, given := staticpod.Flag(s.args, name)
+		_, given := versions.FindFlag(s.args, versions.ParseFlags([]string{arg})[0].Name)
 		return given
 	})
 	if len(missing) > 0 {
@@ -165,8 +160,11 @@ func (p *planner) checkWithBinary(ctx context.Context, s *scheduler, image strin
 	if err := p.checkRelease(ctx, binary, dir, image); err != nil {
 		return "", err
 	}
+	if _, err := p.Version(ctx, binary, dir, s.args...); err != nil {
+		return "", problem.WithHint(err, "nothing was changed; correct the flags in "+s.layout.Manifest+" first")
+	}
 	err = p.Check(ctx, binary, dir, configcheck.Request{
-		Configuration: c.text, Kubeconfig: kubeconfig, Policy: c.rendered.Policy, Args: flagsToCheck(s.args),
+		Configuration: c.text, Kubeconfig: kubeconfig, Policy: c.rendered.Policy, Args: s.args,
 		Warn: func(text string) { p.warnf("%s", text) },
 	})
 	if errors.Is(err, configcheck.ErrPartlyChecked) {
@@ -187,13 +185,10 @@ func (p *planner) checkRelease(ctx context.Context, binary configcheck.Binary, d
 	if err != nil {
 		return fmt.Errorf("read the release of image %s: %w", image, err)
 	}
-	version := reportedVersion.FindStringSubmatch(output)
-	if version == nil {
-		return problem.Invalidf("", "the program of image %s is not a kube-scheduler: --version prints %q", image, output)
-	}
-	release, err := versions.FromServer(version[1])
-	if err != nil {
-		return err
+	release, ok := configcheck.ParseVersion(output)
+	if !ok {
+		return problem.Invalidf("", "the program of image %s is not a kube-scheduler of a release: --version prints %q", image,
+			output)
 	}
 	switch want := p.info.Release; {
 	case release.Major != want.Major || release.Minor != want.Minor:

@@ -3,57 +3,47 @@ package replace
 import (
 	"bytes"
 	"fmt"
-	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// deprecatedFlags returns the flags that kube-scheduler ignores with --config
-// (cmd/kube-scheduler/app/options/deprecated.go), and the field that replaces each.
-func deprecatedFlags() [][2]string {
-	return [][2]string{
-		{"kube-api-content-type", "clientConnection.contentType"},
-		{"kube-api-qps", "clientConnection.qps"},
-		{"kube-api-burst", "clientConnection.burst"},
-		{"profiling", "enableProfiling"},
-		{"contention-profiling", "enableContentionProfiling"},
-		{"leader-elect-lease-duration", "leaderElection.leaseDuration"},
-		{"leader-elect-renew-deadline", "leaderElection.renewDeadline"},
-		{"leader-elect-retry-period", "leaderElection.retryPeriod"},
-	}
-}
-
-// convertFlags sets the fields of a configuration that replace flags of a scheduler without
-// --config, unless the user's own source sets them. The notes list the flags.
-func convertFlags(configuration, source []byte, args []string) ([]byte, []string, error) {
+// convertFlags sets the fields of a configuration that replace the flags in args of a scheduler
+// without --config, unless the user's own source sets them. The notes list the flags, and the
+// warnings flags whose field is inside of the profiles.
+func convertFlags(configuration, source []byte, args []string, rules versions.Rules) (
+	text []byte, notes, warnings []string, err error) {
 	var doc, own yaml.Node
 	if err := yaml.Unmarshal(configuration, &doc); err != nil {
-		return nil, nil, fmt.Errorf("read the rendered configuration: %w", err)
+		return nil, nil, nil, fmt.Errorf("read the rendered configuration: %w", err)
 	}
 	_ = yaml.Unmarshal(source, &own) // it was parsed before; a preset has none
-	var notes []string
-	for _, c := range deprecatedFlags() {
-		value, given := staticpod.Flag(args, c[0])
-		path := strings.Split(c[1], ".")
-		if !given || has(&own, path) {
-			continue
+	for _, c := range rules.IgnoredFlags() {
+		value, given := staticpod.Flag(args, c.Name)
+		path := strings.Split(c.Field, ".")
+		switch {
+		case !given || has(&own, path):
+		case c.InProfile:
+			warnings = append(warnings,
+				fmt.Sprintf("flag --%s=%s has no effect any more: it is ignored with --config; set %s there", c.Name, value, c.Field))
+		default:
+			put(&doc, path, value)
+			notes = append(notes, fmt.Sprintf("flag --%s=%s becomes %s: it is ignored with --config", c.Name, value, c.Field))
 		}
-		put(&doc, path, value)
-		notes = append(notes, fmt.Sprintf("flag --%s=%s becomes %s: it is ignored with --config", c[0], value, c[1]))
 	}
 	if len(notes) == 0 {
-		return configuration, nil, nil
+		return configuration, nil, warnings, nil
 	}
 	var out bytes.Buffer
 	encoder := yaml.NewEncoder(&out)
 	encoder.SetIndent(2)
 	if err := encoder.Encode(&doc); err != nil {
-		return nil, nil, fmt.Errorf("write the configuration: %w", err)
+		return nil, nil, nil, fmt.Errorf("write the configuration: %w", err)
 	}
-	return out.Bytes(), notes, nil
+	return out.Bytes(), notes, warnings, nil
 }
 
 // has reports whether a document has a field.
@@ -94,24 +84,4 @@ func entry(n *yaml.Node, name string) *yaml.Node {
 		}
 	}
 	return nil
-}
-
-// flagsToCheck returns the flags with which the binary checks the configuration. It leaves out the
-// flags for files, addresses, servers and the Policy.
-func flagsToCheck(args []string) []string {
-	excluded := []string{
-		"config", "kubeconfig", "master", "authentication-kubeconfig", "authorization-kubeconfig", "bind-address",
-		"secure-port", "address", "port",
-		"cert-dir", "tls-cert-file", "tls-private-key-file", "tls-sni-cert-key", "client-ca-file",
-		"requestheader-client-ca-file",
-		"write-config-to", "log-file", "log-dir", policyFlag, policyNamespaceFlag, policyFileFlag, policyLegacyFlag,
-	}
-	var kept []string
-	for _, word := range args {
-		name, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
-		if strings.HasPrefix(word, "--") && strings.Contains(word, "=") && !slices.Contains(excluded, name) {
-			kept = append(kept, word)
-		}
-	}
-	return kept
 }

@@ -102,9 +102,26 @@ func (p *planner) readManifest(layout inspect.Layout) (*scheduler, error) {
 	}
 	elect, given := staticpod.Flag(s.args, "leader-elect")
 	s.Elects = !given || elect == "true"
-	if lease, given := staticpod.Flag(s.args, "leader-elect-resource-name"); given && lease != schedulerLease {
-		return nil, problem.Invalidf("", "the scheduler uses the lease %s for leader election: expected %s", lease,
-			schedulerLease)
+	if s.Elects {
+		err = checkLease(s.args)
 	}
-	return s, nil
+	return s, err
+}
+
+// checkLease refuses flags with which the scheduler elects its leader by another object than the
+// lease of the default scheduler: the new scheduler would not wait for the ones on other nodes.
+func checkLease(args []string) error {
+	for _, f := range []struct{ name, expected string }{
+		{"leader-elect-resource-name", schedulerLease}, {"leader-elect-resource-namespace", metav1.NamespaceSystem},
+		{"lock-object-name", schedulerLease}, {"lock-object-namespace", metav1.NamespaceSystem},
+		{"leader-elect-resource-lock", "leases"},
+	} {
+		// Locks of several kinds of objects have names such as endpointsleases.
+		value, given := staticpod.Flag(args, f.name)
+		if given && value != f.expected && !(f.expected == "leases" && strings.HasSuffix(value, f.expected)) {
+			return problem.Invalidf("remove the flag on every control-plane node first",
+				"--%s=%s of the scheduler changes the lease for leader election: expected %s", f.name, value, f.expected)
+		}
+	}
+	return nil
 }

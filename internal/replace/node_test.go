@@ -140,10 +140,12 @@ func (n *testNode) deps(t *testing.T) Deps {
 		Binary: func(context.Context, string, []string, string) (configcheck.Binary, error) {
 			return configcheck.Binary{Path: n.path("/program")}, nil
 		},
-		Version: func(context.Context, configcheck.Binary, string) (string, error) { return "Kubernetes v1.24.3", nil },
-		Check:   func(context.Context, configcheck.Binary, string, configcheck.Request) error { return nil },
-		Verify:  func(context.Context, *Plan, bool) error { return n.verifyError },
-		Holder:  "a test", Now: time.Now, Warn: func(text string) { n.warnings = append(n.warnings, text) },
+		Version: func(context.Context, configcheck.Binary, string, ...string) (string, error) {
+			return "Kubernetes v1.24.3", nil
+		},
+		Check:  func(context.Context, configcheck.Binary, string, configcheck.Request) error { return nil },
+		Verify: func(context.Context, *Plan, bool) error { return n.verifyError },
+		Holder: "a test", Now: time.Now, Warn: func(text string) { n.warnings = append(n.warnings, text) },
 		Note: func(string) {},
 		OnStep: func(name string) func(error) {
 			if n.onStep != nil {

@@ -46,7 +46,7 @@ type Deps struct {
 	// the scheduler.
 	Binary func(ctx context.Context, image string, command []string, dir string) (configcheck.Binary, error)
 	// Version and Check run the binary, like the functions of package configcheck.
-	Version func(ctx context.Context, binary configcheck.Binary, dir string) (string, error)
+	Version func(ctx context.Context, binary configcheck.Binary, dir string, flags ...string) (string, error)
 	Check   func(ctx context.Context, binary configcheck.Binary, dir string, request configcheck.Request) error
 	// Verify proves that the scheduler of the plan schedules a pod that names no scheduler. standby
 	// reports that the scheduler of another node leads.

@@ -80,7 +80,8 @@ type Request struct {
 	Kubeconfig    string
 	// Policy is a legacy Policy, which the scheduler will read from a ConfigMap; it may be empty.
 	Policy []byte
-	// Args are more flags of the scheduler.
+	// Args are the flags of the scheduler. The check leaves out flags for files, addresses, servers
+	// and the Policy.
 	Args []string
 	// Warn reports that the binary runs with less isolation than usual; it may be nil.
 	Warn func(text string)
@@ -134,7 +135,7 @@ func (r Request) program(binary Binary) (sandbox.Program, error) {
 		"--config", sandbox.Path(configurationFile), "--secure-port=0", "--master=https://" + standInServer,
 		"--write-config-to", sandbox.OutputPath,
 	}
-	args = append(args, r.Args...)
+	args = append(args, checkedFlags(r.Args)...)
 	files := map[string][]byte{kubeconfigFile: []byte(standInKubeconfig), configurationFile: text}
 	if len(r.Policy) > 0 {
 		if files[policyFile], err = profiles.WithoutFiles(r.Policy); err != nil {
@@ -143,20 +144,6 @@ func (r Request) program(binary Binary) (sandbox.Program, error) {
 		args = append(args, "--policy-config-file="+sandbox.Path(policyFile))
 	}
 	return sandbox.Program{Path: binary.Path, Args: args, Files: files, Timeout: offlineTimeout}, nil
-}
-
-// Version returns the output of the binary's --version, in a sandbox as in [Check].
-func Version(ctx context.Context, binary Binary, dir string) (string, error) {
-	result, err := run(ctx, dir,
-		sandbox.Program{Path: binary.Path, Args: []string{"--version"}, Timeout: offlineTimeout})
-	if err != nil {
-		return "", err
-	}
-	text := strings.TrimSpace(string(result.Text))
-	if result.Status != 0 {
-		return "", fmt.Errorf("run %s --version: exit status %d: %s", binary.Path, result.Status, text)
-	}
-	return text, nil
 }
 
 // run runs the binary. The error is [ErrNoBinary] unless ctx has ended.

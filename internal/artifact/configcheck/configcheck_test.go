@@ -78,6 +78,45 @@ func TestVersionOfABinaryThatGetsNoEnvironment(t *testing.T) {
 	}
 }
 
+func TestVersionRefusesFlagsThatTheProgramDoesNotHave(t *testing.T) {
+	binary := scheduler(t)
+	if got, err := Version(t.Context(), binary, t.TempDir(), "--config=/none", "--v", "4"); err != nil ||
+		got != "Kubernetes v1.24.3" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	_, err := Version(t.Context(), binary, t.TempDir(), "--v=4", "--port=0")
+	var refused *FlagsError
+	if !errors.As(err, &refused) || !refused.Invalid() ||
+		err.Error() != "the scheduler refuses its flags: unknown flag: --port" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestParseVersion(t *testing.T) {
+	for output, want := range map[string]string{
+		"Kubernetes v1.24.3": "v1.24.3",
+		"Flag --port has been deprecated\nKubernetes v1.23.5": "v1.23.5",
+		"Kubernetes v1.29.3-eks-036c24b":                      "v1.29.3",
+		"Kubernetes v0.24.9":                                  "",
+		"Kubernetes v0.0.0-master+$Format:%H$":                "",
+		"scheduler 1.24.3":                                    "",
+	} {
+		release, ok := ParseVersion(output)
+		if ok != (want != "") || ok && release.String() != want {
+			t.Errorf("%s: got %s, %v; want %s", output, release, ok, want)
+		}
+	}
+}
+
+// Flags for files and addresses would change the check or fail in it, in every spelling.
+func TestCheckedFlags(t *testing.T) {
+	args := strings.Fields("--config=/c --kubeconfig /k --secure_port=10259 --v 4 --leader-elect --feature_gates=A=true " +
+		"--cert-dir /d --profiling false")
+	if got := strings.Join(checkedFlags(args), " "); got != "--v 4 --leader-elect --feature_gates=A=true --profiling false" {
+		t.Errorf("got %s", got)
+	}
+}
+
 // A scheduler of 1.20–1.22 listens at the addresses in its configuration before it writes the
 // configuration out.
 func TestCheckDoesNotListenAtTheAddressesOfTheScheduler(t *testing.T) {

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // logRunners are the names of the program that runs another one and writes its output to a file
@@ -101,13 +103,14 @@ func (c Change) flagPlace(container *corev1.Container) (*[]string, place, error)
 	}
 	in := len(container.Command)
 	for i := len(s.words) - 1; i > s.program; i-- {
-		switch word := s.words[i]; {
-		case word == c.flag():
-			return nil, place{}, fmt.Errorf("%s and its value are separate words: write %[1]s=VALUE", word)
-		case strings.HasPrefix(word, c.flag()+"="):
-			if i < in {
-				return &container.Command, place{index: i, there: true, command: true}, nil
-			}
+		name, _, hasValue := strings.Cut(s.words[i], "=")
+		switch {
+		case versions.FlagName(name) != c.flag():
+		case !hasValue:
+			return nil, place{}, fmt.Errorf("%s and its value are separate words: write %[1]s=VALUE", name)
+		case i < in:
+			return &container.Command, place{index: i, there: true, command: true}, nil
+		default:
 			return &container.Args, place{index: i - in, there: true}, nil
 		}
 	}

@@ -15,13 +15,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
+	"strconv"
 
 	"go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
 	sigsyaml "sigs.k8s.io/yaml"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // MaxSize is the maximum size of a manifest, as for a kubelet (pkg/kubelet/config/common.go,
@@ -112,21 +113,21 @@ func (m *Manifest) Container(name string) (*corev1.Container, error) {
 	return nil, problem.Invalidf("", "read static pod %s: no container %s", m.Path, name)
 }
 
-// Flag returns the value of a flag. As for the program, the last occurrence wins.
+// Flag returns the value of a flag, as the program reads it: the last occurrence wins, and a
+// boolean flag is "true" or "false".
 func Flag(words []string, name string) (value string, given bool) {
-	for i, word := range words {
-		word, isFlag := strings.CutPrefix(word, "--")
-		switch {
-		case !isFlag:
-		case word == name && i+1 < len(words) && !strings.HasPrefix(words[i+1], "-"):
-			value, given = words[i+1], true
-		case word == name:
-			value, given = "true", true
-		case strings.HasPrefix(word, name+"="):
-			value, given = word[len(name)+1:], true
+	f, given := versions.FindFlag(words, name)
+	switch {
+	case !given:
+		return "", false
+	case !f.HasValue:
+		return "true", true
+	case versions.IsBooleanFlag(name):
+		if enabled, err := strconv.ParseBool(f.Value); err == nil {
+			return strconv.FormatBool(enabled), true
 		}
 	}
-	return value, given
+	return f.Value, true
 }
 
 // child returns the value of a key of a mapping, or nil.

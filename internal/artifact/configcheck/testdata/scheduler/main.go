@@ -1,6 +1,7 @@
-// Command scheduler is a substitute for kube-scheduler in tests. It refuses every Policy. It
-// refuses a configuration with the comment "# says TEXT", with TEXT as the reason, and panics in a
-// plugin with TEXT for the comment "# panics TEXT".
+// Command scheduler is a substitute for kube-scheduler in tests. It refuses every Policy, and the
+// flags --port and --no-such-flag when it prints its version. It refuses a configuration with the
+// comment "# says TEXT", with TEXT as the reason, and panics in a plugin with TEXT for the comment
+// "# panics TEXT".
 package main
 
 import (
@@ -25,6 +26,12 @@ func main() {
 				os.Exit(1)
 			}
 		case arg == "--version":
+			for _, other := range os.Args[i:] {
+				if name, _, _ := strings.Cut(other, "="); name == "--port" || name == "--no-such-flag" {
+					_, _ = fmt.Fprintf(os.Stderr, "Error: unknown flag: %s\nUsage:\n  kube-scheduler [flags]\n", name)
+					os.Exit(1)
+				}
+			}
 			fmt.Println("Kubernetes v1.24.3")
 			os.Exit(len(os.Environ()))
 		case strings.HasPrefix(arg, "--policy-config-file="):
