@@ -68,8 +68,10 @@ func Convert(r ConvertRequest) (*Converted, error) {
 		return nil, err
 	}
 	notes := schema.NewReport(doc, r.Lossy)
-	converted := convertDocument(doc, notes, r.SchedulerName,
-		convert.Options{Release: release, Rules: rules, To: to, Plugins: r.Plugins})
+	o := convert.Options{Release: release, Rules: rules, To: to, Plugins: r.Plugins}
+	converted := convertDocument(doc, notes, r.SchedulerName, o)
+	reportExtenders(notes, release, doc.Root, nil)
+	checkConverted(notes, doc.Root, o)
 	if err := notes.Problems.Err(doc.Name); err != nil {
 		return nil, err
 	}

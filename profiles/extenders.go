@@ -6,6 +6,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/pmk-sched/pmk-sched/profiles/convert"
 	"github.com/pmk-sched/pmk-sched/profiles/node"
 	"github.com/pmk-sched/pmk-sched/profiles/schema"
 	"github.com/pmk-sched/pmk-sched/profiles/validate"
@@ -20,14 +21,36 @@ func (d *deployment) extenders() {
 			d.Note(key, "keyData is a private key in a ConfigMap, visible to everyone who can read it; use keyFile instead")
 		}
 	}
-	for _, f := range validate.Extenders(d.request.Release, d.doc.Root, d.request.Extenders) {
+	reportExtenders(d.Report, d.request.Release, d.doc.Root, d.request.Extenders)
+	addExtenders(d.doc.Root, d.request.Extenders)
+}
+
+// reportExtenders reports the findings about the extenders of a document, and about those to be
+// added to it.
+func reportExtenders(r *schema.Report, release versions.Release, root *yaml.Node, added []schema.Extender) {
+	for _, f := range validate.Extenders(release, root, added) {
 		if f.Refuses() {
-			d.Refuse(f.Node, f.Try, "%s", f.Message)
+			r.Refuse(f.Node, f.Try, "%s", f.Message)
 			continue
 		}
-		d.Warn(f.Node, f.Message+"; "+f.Try)
+		r.Warn(f.Node, f.Message+"; "+f.Try)
 	}
-	addExtenders(d.doc.Root, d.request.Extenders)
+}
+
+// checkConverted checks a converted document as the scheduler will.
+func checkConverted(r *schema.Report, root *yaml.Node, o convert.Options) {
+	if len(r.Problems) > 0 {
+		return
+	}
+	doc := &schema.Document{Root: root, API: o.To}
+	rejected, accepted := validate.Document(doc, validate.Options{Release: o.Release, Rules: o.Rules,
+		Plugins: slices.Concat(o.Plugins, foreignPlugins(root)), Converted: true}).Split()
+	r.Problems = rejected
+	for _, p := range accepted {
+		if p.Line > 0 { // the conversion's own entries only cost a line
+			r.Notes = append(r.Notes, p.Warning())
+		}
+	}
 }
 
 func addExtenders(root *yaml.Node, extenders []schema.Extender) {

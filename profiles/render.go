@@ -111,10 +111,11 @@ func Render(r Request) (*Rendered, error) {
 	}
 	to, _ := schema.APINamed(strings.TrimPrefix(rules.Render, schema.ConfigGroup+"/"))
 	d := deployment{Report: schema.NewReport(doc, r.Lossy), request: r, doc: doc, to: to.Of(r.Release.Minor)}
-	converted := convertDocument(doc, d.Report, r.SchedulerName, convert.Options{
+	o := convert.Options{
 		Release: r.Release, Rules: rules, To: to, Plugins: r.Plugins, Points: pluginPoints(r.Enable), Deploy: true,
 		InsecurePort: r.InsecurePort,
-	})
+	}
+	converted := convertDocument(doc, d.Report, r.SchedulerName, o)
 	d.extenders()
 	d.identity()
 	d.connection()
@@ -123,6 +124,7 @@ func Render(r Request) (*Rendered, error) {
 		d.Notes = slices.DeleteFunc(d.Notes, func(n schema.Note) bool { return !n.Warning })
 	}
 	d.enablePlugins()
+	checkConverted(d.Report, doc.Root, o)
 	if err := d.Problems.Err(doc.Name); err != nil {
 		return nil, err
 	}

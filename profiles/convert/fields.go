@@ -38,6 +38,9 @@ func (c *conversion) dropField(n, key *yaml.Node, f schema.Field, where string) 
 	switch {
 	case node.IsNull(value):
 		node.Remove(n, f.Name)
+	case f.Default != "" && f.HasDefault(value):
+		node.Remove(n, f.Name)
+		c.Note(key, "%s left out: %s does not have it, and it is the default", name, c.Release)
 	case f.Lost != "":
 		node.Remove(n, f.Name)
 		c.Note(key, "%s left out: %s does not have it; %s", name, c.Release, f.Lost)

@@ -2,6 +2,7 @@ package convert
 
 import (
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -22,23 +23,68 @@ func onlyType(args *yaml.Node) bool {
 	return true
 }
 
-// pluginArgs writes the target's apiVersion to typed arguments and removes fields that it lacks.
+// pluginArgs writes the target's apiVersion to arguments and removes fields that it lacks.
 func (c *profileConversion) pluginArgs() {
 	for _, e := range slices.Clone(node.Items(c.profile, "pluginConfig")) {
 		name, given := node.Text(e, "name"), node.Get(e, "args")
 		known, ok := schema.KnownArgs(name)
-		if !ok || !node.IsMapping(given) || slices.Contains(c.Plugins, name) {
+		if !node.IsMapping(given) {
+			continue
+		}
+		if !ok || slices.Contains(c.Plugins, name) {
+			c.foreignArgs(name, given)
 			continue
 		}
 		if !known.In(c.To) {
-			schema.DropConfig(c.profile, e)
-			c.Loss(e, "remove the entry", "plugin %s does not have arguments in %s", name, c.Release)
+			c.dropArgs(e, known)
 			continue
 		}
 		if v := node.Get(given, "apiVersion"); v != nil {
 			v.Value = c.To.GroupVersion()
 		}
 		c.dropUnsupported(given, known.Object(), "args of "+name)
+		if name == schema.VolumeBinding {
+			c.dropDefaultShape(given, known)
+		}
+	}
+}
+
+// foreignArgs writes the target's apiVersion to the arguments of a plugin that is not in-tree, if
+// they have the group of the scheduler's own: its scheduler registers their kind for the config APIs
+// that it reads.
+func (c *profileConversion) foreignArgs(name string, given *yaml.Node) {
+	v := node.Get(given, "apiVersion")
+	group, version, _ := strings.Cut(node.Text(v), "/")
+	if group != schema.ConfigGroup || version == c.To.Name {
+		return
+	}
+	v.Value = c.To.GroupVersion()
+	c.Note(v, "args of plugin %s: apiVersion %s becomes %s, like the file", name, version, c.To.Name)
+}
+
+// dropArgs removes arguments of a kind that the target lacks. It is a loss unless they are the
+// defaults.
+func (c *profileConversion) dropArgs(e *yaml.Node, known schema.Args) {
+	schema.DropConfig(c.profile, e)
+	if known.HaveDefaults(node.Get(e, "args")) {
+		c.Note(e, "the arguments of %s left out: %s does not have them, and they are the defaults", known.Plugin, c.Release)
+		return
+	}
+	c.Loss(e, "remove the entry", "plugin %s does not have arguments in %s", known.Plugin, c.Release)
+}
+
+// dropDefaultShape removes the default shape of VolumeBinding where a feature gate would have to
+// allow it.
+func (c *profileConversion) dropDefaultShape(given *yaml.Node, known schema.Args) {
+	gates := c.Release.Gates()
+	if gates["VolumeCapacityPriority"].Default || gates["StorageCapacityScoring"].Default {
+		return
+	}
+	f, _ := known.Object().Field("shape", c.To)
+	if key, shape := node.Lookup(given, f.Name); !node.IsNull(shape) && f.HasDefault(shape) {
+		node.Remove(given, f.Name)
+		c.Note(key, "args of VolumeBinding.shape left out: it is the default, and %s only reads it with a feature gate",
+			c.Release)
 	}
 }
 

@@ -85,7 +85,9 @@ func (c *conversion) checkName(n *yaml.Node, name string, idle bool) {
 		return
 	}
 	try := "plugins of " + c.Release.String() + ": " + strings.Join(available, ", ") + "; compile others in with --with"
-	if meant := schema.Nearest(name, available); meant != "" {
+	if advice := schema.Successor(name); advice != "" {
+		try = advice
+	} else if meant := schema.Nearest(name, available); meant != "" {
 		try = "did you mean " + meant + "? Plugins that are not in-tree are compiled in with --with"
 	}
 	c.Refuse(n, try, "plugin %q does not exist in %s", name, c.Release)

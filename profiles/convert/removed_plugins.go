@@ -32,6 +32,9 @@ func (c *profileConversion) replaceNames() {
 		if f, gone := schema.RemovedNamed(name); gone && !c.exists(name) {
 			schema.DropConfig(c.profile, e)
 			c.Note(e, "the arguments of %s left out: %s does not have it; %s", name, c.Release, f.Why)
+		} else if advice := schema.Successor(name); advice != "" && !c.exists(name) {
+			schema.DropConfig(c.profile, e)
+			c.Note(e, "the arguments of %s left out: %s does not have it, so they have no effect; %s", name, c.Release, advice)
 		}
 	}
 }

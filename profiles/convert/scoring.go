@@ -18,6 +18,8 @@ func (c *profileConversion) scoring() {
 		s.toStrategy()
 	case c.from.Set != old && c.To.Set == old:
 		s.toPlugin()
+	case c.To.Set != old:
+		s.replaceOldScorers()
 	}
 }
 
@@ -42,6 +44,26 @@ func (c *scoringConversion) toStrategy() {
 		if e := schema.ConfigOf(c.profile, s.Plugin); e != nil {
 			schema.DropConfig(c.profile, e)
 			c.Note(e, "the arguments of %s left out: the plugin is not enabled", s.Plugin)
+		}
+	}
+}
+
+// replaceOldScorers gives NodeResourcesFit the strategy of a plugin of v1beta1 that a later config
+// API enables, which no release accepts.
+func (c *scoringConversion) replaceOldScorers() {
+	for _, s := range schema.Strategies() {
+		if e := schema.Entry(c.sets, "score", "enabled", s.Plugin); e != nil && !c.exists(s.Plugin) {
+			configured := node.Get(schema.ConfigOf(c.profile, schema.ResourcesFit), "args", "scoringStrategy")
+			if !node.IsNull(configured) || schema.Entry(c.sets, "score", "enabled", schema.ResourcesFit) != nil {
+				c.Refuse(e, schema.Successor(s.Plugin), "plugin %s does not exist in %s, and %s is configured already", s.Plugin,
+					c.Release, schema.ResourcesFit)
+				return
+			}
+			c.setStrategy(scorer{s, e})
+		}
+		if e := schema.Entry(c.sets, "score", "disabled", s.Plugin); e != nil && !c.exists(s.Plugin) {
+			schema.DropEntry(c.sets, "score", "disabled", e)
+			c.Note(e, "%s is no longer disabled: %s does not have it, so the line had no effect", s.Plugin, c.Release)
 		}
 	}
 }

@@ -1,9 +1,13 @@
 package schema
 
 import (
+	"reflect"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/pmk-sched/pmk-sched/profiles/node"
 )
 
 // Field returns a field by name if the config API has it.
@@ -55,6 +59,9 @@ type Field struct {
 	// Lost is why the field can be left out if the target lacks it. If empty, leaving it out is a
 	// loss.
 	Lost string
+	// Default is the scheduler's default as a text of YAML, for fields that a release may lack: leaving
+	// out a field that has it changes nothing.
+	Default string
 	// Least and Most bound a number; Most 0 means no upper bound.
 	Least, Most int
 	Bounded     bool
@@ -62,6 +69,21 @@ type Field struct {
 	Required bool
 	// Hoisted means that the field of a single profile can move to the top level of the document.
 	Hoisted bool
+}
+
+// HasDefault reports whether a value is the scheduler's default, or missing.
+func (f Field) HasDefault(value *yaml.Node) bool {
+	if node.IsNull(value) {
+		return true
+	}
+	if f.Kind == kindDuration {
+		given, err := time.ParseDuration(node.Text(value))
+		standard, _ := time.ParseDuration(f.Default)
+		return err == nil && f.Default != "" && given == standard
+	}
+	var given, standard any
+	return f.Default != "" && value.Decode(&given) == nil && yaml.Unmarshal([]byte(f.Default), &standard) == nil &&
+		reflect.DeepEqual(given, standard)
 }
 
 // In reports whether the field exists in the config API, in any release or in the API's minor

@@ -1,5 +1,13 @@
 package schema
 
+import (
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/pmk-sched/pmk-sched/profiles/node"
+)
+
 // KnownArgs returns the arguments of an in-tree plugin, and false if it has none or is not in-tree
 // (staging/src/k8s.io/kube-scheduler/config/<api>/types_pluginargs.go). Arguments of other plugins
 // are not changed.
@@ -27,6 +35,18 @@ func (a Args) Object() Object {
 	return Object{Fields: append(head, a.Fields...)}
 }
 
+// HaveDefaults reports whether arguments contain nothing but the scheduler's defaults.
+func (a Args) HaveDefaults(given *yaml.Node) bool {
+	for i := 0; node.IsMapping(given) && i+1 < len(given.Content); i += 2 {
+		key := given.Content[i].Value
+		at := slices.IndexFunc(a.Fields, func(f Field) bool { return f.Name == key })
+		if key != "apiVersion" && key != "kind" && (at < 0 || !a.Fields[at].HasDefault(given.Content[i+1])) {
+			return false
+		}
+	}
+	return true
+}
+
 // In reports whether the kind exists in the config API, in any release or in the API's minor
 // release.
 func (a Args) In(target API) bool {
@@ -35,6 +55,8 @@ func (a Args) In(target API) bool {
 
 func argsObjects() []Args {
 	resources := Field{Name: "resources", Kind: KindObjects, Object: resourceSpec}
+	evenly := resources
+	evenly.Default = "[{name: cpu, weight: 1}, {name: memory, weight: 1}]"
 	shape := Field{Name: "shape", Kind: KindObjects, Object: shapePoint}
 	return []Args{
 		{Plugin: "DefaultPreemption", Fields: []Field{
@@ -42,8 +64,8 @@ func argsObjects() []Args {
 			{Name: "minCandidateNodesAbsolute", Kind: kindInt, Bounded: true},
 		}},
 		{Plugin: "DynamicResources", APIs: InV1, Since: 34, Fields: []Field{
-			{Name: "filterTimeout", Kind: kindDuration},
-			{Name: "bindingTimeout", Kind: kindDuration, Since: 35, Lost: "the timeout does not exist before 1.35"},
+			{Name: "filterTimeout", Kind: kindDuration, Default: "10s"},
+			{Name: "bindingTimeout", Kind: kindDuration, Since: 35, Default: "600s", Lost: "the timeout does not exist before 1.35"},
 		}},
 		{Plugin: "InterPodAffinity", Fields: []Field{
 			{Name: "hardPodAffinityWeight", Kind: kindInt, Bounded: true, Most: 100},
@@ -55,7 +77,7 @@ func argsObjects() []Args {
 			{Name: "presentLabels", Kind: kindStrings}, {Name: "absentLabels", Kind: kindStrings},
 			{Name: "presentLabelsPreference", Kind: kindStrings}, {Name: "absentLabelsPreference", Kind: kindStrings},
 		}},
-		{Plugin: "NodeResourcesBalancedAllocation", Since: 22, Fields: []Field{resources}},
+		{Plugin: "NodeResourcesBalancedAllocation", Since: 22, Fields: []Field{evenly}},
 		{Plugin: "NodeResourcesFit", Fields: []Field{
 			{Name: "ignoredResources", Kind: kindStrings},
 			{Name: "ignoredResourceGroups", Kind: kindStrings},
@@ -74,7 +96,8 @@ func argsObjects() []Args {
 		{Plugin: "VolumeBinding", Fields: []Field{
 			{Name: "bindTimeoutSeconds", Kind: kindInt64, Bounded: true},
 			{Name: "shape", Kind: KindObjects, Object: shapePoint, Since: 22,
-				Lost: "it requires the feature gate VolumeCapacityPriority, which the release lacks"},
+				Default: "[{utilization: 0, score: 10}, {utilization: 100, score: 0}]",
+				Lost:    "it requires the feature gate VolumeCapacityPriority, which the release lacks"},
 		}},
 	}
 }

@@ -73,7 +73,7 @@ func (v *validator) volumeShape(shape *yaml.Node) {
 	allowed := gates["VolumeCapacityPriority"].Default || gates["StorageCapacityScoring"].Default
 	switch {
 	case node.IsNull(shape):
-	case !allowed:
+	case !allowed && !v.Converted:
 		v.add(shape, "remove it", "shape requires a feature gate, which is disabled")
 	case len(node.Items(shape)) > 0: // an empty one has a default
 		v.shape(shape, shape)
@@ -89,7 +89,7 @@ func (v *validator) timeouts(args *yaml.Node) {
 	}
 	switch d, err := time.ParseDuration(node.Text(binding)); {
 	case node.IsNull(binding) || err != nil:
-	case !gates["DRADeviceBindingConditions"].Default || !gates["DRAResourceClaimDeviceStatus"].Default:
+	case !v.Converted && (!gates["DRADeviceBindingConditions"].Default || !gates["DRAResourceClaimDeviceStatus"].Default):
 		v.add(binding, "remove it", "bindingTimeout requires a feature gate, which is disabled")
 	case d < time.Second:
 		v.add(binding, "", "bindingTimeout %s is less than 1s", d)

@@ -29,7 +29,8 @@ type Options struct {
 	// Plugins are the names of the compiled-in plugins.
 	Plugins []string
 	// Converted is set if the document was converted for the release. The conversion reports the
-	// names of plugins that the release does not have, and checks the extenders.
+	// names of plugins that the release does not have, and checks the extenders. Flags of its
+	// scheduler may enable feature gates.
 	Converted bool
 }
 
