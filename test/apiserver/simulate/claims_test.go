@@ -104,7 +104,7 @@ func TestAClaimThatCannotBeProvisionedIsThatOfOnePod(t *testing.T) {
 	r := simulatePending(t, node("a", 4, "", "")+csiNode("a")+claimOf("csi.example.com")+
 		pod("db", "1", "", withClaim("data"), "")+pod("web", "1", "", "", ""))
 	equal(t, "placements", map[string]string{"web": "a"}, nodesOf(r))
-	if why := reasons(r)["db"]; !strings.Contains(why, `provisioning failed for PVC "data"`) {
+	if why := reasons(r)["db"]; !strings.Contains(why, `PVC "data"`) {
 		t.Errorf("reason %q", why)
 	}
 	if notes := strings.Join(r.Notes, "\n"); !strings.Contains(notes, "node a has no label zone") {
