@@ -60,8 +60,7 @@ func canEvict(pod *corev1.Pod) func(other *corev1.Pod) bool {
 }
 
 // freeOf returns the free amounts of the nodes for the resources in need. It is more than a group
-// can use: the free room of each node may be too small for a pod, and taints and affinity are not
-// considered. Pods for which evict is true do not count.
+// can use: see placeable. Pods for which evict is true do not count.
 func freeOf(nodes []scheduler.NodeInfo, need amounts, evict func(*corev1.Pod) bool) amounts {
 	// Slices, because there may be thousands of nodes.
 	names := make([]corev1.ResourceName, 0, len(need))

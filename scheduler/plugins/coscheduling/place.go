@@ -78,10 +78,12 @@ func (c *Coscheduling) assemble(ctx context.Context, g *gang, n count, pod *core
 	}
 	free := freeOf(nodes, need, nil)
 	claimed, kept := c.claimedByOthers(g)
+	shapes := shapesOf(n.pending)
+	fits := func(gone func(*corev1.Pod) bool) bool { return placeable(nodes, shapes, gone) >= n.missing() }
 	now := c.now()
 	switch {
-	case covers(free, sumOf(need, claimed)):
-	case covers(sumOf(free, kept), need) && len(claimed)+len(kept) > 0:
+	case covers(free, sumOf(need, claimed)) && fits(nil):
+	case covers(sumOf(free, kept), need) && len(claimed)+len(kept) > 0 && fits(c.keptByOthers(g)):
 		g.queued = true
 		return fmt.Sprintf("pod group %s waits for other pod groups", g.key), nil
 	case !covers(freeOf(nodes, need, canEvict(pod)), need):
@@ -89,6 +91,10 @@ func (c *Coscheduling) assemble(ctx context.Context, g *gang, n count, pod *core
 		name := free.Missing(need).First()
 		return fmt.Sprintf("pod group %s needs %s of %s, more than is free", g.key, scheduler.FormatAmount(name, need[name]),
 			name), nil
+	case !fits(canEvict(pod)):
+		c.wakeNext(now)
+		return fmt.Sprintf("pod group %s: the nodes that can run its pods have room for %d, and it needs %d", g.key,
+			placeable(nodes, shapes, nil), n.missing()), nil
 	}
 	if now.Before(g.until) && !exceeds(free, g.room) {
 		return fmt.Sprintf("pod group %s could not be placed, and is tried again later", g.key), nil
@@ -119,6 +125,19 @@ func (c *Coscheduling) claimedByOthers(g *gang) (claimed, kept amounts) {
 		}
 	}
 	return claimed, kept
+}
+
+// keptByOthers returns a function that reports whether a pod waits for its group, another one that
+// is being placed or gives up its nodes.
+func (c *Coscheduling) keptByOthers(g *gang) func(*corev1.Pod) bool {
+	return func(pod *corev1.Pod) bool {
+		other := c.gangs[c.settings.group(pod)]
+		if other == nil || other == g || !other.assembling && !other.releasing {
+			return false
+		}
+		s := other.pods[pod.UID]
+		return s != nil && s.waiting()
+	}
 }
 
 // hasPrecedence reports whether other groups leave room for a group that is being placed.

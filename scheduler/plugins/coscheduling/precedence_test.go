@@ -71,7 +71,9 @@ func TestOtherGroupsDoNotWaitForTheTimeoutOfAPodGroup(t *testing.T) {
 		w.lengthen("holder")
 		w.createHolder(0)
 		w.run(soon, func() bool { return w.countPods("holder", waiting) == 1 })
-		w.createGang("unfitting", 1, 3)
+		unfitting := newPod("unfitting", "unfitting", 1, 1)
+		unfitting.Annotations = map[string]string{rejected: "for now"}
+		w.create(unfitting)
 		w.run(2*time.Second, nil)
 		w.createGang("a", 1, 1)
 		w.run(time.Second, nil)
@@ -82,13 +84,13 @@ func TestOtherGroupsDoNotWaitForTheTimeoutOfAPodGroup(t *testing.T) {
 	})
 }
 
-// A group whose pod selects a node that does not exist gains nothing when others give up their
+// A group whose pod needs a volume that no node reaches gains nothing when others give up their
 // nodes, although it is older.
 func TestGroupsThatAreNotInTheWayKeepTheirNodes(t *testing.T) {
 	w := newWorld(t, "", 4, 4)
 	w.createGang("nowhere", 2, 1)
 	older := []*simulated{w.pods["shop/nowhere-0"], w.pods["shop/nowhere-1"]}
-	older[1].Spec.NodeSelector = map[string]string{"zone": "none"}
+	older[1].Annotations = map[string]string{rejected: "for good"}
 	for _, p := range older {
 		p.state = placed // it is not tried yet
 	}

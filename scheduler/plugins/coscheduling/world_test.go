@@ -76,7 +76,8 @@ func (h *handle) Get(name string) (scheduler.NodeInfo, error) {
 func (h *handle) List() ([]scheduler.NodeInfo, error) {
 	var all []scheduler.NodeInfo
 	for _, name := range h.w.nodeNames() {
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name,
+			Labels: map[string]string{corev1.LabelHostname: name}}}
 		node.Status.Allocatable = corev1.ResourceList{
 			corev1.ResourceCPU: *resource.NewQuantity(h.w.total[name],
 				resource.DecimalSI), corev1.ResourcePods: resource.MustParse("110"),
@@ -312,13 +313,16 @@ func (w *world) scheduleReady() {
 	}
 }
 
-// rejections are the reasons for which the nodes reject a pod: for lack of room, or because no node
-// has what the pod selects.
+// rejected is an annotation of pods that another plugin rejects on all nodes. The value is "for good"
+// if no other pod is in the way.
+const rejected = "rejected"
+
+// rejections are the reasons for which the nodes reject a pod: for lack of room, or another plugin.
 type rejections struct{ p *simulated }
 
 func (r rejections) Status(string) *scheduler.Status {
-	if r.p.Spec.NodeSelector != nil {
-		return scheduler.Unresolvable("node(s) didn't match Pod's node affinity/selector")
+	if r.p.Annotations[rejected] == "for good" {
+		return scheduler.Unresolvable("node(s) had volume node affinity conflict")
 	}
 	return scheduler.Unschedulable("Insufficient cpu")
 }
@@ -330,7 +334,7 @@ func (w *world) schedule(p *simulated) {
 	_, status := w.PreFilter(ctx, cycle, p.Pod)
 	node := ""
 	for _, name := range w.nodeNames() {
-		if status.IsSuccess() && w.nodes[name] >= p.cpu && p.Spec.NodeSelector == nil {
+		if status.IsSuccess() && w.nodes[name] >= p.cpu && p.Annotations[rejected] == "" {
 			node = name
 		}
 	}

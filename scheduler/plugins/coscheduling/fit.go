@@ -1,0 +1,168 @@
+package coscheduling
+
+import (
+	"reflect"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+
+	"github.com/pmk-sched/pmk-sched/scheduler"
+)
+
+// shape is a pod that requests the same as count others, and that the same nodes can run.
+type shape struct {
+	pod     *corev1.Pod
+	request amounts
+	count   int
+}
+
+// shapesOf returns the shapes of pods. Those of a group mostly have one.
+func shapesOf(pods []*corev1.Pod) (all []*shape) {
+	for _, pod := range pods {
+		request, known := scheduler.PodRequests(pod), false
+		for _, s := range all {
+			if known = reflect.DeepEqual(s.request, request) && sameNodes(&s.pod.Spec, &pod.Spec); known {
+				s.count++
+				break
+			}
+		}
+		if !known {
+			all = append(all, &shape{pod: pod, request: request, count: 1})
+		}
+	}
+	return all
+}
+
+func sameNodes(a, b *corev1.PodSpec) bool {
+	return a.NodeName == b.NodeName && reflect.DeepEqual(a.NodeSelector, b.NodeSelector) &&
+		reflect.DeepEqual(a.Affinity, b.Affinity) && reflect.DeepEqual(a.Tolerations, b.Tolerations)
+}
+
+// placeable returns how many of the pods of a group may get a node: on each node as many as fit
+// there, without the pods for which gone returns true. It is more than a group gets if pods of
+// several shapes share nodes, or if other plugins reject nodes.
+func placeable(nodes []scheduler.NodeInfo, shapes []*shape, gone func(*corev1.Pod) bool) (sum int) {
+	for _, s := range shapes {
+		sum += s.room(nodes, gone)
+	}
+	return sum
+}
+
+// room returns how many of the pods of a shape may get a node.
+func (s *shape) room(nodes []scheduler.NodeInfo, gone func(*corev1.Pod) bool) (sum int) {
+	for _, node := range nodes {
+		if sum >= s.count {
+			return s.count
+		}
+		if canRun(&s.pod.Spec, node.Node()) {
+			sum += s.roomOn(node, gone)
+		}
+	}
+	if sum > s.count {
+		return s.count
+	}
+	return sum
+}
+
+func (s *shape) roomOn(node scheduler.NodeInfo, gone func(*corev1.Pod) bool) int {
+	allocatable, used := node.Allocatable(), node.Requested()
+	most, pods := int64(s.count), allocatable.Pods
+	var freed amounts
+	if gone != nil {
+		freed = requestedBy(node, gone)
+	}
+	for name, amount := range s.request {
+		if amount <= 0 {
+			continue
+		}
+		left := scheduler.Sum(allocatable.Amount(name)-used.Amount(name), freed[name])
+		if fit := left / amount; fit < most {
+			most = fit
+		}
+	}
+	if pods > 0 {
+		for i := 0; i < node.PodCount(); i++ {
+			if gone == nil || !gone(node.Pod(i)) {
+				pods--
+			}
+		}
+		if pods < most {
+			most = pods
+		}
+	}
+	if most < 0 {
+		return 0
+	}
+	return int(most)
+}
+
+// canRun reports whether the taints and labels of a node allow that it runs a pod.
+func canRun(spec *corev1.PodSpec, node *corev1.Node) bool {
+	if node == nil {
+		return false
+	}
+	if node.Spec.Unschedulable && !tolerates(spec.Tolerations, &corev1.Taint{Key: corev1.TaintNodeUnschedulable,
+		Effect: corev1.TaintEffectNoSchedule}) {
+		return false
+	}
+	for i := range node.Spec.Taints {
+		taint := &node.Spec.Taints[i]
+		if taint.Effect != corev1.TaintEffectPreferNoSchedule && !tolerates(spec.Tolerations, taint) {
+			return false
+		}
+	}
+	for key, value := range spec.NodeSelector {
+		if has, ok := node.Labels[key]; !ok || has != value {
+			return false
+		}
+	}
+	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil ||
+		spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return true
+	}
+	for _, term := range spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+		if (len(term.MatchExpressions)+len(term.MatchFields) > 0) && matches(term.MatchExpressions, node.Labels) &&
+			matches(term.MatchFields, map[string]string{"metadata.name": node.Name}) {
+			return true
+		}
+	}
+	return false
+}
+
+// tolerates reports whether a pod tolerates a taint. The method of Toleration has other parameters
+// from release to release. An operator that is not known is taken to tolerate it.
+func tolerates(tolerations []corev1.Toleration, taint *corev1.Taint) bool {
+	for i := range tolerations {
+		t := &tolerations[i]
+		if t.Key != "" && t.Key != taint.Key || t.Effect != "" && t.Effect != taint.Effect {
+			continue
+		}
+		switch t.Operator {
+		case "", corev1.TolerationOpEqual:
+			if t.Value == taint.Value && t.Key != "" {
+				return true
+			}
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// matches reports whether values match all requirements. A requirement that cannot be read is
+// taken to match: other plugins decide.
+func matches(requirements []corev1.NodeSelectorRequirement, values map[string]string) bool {
+	operators := map[corev1.NodeSelectorOperator]selection.Operator{
+		corev1.NodeSelectorOpIn: selection.In, corev1.NodeSelectorOpNotIn: selection.NotIn,
+		corev1.NodeSelectorOpExists: selection.Exists, corev1.NodeSelectorOpDoesNotExist: selection.DoesNotExist,
+		corev1.NodeSelectorOpGt: selection.GreaterThan, corev1.NodeSelectorOpLt: selection.LessThan,
+	}
+	for _, r := range requirements {
+		requirement, err := labels.NewRequirement(r.Key, operators[r.Operator], r.Values)
+		if err == nil && !requirement.Matches(labels.Set(values)) {
+			return false
+		}
+	}
+	return true
+}
