@@ -45,6 +45,9 @@ type Validation struct {
 // Valid reports whether the release accepts the document.
 func (v *Validation) Valid() bool { return len(v.Problems) == 0 }
 
+// Err returns the problems as an [*Error], or nil if the document is valid.
+func (v *Validation) Err() error { return schema.Problems(v.Problems).Err(v.doc.Name) }
+
 // Standalone returns the document with another kubeconfig, and without the files of its extenders,
 // which would have to exist. Up to 1.22 it also sets the addresses of the plain HTTP listener, so
 // that they can be replaced.

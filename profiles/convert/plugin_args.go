@@ -50,8 +50,8 @@ func (c *profileConversion) pluginArgs() {
 }
 
 // foreignArgs writes the target's apiVersion to the arguments of a plugin that is not in-tree, if
-// they have the group of the scheduler's own: its scheduler registers their kind for the config APIs
-// that it reads.
+// they have the scheduler's group: their kind is registered for the config APIs that the release
+// reads.
 func (c *profileConversion) foreignArgs(name string, given *yaml.Node) {
 	v := node.Get(given, "apiVersion")
 	group, version, _ := strings.Cut(node.Text(v), "/")

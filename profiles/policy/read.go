@@ -70,7 +70,33 @@ func Convert(doc *schema.Document, r *schema.Report, schedulerName, target strin
 	if key, value := node.Lookup(old, "alwaysCheckAllPredicates"); node.IsTrue(value) {
 		r.Loss(key, "remove it", "alwaysCheckAllPredicates has no successor: filters stop at the first that rejects a node")
 	}
+	if doc.Outer != nil {
+		adopt(root, only, doc.Outer)
+	}
 	doc.Root = root
+}
+
+// adopt adds the fields of the configuration that names the Policy. Its plugins have no effect
+// (createFromConfig in pkg/scheduler/factory.go, 1.18), except for arguments, and preemption.
+func adopt(root, only, outer *yaml.Node) {
+	profile := node.Items(outer, "profiles")[0]
+	if name := node.Get(profile, "schedulerName"); node.IsNull(only, "schedulerName") && !node.IsNull(name) {
+		node.Put(only, "schedulerName", name)
+	}
+	for _, e := range node.Items(profile, "pluginConfig") {
+		if schema.ConfigOf(only, node.Text(e, "name")) == nil {
+			all := node.List(only, "pluginConfig")
+			all.Content = append(all.Content, e)
+		}
+	}
+	for _, name := range schema.DisabledNames(node.Get(profile, "plugins"), "postFilter") {
+		schema.Disable(node.Child(only, "plugins"), "postFilter", name)
+	}
+	for i := 0; i+1 < len(outer.Content); i += 2 {
+		if name := outer.Content[i].Value; name != "profiles" && node.Get(root, name) == nil {
+			root.Content = append(root.Content, outer.Content[i], outer.Content[i+1])
+		}
+	}
 }
 
 // CheckNames reports unknown predicates and priorities.

@@ -22,6 +22,8 @@ type API struct {
 	// Ignored are the extension points that the decoder accepts and the defaulting silently drops
 	// (mergePlugins in <api>/default_plugins.go).
 	Ignored []string
+	// Removed is the release that removed the config API, if no supported release reads it.
+	Removed string
 	// Minor is the minor release that reads it. If it is 0, any release does.
 	Minor int
 }

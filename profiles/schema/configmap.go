@@ -19,45 +19,48 @@ const policyKey = "policy.cfg"
 var configurationText = regexp.MustCompile(
 	`(?m)^\s*[{,]?\s*["']?kind["']?[ \t]*:[ \t]*["']?(KubeSchedulerConfiguration|Policy)\b|[{,]\s*"kind"\s*:\s*"(KubeSchedulerConfiguration|Policy)"`)
 
-// unwrap replaces a ConfigMap with the configuration in it. Positions remain positions in the file.
-func (d *Document) unwrap(repairing bool) *Problem {
-	_, kind := node.Lookup(d.Root, "kind")
-	data := node.Get(d.Root, "data")
-	var found []string
-	var value *yaml.Node
+// inConfigMap returns the configurations in a ConfigMap. Positions remain positions in the file.
+func (d *Document) inConfigMap(configMap *yaml.Node, repairing bool) ([]found, *Problem) {
+	var all []found
+	data := node.Get(configMap, "data")
 	for i := 0; node.IsMapping(data) && i+1 < len(data.Content); i += 2 {
-		key, held := data.Content[i], data.Content[i+1]
-		if key.Value == policyKey || configurationText.MatchString(node.Text(held)) {
-			found, value = append(found, key.Value), held
+		key, held := data.Content[i].Value, data.Content[i+1]
+		if key != policyKey && !configurationText.MatchString(node.Text(held)) {
+			continue
 		}
+		if held.Kind != yaml.ScalarNode {
+			return nil, &Problem{Line: held.Line, Column: held.Column,
+				Message: fmt.Sprintf("data of a ConfigMap: expected text at key %s, got %s", key, node.Describe(held)),
+				Try:     "add `|` after the key"}
+		}
+		one, problem := d.unwrap(key, held, repairing)
+		if problem != nil {
+			return nil, problem
+		}
+		one.in = configMap
+		all = append(all, one)
 	}
-	switch {
-	case len(found) == 0:
-		return &Problem{Line: kind.Line, Column: kind.Column, Message: "the ConfigMap has no key with a configuration",
-			Try: "put the text under `data:` in a separate file"}
-	case len(found) > 1:
-		return &Problem{Line: kind.Line, Column: kind.Column,
-			Message: "the ConfigMap has several keys with a configuration: " + strings.Join(found,
-				", "), Try: "put the text of one of them in a separate file"}
-	case value.Kind != yaml.ScalarNode:
-		return &Problem{Line: value.Line, Column: value.Column,
-			Message: fmt.Sprintf("data of a ConfigMap: expected text at key %s, got %s", found[0],
-				node.Describe(value)), Try: "add `|` after the key"}
-	}
+	return all, nil
+}
+
+// unwrap reads the configuration in a field of a ConfigMap.
+func (d *Document) unwrap(key string, value *yaml.Node, repairing bool) (found, *Problem) {
 	inner := &Document{Name: d.Name, Text: []byte(value.Value)}
 	place := placeIn(string(d.Text), value)
-	if problem := inner.load(inner.Text, repairing); problem != nil {
+	objects, problem := inner.load(inner.Text, repairing)
+	if problem == nil && len(objects) > 1 {
+		problem = secondProblem([]found{{root: objects[0]}, {root: objects[1]}})
+	}
+	if problem != nil {
 		problem.Line, problem.Column = place(problem.Line, problem.Column)
-		return problem
+		return found{}, problem
 	}
 	for i := range inner.Notes {
 		inner.Notes[i].Line, inner.Notes[i].Column = place(inner.Notes[i].Line, inner.Notes[i].Column)
 	}
-	move(inner.Root, place)
-	d.Root, d.Text, d.Notes = inner.Root, inner.Text, append(d.Notes, inner.Notes...)
-	d.Notes = append(d.Notes,
-		Note{Line: value.Line, Column: value.Column, Message: "read from key " + found[0] + " of a ConfigMap"})
-	return nil
+	move(objects[0], place)
+	return found{root: objects[0], text: inner.Text, key: key, notes: append(inner.Notes,
+		Note{Line: value.Line, Column: value.Column, Message: "read from key " + key + " of a ConfigMap"})}, nil
 }
 
 // placeIn returns a function that maps a position in the text of a scalar to the file. Positions in

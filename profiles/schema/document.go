@@ -30,6 +30,8 @@ type Document struct {
 	Preset bool
 	// Policy is set if the source is a legacy Policy.
 	Policy bool
+	// Outer is a configuration of v1alpha1 that names the Policy, as v1beta1 with one profile, or nil.
+	Outer *yaml.Node
 	// Flow is set if the source is JSON.
 	Flow  bool
 	Notes []Note
@@ -58,6 +60,9 @@ func Parse(name string, source []byte) (*Document, error) {
 // Check reports the parts of the document that a strict decoder of the config API rejects.
 func (d *Document) Check(p *Problems, a API) {
 	checkObject(p, d.Root, d.object(), a, "")
+	if d.Outer != nil {
+		checkObject(p, d.Outer, Configuration(), a, "")
+	}
 }
 
 // object returns the fields of the document's kind.
@@ -98,17 +103,24 @@ func Read(name string, source []byte, repairing bool) (*Document, error) {
 	if len(source) > maxSource {
 		return nil, fail(Problem{Message: fmt.Sprintf("%d bytes exceed the size of a ConfigMap (1 MiB)", len(source))})
 	}
-	doc := &Document{Name: name, Text: source}
-	if problem := doc.load(source, repairing); problem != nil {
+	if problem := templateProblem(source); problem != nil {
 		return nil, fail(*problem)
 	}
-	if node.Text(doc.Root, "kind") == "ConfigMap" {
-		if problem := doc.unwrap(repairing); problem != nil {
-			return nil, fail(*problem)
-		}
+	doc := &Document{Name: name, Text: source}
+	objects, problem := doc.load(source, repairing)
+	if problem != nil {
+		return nil, fail(*problem)
+	}
+	if problem := doc.choose(objects, repairing); problem != nil {
+		return nil, fail(*problem)
 	}
 	if problem := doc.identify(); problem != nil {
 		return nil, fail(*problem)
+	}
+	if repairing && (doc.Outer != nil || doc.API.Removed != "") {
+		if problem := doc.upgradeLegacy(); problem != nil {
+			return nil, fail(*problem)
+		}
 	}
 	doc.fillItems(doc.Root, doc.object(), "")
 	doc.Flow = bytes.HasPrefix(bytes.TrimSpace(doc.Text), []byte("{"))
@@ -118,19 +130,23 @@ func Read(name string, source []byte, repairing bool) (*Document, error) {
 	return doc, nil
 }
 
-// load parses the source into nodes.
-func (d *Document) load(source []byte, repairing bool) *Problem {
-	root, problem := Decode(source)
+// load parses the source into its objects.
+func (d *Document) load(source []byte, repairing bool) ([]*yaml.Node, *Problem) {
+	objects, problem := decodeAll(source)
 	if problem != nil {
 		joined, notes := joinWrapped(source)
-		again, stillWrong := Decode(joined)
+		again, stillWrong := decodeAll(joined)
 		if !repairing || len(notes) == 0 || stillWrong != nil {
-			return problem
+			return nil, problem
 		}
-		root, d.Notes = again, append(d.Notes, notes...)
+		objects, d.Notes = again, append(d.Notes, notes...)
 	}
-	d.Root = root
-	return expandAliases(root)
+	for _, o := range objects {
+		if problem := expandAliases(o); problem != nil {
+			return nil, problem
+		}
+	}
+	return objects, nil
 }
 
 // identify determines the kind and config API of the document.
@@ -149,6 +165,9 @@ func (d *Document) identify() *Problem {
 		d.Policy, d.API = true, policyAPI()
 		d.lenientExtenders()
 		return nil
+	case node.Text(kind) == "ConfigMap":
+		return &Problem{Line: kind.Line, Column: kind.Column, Message: "the ConfigMap has no key with a configuration",
+			Try: "put the text under `data:` in a separate file"}
 	case node.Text(kind) != ConfigKind:
 		return &Problem{Line: kind.Line, Column: kind.Column, Message: fmt.Sprintf("unexpected kind %q: must be %s",
 			kind.Value, ConfigKind), Try: "pass the scheduler's configuration; pmk-sched creates the other objects"}
@@ -158,6 +177,12 @@ func (d *Document) identify() *Problem {
 		return &Problem{Line: version.Line, Column: version.Column,
 			Message: fmt.Sprintf("unexpected apiVersion %q: must be in group %s", version.Value,
 				ConfigGroup), Try: "use one of " + strings.Join(APIVersions(), ", ")}
+	}
+	for _, a := range legacyAPIs() {
+		if a.Name == name {
+			d.API = a
+			return nil
+		}
 	}
 	found, ok := APINamed(name)
 	if !ok {

@@ -59,8 +59,8 @@ type Field struct {
 	// Lost is why the field can be left out if the target lacks it. If empty, leaving it out is a
 	// loss.
 	Lost string
-	// Default is the scheduler's default as a text of YAML, for fields that a release may lack: leaving
-	// out a field that has it changes nothing.
+	// Default is the scheduler's default as YAML, for fields that a release may lack: leaving out a
+	// field that has it changes nothing.
 	Default string
 	// Least and Most bound a number; Most 0 means no upper bound.
 	Least, Most int

@@ -23,8 +23,21 @@ const (
 
 // Decode returns the root mapping of the only document in the source.
 func Decode(source []byte) (*yaml.Node, *Problem) {
+	all, problem := decodeAll(source)
+	if problem != nil {
+		return nil, problem
+	}
+	if len(all) > 1 {
+		return nil, secondProblem([]found{{root: all[0]}, {root: all[1]}})
+	}
+	return all[0], nil
+}
+
+// decodeAll returns the root mappings of all documents in the source, at least one, and the
+// elements of lists of objects.
+func decodeAll(source []byte) ([]*yaml.Node, *Problem) {
 	decoder := yaml.NewDecoder(bytes.NewReader(source))
-	var root *yaml.Node
+	var all []*yaml.Node
 	for {
 		var doc yaml.Node
 		err := decoder.Decode(&doc)
@@ -37,24 +50,22 @@ func Decode(source []byte) (*yaml.Node, *Problem) {
 		if len(doc.Content) == 0 || node.IsNull(doc.Content[0]) {
 			continue
 		}
-		if root != nil {
-			return nil, &Problem{
-				Line: doc.Content[0].Line, Column: doc.Content[0].Column,
-				Message: "unexpected second document: a scheduler reads one configuration",
-				Try:     "keep one document in the file, or deploy each with its own --name",
-			}
+		root := doc.Content[0]
+		if !node.IsMapping(root) {
+			return nil, &Problem{Line: root.Line, Column: root.Column,
+				Message: fmt.Sprintf("expected a mapping, got %s", node.Describe(root)), Try: "start with apiVersion: and kind:"}
 		}
-		root = doc.Content[0]
+		if items := node.Items(root, "items"); len(items) > 0 && strings.HasSuffix(node.Text(root, "kind"), "List") {
+			all = append(all, items...)
+			continue
+		}
+		all = append(all, root)
 	}
-	switch {
-	case root == nil:
+	if len(all) == 0 {
 		return nil, &Problem{Line: 1, Column: 1, Message: "the file is empty",
 			Try: "start with the output of `pmk-sched profile show default`, or omit --config"}
-	case !node.IsMapping(root):
-		return nil, &Problem{Line: root.Line, Column: root.Column,
-			Message: fmt.Sprintf("expected a mapping, got %s", node.Describe(root)), Try: "start with apiVersion: and kind:"}
 	}
-	return root, nil
+	return all, nil
 }
 
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)`)

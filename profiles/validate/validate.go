@@ -82,7 +82,11 @@ func (v *validator) checkVersion() bool {
 		v.add(node.Get(v.doc.Root, "kind"), try, "%s does not read a Policy; the last release to do so was 1.22", v.Release)
 		return false
 	case !v.doc.Policy && !slices.Contains(v.Rules.Accepted, v.api.GroupVersion()):
-		v.add(node.Get(v.doc.Root, "apiVersion"), try, "%s does not read %s; it reads %s", v.Release, v.api.Name,
+		removed := ""
+		if v.api.Removed != "" {
+			removed = ", which " + v.api.Removed + " removed"
+		}
+		v.add(node.Get(v.doc.Root, "apiVersion"), try, "%s does not read %s%s; it reads %s", v.Release, v.api.Name, removed,
 			strings.Join(schema.ShortNames(v.Rules.Accepted), " and "))
 		return false
 	}

@@ -1,0 +1,122 @@
+package schema
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/pmk-sched/pmk-sched/profiles/node"
+)
+
+// found is a configuration in a source, which may be a manifest with several objects.
+type found struct {
+	root  *yaml.Node
+	text  []byte
+	notes []Note
+	// in is the object that contains the configuration as text, and key its field, or nil and "".
+	in  *yaml.Node
+	key string
+}
+
+func (f found) kind() string { return node.Text(f.root, "kind") }
+
+// templateText matches an expression of Helm's or Jinja's templates. Neither of its beginnings is
+// part of a configuration.
+var templateText = regexp.MustCompile(`\{\{.*?(\}\}|$)|\{%.*?(%\}|$)`)
+
+// templateProblem returns the problem that the source is a template, or nil.
+func templateProblem(source []byte) *Problem {
+	for i, line := range strings.Split(string(source), "\n") {
+		if strings.HasPrefix(strings.TrimSpace(line), "#") {
+			continue
+		}
+		if at := templateText.FindStringIndex(line); at != nil {
+			return &Problem{Line: i + 1, Column: at[0] + 1,
+				Message: fmt.Sprintf("the file is a template (Helm, Jinja): %s is not YAML of a configuration", line[at[0]:at[1]]),
+				Try:     "render it first, for example with `helm template`, and pass the result"}
+		}
+	}
+	return nil
+}
+
+// choose selects the configuration of the document among the objects of its source.
+func (d *Document) choose(objects []*yaml.Node, repairing bool) *Problem {
+	var all []found
+	var others []string
+	for _, o := range objects {
+		switch kind := node.Text(o, "kind"); kind {
+		case ConfigKind, PolicyKind:
+			all = append(all, found{root: o})
+		case "ConfigMap":
+			inner, problem := d.inConfigMap(o, repairing)
+			if problem != nil {
+				return problem
+			}
+			if len(inner) == 0 {
+				others = append(others, strings.TrimSpace(kind+" "+node.Text(o, "metadata", "name")))
+			}
+			all = append(all, inner...)
+		default:
+			others = append(others, strings.TrimSpace(kind+" "+node.Text(o, "metadata", "name")))
+		}
+	}
+	if len(all) == 0 {
+		d.Root = objects[0]
+		return nil
+	}
+	if problem := d.take(all, repairing); problem != nil {
+		return problem
+	}
+	if len(others) > 0 {
+		d.Notes = append(d.Notes, Note{Message: "only the scheduler's configuration is read; other objects of the file: " +
+			strings.Join(others, ", ")})
+	}
+	return nil
+}
+
+// take makes the only configuration, or a Policy and the configuration that names it, the document.
+// Without repairing it is the configuration.
+func (d *Document) take(all []found, repairing bool) *Problem {
+	chosen := all[0]
+	if len(all) == 2 {
+		outer, policy := all[0], all[1]
+		if outer.kind() == PolicyKind {
+			outer, policy = policy, outer
+		}
+		if policySource(outer.root) != nil && policy.kind() == PolicyKind {
+			all, chosen = nil, outer
+			if repairing {
+				d.Outer, chosen = outer.root, policy
+				d.Notes = append(d.Notes, outer.notes...)
+			}
+		}
+	}
+	if len(all) > 1 {
+		return secondProblem(all)
+	}
+	d.Root, d.Notes = chosen.root, append(d.Notes, chosen.notes...)
+	if chosen.in != nil {
+		d.Text = chosen.text
+	}
+	return nil
+}
+
+// secondProblem returns the problem that a source has several configurations.
+func secondProblem(all []found) *Problem {
+	if first := all[0]; first.in != nil && first.in == all[len(all)-1].in {
+		var keys []string
+		for _, f := range all {
+			keys = append(keys, f.key)
+		}
+		_, kind := node.Lookup(first.in, "kind")
+		return &Problem{Line: kind.Line, Column: kind.Column,
+			Message: "the ConfigMap has several keys with a configuration: " + strings.Join(keys, ", "),
+			Try:     "put the text of one of them in a separate file"}
+	}
+	second := all[1].root
+	return &Problem{Line: second.Line, Column: second.Column,
+		Message: "unexpected second document: a scheduler reads one configuration",
+		Try:     "keep one document in the file, or deploy each with its own --name"}
+}
