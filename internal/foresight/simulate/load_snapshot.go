@@ -123,8 +123,8 @@ func (r *run) loadOne(ctx context.Context, kind *snapshot.Kind, version string, 
 	return r.loader.Add(ctx, kind, version, o)
 }
 
-// isLost reports whether a pod is on a node that does not exist. The scheduler would count the node,
-// and a cluster removes the pod (pkg/controller/podgc).
+// isLost reports whether a pod is on a node that does not exist. The scheduler would count the node
+// in its cache, and a cluster removes the pod (pkg/controller/podgc).
 func (r *run) isLost(kind *snapshot.Kind, o map[string]any) bool {
 	return kind.Name == "Pod" && nodeOf(o) != "" && !r.nodes[nodeOf(o)]
 }

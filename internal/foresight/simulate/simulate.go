@@ -60,8 +60,9 @@ func (s *Server) newRun(o Options, observer *observer) *run {
 	r := &run{
 		o: o, s: s.s, server: s.api, observer: observer, waits: map[string]bool{}, deferred: map[string][]deferredObject{},
 		before: map[string]string{}, from: map[string]string{}, nodes: map[string]bool{}, pods: map[string]bool{},
-		devices: newDevices(), attachments: scenario.NewAttachments(), moved: map[string]bool{}, waitingClasses: map[string]bool{},
-		quotas: map[string][]string{}, next: make([]int, len(o.Scenario.Workloads)), copies: map[string]int{},
+		devices: newDevices(), attachments: scenario.NewAttachments(), moved: map[string]bool{},
+		waitingClasses: map[string]bool{},
+		quotas:         map[string][]string{}, next: make([]int, len(o.Scenario.Workloads)), copies: map[string]int{},
 	}
 	r.report = &report.Report{Scenario: o.Scenario.Name, Release: o.Scheduler.Release.String(),
 		Scheduler: o.Scheduler.Request.Name}

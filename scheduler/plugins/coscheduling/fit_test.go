@@ -33,8 +33,9 @@ func TestRoomIsThatOfNodesThatCanRunThePods(t *testing.T) {
 			RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
 				{}, {MatchExpressions: expressions, MatchFields: fields}}}}}
 	}
-	requirement := func(key string, operator corev1.NodeSelectorOperator, values ...string) []corev1.NodeSelectorRequirement {
-		return []corev1.NodeSelectorRequirement{{Key: key, Operator: operator, Values: values}}
+	type requirements = []corev1.NodeSelectorRequirement
+	requirement := func(key string, operator corev1.NodeSelectorOperator, values ...string) requirements {
+		return requirements{{Key: key, Operator: operator, Values: values}}
 	}
 	cases := map[string]struct {
 		change func(*corev1.Node)
@@ -52,8 +53,8 @@ func TestRoomIsThatOfNodesThatCanRunThePods(t *testing.T) {
 			Tolerations: []corev1.Toleration{{Key: "reserved", Value: "w"}}}, 0},
 		"all taints are tolerated": {taint("reserved", corev1.TaintEffectNoExecute), corev1.PodSpec{
 			Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}}, 2},
-		"another effect is tolerated": {taint("reserved", corev1.TaintEffectNoExecute), corev1.PodSpec{Tolerations: []corev1.Toleration{
-			{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}}}, 0},
+		"another effect is tolerated": {taint("reserved", corev1.TaintEffectNoExecute), corev1.PodSpec{
+			Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}}}, 0},
 		"a selector":                  {nil, corev1.PodSpec{NodeSelector: map[string]string{"zone": "a"}}, 2},
 		"a selector of another value": {nil, corev1.PodSpec{NodeSelector: map[string]string{"zone": "b"}}, 0},
 		"affinity":                    {nil, corev1.PodSpec{Affinity: requires(requirement("zone", "In", "b", "a"), nil)}, 2},

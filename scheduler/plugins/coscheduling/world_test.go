@@ -313,8 +313,8 @@ func (w *world) scheduleReady() {
 	}
 }
 
-// rejected is an annotation of pods that another plugin rejects on all nodes. The value is "for good"
-// if no other pod is in the way.
+// rejected is an annotation of pods that another plugin rejects on all nodes. The value is "for
+// good" if no other pod is in the way.
 const rejected = "rejected"
 
 // rejections are the reasons for which the nodes reject a pod: for lack of room, or another plugin.

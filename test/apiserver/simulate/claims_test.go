@@ -74,8 +74,8 @@ spec: {accessModes: [ReadWriteOnce], storageClassName: standard, resources: {req
 `
 }
 
-// The provisioner of a class need not be a CSI driver. A second pod with the claim follows the first
-// one where the volume is, and pods without the claim are placed as always.
+// The provisioner of a class need not be a CSI driver. A second pod with the claim follows the
+// first one where the volume is, and pods without the claim are placed as always.
 func TestVolumesOfEachKindOfProvisioner(t *testing.T) {
 	t.Parallel()
 	const (

@@ -315,7 +315,8 @@ func TestDrainShowsWhereThePodsGoWhenTheNodeIsRemoved(t *testing.T) {
 // others, and its labels would count for spreading.
 func TestPodsOfNodesThatDoNotExistAreLeftOut(t *testing.T) {
 	t.Parallel()
-	manifests := node("a", 4, "", "") + pod("lost", "1", "", "nodeName: gone", "phase: Running") + pod("new", "1", "", "", "")
+	manifests := node("a", 4, "", "") + pod("new", "1", "", "", "") +
+		pod("lost", "1", "", "nodeName: gone", "phase: Running")
 	r := simulatePending(t, manifests)
 	equal(t, "placements", map[string]string{"new": "a"}, nodesOf(r))
 	equal(t, "nodes and pods", [2]int{1, 0}, [2]int{r.Summary.Nodes, r.Summary.Pods})

@@ -58,7 +58,8 @@ func (p *provisioning) volume() (pv *corev1.PersistentVolume, assumed bool, err 
 			ClaimRef: &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim",
 				Namespace: p.claim.Namespace, Name: p.claim.Name, UID: p.claim.UID},
 			PersistentVolumeSource: p.source(name),
-			AccessModes:            p.claim.Spec.AccessModes, StorageClassName: p.class.Name, VolumeMode: p.claim.Spec.VolumeMode,
+			AccessModes:            p.claim.Spec.AccessModes, StorageClassName: p.class.Name,
+			VolumeMode: p.claim.Spec.VolumeMode,
 		},
 	}
 	keys, assumed, err := p.topology()

@@ -6,8 +6,8 @@ import (
 )
 
 func TestFewestNodes(t *testing.T) {
-	// Each node takes perNode of fitting pods, and perNode of a group if there are enough nodes for all
-	// of them; unfitting pods fit on no node.
+	// Each node takes perNode of fitting pods, and perNode of a group if there are enough nodes for
+	// all of them; unfitting pods fit on no node.
 	cases := map[string]struct {
 		fitting, group, unfitting, perNode, limit int
 		want                                      int

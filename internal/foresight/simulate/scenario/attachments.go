@@ -66,8 +66,11 @@ func (a *Attachments) Removes(kind *snapshot.Kind, o map[string]any) bool {
 	case "volumeattachments.storage.k8s.io":
 		node, _ := spec["nodeName"].(string)
 		volume, _ := part(spec, "source")["persistentVolumeName"].(string)
+		if volume == "" { // it is in the attachment itself, which no scheduler counts
+			return true
+		}
 		key := nodeClaim{node, a.claims[volume]}
-		return volume == "" || a.leaves[key] && !a.stays[key] // others have the volume in the attachment: no scheduler counts it
+		return a.leaves[key] && !a.stays[key]
 	}
 	return false
 }

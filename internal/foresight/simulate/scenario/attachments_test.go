@@ -18,13 +18,14 @@ func TestAttachmentsGoWithTheirPods(t *testing.T) {
 		claim        string
 		want         bool
 	}{
-		"of a pod that moves":         {moved: []string{pod("a", uses)}, claim: claim, want: true},
-		"of a pod that stays":         {stays: []string{pod("a", uses)}, claim: claim},
-		"of both":                     {moved: []string{pod("a", uses)}, stays: []string{pod("a", uses)}, claim: claim},
-		"another one stays elsewhere": {moved: []string{pod("a", uses)}, stays: []string{pod("b", uses)}, claim: claim, want: true},
-		"of no pod":                   {claim: claim},
-		"of a pod that moves from b":  {moved: []string{pod("b", uses)}, claim: claim},
-		"of a pod without volumes":    {moved: []string{pod("a", `{"name":"v","configMap":{}}`)}, claim: claim},
+		"of a pod that moves": {moved: []string{pod("a", uses)}, claim: claim, want: true},
+		"of a pod that stays": {stays: []string{pod("a", uses)}, claim: claim},
+		"of both":             {moved: []string{pod("a", uses)}, stays: []string{pod("a", uses)}, claim: claim},
+		"another one stays elsewhere": {moved: []string{pod("a", uses)}, stays: []string{pod("b", uses)}, claim: claim,
+			want: true},
+		"of no pod":                  {claim: claim},
+		"of a pod that moves from b": {moved: []string{pod("b", uses)}, claim: claim},
+		"of a pod without volumes":   {moved: []string{pod("a", `{"name":"v","configMap":{}}`)}, claim: claim},
 		"of an ephemeral volume": {moved: []string{pod("a", `{"name":"v","ephemeral":{}}`)}, want: true,
 			claim: `{"metadata":{"name":"web-v","namespace":"n"},"spec":{"volumeName":"pv"}}`},
 		"of a claim in another namespace": {moved: []string{pod("a", uses)},

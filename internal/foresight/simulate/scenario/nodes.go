@@ -70,7 +70,8 @@ func Nodes(templates []Template) (Scenario, error) {
 // hostname is the label with the name of a node.
 const hostname = "kubernetes.io/hostname"
 
-// capacities are the objects with the free capacity of storage. A driver may have one for each node.
+// capacities are the objects with the free capacity of storage. A driver may have one for each
+// node.
 const capacities = "csistoragecapacities"
 
 // nodeOf returns the name of the node that an object belongs to.

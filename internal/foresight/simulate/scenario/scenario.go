@@ -128,8 +128,8 @@ func Drain(nodes []string) Scenario {
 	return s
 }
 
-// removal is the scenario in which nodes are removed, with the pods that cannot move, and the others
-// of their pods are scheduled again. Pending pods stay pending.
+// removal is the scenario in which nodes are removed, with the pods that cannot move, and their
+// other pods are scheduled again. Pending pods stay pending.
 func removal(nodes []string) Scenario {
 	s := newScenario("drain", func(kind *snapshot.Kind, o object) (object, Action) {
 		on := slices.Contains(nodes, nodeOf(kind, o))
