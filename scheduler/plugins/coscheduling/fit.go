@@ -49,6 +49,19 @@ func placeable(nodes []scheduler.NodeInfo, shapes []*shape, gone func(*corev1.Po
 	return sum
 }
 
+// usable returns the nodes that can run a pod of one of the shapes.
+func usable(nodes []scheduler.NodeInfo, shapes []*shape) (all []scheduler.NodeInfo) {
+	for _, node := range nodes {
+		for _, s := range shapes {
+			if canRun(&s.pod.Spec, node.Node()) {
+				all = append(all, node)
+				break
+			}
+		}
+	}
+	return all
+}
+
 // room returns how many of the pods of a shape may get a node.
 func (s *shape) room(nodes []scheduler.NodeInfo, gone func(*corev1.Pod) bool) (sum int) {
 	for _, node := range nodes {

@@ -3,6 +3,7 @@ package coscheduling
 import (
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -119,4 +120,27 @@ func TestGroupsDoNotBeginForNodesThatTheyCannotUse(t *testing.T) {
 	}
 	w.create(newPod("single", "", 0, 3))
 	w.run(soon, func() bool { return w.countPods("single", placed) == 1 })
+}
+
+// Room that comes free on nodes that a group cannot use does not shorten its back-off.
+func TestBackOffIsNotShortenedByRoomThatAGroupCannotUse(t *testing.T) {
+	w := newWorld(t, `{"backoff": {"initial": "1m"}}`, 4, 4, 4)
+	w.create(newPod("other", "", 0, 4))
+	w.run(time.Second, func() bool { return w.countPods("other", placed) == 1 })
+	node := w.pods["shop/other"].node
+	w.createGang("rank", 1, 2)
+	p := w.pods["shop/rank-0"]
+	p.Annotations = map[string]string{rejected: "for good"}
+	p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpNotIn,
+				Values: []string{node}}}}}}}}
+	w.run(soon, func() bool { return w.attempts(resultUnplaced) == 1 })
+	w.remove("other")
+	w.run(30*time.Second, nil)
+	if n := w.attempts(resultUnplaced); n != 1 {
+		t.Errorf("the group was tried %v times", n)
+	}
+	w.addNode("new", 4)
+	w.run(soon, func() bool { return w.attempts(resultUnplaced) == 2 })
 }

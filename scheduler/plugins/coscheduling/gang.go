@@ -29,8 +29,8 @@ type gang struct {
 	// was last retried for its turn.
 	queued bool
 	woken  time.Time
-	// failures is the number of failures in a row, until is the end of the back-off, and room is
-	// the free room when the last attempt began.
+	// failures is the number of failures in a row, until is the end of the back-off, and room is the
+	// free room of the nodes that can run its pods when the last attempt began.
 	failures int
 	until    time.Time
 	room     amounts

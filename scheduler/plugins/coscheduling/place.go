@@ -96,10 +96,11 @@ func (c *Coscheduling) assemble(ctx context.Context, g *gang, n count, pod *core
 		return fmt.Sprintf("pod group %s: the nodes that can run its pods have room for %d, and it needs %d", g.key,
 			placeable(nodes, shapes, nil), n.missing()), nil
 	}
-	if now.Before(g.until) && !exceeds(free, g.room) {
+	room := freeOf(usable(nodes, shapes), need, nil)
+	if now.Before(g.until) && !exceeds(room, g.room) {
 		return fmt.Sprintf("pod group %s could not be placed, and is tried again later", g.key), nil
 	}
-	g.assembling, g.deadline, g.room, g.until = true, now.Add(n.timeout), free, time.Time{}
+	g.assembling, g.deadline, g.room, g.until = true, now.Add(n.timeout), room, time.Time{}
 	if g.precedence = g.deadline; n.timeout > c.settings.timeout {
 		g.precedence = now.Add(c.settings.timeout)
 	}
