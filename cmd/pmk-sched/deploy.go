@@ -13,7 +13,8 @@ func deployCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "deploy", Usage: "deploy a scheduler alongside the default scheduler",
 		Description: "Applies every object in order and waits until the scheduler is ready and stays ready. Running it " +
-			"again changes only objects that differ. If the scheduler does not become ready, its last log lines are printed " +
+			"again changes only objects that differ; without -f, --config and --preset it keeps the settings of the deployed " +
+			"scheduler that no flag changes. If the scheduler does not become ready, its last log lines are printed " +
 			"and the previous revision is restored.",
 		UsageText: examples("pmk-sched deploy --name my-scheduler --image registry.example.com/kube-scheduler:v1.24.3",
 			"pmk-sched deploy -f pmk-sched.yaml --dry-run",

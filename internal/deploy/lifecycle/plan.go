@@ -75,6 +75,23 @@ func prepare(ctx context.Context, s *session.Session, sp *spec.Spec) (*request, 
 	if r.deps, err = deploy.Connect(s); err != nil {
 		return nil, err
 	}
+	return r.complete(ctx, s, sp)
+}
+
+// complete returns the request with the settings of the deployed scheduler that it keeps, and with
+// the state of the cluster, the node and the image.
+func (r *request) complete(ctx context.Context, s *session.Session, sp *spec.Spec) (*request, error) {
+	kept, err := keepDeployed(ctx, s, r.deps, sp)
+	if err != nil {
+		return nil, err
+	}
+	if kept != sp {
+		d := r.deps
+		if r, err = newRequest(ctx, s, kept); err != nil {
+			return nil, err
+		}
+		r.deps = d
+	}
 	return r, r.inspect(ctx, s)
 }
 
@@ -185,7 +202,7 @@ func Plan(ctx context.Context, s *session.Session, sp *spec.Spec, offline bool) 
 		r.deps = deploy.Deps{Warn: s.Warn, Note: s.Note}
 		err = r.readNode(ctx, s)
 	case err == nil:
-		err = r.inspect(ctx, s)
+		r, err = r.complete(ctx, s, sp)
 	}
 	if err != nil {
 		return nil, err

@@ -22,6 +22,8 @@ type document struct {
 	// regular reports whether the document comes from a file that can be read again, and not from
 	// standard input or a pipe.
 	regular bool
+	// absent reports whether there is neither a file nor a recorded request.
+	absent bool
 }
 
 // readDocument reads pmk-sched.yaml once. "-" is standard input; an empty name gives an empty
@@ -29,7 +31,7 @@ type document struct {
 func readDocument(flag, name string, stdin io.Reader) (*document, error) {
 	switch name {
 	case "":
-		return &document{CustomScheduler: &v1alpha1.CustomScheduler{}}, nil
+		return &document{CustomScheduler: &v1alpha1.CustomScheduler{}, absent: true}, nil
 	case "-":
 		text, err := io.ReadAll(stdin)
 		if err != nil {

@@ -1,0 +1,43 @@
+package spec
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+)
+
+// GivesFile reports whether a file, or a recorded request, describes the scheduler completely.
+func (s *Spec) GivesFile() bool { return !s.file.absent }
+
+// GivesConfiguration reports whether a flag names the configuration.
+func (s *Spec) GivesConfiguration() bool { return s.flags.Config != "" || s.flags.Preset != "" }
+
+// Keep returns the spec with the settings of a deployed scheduler where no flag says otherwise, and
+// the names of the settings that the spec alone would not have. The image and the sources are not
+// kept: an image records its own sources.
+func (s *Spec) Keep(deployed *v1alpha1.CustomScheduler) (kept *Spec, settings []string, err error) {
+	d := &document{CustomScheduler: deployed.DeepCopy()}
+	d.Spec.Source, d.Spec.Image = v1alpha1.Source{}, v1alpha1.Image{PullPolicy: d.Spec.Image.PullPolicy}
+	f := s.flags
+	f.Name, f.Namespace = s.Name, s.Namespace
+	if kept, err = resolve(f, d); err != nil {
+		return nil, nil, err
+	}
+	kept.Branch = s.Branch
+	with, alone := reflect.ValueOf(kept.request.Spec), reflect.ValueOf(s.request.Spec)
+	for i := range with.NumField() {
+		if reflect.DeepEqual(with.Field(i).Interface(), alone.Field(i).Interface()) {
+			continue
+		}
+		name, _, _ := strings.Cut(with.Type().Field(i).Tag.Get("json"), ",")
+		if name == "configuration" {
+			preset, _, file := configuration(kept.request)
+			name = fmt.Sprintf("configuration (%s)", cmp.Or(file, "preset "+cmp.Or(preset, "default")))
+		}
+		settings = append(settings, name)
+	}
+	return kept, settings, nil
+}
