@@ -11,7 +11,8 @@ import (
 
 // validExtender returns an extender without problems.
 func validExtender() profiles.Extender {
-	return profiles.Extender{Name: "x", URLPrefix: "http://127.0.0.1:1/x", FilterVerb: "filter", Ignorable: yes()}
+	return profiles.Extender{Name: "x", URLPrefix: "http://127.0.0.1:1/x", FilterVerb: "filter", Ignorable: yes(),
+		NodeCacheCapable: yes()}
 }
 
 func TestCheckExtendersAcceptsValidExtender(t *testing.T) {
@@ -78,6 +79,10 @@ func TestCheckExtendersReportsProblemsAndWarnings(t *testing.T) {
 		{name: "whole nodes that are scored only", release: "v1.36.3", change: func(e *profiles.Extender) {
 			e.NodeCacheCapable, e.FilterVerb, e.PrioritizeVerb, e.Weight = no(), "", "p", 1
 		}, warn: "with nodeCacheCapable: false each call has the complete nodes, which is slow in large clusters"},
+		{name: "a verb with a slash", change: func(e *profiles.Extender) { e.FilterVerb = "/filter" },
+			warn: "//filter: many servers do not serve a path with two slashes"},
+		{name: "whole nodes by default", change: func(e *profiles.Extender) { e.NodeCacheCapable = nil },
+			warn: "with nodeCacheCapable: false each call has the complete nodes"},
 		{name: "ignorable unset", change: func(e *profiles.Extender) { e.Ignorable = nil },
 			refused: "ignorable is not set; by default no pod is scheduled while the extender is unavailable"},
 		{name: "an ignorable binder", release: "v1.29.2", change: func(e *profiles.Extender) {

@@ -35,7 +35,7 @@ func everyExtender(t *testing.T) []profiles.Extender {
 		{
 			Name: "load", URLPrefix: "https://load.kube-system.svc:8443", FilterVerb: "filter", PrioritizeVerb: "prioritize",
 			PreemptVerb: "preempt",
-			Weight:      4, EnableHTTPS: true, Ignorable: yes(),
+			Weight:      4, EnableHTTPS: true, Ignorable: yes(), NodeCacheCapable: yes(),
 			TLS: &profiles.ExtenderTLS{ServerName: "load", CAData: authority(t), CertFile: "/srv/kubernetes/extenders/load.crt",
 				KeyFile: "/srv/kubernetes/extenders/load.key"},
 		},

@@ -159,5 +159,7 @@ func record(doc *schema.Document, r ProbeRequest) []ProbedExtender {
 }
 
 func (r ProbeRequest) recorder(stage int) *yaml.Node {
-	return schema.Extender{URLPrefix: r.Recorder(stage), FilterVerb: r.Verb, HTTPTimeout: recorderTimeout}.Node()
+	names := true
+	return schema.Extender{URLPrefix: r.Recorder(stage), FilterVerb: r.Verb, HTTPTimeout: recorderTimeout,
+		NodeCacheCapable: &names}.Node()
 }

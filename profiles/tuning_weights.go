@@ -60,12 +60,12 @@ func (t *Tunable) BreakTies(given []schema.Extender, addresses []string, verb st
 	addExtenders(c.doc.Root, given)
 	node.Put(c.doc.Root, "parallelism", node.Int(1))
 	factor := 10 // a scheduler multiplies the scores of extenders by 10 (prioritizeNodes)
-	yes := false
+	ignorable, names := false, true
 	list := node.List(c.doc.Root, "extenders")
 	others := slices.Clone(list.Content)
 	for _, address := range addresses {
 		list.Content = append(list.Content, schema.Extender{URLPrefix: address, PrioritizeVerb: verb,
-			Weight: int64(factor / 10), HTTPTimeout: recorderTimeout, Ignorable: &yes}.Node())
+			Weight: int64(factor / 10), HTTPTimeout: recorderTimeout, Ignorable: &ignorable, NodeCacheCapable: &names}.Node())
 		factor *= 11
 	}
 	for _, e := range others {

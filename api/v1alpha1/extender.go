@@ -24,7 +24,8 @@ type Extender struct {
 	TLSConfig *TLSConfig `json:"tlsConfig,omitempty" yaml:"tlsConfig"`
 	// HTTPTimeout is the timeout of a call.
 	HTTPTimeout Duration `json:"httpTimeout,omitempty" yaml:"httpTimeout"`
-	// NodeCacheCapable sends names of nodes instead of nodes.
+	// NodeCacheCapable sends names of nodes instead of nodes. The default is false with URLPrefix, as
+	// in kube-scheduler.
 	NodeCacheCapable *bool `json:"nodeCacheCapable,omitempty" yaml:"nodeCacheCapable"`
 	// ManagedResources limit the calls to pods that request one of them.
 	ManagedResources []ManagedResource `json:"managedResources,omitempty" yaml:"managedResources"`

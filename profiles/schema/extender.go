@@ -27,7 +27,8 @@ type Extender struct {
 	// HTTPTimeout is the timeout of each call. If it is 0, [DefaultExtenderTimeout] is used.
 	HTTPTimeout time.Duration
 	// NodeCacheCapable means that the extender caches nodes, so that the scheduler sends only their
-	// names. Nil means true.
+	// names. Nil means false, as in a scheduler's configuration: a handler that reads the nodes of a
+	// request would find none.
 	NodeCacheCapable *bool
 	// ManagedResources limit the extender to pods that request one of them. If empty, it is called
 	// for every pod.

@@ -16,8 +16,7 @@ import (
 func (e Extender) WithDefaults() Extender {
 	e.HTTPTimeout = cmp.Or(e.HTTPTimeout, DefaultExtenderTimeout)
 	if e.NodeCacheCapable == nil {
-		yes := true
-		e.NodeCacheCapable = &yes
+		e.NodeCacheCapable = new(bool)
 	}
 	return e
 }

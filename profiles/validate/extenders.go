@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -148,6 +149,14 @@ func (x *extenderCheck) verbs(e checkedExtender) {
 	case e.PrioritizeVerb == "" && e.Weight != 0:
 		x.add(warning, e, "weight", "set prioritizeVerb, or remove the weight",
 			"the weight %d has no effect without a prioritizeVerb", e.Weight)
+	}
+	for _, v := range []struct{ field, verb string }{{"filterVerb", e.FilterVerb}, {"prioritizeVerb", e.PrioritizeVerb},
+		{"preemptVerb", e.PreemptVerb}, {"bindVerb", e.BindVerb}} {
+		if strings.HasPrefix(v.verb, "/") {
+			x.add(warning, e, v.field, "remove the slash at the beginning",
+				"the scheduler calls %s/%s: many servers do not serve a path with two slashes, or redirect it, which loses the "+
+					"request", strings.TrimRight(e.URLPrefix, "/"), v.verb)
+		}
 	}
 	if e.BindVerb != "" && len(e.ManagedResources) == 0 {
 		x.add(warning, e, "bindVerb", "list the resources of its pods in managedResources",

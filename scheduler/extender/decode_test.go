@@ -135,6 +135,43 @@ func TestInvalidRequestsAreRefused(t *testing.T) {
 	}
 }
 
+func TestRequestsOfEverySchedulerAreAnswered(t *testing.T) {
+	server, _ := serveWith(t, filledCache(t, newNode("a", nil), newNode("b", map[string]string{"no": ""})),
+		Options{Verbs: DefaultVerbs()}, labelled())
+	const pod = `{"metadata":{"name":"p","namespace":"d","uid":"u1"},"spec":{"containers":[{"name":"c","image":"i"}]}}`
+	const nodes = `[{"metadata":{"name":"a"}},{"metadata":{"name":"b","labels":{"no":""}}}]`
+	cases := []struct {
+		name, path, body string
+		status           int
+		want             string // part of the answer
+	}{
+		{"names", "filter", `{"Pod":` + pod + `,"Nodes":null,"NodeNames":["a","b"]}`, 200, `"NodeNames":["a"]`},
+		{"lower case", "filter", `{"pod":` + pod + `,"nodenames":["a","b"]}`, 200, `"NodeNames":["a"]`},
+		{"nodes", "filter", `{"Pod":` + pod + `,"Nodes":{"metadata":{},"items":` + nodes + `},"NodeNames":null}`, 200,
+			`"Nodes":{"metadata":{},"items":[{"metadata":{"name":"a"`},
+		{"nodes in upper case", "filter", `{"POD":` + pod + `,"NODES":{"Items":` + nodes + `}}`, 200, `"name":"a"`},
+		{"both", "filter", `{"Pod":` + pod + `,"Nodes":{"items":` + nodes + `},"NodeNames":["a"]}`, 400,
+			"both NodeNames and Nodes"},
+		{"no names", "filter", `{"Pod":` + pod + `,"Nodes":null,"NodeNames":[]}`, 200, `"NodeNames":[]`},
+		{"neither", "filter", `{"Pod":` + pod + `,"Nodes":null,"NodeNames":null}`, 400, "neither NodeNames nor Nodes"},
+		{"no pod", "prioritize", `{"Pod":null,"NodeNames":["a"]}`, 400, "no Pod"},
+		{"a verb with a slash", "/filter", `{"Pod":` + pod + `,"NodeNames":["a","b"]}`, 200, `"NodeNames":["a"]`},
+		{"two slashes", "//prioritize", `{"Pod":` + pod + `,"NodeNames":["a"]}`, 200, `"Host":"a"`},
+		{"victims by UID", "preempt", `{"Pod":` + pod + `,"NodeNameToVictims":null,"NodeNameToMetaVictims":{"a":{"Pods":` +
+			`[{"UID":"v1"}],"NumPDBViolations":0},"b":{"Pods":null,"NumPDBViolations":1}}}`, 200, `"a":{"Pods":[{"UID":"v1"}]`},
+		{"a verb that is not served", "bind", `{"PodName":"p","PodNamespace":"d","PodUID":"u","Node":"a"}`, 404,
+			"serves filter, prioritize, preempt"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			status, body := post(t, server, c.path, c.body)
+			if status != c.status || !strings.Contains(string(body), c.want) {
+				t.Errorf("got %d %s, want %d %s", status, body, c.status, c.want)
+			}
+		})
+	}
+}
+
 // FuzzNodeArguments searches bodies of filter and prioritize that crash the decoder, or that its
 // fast path decodes differently.
 func FuzzNodeArguments(f *testing.F) {

@@ -61,7 +61,19 @@ func (e *Extender) Handler() http.Handler {
 	mux.HandleFunc("GET /readyz", e.serveReady)
 	mux.HandleFunc("GET /answered", e.serveAnswered)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(e.registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxMetrics}))
-	return mux
+	return withOneSlash(mux)
+}
+
+// withOneSlash serves //filter, the path of filterVerb: /filter, as /filter. http.ServeMux would
+// redirect it, and a client repeats a redirected POST as GET.
+func withOneSlash(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "//") {
+			r = r.Clone(r.Context())
+			r.URL.Path, r.URL.RawPath = "/"+strings.TrimLeft(r.URL.Path, "/"), ""
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 type verb struct {

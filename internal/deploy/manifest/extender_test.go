@@ -22,9 +22,10 @@ func extender(t *testing.T, release string) manifest.Extender {
 	if err != nil {
 		t.Fatal(err)
 	}
+	cached := true
 	return manifest.Extender{
 		Name: "my-extender", Release: r, Image: "localhost/my-extender:v1", Version: "v0.1.0",
-		Call: profiles.Extender{FilterVerb: "filter", PrioritizeVerb: "prioritize"},
+		Call: profiles.Extender{FilterVerb: "filter", PrioritizeVerb: "prioritize", NodeCacheCapable: &cached},
 		Policies: []manifest.Policy{
 			{Name: "loadaware", Weight: 2, Args: map[string]any{
 				"prometheus": map[string]any{"url": "http://prometheus.monitoring:9090"}}},
@@ -68,12 +69,13 @@ func wirings() []manifest.Wiring {
 	e := extender(&testing.T{}, "v1.24.3")
 	return []manifest.Wiring{
 		{Extender: profiles.Extender{
-			Name: "near", URLPrefix: manifest.SidecarURL(11260), FilterVerb: "filter", PrioritizeVerb: "prioritize"},
+			Name: "near", URLPrefix: manifest.SidecarURL(11260), FilterVerb: "filter", PrioritizeVerb: "prioritize",
+			NodeCacheCapable: e.Call.NodeCacheCapable},
 			Sidecar: &manifest.Sidecar{
 				Image: "localhost/my-extender:v1", Policies: e.Policies, Rules: e.Rules, Port: 11260,
 			}},
 		{Extender: profiles.Extender{
-			Name: "far", URLPrefix: "https://10.96.0.7"}, ClientSecret: manifest.ExtenderClient("far")},
+			Name: "far", URLPrefix: "https://10.96.0.7", NodeCacheCapable: e.Call.NodeCacheCapable}, ClientSecret: manifest.ExtenderClient("far")},
 	}
 }
 

@@ -48,11 +48,13 @@ func calledExtenders(r *v1alpha1.CustomScheduler) ([]profiles.Extender, map[stri
 	return called, clients, nil
 }
 
-// callOf returns the entry in the form of the scheduler's configuration, without certificates.
+// callOf returns the entry in the form of the scheduler's configuration, without certificates. The
+// scheduler writes a slash before a verb.
 func callOf(e v1alpha1.Extender) profiles.Extender {
+	verb := func(v string) string { return strings.TrimLeft(v, "/") }
 	made := profiles.Extender{
-		Name: e.Name, URLPrefix: e.URLPrefix,
-		FilterVerb: e.FilterVerb, PrioritizeVerb: e.PrioritizeVerb, PreemptVerb: e.PreemptVerb, BindVerb: e.BindVerb,
+		Name: e.Name, URLPrefix: e.URLPrefix, FilterVerb: verb(e.FilterVerb), PrioritizeVerb: verb(e.PrioritizeVerb),
+		PreemptVerb: verb(e.PreemptVerb), BindVerb: verb(e.BindVerb),
 		Weight: e.Weight, EnableHTTPS: strings.HasPrefix(e.URLPrefix, "https://"), HTTPTimeout: time.Duration(e.HTTPTimeout),
 		NodeCacheCapable: e.NodeCacheCapable, Ignorable: e.Ignorable,
 	}

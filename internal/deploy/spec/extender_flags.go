@@ -136,6 +136,10 @@ func (s *Spec) extenderOptions(e v1alpha1.Extender) (extenders.Options, error) {
 func (s *Spec) completeExtender(o extenders.Options) extenders.Options {
 	o.Rules, o.Version, o.Now = policyRules(), s.flags.Version, time.Now()
 	o.Tolerations, o.PriorityClass = s.request.Spec.PodTolerations(), s.request.Spec.PriorityClassName
+	if o.Call.NodeCacheCapable == nil { // pmk-extender has a cache of nodes
+		cached := true
+		o.Call.NodeCacheCapable = &cached
+	}
 	return o
 }
 

@@ -124,6 +124,7 @@ func (w *world) options(name string) extenders.Options {
 	return extenders.Options{
 		Call: profiles.Extender{
 			Name: name, FilterVerb: extenders.VerbFilter, PrioritizeVerb: extenders.VerbPrioritize, Weight: 1, Ignorable: &yes,
+			NodeCacheCapable: &yes,
 		},
 		Namespace: w.ns, Image: "localhost/extender:v1", Policies: []manifest.Policy{{Name: "blockall"}}, Now: time.Now(),
 	}

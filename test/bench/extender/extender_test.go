@@ -165,10 +165,10 @@ func (x *bench) extend(ctx context.Context, b *testing.B, scheme string,
 	}
 	e := x.NewExtender(b, scheme, append(args, "--config", config)...)
 	e.Start()
-	no := false
+	yes, no := true, false
 	return controlplane.Scheduler{Extenders: []profiles.Extender{{
 		Name: "bench", URLPrefix: e.URL, FilterVerb: "filter", PrioritizeVerb: "prioritize", Weight: 1,
-		HTTPTimeout: 10 * time.Second, Ignorable: &no,
+		HTTPTimeout: 10 * time.Second, Ignorable: &no, NodeCacheCapable: &yes,
 	}}}, e
 }
 

@@ -130,10 +130,10 @@ func (s scene) start(t *testing.T, group string, extenders ...profiles.Extender)
 
 // extender has filter and prioritize, and pods wait for it.
 func extender(url string) profiles.Extender {
-	no := false
+	yes, no := true, false
 	return profiles.Extender{
 		Name: "test", URLPrefix: url, FilterVerb: "filter", PrioritizeVerb: "prioritize", Weight: 10,
 		// Longer than a busy machine takes to answer.
-		HTTPTimeout: 10 * time.Second, Ignorable: &no,
+		HTTPTimeout: 10 * time.Second, Ignorable: &no, NodeCacheCapable: &yes,
 	}
 }
