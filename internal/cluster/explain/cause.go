@@ -9,7 +9,7 @@ const (
 	Scheduled Cause = "Scheduled"
 	// Gated: the pod has scheduling gates. Schedulers ignore it until all gates are removed.
 	Gated Cause = "SchedulingGated"
-	// NoScheduler: the pod names a scheduler that the cluster does not have.
+	// NoScheduler: the scheduler that the pod names was not found.
 	NoScheduler Cause = "NoScheduler"
 	// Down: the scheduler of the pod does not run, or no replica leads.
 	Down Cause = "SchedulerDown"

@@ -34,6 +34,8 @@ type Input struct {
 	Classes []storagev1.StorageClass
 	// Schedulers are the schedulers of the cluster.
 	Schedulers []Scheduler
+	// Processes are running containers that may be a scheduler of another name.
+	Processes []Process
 	// Unknown has a message for each kind of object that could not be read.
 	Unknown []string
 	Now     time.Time
@@ -225,11 +227,14 @@ func untried(in Input, down bool) []Finding {
 		findings = append(findings, group.finding(in))
 	}
 	if !down {
+		fix := "pmk-sched logs, pmk-sched verify --name " + schedulerOf(in.Pod)
+		if s := findScheduler(in.Schedulers, schedulerOf(in.Pod)); s != nil && !strings.HasPrefix(s.Where, "Deployment/") {
+			fix = s.logs()
+		}
 		age := in.Now.Sub(in.Pod.CreationTimestamp.Time).Round(time.Second)
 		findings = slices.Insert(findings, 0, Finding{
 			Cause: NotTried, Text: fmt.Sprintf("scheduler %s has not reported the pod in %s", schedulerOf(in.Pod), max(age, 0)),
-			Fix: "look for errors and for the length of its queue: pmk-sched logs, pmk-sched verify --name " +
-				schedulerOf(in.Pod),
+			Fix: "look for errors and for the length of its queue: " + fix,
 		})
 	}
 	return findings

@@ -344,7 +344,8 @@ func causes() []explained {
 		}, map[string]string{"1.29": "Scheduling is blocked due to non-empty scheduling gates"},
 			Finding{Cause: Gated, By: "SchedulingGates", Text: "the pod has the scheduling gates example.com/quota"}},
 		{"no such scheduler", func(in *Input) { in.Pod.Spec.SchedulerName = "gone" }, map[string]string{"any": ""},
-			Finding{Cause: NoScheduler, Text: "scheduler gone, which no one runs; there are default-scheduler, s"}},
+			Finding{Cause: NoScheduler, Text: "scheduler gone, which was not found: no Deployment of pmk-sched, no Lease and no readable " +
+				"configuration of a kube-scheduler has this name; there are default-scheduler, s"}},
 		{"scheduler without a leader", func(in *Input) {
 			in.Schedulers[1].Problem = "Deployment/kube-system/s has no ready replica"
 		}, map[string]string{"any": "", "1.24": "0/3 nodes are available: 3 Insufficient cpu."},
@@ -650,5 +651,38 @@ func TestNodesThatAreExcludedAreNotCountedTwice(t *testing.T) {
 				t.Errorf("first finding %+v, want one of %d nodes", findings, tc.nodes)
 			}
 		})
+	}
+}
+
+// A scheduler may run where no object shows it, and deploy refuses some names.
+func TestSchedulerThatWasNotFoundIsNotDeniedAndOnlyDeployableOnesAreAdvised(t *testing.T) {
+	pod := Process{Namespace: "scheduler-plugins", Pod: "x-1", Program: "kube-scheduler"}
+	for name, tc := range map[string]struct {
+		scheduler  string
+		processes  []Process
+		unknown    []string
+		text, fix  string
+		notAdvised string
+	}{
+		"deployable": {scheduler: "packer", text: "no Deployment of pmk-sched, no Lease", fix: "pmk-sched deploy --name packer"},
+		"default": {scheduler: "", text: "no static pod runs it", fix: "see the log of that process",
+			notAdvised: "pmk-sched deploy"},
+		"a name of the cluster": {scheduler: "kube-scheduler", text: "was not found", fix: "that exists",
+			notAdvised: "pmk-sched deploy"},
+		"not a DNS label": {scheduler: "my.scheduler", text: "was not found", fix: "that exists",
+			notAdvised: "pmk-sched deploy"},
+		"it may run already": {scheduler: "gang", processes: []Process{pod}, notAdvised: "pmk-sched deploy",
+			text: "one of these may be it: Pod/scheduler-plugins/x-1 runs kube-scheduler",
+			fix:  "kubectl logs -n scheduler-plugins x-1"},
+		"not everything can be read": {scheduler: "gang", unknown: []string{"list leases: no permission"},
+			text: "among the objects that can be read", fix: "pmk-sched deploy --name gang"},
+	} {
+		in := Input{Pod: &corev1.Pod{Spec: corev1.PodSpec{SchedulerName: tc.scheduler}}, Processes: tc.processes,
+			Unknown: tc.unknown}
+		f := Pod(in).Findings[0]
+		if f.Cause != NoScheduler || !strings.Contains(f.Text, tc.text) || !strings.Contains(f.Fix, tc.fix) ||
+			tc.notAdvised != "" && strings.Contains(f.Fix, tc.notAdvised) {
+			t.Errorf("%s: %+v", name, f)
+		}
 	}
 }

@@ -4,13 +4,18 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 )
 
 // Scheduler is a scheduler of the cluster.
 type Scheduler struct {
 	// Name is the schedulerName of pods.
 	Name string
-	// Where names its objects: Deployment/kube-system/x, Lease/kube-system/x.
+	// Where names its objects: Deployment/kube-system/x, Lease/kube-system/x, Pod/kube-system/x.
 	Where string
 	// Problem is why it does not schedule. It is empty if no problem is known.
 	Problem string
@@ -18,6 +23,16 @@ type Scheduler struct {
 	// URLs of the extenders that it calls.
 	Plugins   []string
 	Extenders []string
+}
+
+// Process is a running container that may be a scheduler, but whose name as a scheduler is unknown.
+type Process struct {
+	// Pod is the namespace and the name of its pod, Program the program or the container.
+	Namespace, Pod, Program string
+}
+
+func (p Process) String() string {
+	return fmt.Sprintf("Pod/%s/%s runs %s", p.Namespace, p.Pod, p.Program)
 }
 
 func findScheduler(all []Scheduler, name string) *Scheduler {
@@ -48,27 +63,65 @@ func schedulerState(in Input, tried bool) (f *Finding, exists bool) {
 	case s == nil && tried, s == nil && reportedBy(in, name):
 		return nil, true
 	case s == nil:
-		names := schedulerNames(in.Schedulers)
-		known := "no scheduler was found"
-		if len(names) > 0 {
-			known = "there are " + strings.Join(names, ", ")
-		}
-		verdict := "which no one runs"
-		if len(in.Unknown) > 0 {
-			verdict = "which is not among those that can be read"
-		}
-		return &Finding{
-			Cause: NoScheduler, Text: fmt.Sprintf("the pod names scheduler %s, %s; %s", name, verdict, known),
-			Fix: fmt.Sprintf("deploy it (pmk-sched deploy --name %s), or create the pod again with one that exists", name),
-		}, false
+		return unknownScheduler(in, name), false
 	case s.Problem != "":
 		return &Finding{
 			Cause: Down, Text: fmt.Sprintf("scheduler %s does not schedule: %s", name, s.Problem),
-			Fix: "pmk-sched status, and pmk-sched logs --name " + name,
+			Fix: "pmk-sched status, and " + s.logs(),
 		}, true
 	}
 	return nil, true
 }
+
+// unknownScheduler describes where a scheduler was looked for in vain. Absence of all of it is no
+// proof: a scheduler may run without a lease, outside of the cluster, or in another process.
+func unknownScheduler(in Input, name string) *Finding {
+	text := fmt.Sprintf("the pod names scheduler %s, which was not found: no Deployment of pmk-sched, no Lease and no "+
+		"readable configuration of a kube-scheduler has this name", name)
+	fix := "create the pod again with a scheduler that exists"
+	if name == corev1.DefaultSchedulerName {
+		text = "the default scheduler was not found: no static pod runs it, and it has no Lease kube-scheduler; it may run in " +
+			"another process or outside of the cluster"
+		fix = "`pmk-sched detect` prints how the default scheduler runs: see the log of that process"
+	} else if deployable(name) && len(in.Processes) == 0 {
+		fix = fmt.Sprintf("deploy it (pmk-sched deploy --name %s), or %s", name, fix)
+	}
+	if len(in.Unknown) > 0 {
+		text += ", among the objects that can be read"
+	}
+	if names := schedulerNames(in.Schedulers); len(names) > 0 {
+		text += "; there are " + strings.Join(names, ", ")
+	}
+	var processes []string
+	for _, p := range in.Processes {
+		processes = append(processes, p.String())
+	}
+	if len(processes) > 0 {
+		text += "; one of these may be it: " + list(processes)
+		fix = "see the log of the process: " + podLogs(in.Processes[0].Namespace, in.Processes[0].Pod) + "; or " + fix
+	}
+	return &Finding{Cause: NoScheduler, Text: text, Fix: fix}
+}
+
+// deployable reports whether pmk-sched deploys a scheduler of this name.
+func deployable(name string) bool {
+	return !slices.Contains(ownership.ClusterNames(), name) && len(validation.IsDNS1123Label(name)) == 0
+}
+
+// logs returns the command that prints the log of the scheduler.
+func (s *Scheduler) logs() string {
+	kind, at, _ := strings.Cut(s.Where, "/")
+	namespace, pod, _ := strings.Cut(at, "/")
+	switch {
+	case kind == "Pod":
+		return podLogs(namespace, pod)
+	case s.Name == corev1.DefaultSchedulerName:
+		return "the log of the control plane's kube-scheduler"
+	}
+	return "pmk-sched logs --name " + s.Name
+}
+
+func podLogs(namespace, pod string) string { return "kubectl logs -n " + namespace + " " + pod }
 
 // reportedBy reports whether a scheduler of that name has written an event about the pod.
 func reportedBy(in Input, name string) bool {

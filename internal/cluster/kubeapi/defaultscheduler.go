@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 const (
@@ -78,20 +80,17 @@ func DefaultScheduler(pod *corev1.Pod) *corev1.Container {
 		return nil
 	}
 	at := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return RunsScheduler(&c) })
-	if at < 0 || cmp.Or(flagOf(&pod.Spec.Containers[at], "leader-elect-resource-name"), defaultScheduler) != defaultScheduler {
+	if at < 0 || cmp.Or(flagOf(&pod.Spec.Containers[at], "leader-elect-resource-name"), defaultScheduler) !=
+		defaultScheduler {
 		return nil
 	}
 	return &pod.Spec.Containers[at]
 }
 
-// flagOf returns the value of a flag NAME=VALUE in the command of a container, or "".
+// flagOf returns the value of a flag in the command of a container, or "".
 func flagOf(container *corev1.Container, name string) string {
-	for _, word := range slices.Backward(slices.Concat(container.Command, container.Args)) {
-		if flag, value, _ := strings.Cut(strings.TrimLeft(word, "-"), "="); flag == name && flag != word {
-			return value
-		}
-	}
-	return ""
+	flag, _ := versions.FindFlag(slices.Concat(container.Command, container.Args), name)
+	return flag.Value
 }
 
 // DefaultSchedulerPods returns the mirror pods of the default scheduler. They are in kube-system

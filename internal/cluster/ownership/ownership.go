@@ -65,3 +65,8 @@ func Labels(name string) map[string]string {
 func Owns(labels map[string]string, name string) bool {
 	return labels[LabelManagedBy] == Manager && labels[LabelInstance] == name
 }
+
+// ClusterNames returns the names that are not for schedulers of pmk-sched because the cluster uses
+// them: the default of spec.schedulerName, the lease of the default scheduler, and the default
+// ServiceAccount.
+func ClusterNames() []string { return []string{"default-scheduler", "kube-scheduler", "default"} }

@@ -1,20 +1,19 @@
 package manifest
 
 import (
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 )
 
 // ValidateName checks a scheduler name. It is part of object names and a label value, so it must be
-// a DNS label. It must not be a name that the cluster uses: default-scheduler (the default of
-// spec.schedulerName), kube-scheduler (the lease of the default scheduler), or default (the default
-// ServiceAccount).
+// a DNS label. It must not be one of [ownership.ClusterNames].
 func ValidateName(name string) error {
-	switch name {
-	case "default-scheduler", "kube-scheduler", "default":
+	if slices.Contains(ownership.ClusterNames(), name) {
 		return problem.Invalidf("choose another name, such as my-scheduler",
 			"scheduler name %q is used by the cluster", name)
 	}

@@ -43,6 +43,8 @@ func TestPendingPodIsExplained(t *testing.T) {
 	}}
 	deployed := appsv1.DeploymentList{Items: []appsv1.Deployment{deployment}}
 	const noBinding = "permissions: no ClusterRoleBinding of pmk-sched refers to system:kube-scheduler"
+	const absent = "the pod names scheduler s, which was not found: no Deployment of pmk-sched, no Lease and no readable " +
+		"configuration of a kube-scheduler has this name"
 	const untried = "scheduler s has not reported the pod in 0s"
 	for name, c := range map[string]struct {
 		pod         corev1.Pod
@@ -52,8 +54,7 @@ func TestPendingPodIsExplained(t *testing.T) {
 		findings    []string
 	}{
 		"no scheduler": {probe, appsv1.DeploymentList{}, running,
-			"the pod names scheduler s, which no one runs; no scheduler was found",
-			[]string{"the pod names scheduler s, which no one runs; no scheduler was found"}},
+			absent, []string{absent}},
 		"no permissions": {probe, deployed, running, noBinding, []string{untried, noBinding}},
 		"no image": {probe, deployed, pulling, "Pod/n/s-1: container c: ErrImagePull: not found",
 			[]string{untried, "Pod/n/s-1: container c: ErrImagePull: not found", noBinding}},
@@ -65,6 +66,12 @@ func TestPendingPodIsExplained(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				var object any = map[string]any{"items": []any{}} // of the kind that the client expects
 				switch r.URL.Path {
+				case "/api/v1/namespaces/kube-system/pods": // the names of static pods
+					object = metav1.Table{TypeMeta: metav1.TypeMeta{Kind: "Table"},
+						ColumnDefinitions: []metav1.TableColumnDefinition{{Name: "Name"}}}
+				case "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler":
+					http.NotFound(w, r)
+					return
 				case "/api/v1/namespaces/p/pods/probe":
 					object = c.pod
 				case "/apis/apps/v1/deployments":

@@ -297,7 +297,7 @@ func TestVerifyExplainsPendingPod(t *testing.T) {
 		if !errors.As(err, &not) {
 			t.Fatalf("error is %v", err)
 		}
-		const cause = "the pod names scheduler absent, which no one runs; "
+		const cause = "the pod names scheduler absent, which was not found: "
 		want := "scheduler absent did not bind Pod/" + not.Pod + ": it is Pending after 4s: " + cause
 		if !strings.HasPrefix(err.Error(), want) || len(not.Findings) != 1 || !strings.HasPrefix(not.Findings[0], cause) ||
 			len(not.Log) > 0 {

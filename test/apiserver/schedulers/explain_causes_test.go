@@ -74,7 +74,7 @@ func causes(minor int) map[string]pending {
 			Text: "2 nodes have no free host port TCP/8080, used by explain-port/"}},
 		"noscheduler": {func(_ context.Context, _ *testing.T, _ scene, _ string, pod *corev1.Pod) {
 			pod.Spec.SchedulerName = "gone"
-		}, explain.Finding{Cause: explain.NoScheduler, Text: "the pod names scheduler gone, which no one runs"}},
+		}, explain.Finding{Cause: explain.NoScheduler, Text: "the pod names scheduler gone, which was not found"}},
 		"extender": {func(_ context.Context, _ *testing.T, _ scene, _ string, pod *corev1.Pod) {
 			pod.Spec.SchedulerName = withExtender
 		}, explain.Finding{Cause: explain.ExtenderDown, By: "http://127.0.0.1:", Text: "connection refused"}},

@@ -29,6 +29,8 @@ type reader struct {
 	kube  kubernetes.Interface
 	retry *kubeapi.Retrier
 	in    *explain.Input
+	// processes are the running pods that may be another scheduler than the known ones.
+	processes []corev1.Pod
 }
 
 // Explain explains why a pod is pending, or why it runs on its node. If the pod does not exist, it
@@ -75,7 +77,7 @@ func Pod(ctx context.Context, cfg *rest.Config, namespace, name string, log *zap
 	if r.in.Pod.Spec.NodeName != "" {
 		return r.in, nil
 	}
-	return r.in, r.all(ctx, r.usage, r.classes)
+	return r.in, r.all(ctx, r.usage, r.others, r.classes)
 }
 
 // all reads in this order.
@@ -119,7 +121,8 @@ func (r *reader) nodes(ctx context.Context) error {
 	return nil
 }
 
-// usage adds up the usage of the pods on each node. It keeps no pod.
+// usage adds up the usage of the pods on each node. It keeps no pod except those that may be the
+// pod's scheduler.
 func (r *reader) usage(ctx context.Context) error {
 	used := map[string]*explain.Usage{}
 	running := metav1.ListOptions{FieldSelector: "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"}
@@ -133,6 +136,7 @@ func (r *reader) usage(ctx context.Context) error {
 				used[pod.Spec.NodeName] = &explain.Usage{}
 			}
 			used[pod.Spec.NodeName].Add(pod, r.in.Pod)
+			r.addProcess(pod)
 		}
 	}
 	r.in.Usage = used

@@ -22,6 +22,8 @@ import (
 type apiServer struct {
 	objects   map[string]any
 	forbidden string
+	// system are the names of the pods in kube-system.
+	system []string
 }
 
 func (s apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -37,6 +39,13 @@ func (s apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		object = metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
 			Reason: metav1.StatusReasonForbidden, Code: http.StatusForbidden, Message: "no"}
 	case found:
+	case strings.Contains(r.Header.Get("Accept"), "as=Table"):
+		table := metav1.Table{TypeMeta: metav1.TypeMeta{Kind: "Table"},
+			ColumnDefinitions: []metav1.TableColumnDefinition{{Name: "Name"}}}
+		for _, name := range s.system {
+			table.Rows = append(table.Rows, metav1.TableRow{Cells: []any{name}})
+		}
+		object = table
 	case strings.HasSuffix(r.URL.Path, "s"):
 		object = map[string]any{"items": []any{}} // of the kind that the client expects
 	default:

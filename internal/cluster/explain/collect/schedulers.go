@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/explain"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/podstatus"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -42,7 +44,7 @@ func (r *reader) schedulers(ctx context.Context) error {
 	if err = r.optional(err); err != nil {
 		return err
 	}
-	known := map[string]bool{}
+	known := map[string]bool{metav1.NamespaceSystem + "/" + defaultLease: true}
 	for i := range deployments {
 		if deployments[i].Labels[ownership.LabelName] == ownership.Extender {
 			continue
@@ -52,10 +54,63 @@ func (r *reader) schedulers(ctx context.Context) error {
 		}
 		known[deployments[i].Namespace+"/"+deployments[i].Name] = true
 	}
+	if err := r.optional(r.defaultScheduler(ctx)); err != nil {
+		return err
+	}
 	for i := range leases {
 		r.leaseHolder(&leases[i], known)
 	}
 	return nil
+}
+
+// defaultScheduler finds the default scheduler by its static pods and its lease. With
+// --leader-elect=false it has no lease, and outside of the cluster no pods.
+func (r *reader) defaultScheduler(ctx context.Context) error {
+	pods, err := kubeapi.Read(ctx, r.retry, "list the pods of default schedulers",
+		func(ctx context.Context) ([]corev1.Pod, error) {
+			return kubeapi.DefaultSchedulerPods(ctx, r.kube.CoreV1())
+		})
+	if err = r.optional(err); err != nil {
+		return err
+	}
+	lease, err := kubeapi.Read(ctx, r.retry, "read the lease of the default scheduler",
+		func(ctx context.Context) (*coordinationv1.Lease, error) {
+			return kubeapi.DefaultLease(ctx, r.kube.CoordinationV1(), pods)
+		})
+	if err = r.optional(err); err != nil {
+		return err
+	}
+	if s := describeDefault(pods, lease, r.in.Now); s != nil {
+		r.in.Schedulers = append(r.in.Schedulers, *s)
+	}
+	return nil
+}
+
+// describeDefault describes the default scheduler with these static pods and this lease, or returns
+// nil if there is neither.
+func describeDefault(pods []corev1.Pod, lease *coordinationv1.Lease, now time.Time) *explain.Scheduler {
+	s := &explain.Scheduler{Name: corev1.DefaultSchedulerName}
+	var problems []string
+	if lease != nil {
+		s.Where = kubeapi.ObjectName("Lease", lease.Namespace, lease.Name)
+		problems = append(problems, leaseProblem(lease, now))
+	}
+	ready := slices.IndexFunc(pods, func(pod corev1.Pod) bool { return podstatus.Ready(&pod) })
+	if len(pods) > 0 {
+		leader := kubeapi.PodOfHost(pods, kubeapi.HostOf(lease))
+		if leader == nil {
+			leader = &pods[max(0, ready)]
+		}
+		s.Where = kubeapi.ObjectName("Pod", leader.Namespace, leader.Name)
+	}
+	if len(pods) > 0 && ready < 0 {
+		problems = append(problems, s.Where+" is not ready")
+	}
+	s.Problem = strings.Join(slices.DeleteFunc(problems, func(text string) bool { return text == "" }), ", ")
+	if s.Where == "" {
+		return nil
+	}
+	return s
 }
 
 // leases lists the leases of schedulers, by their name: in kube-system all of them, in other
@@ -86,17 +141,14 @@ func (r *reader) leases(ctx context.Context) ([]coordinationv1.Lease, error) {
 }
 
 // leaseHolder adds the scheduler of a lease, unless it is known. A lease is named after its
-// scheduler, except for the default scheduler.
+// scheduler.
 func (r *reader) leaseHolder(lease *coordinationv1.Lease, known map[string]bool) {
 	where := lease.Namespace + "/" + lease.Name
 	if known[where] {
 		return
 	}
-	s := explain.Scheduler{Name: lease.Name, Where: "Lease/" + where, Problem: leaseProblem(lease, r.in.Now)}
-	if where == metav1.NamespaceSystem+"/"+defaultLease {
-		s.Name = corev1.DefaultSchedulerName
-	}
-	r.in.Schedulers = append(r.in.Schedulers, s)
+	r.in.Schedulers = append(r.in.Schedulers,
+		explain.Scheduler{Name: lease.Name, Where: "Lease/" + where, Problem: leaseProblem(lease, r.in.Now)})
 }
 
 // leaseProblem returns why no process schedules, if the lease shows it.
@@ -126,7 +178,7 @@ func (r *reader) installed(ctx context.Context, d *appsv1.Deployment, leases []c
 	if d.Status.ReadyReplicas == 0 {
 		s.Problem = strings.TrimSuffix(s.Where+" has no ready replica, "+s.Problem, ", ")
 	}
-	c, err := r.configuration(ctx, d)
+	c, err := r.configuration(ctx, d.Namespace, &d.Spec.Template.Spec, d.Labels[ownership.LabelRelease])
 	if err = r.optional(err); err != nil {
 		return err
 	}
@@ -143,17 +195,20 @@ func (r *reader) installed(ctx context.Context, d *appsv1.Deployment, leases []c
 // Profiles returns the names of the profiles in the configuration that a Deployment mounts.
 func Profiles(ctx context.Context, kube kubernetes.Interface, retry *kubeapi.Retrier,
 	d *appsv1.Deployment) ([]string, error) {
-	c, err := (&reader{kube: kube, retry: retry}).configuration(ctx, d)
+	r := &reader{kube: kube, retry: retry}
+	c, err := r.configuration(ctx, d.Namespace, &d.Spec.Template.Spec, d.Labels[ownership.LabelRelease])
 	return c.names, err
 }
 
-// configuration reads the configuration that a Deployment mounts.
-func (r *reader) configuration(ctx context.Context, d *appsv1.Deployment) (found configuration, err error) {
-	for _, v := range d.Spec.Template.Spec.Volumes {
+// configuration reads the configuration that a pod mounts. release is the release of its scheduler,
+// or empty if it is unknown.
+func (r *reader) configuration(ctx context.Context, namespace string, pod *corev1.PodSpec,
+	release string) (found configuration, err error) {
+	for _, v := range pod.Volumes {
 		if v.ConfigMap == nil {
 			continue
 		}
-		m, err := kubeapi.Find(ctx, r.retry, r.kube.CoreV1().ConfigMaps(d.Namespace).Get, "ConfigMap", d.Namespace,
+		m, err := kubeapi.Find(ctx, r.retry, r.kube.CoreV1().ConfigMaps(namespace).Get, "ConfigMap", namespace,
 			v.ConfigMap.Name)
 		if err != nil {
 			return found, err
@@ -162,7 +217,7 @@ func (r *reader) configuration(ctx context.Context, d *appsv1.Deployment) (found
 			continue
 		}
 		for _, text := range m.Data {
-			if c := readConfiguration(text, d.Labels[ownership.LabelRelease]); len(c.names) > 0 {
+			if c := readConfiguration(text, release); len(c.names) > 0 {
 				found = c
 			}
 		}
