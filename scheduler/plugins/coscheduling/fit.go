@@ -4,6 +4,7 @@ import (
 	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 
@@ -15,23 +16,50 @@ type shape struct {
 	pod     *corev1.Pod
 	request amounts
 	count   int
+	// apart is set if no two of the pods can be on one node.
+	apart bool
 }
 
 // shapesOf returns the shapes of pods. Those of a group mostly have one.
 func shapesOf(pods []*corev1.Pod) (all []*shape) {
 	for _, pod := range pods {
-		request, known := scheduler.PodRequests(pod), false
+		request, apart, known := scheduler.PodRequests(pod), keepsApart(pod), false
 		for _, s := range all {
-			if known = reflect.DeepEqual(s.request, request) && sameNodes(&s.pod.Spec, &pod.Spec); known {
+			if known = s.apart == apart && reflect.DeepEqual(s.request, request) && sameNodes(&s.pod.Spec, &pod.Spec); known {
 				s.count++
 				break
 			}
 		}
 		if !known {
-			all = append(all, &shape{pod: pod, request: request, count: 1})
+			all = append(all, &shape{pod: pod, request: request, count: 1, apart: apart})
 		}
 	}
 	return all
+}
+
+// keepsApart reports whether two pods like this one cannot be on one node: they need the same port
+// of it, or anti-affinity forbids it.
+func keepsApart(pod *corev1.Pod) bool {
+	for i := range pod.Spec.Containers {
+		for _, port := range pod.Spec.Containers[i].Ports {
+			if port.HostPort > 0 {
+				return true
+			}
+		}
+	}
+	if pod.Spec.Affinity == nil || pod.Spec.Affinity.PodAntiAffinity == nil {
+		return false
+	}
+	for _, term := range pod.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
+		if term.TopologyKey != corev1.LabelHostname || len(term.Namespaces) > 0 {
+			continue
+		}
+		selector, err := metav1.LabelSelectorAsSelector(term.LabelSelector)
+		if err == nil && selector.Matches(labels.Set(pod.Labels)) {
+			return true
+		}
+	}
+	return false
 }
 
 func sameNodes(a, b *corev1.PodSpec) bool {
@@ -81,6 +109,9 @@ func (s *shape) room(nodes []scheduler.NodeInfo, gone func(*corev1.Pod) bool) (s
 func (s *shape) roomOn(node scheduler.NodeInfo, gone func(*corev1.Pod) bool) int {
 	allocatable, used := node.Allocatable(), node.Requested()
 	most, pods := int64(s.count), allocatable.Pods
+	if s.apart {
+		most = 1
+	}
 	var freed amounts
 	if gone != nil {
 		freed = requestedBy(node, gone)

@@ -35,6 +35,11 @@ func TestRoomIsThatOfNodesThatCanRunThePods(t *testing.T) {
 				{}, {MatchExpressions: expressions, MatchFields: fields}}}}}
 	}
 	type requirements = []corev1.NodeSelectorRequirement
+	avoids := func(topology, app string) *corev1.Affinity {
+		return &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: topology,
+				LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}}}}}
+	}
 	requirement := func(key string, operator corev1.NodeSelectorOperator, values ...string) requirements {
 		return requirements{{Key: key, Operator: operator, Values: values}}
 	}
@@ -66,6 +71,11 @@ func TestRoomIsThatOfNodesThatCanRunThePods(t *testing.T) {
 		"affinity to another name": {nil, corev1.PodSpec{
 			Affinity: requires(nil, requirement("metadata.name", "In", "m"))}, 0},
 		"an unknown operator": {nil, corev1.PodSpec{Affinity: requires(requirement("zone", "Like", "b"), nil)}, 2},
+		"a port of the node": {nil, corev1.PodSpec{Containers: []corev1.Container{{
+			Ports: []corev1.ContainerPort{{HostPort: 80}}}}}, 1},
+		"anti-affinity":                 {nil, corev1.PodSpec{Affinity: avoids(corev1.LabelHostname, "rank")}, 1},
+		"anti-affinity to other pods":   {nil, corev1.PodSpec{Affinity: avoids(corev1.LabelHostname, "web")}, 2},
+		"anti-affinity in another area": {nil, corev1.PodSpec{Affinity: avoids("rack", "rank")}, 2},
 		"few pods": {func(n *corev1.Node) {
 			n.Status.Allocatable[corev1.ResourcePods] = resource.MustParse("1")
 		}, corev1.PodSpec{}, 1},
@@ -75,9 +85,12 @@ func TestRoomIsThatOfNodesThatCanRunThePods(t *testing.T) {
 			var pods []*corev1.Pod
 			for range 4 {
 				pod := plugintest.NewPod("shop", "p", plugintest.Requests("3", "1Gi"))
-				containers := pod.Spec.Containers
-				pod.Spec = *tc.spec.DeepCopy()
-				pod.Spec.Containers = containers
+				request := pod.Spec.Containers[0].Resources
+				pod.Labels = map[string]string{"app": "rank"}
+				if pod.Spec = *tc.spec.DeepCopy(); len(pod.Spec.Containers) == 0 {
+					pod.Spec.Containers = make([]corev1.Container, 1)
+				}
+				pod.Spec.Containers[0].Resources = request
 				pods = append(pods, pod)
 			}
 			if got := placeable([]scheduler.NodeInfo{nodeWith("n", "8", tc.change)}, shapesOf(pods), nil); got != tc.want {

@@ -3,11 +3,17 @@
 package simulate
 
 import (
+	"context"
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
+	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 )
 
 // zonedVolume is a volume in zone a, bound to the claim of the ephemeral volume of the running pod
@@ -109,5 +115,49 @@ func TestAClaimThatCannotBeProvisionedIsThatOfOnePod(t *testing.T) {
 	}
 	if notes := strings.Join(r.Notes, "\n"); !strings.Contains(notes, "node a has no label zone") {
 		t.Errorf("notes %q", notes)
+	}
+}
+
+// Volumes are detached from the node of a pod that is evicted or scheduled again, and stay attached
+// for others. Schedulers from 1.32 on count attachments.
+func TestVolumesOfPodsThatLeaveAreDetached(t *testing.T) {
+	t.Parallel()
+	attachment := func(claim string) string {
+		return "---\napiVersion: storage.k8s.io/v1\nkind: VolumeAttachment\nmetadata: {name: of-" + claim + "}\nspec: {attacher: " +
+			"csi.example.com, nodeName: a, source: {persistentVolumeName: pv-" + claim + "}}\nstatus: {attached: true}\n"
+	}
+	objects := newObjects(t, node("a", 4, "", "")+boundClaim("c-1")+boundClaim("c-2")+boundClaim("c-3")+attachment("c-1")+
+		attachment("c-2")+attachment("c-3")+
+		pod("low", "3", "", "nodeName: a\npriority: 0\nvolumes: [{name: x, persistentVolumeClaim: {claimName: c-1}}, {name: y, "+
+			"persistentVolumeClaim: {claimName: c-2}}]", "phase: Running")+
+		pod("daemon", "1", "ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: d, uid: "+
+			"11111111-0000-0000-0000-000000000009}]", "nodeName: a\npriority: 10\nvolumes: [{name: x, persistentVolumeClaim: "+
+			"{claimName: c-2}}]", "phase: Running")+
+		pod("high", "3", "", "priority: 10", ""))
+	for name, s := range map[string]scenario.Scenario{
+		"evicted": scenario.Pending(), "scheduled again": scenario.ReplaceAll(),
+	} {
+		var left []string
+		withSimulator(t, apiserver.Release, func(sim *simulator) error {
+			o := sim.options(t, objects, pack.Scheduler{})
+			o.Scenario = s
+			o.After = func(ctx context.Context, cfg *rest.Config) error {
+				kube, err := kubernetes.NewForConfig(cfg)
+				if err != nil {
+					return err
+				}
+				list, err := kube.StorageV1().VolumeAttachments().List(ctx, metav1.ListOptions{})
+				for i := range list.Items {
+					left = append(left, list.Items[i].Name)
+				}
+				return err
+			}
+			r, err := sim.server.Run(t.Context(), o)
+			if err == nil && nodesOf(*r)["high"] != "a" {
+				t.Errorf("%s: placements %v, unplaced %v", name, nodesOf(*r), reasons(*r))
+			}
+			return err
+		})
+		equal(t, "attachments of pods that are "+name, []string{"of-c-2", "of-c-3"}, left)
 	}
 }
