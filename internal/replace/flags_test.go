@@ -129,3 +129,21 @@ func TestReplaceRefusesAProgramWithoutARelease(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// The kubelet runs a backup in its directory too, and may stop the pod of the other file for it.
+func TestReplaceRefusesABackupInTheManifestDirectory(t *testing.T) {
+	t.Parallel()
+	for _, layout := range []string{"kubeadm", "pmk"} {
+		n := newTestNode(t, layout)
+		n.write(t, n.layout.Manifest+".bak", n.original)
+		before := n.state(t)
+		_, err := n.run(t, Options{Preset: "binpack"})
+		if !problem.IsInvalid(err) ||
+			!strings.Contains(err.Error(), n.layout.Manifest+".bak both define the pod kube-system/") {
+			t.Errorf("%s: got %v", layout, err)
+		}
+		if diff := cmp.Diff(before, n.state(t)); diff != "" {
+			t.Errorf("%s: changed (-before +after):\n%s", layout, diff)
+		}
+	}
+}

@@ -91,6 +91,9 @@ func (p *planner) readManifest(layout inspect.Layout) (*scheduler, error) {
 	if s.manifest, err = staticpod.Parse(layout.Manifest, s.file.Data); err != nil {
 		return nil, err
 	}
+	if err := s.manifest.CheckDirectory(p.Files); err != nil {
+		return nil, err
+	}
 	if s.container, err = s.manifest.Container(schedulerContainer); err != nil {
 		return nil, err
 	}

@@ -43,7 +43,7 @@ type Manifest struct {
 }
 
 // Parse reads a manifest. It refuses a file that is not a pod, has unknown fields, or cannot be
-// edited as text because of anchors, several documents or mixed line endings.
+// edited as text because of anchors, a second document with content or mixed line endings.
 func Parse(path string, raw []byte) (*Manifest, error) {
 	m := &Manifest{Path: path, Raw: raw}
 	var err error
@@ -58,14 +58,27 @@ func Parse(path string, raw []byte) (*Manifest, error) {
 	if err := decoder.Decode(&doc); err != nil {
 		return nil, m.refuse(err)
 	}
-	if err := decoder.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
-		return nil, m.refuse(errors.New("it has a second document"))
-	}
-	if err := editable(&doc); err != nil {
+	if err := errors.Join(onlyEmpty(decoder), editable(&doc)); err != nil {
 		return nil, m.refuse(err)
 	}
 	m.root = doc.Content[0]
 	return m, nil
+}
+
+// onlyEmpty refuses further documents with content, which a kubelet ignores.
+func onlyEmpty(decoder *yaml.Decoder) error {
+	for {
+		var next yaml.Node
+		err := decoder.Decode(&next)
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case len(next.Content) > 0 && next.Content[0].Tag != "!!null":
+			return errors.New("it has a second document, which the kubelet ignores")
+		}
+	}
 }
 
 func (m *Manifest) refuse(err error) error {
