@@ -45,7 +45,11 @@ func (r *run) loadAdded(ctx context.Context) error {
 	if err := r.loadCopies(ctx); err != nil {
 		return err
 	}
-	for _, o := range r.o.Scenario.Objects {
+	for _, o := range slices.Concat(r.o.external, r.o.Scenario.Objects) {
+		if o.Kind.External {
+			r.addCustom(o.Kind, o.Fields)
+			continue
+		}
 		key, err := o.Kind.Key(o.Fields)
 		if err != nil {
 			return problem.Invalidf("", "%w", err)
@@ -61,6 +65,9 @@ func (r *run) loadAdded(ctx context.Context) error {
 			r.quotas[namespace] = append(r.quotas[namespace], key)
 		}
 		r.devices.add(o.Kind, key, o.Fields, scenario.Keep)
+		if err := r.budgets.add(o.Kind, o.Version, o.Fields); err != nil {
+			return err
+		}
 		if err := r.loader.Create(ctx, o.Kind, o.Version, o.Fields); err != nil {
 			return err
 		}

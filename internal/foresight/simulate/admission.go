@@ -13,14 +13,15 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
-// readClasses reads the classes of the snapshot, unless they are known from a step before, and adds
-// the classes of the scenario.
+// readClasses reads the classes of the snapshot and the namespaces with budgets, unless they are
+// known from a step before, and adds those of the scenario.
 func (o *Options) readClasses() error {
 	if o.classes == nil {
-		o.classes = load.NewClasses()
+		o.classes, o.budgeted = load.NewClasses(), map[string]bool{}
 		err := o.Snapshot.Each(func(kind *snapshot.Kind, _ string, object map[string]any) error {
 			admitted := kind.Name == "Pod" || kind.Name == "PersistentVolumeClaim"
 			o.admits = o.admits || admitted && !scenario.IsCreated(kind, object)
+			o.findBudgets(kind, object)
 			return o.classes.Add(kind, object)
 		})
 		if err != nil {
@@ -28,12 +29,20 @@ func (o *Options) readClasses() error {
 		}
 	}
 	for _, added := range o.Scenario.Objects {
+		o.findBudgets(added.Kind, added.Fields)
 		if err := o.classes.Add(added.Kind, added.Fields); err != nil {
 			return err
 		}
 	}
 	o.admits = o.admits || len(o.Scenario.Workloads) > 0
 	return nil
+}
+
+func (o *Options) findBudgets(kind *snapshot.Kind, object map[string]any) {
+	if kind.Name == "PodDisruptionBudget" {
+		namespace, _ := scenario.NameOf(object)
+		o.budgeted[namespace] = true
+	}
 }
 
 // firstClasses are the classes with which an API server for the run has to be started.

@@ -33,6 +33,9 @@ func (r *run) load(ctx context.Context) (err error) {
 	if err := r.loadAdded(ctx); err != nil {
 		return err
 	}
+	if err := load.Others(ctx, r.server.Config(), r.custom, r.customKinds...); err != nil {
+		return err
+	}
 	if r.o.Before != nil {
 		if err := r.o.Before(ctx, r.server.Config()); err != nil {
 			return err
@@ -64,6 +67,10 @@ func (r *run) loadOne(ctx context.Context, kind *snapshot.Kind, version string, 
 	if err != nil {
 		return err
 	}
+	if kind.External {
+		r.addCustom(kind, o)
+		return nil
+	}
 	var refused string
 	if kind.Name == "Pod" || kind.Name == "Node" {
 		if o, refused, err = r.admit(ctx, kind, version, o); err != nil {
@@ -90,6 +97,9 @@ func (r *run) loadOne(ctx context.Context, kind *snapshot.Kind, version string, 
 		return nil
 	}
 	if err := r.count(kind, key, original, action); err != nil {
+		return err
+	}
+	if err := r.budgets.add(kind, version, original); err != nil {
 		return err
 	}
 	r.devices.add(kind, key, o, action)
@@ -121,6 +131,14 @@ func (r *run) loadOne(ctx context.Context, kind *snapshot.Kind, version string, 
 		}
 	}
 	return r.loader.Add(ctx, kind, version, o)
+}
+
+// addCustom keeps a custom resource, which is created after the others.
+func (r *run) addCustom(kind *snapshot.Kind, o map[string]any) {
+	r.custom = append(r.custom, o)
+	if !slices.Contains(r.customKinds, kind) {
+		r.customKinds = append(r.customKinds, kind)
+	}
 }
 
 // isLost reports whether a pod is on a node that does not exist. The scheduler would count the node

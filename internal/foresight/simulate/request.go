@@ -121,6 +121,11 @@ func (m Simulation) Run(ctx context.Context, servers *Servers, p Programs) (resu
 			step.Removed = &report.Removed{Placements: removed.Placements, Unplaced: removed.Unplaced, Evicted: removed.Evicted}
 		}
 		steps, o.Snapshot = append(steps, step), next
+		for _, added := range sc.Objects {
+			if added.Kind.External {
+				o.external = append(o.external, added)
+			}
+		}
 	}
 	result = report.Combine(steps)
 	result.Programs = p.Origins

@@ -51,6 +51,10 @@ type Options struct {
 	// API server admits pods or claims of manifests.
 	classes *load.Classes
 	admits  bool
+	// budgeted are the namespaces with PodDisruptionBudgets, in the snapshot or the scenarios so far.
+	budgeted map[string]bool
+	// external are the custom resources of the manifests of the steps before.
+	external []scenario.Object
 	// then is called with the running scheduler in the end. It may be nil.
 	then func(ctx context.Context, r *run, s *scheduler) error
 }
@@ -62,6 +66,7 @@ func (s *Server) newRun(o Options, observer *observer) *run {
 		before: map[string]string{}, from: map[string]string{}, nodes: map[string]bool{}, pods: map[string]bool{},
 		devices: newDevices(), attachments: scenario.NewAttachments(), moved: map[string]bool{},
 		waitingClasses: map[string]bool{},
+		budgets:        budgets{namespaces: o.budgeted, replicas: map[string]int{}, owners: map[string]string{}},
 		quotas:         map[string][]string{}, next: make([]int, len(o.Scenario.Workloads)), copies: map[string]int{},
 	}
 	r.report = &report.Report{Scenario: o.Scenario.Name, Release: o.Scheduler.Release.String(),
@@ -95,6 +100,10 @@ type run struct {
 	// nodes do not exist.
 	left, lost  int
 	attachments *scenario.Attachments
+	budgets     budgets
+	// custom are the custom resources, and customKinds their kinds.
+	custom      []map[string]any
+	customKinds []*snapshot.Kind
 	// quotas are the namespaces and names of the ResourceQuotas, by namespace.
 	quotas map[string][]string
 	// templates are the objects that the scenario copies.
@@ -122,7 +131,11 @@ func (r *run) schedule(ctx context.Context) (err error) {
 	actors, stopActors := context.WithCancel(ctx)
 	defer stopActors()
 	late := map[string]bool{} // notes; read when the actors have ended
-	options := kubelet.Options{Log: r.s.Log, Note: func(text string) { late[text] = true }}
+	options := kubelet.Options{Log: r.s.Log, Note: func(text string) { late[text] = true }, Budgets: r.budgets.list()}
+	if len(options.Budgets) > 0 {
+		budgets, _ := snapshot.Find(snapshot.Kinds(), "policy/v1", "PodDisruptionBudget")
+		options.BudgetResource = r.loader.Resource(budgets)
+	}
 	if len(r.devices.gates) > 0 {
 		options.Claims = r.loader.Resource(claimKind())
 	}

@@ -33,6 +33,8 @@ type Kind struct {
 	// Custom is set for a kind that the user named because a plugin reads it. Its objects keep all
 	// fields except for most of their metadata.
 	Custom bool
+	// External is set if a CustomResourceDefinition defines the kind.
+	External bool
 
 	fields      *tree
 	annotations map[string]treatment
@@ -89,11 +91,11 @@ func CustomKind(groupResource string) (*Kind, error) {
 		return nil, fmt.Errorf("%s are never part of a snapshot", resource)
 	}
 	for _, k := range Kinds() {
-		if k.GroupResource() == groupResource {
+		if k.GroupResource() == groupResource && !k.External {
 			return nil, fmt.Errorf("%s are part of every snapshot", groupResource)
 		}
 	}
-	return &Kind{Group: group, Resource: resource, Custom: true, fields: reads(nil)}, nil
+	return &Kind{Group: group, Resource: resource, Custom: true, External: group != "", fields: reads(nil)}, nil
 }
 
 // Kinds returns the kinds that schedulers of the supported releases read, in the order of a
@@ -118,7 +120,8 @@ func Kinds() []*Kind {
 			// The device plugin of gpushare reads all three.
 			numbers: []string{"ALIYUN_COM_GPU_MEM_IDX", "ALIYUN_COM_GPU_MEM_ASSUME_TIME", "ALIYUN_COM_GPU_MEM_ASSIGNED"},
 		},
-	}, policyKinds(), ownerKinds(), storageKinds(), deviceKinds(), groupKinds(), admissionKinds())
+	}, policyKinds(), ownerKinds(), storageKinds(), deviceKinds(), groupKinds(), admissionKinds(),
+		pluginKinds())
 }
 
 // admissionKinds are read by the API server when a pod or a claim is created, not by schedulers.

@@ -1,6 +1,7 @@
-// Package kubelet replaces, in a simulation, the kubelets and volume controllers that a scheduler
-// waits for: kubelets end the pods that it evicts, volume controllers bind and provision the
-// volumes that it selects, and others release the devices of pods that are gone.
+// Package kubelet replaces, in a simulation, the kubelets and controllers that a scheduler waits
+// for or reads: kubelets end the pods that it evicts, volume controllers bind and provision the
+// volumes that it selects, and others release the devices of pods that are gone and compute how
+// many disruptions a budget allows.
 package kubelet
 
 import (
@@ -27,6 +28,8 @@ type Actors struct {
 	log   *zap.Logger
 	vols  *volumes
 	devs  *devices // nil: none
+	// budgets is nil if there are none.
+	budgets *budgets
 }
 
 // task is an object that an actor looks at.
@@ -42,6 +45,8 @@ const (
 	// taskDevice is a ResourceClaim whose devices are not ready, taskGone a pod that was removed.
 	taskDevice = "devices of claim"
 	taskGone   = "devices of pod"
+	// taskBudget are the budgets of a namespace.
+	taskBudget = "budgets"
 )
 
 // Options configure the actors. The zero value is ready to use.
@@ -55,6 +60,9 @@ type Options struct {
 	// Claims is the resource of the ResourceClaims, in a version that the API server serves. If it
 	// is empty, there are none.
 	Claims schema.GroupVersionResource
+	// Budgets are the PodDisruptionBudgets, and BudgetResource is their resource.
+	Budgets        []Budget
+	BudgetResource schema.GroupVersionResource
 }
 
 // Start starts the actors of an API server, and returns when they know its objects. Pods that are
@@ -81,6 +89,13 @@ func Start(ctx context.Context, cfg *rest.Config, o Options) (wait func(), err e
 	if !cache.WaitForCacheSync(ctx.Done(), ready...) {
 		return nil, fmt.Errorf("read the objects of the simulation: %w", ctx.Err())
 	}
+	if a.budgets != nil {
+		for namespace := range a.budgets.all {
+			if err := a.budgets.update(ctx, namespace); err != nil {
+				return nil, fmt.Errorf("write the status of budgets: %w", err)
+			}
+		}
+	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -99,11 +114,14 @@ func (a *Actors) watch(ctx context.Context, cfg *rest.Config, o Options) ([]cach
 	if err != nil {
 		return nil, err
 	}
+	client, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("make client for %s: %w", cfg.Host, err)
+	}
+	if len(o.Budgets) > 0 {
+		a.budgets = newBudgets(client, o)
+	}
 	if !o.Claims.Empty() {
-		client, err := dynamic.NewForConfig(cfg)
-		if err != nil {
-			return nil, fmt.Errorf("make client for %s: %w", cfg.Host, err)
-		}
 		claimsReady, err := a.watchDevices(ctx, client, o.Claims)
 		if err != nil {
 			return nil, err
@@ -142,6 +160,8 @@ func (a *Actors) handle(ctx context.Context, t task) error {
 		return a.devs.prepare(ctx, t.namespace, t.name)
 	case taskGone:
 		return a.devs.release(ctx, t.uid)
+	case taskBudget:
+		return a.budgets.update(ctx, t.namespace)
 	}
 	return a.vols.reconcile(ctx, t.namespace, t.name)
 }
@@ -156,7 +176,7 @@ func (a *Actors) watchPods(ctx context.Context, cfg *rest.Config,
 	}
 	pods := schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 	tweak := func(o *metav1.ListOptions) {
-		o.FieldSelector = "spec.nodeName!="
+		o.FieldSelector = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 		// Informers list with resource version "0", which the API server answers from its watch cache.
 		// The cache may be behind the loader of the snapshot: a pod that was loaded as being deleted
 		// would arrive as an update, as if the scheduler had evicted it, and would be removed.
@@ -165,9 +185,13 @@ func (a *Actors) watchPods(ctx context.Context, cfg *rest.Config,
 		}
 	}
 	informer := metadatainformer.NewFilteredMetadataInformer(
-		client, pods, metav1.NamespaceAll, 0, cache.Indexers{}, tweak).Informer()
-	if err := informer.SetTransform(identity); err != nil {
+		client, pods, metav1.NamespaceAll, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc},
+		tweak).Informer()
+	if err := informer.SetTransform(a.identity); err != nil {
 		return nil, fmt.Errorf("watch pods: %w", err)
+	}
+	if a.budgets != nil {
+		a.budgets.pods = informer.GetIndexer()
 	}
 	_, err = informer.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(o any, initial bool) {
@@ -177,9 +201,11 @@ func (a *Actors) watchPods(ctx context.Context, cfg *rest.Config,
 			if m, ok := o.(*metav1.PartialObjectMetadata); ok && bound != nil {
 				bound(m.Namespace, m.Name)
 			}
+			a.budgetChanged(o)
 			a.podChanged(o)
 		},
 		UpdateFunc: func(before, o any) {
+			a.budgetChanged(o)
 			if m, ok := before.(*metav1.PartialObjectMetadata); ok && m.DeletionTimestamp == nil {
 				a.podChanged(o)
 			}
@@ -193,16 +219,21 @@ func (a *Actors) watchPods(ctx context.Context, cfg *rest.Config,
 	return informer.HasSynced, nil
 }
 
-// identity keeps the fields that identify an object, and the time of its deletion.
-func identity(o any) (any, error) {
+// identity keeps the fields that identify an object, the time of its deletion and, for budgets, its
+// labels.
+func (a *Actors) identity(o any) (any, error) {
 	m, ok := o.(*metav1.PartialObjectMetadata)
 	if !ok {
 		return o, nil
 	}
-	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+	kept := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Name: m.Name, Namespace: m.Namespace, UID: m.UID, ResourceVersion: m.ResourceVersion,
 		DeletionTimestamp: m.DeletionTimestamp,
-	}}, nil
+	}}
+	if a.budgets != nil && a.budgets.all[m.Namespace] != nil {
+		kept.Labels = m.Labels
+	}
+	return kept, nil
 }
 
 func (a *Actors) podChanged(o any) {
@@ -213,6 +244,7 @@ func (a *Actors) podChanged(o any) {
 
 // podGone enqueues a pod that was removed.
 func (a *Actors) podGone(o any) {
+	a.budgetChanged(o)
 	if last, ok := o.(cache.DeletedFinalStateUnknown); ok {
 		o = last.Obj
 	}

@@ -32,7 +32,7 @@ func TestPodsThatDifferInTheirNamesAreAdmittedOnce(t *testing.T) {
 		return err
 	}
 	for _, name := range []string{"a", "b", "Not valid"} {
-		err := admit(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"` + name + `","namespace":"shop"},"spec":{}}`)
+		err := admit(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"` + name + `","namespace":"shop"}}`)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +43,8 @@ func TestPodsThatDifferInTheirNamesAreAdmittedOnce(t *testing.T) {
 			posted = append(posted, request)
 		}
 	}
-	if len(posted) != 2 || !strings.Contains(posted[0], `"name":"a"`) || !strings.Contains(posted[1], `"name":"Not valid"`) {
+	if len(posted) != 2 || !strings.Contains(posted[0], `"name":"a"`) ||
+		!strings.Contains(posted[1], `"name":"Not valid"`) {
 		t.Errorf("requests %q", s.requests)
 	}
 	if len(s.created) > 1 { // the namespace

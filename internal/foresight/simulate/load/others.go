@@ -17,6 +17,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
 const (
@@ -27,11 +28,13 @@ const (
 )
 
 // Others creates objects of any kind, with their status, in their order. Definitions of custom
-// resources come before the resources.
-func Others(ctx context.Context, cfg *rest.Config, objects []map[string]any) error {
+// resources come before the resources; a missing one is made. kinds are the kinds of custom
+// resources that are known.
+func Others(ctx context.Context, cfg *rest.Config, objects []map[string]any, kinds ...*snapshot.Kind) error {
 	if len(objects) == 0 {
 		return nil
 	}
+	objects = append(missingDefinitions(objects, kinds), objects...)
 	finder, err := discovery.NewDiscoveryClientForConfig(cfg)
 	if err != nil {
 		return fmt.Errorf("make client for %s: %w", cfg.Host, err)

@@ -44,8 +44,14 @@ func Add(manifests []map[string]any, count, limit int) (Scenario, error) {
 	s := Running()
 	s.Name, s.Count, s.Limit = "add", count, limit
 	ignored := map[string]bool{}
+	var definitions []map[string]any
 	for _, o := range manifests {
-		if err := s.addManifest(o, ignored); err != nil {
+		if o["kind"] == snapshot.DefinitionKind {
+			definitions = append(definitions, o)
+		}
+	}
+	for _, o := range manifests {
+		if err := s.addManifest(o, definitions, ignored); err != nil {
 			return s, err
 		}
 	}
@@ -61,12 +67,15 @@ func Add(manifests []map[string]any, count, limit int) (Scenario, error) {
 	return s, nil
 }
 
-// addManifest adds a workload, or another object that schedulers read. Others are ignored, with a
-// note.
-func (s *Scenario) addManifest(o object, ignored map[string]bool) error {
+// addManifest adds a workload, or another object that schedulers or plugins read. Others are
+// ignored, with a note.
+func (s *Scenario) addManifest(o object, definitions []map[string]any, ignored map[string]bool) error {
 	apiVersion, _ := o["apiVersion"].(string)
 	kindName, _ := o["kind"].(string)
 	kind, version := snapshot.Find(snapshot.Kinds(), apiVersion, kindName)
+	if kind == nil && snapshot.IsExternal(apiVersion) {
+		kind, version = snapshot.ExternalKind(o, definitions)
+	}
 	if metadata := part(o, "metadata"); metadata != nil && metadata["namespace"] == nil &&
 		(kind == nil || kind.Namespaced) {
 		metadata["namespace"] = "default" // as kubectl does
@@ -77,6 +86,9 @@ func (s *Scenario) addManifest(o object, ignored map[string]bool) error {
 	case "apps/v1 DaemonSet", "batch/v1 CronJob", "v1 ReplicationController":
 		return problem.Invalidf("use a Pod, Deployment, ReplicaSet, StatefulSet or Job", "pods of a %s cannot be added",
 			kindName)
+	}
+	if kindName == snapshot.DefinitionKind {
+		return nil // one is made
 	}
 	if kind == nil {
 		if !ignored[kindName] {

@@ -83,7 +83,7 @@ func (r *Objects) add(o object, index int) (string, error) {
 		r.Notes = append(r.Notes, fmt.Sprintf("%s %s has no pods: no controller runs", kindName, name))
 	}
 	kind, version := snapshot.Find(snapshot.Kinds(), apiVersion, kindName)
-	if kind == nil {
+	if kind == nil || kind.External {
 		r.Others = append(r.Others, o)
 		return kindName, nil
 	}

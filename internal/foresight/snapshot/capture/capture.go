@@ -32,6 +32,8 @@ type Request struct {
 	Resources []string
 	// Anonymize replaces names.
 	Anonymize bool
+	// inPlace is set if the objects do not leave this machine: all custom resources of files are kept.
+	inPlace bool
 	// Version of pmk-sched.
 	Version string
 }
@@ -114,7 +116,9 @@ func Kinds(resources []string) ([]*snapshot.Kind, error) {
 		if err != nil {
 			return nil, problem.Invalidf("", "--resource: %w", err)
 		}
-		kinds = append(kinds, kind)
+		if !slices.ContainsFunc(kinds, func(k *snapshot.Kind) bool { return k.GroupResource() == resource }) {
+			kinds = append(kinds, kind)
+		}
 	}
 	return kinds, nil
 }
@@ -164,13 +168,10 @@ func (o *spooled) readCluster(ctx context.Context, s *session.Session, kinds []*
 func (o *spooled) readFiles(
 	ctx context.Context, s *session.Session, r Request, kinds []*snapshot.Kind, rec *recorder,
 ) error {
-	if len(r.Resources) > 0 {
-		return problem.Invalidf("read these from the cluster", "--resource cannot be used with --from")
-	}
 	h := o.header
 	var read *files.Result
 	err := s.Step("read objects", func() (err error) {
-		options := files.Options{Paths: r.From, Stdin: r.Stdin, Pods: &h.Pods}
+		options := files.Options{Paths: r.From, Stdin: r.Stdin, Pods: &h.Pods, Resources: r.Resources, Custom: r.inPlace}
 		if rec != nil {
 			options.Changed = rec.add
 		}
@@ -199,6 +200,9 @@ func (o *spooled) readFiles(
 	}
 	for _, kind := range slices.Sorted(maps.Keys(read.Ignored)) {
 		s.Note(fmt.Sprintf("%d objects of kind %s are ignored: no scheduler reads them", read.Ignored[kind], kind))
+	}
+	for _, resource := range slices.Sorted(maps.Keys(read.Unnamed)) {
+		s.Note("for a plugin that reads them, --resource " + resource + " keeps these objects")
 	}
 	return nil
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"os"
+	"slices"
 
 	"k8s.io/client-go/rest"
 
@@ -36,6 +38,7 @@ func Open(ctx context.Context, s *session.Session, r Request) (*Snapshot, error)
 	if len(r.From) == 1 && files.IsArchive(r.From[0]) {
 		return OpenFile(r.From[0])
 	}
+	r.inPlace = true
 	objects, err := take(ctx, s, r, nil)
 	if err != nil {
 		return nil, err
@@ -128,7 +131,12 @@ func (o *spooled) Each(do func(kind *snapshot.Kind, version string, object map[s
 		r := &o.header.Resources[i]
 		kind, version := snapshot.Find(kinds, snapshot.APIVersion(r.Group, r.Version), r.Kind)
 		if kind == nil {
-			continue // a custom kind, whose definition the simulation does not have
+			custom, err := snapshot.CustomKind(r.GroupResource())
+			if err != nil {
+				return err
+			}
+			kind, version = custom, r.Version
+			kind.Name, kind.Namespaced = r.Kind, r.Namespaced
 		}
 		err := o.spool.Each(r.GroupResource(), func(_ string, text []byte) error {
 			object, err := snapshot.Decode(text)
@@ -160,7 +168,9 @@ func NewState(dir string, original Objects) (*State, error) {
 // Read reads the objects of an API server.
 func (s *State) Read(ctx context.Context, on *session.Session, cfg *rest.Config) error {
 	err := on.Step("read the state", func() error {
-		read, err := collect.Cluster(ctx, cfg, snapshot.Kinds(), s.spool, collect.Options{Log: on.Log})
+		// Plugins may have changed the status of custom resources, which no controller evaluates here.
+		kinds := slices.DeleteFunc(snapshot.Kinds(), func(k *snapshot.Kind) bool { return k.External })
+		read, err := collect.Cluster(ctx, cfg, kinds, s.spool, collect.Options{Log: on.Log})
 		if err == nil {
 			s.header.Resources = read.Resources
 		}
@@ -170,16 +180,18 @@ func (s *State) Read(ctx context.Context, on *session.Session, cfg *rest.Config)
 	return err
 }
 
-// Each implements [Objects].
+// Each implements [Objects]. Custom resources are those of the snapshot.
 func (s *State) Each(do func(kind *snapshot.Kind, version string, object map[string]any) error) error {
-	created := map[string]any{} // of pods
-	err := s.original.Each(func(kind *snapshot.Kind, _ string, o map[string]any) error {
-		metadata, _ := o["metadata"].(map[string]any)
-		if kind.Name != "Pod" || metadata["creationTimestamp"] == nil {
+	original := map[string]map[string]any{} // metadata of pods
+	err := s.original.Each(func(kind *snapshot.Kind, version string, o map[string]any) error {
+		if kind.External {
+			return do(kind, version, o)
+		}
+		if kind.Name != "Pod" {
 			return nil
 		}
 		key, err := kind.Key(o)
-		created[key] = metadata["creationTimestamp"]
+		original[key], _ = o["metadata"].(map[string]any)
 		return err
 	})
 	if err != nil {
@@ -193,9 +205,25 @@ func (s *State) Each(do func(kind *snapshot.Kind, version string, object map[str
 		if err != nil {
 			return err
 		}
-		if metadata, _ := o["metadata"].(map[string]any); created[key] != nil {
-			metadata["creationTimestamp"] = created[key]
+		if metadata, _ := o["metadata"].(map[string]any); original[key] != nil {
+			restore(metadata, original[key])
 		}
 		return do(kind, version, o)
 	})
+}
+
+// restore gives a pod the time of the snapshot, and the annotations that [snapshot.Kind.Strip] has
+// removed, unless the pod has others.
+func restore(metadata, original map[string]any) {
+	if original["creationTimestamp"] != nil {
+		metadata["creationTimestamp"] = original["creationTimestamp"]
+	}
+	given, _ := original["annotations"].(map[string]any)
+	if len(given) == 0 {
+		return
+	}
+	annotations := maps.Clone(given)
+	read, _ := metadata["annotations"].(map[string]any)
+	maps.Copy(annotations, read)
+	metadata["annotations"] = annotations
 }

@@ -43,6 +43,8 @@ type Result struct {
 	Headers []snapshot.Header
 	// Ignored counts the objects that no scheduler reads, by kind.
 	Ignored map[string]int
+	// Unnamed are the custom resources among them, by resource and group.
+	Unnamed map[string]bool
 	Notes   []string
 	// Doubts are signs that objects or fields are missing, for the user.
 	Doubts []string
@@ -53,6 +55,9 @@ type Options struct {
 	Paths []string // files, directories, or Stdin
 	Stdin io.Reader
 	Pods  *snapshot.PodCounts
+	// Custom keeps all custom resources, and Resources keeps those with a plural and a group.
+	Custom    bool
+	Resources []string
 	// Changed gets the pods of a trace when they are created, scheduled and removed, with the time
 	// since the beginning of the trace. If it is nil, they are pending pods of the snapshot.
 	Changed func(at time.Duration, gone bool, object []byte) error
@@ -62,12 +67,15 @@ type Options struct {
 // the last one counts.
 func Read(ctx context.Context, kinds []*snapshot.Kind, sink Sink, o Options) (*Result, error) {
 	r := &reader{sink: sink, kinds: kinds, o: o, seen: map[string]*snapshot.Resource{},
-		result: &Result{Ignored: map[string]int{}}}
+		result: &Result{Ignored: map[string]int{}, Unnamed: map[string]bool{}}}
 	r.source.do, r.source.reads = r.add, r.isRead
 	if err := each(ctx, o.Paths, o.Stdin, r.stream, r.trace); err != nil {
 		return nil, err
 	}
 	if err := r.source.end(); err != nil {
+		return nil, err
+	}
+	if err := r.addCustom(); err != nil {
 		return nil, err
 	}
 	r.result.Doubts = r.source.notes
@@ -90,6 +98,8 @@ type reader struct {
 	seen   map[string]*snapshot.Resource
 	result *Result
 	source source
+	// custom are custom resources, and definitions the CustomResourceDefinitions, which may follow.
+	custom, definitions []map[string]any
 }
 
 // Manifests calls do with each object of files, directories and standard input, in YAML or JSON,
@@ -260,7 +270,14 @@ func (r *reader) add(o map[string]any) error {
 	apiVersion, _ := o[apiVersionField].(string)
 	name, _ := o[kindField].(string)
 	kind, version := snapshot.Find(r.kinds, apiVersion, name)
-	if kind == nil {
+	switch {
+	case kind == nil && name == snapshot.DefinitionKind:
+		r.definitions = append(r.definitions, o)
+		return nil
+	case kind == nil && snapshot.IsExternal(apiVersion) && nameOf(o) != name: // it has a name
+		r.custom = append(r.custom, o)
+		return nil
+	case kind == nil:
 		if slices.ContainsFunc(r.kinds, func(k *snapshot.Kind) bool { return k.Name == name }) {
 			name += " of " + apiVersion
 		}
@@ -313,13 +330,43 @@ func (r *reader) see(kind *snapshot.Kind, version string) error {
 			Group: kind.Group, Version: version, Resource: kind.Resource, Kind: kind.Name, Namespaced: kind.Namespaced,
 			Custom: kind.Custom,
 		}
-		if kind.Custom {
+		known := func(k *snapshot.Kind) bool { return k.GroupResource() == resource }
+		if kind.Custom && !slices.ContainsFunc(r.kinds, known) {
 			r.kinds = append(r.kinds, kind)
 		}
 	}
 	if first := r.seen[resource].Version; first != version {
 		return problem.Invalidf("read the objects from one cluster", "%s of two versions: %s and %s", resource, first,
 			version)
+	}
+	return nil
+}
+
+// addCustom adds the custom resources that are kept.
+func (r *reader) addCustom() error {
+	kinds := map[string]*snapshot.Kind{}
+	for _, o := range r.custom {
+		kind, _ := snapshot.ExternalKind(o, r.definitions)
+		if known := kinds[kind.GroupResource()]; known != nil {
+			kind.Namespaced = kind.Namespaced || known.Namespaced
+		}
+		kinds[kind.GroupResource()] = kind
+	}
+	for _, o := range r.custom {
+		kind, version := snapshot.ExternalKind(o, r.definitions)
+		resource := kind.GroupResource()
+		if !r.o.Custom && !slices.Contains(r.o.Resources, resource) {
+			r.result.Ignored[kind.Name]++
+			r.result.Unnamed[resource] = true
+			continue
+		}
+		kind = kinds[resource]
+		if metadata, ok := o[metadataField].(map[string]any); ok && kind.Namespaced && metadata["namespace"] == nil {
+			metadata["namespace"] = "default" // as kubectl does
+		}
+		if err := r.store(kind, version, kind.Strip(o)); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -397,3 +397,88 @@ func TestATextOfKubectlWithoutALastLineBreakIsNoted(t *testing.T) {
 		}
 	}
 }
+
+// Custom resources are kept where they do not leave the machine, or if their resource is named. A
+// definition in the files, also after them, says how the kind is named.
+func TestCustomResourcesOfFiles(t *testing.T) {
+	const text = `apiVersion: v1
+kind: Node
+metadata: {name: a}
+---
+apiVersion: scheduling.x-k8s.io/v1alpha1
+kind: PodGroup
+metadata: {name: rank, annotations: {note: x}}
+spec: {minMember: 2, more: x}
+---
+apiVersion: example.com/v1
+kind: Gateway
+metadata: {name: g, namespace: shop, annotations: {note: x}}
+spec: {more: x}
+---
+apiVersion: example.com/v1
+kind: Rack
+metadata: {name: r}
+---
+apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+resources: [a.yaml]
+---
+apiVersion: example.com/v1
+kind: Values
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: gateways.example.com}
+spec: {group: example.com, scope: Namespaced, names: {kind: Gateway, plural: gateways}}
+`
+	file := filepath.Join(t.TempDir(), "objects.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const group = `{"apiVersion":"scheduling.x-k8s.io/v1alpha1","kind":"PodGroup","metadata":{"name":"rank","namespace":"default"},"spec":{"minMember":2}}`
+	const gateway = `{"apiVersion":"example.com/v1","kind":"Gateway","metadata":{"name":"g","namespace":"shop"},"spec":{"more":"x"}}`
+	cases := map[string]struct {
+		options files.Options
+		kept    map[string]string
+		ignored map[string]int
+		unnamed map[string]bool
+	}{
+		"written": {files.Options{}, map[string]string{"podgroups.scheduling.x-k8s.io": group},
+			map[string]int{"Gateway": 1, "Rack": 1, "Kustomization": 1, "Values": 1}, map[string]bool{"gateways.example.com": true, "racks.example.com": true}},
+		"named": {files.Options{Resources: []string{"gateways.example.com"}},
+			map[string]string{"podgroups.scheduling.x-k8s.io": group, "gateways.example.com": gateway},
+			map[string]int{"Rack": 1, "Kustomization": 1, "Values": 1}, map[string]bool{"racks.example.com": true}},
+		"in place": {files.Options{Custom: true},
+			map[string]string{"podgroups.scheduling.x-k8s.io": group, "gateways.example.com": gateway,
+				"racks.example.com": `{"apiVersion":"example.com/v1","kind":"Rack","metadata":{"name":"r"}}`},
+			map[string]int{"Kustomization": 1, "Values": 1}, map[string]bool{}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tc.options.Paths = []string{file}
+			kept := keeper{}
+			result, err := files.Read(t.Context(), snapshot.Kinds(), kept, tc.options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			delete(kept, "nodes")
+			if diff := cmp.Diff(tc.kept, map[string]string(kept)); diff != "" {
+				t.Errorf("kept (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.ignored, result.Ignored); diff != "" {
+				t.Errorf("ignored (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.unnamed, result.Unnamed); diff != "" {
+				t.Errorf("unnamed (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// keeper keeps the last object of each resource.
+type keeper map[string]string
+
+func (k keeper) Add(resource, _ string, object []byte) error {
+	k[resource] = string(object)
+	return nil
+}
