@@ -73,12 +73,18 @@ func (p *provisioning) volume() (pv *corev1.PersistentVolume, assumed bool, err 
 				Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value}})
 		}
 	}
+	if assumed {
+		pv.Annotations[assumedTopology] = "true"
+	}
 	if len(term.MatchExpressions) > 0 {
 		pv.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{
 			Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{term}}}
 	}
 	return pv, assumed, nil
 }
+
+// assumedTopology is an annotation of volumes that show nothing about others of their class.
+const assumedTopology = "pmk-sched.io/assumed-topology"
 
 // inTree is the prefix of the names of the provisioners in Kubernetes. Other names with a slash are
 // those of external provisioners, which are not CSI drivers.
@@ -191,7 +197,8 @@ func sampleOf(class *storagev1.StorageClass, volumes []*corev1.PersistentVolume)
 	var found []*corev1.PersistentVolume
 	for _, pv := range volumes {
 		by := pv.Annotations[volume.AnnDynamicallyProvisioned]
-		if pv.Spec.StorageClassName == class.Name && (by == "" || by == class.Provisioner) {
+		if pv.Spec.StorageClassName == class.Name && (by == "" || by == class.Provisioner) &&
+			pv.Annotations[assumedTopology] == "" {
 			found = append(found, pv)
 		}
 	}

@@ -116,7 +116,9 @@ func TestVolumesOfAnotherProvisionerShowNothing(t *testing.T) {
 	if got := sampleOf(class, all); got == nil || got.Name != "c" {
 		t.Errorf("got %v", got)
 	}
-	if got := sampleOf(class, all[:2]); got != nil {
+	assumed := volume("e", "fast", "example.com/disks")
+	assumed.Annotations[assumedTopology] = "true"
+	if got := sampleOf(class, append(all[:2:2], assumed)); got != nil {
 		t.Errorf("got %s", got.Name)
 	}
 }
