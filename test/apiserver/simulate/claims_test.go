@@ -128,10 +128,10 @@ func TestVolumesOfPodsThatLeaveAreDetached(t *testing.T) {
 	}
 	objects := newObjects(t, node("a", 4, "", "")+boundClaim("c-1")+boundClaim("c-2")+boundClaim("c-3")+attachment("c-1")+
 		attachment("c-2")+attachment("c-3")+
-		pod("low", "3", "", "nodeName: a\npriority: 0\nvolumes: [{name: x, persistentVolumeClaim: {claimName: c-1}}, {name: y, "+
+		pod("low", "3", "", "nodeName: a\npriority: 0\nvolumes: [{name: one, persistentVolumeClaim: {claimName: c-1}}, {name: two, "+
 			"persistentVolumeClaim: {claimName: c-2}}]", "phase: Running")+
 		pod("daemon", "1", "ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: d, uid: "+
-			"11111111-0000-0000-0000-000000000009}]", "nodeName: a\npriority: 10\nvolumes: [{name: x, persistentVolumeClaim: "+
+			"11111111-0000-0000-0000-000000000009}]", "nodeName: a\npriority: 10\nvolumes: [{name: one, persistentVolumeClaim: "+
 			"{claimName: c-2}}]", "phase: Running")+
 		pod("high", "3", "", "priority: 10", ""))
 	for name, s := range map[string]scenario.Scenario{
