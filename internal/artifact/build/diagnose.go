@@ -47,7 +47,10 @@ var symptoms = []symptom{
 		regexp.MustCompile(
 			`404 Not Found|410 Gone|403 Forbidden|unknown revision|invalid version|no matching versions|not available|missing go\.sum entry|cannot find module providing|no required module provides`),
 		CauseModuleMissing, "the module proxy does not serve a module", "check that GOPROXY serves it"},
-	{regexp.MustCompile(`(?m)^# [^ ]+|\.go:[0-9]+(:[0-9]+)?: |build constraints exclude all Go files|import cycle`),
+	{regexp.MustCompile(`build constraints exclude all Go files`),
+		CauseCompile, "a package has no Go files for a build without cgo (CGO_ENABLED=0), which images without a C library need",
+		"use a package without `import \"C\"`, or see its //go:build lines if it does not have it"},
+	{regexp.MustCompile(`(?m)^# [^ ]+|\.go:[0-9]+(:[0-9]+)?: |import cycle`),
 		CauseCompile, "the source does not compile", "see the compiler output above"},
 }
 

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func writeFiles(t *testing.T, dir string, files map[string]string) {
@@ -65,6 +67,54 @@ func TestArchivedPluginHasTheSameSourcesElsewhere(t *testing.T) {
 	}
 	if _, err := Archive(Plugin{Dir: dir}); err != nil {
 		t.Errorf("archived again: %v", err)
+	}
+}
+
+// Modules of a workspace are found through go.work, without a replace directive.
+func TestAModuleOfAWorkspaceIsReadWithTheModulesThatItImports(t *testing.T) {
+	const lib = "package lib\n\nimport _ \"mono.example.com/base/x\"\n"
+	files := map[string]string{
+		"go.work": "go 1.21\n\nuse (\n\t./lib\n\t./sched\n\t./base\n\t./other\n)\n\nreplace example.com/old => ./fork\n" +
+			"replace example.com/new => example.com/newer v1.2.3\n",
+		"lib/go.mod": "module mono.example.com/lib\n\ngo 1.21\n", "lib/lib.go": lib,
+		"base/go.mod": "module mono.example.com/base\n\ngo 1.21\n", "base/x/x.go": "package x\n",
+		"other/go.mod": "module mono.example.com/other\n\ngo 1.21\n", "other/other.go": "package other\n",
+		"fork/go.mod": "module example.com/old\n\ngo 1.21\n", "fork/fork.go": "package old\n",
+		"sched/go.mod":   "module mono.example.com/sched\n\ngo 1.21\n\nrequire mono.example.com/lib v0.0.0\n",
+		"sched/sched.go": "package sched\n\nimport _ \"mono.example.com/lib\"\n",
+		"alone/go.mod":   "module alone.example.com\n\ngo 1.21\n", "alone/alone.go": "package alone\n",
+	}
+	dir := t.TempDir()
+	writeFiles(t, dir, files)
+	read := func(plugin string) (*pluginModule, error) {
+		m, _, err := (&reader{read: map[string]*pluginModule{}, set: &Set{}}).locateDir(
+			Plugin{Dir: filepath.Join(dir, plugin)})
+		return m, err
+	}
+	m, err := read("sched")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range m.replacements {
+		got = append(got, r.path)
+	}
+	want := []string{"example.com/old", "mono.example.com/lib", "mono.example.com/base"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("modules (-want +got):\n%s", diff)
+	}
+	if text := string(m.contents()["go.mod"]); !strings.Contains(text, "mono.example.com/lib => ../lib") ||
+		!strings.Contains(text, "example.com/new => example.com/newer v1.2.3") {
+		t.Errorf("go.mod:\n%s", text)
+	}
+	if m, err := read("alone"); err != nil || len(m.replacements) > 0 {
+		t.Errorf("a module that the workspace does not use: %v, %+v", err, m)
+	}
+	for broken, want := range map[string]string{"use (": "go.work", "go 1.21\n\nuse ./sched\n\nuse ./gone\n": "go.work uses ./gone"} {
+		writeFiles(t, dir, map[string]string{"go.work": broken})
+		if _, err := read("sched"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
 	}
 }
 

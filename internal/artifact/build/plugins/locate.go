@@ -78,8 +78,8 @@ func shownRoot(given, inside string) string {
 	return given
 }
 
-// moduleIn reads the module at a root directory, and the directories that its go.mod replaces
-// modules with.
+// moduleIn reads the module at a root directory, and the directories that its go.mod or its
+// workspace replaces modules with.
 func (r *reader) moduleIn(root, shownAs string) (*pluginModule, error) {
 	if m, found := r.read[root]; found {
 		return m, nil
@@ -95,6 +95,15 @@ func (r *reader) moduleIn(root, shownAs string) (*pluginModule, error) {
 		return r.useAPI(os.DirFS(root), shownAs)
 	}
 	r.set.modules = append(r.set.modules, m)
+	w, err := findWorkspace(root)
+	if err != nil {
+		return nil, err
+	}
+	if w != nil {
+		if err := w.addReplacements(m, root); err != nil {
+			return nil, err
+		}
+	}
 	for _, replaced := range m.mod.Replace {
 		if replaced.New.Version != "" || replaced.Old.Path == APIModule {
 			continue

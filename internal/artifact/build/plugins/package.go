@@ -45,12 +45,14 @@ type Platform struct {
 	Tags     []string
 	// Go is the version of the compiler.
 	Go string
+
+	cgo bool
 }
 
 // matches reports whether a file is compiled.
 func (p Platform) matches(name string, data []byte) (bool, error) {
 	c := gobuild.Context{
-		GOOS: p.OS, GOARCH: p.Arch, Compiler: "gc", BuildTags: p.Tags, ReleaseTags: releaseTags(p.Go),
+		GOOS: p.OS, GOARCH: p.Arch, Compiler: "gc", CgoEnabled: p.cgo, BuildTags: p.Tags, ReleaseTags: releaseTags(p.Go),
 		OpenFile: func(string) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil },
 	}
 	return c.MatchFile("", name)
@@ -71,6 +73,7 @@ func parsePackage(m *pluginModule, dir string, p Platform) (*pluginPackage, erro
 	pkg := &pluginPackage{module: m, dir: dir, path: path.Join(m.path, dir), files: token.NewFileSet()}
 	shown := m.shown(dir)
 	var wrong scanner.ErrorList
+	var cgo []string
 	found := false
 	for _, name := range m.names() {
 		if path.Dir(name) != path.Clean(dir) || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
@@ -90,12 +93,21 @@ func parsePackage(m *pluginModule, dir string, p Platform) (*pluginPackage, erro
 		if err != nil {
 			return nil, fmt.Errorf("parse plugin %s: %w", shown, err)
 		}
+		if usesC(file) {
+			cgo = append(cgo, m.shown(name))
+			continue
+		}
 		pkg.parsed = append(pkg.parsed, sourceFile{file, fileScope(pkg.path, file)})
 	}
 	switch {
 	case len(wrong) > 0:
 		wrong.Sort()
 		return nil, fmt.Errorf("parse plugin %s:\n  | %s", shown, strings.ReplaceAll(errorLines(wrong), "\n", "\n  | "))
+	case len(cgo) > 0 && !m.hasFallback(dir, p):
+		return nil, problem.Invalidf(
+			"write it without C, or provide another file with `//go:build !cgo`",
+			"plugin %s: %s imports \"C\", and schedulers are built without cgo (CGO_ENABLED=0): their image has no C library",
+			shown, strings.Join(cgo, ", "))
 	case len(pkg.parsed) == 0 && found:
 		return nil, problem.Invalidf("see the //go:build lines and the names of its files",
 			"plugin %s: build constraints exclude all its Go files", shown)
@@ -103,6 +115,28 @@ func parsePackage(m *pluginModule, dir string, p Platform) (*pluginPackage, erro
 		return nil, problem.Invalidf(m.packagesHint(), "plugin %s: no Go files", shown)
 	}
 	return pkg, nil
+}
+
+// usesC reports whether a file needs cgo: without it the go command leaves the file out.
+func usesC(file *ast.File) bool {
+	return slices.ContainsFunc(file.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"C"` })
+}
+
+// hasFallback reports whether a directory has a file that is compiled only without cgo.
+func (m *pluginModule) hasFallback(dir string, p Platform) bool {
+	with := p
+	with.cgo = true
+	for _, name := range m.names() {
+		if path.Dir(name) != path.Clean(dir) || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		without, err := p.matches(path.Base(name), m.files[name])
+		if matched, withErr := with.matches(path.Base(name), m.files[name]); err == nil && withErr == nil && without &&
+			!matched {
+			return true
+		}
+	}
+	return false
 }
 
 // errorLines returns the first errors, one per line, as a compiler prints them.

@@ -241,6 +241,33 @@ func TestInvalidPluginsAreRefusedBeforeCompiling(t *testing.T) {
 	}
 }
 
+func TestAPluginThatNeedsCIsRefusedUnlessItHasAnotherFile(t *testing.T) {
+	const head, rest = "package c\n\nimport \"C\"\n", "\n\nconst Name = \"C\"\n"
+	cases := map[string]struct {
+		files  map[string]string
+		refuse bool
+	}{
+		"one file":         {map[string]string{"c.go": head + rest}, true},
+		"one of two":       {map[string]string{"a.go": "package c\n" + rest, "c.go": head}, true},
+		"with a fallback":  {map[string]string{"c.go": head, "d.go": "//go:build !cgo\n\npackage c\n" + rest}, false},
+		"with constraints": {map[string]string{"c.go": "//go:build cgo\n\n" + head, "d.go": "package c\n" + rest}, false},
+		"in a test":        {map[string]string{"c_test.go": head, "d.go": "package c\n" + rest}, false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			write(t, filepath.Join(dir, "go.mod"), "module example.com/c\n\ngo 1.21\n")
+			for file, text := range c.files {
+				write(t, filepath.Join(dir, file), text)
+			}
+			_, err := readPlugins(t, "v1.24.3", Plugin{Dir: dir})
+			if err == nil || strings.Contains(err.Error(), `imports "C"`) != c.refuse {
+				t.Errorf("got %v, which must name cgo: %t", err, c.refuse)
+			}
+		})
+	}
+}
+
 func TestBundledPluginIsRegisteredByAnotherName(t *testing.T) {
 	got, err := readPlugins(t, "v1.24.3", Plugin{Builtin: "blockall", Name: "Gate"})
 	if err != nil || len(got) != 1 || got[0].Name != "Gate" || got[0].Origin != "builtin:blockall=Gate" {
