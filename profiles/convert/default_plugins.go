@@ -9,6 +9,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/profiles/node"
 	"github.com/pmk-sched/pmk-sched/profiles/schema"
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // keepDefaultWeights writes out the default weights of the source where the target has others, so
@@ -45,6 +46,24 @@ func (c *conversion) lostDefaults(off []string) {
 		}
 		c.Note(node.Get(c.doc.Root, "apiVersion"), "%s, a default of %s, does not exist in %s: %s", f.Name, c.from.Name,
 			c.Release, f.Why)
+	}
+}
+
+// dropWrittenDefaults removes default plugins that the target does not have, if multiPoint writes
+// out all defaults, as --write-config-to does: a file without them means the same.
+func (c *profileConversion) dropWrittenDefaults() {
+	const point = schema.MultiPoint
+	if schema.Entry(c.sets, point, "enabled", "PrioritySort") == nil ||
+		schema.Entry(c.sets, point, "enabled", schema.DefaultBinder) == nil {
+		return
+	}
+	for _, e := range slices.Clone(node.Items(c.sets, point, "enabled")) {
+		name := node.Text(e, "name")
+		if c.exists(name) || !versions.EverInTree(name) || schema.Successor(name) != "" || node.Number(e, "weight") != 0 {
+			continue
+		}
+		schema.DropEntry(c.sets, point, "enabled", e)
+		c.Note(e, "%s left out: it is a default of other releases, and %s does not have it", name, c.Release)
 	}
 }
 

@@ -20,6 +20,7 @@ type profileConversion struct {
 func (c *profileConversion) run() {
 	c.dropNameless()
 	c.dropIgnored()
+	c.dropWrittenDefaults()
 	c.preEnqueue()
 	c.disableLater()
 	c.expandMultiPoint()

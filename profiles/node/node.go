@@ -3,6 +3,7 @@
 package node
 
 import (
+	"math"
 	"strconv"
 	"strings"
 
@@ -207,13 +208,17 @@ func Text(n *yaml.Node, path ...string) string {
 	return n.Value
 }
 
-// Number returns the integer at a path, or 0.
+// Number returns the integer at a path, or 0. A float without a fraction is one, as in JSON.
 func Number(n *yaml.Node, path ...string) int {
-	i, err := strconv.Atoi(Text(n, path...))
-	if err != nil {
+	text := Text(n, path...)
+	if i, err := strconv.Atoi(text); err == nil {
+		return i
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || f != math.Trunc(f) || math.Abs(f) > math.MaxInt32 {
 		return 0
 	}
-	return i
+	return int(f)
 }
 
 // String returns a string scalar, quoted where necessary.

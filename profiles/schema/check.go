@@ -80,7 +80,7 @@ func expectedLocations() map[string]string {
 }
 
 func checkValue(p *Problems, n *yaml.Node, f Field, a API, where string) {
-	if node.IsNull(n) {
+	if node.IsNull(n) && (f.Kind != kindDuration || f.Default != "") { // a duration that is a pointer has a default
 		return
 	}
 	wanted := ""
@@ -158,8 +158,11 @@ func scalarProblem(n *yaml.Node, f Field) string {
 			bits = 64
 		}
 		i, err := strconv.ParseInt(n.Value, 10, bits)
+		if whole := int64(node.Number(n)); n.Tag == "!!float" && whole != 0 {
+			i, err = whole, nil
+		}
 		switch {
-		case !scalar || n.Tag != "!!int" || err != nil:
+		case !scalar || n.Tag != "!!int" && n.Tag != "!!float" || err != nil:
 			return "a whole number"
 		case f.Bounded && f.Most > 0 && (i < int64(f.Least) || i > int64(f.Most)):
 			return fmt.Sprintf("a number from %d to %d", f.Least, f.Most)

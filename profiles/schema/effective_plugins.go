@@ -22,14 +22,18 @@ func CanEnable(name, point string, minor int) bool {
 // NodeResourcesFit scores from v1beta2; VolumeBinding scores where multiPoint enables it.
 func IsDefault(a API, point, name string) bool {
 	p, ok := InTreeNamed(name)
+	return ok && p.isDefault(a, point)
+}
+
+func (p InTree) isDefault(a API, point string) bool {
 	switch {
-	case !ok || !p.Defaults.Has(a.Set) || a.Minor != 0 && a.Minor < p.Minor:
+	case !p.Defaults.Has(a.Set) || a.Minor != 0 && a.Minor < p.Minor:
 		return false
 	case point == MultiPoint:
 		return a.MultiPoint
-	case name == ResourcesFit && point == "score":
+	case p.Name == ResourcesFit && point == "score":
 		return a.Set != InV1beta1
-	case name == VolumeBinding && (point == "preScore" || point == "score"):
+	case p.Name == VolumeBinding && (point == "preScore" || point == "score"):
 		return a.MultiPoint
 	}
 	return p.Implements(point, a.Minor)
@@ -60,7 +64,7 @@ func MergedPlugins(plugins *yaml.Node, point string, a API) []string {
 	replaced := map[string]bool{} // defaults that are enabled by name keep their place
 	for _, p := range InTreePlugins() {
 		perPoint := !a.MultiPoint || point == MultiPoint
-		if perPoint && IsDefault(a, point, p.Name) && !IsDisabled(plugins, point, p.Name) {
+		if perPoint && p.isDefault(a, point) && !IsDisabled(plugins, point, p.Name) {
 			names = append(names, p.Name)
 			replaced[p.Name] = !a.Duplicates && Entry(plugins, point, "enabled", p.Name) != nil
 		}

@@ -107,9 +107,9 @@ func (v *validator) addresses() {
 			continue
 		}
 		address := node.Text(value)
-		host, port := schema.SplitAddress(address)
+		_, port := schema.SplitAddress(address)
 		zeroPort := strings.HasSuffix(address, ":0") && port == 0
-		_, notIP := netip.ParseAddr(host)
+		_, notIP := netip.ParseAddrPort(address)
 		switch {
 		case v.Rules.InsecurePort && zeroPort, v.Rules.InsecurePort && v.api.Set == schema.InV1beta2 && port == 0:
 			v.add(value, "use a loopback address such as 127.0.0.1:10251", "invalid %s %q: %s cannot disable this listener",

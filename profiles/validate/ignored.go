@@ -27,7 +27,7 @@ func (v *validator) checkIgnored() {
 		}
 	}
 	if !v.Converted && node.Text(v.doc.Root, "clientConnection", "kubeconfig") == "" {
-		v.warn(nil, "set clientConnection.kubeconfig, unless the scheduler uses the service account of its pod",
+		v.warn(nil, "set it, unless the scheduler uses the service account of its pod",
 			"clientConnection.kubeconfig is not set, and the scheduler ignores --kubeconfig if --config is set")
 	}
 }

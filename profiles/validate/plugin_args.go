@@ -33,7 +33,7 @@ func (v *validator) pluginArgs(p *yaml.Node) {
 		switch name {
 		case "DefaultPreemption":
 			percentage, absolute := node.Get(args, "minCandidateNodesPercentage"), node.Get(args, "minCandidateNodesAbsolute")
-			if node.Text(percentage) == "0" && node.Text(absolute) == "0" {
+			if !node.IsNull(percentage) && !node.IsNull(absolute) && node.Number(percentage) == 0 && node.Number(absolute) == 0 {
 				v.add(percentage, "", "minCandidateNodesPercentage and minCandidateNodesAbsolute are both 0")
 			}
 		case "NodeResourcesBalancedAllocation":

@@ -52,7 +52,7 @@ func (v *validator) checkPlugins(plugins *yaml.Node) {
 
 // checkWeights adds up the weights as the scheduler does, in its order (getScoreWeights in
 // pkg/scheduler/framework/runtime/framework.go). Its check for an overflow also fails if the sum is
-// negative before the last plugin. Earlier releases add them up in random order.
+// negative before the last plugin. Up to 1.21 the order is random.
 func (v *validator) checkWeights(plugins *yaml.Node) {
 	sum, seen := 0, map[string]bool{}
 	for _, point := range []string{"score", schema.MultiPoint} {
@@ -69,7 +69,7 @@ func (v *validator) checkWeights(plugins *yaml.Node) {
 			if e != nil {
 				weight = cmp.Or(node.Number(e, "weight"), 1)
 			}
-			if sum < 0 || weight < 0 && !v.api.MultiPoint {
+			if sum < 0 || weight < 0 && !v.Rules.WritesDefaultPlugins {
 				v.add(e, "use weights of at least 1", "the sum of the weights is negative at plugin %s: %s does not start", name,
 					v.Release)
 				return

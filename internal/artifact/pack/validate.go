@@ -67,11 +67,17 @@ func Validate(ctx context.Context, s *session.Session, r profiles.ValidateReques
 	if err != nil {
 		return nil, err
 	}
-	v.By, v.Judge = byBinary, "built-in rules and "+binary.Origin
+	v.addBinary(binary.Origin, refusal)
+	return v, nil
+}
+
+// addBinary adds the verdict of a kube-scheduler: the reason why it refuses the document, or "" if
+// it accepts it. It never makes a document valid that the rules reject.
+func (v *Validation) addBinary(origin, refusal string) {
+	v.By, v.Judge = byBinary, "built-in rules and "+origin
 	if refusal != "" {
 		v.Valid, v.Reasons = false, append([]string{refusal}, v.Reasons...)
 	}
-	return v, nil
 }
 
 // releaseBinary finds a kube-scheduler of the release in the build cache with the plugins of the
