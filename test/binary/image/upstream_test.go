@@ -3,6 +3,7 @@
 package image_test
 
 import (
+	"errors"
 	"io"
 	"log"
 	"net/http/httptest"
@@ -68,6 +69,7 @@ func TestSchedulerOfAnUpstreamImageRuns(t *testing.T) {
 			}
 		})
 	}
+	t.Run("flags", func(t *testing.T) { readsFlags(t, reference) })
 	t.Run("in containerd", func(t *testing.T) {
 		socket := startContainerd(t)
 		const local = "registry.k8s.io/kube-scheduler:" + release
@@ -92,4 +94,26 @@ func TestSchedulerOfAnUpstreamImageRuns(t *testing.T) {
 			t.Error("another program came back")
 		}
 	})
+}
+
+// readsFlags has the program read flags before it prints its version.
+func readsFlags(t *testing.T, reference string) {
+	dir := t.TempDir()
+	binary, err := pack.FindScheduler(t.Context(), t.TempDir(), reference, []string{"kube-scheduler"}, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for flags, refused := range map[string]string{
+		"--config=/none --leader_elect=false --v 4 --alsologtostderr": "",
+		"--secure-port=10259 --port=0":                                "unknown flag: --port",
+		"--experimental-bogus":                                        "unknown flag: --experimental-bogus",
+		"--profiling maybe":                                           "does not take any arguments",
+		"--kube-api-qps=many":                                         `invalid argument "many" for "--kube-api-qps"`,
+	} {
+		_, err := configcheck.Version(t.Context(), binary, dir, strings.Fields(flags)...)
+		if refused == "" && err != nil || refused != "" && (!errors.As(err, new(*configcheck.FlagsError)) ||
+			!strings.Contains(err.Error(), refused)) {
+			t.Errorf("%s: got %v, want %q", flags, err, refused)
+		}
+	}
 }
