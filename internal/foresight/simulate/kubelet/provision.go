@@ -154,7 +154,13 @@ func (p *provisioning) topology() (keys []string, assumed bool, err error) {
 	zones := []string{corev1.LabelTopologyZone, corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaZone,
 		corev1.LabelFailureDomainBetaRegion}
 	switch p.class.Provisioner {
-	case inTree + "aws-ebs", inTree + "gce-pd", inTree + "azure-disk", inTree + "cinder", inTree + "vsphere-volume":
+	case inTree + "azure-disk":
+		// The zone of a node without availability zone is its fault domain, a number.
+		if zone := p.node.Labels[corev1.LabelTopologyZone]; !strings.Contains(zone, "-") {
+			return nil, false, nil
+		}
+		return zones, false, nil
+	case inTree + "aws-ebs", inTree + "gce-pd", inTree + "cinder", inTree + "vsphere-volume":
 		return zones, false, nil
 	case "rancher.io/local-path", "openebs.io/local", "microk8s.io/hostpath": // directories of the node
 		return []string{corev1.LabelHostname}, false, nil

@@ -30,6 +30,7 @@ func TestVolumesLookAsTheirProvisionerMakesThem(t *testing.T) {
 	csi := func(driver string) corev1.PersistentVolumeSource {
 		return corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: "pvc-u"}}
 	}
+	managed := corev1.AzureManagedDisk
 	directory := corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/pvc-u"}}
 	cases := map[string]struct {
 		p        provisioning
@@ -51,6 +52,9 @@ func TestVolumesLookAsTheirProvisionerMakesThem(t *testing.T) {
 		"an in-tree disk": {by: "kubernetes.io/aws-ebs", affinity: affinityTo(zone, "z"),
 			source: corev1.PersistentVolumeSource{
 				AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: "pvc-u"}}},
+		"an Azure disk of a node without availability zone": {by: "kubernetes.io/azure-disk",
+			source: corev1.PersistentVolumeSource{AzureDisk: &corev1.AzureDiskVolumeSource{DiskName: "pvc-u",
+				DataDiskURI: "/subscriptions/pvc-u", Kind: &managed}}},
 		"an in-tree file system": {by: "kubernetes.io/azure-file", source: directory},
 		"an unknown provisioner": {by: "example.com/disks", source: directory, affinity: affinityTo(host, "a"),
 			assumed: true},
