@@ -89,6 +89,10 @@ func TestChartTemplatesTheRenderedObjects(t *testing.T) {
 		"nodes":          func(o *deploy.Options) { o.NodeSelector = map[string]string{"pool": "system", "fast": ""} },
 		"API server":     func(o *deploy.Options) { o.APIServer = "https://api.example.com:6443" },
 		"namespace":      func(o *deploy.Options) { o.Namespace = "custom" },
+		"architectures":  func(o *deploy.Options) { o.Architectures, o.AnyNode = []string{"amd64", "arm64"}, true },
+		"architecture of nodes": func(o *deploy.Options) {
+			o.Architectures, o.NodeSelector = []string{"arm64"}, map[string]string{"pool": "system"}
+		},
 		"tolerations": func(o *deploy.Options) {
 			o.Tolerations = []corev1.Toleration{{Key: "pool", Value: "infra", Effect: corev1.TaintEffectNoSchedule}}
 		},

@@ -43,7 +43,8 @@ func Check(
 func (d Deps) preflight(ctx context.Context, plan *Plan) ([]preflight.Outcome, error) {
 	checks, err := preflight.Checks(d.Config, preflight.Options{
 		Name: plan.Name, Namespace: plan.Namespace, Image: plan.Scheduler.Image, Objects: plan.Objects,
-		Port: plan.Scheduler.Port, TakenPorts: plan.TakenPorts, Endpoints: plan.Endpoints, Log: d.Log,
+		Architectures: plan.architectures(), Port: plan.Scheduler.Port, TakenPorts: plan.TakenPorts,
+		Endpoints: plan.Endpoints, Log: d.Log,
 	})
 	if err != nil {
 		return nil, err
@@ -52,6 +53,12 @@ func (d Deps) preflight(ctx context.Context, plan *Plan) ([]preflight.Outcome, e
 		checks = append(checks, preflight.Check{
 			Name: "image-signature", Description: "the image is signed by the required key",
 			Run: func(context.Context) (string, error) { return "key " + s.Key, s.Err },
+		})
+	}
+	if err := plan.MissingImage; err != nil {
+		checks = append(checks, preflight.Check{
+			Name: "image-available", Description: "the image is on this node or in its registry",
+			Run: func(context.Context) (string, error) { return "", err },
 		})
 	}
 	return preflight.RunAll(ctx, checks, func(o preflight.Outcome) {
@@ -83,6 +90,14 @@ func (p *Plan) compareRelease(output string, unread error) (warning string, err 
 	}
 	return fmt.Sprintf("image %s has the kube-scheduler of %s, and the API server is %s", p.Scheduler.Image, release,
 		p.Release), nil
+}
+
+// architectures returns the architectures of the image, or nil if unknown.
+func (p *Plan) architectures() []string {
+	if p.Extender != nil {
+		return p.Extender.Architectures
+	}
+	return p.Scheduler.Architectures
 }
 
 // checkWithProgram compares the release of the program with the plan, and has it read its flags and

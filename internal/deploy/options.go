@@ -44,6 +44,10 @@ type Options struct {
 	// Image of the scheduler. [image.ReleaseInTag] in it is replaced by the release. If PullPolicy
 	// is empty, the cluster's default applies.
 	Image, PullPolicy string
+	// Architectures of the image: amd64, arm64. Nil: unknown. MissingImage is the reason why no node
+	// can get the image, or nil.
+	Architectures []string
+	MissingImage  error
 	// Signature is the required signature of the image, or nil.
 	Signature *Signature
 	// Branch is the release of the image, "v1.24.3". If it is empty or "auto", the release is the

@@ -42,6 +42,8 @@ type Plan struct {
 	Request *v1alpha1.CustomScheduler
 	// Signature is the required signature of the image, or nil.
 	Signature *Signature
+	// MissingImage is the reason why no node can get the image, or nil.
+	MissingImage error
 	// Before are the plans of extenders that are deployed before the scheduler.
 	Before []*Plan
 	// Origin is recorded in the revision: "rollback to revision 2", "upgrade from v1.24.3".
@@ -79,7 +81,8 @@ const defaultControlPlaneLabel = "node-role.kubernetes.io/control-plane"
 func NewPlan(info *inspect.Info, creds *inspect.NodeCredentials, o Options) (*Plan, error) {
 	o.Namespace = cmp.Or(o.Namespace, metav1.NamespaceSystem)
 	p := &planner{info: info, creds: creds, o: o, plan: &Plan{Name: o.Name, Namespace: o.Namespace, Origin: o.Origin,
-		Replaces: o.Replaces, Request: o.Request, Signature: o.Signature, TakenPorts: map[int]string{}}}
+		Replaces: o.Replaces, Request: o.Request, Signature: o.Signature, MissingImage: o.MissingImage,
+		TakenPorts: map[int]string{}}}
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
@@ -150,7 +153,7 @@ func (p *planner) chooseRelease() error {
 		Name: p.o.Name, Namespace: p.o.Namespace, Release: p.plan.Release,
 		Image:      strings.ReplaceAll(p.o.Image, image.ReleaseInTag, p.plan.Release.String()),
 		PullPolicy: corev1.PullPolicy(p.o.PullPolicy), Resources: p.o.Resources, Version: p.o.Version,
-		Args: p.o.Args, PriorityClass: p.o.PriorityClass,
+		Architectures: p.o.Architectures, Args: p.o.Args, PriorityClass: p.o.PriorityClass,
 	}
 	given := profiles.CommandLine{Release: p.plan.Release, Given: p.o.Args}
 	p.plan.Warnings = append(p.plan.Warnings, given.Warnings()...)

@@ -1,6 +1,13 @@
 package deploy
 
-import "strings"
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+)
 
 // chooseReplicas chooses the replicas of the user, else one for each control-plane node, or two if
 // the control plane is outside of the cluster. Leader election is always on, so that several
@@ -8,23 +15,27 @@ import "strings"
 func (p *planner) chooseReplicas() error {
 	replicas := 1
 	counted := p.info != nil && !p.hosted() && !p.o.AnyNode && len(p.o.NodeSelector) == 0
+	var nodes []inspect.ControlPlaneNode
+	if counted {
+		var err error
+		if nodes, err = p.nodesOfImage(); err != nil {
+			return err
+		}
+	}
 	switch {
 	case p.o.Replicas > 0:
 		replicas = p.o.Replicas
-		if counted && replicas > len(p.info.ControlPlane.Labelled()) {
-			p.warn("%d replicas for %d control-plane nodes: on the host network each needs its own node", replicas,
-				len(p.info.ControlPlane.Labelled()))
+		if counted && replicas > len(nodes) {
+			p.warn("%d replicas for %d control-plane nodes: on the host network each needs its own node", replicas, len(nodes))
 		}
 	case counted:
-		replicas = max(1, len(p.info.ControlPlane.Labelled()))
+		replicas = max(1, len(nodes))
 		p.note("replicas %d: one for each control-plane node", replicas)
 	case p.hosted() && len(p.o.NodeSelector) == 0:
 		replicas = min(2, p.info.Nodes.Count)
 		p.note("replicas %d: of %d nodes, on different nodes and in different zones", replicas, p.info.Nodes.Count)
 	}
-	if counted {
-		p.countShortage(replicas)
-	}
+	p.countShortage(replicas, nodes)
 	if image := p.plan.Scheduler.Image; replicas > 1 && strings.HasPrefix(image, "localhost/") {
 		p.warn("image %s is not in a registry: load it on each of the %d nodes", image, replicas)
 	}
@@ -32,11 +43,36 @@ func (p *planner) chooseReplicas() error {
 	return nil
 }
 
+// nodesOfImage returns the control-plane nodes that can run the image, and warns about the others.
+func (p *planner) nodesOfImage() (nodes []inspect.ControlPlaneNode, err error) {
+	architectures, all := p.plan.Scheduler.Architectures, p.info.ControlPlane.Labelled()
+	if len(architectures) == 0 {
+		return all, nil
+	}
+	var others []string
+	for _, node := range all {
+		if node.Architecture == "" || slices.Contains(architectures, node.Architecture) {
+			nodes = append(nodes, node)
+		} else {
+			others = append(others, fmt.Sprintf("%s (%s)", node.Name, node.Architecture))
+		}
+	}
+	switch {
+	case len(others) > 0 && len(nodes) == 0:
+		return nil, problem.Invalidf("build an image for their platform: see --platform of `pmk-sched build`",
+			"image %s is for %s, and no control-plane node is: %s", p.plan.Scheduler.Image,
+			strings.Join(architectures, ", "), strings.Join(others, ", "))
+	case len(others) > 0:
+		p.warn("image %s is for %s: control-plane nodes without a replica: %s", p.plan.Scheduler.Image,
+			strings.Join(architectures, ", "), strings.Join(others, ", "))
+	}
+	return nodes, nil
+}
+
 // countShortage counts the replicas that start when a control-plane node is ready again: on the
 // host network another node has no room for them. A rollout must not wait for them.
-func (p *planner) countShortage(replicas int) {
+func (p *planner) countShortage(replicas int, nodes []inspect.ControlPlaneNode) {
 	var away []string
-	nodes := p.info.ControlPlane.Labelled()
 	for _, node := range nodes {
 		if !node.Ready || node.Unschedulable {
 			away = append(away, node.Name)

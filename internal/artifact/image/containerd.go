@@ -64,6 +64,14 @@ func InContainerd(ctx context.Context, ref string) (bool, error) {
 	return newContainerd("").has(ctx, canonical)
 }
 
+// ContainerdHasImages reports whether the containerd at the default socket has images for the
+// kubelet. It has none if the kubelet uses another runtime.
+func ContainerdHasImages(ctx context.Context) (bool, error) {
+	var names bytes.Buffer
+	err := newContainerd("").run(ctx, nil, &names, "images", "ls", "-q")
+	return names.Len() > 0, err
+}
+
 // pullIntoContainerd pulls an image for this machine from its registry into the containerd at the
 // default socket, under the name that the kubelet uses.
 func pullIntoContainerd(ctx context.Context, ref string) error {

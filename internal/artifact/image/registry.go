@@ -67,20 +67,66 @@ func pushTagged(tag name.Tag, digest string, top remote.Taggable, attached []v1.
 
 // Resolve adds to an image name the digest that its tag has in the registry now:
 // NAME:TAG@sha256:…. The result names the same image after the tag has moved. A name with a
-// digest does not change.
-func Resolve(ctx context.Context, ref string, keychain authn.Keychain) (string, error) {
+// digest does not change. architectures are those of its images for Linux, sorted: amd64, arm64.
+// They are nil if unknown.
+func Resolve(
+	ctx context.Context, ref string, keychain authn.Keychain,
+) (pinned string, architectures []string, err error) {
+	parsed, err := parseReference(ref)
+	if err != nil {
+		return "", nil, err
+	}
+	found, err := remote.Get(parsed, remoteOptions(ctx, keychain)...)
+	if err != nil {
+		return "", nil, registryError("read the digest of", parsed, err)
+	}
+	if _, hasDigest := parsed.(name.Digest); !hasDigest {
+		ref += "@" + found.Digest.String()
+	}
+	return ref, linuxArchitectures(found), nil
+}
+
+// linuxArchitectures returns the architectures of the platforms of an image. The index has them;
+// without an index they are in the configuration.
+func linuxArchitectures(found *remote.Descriptor) []string {
+	var platforms []*v1.Platform
+	if found.MediaType.IsIndex() {
+		index, err := found.ImageIndex()
+		if err != nil {
+			return nil
+		}
+		manifest, err := index.IndexManifest()
+		if err != nil {
+			return nil
+		}
+		for _, d := range manifest.Manifests {
+			platforms = append(platforms, d.Platform)
+		}
+	} else if img, err := found.Image(); err == nil {
+		if config, err := img.ConfigFile(); err == nil {
+			platforms = append(platforms, config.Platform())
+		}
+	}
+	var architectures []string
+	for _, p := range platforms {
+		switch {
+		case p == nil: // it may be for any platform
+			return nil
+		case p.OS == "linux" && p.Architecture != "":
+			architectures = append(architectures, p.Architecture)
+		}
+	}
+	slices.Sort(architectures)
+	return slices.Compact(architectures)
+}
+
+// RegistryOf returns the host of the registry in the name of an image.
+func RegistryOf(ref string) (string, error) {
 	parsed, err := parseReference(ref)
 	if err != nil {
 		return "", err
 	}
-	if _, pinned := parsed.(name.Digest); pinned {
-		return ref, nil
-	}
-	found, err := remote.Get(parsed, remoteOptions(ctx, keychain)...)
-	if err != nil {
-		return "", registryError("read the digest of", parsed, err)
-	}
-	return ref + "@" + found.Digest.String(), nil
+	return parsed.Context().RegistryStr(), nil
 }
 
 // SameRepository reports whether two image names are of one repository, regardless of their tags

@@ -2,6 +2,7 @@ package image
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -27,12 +28,12 @@ func TestResolvedNameStaysTheSameImageWhenTheTagMoves(t *testing.T) {
 		"team/untagged", "team/untagged:latest"}} {
 		ref := registry + "/" + c.name
 		first := pushText(t, registry+"/"+c.tagged, "first")
-		pinned, err := Resolve(t.Context(), ref, authn.DefaultKeychain)
-		if err != nil || pinned != ref+"@"+first.Digest {
-			t.Fatalf("got %q, %v", pinned, err)
+		pinned, architectures, err := Resolve(t.Context(), ref, authn.DefaultKeychain)
+		if err != nil || pinned != ref+"@"+first.Digest || !slices.Equal(architectures, []string{"amd64"}) {
+			t.Fatalf("got %q, %q, %v", pinned, architectures, err)
 		}
 		pushText(t, registry+"/"+c.tagged, "second")
-		if again, err := Resolve(t.Context(), pinned, nil); err != nil || again != pinned {
+		if again, _, err := Resolve(t.Context(), pinned, nil); err != nil || again != pinned {
 			t.Errorf("got %q, %v", again, err)
 		}
 		to := filepath.Join(t.TempDir(), "program")
@@ -43,6 +44,6 @@ func TestResolvedNameStaysTheSameImageWhenTheTagMoves(t *testing.T) {
 			t.Errorf("%s: read another image: …%s", pinned, text[len(text)-6:])
 		}
 	}
-	_, err := Resolve(t.Context(), registry+"/team/none:v1", nil)
+	_, _, err := Resolve(t.Context(), registry+"/team/none:v1", nil)
 	wantError(t, err, false, "read the digest of", "not found")
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/configcheck"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/base/atomicfile"
-	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
 // extractTimeout bounds the search for a binary in an image: deploy can do without.
@@ -64,37 +63,6 @@ func FindScheduler(
 func startsBuilt(command []string) bool {
 	return len(command) == 0 ||
 		len(command) == 1 && (command[0] == image.SchedulerPath || command[0] == filepath.Base(image.SchedulerPath))
-}
-
-// digestTimeout bounds the request for a digest: the nodes may reach a registry that this machine
-// does not.
-const digestTimeout = 10 * time.Second
-
-// Pin adds the digest of an image to its name, so that the nodes run the image that is checked
-// although its tag may move. The name stays without one if the nodes have the image already: it is
-// not in a registry, or pullPolicy lets them use a local image and this node has it. It also stays,
-// with a warning, if the registry does not return the digest.
-func Pin(ctx context.Context, reference, pullPolicy string, warn func(string)) (string, error) {
-	if strings.HasPrefix(reference, "localhost/") || pullPolicy == "Never" ||
-		pullPolicy != "Always" && onThisNode(ctx, reference) {
-		return reference, nil
-	}
-	limited, cancel := context.WithTimeout(ctx, digestTimeout)
-	defer cancel()
-	pinned, err := image.Resolve(limited, reference, authn.DefaultKeychain)
-	switch {
-	case err == nil:
-		return pinned, nil
-	case ctx.Err() != nil || problem.IsInvalid(err):
-		return "", err
-	}
-	warn(fmt.Sprintf("the nodes may run another image than the checked one if the tag of %s moves: %v", reference, err))
-	return reference, nil
-}
-
-func onThisNode(ctx context.Context, reference string) bool {
-	found, err := image.InContainerd(ctx, reference)
-	return err == nil && found
 }
 
 // sources are the places where an image can be read, the nearest first.

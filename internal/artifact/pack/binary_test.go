@@ -40,34 +40,6 @@ func push(t *testing.T, reference string) string {
 	return digest.String()
 }
 
-func TestPinAddsTheDigestWhereNodesPull(t *testing.T) {
-	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
-	t.Cleanup(server.Close)
-	tag := strings.TrimPrefix(server.URL, "http://") + "/s:v1"
-	pinned := tag + "@" + push(t, tag)
-	missing := strings.TrimSuffix(tag, "v1") + "none"
-	for _, c := range []struct {
-		reference, pull, want string
-		warns                 bool
-	}{
-		{tag, "", pinned, false},
-		{tag, "Always", pinned, false},
-		{pinned, "", pinned, false},
-		{tag, "Never", tag, false},
-		{"localhost/s:v1", "", "localhost/s:v1", false},
-		{missing, "", missing, true},
-	} {
-		var warnings []string
-		got, err := Pin(t.Context(), c.reference, c.pull, func(text string) { warnings = append(warnings, text) })
-		if err != nil || got != c.want || len(warnings) > 0 != c.warns {
-			t.Errorf("%s, pull policy %q: got %s, %v, warnings %q", c.reference, c.pull, got, err, warnings)
-		}
-	}
-	if _, err := Pin(t.Context(), "No:Such:Name", "", nil); err == nil {
-		t.Error("an invalid name was accepted")
-	}
-}
-
 // The plugins of a local build do not apply to an image that another machine pushed under the same
 // tag.
 func TestPluginsOfAMovedTagAreNotThoseOfTheLocalBuild(t *testing.T) {
@@ -79,11 +51,11 @@ func TestPluginsOfAMovedTagAreNotThoseOfTheLocalBuild(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []int{1, 0} {
-		pinned, err := Pin(t.Context(), tag, "", nil)
+		located, err := Locate(t.Context(), LocateRequest{Reference: tag})
 		if err != nil {
 			t.Fatal(err)
 		}
-		contents, err := ReadPlugins(t.Context(), &session.Session{CacheDir: cache}, pinned,
+		contents, err := ReadPlugins(t.Context(), &session.Session{CacheDir: cache}, located.Name,
 			versions.Release{Major: 1, Minor: 24, Patch: 3}, nil)
 		if err != nil || len(contents.Plugins) != want {
 			t.Errorf("got %+v, %v, want %d plugins", contents, err, want)

@@ -145,7 +145,7 @@ func (f *Finder) imageReference(name string, r Request) string {
 // extract copies a file of an image and returns the image's name with its digest. All layers are
 // read to their ends, where their digests are compared with the manifest's.
 func extract(ctx context.Context, reference, path, to string) (origin string, err error) {
-	if origin, err = image.Resolve(ctx, reference, nil); err != nil {
+	if origin, _, err = image.Resolve(ctx, reference, nil); err != nil {
 		if image.IsNotFound(err) {
 			err = &UnavailableError{cause: err}
 		}

@@ -61,6 +61,36 @@ func TestDetectRecognizesHostedControlPlanes(t *testing.T) {
 	}
 }
 
+func TestDetectWarnsAboutWorkersOfSeveralPlatforms(t *testing.T) {
+	worker := func(name, os, architecture string) corev1.Node {
+		return node(name, labelled(corev1.LabelOSStable, os), labelled(corev1.LabelArchStable, architecture))
+	}
+	for name, tc := range map[string]struct {
+		version string
+		nodes   []corev1.Node
+		want    string
+	}{
+		"EKS": {"v1.24.3-eks-1", []corev1.Node{worker("a", "linux", "amd64"), worker("b", "linux", "arm64"),
+			worker("c", "linux", "arm64")}, "build an image for linux/amd64,linux/arm64"},
+		"three": {"v1.24.3-gke.1", []corev1.Node{worker("a", "linux", "s390x"), worker("b", "linux", "arm64"),
+			worker("c", "linux", "ppc64le")}, "linux/arm64,linux/ppc64le,linux/s390x"},
+		"one":     {"v1.24.3-eks-1", []corev1.Node{worker("a", "linux", "arm64"), worker("b", "linux", "arm64")}, ""},
+		"Windows": {"v1.24.3-gke.1", []corev1.Node{worker("a", "linux", "arm64"), worker("b", "windows", "amd64")}, ""},
+		"workers of a control plane in the cluster": {"v1.24.3", []corev1.Node{
+			node("m", labelled("node-role.kubernetes.io/control-plane", ""), labelled(corev1.LabelArchStable, "amd64")),
+			worker("b", "linux", "arm64")}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			info := detect(t, &apiServer{gitVersion: tc.version, nodes: tc.nodes})
+			if tc.want == "" {
+				wants(t, info)
+			} else {
+				wants(t, info, tc.want)
+			}
+		})
+	}
+}
+
 func TestDetectDoesNotCallAControlPlaneHostedThatHasNodes(t *testing.T) {
 	const plane = "node-role.kubernetes.io/control-plane"
 	capi := func(n *corev1.Node) { n.Annotations = map[string]string{"cluster.x-k8s.io/machine": "x"} }

@@ -8,6 +8,9 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -44,9 +47,10 @@ func (d *detector) lease(ctx context.Context) {
 }
 
 // checkAll warns about problems in the collected information.
-func (d *detector) checkAll(context.Context) {
+func (d *detector) checkAll(ctx context.Context) {
 	d.checkKubelets()
 	d.checkControlPlane()
+	d.checkWorkers(ctx)
 	d.checkSchedulers()
 	d.checkDeployed()
 	if expires := d.info.Credentials.Expires; expires != nil {
@@ -97,6 +101,37 @@ func (d *detector) checkControlPlane() {
 	slices.Sort(architectures)
 	if architectures = slices.Compact(architectures); len(architectures) > 1 {
 		d.warn("control-plane nodes have different platforms: build an image for %s", strings.Join(architectures, ","))
+	}
+}
+
+// maxArchitectures bounds how many architectures of nodes are looked for.
+const maxArchitectures = 8
+
+// checkWorkers warns about nodes of several architectures where the scheduler may run on any node.
+// It reads one node of each.
+func (d *detector) checkWorkers(ctx context.Context) {
+	if d.info.Hosted == nil {
+		return
+	}
+	selector := corev1.LabelOSStable + "=linux," + corev1.LabelArchStable
+	var platforms []string
+	for range maxArchitectures {
+		nodes, err := d.core.Nodes().List(ctx, metav1.ListOptions{LabelSelector: selector, Limit: 1})
+		if err != nil {
+			d.warnUnread(err, "list nodes by architecture", "whether one image runs on all nodes is unknown")
+			return
+		}
+		if len(nodes.Items) == 0 {
+			break
+		}
+		architecture := nodes.Items[0].Labels[corev1.LabelArchStable]
+		platforms = append(platforms, "linux/"+architecture)
+		selector += "," + corev1.LabelArchStable + "!=" + architecture
+	}
+	if len(platforms) > 1 {
+		slices.Sort(platforms)
+		d.warn("nodes have different platforms: build an image for %s, or select nodes of one with --node-selector %s=%s",
+			strings.Join(platforms, ","), corev1.LabelArchStable, strings.TrimPrefix(platforms[0], "linux/"))
 	}
 }
 

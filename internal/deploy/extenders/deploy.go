@@ -174,6 +174,9 @@ func (e *extenderRun) deploy(ctx context.Context) error {
 
 // wire makes the schedulers call the extender.
 func (e *extenderRun) wire(ctx context.Context) error {
+	if err := e.x.Options.MissingImage; err != nil {
+		return err
+	}
 	if err := e.planWiring(ctx); err != nil {
 		return err
 	}

@@ -39,6 +39,9 @@ type Options struct {
 	Tolerations   []corev1.Toleration
 	PriorityClass string
 	Resources     corev1.ResourceRequirements
+	// Architectures and MissingImage are as in [deploy.Options].
+	Architectures []string
+	MissingImage  error
 	// Nodes whose default scheduler calls the extender.
 	Nodes []string
 	// Version of pmk-sched, recorded in a label.

@@ -34,7 +34,8 @@ func newPlan(release versions.Release, live []*unstructured.Unstructured, o Opti
 		return nil, err
 	}
 	name := o.Call.Name
-	plan := &deploy.Plan{Name: name, Namespace: o.Namespace, Release: release, TakenPorts: map[int]string{}}
+	plan := &deploy.Plan{Name: name, Namespace: o.Namespace, Release: release, TakenPorts: map[int]string{},
+		MissingImage: o.MissingImage}
 	for _, n := range notes {
 		plan.Warnings = append(plan.Warnings, n.Message)
 	}
@@ -53,7 +54,8 @@ func newPlan(release versions.Release, live []*unstructured.Unstructured, o Opti
 	plan.Extender = &manifest.Extender{
 		Name: name, Namespace: o.Namespace, Release: release, Image: o.Image, PullPolicy: corev1.PullPolicy(o.PullPolicy),
 		Policies: o.Policies, Rules: rules, Call: o.Call, Anonymous: anonymous != "", Replicas: int32(o.Replicas),
-		NodeSelector: maps.Clone(o.NodeSelector), Tolerations: o.Tolerations, PriorityClass: o.PriorityClass,
+		NodeSelector: maps.Clone(o.NodeSelector), Architectures: o.Architectures,
+		Tolerations: o.Tolerations, PriorityClass: o.PriorityClass,
 		Resources: o.Resources, Version: o.Version, Nodes: mergeNodes(NodesCalling(live), o.Nodes),
 		Certificates: manifest.ExtenderCertificates{
 			CA: set.CA.Cert, CAKey: set.CA.Key, Server: set.Server.Cert, ServerKey: set.Server.Key, Client: set.Client.Cert,

@@ -31,6 +31,8 @@ type Input struct {
 	APIServer string
 	// NodeSelector holds the labels of the nodes to run on; an empty value matches any value.
 	NodeSelector map[string]string
+	// Architectures of the image. Nil: unknown.
+	Architectures []string
 	// Objects are the scheduler's objects, with ServiceAccount credentials.
 	Objects []*unstructured.Unstructured
 }

@@ -11,7 +11,7 @@ import (
 
 // ofRelease are the fields that each release has of its own even if all releases have the same.
 func ofRelease() []string {
-	return []string{"image", "configuration", "args", "pluginRules", "probes"}
+	return []string{"image", "architectures", "configuration", "args", "pluginRules", "probes"}
 }
 
 // Releases returns the files of one chart for several releases of one scheduler, by their paths.

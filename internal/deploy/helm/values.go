@@ -41,6 +41,7 @@ func (v values) list(in Input) ([]field, error) {
 		{"replicas", "Number of pods. One of them schedules at a time.", *v.deployment.Spec.Replicas},
 		{"resources", "Resources of the scheduler's container.", v.scheduler.Resources},
 		{"nodeSelector", `Labels of the nodes to run on; "" matches any value.`, in.NodeSelector},
+		{"architectures", "Architectures of the nodes to run on: those of the image. Empty: any.", in.Architectures},
 		{"tolerations", "Tolerations of the pods.", pod.Tolerations},
 		{"priorityClassName", "Priority class of the pods. Empty: none.", pod.PriorityClassName},
 		{"configuration", "KubeSchedulerConfiguration: profiles, plugins and their arguments. A template.", v.configuration},

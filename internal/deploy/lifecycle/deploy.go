@@ -67,7 +67,7 @@ func Deploy(
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := r.requireSigned(); err != nil {
+	if err := r.requireImages(); err != nil {
 		return nil, nil, err
 	}
 	r.RunOptions = how

@@ -32,6 +32,9 @@ func PrepareExtender(
 	if d, err = deploy.Connect(s); err != nil {
 		return d, x, err
 	}
+	if err = locateExtender(ctx, s, &x.Options); err != nil {
+		return d, x, err
+	}
 	x.Release, err = inspect.ServerRelease(d.Config)
 	return d, x, err
 }

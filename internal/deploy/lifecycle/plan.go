@@ -5,10 +5,8 @@ package lifecycle
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
-	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
@@ -106,7 +104,7 @@ func (r *request) inspect(ctx context.Context, s *session.Session) (err error) {
 	if err := r.keepRequirement(ctx, s); err != nil {
 		return err
 	}
-	if err := r.pinImage(ctx, s); err != nil {
+	if err := r.locateImages(ctx, s); err != nil {
 		return err
 	}
 	return r.addPlugins(ctx, s)
@@ -140,21 +138,6 @@ func (r *request) readCredentials(ctx context.Context) (err error) {
 		r.Options.APIServer = inspect.APIServerForPods(ctx, r.deps.Config)
 	}
 	return nil
-}
-
-// pinImage adds the digest to the name of the image, so that all following steps use the same
-// image.
-func (r *request) pinImage(ctx context.Context, s *session.Session) error {
-	release, err := deploy.Release(r.Info, r.Options)
-	if err != nil {
-		return err
-	}
-	reference := strings.ReplaceAll(r.Options.Image, image.ReleaseInTag, release.String())
-	if key := r.Options.Request.Spec.Image.RequireSignature; key != "" {
-		return r.verifySignature(ctx, reference, key)
-	}
-	r.Options.Image, err = pack.Pin(ctx, reference, r.Options.PullPolicy, s.Warn)
-	return err
 }
 
 // addPlugins adds the plugins of the image.
@@ -206,6 +189,9 @@ func Plan(ctx context.Context, s *session.Session, sp *spec.Spec, offline bool) 
 	}
 	if err != nil {
 		return nil, err
+	}
+	if missing := r.Options.MissingImage; missing != nil {
+		s.Warn(missing.Error())
 	}
 	return r.plan(ctx)
 }

@@ -64,13 +64,18 @@ func (r *request) verifySignature(ctx context.Context, reference, key string) er
 	return nil
 }
 
-// requireSigned returns an error if the image is not signed as required: nothing is deployed then,
-// extenders of the scheduler included.
-func (r *request) requireSigned() error {
-	if r.Options.Signature == nil {
-		return nil
+// requireImages returns an error if the image is not signed as required, or if an image is missing:
+// nothing is deployed then, extenders of the scheduler included.
+func (r *request) requireImages() error {
+	if s := r.Options.Signature; s != nil && s.Err != nil {
+		return s.Err
 	}
-	return r.Options.Signature.Err
+	for _, o := range r.Extenders {
+		if o.MissingImage != nil {
+			return o.MissingImage
+		}
+	}
+	return r.Options.MissingImage
 }
 
 // leaveSignature records a required signature that is not verified, for a plan without a cluster.

@@ -113,11 +113,11 @@ func TestUnreadableRequirementIsRefusedUntilTheRequestSaysOne(t *testing.T) {
 
 func TestUnsignedImageIsNotDeployed(t *testing.T) {
 	r := &request{}
-	if err := r.requireSigned(); err != nil {
+	if err := r.requireImages(); err != nil {
 		t.Errorf("nothing is required: %v", err)
 	}
 	r.Options.Signature = &deploy.Signature{Key: "k", Err: errors.New("not signed")}
-	if err := r.requireSigned(); err == nil {
+	if err := r.requireImages(); err == nil {
 		t.Error("an image without a signature is accepted")
 	}
 }

@@ -280,7 +280,7 @@ func (u *upgradeRun) deploy(ctx context.Context) (*deploy.Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.requireSigned(); err != nil {
+	if err := r.requireImages(); err != nil {
 		return nil, err
 	}
 	r.Options.Origin, r.Options.Replaces, r.RunOptions = "upgrade from "+u.report.Release, u.revision, u.o.Deploy

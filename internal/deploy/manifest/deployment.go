@@ -265,16 +265,20 @@ const (
 	simulatedValue = "kwok"
 )
 
-// nodeRequirements returns the requirements of the node selector. Without a node selector, they
-// exclude simulated nodes, and nodes of Windows, which managed clusters can have.
-func (s Scheduler) nodeRequirements() []corev1.NodeSelectorRequirement {
-	if len(s.NodeSelector) == 0 {
-		return []corev1.NodeSelectorRequirement{
-			{Key: corev1.LabelOSStable, Operator: corev1.NodeSelectorOpIn, Values: []string{"linux"}},
-			{Key: simulatedLabel, Operator: corev1.NodeSelectorOpNotIn, Values: []string{simulatedValue}},
-		}
+// nodeRequirements returns the requirements of the node selector, and of the image. Without a node
+// selector, they exclude simulated nodes, and nodes of Windows, which managed clusters can have.
+func (s Scheduler) nodeRequirements() (requirements []corev1.NodeSelectorRequirement) {
+	if len(s.Architectures) > 0 {
+		requirements = append(requirements, corev1.NodeSelectorRequirement{Key: corev1.LabelArchStable,
+			Operator: corev1.NodeSelectorOpIn, Values: s.Architectures})
 	}
-	var requirements []corev1.NodeSelectorRequirement
+	if len(s.NodeSelector) == 0 {
+		return append(requirements,
+			corev1.NodeSelectorRequirement{Key: corev1.LabelOSStable, Operator: corev1.NodeSelectorOpIn,
+				Values: []string{"linux"}},
+			corev1.NodeSelectorRequirement{Key: simulatedLabel, Operator: corev1.NodeSelectorOpNotIn,
+				Values: []string{simulatedValue}})
+	}
 	for _, key := range slices.Sorted(maps.Keys(s.NodeSelector)) {
 		requirement := corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpExists}
 		if value := s.NodeSelector[key]; value != "" {

@@ -84,7 +84,9 @@ type Extender struct {
 	// Replicas defaults to 2.
 	Replicas int32
 	// NodeSelector is as in [Scheduler]. If it is empty, the extender runs on any node.
-	NodeSelector map[string]string
+	// Architectures are as in [Scheduler].
+	NodeSelector  map[string]string
+	Architectures []string `json:",omitempty"`
 	// Tolerations are in addition to the default ones; see [Tolerations]. PriorityClass is as in
 	// [Scheduler].
 	Tolerations   []corev1.Toleration `json:",omitempty"`

@@ -64,7 +64,7 @@ func (e Extender) pod(configMap, tls string) corev1.PodSpec {
 }
 
 func (e Extender) affinity() *corev1.Affinity {
-	return Scheduler{NodeSelector: e.NodeSelector, Replicas: 1}.affinity()
+	return Scheduler{NodeSelector: e.NodeSelector, Architectures: e.Architectures, Replicas: 1}.affinity()
 }
 
 func (e Extender) container() corev1.Container {

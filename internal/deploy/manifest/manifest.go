@@ -71,6 +71,8 @@ type Scheduler struct {
 	// NodeSelector holds the labels of the nodes to run on. An empty value matches any value:
 	// control-plane labels are empty on some distributions and "true" on others.
 	NodeSelector map[string]string
+	// Architectures of the nodes to run on. If it is empty, every architecture is allowed.
+	Architectures []string `json:",omitempty"`
 	// Tolerations replace the default ones; see [Tolerations].
 	Tolerations []corev1.Toleration
 	// PriorityClass is the priority class of the pods, by default system-cluster-critical, or

@@ -58,6 +58,36 @@ func (p *preflight) controlPlaneNode(ctx context.Context) (string, error) {
 		"no node has the label %s", p.nodes)
 }
 
+// onePlatform warns if nodes that accept the pod have several architectures: an image for one of
+// them does not start on the others.
+func (p *preflight) onePlatform(ctx context.Context) (string, error) {
+	counts := map[string]int{}
+	for list, err := range p.selectedNodes(ctx) {
+		if err != nil {
+			return "", unknownIfForbidden(err)
+		}
+		for i := range list.Items {
+			node := &list.Items[i]
+			if kubeapi.NodeRejection(node, p.pod.Spec.Tolerations) == "" && node.Status.NodeInfo.Architecture != "" {
+				counts["linux/"+node.Status.NodeInfo.Architecture]++
+			}
+		}
+	}
+	var platforms, counted []string
+	for _, platform := range slices.Sorted(maps.Keys(counts)) {
+		platforms = append(platforms, platform)
+		counted = append(counted, fmt.Sprintf("%d %s", counts[platform], platform))
+	}
+	if len(platforms) < 2 {
+		return strings.Join(platforms, ""), nil
+	}
+	return "", problem.Errorf(fmt.Sprintf("build an image for all of them with --platform %s, or select nodes of one "+
+		"with --node-selector %s=%s", strings.Join(platforms, ","), corev1.LabelArchStable,
+		strings.TrimPrefix(platforms[0], "linux/")),
+		"the pod may run on nodes of several platforms (%s), and the platforms of image %s are unknown",
+		strings.Join(counted, ", "), p.Image)
+}
+
 // listOf joins the first of some texts, and counts the others.
 func listOf(texts []string, separator string) string {
 	if more := len(texts) - maxNames; more > 0 {

@@ -133,6 +133,35 @@ func TestEveryNodeIsAskedWhetherItAcceptsThePod(t *testing.T) {
 	}
 }
 
+func TestNodesOfSeveralPlatformsAreAWarning(t *testing.T) {
+	gpu := corev1.Taint{Key: "nvidia.com/gpu", Value: "present", Effect: corev1.TaintEffectNoSchedule}
+	of := func(architecture string, nodes []corev1.Node) []corev1.Node {
+		for i := range nodes {
+			nodes[i].Status.NodeInfo.Architecture = architecture
+		}
+		return nodes
+	}
+	for name, tc := range map[string]struct {
+		nodes []corev1.Node
+		want  string
+	}{
+		"one platform": {of("arm64", newNodes("a", 3)), ""},
+		"two": {slices.Concat(of("arm64", newNodes("a", 3)), of("amd64", newNodes("b", 1))),
+			"(1 linux/amd64, 3 linux/arm64)"},
+		"after the first page": {slices.Concat(of("arm64", newNodes("a", objectPage)), of("amd64", newNodes("b", 1))),
+			"(1 linux/amd64, 250 linux/arm64)"},
+		"others accept no pod": {slices.Concat(of("arm64", newNodes("a", 3)), of("amd64", newNodes("b", 1, gpu))), ""},
+		"unknown":              {newNodes("a", 3), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := (&pagedCluster{nodes: tc.nodes}).preflight(t, 0).onePlatform(t.Context())
+			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
 func TestPortIsFreeOnEverySelectedNode(t *testing.T) {
 	onNode := func(node string, port int32) corev1.Pod {
 		return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "n"}, Spec: corev1.PodSpec{NodeName: node,

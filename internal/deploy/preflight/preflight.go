@@ -35,6 +35,8 @@ type Options struct {
 	Image     string
 	Objects   []*unstructured.Unstructured // to apply
 	Port      int                          // of the scheduler, not checked if it is 0
+	// Architectures of the image. If they are unknown, nodes of several are a warning.
+	Architectures []string
 	// TakenPorts maps ports of the nodes that are known to be in use to their users. The port that
 	// this scheduler uses is not among them.
 	TakenPorts map[int]string
@@ -79,6 +81,10 @@ func Checks(cfg *rest.Config, o Options) ([]Check, error) {
 		{Name: "names-free", Description: "no object of that name has another owner", Run: p.namesFree},
 		{Name: "control-plane-node", Description: "a node accepts the scheduler's pod", Run: p.controlPlaneNode},
 		{Name: "pod-admitted", Description: "the API server admits a pod of the Deployment", Run: p.podAdmitted},
+	}
+	if len(o.Architectures) == 0 {
+		checks = append(checks, Check{Name: "node-platforms", Description: "the nodes for the pod have one platform",
+			Warning: true, Run: p.onePlatform})
 	}
 	if o.Port != 0 && p.pod.Spec.HostNetwork {
 		checks = append(checks, Check{Name: "port-free", Description: fmt.Sprintf("port %d is free", o.Port),

@@ -138,6 +138,11 @@ nodeAffinity:
   requiredDuringSchedulingIgnoredDuringExecution:
     nodeSelectorTerms:
     - matchExpressions:
+      {{- with .Values.architectures }}
+      - key: kubernetes.io/arch
+        operator: In
+        values: {{ toJson . }}
+      {{- end }}
       {{- range $key, $value := .Values.nodeSelector }}
       - key: {{ $key }}
         {{- if $value }}

@@ -1,0 +1,62 @@
+package lifecycle
+
+import (
+	"context"
+	"strings"
+
+	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/extenders"
+)
+
+// locateImages adds the digest to the name of the image, so that all following steps use the same
+// image. It adds the architectures of the images, and the reason why one is missing.
+func (r *request) locateImages(ctx context.Context, s *session.Session) error {
+	release, err := deploy.Release(r.Info, r.Options)
+	if err != nil {
+		return err
+	}
+	o := &r.Options
+	o.Image = strings.ReplaceAll(o.Image, image.ReleaseInTag, release.String())
+	if key := o.Request.Spec.Image.RequireSignature; key != "" {
+		if err := r.verifySignature(ctx, o.Image, key); err != nil {
+			return err
+		}
+	}
+	if o.Signature == nil || o.Signature.Err == nil {
+		located, err := pack.Locate(ctx, pack.LocateRequest{Reference: o.Image, PullPolicy: o.PullPolicy,
+			Here: runsHere(r.Info, *o), Warn: s.Warn})
+		if err != nil {
+			return err
+		}
+		o.Image, o.Architectures, o.MissingImage = located.Name, located.Architectures, located.Missing
+	}
+	for i := range r.Extenders {
+		extender := &r.Extenders[i]
+		if err := locateExtender(ctx, s, extender); err != nil {
+			return err
+		}
+		if extender.Sidecar && o.MissingImage == nil {
+			o.MissingImage = extender.MissingImage
+		}
+	}
+	return nil
+}
+
+// locateExtender adds the architectures of the image of an extender, and the reason why it is
+// missing.
+func locateExtender(ctx context.Context, s *session.Session, o *extenders.Options) error {
+	located, err := pack.Locate(ctx, pack.LocateRequest{Reference: o.Image, PullPolicy: o.PullPolicy,
+		Warn: func(text string) { s.Log.Debug(text) }})
+	o.Architectures, o.MissingImage = located.Architectures, located.Missing
+	return err
+}
+
+// runsHere reports whether a replica runs on this machine: a control-plane node of the cluster.
+func runsHere(info *inspect.Info, o deploy.Options) bool {
+	return info.Node.ControlPlane && info.Node.Root == "/" && info.Hosted == nil && !info.Credentials.OtherCluster &&
+		len(o.NodeSelector) == 0 && !o.AnyNode
+}
