@@ -24,7 +24,7 @@ func Combine(steps []*Report) *Report {
 	all.Summary.Nodes, all.Summary.Pods = last.Summary.Nodes, first.Summary.Pods
 	before, _ := first.State()
 	_, after := last.State()
-	all.Measure(before, after)
+	all.compare(before, after) // the steps have the notes
 	all.Finish()
 	return all
 }

@@ -45,9 +45,11 @@ func TestStepsAreCombined(t *testing.T) {
 		}
 		after.AddNode(named(node("cpu", "4"), 0))
 		after.AddNode(named(node("cpu", "4"), 1))
-		before.AddPod(pod("cpu", cpus))
-		after.AddPod(pod("cpu", cpus))
-		after.AddPod(pod("cpu", cpus))
+		placed := pod("cpu", cpus)
+		placed.Spec.NodeName = "0"
+		before.AddPod(placed)
+		after.AddPod(placed)
+		after.AddPod(placed)
 		steps[i].Measure(before, after)
 	}
 	want := &report.Report{

@@ -41,8 +41,14 @@ type Report struct {
 	before, after *Usage
 }
 
-// Measure sets the figures of the states before and after the simulation.
+// Measure sets the figures of the states before and after the simulation, and notes requests that
+// are probably a mistake.
 func (r *Report) Measure(before, after *Usage) {
+	r.Notes = append(r.Notes, after.odd.notes()...)
+	r.compare(before, after)
+}
+
+func (r *Report) compare(before, after *Usage) {
 	r.before, r.after = before, after
 	r.Devices = CompareDevices(&before.Devices, &after.Devices)
 	resources := Resources(before, after)

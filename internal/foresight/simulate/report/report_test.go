@@ -56,6 +56,47 @@ func TestUtilization(t *testing.T) {
 	}
 }
 
+// A pod of a node that is gone stays in every dump for minutes. A scheduler counts in 64 bits.
+func TestRequestsAreCountedAsASchedulerCountsThem(t *testing.T) {
+	place := func(name, on string, requests ...string) *corev1.Pod {
+		p := pod(requests...)
+		p.Namespace, p.Name, p.Spec.NodeName = "default", name, on
+		return p
+	}
+	n1, n2 := node("cpu", "4", "memory", "8Gi", "pods", "110"), node("cpu", "4", "memory", "8Gi", "pods", "110")
+	n1.Name, n2.Name = "n1", "n2"
+	var before, after report.Usage
+	before.AddPod(place("ghost", "gone", "cpu", "8"))
+	after.AddPod(place("ghost", "gone", "cpu", "8"))
+	after.AddPod(place("new", "n1", "cpu", "4"))
+	after.AddPod(place("huge", "n2", "memory", "50E"))
+	after.AddPending(place("millis", "", "memory", "256m"))
+	after.AddPending(place("more", "", "memory", "128m"))
+	for _, u := range []*report.Usage{&before, &after} {
+		u.AddNode(n1)
+		u.AddNode(n2)
+	}
+	var r report.Report
+	r.Measure(&before, &after)
+	want := []report.Utilization{
+		{Resource: "cpu", Allocatable: "8", After: 0.5}, {Resource: "memory", Allocatable: "16Gi"},
+		{Resource: "pods", Allocatable: "220", After: 2.0 / 220},
+	}
+	if diff := cmp.Diff(want, r.Summary.Utilization); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if free := r.Summary.After.Resources[1].LargestFree; free != "8Gi" {
+		t.Errorf("the largest pod requests %s of memory, want 8Gi", free)
+	}
+	notes := []string{
+		"pod default/millis requests 256m of memory (and 1 more): less than 1 KiB, the unit m means thousandths",
+		"pod default/huge requests 50E of memory: more than 2^63-1, schedulers count it as less",
+	}
+	if diff := cmp.Diff(notes, r.Notes); diff != "" {
+		t.Errorf("notes (-want +got):\n%s", diff)
+	}
+}
+
 func TestFinishOrdersAndCounts(t *testing.T) {
 	r := report.Report{
 		Placements: []report.Placement{{Namespace: "b", Name: "x"}, {Namespace: "a", Name: "z", From: "m", Node: "n"},

@@ -16,7 +16,7 @@ type Usage struct {
 	Nodes, Pods int
 	Devices     Devices
 	allocatable corev1.ResourceList
-	requested   corev1.ResourceList
+	odd         oddRequests
 	nodes       map[string]*Node
 	pending     []Pod
 }
@@ -30,11 +30,12 @@ func (u *Usage) AddNode(node *corev1.Node) {
 	n.Allocatable, n.labels = NewAmounts(node.Status.Allocatable), node.Labels
 }
 
-// AddPod adds the requests of a pod, as a scheduler counts them.
+// AddPod adds the requests of a pod, as a scheduler counts them. The requests on a node that is not
+// added are not part of the sums.
 func (u *Usage) AddPod(pod *corev1.Pod) {
 	u.Pods++
 	requests := podRequests(pod)
-	u.requested = sum(u.requested, requests)
+	u.odd.add(pod, requests)
 	n := u.node(pod.Spec.NodeName)
 	p := newPod(pod)
 	p.Requests = NewAmounts(requests)
@@ -65,7 +66,10 @@ func IsFixed(pod *corev1.Pod) bool {
 }
 
 // AddPending adds a pod without a node, which does not count as one of the pods.
-func (u *Usage) AddPending(pod *corev1.Pod) { u.pending = append(u.pending, newPod(pod)) }
+func (u *Usage) AddPending(pod *corev1.Pod) {
+	u.odd.add(pod, podRequests(pod))
+	u.pending = append(u.pending, newPod(pod))
+}
 
 // Pending returns the pods without a node.
 func (u *Usage) Pending() []Pod { return u.pending }
@@ -95,12 +99,13 @@ func sum(total, more corev1.ResourceList) corev1.ResourceList {
 // first.
 func Compare(before, after *Usage) []Utilization {
 	var all []Utilization
+	requestedBefore, requestedAfter := before.requested(), after.requested()
 	for _, name := range Resources(before, after) {
 		key := corev1.ResourceName(name)
 		had, has := before.allocatable[key], after.allocatable[key]
 		u := Utilization{
-			Resource: name, Allocatable: had.String(), Before: part(before.requested[key],
-				had), After: part(after.requested[key], has),
+			Resource: name, Allocatable: had.String(), Before: part(name, requestedBefore[name], had),
+			After: part(name, requestedAfter[name], has),
 		}
 		if had.Cmp(has) != 0 {
 			u.AllocatableAfter = has.String()
@@ -141,9 +146,28 @@ func rank(index int) int {
 	return index
 }
 
-func part(requested, total resource.Quantity) float64 {
+// requested returns the requests on the nodes.
+func (u *Usage) requested() Amounts {
+	total := Amounts{}
+	for _, n := range u.nodes {
+		if !n.known {
+			continue
+		}
+		for name, amount := range n.Requested {
+			total[name] += amount
+		}
+	}
+	return total
+}
+
+// part returns the requested part of a total.
+func part(name string, requested int64, total resource.Quantity) float64 {
 	if total.IsZero() {
 		return 0
 	}
-	return requested.AsApproximateFloat64() / total.AsApproximateFloat64()
+	amount := float64(requested)
+	if name == string(corev1.ResourceCPU) {
+		amount /= 1000
+	}
+	return amount / total.AsApproximateFloat64()
 }
