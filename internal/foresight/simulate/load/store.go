@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/pmk-sched/pmk-sched/internal/foresight/apiserver"
@@ -70,16 +71,14 @@ func (l *Loader) Send(ctx context.Context) error {
 // pkg/kubeapiserver/default_storage_factory_builder.go (SpecialDefaultResourcePrefixes).
 func (l *Loader) storedAs(t target, o map[string]any) string {
 	metadata, _ := o["metadata"].(map[string]any)
-	if l.storage == nil || t.kind.Group != "" || metadata["uid"] == nil || metadata["creationTimestamp"] == nil {
+	if l.storage == nil || metadata["uid"] == nil || metadata["creationTimestamp"] == nil {
 		return ""
 	}
-	switch t.kind.Name {
-	case "Node":
+	switch t.kind.GroupResource() {
+	case "nodes":
 		return "minions/" + t.name
-	case "Pod":
-		return "pods/" + t.namespace + "/" + t.name
-	case "PersistentVolumeClaim":
-		return "persistentvolumeclaims/" + t.namespace + "/" + t.name
+	case "pods", "persistentvolumeclaims", "podgroups.scheduling.k8s.io", "compositepodgroups.scheduling.k8s.io":
+		return t.kind.Resource + "/" + t.namespace + "/" + t.name
 	}
 	return ""
 }
@@ -122,16 +121,22 @@ func encode(t target, c scenario.Creation) ([]byte, string, error) {
 	if c.Deleted {
 		markStored(t.kind, metadata)
 	}
-	var into any = &corev1.Node{}
-	if t.kind.Name != "Node" {
-		c.Object["status"] = map[string]any{"phase": string(corev1.PodPending)} // of claims, too
-		if status, ok := c.Status["status"]; ok {
-			c.Object["status"] = status
-		}
+	if status, ok := c.Status["status"]; ok {
+		c.Object["status"] = status
+	}
+	var into any
+	switch t.kind.Name {
+	case "Node":
+		into = &corev1.Node{}
+	case "Pod":
 		into = &corev1.Pod{}
-		if t.kind.Name == "PersistentVolumeClaim" {
-			into = &corev1.PersistentVolumeClaim{}
-		}
+	case "PersistentVolumeClaim":
+		into = &corev1.PersistentVolumeClaim{}
+	default:
+		into = &metav1.PartialObjectMetadata{}
+	}
+	if _, ok := c.Object["status"]; !ok && t.kind.Group == "" {
+		c.Object["status"] = map[string]any{"phase": string(corev1.PodPending)} // of claims, too
 	}
 	text, err := snapshot.Encode(c.Object)
 	if err != nil {
