@@ -100,7 +100,7 @@ func reports() []report {
 			refused: "the arguments of Coscheduling, which sorts the queue, differ from the first profile"},
 		{file: "two-profiles-queue-sort-args.yaml", convert: "v1.24.3", plugins: "Coscheduling",
 			refused: "the arguments of Coscheduling, which sorts the queue, differ"},
-		{file: "bindpacking-template.yaml", validate: "v1.24.3", refused: "the file is a template (Helm, Jinja)"},
+		{file: "bindpacking-template.yaml", validate: "v1.24.3", refused: "the file is a template (Helm, Jinja, envsubst): it contains {{ data_dir }}"},
 		{file: "bindpacking-template.yaml", convert: "v1.24.3", refused: "render it first"},
 		{file: "eks-binpack.yaml", validate: "v1.29.3"},
 		{file: "eks-binpack.yaml", convert: "v1.24.3", has: []string{"{name: NodeResourcesFit, weight: 1}"}},

@@ -89,7 +89,8 @@ func argsObjects() []Args {
 			{Name: "defaultConstraints", Kind: KindObjects, Object: spreadConstraint},
 			{Name: "defaultingType", Kind: kindString},
 		}},
-		{Plugin: CapacityRatio, APIs: InV1beta1, Fields: []Field{shape, resources}},
+		{Plugin: CapacityRatio, APIs: InV1beta1, Fields: []Field{shape,
+			{Name: "resources", Kind: KindObjects, Object: heavyResource}}},
 		{Plugin: "ServiceAffinity", APIs: InV1beta1, Fields: []Field{
 			{Name: "affinityLabels", Kind: kindStrings}, {Name: "antiAffinityLabelsPreference", Kind: kindStrings},
 		}},
@@ -117,6 +118,11 @@ func resourceSpec() Object {
 		{Name: "name", Kind: kindString},
 		{Name: "weight", Kind: kindInt64, Bounded: true, Most: 100},
 	}}
+}
+
+// heavyResource is a resource whose weight has no upper bound.
+func heavyResource() Object {
+	return Object{Fields: []Field{{Name: "name", Kind: kindString}, {Name: "weight", Kind: kindInt64, Bounded: true}}}
 }
 
 func shapePoint() Object {

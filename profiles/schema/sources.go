@@ -22,9 +22,9 @@ type found struct {
 
 func (f found) kind() string { return node.Text(f.root, "kind") }
 
-// templateText matches an expression of Helm's or Jinja's templates. Neither of its beginnings is
-// part of a configuration.
-var templateText = regexp.MustCompile(`\{\{.*?(\}\}|$)|\{%.*?(%\}|$)`)
+// templateText matches an expression of Helm's or Jinja's templates, or a variable of envsubst.
+// None of them is part of a configuration.
+var templateText = regexp.MustCompile(`\{\{.*?(\}\}|$)|\{%.*?(%\}|$)|\$\{[A-Za-z_][A-Za-z0-9_]*\}`)
 
 // templateProblem returns the problem that the source is a template, or nil.
 func templateProblem(source []byte) *Problem {
@@ -32,9 +32,10 @@ func templateProblem(source []byte) *Problem {
 		if strings.HasPrefix(strings.TrimSpace(line), "#") {
 			continue
 		}
-		if at := templateText.FindStringIndex(line); at != nil {
+		comment := strings.Index(line, " #")
+		if at := templateText.FindStringIndex(line); at != nil && (comment < 0 || at[0] < comment) {
 			return &Problem{Line: i + 1, Column: at[0] + 1,
-				Message: fmt.Sprintf("the file is a template (Helm, Jinja): %s is not YAML of a configuration", line[at[0]:at[1]]),
+				Message: fmt.Sprintf("the file is a template (Helm, Jinja, envsubst): it contains %s", line[at[0]:at[1]]),
 				Try:     "render it first, for example with `helm template`, and pass the result"}
 		}
 	}

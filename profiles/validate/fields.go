@@ -49,6 +49,7 @@ func (v *validator) checkValues() (wrong bool) {
 		}
 		seen[name] = true
 		v.rejectedNames(p)
+		v.conflictingScorers(node.Get(p, "plugins"))
 		v.pluginArgs(p)
 		v.queueSort(profiles[0], p)
 	}
@@ -67,6 +68,21 @@ func (v *validator) rejectedNames(p *yaml.Node) {
 	for _, e := range append(named, node.Items(p, "pluginConfig")...) {
 		if name := node.Text(e, "name"); slices.Contains(v.Rules.RejectedPlugins[v.api.GroupVersion()], name) {
 			v.add(node.Get(e, "name"), v.remedy(name), "plugin %s is not allowed in %s by %s", name, v.api.Name, v.Release)
+		}
+	}
+}
+
+// conflictingScorers rejects NodeResourcesFit under score together with a plugin that it replaces,
+// in the only release that has both (validateScorePluginSetForConflictPlugins, 1.22).
+func (v *validator) conflictingScorers(plugins *yaml.Node) {
+	scorers := schema.MergedPlugins(plugins, "score", v.api)
+	if v.api.Set != schema.InV1beta1 || !v.Rules.FitScores || !slices.Contains(scorers, schema.ResourcesFit) {
+		return
+	}
+	for _, s := range schema.Strategies() {
+		if slices.Contains(scorers, s.Plugin) {
+			v.add(schema.Entry(plugins, "score", "enabled", schema.ResourcesFit), "disable "+s.Plugin+" under score",
+				"%s and %s cannot both score in %s", schema.ResourcesFit, s.Plugin, v.api.Name)
 		}
 	}
 }

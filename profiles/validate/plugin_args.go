@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -42,9 +43,14 @@ func (v *validator) pluginArgs(p *yaml.Node) {
 			v.strategy(node.Get(args, "scoringStrategy"))
 			v.ignoredResources(args)
 		case schema.LeastAllocated, schema.MostAllocated:
-			v.weights(node.Get(args, "resources"), 1)
+			v.weights(node.Get(args, "resources"), 1, 100)
 		case schema.CapacityRatio:
 			v.shape(args, node.Get(args, "shape"))
+			least := 1
+			if v.Rules.FitScores { // from 1.22 a missing weight is 1
+				least = 0
+			}
+			v.weights(node.Get(args, "resources"), least, math.MaxInt)
 		case schema.PodTopologySpread:
 			v.spread(args)
 		case schema.NodeLabel:
@@ -153,7 +159,7 @@ func (v *validator) strategy(s *yaml.Node) {
 		v.add(s, "use LeastAllocated, MostAllocated or RequestedToCapacityRatio", "unknown scoring strategy %q",
 			node.Text(of))
 	}
-	v.weights(node.Get(s, "resources"), 0)
+	v.weights(node.Get(s, "resources"), 0, 100)
 	if ratio := node.Get(s, "requestedToCapacityRatio"); !node.IsNull(ratio) {
 		v.ratio(of, ratio)
 	} else if node.Text(of) == "RequestedToCapacityRatio" {
@@ -176,9 +182,9 @@ func (v *validator) ratio(of, ratio *yaml.Node) {
 }
 
 // weights checks the weights of resources; a missing weight is 1 if least is 0.
-func (v *validator) weights(resources *yaml.Node, least int) {
+func (v *validator) weights(resources *yaml.Node, least, most int) {
 	for _, r := range node.Items(resources) {
-		if w := node.Number(r, "weight"); w < least || w > 100 {
+		if w := node.Number(r, "weight"); w < least || w > most {
 			v.add(r, "use a weight from 1 to 100", "invalid weight %d of resource %s", w, node.Text(r, "name"))
 		}
 	}
