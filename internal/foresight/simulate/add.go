@@ -60,6 +60,8 @@ func (r *run) loadAdded(ctx context.Context) error {
 				return problem.Invalidf("use another metadata.name", "the snapshot has a node %s", key)
 			}
 			r.addedNodes++
+		case "Namespace":
+			r.namespaces[key] = true
 		case "ResourceQuota":
 			namespace, _ := scenario.NameOf(o.Fields)
 			r.quotas[namespace] = append(r.quotas[namespace], key)
@@ -68,7 +70,7 @@ func (r *run) loadAdded(ctx context.Context) error {
 		if err := r.budgets.add(o.Kind, o.Version, o.Fields); err != nil {
 			return err
 		}
-		if err := r.loader.Create(ctx, o.Kind, o.Version, o.Fields); err != nil {
+		if err := r.createOther(ctx, o.Kind, o.Version, o.Fields); err != nil {
 			return err
 		}
 	}
@@ -268,7 +270,7 @@ func (f *filling) create(ctx context.Context, replica *scenario.Replica) (refuse
 		return "", err
 	}
 	for _, o := range replica.Owned {
-		if err := f.r.loader.Create(ctx, o.Kind, o.Version, o.Fields); err != nil {
+		if err := f.r.createOther(ctx, o.Kind, o.Version, o.Fields); err != nil {
 			return "", err
 		}
 	}

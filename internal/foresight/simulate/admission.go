@@ -7,6 +7,9 @@ import (
 	"maps"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/load"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
@@ -72,7 +75,7 @@ func (r *run) admit(
 	case errors.As(err, &refusal):
 		return scenario.MarkCreated(o), "", nil
 	case err != nil:
-		return nil, "", err
+		return nil, "", invalid(err)
 	}
 	return scenario.Admitted(kind, o, answer), "", nil
 }
@@ -91,9 +94,30 @@ func (r *run) create(
 	case errors.As(err, &refusal):
 		return scenario.MarkCreated(o), refusal.Reason, nil
 	case err != nil:
-		return nil, "", err
+		return nil, "", invalid(err)
 	}
 	return scenario.Admitted(kind, o, answer), "", nil
+}
+
+// invalid returns an error of the user's input if the API server says that an object is invalid.
+func invalid(err error) error {
+	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
+		return problem.Invalidf("", "%w", err)
+	}
+	return err
+}
+
+// createOther creates an object that is not a pod. One that admission refuses is left out, with a
+// note: a claim, whose pods then wait.
+func (r *run) createOther(ctx context.Context, kind *snapshot.Kind, version string, o map[string]any) error {
+	err := r.loader.Create(ctx, kind, version, o)
+	var refusal *load.RefusedError
+	if errors.As(err, &refusal) {
+		key, _ := kind.Key(o)
+		r.note("%s %s is not created: %s", kind.Name, key, refusal.Reason)
+		return nil
+	}
+	return invalid(err)
 }
 
 // refuse reports a pod that the API server would not create.
@@ -106,14 +130,21 @@ func refusal(pod map[string]any, reason string) report.Unplaced {
 	return report.Unplaced{Namespace: namespace, Name: name, Reason: "not created: " + reason}
 }
 
-// noteQuotas names the quotas of the namespaces of added pods: a quota that is used up has pods
-// refused in the cluster.
+// noteQuotas names the quotas of the namespaces of added pods, and namespaces that the snapshot does
+// not have: the API server of the cluster may refuse the pods.
 func (r *run) noteQuotas() {
-	quotas := map[string]bool{}
+	quotas, missing := map[string]bool{}, map[string]bool{}
 	for i := range r.o.Scenario.Workloads {
-		for _, quota := range r.quotas[r.o.Scenario.Workloads[i].Namespace] {
+		namespace := r.o.Scenario.Workloads[i].Namespace
+		for _, quota := range r.quotas[namespace] {
 			quotas[quota] = true
 		}
+		if len(r.namespaces) > 0 && !r.namespaces[namespace] {
+			missing[namespace] = true
+		}
+	}
+	for _, namespace := range slices.Sorted(maps.Keys(missing)) {
+		r.note("the snapshot has no namespace %s: pods are added to one without labels and limits", namespace)
 	}
 	for _, quota := range slices.Sorted(maps.Keys(quotas)) {
 		r.note("ResourceQuota %s is not applied: the API server of the cluster refuses pods that exceed it", quota)

@@ -52,6 +52,9 @@ func (r *run) load(ctx context.Context) (err error) {
 	if r.lost > 0 {
 		r.note("%d pods are left out: the snapshot does not have their nodes", r.lost)
 	}
+	for _, refused := range r.loader.Refused() {
+		r.note("%s", refused)
+	}
 	r.noteQuotas()
 	r.noteDevices()
 	for resource, n := range r.loader.Skipped() {
@@ -111,6 +114,8 @@ func (r *run) loadOne(ctx context.Context, kind *snapshot.Kind, version string, 
 		return r.wait(key, "", o, nil)
 	case action == scenario.Leave:
 		r.left++
+	case kind.Name == "Namespace":
+		r.namespaces[key] = true
 	case kind.Name == "ResourceQuota":
 		namespace, _ := scenario.NameOf(o)
 		r.quotas[namespace] = append(r.quotas[namespace], key)

@@ -67,6 +67,7 @@ func (s *Server) newRun(o Options, observer *observer) *run {
 		devices: newDevices(), attachments: scenario.NewAttachments(), moved: map[string]bool{},
 		waitingClasses: map[string]bool{},
 		budgets:        budgets{namespaces: o.budgeted, replicas: map[string]int{}, owners: map[string]string{}},
+		namespaces:     map[string]bool{},
 		quotas:         map[string][]string{}, next: make([]int, len(o.Scenario.Workloads)), copies: map[string]int{},
 	}
 	r.report = &report.Report{Scenario: o.Scenario.Name, Release: o.Scheduler.Release.String(),
@@ -104,6 +105,7 @@ type run struct {
 	// custom are the custom resources, and customKinds their kinds.
 	custom      []map[string]any
 	customKinds []*snapshot.Kind
+	namespaces  map[string]bool // of the snapshot
 	// quotas are the namespaces and names of the ResourceQuotas, by namespace.
 	quotas map[string][]string
 	// templates are the objects that the scenario copies.
@@ -225,7 +227,7 @@ func (r *run) createWaiting(ctx context.Context, profiles []string) error {
 			return err
 		}
 		if err := r.eachDeferred(w, func(kind *snapshot.Kind, version string, o map[string]any) error {
-			return r.loader.Create(ctx, kind, version, o)
+			return r.createOther(ctx, kind, version, o)
 		}); err != nil {
 			return err
 		}

@@ -34,6 +34,7 @@ type Loader struct {
 	namespaces map[string]bool
 	skipped    map[string]int // objects of kinds that the API server does not serve
 	admitted   map[string][]byte
+	refused    []string // objects that admission has refused, with its reasons
 	batch      batch
 	last       target // of the batch
 
@@ -93,8 +94,11 @@ func (l *Loader) Wait(ctx context.Context) error {
 // kind, by resource.
 func (l *Loader) Skipped() map[string]int { return l.skipped }
 
+// Refused returns the objects that admission has refused, with its reasons.
+func (l *Loader) Refused() []string { return l.refused }
+
 // Create creates an object and writes its status. An object that is being deleted in the snapshot
-// is deleted.
+// is deleted. The error is a [RefusedError] if admission refuses the object.
 func (l *Loader) Create(ctx context.Context, kind *snapshot.Kind, version string, o map[string]any) error {
 	return l.make(ctx, kind, version, o, now)
 }
@@ -139,7 +143,15 @@ func (l *Loader) make(ctx context.Context, kind *snapshot.Kind, version string, 
 			return err
 		}
 	}
-	if err := l.create(ctx, target, c, o); err != nil {
+	err := l.create(ctx, target, c, o)
+	var refused *RefusedError
+	if errors.As(err, &refused) && w != now {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.refused = append(l.refused, target.String()+" is not created: "+refused.Reason)
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	if c.Status != nil {

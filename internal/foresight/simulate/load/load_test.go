@@ -157,3 +157,16 @@ func TestARefusedObjectIsNamed(t *testing.T) {
 		t.Errorf("requests %q", s.requests)
 	}
 }
+
+// A claim that admission refuses does not end the simulation: its pods wait for it.
+func TestRefusedObjectsAreLeftOut(t *testing.T) {
+	s := &server{forbid: "/api/v1/namespaces/shop/persistentvolumeclaims"}
+	l, err := loadInto(t, s, `{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"c","namespace":"shop"}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"PersistentVolumeClaim/shop/c is not created: pods is forbidden: too much"}
+	if diff := cmp.Diff(want, l.Refused()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
