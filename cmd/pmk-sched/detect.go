@@ -55,6 +55,10 @@ func infoTable(i *inspect.Info) string {
 	}
 	p.credentials(i.Credentials)
 	p.hosted(i.Hosted)
+	if layout, _ := inspect.LayoutNamed(i.Layout); layout.Owner != "" {
+		p.row("Not possible", "replace: the default scheduler belongs to "+layout.Owner)
+		p.row("", "to change it, "+layout.Setting)
+	}
 	p.head(len(i.ControlPlane.Nodes), "CONTROL-PLANE NODE", "READY", "KUBELET", "PLATFORM", "ADDRESS", "TAINTS")
 	for _, n := range i.ControlPlane.Nodes {
 		taints := joined(n.Taints, ", ", inspect.Taint.String)
@@ -108,7 +112,7 @@ func controlPlaneFact(i *inspect.Info) string {
 	case i.ControlPlane.Count == 0:
 		return "no nodes found"
 	case i.ControlPlane.LabelKey == "":
-		return fmt.Sprintf("%d without a label, by the static pods of the default scheduler", i.ControlPlane.Count)
+		return fmt.Sprintf("%d, none with a label of control-plane nodes", i.ControlPlane.Count)
 	}
 	label := i.ControlPlane.LabelKey
 	if i.ControlPlane.LabelValue != "" {

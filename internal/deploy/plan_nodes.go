@@ -32,6 +32,14 @@ func (p *planner) chooseNodes() error {
 		return problem.Errorf(
 			"use a kubeconfig with permission to list nodes, or select the nodes with --node-selector KEY=VALUE",
 			"find the control-plane nodes: nodes could not be listed, see the warnings")
+	case len(p.info.ControlPlane.Nodes) > 0 && p.info.ControlPlane.LabelKey == "":
+		var names []string
+		for _, node := range p.info.ControlPlane.Nodes {
+			names = append(names, node.Name)
+		}
+		return problem.Invalidf(
+			"label them: `kubectl label nodes "+strings.Join(names, " ")+" "+defaultControlPlaneLabel+"=`; or select nodes with "+
+				"--node-selector KEY=VALUE", "the control-plane nodes %s have no label that selects them", strings.Join(names, ", "))
 	case p.info.ControlPlane.LabelKey == "":
 		return problem.Invalidf(
 			"select the nodes with --node-selector KEY=VALUE; --node-selector any lets the scheduler run on every node with "+
@@ -40,12 +48,6 @@ func (p *planner) chooseNodes() error {
 		// No value: nodes of one cluster may have the label with different values.
 		p.plan.Scheduler.NodeSelector = map[string]string{p.info.ControlPlane.LabelKey: ""}
 		p.note("nodes with the label %s: the control-plane nodes", p.info.ControlPlane.LabelKey)
-		for _, node := range p.info.ControlPlane.Nodes {
-			if node.Unlabelled {
-				p.warn("control-plane node %s does not have the label %s: no replica runs there", node.Name,
-					p.info.ControlPlane.LabelKey)
-			}
-		}
 	}
 	var keys []string
 	if p.info != nil && !p.hosted() && !selected && !p.o.AnyNode {

@@ -184,6 +184,9 @@ func TestPlanRefusesInvalidOptions(t *testing.T) {
 	blind.ControlPlane, blind.Nodes = inspect.ControlPlane{}, inspect.Nodes{}
 	hosted := masterInfo("v1.24.3")
 	hosted.ControlPlane, hosted.Hosted = inspect.ControlPlane{}, &inspect.Hosted{Kind: "Kamaji"}
+	bare := masterInfo("v1.24.3")
+	bare.ControlPlane = inspect.ControlPlane{Count: 2, Nodes: []inspect.ControlPlaneNode{{Name: "a", Unlabelled: true},
+		{Name: "b", Unlabelled: true}}}
 	full := masterInfo("v1.24.3")
 	full.Scheduler.Port = 0
 	old := nodeCredentials()
@@ -200,6 +203,7 @@ func TestPlanRefusesInvalidOptions(t *testing.T) {
 		"bad name": {o: Options{Name: "My_Scheduler"}, says: `"My_Scheduler" is not a DNS label`,
 			hint: "lower-case"},
 		"the default's": {o: Options{Name: "default-scheduler"}, says: "default-scheduler", hint: "another name"},
+		"no label":      {info: bare, says: "nodes a, b have no label", hint: "kubectl label nodes a b "},
 		"no branch":     {says: "--branch is required", hint: "--branch"},
 		"half a branch": {o: Options{Branch: "v1.24"}, says: `"v1.24"`, hint: "v1.24."},
 		"too old":       {o: Options{Branch: "v1.19.3"}, says: "1.19", hint: ""},

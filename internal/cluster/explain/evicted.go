@@ -62,16 +62,22 @@ const maxEvictions = 20
 // cause.
 func evictions(events []corev1.Event) []Finding {
 	var findings []Finding
-	seen, explained := map[string]bool{}, map[string]bool{}
+	seen, explained, more := map[string]bool{}, map[string]bool{}, 0
 	for i := range events {
 		e := &events[i]
 		cause, pod := evictionOf(e), PodOf(e)
 		key := string(cause) + " " + pod + " " + string(e.InvolvedObject.UID)
-		if cause == "" || cause == EndUnknown || seen[key] || len(findings) == maxEvictions {
+		if cause == "" || cause == EndUnknown || seen[key] {
 			continue
 		}
 		seen[key], explained[pod] = true, true
-		findings = append(findings, evictionFinding(cause, e))
+		if more++; more <= maxEvictions {
+			findings = append(findings, evictionFinding(cause, e))
+		}
+	}
+	if more -= maxEvictions; more > 0 {
+		text := count(more, "earlier eviction is", "earlier evictions are") + " not listed"
+		findings = append(findings, Finding{Cause: findings[0].Cause, Text: text, Fix: "`kubectl get events` lists them"})
 	}
 	for i := range events {
 		e := &events[i]

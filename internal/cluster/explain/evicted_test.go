@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -125,5 +126,21 @@ func TestPodThatIsEndingIsExplainedByItsStatus(t *testing.T) {
 				t.Errorf("got %+v, want %s: %s", r.Findings, tc.cause, tc.want)
 			}
 		})
+	}
+}
+
+func TestEvictionsBeyondTheFirstOnesAreCounted(t *testing.T) {
+	var events []corev1.Event
+	for i := range maxEvictions + 3 {
+		events = append(events, corev1.Event{Reason: "Preempted", Message: "Preempted by a pod on node n1",
+			InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: fmt.Sprint("db-", i)}})
+	}
+	findings := evictions(events)
+	if last := findings[len(findings)-1]; len(findings) != maxEvictions+1 ||
+		last.Text != "3 earlier evictions are not listed" {
+		t.Errorf("%d findings, the last one %+v", len(findings), last)
+	}
+	if exact := evictions(events[:maxEvictions]); len(exact) != maxEvictions {
+		t.Errorf("%d findings for %d evictions", len(exact), maxEvictions)
 	}
 }

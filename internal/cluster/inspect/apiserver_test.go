@@ -15,6 +15,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -34,6 +35,8 @@ type apiServer struct {
 	lease       *coordinationv1.Lease
 	deployments []appsv1.Deployment
 	resources   map[string][]string // by apiVersion
+	// servers are the addresses behind the Service kubernetes.
+	servers []string
 	// forbid answers 403 to paths for which it returns true.
 	forbid func(path string) bool
 	// expire answers 410 to the first request for a further page of nodes.
@@ -96,6 +99,14 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		pod := s.pods[at]
 		pod.TypeMeta = metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"}
 		answer(w, pod)
+	case strings.HasSuffix(path, "/namespaces/default/endpoints/kubernetes") && s.servers != nil:
+		subset := corev1.EndpointSubset{}
+		for _, address := range s.servers {
+			subset.Addresses = append(subset.Addresses, corev1.EndpointAddress{IP: address})
+		}
+		answer(w, corev1.Endpoints{Subsets: []corev1.EndpointSubset{subset}}) //nolint:staticcheck // for 1.20
+	case strings.HasSuffix(path, "/namespaces/default/endpointslices/kubernetes") && s.servers != nil:
+		answer(w, discoveryv1.EndpointSlice{Endpoints: []discoveryv1.Endpoint{{Addresses: s.servers}}})
 	case strings.HasSuffix(path, "/deployments"):
 		s.listDeployments(w, r)
 	case strings.HasSuffix(path, "/pods"):
@@ -192,11 +203,20 @@ func (s *apiServer) nodeTable(w http.ResponseWriter, r *http.Request) {
 	}
 	for _, node := range items {
 		table.Rows = append(table.Rows, metav1.TableRow{Cells: []any{
-			node.Name, "Ready", "<none>", "12d", node.Status.NodeInfo.KubeletVersion, "10.0.0.1", "<none>",
+			node.Name, "Ready", "<none>", "12d", node.Status.NodeInfo.KubeletVersion, internalIP(node), "<none>",
 			"Debian GNU/Linux 12 (bookworm)", "6.1.0-18-amd64", "containerd://1.6.20",
 		}})
 	}
 	answer(w, table)
+}
+
+func internalIP(node corev1.Node) string {
+	for _, address := range node.Status.Addresses {
+		if address.Type == corev1.NodeInternalIP {
+			return address.Address
+		}
+	}
+	return "<none>"
 }
 
 func match[T any](r *http.Request, all []T, of func(T) (map[string]string, fields.Set)) []T {

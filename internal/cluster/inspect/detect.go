@@ -57,9 +57,11 @@ type detector struct {
 	traits traits
 	// hosts are the pods that use ports of control-plane nodes.
 	hosts []hostPod
-	// schedulers are the static pods of the default scheduler, unlabelled those in kube-system on other
-	// nodes than the labelled ones.
+	// schedulers are the static pods of the default scheduler, unlabelled those in kube-system on
+	// other nodes than the labelled ones.
 	schedulers, unlabelled []corev1api.Pod
+	// serversKnown is set if the addresses of the API servers are known.
+	serversKnown bool
 	// workersRead is how many nodes of a cluster without control-plane nodes were read.
 	workersRead int
 	// nodesListed is set if the nodes could be listed.

@@ -42,10 +42,10 @@ type distribution struct {
 const kubeadmLayout = "kubeadm"
 
 // distributions are tried in order. One that is based on another comes first: vCluster can run k3s,
-// HyperShift is OpenShift, and Kamaji and the managed services have nodes of Cluster API. A row with
-// LayoutManaged applies only to a cluster without control-plane nodes: EKS Anywhere, GKE on-prem and
-// aks-engine have the versions and labels of the managed services, and nodes that kubeadm or a tool
-// like it made.
+// HyperShift is OpenShift, and Kamaji and the managed services have nodes of Cluster API. A row
+// with LayoutManaged applies only to a cluster without control-plane nodes: EKS Anywhere, GKE
+// on-prem and aks-engine have the versions and labels of the managed services, and nodes that
+// kubeadm or a tool like it made.
 func distributions() []distribution {
 	return []distribution{
 		{name: "pmk", layout: "pmk", pod: "k8s-master"},
@@ -83,16 +83,16 @@ func distributions() []distribution {
 		// (docs.platform9.com, kubernetes-clusters/architecture-and-technical-overview).
 		{name: "cluster-api", layout: LayoutManaged, product: "Cluster API", label: "cluster.x-k8s.io/",
 			note: "the control plane provider of Cluster API: Platform9's PCD and others leave no trace of it in the cluster"},
-		// openshift/cluster-kube-scheduler-operator, bindata/assets/kube-scheduler/pod.yaml. MicroShift has
-		// the label too, and no static pods.
+		// openshift/cluster-kube-scheduler-operator, bindata/assets/kube-scheduler/pod.yaml.
+		// MicroShift has the label too, and no static pods.
 		{name: "openshift", layout: "openshift", pod: "openshift-kube-scheduler"},
 		{name: "openshift", layout: LayoutUnknown, label: "node.openshift.io/"},
 		// siderolabs/talos, pkg/machinery/constants: annotations of nodes.
 		{name: "talos", layout: "talos", label: "talos.dev/", osImage: "Talos "},
 		// kubernetes/kops, pkg/nodelabels: label kops.k8s.io/instancegroup.
 		{name: "kops", layout: "kops", label: "kops.k8s.io/"},
-		// rancher/rke, k8s/node.go: annotations of nodes. Nodes of RKE2 that Rancher made have others with
-		// this prefix.
+		// rancher/rke, k8s/node.go: annotations of nodes. Nodes of RKE2 that Rancher made have
+		// others with this prefix.
 		{name: "rke1", layout: "rke1", label: "rke.cattle.io/internal-ip"},
 		{name: "rke1", layout: "rke1", label: "rke.cattle.io/external-ip"},
 		{name: "rke1", layout: "rke1", label: "node-role.kubernetes.io/controlplane"},

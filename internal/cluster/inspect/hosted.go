@@ -76,6 +76,10 @@ func (d *detector) describeHosted(row distribution, evidence string) {
 		row.name, h.Kind, h.Evidence = DistributionHosted, UnknownKind, ""
 		h.Unknown = append(h.Unknown, "the product: no version suffix, no label or annotation of a node and no ConfigMap "+
 			"in kube-system names one that pmk-sched knows")
+		if !d.serversKnown {
+			h.Unknown = append(h.Unknown, "whether the control plane is outside of the cluster: no label and no static pod shows "+
+				"a control-plane node, and the addresses of the API servers are unknown")
+		}
 		if unread := d.info.Nodes.Count - d.workersRead; unread > 0 {
 			h.Unknown = append(h.Unknown, fmt.Sprintf("the labels and annotations of %d of the %d nodes: %d were read", unread,
 				d.info.Nodes.Count, d.workersRead))

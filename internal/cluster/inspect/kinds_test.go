@@ -70,8 +70,9 @@ func TestDetectTellsKindsByTheirNodesAndPods(t *testing.T) {
 			pods: []corev1.Pod{withDirectory(schedulerOn("k8s-master-1-0", "kube-scheduler", "--kubeconfig=/var/lib/kubelet/kubeconfig"),
 				"/etc/kubernetes")}},
 		"Cluster API on Azure": {version: "v1.30.2", kind: "kubeadm", layout: "kubeadm", runs: RunsAsStaticPod, label: plane,
-			controlPlane: 1, nodes: []corev1.Node{node("cp", labelled(plane, ""), labelled("kubernetes.azure.com/managed", "false"))},
-			pods: []corev1.Pod{schedulerOn("cp", "kube-scheduler", conf)}},
+			controlPlane: 1,
+			nodes:        []corev1.Node{node("cp", labelled(plane, ""), labelled("kubernetes.azure.com/managed", "false"))},
+			pods:         []corev1.Pod{schedulerOn("cp", "kube-scheduler", conf)}},
 		"AKS with virtual nodes first": {version: "v1.29.2", kind: "aks", layout: LayoutManaged, runs: RunsManaged, hosted: 1,
 			nodes: append(manyNodes("aci", 60), node("aks-1", labelled("kubernetes.azure.com/cluster", "x")))},
 		"RKE1": {version: "v1.24.10", kind: "rke1", layout: "rke1", runs: RunsInContainer, label: rke, controlPlane: 1,
@@ -170,5 +171,48 @@ func TestDetectWithoutPermissionToListNodesDoesNotTakeASuffixForAProvider(t *tes
 		forbid: func(path string) bool { return strings.HasSuffix(path, "/nodes") }})
 	if info.Layout != LayoutUnknown || info.Hosted != nil {
 		t.Errorf("got %s, layout %s", info.Distribution, info.Layout)
+	}
+}
+
+func at(address string) func(*corev1.Node) {
+	return func(n *corev1.Node) { n.Status.Addresses[1].Address = address }
+}
+
+// kubeasz and other tools start the control plane as services of its machines, and set other
+// labels.
+func TestDetectFindsControlPlaneNodesByTheAddressesOfTheAPIServers(t *testing.T) {
+	nodes := []corev1.Node{node("m1", at("10.0.0.11"), labelled("kubernetes.io/role", "master")), node("m2", at("10.0.0.12")),
+		node("w1", at("10.0.0.13"))}
+	for name, tc := range map[string]struct {
+		version      string
+		servers      []string
+		controlPlane int
+		hosted       bool
+		unknown      string
+	}{
+		"on two nodes":        {"v1.24.3", []string{"10.0.0.11", "10.0.0.12"}, 2, false, ""},
+		"on two nodes, 1.20":  {"v1.20.15", []string{"10.0.0.11", "10.0.0.12"}, 2, false, ""},
+		"on no node":          {"v1.24.3", []string{"192.0.2.1"}, 0, true, ""},
+		"unknown":             {"v1.24.3", nil, 0, true, "whether the control plane is outside of the cluster"},
+		"a provider says it":  {"v1.24.3-eks-036c24b", []string{"10.0.0.11"}, 0, true, ""},
+		"an agentless server": {"v1.24.3+k0s", nil, 0, true, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			info := detect(t, &apiServer{gitVersion: tc.version, nodes: nodes, servers: tc.servers})
+			if info.ControlPlane.Count != tc.controlPlane || (info.Hosted != nil) != tc.hosted {
+				t.Fatalf("got %+v, hosted %+v", info.ControlPlane, info.Hosted)
+			}
+			if tc.hosted {
+				if text := strings.Join(info.Hosted.Unknown, "; "); !strings.Contains(text, tc.unknown) ||
+					tc.unknown == "" && strings.Contains(text, "whether the control plane is outside") {
+					t.Errorf("unknown: %s", text)
+				}
+				return
+			}
+			wants(t, info, "microk8s-controlplane: m1, m2")
+			if info.Layout != LayoutUnknown || info.ControlPlane.LabelKey != "" {
+				t.Errorf("layout %s, label %s", info.Layout, info.ControlPlane.LabelKey)
+			}
+		})
 	}
 }

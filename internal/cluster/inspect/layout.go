@@ -43,13 +43,13 @@ type Layout struct {
 // ManagedConfigDir is the ConfigDir that only pmk-sched uses.
 const ManagedConfigDir = "/etc/kubernetes/pmk-sched"
 
-// Layouts returns the known layouts in the order of detection.
-// The paths come from: platform9/nodelet (masterconfig/base/centos/master.yaml),
-// kubernetes (cmd/kubeadm/app/constants), k3s (pkg/daemons/control/deps), rke2
-// (pkg/podtemplate), k0s (pkg/config/cfgvars.go), microk8s
-// (microk8s-resources/default-args/kube-scheduler), kops (nodeup/pkg/model/kube_scheduler.go), talos
-// (pkg/machinery/constants), rke (pki/constants.go), openshift/cluster-kube-scheduler-operator
-// (bindata/assets/kube-scheduler), Azure/aks-engine (parts/k8s/manifests).
+// Layouts returns the known layouts in the order of detection. The paths come from:
+// platform9/nodelet (masterconfig/base/centos/master.yaml), kubernetes (cmd/kubeadm/app/constants),
+// k3s (pkg/daemons/control/deps), rke2 (pkg/podtemplate), k0s (pkg/config/cfgvars.go), microk8s
+// (microk8s-resources/default-args/kube-scheduler), kops (nodeup/pkg/model/kube_scheduler.go),
+// talos (pkg/machinery/constants), rke (pki/constants.go),
+// openshift/cluster-kube-scheduler-operator (bindata/assets/kube-scheduler), Azure/aks-engine
+// (parts/k8s/manifests).
 func Layouts() []Layout {
 	return []Layout{
 		{

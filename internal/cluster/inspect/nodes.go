@@ -78,8 +78,13 @@ func (d *detector) controlPlane(ctx context.Context) {
 	}
 	if len(found) == 0 {
 		d.traits.nodeless = len(d.unlabelled) == 0
-		d.workers(ctx)
-		return
+		if d.workers(ctx); d.traits.nodeless && d.info.Nodes.Count > 0 && !d.isProduct() {
+			d.serverNodes(ctx, found)
+		}
+		if len(found) == 0 {
+			return
+		}
+		d.traits.nodeless = false
 	}
 	nodes := slices.SortedFunc(maps.Values(found), func(a, b corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
 	d.traits.addNodes(nodes)
@@ -141,10 +146,17 @@ func (d *detector) workers(ctx context.Context) {
 		if d.workersRead += len(page.Items); d.workersRead >= maxWorkers {
 			return
 		}
-		if row, _ := identifyBy(d.traits, ""); row.layout == LayoutManaged || row.agentless {
+		if d.isProduct() {
 			return
 		}
 	}
+}
+
+// isProduct reports whether the traits identify a distribution whose control plane need not be on
+// nodes.
+func (d *detector) isProduct() bool {
+	row, _ := identifyBy(d.traits, "")
+	return row.layout == LayoutManaged || row.agentless
 }
 
 // listNodes lists at most limit whole nodes that have a label ("" for any).
@@ -188,19 +200,23 @@ func (d *detector) describeControlPlane(nodes []corev1.Node) {
 			most, plane.LabelKey, plane.LabelValue = total, key, mostFrequent(values)
 		}
 	}
+	var unlabelled []string
 	for _, node := range nodes {
 		described := describeNode(node)
 		value, ok := node.Labels[plane.LabelKey]
 		described.Unlabelled = !ok
 		if plane.LabelKey == "" {
-			d.warn("control-plane node %s runs the default scheduler, and has none of the labels %s", node.Name,
-				strings.Join(kubeapi.ControlPlaneLabels(), ", "))
+			unlabelled = append(unlabelled, node.Name)
 		} else if !ok || value != plane.LabelValue {
 			d.warn(
 				"control-plane node %s does not have the label %s=%s of the others: a node selector with it excludes the node",
 				node.Name, plane.LabelKey, plane.LabelValue)
 		}
 		plane.Nodes = append(plane.Nodes, described)
+	}
+	if len(unlabelled) > 0 {
+		d.warn("control-plane nodes without any of the labels %s: %s", strings.Join(kubeapi.ControlPlaneLabels(), ", "),
+			strings.Join(unlabelled, ", "))
 	}
 }
 

@@ -180,8 +180,9 @@ func configurationPorts(raw []byte) []int {
 	return sortedPorts([]int{addressPort(configuration.HealthzBindAddress), addressPort(configuration.MetricsBindAddress)})
 }
 
-// kubeconfigsOf returns the paths on the node at which a scheduler may read its kubeconfig: those in
-// its flags or, if there are none, its configuration and the files and directories that it mounts.
+// kubeconfigsOf returns the paths on the node at which a scheduler may read its kubeconfig: those
+// in its flags or, if there are none, its configuration and the files and directories that it
+// mounts.
 func kubeconfigsOf(pod *corev1.Pod, container *corev1.Container) []string {
 	flags := flagsOf(container)
 	var paths []string

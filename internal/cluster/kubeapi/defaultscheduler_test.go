@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// podTables serves the pods of kube-system: as tables of one row each, and one by one; and the nodes
-// with the label of kubeadm with their pods.
+// podTables serves the pods of kube-system: as tables of one row each, and one by one; and the
+// nodes with the label of kubeadm with their pods.
 type podTables struct {
 	pods  []corev1.Pod
 	nodes []string

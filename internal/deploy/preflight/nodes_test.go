@@ -174,10 +174,11 @@ func TestPortIsFreeOnEverySelectedNode(t *testing.T) {
 		failed string
 		lists  int
 	}{
-		"free on few nodes":          {nodes: 3, pods: filler, lists: 3},
-		"in use on the last of few":  {nodes: 3, pods: []corev1.Pod{onNode("n-002", 10260)}, failed: "node n-002", lists: 3},
-		"in use on the last of many": {nodes: 40, pods: append(filler, onNode("n-039", 10260)), failed: "node n-039", lists: 2},
-		"in use on another node":     {nodes: 40, pods: []corev1.Pod{onNode("other", 10260)}, lists: 1},
+		"free on few nodes":         {nodes: 3, pods: filler, lists: 3},
+		"in use on the last of few": {nodes: 3, pods: []corev1.Pod{onNode("n-002", 10260)}, failed: "node n-002", lists: 3},
+		"in use on the last of many": {nodes: 40, pods: append(filler, onNode("n-039", 10260)), failed: "node n-039",
+			lists: 2},
+		"in use on another node": {nodes: 40, pods: []corev1.Pod{onNode("other", 10260)}, lists: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := &pagedCluster{nodes: newNodes("n", tc.nodes), pods: tc.pods}

@@ -55,8 +55,8 @@ func (r *reader) processOf(pod *corev1.Pod) *corev1.Container {
 	return &pod.Spec.Containers[at]
 }
 
-// likeness is 1 if the name of a pod or of its namespace begins with the name of the scheduler, else
-// 0.
+// likeness is 1 if the name of a pod or of its namespace begins with the name of the scheduler,
+// else 0.
 func (r *reader) likeness(pod *corev1.Pod) int {
 	name := strings.TrimSuffix(r.schedulerName(), "-scheduler")
 	if strings.HasPrefix(pod.Name, name) || strings.HasPrefix(pod.Namespace, name) {
