@@ -13,6 +13,22 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
+// Extenders returns the extenders of a configuration or a Policy, without their names.
+func Extenders(source []byte) ([]schema.Extender, error) {
+	if len(source) == 0 {
+		return nil, nil
+	}
+	doc, err := schema.Read("configuration", source, false)
+	if err != nil {
+		return nil, fmt.Errorf("read the extenders of a configuration: %w", err)
+	}
+	var all []schema.Extender
+	for _, e := range node.Items(doc.Root, "extenders") {
+		all = append(all, schema.ReadExtender(e))
+	}
+	return all, nil
+}
+
 // extenders checks the extenders of the source and the request, and appends the latter to the
 // former.
 func (d *deployment) extenders() {

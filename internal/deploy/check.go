@@ -3,6 +3,7 @@ package deploy
 import (
 	"context"
 	"errors"
+	"slices"
 	"fmt"
 
 	"go.uber.org/zap"
@@ -24,11 +25,15 @@ func Check(
 	if outcomes == nil {
 		return nil, failed
 	}
+	answers, err := d.askExtenders(ctx, plan)
+	if err != nil {
+		return nil, err
+	}
 	known, err := knownProblems(plan)
 	if err != nil {
 		return nil, err
 	}
-	outcomes = append(outcomes, known...)
+	outcomes = slices.Concat(outcomes, answers, known)
 	if autoscaler != "" {
 		differences, err := autoscalerOutcomes(plan, autoscaler)
 		if err != nil {
@@ -37,6 +42,42 @@ func Check(
 		outcomes = append(outcomes, differences...)
 	}
 	return outcomes, failed
+}
+
+// askExtenders asks the extenders of a plan that exist already.
+func (d Deps) askExtenders(ctx context.Context, plan *Plan) ([]preflight.Outcome, error) {
+	var called []preflight.CalledExtender
+	for _, source := range [][]byte{plan.Scheduler.Configuration.YAML, plan.Scheduler.Configuration.Policy} {
+		extenders, err := profiles.Extenders(source)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range extenders {
+			if slices.ContainsFunc(plan.Scheduler.Wirings,
+				func(w manifest.Wiring) bool { return w.Extender.URLPrefix == e.URLPrefix }) {
+				continue // pmk-sched deploys it
+			}
+			one := preflight.CalledExtender{Extender: e}
+			for name, client := range plan.Scheduler.ExtenderClients {
+				if cert, _ := manifest.ExtenderClientPaths(name); e.TLS != nil && e.TLS.CertFile == cert {
+					one.Cert, one.Key = client.Cert, client.Key
+				}
+			}
+			called = append(called, one)
+		}
+	}
+	checks, err := preflight.ExtenderChecks(d.Config, plan.Name, called)
+	if err != nil {
+		return nil, err
+	}
+	return preflight.RunAll(ctx, checks, d.warnOutcome)
+}
+
+// warnOutcome prints a check that is a warning.
+func (d Deps) warnOutcome(o preflight.Outcome) {
+	if o.Status == preflight.Warned {
+		d.Warnf("%s: %s", o.Description, o.Detail)
+	}
 }
 
 // preflight makes the preflight checks of a plan.
@@ -61,11 +102,7 @@ func (d Deps) preflight(ctx context.Context, plan *Plan) ([]preflight.Outcome, e
 			Run: func(context.Context) (string, error) { return "", err },
 		})
 	}
-	return preflight.RunAll(ctx, checks, func(o preflight.Outcome) {
-		if o.Status == preflight.Warned {
-			d.Warnf("%s: %s", o.Description, o.Detail)
-		}
-	})
+	return preflight.RunAll(ctx, checks, d.warnOutcome)
 }
 
 // compareRelease compares the release of a plan with the version that the program of its image

@@ -65,7 +65,7 @@ func (e *Extender) Handler() http.Handler {
 }
 
 // withOneSlash serves //filter, the path of filterVerb: /filter, as /filter. http.ServeMux would
-// redirect it, and a client repeats a redirected POST as GET.
+// redirect it, which not every client follows with the same request.
 func withOneSlash(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "//") {
