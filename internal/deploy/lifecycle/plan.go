@@ -81,7 +81,8 @@ func prepare(ctx context.Context, s *session.Session, sp *spec.Spec) (*request, 
 func (r *request) complete(ctx context.Context, s *session.Session, sp *spec.Spec) (*request, error) {
 	kept, err := keepDeployed(ctx, s, r.deps, sp)
 	if err != nil {
-		return nil, err
+		// A revision that cannot be read has a requirement too, which needs another flag.
+		return nil, errors.Join(r.keepRequirement(ctx, s), err)
 	}
 	if kept != sp {
 		d := r.deps
