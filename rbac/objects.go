@@ -27,6 +27,14 @@ func leaseRole(o Options) *rbacv1.Role {
 	})
 }
 
+// AuthenticationReader binds the Role in kube-system that reads the request header and client
+// certificate authorities. Without it the secure port authenticates requests to /metrics by their
+// tokens only: kube-scheduler tolerates that it cannot read them, with a warning
+// (--authentication-tolerate-lookup-failure, cmd/kube-scheduler/app/options).
+func AuthenticationReader(o Options) *rbacv1.RoleBinding {
+	return o.roleBinding(o.Name+"-"+authenticationReaderRole, SystemNamespace, authenticationReaderRole)
+}
+
 // PolicyRole grants the ConfigMap with the scheduler's legacy Policy: 1.20–1.22 read it from the
 // API server at startup, and system:kube-scheduler does not grant it.
 func PolicyRole(o Options) *rbacv1.Role {

@@ -65,6 +65,8 @@ type Options struct {
 	// PluginRules are the permissions that the compiled-in plugins need in addition to the
 	// cluster's own roles. If empty, PluginRole is not created.
 	PluginRules []rbacv1.PolicyRule
+	// NoAuthenticationReader leaves [AuthenticationReader] out, where kube-system is closed.
+	NoAuthenticationReader bool
 	// PolicyConfigMap is the ConfigMap in Namespace with the scheduler's legacy Policy. If empty,
 	// PolicyRole is not created.
 	PolicyConfigMap string
@@ -97,12 +99,13 @@ func Objects(o Options) []runtime.Object {
 		o.clusterRoleBinding(o.Name+"-as-kube-scheduler", kubeSchedulerRole),
 		// The only role with storage classes and the permission to update claims and volumes.
 		o.clusterRoleBinding(o.Name+"-as-volume-scheduler", volumeSchedulerRole),
-		// The Role in kube-system that reads the request header and client certificate authorities.
-		// Without it the secure port cannot authenticate requests to /metrics.
-		o.roleBinding(o.Name+"-"+authenticationReaderRole, SystemNamespace, authenticationReaderRole),
-		leaseRole(o),
-		o.roleBinding(o.Name+"-lease", o.leaseNamespace(), o.Name+"-lease"),
 	}
+	if !o.NoAuthenticationReader {
+		objects = append(objects, AuthenticationReader(o))
+	}
+	objects = append(objects,
+		leaseRole(o),
+		o.roleBinding(o.Name+"-lease", o.leaseNamespace(), o.Name+"-lease"))
 	if len(o.PluginRules) > 0 {
 		objects = append(objects, PluginRole(o), PluginRoleBinding(o))
 	}

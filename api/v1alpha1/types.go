@@ -210,6 +210,10 @@ type Resources struct {
 type RBAC struct {
 	// Rules as in a ClusterRole.
 	Rules Rules `json:"rules,omitempty" yaml:"rules"`
+	// AuthenticationReader binds the Role extension-apiserver-authentication-reader in kube-system,
+	// without which /metrics accepts tokens but no client certificates. The default is true, and
+	// false where the cluster refuses a RoleBinding in kube-system.
+	AuthenticationReader *bool `json:"authenticationReader,omitempty" yaml:"authenticationReader"`
 }
 
 // AnnotationOwner is the object for which `pmk-sched controller` deployed a recorded request:

@@ -105,9 +105,9 @@ func chartInput(plan *Plan, secrets bool) (in helm.Input, warnings []string, err
 	s := plan.Scheduler
 	return helm.Input{
 		Name: plan.Name, Namespace: plan.Namespace, Release: plan.Release.String(), NodeSelector: s.NodeSelector,
-		Architectures: s.Architectures,
-		Objects:       objects,
-		APIServer:     cmp.Or(s.Credentials.Server, manifest.InClusterServer),
+		Architectures: s.Architectures, AuthenticationReader: !s.NoAuthenticationReader,
+		Objects:   objects,
+		APIServer: cmp.Or(s.Credentials.Server, manifest.InClusterServer),
 	}, warnings, nil
 }
 

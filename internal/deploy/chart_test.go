@@ -93,6 +93,7 @@ func TestChartTemplatesTheRenderedObjects(t *testing.T) {
 		"architecture of nodes": func(o *deploy.Options) {
 			o.Architectures, o.NodeSelector = []string{"arm64"}, map[string]string{"pool": "system"}
 		},
+		"closed kube-system": func(o *deploy.Options) { o.AuthenticationReader, o.Namespace = new(bool), "sched" },
 		"tolerations": func(o *deploy.Options) {
 			o.Tolerations = []corev1.Toleration{{Key: "pool", Value: "infra", Effect: corev1.TaintEffectNoSchedule}}
 		},

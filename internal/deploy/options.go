@@ -93,6 +93,10 @@ type Options struct {
 	Plugins     []profiles.Plugin
 	Rules       map[string]manifest.RulesFunc
 	PluginRules []rbacv1.PolicyRule
+	// AuthenticationReader is false to leave out the RoleBinding in kube-system. Nil: it is left out
+	// if SystemClosed is the reason why the cluster refuses it.
+	AuthenticationReader *bool
+	SystemClosed         string
 	// Extenders are called after the extenders of the configuration. ExtenderClients are the client
 	// certificates for extenders, by name.
 	Extenders       []profiles.Extender

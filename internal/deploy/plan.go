@@ -88,7 +88,7 @@ func NewPlan(info *inspect.Info, creds *inspect.NodeCredentials, o Options) (*Pl
 	}
 	decisions := []func() error{p.chooseRelease, p.chooseCredentials, p.chooseNodes, p.choosePort, p.chooseReplicas,
 		p.placeExtenders, p.renderConfiguration, p.configureExtenders, p.noteBatching, p.noteGangs, p.choosePluginRules,
-		p.plan.Render}
+		p.chooseReader, p.plan.Render}
 	for _, decide := range decisions {
 		if err := decide(); err != nil {
 			return nil, err

@@ -41,6 +41,23 @@ func (p *planner) noteBatching() error {
 	return err
 }
 
+// chooseReader leaves out the RoleBinding in kube-system if the user or the cluster does not want
+// it.
+func (p *planner) chooseReader() error {
+	const effect = "/metrics of the scheduler accepts tokens, and no client certificates"
+	wanted, closed := p.o.AuthenticationReader, p.o.SystemClosed
+	switch {
+	case wanted != nil && !*wanted:
+		p.note("no RoleBinding in kube-system (spec.rbac.authenticationReader): %s", effect)
+	case wanted == nil && closed != "":
+		p.warn("no RoleBinding in kube-system, where the cluster refuses it: %s: %s", effect, closed)
+	default:
+		return nil
+	}
+	p.plan.Scheduler.NoAuthenticationReader = true
+	return nil
+}
+
 // choosePluginRules collects the permissions of the plugins.
 func (p *planner) choosePluginRules() error {
 	rules, notes, err := manifest.PluginRules(p.plan.Scheduler.Configuration, p.o.Rules, p.o.PluginRules)

@@ -33,6 +33,8 @@ type Input struct {
 	NodeSelector map[string]string
 	// Architectures of the image. Nil: unknown.
 	Architectures []string
+	// AuthenticationReader is set if the objects have the RoleBinding in kube-system.
+	AuthenticationReader bool
 	// Objects are the scheduler's objects, with ServiceAccount credentials.
 	Objects []*unstructured.Unstructured
 }

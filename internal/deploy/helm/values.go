@@ -46,6 +46,9 @@ func (v values) list(in Input) ([]field, error) {
 		{"priorityClassName", "Priority class of the pods. Empty: none.", pod.PriorityClassName},
 		{"configuration", "KubeSchedulerConfiguration: profiles, plugins and their arguments. A template.", v.configuration},
 		{"pluginRules", "RBAC rules that plugins need in addition to those of system:kube-scheduler.", v.pluginRules},
+		{"authenticationReader",
+			"Bind the Role extension-apiserver-authentication-reader in kube-system: /metrics accepts client certificates.",
+			in.AuthenticationReader},
 		{"credentials",
 			"The pods use the token of their ServiceAccount. To use a client certificate instead, set secret to the name\n" +
 				"# of an existing Secret with ca.crt, tls.crt and tls.key, and user to the common name of the certificate.",

@@ -15,8 +15,10 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/extenders"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/preflight"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 	"github.com/pmk-sched/pmk-sched/profiles"
+	"github.com/pmk-sched/pmk-sched/rbac"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -107,6 +109,13 @@ func (r *request) inspect(ctx context.Context, s *session.Session) (err error) {
 	}
 	if err := r.locateImages(ctx, s); err != nil {
 		return err
+	}
+	if o := &r.Options; o.AuthenticationReader == nil {
+		o.SystemClosed, err = preflight.SystemClosed(ctx, r.deps.Config,
+			rbac.Options{Name: o.Name, Namespace: o.Namespace}, s.Log)
+		if err != nil {
+			return err
+		}
 	}
 	return r.addPlugins(ctx, s)
 }

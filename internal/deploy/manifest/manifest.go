@@ -95,6 +95,8 @@ type Scheduler struct {
 	Version string
 	// PluginRules are the RBAC rules that compiled-in plugins need.
 	PluginRules []rbacv1.PolicyRule
+	// NoAuthenticationReader leaves out the RoleBinding in kube-system; see [rbac.Options].
+	NoAuthenticationReader bool `json:",omitempty"`
 	// ExtenderClients are the client certificates for extenders, by the name of the extender; they
 	// are mounted at [ExtenderClientPaths].
 	ExtenderClients map[string]ClientCertificate
@@ -182,6 +184,8 @@ func (s Scheduler) rbacOptions() rbac.Options {
 		Labels:         s.labels(),
 		LeaseNamespace: cmp.Or(s.Configuration.LeaseNamespace, s.Namespace),
 		PluginRules:    s.PluginRules,
+
+		NoAuthenticationReader: s.NoAuthenticationReader,
 
 		PolicyConfigMap: s.policyName(),
 	}

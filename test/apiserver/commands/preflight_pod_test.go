@@ -13,11 +13,16 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/pmk-sched/pmk-sched/internal/deploy/preflight"
+	"github.com/pmk-sched/pmk-sched/rbac"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
@@ -42,7 +47,8 @@ func TestPreflightShowsWhatRefusesThePodsOfADeployment(t *testing.T) {
 	}{
 		"quota": {func(t *testing.T, ns string, _ *unstructured.Unstructured) {
 			none := corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}
-			quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none"}, Spec: corev1.ResourceQuotaSpec{Hard: none}}
+			quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none"},
+				Spec: corev1.ResourceQuotaSpec{Hard: none}}
 			quota, err := kube.CoreV1().ResourceQuotas(ns).Create(ctx, quota, metav1.CreateOptions{})
 			if err != nil {
 				t.Fatal(err)
@@ -147,4 +153,46 @@ func denyPods(ctx context.Context, t *testing.T, ns string) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestKubeSystemIsClosedToAUserWhoMayBindElsewhere has a user as on GKE Autopilot, where an
+// authorizer refuses every object in kube-system.
+func TestKubeSystemIsClosedToAUserWhoMayBindElsewhere(t *testing.T) {
+	ctx := testContext(t)
+	kube := server.Client(t)
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "autopilot"}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterrolebindings"}, Verbs: []string{"*"}},
+		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"rolebindings"}, Verbs: []string{"get"}}}}
+	if _, err := kube.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "autopilot"},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "autopilot"},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "autopilot"}}}
+	if _, err := kube.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.AwaitAccess(ctx, "autopilot", authorizationv1.ResourceAttributes{Verb: "create",
+		Group: rbacv1.GroupName, Resource: "clusterrolebindings"}); err != nil {
+		t.Fatal(err)
+	}
+	o := rbac.Options{Name: "closed", Namespace: server.Namespace(t)}
+	for user, want := range map[string]string{
+		"autopilot": "the user may create clusterrolebindings, and no rolebindings.rbac.authorization.k8s.io in namespace " +
+			"kube-system",
+		"nobody": "", // lacks the permissions for a scheduler, wherever it is
+		"":       "",
+	} {
+		cfg := server.Config()
+		if user != "" {
+			cfg = server.ConfigFor(user)
+		}
+		if got, err := preflight.SystemClosed(ctx, cfg, o, nil); got != want || err != nil {
+			t.Errorf("user %q: got %q, %v, want %q", user, got, err, want)
+		}
+	}
+	left, err := kube.RbacV1().RoleBindings("kube-system").Get(ctx, rbac.AuthenticationReader(o).Name, metav1.GetOptions{})
+	if !apierrors.IsNotFound(err) {
+		t.Errorf("the dry run left %v, %v", left, err)
+	}
 }

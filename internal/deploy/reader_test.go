@@ -1,0 +1,49 @@
+package deploy
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestTheBindingInKubeSystemIsLeftOutWhereItIsRefused(t *testing.T) {
+	yes, no := true, false
+	for name, tc := range map[string]struct {
+		wanted  *bool
+		closed  string
+		without bool
+		warns   bool
+	}{
+		"open":                  {},
+		"closed":                {closed: "the namespace is managed", without: true, warns: true},
+		"left out by the user":  {wanted: &no, without: true},
+		"required by the user":  {wanted: &yes, closed: "the namespace is managed"},
+		"left out where closed": {wanted: &no, closed: "the namespace is managed", without: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan, err := NewPlan(nil, nil, Options{Name: "a", Namespace: "sched", Image: "registry.example/a:v1",
+				Branch: "v1.29.3", Credentials: CredentialsServiceAccount, AuthenticationReader: tc.wanted, SystemClosed: tc.closed})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var inSystem []string
+			for _, o := range plan.Objects {
+				if o.GetNamespace() == "kube-system" {
+					inSystem = append(inSystem, objectName(o))
+				}
+			}
+			want := []string{"RoleBinding/kube-system/a-extension-apiserver-authentication-reader"}
+			if tc.without {
+				want = nil
+			}
+			if !slices.Equal(inSystem, want) {
+				t.Errorf("objects in kube-system: %q, want %q", inSystem, want)
+			}
+			warned := slices.ContainsFunc(plan.Warnings,
+				func(w string) bool { return strings.Contains(w, "the namespace is managed") })
+			if warned != tc.warns {
+				t.Errorf("warnings %q", plan.Warnings)
+			}
+		})
+	}
+}
