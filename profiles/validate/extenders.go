@@ -154,7 +154,7 @@ func (x *extenderCheck) verbs(e checkedExtender) {
 		{"preemptVerb", e.PreemptVerb}, {"bindVerb", e.BindVerb}} {
 		if strings.HasPrefix(v.verb, "/") {
 			x.add(warning, e, v.field, "remove the slash at the beginning",
-				"the scheduler calls %s/%s: many servers do not serve a path with two slashes, or redirect it, which loses the "+
+				"the scheduler calls %s/%s: many servers do not serve a path with two slashes, or redirect it, which can lose the "+
 					"request", strings.TrimRight(e.URLPrefix, "/"), v.verb)
 		}
 	}

@@ -26,7 +26,7 @@ func extenders(t *testing.T) []profiles.Extender {
 			Name: "load", URLPrefix: "https://127.0.0.1:1/load", FilterVerb: "filter", PrioritizeVerb: "prioritize",
 			PreemptVerb: "preempt", Weight: 4,
 			EnableHTTPS: true, TLS: &profiles.ExtenderTLS{ServerName: "load", CAData: authority, CertFile: "/no/such.crt",
-				KeyFile: "/no/such.key"}, Ignorable: &yes,
+				KeyFile: "/no/such.key"}, Ignorable: &yes, NodeCacheCapable: &yes,
 		},
 		{
 			Name: "gpu", URLPrefix: "http://127.0.0.1:1/gpu", FilterVerb: "filter", BindVerb: "bind",

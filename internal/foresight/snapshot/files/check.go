@@ -21,12 +21,8 @@ import (
 // another type, duplicate fields and unknown fields at the top level are errors. The result are the
 // paths of other unknown fields, without indexes: a newer release may have them. Of a kind that
 // client-go does not know, only the metadata is checked.
-func check(text []byte) (unknown []string, err error) {
-	var head metav1.TypeMeta
-	if err := json.Unmarshal(text, &head); err != nil {
-		return nil, wrongValue(text, &head, err)
-	}
-	typed, notKnown := scheme.Scheme.New(schema.FromAPIVersionAndKind(head.APIVersion, head.Kind))
+func check(apiVersion, kind string, text []byte) (unknown []string, err error) {
+	typed, notKnown := scheme.Scheme.New(schema.FromAPIVersionAndKind(apiVersion, kind))
 	var into any = typed
 	if notKnown != nil {
 		into = &metav1.PartialObjectMetadata{}

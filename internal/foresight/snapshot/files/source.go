@@ -63,7 +63,7 @@ func (f *source) object(i *item) error {
 		return problem.Invalidf("", "line %d: an object has no apiVersion and kind", i.line)
 	}
 	if f.reads(apiVersion, kind) {
-		unknown, err := check(text)
+		unknown, err := check(apiVersion, kind, text)
 		if err != nil {
 			return problem.Invalidf("", "line %d: %s: %w", i.line, nameOf(o), err)
 		}
