@@ -46,8 +46,10 @@ func TestConvertReadsLegacyAPIs(t *testing.T) {
 					t.Errorf("no %q in\n%s", want, converted.YAML)
 				}
 			}
-			if _, err := profiles.Validate(profiles.ValidateRequest{Release: converted.Release, Source: converted.YAML}); err != nil {
-				t.Error(err)
+			v, err := profiles.Validate(profiles.ValidateRequest{Release: converted.Release, Source: converted.YAML,
+				Plugins: []string{extraName}})
+			if err != nil || !v.Valid() {
+				t.Errorf("not valid: %v, %v", v, err)
 			}
 		})
 	}
@@ -58,6 +60,9 @@ func TestConvertRejectsLegacyAPIsWithoutTheirPolicy(t *testing.T) {
 		"algorithmSource: {policy: {file: {path: /etc/policy.json}}}\n": "are in the Policy in the file /etc/policy.json",
 		"algorithmSource: {provider: Other}\n":                          `unknown algorithm provider "Other"`,
 		"lockObjectName: x\n":                                           `unknown field "lockObjectName"`,
+		"profiles: []\nschedulerName: x\n":                              `unknown field "schedulerName"`,
+		"algorithmSource: {policy: {configMap: {namespace: a, name: b}}}\n---\napiVersion: v1\nkind: ConfigMap\n" +
+			"metadata: {name: c}\ndata: {policy.cfg: '{\"kind\": \"Policy\", \"apiVersion\": \"v1\"}'}\n": "the Policy of ConfigMap a/b",
 	} {
 		if _, err := convertTo(t, "v1.24.3", v1alpha1+source, false); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%serror is %v, want %s", source, err, want)
@@ -74,12 +79,16 @@ func TestConfigurationsAreFoundInManifests(t *testing.T) {
 	for name, c := range map[string]struct{ source, want string }{
 		"two configurations": {account + v1beta3 + "---\n" + v1, "unexpected second document"},
 		"none":               {account + "apiVersion: v1\nkind: Pod\n", `unexpected kind "ServiceAccount"`},
-		"a variable":         {v1beta3 + "profiles: [{schedulerName: \"${NAME}\"}]\n", "f.yaml:3:29: the file is a template"},
+		"braces":             {v1beta3 + "parallelism: {{ .Values.parallelism }}\n", "f.yaml:3:14: the file is a template"},
 		"a block of Jinja":   {v1beta3 + "{% if x %}\n", "it contains {% if x %}"},
 	} {
 		if _, err := convertTo(t, "v1.24.3", c.source, false); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error is %v, want %s", name, err, c.want)
 		}
+	}
+	converted, err = convertTo(t, "v1.24.3", v1beta3+"profiles: [{schedulerName: \"${NAME}\"}]\n", false)
+	if err != nil || !strings.Contains(converted.Notes[0].Message, "${NAME} is of a template") {
+		t.Errorf("%v, %v", converted, err)
 	}
 	if _, err := convertTo(t, "v1.24.3", "# {{ a comment }}\n"+v1beta3+"parallelism: 8 # {{ x }}\n", false); err != nil {
 		t.Error(err)

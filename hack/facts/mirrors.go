@@ -27,6 +27,7 @@ func mirrors() []mirror {
 		{scheduler + "/schedule_one.go", "prioritizeNodes", "versions/table.go OrderedTies, internal/foresight"},
 		{scheduler + "/schedule_one.go", "extendersBinding", "versions/table.go IgnorableBind"},
 		{scheduler + "/framework/runtime/framework.go", "expandMultiPointPlugins", "versions/table.go MultiPointTwice"},
+		{scheduler + "/framework/runtime/framework.go", "getScoreWeights", "profiles/validate/startup.go"},
 		{scheduler + "/framework/runtime/framework.go", "computeBatchablePlugins", "versions/table.go Batching"},
 		{scheduler + "/extender.go", "NewHTTPExtender", "versions/table.go RequiresExtenderCA, profiles/validate"},
 		{scheduler + "/scheduler.go", "buildExtenders", "versions/table.go RepeatsFit, profiles/validate"},
@@ -34,6 +35,10 @@ func mirrors() []mirror {
 		{schedulerConfig + "/v1/default_plugins.go", "mergePluginSet", "profiles/schema/effective_plugins.go"},
 		{schedulerConfig + "/v1/defaults.go", "SetDefaults_KubeSchedulerConfiguration", "profiles/presets.go, profiles/validate"},
 		{schedulerConfig + "/validation/validation.go", "ValidateKubeSchedulerConfiguration", "profiles/validate"},
+		{schedulerConfig + "/validation/validation.go", "validatePluginConfig", "profiles/validate/plugin_args.go"},
+		{schedulerConfig + "/validation/validation.go", "validateCommonQueueSort", "profiles/validate/queue_sort.go"},
+		{schedulerConfig + "/validation/validation_pluginargs.go", "ValidateNodeResourcesFitArgs", "profiles/validate"},
+		{schedulerConfig + "/validation/validation_pluginargs.go", "ValidateDynamicResourcesArgs", "profiles/validate"},
 		{schedulerConfig + "/validation/validation.go", "validateExtenders", "profiles/validate/extenders.go"},
 		{
 			kubernetes + "/cmd/kube-scheduler/app/options/options.go", "ApplyTo",

@@ -101,7 +101,11 @@ func checkValue(p *Problems, n *yaml.Node, f Field, a API, where string) {
 		wanted = scalarProblem(n, f)
 	}
 	if wanted != "" {
-		p.Add(node.At(n), "", "%s: expected %s, got %s", where, wanted, node.Describe(n))
+		try := ""
+		if templateText.MatchString(n.Value) {
+			try = "the file is a template: " + renderTemplate
+		}
+		p.Add(node.At(n), try, "%s: expected %s, got %s", where, wanted, node.Describe(n))
 	}
 }
 

@@ -103,17 +103,20 @@ func Read(name string, source []byte, repairing bool) (*Document, error) {
 	if len(source) > maxSource {
 		return nil, fail(Problem{Message: fmt.Sprintf("%d bytes exceed the size of a ConfigMap (1 MiB)", len(source))})
 	}
-	if problem := templateProblem(source); problem != nil {
-		return nil, fail(*problem)
-	}
 	doc := &Document{Name: name, Text: source}
 	objects, problem := doc.load(source, repairing)
+	if problem == nil {
+		problem = doc.choose(objects, repairing)
+	}
+	if problem == nil && hasMappingKey(doc.Root) || problem != nil && strings.HasPrefix(problem.Message, "invalid YAML") {
+		if template := unrendered(source); template != nil {
+			problem = template
+		}
+	}
 	if problem != nil {
 		return nil, fail(*problem)
 	}
-	if problem := doc.choose(objects, repairing); problem != nil {
-		return nil, fail(*problem)
-	}
+	doc.warnTemplates(doc.Root)
 	if problem := doc.identify(); problem != nil {
 		return nil, fail(*problem)
 	}

@@ -22,10 +22,11 @@ func legacyAPIs() []API {
 
 // policySource returns the field of a v1alpha1 configuration that names a Policy, or nil.
 func policySource(root *yaml.Node) *yaml.Node {
-	if source := node.Get(root, "algorithmSource", "policy"); node.IsMapping(source) {
-		return source
+	source := node.Get(root, "algorithmSource", "policy")
+	if node.Text(root, "apiVersion") != ConfigGroup+"/v1alpha1" || !node.IsMapping(source) {
+		return nil
 	}
-	return nil
+	return source
 }
 
 // upgrade rewrites a configuration of v1alpha1 or v1alpha2 for v1beta1, which has the same fields
@@ -106,6 +107,9 @@ func (u *upgrade) algorithm(withPolicy bool) *Problem {
 
 // profile moves the fields of a v1alpha1 configuration that belong to a profile into one.
 func (u *upgrade) profile() {
+	if node.Get(u.root, "profiles") != nil {
+		return // it is not a field of v1alpha1, so the others are reported as unknown
+	}
 	only := node.Mapping()
 	for _, name := range []string{"schedulerName", "plugins", "pluginConfig"} {
 		if key, value := node.Remove(u.root, name); key != nil && !node.IsNull(value) {
@@ -135,7 +139,7 @@ func (u *upgrade) lock() {
 
 // plugins renames plugins, and moves unreserve to reserve, which has its part.
 func (u *upgrade) plugins() {
-	for _, p := range node.Items(u.root, "profiles") {
+	for _, p := range u.allProfiles() {
 		plugins := node.Get(p, "plugins")
 		if key, set := node.Remove(plugins, "unreserve"); key != nil {
 			for _, e := range node.Items(set, "enabled") {

@@ -22,12 +22,20 @@ type found struct {
 
 func (f found) kind() string { return node.Text(f.root, "kind") }
 
+// isNamedBy reports whether a v1alpha1 configuration names the ConfigMap of the Policy, or the
+// Policy is in none.
+func (f found) isNamedBy(source *yaml.Node) bool {
+	wanted, name := node.Text(source, "configMap", "name"), node.Text(f.in, "metadata", "name")
+	return f.in == nil || wanted == "" || name == "" || wanted == name
+}
+
 // templateText matches an expression of Helm's or Jinja's templates, or a variable of envsubst.
-// None of them is part of a configuration.
 var templateText = regexp.MustCompile(`\{\{.*?(\}\}|$)|\{%.*?(%\}|$)|\$\{[A-Za-z_][A-Za-z0-9_]*\}`)
 
-// templateProblem returns the problem that the source is a template, or nil.
-func templateProblem(source []byte) *Problem {
+const renderTemplate = "render it first, for example with `helm template`, and pass the result"
+
+// unrendered returns the problem that the source, which is not valid YAML, is a template, or nil.
+func unrendered(source []byte) *Problem {
 	for i, line := range strings.Split(string(source), "\n") {
 		if strings.HasPrefix(strings.TrimSpace(line), "#") {
 			continue
@@ -36,10 +44,31 @@ func templateProblem(source []byte) *Problem {
 		if at := templateText.FindStringIndex(line); at != nil && (comment < 0 || at[0] < comment) {
 			return &Problem{Line: i + 1, Column: at[0] + 1,
 				Message: fmt.Sprintf("the file is a template (Helm, Jinja, envsubst): it contains %s", line[at[0]:at[1]]),
-				Try:     "render it first, for example with `helm template`, and pass the result"}
+				Try:     renderTemplate}
 		}
 	}
 	return nil
+}
+
+// hasMappingKey reports whether a key is a mapping, as the braces of a template are in YAML.
+func hasMappingKey(n *yaml.Node) bool {
+	for i, c := range n.Content {
+		if n.Kind == yaml.MappingNode && i%2 == 0 && c.Kind == yaml.MappingNode || hasMappingKey(c) {
+			return true
+		}
+	}
+	return false
+}
+
+// warnTemplates warns about texts of a template, which the scheduler uses as they are.
+func (d *Document) warnTemplates(n *yaml.Node) {
+	if found := templateText.FindString(n.Value); n.Kind == yaml.ScalarNode && found != "" {
+		d.Notes = append(d.Notes, Note{Line: n.Line, Column: n.Column, Warning: true,
+			Message: found + " is of a template (Helm, Jinja, envsubst), and is used as it is; " + renderTemplate})
+	}
+	for _, c := range n.Content {
+		d.warnTemplates(c)
+	}
 }
 
 // choose selects the configuration of the document among the objects of its source.
@@ -86,9 +115,9 @@ func (d *Document) take(all []found, repairing bool) *Problem {
 		if outer.kind() == PolicyKind {
 			outer, policy = policy, outer
 		}
-		if policySource(outer.root) != nil && policy.kind() == PolicyKind {
+		if source := policySource(outer.root); source != nil && policy.kind() == PolicyKind {
 			all, chosen = nil, outer
-			if repairing {
+			if repairing && policy.isNamedBy(source) {
 				d.Outer, chosen = outer.root, policy
 				d.Notes = append(d.Notes, outer.notes...)
 			}

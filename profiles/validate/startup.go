@@ -3,7 +3,6 @@ package validate
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -111,17 +110,16 @@ func (v *validator) available(name string) bool {
 
 // remedy returns what to do about a plugin that the release does not have.
 func (v *validator) remedy(name string) string {
-	available := slices.Concat(v.Rules.Plugins, v.Plugins)
 	if advice := schema.Successor(name); advice != "" {
 		return advice
 	}
-	if meant := schema.Nearest(name, available); meant != "" {
+	if versions.EverInTree(name) {
+		return "remove it: only other releases have it"
+	}
+	if meant := schema.Nearest(name, slices.Concat(v.Rules.Plugins, v.Plugins)); meant != "" {
 		return "did you mean " + meant + "?"
 	}
-	if !versions.EverInTree(name) {
-		return "compile it in: `pmk-sched build --with`; if it is compiled in, use --plugin " + name
-	}
-	return "plugins of " + v.Release.String() + ": " + strings.Join(available, ", ")
+	return "compile it in: `pmk-sched build --with`; if it is compiled in, use --plugin " + name
 }
 
 // checkImplements rejects an in-tree plugin at an extension point that it does not implement.
