@@ -259,10 +259,11 @@ func (r *reader) archive(in io.Reader) error {
 	return snap.Each(r.store)
 }
 
-// isRead reports whether schedulers read objects of a type.
+// isRead reports whether objects of a type are kept: those that schedulers read, and custom
+// resources.
 func (r *reader) isRead(apiVersion, name string) bool {
 	kind, _ := snapshot.Find(r.kinds, apiVersion, name)
-	return kind != nil
+	return kind != nil || snapshot.IsExternal(apiVersion)
 }
 
 // add adds an object that a file has, if a scheduler reads it.

@@ -210,7 +210,7 @@ func TestFilesThatCannotBeReadAreRefused(t *testing.T) {
 			"line 2: JSON: invalid character '='"},
 		"a message after a custom resource": {
 			"apiVersion: example.com/v1\nkind: Cart\nmetadata: {name: a}\nError from server (X): y\n",
-			"no object that a scheduler reads"}, // it is not read
+			`line 1: Cart a: unknown field "Error from server (X)"`},
 		"a list of nodes without items": {`{"apiVersion":"v1","kind":"List"}`, "a List without items"},
 		"items of an object":            {`{"items":[{"apiVersion":"v1","kind":"Node","metadata":{"name":"a"}}],"kind":"Cart"}`, "items of a Cart, which is not a list"},
 		"untyped items without a kind":  {`{"apiVersion":"v1","items":[{"metadata":{"name":"a"}}]}`, "no apiVersion and kind"},
