@@ -43,6 +43,7 @@ func (c *collector) discover(ctx context.Context, cfg *rest.Config, kinds []*sna
 			return nil, err
 		case reason == "":
 			all = append(all, *s)
+		case kind.External && !kind.Custom && reason == snapshot.NotServed: // nothing defines it
 		case kind.Custom || kind.Required:
 			return nil, problem.Invalidf("`kubectl api-resources` lists what the API server serves", "%s: %s",
 				kind.GroupResource(), reason)
