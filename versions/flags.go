@@ -115,3 +115,25 @@ func (r Rules) IgnoredFlags() []IgnoredFlag {
 	}
 	return slices.DeleteFunc(ignored, func(f IgnoredFlag) bool { return !slices.Contains(r.Flags, f.Name) })
 }
+
+// FitArgs returns the flags of a kube-scheduler for another release: without the feature gates that
+// [FitGates] leaves out, with a note for each.
+func FitArgs(args []string, r Release) (fitting, notes []string, err error) {
+	const flag = "feature-gates"
+	for _, arg := range args {
+		gates, isGates := FindFlag([]string{arg}, flag)
+		if !isGates {
+			fitting = append(fitting, arg)
+			continue
+		}
+		kept, left, err := FitGates(gates.Value, r)
+		if err != nil {
+			return nil, nil, err
+		}
+		notes = append(notes, left...)
+		if kept != "" {
+			fitting = append(fitting, "--"+flag+"="+kept)
+		}
+	}
+	return fitting, notes, nil
+}

@@ -49,7 +49,7 @@ func runShadow(c *cli.Context, u *ui) error {
 		return problem.Invalidf("", "--resource is for --rbac only")
 	}
 	var err error
-	if request.Scheduler, err = simulatedScheduler(c, u); err != nil {
+	if request.Scheduler, err = simulatedScheduler(c, u, true); err != nil {
 		return err
 	}
 	result, err := shadow.Run(c.Context, u.session, request)

@@ -16,6 +16,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/atomicfile"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/page"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
@@ -115,15 +116,28 @@ func localSchedulerFlags(release string, more ...cli.Flag) []cli.Flag {
 	}, more...)
 }
 
-func simulatedScheduler(c *cli.Context, u *ui) (pack.Scheduler, error) {
+// simulatedScheduler returns the scheduler of the flags. If they only name one and live is set,
+// because the command reads the cluster, it is the scheduler that is deployed under this name.
+func simulatedScheduler(c *cli.Context, u *ui, live bool) (pack.Scheduler, error) {
 	flags := nameFlags(c, u)
 	flags.Config, flags.Preset, flags.Lossy, flags.Branch = c.String("config"), c.String("preset"), c.Bool("lossy"),
 		c.String("branch")
+	if c.Command.Name == "explain" {
+		flags.Namespace = "" // -n is the namespace of the pod
+	}
 	sp, err := spec.Read(flags)
 	if err != nil {
 		return pack.Scheduler{}, err
 	}
-	return sp.Simulation(c.StringSlice("with"), nil)
+	with := c.StringSlice("with")
+	if !live || flags.Name == "" || flags.File+flags.Config+flags.Preset != "" || len(with) > 0 {
+		return sp.Simulation(with, nil)
+	}
+	scheduler, err := lifecycle.DeployedScheduler(c.Context, u.session, sp)
+	if branch := c.String("branch"); branch != "" {
+		scheduler.Branch = branch
+	}
+	return scheduler, problem.WithHint(err, "describe a scheduler that is not deployed with -f, --config or --preset")
 }
 
 // simulateSteps runs steps whose files are relative to dir.
@@ -172,7 +186,8 @@ func readInput(c *cli.Context, u *ui, against ...string) (simulate.Input, error)
 	if err != nil {
 		return in, err
 	}
-	if in.Scheduler, err = simulatedScheduler(c, u); err != nil {
+	live := c.String("snapshot")+c.String("workload") == "" && c.Int("nodes") == 0
+	if in.Scheduler, err = simulatedScheduler(c, u, live); err != nil {
 		return in, err
 	}
 	for _, source := range against {

@@ -36,7 +36,7 @@ func simulateReplayCommand(u *ui) *cli.Command {
 			if r.Prices, err = readPrices(c); err != nil {
 				return err
 			}
-			if r.Scheduler, err = simulatedScheduler(c, u); err != nil {
+			if r.Scheduler, err = simulatedScheduler(c, u, false); err != nil {
 				return err
 			}
 			result, err := withReport(c.Context, c.String("report"), page.WriteReplay, func() (*replay.Result, error) {

@@ -113,7 +113,7 @@ func tuneRequest(c *cli.Context, u *ui) (r trials.Request, err error) {
 	if r.Job, r.Parallel, err = readJob(c, u); err != nil {
 		return r, err
 	}
-	r.Scheduler, err = simulatedScheduler(c, u)
+	r.Scheduler, err = simulatedScheduler(c, u, false)
 	return r, err
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
@@ -29,18 +30,11 @@ func simulateUpgrade(c *cli.Context, u *ui) error {
 	if err := readsStdinOnce(c, "file", "snapshot"); err != nil {
 		return err
 	}
-	sp, err := upgradedSpec(c, u)
-	if err != nil {
+	var err error
+	if r.Scheduler, err = upgradedScheduler(c, u); err != nil {
 		return err
 	}
-	request, err := sp.Request()
-	if err != nil {
-		return err
-	}
-	r.Gates = inspect.FeatureGates(request.Spec.Args)
-	if r.Scheduler, err = sp.Simulation(nil, nil); err != nil {
-		return err
-	}
+	r.Gates = inspect.FeatureGates(r.Scheduler.Args)
 	if from := c.String("from"); from != "" {
 		r.Scheduler.Branch = from
 	}
@@ -57,20 +51,22 @@ func simulateUpgrade(c *cli.Context, u *ui) error {
 	return nil
 }
 
-// upgradedSpec returns the scheduler of -f, the deployed scheduler of --name, or the default
+// upgradedScheduler returns the scheduler of -f, the deployed scheduler of --name, or the default
 // scheduler.
-func upgradedSpec(c *cli.Context, u *ui) (*spec.Spec, error) {
+func upgradedScheduler(c *cli.Context, u *ui) (pack.Scheduler, error) {
 	f := nameFlags(c, u)
 	f.Lossy, f.Branch = c.Bool("lossy"), c.String("from")
 	sp, err := spec.Read(f)
-	if err != nil || f.File != "" || f.Name == "" {
-		return sp, err
-	}
-	if c.IsSet("snapshot") {
-		return nil, problem.Invalidf("add -f pmk-sched.yaml, or leave out --snapshot or --name",
+	switch {
+	case err != nil:
+		return pack.Scheduler{}, err
+	case f.File != "" || f.Name == "":
+		return sp.Simulation(nil, nil)
+	case c.IsSet("snapshot"):
+		return pack.Scheduler{}, problem.Invalidf("add -f pmk-sched.yaml, or leave out --snapshot or --name",
 			"--name needs the cluster, and --snapshot uses none")
 	}
-	return lifecycle.DeployedSpec(c.Context, u.session, lifecycle.UpgradeOptions{Spec: sp})
+	return lifecycle.DeployedScheduler(c.Context, u.session, sp)
 }
 
 // upgradeComparison has the gates of the scheduler; the other formats have all of kube-scheduler.

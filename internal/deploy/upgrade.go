@@ -4,6 +4,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
+	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -16,6 +17,8 @@ type Installed struct {
 	// APIVersion is the config API of the scheduler, and Credentials one of the Credentials constants.
 	APIVersion  string
 	Credentials string
+	// Added are extenders that were deployed separately and are not part of the request.
+	Added []profiles.Extender
 }
 
 // ReadInstalled reads the record of a deployed revision of a scheduler.
@@ -33,8 +36,14 @@ func ReadInstalled(revision *apply.Revision) (*Installed, error) {
 		return nil, problem.Invalidf("deploy it again from its file or with its flags",
 			"revision %d of %s does not record its request", revision.Number, revision.Name)
 	}
-	return &Installed{
+	installed := &Installed{
 		Release: plan.Release, Image: plan.Scheduler.Image, Request: plan.Request, APIVersion: plan.base.APIVersion,
 		Credentials: plan.Scheduler.Credentials.Mode,
-	}, nil
+	}
+	for _, w := range plan.Scheduler.Wirings {
+		if w.Alone {
+			installed.Added = append(installed.Added, w.Extender)
+		}
+	}
+	return installed, nil
 }

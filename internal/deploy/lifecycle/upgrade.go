@@ -295,17 +295,24 @@ func (u *upgradeRun) deploy(ctx context.Context) (*deploy.Outcome, error) {
 	return outcome, err
 }
 
-// DeployedSpec returns the spec that the scheduler of the options was deployed for, at its release.
-func DeployedSpec(ctx context.Context, s *session.Session, o UpgradeOptions) (*spec.Spec, error) {
+// DeployedScheduler returns the scheduler that is deployed with the name of the spec, to run it on
+// this machine at its release, with the extenders that were added to it.
+func DeployedScheduler(ctx context.Context, s *session.Session, sp *spec.Spec) (r pack.Scheduler, err error) {
 	d, err := deploy.Connect(s)
 	if err != nil {
-		return nil, err
+		return r, err
 	}
-	u, err := newUpgrade(ctx, s, d, o)
+	u, err := newUpgrade(ctx, s, d, UpgradeOptions{Spec: sp})
 	if err != nil {
-		return nil, err
+		return r, err
 	}
 	release := u.installed.Release
-	return o.Spec.Again(spec.Deployed{Request: u.installed.Request, Credentials: u.installed.Credentials},
+	again, err := sp.Again(spec.Deployed{Request: u.installed.Request, Credentials: u.installed.Credentials},
 		release.String(), release.Rules().Policy)
+	if err != nil {
+		return r, err
+	}
+	r, err = again.Simulation(nil, nil)
+	r.Deployed = append(r.Deployed, u.installed.Added...)
+	return r, err
 }

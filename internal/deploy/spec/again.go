@@ -45,22 +45,9 @@ func (s *Spec) Again(before Deployed, release string, readsPolicy bool) (*Spec, 
 // that it locks to the value in spec.args, with a note for each. A gate that the release locks to
 // the other value is an error: the scheduler would not do as asked.
 func (s *Spec) FitGates(release versions.Release) (fitting *Spec, notes []string, err error) {
-	const flag = "feature-gates"
-	var args []string
-	for _, arg := range s.request.Spec.Args {
-		gates, isGates := versions.FindFlag([]string{arg}, flag)
-		if !isGates {
-			args = append(args, arg)
-			continue
-		}
-		kept, left, err := versions.FitGates(gates.Value, release)
-		if err != nil {
-			return nil, nil, err
-		}
-		notes = append(notes, left...)
-		if kept != "" {
-			args = append(args, "--"+flag+"="+kept)
-		}
+	args, notes, err := versions.FitArgs(s.request.Spec.Args, release)
+	if err != nil {
+		return nil, nil, err
 	}
 	if len(notes) == 0 {
 		return s, nil, nil

@@ -44,7 +44,7 @@ func (s *Scheduler) Configure(on *session.Session, kubeconfig string, insecurePo
 	if err := c.set("leaderElection", map[string]any{"leaderElect": false}); err != nil {
 		return nil, err
 	}
-	return c, c.addArgs(s, rendered.Args)
+	return c, c.addArgs(on, s, rendered.Args)
 }
 
 // notes are the fields of the request that are not simulated.
@@ -62,10 +62,13 @@ func (s *Scheduler) notes() []string {
 
 // addArgs adds the flags of the configuration and of the user, except for flags about the files and
 // addresses of a pod, and about the log and metrics that a simulation reads.
-func (c *Configuration) addArgs(s *Scheduler, configured []string) error {
+func (c *Configuration) addArgs(on *session.Session, s *Scheduler, configured []string) error {
 	line := profiles.CommandLine{Release: s.Release, Given: s.Request.Args}
 	if _, err := line.Flags(); err != nil { // a deployment refuses the same
 		return err
+	}
+	for _, warning := range line.Warnings() {
+		on.Warn(warning)
 	}
 	line.Given, line.Configured = nil, configured
 	var left []string

@@ -18,7 +18,7 @@ import (
 
 const (
 	// nowhere is an address that refuses connections.
-	nowhere = "http://127.0.0.1:1/"
+	nowhere = "http://127.0.0.1:1/deployed/"
 	// askTime bounds the connection to an extender.
 	askTime = 5 * time.Second
 )

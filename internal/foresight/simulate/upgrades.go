@@ -52,7 +52,16 @@ func Upgrade(ctx context.Context, s *session.Session, r UpgradeRequest) (result 
 	c.result = &upgrades.Result{
 		Scheduler: c.from.Scheduler.Request.Name, From: from.String(), To: to.String(), Programs: c.from.Origins,
 		Tables:  upgrades.Tables{Gates: upgrades.CompareGates(from, to, r.Gates)},
-		Unknown: unknownUpgrade(r),
+		Unknown: unknownUpgrade(),
+	}
+	fitting, notes, err := versions.FitArgs(r.Scheduler.Args, to) // as an upgrade does
+	if err != nil {
+		c.block(err)
+		return c.result, nil
+	}
+	c.result.Changes, c.r.Scheduler.Args = append(c.result.Changes, notes...), fitting
+	if !to.Rules().Policy {
+		c.r.Scheduler.Configuration.Policy = false
 	}
 	if c.to, err = c.compile(ctx, to); err != nil {
 		if ctx.Err() != nil || len(r.Scheduler.Plugins)+len(r.Scheduler.Imports) == 0 {
@@ -175,8 +184,8 @@ func upgradeNotes(from, to *report.Report) (notes []string) {
 	return notes
 }
 
-func unknownUpgrade(r UpgradeRequest) []string {
-	unknown := []string{
+func unknownUpgrade() []string {
+	return []string{
 		"kubelets, controllers, admission webhooks and autoscalers of the new release: only kube-scheduler and the API server run",
 		"ties, and what follows from them: a pod whose runs differ within a release is not compared",
 		"samples of clusters with more than 100 nodes, and the order in which pods arrive: all pods that can move are " +
@@ -184,10 +193,6 @@ func unknownUpgrade(r UpgradeRequest) []string {
 		"extenders: the answers of the ones that a configuration names are the answers of today's programs",
 		"bugs that the table of known problems does not have",
 	}
-	if len(r.Gates) > 0 {
-		unknown = append(unknown, "feature gates of spec.args in placements: simulations run with the defaults of each release")
-	}
-	return unknown
 }
 
 // upgradeTarget returns the release to upgrade to.
