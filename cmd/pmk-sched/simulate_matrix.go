@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -242,5 +243,17 @@ func matrixTable(r *matrix.Result) string {
 			p.line("\n%s: %s", cell, first)
 		}
 	}
+	var notes []string
+	for _, cell := range r.Cells {
+		if cell.Result == nil {
+			continue
+		}
+		for _, note := range cell.Result.Notes {
+			if note = cell.Snapshot + ", " + cell.Scheduler + ": " + note; !slices.Contains(notes, note) {
+				notes = append(notes, note)
+			}
+		}
+	}
+	p.notes(notes)
 	return p.String()
 }

@@ -63,8 +63,16 @@ func (e *engine) run(ctx context.Context, r Request, t *test, w *world, branch s
 		var outcome expect.Outcome
 		if x.SameAs == nil {
 			outcome = expect.Check(x, first[0])
-		} else if outcome, err = e.compare(ctx, r, t, i, w, own); err != nil {
-			return nil, fmt.Errorf("compare with %s: %w", expect.Baseline(x.SameAs), err)
+		} else {
+			var notes []string
+			if outcome, notes, err = e.compare(ctx, r, t, i, w, own); err != nil {
+				return nil, fmt.Errorf("compare with %s: %w", expect.Baseline(x.SameAs), err)
+			}
+			for _, note := range notes {
+				if !slices.Contains(first[0].Notes, note) {
+					result.Notes = append(result.Notes, expect.Baseline(x.SameAs)+": "+note)
+				}
+			}
 		}
 		result.Expectations = append(result.Expectations, outcome)
 		result.Notes = append(result.Notes, first[0].Notes...)
@@ -102,30 +110,31 @@ func (e *engine) compile(
 	return p, err
 }
 
-// compare compares the scheduler with another. It repeats the simulations while pods differ.
+// compare compares the scheduler with another, and returns the notes of the other. It repeats the
+// simulations while pods differ.
 func (e *engine) compare(
 	ctx context.Context, r Request, t *test, index int, w *world, own simulate.Programs,
-) (expect.Outcome, error) {
+) (outcome expect.Outcome, notes []string, err error) {
 	x := &t.Expect[index]
 	scheduler, err := t.baseline(r, x.SameAs)
 	if err != nil {
-		return expect.Outcome{}, err
+		return outcome, nil, err
 	}
 	other, err := e.compile(ctx, scheduler, w, cmp.Or(x.SameAs.Branch, own.Scheduler.Release.String()))
 	if err != nil {
-		return expect.Outcome{}, err
+		return outcome, nil, err
 	}
 	for n := 1; ; n++ {
 		ours, err := e.simulate(ctx, w, own, t.steps[index], n)
 		if err != nil {
-			return expect.Outcome{}, err
+			return outcome, nil, err
 		}
 		theirs, err := e.simulate(ctx, w, other, t.steps[index], n)
 		if err != nil {
-			return expect.Outcome{}, err
+			return outcome, nil, err
 		}
 		if outcome := expect.Same(x, ours, theirs); outcome.Met || n == mostRuns {
-			return outcome, nil
+			return outcome, theirs[0].Notes, nil
 		}
 	}
 }

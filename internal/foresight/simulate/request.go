@@ -64,6 +64,11 @@ func Simulate(ctx context.Context, s *session.Session, r Request) (result *repor
 			}
 		}
 		result.Comparison = report.NewComparison(result, runs[0], runs[1], baseline.Source)
+		for _, note := range runs[0].Notes {
+			if !slices.Contains(result.Notes, note) {
+				result.Notes = append(result.Notes, baseline.Source+": "+note)
+			}
+		}
 	}
 	return result, nil
 }

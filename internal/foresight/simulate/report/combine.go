@@ -1,6 +1,9 @@
 package report
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Combine returns the result of steps that were run one after the other: the final node of each pod
 // that was scheduled. The result of one step is the step itself.
@@ -11,12 +14,9 @@ func Combine(steps []*Report) *Report {
 	}
 	c := combination{placed: map[podKey]Placement{}, unplaced: map[podKey]Unplaced{}, evicted: map[podKey]Placement{}}
 	all := &Report{Scenario: "sequence", Release: last.Release, Scheduler: last.Scheduler, Steps: steps,
-		Capacity: last.Capacity}
-	for i, step := range steps {
+		Capacity: last.Capacity, Notes: combineNotes(steps)}
+	for _, step := range steps {
 		c.add(step)
-		for _, note := range step.Notes {
-			all.Notes = append(all.Notes, fmt.Sprintf("step %d: %s", i+1, note))
-		}
 		all.Summary.LoadSeconds += step.Summary.LoadSeconds
 		all.Summary.ScheduleSeconds += step.Summary.ScheduleSeconds
 	}
@@ -27,6 +27,22 @@ func Combine(steps []*Report) *Report {
 	all.compare(before, after) // the steps have the notes
 	all.Finish()
 	return all
+}
+
+// combineNotes returns the notes of all steps once, and other notes with the number of their step.
+func combineNotes(steps []*Report) (notes []string) {
+	for i, step := range steps {
+		for _, note := range step.Notes {
+			lacks := func(other *Report) bool { return !slices.Contains(other.Notes, note) }
+			if slices.ContainsFunc(steps, lacks) {
+				note = fmt.Sprintf("step %d: %s", i+1, note)
+			}
+			if !slices.Contains(notes, note) {
+				notes = append(notes, note)
+			}
+		}
+	}
+	return notes
 }
 
 // podKey identifies a pod.

@@ -25,7 +25,7 @@ func TestStepsAreCombined(t *testing.T) {
 				{Namespace: "n", Name: "twice", Node: "b", From: "a"}},
 			Unplaced: []report.Unplaced{{Namespace: "n", Name: "waits", From: "a", Reason: "full"}},
 			Evicted:  []report.Placement{{Namespace: "n", Name: "low", Node: "b"}},
-			Notes:    []string{"a note"},
+			Notes:    []string{"a note", "of both"},
 			Summary:  report.Summary{Nodes: 2, Pods: 4, LoadSeconds: 1},
 		},
 		{
@@ -35,6 +35,7 @@ func TestStepsAreCombined(t *testing.T) {
 			Unplaced: []report.Unplaced{{Namespace: "n", Name: "new", Reason: "no room"}},
 			Evicted:  []report.Placement{{Namespace: "n", Name: "moved", Node: "b"}},
 			Capacity: &report.Capacity{Copies: 3},
+			Notes:    []string{"of both"},
 			Summary:  report.Summary{Nodes: 3, Pods: 2, LoadSeconds: 2},
 		},
 	}
@@ -54,7 +55,7 @@ func TestStepsAreCombined(t *testing.T) {
 	}
 	want := &report.Report{
 		Scenario: "sequence", Release: "v1.24.3", Scheduler: "s", Steps: steps, Capacity: &report.Capacity{Copies: 3},
-		Notes: []string{"step 1: a note"},
+		Notes: []string{"step 1: a note", "of both"},
 		Placements: []report.Placement{{Namespace: "n", Name: "twice", Node: "c", From: "a"},
 			{Namespace: "n", Name: "waits", Node: "c", From: "a"}},
 		Unplaced: []report.Unplaced{{Namespace: "n", Name: "moved", From: "a", Reason: report.Evicted},

@@ -1,6 +1,7 @@
 package trials
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -97,6 +98,11 @@ func TestEachChoiceCanBeRendered(t *testing.T) {
 
 func TestPointsHaveAllForms(t *testing.T) {
 	x := spaceOf(t, "v1.34.2", custom, profiles.Plugin{Name: "CostAware", Points: []string{"preScore", "score"}})
+	x.scheduler.Request = &v1alpha1.CustomScheduler{Spec: v1alpha1.CustomSchedulerSpec{
+		Configuration: v1alpha1.Configuration{File: "scheduler.yaml", Inline: custom}, Args: []string{"--feature-gates=A=true"},
+		Source:    v1alpha1.Source{Plugins: []v1alpha1.Plugin{{Builtin: "costaware", Weight: 2, Args: "{a: 1}"}}},
+		Extenders: []v1alpha1.Extender{{Name: "e", URLPrefix: "http://e"}}, Replicas: 2,
+	}}
 	point := tune.Point{Name: "trial 1"}
 	levels := x.levels(x.today)
 	levels[0] = slices.Index(x.settings[0].Values, "MostAllocated")
@@ -120,7 +126,14 @@ func TestPointsHaveAllForms(t *testing.T) {
 	if strings.Contains(point.AKS.Text, "CostAware") {
 		t.Errorf("AKS gets a compiled-in plugin:\n%s", point.AKS.Text)
 	}
-	if _, err := v1alpha1.Decode([]byte(point.Spec)); err != nil {
-		t.Errorf("%v in:\n%s", err, point.Spec)
+	spec, err := v1alpha1.Decode([]byte(point.Spec))
+	if err != nil {
+		t.Fatalf("%v in:\n%s", err, point.Spec)
+	}
+	got, want := spec.Spec, x.scheduler.Request.DeepCopy().Spec
+	want.Configuration = v1alpha1.Configuration{Inline: got.Configuration.Inline}
+	want.Source.Plugins[0].Weight, want.Source.Plugins[0].Args = 0, "" // the configuration has them
+	if !strings.Contains(string(got.Configuration.Inline), "type: MostAllocated") || !reflect.DeepEqual(got, want) {
+		t.Errorf("the rest of the file is not as given:\n%s", point.Spec)
 	}
 }
