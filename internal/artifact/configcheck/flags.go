@@ -33,7 +33,7 @@ func Version(ctx context.Context, binary Binary, dir string, flags ...string) (s
 	text := strings.TrimSpace(string(result.Text))
 	switch {
 	case result.Status != 0 && len(flags) > 0 && !result.TimedOut:
-		return "", &FlagsError{Reason: exitReason(result.Text, "", "")}
+		return "", &FlagsError{Reason: exitReason(result.Text, sandbox.Path(configurationFile), "the configuration")}
 	case result.Status != 0:
 		return "", fmt.Errorf("run %s --version: exit status %d: %s", binary.Path, result.Status, text)
 	}
