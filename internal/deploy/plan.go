@@ -86,9 +86,9 @@ func NewPlan(info *inspect.Info, creds *inspect.NodeCredentials, o Options) (*Pl
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	decisions := []func() error{p.chooseRelease, p.chooseCredentials, p.chooseNodes, p.choosePort, p.chooseReplicas,
-		p.placeExtenders, p.renderConfiguration, p.configureExtenders, p.noteBatching, p.noteGangs, p.choosePluginRules,
-		p.chooseReader, p.plan.Render}
+	decisions := []func() error{p.chooseRelease, p.chooseCredentials, p.chooseUser, p.chooseNodes, p.choosePort,
+		p.chooseReplicas, p.placeExtenders, p.renderConfiguration, p.configureExtenders, p.noteBatching, p.noteGangs,
+		p.choosePluginRules, p.chooseReader, p.plan.Render}
 	for _, decide := range decisions {
 		if err := decide(); err != nil {
 			return nil, err
@@ -234,6 +234,15 @@ func (p *planner) chooseCredentials() error {
 			p.creds.User, p.o.Namespace)
 	}
 	return p.chooseServer(auto)
+}
+
+// chooseUser leaves the user of the pods to OpenShift in the namespaces where it assigns users.
+func (p *planner) chooseUser() error {
+	if p.info != nil && p.info.AssignsUser(p.o.Namespace) {
+		p.plan.Scheduler.AssignedUser = true
+		p.note("user: OpenShift assigns one in namespace %s, and refuses a fixed one", p.o.Namespace)
+	}
+	return nil
 }
 
 // choosePort chooses the port of the user unless it is in use, else the first free one.

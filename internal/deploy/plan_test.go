@@ -120,6 +120,8 @@ func TestPlanDefaults(t *testing.T) {
 	unlabelled.ControlPlane.Count = 3
 	unlabelled.ControlPlane.Nodes = []inspect.ControlPlaneNode{{Name: "a", Ready: true}, {Name: "b", Ready: true,
 		Unlabelled: true, Taints: []inspect.Taint{{Key: "own", Effect: "NoSchedule"}}}, {Name: "c", Ready: true}}
+	openshift := masterInfo("v1.27.6+f67aeb3")
+	openshift.Distribution, openshift.Layout = "openshift", "openshift"
 	withEndpoint := kubeadmInfo(nil)
 	withEndpoint.ControlPlane.Endpoint = "api.example.com:6443"
 	onNode := kubeadmInfo(everyAddress())
@@ -146,6 +148,7 @@ func TestPlanDefaults(t *testing.T) {
 		"away":                     {info: masterInfo("v1.24.3")},
 		"three-masters":            {info: three},
 		"one-without-the-label":    {info: unlabelled},
+		"openshift":                {info: openshift, o: Options{Namespace: "gpu"}},
 		"two-of-kubeadm":           {info: kubeadmInfo(nil), creds: ofNodeA(), o: Options{Replicas: 3, Credentials: "node"}},
 		"two-on-loopback":          {info: onNode, creds: ofNodeA()},
 		"two-with-an-endpoint":     {info: withEndpoint, creds: ofNodeA()},

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/pmk-sched/pmk-sched/versions"
@@ -59,6 +60,15 @@ const (
 	LayoutManaged = "managed"
 	LayoutUnknown = "unknown"
 )
+
+// AssignsUser reports whether the cluster assigns the user of pods in a namespace and refuses others
+// by default, as OpenShift does except in its own namespaces
+// (openshift/apiserver-library-go, pkg/securitycontextconstraints).
+func (i *Info) AssignsUser(namespace string) bool {
+	openshift := i.Distribution == "openshift" || i.Distribution == "hypershift"
+	own := namespace == "default" || strings.HasPrefix(namespace, "kube-") || strings.HasPrefix(namespace, "openshift")
+	return openshift && !own
+}
 
 // Server is an API server.
 type Server struct {

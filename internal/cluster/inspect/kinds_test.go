@@ -174,6 +174,20 @@ func TestDetectWithoutPermissionToListNodesDoesNotTakeASuffixForAProvider(t *tes
 	}
 }
 
+func TestOpenShiftAssignsUsersExceptInItsOwnNamespaces(t *testing.T) {
+	for _, tc := range []struct {
+		distribution, namespace string
+		want                    bool
+	}{
+		{"openshift", "gpu", true}, {"hypershift", "gpu", true}, {"openshift", "kube-system", false},
+		{"openshift", "openshift-kube-scheduler", false}, {"openshift", "default", false}, {"kubeadm", "gpu", false},
+	} {
+		if got := (&Info{Distribution: tc.distribution}).AssignsUser(tc.namespace); got != tc.want {
+			t.Errorf("%s, namespace %s: %t", tc.distribution, tc.namespace, got)
+		}
+	}
+}
+
 func at(address string) func(*corev1.Node) {
 	return func(n *corev1.Node) { n.Status.Addresses[1].Address = address }
 }

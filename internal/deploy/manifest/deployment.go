@@ -191,6 +191,9 @@ func (s Scheduler) readinessPath(rules versions.Rules) string {
 // mounted Secrets and tokens, or as root if only root can read them.
 func (s Scheduler) podSecurity() *corev1.PodSecurityContext {
 	id, nonRootOnly := int64(nonRoot), true
+	if s.AssignedUser && !s.Credentials.root() {
+		return &corev1.PodSecurityContext{RunAsNonRoot: &nonRootOnly} // it assigns the seccomp profile too
+	}
 	if s.Credentials.root() {
 		id, nonRootOnly = 0, false
 	}

@@ -89,6 +89,9 @@ type Scheduler struct {
 	Args []string
 	// Resources of the container. The default is a request of 0.1 CPU.
 	Resources corev1.ResourceRequirements
+	// AssignedUser leaves the user and the groups of the pod to the API server, as OpenShift assigns
+	// them in most namespaces.
+	AssignedUser bool `json:",omitempty"`
 	// Restarted is a time that replaces the pods when it changes, or empty.
 	Restarted string `json:",omitempty"`
 	// Version is the version of pmk-sched, for a label.

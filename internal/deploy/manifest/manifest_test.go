@@ -92,6 +92,20 @@ func field(t *testing.T, object *unstructured.Unstructured, path ...any) any {
 	return value
 }
 
+func TestOpenShiftAssignsTheUserOfThePod(t *testing.T) {
+	s := scheduler(t, "v1.24.3", manifest.ModeServiceAccount)
+	s.AssignedUser = true
+	for _, object := range objects(t, s) {
+		if object.GetKind() != "Deployment" {
+			continue
+		}
+		got, _, _ := unstructured.NestedMap(object.Object, "spec", "template", "spec", "securityContext")
+		if diff := cmp.Diff(map[string]any{"runAsNonRoot": true}, got); diff != "" {
+			t.Errorf("security context of the pod (-want +got):\n%s", diff)
+		}
+	}
+}
+
 func TestObjectsMatchTheGoldenFiles(t *testing.T) {
 	for _, mode := range manifest.Modes() {
 		for _, release := range []string{"v1.20.15", "v1.22.2", "v1.24.3", "v1.29.2", "v1.36.3"} {
