@@ -41,9 +41,9 @@ type calledExtender struct {
 	TLSConfig                                                    struct{ CAFile, CertFile, KeyFile string }
 }
 
-// askExtenders connects to each extender once. An extender that cannot be called from here gets an
-// address that refuses connections if it is ignorable, as the scheduler then does without it, and is
-// an error otherwise. No extender binds pods: it would bind those of the cluster.
+// askExtenders connects to each extender once. An extender that cannot be called from here is an
+// error, unless it is ignorable: the scheduler then does without it, at an address that refuses
+// connections. No extender binds pods: it would bind pods of the cluster.
 func (c *Configuration) askExtenders(ctx context.Context) error {
 	var read struct{ Extenders []map[string]any }
 	if err := yaml.Unmarshal(c.YAML, &read); err != nil {
@@ -64,7 +64,7 @@ func (c *Configuration) askExtenders(ctx context.Context) error {
 			continue
 		case reason == "":
 			c.Notes = append(c.Notes,
-				fmt.Sprintf("extender %s does not bind pods here, because it would bind those of the cluster: the scheduler "+
+				fmt.Sprintf("extender %s does not bind pods here, because it would bind pods of the cluster: the scheduler "+
 					"binds them itself", name))
 		case !e.Ignorable:
 			return problem.Errorf("set ignorable: true or remove the extender to simulate without it, or set urlPrefix to an "+
