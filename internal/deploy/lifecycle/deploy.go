@@ -27,7 +27,12 @@ func DryRun(ctx context.Context, s *session.Session, sp *spec.Spec) (apply.Chang
 
 // Diff returns the changes that Deploy would make, with the differences.
 func Diff(ctx context.Context, s *session.Session, sp *spec.Spec) (apply.ChangeSet, error) {
-	return preview(ctx, s, sp, deploy.Diff)
+	return preview(ctx, s, sp, func(ctx context.Context, d deploy.Deps, plan *deploy.Plan) (apply.ChangeSet, error) {
+		if plan.MissingImage != nil {
+			d.Warnf("%v", plan.MissingImage)
+		}
+		return deploy.Diff(ctx, d, plan)
+	})
 }
 
 // Check checks whether the cluster accepts the scheduler, and which known problems of its release

@@ -319,7 +319,6 @@ create configmaps
 create deployments
 create networkpolicies
 create poddisruptionbudgets
-create rolebindings
 create roles
 create serviceaccounts
 create services
