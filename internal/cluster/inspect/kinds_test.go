@@ -37,7 +37,7 @@ func schedulerOn(node string, command ...string) corev1.Pod {
 }
 
 // The labels, annotations, versions and pods of each kind are those in public reports.
-func TestDetectTellsKindsByTheirNodesAndPods(t *testing.T) {
+func TestDetectIdentifiesKindsByTheirNodesAndPods(t *testing.T) {
 	const (
 		plane  = "node-role.kubernetes.io/control-plane"
 		master = "node-role.kubernetes.io/master"
