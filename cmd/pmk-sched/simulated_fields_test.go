@@ -84,7 +84,7 @@ spec:
   args: [--feature-gates=DefaultPodTopologySpread=true, --v=4, --bind-address=0.0.0.0]
   ports: {secure: 12000}
   resources: {requests: {cpu: 1}, limits: {memory: 1Gi}}
-  rbac: {rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]}
+  rbac: {authenticationReader: false, rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]}
   releases: {configMap: {name: i}}
   upgradePolicy: Manual
   deletionPolicy: Orphan
@@ -128,7 +128,7 @@ func simulatedFields() map[string]string {
 	}
 	for _, field := range strings.Fields("image.reference image.repository image.tag image.base image.busybox " +
 		"image.requireSignature image.platforms image.pullPolicy credentials replicas nodeSelector anyNode priorityClassName " +
-		"ports.secure resources.requests resources.limits rbac.rules tolerations.key tolerations.operator " +
+		"ports.secure resources.requests resources.limits rbac.rules rbac.authenticationReader tolerations.key tolerations.operator " +
 		"tolerations.value tolerations.effect tolerations.tolerationSeconds") {
 		top, _, _ := strings.Cut(field, ".")
 		rows[field] = "named spec." + top

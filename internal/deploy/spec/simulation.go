@@ -86,7 +86,7 @@ func unused(r v1alpha1.CustomSchedulerSpec) (fields []string) {
 		{"tolerations", len(r.Tolerations) > 0},
 		{"priorityClassName", r.PriorityClassName != ""},
 		{"resources", len(r.Resources.Requests)+len(r.Resources.Limits) > 0},
-		{"rbac", len(r.RBAC.Rules) > 0},
+		{"rbac", len(r.RBAC.Rules) > 0 || r.RBAC.AuthenticationReader != nil},
 	} {
 		if field.set {
 			fields = append(fields, "spec."+field.name)
