@@ -130,8 +130,8 @@ func refusal(pod map[string]any, reason string) report.Unplaced {
 	return report.Unplaced{Namespace: namespace, Name: name, Reason: "not created: " + reason}
 }
 
-// noteQuotas names the quotas of the namespaces of added pods, and namespaces that the snapshot does
-// not have: the API server of the cluster may refuse the pods.
+// noteQuotas names the quotas of the namespaces of added pods, and namespaces that the snapshot
+// does not have: the API server of the cluster may refuse the pods.
 func (r *run) noteQuotas() {
 	quotas, missing := map[string]bool{}, map[string]bool{}
 	for i := range r.o.Scenario.Workloads {

@@ -83,7 +83,7 @@ func (r *run) createObjects(ctx context.Context, objects []map[string]any) error
 func (r *run) createPods(ctx context.Context, all []map[string]any) error {
 	pods, version := snapshot.Find(snapshot.Kinds(), "v1", "Pod")
 	for _, pod := range all {
-		pod, refused, err := r.create(ctx, pods, version, pod)
+		pod, refused, err := r.admit(ctx, pods, version, pod) // scheduler_perf describes priorities
 		switch {
 		case err != nil:
 			return err

@@ -444,7 +444,8 @@ spec: {group: example.com, scope: Namespaced, names: {kind: Gateway, plural: gat
 		unnamed map[string]bool
 	}{
 		"written": {files.Options{}, map[string]string{"podgroups.scheduling.x-k8s.io": group},
-			map[string]int{"Gateway": 1, "Rack": 1, "Kustomization": 1, "Values": 1}, map[string]bool{"gateways.example.com": true, "racks.example.com": true}},
+			map[string]int{"Gateway": 1, "Rack": 1, "Kustomization": 1, "Values": 1},
+			map[string]bool{"gateways.example.com": true, "racks.example.com": true}},
 		"named": {files.Options{Resources: []string{"gateways.example.com"}},
 			map[string]string{"podgroups.scheduling.x-k8s.io": group, "gateways.example.com": gateway},
 			map[string]int{"Rack": 1, "Kustomization": 1, "Values": 1}, map[string]bool{"racks.example.com": true}},
