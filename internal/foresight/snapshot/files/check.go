@@ -150,16 +150,21 @@ func join(path, field string) string { return strings.TrimPrefix(path+"."+field,
 
 // expected returns an error without the value, which may be a secret.
 func expected(path, want string, got any) error {
-	kind := "an object"
-	switch got.(type) {
+	return fmt.Errorf("%s: expected %s, got %s", path, want, typeName(got))
+}
+
+func typeName(value any) string {
+	switch value.(type) {
+	case nil:
+		return "null"
 	case string:
-		kind = "a string"
+		return "a string"
 	case bool:
-		kind = "a boolean"
-	case json.Number:
-		kind = "a number"
+		return "a boolean"
+	case json.Number, float64:
+		return "a number"
 	case []any:
-		kind = "a list"
+		return "a list"
 	}
-	return fmt.Errorf("%s: expected %s, got %s", path, want, kind)
+	return "an object"
 }

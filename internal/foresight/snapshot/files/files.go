@@ -120,10 +120,7 @@ func Text(text []byte, line int, do func(map[string]any) error) ([]string, error
 	f := &source{do: do, reads: func(string, string) bool { return true }}
 	s := newJSONStream(bytes.NewReader(text), f)
 	s.line = func() int { return line }
-	i, err := s.value(0)
-	if err == nil && i != nil {
-		err = f.object(i)
-	}
+	err := s.document(0)
 	if err == nil {
 		err = f.end()
 	}

@@ -49,6 +49,10 @@ func TestObjectsOfEveryFormatAreRead(t *testing.T) {
 		"kubectl get -o json": {`{"apiVersion":"v1","items":[{"apiVersion":"v1","kind":"Pod",` + podText +
 			`},{"apiVersion":"v1","kind":"Node","metadata":{"name":"a"}}],"kind":"List","metadata":{"resourceVersion":""}}`,
 			podAndNode, nil},
+		"an array of objects and lists": {`[ {"apiVersion":"v1","kind":"PodList","items":[{` + podText + `}]},
+			[{"apiVersion":"v1","kind":"Node","metadata":{"name":"a"}}] ]`, podAndNode, nil},
+		"an array in YAML": {"- apiVersion: v1\n  kind: Node\n  metadata: {name: a}\n- apiVersion: v1\n  kind: Cart\n",
+			[]string{"nodes a"}, map[string]int{"Cart": 1}},
 		"a list of the API": {`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[{` +
 			podText + `}]}`, []string{"pods shop/p"}, nil},
 		"secrets too": {
@@ -188,16 +192,18 @@ metadata:
 
 func TestFilesThatCannotBeReadAreRefused(t *testing.T) {
 	cases := map[string]struct{ text, want string }{
-		"no object":      {"", "no object that a scheduler reads"},
-		"secrets only":   {"apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n", "no object that a scheduler reads"},
-		"JSON that ends": {`{"apiVersion":"v1","kind":"Pod",`, "JSON: "},
-		"wrong JSON":     {`{"apiVersion":"v1","kind":"Pod",}`, "JSON: "},
-		"a list as JSON": {"[1]", "line 1"},
-		"wrong YAML":     {"# nothing\n---\na: [\n", "line 3"},
-		"no kind":        {"a: b\n", "no apiVersion and kind"},
-		"no name":        {"apiVersion: v1\nkind: Pod\n", "no metadata.name"},
-		"a null item":    {`{"kind":"List","items":[null]}`, "got null"},
-		"an archive":     {"\x1f\x8bx", "not a gzip file"},
+		"no object":          {"", "no object that a scheduler reads"},
+		"secrets only":       {"apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n", "no object that a scheduler reads"},
+		"JSON that ends":     {`{"apiVersion":"v1","kind":"Pod",`, "JSON: "},
+		"wrong JSON":         {`{"apiVersion":"v1","kind":"Pod",}`, "JSON: "},
+		"a list as JSON":     {"[1]", "line 1: expected an object, got a number"},
+		"an array that ends": {`[{"apiVersion":"v1","kind":"Node","metadata":{"name":"a"}},`, "line 1: JSON: unexpected EOF"},
+		"arrays in arrays":   {strings.Repeat("[", 40) + `{"kind":"List"}`, "more than 32 lists"},
+		"wrong YAML":         {"# nothing\n---\na: [\n", "line 3"},
+		"no kind":            {"a: b\n", "no apiVersion and kind"},
+		"no name":            {"apiVersion: v1\nkind: Pod\n", "no metadata.name"},
+		"a null item":        {`{"kind":"List","items":[null]}`, "got null"},
+		"an archive":         {"\x1f\x8bx", "not a gzip file"},
 		"YAML that ends in a list": {kubectlYAML[:strings.Index(kubectlYAML, "- apiVersion: v1\n  kind: Node")],
 			"line 1: a list without a kind"},
 		"a message after a list": {kubectlYAML + "Error from server (NotFound): nodes \"b\" not found\n",

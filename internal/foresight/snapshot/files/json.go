@@ -14,10 +14,10 @@ import (
 const listDepth = 32
 
 // isJSON reports whether a file that begins with start is JSON: an object whose first key is
-// quoted, which flow style in YAML is not.
+// quoted, which flow style in YAML is not, or an array of such objects.
 func isJSON(start []byte) bool {
 	const space = " \t\r\n"
-	rest, ok := bytes.CutPrefix(bytes.TrimLeft(start, space), []byte("{"))
+	rest, ok := bytes.CutPrefix(bytes.TrimLeft(start, space+"["), []byte("{"))
 	rest = bytes.TrimLeft(rest, space)
 	return ok && len(rest) > 0 && (rest[0] == '"' || rest[0] == '}')
 }
@@ -30,14 +30,11 @@ func (f *source) json(r io.Reader) error {
 	s.line = func() int { return lines.lineAt(s.in.InputOffset()) }
 	for {
 		begun := s.in.InputOffset()
-		i, err := s.value(0)
+		err := s.document(0)
 		switch {
 		case errors.Is(err, io.EOF) && s.in.InputOffset() == begun:
 			return nil
-		case err == nil && i != nil:
-			err = f.object(i)
-		}
-		if err != nil {
+		case err != nil:
 			return s.invalidSyntax(err)
 		}
 	}
@@ -70,16 +67,46 @@ func (s *jsonStream) invalidSyntax(err error) error {
 	return err
 }
 
+// document reads an object, a list or an array of them, and hands over its objects.
+func (s *jsonStream) document(depth int) error {
+	start, err := s.in.Token()
+	if err != nil {
+		return err
+	}
+	if start != json.Delim('[') {
+		i, err := s.valueAfter(start, 0)
+		if err != nil || i == nil {
+			return err
+		}
+		return s.to.object(i)
+	}
+	if depth == listDepth {
+		return problem.Invalidf("", "line %d: more than %d lists in one another", s.line(), listDepth)
+	}
+	for s.in.More() {
+		if err := s.document(depth + 1); err != nil {
+			return err
+		}
+	}
+	_, err = s.in.Token()
+	return err
+}
+
 // value reads a value. The result is nil for a list, whose items are handed over.
 func (s *jsonStream) value(depth int) (*item, error) {
 	start, err := s.in.Token()
 	if err != nil {
 		return nil, err
 	}
+	return s.valueAfter(start, depth)
+}
+
+// valueAfter reads a value of which the first token was read.
+func (s *jsonStream) valueAfter(start json.Token, depth int) (i *item, err error) {
 	if start == json.Delim('{') {
 		return s.object(depth)
 	}
-	i := &item{line: s.line()}
+	i = &item{line: s.line()}
 	i.other, err = s.rest(start)
 	return i, err
 }

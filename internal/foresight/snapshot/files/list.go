@@ -34,6 +34,15 @@ func (i *item) text(field string) string {
 	return text
 }
 
+// notObject returns an error without the value, which may be long.
+func (i *item) notObject() error {
+	var value any
+	if err := json.Unmarshal(i.other, &value); err != nil {
+		return err
+	}
+	return problem.Invalidf("", "line %d: expected an object, got %s", i.line, typeName(value))
+}
+
 // encode returns the value in JSON.
 func (i *item) encode() ([]byte, error) {
 	if i.fields == nil {
@@ -120,7 +129,7 @@ func (l *list) addUntyped(i *item) error {
 	kind := strings.TrimSuffix(l.text(kindField), "List")
 	switch {
 	case i.fields == nil:
-		return problem.Invalidf("", "line %d: items: expected an object, got %s", i.line, i.other)
+		return i.notObject()
 	case kind != "":
 		name, err := json.Marshal(kind)
 		if err != nil {

@@ -52,7 +52,7 @@ func (f *source) object(i *item) error {
 		return err
 	}
 	if i.fields == nil {
-		return problem.Invalidf("", "line %d: expected an object, got %s", i.line, text)
+		return i.notObject()
 	}
 	o, err := snapshot.Decode(text)
 	if err != nil {

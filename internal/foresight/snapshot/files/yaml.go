@@ -152,7 +152,7 @@ func (s *yamlStream) endItem() error {
 	if err != nil {
 		return err
 	}
-	i, err := s.parse(text)
+	i, err := s.parse(text).value(0)
 	if err != nil {
 		return err
 	}
@@ -162,40 +162,34 @@ func (s *yamlStream) endItem() error {
 // endDocument hands over a document, or ends the list that it is.
 func (s *yamlStream) endDocument() (err error) {
 	defer s.text.Reset()
-	var i *item
-	if l := s.list; l != nil {
-		if s.inItem {
-			err = s.endItem()
-		} else {
-			err = s.setFields(l)
+	l := s.list
+	if l == nil {
+		text, err := s.toJSON()
+		if err != nil || string(text) == "null" { // comments only
+			return err
 		}
-		s.list, s.inItem = nil, false
-		if err == nil {
-			i, err = l.end()
-		}
-	} else {
-		i, err = s.value()
+		return s.parse(text).document(0)
 	}
+	if s.inItem {
+		err = s.endItem()
+	} else {
+		err = s.setFields(l)
+	}
+	s.list, s.inItem = nil, false
+	if err != nil {
+		return err
+	}
+	i, err := l.end()
 	if err != nil || i == nil {
 		return err
 	}
 	return s.to.object(i)
 }
 
-// value reads the text. The result is nil for a text of comments and for a list, whose items are
-// handed over.
-func (s *yamlStream) value() (*item, error) {
-	text, err := s.toJSON()
-	if err != nil || string(text) == "null" {
-		return nil, err
-	}
-	return s.parse(text)
-}
-
-func (s *yamlStream) parse(text []byte) (*item, error) {
+func (s *yamlStream) parse(text []byte) *jsonStream {
 	in := newJSONStream(bytes.NewReader(text), s.to)
 	in.line = func() int { return max(s.begin, 1) }
-	return in.value(0)
+	return in
 }
 
 // toJSON converts the text. A field that is there twice is an error.
