@@ -25,7 +25,8 @@ func shapesOf(pods []*corev1.Pod) (all []*shape) {
 	for _, pod := range pods {
 		request, apart, known := scheduler.PodRequests(pod), keepsApart(pod), false
 		for _, s := range all {
-			if known = s.apart == apart && reflect.DeepEqual(s.request, request) && sameNodes(&s.pod.Spec, &pod.Spec); known {
+			if known = s.apart == apart && reflect.DeepEqual(s.request, request) && sameNodes(&s.pod.Spec, &pod.Spec) &&
+				reflect.DeepEqual(hostPorts(s.pod), hostPorts(pod)); known {
 				s.count++
 				break
 			}
@@ -40,12 +41,8 @@ func shapesOf(pods []*corev1.Pod) (all []*shape) {
 // keepsApart reports whether two pods like this one cannot be on one node: they need the same port
 // of it, or anti-affinity forbids it.
 func keepsApart(pod *corev1.Pod) bool {
-	for i := range pod.Spec.Containers {
-		for _, port := range pod.Spec.Containers[i].Ports {
-			if port.HostPort > 0 {
-				return true
-			}
-		}
+	if len(hostPorts(pod)) > 0 {
+		return true
 	}
 	if pod.Spec.Affinity == nil || pod.Spec.Affinity.PodAntiAffinity == nil {
 		return false
@@ -60,6 +57,18 @@ func keepsApart(pod *corev1.Pod) bool {
 		}
 	}
 	return false
+}
+
+// hostPorts returns the ports of the node that a pod needs.
+func hostPorts(pod *corev1.Pod) (all []corev1.ContainerPort) {
+	for i := range pod.Spec.Containers {
+		for _, port := range pod.Spec.Containers[i].Ports {
+			if port.HostPort > 0 {
+				all = append(all, port)
+			}
+		}
+	}
+	return all
 }
 
 func sameNodes(a, b *corev1.PodSpec) bool {

@@ -116,6 +116,19 @@ func TestRoomIsCountedForEachShape(t *testing.T) {
 	}
 }
 
+// Pods that need different ports of a node can share it.
+func TestPodsWithOtherPortsAreOfAnotherShape(t *testing.T) {
+	var group []*corev1.Pod
+	for _, port := range []int32{80, 81, 81} {
+		pod := plugintest.NewPod("shop", "p", plugintest.Requests("1", "1Gi"))
+		pod.Spec.Containers[0].Ports = []corev1.ContainerPort{{HostPort: port}}
+		group = append(group, pod)
+	}
+	if got := placeable([]scheduler.NodeInfo{nodeWith("n", "8", nil)}, shapesOf(group), nil); got != 2 {
+		t.Errorf("room for %d, want 2", got)
+	}
+}
+
 // Nodes that a group cannot use do not let it begin, with or without evictions.
 func TestGroupsDoNotBeginForNodesThatTheyCannotUse(t *testing.T) {
 	w := newWorld(t, "", 4, 8)
