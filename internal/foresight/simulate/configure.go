@@ -95,7 +95,6 @@ func (c *Configuration) addArgs(on *session.Session, s *Scheduler, configured []
 // ofPod reports whether a flag of kube-scheduler is about the files, the addresses, the log or the
 // metrics of its process. It does not change a decision.
 func ofPod(flag string) bool {
-	flag = strings.ReplaceAll(flag, "_", "-")
 	for _, prefix := range []string{"tls-", "log-", "logging-", "requestheader-"} {
 		if strings.HasPrefix(flag, prefix) {
 			return true

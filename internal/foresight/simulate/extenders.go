@@ -55,17 +55,18 @@ func (c *Configuration) askExtenders(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if e.FilterVerb+e.PrioritizeVerb+e.PreemptVerb+e.BindVerb == "" {
-			continue // it is never called
-		}
-		name, reason := e.ask(ctx)
-		switch {
-		case reason == "" && e.BindVerb == "":
+		called := e.FilterVerb+e.PrioritizeVerb+e.PreemptVerb != ""
+		if !called && e.BindVerb == "" {
 			continue
-		case reason == "":
-			c.Notes = append(c.Notes,
-				fmt.Sprintf("extender %s does not bind pods here, because it would bind pods of the cluster: the scheduler "+
-					"binds them itself", name))
+		}
+		name, reason := e.ask(ctx, called)
+		answers := reason == "" || !called
+		switch {
+		case answers && e.BindVerb == "":
+			continue
+		case answers:
+			c.Notes = append(c.Notes, fmt.Sprintf("extender %s does not bind pods here, because it would bind pods of the "+
+				"cluster: the scheduler binds them itself", name))
 		case !e.Ignorable:
 			return problem.Errorf("set ignorable: true or remove the extender to simulate without it, or set urlPrefix to an "+
 				"address that answers here, such as the address of a pmk-extender on this machine",
@@ -97,20 +98,23 @@ func parseExtender(entry map[string]any) (e calledExtender, err error) {
 	return e, nil
 }
 
-// ask returns the name of the extender, which is its address unless a deployment runs it, and the
-// reason why it cannot be called from here, or "".
-func (e calledExtender) ask(ctx context.Context) (name, reason string) {
+// ask returns the name of the extender, which is its address without a password unless a deployment
+// runs it, and the reason why it cannot be called from here, or "". It connects if connect is set.
+func (e calledExtender) ask(ctx context.Context, connect bool) (name, reason string) {
 	if name, deployed := strings.CutPrefix(e.URLPrefix, nowhere); deployed {
 		return name, "pmk-sched deploys it into the cluster, where it cannot be called from here"
 	}
-	for _, file := range []string{e.TLSConfig.CAFile, e.TLSConfig.CertFile, e.TLSConfig.KeyFile} {
-		if _, err := os.Stat(file); file != "" && err != nil {
-			return e.URLPrefix, "its tlsConfig names " + file + ", a file in the scheduler's pod"
-		}
-	}
 	address, err := url.Parse(e.URLPrefix)
 	if err != nil {
-		return e.URLPrefix, "its address is invalid" // with its text, which may have a password
+		return "with an invalid urlPrefix", "its address cannot be parsed"
+	}
+	for _, file := range []string{e.TLSConfig.CAFile, e.TLSConfig.CertFile, e.TLSConfig.KeyFile} {
+		if _, err := os.Stat(file); file != "" && err != nil {
+			return address.Redacted(), "its tlsConfig names " + file + ", a file in the scheduler's pod"
+		}
+	}
+	if !connect {
+		return address.Redacted(), ""
 	}
 	port := address.Port()
 	if port == "" {

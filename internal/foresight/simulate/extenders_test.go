@@ -39,6 +39,8 @@ func TestExtendersAreAskedOnce(t *testing.T) {
 			err: "call extender http://e.kube-system.invalid:80"},
 		"it binds": {extender: "urlPrefix: " + server.URL + ", filterVerb: f, bindVerb: b",
 			want: "urlPrefix: " + server.URL + ", filterVerb: f", note: "does not bind pods here"},
+		"it only binds, in the cluster": {extender: "urlPrefix: 'http://e.kube-system.invalid:80', bindVerb: b",
+			want: "urlPrefix: 'http://e.kube-system.invalid:80'", note: "does not bind pods here"},
 		"with files of the pod": {
 			extender: "urlPrefix: " + server.URL + ", filterVerb: f, tlsConfig: {certFile: /nowhere/a.crt, keyFile: /nowhere/a.key}",
 			err:      "/nowhere/a.crt"},
@@ -46,6 +48,11 @@ func TestExtendersAreAskedOnce(t *testing.T) {
 			err: "call extender quota, without which no pod is scheduled (ignorable: false): pmk-sched deploys it"},
 		"deployed by pmk-sched, ignorable": {extender: "urlPrefix: " + nowhere + "quota, filterVerb: f, ignorable: true",
 			want: "urlPrefix: " + nowhere + "quota, filterVerb: f, ignorable: true", note: "extender quota is not simulated"},
+		"a password in an address that is not called": {
+			extender: "urlPrefix: 'https://u:secret@127.0.0.1:1', filterVerb: f, tlsConfig: {caFile: /nowhere/ca.crt}",
+			err:      "call extender https://u:xxxxx@127.0.0.1:1"},
+		"a password in an invalid address": {extender: "urlPrefix: 'http://u:secret@127.0.0.1:x', filterVerb: f",
+			err: "call extender with an invalid urlPrefix"},
 		"a password in the address": {extender: "urlPrefix: 'http://u:secret@127.0.0.1:1', filterVerb: f",
 			err: "call extender http://u:xxxxx@127.0.0.1:1"},
 	} {
