@@ -63,8 +63,8 @@ func TestArgumentsOfAMatrix(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Schedulers) != 2 || r.Schedulers[1].Configuration.Preset != "binpack" || r.Schedulers[0].Branch != "v1.24.3" ||
-		r.Parallel != 1 || r.Timeout != time.Minute || r.Job != nil ||
+	if len(r.Schedulers) != 2 || r.Schedulers[1].Configuration.Preset != "binpack" ||
+		r.Schedulers[0].Branch != "v1.24.3" || r.Parallel != 1 || r.Timeout != time.Minute || r.Job != nil ||
 		!cmp.Equal(r.Snapshots, []string{"a", "b"}) || len(r.Scenarios) != 2 || len(r.Scenarios[1].Steps) != 2 ||
 		r.Scenarios[0].Steps[0].Scenario != "pending" {
 		t.Errorf("got %+v", r)

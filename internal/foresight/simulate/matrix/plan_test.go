@@ -155,7 +155,8 @@ func TestImageHasThePlanWithItsFiles(t *testing.T) {
 	}
 	second := read.Schedulers[1].Scheduler
 	if second.Program != "/opt/pmk-sched/3/kube-scheduler" || second.Release != release ||
-		string(second.Request.Configuration.Source) != "kind: KubeSchedulerConfiguration\n" || second.Request.Args[0] != "--v=1" || second.Plugins[0].Name != "P" {
+		string(second.Request.Configuration.Source) != "kind: KubeSchedulerConfiguration\n" ||
+		second.Request.Args[0] != "--v=1" || second.Plugins[0].Name != "P" {
 		t.Errorf("the second scheduler is %+v", second)
 	}
 	if steps := read.Scenarios[0]; steps[0].Files[0] != "/opt/pmk-sched/4/step.json" || steps[1].Add[0].Template != "n" ||

@@ -163,8 +163,8 @@ func (x *space) describe(point *tune.Point, trials []tune.Trial) error {
 	return err
 }
 
-// spec returns the request as pmk-sched.yaml, with another configuration. It enables the compiled-in
-// plugins.
+// spec returns the request as pmk-sched.yaml, with another configuration, which enables the
+// compiled-in plugins.
 func (x *space) spec(configuration string) (string, error) {
 	made := &v1alpha1.CustomScheduler{}
 	if x.scheduler.Request != nil {

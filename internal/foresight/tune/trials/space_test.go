@@ -99,9 +99,10 @@ func TestEachChoiceCanBeRendered(t *testing.T) {
 func TestPointsHaveAllForms(t *testing.T) {
 	x := spaceOf(t, "v1.34.2", custom, profiles.Plugin{Name: "CostAware", Points: []string{"preScore", "score"}})
 	x.scheduler.Request = &v1alpha1.CustomScheduler{Spec: v1alpha1.CustomSchedulerSpec{
-		Configuration: v1alpha1.Configuration{File: "scheduler.yaml", Inline: custom}, Args: []string{"--feature-gates=A=true"},
-		Source:    v1alpha1.Source{Plugins: []v1alpha1.Plugin{{Builtin: "costaware", Weight: 2, Args: "{a: 1}"}}},
-		Extenders: []v1alpha1.Extender{{Name: "e", URLPrefix: "http://e"}}, Replicas: 2,
+		Configuration: v1alpha1.Configuration{File: "scheduler.yaml", Inline: custom},
+		Args:          []string{"--feature-gates=A=true"},
+		Source:        v1alpha1.Source{Plugins: []v1alpha1.Plugin{{Builtin: "costaware", Weight: 2, Args: "{a: 1}"}}},
+		Extenders:     []v1alpha1.Extender{{Name: "e", URLPrefix: "http://e"}}, Replicas: 2,
 	}}
 	point := tune.Point{Name: "trial 1"}
 	levels := x.levels(x.today)
