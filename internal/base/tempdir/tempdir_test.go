@@ -14,12 +14,13 @@ func TestMain(m *testing.M) {
 	if os.Getenv("TEST_KILLED") == "" {
 		os.Exit(m.Run())
 	}
-	dir, _, err := Make("check")
+	dir, remove, err := Make("check")
 	if err != nil {
 		os.Exit(1)
 	}
 	_, _ = os.Stdout.WriteString(dir + "\n")
-	select {}
+	_, _ = os.Stdin.Read(make([]byte, 1)) // select{} would end the program: no other goroutine runs
+	_ = remove()                          // until here the lock must not be collected as garbage
 }
 
 func TestDirectoryOfAKilledRunIsRemoved(t *testing.T) {
@@ -27,6 +28,9 @@ func TestDirectoryOfAKilledRunIsRemoved(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), "TEST_KILLED=1")
 	out, err := cmd.StdoutPipe()
+	if err == nil {
+		_, err = cmd.StdinPipe() // open until the program is killed
+	}
 	if err == nil {
 		err = cmd.Start()
 	}
