@@ -9,6 +9,7 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/uuid"
@@ -57,15 +58,17 @@ func (p *preflight) tryPod(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", unknownIfForbidden(err)
 	}
-	limited, cancel := context.WithTimeout(ctx, dryRunTimeout)
-	defer cancel()
-	_, err = t.kube.CoreV1().Pods(p.Namespace).Create(limited, t.pod,
-		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-	if err == nil {
-		return t.limits(), nil
-	}
+	err = t.create(ctx)
 	text, refused := refusal(err)
-	if !refused {
+	if !t.own && !refused && apierrors.IsForbidden(err) { // some clusters forbid to impersonate their own users
+		t.kube, t.own = p.kube, true
+		err = t.create(ctx)
+		text, refused = refusal(err)
+	}
+	switch {
+	case err == nil:
+		return t.limits(), nil
+	case !refused:
 		return "", fmt.Errorf("%w: %w", ErrUnknown, kubeapi.Explain("create a pod with a dry run", err))
 	}
 	if doubt, err := p.doubt(ctx, t, text); err != nil || doubt != "" {
@@ -75,6 +78,15 @@ func (p *preflight) tryPod(ctx context.Context) (string, error) {
 		text += " (" + limits + ")"
 	}
 	return "", problem.Errorf(p.admissionHint(text), "the API server refuses the pod: %s", text)
+}
+
+// create creates the pod with a dry run.
+func (t *trial) create(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, dryRunTimeout)
+	defer cancel()
+	_, err := t.kube.CoreV1().Pods(t.pod.Namespace).Create(ctx, t.pod,
+		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	return err
 }
 
 // newTrial returns the pod that the Deployment's ReplicaSet would create, and its creator.

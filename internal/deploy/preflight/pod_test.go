@@ -33,6 +33,8 @@ type admission struct {
 
 	quotas string // namespaces with a ResourceQuota for system-cluster-critical
 
+	onlyOwn bool // the cluster forbids to impersonate its users, whatever the user may
+
 	creator string // seen
 	created corev1.Pod
 }
@@ -96,6 +98,12 @@ func (a *admission) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case path == "pods" && r.URL.Query().Get("dryRun") == "All":
 		a.creator = r.Header.Get("Impersonate-User")
 		_ = json.NewDecoder(r.Body).Decode(&a.created)
+		if a.onlyOwn && a.creator != "" {
+			status(http.StatusForbidden, metav1.StatusReasonForbidden, "serviceaccounts", `serviceaccounts `+
+				`"replicaset-controller" is forbidden: User "x" cannot impersonate resource "serviceaccounts" in API group "" in the `+
+				`namespace "kube-system"`)
+			return
+		}
 		if a.message == "" {
 			answer(http.StatusCreated, a.created)
 			return
@@ -168,6 +176,8 @@ func TestWhatTheTrialDoesNotShowIsNamed(t *testing.T) {
 		"a first deployment": {&admission{accounts: "default", impersonate: true}, Passed,
 			"with ServiceAccount default: a does not exist yet"},
 		"no impersonation": {&admission{accounts: "a"}, Passed, "created by the user of the kubeconfig"},
+		"impersonation is forbidden": {&admission{accounts: "a", impersonate: true, onlyOwn: true}, Passed,
+			"created by the user of the kubeconfig"},
 		"no ServiceAccount": {&admission{impersonate: true}, Unknown,
 			"namespace sched has no ServiceAccount default"},
 		"a proxy that only reads": {&admission{accounts: "a", impersonate: true, code: http.StatusForbidden,

@@ -46,7 +46,8 @@ func kubeadmCluster(t *testing.T) func(args ...string) run.Result {
 	for i, name := range controlPlane {
 		node, err := kube.CoreV1().Nodes().Create(ctx,
 			&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name,
-				Labels: map[string]string{controlPlaneLabel: "", corev1.LabelHostname: name}}}, metav1.CreateOptions{})
+				Labels: map[string]string{controlPlaneLabel: "", corev1.LabelHostname: name,
+					corev1.LabelArchStable: runtime.GOARCH}}}, metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

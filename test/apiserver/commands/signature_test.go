@@ -198,3 +198,20 @@ func playController(t *testing.T, name string) {
 		cancel()
 	})
 }
+
+func TestDeployRefusesAnImageThatItsRegistryDoesNotHave(t *testing.T) {
+	pmkSched := kubeadmCluster(t)
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	t.Cleanup(server.Close)
+	host := strings.TrimPrefix(server.URL, "http://")
+	for _, command := range []string{"deploy", "check"} {
+		r := pmkSched(command, "--name", "missing", "--credentials", "serviceaccount", "--image", host+"/none:v1")
+		if r.Code == 0 || r.Code == 2 {
+			t.Error(r)
+		}
+		r.Prints(t, "image "+host+"/none:v1 is ", "in registry "+host, "push the image")
+	}
+	if left := resourceVersions(t); len(left) > 0 {
+		t.Errorf("objects were created: %v", left)
+	}
+}
