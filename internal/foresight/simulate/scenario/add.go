@@ -133,6 +133,9 @@ func (s *Scenario) addWorkload(kind *snapshot.Kind, version string, o object) er
 		"apiVersion": "v1", "kind": "Pod", "spec": part(template, "spec"),
 		"metadata": object{"namespace": w.Namespace, "labels": labelsOf(template)},
 	}))
+	if annotations := part(template, "metadata", "annotations"); annotations != nil { // plugins read them
+		part(w.pod, "metadata")["annotations"] = runtime.DeepCopyJSON(annotations)
+	}
 	if selector := part(o, "spec", "selector"); selector != nil &&
 		!selects(part(selector, "matchLabels"), labelsOf(template)) {
 		return invalid("spec.selector does not match the labels of the template")
