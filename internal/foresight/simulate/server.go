@@ -22,8 +22,8 @@ type Server struct {
 	// empty is the revision of etcd before the first run.
 	empty int64
 	used  bool
-	// classes is the hash of the classes with which it was started. It is empty if a run has created
-	// others since.
+	// classes is the hash of the classes with which it was started. It is empty if it was started
+	// with the first ones of every cluster, and a run has created others since.
 	classes string
 	// objects is how many nodes and pods the runs had.
 	objects int
@@ -95,26 +95,29 @@ func (s *Server) run(ctx context.Context, o Options, observer *observer) (*repor
 	return r.report, nil
 }
 
-// useClasses makes the API server know the classes of a run whose pods it admits.
+// useClasses makes the API server know the classes of a run whose pods it admits, and forget the
+// classes of an earlier run: a StorageClass with the same name would remain.
 func (s *Server) useClasses(ctx context.Context, o *Options) error {
 	if err := o.readClasses(); err != nil {
 		return err
 	}
-	hash := o.classes.Hash()
 	switch {
-	case hash == s.classes:
+	case s.classes == o.classes.Hash():
 		return nil
-	case !o.admits:
-		s.classes = ""
+	case !o.admits && (s.classes == "" || s.classes == load.NewClasses().Hash()):
+		s.classes = "" // the run creates its classes
 		return nil
 	}
+	first := o.firstClasses()
 	err := s.s.Step("restart the API server with other classes", func() (err error) {
-		if err = s.api.Restart(ctx, o.classes.Objects()); err == nil {
+		if err = s.api.Restart(ctx, first.Objects()); err == nil {
 			s.empty, err = s.api.Revision(ctx)
 		}
 		return err
 	})
-	s.classes = hash
+	if s.classes = first.Hash(); !o.admits {
+		s.classes = ""
+	}
 	return err
 }
 
