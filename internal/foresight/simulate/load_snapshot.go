@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/load"
@@ -108,7 +107,7 @@ func (r *run) loadOne(ctx context.Context, kind *snapshot.Kind, version string, 
 	r.devices.add(kind, key, o, action)
 	switch {
 	case action == scenario.Schedule:
-		if nodeOf(original) != "" {
+		if scenario.NodeOf(original) != "" {
 			r.moved[snapshot.UID(o)] = true
 		}
 		return r.wait(key, "", o, nil)
@@ -149,12 +148,8 @@ func (r *run) addCustom(kind *snapshot.Kind, o map[string]any) {
 // isLost reports whether a pod is on a node that does not exist. The scheduler would count the node
 // in its cache, and a cluster removes the pod (pkg/controller/podgc).
 func (r *run) isLost(kind *snapshot.Kind, o map[string]any) bool {
-	return kind.Name == "Pod" && nodeOf(o) != "" && !r.nodes[nodeOf(o)]
-}
-
-func nodeOf(pod map[string]any) string {
-	node, _, _ := unstructured.NestedString(pod, "spec", "nodeName")
-	return node
+	node := scenario.NodeOf(o)
+	return kind.Name == "Pod" && node != "" && !r.nodes[node]
 }
 
 // drop remembers an object that is not created.

@@ -74,7 +74,7 @@ func (b *Budget) after(bound int) Health {
 // budgets writes the status of PodDisruptionBudgets, as their controller does.
 type budgets struct {
 	client dynamic.NamespaceableResourceInterface
-	// all are the budgets of each namespace, and written what their status was last.
+	// all has the budgets of each namespace, and written the status that was written last.
 	all     map[string][]*Budget
 	written map[*Budget]Health
 	pods    cache.Indexer

@@ -86,8 +86,8 @@ func (p *provisioning) volume() (pv *corev1.PersistentVolume, assumed bool, err 
 // assumedTopology is an annotation of volumes that show nothing about others of their class.
 const assumedTopology = "pmk-sched.io/assumed-topology"
 
-// inTree is the prefix of the names of the provisioners in Kubernetes. Other names with a slash are
-// those of external provisioners, which are not CSI drivers.
+// inTree is the prefix of the names of the provisioners in Kubernetes. External provisioners have
+// other names with a slash, and are not CSI drivers.
 const inTree = "kubernetes.io/"
 
 // source returns the source of a volume. The disks of clouds are the in-tree sources that

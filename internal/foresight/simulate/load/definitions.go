@@ -8,8 +8,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
-// missingDefinitions returns a CustomResourceDefinition for each kind of custom resources among
-// objects that has none among them. It accepts any field, and has the status as a subresource.
+// missingDefinitions returns a CustomResourceDefinition for each kind of custom resources that
+// objects do not define. It accepts any field, and has the status as a subresource.
 func missingDefinitions(objects []map[string]any, kinds []*snapshot.Kind) []map[string]any {
 	var given, made []map[string]any
 	for _, o := range objects {

@@ -1,8 +1,6 @@
 package scenario
 
 import (
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
@@ -25,7 +23,7 @@ func NewAttachments() *Attachments {
 
 // AddPod adds a pod of a snapshot, and whether it stays on its node.
 func (a *Attachments) AddPod(pod map[string]any, stays bool) {
-	node, _, _ := unstructured.NestedString(pod, "spec", "nodeName")
+	node := NodeOf(pod)
 	if node == "" || IsFinished(pod) {
 		return
 	}

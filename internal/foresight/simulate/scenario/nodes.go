@@ -80,7 +80,7 @@ func nodeOf(kind *snapshot.Kind, o object) (name string) {
 	case "nodes", "csinodes.storage.k8s.io":
 		name, _, _ = unstructured.NestedString(o, "metadata", "name")
 	case "pods":
-		name, _, _ = unstructured.NestedString(o, "spec", "nodeName")
+		name = NodeOf(o)
 	}
 	return name
 }

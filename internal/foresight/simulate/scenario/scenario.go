@@ -111,11 +111,10 @@ func ReplaceAll() Scenario {
 func Drain(nodes []string) Scenario {
 	s := newScenario("drain", func(kind *snapshot.Kind, o object) (object, Action) {
 		name, _, _ := unstructured.NestedString(o, "metadata", "name")
-		node, _, _ := unstructured.NestedString(o, "spec", "nodeName")
 		switch {
 		case kind.Name == "Node" && slices.Contains(nodes, name):
 			return cordoned(o), Keep
-		case kind.Name == "Pod" && slices.Contains(nodes, node) && isMovable(o):
+		case kind.Name == "Pod" && slices.Contains(nodes, NodeOf(o)) && isMovable(o):
 			return unbound(o), Schedule
 		case kind.Name == "Pod" && isPending(o):
 			return o, Leave
@@ -179,6 +178,12 @@ func NameOf(o map[string]any) (namespace, name string) {
 	namespace, _ = metadata["namespace"].(string)
 	name, _ = metadata["name"].(string)
 	return namespace, name
+}
+
+// NodeOf returns the name of the node that a pod is bound to.
+func NodeOf(pod map[string]any) string {
+	node, _ := part(pod, "spec")["nodeName"].(string)
+	return node
 }
 
 // noScheduler is the prefix of the scheduler's name of a pod that is left out. No scheduler has

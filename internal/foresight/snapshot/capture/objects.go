@@ -180,7 +180,7 @@ func (s *State) Read(ctx context.Context, on *session.Session, cfg *rest.Config)
 	return err
 }
 
-// Each implements [Objects]. Custom resources are those of the snapshot.
+// Each implements [Objects]. The custom resources are the original ones.
 func (s *State) Each(do func(kind *snapshot.Kind, version string, object map[string]any) error) error {
 	original := map[string]map[string]any{} // metadata of pods
 	err := s.original.Each(func(kind *snapshot.Kind, version string, o map[string]any) error {
