@@ -70,7 +70,7 @@ func TestArchivedPluginHasTheSameSourcesElsewhere(t *testing.T) {
 	}
 }
 
-// Modules of a workspace are found through go.work, without a replace directive.
+// Modules of a workspace are found through go.work, whose directories override those of go.mod.
 func TestAModuleOfAWorkspaceIsReadWithTheModulesThatItImports(t *testing.T) {
 	const lib = "package lib\n\nimport _ \"mono.example.com/base/x\"\n"
 	files := map[string]string{
@@ -80,7 +80,8 @@ func TestAModuleOfAWorkspaceIsReadWithTheModulesThatItImports(t *testing.T) {
 		"base/go.mod": "module mono.example.com/base\n\ngo 1.21\n", "base/x/x.go": "package x\n",
 		"other/go.mod": "module mono.example.com/other\n\ngo 1.21\n", "other/other.go": "package other\n",
 		"fork/go.mod": "module example.com/old\n\ngo 1.21\n", "fork/fork.go": "package old\n",
-		"sched/go.mod":   "module mono.example.com/sched\n\ngo 1.21\n\nrequire mono.example.com/lib v0.0.0\n",
+		"sched/go.mod": "module mono.example.com/sched\n\ngo 1.21\n\nrequire mono.example.com/lib v0.0.0\n\n" +
+			"replace mono.example.com/lib => ../published\nreplace example.com/old => ../published\n",
 		"sched/sched.go": "package sched\n\nimport _ \"mono.example.com/lib\"\n",
 		"alone/go.mod":   "module alone.example.com\n\ngo 1.21\n", "alone/alone.go": "package alone\n",
 	}
@@ -99,7 +100,7 @@ func TestAModuleOfAWorkspaceIsReadWithTheModulesThatItImports(t *testing.T) {
 	for _, r := range m.replacements {
 		got = append(got, r.path)
 	}
-	want := []string{"example.com/old", "mono.example.com/lib", "mono.example.com/base"}
+	want := []string{"mono.example.com/lib", "example.com/old", "mono.example.com/base"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("modules (-want +got):\n%s", diff)
 	}

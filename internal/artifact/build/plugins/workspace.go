@@ -76,13 +76,9 @@ func (w *workspace) readPaths() error {
 }
 
 // addReplacements adds the modules of the workspace that a module at a root imports to its go.mod
-// as replace directives, and the replace directives of the workspace: a build has no workspace. The
-// module's own directives stay.
+// as replace directives, and the replace directives of the workspace: a build has no workspace.
+// They override the directives of the module, as in the go command.
 func (w *workspace) addReplacements(m *pluginModule, root string) error {
-	own := map[string]bool{m.path: true}
-	for _, r := range m.mod.Replace {
-		own[r.Old.Path] = true
-	}
 	add := func(path, version, dir string) error {
 		inside, err := filepath.Rel(root, dir)
 		if err != nil {
@@ -95,7 +91,7 @@ func (w *workspace) addReplacements(m *pluginModule, root string) error {
 	}
 	for _, r := range w.work.Replace {
 		switch {
-		case own[r.Old.Path]:
+		case r.Old.Path == m.path:
 		case r.New.Version != "":
 			if err := m.mod.AddReplace(r.Old.Path, r.Old.Version, r.New.Path, r.New.Version); err != nil {
 				return err
@@ -106,13 +102,14 @@ func (w *workspace) addReplacements(m *pluginModule, root string) error {
 			}
 		}
 	}
+	added := map[string]bool{m.path: true}
 	for next := []*pluginModule{m}; len(next) > 0; next = next[1:] {
 		for _, path := range slices.Sorted(maps.Keys(w.dirs)) {
 			dir := w.dirs[path]
-			if own[path] || !next[0].imports(path) {
+			if added[path] || !next[0].imports(path) {
 				continue
 			}
-			own[path] = true
+			added[path] = true
 			if err := add(path, "", dir); err != nil {
 				return err
 			}
