@@ -3,8 +3,8 @@ package deploy
 import (
 	"context"
 	"errors"
-	"slices"
 	"fmt"
+	"slices"
 
 	"go.uber.org/zap"
 

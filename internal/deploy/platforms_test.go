@@ -62,7 +62,8 @@ func TestPodsRunOnNodesWithAPlatformOfTheImage(t *testing.T) {
 		"a cluster without answers": {architectures: []string{"amd64"}, replicas: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan, err := NewPlan(tc.info, nil, Options{Name: "gpu", Image: "registry.example/gpu:v1", Branch: "v1.29.3", Now: now,
+			plan, err := NewPlan(tc.info, nil, Options{Name: "gpu", Image: "registry.example/gpu:v1",
+				Branch: "v1.29.3", Now: now,
 				Architectures: tc.architectures, NodeSelector: tc.selector})
 			if tc.failure != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.failure) || !problem.IsInvalid(err) {

@@ -22,7 +22,8 @@ func TestTheBindingInKubeSystemIsLeftOutWhereItIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan, err := NewPlan(nil, nil, Options{Name: "a", Namespace: "sched", Image: "registry.example/a:v1",
-				Branch: "v1.29.3", Credentials: CredentialsServiceAccount, AuthenticationReader: tc.wanted, SystemClosed: tc.closed})
+				Branch: "v1.29.3", Credentials: CredentialsServiceAccount, AuthenticationReader: tc.wanted,
+				SystemClosed: tc.closed})
 			if err != nil {
 				t.Fatal(err)
 			}

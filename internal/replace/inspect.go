@@ -121,7 +121,8 @@ func checkLease(args []string) error {
 	} {
 		// Locks of several kinds of objects have names such as endpointsleases.
 		value, given := staticpod.Flag(args, f.name)
-		if given && value != f.expected && !(f.expected == "leases" && strings.HasSuffix(value, f.expected)) {
+		ofSeveralKinds := f.expected == "leases" && strings.HasSuffix(value, f.expected)
+		if given && value != f.expected && !ofSeveralKinds {
 			return problem.Invalidf("remove the flag on every control-plane node first",
 				"--%s=%s of the scheduler changes the lease for leader election: expected %s", f.name, value, f.expected)
 		}

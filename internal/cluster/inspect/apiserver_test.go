@@ -100,7 +100,7 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		pod.TypeMeta = metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"}
 		answer(w, pod)
 	case strings.HasSuffix(path, "/namespaces/default/endpoints/kubernetes") && s.servers != nil:
-		subset := corev1.EndpointSubset{}
+		subset := corev1.EndpointSubset{} //nolint:staticcheck // for 1.20
 		for _, address := range s.servers {
 			subset.Addresses = append(subset.Addresses, corev1.EndpointAddress{IP: address})
 		}

@@ -62,7 +62,7 @@ func (d *detector) serverAddresses(ctx context.Context) ([]string, error) {
 	}
 	var object struct {
 		Endpoints []discoveryv1.Endpoint  `json:"endpoints"`
-		Subsets   []corev1.EndpointSubset `json:"subsets"`
+		Subsets   []corev1.EndpointSubset `json:"subsets"` //nolint:staticcheck // for 1.20
 	}
 	if err := json.Unmarshal(raw, &object); err != nil {
 		return nil, err

@@ -61,8 +61,8 @@ const (
 	LayoutUnknown = "unknown"
 )
 
-// AssignsUser reports whether the cluster assigns the user of pods in a namespace and refuses others
-// by default, as OpenShift does except in its own namespaces
+// AssignsUser reports whether the cluster assigns the user of pods in a namespace, and refuses
+// others by default, as OpenShift does except in its own namespaces
 // (openshift/apiserver-library-go, pkg/securitycontextconstraints).
 func (i *Info) AssignsUser(namespace string) bool {
 	openshift := i.Distribution == "openshift" || i.Distribution == "hypershift"

@@ -139,7 +139,7 @@ func TestTheHintNamesTheProblemOfACertificate(t *testing.T) {
 		t.Fatal(err)
 	}
 	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(ca.Pair.Cert) {
+	if !pool.AppendCertsFromPEM(ca.Cert) {
 		t.Fatal("no certificate")
 	}
 	sign := func(template x509.Certificate) tls.Certificate {
@@ -187,7 +187,7 @@ func TestTheHintNamesTheProblemOfACertificate(t *testing.T) {
 			fields := "tls-server-name: '" + tc.name + "',"
 			if tc.trust {
 				file := filepath.Join(t.TempDir(), "ca.crt")
-				if err := os.WriteFile(file, ca.Pair.Cert, 0o600); err != nil {
+				if err := os.WriteFile(file, ca.Cert, 0o600); err != nil {
 					t.Fatal(err)
 				}
 				fields += "certificate-authority: '" + file + "',"

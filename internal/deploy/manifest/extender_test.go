@@ -75,7 +75,8 @@ func wirings() []manifest.Wiring {
 				Image: "localhost/my-extender:v1", Policies: e.Policies, Rules: e.Rules, Port: 11260,
 			}},
 		{Extender: profiles.Extender{
-			Name: "far", URLPrefix: "https://10.96.0.7", NodeCacheCapable: e.Call.NodeCacheCapable}, ClientSecret: manifest.ExtenderClient("far")},
+			Name: "far", URLPrefix: "https://10.96.0.7", NodeCacheCapable: e.Call.NodeCacheCapable},
+			ClientSecret: manifest.ExtenderClient("far")},
 	}
 }
 

@@ -116,9 +116,10 @@ func (d *defaultVerifier) podOf(ctx context.Context, lease *coordinationv1.Lease
 
 // staticPods returns the mirror pods of default schedulers.
 func (d *defaultVerifier) staticPods(ctx context.Context) ([]corev1.Pod, error) {
-	return kubeapi.Read(ctx, d.retry, "list the pods of default schedulers", func(ctx context.Context) ([]corev1.Pod, error) {
-		return kubeapi.DefaultSchedulerPods(ctx, d.kube.CoreV1())
-	})
+	return kubeapi.Read(ctx, d.retry, "list the pods of default schedulers",
+		func(ctx context.Context) ([]corev1.Pod, error) {
+			return kubeapi.DefaultSchedulerPods(ctx, d.kube.CoreV1())
+		})
 }
 
 // leaderChangedError is a NotScheduledError that another attempt may avoid.

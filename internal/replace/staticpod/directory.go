@@ -67,10 +67,8 @@ func (m *Manifest) definedBy(files Files, name string) (bool, error) {
 		return false, err
 	}
 	var pod corev1.Pod
-	if sigsyaml.Unmarshal(file.Data, &pod) != nil || pod.APIVersion != "v1" || pod.Kind != "Pod" {
-		return false, nil
-	}
-	return pod.Name == m.Pod.Name && namespace(&pod) == namespace(m.Pod) && len(pod.Spec.Containers) > 0, nil
+	notPod := sigsyaml.Unmarshal(file.Data, &pod) != nil || pod.APIVersion != "v1" || pod.Kind != "Pod"
+	return !notPod && pod.Name == m.Pod.Name && namespace(&pod) == namespace(m.Pod) && len(pod.Spec.Containers) > 0, nil
 }
 
 // namespace returns the namespace that a kubelet puts a static pod into.

@@ -63,7 +63,7 @@ func (l *Loader) dryRun(ctx context.Context, t target, body []byte) ([]byte, err
 	err := l.requests.Do(ctx, "create "+t.String(), func(ctx context.Context) (err error) {
 		answer, err = send(ctx, t.request("POST").Param("dryRun", metav1.DryRunAll).Body(body))
 		if refused = refusal(err); refused != nil {
-			return nil
+			err = nil
 		}
 		return err
 	})

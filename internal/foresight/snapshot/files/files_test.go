@@ -373,12 +373,12 @@ func TestManifestsKeepAllFields(t *testing.T) {
 }
 
 func TestFieldsThatAreNotKnownAreKeptAndNoted(t *testing.T) {
-	text := podWith(`"resoruces":{"x":1}`) + podWith(`"resoruces":{"x":2},"new":true`)
+	text := podWith(`"surprise":{"x":1}`) + podWith(`"surprise":{"x":2},"new":true`)
 	result, got, err := read(t, text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"fields that this pmk-sched does not know: Pod spec.containers[].new, Pod spec.containers[].resoruces"}
+	want := []string{"fields that this pmk-sched does not know: Pod spec.containers[].new, Pod spec.containers[].surprise"}
 	if diff := cmp.Diff(want, result.Doubts); diff != "" || len(got.keys) != 2 {
 		t.Errorf("%d objects, notes (-want +got):\n%s", len(got.keys), diff)
 	}
