@@ -73,7 +73,7 @@ func (r *run) loadOne(ctx context.Context, kind *snapshot.Kind, version string, 
 		r.addCustom(kind, o)
 		return nil
 	}
-	var refused string
+	given, refused := o, ""
 	if kind.Name == "Pod" || kind.Name == "Node" {
 		if o, refused, err = r.admit(ctx, kind, version, o); err != nil {
 			return err
@@ -104,7 +104,11 @@ func (r *run) loadOne(ctx context.Context, kind *snapshot.Kind, version string, 
 	if err := r.budgets.add(kind, version, original); err != nil {
 		return err
 	}
-	r.devices.add(kind, key, o, action)
+	if kind.Name == "Pod" && r.loader.Resource(claimKind()).Empty() { // admission has dropped the claims
+		r.devices.add(kind, key, given, action)
+	} else {
+		r.devices.add(kind, key, o, action)
+	}
 	switch {
 	case action == scenario.Schedule:
 		if scenario.NodeOf(original) != "" {

@@ -260,7 +260,7 @@ func TestVerifyToleratesControlPlaneOnlyWithoutOtherNode(t *testing.T) {
 	if diff := cmp.Diff(wantNotes, got.Notes); diff != "" {
 		t.Errorf("notes (-want +got):\n%s", diff)
 	}
-	if tolerated := <-tolerations; tolerated != 2 || !got.ToleratesControlPlane {
+	if tolerated := <-tolerations; tolerated != 3 || !got.ToleratesControlPlane {
 		t.Errorf("the pod tolerates %d taints of the control plane: %+v", tolerated, got)
 	}
 	node(ctx, t, "worker-too", "any")
