@@ -217,6 +217,10 @@ func TestFilesThatCannotBeReadAreRefused(t *testing.T) {
 		"a message after a custom resource": {
 			"apiVersion: example.com/v1\nkind: Cart\nmetadata: {name: a}\nError from server (X): y\n",
 			`line 1: Cart a: unknown field "Error from server (X)"`},
+		"an error of the API server": {
+			`{"apiVersion":"v1","kind":"Node","metadata":{"name":"a"}}` + "\n" +
+				`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"pods is forbidden","code":403}`,
+			"line 2: the API server returned an error: pods is forbidden"},
 		"a list of nodes without items": {`{"apiVersion":"v1","kind":"List"}`, "a List without items"},
 		"items of an object":            {`{"items":[{"apiVersion":"v1","kind":"Node","metadata":{"name":"a"}}],"kind":"Cart"}`, "items of a Cart, which is not a list"},
 		"untyped items without a kind":  {`{"apiVersion":"v1","items":[{"metadata":{"name":"a"}}]}`, "no apiVersion and kind"},

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
@@ -61,6 +63,10 @@ func (f *source) object(i *item) error {
 	apiVersion, kind := i.text(apiVersionField), i.text(kindField)
 	if apiVersion == "" || kind == "" {
 		return problem.Invalidf("", "line %d: an object has no apiVersion and kind", i.line)
+	}
+	if apiVersion == "v1" && kind == "Status" && i.text("status") == metav1.StatusFailure {
+		return problem.Invalidf("read the missing objects again", "line %d: the API server returned an error: %s", i.line,
+			i.text("message"))
 	}
 	if f.reads(apiVersion, kind) {
 		unknown, err := check(apiVersion, kind, text)
