@@ -43,7 +43,7 @@ type Replica struct {
 func Add(manifests []map[string]any, count, limit int) (Scenario, error) {
 	s := Running()
 	s.Name, s.Count, s.Limit = "add", count, limit
-	ignored := map[string]bool{}
+	noted := map[string]bool{}
 	var definitions []map[string]any
 	for _, o := range manifests {
 		if o["kind"] == snapshot.DefinitionKind {
@@ -51,7 +51,7 @@ func Add(manifests []map[string]any, count, limit int) (Scenario, error) {
 		}
 	}
 	for _, o := range manifests {
-		if err := s.addManifest(o, definitions, ignored); err != nil {
+		if err := s.addManifest(o, definitions, noted); err != nil {
 			return s, err
 		}
 	}
@@ -69,7 +69,7 @@ func Add(manifests []map[string]any, count, limit int) (Scenario, error) {
 
 // addManifest adds a workload, or another object that schedulers or plugins read. Others are
 // ignored, with a note.
-func (s *Scenario) addManifest(o object, definitions []map[string]any, ignored map[string]bool) error {
+func (s *Scenario) addManifest(o object, definitions []map[string]any, noted map[string]bool) error {
 	apiVersion, _ := o["apiVersion"].(string)
 	kindName, _ := o["kind"].(string)
 	kind, version := snapshot.Find(snapshot.Kinds(), apiVersion, kindName)
@@ -90,11 +90,17 @@ func (s *Scenario) addManifest(o object, definitions []map[string]any, ignored m
 	if kindName == snapshot.DefinitionKind {
 		return nil // one is made
 	}
+	note := ""
+	switch {
+	case kind == nil:
+		note = "manifests of kind %s are ignored: no scheduler reads them"
+	case kind.Custom:
+		note = "manifests of kind %s are created for plugins alone: no controller creates pods for them"
+	}
+	if note != "" && !noted[kindName] {
+		s.Notes, noted[kindName] = append(s.Notes, fmt.Sprintf(note, kindName)), true
+	}
 	if kind == nil {
-		if !ignored[kindName] {
-			s.Notes = append(s.Notes, fmt.Sprintf("manifests of kind %s are ignored: no scheduler reads them", kindName))
-		}
-		ignored[kindName] = true
 		return nil
 	}
 	s.Objects = append(s.Objects, Object{Kind: kind, Version: version, Fields: kind.Strip(o)})

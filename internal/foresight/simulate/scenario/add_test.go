@@ -148,6 +148,22 @@ func TestManifestsThatCannotBeAddedAreRefused(t *testing.T) {
 	}
 }
 
+func TestKindsWithoutPodsAreNoted(t *testing.T) {
+	const pod = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"containers":[{"name":"c"}]}}`
+	for manifest, want := range map[string][]string{
+		`{"apiVersion":"example.com/v1","kind":"TrainJob","metadata":{"name":"t"}}`: {
+			"manifests of kind TrainJob are created for plugins alone: no controller creates pods for them"},
+		`{"apiVersion":"scheduling.x-k8s.io/v1alpha1","kind":"PodGroup","metadata":{"name":"g"}}`: nil,
+		`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"}}`: {
+			"manifests of kind Secret are ignored: no scheduler reads them"},
+	} {
+		s, err := scenario.Add([]map[string]any{decode(t, manifest), decode(t, manifest), decode(t, pod)}, 1, 0)
+		if diff := cmp.Diff(want, s.Notes); err != nil || diff != "" {
+			t.Errorf("%v, notes (-want +got):\n%s", err, diff)
+		}
+	}
+}
+
 // Pods that a scenario leaves out are restored in the next scenario.
 func TestPodsThatAreLeftOutCanBeScheduledLater(t *testing.T) {
 	pods := kindNamed(t, "Pod")
