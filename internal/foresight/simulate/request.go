@@ -79,7 +79,7 @@ type Simulation struct {
 	Snapshot  *capture.Snapshot
 	Timeout   time.Duration
 	Prices    []report.Price
-	// Removals has nodes removed too whose drained pods have no node otherwise.
+	// Removals also simulates that drained nodes are removed, if a pod of them has no node before.
 	Removals bool
 	// Undecided and Before are those of [Options], for each scenario.
 	Undecided bool

@@ -20,7 +20,7 @@ type shape struct {
 	apart bool
 }
 
-// shapesOf returns the shapes of pods. Those of a group mostly have one.
+// shapesOf returns the shapes of pods. The pods of a group mostly have one.
 func shapesOf(pods []*corev1.Pod) (all []*shape) {
 	for _, pod := range pods {
 		request, apart, known := scheduler.PodRequests(pod), keepsApart(pod), false

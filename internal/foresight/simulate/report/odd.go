@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// smallestMemory is a request of memory, in bytes, below which the unit is rarely intended: m means
-// thousandths.
+// smallestMemory is a request of memory, in bytes. The unit of a smaller one is rarely intended: m
+// means thousandths.
 const smallestMemory = 1 << 10
 
 // oddRequests counts the requests that are probably a mistake, and keeps the first one of each
@@ -47,7 +47,7 @@ func largest(name corev1.ResourceName) resource.Quantity {
 	return *resource.NewQuantity(math.MaxInt64, resource.DecimalSI)
 }
 
-// notes describes them.
+// notes returns a note on each kind of odd requests.
 func (o *oddRequests) notes() []string {
 	var all []string
 	note := func(count int, first, why string) {
