@@ -313,3 +313,29 @@ func FuzzValidate(f *testing.F) {
 		}
 	})
 }
+
+// v1beta2 merges each profile with the defaults before it compares them, v1 compares the lines.
+func TestConvertedProfilesHaveTheSameQueueSort(t *testing.T) {
+	const source = "apiVersion: kubescheduler.config.k8s.io/v1beta2\nkind: KubeSchedulerConfiguration\nprofiles:\n"
+	const prioritySort = "- schedulerName: a\n  plugins: {queueSort: {enabled: [{name: PrioritySort}]}}\n"
+	for name, tc := range map[string]struct {
+		profiles string
+		refused  string
+	}{
+		"written and by default": {profiles: prioritySort + "- schedulerName: b\n"},
+		"disabled in two ways": {profiles: "- schedulerName: a\n  plugins: {queueSort: {disabled: [{name: '*'}], " +
+			"enabled: [{name: " + extraName + "}]}}\n- schedulerName: b\n  plugins: {queueSort: {disabled: [{name: PrioritySort}], " +
+			"enabled: [{name: " + extraName + "}]}}\n"},
+		"two plugins": {profiles: prioritySort + "- schedulerName: b\n  plugins: {queueSort: {disabled: [{name: '*'}], " +
+			"enabled: [{name: " + extraName + "}]}}\n", refused: "queueSort differs from the first profile"},
+	} {
+		for _, release := range []string{"v1.21.3", "v1.24.3", "v1.30.14"} {
+			t.Run(name+" "+release, func(t *testing.T) {
+				_, err := convertTo(t, release, source+tc.profiles, false)
+				if (err != nil) != (tc.refused != "") || err != nil && !strings.Contains(err.Error(), tc.refused) {
+					t.Errorf("got %v, want %q", err, tc.refused)
+				}
+			})
+		}
+	}
+}

@@ -77,6 +77,7 @@ func Document(doc *schema.Document, r *schema.Report, o Options) Result {
 		p := profileConversion{conversion: c, profile: profile, sets: node.Child(profile, "plugins")}
 		p.run()
 	}
+	c.alignQueueSort()
 	c.dropUnsupported(doc.Root, schema.Configuration(), "")
 	if !c.Deploy {
 		c.ownElection()
