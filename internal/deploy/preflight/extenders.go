@@ -212,11 +212,11 @@ func (q *extenderQuestion) pod() *corev1.Pod {
 // client returns a client with the certificates of the scheduler. Files that are only in its pod
 // cannot be read here.
 func (q *extenderQuestion) client() (*http.Client, error) {
-	t := q.TLS
-	if t == nil {
-		t = &profiles.ExtenderTLS{Insecure: q.EnableHTTPS}
-	}
-	config := &tls.Config{InsecureSkipVerify: t.Insecure, ServerName: t.ServerName} //nolint:gosec // as configured
+	t := cmp.Or(q.TLS, &profiles.ExtenderTLS{})
+	// Without a certificate authority enableHTTPS accepts any certificate (makeTransport in
+	// pkg/scheduler/extender.go).
+	insecure := t.Insecure || q.EnableHTTPS && len(t.CAData) == 0 && t.CAFile == ""
+	config := &tls.Config{InsecureSkipVerify: insecure, ServerName: t.ServerName} //nolint:gosec // as configured
 	ca, err := t.CAData, error(nil)
 	if len(ca) == 0 && t.CAFile != "" {
 		ca, err = os.ReadFile(t.CAFile)

@@ -95,6 +95,18 @@ func TestAnExtenderThatReadsOnlyNamesOrOnlyNodesIsFound(t *testing.T) {
 		expectOutcome(t, api.URL, profiles.Extender{URLPrefix: "http://127.0.0.1:1", FilterVerb: "filter"}, Unknown,
 			"connection refused")
 	})
+	t.Run("enableHTTPS without a certificate authority accepts any certificate", func(t *testing.T) {
+		server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			var args extenderArgs
+			_ = json.NewDecoder(r.Body).Decode(&args)
+			_ = json.NewEncoder(w).Encode(ofBoth(&args))
+		}))
+		defer server.Close()
+		e := profiles.Extender{URLPrefix: server.URL, FilterVerb: "filter", TLS: &profiles.ExtenderTLS{ServerName: "x"}}
+		expectOutcome(t, api.URL, e, Unknown, "certificate")
+		e.EnableHTTPS = true
+		expectOutcome(t, api.URL, e, Passed, "answer to nodes: 2 nodes")
+	})
 	t.Run("files of another machine", func(t *testing.T) {
 		expectOutcome(t, api.URL, profiles.Extender{URLPrefix: "https://127.0.0.1:1", FilterVerb: "filter",
 			TLS: &profiles.ExtenderTLS{CAFile: "/none/ca.crt"}}, Unknown, "/none/ca.crt")

@@ -157,6 +157,8 @@ func (p *preflight) doubt(ctx context.Context, t *trial, text string) (string, e
 	switch {
 	case t.own && (strings.Contains(text, deniedByWebhook) || strings.Contains(text, deniedByPolicy)):
 		return "the policy may decide by the creator: " + t.limits(), nil
+	case t.own && strings.Contains(text, noOwner): // OwnerReferencesPermissionEnforcement
+		return t.limits(), nil
 	case strings.Contains(text, overQuota):
 		selector := labels.Set{ownership.LabelName: p.pod.Labels[ownership.LabelName], ownership.LabelInstance: p.Name}
 		pods, err := kubeapi.List(ctx, p.retry, "list pods of "+p.Name, p.kube.CoreV1().Pods(p.Namespace).List,

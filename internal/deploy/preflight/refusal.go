@@ -49,6 +49,7 @@ const (
 	podSecurity       = "violates PodSecurity"
 	podSecurityPolicy = "PodSecurityPolicy"
 	noConstraint      = "security context constraint"
+	noOwner           = "cannot set an ownerRef"
 )
 
 // constraints are security context constraints of OpenShift that let a pod choose its user.

@@ -30,6 +30,7 @@ func SystemClosed(ctx context.Context, cfg *rest.Config, o rbac.Options, log *za
 	p := &preflight{cfg: cfg, kube: kube, retry: &kubeapi.Retrier{Log: log}}
 	binding := rbac.AuthenticationReader(o)
 	bindings := kube.RbacV1().RoleBindings(binding.Namespace)
+	// An error leaves the reason unknown, unless the dry run shows it.
 	found, _ := kubeapi.Find(ctx, p.retry, bindings.Get, binding.Kind, binding.Namespace, binding.Name)
 	if found != nil || ctx.Err() != nil {
 		return "", ctx.Err()
