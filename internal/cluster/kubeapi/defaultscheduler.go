@@ -5,6 +5,7 @@ import (
 	"context"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -194,7 +195,11 @@ func DefaultLease(ctx context.Context, client coordinationv1client.LeasesGetter,
 		namespaces = append(namespaces, metav1.NamespaceSystem)
 	}
 	for i := range pods {
-		if container := DefaultScheduler(&pods[i]); container != nil && flagOf(container, "leader-elect") != "false" {
+		container := DefaultScheduler(&pods[i])
+		if container == nil {
+			continue
+		}
+		if elects, err := strconv.ParseBool(flagOf(container, "leader-elect")); elects || err != nil { // true by default
 			named := cmp.Or(flagOf(container, "leader-elect-resource-namespace"), metav1.NamespaceSystem)
 			namespaces = append(namespaces, named, pods[i].Namespace)
 		}

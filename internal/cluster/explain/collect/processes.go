@@ -56,9 +56,12 @@ func (r *reader) processOf(pod *corev1.Pod) *corev1.Container {
 }
 
 // likeness is 1 if the name of a pod or of its namespace begins with the name of the scheduler,
-// else 0.
+// else 0. It is 0 for the default scheduler: "default" is the name of a namespace.
 func (r *reader) likeness(pod *corev1.Pod) int {
 	name := strings.TrimSuffix(r.schedulerName(), "-scheduler")
+	if r.schedulerName() == corev1.DefaultSchedulerName {
+		return 0
+	}
 	if strings.HasPrefix(pod.Name, name) || strings.HasPrefix(pod.Namespace, name) {
 		return 1
 	}

@@ -61,6 +61,9 @@ func TestSchedulersWithoutALeaseAreFoundByTheirPods(t *testing.T) {
 			{Name: "default-scheduler", Where: "Pod/kube-system/kube-scheduler-n1"}}},
 		"a lease is left of an election": {scheduler: "", pods: []corev1.Pod{alone}, lease: "kube-system",
 			want: []explain.Scheduler{{Name: "default-scheduler", Where: "Pod/kube-system/kube-scheduler-n1"}}},
+		"leader election off in another notation": {pods: []corev1.Pod{process("kube-system", minikube, "kube-scheduler", true,
+			"kube-scheduler", "--leader_elect=0")}, lease: "kube-system",
+			want: []explain.Scheduler{{Name: "default-scheduler", Where: "Pod/kube-system/kube-scheduler-n1"}}},
 		"its static pod is not ready": {scheduler: "default-scheduler", pods: []corev1.Pod{notReady(alone)},
 			want: []explain.Scheduler{{Name: "default-scheduler", Where: "Pod/kube-system/kube-scheduler-n1",
 				Problem: "Pod/kube-system/kube-scheduler-n1 is not ready"}}},
@@ -94,6 +97,8 @@ func TestSchedulersWithoutALeaseAreFoundByTheirPods(t *testing.T) {
 				"Pod/scheduler-plugins/scheduler-plugins-scheduler-1 runs kube-scheduler"}},
 		"schedulers of other software": {scheduler: "gone", pods: []corev1.Pod{
 			process("airflow", "airflow-scheduler-0", "scheduler", false, "airflow", "scheduler"), own}},
+		"other software in the namespace default": {pods: []corev1.Pod{
+			process("default", "airflow-scheduler-0", "scheduler", false, "airflow", "scheduler")}},
 		"a scheduler that is known": {scheduler: "", pods: []corev1.Pod{alone, second}, want: []explain.Scheduler{
 			{Name: "default-scheduler", Where: "Pod/kube-system/kube-scheduler-n1"}}},
 	} {
