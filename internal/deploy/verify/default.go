@@ -12,11 +12,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 )
 
-// The default scheduler's lease (pkg/scheduler/apis/config/types.go), and the name of its container
-// in static pods.
-const (
-	defaultContainer = "kube-scheduler"
-)
+// defaultContainer is the name of the default scheduler's container in static pods.
+const defaultContainer = "kube-scheduler"
 
 // DefaultOptions are options for the verification of the default scheduler.
 type DefaultOptions struct {
