@@ -334,5 +334,5 @@ func TestSimulationsThatCannotRunAreRefused(t *testing.T) {
 	run.PMKSched(t, "simulate", "drain", "--snapshot", file, "--branch", apiserver.Release, "two").Fails(t, 2,
 		"no node two")
 	run.PMKSched(t, "simulate", "pending", "--snapshot", run.WriteFile(t, "x", "y"), "--branch",
-		apiserver.Release).Fails(t, 2, "YAML document at line 1")
+		apiserver.Release).Fails(t, 2, "line 1: expected an object")
 }
