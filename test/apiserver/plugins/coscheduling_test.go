@@ -27,27 +27,28 @@ const (
 	memberLabel = "pmk-sched.io/min-member"
 )
 
-// In total the three nodes have room for four pods, so that three of them get a node and wait there
-// for the fourth, for which no node has room.
+// In total the three nodes have room for four pods, but each of them has room for one only: the gang
+// does not begin, so that none of its pods holds a node.
 func gangOfFour(t *testing.T, s subject) {
 	x := startGangs(t, s, "four", 3, 3)
 	x.createWith(t, "a", 4, 4, 2)
-	run.Eventually(t, "the gang has been tried and has given up its nodes", func(ctx context.Context) (bool, string) {
+	run.Eventually(t, "each pod of the gang has the room as its reason", func(context.Context) (bool, string) {
 		if n := x.bound(t, "a"); n > 0 {
 			t.Fatalf("%d pods of the gang are bound", n)
 		}
-		metrics, err := controlplane.ReadMetrics(ctx, x.metrics)
-		if err != nil {
-			return false, err.Error()
-		}
-		results := metrics.By(t, "pmk_sched_coscheduling_attempts_total", "result")
-		// as when only some of them existed
-		tried := results["unplaced"] > 0 && !strings.Contains(x.reasons(t, "a"), "of 4 pods")
+		refused := true
 		for _, pod := range x.list(t, "a") {
-			tried = tried && message(&pod) != ""
+			refused = refused && strings.Contains(message(&pod), "have room for 3, and it needs 4")
 		}
-		return tried, fmt.Sprint(results, x.reasons(t, "a"))
+		return refused, x.reasons(t, "a")
 	})
+	metrics, err := controlplane.ReadMetrics(t.Context(), x.metrics)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if results := metrics.By(t, "pmk_sched_coscheduling_attempts_total", "result"); results["unplaced"] > 0 {
+		t.Errorf("the gang began: attempts %v", results)
+	}
 	if n := x.bound(t, "a"); n > 0 {
 		t.Errorf("%d pods of the gang are bound", n)
 	}
