@@ -27,8 +27,8 @@ const (
 	memberLabel = "pmk-sched.io/min-member"
 )
 
-// In total the three nodes have room for four pods, but each of them has room for one only: the gang
-// does not begin, so that none of its pods holds a node.
+// In total the three nodes have room for four pods, but each of them has room for one only: the
+// gang does not begin, so that none of its pods holds a node.
 func gangOfFour(t *testing.T, s subject) {
 	x := startGangs(t, s, "four", 3, 3)
 	x.createWith(t, "a", 4, 4, 2)
