@@ -32,16 +32,15 @@ const (
 // controlPlaneNode fails unless a node accepts the pod and matches its node selector.
 func (p *preflight) controlPlaneNode(ctx context.Context) (string, error) {
 	var fit, reasons []string
-	for list, err := range p.selectedNodes(ctx) {
-		if err != nil {
-			return "", unknownIfForbidden(err)
-		}
-		for i := range list.Items {
-			if reason := kubeapi.NodeRejection(&list.Items[i], p.pod.Spec.Tolerations); reason != "" {
-				reasons = append(reasons, list.Items[i].Name+" "+reason)
-			} else {
-				fit = append(fit, list.Items[i].Name)
-			}
+	nodes, err := p.selectedNodes(ctx)
+	if err != nil {
+		return "", unknownIfForbidden(err)
+	}
+	for _, node := range nodes {
+		if node.rejection != "" {
+			reasons = append(reasons, node.name+" "+node.rejection)
+		} else {
+			fit = append(fit, node.name)
 		}
 	}
 	switch {
@@ -62,15 +61,13 @@ func (p *preflight) controlPlaneNode(ctx context.Context) (string, error) {
 // them does not start on the others.
 func (p *preflight) onePlatform(ctx context.Context) (string, error) {
 	counts := map[string]int{}
-	for list, err := range p.selectedNodes(ctx) {
-		if err != nil {
-			return "", unknownIfForbidden(err)
-		}
-		for i := range list.Items {
-			node := &list.Items[i]
-			if kubeapi.NodeRejection(node, p.pod.Spec.Tolerations) == "" && node.Status.NodeInfo.Architecture != "" {
-				counts["linux/"+node.Status.NodeInfo.Architecture]++
-			}
+	nodes, err := p.selectedNodes(ctx)
+	if err != nil {
+		return "", unknownIfForbidden(err)
+	}
+	for _, node := range nodes {
+		if node.rejection == "" && node.architecture != "" {
+			counts["linux/"+node.architecture]++
 		}
 	}
 	var platforms, counted []string
@@ -96,11 +93,30 @@ func listOf(texts []string, separator string) string {
 	return strings.Join(texts, separator)
 }
 
-// selectedNodes returns the pages of the nodes that match the pod's node selector: on a hosted
-// control plane they are all nodes of the cluster.
-func (p *preflight) selectedNodes(ctx context.Context) iter.Seq2[*corev1.NodeList, error] {
-	return kubeapi.Pages(ctx, kubeapi.Retrying(p.retry, "list nodes", p.kube.CoreV1().Nodes().List),
-		metav1.ListOptions{LabelSelector: p.nodes.String(), Limit: objectPage})
+// selectedNode is a node that matches the pod's node selector, and why it rejects the pod, or "".
+type selectedNode struct{ name, rejection, architecture string }
+
+// selectedNodes returns the nodes that match the pod's node selector: on a hosted control plane
+// they are all nodes of the cluster. They are read once for all checks.
+func (p *preflight) selectedNodes(ctx context.Context) ([]selectedNode, error) {
+	if p.selected != nil {
+		return p.selected, nil
+	}
+	list := kubeapi.Retrying(p.retry, "list nodes", p.kube.CoreV1().Nodes().List)
+	selected := []selectedNode{}
+	for page, err := range kubeapi.Pages(ctx, list,
+		metav1.ListOptions{LabelSelector: p.nodes.String(), Limit: objectPage}) {
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Items {
+			node := &page.Items[i]
+			selected = append(selected, selectedNode{name: node.Name, architecture: node.Status.NodeInfo.Architecture,
+				rejection: kubeapi.NodeRejection(node, p.pod.Spec.Tolerations)})
+		}
+	}
+	p.selected = selected
+	return selected, nil
 }
 
 // portFree fails if the scheduler's port is in use in the host's network of the selected nodes: by
@@ -110,14 +126,13 @@ func (p *preflight) portFree(ctx context.Context) (string, error) {
 	if by, taken := p.TakenPorts[p.Port]; taken {
 		return "", problem.Errorf(hint, "port %d is in use by %s", p.Port, by)
 	}
+	selected, err := p.selectedNodes(ctx)
+	if err != nil {
+		return "", unknownIfForbidden(err)
+	}
 	nodes := map[string]bool{}
-	for list, err := range p.selectedNodes(ctx) {
-		if err != nil {
-			return "", unknownIfForbidden(err)
-		}
-		for i := range list.Items {
-			nodes[list.Items[i].Name] = true
-		}
+	for _, node := range selected {
+		nodes[node.name] = true
 	}
 	for _, selector := range podSelectors(nodes) {
 		for list, err := range p.podsOf(ctx, selector) {

@@ -54,6 +54,8 @@ type preflight struct {
 	retry *kubeapi.Retrier
 	pod   corev1.PodTemplateSpec // of the Deployment among the objects
 	nodes labels.Selector        // of the nodes for the pod
+	// selected are the nodes that match, nil until a check has read them.
+	selected []selectedNode
 }
 
 // Checks returns the checks to run before a deployment. It sends no request, and fails only if cfg

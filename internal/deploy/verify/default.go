@@ -78,13 +78,11 @@ func verifyDefault(ctx context.Context, cfg *rest.Config, o DefaultOptions) (*De
 	if d.verifier, err = newVerifier(cfg, o.Options, &d.result.Result); err != nil {
 		return nil, err
 	}
-	lease, err := d.readLease(ctx)
+	pods, lease, err := d.readLease(ctx)
 	if err != nil {
 		return d.result, err
 	}
-	if err := d.chooseImage(ctx); err != nil {
-		return d.result, err
-	}
+	d.chooseImage(pods)
 	return d.result, d.run(ctx, procedure{
 		create: "create a pod that names no scheduler", prove: "prove that the replacement bound it",
 		explain: func(ctx context.Context, pod *corev1.Pod) error {
@@ -105,14 +103,10 @@ type defaultVerifier struct {
 	result *DefaultResult
 }
 
-// chooseImage selects an image for the pod that the nodes have.
-func (d *defaultVerifier) chooseImage(ctx context.Context) error {
+// chooseImage selects an image for the pod that the nodes of the default schedulers have.
+func (d *defaultVerifier) chooseImage(pods []corev1.Pod) {
 	if d.Image != "" {
-		return nil
-	}
-	pods, err := d.staticPods(ctx)
-	if err != nil {
-		return err
+		return
 	}
 	d.Image = missingImage
 	for i := range pods {
@@ -120,19 +114,19 @@ func (d *defaultVerifier) chooseImage(ctx context.Context) error {
 			d.Image = c.Image
 		}
 	}
-	return nil
 }
 
-// readLease returns the default scheduler's lease.
-func (d *defaultVerifier) readLease(ctx context.Context) (*coordinationv1.Lease, error) {
+// readLease returns the static pods of default schedulers and their lease.
+func (d *defaultVerifier) readLease(ctx context.Context) ([]corev1.Pod, *coordinationv1.Lease, error) {
 	pods, err := d.staticPods(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return kubeapi.Read(ctx, d.retry, "read the lease of the default scheduler",
+	lease, err := kubeapi.Read(ctx, d.retry, "read the lease of the default scheduler",
 		func(ctx context.Context) (*coordinationv1.Lease, error) {
 			return kubeapi.DefaultLease(ctx, d.kube.CoordinationV1(), pods)
 		})
+	return pods, lease, err
 }
 
 // holder returns the holder of a lease. It is empty if there is none.

@@ -21,7 +21,7 @@ func (d *defaultVerifier) proveDefault(ctx context.Context, pod *corev1.Pod, lea
 	if d.result.BoundBy, d.result.Instance = source(event); d.result.BoundBy != corev1.DefaultSchedulerName {
 		return d.notScheduled(pod, "another scheduler bound it: %q", d.result.BoundBy)
 	}
-	lease, err := d.readLease(ctx)
+	pods, lease, err := d.readLease(ctx)
 	if err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func (d *defaultVerifier) proveDefault(ctx context.Context, pod *corev1.Pod, lea
 		d.result.Instance = now
 		d.note("the event does not name the process: the instance is the holder of the lease before and after")
 	}
-	by, err := d.podOf(ctx, lease)
+	by, err := d.podOf(ctx, lease, pods)
 	if err != nil {
 		return err
 	}
@@ -103,11 +103,8 @@ func buildInfo(metrics string) string {
 
 // podOf returns the static pod of the process that holds the lease, see [kubeapi.PodOfLeader], or
 // nil if there is none.
-func (d *defaultVerifier) podOf(ctx context.Context, lease *coordinationv1.Lease) (*corev1.Pod, error) {
-	pods, err := d.staticPods(ctx)
-	if err != nil {
-		return nil, err
-	}
+func (d *defaultVerifier) podOf(ctx context.Context, lease *coordinationv1.Lease, pods []corev1.Pod) (*corev1.Pod,
+	error) {
 	if len(pods) == 1 {
 		return &pods[0], nil
 	}
