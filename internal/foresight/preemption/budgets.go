@@ -169,16 +169,35 @@ func (b *Budget) addProblems(pdb *policyv1.PodDisruptionBudget, overlapping, loo
 		b.add(Overridden, "pods of %s may evict %d of its pods: a scheduler prefers other victims, and violates the budget if "+
 			"there are none", strings.Join(b.EvictedBy, ", "), b.Exposed)
 	}
-	if loose > 0 && needsScale(pdb) {
+	if loose > 0 && NeedsScale(&pdb.Spec) {
 		b.add(Uncontrolled, "%d pods have no controller with a scale: with maxUnavailable or a percentage the budget allows "+
 			"no disruption", loose)
 	}
 }
 
-// needsScale reports whether the number of allowed disruptions depends on the scale of controllers
-// (getExpectedPodCount in pkg/controller/disruption/disruption.go).
-func needsScale(b *policyv1.PodDisruptionBudget) bool {
-	return b.Spec.MaxUnavailable != nil || b.Spec.MinAvailable != nil && b.Spec.MinAvailable.Type == intstr.String
+// NeedsScale reports whether the number of disruptions that a rule allows depends on the scale of
+// controllers (getExpectedPodCount in pkg/controller/disruption/disruption.go).
+func NeedsScale(rule *policyv1.PodDisruptionBudgetSpec) bool {
+	return rule.MaxUnavailable != nil || rule.MinAvailable != nil && rule.MinAvailable.Type == intstr.String
+}
+
+// Desired returns how many of the expected pods a rule keeps ready (getExpectedPodCount in
+// pkg/controller/disruption/disruption.go).
+func Desired(rule *policyv1.PodDisruptionBudgetSpec, expected int) int {
+	scaled := func(value *intstr.IntOrString) int {
+		n, err := intstr.GetScaledValueFromIntOrPercent(value, expected, true)
+		if err != nil { // the API server refuses others
+			return 0
+		}
+		return n
+	}
+	switch {
+	case rule.MaxUnavailable != nil:
+		return max(expected-scaled(rule.MaxUnavailable), 0)
+	case rule.MinAvailable != nil:
+		return scaled(rule.MinAvailable)
+	}
+	return 1 // by default
 }
 
 // ruleOf returns the rule of a budget as text, and how many disruptions it allows. Without a status
@@ -195,27 +214,11 @@ func ruleOf(b *policyv1.PodDisruptionBudget, pods int) (rule string, allowed int
 	if b.Status.ExpectedPods > 0 || b.Status.DisruptionsAllowed > 0 {
 		return rule, b.Status.DisruptionsAllowed
 	}
-	return rule, int32(min(most(b, pods), pods)) //nolint:gosec // at most the number of pods
+	return rule, int32(most(b, pods)) //nolint:gosec // at most the number of pods
 }
 
 // most returns how many disruptions a budget allows if all of its pods are ready.
-func most(b *policyv1.PodDisruptionBudget, pods int) int {
-	scaled := func(value *intstr.IntOrString) int {
-		n, err := intstr.GetScaledValueFromIntOrPercent(value, pods, true)
-		if err != nil { // the API server refuses others
-			return 0
-		}
-		return n
-	}
-	if b.Spec.MaxUnavailable != nil {
-		return max(scaled(b.Spec.MaxUnavailable), 0)
-	}
-	least := 1
-	if b.Spec.MinAvailable != nil {
-		least = scaled(b.Spec.MinAvailable)
-	}
-	return max(pods-least, 0)
-}
+func most(b *policyv1.PodDisruptionBudget, pods int) int { return max(pods-Desired(&b.Spec, pods), 0) }
 
 // neverAllows returns why a budget allows no disruption even if all of its pods are ready. It is
 // empty if it can allow one.

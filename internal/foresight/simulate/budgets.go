@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/pmk-sched/pmk-sched/internal/foresight/preemption"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/kubelet"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
@@ -137,10 +138,10 @@ func (b *budgets) list() []kubelet.Budget {
 }
 
 // expected is how many pods a budget without a status expects: its pods, or, if its rule needs the
-// scale, the replicas of their controllers (getExpectedPodCount and getExpectedScale in
+// scale, the replicas of their controllers (getExpectedScale in
 // pkg/controller/disruption/disruption.go). Pods without a controller do not count then.
 func (b *budgets) expected(of *budget, pods []budgetPod) int {
-	if rule := of.Spec; rule.MaxUnavailable == nil && (rule.MinAvailable == nil || rule.MinAvailable.StrVal == "") {
+	if !preemption.NeedsScale(&of.Spec) {
 		return len(pods)
 	}
 	running := map[string]int{} // pods of controllers

@@ -9,9 +9,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/pmk-sched/pmk-sched/internal/foresight/preemption"
 )
 
 // Budget is a PodDisruptionBudget whose status follows its pods.
@@ -30,23 +31,9 @@ type Budget struct {
 type Health struct{ Allowed, Healthy, Desired, Expected int }
 
 // NewHealth returns the status of a budget with a number of ready pods, of the number that its rule
-// expects (updatePdbStatus and getExpectedPodCount in pkg/controller/disruption/disruption.go).
+// expects (updatePdbStatus in pkg/controller/disruption/disruption.go).
 func NewHealth(rule *policyv1.PodDisruptionBudgetSpec, healthy, expected int) Health {
-	scaled := func(value *intstr.IntOrString) int {
-		n, err := intstr.GetScaledValueFromIntOrPercent(value, expected, true)
-		if err != nil { // the API server refuses others
-			return 0
-		}
-		return n
-	}
-	desired := 1 // by default
-	switch {
-	case rule.MaxUnavailable != nil:
-		desired = max(expected-scaled(rule.MaxUnavailable), 0)
-	case rule.MinAvailable != nil:
-		desired = scaled(rule.MinAvailable)
-	}
-	return Health{Desired: desired, Expected: expected}.with(healthy)
+	return Health{Desired: preemption.Desired(rule, expected), Expected: expected}.with(healthy)
 }
 
 func (h Health) with(healthy int) Health {
