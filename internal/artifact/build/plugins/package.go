@@ -74,12 +74,8 @@ func parsePackage(m *pluginModule, dir string, p Platform) (*pluginPackage, erro
 	shown := m.shown(dir)
 	var wrong scanner.ErrorList
 	var cgo []string
-	found := false
-	for _, name := range m.names() {
-		if path.Dir(name) != path.Clean(dir) || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
-			continue
-		}
-		found = true
+	names := m.sources(dir)
+	for _, name := range names {
 		if ok, err := p.matches(path.Base(name), m.files[name]); err != nil || !ok {
 			continue
 		}
@@ -108,7 +104,7 @@ func parsePackage(m *pluginModule, dir string, p Platform) (*pluginPackage, erro
 			"write it without C, or provide another file with `//go:build !cgo`",
 			"plugin %s: %s imports \"C\", and schedulers are built without cgo (CGO_ENABLED=0): their image has no C library",
 			shown, strings.Join(cgo, ", "))
-	case len(pkg.parsed) == 0 && found:
+	case len(pkg.parsed) == 0 && len(names) > 0:
 		return nil, problem.Invalidf("see the //go:build lines and the names of its files",
 			"plugin %s: build constraints exclude all its Go files", shown)
 	case len(pkg.parsed) == 0:
@@ -126,10 +122,7 @@ func usesC(file *ast.File) bool {
 func (m *pluginModule) hasFallback(dir string, p Platform) bool {
 	with := p
 	with.cgo = true
-	for _, name := range m.names() {
-		if path.Dir(name) != path.Clean(dir) || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
-			continue
-		}
+	for _, name := range m.sources(dir) {
 		without, err := p.matches(path.Base(name), m.files[name])
 		if matched, withErr := with.matches(path.Base(name), m.files[name]); err == nil && withErr == nil && without &&
 			!matched {
