@@ -10,6 +10,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
@@ -23,8 +24,11 @@ const readings = 3
 
 // collection collects the outcomes of a Job as they arrive.
 type collection struct {
-	r        *Runner
-	job      Job
+	r   *Runner
+	job Job
+	// uid is the UID of the Job, or empty if it is not known yet.
+	uid      types.UID
+	ignored  map[types.UID]bool // pods that the Job did not create
 	onCell   func(index int) (done func(error))
 	outcomes []Outcome
 	cells    []cellState
@@ -49,9 +53,9 @@ type obstacle struct {
 	grace      time.Duration
 }
 
-func newCollection(r *Runner, j Job, onCell func(int) func(error)) *collection {
-	c := &collection{r: r, job: j, onCell: onCell, outcomes: make([]Outcome, j.Cells), cells: make([]cellState, j.Cells),
-		active: time.Now()}
+func newCollection(r *Runner, j Job, uid types.UID, onCell func(int) func(error)) *collection {
+	c := &collection{r: r, job: j, uid: uid, ignored: map[types.UID]bool{}, onCell: onCell,
+		outcomes: make([]Outcome, j.Cells), cells: make([]cellState, j.Cells), active: time.Now()}
 	for i := range c.cells {
 		c.cells[i].failed = map[types.UID]bool{}
 	}
@@ -64,6 +68,7 @@ func (c *collection) update(ctx context.Context) (complete bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	job, pods = c.ownOnly(job, pods)
 	for i := range c.cells {
 		c.cells[i].seen = nil
 	}
@@ -91,6 +96,30 @@ func (c *collection) update(ctx context.Context) (complete bool, err error) {
 		c.checkProgress(ctx, len(pods))
 	}
 	return !slices.ContainsFunc(c.cells, func(s cellState) bool { return !s.collected }), nil
+}
+
+// ownOnly returns the Job, or nil if another one has its name, and its pods. A user who may create
+// pods in the namespace can give them the labels and the index of a simulation.
+func (c *collection) ownOnly(job *batchv1.Job, pods []corev1.Pod) (*batchv1.Job, []corev1.Pod) {
+	if c.uid == "" && job != nil { // the answer to its creation was lost
+		c.uid = job.UID
+	}
+	if job != nil && job.UID != c.uid {
+		job = nil
+	}
+	var own []corev1.Pod
+	for i := range pods {
+		owner := metav1.GetControllerOfNoCopy(&pods[i])
+		switch {
+		case owner != nil && owner.UID == c.uid:
+			own = append(own, pods[i])
+		case !c.ignored[pods[i].UID]:
+			c.ignored[pods[i].UID] = true
+			c.r.warn(fmt.Sprintf("pod %s/%s has the label of %s, which did not create it: its result is ignored",
+				pods[i].Namespace, pods[i].Name, c.job))
+		}
+	}
+	return job, own
 }
 
 // pod evaluates a pod of a simulation without an outcome.

@@ -77,7 +77,7 @@ func (r *JobRequest) connect(s *session.Session) (starter, error) {
 		return nil, fmt.Errorf("create client for %s: %w", cfg.Host, err)
 	}
 	return func(ctx context.Context, s *session.Session, p *plan, parallel int, dir string) (runner, error) {
-		o := &onCluster{jobs: NewRunner(kube, s.Log)}
+		o := &onCluster{jobs: NewRunner(kube, s.Log, s.Warn)}
 		steps := 0
 		for _, sc := range p.Scenarios {
 			steps = max(steps, len(sc))

@@ -31,15 +31,17 @@ const (
 
 // Runner runs Jobs.
 type Runner struct {
-	kube                        kubernetes.Interface
-	retry                       *kubeapi.Retrier
+	kube  kubernetes.Interface
+	retry *kubeapi.Retrier
+	// warn reports a pod whose result is ignored.
+	warn                        func(text string)
 	poll, startGrace, roomGrace time.Duration
 }
 
 // NewRunner returns a runner. Requests of kube should time out.
-func NewRunner(kube kubernetes.Interface, log *zap.Logger) *Runner {
-	return &Runner{kube: kube, retry: &kubeapi.Retrier{Log: log}, poll: pollInterval, startGrace: startGrace,
-		roomGrace: roomGrace}
+func NewRunner(kube kubernetes.Interface, log *zap.Logger, warn func(text string)) *Runner {
+	return &Runner{kube: kube, retry: &kubeapi.Retrier{Log: log}, warn: warn, poll: pollInterval,
+		startGrace: startGrace, roomGrace: roomGrace}
 }
 
 // Run creates the Job and returns the outcomes of its simulations, by their index. A simulation
@@ -48,7 +50,8 @@ func NewRunner(kube kubernetes.Interface, log *zap.Logger) *Runner {
 // the error.
 func (r *Runner) Run(ctx context.Context, j Job,
 	onCell func(index int) (done func(error))) (outcomes []Outcome, err error) {
-	_, err = kubeapi.Create(ctx, r.retry, "create "+j.String(), r.kube.BatchV1().Jobs(j.Namespace).Create, j.object())
+	create := r.kube.BatchV1().Jobs(j.Namespace).Create
+	created, err := kubeapi.Create(ctx, r.retry, "create "+j.String(), create, j.object())
 	if err != nil && ctx.Err() == nil {
 		return nil, err
 	}
@@ -60,7 +63,7 @@ func (r *Runner) Run(ctx context.Context, j Job,
 	if err != nil {
 		return nil, err
 	}
-	c := newCollection(r, j, onCell)
+	c := newCollection(r, j, created.UID, onCell)
 	for {
 		complete, err := c.update(ctx)
 		if err != nil {

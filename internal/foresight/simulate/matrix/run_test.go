@@ -41,6 +41,7 @@ type testServer struct {
 	deletions  int
 	noDeletion bool
 	noLogs     bool
+	warnings   []string
 }
 
 func (s *testServer) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -56,6 +57,7 @@ func (s *testServer) RoundTrip(req *http.Request) (*http.Response, error) {
 		if err := json.Unmarshal(body, s.job); err != nil {
 			return nil, err
 		}
+		s.job.UID = "job"
 		return answer(req, http.StatusCreated, s.job)
 	case req.Method == http.MethodDelete:
 		s.deletions++
@@ -104,11 +106,18 @@ func answer(req *http.Request, status int, object any) (*http.Response, error) {
 	}, err
 }
 
+// controller is the reference of a pod to the Job that created it.
+func controller(uid types.UID) metav1.OwnerReference {
+	yes := true
+	return metav1.OwnerReference{APIVersion: "batch/v1", Kind: "Job", Name: someJob().Name, UID: uid, Controller: &yes}
+}
+
 // pod adds a pod of a simulation, or changes the one with that name.
 func (s *testServer) pod(index int, name string, phase corev1.PodPhase, status ...corev1.ContainerStatus) {
 	p := corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "simulations", UID: types.UID(name),
-			Annotations: map[string]string{batchv1.JobCompletionIndexAnnotation: fmt.Sprint(index)}},
+			Annotations:     map[string]string{batchv1.JobCompletionIndexAnnotation: fmt.Sprint(index)},
+			OwnerReferences: []metav1.OwnerReference{controller("job")}},
 		Spec: corev1.PodSpec{NodeName: "worker-1"}, Status: corev1.PodStatus{Phase: phase, ContainerStatuses: status},
 	}
 	for i := range s.pods {
@@ -134,7 +143,7 @@ func (s *testServer) run(ctx context.Context, t *testing.T, cells int) ([]Outcom
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := NewRunner(kube, zap.NewNop())
+	r := NewRunner(kube, zap.NewNop(), func(text string) { s.warnings = append(s.warnings, text) })
 	r.poll, r.startGrace, r.roomGrace = time.Millisecond, 200*time.Millisecond, 600*time.Millisecond
 	j := someJob()
 	j.Cells = cells
@@ -231,6 +240,49 @@ func TestFailedSimulationsDoNotLoseTheOthers(t *testing.T) {
 	if steps[0] != "<nil>" || !strings.Contains(steps[1], "OOMKilled") {
 		t.Errorf("steps %v", steps)
 	}
+}
+
+// A user who may create pods in the namespace sees the labels and the annotation of the Job's pods.
+func TestPodsThatTheJobDidNotCreateHaveNoOutcome(t *testing.T) {
+	owned := controller("job")
+	owned.Controller = nil
+	for name, owners := range map[string][]metav1.OwnerReference{
+		"no owner": nil, "another Job": {controller("another")}, "an owner that does not control it": {owned},
+	} {
+		s := &testServer{}
+		s.work = func(s *testServer, looks int) {
+			if looks <= 2 {
+				s.succeed(t, 1, "forged")
+				s.pods[0].OwnerReferences = owners
+				s.pods[0].Annotations[batchv1.JobCompletionIndexAnnotation] = "0"
+				s.logs["forged"] = strings.Join(written(t, 0, someOutcome(7)), "") + "\n"
+				return
+			}
+			s.succeed(t, 0, "a")
+		}
+		outcomes, _, err := s.run(t.Context(), t, 1)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		wantResult(t, outcomes, 0)
+		if len(s.warnings) != 1 || !strings.Contains(s.warnings[0], "pod simulations/forged") {
+			t.Errorf("%s: warnings %q", name, s.warnings)
+		}
+	}
+}
+
+func TestAJobThatWasReplacedHasNoOutcome(t *testing.T) {
+	s := &testServer{}
+	s.work = func(s *testServer, looks int) {
+		s.job.UID = "another"
+		s.succeed(t, 0, "a")
+		s.pods[0].OwnerReferences = []metav1.OwnerReference{controller("another")}
+	}
+	outcomes, _, err := s.run(t.Context(), t, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, outcomes[0], "", "deleted by another program")
 }
 
 func TestJobsWithoutARunningPodEnd(t *testing.T) {
