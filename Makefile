@@ -170,8 +170,8 @@ golden: ## rewrite the golden files; read the diff before you commit it
 	go test $(addprefix ./,$(GOLDENS)) -update
 
 .PHONY: release
-release: bin/nfpm ## archives, packages, images and manifests of VERSION with checksums in dist/; IMAGES=registry/prefix pushes the images, SIGN_KEY=FILE signs the checksums
-	@VERSION='$(VERSION)' IMAGES='$(IMAGES)' SIGN_KEY='$(SIGN_KEY)' hack/release.sh
+release: bin/nfpm ## archives, packages, images and manifests of VERSION with checksums in dist/
+	@VERSION='$(VERSION)' hack/release.sh
 
 .PHONY: site
 site: bin/hugo ## write the documentation as web pages, which work from disk with search, into dist/site/

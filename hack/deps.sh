@@ -15,6 +15,8 @@ needed=(
 	'util-linux nsenter unshare'
 	'mount mount'
 	'procps pkill'
+	'curl curl'
+	'openssl openssl'
 	'buildah buildah'
 	'prometheus prometheus promtool'
 	'haproxy haproxy'

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Writes the files of release VERSION to dist/. The same commit, VERSION and Go give the same bytes, in
-# any directory and for any user. IMAGES pushes the images to that registry and prefix. SIGN_KEY, a
-# private key in PEM, signs the checksums.
+# any directory and for any user. It needs no secret: .github/workflows/release.yml signs and pushes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 umask 022
@@ -42,9 +41,5 @@ for arch in amd64 arm64; do
 		ARCH=$arch bin/nfpm package --config hack/release/nfpm.yaml --packager "$packager" --target dist/ >/dev/null
 	done
 done
-go run ./hack/release -version "$VERSION" -stage "$STAGE" -images "${IMAGES:-}"
-
-if [ -n "${SIGN_KEY:-}" ]; then
-	openssl dgst -sha256 -sign "$SIGN_KEY" -out dist/SHA256SUMS.sig dist/SHA256SUMS
-fi
+go run ./hack/release -version "$VERSION" -stage "$STAGE"
 cat dist/SHA256SUMS

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/go-containerregistry/pkg/authn"
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
@@ -31,8 +30,8 @@ const (
 func platforms() []string { return []string{"linux/amd64", "linux/arm64"} }
 
 // images builds the images of pmk-sched, of pmk-sched with Go, which `build` runs, and of
-// pmk-extender. It writes each to an OCI archive, and pushes it if prefix is set.
-func (r release) images(ctx context.Context, prefix string) error {
+// pmk-extender. It writes each to an OCI archive.
+func (r release) images(ctx context.Context) error {
 	certificates := filepath.Join(r.stage, path.Base(certificatesPath))
 	if err := writeFile(certificates, writeCertificates); err != nil {
 		return fmt.Errorf("write root certificates: %w", err)
@@ -46,9 +45,9 @@ func (r release) images(ctx context.Context, prefix string) error {
 	withGo := r.program(image.SelfPath, image.Base{Layout: golang})
 	withGo.Env = []string{"PATH=/usr/local/bin:" + goRoot + "/bin:/usr/bin:/bin"}
 	return errors.Join(
-		r.image(ctx, prefix, "", r.program(image.SelfPath, empty, roots)),
-		r.image(ctx, prefix, "-go", withGo),
-		r.image(ctx, prefix, "", r.program(image.ExtenderPath, empty)))
+		r.image(ctx, "", r.program(image.SelfPath, empty, roots)),
+		r.image(ctx, "-go", withGo),
+		r.image(ctx, "", r.program(image.ExtenderPath, empty)))
 }
 
 // program returns the options for an image of a program with more files.
@@ -70,8 +69,8 @@ func (r release) directory(platform string) string {
 	return filepath.Join(r.stage, strings.ReplaceAll(platform, "/", "_"))
 }
 
-// image builds an image, writes it to PROGRAM_VERSION[SUFFIX]_image.tar, and pushes it.
-func (r release) image(ctx context.Context, prefix, suffix string, o image.Options) error {
+// image builds an image, writes it to PROGRAM_VERSION[SUFFIX]_image.tar.
+func (r release) image(ctx context.Context, suffix string, o image.Options) error {
 	built, err := image.Build(ctx, o)
 	if err != nil {
 		return err
@@ -86,14 +85,10 @@ func (r release) image(ctx context.Context, prefix, suffix string, o image.Optio
 		return err
 	}
 	to := filepath.Join(r.dist, program+"_"+tag+"_image.tar")
-	err = writeFile(to, func(w io.Writer) error { return writeTar(w, files, time.Unix(0, 0)) })
-	if err != nil {
+	if err := writeFile(to, func(w io.Writer) error { return writeTar(w, files, time.Unix(0, 0)) }); err != nil {
 		return fmt.Errorf("write %s: %w", to, err)
 	}
-	if prefix != "" {
-		_, err = image.Push(ctx, built, prefix+"/"+program+":"+tag, authn.DefaultKeychain)
-	}
-	return err
+	return nil
 }
 
 // goImage returns an OCI layout with the Go toolchain of each platform: a layer that several

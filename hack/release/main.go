@@ -22,12 +22,11 @@ func main() {
 	flag.StringVar(&r.stage, "stage", "", "directory with LICENSE, man/, completion/ and OS_ARCH/ with programs, "+
 		"for Linux also with Go in go/")
 	flag.StringVar(&r.dist, "dist", "dist", "directory to write to")
-	images := flag.String("images", "", "push the images to this registry and prefix; if it is empty, none are pushed")
 	flag.Parse()
 	err := errors.New("usage: SOURCE_DATE_EPOCH=SECONDS release -version VERSION -stage DIR")
 	if seconds, bad := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64); bad == nil && r.version+r.stage != "" {
 		r.modified = time.Unix(seconds, 0).UTC()
-		err = r.write(ctx, *images)
+		err = r.write(ctx)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
@@ -44,7 +43,7 @@ type release struct {
 
 // write writes all files to r.dist. Files that are in it before, such as packages, are only listed
 // in SHA256SUMS.
-func (r release) write(ctx context.Context, images string) error {
+func (r release) write(ctx context.Context) error {
 	archives, err := r.archives()
 	if err != nil {
 		return err
@@ -52,7 +51,7 @@ func (r release) write(ctx context.Context, images string) error {
 	if err := r.manifests(archives); err != nil {
 		return err
 	}
-	if err := r.images(ctx, images); err != nil {
+	if err := r.images(ctx); err != nil {
 		return err
 	}
 	return writeSums(r.dist)

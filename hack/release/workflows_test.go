@@ -1,0 +1,111 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// job is the part of a job of a workflow that the tests read.
+type job struct {
+	Environment any               `json:"environment"`
+	Permissions map[string]string `json:"permissions"`
+	Steps       []step            `json:"steps"`
+}
+
+type step struct {
+	Uses string            `json:"uses"`
+	Run  string            `json:"run"`
+	If   string            `json:"if"`
+	With map[string]any    `json:"with"`
+	Env  map[string]string `json:"env"`
+}
+
+// compiles reports whether the step runs code of the repository, of its modules or of its tools.
+func (s step) compiles() bool {
+	action, _, _ := strings.Cut(s.Uses, "@")
+	return action == "actions/checkout" || action == "actions/setup-go" || regexp.MustCompile(`\b(make|go|hack/)`).MatchString(s.Run)
+}
+
+// secret reports whether the step can read a secret or a token that is not read-only.
+func (s step) secret() bool {
+	for _, value := range s.Env {
+		if strings.Contains(value, "secrets.") || strings.Contains(value, "github.token") {
+			return true
+		}
+	}
+	return false
+}
+
+func workflows(t *testing.T) map[string][]byte {
+	t.Helper()
+	files, err := filepath.Glob("../../.github/workflows/*")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no workflows", err)
+	}
+	texts := map[string][]byte{}
+	for _, file := range append(files, "../../action.yml") {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[filepath.Base(file)] = text
+	}
+	return texts
+}
+
+// A module, a tool or an action that is not what it was must not be able to sign or publish.
+func TestJobsThatCompileHaveNoSecretsAndMayOnlyRead(t *testing.T) {
+	for name, text := range workflows(t) {
+		var w struct {
+			Permissions map[string]string `json:"permissions"`
+			Jobs        map[string]job    `json:"jobs"`
+		}
+		if err := yaml.Unmarshal(text, &w); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if len(w.Jobs) > 0 && (len(w.Permissions) != 1 || w.Permissions["contents"] != "read") {
+			t.Errorf("%s: permissions %v, want contents: read alone", name, w.Permissions)
+		}
+		for id, j := range w.Jobs {
+			checkJob(t, name+" "+id, j)
+		}
+	}
+}
+
+func checkJob(t *testing.T, name string, j job) {
+	t.Helper()
+	var compiles, secret bool
+	for _, s := range j.Steps {
+		compiles, secret = compiles || s.compiles(), secret || s.secret()
+		if strings.HasPrefix(s.Uses, "actions/checkout@") && s.With["persist-credentials"] != false {
+			t.Errorf("%s: checkout leaves the token on disk: set persist-credentials: false", name)
+		}
+	}
+	for scope, access := range j.Permissions {
+		secret = secret || access != "read" && scope != ""
+	}
+	if compiles && secret {
+		t.Errorf("%s compiles or checks out, and has secrets or permissions to write", name)
+	}
+	if secret && j.Environment == nil {
+		t.Errorf("%s has secrets or permissions to write, and no protected environment", name)
+	}
+}
+
+// Tags of actions can be moved.
+func TestActionsArePinnedByCommit(t *testing.T) {
+	pinned := regexp.MustCompile(`^[\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`)
+	for name, text := range workflows(t) {
+		for line := range strings.Lines(string(text)) {
+			_, action, uses := strings.Cut(line, "uses: ")
+			if action = strings.TrimSpace(action); uses && !pinned.MatchString(action) {
+				t.Errorf("%s: %s is not pinned to a commit, with its version as a comment", name, action)
+			}
+		}
+	}
+}
