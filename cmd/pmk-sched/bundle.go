@@ -128,14 +128,18 @@ func bundleUnpackCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "unpack", Usage: "add a bundle to the build cache, where the other commands find it",
 		UsageText: examples("pmk-sched bundle unpack v1.24.3.tar.zst",
+			"pmk-sched bundle unpack --digest sha256:DIGEST v1.24.3.tar.zst",
 			"pmk-sched bundle unpack --cache-dir /srv/pmk-sched v1.24.3.tar.zst"),
 		ArgsUsage: "FILE",
-		Flags:     []cli.Flag{outputFlag("")},
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "digest", Usage: "`DIGEST` of the manifest that create printed: unpack no other bundle"},
+			outputFlag(""),
+		},
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
 				return problem.Invalidf(seeHelp(c), "expected one bundle, got %d arguments", c.NArg())
 			}
-			unpacked, err := bundle.Unpack(c.Context, c.Args().First(), u.session)
+			unpacked, err := bundle.Unpack(c.Context, c.Args().First(), c.String("digest"), u.session)
 			if err != nil {
 				return err
 			}

@@ -1,15 +1,23 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+	sigsyaml "sigs.k8s.io/yaml"
 )
 
 // escaper escapes control characters in the text of a stream, except line ends and tabs: names,
-// events, conditions and logs come from users of the cluster, and could control the terminal. The
-// escape \u001b is the escape of JSON and YAML, so that their values stay the same.
+// events, conditions and logs come from users of the cluster, and could control the terminal. It
+// also escapes what changes the order or the lines of the shown text (bidirectional controls and
+// line separators). The escape \u001b is the escape of JSON and YAML, so that their values stay the
+// same.
 type escaper struct {
 	// rest is the beginning of a character whose end is not written yet.
 	rest []byte
@@ -28,7 +36,7 @@ func (e *escaper) escape(p []byte) []byte {
 			r = rune(text[0]) // a terminal that does not use UTF-8 interprets the byte
 		}
 		switch lineEnd := r == '\n' || r == '\r' && len(text) > 1 && text[1] == '\n'; {
-		case unicode.IsControl(r) && !lineEnd && r != '\t':
+		case (unicode.IsControl(r) || reorders(r)) && !lineEnd && r != '\t':
 			escaped = fmt.Appendf(escaped, `\u%04x`, r)
 		default:
 			escaped = append(escaped, text[:size]...)
@@ -36,6 +44,38 @@ func (e *escaper) escape(p []byte) []byte {
 		text = text[size:]
 	}
 	return escaped
+}
+
+// reorders reports whether r changes the order or the lines of the text that a terminal shows.
+func reorders(r rune) bool { return unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp) }
+
+// escapedYAML returns a value as YAML that has the same value when it is escaped: scalars with
+// characters that reorder are in double quotes, because only there an escape is one. The YAML
+// package quotes those with control characters itself, but does not read them in JSON.
+func escapedYAML(v any) ([]byte, error) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	text, err = sigsyaml.JSONToYAML((&escaper{}).escape(text))
+	if err != nil || !bytes.ContainsFunc(text, reorders) {
+		return text, err
+	}
+	var document yaml.Node
+	if err := yaml.Unmarshal(text, &document); err != nil {
+		return nil, err
+	}
+	quoteScalars(&document)
+	return yaml.Marshal(&document)
+}
+
+func quoteScalars(node *yaml.Node) {
+	if node.Kind == yaml.ScalarNode && strings.ContainsFunc(node.Value, reorders) {
+		node.Style = yaml.DoubleQuotedStyle
+	}
+	for _, inner := range node.Content {
+		quoteScalars(inner)
+	}
 }
 
 // escape returns one text with escaped control characters.

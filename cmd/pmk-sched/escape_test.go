@@ -2,20 +2,21 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"io"
 	"strings"
 	"testing"
+
+	"sigs.k8s.io/yaml"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
 // An event can contain sequences that set the title of a terminal, clear its screen or write over a
 // line.
-const hostile = "0/3 nodes\x1b]0;owned\a \x1b[2J\x1b[1;31mred \u009b1mC1 over\rwritten\x7f"
+const hostile = "0/3 nodes\x1b]0;owned\a \x1b[2J\x1b[1;31mred \u009b1mC1 over\rwritten\x7f \u202egnp.exe\u2066\u061c\u2028"
 
-const hostileEscaped = `0/3 nodes\u001b]0;owned\u0007 \u001b[2J\u001b[1;31mred \u009b1mC1 over\u000dwritten\u007f`
+const hostileEscaped = `0/3 nodes\u001b]0;owned\u0007 \u001b[2J\u001b[1;31mred \u009b1mC1 over\u000dwritten\u007f \u202egnp.exe\u2066\u061c\u2028`
 
 func TestControlCharactersOfTheClusterAreEscaped(t *testing.T) {
 	for name, write := range map[string]func(u *ui){
@@ -33,24 +34,28 @@ func TestControlCharactersOfTheClusterAreEscaped(t *testing.T) {
 			u := newUI(nil, &text, &text)
 			write(u)
 			got := strings.ReplaceAll(text.String(), clearLine, "")
-			if !strings.Contains(got, hostileEscaped) || strings.ContainsAny(got, "\x1b\a\r\u009b\x7f") {
+			if !strings.Contains(got, hostileEscaped) || strings.ContainsAny(got, "\x1b\a\r\u009b\x7f\u202e\u2066\u061c\u2028") {
 				t.Errorf("got %q, want %s", got, hostileEscaped)
 			}
 		})
 	}
 }
 
-func TestEscapedJSONHasTheSameValue(t *testing.T) {
-	var text bytes.Buffer
-	if err := newUI(nil, &text, nil).data("json", hostile, ""); err != nil {
-		t.Fatal(err)
-	}
-	var got string
-	if err := json.Unmarshal(text.Bytes(), &got); err != nil || got != hostile {
-		t.Errorf("%s is %q, %v, want %q", text.Bytes(), got, err, hostile)
-	}
-	if strings.ContainsAny(text.String(), "\u009b\x7f") {
-		t.Errorf("got %q", text.String())
+func TestEscapedDataHaveTheSameValue(t *testing.T) {
+	for _, format := range []string{"json", "yaml"} {
+		for _, want := range []string{hostile, "\u202egnp.exe", "first\nsecond \u202egnp.exe", "a\u2028b"} {
+			var text bytes.Buffer
+			if err := newUI(nil, &text, nil).data(format, map[string]string{want: want}, ""); err != nil {
+				t.Fatal(err)
+			}
+			var got map[string]string
+			if err := yaml.Unmarshal(text.Bytes(), &got); err != nil || got[want] != want {
+				t.Errorf("%s %s is %q, %v, want %q", format, text.Bytes(), got, err, want)
+			}
+			if strings.ContainsAny(text.String(), "\x1b\u009b\x7f\u202e\u2066\u2028") {
+				t.Errorf("%s: got %q", format, text.String())
+			}
+		}
 	}
 }
 
@@ -61,6 +66,7 @@ func TestEscaperKeepsOtherText(t *testing.T) {
 		"\xff\x9b2J\xfe":     "\xff\\u009b2J\xfe",
 		"a\x00b\bc\x1b":      `a\u0000b\u0008c\u001b`,
 		"\r\r\n":             "\\u000d\r\n",
+		"עברית 👩\u200d💻":     "עברית 👩\u200d💻",
 		"replacement \ufffd": "replacement \ufffd",
 	} {
 		var whole, bytewise bytes.Buffer

@@ -28,7 +28,6 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-	"sigs.k8s.io/yaml"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/base/terminal"
@@ -128,7 +127,7 @@ func writeData(out io.Writer, format string, v any, table string) error {
 		enc.SetEscapeHTML(false)
 		return enc.Encode(v)
 	case "yaml":
-		text, err := yaml.Marshal(v)
+		text, err := escapedYAML(v)
 		if err != nil {
 			return fmt.Errorf("write yaml: %w", err)
 		}

@@ -81,8 +81,8 @@ func write(t *testing.T, file, text string) {
 	}
 }
 
-// action runs the script of action.yml against a server of releases, and returns what it printed and
-// whether pmk-sched is in PATH after it.
+// action runs the script of action.yml against a server of releases, and returns what it printed
+// and whether pmk-sched is in PATH after it.
 type action struct {
 	url, version, publicKey, ca string
 	// gh is the script that stands for the GitHub CLI: its attestations are in the network.

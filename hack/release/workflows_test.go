@@ -28,7 +28,8 @@ type step struct {
 // compiles reports whether the step runs code of the repository, of its modules or of its tools.
 func (s step) compiles() bool {
 	action, _, _ := strings.Cut(s.Uses, "@")
-	return action == "actions/checkout" || action == "actions/setup-go" || regexp.MustCompile(`\b(make|go|hack/)`).MatchString(s.Run)
+	return action == "actions/checkout" || action == "actions/setup-go" ||
+		regexp.MustCompile(`\b(make|go|hack/)`).MatchString(s.Run)
 }
 
 // secret reports whether the step can read a secret or a token that is not read-only.

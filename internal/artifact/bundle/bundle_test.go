@@ -92,7 +92,7 @@ func tree(t *testing.T, dir string) map[string]string {
 
 func unpack(t *testing.T, file, dir string) error {
 	t.Helper()
-	_, err := Unpack(t.Context(), file, testSession(t, dir))
+	_, err := Unpack(t.Context(), file, "", testSession(t, dir))
 	return err
 }
 
@@ -128,6 +128,24 @@ func TestUnpackedFilesAreThoseOfTheBundle(t *testing.T) {
 		if err := unpack(t, file, dir); err != nil {
 			t.Errorf("unpack %s again: %v", name, err)
 		}
+	}
+}
+
+func TestOnlyTheBundleWithTheGivenDigestIsUnpacked(t *testing.T) {
+	file, dir := bundleOf(t, "b.tar", "", firstFiles()), t.TempDir()
+	first, err := Unpack(t.Context(), file, "", testSession(t, t.TempDir()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := firstFiles()
+	changed[SelfPath+"!"] = "another program"
+	other := bundleOf(t, "b.tar", "", changed)
+	_, err = Unpack(t.Context(), other, first.ID, testSession(t, dir))
+	if err == nil || !strings.Contains(err.Error(), "expected "+first.ID) || len(tree(t, dir)) > 0 {
+		t.Errorf("got %v and the files %v", err, tree(t, dir))
+	}
+	if _, err := Unpack(t.Context(), file, first.ID, testSession(t, dir)); err != nil {
+		t.Error(err)
 	}
 }
 

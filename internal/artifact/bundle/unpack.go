@@ -25,13 +25,18 @@ type Unpacked struct {
 }
 
 // Unpack adds the bundle in a file to the build cache directory of the session. All files are read
-// and compared with their digests before the first one is added, and a file is added whole.
-func Unpack(ctx context.Context, file string, s *session.Session) (_ *Unpacked, err error) {
+// and compared with their digests before the first one is added, and a file is added whole. digest
+// is the digest that the manifest must have, "sha256:…"; if it is empty, any bundle is unpacked.
+func Unpack(ctx context.Context, file, digest string, s *session.Session) (_ *Unpacked, err error) {
 	a, err := open(ctx, file)
 	if err != nil {
 		return nil, problem.Invalidf(damagedHint, "%w", err)
 	}
 	defer func() { err = errors.Join(err, a.close()) }()
+	if digest != "" && digest != a.id {
+		return nil, problem.Invalidf("compare it with the digest that `bundle create` printed, and copy the bundle again",
+			"the manifest of %s has the digest %s, expected %s: nothing is unpacked", file, a.id, digest)
+	}
 	u, err := newUnpacking(a, s.CacheDir)
 	if err != nil {
 		return nil, fmt.Errorf("unpack %s: %w", file, err)
