@@ -92,7 +92,7 @@ func (d Deps) preflight(ctx context.Context, plan *Plan) ([]preflight.Outcome, e
 	}
 	if s := plan.Signature; s != nil {
 		checks = append(checks, preflight.Check{
-			Name: "image-signature", Description: "the image is signed by the required key",
+			Name: "image-signature", Description: "every image is signed by the required key",
 			Run: func(context.Context) (string, error) { return "key " + s.Key, s.Err },
 		})
 	}

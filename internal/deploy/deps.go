@@ -69,6 +69,9 @@ type Deps struct {
 	// Binary finds the kube-scheduler of the plan's image, to check the configuration; dir is a
 	// temporary directory to write it to. Its error is [configcheck.ErrNoBinary] if it is unavailable.
 	Binary func(ctx context.Context, plan *Plan, dir string) (configcheck.Binary, error)
+	// Signed verifies that a public key, in PEM, signed an image of a registry, and returns its name
+	// with the digest.
+	Signed func(ctx context.Context, image, key string) (pinned string, err error)
 	// Finder finds the schedulers that call an extender; only package extenders needs it.
 	Finder Finder
 	// Warn and Note print to the user; both may be nil.
@@ -95,7 +98,8 @@ func Connect(s *session.Session) (Deps, error) {
 		Binary: func(ctx context.Context, plan *Plan, dir string) (configcheck.Binary, error) {
 			return pack.FindScheduler(ctx, s.CacheDir, plan.Scheduler.Image, []string{manifest.Program}, dir)
 		},
-		Warn: s.Warn, Note: s.Note, OnStep: s.OnStep, Log: s.Log,
+		Signed: pack.VerifySignature,
+		Warn:   s.Warn, Note: s.Note, OnStep: s.OnStep, Log: s.Log,
 	}
 	d.Preflight = func(ctx context.Context, plan *Plan) error {
 		_, err := d.preflight(ctx, plan)

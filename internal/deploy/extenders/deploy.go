@@ -128,11 +128,28 @@ func (e *extenderRun) inspect(ctx context.Context) (err error) {
 				"scheduler %s has no access to the client certificate of extender %s in namespace %s", target, o.Call.Name,
 				e.namespace())
 		}
-		if _, err := lastOf(ctx, e.Deps, target); err != nil {
+		if e.x.Options.Image, err = signedFor(ctx, e.Deps, target, e.x.Options.Image); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// signedFor verifies that the key that a deployed scheduler requires, if any, signed the image of
+// an extender that it calls, and returns the name of the image with the digest.
+func signedFor(ctx context.Context, d deploy.Deps, scheduler SchedulerRef, image string) (string, error) {
+	last, err := lastOf(ctx, d, scheduler)
+	if err != nil {
+		return image, err
+	}
+	key, err := deploy.RequiredKey(last)
+	if err != nil || key == "" {
+		return image, err
+	}
+	if image, err = d.Signed(ctx, image, key); err != nil {
+		return image, fmt.Errorf("verify the image for scheduler %s: %w", scheduler, err)
+	}
+	return image, nil
 }
 
 // targets returns the schedulers to wire, each once, in order.

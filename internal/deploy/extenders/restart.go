@@ -29,6 +29,14 @@ func Restart(ctx context.Context, d deploy.Deps, x RestartOptions) (*Outcome, er
 	}
 	var plans []*deploy.Plan
 	for _, ref := range sortedRefs(calling) {
+		if x.Image == "" {
+			break
+		}
+		if x.Image, err = signedFor(ctx, d, ref, x.Image); err != nil {
+			return nil, fmt.Errorf("restart extender %s: %w", x.Name, err)
+		}
+	}
+	for _, ref := range sortedRefs(calling) {
 		out.Address = calling[ref].Extender.URLPrefix
 		if calling[ref].Sidecar == nil {
 			continue

@@ -24,7 +24,43 @@ type SchedulerDeployment struct {
 	// Options of the scheduler. Its Wirings are filled in.
 	Options   deploy.Options
 	Extenders []Options
+	// Former is the deployed state that is replaced. If it is nil, it is read from the cluster.
+	Former *Former
 	deploy.RunOptions
+}
+
+// Former is the deployed state of a scheduler.
+type Former struct {
+	// Revision is nil if the scheduler is not deployed.
+	Revision *apply.Revision
+	Wirings  []manifest.Wiring
+}
+
+// ReadFormer reads the deployed state of a scheduler.
+func ReadFormer(ctx context.Context, d deploy.Deps, namespace, name string) (former *Former, err error) {
+	former = &Former{}
+	former.Revision, former.Wirings, err = wired(ctx, d, namespace, name)
+	return former, err
+}
+
+// Images lists every image that the deployment leads to: the images of the scheduler, of its
+// extenders, and of the sidecars that `extender deploy` added to the deployed scheduler and that
+// stay in its pods. The images can be set.
+func (s *SchedulerDeployment) Images() []*string {
+	images := []*string{&s.Options.Image}
+	for i := range s.Extenders {
+		images = append(images, &s.Extenders[i].Image)
+	}
+	if s.Former == nil {
+		return images
+	}
+	for _, w := range s.Former.Wirings {
+		called := func(o Options) bool { return o.Call.Name == w.Extender.Name }
+		if w.Alone && w.Sidecar != nil && !slices.ContainsFunc(s.Extenders, called) {
+			images = append(images, &w.Sidecar.Image)
+		}
+	}
+	return images
 }
 
 // PlanScheduler returns the plan that DeployScheduler runs, with the plans of its extenders in
@@ -56,13 +92,17 @@ func newSchedulerRun(ctx context.Context, d deploy.Deps, s SchedulerDeployment) 
 		return nil, err
 	}
 	run = &schedulerRun{SchedulerDeployment: s, d: d}
-	if d.Ledger != nil {
-		if run.previous, run.former, err = wired(ctx, d, s.namespace(), s.Options.Name); err != nil {
+	switch {
+	case s.Former != nil:
+	case d.Ledger == nil:
+		run.Former = &Former{}
+	default:
+		if run.Former, err = ReadFormer(ctx, d, s.namespace(), s.Options.Name); err != nil {
 			return nil, err
 		}
 	}
 	if s.Options.Replaces == 0 {
-		run.Options.Replaces = numberOf(run.previous)
+		run.Options.Replaces = numberOf(run.Former.Revision)
 	}
 	for _, o := range s.Extenders {
 		extender, err := newRun(d, s.deployment(o, release))
@@ -109,8 +149,6 @@ type schedulerRun struct {
 	SchedulerDeployment
 	d         deploy.Deps
 	extenders []*extenderRun
-	former    []manifest.Wiring
-	previous  *apply.Revision
 	plan      *deploy.Plan
 	outcome   *deploy.Outcome
 }
@@ -121,7 +159,7 @@ func (r *schedulerRun) makePlan() (err error) {
 	for _, extender := range r.extenders {
 		o.Wirings = append(o.Wirings, extender.wiringIn(r.namespace()))
 	}
-	o.Wirings = withAlone(o.Wirings, r.former)
+	o.Wirings = withAlone(o.Wirings, r.Former.Wirings)
 	if r.plan, err = deploy.NewPlan(r.Info, r.Credentials, o); err == nil {
 		r.plan.Warnings = append(r.plan.Warnings, r.leftExtenders(o.Wirings)...)
 	}
@@ -131,7 +169,7 @@ func (r *schedulerRun) makePlan() (err error) {
 // leftExtenders returns a warning for each extender with a Service that the scheduler calls now and
 // not with the given wirings.
 func (r *schedulerRun) leftExtenders(wirings []manifest.Wiring) (warnings []string) {
-	for _, w := range r.former {
+	for _, w := range r.Former.Wirings {
 		if w.Sidecar == nil && !hasExtender(wirings, w.Extender.Name) {
 			warnings = append(warnings, fmt.Sprintf("scheduler %s does not call extender %[2]s any more; if no other scheduler "+
 				"does, remove it with `pmk-sched extender uninstall --name %[2]s`", r.Options.Name, w.Extender.Name))
@@ -159,7 +197,7 @@ func (r *schedulerRun) undo(ctx context.Context, _ error) error {
 	if r.outcome == nil {
 		return nil
 	}
-	return goBack(ctx, r.d, r.plan, r.previous, r.outcome.Revision, r.RunOptions)
+	return goBack(ctx, r.d, r.plan, r.Former.Revision, r.outcome.Revision, r.RunOptions)
 }
 
 // prove proves that the scheduler reaches the extenders that were deployed with it.

@@ -12,8 +12,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy/extenders"
 )
 
-// locateImages adds the digest to the name of the image, so that all following steps use the same
-// image. It adds the architectures of the images, and the reason why one is missing.
+// locateImages adds the digests to the names of the images, so that all following steps use the
+// same images. It adds their architectures, and the reason why one is missing.
 func (r *request) locateImages(ctx context.Context, s *session.Session) error {
 	release, err := deploy.Release(r.Info, r.Options)
 	if err != nil {
@@ -22,7 +22,7 @@ func (r *request) locateImages(ctx context.Context, s *session.Session) error {
 	o := &r.Options
 	o.Image = strings.ReplaceAll(o.Image, image.ReleaseInTag, release.String())
 	if key := o.Request.Spec.Image.RequireSignature; key != "" {
-		if err := r.verifySignature(ctx, o.Image, key); err != nil {
+		if err := r.verifyImages(ctx, key); err != nil {
 			return err
 		}
 	}
@@ -46,13 +46,16 @@ func (r *request) locateImages(ctx context.Context, s *session.Session) error {
 	return nil
 }
 
-// locateExtender adds the architectures of the image of an extender, and the reason why it is
-// missing.
+// locateExtender adds the digest to the name of the image of an extender, the architectures of the
+// image, and the reason why it is missing.
 func locateExtender(ctx context.Context, s *session.Session, o *extenders.Options) error {
 	located, err := pack.Locate(ctx, pack.LocateRequest{Reference: o.Image, PullPolicy: o.PullPolicy,
 		Warn: func(text string) { s.Log.Debug(text) }})
-	o.Architectures, o.MissingImage = located.Architectures, located.Missing
-	return err
+	if err != nil {
+		return err
+	}
+	o.Image, o.Architectures, o.MissingImage = located.Name, located.Architectures, located.Missing
+	return nil
 }
 
 // runsHere reports whether a replica runs on this machine: a control-plane node of the cluster.

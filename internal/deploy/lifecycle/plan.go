@@ -107,6 +107,9 @@ func (r *request) inspect(ctx context.Context, s *session.Session) (err error) {
 	if err := r.keepRequirement(ctx, s); err != nil {
 		return err
 	}
+	if r.Former, err = extenders.ReadFormer(ctx, r.deps, r.Options.Namespace, r.Options.Name); err != nil {
+		return err
+	}
 	if err := r.locateImages(ctx, s); err != nil {
 		return err
 	}

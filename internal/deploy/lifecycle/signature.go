@@ -44,27 +44,30 @@ func (r *request) keepRequirement(ctx context.Context, s *session.Session) error
 	return nil
 }
 
-// verifySignature verifies that the key signed the image, and adds the digest to the name of the
-// image, so that all following steps use the verified image.
-func (r *request) verifySignature(ctx context.Context, reference, key string) error {
+// verifyImages verifies that the key signed all images, and adds the digests to their names, so
+// that all following steps use the verified images.
+func (r *request) verifyImages(ctx context.Context, key string) error {
 	_, id, err := pack.ParseKey([]byte(key))
 	if err != nil {
 		return err
 	}
 	signature := &deploy.Signature{Key: id}
 	r.Options.Signature = signature
-	var pinned string
-	if pinned, signature.Err = pack.VerifySignature(ctx, reference, key); ctx.Err() != nil {
-		return ctx.Err()
-	}
-	r.Options.Image = reference
-	if signature.Err == nil {
-		r.Options.Image = pinned
+	for _, image := range r.Images() {
+		pinned, err := r.deps.Signed(ctx, *image, key)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			signature.Err = errors.Join(signature.Err, err)
+			continue
+		}
+		*image = pinned
 	}
 	return nil
 }
 
-// requireImages returns an error if the image is not signed as required, or if an image is missing:
+// requireImages returns an error if an image is not signed as required, or if an image is missing:
 // nothing is deployed then, extenders of the scheduler included.
 func (r *request) requireImages() error {
 	if s := r.Options.Signature; s != nil && s.Err != nil {

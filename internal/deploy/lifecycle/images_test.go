@@ -1,0 +1,144 @@
+package lifecycle
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"io"
+	"log"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/registry"
+	"go.uber.org/zap"
+
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/sign"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/extenders"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
+	"github.com/pmk-sched/pmk-sched/profiles"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// imageRegistry has images, some of which its key signed.
+type imageRegistry struct {
+	address string
+	key     *sign.PrivateKey
+}
+
+func newRegistry(t *testing.T) *imageRegistry {
+	t.Helper()
+	generated, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(generated)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := sign.ParsePrivateKey(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(registry.New(registry.WithReferrersSupport(true),
+		registry.Logger(log.New(io.Discard, "", 0))))
+	t.Cleanup(server.Close)
+	return &imageRegistry{address: strings.TrimPrefix(server.URL, "http://"), key: key}
+}
+
+// push pushes an image, and returns its name.
+func (r *imageRegistry) push(t *testing.T, name string, signed bool) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "program")
+	if err := os.WriteFile(program, []byte(name), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	built, err := image.Build(t.Context(), image.Options{
+		Base: image.Base{Empty: true}, Platforms: []string{"linux/amd64"}, Entrypoint: []string{"/program"},
+		Files: map[string][]image.File{"linux/amd64": {{Path: "/program", Source: program}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if signed {
+		statement := sign.NewStatement(sign.Signature, strings.TrimPrefix(built.Digest, "sha256:"), nil)
+		bundle, err := sign.Sign(t.Context(), r.key, statement)
+		if err == nil {
+			err = built.Attach(built.Digest, sign.BundleType, bundle, nil)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	reference := r.address + "/" + name + ":v1"
+	if _, err := image.Push(t.Context(), built, reference, nil); err != nil {
+		t.Fatal(err)
+	}
+	return reference
+}
+
+// An image of any container of a signed scheduler, or of an extender that it calls, could be
+// replaced by whoever may write to the registry.
+func TestEveryImageOfASignedSchedulerMustBeSigned(t *testing.T) {
+	registry := newRegistry(t)
+	signed, other := registry.push(t, "kube-scheduler", true), registry.push(t, "extender-signed", true)
+	unsigned := registry.push(t, "extender", false)
+	sidecar := func(image string) []manifest.Wiring {
+		return []manifest.Wiring{{Alone: true, Extender: profiles.Extender{Name: "added"},
+			Sidecar: &manifest.Sidecar{Image: image}}}
+	}
+	extender := func(image string, sidecar bool) []extenders.Options {
+		return []extenders.Options{{Call: profiles.Extender{Name: "e"}, Image: image, Sidecar: sidecar}}
+	}
+	for name, c := range map[string]struct {
+		image     string
+		extenders []extenders.Options
+		former    []manifest.Wiring
+		refused   bool
+	}{
+		"signed scheduler":                {image: signed},
+		"signed sidecar":                  {image: signed, extenders: extender(other, true), former: sidecar(other)},
+		"unsigned scheduler":              {image: unsigned, refused: true},
+		"unsigned sidecar":                {image: signed, extenders: extender(unsigned, true), refused: true},
+		"unsigned extender":               {image: signed, extenders: extender(unsigned, false), refused: true},
+		"unsigned sidecar that was added": {image: signed, former: sidecar(unsigned), refused: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &session.Session{Warn: func(string) {}, Note: func(string) {}, Log: zap.NewNop()}
+			r := &request{deps: deploy.Deps{Signed: pack.VerifySignature}}
+			r.Info = &inspect.Info{Release: versions.Release{Major: 1, Minor: 24, Patch: 3}}
+			r.Options.Image, r.Extenders = c.image, c.extenders
+			r.Former = &extenders.Former{Wirings: c.former}
+			r.Options.Request = &v1alpha1.CustomScheduler{}
+			r.Options.Request.Spec.Image.RequireSignature = registry.key.Public().PEM()
+			if err := r.locateImages(t.Context(), s); err != nil {
+				t.Fatal(err)
+			}
+			err := r.requireImages()
+			if c.refused {
+				if err == nil || !strings.Contains(err.Error(), "has no signature of the key") {
+					t.Errorf("got %v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Error(err)
+			}
+			for _, image := range r.Images() {
+				if !strings.Contains(*image, "@sha256:") {
+					t.Errorf("%s has no digest", *image)
+				}
+			}
+		})
+	}
+}
