@@ -64,11 +64,11 @@ type TLSConfig struct {
 	ServerName string `json:"serverName,omitempty" yaml:"serverName"`
 	// CA is a file with certificates, or auto: a certificate authority that pmk-sched creates for an
 	// extender that it deploys.
-	CA string `json:"ca,omitempty" yaml:"ca"`
+	CA string `json:"ca,omitempty" yaml:"ca" file:"CAData"`
 	// CertFile is a file with the client certificate of the scheduler.
-	CertFile string `json:"certFile,omitempty" yaml:"certFile" object:"files are not read in the cluster"`
+	CertFile string `json:"certFile,omitempty" yaml:"certFile" file:"CertData" object:"files are not read in the cluster"`
 	// KeyFile is a file with the private key of the client certificate.
-	KeyFile string `json:"keyFile,omitempty" yaml:"keyFile" object:"files are not read in the cluster"`
+	KeyFile string `json:"keyFile,omitempty" yaml:"keyFile" file:"KeyData" object:"files are not read in the cluster"`
 
 	// CAData, CertData and KeyData are the contents of the files in a recorded request. KeyData is
 	// never part of its JSON.

@@ -4,7 +4,8 @@
 //
 // The file and the object are one type. A field with the tag object names a file of the machine on
 // which a command runs: it is valid in a file, and in an object it is refused with the text of the
-// tag.
+// tag. A field with the tag file may name such a file too. In a recorded request, which is a third
+// form, the file is not read: see [CustomScheduler.ValidateRecorded].
 package v1alpha1
 
 import (
@@ -92,7 +93,7 @@ type Source struct {
 	// Branch is the release to build, such as v1.24.3, or auto: the release of the API server.
 	Branch string `json:"branch,omitempty" yaml:"branch"`
 	// From is a directory or a git URL with the sources of Kubernetes, instead of the module proxy.
-	From string `json:"from,omitempty" yaml:"from"`
+	From string `json:"from,omitempty" yaml:"from" file:"build"`
 	// Go is the version of Go to compile with, such as 1.26.8, a minor for its newest patch, or
 	// newest. The default is the version that the release names.
 	Go string `json:"go,omitempty" yaml:"go"`
@@ -113,7 +114,7 @@ type Plugin struct {
 	// Package is the package of the plugin in Module.
 	Package string `json:"package,omitempty" yaml:"package"`
 	// Path is the directory of the plugin, relative to the file.
-	Path string `json:"path,omitempty" yaml:"path" object:"the plugin is part of the image; name it with builtin or module"`
+	Path string `json:"path,omitempty" yaml:"path" file:"Content" object:"the plugin is part of the image; name it with builtin or module"`
 	// Weight of the scores of the plugin.
 	Weight int `json:"weight,omitempty" yaml:"weight"`
 	// Args are the arguments of the plugin in the configuration.
@@ -135,14 +136,14 @@ type Image struct {
 	// Tag of the image. The default is the release, followed by a hash of the plugins.
 	Tag string `json:"tag,omitempty" yaml:"tag"`
 	// Base is the image to build on.
-	Base string `json:"base,omitempty" yaml:"base"`
+	Base string `json:"base,omitempty" yaml:"base" file:"build"`
 	// Busybox is the path of a static busybox to build on, without a registry. It takes precedence
 	// over Base.
-	Busybox string `json:"busybox,omitempty" yaml:"busybox" object:"the controller builds no image"`
+	Busybox string `json:"busybox,omitempty" yaml:"busybox" file:"build" object:"the controller builds no image"`
 	// RequireSignature is a file with the public key that must have signed the image, relative to
 	// the file, or none, which lifts the requirement of the deployed scheduler. In a recorded request
 	// it is the key itself.
-	RequireSignature string `json:"requireSignature,omitempty" yaml:"requireSignature"`
+	RequireSignature string `json:"requireSignature,omitempty" yaml:"requireSignature" file:"self"`
 	// Platforms of the image, such as linux/amd64. The default is the platform of this machine.
 	Platforms []string `json:"platforms,omitempty" yaml:"platforms"`
 	// PullPolicy is IfNotPresent, Always or Never. The default is the default of the cluster.
@@ -156,7 +157,7 @@ type Configuration struct {
 	Preset string `json:"preset,omitempty" yaml:"preset"`
 	// File is a KubeSchedulerConfiguration or a legacy Policy, relative to the file. In a recorded
 	// request it is the name of the file whose content is Inline.
-	File string `json:"file,omitempty" yaml:"file" object:"write the configuration in spec.configuration.inline"`
+	File string `json:"file,omitempty" yaml:"file" file:"Inline" object:"write the configuration in spec.configuration.inline"`
 	// Inline is the configuration itself.
 	Inline Document `json:"inline,omitempty" yaml:"inline"`
 	// Lossy drops the parts that cannot be converted to the release, with a warning for each.

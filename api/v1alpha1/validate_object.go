@@ -14,8 +14,8 @@ func (s *CustomScheduler) ValidateObject() error {
 	if err := s.Validate(); err != nil {
 		return err
 	}
-	if path, reason := fileField("spec", reflect.ValueOf(s.Spec)); path != "" {
-		return &Error{text: path + " is not valid in an object", hint: reason}
+	if path, field := findField("spec", reflect.ValueOf(s.Spec), isSetFile); path != "" {
+		return &Error{text: path + " is not valid in an object", hint: field.Tag.Get("object")}
 	}
 	spec := s.Spec
 	if !slices.Contains([]string{"", Auto, "serviceaccount"}, spec.Credentials) {
@@ -67,34 +67,40 @@ func (r *Releases) validate() error {
 	return nil
 }
 
-// fileField returns the path of the first field with the tag object that is set, and the text of
-// the tag.
-func fileField(path string, v reflect.Value) (field, reason string) {
+// isSetFile reports whether a field with the tag object is set.
+func isSetFile(_ reflect.Value, field reflect.StructField, value reflect.Value) bool {
+	return field.Tag.Get("object") != "" && !value.IsZero()
+}
+
+// findField returns the path and the type of the first field of a struct for which found returns
+// true, or an empty path.
+func findField(path string, v reflect.Value, found func(of reflect.Value, field reflect.StructField,
+	value reflect.Value) bool) (at string, field reflect.StructField) {
 	switch v.Kind() {
 	case reflect.Pointer:
 		if !v.IsNil() {
-			return fileField(path, v.Elem())
+			return findField(path, v.Elem(), found)
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
-			if field, reason = fileField(fmt.Sprintf("%s[%d]", path, i), v.Index(i)); field != "" {
-				return field, reason
+			if at, field = findField(fmt.Sprintf("%s[%d]", path, i), v.Index(i), found); at != "" {
+				return at, field
 			}
 		}
 	case reflect.Struct:
-		for tagged, value := range v.Fields() {
-			if !tagged.IsExported() {
+		for field, value := range v.Fields() {
+			if !field.IsExported() {
 				continue
 			}
-			name, _, _ := strings.Cut(tagged.Tag.Get("json"), ",")
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 			inner := path + "." + name
-			if reason := tagged.Tag.Get("object"); reason != "" && !value.IsZero() {
-				return inner, reason
+			if found(v, field, value) {
+				return inner, field
 			}
-			if field, reason = fileField(inner, value); field != "" {
-				return field, reason
+			if at, field := findField(inner, value, found); at != "" {
+				return at, field
 			}
 		}
 	}
-	return "", ""
+	return "", reflect.StructField{}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/x509"
 	"maps"
 	"os"
 	"reflect"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/certificates"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/extenders"
@@ -180,6 +182,10 @@ func leaves(t reflect.Type, v reflect.Value, prefix string, found map[string]boo
 }
 
 func TestEveryFieldOfASchedulerIsSimulatedOrNamed(t *testing.T) {
+	client, err := certificates.NewAuthority(x509.Certificate{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	ca, err := os.ReadFile("../../profiles/testdata/extenders/ca.pem")
 	if err != nil {
 		t.Fatal(err)
@@ -190,8 +196,7 @@ func TestEveryFieldOfASchedulerIsSimulatedOrNamed(t *testing.T) {
 			"{reference: i}, configuration: {file: configuration.yaml, policyConfigMap: true}}\n",
 		"configuration.yaml": "apiVersion: kubescheduler.config.k8s.io/v1beta1\nkind: KubeSchedulerConfiguration\n",
 		"ca.pem":             string(ca),
-		"client.pem":         "-----BEGIN CERTIFICATE-----\nYg==\n-----END CERTIFICATE-----\n",
-		"key.pem":            "-----BEGIN PRIVATE KEY-----\nYw==\n-----END PRIVATE KEY-----\n"})
+		"client.pem":         string(client.Cert), "key.pem": string(client.Key)})
 	set := map[string]bool{}
 	var notes []string
 	for file, release := range map[string]string{"every.yaml": "v1.24.3", "other.yaml": "v1.33.2", "file.yaml": "v1.21.14"} {

@@ -1,6 +1,8 @@
 package deploy
 
 import (
+	"fmt"
+
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
@@ -12,8 +14,9 @@ import (
 type Installed struct {
 	Release versions.Release
 	Image   string
-	// Request is the request that it was deployed for.
+	// Request is the request that it was deployed for, and Origin names its revision.
 	Request *v1alpha1.CustomScheduler
+	Origin  string
 	// APIVersion is the config API of the scheduler, and Credentials one of the Credentials constants.
 	APIVersion  string
 	Credentials string
@@ -39,6 +42,7 @@ func ReadInstalled(revision *apply.Revision) (*Installed, error) {
 	installed := &Installed{
 		Release: plan.Release, Image: plan.Scheduler.Image, Request: plan.Request, APIVersion: plan.base.APIVersion,
 		Credentials: plan.Scheduler.Credentials.Mode,
+		Origin:      fmt.Sprintf("revision %d of %s", revision.Number, revision.Name),
 	}
 	for _, w := range plan.Scheduler.Wirings {
 		if w.Alone {

@@ -90,6 +90,12 @@ func ParseBase(s string) (Base, error) {
 	return Base{Reference: s}, nil
 }
 
+// IsReference reports whether a base is the name of an image, and not a path.
+func IsReference(base string) bool {
+	_, err := parseReference(base)
+	return err == nil && !pathlike(base)
+}
+
 // pathlike reports whether s can only be a path.
 func pathlike(s string) bool {
 	if filepath.IsAbs(s) || strings.HasPrefix(s, ".") {

@@ -11,30 +11,24 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Deployed is the record of a deployed scheduler.
-type Deployed struct {
-	// Request is the request that the scheduler was deployed for. It is nil if it is unknown.
-	Request *v1alpha1.CustomScheduler
-	// Credentials are the credentials that deploy chose.
-	Credentials string
-}
-
 // Again returns the spec that deploys a scheduler for another release. The file of the receiver
 // replaces the recorded request, and the flags of the receiver win over both. Credentials that
 // pmk-sched chose are kept. A release that reads no legacy Policy gets a configuration instead.
-func (s *Spec) Again(before Deployed, release string, readsPolicy bool) (*Spec, error) {
+func (s *Spec) Again(before Deployed, release string, readsPolicy bool) (again *Spec, err error) {
 	f, d := s.flags, s.file
 	f.Name, f.Namespace, f.Branch = s.Name, s.Namespace, release
 	if off := false; !readsPolicy {
 		f.PolicyConfigMap = &off
 	}
 	if f.File == "" && before.Request != nil {
-		d = &document{CustomScheduler: before.Request.DeepCopy()}
+		if d, err = before.document(); err != nil {
+			return nil, err
+		}
 	}
 	if mode := cmp.Or(f.Credentials, d.Spec.Credentials, deploy.Auto); mode == deploy.Auto {
 		f.Credentials = before.Credentials
 	}
-	again, err := resolve(f, d)
+	again, err = resolve(f, d)
 	if err == nil && (d.Spec.Credentials == "" || d.Spec.Credentials == deploy.Auto) && s.flags.Credentials == "" {
 		again.chosen = true
 	}

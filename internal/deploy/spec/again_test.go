@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"crypto/x509"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+	"github.com/pmk-sched/pmk-sched/internal/base/certificates"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -43,19 +45,29 @@ func described(t *testing.T) string {
 	if err := os.MkdirAll(filepath.Join(dir, "plugins/mine"), 0o755); err != nil {
 		t.Fatal(err)
 	}
+	client := pair(t)
 	for name, text := range map[string]string{
 		"plugins/go.mod":       "module example.com/plugins\n\ngo 1.21\n",
 		"plugins/mine/mine.go": "package mine\n\nconst Name = \"Mine\"\n",
 		"pmk-sched.yaml":       describedScheduler, "own.yaml": "# mine\nkind: KubeSchedulerConfiguration\n",
 		"ca.pem":   "-----BEGIN CERTIFICATE-----\nQ0E=\n-----END CERTIFICATE-----\n",
-		"cert.pem": "-----BEGIN CERTIFICATE-----\nQw==\n-----END CERTIFICATE-----\n",
-		"key.pem":  "-----BEGIN PRIVATE KEY-----\nSw==\n-----END PRIVATE KEY-----\n",
+		"cert.pem": string(client.Cert), "key.pem": string(client.Key),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return filepath.Join(dir, "pmk-sched.yaml")
+}
+
+// pair returns a certificate and its key.
+func pair(t *testing.T) certificates.Pair {
+	t.Helper()
+	made, err := certificates.NewAuthority(x509.Certificate{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made.Pair
 }
 
 // deployed returns the options of a command, and the request that a revision of them records.

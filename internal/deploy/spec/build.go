@@ -47,7 +47,7 @@ type BuildFlags struct {
 func (s *Spec) Build(f BuildFlags) (pack.Request, error) {
 	d := s.request.Spec
 	r := pack.Request{
-		Branch: s.Branch, Nearest: f.Nearest, Source: cmp.Or(f.Source, d.Source.From), Tag: f.Tag,
+		Branch: s.Branch, Nearest: f.Nearest, Source: f.Source, Tag: f.Tag,
 		Destinations:    image.Destinations{Archives: f.Archives, Push: f.Push},
 		Vulnerabilities: f.Vulnerabilities, VEX: f.VEX,
 		Binary: f.Binary, Keep: f.Keep, Extender: f.Extender, Version: s.flags.Version, Self: f.Self,
@@ -55,6 +55,12 @@ func (s *Spec) Build(f BuildFlags) (pack.Request, error) {
 	}
 	if err := f.exclude(); err != nil {
 		return r, err
+	}
+	if f.Source == "" {
+		var err error
+		if r.Source, err = s.file.from(d.Source.From); err != nil {
+			return r, err
+		}
 	}
 	d.Source.Go = cmp.Or(f.Go, d.Source.Go)
 	if err := build.CheckGo(d.Source.Go); err != nil {
@@ -96,12 +102,14 @@ func (s *Spec) Build(f BuildFlags) (pack.Request, error) {
 	}
 	if f.Base != "" || f.Busybox != "" {
 		d.Image.Base, d.Image.Busybox = f.Base, f.Busybox
+		r.Base, err = parseBase(f.Base, f.Busybox)
+	} else {
+		r.Base, err = s.file.base(d.Image.Base, d.Image.Busybox)
 	}
-	r.Base, err = parseBase(d.Image.Base, d.Image.Busybox)
 	if err != nil {
 		return r, err
 	}
-	r.Recipe, err = recipe(d)
+	r.Recipe, err = recipe(d, r.Base)
 	return r, err
 }
 
@@ -167,12 +175,12 @@ func ParseBase(base, busybox string) (image.Base, error) {
 }
 
 // recipe returns the sources and the base of the image, valid in any directory.
-func recipe(d v1alpha1.CustomSchedulerSpec) (v1alpha1.Recipe, error) {
+func recipe(d v1alpha1.CustomSchedulerSpec, base image.Base) (v1alpha1.Recipe, error) {
 	r := v1alpha1.Recipe{
 		Go: d.Source.Go, Plugins: slices.Clone(d.Source.Plugins), Imports: d.Source.Imports, Platforms: d.Image.Platforms,
 		Busybox: absolute(d.Image.Busybox), Base: d.Image.Base,
 	}
-	if _, err := os.Stat(r.Base); r.Base != "" && err == nil {
+	if base.Layout+base.Archive != "" {
 		r.Base = absolute(r.Base)
 	}
 	return r, archive(r.Plugins)

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"bytes"
+	"crypto/tls"
 	"encoding/pem"
 	"fmt"
 	"io"
@@ -24,6 +25,12 @@ type document struct {
 	regular bool
 	// absent reports whether there is neither a file nor a recorded request.
 	absent bool
+	// local is set for pmk-sched.yaml, and where there is no file: the user names files of this
+	// machine. Every other document comes out of a cluster, see [Deployed], from origin. built is
+	// [Deployed.Built].
+	local  bool
+	origin string
+	built  *v1alpha1.Recipe
 }
 
 // readDocument reads pmk-sched.yaml once. "-" is standard input; an empty name gives an empty
@@ -31,7 +38,7 @@ type document struct {
 func readDocument(flag, name string, stdin io.Reader) (*document, error) {
 	switch name {
 	case "":
-		return &document{CustomScheduler: &v1alpha1.CustomScheduler{}, absent: true}, nil
+		return &document{CustomScheduler: &v1alpha1.CustomScheduler{}, local: true, absent: true}, nil
 	case "-":
 		text, err := io.ReadAll(stdin)
 		if err != nil {
@@ -63,15 +70,7 @@ func parseDocument(name string, text []byte) (*document, error) {
 	if err != nil {
 		return nil, problem.Invalidf("", "read %s: %w", name, err)
 	}
-	return &document{CustomScheduler: parsed}, nil
-}
-
-// path returns the path of a file that the document names.
-func (d *document) path(name string) string {
-	if filepath.IsAbs(name) {
-		return name
-	}
-	return filepath.Join(d.dir, name)
+	return &document{CustomScheduler: parsed, local: true}, nil
 }
 
 // Request returns the request that a revision records, with the contents of the files that it
@@ -90,7 +89,7 @@ func (s *Spec) Request() (*v1alpha1.CustomScheduler, error) {
 		return nil, err
 	}
 	for i := range r.Spec.Extenders {
-		if err := readTLS(s.file, &r.Spec.Extenders[i]); err != nil {
+		if err := readTLS(s.file, fmt.Sprintf("spec.extenders[%d]", i), &r.Spec.Extenders[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -102,12 +101,12 @@ func (s *Spec) Request() (*v1alpha1.CustomScheduler, error) {
 }
 
 // keyFile returns the path of the public key of spec.image.requireSignature, or the key itself.
-func (d *document) keyFile() string {
+func (d *document) keyFile() (string, error) {
 	key := d.Spec.Image.RequireSignature
 	if key == "" || key == v1alpha1.NoSignature || isPEM(key) {
-		return key
+		return key, nil
 	}
-	return d.path(key)
+	return d.path("spec.image.requireSignature", key)
 }
 
 func isPEM(text string) bool { return strings.HasPrefix(text, "-----BEGIN ") }
@@ -138,7 +137,11 @@ func (s *Spec) readConfiguration(c *v1alpha1.Configuration) ([]byte, error) {
 	if s.flags.Config != "" {
 		return problem.ReadFile("--config", c.File)
 	}
-	c.File = s.file.path(c.File)
+	path, err := s.file.path("spec.configuration.file", c.File)
+	if err != nil {
+		return nil, err
+	}
+	c.File = path
 	text, err := os.ReadFile(c.File)
 	if err != nil {
 		return nil, problem.Invalidf("", "read spec.configuration.file: %w", err)
@@ -148,7 +151,7 @@ func (s *Spec) readConfiguration(c *v1alpha1.Configuration) ([]byte, error) {
 
 // readTLS reads the files that tlsConfig names: the CA goes into the configuration, certificate and
 // key into a Secret that the scheduler's pod mounts.
-func readTLS(d *document, e *v1alpha1.Extender) error {
+func readTLS(d *document, path string, e *v1alpha1.Extender) error {
 	t := e.TLSConfig
 	if t == nil || e.IsDeployed() {
 		return nil
@@ -163,25 +166,35 @@ func readTLS(d *document, e *v1alpha1.Extender) error {
 	var err error
 	read := func(field, name, kind string, content *[]byte) {
 		if err == nil && name != "" && *content == nil {
-			*content, err = readPEM(d, e.Name, field, name, kind)
+			*content, err = readPEM(d, e.Name, path+".tlsConfig."+field, name, kind)
 		}
 	}
 	read("ca", t.CA, "CERTIFICATE", &t.CAData)
 	read("certFile", t.CertFile, "CERTIFICATE", &t.CertData)
 	read("keyFile", t.KeyFile, "PRIVATE KEY", &t.KeyData)
+	if err == nil && len(t.CertData)+len(t.KeyData) > 0 {
+		if _, wrong := tls.X509KeyPair(t.CertData, t.KeyData); wrong != nil {
+			err = problem.Invalidf("give a client certificate and its private key",
+				"extender %s: tlsConfig.certFile and tlsConfig.keyFile: %w", e.Name, wrong)
+		}
+	}
 	return err
 }
 
 // readPEM reads a file and checks that it starts with a PEM block of the given kind.
 func readPEM(d *document, extender, field, name, kind string) ([]byte, error) {
-	name = d.path(name)
+	name, err := d.path(field, name)
+	if err != nil {
+		return nil, err
+	}
+	_, short, _ := strings.Cut(field, ".tlsConfig.")
 	text, err := os.ReadFile(name)
 	if err != nil {
-		return nil, problem.Invalidf("", "extender %s: read tlsConfig.%s: %w", extender, field, err)
+		return nil, problem.Invalidf("", "extender %s: read tlsConfig.%s: %w", extender, short, err)
 	}
 	block, _ := pem.Decode(bytes.TrimSpace(text))
 	if block == nil || !strings.HasSuffix(block.Type, kind) {
-		return nil, problem.Invalidf("", "extender %s: tlsConfig.%s: %s does not contain a PEM-encoded %s", extender, field,
+		return nil, problem.Invalidf("", "extender %s: tlsConfig.%s: %s does not contain a PEM-encoded %s", extender, short,
 			name, strings.ToLower(kind))
 	}
 	return text, nil

@@ -18,9 +18,14 @@ func (s *Spec) GivesConfiguration() bool { return s.flags.Config != "" || s.flag
 // Keep returns the spec with the settings of a deployed scheduler where no flag says otherwise, and
 // the names of the settings that the spec alone would not have. The image and the sources are not
 // kept: an image records its own sources.
-func (s *Spec) Keep(deployed *v1alpha1.CustomScheduler) (kept *Spec, settings []string, err error) {
-	d := &document{CustomScheduler: deployed.DeepCopy()}
-	d.Spec.Source, d.Spec.Image = v1alpha1.Source{}, v1alpha1.Image{PullPolicy: d.Spec.Image.PullPolicy}
+func (s *Spec) Keep(deployed Deployed) (kept *Spec, settings []string, err error) {
+	r := deployed.Request.DeepCopy()
+	r.Spec.Source, r.Spec.Image = v1alpha1.Source{}, v1alpha1.Image{PullPolicy: r.Spec.Image.PullPolicy}
+	deployed.Request = r
+	d, err := deployed.document()
+	if err != nil {
+		return nil, nil, err
+	}
 	f := s.flags
 	f.Name, f.Namespace = s.Name, s.Namespace
 	if kept, err = resolve(f, d); err != nil {

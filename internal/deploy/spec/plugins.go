@@ -16,6 +16,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
 // plugins returns the plugins of the flags, or else the plugins of the document, with complete
@@ -23,8 +24,13 @@ import (
 func (d *document) plugins(flags []string) ([]v1alpha1.Plugin, error) {
 	inFile := slices.Clone(d.Spec.Source.Plugins)
 	for i := range inFile {
-		if inFile[i].Path != "" {
-			inFile[i].Path = d.path(inFile[i].Path)
+		p := &inFile[i]
+		if p.Path == "" || p.Content != nil {
+			continue
+		}
+		var err error
+		if p.Path, err = d.path(fmt.Sprintf("spec.source.plugins[%d].path", i), p.Path); err != nil {
+			return nil, err
 		}
 	}
 	if len(flags) == 0 {
@@ -76,7 +82,7 @@ func (s *Spec) packPlugins(list []v1alpha1.Plugin) ([]pack.Plugin, error) {
 	return all, nil
 }
 
-// pluginSource returns the location of a plugin's code.
+// pluginSource returns the location of a plugin's code. The field module names no directory.
 func pluginSource(e v1alpha1.Plugin) (plugins.Plugin, error) {
 	switch {
 	case e.Path != "":
@@ -85,10 +91,16 @@ func pluginSource(e v1alpha1.Plugin) (plugins.Plugin, error) {
 		return plugins.Parse("builtin:" + e.Builtin + "=" + e.Name)
 	case e.Builtin != "":
 		return plugins.Parse("builtin:" + e.Builtin)
-	case e.Package != "":
-		return plugins.Parse(e.Module + ":" + e.Package)
 	}
-	return plugins.Parse(e.Module)
+	text := e.Module
+	if e.Package != "" {
+		text += ":" + e.Package
+	}
+	p, err := plugins.Parse(text)
+	if err == nil && p.Module == "" {
+		err = problem.Invalidf("write a directory in the field path", "module %q is not module@version", e.Module)
+	}
+	return p, err
 }
 
 // unpack writes the recorded sources of a plugin to the cache, under their hash, unless they are

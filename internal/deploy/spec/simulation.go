@@ -2,10 +2,12 @@ package spec
 
 import (
 	"cmp"
+	"path/filepath"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 )
@@ -39,33 +41,56 @@ func (s *Spec) Simulation(with, imports []string) (pack.Scheduler, error) {
 	for _, e := range deployed {
 		r.Deployed = append(r.Deployed, e.Call)
 	}
-	r.Imports, r.From, r.Go = source.Imports, source.From, source.Go
+	if r.From, err = s.file.from(source.From); err != nil {
+		return r, err
+	}
+	r.Imports, r.Go = source.Imports, source.Go
 	r.Configuration, r.Args, r.Unused = o.Rendering(), o.Args, unused(o.Request.Spec)
 	r.Request = s.written(o.Request)
 	return r, nil
 }
 
 // written returns the request as a file in any directory: with complete paths, and without the
-// contents of files.
+// contents of files. The files of a recorded request are in a directory of their own, into which
+// the user has to put them: the paths of a cluster are never paths of this machine.
 func (s *Spec) written(r *v1alpha1.CustomScheduler) *v1alpha1.CustomScheduler {
 	made := r.DeepCopy()
 	made.Annotations = nil
 	made.Spec.Source.Branch = s.Branch
 	for i := range made.Spec.Source.Plugins {
 		p := &made.Spec.Source.Plugins[i]
-		p.Path, p.Content = absolute(p.Path), nil
+		p.Path, p.Content = s.file.written(p.Path), nil
 	}
 	for _, e := range made.Spec.Extenders {
 		if t := e.TLSConfig; t != nil {
 			t.CAData, t.CertData, t.KeyData = nil, nil, nil
 			for _, file := range []*string{&t.CA, &t.CertFile, &t.KeyFile} {
-				if *file != "" && *file != v1alpha1.CAAuto {
-					*file = absolute(s.file.path(*file))
+				if *file != v1alpha1.CAAuto {
+					*file = s.file.written(*file)
 				}
 			}
 		}
 	}
+	if !s.file.local {
+		i := &made.Spec.Image
+		made.Spec.Source.From, i.Busybox = s.file.written(made.Spec.Source.From), s.file.written(i.Busybox)
+		if !image.IsReference(i.Base) {
+			i.Base = s.file.written(i.Base)
+		}
+	}
 	return made
+}
+
+// written returns the path of a file of the document for another document.
+func (d *document) written(name string) string {
+	if name == "" {
+		return ""
+	}
+	path, err := d.path("", name)
+	if err != nil {
+		return "recorded/" + filepath.Base(name)
+	}
+	return absolute(path)
 }
 
 // unused returns the fields that describe the image and the pods of the scheduler. They are not

@@ -76,13 +76,16 @@ func resolve(f Flags, d *document) (*Spec, error) {
 	if f.Image != "" {
 		r.Spec.Image.Reference = f.Image
 	}
-	r.Spec.Image.RequireSignature = cmp.Or(f.RequireSignature, d.keyFile())
+	key, err := d.keyFile()
+	if err != nil {
+		return nil, err
+	}
+	r.Spec.Image.RequireSignature = cmp.Or(f.RequireSignature, key)
 	r.Spec.Image.PullPolicy = cmp.Or(f.PullPolicy, r.Spec.Image.PullPolicy)
 	r.Spec.Credentials = cmp.Or(f.Credentials, r.Spec.Credentials)
 	if err := f.configure(&r.Spec.Configuration); err != nil {
 		return nil, err
 	}
-	var err error
 	if r.Spec.Source.Plugins, err = d.plugins(f.Plugins); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,77 @@
+package spec
+
+import (
+	"cmp"
+	"path/filepath"
+
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+)
+
+// Deployed is the record of a deployed scheduler. It comes out of a cluster: whoever can write
+// there has written it, and it is not the file of the user. Files of this machine are not read for
+// it. The zero value is no record.
+type Deployed struct {
+	// Request is the request that the scheduler was deployed for. It is nil if it is unknown.
+	Request *v1alpha1.CustomScheduler
+	// Origin is where the request was read, such as "revision 3 of my-scheduler".
+	Origin string
+	// Credentials are the credentials that deploy chose.
+	Credentials string
+	// Built is how this machine built the deployed image, or nil: sources and bases that it names were
+	// named by the user of this machine.
+	Built *v1alpha1.Recipe
+}
+
+// document returns the request as a document that names no file.
+func (r Deployed) document() (*document, error) {
+	d := &document{CustomScheduler: r.Request.DeepCopy(), origin: cmp.Or(r.Origin, "the recorded request"), built: r.Built}
+	if err := d.ValidateRecorded(); err != nil {
+		return nil, problem.Invalidf(giveFile, "%s: %w", d.origin, err)
+	}
+	return d, nil
+}
+
+// giveFile is the hint for a recorded request that needs a file of this machine.
+const giveFile = "name the file of the scheduler with -f pmk-sched.yaml: its files are read"
+
+// path returns the path of a file that a field of the document names. It is the only way to one:
+// a recorded request names no file.
+func (d *document) path(field, name string) (string, error) {
+	if !d.local {
+		return "", d.refuse(field, name)
+	}
+	if filepath.IsAbs(name) {
+		return name, nil
+	}
+	return filepath.Join(d.dir, name), nil
+}
+
+// refuse returns the error for a field of a recorded request that a file of the user may have.
+func (d *document) refuse(field, name string) error {
+	return problem.Invalidf(giveFile, "%s: %s is %q; files and repositories are not read for a request that comes out of "+
+		"a cluster", d.origin, field, name)
+}
+
+// from returns spec.source.from.
+func (d *document) from(value string) (string, error) {
+	if value == "" || d.local || d.built != nil && d.built.From == value {
+		return value, nil
+	}
+	return "", d.refuse("spec.source.from", value)
+}
+
+// base returns the base of the image in spec.image.
+func (d *document) base(base, busybox string) (image.Base, error) {
+	known := d.local || d.built != nil && d.built.Base == base && d.built.Busybox == busybox
+	switch {
+	case known || base == "" && busybox == "":
+		return parseBase(base, busybox)
+	case busybox != "":
+		return image.Base{}, problem.WithHint(d.refuse("spec.image.busybox", busybox), "name one with --busybox")
+	case !image.IsReference(base):
+		return image.Base{}, problem.WithHint(d.refuse("spec.image.base", base), "name one with --base")
+	}
+	return image.Base{Reference: base}, nil
+}
