@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -181,6 +182,9 @@ func (u *run) uninstall(ctx context.Context) error {
 	// Extenders come from the request; nothing else of it matters.
 	t := &target{SchedulerRelease: &v1alpha1.SchedulerRelease{Image: "none"}}
 	made := t.request(u.object)
+	made.Spec = v1alpha1.CustomSchedulerSpec{
+		Extenders: slices.DeleteFunc(made.Spec.Extenders, func(e v1alpha1.Extender) bool { return !e.IsDeployed() }),
+	}
 	empty, err := spec.Read(spec.Flags{Version: u.o.Version, CacheDir: u.session.CacheDir})
 	if err != nil {
 		return err

@@ -177,7 +177,8 @@ func (t *target) spec(object *v1alpha1.CustomScheduler, version, cache string) (
 		return nil, err
 	}
 	again, err := empty.Named(object.Name, object.Namespace).Again(
-		spec.Deployed{Request: t.request(object), Credentials: deploy.CredentialsServiceAccount}, t.Release, rules.Policy)
+		spec.Deployed{Request: t.request(object), Origin: deploy.OwnerName(object),
+			Credentials: deploy.CredentialsServiceAccount}, t.Release, rules.Policy)
 	if err != nil {
 		return nil, err
 	}

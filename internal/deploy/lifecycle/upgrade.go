@@ -131,7 +131,7 @@ func (u *upgradeRun) lastDeployed(ctx context.Context) (*apply.Revision, error) 
 // plan decides how the scheduler is deployed at the target, and completes the report. It changes
 // nothing.
 func (u *upgradeRun) plan(ctx context.Context) error {
-	if err := u.describeAgain(); err != nil {
+	if err := u.describeAgain(ctx); err != nil {
 		return err
 	}
 	r, err := newRequest(ctx, u.Session, u.again)
@@ -152,14 +152,27 @@ func (u *upgradeRun) plan(ctx context.Context) error {
 	return u.describe(plan, r)
 }
 
+// deployed returns the record of the scheduler, and how this machine built its image, if it did.
+func (u *upgradeRun) deployed(ctx context.Context, credentials string) (spec.Deployed, error) {
+	contents, err := pack.ReadPlugins(ctx, u.Session, u.installed.Image, u.installed.Release, nil)
+	if err != nil {
+		return spec.Deployed{}, err
+	}
+	return spec.Deployed{Request: u.installed.Request, Origin: u.installed.Origin, Credentials: credentials,
+		Built: contents.Recipe}, nil
+}
+
 // describeAgain sets the spec and the request to build its image.
-func (u *upgradeRun) describeAgain() error {
+func (u *upgradeRun) describeAgain(ctx context.Context) error {
 	rules, err := versions.Select(u.target)
 	if err != nil {
 		return err
 	}
-	again, err := u.o.Spec.Again(spec.Deployed{Request: u.installed.Request, Credentials: u.credentials()},
-		u.report.Target, rules.Policy)
+	before, err := u.deployed(ctx, u.credentials())
+	if err != nil {
+		return err
+	}
+	again, err := u.o.Spec.Again(before, u.report.Target, rules.Policy)
 	if err == nil {
 		again, u.gates, err = again.FitGates(u.target)
 	}
@@ -307,8 +320,11 @@ func DeployedScheduler(ctx context.Context, s *session.Session, sp *spec.Spec) (
 		return r, err
 	}
 	release := u.installed.Release
-	again, err := sp.Again(spec.Deployed{Request: u.installed.Request, Credentials: u.installed.Credentials},
-		release.String(), release.Rules().Policy)
+	before, err := u.deployed(ctx, u.installed.Credentials)
+	if err != nil {
+		return r, err
+	}
+	again, err := sp.Again(before, release.String(), release.Rules().Policy)
 	if err != nil {
 		return r, err
 	}
