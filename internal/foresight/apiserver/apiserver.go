@@ -38,15 +38,15 @@ const (
 type Options struct {
 	// KubeAPIServer and Etcd are the paths of the programs.
 	KubeAPIServer, Etcd string
-	// EtcdURL is the address of a running etcd that is used instead of another one. Args must have an
+	// Shared is a running server whose etcd is used instead of another one. Args must have an
 	// --etcd-prefix of its own for each API server.
-	EtcdURL string
+	Shared *Server
 	// Dir is a private directory for data, keys and logs. It is the caller's to remove.
 	Dir string
 	// Args are more flags of kube-apiserver; they follow the others, so that they win.
 	Args []string
 	// Objects are written to etcd before kube-apiserver starts, so that it knows them from its
-	// beginning. They cannot be combined with EtcdURL.
+	// beginning. They cannot be combined with Shared.
 	Objects []Object
 	// GCPercent is GOGC of etcd and kube-apiserver: above 100 they need more memory and less time. 0
 	// is the default, 100.
@@ -65,10 +65,9 @@ type Server struct {
 	o     Options
 	token string
 	port  int
-	// etcdAddress is host:port of loopback.
-	etcdAddress string
-	etcd        *Process
-	api         *Process
+	store store
+	etcd  *Process
+	api   *Process
 }
 
 // Start starts etcd and kube-apiserver, and returns when the API server is ready. Their output goes
@@ -84,25 +83,28 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 	if err := s.writeFiles(); err != nil {
 		return s, err
 	}
-	if o.EtcdURL != "" {
-		s.etcdAddress = strings.TrimPrefix(o.EtcdURL, "http://")
+	if o.Shared != nil {
+		s.store = o.Shared.store
 		return s, s.startAtFreePort(ctx)
 	}
 	return s, s.startWithEtcd(ctx)
 }
 
 // startWithEtcd starts etcd and kube-apiserver.
-func (s *Server) startWithEtcd(ctx context.Context) (err error) {
-	o, peers := s.o, ""
-	for _, address := range []*string{&s.etcdAddress, &peers} {
-		if *address, err = FreeAddress(); err != nil {
-			return err
-		}
+func (s *Server) startWithEtcd(ctx context.Context) error {
+	client, err := FreeAddress()
+	if err != nil {
+		return err
 	}
-	client, peer := s.EtcdURL(), "http://"+peers
-	s.etcd, err = startProcess(filepath.Join(o.Dir, "etcd.log"), o.environment(), o.Etcd,
-		"--data-dir="+filepath.Join(o.Dir, "etcd"), "--listen-client-urls="+client, "--advertise-client-urls="+client,
-		"--listen-peer-urls="+peer, "--initial-advertise-peer-urls="+peer, "--initial-cluster=default="+peer)
+	peers, err := FreeAddress()
+	if err != nil {
+		return err
+	}
+	if s.store, err = newStore(s.o.Dir, client, peers); err != nil {
+		return err
+	}
+	s.etcd, err = startProcess(filepath.Join(s.o.Dir, "etcd.log"), s.o.environment(), s.o.Etcd,
+		append([]string{"--data-dir=" + filepath.Join(s.o.Dir, "etcd")}, s.store.flags(peers)...)...)
 	if err != nil {
 		return err
 	}
@@ -184,7 +186,8 @@ func (s *Server) writeFiles() error {
 func (s *Server) StartAPI(ctx context.Context) (err error) {
 	in := func(name string) string { return filepath.Join(s.o.Dir, name) }
 	args := append([]string{
-		"--etcd-servers=" + s.EtcdURL(),
+		"--etcd-servers=" + s.store.url, "--etcd-cafile=" + s.store.certFile,
+		"--etcd-certfile=" + s.store.certFile, "--etcd-keyfile=" + s.store.keyFile,
 		"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--secure-port=" + strconv.Itoa(s.port),
 		"--endpoint-reconciler-type=none", "--cert-dir=" + in("certs"),
 		"--authorization-mode=RBAC", "--token-auth-file=" + in("tokens.csv"), "--anonymous-auth=false",
@@ -252,9 +255,6 @@ func (s *Server) Config() *rest.Config {
 		QPS:             -1, // no limit
 	}
 }
-
-// EtcdURL returns the address of etcd, which only this machine reaches.
-func (s *Server) EtcdURL() string { return "http://" + s.etcdAddress }
 
 // WriteKubeconfig writes a kubeconfig to a file: for a user whose only permissions come from RBAC
 // objects, or, without a user, with all permissions.

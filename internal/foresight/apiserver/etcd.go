@@ -22,7 +22,7 @@ type etcdHeader struct {
 // Revision returns the revision of etcd: it grows with each change of an object.
 func (s *Server) Revision(ctx context.Context) (int64, error) {
 	var answer rangeAnswer
-	err := s.askEtcd(ctx, "range", map[string]any{"key": encode(registry), "count_only": true}, &answer)
+	err := s.AskEtcd(ctx, "kv/range", map[string]any{"key": encode(registry), "count_only": true}, &answer)
 	return answer.Header.Revision, err
 }
 
@@ -55,7 +55,7 @@ func (s *Server) Put(ctx context.Context, objects []Object) (revision int64, err
 	var answer struct {
 		Header etcdHeader `json:"header"`
 	}
-	err = s.askEtcd(ctx, "txn", map[string]any{"success": puts}, &answer)
+	err = s.AskEtcd(ctx, "kv/txn", map[string]any{"success": puts}, &answer)
 	return answer.Header.Revision, err
 }
 
@@ -71,17 +71,17 @@ func (s *Server) Remove(ctx context.Context, keys []string) error {
 
 func encode[T string | []byte](text T) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 
-// askEtcd sends a request to the JSON gateway of etcd.
-func (s *Server) askEtcd(ctx context.Context, call string, request, answer any) error {
+// AskEtcd sends a request to the JSON gateway of etcd: call is a path such as kv/range.
+func (s *Server) AskEtcd(ctx context.Context, call string, request, answer any) error {
 	body, err := json.Marshal(request)
 	if err != nil {
 		return fmt.Errorf("ask etcd: %w", err)
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.EtcdURL()+"/v3/kv/"+call, bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.store.url+"/v3/"+call, bytes.NewReader(body))
 	if err != nil {
 		return fmt.Errorf("ask etcd: %w", err)
 	}
-	response, err := http.DefaultClient.Do(r)
+	response, err := s.store.client.Do(r)
 	if err != nil {
 		return fmt.Errorf("ask etcd: %w", err)
 	}

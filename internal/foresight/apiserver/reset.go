@@ -34,7 +34,7 @@ const (
 // groups of removed custom resources.
 func (s *Server) Reset(ctx context.Context, revision int64) error {
 	var created rangeAnswer
-	err := s.askEtcd(ctx, "range", map[string]any{
+	err := s.AskEtcd(ctx, "kv/range", map[string]any{
 		"key": encode(registry), "range_end": encode(registryEnd), "min_create_revision": strconv.FormatInt(revision+1,
 			10), "keys_only": true,
 	}, &created)
@@ -74,7 +74,7 @@ func (s *Server) Reset(ctx context.Context, revision int64) error {
 
 func (s *Server) deleteKeys(ctx context.Context, deletions []any) error {
 	for chunk := range slices.Chunk(deletions, transactionSize) {
-		if err := s.askEtcd(ctx, "txn", map[string]any{"success": chunk}, &struct{}{}); err != nil {
+		if err := s.AskEtcd(ctx, "kv/txn", map[string]any{"success": chunk}, &struct{}{}); err != nil {
 			return err
 		}
 	}

@@ -113,7 +113,8 @@ func start(b *testing.B, dir string, clusters int, names []string) string {
 	if err := os.WriteFile(policy, []byte(audit.Policy), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	config, etcd := clientcmdapi.NewConfig(), ""
+	config := clientcmdapi.NewConfig()
+	var first *processes.Server
 	for i := range clusters {
 		release, err := versions.Parse(names[i%len(names)])
 		if err != nil {
@@ -129,7 +130,7 @@ func start(b *testing.B, dir string, clusters int, names []string) string {
 			b.Fatal(err)
 		}
 		server, err := processes.Start(run.Context(b), processes.Options{
-			KubeAPIServer: binaries.KubeAPIServer, Etcd: binaries.Etcd, EtcdURL: etcd, Dir: own,
+			KubeAPIServer: binaries.KubeAPIServer, Etcd: binaries.Etcd, Shared: first, Dir: own,
 			Args: []string{"--etcd-prefix=/" + name, "--audit-policy-file=" + policy,
 				"--audit-log-path=" + filepath.Join(own, "audit.log"), "--audit-log-mode=blocking"},
 		})
@@ -137,7 +138,7 @@ func start(b *testing.B, dir string, clusters int, names []string) string {
 			b.Fatalf("start %s of %s: %v", name, release, err)
 		}
 		b.Cleanup(func() { _ = server.Close() })
-		etcd = server.EtcdURL()
+		first = server
 		fill(b, server, release)
 		add(b, config, server, name)
 	}

@@ -4,11 +4,8 @@ package apiserver
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
-	"strings"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -42,38 +39,16 @@ func (s *Server) AwaitAccess(ctx context.Context, user string, asked ...authoriz
 // Compact makes etcd forget all former versions of the objects, as the API server does every few
 // minutes.
 func (s *Server) Compact(ctx context.Context) error {
-	status, err := post(ctx, s.EtcdURL()+"/v3/maintenance/status", "{}")
-	if err != nil {
-		return err
-	}
-	var answer struct {
+	var status struct {
 		Header struct {
 			Revision string `json:"revision"`
 		} `json:"header"`
 	}
-	if err := json.Unmarshal(status, &answer); err != nil {
-		return fmt.Errorf("ask etcd for its revision: %w", err)
+	if err := s.AskEtcd(ctx, "maintenance/status", struct{}{}, &status); err != nil {
+		return err
 	}
-	_, err = post(ctx, s.EtcdURL()+"/v3/kv/compaction", `{"physical": true, "revision": "`+answer.Header.Revision+`"}`)
-	return err
-}
-
-// post sends a request to the HTTP gateway of etcd.
-func post(ctx context.Context, url, body string) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("post %s: %s: %s", url, response.Status, text)
-	}
-	return text, err
+	compaction := map[string]any{"physical": true, "revision": status.Header.Revision}
+	return s.AskEtcd(ctx, "kv/compaction", compaction, &struct{}{})
 }
 
 // RoundTrip is a function as an [http.RoundTripper], to observe the requests of a client.

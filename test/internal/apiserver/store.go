@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
+
+	"github.com/pmk-sched/pmk-sched/internal/foresight/apiserver"
 )
 
 // storedAtOnce is how many objects one transaction writes: etcd limits its size and its operations.
@@ -29,20 +31,8 @@ func (s *Server) Store(ctx context.Context, objects []metav1.Object) error {
 	return nil
 }
 
-// put is a request of etcd's HTTP gateway, which encodes bytes in base64 as encoding/json does.
-type put struct {
-	Key   []byte `json:"key"`
-	Value []byte `json:"value"`
-}
-
-type operation struct {
-	RequestPut put `json:"requestPut"`
-}
-
 func (s *Server) store(ctx context.Context, objects []metav1.Object) error {
-	var transaction struct {
-		Success []operation `json:"success"`
-	}
+	var stored []apiserver.Object
 	for _, o := range objects {
 		key, err := storageKey(o)
 		if err != nil {
@@ -56,27 +46,23 @@ func (s *Server) store(ctx context.Context, objects []metav1.Object) error {
 		if err != nil {
 			return fmt.Errorf("encode %s: %w", key, err)
 		}
-		transaction.Success = append(transaction.Success, operation{put{[]byte(key), value}})
+		stored = append(stored, apiserver.Object{Key: key, Value: value})
 	}
-	body, err := json.Marshal(transaction)
-	if err != nil {
-		return fmt.Errorf("encode a transaction of etcd: %w", err)
-	}
-	_, err = post(ctx, s.EtcdURL()+"/v3/kv/txn", string(body))
+	_, err := s.Put(ctx, stored)
 	return err
 }
 
-// storageKey returns the key of an object in etcd, and completes its type
+// storageKey returns the key of an [apiserver.Object], and completes the type of the object
 // (k8s.io/kubernetes/pkg/registry/core, the resource prefixes).
 func storageKey(o metav1.Object) (string, error) {
 	version := func(kind string) metav1.TypeMeta { return metav1.TypeMeta{APIVersion: "v1", Kind: kind} }
 	switch o := o.(type) {
 	case *corev1.Node:
 		o.TypeMeta = version("Node")
-		return "/registry/minions/" + o.Name, nil
+		return "minions/" + o.Name, nil
 	case *corev1.Pod:
 		o.TypeMeta = version("Pod")
-		return "/registry/pods/" + o.Namespace + "/" + o.Name, nil
+		return "pods/" + o.Namespace + "/" + o.Name, nil
 	}
 	return "", fmt.Errorf("store %s: objects of type %T are unknown", o.GetName(), o)
 }
