@@ -5,6 +5,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/replace"
 )
 
@@ -19,11 +20,17 @@ func restoreCommand(u *ui) *cli.Command {
 			"pmk-sched restore --all-nodes --pod-image registry.example.com/pmk-sched:v1"),
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "force", Usage: "restore even if the files were edited or recreated since"},
-			allNodesFlag("restore"), podImageFlag(), yesFlag(), outputFlag(""),
+			allNodesFlag("restore"), podImageFlag(),
+			&cli.StringFlag{Name: "require-signature",
+				Usage: "require a signature of the public `KEY`, a PEM file, for the image of --pod-image"},
+			yesFlag(), outputFlag(""),
 		},
 		Action: func(c *cli.Context) error {
 			if err := checkAllNodes(c); err != nil {
 				return err
+			}
+			if c.IsSet("require-signature") && c.String("pod-image") == "" {
+				return problem.Invalidf("", "--require-signature requires --pod-image")
 			}
 			if c.Bool("all-nodes") {
 				return restoreAll(c, u)
@@ -50,7 +57,11 @@ func restoreCommand(u *ui) *cli.Command {
 }
 
 func restoreAll(c *cli.Context, u *ui) error {
-	node, err := replace.Restoration(c.Context, u.session, c.String("pod-image"))
+	key, err := readPublicKey(c.String("require-signature"))
+	if err != nil {
+		return err
+	}
+	node, err := replace.Restoration(c.Context, u.session, c.String("pod-image"), key)
 	if err != nil {
 		return err
 	}

@@ -83,10 +83,13 @@ func (n *Node) RunAll(ctx context.Context, version string) ([]NodeResult, error)
 }
 
 // Restoration inspects the cluster for a restoration on all control-plane nodes. podImage is the
-// image of pmk-sched for a pod on each.
-func Restoration(ctx context.Context, s *session.Session, podImage string) (*Node, error) {
+// image of pmk-sched for a pod on each. If key, in PEM, is not empty, it must have signed it.
+func Restoration(ctx context.Context, s *session.Session, podImage, key string) (*Node, error) {
 	n := &Node{s: s, podImage: podImage}
-	return n, n.inspect(ctx)
+	if err := n.inspect(ctx); err != nil || key == "" {
+		return n, err
+	}
+	return n, n.verifyPodImage(ctx, key)
 }
 
 // RestoreCommands is like Commands, to restore the schedulers.

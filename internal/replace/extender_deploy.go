@@ -50,6 +50,9 @@ func (e *Extender) CallFromNode(ctx context.Context, node string, stableFor time
 	if err != nil {
 		return err
 	}
+	if e.x.Options.Image, err = n.signedForNode(ctx, e.x.Options.Image); err != nil {
+		return err
+	}
 	before := slices.Contains(extenders.NodesCalling(owned), name)
 	e.node, e.x.Options.Nodes = n, []string{name}
 	e.x.Then = func(ctx context.Context, w manifest.Wiring) error { return e.callFromNode(ctx, w, before) }

@@ -53,8 +53,21 @@ func (p *planner) requireSignature(ctx context.Context, image string) (string, e
 	return pinned, nil
 }
 
-// verifyForNodes verifies the signature of the image for the pods of a run through all nodes, which
-// may not reach the registry, and adds the digest to its name.
+// signedForNode verifies that the key that the replacement of this node requires, if any, signed the
+// image of an extender, and returns the name of the image with the digest.
+func (n *Node) signedForNode(ctx context.Context, image string) (string, error) {
+	list, err := staticpod.Backups(n.deps.Files)
+	if err != nil {
+		return "", err
+	}
+	if former := staticpod.Current(list); former != nil && former.RequireSignature != "" {
+		return n.deps.Signed(ctx, image, former.RequireSignature)
+	}
+	return image, nil
+}
+
+// verifyForNodes verifies the signatures of the images for a run through all nodes, whose pods may
+// not reach the registry, and adds the digests to their names.
 func (n *Node) verifyForNodes(ctx context.Context) (err error) {
 	key := n.o.RequireSignature
 	switch {
@@ -64,6 +77,15 @@ func (n *Node) verifyForNodes(ctx context.Context) (err error) {
 		return problem.Invalidf("", "--require-signature with --pod-image requires --image")
 	}
 	reference := strings.ReplaceAll(n.o.Image, image.ReleaseInTag, n.info.Release.String())
-	n.o.Image, err = n.deps.Signed(ctx, reference, key)
+	if n.o.Image, err = n.deps.Signed(ctx, reference, key); err != nil {
+		return err
+	}
+	return n.verifyPodImage(ctx, key)
+}
+
+// verifyPodImage verifies the signature of the image of pmk-sched, which runs in a privileged pod on
+// each node, and adds the digest to its name.
+func (n *Node) verifyPodImage(ctx context.Context, key string) (err error) {
+	n.podImage, err = n.deps.Signed(ctx, n.podImage, key)
 	return err
 }

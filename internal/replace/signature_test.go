@@ -73,3 +73,28 @@ func TestRequiredKeyIsRecordedAndKept(t *testing.T) {
 		time.Sleep(time.Second) // backups are named by time
 	}
 }
+
+// The pods of a run through all nodes are privileged: their image must be signed too.
+func TestImageOfThePodsOnNodesMustBeSigned(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		key, signer string
+		asked       int
+		refused     bool
+	}{
+		"signed":       {key: "a", signer: "a", asked: 2},
+		"not signed":   {key: "a", signer: "b", asked: 1, refused: true},
+		"not required": {key: v1alpha1.NoSignature},
+	} {
+		var asked []string
+		n := &Node{podImage: "r/pmk-sched:v1", info: newTestNode(t, "kubeadm").info()}
+		n.o.Image, n.o.RequireSignature = "r/kube-scheduler:v1", c.key
+		n.deps.Signed = signedBy(c.signer, &asked)
+		if err := n.verifyForNodes(t.Context()); c.refused != (err != nil) || len(asked) != c.asked {
+			t.Errorf("%s: got %v, asked about %q", name, err, asked)
+		}
+		if c.asked == 2 && !strings.HasPrefix(n.podImage, "r/pmk-sched:v1@sha256:") {
+			t.Errorf("%s: the image of the pods is %s", name, n.podImage)
+		}
+	}
+}
