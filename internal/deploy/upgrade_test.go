@@ -39,7 +39,7 @@ func TestRevisionRecordsTheRequestForAnUpgrade(t *testing.T) {
 	}
 	want := &Installed{
 		Image: "registry.example.com/s:v1.24.3@sha256:" + strings.Repeat("0123", 16), Request: request,
-		APIVersion: "kubescheduler.config.k8s.io/v1beta3", Credentials: CredentialsServiceAccount,
+		Origin: "revision 3 of my-scheduler", APIVersion: "kubescheduler.config.k8s.io/v1beta3", Credentials: CredentialsServiceAccount,
 	}
 	want.Release.Major, want.Release.Minor, want.Release.Patch = 1, 24, 3
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
