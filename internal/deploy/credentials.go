@@ -44,14 +44,20 @@ type CredentialsReport struct {
 // node.
 type ReadNodeFile func(path string) (*inspect.NodeCredentials, error)
 
-// NodeFileReader returns a function that reads a kubeconfig of this node, or nil if this is not a
+// NodeFileReader returns a function that reads the scheduler's kubeconfig of this node, whose path
+// objects of a cluster name: no other file is read for them. It returns nil if this is not a
 // control-plane node.
 func NodeFileReader(s *session.Session) (ReadNodeFile, error) {
 	root, err := s.FindNodeRoot()
 	if err != nil || root == "" {
 		return nil, err
 	}
-	return func(path string) (*inspect.NodeCredentials, error) { return inspect.LoadNodeCredentials(root, path) }, nil
+	return func(path string) (*inspect.NodeCredentials, error) {
+		if !inspect.IsSchedulerKubeconfig(path) {
+			return nil, fmt.Errorf("%q is not the scheduler kubeconfig of a node: it is not read", path)
+		}
+		return inspect.LoadNodeCredentials(root, path)
+	}, nil
 }
 
 // DescribeCredentials describes the credentials of a scheduler by its objects in the cluster.

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -55,6 +56,12 @@ func SchedulerKubeconfig(root string) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// IsSchedulerKubeconfig reports whether a path is that of the default scheduler's kubeconfig in one
+// of the layouts.
+func IsSchedulerKubeconfig(path string) bool {
+	return path != "" && slices.ContainsFunc(Layouts(), func(l Layout) bool { return l.Kubeconfig == path })
 }
 
 // ServerRelease asks the API server for its release.

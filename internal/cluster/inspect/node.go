@@ -52,12 +52,18 @@ func (d *detector) node(context.Context) {
 		d.warn("the scheduler's credentials of this node are unusable: %v", err)
 		return
 	}
-	if len(d.trusted) > 0 && len(credentials.CA) > 0 && !shareCertificate(d.trusted, credentials.CA) {
+	if credentials.OfOtherCluster(d.trusted) {
 		found.OtherCluster = true
 		d.warn(
 			"%s trusts another certificate authority than the current kubeconfig: this node may belong to another cluster "+
 				"than %s", layout.Kubeconfig, d.info.Server.URL)
 	}
+}
+
+// OfOtherCluster reports whether the credentials trust none of the certificate authorities that a
+// kubeconfig trusts, a PEM bundle. Without authorities it is unknown.
+func (c *NodeCredentials) OfOtherCluster(trusted []byte) bool {
+	return len(trusted) > 0 && len(c.CA) > 0 && !shareCertificate(trusted, c.CA)
 }
 
 // shareCertificate reports whether two PEM bundles have a common certificate.

@@ -47,11 +47,13 @@ type request struct {
 	extenders.SchedulerDeployment
 	plugins []pack.Plugin
 	deps    deploy.Deps
+	// anyKey is set if the user asks for the credentials of this node, also for another cluster.
+	anyKey bool
 }
 
 // newRequest resolves the branch of the spec and returns the deployment that the spec describes.
 func newRequest(ctx context.Context, s *session.Session, sp *spec.Spec) (*request, error) {
-	r := &request{}
+	r := &request{anyKey: sp.AsksForCredentials()}
 	var err error
 	if sp.Branch, err = pack.ChooseBranch(ctx, s, sp.Branch); err != nil {
 		return nil, err
@@ -141,7 +143,7 @@ func inspectFor(
 // scheduler without them.
 func (r *request) readCredentials(ctx context.Context) (err error) {
 	// Unless the user asks for it, a key is used for its own cluster only.
-	allowed := !r.Info.Credentials.OtherCluster || r.Options.Credentials != deploy.Auto
+	allowed := !r.Info.Credentials.OtherCluster || r.anyKey
 	if path := r.Info.Credentials.Kubeconfig; path != "" && r.Options.WantsNodeCredentials() && allowed {
 		if r.Credentials, err = inspect.ReadNodeCredentials(r.Info.Node.Root, path); err != nil {
 			return problem.WithHint(err, "--credentials serviceaccount needs no file of the node")

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/certificates"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
@@ -211,6 +212,13 @@ func (r *refresher) newCertificate(ctx context.Context) (deploy.Successor, error
 	found, err := inspect.ReadNodeCredentials(r.root, path)
 	if err != nil {
 		return deploy.Successor{}, problem.WithHint(err, "--csr requests a certificate from the cluster")
+	}
+	cfg := rest.CopyConfig(r.deps.Config)
+	if err := rest.LoadTLSFiles(cfg); err == nil && found.OfOtherCluster(cfg.CAData) {
+		return deploy.Successor{},
+			problem.Invalidf("use a kubeconfig of this node's cluster; `pmk-sched deploy --credentials` stores the key in any cluster",
+				"%s trusts another certificate authority than the current kubeconfig: this node may belong to another cluster "+
+					"than %s, which must not get its key", path, cfg.Host)
 	}
 	return deploy.Successor{CA: found.CA, Cert: found.Cert, Key: found.Key, Origin: path}, nil
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
-	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -25,14 +24,15 @@ func (s *Spec) Again(before Deployed, release string, readsPolicy bool) (again *
 			return nil, err
 		}
 	}
-	if mode := cmp.Or(f.Credentials, d.Spec.Credentials, deploy.Auto); mode == deploy.Auto {
+	if !isMode(cmp.Or(f.Credentials, d.Spec.Credentials)) {
 		f.Credentials = before.Credentials
 	}
-	again, err = resolve(f, d)
-	if err == nil && (d.Spec.Credentials == "" || d.Spec.Credentials == deploy.Auto) && s.flags.Credentials == "" {
-		again.chosen = true
+	if again, err = resolve(f, d); err != nil {
+		return nil, err
 	}
-	return again, err
+	again.chosen = !isMode(d.Spec.Credentials) && s.flags.Credentials == ""
+	again.asked = isMode(s.flags.Credentials) || d.local && isMode(d.Spec.Credentials)
+	return again, nil
 }
 
 // FitGates returns the spec without the feature gates in spec.args that a release does not have, or

@@ -11,6 +11,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
 )
 
 // DefaultNamespace is the namespace of a scheduler if no other is given.
@@ -49,6 +50,7 @@ type Spec struct {
 
 	request *v1alpha1.CustomScheduler // the file, changed by the flags
 	chosen  bool                      // the credentials were chosen by pmk-sched
+	asked   bool                      // the credentials were chosen by the user of this machine
 	file    *document
 	flags   Flags
 }
@@ -83,6 +85,7 @@ func resolve(f Flags, d *document) (*Spec, error) {
 	r.Spec.Image.RequireSignature = cmp.Or(f.RequireSignature, key)
 	r.Spec.Image.PullPolicy = cmp.Or(f.PullPolicy, r.Spec.Image.PullPolicy)
 	r.Spec.Credentials = cmp.Or(f.Credentials, r.Spec.Credentials)
+	s.asked = isMode(f.Credentials) || d.local && isMode(r.Spec.Credentials)
 	if err := f.configure(&r.Spec.Configuration); err != nil {
 		return nil, err
 	}
@@ -92,6 +95,13 @@ func resolve(f Flags, d *document) (*Spec, error) {
 	s.Name, s.Namespace, s.Branch = r.Name, r.Namespace, r.Spec.Source.Branch
 	return s, f.place(&r.Spec)
 }
+
+// isMode reports whether credentials are not left to pmk-sched.
+func isMode(credentials string) bool { return credentials != "" && credentials != deploy.Auto }
+
+// AsksForCredentials reports whether the user of this machine chose the credentials, in a flag or a
+// file. A record does not ask for him: the key of a node is given to another cluster for no record.
+func (s *Spec) AsksForCredentials() bool { return s.asked }
 
 // configure changes the configuration: a flag overrides any kind of configuration in the document.
 func (f Flags) configure(c *v1alpha1.Configuration) error {

@@ -88,7 +88,8 @@ func writeZip(to io.Writer, files map[string][]byte, dir string) error {
 }
 
 // Unpack writes the sources of [Archive] to an empty directory, and returns the directory of the
-// plugin. Names that leave the directory, and more than 64 MiB, are errors.
+// plugin. Names that leave the directory, more than 64 MiB, and sources that need a file outside of
+// the directory are errors.
 func Unpack(archived []byte, to string) (dir string, err error) {
 	archive, err := zip.NewReader(bytes.NewReader(archived), int64(len(archived)))
 	if err != nil {
@@ -105,7 +106,11 @@ func Unpack(archived []byte, to string) (dir string, err error) {
 	if !filepath.IsLocal(archive.Comment) {
 		return "", fmt.Errorf("unpack a plugin: its directory %q is outside of the archive", archive.Comment)
 	}
-	return filepath.Join(to, filepath.FromSlash(archive.Comment)), nil
+	dir = filepath.Join(to, filepath.FromSlash(archive.Comment))
+	if err := confine(to, dir); err != nil {
+		return "", fmt.Errorf("unpack a plugin: %w", err)
+	}
+	return dir, nil
 }
 
 // unpackFile writes one file of at most limit bytes, and returns its size.
