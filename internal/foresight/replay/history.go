@@ -5,7 +5,6 @@
 package replay
 
 import (
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -78,16 +77,6 @@ type deletion struct {
 	life *Life
 	gone time.Duration
 }
-
-// nomination is a pod that waits for the victims of its preemption on a node.
-type nomination struct {
-	at       time.Duration
-	priority int32
-}
-
-// nominationTime is how long before or after the deletion of a victim a scheduler reports the pod
-// that it makes room for.
-const nominationTime = 5 * time.Second
 
 // NewHistory returns the history of a recording of some length.
 func NewHistory(length time.Duration, prices []report.Price) *History {
@@ -230,10 +219,13 @@ func (h *History) end(at time.Duration, l *Life) {
 // evicted: a pod of higher priority was nominated for their node.
 func (h *History) Finish() {
 	h.Series.Advance(h.Series.length)
+	byNode := map[string]*nominations{}
+	for node, all := range h.nominations {
+		byNode[node] = newNominations(all)
+	}
 	for _, d := range h.deleted {
-		d.life.Preempted = slices.ContainsFunc(h.nominations[d.life.Node], func(n nomination) bool {
-			return n.priority > d.life.Priority && n.at >= d.life.Ended-nominationTime && n.at <= d.gone+nominationTime
-		})
+		highest, ok := byNode[d.life.Node].highest(d.life.Ended-nominationTime, d.gone+nominationTime)
+		d.life.Preempted = ok && highest > d.life.Priority
 	}
 }
 

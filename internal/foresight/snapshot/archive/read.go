@@ -17,6 +17,7 @@ import (
 type Limits struct {
 	Bytes       int64 // of everything, uncompressed; by default 8 GiB
 	Objects     int   // by default 2,000,000
+	Events      int   // of a recording; by default 10,000,000
 	ObjectBytes int   // of one object; by default 4 MiB: etcd stores 1.5 MiB
 }
 
@@ -29,6 +30,9 @@ func (l Limits) withDefaults() Limits {
 	}
 	if l.Objects == 0 {
 		l.Objects = 2_000_000
+	}
+	if l.Events == 0 {
+		l.Events = 10_000_000
 	}
 	if l.ObjectBytes == 0 {
 		l.ObjectBytes = 4 << 20

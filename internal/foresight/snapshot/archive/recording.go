@@ -39,7 +39,9 @@ func (r *Reader) Events(do func(Event) error) error {
 	lines.Buffer(make([]byte, 0, min(64<<10, r.limits.ObjectBytes)), r.limits.ObjectBytes)
 	count, before := 0, time.Duration(0)
 	for lines.Scan() {
-		count++
+		if count++; count > r.limits.Events {
+			return invalid("%s has more than %d events", eventsName, r.limits.Events)
+		}
 		e, err := r.decodeEvent(lines.Bytes())
 		if err != nil {
 			return invalid("%s: line %d: %w", eventsName, count, err)

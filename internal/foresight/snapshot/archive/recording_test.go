@@ -23,8 +23,8 @@ func recording(events ...string) (*snapshot.Header, objects) {
 	return h, o
 }
 
-func readRecording(file []byte) ([]string, error) {
-	r, err := archive.NewRecordingReader(bytes.NewReader(file), archive.Limits{})
+func readRecording(file []byte, limits archive.Limits) ([]string, error) {
+	r, err := archive.NewRecordingReader(bytes.NewReader(file), limits)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func readRecording(file []byte) ([]string, error) {
 func TestARecordingHasItsChangesInOrder(t *testing.T) {
 	h, o := recording(string(snapshot.EncodeEvent(1500*time.Millisecond, false, []byte(nodeA))),
 		string(snapshot.EncodeEvent(2*time.Second, true, []byte(pod))))
-	got, err := readRecording(write(t, h, o))
+	got, err := readRecording(write(t, h, o), archive.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,8 @@ func TestRecordingsAndSnapshotsAreToldApart(t *testing.T) {
 		t.Errorf("a recording as a snapshot: %v", err)
 	}
 	h, o = sample()
-	if _, err := readRecording(write(t, h, o)); err == nil || !strings.Contains(err.Error(), "expected the format") {
+	_, err = readRecording(write(t, h, o), archive.Limits{})
+	if err == nil || !strings.Contains(err.Error(), "expected the format") {
 		t.Errorf("a snapshot as a recording: %v", err)
 	}
 }
@@ -82,10 +83,21 @@ func TestWrongChangesAreRefused(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			h, o := recording(tc.events...)
-			_, err := readRecording(write(t, h, o))
+			_, err := readRecording(write(t, h, o), archive.Limits{})
 			if err == nil || !strings.Contains(err.Error(), tc.want) || !problem.IsInvalid(err) {
 				t.Errorf("got %v, want %q", err, tc.want)
 			}
 		})
+	}
+}
+
+func TestChangesAreBounded(t *testing.T) {
+	event := string(snapshot.EncodeEvent(time.Second, false, []byte(nodeA)))
+	h, o := recording(event, event, event)
+	for most, ok := range map[int]bool{2: false, 3: true} {
+		got, err := readRecording(write(t, h, o), archive.Limits{Events: most})
+		if ok != (err == nil) || !ok && (len(got) != most || !problem.IsInvalid(err)) {
+			t.Errorf("at most %d: got %q, %v", most, got, err)
+		}
 	}
 }
