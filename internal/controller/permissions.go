@@ -58,9 +58,14 @@ func systemRules() []rbacv1.PolicyRule {
 
 // defaultRules are the permissions in the namespace default: the addresses of the API servers.
 func defaultRules() []rbacv1.PolicyRule {
-	service, slice := rule("", []string{"services"}, "get"), rule("discovery.k8s.io", []string{"endpointslices"}, "get")
-	service.ResourceNames, slice.ResourceNames = []string{"kubernetes"}, []string{"kubernetes"}
-	return []rbacv1.PolicyRule{service, slice}
+	list := []rbacv1.PolicyRule{
+		rule("", []string{"services", "endpoints"}, "get"), // endpoints: before 1.21
+		rule("discovery.k8s.io", []string{"endpointslices"}, "get"),
+	}
+	for i := range list {
+		list[i].ResourceNames = []string{"kubernetes"}
+	}
+	return list
 }
 
 func rule(group string, resources []string, verbs ...string) rbacv1.PolicyRule {

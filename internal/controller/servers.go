@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -51,25 +52,63 @@ func (s *Servers) add(reported string) error {
 	return nil
 }
 
+// isOlder reports whether an API server is older than all of last.
+func (s Servers) isOlder(last Servers) bool {
+	oldest, err := versions.FromServer(s.Oldest)
+	before, failed := versions.FromServer(last.Oldest)
+	return err == nil && failed == nil && oldest.Compare(before) < 0
+}
+
+// downgrade counts the consecutive answers that have the same older version.
+type downgrade struct {
+	oldest  string
+	answers int
+}
+
+// accepts reports whether found replaces last: at once if no server is older, else when it is the
+// answer for the downgradeAnswers-th time. A load balancer that hides the other servers would
+// otherwise change the release of each scheduler with each answer while two minors run.
+func (d *downgrade) accepts(last, found *Servers) bool {
+	if last == nil || !found.isOlder(*last) {
+		*d = downgrade{}
+		return true
+	}
+	if d.oldest != found.Oldest {
+		*d = downgrade{oldest: found.Oldest}
+	}
+	d.answers++
+	return d.answers >= downgradeAnswers
+}
+
 // pollServers reads the versions until ctx ends.
 func (r *reconciler) pollServers(ctx context.Context) error {
+	var down downgrade
 	for ctx.Err() == nil {
 		pause := r.o.Interval
 		found, err := readServers(ctx, r.config)
 		if err != nil {
 			r.log.Warn("could not read the versions of the API servers", zap.Error(err))
 			pause = min(pause, retryPause)
-		} else if last := r.servers.Swap(found); last == nil || *last != *found {
-			r.log.Info("versions of the API servers", zap.String("oldest", found.Oldest),
-				zap.String("newest", found.Newest))
-			select {
-			case r.changed <- changedServers{Object: &v1alpha1.CustomScheduler{}}:
-			case <-ctx.Done():
-			}
+		} else {
+			r.observe(ctx, &down, found)
 		}
 		_ = clock.Sleep(ctx, pause) // the loop ends with ctx
 	}
 	return nil
+}
+
+// observe replaces the versions with those of an answer, and wakes the reconciler.
+func (r *reconciler) observe(ctx context.Context, down *downgrade, found *Servers) {
+	last := r.servers.Load()
+	if !down.accepts(last, found) || last != nil && *last == *found {
+		return
+	}
+	r.servers.Store(found)
+	r.log.Info("versions of the API servers", zap.String("oldest", found.Oldest), zap.String("newest", found.Newest))
+	select {
+	case r.changed <- changedServers{Object: &v1alpha1.CustomScheduler{}}:
+	case <-ctx.Done():
+	}
 }
 
 const (
@@ -78,6 +117,10 @@ const (
 	maxVersion     = 1 << 16
 	// maxServers bounds the API servers that are asked.
 	maxServers = 16
+	// unknownServers is the assumed number of API servers where neither leases nor addresses show it.
+	unknownServers = 2
+	// downgradeAnswers is how many equal answers in a row a change to an older version needs.
+	downgradeAnswers = 3
 	// identityLabel is on the lease of each API server from 1.26 on
 	// (pkg/controlplane/instance.go, IdentityLeaseComponentLabelKey).
 	identityLabel = "apiserver.kubernetes.io/identity=kube-apiserver"
@@ -86,7 +129,7 @@ const (
 )
 
 // readServers asks the address of the configuration for the version, over a new connection for each
-// request, and more than once if several API servers have a lease: a load balancer answers with any
+// request, and more than once if several API servers may answer: a load balancer answers with any
 // of them. It also asks each address of the Service kubernetes. An address of that Service that
 // does not answer is left out: pods may not reach it.
 func readServers(ctx context.Context, cfg *rest.Config) (*Servers, error) {
@@ -94,9 +137,8 @@ func readServers(ctx context.Context, cfg *rest.Config) (*Servers, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create client for %s: %w", cfg.Host, err)
 	}
-	found := &Servers{}
-	requests := 1
-	if n := countServers(ctx, kube); n > 1 {
+	found, requests, addresses := &Servers{}, 1, serverAddresses(ctx, kube)
+	if n := cmp.Or(countServers(ctx, kube), max(len(addresses), unknownServers)); n > 1 {
 		requests = 3 * n
 	}
 	for range requests {
@@ -108,7 +150,7 @@ func readServers(ctx context.Context, cfg *rest.Config) (*Servers, error) {
 			return nil, err
 		}
 	}
-	for _, address := range serverAddresses(ctx, kube) {
+	for _, address := range addresses {
 		if cfg.Insecure { // the credentials are for a server whose certificate is verified
 			break
 		}
@@ -132,17 +174,33 @@ func countServers(ctx context.Context, kube kubernetes.Interface) int {
 	return len(leases.Items)
 }
 
-// serverAddresses returns the addresses of the Service kubernetes.
-func serverAddresses(ctx context.Context, kube kubernetes.Interface) []string {
+// serverAddresses returns the addresses of the Service kubernetes, from its EndpointSlice, or before
+// 1.21 from its Endpoints.
+func serverAddresses(ctx context.Context, kube kubernetes.Interface) (list []string) {
+	add := func(port int32, addresses ...string) {
+		for _, address := range addresses {
+			if len(list) < maxServers {
+				list = append(list, net.JoinHostPort(address, strconv.Itoa(int(port))))
+			}
+		}
+	}
 	slice, err := kube.DiscoveryV1().EndpointSlices(metav1.NamespaceDefault).Get(ctx, "kubernetes", metav1.GetOptions{})
-	if err != nil || len(slice.Ports) == 0 || slice.Ports[0].Port == nil {
+	if err == nil {
+		for _, endpoint := range slice.Endpoints {
+			if len(slice.Ports) > 0 && slice.Ports[0].Port != nil {
+				add(*slice.Ports[0].Port, endpoint.Addresses...)
+			}
+		}
+		return list
+	}
+	endpoints, err := kube.CoreV1().Endpoints(metav1.NamespaceDefault).Get(ctx, "kubernetes", metav1.GetOptions{})
+	if err != nil {
 		return nil
 	}
-	var list []string
-	for _, endpoint := range slice.Endpoints {
-		for _, address := range endpoint.Addresses {
-			if len(list) < maxServers {
-				list = append(list, net.JoinHostPort(address, strconv.Itoa(int(*slice.Ports[0].Port))))
+	for _, subset := range endpoints.Subsets {
+		for _, address := range subset.Addresses {
+			if len(subset.Ports) > 0 {
+				add(subset.Ports[0].Port, address.IP)
 			}
 		}
 	}
