@@ -49,6 +49,9 @@ type Request struct {
 	// Policy makes the scheduler read its predicates, priorities and extenders from a legacy Policy:
 	// see [RenderPolicy].
 	Policy bool
+	// Confined refuses files that the source, or the arguments of a plugin in Enable, name: they come
+	// out of a cluster, and the scheduler runs on the machine of the user.
+	Confined bool
 	// InsecurePort is the loopback port of the plain HTTP listener of 1.20–1.22, which a
 	// configuration cannot disable. If it is 0, DefaultInsecurePort is used.
 	InsecurePort int
@@ -125,6 +128,9 @@ func Render(r Request) (*Rendered, error) {
 	}
 	d.enablePlugins()
 	checkConverted(d.Report, doc.Root, o)
+	if r.Confined {
+		confine(d.Report, doc.Root, r.Extenders)
+	}
 	if err := d.Problems.Err(doc.Name); err != nil {
 		return nil, err
 	}

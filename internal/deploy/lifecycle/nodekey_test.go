@@ -124,7 +124,8 @@ func TestARefreshGivesTheKeyOfANodeToItsOwnClusterOnly(t *testing.T) {
 		trusted *certificates.Authority
 		want    string
 	}{"its own": {this, ""}, "another": {other, "must not get its key"}} {
-		r.deps.Config = &rest.Config{Host: "https://127.0.0.1:1", TLSClientConfig: rest.TLSClientConfig{CAData: c.trusted.Cert}}
+		r.deps.Config = &rest.Config{Host: "https://127.0.0.1:1",
+			TLSClientConfig: rest.TLSClientConfig{CAData: c.trusted.Cert}}
 		_, err := r.newCertificate(t.Context())
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %q", name, err, c.want)

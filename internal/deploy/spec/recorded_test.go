@@ -120,3 +120,101 @@ func buildAgain(t *testing.T, f Flags, recorded *v1alpha1.CustomScheduler) error
 	_, err = s.Simulation(nil, nil)
 	return err
 }
+
+// What this machine built for the deployed image was named by its user.
+func TestAnUpgradeBuildsAsThisMachineBuiltTheDeployedImage(t *testing.T) {
+	file := machine(t)
+	recorded := &v1alpha1.CustomScheduler{}
+	recorded.Spec.Image.Reference = "localhost/s:v1"
+	for name, c := range map[string]struct {
+		recorded, built v1alpha1.Recipe
+		want            string
+	}{
+		"the same": {v1alpha1.Recipe{Busybox: file("busybox"), From: file("kubernetes")},
+			v1alpha1.Recipe{Busybox: file("busybox"), From: file("kubernetes")}, ""},
+		"the same layout":      {v1alpha1.Recipe{Base: file("layout")}, v1alpha1.Recipe{Base: file("layout")}, ""},
+		"another file":         {v1alpha1.Recipe{Busybox: file("id_ed25519")}, v1alpha1.Recipe{Busybox: file("busybox")}, "busybox"},
+		"a file and a layout":  {v1alpha1.Recipe{Busybox: file("busybox")}, v1alpha1.Recipe{Base: file("busybox")}, "busybox"},
+		"another repository":   {v1alpha1.Recipe{From: "https://x.example.com"}, v1alpha1.Recipe{From: file("kubernetes")}, "from"},
+		"the name of an image": {v1alpha1.Recipe{Base: "registry.example.com/busybox:1"}, v1alpha1.Recipe{}, ""},
+		"nothing":              {v1alpha1.Recipe{}, v1alpha1.Recipe{Busybox: file("busybox")}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := Deployed{Request: recorded.DeepCopy(), Built: &c.built}
+			c.recorded.Complete(&before.Request.Spec)
+			s, err := Read(Flags{Name: "n"})
+			if err == nil {
+				s, err = s.Again(before, "v1.25.4", false)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := s.Build(BuildFlags{Tag: "localhost/s:v2"})
+			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+			if err == nil && (r.Source != c.recorded.From || r.Base.Busybox != c.recorded.Busybox) {
+				t.Errorf("source %s, base %+v", r.Source, r.Base)
+			}
+			// Flags are the user's.
+			if _, err := s.Build(BuildFlags{Tag: "localhost/s:v2", Source: file("kubernetes"), Busybox: file("busybox")}); err != nil {
+				t.Errorf("with flags: %v", err)
+			}
+		})
+	}
+}
+
+// A name in the working directory is not taken for a name of an image that a record has.
+func TestTheBaseOfARecordIsNotADirectory(t *testing.T) {
+	file := machine(t)
+	t.Chdir(filepath.Dir(file("layout")))
+	recorded := &v1alpha1.CustomScheduler{}
+	recorded.Spec.Image.Base = "layout"
+	s, err := Read(Flags{Name: "n"})
+	if err == nil {
+		s, err = s.Again(Deployed{Request: recorded}, "v1.25.4", false)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := s.Build(BuildFlags{Tag: "localhost/s:v2"})
+	if err != nil || r.Base.Layout != "" || r.Base.Reference != "layout" || r.Recipe.Base != "layout" {
+		t.Errorf("base %+v, recipe %s, %v", r.Base, r.Recipe.Base, err)
+	}
+}
+
+func TestACertificateAndAKeyOfAnotherAreRefused(t *testing.T) {
+	one, two := pair(t), pair(t)
+	tls := &v1alpha1.TLSConfig{CertFile: "c", CertData: one.Cert, KeyFile: "k", KeyData: two.Key}
+	recorded := &v1alpha1.CustomScheduler{}
+	recorded.Spec.Extenders = []v1alpha1.Extender{{Name: "x", URLPrefix: "https://x.example.com", FilterVerb: "f", TLSConfig: tls}}
+	err := buildAgain(t, Flags{Name: "n"}, recorded)
+	if err == nil || !strings.Contains(err.Error(), "private key does not match") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// `deploy --name` without a file keeps settings of the record, and neither its image nor sources.
+func TestKeptSettingsReadNoFile(t *testing.T) {
+	file := machine(t)
+	s, err := Read(Flags{Name: "n", Image: "localhost/s:v2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorded := &v1alpha1.CustomScheduler{}
+	recorded.Spec.Source.Plugins = []v1alpha1.Plugin{{Path: file("private@v1")}} // too large to record
+	recorded.Spec.Image.RequireSignature = file("cosign.pub")
+	recorded.Spec.Replicas = 2
+	kept, _, err := s.Keep(Deployed{Request: recorded})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o, err := kept.Scheduler(); err != nil || o.Replicas != 2 || len(o.Request.Spec.Source.Plugins) > 0 {
+		t.Errorf("%+v, %v", o.Request, err)
+	}
+	recorded.Spec.Configuration.File = file("config.yaml")
+	if _, _, err := s.Keep(Deployed{Request: recorded, Origin: "revision 3 of n"}); err == nil ||
+		!strings.Contains(err.Error(), "revision 3 of n: spec.configuration.file names a file") {
+		t.Errorf("got %v", err)
+	}
+}

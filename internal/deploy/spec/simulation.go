@@ -46,6 +46,7 @@ func (s *Spec) Simulation(with, imports []string) (pack.Scheduler, error) {
 	}
 	r.Imports, r.Go = source.Imports, source.Go
 	r.Configuration, r.Args, r.Unused = o.Rendering(), o.Args, unused(o.Request.Spec)
+	r.Configuration.Confined = !s.file.local
 	r.Request = s.written(o.Request)
 	return r, nil
 }

@@ -40,7 +40,7 @@ func TestUnpackedSourcesAreThoseOfTheArchive(t *testing.T) {
 			"module/p_amd64.s": "#/**/include/*\n*/\"\\x2fetc/passwd\"\n"}, "include"},
 		"assembly that includes headers": {map[string]string{"module/go.mod": plain,
 			"module/p_amd64.s": "// Include files first.\n#include \"textflag.h\"\n#include \"inner/p.h\"\n"}, ""},
-		// The go command ignores what another module than the main one replaces, and so does this package.
+		// The go command ignores what other modules than the main one replace.
 		"a module": {map[string]string{"module/go.mod": plain + "\nreplace example.com/x => ../replaced/0\n",
 			"replaced/0/go.mod": "module example.com/x\n\nreplace example.com/y => ../y\n"}, ""},
 	} {
