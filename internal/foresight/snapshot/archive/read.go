@@ -17,9 +17,13 @@ import (
 type Limits struct {
 	Bytes       int64 // of everything, uncompressed; by default 8 GiB
 	Objects     int   // by default 2,000,000
-	Events      int   // of a recording; by default 10,000,000
+	Events      int   // of a recording; by default [MaxEvents]
 	ObjectBytes int   // of one object; by default 4 MiB: etcd stores 1.5 MiB
 }
+
+// MaxEvents is the largest number of events of a recording: those of 5,000 nodes in a day. A replay
+// keeps the life of each pod in memory.
+const MaxEvents = 10_000_000
 
 // headerBytes is the longest header.
 const headerBytes = 1 << 20
@@ -32,7 +36,7 @@ func (l Limits) withDefaults() Limits {
 		l.Objects = 2_000_000
 	}
 	if l.Events == 0 {
-		l.Events = 10_000_000
+		l.Events = MaxEvents
 	}
 	if l.ObjectBytes == 0 {
 		l.ObjectBytes = 4 << 20

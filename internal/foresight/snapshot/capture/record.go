@@ -113,8 +113,11 @@ func (r *recorder) record(ctx context.Context, s *session.Session, h *snapshot.H
 	return err
 }
 
-// add stores a change at a time since the beginning.
+// add stores a change at a time since the beginning. It fails if the recording could not be read.
 func (r *recorder) add(at time.Duration, gone bool, object []byte) error {
+	if r.events == archive.MaxEvents {
+		return problem.Errorf("record a shorter time", "a recording has at most %d changes", archive.MaxEvents)
+	}
 	r.events, r.last = r.events+1, max(r.last, at)
 	key := fmt.Sprintf("%015d-%010d", at.Milliseconds(), r.events)
 	return r.spool.Add(archive.Events, key, snapshot.EncodeEvent(at, gone, object))
