@@ -175,16 +175,16 @@ func (p *planner) noteSignature() {
 	p.warn("the signature of the required key %s is not verified: %v", s.Key, s.Err)
 }
 
-// warnOfMissingSources warns of plugins that are too large to record: only a machine with their
-// directory can upgrade the scheduler.
+// warnOfMissingSources warns of plugins that are too large to record: only a file that names their
+// directory upgrades the scheduler.
 func (p *planner) warnOfMissingSources() {
 	if p.o.Request == nil {
 		return
 	}
 	for _, plugin := range p.o.Request.Spec.Source.Plugins {
 		if plugin.Path != "" && plugin.Content == nil {
-			p.warn("the sources of plugin %s are too large to record: upgrade the scheduler on a machine with this directory",
-				plugin.Path)
+			p.warn("the sources of plugin %s are too large to record: upgrade the scheduler with -f and its file on a machine "+
+				"with this directory", plugin.Path)
 		}
 	}
 }

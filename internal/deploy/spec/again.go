@@ -31,7 +31,7 @@ func (s *Spec) Again(before Deployed, release string, readsPolicy bool) (again *
 		return nil, err
 	}
 	again.chosen = !isMode(d.Spec.Credentials) && s.flags.Credentials == ""
-	again.asked = isMode(s.flags.Credentials) || d.local && isMode(d.Spec.Credentials)
+	again.asked = asksForCredentials(s.flags, d)
 	return again, nil
 }
 

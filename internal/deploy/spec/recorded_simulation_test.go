@@ -27,8 +27,8 @@ func TestASimulatedRecordNamesNoFileInItsConfiguration(t *testing.T) {
 			Plugins: []v1alpha1.Plugin{{Builtin: "loadaware", Args: "prometheus: " + token}}}}, place},
 		"arguments in the configuration": {v1alpha1.CustomSchedulerSpec{
 			Configuration: v1alpha1.Configuration{Inline: inArgs}}, place},
-		"a configuration in a ConfigMap": {v1alpha1.CustomSchedulerSpec{Configuration: v1alpha1.Configuration{Inline: "kind: " +
-			"ConfigMap\napiVersion: v1\ndata: {config.yaml: " + v1alpha1.Document(strconv.Quote(inArgs)) + "}\n"}}, place},
+		"a configuration in a ConfigMap": {v1alpha1.CustomSchedulerSpec{Configuration: v1alpha1.Configuration{
+			Inline: "kind: ConfigMap\napiVersion: v1\ndata: {config.yaml: " + v1alpha1.Document(strconv.Quote(inArgs)) + "}\n"}}, place},
 		"an extender of the configuration": {v1alpha1.CustomSchedulerSpec{Configuration: v1alpha1.Configuration{Inline: head +
 			"extenders: [{urlPrefix: 'https://x', filterVerb: f, enableHTTPS: true, " +
 			"tlsConfig: {certFile: /root/a, keyFile: /b}}]\n"}}, "extenders[0].tlsConfig.certFile"},

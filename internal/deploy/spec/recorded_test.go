@@ -132,8 +132,9 @@ func TestAnUpgradeBuildsAsThisMachineBuiltTheDeployedImage(t *testing.T) {
 	}{
 		"the same": {v1alpha1.Recipe{Busybox: file("busybox"), From: file("kubernetes")},
 			v1alpha1.Recipe{Busybox: file("busybox"), From: file("kubernetes")}, ""},
-		"the same layout":      {v1alpha1.Recipe{Base: file("layout")}, v1alpha1.Recipe{Base: file("layout")}, ""},
-		"another file":         {v1alpha1.Recipe{Busybox: file("id_ed25519")}, v1alpha1.Recipe{Busybox: file("busybox")}, "busybox"},
+		"the same layout": {v1alpha1.Recipe{Base: file("layout")}, v1alpha1.Recipe{Base: file("layout")}, ""},
+		"another file": {v1alpha1.Recipe{Busybox: file("id_ed25519")},
+			v1alpha1.Recipe{Busybox: file("busybox")}, "busybox"},
 		"a file and a layout":  {v1alpha1.Recipe{Busybox: file("busybox")}, v1alpha1.Recipe{Base: file("busybox")}, "busybox"},
 		"another repository":   {v1alpha1.Recipe{From: "https://x.example.com"}, v1alpha1.Recipe{From: file("kubernetes")}, "from"},
 		"the name of an image": {v1alpha1.Recipe{Base: "registry.example.com/busybox:1"}, v1alpha1.Recipe{}, ""},
@@ -157,7 +158,8 @@ func TestAnUpgradeBuildsAsThisMachineBuiltTheDeployedImage(t *testing.T) {
 				t.Errorf("source %s, base %+v", r.Source, r.Base)
 			}
 			// Flags are the user's.
-			if _, err := s.Build(BuildFlags{Tag: "localhost/s:v2", Source: file("kubernetes"), Busybox: file("busybox")}); err != nil {
+			flags := BuildFlags{Tag: "localhost/s:v2", Source: file("kubernetes"), Busybox: file("busybox")}
+			if _, err := s.Build(flags); err != nil {
 				t.Errorf("with flags: %v", err)
 			}
 		})
@@ -187,7 +189,8 @@ func TestACertificateAndAKeyOfAnotherAreRefused(t *testing.T) {
 	one, two := pair(t), pair(t)
 	tls := &v1alpha1.TLSConfig{CertFile: "c", CertData: one.Cert, KeyFile: "k", KeyData: two.Key}
 	recorded := &v1alpha1.CustomScheduler{}
-	recorded.Spec.Extenders = []v1alpha1.Extender{{Name: "x", URLPrefix: "https://x.example.com", FilterVerb: "f", TLSConfig: tls}}
+	recorded.Spec.Extenders = []v1alpha1.Extender{{Name: "x", URLPrefix: "https://x.example.com", FilterVerb: "f",
+		TLSConfig: tls}}
 	err := buildAgain(t, Flags{Name: "n"}, recorded)
 	if err == nil || !strings.Contains(err.Error(), "private key does not match") {
 		t.Errorf("got %v", err)

@@ -85,7 +85,7 @@ func resolve(f Flags, d *document) (*Spec, error) {
 	r.Spec.Image.RequireSignature = cmp.Or(f.RequireSignature, key)
 	r.Spec.Image.PullPolicy = cmp.Or(f.PullPolicy, r.Spec.Image.PullPolicy)
 	r.Spec.Credentials = cmp.Or(f.Credentials, r.Spec.Credentials)
-	s.asked = isMode(f.Credentials) || d.local && isMode(r.Spec.Credentials)
+	s.asked = asksForCredentials(f, d)
 	if err := f.configure(&r.Spec.Configuration); err != nil {
 		return nil, err
 	}
@@ -100,8 +100,12 @@ func resolve(f Flags, d *document) (*Spec, error) {
 func isMode(credentials string) bool { return credentials != "" && credentials != deploy.Auto }
 
 // AsksForCredentials reports whether the user of this machine chose the credentials, in a flag or a
-// file. A record does not ask for him: the key of a node is given to another cluster for no record.
+// file. A record does not count: no record leads the key of this node into another cluster.
 func (s *Spec) AsksForCredentials() bool { return s.asked }
+
+func asksForCredentials(f Flags, d *document) bool {
+	return isMode(f.Credentials) || d.local && isMode(d.Spec.Credentials)
+}
 
 // configure changes the configuration: a flag overrides any kind of configuration in the document.
 func (f Flags) configure(c *v1alpha1.Configuration) error {

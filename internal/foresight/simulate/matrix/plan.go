@@ -233,7 +233,7 @@ func (p *plan) simulate(
 		defer func() { err = errors.Join(err, breaker.Close(ctx)) }()
 		c := &programs.Scheduler.Request.Configuration
 		c.Preset, c.Source, c.SourceName = "", breaker.Resolve(cell.Configuration), cell.ConfigurationName
-		c.Extenders = nil // they are in it
+		c.Extenders, c.Confined = nil, false // they are in it, and newPlan rendered what it is made of
 	}
 	return m.Run(ctx, servers, programs)
 }
