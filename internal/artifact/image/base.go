@@ -85,6 +85,9 @@ func resolveBases(
 // fetchHead reads the manifest and the configuration of an image in a registry, so that they fail
 // here and not when the image is written.
 func fetchHead(img v1.Image) (v1.Hash, error) {
+	if err := checkConfigSize(img); err != nil {
+		return v1.Hash{}, err
+	}
 	if _, err := img.RawConfigFile(); err != nil {
 		return v1.Hash{}, err
 	}
@@ -157,16 +160,16 @@ func registryCandidates(descriptor *remote.Descriptor) ([]candidate, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := newCandidate(img)
+	c, err := registryCandidate(img)
 	return []candidate{c}, err
 }
 
-func remoteOptions(ctx context.Context, keychain authn.Keychain) []remote.Option {
-	opts := []remote.Option{remote.WithContext(ctx), remote.WithUserAgent(userAgent)}
-	if keychain != nil {
-		opts = append(opts, remote.WithAuthFromKeychain(keychain))
+// registryCandidate is newCandidate for an image whose manifest gives the size of the configuration.
+func registryCandidate(img v1.Image) (candidate, error) {
+	if err := checkConfigSize(img); err != nil {
+		return candidate{}, err
 	}
-	return opts
+	return newCandidate(img)
 }
 
 // newCandidate reads the platform from the image's configuration.

@@ -3,6 +3,7 @@ package image
 import (
 	"compress/gzip"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -85,20 +86,31 @@ func layoutCandidates(dir string) ([]candidate, error) {
 // indexCandidates returns the images of an index and of the indexes in it, without other entries
 // such as attestations and attachments.
 func indexCandidates(index v1.ImageIndex) ([]candidate, error) {
+	left := maxManifests
+	return readIndex(index, &left)
+}
+
+// readIndex reads an index. left is the number of manifests that may still be read.
+func readIndex(index v1.ImageIndex, left *int) ([]candidate, error) {
 	manifest, err := index.IndexManifest()
 	if err != nil {
 		return nil, err
 	}
 	var found []candidate
 	for _, d := range manifest.Manifests {
+		if d.Platform != nil && d.Platform.OS == "unknown" || isAttachment(d) {
+			continue
+		}
+		if *left--; *left < 0 {
+			return nil, fmt.Errorf("the index has more than %d manifests", maxManifests)
+		}
 		switch {
-		case d.Platform != nil && d.Platform.OS == "unknown", isAttachment(d):
 		case d.MediaType.IsIndex():
 			inner, err := index.ImageIndex(d.Digest)
 			if err != nil {
 				return nil, err
 			}
-			more, err := indexCandidates(inner)
+			more, err := readIndex(inner, left)
 			if err != nil {
 				return nil, err
 			}
@@ -111,7 +123,7 @@ func indexCandidates(index v1.ImageIndex) ([]candidate, error) {
 			c := candidate{image: img}
 			if d.Platform != nil {
 				c.platform = *d.Platform
-			} else if c, err = newCandidate(img); err != nil {
+			} else if c, err = registryCandidate(img); err != nil {
 				return nil, err
 			}
 			found = append(found, c)

@@ -2,6 +2,7 @@ package image
 
 import (
 	"archive/tar"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +15,6 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/mutate"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/atomicfile"
 	"github.com/pmk-sched/pmk-sched/internal/base/contextio"
@@ -33,20 +33,25 @@ type Source struct {
 	Layout string
 	// Keychain provides the credentials for Reference. If it is nil, none are used.
 	Keychain authn.Keychain
+
+	limits limits // by default defaultLimits
 }
+
+func (src Source) bounds() limits { return cmp.Or(src.limits, defaultLimits()) }
 
 // maxLinks is how many links are followed to a file, as in Linux.
 const maxLinks = 40
 
 // ExtractFile writes the file at the absolute path file of the image, as a container sees it
 // (layers flattened, links followed), to the file to, which is replaced atomically. to is
-// executable if the file is.
+// executable if the file is. An image that is larger than 8 GiB uncompressed, or a file larger than
+// 512 MiB, is an error.
 //
 // An empty platform means the platform of this machine. If the file does not exist, the error is
 // fs.ErrNotExist.
 func ExtractFile(ctx context.Context, src Source, file, platform, to string) error {
 	return src.open(ctx, platform, to, func(img v1.Image, name string) error {
-		err := atomicfile.Write(ctx, to, 0o644, func(f *os.File) error { return extract(ctx, img, file, f) })
+		err := atomicfile.Write(ctx, to, 0o644, func(f *os.File) error { return extract(ctx, img, file, src.bounds(), f) })
 		if err != nil {
 			return fmt.Errorf("read %s from image %s: %w", file, name, err)
 		}
@@ -82,6 +87,11 @@ func (src Source) open(
 	if err != nil {
 		return err
 	}
+	if src.Archive == "" {
+		if err := checkConfigSize(c.image); err != nil {
+			return fmt.Errorf("read image %s: %w", base, err)
+		}
+	}
 	return read(c.image, base.String())
 }
 
@@ -100,85 +110,62 @@ func exportNear(ctx context.Context, src Source, platform, to string) (string, e
 	return f.Name(), nil
 }
 
-// extract copies the file of the flattened image to f. The stream of the flattened layers starts
-// with the topmost one, and a link may come after its target, so the stream is read again for each
-// link.
-func extract(ctx context.Context, img v1.Image, file string, f *os.File) error {
+// extract copies the file of the flattened image to f. The topmost layer is read first, and a link
+// may come after its target, so the image is read again for the target of a link.
+func extract(ctx context.Context, img v1.Image, file string, l limits, f *os.File) error {
 	name := strings.TrimPrefix(path.Clean(file), "/")
-	for range maxLinks {
-		links, found, err := extractRegular(ctx, img, name, f)
-		if found || err != nil {
-			return err
-		}
-		target, linked := follow(name, links)
-		if !linked {
-			return fs.ErrNotExist
-		}
-		name = target
+	links, found, err := extractRegular(ctx, img, name, l, f)
+	if found || err != nil {
+		return err
 	}
-	return errors.New("too many links")
+	target, err := followAll(name, links)
+	if err != nil || target == name {
+		return cmp.Or(err, fs.ErrNotExist)
+	}
+	if _, found, err = extractRegular(ctx, img, target, l, f); err == nil && !found {
+		err = fs.ErrNotExist
+	}
+	return err
 }
 
 // extractRegular copies name to f if it is a regular file. Otherwise it returns the links of the
 // image.
 func extractRegular(
-	ctx context.Context, img v1.Image, name string, f *os.File,
+	ctx context.Context, img v1.Image, name string, l limits, f *os.File,
 ) (links map[string]string, found bool, err error) {
-	links = map[string]string{}
-	err = walkFiles(ctx, img, links, func(at string, h *tar.Header, r io.Reader) error {
+	w := &walker{limits: l, links: map[string]string{}}
+	w.visit = func(at string, h *tar.Header, r io.Reader) error {
 		if at != name {
 			return nil
 		}
 		found = true
-		return copyOut(r, h, f)
-	})
-	return links, found, err
-}
-
-// walkFiles calls visit for the regular files of the flattened image, and adds the links to links:
-// absolute or relative as they are in the image, and hard links as absolute ones. It reads all
-// layers to their ends, where their digests are verified: the content of files is not to be used
-// before it returns.
-func walkFiles(
-	ctx context.Context, img v1.Image, links map[string]string,
-	visit func(at string, h *tar.Header, r io.Reader) error,
-) (err error) {
-	flat := mutate.Extract(img)
-	defer func() { err = errors.Join(err, flat.Close()) }()
-	stream := contextio.NewReader(ctx, flat)
-	tr := tar.NewReader(stream)
-	for {
-		h, err := tr.Next()
-		if errors.Is(err, io.EOF) {
-			// mutate.Extract ends the archive before it reports that a digest is wrong.
-			_, err = io.Copy(io.Discard, stream)
-			return err
-		}
-		if err != nil {
-			return err
-		}
-		at := strings.TrimPrefix(path.Clean(h.Name), "/")
-		switch h.Typeflag {
-		case tar.TypeSymlink:
-			links[at] = h.Linkname
-		case tar.TypeLink:
-			links[at] = "/" + strings.TrimPrefix(h.Linkname, "/")
-		case tar.TypeReg:
-			if err := visit(at, h, tr); err != nil {
-				return err
-			}
-		}
+		return copyOut(r, h, l, f)
 	}
+	err = w.walk(ctx, img)
+	return w.links, found, err
 }
 
-func copyOut(r io.Reader, h *tar.Header, f *os.File) error {
-	if _, err := io.Copy(f, r); err != nil {
+func copyOut(r io.Reader, h *tar.Header, l limits, f *os.File) error {
+	tooLarge := fmt.Errorf("the program has more than %d bytes", l.program)
+	if _, err := io.Copy(f, &contextio.LimitedReader{R: r, N: l.program, Err: tooLarge}); err != nil {
 		return err
 	}
 	if h.Mode&0o111 != 0 {
 		return f.Chmod(0o755)
 	}
 	return nil
+}
+
+// followAll follows all links in the path name.
+func followAll(name string, links map[string]string) (string, error) {
+	for range maxLinks {
+		target, linked := follow(name, links)
+		if !linked {
+			return name, nil
+		}
+		name = target
+	}
+	return "", errors.New("too many links")
 }
 
 // follow replaces the first link in the path name with its target. Links out of the image end at

@@ -51,7 +51,7 @@ func ExtractProgram(
 ) (program Program, err error) {
 	err = src.open(ctx, platform, to, func(img v1.Image, name string) error {
 		err := atomicfile.Write(ctx, to, 0o644, func(f *os.File) (err error) {
-			program, err = extractProgram(ctx, img, command, f)
+			program, err = extractProgram(ctx, img, command, src.bounds(), f)
 			return err
 		})
 		if err != nil {
@@ -62,7 +62,7 @@ func ExtractProgram(
 	return program, err
 }
 
-func extractProgram(ctx context.Context, img v1.Image, command []string, f *os.File) (Program, error) {
+func extractProgram(ctx context.Context, img v1.Image, command []string, l limits, f *os.File) (Program, error) {
 	file, err := img.ConfigFile()
 	if err != nil {
 		return Program{}, err
@@ -76,11 +76,11 @@ func extractProgram(ctx context.Context, img v1.Image, command []string, f *os.F
 		candidates: slices.Concat(named, schedulerPlaces, entrypoint(config)), copied: -1,
 		links: map[string]string{}, executable: map[string]bool{},
 	}
-	err = walkFiles(ctx, img, s.links, func(at string, h *tar.Header, r io.Reader) error {
+	w := &walker{limits: l, links: s.links, visit: func(at string, h *tar.Header, r io.Reader) error {
 		s.executable[at] = h.Mode&0o111 != 0
-		return s.copy(r, h, at, f)
-	})
-	if err != nil {
+		return s.copy(r, h, at, l, f)
+	}}
+	if err := w.walk(ctx, img); err != nil {
 		return Program{}, err
 	}
 	program := Program{Missing: s.missing(config, command)}
@@ -91,7 +91,7 @@ func extractProgram(ctx context.Context, img v1.Image, command []string, f *os.F
 		}
 		if target := s.resolve(candidate); target != "" {
 			program.Path = candidate
-			return program, errors.Join(truncate(f), extract(ctx, img, target, f))
+			return program, errors.Join(truncate(f), extract(ctx, img, target, l, f))
 		}
 	}
 	return Program{}, fmt.Errorf("it is at none of %s: %w", strings.Join(s.candidates, ", "), fs.ErrNotExist)
@@ -147,13 +147,13 @@ type search struct {
 }
 
 // copy copies a file if it is a better candidate than the last copied one.
-func (s *search) copy(r io.Reader, h *tar.Header, at string, f *os.File) error {
+func (s *search) copy(r io.Reader, h *tar.Header, at string, l limits, f *os.File) error {
 	i := slices.Index(s.candidates, "/"+at)
 	if i < 0 || !s.executable[at] || s.copied >= 0 && s.copied < i {
 		return nil
 	}
 	s.copied = i
-	return errors.Join(truncate(f), copyOut(r, h, f))
+	return errors.Join(truncate(f), copyOut(r, h, l, f))
 }
 
 // resolve follows the links of a path and returns the name of the program there, "" if there is

@@ -47,7 +47,7 @@ func (r Registry) options(ctx context.Context) ([]remote.Option, error) {
 	}
 	transport = transport.Clone()
 	transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
-	return append(opts, remote.WithTransport(transport)), nil
+	return append(opts, remote.WithTransport(boundedAnswers{transport})), nil
 }
 
 // Pushed is an image that [PushLayout] copied.

@@ -102,7 +102,7 @@ func linuxArchitectures(found *remote.Descriptor) []string {
 		for _, d := range manifest.Manifests {
 			platforms = append(platforms, d.Platform)
 		}
-	} else if img, err := found.Image(); err == nil {
+	} else if img, err := found.Image(); err == nil && checkConfigSize(img) == nil {
 		if config, err := img.ConfigFile(); err == nil {
 			platforms = append(platforms, config.Platform())
 		}
@@ -148,7 +148,7 @@ func registryError(doing string, ref name.Reference, err error) error {
 	wrapped := func(seen, hint string) error {
 		return problem.Errorf(hint, "%s %s: %s: %w", doing, canonical(ref), seen, err)
 	}
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errTooLarge) {
 		return fmt.Errorf("%s %s: %w", doing, canonical(ref), err)
 	}
 	var answer *transport.Error

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/contextio"
 )
 
 // CopyProgram is [ExtractProgram] for the image of a container whose files are below root, with the
@@ -64,6 +66,8 @@ func copyExecutable(from, to string) (err error) {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(out, in)
+	limit := defaultLimits().program
+	_, err = io.Copy(out, &contextio.LimitedReader{R: in, N: limit,
+		Err: fmt.Errorf("the program has more than %d bytes", limit)})
 	return errors.Join(err, out.Chmod(0o755), out.Close())
 }

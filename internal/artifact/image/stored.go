@@ -23,7 +23,9 @@ import (
 const (
 	maxAttachments = 256
 	maxManifests   = 64
-	maxManifest    = 4 << 20
+	// maxManifest is the size in bytes of a manifest, an index or a configuration. It is parsed into
+	// some hundred times as much memory in the worst case.
+	maxManifest = 1 << 20
 )
 
 // Stored is an image in a registry or an OCI layout, as it is there.
@@ -203,7 +205,7 @@ func (s *Stored) add(digest v1.Hash, img v1.Image) error {
 	if err := checkDigest(digest, img.RawManifest); err != nil {
 		return err
 	}
-	c, err := newCandidate(img)
+	c, err := registryCandidate(img)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
+	"github.com/pmk-sched/pmk-sched/internal/base/contextio"
 	"github.com/pmk-sched/pmk-sched/internal/base/loopback"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
@@ -196,12 +197,9 @@ func fetchFile(ctx context.Context, from, to string, limit int64) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	size, err := io.Copy(file, io.LimitReader(body, limit+1))
-	if err != nil {
+	tooLarge := fmt.Errorf("it is larger than %d MiB", limit>>20)
+	if _, err := io.Copy(file, &contextio.LimitedReader{R: body, N: limit, Err: tooLarge}); err != nil {
 		return fmt.Errorf("read %s: %w", from, err)
-	}
-	if size > limit {
-		return fmt.Errorf("read %s: it is larger than %d MiB", from, limit>>20)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-// Package contextio has readers and writers that stop when a context ends.
+// Package contextio has readers and writers that stop when a context ends, and readers with a limit.
 package contextio
 
 import (

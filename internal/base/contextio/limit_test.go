@@ -1,0 +1,31 @@
+package contextio
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+func TestLimitedReaderFailsOnLongerContent(t *testing.T) {
+	long := errors.New("too long")
+	for _, c := range []struct {
+		limit int64
+		want  string
+		err   error
+	}{{7, "content", nil}, {8, "content", nil}, {6, "conten", long}, {0, "", long}} {
+		for name, r := range map[string]io.Reader{
+			"at once": strings.NewReader("content"), "byte by byte": iotest.OneByteReader(strings.NewReader("content")),
+		} {
+			l := &LimitedReader{R: r, N: c.limit, Err: long}
+			got, err := io.ReadAll(l)
+			if string(got) != c.want || !errors.Is(err, c.err) {
+				t.Errorf("limit %d, %s: got %q, %v", c.limit, name, got, err)
+			}
+			if n, err := l.Read(make([]byte, 1)); c.err != nil && (n != 0 || !errors.Is(err, long)) {
+				t.Errorf("limit %d, %s: it goes on after the error", c.limit, name)
+			}
+		}
+	}
+}
