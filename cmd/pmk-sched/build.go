@@ -58,6 +58,8 @@ func buildCommand(u *ui) *cli.Command {
 			&cli.BoolFlag{Name: "locked", Usage: "fail if the build differs from pmk-sched.lock"},
 			&cli.StringFlag{Name: "sign-key",
 				Usage: "sign the image with the private `KEY`: a PEM file, or exec:COMMAND"},
+			&cli.StringFlag{Name: "sign-name",
+				Usage: "sign for the `REPOSITORY` only: the signature is not valid for the image under another name"},
 			&cli.StringFlag{Name: "sbom", Usage: "write the bill of materials of the program, CycloneDX, to `FILE`"},
 			&cli.StringFlag{Name: "provenance", Usage: "write the SLSA provenance of the image to `FILE`"},
 			&cli.StringFlag{Name: "vulnerabilities",
@@ -104,7 +106,8 @@ func readBuildFlags(c *cli.Context) spec.BuildFlags {
 		Busybox: c.String("busybox"), Tag: c.String("tag"),
 		Archives: c.StringSlice("archive"), Load: c.StringSlice("load"), Push: c.Bool("push"), Binary: c.String("binary"),
 		With: c.StringSlice("with"), Imports: c.StringSlice("import"), Nearest: c.Bool("nearest"), Keep: c.Bool("keep"),
-		SignKey: c.String("sign-key"), SBOM: c.String("sbom"), Provenance: c.String("provenance"),
+		SignKey: c.String("sign-key"), SignName: c.String("sign-name"),
+		SBOM: c.String("sbom"), Provenance: c.String("provenance"),
 		Vulnerabilities: c.String("vulnerabilities"), VEX: c.String("vex"),
 		Extender: c.Bool("extender"), Lock: c.Bool("lock"), Locked: c.Bool("locked"), Set: c.LocalFlagNames(),
 	}

@@ -58,8 +58,8 @@ func requireSignatureFlag() cli.Flag {
 		DefaultText: "as before"}
 }
 
-// readPublicKey reads the file of --require-signature, and returns the key in PEM. It returns "" for
-// no file.
+// readPublicKey reads the file of --require-signature, and returns the key in PEM, or "" without a
+// file.
 func readPublicKey(file string) (string, error) {
 	if file == "" {
 		return "", nil

@@ -106,27 +106,24 @@ func (d Deps) preflight(ctx context.Context, plan *Plan) ([]preflight.Outcome, e
 }
 
 // compareRelease compares the release of a plan with the version that the program of its image
-// prints; unread is the error of reading it. It returns a warning if that is not a release of
-// Kubernetes, or another patch of the release of the API server, which was assumed because the user
-// named none.
-func (p *Plan) compareRelease(output string, unread error) (warning string, err error) {
-	release, ok := configcheck.ParseVersion(output)
-	named := p.from.o.Branch != "" && p.from.o.Branch != Auto
-	switch image := p.Scheduler.Image; {
-	case unread != nil:
-		return fmt.Sprintf("the release of image %s is unknown, and %s was assumed: %v", image, p.Release, unread), nil
-	case !ok:
-		return fmt.Sprintf("the release of image %s is unknown, and %s was assumed: its program prints %q", image, p.Release,
-			output), nil
-	case release == p.Release:
-		return "", nil
-	case named || release.Minor != p.Release.Minor || release.Major != p.Release.Major:
-		return "", problem.Invalidf(fmt.Sprintf(
-			"specify --branch %s (spec.source.branch), or an image with the kube-scheduler of %s", release, p.Release),
-			"image %s has the kube-scheduler of %s, and the scheduler is for %s", image, release, p.Release)
+// prints, or with the label of the image; unread is the error of reading the version. It returns a
+// warning if neither is a release of Kubernetes, or if it is another patch of the release of the
+// API server, which was assumed because the user named none.
+func (p *Plan) compareRelease(output string, unread error, label string) (warning string, err error) {
+	warning, established, err := p.releaseCheck().CompareOutput(output, unread, label)
+	if established || err != nil {
+		return warning, err
 	}
-	return fmt.Sprintf("image %s has the kube-scheduler of %s, and the API server is %s", p.Scheduler.Image, release,
-		p.Release), nil
+	seen := fmt.Sprintf("its program prints %q", output)
+	if unread != nil {
+		seen = unread.Error()
+	}
+	return fmt.Sprintf("the release of image %s is unknown, and %s was assumed: %s", p.Scheduler.Image, p.Release, seen), nil
+}
+
+func (p *Plan) releaseCheck() configcheck.ReleaseCheck {
+	named := p.from.o.Branch != "" && p.from.o.Branch != Auto
+	return configcheck.ReleaseCheck{Image: p.Scheduler.Image, Want: p.Release, Exact: named, Branch: true}
 }
 
 // architectures returns the architectures of the image, or nil if unknown.
@@ -148,7 +145,7 @@ func checkWithProgram(ctx context.Context, d Deps, plan *Plan, binary configchec
 	if ctx.Err() != nil || errors.Is(err, configcheck.ErrNoBinary) {
 		return err
 	}
-	warning, failed := plan.compareRelease(output, err)
+	warning, failed := plan.compareRelease(output, err, binary.Label)
 	if failed != nil {
 		return failed
 	}
@@ -187,12 +184,26 @@ func checkConfiguration(ctx context.Context, d Deps, plan *Plan) (err error) {
 		err = checkWithProgram(ctx, d, plan, binary, dir)
 	}
 	if errors.Is(err, configcheck.ErrNoBinary) {
-		d.Warnf("the configuration was checked only with built-in rules for %s: %v", plan.Release, err)
-		return nil
+		return d.withoutProgram(plan, binary, err)
 	}
 	if errors.Is(err, configcheck.ErrPartlyChecked) {
 		d.Warnf("%v", err)
 		return nil
 	}
 	return err
+}
+
+// withoutProgram compares the label of the image, and warns of what was not checked.
+func (d Deps) withoutProgram(plan *Plan, binary configcheck.Binary, reason error) error {
+	warning, established, err := plan.releaseCheck().CompareOutput("", reason, binary.Label)
+	switch {
+	case err != nil:
+		return err
+	case !established:
+		d.Warnf("the release of the program in image %s was not established", plan.Scheduler.Image)
+	case warning != "":
+		d.Warnf("%s", warning)
+	}
+	d.Warnf("the configuration was checked only with built-in rules for %s: %v", plan.Release, reason)
+	return nil
 }

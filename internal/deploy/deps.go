@@ -69,9 +69,8 @@ type Deps struct {
 	// Binary finds the kube-scheduler of the plan's image, to check the configuration; dir is a
 	// temporary directory to write it to. Its error is [configcheck.ErrNoBinary] if it is unavailable.
 	Binary func(ctx context.Context, plan *Plan, dir string) (configcheck.Binary, error)
-	// Signed verifies that a public key, in PEM, signed an image of a registry, and returns its name
-	// with the digest.
-	Signed func(ctx context.Context, image, key string) (pinned string, err error)
+	// Signed verifies that a key signed an image, and returns its name with the digest.
+	Signed func(ctx context.Context, r pack.SignatureRequest) (pinned string, err error)
 	// Finder finds the schedulers that call an extender; only package extenders needs it.
 	Finder Finder
 	// Warn and Note print to the user; both may be nil.

@@ -102,12 +102,47 @@ func TestUnknownReleaseOfTheProgramIsAWarning(t *testing.T) {
 		"Kubernetes v1.24.17": "image localhost/my-scheduler:v1 has the kube-scheduler of v1.24.17, and the API server is v1.24.3",
 		"Kubernetes v1.24.3":  "",
 	} {
-		if warning, err := testPlan(t).compareRelease(output, nil); err != nil || warning != want {
+		if warning, err := testPlan(t).compareRelease(output, nil, ""); err != nil || warning != want {
 			t.Errorf("%s: got %q, %v", output, warning, err)
 		}
 	}
-	warning, err := testPlan(t).compareRelease("", errors.New("exit status 2"))
+	warning, err := testPlan(t).compareRelease("", errors.New("exit status 2"), "")
 	if err != nil || !strings.HasSuffix(warning, "v1.24.3 was assumed: exit status 2") {
 		t.Errorf("got %q, %v", warning, err)
+	}
+}
+
+// A program that does not run here is for another architecture, or there is no sandbox.
+func TestLabelIsComparedIfTheProgramDoesNotRun(t *testing.T) {
+	for name, c := range map[string]struct{ label, refused, warning string }{
+		"same release":   {label: "v1.24.3"},
+		"vendor's":       {label: "v1.24.3-eks-036c24b"},
+		"older release":  {label: "v1.23.9", refused: "has the kube-scheduler of v1.23.9, and the scheduler is for v1.24.3"},
+		"older patch":    {label: "v1.24.1", warning: "has the kube-scheduler of v1.24.1, and the API server is v1.24.3"},
+		"no label":       {warning: "the release of the program in image localhost/my-scheduler:v1 was not established"},
+		"another format": {label: "latest", warning: "was not established"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &recorder{}
+			d := deps(r)
+			d.Binary = func(context.Context, *Plan, string) (configcheck.Binary, error) {
+				return configcheck.Binary{Label: c.label}, configcheck.ErrNoBinary
+			}
+			var warnings []string
+			d.Warn = func(text string) { warnings = append(warnings, text) }
+			_, err := Deploy(t.Context(), d, testPlan(t), RunOptions{})
+			applied := strings.Contains(strings.Join(r.calls, " "), "apply")
+			if c.refused != "" {
+				if !problem.IsInvalid(err) || !strings.Contains(err.Error(), c.refused) || applied {
+					t.Errorf("got %v, applied: %v", err, applied)
+				}
+				return
+			}
+			said := strings.Join(warnings, "\n")
+			if err != nil || !applied || !strings.Contains(said, c.warning) ||
+				strings.Contains(said, "established") != strings.Contains(c.warning, "established") {
+				t.Errorf("got %v, applied: %v, warnings %q", err, applied, warnings)
+			}
+		})
 	}
 }

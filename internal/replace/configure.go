@@ -190,13 +190,9 @@ func (p *planner) checkRelease(ctx context.Context, binary configcheck.Binary, d
 		return problem.Invalidf("", "the program of image %s is not a kube-scheduler of a release: --version prints %q", image,
 			output)
 	}
-	switch want := p.info.Release; {
-	case release.Major != want.Major || release.Minor != want.Minor:
-		return problem.Invalidf("build it with `pmk-sched build --branch "+want.String()+"`",
-			"image %s has the kube-scheduler of %s and the API server is %s: the default scheduler must be of the same minor",
-			image, release, want)
-	case release.Compare(want) != 0:
-		p.warnf("the scheduler is %s and the API server %s", release, want)
+	warning, err := configcheck.ReleaseCheck{Image: image, Want: p.info.Release}.Compare(release)
+	if warning != "" {
+		p.warnf("%s", warning)
 	}
-	return nil
+	return err
 }

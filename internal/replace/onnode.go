@@ -98,8 +98,9 @@ func (r *nodeRequest) expect(reference string) error {
 }
 
 // signed accepts the image of the request, which was verified before the request was sent.
-func (r *nodeRequest) signed(_ context.Context, reference, key string) (string, error) {
-	if key != r.Options.RequireSignature || !strings.Contains(reference, "@") {
+func (r *nodeRequest) signed(_ context.Context, required pack.SignatureRequest) (string, error) {
+	reference := required.Reference
+	if required.Key != r.Options.RequireSignature || !strings.Contains(reference, "@") {
 		return "", problem.Invalidf("add --require-signature with the public key, or none",
 			"image %s must be signed, as the replacement of this node requires", reference)
 	}

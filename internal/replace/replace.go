@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/configcheck"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/base/steps"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
@@ -39,8 +40,8 @@ type Deps struct {
 	Applier Applier
 	// EnsureImage makes sure that the node's container runtime has an image.
 	EnsureImage func(ctx context.Context, image string) error
-	// Signed verifies that a key, in PEM, signed an image, and returns its name with the digest.
-	Signed func(ctx context.Context, image, key string) (string, error)
+	// Signed verifies that a key signed an image, and returns its name with the digest.
+	Signed func(ctx context.Context, r pack.SignatureRequest) (string, error)
 	// Binary finds the kube-scheduler that a container of the image runs, and writes it to
 	// directory dir. command lists the programs that the container's command names: wrappers, then
 	// the scheduler.

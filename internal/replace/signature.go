@@ -5,9 +5,12 @@ import (
 	"strings"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/configcheck"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // requiredKey returns the key of a request, which may be nil.
@@ -45,7 +48,7 @@ func (p *planner) requireSignature(ctx context.Context, image string) (string, e
 	if p.key == "" || p.key == recorded && image == former.Image {
 		return image, nil
 	}
-	pinned, err := p.Signed(ctx, image, p.key)
+	pinned, err := p.Signed(ctx, signatureOf(image, p.key, p.info.Release))
 	if err != nil {
 		return "", err
 	}
@@ -53,15 +56,22 @@ func (p *planner) requireSignature(ctx context.Context, image string) (string, e
 	return pinned, nil
 }
 
-// signedForNode verifies that the key that the replacement of this node requires, if any, signed the
-// image of an extender, and returns the name of the image with the digest.
+// signatureOf requires a signature for the image of a default scheduler. The release in it has to
+// be of the API server's minor, as the program.
+func signatureOf(image, key string, server versions.Release) pack.SignatureRequest {
+	return pack.SignatureRequest{Reference: image, Key: key,
+		Release: configcheck.ReleaseCheck{Image: image, Want: server}.Check}
+}
+
+// signedForNode verifies that the key that the replacement of this node requires, if any, signed
+// the image of an extender, and returns the name of the image with the digest.
 func (n *Node) signedForNode(ctx context.Context, image string) (string, error) {
 	list, err := staticpod.Backups(n.deps.Files)
 	if err != nil {
 		return "", err
 	}
 	if former := staticpod.Current(list); former != nil && former.RequireSignature != "" {
-		return n.deps.Signed(ctx, image, former.RequireSignature)
+		return n.deps.Signed(ctx, pack.SignatureRequest{Reference: image, Key: former.RequireSignature})
 	}
 	return image, nil
 }
@@ -77,15 +87,15 @@ func (n *Node) verifyForNodes(ctx context.Context) (err error) {
 		return problem.Invalidf("", "--require-signature with --pod-image requires --image")
 	}
 	reference := strings.ReplaceAll(n.o.Image, image.ReleaseInTag, n.info.Release.String())
-	if n.o.Image, err = n.deps.Signed(ctx, reference, key); err != nil {
+	if n.o.Image, err = n.deps.Signed(ctx, signatureOf(reference, key, n.info.Release)); err != nil {
 		return err
 	}
 	return n.verifyPodImage(ctx, key)
 }
 
-// verifyPodImage verifies the signature of the image of pmk-sched, which runs in a privileged pod on
-// each node, and adds the digest to its name.
+// verifyPodImage verifies the signature of the image of pmk-sched, which runs in a privileged pod
+// on each node, and adds the digest to its name.
 func (n *Node) verifyPodImage(ctx context.Context, key string) (err error) {
-	n.podImage, err = n.deps.Signed(ctx, n.podImage, key)
+	n.podImage, err = n.deps.Signed(ctx, pack.SignatureRequest{Reference: n.podImage, Key: key})
 	return err
 }

@@ -8,14 +8,16 @@ import (
 	"time"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 )
 
 // signedBy verifies images of a registry, which the key with the given text signed.
-func signedBy(signer string, asked *[]string) func(context.Context, string, string) (string, error) {
-	return func(_ context.Context, image, key string) (string, error) {
+func signedBy(signer string, asked *[]string) func(context.Context, pack.SignatureRequest) (string, error) {
+	return func(_ context.Context, r pack.SignatureRequest) (string, error) {
+		image := r.Reference
 		*asked = append(*asked, image)
-		if key != signer {
+		if r.Key != signer {
 			return "", errors.New("not signed")
 		}
 		if !strings.Contains(image, "@") {

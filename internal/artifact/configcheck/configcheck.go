@@ -24,6 +24,9 @@ type Binary struct {
 	// Missing is the program that the container's command names and its image does not have, so that
 	// the container would not start. It is empty if no program is missing, or if that is unknown.
 	Missing string
+	// Label is the release in the label of the image, which whoever made the image chose. It is empty
+	// if the label is unknown.
+	Label string
 }
 
 // ErrNoBinary is returned when the binary that will read the configuration is unavailable or does

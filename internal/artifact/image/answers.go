@@ -29,8 +29,8 @@ func remoteOptions(ctx context.Context, keychain authn.Keychain) []remote.Option
 // errTooLarge is returned for content of a registry that exceeds a limit.
 var errTooLarge = errors.New("the image is too large")
 
-// boundedAnswers limits the answers of a registry that go-containerregistry keeps in memory, such as
-// manifests, to maxManifest. Blobs are streams, and the readers of each kind have limits.
+// boundedAnswers limits the answers of a registry that go-containerregistry keeps in memory, such
+// as manifests, to maxManifest. Blobs are streams, and the readers of each kind have limits.
 type boundedAnswers struct{ http.RoundTripper }
 
 // RoundTrip sends a request.

@@ -1,7 +1,9 @@
 package image
 
 import (
+	"fmt"
 	"io"
+	"iter"
 	"log"
 	"net/http"
 	"net/http/httptest"
@@ -44,6 +46,17 @@ func attachedImage(t *testing.T) *Built {
 	return b
 }
 
+// collect returns all documents, or the first error.
+func collect(documents iter.Seq2[[]byte, error]) (list [][]byte, err error) {
+	for text, err := range documents {
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, text)
+	}
+	return list, nil
+}
+
 func TestAttachmentsAreWhereTheImageIs(t *testing.T) {
 	b := attachedImage(t)
 	plain := build(t, bothPlatforms(t, Base{Empty: true}))
@@ -75,13 +88,13 @@ func TestAttachmentsAreWhereTheImageIs(t *testing.T) {
 			t.Errorf("%s: digest %s, manifests %v", name, s.Digest, s.Manifests)
 		}
 		for _, digest := range []string{s.Digest, s.Manifests[0].Digest, s.Manifests[1].Digest} {
-			documents, err := s.Documents(t.Context(), digest, testType, 1000)
+			documents, err := collect(s.Documents(t.Context(), digest, testType, 1000))
 			if err != nil || len(documents) != 1 || string(documents[0]) != `{"of":"`+digest+`"}` {
 				t.Errorf("%s: %s has %q, %v", name, digest, documents, err)
 			}
 			for _, none := range []func() ([][]byte, error){
-				func() ([][]byte, error) { return s.Documents(t.Context(), digest, "text/plain", 1000) },
-				func() ([][]byte, error) { return s.Documents(t.Context(), digest, testType, 10) },
+				func() ([][]byte, error) { return collect(s.Documents(t.Context(), digest, "text/plain", 1000)) },
+				func() ([][]byte, error) { return collect(s.Documents(t.Context(), digest, testType, 10)) },
 			} {
 				if documents, err := none(); err != nil || len(documents) > 0 {
 					t.Errorf("%s: another type or a lower limit: %q, %v", name, documents, err)
@@ -182,8 +195,51 @@ func TestAttachmentsOfOtherImagesAreIgnored(t *testing.T) {
 		t.Fatal(err)
 	}
 	first = strings.TrimPrefix(s.Manifests[0].Digest, "sha256:")
-	documents, err := s.Documents(t.Context(), s.Manifests[0].Digest, testType, 1000)
+	documents, err := collect(s.Documents(t.Context(), s.Manifests[0].Digest, testType, 1000))
 	if err != nil || len(documents) != 0 {
 		t.Errorf("got %q, %v", documents, err)
+	}
+}
+
+// Whoever can push to the repository of an image can attach documents to it. The smallest is read
+// first, and one at a time.
+func TestAttachmentsOfOthersAreBounded(t *testing.T) {
+	b := build(t, busyboxOptions(t))
+	const size = 1 << 20
+	for i := range 100 {
+		junk := []byte(fmt.Sprintf("%04d%s", i, strings.Repeat("x", size-4)))
+		if err := b.Attach(b.Digest, testType, junk, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.Attach(b.Digest, testType, []byte("signature"), nil); err != nil {
+		t.Fatal(err)
+	}
+	ref := registryOf(t, registry.WithReferrersSupport(true)) + "/a:1"
+	if _, err := Push(t.Context(), b, ref, nil); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(t.Context(), Source{Reference: ref})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, read := "", 0
+	used := allocated(func() {
+		for text, err := range s.Documents(t.Context(), s.Digest, testType, 8<<20) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			first = string(text)
+			break
+		}
+	})
+	if first != "signature" || used > 16<<20 {
+		t.Errorf("the first document is %.20q, and %d bytes were allocated for it", first, used)
+	}
+	for text, failed := range s.Documents(t.Context(), s.Digest, testType, 8<<20) {
+		read, err = read+len(text), failed
+	}
+	if err == nil || !strings.Contains(err.Error(), "have more than 67108864 bytes") || read > 64<<20 {
+		t.Errorf("got %v after %d bytes", err, read)
 	}
 }

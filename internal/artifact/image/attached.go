@@ -1,39 +1,79 @@
 package image
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
+	"slices"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/contextio"
 )
 
 // Documents returns the documents of a media type that are attached to the index or the manifest
-// with the digest, without documents of more than limit bytes. They are untrusted input.
-func (s *Stored) Documents(ctx context.Context, digest, mediaType string, limit int64) ([][]byte, error) {
-	subject, err := v1.NewHash(digest)
-	if err != nil {
-		return nil, err
-	}
-	images, err := s.attached(ctx, subject)
-	if err != nil {
-		return nil, fmt.Errorf("read the attachments of %s: %w", s.Name, err)
-	}
-	var documents [][]byte
-	for _, img := range images {
-		text, err := document(img, subject, mediaType, limit)
+// with the digest, the smallest first, without documents of more than limit bytes. They are
+// untrusted input: one is read at a time, and more than 64 MiB in all are an error, which is the
+// last element.
+func (s *Stored) Documents(ctx context.Context, digest, mediaType string, limit int64) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		subject, err := v1.NewHash(digest)
 		if err != nil {
-			return nil, fmt.Errorf("read an attachment of %s: %w", s.Name, err)
+			yield(nil, err)
+			return
 		}
-		if text != nil {
-			documents = append(documents, text)
+		images, err := s.attached(ctx, subject)
+		if err != nil {
+			yield(nil, fmt.Errorf("read the attachments of %s: %w", s.Name, err))
+			return
+		}
+		left := int64(maxDocuments)
+		for _, a := range documentsOf(images, subject, mediaType) {
+			if a.layer.Size > limit {
+				return // so are the others
+			}
+			if left -= a.layer.Size; left < 0 {
+				yield(nil, fmt.Errorf("the attachments of %s have more than %d bytes", s.Name, maxDocuments))
+				return
+			}
+			text, err := readBlob(a.image, a.layer)
+			if err != nil {
+				err = fmt.Errorf("read an attachment of %s: %w", s.Name, err)
+			}
+			if !yield(text, err) || err != nil {
+				return
+			}
 		}
 	}
-	return documents, nil
+}
+
+// attachedDocument is the document of an attachment.
+type attachedDocument struct {
+	image v1.Image
+	layer v1.Descriptor
+}
+
+// documentsOf returns the documents of a media type that are attached to a subject, the smallest
+// first: a signature has 1 KiB, and is found before large documents that others attached.
+func documentsOf(images []v1.Image, subject v1.Hash, mediaType string) []attachedDocument {
+	var list []attachedDocument
+	for _, img := range images {
+		manifest, err := img.Manifest()
+		if err != nil || manifest.Subject == nil || manifest.Subject.Digest != subject {
+			continue // an attachment that others made
+		}
+		if layer, ok := onlyLayer(manifest, mediaType); ok {
+			list = append(list, attachedDocument{img, layer})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b attachedDocument) int { return cmp.Compare(a.layer.Size, b.layer.Size) })
+	return list
 }
 
 // attachedInRegistry returns the manifests that refer to a subject.
@@ -51,29 +91,19 @@ func attachedInRegistry(subject name.Digest, opts []remote.Option) ([]v1.Image, 
 	}
 	var images []v1.Image
 	for _, d := range manifest.Manifests {
-		if !d.MediaType.IsImage() || d.Size > maxManifest {
+		if !d.MediaType.IsImage() || d.Size > maxAttachment {
 			continue
 		}
 		img, err := remote.Image(subject.Context().Digest(d.Digest.String()), opts...)
 		if err != nil {
 			return nil, registryError("read an attachment of", subject, err)
 		}
+		if text, err := img.RawManifest(); err != nil || len(text) > maxAttachment {
+			continue // it is larger than its entry says
+		}
 		images = append(images, img)
 	}
 	return images, nil
-}
-
-// document returns the document of an attachment to the manifest with the digest subject. It
-// returns nil if img is not one with the media type.
-func document(img v1.Image, subject v1.Hash, mediaType string, limit int64) ([]byte, error) {
-	manifest, err := img.Manifest()
-	if err != nil {
-		return nil, err
-	}
-	if manifest.Subject == nil || manifest.Subject.Digest != subject {
-		return nil, nil
-	}
-	return onlyLayer(img, manifest, mediaType, limit)
 }
 
 // Document returns the document of an artifact that [NewArtifact] made, or nil if it is not one of
@@ -87,17 +117,24 @@ func (s *Stored) Document(mediaType string, limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return onlyLayer(img, manifest, mediaType, limit)
-}
-
-// onlyLayer returns the content of the layer of a manifest with one layer, of that media type and
-// of at most limit bytes, or nil.
-func onlyLayer(img v1.Image, manifest *v1.Manifest, mediaType string, limit int64) ([]byte, error) {
-	layers := manifest.Layers
-	if len(layers) != 1 || layers[0].MediaType != types.MediaType(mediaType) || layers[0].Size > limit {
+	layer, ok := onlyLayer(manifest, mediaType)
+	if !ok || layer.Size > limit {
 		return nil, nil
 	}
-	layer, err := img.LayerByDigest(layers[0].Digest)
+	return readBlob(img, layer)
+}
+
+// onlyLayer returns the layer of a manifest with one layer, which has that media type.
+func onlyLayer(manifest *v1.Manifest, mediaType string) (v1.Descriptor, bool) {
+	if len(manifest.Layers) != 1 || manifest.Layers[0].MediaType != types.MediaType(mediaType) {
+		return v1.Descriptor{}, false
+	}
+	return manifest.Layers[0], manifest.Layers[0].Size >= 0
+}
+
+// readBlob reads a layer of an image, which has the size in the manifest or less.
+func readBlob(img v1.Image, d v1.Descriptor) ([]byte, error) {
+	layer, err := img.LayerByDigest(d.Digest)
 	if err != nil {
 		return nil, err
 	}
@@ -105,9 +142,7 @@ func onlyLayer(img v1.Image, manifest *v1.Manifest, mediaType string, limit int6
 	if err != nil {
 		return nil, err
 	}
-	text, err := io.ReadAll(io.LimitReader(stream, limit+1))
-	if err := errors.Join(err, stream.Close()); err != nil || int64(len(text)) > limit {
-		return nil, err
-	}
-	return text, nil
+	text, err := io.ReadAll(&contextio.LimitedReader{R: stream, N: d.Size,
+		Err: fmt.Errorf("%s has more than the %d bytes in its manifest", d.Digest, d.Size)})
+	return text, errors.Join(err, stream.Close())
 }

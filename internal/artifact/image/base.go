@@ -164,7 +164,7 @@ func registryCandidates(descriptor *remote.Descriptor) ([]candidate, error) {
 	return []candidate{c}, err
 }
 
-// registryCandidate is newCandidate for an image whose manifest gives the size of the configuration.
+// registryCandidate is newCandidate for an image whose manifest has the size of the configuration.
 func registryCandidate(img v1.Image) (candidate, error) {
 	if err := checkConfigSize(img); err != nil {
 		return candidate{}, err

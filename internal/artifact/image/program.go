@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/go-containerregistry/pkg/authn"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/atomicfile"
@@ -36,6 +37,8 @@ type Program struct {
 	// Missing is the first word of the container's command that names no program of the image, so
 	// that the container would not start. It is empty if no program is missing.
 	Missing string
+	// Release is the label of the image with the release of its program, or empty.
+	Release string
 }
 
 // ExtractProgram writes the scheduler of an image to the file to, which is replaced atomically.
@@ -83,7 +86,7 @@ func extractProgram(ctx context.Context, img v1.Image, command []string, l limit
 	if err := w.walk(ctx, img); err != nil {
 		return Program{}, err
 	}
-	program := Program{Missing: s.missing(config, command)}
+	program := Program{Missing: s.missing(config, command), Release: config.Labels[LabelRelease]}
 	for i, candidate := range s.candidates {
 		if i == s.copied {
 			program.Path = candidate
@@ -95,6 +98,23 @@ func extractProgram(ctx context.Context, img v1.Image, command []string, l limit
 		}
 	}
 	return Program{}, fmt.Errorf("it is at none of %s: %w", strings.Join(s.candidates, ", "), fs.ErrNotExist)
+}
+
+// ReleaseLabel returns the label with the release of the program in an image for any platform, or
+// "" if it has none.
+func ReleaseLabel(ctx context.Context, reference string, keychain authn.Keychain) (string, error) {
+	found, _, err := Base{Reference: reference}.candidates(ctx, keychain)
+	if err != nil || len(found) == 0 {
+		return "", err
+	}
+	if err := checkConfigSize(found[0].image); err != nil {
+		return "", err
+	}
+	config, err := found[0].image.ConfigFile()
+	if err != nil {
+		return "", err
+	}
+	return config.Config.Labels[LabelRelease], nil
 }
 
 // lookup returns the paths at which a container runtime searches a program, in this order.

@@ -23,6 +23,10 @@ import (
 const (
 	maxAttachments = 256
 	maxManifests   = 64
+	// maxAttachment is the size in bytes of the manifest of an attachment, which has 1 KiB, and
+	// maxDocuments the size of all documents that are read. A bill of materials has 150 KiB.
+	maxAttachment = 64 << 10
+	maxDocuments  = 64 << 20
 	// maxManifest is the size in bytes of a manifest, an index or a configuration. It is parsed into
 	// some hundred times as much memory in the worst case.
 	maxManifest = 1 << 20

@@ -2,6 +2,7 @@ package pack
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -24,8 +25,21 @@ const extractTimeout = time.Minute
 // FindScheduler finds the kube-scheduler in an image: in the build cache, this machine's
 // containerd, or the registry. It is extracted into dir if it has to be. command lists the programs
 // that the container's command names: wrappers, then the scheduler. The error is
-// configcheck.ErrNoBinary if it is unavailable.
+// configcheck.ErrNoBinary if it is unavailable; the result then has only the label of the image.
 func FindScheduler(
+	ctx context.Context, cache, reference string, command []string, dir string,
+) (configcheck.Binary, error) {
+	binary, err := findScheduler(ctx, cache, reference, command, dir)
+	if !errors.Is(err, configcheck.ErrNoBinary) || ctx.Err() != nil {
+		return binary, err
+	}
+	limited, cancel := context.WithTimeout(ctx, digestTimeout)
+	defer cancel()
+	binary.Label, _ = image.ReleaseLabel(limited, reference, authn.DefaultKeychain) // it may have none
+	return binary, err
+}
+
+func findScheduler(
 	ctx context.Context, cache, reference string, command []string, dir string,
 ) (configcheck.Binary, error) {
 	var none configcheck.Binary
@@ -49,7 +63,8 @@ func FindScheduler(
 		path := filepath.Join(dir, build.KubeScheduler)
 		program, err := image.ExtractProgram(ctx, source, command, "", path)
 		if err == nil {
-			return configcheck.Binary{Path: path, Origin: "image " + reference, Missing: program.Missing}, nil
+			return configcheck.Binary{Path: path, Origin: "image " + reference, Missing: program.Missing,
+				Label: program.Release}, nil
 		}
 		if ctx.Err() != nil {
 			return none, fmt.Errorf("%w: read %s: %w", configcheck.ErrNoBinary, reference, ctx.Err())

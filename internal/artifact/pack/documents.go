@@ -43,12 +43,29 @@ func readSigner(ctx context.Context, key string) (sign.Signer, error) {
 	return signer, nil
 }
 
+// checkSignName returns the canonical form of --sign-name.
+func checkSignName(r Request) (string, error) {
+	switch {
+	case r.SignName == "":
+		return "", nil
+	case r.SignKey == "":
+		return "", problem.Invalidf("", "--sign-name requires --sign-key")
+	}
+	name, err := image.CanonicalName(r.SignName)
+	if err != nil {
+		return "", fmt.Errorf("--sign-name: %w", err)
+	}
+	return Repository(name), nil
+}
+
 // documents describe the image of a build.
 type documents struct {
 	// sboms has the bill of materials of the program for each platform.
 	sboms map[string][]byte
 	// provenance is nil unless the build has a lock.
 	provenance []byte
+	// claims are in the signature.
+	claims sign.Claims
 }
 
 // needsLock reports whether the provenance of the image is made, which only a scheduler has.
@@ -59,7 +76,10 @@ func (r Request) needsLock() bool {
 // newDocuments describes a build, if the request needs it. base is NAME@sha256:…, or a digest, or
 // empty if only a program was built. l may be nil.
 func newDocuments(r Request, built *build.Result, l *lock, base string) (*documents, error) {
-	d := &documents{sboms: map[string][]byte{}}
+	d := &documents{sboms: map[string][]byte{}, claims: sign.Claims{Name: r.SignName}}
+	if r.product().recorded {
+		d.claims.Release = built.Info.Release
+	}
 	if r.SignKey == "" && r.SBOM == "" && r.Provenance == "" {
 		return d, nil
 	}
@@ -141,8 +161,12 @@ func (d *documents) attach(ctx context.Context, signer sign.Signer, made *image.
 			return err
 		}
 	}
+	claims, err := json.Marshal(d.claims)
+	if err != nil {
+		return err
+	}
 	for _, digest := range digests {
-		if err := attest(ctx, signer, made, digest, sign.Signature, nil); err != nil {
+		if err := attest(ctx, signer, made, digest, sign.Signature, claims); err != nil {
 			return err
 		}
 		if d.provenance == nil {

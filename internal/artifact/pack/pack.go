@@ -60,6 +60,9 @@ type Request struct {
 	// SignKey signs the image, its SBOM and its provenance: the file of a private key, or a command
 	// after [sign.CommandPrefix]. If it is empty, the image is not signed.
 	SignKey string
+	// SignName is the repository for which the image is signed. If it is empty, the signature is valid
+	// under every name.
+	SignName string
 	// SBOM and Provenance are files to write the bill of materials of the program and the provenance
 	// of the image to. If they are empty, no file is written.
 	SBOM, Provenance string
@@ -112,6 +115,9 @@ func Run(ctx context.Context, r Request, s *session.Session) (*Result, error) {
 	p := r.product()
 	signer, err := readSigner(ctx, r.SignKey)
 	if err != nil {
+		return nil, err
+	}
+	if r.SignName, err = checkSignName(r); err != nil {
 		return nil, err
 	}
 	lock, err := newLocking(&r)

@@ -45,7 +45,7 @@ func ReadReleases(ctx context.Context, reference, key string) ([]byte, error) {
 		return nil, fmt.Errorf("read the release index: %w", err)
 	}
 	if key != "" {
-		if _, err := VerifySignature(ctx, stored.Name, key); err != nil {
+		if _, err := VerifySignature(ctx, SignatureRequest{Reference: stored.Name, Key: key}); err != nil {
 			return nil, err
 		}
 	}

@@ -3,6 +3,7 @@ package pack
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/sign"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // UnsignedError is returned for an image that the key did not sign.
@@ -18,6 +20,8 @@ type UnsignedError struct {
 	Image string
 	// Reasons has one line for each signature of the image that was read.
 	Reasons []string
+
+	hints []string
 }
 
 // Error lists the reasons.
@@ -31,32 +35,72 @@ func (e *UnsignedError) Error() string {
 
 // Hint returns a suggestion for the user.
 func (e *UnsignedError) Hint() string {
+	if len(e.hints) > 0 {
+		return strings.Join(e.hints, "; ")
+	}
 	return "sign it when it is built: `pmk-sched build --sign-key KEY --push`; see docs/signing.md"
 }
 
 // CheckFailed reports that the image was read, and that it is not signed by the key.
 func (e *UnsignedError) CheckFailed() bool { return true }
 
-// VerifySignature verifies that a key signed an image of a registry, and returns its name with the
-// digest. key is in PEM. The error is an [UnsignedError] if it did not.
-func VerifySignature(ctx context.Context, reference, key string) (string, error) {
-	public, err := sign.ParsePublicKey([]byte(key))
+// SignatureRequest is an image whose signature is required.
+type SignatureRequest struct {
+	// Reference names the image in a registry, and Key is the public key in PEM.
+	Reference, Key string
+	// Release compares the release in the signature, if that names one. It may be nil.
+	Release func(versions.Release) error
+}
+
+// VerifySignature verifies that a key signed an image of a registry, and that the name and the
+// release in the signature, if any, are those of the request. It returns the name of the image with
+// the digest. The error is an [UnsignedError] if there is no such signature.
+func VerifySignature(ctx context.Context, r SignatureRequest) (string, error) {
+	public, err := sign.ParsePublicKey([]byte(r.Key))
 	if err != nil {
 		return "", err
 	}
-	stored, err := image.Open(ctx, image.Source{Reference: reference, Keychain: authn.DefaultKeychain})
+	stored, err := image.Open(ctx, image.Source{Reference: r.Reference, Keychain: authn.DefaultKeychain})
 	if err != nil {
-		return "", problem.WithHint(fmt.Errorf("verify the signature of %s: %w", reference, err),
+		return "", problem.WithHint(fmt.Errorf("verify the signature of %s: %w", r.Reference, err),
 			"signatures are read from the registry of the image")
 	}
-	a, err := readAttestations(ctx, stored, stored.Digest, public)
+	a := newAttestations(stored, stored.Digest, r)
+	for bundle, err := range stored.Documents(ctx, stored.Digest, sign.BundleType, sign.MaxBundle) {
+		if err != nil {
+			return "", err
+		}
+		if a.add(public, bundle); a.requireSignature() == nil {
+			break
+		}
+	}
+	if !strings.Contains(r.Reference, "@") {
+		r.Reference += "@" + stored.Digest
+	}
+	return r.Reference, a.requireSignature()
+}
+
+// compare compares what a signature says about its image.
+func (r SignatureRequest) compare(s *sign.Statement) error {
+	claims, err := s.Claims()
 	if err != nil {
-		return "", err
+		return err
 	}
-	if !strings.Contains(reference, "@") {
-		reference += "@" + stored.Digest
+	if claims.Name != "" && r.Reference != "" {
+		same, err := image.SameRepository(claims.Name, r.Reference)
+		if err != nil || !same {
+			return problem.Errorf("check the name of the image; `pmk-sched build --sign-name` signs for another one",
+				"the signature is for images with the name %.200s", claims.Name)
+		}
 	}
-	return reference, a.requireSignature()
+	if claims.Release == "" || r.Release == nil {
+		return nil
+	}
+	release, err := versions.Parse(claims.Release)
+	if err != nil {
+		return fmt.Errorf("read the release in the signature: %w", err)
+	}
+	return r.Release(release)
 }
 
 // ParseKey reads a public key in PEM, and returns the same key in one form and its identifier:
@@ -72,36 +116,49 @@ func ParseKey(text []byte) (key, id string, err error) {
 // attestations are the statements that are attached to one manifest.
 type attestations struct {
 	image, digest string
+	request       SignatureRequest
 	signed        []*sign.Statement
 	// refused has the reason for each bundle that is not a statement of the key about the manifest.
-	refused []string
+	refused []error
 }
 
 // maxReasons bounds the reasons that are listed: anyone who can push to a repository can add some.
 const maxReasons = 5
 
+func newAttestations(stored *image.Stored, digest string, r SignatureRequest) *attestations {
+	return &attestations{image: stored.Name, digest: strings.TrimPrefix(digest, "sha256:"), request: r}
+}
+
+// readAttestations returns all statements of a key about a manifest.
 func readAttestations(
-	ctx context.Context, stored *image.Stored, digest string, key *sign.PublicKey,
+	ctx context.Context, stored *image.Stored, digest string, key *sign.PublicKey, reference string,
 ) (*attestations, error) {
-	bundles, err := stored.Documents(ctx, digest, sign.BundleType, sign.MaxBundle)
-	if err != nil {
-		return nil, err
-	}
-	a := &attestations{image: stored.Name, digest: strings.TrimPrefix(digest, "sha256:")}
-	for _, bundle := range bundles {
-		statement, err := sign.Verify(key, bundle)
-		switch {
-		case err == nil && statement.IsAbout(statement.PredicateType, a.digest):
-			a.signed = append(a.signed, statement)
-			continue
-		case err == nil:
-			err = fmt.Errorf("verify bundle: its statement is about another image")
+	a := newAttestations(stored, digest, SignatureRequest{Reference: reference})
+	for bundle, err := range stored.Documents(ctx, digest, sign.BundleType, sign.MaxBundle) {
+		if err != nil {
+			return nil, err
 		}
-		if len(a.refused) < maxReasons {
-			a.refused = append(a.refused, err.Error())
-		}
+		a.add(key, bundle)
 	}
 	return a, nil
+}
+
+// add adds the statement in a bundle, or the reason why it is refused.
+func (a *attestations) add(key *sign.PublicKey, bundle []byte) {
+	statement, err := sign.Verify(key, bundle)
+	switch {
+	case err != nil:
+	case !statement.IsAbout(statement.PredicateType, a.digest):
+		err = errors.New("verify bundle: its statement is about another image")
+	case statement.PredicateType == sign.Signature:
+		err = a.request.compare(statement)
+	}
+	switch {
+	case err == nil:
+		a.signed = append(a.signed, statement)
+	case len(a.refused) < maxReasons:
+		a.refused = append(a.refused, err)
+	}
 }
 
 // predicates returns the signed predicates of a type.
@@ -121,7 +178,10 @@ func (a *attestations) requireSignature() error {
 	if len(a.predicates(sign.Signature)) > 0 {
 		return nil
 	}
-	reasons := a.refused
+	var reasons, hints []string
+	for _, err := range a.refused {
+		reasons, hints = append(reasons, err.Error()), append(hints, problem.Hints(err)...)
+	}
 	for i, s := range a.signed {
 		if i == maxReasons {
 			break
@@ -129,5 +189,5 @@ func (a *attestations) requireSignature() error {
 		reasons = append(reasons, fmt.Sprintf("a statement of the key has the type %.100q, not %s", s.PredicateType,
 			sign.Signature))
 	}
-	return &UnsignedError{Image: a.image, Reasons: reasons}
+	return &UnsignedError{Image: a.image, Reasons: reasons, hints: hints}
 }

@@ -21,9 +21,12 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/configcheck"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/sign"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // testKey returns a key, and the file of its public key.
@@ -101,12 +104,23 @@ func toyImage(t *testing.T, built *build.Result) (*image.Built, *documents) {
 	return made, d
 }
 
-func pushed(t *testing.T, made *image.Built, tag string) string {
+// newRegistry starts a registry, and returns its host.
+func newRegistry(t *testing.T) string {
 	t.Helper()
 	server := httptest.NewServer(registry.New(registry.WithReferrersSupport(true),
 		registry.Logger(log.New(io.Discard, "", 0))))
 	t.Cleanup(server.Close)
-	ref := strings.TrimPrefix(server.URL, "http://") + "/team/kube-scheduler:" + tag
+	return strings.TrimPrefix(server.URL, "http://")
+}
+
+func pushed(t *testing.T, made *image.Built) string {
+	t.Helper()
+	return pushedTo(t, newRegistry(t), made)
+}
+
+func pushedTo(t *testing.T, host string, made *image.Built) string {
+	t.Helper()
+	ref := host + "/team/kube-scheduler:v1"
 	if _, err := image.Push(t.Context(), made, ref, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -133,10 +147,11 @@ func verified(t *testing.T, ref, key string) map[string]string {
 func TestSignedImages(t *testing.T) {
 	built := toyBuild(t)
 	for name, test := range map[string]func(*testing.T, *build.Result){
-		"a signed image is verified":                 signedImage,
-		"a signed document is not a signature":       signedDocument,
-		"a signature of another image is refused":    signatureOfAnotherImage,
-		"documents that do not fit the program fail": otherDocuments,
+		"a signed image is verified":                  signedImage,
+		"a signed document is not a signature":        signedDocument,
+		"a signature of another image is refused":     signatureOfAnotherImage,
+		"documents that do not fit the program fail":  otherDocuments,
+		"an image is signed for a name and a release": signedForNameAndRelease,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, built) })
 	}
@@ -148,19 +163,19 @@ func signedImage(t *testing.T, built *build.Result) {
 	if err := d.attach(t.Context(), key, made); err != nil {
 		t.Fatal(err)
 	}
-	ref := pushed(t, made, "v1")
+	ref := pushed(t, made)
 	want := map[string]string{
 		"digest": CheckPassed, "signature": CheckPassed, "sbom": CheckPassed, "provenance": CheckPassed,
 	}
 	if diff := cmp.Diff(want, verified(t, ref, public)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	name, err := VerifySignature(t.Context(), ref, key.Public().PEM())
+	name, err := VerifySignature(t.Context(), SignatureRequest{Reference: ref, Key: key.Public().PEM()})
 	if err != nil || !strings.HasSuffix(name, "@"+made.Digest) {
 		t.Errorf("got %s, %v", name, err)
 	}
 	other, _ := testKey(t)
-	_, err = VerifySignature(t.Context(), ref, other.Public().PEM())
+	_, err = VerifySignature(t.Context(), SignatureRequest{Reference: ref, Key: other.Public().PEM()})
 	var unsigned *UnsignedError
 	if !errors.As(err, &unsigned) || !strings.Contains(err.Error(), "names the key "+key.Public().Hint()) {
 		t.Errorf("another key: got %v", err)
@@ -179,12 +194,12 @@ func signedDocument(t *testing.T, built *build.Result) {
 		if err := attest(t.Context(), key, made, made.Digest, kind, predicate); err != nil {
 			t.Fatal(err)
 		}
-		ref := pushed(t, made, "v1")
+		ref := pushed(t, made)
 		got := verified(t, ref, public)["signature"]
 		if !strings.HasPrefix(got, CheckFailed) || !strings.Contains(got, `has the type "`+kind+`"`) {
 			t.Errorf("%s: the signature is %s", kind, got)
 		}
-		if _, err := VerifySignature(t.Context(), ref, key.Public().PEM()); err == nil {
+		if _, err := VerifySignature(t.Context(), SignatureRequest{Reference: ref, Key: key.Public().PEM()}); err == nil {
 			t.Errorf("%s is accepted as a signature", kind)
 		}
 	}
@@ -201,9 +216,50 @@ func signatureOfAnotherImage(t *testing.T, built *build.Result) {
 	if err := made.Attach(made.Digest, sign.BundleType, bundle, nil); err != nil {
 		t.Fatal(err)
 	}
-	got := verified(t, pushed(t, made, "v1"), public)["signature"]
+	got := verified(t, pushed(t, made), public)["signature"]
 	if !strings.HasPrefix(got, CheckFailed) || !strings.Contains(got, "its statement is about another image") {
 		t.Errorf("the signature is %s", got)
+	}
+}
+
+// Whoever may write to the registry can put an older signed image back under the tag, or the signed
+// image of another scheduler. A signature without name and release says nothing about them.
+func signedForNameAndRelease(t *testing.T, built *build.Result) {
+	key, _ := testKey(t)
+	want := configcheck.ReleaseCheck{Image: "i", Want: versions.Release{Major: 1, Minor: 24, Patch: 3},
+		Exact: true, Branch: true}
+	for name, c := range map[string]struct {
+		claims        sign.Claims
+		refused, hint string
+	}{
+		"nothing":    {},
+		"this image": {claims: sign.Claims{Name: "HOST/team/kube-scheduler", Release: "v1.24.3"}},
+		"another name": {sign.Claims{Name: "HOST/other/kube-scheduler"}, "the signature is for images with the name 127.0.0.1",
+			"--sign-name"},
+		"older release": {sign.Claims{Release: "v1.23.9"},
+			"image i has the kube-scheduler of v1.23.9, and the scheduler is for v1.24.3", "--branch v1.23.9"},
+		"older patch":   {sign.Claims{Release: "v1.24.1"}, "has the kube-scheduler of v1.24.1", "--branch v1.24.1"},
+		"not a release": {sign.Claims{Release: "latest"}, "read the release in the signature", "use the tag"},
+	} {
+		made, d := toyImage(t, built)
+		host := newRegistry(t)
+		d.claims = sign.Claims{Name: strings.Replace(c.claims.Name, "HOST", host, 1), Release: c.claims.Release}
+		if err := d.attach(t.Context(), key, made); err != nil {
+			t.Fatal(err)
+		}
+		ref := pushedTo(t, host, made)
+		pinned, err := VerifySignature(t.Context(),
+			SignatureRequest{Reference: ref, Key: key.Public().PEM(), Release: want.Check})
+		if c.refused == "" {
+			if err != nil || pinned != ref+"@"+made.Digest {
+				t.Errorf("%s: got %s, %v", name, pinned, err)
+			}
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), c.refused) ||
+			!strings.Contains(strings.Join(problem.Hints(err), " "), c.hint) {
+			t.Errorf("%s: got %v, hints %q", name, err, problem.Hints(err))
+		}
 	}
 }
 
@@ -217,7 +273,7 @@ func otherDocuments(t *testing.T, built *build.Result) {
 	if err := d.attach(t.Context(), key, made); err != nil {
 		t.Fatal(err)
 	}
-	got := verified(t, pushed(t, made, "v1"), public)
+	got := verified(t, pushed(t, made), public)
 	if got["sbom"] == CheckPassed || got["signature"] != CheckPassed ||
 		got["provenance"] != CheckFailed+" internalParameters of the provenance differ from the lock" {
 		t.Errorf("the outcomes are %v", got)

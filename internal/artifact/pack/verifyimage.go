@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 
@@ -79,6 +80,7 @@ type verifier struct {
 	request ImageRequest
 	session *session.Session
 	key     *sign.PublicKey
+	place   image.Base
 	stored  *image.Stored
 	report  *ImageReport
 	// programs of the image by platform, and their modules as lines of a lock.
@@ -103,12 +105,11 @@ func VerifyImage(ctx context.Context, s *session.Session, r ImageRequest) (repor
 	if v.key, err = sign.ParsePublicKey(text); err != nil {
 		return nil, fmt.Errorf("--key %s: %w", r.Key, err)
 	}
-	place, err := image.ParseBase(r.Image)
-	if err != nil {
+	if v.place, err = image.ParseBase(r.Image); err != nil {
 		return nil, err
 	}
 	v.stored, err = image.Open(ctx, image.Source{
-		Reference: place.Reference, Archive: place.Archive, Layout: place.Layout, Keychain: authn.DefaultKeychain})
+		Reference: v.place.Reference, Archive: v.place.Archive, Layout: v.place.Layout, Keychain: authn.DefaultKeychain})
 	if err != nil {
 		return nil, err
 	}
@@ -121,12 +122,26 @@ func VerifyImage(ctx context.Context, s *session.Session, r ImageRequest) (repor
 	return v.report, v.run(ctx, dir)
 }
 
+// readTime bounds the time in which an image and its documents are read: a registry may answer for
+// ever. A rebuild takes its own time.
+const readTime = 30 * time.Minute
+
 func (v *verifier) run(ctx context.Context, dir string) error {
+	if err := v.read(ctx, dir); err != nil || v.isIndex || !v.request.Rebuild {
+		return err
+	}
+	return v.rebuild(ctx)
+}
+
+// read reads the image and its documents, and compares them.
+func (v *verifier) read(ctx context.Context, dir string) error {
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
 	err := v.session.Step("read image "+v.stored.Name, func() error { return v.readImage(ctx, dir) })
 	if err != nil {
 		return err
 	}
-	top, err := readAttestations(ctx, v.stored, v.stored.Digest, v.key)
+	top, err := readAttestations(ctx, v.stored, v.stored.Digest, v.key, v.place.Reference)
 	if err != nil {
 		return err
 	}
@@ -135,7 +150,7 @@ func (v *verifier) run(ctx context.Context, dir string) error {
 		return nil
 	}
 	for _, m := range v.stored.Manifests {
-		of, err := readAttestations(ctx, v.stored, m.Digest, v.key)
+		of, err := readAttestations(ctx, v.stored, m.Digest, v.key, v.place.Reference)
 		if err != nil {
 			return err
 		}
@@ -144,10 +159,7 @@ func (v *verifier) run(ctx context.Context, dir string) error {
 		})
 	}
 	v.any("provenance", "", top.predicates(sign.Provenance), v.compareProvenance)
-	if !v.request.Rebuild {
-		return nil
-	}
-	return v.rebuild(ctx)
+	return nil
 }
 
 // readImage checks the digests of the image and reads its programs.

@@ -22,8 +22,8 @@ const BundleType = "application/vnd.dev.sigstore.bundle.v0.3+json"
 
 // The types of predicates.
 const (
-	// Signature says that the owner of the key releases the image. The predicate is empty
-	// (sigstore/cosign, pkg/types/predicate.go).
+	// Signature says that the owner of the key releases the image. cosign's predicate is empty
+	// (sigstore/cosign, pkg/types/predicate.go); it can have [Claims].
 	Signature = "https://sigstore.dev/cosign/sign/v1"
 	// SBOM is a CycloneDX document.
 	SBOM = "https://cyclonedx.org/bom"
@@ -46,6 +46,22 @@ type Statement struct {
 	Subject       []Subject       `json:"subject"`
 	PredicateType string          `json:"predicateType"`
 	Predicate     json.RawMessage `json:"predicate"`
+}
+
+// Claims are what a signature says about its image. An empty field says nothing.
+type Claims struct {
+	// Name is the canonical name of the repository for which the image is released.
+	Name string `json:"name,omitempty"`
+	// Release of Kubernetes of the kube-scheduler in the image: "v1.24.3".
+	Release string `json:"release,omitempty"`
+}
+
+// Claims returns the claims in the predicate of a signature.
+func (s *Statement) Claims() (c Claims, err error) {
+	if err = json.Unmarshal(s.Predicate, &c); err != nil {
+		err = fmt.Errorf("read the predicate of the signature: %w", err)
+	}
+	return c, err
 }
 
 // Subject is an image that a statement is about, by digest.

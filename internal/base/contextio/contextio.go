@@ -1,4 +1,5 @@
-// Package contextio has readers and writers that stop when a context ends, and readers with a limit.
+// Package contextio has readers and writers that stop when a context ends, and a reader with a
+// limit.
 package contextio
 
 import (

@@ -2,8 +2,8 @@ package contextio
 
 import "io"
 
-// LimitedReader reads from R, and fails with Err as soon as R has more than N bytes. N is the number
-// of bytes that may still be read.
+// LimitedReader reads from R, and fails with Err as soon as R has more than N bytes. N is the
+// number of bytes that may still be read.
 type LimitedReader struct {
 	R   io.Reader
 	N   int64

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/base/steps"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
@@ -146,7 +147,7 @@ func signedFor(ctx context.Context, d deploy.Deps, scheduler SchedulerRef, image
 	if err != nil || key == "" {
 		return image, err
 	}
-	if image, err = d.Signed(ctx, image, key); err != nil {
+	if image, err = d.Signed(ctx, pack.SignatureRequest{Reference: image, Key: key}); err != nil {
 		return image, fmt.Errorf("verify the image for scheduler %s: %w", scheduler, err)
 	}
 	return image, nil

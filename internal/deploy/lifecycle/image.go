@@ -22,7 +22,7 @@ func (r *request) locateImages(ctx context.Context, s *session.Session) error {
 	o := &r.Options
 	o.Image = strings.ReplaceAll(o.Image, image.ReleaseInTag, release.String())
 	if key := o.Request.Spec.Image.RequireSignature; key != "" {
-		if err := r.verifyImages(ctx, key); err != nil {
+		if err := r.verifyImages(ctx, key, release); err != nil {
 			return err
 		}
 	}

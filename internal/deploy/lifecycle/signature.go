@@ -6,11 +6,13 @@ import (
 	"fmt"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/configcheck"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // keepRequirement keeps the key that the deployed revision requires, unless the request has another
@@ -46,7 +48,7 @@ func (r *request) keepRequirement(ctx context.Context, s *session.Session) error
 
 // verifyImages verifies that the key signed all images, and adds the digests to their names, so
 // that all following steps use the verified images.
-func (r *request) verifyImages(ctx context.Context, key string) error {
+func (r *request) verifyImages(ctx context.Context, key string, release versions.Release) error {
 	_, id, err := pack.ParseKey([]byte(key))
 	if err != nil {
 		return err
@@ -54,7 +56,11 @@ func (r *request) verifyImages(ctx context.Context, key string) error {
 	signature := &deploy.Signature{Key: id}
 	r.Options.Signature = signature
 	for _, image := range r.Images() {
-		pinned, err := r.deps.Signed(ctx, *image, key)
+		required := pack.SignatureRequest{Reference: *image, Key: key}
+		if image == &r.Options.Image {
+			required.Release = configcheck.ReleaseCheck{Image: *image, Want: release, Exact: true, Branch: true}.Check
+		}
+		pinned, err := r.deps.Signed(ctx, required)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

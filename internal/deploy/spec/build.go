@@ -35,6 +35,8 @@ type BuildFlags struct {
 	Lock, Locked bool
 	// SignKey signs the image. SBOM and Provenance are files to write.
 	SignKey, SBOM, Provenance string
+	// SignName is the repository for which the image is signed.
+	SignName string
 	// Self is the executable of pmk-sched to pack instead of a scheduler. If it is empty, a
 	// scheduler is packed.
 	Self string
@@ -51,7 +53,7 @@ func (s *Spec) Build(f BuildFlags) (pack.Request, error) {
 		Destinations:    image.Destinations{Archives: f.Archives, Push: f.Push},
 		Vulnerabilities: f.Vulnerabilities, VEX: f.VEX,
 		Binary: f.Binary, Keep: f.Keep, Extender: f.Extender, Version: s.flags.Version, Self: f.Self,
-		SignKey: f.SignKey, SBOM: f.SBOM, Provenance: f.Provenance,
+		SignKey: f.SignKey, SignName: f.SignName, SBOM: f.SBOM, Provenance: f.Provenance,
 	}
 	if err := f.exclude(); err != nil {
 		return r, err
