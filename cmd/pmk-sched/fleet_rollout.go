@@ -55,12 +55,13 @@ func fleetUpgradeCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "upgrade", Usage: "upgrade a scheduler on many clusters, one after the other",
 		Description: "Runs `pmk-sched upgrade` on clusters whose scheduler has another release than the API server, and " +
-			"verifies it on all. " + rolloutText,
-		UsageText: examples("pmk-sched fleet upgrade --name my-scheduler --wave wave --max-failures 2",
+			"verifies it on all. It builds and pushes only the image in spec.image of -f, and asks no question: where neither " +
+			"-f nor --image names the image, a cluster that needs another one fails. " + rolloutText,
+		UsageText: examples("pmk-sched fleet upgrade -f pmk-sched.yaml --wave wave --max-failures 2",
 			"pmk-sched fleet upgrade --name my-scheduler --image registry.example.com/kube-scheduler:{release}"),
 		Flags: fleetRolloutFlags(
 			nameFlag("scheduler"), fileFlag(),
-			&cli.StringFlag{Name: "image", Usage: "`REFERENCE` of an image that was built elsewhere", DefaultText: "build it"},
+			&cli.StringFlag{Name: "image", Usage: "`REFERENCE` of an image that was built elsewhere", DefaultText: "build the image in spec.image of -f"},
 			requireSignatureFlag(),
 			&cli.BoolFlag{Name: "lossy", Usage: "drop settings that the release does not support, with a warning for each"},
 		),

@@ -23,6 +23,7 @@ func shadowCommand(u *ui) *cli.Command {
 			"pmk-sched shadow -f pmk-sched.yaml --observe default-scheduler -o json",
 			"pmk-sched shadow --rbac | kubectl apply -f -"),
 		Flags: localSchedulerFlags("the cluster's",
+			trustFlag(),
 			&cli.StringFlag{Name: "observe", Value: corev1.DefaultSchedulerName, Usage: "compare with the scheduler `NAME`"},
 			&cli.DurationFlag{Name: "for", Value: time.Hour, Usage: "observe for `DURATION`"},
 			&cli.BoolFlag{Name: "rbac", Usage: "print the permissions that a shadow needs, in the namespace of --namespace"},

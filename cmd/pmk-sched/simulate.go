@@ -98,7 +98,20 @@ func simulateFlags(u *ui, more ...cli.Flag) []cli.Flag {
 // simulatedFlags describe a scheduler to run on a snapshot.
 func simulatedFlags(more ...cli.Flag) []cli.Flag {
 	snapshot := &cli.StringFlag{Name: "snapshot", Usage: snapshotUsage, DefaultText: "a new one of the cluster"}
-	return append([]cli.Flag{snapshot}, localSchedulerFlags("the snapshot's", more...)...)
+	return append([]cli.Flag{snapshot, trustFlag()}, localSchedulerFlags("the snapshot's", more...)...)
+}
+
+// trustRecorded is the flag that runs code of a deployed scheduler without a question.
+const trustRecorded = "trust-recorded-plugins"
+
+func trustFlag() cli.Flag {
+	return &cli.BoolFlag{Name: trustRecorded, Usage: "run the recorded plugins of --name without a question"}
+}
+
+// deployedScheduler returns the scheduler that is deployed with the name of the spec. Its code is
+// that of the cluster.
+func deployedScheduler(c *cli.Context, u *ui, sp *spec.Spec) (pack.Scheduler, error) {
+	return lifecycle.DeployedScheduler(c.Context, u.session, sp, u.confirmRecorded(trustRecorded, c.Bool(trustRecorded)))
 }
 
 // snapshotUsage describes the flag --snapshot.
@@ -133,7 +146,7 @@ func simulatedScheduler(c *cli.Context, u *ui, live bool) (pack.Scheduler, error
 	if !live || flags.Name == "" || flags.File+flags.Config+flags.Preset != "" || len(with) > 0 {
 		return sp.Simulation(with, nil)
 	}
-	scheduler, err := lifecycle.DeployedScheduler(c.Context, u.session, sp)
+	scheduler, err := deployedScheduler(c, u, sp)
 	if branch := c.String("branch"); branch != "" {
 		scheduler.Branch = branch
 	}

@@ -29,9 +29,11 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/base/terminal"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 )
 
 // ui is where a command reads and writes.
@@ -139,14 +141,34 @@ func writeData(out io.Writer, format string, v any, table string) error {
 	}
 }
 
-// confirm asks before something is removed or replaced. yes answers; with neither a terminal nor
+// confirm asks before something is removed or replaced. --yes answers; with neither a terminal nor
 // yes it returns an error.
 func (u *ui) confirm(ctx context.Context, yes bool, question string) error {
+	return u.ask(ctx, "yes", yes, question)
+}
+
+// confirmRecorded returns the function that prints what a cluster decides, and asks before it is
+// done. The flag answers, if it is set.
+func (u *ui) confirmRecorded(flag string, yes bool) lifecycle.Confirm {
+	return func(ctx context.Context, found *pack.Unconfirmed) error {
+		u.say("%s decides, and no file or flag of this command:", found.Origin)
+		if found.Image != "" {
+			u.say("  image %s", oneLine(found.Image))
+		}
+		for _, line := range found.Content {
+			u.say("  %s", oneLine(line))
+		}
+		return problem.WithHint(u.ask(ctx, flag, yes, found.Action()), "or "+found.Alternative())
+	}
+}
+
+// ask asks a question. The flag answers, if it is set.
+func (u *ui) ask(ctx context.Context, flag string, yes bool, question string) error {
 	if yes {
 		return nil
 	}
 	if !terminal.Is(u.in) {
-		return problem.Invalidf("confirm with --yes if standard input is not a terminal",
+		return problem.Invalidf("confirm with --"+flag+" if standard input is not a terminal",
 			"refusing to %s without confirmation", question)
 	}
 	_, _ = fmt.Fprintf(u.err, "%s? [y/N] ", question)

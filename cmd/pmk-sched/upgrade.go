@@ -19,9 +19,10 @@ func upgradeCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "upgrade", Usage: "deploy a scheduler at the release of the API server",
 		Description: "Builds the image with the same plugins, converts the configuration, deploys with the same flags or " +
-			"file, and verifies that the scheduler binds a pod; otherwise the former revision is restored. With --check " +
-			"nothing is changed: the exit status is 3 if an upgrade is pending. Without --name it covers all schedulers and " +
-			"all replaced default schedulers.\n\n" +
+			"file, and verifies that the scheduler binds a pod; otherwise the former revision is restored. It asks before it " +
+			"builds, unless the file of -f names the image: the cluster records the name to push to, and the code. With " +
+			"--check nothing is changed: the exit status is 3 if an upgrade is pending. Without --name it covers all " +
+			"schedulers and all replaced default schedulers.\n\n" +
 			"--default upgrades the replaced default scheduler of this control-plane node, as replace does, and keeps its " +
 			"configuration. Run it on one node after the other, in the order that --check prints.\n\n" +
 			"--check --simulate compares a scheduler at its release and at the next minor release: it schedules the pods of a " +
@@ -40,6 +41,7 @@ func upgradeCommand(u *ui) *cli.Command {
 			&cli.BoolFlag{Name: "simulate", Usage: "with --check: compare placements, gates, plugins and problems of two releases"},
 			&cli.StringFlag{Name: "snapshot", Usage: "with --simulate: " + snapshotUsage, DefaultText: "a new one of the cluster"},
 			&cli.StringFlag{Name: "from", Usage: "with --simulate: `RELEASE` of today's scheduler", DefaultText: "the snapshot's"},
+			trustFlag(),
 			&cli.StringFlag{Name: "image", Usage: "`REFERENCE` of an image of that release, which was built elsewhere",
 				DefaultText: "build it"},
 			requireSignatureFlag(),
@@ -56,8 +58,10 @@ func upgradeCommand(u *ui) *cli.Command {
 				}
 				return simulateUpgrade(c, u)
 			}
-			if c.IsSet("snapshot") || c.IsSet("from") {
-				return problem.Invalidf("add --check --simulate", "--snapshot and --from need --simulate")
+			for _, name := range []string{"snapshot", "from", trustRecorded} {
+				if c.IsSet(name) {
+					return problem.Invalidf("add --check --simulate", "--%s needs --simulate", name)
+				}
 			}
 			o, err := readUpgrade(c, u)
 			if err != nil {
@@ -79,6 +83,7 @@ func upgradeCommand(u *ui) *cli.Command {
 			if check {
 				return checkUpgrade(c.Context, u, o, c.String("output"))
 			}
+			o.Confirm = u.confirmRecorded("yes", c.Bool("yes"))
 			report, outcome, err := lifecycle.RunUpgrade(c.Context, u.session, o)
 			switch {
 			case err != nil:
@@ -121,7 +126,11 @@ func upgradeDefault(ctx context.Context, u *ui, o lifecycle.UpgradeOptions, yes 
 		u.say("the default scheduler of node %s is up to date: %s", plan.Name, plan.Release)
 		return u.data(format, plan, "")
 	}
-	u.say("node %s: %s becomes %s, with %s", plan.Name, plan.Image, plan.NewImage,
+	image := plan.NewImage
+	if plan.Build {
+		image += " (to build)"
+	}
+	u.say("node %s: %s becomes %s, with %s", plan.Name, plan.Image, image,
 		cmp.Or(plan.Configuration, "the given configuration"))
 	if err := u.confirm(ctx, yes, "replace the default scheduler of this node, which serves "+plan.Server); err != nil {
 		return err

@@ -10,7 +10,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
-	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/capture"
@@ -66,7 +65,7 @@ func upgradedScheduler(c *cli.Context, u *ui) (pack.Scheduler, error) {
 		return pack.Scheduler{}, problem.Invalidf("add -f pmk-sched.yaml, or leave out --snapshot or --name",
 			"--name needs the cluster, and --snapshot uses none")
 	}
-	return lifecycle.DeployedScheduler(c.Context, u.session, sp)
+	return deployedScheduler(c, u, sp)
 }
 
 // upgradeComparison has the gates of the scheduler; the other formats have all of kube-scheduler.

@@ -74,6 +74,8 @@ type Request struct {
 	Self string
 	// Files are added to the image of Self.
 	Files []image.File
+	// Unconfirmed is set while the user has not confirmed what a cluster decides about the image.
+	Unconfirmed *Unconfirmed
 }
 
 // Result is the result of a build, and the location of the image.
@@ -112,6 +114,9 @@ type Binary struct {
 
 // Run makes the program of a request, packs it, and writes it and the image to their destinations.
 func Run(ctx context.Context, r Request, s *session.Session) (*Result, error) {
+	if err := r.Unconfirmed.Check(); err != nil {
+		return nil, err
+	}
 	p := r.product()
 	signer, err := readSigner(ctx, r.SignKey)
 	if err != nil {

@@ -35,6 +35,8 @@ type Scheduler struct {
 	Unused  []string
 	// Source names the scheduler in comparisons: the file that describes it, or default.
 	Source string
+	// Unconfirmed is set while the user has not confirmed code that comes out of a cluster.
+	Unconfirmed *Unconfirmed `json:"-"`
 }
 
 // Compiled is a kube-scheduler for this machine.
@@ -48,6 +50,9 @@ type Compiled struct {
 // it in the build cache: it is the binary that an image of the same plugins has. Without plugins it
 // is found by [Finder].
 func Compile(ctx context.Context, s *session.Session, release versions.Release, r Scheduler) (*Compiled, error) {
+	if err := r.Unconfirmed.Check(); err != nil {
+		return nil, err
+	}
 	if len(r.Plugins)+len(r.Imports) == 0 && r.From == "" && r.Go == "" {
 		request := programs.Request{Release: release, Names: []string{build.KubeScheduler}}
 		found, err := Finder(s).Find(ctx, request)

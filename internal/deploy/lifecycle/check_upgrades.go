@@ -59,7 +59,9 @@ func checkUpgrade(ctx context.Context, s *session.Session, d deploy.Deps, o Upgr
 	if !u.report.Due {
 		return u.report, nil
 	}
-	err = u.plan(ctx)
+	if err = u.describeAgain(ctx); err == nil {
+		err = u.plan(ctx)
+	}
 	switch {
 	case ctx.Err() != nil:
 		return nil, err

@@ -5,10 +5,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
@@ -33,6 +31,27 @@ type UpgradeOptions struct {
 	Base, Busybox string
 	// Deploy is how the scheduler is rolled out.
 	Deploy deploy.RunOptions
+	// Confirm asks for an image to build whose name comes out of the cluster.
+	Confirm Confirm
+}
+
+// Confirm asks the user for what a cluster decides on this machine. It returns an error unless the
+// user agrees. If it is nil, all of that is refused.
+type Confirm func(context.Context, *pack.Unconfirmed) error
+
+// settle sets a field of a request to nil if the user confirms it.
+func (ask Confirm) settle(ctx context.Context, field **pack.Unconfirmed) error {
+	switch {
+	case *field == nil:
+		return nil
+	case ask == nil:
+		return (*field).Check()
+	}
+	if err := ask(ctx, *field); err != nil {
+		return err
+	}
+	*field = nil
+	return nil
 }
 
 // Upgrade describes the upgrade of one scheduler. The fields after Due are set only if it is due.
@@ -128,12 +147,9 @@ func (u *upgradeRun) lastDeployed(ctx context.Context) (*apply.Revision, error) 
 	return nil, notDeployed(ctx, u.deps, sp)
 }
 
-// plan decides how the scheduler is deployed at the target, and completes the report. It changes
-// nothing.
+// plan decides how the scheduler is deployed at the target, after describeAgain, and completes the
+// report. It changes nothing.
 func (u *upgradeRun) plan(ctx context.Context) error {
-	if err := u.describeAgain(ctx); err != nil {
-		return err
-	}
 	r, err := newRequest(ctx, u.Session, u.again)
 	if err != nil {
 		return err
@@ -180,13 +196,11 @@ func (u *upgradeRun) describeAgain(ctx context.Context) error {
 		u.again = again
 		return err
 	}
-	if !again.ImageOfFile() {
-		again = again.WithImage(inspect.Retag(u.installed.Image, u.report.Release, u.report.Target))
-	}
-	build := spec.BuildFlags{}
-	if u.again, err = u.withTag(again, &build); err != nil {
+	if u.again, err = again.WithTarget(u.installed.Image, u.report.Release, u.report.Target); err != nil {
 		return err
 	}
+	build := spec.BuildFlags{}
+	u.o.Place(&build, u.again.GivenImage())
 	if u.again.RequiresSignature(u.installed.Request.Spec.Image.RequireSignature) {
 		return UnsignedBuildError(build.Tag, u.report.Target)
 	}
@@ -195,21 +209,11 @@ func (u *upgradeRun) describeAgain(ctx context.Context) error {
 	return err
 }
 
-// withTag names the image that is built.
-func (u *upgradeRun) withTag(again *spec.Spec, build *spec.BuildFlags) (*spec.Spec, error) {
-	options, err := again.Scheduler()
-	if err != nil {
-		return nil, err
-	}
-	u.o.Place(build, strings.ReplaceAll(options.Image, image.ReleaseInTag, u.report.Target))
-	return again.WithImage(build.Tag), nil
-}
-
 // Place sets the base of the image that is built, and where it goes: an image without a registry
 // goes to this machine's containerd.
 func (o UpgradeOptions) Place(build *spec.BuildFlags, image string) {
 	build.Tag = image
-	if strings.HasPrefix(image, "localhost/") {
+	if pack.IsLocal(image) {
 		build.Load = []string{"containerd"}
 	} else {
 		build.Push = true
@@ -266,7 +270,7 @@ func RunUpgrade(ctx context.Context, s *session.Session, o UpgradeOptions) (*Upg
 	if !u.report.Due {
 		return u.report, &deploy.Outcome{Revision: u.revision, Changes: apply.ChangeSet{}}, nil
 	}
-	if err := u.plan(ctx); err != nil {
+	if err := u.planConfirmed(ctx); err != nil {
 		return nil, nil, fmt.Errorf("upgrade %s from %s to %s: %w", u.report.Name, u.report.Release, u.report.Target, err)
 	}
 	if u.build != nil {
@@ -282,6 +286,19 @@ func RunUpgrade(ctx context.Context, s *session.Session, o UpgradeOptions) (*Upg
 	}
 	outcome, err := u.deploy(ctx)
 	return u.report, outcome, err
+}
+
+// planConfirmed plans the upgrade if the user confirms what the cluster decides about its image.
+func (u *upgradeRun) planConfirmed(ctx context.Context) error {
+	if err := u.describeAgain(ctx); err != nil {
+		return err
+	}
+	if u.build != nil {
+		if err := u.o.Confirm.settle(ctx, &u.build.Unconfirmed); err != nil {
+			return err
+		}
+	}
+	return u.plan(ctx)
 }
 
 // verifyTime is how long the upgraded scheduler may take to bind a pod.
@@ -309,8 +326,10 @@ func (u *upgradeRun) deploy(ctx context.Context) (*deploy.Outcome, error) {
 }
 
 // DeployedScheduler returns the scheduler that is deployed with the name of the spec, to run it on
-// this machine at its release, with the extenders that were added to it.
-func DeployedScheduler(ctx context.Context, s *session.Session, sp *spec.Spec) (r pack.Scheduler, err error) {
+// this machine at its release, with the extenders that were added to it. confirm asks for its code.
+func DeployedScheduler(
+	ctx context.Context, s *session.Session, sp *spec.Spec, confirm Confirm,
+) (r pack.Scheduler, err error) {
 	d, err := deploy.Connect(s)
 	if err != nil {
 		return r, err
@@ -328,7 +347,9 @@ func DeployedScheduler(ctx context.Context, s *session.Session, sp *spec.Spec) (
 	if err != nil {
 		return r, err
 	}
-	r, err = again.Simulation(nil, nil)
+	if r, err = again.Simulation(nil, nil); err != nil {
+		return r, err
+	}
 	r.Deployed = append(r.Deployed, u.installed.Added...)
-	return r, err
+	return r, confirm.settle(ctx, &r.Unconfirmed)
 }

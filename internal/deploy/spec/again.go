@@ -6,7 +6,9 @@ import (
 	"strings"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -30,9 +32,31 @@ func (s *Spec) Again(before Deployed, release string, readsPolicy bool) (again *
 	if again, err = resolve(f, d); err != nil {
 		return nil, err
 	}
+	if before != (Deployed{}) {
+		again.again = before.origin()
+	}
 	again.chosen = !isMode(d.Spec.Credentials) && s.flags.Credentials == ""
 	again.asked = asksForCredentials(s.flags, d)
 	return again, nil
+}
+
+// WithTarget returns the spec with the name of the image to build for release to: the image that
+// the file of the user names or, if it names none, the deployed image, whose release is from.
+func (s *Spec) WithTarget(deployed, from, to string) (*Spec, error) {
+	var named string
+	if s.file.local || s.ImageOfFile() {
+		var err error
+		if named, err = s.image(); err != nil {
+			return nil, err
+		}
+	}
+	name := strings.ReplaceAll(named, image.ReleaseInTag, to)
+	if name == named {
+		name = inspect.Retag(cmp.Or(named, deployed), from, to)
+	}
+	other := s.WithImage(name)
+	other.targeted = s.file.local && named != ""
+	return other, nil
 }
 
 // FitGates returns the spec without the feature gates in spec.args that a release does not have, or

@@ -111,6 +111,7 @@ func (s *Spec) Build(f BuildFlags) (pack.Request, error) {
 	if err != nil {
 		return r, err
 	}
+	r.Unconfirmed = s.unconfirmedImage(r.Tag, d)
 	r.Recipe, err = recipe(d, r.Base)
 	return r, err
 }

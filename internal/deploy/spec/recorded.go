@@ -24,9 +24,12 @@ type Deployed struct {
 	Built *v1alpha1.Recipe
 }
 
+// origin returns the name of the record in messages.
+func (r Deployed) origin() string { return cmp.Or(r.Origin, "the recorded request") }
+
 // document returns the request as a document that names no file.
 func (r Deployed) document() (*document, error) {
-	d := &document{CustomScheduler: r.Request.DeepCopy(), origin: cmp.Or(r.Origin, "the recorded request"), built: r.Built}
+	d := &document{CustomScheduler: r.Request.DeepCopy(), origin: r.origin(), built: r.Built}
 	if err := d.ValidateRecorded(); err != nil {
 		return nil, problem.Invalidf(giveFile, "%s: %w", d.origin, err)
 	}

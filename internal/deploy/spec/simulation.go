@@ -44,7 +44,7 @@ func (s *Spec) Simulation(with, imports []string) (pack.Scheduler, error) {
 	if r.From, err = s.file.from(source.From); err != nil {
 		return r, err
 	}
-	r.Imports, r.Go = source.Imports, source.Go
+	r.Imports, r.Go, r.Unconfirmed = source.Imports, source.Go, s.unconfirmedCode(*source)
 	r.Configuration, r.Args, r.Unused = o.Rendering(), o.Args, unused(o.Request.Spec)
 	r.Configuration.Confined = !s.file.local
 	r.Request = s.written(o.Request)

@@ -53,6 +53,10 @@ type Spec struct {
 	asked   bool                      // the credentials were chosen by the user of this machine
 	file    *document
 	flags   Flags
+	// again is the origin of the record that the spec was made from with [Spec.Again], or empty.
+	// targeted is set if the user named the image to build.
+	again    string
+	targeted bool
 }
 
 // Read reads the file and resolves it and the flags into a Spec.

@@ -84,7 +84,8 @@ func upgradesWithItsCluster(t *testing.T, from string, steps []upgradeStep) {
 		if from == labs.Release {
 			isRolledBack(t, n, image, step.release)
 		}
-		n.PMKSched(t, "upgrade", "--name", "my-scheduler", "--stable-for", "5s").OK(t).Prints(t,
+		n.PMKSched(t, "upgrade", "--name", "my-scheduler", "--stable-for", "5s").Fails(t, 2, "confirm with --yes")
+		n.PMKSched(t, "upgrade", "--name", "my-scheduler", "--stable-for", "5s", "--yes").OK(t).Prints(t,
 			"is upgraded from "+from+" to "+step.release, "and binds pods")
 		n.PMKSched(t, "upgrade", "--check").OK(t).Prints(t, "up to date: "+step.release)
 		n.PMKSched(t, "status").OK(t)

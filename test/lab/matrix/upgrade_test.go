@@ -43,7 +43,7 @@ func TestClusterThatIsUpgradedUnderAScheduler(t *testing.T) {
 		}
 	}
 
-	n.Exec(t, "env", "PATH="+filepath.Dir(run.Program(t))+":"+os.Getenv("PATH"), "sh", "-ec", left.Command).OK(t)
+	n.Exec(t, "env", "PATH="+filepath.Dir(run.Program(t))+":"+os.Getenv("PATH"), "sh", "-ec", left.Command+" --yes").OK(t)
 	if got := n.deployed(t); got.Release != to.release || got.Due != "" || got.Image != to.image() {
 		t.Errorf("after the command: %+v", got)
 	}

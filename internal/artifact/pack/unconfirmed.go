@@ -1,0 +1,49 @@
+package pack
+
+import (
+	"strings"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+)
+
+// Unconfirmed is the part of a request that comes out of a cluster, and that the user has neither
+// named nor confirmed: whoever can write there has chosen it. [Run] and [Compile] refuse the
+// request. A caller that has asked the user sets the field to nil.
+type Unconfirmed struct {
+	// Origin is where it was read, such as "revision 3 of my-scheduler".
+	Origin string
+	// Image is the name of the image to write. It is empty if code is compiled to run it here.
+	Image string
+	// Content are lines about the code and the base of the image, in the words of the cluster.
+	Content []string
+}
+
+// Action is what the user has to confirm.
+func (u *Unconfirmed) Action() string {
+	switch {
+	case u.Image == "":
+		return "run recorded code on this machine"
+	case IsLocal(u.Image):
+		return "build " + u.Image + " and load it into containerd of this machine"
+	}
+	return "build and push " + u.Image
+}
+
+// Alternative is how the user names it instead.
+func (u *Unconfirmed) Alternative() string {
+	if u.Image == "" {
+		return "name the file of the scheduler with -f pmk-sched.yaml"
+	}
+	return "name the repository in spec.image of -f pmk-sched.yaml, or an image that was built elsewhere with --image"
+}
+
+// Check returns the error of a request that was not confirmed.
+func (u *Unconfirmed) Check() error {
+	if u == nil {
+		return nil
+	}
+	return problem.Invalidf(u.Alternative(), "refusing to %s, as %s says, without confirmation", u.Action(), u.Origin)
+}
+
+// IsLocal reports whether an image is in no registry: it goes to containerd of this machine.
+func IsLocal(reference string) bool { return strings.HasPrefix(reference, "localhost/") }
