@@ -22,6 +22,8 @@ type compiler struct {
 	*goTool
 	// keep keeps the generated module in the cache.
 	keep bool
+	// isolate is [Environment.Isolate].
+	isolate func(ctx context.Context, dir, program string, args ...string) (string, error)
 }
 
 // build returns the binaries of the recipe for a version of Go. The recipe for the toolchain of the
@@ -171,7 +173,7 @@ func (c *compiler) finish(ctx context.Context, r *recipe, ready *prepared, space
 			return stored{}, err
 		}
 	}
-	if err := c.checkVersion(ctx, space, t, file); err != nil {
+	if err := c.checkVersion(ctx, r, space, t, file); err != nil {
 		return stored{}, err
 	}
 	return c.store(ctx, r, t, filepath.Dir(file), file)
@@ -202,16 +204,15 @@ func (c *compiler) compile(
 
 // checkVersion runs a binary that is for this machine and compares the version that it prints with
 // the release.
-func (c *compiler) checkVersion(ctx context.Context, space *workspace, t target, path string) error {
+func (c *compiler) checkVersion(ctx context.Context, r *recipe, space *workspace, t target, path string) error {
 	if t.prints == "" || t.Platform != Host() {
 		return nil
 	}
 	step := "check " + t.Program.Name + " --version"
 	return c.step(step, func() error {
-		out, err := c.run(ctx,
-			command{path: path, args: []string{"--version"}, dir: space.tmp, env: []string{"TMPDIR=" + space.tmp}})
+		out, err := c.runProgram(ctx, r, space, path, "--version")
 		printed := strings.TrimSpace(string(out.stdout))
-		if err == nil && printed == t.prints {
+		if err == nil && printed == t.prints || errors.Is(err, ErrNotRun) {
 			return nil
 		}
 		if ctx.Err() != nil {
@@ -225,6 +226,18 @@ func (c *compiler) checkVersion(ctx context.Context, space *workspace, t target,
 			Message: fmt.Sprintf("expected the binary to print %q, got %q", t.prints, printed),
 		}
 	})
+}
+
+// runProgram runs a compiled program. The code of plugins runs as soon as it starts.
+func (c *compiler) runProgram(
+	ctx context.Context, r *recipe, space *workspace, path string, args ...string,
+) (outcome, error) {
+	if r.plugins.Empty() || c.isolate == nil {
+		return c.run(ctx, command{path: path, args: args, dir: space.tmp, env: []string{"TMPDIR=" + space.tmp}})
+	}
+	text, err := c.isolate(ctx, space.tmp, path, args...)
+	text = strings.TrimSpace(text) // of both outputs: what init functions print comes first
+	return outcome{stdout: []byte(text[strings.LastIndex(text, "\n")+1:]), tail: text}, err
 }
 
 // store moves a finished binary into the cache, with its description.

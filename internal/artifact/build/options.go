@@ -1,6 +1,8 @@
 package build
 
 import (
+	"context"
+	"errors"
 	"io/fs"
 	"runtime"
 	"slices"
@@ -49,7 +51,14 @@ type Environment struct {
 	Log *zap.Logger
 	// OnStep may be nil.
 	OnStep steps.OnStep
+	// Isolate runs a program with plugins or imports, whose code others may have written, and returns
+	// its output. dir is a directory for its files. The error is ErrNotRun if this machine cannot
+	// isolate it: then it is not run. If Isolate is nil, such a program runs as the user.
+	Isolate func(ctx context.Context, dir, program string, args ...string) (output string, err error)
 }
+
+// ErrNotRun is returned by [Environment.Isolate].
+var ErrNotRun = errors.New("the program cannot be isolated on this machine")
 
 // Options are the inputs of Run.
 type Options struct {
@@ -127,7 +136,7 @@ func newJob(e Environment) (*job, error) {
 		workDir: work, goTool: tool,
 		toolchains: &toolchains{goTool: tool},
 		releases:   &releases{goTool: tool},
-		compiler:   &compiler{goTool: tool},
+		compiler:   &compiler{goTool: tool, isolate: e.Isolate},
 		git:        &gitTool{runner: r, work: work, env: slices.Clone(e.Env)},
 	}, nil
 }

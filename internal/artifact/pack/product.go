@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"debug/elf"
+	"errors"
 	"fmt"
 	"path"
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 
@@ -16,6 +18,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/programs"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/sandbox"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
@@ -70,7 +73,24 @@ func (p product) imageOptions(r Request, built *build.Result) image.Options {
 
 // Environment returns the part of a session that builds use.
 func Environment(s *session.Session) build.Environment {
-	return build.Environment{CacheDir: s.CacheDir, Env: s.Environ, Log: s.Log, OnStep: s.OnStep}
+	return build.Environment{CacheDir: s.CacheDir, Env: s.Environ, Log: s.Log, OnStep: s.OnStep, Isolate: isolate}
+}
+
+// isolatedTimeout bounds a run of a program by [isolate].
+const isolatedTimeout = time.Minute
+
+// isolate runs a program without the rights, the files and the network of the user.
+func isolate(ctx context.Context, dir, program string, args ...string) (output string, err error) {
+	result, err := sandbox.Run(ctx, dir, sandbox.Program{Path: program, Args: args, Timeout: isolatedTimeout})
+	switch {
+	case errors.Is(err, sandbox.ErrUnavailable):
+		return "", fmt.Errorf("%w: %w", build.ErrNotRun, err)
+	case err != nil:
+		return "", err
+	case result.Status != 0:
+		err = fmt.Errorf("exit status %d", result.Status)
+	}
+	return string(result.Text), err
 }
 
 // Finder returns what finds the programs of labs and simulations.
