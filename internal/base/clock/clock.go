@@ -1,4 +1,4 @@
-// Package clock has a sleep that ends with its context.
+// Package clock has a sleep that ends with its context, and time on both clocks of the machine.
 package clock
 
 import (

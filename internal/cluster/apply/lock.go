@@ -80,9 +80,8 @@ type lock struct {
 	name   string
 	key    client.ObjectKey
 	holder string
-	// renewed is when the last request that renewed the lock began, in Unix nanoseconds: unlike the
-	// monotonic clock, this clock advances while the machine is suspended.
-	renewed atomic.Int64
+	// renewed is when the last request that renewed the lock began.
+	renewed atomic.Pointer[clock.Instant]
 	// end ends the context of the holder.
 	end context.CancelCauseFunc
 }
@@ -93,7 +92,7 @@ type lock struct {
 func (c *Client) confirmLocks(ctx context.Context) (err error) {
 	c.held.Range(func(key, _ any) bool {
 		l := key.(*lock)
-		if time.Since(time.Unix(0, l.renewed.Load())) < c.locks {
+		if l.renewed.Load().Within(c.locks, clock.Now()) {
 			return true
 		}
 		err = retry.RetryOnConflict(retry.DefaultRetry, func() error { return l.renew(ctx, c.direct) })
@@ -181,8 +180,9 @@ func (l *lock) take(ctx context.Context, lease *coordinationv1.Lease) (bool, err
 
 // claim sets this run as the holder of a Lease from now on.
 func (l *lock) claim(lease *coordinationv1.Lease) {
-	now := metav1.NowMicro()
-	l.renewed.Store(now.UnixNano())
+	began := clock.Now()
+	l.renewed.Store(&began)
+	now := metav1.NewMicroTime(began.Wall)
 	seconds := max(1, int32(l.client.locks/time.Second))
 	lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: &l.holder, LeaseDurationSeconds: &seconds, AcquireTime: &now,
 		RenewTime: &now}
@@ -225,7 +225,8 @@ func (l *lock) renewUntil(ctx context.Context) error {
 }
 
 func (l *lock) renew(ctx context.Context, api client.Client) error {
-	now := metav1.NowMicro()
+	began := clock.Now()
+	now := metav1.NewMicroTime(began.Wall)
 	lease, err := l.current(ctx, api)
 	if err != nil {
 		return err
@@ -234,7 +235,7 @@ func (l *lock) renew(ctx context.Context, api client.Client) error {
 	if err := api.Update(ctx, lease); err != nil {
 		return err
 	}
-	l.renewed.Store(now.UnixNano())
+	l.renewed.Store(&began)
 	return nil
 }
 

@@ -1,0 +1,31 @@
+package clock
+
+import (
+	"testing"
+	"time"
+)
+
+func TestInstantIsWithinADurationOnBothClocks(t *testing.T) {
+	const valid = 15 * time.Second
+	start := Now()
+	for name, tc := range map[string]struct {
+		wall, steady time.Duration
+		want         bool
+	}{
+		"a moment later":           {time.Second, time.Second, true},
+		"overdue":                  {valid, valid, false},
+		"suspended":                {time.Hour, time.Second, false},
+		"set back a little":        {time.Second, 20 * time.Second, false},
+		"set back before it":       {-time.Hour, 20 * time.Second, false},
+		"set back while suspended": {-time.Hour, time.Second, false},
+		"set forward":              {time.Hour, time.Second, false},
+	} {
+		now := Instant{Wall: start.Wall.Add(tc.wall), Steady: start.Steady.Add(tc.steady)}
+		if got := start.Within(valid, now); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+	if now := Now(); now.Wall != now.Wall.Round(0) || now.Steady == now.Steady.Round(0) {
+		t.Error("the clocks are mixed up")
+	}
+}
