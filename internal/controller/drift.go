@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 
-	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/health/observe"
 )
 
@@ -13,11 +12,10 @@ const maxDrift = 5
 
 // drift returns how the scheduler's objects differ from its deployed revision, or "".
 func (u *run) drift(ctx context.Context) (string, error) {
-	revisions, err := u.apply.Revisions(ctx, u.object.Namespace, u.object.Name)
+	last, err := u.apply.LastDeployed(ctx, u.object.Namespace, u.object.Name)
 	if err != nil {
 		return "", err
 	}
-	last := apply.LastDeployed(revisions)
 	if last == nil {
 		return "the deployed revision is gone", nil
 	}

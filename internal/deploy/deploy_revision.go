@@ -12,14 +12,17 @@ func (d *deployRun) saveRevision(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.previous = apply.LastDeployed(revisions)
+	if d.previous, err = d.Ledger.LastDeployed(ctx, d.plan.Namespace, d.plan.Name); err != nil {
+		return err
+	}
 	if err := d.checkOwner(ctx, d.previous); err != nil {
 		return err
 	}
 	if err := d.checkReplaced(); err != nil {
 		return err
 	}
-	if d.lost = d.live && len(revisions) == 0; d.lost {
+	unreadable := len(revisions) == 0 || apply.LastDeployed(revisions) != nil
+	if d.lost = d.live && d.previous == nil && unreadable; d.lost {
 		d.Warnf(
 			"scheduler %s runs without a readable revision: if this deployment fails, the former state cannot be restored",
 			d.plan.Name)
@@ -35,9 +38,9 @@ func (d *deployRun) saveRevision(ctx context.Context) error {
 		return err
 	}
 	d.current, err = d.Ledger.SaveRevision(ctx, apply.Revision{
-		Name: d.plan.Name, Namespace: d.plan.Namespace, Description: d.plan.Description(), By: d.By, Origin: d.plan.Origin,
-		Objects: d.plan.Objects,
-		Record:  record,
+		RevisionInfo: apply.RevisionInfo{Name: d.plan.Name, Namespace: d.plan.Namespace,
+			Description: d.plan.Description(), By: d.By, Origin: d.plan.Origin},
+		Objects: d.plan.Objects, Record: record,
 	})
 	if err == nil {
 		d.outcome.Revision = d.current.Number
@@ -71,7 +74,7 @@ func (d *deployRun) markFailed(ctx context.Context, cause error) error {
 	if d.current == nil || d.again() {
 		return nil
 	}
-	return d.Ledger.SetRevisionStatus(ctx, d.current, apply.Failed, cause.Error())
+	return d.Ledger.SetRevisionStatus(ctx, &d.current.RevisionInfo, apply.Failed, cause.Error())
 }
 
 func (d *deployRun) markDeployed(ctx context.Context) error {
@@ -79,7 +82,7 @@ func (d *deployRun) markDeployed(ctx context.Context) error {
 		d.current.Verified = d.verified
 	}
 	if d.current.Status != apply.Deployed || !d.verified.IsZero() {
-		if err := d.Ledger.SetRevisionStatus(ctx, d.current, apply.Deployed, ""); err != nil {
+		if err := d.Ledger.SetRevisionStatus(ctx, &d.current.RevisionInfo, apply.Deployed, ""); err != nil {
 			return err
 		}
 	}

@@ -111,7 +111,7 @@ func (r *recorder) SaveRevision(_ context.Context, revision apply.Revision) (*ap
 	return &revision, r.call("save revision %d", revision.Number)
 }
 
-func (r *recorder) SetRevisionStatus(_ context.Context, revision *apply.Revision, status apply.RevisionStatus,
+func (r *recorder) SetRevisionStatus(_ context.Context, revision *apply.RevisionInfo, status apply.RevisionStatus,
 	_ string) error {
 	err := r.call("revision %d %s", revision.Number, status)
 	if err == nil {
@@ -120,12 +120,39 @@ func (r *recorder) SetRevisionStatus(_ context.Context, revision *apply.Revision
 	return err
 }
 
-func (r *recorder) Revisions(context.Context, string, string) ([]*apply.Revision, error) {
-	return r.revisions, nil
+func (r *recorder) Revisions(context.Context, string, string) ([]apply.RevisionInfo, error) {
+	return infos(r.revisions), nil
 }
 
-func (r *recorder) AllRevisions(context.Context, string, string) ([]*apply.Revision, error) {
-	return r.revisions, nil
+func (r *recorder) ReadRevision(ctx context.Context, info apply.RevisionInfo) (*apply.Revision, error) {
+	return reading(r.revisions)(ctx, info)
+}
+
+func (r *recorder) LastDeployed(ctx context.Context, _, _ string) (*apply.Revision, error) {
+	if last := apply.LastDeployed(infos(r.revisions)); last != nil {
+		return r.ReadRevision(ctx, *last)
+	}
+	return nil, nil
+}
+
+// infos describes revisions.
+func infos(revisions []*apply.Revision) (list []apply.RevisionInfo) {
+	for _, r := range revisions {
+		list = append(list, r.RevisionInfo)
+	}
+	return list
+}
+
+// reading returns a function that reads one of the revisions.
+func reading(revisions []*apply.Revision) ReadRevision {
+	return func(_ context.Context, info apply.RevisionInfo) (*apply.Revision, error) {
+		for _, r := range revisions {
+			if r.Number == info.Number {
+				return r, nil
+			}
+		}
+		return nil, fmt.Errorf("no revision %d", info.Number)
+	}
 }
 
 func (r *recorder) Lock(ctx context.Context, _, _, _ string) (context.Context, func(context.Context) error, error) {
@@ -169,9 +196,12 @@ func testPlan(t *testing.T) *Plan {
 
 // The objects of an earlier revision: one kind is not in the new plan.
 func earlier(status apply.RevisionStatus) *apply.Revision {
-	return &apply.Revision{Number: 1, Status: status, Objects: []*unstructured.Unstructured{
-		object("ConfigMap", "old"), object("Role", "gone"), object("Deployment", "my-scheduler"),
-	}}
+	return &apply.Revision{
+		RevisionInfo: apply.RevisionInfo{Number: 1, Status: status},
+		Objects: []*unstructured.Unstructured{
+			object("ConfigMap", "old"), object("Role", "gone"), object("Deployment", "my-scheduler"),
+		},
+	}
 }
 
 const (
@@ -299,7 +329,8 @@ func hintOf(err error) string {
 
 func TestDeployOfSamePlanKeepsItsRevision(t *testing.T) {
 	plan := testPlan(t)
-	r := &recorder{revisions: []*apply.Revision{{Number: 7, Status: apply.Deployed, Objects: plan.Objects}}}
+	r := &recorder{revisions: []*apply.Revision{{
+		RevisionInfo: apply.RevisionInfo{Number: 7, Status: apply.Deployed}, Objects: plan.Objects}}}
 	outcome, err := Deploy(t.Context(), deps(r), plan, RunOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -427,8 +458,9 @@ func TestSchedulerOfAnotherNamespaceIsRefused(t *testing.T) {
 func TestFailedDeployOfSamePlanRestoresNothing(t *testing.T) {
 	plan := testPlan(t)
 	r := &recorder{
-		revisions: []*apply.Revision{{Number: 7, Status: apply.Deployed, Objects: plan.Objects}},
-		fails:     map[string]error{"wait": errors.New("broken")},
+		revisions: []*apply.Revision{{
+			RevisionInfo: apply.RevisionInfo{Number: 7, Status: apply.Deployed}, Objects: plan.Objects}},
+		fails: map[string]error{"wait": errors.New("broken")},
 	}
 	_, err := Deploy(t.Context(), deps(r), plan, RunOptions{})
 	want := []string{"preflight", "lock", "binary", applyNew, "wait", "unlock"}

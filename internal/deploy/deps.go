@@ -34,9 +34,24 @@ type Applier interface {
 // Ledger stores the revisions of a scheduler.
 type Ledger interface {
 	SaveRevision(ctx context.Context, wanted apply.Revision) (*apply.Revision, error)
-	SetRevisionStatus(ctx context.Context, r *apply.Revision, status apply.RevisionStatus, reason string) error
-	Revisions(ctx context.Context, ns, name string) ([]*apply.Revision, error)
-	AllRevisions(ctx context.Context, ns, name string) ([]*apply.Revision, error)
+	SetRevisionStatus(ctx context.Context, r *apply.RevisionInfo, status apply.RevisionStatus, reason string) error
+	Revisions(ctx context.Context, ns, name string) ([]apply.RevisionInfo, error)
+	ReadRevision(ctx context.Context, info apply.RevisionInfo) (*apply.Revision, error)
+	LastDeployed(ctx context.Context, ns, name string) (*apply.Revision, error)
+}
+
+// ReadLast reads the last deployed revision of a scheduler or extender, which may be damaged. It is
+// nil if there is none.
+func (d Deps) ReadLast(ctx context.Context, ns, name string) (*apply.Revision, error) {
+	revisions, err := d.Ledger.Revisions(ctx, ns, name)
+	if err != nil {
+		return nil, err
+	}
+	last := apply.LastDeployed(revisions)
+	if last == nil {
+		return nil, nil
+	}
+	return d.Ledger.ReadRevision(ctx, *last)
 }
 
 // Locker prevents two runs for one scheduler at the same time.

@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -44,17 +45,21 @@ type HistoryEntry struct {
 // DamagedRevision is the status of a revision whose objects cannot be read.
 const DamagedRevision apply.RevisionStatus = "damaged"
 
-// History describes revisions, in their order.
-func History(revisions []*apply.Revision) []HistoryEntry {
+// History describes revisions, in their order. read reads one of them; History keeps none.
+func History(ctx context.Context, revisions []apply.RevisionInfo, read ReadRevision) ([]HistoryEntry, error) {
 	entries := []HistoryEntry{} // a list in JSON too
 	current := apply.LastDeployed(revisions)
-	for _, r := range revisions {
+	for _, info := range revisions {
 		entry := HistoryEntry{
-			Revision: r.Number, Time: r.Created, By: r.By, Status: r.Status, Current: r == current,
-			Description: r.Description, Origin: r.Origin, Reason: r.Reason,
+			Revision: info.Number, Time: info.Created, By: info.By, Status: info.Status,
+			Current: current != nil && info.Number == current.Number, Description: info.Description, Origin: info.Origin,
+			Reason: info.Reason,
 		}
-		err := r.Damage
-		if err == nil {
+		r, err := read(ctx, info)
+		if err != nil {
+			return nil, err
+		}
+		if err = r.Damage; err == nil {
 			err = entry.describe(r)
 		}
 		if err != nil {
@@ -62,7 +67,7 @@ func History(revisions []*apply.Revision) []HistoryEntry {
 		}
 		entries = append(entries, entry)
 	}
-	return entries
+	return entries, nil
 }
 
 // describe sets the fields that are read from the record and the objects of the revision.

@@ -20,7 +20,8 @@ func TestHistoryDescribesEachRevision(t *testing.T) {
 	third.Origin = "rollback to revision 1"
 	fourth := revision(t, 4, "v1.24.3", nil)
 	fourth.Objects, fourth.Damage = nil, errors.New("decode: unexpected end of JSON input")
-	got := History([]*apply.Revision{revision(t, 1, "v1.23.17", nil), revision(t, 2, "v1.24.3", plugin), third, fourth})
+	got := history(t, []*apply.Revision{revision(t, 1, "v1.23.17", nil), revision(t, 2, "v1.24.3", plugin), third,
+		fourth})
 	for i := range got {
 		got[i].Configuration = contentHash.ReplaceAllString(got[i].Configuration, "-HASH")
 	}
@@ -56,8 +57,17 @@ func TestHistoryDescribesEachRevision(t *testing.T) {
 	}
 }
 
+func history(t *testing.T, revisions []*apply.Revision) []HistoryEntry {
+	t.Helper()
+	entries, err := History(t.Context(), infos(revisions), reading(revisions))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return entries
+}
+
 func TestHistoryMarksTheCurrentRevision(t *testing.T) {
-	got := History([]*apply.Revision{revision(t, 1, "v1.24.3", nil), revision(t, 2, "v1.24.3", port(10300)),
+	got := history(t, []*apply.Revision{revision(t, 1, "v1.24.3", nil), revision(t, 2, "v1.24.3", port(10300)),
 		failed(revision(t, 3, "v1.24.3", nil))})
 	for i, want := range []bool{false, true, false} {
 		if got[i].Current != want {

@@ -16,19 +16,18 @@ import (
 // ErrSameCertificate is returned by [PlanRefresh] if the scheduler uses that certificate already.
 var ErrSameCertificate = errors.New("the scheduler uses this certificate already")
 
-// CurrentRevision returns the last deployed revision of a scheduler. revisions are all of them,
-// oldest first.
-func CurrentRevision(revisions []*apply.Revision, namespace, name string) (*apply.Revision, error) {
-	current := apply.LastDeployed(revisions)
+// CheckCurrent returns an error unless current, the last deployed revision of a scheduler or nil,
+// can be read.
+func CheckCurrent(current *apply.Revision, namespace, name string) error {
 	switch {
 	case current == nil:
-		return nil, problem.Invalidf("deploy it first", "scheduler %s has no deployed revision in namespace %s", name,
+		return problem.Invalidf("deploy it first", "scheduler %s has no deployed revision in namespace %s", name,
 			namespace)
 	case current.Damage != nil:
-		return nil, problem.Errorf("deploy it again", "revision %d of %s is damaged: %w", current.Number, name,
+		return problem.Errorf("deploy it again", "revision %d of %s is damaged: %w", current.Number, name,
 			current.Damage)
 	}
-	return current, nil
+	return nil
 }
 
 // ReadCertificate returns the credentials that a revision of a scheduler uses, and their

@@ -169,18 +169,17 @@ func TestRefreshRefusesWhatIsNotNewer(t *testing.T) {
 
 func TestRefreshNeedsAReadableRevision(t *testing.T) {
 	one := revision(t, 1, "v1.24.3", nil)
-	for want, revisions := range map[string][]*apply.Revision{
-		"has no deployed revision":              {failed(revision(t, 1, "v1.24.3", nil))},
-		"revision 2 of my-scheduler is damaged": {one, damaged(revision(t, 2, "v1.24.3", nil))},
+	for want, current := range map[string]*apply.Revision{
+		"has no deployed revision":              nil,
+		"revision 2 of my-scheduler is damaged": damaged(revision(t, 2, "v1.24.3", nil)),
 	} {
-		if _, err := CurrentRevision(revisions, "kube-system", "my-scheduler"); err == nil ||
+		if err := CheckCurrent(current, "kube-system", "my-scheduler"); err == nil ||
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
 		}
 	}
-	if got, err := CurrentRevision([]*apply.Revision{one, failed(revision(t, 2, "v1.24.3", nil))}, "kube-system",
-		"my-scheduler"); err != nil || got != one {
-		t.Errorf("revision %+v, %v", got, err)
+	if err := CheckCurrent(one, "kube-system", "my-scheduler"); err != nil {
+		t.Error(err)
 	}
 	without := revision(t, 1, "v1.24.3", nil)
 	without.Record = nil

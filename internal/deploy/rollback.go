@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -27,10 +28,11 @@ type RollbackOptions struct {
 
 // PlanRollback returns the plan that deploys an earlier revision again: image, configuration,
 // permissions, credentials and extenders as they were. revisions are all of the scheduler's, oldest
-// first, damaged ones included. It does no I/O. It refuses a revision that never ran, is damaged,
-// does not fit the API server, or whose certificates have expired.
-func PlanRollback(info *inspect.Info, revisions []*apply.Revision, o RollbackOptions) (*Plan, *apply.Revision, error) {
-	target, current, err := o.choose(revisions)
+// first; read reads one of them. PlanRollback does no other I/O. It refuses a revision that never
+// ran, is damaged, does not fit the API server, or whose certificates have expired.
+func PlanRollback(ctx context.Context, info *inspect.Info, revisions []apply.RevisionInfo, read ReadRevision,
+	o RollbackOptions) (*Plan, *apply.Revision, error) {
+	target, current, err := o.choose(ctx, revisions, read)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -51,32 +53,56 @@ func PlanRollback(info *inspect.Info, revisions []*apply.Revision, o RollbackOpt
 		}
 	}
 	plan.checked = false // by the scheduler of this release
-	plan.Origin, plan.Replaces = "rollback to revision "+
-		strconv.Itoa(target.Number), apply.LastDeployed(readable(revisions)).Number
-	return plan, target, nil
+	plan.Origin = "rollback to revision " + strconv.Itoa(target.Number)
+	plan.Replaces, err = r.replaces(ctx, revisions, read)
+	return plan, target, err
+}
+
+// ReadRevision reads the objects of a revision.
+type ReadRevision func(ctx context.Context, info apply.RevisionInfo) (*apply.Revision, error)
+
+// replaces returns the number of the newest deployed revision that can be read. The target can.
+func (r *rollback) replaces(ctx context.Context, revisions []apply.RevisionInfo, read ReadRevision) (int, error) {
+	if r.current.Damage == nil {
+		return r.current.Number, nil
+	}
+	newest, err := deployedBefore(ctx, revisions, r.current.Number, read, func(*apply.Revision) bool { return true })
+	if err != nil || newest == nil {
+		return r.target.Number, err
+	}
+	return newest.Number, nil
 }
 
 // choose returns the revision to return to, and the current one, which may be damaged.
-func (o RollbackOptions) choose(revisions []*apply.Revision) (target, current *apply.Revision, err error) {
-	current = apply.LastDeployed(revisions)
+func (o RollbackOptions) choose(ctx context.Context, revisions []apply.RevisionInfo, read ReadRevision) (target,
+	current *apply.Revision, err error) {
+	last := apply.LastDeployed(revisions)
 	history := "see `" + (&Plan{Name: o.Name, Namespace: o.Namespace}).Command("history") + "`"
-	if current == nil {
+	if last == nil {
 		return nil, nil, problem.Invalidf(history, "scheduler %s has no deployed revision in namespace %s", o.Name,
 			o.Namespace)
 	}
-	if o.To == 0 {
-		if target = before(revisions, current); target == nil {
-			return nil, nil, problem.Invalidf(history,
-				"scheduler %s has no deployed revision that differs from the current one, %d", o.Name, current.Number)
-		}
-		return target, current, nil
+	if current, err = read(ctx, *last); err != nil {
+		return nil, nil, err
 	}
-	at := slices.IndexFunc(revisions, func(r *apply.Revision) bool { return r.Number == o.To })
+	if o.To == 0 {
+		target, err = deployedBefore(ctx, revisions, current.Number, read,
+			func(r *apply.Revision) bool { return !SameObjects(r.Objects, current.Objects) })
+		if err == nil && target == nil {
+			err = problem.Invalidf(history, "scheduler %s has no deployed revision that differs from the current one, %d",
+				o.Name, current.Number)
+		}
+		return target, current, err
+	}
+	at := slices.IndexFunc(revisions, func(r apply.RevisionInfo) bool { return r.Number == o.To })
 	if at < 0 {
 		return nil, nil, problem.Invalidf(history, "scheduler %s has no revision %d in namespace %s: it has %s", o.Name, o.To,
 			o.Namespace, numbers(revisions))
 	}
-	switch target = revisions[at]; {
+	if target, err = read(ctx, revisions[at]); err != nil {
+		return nil, nil, err
+	}
+	switch {
 	case target.Damage != nil:
 		return nil, nil, problem.Errorf(history, "revision %d of %s is damaged: %w", o.To, o.Name, target.Damage)
 	case target.Status != apply.Deployed:
@@ -86,24 +112,27 @@ func (o RollbackOptions) choose(revisions []*apply.Revision) (target, current *a
 	return target, current, nil
 }
 
-// before returns the newest deployed revision before the current one with other objects, or nil.
-func before(revisions []*apply.Revision, current *apply.Revision) *apply.Revision {
-	for _, r := range slices.Backward(revisions) {
-		if r.Number < current.Number && r.Status == apply.Deployed && r.Damage == nil &&
-			!SameObjects(r.Objects, current.Objects) {
-			return r
+// deployedBefore returns the newest deployed revision before a number that is not damaged and that
+// accept accepts, or nil. It reads one revision after the other.
+func deployedBefore(ctx context.Context, revisions []apply.RevisionInfo, number int, read ReadRevision,
+	accept func(*apply.Revision) bool) (*apply.Revision, error) {
+	for _, info := range slices.Backward(revisions) {
+		if info.Number >= number || info.Status != apply.Deployed {
+			continue
+		}
+		r, err := read(ctx, info)
+		if err != nil {
+			return nil, err
+		}
+		if r.Damage == nil && accept(r) {
+			return r, nil
 		}
 	}
-	return nil
-}
-
-// readable returns the revisions that are not damaged.
-func readable(revisions []*apply.Revision) []*apply.Revision {
-	return slices.DeleteFunc(slices.Clone(revisions), func(r *apply.Revision) bool { return r.Damage != nil })
+	return nil, nil
 }
 
 // numbers lists revisions: "1, 2 and 5".
-func numbers(revisions []*apply.Revision) string {
+func numbers(revisions []apply.RevisionInfo) string {
 	var list []string
 	for _, r := range revisions {
 		list = append(list, strconv.Itoa(r.Number))

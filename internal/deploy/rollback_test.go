@@ -45,8 +45,10 @@ func revisionOf(t *testing.T, number int, plan *Plan) *apply.Revision {
 		t.Fatal(err)
 	}
 	return &apply.Revision{
-		Number: number, Name: plan.Name, Namespace: plan.Namespace, Status: apply.Deployed, Description: plan.Description(),
-		Objects: plan.Objects, Record: record,
+		RevisionInfo: apply.RevisionInfo{Number: number, Name: plan.Name, Namespace: plan.Namespace,
+			Status: apply.Deployed, Description: plan.Description()},
+		Objects: plan.Objects,
+		Record:  record,
 	}
 }
 
@@ -60,6 +62,13 @@ func failed(r *apply.Revision) *apply.Revision {
 func damaged(r *apply.Revision) *apply.Revision {
 	r.Objects, r.Damage = nil, errors.New("unpack: unexpected EOF")
 	return r
+}
+
+// rollBack plans a rollback on a cluster of a release.
+func rollBack(t *testing.T, server string, revisions []*apply.Revision, o RollbackOptions) (*Plan, *apply.Revision,
+	error) {
+	t.Helper()
+	return PlanRollback(t.Context(), masterInfo(server), infos(revisions), reading(revisions), o)
 }
 
 func TestRollbackChoosesTheRevision(t *testing.T) {
@@ -100,7 +109,7 @@ func TestRollbackChoosesTheRevision(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			plan, target, err := PlanRollback(masterInfo("v1.24.3"), tt.revisions,
+			plan, target, err := rollBack(t, "v1.24.3", tt.revisions,
 				RollbackOptions{Name: "my-scheduler", Namespace: "kube-system", To: tt.to, Now: now})
 			if tt.fails != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.fails) ||
@@ -122,7 +131,7 @@ func TestRollbackChoosesTheRevision(t *testing.T) {
 
 func TestRollbackKeepsWhatTheRevisionDeployed(t *testing.T) {
 	one, two := revision(t, 1, "v1.24.3", port(10300)), revision(t, 2, "v1.24.9", nil)
-	plan, _, err := PlanRollback(masterInfo("v1.24.9"), []*apply.Revision{one, two},
+	plan, _, err := rollBack(t, "v1.24.9", []*apply.Revision{one, two},
 		RollbackOptions{Name: "my-scheduler", Namespace: "kube-system", Now: now})
 	if err != nil {
 		t.Fatal(err)
@@ -181,7 +190,7 @@ func TestRollbackRefusesWhatTheClusterDoesNotAccept(t *testing.T) {
 			if tt.change != nil {
 				tt.change(tt.target)
 			}
-			plan, _, err := PlanRollback(masterInfo(tt.server), []*apply.Revision{tt.target, tt.current},
+			plan, _, err := rollBack(t, tt.server, []*apply.Revision{tt.target, tt.current},
 				RollbackOptions{Name: "my-scheduler", Namespace: "kube-system", To: 1, Now: now})
 			if tt.contains != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.contains) {
@@ -232,7 +241,7 @@ func expire(t *testing.T) func(*apply.Revision) {
 
 func TestRollbackRefusesAnExtender(t *testing.T) {
 	r := revisionOf(t, 1, &Plan{Name: "my-scheduler", Extender: &manifest.Extender{Name: "my-scheduler"}})
-	_, _, err := PlanRollback(masterInfo("v1.24.3"), []*apply.Revision{r}, RollbackOptions{Name: "my-scheduler", To: 1})
+	_, _, err := rollBack(t, "v1.24.3", []*apply.Revision{r}, RollbackOptions{Name: "my-scheduler", To: 1})
 	if !problem.IsInvalid(err) || !strings.Contains(err.Error(), "is an extender") {
 		t.Errorf("error %v", err)
 	}
@@ -242,7 +251,8 @@ func TestRollbackRefusesAnExtender(t *testing.T) {
 func TestRollbackStopsWhenAnotherRunDeployed(t *testing.T) {
 	plan := testPlan(t)
 	plan.Replaces = 1
-	r := &recorder{revisions: []*apply.Revision{earlier(apply.Deployed), {Number: 2, Status: apply.Deployed}}}
+	r := &recorder{revisions: []*apply.Revision{earlier(apply.Deployed),
+		{RevisionInfo: apply.RevisionInfo{Number: 2, Status: apply.Deployed}}}}
 	_, err := Deploy(t.Context(), deps(r), plan, RunOptions{})
 	if err == nil || !strings.Contains(err.Error(), "revision 1 of my-scheduler is not the current one any more") {
 		t.Errorf("error %v", err)

@@ -67,11 +67,11 @@ func (u *uninstallRun) takeLock(ctx context.Context) (context.Context, error) {
 }
 
 func (u *uninstallRun) checkOwner(ctx context.Context) error {
-	revisions, err := u.Ledger.Revisions(ctx, u.namespace, u.name)
+	last, err := u.Ledger.LastDeployed(ctx, u.namespace, u.name)
 	if err != nil {
 		return err
 	}
-	return u.Deps.checkOwner(ctx, apply.LastDeployed(revisions))
+	return u.Deps.checkOwner(ctx, last)
 }
 
 func (u *uninstallRun) remove(ctx context.Context, revisions bool) error {

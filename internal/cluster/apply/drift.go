@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -84,24 +83,15 @@ func (c *Client) DeployedNames(ctx context.Context, ns string) ([]types.Namespac
 }
 
 func (c *Client) deployedNames(ctx context.Context, opts ...client.ListOption) ([]types.NamespacedName, error) {
-	opts = append(opts, client.Limit(listPage), client.MatchingLabels{
+	opts = append(opts, client.MatchingLabels{
 		ownership.LabelManagedBy: ownership.Manager, labelRevisionStatus: string(Deployed),
 	})
 	var names []types.NamespacedName
-	for token := ""; ; {
-		list := &metav1.PartialObjectMetadataList{} // without the data
-		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-		if err := c.api.List(ctx, list, append(slices.Clone(opts), client.Continue(token))...); err != nil {
-			return nil, err
+	err := c.eachSecret(ctx, func(secret *metav1.PartialObjectMetadata) {
+		name := types.NamespacedName{Namespace: secret.Namespace, Name: secret.Labels[ownership.LabelInstance]}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
 		}
-		for i := range list.Items {
-			name := types.NamespacedName{Namespace: list.Items[i].Namespace, Name: list.Items[i].Labels[ownership.LabelInstance]}
-			if !slices.Contains(names, name) {
-				names = append(names, name)
-			}
-		}
-		if token = list.GetContinue(); token == "" {
-			return names, nil
-		}
-	}
+	}, opts...)
+	return names, err
 }

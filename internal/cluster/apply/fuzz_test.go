@@ -11,8 +11,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 )
 
-// FuzzDecodeRevision searches revision Secrets that crash the decoder, or whose objects cannot be
-// stored again: users who may write Secrets in the namespace can write them.
+// FuzzDecodeRevision searches revision Secrets that crash the decoder, take too much memory, or
+// whose objects cannot be stored again. Users who may write Secrets in the namespace can write
+// them.
 func FuzzDecodeRevision(f *testing.F) {
 	for _, text := range []string{
 		`[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","labels":{"app.kubernetes.io/managed-by":"pmk-sched","app.kubernetes.io/instance":"a"}},"data":{"a":"b"}}]`, `[]`, `[null]`, `{}`, `[{"kind":"List","items":[{}]}]`} {
@@ -31,13 +32,18 @@ func FuzzDecodeRevision(f *testing.F) {
 			}
 			text = packed.Bytes()
 		}
-		r, err := decodeRevision(&corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Name: "r", Namespace: "n", Labels: map[string]string{
+		secret := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Name: "pmk-sched-a-revision-" + number, Namespace: "n", Labels: map[string]string{
 				ownership.LabelRevision: number, ownership.LabelManagedBy: ownership.Manager, ownership.LabelInstance: "a",
 			}},
-			Data: map[string][]byte{revisionKey: text},
-		})
-		if err != nil || r.Damage != nil {
+			Type: revisionType, Data: map[string][]byte{revisionKey: text, recordKey: text},
+		}
+		n, ok := revisionNumber(secret, "a")
+		var r *Revision
+		if took := allocated(func() { r = decodeRevision(describeRevision(secret, n), secret) }); took > maxAllocated {
+			t.Fatalf("%d bytes take %d", len(text), took)
+		}
+		if !ok || r.Damage != nil {
 			return
 		}
 		for _, o := range r.Objects {

@@ -1,14 +1,13 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"strconv"
 	"time"
 
 	"go.uber.org/zap"
@@ -19,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 )
@@ -26,7 +26,9 @@ import (
 const (
 	// keptRevisions is how many revisions Prune keeps.
 	keptRevisions = 10
-	interrupted   = "interrupted: the run ended without recording its result"
+	// maxRevisions is how many revisions are considered.
+	maxRevisions = 50
+	interrupted  = "interrupted: the run ended without recording its result"
 )
 
 // SaveRevision saves a revision with the next number and the status pending, and returns it; wanted
@@ -34,18 +36,22 @@ const (
 // changed, with the [Client.Lock] held. Revisions that are still pending are of runs that were
 // killed: they become failed. It fails if the objects do not fit into a Secret.
 func (c *Client) SaveRevision(ctx context.Context, wanted Revision) (*Revision, error) {
-	secrets, err := c.revisionSecrets(ctx, wanted.Namespace, wanted.Name)
+	revisions, err := c.Revisions(ctx, wanted.Namespace, wanted.Name)
 	if err != nil {
 		return nil, err
 	}
 	next := 1
-	for number, secret := range secrets {
-		next = max(next, number+1)
-		if secret.Labels[labelRevisionStatus] == string(Pending) {
-			if err := c.setStatus(ctx, client.ObjectKeyFromObject(secret), Failed, interrupted, time.Time{}); err != nil {
+	for i := range revisions {
+		next = revisions[i].Number + 1
+		if revisions[i].Status == Pending {
+			if err := c.SetRevisionStatus(ctx, &revisions[i], Failed, interrupted); err != nil {
 				return nil, err
 			}
 		}
+	}
+	if next > maxNumber {
+		return nil, problem.Errorf("delete the Secret "+revisionName(wanted.Name, maxNumber)+" and those before it",
+			"save a revision of scheduler %s: its last revision is number %d", wanted.Name, maxNumber)
 	}
 	r := wanted
 	r.Number, r.Status = next, Pending
@@ -73,24 +79,12 @@ func (c *Client) SaveRevision(ctx context.Context, wanted Revision) (*Revision, 
 
 // SetRevisionStatus sets the status of a revision in the cluster and in r, and the time of its
 // verification in the cluster. reason is why it failed, truncated to 4 KiB.
-func (c *Client) SetRevisionStatus(ctx context.Context, r *Revision, status RevisionStatus, reason string) error {
+func (c *Client) SetRevisionStatus(ctx context.Context, r *RevisionInfo, status RevisionStatus, reason string) error {
 	key := client.ObjectKey{Namespace: r.Namespace, Name: revisionName(r.Name, r.Number)}
-	if err := c.setStatus(ctx, key, status, reason, r.Verified); err != nil {
-		return err
-	}
-	r.Status, r.Reason = status, reason
-	return nil
-}
-
-func (c *Client) setStatus(
-	ctx context.Context, key client.ObjectKey, status RevisionStatus, reason string, verified time.Time,
-) error {
-	if len(reason) > maxReason {
-		reason = reason[:maxReason]
-	}
+	reason = bounded(reason)
 	annotations := map[string]string{annotationReason: reason}
-	if !verified.IsZero() {
-		annotations[annotationVerified] = verified.UTC().Format(time.RFC3339)
+	if !r.Verified.IsZero() {
+		annotations[annotationVerified] = r.Verified.UTC().Format(time.RFC3339)
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"labels": map[string]string{labelRevisionStatus: string(status)}, "annotations": annotations,
@@ -99,76 +93,86 @@ func (c *Client) setStatus(
 		return fmt.Errorf("encode status of Secret/%s: %w", key, err)
 	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
-	return c.api.Patch(ctx, secret, client.RawPatch(types.MergePatchType, patch))
+	if err := c.api.Patch(ctx, secret, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return err
+	}
+	r.Status, r.Reason = status, reason
+	return nil
 }
 
-// Revisions returns the revisions of scheduler name in namespace ns, oldest first. It logs and
-// omits damaged ones: a damaged old revision must not prevent a new deployment.
-func (c *Client) Revisions(ctx context.Context, ns, name string) ([]*Revision, error) {
-	all, err := c.AllRevisions(ctx, ns, name)
-	if err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(all, func(r *Revision) bool {
-		if r.Damage != nil {
-			c.log.Warn("a revision is unreadable", zap.Error(r.Damage))
+// Revisions lists the revisions of scheduler name in namespace ns, oldest first. It reads only
+// metadata. It logs and omits all but the newest 50 revisions: Prune keeps 10, and users who may
+// write Secrets in the namespace can add any number.
+func (c *Client) Revisions(ctx context.Context, ns, name string) ([]RevisionInfo, error) {
+	var revisions []RevisionInfo
+	omitted := 0
+	err := c.eachSecret(ctx, func(secret *metav1.PartialObjectMetadata) {
+		number, ok := revisionNumber(secret, name)
+		if !ok {
+			return
 		}
-		return r.Damage != nil
-	}), nil
-}
-
-// AllRevisions is [Client.Revisions] with the damaged ones, which have no objects.
-func (c *Client) AllRevisions(ctx context.Context, ns, name string) ([]*Revision, error) {
-	secrets, err := c.revisionSecrets(ctx, ns, name)
-	if err != nil {
-		return nil, err
-	}
-	var revisions []*Revision
-	for _, number := range slices.Sorted(maps.Keys(secrets)) {
-		r, err := decodeRevision(secrets[number])
-		if err != nil {
-			return nil, err
+		revisions = append(revisions, describeRevision(secret, number))
+		if len(revisions) > 2*maxRevisions {
+			omitted += len(revisions) - maxRevisions
+			revisions = newest(revisions)
 		}
-		revisions = append(revisions, r)
-	}
-	return revisions, nil
-}
-
-// revisionSecrets returns the Secrets that hold revisions, by number. Others with the same labels
-// are not revisions.
-func (c *Client) revisionSecrets(ctx context.Context, ns, name string) (map[int]*corev1.Secret, error) {
-	list := &corev1.SecretList{}
-	err := c.api.List(ctx, list, client.InNamespace(ns), client.MatchingLabels(ownership.Labels(name)),
-		client.HasLabels{ownership.LabelRevision})
+	}, client.InNamespace(ns), client.MatchingLabels(ownership.Labels(name)), client.HasLabels{ownership.LabelRevision},
+		client.MatchingFields{"type": string(revisionType)})
 	if err != nil {
 		return nil, fmt.Errorf("read revisions of scheduler %s: %w", name, err)
 	}
-	secrets := map[int]*corev1.Secret{}
-	for i := range list.Items {
-		secret := &list.Items[i]
-		number, err := strconv.Atoi(secret.Labels[ownership.LabelRevision])
-		if err == nil && secret.Type == revisionType && secret.Name == revisionName(name, number) {
-			secrets[number] = secret
-		}
+	omitted += max(0, len(revisions)-maxRevisions)
+	if omitted > 0 {
+		c.log.Warn("old revisions are ignored", zap.String("scheduler", name), zap.Int("revisions", omitted))
 	}
-	return secrets, nil
+	return newest(revisions), nil
+}
+
+// newest returns the newest 50 revisions, oldest first.
+func newest(revisions []RevisionInfo) []RevisionInfo {
+	slices.SortFunc(revisions, func(a, b RevisionInfo) int { return cmp.Compare(a.Number, b.Number) })
+	return slices.Clone(revisions[max(0, len(revisions)-maxRevisions):])
+}
+
+// ReadRevision reads the objects and the record of a revision. If they are unreadable, the revision
+// has neither, and its Damage is the reason.
+func (c *Client) ReadRevision(ctx context.Context, info RevisionInfo) (*Revision, error) {
+	secret := &corev1.Secret{}
+	key := client.ObjectKey{Namespace: info.Namespace, Name: revisionName(info.Name, info.Number)}
+	if err := c.api.Get(ctx, key, secret); err != nil {
+		return nil, fmt.Errorf("read revision %d of %s: %w", info.Number, info.Name, err)
+	}
+	return decodeRevision(info, secret), nil
+}
+
+// LastDeployed reads the newest deployed revision of scheduler name in namespace ns that can be
+// read. It is nil if there is none. Damaged ones are logged and skipped: a damaged revision must
+// not prevent a new deployment.
+func (c *Client) LastDeployed(ctx context.Context, ns, name string) (*Revision, error) {
+	revisions, err := c.Revisions(ctx, ns, name)
+	if err != nil {
+		return nil, err
+	}
+	for _, info := range slices.Backward(revisions) {
+		if info.Status != Deployed {
+			continue
+		}
+		r, err := c.ReadRevision(ctx, info)
+		if err != nil || r.Damage == nil {
+			return r, err
+		}
+		c.log.Warn("a revision is unreadable", zap.Error(r.Damage))
+	}
+	return nil, nil
 }
 
 // Prune deletes all revisions of scheduler name except the last 10 and the last deployed one, and
 // the ConfigMaps and Secrets that neither a remaining revision nor the Deployment refers to.
 // Without any revision it deletes nothing.
 func (c *Client) Prune(ctx context.Context, ns, name string) (ChangeSet, error) {
-	revisions, err := c.Revisions(ctx, ns, name)
-	if err != nil || len(revisions) == 0 {
+	needed, err := c.needed(ctx, ns, name)
+	if err != nil || len(needed) == 0 {
 		return nil, err
-	}
-	kept := keptOf(revisions)
-	needed := map[string]bool{}
-	for _, r := range kept {
-		needed[kubeapi.ObjectName("Secret", ns, revisionName(name, r.Number))] = true
-		for _, obj := range r.Objects {
-			needed[nameOf(obj)] = true
-		}
 	}
 	owned, err := c.Owned(ctx, name, ns)
 	if err != nil {
@@ -188,12 +192,45 @@ func (c *Client) Prune(ctx context.Context, ns, name string) (ChangeSet, error) 
 	return changes, nil
 }
 
+// needed returns the names of the revisions to keep and of their objects. Damaged ones are not
+// kept.
+func (c *Client) needed(ctx context.Context, ns, name string) (map[string]bool, error) {
+	revisions, err := c.Revisions(ctx, ns, name)
+	if err != nil {
+		return nil, err
+	}
+	var readable []RevisionInfo
+	names := map[int][]string{}
+	for _, info := range revisions {
+		r, err := c.ReadRevision(ctx, info)
+		if err != nil {
+			return nil, err
+		}
+		if r.Damage != nil {
+			c.log.Warn("a revision is unreadable", zap.Error(r.Damage))
+			continue
+		}
+		readable = append(readable, info)
+		names[info.Number] = append(names[info.Number], kubeapi.ObjectName("Secret", ns, revisionName(name, info.Number)))
+		for _, obj := range r.Objects {
+			names[info.Number] = append(names[info.Number], nameOf(obj))
+		}
+	}
+	needed := map[string]bool{}
+	for _, info := range keptOf(readable) {
+		for _, object := range names[info.Number] {
+			needed[object] = true
+		}
+	}
+	return needed, nil
+}
+
 // keptOf returns the revisions to keep, given all, oldest first.
-func keptOf(revisions []*Revision) []*Revision {
+func keptOf(revisions []RevisionInfo) []RevisionInfo {
 	first := max(0, len(revisions)-keptRevisions)
 	kept := slices.Clone(revisions[first:])
-	if last := LastDeployed(revisions); last != nil && !slices.Contains(kept, last) {
-		kept = append(kept, last)
+	if last := LastDeployed(revisions); last != nil && !slices.Contains(kept, *last) {
+		kept = append(kept, *last)
 	}
 	return kept
 }

@@ -2,11 +2,15 @@ package apply
 
 import (
 	"slices"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 )
 
@@ -27,9 +31,9 @@ func TestKeptRevisionsAreTheLastTenAndTheLastDeployed(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			var revisions []*Revision
+			var revisions []RevisionInfo
 			for i := range tc.total {
-				r := &Revision{Number: i + 1, Status: Failed}
+				r := RevisionInfo{Number: i + 1, Status: Failed}
 				if slices.Contains(tc.deployed, r.Number) {
 					r.Status = Deployed
 				}
@@ -47,15 +51,15 @@ func TestKeptRevisionsAreTheLastTenAndTheLastDeployed(t *testing.T) {
 }
 
 func TestRevisionThatIsDamagedKeepsWhatIsKnown(t *testing.T) {
-	written := &Revision{Number: 1, Name: "x", Namespace: "a", Description: "d", By: "root@a",
-		Origin: "rollback to revision 1"}
+	written := &Revision{RevisionInfo: RevisionInfo{Number: 1, Name: "x", Namespace: "a", Description: "d",
+		By: "root@a", Origin: "rollback to revision 1"}}
 	good, err := encodeRevision(written, "me")
 	if err != nil {
 		t.Fatal(err)
 	}
 	others := object("ConfigMap", map[string]any{"a": "b"})
 	others.SetLabels(ownership.Labels("y"))
-	other, err := encodeRevision(&Revision{Number: 1, Name: "y", Namespace: "a",
+	other, err := encodeRevision(&Revision{RevisionInfo: RevisionInfo{Number: 1, Name: "y", Namespace: "a"},
 		Objects: []*unstructured.Unstructured{others}}, "me")
 	if err != nil {
 		t.Fatal(err)
@@ -67,18 +71,86 @@ func TestRevisionThatIsDamagedKeepsWhatIsKnown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			broken := good.DeepCopy()
 			broken.Data[revisionKey] = []byte(data)
-			r, err := decodeRevision(broken)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := read(broken)
 			if r.Damage == nil || len(r.Objects) > 0 || r.Number != 1 || r.Description != "d" || r.By != "root@a" ||
 				r.Origin != "rollback to revision 1" {
 				t.Errorf("read as %+v", r)
 			}
 		})
 	}
-	if r, err := decodeRevision(good); err != nil || r.Damage != nil {
-		t.Errorf("the undamaged one: %+v, %v", r, err)
+	if r := read(good); r.Damage != nil {
+		t.Errorf("the undamaged one: %v", r.Damage)
+	}
+}
+
+// read decodes revision 1 of a Secret.
+func read(secret *corev1.Secret) *Revision {
+	return decodeRevision(describeRevision(secret, 1), secret)
+}
+
+func TestNumbersOfRevisionsAreBounded(t *testing.T) {
+	for label, want := range map[string]bool{"1": true, "1000000": true, "1000001": false, "0": false, "-1": false,
+		"9223372036854775807": false, "9223372036854775808": false, "01": false, "a": false, "": false} {
+		secret := &corev1.Secret{}
+		secret.Name, secret.Labels = "pmk-sched-x-revision-"+label, map[string]string{ownership.LabelRevision: label}
+		if number, ok := revisionNumber(secret, "x"); ok != want {
+			t.Errorf("%q is number %d, %t", label, number, ok)
+		}
+		if _, ok := revisionNumber(secret, "y"); ok {
+			t.Errorf("%q of another scheduler", label)
+		}
+	}
+}
+
+func TestTextsOfRevisionsAreBounded(t *testing.T) {
+	secret := &corev1.Secret{}
+	long := strings.Repeat("ä", 100_000)
+	secret.Annotations = map[string]string{annotationText: long, annotationBy: long, annotationOrigin: long,
+		annotationReason: long}
+	info := describeRevision(secret, 1)
+	for _, text := range []string{info.Description, info.By, info.Origin, info.Reason} {
+		if len(text) > maxText || !utf8.ValidString(text) {
+			t.Errorf("%d bytes", len(text))
+		}
+	}
+}
+
+func TestOnlyTheNewestRevisionsAreConsidered(t *testing.T) {
+	var revisions []RevisionInfo
+	for number := 70; number > 0; number-- {
+		revisions = append(revisions, RevisionInfo{Number: number})
+	}
+	got := newest(revisions)
+	if len(got) != maxRevisions || got[0].Number != 21 || got[maxRevisions-1].Number != 70 {
+		t.Errorf("%d revisions: %+v", len(got), got)
+	}
+}
+
+// Everything that is stored can be read.
+func TestRevisionThatCouldNotBeReadIsNotStored(t *testing.T) {
+	var many []*unstructured.Unstructured
+	for range maxObjects + 1 {
+		many = append(many, object("ConfigMap", nil))
+	}
+	values := object("ConfigMap", nil)
+	values.Object["list"] = slices.Repeat([]any{int64(0)}, maxValues+1)
+	for name, tc := range map[string]struct {
+		Revision
+		want string
+	}{
+		"objects": {Revision{Objects: many}, "201 objects, the limit is 200"},
+		"values":  {Revision{Objects: []*unstructured.Unstructured{values}}, "more than 50000 values"},
+		"size": {Revision{Objects: []*unstructured.Unstructured{object("ConfigMap", map[string]any{
+			"a": strings.Repeat("a", maxUnpacked)})}}, "larger than 8388608 bytes"},
+		"record": {Revision{Record: []byte(`"` + strings.Repeat("a", maxUnpacked) + `"`)}, "record of scheduler x"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.Name = "x"
+			_, err := encodeRevision(&tc.Revision, "me")
+			if !problem.IsInvalid(err) || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error is %v", err)
+			}
+		})
 	}
 }
 

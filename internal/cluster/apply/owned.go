@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,12 +14,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 )
 
 // listPage is how many objects of a kind are read at once.
 const listPage = 250
+
+// maxSecrets is how many Secrets eachSecret reads.
+const maxSecrets = 10_000
 
 // ownedKinds are all kinds of objects of a scheduler.
 var ownedKinds = []schema.GroupVersionKind{
@@ -154,6 +159,30 @@ func (c *Client) list(ctx context.Context, gvk schema.GroupVersionKind,
 		}
 		if token = list.GetContinue(); token == "" {
 			return found, nil
+		}
+	}
+}
+
+// eachSecret calls do with the metadata of each Secret. It returns an error for more than 10,000.
+func (c *Client) eachSecret(ctx context.Context, do func(secret *metav1.PartialObjectMetadata),
+	opts ...client.ListOption) error {
+	opts = append(opts, client.Limit(listPage))
+	seen := 0
+	for token := ""; ; {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+		if err := c.api.List(ctx, list, append(slices.Clone(opts), client.Continue(token))...); err != nil {
+			return err
+		}
+		if seen += len(list.Items); seen > maxSecrets {
+			return problem.Errorf("delete the Secrets that pmk-sched did not write",
+				"more than %d Secrets have the labels of revisions", maxSecrets)
+		}
+		for i := range list.Items {
+			do(&list.Items[i])
+		}
+		if token = list.GetContinue(); token == "" {
+			return nil
 		}
 	}
 }

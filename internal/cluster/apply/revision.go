@@ -1,14 +1,10 @@
 package apply
 
 import (
-	"bytes"
-	"compress/gzip"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,8 +25,8 @@ const (
 	Failed   RevisionStatus = "failed"
 )
 
-// Revision is one state of a scheduler, numbered from 1.
-type Revision struct {
+// RevisionInfo describes one state of a scheduler, numbered from 1, without its objects.
+type RevisionInfo struct {
 	Number      int            `json:"revision"`
 	Name        string         `json:"name"`
 	Namespace   string         `json:"namespace"`
@@ -41,12 +37,17 @@ type Revision struct {
 	// Verified is the time of the last proof that it binds pods. It is zero if there was none.
 	Verified time.Time `json:"verified,omitzero"`
 	// `rollback to revision 2`, or empty for deploy
-	Origin  string                       `json:"origin,omitempty"`
-	Reason  string                       `json:"reason,omitempty"` // why it failed
-	Objects []*unstructured.Unstructured `json:"-"`                // as passed to Apply
+	Origin string `json:"origin,omitempty"`
+	Reason string `json:"reason,omitempty"` // why it failed
+}
+
+// Revision is one state of a scheduler with its objects.
+type Revision struct {
+	RevisionInfo
+	Objects []*unstructured.Unstructured // as passed to Apply
 	// the caller's own description, JSON; may have keys
-	Record []byte `json:"-"`
-	Damage error  `json:"-"` // why Objects could not be read
+	Record []byte
+	Damage error // why Objects could not be read
 }
 
 // A revision is a Secret of this type: its objects may have keys.
@@ -63,10 +64,10 @@ const (
 	annotationVerified  = "pmk-sched.io/verified"
 	annotationWriter    = "pmk-sched.io/written-by"
 
-	// maxReason bounds the annotation with the reason of a failure, in bytes.
-	maxReason = 4096
-	// maxObjects bounds the unpacked size of a revision, in bytes: something else may have written it.
-	maxObjects = 64 << 20
+	// maxText bounds the text of an annotation, in bytes.
+	maxText = 4096
+	// maxNumber is the highest number of a revision.
+	maxNumber = 1_000_000
 )
 
 // revisionName returns the name of the Secret of a revision.
@@ -74,28 +75,32 @@ func revisionName(name string, number int) string {
 	return fmt.Sprintf("pmk-sched-%s-revision-%d", name, number)
 }
 
-// LastDeployed returns the newest revision with the status deployed, or nil.
-func LastDeployed(revisions []*Revision) *Revision {
-	for _, r := range slices.Backward(revisions) {
-		if r.Status == Deployed {
-			return r
+// LastDeployed returns the newest revision with the status deployed, or nil. revisions are oldest
+// first.
+func LastDeployed(revisions []RevisionInfo) *RevisionInfo {
+	for i := range slices.Backward(revisions) {
+		if revisions[i].Status == Deployed {
+			return &revisions[i]
 		}
 	}
 	return nil
 }
 
-// encodeRevision returns the Secret of r. It fails if the objects do not fit.
+// encodeRevision returns the Secret of r. It fails if the objects or the record do not fit, or if
+// [decodeRevision] would not read them.
 func encodeRevision(r *Revision, writer string) (*corev1.Secret, error) {
+	const smaller = "make the scheduler configuration smaller"
 	data, err := packObjects(r.Objects)
 	if err != nil {
-		return nil, fmt.Errorf("pack revision %d of %s: %w", r.Number, r.Name, err)
+		return nil, problem.Invalidf(smaller, "objects of scheduler %s are too large to save for rollback: %w", r.Name, err)
 	}
 	record, err := compress(r.Record)
 	if err != nil {
-		return nil, fmt.Errorf("pack revision %d of %s: %w", r.Number, r.Name, err)
+		return nil, problem.Invalidf("make the file of the scheduler and the sources of its plugins smaller",
+			"record of scheduler %s is too large to save for rollback: %w", r.Name, err)
 	}
 	if size := len(data) + len(record); size > corev1.MaxSecretSize {
-		return nil, problem.Invalidf("make the scheduler configuration smaller",
+		return nil, problem.Invalidf(smaller,
 			"objects of scheduler %s are too large to save for rollback: %d bytes compressed, the limit is %d", r.Name, size,
 			corev1.MaxSecretSize)
 	}
@@ -117,36 +122,57 @@ func encodeRevision(r *Revision, writer string) (*corev1.Secret, error) {
 	}, nil
 }
 
-// decodeRevision reads a Secret of encodeRevision. It returns an error if the revision cannot be
-// identified. If only its objects are unreadable, Damage is the reason.
-func decodeRevision(secret *corev1.Secret) (*Revision, error) {
-	number, err := strconv.Atoi(secret.Labels[ownership.LabelRevision])
-	if err != nil {
-		return nil, fmt.Errorf("read revision of Secret/%s/%s: label %s: %w", secret.Namespace, secret.Name,
-			ownership.LabelRevision, err)
+// revisionNumber returns the number of the revision in the Secret with this metadata. ok is false
+// if it is not the metadata of a revision of that scheduler.
+func revisionNumber(secret metav1.Object, name string) (number int, ok bool) {
+	number, err := strconv.Atoi(secret.GetLabels()[ownership.LabelRevision])
+	return number, err == nil && number > 0 && number <= maxNumber && secret.GetName() == revisionName(name, number)
+}
+
+// describeRevision reads the metadata of a Secret of encodeRevision.
+func describeRevision(secret metav1.Object, number int) RevisionInfo {
+	labels, annotations := secret.GetLabels(), secret.GetAnnotations()
+	info := RevisionInfo{
+		Number: number, Name: labels[ownership.LabelInstance], Namespace: secret.GetNamespace(),
+		Status: RevisionStatus(labels[labelRevisionStatus]), Created: secret.GetCreationTimestamp().Time,
+		Description: bounded(annotations[annotationText]), By: bounded(annotations[annotationBy]),
+		Origin: bounded(annotations[annotationOrigin]), Reason: bounded(annotations[annotationReason]),
 	}
-	r := &Revision{
-		Number: number, Name: secret.Labels[ownership.LabelInstance], Namespace: secret.Namespace,
-		Status: RevisionStatus(secret.Labels[labelRevisionStatus]), Created: secret.CreationTimestamp.Time,
-		Description: secret.Annotations[annotationText], By: secret.Annotations[annotationBy],
-		Origin: secret.Annotations[annotationOrigin], Reason: secret.Annotations[annotationReason],
+	if at, err := time.Parse(time.RFC3339, annotations[annotationVerified]); err == nil {
+		info.Verified = at
 	}
-	if at, err := time.Parse(time.RFC3339, secret.Annotations[annotationVerified]); err == nil {
-		r.Verified = at
+	return info
+}
+
+// bounded returns a copy of at most the first 4 KiB of a text.
+func bounded(text string) string {
+	if len(text) > maxText {
+		text = strings.ToValidUTF8(text[:maxText], "")
 	}
+	return strings.Clone(text)
+}
+
+// decodeRevision reads a Secret of encodeRevision. If its objects or its record cannot be read,
+// Damage is the reason.
+func decodeRevision(info RevisionInfo, secret *corev1.Secret) *Revision {
+	r := &Revision{RevisionInfo: info}
 	objs, err := unpackObjects(secret.Data[revisionKey])
 	if err == nil {
 		err = checkObjects(objs, r.Name)
 	}
+	var record []byte
 	if packed := secret.Data[recordKey]; err == nil && packed != nil {
-		r.Record, err = decompress(packed)
+		record, err = decompress(packed)
+	}
+	if secret.Type != revisionType {
+		err = fmt.Errorf("its type is %.100q", secret.Type)
 	}
 	if err != nil {
-		r.Damage = fmt.Errorf("read revision of Secret/%s/%s: %w", secret.Namespace, secret.Name, err)
-		return r, nil
+		r.Damage = fmt.Errorf("read revision of Secret/%s/%s: %w", info.Namespace, revisionName(info.Name, info.Number), err)
+		return r
 	}
-	r.Objects = objs
-	return r, nil
+	r.Objects, r.Record = objs, record
+	return r
 }
 
 // checkObjects returns an error unless all objects are of the scheduler name. Every user who may
@@ -158,57 +184,4 @@ func checkObjects(objs []*unstructured.Unstructured, name string) error {
 		}
 	}
 	return nil
-}
-
-func packObjects(objs []*unstructured.Unstructured) ([]byte, error) {
-	plainObjects := make([]map[string]any, len(objs))
-	for i, obj := range objs {
-		plainObjects[i] = obj.Object
-	}
-	text, err := json.Marshal(plainObjects)
-	if err != nil {
-		return nil, err
-	}
-	return compress(text)
-}
-
-func compress(text []byte) ([]byte, error) {
-	var packed bytes.Buffer
-	zip := gzip.NewWriter(&packed)
-	_, err := zip.Write(text)
-	if err := errors.Join(err, zip.Close()); err != nil {
-		return nil, err
-	}
-	return packed.Bytes(), nil
-}
-
-func decompress(data []byte) ([]byte, error) {
-	zip, err := gzip.NewReader(bytes.NewReader(data))
-	if err != nil {
-		return nil, fmt.Errorf("unpack: %w", err)
-	}
-	text, err := io.ReadAll(io.LimitReader(zip, maxObjects))
-	if err != nil {
-		return nil, fmt.Errorf("unpack: %w", err)
-	}
-	return text, nil
-}
-
-func unpackObjects(data []byte) ([]*unstructured.Unstructured, error) {
-	text, err := decompress(data)
-	if err != nil {
-		return nil, err
-	}
-	var raw []json.RawMessage
-	if err := json.Unmarshal(text, &raw); err != nil {
-		return nil, fmt.Errorf("decode: %w", err)
-	}
-	objs := make([]*unstructured.Unstructured, len(raw))
-	for i, one := range raw {
-		objs[i] = &unstructured.Unstructured{}
-		if err := objs[i].UnmarshalJSON(one); err != nil {
-			return nil, fmt.Errorf("decode object %d: %w", i, err)
-		}
-	}
-	return objs, nil
 }

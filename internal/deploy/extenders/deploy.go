@@ -163,11 +163,10 @@ func (e *extenderRun) targets() []SchedulerRef {
 
 // lastOf returns the last deployed revision of a scheduler or extender.
 func lastOf(ctx context.Context, d deploy.Deps, ref SchedulerRef) (*apply.Revision, error) {
-	revisions, err := d.Ledger.Revisions(ctx, ref.Namespace, ref.Name)
+	last, err := d.Ledger.LastDeployed(ctx, ref.Namespace, ref.Name)
 	if err != nil {
 		return nil, err
 	}
-	last := apply.LastDeployed(revisions)
 	if last == nil {
 		return nil, problem.Invalidf("deploy it first: `pmk-sched deploy --name "+ref.Name+"`",
 			"scheduler %s is not deployed in namespace %s", ref.Name, ref.Namespace)

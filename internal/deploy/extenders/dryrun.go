@@ -67,11 +67,9 @@ func (e *extenderRun) planExtender(ctx context.Context) error {
 	if e.plan, err = newPlan(e.x.Release, live, e.x.Options, e.anonymous(live)); err != nil || e.Ledger == nil {
 		return err
 	}
-	revisions, err := e.Ledger.Revisions(ctx, e.namespace(), e.name())
-	if err != nil {
+	if e.previous, err = e.Ledger.LastDeployed(ctx, e.namespace(), e.name()); err != nil {
 		return err
 	}
-	e.previous = apply.LastDeployed(revisions)
 	e.plan.Replaces = numberOf(e.previous)
 	return nil
 }

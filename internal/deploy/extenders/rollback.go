@@ -37,11 +37,11 @@ func RollBack(ctx context.Context, d deploy.Deps, info *inspect.Info, o deploy.R
 // PlanRollback refuses a revision that calls an extender which is not deployed any more.
 func PlanRollback(ctx context.Context, d deploy.Deps, info *inspect.Info,
 	o deploy.RollbackOptions) (*deploy.Plan, error) {
-	revisions, err := d.Ledger.AllRevisions(ctx, o.Namespace, o.Name)
+	revisions, err := d.Ledger.Revisions(ctx, o.Namespace, o.Name)
 	if err != nil {
 		return nil, err
 	}
-	plan, target, err := deploy.PlanRollback(info, revisions, o)
+	plan, target, err := deploy.PlanRollback(ctx, info, revisions, d.Ledger.ReadRevision, o)
 	if err != nil {
 		return nil, err
 	}

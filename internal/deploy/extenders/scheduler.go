@@ -244,13 +244,9 @@ func withAlone(wirings, former []manifest.Wiring) []manifest.Wiring {
 // wired returns the last deployed revision of a scheduler and its extenders. Wirings that are
 // Alone stay when the scheduler is deployed again. The revision is nil if there is none.
 func wired(ctx context.Context, d deploy.Deps, namespace, name string) (*apply.Revision, []manifest.Wiring, error) {
-	revisions, err := d.Ledger.Revisions(ctx, namespace, name)
-	if err != nil {
+	last, err := d.Ledger.LastDeployed(ctx, namespace, name)
+	if err != nil || last == nil {
 		return nil, nil, err
-	}
-	last := apply.LastDeployed(revisions)
-	if last == nil {
-		return nil, nil, nil
 	}
 	wirings, err := deploy.WiringsOf(last)
 	return last, wirings, err

@@ -25,12 +25,12 @@ func History(ctx context.Context, s *session.Session, sp *spec.Spec) ([]deploy.H
 	if err != nil {
 		return nil, err
 	}
-	return deploy.History(revisions), nil
+	return deploy.History(ctx, revisions, d.Ledger.ReadRevision)
 }
 
 // allRevisions returns the revisions of a scheduler or extender, which has at least one.
-func allRevisions(ctx context.Context, d deploy.Deps, sp *spec.Spec) ([]*apply.Revision, error) {
-	revisions, err := d.Ledger.AllRevisions(ctx, sp.Namespace, sp.Name)
+func allRevisions(ctx context.Context, d deploy.Deps, sp *spec.Spec) ([]apply.RevisionInfo, error) {
+	revisions, err := d.Ledger.Revisions(ctx, sp.Namespace, sp.Name)
 	if err == nil && len(revisions) == 0 {
 		err = notDeployed(ctx, d, sp)
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
-	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
@@ -20,11 +19,10 @@ func keepDeployed(ctx context.Context, s *session.Session, d deploy.Deps, sp *sp
 	if sp.GivesFile() {
 		return sp, nil
 	}
-	revisions, err := d.Ledger.AllRevisions(ctx, sp.Namespace, sp.Name)
+	last, err := d.ReadLast(ctx, sp.Namespace, sp.Name)
 	if err != nil {
 		return nil, err
 	}
-	last := apply.LastDeployed(revisions)
 	if last == nil || deploy.AppOf(last.Objects) == ownership.Extender {
 		return sp, nil // another step refuses the name of an extender
 	}

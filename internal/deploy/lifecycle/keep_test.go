@@ -28,7 +28,8 @@ func deployedFor(t *testing.T, request v1alpha1.CustomScheduler) *apply.Revision
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &apply.Revision{Name: "s", Namespace: "kube-system", Number: 3, Status: apply.Deployed, Record: text}
+	return &apply.Revision{RevisionInfo: apply.RevisionInfo{Name: "s", Namespace: "kube-system", Number: 3,
+		Status: apply.Deployed}, Record: text}
 }
 
 // Without -f, --config and --preset a scheduler keeps what runs, and the output says so.
@@ -112,12 +113,16 @@ func pointer(n int) *int { return &n }
 
 // A configuration that cannot be read is not replaced by the default one without a word.
 func TestDeployRefusesToDropAConfigurationThatCannotBeRead(t *testing.T) {
-	damaged := &apply.Revision{Name: "s", Number: 3, Status: apply.Deployed, Damage: errors.New("it is damaged")}
-	unrecorded := &apply.Revision{Name: "s", Number: 3, Status: apply.Deployed}
-	extender := &apply.Revision{Name: "s", Number: 3, Status: apply.Deployed, Objects: []*unstructured.Unstructured{{
-		Object: map[string]any{"kind": "Deployment", "metadata": map[string]any{
-			"labels": map[string]any{ownership.LabelName: ownership.Extender}}},
-	}}}
+	damaged := &apply.Revision{RevisionInfo: apply.RevisionInfo{Name: "s", Number: 3, Status: apply.Deployed},
+		Damage: errors.New("it is damaged")}
+	unrecorded := &apply.Revision{RevisionInfo: apply.RevisionInfo{Name: "s", Number: 3, Status: apply.Deployed}}
+	extender := &apply.Revision{
+		RevisionInfo: apply.RevisionInfo{Name: "s", Number: 3, Status: apply.Deployed},
+		Objects: []*unstructured.Unstructured{{
+			Object: map[string]any{"kind": "Deployment", "metadata": map[string]any{
+				"labels": map[string]any{ownership.LabelName: ownership.Extender}}},
+		}},
+	}
 	for name, c := range map[string]struct {
 		revision *apply.Revision
 		preset   string

@@ -83,7 +83,12 @@ func RefreshCredentials(
 	if err != nil {
 		return nil, err
 	}
-	if r.current, err = deploy.CurrentRevision(revisions, sp.Namespace, sp.Name); err != nil {
+	if last := apply.LastDeployed(revisions); last != nil {
+		if r.current, err = r.deps.Ledger.ReadRevision(ctx, *last); err != nil {
+			return nil, err
+		}
+	}
+	if err := deploy.CheckCurrent(r.current, sp.Namespace, sp.Name); err != nil {
 		return nil, err
 	}
 	readFile, err := r.fileReader()

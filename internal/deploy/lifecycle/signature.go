@@ -9,7 +9,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/configcheck"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
-	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/versions"
@@ -20,12 +19,12 @@ import (
 // and the request has none.
 func (r *request) keepRequirement(ctx context.Context, s *session.Session) error {
 	image := &r.Options.Request.Spec.Image
-	revisions, err := r.deps.Ledger.AllRevisions(ctx, r.Options.Namespace, r.Options.Name)
+	last, err := r.deps.ReadLast(ctx, r.Options.Namespace, r.Options.Name)
 	if err != nil {
 		return err
 	}
 	recorded := ""
-	if last := apply.LastDeployed(revisions); last != nil {
+	if last != nil {
 		if recorded, err = deploy.RequiredKey(last); err != nil && image.RequireSignature == "" {
 			return fmt.Errorf("read the required signature of %s: %w", r.Options.Name, err)
 		}

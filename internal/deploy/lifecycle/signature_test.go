@@ -22,11 +22,15 @@ type recordedLedger struct {
 	revision *apply.Revision
 }
 
-func (l recordedLedger) AllRevisions(context.Context, string, string) ([]*apply.Revision, error) {
+func (l recordedLedger) Revisions(context.Context, string, string) ([]apply.RevisionInfo, error) {
 	if l.revision == nil {
 		return nil, nil
 	}
-	return []*apply.Revision{l.revision}, nil
+	return []apply.RevisionInfo{l.revision.RevisionInfo}, nil
+}
+
+func (l recordedLedger) ReadRevision(context.Context, apply.RevisionInfo) (*apply.Revision, error) {
+	return l.revision, nil
 }
 
 // requiring is a deployed revision whose request requires a key.
@@ -40,7 +44,8 @@ func requiring(t *testing.T, key string) *apply.Revision {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &apply.Revision{Name: "s", Number: 1, Status: apply.Deployed, Record: text}
+	return &apply.Revision{RevisionInfo: apply.RevisionInfo{Name: "s", Number: 1, Status: apply.Deployed},
+		Record: text}
 }
 
 func TestRequirementIsKeptUntilItIsLifted(t *testing.T) {

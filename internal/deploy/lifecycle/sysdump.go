@@ -178,20 +178,8 @@ func (d *dump) revisions(ctx context.Context) {
 			continue
 		}
 		where := o.GetNamespace() + "/" + name
-		revisions, err := d.deps.Ledger.AllRevisions(ctx, o.GetNamespace(), name)
-		if err != nil {
+		if err := d.history(ctx, o.GetNamespace(), name, where); err != nil {
 			d.archive.Failed("read the revisions of "+where, err)
-		}
-		for _, r := range revisions {
-			for _, object := range r.Objects {
-				d.learnObject(object)
-			}
-		}
-		d.archive.JSON("revisions/"+where+"/history.json", deploy.History(revisions))
-		for _, r := range revisions {
-			for _, object := range r.Objects {
-				d.archive.Object(fmt.Sprintf("revisions/%s/%d/%s", where, r.Number, objectFile(object)), object.Object)
-			}
 		}
 		if o.GetLabels()[ownership.LabelName] == ownership.Extender {
 			continue
@@ -203,6 +191,39 @@ func (d *dump) revisions(ctx context.Context) {
 		}
 		d.archive.JSON("credentials/"+where+".json", report)
 	}
+}
+
+// history writes the revisions of a scheduler or extender. It reads them one after the other,
+// twice: the values of all Secrets are known before anything is written.
+func (d *dump) history(ctx context.Context, namespace, name, where string) error {
+	revisions, err := d.deps.Ledger.Revisions(ctx, namespace, name)
+	if err != nil {
+		return err
+	}
+	entries, err := deploy.History(ctx, revisions, func(ctx context.Context, info apply.RevisionInfo) (*apply.Revision,
+		error) {
+		r, err := d.deps.Ledger.ReadRevision(ctx, info)
+		if err == nil {
+			for _, object := range r.Objects {
+				d.learnObject(object)
+			}
+		}
+		return r, err
+	})
+	if err != nil {
+		return err
+	}
+	d.archive.JSON("revisions/"+where+"/history.json", entries)
+	for _, info := range revisions {
+		r, err := d.deps.Ledger.ReadRevision(ctx, info)
+		if err != nil {
+			return err
+		}
+		for _, object := range r.Objects {
+			d.archive.Object(fmt.Sprintf("revisions/%s/%d/%s", where, r.Number, objectFile(object)), object.Object)
+		}
+	}
+	return nil
 }
 
 // objectFile is the name of the file of an object.

@@ -40,7 +40,7 @@ func (s stuckCluster) Owned(_ context.Context, name, ns string) ([]*unstructured
 	return []*unstructured.Unstructured{o}, nil
 }
 
-func (s stuckCluster) Revisions(context.Context, string, string) ([]*apply.Revision, error) {
+func (s stuckCluster) LastDeployed(context.Context, string, string) (*apply.Revision, error) {
 	return nil, nil
 }
 

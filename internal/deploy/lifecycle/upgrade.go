@@ -130,12 +130,9 @@ func newUpgrade(ctx context.Context, s *session.Session, d deploy.Deps, o Upgrad
 // lastDeployed returns the current revision of the scheduler.
 func (u *upgradeRun) lastDeployed(ctx context.Context) (*apply.Revision, error) {
 	sp := u.o.Spec
-	revisions, err := u.deps.Ledger.Revisions(ctx, sp.Namespace, sp.Name)
-	if err != nil {
-		return nil, err
-	}
-	if last := apply.LastDeployed(revisions); last != nil {
-		return last, nil
+	last, err := u.deps.Ledger.LastDeployed(ctx, sp.Namespace, sp.Name)
+	if err != nil || last != nil {
+		return last, err
 	}
 	for _, d := range u.info.Scheduler.Deployed {
 		if d.Name == sp.Name && d.Namespace == sp.Namespace {

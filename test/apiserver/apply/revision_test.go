@@ -5,6 +5,9 @@ package apply_test
 import (
 	"context"
 	"fmt"
+	"maps"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -21,13 +24,15 @@ import (
 func save(ctx context.Context, t *testing.T, client *apply.Client, name, ns, data string,
 	status apply.RevisionStatus) *apply.Revision {
 	t.Helper()
-	r, err := client.SaveRevision(ctx, apply.Revision{Name: name, Namespace: ns, Description: "data " + data,
-		By: "me@here", Objects: objects(t, name, ns, data)})
+	r, err := client.SaveRevision(ctx, apply.Revision{
+		RevisionInfo: apply.RevisionInfo{Name: name, Namespace: ns, Description: "data " + data, By: "me@here"},
+		Objects:      objects(t, name, ns, data),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if status != apply.Pending {
-		if err := client.SetRevisionStatus(ctx, r, status, "because"); err != nil {
+		if err := client.SetRevisionStatus(ctx, &r.RevisionInfo, status, "because"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -60,7 +65,10 @@ func TestRevisionsAreKeptWithTheirObjectsAndStatus(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("revisions (-want +got):\n%s", diff)
 	}
-	last := apply.LastDeployed(revisions)
+	last, err := client.LastDeployed(ctx, ns, "kept")
+	if err != nil {
+		t.Fatal(err)
+	}
 	if diff := cmp.Diff(objects(t, "kept", ns, "a"), last.Objects); diff != "" {
 		t.Errorf("objects of the last deployed revision (-want +got):\n%s", diff)
 	}
@@ -82,7 +90,8 @@ func TestRevisionThatDoesNotFitIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 		"large.yaml"); err != nil {
 		t.Fatal(err)
 	}
-	_, err := client.SaveRevision(ctx, apply.Revision{Name: "large", Namespace: ns, Objects: objs})
+	_, err := client.SaveRevision(ctx, apply.Revision{RevisionInfo: apply.RevisionInfo{Name: "large", Namespace: ns},
+		Objects: objs})
 	if !problem.IsInvalid(err) || !strings.Contains(err.Error(), "the limit is 1048576") {
 		t.Fatalf("error is %v", err)
 	}
@@ -138,7 +147,8 @@ func TestDamagedAndForeignRevisionsAreNotDeployed(t *testing.T) {
 	}
 	secrets := server.Client(t).CoreV1().Secrets(ns)
 	foreign, err := client.SaveRevision(ctx,
-		apply.Revision{Name: "other", Namespace: ns, Objects: objects(t, "other", ns, "x")})
+		apply.Revision{RevisionInfo: apply.RevisionInfo{Name: "other", Namespace: ns},
+			Objects: objects(t, "other", ns, "x")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,12 +176,16 @@ func TestDamagedAndForeignRevisionsAreNotDeployed(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	all, err := client.AllRevisions(ctx, ns, "edited")
+	all, err := client.Revisions(ctx, ns, "edited")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, r := range all {
+	for _, info := range all {
+		r, err := client.ReadRevision(ctx, info)
+		if err != nil {
+			t.Fatal(err)
+		}
 		got = append(got, fmt.Sprintf("%d %v", r.Number, r.Damage))
 	}
 	want := []string{
@@ -182,8 +196,48 @@ func TestDamagedAndForeignRevisionsAreNotDeployed(t *testing.T) {
 		!strings.Contains(got[2], "does not have the labels of the objects of edited") {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	readable, err := client.Revisions(ctx, ns, "edited")
-	if err != nil || len(readable) != 1 || apply.LastDeployed(readable).Number != 1 {
-		t.Errorf("readable: %v, %v", readable, err)
+	if last, err := client.LastDeployed(ctx, ns, "edited"); err != nil || last.Number != 1 {
+		t.Errorf("last deployed: %v, %v", last, err)
+	}
+}
+
+// Any number of Secrets with any content takes little memory, and a number that is too large is
+// ignored.
+func TestForeignRevisionsTakeLittleMemory(t *testing.T) {
+	ctx, client, ns := testContext(t), newClient(t, server.Config()), server.Namespace(t)
+	save(ctx, t, client, "flooded", ns, "a", apply.Deployed)
+	secrets := server.Client(t).CoreV1().Secrets(ns)
+	mine, err := secrets.Get(ctx, "pmk-sched-flooded-revision-1", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	large := make([]byte, 1000<<10)
+	for number := range 120 {
+		label := strconv.Itoa(1000 + number)
+		if number == 119 {
+			label = "9223372036854775807"
+		}
+		flood := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "pmk-sched-flooded-revision-" + label,
+			Labels: maps.Clone(mine.Labels)}, Type: mine.Type, Data: map[string][]byte{"objects.json.gz": large}}
+		flood.Labels["pmk-sched.io/revision"] = label
+		flood.Labels["pmk-sched.io/revision-status"] = string(apply.Failed)
+		if _, err := secrets.Create(ctx, flood, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	revisions, err := client.Revisions(ctx, ns, "flooded")
+	runtime.ReadMemStats(&after)
+	if err != nil || len(revisions) != 50 || revisions[0].Number != 1069 || revisions[49].Number != 1118 {
+		t.Errorf("%d revisions, error %v", len(revisions), err)
+	}
+	if took := after.TotalAlloc - before.TotalAlloc; took > 16<<20 {
+		t.Errorf("listing took %d MiB", took>>20)
+	}
+	next, err := client.SaveRevision(ctx, apply.Revision{
+		RevisionInfo: apply.RevisionInfo{Name: "flooded", Namespace: ns}, Objects: objects(t, "flooded", ns, "b")})
+	if err != nil || next.Number != 1119 {
+		t.Errorf("saved as %+v, %v", next, err)
 	}
 }

@@ -42,13 +42,15 @@ func record(t *testing.T, o deploy.Options, request v1alpha1.CustomSchedulerSpec
 		t.Fatal(err)
 	}
 	revision, err := client.SaveRevision(ctx, apply.Revision{
-		Name: plan.Name, Namespace: plan.Namespace, Description: plan.Description(), Objects: plan.Objects, Record: described,
+		RevisionInfo: apply.RevisionInfo{Name: plan.Name, Namespace: plan.Namespace, Description: plan.Description()},
+		Objects:      plan.Objects,
+		Record:       described,
 	})
 	if err == nil {
 		_, err = client.Apply(ctx, plan.Objects)
 	}
 	if err == nil {
-		err = client.SetRevisionStatus(ctx, revision, apply.Deployed, "")
+		err = client.SetRevisionStatus(ctx, &revision.RevisionInfo, apply.Deployed, "")
 	}
 	if err != nil {
 		t.Fatal(err)

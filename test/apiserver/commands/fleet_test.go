@@ -126,13 +126,12 @@ func TestFleetReadsClustersThatAnswer(t *testing.T) {
 // verified records a verification in the current revision.
 func verified(ctx context.Context, t *testing.T, s *second) {
 	t.Helper()
-	revisions, err := s.client.Revisions(ctx, s.ns, s.name)
+	last, err := s.client.LastDeployed(ctx, s.ns, s.name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	last := apply.LastDeployed(revisions)
 	last.Verified = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	if err := s.client.SetRevisionStatus(ctx, last, apply.Deployed, ""); err != nil {
+	if err := s.client.SetRevisionStatus(ctx, &last.RevisionInfo, apply.Deployed, ""); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -90,7 +90,7 @@ func (s *second) deploy(ctx context.Context, t *testing.T, credentials *inspect.
 		_, err = s.client.Apply(ctx, s.plan.Objects)
 	}
 	if err == nil {
-		err = s.client.SetRevisionStatus(ctx, revision, apply.Deployed, "")
+		err = s.client.SetRevisionStatus(ctx, &revision.RevisionInfo, apply.Deployed, "")
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -187,7 +187,9 @@ func (s *second) revision(t *testing.T, plan *deploy.Plan) apply.Revision {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return apply.Revision{Name: s.name, Namespace: s.ns, Objects: plan.Objects, Record: record}
+	return apply.Revision{RevisionInfo: apply.RevisionInfo{Name: s.name, Namespace: s.ns},
+		Objects: plan.Objects,
+		Record:  record}
 }
 
 // read reads the status; all of it must be known.
@@ -433,7 +435,7 @@ func TestStatusFindingOfACertificateThatExpires(t *testing.T) {
 		_, err = s.client.Apply(ctx, plan.Objects)
 	}
 	if err == nil {
-		err = s.client.SetRevisionStatus(ctx, revision, apply.Deployed, "")
+		err = s.client.SetRevisionStatus(ctx, &revision.RevisionInfo, apply.Deployed, "")
 	}
 	if err != nil {
 		t.Fatal(err)

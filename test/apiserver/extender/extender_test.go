@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/extenders"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
@@ -272,11 +271,11 @@ func TestAnExtenderRequiresTheCertificateThatItsSchedulersPresent(t *testing.T) 
 // wired returns the extenders in the current revision of a scheduler.
 func (w *world) wired(t *testing.T, name string) []manifest.Wiring {
 	t.Helper()
-	revisions, err := w.deps.Ledger.Revisions(t.Context(), w.ns, name)
+	last, err := w.deps.Ledger.LastDeployed(t.Context(), w.ns, name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := deploy.PlanOf(apply.LastDeployed(revisions))
+	plan, err := deploy.PlanOf(last)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -120,8 +120,7 @@ func TestCommandsDoWhatTheirPreviewPrints(t *testing.T) {
 		}
 	}
 	current := func(ctx context.Context) (*apply.Revision, error) {
-		revisions, err := w.deps.Ledger.Revisions(ctx, w.ns, "sched")
-		return apply.LastDeployed(revisions), err
+		return w.deps.Ledger.LastDeployed(ctx, w.ns, "sched")
 	}
 	for _, step := range []struct {
 		name string

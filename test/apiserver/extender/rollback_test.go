@@ -78,11 +78,14 @@ func TestRollbackRestoresImageConfigurationPermissionsAndExtenders(t *testing.T)
 	if slices.ContainsFunc(warnings, func(text string) bool { return strings.Contains(text, "deployed again") }) {
 		t.Errorf("warnings %q", warnings)
 	}
-	revisions, err := w.deps.Ledger.AllRevisions(t.Context(), w.ns, "sched")
+	revisions, err := w.deps.Ledger.Revisions(t.Context(), w.ns, "sched")
 	if err != nil {
 		t.Fatal(err)
 	}
-	history := deploy.History(revisions)
+	history, err := deploy.History(t.Context(), revisions, w.deps.Ledger.ReadRevision)
+	if err != nil {
+		t.Fatal(err)
+	}
 	last := history[len(history)-1]
 	if last.Origin != "rollback to revision 2" || last.By != "root@here" || !last.Current ||
 		!slices.Equal(last.Extenders, []string{"ext"}) {

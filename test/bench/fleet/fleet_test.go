@@ -191,7 +191,7 @@ func fill(b *testing.B, server *processes.Server, release versions.Release) {
 		_, err = client.Apply(ctx, plan.Objects)
 	}
 	if err == nil {
-		err = client.SetRevisionStatus(ctx, revision, apply.Deployed, "")
+		err = client.SetRevisionStatus(ctx, &revision.RevisionInfo, apply.Deployed, "")
 	}
 	if err != nil {
 		b.Fatal(err)
@@ -204,7 +204,9 @@ func save(ctx context.Context, client *apply.Client, plan *deploy.Plan) (*apply.
 		return nil, err
 	}
 	return client.SaveRevision(ctx, apply.Revision{
-		Name: scheduler, Namespace: metav1.NamespaceSystem, Objects: plan.Objects, Record: record,
+		RevisionInfo: apply.RevisionInfo{Name: scheduler, Namespace: metav1.NamespaceSystem},
+		Objects:      plan.Objects,
+		Record:       record,
 	})
 }
 

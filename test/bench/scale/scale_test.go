@@ -284,13 +284,15 @@ func deployScheduler(ctx context.Context, b *testing.B) {
 		b.Fatal(err)
 	}
 	revision, err := client.SaveRevision(ctx, apply.Revision{
-		Name: scheduler, Namespace: metav1.NamespaceSystem, Objects: plan.Objects, Record: record,
+		RevisionInfo: apply.RevisionInfo{Name: scheduler, Namespace: metav1.NamespaceSystem},
+		Objects:      plan.Objects,
+		Record:       record,
 	})
 	if err == nil {
 		_, err = client.Apply(ctx, plan.Objects)
 	}
 	if err == nil {
-		err = client.SetRevisionStatus(ctx, revision, apply.Deployed, "")
+		err = client.SetRevisionStatus(ctx, &revision.RevisionInfo, apply.Deployed, "")
 	}
 	var pods []metav1.Object
 	for i := range controlPlanes {

@@ -26,7 +26,8 @@ import (
 // Objects reads the deployed revisions, and compares them with the live objects.
 type Objects interface {
 	DeployedNames(ctx context.Context, ns string) ([]types.NamespacedName, error)
-	AllRevisions(ctx context.Context, ns, name string) ([]*apply.Revision, error)
+	Revisions(ctx context.Context, ns, name string) ([]apply.RevisionInfo, error)
+	ReadRevision(ctx context.Context, info apply.RevisionInfo) (*apply.Revision, error)
 	Compare(ctx context.Context, objs []*unstructured.Unstructured) ([]apply.Comparison, error)
 }
 

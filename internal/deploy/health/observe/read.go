@@ -82,11 +82,13 @@ func read(ctx context.Context, o Options) (*cluster, error) {
 // a newer one is being deployed. Helm keeps the history of its own releases.
 func (w *workload) readRevisions(ctx context.Context, o Options) {
 	if w.live == nil || w.live.Labels[ownership.LabelManagedBy] != ownership.Helm {
-		all, err := o.Objects.AllRevisions(ctx, w.Namespace, w.Name)
+		all, err := o.Objects.Revisions(ctx, w.Namespace, w.Name)
 		if len(all) > 0 && all[len(all)-1].Status == apply.Pending {
-			w.pending = all[len(all)-1]
+			w.pending = &all[len(all)-1]
 		}
-		w.recorded = apply.LastDeployed(all)
+		if last := apply.LastDeployed(all); last != nil {
+			w.recorded, err = o.Objects.ReadRevision(ctx, *last)
+		}
 		w.undeployed = err == nil && w.recorded == nil
 		if w.recorded != nil && w.recorded.Damage == nil && w.pending == nil {
 			w.comparisons, err = o.Objects.Compare(ctx, w.recorded.Objects)

@@ -39,7 +39,8 @@ type workload struct {
 	// recorded revision.
 	live, deployment *appsv1.Deployment
 	// recorded is the newest deployed revision, pending a newer one that is being deployed.
-	recorded, pending *apply.Revision
+	recorded *apply.Revision
+	pending  *apply.RevisionInfo
 	// undeployed is set if the revisions were read, and none of them was deployed.
 	undeployed  bool
 	comparisons []apply.Comparison
