@@ -20,7 +20,8 @@ type Installed struct {
 	// APIVersion is the config API of the scheduler, and Credentials one of the Credentials constants.
 	APIVersion  string
 	Credentials string
-	// Added are extenders that were deployed separately and are not part of the request.
+	// Added are extenders that were deployed separately and are not part of the request, without the
+	// certificates in the scheduler's pods.
 	Added []profiles.Extender
 }
 
@@ -46,6 +47,7 @@ func ReadInstalled(revision *apply.Revision) (*Installed, error) {
 	}
 	for _, w := range plan.Scheduler.Wirings {
 		if w.Alone {
+			w.Extender.EnableHTTPS, w.Extender.TLS = false, nil
 			installed.Added = append(installed.Added, w.Extender)
 		}
 	}
