@@ -46,7 +46,8 @@ var ErrNoKubeconfig = problem.Invalidf(
 		"/etc/pf9/kube.d/kubeconfigs/admin.yaml on PMK, /etc/kubernetes/admin.conf with kubeadm",
 	"find a cluster: there is no kubeconfig")
 
-// Connect returns the configuration of a client. It sends nothing.
+// Connect returns the configuration of a client, which bounds what the API server answers: see
+// [BoundError]. It sends nothing.
 func Connect(o ConnectOptions) (*rest.Config, error) {
 	overrides := &clientcmd.ConfigOverrides{
 		CurrentContext: o.Context,
@@ -66,6 +67,7 @@ func Connect(o ConnectOptions) (*rest.Config, error) {
 	if _, err := rest.HTTPClientFor(cfg); err != nil {
 		return nil, problem.Invalidf("check the user of the context", "read kubeconfig: %w", err)
 	}
+	cfg.Wrap(boundAnswers)
 	cfg.UserAgent = o.UserAgent
 	if cfg.Timeout = o.RequestTimeout; cfg.Timeout <= 0 {
 		cfg.Timeout = requestTimeout

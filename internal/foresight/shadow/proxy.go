@@ -62,7 +62,7 @@ type refusal struct {
 
 // newProxy returns a proxy for the API server of a configuration.
 func newProxy(cfg *rest.Config, log *zap.Logger) (*proxy, error) {
-	transport, err := rest.TransportFor(cfg)
+	transport, err := rest.TransportFor(kubeapi.Streaming(cfg))
 	if err != nil {
 		return nil, fmt.Errorf("create client for %s: %w", cfg.Host, err)
 	}
