@@ -40,6 +40,8 @@ const maxReleases = 8 << 20
 // ReadReleases reads a release index from a registry. If key, in PEM, is not empty, it must have
 // signed the index: otherwise the error is an [UnsignedError].
 func ReadReleases(ctx context.Context, reference, key string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, signatureTime)
+	defer cancel()
 	stored, err := image.Open(ctx, image.Source{Reference: reference, Keychain: authn.DefaultKeychain})
 	if err != nil {
 		return nil, fmt.Errorf("read the release index: %w", err)

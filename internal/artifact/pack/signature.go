@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 
@@ -44,6 +45,10 @@ func (e *UnsignedError) Hint() string {
 // CheckFailed reports that the image was read, and that it is not signed by the key.
 func (e *UnsignedError) CheckFailed() bool { return true }
 
+// signatureTime bounds the time in which signatures or a release index are read: a registry may
+// answer for ever.
+const signatureTime = 5 * time.Minute
+
 // SignatureRequest is an image whose signature is required.
 type SignatureRequest struct {
 	// Reference names the image in a registry, and Key is the public key in PEM.
@@ -56,6 +61,8 @@ type SignatureRequest struct {
 // release in the signature, if any, are those of the request. It returns the name of the image with
 // the digest. The error is an [UnsignedError] if there is no such signature.
 func VerifySignature(ctx context.Context, r SignatureRequest) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, signatureTime)
+	defer cancel()
 	public, err := sign.ParsePublicKey([]byte(r.Key))
 	if err != nil {
 		return "", err

@@ -170,9 +170,14 @@ func signedImage(t *testing.T, built *build.Result) {
 	if diff := cmp.Diff(want, verified(t, ref, public)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	name, err := VerifySignature(t.Context(), SignatureRequest{Reference: ref, Key: key.Public().PEM()})
-	if err != nil || !strings.HasSuffix(name, "@"+made.Digest) {
-		t.Errorf("got %s, %v", name, err)
+	release := versions.Release{}
+	name, err := VerifySignature(t.Context(), SignatureRequest{Reference: ref, Key: key.Public().PEM(),
+		Release: func(signed versions.Release) error {
+			release = signed
+			return nil
+		}})
+	if err != nil || !strings.HasSuffix(name, "@"+made.Digest) || release.String() != "v1.24.3" {
+		t.Errorf("got %s, %v, signed for %s", name, err, release)
 	}
 	other, _ := testKey(t)
 	_, err = VerifySignature(t.Context(), SignatureRequest{Reference: ref, Key: other.Public().PEM()})

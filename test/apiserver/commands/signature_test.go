@@ -38,8 +38,8 @@ func TestRequiredSignature(t *testing.T) {
 	t.Cleanup(server.Close)
 	repository := strings.TrimPrefix(server.URL, "http://") + "/kube-scheduler:"
 	signed, unsigned := repository+"signed", repository+"unsigned"
-	pushToy(t, unsigned, "")
-	digest := pushToy(t, signed, filepath.Join(dir, "mine.pem"))
+	pushToy(t, unsigned, "", nil)
+	digest := pushToy(t, signed, filepath.Join(dir, "mine.pem"), nil)
 	playController(t, "signed")
 	const refusal = "has no signature of the key"
 	// The former patch of the cluster's release makes an upgrade due.
@@ -78,6 +78,12 @@ func TestRequiredSignature(t *testing.T) {
 			"--require-signature", mine)
 	}, refusal)
 
+	everyImage(t, pmkSched, refused, signed, unsigned, mine)
+	older := repository + "v1.24.2"
+	pushToy(t, older, filepath.Join(dir, "mine.pem"), []byte(`{"release":"v1.23.9"}`))
+	refused("an older signed image under the tag", func() run.Result { return deploy(older) },
+		"has the kube-scheduler of v1.23.9, and the scheduler is for v1.24.2", "specify --branch v1.23.9")
+
 	repair := damageRevision(t, "pmk-sched-signed-revision-1")
 	refused("a requirement that cannot be read", func() run.Result { return deploy(unsigned) },
 		"read the required signature of signed: read revision of Secret/kube-system/pmk-sched-signed-revision-1",
@@ -91,14 +97,43 @@ func TestRequiredSignature(t *testing.T) {
 	}
 }
 
+// everyImage checks that each image that a command would run must be signed, not only the image of
+// the scheduler.
+func everyImage(t *testing.T, pmkSched func(...string) run.Result, refused func(string, func() run.Result, ...string),
+	signed, unsigned, key string) {
+	t.Helper()
+	const refusal = "has no signature of the key"
+	for _, form := range []string{"sidecar: true", "replicas: 1"} {
+		file := run.WriteFile(t, "pmk-sched.yaml", "apiVersion: pmk-sched.io/v1alpha1\nkind: CustomScheduler\nspec:\n"+
+			"  image: {reference: '"+signed+"'}\n  credentials: serviceaccount\n  source: {branch: v1.24.2}\n"+
+			"  extenders: [{name: e, image: '"+unsigned+"', "+form+", ignorable: true, policies: [{name: timestamp}]}]\n")
+		refused("deploy with an extender, "+form, func() run.Result {
+			return pmkSched("deploy", "--name", "signed", "-f", file)
+		}, refusal)
+	}
+	extender := []string{"extender", "deploy", "--name", "e", "--image", unsigned, "--policy", "timestamp",
+		"--ignorable=true", "--for", "signed"}
+	refused("extender deploy", func() run.Result { return pmkSched(extender...) }, refusal)
+	refused("extender deploy --sidecar", func() run.Result { return pmkSched(append(extender, "--sidecar")...) },
+		refusal)
+	refused("replace with other pods", func() run.Result {
+		return pmkSched("replace", "--all-nodes", "--yes", "--pod-image", unsigned, "--image", signed,
+			"--require-signature", key)
+	}, refusal)
+	refused("restore with other pods", func() run.Result {
+		return pmkSched("restore", "--all-nodes", "--yes", "--pod-image", unsigned, "--require-signature", key)
+	}, refusal)
+}
+
 // pushToy pushes an image without a kube-scheduler, and signs it with a private key unless key is
-// empty. It returns the digest of the image.
-func pushToy(t *testing.T, reference, key string) (digest string) {
+// empty. predicate is in the signature. It returns the digest of the image.
+func pushToy(t *testing.T, reference, key string, predicate []byte) (digest string) {
 	t.Helper()
 	platform := "linux/" + runtime.GOARCH
+	content := run.WriteFile(t, "key", "signed with "+key+string(predicate))
 	built, err := image.Build(t.Context(), image.Options{
 		Base: image.Base{Busybox: "/bin/busybox"}, Platforms: []string{platform}, Entrypoint: []string{"/none"},
-		Files: map[string][]image.File{platform: {{Path: "/key", Source: run.WriteFile(t, "key", "signed with "+key)}}},
+		Files: map[string][]image.File{platform: {{Path: "/key", Source: content}}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +148,7 @@ func pushToy(t *testing.T, reference, key string) (digest string) {
 			t.Fatal(err)
 		}
 		hex := strings.TrimPrefix(built.Digest, "sha256:")
-		bundle, err := sign.Sign(t.Context(), signer, sign.NewStatement(sign.Signature, hex, nil))
+		bundle, err := sign.Sign(t.Context(), signer, sign.NewStatement(sign.Signature, hex, predicate))
 		if err == nil {
 			err = built.Attach(built.Digest, sign.BundleType, bundle, nil)
 		}
