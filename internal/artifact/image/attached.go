@@ -132,7 +132,7 @@ func onlyLayer(manifest *v1.Manifest, mediaType string) (v1.Descriptor, bool) {
 	return manifest.Layers[0], manifest.Layers[0].Size >= 0
 }
 
-// readBlob reads a layer of an image, which has the size in the manifest or less.
+// readBlob reads a layer of an image. A layer that is larger than its manifest says is an error.
 func readBlob(img v1.Image, d v1.Descriptor) ([]byte, error) {
 	layer, err := img.LayerByDigest(d.Digest)
 	if err != nil {

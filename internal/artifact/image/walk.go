@@ -15,8 +15,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/contextio"
 )
 
-// limits bound what is read of an image: anyone who can push to its repository chooses what it
-// unpacks to.
+// limits bound the content of an image that is read: anyone who can push to its repository chooses
+// the size to which it unpacks.
 type limits struct {
 	// program and layers are the bytes of a file that is copied, and of all layers, uncompressed.
 	program, layers int64
@@ -25,7 +25,7 @@ type limits struct {
 	entries, names int64
 }
 
-// defaultLimits are far above what is usual: a kube-scheduler has 40 to 160 MB, a large base with
+// defaultLimits are far above usual images: a kube-scheduler has 40 to 160 MB, a large base with
 // compilers has 2 GB in 100,000 files.
 func defaultLimits() limits {
 	return limits{program: 512 << 20, layers: 8 << 30, entries: 500_000, names: 64 << 20}
@@ -46,8 +46,8 @@ type walker struct {
 	visit func(at string, h *tar.Header, r io.Reader) error
 
 	left limits
-	// seen has the names in the layers that were read. The value is set for a name that hides files
-	// below it: it was deleted, or is not a directory.
+	// seen maps the names in the layers that were read to whether they hide files below them: a name
+	// that was deleted, or is not a directory, does.
 	seen map[string]bool
 	// opaque are directories of which lower layers are hidden.
 	opaque map[string]bool

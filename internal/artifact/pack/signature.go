@@ -87,7 +87,7 @@ func VerifySignature(ctx context.Context, r SignatureRequest) (string, error) {
 	return r.Reference, a.requireSignature()
 }
 
-// compare compares what a signature says about its image.
+// compare compares the claims of a signature with the request.
 func (r SignatureRequest) compare(s *sign.Statement) error {
 	claims, err := s.Claims()
 	if err != nil {

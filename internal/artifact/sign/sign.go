@@ -22,8 +22,8 @@ const BundleType = "application/vnd.dev.sigstore.bundle.v0.3+json"
 
 // The types of predicates.
 const (
-	// Signature says that the owner of the key releases the image. cosign's predicate is empty
-	// (sigstore/cosign, pkg/types/predicate.go); it can have [Claims].
+	// Signature says that the owner of the key releases the image. The predicate has [Claims]; the one
+	// of cosign has none (sigstore/cosign, pkg/types/predicate.go).
 	Signature = "https://sigstore.dev/cosign/sign/v1"
 	// SBOM is a CycloneDX document.
 	SBOM = "https://cyclonedx.org/bom"
@@ -56,8 +56,11 @@ type Claims struct {
 	Release string `json:"release,omitempty"`
 }
 
-// Claims returns the claims in the predicate of a signature.
+// Claims returns the claims in the predicate of a signature. cosign's has no predicate.
 func (s *Statement) Claims() (c Claims, err error) {
+	if len(s.Predicate) == 0 {
+		return c, nil
+	}
 	if err = json.Unmarshal(s.Predicate, &c); err != nil {
 		err = fmt.Errorf("read the predicate of the signature: %w", err)
 	}

@@ -251,3 +251,22 @@ func FuzzStatement(f *testing.F) {
 		}
 	})
 }
+
+// cosign 3 leaves the predicate out; older versions of pmk-sched left it empty.
+func TestSignaturesWithoutClaimsSayNothing(t *testing.T) {
+	for text, want := range map[string]Claims{
+		`{}`: {}, `{"predicate":{}}`: {}, `{"predicate":null}`: {},
+		`{"predicate":{"name":"r/x","release":"v1.24.3","more":1}}`: {Name: "r/x", Release: "v1.24.3"},
+	} {
+		s := &Statement{}
+		if err := json.Unmarshal([]byte(text), s); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := s.Claims(); err != nil || got != want {
+			t.Errorf("%s: got %+v, %v", text, got, err)
+		}
+	}
+	if _, err := (&Statement{Predicate: []byte(`"x"`)}).Claims(); err == nil {
+		t.Error("a predicate that is not an object is accepted")
+	}
+}
