@@ -9,6 +9,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 	"github.com/pmk-sched/pmk-sched/profiles"
@@ -154,14 +155,12 @@ func (o Options) Validate() error {
 }
 
 // ValidateImage checks an image and a pull policy, which may be empty.
-func ValidateImage(image, pullPolicy string) error {
+func ValidateImage(reference, pullPolicy string) error {
 	switch corev1.PullPolicy(pullPolicy) {
 	case corev1.PullIfNotPresent, corev1.PullAlways, corev1.PullNever, "":
 	default:
 		return problem.Invalidf("use IfNotPresent, Always or Never", "invalid pull policy %q", pullPolicy)
 	}
-	if strings.ContainsAny(image, " \t\n") {
-		return problem.Invalidf("", "invalid image %q: a reference has no spaces", image)
-	}
-	return nil
+	_, err := image.CanonicalName(strings.ReplaceAll(reference, image.ReleaseInTag, "v1"))
+	return err
 }

@@ -146,6 +146,24 @@ func WiringsOf(revision *apply.Revision) ([]manifest.Wiring, error) {
 	return r.Scheduler.Wirings, nil
 }
 
+// ImagesOf returns the images of the pods of a deployed scheduler or extender.
+func ImagesOf(revision *apply.Revision) ([]string, error) {
+	r, err := decodeRecord(revision)
+	if err != nil {
+		return nil, err
+	}
+	if r.Extender != nil {
+		return []string{r.Extender.Image}, nil
+	}
+	images := []string{r.Scheduler.Image}
+	for _, w := range r.Scheduler.Wirings {
+		if w.Sidecar != nil {
+			images = append(images, w.Sidecar.Image)
+		}
+	}
+	return images, nil
+}
+
 // PlanOf returns the plan that deploys a revision again, with the objects of the revision. Its
 // configuration is not checked once more. The error is invalid input if the revision has no record.
 func PlanOf(revision *apply.Revision) (*Plan, error) {

@@ -2,10 +2,12 @@ package lifecycle
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
@@ -21,6 +23,11 @@ func (r *request) locateImages(ctx context.Context, s *session.Session) error {
 	}
 	o := &r.Options
 	o.Image = strings.ReplaceAll(o.Image, image.ReleaseInTag, release.String())
+	if r.keepImages {
+		if err := r.keepDigests(ctx); err != nil {
+			return err
+		}
+	}
 	if key := o.Request.Spec.Image.RequireSignature; key != "" {
 		if err := r.verifyImages(ctx, key, release); err != nil {
 			return err
@@ -41,6 +48,35 @@ func (r *request) locateImages(ctx context.Context, s *session.Session) error {
 		}
 		if extender.Sidecar && o.MissingImage == nil {
 			o.MissingImage = extender.MissingImage
+		}
+	}
+	return nil
+}
+
+// keepDigests gives the images the digests that images of the same names have in the deployed
+// revisions: their tags may have moved since.
+func (r *request) keepDigests(ctx context.Context) error {
+	revisions := []*apply.Revision{r.Former.Revision}
+	for _, o := range r.Extenders {
+		last, err := r.deps.Ledger.LastDeployed(ctx, o.Namespace, o.Call.Name)
+		if err != nil {
+			return err
+		}
+		revisions = append(revisions, last)
+	}
+	for _, revision := range revisions {
+		if revision == nil {
+			continue
+		}
+		deployed, err := deploy.ImagesOf(revision)
+		if err != nil {
+			return err
+		}
+		for _, image := range r.Images() {
+			at := slices.IndexFunc(deployed, func(d string) bool { return strings.HasPrefix(d, *image+"@") })
+			if at >= 0 {
+				*image = deployed[at]
+			}
 		}
 	}
 	return nil

@@ -59,8 +59,14 @@ func newRegistry(t *testing.T) *imageRegistry {
 // push pushes an image, and returns its name.
 func (r *imageRegistry) push(t *testing.T, name string, signed bool) string {
 	t.Helper()
+	return r.pushContent(t, name, name, signed)
+}
+
+// pushContent pushes an image whose program has that content.
+func (r *imageRegistry) pushContent(t *testing.T, name, content string, signed bool) string {
+	t.Helper()
 	program := filepath.Join(t.TempDir(), "program")
-	if err := os.WriteFile(program, []byte(name), 0o600); err != nil {
+	if err := os.WriteFile(program, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	built, err := image.Build(t.Context(), image.Options{

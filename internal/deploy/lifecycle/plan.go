@@ -49,11 +49,13 @@ type request struct {
 	deps    deploy.Deps
 	// anyKey is set if the user asks for the credentials of this node, also for another cluster.
 	anyKey bool
+	// keepImages is set if images with the names of the deployed ones are the deployed ones.
+	keepImages bool
 }
 
 // newRequest resolves the branch of the spec and returns the deployment that the spec describes.
 func newRequest(ctx context.Context, s *session.Session, sp *spec.Spec) (*request, error) {
-	r := &request{anyKey: sp.AsksForCredentials()}
+	r := &request{anyKey: sp.AsksForCredentials(), keepImages: sp.KeepsImages()}
 	var err error
 	if sp.Branch, err = pack.ChooseBranch(ctx, s, sp.Branch); err != nil {
 		return nil, err
@@ -209,6 +211,20 @@ func Plan(ctx context.Context, s *session.Session, sp *spec.Spec, offline bool) 
 		s.Warn(missing.Error())
 	}
 	return r.plan(ctx)
+}
+
+// Validate returns an error for a spec that no cluster accepts: it makes the plan that Deploy
+// makes, without a cluster.
+func Validate(ctx context.Context, s *session.Session, sp *spec.Spec) error {
+	r, err := newRequest(ctx, s, sp)
+	if err != nil {
+		return err
+	}
+	if err := r.leaveSignature(); err != nil {
+		return err
+	}
+	_, err = extenders.PlanScheduler(ctx, deploy.Deps{}, r.SchedulerDeployment)
+	return err
 }
 
 // readNode adds the credentials of the node, if this is one, and the plugins of the image.

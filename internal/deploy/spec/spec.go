@@ -57,6 +57,8 @@ type Spec struct {
 	// targeted is set if the user named the image to build.
 	again    string
 	targeted bool
+	// keepImages is set by [Spec.KeepImages].
+	keepImages bool
 }
 
 // Read reads the file and resolves it and the flags into a Spec.
