@@ -37,6 +37,9 @@ type Scheduler struct {
 	Source string
 	// Unconfirmed is set while the user has not confirmed code that comes out of a cluster.
 	Unconfirmed *Unconfirmed `json:"-"`
+	// Recorded is set for such code, and stays set when the user has confirmed it: it runs in a
+	// sandbox only.
+	Recorded bool
 }
 
 // Compiled is a kube-scheduler for this machine.

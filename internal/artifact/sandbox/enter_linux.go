@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"runtime"
@@ -25,6 +26,13 @@ const (
 	processesLimit = 1024
 )
 
+// Limits of a program that [Start] starts. Its memory is limited by the memory of the machine.
+const (
+	serviceFileSizeLimit  = 8 << 30 // the log of a scheduler that is explained
+	serviceOpenFilesLimit = 64 << 10
+	serviceProcessesLimit = 8 << 10
+)
+
 // Modes of Enter.
 const (
 	modeIsolated = "isolated" // in new namespaces
@@ -32,7 +40,11 @@ const (
 )
 
 // reportFD is where Enter writes why it failed, as a [failure]; executing the program closes it.
-const reportFD = 3
+// For a service it is a socket, through which Enter sends sockets before, as sentSockets.
+const (
+	reportFD    = 3
+	sentSockets = "sockets"
+)
 
 // Kinds of failures: of the isolation, or of the program itself, which fails without isolation too.
 const (
@@ -40,19 +52,33 @@ const (
 	failedToExecute = "execute"
 )
 
+// entry tells Enter what to do. It is JSON in the command line.
+type entry struct {
+	Root string `json:"root"`
+	Mode string `json:"mode"`
+	// Service is set for Start, whose program reaches the addresses of Reach.
+	Service bool     `json:"service,omitempty"`
+	Reach   []string `json:"reach,omitempty"`
+}
+
+func (e entry) String() string {
+	text, _ := json.Marshal(e) // strings
+	return string(text)
+}
+
 // Enter makes this process, which [Run] started with the command line args, the program. It returns
 // only if that fails.
 func Enter(args []string) (status int) {
 	runtime.LockOSThread() // no_new_privs is of a thread
 	syscall.CloseOnExec(reportFD)
 	report := os.NewFile(reportFD, "report")
-	if len(args) < 4 || report == nil {
+	var e entry
+	if len(args) < 3 || report == nil || json.Unmarshal([]byte(args[2]), &e) != nil {
 		return 1
 	}
-	root, mode := args[2], args[3]
-	kind, err := failedToIsolate, isolate(root, mode)
+	kind, err := failedToIsolate, e.isolate()
 	if err == nil {
-		kind, err = failedToExecute, syscall.Exec(Path(programName), append([]string{programName}, args[4:]...),
+		kind, err = failedToExecute, syscall.Exec(Path(programName), append([]string{programName}, args[3:]...),
 			[]string{})
 	}
 	_, _ = fmt.Fprintf(report, "%s\n%v", kind, err)
@@ -60,12 +86,14 @@ func Enter(args []string) (status int) {
 }
 
 // isolate removes access and privileges from this process that the program must not have.
-func isolate(root, mode string) error {
+func (e entry) isolate() error {
 	steps := []func() error{
-		func() error { return enterRoot(root) }, limit, dropUser, forbidPrivileges,
+		func() error { return enterRoot(e.Root) }, e.limit, dropUser, forbidPrivileges,
 	}
-	if mode == modeIsolated {
-		steps = append([]func() error{raiseLoopback, func() error { return makeReadOnly(root) }}, steps...)
+	if e.Mode == modeIsolated {
+		steps = append([]func() error{
+			raiseLoopback, e.connect, func() error { return makeReadOnly(e.Root) },
+		}, steps...)
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {
@@ -91,6 +119,14 @@ func raiseLoopback() error {
 		return fmt.Errorf("set up the loopback interface: %w", err)
 	}
 	return nil
+}
+
+// connect sends the sockets of a service.
+func (e entry) connect() error {
+	if !e.Service {
+		return nil
+	}
+	return sendSockets(reportFD, e.Reach)
 }
 
 // makeReadOnly mounts root on itself, read-only. Only the file for the output, which is a separate
@@ -119,13 +155,21 @@ func enterRoot(root string) error {
 	return unix.Chdir("/")
 }
 
-func limit() error {
+func (e entry) limit() error {
 	limits := map[int]uint64{
 		unix.RLIMIT_DATA: memoryLimit, unix.RLIMIT_AS: addressSpaceLimit, unix.RLIMIT_FSIZE: fileSizeLimit,
 		unix.RLIMIT_NOFILE: openFilesLimit, unix.RLIMIT_CPU: cpuSecondsLimit, unix.RLIMIT_CORE: 0,
 	}
+	processes := uint64(processesLimit)
+	if e.Service {
+		var err error
+		if limits, err = serviceLimits(); err != nil {
+			return err
+		}
+		processes = serviceProcessesLimit
+	}
 	if os.Geteuid() == 0 {
-		limits[unix.RLIMIT_NPROC] = processesLimit // a user of a desktop has more
+		limits[unix.RLIMIT_NPROC] = processes // a user of a desktop has more
 	}
 	for resource, most := range limits {
 		// The one of package syscall, so that Exec does not restore the number of open files.
@@ -134,6 +178,22 @@ func limit() error {
 		}
 	}
 	return nil
+}
+
+// serviceLimits returns the limits of a program that Start starts.
+func serviceLimits() (map[int]uint64, error) {
+	var machine unix.Sysinfo_t
+	if err := unix.Sysinfo(&machine); err != nil {
+		return nil, fmt.Errorf("read the memory of the machine: %w", err)
+	}
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		return nil, fmt.Errorf("read the limit of open files: %w", err)
+	}
+	return map[int]uint64{
+		unix.RLIMIT_DATA: uint64(machine.Totalram) * uint64(machine.Unit), unix.RLIMIT_FSIZE: serviceFileSizeLimit,
+		unix.RLIMIT_NOFILE: min(files.Max, serviceOpenFilesLimit), unix.RLIMIT_CORE: 0,
+	}, nil
 }
 
 // dropUser changes root to the unprivileged user, which loses all capabilities. Another user has

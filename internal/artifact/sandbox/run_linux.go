@@ -25,21 +25,11 @@ type failure struct{ kind, text string }
 // its root, removed afterwards, which only this user can enter. A program that fails or is killed
 // is a result; the error is why it could not be run: [ErrUnavailable] if it cannot be isolated.
 func Run(ctx context.Context, dir string, p Program) (result *Result, err error) {
-	if Entering(os.Args) {
-		// It would start itself again and again.
-		return nil, errors.New("run a program of an image: main of this program does not call sandbox.Enter")
-	}
-	root, err := os.MkdirTemp(dir, "root-")
+	root, err := p.prepare(dir)
 	if err != nil {
-		return nil, fmt.Errorf("create root directory for %s: %w", p.Path, err)
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(root)) }()
-	if err := p.fill(root); err != nil {
-		return nil, fmt.Errorf("prepare root directory for %s: %w", p.Path, err)
-	}
-	if err := checkExecutable(root); err != nil {
 		return nil, err
 	}
+	defer func() { err = errors.Join(err, os.RemoveAll(root)) }()
 	result, failed, err := p.start(ctx, root, modeIsolated)
 	if failed != nil && failed.kind == failedToIsolate && os.Geteuid() == 0 {
 		reason := failed.text
@@ -47,16 +37,38 @@ func Run(ctx context.Context, dir string, p Program) (result *Result, err error)
 			result.Shared = reason
 		}
 	}
-	switch {
-	case failed == nil:
-		return result, err
-	case failed.kind == failedToIsolate:
-		return nil, problem.Errorf("run pmk-sched as root, or allow user namespaces", "%w: %s", ErrUnavailable,
-			failed.text)
-	default:
-		return nil, problem.Errorf("is the program static and for this machine's architecture?", "run %s: %s", p.Path,
-			failed.text)
+	if failed != nil {
+		return nil, p.failedToStart(failed)
 	}
+	return result, err
+}
+
+// failedToStart returns the error for a failure.
+func (p Program) failedToStart(f *failure) error {
+	if f.kind == failedToIsolate {
+		return problem.Errorf("run pmk-sched as root, or allow user namespaces", "%w: %s", ErrUnavailable, f.text)
+	}
+	return problem.Errorf("is the program static and for this machine's architecture?", "run %s: %s", p.Path, f.text)
+}
+
+// prepare returns a root directory in dir with the program and its files.
+func (p Program) prepare(dir string) (root string, err error) {
+	if Entering(os.Args) {
+		// It would start itself again and again.
+		return "", errors.New("run a program of an image: main of this program does not call sandbox.Enter")
+	}
+	if root, err = os.MkdirTemp(dir, "root-"); err != nil {
+		return "", fmt.Errorf("create root directory for %s: %w", p.Path, err)
+	}
+	if err = p.fill(root); err != nil {
+		err = fmt.Errorf("prepare root directory for %s: %w", p.Path, err)
+	} else {
+		err = checkExecutable(root)
+	}
+	if err != nil {
+		return "", errors.Join(err, os.RemoveAll(root))
+	}
+	return root, nil
 }
 
 // fill writes the program and its files. Only the owner can change them.
@@ -131,10 +143,10 @@ func (p Program) start(ctx context.Context, root, mode string) (*Result, *failur
 	limited, cancel := context.WithTimeout(ctx, p.Timeout)
 	defer cancel()
 	var text tail
-	cmd := exec.CommandContext(limited, "/proc/self/exe")
-	cmd.Args = append([]string{"pmk-sched", enterArgument, root, mode}, p.Args...)
-	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = []string{}, root, &text, &text, []*os.File{child}
-	cmd.SysProcAttr = attributes(mode)
+	cmd := p.command(func(name string, args ...string) *exec.Cmd {
+		return exec.CommandContext(limited, name, args...)
+	}, entry{Root: root, Mode: mode})
+	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = &text, &text, []*os.File{child}
 	// The whole group, for the programs that it may have started.
 	cmd.Cancel, cmd.WaitDelay = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }, time.Second
 	err = cmd.Start()
@@ -164,6 +176,14 @@ func (p Program) start(ctx context.Context, root, mode string) (*Result, *failur
 	}
 	return &Result{Status: cmd.ProcessState.ExitCode(), Text: text.end(), Wrote: written.Size() > 0,
 		TimedOut: limited.Err() != nil}, nil, nil
+}
+
+// command returns the command that enters the sandbox and executes the program.
+func (p Program) command(with func(name string, args ...string) *exec.Cmd, e entry) *exec.Cmd {
+	cmd := with("/proc/self/exe")
+	cmd.Args = append([]string{"pmk-sched", enterArgument, e.String()}, p.Args...)
+	cmd.Env, cmd.Dir, cmd.SysProcAttr = []string{}, e.Root, attributes(e.Mode)
+	return cmd
 }
 
 // attributes returns the attributes of the process that enters the sandbox. For a user other than

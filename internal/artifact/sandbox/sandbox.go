@@ -10,9 +10,14 @@
 // process can set up its own root, limits and user, but Go cannot do it between fork and exec.
 // Enter does that, step by step, and then executes the program.
 //
+// [Start] does the same for a program that runs longer, such as the kube-scheduler of a simulation
+// with plugins that the user did not choose. Such a program also reaches servers on the loopback
+// interface of this machine that the caller names, and the caller reaches the program: Enter makes
+// the sockets for both in the new network, and passes them to the process that started it.
+//
 // As root without namespaces, such as in a container, everything but the separate network and
-// process IDs remains. Another user without namespaces cannot run a program: it would have the
-// user's rights.
+// process IDs remains for Run, and Start fails. Another user without namespaces cannot run a
+// program: it would have the user's rights.
 package sandbox
 
 import (

@@ -89,14 +89,21 @@ func TestProgramReachesNothingOfTheMachine(t *testing.T) {
 			wantIsolation(t, true) // only root can be someone else
 			return
 		}
-		for name, attributes := range map[string]*syscall.SysProcAttr{
-			"root":                         {},
-			"root without CAP_SYS_ADMIN":   {},
-			"user":                         {Credential: &syscall.Credential{Uid: 12345, Gid: 12345}},
-			"user without user namespaces": inUserNamespace(),
-		} {
-			t.Run(name, func(t *testing.T) { runAs(t, name, attributes) })
-		}
+		asUsers(t)
+	}
+}
+
+// asUsers runs the test again as each kind of user.
+func asUsers(t *testing.T) {
+	t.Helper()
+	for name, attributes := range map[string]*syscall.SysProcAttr{
+		"root":                         {},
+		"root without CAP_SYS_ADMIN":   {},
+		"user":                         {Credential: &syscall.Credential{Uid: 12345, Gid: 12345}},
+		"user without user namespaces": inUserNamespace(),
+	} {
+		test := t.Name()
+		t.Run(name, func(t *testing.T) { runAs(t, test, name, attributes) })
 	}
 }
 
@@ -111,7 +118,7 @@ func inUserNamespace() *syscall.SysProcAttr {
 }
 
 // runAs runs the test again in another process.
-func runAs(t *testing.T, name string, attributes *syscall.SysProcAttr) {
+func runAs(t *testing.T, test, name string, attributes *syscall.SysProcAttr) {
 	home := t.TempDir()
 	for dir := home; dir != filepath.Clean(os.TempDir()) && dir != "/"; dir = filepath.Dir(dir) {
 		if err := os.Chmod(dir, 0o777); err != nil {
@@ -127,7 +134,7 @@ func runAs(t *testing.T, name string, attributes *syscall.SysProcAttr) {
 				return
 			}
 		}
-		cmd := exec.Command("/proc/self/exe", "-test.run=^TestProgramReachesNothingOfTheMachine$", "-test.count=1")
+		cmd := exec.Command("/proc/self/exe", "-test.run=^"+test+"$", "-test.count=1")
 		cmd.Env = []string{"SANDBOX_CASE=" + name, probeFile + "=" + os.Getenv(probeFile), "TMPDIR=" + home, "SECRET=1"}
 		cmd.SysProcAttr = attributes
 		out, err := cmd.CombinedOutput()
@@ -170,10 +177,15 @@ func wantIsolation(t *testing.T, separate bool) {
 	}
 }
 
-func wantUnavailable(t *testing.T) {
+func forbidUserNamespaces(t *testing.T) {
+	t.Helper()
 	if err := os.WriteFile("/proc/sys/user/max_user_namespaces", []byte("0"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func wantUnavailable(t *testing.T) {
+	forbidUserNamespaces(t)
 	_, err := Run(t.Context(), private(t),
 		Program{Path: os.Getenv(probeFile), Args: []string{"look", "127.0.0.1:1"}, Timeout: time.Minute})
 	if !errors.Is(err, ErrUnavailable) {

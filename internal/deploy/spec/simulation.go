@@ -45,6 +45,7 @@ func (s *Spec) Simulation(with, imports []string) (pack.Scheduler, error) {
 		return r, err
 	}
 	r.Imports, r.Go, r.Unconfirmed = source.Imports, source.Go, s.unconfirmedCode(*source)
+	r.Recorded = r.Unconfirmed != nil
 	r.Configuration, r.Args, r.Unused = o.Rendering(), o.Args, unused(o.Request.Spec)
 	r.Configuration.Confined = !s.file.local
 	r.Request = s.written(o.Request)

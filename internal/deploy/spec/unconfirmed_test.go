@@ -106,6 +106,9 @@ func TestWhatTheUserHasToConfirm(t *testing.T) {
 			if diff := cmp.Diff(wantRun, run.Unconfirmed); diff != "" {
 				t.Errorf("to run (-want +got):\n%s", diff)
 			}
+			if run.Recorded != (c.run != nil) {
+				t.Errorf("it runs in a sandbox: %t", run.Recorded)
+			}
 		})
 	}
 }

@@ -34,6 +34,10 @@ const (
 	pollInterval = 100 * time.Millisecond
 )
 
+// Scheduler is a user with a token of its own. Its permissions come from RBAC objects: every API
+// server has the roles of a kube-scheduler for it.
+const Scheduler = "system:kube-scheduler"
+
 // Options configure the processes.
 type Options struct {
 	// KubeAPIServer and Etcd are the paths of the programs.
@@ -62,18 +66,19 @@ func (o Options) environment() []string {
 
 // Server is a running API server. Close it.
 type Server struct {
-	o     Options
-	token string
-	port  int
-	store store
-	etcd  *Process
-	api   *Process
+	o Options
+	// token is of a user with all permissions, and schedulerToken of [Scheduler].
+	token, schedulerToken string
+	port                  int
+	store                 store
+	etcd                  *Process
+	api                   *Process
 }
 
 // Start starts etcd and kube-apiserver, and returns when the API server is ready. Their output goes
 // to files in Dir; its end is in the error if one does not start.
 func Start(ctx context.Context, o Options) (s *Server, err error) {
-	s = &Server{o: o, token: rand.Text()}
+	s = &Server{o: o, token: rand.Text(), schedulerToken: rand.Text()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
@@ -174,10 +179,12 @@ func (s *Server) writeFiles() error {
 	if err != nil {
 		return fmt.Errorf("make service account key: %w", err)
 	}
+	tokens := s.token + `,admin,admin,"system:masters"` + "\n" +
+		s.schedulerToken + "," + Scheduler + "," + Scheduler + "\n"
 	keyPEM := pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})
 	return errors.Join(
 		os.WriteFile(filepath.Join(s.o.Dir, "sa.key"), keyPEM, 0o600),
-		os.WriteFile(filepath.Join(s.o.Dir, "tokens.csv"), []byte(s.token+`,admin,admin,"system:masters"`+"\n"), 0o600),
+		os.WriteFile(filepath.Join(s.o.Dir, "tokens.csv"), []byte(tokens), 0o600),
 	)
 }
 
@@ -259,10 +266,19 @@ func (s *Server) Config() *rest.Config {
 // WriteKubeconfig writes a kubeconfig to a file: for a user whose only permissions come from RBAC
 // objects, or, without a user, with all permissions.
 func (s *Server) WriteKubeconfig(file, user string) error {
+	return s.writeKubeconfig(file, &clientcmdapi.AuthInfo{Token: s.token, Impersonate: user})
+}
+
+// WriteSchedulerKubeconfig writes a kubeconfig with the token of [Scheduler] to a file.
+func (s *Server) WriteSchedulerKubeconfig(file string) error {
+	return s.writeKubeconfig(file, &clientcmdapi.AuthInfo{Token: s.schedulerToken})
+}
+
+func (s *Server) writeKubeconfig(file string, user *clientcmdapi.AuthInfo) error {
 	access := s.Config()
 	return clientcmd.WriteToFile(clientcmdapi.Config{
 		Clusters:       map[string]*clientcmdapi.Cluster{"local": {Server: access.Host, CertificateAuthority: access.CAFile}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"local": {Token: access.BearerToken, Impersonate: user}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"local": user},
 		Contexts:       map[string]*clientcmdapi.Context{"local": {Cluster: "local", AuthInfo: "local"}},
 		CurrentContext: "local",
 	}, file)

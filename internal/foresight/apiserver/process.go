@@ -32,17 +32,22 @@ func StartProcess(log, program string, args ...string) (*Process, error) {
 // startProcess starts a program with an environment, which must not be nil: nil means the
 // environment of this process.
 func startProcess(log string, environment []string, program string, args ...string) (*Process, error) {
+	cmd := exec.Command(program, args...)
+	cmd.Env, cmd.SysProcAttr = environment, endWithParent()
+	return StartCommand(log, cmd)
+}
+
+// StartCommand starts a command, whose output is appended to a file. Its attributes are the
+// caller's.
+func StartCommand(log string, cmd *exec.Cmd) (*Process, error) {
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("start %s: %w", filepath.Base(program), err)
+		return nil, fmt.Errorf("start %s: %w", filepath.Base(cmd.Path), err)
 	}
 	defer out.Close()
-	cmd := exec.Command(program, args...)
-	cmd.Env = environment
 	cmd.Stdout, cmd.Stderr = out, out
-	cmd.SysProcAttr = endWithParent()
 	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start %s: %w", filepath.Base(program), err)
+		return nil, fmt.Errorf("start %s: %w", filepath.Base(cmd.Path), err)
 	}
 	p := &Process{cmd: cmd, log: log, done: make(chan struct{})}
 	go func() {

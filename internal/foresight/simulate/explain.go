@@ -20,7 +20,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/explain"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/apiserver"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/decision"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/recorder"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
@@ -108,6 +107,7 @@ func (ob *observer) prepare(ctx context.Context, r *run, c *Configuration) error
 	}
 	ob.nodes, ob.log = slices.Sorted(maps.Keys(r.nodes)), schedulerLog(r.o.Dir)
 	c.YAML = ob.probed.YAML
+	c.services = append(c.services, ob.recorder.Host())
 	// Level 10 everywhere would log every answer of the API server.
 	c.Args = append(c.Args, "--vmodule=schedule_one=10,generic_scheduler=10,scheduler=10")
 	return nil
@@ -115,26 +115,23 @@ func (ob *observer) prepare(ctx context.Context, r *run, c *Configuration) error
 
 // writtenConfiguration returns the configuration as the scheduler has completed it with the
 // defaults of its release.
-func writtenConfiguration(ctx context.Context, r *run, c *Configuration) ([]byte, error) {
+func writtenConfiguration(ctx context.Context, r *run, c *Configuration) (text []byte, err error) {
 	in := func(name string) string { return filepath.Join(r.o.Dir, name) }
-	if err := os.WriteFile(in("given.yaml"), c.YAML, 0o600); err != nil {
-		return nil, fmt.Errorf("write configuration of the scheduler: %w", err)
-	}
-	args := append([]string{"--config=" + in("given.yaml"), "--secure-port=0",
-		"--write-config-to=" + in("defaulted.yaml")}, c.Args...)
-	process, err := apiserver.StartProcess(in("defaults.log"), r.o.Scheduler.Program, args...)
+	s := &r.o.Scheduler
+	args := append([]string{"--secure-port=0", "--write-config-to=" + s.path(r.o.Dir, outputFile)}, c.Args...)
+	process, err := s.execute(ctx, r.o.Dir, in("defaults.log"), in(kubeconfigFile), c, args)
 	if err != nil {
 		return nil, err
 	}
+	defer func() { err = errors.Join(err, process.Kill()) }()
 	limited, cancel := context.WithTimeout(ctx, defaultTime)
 	defer cancel()
 	select {
 	case <-process.Done():
 	case <-limited.Done():
-		return nil, errors.Join(fmt.Errorf("have the scheduler write its configuration: %w", limited.Err()), process.Stop())
+		return nil, fmt.Errorf("have the scheduler write its configuration: %w", limited.Err())
 	}
-	text, err := os.ReadFile(in("defaulted.yaml"))
-	if err != nil {
+	if text, err = process.output(r.o.Dir); err != nil || len(text) == 0 {
 		return nil, fmt.Errorf("have the scheduler write its configuration: %s", process.Tail())
 	}
 	return text, nil

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,8 +44,9 @@ type calledExtender struct {
 
 // askExtenders connects to each extender once. An extender that cannot be called from here is an
 // error, unless it is ignorable: the scheduler then does without it, at an address that refuses
-// connections. No extender binds pods: it would bind pods of the cluster.
-func (c *Configuration) askExtenders(ctx context.Context) error {
+// connections. No extender binds pods: it would bind pods of the cluster. A scheduler in a sandbox
+// calls only those that the simulation runs.
+func (c *Configuration) askExtenders(ctx context.Context, isolated bool) error {
 	var read struct{ Extenders []map[string]any }
 	if err := yaml.Unmarshal(c.YAML, &read); err != nil {
 		return fmt.Errorf("read the extenders of the configuration: %w", err)
@@ -59,7 +61,7 @@ func (c *Configuration) askExtenders(ctx context.Context) error {
 		if !called && e.BindVerb == "" {
 			continue
 		}
-		name, reason := e.ask(ctx, called)
+		name, reason := e.ask(ctx, called, isolated, c.services)
 		answers := reason == "" || !called
 		switch {
 		case answers && e.BindVerb == "":
@@ -68,9 +70,12 @@ func (c *Configuration) askExtenders(ctx context.Context) error {
 			c.Notes = append(c.Notes, fmt.Sprintf("extender %s does not bind pods here, because it would bind pods of the "+
 				"cluster: the scheduler binds them itself", name))
 		case !e.Ignorable:
-			return problem.Errorf("set ignorable: true or remove the extender to simulate without it, or set urlPrefix to an "+
-				"address that answers here, such as the address of a pmk-extender on this machine",
-				"call extender %s, without which no pod is scheduled (ignorable: false): %s", name, reason)
+			hint := "set ignorable: true or remove the extender to simulate without it, or set urlPrefix to an " +
+				"address that answers here, such as the address of a pmk-extender on this machine"
+			if isolated {
+				hint = "name the scheduler with -f pmk-sched.yaml: its plugins then run as you, and call extenders"
+			}
+			return problem.Errorf(hint, "call extender %s, without which no pod is scheduled (ignorable: false): %s", name, reason)
 		default:
 			c.Notes = append(c.Notes, fmt.Sprintf("extender %s is not simulated, pods are scheduled without it (ignorable: true): %s",
 				name, reason))
@@ -100,13 +105,17 @@ func parseExtender(entry map[string]any) (e calledExtender, err error) {
 
 // ask returns the name of the extender, which is its address without a password unless a deployment
 // runs it, and the reason why it cannot be called from here, or "". It connects if connect is set.
-func (e calledExtender) ask(ctx context.Context, connect bool) (name, reason string) {
+func (e calledExtender) ask(ctx context.Context, connect, isolated bool, services []string) (name, reason string) {
 	if name, deployed := strings.CutPrefix(e.URLPrefix, nowhere); deployed {
 		return name, "pmk-sched deploys it into the cluster, where it cannot be called from here"
 	}
 	address, err := url.Parse(e.URLPrefix)
 	if err != nil {
 		return "with an invalid urlPrefix", "its address cannot be parsed"
+	}
+	if isolated && !slices.Contains(services, address.Host) {
+		return address.Redacted(), "the cluster recorded the scheduler's plugins, so it runs in a sandbox, from which it " +
+			"reaches only the simulated API server"
 	}
 	for _, file := range []string{e.TLSConfig.CAFile, e.TLSConfig.CertFile, e.TLSConfig.KeyFile} {
 		if _, err := os.Stat(file); file != "" && err != nil {

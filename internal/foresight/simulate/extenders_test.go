@@ -22,6 +22,7 @@ func TestExtendersAreAskedOnce(t *testing.T) {
 		extender string // the fields of an extender
 		// want is the extender afterwards, note a part of the note, and err of the error.
 		want, note, err string
+		isolated        bool
 	}{
 		"it answers": {extender: "urlPrefix: " + server.URL + "/x, filterVerb: f",
 			want: "urlPrefix: " + server.URL + "/x, filterVerb: f"},
@@ -53,12 +54,19 @@ func TestExtendersAreAskedOnce(t *testing.T) {
 			err:      "call extender https://u:xxxxx@127.0.0.1:1"},
 		"a password in an invalid address": {extender: "urlPrefix: 'http://u:secret@127.0.0.1:x', filterVerb: f",
 			err: "call extender with an invalid urlPrefix"},
+		"it answers, outside of the sandbox": {isolated: true, extender: "urlPrefix: " + server.URL + ", filterVerb: f",
+			err: "so it runs in a sandbox"},
+		"it answers, outside of the sandbox, ignorable": {isolated: true,
+			extender: "urlPrefix: " + server.URL + ", filterVerb: f, ignorable: true",
+			want: "urlPrefix: 'http://127.0.0.1:1/deployed/" + strings.ReplaceAll(server.URL, "/", "%2F") +
+				"', filterVerb: f, ignorable: true",
+			note: "so it runs in a sandbox"},
 		"a password in the address": {extender: "urlPrefix: 'http://u:secret@127.0.0.1:1', filterVerb: f",
 			err: "call extender http://u:xxxxx@127.0.0.1:1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := &Configuration{YAML: fmt.Appendf(nil, "parallelism: 3\nextenders: [{%s}]\n", tc.extender)}
-			err := c.askExtenders(t.Context())
+			err := c.askExtenders(t.Context(), tc.isolated)
 			if tc.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.err) || len(problem.Hints(err)) == 0 ||
 					strings.Contains(err.Error(), "secret") {

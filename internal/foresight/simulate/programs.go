@@ -51,6 +51,8 @@ type Configuration struct {
 	Args, Profiles []string
 	// Notes are differences from the scheduler that a deployment runs.
 	Notes []string
+	// services are the addresses of the extenders that the simulation itself runs.
+	services []string
 }
 
 // set sets a field of the configuration.

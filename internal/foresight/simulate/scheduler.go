@@ -7,17 +7,13 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/metrics"
-	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/apiserver"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -36,7 +32,7 @@ const (
 
 // scheduler is a running kube-scheduler.
 type scheduler struct {
-	process  *apiserver.Process
+	process  *Process
 	url      string
 	client   *http.Client
 	profiles []string
@@ -46,9 +42,9 @@ type scheduler struct {
 
 // startScheduler starts the scheduler.
 func (r *run) startScheduler(ctx context.Context) (*scheduler, error) {
-	kubeconfig, err := r.kubeconfig()
+	kubeconfig, err := r.kubeconfig(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("write kubeconfig of the scheduler: %w", err)
+		return nil, err
 	}
 	process, err := r.o.Scheduler.Start(ctx, r.s, r.o.Dir, kubeconfig, func(c *Configuration) error {
 		gates, _ := deviceArgs(r.o.Scheduler.Release, slices.Sorted(maps.Keys(r.devices.gates)))
@@ -70,9 +66,10 @@ func (r *run) startScheduler(ctx context.Context) (*scheduler, error) {
 	}
 	r.notes = process.Notes
 	return &scheduler{
-		process: process.Process, url: process.MetricsURL, profiles: process.Profiles,
+		process: process, url: process.MetricsURL, profiles: process.Profiles,
 		cacheSize: r.o.Scheduler.Release.Rules().Metrics.CacheSize,
 		client: &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
+			DialContext:     process.dial,
 			TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // a certificate that the scheduler has just made, on loopback
 		}},
 	}, nil
@@ -94,59 +91,6 @@ func listByName(release versions.Release) []string {
 // to the same pods in each simulation.
 func ordersTies(release versions.Release) bool {
 	return release.Rules().OrderedTies && len(listByName(release)) > 0
-}
-
-// Process is a kube-scheduler that was started. Its metrics are served on loopback, without
-// authentication.
-type Process struct {
-	*apiserver.Process
-	MetricsURL string
-	// Profiles are the names of its profiles, and Notes the differences from the scheduler that a
-	// deployment runs.
-	Profiles, Notes []string
-}
-
-// Start starts the scheduler with a kubeconfig, after change has changed its configuration. The
-// configuration and the log are in dir, which is private.
-func (s *Scheduler) Start(
-	ctx context.Context, on *session.Session, dir, kubeconfig string, change func(*Configuration) error,
-) (*Process, error) {
-	address, err := apiserver.FreeAddress()
-	if err != nil {
-		return nil, err
-	}
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, fmt.Errorf("start the scheduler: %w", err)
-	}
-	insecure, err := apiserver.FreePort()
-	if err != nil {
-		return nil, err
-	}
-	configuration, err := s.Configure(on, kubeconfig, insecure)
-	if err != nil {
-		return nil, err
-	}
-	if err := change(configuration); err != nil {
-		return nil, err
-	}
-	if err := configuration.askExtenders(ctx); err != nil {
-		return nil, err
-	}
-	file := filepath.Join(dir, "scheduler.yaml")
-	if err := os.WriteFile(file, configuration.YAML, 0o600); err != nil {
-		return nil, fmt.Errorf("write configuration of the scheduler: %w", err)
-	}
-	args := append([]string{
-		"--config=" + file, "--bind-address=" + host, "--secure-port=" + port,
-		"--authorization-always-allow-paths=/healthz,/readyz,/livez,/metrics", "--v=2",
-	}, configuration.Args...)
-	process, err := apiserver.StartProcess(schedulerLog(dir), s.Program, args...)
-	if err != nil {
-		return nil, err
-	}
-	return &Process{Process: process, MetricsURL: "https://" + address + "/metrics", Profiles: configuration.Profiles,
-		Notes: configuration.Notes}, nil
 }
 
 // stop kills the scheduler, which has nothing to lose. One up to 1.24 that waits for a pod does not

@@ -273,7 +273,20 @@ func (r *run) createPod(ctx context.Context, pod map[string]any) error {
 	return r.loader.Create(ctx, pods, version, pod)
 }
 
-func (r *run) kubeconfig() (string, error) {
-	file := filepath.Join(r.o.Dir, "kubeconfig")
-	return file, r.server.WriteKubeconfig(file, "")
+// kubeconfig writes the kubeconfig of the scheduler: with all permissions, or, for a sandbox, with
+// those of a kube-scheduler.
+func (r *run) kubeconfig(ctx context.Context) (file string, err error) {
+	file = filepath.Join(r.o.Dir, kubeconfigFile)
+	if r.o.Scheduler.Request.Recorded {
+		if err := r.permit(ctx); err != nil {
+			return "", err
+		}
+		err = r.server.WriteSchedulerKubeconfig(file)
+	} else {
+		err = r.server.WriteKubeconfig(file, "")
+	}
+	if err != nil {
+		return "", fmt.Errorf("write kubeconfig of the scheduler: %w", err)
+	}
+	return file, nil
 }

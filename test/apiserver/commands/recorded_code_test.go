@@ -96,6 +96,19 @@ func TestRecordedCodeIsNotRunWithoutConfirmation(t *testing.T) {
 	}
 }
 
+func TestConfirmedCodeOfAClusterRunsInASandbox(t *testing.T) {
+	pmkSched := kubeadmCluster(t)
+	const name = "confirmed"
+	mark := recordMarking(t, name, "registry.example.com/s:"+apiserver.Release, apiserver.Release)
+	result := pmkSched("simulate", "drain", "--name", name, "--trust-recorded-plugins", controlPlane[0])
+	if !strings.Contains(result.Stdout, "ran in a sandbox") {
+		t.Errorf("got %s", result)
+	}
+	if _, err := os.Stat(mark); err == nil {
+		t.Error("the plugin of the revision wrote a file of this machine")
+	}
+}
+
 // A cluster does not choose what the user builds, or the name under which he pushes it.
 func TestUpgradePushesToNoNameOfTheCluster(t *testing.T) {
 	pmkSched := kubeadmCluster(t)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/sandbox"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/decision"
@@ -42,6 +43,9 @@ var simulators struct {
 }
 
 func TestMain(m *testing.M) {
+	if sandbox.Entering(os.Args) {
+		os.Exit(sandbox.Enter(os.Args))
+	}
 	status := m.Run()
 	for _, free := range simulators.free {
 		for _, s := range free {

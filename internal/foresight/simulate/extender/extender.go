@@ -19,6 +19,7 @@ const most = 64 << 20
 // Service is a running service, one extender for each number. Close it.
 type Service struct {
 	server *http.Server
+	host   string
 	url    string
 	done   chan error
 }
@@ -51,7 +52,7 @@ func Start[Args any](
 	})
 	s := &Service{
 		server: &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second},
-		url:    "http://" + listener.Addr().String() + path, done: make(chan error, 1),
+		host:   listener.Addr().String(), url: "http://" + listener.Addr().String() + path, done: make(chan error, 1),
 	}
 	go func() { s.done <- s.server.Serve(listener) }()
 	return s, nil
@@ -60,6 +61,9 @@ func Start[Args any](
 // Address returns the address of the service. The address of an extender is this one and its
 // number, without the verb.
 func (s *Service) Address() string { return s.url }
+
+// Host returns the host and the port of the service.
+func (s *Service) Host() string { return s.host }
 
 // URL returns the address of the extender of a number, without the verb.
 func (s *Service) URL(number int) string { return s.url + "/" + strconv.Itoa(number) }

@@ -46,6 +46,9 @@ func Start(refuse func(schedulerName string) bool) (*Recorder, error) {
 // URL returns the address of the recorder of a stage, without the verb.
 func (r *Recorder) URL(stage int) string { return r.service.URL(stage) }
 
+// Host returns the address of all stages.
+func (r *Recorder) Host() string { return r.service.Host() }
+
 // Passed returns the nodes that the first call for a scheduler name and a stage had. ok is false if
 // there was none.
 func (r *Recorder) Passed(schedulerName string, stage int) (nodes []string, ok bool) {

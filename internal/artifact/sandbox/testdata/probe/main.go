@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"strings"
@@ -15,6 +16,8 @@ func main() {
 	switch os.Args[1] {
 	case "look":
 		look(os.Args[2])
+	case "serve":
+		serve(os.Args[2], os.Args[3], os.Args[4])
 	case "allocate":
 		block := make([]byte, 8<<30)
 		fmt.Println("allocated", len(block))
@@ -59,4 +62,36 @@ func look(address string) {
 	}
 	fmt.Println("root", names, err)
 	fmt.Println("setuid", syscall.Setuid(0) == nil)
+}
+
+// serve prints the access of a service, which may reach one address and not the other, and answers
+// all connections to its own address.
+func serve(reach, other, own string) {
+	block := make([]byte, 2<<30) // more than a program that only runs may have
+	fmt.Println("allocated", len(block))
+	look(other)
+	_, outside := net.DialTimeout("tcp", "192.0.2.1:80", time.Second)
+	fmt.Println("outside", outside == nil)
+	answer := ""
+	if connection, err := net.Dial("tcp", reach); err == nil {
+		text, _ := io.ReadAll(connection)
+		answer = string(text)
+	}
+	fmt.Printf("reach %q\n", answer)
+	fmt.Println("write", os.WriteFile("/output", []byte("result"), 0o600) == nil)
+	l, err := net.Listen("tcp", own)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("ready")
+	for {
+		connection, err := l.Accept()
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		_, _ = connection.Write([]byte("metrics"))
+		_ = connection.Close()
+	}
 }
