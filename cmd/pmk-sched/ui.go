@@ -151,9 +151,10 @@ func (u *ui) confirm(ctx context.Context, yes bool, question string) error {
 // done. The flag answers, if it is set.
 func (u *ui) confirmRecorded(flag string, yes bool) lifecycle.Confirm {
 	return func(ctx context.Context, found *pack.Unconfirmed) error {
-		u.say("%s decides, and no file or flag of this command:", found.Origin)
-		if found.Image != "" {
-			u.say("  image %s", oneLine(found.Image))
+		if found.Image == "" {
+			u.say("%s has code that this machine has not built:", found.Origin)
+		} else {
+			u.say("%s names the image to build:\n  image %s", found.Origin, oneLine(found.Image))
 		}
 		for _, line := range found.Content {
 			u.say("  %s", oneLine(line))

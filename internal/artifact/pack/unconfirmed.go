@@ -6,9 +6,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// Unconfirmed is the part of a request that comes out of a cluster, and that the user has neither
-// named nor confirmed: whoever can write there has chosen it. [Run] and [Compile] refuse the
-// request. A caller that has asked the user sets the field to nil.
+// Unconfirmed is the part of a request that comes from a cluster, and that the user has neither
+// named nor confirmed. Every user who can write to the cluster can choose it, so that [Run] and
+// [Compile] refuse the request. A caller that has asked the user sets the field to nil.
 type Unconfirmed struct {
 	// Origin is where it was read, such as "revision 3 of my-scheduler".
 	Origin string
@@ -18,7 +18,7 @@ type Unconfirmed struct {
 	Content []string
 }
 
-// Action is what the user has to confirm.
+// Action returns the action to confirm, such as "build and push IMAGE".
 func (u *Unconfirmed) Action() string {
 	switch {
 	case u.Image == "":
@@ -29,7 +29,7 @@ func (u *Unconfirmed) Action() string {
 	return "build and push " + u.Image
 }
 
-// Alternative is how the user names it instead.
+// Alternative returns an instruction to name the image or the code instead.
 func (u *Unconfirmed) Alternative() string {
 	if u.Image == "" {
 		return "name the file of the scheduler with -f pmk-sched.yaml"

@@ -56,7 +56,7 @@ func sameCode(a, b v1alpha1.Plugin) bool {
 	return b.Module != "" && a.Module == b.Module && a.Package == b.Package
 }
 
-// contents returns a line for each field that decides what is in an image.
+// contents returns a line for each field that decides the contents of an image.
 func contents(s v1alpha1.Source, i v1alpha1.Image) (lines []string) {
 	line := func(kind, value string) {
 		if value != "" {

@@ -109,7 +109,7 @@ func TestConfirmedCodeOfAClusterRunsInASandbox(t *testing.T) {
 	}
 }
 
-// A cluster does not choose what the user builds, or the name under which he pushes it.
+// A cluster chooses neither the code that the user builds nor the name to push it to.
 func TestUpgradePushesToNoNameOfTheCluster(t *testing.T) {
 	pmkSched := kubeadmCluster(t)
 	var requests atomic.Int32
@@ -124,18 +124,32 @@ func TestUpgradePushesToNoNameOfTheCluster(t *testing.T) {
 	const name = "foreign"
 	repository := strings.TrimPrefix(server.URL, "http://") + "/team/kube-scheduler:"
 	mark := recordMarking(t, name, repository+"v1.24.1", "v1.24.1")
+	notRun := func() {
+		t.Helper()
+		if _, err := os.Stat(mark); err == nil {
+			t.Error("the plugin of the revision was run")
+		}
+	}
 	nothing := func() {
 		t.Helper()
 		if n := requests.Load(); n > 0 {
 			t.Errorf("the registry got %d requests that write", n)
 		}
-		if _, err := os.Stat(mark); err == nil {
-			t.Error("the plugin of the revision was run")
-		}
+		notRun()
 	}
 	pmkSched("upgrade", "--name", name).Fails(t, 2, "image "+repository+apiserver.Release,
 		"plugin /home/someone/marking, sha256:", "without confirmation", "--yes", "-f pmk-sched.yaml")
 	nothing()
 	pmkSched("fleet", "upgrade", "--name", name, "--context", "*").Fails(t, 1, "revision 1 of "+name, "--image", "spec.image")
 	nothing()
+
+	// The user says yes. The program is checked where it reaches nothing of this machine. No kubelet
+	// runs it.
+	playController(t, name)
+	pmkSched("upgrade", "--name", name, "--yes", "--busybox", "/bin/busybox", "--timeout", "2s", "--stable-for",
+		"100ms").Prints(t, "push "+repository+apiserver.Release, "check kube-scheduler --version", "check configuration")
+	if requests.Load() == 0 {
+		t.Error("the confirmed image was not pushed")
+	}
+	notRun()
 }
