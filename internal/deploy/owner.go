@@ -7,6 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -82,7 +83,8 @@ func OwnerName(object *v1alpha1.CustomScheduler) string {
 	return kubeapi.ObjectName(v1alpha1.Kind, object.Namespace, object.Name)
 }
 
-// ownerExists returns a function that looks an owner up.
+// ownerExists returns a function that looks an owner up. It lists, which is all that the controller
+// may do. An owner that the user may not look up exists.
 func ownerExists(cfg *rest.Config) func(ctx context.Context, owner string) (bool, error) {
 	return func(ctx context.Context, owner string) (bool, error) {
 		parts := strings.Split(owner, "/")
@@ -95,10 +97,16 @@ func ownerExists(cfg *rest.Config) func(ctx context.Context, owner string) (bool
 		}
 		resource := schema.GroupVersionResource{Group: v1alpha1.Group, Version: v1alpha1.Version,
 			Resource: v1alpha1.Resource}
-		_, err = client.Resource(resource).Namespace(parts[1]).Get(ctx, parts[2], metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
+		found, err := client.Resource(resource).Namespace(parts[1]).List(ctx,
+			metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", parts[2]).String(), Limit: 1})
+		switch {
+		case apierrors.IsNotFound(err): // the cluster has no CustomSchedulers
 			return false, nil
+		case apierrors.IsForbidden(err):
+			return true, nil
+		case err != nil:
+			return false, kubeapi.Explain("look up "+owner+", to which the scheduler belongs", err)
 		}
-		return err == nil, kubeapi.Explain("get "+owner+", to which the scheduler belongs", err)
+		return len(found.Items) > 0, nil
 	}
 }

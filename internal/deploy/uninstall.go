@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
@@ -15,10 +17,11 @@ import (
 )
 
 // Uninstall removes the objects of a scheduler, the lease of its leader election, its revisions and
-// finally the lock. Objects without the labels of pmk-sched stay. It can be run again after it was
-// killed at any point. If the scheduler is in another namespace, it returns an error that names the
+// finally the lock. The steps in more are run before the revisions are removed, which they may
+// read. Objects without the labels of pmk-sched stay. It can be run again after it was killed at
+// any point. If the scheduler is in another namespace, it returns an error that names the
 // namespace.
-func Uninstall(ctx context.Context, d Deps, namespace, name string) (apply.ChangeSet, error) {
+func Uninstall(ctx context.Context, d Deps, namespace, name string, more ...steps.Step) (apply.ChangeSet, error) {
 	if err := manifest.ValidateName(name); err != nil {
 		return nil, err
 	}
@@ -26,14 +29,14 @@ func Uninstall(ctx context.Context, d Deps, namespace, name string) (apply.Chang
 	if err != nil {
 		return nil, fmt.Errorf("uninstall %s: %w", name, err)
 	}
-	if len(owned) == 0 {
+	if len(owned) == 0 && len(more) == 0 {
 		return nil, nil
 	}
 	if in := NamespacesOf(owned); len(in) > 0 && !slices.Contains(in, namespace) {
 		return nil, problem.Invalidf("use -n "+in[0], "scheduler %s is in namespace %s, not in %s", name, in[0], namespace)
 	}
 	u := &uninstallRun{Deps: d, namespace: namespace, name: name}
-	if err := steps.Run(ctx, u.steps(), d.OnStep); err != nil {
+	if err := steps.Run(ctx, u.steps(more), d.OnStep); err != nil {
 		err = withChanges(fmt.Errorf("uninstall %s: %w", name, err), u.changes)
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			err = problem.WithHint(err, "the node of one of its pods may be down; run uninstall again to continue")
@@ -52,18 +55,25 @@ type uninstallRun struct {
 	changes         apply.ChangeSet
 }
 
-func (u *uninstallRun) steps() []steps.Step {
-	return []steps.Step{
+func (u *uninstallRun) steps(more []steps.Step) []steps.Step {
+	list := append([]steps.Step{
 		{Name: "lock", Hold: u.takeLock, Always: u.lock.release},
 		{Name: "check owner", Do: u.checkOwner},
 		{Name: "remove objects", Do: func(ctx context.Context) error { return u.remove(ctx, false) }},
 		{Name: "remove lease", Do: u.removeLease},
-		{Name: "remove revisions", Do: func(ctx context.Context) error { return u.remove(ctx, true) }},
-	}
+	}, more...)
+	return append(list,
+		steps.Step{Name: "remove revisions", Do: func(ctx context.Context) error { return u.remove(ctx, true) }})
 }
 
+// takeLock takes the lock. A namespace that is being deleted accepts no lock, and no deployment
+// either, from which the lock would protect.
 func (u *uninstallRun) takeLock(ctx context.Context) (context.Context, error) {
-	return u.lock.take(ctx, u.Deps, u.namespace, u.name)
+	held, err := u.lock.take(ctx, u.Deps, u.namespace, u.name)
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return ctx, nil
+	}
+	return held, err
 }
 
 func (u *uninstallRun) checkOwner(ctx context.Context) error {

@@ -14,9 +14,10 @@ type SchedulerRef struct{ Namespace, Name string }
 // String returns namespace/name.
 func (r SchedulerRef) String() string { return r.Namespace + "/" + r.Name }
 
-// callers returns the schedulers that call an extender, and how.
-func callers(ctx context.Context, d deploy.Deps, extender string) (map[SchedulerRef]manifest.Wiring, error) {
-	deployments, err := d.Finder.Deployments(ctx, "")
+// callers returns the schedulers that call the extender of a namespace, and how. Without permission
+// to list the schedulers of all namespaces, these are the ones of its namespace.
+func callers(ctx context.Context, d deploy.Deps, namespace, extender string) (map[SchedulerRef]manifest.Wiring, error) {
+	deployments, err := d.Finder.Deployments(ctx, namespace)
 	if err != nil {
 		return nil, err
 	}

@@ -112,7 +112,7 @@ func (e *extenderRun) steps() []steps.Step {
 // inspect finds the schedulers that call it, and checks that the schedulers to wire can call it.
 func (e *extenderRun) inspect(ctx context.Context) (err error) {
 	o := e.x.Options
-	if e.wired, err = callers(ctx, e.Deps, o.Call.Name); err != nil {
+	if e.wired, err = callers(ctx, e.Deps, e.namespace(), o.Call.Name); err != nil {
 		return err
 	}
 	if o.Sidecar && len(e.x.For)+len(e.wired) == 0 && e.x.Then == nil && e.x.except == (SchedulerRef{}) {

@@ -24,6 +24,9 @@ func Prove(ctx context.Context, d deploy.Deps, caller SchedulerRef, w manifest.W
 		Extender: call.Name, ExtenderNamespace: namespace, Port: manifest.ExtenderPort, URL: call.URLPrefix,
 		Filters: call.FilterVerb != "", Required: call.Ignorable == nil || !*call.Ignorable,
 	}
+	if d.Owner != "" {
+		o.In = caller.Namespace // the controller may not create namespaces
+	}
 	for _, r := range call.ManagedResources {
 		o.Resources = append(o.Resources, r.Name)
 	}

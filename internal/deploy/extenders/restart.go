@@ -23,7 +23,7 @@ type RestartOptions struct {
 // waits until they are stable. A Deployment that does not become stable is rolled back.
 func Restart(ctx context.Context, d deploy.Deps, x RestartOptions) (*Outcome, error) {
 	out := &Outcome{Extender: x.Name, Schedulers: []string{}}
-	calling, err := callers(ctx, d, x.Name)
+	calling, err := callers(ctx, d, x.Namespace, x.Name)
 	if err != nil {
 		return nil, fmt.Errorf("restart extender %s: %w", x.Name, err)
 	}

@@ -249,8 +249,16 @@ func wired(ctx context.Context, d deploy.Deps, namespace, name string) (*apply.R
 		return nil, nil, err
 	}
 	wirings, err := deploy.WiringsOf(last)
-	return last, wirings, err
+	if err != nil {
+		return last, nil, &unreadableError{err}
+	}
+	return last, wirings, nil
 }
+
+// unreadableError is returned for a revision whose record cannot be read, also later.
+type unreadableError struct{ error }
+
+func (e *unreadableError) Unwrap() error { return e.error }
 
 // numberOf returns the number of the revision that a plan replaces, or [deploy.NoRevision].
 func numberOf(last *apply.Revision) int {

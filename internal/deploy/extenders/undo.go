@@ -34,7 +34,7 @@ func (e *extenderRun) restore(ctx context.Context, cause error) error {
 // checkUncalled returns an error that names the schedulers which may still call the extender. A
 // scheduler that calls the former revision of the extender as before does not count.
 func (e *extenderRun) checkUncalled(ctx context.Context, cause error) error {
-	calling, err := callers(ctx, e.Deps, e.name())
+	calling, err := callers(ctx, e.Deps, e.namespace(), e.name())
 	if err != nil {
 		return fmt.Errorf("find the schedulers that call it: %w", err)
 	}

@@ -69,7 +69,7 @@ func Uninstall(ctx context.Context, d deploy.Deps, x UninstallOptions) (apply.Ch
 
 // unwireAll deploys every scheduler that calls the extender without it.
 func unwireAll(ctx context.Context, d deploy.Deps, x UninstallOptions) (apply.ChangeSet, error) {
-	calling, err := callers(ctx, d, x.Name)
+	calling, err := callers(ctx, d, x.Namespace, x.Name)
 	if err != nil {
 		return nil, err
 	}

@@ -142,6 +142,19 @@ func Uninstall(
 	return uninstall(ctx, d, sp.Namespace, sp.Name, list, timeout)
 }
 
+// Remove removes the scheduler of s.Owner, and the extenders that were deployed with it and that no
+// other scheduler calls. It asks for no request: see [extenders.UninstallScheduler].
+func Remove(ctx context.Context, s *session.Session, namespace, name string, timeout time.Duration) error {
+	d, err := deploy.Connect(s)
+	if err != nil {
+		return err
+	}
+	limited, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	_, err = extenders.UninstallScheduler(limited, d, extenders.SchedulerRef{Namespace: namespace, Name: name})
+	return err
+}
+
 func uninstall(
 	ctx context.Context, d deploy.Deps, namespace, name string, list []extenders.Options, timeout time.Duration,
 ) (apply.ChangeSet, error) {

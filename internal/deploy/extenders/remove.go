@@ -1,0 +1,109 @@
+package extenders
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/steps"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
+)
+
+// UninstallScheduler removes a scheduler, and the extenders that its last revision records or that
+// d.Owner deployed last, unless another scheduler calls them. Its revisions are removed after the
+// extenders, so that it can be run again. A scheduler that was never deployed is no error.
+func UninstallScheduler(ctx context.Context, d deploy.Deps, ref SchedulerRef) (apply.ChangeSet, error) {
+	if manifest.ValidateName(ref.Name) != nil {
+		return nil, nil // it cannot have been deployed
+	}
+	var removed apply.ChangeSet
+	changes, err := deploy.Uninstall(ctx, d, ref.Namespace, ref.Name, steps.Step{Name: "remove extenders",
+		Do: func(ctx context.Context) error {
+			names, err := deployedWith(ctx, d, ref)
+			if err != nil {
+				return err
+			}
+			for _, name := range names {
+				changes, err := removeUncalled(ctx, d, ref.Namespace, name)
+				if removed = append(removed, changes...); err != nil {
+					return err
+				}
+			}
+			return nil
+		}})
+	return append(changes, removed...), err
+}
+
+// deployedWith returns the names of the extenders that were deployed with a scheduler: of those
+// that its last revision calls, and, since a run may have been killed before it saved one, of those
+// whose own last revision is of d.Owner.
+func deployedWith(ctx context.Context, d deploy.Deps, ref SchedulerRef) ([]string, error) {
+	_, wirings, err := wired(ctx, d, ref.Namespace, ref.Name)
+	switch {
+	case errors.As(err, new(*unreadableError)):
+		d.Warnf("extenders of scheduler %s may be left: %v", ref, err)
+	case err != nil:
+		return nil, err
+	}
+	var names []string
+	for _, w := range wirings {
+		if w.Sidecar == nil && !w.Alone && manifest.ValidateName(w.Extender.Name) == nil {
+			names = append(names, w.Extender.Name)
+		}
+	}
+	deployments, err := d.Finder.Deployments(ctx, ref.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range deployments {
+		if o.GetLabels()[ownership.LabelName] != ownership.Extender || o.GetNamespace() != ref.Namespace || d.Owner == "" {
+			continue
+		}
+		revisions, err := d.Ledger.Revisions(ctx, ref.Namespace, o.GetName())
+		if err != nil {
+			return nil, err
+		}
+		if n := len(revisions); n > 0 && revisions[n-1].By == d.Owner {
+			names = append(names, o.GetName())
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+// removeUncalled removes an extender that no scheduler calls.
+func removeUncalled(ctx context.Context, d deploy.Deps, namespace, name string) (apply.ChangeSet, error) {
+	owned, err := d.Applier.Owned(ctx, name, namespace)
+	if err != nil {
+		return nil, err
+	}
+	if deploy.AppOf(owned) != ownership.Extender || !slices.Contains(deploy.NamespacesOf(owned), namespace) {
+		return nil, nil // the name is of something else meanwhile
+	}
+	calling, err := callers(ctx, d, namespace, name)
+	switch {
+	case errors.As(err, new(*unreadableError)):
+		d.Warnf("extender %s stays, because a scheduler may call it: %v", name, err)
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	var by []string
+	for _, ref := range sortedRefs(calling) {
+		by = append(by, ref.String())
+	}
+	for _, node := range NodesCalling(owned) {
+		by = append(by, "the default scheduler of node "+node)
+	}
+	if len(by) > 0 {
+		if d.Note != nil {
+			d.Note("extender " + name + " stays: it is called by " + strings.Join(by, ", "))
+		}
+		return nil, nil
+	}
+	return Uninstall(ctx, d, UninstallOptions{Name: name, Namespace: namespace})
+}
