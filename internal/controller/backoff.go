@@ -6,6 +6,8 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 )
 
@@ -25,8 +27,11 @@ type failure struct {
 }
 
 // fail records a failed deployment of a target, and returns its error with the time of the next
-// attempt.
-func (u *run) fail(t *target, err error) *stalled {
+// attempt. Another run that holds the lock, of an extender that two objects name, is no failure.
+func (u *run) fail(t *target, err error) error {
+	if errors.As(err, new(*apply.LockedError)) {
+		return err
+	}
 	reason := "DeployFailed"
 	if errors.As(err, new(*deploy.OwnerError)) {
 		reason = "OwnedByOther"
@@ -58,4 +63,57 @@ func (u *run) lastFailure(t *target) *failure {
 func (u *run) forget() {
 	u.compared.Delete(client.ObjectKeyFromObject(u.object))
 	u.failed.Delete(client.ObjectKeyFromObject(u.object))
+}
+
+// Limits of repairs. Others that change the objects again at once, such as a second controller,
+// would otherwise lead to a deployment each time, without end.
+const (
+	// freeRepairs are made at once.
+	freeRepairs = 5
+	// Time before each further repair: it doubles.
+	minRepairPause = time.Minute
+	maxRepairPause = 30 * time.Minute
+	// calmTime without a repair ends a series of repairs.
+	calmTime = 2 * maxRepairPause
+)
+
+// repairedTooOften is the reason of the condition Stalled while a repair waits.
+const repairedTooOften = "RepairedTooOften"
+
+// repairs is a series of repairs of the objects of a scheduler.
+type repairs struct {
+	count int
+	last  time.Time
+}
+
+// next returns when the next repair may begin.
+func (r repairs) next() time.Time {
+	if r.count < freeRepairs {
+		return r.last
+	}
+	return r.last.Add(min(minRepairPause<<min(r.count-freeRepairs, 10), maxRepairPause))
+}
+
+// with returns the series with a repair that begins at a time.
+func (r repairs) with(now time.Time) repairs {
+	if now.Sub(r.last) > calmTime {
+		r.count = 0
+	}
+	return repairs{count: r.count + 1, last: now}
+}
+
+// beginRepair returns an error with the time of the next repair if the objects were repaired too
+// often. Otherwise it counts a repair.
+func (u *run) beginRepair(drift string, now time.Time) error {
+	key := client.ObjectKeyFromObject(u.object)
+	found, _ := u.repaired.LoadOrStore(key, repairs{})
+	series := found.(repairs)
+	if next := series.next(); now.Before(next) {
+		return &stalled{reason: repairedTooOften, next: next, err: problem.Errorf(
+			"find who changes it in its metadata.managedFields, and let only one of both manage it",
+			"%s; it was repaired %d times, and changed again each time: the next repair is at %s", drift, series.count,
+			next.UTC().Format(time.RFC3339))}
+	}
+	u.repaired.Store(key, series.with(now))
+	return nil
 }

@@ -106,11 +106,10 @@ func (u *run) describeDeployed(proof *verify.Result) {
 // record writes the conditions of a finished reconciliation. A failure is tried again, with more
 // and more time between the attempts, unless only the user can change it.
 func (u *run) record(ctx context.Context, failed error) (reconcile.Result, error) {
-	deployment, err := u.deployment(ctx)
+	missing, err := u.unavailable(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	available := deployment != nil && isAvailable(deployment)
 	reason, message := "Deployed", "the scheduler is deployed, and has bound a pod"
 	var needsUser *stalled
 	switch {
@@ -128,13 +127,13 @@ func (u *run) record(ctx context.Context, failed error) (reconcile.Result, error
 		u.set(v1alpha1.ConditionStalled, metav1.ConditionFalse, reason, message)
 		if u.object.Status.Release == nil {
 			reason, message = "NoImageForRelease", "no scheduler is deployed"
-		} else if !available {
-			reason, message = "NotAvailable", "no replica of the scheduler is available"
+		} else if missing != "" {
+			reason, message = "NotAvailable", missing
 		}
 	}
 	u.set(v1alpha1.ConditionReconciling, metav1.ConditionFalse, reason, message)
 	ready := metav1.ConditionFalse
-	if needsUser == nil && available && u.is(v1alpha1.ConditionVerified) {
+	if needsUser == nil && missing == "" && u.is(v1alpha1.ConditionVerified) {
 		ready = metav1.ConditionTrue
 	}
 	u.set(v1alpha1.ConditionReady, ready, reason, message)

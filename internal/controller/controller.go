@@ -83,6 +83,8 @@ type reconciler struct {
 	compared sync.Map
 	// failed maps objects to their last failed deployment.
 	failed sync.Map
+	// repaired maps objects to their [repairs].
+	repaired sync.Map
 	// changed wakes the reconciler when the versions of the API servers change.
 	changed chan changedServers
 }
@@ -143,9 +145,17 @@ func newManager(cfg *rest.Config, o Options) (manager.Manager, error) {
 		Label:     labels.SelectorFromSet(labels.Set{ownership.LabelManagedBy: ownership.Manager}),
 		Transform: cache.TransformStripManagedFields(),
 	}
+	// Revisions, and the keys in them, are not kept in memory.
+	secrets, err := labels.Parse(ownership.LabelManagedBy + "=" + ownership.Manager + ",!" + ownership.LabelRevision)
+	if err != nil {
+		return nil, err
+	}
 	byObject := map[client.Object]cache.ByObject{}
 	for _, kind := range append(watchedKinds(), &appsv1.Deployment{}) {
 		byObject[kind] = managed
+		if _, isSecret := kind.(*corev1.Secret); isSecret {
+			byObject[kind] = cache.ByObject{Label: secrets, Transform: managed.Transform}
+		}
 	}
 	return ctrl.NewManager(cfg, manager.Options{
 		Scheme: scheme,
@@ -161,12 +171,13 @@ func newManager(cfg *rest.Config, o Options) (manager.Manager, error) {
 	})
 }
 
-// watchedKinds are the kinds of a scheduler's objects whose changes are noticed at once, in
-// addition to its Deployment. Secrets are not watched: revisions are Secrets.
+// watchedKinds are the kinds of the objects of schedulers and extenders whose changes are noticed
+// at once, in addition to Deployments. Only their metadata is read. Changes of other kinds are
+// noticed by the next comparison.
 func watchedKinds() []client.Object {
 	return []client.Object{
 		&corev1.ServiceAccount{}, &corev1.ConfigMap{}, &rbacv1.Role{}, &rbacv1.RoleBinding{}, &rbacv1.ClusterRole{},
-		&rbacv1.ClusterRoleBinding{},
+		&rbacv1.ClusterRoleBinding{}, &corev1.Secret{}, &corev1.Service{},
 	}
 }
 

@@ -16,8 +16,7 @@ func namespaceRules() []rbacv1.PolicyRule {
 		rule("apps", []string{"deployments"}, append(apply, "watch")...),
 		rule(rbacv1.GroupName, []string{"roles", "rolebindings"}, append(apply, "watch")...),
 		// Revisions are Secrets.
-		rule("", []string{"secrets"}, apply...),
-		rule("", []string{"services"}, apply...),
+		rule("", []string{"secrets", "services"}, append(apply, "watch")...),
 		rule("policy", []string{"poddisruptionbudgets"}, apply...),
 		rule("networking.k8s.io", []string{"networkpolicies"}, apply...),
 		rule("coordination.k8s.io", []string{"leases"}, "get", "create", "update", "delete"),

@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"go.uber.org/zap"
-	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -43,13 +42,6 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	u := &run{reconciler: r, object: object, session: r.sessionFor(object)}
 	if !object.DeletionTimestamp.IsZero() {
 		return reconcile.Result{}, u.finish(ctx)
-	}
-	if !controllerutil.ContainsFinalizer(object, v1alpha1.Finalizer) {
-		before := object.DeepCopy()
-		controllerutil.AddFinalizer(object, v1alpha1.Finalizer)
-		if err := r.Patch(ctx, object, client.MergeFrom(before)); err != nil {
-			return reconcile.Result{}, err
-		}
 	}
 	servers := r.servers.Load()
 	if servers == nil {
@@ -98,14 +90,48 @@ func (u *run) deployIfNeeded(ctx context.Context) error {
 	if err != nil || !due {
 		return err
 	}
-	return u.deploy(ctx, chosen.deploy)
+	sp, err := u.validate(ctx, chosen.deploy)
+	if err != nil {
+		return &stalled{reason: "InvalidSpec", err: err}
+	}
+	if err := u.hold(ctx); err != nil {
+		return err
+	}
+	return u.deploy(ctx, chosen.deploy, sp)
+}
+
+// validate returns the scheduler to deploy, or the error that its deployment would begin with.
+func (u *run) validate(ctx context.Context, t *target) (*spec.Spec, error) {
+	sp, err := t.spec(u.object, u.o.Version, u.session.CacheDir)
+	if err != nil {
+		return nil, err
+	}
+	if t.isDeployed(u.object.Status.Release) {
+		sp = sp.KeepImages()
+	}
+	return sp, lifecycle.Validate(ctx, &u.session, sp)
+}
+
+// hold adds the finalizer. An object that is never deployed has none: there is nothing to remove
+// when it is deleted.
+func (u *run) hold(ctx context.Context) error {
+	if controllerutil.ContainsFinalizer(u.object, v1alpha1.Finalizer) {
+		return nil
+	}
+	held := u.object.DeepCopy()
+	controllerutil.AddFinalizer(held, v1alpha1.Finalizer)
+	if err := u.Patch(ctx, held, client.MergeFrom(u.object)); err != nil {
+		return fmt.Errorf("add the finalizer: %w", err)
+	}
+	u.object.Finalizers, u.object.ResourceVersion = held.Finalizers, held.ResourceVersion
+	return nil
 }
 
 // isDue reports whether the target has to be deployed.
 func (u *run) isDue(ctx context.Context, t *target) (bool, error) {
 	status := &u.object.Status
 	if !t.isDeployed(status.Release) || status.ObservedGeneration != u.object.Generation ||
-		!u.is(v1alpha1.ConditionVerified) {
+		!u.is(v1alpha1.ConditionVerified) || u.isUnfinished() {
 		return true, nil
 	}
 	status.Release.Server = t.server
@@ -123,19 +149,29 @@ func (u *run) isDue(ctx context.Context, t *target) (bool, error) {
 		return false, nil
 	}
 	u.set(v1alpha1.ConditionDrifted, metav1.ConditionTrue, "Changed", drift)
+	if err := u.beginRepair(drift, time.Now()); err != nil {
+		u.compared.Delete(key)
+		return false, err
+	}
 	u.session.Log.Info("an object was changed by others; deploying again", zap.String("drift", drift))
 	return true, nil
 }
 
+// isUnfinished reports whether the last change of the object was not deployed. Its generation is
+// observed nevertheless. Repairs that were too many are no such change.
+func (u *run) isUnfinished() bool {
+	c := meta.FindStatusCondition(u.object.Status.Conditions, v1alpha1.ConditionStalled)
+	return c != nil && c.Status == metav1.ConditionTrue && c.Reason != repairedTooOften
+}
+
 // deploy deploys the target as `pmk-sched deploy` does, and verifies it with a pod.
-func (u *run) deploy(ctx context.Context, t *target) error {
+func (u *run) deploy(ctx context.Context, t *target, sp *spec.Spec) error {
+	if err := u.checkAvailable(ctx); err != nil {
+		return err
+	}
 	u.progress("Deploying", fmt.Sprintf("deploying %s, image %s", t.Release, t.Image))
 	if err := u.patchStatus(ctx); err != nil {
 		return err
-	}
-	sp, err := t.spec(u.object, u.o.Version, u.session.CacheDir)
-	if err != nil {
-		return &stalled{reason: "InvalidSpec", err: err}
 	}
 	var proof *verify.Result
 	verifyPod := func(ctx context.Context, plan *deploy.Plan) (err error) {
@@ -174,30 +210,18 @@ func (u *run) finish(ctx context.Context) error {
 	before := u.object.DeepCopy()
 	controllerutil.RemoveFinalizer(u.object, v1alpha1.Finalizer)
 	u.forget()
+	u.repaired.Delete(client.ObjectKeyFromObject(u.object))
 	return client.IgnoreNotFound(u.Patch(ctx, u.object, client.MergeFrom(before)))
 }
 
-// uninstall removes the scheduler, unless it belongs to another owner.
+// uninstall removes the scheduler as its revisions record it, unless it belongs to another owner.
+// The spec does not matter: it may have changed since to one that no cluster accepts.
 func (u *run) uninstall(ctx context.Context) error {
-	// Extenders come from the request; nothing else of it matters.
-	t := &target{SchedulerRelease: &v1alpha1.SchedulerRelease{Image: "none"}}
-	made := t.request(u.object)
-	made.Spec = v1alpha1.CustomSchedulerSpec{
-		Extenders: slices.DeleteFunc(made.Spec.Extenders, func(e v1alpha1.Extender) bool { return !e.IsDeployed() }),
-	}
-	empty, err := spec.Read(spec.Flags{Version: u.o.Version, CacheDir: u.session.CacheDir})
-	if err != nil {
-		return err
-	}
-	sp, err := empty.Named(made.Name, made.Namespace).Again(spec.Deployed{Request: made}, deploy.Auto, true)
-	if err != nil {
-		return err
-	}
 	timeout := u.o.Timeout
 	if timeout <= 0 {
 		timeout = uninstallTimeout
 	}
-	_, err = lifecycle.Uninstall(ctx, &u.session, sp, timeout)
+	err := lifecycle.Remove(ctx, &u.session, u.object.Namespace, u.object.Name, timeout)
 	if errors.As(err, new(*deploy.OwnerError)) {
 		return nil
 	}
@@ -206,15 +230,6 @@ func (u *run) uninstall(ctx context.Context) error {
 
 // uninstallTimeout is the default time for the objects to disappear.
 const uninstallTimeout = 5 * time.Minute
-
-// deployment returns the scheduler's Deployment from the cache, or nil.
-func (u *run) deployment(ctx context.Context) (*appsv1.Deployment, error) {
-	found := &appsv1.Deployment{}
-	if err := u.Get(ctx, client.ObjectKeyFromObject(u.object), found); err != nil {
-		return nil, client.IgnoreNotFound(err)
-	}
-	return found, nil
-}
 
 // patchStatus writes the status if it has changed.
 func (u *run) patchStatus(ctx context.Context) error {

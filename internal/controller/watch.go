@@ -2,9 +2,9 @@ package controller
 
 import (
 	"context"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -32,10 +32,10 @@ func (r *reconciler) watch(mgr manager.Manager, o controller.Options) error {
 	})
 	b := builder.ControllerManagedBy(mgr).For(&v1alpha1.CustomScheduler{},
 		builder.WithPredicates(predicate.GenerationChangedPredicate{})).WithOptions(o).
-		Watches(&appsv1.Deployment{}, handler.EnqueueRequestsFromMapFunc(r.scheduler), changed).
+		Watches(&appsv1.Deployment{}, handler.EnqueueRequestsFromMapFunc(r.users), changed).
 		WatchesRawSource(source.Channel(r.changed, handler.EnqueueRequestsFromMapFunc(r.all)))
 	for _, kind := range watchedKinds() {
-		b = b.WatchesMetadata(kind, handler.EnqueueRequestsFromMapFunc(r.scheduler), changed)
+		b = b.WatchesMetadata(kind, handler.EnqueueRequestsFromMapFunc(r.users), changed)
 	}
 	return b.Complete(r)
 }
@@ -52,27 +52,37 @@ func isChange(e event.UpdateEvent) bool {
 
 func isAvailable(d *appsv1.Deployment) bool { return d.Status.AvailableReplicas > 0 }
 
-// scheduler returns the object of a scheduler's object, and makes sure that it is compared.
-func (r *reconciler) scheduler(_ context.Context, object client.Object) []reconcile.Request {
+// users returns the objects for which an object of a scheduler or extender is deployed, and makes
+// sure that they are compared.
+func (r *reconciler) users(ctx context.Context, object client.Object) []reconcile.Request {
 	name := object.GetLabels()[ownership.LabelInstance]
-	if name == "" {
-		return nil
-	}
-	key := types.NamespacedName{Namespace: r.o.Namespace, Name: name}
-	r.compared.Delete(key)
-	return []reconcile.Request{{NamespacedName: key}}
+	return r.requests(ctx, func(o *v1alpha1.CustomScheduler) bool {
+		found := slices.Contains(deployedNames(o), name)
+		if found {
+			r.compared.Delete(client.ObjectKeyFromObject(o))
+		}
+		return found
+	})
 }
 
 // all returns all objects.
 func (r *reconciler) all(ctx context.Context, _ client.Object) []reconcile.Request {
+	return r.requests(ctx, func(*v1alpha1.CustomScheduler) bool { return true })
+}
+
+// requests returns the objects in the cache that wanted accepts.
+func (r *reconciler) requests(ctx context.Context, wanted func(*v1alpha1.CustomScheduler) bool) []reconcile.Request {
 	list := &v1alpha1.CustomSchedulerList{}
-	if err := r.List(ctx, list, client.InNamespace(r.o.Namespace)); err != nil {
-		r.log.Error("list objects after a change of the API servers: " + err.Error())
+	// They are only read here: copies of all objects for each event are expensive.
+	if err := r.List(ctx, list, client.InNamespace(r.o.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		r.log.Error("list objects after a change: " + err.Error())
 		return nil
 	}
 	var requests []reconcile.Request
 	for i := range list.Items {
-		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		if wanted(&list.Items[i]) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
 	}
 	return requests
 }

@@ -61,6 +61,8 @@ func TestWrongObjectsAreRefusedWithTheField(t *testing.T) {
 				w.refuses(t, spec, field)
 			}
 			w.refusesName(t, "Wrong.name")
+			w.refusesName(t, "my.scheduler")
+			w.refusesName(t, strings.Repeat("a", 64))
 			if parsed.Rules().ValidationRules {
 				for spec, reason := range contradictions() {
 					w.refuses(t, spec, reason)

@@ -76,7 +76,7 @@ func (s *Server) Play(t testing.TB, ns string, behaviors Behaviors) (stop func()
 func addNode(t testing.TB, kube kubernetes.Interface) {
 	t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: clusterNode,
-		Labels: map[string]string{"node-role.kubernetes.io/control-plane": ""}}}
+		Labels: map[string]string{"node-role.kubernetes.io/control-plane": "", corev1.LabelOSStable: "linux"}}}
 	node, err := kube.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		return
