@@ -200,7 +200,7 @@ func TestEveryFieldOfASchedulerIsSimulatedOrNamed(t *testing.T) {
 	set := map[string]bool{}
 	var notes []string
 	for file, release := range map[string]string{"every.yaml": "v1.24.3", "other.yaml": "v1.33.2", "file.yaml": "v1.21.14"} {
-		sp, err := spec.Read(spec.Flags{File: file, Branch: release})
+		sp, err := spec.Read(spec.Flags{File: file, Branch: release, Version: "v0.1.0"})
 		if err != nil {
 			t.Fatal(err)
 		}
