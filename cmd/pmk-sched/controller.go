@@ -2,12 +2,16 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/controller"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
@@ -24,29 +28,33 @@ func controllerCommand(u *ui) *cli.Command {
 func controllerRenderCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "render", Usage: "print the objects that install the controller",
-		Description: "Prints the CustomResourceDefinition, a ServiceAccount with its permissions, and the Deployment, for " +
-			"`kubectl apply`. With --branch it works without a cluster.",
+		Description: "Prints the Namespace, the CustomResourceDefinition, a ServiceAccount with its permissions, and the " +
+			"Deployment, for `kubectl apply`. With --namespace the namespace must exist. With --branch it works without a " +
+			"cluster.",
 		UsageText: examples(
 			"pmk-sched controller render --image registry.example.com/pmk-sched:v1 --to-file controller.yaml",
-			"pmk-sched controller render --image registry.example.com/pmk-sched:v1 --branch v1.34.2 -o table",
+			"pmk-sched controller render --image r.example.com/pmk-sched:v1 --allow-repository r.example.com",
 		),
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "image", Usage: "`REFERENCE` of an image with pmk-sched (required)"},
 			&cli.IntFlag{Name: "replicas", Usage: "`NUMBER` of replicas, of which one acts", Value: 1},
 			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of the API server, to work without a cluster",
 				DefaultText: "the API server's"},
+			controllerKeyFlag(), allowRepositoryFlag(),
 			toFileFlag(), outputFlag("to-file", "yaml", "json", "table"),
 		},
-		Action: func(c *cli.Context) error {
-			o := controller.ManifestOptions{Namespace: cmp.Or(u.namespace, spec.DefaultNamespace), Image: c.String("image"),
-				Replicas: c.Int("replicas")}
+		Action: func(c *cli.Context) (err error) {
+			o := controller.ManifestOptions{Namespace: cmp.Or(u.namespace, controller.DefaultNamespace),
+				Image: c.String("image"), Replicas: c.Int("replicas")}
 			if o.Image == "" {
 				return problem.Invalidf("an image with pmk-sched is part of each release of pmk-sched", "--image is required")
 			}
 			if o.Replicas < 1 {
 				return problem.Invalidf("", "invalid --replicas %d: must be at least 1", o.Replicas)
 			}
-			var err error
+			if o.Bounds, err = readBounds(c); err != nil {
+				return err
+			}
 			if branch := c.String("branch"); branch != "" {
 				o.Release, err = versions.Parse(branch)
 			} else {
@@ -55,7 +63,7 @@ func controllerRenderCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			objects, err := controller.Objects(o)
+			objects, err := controller.Install(c.Context, o)
 			if err != nil {
 				return err
 			}
@@ -66,6 +74,34 @@ func controllerRenderCommand(u *ui) *cli.Command {
 			return u.objects(c.String("output"), c.String("to-file"), text)
 		},
 	}
+}
+
+func controllerKeyFlag() cli.Flag {
+	return &cli.StringFlag{Name: "require-signature",
+		Usage: "require a signature of the public `KEY`, a PEM file, for every image; no object can lift it"}
+}
+
+func allowRepositoryFlag() cli.Flag {
+	return &cli.StringSliceFlag{Name: "allow-repository", DefaultText: "all",
+		Usage: "deploy images only of `REPOSITORY` and those below it, such as r.example.com/team"}
+}
+
+// readBounds returns the bounds of the images that a controller deploys.
+func readBounds(c *cli.Context) (bounds session.Bounds, err error) {
+	if bounds.Key, err = spec.ReadKey(c.String("require-signature")); err != nil {
+		return bounds, err
+	}
+	if bounds.Key == v1alpha1.NoSignature {
+		return bounds, problem.Invalidf("", "invalid --require-signature %s: must be a public key", bounds.Key)
+	}
+	for _, repository := range c.StringSlice("allow-repository") {
+		prefix, err := image.ParsePrefix(repository)
+		if err != nil {
+			return bounds, fmt.Errorf("read --allow-repository: %w", err)
+		}
+		bounds.Repositories = append(bounds.Repositories, prefix)
+	}
+	return bounds, nil
 }
 
 func serverRelease(u *ui) (versions.Release, error) {
@@ -91,12 +127,17 @@ func controllerRunCommand(u *ui) *cli.Command {
 			&cli.DurationFlag{Name: "interval", Usage: "read the versions of the API servers every `DURATION`",
 				Value: time.Minute},
 			&cli.IntFlag{Name: "workers", Usage: "deploy at most `NUMBER` schedulers at a time", Value: 4},
+			controllerKeyFlag(), allowRepositoryFlag(),
 			timeoutFlag(defaultTimeout, "a scheduler"), stableForFlag(10 * time.Second),
 		},
 		Action: func(c *cli.Context) error {
 			run := rollout(c)
+			var err error
+			if u.session.Bounds, err = readBounds(c); err != nil {
+				return err
+			}
 			return controller.Run(c.Context, u.session, controller.Options{
-				Namespace:      cmp.Or(u.namespace, spec.DefaultNamespace),
+				Namespace:      cmp.Or(u.namespace, controller.DefaultNamespace),
 				MetricsAddress: c.String("metrics-address"), HealthAddress: c.String("health-address"),
 				LeaderElect: c.Bool("leader-elect"), Interval: c.Duration("interval"), Workers: c.Int("workers"),
 				Timeout: run.Timeout, StableFor: run.StableFor, Version: ownVersion(),

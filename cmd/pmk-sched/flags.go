@@ -8,7 +8,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
@@ -56,23 +55,6 @@ func requireSignatureFlag() cli.Flag {
 	return &cli.StringFlag{Name: "require-signature",
 		Usage:       "require a signature of the public `KEY`, a PEM file, for the image; none lifts the requirement",
 		DefaultText: "as before"}
-}
-
-// readPublicKey reads the file of --require-signature, and returns the key in PEM, or "" without a
-// file.
-func readPublicKey(file string) (string, error) {
-	if file == "" {
-		return "", nil
-	}
-	text, err := problem.ReadFile("--require-signature", file)
-	if err != nil {
-		return "", err
-	}
-	key, _, err := pack.ParseKey(text)
-	if err != nil {
-		return "", fmt.Errorf("read --require-signature: %w", err)
-	}
-	return key, nil
 }
 
 // unknownReleaseFlag allows releases that are not in the tables of package versions.

@@ -6,6 +6,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 	"github.com/pmk-sched/pmk-sched/internal/replace"
 )
 
@@ -57,7 +58,7 @@ func restoreCommand(u *ui) *cli.Command {
 }
 
 func restoreAll(c *cli.Context, u *ui) error {
-	key, err := readPublicKey(c.String("require-signature"))
+	key, err := spec.ReadKey(c.String("require-signature"))
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
@@ -40,10 +41,29 @@ func (u *run) fail(t *target, err error) error {
 	if last := u.lastFailure(t); last != nil {
 		f.backoff = min(2*last.backoff, maxBackoff)
 	}
+	if isRefused(err) {
+		reason, f.backoff = imageRefused, u.o.Resync
+	}
 	f.err = &stalled{reason: reason, err: err, next: time.Now().Add(f.backoff)}
 	u.failed.Store(client.ObjectKeyFromObject(u.object), f)
 	u.session.Log.Error(describe(err))
 	return f.err
+}
+
+// imageRefused is the reason for an image that the required keys did not sign, or of a repository
+// that is not allowed. Another attempt helps only if the image is signed in the meantime.
+const imageRefused = "ImageRefused"
+
+func isRefused(err error) bool {
+	return errors.As(err, new(*deploy.RefusedImageError)) || errors.As(err, new(*pack.UnsignedError))
+}
+
+// unreadable returns the error for a release index that could not be read.
+func (u *run) unreadable(err error) *stalled {
+	if isRefused(err) {
+		return &stalled{reason: imageRefused, err: err, next: time.Now().Add(u.o.Resync)}
+	}
+	return &stalled{reason: "ReleasesUnreadable", err: err}
 }
 
 // lastFailure returns the last failed deployment of the target for this generation, or nil.

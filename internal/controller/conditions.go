@@ -117,7 +117,7 @@ func (u *run) record(ctx context.Context, failed error) (reconcile.Result, error
 		reason, message = needsUser.reason, describe(failed)
 		u.set(v1alpha1.ConditionStalled, metav1.ConditionTrue, reason, message)
 		u.object.Status.ObservedGeneration = u.object.Generation
-		if reason == "DeployFailed" || reason == "OwnedByOther" {
+		if reason == "DeployFailed" || reason == "OwnedByOther" || reason == imageRefused {
 			u.set(v1alpha1.ConditionVerified, metav1.ConditionFalse, reason, message)
 		}
 	case failed != nil:

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -15,12 +16,19 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/podspec"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Name is the name of the controller's objects.
-const Name = "pmk-sched-controller"
+// Name is the name of the controller's objects. DefaultNamespace is their namespace, which has no
+// Secrets of the cluster: the controller reads and changes all of a namespace.
+const (
+	Name             = "pmk-sched-controller"
+	DefaultNamespace = "pmk-sched-system"
+)
 
 // Ports of the endpoints.
 const (
@@ -38,9 +46,28 @@ type ManifestOptions struct {
 	Replicas int
 	// Release of the API server.
 	Release versions.Release
+	// Bounds of the images that the controller deploys.
+	Bounds session.Bounds
 }
 
-// Objects returns the CustomResourceDefinition, the permissions and the Deployment of a controller.
+// Install returns [Objects] with an image that the bounds allow: by digest, if a key must have
+// signed it.
+func Install(ctx context.Context, o ManifestOptions) ([]*unstructured.Unstructured, error) {
+	if err := deploy.CheckRepositories(o.Bounds, o.Image); err != nil {
+		return nil, err
+	}
+	if o.Bounds.Key != "" {
+		pinned, err := pack.VerifySignature(ctx, pack.SignatureRequest{Reference: o.Image, Key: o.Bounds.Key})
+		if err != nil {
+			return nil, err
+		}
+		o.Image = pinned
+	}
+	return Objects(o)
+}
+
+// Objects returns the CustomResourceDefinition, the permissions and the Deployment of a controller,
+// and the default namespace.
 func Objects(o ManifestOptions) ([]*unstructured.Unstructured, error) {
 	definition, err := Definition(o.Release)
 	if err != nil {
@@ -50,12 +77,15 @@ func Objects(o ManifestOptions) ([]*unstructured.Unstructured, error) {
 	meta := func(namespace string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Name: Name, Namespace: namespace, Labels: selector()}
 	}
-	objects := []runtime.Object{
+	var objects []runtime.Object
+	if o.Namespace == DefaultNamespace {
+		objects = append(objects, namespaceObject())
+	}
+	objects = append(objects,
 		&corev1.ServiceAccount{TypeMeta: typeOf("v1", "ServiceAccount"), ObjectMeta: meta(o.Namespace)},
 		&rbacv1.ClusterRole{TypeMeta: typeOf(rbacVersion, "ClusterRole"), ObjectMeta: meta(""), Rules: clusterRules()},
 		&rbacv1.ClusterRoleBinding{TypeMeta: typeOf(rbacVersion, "ClusterRoleBinding"), ObjectMeta: meta(""),
-			RoleRef: roleRef("ClusterRole"), Subjects: subjects(o.Namespace)},
-	}
+			RoleRef: roleRef("ClusterRole"), Subjects: subjects(o.Namespace)})
 	for _, role := range roles(o.Namespace) {
 		objects = append(objects,
 			&rbacv1.Role{TypeMeta: typeOf(rbacVersion, "Role"), ObjectMeta: meta(role.namespace), Rules: role.rules},
@@ -75,6 +105,17 @@ func Objects(o ManifestOptions) ([]*unstructured.Unstructured, error) {
 		all = append(all, u)
 	}
 	return all, nil
+}
+
+// namespaceObject returns the default namespace. The pods of the controller, of schedulers with a
+// ServiceAccount, of extenders and of verifications are restricted.
+func namespaceObject() *corev1.Namespace {
+	all := selector()
+	for _, mode := range []string{"enforce", "audit", "warn"} {
+		all["pod-security.kubernetes.io/"+mode] = "restricted"
+	}
+	return &corev1.Namespace{TypeMeta: typeOf("v1", "Namespace"),
+		ObjectMeta: metav1.ObjectMeta{Name: DefaultNamespace, Labels: all}}
 }
 
 const rbacVersion = "rbac.authorization.k8s.io/v1"
@@ -130,9 +171,7 @@ func deployment(o ManifestOptions, meta metav1.ObjectMeta) *appsv1.Deployment {
 	container := corev1.Container{
 		Name: "controller", Image: o.Image, SecurityContext: podspec.Confined(),
 		Command: []string{image.SelfPath},
-		Args: []string{"controller", "run", "--namespace=" + o.Namespace, "--node-root=none", "--log-format=json",
-			"--cache-dir=/tmp/cache", fmt.Sprintf("--metrics-address=:%d", metricsPort),
-			fmt.Sprintf("--health-address=:%d", healthPort)},
+		Args:    arguments(o),
 		Ports: []corev1.ContainerPort{{Name: "metrics", ContainerPort: metricsPort},
 			{Name: "health", ContainerPort: healthPort}},
 		StartupProbe: startup, LivenessProbe: probe("/healthz"), ReadinessProbe: probe("/readyz"),
@@ -157,11 +196,34 @@ func deployment(o ManifestOptions, meta metav1.ObjectMeta) *appsv1.Deployment {
 						{Key: "node-role.kubernetes.io/master", Operator: corev1.TolerationOpExists},
 						{Key: "CriticalAddonsOnly", Operator: corev1.TolerationOpExists},
 					},
-					Containers: []corev1.Container{container}, Volumes: []corev1.Volume{podspec.EmptyDir("tmp")},
+					Containers: []corev1.Container{container}, Volumes: []corev1.Volume{temporary()},
 				},
 			},
 		},
 	}
+}
+
+// arguments returns the command line of the controller. The key is part of it: no one who may write
+// ConfigMaps of the namespace can change it.
+func arguments(o ManifestOptions) []string {
+	list := []string{"controller", "run", "--namespace=" + o.Namespace, "--node-root=none", "--log-format=json",
+		"--cache-dir=/tmp/cache", fmt.Sprintf("--metrics-address=:%d", metricsPort),
+		fmt.Sprintf("--health-address=:%d", healthPort)}
+	if o.Bounds.Key != "" {
+		list = append(list, "--require-signature="+o.Bounds.Key)
+	}
+	for _, repository := range o.Bounds.Repositories {
+		list = append(list, "--allow-repository="+repository)
+	}
+	return list
+}
+
+// temporary returns the volume for the schedulers of images that are run to check configurations:
+// four workers, 512 MiB each.
+func temporary() corev1.Volume {
+	volume, limit := podspec.EmptyDir("tmp"), resource.MustParse("2Gi")
+	volume.EmptyDir.SizeLimit = &limit
+	return volume
 }
 
 // Definition returns the CustomResourceDefinition for an API server of a release. One that does not

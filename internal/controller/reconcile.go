@@ -73,7 +73,7 @@ func (u *run) deployIfNeeded(ctx context.Context) error {
 	}
 	index, err := u.releases(ctx, u.object)
 	if err != nil {
-		return &stalled{reason: "ReleasesUnreadable", err: err}
+		return u.unreadable(err)
 	}
 	chosen, err := choose(u.object, index, u.servers)
 	if err != nil {
@@ -83,6 +83,7 @@ func (u *run) deployIfNeeded(ctx context.Context) error {
 	if chosen.deploy == nil {
 		return nil
 	}
+	chosen.deploy.bind(u.session.Bounds)
 	if f := u.lastFailure(chosen.deploy); f != nil && time.Now().Before(f.err.next) {
 		return f.err
 	}

@@ -174,8 +174,8 @@ func countServers(ctx context.Context, kube kubernetes.Interface) int {
 	return len(leases.Items)
 }
 
-// serverAddresses returns the addresses of the Service kubernetes, from its EndpointSlice, or before
-// 1.21 from its Endpoints.
+// serverAddresses returns the addresses of the Service kubernetes, from its EndpointSlice, or
+// before 1.21 from its Endpoints.
 func serverAddresses(ctx context.Context, kube kubernetes.Interface) (list []string) {
 	add := func(port int32, addresses ...string) {
 		for _, address := range addresses {

@@ -75,8 +75,8 @@ func TestAnAnswerThatIsNotAVersionIsAnError(t *testing.T) {
 }
 
 // old answers like API servers of Kubernetes 1.20, which have neither leases nor EndpointSlices of
-// discovery.k8s.io/v1, behind a load balancer that forwards each connection to the next of versions.
-// The Endpoints of the Service kubernetes have the given address, or do not exist.
+// discovery.k8s.io/v1, behind a load balancer that forwards each connection to the next of
+// versions. The Endpoints of the Service kubernetes have the given address, or do not exist.
 func old(t *testing.T, endpoint string, versions ...string) *rest.Config {
 	t.Helper()
 	var requests atomic.Int64

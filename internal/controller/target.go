@@ -16,6 +16,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 	"github.com/pmk-sched/pmk-sched/versions"
@@ -36,6 +37,16 @@ func newTarget(release *v1alpha1.SchedulerRelease, server string) (*target, erro
 	}
 	sum := sha256.Sum256(text)
 	return &target{SchedulerRelease: release, server: server, checksum: hex.EncodeToString(sum[:8])}, nil
+}
+
+// bind makes the bounds a part of what identifies the target: with other bounds it is deployed
+// again, and so verified.
+func (t *target) bind(b session.Bounds) {
+	if b.Key == "" && len(b.Repositories) == 0 {
+		return
+	}
+	sum := sha256.Sum256(fmt.Append(nil, t.checksum, b.Key, b.Repositories))
+	t.checksum = hex.EncodeToString(sum[:8])
 }
 
 // status is the release in the status of an object.
@@ -85,6 +96,9 @@ func (r *reconciler) readIndex(
 ) (text []byte, name string, err error) {
 	given := object.Spec.Releases
 	if given.ConfigMap == nil {
+		if err = deploy.CheckRepositories(r.session.Bounds, given.OCI); err != nil {
+			return nil, given.OCI, err
+		}
 		text, err = pack.ReadReleases(ctx, given.OCI, given.PublicKey)
 		return text, given.OCI, err
 	}

@@ -84,6 +84,8 @@ type Deps struct {
 	// Binary finds the kube-scheduler of the plan's image, to check the configuration; dir is a
 	// temporary directory to write it to. Its error is [configcheck.ErrNoBinary] if it is unavailable.
 	Binary func(ctx context.Context, plan *Plan, dir string) (configcheck.Binary, error)
+	// Bounds limit the images of a plan. The Applier of [Connect] keeps them.
+	Bounds session.Bounds
 	// Signed verifies that a key signed an image, and returns its name with the digest.
 	Signed func(ctx context.Context, r pack.SignatureRequest) (pinned string, err error)
 	// Finder finds the schedulers that call an extender; only package extenders needs it.
@@ -112,9 +114,10 @@ func Connect(s *session.Session) (Deps, error) {
 		Binary: func(ctx context.Context, plan *Plan, dir string) (configcheck.Binary, error) {
 			return pack.FindScheduler(ctx, s.CacheDir, plan.Scheduler.Image, []string{manifest.Program}, dir)
 		},
-		Signed: pack.VerifySignature,
-		Warn:   s.Warn, Note: s.Note, OnStep: s.OnStep, Log: s.Log,
+		Bounds: s.Bounds, Signed: pack.VerifySignature,
+		Warn: s.Warn, Note: s.Note, OnStep: s.OnStep, Log: s.Log,
 	}
+	d.Applier = bounded(client, d)
 	d.Preflight = func(ctx context.Context, plan *Plan) error {
 		_, err := d.preflight(ctx, plan)
 		return err

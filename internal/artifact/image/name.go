@@ -1,6 +1,7 @@
 package image
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,10 +27,7 @@ func CanonicalName(ref string) (string, error) {
 // canonical is like r.Name, but with the kubelet's name for the default registry:
 // go-containerregistry uses its index host.
 func canonical(r name.Reference) string {
-	if r.Context().RegistryStr() != name.DefaultRegistry {
-		return r.Name()
-	}
-	return strings.TrimPrefix(r.Name(), "index.")
+	return shortRegistry(r.Name())
 }
 
 // parseReference parses an image name. It allows plain HTTP for registries on this machine.
@@ -38,10 +36,24 @@ func parseReference(ref string) (name.Reference, error) {
 	if err == nil && loopback.Is(r.Context().RegistryStr()) {
 		r, err = name.ParseReference(ref, name.Insecure)
 	}
+	if err == nil {
+		err = checkComponents(r.Context().RepositoryStr())
+	}
 	if err != nil {
 		return nil, problem.Invalidf(nameHint, "invalid image name %q: %w", ref, err)
 	}
 	return r, nil
+}
+
+// checkComponents refuses a path that a registry could read as another one. No container runtime
+// accepts it, but go-containerregistry does.
+func checkComponents(path string) error {
+	for component := range strings.SplitSeq(path, "/") {
+		if component == "" || component == "." || component == ".." {
+			return fmt.Errorf("the repository %s has the component %q", path, component)
+		}
+	}
+	return nil
 }
 
 // parseTag parses the name of a new image. Its String is the canonical name.

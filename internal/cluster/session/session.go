@@ -34,6 +34,8 @@ type Session struct {
 	Programs Programs
 	// Owner is the object that schedulers are deployed for, or "" for a user's command.
 	Owner string
+	// Bounds limit the images of everything that the session deploys.
+	Bounds Bounds
 	// Warn and Note report one message each, OnStep the beginning of each step.
 	Warn, Note func(text string)
 	OnStep     steps.OnStep
@@ -41,6 +43,15 @@ type Session struct {
 
 	// warned is the last release that CheckRelease warned of.
 	warned versions.Release
+}
+
+// Bounds limit images, in addition to the requirements of a request.
+type Bounds struct {
+	// Key is a public key, in PEM, that must have signed every image, or "".
+	Key string
+	// Repositories are the allowed repositories, in the form of internal/artifact/image.ParsePrefix.
+	// If there are none, all are allowed.
+	Repositories []string
 }
 
 // WithoutMessages returns a copy of the session that reports no warnings and no notes.

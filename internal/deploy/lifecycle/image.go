@@ -28,7 +28,12 @@ func (r *request) locateImages(ctx context.Context, s *session.Session) error {
 			return err
 		}
 	}
-	if key := o.Request.Spec.Image.RequireSignature; key != "" {
+	for _, image := range r.Images() {
+		if err := deploy.CheckRepositories(r.deps.Bounds, *image); err != nil {
+			return err
+		}
+	}
+	for _, key := range []string{o.Request.Spec.Image.RequireSignature, r.deps.Bounds.Key} {
 		if err := r.verifyImages(ctx, key, release); err != nil {
 			return err
 		}

@@ -1,11 +1,13 @@
 package lifecycle
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"io"
 	"log"
 	"net/http/httptest"
@@ -144,6 +146,88 @@ func TestEveryImageOfASignedSchedulerMustBeSigned(t *testing.T) {
 				if !strings.Contains(*image, "@sha256:") {
 					t.Errorf("%s has no digest", *image)
 				}
+			}
+		})
+	}
+}
+
+// Whoever may write a CustomScheduler chooses its images and its key: the bounds of the controller
+// hold for each of them.
+func TestBoundsHoldForEveryImage(t *testing.T) {
+	registry, other := newRegistry(t), newRegistry(t)
+	signed, unsigned := registry.push(t, "team/kube-scheduler", true), registry.push(t, "team/unsigned", false)
+	outside := registry.push(t, "team-b/kube-scheduler", true)
+	foreign := other.push(t, "team/kube-scheduler", true)
+	key, otherKey := registry.key.Public().PEM(), other.key.Public().PEM()
+	team := []string{registry.address + "/team"}
+	const noSignature, notAllowed = "has no signature of the key", "is in none of the allowed repositories"
+	extender := func(image string, sidecar bool) []extenders.Options {
+		return []extenders.Options{{Call: profiles.Extender{Name: "e"}, Image: image, Sidecar: sidecar}}
+	}
+	added := []manifest.Wiring{{Alone: true, Extender: profiles.Extender{Name: "added"},
+		Sidecar: &manifest.Sidecar{Image: outside}}}
+	for name, c := range map[string]struct {
+		image, required string
+		extenders       []extenders.Options
+		former          []manifest.Wiring
+		bounds          session.Bounds
+		refused         string
+	}{
+		"no bounds":                      {image: foreign},
+		"signed, no key in the request":  {image: signed, bounds: session.Bounds{Key: key}},
+		"signed, the same key":           {image: signed, required: key, bounds: session.Bounds{Key: key}},
+		"signed, the requirement lifted": {image: signed, required: v1alpha1.NoSignature, bounds: session.Bounds{Key: key}},
+		"unsigned, the requirement lifted": {image: unsigned, required: v1alpha1.NoSignature,
+			bounds: session.Bounds{Key: key}, refused: noSignature},
+		"unsigned, no key in the request": {image: unsigned, bounds: session.Bounds{Key: key}, refused: noSignature},
+		"signed by the key of the request": {image: foreign, required: otherKey, bounds: session.Bounds{Key: key},
+			refused: noSignature},
+		"not signed by the key of the request": {image: signed, required: otherKey, bounds: session.Bounds{Key: key},
+			refused: noSignature},
+		"unsigned extender": {image: signed, extenders: extender(unsigned, false), bounds: session.Bounds{Key: key},
+			refused: noSignature},
+		"unsigned sidecar": {image: signed, extenders: extender(unsigned, true), bounds: session.Bounds{Key: key},
+			refused: noSignature},
+		"allowed":   {image: unsigned, bounds: session.Bounds{Repositories: team}},
+		"elsewhere": {image: foreign, bounds: session.Bounds{Repositories: team}, refused: notAllowed},
+		"another repository of the registry": {image: outside, bounds: session.Bounds{Repositories: team},
+			refused: notAllowed},
+		"extender elsewhere": {image: signed, extenders: extender(outside, false),
+			bounds: session.Bounds{Repositories: team}, refused: notAllowed},
+		"sidecar elsewhere": {image: signed, extenders: extender(outside, true),
+			bounds: session.Bounds{Repositories: team}, refused: notAllowed},
+		"sidecar that was added elsewhere": {image: signed, former: added, bounds: session.Bounds{Repositories: team},
+			refused: notAllowed},
+		"signed and elsewhere": {image: outside, bounds: session.Bounds{Key: key, Repositories: team},
+			refused: notAllowed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &session.Session{Warn: func(string) {}, Note: func(string) {}, Log: zap.NewNop()}
+			verified := 0
+			r := &request{deps: deploy.Deps{Bounds: c.bounds, Ledger: recordedLedger{},
+				Signed: func(ctx context.Context, r pack.SignatureRequest) (string, error) {
+					verified++
+					return pack.VerifySignature(ctx, r)
+				}}}
+			r.Info = &inspect.Info{Release: versions.Release{Major: 1, Minor: 24, Patch: 3}}
+			r.Options.Image, r.Extenders = c.image, c.extenders
+			r.Former = &extenders.Former{Wirings: c.former}
+			r.Options.Request = &v1alpha1.CustomScheduler{}
+			r.Options.Request.Spec.Image.RequireSignature = c.required
+			if err := r.keepRequirement(t.Context(), s); err != nil {
+				t.Fatal(err)
+			}
+			err := r.locateImages(t.Context(), s)
+			if err == nil {
+				err = r.requireImages()
+			}
+			switch {
+			case c.refused == "" && err != nil:
+				t.Error(err)
+			case c.refused != "" && (err == nil || !strings.Contains(err.Error(), c.refused)):
+				t.Errorf("got %v, want %s", err, c.refused)
+			case c.refused == notAllowed && (verified > 0 || !errors.As(err, new(*deploy.RefusedImageError))):
+				t.Errorf("got %v after %d requests to registries", err, verified)
 			}
 		})
 	}

@@ -45,15 +45,21 @@ func (r *request) keepRequirement(ctx context.Context, s *session.Session) error
 	return nil
 }
 
-// verifyImages verifies that the key signed all images, and adds the digests to their names, so
-// that all following steps use the verified images.
+// verifyImages verifies that the key, if any, signed all images, and adds the digests to their
+// names, so that all following steps use the verified images. A second key has to have signed them
+// in addition to the first one, which is recorded.
 func (r *request) verifyImages(ctx context.Context, key string, release versions.Release) error {
+	if key == "" {
+		return nil
+	}
 	_, id, err := pack.ParseKey([]byte(key))
 	if err != nil {
 		return err
 	}
-	signature := &deploy.Signature{Key: id}
-	r.Options.Signature = signature
+	if r.Options.Signature == nil {
+		r.Options.Signature = &deploy.Signature{Key: id}
+	}
+	signature := r.Options.Signature
 	for _, image := range r.Images() {
 		required := pack.SignatureRequest{Reference: *image, Key: key}
 		if image == &r.Options.Image {

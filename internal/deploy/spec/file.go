@@ -85,9 +85,11 @@ func (s *Spec) Request() (*v1alpha1.CustomScheduler, error) {
 		}
 		c.Inline = v1alpha1.Document(text)
 	}
-	if err := readKey(&r.Spec.Image); err != nil {
+	key, err := ReadKey(r.Spec.Image.RequireSignature)
+	if err != nil {
 		return nil, err
 	}
+	r.Spec.Image.RequireSignature = key
 	for i := range r.Spec.Extenders {
 		if err := readTLS(s.file, fmt.Sprintf("spec.extenders[%d]", i), &r.Spec.Extenders[i]); err != nil {
 			return nil, err
@@ -111,24 +113,24 @@ func (d *document) keyFile() (string, error) {
 
 func isPEM(text string) bool { return strings.HasPrefix(text, "-----BEGIN ") }
 
-// readKey replaces the file of the public key with the key.
-func readKey(i *v1alpha1.Image) error {
-	if i.RequireSignature == "" || i.RequireSignature == v1alpha1.NoSignature {
-		return nil
+// ReadKey returns the public key, in PEM, of --require-signature: a file or the key itself. It
+// returns "" and [v1alpha1.NoSignature] unchanged.
+func ReadKey(given string) (string, error) {
+	if given == "" || given == v1alpha1.NoSignature {
+		return given, nil
 	}
-	text := []byte(i.RequireSignature)
-	if !isPEM(i.RequireSignature) {
+	text := []byte(given)
+	if !isPEM(given) {
 		var err error
-		if text, err = problem.ReadFile("--require-signature", i.RequireSignature); err != nil {
-			return err
+		if text, err = problem.ReadFile("--require-signature", given); err != nil {
+			return "", err
 		}
 	}
 	key, _, err := pack.ParseKey(text)
 	if err != nil {
-		return fmt.Errorf("read --require-signature: %w", err)
+		return "", fmt.Errorf("read --require-signature: %w", err)
 	}
-	i.RequireSignature = key
-	return nil
+	return key, nil
 }
 
 // readConfiguration reads the file of --config or spec.configuration.file, and makes its name

@@ -309,8 +309,8 @@ func (w *world) checkPermissions(t *testing.T) {
 // withoutRequest are permissions that are used without a request of that verb, or for schedulers
 // and in states of a cluster that the test does not have: server-side apply creates with a patch;
 // the API server checks bind; Endpoints are read where EndpointSlices do not exist; extenders have
-// a Service, a NetworkPolicy and a PodDisruptionBudget; plugins have a ClusterRole; a failed rollout
-// reads a log.
+// a Service, a NetworkPolicy and a PodDisruptionBudget; plugins have a ClusterRole; a failed
+// rollout reads a log.
 const withoutRequest = `
 bind clusterroles
 bind roles

@@ -1,0 +1,110 @@
+package deploy
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
+)
+
+// RefusedImageError is returned for an image outside of the allowed repositories.
+type RefusedImageError struct {
+	Image        string
+	Repositories []string
+}
+
+// Error names the image and the repositories.
+func (e *RefusedImageError) Error() string {
+	return fmt.Sprintf("image %s is in none of the allowed repositories: %s", e.Image, strings.Join(e.Repositories, ", "))
+}
+
+// Hint returns a suggestion for the user.
+func (e *RefusedImageError) Hint() string {
+	return "use an image of an allowed repository; the administrator of the controller allows others with --allow-repository"
+}
+
+// Invalid reports that the user can fix the name of the image.
+func (e *RefusedImageError) Invalid() bool { return true }
+
+// CheckRepositories returns a [RefusedImageError] if an image is outside of the allowed
+// repositories. It sends nothing.
+func CheckRepositories(b session.Bounds, images ...string) error {
+	if len(b.Repositories) == 0 {
+		return nil
+	}
+	for _, name := range images {
+		allowed, err := image.InRepositories(name, b.Repositories)
+		if err != nil {
+			return err
+		}
+		if !allowed {
+			return &RefusedImageError{Image: name, Repositories: b.Repositories}
+		}
+	}
+	return nil
+}
+
+// boundedApplier applies no object with an image outside of the bounds, whoever rendered it: a
+// plan, or the revision that an undo restores.
+type boundedApplier struct {
+	Applier
+	bounds session.Bounds
+	signed func(ctx context.Context, r pack.SignatureRequest) (pinned string, err error)
+}
+
+// bounded returns an applier that keeps the bounds.
+func bounded(a Applier, d Deps) Applier {
+	if d.Bounds.Key == "" && len(d.Bounds.Repositories) == 0 {
+		return a
+	}
+	return boundedApplier{Applier: a, bounds: d.Bounds, signed: d.Signed}
+}
+
+// Apply checks the images of the objects, and applies them.
+func (a boundedApplier) Apply(ctx context.Context, objs []*unstructured.Unstructured) (apply.ChangeSet, error) {
+	var images []string
+	for _, object := range objs {
+		images = imagesOf(images, object.Object)
+	}
+	if err := CheckRepositories(a.bounds, images...); err != nil {
+		return nil, err
+	}
+	for _, name := range images {
+		if a.bounds.Key == "" {
+			break
+		}
+		pinned, err := a.signed(ctx, pack.SignatureRequest{Reference: name, Key: a.bounds.Key})
+		if err == nil && pinned != name {
+			err = fmt.Errorf("image %s has no digest: another image than the verified one could run", name)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return a.Applier.Apply(ctx, objs)
+}
+
+// imagesOf adds the images in value, the content of an object of any kind.
+func imagesOf(images []string, value any) []string {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, inner := range value {
+			name, isText := inner.(string)
+			if key == "image" && isText {
+				images = append(images, name)
+			}
+			images = imagesOf(images, inner)
+		}
+	case []any:
+		for _, inner := range value {
+			images = imagesOf(images, inner)
+		}
+	}
+	return images
+}
