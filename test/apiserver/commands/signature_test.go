@@ -8,9 +8,7 @@ import (
 	"log"
 	"maps"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -20,9 +18,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
-	"github.com/pmk-sched/pmk-sched/internal/artifact/sign"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
+	"github.com/pmk-sched/pmk-sched/test/internal/toyimage"
 )
 
 // The required key decides which images are deployed, until the user lifts the requirement. Nothing
@@ -33,13 +30,10 @@ func TestRequiredSignature(t *testing.T) {
 	run.KeyPair(t, dir, "mine")
 	run.KeyPair(t, dir, "other")
 	mine, other := filepath.Join(dir, "mine.pub"), filepath.Join(dir, "other.pub")
-	server := httptest.NewServer(registry.New(registry.WithReferrersSupport(true),
-		registry.Logger(log.New(io.Discard, "", 0))))
-	t.Cleanup(server.Close)
-	repository := strings.TrimPrefix(server.URL, "http://") + "/kube-scheduler:"
+	repository := toyimage.Registry(t) + "/kube-scheduler:"
 	signed, unsigned := repository+"signed", repository+"unsigned"
-	pushToy(t, unsigned, "", nil)
-	digest := pushToy(t, signed, filepath.Join(dir, "mine.pem"), nil)
+	toyimage.Push(t, unsigned, "", nil)
+	digest := toyimage.Push(t, signed, filepath.Join(dir, "mine.pem"), nil)
 	playController(t, "signed")
 	const refusal = "has no signature of the key"
 	// The former patch of the cluster's release makes an upgrade due.
@@ -80,7 +74,7 @@ func TestRequiredSignature(t *testing.T) {
 
 	everyImage(t, pmkSched, refused, signed, unsigned, mine)
 	older := repository + "v1.24.2"
-	pushToy(t, older, filepath.Join(dir, "mine.pem"), []byte(`{"release":"v1.23.9"}`))
+	toyimage.Push(t, older, filepath.Join(dir, "mine.pem"), []byte(`{"release":"v1.23.9"}`))
 	refused("an older signed image under the tag", func() run.Result { return deploy(older) },
 		"has the kube-scheduler of v1.23.9, and the scheduler is for v1.24.2", "specify --branch v1.23.9")
 
@@ -123,43 +117,6 @@ func everyImage(t *testing.T, pmkSched func(...string) run.Result, refused func(
 	refused("restore with other pods", func() run.Result {
 		return pmkSched("restore", "--all-nodes", "--yes", "--pod-image", unsigned, "--require-signature", key)
 	}, refusal)
-}
-
-// pushToy pushes an image without a kube-scheduler, and signs it with a private key unless key is
-// empty. predicate is in the signature. It returns the digest of the image.
-func pushToy(t *testing.T, reference, key string, predicate []byte) (digest string) {
-	t.Helper()
-	platform := "linux/" + runtime.GOARCH
-	content := run.WriteFile(t, "key", "signed with "+key+string(predicate))
-	built, err := image.Build(t.Context(), image.Options{
-		Base: image.Base{Busybox: "/bin/busybox"}, Platforms: []string{platform}, Entrypoint: []string{"/none"},
-		Files: map[string][]image.File{platform: {{Path: "/key", Source: content}}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if key != "" {
-		text, err := os.ReadFile(key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		signer, err := sign.ParsePrivateKey(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		hex := strings.TrimPrefix(built.Digest, "sha256:")
-		bundle, err := sign.Sign(t.Context(), signer, sign.NewStatement(sign.Signature, hex, predicate))
-		if err == nil {
-			err = built.Attach(built.Digest, sign.BundleType, bundle, nil)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := image.Push(t.Context(), built, reference, nil); err != nil {
-		t.Fatal(err)
-	}
-	return built.Digest
 }
 
 func deployedImage(t *testing.T, name string) string {

@@ -94,7 +94,9 @@ func (w *world) patch(t *testing.T, name, patch string) {
 }
 
 func TestControllerKeepsAnObjectDeployedWithTheLeastPermissions(t *testing.T) {
-	w := newWorld(t, server)
+	server.Clear(t)
+	w := installIn(t, server, controller.DefaultNamespace)
+	w.play(t)
 	w.start(t, w.options())
 	w.mustCreate(t, "first", specOf("localhost/scheduler:v1", ""))
 	object := w.await(t, "first", v1alpha1.ConditionReady, metav1.ConditionTrue, "Deployed")

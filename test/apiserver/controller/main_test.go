@@ -71,13 +71,20 @@ type world struct {
 	ns     string
 	kube   client.Client
 	log    *zap.Logger
+	// bounds of the images that the next controller deploys.
+	bounds session.Bounds
 }
 
-// install installs the objects of a controller.
+// install installs the objects of a controller in a new namespace.
 func install(t *testing.T, s *apiserver.Server) *world {
 	t.Helper()
 	s.Clear(t)
-	w := &world{server: s, ns: s.Namespace(t), log: zaptest.NewLogger(t, zaptest.Level(zap.InfoLevel))}
+	return installIn(t, s, s.Namespace(t))
+}
+
+func installIn(t *testing.T, s *apiserver.Server, ns string) *world {
+	t.Helper()
+	w := &world{server: s, ns: ns, log: zaptest.NewLogger(t, zaptest.Level(zap.InfoLevel))}
 	w.kube = controllers.Install(t, s, w.ns)
 	return w
 }
@@ -86,13 +93,18 @@ func install(t *testing.T, s *apiserver.Server) *world {
 func newWorld(t *testing.T, s *apiserver.Server) *world {
 	t.Helper()
 	w := install(t, s)
-	s.Play(t, w.ns, func(image string) apiserver.Behavior {
+	w.play(t)
+	return w
+}
+
+func (w *world) play(t *testing.T) {
+	t.Helper()
+	w.server.Play(t, w.ns, func(image string) apiserver.Behavior {
 		if strings.HasPrefix(image, brokenImage) {
 			return apiserver.NeverSchedules
 		}
 		return apiserver.Works
 	})
-	return w
 }
 
 // options of a controller that does not wait.
@@ -114,7 +126,7 @@ func (w *world) session(t *testing.T, user string) *session.Session {
 	return &session.Session{
 		Connection: kubeapi.ConnectOptions{Kubeconfig: file}, NodeRoot: inspect.NoNode, CacheDir: t.TempDir(),
 		Warn: func(text string) { w.log.Warn(text) }, Note: func(string) {},
-		OnStep: func(string) func(error) { return func(error) {} }, Log: w.log,
+		OnStep: func(string) func(error) { return func(error) {} }, Log: w.log, Bounds: w.bounds,
 	}
 }
 

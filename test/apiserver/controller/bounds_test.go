@@ -1,0 +1,133 @@
+//go:build linux
+
+package controller
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
+	"github.com/pmk-sched/pmk-sched/test/internal/toyimage"
+)
+
+// Whoever may write objects of the namespace, or the ConfigMaps of their releases, chooses images
+// and keys. The key and the repositories of the controller hold all the same.
+func TestNoObjectLiftsTheBoundsOfTheController(t *testing.T) {
+	w := newWorld(t, server)
+	dir := t.TempDir()
+	run.KeyPair(t, dir, "mine")
+	run.KeyPair(t, dir, "foreign")
+	mine, foreign := publicKey(t, dir, "mine"), publicKey(t, dir, "foreign")
+	registry := toyimage.Registry(t)
+	team, elsewhere := registry+"/team/", registry+"/team-b/"
+	digest := toyimage.Push(t, team+"signed:v1", filepath.Join(dir, "mine.pem"), nil)
+	toyimage.Push(t, team+"unsigned:v1", "", nil)
+	toyimage.Push(t, team+"foreign:v1", filepath.Join(dir, "foreign.pem"), nil)
+	toyimage.Push(t, elsewhere+"signed:v1", filepath.Join(dir, "mine.pem"), nil)
+	w.bounds = session.Bounds{Key: mine, Repositories: []string{registry + "/team"}}
+	w.start(t, w.options())
+
+	image := func(reference, key string) string {
+		spec := "source: {branch: v1.24.3}, image: {reference: '" + reference + "'"
+		if key != "" {
+			spec += ", requireSignature: " + quote(key)
+		}
+		return spec + "}"
+	}
+	w.releases(t, "elsewhere", items("1.24", "v1.24.3", elsewhere+"signed:v1"))
+	w.releases(t, "unsigned", items("1.24", "v1.24.3", team+"unsigned:v1"))
+	extender := func(image string, sidecar string) string {
+		return ", extenders: [{name: bounded-extender, ignorable: true, filterVerb: filter, policies: [{name: timestamp}], image: '" + image + "', sidecar: " + sidecar + "}]"
+	}
+	const unsigned, refused = "has no signature of the key", "is in none of the allowed repositories"
+	for name, c := range map[string]struct{ spec, message string }{
+		"no key":            {image(team+"unsigned:v1", ""), unsigned},
+		"none":              {image(team+"unsigned:v1", v1alpha1.NoSignature), unsigned},
+		"another key":       {image(team+"foreign:v1", foreign), unsigned},
+		"items":             {"releases: {items: [" + items("1.24", "v1.24.3", team+"unsigned:v1") + "]}", unsigned},
+		"configMap":         {"releases: {configMap: {name: unsigned}}", unsigned},
+		"extender":          {image(team+"signed:v1", "") + extender(team+"unsigned:v1", "false"), unsigned},
+		"sidecar":           {image(team+"signed:v1", "") + extender(team+"unsigned:v1", "true"), unsigned},
+		"elsewhere":         {image(elsewhere+"signed:v1", ""), refused},
+		"by digest":         {image(elsewhere+"signed:v1@"+digest, ""), refused},
+		"docker.io":         {image("kube-scheduler:v1.24.3", ""), refused},
+		"configMap, there":  {"releases: {configMap: {name: elsewhere}}", refused},
+		"oci":               {"releases: {oci: '" + elsewhere + "index@" + digest + "'}", refused},
+		"extender, there":   {image(team+"signed:v1", "") + extender(elsewhere+"signed:v1", "false"), refused},
+		"sidecar elsewhere": {image(team+"signed:v1", "") + extender(elsewhere+"signed:v1", "true"), refused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w.mustCreate(t, "bounded", "spec: {"+c.spec+"}")
+			object := w.await(t, "bounded", v1alpha1.ConditionStalled, metav1.ConditionTrue, "ImageRefused")
+			if text := message(object, v1alpha1.ConditionStalled); !has(text, c.message) {
+				t.Errorf("message: %s", text)
+			}
+			if left := w.objectsOf(t, "bounded") + w.objectsOf(t, "bounded-extender"); left != "" {
+				t.Errorf("deployed: %s", left)
+			}
+			w.delete(t, "bounded")
+		})
+	}
+	for name, key := range map[string]string{"the key": mine, "no key": "", "none": v1alpha1.NoSignature} {
+		t.Run("signed, "+name, func(t *testing.T) {
+			w.mustCreate(t, "bounded", "spec: {"+image(team+"signed:v1", key)+"}")
+			w.await(t, "bounded", v1alpha1.ConditionReady, metav1.ConditionTrue, "Deployed")
+			d, err := server.Client(t).AppsV1().Deployments(w.ns).Get(t.Context(), "bounded", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := d.Spec.Template.Spec.Containers[0].Image; got != team+"signed:v1@"+digest {
+				t.Errorf("the image is %s, want the digest that was verified", got)
+			}
+			w.delete(t, "bounded")
+		})
+	}
+}
+
+// A scheduler that was deployed without bounds is verified when the controller gets some.
+func TestNewBoundsHoldForDeployedSchedulers(t *testing.T) {
+	w := newWorld(t, server)
+	stop := w.start(t, w.options())
+	w.mustCreate(t, "before", specOf("localhost/scheduler:v1", ""))
+	w.await(t, "before", v1alpha1.ConditionReady, metav1.ConditionTrue, "Deployed")
+	stop()
+	w.bounds = session.Bounds{Repositories: []string{"registry.example.com"}}
+	stop = w.start(t, w.options())
+	w.await(t, "before", v1alpha1.ConditionStalled, metav1.ConditionTrue, "ImageRefused")
+	w.await(t, "before", v1alpha1.ConditionReady, metav1.ConditionFalse, "ImageRefused")
+	stop()
+	w.bounds = session.Bounds{Repositories: []string{"localhost"}}
+	w.start(t, w.options())
+	w.await(t, "before", v1alpha1.ConditionReady, metav1.ConditionTrue, "Deployed")
+	w.delete(t, "before")
+}
+
+// releases creates a ConfigMap with a release index.
+func (w *world) releases(t *testing.T, name, items string) {
+	t.Helper()
+	text := "{apiVersion: " + v1alpha1.APIVersion + ", kind: SchedulerReleases, releases: [" + items + "]}"
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name},
+		Data: map[string]string{(v1alpha1.ConfigMapKey{}).KeyOrDefault(): text}}
+	if err := w.kube.Create(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func publicKey(t *testing.T, dir, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, name+".pub"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// quote returns a text as a YAML scalar in one line.
+func quote(text string) string { return `"` + strings.ReplaceAll(text, "\n", `\n`) + `"` }
