@@ -30,7 +30,9 @@ func namespaceRules() []rbacv1.PolicyRule {
 
 // clusterRules are the permissions of the controller in the cluster. It holds every permission that
 // it grants to a scheduler, except for the cluster's own roles, which it may bind by name: the API
-// server refuses the rules of an object that go beyond that.
+// server refuses the rules of an object, and bindings, that go beyond that. It may delete any
+// ClusterRole and ClusterRoleBinding: RBAC has no prefixes of names, and the names of the objects
+// of schedulers are not known when the controller is installed.
 func clusterRules() []rbacv1.PolicyRule {
 	bind := rule(rbacv1.GroupName, []string{"clusterroles"}, "bind")
 	bind.ResourceNames = []string{"system:kube-scheduler", "system:volume-scheduler"}
@@ -39,6 +41,8 @@ func clusterRules() []rbacv1.PolicyRule {
 			"delete"),
 		bind,
 		rule("", []string{"nodes", "pods", "namespaces"}, "list"),
+		// The cluster may close kube-system: then the controller has no permissions there.
+		rule(rbacv1.GroupName, []string{"rolebindings"}, "list"),
 	}
 }
 
@@ -48,7 +52,7 @@ func systemRules() []rbacv1.PolicyRule {
 	bind := rule(rbacv1.GroupName, []string{"roles"}, "bind")
 	bind.ResourceNames = []string{"extension-apiserver-authentication-reader"}
 	return []rbacv1.PolicyRule{
-		rule(rbacv1.GroupName, []string{"rolebindings"}, "get", "list", "create", "patch", "delete"),
+		rule(rbacv1.GroupName, []string{"rolebindings"}, "get", "create", "patch", "delete"),
 		bind,
 		// The leases of API servers, and of the controller manager.
 		rule("coordination.k8s.io", []string{"leases"}, "get", "list"),

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
+	"github.com/pmk-sched/pmk-sched/internal/controller"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 	"github.com/pmk-sched/pmk-sched/test/internal/toyimage"
 )
@@ -107,6 +108,24 @@ func TestNewBoundsHoldForDeployedSchedulers(t *testing.T) {
 	w.start(t, w.options())
 	w.await(t, "before", v1alpha1.ConditionReady, metav1.ConditionTrue, "Deployed")
 	w.delete(t, "before")
+}
+
+// GKE Autopilot refuses the Role and the RoleBinding of the controller in kube-system.
+func TestControllerWorksWithoutPermissionsInKubeSystem(t *testing.T) {
+	w := newWorld(t, server)
+	kube := server.Client(t)
+	err := kube.RbacV1().RoleBindings(metav1.NamespaceSystem).Delete(t.Context(), controller.Name,
+		metav1.DeleteOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.start(t, w.options())
+	w.mustCreate(t, "closed", specOf("localhost/scheduler:v1", ""))
+	w.await(t, "closed", v1alpha1.ConditionReady, metav1.ConditionTrue, "Deployed")
+	w.delete(t, "closed")
+	if left := w.objectsOf(t, "closed"); left != "" {
+		t.Errorf("left: %s", left)
+	}
 }
 
 // releases creates a ConfigMap with a release index.

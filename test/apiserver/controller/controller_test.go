@@ -286,6 +286,7 @@ func (w *world) checkPermissions(t *testing.T) {
 			used[r.Verb+" "+resource] = true
 		}
 	}
+	used["get endpoints"] = true // read until the API server of the test has written its EndpointSlice
 	unused := map[string]bool{}
 	for _, rules := range controller.Permissions() {
 		for _, rule := range rules {
@@ -310,9 +311,8 @@ func (w *world) checkPermissions(t *testing.T) {
 
 // withoutRequest are permissions that are used without a request of that verb, or for schedulers
 // and in states of a cluster that the test does not have: server-side apply creates with a patch;
-// the API server checks bind; Endpoints are read where EndpointSlices do not exist; extenders have
-// a Service, a NetworkPolicy and a PodDisruptionBudget; plugins have a ClusterRole; a failed
-// rollout reads a log.
+// the API server checks bind; extenders have a Service, a NetworkPolicy and a PodDisruptionBudget;
+// plugins have a ClusterRole; a failed rollout reads a log.
 const withoutRequest = `
 bind clusterroles
 bind roles
@@ -330,7 +330,6 @@ delete networkpolicies
 delete poddisruptionbudgets
 delete services
 get clusterroles
-get endpoints
 get networkpolicies
 get poddisruptionbudgets
 get pods/log

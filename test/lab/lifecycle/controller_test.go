@@ -15,13 +15,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+	"github.com/pmk-sched/pmk-sched/internal/controller"
 	"github.com/pmk-sched/pmk-sched/internal/lab"
 	"github.com/pmk-sched/pmk-sched/test/internal/labs"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// followed is the CustomScheduler whose scheduler follows the releases of its cluster.
-const followed = "followed"
+// followed is the CustomScheduler whose scheduler follows the releases of its cluster, and home is
+// its namespace.
+const (
+	followed = "followed"
+	home     = controller.DefaultNamespace
+)
 
 // The controller runs in a cluster of kubeadm that is upgraded twice. Its scheduler gets the image
 // for the new release without a command. The test logs how long that takes after the API server
@@ -43,7 +48,7 @@ func TestControllerFollowsTheReleaseOfItsCluster(t *testing.T) {
 	n.Kubectl(t, "apply", "-f", "/root/controller.yaml")
 	n.Kubectl(t, "wait", "--for=condition=Established", "crd/customschedulers.pmk-sched.io")
 	n.Apply(t, "apiVersion: pmk-sched.io/v1alpha1\nkind: CustomScheduler\nmetadata: {name: "+followed+
-		", namespace: kube-system}\nspec: {releases: {items: ["+strings.Join(items, ", ")+"]}}")
+		", namespace: "+home+"}\nspec: {releases: {items: ["+strings.Join(items, ", ")+"]}}")
 	run.Eventually(t, "the first release is deployed", func(ctx context.Context) (bool, string) {
 		return isFollowed(ctx, n, releases[0])
 	})
@@ -65,11 +70,11 @@ func TestControllerFollowsTheReleaseOfItsCluster(t *testing.T) {
 		t.Logf("%s: image %s after the API server; longest wait of a pod: %s %s, default scheduler %s", release,
 			after.Round(time.Second), followed, (<-waits[followed]).Round(time.Millisecond),
 			(<-waits[corev1.DefaultSchedulerName]).Round(time.Millisecond))
-		n.PMKSched(t, "verify", "--name", followed).OK(t)
+		n.PMKSched(t, "verify", "--name", followed, "-n", home).OK(t)
 		n.PMKSched(t, "status").OK(t)
 	}
-	n.PMKSched(t, "history", "--name", followed).OK(t).Prints(t, releases[0], releases[1], releases[2])
-	n.Kubectl(t, "delete", "customscheduler", "-n", "kube-system", followed)
+	n.PMKSched(t, "history", "--name", followed, "-n", home).OK(t).Prints(t, releases[0], releases[1], releases[2])
+	n.Kubectl(t, "delete", "customscheduler", "-n", home, followed)
 	n.LeftNothing(t, followed)
 }
 
@@ -78,7 +83,7 @@ func imageOf(release string) string { return "localhost/" + followed + ":" + rel
 // isFollowed reports whether the scheduler runs with the image for a release, and the object is
 // ready.
 func isFollowed(ctx context.Context, n *labs.Node, release string) (ok bool, seen string) {
-	d, err := n.Kube.AppsV1().Deployments(metav1.NamespaceSystem).Get(ctx, followed, metav1.GetOptions{})
+	d, err := n.Kube.AppsV1().Deployments(home).Get(ctx, followed, metav1.GetOptions{})
 	if err != nil {
 		return false, err.Error()
 	}
@@ -86,7 +91,7 @@ func isFollowed(ctx context.Context, n *labs.Node, release string) (ok bool, see
 	var object struct {
 		Status struct{ Conditions []metav1.Condition }
 	}
-	text, err := n.Kube.AppsV1().RESTClient().Get().AbsPath("/apis/pmk-sched.io/v1alpha1/namespaces/kube-system",
+	text, err := n.Kube.AppsV1().RESTClient().Get().AbsPath("/apis/pmk-sched.io/v1alpha1/namespaces", home,
 		"customschedulers", followed).DoRaw(ctx)
 	if err == nil {
 		err = json.Unmarshal(text, &object)
