@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
@@ -21,6 +22,7 @@ const (
 // failure is the last failed deployment of an object. The undo changes the scheduler's objects,
 // which wakes the reconciler: the time of the next attempt does not depend on that.
 type failure struct {
+	uid        types.UID
 	generation int64
 	checksum   string
 	backoff    time.Duration
@@ -37,7 +39,7 @@ func (u *run) fail(t *target, err error) error {
 	if errors.As(err, new(*deploy.OwnerError)) {
 		reason = "OwnedByOther"
 	}
-	f := &failure{generation: u.object.Generation, checksum: t.checksum, backoff: minBackoff}
+	f := &failure{uid: u.object.UID, generation: u.object.Generation, checksum: t.checksum, backoff: minBackoff}
 	if last := u.lastFailure(t); last != nil {
 		f.backoff = min(2*last.backoff, maxBackoff)
 	}
@@ -73,7 +75,7 @@ func (u *run) lastFailure(t *target) *failure {
 		return nil
 	}
 	f := found.(*failure)
-	if f.generation != u.object.Generation || f.checksum != t.checksum {
+	if f.uid != u.object.UID || f.generation != u.object.Generation || f.checksum != t.checksum {
 		return nil
 	}
 	return f

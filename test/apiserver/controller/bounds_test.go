@@ -3,6 +3,7 @@
 package controller
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -45,10 +46,10 @@ func TestNoObjectLiftsTheBoundsOfTheController(t *testing.T) {
 	w.releases(t, "elsewhere", items("1.24", "v1.24.3", elsewhere+"signed:v1"))
 	w.releases(t, "unsigned", items("1.24", "v1.24.3", team+"unsigned:v1"))
 	extender := func(image string, sidecar string) string {
-		return ", extenders: [{name: bounded-extender, ignorable: true, filterVerb: filter, policies: [{name: timestamp}], image: '" + image + "', sidecar: " + sidecar + "}]"
+		return ", extenders: [{name: NAME-extender, ignorable: true, filterVerb: filter, policies: [{name: timestamp}], image: '" + image + "', sidecar: " + sidecar + "}]"
 	}
 	const unsigned, refused = "has no signature of the key", "is in none of the allowed repositories"
-	for name, c := range map[string]struct{ spec, message string }{
+	cases := map[string]struct{ spec, message string }{
 		"no key":            {image(team+"unsigned:v1", ""), unsigned},
 		"none":              {image(team+"unsigned:v1", v1alpha1.NoSignature), unsigned},
 		"another key":       {image(team+"foreign:v1", foreign), unsigned},
@@ -63,32 +64,32 @@ func TestNoObjectLiftsTheBoundsOfTheController(t *testing.T) {
 		"oci":               {"releases: {oci: '" + elsewhere + "index@" + digest + "'}", refused},
 		"extender, there":   {image(team+"signed:v1", "") + extender(elsewhere+"signed:v1", "false"), refused},
 		"sidecar elsewhere": {image(team+"signed:v1", "") + extender(elsewhere+"signed:v1", "true"), refused},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w.mustCreate(t, "bounded", "spec: {"+c.spec+"}")
-			object := w.await(t, "bounded", v1alpha1.ConditionStalled, metav1.ConditionTrue, "ImageRefused")
-			if text := message(object, v1alpha1.ConditionStalled); !has(text, c.message) {
-				t.Errorf("message: %s", text)
-			}
-			if left := w.objectsOf(t, "bounded") + w.objectsOf(t, "bounded-extender"); left != "" {
-				t.Errorf("deployed: %s", left)
-			}
-			w.delete(t, "bounded")
-		})
 	}
-	for name, key := range map[string]string{"the key": mine, "no key": "", "none": v1alpha1.NoSignature} {
-		t.Run("signed, "+name, func(t *testing.T) {
-			w.mustCreate(t, "bounded", "spec: {"+image(team+"signed:v1", key)+"}")
-			w.await(t, "bounded", v1alpha1.ConditionReady, metav1.ConditionTrue, "Deployed")
-			d, err := server.Client(t).AppsV1().Deployments(w.ns).Get(t.Context(), "bounded", metav1.GetOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := d.Spec.Template.Spec.Containers[0].Image; got != team+"signed:v1@"+digest {
-				t.Errorf("the image is %s, want the digest that was verified", got)
-			}
-			w.delete(t, "bounded")
-		})
+	names := map[string]string{}
+	for description, c := range cases {
+		name := fmt.Sprintf("refused-%d", len(names))
+		names[description] = name
+		w.mustCreate(t, name, "spec: {"+strings.ReplaceAll(c.spec, "NAME", name)+"}")
+	}
+	for description, name := range names {
+		object := w.await(t, name, v1alpha1.ConditionStalled, metav1.ConditionTrue, "ImageRefused")
+		if text := message(object, v1alpha1.ConditionStalled); !has(text, cases[description].message) {
+			t.Errorf("%s: message: %s", description, text)
+		}
+		if left := w.objectsOf(t, name) + w.objectsOf(t, name+"-extender"); left != "" {
+			t.Errorf("%s: deployed: %s", description, left)
+		}
+	}
+	for name, key := range map[string]string{"the-key": mine, "no-key": "", "none": v1alpha1.NoSignature} {
+		w.mustCreate(t, name, "spec: {"+image(team+"signed:v1", key)+"}")
+		w.await(t, name, v1alpha1.ConditionReady, metav1.ConditionTrue, "Deployed")
+		d, err := server.Client(t).AppsV1().Deployments(w.ns).Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := d.Spec.Template.Spec.Containers[0].Image; got != team+"signed:v1@"+digest {
+			t.Errorf("%s: the image is %s, want the digest that was verified", name, got)
+		}
 	}
 }
 
