@@ -36,6 +36,9 @@ const (
 // changed, with the [Client.Lock] held. Revisions that are still pending are of runs that were
 // killed: they become failed. It fails if the objects do not fit into a Secret.
 func (c *Client) SaveRevision(ctx context.Context, wanted Revision) (*Revision, error) {
+	if err := CheckObjects(wanted.Objects, wanted.Namespace, wanted.Name); err != nil {
+		return nil, fmt.Errorf("save a revision of scheduler %s, which could not be deployed again: %w", wanted.Name, err)
+	}
 	revisions, err := c.Revisions(ctx, wanted.Namespace, wanted.Name)
 	if err != nil {
 		return nil, err

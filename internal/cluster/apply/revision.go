@@ -158,7 +158,7 @@ func decodeRevision(info RevisionInfo, secret *corev1.Secret) *Revision {
 	r := &Revision{RevisionInfo: info}
 	objs, err := unpackObjects(secret.Data[revisionKey])
 	if err == nil {
-		err = checkObjects(objs, r.Name)
+		err = CheckObjects(objs, info.Namespace, info.Name)
 	}
 	var record []byte
 	if packed := secret.Data[recordKey]; err == nil && packed != nil {
@@ -173,15 +173,4 @@ func decodeRevision(info RevisionInfo, secret *corev1.Secret) *Revision {
 	}
 	r.Objects, r.Record = objs, record
 	return r
-}
-
-// checkObjects returns an error unless all objects are of the scheduler name. Every user who may
-// write Secrets in the namespace can write a revision.
-func checkObjects(objs []*unstructured.Unstructured, name string) error {
-	for _, obj := range objs {
-		if !ownership.Owns(obj.GetLabels(), name) {
-			return fmt.Errorf("%s does not have the labels of the objects of %s", nameOf(obj), name)
-		}
-	}
-	return nil
 }
