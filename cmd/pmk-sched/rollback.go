@@ -20,13 +20,14 @@ func rollbackCommand(u *ui) *cli.Command {
 			nameFlag("scheduler"), fileFlag(),
 			&cli.IntFlag{Name: "to", Usage: "`REVISION` to return to, see `pmk-sched history`",
 				DefaultText: "the revision before the current one", Action: validRevision("to")},
-			timeoutFlag(defaultTimeout, "the scheduler"), stableForFlag(10 * time.Second), outputFlag(""),
+			timeoutFlag(defaultTimeout, "the scheduler"), stableForFlag(10 * time.Second), yesFlag(), outputFlag(""),
 		},
 		Action: func(c *cli.Context) error {
 			sp, err := readName(c, u)
 			if err != nil {
 				return err
 			}
+			u.confirmPermissions(c)
 			plan, outcome, err := lifecycle.RollBack(c.Context, u.session, sp, c.Int("to"), rollout(c))
 			if err != nil {
 				return err

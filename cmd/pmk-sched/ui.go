@@ -27,6 +27,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/urfave/cli/v2"
 	"go.uber.org/zap"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
@@ -160,6 +161,14 @@ func (u *ui) confirmRecorded(flag string, yes bool) lifecycle.Confirm {
 			u.say("  %s", oneLine(line))
 		}
 		return problem.WithHint(u.ask(ctx, flag, yes, found.Action()), "or "+found.Alternative())
+	}
+}
+
+// confirmPermissions makes the session ask before a revision gives a scheduler permissions that it
+// does not have. --yes of the command answers.
+func (u *ui) confirmPermissions(c *cli.Context) {
+	u.session.Confirm = func(ctx context.Context, question string) error {
+		return u.confirm(ctx, c.Bool("yes"), oneLine(question))
 	}
 }
 

@@ -51,6 +51,7 @@ func (o RunOptions) UndoTimeout() time.Duration {
 type Outcome struct {
 	Revision int             `json:"revision"`
 	Changes  apply.ChangeSet `json:"changes"`
+	held     []grant         // the permissions before the run
 }
 
 // deployRun is one run of a plan.
@@ -62,9 +63,10 @@ type deployRun struct {
 	lock     lock
 	previous *apply.Revision // the last deployed revision, or nil
 	current  *apply.Revision
-	live     bool // the Deployment existed before
-	lost     bool // the Deployment existed without a readable revision
-	stable   bool // the new revision is stable and marked deployed
+	live     bool    // the Deployment existed before
+	lost     bool    // the Deployment existed without a readable revision
+	held     []grant // the permissions before the run
+	stable   bool    // the new revision is stable and marked deployed
 	outcome  Outcome
 	verified time.Time // when Verify succeeded
 }
@@ -116,11 +118,16 @@ func (d *deployRun) preflight(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	d.held = d.granter().grants(owned)
 	d.live = slices.ContainsFunc(owned, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Deployment" })
 	if app := AppOf(owned); app != "" && app != d.plan.app() {
 		return problem.Invalidf("choose another --name", "name %s is in use by a %s", d.plan.Name, app)
 	}
-	return onlyIn(d.plan.Namespace, d.plan.Name, owned)
+	if err := onlyIn(d.plan.Namespace, d.plan.Name, owned); err != nil {
+		return err
+	}
+	d.outcome.held = d.held
+	return d.confirmGained(ctx)
 }
 
 func (d *deployRun) takeLock(ctx context.Context) (context.Context, error) {
@@ -167,6 +174,9 @@ func (d *deployRun) restore(ctx context.Context, _ error) error {
 	}
 	var keep []*unstructured.Unstructured
 	if d.previous != nil {
+		if err := d.checkRestorable(d.previous); err != nil {
+			return err
+		}
 		keep = d.previous.Objects
 		objects, err := d.tolerateShortage(ctx, keep)
 		if err != nil {

@@ -90,6 +90,8 @@ type Deps struct {
 	Signed func(ctx context.Context, r pack.SignatureRequest) (pinned string, err error)
 	// Finder finds the schedulers that call an extender; only package extenders needs it.
 	Finder Finder
+	// Confirm asks the user; the question completes "refusing to …". nil: it is refused.
+	Confirm func(ctx context.Context, question string) error
 	// Warn and Note print to the user; both may be nil.
 	Warn, Note func(text string)
 	// OnStep observes every step; may be nil.
@@ -114,7 +116,7 @@ func Connect(s *session.Session) (Deps, error) {
 		Binary: func(ctx context.Context, plan *Plan, dir string) (configcheck.Binary, error) {
 			return pack.FindScheduler(ctx, s.CacheDir, plan.Scheduler.Image, []string{manifest.Program}, dir)
 		},
-		Bounds: s.Bounds, Signed: pack.VerifySignature,
+		Bounds: s.Bounds, Signed: pack.VerifySignature, Confirm: s.Confirm,
 		Warn: s.Warn, Note: s.Note, OnStep: s.OnStep, Log: s.Log,
 	}
 	d.Applier = bounded(client, d)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
@@ -173,7 +175,7 @@ func PlanOf(revision *apply.Revision) (*Plan, error) {
 	}
 	plan := &Plan{
 		Name: revision.Name, Namespace: revision.Namespace, Objects: revision.Objects, TakenPorts: map[int]string{},
-		Request: r.Request, Extender: r.Extender, checked: true,
+		Request: r.Request, Extender: r.Extender, checked: true, recorded: revision.Objects,
 	}
 	if r.Extender != nil {
 		plan.Release, plan.Scheduler.Image = r.Extender.Release, r.Extender.Image
@@ -202,14 +204,21 @@ func (p *Plan) configure() ([]profiles.Note, error) {
 
 // Render renders Objects from Scheduler or from Extender.
 func (p *Plan) Render() (err error) {
+	if p.Objects, err = p.render(); p.recorded != nil {
+		p.recorded = p.Objects
+	}
+	return err
+}
+
+func (p *Plan) render() ([]*unstructured.Unstructured, error) {
 	if p.Extender != nil {
-		p.Objects, err = manifest.ExtenderObjects(*p.Extender)
-		return err
+		return manifest.ExtenderObjects(*p.Extender)
 	}
-	if p.Objects, err = manifest.Objects(p.Scheduler); err != nil {
-		return fmt.Errorf("render scheduler %s: %w", p.Name, err)
+	objects, err := manifest.Objects(p.Scheduler)
+	if err != nil {
+		return nil, fmt.Errorf("render scheduler %s: %w", p.Name, err)
 	}
-	return nil
+	return objects, nil
 }
 
 // Rewire returns the plan of a deployed revision of a scheduler with other extenders: it adds the
@@ -228,6 +237,11 @@ func Rewire(revision *apply.Revision, set []manifest.Wiring, drop []string) (*Pl
 		named := func(other manifest.Wiring) bool { return other.Extender.Name == w.Extender.Name }
 		return slices.Contains(drop, w.Extender.Name) || slices.ContainsFunc(set, named)
 	})
+	plan.Scheduler.Wirings = kept
+	recorded, err := plan.render() // without the extenders in set, which the user names
+	if err != nil {
+		return nil, err
+	}
 	plan.Scheduler.Wirings, plan.Replaces, plan.checked = slices.Concat(kept, set), revision.Number, false
 	if err := placeSidecars(plan.Scheduler.Wirings, plan.Scheduler.Port); err != nil {
 		return nil, err
@@ -248,5 +262,7 @@ func Rewire(revision *apply.Revision, set []manifest.Wiring, drop []string) (*Pl
 			plan.Notes = append(plan.Notes, u.String())
 		}
 	}
-	return plan, plan.Render()
+	err = plan.Render()
+	plan.recorded = recorded
+	return plan, err
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
@@ -82,6 +83,9 @@ func TestRecordOfARevisionGivesTheSameObjectsAndRecord(t *testing.T) {
 	for name, change := range shapes(t) {
 		t.Run(name, func(t *testing.T) {
 			plan := shaped(t, "v1.24.3", change)
+			if err := apply.CheckObjects(plan.Objects, plan.Namespace, plan.Name); err != nil {
+				t.Errorf("its revision would be damaged: %v", err)
+			}
 			before := revisionOf(t, 1, plan)
 			again, err := PlanOf(before)
 			if err != nil {

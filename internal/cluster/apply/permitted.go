@@ -26,11 +26,11 @@ const (
 )
 
 // CheckObjects returns an error unless objs can be the objects of the scheduler or extender name in
-// namespace ns: their kinds, names and namespaces, the roles and subjects of their bindings, and the
-// privileges of their pods are those that package manifest renders, in this version or an earlier
-// one. Users who may write Secrets in the namespace can write a revision, and pmk-sched applies its
-// objects with the permissions of an administrator. The rules of roles, the user of a certificate
-// and the image are not checked.
+// namespace ns: their kinds, names and namespaces, the roles and subjects of their bindings, and
+// the privileges of their pods are those that package manifest renders, in this version or an
+// earlier one. Users who may write Secrets in the namespace can write a revision, and pmk-sched
+// applies its objects with the permissions of an administrator. The rules of roles, the user of a
+// certificate and the image are not checked.
 func CheckObjects(objs []*unstructured.Unstructured, ns, name string) error {
 	p := permitted{name: name, namespace: ns, names: map[string]bool{}}
 	for _, obj := range objs {
@@ -237,7 +237,8 @@ func checkContainer(c corev1.Container) error {
 		rest := *s
 		rest.ReadOnlyRootFilesystem, rest.AllowPrivilegeEscalation, rest.Privileged, rest.Capabilities = nil, nil, nil, nil
 		switch {
-		case isTrue(s.Privileged) || isTrue(s.AllowPrivilegeEscalation) || s.Capabilities != nil && len(s.Capabilities.Add) > 0:
+		case isTrue(s.Privileged) || isTrue(s.AllowPrivilegeEscalation) ||
+			s.Capabilities != nil && len(s.Capabilities.Add) > 0:
 			return errors.New("is privileged")
 		case !equality.Semantic.DeepEqual(rest, corev1.SecurityContext{}):
 			return errors.New("has a security context that pmk-sched does not set")

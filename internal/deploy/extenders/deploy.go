@@ -70,15 +70,15 @@ type extenderRun struct {
 	wired    map[SchedulerRef]manifest.Wiring // before
 	previous *apply.Revision
 	plan     *deploy.Plan
+	deployed *deploy.Outcome
 	wiring   manifest.Wiring
 	changed  []change
 }
 
-// change is a scheduler that was wired: its revision before, and the number of the revision that
-// the run deployed.
+// change is a scheduler that was wired: its revision before, and what the run deployed.
 type change struct {
 	before   *apply.Revision
-	revision int
+	deployed *deploy.Outcome
 }
 
 func newRun(d deploy.Deps, x Deployment) (*extenderRun, error) {
@@ -185,6 +185,7 @@ func (e *extenderRun) deploy(ctx context.Context) error {
 		e.plan = nil // it has undone itself
 		return err
 	}
+	e.deployed = outcome
 	e.out.Revision, e.out.Changes = outcome.Revision, outcome.Changes
 	return nil
 }
@@ -269,6 +270,6 @@ func (e *extenderRun) rollOut(ctx context.Context, plan *deploy.Plan, last *appl
 		return err
 	}
 	e.out.Changes = append(e.out.Changes, outcome.Changes...)
-	e.changed = append(e.changed, change{before: last, revision: outcome.Revision})
+	e.changed = append(e.changed, change{before: last, deployed: outcome})
 	return nil
 }

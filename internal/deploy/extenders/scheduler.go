@@ -197,7 +197,7 @@ func (r *schedulerRun) undo(ctx context.Context, _ error) error {
 	if r.outcome == nil {
 		return nil
 	}
-	return goBack(ctx, r.d, r.plan, r.Former.Revision, r.outcome.Revision, r.RunOptions)
+	return goBack(ctx, r.d, r.plan, r.Former.Revision, r.outcome, r.RunOptions)
 }
 
 // prove proves that the scheduler reaches the extenders that were deployed with it.

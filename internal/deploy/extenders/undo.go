@@ -20,7 +20,7 @@ import (
 // none. It does neither while a scheduler still calls the extender as it is now: a scheduler whose
 // extender is gone and not ignorable schedules nothing.
 func (e *extenderRun) restore(ctx context.Context, cause error) error {
-	if e.plan == nil || unchanged(e.previous, e.out.Revision, e.x.RunOptions) {
+	if e.plan == nil || unchanged(e.previous, e.deployed, e.x.RunOptions) {
 		return nil
 	}
 	if err := e.checkUncalled(ctx, cause); err != nil {
@@ -28,7 +28,7 @@ func (e *extenderRun) restore(ctx context.Context, cause error) error {
 			"when its schedulers are stable, deploy the extender again, or remove it from all of them with `%s`",
 			e.plan.Command("uninstall")))
 	}
-	return goBack(ctx, e.Deps, e.plan, e.previous, e.out.Revision, e.x.RunOptions)
+	return goBack(ctx, e.Deps, e.plan, e.previous, e.deployed, e.x.RunOptions)
 }
 
 // checkUncalled returns an error that names the schedulers which may still call the extender. A
@@ -56,31 +56,33 @@ func (e *extenderRun) checkUncalled(ctx context.Context, cause error) error {
 }
 
 // unchanged reports whether goBack has nothing to do.
-func unchanged(previous *apply.Revision, revision int, how deploy.RunOptions) bool {
-	return how.NoRollback || previous != nil && previous.Number == revision
+func unchanged(previous *apply.Revision, deployed *deploy.Outcome, how deploy.RunOptions) bool {
+	return how.NoRollback || previous != nil && previous.Number == deployed.Revision
 }
 
 // goBack deploys the previous revision again, or removes the objects of the plan if there is no
 // previous revision.
-func goBack(ctx context.Context, d deploy.Deps, plan *deploy.Plan, previous *apply.Revision, revision int,
+func goBack(ctx context.Context, d deploy.Deps, plan *deploy.Plan, previous *apply.Revision, deployed *deploy.Outcome,
 	how deploy.RunOptions) error {
-	if unchanged(previous, revision, how) {
+	if unchanged(previous, deployed, how) {
 		return nil
 	}
 	if previous == nil {
 		_, err := deploy.Uninstall(ctx, d, plan.Namespace, plan.Name)
 		return err
 	}
-	return redeploy(ctx, d, previous, revision, how)
+	return redeploy(ctx, d, previous, deployed, how)
 }
 
-// redeploy deploys a revision again. replaces is the number of the revision that it replaces.
-func redeploy(ctx context.Context, d deploy.Deps, revision *apply.Revision, replaces int, how deploy.RunOptions) error {
+// redeploy deploys a former revision again, which undoes the run with the outcome deployed.
+func redeploy(ctx context.Context, d deploy.Deps, revision *apply.Revision, deployed *deploy.Outcome,
+	how deploy.RunOptions) error {
 	plan, err := deploy.PlanOf(revision)
 	if err != nil {
 		return err
 	}
-	plan.Replaces, how.Verify = replaces, nil
+	plan.Undoes(deployed)
+	how.Verify = nil
 	_, err = deploy.Deploy(ctx, d, plan, how)
 	return err
 }
@@ -100,7 +102,7 @@ func (e *extenderRun) unwire(ctx context.Context, _ error) error {
 	for i, c := range e.changed {
 		all.Go(func() {
 			failed[i] = e.OnStep.Do("restore scheduler "+c.before.Namespace+"/"+c.before.Name, func() error {
-				return redeploy(ctx, quiet, c.before, c.revision, how)
+				return redeploy(ctx, quiet, c.before, c.deployed, how)
 			})
 		})
 	}
