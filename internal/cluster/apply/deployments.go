@@ -5,6 +5,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 )
@@ -13,5 +14,5 @@ import (
 // namespaces or, without permission to list those, in ns and kube-system.
 func (c *Client) Deployments(ctx context.Context, ns string) ([]*unstructured.Unstructured, error) {
 	return c.listKind(ctx, appsv1.SchemeGroupVersion.WithKind("Deployment"),
-		map[string]string{ownership.LabelManagedBy: ownership.Manager}, ns)
+		client.MatchingLabels{ownership.LabelManagedBy: ownership.Manager}, ns, fullObjects)
 }

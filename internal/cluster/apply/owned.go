@@ -11,7 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
@@ -19,11 +22,13 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 )
 
-// listPage is how many objects of a kind are read at once.
-const listPage = 250
-
-// maxSecrets is how many Secrets eachSecret reads.
-const maxSecrets = 10_000
+const (
+	// listPage is how many objects of a kind are read at once, and dataPage how many Secrets or
+	// ConfigMaps with their data, which has up to 1 MiB each.
+	listPage, dataPage = 250, 25
+	// maxItems is how many objects of a kind are read, and maxListed how much data in bytes.
+	maxItems, maxListed = 10_000, 64 << 20
+)
 
 // ownedKinds are all kinds of objects of a scheduler.
 var ownedKinds = []schema.GroupVersionKind{
@@ -49,7 +54,7 @@ var budgetBefore21 = schema.GroupVersionKind{Group: "policy", Version: "v1beta1"
 // Owned lists all objects with the labels of the scheduler name, in the order of applying: in all
 // namespaces and at cluster scope, revisions included. Without permission to list in all namespaces
 // it lists the objects in ns and kube-system. It lists a Namespace only if a verification left it
-// behind, and does not list the lock of a running operation.
+// behind, and does not list the lock of a running operation. Revisions have only their metadata.
 func (c *Client) Owned(ctx context.Context, name, ns string) ([]*unstructured.Unstructured, error) {
 	return c.labeled(ctx, ownership.Labels(name), ns)
 }
@@ -87,11 +92,11 @@ func (c *Client) Managed(ctx context.Context, name, ns string) ([]*unstructured.
 	return inOrder(managed), errors.Join(failed...)
 }
 
-func (c *Client) labeled(ctx context.Context, labels map[string]string,
+func (c *Client) labeled(ctx context.Context, of map[string]string,
 	ns string) ([]*unstructured.Unstructured, error) {
 	var owned []*unstructured.Unstructured
 	for _, gvk := range ownedKinds {
-		found, err := c.listOwnedKind(ctx, gvk, labels, ns)
+		found, err := c.listOwnedKind(ctx, gvk, of, ns)
 		if err != nil {
 			return nil, err
 		}
@@ -101,23 +106,40 @@ func (c *Client) labeled(ctx context.Context, labels map[string]string,
 }
 
 // listOwnedKind lists one of the ownedKinds.
-func (c *Client) listOwnedKind(ctx context.Context, gvk schema.GroupVersionKind, labels map[string]string,
+func (c *Client) listOwnedKind(ctx context.Context, gvk schema.GroupVersionKind, of map[string]string,
 	ns string) ([]*unstructured.Unstructured, error) {
 	if _, err := c.api.RESTMapper().RESTMapping(gvk.GroupKind(), "v1"); gvk == budgetBefore21 && err == nil {
 		return nil, nil
 	}
-	of := maps.Clone(labels)
-	if gvk.Kind == "Namespace" {
+	of = maps.Clone(of)
+	switch gvk.Kind {
+	case "Namespace":
 		of[ownership.LabelComponent] = ownership.ComponentVerify
+	case "Secret":
+		others, err := c.listKind(ctx, gvk, withRevision(of, selection.DoesNotExist), ns, fullObjects)
+		if err != nil {
+			return nil, err
+		}
+		revisions, err := c.listKind(ctx, gvk, withRevision(of, selection.Exists), ns, metadataOnly)
+		return append(others, revisions...), err
 	}
-	return c.listKind(ctx, gvk, of, ns)
+	return c.listKind(ctx, gvk, client.MatchingLabels(of), ns, fullObjects)
+}
+
+// withRevision selects objects with these labels that are, or are not, revisions.
+func withRevision(of map[string]string, are selection.Operator) client.ListOption {
+	selector := labels.SelectorFromSet(of)
+	if revision, err := labels.NewRequirement(ownership.LabelRevision, are, nil); err == nil {
+		selector = selector.Add(*revision)
+	}
+	return client.MatchingLabelsSelector{Selector: selector}
 }
 
 // listKind lists one kind in all namespaces or, without permission for that, in ns and kube-system.
 // A kind that the cluster does not serve has no objects.
-func (c *Client) listKind(ctx context.Context, gvk schema.GroupVersionKind, labels map[string]string,
-	ns string) ([]*unstructured.Unstructured, error) {
-	found, err := c.list(ctx, gvk, client.MatchingLabels(labels))
+func (c *Client) listKind(ctx context.Context, gvk schema.GroupVersionKind, of client.ListOption, ns string,
+	content listContent) ([]*unstructured.Unstructured, error) {
+	found, err := c.list(ctx, gvk, content, of)
 	var forbidden *kubeapi.ForbiddenError
 	if !errors.As(err, &forbidden) {
 		return found, err
@@ -127,7 +149,7 @@ func (c *Client) listKind(ctx context.Context, gvk schema.GroupVersionKind, labe
 		return nil, err
 	}
 	for _, in := range slices.Compact([]string{ns, metav1.NamespaceSystem}) {
-		more, err := c.list(ctx, gvk, client.MatchingLabels(labels), client.InNamespace(in))
+		more, err := c.list(ctx, gvk, content, of, client.InNamespace(in))
 		if in != ns && gvk.Kind != "RoleBinding" && errors.As(err, &forbidden) {
 			continue // a scheduler of another namespace has only RoleBindings there
 		}
@@ -139,28 +161,93 @@ func (c *Client) listKind(ctx context.Context, gvk schema.GroupVersionKind, labe
 	return found, nil
 }
 
-func (c *Client) list(ctx context.Context, gvk schema.GroupVersionKind,
+// listContent is what a list contains of each object.
+type listContent bool
+
+const (
+	fullObjects  listContent = true
+	metadataOnly listContent = false
+)
+
+// list lists objects of a kind in pages. It returns an error if they hold more than maxListed bytes
+// of data: users who may write Secrets or ConfigMaps in a namespace can add any number.
+func (c *Client) list(ctx context.Context, gvk schema.GroupVersionKind, content listContent,
 	opts ...client.ListOption) ([]*unstructured.Unstructured, error) {
 	var found []*unstructured.Unstructured
-	opts = append(opts, client.Limit(listPage))
+	page := int64(listPage)
+	if content == fullObjects && hasData(gvk.Kind) {
+		page = dataPage
+	}
+	opts = append(opts, client.Limit(page))
+	size := 0
 	for token := ""; ; {
-		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-		err := c.api.List(ctx, list, append(slices.Clone(opts), client.Continue(token))...)
+		objects, next, err := c.onePage(ctx, gvk, content, append(slices.Clone(opts), client.Continue(token)))
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 			return nil, nil
 		}
 		if err != nil {
 			return nil, err
 		}
-		for i := range list.Items {
-			list.Items[i].SetGroupVersionKind(gvk)
-			found = append(found, &list.Items[i])
+		for _, o := range objects {
+			o.SetGroupVersionKind(gvk)
+			if size += sizeOfData(o); size > maxListed || len(found) > maxItems {
+				return nil, problem.Errorf("delete the objects that pmk-sched did not write",
+					"the objects of kind %s with the labels of pmk-sched are too large to list: more than %d MiB, or more than %d "+
+						"objects", gvk.Kind, maxListed>>20, maxItems)
+			}
+			found = append(found, o)
 		}
-		if token = list.GetContinue(); token == "" {
+		if token = next; token == "" {
 			return found, nil
 		}
 	}
+}
+
+// onePage returns the objects of one page and the token of the next one.
+func (c *Client) onePage(ctx context.Context, gvk schema.GroupVersionKind, content listContent,
+	opts []client.ListOption) (objects []*unstructured.Unstructured, next string, err error) {
+	kind := gvk.GroupVersion().WithKind(gvk.Kind + "List")
+	if content == fullObjects {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(kind)
+		if err := c.api.List(ctx, list, opts...); err != nil {
+			return nil, "", err
+		}
+		for i := range list.Items {
+			objects = append(objects, &list.Items[i])
+		}
+		return objects, list.GetContinue(), nil
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(kind)
+	if err := c.api.List(ctx, list, opts...); err != nil {
+		return nil, "", err
+	}
+	for i := range list.Items {
+		o, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&list.Items[i])
+		if err != nil {
+			return nil, "", err
+		}
+		objects = append(objects, &unstructured.Unstructured{Object: o})
+	}
+	return objects, list.GetContinue(), nil
+}
+
+func hasData(kind string) bool { return kind == "Secret" || kind == "ConfigMap" }
+
+// sizeOfData returns the size of the data of a Secret or ConfigMap in bytes.
+func sizeOfData(o *unstructured.Unstructured) (size int) {
+	if !hasData(o.GetKind()) {
+		return 0
+	}
+	for _, field := range []string{"data", "binaryData"} {
+		data, _ := o.Object[field].(map[string]any)
+		for _, value := range data {
+			text, _ := value.(string)
+			size += len(text)
+		}
+	}
+	return size
 }
 
 // eachSecret calls do with the metadata of each Secret. It returns an error for more than 10,000.
@@ -174,9 +261,9 @@ func (c *Client) eachSecret(ctx context.Context, do func(secret *metav1.PartialO
 		if err := c.api.List(ctx, list, append(slices.Clone(opts), client.Continue(token))...); err != nil {
 			return err
 		}
-		if seen += len(list.Items); seen > maxSecrets {
+		if seen += len(list.Items); seen > maxItems {
 			return problem.Errorf("delete the Secrets that pmk-sched did not write",
-				"more than %d Secrets have the labels of revisions", maxSecrets)
+				"more than %d Secrets have the labels of pmk-sched", maxItems)
 		}
 		for i := range list.Items {
 			do(&list.Items[i])

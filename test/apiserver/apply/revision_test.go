@@ -235,6 +235,12 @@ func TestForeignRevisionsTakeLittleMemory(t *testing.T) {
 	if took := after.TotalAlloc - before.TotalAlloc; took > 16<<20 {
 		t.Errorf("listing took %d MiB", took>>20)
 	}
+	runtime.ReadMemStats(&before)
+	owned, err := client.Owned(ctx, "flooded", ns)
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; err != nil || len(owned) != 121 || took > 32<<20 {
+		t.Errorf("%d objects took %d MiB, error %v", len(owned), took>>20, err)
+	}
 	next, err := client.SaveRevision(ctx, apply.Revision{
 		RevisionInfo: apply.RevisionInfo{Name: "flooded", Namespace: ns}, Objects: objects(t, "flooded", ns, "b")})
 	if err != nil || next.Number != 1119 {
