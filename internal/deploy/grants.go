@@ -13,6 +13,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 )
 
 // grant is a permission that the objects of a scheduler or extender give it, for messages.
@@ -134,10 +135,7 @@ func grantOf(who string, r rbacv1.PolicyRule) grant {
 // podGrants returns what the pods of a Deployment can use of their node and of the Secrets of
 // others. The network of the node is usual, and follows from the address of the API server.
 func podGrants(d *appsv1.Deployment, objects []*unstructured.Unstructured) (list []grant) {
-	add := func(format string, args ...any) {
-		text := fmt.Sprintf("pods of "+d.Name+": "+format, args...)
-		list = append(list, grant{text, []string{text}})
-	}
+	add := func(what string) { list = append(list, podGrant(d.Name, what)) }
 	pod := d.Spec.Template.Spec
 	if s := pod.SecurityContext; s != nil && s.RunAsUser != nil && *s.RunAsUser == 0 {
 		add("root in their containers")
@@ -148,12 +146,27 @@ func podGrants(d *appsv1.Deployment, objects []*unstructured.Unstructured) (list
 		}
 		switch {
 		case v.HostPath != nil:
-			add("file %s of the node", v.HostPath.Path)
+			add("file " + v.HostPath.Path + " of the node")
 		case v.Secret != nil && !slices.ContainsFunc(objects, own):
-			add("Secret %s", v.Secret.SecretName)
+			add("Secret " + v.Secret.SecretName)
 		}
 	}
 	return list
+}
+
+func podGrant(deployment, what string) grant {
+	text := "pods of " + deployment + ": " + what
+	return grant{text, []string{text}}
+}
+
+// AllowExtenders allows the pods of a plan of a revision to use the client certificates for these
+// extenders, which are deployed.
+func (p *Plan) AllowExtenders(wirings []manifest.Wiring) {
+	for _, w := range wirings {
+		if w.ClientSecret == manifest.ExtenderClient(w.Extender.Name) {
+			p.allowed = append(p.allowed, podGrant(p.Name, "Secret "+w.ClientSecret))
+		}
+	}
 }
 
 // gained returns the grants in objects that are not in held.
@@ -184,7 +197,7 @@ func (p *Plan) Undoes(o *Outcome) {
 // that it does not have now: users who may write Secrets in its namespace can write a revision. An
 // undo does not ask.
 func (d *deployRun) confirmGained(ctx context.Context) error {
-	texts := d.granter().gained(d.plan.recorded, slices.Concat(d.held, d.plan.held))
+	texts := d.granter().gained(d.plan.recorded, slices.Concat(d.held, d.plan.held, d.plan.allowed))
 	if len(texts) == 0 {
 		return nil
 	}

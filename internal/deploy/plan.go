@@ -56,10 +56,10 @@ type Plan struct {
 	base *profiles.Rendered
 	// checked is set if the configuration was checked by an earlier deployment.
 	checked bool
-	// recorded are the objects of the plan that come out of the cluster, and held the permissions
-	// before the run that the plan undoes; see confirmGained.
-	recorded []*unstructured.Unstructured
-	held     []grant
+	// recorded are the objects of the plan that come out of the cluster, held the permissions before
+	// the run that the plan undoes, and allowed permissions that were checked; see confirmGained.
+	recorded      []*unstructured.Unstructured
+	held, allowed []grant
 	// from holds the inputs of [NewPlan], to plan with other options.
 	from planner
 }

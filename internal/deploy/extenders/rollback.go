@@ -45,11 +45,11 @@ func PlanRollback(ctx context.Context, d deploy.Deps, info *inspect.Info,
 	if err != nil {
 		return nil, err
 	}
-	stale, err := staleWirings(ctx, d, target)
+	stale, current, err := staleWirings(ctx, d, target)
 	if err != nil {
 		return nil, fmt.Errorf("roll back %s to revision %d: %w", o.Name, target.Number, err)
 	}
-	if len(stale) == 0 {
+	if plan.AllowExtenders(current); len(stale) == 0 {
 		return plan, nil
 	}
 	rewired, err := deploy.Rewire(target, stale, nil)
@@ -57,6 +57,7 @@ func PlanRollback(ctx context.Context, d deploy.Deps, info *inspect.Info,
 		return nil, fmt.Errorf("roll back %s to revision %d: %w", o.Name, target.Number, err)
 	}
 	rewired.Origin, rewired.Replaces, rewired.TakenPorts = plan.Origin, plan.Replaces, plan.TakenPorts
+	rewired.AllowExtenders(current)
 	rewired.Warnings = slices.Concat(plan.Warnings, rewired.Warnings)
 	for _, w := range stale {
 		rewired.Warnings = append(rewired.Warnings,
@@ -67,26 +68,28 @@ func PlanRollback(ctx context.Context, d deploy.Deps, info *inspect.Info,
 }
 
 // staleWirings returns the current wirings of the revision's extenders that have another address or
-// certificates now. A sidecar is a part of the revision.
-func staleWirings(ctx context.Context, d deploy.Deps, revision *apply.Revision) ([]manifest.Wiring, error) {
+// certificates now, and of the others. A sidecar is a part of the revision.
+func staleWirings(ctx context.Context, d deploy.Deps, revision *apply.Revision) (stale, current []manifest.Wiring,
+	err error) {
 	wirings, err := deploy.WiringsOf(revision)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var stale []manifest.Wiring
 	for _, w := range wirings {
 		if w.Sidecar != nil {
 			continue
 		}
 		fresh, err := currentWiring(ctx, d, w, revision)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		if !equality.Semantic.DeepEqual(w, fresh) {
+		if equality.Semantic.DeepEqual(w, fresh) {
+			current = append(current, fresh)
+		} else {
 			stale = append(stale, fresh)
 		}
 	}
-	return stale, nil
+	return stale, current, nil
 }
 
 // currentWiring returns the wiring of an extender with a Service for the scheduler of a revision,
