@@ -21,6 +21,9 @@ func (d *deployRun) saveRevision(ctx context.Context) error {
 	if err := d.checkReplaced(); err != nil {
 		return err
 	}
+	if err := d.confirmGained(ctx); err != nil {
+		return err
+	}
 	unreadable := len(revisions) == 0 || apply.LastDeployed(revisions) != nil
 	if d.lost = d.live && d.previous == nil && unreadable; d.lost {
 		d.Warnf(

@@ -122,7 +122,7 @@ func TestPermissionsOfARevisionAreConfirmed(t *testing.T) {
 				d.Applier, d.Ledger, d.Locker = r, r, r
 				_, err = Deploy(t.Context(), d, tc.plan, RunOptions{})
 				if !problem.IsInvalid(err) || !strings.Contains(err.Error(), "get, list secrets") ||
-					slices.Contains(r.calls, "lock") {
+					slices.Contains(r.calls, "save revision 2") {
 					t.Errorf("error %v, calls %v", err, r.calls)
 				}
 			}
