@@ -191,7 +191,7 @@ func serviceLimits() (map[int]uint64, error) {
 		return nil, fmt.Errorf("read the limit of open files: %w", err)
 	}
 	return map[int]uint64{
-		unix.RLIMIT_DATA: uint64(machine.Totalram) * uint64(machine.Unit), unix.RLIMIT_FSIZE: serviceFileSizeLimit,
+		unix.RLIMIT_DATA: machine.Totalram * uint64(machine.Unit), unix.RLIMIT_FSIZE: serviceFileSizeLimit,
 		unix.RLIMIT_NOFILE: min(files.Max, serviceOpenFilesLimit), unix.RLIMIT_CORE: 0,
 	}, nil
 }

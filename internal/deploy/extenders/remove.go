@@ -18,7 +18,7 @@ import (
 // extenders, so that it can be run again. A scheduler that was never deployed is no error.
 func UninstallScheduler(ctx context.Context, d deploy.Deps, ref SchedulerRef) (apply.ChangeSet, error) {
 	if manifest.ValidateName(ref.Name) != nil {
-		return nil, nil // it cannot have been deployed
+		return nil, nil //nolint:nilerr // it cannot have been deployed
 	}
 	var removed apply.ChangeSet
 	changes, err := deploy.Uninstall(ctx, d, ref.Namespace, ref.Name, steps.Step{Name: "remove extenders",
