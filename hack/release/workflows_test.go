@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -57,6 +58,29 @@ func workflows(t *testing.T) map[string][]byte {
 		texts[filepath.Base(file)] = text
 	}
 	return texts
+}
+
+// A job of GitLab has the secrets of its environment.
+func TestJobsOfGitLabThatCompileHaveNoEnvironment(t *testing.T) {
+	text, err := os.ReadFile("../../.gitlab-ci.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var jobs map[string]any
+	if err := yaml.Unmarshal(text, &jobs); err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range jobs {
+		j, _ := value.(map[string]any)
+		run := step{Run: fmt.Sprint(j["script"])}
+		_, secret := j["environment"]
+		if named := regexp.MustCompile(`\$\{?(SIGN_KEY|REGISTRY_TOKEN)`).MatchString(run.Run); named != secret {
+			t.Errorf("%s: has secrets: %t, has an environment: %t", name, named, secret)
+		}
+		if secret && run.compiles() {
+			t.Errorf("%s compiles and has secrets", name)
+		}
+	}
 }
 
 // A module, a tool or an action that is not what it was must not be able to sign or publish.
