@@ -88,11 +88,8 @@ func allowRepositoryFlag() cli.Flag {
 
 // readBounds returns the bounds of the images that a controller deploys.
 func readBounds(c *cli.Context) (bounds session.Bounds, err error) {
-	if bounds.Key, err = spec.ReadKey(c.String("require-signature")); err != nil {
+	if bounds.Key, err = readRequiredKey(c); err != nil {
 		return bounds, err
-	}
-	if bounds.Key == v1alpha1.NoSignature {
-		return bounds, problem.Invalidf("", "invalid --require-signature %s: must be a public key", bounds.Key)
 	}
 	for _, repository := range c.StringSlice("allow-repository") {
 		prefix, err := image.ParsePrefix(repository)
@@ -102,6 +99,16 @@ func readBounds(c *cli.Context) (bounds session.Bounds, err error) {
 		bounds.Repositories = append(bounds.Repositories, prefix)
 	}
 	return bounds, nil
+}
+
+// readRequiredKey returns the key of --require-signature for a command that knows no recorded key,
+// which the value none would lift.
+func readRequiredKey(c *cli.Context) (string, error) {
+	key, err := spec.ReadKey(c.String("require-signature"))
+	if key == v1alpha1.NoSignature {
+		return "", problem.Invalidf("", "invalid --require-signature %s: must be a public key", key)
+	}
+	return key, err
 }
 
 func serverRelease(u *ui) (versions.Release, error) {

@@ -6,7 +6,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
-	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 	"github.com/pmk-sched/pmk-sched/internal/replace"
 )
 
@@ -58,7 +57,7 @@ func restoreCommand(u *ui) *cli.Command {
 }
 
 func restoreAll(c *cli.Context, u *ui) error {
-	key, err := spec.ReadKey(c.String("require-signature"))
+	key, err := readRequiredKey(c)
 	if err != nil {
 		return err
 	}

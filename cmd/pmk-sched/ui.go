@@ -160,7 +160,11 @@ func (u *ui) confirmRecorded(flag string, yes bool) lifecycle.Confirm {
 		for _, line := range found.Content {
 			u.say("  %s", oneLine(line))
 		}
-		return problem.WithHint(u.ask(ctx, flag, yes, found.Action()), "or "+found.Alternative())
+		err := u.ask(ctx, flag, yes, found.Action())
+		if len(problem.Hints(err)) == 0 {
+			return err // the user has answered
+		}
+		return problem.WithHint(err, "or "+found.Alternative())
 	}
 }
 
