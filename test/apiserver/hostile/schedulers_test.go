@@ -6,12 +6,14 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -168,13 +170,14 @@ func (s *scheduler) put(t *testing.T, m *machine) {
 	for range 2 {
 		revision, err := client.SaveRevision(ctx, apply.Revision{
 			RevisionInfo: apply.RevisionInfo{Name: s.name, Namespace: namespace, Description: plan.Description()},
-			Objects:      append(plan.Objects, s.objects...), Record: record})
+			Objects:      plan.Objects, Record: record})
 		if err == nil {
 			err = client.SetRevisionStatus(ctx, &revision.RevisionInfo, apply.Deployed, "")
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
+		s.addObjects(ctx, t, revision)
 	}
 	if _, err := client.Apply(ctx, plan.Objects); err != nil {
 		t.Fatal(err)
@@ -184,6 +187,29 @@ func (s *scheduler) put(t *testing.T, m *machine) {
 		t.Fatal(err)
 	}
 	s.alter(ctx, t, last)
+}
+
+// addObjects writes the objects of the attacker into the Secret of a revision, which pmk-sched
+// would not save.
+func (s *scheduler) addObjects(ctx context.Context, t *testing.T, revision *apply.Revision) {
+	t.Helper()
+	if s.objects == nil {
+		return
+	}
+	secrets := server.Client(t).CoreV1().Secrets(namespace)
+	name := fmt.Sprintf("pmk-sched-%s-revision-%d", s.name, revision.Number)
+	secret, err := secrets.Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(append(slices.Clone(revision.Objects), s.objects...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret.Data[objectsKey] = packed(t, text)
+	if _, err := secrets.Update(ctx, secret, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // alter changes the last revision, or makes copies of it.
