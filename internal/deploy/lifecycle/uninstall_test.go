@@ -99,3 +99,27 @@ func TestUninstallEndsWithItsTimeout(t *testing.T) {
 		})
 	}
 }
+
+// limitedCluster permits to list the schedulers of one namespace only.
+type limitedCluster struct{ stuckCluster }
+
+var errForbidden = errors.New("forbidden")
+
+func (limitedCluster) Deployments(_ context.Context, ns string) ([]*unstructured.Unstructured, error) {
+	if ns == "" {
+		return nil, errForbidden
+	}
+	return nil, nil
+}
+
+// A scheduler of another namespace may call the extender.
+func TestAnExtenderIsRemovedIfAllItsSchedulersAreKnown(t *testing.T) {
+	for owner, want := range map[string]error{"": errForbidden, "CustomScheduler/kube-system/s": nil} {
+		c := limitedCluster{}
+		_, err := extenders.Uninstall(t.Context(), deploy.Deps{Applier: c, Ledger: c, Locker: c, Finder: c, Owner: owner},
+			extenders.UninstallOptions{Name: "extender", Namespace: "kube-system"})
+		if !errors.Is(err, want) {
+			t.Errorf("owner %q: got %v, want %v", owner, err, want)
+		}
+	}
+}
