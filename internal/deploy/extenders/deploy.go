@@ -70,7 +70,7 @@ type extenderRun struct {
 	wired    map[SchedulerRef]manifest.Wiring // before
 	previous *apply.Revision
 	plan     *deploy.Plan
-	deployed *deploy.Outcome
+	deployed *deploy.Outcome // nil while the extender is as before
 	wiring   manifest.Wiring
 	changed  []change
 }
@@ -182,8 +182,7 @@ func (e *extenderRun) deploy(ctx context.Context) error {
 	e.Report(e.plan)
 	outcome, err := deploy.Deploy(ctx, e.Deps, e.plan, e.x.RunOptions)
 	if err != nil {
-		e.plan = nil // it has undone itself
-		return err
+		return err // it has undone itself
 	}
 	e.deployed = outcome
 	e.out.Revision, e.out.Changes = outcome.Revision, outcome.Changes

@@ -20,7 +20,7 @@ import (
 // none. It does neither while a scheduler still calls the extender as it is now: a scheduler whose
 // extender is gone and not ignorable schedules nothing.
 func (e *extenderRun) restore(ctx context.Context, cause error) error {
-	if e.plan == nil || unchanged(e.previous, e.deployed, e.x.RunOptions) {
+	if e.deployed == nil || unchanged(e.previous, e.deployed, e.x.RunOptions) {
 		return nil
 	}
 	if err := e.checkUncalled(ctx, cause); err != nil {
