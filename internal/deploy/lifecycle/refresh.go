@@ -219,9 +219,13 @@ func (r *refresher) newCertificate(ctx context.Context) (deploy.Successor, error
 		return deploy.Successor{}, problem.WithHint(err, "--csr requests a certificate from the cluster")
 	}
 	cfg := rest.CopyConfig(r.deps.Config)
-	if err := rest.LoadTLSFiles(cfg); err == nil && found.OfOtherCluster(cfg.CAData) {
+	if err := rest.LoadTLSFiles(cfg); err != nil {
+		return deploy.Successor{}, fmt.Errorf("read the certificate authority of %s: %w", cfg.Host, err)
+	}
+	if found.OfOtherCluster(cfg.CAData) {
 		return deploy.Successor{},
-			problem.Invalidf("use a kubeconfig of this node's cluster; `pmk-sched deploy --credentials` stores the key in any cluster",
+			problem.Invalidf("use a kubeconfig of this node's cluster; `pmk-sched deploy --credentials "+r.report.Mode+
+				"` stores the key in any cluster",
 				"%s trusts another certificate authority than the current kubeconfig: this node may belong to another cluster "+
 					"than %s, which must not get its key", path, cfg.Host)
 	}
