@@ -3,6 +3,8 @@ package deploy
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -50,8 +52,8 @@ func CheckRepositories(b session.Bounds, images ...string) error {
 	return nil
 }
 
-// boundedApplier applies no object with an image outside of the bounds, whoever rendered it: a
-// plan, or the revision that an undo restores.
+// boundedApplier applies no object with an image outside of the bounds: neither of a plan, nor of
+// the revision that an undo restores.
 type boundedApplier struct {
 	Applier
 	bounds session.Bounds
@@ -70,7 +72,7 @@ func bounded(a Applier, d Deps) Applier {
 func (a boundedApplier) Apply(ctx context.Context, objs []*unstructured.Unstructured) (apply.ChangeSet, error) {
 	var images []string
 	for _, object := range objs {
-		images = imagesOf(images, object.Object)
+		images = appendImages(images, object.Object)
 	}
 	if err := CheckRepositories(a.bounds, images...); err != nil {
 		return nil, err
@@ -90,20 +92,20 @@ func (a boundedApplier) Apply(ctx context.Context, objs []*unstructured.Unstruct
 	return a.Applier.Apply(ctx, objs)
 }
 
-// imagesOf adds the images in value, the content of an object of any kind.
-func imagesOf(images []string, value any) []string {
+// appendImages appends the images in value, the content of an object of any kind, in the order of
+// its keys.
+func appendImages(images []string, value any) []string {
 	switch value := value.(type) {
 	case map[string]any:
-		for key, inner := range value {
-			name, isText := inner.(string)
-			if key == "image" && isText {
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			if name, isText := value[key].(string); isText && key == "image" {
 				images = append(images, name)
 			}
-			images = imagesOf(images, inner)
+			images = appendImages(images, value[key])
 		}
 	case []any:
 		for _, inner := range value {
-			images = imagesOf(images, inner)
+			images = appendImages(images, inner)
 		}
 	}
 	return images
