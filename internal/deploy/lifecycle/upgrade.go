@@ -35,25 +35,6 @@ type UpgradeOptions struct {
 	Confirm Confirm
 }
 
-// Confirm asks the user for what a cluster decides on this machine. It returns an error unless the
-// user agrees. If it is nil, all of that is refused.
-type Confirm func(context.Context, *pack.Unconfirmed) error
-
-// settle sets a field of a request to nil if the user confirms it.
-func (ask Confirm) settle(ctx context.Context, field **pack.Unconfirmed) error {
-	switch {
-	case *field == nil:
-		return nil
-	case ask == nil:
-		return (*field).Check()
-	}
-	if err := ask(ctx, *field); err != nil {
-		return err
-	}
-	*field = nil
-	return nil
-}
-
 // Upgrade describes the upgrade of one scheduler. The fields after Due are set only if it is due.
 type Upgrade struct {
 	Name      string `json:"name"`
@@ -163,16 +144,6 @@ func (u *upgradeRun) plan(ctx context.Context) error {
 		return err
 	}
 	return u.describe(plan, r)
-}
-
-// deployed returns the record of the scheduler, and how this machine built its image, if it did.
-func (u *upgradeRun) deployed(ctx context.Context, credentials string) (spec.Deployed, error) {
-	contents, err := pack.ReadPlugins(ctx, u.Session, u.installed.Image, u.installed.Release, nil)
-	if err != nil {
-		return spec.Deployed{}, err
-	}
-	return spec.Deployed{Request: u.installed.Request, Origin: u.installed.Origin, Credentials: credentials,
-		Built: contents.Recipe}, nil
 }
 
 // describeAgain sets the spec and the request to build its image.
@@ -285,7 +256,7 @@ func RunUpgrade(ctx context.Context, s *session.Session, o UpgradeOptions) (*Upg
 	return u.report, outcome, err
 }
 
-// planConfirmed plans the upgrade if the user confirms what the cluster decides about its image.
+// planConfirmed plans the upgrade if the user confirms the recorded name and code of its image.
 func (u *upgradeRun) planConfirmed(ctx context.Context) error {
 	if err := u.describeAgain(ctx); err != nil {
 		return err
@@ -320,33 +291,4 @@ func (u *upgradeRun) deploy(ctx context.Context) (*deploy.Outcome, error) {
 	}
 	_, outcome, err := extenders.DeployScheduler(ctx, r.deps, r.SchedulerDeployment)
 	return outcome, err
-}
-
-// DeployedScheduler returns the scheduler that is deployed with the name of the spec, to run it on
-// this machine at its release, with the extenders that were added to it. confirm asks for its code.
-func DeployedScheduler(
-	ctx context.Context, s *session.Session, sp *spec.Spec, confirm Confirm,
-) (r pack.Scheduler, err error) {
-	d, err := deploy.Connect(s)
-	if err != nil {
-		return r, err
-	}
-	u, err := newUpgrade(ctx, s, d, UpgradeOptions{Spec: sp})
-	if err != nil {
-		return r, err
-	}
-	release := u.installed.Release
-	before, err := u.deployed(ctx, u.installed.Credentials)
-	if err != nil {
-		return r, err
-	}
-	again, err := sp.Again(before, release.String(), release.Rules().Policy)
-	if err != nil {
-		return r, err
-	}
-	if r, err = again.Simulation(nil, nil); err != nil {
-		return r, err
-	}
-	r.Deployed = append(r.Deployed, u.installed.Added...)
-	return r, confirm.settle(ctx, &r.Unconfirmed)
 }

@@ -1,0 +1,68 @@
+package lifecycle
+
+import (
+	"context"
+
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
+)
+
+// Confirm asks the user before this machine runs recorded code, or writes an image under a recorded
+// name. It returns an error unless the user agrees. If it is nil, both are refused.
+type Confirm func(context.Context, *pack.Unconfirmed) error
+
+// settle sets a field of a request to nil if the user confirms it.
+func (ask Confirm) settle(ctx context.Context, field **pack.Unconfirmed) error {
+	switch {
+	case *field == nil:
+		return nil
+	case ask == nil:
+		return (*field).Check()
+	}
+	if err := ask(ctx, *field); err != nil {
+		return err
+	}
+	*field = nil
+	return nil
+}
+
+// deployed returns the record of the scheduler, and how this machine built its image, if it did.
+func (u *upgradeRun) deployed(ctx context.Context, credentials string) (spec.Deployed, error) {
+	contents, err := pack.ReadPlugins(ctx, u.Session, u.installed.Image, u.installed.Release, nil)
+	if err != nil {
+		return spec.Deployed{}, err
+	}
+	return spec.Deployed{Request: u.installed.Request, Origin: u.installed.Origin, Credentials: credentials,
+		Built: contents.Recipe}, nil
+}
+
+// DeployedScheduler returns the scheduler that is deployed with the name of the spec, to run it on
+// this machine at its release, with the extenders that were added to it. confirm asks for its code.
+func DeployedScheduler(
+	ctx context.Context, s *session.Session, sp *spec.Spec, confirm Confirm,
+) (r pack.Scheduler, err error) {
+	d, err := deploy.Connect(s)
+	if err != nil {
+		return r, err
+	}
+	u, err := newUpgrade(ctx, s, d, UpgradeOptions{Spec: sp})
+	if err != nil {
+		return r, err
+	}
+	release := u.installed.Release
+	before, err := u.deployed(ctx, u.installed.Credentials)
+	if err != nil {
+		return r, err
+	}
+	again, err := sp.Again(before, release.String(), release.Rules().Policy)
+	if err != nil {
+		return r, err
+	}
+	if r, err = again.Simulation(nil, nil); err != nil {
+		return r, err
+	}
+	r.Deployed = append(r.Deployed, u.installed.Added...)
+	return r, confirm.settle(ctx, &r.Unconfirmed)
+}
