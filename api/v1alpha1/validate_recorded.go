@@ -13,8 +13,8 @@ const (
 )
 
 // ValidateRecorded returns an error, with the path of the field, for a recorded request that no
-// command has recorded. It was written by whoever can write in the cluster, so it names no file of
-// the machine on which a command runs: a field with the tag file needs the content of that file. A
+// command has recorded. Users who may write in the cluster can write it, so it names no file of the
+// machine on which a command runs: a field with the tag file needs the content of that file. A
 // field that only a build reads is left to the build.
 func (s *CustomScheduler) ValidateRecorded() error {
 	plain := *s

@@ -90,7 +90,8 @@ type Deps struct {
 	Signed func(ctx context.Context, r pack.SignatureRequest) (pinned string, err error)
 	// Finder finds the schedulers that call an extender; only package extenders needs it.
 	Finder Finder
-	// Confirm asks the user; the question completes "refusing to …". nil: it is refused.
+	// Confirm asks the user; the question completes "refusing to …". If it is nil, permissions that
+	// only a revision adds are refused.
 	Confirm func(ctx context.Context, question string) error
 	// Warn and Note print to the user; both may be nil.
 	Warn, Note func(text string)

@@ -36,7 +36,8 @@ type Session struct {
 	Owner string
 	// Bounds limit the images of everything that the session deploys.
 	Bounds Bounds
-	// Confirm asks the user; the question completes "refusing to …". nil: it is refused.
+	// Confirm asks the user; the question completes "refusing to …". If it is nil, permissions that
+	// only a revision adds are refused.
 	Confirm func(ctx context.Context, question string) error
 	// Warn and Note report one message each, OnStep the beginning of each step.
 	Warn, Note func(text string)

@@ -96,7 +96,7 @@ func (r *imageRegistry) pushContent(t *testing.T, name, content string, signed b
 }
 
 // An image of any container of a signed scheduler, or of an extender that it calls, could be
-// replaced by whoever may write to the registry.
+// replaced by a user who may write to the registry.
 func TestEveryImageOfASignedSchedulerMustBeSigned(t *testing.T) {
 	registry := newRegistry(t)
 	signed, other := registry.push(t, "kube-scheduler", true), registry.push(t, "extender-signed", true)
@@ -151,8 +151,8 @@ func TestEveryImageOfASignedSchedulerMustBeSigned(t *testing.T) {
 	}
 }
 
-// Whoever may write a CustomScheduler chooses its images and its key: the bounds of the controller
-// hold for each of them.
+// A user who may write a CustomScheduler chooses its images and its key: the bounds of the
+// controller hold for each of them.
 func TestBoundsHoldForEveryImage(t *testing.T) {
 	registry, other := newRegistry(t), newRegistry(t)
 	signed, unsigned := registry.push(t, "team/kube-scheduler", true), registry.push(t, "team/unsigned", false)

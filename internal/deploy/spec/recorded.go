@@ -9,9 +9,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// Deployed is the record of a deployed scheduler. It comes out of a cluster: whoever can write
-// there has written it, and it is not the file of the user. Files of this machine are not read for
-// it. The zero value is no record.
+// Deployed is the record of a deployed scheduler. It comes out of a cluster, where others may write
+// it: files of this machine are not read for it. The zero value is no record.
 type Deployed struct {
 	// Request is the request that the scheduler was deployed for. It is nil if it is unknown.
 	Request *v1alpha1.CustomScheduler
