@@ -137,13 +137,17 @@ func newest(revisions []RevisionInfo) []RevisionInfo {
 	return slices.Clone(revisions[max(0, len(revisions)-maxRevisions):])
 }
 
-// ReadRevision reads the objects and the record of a revision. If they are unreadable, the revision
-// has neither, and its Damage is the reason.
+// ReadRevision reads the objects and the record of a revision. If they are unreadable, or were
+// deleted after info was read, the revision has neither, and its Damage is the reason.
 func (c *Client) ReadRevision(ctx context.Context, info RevisionInfo) (*Revision, error) {
 	secret := &corev1.Secret{}
 	key := client.ObjectKey{Namespace: info.Namespace, Name: revisionName(info.Name, info.Number)}
 	if err := c.api.Get(ctx, key, secret); err != nil {
-		return nil, fmt.Errorf("read revision %d of %s: %w", info.Number, info.Name, err)
+		err = fmt.Errorf("read revision %d of %s: %w", info.Number, info.Name, err)
+		if apierrors.IsNotFound(err) { // another run pruned it
+			return &Revision{RevisionInfo: info, Damage: err}, nil
+		}
+		return nil, err
 	}
 	return decodeRevision(info, secret), nil
 }

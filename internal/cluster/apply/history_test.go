@@ -1,14 +1,19 @@
 package apply
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
@@ -175,5 +180,29 @@ func TestSizeOfDataThatIsListed(t *testing.T) {
 		if got := sizeOfData(secret); got != want {
 			t.Errorf("%s: %d bytes, want %d", kind, got, want)
 		}
+	}
+}
+
+// failing fails to read any object.
+type failing struct {
+	client.Client
+	err error
+}
+
+func (f failing) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	return f.err
+}
+
+// Revisions are listed and read in separate requests, and another run may prune them in between.
+func TestRevisionThatWasDeletedAfterItWasListedIsDamaged(t *testing.T) {
+	info := RevisionInfo{Number: 2, Name: "s", Namespace: "kube-system", Status: Deployed}
+	gone := apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, "pmk-sched-s-revision-2")
+	r, err := (&Client{api: failing{err: gone}}).ReadRevision(t.Context(), info)
+	if err != nil || r.RevisionInfo != info || !errors.Is(r.Damage, gone) {
+		t.Errorf("deleted: got %v, %v", r, err)
+	}
+	away := errors.New("unavailable")
+	if r, err := (&Client{api: failing{err: away}}).ReadRevision(t.Context(), info); r != nil || !errors.Is(err, away) {
+		t.Errorf("unavailable: got %v, %v", r, err)
 	}
 }
