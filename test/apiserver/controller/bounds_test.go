@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
@@ -23,6 +25,12 @@ import (
 // and keys. The key and the repositories of the controller hold all the same.
 func TestNoObjectLiftsTheBoundsOfTheController(t *testing.T) {
 	w := newWorld(t, server)
+	// Images that are read have an architecture, which the kubelet of a node reports.
+	_, err := server.Client(t).CoreV1().Nodes().Patch(t.Context(), "node-1", types.MergePatchType,
+		[]byte(`{"metadata":{"labels":{"kubernetes.io/arch":"`+runtime.GOARCH+`"}}}`), metav1.PatchOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	dir := t.TempDir()
 	run.KeyPair(t, dir, "mine")
 	run.KeyPair(t, dir, "foreign")
@@ -121,7 +129,7 @@ func TestControllerWorksWithoutPermissionsInKubeSystem(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.start(t, w.options())
-	w.mustCreate(t, "closed", specOf("localhost/scheduler:v1", ""))
+	w.mustCreate(t, "closed", specOf("localhost/scheduler:v1", ", rbac: {authenticationReader: false}"))
 	w.await(t, "closed", v1alpha1.ConditionReady, metav1.ConditionTrue, "Deployed")
 	w.delete(t, "closed")
 	if left := w.objectsOf(t, "closed"); left != "" {
