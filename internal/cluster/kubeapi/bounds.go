@@ -3,6 +3,7 @@ package kubeapi
 import (
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -118,6 +119,8 @@ func (b *bounded) countPage(r *http.Request) error {
 	l := b.lists[key]
 	if !more || l.pages == 0 {
 		l = list{began: time.Now()}
+		// The client of a controller reads lists for months.
+		maps.DeleteFunc(b.lists, func(_ string, old list) bool { return time.Since(old.began) > 2*maxListTime })
 	}
 	l.pages++
 	b.lists[key] = l

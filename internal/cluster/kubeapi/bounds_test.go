@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -113,6 +114,23 @@ func TestListsThatEndMayBeReadAgain(t *testing.T) {
 		}
 		_ = answer.Body.Close()
 	}
+}
+
+func TestListsOfLongAgoAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &bounded{lists: map[string]list{}}
+		for i := range 3 {
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+				fmt.Sprintf("https://c/api/v1/pods?limit=1&fieldSelector=metadata.name%%3D%d", i), nil)
+			if err == nil {
+				err = b.countPage(request)
+			}
+			if err != nil || len(b.lists) != 1 {
+				t.Errorf("%d lists are kept: %v", len(b.lists), err)
+			}
+			time.Sleep(2*maxListTime + time.Second)
+		}
+	})
 }
 
 type roundTrip func(*http.Request) (*http.Response, error)
