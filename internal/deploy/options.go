@@ -154,12 +154,15 @@ func (o Options) Validate() error {
 	return manifest.ValidateName(o.Name)
 }
 
-// ValidateImage checks an image and a pull policy, which may be empty.
+// ValidateImage checks an image and a pull policy. Both may be empty: `replace` can keep the image.
 func ValidateImage(reference, pullPolicy string) error {
 	switch corev1.PullPolicy(pullPolicy) {
 	case corev1.PullIfNotPresent, corev1.PullAlways, corev1.PullNever, "":
 	default:
 		return problem.Invalidf("use IfNotPresent, Always or Never", "invalid pull policy %q", pullPolicy)
+	}
+	if reference == "" {
+		return nil
 	}
 	_, err := image.CanonicalName(strings.ReplaceAll(reference, image.ReleaseInTag, "v1"))
 	return err
