@@ -84,6 +84,7 @@ func upgradeCommand(u *ui) *cli.Command {
 				return checkUpgrade(c.Context, u, o, c.String("output"))
 			}
 			o.Confirm = u.confirmRecorded("yes", c.Bool("yes"))
+			u.confirmPermissions(c)
 			report, outcome, err := lifecycle.RunUpgrade(c.Context, u.session, o)
 			switch {
 			case err != nil:

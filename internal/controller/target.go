@@ -192,7 +192,7 @@ func (t *target) spec(object *v1alpha1.CustomScheduler, version, cache string) (
 	}
 	again, err := empty.Named(object.Name, object.Namespace).Again(
 		spec.Deployed{Request: t.request(object), Origin: deploy.OwnerName(object),
-			Credentials: deploy.CredentialsServiceAccount}, t.Release, rules.Policy)
+			Credentials: deploy.CredentialsServiceAccount, OfController: true}, t.Release, rules.Policy)
 	if err != nil {
 		return nil, err
 	}

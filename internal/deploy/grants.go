@@ -197,7 +197,11 @@ func (p *Plan) Undoes(o *Outcome) {
 // that it does not have now: users who may write Secrets in its namespace can write a revision. An
 // undo does not ask.
 func (d *deployRun) confirmGained(ctx context.Context) error {
-	texts := d.granter().gained(d.plan.recorded, slices.Concat(d.held, d.plan.held, d.plan.allowed))
+	named, err := d.plan.named()
+	if err != nil {
+		return err
+	}
+	texts := d.granter().gained(named, slices.Concat(d.held, d.plan.held, d.plan.allowed))
 	if len(texts) == 0 {
 		return nil
 	}
@@ -208,6 +212,19 @@ func (d *deployRun) confirmGained(ctx context.Context) error {
 			question)
 	}
 	return d.Confirm(ctx, question)
+}
+
+// named returns the objects of the plan that come out of the cluster. Of a request that does, only
+// the rules are compared, not those of the plugins in the image that the user names, and not the
+// pods.
+func (p *Plan) named() ([]*unstructured.Unstructured, error) {
+	if len(p.rules) == 0 {
+		return p.recorded, nil
+	}
+	alone := *p
+	alone.Scheduler.PluginRules = p.rules
+	objects, err := alone.render()
+	return slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Deployment" }), err
 }
 
 // checkRestorable refuses to apply a revision in an undo that gives the scheduler permissions that

@@ -88,6 +88,15 @@ func TestPermissionsOfARevisionAreConfirmed(t *testing.T) {
 	if err := rendered.Render(); err != nil {
 		t.Fatal(err)
 	}
+	planned := func(recorded bool, resources ...string) *Plan {
+		plan, err := NewPlan(masterInfo("v1.24.3"), nil, Options{Name: "my-scheduler", Recorded: recorded,
+			Image:       "registry.example.com/s:v1.24.3",
+			PluginRules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: resources, Verbs: []string{"get", "list"}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return plan
+	}
 	undo := planOf(more)
 	undo.Undoes(&Outcome{Revision: 2})
 	undone := planOf(more)
@@ -102,6 +111,8 @@ func TestPermissionsOfARevisionAreConfirmed(t *testing.T) {
 		"a record with more":                {plan: rendered, asks: true},
 		"an extender that the user names":   {plan: rewired(same)},
 		"the same with a record of more":    {plan: rewired(more), asks: true},
+		"a request of the user with more":   {plan: planned(false, "secrets")},
+		"a recorded request with more":      {plan: planned(true, "secrets"), asks: true},
 		"an undo that adds permissions":     {plan: undo, fails: "get, list secrets"},
 		"an undo that restores permissions": {plan: undone},
 	} {

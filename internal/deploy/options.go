@@ -94,6 +94,9 @@ type Options struct {
 	Plugins     []profiles.Plugin
 	Rules       map[string]manifest.RulesFunc
 	PluginRules []rbacv1.PolicyRule
+	// Recorded is set if the request comes out of the cluster: PluginRules that are not granted now
+	// are confirmed.
+	Recorded bool
 	// AuthenticationReader is false to leave out the RoleBinding in kube-system. Nil: it is left out
 	// if SystemClosed is the reason why the cluster refuses it.
 	AuthenticationReader *bool

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -56,9 +57,11 @@ type Plan struct {
 	base *profiles.Rendered
 	// checked is set if the configuration was checked by an earlier deployment.
 	checked bool
-	// recorded are the objects of the plan that come out of the cluster, held the permissions before
-	// the run that the plan undoes, and allowed permissions that were checked; see confirmGained.
+	// recorded are the objects of the plan that come out of the cluster, rules the rules of a request
+	// that does, held the permissions before the run that the plan undoes, and allowed permissions
+	// that were checked; see confirmGained.
 	recorded      []*unstructured.Unstructured
+	rules         []rbacv1.PolicyRule
 	held, allowed []grant
 	// from holds the inputs of [NewPlan], to plan with other options.
 	from planner

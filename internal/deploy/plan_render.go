@@ -62,5 +62,8 @@ func (p *planner) chooseReader() error {
 func (p *planner) choosePluginRules() error {
 	rules, notes, err := manifest.PluginRules(p.plan.Scheduler.Configuration, p.o.Rules, p.o.PluginRules)
 	p.plan.Scheduler.PluginRules, p.plan.Notes = rules, append(p.plan.Notes, notes...)
+	if p.o.Recorded {
+		p.plan.rules = p.o.PluginRules
+	}
 	return err
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/base/certificates"
@@ -101,7 +102,7 @@ func again(t *testing.T, f Flags, before Deployed) deploy.Options {
 	return o
 }
 
-var ignored = cmp.Options{cmpopts.IgnoreFields(deploy.Options{}, "Now", "Branch", "Image", "Request"),
+var ignored = cmp.Options{cmpopts.IgnoreFields(deploy.Options{}, "Now", "Branch", "Image", "Request", "Recorded"),
 	cmpopts.EquateEmpty()}
 
 // The file, and the files that it names, may be gone.
@@ -126,6 +127,38 @@ func TestRecordedRequestNeedsNoFile(t *testing.T) {
 	want.Spec.Image.Reference = "localhost/s:v1.25.4"
 	if diff := cmp.Diff(want, second.Request); diff != "" {
 		t.Errorf("the request that is recorded again (-want +got):\n%s", diff)
+	}
+}
+
+// A revision, which others may write, grants nothing without a confirmation.
+func TestPermissionsOfARequestOutOfAClusterAreConfirmed(t *testing.T) {
+	recorded := &v1alpha1.CustomScheduler{}
+	recorded.Spec.RBAC.Rules = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"},
+		Verbs: []string{"get"}}}
+	file := described(t)
+	for name, tc := range map[string]struct {
+		flags  Flags
+		before Deployed
+		want   bool
+	}{
+		"a revision":                 {Flags{Name: "n"}, Deployed{Request: recorded}, true},
+		"a file of the user":         {Flags{File: file}, Deployed{Request: recorded}, false},
+		"an object of a controller":  {Flags{Name: "n"}, Deployed{Request: recorded, OfController: true}, false},
+		"a revision without request": {Flags{Name: "n"}, Deployed{}, false},
+	} {
+		if got := again(t, tc.flags, tc.before).Recorded; got != tc.want {
+			t.Errorf("%s: got %t, want %t", name, got, tc.want)
+		}
+	}
+	s, err := Read(Flags{Name: "n", Image: "localhost/s:v1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, _, err = s.Keep(Deployed{Request: recorded}); err != nil {
+		t.Fatal(err)
+	}
+	if o, err := s.Scheduler(); err != nil || !o.Recorded {
+		t.Errorf("kept settings: %t, %v", o.Recorded, err)
 	}
 }
 

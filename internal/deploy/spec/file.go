@@ -31,6 +31,8 @@ type document struct {
 	local  bool
 	origin string
 	built  *v1alpha1.Recipe
+	// confirmed is set for a document out of a cluster whose permissions need no confirmation.
+	confirmed bool
 }
 
 // readDocument reads pmk-sched.yaml once. "-" is standard input; an empty name gives an empty

@@ -21,6 +21,9 @@ type Deployed struct {
 	// Built is how this machine built the deployed image, or nil: sources and bases that it names were
 	// named by the user of this machine.
 	Built *v1alpha1.Recipe
+	// OfController is set for an object of the controller. It asks no one, and grants no permissions
+	// that it does not have.
+	OfController bool
 }
 
 // origin returns the name of the record in messages.
@@ -28,7 +31,8 @@ func (r Deployed) origin() string { return cmp.Or(r.Origin, "the recorded reques
 
 // document returns the request as a document that names no file.
 func (r Deployed) document() (*document, error) {
-	d := &document{CustomScheduler: r.Request.DeepCopy(), origin: r.origin(), built: r.Built}
+	d := &document{CustomScheduler: r.Request.DeepCopy(), origin: r.origin(), built: r.Built,
+		confirmed: r.OfController}
 	if err := d.ValidateRecorded(); err != nil {
 		return nil, problem.Invalidf(giveFile, "%s: %w", d.origin, err)
 	}

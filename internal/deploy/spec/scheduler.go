@@ -72,6 +72,7 @@ func (s *Spec) complete(o *deploy.Options) (err error) {
 	o.Extenders, o.ExtenderClients, err = calledExtenders(o.Request)
 	o.PolicyConfigMap = s.request.Spec.Configuration.PolicyConfigMap
 	o.PluginRules = slices.Clone(s.request.Spec.RBAC.Rules)
+	o.Recorded = !s.file.local && !s.file.confirmed
 	o.AuthenticationReader = s.request.Spec.RBAC.AuthenticationReader
 	o.Preset, o.Configuration, o.ConfigurationName = configuration(o.Request)
 	return err
