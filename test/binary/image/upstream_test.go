@@ -79,7 +79,7 @@ func TestSchedulerOfAnUpstreamImageRuns(t *testing.T) {
 		to := t.TempDir() + "/kube-scheduler"
 		found, err := image.ExtractProgram(t.Context(), image.Source{Reference: local, Containerd: socket},
 			[]string{"kube-scheduler"}, "", to)
-		if err != nil || found != (image.Program{Path: image.SchedulerPath}) {
+		if err != nil || found != (image.Program{Path: image.SchedulerPath, Release: release}) {
 			t.Fatalf("got %+v, %v", found, err)
 		}
 		got, err := os.ReadFile(to)
