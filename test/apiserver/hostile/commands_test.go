@@ -63,7 +63,7 @@ func commands() map[string]command {
 		"extender uninstall":   {lines: []string{"--name NAME --yes" + second, "--name x --yes" + second}, changes: true},
 		"status":               {lines: []string{"", "--name NAME", "-o json"}},
 		"history":              {lines: []string{"--name NAME", "--name NAME -o yaml"}},
-		"rollback":             {lines: []string{"--name NAME" + second, "--name NAME --to 1" + second}, changes: true},
+		"rollback":             {lines: []string{"--name NAME" + second, "--name NAME --to 1" + second}, changes: true, reads: true},
 		"upgrade":              {lines: []string{"--check", "--check --name NAME", "--name NAME --image localhost/s:v1" + second, "--name NAME" + second}, changes: true},
 		"credentials show":     {lines: []string{"--name NAME", "--name NAME -o json"}},
 		"credentials refresh":  {lines: []string{"--name NAME" + second, "--name NAME --csr" + second}, changes: true},

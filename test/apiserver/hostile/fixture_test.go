@@ -20,6 +20,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
@@ -38,11 +39,17 @@ type fixture struct {
 	config     string
 }
 
-func newFixture(t *testing.T) *fixture {
+// newFixture fills the cluster. If it works, it runs what is deployed; otherwise preflight finds no
+// node.
+func newFixture(t *testing.T, works bool) *fixture {
 	t.Helper()
 	server.Clear(t)
 	t.Cleanup(func() { server.Clear(t) })
-	server.CollectGarbage(t, namespace)
+	if works {
+		server.Play(t, namespace, func(string) apiserver.Behavior { return apiserver.Works })
+	} else {
+		server.CollectGarbage(t, namespace)
+	}
 	f := &fixture{machine: newMachine(t)}
 	f.cluster = newProxy(t, f.canaries)
 	f.schedulers = schedulers(t, f.machine)

@@ -8,10 +8,25 @@ import "testing"
 // whose revisions an attacker wrote, and the attacks of an API server on commands that read one and
 // many clusters.
 func TestHostileClusterHarmsNoUser(t *testing.T) {
-	f := newFixture(t)
+	f := newFixture(t, false)
 	f.tryAll(t, false, "reads-key")
 	f.attacked(t, func(t *testing.T) {
 		f.try(t, command{}, []string{"detect"})
 		f.try(t, command{}, []string{"fleet", "status", "--timeout", "2s"})
 	})
+}
+
+// Where pods run, nothing but what a record says can stop a command that deploys it.
+func TestRecordsOfAClusterThatWorksHarmNoUser(t *testing.T) {
+	f := newFixture(t, true)
+	for name, schedulers := range map[string][]string{
+		"upgrade":  {"reads-key", "reads-plugin", "reads-base", "reads-file", "fetches", "executes", "pushes"},
+		"rollback": {"reads-key", "escalates"}, "credentials refresh": {"reads-key"}, "fleet upgrade": {"reads-key", "pushes"},
+	} {
+		c := commands()[name]
+		for _, args := range f.calls(t, name, schedulers...) {
+			f.try(t, c, args)
+			f.restore(t, args)
+		}
+	}
 }
