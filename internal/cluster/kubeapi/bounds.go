@@ -1,16 +1,19 @@
 package kubeapi
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 )
 
@@ -81,7 +84,7 @@ func (b *bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := b.countPage(r); err != nil {
 		return nil, err
 	}
-	answer, err := b.next.RoundTrip(r)
+	answer, err := b.next.RoundTrip(b.asText(r))
 	if err != nil {
 		return nil, err
 	}
@@ -92,11 +95,34 @@ func (b *bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	if seconds, err := strconv.Atoi(answer.Header.Get("Retry-After")); err == nil && seconds > maxRetryAfter {
 		answer.Header.Set("Retry-After", strconv.Itoa(maxRetryAfter))
 	}
-	if answer.StatusCode != http.StatusSwitchingProtocols && !b.streams && !isStream(r.URL) {
-		answer.Body = &boundedBody{ReadCloser: answer.Body,
-			isJSON: !strings.Contains(answer.Header.Get("Content-Type"), "protobuf")}
+	if answer.StatusCode == http.StatusSwitchingProtocols || b.streams || isStream(r.URL) {
+		return answer, nil
 	}
+	if format := answer.Header.Get("Content-Type"); isBinary(format) {
+		_ = answer.Body.Close() // the answer is not read
+		return nil, &BoundError{What: "answers in the format " + format + ", which was not asked for"}
+	}
+	answer.Body = &boundedBody{ReadCloser: answer.Body}
 	return answer, nil
+}
+
+// asText returns a request that accepts no binary format: controller-runtime's clients and the
+// client of metadata prefer protobuf.
+func (b *bounded) asText(r *http.Request) *http.Request {
+	accepted := r.Header.Get("Accept")
+	if b.streams || !isBinary(accepted) {
+		return r
+	}
+	text := slices.DeleteFunc(strings.Split(accepted, ","), isBinary)
+	r = r.Clone(r.Context())
+	r.Header.Set("Accept", cmp.Or(strings.Join(text, ","), runtime.ContentTypeJSON))
+	return r
+}
+
+// isBinary reports whether client-go decodes an answer of that format, whose objects are not
+// counted. An object without content takes two bytes of protobuf, and 1,192 in memory.
+func isBinary(format string) bool {
+	return strings.Contains(format, "protobuf") || strings.Contains(format, "cbor")
 }
 
 // isStream reports whether the answer is read as it comes, and may be endless: a watch or a log.
@@ -135,18 +161,16 @@ type boundedBody struct {
 	io.ReadCloser
 	bytes int
 
-	// isJSON: items and values are counted. quoted and escaped are the state within a string.
-	isJSON, quoted, escaped bool
-	depth, items, values    int
+	// quoted and escaped are the state within a string.
+	quoted, escaped      bool
+	depth, items, values int
 }
 
 // Read reads a part of the body.
 func (b *boundedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.bytes += n
-	if b.isJSON {
-		b.count(p[:n])
-	}
+	b.count(p[:n])
 	switch {
 	case b.bytes > maxAnswer:
 		return 0, &BoundError{What: fmt.Sprintf("sends an answer of more than %d MiB", maxAnswer>>20)}

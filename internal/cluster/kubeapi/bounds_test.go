@@ -65,6 +65,10 @@ func TestAnswersOfAPIServersAreBounded(t *testing.T) {
 		"many values": {func(w http.ResponseWriter, _ *http.Request) {
 			write(w, begin+`,{"spec":{"containers":[{"name":"\\\"]}"}`, strings.Repeat(",{}", 1<<10), end, 1<<10)
 		}, "an answer with more than 524288 values"},
+		"another format": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/vnd.kubernetes.protobuf")
+			_, _ = io.WriteString(w, "k8s\x00")
+		}, "in the format application/vnd.kubernetes.protobuf"},
 		"a redirect": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
 		}, "redirects to another host"},
@@ -170,5 +174,30 @@ func TestStreamsAreNotBounded(t *testing.T) {
 	defer stream.Close()
 	if n, err := io.Copy(io.Discard, stream); err != nil || n <= maxAnswer {
 		t.Errorf("read %d bytes: %v", n, err)
+	}
+}
+
+func TestBinaryFormatsAreNotAskedFor(t *testing.T) {
+	for accept, want := range map[string]string{
+		"application/json": "application/json",
+		"application/vnd.kubernetes.protobuf;as=Table;v=v1,application/json;as=Table;v=v1": "application/json;as=Table;v=v1",
+		"application/vnd.kubernetes.protobuf":                                              "application/json",
+		"":                                                                                 "",
+	} {
+		var got string
+		b := boundAnswers(roundTrip(func(r *http.Request) (*http.Response, error) {
+			got = r.Header.Get("Accept")
+			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+		}))
+		r := httptest.NewRequest(http.MethodGet, "/api/v1/pods", nil)
+		r.Header.Set("Accept", accept)
+		answer, err := b.RoundTrip(r)
+		if err != nil || got != want || r.Header.Get("Accept") != accept {
+			t.Errorf("%q: asked for %q, %v, want %q", accept, got, err, want)
+			continue
+		}
+		if err := answer.Body.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
