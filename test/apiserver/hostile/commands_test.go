@@ -86,10 +86,8 @@ func commands() map[string]command {
 		"simulate nodes":       simulate("--branch v1.24.3 --add node-1=1"),
 		"simulate run":         simulate("--branch v1.24.3 HOME/scenario.yaml"),
 		"simulate preemptions": simulate("--branch v1.24.3"),
-		"tune":                 simulate("--branch v1.24.3 --trials 2"),
 		"shadow":               simulate("--branch v1.24.3 --preset binpack --for 2s"),
 		"bench":                simulate("--branch v1.24.3 --pods 5 --samples 1"),
-		"plugin test":          simulate("--with builtin:timestamp HOME/scenario.yaml"),
 	}
 }
 
@@ -99,6 +97,8 @@ func offline() map[string]string {
 		"simulate matrix":  "its input is snapshots; --job needs a registry to push to",
 		"simulate replay":  "its input is a recording",
 		"test":             "its input is snapshots",
+		"tune":             "its input is a snapshot",
+		"plugin test":      "its input is a file with objects",
 		"build":            "the release is a flag",
 		"verify-image":     "it reads an image",
 		"bundle create":    "the release is a flag",

@@ -75,7 +75,7 @@ spec: {containers: [{name: c, image: "localhost/c:v1"}]}
 const scenario = `apiVersion: pmk-sched.io/v1alpha1
 kind: Scenario
 steps:
-- pending: {}
+- {scenario: drain, nodes: [node-1]}
 `
 
 // goCaches are the variables of the go command of the user who runs the tests.
