@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 )
@@ -36,8 +37,8 @@ func (p *planner) chooseReplicas() error {
 		p.note("replicas %d: of %d nodes, on different nodes and in different zones", replicas, p.info.Nodes.Count)
 	}
 	p.countShortage(replicas, nodes)
-	if image := p.plan.Scheduler.Image; replicas > 1 && strings.HasPrefix(image, "localhost/") {
-		p.warn("image %s is not in a registry: load it on each of the %d nodes", image, replicas)
+	if name := p.plan.Scheduler.Image; replicas > 1 && image.IsLocal(name) {
+		p.warn("image %s is not in a registry: load it on each of the %d nodes", name, replicas)
 	}
 	p.plan.Scheduler.Replicas = int32(replicas)
 	return nil

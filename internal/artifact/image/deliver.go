@@ -93,7 +93,7 @@ func EnsureInContainerd(ctx context.Context, reference string, warn func(string)
 	if err != nil || present {
 		return err
 	}
-	if strings.HasPrefix(reference, "localhost/") {
+	if IsLocal(reference) {
 		return problem.Invalidf(hint, "image %s is not on this node, and no registry has it", reference)
 	}
 	err = onStep.Do("pull "+reference, func() error { return pullIntoContainerd(ctx, reference) })

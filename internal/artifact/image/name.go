@@ -116,5 +116,8 @@ func pathlike(s string) bool {
 	return strings.HasSuffix(s, ".tar") || strings.HasSuffix(s, ".tar.gz") || strings.HasSuffix(s, ".tgz")
 }
 
+// IsLocal reports whether an image is in no registry: it goes to containerd of this machine.
+func IsLocal(reference string) bool { return strings.HasPrefix(reference, "localhost/") }
+
 // ReleaseInTag is replaced with the release, such as v1.24.3, in the image reference of a request.
 const ReleaseInTag = "{release}"

@@ -1,8 +1,7 @@
 package pack
 
 import (
-	"strings"
-
+	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
@@ -23,7 +22,7 @@ func (u *Unconfirmed) Action() string {
 	switch {
 	case u.Image == "":
 		return "run recorded code on this machine"
-	case IsLocal(u.Image):
+	case image.IsLocal(u.Image):
 		return "build " + u.Image + " and load it into containerd of this machine"
 	}
 	return "build and push " + u.Image
@@ -44,6 +43,3 @@ func (u *Unconfirmed) Check() error {
 	}
 	return problem.Invalidf(u.Alternative(), "refusing to %s, as %s says, without confirmation", u.Action(), u.Origin)
 }
-
-// IsLocal reports whether an image is in no registry: it goes to containerd of this machine.
-func IsLocal(reference string) bool { return strings.HasPrefix(reference, "localhost/") }

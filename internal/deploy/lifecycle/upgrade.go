@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
@@ -179,9 +180,9 @@ func (u *upgradeRun) describeAgain(ctx context.Context) error {
 
 // Place sets the base of the image that is built, and where it goes: an image without a registry
 // goes to this machine's containerd.
-func (o UpgradeOptions) Place(build *spec.BuildFlags, image string) {
-	build.Tag = image
-	if pack.IsLocal(image) {
+func (o UpgradeOptions) Place(build *spec.BuildFlags, name string) {
+	build.Tag = name
+	if image.IsLocal(name) {
 		build.Load = []string{"containerd"}
 	} else {
 		build.Push = true
