@@ -172,12 +172,13 @@ func TestMentionedLooksIntoDeploymentsOnly(t *testing.T) {
 	}
 }
 
-func TestSizeOfDataThatIsListed(t *testing.T) {
+func TestSizeOfWhatIsListed(t *testing.T) {
 	secret := object("Secret", map[string]any{"a": "1234", "b": "56"})
 	secret.Object["binaryData"] = map[string]any{"c": "789"}
-	for kind, want := range map[string]int{"Secret": 9, "ConfigMap": 9, "Role": 0} {
+	secret.SetAnnotations(map[string]string{"d": "0"})
+	for kind, want := range map[string]int{"Secret": 10, "ConfigMap": 10, "Role": 1} {
 		secret.SetKind(kind)
-		if got := sizeOfData(secret); got != want {
+		if got := sizeOf(secret); got != want {
 			t.Errorf("%s: %d bytes, want %d", kind, got, want)
 		}
 	}

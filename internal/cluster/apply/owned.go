@@ -169,76 +169,99 @@ const (
 	metadataOnly listContent = false
 )
 
-// list lists objects of a kind in pages. It returns an error if they hold more than maxListed bytes
-// of data: users who may write Secrets or ConfigMaps in a namespace can add any number.
+// list lists objects of a kind. It returns an error if they hold more than maxListed bytes of data
+// and annotations: users who may write Secrets or ConfigMaps in a namespace can add any number.
 func (c *Client) list(ctx context.Context, gvk schema.GroupVersionKind, content listContent,
 	opts ...client.ListOption) ([]*unstructured.Unstructured, error) {
 	var found []*unstructured.Unstructured
-	page := int64(listPage)
-	if content == fullObjects && hasData(gvk.Kind) {
-		page = dataPage
-	}
-	opts = append(opts, client.Limit(page))
 	size := 0
-	for token := ""; ; {
-		objects, next, err := c.onePage(ctx, gvk, content, append(slices.Clone(opts), client.Continue(token)))
-		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-			return nil, nil
-		}
+	err := c.each(ctx, gvk, content, func(item runtime.Object) error {
+		o, err := asUnstructured(item, gvk)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		for _, o := range objects {
-			o.SetGroupVersionKind(gvk)
-			if size += sizeOfData(o); size > maxListed || len(found) > maxItems {
-				return nil, problem.Errorf("delete the objects that pmk-sched did not write",
-					"the objects of kind %s with the labels of pmk-sched are too large to list: more than %d MiB, or more than %d "+
-						"objects", gvk.Kind, maxListed>>20, maxItems)
-			}
-			found = append(found, o)
+		if size += sizeOf(o); size > maxListed {
+			return tooLarge(gvk.Kind)
 		}
-		if token = next; token == "" {
-			return found, nil
+		found = append(found, o)
+		return nil
+	}, opts...)
+	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return found, err
+}
+
+// each calls do with each object of a kind: an Unstructured, or a PartialObjectMetadata. It reads
+// them in pages, and returns an error for more than maxItems objects.
+func (c *Client) each(ctx context.Context, gvk schema.GroupVersionKind, content listContent,
+	do func(item runtime.Object) error, opts ...client.ListOption) error {
+	kind, limit := gvk.GroupVersion().WithKind(gvk.Kind+"List"), int64(listPage)
+	if content == fullObjects && hasData(gvk.Kind) {
+		limit = dataPage
+	}
+	seen := 0
+	for token := ""; ; {
+		var page client.ObjectList = &unstructured.UnstructuredList{}
+		if content == metadataOnly {
+			page = &metav1.PartialObjectMetadataList{}
+		}
+		page.GetObjectKind().SetGroupVersionKind(kind)
+		err := c.api.List(ctx, page, append(slices.Clone(opts), client.Limit(limit), client.Continue(token))...)
+		if err != nil {
+			return err
+		}
+		if seen += meta.LenList(page); seen > maxItems {
+			return tooLarge(gvk.Kind)
+		}
+		if err := meta.EachListItem(page, do); err != nil {
+			return err
+		}
+		if token = page.GetContinue(); token == "" {
+			return nil
 		}
 	}
 }
 
-// onePage returns the objects of one page and the token of the next one.
-func (c *Client) onePage(ctx context.Context, gvk schema.GroupVersionKind, content listContent,
-	opts []client.ListOption) (objects []*unstructured.Unstructured, next string, err error) {
-	kind := gvk.GroupVersion().WithKind(gvk.Kind + "List")
-	if content == fullObjects {
-		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(kind)
-		if err := c.api.List(ctx, list, opts...); err != nil {
-			return nil, "", err
-		}
-		for i := range list.Items {
-			objects = append(objects, &list.Items[i])
-		}
-		return objects, list.GetContinue(), nil
-	}
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(kind)
-	if err := c.api.List(ctx, list, opts...); err != nil {
-		return nil, "", err
-	}
-	for i := range list.Items {
-		o, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&list.Items[i])
+// eachSecret calls do with the metadata of each Secret.
+func (c *Client) eachSecret(ctx context.Context, do func(secret *metav1.PartialObjectMetadata),
+	opts ...client.ListOption) error {
+	return c.each(ctx, corev1.SchemeGroupVersion.WithKind("Secret"), metadataOnly, func(item runtime.Object) error {
+		do(item.(*metav1.PartialObjectMetadata))
+		return nil
+	}, opts...)
+}
+
+func tooLarge(kind string) error {
+	return problem.Errorf("delete the objects that pmk-sched did not write",
+		"the objects of kind %s with the labels of pmk-sched are too large to list: more than %d MiB, or more than %d objects",
+		kind, maxListed>>20, maxItems)
+}
+
+// asUnstructured returns an item of a list, whose API server may leave its kind out.
+func asUnstructured(item runtime.Object, gvk schema.GroupVersionKind) (*unstructured.Unstructured, error) {
+	o, ok := item.(*unstructured.Unstructured)
+	if !ok {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(item)
 		if err != nil {
-			return nil, "", err
+			return nil, err
 		}
-		objects = append(objects, &unstructured.Unstructured{Object: o})
+		o = &unstructured.Unstructured{Object: content}
 	}
-	return objects, list.GetContinue(), nil
+	o.SetGroupVersionKind(gvk)
+	return o, nil
 }
 
 func hasData(kind string) bool { return kind == "Secret" || kind == "ConfigMap" }
 
-// sizeOfData returns the size of the data of a Secret or ConfigMap in bytes.
-func sizeOfData(o *unstructured.Unstructured) (size int) {
+// sizeOf returns the size of the annotations of an object, and of the data of a Secret or
+// ConfigMap, in bytes.
+func sizeOf(o *unstructured.Unstructured) (size int) {
+	for _, value := range o.GetAnnotations() {
+		size += len(value)
+	}
 	if !hasData(o.GetKind()) {
-		return 0
+		return size
 	}
 	for _, field := range []string{"data", "binaryData"} {
 		data, _ := o.Object[field].(map[string]any)
@@ -248,28 +271,4 @@ func sizeOfData(o *unstructured.Unstructured) (size int) {
 		}
 	}
 	return size
-}
-
-// eachSecret calls do with the metadata of each Secret. It returns an error for more than 10,000.
-func (c *Client) eachSecret(ctx context.Context, do func(secret *metav1.PartialObjectMetadata),
-	opts ...client.ListOption) error {
-	opts = append(opts, client.Limit(listPage))
-	seen := 0
-	for token := ""; ; {
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-		if err := c.api.List(ctx, list, append(slices.Clone(opts), client.Continue(token))...); err != nil {
-			return err
-		}
-		if seen += len(list.Items); seen > maxItems {
-			return problem.Errorf("delete the Secrets that pmk-sched did not write",
-				"more than %d Secrets have the labels of pmk-sched", maxItems)
-		}
-		for i := range list.Items {
-			do(&list.Items[i])
-		}
-		if token = list.GetContinue(); token == "" {
-			return nil
-		}
-	}
 }
