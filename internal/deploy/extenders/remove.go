@@ -81,7 +81,9 @@ func removeUncalled(ctx context.Context, d deploy.Deps, namespace, name string) 
 	if err != nil {
 		return nil, err
 	}
-	if deploy.AppOf(owned) != ownership.Extender || !slices.Contains(deploy.NamespacesOf(owned), namespace) {
+	// Revisions, which an interrupted removal leaves until its end, have no label of the application.
+	if app := deploy.AppOf(owned); app != "" && app != ownership.Extender ||
+		!slices.Contains(deploy.NamespacesOf(owned), namespace) {
 		return nil, nil // the name is of something else meanwhile
 	}
 	calling, err := callers(ctx, d, namespace, name)

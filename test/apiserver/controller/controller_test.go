@@ -79,9 +79,15 @@ func (w *world) delete(t *testing.T, name string) {
 	if err := w.kube.Delete(t.Context(), object); err != nil {
 		t.Fatal(err)
 	}
+	w.awaitGone(t, name)
+}
+
+func (w *world) awaitGone(t *testing.T, name string) {
+	t.Helper()
 	run.Eventually(t, "object "+name+" is gone", func(ctx context.Context) (bool, string) {
-		err := w.kube.Get(ctx, client.ObjectKeyFromObject(object), &v1alpha1.CustomScheduler{})
-		return apierrors.IsNotFound(err), fmt.Sprint(err)
+		found := &v1alpha1.CustomScheduler{}
+		err := w.kube.Get(ctx, client.ObjectKey{Namespace: w.ns, Name: name}, found)
+		return apierrors.IsNotFound(err), fmt.Sprint(err, found.Status)
 	})
 }
 

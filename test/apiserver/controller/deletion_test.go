@@ -3,36 +3,23 @@
 package controller
 
 import (
-	"context"
 	"fmt"
+	"slices"
 	"testing"
-	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
-	"github.com/pmk-sched/pmk-sched/test/internal/run"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 )
 
-// deletionTime is how long an object without a scheduler may exist after it is deleted.
-const deletionTime = 10 * time.Second
-
-// awaitGone waits until an object that was deleted is gone.
-func (w *world) awaitGone(t *testing.T, name string, limit time.Duration) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	defer cancel()
-	var err error
-	run.Eventually(t, "object "+name+" is gone", func(context.Context) (bool, string) {
-		found := &v1alpha1.CustomScheduler{}
-		err = w.kube.Get(t.Context(), client.ObjectKey{Namespace: w.ns, Name: name}, found)
-		return apierrors.IsNotFound(err) || ctx.Err() != nil, fmt.Sprint(err, found.Status)
-	})
-	if !apierrors.IsNotFound(err) {
-		t.Errorf("object %s exists %s after it was deleted", name, limit)
-	}
+// withExtender is the spec of an object with an extender that is deployed for it.
+func withExtender(extender string) string {
+	return specOf("localhost/scheduler:v1", ", extenders: [{name: "+extender+
+		", image: 'localhost/extender:v1', policies: [{name: gpupacking}], ignorable: false}]")
 }
 
 // undeployable returns specs that the schema accepts and that no cluster can deploy, with a part of
@@ -68,23 +55,22 @@ func TestObjectsThatWereNeverDeployedAreDeletedAtOnce(t *testing.T) {
 	for spec, reason := range undeployable() {
 		n++
 		name := fmt.Sprintf("undeployable-%d", n)
-		w.mustCreate(t, name, "spec: {"+spec+"}")
-		object := w.await(t, name, v1alpha1.ConditionStalled, metav1.ConditionTrue, "")
+		object := w.stalled(t, name, spec)
 		if text := message(object, v1alpha1.ConditionStalled); !has(text, reason) {
 			t.Errorf("%s: message: %s", spec, text)
 		}
-		if err := w.kube.Delete(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
-		w.awaitGone(t, name, deletionTime)
+		w.delete(t, name)
 	}
 	// The schema refuses other names, and a CEL rule this one, which 1.24 does not evaluate.
-	w.mustCreate(t, "default-scheduler", "spec: {"+complete+"}")
-	object := w.await(t, "default-scheduler", v1alpha1.ConditionStalled, metav1.ConditionTrue, "InvalidSpec")
-	if err := w.kube.Delete(t.Context(), object); err != nil {
-		t.Fatal(err)
-	}
-	w.awaitGone(t, "default-scheduler", deletionTime)
+	w.stalled(t, "default-scheduler", complete)
+	w.delete(t, "default-scheduler")
+}
+
+// stalled creates an object that cannot be deployed.
+func (w *world) stalled(t *testing.T, name, spec string) *v1alpha1.CustomScheduler {
+	t.Helper()
+	w.mustCreate(t, name, "spec: {"+spec+"}")
+	return w.await(t, name, v1alpha1.ConditionStalled, metav1.ConditionTrue, "InvalidSpec")
 }
 
 // A deployed scheduler is removed although its object has another spec since, which no cluster
@@ -93,17 +79,12 @@ func TestADeployedObjectWhoseSpecBecameInvalidIsDeleted(t *testing.T) {
 	w := newWorld(t, server)
 	w.allowExtenders(t)
 	w.start(t, w.options())
-	w.mustCreate(t, "changed", specOf("localhost/scheduler:v1", ", extenders: [{name: changed-extender, "+
-		"image: 'localhost/extender:v1', policies: [{name: gpupacking}], ignorable: false}]"))
+	w.mustCreate(t, "changed", withExtender("changed-extender"))
 	w.await(t, "changed", v1alpha1.ConditionReady, metav1.ConditionTrue, "Deployed")
 	w.patch(t, "changed", `{"spec":{"extenders":[{"name":"other","filterVerb":"other"}]}}`)
 	w.await(t, "changed", v1alpha1.ConditionStalled, metav1.ConditionTrue, "InvalidSpec")
 	w.delete(t, "changed")
-	for _, name := range []string{"changed", "changed-extender"} {
-		if left := w.objectsOf(t, name); left != "" {
-			t.Errorf("objects of %s are left: %s", name, left)
-		}
-	}
+	w.nothingLeft(t, "changed", "changed-extender")
 }
 
 // A namespace that is being deleted accepts no new objects: neither a lock nor a revision.
@@ -111,48 +92,89 @@ func TestObjectsOfANamespaceThatIsDeletedAreReleased(t *testing.T) {
 	w := newWorld(t, server)
 	w.allowExtenders(t)
 	w.start(t, w.options())
-	w.mustCreate(t, "deployed", specOf("localhost/scheduler:v1", ", extenders: [{name: deployed-extender, "+
-		"image: 'localhost/extender:v1', policies: [{name: gpupacking}], ignorable: false}]"))
+	w.mustCreate(t, "deployed", withExtender("deployed-extender"))
 	w.await(t, "deployed", v1alpha1.ConditionReady, metav1.ConditionTrue, "Deployed")
-	w.mustCreate(t, "invalid", "spec: {"+complete+", extenders: [{name: e}]}")
-	w.await(t, "invalid", v1alpha1.ConditionStalled, metav1.ConditionTrue, "InvalidSpec")
+	w.stalled(t, "invalid", complete+", extenders: [{name: e}]")
 	if err := w.server.Client(t).CoreV1().Namespaces().Delete(t.Context(), w.ns, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.kube.DeleteAllOf(t.Context(), &v1alpha1.CustomScheduler{}, client.InNamespace(w.ns)); err != nil {
 		t.Fatal(err)
 	}
-	w.awaitGone(t, "invalid", deletionTime)
-	w.awaitGone(t, "deployed", run.Patience)
-	for _, name := range []string{"deployed", "deployed-extender"} {
-		if left := w.objectsOf(t, name); left != "" {
-			t.Errorf("objects of %s are left: %s", name, left)
-		}
+	for _, name := range []string{"invalid", "deployed"} {
+		w.awaitGone(t, name)
 	}
+	w.nothingLeft(t, "deployed", "deployed-extender")
 }
 
 func TestAnExtenderOfTwoObjectsStaysUntilBothAreDeleted(t *testing.T) {
 	w := newWorld(t, server)
 	w.allowExtenders(t)
 	w.start(t, w.options())
-	spec := specOf("localhost/scheduler:v1", ", extenders: [{name: shared-extender, image: 'localhost/extender:v1', "+
-		"policies: [{name: gpupacking}], ignorable: false}]")
 	for _, name := range []string{"shared-a", "shared-b"} {
-		w.mustCreate(t, name, spec)
+		w.mustCreate(t, name, withExtender("shared-extender"))
 	}
 	for _, name := range []string{"shared-a", "shared-b"} {
 		w.await(t, name, v1alpha1.ConditionReady, metav1.ConditionTrue, "Deployed")
 	}
 	w.delete(t, "shared-a")
-	if left := w.objectsOf(t, "shared-a"); left != "" {
-		t.Errorf("objects of shared-a are left: %s", left)
-	}
+	w.nothingLeft(t, "shared-a")
 	if left := w.objectsOf(t, "shared-extender"); !has(left, "Deployment", "Service") {
 		t.Errorf("shared-b calls the extender, of which is left: %s", left)
 	}
 	w.await(t, "shared-b", v1alpha1.ConditionReady, metav1.ConditionTrue, "Deployed")
 	w.delete(t, "shared-b")
-	if left := w.objectsOf(t, "shared-extender"); left != "" {
-		t.Errorf("objects of the extender are left: %s", left)
+	w.nothingLeft(t, "shared-b", "shared-extender")
+}
+
+// A removal that its timeout ends is continued. Revisions are removed last.
+func TestARemovalThatWasInterruptedContinues(t *testing.T) {
+	w := newWorld(t, server)
+	w.allowExtenders(t)
+	for name, removed := range map[string][]string{
+		"an extender without objects":                 {"interrupted-extender"},
+		"a scheduler and an extender without objects": {"interrupted", "interrupted-extender"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stop := w.start(t, w.options())
+			w.mustCreate(t, "interrupted", withExtender("interrupted-extender"))
+			w.await(t, "interrupted", v1alpha1.ConditionReady, metav1.ConditionTrue, "Deployed")
+			stop()
+			for _, name := range removed {
+				w.removeAllButRevisions(t, name)
+			}
+			w.start(t, w.options())
+			w.delete(t, "interrupted")
+			w.nothingLeft(t, "interrupted", "interrupted-extender")
+		})
+	}
+}
+
+// removeAllButRevisions removes objects as far as a removal that is interrupted does.
+func (w *world) removeAllButRevisions(t *testing.T, name string) {
+	t.Helper()
+	c, err := apply.New(w.server.Config(), apply.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	owned, err := c.Owned(t.Context(), name, w.ns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	owned = slices.DeleteFunc(owned, func(o *unstructured.Unstructured) bool {
+		return metav1.HasLabel(metav1.ObjectMeta{Labels: o.GetLabels()}, ownership.LabelRevision)
+	})
+	if _, err := c.Delete(t.Context(), owned); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// nothingLeft requires that schedulers or extenders have no objects.
+func (w *world) nothingLeft(t *testing.T, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if left := w.objectsOf(t, name); left != "" {
+			t.Errorf("objects of %s are left: %s", name, left)
+		}
 	}
 }

@@ -73,8 +73,7 @@ func TestExtendersOfAnObjectAreRepaired(t *testing.T) {
 	w := newWorld(t, server)
 	w.allowExtenders(t)
 	w.start(t, w.options())
-	w.mustCreate(t, "keeper", specOf("localhost/scheduler:v1", ", extenders: [{name: "+extender+
-		", image: 'localhost/extender:v1', policies: [{name: gpupacking}], ignorable: false}]"))
+	w.mustCreate(t, "keeper", withExtender(extender))
 	w.await(t, "keeper", v1alpha1.ConditionReady, metav1.ConditionTrue, "Deployed")
 	kube := w.server.Client(t)
 	deployments, secrets := kube.AppsV1().Deployments(w.ns), kube.CoreV1().Secrets(w.ns)
