@@ -107,12 +107,12 @@ func (w *world) play(t *testing.T) {
 	})
 }
 
-// options of a controller that does not wait.
+// options of a controller that waits only for what is broken. On a machine with a high load, a
+// deployment that works takes several seconds; one that has failed is tried again after a back-off.
 func (w *world) options() controller.Options {
 	return controller.Options{
 		Namespace: w.ns, MetricsAddress: "0", HealthAddress: "0", LeaderElect: true, Interval: time.Second,
-		Timeout:   3 * time.Second,
-		StableFor: 200 * time.Millisecond, Version: "v0.0.0-test",
+		Timeout: 20 * time.Second, StableFor: 200 * time.Millisecond, Version: "v0.0.0-test",
 	}
 }
 
