@@ -104,7 +104,7 @@ func (d *dialer) dial(ctx context.Context, address string) (net.Conn, error) {
 	}
 	at := &unix.SockaddrInet4{Port: to.Port}
 	copy(at.Addr[:], to.IP.To4())
-	if err := errors.Join(ctx.Err(), unix.Connect(socket, at)); err != nil {
+	if err := connect(ctx, socket, at); err != nil {
 		if errors.Is(err, syscall.ECONNREFUSED) || ctx.Err() != nil {
 			d.put(socket)
 		} else {
@@ -119,6 +119,24 @@ func (d *dialer) dial(ctx context.Context, address string) (net.Conn, error) {
 		return nil, fmt.Errorf("connect to %s of the sandbox: %w", address, err)
 	}
 	return connection, nil
+}
+
+// connect connects a socket that blocks. A signal interrupts it, since the kernel does not restart
+// calls on sockets with a time limit, and the Go runtime sends signals to its threads; the next
+// call waits for the same connection.
+func connect(ctx context.Context, socket int, to *unix.SockaddrInet4) error {
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		switch err := unix.Connect(socket, to); {
+		case errors.Is(err, unix.EINTR):
+		case errors.Is(err, unix.EISCONN):
+			return nil
+		default:
+			return err
+		}
+	}
 }
 
 func (d *dialer) take() (int, error) {
