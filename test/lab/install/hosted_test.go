@@ -3,6 +3,7 @@
 package install
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"strings"
@@ -67,6 +68,10 @@ func TestSchedulerOfAHostedControlPlaneIsOperatedFromALaptop(t *testing.T) {
 	n.Laptop(t, "upgrade", "--check", "--name", name).OK(t)
 	n.Laptop(t, "status", "--name", name).OK(t).Prints(t, name)
 	n.Kubectl(t, "scale", "deployment", name, "-n", "kube-system", "--replicas=0")
+	run.Eventually(t, "the pods are gone", func(context.Context) (bool, string) {
+		pods := n.Kubectl(t, "get", "pods", "-n", "kube-system", "-l", "app.kubernetes.io/instance="+name, "-o", "name")
+		return pods == "", pods
+	})
 	n.Laptop(t, "status", "--name", name).Fails(t, 3, "[drift]", "[no-leader]")
 }
 
