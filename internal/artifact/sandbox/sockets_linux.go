@@ -46,14 +46,10 @@ func sendSockets(report int, addresses []string) error {
 		}
 		all = append(all, int(file.Fd()))
 	}
-	limit := unix.NsecToTimeval(dialTime.Nanoseconds()) // of connect, which blocks
 	for range dialSockets {
-		socket, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		socket, err := dialSocket()
 		if err != nil {
-			return fmt.Errorf("make a socket for the program: %w", err)
-		}
-		if err := unix.SetsockoptTimeval(socket, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &limit); err != nil {
-			return fmt.Errorf("limit the time of connections to the program: %w", err)
+			return err
 		}
 		all = append(all, socket)
 	}
@@ -61,6 +57,20 @@ func sendSockets(report int, addresses []string) error {
 		return fmt.Errorf("send sockets: %w", err)
 	}
 	return nil
+}
+
+// dialSocket returns a socket for a connection to the program. Its connect blocks, for dialTime at
+// most.
+func dialSocket() (int, error) {
+	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return 0, fmt.Errorf("make a socket for the program: %w", err)
+	}
+	limit := unix.NsecToTimeval(dialTime.Nanoseconds())
+	if err := unix.SetsockoptTimeval(socket, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &limit); err != nil {
+		return 0, fmt.Errorf("limit the time of connections to the program: %w", err)
+	}
+	return socket, nil
 }
 
 // receive reads a message of Enter and the sockets in it. The message is empty when the program is
@@ -98,6 +108,9 @@ func (d *dialer) dial(ctx context.Context, address string) (net.Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to the program of the sandbox: %w", err)
 	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("connect to %s of the sandbox: %w", address, err)
+	}
 	socket, err := d.take()
 	if err != nil {
 		return nil, err
@@ -105,7 +118,7 @@ func (d *dialer) dial(ctx context.Context, address string) (net.Conn, error) {
 	at := &unix.SockaddrInet4{Port: to.Port}
 	copy(at.Addr[:], to.IP.To4())
 	if err := connect(ctx, socket, at); err != nil {
-		if errors.Is(err, syscall.ECONNREFUSED) || ctx.Err() != nil {
+		if errors.Is(err, syscall.ECONNREFUSED) {
 			d.put(socket)
 		} else {
 			_ = unix.Close(socket)
@@ -126,15 +139,13 @@ func (d *dialer) dial(ctx context.Context, address string) (net.Conn, error) {
 // call waits for the same connection.
 func connect(ctx context.Context, socket int, to *unix.SockaddrInet4) error {
 	for {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
 		switch err := unix.Connect(socket, to); {
-		case errors.Is(err, unix.EINTR):
 		case errors.Is(err, unix.EISCONN):
 			return nil
-		default:
+		case !errors.Is(err, unix.EINTR):
 			return err
+		case ctx.Err() != nil:
+			return ctx.Err()
 		}
 	}
 }

@@ -46,12 +46,8 @@ func fullListener(t *testing.T) (address string, accept func()) {
 
 func TestASignalDoesNotEndAConnectionToTheProgram(t *testing.T) {
 	address, accept := fullListener(t)
-	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	socket, err := dialSocket()
 	if err != nil {
-		t.Fatal(err)
-	}
-	limit := unix.NsecToTimeval(dialTime.Nanoseconds())
-	if err := unix.SetsockoptTimeval(socket, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &limit); err != nil {
 		t.Fatal(err)
 	}
 	d := &dialer{free: []int{socket}}
