@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -55,8 +56,8 @@ func (w *world) uninstallByHand(t *testing.T, name string) error {
 	return err
 }
 
-// objectsOf returns the kinds of the objects of a scheduler.
-func (w *world) objectsOf(t *testing.T, name string) string {
+// owned returns the objects of a scheduler, and the client that listed them.
+func (w *world) owned(t *testing.T, name string) (*apply.Client, []*unstructured.Unstructured) {
 	t.Helper()
 	c, err := apply.New(w.server.Config(), apply.Options{})
 	if err != nil {
@@ -66,6 +67,13 @@ func (w *world) objectsOf(t *testing.T, name string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return c, owned
+}
+
+// objectsOf returns the kinds of the objects of a scheduler.
+func (w *world) objectsOf(t *testing.T, name string) string {
+	t.Helper()
+	_, owned := w.owned(t, name)
 	var kinds []string
 	for _, o := range owned {
 		kinds = append(kinds, o.GetKind())

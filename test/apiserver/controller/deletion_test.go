@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
-	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 )
 
@@ -153,14 +152,7 @@ func TestARemovalThatWasInterruptedContinues(t *testing.T) {
 // removeAllButRevisions removes objects as far as a removal that is interrupted does.
 func (w *world) removeAllButRevisions(t *testing.T, name string) {
 	t.Helper()
-	c, err := apply.New(w.server.Config(), apply.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	owned, err := c.Owned(t.Context(), name, w.ns)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, owned := w.owned(t, name)
 	owned = slices.DeleteFunc(owned, func(o *unstructured.Unstructured) bool {
 		return metav1.HasLabel(metav1.ObjectMeta{Labels: o.GetLabels()}, ownership.LabelRevision)
 	})
