@@ -90,8 +90,8 @@ programs: build ## compile every program that `make test` runs, one after the ot
 # in all) and less time.
 .PHONY: test
 test: deps build bin/helm programs ## check, unit, and each capability once at v1.24.3 on real API servers and labs of each layout (root)
-	$(MAKE) check GOLDENS=
-	@hack/seconds.sh $(TEST) $(UNIT)
+	GOGC=$${GOGC:-400} $(MAKE) check GOLDENS=
+	@GOGC=$${GOGC:-400} hack/seconds.sh $(TEST) $(UNIT)
 	LABS='pmk kubeadm' GOGC=$${GOGC:-400} hack/with-labs.sh $(MAKE) tests
 
 # Packages that wait for labs come first, then the longest; the others use the processors meanwhile.
