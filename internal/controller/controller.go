@@ -70,7 +70,11 @@ const retryPause = 2 * time.Second
 
 // reconciler deploys the objects of one namespace.
 type reconciler struct {
+	// Client reads from the cache, which may be older than what this controller wrote last.
 	client.Client
+	// direct reads from the API server: the status of an object is what the controller remembers of
+	// it, and one that is older than its last patch looks like an object that is not yet deployed.
+	direct  client.Reader
 	o       Options
 	session session.Session
 	config  *rest.Config
@@ -101,7 +105,7 @@ func Run(ctx context.Context, s *session.Session, o Options) error {
 	if err != nil {
 		return fmt.Errorf("create the controller: %w", err)
 	}
-	r := &reconciler{Client: mgr.GetClient(), o: o, session: *s, config: cfg, log: s.Log,
+	r := &reconciler{Client: mgr.GetClient(), direct: mgr.GetAPIReader(), o: o, session: *s, config: cfg, log: s.Log,
 		changed: make(chan changedServers, 1)}
 	r.session.NodeRoot = inspect.NoNode
 	if r.apply, err = apply.New(cfg, apply.Options{Log: s.Log}); err != nil {

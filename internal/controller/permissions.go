@@ -10,7 +10,7 @@ import (
 func namespaceRules() []rbacv1.PolicyRule {
 	apply := []string{"get", "list", "create", "patch", "delete"}
 	return []rbacv1.PolicyRule{
-		rule(v1alpha1.Group, []string{v1alpha1.Resource}, "list", "watch", "patch"),
+		rule(v1alpha1.Group, []string{v1alpha1.Resource}, "get", "list", "watch", "patch"),
 		rule(v1alpha1.Group, []string{v1alpha1.Resource + "/status"}, "patch"),
 		rule("", []string{"serviceaccounts", "configmaps"}, append(apply, "watch")...),
 		rule("apps", []string{"deployments"}, append(apply, "watch")...),

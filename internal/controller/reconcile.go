@@ -26,20 +26,21 @@ import (
 // run is one reconciliation of one object.
 type run struct {
 	*reconciler
-	object  *v1alpha1.CustomScheduler
-	session session.Session
-	servers Servers
+	object *v1alpha1.CustomScheduler
+	// recorded has the status of the object in the API server.
+	recorded *v1alpha1.CustomScheduler
+	session  session.Session
+	servers  Servers
 }
 
 // Reconcile deploys an object, and records the result in its status.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	object := &v1alpha1.CustomScheduler{}
-	if err := r.Get(ctx, request.NamespacedName, object); err != nil {
+	if err := r.direct.Get(ctx, request.NamespacedName, object); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	object = object.DeepCopy()
 	object.APIVersion, object.Kind = v1alpha1.APIVersion, v1alpha1.Kind
-	u := &run{reconciler: r, object: object, session: r.sessionFor(object)}
+	u := &run{reconciler: r, object: object, recorded: object.DeepCopy(), session: r.sessionFor(object)}
 	if !object.DeletionTimestamp.IsZero() {
 		return reconcile.Result{}, u.finish(ctx)
 	}
@@ -232,16 +233,16 @@ func (u *run) uninstall(ctx context.Context) error {
 // uninstallTimeout is the default time for the objects to disappear.
 const uninstallTimeout = 5 * time.Minute
 
-// patchStatus writes the status if it has changed.
+// patchStatus writes the status if it has changed. Only the controller writes it.
 func (u *run) patchStatus(ctx context.Context) error {
-	live := &v1alpha1.CustomScheduler{}
-	if err := u.Get(ctx, client.ObjectKeyFromObject(u.object), live); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	if equality.Semantic.DeepEqual(live.Status, u.object.Status) {
+	if equality.Semantic.DeepEqual(u.recorded.Status, u.object.Status) {
 		return nil
 	}
-	changed := live.DeepCopy()
-	changed.Status = u.object.Status
-	return client.IgnoreNotFound(u.Status().Patch(ctx, changed, client.MergeFrom(live)))
+	before, changed := u.object.DeepCopy(), u.object.DeepCopy()
+	before.Status = u.recorded.Status
+	if err := u.Status().Patch(ctx, changed, client.MergeFrom(before)); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	u.recorded = u.object.DeepCopy()
+	return nil
 }

@@ -73,6 +73,8 @@ type world struct {
 	log    *zap.Logger
 	// bounds of the images that the next controller deploys.
 	bounds session.Bounds
+	// address of the API server for the next controller, or "".
+	address string
 }
 
 // install installs the objects of a controller in a new namespace.
@@ -122,6 +124,9 @@ func (w *world) session(t *testing.T, user string) *session.Session {
 	file := t.TempDir() + "/kubeconfig"
 	if err := w.server.WriteKubeconfig(file, user); err != nil {
 		t.Fatal(err)
+	}
+	if w.address != "" {
+		redirect(t, file, w.address)
 	}
 	return &session.Session{
 		Connection: kubeapi.ConnectOptions{Kubeconfig: file}, NodeRoot: inspect.NoNode, CacheDir: t.TempDir(),
