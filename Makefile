@@ -85,21 +85,19 @@ unit: deps ## unit tests, goldens, command line, fake module proxy, in-memory re
 programs: build ## compile every program that `make test` runs, one after the other: Kubernetes v1.24.3, schedulers with plugins
 	@hack/programs.sh
 
-# Labs that run use one of two processors: they start after the linter. The tests include the goldens.
+# The parts run one after the other: labs use a processor even when no test uses them, and tests that
+# are short of processor time see schedulers that lose their leases. The tests include the goldens.
 # The programs of the labs and of the tests collect garbage less often, which takes more memory (8 GiB
 # in all) and less time.
 .PHONY: test
 test: deps build bin/helm programs ## check, unit, and each capability once at v1.24.3 on real API servers and labs of each layout (root)
 	GOGC=$${GOGC:-400} $(MAKE) check GOLDENS=
-	@GOGC=$${GOGC:-400} hack/seconds.sh $(TEST) $(UNIT)
-	LABS='pmk kubeadm' GOGC=$${GOGC:-400} hack/with-labs.sh $(MAKE) tests
+	@GOGC=$${GOGC:-400} hack/seconds.sh unit $(TEST) $(UNIT)
+	@GOGC=$${GOGC:-400} hack/seconds.sh servers $(INTEGRATION) ./test/apiserver/simulate ./test/binary/... ./test/apiserver/...
+	@LABS='pmk kubeadm' GOGC=$${GOGC:-400} hack/with-labs.sh hack/seconds.sh labs $(INTEGRATION) ./test/lab/...
 
-# Packages that wait for labs come first, then the longest; the others use the processors meanwhile.
-# With four packages and four tests of each at once, the load reached 48 on two slow processors, and
-# control planes of labs answered so late that schedulers lost their leases.
-.PHONY: tests
-tests:
-	@hack/seconds.sh $(TEST) -p 3 -count=1 -timeout 40m -parallel 2 ./test/lab/... ./test/apiserver/simulate ./test/binary/... ./test/apiserver/...
+# The longest package comes first; packages without tests of `make test` have no result.
+INTEGRATION = $(TEST) -p 2 -parallel 2 -count=1 -timeout 40m
 
 .PHONY: test-all
 test-all: test test-race test-faults test-releases test-labs test-matrix test-adapters test-browser fuzz soak vulnerabilities bench ## everything; takes hours (root)

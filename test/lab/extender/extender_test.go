@@ -180,50 +180,6 @@ spec:
       args: {namespaces: [%s], message: not by default}
 `
 
-// unreachableFile has an extender whose pods are on simulated nodes, which report them as ready.
-const unreachableFile = `apiVersion: pmk-sched.io/v1alpha1
-kind: CustomScheduler
-metadata: {name: any}
-spec:
-  extenders:
-  - name: unreachable
-    image: %s
-    ignorable: %t
-    nodeSelector: {type: kwok}
-    policies: [{name: BlockAll, args: {namespaces: [none]}}]
-`
-
-// An extender that no scheduler reaches is not deployed: schedulers get their former configuration
-// back, and the error names the cause.
-func TestAnExtenderThatIsNotReachedIsUndone(t *testing.T) {
-	notReached(t, connect(t, labs.Shared(t, "kubeadm")), true)
-}
-
-// notReached deploys an extender that the scheduler cannot reach, and checks that the deployment is
-// reverted.
-func notReached(t *testing.T, n *node, ignorable bool) {
-	t.Helper()
-	const name = "alone"
-	n.Load(t, imageV1, "--extender")
-	n.Deploy(t, name, n.Image(t))
-	configured := func() string {
-		return n.Kubectl(t, "get", "deployments", "-n", "kube-system", "-l=app.kubernetes.io/instance="+name, "-o",
-			"jsonpath={.items[*].spec}")
-	}
-	before := configured()
-	file := run.WriteFile(t, "pmk-sched.yaml", fmt.Sprintf(unreachableFile, imageV1, ignorable))
-	got := n.PMKSched(t, extenderArgs("deploy", "-f", file, "--for", name)...)
-	got.Fails(t, 1, "scheduler alone does not reach extender unreachable at https://",
-		"check that the extender's pods are on nodes with a working pod network")
-	if diff := cmp.Diff(before, configured()); diff != "" {
-		t.Errorf("the scheduler changed (-before +after):\n%s", diff)
-	}
-	if left := n.left(t, "unreachable"); left != "" {
-		t.Errorf("left of the extender: %s", left)
-	}
-	n.PMKSched(t, "verify", "--name", name).OK(t)
-}
-
 func readFile(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(name)

@@ -51,16 +51,6 @@ func TestDeployOfACrashingSchedulerShowsItsLogAndRestoresTheFormer(t *testing.T)
 	n.PMKSched(t, "verify", "--name", name).OK(t)
 }
 
-// With --no-rollback a failed deployment stays, so that the user can inspect it.
-func TestDeployWithoutRollbackLeavesWhatFailed(t *testing.T) {
-	n, name := labs.Shared(t, "kubeadm"), labs.SchedulerName(t)
-	image := n.Image(t)
-	n.Deploy(t, name, image)
-	crash := n.Faulty(t, "crash", labs.Release)
-	n.TryDeploy(t, name, crash, "--no-rollback").Fails(t, 1, "this scheduler ends at once")
-	hasImage(t, n, name, crash)
-}
-
 // A dry run reports the changes that deploy would make, and makes none. check runs only the
 // preflight checks.
 func TestDryRunAndCheckChangeNothing(t *testing.T) {
@@ -191,19 +181,4 @@ func TestDeployRefusesANameThatIsNotADNSLabel(t *testing.T) {
 	for _, name := range []string{"My_Scheduler", "a.b", strings.Repeat("x", 64), "-x", "default-scheduler"} {
 		n.PMKSched(t, "deploy", "--name", name, "--image", "localhost/x:v1").Fails(t, 2, name)
 	}
-}
-
-// A deployment that meets another of the same name, which holds the lock, ends with an error that
-// names the other.
-func TestSecondDeployOfOneNameAtTheSameTimeIsRefused(t *testing.T) {
-	n, name := labs.Shared(t, "pmk"), labs.SchedulerName(t)
-	image := n.Image(t)
-	n.UninstallLater(t, name)
-	// The second one sees after one renewal of the lock, 3 s, that the first one is alive.
-	args := n.DeployArgs(t, name, image, labs.Stable("15s")...)
-	first := n.AtStep(t, "apply", func(int) {
-		n.PMKSched(t, args...).Fails(t, 1, name, "another")
-	}, args...)
-	first.OK(t)
-	n.PMKSched(t, "verify", "--name", name).OK(t)
 }

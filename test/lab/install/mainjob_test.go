@@ -120,6 +120,7 @@ func TestMainJob(t *testing.T) {
 				t.Errorf("got the steps %q, want %q", steps, deploySteps)
 			}
 			hasNoKeyInConfigMaps(t, n, name)
+			showsCredentials(t, n, name, "node")
 			again := n.PMKSched(t, args...).OK(t)
 			for _, line := range strings.Split(strings.TrimSpace(again.Stdout), "\n") {
 				if strings.Contains(line, "/") && !strings.Contains(line, "unchanged") {

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/pmk-sched/pmk-sched/test/internal/labs"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
@@ -48,48 +47,3 @@ done
 kill -TERM "$follower"
 wait "$follower"
 `
-
-type credentialsReport struct {
-	Mode    string     `json:"mode"`
-	Subject string     `json:"subject"`
-	Issuer  string     `json:"issuer"`
-	Expires *time.Time `json:"expires"`
-	Source  string     `json:"source"`
-}
-
-const schedulerConf = "/etc/kubernetes/scheduler.conf"
-
-// unchanged is the output of `credentials refresh`, by mode, when there is nothing to do.
-var unchanged = map[string]string{
-	"node":           "the scheduler already uses the certificate of " + schedulerConf,
-	"node-inline":    "the scheduler already uses the certificate of " + schedulerConf,
-	"hostpath":       schedulerConf + " of this node was written on ",
-	"serviceaccount": ": the kubelet requests a token for 1h0m7s and renews it before it expires",
-}
-
-func TestCredentialsShowEachMode(t *testing.T) {
-	n := labs.Shared(t, "kubeadm")
-	for _, mode := range []string{"node", "node-inline", "hostpath", "serviceaccount"} {
-		t.Run(mode, func(t *testing.T) {
-			name := labs.SchedulerName(t)
-			n.Deploy(t, name, n.Image(t), "--credentials", mode)
-			shown := n.PMKSched(t, "credentials", "show", "--name", name, "-o", "json").OK(t)
-			got := run.Decode[credentialsReport](t, shown.Stdout)
-			if got.Mode != mode || got.Source == "" || strings.Contains(shown.Stdout, "PRIVATE KEY") {
-				t.Errorf("credentials: %s", shown)
-			}
-			n.PMKSched(t, "credentials", "refresh", "--name", name).OK(t).Prints(t, "nothing to refresh: credentials "+mode,
-				unchanged[mode])
-			if mode == "serviceaccount" {
-				if got.Subject != "system:serviceaccount:kube-system:"+name || got.Expires != nil {
-					t.Errorf("credentials: %s", shown)
-				}
-				return
-			}
-			if !strings.Contains(got.Subject, "system:kube-scheduler") || got.Issuer == "" || got.Expires == nil ||
-				got.Expires.Before(time.Now()) {
-				t.Errorf("credentials: %s", shown)
-			}
-		})
-	}
-}

@@ -24,6 +24,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
+const schedulerConf = "/etc/kubernetes/scheduler.conf"
+
 // copyOfNode is a directory with a scheduler.conf of the test's own, so that the node's stays.
 type copyOfNode struct {
 	node   *labs.Node

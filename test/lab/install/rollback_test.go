@@ -4,7 +4,6 @@ package install
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/pmk-sched/pmk-sched/test/internal/labs"
@@ -74,26 +73,4 @@ func TestRollbackReturnsToAnEarlierRevision(t *testing.T) {
 		t.Errorf("history: %+v", after)
 	}
 	n.CleanLog(t, name)
-}
-
-func TestRollbackRefusesWhatIsNoDeployedRevision(t *testing.T) {
-	n, name := labs.Shared(t, "pmk"), labs.SchedulerName(t)
-	n.PMKSched(t, "history", "--name", name).Fails(t, 2, name+" has no revisions in namespace kube-system")
-	n.PMKSched(t, "rollback", "--name", name).Fails(t, 2, "no deployed revision")
-	image := n.Image(t)
-	n.Deploy(t, name, image)
-	n.TryDeploy(t, name, n.Faulty(t, "crash", labs.Release)).Fails(t, 1, "this scheduler ends at once")
-	n.PMKSched(t, "rollback", "--name", name).Fails(t, 2, "no deployed revision that differs")
-	n.PMKSched(t, "rollback", "--name", name, "--to", "2").Fails(t, 2, "was never stable")
-	n.PMKSched(t, "rollback", "--name", name, "--to", "7").Fails(t, 2, "no revision 7", "it has 1 and 2")
-
-	secret := "pmk-sched-" + name + "-revision-1"
-	n.Kubectl(t, "patch", "secret", secret, "-n", "kube-system", "--type=merge", "-p",
-		`{"data":{"objects.json.gz":"ZGFtYWdlZA=="}}`)
-	n.PMKSched(t, "rollback", "--name", name, "--to", "1").Fails(t, 1, "revision 1 of "+name+" is damaged", secret)
-	if got := history(t, n, name); got[0].Status != "damaged" || !strings.Contains(got[0].Reason, secret) {
-		t.Errorf("history: %+v", got)
-	}
-	hasImage(t, n, name, image)
-	n.PMKSched(t, "verify", "--name", name).OK(t)
 }

@@ -3,8 +3,6 @@
 package replace
 
 import (
-	"bytes"
-	"os"
 	"regexp"
 	"slices"
 	"syscall"
@@ -34,16 +32,6 @@ func TestReplaceRefusesWhatCannotWork(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { n.replace(t, c.args...).Fails(t, 2, c.texts...) })
 	}
-	n.isOriginal(t)
-}
-
-func TestReplaceRefusesAFullDisk(t *testing.T) {
-	n := unchanged(t, labs.Exclusive(t, lab.LayoutKubeadm), manifests[lab.LayoutKubeadm])
-	state := n.Path("var/lib/pmk-sched")
-	command := run.Program(t) + " replace --yes --image " + n.Image(t, "timestamp")
-	got := n.Exec(t, "sh", "-c", "mkdir -p "+state+" && mount -t tmpfs -o size=64k none "+state+" && "+command+
-		"; code=$?; umount "+state+"; exit $code")
-	got.Fails(t, 1, "full", "/var/lib/pmk-sched")
 	n.isOriginal(t)
 }
 
@@ -79,28 +67,6 @@ func TestReplaceIsRevertedWhenTheSchedulerCrashes(t *testing.T) {
 	}.isReverted(t)
 }
 
-func TestReplaceDoesNotOverwriteAManifestThatIsEditedMeanwhile(t *testing.T) {
-	n := unchanged(t, labs.Exclusive(t, lab.LayoutPMK), manifests[lab.LayoutPMK])
-	edited := append(bytes.Clone(n.original), "# a note\n"...)
-	at := n.Path(n.manifest)
-	got := n.AtStep(t, "check", func(pid int) {
-		labs.Signal(t, syscall.SIGSTOP)(pid)
-		if err := os.WriteFile(at, edited, 0o600); err != nil {
-			t.Error(err)
-		}
-		labs.Signal(t, syscall.SIGCONT)(pid)
-	}, n.replaceArgs("--image", n.Image(t, "timestamp"))...)
-	got.Fails(t, 1, "edited")
-	if now := n.read(t, n.manifest); !bytes.Equal(now, edited) {
-		t.Errorf("the edit was lost:\n%s", now)
-	}
-	n.schedules(t)
-	if err := os.WriteFile(at, n.original, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	n.isOriginal(t)
-}
-
 // nearEnd are the steps after which only the journal is written: a signal may find that the process
 // has ended.
 func nearEnd() []string { return []string{"wait until stable", "mark replaced"} }
@@ -131,23 +97,4 @@ func restoredOrResumed(t *testing.T, n *node, step string) {
 
 func TestReplaceKilledAfterTheSwapIsRestoredOrResumed(t *testing.T) {
 	restoredOrResumed(t, exclusive(t, lab.LayoutPMK), "swap")
-}
-
-// isRevertedAfterKills kills a replacement by a scheduler that crashes, right after the swap, and
-// runs it again with the same flags: the original manifest is restored, although the failed run
-// found its own in place.
-func isRevertedAfterKills(t *testing.T, layout string, kills int) {
-	t.Helper()
-	n := exclusive(t, layout)
-	image := n.Faulty(t, "crash", n.Release)
-	for range kills {
-		n.KillAtStep(t, "swap", n.replaceArgs("--image", image)...)
-	}
-	n.replace(t, "--image", image).Fails(t, 1, "exit status 7", "✓ undo swap", "manifest is restored")
-	n.isOriginal(t)
-	n.PMKSched(t, "status").OK(t)
-}
-
-func TestReplaceAfterAKillIsRevertedWhenTheSchedulerCrashes(t *testing.T) {
-	isRevertedAfterKills(t, lab.LayoutKubeadm, 1)
 }

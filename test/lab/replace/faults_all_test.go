@@ -70,6 +70,21 @@ func TestFaultReplaceOnATerminalThatIsClosedAtAnyStepIsRevertedOrProven(t *testi
 	}
 }
 
+// isRevertedAfterKills kills a replacement by a scheduler that crashes, right after the swap, and
+// runs it again with the same flags: the original manifest is restored, although the failed run
+// found its own in place.
+func isRevertedAfterKills(t *testing.T, layout string, kills int) {
+	t.Helper()
+	n := exclusive(t, layout)
+	image := n.Faulty(t, "crash", n.Release)
+	for range kills {
+		n.KillAtStep(t, "swap", n.replaceArgs("--image", image)...)
+	}
+	n.replace(t, "--image", image).Fails(t, 1, "exit status 7", "✓ undo swap", "manifest is restored")
+	n.isOriginal(t)
+	n.PMKSched(t, "status").OK(t)
+}
+
 func TestFaultReplaceAfterKillsIsRevertedWhenTheSchedulerCrashes(t *testing.T) {
 	for _, layout := range layouts {
 		for kills := 1; kills <= 2; kills++ {
@@ -239,4 +254,36 @@ func TestFaultReplaceContinuesWhenItsOutputIsNotRead(t *testing.T) {
 	n.PMKSched(t, "status").OK(t)
 	n.PMKSched(t, "verify", "--default").OK(t)
 	n.restore(t)
+}
+
+func TestFaultReplaceRefusesAFullDisk(t *testing.T) {
+	n := unchanged(t, labs.Exclusive(t, lab.LayoutKubeadm), manifests[lab.LayoutKubeadm])
+	state := n.Path("var/lib/pmk-sched")
+	command := run.Program(t) + " replace --yes --image " + n.Image(t, "timestamp")
+	got := n.Exec(t, "sh", "-c", "mkdir -p "+state+" && mount -t tmpfs -o size=64k none "+state+" && "+command+
+		"; code=$?; umount "+state+"; exit $code")
+	got.Fails(t, 1, "full", "/var/lib/pmk-sched")
+	n.isOriginal(t)
+}
+
+func TestFaultReplaceDoesNotOverwriteAManifestThatIsEditedMeanwhile(t *testing.T) {
+	n := unchanged(t, labs.Exclusive(t, lab.LayoutPMK), manifests[lab.LayoutPMK])
+	edited := append(bytes.Clone(n.original), "# a note\n"...)
+	at := n.Path(n.manifest)
+	got := n.AtStep(t, "check", func(pid int) {
+		labs.Signal(t, syscall.SIGSTOP)(pid)
+		if err := os.WriteFile(at, edited, 0o600); err != nil {
+			t.Error(err)
+		}
+		labs.Signal(t, syscall.SIGCONT)(pid)
+	}, n.replaceArgs("--image", n.Image(t, "timestamp"))...)
+	got.Fails(t, 1, "edited")
+	if now := n.read(t, n.manifest); !bytes.Equal(now, edited) {
+		t.Errorf("the edit was lost:\n%s", now)
+	}
+	n.schedules(t)
+	if err := os.WriteFile(at, n.original, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	n.isOriginal(t)
 }
