@@ -100,7 +100,7 @@ test: deps build bin/helm programs ## check, unit, and each capability once at v
 INTEGRATION = $(TEST) -p 2 -parallel 2 -count=1 -timeout 40m
 
 .PHONY: test-all
-test-all: test test-race test-faults test-releases test-labs test-matrix test-adapters test-browser fuzz soak vulnerabilities bench ## everything; takes hours (root)
+test-all: test test-race test-faults test-releases test-labs test-matrix test-adapters test-browser fuzz soak mutants vulnerabilities bench ## everything; takes hours (root)
 
 .PHONY: test-race
 test-race: deps build ## the unit tests and the extender's tests with the race detector
@@ -153,6 +153,10 @@ soak: deps build ## a scheduler and an extender under 50 pods a second for SOAK 
 	SHADOW=10m go test -count=1 -timeout 30m -run TestShadow -v ./test/apiserver/shadow
 	TENANT=10m go test -count=1 -timeout 90m -run TestHostileTenantsHarmNoOne -v ./test/apiserver/plugins
 	hack/with-labs.sh go test -count=1 -timeout 3h -tags soak -v ./test/lab/soak
+
+.PHONY: mutants
+mutants: ## change N (200) places of the code, drawn with SEED, one at a time: how many changes no unit test notices
+	go run ./hack/mutants -n $(or $(N),200) -seed $(or $(SEED),1) ./api/... ./internal/... ./profiles/... ./rbac ./scheduler/... ./versions
 
 .PHONY: vulnerabilities
 vulnerabilities: ## known vulnerabilities in what the programs call; needs the vulnerability database of Go

@@ -2,6 +2,7 @@ package v1alpha1_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -93,6 +94,21 @@ func TestInvalidReleaseIndexesAreRefused(t *testing.T) {
 		}
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "v1alpha1.") {
 			t.Errorf("%q: got %v, want %q", strings.TrimPrefix(text, indexHead), err, want)
+		}
+	}
+}
+
+// The limit of 200 entries is that of the schema.
+func TestReleaseIndexHasALimit(t *testing.T) {
+	for n, want := range map[int]string{200: "", 201: "releases has 201 entries, at most 200 are allowed"} {
+		index := &v1alpha1.SchedulerReleases{}
+		for i := range n {
+			index.Releases = append(index.Releases, v1alpha1.SchedulerRelease{
+				Minor: "1.34", Release: fmt.Sprintf("v1.34.%d", i), Image: digest})
+		}
+		err := index.Validate()
+		if got := fmt.Sprint(err); want != "" && got != want || want == "" && strings.Contains(got, "entries") {
+			t.Errorf("%d releases: got %v, want %q", n, err, want)
 		}
 	}
 }

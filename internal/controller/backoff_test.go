@@ -7,10 +7,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
 )
 
 // A second controller that changes an object again as soon as it is repaired does not lead to a
@@ -47,6 +50,47 @@ func TestRepairsOfObjectsThatOthersChangeAgainBackOff(t *testing.T) {
 		time.Sleep(calmTime + time.Second)
 		if again := repaired(time.Minute); again != 4 {
 			t.Errorf("%d repairs after a calm time", again)
+		}
+	})
+}
+
+// The time before another attempt doubles from 5 s to 5 minutes, as docs/controller.md says, and
+// begins anew when the target or the object changes. Another run that holds the lock is no failure.
+func TestFailedDeploymentsBackOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := &run{reconciler: &reconciler{o: Options{Resync: time.Hour}}, object: &v1alpha1.CustomScheduler{}}
+		u.session.Log = zap.NewNop()
+		u.object.Name, u.object.UID = "broken", "a"
+		wait := func(wanted *target, failure error) time.Duration {
+			t.Helper()
+			var needs *stalled
+			if err := u.fail(wanted, failure); !errors.As(err, &needs) {
+				t.Fatalf("got %v", err)
+			}
+			return time.Until(needs.next)
+		}
+		failure, first, second := errors.New("no pod is ready"), &target{checksum: "1"}, &target{checksum: "2"}
+		for _, want := range []time.Duration{5, 10, 20, 40, 80, 160, 300, 300} {
+			if got := wait(first, failure); got != want*time.Second {
+				t.Errorf("the next attempt is in %s, expected %s", got, want*time.Second)
+			}
+		}
+		if got := wait(second, failure); got != minBackoff {
+			t.Errorf("of another target: %s", got)
+		}
+		u.object.Generation++
+		if got := wait(second, failure); got != minBackoff {
+			t.Errorf("of a changed object: %s", got)
+		}
+		u.object.UID = "b"
+		if got := wait(second, failure); got != minBackoff {
+			t.Errorf("of an object that was created again: %s", got)
+		}
+		if got := wait(second, &deploy.RefusedImageError{}); got != time.Hour {
+			t.Errorf("of an image that is refused: %s", got)
+		}
+		if err := u.fail(second, &apply.LockedError{}); errors.As(err, new(*stalled)) {
+			t.Errorf("another run that holds the lock: %v", err)
 		}
 	})
 }

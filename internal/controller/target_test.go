@@ -3,7 +3,11 @@ package controller
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 )
 
@@ -31,6 +35,8 @@ func TestChoiceForTheOldestServer(t *testing.T) {
 			deploy: "s:v1.29.1"},
 		"Manual": {servers: Servers{"v1.29.3", "v1.29.3"}, policy: v1alpha1.UpgradeManual, deployed: at("s:v1.28.7"),
 			deploy: "s:v1.28.7", waiting: "s:v1.29.1"},
+		"Manual, with another entry of the same image": {servers: Servers{"v1.29.3", "v1.29.3"},
+			policy: v1alpha1.UpgradeManual, deployed: at("s:v1.29.1"), deploy: "s:v1.29.1"},
 	} {
 		object := &v1alpha1.CustomScheduler{}
 		object.Spec.UpgradePolicy, object.Status.Release = c.policy, c.deployed
@@ -50,6 +56,57 @@ func TestChoiceForTheOldestServer(t *testing.T) {
 	}
 	if _, err := choose(&v1alpha1.CustomScheduler{}, index, Servers{"34x", "34x"}); err == nil {
 		t.Error("an invalid version was accepted")
+	}
+}
+
+// The generation of an object does not change when the index that it names does.
+func TestAChangedEntryOfTheIndexIsDeployed(t *testing.T) {
+	targetOf := func(change func(*v1alpha1.SchedulerRelease)) *target {
+		release := &v1alpha1.SchedulerRelease{Minor: "1.29", Release: "v1.29.1", Image: "s:v1"}
+		change(release)
+		made, err := newTarget(release, "v1.29.3")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return made
+	}
+	status := targetOf(func(*v1alpha1.SchedulerRelease) {}).status()
+	for name, c := range map[string]struct {
+		change   func(*v1alpha1.SchedulerRelease)
+		deployed bool
+	}{
+		"nothing":       {func(*v1alpha1.SchedulerRelease) {}, true},
+		"image":         {func(r *v1alpha1.SchedulerRelease) { r.Image = "s:v2" }, false},
+		"configuration": {func(r *v1alpha1.SchedulerRelease) { r.Configuration = "kind: K" }, false},
+		"args":          {func(r *v1alpha1.SchedulerRelease) { r.Args = []string{"--v=4"} }, false},
+		"rules": {func(r *v1alpha1.SchedulerRelease) {
+			r.Rules = []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"nodes"}}}
+		}, false},
+	} {
+		if got := targetOf(c.change).isDeployed(status); got != c.deployed {
+			t.Errorf("%s is changed: deployed is %t", name, got)
+		}
+	}
+	if targetOf(func(*v1alpha1.SchedulerRelease) {}).isDeployed(nil) {
+		t.Error("an object without a status is deployed")
+	}
+	bound := targetOf(func(*v1alpha1.SchedulerRelease) {})
+	if bound.bind(session.Bounds{Key: "key"}); bound.isDeployed(status) {
+		t.Error("what was deployed without a required signature is deployed with one")
+	}
+}
+
+func TestRequestHasTheRulesOfBoth(t *testing.T) {
+	rule := func(verb string) rbacv1.PolicyRule { return rbacv1.PolicyRule{Verbs: []string{verb}} }
+	object := &v1alpha1.CustomScheduler{}
+	object.Spec.RBAC.Rules = []rbacv1.PolicyRule{rule("get")}
+	wanted := &target{SchedulerRelease: &v1alpha1.SchedulerRelease{Rules: []rbacv1.PolicyRule{rule("list")}}}
+	want := []rbacv1.PolicyRule{rule("get"), rule("list")}
+	if diff := cmp.Diff(want, []rbacv1.PolicyRule(wanted.request(object).Spec.RBAC.Rules)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if len(object.Spec.RBAC.Rules) != 1 {
+		t.Errorf("the object was changed: %v", object.Spec.RBAC.Rules)
 	}
 }
 

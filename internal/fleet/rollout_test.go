@@ -53,6 +53,10 @@ func TestRolloutStopsAfterTooManyFailures(t *testing.T) {
 	}{
 		"none may fail": {fail: "b", states: "a done, b failed, c pending, d pending, e pending",
 			message: "1 of 5 clusters failed; stopped, 3 clusters were not tried"},
+		"as many fail as may": {fail: "b", most: 1, states: "a done, b failed, c done, d done, e failed",
+			message: "2 of 5 clusters failed"},
+		"one more fails than may": {fail: "bc", most: 1, states: "a done, b failed, c failed, d pending, e pending",
+			message: "2 of 5 clusters failed; stopped, 2 clusters were not tried"},
 		"two may fail": {fail: "b", most: 2, states: "a done, b failed, c done, d done, e failed",
 			message: "2 of 5 clusters failed"},
 		"waves": {fail: "", wave: "wave", states: "b done, e failed, a pending, d pending, c pending",

@@ -177,6 +177,16 @@ func TestLossesAreProblemsUnlessAllowed(t *testing.T) {
           scoringStrategy:
             type: MostAllocated
 `},
+		"the scorer of the highest weight stays": {"v1beta1", "v1 of v1.37.1", `profiles:
+- plugins: {score: {disabled: [{name: NodeResourcesLeastAllocated}], enabled: [{name: NodeResourcesLeastAllocated, weight: 3}, {name: NodeResourcesMostAllocated, weight: 2}]}}
+`, "has one plugin, NodeResourcesFit, with one strategy", `profiles:
+  - plugins: {score: {enabled: [{name: NodeResourcesFit, weight: 3}, {name: TaintToleration, weight: 1}, {name: NodeAffinity, weight: 1}, {name: InterPodAffinity, weight: 1}]}}
+    pluginConfig:
+      - name: NodeResourcesFit
+        args:
+          scoringStrategy:
+            type: LeastAllocated
+`},
 		"a removed plugin without a successor": {
 			"v1beta1", "v1 of v1.25.0", "profiles:\n- plugins: {score: {enabled: [{name: NodePreferAvoidPods, weight: 2}]}}\n",
 			"NodePreferAvoidPods does not exist in v1.25.0", `profiles:

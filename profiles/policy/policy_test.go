@@ -118,7 +118,10 @@ priorities:
         shape: [{utilization: 0, score: 0}, {utilization: 100, score: 10}]
         resources: [{name: cpu, weight: 2}]
 `},
-		"weight of hard affinity": {"hardPodAffinitySymmetricWeight: 40\n", "hardPodAffinitySymmetricWeight: 40\n"},
+		"the lowest weight of hard affinity that is written": {"hardPodAffinitySymmetricWeight: 2\n",
+			"hardPodAffinitySymmetricWeight: 2\n"},
+		"the default weight of hard affinity": {"hardPodAffinitySymmetricWeight: 1\n", ""},
+		"weight of hard affinity":             {"hardPodAffinitySymmetricWeight: 40\n", "hardPodAffinitySymmetricWeight: 40\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			profile, problems := toProfile(t, tc.policy)

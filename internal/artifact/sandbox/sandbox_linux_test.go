@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -158,7 +159,7 @@ func wantIsolation(t *testing.T, separate bool) {
 	want := strings.Join([]string{
 		"user 65534 65534 []", "environment []", "process 1", "dial false", "listen true <nil>",
 		"write /new false false false", "write /input false false false", "write /program false false false",
-		"root [input output program] <nil>", "setuid false", "",
+		"root [input output program] <nil>", "setuid false", "new privileges forbidden true", "",
 	}, "\n")
 	got := string(result.Text)
 	if !separate {
@@ -203,6 +204,63 @@ func TestProgramIsLimited(t *testing.T) {
 				t.Errorf("status %d, got %.300s", result.Status, result.Text)
 			}
 		})
+	}
+}
+
+// The values are those of docs/security.md: 1 GiB of memory, files of 16 MiB, 256 open files, 2
+// minutes of processor time.
+func TestProgramHasTheLimitsOfResources(t *testing.T) {
+	limit := func(resource int, most uint64) string {
+		return fmt.Sprintf("limit %d %d %d <nil>", resource, most, most)
+	}
+	want := []string{
+		limit(unix.RLIMIT_CPU, 120), limit(unix.RLIMIT_FSIZE, 16<<20), limit(unix.RLIMIT_DATA, 1<<30),
+		limit(unix.RLIMIT_CORE, 0), limit(unix.RLIMIT_NOFILE, 256), limit(unix.RLIMIT_AS, 6<<30),
+	}
+	if os.Geteuid() == 0 {
+		want = append(want, limit(unix.RLIMIT_NPROC, 1024))
+	}
+	got := strings.Split(string(runProbe(t, "limits").Text), "\n")
+	if diff := cmp.Diff(want, got[:min(len(want), len(got))]); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// The kernel tells of a program from outside what it cannot find out itself.
+func TestProgramHasNamespacesAndAFileSystemOfItsOwn(t *testing.T) {
+	if os.Geteuid() != 0 {
+		return // only root can read the namespaces of another user's process
+	}
+	_, cmd, _, err := startProbe(t, private(t), nil, "forever")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // killed
+	}()
+	proc := fmt.Sprintf("/proc/%d/", cmd.Process.Pid)
+	for _, kind := range []string{"ipc", "mnt", "net", "pid", "uts"} {
+		own, err := os.Readlink("/proc/self/ns/" + kind)
+		its, itsErr := os.Readlink(proc + "ns/" + kind)
+		if err != nil || itsErr != nil || own == its {
+			t.Errorf("namespace %s: %s of the program, %s of the caller, %v", kind, its, own, errors.Join(err, itsErr))
+		}
+	}
+	mounts, err := os.ReadFile(proc + "mounts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var options []string
+	for _, line := range strings.Split(strings.TrimSpace(string(mounts)), "\n") {
+		if fields := strings.Fields(line); fields[1] == "/" {
+			options = strings.Split(fields[3], ",")
+		}
+	}
+	for _, option := range []string{"ro", "nosuid", "nodev"} {
+		if !slices.Contains(options, option) {
+			t.Errorf("the root is not mounted %s:\n%s", option, mounts)
+		}
 	}
 }
 

@@ -53,6 +53,18 @@ func parsed(t testing.TB, text []byte) *PrivateKey {
 	return key
 }
 
+// A statement may name an image by another hash only, or by none.
+func TestAStatementWithoutADigestIsAboutNoImage(t *testing.T) {
+	for _, subjects := range [][]Subject{nil, {{}}, {{Name: "image", Digest: map[string]string{"sha512": digest}}}} {
+		s := &Statement{Type: statementType, PredicateType: Signature, Subject: subjects}
+		for _, asked := range []string{"", digest} {
+			if s.IsAbout(Signature, asked) {
+				t.Errorf("%v is about the image with the digest %q", subjects, asked)
+			}
+		}
+	}
+}
+
 func TestSignedStatementIsVerified(t *testing.T) {
 	key := newKey(t)
 	want := NewStatement(Signature, digest, nil)

@@ -159,12 +159,31 @@ func TestDetectReadsPortsFromTheNodesConfiguration(t *testing.T) {
 	}
 }
 
-func TestChoosePortGivesUpAtTheEndOfTheRange(t *testing.T) {
-	taken := map[int]string{}
-	for port := FirstPort; port <= LastPort; port++ {
-		taken[port] = "x"
+func TestThePortIsTheFirstFreeOne(t *testing.T) {
+	taken := func(from, to int) map[int]string {
+		ports := map[int]string{}
+		for port := from; port <= to; port++ {
+			ports[port] = "x"
+		}
+		return ports
 	}
-	if got := choosePort(taken, nil, 0); got != 0 {
-		t.Errorf("got %d", got)
+	for name, c := range map[string]struct {
+		taken map[int]string
+		own   []int
+		after int
+		want  int
+	}{
+		"none is taken":                 {nil, nil, 0, FirstPort},
+		"the first ones are taken":      {taken(FirstPort, FirstPort+2), nil, 0, FirstPort + 3},
+		"only the last one is free":     {taken(FirstPort, LastPort-1), nil, 0, LastPort},
+		"all are taken":                 {taken(FirstPort, LastPort), nil, 0, 0},
+		"after another one":             {nil, nil, FirstPort, FirstPort + 1},
+		"after the last one":            {nil, nil, LastPort, 0},
+		"the scheduler has it already":  {taken(FirstPort, LastPort), []int{10300}, 0, 10300},
+		"it has one, and needs another": {taken(10300, 10300), []int{10300}, 10300, 10301},
+	} {
+		if got := choosePort(c.taken, c.own, c.after); got != c.want {
+			t.Errorf("%s: got %d, want %d", name, got, c.want)
+		}
 	}
 }

@@ -132,6 +132,10 @@ func TestExpectationsAreComparedWithTheResult(t *testing.T) {
 			[]expect.Failure{{Pod: "team-a/high", Node: "c", Got: "requests 9500m"}}},
 		{"{copies: 10}", "10 copies", true, nil},
 		{"{copies: {atLeast: 11}}", "10 copies", false, []expect.Failure{{Pod: "x/train-11", Got: "pending: no GPU"}}},
+		{"{copies: {above: 9}}", "10 copies", true, nil},
+		{"{copies: {above: 10}}", "10 copies", false, []expect.Failure{{Pod: "x/train-11", Got: "pending: no GPU"}}},
+		{"{copies: {below: 11}}", "10 copies", true, nil},
+		{"{copies: {below: 10}}", "10 copies", false, []expect.Failure{{Pod: "x/train-11", Got: "pending: no GPU"}}},
 		{"{emptyNodes: {atLeast: 1}}", "1 node", true, nil},
 		{"{emptyNodes: {labels: {pool: web}, atLeast: 1}}", "0 nodes", false,
 			[]expect.Failure{{Node: "b", Got: "shop/old, shop/web-2, shop/web-3"}}},
@@ -162,6 +166,7 @@ func TestExpectationsAreComparedWithTheResult(t *testing.T) {
 func TestMoreCopiesMayFit(t *testing.T) {
 	r := &report.Report{Capacity: &report.Capacity{Copies: 10, Limited: true}}
 	for line, met := range map[string]bool{"{copies: 10}": false, "{copies: {atMost: 20}}": false,
+		"{copies: {below: 20}}": false, "{copies: {above: 9}}": true, "{copies: {above: 10}}": false,
 		"{copies: {atLeast: 10}}": true, "{copies: {atLeast: 11}}": false} {
 		if got := expect.Check(decode(t, line), r); got.Met != met || got.Got != "at least 10 copies: none was refused" {
 			t.Errorf("%s: got %+v", line, got)

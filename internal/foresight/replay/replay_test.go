@@ -2,6 +2,7 @@ package replay_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -117,6 +118,78 @@ func TestATraceHasBoundPodsWithoutNodes(t *testing.T) {
 	l := h.Life("n/p")
 	if end, ok := l.EndOf(5 * minute); l.Node != "" || end != 15*minute || !ok {
 		t.Errorf("%+v ends %s %t", l, end, ok)
+	}
+}
+
+// A pod was evicted by the scheduler if a pod of higher priority was nominated for its node at most
+// 5 seconds before its deletion, or after it was gone.
+func TestEvictionsHaveANominationAtTheirTime(t *testing.T) {
+	const second = time.Second
+	for name, c := range map[string]struct {
+		nominated time.Duration // relative to the deletion of the victim, which is gone 10 s later
+		priority  int32
+		node      string
+		want      bool
+	}{
+		"5 s before":             {-5 * second, 8, "a", true},
+		"6 s before":             {-6 * second, 8, "a", false},
+		"while it ends":          {7 * second, 8, "a", true},
+		"5 s after it was gone":  {15 * second, 8, "a", true},
+		"6 s after it was gone":  {16 * second, 8, "a", false},
+		"of equal priority":      {0, 7, "a", false},
+		"of lower priority":      {0, 6, "a", false},
+		"for a different node":   {0, 8, "b", false},
+		"one of higher priority": {0, 9, "a", true},
+	} {
+		h := replay.NewHistory(60*minute, nil)
+		type event struct {
+			at time.Duration
+			do func(at time.Duration)
+		}
+		victim := func(change ...func(*corev1.Pod)) *corev1.Pod {
+			return pod("victim", "a", "Running", append(change, func(p *corev1.Pod) { p.Spec.Priority = new(int32(7)) })...)
+		}
+		events := []event{
+			{10 * minute, func(at time.Duration) { h.Pod(at, victim(deleting)) }},
+			{10*minute + 10*second, func(at time.Duration) { h.PodGone(at, victim()) }},
+			{10*minute + c.nominated, func(at time.Duration) {
+				h.Pod(at, pod("high", "", "Pending", nominated(c.node, c.priority)))
+			}},
+		}
+		slices.SortStableFunc(events, func(a, b event) int { return int(a.at - b.at) })
+		h.Start(victim())
+		for _, e := range events {
+			e.do(e.at)
+		}
+		h.Finish()
+		if got := h.Life("uid-victim").Preempted; got != c.want {
+			t.Errorf("nominated %s: evicted %t, want %t", name, got, c.want)
+		}
+	}
+}
+
+// A pod that finishes in a recording that has no binding of it runs from its arrival on.
+func TestAPodThatWasNeverSeenBoundRunsFromItsArrival(t *testing.T) {
+	h := replay.NewHistory(60*minute, nil)
+	h.Pod(2*minute, pod("p", "", "Pending"))
+	h.PodGone(12*minute, pod("p", "", "Succeeded"))
+	h.Finish()
+	l := h.Life("uid-p")
+	if end, ok := l.EndOf(20 * minute); l.IsBound || end != 30*minute || !ok {
+		t.Errorf("%+v ends %s %t", l, end, ok)
+	}
+}
+
+// The deletion of a pod may be reported when there is a new pod of its name.
+func TestDeletionOfAnEarlierPodOfTheNameEndsNoOther(t *testing.T) {
+	earlier := func(p *corev1.Pod) { p.UID = "earlier" }
+	h := replay.NewHistory(60*minute, nil)
+	h.Pod(1*minute, pod("p", "a", "Running", earlier))
+	h.Pod(2*minute, pod("p", "a", "Running"))
+	h.PodGone(3*minute, pod("p", "a", "Running", earlier))
+	h.Finish()
+	if l := h.Life("uid-p"); l.IsEnded || h.Current("n/p") != l {
+		t.Errorf("the new pod: %+v", l)
 	}
 }
 

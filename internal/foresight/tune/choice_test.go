@@ -27,6 +27,8 @@ func TestChoiceIsAGivenOneUnlessATrialIsClearlyBetter(t *testing.T) {
 		{"better on each snapshot", []Trial{tried(Today, 5, 6), tried("preset a", 4, 5), tried("trial 3", 3, 4)}, "trial 3"},
 		{"better on one of two", []Trial{tried(Today, 5, 6), tried("preset a", 4, 5), tried("trial 3", 1, 6)}, "preset a"},
 		{"better on the only one", []Trial{tried(Today, 5), tried("preset a", 4), tried("trial 3", 3)}, "trial 3"},
+		{"better by less than a standard error of a sample", []Trial{
+			tried(Today, 20, 20), tried("preset a", 10, 10), tried("trial 3", 3.5, 10.5)}, "preset a"},
 		{"equal", []Trial{tried(Today, 4, 4), tried("preset a", 4, 4), tried("trial 3", 4, 4)}, Today},
 		{"failed", []Trial{tried(Today), tried("preset a", 4, 4), tried("trial 3")}, "preset a"},
 	} {
@@ -60,7 +62,13 @@ func TestChoicesAreComparedOnTheSnapshotsHeldOut(t *testing.T) {
 	if diff := cmp.Diff(want, Compare(twoObjectives(), points, []string{"trial 9", "trial 9"})); diff != "" {
 		t.Error(diff)
 	}
-	if got := Compare(twoObjectives(), points[:2], []string{"trial 9", "trial 9"}); len(got) != 0 {
+	// One value has no standard error.
+	points = []Point{{Name: "trial 9", Figures: Figures{3, 9}}, {Name: Preset + "default", Figures: Figures{2, 7}}}
+	want = []Choice{{"less", "trial 9", 3, "preset default", 2, false, false}}
+	if diff := cmp.Diff(want, Compare(twoObjectives(), points, []string{"trial 9"})); diff != "" {
+		t.Errorf("without snapshots held out: %s", diff)
+	}
+	if got := Compare(twoObjectives(), points[:1], []string{"trial 9"}); len(got) != 0 {
 		t.Errorf("without presets: %v", got)
 	}
 }

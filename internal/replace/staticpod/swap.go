@@ -249,14 +249,23 @@ func release(at string) error {
 		err = nil
 	}
 	watched, kubelet := watchedInodes()
-	for _, link := range links {
-		inode, e := strconv.ParseUint(filepath.Base(link), 10, 64)
-		if e == nil && (inode == current || kubelet && !watched[inode]) {
-			err = errors.Join(err, os.Remove(link))
-			_ = syscall.Rmdir(filepath.Dir(link)) // fails if it is not empty
-		}
+	for _, link := range unneeded(links, current, watched, kubelet) {
+		err = errors.Join(err, os.Remove(link))
+		_ = syscall.Rmdir(filepath.Dir(link)) // fails if it is not empty
 	}
 	return err
+}
+
+// unneeded returns the links to the current inode, and those to inodes that no process watches if a
+// kubelet is visible.
+func unneeded(links []string, current uint64, watched map[uint64]bool, kubelet bool) (list []string) {
+	for _, link := range links {
+		inode, err := strconv.ParseUint(filepath.Base(link), 10, 64)
+		if err == nil && (inode == current || kubelet && !watched[inode]) {
+			list = append(list, link)
+		}
+	}
+	return list
 }
 
 // watchedInodes returns the inodes that processes watch (proc(5), fdinfo), and whether a kubelet is

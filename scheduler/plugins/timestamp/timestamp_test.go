@@ -53,6 +53,27 @@ func TestPreBindPatchesOnlyTheAnnotationAndTheUID(t *testing.T) {
 	if diff := cmp.Diff(want, *last); diff != "" {
 		t.Error(diff)
 	}
+	if got := stamps(t, h); got["ok"] != 1 || got["error"] != 0 {
+		t.Errorf("stamps by result: %v", got)
+	}
+}
+
+// stamps returns the numbers of patches by result.
+func stamps(t *testing.T, h *plugintest.Handle) map[string]float64 {
+	t.Helper()
+	families, err := h.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]float64{}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			if strings.HasSuffix(family.GetName(), "_stamps_total") {
+				found[m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue()
+			}
+		}
+	}
+	return found
 }
 
 func TestOnFailureDecidesWhetherThePodIsBound(t *testing.T) {
@@ -77,6 +98,9 @@ func TestOnFailureDecidesWhetherThePodIsBound(t *testing.T) {
 		if err := status.Err(); err != nil &&
 			!strings.Contains(err.Error(), "set annotation Scheduler-Timestamp on pod shop/web") {
 			t.Error(err)
+		}
+		if got := stamps(t, h); got["error"] != 1 || got["ok"] != 0 {
+			t.Errorf("%s: stamps by result: %v", test.args, got)
 		}
 	}
 }

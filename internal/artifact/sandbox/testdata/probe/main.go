@@ -19,8 +19,10 @@ func main() {
 	case "serve":
 		serve(os.Args[2], os.Args[3], os.Args[4])
 	case "allocate":
-		block := make([]byte, 8<<30)
+		block := make([]byte, 2<<30) // less than the limit on address space
 		fmt.Println("allocated", len(block))
+	case "limits":
+		limits()
 	case "forever":
 		fmt.Println("started")
 		time.Sleep(time.Hour)
@@ -37,6 +39,16 @@ func main() {
 		os.Exit(7)
 	case "fill":
 		fmt.Println(os.WriteFile("/output", make([]byte, 64<<20), 0o600))
+	}
+}
+
+// limits prints the limits of the resources that the sandbox sets, by their number.
+func limits() {
+	for _, resource := range []int{syscall.RLIMIT_CPU, syscall.RLIMIT_FSIZE, syscall.RLIMIT_DATA, syscall.RLIMIT_CORE,
+		syscall.RLIMIT_NOFILE, syscall.RLIMIT_AS, 6 /* RLIMIT_NPROC */} {
+		var limit syscall.Rlimit
+		err := syscall.Getrlimit(resource, &limit)
+		fmt.Println("limit", resource, limit.Cur, limit.Max, err)
 	}
 }
 
@@ -62,6 +74,8 @@ func look(address string) {
 	}
 	fmt.Println("root", names, err)
 	fmt.Println("setuid", syscall.Setuid(0) == nil)
+	forbidden, _, _ := syscall.RawSyscall(syscall.SYS_PRCTL, 39 /* PR_GET_NO_NEW_PRIVS */, 0, 0)
+	fmt.Println("new privileges forbidden", forbidden == 1)
 }
 
 // serve prints the access of a service, which may reach one address and not the other, and answers

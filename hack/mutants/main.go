@@ -1,0 +1,149 @@
+// Command mutants changes one place of the code at a time and runs the unit tests of the package
+// and of the packages that import it. A change that no test notices is a survivor: a behaviour that
+// no test asserts.
+//
+//	mutants [-n 200] [-seed 1] [-most 0.1] PACKAGE…
+//
+// The places are drawn from all places of the packages with the seed. The files are not changed:
+// the compiler reads each changed file with -overlay. Changes that do not compile are replaced by
+// other ones. equivalent.txt lists changes without an effect and the reason; they are not counted.
+//
+// Exit status: 0, 1 if more than the given part of the mutants survived or nothing could be tested,
+// 2 usage error.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"time"
+)
+
+// errSurvivors is returned when too many mutants survived.
+var errSurvivors = errors.New("too many mutants survived")
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, os.Args[1:], os.Stdout)
+	stop()
+	switch {
+	case err == nil:
+	case errors.Is(err, flag.ErrHelp):
+	case errors.As(err, new(*usageError)):
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(2)
+	default:
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(1)
+	}
+}
+
+type usageError struct{ error }
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
+	n := flags.Int("n", 200, "number of mutants")
+	seed := flags.Uint64("seed", 1, "seed of the places")
+	most := flags.Float64("most", 0.1, "part of the mutants that may survive")
+	if err := flags.Parse(args); err != nil {
+		return &usageError{err}
+	}
+	if flags.NArg() == 0 || *n < 1 {
+		return &usageError{errors.New("name packages, such as ./versions/..., and a number of mutants above 0")}
+	}
+	pkgs, err := readPackages(ctx, flags.Args())
+	if err != nil {
+		return err
+	}
+	var all []mutant
+	for _, p := range pkgs.chosen {
+		found, err := mutantsOf(p)
+		if err != nil {
+			return err
+		}
+		all = append(all, found...)
+	}
+	harmless, err := readEquivalent()
+	if err != nil {
+		return err
+	}
+	rand.New(rand.NewPCG(*seed, 0)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	fmt.Fprintf(out, "%d places in %d packages, seed %d\n", len(all), len(pkgs.chosen), *seed)
+	r, err := testAll(ctx, pkgs, all, *n, harmless, out)
+	if err != nil {
+		return err
+	}
+	return r.print(out, *most)
+}
+
+// result has the numbers of mutants of each package.
+type result struct {
+	tried, killed map[string]int
+	survivors     []mutant
+	equivalent    int
+	broken        int // did not compile
+	began         time.Time
+}
+
+// testAll tests the first n mutants that compile and have an effect.
+func testAll(
+	ctx context.Context, pkgs *packages, all []mutant, n int, harmless map[string]string, out io.Writer,
+) (*result, error) {
+	r := &result{tried: map[string]int{}, killed: map[string]int{}, began: time.Now()}
+	count := 0
+	for _, m := range all {
+		if count == n {
+			break
+		}
+		if _, ok := harmless[m.key()]; ok {
+			r.equivalent++
+			continue
+		}
+		verdict, by, err := pkgs.test(ctx, m)
+		if err != nil {
+			return nil, err
+		}
+		if verdict == notCompiled {
+			r.broken++
+			continue
+		}
+		count++
+		r.tried[m.pkg.path()]++
+		if verdict == killed {
+			r.killed[m.pkg.path()]++
+			continue
+		}
+		r.survivors = append(r.survivors, m)
+		fmt.Fprintf(out, "%3d/%d survived the tests of %s\n  %s\n", count, n, strings.Join(by, ", "), m.key())
+	}
+	return r, nil
+}
+
+func (r *result) print(out io.Writer, most float64) error {
+	paths := make([]string, 0, len(r.tried))
+	all := 0
+	for path, n := range r.tried {
+		paths, all = append(paths, path), all+n
+	}
+	slices.Sort(paths)
+	fmt.Fprintln(out, "\nkilled/mutants")
+	for _, path := range paths {
+		fmt.Fprintf(out, "%4d/%-4d %s\n", r.killed[path], r.tried[path], path)
+	}
+	fmt.Fprintf(out, "%d of %d mutants survived, %d without an effect and %d that do not compile were left out; %s\n",
+		len(r.survivors), all, r.equivalent, r.broken, time.Since(r.began).Round(time.Second))
+	switch {
+	case all == 0:
+		return errors.New("no mutant could be tested")
+	case float64(len(r.survivors)) > most*float64(all):
+		return fmt.Errorf("%w: %d of %d, at most %g of them may", errSurvivors, len(r.survivors), all, most)
+	}
+	return nil
+}
