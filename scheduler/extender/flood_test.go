@@ -360,9 +360,10 @@ func TestSchedulerGetsThroughAFlood(t *testing.T) {
 		}
 		return ""
 	}
-	for ask() != "" { // until the cluster and the custom objects are read
-		<-after(t.Context(), 10*time.Millisecond)
-	}
+	eventually(t, "the cluster and the custom objects are read", func() (bool, string) {
+		problem := ask()
+		return problem == "", problem
+	})
 	quiet, cancel := context.WithTimeout(t.Context(), duration/10)
 	defer cancel()
 	f.schedule(quiet, ask)

@@ -87,17 +87,27 @@ func (c *cluster) watch(w http.ResponseWriter, r *http.Request, kind string) {
 // patches returns the paths of the first n patches or more.
 func (c *cluster) patches(t *testing.T, n int) []string {
 	t.Helper()
-	for {
+	var patched []string
+	eventually(t, fmt.Sprintf("%d pods are retried", n), func() (bool, string) {
 		c.mu.Lock()
-		patched := slices.Clone(c.patched)
-		c.mu.Unlock()
-		if len(patched) >= n {
-			return patched
+		defer c.mu.Unlock()
+		patched = slices.Clone(c.patched)
+		return len(patched) >= n, fmt.Sprint(patched)
+	})
+	return patched
+}
+
+// eventually waits until something holds, and fails the test with what was seen last if that takes
+// two minutes.
+func eventually(t testing.TB, what string, holds func() (ok bool, seen string)) {
+	t.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(time.Millisecond) {
+		ok, seen := holds()
+		if ok {
+			return
 		}
-		select {
-		case <-t.Context().Done():
-			t.Fatalf("%d pods were retried, expected %d", len(patched), n)
-		case <-time.After(time.Millisecond):
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain until %s: %s", what, seen)
 		}
 	}
 }
@@ -171,9 +181,9 @@ func TestOnlyPendingPodsOfTheClusterAreKeptAndRetried(t *testing.T) {
 				return got.Error == "" && len(*got.NodeNames) == 0
 			}
 			web := rejectedPod("web", "u-web", "")
-			for !filter(web) { // until the cluster and the custom object were read
-				time.Sleep(time.Millisecond)
-			}
+			eventually(t, "the cluster and the custom object are read", func() (bool, string) {
+				return filter(web), "the pod is not rejected"
+			})
 			before := heapBytes()
 			for i := range invented {
 				pod := rejectedPod(fmt.Sprint("invented-", i), fmt.Sprint("u-", i), "")

@@ -211,8 +211,10 @@ func TestReadyzFailsWhileServerStops(t *testing.T) {
 	}
 	stopped := make(chan error, 1)
 	go func() { stopped <- stop() }()
-	for ready() == http.StatusOK { // until the news is there, and never an error
-	}
+	eventually(t, "the server is no longer ready, and never an error", func() (bool, string) {
+		status := ready()
+		return status != http.StatusOK, fmt.Sprint(status)
+	})
 	if err := <-stopped; err != nil {
 		t.Error(err)
 	}

@@ -207,8 +207,7 @@ func TestProgramIsLimited(t *testing.T) {
 	}
 }
 
-// The values are those of docs/security.md: 1 GiB of memory, files of 16 MiB, 256 open files, 2
-// minutes of processor time.
+// Memory, files and open files are limited as docs/security.md says.
 func TestProgramHasTheLimitsOfResources(t *testing.T) {
 	limit := func(resource int, most uint64) string {
 		return fmt.Sprintf("limit %d %d %d <nil>", resource, most, most)

@@ -45,6 +45,7 @@ func checkTune(t *testing.T, release string) {
 	if today < 0 || got.Points[today].Front || got.Points[today].Figures[0] != 0 {
 		t.Errorf("today: %+v", got.Points)
 	}
+	equal(t, "choices", 2, len(got.Choices)) // one for each objective
 	for _, c := range got.Choices {
 		if !c.NoWorse {
 			t.Errorf("a preset is better than the choice: %+v", c)
