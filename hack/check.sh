@@ -30,8 +30,8 @@ lint() {
 # packages that have files of the tag are vetted.
 tagged() {
 	local tag
-	for tag in $(git grep --untracked -hE '^//go:build ' -- 'test/*_test.go' | grep -oE '[a-z]+' | sort -u | grep -vxE 'go|build|linux'); do
-		git grep --untracked -lE "^//go:build .*\b$tag\b" -- 'test/*_test.go' | xargs -n 1 dirname | sort -u | sed 's|^|./|' |
+	for tag in $(git grep --untracked -hE '^//go:build ' -- '*_test.go' | grep -oE '[a-z]+' | sort -u | grep -vxE 'go|build|linux'); do
+		git grep --untracked -lE "^//go:build .*\b$tag\b" -- '*_test.go' | xargs -n 1 dirname | sort -u | sed 's|^|./|' |
 			xargs go vet -tags "$tag"
 	done
 }
