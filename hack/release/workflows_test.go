@@ -16,6 +16,8 @@ type job struct {
 	Environment any               `json:"environment"`
 	Permissions map[string]string `json:"permissions"`
 	Steps       []step            `json:"steps"`
+	// Container is a name, or a mapping.
+	Container any `json:"container"`
 }
 
 type step struct {
@@ -119,6 +121,34 @@ func checkJob(t *testing.T, name string, j job) {
 	}
 	if secret && j.Environment == nil {
 		t.Errorf("%s has secrets or permissions to write, and no protected environment", name)
+	}
+}
+
+// A lab mounts file systems, and makes namespaces and cgroups, which a container may not by default.
+func TestJobsWithLabsArePrivileged(t *testing.T) {
+	found := 0
+	for name, text := range workflows(t) {
+		var w struct {
+			Jobs map[string]job `json:"jobs"`
+		}
+		if err := yaml.Unmarshal(text, &w); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for id, j := range w.Jobs {
+			for _, s := range j.Steps {
+				if !regexp.MustCompile(`\bmake (demo|test|soak|bench)`).MatchString(s.Run) {
+					continue
+				}
+				found++
+				container, _ := j.Container.(map[string]any)
+				if options, _ := container["options"].(string); !strings.Contains(options, "--privileged") {
+					t.Errorf("%s %s: %s needs a privileged container", name, id, s.Run)
+				}
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no job starts a lab")
 	}
 }
 

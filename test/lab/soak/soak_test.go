@@ -87,7 +87,11 @@ func TestSchedulerAndExtenderDoNotGrow(t *testing.T) {
 	defer cancel()
 	var samples []map[string]float64
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return churn(ctx, n) })
+	batches := 0
+	group.Go(func() (err error) {
+		batches, err = churn(ctx, n)
+		return err
+	})
 	group.Go(func() error {
 		for every := time.NewTicker(max(duration/40, 10*time.Second)); ; {
 			select {
@@ -109,18 +113,21 @@ func TestSchedulerAndExtenderDoNotGrow(t *testing.T) {
 	if err := group.Wait(); err != nil {
 		t.Fatal(err)
 	}
+	if least := int(0.95 * duration.Seconds()); batches < least {
+		t.Errorf("%d batches of %d pods in %s, expected %d or more: the rate was not reached", batches, rate, duration, least)
+	}
 	doNotGrow(t, samples)
 }
 
-// churn creates pods, and deletes them when they are old enough, until ctx ends. A pod that has no
-// node by then was lost.
-func churn(ctx context.Context, n *labs.Node) error {
+// churn creates a batch of pods each second, and deletes them when they are old enough, until ctx
+// ends. A pod that has no node by then was lost. It returns the number of batches.
+func churn(ctx context.Context, n *labs.Node) (batch int, err error) {
 	client := n.Kube.CoreV1().Pods(namespace)
 	batches := [][]string{}
-	for batch, every := 0, time.NewTicker(time.Second); ; batch++ {
+	for every := time.NewTicker(time.Second); ; batch++ {
 		select {
 		case <-ctx.Done():
-			return nil
+			return batch, nil
 		case <-every.C:
 		}
 		var names []string
@@ -141,7 +148,7 @@ func churn(ctx context.Context, n *labs.Node) error {
 			batches = batches[1:]
 		}
 		if err := work.Wait(); err != nil && ctx.Err() == nil {
-			return err
+			return batch, err
 		}
 	}
 }
@@ -191,7 +198,9 @@ func measure(ctx context.Context, t *testing.T, n *labs.Node) (map[string]float6
 			if err != nil {
 				return nil, fmt.Errorf("read the metrics of pod %s: %w", pod.Name, err)
 			}
-			add(sample, name+strconv.Itoa(i), string(text))
+			if err := add(sample, name+strconv.Itoa(i), string(text)); err != nil {
+				return nil, err
+			}
 			if pod.Status.ContainerStatuses[0].RestartCount > 0 {
 				return nil, fmt.Errorf("pod %s was restarted", pod.Name)
 			}
@@ -200,7 +209,8 @@ func measure(ctx context.Context, t *testing.T, n *labs.Node) (map[string]float6
 	return sample, nil
 }
 
-func add(sample map[string]float64, process, metrics string) {
+// add adds the metrics that are kept, which the process must have.
+func add(sample map[string]float64, process, metrics string) error {
 	for line := range strings.Lines(metrics) {
 		name, value, found := strings.Cut(strings.TrimSpace(line), " ")
 		if _, counts := kept[name]; found && counts {
@@ -209,6 +219,12 @@ func add(sample map[string]float64, process, metrics string) {
 			}
 		}
 	}
+	for name := range kept {
+		if sample[process+" "+name] == 0 {
+			return fmt.Errorf("the metrics of %s have no %s", process, name)
+		}
+	}
+	return nil
 }
 
 // doNotGrow compares the medians of the second and the last quarter of the samples; the first is
