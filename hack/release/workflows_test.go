@@ -124,7 +124,7 @@ func checkJob(t *testing.T, name string, j job) {
 	}
 }
 
-// A lab mounts file systems, and makes namespaces and cgroups, which a container may not by default.
+// A lab mounts file systems, and makes namespaces and cgroups: a container may not by default.
 func TestJobsWithLabsArePrivileged(t *testing.T) {
 	found := 0
 	for name, text := range workflows(t) {
