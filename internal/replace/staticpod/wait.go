@@ -25,10 +25,12 @@ type wait struct {
 	container string
 	// renewed is when the lease had last been renewed when that container was first seen.
 	renewed time.Time
-	// former are the IDs of containers that are not the expected one.
-	former []string
-	away   time.Time
-	mirror time.Time
+	// former are the IDs of containers that are not the expected one, and between is set if one of
+	// them is of a manifest that the kubelet had not read when this run began: see mayBeFormer.
+	former  []string
+	between bool
+	away    time.Time
+	mirror  time.Time
 	// holds is the time since when all conditions hold.
 	holds    time.Time
 	election election
@@ -125,10 +127,7 @@ func (t *wait) failed(seen *Seen, status *corev1.ContainerStatus) string {
 		if state == nil || state.ContainerID == "" || slices.Contains(t.former, state.ContainerID) {
 			continue
 		}
-		// It may be the previous container, which was stopped. If not, its successor fails too.
-		stopped := t.want.Uncertain &&
-			(state.ExitCode == 0 || t.want.Before != nil && state.ContainerID == t.want.Before.ContainerID)
-		if !t.want.Forward || stopped || t.podRestarts(seen) {
+		if !t.want.Forward || t.podRestarts(seen) || t.mayBeFormer(state) {
 			t.former = append(t.former, state.ContainerID) // its API server was not available yet
 			continue
 		}
@@ -140,6 +139,37 @@ func (t *wait) failed(seen *Seen, status *corev1.ContainerStatus) string {
 		return fmt.Sprintf("container %s: %s: %s", t.Container, w.Reason, w.Message)
 	}
 	return ""
+}
+
+// mayBeFormer reports whether a container that ended may be of another manifest, and was stopped
+// for this one. If not, its successor fails too. It is the one from before the swap if the kubelet
+// had this manifest already. One more may be of a manifest that another program wrote just before:
+// the kubelet starts its container, and then stops it for this one.
+func (t *wait) mayBeFormer(state *corev1.ContainerStateTerminated) bool {
+	if t.want.Uncertain &&
+		(state.ExitCode == 0 || t.want.Before != nil && state.ContainerID == t.want.Before.ContainerID) {
+		return true
+	}
+	if t.between || !wasStopped(state) {
+		return false
+	}
+	t.between = true
+	return true
+}
+
+// wasStopped reports whether a container may have ended because it was told to. A Go program that
+// is told so before it handles signals exits with status 2, since the kernel ignores the default
+// action of a signal for the first process of a container (dieFromSignal in
+// runtime/signal_unix.go).
+func wasStopped(state *corev1.ContainerStateTerminated) bool {
+	const sigterm, sigkill, beforeHandlers = 128 + 15, 128 + 9, 2
+	switch state.ExitCode {
+	case 0, sigterm, beforeHandlers:
+		return true
+	case sigkill:
+		return state.Reason != "OOMKilled"
+	}
+	return false
 }
 
 // podRestarts reports whether the API server restarts with the pod. Until it serves, a scheduler

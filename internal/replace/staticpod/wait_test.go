@@ -55,3 +55,41 @@ func TestThePreviousHolderOfTheLeaseIsAnotherNodesSchedulerIfItStillRenews(t *te
 		})
 	}
 }
+
+// The kubelet may start, and then stop for the new manifest, the container of a manifest that
+// another program wrote just before. That is no failure of the new scheduler, whose own failures
+// are found at the latest when it was restarted.
+func TestAContainerThatWasStoppedForTheNewManifestIsNoFailure(t *testing.T) {
+	type ended struct {
+		id     string
+		code   int32
+		reason string
+	}
+	for name, c := range map[string]struct {
+		ended []ended // one after the other
+		want  string  // the failure at the last one
+	}{
+		"the container from before":           {[]ended{{"before", 7, "Error"}}, ""},
+		"stopped before it handled signals":   {[]ended{{"other", 2, "Error"}}, ""},
+		"stopped":                             {[]ended{{"other", 0, "Completed"}}, ""},
+		"stopped with a signal":               {[]ended{{"other", 143, "Error"}}, ""},
+		"killed":                              {[]ended{{"other", 137, "Error"}}, ""},
+		"seen again":                          {[]ended{{"other", 2, "Error"}, {"other", 2, "Error"}}, ""},
+		"the new one fails":                   {[]ended{{"new", 1, "Error"}}, "exit status 1"},
+		"the new one needs more memory":       {[]ended{{"new", 137, "OOMKilled"}}, "exit status 137"},
+		"the new one fails after another one": {[]ended{{"other", 2, "Error"}, {"new", 7, "Error"}}, "exit status 7"},
+		"the new one panics again and again":  {[]ended{{"new-1", 2, "Error"}, {"new-2", 2, "Error"}}, "exit status 2"},
+	} {
+		w := newWait(&Watch{Container: "kube-scheduler"}, Want{Forward: true, Changed: true,
+			Before: &Seen{ContainerID: "before", pod: &corev1.Pod{}}})
+		got := ""
+		for _, e := range c.ended {
+			status := &corev1.ContainerStatus{LastTerminationState: corev1.ContainerState{
+				Terminated: &corev1.ContainerStateTerminated{ContainerID: e.id, ExitCode: e.code, Reason: e.reason}}}
+			got = w.failed(&Seen{pod: &corev1.Pod{}}, status)
+		}
+		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+}

@@ -187,7 +187,7 @@ func (w *Watch) log() *zap.Logger {
 func (w *Watch) Stay(ctx context.Context, want Want, ran *Ran, stable time.Duration) error {
 	wait := newWait(w, want)
 	wait.ran.started = ran.started
-	wait.container = ran.ContainerID
+	wait.container, wait.between = ran.ContainerID, true // its container is known
 	_, err := wait.until(ctx, func(r *Ran) bool { return time.Since(r.started) >= stable })
 	return err
 }
