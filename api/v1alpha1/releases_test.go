@@ -98,7 +98,7 @@ func TestInvalidReleaseIndexesAreRefused(t *testing.T) {
 	}
 }
 
-// The limit of 200 entries is that of the schema.
+// The schema has the same limit.
 func TestReleaseIndexHasALimit(t *testing.T) {
 	for n, want := range map[int]string{200: "", 201: "releases has 201 entries, at most 200 are allowed"} {
 		index := &v1alpha1.SchedulerReleases{}

@@ -18,6 +18,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/signal"
@@ -83,10 +84,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return r.print(out, *most)
 }
 
-// result has the numbers of mutants of each package.
+// result counts mutants, those that were tested by package.
 type result struct {
 	tried, killed map[string]int
-	survivors     []mutant
 	equivalent    int
 	broken        int // did not compile
 	began         time.Time
@@ -120,30 +120,25 @@ func testAll(
 			r.killed[m.pkg.path()]++
 			continue
 		}
-		r.survivors = append(r.survivors, m)
 		fmt.Fprintf(out, "%3d/%d survived the tests of %s\n  %s\n", count, n, strings.Join(by, ", "), m.key())
 	}
 	return r, nil
 }
 
 func (r *result) print(out io.Writer, most float64) error {
-	paths := make([]string, 0, len(r.tried))
-	all := 0
-	for path, n := range r.tried {
-		paths, all = append(paths, path), all+n
-	}
-	slices.Sort(paths)
+	all, survivors := 0, 0
 	fmt.Fprintln(out, "\nkilled/mutants")
-	for _, path := range paths {
+	for _, path := range slices.Sorted(maps.Keys(r.tried)) {
 		fmt.Fprintf(out, "%4d/%-4d %s\n", r.killed[path], r.tried[path], path)
+		all, survivors = all+r.tried[path], survivors+r.tried[path]-r.killed[path]
 	}
 	fmt.Fprintf(out, "%d of %d mutants survived, %d without an effect and %d that do not compile were left out; %s\n",
-		len(r.survivors), all, r.equivalent, r.broken, time.Since(r.began).Round(time.Second))
+		survivors, all, r.equivalent, r.broken, time.Since(r.began).Round(time.Second))
 	switch {
 	case all == 0:
 		return errors.New("no mutant could be tested")
-	case float64(len(r.survivors)) > most*float64(all):
-		return fmt.Errorf("%w: %d of %d, at most %g of them may", errSurvivors, len(r.survivors), all, most)
+	case float64(survivors) > most*float64(all):
+		return fmt.Errorf("%w: %d of %d, at most %g of them may", errSurvivors, survivors, all, most)
 	}
 	return nil
 }

@@ -17,11 +17,10 @@ import (
 
 // mutant is one change of one file.
 type mutant struct {
-	pkg        *pkg
-	file       string // absolute
-	text       []byte // of the file
-	begin, end int    // of the bytes that are replaced
-	with       string
+	pkg  *pkg
+	file string // absolute
+	text []byte // of the file
+	change
 }
 
 func (m *mutant) source() []byte {
@@ -61,7 +60,7 @@ func mutantsOf(p *pkg) (all []mutant, err error) {
 		f := finder{text: text, offset: func(at token.Pos) int { return files.Position(at).Offset }}
 		ast.Inspect(parsed, f.visit)
 		for _, c := range f.found {
-			all = append(all, mutant{p, file, text, c.begin, c.end, c.with})
+			all = append(all, mutant{p, file, text, c})
 		}
 	}
 	return all, nil

@@ -59,8 +59,8 @@ func readPackages(ctx context.Context, patterns []string) (*packages, error) {
 }
 
 func list(ctx context.Context, patterns ...string) (all []*pkg, err error) {
-	cmd := exec.CommandContext(ctx, "go", append([]string{"list", "-json=ImportPath,Dir,GoFiles,Imports,TestGoFiles,XTestGoFiles"},
-		patterns...)...)
+	const fields = "-json=ImportPath,Dir,GoFiles,Imports,TestGoFiles,XTestGoFiles"
+	cmd := exec.CommandContext(ctx, "go", append([]string{"list", fields}, patterns...)...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	text, err := cmd.Output()
@@ -78,7 +78,7 @@ func list(ctx context.Context, patterns ...string) (all []*pkg, err error) {
 	}
 }
 
-// verdict is what the tests say of a mutant.
+// verdict is the result of the tests of a mutant.
 type verdict int
 
 const (

@@ -11,6 +11,20 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
+// workflow is the part of a workflow that the tests read.
+type workflow struct {
+	Permissions map[string]string `json:"permissions"`
+	Jobs        map[string]job    `json:"jobs"`
+}
+
+func parse(t *testing.T, name string, text []byte) (w workflow) {
+	t.Helper()
+	if err := yaml.Unmarshal(text, &w); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return w
+}
+
 // job is the part of a job of a workflow that the tests read.
 type job struct {
 	Environment any               `json:"environment"`
@@ -88,13 +102,7 @@ func TestJobsOfGitLabThatCompileHaveNoEnvironment(t *testing.T) {
 // A module, a tool or an action that is not what it was must not be able to sign or publish.
 func TestJobsThatCompileHaveNoSecretsAndMayOnlyRead(t *testing.T) {
 	for name, text := range workflows(t) {
-		var w struct {
-			Permissions map[string]string `json:"permissions"`
-			Jobs        map[string]job    `json:"jobs"`
-		}
-		if err := yaml.Unmarshal(text, &w); err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
+		w := parse(t, name, text)
 		if len(w.Jobs) > 0 && (len(w.Permissions) != 1 || w.Permissions["contents"] != "read") {
 			t.Errorf("%s: permissions %v, want contents: read alone", name, w.Permissions)
 		}
@@ -128,13 +136,7 @@ func checkJob(t *testing.T, name string, j job) {
 func TestJobsWithLabsArePrivileged(t *testing.T) {
 	found := 0
 	for name, text := range workflows(t) {
-		var w struct {
-			Jobs map[string]job `json:"jobs"`
-		}
-		if err := yaml.Unmarshal(text, &w); err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		for id, j := range w.Jobs {
+		for id, j := range parse(t, name, text).Jobs {
 			for _, s := range j.Steps {
 				if !regexp.MustCompile(`\bmake (demo|test|soak|bench)`).MatchString(s.Run) {
 					continue

@@ -70,10 +70,10 @@ const retryPause = 2 * time.Second
 
 // reconciler deploys the objects of one namespace.
 type reconciler struct {
-	// Client reads from the cache, which may be older than what this controller wrote last.
+	// Client reads from the cache, which may lack the last patches of this controller.
 	client.Client
-	// direct reads from the API server: the status of an object is what the controller remembers of
-	// it, and one that is older than its last patch looks like an object that is not yet deployed.
+	// direct reads from the API server. An object whose status lacks the last patch looks as if it
+	// was not deployed yet.
 	direct  client.Reader
 	o       Options
 	session session.Session

@@ -27,7 +27,7 @@ import (
 type run struct {
 	*reconciler
 	object *v1alpha1.CustomScheduler
-	// recorded has the status of the object in the API server.
+	// recorded is the object with the status that the API server has.
 	recorded *v1alpha1.CustomScheduler
 	session  session.Session
 	servers  Servers

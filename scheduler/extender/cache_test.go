@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// The load of a pod that exists when the extender starts is measured already; that of a pod that is
-// bound later is expected once.
+// Metrics include the load of pods that exist when the extender starts. The load of a pod that is
+// bound later is expected, once.
 func TestLoadIsExpectedOfPodsThatAreBoundFromNowOn(t *testing.T) {
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: "127.0.0.1:1"}) // it is not called
 	if err != nil {

@@ -225,7 +225,7 @@ func TestProgramHasTheLimitsOfResources(t *testing.T) {
 	}
 }
 
-// The kernel tells of a program from outside what it cannot find out itself.
+// The root of the program has no /proc: its namespaces and mounts are read from outside.
 func TestProgramHasNamespacesAndAFileSystemOfItsOwn(t *testing.T) {
 	if os.Geteuid() != 0 {
 		return // only root can read the namespaces of another user's process

@@ -99,7 +99,8 @@ func wantService(t *testing.T) {
 	want := strings.Join([]string{
 		"allocated 2147483648", "user 65534 65534 []", "environment []", "process 1", "dial false", "listen true <nil>",
 		"write /new false false false", "write /input false false false", "write /program false false false",
-		"root [input output program] <nil>", "setuid false", "new privileges forbidden true", "outside false", `reach "API server"`, "write true", "ready", "",
+		"root [input output program] <nil>", "setuid false", "new privileges forbidden true",
+		"outside false", `reach "API server"`, "write true", "ready", "",
 	}, "\n")
 	if diff := cmp.Diff(want, string(text)); diff != "" {
 		t.Errorf("what the service could do (-want +got):\n%s", diff)

@@ -9,11 +9,16 @@ import (
 	"time"
 )
 
+// filesBelow are the files of a node whose root is a directory.
+func filesBelow(root string) Files {
+	return Files{Resolve: func(path string) (string, error) { return filepath.Join(root, path), nil }}
+}
+
 // newBackup writes a backup of two files below a directory, and returns it as it is read.
 func newBackup(t *testing.T) (*Backup, Files) {
 	t.Helper()
 	root := t.TempDir()
-	files := Files{Resolve: func(path string) (string, error) { return filepath.Join(root, path), nil }}
+	files := filesBelow(root)
 	file := func(text string) *File {
 		return &File{Data: []byte(text), Mode: 0o600, UID: os.Getuid(), GID: os.Getgid()}
 	}
@@ -43,7 +48,7 @@ func TestCopiesOfABackupAreLoaded(t *testing.T) {
 	}
 }
 
-// restore writes a copy as root: one that is not what the journal says is refused.
+// restore writes a copy as root: one whose hash differs from the journal is refused.
 func TestADamagedCopyOfABackupIsRefused(t *testing.T) {
 	for name, damage := range map[string]func(dir string) error{
 		"other content": func(dir string) error {

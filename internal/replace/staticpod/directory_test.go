@@ -48,7 +48,7 @@ func TestTwoFilesForOnePodAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
-			files := Files{Resolve: func(file string) (string, error) { return filepath.Join(root, file), nil }}
+			files := filesBelow(root)
 			for file, text := range map[string]string{"kube-scheduler.yaml": kubeadmStyle, c.file: c.text} {
 				at := filepath.Join(root, dir, file)
 				if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {

@@ -55,7 +55,7 @@ func FuzzJournal(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		root := t.TempDir()
-		files := Files{Resolve: func(path string) (string, error) { return filepath.Join(root, path), nil }}
+		files := filesBelow(root)
 		outside := []byte("outside")
 		dir := filepath.Join(root, backupsDir, "20260101T000000")
 		for name, data := range map[string][]byte{filepath.Join(dir, "journal.json"): text,

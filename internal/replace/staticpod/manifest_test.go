@@ -272,7 +272,7 @@ func TestSwapRefusesEditedManifest(t *testing.T) {
 	if err := os.Mkdir(manifests, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	files := Files{Resolve: func(path string) (string, error) { return filepath.Join(dir, path), nil }}
+	files := filesBelow(dir)
 	for _, single := range []bool{false, true} {
 		s := Swapper{Files: files, SingleFile: single}
 		if err := files.Write("/manifests/pod.yaml",
@@ -301,7 +301,7 @@ func TestSwapRefusesEditedManifest(t *testing.T) {
 
 func TestBackupsSkipsDirectoryWithoutJournal(t *testing.T) {
 	dir := t.TempDir()
-	files := Files{Resolve: func(path string) (string, error) { return filepath.Join(dir, path), nil }}
+	files := filesBelow(dir)
 	if err := os.MkdirAll(filepath.Join(dir, backupsDir, "20260101T000000Z", "original"), 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -128,7 +128,7 @@ func (t *wait) failed(seen *Seen, status *corev1.ContainerStatus) string {
 			continue
 		}
 		if !t.want.Forward || t.podRestarts(seen) || t.mayBeFormer(state) {
-			t.former = append(t.former, state.ContainerID) // its API server was not available yet
+			t.former = append(t.former, state.ContainerID)
 			continue
 		}
 		return fmt.Sprintf("container %s ended with exit status %d (%s) %s", t.Container, state.ExitCode, state.Reason,

@@ -6,16 +6,12 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 )
@@ -40,25 +36,14 @@ func TestStatusIsKnownBeforeTheCacheHasIt(t *testing.T) {
 // watches of a resource only after some time.
 func lateWatches(t *testing.T, resource string, by time.Duration) string {
 	t.Helper()
-	cfg := server.Config()
-	address, err := url.Parse(cfg.Host)
-	if err != nil {
-		t.Fatal(err)
+	pass := server.Proxy(t)
+	pass.ModifyResponse = func(r *http.Response) error {
+		if q := r.Request.URL; strings.HasSuffix(q.Path, resource) && q.Query().Has("watch") {
+			r.Body = &late{r.Body, by}
+		}
+		return nil
 	}
-	transport, err := rest.TransportFor(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	proxy := httptest.NewServer(&httputil.ReverseProxy{
-		Transport: transport, FlushInterval: -1,
-		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(address) },
-		ModifyResponse: func(r *http.Response) error {
-			if q := r.Request.URL; strings.HasSuffix(q.Path, resource) && q.Query().Has("watch") {
-				r.Body = &late{r.Body, by}
-			}
-			return nil
-		},
-	})
+	proxy := httptest.NewServer(pass)
 	t.Cleanup(func() {
 		proxy.CloseClientConnections()
 		proxy.Close()
@@ -76,19 +61,4 @@ func (l *late) Read(p []byte) (int, error) {
 	n, err := l.ReadCloser.Read(p)
 	time.Sleep(l.by)
 	return n, err
-}
-
-// redirect writes another address of the API server into a kubeconfig.
-func redirect(t *testing.T, file, address string) {
-	t.Helper()
-	config, err := clientcmd.LoadFromFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, cluster := range config.Clusters {
-		cluster.Server, cluster.CertificateAuthorityData, cluster.CertificateAuthority = address, nil, ""
-	}
-	if err := clientcmd.WriteToFile(*config, file); err != nil {
-		t.Fatal(err)
-	}
 }

@@ -73,7 +73,7 @@ type world struct {
 	log    *zap.Logger
 	// bounds of the images that the next controller deploys.
 	bounds session.Bounds
-	// address of the API server for the next controller, or "".
+	// address through which the next controller reaches the API server. Empty: its own address.
 	address string
 }
 
@@ -125,12 +125,9 @@ func (w *world) session(t *testing.T, user string) *session.Session {
 	if err := w.server.WriteKubeconfig(file, user); err != nil {
 		t.Fatal(err)
 	}
-	if w.address != "" {
-		redirect(t, file, w.address)
-	}
 	return &session.Session{
-		Connection: kubeapi.ConnectOptions{Kubeconfig: file}, NodeRoot: inspect.NoNode, CacheDir: t.TempDir(),
-		Warn: func(text string) { w.log.Warn(text) }, Note: func(string) {},
+		Connection: kubeapi.ConnectOptions{Kubeconfig: file, Server: w.address}, NodeRoot: inspect.NoNode,
+		CacheDir: t.TempDir(), Warn: func(text string) { w.log.Warn(text) }, Note: func(string) {},
 		OnStep: func(string) func(error) { return func(error) {} }, Log: w.log, Bounds: w.bounds,
 	}
 }

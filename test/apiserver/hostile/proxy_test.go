@@ -12,14 +12,10 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-
-	"k8s.io/client-go/rest"
 )
 
 // attack answers a request instead of the API server, if it returns true.
@@ -41,23 +37,9 @@ type proxy struct {
 
 func newProxy(t *testing.T, c canaries) *proxy {
 	t.Helper()
-	cfg := server.Config()
-	address, err := url.Parse(cfg.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	transport, err := rest.TransportFor(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
 	p := &proxy{token: canary(), canaries: c}
-	pass := &httputil.ReverseProxy{
-		Transport: transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
-		Rewrite: func(r *httputil.ProxyRequest) {
-			r.SetURL(address)
-			r.Out.Header.Del("Authorization")
-		},
-	}
+	pass := server.Proxy(t)
+	pass.ErrorLog = log.New(io.Discard, "", 0)
 	p.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		act := p.inspect(r)
 		switch {

@@ -6,13 +6,36 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"testing"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 )
+
+// Proxy returns a handler that passes requests to the API server, with all permissions instead of
+// the credentials of the client, or with those of the user that the client impersonates.
+func (s *Server) Proxy(t testing.TB) *httputil.ReverseProxy {
+	t.Helper()
+	cfg := s.Config()
+	address, err := url.Parse(cfg.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport, err := rest.TransportFor(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &httputil.ReverseProxy{Transport: transport, FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(address)
+		r.Out.Header.Del("Authorization")
+	}}
+}
 
 // AwaitAccess waits until the API server lets a user do all that is asked. It watches RBAC objects,
 // so new ones take effect a little later.
