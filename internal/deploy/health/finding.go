@@ -36,7 +36,7 @@ const (
 	NodeNotReady Code = "node-not-ready"
 
 	// NoLeader: the lease does not exist, has no holder, or was not renewed for 30 s longer than
-	// its duration.
+	// its duration; or it is held, and the Deployment has no replicas.
 	NoLeader Code = "no-leader"
 	// LeaseForeign: another process holds the lease. On the host network this needs the metrics of
 	// all replicas.

@@ -133,6 +133,11 @@ func (w *Workload) leadership(now time.Time) []Finding {
 	case now.Sub(l.Renewed) > l.Duration+clockSkew:
 		return []Finding{w.finding(NoLeader, logs, "no replica leads: %s last renewed lease %s at %s", l.Holder, w.Name,
 			stamp(l.Renewed))}
+	case w.Wanted == 0 && w.Replicas != nil && len(w.Replicas) == 0:
+		// The last replica may not have released the lease: it was killed, or stopped just when it
+		// acquired it.
+		return []Finding{w.finding(NoLeader, "scale the Deployment up, or deploy again",
+			"no replica leads: none exists, and lease %s still names %s", w.Name, l.Holder)}
 	case l.Foreign && l.Renewed.After(w.newest().Add(takeover)):
 		return []Finding{w.finding(LeaseForeign,
 			"find the other scheduler that uses this lease, and stop it or give it another name",

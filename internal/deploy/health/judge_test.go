@@ -100,6 +100,10 @@ func TestEachFindingHasItsCause(t *testing.T) {
 			"no replica leads: lease s has no holder"},
 		{"expired lease", healthy, func(w *Workload) { w.Lease.Renewed = ago(time.Minute) }, NoLeader,
 			"no replica leads: s-1_x last renewed lease s at 2026-03-01T11:59:00Z"},
+		{"lease that the last replica did not release", healthy, func(w *Workload) {
+			w.Wanted, w.Ready, w.Replicas = 0, 0, []Replica{}
+		}, NoLeader, "no replica leads: none exists, and lease s still names s-1_x"},
+		{"no replicas wanted, and none could be listed", healthy, func(w *Workload) { w.Wanted, w.Replicas = 0, nil }, "", ""},
 		{"clocks that differ", healthy, func(w *Workload) { w.Lease.Renewed = ago(40 * time.Second) }, "", ""},
 		{"no leader election", healthy, func(w *Workload) { w.Lease = nil }, "", ""},
 		{"taken lease", healthy, func(w *Workload) { w.Lease.Foreign, w.Lease.Holder = true, "other_x" }, LeaseForeign,
