@@ -25,6 +25,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
 // errSurvivors is returned when too many mutants survived.
@@ -34,19 +36,15 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := run(ctx, os.Args[1:], os.Stdout)
 	stop()
-	switch {
-	case err == nil:
-	case errors.Is(err, flag.ErrHelp):
-	case errors.As(err, new(*usageError)):
-		fmt.Fprintln(os.Stderr, "mutants:", err)
-		os.Exit(2)
-	default:
-		fmt.Fprintln(os.Stderr, "mutants:", err)
-		os.Exit(1)
+	if err == nil || errors.Is(err, flag.ErrHelp) {
+		return
 	}
+	fmt.Fprintln(os.Stderr, "mutants:", err)
+	if problem.IsInvalid(err) {
+		os.Exit(2)
+	}
+	os.Exit(1)
 }
-
-type usageError struct{ error }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
@@ -54,10 +52,10 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	seed := flags.Uint64("seed", 1, "seed of the places")
 	most := flags.Float64("most", 0.1, "part of the mutants that may survive")
 	if err := flags.Parse(args); err != nil {
-		return &usageError{err}
+		return problem.Invalidf("", "read the flags: %w", err)
 	}
 	if flags.NArg() == 0 || *n < 1 {
-		return &usageError{errors.New("name packages, such as ./versions/..., and a number of mutants above 0")}
+		return problem.Invalidf("", "name packages, such as ./versions/..., and a number of mutants above 0")
 	}
 	pkgs, err := readPackages(ctx, flags.Args())
 	if err != nil {
@@ -84,7 +82,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return r.print(out, *most)
 }
 
-// result counts mutants, those that were tested by package.
+// result counts mutants; tried and killed are counted for each package.
 type result struct {
 	tried, killed map[string]int
 	equivalent    int
