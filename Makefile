@@ -100,7 +100,8 @@ test: deps build bin/helm programs ## check, unit, and each capability once at v
 INTEGRATION = $(TEST) -p 2 -parallel 2 -count=1 -timeout 40m
 
 .PHONY: test-all
-test-all: test test-race test-faults test-releases test-labs test-matrix test-adapters test-browser fuzz soak mutants vulnerabilities bench ## everything; takes hours (root)
+test-all: ## everything, in the parts of hack/parts.txt: those that have not passed at this commit; writes docs/status.md; takes hours (root)
+	@hack/parts.sh
 
 .PHONY: test-race
 test-race: deps build ## the unit tests and the extender's tests with the race detector
@@ -110,17 +111,17 @@ test-race: deps build ## the unit tests and the extender's tests with the race d
 
 .PHONY: test-faults
 test-faults: deps build ## kills at every step, failures of nodes and schedulers, every kind of credentials, a hostile cluster (root)
-	hack/with-labs.sh go test -p 2 -count=1 -timeout 120m -parallel 4 -tags faults -run '^TestFault|^TestEveryKindOfCredentials' ./test/lab/... ./test/apiserver/hostile
+	hack/with-labs.sh go test -p 2 -count=1 -timeout 120m -parallel 4 -tags faults -run '^TestFault|^TestEveryKindOfCredentials' $(or $(PACKAGES),./test/lab/... ./test/apiserver/hostile)
 
 .PHONY: test-releases
 test-releases: deps build bin/cosign bin/krew bin/nfpm bin/helm bin/source-controller bin/helm-controller bin/argocd ## binaries, plugins and extenders of other releases; signed images; Flux and Argo CD with the chart of several releases; the files of a release of pmk-sched (root)
 	@hack/deps.sh 'git git' 'redis-server redis-server' 'docker-registry docker-registry' 'rpm rpm' 'qemu-user-static qemu-aarch64-static' 'ruby ruby' 'zsh zsh'
-	go test -p 1 -count=1 -timeout 120m -tags releases ./hack/facts ./internal/artifact/build ./test/binary/release ./test/binary/releases ./test/binary/build ./test/binary/sign ./test/apiserver/controller ./test/apiserver/extender/calls ./test/apiserver/schedulers ./test/apiserver/shadow ./test/apiserver/simulate ./test/apiserver/plugins ./test/apiserver/flux ./test/apiserver/argocd
+	go test -p 1 -count=1 -timeout 120m -tags releases $(or $(PACKAGES),./hack/facts ./internal/artifact/build ./test/binary/release ./test/binary/releases ./test/binary/build ./test/binary/sign ./test/apiserver/controller ./test/apiserver/extender/calls ./test/apiserver/schedulers ./test/apiserver/shadow ./test/apiserver/simulate ./test/apiserver/plugins ./test/apiserver/flux ./test/apiserver/argocd)
 
 .PHONY: test-labs
 test-labs: deps build ## control-plane nodes of eleven releases from 1.20 to 1.37: schedulers, plugins, extenders, replacing, upgrading; PODS (10000) during rollouts and failures; a machine without a network (root)
 	@hack/deps.sh 'debootstrap debootstrap'
-	hack/with-labs.sh go test -p 1 -count=1 -timeout 8h -tags labs -v -run 'Release|Plugins|Extender|Upgraded|SecondScheduler|TwoLabs|ControlPlaneNodes|RKE2|BoundOnce|RealScheduler|Refresh|Sysdump|Explain' ./test/lab/matrix ./test/lab/install ./test/lab/plugins ./test/lab/extender ./test/lab/replace ./test/lab/lifecycle ./test/lab/nodes ./test/lab/churn ./test/lab/airgap
+	hack/with-labs.sh go test -p 1 -count=1 -timeout 8h -tags labs -v -run 'Release|Plugins|Extender|Upgraded|SecondScheduler|TwoLabs|ControlPlaneNodes|RKE2|BoundOnce|RealScheduler|Refresh|Sysdump|Explain' $(or $(PACKAGES),./test/lab/matrix ./test/lab/install ./test/lab/plugins ./test/lab/extender ./test/lab/replace ./test/lab/lifecycle ./test/lab/nodes ./test/lab/churn ./test/lab/airgap)
 
 .PHONY: test-matrix
 test-matrix: deps ## every release in versions/releases.txt: build, image, flags, and configurations as its own scheduler reads them; GO=newest compiles with that Go
@@ -165,9 +166,15 @@ vulnerabilities: ## known vulnerabilities in what the programs call; needs the v
 	if grep -q '^govulncheck: fetching vulnerabilities' bin/vulnerabilities.txt; then echo 'NOT CHECKED: the vulnerability database cannot be read'; else exit $$status; fi
 
 .PHONY: bench
-bench: deps build ## the numbers in README.md and docs/: throughput, failover, plugins, extenders, time without a scheduler (root)
+bench: bench-code bench-clusters ## the numbers in README.md and docs/: throughput, failover, plugins, extenders, time without a scheduler (root)
+
+.PHONY: bench-code
+bench-code: ## the benchmarks that need no cluster
 	go test -run '^$$' -bench . -count=1 ./scheduler/... ./internal/cluster/inspect ./examples/targetload
-	hack/with-labs.sh go test -p 1 -run '^$$' -bench . -benchtime 1x -count=1 -timeout 8h ./test/bench/... ./test/lab/replace
+
+.PHONY: bench-clusters
+bench-clusters: deps build ## the benchmarks on API servers and labs; PACKAGES=./test/bench/tune for some (root)
+	hack/with-labs.sh go test -p 1 -run '^$$' -bench . -benchtime 1x -count=1 -timeout 8h $(or $(PACKAGES),./test/bench/... ./test/lab/replace)
 
 .PHONY: golden
 golden: ## rewrite the golden files; read the diff before you commit it

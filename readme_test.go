@@ -31,6 +31,20 @@ func documents(t *testing.T) map[string]string {
 	return texts
 }
 
+// makeTargets returns the targets of the Makefile.
+func makeTargets(t *testing.T) []string {
+	t.Helper()
+	makefile, err := os.ReadFile("Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, found := range regexp.MustCompile(`(?m)^\.PHONY: (\S+)$`).FindAllStringSubmatch(string(makefile), -1) {
+		names = append(names, found[1])
+	}
+	return names
+}
+
 func TestDocumentsNameExistingMakeTargets(t *testing.T) {
 	targets := makeTargets(t)
 	for path, text := range documents(t) {

@@ -38,7 +38,7 @@ func (f testFunction) selectedBy(c goTest) bool {
 	return c.run == nil || c.run.MatchString(f.name)
 }
 
-// goTest is one `go test` command of a Makefile target.
+// goTest is one `go test` command of a part.
 type goTest struct {
 	line       string
 	tag        string
@@ -115,33 +115,21 @@ func buildConstraint(source []byte) (constraint.Expr, error) {
 	return nil, nil
 }
 
-// makeTargets returns the targets of the Makefile.
-func makeTargets(t *testing.T) []string {
-	t.Helper()
-	makefile, err := os.ReadFile("Makefile")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, found := range regexp.MustCompile(`(?m)^\.PHONY: (\S+)$`).FindAllStringSubmatch(string(makefile), -1) {
-		names = append(names, found[1])
-	}
-	return names
-}
-
-// readTargets returns the `go test` commands of the Makefile's targets, as make expands them.
+// readTargets returns the `go test` commands of the parts, as make expands them.
 func readTargets(t *testing.T) []goTest {
 	t.Helper()
-	cmd := exec.Command("make", append([]string{"-n", "--no-print-directory"}, makeTargets(t)...)...)
-	cmd.Env = append(os.Environ(), "MAKEFLAGS=") // without the flags of the make that runs this test
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("make -n: %v", err)
-	}
 	var commands []goTest
-	for line := range strings.Lines(string(out)) {
-		if _, args, ok := strings.Cut(strings.TrimSpace(line), "go test "); ok {
-			commands = append(commands, parseGoTest(t, args))
+	for _, p := range readParts(t) {
+		cmd := exec.Command("make", append([]string{"-n", "--no-print-directory"}, p.args...)...)
+		cmd.Env = append(os.Environ(), "MAKEFLAGS=") // without the flags of the make that runs this test
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("make -n %s: %v", p.args, err)
+		}
+		for line := range strings.Lines(string(out)) {
+			if _, args, ok := strings.Cut(strings.TrimSpace(line), "go test "); ok {
+				commands = append(commands, parseGoTest(t, args))
+			}
 		}
 	}
 	return commands
@@ -164,7 +152,7 @@ func parseGoTest(t *testing.T, args string) goTest {
 		}
 	}
 	if len(c.packages) == 0 {
-		t.Errorf("a Makefile target names no package: go test %s", args)
+		t.Errorf("a part names no package: go test %s", args)
 	}
 	return c
 }
@@ -172,7 +160,7 @@ func parseGoTest(t *testing.T, args string) goTest {
 func TestMakeTargetsAndTestsMatch(t *testing.T) {
 	functions, commands, fuzzed := readTestFunctions(t), readTargets(t), readFuzzTargets(t)
 
-	t.Run("every package that a target names has something to run", func(t *testing.T) {
+	t.Run("every package that a part names has something to run", func(t *testing.T) {
 		for _, c := range commands {
 			for _, pattern := range c.packages {
 				selects := slices.ContainsFunc(functions, func(f testFunction) bool {
@@ -180,19 +168,19 @@ func TestMakeTargetsAndTestsMatch(t *testing.T) {
 				})
 				// The packages of UNIT, which are import paths, include some without tests.
 				if !selects && !strings.HasPrefix(pattern, modulePath) {
-					t.Errorf("a Makefile target selects no test of %s: go test %s", pattern, c.line[:min(len(c.line), 150)])
+					t.Errorf("a part selects no test of %s: go test %s", pattern, c.line[:min(len(c.line), 150)])
 				}
 			}
 		}
 	})
-	t.Run("every test is run by a target", func(t *testing.T) {
+	t.Run("every test is run by a part of make test-all", func(t *testing.T) {
 		for _, f := range functions {
 			selected := slices.ContainsFunc(commands, f.selectedBy)
 			if strings.HasPrefix(f.name, "Fuzz") {
 				selected = selected && fuzzed[f.pkg+" "+f.name]
 			}
 			if !selected {
-				t.Errorf("no target runs %s of %s", f.name, f.pkg)
+				t.Errorf("no part runs %s of %s", f.name, f.pkg)
 			}
 		}
 	})

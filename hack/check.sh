@@ -26,6 +26,12 @@ lint() {
 	bin/golangci-lint run ./...
 }
 
+# actionlint needs other versions of its modules than golangci-lint.
+workflows() {
+	go -C hack/tools/actionlint build -ldflags=-w -o "$PWD/bin/actionlint" github.com/rhysd/actionlint/cmd/actionlint
+	bin/actionlint -shellcheck= -pyflakes= # these two are not on every machine
+}
+
 # Each tag alone, as the tests run: a file of one tag must not need a file of another. Only the
 # packages that have files of the tag are vetted.
 tagged() {
@@ -36,7 +42,7 @@ tagged() {
 	done
 }
 
-tidy() { local m; for m in . hack/tools hack/tools/helm hack/tools/schema; do go -C "$m" mod tidy -diff; done; }
+tidy() { local m; for m in . hack/tools hack/tools/actionlint hack/tools/helm hack/tools/schema; do go -C "$m" mod tidy -diff; done; }
 
 # The JSON schemas and the CustomResourceDefinition are generated from api/v1alpha1.
 schema() {
@@ -49,6 +55,7 @@ step gofmt formatted
 step shell shell
 step width hack/width.sh
 step lint lint
+step workflows workflows
 step tags tagged
 step tidy tidy
 step schema schema

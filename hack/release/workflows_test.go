@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -35,6 +36,7 @@ type job struct {
 }
 
 type step struct {
+	Name string            `json:"name"`
 	Uses string            `json:"uses"`
 	Run  string            `json:"run"`
 	If   string            `json:"if"`
@@ -138,7 +140,7 @@ func TestJobsWithLabsArePrivileged(t *testing.T) {
 	for name, text := range workflows(t) {
 		for id, j := range parse(t, name, text).Jobs {
 			for _, s := range j.Steps {
-				if !regexp.MustCompile(`\bmake (demo|test|soak|bench)`).MatchString(s.Run) {
+				if !regexp.MustCompile(`\bmake (demo|test|soak|bench)|hack/parts.sh "`).MatchString(s.Run) {
 					continue
 				}
 				found++
@@ -165,4 +167,68 @@ func TestActionsArePinnedByCommit(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The rows come from jobs that compile. Nothing else of them reaches the page that is committed.
+func TestStatusTakesNothingButRows(t *testing.T) {
+	const old = "# Status\n| part | passed at |\n|---|---|\n| good |  |  |  |  |\n| bad | 0123456789ab | 2026-11-01 | 3 min |  |\n"
+	const good = "| good | ba9876543210 | 2026-11-28 | 12 min |  |\n"
+	const bad = "| bad | 0123456789ab | 2026-11-01 | 3 min | ba9876543210, 2026-11-28 |\n"
+	for _, tc := range []struct {
+		name string
+		rows []string
+		want string // "" if nothing is committed
+	}{
+		{"both", []string{good, bad}, strings.NewReplacer("| good |  |  |  |  |\n", good,
+			"| bad | 0123456789ab | 2026-11-01 | 3 min |  |\n", bad).Replace(old)},
+		{"one", []string{good}, strings.Replace(old, "| good |  |  |  |  |\n", good, 1)},
+		{"the same", []string{"| good |  |  |  |  |\n"}, ""},
+		{"text beside the row", []string{good + "click here\n", "| bad | [x](y) | 2026-11-01 | 3 min |  |\n"},
+			strings.Replace(old, "| good |  |  |  |  |\n", good, 1)},
+		{"a row that the table does not have", []string{"| other | ba9876543210 | 2026-11-28 | 12 min |  |\n"}, ""},
+		{"no row", []string{"no row\n"}, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			dir := t.TempDir()
+			for i, row := range tc.rows {
+				part := filepath.Join(dir, "parts", fmt.Sprintf("part-%d", i))
+				if err := os.MkdirAll(part, 0o700); err != nil {
+					t.Fatal(err)
+				}
+				write(t, filepath.Join(part, "row.md"), row)
+			}
+			write(t, filepath.Join(dir, "served.md"), old)
+			write(t, filepath.Join(dir, "gh"), `#!/bin/bash
+case "$*" in
+*"--jq .content") base64 served.md ;;
+*"--jq .sha") echo abc ;;
+*"--method PUT repos/o/r/contents/docs/status.md -f branch=main -f sha=abc "*) all="$*" && base64 -d <<<"${all##*content=}" >committed.md ;;
+*) exit 1 ;;
+esac
+`)
+			cmd := exec.CommandContext(t.Context(), "bash", "-c", stepNamed(t, "parts.yml", "status", "write docs/status.md").Run)
+			cmd.Dir = dir
+			cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "GITHUB_REPOSITORY=o/r", "GITHUB_REF_NAME=main",
+				"GITHUB_STEP_SUMMARY="+filepath.Join(dir, "summary.md"))
+			out, err := cmd.CombinedOutput()
+			committed, missing := os.ReadFile(filepath.Join(dir, "committed.md"))
+			if missing != nil && tc.want != "" || string(committed) != tc.want {
+				t.Errorf("committed %q, want %q; %v\n%s", committed, tc.want, err, out)
+			}
+			if (err == nil) != (tc.name != "no row") {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}
+
+func stepNamed(t *testing.T, file, id, name string) step {
+	t.Helper()
+	for _, s := range parse(t, file, workflows(t)[file]).Jobs[id].Steps {
+		if s.Name == name {
+			return s
+		}
+	}
+	t.Fatalf("%s: no step %q", file, name)
+	return step{}
 }
