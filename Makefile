@@ -157,7 +157,7 @@ soak: deps build ## a scheduler and an extender under 50 pods a second for SOAK 
 
 .PHONY: mutants
 mutants: ## change N (200) places of the code, drawn with SEED, one at a time: how many changes no unit test notices
-	go run ./hack/mutants -n $(or $(N),200) -seed $(or $(SEED),1) ./api/... ./internal/... ./profiles/... ./rbac ./scheduler/... ./versions
+	go run ./hack/mutants -n $(or $(N),200) -seed $(or $(SEED),1) ./api/... ./internal/... ./profiles/... ./rbac ./scheduler/adapter ./scheduler/plugins/... ./versions
 
 .PHONY: vulnerabilities
 vulnerabilities: ## known vulnerabilities in what the programs call; needs the vulnerability database of Go

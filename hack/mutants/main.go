@@ -4,9 +4,10 @@
 //
 //	mutants [-n 200] [-seed 1] [-most 0.1] PACKAGE…
 //
-// The places are drawn from all places of the packages with the seed. The files are not changed:
-// the compiler reads each changed file with -overlay. Changes that do not compile are replaced by
-// other ones. equivalent.txt lists changes without an effect and the reason; they are not counted.
+// The places are drawn from all places of the packages with the seed; packages below internal/ that
+// do I/O are left out. The packages are compiled once, with -overlay and with all changes in them,
+// and an environment variable switches one on. equivalent.txt lists changes without an effect and
+// the reason; they are not counted.
 //
 // Exit status: 0, 1 if more than the given part of the mutants survived or nothing could be tested,
 // 2 usage error.
@@ -61,66 +62,82 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	var all []mutant
+	dir, err := os.MkdirTemp("", "mutants-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	built, err := compile(ctx, dir, pkgs.chosen)
+	if err != nil {
+		return err
+	}
+	var all []*mutant
 	for _, p := range pkgs.chosen {
-		found, err := mutantsOf(p)
-		if err != nil {
-			return err
-		}
-		all = append(all, found...)
+		all = append(all, p.mutants...)
 	}
 	harmless, err := readEquivalent()
 	if err != nil {
 		return err
 	}
 	rand.New(rand.NewPCG(*seed, 0)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	fmt.Fprintf(out, "%d places in %d packages, seed %d\n", len(all), len(pkgs.chosen), *seed)
-	r, err := testAll(ctx, pkgs, all, *n, harmless, out)
-	if err != nil {
-		return err
-	}
-	return r.print(out, *most)
-}
-
-// result counts mutants; tried and killed are counted for each package.
-type result struct {
-	tried, killed map[string]int
-	equivalent    int
-	broken        int // did not compile
-	began         time.Time
-}
-
-// testAll tests the first n mutants that compile and have an effect.
-func testAll(
-	ctx context.Context, pkgs *packages, all []mutant, n int, harmless map[string]string, out io.Writer,
-) (*result, error) {
+	fmt.Fprintf(out, "%d mutants of %d packages, seed %d\n", len(all), len(pkgs.chosen), *seed)
 	r := &result{tried: map[string]int{}, killed: map[string]int{}, began: time.Now()}
-	count := 0
 	for _, m := range all {
-		if count == n {
+		if r.mutants == *n {
 			break
 		}
 		if _, ok := harmless[m.key()]; ok {
 			r.equivalent++
 			continue
 		}
-		verdict, by, err := pkgs.test(ctx, m)
-		if err != nil {
-			return nil, err
+		if err := r.try(ctx, pkgs, built, m, out); err != nil {
+			return err
 		}
-		if verdict == notCompiled {
-			r.broken++
-			continue
-		}
-		count++
-		r.tried[m.pkg.path()]++
-		if verdict == killed {
-			r.killed[m.pkg.path()]++
-			continue
-		}
-		fmt.Fprintf(out, "%3d/%d survived the tests of %s\n  %s\n", count, n, strings.Join(by, ", "), m.key())
 	}
-	return r, nil
+	return r.print(out, *most)
+}
+
+// result counts mutants; tried and killed are counted for each package.
+type result struct {
+	mutants       int
+	tried, killed map[string]int
+	equivalent    int
+	began         time.Time
+}
+
+// try runs the tests of a mutant's package and then those of its importers, until one notices it.
+// Tests that do not reach it are not run.
+func (r *result) try(ctx context.Context, pkgs *packages, built *tests, m *mutant, out io.Writer) error {
+	var by []string
+	r.mutants++
+	r.tried[m.pkg.path()]++
+	for _, p := range append([]*pkg{m.pkg}, pkgs.importers[m.pkg.ImportPath]...) {
+		if !p.hasTests() {
+			continue
+		}
+		program, err := built.program(ctx, p)
+		if err != nil {
+			return err
+		}
+		if !program.reached[m.id()] {
+			continue
+		}
+		by = append(by, p.path())
+		noticed, err := program.notices(ctx, m)
+		if err != nil {
+			return err
+		}
+		if noticed {
+			r.killed[m.pkg.path()]++
+			return nil
+		}
+	}
+	what := "survived the tests of " + strings.Join(by, ", ")
+	if len(by) == 0 {
+		what = "is not reached by any test"
+	}
+	_, err := fmt.Fprintf(out, "%3d %s\n  %s\n", r.mutants, what, m.key())
+	return err
 }
 
 func (r *result) print(out io.Writer, most float64) error {
@@ -130,8 +147,8 @@ func (r *result) print(out io.Writer, most float64) error {
 		fmt.Fprintf(out, "%4d/%-4d %s\n", r.killed[path], r.tried[path], path)
 		all, survivors = all+r.tried[path], survivors+r.tried[path]-r.killed[path]
 	}
-	fmt.Fprintf(out, "%d of %d mutants survived, %d without an effect and %d that do not compile were left out; %s\n",
-		survivors, all, r.equivalent, r.broken, time.Since(r.began).Round(time.Second))
+	fmt.Fprintf(out, "%d of %d mutants survived, %d without an effect were left out; %s\n",
+		survivors, all, r.equivalent, time.Since(r.began).Round(time.Second))
 	switch {
 	case all == 0:
 		return errors.New("no mutant could be tested")
