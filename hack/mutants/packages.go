@@ -64,7 +64,10 @@ func readPackages(ctx context.Context, patterns []string) (*packages, error) {
 		return nil, err
 	}
 	p := &packages{importers: map[string][]*pkg{}}
-	for _, one := range all {
+	isProgram := func(one *pkg) bool { return strings.HasPrefix(one.path(), "cmd/") }
+	programs := slices.DeleteFunc(slices.Clone(all), func(one *pkg) bool { return !isProgram(one) })
+	// The tests of the programs take longest.
+	for _, one := range append(slices.DeleteFunc(all, isProgram), programs...) {
 		// The tests below test/ need more than the code.
 		if one.hasTests() && !strings.HasPrefix(one.path(), "test/") {
 			for _, imported := range one.Imports {
