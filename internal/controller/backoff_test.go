@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
@@ -93,23 +91,4 @@ func TestFailedDeploymentsBackOff(t *testing.T) {
 			t.Errorf("another run that holds the lock: %v", err)
 		}
 	})
-}
-
-// A change that was refused, or whose index could not be read, is not deployed because its
-// generation was observed.
-func TestAnUnfinishedChangeIsDue(t *testing.T) {
-	wanted := &target{SchedulerRelease: &v1alpha1.SchedulerRelease{Image: "s:v1"}}
-	for reason, due := range map[string]bool{"InvalidSpec": true, "ReleasesUnreadable": true, "": false} {
-		u := &run{reconciler: &reconciler{o: Options{Resync: time.Hour}}, object: &v1alpha1.CustomScheduler{}}
-		u.object.Generation, u.object.Status.ObservedGeneration = 2, 2
-		u.object.Status.Release = wanted.status()
-		u.set(v1alpha1.ConditionVerified, metav1.ConditionTrue, "PodBound", "")
-		u.compared.Store(client.ObjectKeyFromObject(u.object), time.Now())
-		if reason != "" {
-			u.set(v1alpha1.ConditionStalled, metav1.ConditionTrue, reason, "")
-		}
-		if got, err := u.isDue(t.Context(), wanted); got != due || err != nil {
-			t.Errorf("stalled with reason %q: due is %t, %v", reason, got, err)
-		}
-	}
 }

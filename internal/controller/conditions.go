@@ -103,26 +103,32 @@ func (u *run) describeDeployed(proof *verify.Result) {
 	u.set(v1alpha1.ConditionDrifted, metav1.ConditionFalse, reason, message)
 }
 
-// record writes the conditions of a finished reconciliation. A failure is tried again, with more
-// and more time between the attempts, unless only the user can change it.
+// record writes the conditions of a finished reconciliation.
 func (u *run) record(ctx context.Context, failed error) (reconcile.Result, error) {
 	missing, err := u.unavailable(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	result, retry := u.conclude(failed, missing)
+	if err := u.patchStatus(ctx); err != nil {
+		return reconcile.Result{}, errors.Join(retry, err)
+	}
+	return result, retry
+}
+
+// conclude sets the conditions of a finished reconciliation, and returns when the next one begins.
+// missing is the result of [run.unavailable]. A failure is tried again, with more and more time
+// between the attempts, unless only the user can change it.
+func (u *run) conclude(failed error, missing string) (reconcile.Result, error) {
 	reason, message := "Deployed", "the scheduler is deployed, and has bound a pod"
 	var needsUser *stalled
 	switch {
 	case errors.As(failed, &needsUser):
 		reason, message = needsUser.reason, describe(failed)
-		u.set(v1alpha1.ConditionStalled, metav1.ConditionTrue, reason, message)
-		u.object.Status.ObservedGeneration = u.object.Generation
-		if reason == "DeployFailed" || reason == "OwnedByOther" || reason == imageRefused {
-			u.set(v1alpha1.ConditionVerified, metav1.ConditionFalse, reason, message)
-		}
+		u.stall(reason, message)
 	case failed != nil:
 		u.progress("Retrying", describe(failed))
-		return reconcile.Result{}, errors.Join(failed, u.patchStatus(ctx))
+		return reconcile.Result{}, failed
 	default:
 		u.set(v1alpha1.ConditionStalled, metav1.ConditionFalse, reason, message)
 		if u.object.Status.Release == nil {
@@ -137,15 +143,26 @@ func (u *run) record(ctx context.Context, failed error) (reconcile.Result, error
 		ready = metav1.ConditionTrue
 	}
 	u.set(v1alpha1.ConditionReady, ready, reason, message)
-	if err := u.patchStatus(ctx); err != nil {
-		return reconcile.Result{}, err
-	}
 	switch {
 	case needsUser == nil || needsUser.reason == "InvalidSpec":
+		return reconcile.Result{RequeueAfter: u.o.Resync + time.Second}, nil
 	case needsUser.next.IsZero():
 		return reconcile.Result{}, failed
 	default:
 		return reconcile.Result{RequeueAfter: max(time.Until(needsUser.next), time.Second)}, nil
 	}
-	return reconcile.Result{RequeueAfter: u.o.Resync + time.Second}, nil
+}
+
+// stall sets the conditions of a change that needs the user. The credentials of the scheduler that
+// is deployed, if there is one, are as before.
+func (u *run) stall(reason, message string) {
+	u.set(v1alpha1.ConditionStalled, metav1.ConditionTrue, reason, message)
+	u.object.Status.ObservedGeneration = u.object.Generation
+	if reason != "DeployFailed" && reason != "OwnedByOther" && reason != imageRefused {
+		return
+	}
+	u.set(v1alpha1.ConditionVerified, metav1.ConditionFalse, reason, message)
+	if u.object.Status.Release == nil {
+		u.set(v1alpha1.ConditionCredentialsValid, metav1.ConditionFalse, reason, message)
+	}
 }

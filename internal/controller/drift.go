@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/health/observe"
 )
 
@@ -38,10 +39,15 @@ func (u *run) drift(ctx context.Context) (string, error) {
 		}
 		list = append(list, found...)
 	}
+	return summarize(list), nil
+}
+
+// summarize returns the first maxDrift differences.
+func summarize(list []string) string {
 	if len(list) > maxDrift {
 		list = append(list[:maxDrift], "…")
 	}
-	return strings.Join(list, "; "), nil
+	return strings.Join(list, "; ")
 }
 
 // driftOf returns how the objects of a scheduler or extender differ from its deployed revision.
@@ -57,7 +63,13 @@ func (u *run) driftOf(ctx context.Context, name string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	drift, unread := observe.Drift(comparisons, last.Number)
+	return describeDrift(comparisons, last.Number)
+}
+
+// describeDrift returns how objects differ from a revision, or an error if one of them could not be
+// compared.
+func describeDrift(comparisons []apply.Comparison, revision int) ([]string, error) {
+	drift, unread := observe.Drift(comparisons, revision)
 	if len(unread) > 0 {
 		return nil, unread[0]
 	}

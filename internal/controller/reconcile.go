@@ -76,30 +76,41 @@ func (u *run) deployIfNeeded(ctx context.Context) error {
 	if err != nil {
 		return u.unreadable(err)
 	}
-	chosen, err := choose(u.object, index, u.servers)
-	if err != nil {
-		return &stalled{reason: "ReleasesUnreadable", err: err}
+	wanted, err := u.targetOf(index)
+	if err != nil || wanted == nil {
+		return err
 	}
-	u.describeChoice(chosen)
-	if chosen.deploy == nil {
-		return nil
-	}
-	chosen.deploy.bind(u.session.Bounds)
-	if f := u.lastFailure(chosen.deploy); f != nil && time.Now().Before(f.err.next) {
-		return f.err
-	}
-	due, err := u.isDue(ctx, chosen.deploy)
+	due, err := u.isDue(ctx, wanted, u.drift)
 	if err != nil || !due {
 		return err
 	}
-	sp, err := u.validate(ctx, chosen.deploy)
+	sp, err := u.validate(ctx, wanted)
 	if err != nil {
 		return &stalled{reason: "InvalidSpec", err: err}
 	}
 	if err := u.hold(ctx); err != nil {
 		return err
 	}
-	return u.deploy(ctx, chosen.deploy, sp)
+	return u.deploy(ctx, wanted, sp)
+}
+
+// targetOf sets the conditions of the release, and returns the release of the index to deploy or to
+// keep: nil if there is none. After a failed deployment it returns that error until it is time for
+// the next attempt.
+func (u *run) targetOf(index *v1alpha1.SchedulerReleases) (*target, error) {
+	chosen, err := choose(u.object, index, u.servers)
+	if err != nil {
+		return nil, &stalled{reason: "ReleasesUnreadable", err: err}
+	}
+	u.describeChoice(chosen)
+	if chosen.deploy == nil {
+		return nil, nil
+	}
+	chosen.deploy.bind(u.session.Bounds)
+	if f := u.lastFailure(chosen.deploy); f != nil && time.Now().Before(f.err.next) {
+		return nil, f.err
+	}
+	return chosen.deploy, nil
 }
 
 // validate returns the scheduler to deploy, or the error that its deployment would begin with.
@@ -129,8 +140,9 @@ func (u *run) hold(ctx context.Context) error {
 	return nil
 }
 
-// isDue reports whether the target has to be deployed.
-func (u *run) isDue(ctx context.Context, t *target) (bool, error) {
+// isDue reports whether the target has to be deployed. compare returns how the deployed objects
+// differ from their revision, or "".
+func (u *run) isDue(ctx context.Context, t *target, compare func(context.Context) (string, error)) (bool, error) {
 	status := &u.object.Status
 	if !t.isDeployed(status.Release) || status.ObservedGeneration != u.object.Generation ||
 		!u.is(v1alpha1.ConditionVerified) || u.isUnfinished() {
@@ -141,22 +153,31 @@ func (u *run) isDue(ctx context.Context, t *target) (bool, error) {
 	if at, ok := u.compared.Load(key); ok && time.Since(at.(time.Time)) < u.o.Resync {
 		return false, nil
 	}
-	u.compared.Store(key, time.Now())
-	drift, err := u.drift(ctx)
+	u.compared.Store(key, time.Now()) // a change during the comparison removes it
+	drift, err := compare(ctx)
 	if err != nil {
-		return false, fmt.Errorf("compare scheduler %s with its revision: %w", u.object.Name, err)
+		err = fmt.Errorf("compare scheduler %s with its revision: %w", u.object.Name, err)
+	} else {
+		err = u.assess(drift)
 	}
+	if err != nil {
+		u.compared.Delete(key)
+	}
+	return drift != "" && err == nil, err
+}
+
+// assess sets the condition of drift, and begins a repair if there is drift.
+func (u *run) assess(drift string) error {
 	if drift == "" {
 		u.set(v1alpha1.ConditionDrifted, metav1.ConditionFalse, "Unchanged", "the objects are as deployed")
-		return false, nil
+		return nil
 	}
 	u.set(v1alpha1.ConditionDrifted, metav1.ConditionTrue, "Changed", drift)
 	if err := u.beginRepair(drift, time.Now()); err != nil {
-		u.compared.Delete(key)
-		return false, err
+		return err
 	}
 	u.session.Log.Info("an object was changed by others; deploying again", zap.String("drift", drift))
-	return true, nil
+	return nil
 }
 
 // isUnfinished reports whether the last change of the object was not deployed. Its generation is

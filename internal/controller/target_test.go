@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -129,5 +130,60 @@ func TestRequestHasTheReleaseAndTheOwner(t *testing.T) {
 	object.Spec.Configuration.Preset, object.Spec.Args = "binpack", []string{"--v=4"}
 	if s := wanted.request(object).Spec; s.Configuration.Inline != "" || s.Args[0] != "--v=4" {
 		t.Errorf("the object does not win: %+v", s)
+	}
+}
+
+// What is deployed is the release of the index with its flags, without gates that it does not have,
+// and a ServiceAccount: the controller has no files of a node.
+func TestSpecIsOfTheReleaseOfTheIndex(t *testing.T) {
+	object := &v1alpha1.CustomScheduler{}
+	object.Name, object.Namespace, object.Spec.Source.Branch = "a", "b", "v1.24.3"
+	object.Spec.Image.Reference = "s:v1.24.3"
+	wanted := &target{SchedulerRelease: &v1alpha1.SchedulerRelease{Release: "v1.29.1", Image: "s:v1.29.1",
+		Args: []string{"--v=2", "--feature-gates=TTLAfterFinished=true"}}}
+	sp, err := wanted.spec(object, "v0.0.0", t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := sp.Scheduler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.Name != "a" || o.Namespace != "b" || o.Image != "s:v1.29.1" || o.Branch != "v1.29.1" || o.Version != "v0.0.0" ||
+		o.Credentials != deploy.CredentialsServiceAccount || strings.Join(o.Args, " ") != "--v=2" {
+		t.Errorf("got %+v", o)
+	}
+	for _, release := range []string{"1.29", "v1.2.3"} {
+		wanted.Release = release
+		if sp, err := wanted.spec(object, "v0.0.0", t.TempDir()); err == nil {
+			t.Errorf("%s was accepted: %+v", release, sp)
+		}
+	}
+}
+
+// Without spec.releases the object is an index of its own image.
+func TestReleasesOfAnObject(t *testing.T) {
+	own := func(branch string) v1alpha1.CustomSchedulerSpec {
+		s := v1alpha1.CustomSchedulerSpec{}
+		s.Source.Branch, s.Image.Reference = branch, "s:v1"
+		return s
+	}
+	listed := own("v1.24.3")
+	listed.Releases = &v1alpha1.Releases{Items: []v1alpha1.SchedulerRelease{{Minor: "1.29", Image: "s:v2"}}}
+	for name, c := range map[string]struct {
+		spec v1alpha1.CustomSchedulerSpec
+		want []v1alpha1.SchedulerRelease
+	}{
+		"image":         {own("v1.24.3"), []v1alpha1.SchedulerRelease{{Minor: "1.24", Release: "v1.24.3", Image: "s:v1"}}},
+		"items":         {listed, listed.Releases.Items},
+		"not a release": {own("master"), nil},
+	} {
+		got, err := (&reconciler{}).releases(t.Context(), &v1alpha1.CustomScheduler{Spec: c.spec})
+		if (err == nil) != (c.want != nil) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err == nil && !cmp.Equal(c.want, got.Releases) {
+			t.Errorf("%s (-want +got):\n%s", name, cmp.Diff(c.want, got.Releases))
+		}
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -134,17 +133,6 @@ func TestControllerWorksWithoutPermissionsInKubeSystem(t *testing.T) {
 	w.delete(t, "closed")
 	if left := w.objectsOf(t, "closed"); left != "" {
 		t.Errorf("left: %s", left)
-	}
-}
-
-// releases creates a ConfigMap with a release index.
-func (w *world) releases(t *testing.T, name, items string) {
-	t.Helper()
-	text := "{apiVersion: " + v1alpha1.APIVersion + ", kind: SchedulerReleases, releases: [" + items + "]}"
-	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name},
-		Data: map[string]string{(v1alpha1.ConfigMapKey{}).KeyOrDefault(): text}}
-	if err := w.kube.Create(t.Context(), object); err != nil {
-		t.Fatal(err)
 	}
 }
 
