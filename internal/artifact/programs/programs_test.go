@@ -118,6 +118,43 @@ func TestPublishedProgramsAreDownloadedOnce(t *testing.T) {
 	if diff := cmp.Diff(found, again); diff != "" {
 		t.Errorf("second time (-first +second)\n%s", diff)
 	}
+	anyEtcd := request(t, "etcd")
+	anyEtcd.EtcdVersion = ""
+	again, err = f.Find(t.Context(), anyEtcd)
+	if err != nil || again["etcd"] != found["etcd"] || site.Requests() != requests {
+		t.Errorf("etcd of any version: got %+v, error %v, %d more requests", again, err, site.Requests()-requests)
+	}
+}
+
+func TestChangedProgramsOfTheCacheAreDownloadedAgain(t *testing.T) {
+	site := published.Start(t, release, etcd, scripts(t, prints(release, etcd)))
+	f := newFinder(t, programs.Auto, site)
+	first, err := f.Find(t.Context(), request(t, "kubelet", "kubectl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	replace := func(file, old, text string) {
+		content, err := os.ReadFile(file)
+		if err == nil {
+			err = os.WriteFile(file, bytes.Replace(content, []byte(old), []byte(text), 1), 0o755)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	replace(first["kubelet"].Path, "exit", "true")
+	replace(filepath.Join(filepath.Dir(first["kubectl"].Path), "program.json"), `"kubectl"`, `"kubeadm"`)
+	f.notes = nil
+	again, err := f.Find(t.Context(), request(t, "kubelet", "kubectl"))
+	if err != nil || len(f.notes) != 2 {
+		t.Errorf("error %v, notes %q", err, f.notes)
+	}
+	if diff := cmp.Diff(first, again); diff != "" {
+		t.Errorf("(-first +second)\n%s", diff)
+	}
+	if content, err := os.ReadFile(again["kubelet"].Path); err != nil || !bytes.Contains(content, []byte("exit")) {
+		t.Errorf("the changed kubelet is still there (%v)", err)
+	}
 }
 
 func TestChangedPublishedProgramsAreRefused(t *testing.T) {
