@@ -53,7 +53,8 @@ func TestDownloadsAreLimited(t *testing.T) {
 	if err := fetchFile(t.Context(), site.URL+"/file", to, 8); err != nil {
 		t.Errorf("a file of the limit: %v", err)
 	}
-	if err := fetchFile(t.Context(), site.URL+"/file", to+"2", 7); err == nil || !strings.Contains(err.Error(), "larger than") {
+	if err := fetchFile(t.Context(), site.URL+"/file", to+"2", 7); err == nil ||
+		!strings.Contains(err.Error(), "larger than") {
 		t.Errorf("a file above the limit: got %v", err)
 	}
 	if err := fetchFile(t.Context(), site.URL+"/file", to, 8); !errors.Is(err, os.ErrExist) {
