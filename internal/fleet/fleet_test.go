@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,10 +12,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/health"
 )
 
 // kubeconfig has a cluster for each context; the user of the last is an exec plugin.
@@ -138,6 +142,99 @@ func TestKubeconfigOfTheUserIsTrusted(t *testing.T) {
 		if cfg.ExecProvider == nil || cfg.CAFile != filepath.Join(dir, "ca.crt") || c.Labels["wave"] != "9" {
 			t.Errorf("%s: got CA file %s, plugin %v, labels %v", c.Name, cfg.CAFile, cfg.ExecProvider, c.Labels)
 		}
+	}
+}
+
+func TestDirectoryHasKubeconfigsOfALimitedSize(t *testing.T) {
+	s := testSession(t, kubeconfig)
+	dir := t.TempDir()
+	pad := func(size int) string { return kubeconfig + "#" + strings.Repeat("x", size-len(kubeconfig)-1) }
+	writeFiles(t, dir, map[string]string{"at": pad(maxKubeconfig), "above": pad(maxKubeconfig + 1)})
+	if err := os.Symlink(filepath.Join(dir, "at"), filepath.Join(dir, "link.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "more"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for context, wave := range map[string]string{"": "9", "prod/a": "10"} {
+		s.Connection.Context = context
+		list, err := List(t.Context(), s, Source{From: dir})
+		if diff := cmp.Diff([]string{"above!", "at", "link"}, names(list)); diff != "" || err != nil {
+			t.Fatalf("%v (-want +got):\n%s", err, diff)
+		}
+		if got := list[1].Labels["wave"]; got != wave {
+			t.Errorf("context %q: wave %q, want %q", context, got, wave)
+		}
+	}
+}
+
+// A session for a cluster has the user's general settings, and nothing of this node.
+func TestClusterIsReachedAsTheUserSays(t *testing.T) {
+	s := testSession(t, kubeconfig)
+	s.NodeRoot = "/host"
+	s.Connection.As, s.Connection.AsGroups, s.Connection.UserAgent = "alice", []string{"team"}, "pmk-sched/v1"
+	s.Connection.RequestTimeout = 7 * time.Second
+	list, err := List(t.Context(), s, Source{From: FromContexts})
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, err := list[0].session(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := one.Connection
+	if got.As != "alice" || !slices.Equal(got.AsGroups, []string{"team"}) || got.UserAgent != "pmk-sched/v1" ||
+		got.RequestTimeout != 7*time.Second || got.Kubeconfig != "" || one.NodeRoot != inspect.NoNode {
+		t.Errorf("got %+v with the node %q", got, one.NodeRoot)
+	}
+}
+
+// The findings of a cluster are part of its result; what else went wrong is an error of its row.
+func TestFindingsAreNoErrors(t *testing.T) {
+	findings, broken := &health.FindingsError{Findings: []health.Finding{{}}}, errors.New("broken")
+	for name, c := range map[string]struct{ err, want error }{
+		"nothing":         {nil, nil},
+		"findings":        {findings, nil},
+		"an error":        {broken, broken},
+		"both":            {errors.Join(findings, broken), broken},
+		"both, in a join": {errors.Join(errors.Join(broken, findings), findings), broken},
+	} {
+		if got := withoutFindings(c.err); !errors.Is(got, c.want) || errors.As(got, new(*health.FindingsError)) {
+			t.Errorf("%s: got %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+func TestNamespaceIsPartOfTheNameUnlessItIsGiven(t *testing.T) {
+	object := &unstructured.Unstructured{}
+	object.SetNamespace("team")
+	object.SetName("a")
+	if all, one := (Source{}).nameOf(object), (Source{Namespace: "team"}).nameOf(object); all != "team/a" || one != "a" {
+		t.Errorf("got %s, and in a namespace %s", all, one)
+	}
+}
+
+func TestReaderHasTheTimeAndTheWarningsOfItsCluster(t *testing.T) {
+	s := testSession(t, kubeconfig)
+	list, err := List(t.Context(), s, Source{From: FromContexts, Selector: "region"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := readAll(t.Context(), s, list, ReadOptions{Parallel: 1, Timeout: time.Minute},
+		func(_ context.Context, one *session.Session) (*time.Duration, error) {
+			one.Warn("old")
+			return &one.Connection.RequestTimeout, problem.Errorf("renew it", "damaged")
+		})
+	if err != nil || len(rows) != 1 {
+		t.Fatalf("%d rows, %v", len(rows), err)
+	}
+	row := rows[0]
+	row.Seconds = 0
+	minute := time.Minute
+	want := Row[time.Duration]{Cluster: "prod/a", Labels: map[string]string{"wave": "10", "region": "eu"}, Result: &minute,
+		Error: "damaged", Hints: []string{"renew it"}, Warnings: []string{"old"}}
+	if diff := cmp.Diff(want, row); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

@@ -106,9 +106,7 @@ func Upgrade(
 	ctx context.Context, s *session.Session, clusters []Cluster, up lifecycle.UpgradeOptions, o RolloutOptions,
 ) ([]Turn, error) {
 	return roll(ctx, s, clusters, o, func(ctx context.Context, one *session.Session, t *Turn) error {
-		again := up
-		again.Spec, again.Deploy = up.Spec.Named(up.Spec.Name, up.Spec.Namespace), o.Deploy
-		report, outcome, err := lifecycle.RunUpgrade(ctx, one, again)
+		report, outcome, err := lifecycle.RunUpgrade(ctx, one, o.upgrade(up))
 		if err != nil {
 			return err
 		}
@@ -121,6 +119,12 @@ func Upgrade(
 		_, err = lifecycle.Verify(ctx, one, o.verification(one, report.Name, report.Namespace))
 		return err
 	})
+}
+
+// upgrade returns the options of the upgrade of one cluster, which has its own copy of the spec.
+func (o RolloutOptions) upgrade(up lifecycle.UpgradeOptions) lifecycle.UpgradeOptions {
+	up.Spec, up.Deploy = up.Spec.Named(up.Spec.Name, up.Spec.Namespace), o.Deploy
+	return up
 }
 
 func (o RolloutOptions) verification(s *session.Session, name, namespace string) verify.Options {

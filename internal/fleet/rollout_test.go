@@ -6,11 +6,17 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 )
 
 // deployTo deploys to clusters, of which the named ones fail. It returns the clusters that were
@@ -38,6 +44,12 @@ func deployTo(
 		return nil
 	})
 	for _, turn := range turns {
+		failed := map[string][]string{"e": {"renew it"}}[turn.Cluster]
+		if turn.State == Failed && (turn.Error == "" || !slices.Equal(turn.Hints, failed)) {
+			t.Errorf("%s failed with %q, hints %q", turn.Cluster, turn.Error, turn.Hints)
+		}
+	}
+	for _, turn := range turns {
 		states = append(states, turn.Cluster+" "+string(turn.State))
 	}
 	return tried, states, err
@@ -63,13 +75,55 @@ func TestRolloutStopsAfterTooManyFailures(t *testing.T) {
 			message: "1 of 5 clusters failed; stopped, 3 clusters were not tried"},
 		"the last fails": {fail: "", states: "a done, b done, c done, d done, e failed", message: "1 of 5 clusters failed"},
 	} {
-		_, states, err := deployTo(t.Context(), t, c.fail, RolloutOptions{Wave: c.wave, MaxFailures: c.most}, nil)
+		tried, states, err := deployTo(t.Context(), t, c.fail, RolloutOptions{Wave: c.wave, MaxFailures: c.most}, nil)
 		if got := strings.Join(states, ", "); got != c.states {
 			t.Errorf("%s: got %s, want %s", name, got, c.states)
+		}
+		if pending := strings.Count(c.states, "pending"); len(tried) != len(states)-pending {
+			t.Errorf("%s: %v are reported, and %d are pending", name, tried, pending)
 		}
 		var failed *RolloutError
 		if !errors.As(err, &failed) || failed.Error() != c.message {
 			t.Errorf("%s: got error %v, want %s", name, err, c.message)
+		}
+	}
+}
+
+// Each cluster is upgraded with the options of the rollout and with a copy of the spec.
+func TestUpgradesOfAFleetAreDeployedAsTheOptionsSay(t *testing.T) {
+	sp, err := spec.Read(spec.Flags{Name: "my-scheduler", Namespace: "team"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	verified := errors.New("verified")
+	o := RolloutOptions{Deploy: deploy.RunOptions{Timeout: 7 * time.Minute, StableFor: 3 * time.Second, NoRollback: true,
+		Verify: func(context.Context, *deploy.Plan) error { return verified }}}
+	got := o.upgrade(lifecycle.UpgradeOptions{Spec: sp, Base: "base", Busybox: "busybox"})
+	if got.Deploy.Timeout != o.Deploy.Timeout || got.Deploy.StableFor != o.Deploy.StableFor || !got.Deploy.NoRollback ||
+		!errors.Is(got.Deploy.Verify(t.Context(), nil), verified) {
+		t.Errorf("got the options %+v", got.Deploy)
+	}
+	if got.Spec == sp || got.Spec.Name != sp.Name || got.Spec.Namespace != sp.Namespace || got.Base != "base" ||
+		got.Busybox != "busybox" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestTurnHasTheChangesOfItsCluster(t *testing.T) {
+	same := apply.Change{Object: "ConfigMap/ns/same", Action: apply.Unchanged}
+	changed := apply.Change{Object: "Deployment/ns/a", Action: apply.Configured}
+	for _, c := range []struct {
+		changes apply.ChangeSet
+		want    Turn
+	}{
+		{apply.ChangeSet{same}, Turn{State: Unchanged, Revision: 3}},
+		{apply.ChangeSet{same, changed, same},
+			Turn{State: Done, Revision: 3, Changes: []string{"Deployment/ns/a " + string(apply.Configured)}}},
+	} {
+		var got Turn
+		got.record(&deploy.Outcome{Revision: 3, Changes: c.changes})
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%v (-want +got):\n%s", c.changes, diff)
 		}
 	}
 }

@@ -4,8 +4,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/yaml"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
@@ -105,9 +109,49 @@ func TestArgoCDClusters(t *testing.T) {
 	}
 }
 
+// All fields of a Secret of Argo CD are used.
+func TestArgoCDSecretBecomesAKubeconfig(t *testing.T) {
+	got, err := argoKubeconfig("https://x", []byte(`{"username": "u", "password": "p", "bearerToken": "t",
+"tlsClientConfig": {"serverName": "name", "certData": "Y2VydA==", "keyData": "a2V5", "caData": "Y2E="},
+"execProviderConfig": {"command": "c", "args": ["a"], "env": {"B": "2", "A": "1"}, "apiVersion": "v", "installHint": "h"},
+"awsAuthConfig": null, "proxyUrl": "https://proxy"}`), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := single("https://x", &clientcmdapi.Cluster{
+		Server: "https://x", TLSServerName: "name", CertificateAuthorityData: []byte("ca"), ProxyURL: "https://proxy",
+	}, &clientcmdapi.AuthInfo{
+		Username: "u", Password: "p", Token: "t", ClientCertificateData: []byte("cert"), ClientKeyData: []byte("key"),
+		Exec: &clientcmdapi.ExecConfig{Command: "c", Args: []string{"a"}, APIVersion: "v", InstallHint: "h",
+			Env:             []clientcmdapi.ExecEnvVar{{Name: "A", Value: "1"}, {Name: "B", Value: "2"}},
+			InteractiveMode: clientcmdapi.NeverExecInteractiveMode},
+	})
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(clientcmdapi.ExecConfig{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for config, kubeconfig := range map[string]bool{
+		``: false, `{}`: false, `{"tlsClientConfig":{"caData":"Y2E="}}`: false, `{"username":"u"}`: true,
+		`{"tlsClientConfig":{"certData":"Y2VydA=="}}`: true, `{"execProviderConfig":{"command":"c"}}`: true,
+	} {
+		if got, err := argoKubeconfig(argoInCluster, []byte(config), true); err != nil || (got != nil) != kubeconfig {
+			t.Errorf("the cluster of Argo CD with %q: got %v, %v", config, got, err)
+		}
+	}
+	for want, data := range map[string]map[string][]byte{
+		"named": {"name": []byte("named"), "server": []byte("https://x/")}, "https://x": {"server": []byte("https://x/")},
+		"secret": {},
+	} {
+		about := metav1.ObjectMeta{Name: "secret", Labels: map[string]string{"a": "b"}}
+		secret := &corev1.Secret{ObjectMeta: about, Data: data}
+		if got := (Source{}).argoCluster(kubeapi.ConnectOptions{}, secret); got.Name != want || got.Labels["a"] != "b" {
+			t.Errorf("got %s with the labels %v, want %s", got.Name, got.Labels, want)
+		}
+	}
+}
+
 func TestClusterProfilesUseThePluginsOfTheUser(t *testing.T) {
 	const plugins = `{"providers": [{"name": "mine", "execConfig": {"apiVersion": "client.authentication.k8s.io/v1",
-"command": "plugin", "provideClusterInfo": true}}]}`
+"command": "plugin", "provideClusterInfo": true, "interactiveMode": "Always"}}, {"name": "without"}]}`
 	var file pluginFile
 	if err := yaml.Unmarshal([]byte(plugins), &file); err != nil {
 		t.Fatal(err)
@@ -116,11 +160,14 @@ func TestClusterProfilesUseThePluginsOfTheUser(t *testing.T) {
 		"access provider": {status: `{accessProviders: [{name: other, cluster: {server: "https://other"}},
 {name: mine, cluster: {server: "https://x", extensions: [{name: client.authentication.k8s.io/exec, extension: {a: b}}]}}]}`,
 			host: "https://x"},
-		"former field":  {status: `{credentialProviders: [{name: mine, cluster: {server: "https://x"}}]}`, host: "https://x"},
-		"none":          {status: `{}`, refused: "no access providers"},
-		"other":         {status: `{accessProviders: [{name: other, cluster: {server: "https://x"}}]}`, refused: "other"},
-		"names a file":  {status: `{accessProviders: [{name: mine, cluster: {certificate-authority: /s3cret}}]}`, refused: "file"},
-		"not an object": {status: `{accessProviders: [s3cret]}`, refused: "decode"},
+		"former field": {status: `{credentialProviders: [{name: mine, cluster: {server: "https://x"}}]}`, host: "https://x"},
+		"both fields": {status: `{credentialProviders: [{name: mine, cluster: {server: "https://former"}}],
+accessProviders: [{name: mine, cluster: {server: "https://x"}}]}`, host: "https://x"},
+		"without plugin": {status: `{accessProviders: [{name: without, cluster: {server: "https://x"}}]}`, refused: "without"},
+		"none":           {status: `{}`, refused: "no access providers"},
+		"other":          {status: `{accessProviders: [{name: other, cluster: {server: "https://x"}}]}`, refused: "other"},
+		"names a file":   {status: `{accessProviders: [{name: mine, cluster: {certificate-authority: /s3cret}}]}`, refused: "file"},
+		"not an object":  {status: `{accessProviders: [s3cret]}`, refused: "decode"},
 	} {
 		object := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte("status: "+c.status), &object.Object); err != nil {
@@ -135,7 +182,8 @@ func TestClusterProfilesUseThePluginsOfTheUser(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if cfg.Host != c.host || cfg.ExecProvider == nil || cfg.ExecProvider.Command != "plugin" {
+		if cfg.Host != c.host || cfg.ExecProvider == nil || cfg.ExecProvider.Command != "plugin" ||
+			cfg.ExecProvider.InteractiveMode != clientcmdapi.NeverExecInteractiveMode {
 			t.Errorf("%s: got %v", name, cfg)
 		}
 		if name == "access provider" && cfg.ExecProvider.Config == nil {

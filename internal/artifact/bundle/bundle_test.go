@@ -104,11 +104,16 @@ func firstFiles() map[string]string {
 		downloads + "/example.com/a/@v/v1.0.0.zip":                  large("a"),
 		"bundle/images/localhost_kube-scheduler_v1.24.3/index.json": "{}",
 		SelfPath + "!": "pmk-sched",
+		// contents that an executable and another file have, each as the first one
+		"build/binaries/01/first!": "#1", "build/facts/second": "#1",
+		"build/facts/third": "#2", "published/v1.24.3/linux-amd64/fourth/fourth!": "#2",
 	}
 }
 
 func TestUnpackedFilesAreThoseOfTheBundle(t *testing.T) {
-	for _, name := range []string{"b.tar", "b.tar.gz", "b.tar.zst"} {
+	for name, magic := range map[string]string{
+		"b.tar": manifestFile, "b.tar.gz": "\x1f\x8b", "b.tgz": "\x1f\x8b", "b.tar.zst": "\x28\xb5\x2f\xfd",
+	} {
 		dir := t.TempDir()
 		file := bundleOf(t, name, "", firstFiles())
 		if err := unpack(t, file, dir); err != nil {
@@ -121,6 +126,9 @@ func TestUnpackedFilesAreThoseOfTheBundle(t *testing.T) {
 		first, _ := os.ReadFile(file)
 		if err != nil || !bytes.Equal(first, again) {
 			t.Errorf("%s: the same files gave other bytes (%v)", name, err)
+		}
+		if !bytes.HasPrefix(first, []byte(magic)) {
+			t.Errorf("%s begins with %q", name, first[:4])
 		}
 		if size := int64(len(first)); name == "b.tar" && size > 10*minAbsent {
 			t.Errorf("%s has %d bytes: a content is in it twice", name, size)
@@ -152,7 +160,8 @@ func TestOnlyTheBundleWithTheGivenDigestIsUnpacked(t *testing.T) {
 func TestFilesOutsideOfABundleAreLeftOut(t *testing.T) {
 	files := firstFiles()
 	for _, name := range []string{"build/tmp/build-1/x", "build/locks/x", "bundle/mod/example.com/a@v1.0.0/a.go",
-		downloads + "/example.com/a/@v/v1.0.0.lock", downloads + "/example.com/a/@v/v1.0.0.ziphash", downloads + "/cache/lock"} {
+		downloads + "/example.com/a/@v/v1.0.0.lock", downloads + "/lock", downloads + "/example.com/a/@v/v1.0.0.zip1.tmp",
+		downloads + "/example.com/a/@v/v1.0.0.partial", downloads + "/example.com/a/@v/v1.0.0.ziphash", downloads + "/cache/lock"} {
 		files[name] = name
 	}
 	dir := t.TempDir()

@@ -47,8 +47,8 @@ func (e *UnavailableError) Hint() string {
 	return "check the network, use mirrors (--kubernetes-registry, --kubernetes-downloads), or compile: --programs build"
 }
 
-// reach checks that the servers that have the named programs answer.
-func (f *Finder) reach(ctx context.Context, names []string) error {
+// checkServers checks that the servers that have the named programs answer.
+func (f *Finder) checkServers(ctx context.Context, names []string) error {
 	var servers []string
 	for _, name := range names {
 		server := cmp.Or(f.Downloads, DefaultDownloads) + "/"
@@ -60,7 +60,7 @@ func (f *Finder) reach(ctx context.Context, names []string) error {
 		}
 		servers = append(servers, server)
 	}
-	ctx, cancel := context.WithTimeout(ctx, reachTime)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(f.reach, reachTime))
 	defer cancel()
 	return f.OnStep.Do("look for the programs that Kubernetes publishes", func() error { return answer(ctx, servers) })
 }

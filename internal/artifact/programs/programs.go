@@ -20,6 +20,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
@@ -92,6 +93,9 @@ type Finder struct {
 	Registry, Downloads string
 	// Note reports a message. It may be nil.
 	Note func(text string)
+
+	// reach is how long servers may take to answer at all. If it is 0, it is reachTime.
+	reach time.Duration
 }
 
 // Request names programs.

@@ -61,7 +61,7 @@ func (f *Finder) published(ctx context.Context, r Request, names []string) (map[
 	if runtime.GOOS != "linux" {
 		return found, &UnavailableError{cause: fmt.Errorf("no control plane is published for %s", runtime.GOOS)}
 	}
-	if err := f.reach(ctx, absent); err != nil {
+	if err := f.checkServers(ctx, absent); err != nil {
 		return found, err
 	}
 	var mu sync.Mutex

@@ -3,6 +3,7 @@ package provenance
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -75,10 +76,56 @@ func TestDifferencesOfAProvenanceFromALock(t *testing.T) {
 	if got, err := Compare(other, someBuild()); err != nil || len(got) != 1 || !strings.HasPrefix(got[0], "builder: ") {
 		t.Errorf("another builder: %q, %v", got, err)
 	}
-	for _, text := range []string{"", "{}", "[]", `{"buildDefinition":{"buildType":"x"}}`} {
+	for _, text := range []string{"", "{}", "[]", `{"buildDefinition":{"buildType":"x"}}`,
+		`{"buildDefinition":{"buildType":"` + BuildType + `","externalParameters":1}}`} {
 		if _, err := Compare([]byte(text), someBuild()); err == nil {
 			t.Errorf("%q: no error", text)
 		}
+	}
+}
+
+// A build without git, a named base and a version has no such entries.
+func TestProvenanceHasOnlyWhatTheBuildHas(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Build)
+		absent string
+	}{
+		"commit":  {func(b *Build) { b.Commit = "" }, `"name":"source"`},
+		"base":    {func(b *Build) { b.Base = "busybox" }, `"name":"base"`},
+		"version": {func(b *Build) { b.Version = "" }, `"version":{"pmk-sched"`},
+		"sum":     {func(b *Build) { b.Modules[1].Digest = "" }, "dirHash1"},
+	} {
+		b := someBuild()
+		all, err := New(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.change(&b)
+		without, err := New(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(all), c.absent) || strings.Contains(string(without), c.absent) {
+			t.Errorf("%s: got %s\nwithout it %s", name, all, without)
+		}
+	}
+}
+
+func TestLockIsReadFromTheByproducts(t *testing.T) {
+	const form = `{"buildDefinition":{"buildType":"` + BuildType + `"},"runDetails":{"byproducts":[%s]}}`
+	for byproducts, want := range map[string]string{
+		`{"name":"other","content":"eA=="},{"name":"pmk-sched.lock","content":"bG9jaw=="}`: "lock",
+		`{"name":"other","content":"eA=="}`:                                                "",
+		`{"name":"pmk-sched.lock","content":"?"}`:                                          "",
+		``: "",
+	} {
+		got, err := ReadLock(fmt.Appendf(nil, form, byproducts))
+		if string(got) != want || (err == nil) != (want != "") {
+			t.Errorf("%s: got %q, %v, want %q", byproducts, got, err, want)
+		}
+	}
+	if got, err := ReadLock([]byte(`{"runDetails":{"byproducts":[{"name":"pmk-sched.lock"}]}}`)); err == nil {
+		t.Errorf("another build type: got %q", got)
 	}
 }
 

@@ -113,8 +113,17 @@ func TestBundleThatIsNotSignedByTheKeyIsRefused(t *testing.T) {
 		text []byte
 		want string
 	}{
-		"another key":     {other.Public(), text, "but names the key " + key.Public().Hint()},
-		"another payload": {key.Public(), change(func(b *bundle) { b.DSSEEnvelope.Payload[20]++ }), "not signed by"},
+		"another key": {other.Public(), text, "but names the key " + key.Public().Hint()},
+		"another payload": {key.Public(), change(func(b *bundle) { b.DSSEEnvelope.Payload[20]++ }),
+			"not signed by the key " + key.Public().Hint()},
+		"a hint that is no digest": {other.Public(), change(func(b *bundle) {
+			b.VerificationMaterial.PublicKey.Hint = "AAAA"
+		}), "not signed by the key " + other.Public().Hint()},
+		"a hint with other text": {other.Public(), change(func(b *bundle) {
+			b.VerificationMaterial.PublicKey.Hint = "run this"
+		}), "not signed by the key " + other.Public().Hint()},
+		"no hint": {other.Public(), change(func(b *bundle) { b.VerificationMaterial.PublicKey = nil }),
+			"not signed by the key " + other.Public().Hint()},
 		"another signature": {key.Public(), change(func(b *bundle) { b.DSSEEnvelope.Signatures[0].Sig[9]++ }),
 			"not signed by"},
 		"no signature": {key.Public(), change(func(b *bundle) { b.DSSEEnvelope.Signatures = nil }), "one signature, got 0"},
@@ -131,6 +140,38 @@ func TestBundleThatIsNotSignedByTheKeyIsRefused(t *testing.T) {
 		if s, err := Verify(c.key, c.text); err == nil || s != nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, %v, want an error with %q", name, s, err, c.want)
 		}
+		if err != nil && name != "another key" && strings.Contains(err.Error(), "but names") {
+			t.Errorf("%s: got %v, want an error without another key", name, err)
+		}
+	}
+}
+
+func TestBundleUpToTheLimitIsReadAndWritten(t *testing.T) {
+	key := newKey(t)
+	text, err := Sign(t.Context(), key, NewStatement(Signature, digest, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Verify(key.Public(), append(text, bytes.Repeat([]byte(" "), MaxBundle-len(text))...)); err != nil {
+		t.Errorf("a bundle of the limit: %v", err)
+	}
+	large := json.RawMessage(`"` + strings.Repeat("x", MaxBundle) + `"`)
+	if _, err := Sign(t.Context(), key, NewStatement(SBOM, digest, large)); err == nil ||
+		!strings.Contains(err.Error(), "the limit is") {
+		t.Errorf("a bundle above the limit: got %v", err)
+	}
+}
+
+func TestStatementOfAnotherTypeIsRefused(t *testing.T) {
+	key := newKey(t)
+	s := NewStatement(Signature, digest, nil)
+	s.Type = "https://in-toto.io/Statement/v0.1"
+	text, err := Sign(t.Context(), key, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Verify(key.Public(), text); err == nil || !strings.Contains(err.Error(), "read statement: expected") {
+		t.Errorf("got %v, %v", got, err)
 	}
 }
 
@@ -152,12 +193,14 @@ func TestKeysOfOtherKindsAreRefused(t *testing.T) {
 		"Ed25519":   {encoded(t, edwards), "got a key of ed25519"},
 		"P-384":     {encoded(t, generate(t, elliptic.P384())), "got an ECDSA key on P-384"},
 		"encrypted": {block("ENCRYPTED PRIVATE KEY"), "it is encrypted"},
-		"cosign's":  {block("ENCRYPTED SIGSTORE PRIVATE KEY"), "it is encrypted"},
-		"public":    {[]byte(newKey(t).Public().PEM()), "got a public key"},
-		"a text":    {[]byte("secret"), "not PEM"},
-		"damaged":   {block("PRIVATE KEY"), "cannot be read"},
-		"an X.509":  {block("CERTIFICATE"), `got "CERTIFICATE"`},
-		"empty":     {nil, "not PEM"},
+		"encrypted as before": {pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: []byte("secret"),
+			Headers: map[string]string{"DEK-Info": "AES-256-CBC,00"}}), "it is encrypted"},
+		"cosign's": {block("ENCRYPTED SIGSTORE PRIVATE KEY"), "it is encrypted"},
+		"public":   {[]byte(newKey(t).Public().PEM()), "got a public key"},
+		"a text":   {[]byte("secret"), "not PEM"},
+		"damaged":  {block("PRIVATE KEY"), "cannot be read"},
+		"an X.509": {block("CERTIFICATE"), `got "CERTIFICATE"`},
+		"empty":    {nil, "not PEM"},
 	} {
 		_, err := ParsePrivateKey(c.text)
 		if !problem.IsInvalid(err) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "secret") {
@@ -214,6 +257,7 @@ func TestCommandSigns(t *testing.T) {
 		"no base64":         {script(t, "[ $1 = sign ] && echo '?' || cat "+dir+"/pub.pem"), "expected base64"},
 		"another signature": {script(t, "[ $1 = sign ] && echo AAAA || cat "+dir+"/pub.pem"), "does not fit the public key"},
 		"no command":        {" ", "names no command"},
+		"a long answer":     {script(t, "head -c 65537 /dev/zero\n"), "expected at most 65536 bytes, got 65537"},
 	} {
 		signer, err := NewCommand(t.Context(), c.command)
 		if err == nil {

@@ -29,11 +29,15 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/samples"
 )
 
+// claimedObjects is the number of objects of docs/controller.md.
+const claimedObjects = 100
+
 // BenchmarkController deploys OBJECTS (100) schedulers, and then looks at the idle controller for
 // MINUTES (3). The API server is real, the pods are played.
 func BenchmarkController(b *testing.B) {
-	objects, minutes := samples.Setting(b, "OBJECTS", 100), samples.Setting(b, "MINUTES", 3)
+	objects, minutes := samples.Setting(b, "OBJECTS", claimedObjects), samples.Setting(b, "MINUTES", 3)
 	w := newWorld(b)
+	var ready, readyRequests, perMinute, used, memory, peak samples.Set
 	for b.Loop() {
 		began := time.Now()
 		pid := w.startController(b)
@@ -47,22 +51,31 @@ func BenchmarkController(b *testing.B) {
 			}
 		}
 		w.awaitReady(b, objects)
-		b.ReportMetric(time.Since(began).Seconds(), "until-ready-s")
-		b.ReportMetric(float64(w.requests(b)), "until-ready-requests")
+		ready, readyRequests = append(ready, time.Since(began).Seconds()), append(readyRequests, float64(w.requests(b)))
 		b.Logf("until all are ready: %s", most(w.sent(b)))
-		var requests, cpu, memory samples.Set
 		for range minutes {
-			sent, used := w.requests(b), run.CPUOf(b, pid).Seconds()
+			sent, cpu := w.requests(b), run.CPUOf(b, pid).Seconds()
 			time.Sleep(time.Minute)
-			requests, cpu = append(requests, float64(w.requests(b)-sent)), append(cpu, run.CPUOf(b, pid).Seconds()-used)
+			perMinute, used = append(perMinute, float64(w.requests(b)-sent)), append(used, run.CPUOf(b, pid).Seconds()-cpu)
 			memory = append(memory, run.MemoryOf(b, pid, "VmRSS"))
 		}
-		b.ReportMetric(requests.Median(), "requests/min")
-		b.ReportMetric(cpu.Median(), "cpu-s/min")
-		b.ReportMetric(slices.Max(memory), "MiB")
-		b.ReportMetric(run.MemoryOf(b, pid, "VmHWM"), "peak-MiB")
-		b.Logf("%d objects; each minute: %.0f requests, CPU %.2f s; memory %.0f MiB; last minute: %s", objects, requests,
-			cpu, memory, most(w.sent(b)[len(w.sent(b))-int(requests[len(requests)-1]):]))
+		peak = append(peak, run.MemoryOf(b, pid, "VmHWM"))
+		b.Logf("%d objects; each minute: %.0f requests, CPU %.2f s; memory %.0f MiB; last minute: %s", objects, perMinute,
+			used, memory, most(w.sent(b)[len(w.sent(b))-int(perMinute[len(perMinute)-1]):]))
+	}
+	b.ReportMetric(ready.Mean(), "until-ready-s")
+	b.ReportMetric(readyRequests.Mean(), "until-ready-requests")
+	b.ReportMetric(perMinute.Median(), "requests/min")
+	b.ReportMetric(used.Median(), "cpu-s/min")
+	b.ReportMetric(slices.Max(memory), "MiB")
+	b.ReportMetric(slices.Max(peak), "peak-MiB")
+	if objects == claimedObjects {
+		const page = "docs/controller.md"
+		samples.Claim(page, "all deployed and verified, 4 at a time | 111 s, 30,500 requests").
+			AtMost(b, "requests until all are ready", slices.Max(readyRequests), 45_000)
+		samples.Claim(page, "memory | 84 MiB, at most 88 MiB").AtMost(b, "MiB", slices.Max(peak), 150)
+		samples.Claim(page, "afterwards, in each minute | 60 requests").
+			AtMost(b, "requests in a minute", perMinute.Median(), 150)
 	}
 }
 

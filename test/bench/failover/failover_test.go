@@ -75,10 +75,10 @@ func BenchmarkFailover(b *testing.B) {
 				measured.Of(f.title, s.name).ReportMedian(b, s.name, "s")
 			}
 			own, other := measured.Of(f.title, deployed).Median(), measured.Of(f.title, "default-scheduler").Median()
-			if own > goal.Seconds() || own > other+slack.Seconds() {
-				b.Errorf("expected a p50 of at most %s, and at most %s above that of the default scheduler, %.1f s; got %.1f s",
-					goal, slack, other, own)
-			}
+			claim := samples.Claim("docs/performance.md", "the p50 of the deployed scheduler is above 20 s or 3 s above the p50 of "+
+				"the default scheduler")
+			claim.AtMost(b, "p50 of the deployed scheduler in seconds", own, goal.Seconds())
+			claim.AtMost(b, "seconds above the p50 of the default scheduler", own-other, slack.Seconds())
 		})
 	}
 	fmt.Fprint(os.Stdout, measured.Markdown("seconds until a new pod is bound", func(seconds float64) string {

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/programs"
-	"github.com/pmk-sched/pmk-sched/test/internal/published"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
+	"github.com/pmk-sched/pmk-sched/test/published"
 )
 
 const (

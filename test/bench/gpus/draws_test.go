@@ -120,6 +120,28 @@ func (t tables) report(b *testing.B, policy, workload string) {
 	}
 }
 
+// checkAbove fails unless the plugin allocates so many percentage points more than other sides, at
+// 100 % asked for, in the workloads that were measured.
+func (t tables) checkAbove(b *testing.B, claim samples.Claimed, points float64, workloads, others []string) {
+	b.Helper()
+	for _, workload := range workloads {
+		own := t[100].Of("gpupacking", workload)
+		for _, other := range others {
+			if set := t[100].Of(other, workload); len(own) > 0 && len(set) == len(own) {
+				claim.AtLeast(b, workload+": percentage points above "+other, own.Mean()-set.Mean(), points)
+			}
+		}
+	}
+}
+
+// allWorkloads returns the names of the workloads.
+func allWorkloads() (names []string) {
+	for _, w := range trace.Workloads() {
+		names = append(names, w.Name)
+	}
+	return names
+}
+
 // log writes the tables of the documentation.
 func (t tables) log(b *testing.B) {
 	b.Helper()

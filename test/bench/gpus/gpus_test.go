@@ -26,7 +26,10 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/trace"
 )
 
-const release = "v1.24.3"
+const (
+	release = "v1.24.3"
+	page    = "scheduler/plugins/gpupacking/README.md"
+)
 
 var update = flag.Bool("update", false, "draw the picture of the documentation (BenchmarkPolicies); add the results to "+
 	"testdata/allocated.csv (BenchmarkAllocatedGPUs)")
@@ -90,6 +93,8 @@ func BenchmarkAllocatedGPUs(b *testing.B) {
 		})
 	}
 	all.tables().log(b)
+	all.tables().checkAbove(b, samples.Claim(page, "GPUPacking allocates the most in all workloads at 100 % asked for"), 0,
+		allWorkloads(), []string{"default", "mostallocated"})
 }
 
 // source returns the configuration.

@@ -12,6 +12,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 	"github.com/pmk-sched/pmk-sched/scheduler/plugintest"
 	"github.com/pmk-sched/pmk-sched/test/internal/fgd"
+	"github.com/pmk-sched/pmk-sched/test/internal/samples"
 	"github.com/pmk-sched/pmk-sched/test/internal/trace"
 )
 
@@ -68,6 +69,11 @@ func BenchmarkPolicies(b *testing.B) {
 		})
 	}
 	all.tables().log(b)
+	simple := []string{"random", "least-allocated", "best-fit"}
+	all.tables().checkAbove(b, samples.Claim(page, "| GPUPacking | 95.3 (95.1–95.5) | 95.4 (95.2–95.6) |"), 1,
+		[]string{"default"}, simple)
+	all.tables().checkAbove(b, samples.Claim(page, "GPUPacking is not the best everywhere, and close to FGD in most workloads"),
+		-0.5, allWorkloads(), append(simple, "fgd", "fgd-ties-by-chance"))
 	if *update {
 		all.picture(b, line{"gpupacking", "GPUPacking"}, line{"fgd", "FGD"}, line{"best-fit", "best fit"},
 			line{"least-allocated", "LeastAllocated"}, line{"fgd-ties-by-chance", "FGD, by chance"},

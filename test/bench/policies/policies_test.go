@@ -71,11 +71,12 @@ func BenchmarkPolicies(b *testing.B) {
 		"--branch", other, "-o", "json", write("policy.yaml", []byte(policy))}
 	small := write("node.yaml", []byte("apiVersion: v1\nkind: Node\nmetadata: {name: a}\n"))
 	run.PMKSched(b, "simulate", "pending", "--snapshot", small, "--branch", other).OK(b)
+	longest := time.Duration(0)
 	for b.Loop() {
 		begin := time.Now()
 		r := run.PMKSched(b, args...)
 		total := time.Since(begin)
-		b.ReportMetric(total.Seconds(), "total-s")
+		longest = max(longest, total)
 		b.Logf("%s\n%s", total, r.OK(b).Stderr)
 		for _, x := range run.Decode[struct{ Runs []policytest.Result }](b, r.Stdout).Runs {
 			b.Logf("%s: %.1f s, %d expectations", x.Release, x.Seconds, len(x.Expectations))
@@ -84,4 +85,5 @@ func BenchmarkPolicies(b *testing.B) {
 			b.Errorf("it took %s, want at most %s", total, most)
 		}
 	}
+	b.ReportMetric(longest.Seconds(), "total-s")
 }

@@ -59,7 +59,12 @@ func BenchmarkThroughput(b *testing.B) {
 	article, deployed := rates["my-scheduler"], rates["pmk-sched"]
 	article.ReportMedian(b, "article", "pods/s")
 	deployed.ReportMedian(b, "pmk-sched", "pods/s")
-	b.ReportMetric(deployed.Median()/article.Median(), "x-article")
+	ratio := deployed.Median() / article.Median()
+	b.ReportMetric(ratio, "x-article")
+	// The client of the article's scheduler is limited to 50 requests per second; on other cores the
+	// deployed one is slower or faster.
+	samples.Claim("docs/performance.md", "| kube-scheduler deployed with `pmk-sched deploy` | 198 |").
+		AtLeast(b, "deployed/article", ratio, 2.5)
 }
 
 // measure makes all pods pending while the scheduler has no replica, so that creating them is not

@@ -53,6 +53,42 @@ func (s Set) report(b *testing.B, center string, value float64, name, unit strin
 	b.ReportMetric(slices.Max(s), name+"-max-"+unit)
 }
 
+// Claimed is a text of a page of the documentation that depends on figures of a benchmark.
+type Claimed struct{ page, text string }
+
+// Claim names a text of a page, whose path is relative to the root of the project. A test at the
+// root checks that the page has the text.
+func Claim(page, text string) Claimed { return Claimed{page, text} }
+
+// reporter is the part of a benchmark that reports a failure.
+type reporter interface {
+	Helper()
+	Errorf(format string, args ...any)
+}
+
+// AtLeast fails the benchmark if the claim does not hold because a figure is less than least. A
+// figure is a ratio of sides of the same run, a number, an amount of memory, or a time with a limit
+// far above it: a slow machine does not fail.
+func (c Claimed) AtLeast(b reporter, figure string, got, least float64) {
+	b.Helper()
+	if !(got >= least) { //nolint:staticcheck // also if it is not a number
+		c.fail(b, figure, got, "least", least)
+	}
+}
+
+// AtMost fails the benchmark if a figure is more than most.
+func (c Claimed) AtMost(b reporter, figure string, got, most float64) {
+	b.Helper()
+	if !(got <= most) { //nolint:staticcheck // also if it is not a number
+		c.fail(b, figure, got, "most", most)
+	}
+}
+
+func (c Claimed) fail(b reporter, figure string, got float64, bound string, limit float64) {
+	b.Helper()
+	b.Errorf("%s claims %q: expected %s of at %s %.4g, got %.4g", c.page, c.text, figure, bound, limit, got)
+}
+
 // Turn returns the sides in the order of a round: each side is the first one in turn, so that the
 // after-effects of a side affect all others alike.
 func Turn[T any](sides []T, round int) []T {

@@ -2,6 +2,7 @@ package samples_test
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 
@@ -63,5 +64,31 @@ func TestTableHasMeanAndRangeOfEachRowAndSide(t *testing.T) {
 `
 	if got := table.MarkdownMean("GPUs", func(s float64) string { return fmt.Sprintf("%.1f", s) }); got != want {
 		t.Errorf("expected %s, got %s", want, got)
+	}
+}
+
+type failures []string
+
+func (*failures) Helper() {}
+
+func (f *failures) Errorf(format string, args ...any) { *f = append(*f, fmt.Sprintf(format, args...)) }
+
+func TestClaimThatDoesNotHoldFails(t *testing.T) {
+	claim := samples.Claim("README.md", "7 times")
+	for _, c := range []struct {
+		got         float64
+		least, most bool
+	}{{5, true, true}, {4.999, false, true}, {5.001, true, false}, {math.NaN(), false, false}} {
+		var low, high failures
+		claim.AtLeast(&low, "the ratio", c.got, 5)
+		claim.AtMost(&high, "the ratio", c.got, 5)
+		if (len(low) == 0) != c.least || (len(high) == 0) != c.most {
+			t.Errorf("%v: got %q, %q", c.got, low, high)
+		}
+	}
+	var got failures
+	claim.AtLeast(&got, "deployed/default", 1, 5)
+	if want := `README.md claims "7 times": expected deployed/default of at least 5, got 1`; !slices.Equal(got, []string{want}) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/programs"
 	"github.com/pmk-sched/pmk-sched/internal/lab"
 	"github.com/pmk-sched/pmk-sched/test/internal/labs"
-	"github.com/pmk-sched/pmk-sched/test/internal/published"
+	"github.com/pmk-sched/pmk-sched/test/published"
 )
 
 // The environment has no go command and the cache is empty, so nothing can be compiled.
