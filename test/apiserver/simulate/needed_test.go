@@ -61,7 +61,6 @@ func checkNeeded(t *testing.T, release string) {
 		}
 	}
 	run.PMKSched(t, args...).Fails(t, 2, "--until-fits needs --template")
-	run.PMKSched(t, append(args, "--template", "b")...).Fails(t, 2, "b")
 }
 
 // Hard spreading counts the full node, so that no other one may have two pods. New nodes have the
