@@ -191,7 +191,8 @@ func TestThePortIsTheFirstFreeOne(t *testing.T) {
 
 func TestFilesOfContainersAreFoundOnTheNode(t *testing.T) {
 	hostPath := func(name, path string) corev1.Volume {
-		return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: path}}}
+		return corev1.Volume{Name: name,
+			VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: path}}}
 	}
 	pod := &corev1.Pod{Spec: corev1.PodSpec{Volumes: []corev1.Volume{
 		hostPath("srv", "/host/srv"), hostPath("conf", "/host/s.conf"), hostPath("pki", "/host/pki"), hostPath("root", "/host/"),

@@ -30,7 +30,8 @@ func objectOf(apiVersion, kind, name string) *unstructured.Unstructured {
 // checkOptions are options for a Deployment and a ConfigMap.
 func checkOptions(hostNetwork bool) Options {
 	deployment := objectOf("apps/v1", "Deployment", "a")
-	deployment.Object["spec"] = map[string]any{"template": map[string]any{"spec": map[string]any{"hostNetwork": hostNetwork}}}
+	pod := map[string]any{"hostNetwork": hostNetwork}
+	deployment.Object["spec"] = map[string]any{"template": map[string]any{"spec": pod}}
 	return Options{Name: "a", Namespace: "sched", Image: "registry.example.com/s:v1",
 		Objects: []*unstructured.Unstructured{deployment, objectOf("v1", "ConfigMap", "a-config")}}
 }
