@@ -43,13 +43,7 @@ func (c *Client) deleteOne(ctx context.Context, obj *unstructured.Unstructured) 
 	if err != nil {
 		return change, err
 	}
-	name := obj.GetLabels()[ownership.LabelInstance]
-	switch {
-	case live == nil:
-		change.Action = Absent
-		return change, nil
-	case name == "" || !ownership.Owns(live.GetLabels(), name):
-		change.Action, change.Note = Skipped, "not managed by pmk-sched for this scheduler"
+	if change.Action, change.Note = deletionOf(obj, live); change.Action != Deleted {
 		return change, nil
 	}
 	propagation := metav1.DeletePropagationBackground
@@ -59,6 +53,17 @@ func (c *Client) deleteOne(ctx context.Context, obj *unstructured.Unstructured) 
 	if err := c.deleteExactly(ctx, live, propagation); err != nil {
 		return change, err
 	}
-	change.Action = Deleted
 	return change, c.waitGone(ctx, live)
+}
+
+// deletionOf returns the action for an object that is to be deleted, and a note for the user.
+func deletionOf(obj, live *unstructured.Unstructured) (action Action, note string) {
+	name := obj.GetLabels()[ownership.LabelInstance]
+	switch {
+	case live == nil:
+		return Absent, ""
+	case name == "" || !ownership.Owns(live.GetLabels(), name):
+		return Skipped, "not managed by pmk-sched for this scheduler"
+	}
+	return Deleted, ""
 }

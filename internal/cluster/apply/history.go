@@ -185,18 +185,23 @@ func (c *Client) Prune(ctx context.Context, ns, name string) (ChangeSet, error) 
 	if err != nil {
 		return nil, err
 	}
-	var unneeded []*unstructured.Unstructured
-	for _, obj := range owned {
-		isData := obj.GetKind() == "ConfigMap" || obj.GetKind() == "Secret"
-		if isData && obj.GetNamespace() == ns && !needed[nameOf(obj)] && !mentioned(owned, obj.GetName()) {
-			unneeded = append(unneeded, obj)
-		}
-	}
-	changes, err := c.Delete(ctx, unneeded)
+	changes, err := c.Delete(ctx, unneeded(owned, ns, needed))
 	if err != nil {
 		return changes, errors.Join(fmt.Errorf("delete old revisions of scheduler %s", name), err)
 	}
 	return changes, nil
+}
+
+// unneeded returns the ConfigMaps and Secrets of a namespace that are not needed and that no
+// Deployment among owned refers to.
+func unneeded(owned []*unstructured.Unstructured, ns string, needed map[string]bool) []*unstructured.Unstructured {
+	var found []*unstructured.Unstructured
+	for _, obj := range owned {
+		if hasData(obj.GetKind()) && obj.GetNamespace() == ns && !needed[nameOf(obj)] && !mentioned(owned, obj.GetName()) {
+			found = append(found, obj)
+		}
+	}
+	return found
 }
 
 // needed returns the names of the revisions to keep and of their objects. Damaged ones are not

@@ -172,6 +172,27 @@ func TestMentionedLooksIntoDeploymentsOnly(t *testing.T) {
 	}
 }
 
+func TestOnlyDataThatNothingRefersToIsUnneeded(t *testing.T) {
+	named := func(kind, ns, name string) *unstructured.Unstructured {
+		obj := object(kind, nil)
+		obj.SetNamespace(ns)
+		obj.SetName(name)
+		return obj
+	}
+	deployment := named("Deployment", "a", "s")
+	deployment.Object["spec"] = map[string]any{"volumes": []any{map[string]any{"secret": map[string]any{"name": "used"}}}}
+	owned := []*unstructured.Unstructured{deployment, named("ConfigMap", "a", "old"), named("Secret", "a", "old"),
+		named("ConfigMap", "a", "kept"), named("Secret", "a", "kept"), named("Secret", "a", "used"),
+		named("ConfigMap", "b", "old"), named("Role", "a", "old")}
+	var got []string
+	for _, obj := range unneeded(owned, "a", map[string]bool{"ConfigMap/a/kept": true}) {
+		got = append(got, nameOf(obj))
+	}
+	if want := []string{"ConfigMap/a/old", "Secret/a/old", "Secret/a/kept"}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
 func TestSizeOfWhatIsListed(t *testing.T) {
 	secret := object("Secret", map[string]any{"a": "1234", "b": "56"})
 	secret.Object["binaryData"] = map[string]any{"c": "789"}

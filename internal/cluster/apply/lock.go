@@ -206,22 +206,32 @@ func (l *lock) renewUntil(ctx context.Context) error {
 		}
 		begin := time.Now()
 		err := l.renew(ctx, l.client.leases)
-		var lost *LostLockError
 		switch {
 		case err == nil:
 			renewed = begin
 		case ctx.Err() != nil:
 			return nil
-		case errors.As(err, &lost):
-			return lost
-		// While the API server is unavailable, no run can take the lock. If only this machine is cut
-		// off, confirmLocks notices before the next change.
-		case time.Since(renewed) >= l.client.locks && !kubeapi.Transient(err):
-			return &LostLockError{Name: l.name, Err: err}
 		default:
+			if lost := l.lostBy(err, time.Since(renewed)); lost != nil {
+				return lost
+			}
 			l.client.log.Warn("failed to renew the lock", zap.String("scheduler", l.name), zap.Error(err))
 		}
 	}
+}
+
+// lostBy returns the error if the lock is lost, given why it could not be renewed and the time
+// since its last renewal. While the API server is unavailable, no run can take the lock. If only
+// this machine is cut off, confirmLocks notices before the next change.
+func (l *lock) lostBy(err error, unrenewed time.Duration) error {
+	var lost *LostLockError
+	switch {
+	case errors.As(err, &lost):
+		return lost
+	case unrenewed >= l.client.locks && !kubeapi.Transient(err):
+		return &LostLockError{Name: l.name, Err: err}
+	}
+	return nil
 }
 
 func (l *lock) renew(ctx context.Context, api client.Client) error {

@@ -1,12 +1,21 @@
 package apply
 
 import (
+	"context"
+	"errors"
+	"strconv"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 )
 
 // threeReplicas is a Deployment of three replicas, all of the current template, of which some are
@@ -94,5 +103,88 @@ func TestRolloutIsCompleteWithoutNodesThatAreAway(t *testing.T) {
 				t.Errorf("got %q, want %q", got.message, want)
 			}
 		})
+	}
+}
+
+// nodePages lists nodes in pages, or fails.
+type nodePages struct {
+	client.Client
+	pages [][]corev1.Node
+	err   error
+}
+
+func (n nodePages) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
+	var o client.ListOptions
+	o.ApplyOptions(options)
+	page, _ := strconv.Atoi(o.Continue)
+	nodes := list.(*corev1.NodeList)
+	if n.err == nil && page < len(n.pages) {
+		nodes.Items = n.pages[page]
+	}
+	if page+1 < len(n.pages) {
+		nodes.Continue = strconv.Itoa(page + 1)
+	}
+	return n.err
+}
+
+// Replicas on the host network need a node each.
+func TestReplicasLackTheNodesThatAreAway(t *testing.T) {
+	node := func(name string, ready corev1.ConditionStatus, cordoned bool) corev1.Node {
+		return corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{Unschedulable: cordoned},
+			Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}}}
+	}
+	ready, lost := node("a", corev1.ConditionTrue, false), node("b", corev1.ConditionUnknown, false)
+	cordoned := node("c", corev1.ConditionTrue, true)
+	forbidden, unavailable := &kubeapi.ForbiddenError{}, errors.New("unavailable")
+	three, podNetwork := threeReplicas(3), threeReplicas(3)
+	podNetwork.Spec.Template.Spec.HostNetwork = false
+	one, any := threeReplicas(3), threeReplicas(3)
+	*one.Spec.Replicas, any.Spec.Replicas = 1, nil
+	for name, c := range map[string]struct {
+		deployment *appsv1.Deployment
+		nodes      nodePages
+		want       int
+		err        error
+	}{
+		"one of three":              {three, nodePages{pages: [][]corev1.Node{{ready, ready, lost}}}, 1, nil},
+		"on another page":           {three, nodePages{pages: [][]corev1.Node{{ready}, {ready, cordoned}}}, 1, nil},
+		"two of three":              {three, nodePages{pages: [][]corev1.Node{{lost, cordoned}, {ready}}}, 2, nil},
+		"enough others":             {three, nodePages{pages: [][]corev1.Node{{ready, ready, ready, lost}}}, 0, nil},
+		"fewer nodes than replicas": {three, nodePages{pages: [][]corev1.Node{{ready, lost}}}, 1, nil},
+		"one replica":               {one, nodePages{pages: [][]corev1.Node{{ready, lost}}}, 0, nil},
+		"in the pod network":        {podNetwork, nodePages{pages: [][]corev1.Node{{lost}}}, 0, nil},
+		"any number of replicas":    {any, nodePages{pages: [][]corev1.Node{{lost}}}, 0, nil},
+		"without permission":        {three, nodePages{err: forbidden}, 0, nil},
+		"unavailable":               {three, nodePages{err: unavailable}, 0, unavailable},
+	} {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(c.deployment)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := (&Client{api: c.nodes}).Shortage(t.Context(), &unstructured.Unstructured{Object: content})
+		if got != c.want || !errors.Is(err, c.err) {
+			t.Errorf("%s: got %d, %v, want %d, %v", name, got, err, c.want, c.err)
+		}
+	}
+}
+
+func TestNodesAreReadOnlyForPodsThatMayWaitForThem(t *testing.T) {
+	lost := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "b"}}
+	c := &Client{api: nodePages{pages: [][]corev1.Node{{lost}}}}
+	podNetwork := threeReplicas(1)
+	podNetwork.Spec.Template.Spec.HostNetwork = false
+	for name, tc := range map[string]struct {
+		deployment *appsv1.Deployment
+		pods       []corev1.Pod
+		want       bool
+	}{
+		"a pod is not ready": {threeReplicas(1), []corev1.Pod{onNode("a", "a", true), pending("p")}, true},
+		"all are ready":      {threeReplicas(1), []corev1.Pod{onNode("a", "a", true)}, false},
+		"in the pod network": {podNetwork, []corev1.Pod{pending("p")}, false},
+	} {
+		away, err := c.awayFor(t.Context(), tc.deployment, tc.pods)
+		if err != nil || away["b"] != tc.want {
+			t.Errorf("%s: got %v, %v", name, away, err)
+		}
 	}
 }

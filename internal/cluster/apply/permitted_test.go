@@ -91,6 +91,22 @@ func TestObjectsThatPmkSchedDoesNotRenderAreRefused(t *testing.T) {
 	const rbac = "\n---\napiVersion: rbac.authorization.k8s.io/v1\nkind: "
 	for name, tc := range map[string]struct{ replace, with, want string }{
 		"none": {},
+		"a user of its own": {"hostNetwork: true", "securityContext: {runAsUser: 1, runAsNonRoot: true, fsGroup: 1, " +
+			"seccompProfile: {type: RuntimeDefault}}", ""},
+		"a system call filter": {"hostNetwork: true", "securityContext: {seccompProfile: {type: Unconfined}}",
+			"has a security context that pmk-sched does not set"},
+		"a kernel parameter": {"hostNetwork: true", "securityContext: {sysctls: [{name: a, value: b}]}",
+			"has a security context that pmk-sched does not set"},
+		"more privileges later": {"privileged: false", "allowPrivilegeEscalation: true", "is privileged"},
+		"root":                  {"privileged: false", "runAsUser: 0", "has a security context that pmk-sched does not set"},
+		"an annotation of the pods": {"  template:\n    spec:", "  template:\n    metadata: {annotations: {a/b: c}}\n    spec:",
+			`has the annotation "a/b"`},
+		"a service of another type": {"type: ClusterIP,", "type: NodePort,", "has fields of its spec that pmk-sched does not set"},
+		"a file type of the node":   {"type: File", "type: Directory", "of the node"},
+		"another API group": {"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole,",
+			"roleRef: {apiGroup: example.com, kind: ClusterRole,", "binds ClusterRole"},
+		"a user without a name": {`{kind: User, name: "system:kube-scheduler"`, `{kind: User, name: ""`,
+			"grants permissions to User"},
 		"cluster-admin": {`name: "system:kube-scheduler"}
 subjects: [{kind: S`, `name: cluster-admin}
 subjects: [{kind: S`, `ClusterRoleBinding/my-as-kube-scheduler binds ClusterRole "cluster-admin"`},

@@ -110,36 +110,48 @@ func (c *Client) planOne(ctx context.Context, wanted *unstructured.Unstructured,
 		return s, err
 	}
 	entry, current, merged, err := c.ssa.Diff(ctx, wanted.DeepCopy(), ssa.DefaultDiffOptions())
-	switch {
-	case err == nil && isTerminating(live):
-		s.change.Action = Recreated
-		s.change.Note = "it is being deleted"
-		s.change.Diff, err = textDiff(live, wanted)
-	case err == nil && entry.Action == ssa.UnchangedAction:
-		s.change.Action = Unchanged
+	if s.change.Action, s.change.Note, err = actionFor(wanted, live, entry, err, before); err != nil {
+		return s, err
+	}
+	from, to := live, wanted
+	switch s.change.Action {
+	case Unchanged:
 		return s, nil
-	case err == nil && entry.Action == ssa.CreatedAction, err != nil && live == nil && apierrors.IsNotFound(err) &&
-		dependsOnCreated(wanted, before):
-		s.change.Action = Created
-		s.change.Diff, err = textDiff(nil, wanted)
-	case err == nil:
-		s.change.Action, s.current, s.merged = Configured, current, merged
+	case Created:
+		from = nil
+	case Configured:
+		from, to, s.current, s.merged = current, merged, current, merged
 		if manager == ownership.Manager { // Helm also overwrites the changes of others
 			if s.change.Note, err = c.takenOver(ctx, wanted); err != nil {
 				return s, err
 			}
 		}
-		s.change.Diff, err = textDiff(current, merged)
-	case live != nil && isImmutable(err):
-		if !slices.Contains(recreatable, wanted.GetKind()) {
-			return s, problem.Errorf("uninstall this scheduler and deploy it again, or deploy under another --name",
-				"an immutable field of %s differs: %w", nameOf(wanted), innermostStatus(err))
-		}
-		s.change.Action = Recreated
-		s.change.Note = "a field that differs is immutable"
-		s.change.Diff, err = textDiff(live, wanted)
 	}
-	return s, unwrapDryRun(nameOf(wanted), err)
+	s.change.Diff, err = textDiff(from, to)
+	return s, err
+}
+
+// actionFor returns the action for an object, and a note for the user, given the live object, the
+// result of the dry-run, and the steps before.
+func actionFor(wanted, live *unstructured.Unstructured, entry *ssa.ChangeSetEntry, err error,
+	before []step) (action Action, note string, _ error) {
+	switch {
+	case err == nil && isTerminating(live):
+		return Recreated, "it is being deleted", nil
+	case err == nil && entry.Action == ssa.UnchangedAction:
+		return Unchanged, "", nil
+	case err == nil && entry.Action == ssa.CreatedAction,
+		live == nil && apierrors.IsNotFound(err) && dependsOnCreated(wanted, before):
+		return Created, "", nil
+	case err == nil:
+		return Configured, "", nil
+	case live == nil || !isImmutable(err):
+		return "", "", unwrapDryRun(nameOf(wanted), err)
+	case !slices.Contains(recreatable, wanted.GetKind()):
+		return "", "", problem.Errorf("uninstall this scheduler and deploy it again, or deploy under another --name",
+			"an immutable field of %s differs: %w", nameOf(wanted), innermostStatus(err))
+	}
+	return Recreated, "a field that differs is immutable", nil
 }
 
 // get returns the live object, or nil if it does not exist. That includes kinds that the cluster
@@ -229,9 +241,14 @@ func (c *Client) takenOver(ctx context.Context, wanted *unstructured.Unstructure
 	if !apierrors.IsConflict(err) {
 		return "", unwrapDryRun(nameOf(wanted), err)
 	}
+	return conflictNote(err), nil
+}
+
+// conflictNote returns the note about the fields in the API server's answer about a conflict.
+func conflictNote(err error) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {
-		return "", nil
+		return ""
 	}
 	var fields []string
 	for _, cause := range status.Status().Details.Causes {
@@ -240,7 +257,7 @@ func (c *Client) takenOver(ctx context.Context, wanted *unstructured.Unstructure
 		}
 	}
 	if len(fields) == 0 {
-		return "", nil
+		return ""
 	}
-	return "reverts changes of others: " + strings.Join(fields, ", "), nil
+	return "reverts changes of others: " + strings.Join(fields, ", ")
 }

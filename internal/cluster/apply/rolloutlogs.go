@@ -36,13 +36,7 @@ func (c *Client) rolloutError(ctx context.Context, s *observation, v verdict) er
 	d := s.deployment
 	e := &RolloutError{Deployment: d.Namespace + "/" + d.Name, Reason: v.reason, Message: v.message, Pods: v.pods,
 		Err: v.err}
-	pods := currentPods(d, s.replicaSets, s.pods)
-	if len(v.pods) > 0 {
-		pods = slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return !slices.Contains(v.pods, pod.Name) })
-	}
-	if len(pods) > shownPods {
-		pods = pods[:shownPods]
-	}
+	pods := podsToShow(s, v)
 	for i := range pods {
 		e.Events = append(e.Events, c.eventsOf(ctx, pods[i].Namespace, pods[i].UID)...)
 		e.Logs = append(e.Logs, c.logsOf(ctx, &pods[i])...)
@@ -58,6 +52,16 @@ func (c *Client) rolloutError(ctx context.Context, s *observation, v verdict) er
 	return e
 }
 
+// podsToShow returns the current pods of a failed rollout whose events and logs are shown: those
+// that failed, if they are known.
+func podsToShow(s *observation, v verdict) []corev1.Pod {
+	pods := currentPods(s.deployment, s.replicaSets, s.pods)
+	if len(v.pods) > 0 {
+		pods = slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return !slices.Contains(v.pods, pod.Name) })
+	}
+	return pods[:min(len(pods), shownPods)]
+}
+
 // eventsOf returns the last events of an object, oldest first, or a line with the reason why they
 // are unavailable.
 func (c *Client) eventsOf(ctx context.Context, ns string, uid types.UID) []string {
@@ -67,13 +71,15 @@ func (c *Client) eventsOf(ctx context.Context, ns string, uid types.UID) []strin
 	if err != nil {
 		return []string{fmt.Sprintf("unavailable: %v", err)}
 	}
-	slices.SortStableFunc(list.Items,
+	return eventLines(list.Items)
+}
+
+// eventLines returns a line for each of the last events, oldest first.
+func eventLines(events []corev1.Event) []string {
+	slices.SortStableFunc(events,
 		func(a, b corev1.Event) int { return kubeapi.EventTime(&a).Compare(kubeapi.EventTime(&b)) })
-	if len(list.Items) > shownEvents {
-		list.Items = list.Items[len(list.Items)-shownEvents:]
-	}
 	var lines []string
-	for _, event := range list.Items {
+	for _, event := range events[max(0, len(events)-shownEvents):] {
 		line := fmt.Sprintf("%s %s: %s", event.Type, event.Reason, strings.TrimSpace(event.Message))
 		if event.Count > 1 {
 			line += fmt.Sprintf(" (%d times)", event.Count)

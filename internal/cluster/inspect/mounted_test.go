@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // mounting returns the Deployment of a scheduler that mounts a Secret or a ConfigMap.
@@ -83,4 +84,46 @@ func TestDetectWarnsOfCertificatesThatItMayNotRead(t *testing.T) {
 		t.Error("a certificate without permission")
 	}
 	wants(t, info, "when the certificate of scheduler s in namespace gpu expires is unknown")
+}
+
+func TestTheFirstCertificateOfObjectsToExpire(t *testing.T) {
+	authority := newAuthority(t)
+	dataOf := func(days int) any {
+		cert, _ := authority.sign(t, testNow.AddDate(-1, 0, 0), testNow.AddDate(0, 0, days))
+		return base64.StdEncoding.EncodeToString(cert)
+	}
+	of := func(kind, name string, data map[string]any) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind,
+			"metadata": map[string]any{"name": name, "namespace": "gpu"}, "data": data}}
+	}
+	late, early := of("Secret", "late", map[string]any{"a.crt": dataOf(40)}),
+		of("Secret", "early", map[string]any{"a.crt": dataOf(35), "b.crt": dataOf(30)})
+	inline := of("ConfigMap", "inline", map[string]any{"kubeconfig": fmt.Sprintf(
+		`{kind: Config, apiVersion: v1, users: [{name: u, user: {client-certificate-data: %s}}]}`, dataOf(20)),
+		"other": "text"})
+	other := of("ServiceAccount", "other", map[string]any{"a.crt": dataOf(1)})
+	for name, c := range map[string]struct {
+		objects []*unstructured.Unstructured
+		want    string
+		days    int
+	}{
+		"none":               {[]*unstructured.Unstructured{other}, "", 0},
+		"in the first":       {[]*unstructured.Unstructured{early, late, other}, "Secret/gpu/early", 30},
+		"in the second":      {[]*unstructured.Unstructured{late, early}, "Secret/gpu/early", 30},
+		"in a ConfigMap":     {[]*unstructured.Unstructured{early, inline}, "ConfigMap/gpu/inline", 20},
+		"before a later one": {[]*unstructured.Unstructured{inline, early}, "ConfigMap/gpu/inline", 20},
+	} {
+		got, err := FirstToExpire(c.objects)
+		switch {
+		case err != nil:
+			t.Errorf("%s: %v", name, err)
+		case c.want == "" && got != nil, c.want != "" && (got == nil || got.Object != c.want ||
+			!got.Expires.Equal(testNow.AddDate(0, 0, c.days))):
+			t.Errorf("%s: got %+v, want %s in %d days", name, got, c.want, c.days)
+		}
+	}
+	if _, err := FirstToExpire([]*unstructured.Unstructured{of("Secret", "broken", map[string]any{"a": 1})}); err == nil ||
+		!strings.Contains(err.Error(), "Secret/gpu/broken") {
+		t.Errorf("a Secret that cannot be read: %v", err)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"net"
 	"path"
@@ -206,30 +207,38 @@ func kubeconfigsOf(pod *corev1.Pod, container *corev1.Container) []string {
 // onNode returns the path on the node of a file in a container, or the path in the container if it
 // is not on the node.
 func onNode(pod *corev1.Pod, container *corev1.Container, file string) string {
-	for _, mount := range container.VolumeMounts {
-		below, inside := strings.CutPrefix(file, strings.TrimSuffix(mount.MountPath, "/"))
-		i := slices.IndexFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name })
-		if inside && (below == "" || below[0] == '/') && i >= 0 && pod.Spec.Volumes[i].HostPath != nil {
-			return path.Join(pod.Spec.Volumes[i].HostPath.Path, below)
+	for volume, below := range volumesAt(pod, container, file) {
+		if volume.HostPath != nil {
+			return path.Join(volume.HostPath.Path, below)
 		}
 	}
 	return path.Clean(file)
+}
+
+// volumesAt yields the volumes that a container mounts at or above a file, the innermost first,
+// with the rest of the file's path.
+func volumesAt(pod *corev1.Pod, container *corev1.Container, file string) iter.Seq2[corev1.Volume, string] {
+	mounts := slices.SortedStableFunc(slices.Values(container.VolumeMounts),
+		func(a, b corev1.VolumeMount) int { return cmp.Compare(len(b.MountPath), len(a.MountPath)) })
+	return func(yield func(corev1.Volume, string) bool) {
+		for _, mount := range mounts {
+			below, inside := strings.CutPrefix(file, strings.TrimSuffix(mount.MountPath, "/"))
+			if !inside || below != "" && below[0] != '/' {
+				continue
+			}
+			i := slices.IndexFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name })
+			if i >= 0 && !yield(pod.Spec.Volumes[i], below) {
+				return
+			}
+		}
+	}
 }
 
 // mountedFile returns a file of a container from a ConfigMap or from this node. It
 // returns nil if the file is elsewhere.
 func (d *detector) mountedFile(ctx context.Context, pod *corev1.Pod, container *corev1.Container,
 	file string) ([]byte, error) {
-	for _, mount := range container.VolumeMounts {
-		below, inside := strings.CutPrefix(file, strings.TrimSuffix(mount.MountPath, "/"))
-		if !inside || (below != "" && below[0] != '/') {
-			continue
-		}
-		i := slices.IndexFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name })
-		if i < 0 {
-			continue
-		}
-		volume := pod.Spec.Volumes[i]
+	for volume, below := range volumesAt(pod, container, file) {
 		switch {
 		case volume.ConfigMap != nil:
 			configMap, err := d.core.ConfigMaps(pod.Namespace).Get(ctx, volume.ConfigMap.Name, metav1.GetOptions{})

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -184,6 +185,69 @@ func TestThePortIsTheFirstFreeOne(t *testing.T) {
 	} {
 		if got := choosePort(c.taken, c.own, c.after); got != c.want {
 			t.Errorf("%s: got %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+func TestFilesOfContainersAreFoundOnTheNode(t *testing.T) {
+	hostPath := func(name, path string) corev1.Volume {
+		return corev1.Volume{Name: name,
+			VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: path}}}
+	}
+	pod := &corev1.Pod{Spec: corev1.PodSpec{Volumes: []corev1.Volume{
+		hostPath("srv", "/host/srv"), hostPath("conf", "/host/s.conf"), hostPath("pki", "/host/pki"), hostPath("root", "/host/"),
+		{Name: "map", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}},
+	}}}
+	mounts := func(namesAndPaths ...string) (list []corev1.VolumeMount) {
+		for pair := range slices.Chunk(namesAndPaths, 2) {
+			list = append(list, corev1.VolumeMount{Name: pair[0], MountPath: pair[1]})
+		}
+		return list
+	}
+	for name, c := range map[string]struct {
+		mounts     []corev1.VolumeMount
+		file, want string
+	}{
+		"in a directory":                 {mounts("srv", "/srv/k"), "/srv/k/a/b", "/host/srv/a/b"},
+		"in a directory with a slash":    {mounts("srv", "/srv/k/"), "/srv/k/a", "/host/srv/a"},
+		"a file":                         {mounts("conf", "/etc/s.conf"), "/etc/s.conf", "/host/s.conf"},
+		"the directory itself":           {mounts("srv", "/srv/k"), "/srv/k", "/host/srv"},
+		"not a name with the same start": {mounts("srv", "/etc/k"), "/etc/kubernetes/a", "/etc/kubernetes/a"},
+		"at the root":                    {mounts("root", "/"), "/etc/a", "/host/etc/a"},
+		"a volume that is unknown":       {mounts("none", "/srv/k"), "/srv/k/a", "/srv/k/a"},
+		"a ConfigMap":                    {mounts("map", "/srv/k"), "/srv/k/a", "/srv/k/a"},
+		"the innermost mount":            {mounts("srv", "/srv", "pki", "/srv/pki"), "/srv/pki/a", "/host/pki/a"},
+		"not mounted":                    {nil, "/srv/../etc/a", "/etc/a"},
+	} {
+		if got := onNode(pod, &corev1.Container{VolumeMounts: c.mounts}, c.file); got != c.want {
+			t.Errorf("%s: got %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// Flags of kube-scheduler that need no value do not take the next word for one.
+func TestPortsOfAContainer(t *testing.T) {
+	probe := func(action corev1.ProbeHandler) *corev1.Probe { return &corev1.Probe{ProbeHandler: action} }
+	for name, c := range map[string]struct {
+		container   corev1.Container
+		want, hosts []int
+	}{
+		"flags": {corev1.Container{Command: []string{"kube-scheduler", "--leader-elect", "--secure-port", "1001"},
+			Args: []string{"--healthz-bind-address=:1002", "--port=70000",
+				"--bind-address=127.0.0.1:1004", "--v=1005", "--port-of=1006"}}, []int{1001, 1002, 1004}, nil},
+		"declared ports": {corev1.Container{Ports: []corev1.ContainerPort{{ContainerPort: 80, HostPort: 1002},
+			{ContainerPort: 1001}}}, []int{1001, 1002}, []int{1002}},
+		"probes": {corev1.Container{
+			LivenessProbe:  probe(corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Port: intstr.FromInt32(1003)}}),
+			ReadinessProbe: probe(corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(1002)}}),
+			StartupProbe:   probe(corev1.ProbeHandler{Exec: &corev1.ExecAction{}}),
+		}, []int{1002, 1003}, nil},
+	} {
+		if diff := cmp.Diff(c.want, containerPorts(&c.container)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		if diff := cmp.Diff(c.hosts, hostPorts(&c.container), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s, host ports (-want +got):\n%s", name, diff)
 		}
 	}
 }

@@ -17,7 +17,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 )
 
 func TestUsesHostPort(t *testing.T) {
@@ -167,10 +169,13 @@ func TestPortIsFreeOnEverySelectedNode(t *testing.T) {
 		return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "n"}, Spec: corev1.PodSpec{NodeName: node,
 			Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{HostPort: port}}}}}}
 	}
+	own := onNode("n-000", 10260)
+	own.Labels = ownership.Labels("s")
 	filler := slices.Repeat([]corev1.Pod{onNode("n-000", 1)}, objectPage)
 	for name, tc := range map[string]struct {
 		nodes  int
 		pods   []corev1.Pod
+		taken  int
 		failed string
 		lists  int
 	}{
@@ -178,13 +183,25 @@ func TestPortIsFreeOnEverySelectedNode(t *testing.T) {
 		"in use on the last of few": {nodes: 3, pods: []corev1.Pod{onNode("n-002", 10260)}, failed: "node n-002", lists: 3},
 		"in use on the last of many": {nodes: 40, pods: append(filler, onNode("n-039", 10260)), failed: "node n-039",
 			lists: 2},
-		"in use on another node": {nodes: 40, pods: []corev1.Pod{onNode("other", 10260)}, lists: 1},
+		"in use on another node":         {nodes: 40, pods: []corev1.Pod{onNode("other", 10260)}, lists: 1},
+		"in use by the scheduler itself": {nodes: 1, pods: []corev1.Pod{own}, lists: 1},
+		"in use by it and another": {nodes: 1, pods: []corev1.Pod{own, onNode("n-000", 10260)},
+			failed: "port 10260 of node n-000 is in use by Pod/n/p", lists: 1},
+		"of few nodes there are 16":  {nodes: fewNodes, lists: fewNodes},
+		"of many nodes there are 17": {nodes: fewNodes + 1, lists: 1},
+		"known to be taken":          {nodes: 1, taken: 10260, failed: "port 10260 is in use by pod other"},
+		"another one is taken":       {nodes: 1, taken: 10261, lists: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := &pagedCluster{nodes: newNodes("n", tc.nodes), pods: tc.pods}
-			_, err := c.preflight(t, 10260).portFree(t.Context())
+			p := c.preflight(t, 10260)
+			p.TakenPorts = map[int]string{tc.taken: "pod other"}
+			_, err := p.portFree(t.Context())
 			if (err == nil) != (tc.failed == "") || err != nil && !strings.Contains(err.Error(), tc.failed) {
 				t.Errorf("got %v", err)
+			}
+			if err != nil && !slices.Contains(problem.Hints(err), "choose another with --port") {
+				t.Errorf("hints %q", problem.Hints(err))
 			}
 			if c.lists != tc.lists {
 				t.Errorf("%d lists of pods, want %d", c.lists, tc.lists)

@@ -1,12 +1,25 @@
 package preflight
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 )
 
 func TestPermissionsFollowFromTheObjects(t *testing.T) {
@@ -47,5 +60,57 @@ func TestPermissionsFollowFromTheObjects(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("permissions (-want +got):\n%s", diff)
+	}
+}
+
+func TestPermissionsThatTheUserLacksAreNamed(t *testing.T) {
+	const hint = "use a kubeconfig of a cluster administrator (--kubeconfig/--context), or get the permission granted"
+	for name, c := range map[string]struct {
+		allowed        []string
+		forbidden      bool
+		hint           string
+		want, wantHint string
+	}{
+		"all are granted":   {allowed: []string{"get", "list", "watch"}},
+		"one is missing":    {allowed: []string{"get", "watch"}, want: "cannot list pods in namespace a", wantHint: hint},
+		"two are missing":   {allowed: []string{"list"}, want: "cannot get, watch pods in namespace a", wantHint: hint},
+		"a hint of its own": {hint: "not needed", want: "cannot get, list, watch pods in namespace a", wantHint: "not needed"},
+		"may not be asked":  {forbidden: true, want: "could not be checked"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				if c.forbidden {
+					w.WriteHeader(http.StatusForbidden)
+					_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
+						Status: metav1.StatusFailure, Reason: metav1.StatusReasonForbidden, Code: http.StatusForbidden})
+					return
+				}
+				var review authorizationv1.SelfSubjectAccessReview
+				if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
+					t.Error(err)
+				}
+				on := review.Spec.ResourceAttributes
+				review.APIVersion, review.Kind = "authorization.k8s.io/v1", "SelfSubjectAccessReview"
+				review.Status.Allowed = on.Resource == "pods" && on.Namespace == "a" && slices.Contains(c.allowed, on.Verb)
+				_ = json.NewEncoder(w).Encode(review)
+			}))
+			t.Cleanup(server.Close)
+			kube, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL,
+				ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := &preflight{kube: kube, retry: &kubeapi.Retrier{}}
+			err = p.checkPermission(t.Context(), permission{hint: c.hint, verbs: []string{"get", "list", "watch"},
+				on: authorizationv1.ResourceAttributes{Resource: "pods", Namespace: "a"}})
+			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) ||
+				errors.Is(err, ErrUnknown) != c.forbidden {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+			if !c.forbidden && strings.Join(problem.Hints(err), "") != c.wantHint {
+				t.Errorf("hints %q, want %q", problem.Hints(err), c.wantHint)
+			}
+		})
 	}
 }

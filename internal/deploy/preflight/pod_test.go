@@ -1,7 +1,6 @@
 package preflight
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -132,18 +131,8 @@ func (a *admission) try(t *testing.T) Outcome {
 		t.Fatal(err)
 	}
 	cfg := &rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}}
-	checks, err := Checks(cfg, Options{Name: "a", Namespace: "sched", Image: "registry.example.com/s:v1",
+	return outcomeOf(t, cfg, "pod-admitted", Options{Name: "a", Namespace: "sched", Image: "registry.example.com/s:v1",
 		Objects: []*unstructured.Unstructured{{Object: fields}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range checks {
-		if c.Name == "pod-admitted" {
-			return run(context.WithoutCancel(t.Context()), c)
-		}
-	}
-	t.Fatal("no check of the pod")
-	return Outcome{}
 }
 
 func TestAPodOfTheDeploymentIsTriedAsItsReplicaSetWouldCreateIt(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
 // A copy of the full node runs its DaemonSet too, so that each one has room for one of the pods.
@@ -20,9 +21,9 @@ func TestPendingPodsNeedAsManyNodesAsTheSchedulerSays(t *testing.T) {
 }
 
 // neededLike returns how many nodes like a node the pending pods need, at most eight.
-func neededLike(t *testing.T, release, template string, objects *objects) (need *report.TemplateNeed) {
+func neededLike(t *testing.T, template string, objects *objects) (need *report.TemplateNeed) {
 	t.Helper()
-	withSimulator(t, release, func(sim *simulator) (err error) {
+	withSimulator(t, apiserver.Release, func(sim *simulator) (err error) {
 		need, _, err = simulate.NeededOf(t.Context(), sim.session, simulate.Script{}, template, 8,
 			func(ctx context.Context, s scenario.Scenario) (*report.Report, error) {
 				o := sim.options(t, objects, pack.Scheduler{})
@@ -38,15 +39,28 @@ func checkNeeded(t *testing.T, release string) {
 	t.Helper()
 	const daemon = "ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: agent, uid: " +
 		"11111111-0000-0000-0000-000000000009}]"
-	objects := newObjects(t, node("a", 4, "", "")+pod("agent", "1", daemon, "nodeName: a", "phase: Running")+
+	file := run.WriteFile(t, "cluster.yaml", node("a", 4, "", "")+pod("agent", "1", daemon, "nodeName: a", "phase: Running")+
 		pod("full", "3", "", "nodeName: a", "phase: Running")+
 		pod("small-1", "2", "", "", "")+pod("small-2", "2", "", "", ""))
-	need := neededLike(t, release, "a", objects)
+	args := []string{"simulate", "nodes", "--until-fits", "--snapshot", file, "--branch", release}
+	got := run.Decode[report.Needed](t, run.PMKSched(t, append(args, "--template", "a", "-o", "json")...).OK(t).Stdout)
+	need := got.Templates[0]
 	equal(t, "nodes, placed, used, unplaced and simulations", [5]int{2, 2, 2, 0, 2},
 		[5]int{need.Nodes, need.Placed, need.Used, len(need.Unplaced), need.Simulations})
-	if need.Limited || !strings.HasPrefix(need.Template, "a") {
-		t.Errorf("got %+v", need)
+	if need.Limited || need.Template != "a" || got.Release != release {
+		t.Errorf("got %+v", got)
 	}
+	if release != apiserver.Release {
+		return
+	}
+	table := run.PMKSched(t, append(args, "--template", "a", "--limit", "1")...).OK(t).Stdout
+	equal(t, "needed with a limit", []string{"a|1|1|1|0|1"}, rowsBelow(table, "TEMPLATE"))
+	for _, text := range []string{"\na: more nodes than --limit may place more pods\n", "\nwith a:\n", "Insufficient cpu"} {
+		if !strings.Contains(table, text) {
+			t.Errorf("the table lacks %q:\n%s", text, table)
+		}
+	}
+	run.PMKSched(t, args...).Fails(t, 2, "--until-fits needs --template")
 }
 
 // Hard spreading counts the full node, so that no other one may have two pods. New nodes have the
@@ -76,7 +90,7 @@ func TestNodesThatPendingPodsNeedDependOnMoreThanTheirSum(t *testing.T) {
 		"DaemonSets": {node("w", 4, "", "") + pod("agent", "1", daemon, "nodeName: w", "phase: Running") +
 			pod("fill", "3", "", "nodeName: w", "phase: Running") + pod("job", "3500m", "", "", ""), 0, 1},
 	} {
-		need := neededLike(t, apiserver.Release, "w", newObjects(t, tc.manifests))
+		need := neededLike(t, "w", newObjects(t, tc.manifests))
 		equal(t, name+": nodes and pods without one", [2]int{tc.nodes, tc.unplaced}, [2]int{need.Nodes, len(need.Unplaced)})
 	}
 }

@@ -4,14 +4,11 @@ package simulate
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-
-	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/preemption"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
 func priorityClass(name string, value int, more string) string {
@@ -43,21 +40,20 @@ status: {disruptionsAllowed: 0, currentHealthy: 2, desiredHealthy: 2, expectedPo
 `
 }
 
-// preemptions returns who can evict whom, with the default scheduler of a release.
-func preemptions(t *testing.T, release, manifests, requests string) *preemption.Result {
-	t.Helper()
-	objects := newObjects(t, manifests)
-	var given corev1.ResourceList
-	if requests != "" {
-		given = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(requests)}
+// rowsBelow returns the rows of a table whose first column has that name, with a | between cells.
+func rowsBelow(table, column string) (rows []string) {
+	_, below, _ := strings.Cut(table, "\n"+column+" ")
+	for _, line := range strings.Split(below, "\n")[1:] {
+		if line == "" {
+			break
+		}
+		rows = append(rows, padding.ReplaceAllString(strings.TrimRight(line, " "), "|"))
 	}
-	var result *preemption.Result
-	withSimulator(t, release, func(sim *simulator) (err error) {
-		result, err = sim.server.Preemptions(t.Context(), sim.options(t, objects, pack.Scheduler{}), given)
-		return err
-	})
-	return result
+	return rows
 }
+
+// padding is between the columns of a table.
+var padding = regexp.MustCompile(" {2,}")
 
 // Each landing is decided in the state of the snapshot: the highest class evicts everything on a
 // node, in spite of a budget, and the pods are there again for the next class. Schedulers evict in
@@ -68,21 +64,32 @@ func TestPodOfEachClassLandsInTheStateOfTheSnapshot(t *testing.T) {
 
 func checkLandings(t *testing.T, release string) {
 	t.Helper()
-	r := preemptions(t, release, evictions(), "3")
-	var got []string
-	for _, l := range r.Landings {
-		text := l.Class + " on " + l.Node + ":"
-		for _, v := range l.Evicted {
-			text += " " + v.Name
-			if len(v.Violated) > 0 {
-				text += " in spite of " + strings.Join(v.Violated, ", ")
+	args := []string{"simulate", "preemptions", "--snapshot", run.WriteFile(t, "cluster.yaml", evictions()), "--branch",
+		release, "--requests"}
+	table := run.PMKSched(t, append(args, "cpu=3")...).OK(t).Stdout
+	landings := rowsBelow(table, "A POD OF CLASS")
+	for i, row := range landings {
+		if before, reason, none := strings.Cut(row, "no node: "); none {
+			if !strings.Contains(reason, "Insufficient cpu") || !strings.HasSuffix(reason, "|-") {
+				t.Errorf("got %q, want the reason of the scheduler and no evicted pod", row)
 			}
-		}
-		got = append(got, text)
-		if (l.Node == "") != strings.Contains(l.Reason, "Insufficient cpu") {
-			t.Errorf("class %s: node %q, reason %q", l.Class, l.Node, l.Reason)
+			landings[i] = before + "no node"
 		}
 	}
-	equal(t, "landings", []string{"high on a: free job-2 in spite of job", "patient on :",
-		"batch on a: free job-2 in spite of job", "low on :", "(none) on :"}, got)
+	equal(t, "landings", []string{"high|cpu=3|a|shop/free, shop/job-2 in spite of job", "patient|cpu=3|no node",
+		"batch|cpu=3|a|shop/free, shop/job-2 in spite of job", "low|cpu=3|no node", "(none)|cpu=3|no node"}, landings)
+	equal(t, "classes", []string{"high|1000|yes|1|0|low, (none)|3|-", "patient|500|no|0|0|-|0|-",
+		"batch|10|yes|0|0|low, (none)|3|-", "low|5|yes|2|0|(none)|1|high, batch", "(none)|0|yes|1|0|-|0|high, batch, low"},
+		rowsBelow(table, "CLASS"))
+	equal(t, "workloads", []string{"shop/Pod/free|(none)|0|1|high, batch, low|-", "shop/Pod/job-1|low|5|1|high, batch|job",
+		"shop/Pod/job-2|low|5|1|high, batch|job"}, rowsBelow(table, "WORKLOAD"))
+	equal(t, "namespaces", []string{"shop|shop|high|3"}, rowsBelow(table, "PODS OF NAMESPACE"))
+	budgets := rowsBelow(table, "BUDGET")
+	if len(budgets) != 2 || !strings.HasPrefix(budgets[1], "shop/job|minAvailable 2|2|0|pods of high, batch may evict 2") {
+		t.Errorf("budgets: %q", budgets)
+	}
+	if !strings.Contains(table, "\nclass patient: no pod uses it\n") {
+		t.Errorf("no class without pods:\n%s", table)
+	}
+	run.PMKSched(t, append(args, "cpu")...).Fails(t, 2, `invalid --requests "cpu": must be RESOURCE=AMOUNT`)
 }

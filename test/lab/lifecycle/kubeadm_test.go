@@ -49,39 +49,38 @@ func TestThreeControlPlaneNodesOfKubeadm(t *testing.T) {
 	})
 	t.Run("survives a node that is stopped", func(t *testing.T) {
 		for _, n := range nodes[:2] { // the cluster was created on the first one
-			if err := l.StopNode(t.Context(), n.Name()); err != nil {
-				t.Fatal(err)
-			}
+			changeNode(t, l, stateDir, "stop", n)
 			answersWithout(t, l, n)
 			if _, err := l.Exec(t.Context(), lab.Command{Node: n.Name(), Argv: []string{"true"},
 				Env: os.Environ()}); err == nil || !strings.Contains(err.Error(), "is not running") {
 				t.Errorf("a command on the stopped node: %v", err)
 			}
-			if err := l.StartNode(t.Context(), n.Name()); err != nil {
-				t.Fatal(err)
-			}
+			changeNode(t, l, stateDir, "start", n)
 			isReady(t, l, n)
 		}
 	})
 	t.Run("survives a node whose network is cut", func(t *testing.T) {
 		n := nodes[2]
-		if err := l.CutNode(t.Context(), n.Name()); err != nil {
-			t.Fatal(err)
-		}
+		changeNode(t, l, stateDir, "cut", n)
 		answersWithout(t, l, n)
 		if status, err := l.Exec(t.Context(),
 			lab.Command{Node: n.Name(), Argv: []string{"pgrep", "kubelet"}, Env: os.Environ()}); err != nil || status != 0 {
 			t.Errorf("the kubelet of a node without network is gone: %d, %v", status, err)
 		}
-		if err := l.HealNode(t.Context(), n.Name()); err != nil {
-			t.Fatal(err)
-		}
+		changeNode(t, l, stateDir, "heal", n)
 		isReady(t, l, n)
 	})
 	if err := lab.Down(t.Context(), stateDir, l.Name(), nil); err != nil {
 		t.Fatal(err)
 	}
 	m.unchanged(t)
+}
+
+// changeNode runs `pmk-sched lab node`.
+func changeNode(t *testing.T, l *lab.Lab, labDir, change string, n *lab.Node) {
+	t.Helper()
+	run.PMKSched(t, "lab", "node", change, "--lab-dir", labDir, "--name", l.Name(), n.Name()).OK(t).
+		Prints(t, "✓ "+change+" node "+n.Name())
 }
 
 // runPodOn starts the pod shell on a node with a label.

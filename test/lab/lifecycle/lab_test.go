@@ -15,6 +15,10 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
 	"github.com/pmk-sched/pmk-sched/internal/lab"
 	"github.com/pmk-sched/pmk-sched/test/internal/labs"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
@@ -145,6 +149,14 @@ func TestPMKLab(t *testing.T) {
 			}
 		}
 	})
+	t.Run("prints the kubeconfig of its administrator", func(t *testing.T) { printsKubeconfig(t, n) })
+	t.Run("refuses changes of nodes that it does not have", func(t *testing.T) {
+		for _, change := range []string{"stop", "start", "cut", "heal"} {
+			args := []string{"lab", "node", change, "--name", n.Name}
+			run.PMKSched(t, args...).Fails(t, 2, "expected the name of one node, got 0 arguments", "pmk-sched lab status")
+			run.PMKSched(t, append(args, "none")...).Fails(t, 2, "has no node \"none\"", "nodes of the lab: "+n.NodeName)
+		}
+	})
 	t.Run("runs commands", func(t *testing.T) { commandsRun(t, l) })
 	t.Run("cannot be started twice", func(t *testing.T) {
 		o := options(t, labs.Dir(), sharedCache(t), "")
@@ -153,6 +165,26 @@ func TestPMKLab(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
+}
+
+// printsKubeconfig checks that a client with the kubeconfig may read every Secret of the lab.
+func printsKubeconfig(t *testing.T, n *labs.Node) {
+	config, err := clientcmd.RESTConfigFromKubeConfig(
+		[]byte(run.PMKSched(t, "lab", "kubeconfig", "--name", n.Name).OK(t).Stdout))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kube, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := kube.CoreV1().Nodes().Get(t.Context(), n.NodeName, metav1.GetOptions{}); err != nil {
+		t.Error(err)
+	}
+	if _, err := kube.CoreV1().Secrets("").List(t.Context(), metav1.ListOptions{}); err != nil {
+		t.Error(err)
+	}
+	run.PMKSched(t, "lab", "kubeconfig", "--name", "none").Fails(t, 2, "none")
 }
 
 func hasLayoutOfPMK(t *testing.T, l *lab.Lab) {
