@@ -82,7 +82,7 @@ func TestStepsAtTheirEdges(t *testing.T) {
 			want: []string{"10ns [] [0]", "10ns [d0] []", "20ns [] [1]"}},
 		"a failure at an event": {step: 5, end: 30, events: []time.Duration{10, 20, 30}, failAt: 1,
 			want: []string{"10ns [] [0]"}},
-		"a failure at the end":    {step: 5, end: 30, events: []time.Duration{10}, failAt: 1, want: []string{"10ns [] [0]"}},
+		"a failure at the end": {step: 5, end: 30, events: []time.Duration{10}, failAt: 1, want: []string{"10ns [] [0]"}},
 		"a failure before an end": {step: 5, end: 30, ends: []time.Duration{10, 20}, failAt: 1,
 			want: []string{"10ns [e0] []"}},
 	} {
