@@ -1,6 +1,9 @@
 package bench
 
 import (
+	"fmt"
+	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -85,26 +88,160 @@ func TestSideHasMediansAndWhatIsSlow(t *testing.T) {
 
 func TestResultComparesAndHasDataItems(t *testing.T) {
 	own := []Sample{sample(text+attemptsNew, 3, 0, 500, 1000)}
-	others := []Sample{sample(attemptsNew, 5, 0, 250, 500, 750, 1000)}
-	r := New("Alike/5Nodes/3Pods", NewSide("this", "packer", "v1.24.3", own),
+	// 1, 2 and 3 pods in each full second, and one in the last.
+	others := []Sample{sample(attemptsNew, 7, 0, 1000, 1999, 2000, 2500, 2999, 3000), sample("", 2, 0, 1500)}
+	got := New("Alike/5Nodes/3Pods", NewSide("this", "packer", "v1.24.3", own),
 		NewSide("default", "default-scheduler", "v1.24.3", others), NewSide("b.yaml", "b", "v1.24.3", own))
-	if r.Against[0].Ratio != 0.5 || r.Against[1].Ratio != 1 || r.Nodes != 5 || r.Pods != 3 || r.Samples != 1 ||
-		len(r.Notes) > 0 {
-		t.Errorf("%+v", r)
+	item := func(side, scheduler, metric, unit string, data map[string]float64, more ...string) DataItem {
+		labels := map[string]string{"Name": "Alike/5Nodes/3Pods", "Metric": metric, "side": side, "scheduler": scheduler,
+			"release": "v1.24.3"}
+		for i := 0; i < len(more); i += 2 {
+			labels[more[i]] = more[i+1]
+		}
+		return DataItem{Unit: unit, Labels: labels, Data: data}
 	}
-	labels := map[string]string{"Name": "Alike/5Nodes/3Pods", "Metric": "SchedulingThroughput", "side": "this",
-		"scheduler": "packer", "release": "v1.24.3"}
-	want := DataItem{Unit: "pods/s", Labels: labels,
-		Data: map[string]float64{"Average": 2, "Perc50": 2, "Perc90": 2, "Perc95": 2, "Perc99": 2}}
-	if diff := cmp.Diff(want, r.DataItems[0]); diff != "" {
+	attempts := map[string]float64{"Average": 1.2, "Perc50": 1, "Perc90": 2, "Perc95": 3, "Perc99": 3.8}
+	side := func(source, scheduler string, rates map[string]float64) []DataItem {
+		return []DataItem{
+			item(source, scheduler, "SchedulingThroughput", "pods/s", rates),
+			item(source, scheduler, "scheduler_scheduling_attempt_duration_seconds", "ms", attempts, "result", "scheduled"),
+		}
+	}
+	plugins := func(source, scheduler string) (all []DataItem) {
+		for _, p := range []struct {
+			plugin, point string
+			average       float64
+		}{{"Sleepy", "Filter", 5}, {"Fit", "Filter", 0.05}, {"DefaultBinder", "Bind", 1000}} {
+			all = append(all, item(source, scheduler, "scheduler_plugin_execution_duration_seconds", "ms",
+				map[string]float64{"Average": p.average}, "plugin", p.plugin, "extension_point", p.point))
+		}
+		return all
+	}
+	same := map[string]float64{"Average": 2, "Perc50": 2, "Perc90": 2, "Perc95": 2, "Perc99": 2}
+	want := slices.Concat(side("this", "packer", same), plugins("this", "packer"),
+		side("default", "default-scheduler", map[string]float64{"Average": (2 + 1/1.5) / 2, "Perc50": 2, "Perc90": 3,
+			"Perc95": 3, "Perc99": 3}),
+		side("b.yaml", "b", same), plugins("b.yaml", "b"))
+	if diff := cmp.Diff(want, got.DataItems, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+		t.Errorf("data items (-want +got):\n%s", diff)
+	}
+	if ratio := 2 / ((2 + 1/1.5) / 2); math.Abs(got.Against[0].Ratio-ratio) > 1e-9 || got.Against[1].Ratio != 1 {
+		t.Errorf("ratios %g and %g", got.Against[0].Ratio, got.Against[1].Ratio)
+	}
+	got.DataItems, got.This, got.Against = nil, Side{}, nil
+	if diff := cmp.Diff(&Result{Version: "v1", Workload: "Alike/5Nodes/3Pods", Nodes: 5, Pods: 3, Samples: 1}, got,
+		cmpopts.IgnoreUnexported(Side{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if len(r.DataItems) != 2+3+2+2+3 || r.DataItems[2].Labels["plugin"] != "Sleepy" ||
-		r.DataItems[2].Data["Average"] != 5 {
-		t.Errorf("data items %+v", r.DataItems)
+}
+
+func TestPodsThatWereNotBoundAreNoted(t *testing.T) {
+	r := New("x", NewSide("this", "", "", []Sample{{Pods: 2}}), NewSide("default", "", "", nil),
+		NewSide("b.yaml", "", "", []Sample{sample("", 3, 0, 500), sample("", 3, 0, 500)}))
+	note := func(source string, pods int) string {
+		return fmt.Sprintf("%s did not bind %d pods: no node has room for them; the rate counts the bound pods", source, pods)
 	}
-	none := New("x", NewSide("this", "", "", []Sample{{Pods: 2}}), NewSide("default", "", "", []Sample{{Pods: 2}}))
-	if none.Against[0].Ratio != 0 || len(none.Notes) != 2 {
-		t.Errorf("without bound pods: %+v", none)
+	if diff := cmp.Diff([]string{note("this", 2), note("b.yaml", 2)}, r.Notes); diff != "" {
+		t.Errorf("notes (-want +got):\n%s", diff)
+	}
+	if r.Against[0].Ratio != 0 || r.Against[1].Ratio != 0 || r.Nodes != 0 || r.Pods != 2 {
+		t.Errorf("%+v", r)
+	}
+	if none := New("x", NewSide("this", "", "", nil)); none.Samples != 0 || none.Nodes != 0 || none.Pods != 0 {
+		t.Errorf("without samples: %+v", none)
+	}
+}
+
+func TestRatesOfSamples(t *testing.T) {
+	for name, tc := range map[string]struct {
+		bound     []int
+		rate      float64
+		perSecond []float64
+	}{
+		"none":                     {nil, 0, nil},
+		"one":                      {[]int{500}, 0, []float64{1}},
+		"two at once":              {[]int{0, 0}, 0, []float64{2}},
+		"less than a second":       {[]int{400, 0, 200}, 5, []float64{3}},
+		"a second, and the next":   {[]int{1000, 0, 999}, 2, []float64{2}},
+		"seconds without a pod":    {[]int{3500, 0, 100}, 2 / 3.5, []float64{2, 0, 0}},
+		"from the first pod on":    {[]int{700, 1600, 1700, 3700}, 1, []float64{2, 1, 0}},
+		"the last one is not full": {[]int{0, 1000, 2000, 2999}, 3 / 2.999, []float64{1, 1}},
+	} {
+		s := sample("", len(tc.bound), tc.bound...)
+		if got := s.rate(); math.Abs(got-tc.rate) > 1e-9 {
+			t.Errorf("%s: %g pods a second, want %g", name, got, tc.rate)
+		}
+		if diff := cmp.Diff(tc.perSecond, s.perSecond()); diff != "" {
+			t.Errorf("%s: in each second (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestMediansAndPercentiles(t *testing.T) {
+	ten := []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}
+	for _, tc := range []struct {
+		numbers     []float64
+		median      float64
+		percentiles [4]float64 // 0.5, 0.9, 0.95, 1
+	}{
+		{nil, 0, [4]float64{}},
+		{[]float64{3}, 3, [4]float64{3, 3, 3, 3}},
+		{[]float64{1, 4}, 2.5, [4]float64{4, 4, 4, 4}},
+		{[]float64{1, 2, 9}, 2, [4]float64{2, 9, 9, 9}},
+		{ten, 5.5, [4]float64{6, 10, 10, 10}},
+	} {
+		backward := slices.Clone(tc.numbers)
+		slices.Reverse(backward)
+		if got := median(backward); got != tc.median {
+			t.Errorf("%v: median %g, want %g", tc.numbers, got, tc.median)
+		}
+		for i, q := range []float64{0.5, 0.9, 0.95, 1} {
+			if got := percentile(tc.numbers, q); got != tc.percentiles[i] {
+				t.Errorf("%v: percentile %g is %g, want %g", tc.numbers, q, got, tc.percentiles[i])
+			}
+		}
+	}
+}
+
+// Equal times are ordered by name, plugins of the binding cycle come last, and a plugin of a point
+// that took no time has no part of it.
+func TestPluginsAndPointsAreOrdered(t *testing.T) {
+	const sums = `# TYPE scheduler_plugin_execution_duration_seconds histogram
+scheduler_plugin_execution_duration_seconds_sum{extension_point="PreBind",plugin="V",status="Success"} 8
+scheduler_plugin_execution_duration_seconds_count{extension_point="PreBind",plugin="V",status="Success"} 1
+scheduler_plugin_execution_duration_seconds_sum{extension_point="PostBind",plugin="U",status="Success"} 9
+scheduler_plugin_execution_duration_seconds_count{extension_point="PostBind",plugin="U",status="Success"} 1
+scheduler_plugin_execution_duration_seconds_sum{extension_point="Score",plugin="B",status="Success"} 1
+scheduler_plugin_execution_duration_seconds_count{extension_point="Score",plugin="B",status="Success"} 2
+scheduler_plugin_execution_duration_seconds_sum{extension_point="Score",plugin="A",status="Success"} 1
+scheduler_plugin_execution_duration_seconds_count{extension_point="Score",plugin="A",status="Success"} 4
+scheduler_plugin_execution_duration_seconds_sum{extension_point="Filter",plugin="A",status="Success"} 2
+scheduler_plugin_execution_duration_seconds_count{extension_point="Filter",plugin="A",status="Success"} 1
+scheduler_plugin_execution_duration_seconds_sum{extension_point="PreFilter",plugin="A",status="Success"} 0
+scheduler_plugin_execution_duration_seconds_count{extension_point="PreFilter",plugin="A",status="Success"} 1
+# TYPE scheduler_framework_extension_point_duration_seconds histogram
+scheduler_framework_extension_point_duration_seconds_sum{extension_point="Score",profile="p",status="Success"} 0.2
+scheduler_framework_extension_point_duration_seconds_sum{extension_point="Filter",profile="p",status="Success"} 0.1
+scheduler_framework_extension_point_duration_seconds_sum{extension_point="PreFilter",profile="p",status="Success"} 0.1
+scheduler_framework_extension_point_duration_seconds_sum{extension_point="PreBind",profile="p",status="Success"} 3
+`
+	got := NewSide("", "", "v1.24.3", []Sample{sample(sums, 2, 0, 100)})
+	points := []PointTime{{"PreBind", 1500}, {"Score", 100}, {"Filter", 50}, {"PreFilter", 50}}
+	if diff := cmp.Diff(points, got.Points, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+		t.Errorf("points (-want +got):\n%s", diff)
+	}
+	want := []PluginTime{
+		{Plugin: "A", Point: "Filter", MicrosecondsPerCall: 2e6, MillisecondsPerPod: 50},
+		{Plugin: "A", Point: "Score", MicrosecondsPerCall: 0.25e6, MillisecondsPerPod: 50},
+		{Plugin: "B", Point: "Score", MicrosecondsPerCall: 0.5e6, MillisecondsPerPod: 50},
+		{Plugin: "A", Point: "PreFilter"},
+		{Plugin: "V", Point: "PreBind", MicrosecondsPerCall: 8e6, MillisecondsPerPod: 1500, Binding: true},
+		{Plugin: "U", Point: "PostBind", MicrosecondsPerCall: 9e6, Binding: true},
+	}
+	if diff := cmp.Diff(want, got.Plugins, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+		t.Errorf("plugins (-want +got):\n%s", diff)
+	}
+	if none := NewSide("", "", "v1.24.3", []Sample{{Pods: 1, Metrics: sums}}); len(none.Points) > 0 {
+		t.Errorf("without a bound pod: %v", none.Points)
 	}
 }

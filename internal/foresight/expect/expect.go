@@ -130,7 +130,7 @@ func Same(e *v1alpha1.Expectation, own, other []*report.Report) Outcome {
 			continue
 		}
 		o.Failures = append(o.Failures, Failure{Pod: key,
-			Got: strings.Join(a, " or ") + ", not " + cmp.Or(strings.Join(b, " or "), "there")})
+			Got: cmp.Or(strings.Join(a, " or "), "missing") + ", not " + cmp.Or(strings.Join(b, " or "), "there")})
 	}
 	o.Met = len(o.Failures) == 0
 	o.Got = fmt.Sprintf("%d of %d pods differ", len(o.Failures), same+len(o.Failures))

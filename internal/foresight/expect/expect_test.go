@@ -174,47 +174,60 @@ func TestMoreCopiesMayFit(t *testing.T) {
 	}
 }
 
-// placed is a simulation in which a pod gets a node, or none.
-func placed(node string) *report.Report {
+// placed is a simulation in which the pod shop/web gets a node, or none, is evicted, or is missing,
+// and shop/same gets the node a.
+func placed(state string) *report.Report {
 	r := &report.Report{}
 	var before, after report.Usage
 	for _, name := range []string{"a", "b", "c"} {
 		after.AddNode(newNode(name, "1", nil))
 	}
-	if node == "" {
+	after.AddPod(newPod("shop", "same", "a", "1", ""))
+	switch state {
+	case "":
 		r.Unplaced = []report.Unplaced{{Namespace: "shop", Name: "web", Reason: "no room"}}
-	} else {
-		after.AddPod(newPod("shop", "web", node, "1", ""))
+	case "evicted":
+		r.Evicted = []report.Placement{{Namespace: "shop", Name: "web", Node: "a"}}
+	case "missing":
+	default:
+		after.AddPod(newPod("shop", "web", state, "1", ""))
 	}
 	r.Measure(&before, &after)
 	return r
 }
 
 func TestTiesAreNotDifferences(t *testing.T) {
-	runs := func(nodes ...string) (all []*report.Report) {
-		for _, node := range nodes {
-			all = append(all, placed(node))
+	runs := func(states ...string) (all []*report.Report) {
+		for _, state := range states {
+			all = append(all, placed(state))
 		}
 		return all
 	}
-	different := func(got string) []expect.Failure { return []expect.Failure{{Pod: "shop/web", Got: got}} }
 	cases := map[string]struct {
 		own, other []*report.Report
-		line       string
-		failures   []expect.Failure
+		line, got  string
+		difference string
 	}{
-		"the same":        {runs("a"), runs("a"), "{sameAs: {preset: p}}", nil},
-		"another":         {runs("a"), runs("b"), "{sameAs: {preset: p}}", different("on node a, not on node b")},
-		"a tie":           {runs("a", "b"), runs("b", "c"), "{sameAs: {preset: p}}", nil},
-		"no tie":          {runs("a", "a"), runs("b", "c"), "{sameAs: {preset: p}}", different("on node a, not on node b or on node c")},
-		"pending":         {runs(""), runs("b"), "{sameAs: {preset: p}}", different("pending, not on node b")},
-		"of another team": {runs("a"), runs("b"), "{pod: other/*, sameAs: {preset: p}}", nil},
+		"the same":   {runs("a"), runs("a"), "{sameAs: {preset: p}}", "0 of 2 pods differ", ""},
+		"another":    {runs("a"), runs("b"), "{sameAs: {preset: p}}", "1 of 2 pods differ", "on node a, not on node b"},
+		"a tie":      {runs("a", "b"), runs("b", "c"), "{sameAs: {preset: p}}", "0 of 2 pods differ", ""},
+		"no tie":     {runs("a", "a"), runs("b", "c"), "{sameAs: {preset: p}}", "1 of 2 pods differ", "on node a, not on node b or on node c"},
+		"pending":    {runs(""), runs("b"), "{sameAs: {preset: p}}", "1 of 2 pods differ", "pending, not on node b"},
+		"evicted":    {runs("evicted"), runs(""), "{sameAs: {preset: p}}", "1 of 2 pods differ", "evicted, not pending"},
+		"only there": {runs("missing"), runs("b"), "{sameAs: {preset: p}}", "1 of 2 pods differ", "missing, not on node b"},
+		"only here":  {runs("b", "c"), runs("missing"), "{sameAs: {preset: p}}", "1 of 2 pods differ", "on node b or on node c, not there"},
+		"of a pod":   {runs("a"), runs("b"), "{pod: shop/w*, sameAs: {preset: p}}", "1 of 1 pods differ", "on node a, not on node b"},
+		"of another": {runs("a"), runs("b"), "{pod: shop/same, sameAs: {preset: p}}", "0 of 1 pods differ", ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
+			var failures []expect.Failure
+			if tc.difference != "" {
+				failures = []expect.Failure{{Pod: "shop/web", Got: tc.difference}}
+			}
 			got := expect.Same(decode(t, tc.line), tc.own, tc.other)
-			if diff := cmp.Diff(tc.failures, got.Failures); diff != "" || got.Met != (tc.failures == nil) {
-				t.Errorf("met %t, failures (-want +got):\n%s", got.Met, diff)
+			if diff := cmp.Diff(failures, got.Failures); diff != "" || got.Met != (failures == nil) || got.Got != tc.got {
+				t.Errorf("met %t, %s, failures (-want +got):\n%s", got.Met, got.Got, diff)
 			}
 		})
 	}

@@ -43,19 +43,24 @@ func (o *Outcome) checkCopies(l v1alpha1.Limits, c *report.Capacity) {
 }
 
 func (o *Outcome) checkEmptyNodes(e *v1alpha1.EmptyNodes, r *report.Report) {
-	var full, empty []Failure
+	type fullNode struct {
+		name string
+		pods []string
+	}
+	var full []fullNode
+	var empty []Failure
 	for _, n := range nodesWith(r, e.Labels) {
-		if n.Empty() {
-			empty = append(empty, Failure{Node: n.Name, Got: "empty"})
-			continue
-		}
-		var names []string
+		node := fullNode{name: n.Name}
 		for _, p := range n.Pods {
 			if !p.Fixed {
-				names = append(names, p.Namespace+"/"+p.Name)
+				node.pods = append(node.pods, p.Namespace+"/"+p.Name)
 			}
 		}
-		full = append(full, Failure{Node: n.Name, Got: listed(names)})
+		if len(node.pods) == 0 {
+			empty = append(empty, Failure{Node: n.Name, Got: "empty"})
+		} else {
+			full = append(full, node)
+		}
 	}
 	o.Got = plural(len(empty), "node")
 	o.Met = within(e.Limits, float64(len(empty)))
@@ -64,8 +69,10 @@ func (o *Outcome) checkEmptyNodes(e *v1alpha1.EmptyNodes, r *report.Report) {
 	case exceeds(e.Limits, float64(len(empty))):
 		o.Failures = empty
 	default: // the nodes with the fewest pods are the nearest to be empty
-		slices.SortStableFunc(full, func(a, b Failure) int { return cmp.Compare(len(a.Got), len(b.Got)) })
-		o.Failures = full
+		slices.SortStableFunc(full, func(a, b fullNode) int { return cmp.Compare(len(a.pods), len(b.pods)) })
+		for _, n := range full {
+			o.Failures = append(o.Failures, Failure{Node: n.name, Got: listed(n.pods)})
+		}
 	}
 }
 

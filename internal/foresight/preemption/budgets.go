@@ -185,10 +185,7 @@ func NeedsScale(rule *policyv1.PodDisruptionBudgetSpec) bool {
 // pkg/controller/disruption/disruption.go).
 func Desired(rule *policyv1.PodDisruptionBudgetSpec, expected int) int {
 	scaled := func(value *intstr.IntOrString) int {
-		n, err := intstr.GetScaledValueFromIntOrPercent(value, expected, true)
-		if err != nil { // the API server refuses others
-			return 0
-		}
+		n, _ := intstr.GetScaledValueFromIntOrPercent(value, expected, true) // the API server refuses others
 		return n
 	}
 	switch {

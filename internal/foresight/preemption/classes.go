@@ -57,8 +57,8 @@ func newClass(class *schedulingv1.PriorityClass) Class {
 // relate sets which classes a class may evict, and which evict it. A pod counts with its own
 // priority, which differs from the value of its class if the class was created again.
 func (c *Cluster) relate(row *Class, rows []Class) {
-	victims, weakest := map[string]bool{}, int32(0)
-	found := false
+	victims := map[string]bool{}
+	var own []int32 // priorities of its running pods
 	for i := range c.pods {
 		p := &c.pods[i]
 		if !p.running() || p.leaving {
@@ -68,8 +68,8 @@ func (c *Cluster) relate(row *Class, rows []Class) {
 			victims[p.class] = true
 			row.EvictsPods++
 		}
-		if p.class == row.Name && (!found || p.priority < weakest) {
-			found, weakest = true, p.priority
+		if p.class == row.Name {
+			own = append(own, p.priority)
 		}
 	}
 	row.Evicts, row.EvictedBy = []string{}, []string{}
@@ -78,8 +78,8 @@ func (c *Cluster) relate(row *Class, rows []Class) {
 			row.Evicts = append(row.Evicts, rows[i].Name)
 		}
 	}
-	if found {
-		row.EvictedBy = evictors(rows, weakest)
+	if len(own) > 0 {
+		row.EvictedBy = evictors(rows, slices.Min(own))
 	}
 }
 

@@ -2,7 +2,6 @@ package preemption
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -128,11 +127,12 @@ func unknown() []string {
 }
 
 func (c *Cluster) namespaces() []string {
-	names := map[string]bool{}
+	names := make([]string, 0, len(c.pods))
 	for i := range c.pods {
-		names[c.pods[i].namespace] = true
+		names = append(names, c.pods[i].namespace)
 	}
-	return slices.Sorted(maps.Keys(names))
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // compareNamespaces returns the namespaces with pods that pods of today may evict.

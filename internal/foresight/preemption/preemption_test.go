@@ -188,10 +188,16 @@ func TestTypicalRequests(t *testing.T) {
 	large := newPod("shop", "c", "web", "high", 1, "40")
 	large.Spec.Containers[0].Resources.Requests["example.com/gpu"] = resource.MustParse("8")
 	c.AddPod(large)
-	for class, want := range map[string]int{"high": 3, "unused": 0} {
+	resized := newPod("shop", "d", "web", "high", 1, "1") // to 1 CPU, which its node has not done yet
+	resized.Spec.Containers[0].Name = "c"
+	resized.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "c", AllocatedResources: corev1.ResourceList{
+		"cpu": resource.MustParse("4")}, Resources: &corev1.ResourceRequirements{Requests: corev1.ResourceList{
+		"cpu": resource.MustParse("4")}}}}
+	c.AddPod(resized)
+	for class, want := range map[string]int{"high": 4, "unused": 0} {
 		requests, pods := c.Requests(class)
 		cpu := requests[corev1.ResourceCPU]
-		if pods != want || cpu.String() != "3" || len(requests) != 1 {
+		if pods != want || cpu.String() != "4" || len(requests) != 1 {
 			t.Errorf("class %s: %d pods, %v", class, pods, requests)
 		}
 	}

@@ -3,11 +3,11 @@ package replay_test
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -104,6 +104,94 @@ func TestLivesOfPods(t *testing.T) {
 	}
 }
 
+func fixed(p *corev1.Pod) {
+	controller := true
+	p.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: "d", Controller: &controller}}
+}
+
+// deletedTwice is a pod whose deletion is observed at the beginning and once more.
+func deletedTwice(h *replay.History) {
+	h.Start(pod("twice", "a", "Running", deleting))
+	h.Pod(2*minute, pod("twice", "a", "Running", deleting))
+	h.PodGone(3*minute, pod("twice", "a", "Running"))
+}
+
+func TestLivesAtTheirEdges(t *testing.T) {
+	h := replay.NewHistory(60*minute, nil)
+	h.Node(0, node("a", "4"))
+	h.Start(pod("waits", "", "Pending", func(p *corev1.Pod) { p.Spec.Priority = new(int32(3)) }))
+	h.Start(pod("agent", "a", "Running", fixed))
+	deletedTwice(h)
+	h.Pod(1*minute, pod("ended", "a", "Failed")) // never seen before
+	h.PodGone(1*minute, pod("unknown", "a", "Running"))
+	h.Pod(4*minute, pod("waits", "a", "Pending"))
+	h.Pod(5*minute, pod("waits", "b", "Running")) // a node does not change
+	h.Pod(6*minute, pod("waits", "a", "Failed"))
+	h.Pod(7*minute, pod("waits", "a", "Failed"))
+	h.PodGone(8*minute, pod("waits", "a", "Failed"))
+	h.PodGone(9*minute, pod("waits", "a", "Failed"))
+	h.Pod(10*minute, pod("given-up", "", "Pending"))
+	h.Pod(11*minute, pod("given-up", "", "Pending", deleting))
+	h.PodGone(12*minute, pod("given-up", "", "Pending", deleting))
+	unscheduled := func(p *corev1.Pod) {
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue},
+			{Type: corev1.PodScheduled, Status: corev1.ConditionFalse}}
+	}
+	h.Pod(13*minute, pod("unscheduled", "", "Pending", unscheduled))
+	h.Finish()
+
+	cpu := report.Amounts{"cpu": 1000, "pods": 1}
+	life := func(name string, l replay.Life) *replay.Life {
+		l.ID, l.Namespace, l.Name, l.Requests = "uid-"+name, "n", name, cpu
+		return &l
+	}
+	want := []*replay.Life{
+		life("waits", replay.Life{Before: true, IsBound: true, Bound: 4 * minute, Node: "a", IsEnded: true, Finished: true,
+			Ended: 6 * minute, Priority: 3}),
+		life("agent", replay.Life{Before: true, IsBound: true, Node: "a", Fixed: true}),
+		life("twice", replay.Life{Before: true, IsBound: true, Node: "a", IsEnded: true}),
+		life("given-up", replay.Life{Arrived: 10 * minute, IsEnded: true, Ended: 12 * minute}),
+		life("unscheduled", replay.Life{Arrived: 13 * minute}),
+	}
+	if diff := cmp.Diff(want, h.Lives(), cmpopts.IgnoreUnexported(replay.Life{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for name, deleted := range map[string]bool{"waits": false, "agent": false, "twice": true, "given-up": true} {
+		l := h.Life("uid-" + name)
+		if at, ok := l.IsDeleted(); ok != deleted || ok && at != l.Ended {
+			t.Errorf("%s is deleted at %s: %t", name, at, ok)
+		}
+	}
+	if h.Current("n/agent") == nil || h.Current("n/given-up") != nil || h.Life("unknown") != nil {
+		t.Error("a pod is current that is gone, or is not although it is there")
+	}
+	o := h.Outcome()
+	o.Points, o.Mean = nil, replay.Values{}
+	if diff := cmp.Diff(replay.Outcome{Arrived: 2, Placed: 1, Ended: 3, MostWaiting: 1,
+		Waiting: replay.Waiting{Mean: 240, P50: 240, P90: 240, P99: 240, Max: 240}}, o); diff != "" {
+		t.Errorf("outcome (-want +got):\n%s", diff)
+	}
+	if got := h.Tally.Values(); got.Running != 1 || got.Waiting != 1 {
+		t.Errorf("in the end: %+v", got)
+	}
+}
+
+// Nodes and pods count from the time of their events on.
+func TestFiguresFollowTheEvents(t *testing.T) {
+	h := replay.NewHistory(100*minute, nil)
+	h.Node(0, node("a", "4"))
+	h.Node(25*minute, node("b", "4"))
+	h.Pod(50*minute, pod("p", "a", "Running"))
+	h.PodGone(60*minute, pod("p", "a", "Running"))
+	h.NodeGone(75*minute, "b")
+	h.NodeGone(80*minute, "unknown")
+	h.Finish()
+	want := replay.Values{Nodes: 1.5, Running: 0.1, Utilization: map[string]float64{"cpu": 0.0125}}
+	if diff := cmp.Diff(want, h.Outcome().Mean); diff != "" {
+		t.Errorf("mean (-want +got):\n%s", diff)
+	}
+}
+
 // A pod of a trace that does not know the nodes.
 func TestATraceHasBoundPodsWithoutNodes(t *testing.T) {
 	scheduled := func(p *corev1.Pod) {
@@ -140,6 +228,8 @@ func TestEvictionsHaveANominationAtTheirTime(t *testing.T) {
 		"of lower priority":      {0, 6, "a", false},
 		"for a different node":   {0, 8, "b", false},
 		"one of higher priority": {0, 9, "a", true},
+		"already on a node":      {0, 10, "a", false},
+		"of a pod that finishes": {0, 11, "a", false},
 	} {
 		h := replay.NewHistory(60*minute, nil)
 		type event struct {
@@ -151,9 +241,18 @@ func TestEvictionsHaveANominationAtTheirTime(t *testing.T) {
 		}
 		events := []event{
 			{10 * minute, func(at time.Duration) { h.Pod(at, victim(deleting)) }},
+			{10*minute + 9*second, func(at time.Duration) {
+				if c.priority == 11 {
+					h.Pod(at, victim(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }))
+				}
+			}},
 			{10*minute + 10*second, func(at time.Duration) { h.PodGone(at, victim()) }},
 			{10*minute + c.nominated, func(at time.Duration) {
-				h.Pod(at, pod("high", "", "Pending", nominated(c.node, c.priority)))
+				on := ""
+				if c.priority == 10 {
+					on = "b" // and its status still has the nomination
+				}
+				h.Pod(at, pod("high", on, "Pending", nominated(c.node, c.priority)))
 			}},
 		}
 		slices.SortStableFunc(events, func(a, b event) int { return int(a.at - b.at) })
@@ -190,70 +289,5 @@ func TestDeletionOfAnEarlierPodOfTheNameEndsNoOther(t *testing.T) {
 	h.Finish()
 	if l := h.Life("uid-p"); l.IsEnded || h.Current("n/p") != l {
 		t.Errorf("the new pod: %+v", l)
-	}
-}
-
-func TestCostsAndUtilizationOverTime(t *testing.T) {
-	tally := replay.NewTally([]report.Price{{Label: corev1.LabelInstanceTypeStable, Value: "m5", Price: 2}})
-	s := replay.NewSeries(tally, 100*minute)
-	tally.SetNode(node("a", "2"))
-	tally.SetNode(node("b", "2"))
-	tally.AddPod("a", report.Amounts{"cpu": 1000}, false)
-	tally.AddPod("b", report.Amounts{"cpu": 1000}, true) // of a DaemonSet
-	s.Advance(50 * minute)
-	tally.RemovePod("b", report.Amounts{"cpu": 1000}, true)
-	tally.RemoveNode("b")
-	tally.SetNode(node("a", "4")) // it has grown
-	s.Advance(100 * minute)
-	points := s.Points()
-	first, last := points[0].Values, points[len(points)-1].Values
-	want := replay.Values{Nodes: 2, Running: 2, Cost: 4, EmptyCost: 2, Utilization: map[string]float64{"cpu": 0.5}}
-	if diff := cmp.Diff(want, first); diff != "" {
-		t.Errorf("first (-want +got):\n%s", diff)
-	}
-	want = replay.Values{Nodes: 1, Running: 1, Cost: 2, Utilization: map[string]float64{"cpu": 0.25}}
-	if diff := cmp.Diff(want, last); diff != "" {
-		t.Errorf("last (-want +got):\n%s", diff)
-	}
-	want = replay.Values{Nodes: 1.5, Running: 1.5, Cost: 3, EmptyCost: 1, Utilization: map[string]float64{"cpu": 0.375}}
-	if diff := cmp.Diff(want, s.Mean()); diff != "" {
-		t.Errorf("mean (-want +got):\n%s", diff)
-	}
-}
-
-// Events that are close to each other are applied together, with the ends of pods in between; times
-// without events are skipped.
-func TestStepsGroupEventsAndEnds(t *testing.T) {
-	var got []string
-	var s *replay.Steps[string]
-	s = replay.NewSteps(10*time.Second, func(g replay.Group[string]) error {
-		got = append(got, fmt.Sprintf("%s ends %v events %v", g.At, g.Ends, g.Events))
-		for _, e := range g.Events {
-			if name, ok := strings.CutPrefix(e, "run "); ok {
-				s.End(g.At+25*time.Second, name)
-			}
-		}
-		return nil
-	})
-	s.End(4*time.Second, "early")
-	for _, e := range []struct {
-		at   time.Duration
-		text string
-	}{{1 * time.Second, "run x"}, {9 * time.Second, "run y"}, {12 * time.Second, "a"}, {time.Hour, "b"}} {
-		if err := s.Event(e.at, e.text); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s.End(2*time.Hour, "late")
-	s.End(3*time.Hour, "after the end")
-	if err := s.Finish(2 * time.Hour); err != nil {
-		t.Fatal(err)
-	}
-	want := []string{
-		"9s ends [early] events [run x run y]", "12s ends [] events [a]", "34s ends [x y] events []",
-		"1h0m0s ends [] events [b]", "2h0m0s ends [late] events []",
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("groups (-want +got):\n%s", diff)
 	}
 }

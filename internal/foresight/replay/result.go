@@ -103,7 +103,7 @@ type Unplaced struct {
 
 // Outcome returns a cluster whose pods waited as long.
 func (s *Series) Outcome(waits []time.Duration) Outcome {
-	return Outcome{Waiting: NewWaiting(waits), Mean: s.Mean(), Points: s.Points(), MostWaiting: int(s.most.Waiting)}
+	return Outcome{Waiting: NewWaiting(waits), Mean: s.Mean(), Points: s.Points(), MostWaiting: int(s.most)}
 }
 
 // Outcome returns the recorded cluster. The history is finished.

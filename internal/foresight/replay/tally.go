@@ -139,7 +139,7 @@ type Series struct {
 	length time.Duration
 	last   time.Duration
 	points []Values
-	most   Values
+	most   float64 // waiting pods
 }
 
 // NewSeries returns the series of a tally over a time.
@@ -154,14 +154,11 @@ func (s *Series) Advance(until time.Duration) {
 		return
 	}
 	now := s.tally.Values()
-	s.most.Waiting, s.most.Running = max(s.most.Waiting, now.Waiting), max(s.most.Running, now.Running)
+	s.most = max(s.most, now.Waiting)
 	width := float64(s.length) / intervals
 	for s.last < until {
 		i := min(int(float64(s.last)/width), intervals-1)
 		end := min(time.Duration(math.Ceil(float64(i+1)*width)), until)
-		if i == intervals-1 {
-			end = until
-		}
 		end = max(end, s.last+1)
 		s.points[i].add(now, float64(end-s.last)/width)
 		s.last = end

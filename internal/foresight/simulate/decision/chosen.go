@@ -90,10 +90,10 @@ func (r *Result) choose(name string) {
 	default:
 		c.Outcome = Lower
 	}
-	if name == best.Name || node.Score == nil {
+	if name == best.Name {
 		best = r.second(name)
 	}
-	if best.Score == nil {
+	if best.Score == nil || node.Score == nil { // one node was left in the last cycle, which is not scored
 		return
 	}
 	c.Best, c.Lacks = best.Name, *best.Score-*node.Score

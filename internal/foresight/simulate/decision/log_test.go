@@ -1,8 +1,11 @@
 package decision
 
 import (
+	"errors"
+	"io"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -56,6 +59,22 @@ I1122 21:05:13.483000    7 generic_scheduler.go:560] Host b => Score 300
 		"nothing was scored": {
 			"I1122 21:05:13.482 7 scheduler.go:461] \"Attempting to schedule pod\" pod=\"shop/web\"\nother output\n", nil},
 		"empty": {"", nil},
+		"1.20, in the middle of other messages": {
+			`I1122 21:05:13.482000    7 generic_scheduler.go:542] web_other -> a: http://127.0.0.1:8888/x, Score: (7)` + "\n" + old +
+				`I1122 21:05:13.482000    7 x.go:1] Plugin X scores on shop/other => [{a 1}]` + "\n" +
+				`I1122 21:05:13.482000    7 x.go:1] "an open quote` + "\n", want},
+		"1.20, a second cycle": {
+			old + strings.ReplaceAll(strings.ReplaceAll(old, "{a 200}", "{a -1}"), "Score 475", "Score 274"),
+			&Scores{
+				Total: map[string]int64{"a": 274, "b": 300},
+				Plugins: map[string]map[string]int64{"NodeAffinity": {"a": -1, "b": 0},
+					"TaintToleration": want.Plugins["TaintToleration"]},
+				Extenders: want.Extenders,
+			},
+		},
+		"messages about the pod without a score": {
+			strings.ReplaceAll(again, "I1122 21:05:13.483123", "I1122 21:05:13.483123   77 x.go:1] \"Found node\" pod=\"shop/web\"\n"+
+				"I1122 21:05:13.483123"), want},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := ParseLog(strings.NewReader(tt.log), "shop", "web")
@@ -69,9 +88,21 @@ I1122 21:05:13.483000    7 generic_scheduler.go:560] Host b => Score 300
 	}
 }
 
-func TestScoreThatIsNoNumberIsAnError(t *testing.T) {
-	const line = `I1122 21:05:13.483123   77 schedule_one.go:643] "Plugin scored node for pod" pod="shop/web" plugin="X" node="a" score=high` + "\n"
-	if got, err := ParseLog(strings.NewReader(line), "shop", "web"); err == nil {
-		t.Errorf("got %+v", got)
+func TestScoresThatAreNotNumbersAreErrors(t *testing.T) {
+	const huge = "99999999999999999999"
+	for name, message := range map[string]string{
+		"a word":               `"Plugin scored node for pod" pod="shop/web" plugin="X" node="a" score=high`,
+		"no score":             `"Calculated node's final score for pod" pod="shop/web" node="a"`,
+		"too large, a plugin":  `Plugin X scores on shop/web => [{a 1} {b ` + huge + `}]`,
+		"too large, a node":    `Host a => Score ` + huge,
+		"too large, extenders": `web_shop -> a: http://x, Score: (` + huge + `)`,
+	} {
+		line := "I1122 21:05:13.483123   77 schedule_one.go:643] " + message + "\n"
+		if got, err := ParseLog(strings.NewReader(line+line), "shop", "web"); err == nil {
+			t.Errorf("%s: got %+v", name, got)
+		}
+	}
+	if got, err := ParseLog(iotest.ErrReader(io.ErrUnexpectedEOF), "shop", "web"); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("a log that cannot be read: %+v, %v", got, err)
 	}
 }
