@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/clock"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 )
@@ -147,21 +148,29 @@ func TestLeaderLeaseIsDeletedUnlessSomebodyRenewsIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	done := make(chan error)
+	renewing, stop := context.WithCancel(ctx)
+	done := make(chan error, 1)
 	go func() {
-		time.Sleep(time.Second)
-		now := behind()
-		lease.Spec.RenewTime = &now
-		_, err := leases.Update(ctx, lease, metav1.UpdateOptions{})
+		var err error
+		for err == nil && clock.Sleep(renewing, 200*time.Millisecond) == nil {
+			now := behind()
+			lease.Spec.RenewTime = &now
+			lease, err = leases.Update(ctx, lease, metav1.UpdateOptions{})
+		}
 		done <- err
 	}()
-	for _, want := range []string{" skipped (still renewed by master_1234)\n", " deleted\n", " absent\n"} {
+	deletes := func(want string) {
+		t.Helper()
 		change, err := client.DeleteLeaderLease(ctx, ns, "led")
 		if got := (apply.ChangeSet{change}).String(); err != nil || got != "Lease/"+ns+"/led"+want {
 			t.Errorf("got %q, want %q: %v", got, want, err)
 		}
 	}
+	deletes(" skipped (still renewed by master_1234)\n")
+	stop()
 	if err := <-done; err != nil {
-		t.Error(err)
+		t.Fatal(err)
 	}
+	deletes(" deleted\n")
+	deletes(" absent\n")
 }

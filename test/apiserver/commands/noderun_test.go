@@ -5,7 +5,6 @@ package commands
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -154,8 +153,11 @@ func TestAPodOfATaskIsRemovedAfterAFailure(t *testing.T) {
 			ended <- err
 		}()
 		run.Eventually(t, "the pod runs", func(ctx context.Context) (bool, string) {
-			left := leftOnNode(ctx, t)
-			return slices.Contains(left, "pod pmk-sched-run-cp-c"), strings.Join(left, ", ")
+			pod, err := server.Client(t).CoreV1().Pods(noderun.Namespace).Get(ctx, "pmk-sched-run-cp-c", metav1.GetOptions{})
+			if err != nil {
+				return false, err.Error()
+			}
+			return pod.Status.Phase == corev1.PodRunning, string(pod.Status.Phase)
 		})
 		interrupt()
 		if err := <-ended; !errors.Is(err, context.Canceled) {

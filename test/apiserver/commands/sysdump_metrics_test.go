@@ -3,6 +3,8 @@
 package commands
 
 import (
+	"context"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -40,6 +42,11 @@ func TestArchiveHasTheMetricsOfTheSchedulerOfThisNode(t *testing.T) {
 	plane.Namespace(ctx, t, "default")
 	plane.Nodes(ctx, t, "default", "node-1")
 	plane.Place(ctx, t, "default", controlplane.Pod("metered", "default", "bound"))
+	const scheduled = `scheduler_schedule_attempts_total{profile="metered",result="scheduled"} 1`
+	run.Eventually(t, "the scheduler counts the pod, which it does after the binding", func(ctx context.Context) (bool, string) {
+		metrics, err := controlplane.Get(ctx, "https://127.0.0.1:"+text+"/metrics", server.Config().BearerToken)
+		return strings.Contains(metrics, scheduled), fmt.Sprint(err)
+	})
 
 	host, err := os.Hostname()
 	if err != nil {
@@ -64,8 +71,7 @@ func TestArchiveHasTheMetricsOfTheSchedulerOfThisNode(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "bug.tar.gz")
 	run.PMKSched(t, "--kubeconfig", plane.Kubeconfig, "--node-root", "none", "sysdump", "--archive", file).OK(t)
 	files := archives.Read(t, file)
-	if metrics := files["bug/metrics/kube-system/metered-here.txt"]; !strings.Contains(metrics,
-		`scheduler_schedule_attempts_total{profile="metered",result="scheduled"} 1`) {
+	if metrics := files["bug/metrics/kube-system/metered-here.txt"]; !strings.Contains(metrics, scheduled) {
 		t.Errorf("the archive lacks the metrics of the scheduler on this node, but has\n%.2000s\n%s", metrics,
 			files["bug/errors.txt"])
 	}

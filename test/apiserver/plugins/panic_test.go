@@ -47,14 +47,15 @@ func TestAPanicOfAPluginIsAnErrorOfItsPod(t *testing.T) {
 	}
 }
 
-// awaitPanic waits until the scheduler has counted a panic, and checks its log.
+// awaitPanic waits until the scheduler has counted a panic and logged it with the stack.
 func (x *cluster) awaitPanic(t *testing.T, point, message string) {
 	t.Helper()
 	run.Eventually(t, "a panic is counted", func(ctx context.Context) (bool, string) {
 		metrics, err := controlplane.ReadMetrics(ctx, x.metrics)
 		return metrics.By(t, "pmk_sched_plugin_panics_total", "extension_point")[point] > 0, fmt.Sprint(err)
 	})
-	if log := x.scheduler.Log(); !strings.Contains(log, message) || !strings.Contains(log, "panics.go") {
-		t.Errorf("its log lacks %q or the stack:\n%s", message, log)
-	}
+	run.Eventually(t, fmt.Sprintf("its log has %q and the stack", message), func(context.Context) (bool, string) {
+		log := x.scheduler.Log()
+		return strings.Contains(log, message) && strings.Contains(log, "panics.go"), log[max(0, len(log)-8<<10):]
+	})
 }

@@ -4,12 +4,15 @@ package simulate
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -41,13 +44,15 @@ metadata: {name: urgent}
 value: 1000
 `
 
-// recordWorld records a world until the returned function is called, which opens the recording.
-func recordWorld(t *testing.T, w *world) (end func() *capture.Recording) {
+// recordWorld records a world until the returned function is called, which opens the recording. It
+// waits until the removal of the last pod is recorded, and with it all changes of pods before.
+func recordWorld(t *testing.T, w *world) (end func(last addedPod) *capture.Recording) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	began, done := make(chan struct{}), make(chan error, 1)
+	core, log := observer.New(zap.DebugLevel)
 	s := &session.Session{
-		Connection: kubeapi.ConnectOptions{Kubeconfig: w.Kubeconfig}, Log: zap.NewNop(),
+		Connection: kubeapi.ConnectOptions{Kubeconfig: w.Kubeconfig}, Log: zap.New(core),
 		OnStep: func(string) func(error) { return func(error) {} }, Warn: func(text string) { t.Error(text) },
 		Note: func(string) { close(began) },
 	}
@@ -61,7 +66,11 @@ func recordWorld(t *testing.T, w *world) (end func() *capture.Recording) {
 	case err := <-done:
 		t.Fatal(err)
 	}
-	return func() *capture.Recording {
+	return func(last addedPod) *capture.Recording {
+		key := zap.String("object", "pods "+last.pod.GetNamespace()+"/"+last.pod.GetName())
+		run.Eventually(t, "the removal of "+last.key+" is recorded", func(context.Context) (bool, string) {
+			return log.FilterMessage("gone").FilterField(key).Len() > 0, fmt.Sprint(log.FilterField(key).All())
+		})
 		stop()
 		if err := <-done; err != nil {
 			t.Fatal(err)
@@ -125,8 +134,7 @@ func replayIsTheSame(t *testing.T, release string) {
 	w.reportNodes(t, scheduler)
 
 	end := recordWorld(t, w)
-	w.live(t, scheduler, pods)
-	recording := end()
+	recording := end(w.live(t, scheduler, pods))
 
 	var got *replay.Result
 	withSimulator(t, release, func(sim *simulator) (err error) {
@@ -166,8 +174,8 @@ func replayIsTheSame(t *testing.T, release string) {
 }
 
 // live creates the pods one after the other, ends some, changes nodes, and lets waiting pods wait
-// until there is room.
-func (w *world) live(t *testing.T, scheduler *controlplane.Process, pods []addedPod) {
+// until there is room. It returns the pod that it removes last.
+func (w *world) live(t *testing.T, scheduler *controlplane.Process, pods []addedPod) (last addedPod) {
 	t.Helper()
 	var waiting, gpus []addedPod
 	needsGPU := func(p addedPod) bool { return p.key[:3] == "gpu" }
@@ -183,6 +191,8 @@ func (w *world) live(t *testing.T, scheduler *controlplane.Process, pods []added
 			gpus = append(gpus, p)
 		case i%15 == 0:
 			w.finish(t, scheduler, p)
+		case strings.HasPrefix(p.key, "none"): // it requests nothing: no pod waits for its room
+			last = p
 		}
 		switch i {
 		case 60:
@@ -214,6 +224,8 @@ func (w *world) live(t *testing.T, scheduler *controlplane.Process, pods []added
 			return w.await(t, addedPod{"urgent-1", o}) != "", ""
 		})
 	}
+	w.finish(t, scheduler, last)
+	return last
 }
 
 // evicted returns the pods that the scheduler evicted, by its events.

@@ -3,6 +3,7 @@
 package labs
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/fnv"
@@ -182,27 +183,28 @@ func (n *Node) Gateway(t testing.TB) string {
 	return ""
 }
 
-// ScheduledBy counts the Scheduled events of a Deployment's pods by the scheduler that reported
-// them.
-func (n *Node) ScheduledBy(t testing.TB, namespace, deployment string) map[string]int {
+// ScheduledBy counts the Scheduled events of the pods of a Deployment by the scheduler that reported
+// them, when there are as many as pods: a scheduler reports an event some time after the binding.
+func (n *Node) ScheduledBy(t testing.TB, namespace, deployment string, pods int) (count map[string]int) {
 	t.Helper()
-	events, err := n.Kube.CoreV1().Events(namespace).List(run.Context(t),
-		metav1.ListOptions{FieldSelector: "reason=Scheduled"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	count := map[string]int{}
-	for _, e := range events.Items {
-		if !strings.HasPrefix(e.InvolvedObject.Name, deployment+"-") {
-			continue
-		}
-		// Some releases fill in both fields, some one of them.
-		if e.Source.Component != "" {
-			count[e.Source.Component]++
-		} else {
-			count[e.ReportingController]++
-		}
-	}
+	run.Eventually(t, fmt.Sprintf("the %d pods of %s have Scheduled events", pods, deployment),
+		func(ctx context.Context) (bool, string) {
+			events, err := n.Kube.CoreV1().Events(namespace).List(ctx,
+				metav1.ListOptions{FieldSelector: "reason=Scheduled"})
+			if err != nil {
+				return false, err.Error()
+			}
+			all := 0
+			count = map[string]int{}
+			for _, e := range events.Items {
+				if strings.HasPrefix(e.InvolvedObject.Name, deployment+"-") {
+					all++
+					// Some releases fill in both fields, some one of them.
+					count[cmp.Or(e.Source.Component, e.ReportingController)]++
+				}
+			}
+			return all >= pods, fmt.Sprint(count)
+		})
 	return count
 }
 

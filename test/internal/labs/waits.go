@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
@@ -22,6 +23,29 @@ const (
 	// mostAnswer bounds a request: one to a host that is lost may not be answered for long.
 	mostAnswer = 2 * time.Second
 )
+
+// AwaitRestarted waits until the pods of a scheduler on the node, if there are any, were started
+// after a time and are ready. A node that was lost for less than its grace period, and its pods,
+// have the status of before for a while.
+func (n *Node) AwaitRestarted(t testing.TB, scheduler string, since time.Time) {
+	t.Helper()
+	since = since.Truncate(time.Second) // as times in a status are
+	run.Eventually(t, "the pods on "+n.NodeName+" run again", func(ctx context.Context) (bool, string) {
+		pods, err := n.Kube.CoreV1().Pods(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{
+			LabelSelector: ownership.LabelInstance + "=" + scheduler, FieldSelector: "spec.nodeName=" + n.NodeName})
+		if err != nil {
+			return false, err.Error()
+		}
+		for _, pod := range pods.Items {
+			for _, c := range pod.Status.ContainerStatuses {
+				if !c.Ready || c.State.Running == nil || c.State.Running.StartedAt.Time.Before(since) {
+					return false, fmt.Sprintf("container %s of pod %s: %+v", c.Name, pod.Name, c.State)
+				}
+			}
+		}
+		return true, ""
+	})
+}
 
 // LongestWait creates one pod after the other for a scheduler and the simulated workers until ctx
 // ends, and sends the longest time from the creation of a pod until it had a node.

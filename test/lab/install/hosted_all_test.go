@@ -66,6 +66,7 @@ func holder(t *testing.T, n *labs.Node, lease string) string {
 // again.
 func survivesLoss(t *testing.T, n *labs.Node, name, host string) {
 	t.Helper()
+	began := time.Now()
 	longest := longestWait(t, n, name, func() {
 		if err := n.Lab.StopNode(t.Context(), host); err != nil {
 			t.Fatal(err)
@@ -81,6 +82,7 @@ func survivesLoss(t *testing.T, n *labs.Node, name, host string) {
 	if err := n.Lab.StartNode(t.Context(), host); err != nil {
 		t.Fatal(err)
 	}
+	n.On(t, host).AwaitRestarted(t, name, began)
 	awaitReplicas(t, n, name)
 }
 

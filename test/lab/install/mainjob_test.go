@@ -143,10 +143,10 @@ func schedules(t *testing.T, n *labs.Node, name, image string) {
 	t.Cleanup(func() { n.Kubectl(t, "delete", "deployment", named, unnamed, "--wait=true") })
 	n.Kubectl(t, "rollout", "status", "deployment/"+named, "--timeout=10m")
 	n.Kubectl(t, "rollout", "status", "deployment/"+unnamed, "--timeout=10m")
-	if got := n.ScheduledBy(t, "default", named); got[name] != 20 || len(got) != 1 {
+	if got := n.ScheduledBy(t, "default", named, 20); got[name] != 20 || len(got) != 1 {
 		t.Errorf("the 20 pods that name %s were scheduled by %v", name, got)
 	}
-	if got := n.ScheduledBy(t, "default", unnamed); got["default-scheduler"] != 5 || len(got) != 1 {
+	if got := n.ScheduledBy(t, "default", unnamed, 5); got["default-scheduler"] != 5 || len(got) != 1 {
 		t.Errorf("the 5 pods that name no scheduler were scheduled by %v", got)
 	}
 }

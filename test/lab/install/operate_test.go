@@ -3,6 +3,7 @@
 package install
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -21,7 +22,11 @@ func TestLogsMarkTheLeaderAndFollow(t *testing.T) {
 	n.Deploy(t, name, image)
 	pod := n.Kubectl(t, "get", "pods", "-n", "kube-system", "-l", "app.kubernetes.io/instance="+name, "-o",
 		"jsonpath={.items[0].metadata.name}")
-	n.PMKSched(t, "logs", "--name", name).OK(t).Prints(t, "["+pod+" leader] ", "successfully acquired lease")
+	run.Eventually(t, "the log of the leader is printed", func(context.Context) (bool, string) {
+		log := n.PMKSched(t, "logs", "--name", name).OK(t)
+		return strings.Contains(log.Stdout, "["+pod+" leader] ") &&
+			strings.Contains(log.Stdout, "successfully acquired lease"), log.String()
+	})
 	if recent := n.PMKSched(t, "logs", "--name", name, "--since", "1s").OK(t); strings.Contains(recent.Stdout,
 		"Starting Kubernetes Scheduler") {
 		t.Errorf("--since 1s prints the beginning: %s", recent)

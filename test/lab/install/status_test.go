@@ -19,8 +19,14 @@ func TestStatusOfARealScheduler(t *testing.T) {
 	n.Deploy(t, name, n.Image(t))
 	n.PMKSched(t, "verify", "--name", name).OK(t)
 	expectFindings(t, n, name)
-	report, r := status(t, n, name)
-	if len(report.Schedulers) != 1 || report.Server != n.Release || report.Requests == 0 {
+	var report statusReport
+	var r run.Result
+	run.Eventually(t, "the scheduler counts the pod of the verification", func(context.Context) (bool, string) {
+		report, r = status(t, n, name)
+		return len(report.Schedulers) == 1 && report.Schedulers[0].Scheduling != nil &&
+			report.Schedulers[0].Scheduling.Scheduled >= 1, r.String()
+	})
+	if report.Server != n.Release || report.Requests == 0 {
 		t.Fatal(r)
 	}
 	s := report.Schedulers[0]
@@ -28,8 +34,8 @@ func TestStatusOfARealScheduler(t *testing.T) {
 		!s.Replicas[0].Leads {
 		t.Errorf("status: %s", r)
 	}
-	// the node itself may read them
-	if m := s.Scheduling; m == nil || m.Unknown != "" || m.Scheduled < 1 || m.P99 <= 0 || m.Leading != 1 {
+	// The node itself may read the metrics.
+	if m := s.Scheduling; m.Unknown != "" || m.P99 <= 0 || m.Leading != 1 {
 		t.Errorf("scheduling: %s", r)
 	}
 

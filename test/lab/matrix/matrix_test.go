@@ -105,7 +105,7 @@ func (n node) bindsPods(t *testing.T) {
 	}
 	for name, by := range map[string]string{"ours": "my-scheduler", "others": "default-scheduler"} {
 		n.Kubectl(t, "rollout", "status", "deployment/"+name, "--timeout=180s")
-		if got := n.ScheduledBy(t, "default", name); got[by] != 5 || len(got) != 1 {
+		if got := n.ScheduledBy(t, "default", name, 5); got[by] != 5 || len(got) != 1 {
 			t.Errorf("the five pods of %s were scheduled by %v, want %s", name, got, by)
 		}
 	}

@@ -98,10 +98,16 @@ func throughAllNodes(t *testing.T, nodes []*labs.Node) {
 	command := append([]string{"replace", "--image", scheduler, "--all-nodes", "--pod-image", podImage, "--yes", "-o",
 		"json"}, labs.Stable("1s")...)
 
-	plan := run.Decode[[]struct {
+	type line struct {
 		Node        string
 		Done, Leads bool
-	}](t, first.PMKSched(t, append(command, "--dry-run")...).OK(t).Stdout)
+	}
+	var plan []line
+	run.Eventually(t, "a default scheduler leads, which were all restarted", func(context.Context) (bool, string) {
+		text := first.PMKSched(t, append(command, "--dry-run")...).OK(t).Stdout
+		plan = run.Decode[[]line](t, text)
+		return slices.ContainsFunc(plan, func(l line) bool { return l.Leads }), text
+	})
 	if len(plan) != len(nodes) || plan[0].Leads || !plan[len(plan)-1].Leads || plan[0].Done {
 		t.Fatalf("plan %+v", plan)
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pmk-sched/pmk-sched/internal/lab"
 	"github.com/pmk-sched/pmk-sched/test/internal/labs"
@@ -88,7 +89,7 @@ func uninstalled(t *testing.T, n *labs.Node) {
 // replicas of the second one on the other nodes are the same as before, none of which was
 // restarted.
 func survives(t *testing.T, lost, other *labs.Node) {
-	l, before := lost.Lab, replicasWithout(t, other, lost)
+	l, before, began := lost.Lab, replicasWithout(t, other, lost), time.Now()
 	if err := l.StopNode(t.Context(), lost.NodeName); err != nil {
 		t.Fatal(err)
 	}
@@ -101,6 +102,7 @@ func survives(t *testing.T, lost, other *labs.Node) {
 	if err := l.StartNode(t.Context(), lost.NodeName); err != nil {
 		t.Fatal(err)
 	}
+	lost.AwaitRestarted(t, name, began)
 	run.Eventually(t, "all replicas are ready", func(context.Context) (bool, string) {
 		r := other.PMKSched(t, "status")
 		return r.Code == 0 && strings.Contains(r.Stdout, "3/3"), r.String()
