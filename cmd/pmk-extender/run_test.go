@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -137,10 +138,13 @@ func TestServesWithoutClusterUntilStopped(t *testing.T) {
 			"--listen", "127.0.0.1:0", "--kubeconfig", ""})
 	}()
 	var address string
+	late := time.After(2 * time.Minute)
 	select {
 	case address = <-listening:
 	case status := <-ended:
 		t.Fatalf("exit status %d: %s", status, stderr)
+	case <-late:
+		t.Fatal("it neither listens nor ends")
 	}
 	for path, want := range map[string]string{"filter": `"FailedNodes":{"a":"not today"}`, "readyz": "ok",
 		"metrics": "go_goroutines"} {
@@ -166,7 +170,12 @@ func TestServesWithoutClusterUntilStopped(t *testing.T) {
 		}
 	}
 	cancel()
-	if status := <-ended; status != exitDone {
-		t.Errorf("exit status %d: %s", status, stderr)
+	select {
+	case status := <-ended:
+		if status != exitDone {
+			t.Errorf("exit status %d: %s", status, stderr)
+		}
+	case <-late:
+		t.Fatal("it does not end")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -75,8 +76,12 @@ func (r *recorder) Apply(_ context.Context, objs []*unstructured.Unstructured) (
 func (r *recorder) Delete(ctx context.Context, objs []*unstructured.Unstructured) (apply.ChangeSet, error) {
 	err := r.call("delete %s", names(objs))
 	if r.held != nil && r.held.Err() != nil {
-		<-ctx.Done() // the end of the lock ends every step
-		err = ctx.Err()
+		select { // the end of the lock ends every step
+		case <-ctx.Done():
+			err = ctx.Err()
+		case <-time.After(time.Minute):
+			err = errors.New("the step goes on without the lock")
+		}
 	}
 	return nil, err
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -256,39 +257,41 @@ func TestWavesAreOrderedByNumber(t *testing.T) {
 }
 
 func TestReaderThatHangsIsLeft(t *testing.T) {
-	s := testSession(t, kubeconfig)
-	list, err := List(t.Context(), s, Source{From: FromContexts})
-	if err != nil {
-		t.Fatal(err)
-	}
-	const timeout = 50 * time.Millisecond
-	release := make(chan struct{})
-	defer close(release)
-	rows, err := readAll(t.Context(), s, list, ReadOptions{Parallel: 1, Timeout: timeout},
-		func(_ context.Context, one *session.Session) (*string, error) {
-			cfg, err := one.Connect()
-			if err != nil {
-				return nil, err
-			}
-			if cfg.Host == "https://a.example.com" {
-				<-release
-			}
-			return &cfg.Host, nil
-		})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, row := range rows {
-		text := row.Error
-		if row.Result != nil {
-			text = *row.Result
+	synctest.Test(t, func(t *testing.T) { // fails at once when all goroutines wait
+		s := testSession(t, kubeconfig)
+		list, err := List(t.Context(), s, Source{From: FromContexts})
+		if err != nil {
+			t.Fatal(err)
 		}
-		got = append(got, row.Cluster+": "+text)
-	}
-	want := []string{"prod/a: no answer within 50ms", "prod/b: https://b.example.com",
-		`test: the kubeconfig lacks the cluster or the user of context "test"`}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
+		const timeout = 50 * time.Millisecond
+		release := make(chan struct{})
+		defer close(release)
+		rows, err := readAll(t.Context(), s, list, ReadOptions{Parallel: 1, Timeout: timeout},
+			func(_ context.Context, one *session.Session) (*string, error) {
+				cfg, err := one.Connect()
+				if err != nil {
+					return nil, err
+				}
+				if cfg.Host == "https://a.example.com" {
+					<-release
+				}
+				return &cfg.Host, nil
+			})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, row := range rows {
+			text := row.Error
+			if row.Result != nil {
+				text = *row.Result
+			}
+			got = append(got, row.Cluster+": "+text)
+		}
+		want := []string{"prod/a: no answer within 50ms", "prod/b: https://b.example.com",
+			`test: the kubeconfig lacks the cluster or the user of context "test"`}
+		if !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
 }

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
@@ -157,7 +158,22 @@ func serveWith(t testing.TB, c *Cache, o Options, plugins ...scheduler.Plugin) (
 	}
 	server := httptest.NewServer(identified(e.Handler()))
 	t.Cleanup(server.Close)
+	server.Client().Timeout = patience
 	return server, e
+}
+
+// patience is how long a test waits for something before it fails.
+const patience = 2 * time.Minute
+
+// receive returns the next value of a channel, and fails the test if there is none for too long.
+func receive[T any](t testing.TB, what string, from <-chan T) (value T) {
+	t.Helper()
+	select {
+	case value = <-from:
+	case <-time.After(patience):
+		t.Fatalf("waited in vain until %s", what)
+	}
+	return value
 }
 
 // post sends a request as the scheduler does: an encoded value, or bytes unchanged.

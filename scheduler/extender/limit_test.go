@@ -151,7 +151,7 @@ func TestRequestsBeyondTheMemoryAreAnsweredWith503(t *testing.T) {
 	statuses := make(chan int, 2)
 	for range 2 {
 		go func() { statuses <- statusOf(server, body) }()
-		<-begun
+		receive(t, "the policy is asked", begun)
 	}
 	status, answer := post(t, server, VerbFilter, body)
 	if status != http.StatusServiceUnavailable || !strings.Contains(string(answer), "wait for memory") {
@@ -159,7 +159,7 @@ func TestRequestsBeyondTheMemoryAreAnsweredWith503(t *testing.T) {
 	}
 	close(end)
 	for range 2 {
-		if status := <-statuses; status != http.StatusOK {
+		if status := receive(t, "a request is answered", statuses); status != http.StatusOK {
 			t.Errorf("a request that had its memory: %d", status)
 		}
 	}

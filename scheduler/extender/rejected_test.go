@@ -98,10 +98,10 @@ func (c *cluster) patches(t *testing.T, n int) []string {
 }
 
 // eventually waits until something holds, and fails the test with what was seen last if that takes
-// two minutes.
+// too long.
 func eventually(t testing.TB, what string, holds func() (ok bool, seen string)) {
 	t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
 		ok, seen := holds()
 		if ok {
 			return

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -41,7 +42,15 @@ func startServer(t *testing.T, o ServeOptions, h http.Handler) (address string, 
 	t.Cleanup(cancel)
 	select {
 	case a := <-listening:
-		return a.String(), func() error { cancel(); return <-ended }
+		return a.String(), func() error {
+			cancel()
+			select {
+			case err := <-ended:
+				return err
+			case <-time.After(patience):
+				return errors.New("the server does not stop")
+			}
+		}
 	case err := <-ended:
 		t.Fatal(err)
 		return "", nil
@@ -184,14 +193,14 @@ func TestServerWaitsForRunningRequests(t *testing.T) {
 		}
 		answered <- body.String()
 	}()
-	<-asked
+	receive(t, "the policy is asked", asked)
 	stopped := make(chan error, 1)
 	go func() { stopped <- stop() }()
-	goOn <- true
-	if got := <-answered; !strings.Contains(got, `"NodeNames":["a"]`) {
+	close(goOn)
+	if got := receive(t, "the request is answered", answered); !strings.Contains(got, `"NodeNames":["a"]`) {
 		t.Errorf("got %s", got)
 	}
-	if err := <-stopped; err != nil {
+	if err := receive(t, "the server has stopped", stopped); err != nil {
 		t.Error(err)
 	}
 }
@@ -215,7 +224,7 @@ func TestReadyzFailsWhileServerStops(t *testing.T) {
 		status := ready()
 		return status != http.StatusOK, fmt.Sprint(status)
 	})
-	if err := <-stopped; err != nil {
+	if err := receive(t, "the server has stopped", stopped); err != nil {
 		t.Error(err)
 	}
 }
@@ -229,6 +238,9 @@ func TestSlowBodyTimesOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer connection.Close()
+	if err := connection.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := fmt.Fprintf(connection,
 		"POST /filter HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{\"Pod\":"); err != nil {
 		t.Fatal(err)
@@ -268,7 +280,8 @@ func TestCanceledRequestEnds(t *testing.T) {
 			return nil, scheduler.Error(ctx.Err())
 		}}
 	address, _ := startServer(t, ServeOptions{}, handlerOf(t, Options{}, endless))
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+address+"/filter",
 		strings.NewReader(`{"Pod": {}, "NodeNames": ["a"]}`))
 	if err != nil {
@@ -282,8 +295,8 @@ func TestCanceledRequestEnds(t *testing.T) {
 		t.Errorf("answered %s", response.Status)
 		_ = response.Body.Close()
 	}
-	if err := <-ended; err == nil {
-		t.Error("the policy keeps running")
+	if err := receive(t, "the policy ends", ended); err == nil {
+		t.Error("the policy was not canceled")
 	}
 }
 

@@ -100,12 +100,19 @@ func TestLocksAreTakenInTheOrderOfTheirKeys(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	done := make(chan error)
+	done := make(chan error, 1)
 	go func() {
 		_, err := c.acquireAll(ctx, []target{second, first})
 		done <- err
 	}()
-	<-waits
+	late := time.After(time.Minute)
+	select {
+	case <-waits:
+	case err := <-done:
+		t.Fatalf("it does not wait for the second lock: %v", err)
+	case <-late:
+		t.Fatal("it does not report that it waits")
+	}
 	isFree := func() bool {
 		t.Helper()
 		file, err := c.cache.openLock(first.key)
@@ -122,8 +129,13 @@ func TestLocksAreTakenInTheOrderOfTheirKeys(t *testing.T) {
 		t.Error("the second lock is waited for before the first is held")
 	}
 	cancel()
-	if err := <-done; !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v, want that it was canceled", err)
+	select {
+	case err := <-done:
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v, want that it was canceled", err)
+		}
+	case <-late:
+		t.Fatal("the wait for the second lock does not end when it is canceled")
 	}
 	if !isFree() {
 		t.Error("the first lock is held after the wait for the second was canceled")

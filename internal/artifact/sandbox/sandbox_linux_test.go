@@ -135,7 +135,7 @@ func runAs(t *testing.T, test, name string, attributes *syscall.SysProcAttr) {
 				return
 			}
 		}
-		cmd := exec.Command("/proc/self/exe", "-test.run=^"+test+"$", "-test.count=1")
+		cmd := exec.Command("/proc/self/exe", "-test.run=^"+test+"$", "-test.count=1", "-test.timeout=2m")
 		cmd.Env = []string{"SANDBOX_CASE=" + name, probeFile + "=" + os.Getenv(probeFile), "TMPDIR=" + home, "SECRET=1"}
 		cmd.SysProcAttr = attributes
 		out, err := cmd.CombinedOutput()

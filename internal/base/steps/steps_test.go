@@ -164,36 +164,38 @@ func TestLostLockStopsEverything(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			held, lose := context.WithCancelCause(t.Context())
-			s := &script{fails: map[string]bool{tt.fails: true}, onDo: map[string]func(){}}
-			act := func(ctx context.Context, what string) error {
-				if what == tt.during {
-					lose(lost)
-					<-ctx.Done()
+			synctest.Test(t, func(t *testing.T) { // fails at once when all goroutines wait
+				held, lose := context.WithCancelCause(t.Context())
+				s := &script{fails: map[string]bool{tt.fails: true}, onDo: map[string]func(){}}
+				act := func(ctx context.Context, what string) error {
+					if what == tt.during {
+						lose(lost)
+						<-ctx.Done()
+					}
+					return s.act(what)
 				}
-				return s.act(what)
-			}
-			step := func(name string) Step {
-				return Step{
-					Name: name,
-					Do:   func(ctx context.Context) error { return act(ctx, "do "+name) },
-					Undo: func(ctx context.Context, _ error) error { return act(ctx, "undo "+name) },
+				step := func(name string) Step {
+					return Step{
+						Name: name,
+						Do:   func(ctx context.Context) error { return act(ctx, "do "+name) },
+						Undo: func(ctx context.Context, _ error) error { return act(ctx, "undo "+name) },
+					}
 				}
-			}
-			a := Step{Name: "a", Hold: func(context.Context) (context.Context, error) { return held, nil },
-				Always: func(ctx context.Context) error {
-					return errors.Join(ctx.Err(), s.act("always a"))
-				}}
-			outer := Step{Name: "outer",
-				Do: func(ctx context.Context) error { return Run(ctx, []Step{a, step("b"), step("c")}, nil) }}
-			outer.Undo = func(context.Context, error) error { return s.act("undo outer") }
-			err := Run(t.Context(), []Step{outer}, nil)
-			if diff := cmp.Diff(tt.want, s.calls); diff != "" {
-				t.Errorf("wrong order (-want +got):\n%s", diff)
-			}
-			if !errors.Is(err, lost) || !errors.Is(err, ErrStopped) {
-				t.Errorf("error %v does not have the cause", err)
-			}
+				a := Step{Name: "a", Hold: func(context.Context) (context.Context, error) { return held, nil },
+					Always: func(ctx context.Context) error {
+						return errors.Join(ctx.Err(), s.act("always a"))
+					}}
+				outer := Step{Name: "outer",
+					Do: func(ctx context.Context) error { return Run(ctx, []Step{a, step("b"), step("c")}, nil) }}
+				outer.Undo = func(context.Context, error) error { return s.act("undo outer") }
+				err := Run(t.Context(), []Step{outer}, nil)
+				if diff := cmp.Diff(tt.want, s.calls); diff != "" {
+					t.Errorf("wrong order (-want +got):\n%s", diff)
+				}
+				if !errors.Is(err, lost) || !errors.Is(err, ErrStopped) {
+					t.Errorf("error %v does not have the cause", err)
+				}
+			})
 		})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 func TestLogsAreLimited(t *testing.T) {
@@ -12,7 +13,11 @@ func TestLogsAreLimited(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	<-p.Done()
+	select {
+	case <-p.Done():
+	case <-time.After(time.Minute):
+		t.Fatal("the end of the process is not noticed")
+	}
 	for _, limit := range []struct{ most, size int64 }{{6, 6}, {5, 0}} {
 		if err := p.LimitLog(limit.most); err != nil {
 			t.Fatal(err)

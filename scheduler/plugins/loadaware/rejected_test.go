@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -153,20 +154,22 @@ func TestFailedRetryIsRepeatedAfterTheNextQuery(t *testing.T) {
 }
 
 func TestQuerySignalsRetry(t *testing.T) {
-	w := holding(t, newPod("web", ""))
-	<-w.measured // from the first query
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	retried := make(chan string)
-	w.activate = func(_ context.Context, pod *corev1.Pod) error { retried <- pod.Name; return nil }
-	go func() {
-		defer close(ended)
-		w.retryAfterQueries(ctx)
-	}()
-	w.measure(0, "cpu", map[string]float64{"a": 0.1, "b": 0.1})
-	expect(t, "retried", "web", <-retried)
-	cancel()
-	<-ended
+	synctest.Test(t, func(t *testing.T) { // fails at once when all goroutines wait
+		w := holding(t, newPod("web", ""))
+		<-w.measured // from the first query
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		retried := make(chan string)
+		w.activate = func(_ context.Context, pod *corev1.Pod) error { retried <- pod.Name; return nil }
+		go func() {
+			defer close(ended)
+			w.retryAfterQueries(ctx)
+		}()
+		w.measure(0, "cpu", map[string]float64{"a": 0.1, "b": 0.1})
+		expect(t, "retried", "web", <-retried)
+		cancel()
+		<-ended
+	})
 }
 
 func TestRejectingDoesNotAllocate(t *testing.T) {

@@ -183,7 +183,7 @@ func (n *Node) Gateway(t testing.TB) string {
 	return ""
 }
 
-// ScheduledBy counts the Scheduled events of the pods of a Deployment by the scheduler that reported
+// ScheduledBy counts the Scheduled events of a Deployment's pods by the scheduler that reported
 // them, when there are as many as pods: a scheduler reports an event some time after the binding.
 func (n *Node) ScheduledBy(t testing.TB, namespace, deployment string, pods int) (count map[string]int) {
 	t.Helper()

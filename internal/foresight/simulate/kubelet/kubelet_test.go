@@ -50,7 +50,11 @@ func TestThePodsAreNotListedFromTheWatchCache(t *testing.T) {
 		t.Error("the pods were not listed within a minute")
 	}
 	cancel()
-	<-ended
+	select {
+	case <-ended:
+	case <-time.After(time.Minute):
+		t.Fatal("Start does not end with its context")
+	}
 }
 
 func answer(w http.ResponseWriter, status int, body string) {

@@ -1,11 +1,13 @@
 package recorder
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
@@ -20,7 +22,9 @@ func call(t *testing.T, url, schedulerName string, nodes ...string) extenderv1.E
 	if err != nil {
 		t.Fatal(err)
 	}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/"+Verb, strings.NewReader(string(body)))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/"+Verb, strings.NewReader(string(body)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,11 +88,10 @@ func TestACallIsHeldUntilItIsReleased(t *testing.T) {
 		defer close(answered)
 		call(t, r.URL(0), "held", "a")
 	}()
-	<-called
 	select {
+	case <-called:
 	case <-answered:
-		t.Error("the call is answered before it is released")
-	default:
+		t.Fatal("the call is answered before it is released")
 	}
 	release()
 	release() // again, as a deferred call does
