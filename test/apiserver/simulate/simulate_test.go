@@ -222,6 +222,11 @@ func TestSnapshotWithoutNamesIsSimulated(t *testing.T) {
 	if len(r.Placements) != 1 || r.Placements[0].Name == "new" || r.Summary.Utilization[0].After != 3.0/8 {
 		t.Errorf("without names: %+v, %+v", r.Placements, r.Summary)
 	}
+	for i, name := range []string{"kube-scheduler", "kube-apiserver"} {
+		if len(r.Programs) != 2 || !strings.HasPrefix(r.Programs[i], name+" "+apiserver.Release+" ") {
+			t.Errorf("programs of the report: %q", r.Programs)
+		}
+	}
 }
 
 // Requirements still compare the numbers of labels, and select by numbers that are replaced.

@@ -3,6 +3,7 @@
 package release
 
 import (
+	"debug/elf"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -71,13 +72,21 @@ func packageOf(t *testing.T, dist, packager string) string {
 // checkInstalled compares the files of a package in a root with the archive.
 func checkInstalled(t *testing.T, dist, root string, more ...string) {
 	t.Helper()
-	program, err := os.Stat(filepath.Join(root, "usr/bin/pmk-sched"))
-	if err != nil || program.Mode().Perm() != 0o755 {
-		t.Fatalf("the program is not installed: %v, %v", program, err)
+	info, err := os.Stat(filepath.Join(root, "usr/bin/pmk-sched"))
+	if err != nil || info.Mode().Perm() != 0o755 {
+		t.Fatalf("the program is not installed: %v, %v", info, err)
 	}
 	want := read(t, filepath.Join(unpack(t, archive(dist, "linux_amd64")), "pmk-sched"))
 	if read(t, filepath.Join(root, "usr/bin/pmk-sched")) != want {
 		t.Error("the package and the archive have different programs")
+	}
+	program, err := elf.Open(filepath.Join(root, "usr/bin/pmk-sched"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer program.Close()
+	if libraries, err := program.ImportedLibraries(); err != nil || len(libraries) > 0 {
+		t.Errorf("the package depends on nothing, and the program on %q, %v", libraries, err)
 	}
 	for _, file := range append([]string{"usr/share/man/man1/pmk-sched.1.gz", "usr/share/man/man1/pmk-sched-deploy.1.gz",
 		"usr/share/bash-completion/completions/pmk-sched", "usr/share/fish/vendor_completions.d/pmk-sched.fish"}, more...) {
@@ -101,7 +110,13 @@ func checkDeb(t *testing.T, dist string) {
 	status := func() string {
 		return shell(t, `dpkg-query --admindir="$0/var/lib/dpkg" -W -f '${Status} ${Version}' pmk-sched`, root)
 	}
-	output(t, "dpkg", "--root="+root, "-i", filepath.Join(dist, "pmk-sched_0.1.0_amd64.deb"))
+	deb := filepath.Join(dist, "pmk-sched_0.1.0_amd64.deb")
+	installs := shell(t, `mkdir -p "$0/apt/lists/partial" && apt-get -o Dir::State::status="$0/var/lib/dpkg/status" \
+		-o Dir::State::lists="$0/apt/lists" -o Dir::Cache="$0/apt" install --simulate "$1" | grep ^Inst`, root, deb)
+	if !strings.HasPrefix(installs, "Inst pmk-sched (0.1.0 ") || strings.Count(installs, "\n") != 1 {
+		t.Errorf("apt on a system without packages: %s", installs)
+	}
+	output(t, "dpkg", "--root="+root, "-i", deb)
 	if got := status(); got != "install ok installed 0.1.0" {
 		t.Errorf("status %q", got)
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +22,11 @@ import (
 // conntrack is a setting that does not exist until a process on the machine first tracks
 // connections.
 const conntrack = "net/netfilter/nf_conntrack_max"
+
+// ofLabs matches the names that the programs of a lab use on its nodes. Other programs of the
+// machine, and other tests, may add and remove their own files at any time.
+var ofLabs = regexp.MustCompile(
+	`kube|etcd|containerd|containers|pods|runc|cni|netns|pf9|pmk|haproxy|keep|kwok|rancher|lab`)
 
 // traces are everything on the machine that a lab could leave behind, a line each.
 type traces map[string]bool
@@ -65,7 +71,9 @@ func look(t *testing.T) traces {
 	for _, dir := range []string{"/", "/etc", "/opt", "/run", "/var/lib", "/var/log", "/usr/libexec"} {
 		entries, _ := os.ReadDir(dir)
 		for _, e := range entries {
-			add("entry", filepath.Join(dir, e.Name()))
+			if ofLabs.MatchString(e.Name()) {
+				add("entry", filepath.Join(dir, e.Name()))
+			}
 		}
 	}
 	for _, name := range []string{"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops",
@@ -119,27 +127,31 @@ func processes(t *testing.T) map[int]string {
 type machine struct {
 	before    traces
 	processes map[int]string
+	// others are the network links of the shared labs, and of other labs in their directory, so far.
+	others map[string]bool
 }
 
 func watchMachine(t *testing.T) *machine {
 	t.Helper()
-	return &machine{before: look(t), processes: processes(t)}
+	m := &machine{others: map[string]bool{}}
+	m.lookAtOthers(t)
+	m.before, m.processes = look(t), processes(t)
+	return m
 }
 
 // unchanged fails the test for everything that is new on the machine, and for everything that is
-// gone. The kernel and the machine's first process take a moment to release the resources of ended
-// processes.
+// gone, at each look. The kernel and the machine's first process take a moment to release the
+// resources of ended processes, and other tests have programs that run for a moment.
 func (m *machine) unchanged(t *testing.T) {
 	t.Helper()
-	var left []string
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(200 * time.Millisecond) {
-		left = m.differences(t)
-		if len(left) == 0 {
-			return
-		}
-		if time.Now().After(deadline) {
-			break
-		}
+	left := m.differences(t)
+	for deadline := time.Now().Add(10 * time.Second); len(left) > 0 && time.Now().Before(deadline); {
+		time.Sleep(200 * time.Millisecond)
+		now := m.differences(t)
+		left = slices.DeleteFunc(left, func(line string) bool { return !slices.Contains(now, line) })
+	}
+	if len(left) == 0 {
+		return
 	}
 	slices.Sort(left)
 	t.Errorf("the machine changed:\n%s", strings.Join(left, "\n"))
@@ -149,13 +161,14 @@ func (m *machine) differences(t *testing.T) []string {
 	t.Helper()
 	var out []string
 	after := look(t)
+	m.lookAtOthers(t)
 	for line := range after {
-		if !m.before[line] && !m.isOthers(t, line) {
+		if !m.before[line] && !m.isOthers(line) {
 			out = append(out, "new "+line)
 		}
 	}
 	for line := range m.before {
-		if !after[line] && !m.isOthers(t, line) {
+		if !after[line] && !m.isOthers(line) {
 			out = append(out, "gone "+line)
 		}
 	}
@@ -171,12 +184,17 @@ func (m *machine) differences(t *testing.T) []string {
 // isOthers reports whether a trace comes from a lab or test of another package, from the session
 // that runs the tests, or from a unit that systemd starts and ends on its own. Network links come
 // from this package, except for the links of the shared labs.
-func (m *machine) isOthers(t *testing.T, line string) bool {
+func (m *machine) isOthers(line string) bool {
 	if strings.Contains(line, "/pmk-sched-lab-") {
 		return !strings.Contains(line, "/pmk-sched-lab-"+prefix)
 	}
 	if strings.Contains(line, "pmklab") {
-		return slices.ContainsFunc(sharedLinks(t), func(link string) bool { return strings.Contains(line, link) })
+		for link := range m.others {
+			if strings.Contains(line, link) {
+				return true
+			}
+		}
+		return false
 	}
 	if strings.HasPrefix(line, "setting: "+conntrack) {
 		return m.before["setting: "+conntrack+"="]
@@ -186,18 +204,17 @@ func (m *machine) isOthers(t *testing.T, line string) bool {
 	return slices.ContainsFunc(others, func(of string) bool { return strings.Contains(line, of) })
 }
 
-// sharedLinks are the network links of the shared labs, which tests of other packages may start at
-// any time.
-func sharedLinks(t *testing.T) (links []string) {
+// lookAtOthers remembers the links of the labs that tests of other packages start, and take down,
+// at any time.
+func (m *machine) lookAtOthers(t *testing.T) {
 	t.Helper()
 	found, err := lab.List(labs.Dir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, l := range found {
-		links = append(links, l.Link())
+		m.others[l.Link()] = true
 	}
-	return links
 }
 
 func read(t *testing.T, path string) string {
