@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -49,21 +50,23 @@ func TestANodeThatIsDoneIsLeftAlone(t *testing.T) {
 		} {
 			t.Run(layout+", "+name, func(t *testing.T) {
 				t.Parallel()
-				n := newTestNode(t, layout)
-				if !n.ensure(t, o) {
-					t.Fatal("nothing was changed on a node with the original scheduler")
-				}
-				c.change(t, n)
-				before := n.state(t)
-				if got := n.ensure(t, c.o); got != c.runs {
-					t.Errorf("changed: %v, want %v", got, c.runs)
-				}
-				if after := n.state(t); !c.runs && after != before {
-					t.Errorf("files changed from %+v to %+v", before, after)
-				}
-				if n.ensure(t, c.o) {
-					t.Error("a node that is done was changed")
-				}
+				synctest.Test(t, func(t *testing.T) {
+					n := newTestNode(t, layout)
+					if !n.ensure(t, o) {
+						t.Fatal("nothing was changed on a node with the original scheduler")
+					}
+					c.change(t, n)
+					before := n.state(t)
+					if got := n.ensure(t, c.o); got != c.runs {
+						t.Errorf("changed: %v, want %v", got, c.runs)
+					}
+					if after := n.state(t); !c.runs && after != before {
+						t.Errorf("files changed from %+v to %+v", before, after)
+					}
+					if n.ensure(t, c.o) {
+						t.Error("a node that is done was changed")
+					}
+				})
 			})
 		}
 	}

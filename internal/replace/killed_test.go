@@ -43,6 +43,7 @@ func eachKill(t *testing.T, killed []string, test func(t *testing.T, n *testNode
 		for _, step := range killed {
 			for _, kills := range []int{1, 2} {
 				t.Run(fmt.Sprintf("%s/%s/%d", layout, step, kills), func(t *testing.T) {
+					t.Parallel()
 					synctest.Test(t, func(t *testing.T) {
 						n := newTestNode(t, layout)
 						if kills == 2 {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
@@ -29,51 +30,53 @@ func signedBy(signer string, asked *[]string) func(context.Context, pack.Signatu
 
 func TestRequiredKeyIsRecordedAndKept(t *testing.T) {
 	t.Parallel()
-	n := newTestNode(t, "kubeadm")
-	var asked []string
-	for _, c := range []struct {
-		name, image, key, signer string
-		refused                  bool
-		recorded                 string
-		verified                 int
-	}{
-		{"not signed", "localhost/s:v1.24.3", "a", "b", true, "", 1},
-		{"signed", "localhost/s:v1.24.3", "a", "a", false, "a", 1},
-		{"again without the flag", "localhost/s:v1.24.3", "", "a", false, "a", 1},
-		{"another image that is not signed", "localhost/s:v1.24.3-2", "", "b", true, "a", 1},
-		{"the configuration only", "", "", "b", false, "a", 0},
-		{"another key", "", "b", "b", false, "b", 1},
-		{"lifted", "localhost/s:v1.24.3-2", v1alpha1.NoSignature, "a", false, "", 0},
-	} {
-		asked = nil
-		deps := n.deps(t)
-		deps.Signed = signedBy(c.signer, &asked)
-		o := Options{Image: c.image, Preset: "default", RequireSignature: c.key, StableFor: time.Millisecond}
-		plan, err := DryRun(t.Context(), deps, n.info(), o)
-		if c.refused != (err != nil) || len(asked) != c.verified {
-			t.Fatalf("%s: %v, asked about %q", c.name, err, asked)
+	synctest.Test(t, func(t *testing.T) {
+		n := newTestNode(t, "kubeadm")
+		var asked []string
+		for _, c := range []struct {
+			name, image, key, signer string
+			refused                  bool
+			recorded                 string
+			verified                 int
+		}{
+			{"not signed", "localhost/s:v1.24.3", "a", "b", true, "", 1},
+			{"signed", "localhost/s:v1.24.3", "a", "a", false, "a", 1},
+			{"again without the flag", "localhost/s:v1.24.3", "", "a", false, "a", 1},
+			{"another image that is not signed", "localhost/s:v1.24.3-2", "", "b", true, "a", 1},
+			{"the configuration only", "", "", "b", false, "a", 0},
+			{"another key", "", "b", "b", false, "b", 1},
+			{"lifted", "localhost/s:v1.24.3-2", v1alpha1.NoSignature, "a", false, "", 0},
+		} {
+			asked = nil
+			deps := n.deps(t)
+			deps.Signed = signedBy(c.signer, &asked)
+			o := Options{Image: c.image, Preset: "default", RequireSignature: c.key, StableFor: time.Millisecond}
+			plan, err := DryRun(t.Context(), deps, n.info(), o)
+			if c.refused != (err != nil) || len(asked) != c.verified {
+				t.Fatalf("%s: %v, asked about %q", c.name, err, asked)
+			}
+			if err != nil {
+				continue
+			}
+			if plan.RequireSignature != c.recorded || c.recorded != "" && !strings.Contains(plan.Image, "@sha256:") {
+				t.Errorf("%s: the key is %q, want %q; the image is %s", c.name, plan.RequireSignature, c.recorded, plan.Image)
+			}
+			if c.key == "" || c.recorded == "" {
+				continue // to record nothing new takes as long
+			}
+			if _, err := Run(t.Context(), deps, n.info(), o); err != nil {
+				t.Fatalf("%s: %v", c.name, err)
+			}
+			list, err := staticpod.Backups(deps.Files)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if b := staticpod.Current(list); b == nil || b.RequireSignature != c.recorded {
+				t.Errorf("%s: the key %q is not recorded", c.name, c.recorded)
+			}
+			time.Sleep(time.Second) // backups are named by time
 		}
-		if err != nil {
-			continue
-		}
-		if plan.RequireSignature != c.recorded || c.recorded != "" && !strings.Contains(plan.Image, "@sha256:") {
-			t.Errorf("%s: the key is %q, want %q; the image is %s", c.name, plan.RequireSignature, c.recorded, plan.Image)
-		}
-		if c.key == "" || c.recorded == "" {
-			continue // to record nothing new takes as long
-		}
-		if _, err := Run(t.Context(), deps, n.info(), o); err != nil {
-			t.Fatalf("%s: %v", c.name, err)
-		}
-		list, err := staticpod.Backups(deps.Files)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if b := staticpod.Current(list); b == nil || b.RequireSignature != c.recorded {
-			t.Errorf("%s: the key %q is not recorded", c.name, c.recorded)
-		}
-		time.Sleep(time.Second) // backups are named by time
-	}
+	})
 }
 
 // The pods of a run through all nodes are privileged: their image must be signed too.

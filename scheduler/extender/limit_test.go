@@ -60,16 +60,18 @@ func TestHostileBodiesTakeNoMoreMemoryThanTheyAreCharged(t *testing.T) {
 					t.Fatalf("the body has %d bytes", len(body))
 				}
 				text := []byte(body)
-				got := allocated(func() {
+				most := charged(t, text, l.pod())
+				got := allocated(most, func() {
 					// Errors are as good as answers.
 					_, _ = decodeNodeArguments(text, l)
 				})
-				if most := charged(t, text, l.pod()); got > most {
+				if got > most {
 					t.Errorf("filter: %d KiB were allocated for a body of %d KiB, and %d KiB charged", got>>10, len(text)>>10,
 						most>>10)
 				}
-				got = allocated(func() { _, _ = decodePreemptArguments(text, l) })
-				if most := charged(t, text, l.victims()); got > most {
+				most = charged(t, text, l.victims())
+				got = allocated(most, func() { _, _ = decodePreemptArguments(text, l) })
+				if got > most {
 					t.Errorf("preempt: %d KiB were allocated for a body of %d KiB, and %d KiB charged", got>>10, len(text)>>10,
 						most>>10)
 				}
@@ -78,11 +80,11 @@ func TestHostileBodiesTakeNoMoreMemoryThanTheyAreCharged(t *testing.T) {
 	}
 }
 
-// allocated returns the bytes that do allocates: the least of three calls, since goroutines that
-// other tests have left allocate meanwhile.
-func allocated(do func()) uint64 {
+// allocated returns the bytes that do allocates. If they are more than most, it is called twice
+// more, and the least counts, since goroutines that other tests have left allocate meanwhile.
+func allocated(most uint64, do func()) uint64 {
 	least := uint64(math.MaxUint64)
-	for range 3 {
+	for call := 0; call < 3 && least > most; call++ {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		do()

@@ -7,7 +7,7 @@ import "testing"
 // Every command, alone and of many clusters, for each scheduler whose revisions an attacker wrote,
 // and for each attack of the API server.
 func TestFaultHostileCluster(t *testing.T) {
-	f := newFixture(t, false)
+	f := newFixture(t)
 	var every []string
 	for i := range f.schedulers {
 		every = append(every, f.schedulers[i].name)

@@ -37,20 +37,16 @@ type fixture struct {
 	cluster    *proxy
 	schedulers []scheduler
 	config     string
+	// collecting stops the garbage collector.
+	collecting func()
 }
 
-// newFixture fills the cluster. If it works, it runs what is deployed; otherwise preflight finds no
-// node.
-func newFixture(t *testing.T, works bool) *fixture {
+// newFixture fills the cluster, in which preflight finds no node.
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	server.Clear(t)
 	t.Cleanup(func() { server.Clear(t) })
-	if works {
-		server.Play(t, namespace, func(string) apiserver.Behavior { return apiserver.Works })
-	} else {
-		server.CollectGarbage(t, namespace)
-	}
-	f := &fixture{machine: newMachine(t)}
+	f := &fixture{machine: newMachine(t), collecting: server.CollectGarbage(t, namespace)}
 	f.cluster = newProxy(t, f.canaries)
 	f.schedulers = schedulers(t, f.machine)
 	f.write(t, "pod.yaml", pod)
@@ -64,6 +60,13 @@ func newFixture(t *testing.T, works bool) *fixture {
 		f.schedulers[i].put(t, f.machine)
 	}
 	return f
+}
+
+// works makes the cluster run what is deployed.
+func (f *fixture) works(t *testing.T) {
+	t.Helper()
+	f.collecting()
+	server.Play(t, namespace, func(string) apiserver.Behavior { return apiserver.Works })
 }
 
 const pod = `apiVersion: v1

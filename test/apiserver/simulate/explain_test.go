@@ -15,6 +15,7 @@ import (
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/decision"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
@@ -301,14 +302,21 @@ func examinesEphemeralVolumes(t *testing.T, release string) {
 // terminal.
 func TestRunningPodIsScheduledAgain(t *testing.T) {
 	t.Parallel()
-	file := snapshotOf(t, node("small", 4, "", "")+node("large", 8, "", "")+pod("web", "3", "", "nodeName: small",
-		"phase: Running")+
-		pod("done", "1", "", "nodeName: small", "phase: Succeeded"))
+	manifests := node("small", 4, "", "") + node("large", 8, "", "") + pod("web", "3", "", "nodeName: small",
+		"phase: Running") + pod("done", "1", "", "nodeName: small", "phase: Succeeded")
+	file := snapshotOf(t, manifests)
 	args := []string{"explain", "--exact", "--snapshot", file, "--branch", apiserver.Release, "-n", "shop"}
 	run.PMKSched(t, append(args, "--node", "small", "web")...).OK(t).Prints(t,
 		"pod shop/web goes to node large", "it is on node small now", "2 nodes, 0 refused, 2 scored", "node small lacks",
 		"no weight of one plugin alone makes small win")
-	run.PMKSched(t, append(args, "done")...).Fails(t, 2, "the snapshot has no pod done in namespace shop to schedule")
 	run.PMKSched(t, append(args, "--node", "none", "web")...).Fails(t, 2, "the snapshot has no node none")
 	run.PMKSched(t, "explain", "--node", "small", "web").Fails(t, 2, "--node needs --exact")
+	withSimulator(t, apiserver.Release, func(sim *simulator) error {
+		o := sim.options(t, newObjects(t, manifests), pack.Scheduler{})
+		_, err := sim.server.Explain(t.Context(), o, "shop", "done")
+		if want := "the snapshot has no pod done in namespace shop to schedule"; !problem.IsInvalid(err) || err.Error() != want {
+			t.Errorf("a pod that has ended: %v", err)
+		}
+		return nil
+	})
 }
