@@ -96,11 +96,9 @@ func (p pluginFile) kubeconfig(object *unstructured.Unstructured) (*clientcmdapi
 		if err := clientcmdlatest.Scheme.Convert(&offered[at].Cluster, cluster, nil); err != nil {
 			return nil, fmt.Errorf("decode access provider %s: %w", plugin.Name, err)
 		}
-		exec := plugin.Exec.DeepCopy()
-		exec.InteractiveMode = clientcmdapi.NeverExecInteractiveMode
 		// client-go passes the extension client.authentication.k8s.io/exec of the cluster to the plugin
 		// if provideClusterInfo is set.
-		user := &clientcmdapi.AuthInfo{Exec: exec}
+		user := &clientcmdapi.AuthInfo{Exec: plugin.Exec.DeepCopy()}
 		return single(object.GetName(), cluster, user), checkUntrusted(cluster, user, true)
 	}
 	var names []string

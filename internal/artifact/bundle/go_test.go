@@ -36,7 +36,8 @@ func goZip(t *testing.T, version string) (name, content string) {
 // A machine without Go builds with the newest one of a bundle. The Go that is there stays.
 func TestNewestGoOfABundleIsUnpacked(t *testing.T) {
 	files := map[string]string{}
-	for _, version := range []string{"1.26.0", "1.9.7", "1.26.10"} { // in another order than by name
+	versions := []string{"1.25.8", "1.25.9", "1.26.0", "1.26.10", "1.26.2", "1.9.7"} // in the order of their names
+	for _, version := range versions {
 		name, content := goZip(t, version)
 		files[name] = content
 	}
@@ -69,7 +70,7 @@ func TestNewestGoOfABundleIsUnpacked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"1.26.0", "1.26.10", "1.9.7"}, a.Go); diff != "" {
+	if diff := cmp.Diff(versions, a.Go); diff != "" {
 		t.Errorf("versions in the manifest (-want +got):\n%s", diff)
 	}
 	if err := a.close(); err != nil {

@@ -158,7 +158,7 @@ func copyOut(r io.Reader, h *tar.Header, l limits, f *os.File) error {
 
 // followAll follows all links in the path name.
 func followAll(name string, links map[string]string) (string, error) {
-	for range maxLinks {
+	for range maxLinks + 1 {
 		target, linked := follow(name, links)
 		if !linked {
 			return name, nil

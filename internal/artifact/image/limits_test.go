@@ -8,6 +8,7 @@ import (
 	"io"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,6 +18,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
 // allocated returns the bytes that do allocates, the freed ones included.
@@ -156,5 +159,56 @@ func TestImagesThatUnpackToMoreThanTheLimitsAreRefused(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The limits are for all layers together.
+func TestLayersAreCountedTogether(t *testing.T) {
+	layers := []tar.Header{{Name: "a", Typeflag: tar.TypeReg, Uname: strings.Repeat("a", 600)}}
+	for count, accepted := range map[int]bool{1: true, 2: false} {
+		img := layerImage(t, slices.Repeat([][]tar.Header{layers}, count)...)
+		w := &walker{limits: limits{program: 1 << 20, layers: 3 << 10, entries: 9, names: 99}, links: map[string]string{},
+			visit: func(string, *tar.Header, io.Reader) error { return nil }}
+		if err := w.walk(t.Context(), img); (err == nil) != accepted {
+			t.Errorf("%d layers: got %v, want accepted: %t", count, err, accepted)
+		}
+	}
+}
+
+func TestAsManyLinksAreFollowedAsInLinux(t *testing.T) {
+	links := map[string]string{}
+	for i := range 50 {
+		links[fmt.Sprintf("link%d", i)] = fmt.Sprintf("link%d", i+1)
+	}
+	if got, err := followAll("link10", links); got != "link50" || err != nil {
+		t.Errorf("40 links: got %q, %v", got, err)
+	}
+	if got, err := followAll("link9", links); err == nil {
+		t.Errorf("41 links: got %q", got)
+	}
+}
+
+func TestConfigurationOfAnImageIsLimited(t *testing.T) {
+	o := busyboxOptions(t)
+	o.Labels = map[string]string{"a": strings.Repeat("a", maxManifest)}
+	dir := t.TempDir()
+	layout := filepath.Join(dir, "layout")
+	if err := WriteLayout(t.Context(), build(t, o), "localhost/a:1", layout); err != nil {
+		t.Fatal(err)
+	}
+	to := filepath.Join(dir, "program")
+	err := ExtractFile(t.Context(), Source{Layout: layout}, SchedulerPath, "linux/amd64", to)
+	if err == nil || !strings.Contains(err.Error(), "the configuration has") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAuthoritiesOfARegistryAreCertificates(t *testing.T) {
+	file := writeText(t, filepath.Join(t.TempDir(), "ca.pem"), "no certificate")
+	for _, ca := range []string{file, file + ".none"} {
+		_, err := (Registry{CA: ca}).options(t.Context())
+		if !problem.IsInvalid(err) || !strings.Contains(err.Error(), "CA of the registry") {
+			t.Errorf("%s: got %v", ca, err)
+		}
 	}
 }

@@ -98,7 +98,7 @@ func TestProgramReachesNothingOfTheMachine(t *testing.T) {
 func asUsers(t *testing.T) {
 	t.Helper()
 	for name, attributes := range map[string]*syscall.SysProcAttr{
-		"root":                         {},
+		"root":                         {Credential: &syscall.Credential{Groups: []uint32{0, 12345}}},
 		"root without CAP_SYS_ADMIN":   {},
 		"user":                         {Credential: &syscall.Credential{Uid: 12345, Gid: 12345}},
 		"user without user namespaces": inUserNamespace(),

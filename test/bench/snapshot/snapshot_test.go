@@ -5,17 +5,14 @@
 package snapshot
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 	"github.com/pmk-sched/pmk-sched/test/internal/largecluster"
@@ -40,8 +37,7 @@ func TestMain(m *testing.M) {
 }
 
 func BenchmarkSnapshot(b *testing.B) {
-	kube := server.Client(b)
-	fill(b, kube)
+	fill(b)
 	kubeconfig := filepath.Join(b.TempDir(), "kubeconfig")
 	if err := server.WriteKubeconfig(kubeconfig, ""); err != nil {
 		b.Fatal(err)
@@ -81,46 +77,32 @@ func measure(b *testing.B, args []string) (seconds, mebibytes float64) {
 	return time.Since(start).Seconds(), used.MiB
 }
 
-// fill creates the nodes, and pods of which nine in ten are bound, of the size that pods of
+// fill stores the nodes, and pods of which nine in ten are bound, of the size that pods of
 // Deployments have.
-func fill(b *testing.B, kube kubernetes.Interface) {
+func fill(b *testing.B) {
 	b.Helper()
-	ctx := b.Context()
-	var all errgroup.Group
-	all.SetLimit(20)
-	for i := range namespaces {
-		all.Go(func() error { return makeNamespace(ctx, kube, i) })
-	}
-	if err := all.Wait(); err != nil {
-		b.Fatal(err)
-	}
+	kube := server.Client(b)
+	var objects []metav1.Object
 	for i := range nodes {
-		all.Go(func() error {
-			_, err := kube.CoreV1().Nodes().Create(ctx, largecluster.Node(i), metav1.CreateOptions{})
-			return err
-		})
+		objects = append(objects, largecluster.Node(i))
+	}
+	for i := range namespaces {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespaceName(i)}}
+		if _, err := kube.CoreV1().Namespaces().Create(b.Context(), namespace, metav1.CreateOptions{}); err != nil {
+			b.Fatal(err)
+		}
 	}
 	for i := range pods {
-		all.Go(func() error {
-			_, err := kube.CoreV1().Pods(namespaceName(i%namespaces)).Create(ctx, largecluster.Pod(i, nodes),
-				metav1.CreateOptions{})
-			return err
-		})
+		pod := largecluster.Pod(i, nodes)
+		pod.Namespace, pod.Status.Phase = namespaceName(i%namespaces), corev1.PodPending
+		if pod.Spec.NodeName != "" {
+			pod.Status.Phase = corev1.PodRunning
+		}
+		objects = append(objects, pod)
 	}
-	if err := all.Wait(); err != nil {
+	if err := server.Store(b.Context(), objects); err != nil {
 		b.Fatal(err)
 	}
 }
 
 func namespaceName(i int) string { return fmt.Sprintf("team-%02d", i) }
-
-func makeNamespace(ctx context.Context, kube kubernetes.Interface, i int) error {
-	name := namespaceName(i)
-	if _, err := kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
-		metav1.CreateOptions{}); err != nil {
-		return err
-	}
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
-	_, err := kube.CoreV1().ServiceAccounts(name).Create(ctx, account, metav1.CreateOptions{})
-	return err
-}
