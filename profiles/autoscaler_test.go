@@ -1,12 +1,14 @@
 package profiles_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pmk-sched/pmk-sched/profiles"
+	"github.com/pmk-sched/pmk-sched/test/golden"
 )
 
 // compared has each difference.
@@ -54,6 +56,10 @@ func TestAutoscalersThatDecideDifferently(t *testing.T) {
 			[]string{"over zone (DoNotSchedule) without SCHEDULER_CONFIG", "over rack (ScheduleAnyway)", "rules of its own"}},
 		"the default configuration": {"apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n",
 			profiles.ClusterAutoscaler, "scoring preemption", nil},
+		"all defaults disabled": {v1 + "profiles: [{plugins: {multiPoint: {disabled: [{name: '*'}]}, " +
+			"preFilter: {disabled: [{name: '*'}]}}}]\n", profiles.ClusterAutoscaler,
+			"disabled-plugins scoring preemption", []string{"it runs all default plugins"}},
+		"a Policy": {"apiVersion: v1\nkind: Policy\n", profiles.Karpenter, "policy", nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -62,9 +68,12 @@ func TestAutoscalersThatDecideDifferently(t *testing.T) {
 				t.Fatal(err)
 			}
 			var subjects, texts []string
+			var whole strings.Builder
 			for _, d := range found {
 				subjects, texts = append(subjects, d.Subject), append(texts, d.Text)
+				fmt.Fprintf(&whole, "%s: %s\n    %s\n", d.Subject, d.Text, d.Hint)
 			}
+			golden.Equal(t, "testdata/autoscaler/"+strings.ReplaceAll(name, " ", "-")+".txt", whole.String())
 			if got := strings.Join(subjects, " "); got != tc.want {
 				t.Errorf("got %s, want %s", got, tc.want)
 			}

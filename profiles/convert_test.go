@@ -99,6 +99,7 @@ const (
 // A setting that cannot be converted is an error with its position, and a marked note if losses are
 // allowed.
 func TestConvertReportsLosses(t *testing.T) {
+	results := transcript{}
 	for _, c := range []struct{ name, to, source, want string }{
 		{"plugin without a successor", "v1",
 			v1beta1 + "profiles:\n- plugins: {filter: {enabled: [{name: ServiceAffinity}]}}\n",
@@ -142,16 +143,17 @@ func TestConvertReportsLosses(t *testing.T) {
 		{"two hosts", "v1", v1beta1 + "healthzBindAddress: 127.0.0.1:1\nmetricsBindAddress: 10.0.0.1:2\n",
 			"4:1: metricsBindAddress"},
 	} {
+		_, err := convertTo(t, c.to, c.source, false)
+		out, lossyErr := convertTo(t, c.to, c.source, true)
+		results.addConverted(c.name, err, out)
 		t.Run(c.name, func(t *testing.T) {
-			_, err := convertTo(t, c.to, c.source, false)
 			var wrong *profiles.Error
 			if !errors.As(err, &wrong) ||
 				!regexp.MustCompile(strings.ReplaceAll(regexp.QuoteMeta(c.want), `\|`, "|")).MatchString(err.Error()) {
 				t.Errorf("error is\n%v\nwant\n%s", err, c.want)
 			}
-			out, err := convertTo(t, c.to, c.source, true)
-			if err != nil {
-				t.Fatalf("with losses allowed: %v", err)
+			if lossyErr != nil {
+				t.Fatalf("with losses allowed: %v", lossyErr)
 			}
 			losses := 0
 			for _, n := range out.Notes {
@@ -167,10 +169,12 @@ func TestConvertReportsLosses(t *testing.T) {
 			}
 		})
 	}
+	results.equal(t, "convert-losses.txt")
 }
 
 // Losses do not excuse an invalid document.
 func TestConvertRejectsInvalidDocumentsEvenIfLossy(t *testing.T) {
+	results := transcript{}
 	for _, c := range []struct{ name, to, source, want string }{
 		{"mistyped plugin", "v1", v1 + "profiles:\n- plugins: {score: {enabled: [{name: ImageLocalty}]}}\n",
 			"did you mean ImageLocality"},
@@ -193,17 +197,19 @@ func TestConvertRejectsInvalidDocumentsEvenIfLossy(t *testing.T) {
 			v1 + "profiles:\n- plugins: {filter: {enabled: [{name: ImageLocality}]}}\n", ""},
 		{"release that does not read the API", "v1beta3@v1.36.3", v1, "it reads v1"},
 	} {
+		if c.to == "v1" {
+			c.to = "v1@v1.34.2"
+		}
+		_, err := convertTo(t, c.to, c.source, true)
+		results.add(c.name, err, nil, nil)
 		t.Run(c.name, func(t *testing.T) {
-			if c.to == "v1" {
-				c.to = "v1@v1.34.2"
-			}
-			_, err := convertTo(t, c.to, c.source, true)
 			var wrong *profiles.Error
 			if !errors.As(err, &wrong) || !wrong.Invalid() || !strings.Contains(wrong.Hint(), c.want) {
 				t.Errorf("error is %v, want the hint %q", err, c.want)
 			}
 		})
 	}
+	results.equal(t, "convert-refuses.txt")
 }
 
 func TestTarget(t *testing.T) {
@@ -225,6 +231,7 @@ func TestTarget(t *testing.T) {
 
 // Positions in a ConfigMap are positions in the file.
 func TestConvertReadsConfigMaps(t *testing.T) {
+	results := transcript{}
 	for _, c := range []struct{ name, source, want string }{
 		{"policy.cfg",
 			"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  policy.cfg: |\n    {\"kind\": \"Policy\", " +
@@ -244,12 +251,15 @@ func TestConvertReadsConfigMaps(t *testing.T) {
 		{"no text", "apiVersion: v1\nkind: ConfigMap\ndata: {policy.cfg: {kind: Policy}}\n",
 			"data of a ConfigMap: expected text at key"},
 	} {
+		_, err := convertTo(t, "v1", c.source, false)
+		results.add(c.name, err, nil, nil)
 		t.Run(c.name, func(t *testing.T) {
-			if _, err := convertTo(t, "v1", c.source, false); err == nil || !strings.Contains(err.Error(), c.want) {
+			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error is %v, want %s", err, c.want)
 			}
 		})
 	}
+	results.equal(t, "convert-configmaps.txt")
 }
 
 // Any result parses again and converts to itself.

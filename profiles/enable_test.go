@@ -67,6 +67,7 @@ profiles:
 }
 
 func TestRenderRejectsInvalidPlugins(t *testing.T) {
+	results := transcript{}
 	for want, change := range map[string]func(*profiles.Plugin){
 		`does not implement the extension point "bind"`: func(p *profiles.Plugin) { p.Enable = []string{"bind"} },
 		"invalid weight -1":                             func(p *profiles.Plugin) { p.Weight = -1 },
@@ -82,10 +83,12 @@ func TestRenderRejectsInvalidPlugins(t *testing.T) {
 		r := request(t, "v1.24.3")
 		r.Enable = []profiles.Plugin{p}
 		_, err := profiles.Render(r)
+		results.add(want, err, nil, nil)
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "LoadAware") {
 			t.Errorf("want %q, got %v", want, err)
 		}
 	}
+	results.equal(t, "render-plugin-refuses.txt")
 }
 
 func TestArgumentsOfEnabledPlugin(t *testing.T) {

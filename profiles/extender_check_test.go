@@ -28,6 +28,7 @@ func TestCheckExtendersReportsProblemsAndWarnings(t *testing.T) {
 		e.URLPrefix, e.EnableHTTPS, e.TLS = "https://x:1", true, &profiles.ExtenderTLS{CAData: authority(t)}
 		return e.TLS
 	}
+	results := transcript{}
 	for _, c := range []struct {
 		name, release string
 		change        func(e *profiles.Extender)
@@ -114,13 +115,14 @@ func TestCheckExtendersReportsProblemsAndWarnings(t *testing.T) {
 			warn: "is not checked on nodes while the extender is unavailable: it is ignorable, and the scheduler ignores the " +
 				"resource"},
 	} {
+		e := validExtender()
+		c.change(&e)
+		if c.release == "" {
+			c.release = "v1.24.3"
+		}
+		notes, err := profiles.CheckExtenders(release(t, c.release), []profiles.Extender{e})
+		results.add(c.name, err, notes, nil)
 		t.Run(c.name, func(t *testing.T) {
-			e := validExtender()
-			c.change(&e)
-			if c.release == "" {
-				c.release = "v1.24.3"
-			}
-			notes, err := profiles.CheckExtenders(release(t, c.release), []profiles.Extender{e})
 			if (c.refused != "") != (err != nil) || err != nil && !strings.Contains(err.Error(), c.refused) {
 				t.Errorf("got error %v", err)
 			}
@@ -140,6 +142,7 @@ func TestCheckExtendersReportsProblemsAndWarnings(t *testing.T) {
 			}
 		})
 	}
+	results.equal(t, "check-extenders.txt")
 }
 
 func TestCheckExtendersComparesExtenders(t *testing.T) {
@@ -163,6 +166,7 @@ func TestRenderWarnsAboutExtendersOfSource(t *testing.T) {
 	document := func(api, rest string) string {
 		return "apiVersion: kubescheduler.config.k8s.io/" + api + "\nkind: KubeSchedulerConfiguration\n" + rest
 	}
+	results := transcript{}
 	for _, c := range []struct{ name, release, source, refused, warn string }{
 		{"HTTPS without CA", "v1.24.3",
 			document("v1beta3",
@@ -192,8 +196,13 @@ func TestRenderWarnsAboutExtendersOfSource(t *testing.T) {
 					"true}]}]\nprofiles: [{pluginConfig: [{name: NodeResourcesFit, args: {ignoredResources: [a.b/d]}}]}]\n"),
 			"", "ignoredByScheduler overrides ignoredResources of"},
 	} {
+		out, err := convert(t, c.release, c.source)
+		if out != nil {
+			results.add(c.name, err, out.Notes, out.YAML)
+		} else {
+			results.add(c.name, err, nil, nil)
+		}
 		t.Run(c.name, func(t *testing.T) {
-			out, err := convert(t, c.release, c.source)
 			if (c.refused != "") != (err != nil) || err != nil && !strings.Contains(err.Error(), c.refused) {
 				t.Fatalf("got error %v", err)
 			}
@@ -215,4 +224,5 @@ func TestRenderWarnsAboutExtendersOfSource(t *testing.T) {
 			}
 		})
 	}
+	results.equal(t, "render-extenders.txt")
 }

@@ -120,6 +120,7 @@ func TestRenderPolicyMatchesGoldenFiles(t *testing.T) {
 
 func TestRenderPolicyRejectsWhatPolicyCannotExpress(t *testing.T) {
 	const v1beta1 = "apiVersion: kubescheduler.config.k8s.io/v1beta1\nkind: KubeSchedulerConfiguration\n"
+	results := transcript{}
 	for _, c := range []struct {
 		name, release, preset, source string
 		change                        func(*profiles.Request)
@@ -160,13 +161,14 @@ func TestRenderPolicyRejectsWhatPolicyCannotExpress(t *testing.T) {
 		},
 			want: "plugin MyPlugin cannot be enabled in a Policy, which only supports in-tree plugins"},
 	} {
+		r := request(t, c.release)
+		r.Preset, r.Source = c.preset, []byte(c.source)
+		if c.change != nil {
+			c.change(&r)
+		}
+		out, err := profiles.RenderPolicy(r)
+		results.add(c.name, err, nil, nil)
 		t.Run(c.name, func(t *testing.T) {
-			r := request(t, c.release)
-			r.Preset, r.Source = c.preset, []byte(c.source)
-			if c.change != nil {
-				c.change(&r)
-			}
-			out, err := profiles.RenderPolicy(r)
 			if err == nil {
 				t.Fatalf("it was rendered:\n%s", out.Policy)
 			}
@@ -175,6 +177,7 @@ func TestRenderPolicyRejectsWhatPolicyCannotExpress(t *testing.T) {
 			}
 		})
 	}
+	results.equal(t, "render-policy-refuses.txt")
 }
 
 // A compiled-in plugin that is not enabled does not prevent a Policy, and as the default scheduler

@@ -124,9 +124,11 @@ func TestRenderRejectsInvalidSources(t *testing.T) {
 			v1 + "profiles:\n- schedulerName: my-scheduler\n- schedulerName: default-scheduler\n",
 			"would compete with the default scheduler for pods", ""},
 	}
+	results := transcript{}
 	for _, c := range cases {
+		out, err := convert(t, c.release, c.source)
+		results.add(c.name, err, nil, nil)
 		t.Run(c.name, func(t *testing.T) {
-			out, err := convert(t, c.release, c.source)
 			if err == nil {
 				t.Fatalf("no error, but\n%s", out.YAML)
 			}
@@ -142,6 +144,7 @@ func TestRenderRejectsInvalidSources(t *testing.T) {
 			}
 		})
 	}
+	results.equal(t, "render-refuses.txt")
 }
 
 func TestRenderReportsAllProblems(t *testing.T) {

@@ -13,6 +13,7 @@ const (
 )
 
 func TestConvertReadsLegacyAPIs(t *testing.T) {
+	results := transcript{}
 	for name, c := range map[string]struct {
 		source string
 		want   []string
@@ -36,8 +37,9 @@ func TestConvertReadsLegacyAPIs(t *testing.T) {
 			"    algorithmSource: {policy: {configMap: {namespace: a, name: b}}}\n",
 			[]string{"schedulerName: both", "name: NodePorts"}},
 	} {
+		converted, err := convertTo(t, "v1.24.3", c.source, false)
+		results.addConverted(name, err, converted)
 		t.Run(name, func(t *testing.T) {
-			converted, err := convertTo(t, "v1.24.3", c.source, false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -53,9 +55,11 @@ func TestConvertReadsLegacyAPIs(t *testing.T) {
 			}
 		})
 	}
+	results.equal(t, "convert-legacy.txt")
 }
 
 func TestConvertRejectsLegacyAPIsWithoutTheirPolicy(t *testing.T) {
+	results := transcript{}
 	for source, want := range map[string]string{
 		"algorithmSource: {policy: {file: {path: /etc/policy.json}}}\n": "are in the Policy in the file /etc/policy.json",
 		"algorithmSource: {provider: Other}\n":                          `unknown algorithm provider "Other"`,
@@ -64,13 +68,17 @@ func TestConvertRejectsLegacyAPIsWithoutTheirPolicy(t *testing.T) {
 		"algorithmSource: {policy: {configMap: {namespace: a, name: b}}}\n---\napiVersion: v1\nkind: ConfigMap\n" +
 			"metadata: {name: c}\ndata: {policy.cfg: '{\"kind\": \"Policy\", \"apiVersion\": \"v1\"}'}\n": "the Policy of ConfigMap a/b",
 	} {
-		if _, err := convertTo(t, "v1.24.3", v1alpha1+source, false); err == nil || !strings.Contains(err.Error(), want) {
+		_, err := convertTo(t, "v1.24.3", v1alpha1+source, false)
+		results.add(strings.TrimSpace(source), err, nil, nil)
+		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%serror is %v, want %s", source, err, want)
 		}
 	}
+	results.equal(t, "convert-legacy-refuses.txt")
 }
 
 func TestConfigurationsAreFoundInManifests(t *testing.T) {
+	results := transcript{}
 	const account = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: a}\n---\n"
 	converted, err := convertTo(t, "v1.24.3", account+v1beta3, false)
 	if err != nil || !strings.Contains(converted.Notes[0].Message, "other objects of the file: ServiceAccount a") {
@@ -82,10 +90,13 @@ func TestConfigurationsAreFoundInManifests(t *testing.T) {
 		"braces":             {v1beta3 + "parallelism: {{ .Values.parallelism }}\n", "f.yaml:3:14: the file is a template"},
 		"a block of Jinja":   {v1beta3 + "{% if x %}\n", "it contains {% if x %}"},
 	} {
-		if _, err := convertTo(t, "v1.24.3", c.source, false); err == nil || !strings.Contains(err.Error(), c.want) {
+		_, err := convertTo(t, "v1.24.3", c.source, false)
+		results.add(name, err, nil, nil)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error is %v, want %s", name, err, c.want)
 		}
 	}
+	results.equal(t, "convert-manifests.txt")
 	converted, err = convertTo(t, "v1.24.3", v1beta3+"profiles: [{schedulerName: \"${NAME}\"}]\n", false)
 	if err != nil || !strings.Contains(converted.Notes[0].Message, "${NAME} is of a template") {
 		t.Errorf("%v, %v", converted, err)

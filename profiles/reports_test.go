@@ -1,6 +1,7 @@
 package profiles_test
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -131,13 +132,15 @@ func reports() []report {
 }
 
 func TestReportedFiles(t *testing.T) {
+	results := transcript{}
 	for _, r := range reports() {
+		source, err := os.ReadFile("testdata/reports/" + r.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := r.run(t, source)
+		results[strings.TrimSpace(fmt.Sprintf("%s validate:%s convert:%s %s", r.file, r.validate, r.convert, r.plugins))] = text
 		t.Run(r.file+" "+r.validate+r.convert, func(t *testing.T) {
-			source, err := os.ReadFile("testdata/reports/" + r.file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			text, err := r.run(t, source)
 			switch {
 			case r.refused == "" && err != nil:
 				t.Fatalf("refused: %v", err)
@@ -156,6 +159,7 @@ func TestReportedFiles(t *testing.T) {
 			}
 		})
 	}
+	results.equal(t, "reports.txt")
 }
 
 // run returns the error with its hint, or the warnings and the converted document.

@@ -1,6 +1,7 @@
 package profiles_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,6 +23,7 @@ func TestValidate(t *testing.T) {
 	spreading := func(api, text string) string {
 		return api + "profiles: [{pluginConfig: [{name: PodTopologySpread, args: " + text + "}]}]\n"
 	}
+	results := transcript{}
 	for _, c := range []struct {
 		name, release, source string
 		want                  string // in the only problem, or empty if the source is valid
@@ -129,16 +131,15 @@ func TestValidate(t *testing.T) {
 		{"two configurations", "v1.36.3", v1 + "profiles: [{pluginConfig: [{name: NodeAffinity}, {name: NodeAffinity}]}]\n",
 			"two entries"},
 	} {
+		v, err := profiles.Validate(profiles.ValidateRequest{Release: release(t, c.release), Source: []byte(c.source),
+			SourceName: "f.yaml", Plugins: []string{"MyPlugin"}})
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		// The warning without a line, about the kubeconfig, is the same for each.
+		placed := slices.DeleteFunc(slices.Clone(v.Warnings), func(n profiles.Note) bool { return n.Line == 0 })
+		results.add(c.name, v.Err(), placed, nil)
 		t.Run(c.name, func(t *testing.T) {
-			release, err := versions.Parse(c.release)
-			if err != nil {
-				t.Fatal(err)
-			}
-			v, err := profiles.Validate(profiles.ValidateRequest{Release: release, Source: []byte(c.source),
-				SourceName: "f.yaml", Plugins: []string{"MyPlugin"}})
-			if err != nil {
-				t.Fatal(err)
-			}
 			text := (&profiles.Error{Name: "f.yaml", Problems: v.Problems}).Error()
 			switch {
 			case c.want == "" && !v.Valid():
@@ -148,6 +149,7 @@ func TestValidate(t *testing.T) {
 			}
 		})
 	}
+	results.equal(t, "validate.txt")
 }
 
 // What the scheduler accepts and ignores is valid, with a warning.
@@ -158,6 +160,7 @@ func TestValidateWarnsAboutIgnoredSettings(t *testing.T) {
 		v1beta3 = "apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\n" +
 			"clientConnection: {kubeconfig: /k}\n"
 	)
+	results := transcript{}
 	for name, c := range map[string]struct{ source, want string }{
 		"nothing": {v1beta3, ""},
 		"arguments without a name": {v1beta3 + "profiles: [{pluginConfig: [{args: {hardPodAffinityWeight: 10}}]}]\n",
@@ -195,13 +198,12 @@ func TestValidateWarnsAboutIgnoredSettings(t *testing.T) {
 		"no kubeconfig":              {strings.Replace(v1beta3, "/k", "''", 1), "clientConnection.kubeconfig is not set"},
 		"an extender without a host": {v1beta3 + "extenders: [{urlPrefix: /filter, filterVerb: f, ignorable: true, nodeCacheCapable: true, httpTimeout: 1s}]\n", `invalid urlPrefix "/filter"`},
 	} {
+		v, err := profiles.Validate(profiles.ValidateRequest{Release: release(t, "v1.24.3"), Source: []byte(c.source),
+			SourceName: "f.yaml", Plugins: []string{"MyPlugin"}})
+		if err == nil {
+			results.add(name, v.Err(), v.Warnings, nil)
+		}
 		t.Run(name, func(t *testing.T) {
-			release, err := versions.Parse("v1.24.3")
-			if err != nil {
-				t.Fatal(err)
-			}
-			v, err := profiles.Validate(profiles.ValidateRequest{Release: release, Source: []byte(c.source),
-				SourceName: "f.yaml", Plugins: []string{"MyPlugin"}})
 			if err != nil || !v.Valid() {
 				t.Fatalf("not valid: %v %v", err, v)
 			}
@@ -211,6 +213,7 @@ func TestValidateWarnsAboutIgnoredSettings(t *testing.T) {
 			}
 		})
 	}
+	results.equal(t, "validate-warnings.txt")
 }
 
 // A source that cannot be parsed is an error, not a problem.

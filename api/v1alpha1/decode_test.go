@@ -2,7 +2,6 @@ package v1alpha1_test
 
 import (
 	"encoding/json"
-	"errors"
 	"strings"
 	"testing"
 
@@ -85,6 +84,7 @@ func TestDocumentIsAMappingOrAText(t *testing.T) {
 }
 
 func TestInvalidFilesAreRefusedWithTheirLines(t *testing.T) {
+	refused := refusals{}
 	for text, want := range map[string]string{
 		"":                               "the file is empty",
 		head + "---\n" + head:            "a second document",
@@ -109,17 +109,29 @@ func TestInvalidFilesAreRefusedWithTheirLines(t *testing.T) {
 		head + "spec: {source: {plugins: [{path: a, package: b}]}}":   "package is valid with module only",
 		head +
 			"spec: {anyNode: true, nodeSelector: {a: b}}": "spec.anyNode and spec.nodeSelector exclude each other",
-		head + "spec:\n  tolerations: [{key: a, effects: NoSchedule}]":           "line 5: unknown field effects",
-		head + "spec: {tolerations: [{key: a}, {operator: Equal}]}":              "spec.tolerations[1]: key is required",
-		head + "spec: {tolerations: [{key: a, operator: Exists, value: b}]}":     "spec.tolerations[0]: operator Exists excludes",
-		head + "spec: {tolerations: [{key: a, operator: exists}]}":               `spec.tolerations[0]: invalid operator "exists"`,
-		head + "spec: {tolerations: [{key: a, effect: NoScheduling}]}":           `spec.tolerations[0]: invalid effect`,
-		head + "spec: {tolerations: [{operator: Exists, tolerationSeconds: 3}]}": "tolerationSeconds requires effect NoExecute",
-		head + "spec: {priorityClassName: System_Critical}":                      "spec.priorityClassName: invalid name",
+		head + "spec:\n  tolerations: [{key: a, effects: NoSchedule}]":                     "line 5: unknown field effects",
+		head + "spec: {tolerations: [{key: a}, {operator: Equal}]}":                        "spec.tolerations[1]: key is required",
+		head + "spec: {tolerations: [{key: a, operator: Exists, value: b}]}":               "spec.tolerations[0]: operator Exists excludes",
+		head + "spec: {tolerations: [{key: a, operator: exists}]}":                         `spec.tolerations[0]: invalid operator "exists"`,
+		head + "spec: {tolerations: [{key: a, effect: NoScheduling}]}":                     `spec.tolerations[0]: invalid effect`,
+		head + "spec: {tolerations: [{operator: Exists, tolerationSeconds: 3}]}":           "tolerationSeconds requires effect NoExecute",
+		head + "spec: {tolerations: [{value: a}]}":                                         "spec.tolerations[0]: key is required",
+		head + "spec: {tolerations: [{key: a, tolerationSeconds: 3, effect: NoSchedule}]}": "tolerationSeconds requires",
+		head + "spec: {priorityClassName: System_Critical}":                                "spec.priorityClassName: invalid name",
 		head +
 			"spec: {extenders: [{name: A}]}": `spec.extenders[0]: the name "A" is not a DNS label`,
 		head + "spec: {extenders: [{name: a}, {name: a}]}": `spec.extenders: duplicate name "a"`,
 		head + "spec: [": "line 4",
+		head + "spec: {configuration: {preset: a, inline: 'b: 1'}}":                             "more than one of preset, file and inline",
+		head + "spec: {source: {plugins: [{module: m@v1, name: n}]}}":                           "name is valid with builtin only",
+		head + "spec: {source: {plugins: [{module: m@v1, path: p}]}}":                           "module and path exclude each other",
+		head + "spec: {rbac: {rules: [{verbs: [get], resources: [a]}]}}":                        "spec.rbac.rules[0] needs verbs",
+		head + "spec: {rbac: {rules: [{verbs: [get], apiGroups: ['']}]}}":                       "spec.rbac.rules[0] needs verbs",
+		head + "spec: {rbac: {rules: [{resources: [a], apiGroups: ['']}]}}":                     "spec.rbac.rules[0] needs verbs",
+		head + "spec: {rbac: {rules: [{verbs: [get], nonResourceURLs: [/a]}, {verbs: [get]}]}}": "spec.rbac.rules[1] needs verbs",
+		head + "spec: {rbac: {rules: 3}}":                                                       "spec.rbac.rules",
+		head + "spec: {extenders: [{name: a, httpTimeout: 0s}]}":                                `invalid duration "0s"`,
+		head + "spec: {extenders: [{name: a, httpTimeout: -1s}]}":                               `invalid duration "-1s"`,
 		head +
 			"spec:\n  extenders: [{name: a, tlsConfig: {keyData: U0VDUkVU}}]": "unknown field keyData",
 		head + "spec:\n  source: {plugins: [{builtin: a, enable: filter}]}\n  resources: {limits: 3}": "line 5",
@@ -128,13 +140,10 @@ func TestInvalidFilesAreRefusedWithTheirLines(t *testing.T) {
 		if err == nil {
 			err = s.Validate()
 		}
+		refused[strings.ReplaceAll(text, head, "…\n")] = err
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "v1alpha1.") {
 			t.Errorf("%q: got %v, want %q", strings.TrimPrefix(text, head), err, want)
 		}
 	}
-	var hinted *v1alpha1.Error
-	if _, err := v1alpha1.Decode([]byte("kind: X\n")); !errors.As(err, &hinted) ||
-		!strings.Contains(hinted.Hint(), "apiVersion: pmk-sched.io/v1alpha1") {
-		t.Errorf("got %v", err)
-	}
+	refused.equal(t, "refused-schedulers.txt")
 }

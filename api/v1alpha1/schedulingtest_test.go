@@ -1,4 +1,4 @@
-package v1alpha1
+package v1alpha1_test
 
 import (
 	"encoding/json"
@@ -7,12 +7,16 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+	"github.com/pmk-sched/pmk-sched/test/golden"
 )
 
 const testHead = "apiVersion: pmk-sched.io/v1alpha1\nkind: SchedulingTest\n"
 
 func TestDecodeTestReadsAllWords(t *testing.T) {
-	got, err := DecodeTest([]byte(testHead + `metadata: {name: example}
+	got, err := v1alpha1.DecodeTest([]byte(testHead + `metadata: {name: example}
 objects:
 - cluster.yaml
 - {apiVersion: v1, kind: Node, metadata: {name: a}, spec: {podCIDR: 10.0.0.0/24}}
@@ -38,18 +42,23 @@ expect:
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := got.Expect
-	if len(e) != 14 || e[0].Pod != "default/web-1" || e[2].Workload != "default/web" || e[7].Evicts != "default/low" {
-		t.Errorf("got %+v", e)
+	if got.Name != "example" || got.Kind != v1alpha1.TestKind || len(got.Steps) != 1 {
+		t.Errorf("got %+v", got)
 	}
-	if *e[1].Count.AtLeast != (Amount{1, "1"}) || e[5].Count.Exactly.Value != 0 || *e[4].Pending != "" ||
-		e[8].Spread.Each.Exactly.Value != 2 || e[9].Requests.AtMost.Value != 64<<30 || e[12].Utilization.Below.Value != 0.9 {
-		t.Errorf("amounts of %+v", e)
+	text, err := yaml.Marshal(got.Expect)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if n, ok := e[12].Utilization.Percentile(); n != 99 || !ok {
-		t.Errorf("percentile %d, %t", n, ok)
+	golden.Equal(t, "testdata/expectations.yaml", text)
+	var words []string
+	for _, e := range got.Expect {
+		words = append(words, strings.Join(e.Words(), " "))
 	}
-	want := []TestObjects{
+	if diff := cmp.Diff(strings.Fields("node nodes nodeLabels pending pending evicted moved evicts spread requests copies "+
+		"emptyNodes utilization sameAs"), words); diff != "" {
+		t.Errorf("words (-want +got):\n%s", diff)
+	}
+	want := []v1alpha1.TestObjects{
 		{Path: "cluster.yaml"},
 		{Object: json.RawMessage(`{"apiVersion":"v1","kind":"Node","metadata":{"name":"a"},"spec":{"podCIDR":"10.0.0.0/24"}}`),
 			Line: 6},
@@ -58,6 +67,18 @@ expect:
 	}
 	if diff := cmp.Diff(want, got.Objects); diff != "" {
 		t.Errorf("objects (-want +got):\n%s", diff)
+	}
+}
+
+func TestPercentileOfUtilization(t *testing.T) {
+	for of, want := range map[string]int{"p0": 0, "p9": 9, "p99": 99, "p100": 100, "p101": -1, "mean": -1, "": -1} {
+		got, ok := (&v1alpha1.Utilization{Of: of}).Percentile()
+		if !ok {
+			got = -1
+		}
+		if got != want {
+			t.Errorf("%q: got %d, want %d", of, got, want)
+		}
 	}
 }
 
@@ -91,6 +112,25 @@ func TestDecodeTestIsStrict(t *testing.T) {
 		"{utilization: {below: 1}}":                          "line 4: utilization needs resource",
 		"{sameAs: {}}":                                       "line 4: sameAs needs scheduler, preset or branch",
 		"{sameAs: {branch: v1.24.3}, count: 3}":              "line 4: count does not apply to sameAs",
+		"{workload: 'a/[', evicted: true}":                   `line 4: invalid pattern "a/["`,
+		"{pod: a, evicts: 'b/['}":                            `line 4: invalid pattern "b/["`,
+		"{pod: a, node: 'n['}":                               `line 4: invalid pattern "n["`,
+		"{pod: a, nodes: [b, 'n[']}":                         `line 4: invalid pattern "n["`,
+		"{pod: a, nodeLabels: {}}":                           "line 4: nodeLabels is empty",
+		"{copies: {}}":                                       "line 4: copies needs steps",
+		"{copies: 1, count: 1}":                              "line 4: count does not apply to copies",
+		"{workload: a, copies: 1}":                           "line 4: copies is about the whole cluster",
+		"{labels: {a: b}, utilization: {resource: cpu}}":     "line 4: utilization is about the whole cluster",
+		"{pod: a, spread: {over: zone}}":                     "line 4: expected a limit",
+		"{pod: a, spread: {over: zone, each: {}}}":           "line 4: expected a limit",
+		"{pod: a, spread: {over: zone, each: 1}, count: 1}":  "line 4: count does not apply to spread",
+		"{pod: a, requests: {resource: cpu}}":                "line 4: expected a limit",
+		"{pod: a, node: a, count: -1%}":                      `line 4: invalid amount "-1%"`,
+		"{pod: a, node: a, count: 1000001%}":                 `line 4: invalid amount "1000001%"`,
+		"{pod: a, node: a, count: x%}":                       `line 4: invalid amount "x%"`,
+		"{pod: a, pending: [x]}":                             "line 4: expected a part of the scheduler's reason",
+		"{steps: [{scenario: restart}], copies: 1}":          "line 4: copies needs steps whose last one is add",
+		"{steps: [{files: [add]}], copies: 1}":               "line 4: copies needs steps whose last one is add",
 	} {
 		cases[testHead+"expect:\n- "+text+"\n"] = want
 	}
@@ -100,34 +140,48 @@ func TestDecodeTestIsStrict(t *testing.T) {
 		"[{apiVersion: v1, kind: Node}]":                      "line 3: the object has no metadata.name",
 		"[{apiVersion: v1, kind: Node, metadata: {name: n}}]": "line 3: metadata.name is false, not text",
 		"[{count: 0, object: {apiVersion: v1, kind: Node}}]":  `line 3: invalid number "0"`,
+		"[{count: 100001, object: {apiVersion: v1}}]":         `line 3: invalid number "100001"`,
+		"[{count: 2, objects: {apiVersion: v1}}]":             "line 3: expected a path, an object",
+		"[{counts: 2, object: {apiVersion: v1}}]":             "line 3: expected a path, an object",
+		"[{count: 2, object: {kind: Node}}]":                  "line 3: the object has no metadata.name",
+		"[{apiVersion: v1, metadata: {name: ''}}]":            "line 3: the object has no metadata.name",
+		"[{apiVersion: v1, metadata: 3}]":                     "line 3: expected an object with metadata.name",
+		"[{count: 2, object: [a]}]":                           "line 3: expected an object with metadata.name",
+		"[{apiVersion: v1, kind: Pod, kind: Node}]":           "line 3: read object",
+		"['']":               "line 3: expected a path, an object",
+		"[3]":                "line 3: expected a path, an object",
+		"[[apiVersion, v1]]": "line 3: expected a path, an object",
 	} {
 		cases[testHead+"objects: "+objects+"\nexpect: [{pod: a, node: b}]\n"] = want
 	}
+	refused := refusals{}
 	for text, want := range cases {
-		_, err := DecodeTest([]byte(text))
+		_, err := v1alpha1.DecodeTest([]byte(text))
+		refused[strings.ReplaceAll(text, testHead, "…\n")] = err
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %s", text, err, want)
 		}
 	}
+	refused.equal(t, "refused-tests.txt")
 }
 
 func TestIsTestFindsTheKind(t *testing.T) {
 	for text, want := range map[string]bool{
 		testHead: true, `"kind": "SchedulingTest"`: true, "kind: Pod\n": false, "a:\n  kind: SchedulingTest\n": false, "": false,
 	} {
-		if got := IsTest([]byte(text)); got != want {
+		if got := v1alpha1.IsTest([]byte(text)); got != want {
 			t.Errorf("%q: got %t", text, got)
 		}
 	}
 }
 
 func TestSchemaOfTestsHasEveryLimit(t *testing.T) {
-	limits := reflect.TypeFor[Limits]()
+	limits := reflect.TypeFor[v1alpha1.Limits]()
 	var names []string
 	for i := range limits.NumField() {
 		names = append(names, limits.Field(i).Tag.Get("yaml"))
 	}
-	if diff := cmp.Diff(names, LimitFields()); diff != "" {
+	if diff := cmp.Diff(names, v1alpha1.LimitFields()); diff != "" {
 		t.Errorf("(-fields +LimitFields):\n%s", diff)
 	}
 }

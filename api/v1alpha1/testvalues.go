@@ -130,11 +130,11 @@ func (o *TestObjects) readObject(node *yaml.Node) error {
 			Name any `json:"name"`
 		} `json:"metadata"`
 	}
-	if err == nil {
-		err = json.Unmarshal(o.Object, &object)
-	}
 	if err != nil {
 		return invalidAt(node, "read object: %v", err)
+	}
+	if json.Unmarshal(o.Object, &object) != nil {
+		return invalidAt(node, "expected an object with metadata.name")
 	}
 	// Kubernetes reads YAML 1.1, in which n and y are not text.
 	switch name := object.Metadata.Name.(type) {
