@@ -75,10 +75,47 @@ func TestDifferencesOfAProvenanceFromALock(t *testing.T) {
 	if got, err := Compare(other, someBuild()); err != nil || len(got) != 1 || !strings.HasPrefix(got[0], "builder: ") {
 		t.Errorf("another builder: %q, %v", got, err)
 	}
-	for _, text := range []string{"", "{}", "[]", `{"buildDefinition":{"buildType":"x"}}`} {
-		if _, err := Compare([]byte(text), someBuild()); err == nil {
-			t.Errorf("%q: no error", text)
+}
+
+func TestDocumentsThatAreNoProvenanceAreRefused(t *testing.T) {
+	lock := `{"name":"pmk-sched.lock","content":"YQ=="}`
+	document := func(byproducts string) string {
+		return `{"buildDefinition":{"buildType":"` + BuildType + `"},"runDetails":{"byproducts":[` + byproducts + `]}}`
+	}
+	for text, want := range map[string]struct{ lock, err string }{
+		"": {"", "unexpected end of JSON input"}, "[]": {"", "cannot unmarshal"},
+		"{}":                                    {"", `got ""`},
+		`{"buildDefinition":{"buildType":"x"}}`: {"", `got "x"`},
+		document(""):                            {"", "it has no pmk-sched.lock"},
+		document(`{"name":"a","content":"Yg=="}`):         {"", "it has no pmk-sched.lock"},
+		document(`{"name":"a","content":"Yg=="},` + lock): {"a", ""},
+	} {
+		got, err := ReadLock([]byte(text))
+		if string(got) != want.lock || (err == nil) != (want.err == "") || err != nil && !strings.Contains(err.Error(), want.err) {
+			t.Errorf("%q: lock %q, %v", text, got, err)
 		}
+		if _, err := Compare([]byte(text), someBuild()); (err == nil) == (want.err != "" && text != document("") &&
+			!strings.Contains(want.err, "no pmk-sched.lock")) {
+			t.Errorf("%q: compared with %v", text, err)
+		}
+	}
+}
+
+// A scheduler from a directory has no commit, and the base of a local build no digest.
+func TestProvenanceHasOnlyTheDependenciesWithADigest(t *testing.T) {
+	b := Build{Go: "1.18.3", Base: "busybox:1.36", Source: "/src"}
+	want := predicate{
+		BuildDefinition: definition{BuildType: BuildType,
+			ExternalParameters: external{Source: "/src", Base: "busybox:1.36", Plugins: []Plugin{}, Imports: []string{},
+				Platforms: []string{}},
+			InternalParameters:   internal{Go: "1.18.3"},
+			ResolvedDependencies: []resource{{URI: "pkg:golang/toolchain@1.18.3"}}},
+		RunDetails: details{Builder: builder{ID: Builder}, Byproducts: []resource{{
+			Name: "pmk-sched.lock", MediaType: "application/yaml",
+			Digest: map[string]string{"sha256": "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}}}},
+	}
+	if diff := cmp.Diff(want, newPredicate(b)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

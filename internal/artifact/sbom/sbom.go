@@ -82,7 +82,7 @@ func New(p Program, o Options) ([]byte, error) {
 	}
 	bom.SerialNumber = serialNumber(text)
 	var out bytes.Buffer
-	encoder := cyclonedx.NewBOMEncoder(&out, cyclonedx.BOMFileFormatJSON).SetPretty(true).SetEscapeHTML(false)
+	encoder := cyclonedx.NewBOMEncoder(&out, cyclonedx.BOMFileFormatJSON).SetPretty(true)
 	if err := encoder.Encode(&bom); err != nil {
 		return nil, fmt.Errorf("encode SBOM: %w", err)
 	}
@@ -127,19 +127,19 @@ func library(path, version, sum string) cyclonedx.Component {
 
 func baseComponent(base string) cyclonedx.Component {
 	name, digest, named := strings.Cut(base, "@")
-	c := cyclonedx.Component{Type: cyclonedx.ComponentTypeContainer, Name: "base", Version: digest}
 	if !named {
-		digest = name
-		c.Version = digest
-	} else {
-		c.Name = name
+		name, digest = "base", name
+	}
+	c := cyclonedx.Component{
+		BOMRef: "base@" + digest, Type: cyclonedx.ComponentTypeContainer, Name: name, Version: digest,
+	}
+	if named {
 		short := name[strings.LastIndex(name, "/")+1:]
 		c.PackageURL = "pkg:oci/" + short + "@" + url.QueryEscape(digest) + "?repository_url=" + url.QueryEscape(name)
 	}
 	if value, ok := strings.CutPrefix(digest, "sha256:"); ok {
 		c.Hashes = &[]cyclonedx.Hash{{Algorithm: cyclonedx.HashAlgoSHA256, Value: value}}
 	}
-	c.BOMRef = "base@" + digest
 	return c
 }
 

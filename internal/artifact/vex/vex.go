@@ -26,7 +26,7 @@ func Write(w io.Writer, p Program, list []build.Vulnerability) error {
 	bom.Metadata = &cdx.Metadata{Component: &cdx.Component{
 		BOMRef: p.Name + "@" + p.Release, Type: cdx.ComponentTypeApplication, Name: p.Name, Version: p.Release,
 	}}
-	var components []cdx.Component
+	components := []cdx.Component{}
 	vulnerabilities := []cdx.Vulnerability{}
 	for _, v := range list {
 		if v.Reach != build.ReachImported && v.Reach != build.ReachRequired {
@@ -38,10 +38,7 @@ func Write(w io.Writer, p Program, list []build.Vulnerability) error {
 		}
 		vulnerabilities = append(vulnerabilities, vulnerability(v, c.BOMRef))
 	}
-	if len(components) > 0 {
-		bom.Components = &components
-	}
-	bom.Vulnerabilities = &vulnerabilities
+	bom.Components, bom.Vulnerabilities = &components, &vulnerabilities
 	encoder := cdx.NewBOMEncoder(w, cdx.BOMFileFormatJSON).SetPretty(true)
 	if err := encoder.EncodeVersion(bom, cdx.SpecVersion1_6); err != nil {
 		return fmt.Errorf("encode the VEX document: %w", err)
@@ -66,19 +63,16 @@ func vulnerability(v build.Vulnerability, ref string) cdx.Vulnerability {
 		analysis.Justification = cdx.IAJCodeNotPresent
 		analysis.Detail = "govulncheck: the vulnerable package of the module is not linked into the program"
 	}
-	made := cdx.Vulnerability{
-		BOMRef: v.ID + " " + ref, ID: v.ID, Description: v.Summary, Analysis: analysis,
-		Source:  &cdx.Source{Name: "Go vulnerability database"},
-		Affects: &[]cdx.Affects{{Ref: ref}},
-	}
-	var aliases []cdx.VulnerabilityReference
+	references := []cdx.VulnerabilityReference{}
 	for _, alias := range v.Aliases {
-		aliases = append(aliases, cdx.VulnerabilityReference{ID: alias, Source: &cdx.Source{Name: database(alias)}})
+		references = append(references, cdx.VulnerabilityReference{ID: alias, Source: &cdx.Source{Name: database(alias)}})
 	}
-	if len(aliases) > 0 {
-		made.References = &aliases
+	return cdx.Vulnerability{
+		BOMRef: v.ID + " " + ref, ID: v.ID, Description: v.Summary, Analysis: analysis,
+		Source:     &cdx.Source{Name: "Go vulnerability database"},
+		Affects:    &[]cdx.Affects{{Ref: ref}},
+		References: &references,
 	}
-	return made
 }
 
 // database returns the name of the database of an alias.

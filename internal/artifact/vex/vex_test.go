@@ -2,9 +2,13 @@ package vex
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"io"
 	"testing"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
+	"github.com/pmk-sched/pmk-sched/internal/base/contextio"
 	"github.com/pmk-sched/pmk-sched/test/golden"
 )
 
@@ -24,5 +28,10 @@ func TestVulnerabilitiesThatAreNotCalledAreNotAffected(t *testing.T) {
 			t.Fatal(err)
 		}
 		golden.Equal(t, "testdata/"+file, got.String())
+	}
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	if err := Write(contextio.NewWriter(stopped, io.Discard), Program{}, list); !errors.Is(err, context.Canceled) {
+		t.Errorf("a document that cannot be written: %v", err)
 	}
 }
