@@ -12,6 +12,11 @@ func TestInstantIsWithinADurationOnBothClocks(t *testing.T) {
 		wall, steady time.Duration
 		want         bool
 	}{
+		"at the same moment":       {0, 0, true},
+		"overdue by the wall":      {valid, time.Second, false},
+		"overdue by the machine":   {time.Second, valid, false},
+		"the last moment":          {valid - 1, valid - 1, true},
+		"set back by a moment":     {-1, 0, false},
 		"a moment later":           {time.Second, time.Second, true},
 		"overdue":                  {valid, valid, false},
 		"suspended":                {time.Hour, time.Second, false},

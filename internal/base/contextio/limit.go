@@ -15,10 +15,8 @@ func (l *LimitedReader) Read(p []byte) (int, error) {
 	if l.N < 0 {
 		return 0, l.Err
 	}
-	if int64(len(p)) > l.N+1 {
-		p = p[:l.N+1] // one more byte tells a longer content
-	}
-	n, err := l.R.Read(p)
+	// One more byte shows that the content is longer.
+	n, err := l.R.Read(p[:min(int64(len(p)), l.N+1)])
 	if l.N -= int64(n); l.N < 0 {
 		return n - 1, l.Err
 	}

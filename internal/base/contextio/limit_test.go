@@ -29,3 +29,14 @@ func TestLimitedReaderFailsOnLongerContent(t *testing.T) {
 		}
 	}
 }
+
+func TestLimitedReaderFillsNoBufferBeyondTheLimit(t *testing.T) {
+	long := errors.New("too long")
+	for size := range 8 {
+		l := &LimitedReader{R: strings.NewReader("content"), N: 4, Err: long}
+		n, err := l.Read(make([]byte, size))
+		if n != min(size, 4) || (err != nil) != (size > 4) {
+			t.Errorf("a buffer of %d bytes: read %d, %v", size, n, err)
+		}
+	}
+}

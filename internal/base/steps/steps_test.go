@@ -157,6 +157,7 @@ func TestLostLockStopsEverything(t *testing.T) {
 		fails  string
 		want   []string
 	}{
+		"before the first step": {during: "hold a", want: []string{"always a"}},
 		"during a step":         {during: "do b", want: []string{"do b", "always a"}},
 		"during the last step":  {during: "do c", want: []string{"do b", "do c", "always a"}},
 		"during an undo":        {during: "undo c", fails: "do c", want: []string{"do b", "do c", "undo c", "always a"}},
@@ -181,7 +182,13 @@ func TestLostLockStopsEverything(t *testing.T) {
 						Undo: func(ctx context.Context, _ error) error { return act(ctx, "undo "+name) },
 					}
 				}
-				a := Step{Name: "a", Hold: func(context.Context) (context.Context, error) { return held, nil },
+				a := Step{Name: "a",
+					Hold: func(context.Context) (context.Context, error) {
+						if tt.during == "hold a" {
+							lose(lost)
+						}
+						return held, nil
+					},
 					Always: func(ctx context.Context) error {
 						return errors.Join(ctx.Err(), s.act("always a"))
 					}}
@@ -194,6 +201,9 @@ func TestLostLockStopsEverything(t *testing.T) {
 				}
 				if !errors.Is(err, lost) || !errors.Is(err, ErrStopped) {
 					t.Errorf("error %v does not have the cause", err)
+				}
+				if text := err.Error(); strings.Count(text, "undo ") > strings.Count(tt.during, "undo ") {
+					t.Errorf("the error names an undo that did not run: %s", text)
 				}
 			})
 		})
@@ -215,5 +225,34 @@ func TestAnUndoHasItsTimeout(t *testing.T) {
 				t.Errorf("the undo was stopped after %s, want %s", took, want)
 			}
 		})
+	}
+}
+
+func TestALockThatIsNotTakenUndoesTheStepsBefore(t *testing.T) {
+	s, taken := &script{}, errors.New("the lock is taken")
+	lock := Step{Name: "lock", Hold: func(context.Context) (context.Context, error) { return nil, taken }}
+	err := Run(t.Context(), []Step{s.step("a", "undo"), lock, s.step("b")}, nil)
+	if diff := cmp.Diff([]string{"do a", "undo a"}, s.calls); diff != "" {
+		t.Errorf("wrong order (-want +got):\n%s", diff)
+	}
+	if !errors.Is(err, taken) || errors.Is(err, ErrUndo) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestProgressAndTheEndOfAStepNeedNoObserver(t *testing.T) {
+	var texts []string
+	Progress(t.Context(), "to nobody")
+	Progress(WithProgress(t.Context(), func(text string) { texts = append(texts, text) }), "1 of 2")
+	if diff := cmp.Diff([]string{"1 of 2"}, texts); diff != "" {
+		t.Errorf("progress (-want +got):\n%s", diff)
+	}
+	failed := errors.New("failed")
+	begins := OnStep(func(name string) func(error) {
+		texts = append(texts, name)
+		return nil
+	})
+	if err := begins.Do("a", func() error { return failed }); !errors.Is(err, failed) || texts[len(texts)-1] != "a" {
+		t.Errorf("a step whose end is not observed: %v, %q", err, texts)
 	}
 }

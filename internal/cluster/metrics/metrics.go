@@ -43,11 +43,11 @@ func (s Set) SumBy(name, label string) map[string]float64 {
 // joined with a slash.
 func (s Set) Histograms(name string, labels ...string) map[string]*Histogram {
 	all := map[string]*Histogram{}
+	if s[name].GetType() != dto.MetricType_HISTOGRAM {
+		return all
+	}
 	for _, m := range s[name].GetMetric() {
 		h := m.GetHistogram()
-		if h == nil {
-			continue
-		}
 		key := valuesOf(m, labels...)
 		if all[key] == nil {
 			all[key] = &Histogram{}

@@ -15,6 +15,9 @@ attempts_total{profile="s",result="scheduled"} 90 1700000000000
 attempts_total{profile="a \"b\", c",result="scheduled"} 1.2e+01
 attempts_total{profile="s"} 3
 untyped 7
+# TYPE pending gauge
+pending{queue="active"} 2
+pending{queue="gated"} 3
 # TYPE seconds histogram
 seconds_bucket{plugin="a",point="Filter",le="1"} 2
 seconds_bucket{plugin="a",point="Filter",le="+Inf"} 4
@@ -32,7 +35,7 @@ func TestSums(t *testing.T) {
 	if diff := cmp.Diff(want, m.SumBy("attempts_total", "result")); diff != "" {
 		t.Errorf("sums by result (-want +got):\n%s", diff)
 	}
-	for name, want := range map[string]float64{"attempts_total": 106, "untyped": 7, "attempts": 0, "seconds": 0} {
+	for name, want := range map[string]float64{"attempts_total": 106, "untyped": 7, "pending": 5, "attempts": 0, "seconds": 0} {
 		if got := m.Sum(name); got != want {
 			t.Errorf("sum of %s: got %v, want %v", name, got, want)
 		}
@@ -46,11 +49,17 @@ func TestHistogramsAreAddedByLabels(t *testing.T) {
 	if diff := cmp.Diff(want, byPoint, cmp.AllowUnexported(Histogram{})); diff != "" {
 		t.Errorf("histograms by point (-want +got):\n%s", diff)
 	}
+	byPoint["Filter"].Add(nil)
 	if got := byPoint["Filter"].Mean(); got != 1.7 {
 		t.Errorf("mean: got %v, want 1.7", got)
 	}
 	if all := m.Histograms("seconds", "plugin", "point"); len(all) != 2 || all["a/Filter"].Sum != 8 {
 		t.Errorf("histograms by plugin and point: got %v", all)
+	}
+	fractions := Parse("# TYPE h histogram\nh_bucket{le=\"1\"} 2\nh_bucket{le=\"+Inf\"} 2.5\nh_sum 3\nh_count 2.5\n")
+	want = map[string]*Histogram{"": {Sum: 3, Count: 2.5, buckets: map[float64]float64{1: 2, math.Inf(1): 2.5}}}
+	if diff := cmp.Diff(want, fractions.Histograms("h"), cmp.AllowUnexported(Histogram{})); diff != "" {
+		t.Errorf("a histogram of fractions (-want +got):\n%s", diff)
 	}
 	if all := m.Histograms("attempts_total"); len(all) > 0 {
 		t.Errorf("histograms of a counter: got %v", all)
@@ -66,7 +75,7 @@ func TestQuantiles(t *testing.T) {
 		"no buckets":            {nil, map[float64]float64{0.5: 0}},
 		"all in the first":      {map[float64]float64{1: 4, 2: 4, math.Inf(1): 4}, map[float64]float64{0.5: 0.5}},
 		"beyond the last bound": {map[float64]float64{1: 1, 2: 1, math.Inf(1): 100}, map[float64]float64{0.99: 2}},
-		"on a bound":            {map[float64]float64{1: 5, 2: 10, math.Inf(1): 10}, map[float64]float64{0.5: 1}},
+		"on a bound":            {map[float64]float64{1: 5, 2: 10, math.Inf(1): 10}, map[float64]float64{0.5: 1, 1: 2}},
 		"within buckets": {
 			map[float64]float64{1: 0, 2: 5, 4: 9, math.Inf(1): 10}, map[float64]float64{0.25: 1.5, 0.5: 2, 0.7: 3, 0.99: 4},
 		},

@@ -75,6 +75,8 @@ func TestWhyAPodIsNotReady(t *testing.T) {
 		"not seen": {corev1.PodStatus{Phase: corev1.PodPending}, "not ready: Pending"},
 		"no node": {corev1.PodStatus{Conditions: condition(corev1.PodScheduled, corev1.ConditionFalse,
 			corev1.PodReasonUnschedulable, "0/1 nodes")}, "not scheduled: 0/1 nodes"},
+		"with a node": {corev1.PodStatus{Phase: corev1.PodPending, Conditions: condition(corev1.PodScheduled,
+			corev1.ConditionTrue, "", "")}, "not ready: Pending"},
 		"creating": {corev1.PodStatus{ContainerStatuses: statuses{waits("main", "ContainerCreating", "")}},
 			"container main: ContainerCreating"},
 		"image of the second": {corev1.PodStatus{ContainerStatuses: statuses{runs, waits("b", "ErrImagePull", "not found")}},
@@ -115,5 +117,20 @@ func TestUnschedulablePodsAreNotGatedPods(t *testing.T) {
 		if message, ok := Unschedulable(pod); ok != want || ok && message != "m" || Unscheduled(pod) == nil {
 			t.Errorf("%s: %q, %t", reason, message, ok)
 		}
+	}
+}
+
+func TestStatusOfAContainerIsFoundByItsName(t *testing.T) {
+	pod := &corev1.Pod{Status: corev1.PodStatus{
+		InitContainerStatuses: []corev1.ContainerStatus{{Name: "setup"}},
+		ContainerStatuses:     []corev1.ContainerStatus{{Name: "a", RestartCount: 1}, {Name: "b", RestartCount: 2}},
+	}}
+	for i, name := range []string{"a", "b"} {
+		if got := StatusOf(pod, name); got != &pod.Status.ContainerStatuses[i] {
+			t.Errorf("%s: got %+v", name, got)
+		}
+	}
+	if got := StatusOf(pod, "setup"); got != nil {
+		t.Errorf("an init container: got %+v", got)
 	}
 }

@@ -108,6 +108,10 @@ func TestParseImages(t *testing.T) {
 			t.Errorf("got %v, etcd %s", images, images.EtcdVersion())
 		}
 	}
+	if _, err := ParseImages("etcd:1 kube-apiserver:1 kube-controller-manager:1 kube-scheduler:1 pause"); err == nil ||
+		!strings.Contains(err.Error(), "no image pause") {
+		t.Errorf("an image without a tag: %v", err)
+	}
 	if _, err := ParseImages("k8s.gcr.io/pause:3.7\n"); err == nil || !strings.Contains(err.Error(), "etcd") {
 		t.Errorf("an incomplete list: %v", err)
 	}

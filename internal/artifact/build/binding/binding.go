@@ -44,11 +44,9 @@ func isFor(minor int, name string) bool {
 }
 
 func bound(suffix, keyword string) (minor int, ok bool) {
-	if !strings.HasPrefix(suffix, keyword) {
-		return 0, false
-	}
-	minor, err := strconv.Atoi(strings.TrimPrefix(suffix, keyword))
-	return minor, err == nil
+	number, ok := strings.CutPrefix(suffix, keyword)
+	minor, err := strconv.Atoi(number)
+	return minor, ok && err == nil
 }
 
 // otherRelease is the first line of a file that does not compile with the release in this project's
