@@ -139,7 +139,8 @@ func TestReportedFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		text, err := r.run(t, source)
-		results[strings.TrimSpace(fmt.Sprintf("%s validate:%s convert:%s %s", r.file, r.validate, r.convert, r.plugins))] = text
+		what := fmt.Sprintf("%s validate:%s convert:%s %s", r.file, r.validate, r.convert, r.plugins)
+		results[strings.TrimSpace(what)] = text
 		t.Run(r.file+" "+r.validate+r.convert, func(t *testing.T) {
 			switch {
 			case r.refused == "" && err != nil:

@@ -69,8 +69,6 @@ type finder struct {
 
 func (f *finder) offset(at token.Pos) int { return f.pkg.files.Position(at).Offset }
 
-func (f *finder) text(n ast.Node) string { return f.file.text[f.offset(n.Pos()):f.offset(n.End())] }
-
 // add collects a mutant: the bytes from begin to end of the expression or statement n are replaced.
 func (f *finder) add(n ast.Node, k kind, begin, end token.Pos, with string) {
 	m := &mutant{

@@ -57,7 +57,7 @@ func TestConfirmingALockThatAnotherRunHoldsEndsTheRun(t *testing.T) {
 	l.renewed.Store(&clock.Instant{})
 	err := c.confirmLocks(t.Context())
 	var lost *LostLockError
-	if !errors.As(err, &lost) || lost.Holder != "jane@laptop" || cause != error(lost) || api.updates > 0 {
+	if !errors.As(err, &lost) || lost.Holder != "jane@laptop" || !errors.Is(cause, lost) || api.updates > 0 {
 		t.Errorf("got %v, the run ended with %v, %d updates", err, cause, api.updates)
 	}
 	api.lease.Spec.HolderIdentity = &l.holder

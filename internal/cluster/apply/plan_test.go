@@ -244,7 +244,7 @@ func TestErrorsOfADryRunAreThoseOfTheAPIServer(t *testing.T) {
 		"none": {nil, nil}, "forbidden": {dryRunErr(forbidden, nil), forbidden},
 		"unreachable": {dryRunErr(unreachable, nil), unreachable}, "another": {plain, plain},
 	} {
-		if got := unwrapDryRun("ConfigMap/a/x", c.err); got != c.want {
+		if got := unwrapDryRun("ConfigMap/a/x", c.err); !errors.Is(got, c.want) || fmt.Sprint(got) != fmt.Sprint(c.want) {
 			t.Errorf("%s: got %v", name, got)
 		}
 	}

@@ -35,7 +35,9 @@ func TestSums(t *testing.T) {
 	if diff := cmp.Diff(want, m.SumBy("attempts_total", "result")); diff != "" {
 		t.Errorf("sums by result (-want +got):\n%s", diff)
 	}
-	for name, want := range map[string]float64{"attempts_total": 106, "untyped": 7, "pending": 5, "attempts": 0, "seconds": 0} {
+	for name, want := range map[string]float64{
+		"attempts_total": 106, "untyped": 7, "pending": 5, "attempts": 0, "seconds": 0,
+	} {
 		if got := m.Sum(name); got != want {
 			t.Errorf("sum of %s: got %v, want %v", name, got, want)
 		}

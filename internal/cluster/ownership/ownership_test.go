@@ -14,8 +14,8 @@ func TestSchedulersOfOtherChartsAreNotInstalledByPmkSched(t *testing.T) {
 		manager, release string
 		want             bool
 	}{
-		{Manager, "", true}, {Manager, "v1.24.3", true}, {Helm, "v1.24.3", true}, {Helm, "", false}, {"other", "v1.24.3", false},
-		{"", "", false},
+		{Manager, "", true}, {Manager, "v1.24.3", true}, {Helm, "v1.24.3", true}, {Helm, "", false},
+		{"other", "v1.24.3", false}, {"", "", false},
 	} {
 		if got := IsInstalled(map[string]string{LabelManagedBy: c.manager, LabelRelease: c.release}); got != c.want {
 			t.Errorf("managed by %q, release %q: %t", c.manager, c.release, got)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/programs"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
-	"github.com/pmk-sched/pmk-sched/test/internal/published"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 	"github.com/pmk-sched/pmk-sched/test/published"
 )
