@@ -2,6 +2,7 @@ package controller
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -10,9 +11,35 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 )
+
+func TestRepairsPauseLongerEachTime(t *testing.T) {
+	for count, want := range map[int]time.Duration{
+		0: 0, 4: 0, 5: time.Minute, 6: 2 * time.Minute, 9: 16 * time.Minute, 10: 30 * time.Minute, 100: 30 * time.Minute,
+	} {
+		last := time.Now()
+		if got := (repairs{count, last}).next().Sub(last); got != want {
+			t.Errorf("after %d repairs: %s, want %s", count, got, want)
+		}
+	}
+}
+
+func TestReasonsOfFailedDeployments(t *testing.T) {
+	for want, failure := range map[string]error{
+		"DeployFailed": errors.New("no pod is ready"), "OwnedByOther": fmt.Errorf("deploy: %w", &deploy.OwnerError{}),
+		imageRefused: fmt.Errorf("deploy: %w", &pack.UnsignedError{}),
+	} {
+		u := newRun()
+		u.session.Log = zap.NewNop()
+		var needs *stalled
+		if err := u.fail(&target{}, failure); !errors.As(err, &needs) || needs.reason != want || !errors.Is(err, failure) {
+			t.Errorf("got %v, %+v, want the reason %s", err, needs, want)
+		}
+	}
+}
 
 // A second controller that changes an object again as soon as it is repaired does not lead to a
 // deployment each time.
@@ -83,6 +110,10 @@ func TestFailedDeploymentsBackOff(t *testing.T) {
 		u.object.UID = "b"
 		if got := wait(second, failure); got != minBackoff {
 			t.Errorf("of an object that was created again: %s", got)
+		}
+		u.forget()
+		if got := wait(second, failure); got != minBackoff {
+			t.Errorf("after a deployment that succeeded: %s", got)
 		}
 		if got := wait(second, &deploy.RefusedImageError{}); got != time.Hour {
 			t.Errorf("of an image that is refused: %s", got)

@@ -120,7 +120,8 @@ func (u *run) record(ctx context.Context, failed error) (reconcile.Result, error
 // missing is the result of [run.unavailable]. A failure is tried again, with more and more time
 // between the attempts, unless only the user can change it.
 func (u *run) conclude(failed error, missing string) (reconcile.Result, error) {
-	reason, message := "Deployed", "the scheduler is deployed, and has bound a pod"
+	const deployed = "Deployed"
+	reason, message := deployed, "the scheduler is deployed, and has bound a pod"
 	var needsUser *stalled
 	switch {
 	case errors.As(failed, &needsUser):
@@ -131,15 +132,18 @@ func (u *run) conclude(failed error, missing string) (reconcile.Result, error) {
 		return reconcile.Result{}, failed
 	default:
 		u.set(v1alpha1.ConditionStalled, metav1.ConditionFalse, reason, message)
-		if u.object.Status.Release == nil {
+		switch {
+		case u.object.Status.Release == nil:
 			reason, message = "NoImageForRelease", "no scheduler is deployed"
-		} else if missing != "" {
+		case missing != "":
 			reason, message = "NotAvailable", missing
+		case !u.is(v1alpha1.ConditionVerified):
+			reason, message = "NotVerified", "the last change failed: see the condition Verified"
 		}
 	}
 	u.set(v1alpha1.ConditionReconciling, metav1.ConditionFalse, reason, message)
 	ready := metav1.ConditionFalse
-	if needsUser == nil && missing == "" && u.is(v1alpha1.ConditionVerified) {
+	if reason == deployed {
 		ready = metav1.ConditionTrue
 	}
 	u.set(v1alpha1.ConditionReady, ready, reason, message)

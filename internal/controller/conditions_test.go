@@ -65,17 +65,21 @@ func TestConditionsAtTheEndOfAReconciliation(t *testing.T) {
 		cause := errors.New("the cause")
 		at := func(after time.Duration) time.Time { return time.Now().Add(after) }
 		for name, c := range map[string]struct {
-			deployed      bool
-			failed        error
-			missing       string
-			want, message string
-			next          time.Duration
-			fails         bool
+			deployed, unverified bool
+			failed               error
+			missing              string
+			want, message        string
+			next                 time.Duration
+			fails                bool
 		}{
 			"deployed": {deployed: true, next: time.Hour + time.Second, message: "has bound a pod",
 				want: good + "Ready=True Deployed, Reconciling=False Deployed, Stalled=False Deployed, " + trusted},
 			"no replica": {deployed: true, missing: "no replica", next: time.Hour + time.Second, message: "no replica",
 				want: good + "Ready=False NotAvailable, Reconciling=False NotAvailable, Stalled=False Deployed, " + trusted},
+			"no release after a change that failed": {deployed: true, unverified: true, next: time.Hour + time.Second,
+				message: "the last change failed",
+				want: good + "Ready=False NotVerified, Reconciling=False NotVerified, Stalled=False Deployed, " +
+					"Verified=False DeployFailed"},
 			"no release": {missing: "no replica", next: time.Hour + time.Second, message: "no scheduler is deployed",
 				want: "Ready=False NoImageForRelease, Reconciling=False NoImageForRelease, Stalled=False Deployed"},
 			"transient error": {deployed: true, failed: cause, fails: true,
@@ -114,6 +118,9 @@ func TestConditionsAtTheEndOfAReconciliation(t *testing.T) {
 			u := newRun()
 			if c.deployed {
 				u = newDeployedRun(&target{SchedulerRelease: &v1alpha1.SchedulerRelease{}})
+			}
+			if c.unverified {
+				u.set(v1alpha1.ConditionVerified, metav1.ConditionFalse, "DeployFailed", "")
 			}
 			u.object.Status.ObservedGeneration = 1
 			result, err := u.conclude(c.failed, c.missing)
