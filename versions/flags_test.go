@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestParseFlags(t *testing.T) {
@@ -13,6 +15,10 @@ func TestParseFlags(t *testing.T) {
 		"--leader_elect --config=/a=b":          "leader-elect config=/a=b",
 		"--config --v=1":                        "config v=1",
 		"kube-scheduler --feature_gates A=true": "(kube-scheduler) feature-gates=A=true",
+		"--v 1 --config /a b":                   "v=1 config=/a (b)",
+		"--v 1":                                 "v=1",
+		"--config":                              "config",
+		"--config= b":                           "config= (b)",
 		"":                                      "",
 	} {
 		var got []string
@@ -39,6 +45,7 @@ func TestParseFlags(t *testing.T) {
 func TestFlagReleases(t *testing.T) {
 	for name, want := range map[string]string{
 		"pod-max-in-unschedulable-pods-duration": "from 1.24 on", "port": "up to 1.23", "v": "in every release",
+		"allow-metric-labels":          "from 1.21 on",
 		"leader-elect-lease-durations": "",
 	} {
 		if got := FlagReleases(name); got != want {
@@ -48,6 +55,30 @@ func TestFlagReleases(t *testing.T) {
 }
 
 // Leader election is configured by flags in addition to --config from 1.22 on.
+func TestIgnoredFlagsNameTheirFields(t *testing.T) {
+	top := []IgnoredFlag{
+		{Name: "kube-api-content-type", Field: "clientConnection.contentType"},
+		{Name: "kube-api-qps", Field: "clientConnection.qps"}, {Name: "kube-api-burst", Field: "clientConnection.burst"},
+		{Name: "profiling", Field: "enableProfiling"},
+		{Name: "contention-profiling", Field: "enableContentionProfiling"},
+	}
+	for minor, want := range map[int][]IgnoredFlag{
+		21: append(slices.Clone(top), []IgnoredFlag{
+			{Name: "scheduler-name", Field: "schedulerName", InProfile: true},
+			{Name: "hard-pod-affinity-symmetric-weight", InProfile: true,
+				Field: "hardPodAffinityWeight in the arguments of InterPodAffinity"},
+			{Name: "leader-elect-lease-duration", Field: "leaderElection.leaseDuration"},
+			{Name: "leader-elect-renew-deadline", Field: "leaderElection.renewDeadline"},
+			{Name: "leader-elect-retry-period", Field: "leaderElection.retryPeriod"},
+		}...),
+		22: top,
+	} {
+		if diff := cmp.Diff(want, rulesOf(minor).IgnoredFlags()); diff != "" {
+			t.Errorf("1.%d (-want +got):\n%s", minor, diff)
+		}
+	}
+}
+
 func TestIgnoredFlags(t *testing.T) {
 	for _, tc := range []struct {
 		flag        string

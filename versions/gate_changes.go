@@ -1,9 +1,6 @@
 package versions
 
-import (
-	"cmp"
-	"slices"
-)
+import "slices"
 
 // GateChange is a feature gate of kube-scheduler that differs between two releases.
 type GateChange struct {
@@ -33,7 +30,6 @@ func GateChanges(from, to Release, set map[string]bool) []GateChange {
 			found = append(found, GateChange{Name: h.name, From: a, To: b, Scheduling: scheduling})
 		}
 	}
-	slices.SortFunc(found, func(a, b GateChange) int { return cmp.Compare(a.Name, b.Name) })
 	return found
 }
 
@@ -72,7 +68,7 @@ func (r Release) GatedPlugins(set map[string]bool) []string {
 		if !given {
 			enabled = gates[p.gate].Default
 		}
-		if enabled && gates[p.gate].Exists && p.from <= minor && minor < p.before {
+		if enabled && p.from <= minor && minor < p.before {
 			found = append(found, p.name)
 		}
 	}

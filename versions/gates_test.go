@@ -1,6 +1,7 @@
 package versions
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -54,6 +55,74 @@ func TestGatesInTheRulesExist(t *testing.T) {
 		}
 		if got := known["OpportunisticBatching"].Default; got != rules.Batching {
 			t.Errorf("%s: OpportunisticBatching is %v", release, got)
+		}
+	}
+}
+
+func TestGateChanges(t *testing.T) {
+	for name, tc := range map[string]struct {
+		gate     string
+		from, to string
+		set      bool // by a flag
+		want     string
+	}{
+		"the default changes":            {"EphemeralContainers", "v1.22.2", "v1.23.17", false, "off → on"},
+		"it is locked":                   {"NodeDeclaredFeatures", "v1.36.3", "v1.37.1", false, "on → locked-on, scheduling"},
+		"it is new and off":              {"NodeDeclaredFeatures", "v1.34.2", "v1.35.4", false, ""},
+		"it is new, off and set":         {"NodeDeclaredFeatures", "v1.34.2", "v1.35.4", true, "- → off, scheduling"},
+		"it is new and on":               {"NodeDeclaredFeatures", "v1.34.2", "v1.36.3", false, "- → on, scheduling"},
+		"it is gone with its default":    {"GangScheduling", "v1.35.4", "v1.37.1", false, ""},
+		"it is gone and set":             {"GangScheduling", "v1.35.4", "v1.37.1", true, "off → -, scheduling"},
+		"it is gone with the other":      {"AnonymousAuthConfigurableEndpoints", "v1.31.4", "v1.37.1", false, "off → -"},
+		"it is gone with the same later": {"AnonymousAuthConfigurableEndpoints", "v1.33.1", "v1.37.1", false, ""},
+		"it does not change":             {"APIResponseCompression", "v1.20.15", "v1.37.1", true, ""},
+		"back":                           {"EphemeralContainers", "v1.23.17", "v1.22.2", false, "on → off"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set := map[string]bool{}
+			if tc.set {
+				set[tc.gate] = true
+			}
+			changes := GateChanges(release(t, tc.from), release(t, tc.to), set)
+			if !slices.IsSortedFunc(changes, func(a, b GateChange) int { return cmp.Compare(a.Name, b.Name) }) {
+				t.Errorf("not sorted: %v", changes)
+			}
+			got := ""
+			for _, c := range changes {
+				if c.Name == tc.gate {
+					got = c.From.String() + " → " + c.To.String()
+					if c.Scheduling {
+						got += ", scheduling"
+					}
+				}
+			}
+			if got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestGatedPlugins(t *testing.T) {
+	gangs := map[string]bool{"GangScheduling": true, "GenericWorkload": true, "DynamicResourceAllocation": true}
+	off := map[string]bool{"DynamicResourceAllocation": false, "NodeDeclaredFeatures": false}
+	for _, tc := range []struct {
+		release string
+		set     map[string]bool
+		want    string
+	}{
+		{"v1.25.4", gangs, ""}, {"v1.26.3", gangs, "DynamicResources"}, {"v1.26.3", nil, ""},
+		{"v1.34.2", nil, "DynamicResources"}, {"v1.34.2", gangs, "DynamicResources"}, {"v1.36.3", off, ""},
+		{"v1.35.4", gangs, "DynamicResources GangScheduling"}, {"v1.36.3", gangs, "DynamicResources NodeDeclaredFeatures GangScheduling"},
+		{"v1.36.3", map[string]bool{"GenericWorkload": true, "TopologyAwareWorkloadScheduling": true},
+			"DynamicResources NodeDeclaredFeatures TopologyPlacementGenerator"},
+		{"v1.37.1", map[string]bool{"GangScheduling": true}, "DynamicResources NodeDeclaredFeatures"},
+		{"v1.37.1", gangs, "DynamicResources NodeDeclaredFeatures GangScheduling"},
+		{"v1.99.0", map[string]bool{"InPlacePodVerticalScalingSchedulerPreemption": true},
+			"DynamicResources NodeDeclaredFeatures DeferredPodScheduling"},
+	} {
+		if got := strings.Join(release(t, tc.release).GatedPlugins(tc.set), " "); got != tc.want {
+			t.Errorf("%s with %v: got %q, want %q", tc.release, tc.set, got, tc.want)
 		}
 	}
 }

@@ -2,12 +2,15 @@ package versions
 
 import (
 	"cmp"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/pmk-sched/pmk-sched/test/golden"
 )
 
 func TestTableOfKnownProblemsIsWellFormed(t *testing.T) {
@@ -34,6 +37,31 @@ func TestTableOfKnownProblemsIsWellFormed(t *testing.T) {
 				t.Errorf("%s: range %+v", b.issue, p)
 			}
 		}
+	}
+}
+
+// The golden file is the table as users see it: the bugs with their conditions, and the releases
+// that have them.
+func TestKnownProblemsOfEachMinorRelease(t *testing.T) {
+	var b strings.Builder
+	for minor := oldestMinor; minor <= newestMinor+1; minor++ {
+		first := Release{Major: 1, Minor: minor}
+		fmt.Fprintf(&b, "%s\n", first)
+		for _, p := range KnownProblems(first) {
+			fix := "not fixed"
+			if !p.Fix.IsZero() {
+				fix = "fixed in " + p.Fix.String()
+			}
+			fmt.Fprintf(&b, "    %s: %s, %s", p.Issue, strings.TrimSpace(p.Effect+" "+p.When.String()), fix)
+			if p.When.OptIn {
+				b.WriteString(", the gate is off by default")
+			}
+			b.WriteByte('\n')
+		}
+	}
+	golden.Equal(t, "testdata/problems.txt", b.String())
+	if found := KnownProblems(Release{Major: 2, Minor: 24}); len(found) > 0 {
+		t.Errorf("v2.24.0 has %v", found)
 	}
 }
 

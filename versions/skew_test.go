@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestCheckSkewOnBothSidesOfEveryRequirement(t *testing.T) {
@@ -58,10 +60,33 @@ func TestCheckSkewWarnsAboutUnsupportedSkew(t *testing.T) {
 		{"v1.24.3", "v1.25.4", "minor releases should match"},
 		{"v1.24.3", "v1.26.3", "at most one minor release older"},
 		{"v1.31.0", "v1.30.14", "newer than the API server"},
+		{"v2.24.0", "v1.25.4", "minor releases should match"},
 	} {
 		warnings, err := CheckSkew(release(t, tc.scheduler), release(t, tc.apiserver))
 		if err != nil || (len(warnings) == 1) != (tc.says != "") || !strings.Contains(strings.Join(warnings, ""), tc.says) {
 			t.Errorf("%s with %s: got %q, %v, want %q", tc.scheduler, tc.apiserver, warnings, err, tc.says)
+		}
+		if unsupported := strings.HasSuffix(strings.Join(warnings, ""), ")"); tc.says != "" &&
+			unsupported != !strings.HasSuffix(tc.says, "match") {
+			t.Errorf("%s with %s: got %q, want %q", tc.scheduler, tc.apiserver, warnings, tc.says)
+		}
+	}
+}
+
+// A scheduler that works with a server of its minor release requires what CheckSkew looks for.
+func TestRequiredResources(t *testing.T) {
+	const budgets, capacities = "policy/v1 PodDisruptionBudgets", "storage.k8s.io/v1beta1 CSIStorageCapacities"
+	for of, want := range map[string][]string{
+		"v1.19.0":  {"policy/v1beta1 PodDisruptionBudgets"},
+		"v1.20.15": {"policy/v1beta1 PodDisruptionBudgets"},
+		"v1.21.0":  {budgets, "Namespaces", capacities},
+		"v1.23.17": {budgets, "Namespaces", capacities},
+		"v1.24.0":  {budgets, "Namespaces", "storage.k8s.io/v1 CSIStorageCapacities"},
+		"v1.99.0": {budgets, "Namespaces", "storage.k8s.io/v1 CSIStorageCapacities", "storage.k8s.io/v1 VolumeAttachments",
+			"resource.k8s.io/v1 ResourceClaims", "resource.k8s.io/v1 DeviceTaintRules"},
+	} {
+		if diff := cmp.Diff(want, Required(release(t, of))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", of, diff)
 		}
 	}
 }
