@@ -93,10 +93,9 @@ func (r *Redactor) list(items []any) []any {
 	after := false
 	for i, item := range items {
 		text, isText := item.(string)
-		switch {
-		case after && isText && !strings.HasPrefix(text, "-"):
+		if after && isText && !strings.HasPrefix(text, "-") {
 			redacted[i] = marker
-		default:
+		} else {
 			redacted[i] = r.Value(item)
 		}
 		after = isText && sensitiveFlag.MatchString(text)

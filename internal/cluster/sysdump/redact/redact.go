@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"sigs.k8s.io/yaml"
 )
@@ -27,25 +26,22 @@ const (
 
 // Redactor removes secrets. It knows how they look, and the values that it was taught with Learn.
 type Redactor struct {
-	known map[string]bool
+	known map[string]struct{}
 	// replacer replaces the known values. It is nil until they are compiled.
 	replacer *strings.Replacer
 }
 
 // New returns a redactor that knows no values.
-func New() *Redactor { return &Redactor{known: map[string]bool{}} }
+func New() *Redactor { return &Redactor{known: map[string]struct{}{}} }
 
 // Learn makes the redactor remove a value from all text, in base64 too. Of text in YAML, such as a
 // kubeconfig, it learns the values of its sensitive fields too.
 func (r *Redactor) Learn(value []byte) {
-	if len(value) == 0 || len(value) > longest {
+	if len(value) > longest {
 		return
 	}
 	text := string(value)
-	forms := []string{text}
-	if utf8.Valid(value) {
-		forms = append(forms, partsOf(text)...)
-	}
+	forms := append([]string{text}, partsOf(text)...)
 	for _, form := range slices.Clone(forms) {
 		for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding,
 			base64.RawURLEncoding} {
@@ -57,7 +53,7 @@ func (r *Redactor) Learn(value []byte) {
 	}
 	for _, form := range forms {
 		if len(form) >= shortest && !strings.Contains(marker, form) {
-			r.known[form] = true
+			r.known[form] = struct{}{}
 		}
 	}
 	r.replacer = nil
@@ -113,9 +109,6 @@ func (r *Redactor) LearnSecret(data map[string][]byte) {
 
 // sensitiveFields returns the values of the sensitive fields of text in YAML or JSON.
 func sensitiveFields(text string) []string {
-	if !strings.Contains(text, ":") {
-		return nil
-	}
 	var found []string
 	for _, document := range strings.Split(text, "\n---") {
 		var parsed any

@@ -34,9 +34,17 @@ func TestTextIsRedacted(t *testing.T) {
 			"password: |-\n  REDACTED\n  REDACTED\nname: x"},
 		"material of a kubeconfig": {"    client-key-data: QUJDREVGRw==\n    server: https://10.0.0.1",
 			"    client-key-data: REDACTED\n    server: https://10.0.0.1"},
-		"a truth value":        {"automountServiceAccountToken: false", "automountServiceAccountToken: false"},
-		"the name of a Secret": {"secretName: my-scheduler-credentials", "secretName: my-scheduler-credentials"},
-		"a file with a token":  {"tokenFile: /var/run/token", "tokenFile: /var/run/token"},
+		"a block with a short line": {"password: |-\n  abcdef\n  ghijk\nname: ghijklm",
+			"password: |-\n  REDACTED\n  ghijk\nname: ghijklm"},
+		"a short field":            {"password: abc\nname: abcdef", "password: REDACTED\nname: abcdef"},
+		"a field in double quotes": {`level=info password="hunter 2" n=1`, `level=info password="REDACTED" n=1`},
+		"a field in single quotes": {`level=info secret='hunter 3' n=1`, `level=info secret='REDACTED' n=1`},
+		"a field of one letter":    {"token=x n=1", "token=REDACTED n=1"},
+		"text after the marker":    {"token=REDACTED12 n=1", "token=REDACTED n=1"},
+		"a redacted field":         {`token=REDACTED password="REDACTED"`, `token=REDACTED password="REDACTED"`},
+		"a truth value":            {"automountServiceAccountToken: false", "automountServiceAccountToken: false"},
+		"the name of a Secret":     {"secretName: my-scheduler-credentials", "secretName: my-scheduler-credentials"},
+		"a file with a token":      {"tokenFile: /var/run/token", "tokenFile: /var/run/token"},
 		"a certificate": {"-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
 			"-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----"},
 		"a message of the scheduler": {"0/3 nodes are available: 3 Insufficient cpu.",
@@ -67,6 +75,58 @@ func TestLearnedValuesAreRedactedEverywhere(t *testing.T) {
 	}
 }
 
+func TestLongTextIsNotReadAsConfiguration(t *testing.T) {
+	const block = "password: |-\n  hunter2hunter2\n"
+	for length, want := range map[int][]string{maxStructured: {"hunter2hunter2"}, maxStructured + 1: nil} {
+		got := sensitiveFieldsOf(block + strings.Repeat("#", length-len(block)))
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%d bytes (-want +got):\n%s", length, diff)
+		}
+	}
+}
+
+func TestLearnedValues(t *testing.T) {
+	const line, shorter = "0123456789abcdef0123456789abcdef", "fedcba9876543210fedcba987654321"
+	huge := strings.Repeat("a", longest)
+	for name, tc := range map[string]struct {
+		learn, text, want string
+	}{
+		"a value of the shortest length": {"abcdef", "abcdefg", "REDACTEDg"},
+		"a short value":                  {"admin", "administrator", "administrator"},
+		"a part of the marker":           {"REDACT", "REDACT it", "REDACT it"},
+		"no value":                       {"", "a  b", "a  b"},
+		"a long line":                    {"first\n" + line + "\n", "got " + line, "got REDACTED"},
+		"a short line":                   {"first\n" + shorter + "\n", "got " + shorter, "got " + shorter},
+		"the longest value":              {huge, "got " + huge, "got REDACTED"},
+		"an archive":                     {huge + "a", "got " + huge + "a", "got " + huge + "a"},
+	} {
+		r := New()
+		if got := r.Text(tc.text); got != tc.text {
+			t.Errorf("%s: %.80q before it is learned", name, got)
+		}
+		r.Learn([]byte(tc.learn))
+		if got := r.Text(tc.text); got != tc.want {
+			t.Errorf("%s: %.80q, want %.80q", name, got, tc.want)
+		}
+	}
+}
+
+func TestLearnedValuesInBase64(t *testing.T) {
+	encoded := base64.StdEncoding.EncodeToString([]byte("user: a\ntoken: opaque-value-1\n"))
+	for name, tc := range map[string]struct{ learn, text, want string }{
+		"a value":                    {"aHVudGVyMjI=", "hunter22 is aHVudGVyMjI=", "REDACTED is REDACTED"},
+		"a field of a configuration": {encoded, "opaque-value-1", "REDACTED"},
+		// Only the beginning is base64, of "scheduler".
+		"a value that is not base64": {"c2NoZWR1bGVy!", "scheduler: c2NoZWR1bGVy!", "scheduler: REDACTED"},
+	} {
+		r := New()
+		r.LearnEncoded(tc.learn)
+		if got := r.Text(tc.text); got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
 func TestObjectsAreRedacted(t *testing.T) {
 	cases := map[string]struct{ object, want string }{
 		"a Secret": {
@@ -91,6 +151,13 @@ func TestObjectsAreRedacted(t *testing.T) {
 			`{"env":[{"name":"URL","value":"x"},{"name":"EMPTY","value":""},{"name":"IP","valueFrom":{"fieldRef":{"fieldPath":"status.podIP"}}}]}`,
 			`{"env":[{"name":"URL","value":"REDACTED"},{"name":"EMPTY","value":""},{"name":"IP","valueFrom":{"fieldRef":{"fieldPath":"status.podIP"}}}]}`,
 		},
+		"a Secret without a map":    {`{"kind":"Secret","data":"aHVudGVyMg=="}`, `{"kind":"Secret","data":"REDACTED"}`},
+		"annotations without a map": {`{"annotations":"password=hunter2"}`, `{"annotations":"password=REDACTED"}`},
+		"a value without a name":    {`{"value":"x","n":1}`, `{"value":"x","n":1}`},
+		"a value with more fields":  {`{"name":"a","value":"x","n":1}`, `{"name":"a","value":"x","n":1}`},
+		"an empty sensitive key":    {`{"token":""}`, `{"token":""}`},
+		"a command": {`{"command":["run","--token","hunter2","--token","--v"]}`,
+			`{"command":["run","--token","REDACTED","--token","--v"]}`},
 		"arguments": {`{"args":["--token","hunter2","--v","3"]}`, `{"args":["--token","REDACTED","--v","3"]}`},
 		"a sensitive key": {`{"user":{"token":"hunter2","tokenFile":"/x"}}`,
 			`{"user":{"token":"REDACTED","tokenFile":"/x"}}`},

@@ -40,9 +40,7 @@ func isSensitiveKey(name string) bool { return sensitiveKey.MatchString(name) }
 // values of sensitive names.
 func (r *Redactor) Text(text string) string {
 	text = r.replaceKnown(text)
-	if found := sensitiveFieldsOf(text); len(found) > 0 {
-		text = replacerOf(found).Replace(text)
-	}
+	text = replacerOf(sensitiveFieldsOf(text)).Replace(text)
 	text = privateKey.ReplaceAllLiteralString(text, marker)
 	text = brokenKey.ReplaceAllLiteralString(text, marker)
 	text = encodedPEM.ReplaceAllLiteralString(text, marker)
@@ -72,7 +70,7 @@ var sensitiveAnywhere = regexp.MustCompile(`(?i)` + sensitiveName + `["']?[ \t]*
 func redactAssignment(text string) string {
 	m := assignment.FindStringSubmatch(text)
 	value := m[2]
-	if plain.MatchString(strings.ToLower(value)) || strings.Contains(value, marker) && len(value) <= len(marker)+2 {
+	if plain.MatchString(strings.ToLower(value)) {
 		return text
 	}
 	quote := ""
