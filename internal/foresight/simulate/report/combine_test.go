@@ -74,3 +74,34 @@ func TestStepsAreCombined(t *testing.T) {
 		t.Errorf("one step is %+v", one)
 	}
 }
+
+// A pod was placed, loses its node in a later step, and gets one in the last.
+func TestLaterStepsReplaceEarlierDecisions(t *testing.T) {
+	at := func(name, node, from string) report.Placement {
+		return report.Placement{Namespace: "n", Name: name, Node: node, From: from}
+	}
+	not := func(name, from, reason string) report.Unplaced {
+		return report.Unplaced{Namespace: "n", Name: name, From: from, Reason: reason}
+	}
+	low := at("new", "b", "")
+	low.By = "n/high"
+	steps := []*report.Report{
+		{Placements: []report.Placement{at("falls", "b", "a"), at("new", "b", "")},
+			Unplaced: []report.Unplaced{not("waits", "a", "x")},
+			Notes:    []string{"all", "first"}, Summary: report.Summary{ScheduleSeconds: 1}},
+		{Placements: []report.Placement{at("waits", "c", "")}, Unplaced: []report.Unplaced{not("falls", "b", "full")},
+			Evicted: []report.Placement{low}, Notes: []string{"all", "some"}, Summary: report.Summary{ScheduleSeconds: 2}},
+		{Unplaced: []report.Unplaced{not("waits", "c", "full")}, Notes: []string{"some", "all"}},
+	}
+	evicted := not("new", "", report.Evicted)
+	evicted.By = "n/high"
+	got := report.Combine(steps)
+	want := []report.Unplaced{not("falls", "a", "full"), evicted, not("waits", "a", "full")}
+	if diff := cmp.Diff(want, got.Unplaced); diff != "" || len(got.Placements) > 0 || len(got.Evicted) > 0 {
+		t.Errorf("placed %v, evicted %v, unplaced (-want +got):\n%s", got.Placements, got.Evicted, diff)
+	}
+	notes := []string{"all", "step 1: first", "step 2: some", "step 3: some"}
+	if diff := cmp.Diff(notes, got.Notes); diff != "" || got.Summary.ScheduleSeconds != 3 {
+		t.Errorf("%g s, notes (-want +got):\n%s", got.Summary.ScheduleSeconds, diff)
+	}
+}

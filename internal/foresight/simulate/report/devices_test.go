@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 )
 
@@ -61,7 +63,21 @@ func TestDevicesAreCounted(t *testing.T) {
 		"partitions, none allocated": {[]string{shared, partitions}, nil, "n 3 0 3;"},
 		"partitions, a half":         {[]string{shared, partitions}, []string{fmt.Sprintf(claim, "half-1")}, "n 3 1 1;"},
 		"partitions, the whole":      {[]string{shared, partitions}, []string{fmt.Sprintf(claim, "whole")}, "n 3 1 0;"},
-		"a claim without a slice":    {nil, []string{fmt.Sprintf(claim, "a")}, ""},
+		"the pool of another driver": {[]string{pool("n", 1, `{"name":"a"}`)},
+			[]string{`{"driver":"other","pool":"p","device":"a"}`, `{"driver":"gpu","pool":"q","device":"a"}`}, "n 1 0 1;"},
+		"after administrative access": {[]string{pool("n", 1, `{"name":"a"},{"name":"b"}`)},
+			[]string{`{"driver":"gpu","pool":"p","device":"a","adminAccess":true},` + fmt.Sprintf(claim, "b")}, "n 2 1 1;"},
+		"an old generation of another pool": {[]string{pool("n", 1, `{"name":"a"}`),
+			`{"driver":"gpu","nodeName":"n","pool":{"name":"q","generation":2},"devices":[{"name":"a"}]}`}, nil, "n 1 0 1;n 1 0 1;"},
+		"counters that are exactly enough": {[]string{shared, pool("n", 1, `{"name":"a",`+fmt.Sprintf(counters, "15Gi")+
+			`},{"name":"b",`+fmt.Sprintf(counters, "25Gi")+`},{"name":"c",`+fmt.Sprintf(counters, "26Gi")+`}`)},
+			[]string{fmt.Sprintf(claim, "a")}, "n 3 1 1;"},
+		"counters that the pool does not have": {[]string{shared, pool("n", 1,
+			`{"name":"a","consumesCounters":[{"counterSet":"c","counters":{"cores":{"value":"1"}}}]},{"name":"b",`+
+				fmt.Sprintf(counters, "40Gi")+`}`)}, []string{fmt.Sprintf(claim, "a")}, "n 2 1 1;"},
+		"counters of a free device that the pool does not have": {[]string{shared, pool("n", 1,
+			`{"name":"a","consumesCounters":[{"counterSet":"d","counters":{"cores":{"value":"1"}}}]}`)}, nil, "n 1 0 0;"},
+		"a claim without a slice": {nil, []string{fmt.Sprintf(claim, "a")}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
@@ -89,5 +105,44 @@ func TestSharesOfADeviceAreAddedUp(t *testing.T) {
 	was, is := got[0].Before.Capacity["bandwidth"], got[0].After.Capacity["bandwidth"]
 	if was.Consumed.String() != "2Gi" || is.Consumed.String() != "5Gi" || is.Total.String() != "10Gi" {
 		t.Errorf("got %v and %v", was, is)
+	}
+}
+
+// Pools are ordered by driver, pool and node, also if one of the states does not have them.
+func TestPoolsBeforeAndAfter(t *testing.T) {
+	pool := func(driver, pool, node string) string {
+		return fmt.Sprintf(`{"driver":"%s","nodeName":"%s","pool":{"name":"%s"},"devices":[{"name":"a"}]}`, driver, node, pool)
+	}
+	before := devices(t, []string{pool("b", "x", "n"), pool("a", "y", "n")},
+		[]string{`{"driver":"b","pool":"x","device":"a"}`})
+	before.AddClaim(&report.ResourceClaim{}) // not allocated
+	after := devices(t, []string{pool("a", "x", "n"), pool("a", "x", "m"), pool("a", "y", "n")}, nil)
+	free, used := report.DeviceCount{Devices: 1, Free: 1}, report.DeviceCount{Devices: 1, Allocated: 1}
+	want := []report.DevicePool{
+		{Driver: "a", Pool: "x", Node: "m", After: free}, {Driver: "a", Pool: "x", Node: "n", After: free},
+		{Driver: "a", Pool: "y", Node: "n", Before: free, After: free}, {Driver: "b", Pool: "x", Node: "n", Before: used},
+	}
+	if diff := cmp.Diff(want, report.CompareDevices(before, after)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestSharedCapacityOfAPool(t *testing.T) {
+	device := func(name string) string {
+		return `{"name":"` + name + `","allowMultipleAllocations":true,` +
+			`"capacity":{"slots":{"value":"4"},"bandwidth":{"value":"10Gi"}}}`
+	}
+	slices := []string{`{"driver":"nic","nodeName":"n","pool":{"name":"p"},"devices":[` + device("a") + `,` + device("b") +
+		`,{"name":"c","capacity":{"slots":{"value":"4"}}}]}`}
+	share := func(device string) string {
+		return `{"driver":"nic","pool":"p","device":"` + device + `","consumedCapacity":{"bandwidth":"2Gi","slots":"1"}}`
+	}
+	got := report.CompareDevices(devices(t, slices, nil),
+		devices(t, slices, []string{share("a"), share("b") + "," + share("a")}))
+	if want := "bandwidth 0 → 6Gi of 20Gi, slots 0 → 3 of 8"; len(got) != 1 || got[0].SharedCapacity() != want {
+		t.Errorf("got %+v, want %s", got, want)
+	}
+	if text := (report.DevicePool{}).SharedCapacity(); text != "" {
+		t.Errorf("without shared devices: %q", text)
 	}
 }

@@ -47,8 +47,22 @@ func TestFewestNodes(t *testing.T) {
 			}
 		})
 	}
+	// A simulation that fails ends the search, whichever it is.
 	broken := errors.New("broken")
-	if _, _, err := FewestNodes(9, func(int) (*Report, error) { return nil, broken }); !errors.Is(err, broken) {
-		t.Errorf("got %v", err)
+	for fails := 1; fails <= 8; fails++ {
+		tries := 0
+		_, limited, err := FewestNodes(100, func(nodes int) (*Report, error) {
+			if tries++; tries == fails {
+				return nil, broken
+			}
+			placed := min(3, nodes) // of 12, of which 9 need 9 nodes
+			if nodes >= 12 {
+				placed = 12
+			}
+			return &Report{Placements: make([]Placement, placed), Unplaced: make([]Unplaced, 12-placed)}, nil
+		})
+		if tries != min(fails, 7) || errors.Is(err, broken) != (fails <= 7) || limited {
+			t.Errorf("try %d fails: %d tries, %v", fails, tries, err)
+		}
 	}
 }

@@ -85,3 +85,36 @@ func TestPricesOfNodes(t *testing.T) {
 		t.Errorf("after (-want +got):\n%s", diff)
 	}
 }
+
+func TestPricesWithoutFigures(t *testing.T) {
+	prices := []report.Price{{Label: "pool", Value: "a", Price: 1},
+		{Label: corev1.LabelInstanceTypeStable, Value: "m5", Price: 2}}
+	for _, s := range []report.Summary{{}, {Before: &report.Distribution{}}, {After: &report.Distribution{}}} {
+		r := &report.Report{Summary: s, Steps: []*report.Report{{}}}
+		r.Price(prices)
+		if len(r.Notes) > 0 {
+			t.Errorf("%+v: notes %q", s, r.Notes)
+		}
+	}
+	if got := prices[0].Type() + ", " + prices[1].Type(); got != "pool=a, m5" {
+		t.Errorf("types %s", got)
+	}
+	for labels, want := range map[[2]string]float64{{"pool", "a"}: 1, {"pool", "b"}: 0, {"other", "a"}: 0} {
+		got, ok := report.PriceOf(prices, map[string]string{labels[0]: labels[1]})
+		if got.Price != want || ok != (want > 0) {
+			t.Errorf("%v: %g, %t", labels, got.Price, ok)
+		}
+	}
+	got := report.CompareCosts(
+		&report.Cost{Types: []report.TypeCost{{Type: "b", Price: 2, Nodes: 1}, {Type: "a", Price: 1, Nodes: 2}}},
+		&report.Cost{Types: []report.TypeCost{{Type: "c", Price: 3, Nodes: 4}, {Type: "a", Price: 1, Nodes: 3}}})
+	want := []report.TypeChange{
+		{Type: "a", Price: 1, Before: report.TypeCost{Type: "a", Price: 1, Nodes: 2},
+			After: report.TypeCost{Type: "a", Price: 1, Nodes: 3}},
+		{Type: "b", Price: 2, Before: report.TypeCost{Type: "b", Price: 2, Nodes: 1}},
+		{Type: "c", Price: 3, After: report.TypeCost{Type: "c", Price: 3, Nodes: 4}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
