@@ -146,4 +146,3 @@ func TestNewNodesThatGotAPod(t *testing.T) {
 		t.Errorf("%d new nodes, %d left", got, r.Left())
 	}
 }
-
