@@ -25,6 +25,7 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
@@ -34,7 +35,7 @@ import (
 var errSurvivors = errors.New("too many mutants survived")
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:], os.Stdout)
 	stop()
 	if err == nil || errors.Is(err, flag.ErrHelp) {
