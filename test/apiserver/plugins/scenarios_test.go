@@ -154,14 +154,16 @@ func TestWatchTestsThePluginAgainAfterAChange(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	// awaitOutput has no deadline: the process compiles the plugin, which other compilers may delay.
-	// go test has one.
+	// The process compiles the plugin, which other compilers may delay.
+	tooLong := time.After(20 * time.Minute)
 	awaitOutput := func(text string) {
 		t.Helper()
 		for !strings.Contains(out.String(), text) {
 			select {
 			case err := <-ended:
 				t.Fatalf("it ended before it wrote %q: %v: %s", text, err, out)
+			case <-tooLong:
+				t.Fatalf("it has not written %q: %s", text, out)
 			case <-time.After(100 * time.Millisecond):
 			}
 		}
