@@ -90,14 +90,21 @@ programs: build ## compile every program that `make test` runs, one after the ot
 # The programs of the labs and of the tests collect garbage less often, which takes more memory (8 GiB
 # in all) and less time.
 .PHONY: test
-test: deps build bin/helm programs ## check, unit, and each capability once at v1.24.3 on real API servers and labs of each layout (root)
+test: deps build bin/helm programs ## check, unit, and each capability once at v1.24.3 on a real API server or a lab (root)
 	GOGC=$${GOGC:-400} $(MAKE) check GOLDENS=
 	@GOGC=$${GOGC:-400} hack/seconds.sh unit $(TEST) $(UNIT)
-	@GOGC=$${GOGC:-400} hack/seconds.sh servers $(INTEGRATION) ./test/apiserver/simulate ./test/binary/... ./test/apiserver/...
-	@LABS='pmk kubeadm' GOGC=$${GOGC:-400} hack/with-labs.sh hack/seconds.sh labs $(INTEGRATION) ./test/lab/...
+	@GOGC=$${GOGC:-400} hack/seconds.sh servers $(INTEGRATION) $(SERVERS)
+	@LABS='pmk kubeadm' GOGC=$${GOGC:-400} hack/with-labs.sh hack/seconds.sh labs $(INTEGRATION) $(LABTESTS)
 
-# The longest package comes first; packages without tests of `make test` have no result.
+.PHONY: test-cases
+test-cases: deps build bin/helm programs ## every case at v1.24.3 on real API servers and labs of each layout, with those of `make test` (root)
+	@GOGC=$${GOGC:-400} hack/seconds.sh servers $(INTEGRATION) -tags cases $(SERVERS)
+	@LABS='pmk kubeadm' GOGC=$${GOGC:-400} hack/with-labs.sh hack/seconds.sh labs $(INTEGRATION) -tags cases $(LABTESTS)
+
 INTEGRATION = $(TEST) -p 2 -parallel 2 -count=1 -timeout 40m
+# The longest package comes first; packages without tests of `make test` have no result.
+SERVERS = ./test/apiserver/simulate ./test/binary/... ./test/apiserver/...
+LABTESTS = ./test/lab/...
 
 .PHONY: test-all
 test-all: ## everything, in the parts of hack/parts.txt: those that have not passed at this commit; writes docs/status.md; takes hours (root)

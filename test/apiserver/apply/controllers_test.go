@@ -1,4 +1,4 @@
-//go:build linux
+//go:build linux && cases
 
 package apply_test
 
@@ -58,6 +58,19 @@ func holdControllerLease(ctx context.Context, t *testing.T, alive bool) {
 			time.Sleep(200 * time.Millisecond)
 		}
 	}()
+}
+
+func ownedKinds(ctx context.Context, t *testing.T, client *apply.Client, name, ns string) string {
+	t.Helper()
+	owned, err := client.Owned(ctx, name, ns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kinds []string
+	for _, o := range owned {
+		kinds = append(kinds, o.GetKind())
+	}
+	return strings.Join(kinds, " ")
 }
 
 func TestWaitStableEndsEarlyUnlessTheControllerManagerActs(t *testing.T) {
@@ -190,17 +203,4 @@ func TestDeployWithoutAControllerManagerLeavesNothing(t *testing.T) {
 	if kinds := ownedKinds(ctx, t, client, "alone", ns); kinds != "" {
 		t.Errorf("left after uninstall: %s", kinds)
 	}
-}
-
-func ownedKinds(ctx context.Context, t *testing.T, client *apply.Client, name, ns string) string {
-	t.Helper()
-	owned, err := client.Owned(ctx, name, ns)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var kinds []string
-	for _, o := range owned {
-		kinds = append(kinds, o.GetKind())
-	}
-	return strings.Join(kinds, " ")
 }

@@ -8,7 +8,6 @@ import (
 	"log"
 	"net/http/httptest"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 
@@ -81,66 +80,6 @@ func kubeadmCluster(t *testing.T) func(args ...string) run.Result {
 		t.Helper()
 		return run.PMKSched(t, append([]string{"--kubeconfig", config}, args...)...)
 	}
-}
-
-func TestSeveralControlPlaneNodes(t *testing.T) {
-	pmkSched := kubeadmCluster(t)
-	const image = "registry.example.com/my-scheduler:v1"
-	own := []string{"--name", "my-scheduler", "--image", image, "--credentials", "serviceaccount"}
-
-	t.Run("a replica for each", func(t *testing.T) {
-		rendered := pmkSched(append([]string{"render"}, own...)...).OK(t)
-		rendered.Prints(t, "replicas: 3", controlPlaneLabel, "podAntiAffinity")
-	})
-	t.Run("a dry run applies nothing", func(t *testing.T) {
-		pmkSched(append([]string{"deploy", "--dry-run"}, own...)...).OK(t).Prints(t,
-			"Deployment/kube-system/my-scheduler created")
-		kube := server.Client(t)
-		all := metav1.ListOptions{LabelSelector: "app.kubernetes.io/managed-by=pmk-sched"}
-		deployments, err := kube.AppsV1().Deployments("").List(run.Context(t), all)
-		if err != nil || len(deployments.Items) > 0 {
-			t.Errorf("the dry run made %d Deployments: %v", len(deployments.Items), err)
-		}
-		maps, err := kube.CoreV1().ConfigMaps("").List(run.Context(t), all)
-		if err != nil || len(maps.Items) > 0 {
-			t.Errorf("the dry run made %d ConfigMaps: %v", len(maps.Items), err)
-		}
-	})
-	t.Run("upstream's image", func(t *testing.T) {
-		reference := pushUpstream(t)
-		dry := pmkSched("deploy", "--dry-run", "--name", "my-scheduler", "--image", reference, "--credentials",
-			"serviceaccount").OK(t)
-		if strings.Contains(dry.Stderr, "built-in rules") {
-			t.Errorf("the scheduler of the image did not check the configuration: %s", dry)
-		}
-	})
-	t.Run("no replica depends on one node", func(t *testing.T) { testEndpoint(t, pmkSched, image) })
-	t.Run("replace names each node", func(t *testing.T) {
-		type line struct {
-			Node, Image, Command string
-			Done                 bool
-		}
-		plan := run.Decode[[]line](t, pmkSched("replace", "--image", image, "--all-nodes", "-o", "json").OK(t).Stdout)
-		var nodes []string
-		for _, l := range plan {
-			nodes = append(nodes, l.Node)
-			if l.Done || l.Image != upstreamImage || !strings.HasSuffix(l.Command, "--image "+image+" --node "+l.Node) {
-				t.Errorf("node %s: %+v", l.Node, l)
-			}
-		}
-		slices.Sort(nodes)
-		if !slices.Equal(nodes, controlPlane) {
-			t.Errorf("the plan has the nodes %v, want %v", nodes, controlPlane)
-		}
-		for _, l := range run.Decode[[]line](t, pmkSched("restore", "--all-nodes", "-o", "json").OK(t).Stdout) {
-			if !l.Done || !strings.HasSuffix(l.Command, " restore --yes") {
-				t.Errorf("restore on node %s: %+v", l.Node, l)
-			}
-		}
-	})
-	t.Run("status of default schedulers", func(t *testing.T) { testStatusOfDefaultSchedulers(t, pmkSched) })
-	t.Run("status of the node's files", func(t *testing.T) { testStatusOfNodeFiles(t, pmkSched) })
-	t.Run("upgrade --check", func(t *testing.T) { testUpgradeCheck(t, pmkSched) })
 }
 
 // pushUpstream pushes an image shaped like upstream's, with a real kube-scheduler, to a registry

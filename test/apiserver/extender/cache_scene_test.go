@@ -179,13 +179,6 @@ func (l *line) countLists(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// listed returns how many lists of pods the API server has answered.
-func (l *line) listed() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.lists
-}
-
 func (l *line) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -197,23 +190,6 @@ func (l *line) dial(ctx context.Context, network, address string) (net.Conn, err
 		l.open = append(l.open, connection)
 	}
 	return connection, err
-}
-
-// cut closes all connections and lets no new one be made.
-func (l *line) cut() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.down = true
-	for _, c := range l.open {
-		_ = c.Close() // it may be closed already
-	}
-	l.open = nil
-}
-
-func (l *line) restore() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.down = false
 }
 
 func (c *scene) until(what string, holds func() bool) {

@@ -1,4 +1,4 @@
-//go:build linux
+//go:build linux && cases
 
 package simulate
 
@@ -49,21 +49,6 @@ spec:
 status: {phase: Bound}
 `
 
-// The pod that replaces a drained one has a new ephemeral volume.
-func TestDrainedPodDoesNotKeepTheZoneOfItsEphemeralVolume(t *testing.T) {
-	t.Parallel()
-	manifests := node("near", 4, "zone: a", "") + node("far", 4, "zone: b", "") + csiNode("near") + csiNode("far") +
-		zonedVolume + pod("web", "1", "uid: 22222222-0000-0000-0000-000000000001", `nodeName: near
-volumes:
-- name: scratch
-  ephemeral: {volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], storageClassName: scratch, resources: {requests: {storage: 1Gi}}}}}`,
-		"phase: Running")
-	r := simulated(t, scenario.Drain([]string{"near"}), manifests, pack.Scheduler{})
-	if got := nodesOf(r)["web"]; got != "far" {
-		t.Errorf("the pod is on %q: %v", got, reasons(r))
-	}
-}
-
 // claimOf returns a StorageClass that waits for a pod, and the claim data of it.
 func claimOf(provisioner string) string {
 	return `---
@@ -78,6 +63,21 @@ kind: PersistentVolumeClaim
 metadata: {name: data, namespace: shop}
 spec: {accessModes: [ReadWriteOnce], storageClassName: standard, resources: {requests: {storage: 1Gi}}}
 `
+}
+
+// The pod that replaces a drained one has a new ephemeral volume.
+func TestDrainedPodDoesNotKeepTheZoneOfItsEphemeralVolume(t *testing.T) {
+	t.Parallel()
+	manifests := node("near", 4, "zone: a", "") + node("far", 4, "zone: b", "") + csiNode("near") + csiNode("far") +
+		zonedVolume + pod("web", "1", "uid: 22222222-0000-0000-0000-000000000001", `nodeName: near
+volumes:
+- name: scratch
+  ephemeral: {volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], storageClassName: scratch, resources: {requests: {storage: 1Gi}}}}}`,
+		"phase: Running")
+	r := simulated(t, scenario.Drain([]string{"near"}), manifests, pack.Scheduler{})
+	if got := nodesOf(r)["web"]; got != "far" {
+		t.Errorf("the pod is on %q: %v", got, reasons(r))
+	}
 }
 
 // The provisioner of a class need not be a CSI driver. A second pod with the claim follows the

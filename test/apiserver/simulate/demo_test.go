@@ -1,4 +1,4 @@
-//go:build linux
+//go:build linux && cases
 
 package simulate
 
@@ -18,41 +18,6 @@ import (
 
 // nobody is the number of a user and a group without rights.
 const nobody = 65534
-
-// The demo needs no root, and compiles nothing: there is no go command, and the cache is empty. The
-// scheduler that packs leaves room for the pod that the default scheduler has none for, and nodes
-// without pods.
-func TestDemoOfForesightWritesAReportWithPublishedPrograms(t *testing.T) {
-	t.Parallel()
-	names := []string{"kube-scheduler", "kube-apiserver"}
-	site, found := published.Compiled(t, apiserver.Release, names...)
-	demo := demoOfForesight(t)
-	etcd, err := exec.LookPath(programs.Etcd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	page := filepath.Join(demo.Dir, "foresight.html")
-	demo.Env = []string{
-		"PATH=" + filepath.Dir(etcd) + ":/usr/bin:/bin", "HOME=" + demo.Dir, "TMPDIR=" + demo.Dir,
-		"PMK_SCHED_CACHE=" + filepath.Join(demo.Dir, "cache"), "PMK_SCHED_PROGRAMS=published",
-		"PMK_SCHED_KUBERNETES_REGISTRY=" + site.Registry, "PMK_SCHED_KUBERNETES_DOWNLOADS=" + site.Downloads,
-		"REPORT=" + page, "BRANCH=" + apiserver.Release,
-	}
-	out := run.Command(t, demo).OK(t)
-	out.Prints(t, "pods: 168 running, 1 pending", "145 of 145 pods placed on 24 nodes by packer",
-		"it places 144 and 144 pods", "NODE TYPE", page)
-	for _, name := range names {
-		out.Prints(t, name+" "+apiserver.Release+" from "+site.Registry+"/"+name+":"+apiserver.Release+"@sha256:",
-			found[name].SHA256)
-	}
-	if strings.Contains(out.Stdout, "of empty nodes 0 → 0") || !strings.Contains(out.Stdout, "of empty nodes 0 → ") {
-		t.Errorf("no node becomes empty: %s", out)
-	}
-	text, err := os.ReadFile(page)
-	if err != nil || !strings.Contains(string(text), "training-0") {
-		t.Errorf("the report has %d bytes, %v", len(text), err)
-	}
-}
 
 // demoOfForesight returns the demo as a command of a user without rights, in a directory of this
 // user: others need not be able to read the repository.
@@ -88,4 +53,39 @@ func demoOfForesight(t *testing.T) *exec.Cmd {
 	}
 	demo.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	return demo
+}
+
+// The demo needs no root, and compiles nothing: there is no go command, and the cache is empty. The
+// scheduler that packs leaves room for the pod that the default scheduler has none for, and nodes
+// without pods.
+func TestDemoOfForesightWritesAReportWithPublishedPrograms(t *testing.T) {
+	t.Parallel()
+	names := []string{"kube-scheduler", "kube-apiserver"}
+	site, found := published.Compiled(t, apiserver.Release, names...)
+	demo := demoOfForesight(t)
+	etcd, err := exec.LookPath(programs.Etcd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := filepath.Join(demo.Dir, "foresight.html")
+	demo.Env = []string{
+		"PATH=" + filepath.Dir(etcd) + ":/usr/bin:/bin", "HOME=" + demo.Dir, "TMPDIR=" + demo.Dir,
+		"PMK_SCHED_CACHE=" + filepath.Join(demo.Dir, "cache"), "PMK_SCHED_PROGRAMS=published",
+		"PMK_SCHED_KUBERNETES_REGISTRY=" + site.Registry, "PMK_SCHED_KUBERNETES_DOWNLOADS=" + site.Downloads,
+		"REPORT=" + page, "BRANCH=" + apiserver.Release,
+	}
+	out := run.Command(t, demo).OK(t)
+	out.Prints(t, "pods: 168 running, 1 pending", "145 of 145 pods placed on 24 nodes by packer",
+		"it places 144 and 144 pods", "NODE TYPE", page)
+	for _, name := range names {
+		out.Prints(t, name+" "+apiserver.Release+" from "+site.Registry+"/"+name+":"+apiserver.Release+"@sha256:",
+			found[name].SHA256)
+	}
+	if strings.Contains(out.Stdout, "of empty nodes 0 → 0") || !strings.Contains(out.Stdout, "of empty nodes 0 → ") {
+		t.Errorf("no node becomes empty: %s", out)
+	}
+	text, err := os.ReadFile(page)
+	if err != nil || !strings.Contains(string(text), "training-0") {
+		t.Errorf("the report has %d bytes, %v", len(text), err)
+	}
 }

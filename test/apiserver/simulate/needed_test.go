@@ -15,11 +15,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// A copy of the full node runs its DaemonSet too, so that each one has room for one of the pods.
-func TestPendingPodsNeedAsManyNodesAsTheSchedulerSays(t *testing.T) {
-	atReleases(t, checkNeeded)
-}
-
 // neededLike returns how many nodes like a node the pending pods need, at most eight.
 func neededLike(t *testing.T, template string, objects *objects) (need *report.TemplateNeed) {
 	t.Helper()

@@ -29,19 +29,6 @@ func upgraded(t *testing.T, from, to string, status int) upgrades.Result {
 	return run.Decode[upgrades.Result](t, r.Stdout)
 }
 
-// An upgrade to the same release changes nothing, and says what it does not know.
-func TestUpgradeToTheSameReleaseChangesNothing(t *testing.T) {
-	t.Parallel()
-	r := upgraded(t, apiserver.Release, apiserver.Release, 0)
-	equal(t, "differences", 0, len(r.Placements.Differences)+len(r.Gates)+len(r.Plugins)+len(r.New)+len(r.Fixed))
-	if p := r.Placements; p.Same == 0 || p.Same+p.Ties != p.Pods {
-		t.Errorf("got %+v", p)
-	}
-	if len(r.Unknown) == 0 {
-		t.Error("nothing is unknown")
-	}
-}
-
 // A pod whose node differs by the configuration differs in all runs.
 func TestPlacementsDifferWithTheConfiguration(t *testing.T) {
 	t.Parallel()
