@@ -133,15 +133,8 @@ func shortFix(pod *corev1.Pod, name string, short []shortage) string {
 		return "remove a pod from node " + short[0].node + ", or raise maxPods of its kubelet"
 	}
 	requested := componentresource.PodRequests(pod, componentresource.PodResourcesOptions{})[corev1.ResourceName(name)]
-	closest, largest := short[0], short[0]
-	for _, s := range short {
-		if s.lacks.Cmp(closest.lacks) < 0 {
-			closest = s
-		}
-		if s.capacity.Cmp(largest.capacity) > 0 {
-			largest = s
-		}
-	}
+	closest := slices.MinFunc(short, func(a, b shortage) int { return a.lacks.Cmp(b.lacks) })
+	largest := slices.MaxFunc(short, func(a, b shortage) int { return a.capacity.Cmp(b.capacity) })
 	if requested.Cmp(largest.capacity) > 0 {
 		return fmt.Sprintf("the pod requests %s %s, and no node has more than %s: request less, or add a larger node",
 			requested.String(), resourceName(name), largest.capacity.String())
