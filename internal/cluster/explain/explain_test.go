@@ -598,7 +598,7 @@ func TestAllObstaclesOfANodeAreFound(t *testing.T) {
 		Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "team", Value: "x", Effect: corev1.TaintEffectNoSchedule}}}}
 	node.Status.Allocatable = corev1.ResourceList{"cpu": resource.MustParse("1"), "pods": resource.MustParse("10")}
 	in := Input{Pod: newPod("web-0", "cpu", "2"),
-		Nodes: []corev1.Node{node, {ObjectMeta: metav1.ObjectMeta{Name: "other"}}}, Usage: map[string]*Usage{}}
+		Nodes: []corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "other"}}, node}, Usage: map[string]*Usage{}}
 	in.Pod.Spec.NodeSelector = map[string]string{"disk": "ssd"}
 	var by []string
 	for _, f := range Node(in, "n") {

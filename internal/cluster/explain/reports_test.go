@@ -345,6 +345,14 @@ func placedScenes() []scene {
 			in.Pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,
 				Reason: "EvictionByEvictionAPI", LastTransitionTime: metav1.NewTime(now)}}
 		})},
+		{"containers that were stopped", "", bound(func(in *Input) {
+			in.Events = []corev1.Event{ended("Killing", "kubelet", "Stopping container main")}
+		})},
+		{"evicted for a pod that only the reference names", "", bound(func(in *Input) {
+			e := ended("Preempted", "s", "for a group")
+			e.Related = &corev1.ObjectReference{Kind: "Pod", Namespace: "infra", Name: "proxy"}
+			in.Events = []corev1.Event{e}
+		})},
 		{"a taint of the node", "", bound(func(in *Input) {
 			in.Pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,
 				Reason: "DeletionByTaintManager", Message: "NoExecute", LastTransitionTime: metav1.NewTime(now)}}
