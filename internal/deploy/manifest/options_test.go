@@ -81,7 +81,7 @@ func TestVersionIsALabelValue(t *testing.T) {
 	const digits = "0123456789"
 	sixty := digits + digits + digits + digits + digits + digits
 	for version, want := range map[string]any{
-		"": nil, "+~+": nil, "v1.2.3": "v1.2.3", "v1_2-3": "v1_2-3", "v0.1.0+dirty": "v0.1.0-dirty", "-+a+.": "a", "b": "b",
+		"": nil, "+~+": nil, "v1.2.3": "v1.2.3", "v1_2-3": "v1_2-3", "v0.1.0+dirty": "v0.1.0-dirty", "-+a+.": "a", "-b": "b",
 		"a/0:9@A[Z`a{z": "a-0-9-A-Z-a-z", "ä0": "0",
 		sixty + "123": sixty + "123", sixty + "1234": sixty + "123", sixty + "1++4": sixty + "1",
 	} {
