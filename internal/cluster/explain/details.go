@@ -25,8 +25,6 @@ func (f *Finding) detail(in Input) {
 		f.add("", "stop the pod that uses the volume, or use an access mode for several pods")
 	case VolumeLimit:
 		f.add("", "add a node, or stop pods with volumes of the same driver")
-	case NodeName:
-		f.add("the pod names node "+in.Pod.Spec.NodeName, "")
 	case Gang:
 		f.add("", "create the other pods of the group")
 	case NoVolume:

@@ -99,7 +99,7 @@ func Pod(in Input) *Report {
 		Schedulers: schedulerNames(in.Schedulers), Unknown: in.Unknown}
 	switch pod := in.Pod; {
 	case pod == nil:
-		r.Findings = append(evictions(in.Ended), refusals(in.Events)...)
+		r.Findings = append(append([]Finding{}, evictions(in.Ended)...), refusals(in.Events)...) // not null in JSON
 	case pod.Spec.NodeName != "":
 		r.describe(in)
 		r.State, r.Node = Bound, pod.Spec.NodeName
@@ -117,12 +117,15 @@ func Pod(in Input) *Report {
 }
 
 func (r *Report) describe(in Input) {
-	r.Scheduler, r.Seconds = schedulerOf(in.Pod), int64(in.Now.Sub(in.Pod.CreationTimestamp.Time)/time.Second)
+	r.Scheduler, r.Seconds = schedulerOf(in.Pod), int64(in.age()/time.Second)
 	if in.Pod.Spec.Priority != nil {
 		r.Priority = *in.Pod.Spec.Priority
 	}
 	r.Message, _ = lastAttempt(in)
 }
+
+// age returns the age of the pod. It is not negative, also if the clocks differ.
+func (in Input) age() time.Duration { return max(in.Now.Sub(in.Pod.CreationTimestamp.Time), 0) }
 
 // schedulerOf returns the name of the scheduler of a pod.
 func schedulerOf(pod *corev1.Pod) string {
@@ -231,9 +234,9 @@ func untried(in Input, down bool) []Finding {
 		if s := findScheduler(in.Schedulers, schedulerOf(in.Pod)); s != nil && !strings.HasPrefix(s.Where, "Deployment/") {
 			fix = s.logs()
 		}
-		age := in.Now.Sub(in.Pod.CreationTimestamp.Time).Round(time.Second)
 		findings = slices.Insert(findings, 0, Finding{
-			Cause: NotTried, Text: fmt.Sprintf("scheduler %s has not reported the pod in %s", schedulerOf(in.Pod), max(age, 0)),
+			Cause: NotTried, Text: fmt.Sprintf("scheduler %s has not reported the pod in %s", schedulerOf(in.Pod),
+				in.age().Round(time.Second)),
 			Fix: "look for errors and for the length of its queue: " + fix,
 		})
 	}

@@ -243,6 +243,25 @@ func causes() []explained {
 			map[string]string{"1.20": "0/3 nodes are available: 3 node(s) didn't have free ports for the requested pod ports."},
 			Finding{Cause: HostPort, By: "NodePorts", Nodes: 3,
 				Text: "3 nodes have no free host port TCP/80, used by shop/ingress"}},
+		{"host port of a sidecar, of the same protocol", func(in *Input) {
+			tolerateAll(in)
+			always := corev1.ContainerRestartPolicyAlways
+			in.Pod.Spec.InitContainers = []corev1.Container{
+				{Ports: []corev1.ContainerPort{{HostPort: 70}}}, // it ends before the node is shared
+				{RestartPolicy: &always, Ports: []corev1.ContainerPort{{HostPort: 80}, {HostPort: 80, Protocol: "SCTP"}}},
+			}
+			sctp, ended := newPod("sctp", "cpu", "1m"), newPod("init", "cpu", "1m")
+			sctp.Spec.Containers[0].Ports = []corev1.ContainerPort{{HostPort: 80, Protocol: corev1.ProtocolSCTP}}
+			ended.Spec.InitContainers = []corev1.Container{{Ports: []corev1.ContainerPort{{HostPort: 80}}}}
+			udp := newPod("udp", "cpu", "1m")
+			udp.Spec.Containers[0].Ports = []corev1.ContainerPort{{HostPort: 80, Protocol: corev1.ProtocolUDP}, {HostPort: 70}}
+			occupy(in, "n1", sctp)
+			occupy(in, "n2", ended)
+			occupy(in, "n2", udp)
+		},
+			map[string]string{"1.36": "0/3 nodes are available: 1 node(s) didn't have free ports for the requested pod ports."},
+			Finding{Cause: HostPort, By: "NodePorts", Nodes: 1,
+				Text: "1 node has no free host port SCTP/80, used by shop/sctp"}},
 		{"missing claim", func(in *Input) {
 			in.Pod.Spec.Volumes, in.Claims = claimVolume("data"), []Claim{{Name: "data"}}
 		}, map[string]string{
@@ -579,7 +598,7 @@ func TestAllObstaclesOfANodeAreFound(t *testing.T) {
 		Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "team", Value: "x", Effect: corev1.TaintEffectNoSchedule}}}}
 	node.Status.Allocatable = corev1.ResourceList{"cpu": resource.MustParse("1"), "pods": resource.MustParse("10")}
 	in := Input{Pod: newPod("web-0", "cpu", "2"),
-		Nodes: []corev1.Node{node, {ObjectMeta: metav1.ObjectMeta{Name: "other"}}}, Usage: map[string]*Usage{}}
+		Nodes: []corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "other"}}, node}, Usage: map[string]*Usage{}}
 	in.Pod.Spec.NodeSelector = map[string]string{"disk": "ssd"}
 	var by []string
 	for _, f := range Node(in, "n") {

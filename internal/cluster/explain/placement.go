@@ -61,7 +61,7 @@ func boundText(in Input) string {
 // refusals explains a pod that does not exist by the events of the workloads that may not create
 // it.
 func refusals(events []corev1.Event) []Finding {
-	findings := []Finding{}
+	var findings []Finding
 	for i := range events {
 		e := &events[i]
 		owner := e.InvolvedObject.Kind + " " + e.InvolvedObject.Name

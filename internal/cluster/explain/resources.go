@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -49,14 +50,17 @@ func (u *Usage) Add(pod, explained *corev1.Pod) {
 	}
 }
 
-// hostPorts returns the host ports of a pod, as protocol/port. Addresses are left out: few pods
-// name one.
+// hostPorts returns the host ports of a pod, as protocol/port. As for schedulers, init containers
+// count if they run as long as the pod. Addresses are left out: few pods name one.
 func hostPorts(pod *corev1.Pod) []string {
 	var ports []string
-	for _, c := range slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers) {
+	lasting := slices.DeleteFunc(slices.Clone(pod.Spec.InitContainers), func(c corev1.Container) bool {
+		return c.RestartPolicy == nil || *c.RestartPolicy != corev1.ContainerRestartPolicyAlways
+	})
+	for _, c := range slices.Concat(pod.Spec.Containers, lasting) {
 		for _, p := range c.Ports {
 			if p.HostPort > 0 {
-				ports = append(ports, fmt.Sprintf("%s/%d", max(p.Protocol, corev1.ProtocolTCP), p.HostPort))
+				ports = append(ports, fmt.Sprintf("%s/%d", cmp.Or(p.Protocol, corev1.ProtocolTCP), p.HostPort))
 			}
 		}
 	}
@@ -129,15 +133,8 @@ func shortFix(pod *corev1.Pod, name string, short []shortage) string {
 		return "remove a pod from node " + short[0].node + ", or raise maxPods of its kubelet"
 	}
 	requested := componentresource.PodRequests(pod, componentresource.PodResourcesOptions{})[corev1.ResourceName(name)]
-	closest, largest := short[0], short[0]
-	for _, s := range short {
-		if s.lacks.Cmp(closest.lacks) < 0 {
-			closest = s
-		}
-		if s.capacity.Cmp(largest.capacity) > 0 {
-			largest = s
-		}
-	}
+	closest := slices.MinFunc(short, func(a, b shortage) int { return a.lacks.Cmp(b.lacks) })
+	largest := slices.MaxFunc(short, func(a, b shortage) int { return a.capacity.Cmp(b.capacity) })
 	if requested.Cmp(largest.capacity) > 0 {
 		return fmt.Sprintf("the pod requests %s %s, and no node has more than %s: request less, or add a larger node",
 			requested.String(), resourceName(name), largest.capacity.String())

@@ -227,7 +227,7 @@ func (s SchedulerDeployment) release() (versions.Release, error) {
 func (s SchedulerDeployment) deployment(o Options, release versions.Release) Deployment {
 	return Deployment{
 		Options: o, Release: release, RunOptions: s.RunOptions,
-		except: SchedulerRef{Namespace: s.Options.Namespace, Name: s.Options.Name},
+		except: SchedulerRef{Namespace: s.namespace(), Name: s.Options.Name},
 	}
 }
 

@@ -54,7 +54,22 @@ func TestCompareFieldsNamesTheFieldsThatDiffer(t *testing.T) {
 			{Path: containers + "[name=side]", Recorded: `{"image":"j:1","name":"side"}`}}},
 		"a label": {"{a: b}", "{a: c, x/y: z}", []FieldDrift{{Path: "metadata.labels.a", Live: `"c"`, Recorded: `"b"`},
 			{Path: "metadata.labels[x/y]", Live: `"z"`}}},
-		"all labels":     {", labels: {a: b}", "", []FieldDrift{{Path: "metadata.labels.a", Recorded: `"b"`}}},
+		"all labels": {", labels: {a: b}", "", []FieldDrift{{Path: "metadata.labels.a", Recorded: `"b"`}}},
+		"all named items": {"\n      - {name: main, image: \"i:1\", command: [run, --v=2]}\n      - {name: side, image: \"j:1\"}",
+			" []", []FieldDrift{{Path: containers, Live: "[]",
+				Recorded: `[{"command":["run","--v=2"],"image":"i:1","name":"main"},{"image":"j:1","name":"side"}]`}}},
+		"an item without a name": {`{name: side, image: "j:1"}`, "{}", []FieldDrift{{Path: containers,
+			Live:     `[{"command":["run","--v=2"],"image":"i:1","name":"main"},{}]`,
+			Recorded: `[{"command":["run","--v=2"],"image":"i:1","name":"main"},{"image":"j:1","name":"side"}]`}}},
+		"two items of one name": {"name: side", "name: main", []FieldDrift{{Path: containers,
+			Live:     `[{"command":["run","--v=2"],"image":"i:1","name":"main"},{"image":"j:1","name":"main"}]`,
+			Recorded: `[{"command":["run","--v=2"],"image":"i:1","name":"main"},{"image":"j:1","name":"side"}]`}}},
+		"text instead of a map": {"{a: b}", "x", []FieldDrift{{Path: "metadata.labels", Live: `"x"`, Recorded: `{"a":"b"}`}}},
+		"a map instead of text": {`image: "j:1"`, "image: {a: b}", []FieldDrift{{Path: containers + "[name=side].image", Live: `{"a":"b"}`, Recorded: `"j:1"`}}},
+		"a map that is new":     {"replicas: 1\n", "replicas: 1\n  extra: {a: {b: c}}\n", []FieldDrift{{Path: "spec.extra.a", Live: `{"b":"c"}`}}},
+		"a map that is new, deeper": {"    spec:\n", "    extra: {a: b}\n    spec:\n",
+			[]FieldDrift{{Path: "spec.template.extra", Live: `{"a":"b"}`}}},
+		"signs":          {"{a: b}", `{a: "<&>"}`, []FieldDrift{{Path: "metadata.labels.a", Live: `"<&>"`, Recorded: `"b"`}}},
 		"an empty value": {"replicas: 1\n", "replicas: 1\n  extra: []\n", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -72,6 +87,12 @@ func TestCompareFieldsDoesNotShowSecretsAndConfiguration(t *testing.T) {
 		got := CompareFields(object(t, strings.Replace(text, "before", "after", 1)), object(t, text))
 		if diff := cmp.Diff([]FieldDrift{{Path: "data.key"}}, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", kind, diff)
+		}
+		labelled := object(t, text)
+		labelled.SetLabels(map[string]string{"a": "b"})
+		want := []FieldDrift{{Path: "metadata.labels.a", Live: `"b"`}}
+		if diff := cmp.Diff(want, CompareFields(labelled, object(t, text))); diff != "" {
+			t.Errorf("labels of %s (-want +got):\n%s", kind, diff)
 		}
 		if text := got[0].String(); text != "data.key was changed" {
 			t.Errorf("%s: %q", kind, text)
@@ -93,7 +114,9 @@ func TestCompareFieldsNamesWhoChangedThem(t *testing.T) {
 	const (
 		replicas = `{"f:spec":{"f:replicas":{}}}`
 		image    = `{"f:spec":{"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"main\"}":{".":{},"f:name":{},"f:image":{}}}}}}}`
-		command  = `{"f:spec":{"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"main\"}":{"f:command":{}}}}}}}`
+		env      = `{"f:spec":{"f:template":{"f:spec":{"f:containers":{".":{},"f:a":{},"f:b":{},"k:x":{},"k:{\"name\":\"a\"}":{},` +
+			`"k:{\"name\":\"b\"}":{},"k:{\"name\":\"main\"}":{},"k:{\"name\":\"side\"}":{".":{},"f:env":{"f:a":{}}}}}}}}`
+		command = `{"f:spec":{"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"main\"}":{"f:command":{}}}}}}}`
 	)
 	for name, tc := range map[string]struct {
 		from, to string
@@ -121,6 +144,18 @@ func TestCompareFieldsNamesWhoChangedThem(t *testing.T) {
 			[]metav1.ManagedFieldsEntry{managed("kubectl-set", "", image, first)}, "", nil},
 		"fields that cannot be read": {"replicas: 1\n", "replicas: 3\n",
 			[]metav1.ManagedFieldsEntry{managed("a", "", "[]", first)}, "", nil},
+		"after others": {"replicas: 1\n", "replicas: 3\n", []metav1.ManagedFieldsEntry{{Manager: "none"},
+			managed("status", "status", replicas, last), managed("bad", "", "[]", last), managed("other", "", image, last),
+			managed("untimed", "", replicas, time.Time{}), managed("late", "", replicas, last),
+			managed("a", "", replicas, first)}, "late", &last},
+		"two without a time": {"replicas: 1\n", "replicas: 3\n", []metav1.ManagedFieldsEntry{
+			managed("a", "", replicas, time.Time{}), managed("b", "", replicas, time.Time{})}, "a", nil},
+		"with a time before one without": {"replicas: 1\n", "replicas: 3\n", []metav1.ManagedFieldsEntry{
+			managed("a", "", replicas, first), managed("b", "", replicas, time.Time{})}, "a", &first},
+		"a field that contains it": {"replicas: 1\n", "replicas: 3\n",
+			[]metav1.ManagedFieldsEntry{managed("a", "", `{"f:spec":{}}`, first)}, "a", &first},
+		"fields that it contains": {"      - {name: side, image: \"j:1\"}\n", "      - {name: side, image: \"j:1\", env: {a: b}}\n",
+			[]metav1.ManagedFieldsEntry{managed("a", "", env, first)}, "a", &first},
 		"a field that was removed by a map": {"  replicas: 1\n", "",
 			[]metav1.ManagedFieldsEntry{managed("a", "", image, first)}, "", nil},
 	} {

@@ -37,6 +37,20 @@ func TestReadSchedulingSumsUpReplicas(t *testing.T) {
 	}
 }
 
+// The histogram of 1.20 to 1.22 does not tell results apart.
+func TestReadSchedulingOfAnOldReleaseHasTheLatencyOfAllAttempts(t *testing.T) {
+	const text = `# TYPE scheduler_e2e_scheduling_duration_seconds histogram
+scheduler_e2e_scheduling_duration_seconds_bucket{le="0.001"} 1
+scheduler_e2e_scheduling_duration_seconds_bucket{le="0.003"} 3
+scheduler_e2e_scheduling_duration_seconds_bucket{le="+Inf"} 3
+`
+	got := ReadScheduling([]string{text}, "scheduler_e2e_scheduling_duration_seconds")
+	want := &Scheduling{P50: 0.0015, P99: 0.00297, Replicas: 1}
+	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+		t.Errorf("scheduling (-want +got):\n%s", diff)
+	}
+}
+
 func TestReadSchedulingOfAnotherReleaseHasNoLatency(t *testing.T) {
 	got := ReadScheduling([]string{leaderMetrics}, "scheduler_e2e_scheduling_duration_seconds")
 	if got.Scheduled != 100 || got.P50 != 0 || got.P99 != 0 {

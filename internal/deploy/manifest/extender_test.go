@@ -118,6 +118,8 @@ func TestInvalidExtenders(t *testing.T) {
 		"duplicate policy": {func(e *manifest.Extender) { e.Policies = append(e.Policies, e.Policies[0]) },
 			"duplicate policy loadaware"},
 		"weight":          {func(e *manifest.Extender) { e.Policies[0].Weight = 101 }, "invalid weight 101"},
+		"negative weight": {func(e *manifest.Extender) { e.Policies[0].Weight = -1 }, "invalid weight -1"},
+		"no verb":         {func(e *manifest.Extender) { e.Call = profiles.Extender{} }, "has no verb"},
 		"nameless policy": {func(e *manifest.Extender) { e.Policies[0].Name = "" }, "has no name"},
 		"replicas":        {func(e *manifest.Extender) { e.Replicas = -1 }, "-1 replicas"},
 		"name":            {func(e *manifest.Extender) { e.Name = "My_Extender" }, "not a DNS label"},
@@ -135,9 +137,34 @@ func TestInvalidExtenders(t *testing.T) {
 	}
 }
 
+func TestExtenderNeedsAllItsCertificates(t *testing.T) {
+	for i := range 6 {
+		e := extender(t, "v1.24.3")
+		c := &e.Certificates
+		*[]*[]byte{&c.CA, &c.CAKey, &c.Server, &c.ServerKey, &c.Client, &c.ClientKey}[i] = nil
+		if objects, err := manifest.ExtenderObjects(e); err == nil || objects != nil {
+			t.Errorf("without part %d: got %d objects, %v", i, len(objects), err)
+		}
+	}
+}
+
+func TestArgumentsOfAPolicyMustBeData(t *testing.T) {
+	e := extender(t, "v1.24.3")
+	e.Policies[0].Args = map[string]any{"a": func() {}}
+	if objects, err := manifest.ExtenderObjects(e); err == nil || objects != nil {
+		t.Errorf("extender: got %d objects, %v", len(objects), err)
+	}
+	s := scheduler(t, "v1.24.3", manifest.ModeNode)
+	s.Wirings = wirings()
+	s.Wirings[0].Sidecar.Policies = e.Policies
+	if objects, err := manifest.Objects(s); err == nil || objects != nil {
+		t.Errorf("sidecar: got %d objects, %v", len(objects), err)
+	}
+}
+
 func TestSingleReplicaHasNoPodDisruptionBudget(t *testing.T) {
 	e := extender(t, "v1.24.3")
-	e.Replicas = 1
+	e.Replicas, e.Policies[0].Weight = 1, 100
 	objects, err := manifest.ExtenderObjects(e)
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
+	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -29,11 +30,15 @@ func TestInvalidSchedulers(t *testing.T) {
 			`scheduler name "kube-scheduler" is used by the cluster`},
 		{"no image", func(s *manifest.Scheduler) { s.Image = "" }, "scheduler my-scheduler has no image"},
 		{"port", func(s *manifest.Scheduler) { s.Port = 70000 }, "scheduler my-scheduler: invalid port 70000"},
+		{"port after the last", func(s *manifest.Scheduler) { s.Port = 65536 }, "invalid port 65536"},
+		{"last privileged port", func(s *manifest.Scheduler) { s.Port = 1023 }, "invalid port 1023"},
 		{"privileged port", func(s *manifest.Scheduler) { s.Port = 443 },
 			"scheduler my-scheduler: invalid port 443: must be between 1024 and 65535"},
 		{"replicas without leader election", func(s *manifest.Scheduler) {
 			s.Replicas, s.Configuration.LeaderElect = 2, false
 		}, "2 replicas of scheduler my-scheduler without leader election"},
+		{"negative replicas", func(s *manifest.Scheduler) { s.Replicas = -1 },
+			"scheduler my-scheduler cannot have -1 replicas"},
 		{"mode", func(s *manifest.Scheduler) { s.Credentials.Mode = "magic" },
 			`scheduler my-scheduler: unknown credentials "magic"`},
 		{"no key", func(s *manifest.Scheduler) { s.Credentials.Key = nil },
@@ -41,6 +46,40 @@ func TestInvalidSchedulers(t *testing.T) {
 		{"no user", func(s *manifest.Scheduler) { s.Credentials.User = "" }, "have no user"},
 		{"server", func(s *manifest.Scheduler) { s.Credentials.Server = "localhost:443" },
 			`"localhost:443" is not the URL of an API server`},
+		{"server without TLS", func(s *manifest.Scheduler) { s.Credentials.Server = "http://localhost:443" },
+			`"http://localhost:443" is not the URL of an API server`},
+		{"server without a host", func(s *manifest.Scheduler) { s.Credentials.Server = "https://:443" },
+			`"https://:443" is not the URL of an API server`},
+		{"server that is no URL", func(s *manifest.Scheduler) { s.Credentials.Server = "https://a:b" },
+			`"https://a:b" is not the URL of an API server`},
+		{"server of the node's file", func(s *manifest.Scheduler) {
+			s.Credentials = manifest.Credentials{Mode: manifest.ModeHostPath, User: "u", HostPath: "/a", Server: "localhost"}
+		}, `"localhost" is not the URL of an API server`},
+		{"path with dots", func(s *manifest.Scheduler) {
+			s.Credentials = manifest.Credentials{Mode: manifest.ModeHostPath, User: "u", HostPath: "/a/../b"}
+		}, `"/a/../b" is not a path on the node`},
+		{"sidecar without an image", func(s *manifest.Scheduler) {
+			s.Wirings = wirings()
+			s.Wirings[0].Sidecar.Image = ""
+		}, "extender near has no image"},
+		{"sidecar without a policy", func(s *manifest.Scheduler) {
+			s.Wirings = wirings()
+			s.Wirings[0].Sidecar.Policies = nil
+		}, "extender near has no policy"},
+		{"sidecar with a wrong policy", func(s *manifest.Scheduler) {
+			s.Wirings = wirings()
+			s.Wirings[0].Sidecar.Policies[0].Weight = -1
+		}, "extender near: policy loadaware: invalid weight -1"},
+		{"sidecar that binds", func(s *manifest.Scheduler) {
+			s.Wirings = wirings()
+			s.Wirings[0].Extender.BindVerb = "bind"
+		}, "extender near is a sidecar, which must not bind pods"},
+		{"client certificate without a key", func(s *manifest.Scheduler) {
+			s.ExtenderClients = map[string]manifest.ClientCertificate{"load": {Cert: []byte("c"), Key: []byte(" \n")}}
+		}, "client certificate for extender load: certificate or key missing"},
+		{"client key without a certificate", func(s *manifest.Scheduler) {
+			s.ExtenderClients = map[string]manifest.ClientCertificate{"load": {Key: []byte("k")}}
+		}, "client certificate for extender load: certificate or key missing"},
 		{"relative path", func(s *manifest.Scheduler) {
 			s.Credentials = manifest.Credentials{Mode: manifest.ModeHostPath, User: "u", HostPath: "scheduler.conf"}
 		}, `"scheduler.conf" is not a path on the node`},
@@ -97,6 +136,29 @@ func TestInvalidSchedulers(t *testing.T) {
 				t.Errorf("got %d objects with the error", len(objects))
 			}
 		})
+	}
+}
+
+func TestSchedulerNeedsAConfigurationWithItsKubeconfig(t *testing.T) {
+	for name, configuration := range map[string]*profiles.Rendered{
+		"none": nil, "empty": {}, "of another kubeconfig": {YAML: []byte("kubeconfig: " + manifest.KubeconfigPath("other"))},
+	} {
+		s := scheduler(t, "v1.24.3", manifest.ModeNode)
+		s.Configuration = configuration
+		if objects, err := manifest.Objects(s); err == nil || objects != nil {
+			t.Errorf("%s: got %d objects, %v", name, len(objects), err)
+		}
+	}
+}
+
+func TestFirstAndLastPortsAreValid(t *testing.T) {
+	for _, port := range []int{1024, 65535} {
+		s := scheduler(t, "v1.24.3", manifest.ModeNode)
+		s.Port = port
+		if got := field(t, deployment(t, s), "spec", "template", "spec", "containers", 0, "ports", 0,
+			"containerPort"); got != int64(port) {
+			t.Errorf("got %v, want %d", got, port)
+		}
 	}
 }
 

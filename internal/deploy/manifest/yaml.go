@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"regexp"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
@@ -19,8 +20,11 @@ type RenderOptions struct {
 // redacted replaces a secret. It is neither base64 nor PEM.
 const redacted = "<redacted>"
 
-// keyLine finds private keys in kubeconfigs and scheduler configurations.
-var keyLine = regexp.MustCompile(`(?m)((?:client-key-data|keyData|token|password)["']?:[ \t]*)[^\s,}]+`)
+var (
+	// secretKey finds the keys of private data in kubeconfigs and scheduler configurations.
+	secretKey   = regexp.MustCompile(`["']?[\w.-]*(?:client-key-data|keyData|token|password)["']?:`)
+	quotedValue = regexp.MustCompile(`^(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*')`)
+)
 
 // YAML returns the objects as a stream of documents. Secrets are redacted unless ShowSecrets is
 // set; the objects are not changed.
@@ -63,9 +67,46 @@ func redact(object *unstructured.Unstructured) *unstructured.Unstructured {
 				data[key] = redacted
 				continue
 			}
-			data[key] = keyLine.ReplaceAllString(text, "${1}"+redacted)
+			data[key] = redactText(text)
 		}
 		safe.Object[field] = data
 	}
 	return safe
+}
+
+// redactText replaces private data in a kubeconfig or in a scheduler configuration. A value can go
+// on in the lines that are indented more than its key.
+func redactText(text string) string {
+	var out strings.Builder
+	column := -1 // of the key whose value goes on
+	for line := range strings.Lines(text) {
+		indent := len(line) - len(strings.TrimLeft(line, " "))
+		if column >= 0 && (indent > column || strings.TrimSpace(line) == "") {
+			continue
+		}
+		line, column = redactLine(line)
+		out.WriteString(line)
+	}
+	return out.String()
+}
+
+// redactLine replaces private data in a line. A value without quotes ends with the line, or goes on
+// after it: redactLine then returns the column of its key, and else -1.
+func redactLine(line string) (safe string, column int) {
+	done := 0
+	for {
+		key := secretKey.FindStringIndex(line[done:])
+		if key == nil {
+			return line, -1
+		}
+		from := done + key[1]
+		value := strings.TrimLeft(line[from:], " \t")
+		quoted := quotedValue.FindString(value)
+		if quoted == "" {
+			end := line[len(strings.TrimRight(line, "\n")):]
+			return line[:from] + " " + redacted + end, done + key[0]
+		}
+		head := line[:len(line)-len(value)] + redacted
+		line, done = head+value[len(quoted):], len(head)
+	}
 }

@@ -93,9 +93,19 @@ func TestATokenHasNoAlertOnCertificates(t *testing.T) {
 	if with := text(t, of(t, "v1.24.3", nil)); !strings.Contains(with, alert) {
 		t.Errorf("no alert %s:\n%s", alert, with)
 	}
-	if without := text(t, of(t, "v1.24.3", func(s *Scheduler) { s.Certificate = false })); strings.Contains(without,
-		alert) || strings.Contains(without, "apiserver_client_certificate") {
+	without := text(t, of(t, "v1.24.3", func(s *Scheduler) { s.Certificate = false }))
+	if strings.Contains(without, alert) || strings.Contains(without, "apiserver_client_certificate") {
 		t.Errorf("an alert %s:\n%s", alert, without)
+	}
+	if !strings.Contains(without, "SchedulerVersionSkew") {
+		t.Errorf("the alerts after %s are missing:\n%s", alert, without)
+	}
+}
+
+func TestAReleaseThatIsNotSupportedHasNoObjects(t *testing.T) {
+	objects, err := Objects(Scheduler{Name: "s", Namespace: "n", Release: versions.Release{Major: 1, Minor: 19}})
+	if err == nil || objects != nil {
+		t.Errorf("got %d objects, %v", len(objects), err)
 	}
 }
 
