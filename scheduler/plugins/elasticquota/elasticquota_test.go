@@ -756,15 +756,25 @@ func TestElasticQuotasAreReadAndRetryPods(t *testing.T) {
 		nil); got != "UnschedulableAndUnresolvable: quota c/*: no more than 500m of cpu" {
 		t.Errorf("got %q", got)
 	}
-	// A pod whose quota does not change is not retried, nor one that has a node by now.
-	shadowed, chosen := w.newPod("a", "huge", "9", 0), w.newPod("c", "chosen", "1", 0)
-	for _, other := range []*corev1.Pod{shadowed, chosen} {
+	// A pod whose quota does not change is not retried, nor one that has a node by now or is gone.
+	turnAway := func(other *corev1.Pod) {
+		if err := w.store().Add(other); err != nil {
+			t.Fatal(err)
+		}
 		if got := w.postFilter(other, nil); !strings.Contains(got, "no more than") {
 			t.Errorf("%s: %q", other.Name, got)
 		}
 	}
-	w.plugin.Reserve(ctx, plugintest.NewState(), chosen, "n-0")
-	w.plugin.Unreserve(ctx, plugintest.NewState(), chosen, "n-0")
+	turnAway(w.newPod("a", "huge", "9", 0))
+	for i := range 16 { // pods have no order
+		other := w.newPod("c", fmt.Sprint("other-", i), "1", 0)
+		if turnAway(other); i%2 == 0 {
+			w.plugin.Reserve(ctx, plugintest.NewState(), other, "n-0")
+			w.plugin.Unreserve(ctx, plugintest.NewState(), other, "n-0")
+		} else {
+			w.plugin.forget(other)
+		}
+	}
 	w.plugin.setQuota(ctx, "a", "shadowed", nil)
 	w.plugin.setQuota(ctx, "other", "any", nil)
 	w.plugin.setQuota(ctx, "c", "first", nil)
