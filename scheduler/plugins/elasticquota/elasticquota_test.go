@@ -784,10 +784,10 @@ func TestElasticQuotasAreReadAndRetryPods(t *testing.T) {
 	}
 	w.plugin.setQuota(ctx, "c", "second", nil)
 	for _, amount := range []string{"many", "1e-999999999"} {
-		spec := limit(amount)
-		spec["min"] = map[string]interface{}{"memory": "1Gi"}
+		spec := limit("3")
+		spec["min"] = map[string]interface{}{"cpu": amount}
 		if q, err := parse(elasticQuota("c", "second", spec)); q != nil || err == nil {
-			t.Errorf("max of %s is accepted: %+v, %v", amount, q, err)
+			t.Errorf("min of %s is accepted: %+v, %v", amount, q, err)
 		}
 	}
 	if diff := cmp.Diff([]string{"a", "b"}, names(w.plugin.quotas)); diff != "" {
