@@ -3,12 +3,14 @@ package adapter
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
@@ -74,9 +76,64 @@ func TestRegisterReturnsTheExistingCollector(t *testing.T) {
 	if err != nil || second != first {
 		t.Errorf("got %v, %v; want the first collector", second, err)
 	}
+	if (registerer{}).Unregister(first) {
+		t.Error("a collector is unregistered")
+	}
+	other := prometheus.NewGauge(prometheus.GaugeOpts{Name: "adapter_test_other", Help: "Test."})
+	registerer{}.MustRegister(other)
+	if existing, err := scheduler.Register(registerer{}, other); err != nil || existing != other {
+		t.Errorf("got %v, %v; want the other collector", existing, err)
+	}
 	var already prometheus.AlreadyRegisteredError
 	if err := (registerer{}).Register(counter()); !errors.As(err, &already) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// registeredArgs are arguments whose type is in the scheme.
+type registeredArgs struct {
+	Key string
+	err error
+}
+
+func (*registeredArgs) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+func (a *registeredArgs) DeepCopyObject() runtime.Object { return a }
+
+func (a *registeredArgs) MarshalJSON() ([]byte, error) {
+	return []byte(fmt.Sprintf(`{"key": %q}`, a.Key)), a.err
+}
+
+func TestPluginThatCannotBeBuiltIsAnError(t *testing.T) {
+	for name, c := range map[string]struct {
+		args runtime.Object
+		err  error
+		want string
+	}{
+		"its arguments cannot be read": {&registeredArgs{err: errors.New("unreadable")}, nil, "plugin Named: read arguments of"},
+		"its New fails":                {nil, errors.New("no cluster"), "plugin Named: no cluster"},
+		"it is bound":                  {nil, nil, ""},
+	} {
+		built := false
+		bound, err := Factory("Named", func(_ context.Context, h *Host) (Plugin, error) {
+			built = true
+			if c.err != nil {
+				return nil, c.err
+			}
+			p := &filtering{}
+			type filter struct {
+				Base
+				FilterPoint
+			}
+			return &filter{h.Base(p), FilterPoint{Host: h, Plugin: p}}, nil
+		})(t.Context(), c.args, nil)
+		switch {
+		case built != (c.args == nil):
+			t.Errorf("%s: it was built: %t", name, built)
+		case c.want == "" && (err != nil || bound.Name() != "Named"):
+			t.Errorf("%s: %v, %v", name, bound, err)
+		case c.want != "" && (err == nil || bound != nil || !strings.HasPrefix(err.Error(), c.want)):
+			t.Errorf("%s: %v, %v", name, bound, err)
+		}
 	}
 }
 
@@ -89,6 +146,7 @@ func TestReadArgumentsOfEveryKindOfObject(t *testing.T) {
 		{"none", nil, "default"},
 		{"typed nil", (*runtime.Unknown)(nil), "default"},
 		{"raw", &runtime.Unknown{Raw: []byte(`{"key": "raw"}`)}, "raw"},
+		{"of a registered type", &registeredArgs{Key: "object"}, "object"},
 		{"yaml", &runtime.Unknown{Raw: []byte("key: yaml\n"), ContentType: runtime.ContentTypeYAML}, "yaml"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

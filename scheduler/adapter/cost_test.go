@@ -177,6 +177,9 @@ func TestForeignImplementationsAreWrapped(t *testing.T) {
 	}
 	s := stateOf(foreignState{c.state})
 	s.Write("a", 1)
+	if value, ok := s.Read("a"); value != 1 || !ok {
+		t.Errorf("a is %v, %t", value, ok)
+	}
 	s.Delete("a")
 	if _, ok := s.Read("a"); ok {
 		t.Error("a still exists")

@@ -1,8 +1,10 @@
 package adapter
 
 import (
+	"fmt"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -91,7 +93,10 @@ func TestHintsDecideWhatRetriesAPod(t *testing.T) {
 		"another kind":         {deletes, changed(fwk.Node, fwk.Add), nil, node, false},
 		"an object whose deletion was missed": {deletes, deleted, cache.DeletedFinalStateUnknown{Obj: blue}, nil,
 			false},
-		"an unknown object": {deletes, deleted, nil, nil, true},
+		"an unknown object":                       {deletes, deleted, nil, nil, true},
+		"an unknown object, and the hint says no": {own, updated, nil, nil, true},
+		"something new, and the hint says no":     {anything, changed(fwk.Node, fwk.Add), nil, node, false},
+		"something deleted, and the hint says no": {anything, changed(fwk.Node, fwk.Delete), node, nil, false},
 		"its own labels, without naming updates": {deletes, changed(fwk.Pod, fwk.UpdatePodLabel),
 			podOfTeam("p", "blue"), pod, true},
 		"its own gates, without any event": {nil, changed(fwk.Pod, fwk.UpdatePodSchedulingGatesEliminated),
@@ -112,6 +117,47 @@ func TestHintsDecideWhatRetriesAPod(t *testing.T) {
 				t.Errorf("retried: %v, want %v", got, c.want)
 			}
 		})
+	}
+}
+
+// Updates of pods are named by these releases' own events, too, which no hint can replace.
+func TestEventsAreRegisteredWithHints(t *testing.T) {
+	never := func(*corev1.Pod, interface{}, interface{}) bool { return false }
+	edits := fmt.Sprint("Pod ", podEdits, " hinted")
+	of := func(resource scheduler.EventResource, action scheduler.ActionType,
+		helps func(*corev1.Pod, interface{}, interface{}) bool) eventful {
+		return eventful{{Resource: resource, Action: action, Helps: helps}}
+	}
+	for name, c := range map[string]struct {
+		plugin eventful
+		want   []string
+	}{
+		"none": {nil, []string{edits}},
+		"deletions of pods": {of(scheduler.EventPod, scheduler.ActionDelete, nil),
+			[]string{fmt.Sprint("Pod ", fwk.Delete), edits}},
+		"updates of nodes": {of(scheduler.EventNode, scheduler.ActionUpdate, never),
+			[]string{fmt.Sprint("Node ", fwk.Update, " hinted"), edits}},
+		"updates of pods": {of(scheduler.EventPod, scheduler.ActionUpdate, nil), []string{fmt.Sprint("Pod ", fwk.Update)}},
+		"updates with a hint": {of(scheduler.EventPod, scheduler.ActionUpdate, never),
+			[]string{fmt.Sprint("Pod ", fwk.Update, " hinted"), fmt.Sprint("Pod ", fwk.UpdatePodScaleDown)}},
+		"anything with a hint": {of(scheduler.EventAny, scheduler.ActionAll, never),
+			[]string{fmt.Sprint("* ", fwk.All, " hinted"), fmt.Sprint("Pod ", fwk.UpdatePodScaleDown)}},
+	} {
+		registered, err := (&EventsPoint{Plugin: c.plugin}).EventsToRegister(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, e := range registered {
+			text := fmt.Sprint(e.Event.Resource, " ", e.Event.ActionType)
+			if e.QueueingHintFn != nil {
+				text += " hinted"
+			}
+			got = append(got, text)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 }
 

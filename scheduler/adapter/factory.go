@@ -37,9 +37,6 @@ type Base struct{ name string }
 // Base records which plugin is being bound.
 func (h *Host) Base(p scheduler.Plugin) Base {
 	h.plugin = p
-	if h.name == "" {
-		h.name = p.Name()
-	}
 	h.skips.init(p)
 	_, h.normalizes = p.(scheduler.ScoreNormalizer)
 	return Base{name: h.name}

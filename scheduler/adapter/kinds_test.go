@@ -7,10 +7,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
-	"k8s.io/kubernetes/pkg/scheduler/apis/config/scheme"
 )
 
 // A scheme that has the arguments of a native plugin in a version of the configuration.
@@ -40,13 +40,32 @@ func TestPluginWhoseArgumentsAnotherPackageRegistersIsRefused(t *testing.T) {
 	}
 }
 
-func TestArgumentsOfInTreePluginsAreInTheScheme(t *testing.T) {
+func TestTheFirstPackageThatRegistersTheArgumentsIsNamed(t *testing.T) {
+	for range 8 { // kinds have no order
+		s := runtime.NewScheme()
+		for version, registered := range map[string]runtime.Object{"v1": &config.InterPodAffinityArgs{},
+			"v1beta3": &metav1.Status{}, "v1beta2": &config.InterPodAffinityArgs{}} {
+			s.AddKnownTypeWithName(schema.GroupVersionKind{Group: config.GroupName, Version: version, Kind: "GangsArgs"},
+				registered)
+		}
+		func() {
+			defer func() {
+				if got := fmt.Sprint(recover()); !strings.Contains(got, "package k8s.io/apimachinery/pkg/apis/meta/v1 ") {
+					t.Fatal(got)
+				}
+			}()
+			refuseForeignKind(s, "Gangs")
+		}()
+	}
+}
+
+func TestFactoryRefusesTheNamesOfInTreePluginsWithArguments(t *testing.T) {
 	defer func() {
 		if recover() == nil {
-			t.Error("the scheme does not have the arguments of InterPodAffinity: the check would find nothing")
+			t.Error("a plugin InterPodAffinity is accepted")
 		}
 	}()
-	refuseForeignKind(scheme.Scheme, "InterPodAffinity")
+	Factory("InterPodAffinity", nil)
 }
 
 // renamed is a plugin that is registered by another name than its own, with its host.

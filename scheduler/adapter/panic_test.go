@@ -88,8 +88,37 @@ type everything struct {
 // Name returns the plugin's name.
 func (e *everything) Name() string { return e.Base.Name() }
 
-func newEverything(_ context.Context, host *Host) (Plugin, error) {
-	p := &broken{}
+// everyPoint is a plugin at each extension point.
+type everyPoint interface {
+	scheduler.PreEnqueuePlugin
+	scheduler.QueueSortPlugin
+	scheduler.PreFilterPlugin
+	scheduler.FilterPlugin
+	scheduler.PostFilterPlugin
+	scheduler.PreScorePlugin
+	scheduler.ScorePlugin
+	scheduler.ReservePlugin
+	scheduler.PermitPlugin
+	scheduler.PreBindPlugin
+	scheduler.BindPlugin
+	scheduler.PostBindPlugin
+	scheduler.SignPlugin
+	scheduler.EventsPlugin
+}
+
+// newEverything returns a plugin, bound at each extension point.
+func newEverything(t *testing.T, p everyPoint) *everything {
+	t.Helper()
+	bound, err := Factory(p.Name(), func(_ context.Context, host *Host) (Plugin, error) {
+		return bindEverything(host, p), nil
+	})(t.Context(), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bound.(*everything)
+}
+
+func bindEverything(host *Host, p everyPoint) *everything {
 	return &everything{
 		allPoints: allPoints{
 			Base: host.Base(p), QueueSortPoint: QueueSortPoint{host, p}, PreFilterPoint: PreFilterPoint{host, p},
@@ -99,20 +128,17 @@ func newEverything(_ context.Context, host *Host) (Plugin, error) {
 			PostBindPoint: PostBindPoint{host, p},
 		},
 		PreEnqueuePoint: PreEnqueuePoint{host, p}, SignPoint: SignPoint{host, p}, EventsPoint: EventsPoint{host, p},
-	}, nil
+	}
 }
 
 func TestPanicIsAnErrorOfThePod(t *testing.T) {
-	plugin, err := Factory("Broken", newEverything)(t.Context(), nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	plugin := newEverything(t, &broken{})
 	var log bytes.Buffer
 	klog.LogToStderr(false)
 	klog.SetOutput(&log)
 	t.Cleanup(func() { klog.SetOutput(nil); klog.LogToStderr(true) })
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "p"}}
-	for point, call := range callsOf(t, plugin.(*everything), pod) {
+	for point, call := range callsOf(t, plugin, pod) {
 		log.Reset()
 		got := call()
 		klog.Flush()

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -24,6 +25,8 @@ func TestFilterRejectsPodsOfBlockedNamespaces(t *testing.T) {
 		{"blocks every pod", ``, "default", "UnschedulableAndUnresolvable: every node is blocked by BlockAll"},
 		{"uses the message", `{"message": "drained until noon"}`, "default",
 			"UnschedulableAndUnresolvable: drained until noon"},
+		{"uses the longest message", `{"message": "` + strings.Repeat("x", 256) + `"}`, "default",
+			"UnschedulableAndUnresolvable: " + strings.Repeat("x", 256)},
 		{"blocks the listed namespaces", `{"namespaces": ["a", "b"]}`, "b",
 			"UnschedulableAndUnresolvable: every node is blocked by BlockAll"},
 		{"ignores other namespaces", `{"namespaces": ["a", "b"]}`, "c", "Success"},
@@ -78,6 +81,14 @@ func TestInvalidArgumentsNameTheField(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestNewRefusesAMetricOfAnotherType(t *testing.T) {
+	h := &plugintest.Handle{}
+	h.Metrics().MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "pmk_sched_blockall_nodes_filtered_total"}))
+	if plugin, err := New(t.Context(), scheduler.Arguments{}, h); plugin != nil || err == nil {
+		t.Errorf("got %v, %v", plugin, err)
 	}
 }
 

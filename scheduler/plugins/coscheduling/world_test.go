@@ -352,8 +352,8 @@ func (w *world) schedule(p *simulated) {
 	}
 	status, timeout := w.Permit(ctx, cycle, p.Pod, node)
 	switch {
-	case status.Code() == scheduler.CodeWait && timeout <= 0:
-		w.t.Fatalf("%s waits for %s", p.Name, timeout)
+	case status.Code() == scheduler.CodeWait && timeout != w.gangs[w.settings.group(p.Pod)].deadline.Sub(w.clock)+slack:
+		w.t.Fatalf("%s waits for %s, not until its group gives up", p.Name, timeout)
 	case status.Code() == scheduler.CodeWait:
 		p.state = waiting
 	case status.IsSuccess():

@@ -64,6 +64,18 @@ func TestNodesWhereThePodCostsLeastArePreferred(t *testing.T) {
 			[]*plugintest.Node{machine("4", "16Gi", kind+"m.large"), machine("4", "16Gi", kind+"m.large", capacity+"spot"),
 				machine("4", "16Gi", price+"0.06")}, []int64{30, 100, 100},
 		},
+		"the price of another instance type does not count": {
+			`{"prices": [{"value": "m.large", "price": 0.2}], "unpriced": "Avoid"}`, plugintest.NewPod("a", "p", nil),
+			[]*plugintest.Node{machine("4", "16Gi", kind+"m.large"), machine("4", "16Gi", kind+"m.small")}, []int64{100, 0},
+		},
+		"prices are below 1e9": {
+			`{"unpriced": "Avoid"}`, plugintest.NewPod("a", "p", nil),
+			[]*plugintest.Node{machine("4", "16Gi", price+"999999999"), machine("4", "16Gi", price+"1e9")}, []int64{100, 0},
+		},
+		"one node has a price": {
+			`{}`, plugintest.NewPod("a", "p", nil),
+			[]*plugintest.Node{machine("4", "16Gi", price+"0.1"), machine("4", "16Gi")}, []int64{100, 100},
+		},
 		"nodes without a price get the mean": {
 			`{}`, plugintest.NewPod("a", "p", nil),
 			[]*plugintest.Node{machine("4", "16Gi", price+"0.1"), machine("4", "16Gi", price+"0.4"), machine("4", "16Gi"),
@@ -98,6 +110,28 @@ func TestNodesWhereThePodCostsLeastArePreferred(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+func TestCostIsThePriceOfTheShareOfTheNode(t *testing.T) {
+	c, pod := newPlugin(t, ""), plugintest.NewPod("a", "p", plugintest.Requests("1", "1Gi"))
+	for name, tt := range map[string]struct {
+		node *plugintest.Node
+		want int64
+	}{
+		"the whole node":         {machine("1", "1Gi", "pmk-sched.io/price=1"), 1e9},
+		"half of CPU and memory": {machine("2", "2Gi", "pmk-sched.io/price=1"), 5e8},
+		"more CPU than it has":   {machine("500m", "1Gi", "pmk-sched.io/price=1"), 15e8},
+		"the least CPU":          {machine("1m", "1Gi", "pmk-sched.io/price=1"), 5005e8},
+		"the least memory":       {machine("1", "1", "pmk-sched.io/price=1e-9"), 1<<29 + 1},
+		"a node without CPU":     {machine("0", "2Gi", "pmk-sched.io/price=1"), 1e9},
+		"a node without memory":  {machine("2", "0", "pmk-sched.io/price=1"), 1e9},
+		"a node without a price": {machine("1", "1Gi"), unpriced - 1},
+	} {
+		// A cost of 0 differs from no price.
+		if got, status := c.Score(t.Context(), nil, pod, tt.node); got != tt.want+1 || status != nil {
+			t.Errorf("%s: got %d, %v; want %d", name, got, status, tt.want+1)
+		}
 	}
 }
 
@@ -146,6 +180,9 @@ func TestInvalidArgumentsNameTheField(t *testing.T) {
 	} {
 		if _, err := Rules(scheduler.NewArguments([]byte(text))); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+		if c, err := New(t.Context(), scheduler.NewArguments([]byte(text)), nil); c != nil || err == nil {
+			t.Errorf("%s: New accepts it", text)
 		}
 	}
 }

@@ -146,10 +146,7 @@ func (c *cycle) Clone() interface{} {
 }
 
 func cycleOf(state scheduler.State) *cycle {
-	value, ok := state.Read(Name)
-	if !ok {
-		return nil
-	}
+	value, _ := state.Read(Name)
 	c, _ := value.(*cycle)
 	return c
 }

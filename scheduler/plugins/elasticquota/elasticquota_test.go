@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sort"
 	"strings"
 	"testing"
@@ -46,12 +47,14 @@ type world struct {
 // only at the eviction, and loses some: these are evicted and not deleted.
 type evictions struct {
 	refused, failing, lost map[string]bool
+	tries                  int // how often all victims of a choice were tried
 	victims                []string
 	// during is called at each eviction. It may be nil.
 	during func()
 }
 
 func (e *evictions) tryAll(_ context.Context, victims []*corev1.Pod) (*corev1.Pod, error) {
+	e.tries++
 	for _, victim := range victims {
 		if e.refused[victim.Name] {
 			return victim, nil
@@ -117,6 +120,12 @@ func (w *world) run(node, namespace, name string, count int, cpu string, priorit
 		}
 		w.plugin.usage.observe(pod)
 	}
+}
+
+// leave marks a pod on a node as being deleted.
+func (w *world) leave(node, pod int) {
+	now := metav1.Now()
+	w.cluster.Nodes()[node].Pod(pod).DeletionTimestamp = &now
 }
 
 // store returns the store of the pod informer.
@@ -220,6 +229,32 @@ func TestWhoIsEvictedForWhom(t *testing.T) {
 			fill: func(w *world) { w.run("n-0", "b", "x", 8, "1", 0); w.run("n-1", "b", "y", 4, "2", 0) }, cpu: "2",
 			want: "n-1 y-3",
 		},
+		"on the node with the first name": {
+			fill: func(w *world) {
+				w.run("n-1", "b", "y", 1, "8", 0)
+				w.run("n-0", "b", "x", 1, "8", 0)
+				slices.Reverse(w.handle.NodeList)
+			}, cpu: "1", want: "n-0 x-0",
+		},
+		"on the node where a pod leaves anyway": {
+			fill: func(w *world) { w.run("n-0", "b", "x", 8, "1", 0); w.run("n-1", "b", "y", 8, "1", 0); w.leave(1, 7) },
+			cpu:  "1", want: "n-1",
+		},
+		"on the node where a pod leaves anyway, the first one": {
+			fill: func(w *world) { w.run("n-0", "b", "x", 8, "1", 0); w.run("n-1", "b", "y", 8, "1", 0); w.leave(0, 7) },
+			cpu:  "1", want: "n-0",
+		},
+		"on the node that is the first one where a pod leaves anyway": {
+			fill: func(w *world) {
+				w.run("n-0", "b", "x", 8, "1", 0)
+				w.run("n-1", "b", "y", 8, "1", 0)
+				w.leave(0, 7)
+				w.leave(1, 7)
+			}, cpu: "1", want: "n-0",
+		},
+		"no one if a pod that leaves does not make enough room": {
+			fill: func(w *world) { w.run("n-0", "other", "other", 8, "1", 100); w.leave(0, 7) }, cpu: "2", want: "",
+		},
 		"not on a node that was rejected for another reason": {
 			fill: func(w *world) { w.run("n-0", "b", "x", 1, "8", 0); w.run("n-1", "b", "y", 8, "1", 0) }, cpu: "1",
 			rejected: rejections{"n-0": scheduler.Unschedulable("Insufficient cpu",
@@ -299,6 +334,9 @@ func TestRoomIsKeptUntilTheVictimsAreGone(t *testing.T) {
 	if got := filter(w.newPod("b", "borrows", "1", 100)); got != "Unschedulable: "+reasonKept {
 		t.Errorf("a pod that borrows gets the room: %s", got)
 	}
+	if got := filter(w.newPod("b", "memory", "0", 100)); got != "Success" {
+		t.Errorf("a pod for which there is room besides does not get it: %s", got)
+	}
 	if got := filter(pod); got != "Success" {
 		t.Errorf("the pod does not get its room: %s", got)
 	}
@@ -323,6 +361,12 @@ func TestPodWaitsOnlyForVictimsThatWereEvicted(t *testing.T) {
 			t.Errorf("%s: %q, want %q", when, got, want)
 		}
 	}
+	w.evicted.failing["b-7"] = true
+	step("all evictions fail", "Error: evict pod b-7: refused")
+	if kept := w.plugin.nominated.keptOn("n-0", ""); kept != nil {
+		t.Errorf("%v is kept although nobody was evicted", kept)
+	}
+	delete(w.evicted.failing, "b-7")
 	step("an eviction fails", "Error: evict pod b-6: refused b-7")
 	step("while the other victim is being deleted", "n-0")
 	w.plugin.forget(w.cluster.Nodes()[0].Pod(7))
@@ -494,14 +538,18 @@ func TestProtectedPodsFitIntoMin(t *testing.T) {
 	w.run("n-0", "a", "a", 3, "1", 0, "pmk-sched.io/preemptible")
 	w.run("n-1", "a", "x", 3, "1", 0)
 	pod := w.newPod("a", "new", "1", 0)
-	pod.Labels = map[string]string{"pmk-sched.io/preemptible": "false"}
+	protect(pod)
 	state := plugintest.NewState()
 	if _, status := w.plugin.PreFilter(context.Background(), state, pod); status != nil {
 		t.Errorf("one that fits: %v", status)
 	}
 	w.run("n-0", "a", "y", 1, "1", 0, "pmk-sched.io/preemptible")
+	w.plugin.nominated.add(pod.UID, "n-0", amountsOf("1", "1Gi"), nil)
 	if _, status := w.plugin.PreFilter(context.Background(), state, pod); status.Code() != scheduler.CodeUnresolvable {
 		t.Errorf("one that does not fit: %v", status)
+	}
+	if kept := w.plugin.nominated.keptOn("n-0", ""); kept != nil {
+		t.Errorf("%v is kept for one that does not fit", kept)
 	}
 }
 
@@ -556,8 +604,28 @@ func TestUsedIsWhatPodsWithANodeRequest(t *testing.T) {
 	w.plugin.usage.observe(finished)
 	used(0)
 	w.plugin.usage.observe(bound)
+	if got := w.plugin.usage.pod("a2", bound.UID); got != bound {
+		t.Errorf("got pod %v", got)
+	}
+	if got := w.plugin.usage.pod("unknown", bound.UID); got != nil {
+		t.Errorf("of an unknown namespace: %v", got)
+	}
 	w.plugin.forget(bound)
 	used(0)
+}
+
+// The handlers of an informer may run later than the first cycle.
+func TestPodsThatExistBeforeTheFirstOneCount(t *testing.T) {
+	w := newWorld(t, twoTeams, 1)
+	for i := range 8 {
+		if err := w.store().Add(bind(w.newPod("a", fmt.Sprint("old-", i), "1", 0))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, status := w.plugin.PreFilter(t.Context(), plugintest.NewState(), w.newPod("a", "new", "1", 0))
+	if got := status.String(); got != "UnschedulableAndUnresolvable: quota a: no more than 8 of cpu" {
+		t.Errorf("got %s", got)
+	}
 }
 
 // The API server accepts requests whose sum is beyond an int64. A pod that names its node is not
@@ -598,6 +666,9 @@ func TestSumsBeyondAnIntegerDoNotHideUsage(t *testing.T) {
 	}
 	w.plugin.forget(huge("a"))
 	check("one huge pod", math.MaxInt64, scheduler.CodeUnresolvable)
+	if got := w.plugin.usage.used(q, huge("b"))[corev1.ResourceMemory]; got != 1<<30 {
+		t.Errorf("without the huge pod: %d", got)
+	}
 	w.plugin.forget(huge("b"))
 	check("none", 1<<30, scheduler.CodeSuccess)
 }
@@ -668,6 +739,9 @@ func TestElasticQuotasAreReadAndRetryPods(t *testing.T) {
 	set("c", "second", limit("3"))
 	set("c", "first", limit("500m"))
 	set("a", "shadowed", limit("1"))
+	if diff := cmp.Diff([]string{"a", "b", "c/*"}, names(w.plugin.quotas)); diff != "" {
+		t.Errorf("all (-want +got):\n%s", diff)
+	}
 	if q := w.plugin.quotas.of("c"); q == nil || q.name != "c/*" || q.max[corev1.ResourceCPU] != 500 {
 		t.Errorf("got %+v", q)
 	}
@@ -682,6 +756,25 @@ func TestElasticQuotasAreReadAndRetryPods(t *testing.T) {
 		nil); got != "UnschedulableAndUnresolvable: quota c/*: no more than 500m of cpu" {
 		t.Errorf("got %q", got)
 	}
+	// A pod whose quota does not change is not retried, nor one that has a node by now or is gone.
+	turnAway := func(other *corev1.Pod) {
+		if err := w.store().Add(other); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.postFilter(other, nil); !strings.Contains(got, "no more than") {
+			t.Errorf("%s: %q", other.Name, got)
+		}
+	}
+	turnAway(w.newPod("a", "huge", "9", 0))
+	for i := range 16 { // pods have no order
+		other := w.newPod("c", fmt.Sprint("other-", i), "1", 0)
+		if turnAway(other); i%2 == 0 {
+			w.plugin.Reserve(ctx, plugintest.NewState(), other, "n-0")
+			w.plugin.Unreserve(ctx, plugintest.NewState(), other, "n-0")
+		} else {
+			w.plugin.forget(other)
+		}
+	}
 	w.plugin.setQuota(ctx, "a", "shadowed", nil)
 	w.plugin.setQuota(ctx, "other", "any", nil)
 	w.plugin.setQuota(ctx, "c", "first", nil)
@@ -691,21 +784,44 @@ func TestElasticQuotasAreReadAndRetryPods(t *testing.T) {
 	}
 	w.plugin.setQuota(ctx, "c", "second", nil)
 	for _, amount := range []string{"many", "1e-999999999"} {
-		if q, err := parse(elasticQuota("c", "second", limit(amount))); q != nil || err == nil {
-			t.Errorf("max of %s is accepted: %+v, %v", amount, q, err)
+		spec := limit("3")
+		spec["min"] = map[string]interface{}{"cpu": amount}
+		if q, err := parse(elasticQuota("c", "second", spec)); q != nil || err == nil {
+			t.Errorf("min of %s is accepted: %+v, %v", amount, q, err)
 		}
 	}
-	var names []string
-	for _, q := range w.plugin.quotas.all() {
-		names = append(names, q.name)
-	}
-	if diff := cmp.Diff([]string{"a", "b"}, names); diff != "" {
+	if diff := cmp.Diff([]string{"a", "b"}, names(w.plugin.quotas)); diff != "" {
 		t.Errorf("all (-want +got):\n%s", diff)
+	}
+	if left := w.plugin.quotas.read; len(left) > 0 {
+		t.Errorf("namespaces without ElasticQuotas: %v", left)
+	}
+}
+
+func names(q *quotas) (names []string) {
+	for _, one := range q.all() {
+		names = append(names, one.name)
+	}
+	return names
+}
+
+func TestQuotasAreInTheOrderOfTheirNames(t *testing.T) {
+	q := newQuotas(nil)
+	want := []string{"a/q", "b/q", "c/q", "d/q", "e/q", "f/q"}
+	for _, namespace := range []string{"d", "b", "f", "a", "e", "c"} {
+		q.set(namespace, "q", &quota{name: namespace + "/q"})
+	}
+	if diff := cmp.Diff(want, names(q)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
 func TestMetricsShowWhatQuotasHaveAndUse(t *testing.T) {
-	w := newWorld(t, twoTeams, 1)
+	w := newWorld(t, `
+quotas:
+- {name: a, namespaces: [a], min: {cpu: 4, memory: 1Gi}, max: {cpu: 8}}
+- {name: b, namespaces: [b], max: {cpu: 8500m}}
+`, 1)
 	registry := w.handle.Metrics()
 	for i := 0; i < 2; i++ { // for each profile
 		if _, err := newMetrics(registry, w.plugin.quotas, w.plugin.usage); err != nil {
@@ -728,12 +844,12 @@ func TestMetricsShowWhatQuotasHaveAndUse(t *testing.T) {
 		}
 	}
 	want := map[string]float64{}
-	for _, quota := range []string{"a", "b"} {
-		for kind, amount := range map[string]float64{"min": 4, "max": 8, "used": 0} {
-			want[fmt.Sprintf("pmk_sched_elasticquota_amount %s %s cpu", kind, quota)] = amount
-		}
+	for what, amount := range map[string]float64{
+		"min a cpu": 4, "max a cpu": 8, "used a cpu": 0, "min a memory": 1 << 30, "used a memory": 0,
+		"min b cpu": 0, "max b cpu": 8.5, "used b cpu": 1.5,
+	} {
+		want["pmk_sched_elasticquota_amount "+what] = amount
 	}
-	want["pmk_sched_elasticquota_amount used b cpu"] = 1.5
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -11,7 +11,7 @@ import (
 func (p *ElasticQuota) seed() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.seeded || p.handle == nil {
+	if p.seeded {
 		return
 	}
 	p.seeded = true
@@ -26,15 +26,9 @@ func (p *ElasticQuota) seed() {
 // changed. An event makes the scheduler retry the pods that it may help, possibly before it has
 // reached the plugin. The store is always updated first.
 func (p *ElasticQuota) recount(q *quota) (changed bool) {
-	if p.handle == nil {
-		return false
-	}
 	store := p.handle.SharedInformerFactory().Core().V1().Pods().Informer().GetIndexer()
 	for _, e := range p.usage.bound(q) {
-		object, _, err := store.GetByKey(e.pod.Namespace + "/" + e.pod.Name)
-		if err != nil {
-			continue // a store never fails
-		}
+		object, _, _ := store.GetByKey(e.pod.Namespace + "/" + e.pod.Name) // a store never fails
 		switch now, ok := object.(*corev1.Pod); {
 		case !ok || now.UID != e.pod.UID || scheduler.PodFinished(now):
 			p.usage.remove(e.pod)

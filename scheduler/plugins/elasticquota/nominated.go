@@ -52,6 +52,11 @@ func (n *nominations) drop(pod types.UID) {
 		return
 	}
 	n.pods.Forget(pod)
+	n.signal()
+}
+
+// signal has the pods retried that did not get room because it was kept.
+func (n *nominations) signal() {
 	select {
 	case n.freed <- struct{}{}:
 	default:
@@ -77,8 +82,9 @@ func (n *nominations) get(pod types.UID) (node string, victims []*corev1.Pod, ok
 
 // none reports whether no room is kept for any pod.
 func (n *nominations) none() bool {
-	if n.pods.Len() > 0 {
-		n.pods.Expire(n.now())
+	kept := n.pods.Len()
+	if n.pods.Expire(n.now()); n.pods.Len() < kept {
+		n.signal()
 	}
 	return n.pods.Len() == 0
 }

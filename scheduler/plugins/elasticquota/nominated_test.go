@@ -4,6 +4,10 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/pmk-sched/pmk-sched/scheduler/plugintest"
 )
@@ -69,5 +73,64 @@ func TestNoRoomIsKeptForAPodThatWasDeletedDuringTheEvictions(t *testing.T) {
 	}
 	if kept := w.plugin.nominated.keptOn("n-0", ""); kept != nil {
 		t.Errorf("%v is kept for a pod that is gone", kept)
+	}
+}
+
+func TestRoomIsKeptForSomeTime(t *testing.T) {
+	for name, kept := range map[string]func(*nominations) bool{
+		"of any pod":    func(n *nominations) bool { return !n.none() },
+		"of the pod":    func(n *nominations) bool { _, _, ok := n.get("p"); return ok },
+		"on the node":   func(n *nominations) bool { return n.keptOn("n-0", "") != nil },
+		"until dropped": func(n *nominations) bool { n.drop("unknown"); return n.keptOn("n-0", "") != nil },
+	} {
+		now := time.Unix(1000, 0)
+		n := newNominations(func() time.Time { return now })
+		n.add("p", "n-0", amountsOf("1", "1Gi"), nil)
+		now = now.Add(nominationTime)
+		if !kept(n) || len(n.freed) > 0 {
+			t.Errorf("%s: no room is kept at the end of the time", name)
+		}
+		now = now.Add(1)
+		// The pods that did not get the room are retried.
+		if kept(n) || n.pods.Len() > 0 || len(n.freed) != 1 {
+			t.Errorf("%s: room is kept after the time", name)
+		}
+	}
+}
+
+func TestRoomOnANodeIsThatOfAllOtherPods(t *testing.T) {
+	n := newNominations(time.Now)
+	n.add("p", "n-0", amountsOf("1", "1Gi"), nil)
+	n.add("q", "n-0", amountsOf("2", "2Gi"), nil)
+	n.add("r", "n-0", amountsOf("4", "4Gi"), nil)
+	n.add("s", "n-1", amountsOf("8", "8Gi"), nil)
+	for pod, want := range map[string]amounts{"": amountsOf("7", "7Gi"), "q": amountsOf("5", "5Gi")} {
+		if diff := cmp.Diff(want, n.keptOn("n-0", types.UID(pod))); diff != "" {
+			t.Errorf("without %q (-want +got):\n%s", pod, diff)
+		}
+	}
+}
+
+func TestEvictionsForAPodEndAfterSomeRounds(t *testing.T) {
+	now := time.Unix(1000, 0)
+	n := newNominations(func() time.Time { return now })
+	for i, step := range []struct {
+		do   func()
+		want bool
+	}{
+		{func() {}, true},
+		{func() { n.abandon("p"); n.abandon("p"); n.abandon("p") }, true}, // no room was kept
+		{func() { n.add("p", "n-0", nil, nil); n.abandon("p") }, true},
+		{func() { n.fail("p", true) }, true},
+		{func() { n.fail("p", true) }, false},
+		{func() { now = now.Add(retryTime - 1) }, false},
+		{func() { now = now.Add(1) }, true},
+		{func() { n.fail("p", true) }, true}, // the first one of as many rounds
+		{func() { n.fail("p", false) }, false},
+		{func() { n.forget("p") }, true},
+	} {
+		if step.do(); n.mayEvict("p") != step.want {
+			t.Errorf("step %d: %t", i, !step.want)
+		}
 	}
 }

@@ -36,6 +36,33 @@ func TestOnlyWhatAPodNeedsCanExceedMax(t *testing.T) {
 	}
 }
 
+func TestPodsAreGuaranteedWhatTheyNeedOfMin(t *testing.T) {
+	min := plugintest.Requests("4", "1Gi")
+	q, err := newQuota("a", []string{"a"}, min, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		used, need           amounts
+		concerns, guarantees bool
+	}{
+		"it fits exactly":                      {amountsOf("3", "0"), amountsOf("1", "1Gi"), true, true},
+		"a little more":                        {amountsOf("3", "0"), amountsOf("1001m", "0"), true, false},
+		"the least amount":                     {amountsOf("4", "0"), amountsOf("1m", "0"), true, false},
+		"usage is above min, of what it needs": {amountsOf("5", "0"), amountsOf("1", "0"), true, false},
+		"usage is above min, of another":       {amountsOf("3", "2Gi"), amountsOf("1", "0"), true, true},
+		"a resource that the quota has not":    {amountsOf("0", "0"), amounts{"example.com/gpu": 1}, false, false},
+		"nothing":                              {amountsOf("0", "0"), amountsOf("0", "0"), false, false},
+	} {
+		for range 8 { // resources have no order
+			concerns, guarantees := q.concerns(c.need), q.guarantees(c.used, c.need)
+			if concerns != c.concerns || guarantees != c.guarantees {
+				t.Fatalf("%s: it is concerned: %t, guaranteed: %t", name, concerns, guarantees)
+			}
+		}
+	}
+}
+
 func TestVictimsThatAreNotNeededAreLeftOut(t *testing.T) {
 	w := newWorld(t, twoTeams, 1)
 	for name, c := range map[string]struct {

@@ -83,21 +83,30 @@ func TestNamespaceWithTooManyElasticQuotasGetsNoMorePods(t *testing.T) {
 	expect("[quota team/* (more than 100 ElasticQuotas): no more than 0 of pods]")
 	w.plugin.setQuota(t.Context(), "team", "more", nil)
 	expect("[]")
-	for i := range 2 {
+	setMany := func(name string, resources int) {
 		many := map[string]interface{}{}
-		for r := range mostResources/2 + i {
-			many[fmt.Sprintf("example.com/r-%d-%d", i, r)] = "1"
+		for r := range resources {
+			many[fmt.Sprintf("example.com/%s-%d", name, r)] = "1"
 		}
-		set(fmt.Sprint("q-", i), many)
+		set(name, many)
 	}
+	setMany("q-0", mostResources/2)
+	setMany("q-1", mostResources/2-1)
+	expect("[]") // with cpu these are as many as a namespace may have
+	setMany("q-1", mostResources/2)
 	expect("[quota team/* (more than 200 resources): no more than 0 of pods]")
 }
 
 func TestElasticQuotasWithTooManyResourcesAreRefused(t *testing.T) {
 	many := map[string]interface{}{}
-	for i := range mostResources + 1 {
+	for i := range mostResources {
 		many[fmt.Sprint("example.com/r-", i)] = "1"
 	}
+	if q, err := parse(elasticQuota("team", "many", map[string]interface{}{"max": many})); err != nil ||
+		len(q.max) != mostResources {
+		t.Errorf("as many as it may have: %v", err)
+	}
+	many["example.com/more"] = "1"
 	if _, err := parse(elasticQuota("team", "many", map[string]interface{}{"max": many})); err == nil ||
 		err.Error() != "min and max have 201 resources, more than 200" {
 		t.Errorf("got %v", err)

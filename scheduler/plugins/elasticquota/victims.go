@@ -83,9 +83,7 @@ func onlyRoomIsMissing(status *scheduler.Status) bool {
 func (s *search) choose(node scheduler.NodeInfo) *choice {
 	c := &choice{node: node.Node().Name}
 	free := freeOf(node, s.c.need)
-	if kept := s.p.nominated.keptOn(node.Node().Name, s.pod.UID); kept != nil {
-		free.Add(kept, -1)
-	}
+	free.Add(s.p.nominated.keptOn(node.Node().Name, s.pod.UID), -1)
 	var candidates []*corev1.Pod
 	for i := 0; i < node.PodCount(); i++ {
 		switch other := node.Pod(i); {
@@ -114,7 +112,7 @@ func cover(missing amounts, candidates []*corev1.Pod) ([]*corev1.Pod, bool) {
 	var taken []*corev1.Pod
 	for _, candidate := range candidates {
 		need := scheduler.PodRequests(candidate)
-		if left := freed.Missing(missing); len(left) > 0 && haveAny(need, left) {
+		if haveAny(need, freed.Missing(missing)) {
 			freed.Add(need, 1)
 			taken = append(taken, candidate)
 		}
@@ -122,9 +120,9 @@ func cover(missing amounts, candidates []*corev1.Pod) ([]*corev1.Pod, bool) {
 	if len(freed.Missing(missing)) > 0 {
 		return nil, false
 	}
-	// The last ones have the highest priority and come first, but their room may make earlier ones
-	// unnecessary.
-	for i := len(taken) - 1; i >= 0; i-- {
+	// Those of the highest priority come first. The last one is needed: its room was missing when it
+	// was taken. It may make earlier ones unnecessary.
+	for i := len(taken) - 2; i >= 0; i-- {
 		without := freed.Clone()
 		without.Add(scheduler.PodRequests(taken[i]), -1)
 		if len(without.Missing(missing)) == 0 {

@@ -60,6 +60,8 @@ func TestScoreIsRelativeToBestAndWorstValue(t *testing.T) {
 			metric("node-0", int64(10)), metric("node-2", int64(30))}, false, []int64{100, 50, 0}},
 		{"equal values", minimal + `}`, []*unstructured.Unstructured{
 			metric("node-0", int64(10)), metric("node-1", int64(10))}, false, []int64{100, 100, 100}},
+		{"one value", minimal + `}`, []*unstructured.Unstructured{
+			metric("node-0", int64(10))}, false, []int64{100, 100, 100}},
 		{"no values", minimal + `}`, []*unstructured.Unstructured{metric("other", int64(10))}, true, []int64{0, 0, 0}},
 		{"the largest range", minimal + `}`, []*unstructured.Unstructured{
 			metric("node-0", -math.MaxFloat64), metric("node-1", 0.0), metric("node-2",
@@ -138,6 +140,9 @@ func TestValuesAreUpdatedWithTheObjects(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if _, ok := plugin.values.of("node-0"); ok {
+		t.Error("a node has a value before its object")
+	}
 	set(link("a", "node-0", "12ms"))
 	set(link("b", "node-0", "30ms"))
 	expect("the worse of two objects counts", map[string]float64{"node-0": 0.03})
@@ -145,16 +150,63 @@ func TestValuesAreUpdatedWithTheObjects(t *testing.T) {
 	expect("an object moves to another node", map[string]float64{"node-0": 0.012, "node-1": 0.005})
 	plugin.values.remove("", "a")
 	expect("a deleted object has no value", map[string]float64{"node-1": 0.005})
-	for _, bad := range []*unstructured.Unstructured{link("b", "node-1", "fast"), link("b", "", "5ms"),
-		link("b", "node-1", nil), link("b", "node-1", true), link("b", "node-1", "NaN"),
-		link("b", "node-1", "9999999999999999999e99999999"), link("b", "node-1", "1e400"),
-		link("b", "node-1", "-1e400"), link("b", "node-1", math.Inf(1)),
-		link("b", "node-1", math.NaN())} {
+	plugin.values.remove("", "unknown")
+	expect("an unknown object is deleted", map[string]float64{"node-1": 0.005})
+	many := strings.Repeat("9", 50)
+	for _, bad := range []struct {
+		object *unstructured.Unstructured
+		want   string
+	}{
+		{link("b", "node-1", "fast"), `value at status.latency: "fast" is not a number, quantity or duration`},
+		{link("b", "", "5ms"), "it has no node name at spec.node"},
+		{metric("b", "5ms"), "it has no node name at spec.node"},
+		{link("b", "node-1", nil), "it has no value at status.latency"},
+		{link("b", "node-1", true), "value at status.latency: a bool is not a number"},
+		{link("b", "node-1", "NaN"), `value at status.latency: "NaN" is not a finite number`},
+		{link("b", "node-1", "9999999999999999999e99999999"),
+			`value at status.latency: "9999999999999999999e99999999" is not a number, quantity or duration`},
+		{link("b", "node-1", "1e400"), `value at status.latency: "1e400" is not a finite number`},
+		{link("b", "node-1", "-1e400"), `value at status.latency: "-1e400" is not a finite number`},
+		{link("b", "node-1", math.Inf(1)), `value at status.latency: "+Inf" is not a finite number`},
+		{link("b", "node-1", math.NaN()), `value at status.latency: "NaN" is not a finite number`},
+		{link("b", "node-1", many[1:]+"?"), fmt.Sprintf("value at status.latency: %q is not a number, quantity or duration",
+			many[1:]+"?")},
+		{link("b", "node-1", many+"?"), fmt.Sprintf("value at status.latency: %q is not a number, quantity or duration",
+			many+"…")},
+	} {
 		set(link("b", "node-1", "5ms"))
-		if err := plugin.values.set(bad); err == nil || !strings.Contains(err.Error(), " at s") {
-			t.Errorf("%v: %v", bad.Object, err)
+		if err := plugin.values.set(bad.object); err == nil || err.Error() != bad.want {
+			t.Errorf("%v: got %v, want %s", bad.object.Object, err, bad.want)
 		}
 		expect("an invalid object has no value", map[string]float64{})
+	}
+	if n := len(plugin.values.objects) + len(plugin.values.byNode); n > 0 {
+		t.Errorf("%d entries of objects are left", n)
+	}
+}
+
+func TestTheWorstOfTheObjectsOfANodeCounts(t *testing.T) {
+	for prefer, want := range map[string]float64{"Lower": 9, "Higher": 1} {
+		plugin := newPlugin(t, `{"version": "v1", "resource": "links", "field": "status.latency", "nodeKey": "status.node",
+			"prefer": "`+prefer+`"}`)
+		for i, value := range []int64{5, 1, 7, 9, 3, 5, 6, 4} {
+			link := metric(fmt.Sprint("link-", i), value)
+			link.Object["status"].(map[string]interface{})["node"] = "node-0"
+			if err := plugin.values.set(link); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, ok := plugin.values.of("node-0"); got != want || !ok {
+			t.Errorf("prefer %s: %v, want %v", prefer, got, want)
+		}
+	}
+}
+
+func TestValuesHaveManyForms(t *testing.T) {
+	for text, want := range map[string]float64{"20": 20, "1.5e3": 1500, "0x1p4": 16, "10Mi": 10 << 20, "12ms": 0.012} {
+		if got, err := number(text); got != want || err != nil {
+			t.Errorf("%s is %v, %v", text, got, err)
+		}
 	}
 }
 
@@ -170,6 +222,10 @@ func TestPathNamesOneField(t *testing.T) {
 		{"status.links[0].rtt", int64(7)},
 		{".status.links[0].rtt", int64(7)},
 		{"{.status.links[0].rtt}", int64(7)},
+		{"{status.links[0].rtt}", int64(7)},
+		{"metadata.labels.a.b", nil},
+		{"status.links[0].rtt[0]", nil},
+		{strings.Repeat("a.", maxPath-1) + "a", nil},
 		{"$.status['links'][0].rtt", int64(7)},
 		{"metadata.labels['kubernetes.io/hostname']", "n"},
 		{`metadata.labels["kubernetes.io/hostname"]`, "n"},
@@ -182,12 +238,12 @@ func TestPathNamesOneField(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		if got, _ := p.find(object); got != test.want {
+		if got, ok := p.find(object); got != test.want || ok != (got != nil) {
 			t.Errorf("%s: %v, want %v", test.path, got, test.want)
 		}
 	}
-	for _, wrong := range []string{"", ".", "a..b", "a.", "a[*]", "a[-1]", "[0]", "a[?(@.b)]", "..a", "{a", "a b", "a['']",
-		strings.Repeat("a.", 40) + "a", "a[99999999]"} {
+	for _, wrong := range []string{"", ".", "a..b", "a.", "a[*]", "a[-1]", "[0]", "a[?(@.b)]", "..a", "{a", "{ab", "ab}",
+		"a b", "a['']", strings.Repeat("a.", maxPath) + "a", "a[99999999]"} {
 		if p, err := parsePath(wrong); err == nil {
 			t.Errorf("%q was parsed as %v", wrong, p)
 		}

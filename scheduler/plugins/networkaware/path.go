@@ -36,10 +36,7 @@ func parsePath(text string) (path, error) {
 		var step interface{}
 		var length int
 		if m := indexStep.FindStringSubmatch(rest); m != nil && len(p) > 0 {
-			index, err := strconv.Atoi(m[1])
-			if err != nil {
-				return nil, err
-			}
+			index, _ := strconv.Atoi(m[1]) // it has at most six digits
 			step, length = index, len(m[0])
 		} else if m := keyStep.FindStringSubmatch(rest); m != nil {
 			step, length = m[1]+m[2], len(m[0])
@@ -65,16 +62,11 @@ func (p path) find(object map[string]interface{}) (interface{}, bool) {
 	for _, step := range p {
 		switch step := step.(type) {
 		case string:
-			fields, ok := current.(map[string]interface{})
-			if !ok {
-				return nil, false
-			}
-			if current, ok = fields[step]; !ok {
-				return nil, false
-			}
+			fields, _ := current.(map[string]interface{})
+			current = fields[step]
 		case int:
-			list, ok := current.([]interface{})
-			if !ok || step >= len(list) {
+			list, _ := current.([]interface{})
+			if step >= len(list) {
 				return nil, false
 			}
 			current = list[step]

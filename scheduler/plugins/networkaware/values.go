@@ -61,9 +61,9 @@ func (v *values) set(u *unstructured.Unstructured) error {
 }
 
 func (v *values) read(u *unstructured.Unstructured) (object, error) {
-	node, ok := v.settings.nodeKey.find(u.Object)
-	name, text := node.(string)
-	if !ok || !text || name == "" {
+	found, _ := v.settings.nodeKey.find(u.Object)
+	node, _ := found.(string)
+	if node == "" {
 		return object{}, fmt.Errorf("it has no node name at %s", v.settings.NodeKey)
 	}
 	field, ok := v.settings.field.find(u.Object)
@@ -74,7 +74,7 @@ func (v *values) read(u *unstructured.Unstructured) (object, error) {
 	if err != nil {
 		return object{}, fmt.Errorf("value at %s: %w", v.settings.Field, err)
 	}
-	return object{node: name, value: value}, nil
+	return object{node: node, value: value}, nil
 }
 
 func (v *values) remove(namespace, name string) {
@@ -84,10 +84,7 @@ func (v *values) remove(namespace, name string) {
 }
 
 func (v *values) forget(key string) {
-	old, ok := v.objects[key]
-	if !ok {
-		return
-	}
+	old := v.objects[key] // of no node if there is none
 	delete(v.objects, key)
 	delete(v.byNode[old.node], key)
 	v.worst(old.node)

@@ -61,6 +61,9 @@ func TestTopologiesThatTakeTooLongToReadAreRefused(t *testing.T) {
 	for range mostZones { // and one of another type
 		zones = append(zones, "1 1Gi 0")
 	}
+	if _, err := readTopology(topologyOf("n", "single-numa-node", "pod", zones[1:]...)); err != nil {
+		t.Errorf("as many zones as it may have: %v", err)
+	}
 	if _, err := readTopology(topologyOf("n", "single-numa-node", "pod", zones...)); err == nil ||
 		err.Error() != "it has 257 zones, more than 256" {
 		t.Errorf("many zones: %v", err)
@@ -70,6 +73,10 @@ func TestTopologiesThatTakeTooLongToReadAreRefused(t *testing.T) {
 	for i := range mostResources + 1 {
 		resources = append(resources, map[string]interface{}{"name": fmt.Sprint("example.com/r-", i), "available": "1",
 			"allocatable": "1"})
+	}
+	object.Object["zones"] = []interface{}{map[string]interface{}{"type": "Node", "resources": resources[1:]}}
+	if _, err := readTopology(object); err != nil {
+		t.Errorf("as many resources as it may have: %v", err)
 	}
 	object.Object["zones"] = []interface{}{map[string]interface{}{"type": "Node", "resources": resources}}
 	if _, err := readTopology(object); err == nil || !strings.Contains(err.Error(), "more than 256 resources") {

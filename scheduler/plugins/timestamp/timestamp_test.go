@@ -11,9 +11,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
@@ -135,7 +137,61 @@ func TestInvalidArgumentsNameTheField(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("%v, want %q in it", err, test.want)
 			}
+			if plugin, err := New(t.Context(), scheduler.NewArguments([]byte(test.args)), &plugintest.Handle{}); plugin != nil ||
+				err == nil {
+				t.Error("New accepts it")
+			}
 		})
+	}
+}
+
+// withoutClient is the handle of an extender without a cluster.
+type withoutClient struct{ plugintest.Handle }
+
+func (*withoutClient) ClientSet() kubernetes.Interface { return nil }
+
+func TestNewNeedsAClusterAndItsMetrics(t *testing.T) {
+	taken := &plugintest.Handle{}
+	taken.Metrics().MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "pmk_sched_timestamp_stamps_total"}))
+	for want, h := range map[string]scheduler.Handle{
+		"Timestamp needs a cluster: the scheduler has no client": &withoutClient{},
+		"register metric pmk_sched_timestamp_stamps_total: ":     taken,
+	} {
+		plugin, err := New(t.Context(), scheduler.Arguments{}, h)
+		if plugin != nil || err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("got %v, %v; want %s", plugin, err, want)
+		}
+	}
+}
+
+func TestPatchesAreLoggedAndTimed(t *testing.T) {
+	for status, want := range map[int]string{
+		http.StatusOK: "Timestamp annotated a pod namespace=shop pod=web node=node-1 annotation=Scheduler-Timestamp " +
+			"value=1000000000",
+		http.StatusForbidden: "Timestamp binds a pod without the annotation err=set annotation Scheduler-Timestamp on pod " +
+			"shop/web: ",
+	} {
+		h, _ := serve(t, status)
+		h.Level = 5
+		plugin, err := New(t.Context(), scheduler.NewArguments([]byte(`{"onFailure": "Ignore"}`)), h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seconds := int64(0)
+		plugin.now = func() time.Time { seconds++; return time.Unix(seconds, 0) }
+		plugin.PreBind(t.Context(), nil, plugintest.NewPod("shop", "web", nil), "node-1")
+		if lines := h.Lines(); len(lines) != 1 || !strings.HasPrefix(lines[0], want) {
+			t.Errorf("status %d: the log is %q", status, lines)
+		}
+		families, err := h.Registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, family := range families {
+			if m := family.GetMetric()[0].GetHistogram(); m != nil && (m.GetSampleCount() != 1 || m.GetSampleSum() != 1) {
+				t.Errorf("status %d: %d patches took %v s", status, m.GetSampleCount(), m.GetSampleSum())
+			}
+		}
 	}
 }
 
