@@ -1,11 +1,16 @@
 package tune
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pmk-sched/pmk-sched/test/golden"
 )
 
 func twoObjectives() []Objective { return []Objective{{Name: "less"}, {Name: "more", Higher: true}} }
@@ -46,26 +51,6 @@ func search(t *testing.T, seed uint64, trials int) []Trial {
 	return found
 }
 
-func TestSearchFindsAKnownFront(t *testing.T) {
-	for seed := range uint64(4) {
-		trials := search(t, seed, 400)
-		if len(trials) != 400 {
-			t.Fatalf("seed %d: %d trials", seed, len(trials))
-		}
-		// Of the 100,000 choices, 10 are on the front.
-		optimal := 0
-		for _, p := range NewPoints(twoObjectives(), trials, 1) {
-			x := p.Figures[0]
-			if p.Front && p.Figures[1] == 10*x-x*x/2 {
-				optimal++
-			}
-		}
-		if optimal < 8 {
-			t.Errorf("seed %d: %d of 10 optimal choices", seed, optimal)
-		}
-	}
-}
-
 func TestSearchIsDeterministic(t *testing.T) {
 	if diff := cmp.Diff(search(t, 3, 60), search(t, 3, 60)); diff != "" {
 		t.Errorf("the same seed gives other trials:\n%s", diff)
@@ -87,6 +72,88 @@ func TestSearchTriesNoCandidateTwice(t *testing.T) {
 			t.Errorf("%s is tried again", key)
 		}
 		seen[key] = true
+	}
+}
+
+// candidates returns the batches of a search, with the names of what they were changed from.
+func candidates(s Search, given []Candidate) (string, error) {
+	var lines strings.Builder
+	_, err := s.Run(given, func(next []Candidate) ([]Trial, error) {
+		for _, c := range next {
+			fmt.Fprintf(&lines, "%s %v %s\n", c.Name, c.Levels, c.From)
+		}
+		lines.WriteString("\n")
+		return known(next)
+	})
+	return lines.String(), err
+}
+
+// The candidates are the same with each build, as users compare results of different days. Half of
+// those that are not given are samples, and the others change one or two settings of others.
+func TestCandidatesOfASeedStayTheSame(t *testing.T) {
+	mixed := []Setting{{Name: "trade-off", Values: make([]string, 8)},
+		{Name: "unordered", Values: make([]string, 6), Unordered: true}, {Name: "one value", Values: make([]string, 1)}}
+	got, err := candidates(Search{Settings: mixed, Objectives: twoObjectives(), Seed: 5, Trials: 47},
+		[]Candidate{{Name: Today, Levels: []int{7, 0, 0}}, {Name: "preset a", Levels: []int{0, 5, 0}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.Equal(t, "testdata/candidates.txt", got)
+}
+
+// A given candidate with other values than the settings is evaluated, and not changed.
+func TestACandidateOutsideOfTheSpaceIsNotChanged(t *testing.T) {
+	s := Search{Settings: settings(1, 3), Objectives: twoObjectives(), Seed: 1, Trials: 9}
+	best := func(next []Candidate) (trials []Trial, err error) {
+		for _, c := range next {
+			trials = append(trials, Trial{Candidate: c, Figures: Figures{float64(len(c.Levels)), 0}})
+		}
+		return trials, nil
+	}
+	trials, err := s.Run([]Candidate{{Name: Today}}, best)
+	if err != nil || len(trials) != 4 {
+		t.Errorf("%d trials, %v", len(trials), err)
+	}
+	for _, trial := range trials {
+		if trial.From != "" {
+			t.Errorf("%s is changed from %s", trial.Name, trial.From)
+		}
+	}
+}
+
+// The given candidates are tried even if there are more of them than trials, and nothing else.
+func TestGivenCandidatesAreTriedInAnyCase(t *testing.T) {
+	for _, trials := range []int{0, 1, 2} {
+		got, err := candidates(Search{Settings: settings(2, 5), Objectives: twoObjectives(), Trials: trials},
+			[]Candidate{{Name: Today, Levels: []int{1, 1}}, {Name: "preset a", Levels: []int{2, 3}}})
+		if want := "today [1 1] \npreset a [2 3] \n\n"; got != want || err != nil {
+			t.Errorf("%d trials: %v, %s", trials, err, cmp.Diff(want, got))
+		}
+	}
+	// Without settings there is nothing to try.
+	s := Search{Objectives: twoObjectives(), Trials: 9}
+	trials, err := s.Run([]Candidate{{Name: Today}}, func(next []Candidate) (all []Trial, err error) {
+		for _, c := range next {
+			all = append(all, Trial{Candidate: c, Figures: Figures{1, 1}})
+		}
+		return all, nil
+	})
+	if err != nil || len(trials) != 1 {
+		t.Errorf("%d trials, %v", len(trials), err)
+	}
+}
+
+func TestASearchEndsWithTheFirstError(t *testing.T) {
+	calls := 0
+	trials, err := (&Search{Settings: settings(2, 5), Objectives: twoObjectives(), Trials: 40}).Run(
+		[]Candidate{{Name: Today, Levels: []int{1, 1}}}, func(next []Candidate) ([]Trial, error) {
+			if calls++; calls == 3 {
+				return nil, errors.New("no API server")
+			}
+			return known(next)
+		})
+	if err == nil || err.Error() != "no API server" || trials != nil || calls != 3 {
+		t.Errorf("%d calls, %d trials, %v", calls, len(trials), err)
 	}
 }
 
@@ -118,17 +185,92 @@ func TestFront(t *testing.T) {
 	if diff := cmp.Diff([]int{0, 2}, Front(twoObjectives(), all)); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]int{0, 2}, crowding(twoObjectives(), all, []int{2, 0})); diff != "" {
+}
+
+func TestDominates(t *testing.T) {
+	for _, tc := range []struct {
+		a, b Figures
+		want bool
+	}{
+		{Figures{1, 3}, Figures{2, 2}, true}, {Figures{1, 2}, Figures{2, 2}, true}, {Figures{2, 3}, Figures{2, 2}, true},
+		{Figures{2, 2}, Figures{2, 2}, false}, {Figures{1, 1}, Figures{2, 2}, false}, {Figures{3, 3}, Figures{2, 2}, false},
+	} {
+		if got := Dominates(twoObjectives(), tc.a, tc.b); got != tc.want {
+			t.Errorf("%v dominates %v: %t", tc.a, tc.b, got)
+		}
+	}
+}
+
+func TestTheLeastCrowdedPointsComeFirst(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		all   []Figures
+		front []int
+		want  []int
+	}{
+		{"two", []Figures{{1, 1}, {0, 9}, {2, 2}}, []int{2, 0}, []int{0, 2}},
+		// The inner ones have 0.2, 0.2, 0.3 and 0.7 of the scale between their neighbors.
+		{"between the ends", []Figures{{0, 0}, {10, 10}, {2, 2}, {1, 1}, {5, 5}, {3, 3}}, []int{0, 1, 2, 3, 4, 5},
+			[]int{0, 1, 4, 5, 2, 3}},
+		{"both figures count", []Figures{{0, 40}, {10, 0}, {1, 10}, {6, 9}, {8, 8}}, []int{0, 1, 2, 3, 4},
+			[]int{0, 1, 2, 3, 4}},
+		{"an equal figure", []Figures{{7, 3}, {7, 0}, {7, 1}, {7, 2}}, []int{0, 1, 2, 3}, []int{0, 1, 2, 3}},
+		{"a scale of one", []Figures{{0, 0}, {1, 1}, {0.5, 0.5}, {0.25, 0.25}}, []int{3, 2, 1, 0}, []int{0, 1, 2, 3}},
+	} {
+		if diff := cmp.Diff(tc.want, crowding(twoObjectives(), tc.all, tc.front)); diff != "" {
+			t.Errorf("%s: %s", tc.name, diff)
+		}
+	}
+}
+
+func TestPointsAreTheFrontAndTheGivenCandidates(t *testing.T) {
+	trial := func(name, from string, figures ...float64) Trial {
+		return Trial{Candidate: Candidate{Name: name, From: from}, Figures: figures}
+	}
+	trials := []Trial{trial(Today, "", 5, 5), trial("preset a", "", 6, 5), trial("preset b", ""),
+		trial("trial 4", Today, 4, 1), trial("trial 5", "trial 4", 2, 0), trial("trial 6", Today, 6, 1)}
+	want := []Point{
+		{Name: "trial 5", From: "trial 4", Front: true, Figures: Figures{2, 0}},
+		{Name: "trial 4", From: Today, Front: true, Figures: Figures{4, 1}},
+		{Name: Today, Front: true, Figures: Figures{5, 5}}, {Name: "preset a", Figures: Figures{6, 5}},
+	}
+	if diff := cmp.Diff(want, NewPoints(twoObjectives(), trials, 3)); diff != "" {
 		t.Error(diff)
 	}
 }
 
-func TestParseObjectives(t *testing.T) {
-	found, err := ParseObjectives("empty-nodes, unplaced,unplaced")
-	if err != nil || len(found) != 2 || !found[0].Higher || found[1].Name != Unplaced {
-		t.Errorf("got %v, %v", found, err)
+// A point that failed on the snapshots held out is not on their front, and beats nothing.
+func TestTheFrontOfTheSnapshotsHeldOutIsMarked(t *testing.T) {
+	points := []Point{{Name: "best", HeldOut: Figures{1, 2}}, {Name: "beaten", HeldOut: Figures{2, 2}, HeldOutFront: true},
+		{Name: "failed", HeldOutFront: true}, {Name: "other", HeldOut: Figures{3, 3}}}
+	MarkHeldOut(twoObjectives(), points)
+	var got []string
+	for _, p := range points {
+		if p.HeldOutFront {
+			got = append(got, p.Name)
+		}
 	}
-	if _, err := ParseObjectives("empty-nodes,fast"); err == nil {
-		t.Error("an unknown objective is accepted")
+	if diff := cmp.Diff([]string{"best", "other"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestSearchFindsAKnownFront(t *testing.T) {
+	for seed := range uint64(4) {
+		trials := search(t, seed, 400)
+		if len(trials) != 400 {
+			t.Fatalf("seed %d: %d trials", seed, len(trials))
+		}
+		// Of the 100,000 choices, 10 are on the front.
+		optimal := 0
+		for _, p := range NewPoints(twoObjectives(), trials, 1) {
+			x := p.Figures[0]
+			if p.Front && p.Figures[1] == 10*x-x*x/2 {
+				optimal++
+			}
+		}
+		if optimal < 8 {
+			t.Errorf("seed %d: %d of 10 optimal choices", seed, optimal)
+		}
 	}
 }
