@@ -35,6 +35,10 @@ func TestChoiceIsAGivenOneUnlessATrialIsClearlyBetter(t *testing.T) {
 			tried(Today, 20, 20), tried("preset a", 10, 10), tried("trial 3", 6, 2)}, "trial 3"},
 		{"the best of two that are clearly better", []Trial{
 			tried(Today, 9, 9), tried("preset a", 8, 8), tried("trial 3", 2, 2), tried("trial 4", 1, 1)}, "trial 4"},
+		{"better than the first given one, which is the best of them", []Trial{
+			tried(Today, 4, 5), tried("preset a", 5, 6), tried("trial 3", 3, 4)}, "trial 3"},
+		{"better on three snapshots by more than a standard error", []Trial{
+			tried(Today, 9, 9, 9), tried("preset a", 8, 8, 8), tried("trial 3", 5, 5, 8)}, "trial 3"},
 		{"a given one after a better one", []Trial{tried(Today, 4, 4), tried("preset a", 5, 5)}, Today},
 		{"equal", []Trial{tried(Today, 4, 4), tried("preset a", 4, 4), tried("trial 3", 4, 4)}, Today},
 		{"failed", []Trial{tried(Today), tried("preset a", 4, 4), tried("trial 3")}, "preset a"},
@@ -98,6 +102,10 @@ func TestChoicesAreComparedOnTheSnapshotsHeldOut(t *testing.T) {
 	want = []Choice{{"less", "trial 9", 2 + 5e-10, "preset dense", 2, true, false}}
 	if diff := cmp.Diff(want, Compare(twoObjectives(), points, []string{"trial 9", "no point"})); diff != "" {
 		t.Errorf("presets that are hardly better: %s", diff)
+	}
+	want = []Choice{{"more", "trial 9", 9, "preset dense", 8, true, false}}
+	if diff := cmp.Diff(want, Compare(twoObjectives(), points, []string{"no point", "trial 9"})); diff != "" {
+		t.Errorf("the first objective has no point: %s", diff)
 	}
 	if got := Compare(twoObjectives(), points, []string{}); got == nil || len(got) != 0 {
 		t.Errorf("without choices: %v", got)

@@ -52,6 +52,11 @@ func TestFormat(t *testing.T) {
 
 func TestParseObjectives(t *testing.T) {
 	all := Objectives()
+	for _, o := range all {
+		if o.Higher != (o.Name == EmptyNodes) {
+			t.Errorf("%s: more is better: %t", o.Name, o.Higher)
+		}
+	}
 	const names = "must be one or several of empty-nodes, spread, zones, moves, cost, unplaced"
 	for _, tc := range []struct {
 		text  string

@@ -1,8 +1,10 @@
 package tune
 
 import (
+	stdcmp "cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -92,9 +94,10 @@ func candidates(s Search, given []Candidate) (string, error) {
 // those that are not given are samples, and the others change one or two settings of others.
 func TestCandidatesOfASeedStayTheSame(t *testing.T) {
 	mixed := []Setting{{Name: "trade-off", Values: make([]string, 8)},
-		{Name: "unordered", Values: make([]string, 6), Unordered: true}, {Name: "one value", Values: make([]string, 1)}}
+		{Name: "unordered", Values: make([]string, 6), Unordered: true}, {Name: "one value", Values: make([]string, 1)},
+		{Name: "two values", Values: make([]string, 2)}}
 	got, err := candidates(Search{Settings: mixed, Objectives: twoObjectives(), Seed: 5, Trials: 47},
-		[]Candidate{{Name: Today, Levels: []int{7, 0, 0}}, {Name: "preset a", Levels: []int{0, 5, 0}}})
+		[]Candidate{{Name: Today, Levels: []int{7, 0, 0, 0}}, {Name: "preset a", Levels: []int{0, 5, 0, 1}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +106,7 @@ func TestCandidatesOfASeedStayTheSame(t *testing.T) {
 
 // A given candidate with other values than the settings is evaluated, and not changed.
 func TestACandidateOutsideOfTheSpaceIsNotChanged(t *testing.T) {
-	s := Search{Settings: settings(1, 3), Objectives: twoObjectives(), Seed: 1, Trials: 9}
+	s := Search{Settings: settings(1, 3), Objectives: twoObjectives(), Seed: 1, Trials: 7}
 	best := func(next []Candidate) (trials []Trial, err error) {
 		for _, c := range next {
 			trials = append(trials, Trial{Candidate: c, Figures: Figures{float64(len(c.Levels)), 0}})
@@ -118,6 +121,39 @@ func TestACandidateOutsideOfTheSpaceIsNotChanged(t *testing.T) {
 		if trial.From != "" {
 			t.Errorf("%s is changed from %s", trial.Name, trial.From)
 		}
+	}
+}
+
+// Of a candidate that nothing beats, neighbors are tried after the samples, down to a single one.
+func TestAFrontOfOneCandidateIsRefined(t *testing.T) {
+	for total, want := range map[int]string{2: " -", 3: " - today", 4: " - - today", 5: " - - today today"} {
+		s := Search{Settings: settings(1, 9), Objectives: twoObjectives(), Seed: 1, Trials: total}
+		trials, err := s.Run([]Candidate{{Name: Today, Levels: []int{4}}}, func(next []Candidate) (all []Trial, err error) {
+			for _, c := range next {
+				all = append(all, Trial{Candidate: c, Figures: Figures{math.Abs(float64(c.Levels[0] - 4)), 0}})
+			}
+			return all, nil
+		})
+		got := ""
+		for _, trial := range trials[1:] {
+			got += " " + stdcmp.Or(trial.From, "-")
+		}
+		if err != nil || got != want {
+			t.Errorf("%d trials are changed from%s, want%s: %v", total, got, want, err)
+		}
+	}
+}
+
+func TestASearchOfWhichAllTrialsFailEnds(t *testing.T) {
+	s := Search{Settings: settings(2, 9), Objectives: twoObjectives(), Seed: 1, Trials: 20}
+	trials, err := s.Run([]Candidate{{Name: Today, Levels: []int{4, 4}}}, func(next []Candidate) (all []Trial, err error) {
+		for _, c := range next {
+			all = append(all, Trial{Candidate: c, Error: "no API server"})
+		}
+		return all, nil
+	})
+	if err != nil || len(trials) != 11 {
+		t.Errorf("%d trials, %v", len(trials), err)
 	}
 }
 
@@ -177,81 +213,6 @@ func TestFrontIsNoWorseThanTheGivenCandidates(t *testing.T) {
 		}) {
 			t.Errorf("objective %d: today's configuration is better than the front", o)
 		}
-	}
-}
-
-func TestFront(t *testing.T) {
-	all := []Figures{{1, 1}, nil, {2, 2}, {2, 1}, {1, 1}, {3, 2}}
-	if diff := cmp.Diff([]int{0, 2}, Front(twoObjectives(), all)); diff != "" {
-		t.Error(diff)
-	}
-}
-
-func TestDominates(t *testing.T) {
-	for _, tc := range []struct {
-		a, b Figures
-		want bool
-	}{
-		{Figures{1, 3}, Figures{2, 2}, true}, {Figures{1, 2}, Figures{2, 2}, true}, {Figures{2, 3}, Figures{2, 2}, true},
-		{Figures{2, 2}, Figures{2, 2}, false}, {Figures{1, 1}, Figures{2, 2}, false}, {Figures{3, 3}, Figures{2, 2}, false},
-	} {
-		if got := Dominates(twoObjectives(), tc.a, tc.b); got != tc.want {
-			t.Errorf("%v dominates %v: %t", tc.a, tc.b, got)
-		}
-	}
-}
-
-func TestTheLeastCrowdedPointsComeFirst(t *testing.T) {
-	for _, tc := range []struct {
-		name  string
-		all   []Figures
-		front []int
-		want  []int
-	}{
-		{"two", []Figures{{1, 1}, {0, 9}, {2, 2}}, []int{2, 0}, []int{0, 2}},
-		// The inner ones have 0.2, 0.2, 0.3 and 0.7 of the scale between their neighbors.
-		{"between the ends", []Figures{{0, 0}, {10, 10}, {2, 2}, {1, 1}, {5, 5}, {3, 3}}, []int{0, 1, 2, 3, 4, 5},
-			[]int{0, 1, 4, 5, 2, 3}},
-		{"both figures count", []Figures{{0, 40}, {10, 0}, {1, 10}, {6, 9}, {8, 8}}, []int{0, 1, 2, 3, 4},
-			[]int{0, 1, 2, 3, 4}},
-		{"an equal figure", []Figures{{7, 3}, {7, 0}, {7, 1}, {7, 2}}, []int{0, 1, 2, 3}, []int{0, 1, 2, 3}},
-		{"a scale of one", []Figures{{0, 0}, {1, 1}, {0.5, 0.5}, {0.25, 0.25}}, []int{3, 2, 1, 0}, []int{0, 1, 2, 3}},
-	} {
-		if diff := cmp.Diff(tc.want, crowding(twoObjectives(), tc.all, tc.front)); diff != "" {
-			t.Errorf("%s: %s", tc.name, diff)
-		}
-	}
-}
-
-func TestPointsAreTheFrontAndTheGivenCandidates(t *testing.T) {
-	trial := func(name, from string, figures ...float64) Trial {
-		return Trial{Candidate: Candidate{Name: name, From: from}, Figures: figures}
-	}
-	trials := []Trial{trial(Today, "", 5, 5), trial("preset a", "", 6, 5), trial("preset b", ""),
-		trial("trial 4", Today, 4, 1), trial("trial 5", "trial 4", 2, 0), trial("trial 6", Today, 6, 1)}
-	want := []Point{
-		{Name: "trial 5", From: "trial 4", Front: true, Figures: Figures{2, 0}},
-		{Name: "trial 4", From: Today, Front: true, Figures: Figures{4, 1}},
-		{Name: Today, Front: true, Figures: Figures{5, 5}}, {Name: "preset a", Figures: Figures{6, 5}},
-	}
-	if diff := cmp.Diff(want, NewPoints(twoObjectives(), trials, 3)); diff != "" {
-		t.Error(diff)
-	}
-}
-
-// A point that failed on the snapshots held out is not on their front, and beats nothing.
-func TestTheFrontOfTheSnapshotsHeldOutIsMarked(t *testing.T) {
-	points := []Point{{Name: "best", HeldOut: Figures{1, 2}}, {Name: "beaten", HeldOut: Figures{2, 2}, HeldOutFront: true},
-		{Name: "failed", HeldOutFront: true}, {Name: "other", HeldOut: Figures{3, 3}}}
-	MarkHeldOut(twoObjectives(), points)
-	var got []string
-	for _, p := range points {
-		if p.HeldOutFront {
-			got = append(got, p.Name)
-		}
-	}
-	if diff := cmp.Diff([]string{"best", "other"}, got); diff != "" {
-		t.Error(diff)
 	}
 }
 
