@@ -61,8 +61,11 @@ func TestCellsOfAHeatMap(t *testing.T) {
 	if diff := cmp.Diff(want, []cell{cells[0], cells[1], cells[38], cells[39], cells[40]}); diff != "" {
 		t.Error(diff)
 	}
-	if full := newChart(data{Nodes: d.Nodes[:40], Resources: d.Resources}, 0, u, u, true); full.Height != 12 {
-		t.Errorf("40 nodes have the height %d", full.Height)
+	for nodes, height := range map[int]int{1: 12, 40: 12, 41: 24} {
+		c := newChart(data{Nodes: d.Nodes[:nodes], Resources: d.Resources}, 0, u, u, true)
+		if c.Height != height {
+			t.Errorf("%d nodes have the height %d", nodes, c.Height)
+		}
 	}
 }
 
