@@ -85,6 +85,13 @@ func TestCurve(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", tc.name, got, tc.want)
 		}
 	}
+	var u report.Usage
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+	n.Status.Allocatable = corev1.ResourceList{"example.com/gpu": resource.MustParse("1")}
+	u.AddNode(n)
+	if got := curve(nodesByName(&u), "example.com/gpu"); got != "0.0,120.0" {
+		t.Errorf("a node with one device: %s", got)
+	}
 	for nodes, want := range map[int]int{400: 400, 401: 400, 900: 400} {
 		u := usageOf(make([]int64, nodes)...)
 		u.AddPod(podOf("n005", "p", 500))
@@ -98,6 +105,7 @@ func TestCurve(t *testing.T) {
 func TestBars(t *testing.T) {
 	before, after := usageOf(0, 500, -1), usageOf(2000, 1000)
 	after.AddPod(podOf("n001", "second", 1))
+	after.AddPod(podOf("n001", "without-requests", 0))
 	d, _ := newData(before, after)
 	got := newChart(d, 0, before, after, false)
 	want := chart{Resource: "cpu", Maximum: 2000, Width: 400, Height: 42, Left: 34, CurveW: 400, CurveH: 120,

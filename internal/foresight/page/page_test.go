@@ -3,6 +3,7 @@ package page_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"regexp"
 	"strings"
 	"testing"
@@ -151,5 +152,31 @@ func TestAResultWithoutFiguresHasAPage(t *testing.T) {
 	r.Finish()
 	if text := write(t, r); !strings.Contains(text, "simulate pending") {
 		t.Error("the page has no title")
+	}
+	for _, change := range []func(*report.Summary){
+		func(s *report.Summary) { s.Before = nil }, func(s *report.Summary) { s.After = nil },
+		func(s *report.Summary) { s.Before.Cost = nil }, func(s *report.Summary) { s.After.Cost = nil },
+	} {
+		r := example()
+		change(&r.Summary)
+		if text := write(t, r); strings.Contains(text, "<h2>Cost</h2>") || !strings.Contains(text, "</html>") {
+			t.Error("costs are compared that are not known")
+		}
+	}
+}
+
+// full is a file on a disk without space.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no space") }
+
+func TestAPageThatCannotBeWrittenIsAnError(t *testing.T) {
+	for name, err := range map[string]error{
+		"simulation": page.Write(full{}, example()), "replay": page.WriteReplay(full{}, replayed("gpu")),
+		"search": page.WriteTuning(full{}, tuning("trial 1")),
+	} {
+		if err == nil || err.Error() != "write report: no space" {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
