@@ -46,6 +46,18 @@ func TestPlacementsDifferWithoutTies(t *testing.T) {
 	}
 }
 
+// A scheduler that breaks ties in an order runs twice, any other one more and more often.
+func TestSchedulersRunOnceMore(t *testing.T) {
+	for n, want := range []int{1, 2, 3, 4} {
+		if got := (upgrades.Side{}).Next(n); got != want {
+			t.Errorf("%d runs after %d", got, n)
+		}
+		if got := (upgrades.Side{Ordered: true}).Next(n); got != min(want, 2) {
+			t.Errorf("%d runs in an order after %d", got, n)
+		}
+	}
+}
+
 // More pods, and a side without random ties, need more runs of the other.
 func TestRunsThatTellTiesFromDifferences(t *testing.T) {
 	for _, tc := range []struct {

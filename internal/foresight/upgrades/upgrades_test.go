@@ -162,7 +162,7 @@ func TestPluginsOfProfilesAreCompared(t *testing.T) {
 	}
 	for name, wrong := range map[string][2]*upgrades.Scheduler{"from": {of("x"), to}, "to": {from, of("x")}} {
 		if tables, err := upgrades.Compare(wrong[0], wrong[1]); err == nil || tables != nil ||
-			!strings.HasPrefix(err.Error(), "v1.34.2: ") {
+			!strings.HasPrefix(err.Error(), "v1.34.2: read which plugins a scheduler runs: ") {
 			t.Errorf("%s: got %v, %v", name, tables, err)
 		}
 	}
