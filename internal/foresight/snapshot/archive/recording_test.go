@@ -74,6 +74,7 @@ func TestWrongChangesAreRefused(t *testing.T) {
 	}{
 		"not JSON":             {[]string{"{"}, "line 1"},
 		"no object":            {[]string{`{"at":1}`}, "without an object"},
+		"null":                 {[]string{`{"at":1,"object":null}`}, "line 1: expected an object, got null"},
 		"another field":        {[]string{`{"at":1,"object":{},"x":1}`}, "unknown field"},
 		"before the beginning": {[]string{`{"at":-1,"object":{}}`}, "-1 ms"},
 		"a kind that the header does not have": {
