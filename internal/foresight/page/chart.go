@@ -122,9 +122,7 @@ func commonDomain(names []string) string {
 
 // shorten returns a label for a node, without the domain that all nodes have.
 func shorten(name, domain string) string {
-	if domain != "" {
-		name = strings.TrimSuffix(name, "."+domain)
-	}
+	name = strings.TrimSuffix(name, "."+domain)
 	letters := []rune(name)
 	if len(letters) <= labelLength {
 		return name

@@ -9,6 +9,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/page"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/replay"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
+	"github.com/pmk-sched/pmk-sched/test/golden"
 )
 
 func replayed(name string) *replay.Result {
@@ -45,6 +46,47 @@ func TestAReplayHasPicturesOverTime(t *testing.T) {
 	}
 	if found := regexp.MustCompile(`(?i)https?:|<link[^>]*stylesheet|\ssrc=|@import|url\(`).FindString(text); found != "" {
 		t.Errorf("the page has %q", found)
+	}
+}
+
+// moment returns figures of which each differs.
+func moment(nodes float64) replay.Values {
+	return replay.Values{Nodes: nodes, Running: 3 * nodes, Waiting: nodes - 0.75, Cost: nodes / 2, EmptyCost: nodes / 4,
+		Utilization: map[string]float64{"cpu": nodes / 8, "memory": nodes / 2}}
+}
+
+func TestReplayPage(t *testing.T) {
+	placed := func(name, node, by string) report.Placement {
+		return report.Placement{Namespace: "shop", Name: name, Node: node, By: by}
+	}
+	r := &replay.Result{
+		Release: "v1.24.3", Scheduler: "packer", Seconds: 100, StepSeconds: 2, Groups: 7, SameNode: 3, OtherNode: 1,
+		Replayed: replay.Outcome{Arrived: 4, Placed: 5, Ended: 1, Evicted: 2, MostWaiting: 3, Mean: moment(2),
+			Waiting: replay.Waiting{Mean: 1, P50: 2, P90: 3, P99: 4, Max: 5},
+			Points: []replay.Point{{Values: moment(1)}, {Seconds: 50, Values: moment(3)},
+				{Seconds: 100, Values: moment(2)}}},
+		Recorded: replay.Outcome{Mean: moment(3),
+			Points: []replay.Point{{Values: moment(4)}, {Seconds: 90, Values: moment(1)}}},
+		Evicted: []replay.Evicted{{Seconds: 25, Placement: placed("low", "a", "shop/high")},
+			{Seconds: 100, Placement: placed("lower", "b", "")}},
+		Lost: []replay.Evicted{{Seconds: 70, Placement: placed("gone", "c", "")}},
+		Unplaced: []replay.Unplaced{{Since: 5,
+			Unplaced: report.Unplaced{Namespace: "shop", Name: "large", Reason: "too large"}}},
+		Differences: []replay.Difference{{Namespace: "shop", Name: "web", Recorded: "a", Node: "b"}},
+		Notes:       []string{"a note"}, Unknown: []string{"the future"},
+	}
+	golden.Equal(t, "testdata/replay.html", writeReplay(t, r))
+}
+
+// A picture has as many marks as the list has rows.
+func TestAReplayWithManyEvictionsHasAPageOfSomeOfThem(t *testing.T) {
+	r := replayed("gpu")
+	for len(r.Evicted) < 1001 {
+		r.Evicted = append(r.Evicted, r.Evicted[0])
+	}
+	text := writeReplay(t, r)
+	if marks := strings.Count(text, `<line class="evicted"`); marks != 1000 || !strings.Contains(text, ">1 more<") {
+		t.Errorf("%d marks", marks)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/page"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/tune"
 	"github.com/pmk-sched/pmk-sched/profiles"
+	"github.com/pmk-sched/pmk-sched/test/golden"
 )
 
 func tuning(name string) *tune.Result {
@@ -51,6 +52,44 @@ func TestTuningHasAPictureOfEachPairOfObjectives(t *testing.T) {
 	}
 	if found := regexp.MustCompile(`(?i)https?:|<link[^>]*stylesheet|\ssrc=|@import|url\(`).FindString(text); found != "" {
 		t.Errorf("the page has %q", found)
+	}
+}
+
+func TestTuningPage(t *testing.T) {
+	trial := func(name string, figures ...float64) tune.Trial {
+		return tune.Trial{Candidate: tune.Candidate{Name: name}, Figures: figures}
+	}
+	r := &tune.Result{
+		Release: "v1.24.3", Scheduler: "packer", Scenario: "replace-all", Seed: 7, Snapshots: []string{"a", "b"},
+		HeldOut: []string{"c"}, Objectives: tune.Objectives()[:3], Notes: []string{"a note"}, Unknown: []string{"the future"},
+		Trials: []tune.Trial{trial(tune.Today, 2, 0.5, 1), trial("preset a", 1, 0.75, 2), trial("failed"),
+			trial("trial 4", 6, 0.25, 2), trial("trial 5", 4, 0.3, 1)},
+		Points: []tune.Point{
+			{Name: "trial 4", From: tune.Today, Front: true, Figures: tune.Figures{6, 0.25, 2}, HeldOut: tune.Figures{5, 0.5, 2},
+				HeldOutFront: true, Changes: []string{"weight of A 1 → 2"}, Configuration: "kind: A", Spec: "kind: B",
+				EKS: profiles.Managed{Text: "{}", Lost: []string{"weight 2 of A"}}, AKS: profiles.Managed{Text: "a: 1"}},
+			{Name: tune.Today, Figures: tune.Figures{2, 0.5, 1}, HeldOut: tune.Figures{1, 0.5, 3}},
+			{Name: "preset a", Figures: tune.Figures{1, 0.75, 2}},
+		},
+		Choices: []tune.Choice{
+			{Objective: "empty-nodes", Point: "trial 4", Figure: 5, Preset: "preset a", PresetFigure: 1, NoWorse: true},
+			{Objective: "spread", Point: "trial 4", Figure: 0.5, Preset: "preset a", PresetFigure: 0.4, WithinError: true},
+		},
+	}
+	golden.Equal(t, "testdata/tuning.html", writeTuning(t, r))
+}
+
+// One objective has no other one to compare with, and a single value is in the middle.
+func TestTuningOfFewFiguresHasAPage(t *testing.T) {
+	r := tuning("trial 1")
+	r.Objectives = r.Objectives[:1]
+	if text := writeTuning(t, r); strings.Contains(text, "<figure>") {
+		t.Error("one objective has a picture")
+	}
+	r = tuning("trial 1")
+	r.Objectives, r.Trials, r.Points = r.Objectives[:2], r.Trials[:1], r.Points[1:]
+	if text := writeTuning(t, r); strings.Count(text, `cx="210.0" cy="130.0"`) != 3 {
+		t.Errorf("not in the middle:\n%s", text)
 	}
 }
 

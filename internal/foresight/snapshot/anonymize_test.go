@@ -21,9 +21,14 @@ import (
 // anonymized returns the objects of the test without names, by kind.
 func anonymized(t *testing.T, key string) (all []map[string]any, byKind map[string]map[string]any) {
 	t.Helper()
+	return anonymizedOf(t, key, "objects.yaml")
+}
+
+func anonymizedOf(t *testing.T, key, file string) (all []map[string]any, byKind map[string]map[string]any) {
+	t.Helper()
 	a := snapshot.NewAnonymizer([]byte(key))
 	byKind = map[string]map[string]any{}
-	objects := readObjects(t, filepath.Join("testdata", "objects.yaml"))
+	objects := readObjects(t, filepath.Join("testdata", file))
 	for _, object := range objects {
 		kind, kept := strip(t, object)
 		text, err := snapshot.Encode(kept)
@@ -62,6 +67,23 @@ func decodeAs[T any](t *testing.T, object map[string]any) *T {
 func TestAnonymizedObjects(t *testing.T) {
 	all, _ := anonymized(t, "key")
 	equalObjects(t, "testdata/anonymized.yaml", all)
+}
+
+// Values of wrong types are dropped, and words and numbers that identify no one are kept.
+func TestAnonymizedOddObjects(t *testing.T) {
+	all, _ := anonymizedOf(t, "key", "odd-objects.yaml")
+	equalObjects(t, "testdata/odd-anonymized.yaml", all)
+}
+
+func TestOnlyObjectsAreLearnt(t *testing.T) {
+	a := snapshot.NewAnonymizer(nil)
+	for text, want := range map[string]string{`{"a":1}`: "", `{"a"`: "", "\"Gt\"": "read a stored Pod: json: cannot unmarshal",
+		`{"operator":"Lt"`: "read a stored Pod: unexpected EOF", `{"ephemeral":{}`: "read a stored Pod: unexpected EOF"} {
+		err := a.Learn(kindNamed(t, "Pod"), []byte(text))
+		if (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
 }
 
 // Names of the test's objects that no anonymized object may have.

@@ -3,7 +3,10 @@ package snapshot
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"math"
 	"time"
 )
 
@@ -31,6 +34,9 @@ type Event struct {
 	Object json.RawMessage `json:"object"`
 }
 
+// mostMilliseconds is the longest time that a [time.Duration] can have.
+const mostMilliseconds = math.MaxInt64 / int64(time.Millisecond)
+
 // At returns the time since the snapshot.
 func (e *Event) At() time.Duration { return time.Duration(e.Milliseconds) * time.Millisecond }
 
@@ -54,9 +60,12 @@ func DecodeEvent(text []byte) (Event, error) {
 	case err != nil:
 		return e, err
 	case len(e.Object) == 0:
-		return e, fmt.Errorf("an event without an object")
-	case e.Milliseconds < 0:
+		return e, errors.New("an event without an object")
+	case e.Milliseconds < 0 || e.Milliseconds > mostMilliseconds:
 		return e, fmt.Errorf("an event at %d ms", e.Milliseconds)
+	}
+	if _, err := in.Token(); !errors.Is(err, io.EOF) {
+		return e, errors.New("more than one event")
 	}
 	return e, nil
 }

@@ -164,15 +164,3 @@ func kindNamed(t *testing.T, name string) *snapshot.Kind {
 	t.Fatalf("no kind %s", name)
 	return nil
 }
-
-func TestCustomKindsAreThoseThatNoSchedulerReads(t *testing.T) {
-	for name, ok := range map[string]bool{
-		"nodemetrics.example.com": true, "endpoints": true,
-		"secrets": false, "configmaps": false, "pods": false, "replicasets.apps": false, "": false, "a/b": false,
-		"*.example.com": false,
-	} {
-		if _, err := snapshot.CustomKind(name); (err == nil) != ok {
-			t.Errorf("%q: %v", name, err)
-		}
-	}
-}

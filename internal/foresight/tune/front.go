@@ -19,13 +19,16 @@ func costs(objectives []Objective, f Figures) Figures {
 
 // Dominates reports whether a is at least as good as b in each objective, and better in one.
 func Dominates(objectives []Objective, a, b Figures) bool {
-	x, y := costs(objectives, a), costs(objectives, b)
 	better := false
-	for i := range x {
-		if x[i] > y[i] {
+	for i, o := range objectives {
+		x, y := a[i], b[i]
+		if o.Higher {
+			x, y = y, x
+		}
+		if x > y {
 			return false
 		}
-		better = better || x[i] < y[i]
+		better = better || x < y
 	}
 	return better
 }

@@ -111,7 +111,7 @@ func (s *Search) refine(n int) []Candidate {
 		all[i] = s.trials[i].Figures
 	}
 	front := Front(s.Objectives, all)
-	if n <= 0 || len(front) == 0 || len(s.Settings) == 0 {
+	if len(front) == 0 || len(s.Settings) == 0 {
 		return nil
 	}
 	parents := slices.DeleteFunc(crowding(s.Objectives, all, front), func(i int) bool { return s.trials[i].Levels == nil })

@@ -1,6 +1,7 @@
 package upgrades_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,9 +9,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/upgrades"
 	"github.com/pmk-sched/pmk-sched/profiles"
+	"github.com/pmk-sched/pmk-sched/test/golden"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -121,58 +123,86 @@ func TestGatesOfFlagsAreMarked(t *testing.T) {
 	}
 }
 
-// run is the result of a simulation; a pod without a node is unplaced.
-func run(nodes map[string]string) *report.Report {
-	r := &report.Report{}
-	for name, node := range nodes {
-		if node == "" {
-			r.Unplaced = append(r.Unplaced, report.Unplaced{Namespace: "n", Name: name, Reason: "too large"})
-			continue
-		}
-		r.Placements = append(r.Placements, report.Placement{Namespace: "n", Name: name, Node: node})
+// The profiles of one configuration are compared by name, and plugins by their extension points.
+func TestPluginsOfProfilesAreCompared(t *testing.T) {
+	release := versions.Release{Major: 1, Minor: 34, Patch: 2}
+	of := func(profiles string) *upgrades.Scheduler {
+		return &upgrades.Scheduler{Name: "n", Release: release, Configuration: []byte(
+			"apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n" + profiles)}
 	}
-	r.Finish()
-	return r
-}
-
-func TestPlacementsDifferWithoutTies(t *testing.T) {
-	from := []*report.Report{
-		run(map[string]string{"same": "a", "tied": "a", "moved": "a", "refused": "a", "fits": "", "varies": "a"}),
-		run(map[string]string{"same": "a", "tied": "b", "moved": "a", "refused": "b", "fits": "", "varies": "b"}),
+	from := of(`- schedulerName: a
+- schedulerName: old
+- schedulerName: b
+  plugins:
+    score: {disabled: [{name: '*'}], enabled: [{name: NodeAffinity, weight: 5}, {name: ImageLocality, weight: 2}]}
+    filter: {disabled: [{name: NodePorts}]}
+    preFilter: {disabled: [{name: NodePorts}]}
+`)
+	to := of(`- schedulerName: b
+  plugins:
+    score: {disabled: [{name: '*'}], enabled: [{name: NodeAffinity, weight: 7}, {name: TaintToleration, weight: 4}]}
+    reserve: {disabled: [{name: '*'}]}
+    preBind: {disabled: [{name: VolumeBinding}]}
+- schedulerName: new
+- schedulerName: a
+`)
+	got, err := upgrades.Compare(from, to)
+	if err != nil {
+		t.Fatal(err)
 	}
-	to := []*report.Report{
-		run(map[string]string{"same": "a", "tied": "c", "moved": "b", "refused": "", "fits": "c", "varies": "c"}),
-		run(map[string]string{"same": "a", "tied": "c", "moved": "b", "refused": "", "fits": "a", "varies": ""}),
-	}
-	got := upgrades.ComparePlacements(from, to)
-	want := &upgrades.Placements{Runs: 2, NewRuns: 2, Pods: 6, Same: 1, Ties: 2, Placed: 5, NewPlaced: 5,
-		Differences: []upgrades.Difference{
-			{Namespace: "n", Name: "fits", Kind: upgrades.NewlyFits, NewNode: "c", Reason: "too large"},
-			{Namespace: "n", Name: "moved", Kind: upgrades.Moves, Node: "a", NewNode: "b"},
-			{Namespace: "n", Name: "refused", Kind: upgrades.FitsNoMore, Node: "a", Reason: "too large"},
-		}}
+	want := &upgrades.Tables{Gates: []upgrades.Gate{}, Plugins: []upgrades.Plugin{
+		{Profile: "b", Plugin: "ImageLocality", Removed: []string{"score"}, Weight: 2},
+		{Profile: "b", Plugin: "NodeAffinity", Weight: 5, NewWeight: 7},
+		{Profile: "b", Plugin: "NodePorts", Added: []string{"filter", "preFilter"}},
+		{Profile: "b", Plugin: "TaintToleration", Added: []string{"score"}, NewWeight: 4},
+		{Profile: "b", Plugin: "VolumeBinding", Removed: []string{"preBind", "reserve"}},
+	}, Fixed: []inspect.KnownProblem{}, New: []inspect.KnownProblem{}}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Error(diff)
+	}
+	for name, wrong := range map[string][2]*upgrades.Scheduler{"from": {of("x"), to}, "to": {from, of("x")}} {
+		if tables, err := upgrades.Compare(wrong[0], wrong[1]); err == nil || tables != nil ||
+			!strings.HasPrefix(err.Error(), "v1.34.2: read which plugins a scheduler runs: ") {
+			t.Errorf("%s: got %v, %v", name, tables, err)
+		}
 	}
 }
 
-// More pods, and a side without random ties, need more runs of the other.
-func TestRunsThatTellTiesFromDifferences(t *testing.T) {
+// The tables of two releases are whole: with the problems that only one of them has, the gates that
+// matter for scheduling, and those that flags set.
+func TestTablesOfTwoReleases(t *testing.T) {
+	from, to := at(t, versions.Release{Major: 1, Minor: 22, Patch: 2}, "binpack"),
+		at(t, versions.Release{Major: 1, Minor: 24, Patch: 3}, "binpack")
+	from.Gates = map[string]bool{"DefaultPodTopologySpread": true, "CSIMigrationAWS": false}
+	to.Gates = from.Gates
+	tables, err := upgrades.Compare(from, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.MarshalIndent(tables, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.Equal(t, "testdata/tables.json", string(text)+"\n")
+}
+
+func TestAnUpgradeIsWorseIfPodsOrProblemsChange(t *testing.T) {
 	for _, tc := range []struct {
-		pods        int
-		from, to    bool // ordered
-		runs, other int
+		name string
+		r    upgrades.Result
+		want bool
 	}{
-		{1, false, false, 3, 3}, {3, false, false, 4, 4}, {100, false, false, 6, 6}, {1000, false, false, 8, 8},
-		{10, false, true, 8, 2}, {10, true, true, 2, 2},
+		{"nothing", upgrades.Result{}, false},
+		{"blocked", upgrades.Result{Blocked: "a plugin is gone"}, true},
+		{"a new problem", upgrades.Result{Tables: upgrades.Tables{New: make([]inspect.KnownProblem, 1)}}, true},
+		{"other tables", upgrades.Result{Warnings: []string{"w"}, Tables: upgrades.Tables{Gates: make([]upgrades.Gate, 1),
+			Plugins: make([]upgrades.Plugin, 1), Fixed: make([]inspect.KnownProblem, 1)}}, false},
+		{"the same placements", upgrades.Result{Placements: &upgrades.Placements{Ties: 1}}, false},
+		{"a difference", upgrades.Result{
+			Placements: &upgrades.Placements{Differences: make([]upgrades.Difference, 1)}}, true},
 	} {
-		p := &upgrades.Placements{Pods: tc.pods, Differences: make([]upgrades.Difference, 1)}
-		from, to := upgrades.Side{Ordered: tc.from}, upgrades.Side{Ordered: tc.to}
-		for n := 0; n == 0 || !p.Enough(from, to); n++ {
-			from.Runs, to.Runs = from.Next(n), to.Next(n)
-		}
-		if from.Runs != tc.runs || to.Runs != tc.other {
-			t.Errorf("%+v: %d and %d runs", tc, from.Runs, to.Runs)
+		if got := tc.r.Worse(); got != tc.want {
+			t.Errorf("%s: %t", tc.name, got)
 		}
 	}
 }

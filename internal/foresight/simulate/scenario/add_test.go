@@ -102,6 +102,11 @@ func TestReplicas(t *testing.T) {
 		"of a Job with less to do": {
 			`{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"a"},"spec":{"parallelism":4,"completions":3,` + template +
 				`}}`, 3},
+		"the most": {
+			`{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":"a"},"spec":{"replicas":100000,` + template + `}}`,
+			100_000},
+		"without controllers": {`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"replicas":3,
+			"containers":[{"name":"c"}]}}`, 1},
 		"of a Job with more to do": {
 			`{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"a"},"spec":{"completions":3,` + template + `}}`, 1},
 	}
@@ -133,6 +138,22 @@ func TestManifestsThatCannotBeAddedAreRefused(t *testing.T) {
 			"spec.nodeName is set"},
 		"not a number": {
 			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{"replicas":"3","template":{"spec":{"containers":[{}]}}}}`, "invalid spec.replicas 3"},
+		"a CronJob": {`{"apiVersion":"batch/v1","kind":"CronJob","metadata":{"name":"a"}}`,
+			"pods of a CronJob cannot be added"},
+		"a ReplicationController": {`{"apiVersion":"v1","kind":"ReplicationController","metadata":{"name":"a"}}`,
+			"pods of a ReplicationController cannot be added"},
+		"too many": {
+			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{"replicas":100001,"template":{"spec":{"containers":[{}]}}}}`,
+			"Deployment default/a: invalid spec.replicas 100001: must be between 0 and 100000"},
+		"a fraction": {
+			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{"replicas":1.5,"template":{"spec":{"containers":[{}]}}}}`,
+			"invalid spec.replicas 1.5"},
+		"completions": {
+			`{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"a"},"spec":{"completions":"x","template":{"spec":{"containers":[{}]}}}}`,
+			"invalid spec.completions x: must be a number"},
+		"another value of a label": {
+			`{"apiVersion":"apps/v1","kind":"ReplicaSet","metadata":{"name":"a","namespace":"n"},"spec":{"selector":{"matchLabels":{"a":"b"}},
+				"template":{"metadata":{"labels":{"a":"c"}},"spec":{"containers":[{}]}}}}`, "ReplicaSet n/a: spec.selector does not"},
 		"a negative number": {
 			`{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"a"},"spec":{"parallelism":-1,"template":{"spec":{"containers":[{}]}}}}`, "invalid spec.parallelism -1"},
 		"selects no pod of its": {
@@ -145,6 +166,43 @@ func TestManifestsThatCannotBeAddedAreRefused(t *testing.T) {
 				t.Errorf("got %v, want %s", err, tc.want)
 			}
 		})
+	}
+}
+
+// A definition says whether objects of its kind have namespaces. One of several objects is noted.
+func TestObjectsOfDefinedKindsAreAdded(t *testing.T) {
+	s, err := scenario.Add(manifests(t, `{apiVersion: example.com/v1, kind: Quota, metadata: {name: q}}
+---
+{apiVersion: example.com/v1, kind: Rack, metadata: {name: r}}
+---
+{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: quotas.example.com},
+  spec: {group: example.com, scope: Namespaced, names: {kind: Quota, plural: quotas}}}
+---
+{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: racks.example.com},
+  spec: {group: example.com, scope: Cluster, names: {kind: Rack, plural: rackz}}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: p, annotations: {a: b}, labels: {c: d}}, spec: {nodeName: "", containers: [{name: c}]}}`), 1, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, o := range s.Objects {
+		namespace, name := scenario.NameOf(o.Fields)
+		got = append(got, o.Kind.GroupResource()+" "+o.Version+" "+namespace+"/"+name)
+	}
+	if diff := cmp.Diff([]string{"quotas.example.com v1 default/q", "rackz.example.com v1 /r"}, got); diff != "" {
+		t.Error(diff)
+	}
+	pods, next := s.Workloads[0].Copy(0, func(string) bool { return false }, nil)
+	more, _ := s.Workloads[0].Copy(next, func(key string) bool { return key == "default/p-1" }, nil)
+	if len(pods) != 1 || pods[0].Key != "default/p" || len(more) != 1 || more[0].Key != "default/p-2" {
+		t.Errorf("got %v, then %v", pods, more)
+	}
+	want := decode(t, `{"name":"p","namespace":"default","annotations":{"a":"b"},"labels":{"c":"d"}}`)
+	metadata := pods[0].Pod["metadata"].(map[string]any)
+	delete(metadata, "uid")
+	if diff := cmp.Diff(want, metadata); diff != "" {
+		t.Error(diff)
 	}
 }
 

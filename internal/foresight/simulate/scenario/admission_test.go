@@ -78,3 +78,64 @@ func TestClassesOfPodsExist(t *testing.T) {
 		}
 	}
 }
+
+// Priorities are those of classes that may have changed, and are computed again.
+func TestPrioritiesAreRemovedAndSet(t *testing.T) {
+	const pod = `{"metadata":{"name":"a"},"spec":{"nodeName":"n","priority":5,"priorityClassName":"high",` +
+		`"preemptionPolicy":"PreemptLowerPriority"}}`
+	given := decode(t, pod)
+	if diff := cmp.Diff(decode(t, `{"metadata":{"name":"a"},"spec":{"nodeName":"n"}}`),
+		scenario.WithoutPriority(given)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(decode(t, pod), given); diff != "" {
+		t.Errorf("the pod was changed: %s", diff)
+	}
+	for text, want := range map[string]bool{
+		pod: true, `{"spec":{"priority":0}}`: true, `{"spec":{}}`: false, `{}`: false,
+	} {
+		if got := scenario.HasPriority(decode(t, text)); got != want {
+			t.Errorf("%s has a priority: %t", text, got)
+		}
+	}
+	for _, text := range []string{`{}`, `{"spec":{"preemptionPolicy":"PreemptLowerPriority"}}`} {
+		got := decode(t, text)
+		scenario.NeverPreempt(got)
+		if diff := cmp.Diff(decode(t, `{"spec":{"preemptionPolicy":"Never"}}`), got); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+func TestMarksOfCreatedObjects(t *testing.T) {
+	marked := func(text string) map[string]any {
+		return scenario.MarkCreated(decode(t, text))["metadata"].(map[string]any)
+	}
+	given := marked(`{"kind":"Pod",
+		"metadata":{"name":"a","uid":"u","creationTimestamp":"2026-01-01T00:00:00Z","labels":{"a":"b"}}}`)
+	want := decode(t, `{"name":"a","uid":"u","creationTimestamp":"2026-01-01T00:00:00Z","labels":{"a":"b"}}`)
+	if diff := cmp.Diff(want, given); diff != "" {
+		t.Error(diff)
+	}
+	a, empty := marked(`{"kind":"Pod","metadata":{"name":"a"}}`), marked(`{"kind":"Pod","metadata":{"name":"a","uid":""}}`)
+	if diff := cmp.Diff(a, empty); diff != "" || a["creationTimestamp"] != "2000-01-01T00:00:00Z" {
+		t.Errorf("%v: %s", a, diff)
+	}
+	for _, other := range []string{`{"kind":"Pod","metadata":{"name":"b"}}`, `{"kind":"Node","metadata":{"name":"a"}}`,
+		`{"kind":"Pod","metadata":{"name":"a","namespace":"n"}}`} {
+		if marked(other)["uid"] == a["uid"] {
+			t.Errorf("%s has the UID of another object", other)
+		}
+	}
+}
+
+func TestAdmittedNodesHaveTheStatusOfTheAnswer(t *testing.T) {
+	got := scenario.Admitted(kindNamed(t, "Node"), decode(t, `{"metadata":{"name":"n","uid":"u","creationTimestamp":"t"},
+		"spec":{"unschedulable":true},"status":{"capacity":{"cpu":"4"}}}`),
+		decode(t, `{"metadata":{"uid":"x"},"spec":{"taints":[{"key":"a"}]},"status":{"allocatable":{"cpu":"4"}}}`))
+	want := decode(t, `{"metadata":{"name":"n","uid":"u","creationTimestamp":"t"},"spec":{"taints":[{"key":"a"}]},
+		"status":{"allocatable":{"cpu":"4"}}}`)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,11 +1,13 @@
 package scenario_test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 )
 
@@ -69,6 +71,28 @@ func TestClaimsOfPodsThatAreCreatedAgainAreRenewed(t *testing.T) {
 	}
 }
 
+// A ResourceClaim has at most 256 reservations, one for each pod.
+func TestReservationsOfRunningPodsAreBounded(t *testing.T) {
+	for given, want := range map[int]int{0: 3, 253: 256, 254: 256, 255: 256, 256: 256} {
+		reserved := make([]any, given)
+		for i := range reserved {
+			reserved[i] = map[string]any{"uid": strconv.Itoa(i)}
+		}
+		o := map[string]any{"metadata": map[string]any{"namespace": "shop", "name": "used"},
+			"status": map[string]any{"allocation": map[string]any{}, "reservedFor": reserved}}
+		none := func(string) bool { return false }
+		got := scenario.Renewal{Moved: none, Ended: none, Consumers: map[string][]scenario.Consumer{
+			"shop/used": {{Name: "0", UID: "0"}, {Name: "x", UID: "x"}, {Name: "y", UID: "y"}, {Name: "z", UID: "z"}},
+		}}.Claim(kindNamed(t, "ResourceClaim"), o)["status"].(map[string]any)["reservedFor"].([]any)
+		if given == 0 {
+			want++ // the pod 0 is new
+		}
+		if len(got) != want {
+			t.Errorf("%d reservations became %d, want %d", given, len(got), want)
+		}
+	}
+}
+
 // The API server keeps nothing else of the status of a pod that is scheduled again.
 func TestPodsThatAreScheduledAgainKeepTheNamesOfTheirClaims(t *testing.T) {
 	const pod = `{"metadata":{"namespace":"shop","name":"web"},"spec":{"nodeName":"n"},
@@ -89,8 +113,13 @@ func TestAPodWithoutTheTemplateOfItsClaimIsRefused(t *testing.T) {
 	}
 	err = scenario.ClaimTemplates{}.Check(&s.Workloads[0])
 	if want := "Pod default/a: the ResourceClaimTemplate default/one is missing"; err == nil ||
-		!strings.Contains(err.Error(), want) {
+		!strings.Contains(err.Error(), want) || !problem.IsInvalid(err) {
 		t.Errorf("got %v, want %q", err, want)
+	}
+	templates := scenario.ClaimTemplates{}
+	templates.Add(decode(t, `{"metadata":{"namespace":"default","name":"one"}}`))
+	if err := templates.Check(&s.Workloads[0]); err != nil {
+		t.Errorf("with the template: %v", err)
 	}
 }
 

@@ -243,7 +243,10 @@ func (p fileParser) nodesToAdd(n *yaml.Node, into *[]NodesToAdd) error {
 	seen := map[string]bool{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		add := NodesToAdd{Template: n.Content[i].Value}
-		if seen[add.Template] {
+		switch {
+		case add.Template == "":
+			return p.invalid(n.Content[i], "expected TEMPLATE: N")
+		case seen[add.Template]:
 			return p.invalid(n.Content[i], "%s is given twice", add.Template)
 		}
 		seen[add.Template] = true

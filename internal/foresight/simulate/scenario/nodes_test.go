@@ -48,6 +48,8 @@ func TestNewNodesAreCopiesWithoutTheStateOfTheirTemplate(t *testing.T) {
 			`{"kind":"Pod","metadata":{"name":"p","namespace":"n","uid":"u","ownerReferences":[{"kind":"DaemonSet"}]},"spec":{"nodeName":"w"},"status":{"phase":"Running"}}`,
 			`{"metadata":{"name":"p-new-3","namespace":"n","ownerReferences":[{"kind":"DaemonSet"}]},"spec":{"nodeName":"w-new-3"},"status":{"phase":"Running"}}`,
 		},
+		"a pod of a DaemonSet that is deleted": {`{"kind":"Pod","metadata":{"name":"p","deletionTimestamp":"x",
+			"ownerReferences":[{"kind":"DaemonSet"}]},"spec":{"nodeName":"w"}}`, ""},
 		"another pod": {`{"kind":"Pod","metadata":{"name":"p"},"spec":{"nodeName":"w"}}`, ""},
 		"a finished one": {
 			`{"kind":"Pod","metadata":{"name":"p","ownerReferences":[{"kind":"DaemonSet"}]},"spec":{"nodeName":"w"},"status":{"phase":"Failed"}}`, ""},
@@ -108,7 +110,9 @@ func TestNewNodesHaveTheTaintsOfTheirPoolAlone(t *testing.T) {
 	pool := []string{"team", "nvidia.com/gpu", "node.kubernetes.io/windows", "karpenter.sh/capacity-type", "node-role.kubernetes.io/edge"}
 	state := []string{"ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler", "node.cilium.io/agent-not-ready",
 		"ebs.csi.aws.com/agent-not-ready", "startup-taint.cluster-autoscaler.kubernetes.io/x", "karpenter.sh/disrupted",
-		"karpenter.sh/unregistered", "node.cloudprovider.kubernetes.io/uninitialized", "node.kubernetes.io/disk-pressure"}
+		"karpenter.sh/unregistered", "node.cloudprovider.kubernetes.io/uninitialized", "node.kubernetes.io/disk-pressure",
+		"status-taint.cluster-autoscaler.kubernetes.io/x", "ignore-taint.cluster-autoscaler.kubernetes.io/x",
+		"aws-node-termination-handler/spot-itn", "readiness.k8s.io/network", "NodeWithImpairedVolumes"}
 	var taints []string
 	for _, key := range append(pool, state...) {
 		taints = append(taints, `{"key":"`+key+`","effect":"NoSchedule"}`)
@@ -122,6 +126,43 @@ func TestNewNodesHaveTheTaintsOfTheirPoolAlone(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if len(notes) != 1 || !strings.Contains(notes[0], strings.Join(state, ", ")) {
+		t.Errorf("notes %q", notes)
+	}
+}
+
+// Objects of other nodes are no templates, and storage capacity is one for the nodes of a snapshot.
+func TestTemplatesOfNewNodes(t *testing.T) {
+	both, err := scenario.Nodes([]scenario.Template{{Name: "w", Count: 1, First: 1}, {Name: "v", Count: 1, First: 1},
+		{Name: "w", Count: 1, First: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"v", "w"}, both.Nodes); diff != "" || both.Name != "nodes" {
+		t.Errorf("%s: %s", both.Name, diff)
+	}
+	node := decode(t, `{"metadata":{"name":"gpu"},"status":{"capacity":{"cpu":"8"}}}`)
+	manifest, err := scenario.Nodes([]scenario.Template{{Name: "gpu", Node: node, Count: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		kind, text string
+		both       bool
+	}{
+		{"Node", `{"metadata":{"name":"w"}}`, true}, {"Node", `{"metadata":{"name":"x"}}`, false},
+		{"CSINode", `{"metadata":{"name":"v"}}`, true}, {"Pod", `{"spec":{"nodeName":"v"}}`, true},
+		{"Pod", `{"metadata":{"name":"v"},"spec":{}}`, false}, {"Service", `{"metadata":{"name":"v"}}`, false},
+		{"CSIStorageCapacity", `{"metadata":{"name":"x"}}`, true},
+	} {
+		kind, o := kindNamed(t, tc.kind), decode(t, tc.text)
+		if got := both.IsTemplate(kind, o); got != tc.both {
+			t.Errorf("%s %s: %t", tc.kind, tc.text, got)
+		}
+		if manifest.IsTemplate(kind, o) {
+			t.Errorf("%s %s is a template of nodes of a manifest", tc.kind, tc.text)
+		}
+	}
+	if _, notes := copiesOf(t, `{"kind":"Node","metadata":{"name":"w"},"spec":{"taints":[{"key":"gpu"}]}}`); len(notes) > 0 {
 		t.Errorf("notes %q", notes)
 	}
 }

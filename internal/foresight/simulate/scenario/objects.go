@@ -3,6 +3,7 @@ package scenario
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -30,11 +31,14 @@ func NewObjects(manifests []map[string]any) (*Objects, error) {
 	r := &Objects{Bound: map[string]string{}}
 	seen := map[string]bool{}
 	for i, o := range manifests {
-		kind, err := r.add(runtime.DeepCopyJSON(o), i)
+		o = runtime.DeepCopyJSON(o)
+		kind, err := r.add(o, i)
 		if err != nil {
 			return nil, err
 		}
-		key := fmt.Sprintf("%v %v/%v", kind, part(o, "metadata")["namespace"], part(o, "metadata")["name"])
+		apiVersion, _ := o["apiVersion"].(string)
+		group, _, _ := strings.Cut(apiVersion, "/") // v1 is of the core group alone
+		key := fmt.Sprintf("%s %s %v/%v", group, kind, part(o, "metadata")["namespace"], part(o, "metadata")["name"])
 		if seen[key] {
 			return nil, problem.Invalidf("", "%s %v is given twice", kind, part(o, "metadata")["name"])
 		}

@@ -158,6 +158,8 @@ func TestPodsOfOtherSchedulersGetAProfileThatExists(t *testing.T) {
 		"has none":                     {`{"spec":{"schedulerName":"c"}}`, []string{"a", "b"}, "a", true},
 		"default, without a name":      {`{"spec":{}}`, []string{"default-scheduler"}, nil, false},
 		"without a name, and no such":  {`{"spec":{}}`, []string{"a"}, "a", false},
+		"default, and no such":         {`{"spec":{"schedulerName":"default-scheduler"}}`, []string{"a"}, "a", true},
+		"an empty name":                {`{"spec":{"schedulerName":""}}`, []string{"a", "default-scheduler"}, "", false},
 		"without a specification even": {`{}`, []string{"a"}, nil, false},
 	}
 	for name, tc := range cases {
@@ -203,6 +205,28 @@ func TestObjectsAreCompletedForTheAPIServer(t *testing.T) {
 			text:   `{"spec":{"containers":[{"volumeMounts":[{"name":"keys","bindMountOptions":["noexec"]}]}]}}`,
 			object: `{"spec":{"containers":[{"volumeMounts":[{"name":"keys","bindMountOptions":["noexec"],"mountPath":"/snapshot-0"}]}],"volumes":[{"name":"keys","emptyDir":{}}]}}`,
 		},
+		"mounts with a path, or of a volume that is there": {
+			kind: "Pod",
+			text: `{"spec":{"initContainers":[{"volumeMounts":[{"name":"a"},{"name":"b","mountPath":"/b"}]}],
+				"containers":[{"volumeMounts":[{"name":"a"},{"name":"c"}]}],"volumes":[{"name":"c","csi":{}}]}}`,
+			object: `{"spec":{"initContainers":[{"volumeMounts":[{"name":"a","mountPath":"/snapshot-0"},
+					{"name":"b","mountPath":"/b"}]}],
+				"containers":[{"volumeMounts":[{"name":"a","mountPath":"/snapshot-0"},{"name":"c","mountPath":"/snapshot-1"}]}],
+				"volumes":[{"name":"c","csi":{}},{"name":"a","emptyDir":{}}]}}`,
+		},
+		"a pending pod with claims": {kind: "Pod", text: `{"status":{"phase":"Pending","resourceClaimStatuses":[]}}`, object: `{}`,
+			status: `{"status":{"phase":"Pending","resourceClaimStatuses":[]}}`},
+		"a PriorityClass": {kind: "PriorityClass", text: `{"value":1,"globalDefault":true}`, object: `{"value":1}`},
+		"a StorageClass": {kind: "StorageClass", text: `{"metadata":{"name":"a","annotations":{"a":"b"}}}`,
+			object: `{"metadata":{"name":"a"}}`},
+		"a ReplicationController": {kind: "ReplicationController", text: `{"spec":{"selector":{"a":"b"}}}`,
+			object: `{"spec":{"selector":{"a":"b"},"template":{"metadata":{"labels":{"a":"b"}},
+				"spec":{"containers":[{"image":"snapshot","name":"snapshot"}]}}}}`},
+		"a StatefulSet without labels": {kind: "StatefulSet",
+			text: `{"spec":{"selector":{"matchExpressions":[{"key":"a","operator":"In","values":[]},{"operator":"Exists"}]}}}`,
+			object: `{"spec":{"selector":{"matchExpressions":[{"key":"a","operator":"In","values":[]},{"operator":"Exists"}]},
+				"serviceName":"snapshot","template":{"metadata":{"labels":{}},
+				"spec":{"containers":[{"image":"snapshot","name":"snapshot"}]}}}}`},
 		"a node, with its status": {kind: "Node", text: `{"metadata":{"uid":"u"},"status":{"capacity":{"cpu":"1"}}}`,
 			object: `{"metadata":{},"status":{"capacity":{"cpu":"1"}}}`},
 		"a Service": {kind: "Service", text: `{"metadata":{}}`,
@@ -247,7 +271,7 @@ func TestObjectsAreCompletedForTheAPIServer(t *testing.T) {
 			}
 		})
 	}
-	for _, kind := range []string{"Deployment", "Job"} {
+	for _, kind := range []string{"Deployment", "Job", "ResourceQuota"} {
 		if _, ok := complete(t, kind, `{}`); ok {
 			t.Errorf("a %s is created", kind)
 		}

@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func names(n int) []string {
@@ -47,27 +50,61 @@ func TestEachNodeHasItsRank(t *testing.T) {
 	}
 }
 
+// Results of different builds are compared, so that a seed gives the same ranks in each of them.
+func TestRanksOfASeedStayTheSame(t *testing.T) {
+	nodes := names(14)
+	got := map[string][2]int{}
+	for digit := range 2 {
+		for _, p := range rank(42, "default/web", nodes, digit) {
+			digits := got[p.Host]
+			digits[digit] = p.Score
+			got[p.Host] = digits
+		}
+	}
+	want := map[string][2]int{
+		"node-0000": {0, 1}, "node-0001": {1, 0}, "node-0002": {4, 0}, "node-0003": {7, 0}, "node-0004": {5, 0},
+		"node-0005": {8, 0}, "node-0006": {3, 0}, "node-0007": {1, 1}, "node-0008": {6, 0}, "node-0009": {9, 0},
+		"node-0011": {2, 1}, "node-0012": {10, 0}, "node-0013": {2, 0}, // node-0010 is the first one
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if scores := rank(42, "default/web", nil, 0); scores == nil || len(scores) != 0 {
+		t.Errorf("no node has the scores %v", scores)
+	}
+}
+
+func TestEachDigitHasAnAddress(t *testing.T) {
+	for nodes, want := range map[int]int{0: 1, 1: 1, 11: 1, 12: 2, 121: 2, 122: 3, 1331: 3, 1332: 4, 1523: 4} {
+		if got := len(Addresses(nodes)); got != want {
+			t.Errorf("%d digits for %d nodes, want %d", got, nodes, want)
+		}
+	}
+	want := []string{"http://ties.invalid/0", "http://ties.invalid/1", "http://ties.invalid/2"}
+	if diff := cmp.Diff(want, Addresses(122)); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestServiceAnswersAScheduler(t *testing.T) {
 	b, err := Start(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := len(Addresses(11)); n != 1 {
-		t.Errorf("%d digits for 11 nodes", n)
-	}
-	if n := len(Addresses(1523)); n != 4 {
-		t.Errorf("%d digits for 1523 nodes", n)
-	}
 	body := `{"Pod": {"metadata": {"namespace": "a", "name": "b"}}, "NodeNames": ["x", "y", "z"]}`
 	address := string(b.Resolve(Addresses(3)[0]))
+	if both := string(b.Resolve("a: http://ties.invalid/0, b: http://ties.invalid/1")); strings.Contains(both, "invalid") {
+		t.Errorf("an address is not resolved: %s", both)
+	}
 	response, err := http.Post(address+"/"+Verb, "application/json", bytes.NewBufferString(body)) //nolint:noctx // loopback
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer response.Body.Close()
 	var scores []priority
-	if err := json.NewDecoder(response.Body).Decode(&scores); err != nil || len(scores) != 2 {
-		t.Errorf("got %v, %v", scores, err)
+	err = json.NewDecoder(response.Body).Decode(&scores)
+	if want := rank(1, "a/b", []string{"z", "y", "x"}, 0); err != nil || len(scores) != 2 || !slices.Equal(scores, want) {
+		t.Errorf("got %v, %v, want %v", scores, err, want)
 	}
 	if err := b.Close(t.Context()); err != nil {
 		t.Error(err)

@@ -221,6 +221,17 @@ func TestArchivesThatAreNotSnapshotsAreRefused(t *testing.T) {
 		"a path as a custom kind": {makeArchive(t,
 			of(func(h *snapshot.Header) { h.Resources[0].Resource = "../a"; h.Resources[0].Custom = true })),
 			"invalid resource"},
+		"an unknown plural": {makeArchive(t, of(func(h *snapshot.Header) { h.Resources[0].Resource = "node" })),
+			"not read by a scheduler"},
+		"another scope": {makeArchive(t, of(func(h *snapshot.Header) { h.Resources[0].Namespaced = true })),
+			"not read by a scheduler"},
+		"an older version": {makeArchive(t, of(func(h *snapshot.Header) { h.Version = 0 })), "expected version 1"},
+		"with changes": {makeArchive(t, of(func(h *snapshot.Header) { h.Recording = &snapshot.Recording{} })),
+			"the header of a snapshot has not"},
+		"a recording without them": {makeArchive(t, of(func(h *snapshot.Header) { h.Format = snapshot.RecordingFormat })),
+			"is a recording"},
+		"another API group": {makeArchive(t, good,
+			lines(strings.Replace(nodeA, `"v1"`, `"apps/v1"`, 1)+"\n")), "expected v1 Node, got apps/v1 Node"},
 		"a kind twice": {makeArchive(t,
 			of(func(h *snapshot.Header) { h.Resources = append(h.Resources, h.Resources[0]) })), "twice"},
 		"objects missing": {makeArchive(t, good), "objects/nodes.v1.jsonl is missing"},
@@ -268,8 +279,11 @@ func TestLimits(t *testing.T) {
 	}{
 		"bytes":     {file, archive.Limits{Bytes: 3000}, "more bytes than the limit"},
 		"objects":   {file, archive.Limits{Objects: 3}, "more than 3 objects"},
-		"an object": {file, archive.Limits{ObjectBytes: 90}, "token too long"},
+		"an object": {file, archive.Limits{ObjectBytes: 90}, "objects/nodes.v1.jsonl: line 1: bufio.Scanner: token too"},
 		"defaults":  {long, archive.Limits{}, "token too long"},
+		"a half":    {file[:len(file)/2], archive.Limits{}, "unexpected EOF"},
+		"a byte":    {file[:len(file)-1], archive.Limits{}, "unexpected EOF"},
+		"checksum":  {slices.Concat(file[:len(file)-8], []byte("12345678")), archive.Limits{}, "invalid checksum"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

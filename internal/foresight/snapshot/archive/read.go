@@ -49,6 +49,7 @@ type Reader struct {
 	header *snapshot.Header
 	limits Limits
 	tar    *tar.Reader
+	text   io.Reader // what tar reads
 	kinds  []*snapshot.Kind
 	// passed is the number of resources whose entries were read.
 	passed int
@@ -66,19 +67,20 @@ func newReader(r io.Reader, limits Limits, format string) (*Reader, error) {
 	if err != nil {
 		return nil, invalid("not a gzip file: %w", err)
 	}
-	in := &Reader{limits: limits, tar: tar.NewReader(&bounded{r: compressed, left: limits.Bytes})}
+	text := &bounded{r: compressed, left: limits.Bytes}
+	in := &Reader{limits: limits, tar: tar.NewReader(text), text: text}
 	if err := in.next(headerName); err != nil {
 		return nil, err
 	}
-	text, err := io.ReadAll(io.LimitReader(in.tar, headerBytes+1))
+	head, err := io.ReadAll(io.LimitReader(in.tar, headerBytes+1))
 	switch {
 	case err != nil:
 		return nil, invalid("%s: %w", headerName, err)
-	case len(text) > headerBytes:
+	case len(head) > headerBytes:
 		return nil, invalid("%s is longer than %d bytes", headerName, headerBytes)
 	}
 	h := &snapshot.Header{}
-	if err := json.Unmarshal(text, h); err != nil {
+	if err := json.Unmarshal(head, h); err != nil {
 		return nil, invalid("%s: %w", headerName, err)
 	}
 	in.header = h
@@ -180,12 +182,15 @@ func (r *Reader) Each(do func(kind *snapshot.Kind, version string, object map[st
 	return r.end()
 }
 
-// end checks that no entry is left.
+// end checks that no entry is left, and the checksum, which follows the last byte.
 func (r *Reader) end() error {
 	switch h, err := r.tar.Next(); {
 	case err == nil:
 		return invalid("unexpected file %q", h.Name)
 	case !errors.Is(err, io.EOF):
+		return invalid("%w", err)
+	}
+	if _, err := io.Copy(io.Discard, r.text); err != nil {
 		return invalid("%w", err)
 	}
 	return nil

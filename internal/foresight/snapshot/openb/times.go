@@ -38,16 +38,17 @@ func Changes(
 		if err := step(created, false, map[string]any{"phase": "Pending"}); err != nil {
 			return err
 		}
-		end := map[string]any{"phase": "Pending"} // it was never scheduled
+		last, end := created, map[string]any{"phase": "Pending"} // it was never scheduled
 		if row["scheduled_time"] != "" {
 			if end["phase"] = "Succeeded"; row["pod_phase"] == "Failed" {
 				end["phase"] = "Failed"
 			}
 			scheduled, err := row.number("scheduled_time")
-			if err == nil {
-				err = step(max(scheduled, created), false, running())
-			}
 			if err != nil {
+				return err
+			}
+			last = max(scheduled, created)
+			if err := step(last, false, running()); err != nil {
 				return err
 			}
 		}
@@ -58,7 +59,7 @@ func Changes(
 		if err != nil {
 			return err
 		}
-		return step(max(deleted, created), true, end)
+		return step(max(deleted, last), true, end)
 	})
 }
 
