@@ -94,12 +94,12 @@ test: deps build bin/helm programs ## check, unit, and each capability once at v
 	GOGC=$${GOGC:-400} $(MAKE) check GOLDENS=
 	@GOGC=$${GOGC:-400} hack/seconds.sh unit $(TEST) $(UNIT)
 	@GOGC=$${GOGC:-400} hack/seconds.sh servers $(INTEGRATION) $(SERVERS)
-	@LABS='pmk kubeadm' GOGC=$${GOGC:-400} hack/with-labs.sh hack/seconds.sh labs $(INTEGRATION) $(LABTESTS)
+	@LABS='shared-pmk shared-kubeadm exclusive-pmk' GOGC=$${GOGC:-400} hack/with-labs.sh hack/seconds.sh labs $(INTEGRATION) $(LABTESTS)
 
 .PHONY: test-cases
 test-cases: deps build bin/helm programs ## every case at v1.24.3 on real API servers and labs of each layout, with those of `make test` (root)
 	@GOGC=$${GOGC:-400} hack/seconds.sh servers $(INTEGRATION) -tags cases $(SERVERS)
-	@LABS='pmk kubeadm' GOGC=$${GOGC:-400} hack/with-labs.sh hack/seconds.sh labs $(INTEGRATION) -tags cases $(LABTESTS)
+	@LABS='shared-pmk shared-kubeadm exclusive-pmk exclusive-kubeadm' GOGC=$${GOGC:-400} hack/with-labs.sh hack/seconds.sh labs $(INTEGRATION) -tags cases $(LABTESTS)
 
 INTEGRATION = $(TEST) -p 2 -parallel 2 -count=1 -timeout 40m
 # The longest package comes first; packages without tests of `make test` have no result.

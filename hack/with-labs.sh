@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs a command that tests, with a directory for the labs that its tests use, and takes the labs down
-# afterwards, also when the command fails. The labs of the layouts in LABS start at once, in the
-# background; the tests wait for them.
+# afterwards, also when the command fails. The labs in LABS, such as shared-pmk or exclusive-kubeadm,
+# start at once, in the background; the tests wait for them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -34,10 +34,8 @@ start() {
 }
 
 start_all() {
-	local kind layout
-	for kind in shared exclusive; do
-		for layout in $LABS; do start "$kind-$layout" "$layout"; done
-	done
+	local name
+	for name in $LABS; do start "$name" "${name#*-}"; done
 }
 
 take_down() {

@@ -1,4 +1,4 @@
-//go:build linux
+//go:build linux && (cases || faults || labs)
 
 // Package demo runs the demo that the README shows first.
 package demo

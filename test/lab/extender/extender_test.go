@@ -1,4 +1,4 @@
-//go:build linux
+//go:build linux && (cases || faults || labs)
 
 package extender
 
@@ -10,9 +10,8 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
 	"github.com/pmk-sched/pmk-sched/test/internal/labs"

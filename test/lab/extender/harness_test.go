@@ -1,4 +1,4 @@
-//go:build linux
+//go:build linux && (cases || faults || labs)
 
 // Package extender deploys extenders on a real control-plane node, as a service and as a sidecar,
 // with the commands that a user types: a scheduler follows them, they are restarted, and uninstall

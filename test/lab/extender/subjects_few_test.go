@@ -1,4 +1,4 @@
-//go:build linux && !labs
+//go:build linux && !labs && (cases || faults)
 
 package extender
 

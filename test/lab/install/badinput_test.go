@@ -39,18 +39,6 @@ func hasImage(t *testing.T, n *labs.Node, name, want string) {
 	}
 }
 
-// A scheduler that crashes, on a real kubelet: deploy prints its last log lines and restores the
-// deployed one.
-func TestDeployOfACrashingSchedulerShowsItsLogAndRestoresTheFormer(t *testing.T) {
-	n, name := labs.Shared(t, "pmk"), labs.SchedulerName(t)
-	image := n.Image(t)
-	n.Deploy(t, name, image)
-	n.TryDeploy(t, name, n.Faulty(t, "crash", labs.Release)).Fails(t, 1, "this scheduler ends at once",
-		"exited with code 7")
-	hasImage(t, n, name, image)
-	n.PMKSched(t, "verify", "--name", name).OK(t)
-}
-
 // A dry run reports the changes that deploy would make, and makes none. check runs only the
 // preflight checks.
 func TestDryRunAndCheckChangeNothing(t *testing.T) {

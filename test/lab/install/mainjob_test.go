@@ -150,3 +150,14 @@ func schedules(t *testing.T, n *labs.Node, name, image string) {
 		t.Errorf("the 5 pods that name no scheduler were scheduled by %v", got)
 	}
 }
+
+// hasNoKeyInConfigMaps fails the test if a private key of the scheduler can be read with the right
+// to read ConfigMaps.
+func hasNoKeyInConfigMaps(t *testing.T, n *labs.Node, name string) {
+	t.Helper()
+	maps := n.Kubectl(t, "get", "configmaps", "-n", "kube-system", "-l", "app.kubernetes.io/instance="+name, "-o", "yaml")
+	if !strings.Contains(maps, "kind: ConfigMap") || strings.Contains(maps, "client-key-data") ||
+		strings.Contains(maps, "PRIVATE KEY") {
+		t.Errorf("the ConfigMaps hold a private key, or do not exist:\n%s", maps)
+	}
+}

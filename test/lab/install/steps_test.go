@@ -40,7 +40,3 @@ func convergesAfterKill(t *testing.T, n *labs.Node, step string) {
 	diff := slices.DeleteFunc(args, func(arg string) bool { return slices.Contains(labs.Stable("1s"), arg) })
 	n.PMKSched(t, append([]string{"diff"}, diff[1:]...)...).OK(t)
 }
-
-func TestDeployKilledAfterApplyConvergesWhenRunAgain(t *testing.T) {
-	convergesAfterKill(t, labs.Shared(t, "kubeadm"), "apply")
-}

@@ -5,7 +5,6 @@ package lifecycle
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -77,8 +76,6 @@ func inRoot(pattern string) func(*lab.Lab) string {
 var whileTheAPIServerStarts = killPoint{"while the API server starts", "start the API server",
 	inRoot("var/log/pods/*/*"), 0}
 
-func TestLabDownAfterUpWasKilledLeavesNothing(t *testing.T) { whileTheAPIServerStarts.leavesNothing(t) }
-
 func (p killPoint) leavesNothing(t *testing.T) {
 	t.Helper()
 	m := watchMachine(t)
@@ -143,24 +140,4 @@ func (p killPoint) killUp(t *testing.T, stateDir, cacheDir string) {
 	if err := cmd.Wait(); err == nil {
 		t.Fatal("lab up was done before it was killed")
 	}
-}
-
-func TestLabUpThatIsCancelledLeavesNothing(t *testing.T) {
-	m := watchMachine(t)
-	stateDir, cacheDir := directories(t)
-	o := options(t, stateDir, cacheDir, "cancelled")
-	ctx, cancel := context.WithCancel(t.Context())
-	o.OnStep = func(step string) func(error) {
-		if strings.HasPrefix(step, "start the API server") {
-			cancel()
-		}
-		return nil
-	}
-	if _, err := lab.Up(ctx, o); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
-	if labs, err := lab.List(stateDir); err != nil || len(labs) != 0 {
-		t.Errorf("labs left: %d, %v", len(labs), err)
-	}
-	m.unchanged(t)
 }

@@ -59,14 +59,6 @@ func (f failure) isReverted(t *testing.T) {
 	n.PMKSched(t, "status").OK(t)
 }
 
-// A scheduler that runs at first and ends within the stability window is reverted.
-func TestReplaceIsRevertedWhenTheSchedulerCrashes(t *testing.T) {
-	failure{
-		"ends after 2 seconds", "crash-later", lab.LayoutKubeadm, labs.Stable("6s"),
-		[]string{"exit status 7", "this scheduler ends after 2 seconds"},
-	}.isReverted(t)
-}
-
 // nearEnd are the steps after which only the journal is written: a signal may find that the process
 // has ended.
 func nearEnd() []string { return []string{"wait until stable", "mark replaced"} }
@@ -93,8 +85,4 @@ func restoredOrResumed(t *testing.T, n *node, step string) {
 	n.PMKSched(t, "status").OK(t)
 	n.PMKSched(t, "verify", "--default").OK(t)
 	n.restore(t)
-}
-
-func TestReplaceKilledAfterTheSwapIsRestoredOrResumed(t *testing.T) {
-	restoredOrResumed(t, exclusive(t, lab.LayoutPMK), "swap")
 }
