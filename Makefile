@@ -158,8 +158,8 @@ fuzz: ## every parser of input that others write, FUZZTIME each (5m)
 .PHONY: soak
 soak: deps build ## a scheduler and an extender under 50 pods a second for SOAK (60m) do not grow; a shadow agrees about 1,000 pods, an extender withstands 200 hostile clients, a scheduler hostile tenants, 10 minutes each (root)
 	SOAK=10m PMK_SCHED_TEST_EXTENDER=$(CURDIR)/bin/pmk-extender go test -count=1 -timeout 30m -run TestSchedulerGetsThroughAFlood -v ./scheduler/extender
-	SHADOW=10m go test -count=1 -timeout 30m -run TestShadow -v ./test/apiserver/shadow
-	TENANT=10m go test -count=1 -timeout 90m -run TestHostileTenantsHarmNoOne -v ./test/apiserver/plugins
+	SHADOW=10m go test -count=1 -timeout 30m -tags cases -run TestShadow -v ./test/apiserver/shadow
+	TENANT=10m go test -count=1 -timeout 90m -tags cases -run TestHostileTenantsHarmNoOne -v ./test/apiserver/plugins
 	hack/with-labs.sh go test -count=1 -timeout 3h -tags soak -v ./test/lab/soak
 
 .PHONY: mutants

@@ -3,13 +3,23 @@
 package commands
 
 import (
+	"io"
+	"log"
+	"net/http/httptest"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-containerregistry/pkg/registry"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
+	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
+	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 func TestSeveralControlPlaneNodes(t *testing.T) {
@@ -70,4 +80,35 @@ func TestSeveralControlPlaneNodes(t *testing.T) {
 	t.Run("status of default schedulers", func(t *testing.T) { testStatusOfDefaultSchedulers(t, pmkSched) })
 	t.Run("status of the node's files", func(t *testing.T) { testStatusOfNodeFiles(t, pmkSched) })
 	t.Run("upgrade --check", func(t *testing.T) { testUpgradeCheck(t, pmkSched) })
+}
+
+// pushUpstream pushes an image shaped like upstream's, with a real kube-scheduler, to a registry
+// and returns its name. The entrypoint is another program.
+func pushUpstream(t *testing.T) string {
+	t.Helper()
+	release, err := versions.Parse(apiserver.Release)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scheduler, err := controlplane.Build(run.Context(t), build.Options{Release: release})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const busybox = "/bin/busybox"
+	platform := "linux/" + runtime.GOARCH
+	built, err := image.Build(t.Context(), image.Options{
+		Base: image.Base{Busybox: busybox}, Platforms: []string{platform}, Entrypoint: []string{"/go-runner"},
+		Files: map[string][]image.File{platform: {{Path: "/go-runner", Source: busybox},
+			{Path: image.SchedulerPath, Source: scheduler}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	t.Cleanup(server.Close)
+	reference := strings.TrimPrefix(server.URL, "http://") + "/kube-scheduler:" + apiserver.Release
+	if _, err := image.Push(t.Context(), built, reference, nil); err != nil {
+		t.Fatal(err)
+	}
+	return reference
 }

@@ -9,7 +9,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/health"
 )
@@ -95,4 +97,74 @@ func TestStatusFindingsOfAScheduler(t *testing.T) {
 			s.expect(ctx, t, tc.want...)
 		})
 	}
+}
+
+// unbind replaces the pod by one without a node, as after a rollout, with the condition that a
+// scheduler set, if any.
+func (s *second) unbind(ctx context.Context, t *testing.T, condition *corev1.PodCondition) error {
+	t.Helper()
+	zero, no := int64(0), false
+	pods := server.Client(t).CoreV1().Pods(s.ns)
+	if err := pods.Delete(ctx, s.name+"-1", metav1.DeleteOptions{GracePeriodSeconds: &zero}); err != nil {
+		return err
+	}
+	pod, err := pods.Create(ctx, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: s.name + "-1",
+			Labels: map[string]string{ownership.LabelName: ownership.Scheduler, ownership.LabelInstance: s.name}},
+		Spec: corev1.PodSpec{AutomountServiceAccountToken: &no,
+			Containers: []corev1.Container{{Name: ownership.Scheduler, Image: "localhost/s:v1"}}},
+	}, metav1.CreateOptions{})
+	if err != nil || condition == nil {
+		return err
+	}
+	pod.Status.Conditions = append(pod.Status.Conditions, *condition)
+	_, err = pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{})
+	return err
+}
+
+// status changes the status of the pod to one that is not ready.
+func (s *second) status(ctx context.Context, t *testing.T, state corev1.ContainerState) {
+	t.Helper()
+	pods := server.Client(t).CoreV1().Pods(s.ns)
+	pod, err := pods.Get(ctx, s.name+"-1", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod.Status.Conditions[0].Status = corev1.ConditionFalse
+	pod.Status.ContainerStatuses[0].Ready, pod.Status.ContainerStatuses[0].State = false, state
+	if _, err := pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// patch changes a ClusterRoleBinding.
+func patch(ctx context.Context, t *testing.T, binding, text string) error {
+	t.Helper()
+	bindings := server.Client(t).RbacV1().ClusterRoleBindings()
+	_, err := bindings.Patch(ctx, binding, types.MergePatchType, []byte(text), metav1.PatchOptions{})
+	t.Cleanup(func() {
+		if err := bindings.Delete(context.WithoutCancel(ctx), binding, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	return err
+}
+
+// waitingPod creates a pod that names the scheduler, with a condition that a scheduler would have
+// set.
+func waitingPod(ctx context.Context, t *testing.T, s *second, name string, condition *corev1.PodCondition) error {
+	t.Helper()
+	no := false
+	pods := server.Client(t).CoreV1().Pods(s.ns)
+	pod, err := pods.Create(ctx, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: corev1.PodSpec{SchedulerName: s.name, AutomountServiceAccountToken: &no,
+			Containers: []corev1.Container{{Name: "main", Image: "i"}}},
+	}, metav1.CreateOptions{})
+	if err != nil || condition == nil {
+		return err
+	}
+	pod.Status.Conditions = append(pod.Status.Conditions, *condition)
+	_, err = pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{})
+	return err
 }

@@ -125,29 +125,6 @@ func (s *second) pod(ctx context.Context, t *testing.T, app string) {
 	}
 }
 
-// unbind replaces the pod by one without a node, as after a rollout, with the condition that a
-// scheduler set, if any.
-func (s *second) unbind(ctx context.Context, t *testing.T, condition *corev1.PodCondition) error {
-	t.Helper()
-	zero, no := int64(0), false
-	pods := server.Client(t).CoreV1().Pods(s.ns)
-	if err := pods.Delete(ctx, s.name+"-1", metav1.DeleteOptions{GracePeriodSeconds: &zero}); err != nil {
-		return err
-	}
-	pod, err := pods.Create(ctx, &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: s.name + "-1",
-			Labels: map[string]string{ownership.LabelName: ownership.Scheduler, ownership.LabelInstance: s.name}},
-		Spec: corev1.PodSpec{AutomountServiceAccountToken: &no,
-			Containers: []corev1.Container{{Name: ownership.Scheduler, Image: "localhost/s:v1"}}},
-	}, metav1.CreateOptions{})
-	if err != nil || condition == nil {
-		return err
-	}
-	pod.Status.Conditions = append(pod.Status.Conditions, *condition)
-	_, err = pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{})
-	return err
-}
-
 // hold makes a holder renew the lease until later.
 func (s *second) hold(ctx context.Context, t *testing.T, holder string) {
 	t.Helper()
@@ -161,21 +138,6 @@ func (s *second) hold(ctx context.Context, t *testing.T, holder string) {
 			RenewTime: &metav1.MicroTime{Time: s.later},
 		}}, metav1.CreateOptions{})
 	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// status changes the status of the pod to one that is not ready.
-func (s *second) status(ctx context.Context, t *testing.T, state corev1.ContainerState) {
-	t.Helper()
-	pods := server.Client(t).CoreV1().Pods(s.ns)
-	pod, err := pods.Get(ctx, s.name+"-1", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	pod.Status.Conditions[0].Status = corev1.ConditionFalse
-	pod.Status.ContainerStatuses[0].Ready, pod.Status.ContainerStatuses[0].State = false, state
-	if _, err := pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -370,37 +332,5 @@ func setNode(ctx context.Context, t *testing.T, name string, change func(*corev1
 	}
 	change(n)
 	_, err = nodes.UpdateStatus(ctx, n, metav1.UpdateOptions{})
-	return err
-}
-
-// patch changes a ClusterRoleBinding.
-func patch(ctx context.Context, t *testing.T, binding, text string) error {
-	t.Helper()
-	bindings := server.Client(t).RbacV1().ClusterRoleBindings()
-	_, err := bindings.Patch(ctx, binding, types.MergePatchType, []byte(text), metav1.PatchOptions{})
-	t.Cleanup(func() {
-		if err := bindings.Delete(context.WithoutCancel(ctx), binding, metav1.DeleteOptions{}); err != nil {
-			t.Error(err)
-		}
-	})
-	return err
-}
-
-// waitingPod creates a pod that names the scheduler, with a condition that a scheduler would have
-// set.
-func waitingPod(ctx context.Context, t *testing.T, s *second, name string, condition *corev1.PodCondition) error {
-	t.Helper()
-	no := false
-	pods := server.Client(t).CoreV1().Pods(s.ns)
-	pod, err := pods.Create(ctx, &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: corev1.PodSpec{SchedulerName: s.name, AutomountServiceAccountToken: &no,
-			Containers: []corev1.Container{{Name: "main", Image: "i"}}},
-	}, metav1.CreateOptions{})
-	if err != nil || condition == nil {
-		return err
-	}
-	pod.Status.Conditions = append(pod.Status.Conditions, *condition)
-	_, err = pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{})
 	return err
 }

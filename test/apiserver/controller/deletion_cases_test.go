@@ -3,12 +3,15 @@
 package controller
 
 import (
+	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 )
 
 // A deployed scheduler is removed although its object has another spec since, which no cluster
@@ -85,5 +88,33 @@ func TestARemovalThatWasInterruptedContinues(t *testing.T) {
 			w.delete(t, "interrupted")
 			w.nothingLeft(t, "interrupted", "interrupted-extender")
 		})
+	}
+}
+
+// withExtender is the spec of an object with an extender that is deployed for it.
+func withExtender(extender string) string {
+	return specOf("localhost/scheduler:v1", ", extenders: [{name: "+extender+
+		", image: 'localhost/extender:v1', policies: [{name: gpupacking}], ignorable: false}]")
+}
+
+// removeAllButRevisions removes objects as far as a removal that is interrupted does.
+func (w *world) removeAllButRevisions(t *testing.T, name string) {
+	t.Helper()
+	c, owned := w.owned(t, name)
+	owned = slices.DeleteFunc(owned, func(o *unstructured.Unstructured) bool {
+		return metav1.HasLabel(metav1.ObjectMeta{Labels: o.GetLabels()}, ownership.LabelRevision)
+	})
+	if _, err := c.Delete(t.Context(), owned); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// nothingLeft requires that schedulers or extenders have no objects.
+func (w *world) nothingLeft(t *testing.T, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if left := w.objectsOf(t, name); left != "" {
+			t.Errorf("objects of %s are left: %s", name, left)
+		}
 	}
 }

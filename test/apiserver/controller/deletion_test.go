@@ -4,21 +4,12 @@ package controller
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
-	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 )
-
-// withExtender is the spec of an object with an extender that is deployed for it.
-func withExtender(extender string) string {
-	return specOf("localhost/scheduler:v1", ", extenders: [{name: "+extender+
-		", image: 'localhost/extender:v1', policies: [{name: gpupacking}], ignorable: false}]")
-}
 
 // undeployable returns specs that the schema accepts and that no cluster can deploy, with a part of
 // the reason.
@@ -69,26 +60,4 @@ func (w *world) stalled(t *testing.T, name, spec string) *v1alpha1.CustomSchedul
 	t.Helper()
 	w.mustCreate(t, name, "spec: {"+spec+"}")
 	return w.await(t, name, v1alpha1.ConditionStalled, metav1.ConditionTrue, "InvalidSpec")
-}
-
-// removeAllButRevisions removes objects as far as a removal that is interrupted does.
-func (w *world) removeAllButRevisions(t *testing.T, name string) {
-	t.Helper()
-	c, owned := w.owned(t, name)
-	owned = slices.DeleteFunc(owned, func(o *unstructured.Unstructured) bool {
-		return metav1.HasLabel(metav1.ObjectMeta{Labels: o.GetLabels()}, ownership.LabelRevision)
-	})
-	if _, err := c.Delete(t.Context(), owned); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// nothingLeft requires that schedulers or extenders have no objects.
-func (w *world) nothingLeft(t *testing.T, names ...string) {
-	t.Helper()
-	for _, name := range names {
-		if left := w.objectsOf(t, name); left != "" {
-			t.Errorf("objects of %s are left: %s", name, left)
-		}
-	}
 }

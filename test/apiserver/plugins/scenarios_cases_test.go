@@ -121,3 +121,41 @@ func TestWatchTestsThePluginAgainAfterAChange(t *testing.T) {
 		t.Errorf("after an interrupt: %v: %s", err, out)
 	}
 }
+
+// nodesAndPods has a node a that the plugin rejects, a node b with room for two small pods, and a
+// node c where a pod must be evicted.
+const nodesAndPods = `apiVersion: pmk-sched.io/v1alpha1
+kind: SchedulingTest
+objects:
+- {apiVersion: v1, kind: Node, metadata: {name: a, labels: {quiet/exclude: ""}}, status: {allocatable: {cpu: "8", memory: 8Gi}}}
+- {apiVersion: v1, kind: Node, metadata: {name: b}, status: {allocatable: {cpu: "2", memory: 8Gi}}}
+- {apiVersion: v1, kind: Node, metadata: {name: c, labels: {pool: c}}, status: {allocatable: {cpu: "2", memory: 8Gi}}}
+- apiVersion: apiextensions.k8s.io/v1
+  kind: CustomResourceDefinition
+  metadata: {name: calms.example.com}
+  spec:
+    group: example.com
+    scope: Namespaced
+    names: {kind: Calm, plural: calms, singular: calm, listKind: CalmList}
+    versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
+- {apiVersion: example.com/v1, kind: Calm, metadata: {name: night, namespace: elsewhere}, spec: {hours: 8}}
+- {apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: high}, value: 1000}
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: low, namespace: shop}
+  spec: {nodeName: c, containers: [{name: main, image: low, resources: {requests: {cpu: "2"}}}]}
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: high, namespace: shop}
+  spec: {priorityClassName: high, nodeSelector: {pool: c}, containers: [{name: main, image: high, resources: {requests: {cpu: "2"}}}]}
+- count: 2
+  object:
+    apiVersion: v1
+    kind: Pod
+    metadata: {name: web, namespace: shop}
+    spec: {containers: [{name: main, image: web, resources: {requests: {cpu: "1"}}}]}
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: big, namespace: shop}
+  spec: {containers: [{name: main, image: big, resources: {requests: {cpu: "7"}}}]}
+expect: EXPECT`

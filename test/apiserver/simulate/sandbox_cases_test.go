@@ -1,4 +1,4 @@
-//go:build linux && cases
+//go:build linux && (cases || releases)
 
 package simulate
 
@@ -67,4 +67,19 @@ func TestRecordedPluginsReachOnlyTheSimulatedAPIServer(t *testing.T) {
 	files := slices.DeleteFunc(found[1], func(text string) bool { return !strings.HasPrefix(text, "file ") })
 	equal(t, "files in the sandbox",
 		[]string{"file kubeconfig", "file output", "file program", "file scheduler.yaml"}, files)
+}
+
+// findings returns what the plugin has logged.
+func findings(t *testing.T, dir string) (all []string) {
+	t.Helper()
+	log, err := os.ReadFile(filepath.Join(dir, "kube-scheduler.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(log)) {
+		if finding, ok := strings.CutPrefix(strings.TrimSpace(line), "curious: "); ok {
+			all = append(all, finding)
+		}
+	}
+	return all
 }

@@ -5,7 +5,6 @@ package simulate
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -42,21 +41,6 @@ func curious(t *testing.T, s *simulator, recorded bool, addresses ...string) sim
 		Plugins: []profiles.Plugin{{Name: "Curious", Points: []string{"filter"},
 			Args: fmt.Appendf(nil, "file: %s\naddresses: [%s]", file, strings.Join(addresses, ", "))}},
 	}
-}
-
-// findings returns what the plugin has logged.
-func findings(t *testing.T, dir string) (all []string) {
-	t.Helper()
-	log, err := os.ReadFile(filepath.Join(dir, "kube-scheduler.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(log)) {
-		if finding, ok := strings.CutPrefix(strings.TrimSpace(line), "curious: "); ok {
-			all = append(all, finding)
-		}
-	}
-	return all
 }
 
 // Decisions are explained with extenders of pmk-sched, and with a configuration that the scheduler

@@ -7,8 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 )
 
@@ -96,4 +99,52 @@ func csiNode(name string) string {
 	return fmt.Sprintf(
 		"---\napiVersion: storage.k8s.io/v1\nkind: CSINode\nmetadata: {name: %s}\nspec: {drivers: [{name: csi.example.com, "+
 			"nodeID: x, topologyKeys: [zone]}]}\n", name)
+}
+
+const storage = `---
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: zonal}
+provisioner: csi.example.com
+volumeBindingMode: WaitForFirstConsumer
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: new, namespace: shop, uid: 11111111-0000-0000-0000-000000000001}
+spec: {accessModes: [ReadWriteOnce], storageClassName: zonal, resources: {requests: {storage: 1Gi}}}
+status: {phase: Pending}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: bound, namespace: shop, uid: 11111111-0000-0000-0000-000000000002, annotations: {pv.kubernetes.io/bind-completed: "yes"}}
+spec: {accessModes: [ReadWriteOnce], storageClassName: zonal, volumeName: in-b, resources: {requests: {storage: 1Gi}}}
+status: {phase: Bound}
+---
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: in-b}
+spec:
+  capacity: {storage: 1Gi}
+  accessModes: [ReadWriteOnce]
+  storageClassName: zonal
+  claimRef: {apiVersion: v1, kind: PersistentVolumeClaim, namespace: shop, name: bound, uid: 11111111-0000-0000-0000-000000000002}
+  csi: {driver: csi.example.com, volumeHandle: in-b}
+  nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: zone, operator: In, values: [b]}]}]}}
+status: {phase: Bound}
+`
+
+// hiddenName returns the replacement of a name with a key.
+func hiddenName(t *testing.T, key, name string) string {
+	t.Helper()
+	kind, _ := snapshot.Find(snapshot.Kinds(), "v1", "Node")
+	replaced, err := snapshot.NewAnonymizer([]byte(key)).Object(kind,
+		map[string]any{"metadata": map[string]any{"name": name}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hidden, _, err := unstructured.NestedString(replaced, "metadata", "name")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hidden
 }

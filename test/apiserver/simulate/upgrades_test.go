@@ -4,7 +4,6 @@ package simulate
 
 import (
 	"context"
-	"path/filepath"
 	"testing"
 
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
@@ -12,22 +11,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/upgrades"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
-	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
-
-// upgraded compares the default scheduler at two releases with the command, on a snapshot that has
-// pods for the known changes of all releases.
-func upgraded(t *testing.T, from, to string, status int) upgrades.Result {
-	t.Helper()
-	file := filepath.Join(run.Root(), "test", "testdata", "upgrades.yaml")
-	r := run.PMKSched(t, "upgrade", "--check", "--simulate", "--snapshot", file, "--from", from, "--to", to, "-o", "json")
-	if status == 0 {
-		r.OK(t)
-	} else {
-		r.Fails(t, status, "differs between "+from+" and "+to)
-	}
-	return run.Decode[upgrades.Result](t, r.Stdout)
-}
 
 // A pod whose node differs by the configuration differs in all runs.
 func TestPlacementsDifferWithTheConfiguration(t *testing.T) {

@@ -1,4 +1,4 @@
-//go:build linux && cases
+//go:build linux && (cases || faults || labs)
 
 package install
 
@@ -18,4 +18,13 @@ func TestDeployOfACrashingSchedulerShowsItsLogAndRestoresTheFormer(t *testing.T)
 		"exited with code 7")
 	hasImage(t, n, name, image)
 	n.PMKSched(t, "verify", "--name", name).OK(t)
+}
+
+// hasImage fails the test unless the Deployment of a scheduler uses the image.
+func hasImage(t *testing.T, n *labs.Node, name, want string) {
+	t.Helper()
+	if got := n.Kubectl(t, "get", "deployment", name, "-n", "kube-system", "-o",
+		"jsonpath={.spec.template.spec.containers[0].image}"); got != want {
+		t.Errorf("the image is %q, want %q", got, want)
+	}
 }

@@ -30,15 +30,6 @@ func TestDeployReportsAnImageThatCannotBePulledAndUndoesEverything(t *testing.T)
 	n.LeftNothing(t, name)
 }
 
-// hasImage fails the test unless the Deployment of a scheduler uses the image.
-func hasImage(t *testing.T, n *labs.Node, name, want string) {
-	t.Helper()
-	if got := n.Kubectl(t, "get", "deployment", name, "-n", "kube-system", "-o",
-		"jsonpath={.spec.template.spec.containers[0].image}"); got != want {
-		t.Errorf("the image is %q, want %q", got, want)
-	}
-}
-
 // A dry run reports the changes that deploy would make, and makes none. check runs only the
 // preflight checks.
 func TestDryRunAndCheckChangeNothing(t *testing.T) {

@@ -25,3 +25,6 @@ func TestEveryKindOfCredentialsSchedules(t *testing.T) {
 		})
 	}
 }
+
+// subject is a kind of credentials on a layout.
+type subject struct{ layout, kind string }

@@ -12,9 +12,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// subject is a kind of credentials on a layout.
-type subject struct{ layout, kind string }
-
 // detected is the part of `detect -o json` that scripts rely on.
 type detected struct {
 	Server struct {
