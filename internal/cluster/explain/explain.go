@@ -230,13 +230,13 @@ func untried(in Input, down bool) []Finding {
 		findings = append(findings, group.finding(in))
 	}
 	if !down {
+		age := in.age().Round(time.Second)
 		fix := "pmk-sched logs, pmk-sched verify --name " + schedulerOf(in.Pod)
 		if s := findScheduler(in.Schedulers, schedulerOf(in.Pod)); s != nil && !strings.HasPrefix(s.Where, "Deployment/") {
 			fix = s.logs()
 		}
 		findings = slices.Insert(findings, 0, Finding{
-			Cause: NotTried, Text: fmt.Sprintf("scheduler %s has not reported the pod in %s", schedulerOf(in.Pod),
-				in.age().Round(time.Second)),
+			Cause: NotTried, Text: fmt.Sprintf("scheduler %s has not reported the pod in %s", schedulerOf(in.Pod), age),
 			Fix: "look for errors and for the length of its queue: " + fix,
 		})
 	}
