@@ -77,12 +77,13 @@ func (c Claim) unbound(in Input, who string) *Finding {
 	}
 	at := slices.IndexFunc(in.Classes, func(s storagev1.StorageClass) bool { return s.Name == name })
 	if at < 0 {
-		f := &Finding{Cause: MissingClass, Text: fmt.Sprintf("%s is not bound: StorageClass %s does not exist", who, name),
-			Fix: "create StorageClass " + name}
-		if len(in.Classes) > 0 {
-			f.Fix += ", or create the claim again with one of the cluster's: " + list(classNames(in.Classes))
+		create := fmt.Sprintf("create StorageClass %s, or create the claim again with one of the cluster's: %s", name,
+			list(classNames(in.Classes)))
+		if len(in.Classes) == 0 {
+			create = "create StorageClass " + name
 		}
-		return f
+		return &Finding{Cause: MissingClass, Text: fmt.Sprintf("%s is not bound: StorageClass %s does not exist", who, name),
+			Fix: create}
 	}
 	class := in.Classes[at]
 	if class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer {

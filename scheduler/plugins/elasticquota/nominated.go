@@ -55,7 +55,7 @@ func (n *nominations) drop(pod types.UID) {
 	n.signal()
 }
 
-// signal has the pods retried that did not get room because it was kept.
+// signal makes the scheduler retry the pods that were refused kept room.
 func (n *nominations) signal() {
 	select {
 	case n.freed <- struct{}{}:

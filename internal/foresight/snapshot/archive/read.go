@@ -49,7 +49,7 @@ type Reader struct {
 	header *snapshot.Header
 	limits Limits
 	tar    *tar.Reader
-	text   io.Reader // what tar reads
+	text   io.Reader // the decompressed archive
 	kinds  []*snapshot.Kind
 	// passed is the number of resources whose entries were read.
 	passed int
