@@ -28,48 +28,59 @@ func goList(t *testing.T, args ...string) []string {
 	return strings.Fields(string(out))
 }
 
-// architecture is the document whose table lists every package and the packages that it may import.
+// architecture is the document with the rooms, the rooms that each imports, and the packages.
 const architecture = "docs/architecture.md"
 
-// packageRow is one row of the table: a package, or a pattern that ends in `/*`.
-type packageRow struct {
-	room    string // the heading above the table
-	pattern string
-	grants  []string // packages of this module by path in it, others by import path; patterns too
+// roomRow is a room and the rooms that its row lists; row is the number of the row.
+type roomRow struct {
+	row     int
+	imports []string
 }
 
-// readArchitecture returns the rows of the table. Its columns are the package, its purpose and the
-// packages that it may import.
-func readArchitecture(t *testing.T) []packageRow {
+// readArchitecture returns the rows of the table of rooms, by room, and the packages of the list:
+// paths, or patterns that end in `/*`.
+func readArchitecture(t *testing.T) (rooms map[string]roomRow, packages []string) {
 	t.Helper()
 	text, err := os.ReadFile(architecture)
 	if err != nil {
 		t.Fatal(err)
 	}
 	name := regexp.MustCompile("`([^`]+)`")
-	var rows []packageRow
-	room := ""
+	names := func(cell string) (all []string) {
+		for _, m := range name.FindAllStringSubmatch(cell, -1) {
+			all = append(all, m[1])
+		}
+		return all
+	}
+	rooms = map[string]roomRow{}
+	row := 0
 	for _, line := range strings.Split(string(text), "\n") {
-		if heading, found := strings.CutPrefix(line, "### "); found {
-			room = heading
+		if item, found := strings.CutPrefix(line, "- `"); found {
+			pkg, purpose, _ := strings.Cut(item, "`: ")
+			if packages = append(packages, pkg); purpose == "" {
+				t.Errorf("%s does not say what package %s is for", architecture, pkg)
+			}
 		}
 		cells := strings.Split(strings.Trim(line, "|"), "|")
-		if !strings.HasPrefix(line, "| `") || len(cells) != 3 {
+		if !strings.HasPrefix(line, "| `") || len(cells) != 2 {
 			continue
 		}
-		row := packageRow{room: room, pattern: strings.Trim(strings.TrimSpace(cells[0]), "`")}
-		for _, m := range name.FindAllStringSubmatch(cells[2], -1) {
-			row.grants = append(row.grants, m[1])
+		row++
+		for _, room := range names(cells[0]) {
+			rooms[room] = roomRow{row: row, imports: names(cells[1])}
 		}
-		if len(row.grants) == 0 && strings.TrimSpace(cells[2]) != "nothing" {
-			t.Errorf("%s: row %s: the last column lists no package and is not \"nothing\"", architecture, row.pattern)
-		}
-		if strings.TrimSpace(cells[1]) == "" {
-			t.Errorf("%s: row %s does not say what the package is for", architecture, row.pattern)
-		}
-		rows = append(rows, row)
 	}
-	return rows
+	return rooms, packages
+}
+
+// roomOf returns the room of a package, or "".
+func roomOf(rooms map[string]roomRow, pkg string) string {
+	for room := range rooms {
+		if pkg == room || strings.HasPrefix(pkg, room+"/") {
+			return room
+		}
+	}
+	return ""
 }
 
 // matches reports whether a package is the one of a pattern or, for `dir/*`, directly below its
@@ -121,66 +132,52 @@ func readImports(t *testing.T) map[string][]string {
 	return imports
 }
 
-func TestArchitectureListsThePackagesAndTheirImports(t *testing.T) {
-	rows, imports := readArchitecture(t), readImports(t)
-	used := map[string]bool{} // row and grant
-	for pkg, list := range imports {
-		slices.Sort(list)
-		at := slices.IndexFunc(rows, func(r packageRow) bool { return matches(r.pattern, pkg) })
+func TestArchitectureListsThePackages(t *testing.T) {
+	_, packages := readArchitecture(t)
+	used := map[string]bool{}
+	for pkg := range readImports(t) {
+		at := slices.IndexFunc(packages, func(pattern string) bool { return matches(pattern, pkg) })
 		if at < 0 {
-			t.Errorf("package %s has no row in %s", pkg, architecture)
+			t.Errorf("package %s is not in the list of %s", pkg, architecture)
 			continue
 		}
-		used[rows[at].pattern] = true
-		for _, imported := range slices.Compact(list) {
-			grant := slices.IndexFunc(rows[at].grants, func(g string) bool {
-				return matches(g, imported) || external(g) && strings.HasPrefix(imported+"/", g+"/")
-			})
-			switch {
-			case grant >= 0:
-				used[rows[at].pattern+" "+rows[at].grants[grant]] = true
-			case !external(imported):
-				t.Errorf("%s imports %s, which its row in %s does not list", pkg, imported, architecture)
-			}
-		}
+		used[packages[at]] = true
 	}
-	for _, row := range rows {
-		if !used[row.pattern] {
-			t.Errorf("%s has a row for %s, but no such package exists", architecture, row.pattern)
-			continue
-		}
-		for _, grant := range row.grants {
-			if !used[row.pattern+" "+grant] {
-				t.Errorf("%s lists %s for %s, which does not import it", architecture, grant, row.pattern)
-			}
+	for _, pattern := range packages {
+		if !used[pattern] {
+			t.Errorf("%s lists %s, which does not exist", architecture, pattern)
 		}
 	}
 }
 
-// The rooms are ordered from the commands down: no package imports one of a room above its own.
-func TestRoomsImportDownwards(t *testing.T) {
-	rows := readArchitecture(t)
-	var rooms []string
-	for _, row := range rows {
-		if !slices.Contains(rooms, row.room) {
-			rooms = append(rooms, row.room)
-		}
-	}
-	if len(rooms) < 9 {
-		t.Fatalf("%s has the rooms %q, want a heading for each room", architecture, rooms)
-	}
-	roomOf := func(pkg string) int {
-		at := slices.IndexFunc(rows, func(r packageRow) bool { return matches(r.pattern, pkg) })
-		if at < 0 {
-			return -1 // reported by TestArchitectureListsThePackagesAndTheirImports
-		}
-		return slices.Index(rooms, rows[at].room)
-	}
+// A package imports packages of its own room, and of rooms that the row of its room lists. The row
+// of cmd lists those that it does not import.
+func TestRoomsImportWhatTheirRowLists(t *testing.T) {
+	rooms, _ := readArchitecture(t)
+	used := map[string]bool{} // room and imported room
 	for pkg, list := range readImports(t) {
-		from := roomOf(pkg)
+		room := roomOf(rooms, pkg)
+		if room == "" {
+			t.Errorf("package %s is in no room of %s", pkg, architecture)
+		}
 		for _, imported := range list {
-			if to := roomOf(imported); to >= 0 && to < from {
-				t.Errorf("%s of room %q imports %s of room %q, which is above it", pkg, rooms[from], imported, rooms[to])
+			to := roomOf(rooms, imported)
+			listed := slices.Contains(rooms[room].imports, to)
+			if external(imported) || to == room || room == "cmd" && !listed {
+				continue
+			}
+			if used[room+" "+to] = true; !listed || room == "cmd" {
+				t.Errorf("%s imports %s, which the row of room %q in %s does not allow", pkg, imported, room, architecture)
+			}
+		}
+	}
+	for room, row := range rooms {
+		for _, to := range row.imports {
+			switch {
+			case rooms[to].row <= row.row && room != "cmd":
+				t.Errorf("%s: room %q imports room %q, which is not below it", architecture, room, to)
+			case !used[room+" "+to] && room != "cmd":
+				t.Errorf("%s: no package of room %q imports one of room %q", architecture, room, to)
 			}
 		}
 	}
