@@ -22,7 +22,7 @@ const (
 	// leafLife is the life of the certificates that the authority signs. Only the next deployment
 	// renews it.
 	leafLife = 5 * 365 * 24 * time.Hour
-	// renewBefore is how long before its expiry a certificate is renewed.
+	// renewBefore is the remaining validity at which a certificate is renewed.
 	renewBefore = 365 * 24 * time.Hour
 	// backdate allows for clocks that differ.
 	backdate = time.Hour
