@@ -22,8 +22,7 @@ import (
 )
 
 const (
-	// lockDuration is how long a lock is valid after its last renewal, unless [Options] says
-	// otherwise.
+	// lockDuration is a lock's default validity after its last renewal.
 	lockDuration = 15 * time.Second
 	// A lock is renewed lockRenewals times and polled lockLooks times within that duration.
 	lockRenewals = 5

@@ -23,10 +23,10 @@ import (
 )
 
 const (
-	// listPage is how many objects of a kind are read at once, and dataPage how many Secrets or
-	// ConfigMaps with their data, which has up to 1 MiB each.
+	// listPage is the page size of lists of objects, and dataPage of Secrets or ConfigMaps with their
+	// data, which has up to 1 MiB each.
 	listPage, dataPage = 250, 25
-	// maxItems is how many objects of a kind are read, and maxListed how much data in bytes.
+	// maxItems limits the objects that are read of a kind, and maxListed their data in bytes.
 	maxItems, maxListed = 10_000, 64 << 20
 )
 

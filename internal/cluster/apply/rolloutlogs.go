@@ -22,7 +22,7 @@ const (
 	shownEvents  = 8
 	shownPods    = 2
 	evidenceTime = 15 * time.Second
-	// missingLog is how the kubelet answers, with status 200, while the runtime replaces the container
+	// missingLog is the kubelet's response, with status 200, while the runtime replaces the container
 	// that it looked up (GetContainerLogs in pkg/kubelet/kuberuntime/kuberuntime_container.go).
 	missingLog = "unable to retrieve container logs for "
 	logReads   = 4

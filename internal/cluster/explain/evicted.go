@@ -55,7 +55,7 @@ func evictionOf(e *corev1.Event) Cause {
 
 func reporterOf(e *corev1.Event) string { return cmp.Or(e.ReportingController, e.Source.Component) }
 
-// maxEvictions is how many evictions are listed.
+// maxEvictions is the number of evictions that are listed.
 const maxEvictions = 20
 
 // evictions explains the ends of pods by events, the last one first: one finding for each pod and

@@ -1,5 +1,5 @@
-// Package explain says why a pod is pending, or why it is where it is, from objects that were read
-// before. It does no I/O; package collect reads the objects.
+// Package explain explains a pending pod or a pod's placement from objects that were read before.
+// It does no I/O; package collect reads the objects.
 package explain
 
 import (
@@ -135,7 +135,7 @@ func schedulerOf(pod *corev1.Pod) string {
 	return pod.Spec.SchedulerName
 }
 
-// maxSummary is how many findings a summary has.
+// maxSummary is the number of findings in a summary.
 const maxSummary = 3
 
 func summary(findings []Finding) string {
@@ -251,7 +251,7 @@ func count(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// maxNames is how many names are listed.
+// maxNames is the number of names that are listed.
 const maxNames = 3
 
 // list joins the first of some names.

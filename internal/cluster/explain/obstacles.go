@@ -13,7 +13,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 )
 
-// obstacle is why a node cannot have the pod, computed from the objects.
+// obstacle is a reason why a node cannot have the pod, computed from the objects.
 type obstacle struct {
 	node     string
 	cause    Cause

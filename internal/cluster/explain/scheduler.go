@@ -17,7 +17,7 @@ type Scheduler struct {
 	Name string
 	// Where names its objects: Deployment/kube-system/x, Lease/kube-system/x, Pod/kube-system/x.
 	Where string
-	// Problem is why it does not schedule. It is empty if no problem is known.
+	// Problem is the reason why it does not schedule. It is empty if no problem is known.
 	Problem string
 	// Plugins are the plugins of its profile that kube-scheduler does not have. Extenders are the
 	// URLs of the extenders that it calls.

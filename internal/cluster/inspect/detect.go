@@ -62,7 +62,7 @@ type detector struct {
 	schedulers, unlabelled []corev1api.Pod
 	// serversKnown is set if the addresses of the API servers are known.
 	serversKnown bool
-	// workersRead is how many nodes of a cluster without control-plane nodes were read.
+	// workersRead is the number of nodes that were read in a cluster without control-plane nodes.
 	workersRead int
 	// nodesListed is set if the nodes could be listed.
 	nodesListed bool

@@ -193,7 +193,7 @@ type Scheduler struct {
 	InsecurePort int `json:"insecurePort,omitempty"`
 	// Taken are the ports known to be in use on control-plane nodes, by number.
 	Taken []TakenPort `json:"taken"`
-	// Runs is how the default scheduler runs: one of the Runs constants.
+	// Runs is the default scheduler's form: one of the Runs constants.
 	Runs string `json:"runs"`
 	// Pods are the default scheduler's pods, by node. There are none if it is part of another process.
 	Pods []SchedulerPod `json:"pods"`

@@ -32,7 +32,7 @@ type Layout struct {
 	// kubeconfigs name the address of their node's API server: with it, one kubeconfig serves on
 	// each node over loopback. If it is empty, the kubeconfigs name localhost.
 	APIServerName string
-	// DisableScheduler is how the user disables a scheduler that runs in process.
+	// DisableScheduler is the user's way to disable a scheduler that runs in process.
 	DisableScheduler string
 	// Owner writes the static pod or starts the container, and undoes changes that others make.
 	// Setting is the user's way to change the default scheduler then. They are empty if pmk-sched can

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// objectPage is how many nodes or pods are read at once.
+	// objectPage is the page size of lists of nodes or pods.
 	objectPage = 50
 	// maxWorkers bounds how many nodes of a hosted control plane of unknown kind are read to identify
 	// it.

@@ -24,7 +24,7 @@ const (
 	defaultScheduler = "kube-scheduler"
 	// masterPod is the name of PMK's static pod, which runs the whole control plane.
 	masterPod = "k8s-master"
-	// podPage is how many pods of a node are read at once.
+	// podPage is the page size of lists of a node's pods.
 	podPage = 50
 )
 

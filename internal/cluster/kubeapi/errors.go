@@ -17,7 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Cause is why an API server is unreachable.
+// Cause is the reason why an API server is unreachable.
 type Cause string
 
 // Causes of an [UnreachableError].

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// tablePage is how many rows are read at once.
+	// tablePage is the number of rows per page.
 	tablePage = 500
 	// tableAccept requests a list as a table.
 	tableAccept = "application/json;as=Table;g=meta.k8s.io;v=v1"

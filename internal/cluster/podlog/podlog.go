@@ -29,7 +29,7 @@ type Options struct {
 	Name, Namespace string
 	// Container is the container of each pod.
 	Container string
-	// Since is how far back to begin. If it is 0, the whole log is printed.
+	// Since is the age at which the log begins. If it is 0, the whole log is printed.
 	Since time.Duration
 	// Follow prints new lines, of new pods too, until the context ends.
 	Follow bool
@@ -38,8 +38,8 @@ type Options struct {
 	Log  *zap.Logger
 }
 
-// defaultInterval is how often pods and leader are read, and logs that ended are read again, while
-// logs are followed.
+// defaultInterval is the interval at which pods and leader are read, and logs that ended are read
+// again, while logs are followed.
 const defaultInterval = 2 * time.Second
 
 // maxLine bounds a line, in bytes.

@@ -28,8 +28,8 @@ const (
 // Image reports whether the image of the container is the cause.
 func (c Class) Image() bool { return c == ImagePull || c == ImageAbsent || c == ImageName }
 
-// startGrace is how long a container may fail to start: the kubelet may see a ConfigMap or a Secret
-// later than the pod.
+// startGrace is the time for which a container may fail to start: the kubelet may see a ConfigMap
+// or a Secret later than the pod.
 const startGrace = 5 * time.Second
 
 // Grace returns how long a container may wait for a reason of this class before it counts as

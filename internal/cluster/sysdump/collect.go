@@ -22,7 +22,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/sysdump/redact"
 )
 
-// page is how many objects are read at once.
+// page is the page size of lists.
 const page = 250
 
 // PodName names a pod.

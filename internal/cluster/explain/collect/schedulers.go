@@ -25,8 +25,7 @@ import (
 const (
 	// defaultLease is the lease of the default scheduler.
 	defaultLease = "kube-scheduler"
-	// leaseSlack is how much older than its duration a lease may be before it counts as expired:
-	// clocks differ.
+	// leaseSlack is the time beyond its duration after which a lease counts as expired: clocks differ.
 	leaseSlack = 5 * time.Second
 )
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// sensitiveName is how names of sensitive fields, flags and variables end.
+// sensitiveName matches the ends of names of sensitive fields, flags and variables.
 const sensitiveName = `(?:password|passwd|passphrase|secret|token|api[-_.]?key|access[-_.]?key(?:[-_.]?id)?|private[-_.]?key|signing[-_.]?key|encryption[-_.]?key|` +
 	`client[-_.]?key|client-key-data|client-certificate-data|certificate-authority-data)`
 
