@@ -23,7 +23,7 @@ const (
 	// definitions is the prefix of the keys of definitions of custom resources; PLURAL.GROUP follows.
 	definitions = registry + "apiextensions.k8s.io/customresourcedefinitions/"
 	apiServices = registry + "apiregistration.k8s.io/apiservices/"
-	// resetTime is how long the API server may take to see the deletions in etcd.
+	// resetTime is the time for the API server to see the deletions in etcd.
 	resetTime = time.Minute
 )
 

@@ -15,9 +15,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/certificates"
 )
 
-// store is how etcd is reached. etcd, kube-apiserver and this process have one key, which is made
-// for the run, and authenticate each other with it: the other users of the machine reach the port
-// and have no certificate.
+// store is the access to etcd. etcd, kube-apiserver and this process have one key, which is made
+// for the run, and authenticate each other with it: the machine's other users reach the port and
+// have no certificate.
 type store struct {
 	url string
 	// certFile has the certificate, which is its own authority, and keyFile the key.

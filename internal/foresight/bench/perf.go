@@ -57,7 +57,7 @@ func ParsePerf(file string, text []byte, which string, read func(path string) ([
 	return nil, problem.Invalidf("it has "+firstNames(names), "%s has no workload %s", file, which)
 }
 
-// maxNames is how many names a message has.
+// maxNames is the number of names in a message.
 const maxNames = 12
 
 func firstNames(names []string) string {

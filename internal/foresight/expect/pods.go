@@ -19,7 +19,8 @@ type pod struct {
 	// on is its node; nil: it has none. from is the name of the node that it had before.
 	on   *report.Node
 	from string
-	// reason is why it has no node, by the pod that evicted it, and victims the pods that it evicted.
+	// reason is the reason why it has no node. by is the pod that evicted it, and victims are the pods
+	// that it evicted.
 	reason  string
 	evicted bool
 	by      string
@@ -161,7 +162,7 @@ func (p *pod) String() string {
 	return pending + ": " + p.reason
 }
 
-// mostListed is how many names a text has.
+// mostListed is the number of names in a text.
 const mostListed = 5
 
 // listed returns the first names of a list.

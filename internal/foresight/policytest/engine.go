@@ -17,8 +17,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 )
 
-// mostRuns is how often each of two schedulers runs to find ties: schedulers break them at random.
-// A pod that has the same score on three nodes seems to differ after so many runs with a
+// mostRuns is the number of runs by which each of two schedulers shows ties: schedulers break them
+// at random. A pod that has the same score on three nodes seems to differ after so many runs with a
 // probability of 0.3 %.
 const mostRuns = 5
 

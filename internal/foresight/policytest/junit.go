@@ -72,7 +72,7 @@ func WriteJUnit(w io.Writer, results []Result) error {
 	return err
 }
 
-// mostFailures is how many pods and nodes of an expectation a report lists.
+// mostFailures is the number of an expectation's pods and nodes that a report lists.
 const mostFailures = 100
 
 func failures(o expect.Outcome) string {

@@ -97,7 +97,7 @@ func (c *Cluster) resolve() {
 	}
 }
 
-// mostNamespaces is how many namespaces are compared with each other.
+// mostNamespaces is the number of namespaces that are compared with each other.
 const mostNamespaces = 200
 
 // Analyze returns the result without landings.

@@ -24,7 +24,7 @@ type Result struct {
 	Namespaces []Namespace `json:"namespaces"`
 	// Budgets are the PodDisruptionBudgets, ordered by namespace and name.
 	Budgets []Budget `json:"budgets"`
-	// Landings are where a pod of each class would go, in the order of Classes.
+	// Landings are the expected placements of a pod of each class, in the order of Classes.
 	Landings []Landing `json:"landings"`
 	// Unknown lists facts that decide about evictions and that the objects do not contain.
 	Unknown []string `json:"unknown"`
@@ -91,7 +91,7 @@ type Evictor struct {
 	Pods int `json:"pods"`
 }
 
-// Landing is where a pod would go that is like the pods of a class.
+// Landing is the expected placement of a pod that is like a class's pods.
 type Landing struct {
 	Class string `json:"class"`
 	// Requests of the pod. Pods is the number of pods that they are the median of: 0 if they were

@@ -12,8 +12,8 @@ type nomination struct {
 	priority int32
 }
 
-// nominationTime is how long before or after the deletion of a victim a scheduler reports the pod
-// that it makes room for.
+// nominationTime is the time before or after a victim's deletion in which a scheduler reports the
+// pod that it makes room for.
 const nominationTime = 5 * time.Second
 
 // nominations finds the highest priority in a time, in logarithmic time: a recording may have

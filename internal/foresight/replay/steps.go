@@ -17,7 +17,7 @@ type Group[E any] struct {
 // Steps is the virtual clock of a replay: it brings the events of a recording and the ends of pods
 // into the order of time, and skips times in which nothing happens.
 type Steps[E any] struct {
-	// step is how long a group is at most.
+	// step is the greatest length of a group.
 	step time.Duration
 	do   func(Group[E]) error
 

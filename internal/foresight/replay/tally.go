@@ -130,7 +130,7 @@ func (v *Values) add(o Values, part float64) {
 	}
 }
 
-// intervals is how many points a series has.
+// intervals is the number of points in a series.
 const intervals = 500
 
 // Series are figures over time: means of equal intervals.

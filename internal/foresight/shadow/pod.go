@@ -126,8 +126,8 @@ func (n names) prepare(p *pod) {
 	}
 }
 
-// placesPerVersion is how many versions the shadow sees for each version of the cluster. The
-// versions in between are for copies of pods.
+// placesPerVersion is the number of versions that the shadow sees for each version of the cluster.
+// The versions in between are for copies of pods.
 const placesPerVersion = 1000
 
 // shadowVersion returns a resource version of the cluster as the shadow sees it, or a version

@@ -31,7 +31,7 @@ import (
 var sessions = regexp.MustCompile(
 	`^/api/v1/(namespaces/[^/]+/(pods|services)|nodes)/[^/]+/(exec|attach|portforward|proxy)(/|$)`)
 
-// retryInterval is how long a watch waits before it is tried again.
+// retryInterval is the pause before a watch is tried again.
 const retryInterval = time.Second
 
 // proxy is between the shadow and the API server. It sends nothing but reads.

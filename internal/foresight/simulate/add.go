@@ -132,7 +132,7 @@ func (r *run) prepare(ctx context.Context, replica *scenario.Replica) (refused s
 	return "", nil
 }
 
-// mostCopies is how many copies are tried at the same time.
+// mostCopies is the number of copies that are tried at the same time.
 const mostCopies = 128
 
 // fill adds copies of the workloads until a pod does not fit. It creates several copies at once. If

@@ -25,7 +25,7 @@ type BenchRequest struct {
 	// scheduler_perf, and Case the workload in it, with its own nodes.
 	Pods           int
 	Workload, Case string
-	// Samples is how often to measure each scheduler.
+	// Samples is the number of measurements of each scheduler.
 	Samples int
 }
 

@@ -137,8 +137,8 @@ func (b *budgets) list() []kubelet.Budget {
 	return all
 }
 
-// expected is how many pods a budget without a status expects: its pods, or, if its rule needs the
-// scale, the replicas of their controllers (getExpectedScale in
+// expected returns the number of pods that a budget without a status expects: its pods, or, if its
+// rule needs the scale, their controllers' replicas (getExpectedScale in
 // pkg/controller/disruption/disruption.go). Pods without a controller do not count then.
 func (b *budgets) expected(of *budget, pods []budgetPod) int {
 	if !preemption.NeedsScale(&of.Spec) {

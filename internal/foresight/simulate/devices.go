@@ -24,7 +24,8 @@ type devices struct {
 	// use them.
 	claims    map[string]bool
 	consumers map[string][]scenario.Consumer
-	// ended are the UIDs of finished pods with claims, and pods is how many others have claims.
+	// ended are the UIDs of finished pods with claims, and pods is the number of unfinished pods with
+	// claims.
 	ended map[string]bool
 	pods  int
 	// gates are the feature gates that the objects need.

@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// pollInterval is how often the metrics of the scheduler are read, and firstPoll how soon for the
-	// second time: each following interval is twice as long.
+	// pollInterval is the interval at which the scheduler's metrics are read, and firstPoll the
+	// interval before the second time: each following interval is twice as long.
 	pollInterval = 500 * time.Millisecond
 	firstPoll    = 50 * time.Millisecond
-	// stablePolls is how many times in a row the scheduler must have nothing to do. A pod that evicts
-	// others waits for them in the meantime: that takes less than a second, since no kubelet has to
-	// stop them.
+	// stablePolls is the number of consecutive polls in which the scheduler must have nothing to do. A
+	// pod that evicts others waits for them in the meantime: that takes less than a second, since no
+	// kubelet has to stop them.
 	stablePolls = 5
-	// cacheTime is how long the scheduler may take to read the objects.
+	// cacheTime is the time for the scheduler to read the objects.
 	cacheTime = 5 * time.Minute
 )
 

@@ -25,12 +25,12 @@ type Server struct {
 	// classes is the hash of the classes with which it was started. It is empty if it was started
 	// with the first ones of every cluster, and a run has created others since.
 	classes string
-	// objects is how many nodes and pods the runs had.
+	// objects is the number of nodes and pods in the runs.
 	objects int
 }
 
-// reusable is how many nodes and pods the runs on one API server may have: to remove more of them
-// takes longer than to start another API server, and etcd keeps their former versions.
+// reusable is the number of nodes and pods that the runs on one API server may have: to remove more
+// of them takes longer than to start another API server, and etcd keeps their former versions.
 const reusable = 5000
 
 // isWorn reports whether another API server is better for the next run.

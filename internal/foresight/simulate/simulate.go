@@ -95,7 +95,7 @@ type run struct {
 	before, from map[string]string
 	// nodes are the names of the nodes, and pods the keys of the pods of the snapshot.
 	nodes, pods map[string]bool
-	// addedNodes and addedPods are how many the scenario adds before the scheduler starts.
+	// addedNodes and addedPods are the numbers that the scenario adds before the scheduler starts.
 	addedNodes, addedPods int
 	// left is the number of pending pods that the scheduler ignores, and lost the number of pods whose
 	// nodes do not exist.

@@ -25,7 +25,7 @@ type UpgradeRequest struct {
 	Gates map[string]bool
 }
 
-// mostUpgradeRuns is how often each scheduler runs at most.
+// mostUpgradeRuns is the greatest number of runs of each scheduler.
 const mostUpgradeRuns = 12
 
 // Upgrade compares a scheduler at two releases, by tables and by simulations on a snapshot: it

@@ -15,13 +15,13 @@ const RecordingFormat = "pmk-sched.io/recording"
 
 // Recording describes the changes of a recording.
 type Recording struct {
-	// Seconds is how long changes were recorded.
+	// Seconds is the length of the recording.
 	Seconds float64 `json:"seconds"`
 	Events  int     `json:"events"`
 	// Bytes is the size of the events before compression.
 	Bytes int64 `json:"bytes"`
-	// Listed is how often the objects of a kind were listed again, because the API server did not have
-	// the changes since the last event any more.
+	// Listed is the number of times that a kind's objects were listed again, because the API server
+	// did not have the changes since the last event any more.
 	Listed int `json:"listed,omitempty"`
 }
 

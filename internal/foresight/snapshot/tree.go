@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// treatment is how an [Anonymizer] changes the value of a field.
+// treatment is an [Anonymizer]'s way to change a field's value.
 type treatment int
 
 const (

@@ -35,8 +35,8 @@ type Trial struct {
 	Error      string    `json:"error,omitempty"`
 }
 
-// batch is how many candidates are tried before the next ones are chosen. It does not depend on how
-// many run at the same time, so that the result does not either.
+// batch is the number of candidates that are tried before the next ones are chosen. It does not
+// depend on the number that run at the same time, so that the result does not either.
 const batch = 8
 
 // Search is a search for a front.

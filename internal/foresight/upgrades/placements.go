@@ -12,7 +12,7 @@ import (
 // whether it has a node. All other pods are the same, or differ by ties and their consequences.
 type Placements struct {
 	Scenario string `json:"scenario"`
-	// Runs and NewRuns are how often each scheduler ran.
+	// Runs and NewRuns are the numbers of runs of the scheduler at each release.
 	Runs    int `json:"runs"`
 	NewRuns int `json:"newRuns"`
 	// Pods is the number of compared pods, Same of pods with the same node in all runs, and Ties of
@@ -20,7 +20,7 @@ type Placements struct {
 	Pods int `json:"pods"`
 	Same int `json:"same"`
 	Ties int `json:"ties"`
-	// Placed and NewPlaced are how many pods got a node in the first run.
+	// Placed and NewPlaced are the numbers of pods that got a node in the first run.
 	Placed      int          `json:"placed"`
 	NewPlaced   int          `json:"newPlaced"`
 	Differences []Difference `json:"differences"`
@@ -45,7 +45,7 @@ type Difference struct {
 	// Node and NewNode are the nodes in the first runs. The node of a pod without a node is empty.
 	Node    string `json:"node"`
 	NewNode string `json:"newNode"`
-	// Reason is why it has no node.
+	// Reason is the reason why it has no node.
 	Reason string `json:"reason,omitempty"`
 }
 
@@ -136,14 +136,14 @@ func reasonOf(r *report.Report, o report.Outcome) string {
 	return ""
 }
 
-// Side is how often a scheduler ran. Ordered is set if it breaks ties in an order, and not at
-// random.
+// Side is the number of a scheduler's runs. Ordered is set if it breaks ties in an order, and not
+// at random.
 type Side struct {
 	Runs    int
 	Ordered bool
 }
 
-// orderedRuns is how often a scheduler runs that breaks ties in an order.
+// orderedRuns is the number of runs for a scheduler that breaks ties in an order.
 const orderedRuns = 2
 
 // Enough reports whether so many runs distinguish ties from differences: a tie that looks like a

@@ -44,7 +44,7 @@ type Fix struct {
 	Fix  string `json:"fix"`
 }
 
-// Difference is how a plugin or an extender scores the node and the best one.
+// Difference is a plugin's or an extender's scores for the node and the best node.
 type Difference struct {
 	By     string `json:"by"`
 	Weight int64  `json:"weight"`

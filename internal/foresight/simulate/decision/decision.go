@@ -58,8 +58,8 @@ type Result struct {
 	Pod       string `json:"pod"`
 	Release   string `json:"release"`
 	Scheduler string `json:"scheduler"`
-	// Node is where the scheduler placed the pod, From where it was in the snapshot. Message is why it
-	// placed it nowhere.
+	// Node is the node on which the scheduler placed the pod, From its node in the snapshot. Message
+	// is the reason why it was placed nowhere.
 	Node    string `json:"node,omitempty"`
 	From    string `json:"from,omitempty"`
 	Message string `json:"message,omitempty"`
@@ -102,7 +102,8 @@ type Score struct {
 // Refusal is a plugin or an extender that refused nodes.
 type Refusal struct {
 	By string `json:"by"`
-	// Nodes is how many it refuses, Only how many of them no other plugin refuses.
+	// Nodes is the number of nodes that it refuses, Only the number of these that no other plugin
+	// refuses.
 	Nodes int `json:"nodes"`
 	Only  int `json:"only"`
 	// Reasons are its own words.

@@ -20,8 +20,8 @@ type Budget struct {
 	Namespace, Name string
 	Selector        labels.Selector
 	Rule            policyv1.PodDisruptionBudgetSpec
-	// Bound is how many of its pods had a node in the snapshot, and Health what its controller had
-	// computed then. Stored is set if the budget has this status.
+	// Bound is the number of its pods that had a node in the snapshot, and Health the status that its
+	// controller had computed then. Stored is set if the budget has this status.
 	Bound  int
 	Health Health
 	Stored bool

@@ -269,7 +269,8 @@ func (l *Loader) patch(ctx context.Context, t target, patch map[string]any, subr
 }
 
 const (
-	// longTime is how long an object that is being deleted in the snapshot stays so here, in seconds.
+	// longTime is the time in seconds for which an object that is being deleted in the snapshot stays
+	// so.
 	longTime = 7 * 24 * 3600
 	// finalizer keeps an object that is being deleted and that is not a pod.
 	finalizer = "pmk-sched.io/snapshot"

@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// servedTime is how long the API server may take to serve a custom resource after its definition
-	// was created.
+	// servedTime is the time for the API server to serve a custom resource after its definition was
+	// created.
 	servedTime     = 30 * time.Second
 	servedInterval = 200 * time.Millisecond
 )

@@ -34,7 +34,7 @@ const (
 	// baseMemory is the memory of a simulation, objectMemory the additional memory for each object
 	// of the snapshot; docs/simulate.md has measurements.
 	baseMemory, objectMemory = 512 << 20, 80 << 10
-	// stepTime is how long a step may take in addition to the scheduler: starting programs and loading
+	// stepTime is the time for a step in addition to the scheduler: starting programs and loading
 	// objects.
 	stepTime = 10 * time.Minute
 	// imageDir is the directory of the files in an image for simulations, imagePlan the file of the

@@ -28,7 +28,7 @@ type Request struct {
 	Snapshots  []string // files of any format that [files.Read] reads; Stdin is read for "-"
 	Stdin      io.Reader
 	Scenarios  []Scenario
-	// Parallel is how many simulations run at the same time.
+	// Parallel is the number of simulations that run at the same time.
 	Parallel int
 	// Timeout bounds the time that a scheduler gets to decide about all pods of a step.
 	Timeout time.Duration

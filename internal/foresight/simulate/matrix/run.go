@@ -21,11 +21,11 @@ import (
 
 const (
 	pollInterval = 2 * time.Second
-	// startGrace is how long no pod may run because an image cannot be pulled or pods are rejected,
-	// and roomGrace because no node has room.
+	// startGrace is the time in which no pod may run because an image cannot be pulled or pods are
+	// rejected, and roomGrace because no node has room.
 	startGrace = time.Minute
 	roomGrace  = 10 * time.Minute
-	// goneTime is how long the deletion of a Job with its pods may take.
+	// goneTime is the time limit for deleting a Job with its pods.
 	goneTime = time.Minute
 )
 

@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	// dataLine and endLine are how the lines of an outcome in a log begin. Other lines are messages.
+	// dataLine and endLine are the prefixes of an outcome's lines in a log. The remaining lines are
+	// messages.
 	dataLine = "pmk-sched-result "
 	endLine  = "pmk-sched-result-end "
 	// chunkBytes keeps a line shorter than 16 KiB, at which container runtimes split it.

@@ -9,8 +9,8 @@ import (
 // Schedulers break ties at random and look at samples of large clusters: the baseline runs twice,
 // and differences between its runs are noise.
 type Comparison struct {
-	// Against is where the baseline comes from, a file or default. Release and Scheduler are its
-	// release and its name.
+	// Against is the baseline's source, a file or default. Release and Scheduler are its release and
+	// its name.
 	Against   string `json:"against"`
 	Release   string `json:"release"`
 	Scheduler string `json:"scheduler"`

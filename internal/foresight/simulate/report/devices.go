@@ -29,7 +29,7 @@ type DeviceCount struct {
 	Capacity map[string]DeviceCapacity `json:"capacity,omitempty"`
 }
 
-// DeviceCapacity is how much of a capacity claims consume.
+// DeviceCapacity is a device capacity with the amount that claims consume.
 type DeviceCapacity struct {
 	Total    resource.Quantity `json:"total"`
 	Consumed resource.Quantity `json:"consumed"`

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Distribution is how requests are distributed over the nodes.
+// Distribution is the distribution of requests over the nodes.
 type Distribution struct {
 	Resources []Balance `json:"resources"`
 	// EmptyNodes have only pods of DaemonSets and static pods.

@@ -1,6 +1,6 @@
 package report
 
-// Needed is how many nodes the pending pods need.
+// Needed is the number of nodes that the pending pods need.
 type Needed struct {
 	Release   string `json:"release"`
 	Scheduler string `json:"scheduler"`
@@ -12,7 +12,7 @@ type Needed struct {
 	Notes    []string `json:"notes,omitempty"`
 }
 
-// TemplateNeed is how many nodes like a template the pending pods need.
+// TemplateNeed is the number of nodes like a template that the pending pods need.
 type TemplateNeed struct {
 	Template string `json:"template"`
 	// Nodes is the smallest number of new nodes that was found with which as many pods have a node as

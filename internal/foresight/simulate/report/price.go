@@ -51,7 +51,7 @@ type Cost struct {
 	Nodes float64 `json:"nodes"`
 	// EmptyNodes is the part of it for nodes with only pods of DaemonSets and static pods.
 	EmptyNodes float64 `json:"emptyNodes"`
-	// Unpriced is how many nodes have no price.
+	// Unpriced is the number of nodes without a price.
 	Unpriced int `json:"unpriced"`
 	// Types are the types of the nodes, by name.
 	Types []TypeCost `json:"types"`

@@ -50,7 +50,7 @@ func (r Renewal) Claim(kind *snapshot.Kind, o map[string]any) map[string]any {
 // (ExtendedResourceClaimAnnotation in k8s.io/api/resource/v1).
 const extendedClaim = "resource.kubernetes.io/extended-resource-claim"
 
-// mostConsumers is how many reservations a ResourceClaim can have (ResourceClaimReservedForMaxSize
+// mostConsumers is the limit of reservations for a ResourceClaim (ResourceClaimReservedForMaxSize
 // in k8s.io/api/resource/v1).
 const mostConsumers = 256
 

@@ -10,7 +10,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
-// Creation is how an object of a snapshot is created.
+// Creation describes the creation of a snapshot's object.
 type Creation struct {
 	// Object is the object in the create request. The API server drops its status, except for nodes.
 	Object map[string]any

@@ -21,7 +21,7 @@ const (
 	fileKind       = "Scenario"
 )
 
-// DefaultLimit is how many copies of workloads are tried in addition to the requested copies.
+// DefaultLimit is the number of workload copies that are tried in addition to the requested copies.
 const DefaultLimit = 1000
 
 // Step is a scenario before its files are read: a command with its arguments and flags, or an

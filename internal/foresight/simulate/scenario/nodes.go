@@ -19,7 +19,7 @@ type Template struct {
 	Name string
 	// Node is the manifest of a node. If it is nil, the node of the snapshot is the template.
 	Node map[string]any
-	// Count is how many nodes to add, First the number of the first one in their names.
+	// Count is the number of nodes to add, First the number in the first node's name.
 	Count, First int
 
 	// objects are the node of the snapshot, the drivers of its volumes, its pods that new nodes have

@@ -20,7 +20,7 @@ import (
 // object is a Kubernetes object as decoded JSON.
 type object = map[string]any
 
-// Action is how a simulation treats an object of a snapshot.
+// Action is a simulation's treatment of an object in a snapshot.
 type Action int
 
 // Actions.

@@ -22,7 +22,7 @@ const (
 	// base is the number of scores that an extender can give: 0 to 10 (MaxExtenderPriority in
 	// k8s.io/kube-scheduler/extender/v1).
 	base = 11
-	// closeTime is how long calls of a scheduler that has ended may take.
+	// closeTime is the time for calls by a scheduler that has ended.
 	closeTime = 5 * time.Second
 )
 

@@ -76,7 +76,7 @@ type recorder struct {
 	begin    time.Time
 	events   int
 	last     time.Duration
-	// failed is why the recording ended early.
+	// failed is the reason why the recording ended early.
 	failed error
 }
 

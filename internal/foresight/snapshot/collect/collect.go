@@ -20,8 +20,8 @@ import (
 const (
 	// pageSize is the number of objects of one request, as in kubectl and client-go's reflectors.
 	pageSize = 500
-	// attempts is how often a kind is read if the API server compacts it meanwhile, which it does
-	// after 5 minutes by default.
+	// attempts is the number of attempts to read a kind if the API server compacts it meanwhile, which
+	// it does after 5 minutes by default.
 	attempts = 3
 )
 

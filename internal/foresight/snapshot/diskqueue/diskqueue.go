@@ -21,7 +21,7 @@ type Spool struct {
 	entries map[string][]entry // by resource
 }
 
-// entry is where the file has an object.
+// entry is an object's position in the file.
 type entry struct {
 	key    string
 	offset int64
