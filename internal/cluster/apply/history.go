@@ -204,7 +204,7 @@ func unneeded(owned []*unstructured.Unstructured, ns string, needed map[string]b
 	return found
 }
 
-// needed returns the names of the revisions to keep and of their objects. Damaged ones are not
+// needed returns the names of the revisions to keep and their objects. Damaged revisions are not
 // kept.
 func (c *Client) needed(ctx context.Context, ns, name string) (map[string]bool, error) {
 	revisions, err := c.Revisions(ctx, ns, name)

@@ -27,7 +27,7 @@ const (
 	// A lock is renewed lockRenewals times and polled lockLooks times within that duration.
 	lockRenewals = 5
 	lockLooks    = 15
-	// holderSeparator separates the holder of a lock from a random part that distinguishes two runs of
+	// holderSeparator separates the lock's holder from a random part that distinguishes two runs by
 	// the same user.
 	holderSeparator = "#"
 )

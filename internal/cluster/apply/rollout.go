@@ -131,7 +131,7 @@ func progress(d *appsv1.Deployment, pods []corev1.Pod) (rolloutState, string) {
 	return rolloutAvailable, result.Message
 }
 
-// currentPods returns the pods of the Deployment's current template, sorted by name, or all of its
+// currentPods returns the pods of the Deployment's current template, sorted by name, or all its
 // pods if its ReplicaSet is unknown.
 func currentPods(d *appsv1.Deployment, sets []appsv1.ReplicaSet, pods []corev1.Pod) []corev1.Pod {
 	var owner *appsv1.ReplicaSet

@@ -89,8 +89,7 @@ func eventLines(events []corev1.Event) []string {
 	return lines
 }
 
-// logsOf returns the last log lines of the containers of a pod, of the current and the previous
-// run.
+// logsOf returns the last log lines of a pod's containers, from the current and the previous run.
 func (c *Client) logsOf(ctx context.Context, pod *corev1.Pod) []ContainerLog {
 	var logs []ContainerLog
 	for _, container := range pod.Status.ContainerStatuses {

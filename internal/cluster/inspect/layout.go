@@ -82,7 +82,7 @@ func Layouts() []Layout {
 		{Name: "rke1", Kubeconfig: "/etc/kubernetes/ssl/kubecfg-kube-scheduler.yaml", Runs: RunsInContainer,
 			Owner:   "rke, which starts it as a container of Docker",
 			Setting: "set services.scheduler in cluster.yml, or in the cluster's configuration in Rancher"},
-		// The kubeconfig is in a directory of the revision of the static pod.
+		// The kubeconfig is in a directory of the static pod's revision.
 		{Name: "openshift", Runs: RunsAsStaticPod, Pod: "openshift-kube-scheduler",
 			Owner:   "the kube-scheduler operator, which writes the manifest again",
 			Setting: "set spec.profile of `oc edit scheduler cluster`"},

@@ -17,8 +17,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 )
 
-// MountedCertificate is the first to expire of the certificates that the pods of a
-// Deployment mount.
+// MountedCertificate is the first certificate to expire among those that a Deployment's pods mount.
 type MountedCertificate struct {
 	// Object is the Secret or ConfigMap that has it: "Secret/kube-system/s-credentials-1a2b".
 	Object string `json:"object"`
@@ -78,7 +77,7 @@ func FirstToExpire(objects []*unstructured.Unstructured) (*MountedCertificate, e
 	return first, nil
 }
 
-// inSecret returns the first to expire of the certificates in the data of a Secret, or nil.
+// inSecret returns the first certificate to expire in a Secret's data, or nil.
 func inSecret(object string, data map[string][]byte) *MountedCertificate {
 	var first *MountedCertificate
 	for _, text := range data {

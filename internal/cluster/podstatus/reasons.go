@@ -8,7 +8,7 @@ type Class int
 // Classes of reasons. The kubelet tries again after each failure; ImageAbsent and ImageName remain
 // until a user intervenes.
 const (
-	// Starting is the class of a container that is created, and of unknown reasons.
+	// Starting is the class for a container that is created, and for unknown reasons.
 	Starting Class = iota
 	// ImagePull is a failure to find or pull the image, which may not recur.
 	ImagePull

@@ -156,7 +156,7 @@ func (c *Cluster) writePods(context.Context) {
 	}
 }
 
-// secrets learns the values of the managed Secrets and of the Secrets that the pods refer to.
+// secrets learns the values in the managed Secrets and in the Secrets that the pods refer to.
 func (c *Cluster) secrets(ctx context.Context) {
 	wanted := map[PodName]bool{}
 	for _, o := range c.Managed {
