@@ -67,7 +67,7 @@ func (o Options) environment() []string {
 // Server is a running API server. Close it.
 type Server struct {
 	o Options
-	// token is of a user with all permissions, and schedulerToken of [Scheduler].
+	// token belongs to a user with all permissions, and schedulerToken to [Scheduler].
 	token, schedulerToken string
 	port                  int
 	store                 store

@@ -35,7 +35,7 @@ func newStore(dir string, client, peers string) (store, error) {
 	template := x509.Certificate{
 		Subject: pkix.Name{CommonName: "pmk-sched-etcd"}, NotBefore: begin, NotAfter: begin.AddDate(10, 0, 0),
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		// The gateway of etcd is a client of etcd, with the same certificate.
+		// etcd's gateway is an etcd client, with the same certificate.
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	for _, address := range []string{client, peers} {

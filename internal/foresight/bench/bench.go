@@ -136,7 +136,7 @@ func NewSide(source, scheduler, release string, samples []Sample) Side {
 	return s
 }
 
-// median returns the median of numbers, 0 of none.
+// median returns the median of numbers, 0 if there are none.
 func median(numbers []float64) float64 {
 	if len(numbers) == 0 {
 		return 0

@@ -90,15 +90,15 @@ func (p *pod) matches(e *v1alpha1.Expectation) bool {
 	return (e.Pod == "" || matchName(e.Pod, p.key)) && (e.Workload == "" || p.inWorkload(e.Workload))
 }
 
-// inWorkload reports whether a pattern matches the controller of the pod, or the Deployment of its
-// ReplicaSet.
+// inWorkload reports whether a pattern matches the pod's controller, or its ReplicaSet's
+// Deployment.
 func (p *pod) inWorkload(pattern string) bool {
 	kind, name, ok := strings.Cut(p.Owner, "/")
 	if !ok {
 		return false
 	}
-	// The controller of Deployments adds the hash of the template to the name
-	// (getNewReplicaSet in pkg/controller/deployment/sync.go).
+	// The Deployment controller adds the template's hash to the name (getNewReplicaSet in
+	// pkg/controller/deployment/sync.go).
 	if deployment, ok := strings.CutSuffix(name, "-"+p.Labels["pod-template-hash"]); ok && kind == "ReplicaSet" {
 		kind, name = "Deployment", deployment
 	}
@@ -114,7 +114,8 @@ func matchName(pattern, name string) bool {
 	return pattern == name || err == nil && matches
 }
 
-// meets describes the state of the pod, and reports whether it has the result of an expectation.
+// meets describes the pod's state, and reports whether it has the result that an expectation
+// requires.
 func (p *pod) meets(e *v1alpha1.Expectation) (got string, ok bool) {
 	got = p.String()
 	switch {

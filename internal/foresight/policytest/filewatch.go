@@ -17,7 +17,7 @@ import (
 // the same after a change: an editor may write several.
 const watchInterval = 300 * time.Millisecond
 
-// FileState identifies the files of some paths by name, size and time of the last change.
+// FileState identifies the files at some paths by name, size and last modification time.
 type FileState uint64
 
 // ReadFileState returns the state of files and directory trees, without hidden files. A missing

@@ -47,8 +47,8 @@ type Outcome struct {
 	Evicted int `json:"evicted"`
 	// Waiting are the waiting times of placed pods.
 	Waiting Waiting `json:"waitingSeconds"`
-	// Mean are the mean figures of the whole time, and MostWaiting is the largest number of waiting
-	// pods at a time.
+	// Mean are the mean figures over the whole time, and MostWaiting is the largest number of pods
+	// that waited at one time.
 	Mean        Values  `json:"mean"`
 	MostWaiting int     `json:"mostWaiting"`
 	Points      []Point `json:"points"`

@@ -83,14 +83,15 @@ func add(to, more report.Amounts, sign int64) {
 	}
 }
 
-// Values are figures of a moment, or means of a time.
+// Values are figures at a moment, or means over a time.
 type Values struct {
 	Nodes   float64 `json:"nodes"`
 	Running float64 `json:"running"`
 	Waiting float64 `json:"waiting"`
-	// Utilization is the requested part of the resources of all nodes, from 0 to 1.
+	// Utilization is the requested part of all nodes' resources, from 0 to 1.
 	Utilization map[string]float64 `json:"utilization"`
-	// Cost is the price of all nodes, and EmptyCost of nodes with only pods that cannot move.
+	// Cost is the price of all nodes, and EmptyCost the price of nodes with only pods that cannot
+	// move.
 	Cost      float64 `json:"cost,omitempty"`
 	EmptyCost float64 `json:"emptyCost,omitempty"`
 }

@@ -10,7 +10,7 @@ import (
 const (
 	// decisionTime is the time limit for a decision.
 	decisionTime = 15 * time.Second
-	// forgetTime is the time for the shadow to forget a decision after its binding was refused.
+	// forgetTime is the time limit for the shadow to forget a decision after its binding was refused.
 	forgetTime = 5 * time.Second
 	// evictionTime is the delay after the shadow in which the observed scheduler may evict a pod: a
 	// scheduler from 1.32 on reports first that there is no node for the evicting pod.

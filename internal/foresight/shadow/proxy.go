@@ -54,7 +54,7 @@ type proxy struct {
 	lost     bool               // the API server
 }
 
-// refusal is the answer of an API server that does not let the shadow read all objects of a kind.
+// refusal is the answer of an API server that does not let the shadow read all objects in a kind.
 type refusal struct {
 	err   error
 	since time.Time

@@ -25,8 +25,8 @@ type Report struct {
 	Missed int `json:"missed"`
 	// Evictions are the pods that the shadow would have evicted.
 	Evictions []Eviction `json:"evictions"`
-	// Notes are differences of the shadow from a deployed scheduler, and the errors of its reads that
-	// still failed at the end.
+	// Notes are the shadow's differences from a deployed scheduler, and the errors of reads that still
+	// failed at the end.
 	Notes []string `json:"notes,omitempty"`
 }
 

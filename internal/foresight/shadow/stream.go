@@ -12,7 +12,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
 )
 
-// initialEventsEnd is the annotation of the bookmark that ends the initial events of a watch.
+// initialEventsEnd is the annotation on the bookmark that ends the initial events of a watch.
 const initialEventsEnd = "k8s.io/initial-events-end"
 
 // ahead is the number of pod events that are read before the shadow has decided about earlier pods.
@@ -23,7 +23,7 @@ const ahead = 10000
 // settleTime is the time for the shadow, which has nothing else to do, to process an event.
 const settleTime = 100 * time.Millisecond
 
-// stream passes the events of a watch of pods to the shadow.
+// stream passes the events of a pod watch to the shadow.
 type stream struct {
 	proxy *proxy
 	to    io.Writer

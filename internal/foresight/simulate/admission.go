@@ -56,9 +56,8 @@ func (o *Options) firstClasses() *load.Classes {
 	return o.classes
 }
 
-// admit returns an object of the snapshot with the defaults of the API server and the changes of
-// its admission, unless an API server has created it. refused is the reason why it would not be
-// created.
+// admit returns a snapshot's object with the API server's defaults and admission changes, unless an
+// API server has created it. refused is the reason why it would not be created.
 func (r *run) admit(
 	ctx context.Context, kind *snapshot.Kind, version string, o map[string]any,
 ) (_ map[string]any, refused string, err error) {
@@ -130,8 +129,8 @@ func refusal(pod map[string]any, reason string) report.Unplaced {
 	return report.Unplaced{Namespace: namespace, Name: name, Reason: "not created: " + reason}
 }
 
-// noteQuotas names the quotas of the namespaces of added pods, and namespaces that the snapshot
-// does not have: the API server of the cluster may refuse the pods.
+// noteQuotas names the quotas in the namespaces of added pods, and namespaces that the snapshot
+// does not have: the cluster's API server may refuse the pods.
 func (r *run) noteQuotas() {
 	quotas, missing := map[string]bool{}, map[string]bool{}
 	for i := range r.o.Scenario.Workloads {

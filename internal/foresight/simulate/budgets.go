@@ -12,13 +12,13 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
-// budgets are the PodDisruptionBudgets of a run, and the pods and controllers of their namespaces.
+// budgets are a run's PodDisruptionBudgets, and the pods and controllers in their namespaces.
 type budgets struct {
 	// namespaces are the namespaces with budgets.
 	namespaces map[string]bool
 	all        []budget
 	pods       []budgetPod
-	// replicas are the replicas of controllers, and owners the controllers of controllers, by
+	// replicas are the controllers' replicas, and owners the controllers that own controllers, by
 	// namespace, kind and name.
 	replicas map[string]int
 	owners   map[string]string

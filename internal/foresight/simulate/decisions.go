@@ -35,8 +35,8 @@ type decisions struct {
 	// poll counts from next on.
 	stable int
 	next   time.Time
-	// progress is the number of attempts without an error, and errors the number of errors before the
-	// last of them.
+	// progress is the number of attempts without an error, and errors the error count before the last
+	// such attempt.
 	progress, errors int
 }
 

@@ -55,7 +55,7 @@ const (
 	closeTime = 5 * time.Second
 	// probeInterval is the interval at which a probe is read.
 	probeInterval = 20 * time.Millisecond
-	// defaultTime is the time for the scheduler to write its configuration.
+	// defaultTime is the time limit for the scheduler to write its configuration.
 	defaultTime = time.Minute
 )
 

@@ -42,7 +42,7 @@ func (p *Process) Kill() error {
 	return err
 }
 
-// Names of files of a scheduler.
+// Names of a scheduler's files.
 const (
 	configurationFile = "scheduler.yaml"
 	kubeconfigFile    = "kubeconfig"

@@ -106,7 +106,7 @@ func (s *Server) Replay(
 	return result, nil
 }
 
-// readHistory reads the lives of the pods of a recording.
+// readHistory reads the lives of a recording's pods.
 func readHistory(
 	recording *capture.Recording, length time.Duration, prices []report.Price,
 ) (*replay.History, error) {

@@ -142,7 +142,7 @@ func (d *replayer) begin(ctx context.Context) error {
 	return d.withdraw(ctx)
 }
 
-// nextPlace returns the place of a pod among the pods of its priority, after the pods before.
+// nextPlace returns a pod's place among the pods with its priority, after the pods before.
 func (d *replayer) nextPlace() string {
 	d.sorted++
 	return fmt.Sprintf("%020d", d.sorted)

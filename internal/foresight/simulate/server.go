@@ -61,7 +61,7 @@ func startServer(
 // Close stops the API server.
 func (s *Server) Close() error { return s.api.Close() }
 
-// Run runs a scenario on the API server, without the objects of earlier runs. The directory of the
+// Run runs a scenario on the API server, without the objects of earlier runs. The directory in the
 // options is for this run alone.
 func (s *Server) Run(ctx context.Context, o Options) (*report.Report, error) {
 	return s.run(ctx, o, nil)
@@ -122,9 +122,9 @@ func (s *Server) useClasses(ctx context.Context, o *Options) error {
 }
 
 // apiServerArgs disable request limits and the admission plugins that do not affect scheduling, or
-// need controllers and services that a simulation does not have. The others apply to objects of
-// manifests: package load writes the objects of a cluster to etcd. The flags enable all versions of
-// the API of devices, so that its objects are served in their own, with all their fields.
+// need controllers and services that a simulation does not have. The remaining plugins apply to
+// objects from manifests: package load writes a cluster's objects to etcd. The flags enable all
+// versions of the device API, so that its objects are served in their own, with all their fields.
 func apiServerArgs(release versions.Release) []string {
 	off := "ServiceAccount,TaintNodesByCondition,StorageObjectInUseProtection,ResourceQuota," +
 		"MutatingAdmissionWebhook,ValidatingAdmissionWebhook"

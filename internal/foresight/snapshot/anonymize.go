@@ -25,7 +25,7 @@ import (
 // an account.
 type Anonymizer struct {
 	key []byte
-	// claims maps the names of the claims of ephemeral volumes, POD-VOLUME, to their replacements.
+	// claims maps the claim names of ephemeral volumes, POD-VOLUME, to their replacements.
 	claims map[string]string
 	// comparedLabels and comparedTaints are the keys of labels and taints whose numbers are compared.
 	comparedLabels, comparedTaints map[string]bool
@@ -90,7 +90,7 @@ func (a *Anonymizer) value(t *tree, value any) any {
 	return nil
 }
 
-// owner replaces a reference to an owner. The kind of an owner that is not one of Kubernetes
+// owner replaces a reference to an owner. An owner's kind that does not belong to Kubernetes
 // identifies the cluster.
 func (a *Anonymizer) owner(t *tree, reference object) object {
 	kept := object{}
@@ -176,7 +176,7 @@ func (a *Anonymizer) text(text string) string {
 	return "x" + strings.ToLower(encoded[:replacementBytes])
 }
 
-// labelKey replaces the key of a label or a taint, unless it is one of Kubernetes.
+// labelKey replaces a label's or a taint's key, unless it belongs to Kubernetes.
 func (a *Anonymizer) labelKey(text string) string {
 	if domain, _, ok := strings.Cut(text, "/"); ok && isPublicDomain(domain) {
 		return text

@@ -63,7 +63,7 @@ func (a *Anonymizer) comparedText(compared map[string]bool, key string) func(tex
 	}
 }
 
-// learnClaims remembers the names of the claims of a pod's ephemeral volumes
+// learnClaims remembers the claim names of a pod's ephemeral volumes
 // (k8s.io/component-helpers/storage/ephemeral, VolumeClaimName).
 func (a *Anonymizer) learnClaims(pod object) {
 	metadata, _ := pod["metadata"].(object)

@@ -25,7 +25,7 @@ type Recording struct {
 	Listed int `json:"listed,omitempty"`
 }
 
-// Event is a change of an object after the snapshot of a recording.
+// Event is an object change after a recording's snapshot.
 type Event struct {
 	// Milliseconds is the time since the snapshot.
 	Milliseconds int64 `json:"at"`
@@ -70,7 +70,7 @@ func DecodeEvent(text []byte) (Event, error) {
 	return e, nil
 }
 
-// FindOf returns the kind of an object, and its version. The kind is nil if it is none of kinds.
+// FindOf returns an object's kind, and its version. The kind is nil if it is not in kinds.
 func FindOf(kinds []*Kind, o map[string]any) (kind *Kind, version string) {
 	apiVersion, _ := o["apiVersion"].(string)
 	name, _ := o["kind"].(string)

@@ -17,11 +17,11 @@ type Setting struct {
 
 // Candidate is a choice.
 type Candidate struct {
-	// Name is unique: of a given candidate, or of one that the search has found.
+	// Name is the unique name of a given candidate, or of one that the search has found.
 	Name string `json:"name"`
 	// From is the name of the candidate that this one was changed from.
 	From string `json:"from,omitempty"`
-	// Levels are the index of the value of each setting. They are nil if a given candidate has other
+	// Levels are the index of each setting's value. They are nil if a given candidate has other
 	// values: it is then not changed.
 	Levels []int `json:"levels,omitempty"`
 }

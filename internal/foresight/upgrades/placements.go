@@ -6,17 +6,17 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 )
 
-// Placements are the pods that the schedulers of two releases place differently. Schedulers break
-// ties at random, so that each of them runs several times: a pod differs if all runs of one agree,
-// all runs of the other agree, and not with them, on its node, on the zone of its node, or on
-// whether it has a node. All other pods are the same, or differ by ties and their consequences.
+// Placements are the pods that a scheduler places differently at two releases. Schedulers break
+// ties at random, so that each one runs several times: a pod differs if all runs at one release
+// agree, all runs at the second agree, and not with them, on its node, its node's zone, or its
+// having a node. All other pods are the same, or differ by ties and their consequences.
 type Placements struct {
 	Scenario string `json:"scenario"`
-	// Runs and NewRuns are the numbers of runs of the scheduler at each release.
+	// Runs and NewRuns are the numbers of runs by the scheduler at each release.
 	Runs    int `json:"runs"`
 	NewRuns int `json:"newRuns"`
-	// Pods is the number of compared pods, Same of pods with the same node in all runs, and Ties of
-	// pods whose runs differ without a difference between the releases.
+	// Pods is the number of compared pods, Same the number with the same node in all runs, and Ties
+	// the number whose runs differ without a difference between the releases.
 	Pods int `json:"pods"`
 	Same int `json:"same"`
 	Ties int `json:"ties"`
@@ -49,8 +49,8 @@ type Difference struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// ComparePlacements compares the results of simulations of the same scenario on the same snapshot.
-// Each list has at least one result.
+// ComparePlacements compares the results of simulations with the same scenario on the same
+// snapshot. Each list has at least one result.
 func ComparePlacements(from, to []*report.Report) *Placements {
 	p := &Placements{
 		Scenario: from[0].Scenario, Runs: len(from), NewRuns: len(to), Placed: from[0].Summary.Placed,

@@ -52,7 +52,7 @@ type Difference struct {
 	Best   int64  `json:"best"`
 }
 
-// Change is a weight of a plugin or an extender. A plugin or an extender of weight 0 does not
+// Change is a plugin's or an extender's weight. A plugin or an extender with weight 0 does not
 // score.
 type Change struct {
 	By     string `json:"by"`

@@ -37,7 +37,7 @@ type Job struct {
 	Image   string
 	Command []string
 	List    string
-	// Cells is the number of simulations, Parallel how many of them run at the same time.
+	// Cells is the number of simulations, Parallel the number that run at the same time.
 	Cells, Parallel int
 	// Node is the node on which all pods run, tolerating its taints. If it is empty, they run on
 	// any node. Arch is the architecture of the programs.

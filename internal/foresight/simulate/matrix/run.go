@@ -95,7 +95,7 @@ func (r *Runner) read(ctx context.Context, j Job) (job *batchv1.Job, pods []core
 	return job, list.Items, nil
 }
 
-// outcome reads the outcome of a simulation from the log of its pod.
+// outcome reads a simulation's outcome from its pod's log.
 func (r *Runner) outcome(ctx context.Context, pod *corev1.Pod, index int) (o Outcome, err error) {
 	doing := "read the log of Pod/" + pod.Namespace + "/" + pod.Name
 	err = r.retry.Do(ctx, doing, func(ctx context.Context) error {

@@ -84,8 +84,8 @@ func WriteOutcome(w io.Writer, index int, o Outcome) error {
 	return nil
 }
 
-// readOutcome reads the outcome of the simulation with an index from a log. It fails unless all of
-// it is there, unchanged.
+// readOutcome reads the outcome for the simulation with an index from a log. It fails unless the
+// outcome is there completely, unchanged.
 func readOutcome(r io.Reader, index int) (o Outcome, err error) {
 	var packed bytes.Buffer
 	lines, ended := 0, ""
@@ -132,7 +132,7 @@ func readOutcome(r io.Reader, index int) (o Outcome, err error) {
 	return o, nil
 }
 
-// incomplete returns the error of a log that lacks a part of the outcome.
+// incomplete returns the error for a log that lacks a part of the outcome.
 func incomplete(format string, args ...any) error {
 	return problem.Errorf(
 		"nodes keep at least 10 MiB of a log by default: check containerLogMaxSize in the configuration of the kubelet",

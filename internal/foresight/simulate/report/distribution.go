@@ -25,15 +25,15 @@ type Distribution struct {
 type Balance struct {
 	Resource string `json:"resource"`
 	// Mean is the mean of the nodes' utilizations, CoefficientOfVariation their standard deviation
-	// divided by it: 0 is even. Jain is the index of Jain: 1 is even, 1/n if one of n nodes has
-	// everything.
+	// divided by it: 0 is even. Jain is Jain's index: 1 is even, 1/n if one of n nodes has everything.
 	Mean                   float64 `json:"mean"`
 	CoefficientOfVariation float64 `json:"coefficientOfVariation"`
 	Jain                   float64 `json:"jain"`
 	// LargestFree is the most that a pod can request and still fit on a schedulable node.
 	LargestFree string `json:"largestFree"`
-	// Stranded is the free amount on nodes that lack another of CPU, memory and pods, that is, have
-	// less than 5 % of it free. StrandedPart is its part of the allocatable amount of all nodes.
+	// Stranded is the free amount on nodes that lack a second resource among CPU, memory and pods,
+	// that is, have less than 5 % of it free. StrandedPart is its part in all nodes' allocatable
+	// amount.
 	Stranded     string  `json:"stranded"`
 	StrandedPart float64 `json:"strandedPart"`
 }

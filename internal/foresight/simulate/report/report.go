@@ -1,5 +1,5 @@
-// Package report contains the result of a simulation: the nodes of the pods, the pods that did not
-// fit and why, and how much of the nodes is requested before and after.
+// Package report contains a simulation's result: the pods' nodes, the pods that did not fit and
+// why, and the requested part of the nodes before and after.
 //
 // The package does no I/O.
 package report
@@ -23,7 +23,7 @@ type Report struct {
 	Summary    Summary     `json:"summary"`
 	// Devices are the devices of dynamic resource allocation.
 	Devices []DevicePool `json:"devices,omitempty"`
-	// Capacity is the number of copies of the added workloads that fit.
+	// Capacity is the number of added workload copies that fit.
 	Capacity *Capacity `json:"capacity,omitempty"`
 	// Removed are the placements of pods from drained nodes once the nodes are removed, if some had no
 	// node before: a node that is cordoned still counts when pods are spread over nodes.
@@ -96,11 +96,11 @@ type Unplaced struct {
 	By string `json:"by,omitempty"`
 }
 
-// Capacity is the number of copies of workloads that fit, one after the other, and the reason why
-// the next copy does not fit.
+// Capacity is the number of workload copies that fit, one after the other, and the reason why the
+// next copy does not fit.
 type Capacity struct {
-	// Copies is the number of copies whose pods all have a node. More is the number of these that
-	// were tried in addition to the requested copies.
+	// Copies is the number of copies whose pods all have a node. More is the number that were tried in
+	// addition to the requested copies.
 	Copies      int `json:"copies"`
 	More        int `json:"more"`
 	PodsPerCopy int `json:"podsPerCopy"`
@@ -113,8 +113,8 @@ type Capacity struct {
 // Summary are the numbers of a simulation.
 type Summary struct {
 	Nodes int `json:"nodes"`
-	// Pods is the number of pods that were on nodes before, Scheduled the number of pods that the
-	// scheduler had to place.
+	// Pods is the number of pods that were on nodes before, Scheduled the number that the scheduler
+	// had to place.
 	Pods      int `json:"pods"`
 	Scheduled int `json:"scheduled"`
 	Placed    int `json:"placed"`
@@ -132,7 +132,7 @@ type Summary struct {
 	ScheduleSeconds float64 `json:"scheduleSeconds"`
 }
 
-// Utilization is the part of all nodes' resource that pods request.
+// Utilization is the part that pods request of one resource on all nodes.
 type Utilization struct {
 	Resource string `json:"resource"`
 	// Allocatable is the allocatable amount of the nodes before, AllocatableAfter the amount

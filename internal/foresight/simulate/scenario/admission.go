@@ -33,7 +33,7 @@ func MarkCreated(o map[string]any) map[string]any {
 	return with(o, "metadata", metadata)
 }
 
-// with returns a shallow copy of an object with another value of a field.
+// with returns a shallow copy of an object with a new value in a field.
 func with(o object, field string, value any) object {
 	o = maps.Clone(o)
 	o[field] = value
@@ -59,8 +59,8 @@ func WithoutPriority(pod map[string]any) map[string]any {
 }
 
 // Admitted returns an object with the fields that the API server has set in its answer: the
-// specification, and the status of a node. A pod with a priority keeps it. The name of the
-// scheduler remains empty if it was.
+// specification, and a node's status. A pod with a priority keeps it. The scheduler name remains
+// empty if it was.
 func Admitted(kind *snapshot.Kind, o, answer map[string]any) map[string]any {
 	spec, given := object{}, part(o, "spec")
 	maps.Copy(spec, part(answer, "spec"))

@@ -9,7 +9,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
-// Renewal describes the changes of the pods of a snapshot before its claims are created.
+// Renewal describes the changes to a snapshot's pods before its claims are created.
 type Renewal struct {
 	// Moved reports whether the pod with a UID is deleted and created again, and Ended whether it is
 	// finished.
@@ -23,9 +23,9 @@ type Renewal struct {
 // Consumer is a pod that uses a ResourceClaim.
 type Consumer struct{ Name, UID string }
 
-// Claim returns a claim of the snapshot as the controllers leave it, or nil if they delete it. The
-// claim of an ephemeral volume of a pod that is created again has no volume if its class waits for
-// a pod. Other objects are returned unchanged.
+// Claim returns a snapshot's claim as the controllers leave it, or nil if they delete it. If a pod
+// is created again, the claim for its ephemeral volume has no volume if its class waits for a pod.
+// Other objects are returned unchanged.
 func (r Renewal) Claim(kind *snapshot.Kind, o map[string]any) map[string]any {
 	switch kind.GroupResource() {
 	case "persistentvolumeclaims":
@@ -90,7 +90,7 @@ func (r Renewal) devices(o object) object {
 	return o
 }
 
-// ownedBy reports whether an owner of an object is one of the pods.
+// ownedBy reports whether an object's owner is one of the pods.
 func ownedBy(o object, pod func(uid string) bool) bool {
 	return slices.ContainsFunc(list(o, "metadata", "ownerReferences"), func(reference any) bool {
 		uid := uidOf(reference)

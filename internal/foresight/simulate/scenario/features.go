@@ -57,7 +57,7 @@ func DeviceGates(kind *snapshot.Kind, o map[string]any) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// findGates adds the gates of the fields in a value. Drivers choose the names of attributes.
+// findGates adds the gates for the fields in a value. Drivers choose the attribute names.
 func findGates(value any, gates map[string]string, found map[string]bool) {
 	switch v := value.(type) {
 	case []any:

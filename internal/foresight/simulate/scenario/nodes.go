@@ -15,22 +15,22 @@ import (
 
 // Template is the template of new nodes.
 type Template struct {
-	// Name is the name of a node of the snapshot, or of Node.
+	// Name is the name of a node in the snapshot, or of Node.
 	Name string
-	// Node is the manifest of a node. If it is nil, the node of the snapshot is the template.
+	// Node is a node's manifest. If it is nil, the snapshot's node is the template.
 	Node map[string]any
 	// Count is the number of nodes to add, First the number in the first node's name.
 	Count, First int
 
-	// objects are the node of the snapshot, the drivers of its volumes, its pods that new nodes have
-	// too, and storage capacity for it alone. own are its labels whose values no other node has.
+	// objects are the snapshot's node, its volumes' drivers, its pods that new nodes have too, and
+	// storage capacity for it alone. own are its labels whose values no other node has.
 	objects []Object
 	own     map[string]string
 }
 
 // Nodes is the scenario in which nodes are added, and the pending pods are scheduled. A copy of a
-// node of the snapshot has its labels, taints and resources, the drivers of its volumes, and copies
-// of its pods of DaemonSets and static pods. Labels that name the node name the copy.
+// snapshot's node has its labels, taints and resources, its volumes' drivers, and copies of its
+// DaemonSet pods and static pods. Labels that name the node name the copy.
 func Nodes(templates []Template) (Scenario, error) {
 	s := Pending()
 	s.Name = "nodes"

@@ -52,7 +52,7 @@ func podClaims(pod object) []podClaim {
 	return all
 }
 
-// ClaimsOf returns the names of the ResourceClaims of a pod that exist or existed.
+// ClaimsOf returns the names of a pod's ResourceClaims that exist or existed.
 func ClaimsOf(pod map[string]any) []string {
 	var names []string
 	for _, c := range podClaims(pod) {
@@ -136,8 +136,8 @@ func newDeviceClaim(pod object, claim string, template object) Object {
 	return Object{Kind: kind, Version: version, Fields: runtime.DeepCopyJSON(kind.Strip(o))}
 }
 
-// claimPrefix returns the name of a claim without the five random characters at its end: the names
-// of the pod and of its claim, both shortened if they are long.
+// claimPrefix returns a claim's name without the five random characters at its end: the pod's name
+// and its claim's name, both shortened if they are long.
 func claimPrefix(pod, claim string) string {
 	const most = 57
 	prefix := pod + "-" + claim + "-"
