@@ -135,10 +135,10 @@ func evictionFinding(cause Cause, e *corev1.Event) Finding {
 // preempting pod, 1.23 and 1.26 to 1.28 without, from 1.29 on with its UID.
 var preempted = regexp.MustCompile(`^Preempted by (?:([^/ ]+/\S+)|pod (\S+)|a pod) on node (\S+)`)
 
-// Preemptor returns the pod for which a scheduler evicted another one, as namespace/name or else by
-// its UID, and the node, each "" if the event of the eviction does not have it. The reference has
-// the name up to 1.35; events of 1.36 and 1.37 have no reference, since podExecutorPreemptor.Obj
-// (pkg/scheduler/framework/preemption) is not an object of the API.
+// Preemptor returns the pod for which a scheduler evicted another pod, as namespace/name or else by
+// its UID, and the node, each "" if the eviction event does not have it. The reference has the name
+// up to 1.35; events at 1.36 and 1.37 have no reference, since podExecutorPreemptor.Obj
+// (pkg/scheduler/framework/preemption) is not an API object.
 func Preemptor(e *corev1.Event) (name string, uid types.UID, node string) {
 	if m := preempted.FindStringSubmatch(e.Message); m != nil {
 		name, uid, node = m[1], types.UID(m[2]), strings.TrimSuffix(m[3], ".")

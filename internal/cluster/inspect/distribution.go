@@ -201,8 +201,8 @@ func withPrefix(texts []string, prefix string) string {
 	return texts[at]
 }
 
-// identifyBy returns the distribution and the trait that identifies it. If the files of this node
-// are of a known layout, that takes precedence over every other trait.
+// identifyBy returns the distribution and the trait that identifies it. If this node's files have a
+// known layout, that takes precedence over every other trait.
 func identifyBy(s traits, fileLayout string) (found distribution, evidence string) {
 	for _, candidate := range distributions() {
 		if fileLayout != "" && candidate.layout != fileLayout {

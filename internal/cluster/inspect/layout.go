@@ -16,8 +16,8 @@ type Layout struct {
 	Runs string
 	// Pod is the name of the scheduler's static pod before "-<node>".
 	Pod string
-	// SingleFile reports whether the kubelet reads the manifest as a single file instead of a
-	// directory of manifests.
+	// SingleFile reports whether the kubelet reads the manifest as a single file instead of a manifest
+	// directory.
 	SingleFile bool
 	// ConfigDir is the directory, on the node and in the container alike, of the configurations that
 	// pmk-sched writes for the static pod.
@@ -28,9 +28,9 @@ type Layout struct {
 	// Rewriter is the program that rewrites the manifest when it starts, or empty. Persist is the
 	// user's remedy.
 	Rewriter, Persist string
-	// APIServerName is a name in the certificates of all API servers, for a layout whose
-	// kubeconfigs name the address of their node's API server: with it, one kubeconfig serves on
-	// each node over loopback. If it is empty, the kubeconfigs name localhost.
+	// APIServerName is a name in all API servers' certificates, for a layout whose kubeconfigs name
+	// the address of their node's API server: with it, one kubeconfig serves on each node over
+	// loopback. If it is empty, the kubeconfigs name localhost.
 	APIServerName string
 	// DisableScheduler is the user's way to disable a scheduler that runs in process.
 	DisableScheduler string

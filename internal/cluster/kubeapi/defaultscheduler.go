@@ -39,8 +39,8 @@ func ControlPlaneLabels() []string {
 	}
 }
 
-// StaticPodName returns the name of a mirror pod in its manifest, to which the kubelet appends the
-// name of the node.
+// StaticPodName returns a mirror pod's name in its manifest, to which the kubelet appends the
+// node's name.
 func StaticPodName(pod *corev1.Pod) (string, bool) {
 	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; !mirror {
 		return "", false

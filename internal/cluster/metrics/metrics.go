@@ -12,8 +12,8 @@ import (
 // Set contains the metrics of one process by name.
 type Set map[string]*dto.MetricFamily
 
-// Parse reads metrics. It ignores the text from the first line on that is not in the format of
-// Prometheus, or all of it if the parser panics (prometheus/common#922 is one such text).
+// Parse reads metrics. It ignores the text from the first line on that is not in Prometheus'
+// format, or the whole text if the parser panics (prometheus/common#922 is one such text).
 func Parse(text string) (set Set) {
 	defer func() {
 		if recover() != nil {

@@ -52,8 +52,8 @@ func (r *reader) events(ctx context.Context) (err error) {
 	return err
 }
 
-// preemptors names the pods that evicted others where the events have only their UIDs. Most of them
-// run on the node of the eviction.
+// preemptors names the pods that evicted others where the events have only their UIDs. Most
+// preemptors run on the node with the eviction.
 func (r *reader) preemptors(ctx context.Context) error {
 	read, found := map[string]bool{}, map[types.UID]*corev1.ObjectReference{}
 	for i := range r.in.Ended {

@@ -38,8 +38,8 @@ func (r *reader) schedulerName() string {
 	return corev1.DefaultSchedulerName
 }
 
-// processOf returns the container of a pod that runs kube-scheduler, or a program that is named as
-// a scheduler and as the scheduler of the pod, or nil.
+// processOf returns a pod's container that runs kube-scheduler, or a program that is named as a
+// scheduler and as the pod's scheduler, or nil.
 func (r *reader) processOf(pod *corev1.Pod) *corev1.Container {
 	at := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return kubeapi.RunsScheduler(&c) })
 	if at < 0 {
