@@ -100,8 +100,8 @@ func (c chart) Total() int { return c.Left + c.Width + 2 }
 const (
 	// labelLength is the number of letters that a label has at most.
 	labelLength = 24
-	// letterWidth is the mean width of a letter in a wide font, labelMargin the space left and
-	// right of a label.
+	// letterWidth is the mean letter width in a wide font, labelMargin the space left and right of a
+	// label.
 	letterWidth = 6
 	labelMargin = 10
 )

@@ -16,7 +16,7 @@ type data struct {
 }
 
 // podData is a pod: its namespace's index, its name, the indexes of its nodes before and after, -1
-// for none, and its requests in the order of the resources.
+// for none, and its requests in resource order.
 type podData [5]any
 
 // newData returns the nodes and pods of both states, the pods ordered by namespace and name, and

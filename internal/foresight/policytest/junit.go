@@ -9,8 +9,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/expect"
 )
 
-// junitSuites is a report in the format of JUnit, with the elements and attributes that GitLab
-// (lib/gitlab/ci/parsers/test/junit.rb) and the actions of GitHub read.
+// junitSuites is a report in JUnit's format, with the elements and attributes that GitLab
+// (lib/gitlab/ci/parsers/test/junit.rb) and GitHub's actions read.
 type junitSuites struct {
 	XMLName  xml.Name     `xml:"testsuites"`
 	Name     string       `xml:"name,attr"`

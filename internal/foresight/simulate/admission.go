@@ -16,8 +16,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
-// readClasses reads the classes of the snapshot and the namespaces with budgets, unless they are
-// known from a step before, and adds those of the scenario.
+// readClasses reads the snapshot's classes and the namespaces with budgets, unless they are known
+// from a step before, and adds the scenario's classes.
 func (o *Options) readClasses() error {
 	if o.classes == nil {
 		o.classes, o.budgeted = load.NewClasses(), map[string]bool{}
@@ -150,7 +150,7 @@ func (r *run) noteQuotas() {
 	}
 }
 
-// admissionNotes returns notes about classes that a snapshot of a cluster does not have, for the
+// admissionNotes returns notes about classes that a cluster's snapshot does not have, for the
 // admission of added pods.
 func admissionNotes(h *snapshot.Header) []string {
 	if h.Source != snapshot.FromCluster {

@@ -92,8 +92,8 @@ func (c *Configuration) addArgs(on *session.Session, s *Scheduler, configured []
 	return err
 }
 
-// ofPod reports whether a flag of kube-scheduler is about the files, the addresses, the log or the
-// metrics of its process. It does not change a decision.
+// ofPod reports whether a kube-scheduler flag is about the process's files, addresses, log or
+// metrics. It does not change a decision.
 func ofPod(flag string) bool {
 	for _, prefix := range []string{"tls-", "log-", "logging-", "requestheader-"} {
 		if strings.HasPrefix(flag, prefix) {

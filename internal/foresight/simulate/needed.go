@@ -21,8 +21,8 @@ type NeededRequest struct {
 	Limit     int
 }
 
-// Needed returns how many nodes of each template the pending pods need, by simulations with
-// different numbers of nodes. The cluster is only read, and not at all with a file.
+// Needed returns the number of nodes that the pending pods need from each template, by simulations
+// with different node numbers. The cluster is only read, and not at all with a file.
 func Needed(ctx context.Context, s *session.Session, r NeededRequest) (result *report.Needed, err error) {
 	in, err := r.open(ctx, s, "needed")
 	if err != nil {

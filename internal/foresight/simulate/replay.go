@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// defaultGroups is the default greatest number of groups in a recording, and shortestStep the
-	// smallest length of a group.
+	// defaultGroups is the default limit for a recording's groups, and shortestStep the smallest
+	// length of a group.
 	defaultGroups = 1440
 	shortestStep  = time.Second
 )

@@ -95,8 +95,8 @@ func (s *Server) run(ctx context.Context, o Options, observer *observer) (*repor
 	return r.report, nil
 }
 
-// useClasses makes the API server know the classes of a run whose pods it admits, and forget the
-// classes of an earlier run: a StorageClass with the same name would remain.
+// useClasses makes the API server know the classes for a run whose pods it admits, and forget an
+// earlier run's classes: a StorageClass with the same name would remain.
 func (s *Server) useClasses(ctx context.Context, o *Options) error {
 	if err := o.readClasses(); err != nil {
 		return err

@@ -52,8 +52,8 @@ func (a *Servers) Run(ctx context.Context, p Programs, o Options) (*report.Repor
 	return server.Run(ctx, o)
 }
 
-// prepare returns the API server of the scheduler's release, and sets the scheduler and a new
-// directory in the options of a run on it.
+// prepare returns the API server at the scheduler's release, and sets the scheduler and a new
+// directory in the options for a run on it.
 func (a *Servers) prepare(ctx context.Context, p Programs, o *Options) (*Server, error) {
 	if err := o.readClasses(); err != nil {
 		return nil, err

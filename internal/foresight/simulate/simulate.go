@@ -110,8 +110,8 @@ type run struct {
 	quotas map[string][]string
 	// templates are the objects that the scenario copies.
 	templates []scenario.Object
-	// next is the number of the next pod for each workload in the scenario, and copies the copy number
-	// of an added pod, by namespace and name.
+	// next is the number of the next pod for each workload in the scenario, and copies an added pod's
+	// copy number, by namespace and name.
 	next    []int
 	copies  map[string]int
 	devices devices
@@ -126,7 +126,7 @@ func (r *run) note(format string, args ...any) {
 }
 
 // schedule starts the scheduler, gives it the pods in the order of its queue, and waits until it
-// has decided about all of them.
+// has decided about every pod.
 func (r *run) schedule(ctx context.Context) (err error) {
 	bounded, cancel := context.WithTimeout(ctx, r.o.Timeout)
 	defer cancel()

@@ -11,18 +11,18 @@ import (
 )
 
 // Anonymizer replaces the names in objects, and everything else that identifies the cluster and is
-// not needed to schedule: labels and taints, images, UIDs, addresses and identifiers of volumes.
+// not needed to schedule: labels and taints, images, UIDs, addresses and volume identifiers.
 //
 // The same text is replaced by the same text everywhere, so that references, selectors and labels
-// with the name of a node still match. The replacement depends on a key: two snapshots that are
+// with a node's name still match. The replacement depends on a key: two snapshots that are
 // anonymized with the same key can be compared, and no one without the key can check a guess of a
 // name.
 //
 // An Anonymizer keeps the values to which schedulers and their configuration refer: names of
-// resources, drivers, device classes and schedulers, labels and taints of Kubernetes (their keys,
-// and values that are not names), attributes of devices, and numbers in fields. It keeps a number
-// in a label or a taint only if a requirement or a toleration compares it: it may be the number of
-// an account.
+// resources, drivers, device classes and schedulers, Kubernetes labels and taints (their keys, and
+// values that are not names), device attributes, and numbers in fields. It keeps a number in a
+// label or a taint only if a requirement or a toleration compares it: it may be an account's
+// number.
 type Anonymizer struct {
 	key []byte
 	// claims maps the claim names of ephemeral volumes, POD-VOLUME, to their replacements.

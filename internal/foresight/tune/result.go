@@ -60,8 +60,8 @@ type Point struct {
 	AKS           profiles.Managed `json:"aks"`
 }
 
-// NewPoints returns the front of the trials, ordered by the first objective, and then the given
-// candidates outside of it.
+// NewPoints returns the trials' front, ordered by the first objective, and then the given
+// candidates outside it.
 func NewPoints(objectives []Objective, trials []Trial, given int) []Point {
 	all := make([]Figures, len(trials))
 	for i := range trials {

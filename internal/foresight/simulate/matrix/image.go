@@ -31,8 +31,8 @@ import (
 )
 
 const (
-	// baseMemory is the memory of a simulation, objectMemory the additional memory for each object
-	// of the snapshot; docs/simulate.md has measurements.
+	// baseMemory is a simulation's memory, objectMemory the additional memory for each object in the
+	// snapshot; docs/simulate.md has measurements.
 	baseMemory, objectMemory = 512 << 20, 80 << 10
 	// stepTime is the time for a step in addition to the scheduler: starting programs and loading
 	// objects.

@@ -21,8 +21,8 @@ type Variant struct {
 	Snapshot int
 	// Name is for messages.
 	Name string
-	// Configuration is a KubeSchedulerConfiguration. If its extenders have addresses of
-	// [ties.Addresses], ties are broken by the seed of the request.
+	// Configuration is a KubeSchedulerConfiguration. If its extenders have addresses from
+	// [ties.Addresses], ties are broken by the request's seed.
 	Configuration string
 }
 

@@ -15,8 +15,8 @@ type Distribution struct {
 	Cost *Cost `json:"cost,omitempty"`
 	// Zones are the zones of the nodes. Nodes without a zone are left out.
 	Zones []Zone `json:"zones"`
-	// Workloads is the number of controllers with several pods on nodes that have a zone, OneZone
-	// the number of these with all pods in the same zone.
+	// Workloads is the number of controllers with several pods on nodes that have a zone, OneZone the
+	// number with all these pods in the same zone.
 	Workloads int `json:"workloads"`
 	OneZone   int `json:"workloadsInOneZone"`
 }

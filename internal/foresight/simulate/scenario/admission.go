@@ -48,7 +48,7 @@ func computed() []string { return []string{"priority", "priorityClassName", "pre
 func HasPriority(pod map[string]any) bool { return part(pod, "spec")["priority"] != nil }
 
 // WithoutPriority returns a copy of a pod without its priority, which the API server refuses in a
-// new pod, and without the name of the class that it had then.
+// new pod, and without the class name that it had then.
 func WithoutPriority(pod map[string]any) map[string]any {
 	spec := object{}
 	maps.Copy(spec, part(pod, "spec"))

@@ -54,8 +54,8 @@ const extendedClaim = "resource.kubernetes.io/extended-resource-claim"
 // in k8s.io/api/resource/v1).
 const mostConsumers = 256
 
-// devices returns a ResourceClaim without the reservations of pods that do not run any more, and
-// with the reservations of running pods if it is allocated. It loses its allocation with its last
+// devices returns a ResourceClaim without reservations for pods that do not run any more, and with
+// reservations for running pods if it is allocated. It loses its allocation with its last
 // reservation (pkg/controller/resourceclaim, syncPod and syncClaim). The claim that was made for a
 // finished pod, or by the scheduler for a pod that is created again, is deleted.
 func (r Renewal) devices(o object) object {

@@ -10,8 +10,8 @@ import (
 // The feature gates of dynamic resource allocation (pkg/features/kube_features.go).
 const gateDevices = "DynamicResourceAllocation"
 
-// deviceGates are the gates without which the API server drops a field, by the name of the field in
-// the specification of an object.
+// deviceGates are the gates without which the API server drops a field, by the field's name in an
+// object's specification.
 func deviceGates() map[string]string {
 	return map[string]string{
 		"sharedCounters": "DRAPartitionableDevices", "consumesCounters": "DRAPartitionableDevices",

@@ -20,7 +20,7 @@ func (t ClaimTemplates) Add(o map[string]any) {
 
 // podClaim is a claim in the specification of a pod.
 type podClaim struct {
-	// name is its name in the pod. claim is the name of the ResourceClaim, if it exists already, and
+	// name is its name in the pod. claim is the ResourceClaim's name, if it exists already, and
 	// template the name of the template that it is made from, if it is.
 	name, claim, template string
 }
@@ -80,8 +80,8 @@ func (t ClaimTemplates) Check(w *Workload) error {
 	return nil
 }
 
-// Make returns the claims of a pod that have to be made from templates because the pod has none or
-// because exists returns false for their names, and records their names in the status of the pod
+// Make returns a pod's claims that have to be made from templates because the pod has none or
+// because exists returns false for their names, and records their names in the pod's status
 // (pkg/controller/resourceclaim, handleClaim). missing are the templates that do not exist.
 func (t ClaimTemplates) Make(pod map[string]any, exists func(claim string) bool) (claims []Object, missing []string) {
 	namespace, _ := NameOf(pod)

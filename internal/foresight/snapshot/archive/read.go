@@ -92,8 +92,8 @@ func invalid(format string, args ...any) error {
 	return problem.Invalidf("write it with `pmk-sched snapshot`", "read snapshot: "+format, args...)
 }
 
-// checkHeader checks the format, the version and the resources of the header, and finds the kinds
-// of the resources.
+// checkHeader checks the header's format, version and resources, and finds the kinds of the
+// resources.
 func (r *Reader) checkHeader(format string) error {
 	h := r.header
 	switch {

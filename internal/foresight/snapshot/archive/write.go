@@ -49,7 +49,7 @@ type Objects interface {
 	Each(resource string, do func(key string, object []byte) error) error
 }
 
-// Write writes a snapshot, or a recording if the header describes one. Bytes of each resource in
+// Write writes a snapshot, or a recording if the header describes one. Bytes for each resource in
 // the header is the sum of its objects' lengths.
 func Write(w io.Writer, h *snapshot.Header, objects Objects) error {
 	compressed := gzip.NewWriter(w)

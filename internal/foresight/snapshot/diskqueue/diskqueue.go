@@ -1,5 +1,5 @@
-// Package diskqueue keeps the objects of a snapshot on disk while they are collected, so that
-// memory use does not grow with the size of objects.
+// Package diskqueue keeps a snapshot's objects on disk while they are collected, so that memory use
+// does not grow with the size of objects.
 package diskqueue
 
 import (
