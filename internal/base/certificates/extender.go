@@ -16,19 +16,19 @@ import (
 )
 
 const (
-	// authorityLife exceeds the life of a cluster: a new authority requires a new configuration of
-	// each scheduler.
+	// authorityLife exceeds a cluster's life: a new authority requires a new configuration for each
+	// scheduler.
 	authorityLife = 20 * 365 * 24 * time.Hour
 	// leafLife is the life of the certificates that the authority signs. Only the next deployment
 	// renews it.
 	leafLife = 5 * 365 * 24 * time.Hour
-	// renewBefore is how long before its expiry a certificate is renewed.
+	// renewBefore is the remaining validity at which a certificate is renewed.
 	renewBefore = 365 * 24 * time.Hour
 	// backdate allows for clocks that differ.
 	backdate = time.Hour
 )
 
-// Set is the set of certificates of one extender.
+// Set contains the certificates of one extender.
 type Set struct {
 	// CA signs the others. Its key is in a Secret that no pod mounts.
 	CA Pair

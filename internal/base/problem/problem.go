@@ -67,8 +67,8 @@ func ReadFile(what, name string) ([]byte, error) {
 	return text, nil
 }
 
-// NodeFile returns the error of an operation on a file of a node, with the path on the node instead
-// of the path in err, and with a hint if permission is denied. It returns nil for nil.
+// NodeFile returns the error of an operation on a node's file, with the path on the node instead of
+// the path in err, and with a hint if permission is denied. It returns nil for nil.
 func NodeFile(operation, path string, err error) error {
 	if err == nil {
 		return nil

@@ -13,7 +13,7 @@ func Is(stream any) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// Width returns the number of columns of a terminal, or 0 if it is unknown.
+// Width returns the terminal's number of columns, or 0 if it is unknown.
 func Width(stream any) int {
 	if !Is(stream) {
 		return 0

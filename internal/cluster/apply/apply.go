@@ -22,8 +22,8 @@ const gonePollInterval = 250 * time.Millisecond
 // equal.
 //
 // It first dry-runs all objects, as [Client.Plan] does, and changes nothing unless the API server
-// accepts all of them. Then it applies them in the order of their dependencies. Apply can be
-// stopped at any point and run again. On an error the ChangeSet contains the changes made so far.
+// accepts every object. Then it applies them in dependency order. Apply can be stopped at any point
+// and run again. On an error the ChangeSet contains the changes made so far.
 func (c *Client) Apply(ctx context.Context, objs []*unstructured.Unstructured) (ChangeSet, error) {
 	steps, err := c.plan(ctx, objs, ownership.Manager)
 	if err != nil {

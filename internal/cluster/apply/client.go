@@ -26,14 +26,14 @@ import (
 type Options struct {
 	// Log may be nil.
 	Log *zap.Logger
-	// Patience is how long an API server that was reached before may be unavailable before an
-	// operation fails. The context of an operation can end it sooner. 0 means
+	// Patience is the longest tolerated outage of an API server that was reached before; after it an
+	// operation fails. The operation's context can end it sooner. Defaults to
 	// [kubeapi.DefaultPatience].
 	Patience time.Duration
-	// LockDuration is how long a lock is valid after its last renewal. 0 means 15 s.
+	// LockDuration is a lock's validity after its last renewal. Defaults to 15 s.
 	LockDuration time.Duration
-	// ControllerGrace is how long the controller manager may do nothing before a wait for it ends. 0
-	// means 45 s.
+	// ControllerGrace is the longest time without activity by the controller manager before a wait for
+	// it ends. Defaults to 45 s.
 	ControllerGrace time.Duration
 }
 

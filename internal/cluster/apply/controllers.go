@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// controllerGrace is how long the controller manager may do nothing, unless [Options] says
-// otherwise: another one takes its lease over in 15 to 20 s.
+// controllerGrace is the default longest time without activity by the controller manager: a standby
+// takes over its lease in 15 to 20 s.
 const controllerGrace = 45 * time.Second
 
 // controllerLease is the lease that the leading controller manager renews every 2 s.

@@ -14,10 +14,10 @@ import (
 // ownsOthers are the kinds whose dependents, such as pods, are deleted before them.
 var ownsOthers = []string{"Deployment"}
 
-// Delete deletes objs with their dependents, last applied first. It waits until each one is gone
+// Delete deletes objs with their dependents, last applied first. It waits until each object is gone
 // before it deletes the next; ctx bounds the wait. An object that does not exist is Absent. An
-// object without the labels of the scheduler of the given one is Skipped. After an error it
-// continues with the other objects, and joins all errors.
+// object without the given scheduler's labels is Skipped. After an error it continues with the
+// remaining objects, and joins all errors.
 func (c *Client) Delete(ctx context.Context, objs []*unstructured.Unstructured) (ChangeSet, error) {
 	sorted := inOrder(objs)
 	slices.Reverse(sorted)

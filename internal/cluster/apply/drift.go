@@ -25,7 +25,7 @@ type Comparison struct {
 	Live, Applied *unstructured.Unstructured
 	// Foreign is set if the object exists without the labels of pmk-sched.
 	Foreign bool
-	// Err is why the objects could not be compared.
+	// Err is the reason for a failed comparison.
 	Err error
 }
 

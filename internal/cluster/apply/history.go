@@ -24,9 +24,9 @@ import (
 )
 
 const (
-	// keptRevisions is how many revisions Prune keeps.
+	// keptRevisions is the number of revisions that Prune keeps.
 	keptRevisions = 10
-	// maxRevisions is how many revisions are considered.
+	// maxRevisions is the number of revisions that are considered.
 	maxRevisions = 50
 	interrupted  = "interrupted: the run ended without recording its result"
 )
@@ -80,8 +80,8 @@ func (c *Client) SaveRevision(ctx context.Context, wanted Revision) (*Revision, 
 	return &r, nil
 }
 
-// SetRevisionStatus sets the status of a revision in the cluster and in r, and the time of its
-// verification in the cluster. reason is why it failed, truncated to 4 KiB.
+// SetRevisionStatus sets a revision's status in the cluster and in r, and its verification time in
+// the cluster. reason is the reason for a failure, truncated to 4 KiB.
 func (c *Client) SetRevisionStatus(ctx context.Context, r *RevisionInfo, status RevisionStatus, reason string) error {
 	key := client.ObjectKey{Namespace: r.Namespace, Name: revisionName(r.Name, r.Number)}
 	reason = bounded(reason)
@@ -204,7 +204,7 @@ func unneeded(owned []*unstructured.Unstructured, ns string, needed map[string]b
 	return found
 }
 
-// needed returns the names of the revisions to keep and of their objects. Damaged ones are not
+// needed returns the names of the revisions to keep and their objects. Damaged revisions are not
 // kept.
 func (c *Client) needed(ctx context.Context, ns, name string) (map[string]bool, error) {
 	revisions, err := c.Revisions(ctx, ns, name)

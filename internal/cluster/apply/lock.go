@@ -22,13 +22,12 @@ import (
 )
 
 const (
-	// lockDuration is how long a lock is valid after its last renewal, unless [Options] says
-	// otherwise.
+	// lockDuration is a lock's default validity after its last renewal.
 	lockDuration = 15 * time.Second
 	// A lock is renewed lockRenewals times and polled lockLooks times within that duration.
 	lockRenewals = 5
 	lockLooks    = 15
-	// holderSeparator separates the holder of a lock from a random part that distinguishes two runs of
+	// holderSeparator separates the lock's holder from a random part that distinguishes two runs by
 	// the same user.
 	holderSeparator = "#"
 )

@@ -23,14 +23,14 @@ import (
 )
 
 const (
-	// listPage is how many objects of a kind are read at once, and dataPage how many Secrets or
-	// ConfigMaps with their data, which has up to 1 MiB each.
+	// listPage is the page size for lists of objects, and dataPage for Secrets or ConfigMaps with
+	// their data, which has up to 1 MiB each.
 	listPage, dataPage = 250, 25
-	// maxItems is how many objects of a kind are read, and maxListed how much data in bytes.
+	// maxItems limits the objects that are read of a kind, and maxListed their data in bytes.
 	maxItems, maxListed = 10_000, 64 << 20
 )
 
-// ownedKinds are all kinds of objects of a scheduler.
+// ownedKinds are all kinds of objects that a scheduler has.
 var ownedKinds = []schema.GroupVersionKind{
 	{Version: "v1", Kind: "Namespace"},
 	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"},
@@ -51,16 +51,16 @@ var ownedKinds = []schema.GroupVersionKind{
 // it.
 var budgetBefore21 = schema.GroupVersionKind{Group: "policy", Version: "v1beta1", Kind: "PodDisruptionBudget"}
 
-// Owned lists all objects with the labels of the scheduler name, in the order of applying: in all
-// namespaces and at cluster scope, revisions included. Without permission to list in all namespaces
-// it lists the objects in ns and kube-system. It lists a Namespace only if a verification left it
-// behind, and does not list the lock of a running operation. Revisions have only their metadata.
+// Owned lists all objects with the labels of the scheduler name, in apply order: in all namespaces
+// and at cluster scope, revisions included. Without permission to list in all namespaces it lists
+// the objects in ns and kube-system. It lists a Namespace only if a verification left it behind,
+// and does not list a running operation's lock. Revisions have only their metadata.
 func (c *Client) Owned(ctx context.Context, name, ns string) ([]*unstructured.Unstructured, error) {
 	return c.labeled(ctx, ownership.Labels(name), ns)
 }
 
-// ByHelm lists the objects of the scheduler name that Helm installed from a chart of pmk-sched.
-// Owned lists the objects that pmk-sched deployed.
+// ByHelm lists the objects of the scheduler name that Helm installed from a pmk-sched chart. Owned
+// lists the objects that pmk-sched deployed.
 func (c *Client) ByHelm(ctx context.Context, name, ns string) ([]*unstructured.Unstructured, error) {
 	found, err := c.labeled(ctx,
 		map[string]string{ownership.LabelManagedBy: ownership.Helm, ownership.LabelInstance: name}, ns)
@@ -69,7 +69,7 @@ func (c *Client) ByHelm(ctx context.Context, name, ns string) ([]*unstructured.U
 }
 
 // Managed lists the objects of all schedulers and extenders, or only of name if it is set, that
-// pmk-sched deployed or Helm installed from a chart of pmk-sched. It continues after an error: it
+// pmk-sched deployed or Helm installed from a pmk-sched chart. It continues after an error: it
 // returns all errors, joined, and the objects that could be read.
 func (c *Client) Managed(ctx context.Context, name, ns string) ([]*unstructured.Unstructured, error) {
 	var managed []*unstructured.Unstructured
@@ -169,8 +169,9 @@ const (
 	metadataOnly listContent = false
 )
 
-// list lists objects of a kind. It returns an error if they hold more than maxListed bytes of data
-// and annotations: users who may write Secrets or ConfigMaps in a namespace can add any number.
+// list lists the objects of one kind. It returns an error if they hold more than maxListed bytes in
+// data and annotations: users who may write Secrets or ConfigMaps in a namespace can add any
+// number.
 func (c *Client) list(ctx context.Context, gvk schema.GroupVersionKind, content listContent,
 	opts ...client.ListOption) ([]*unstructured.Unstructured, error) {
 	var found []*unstructured.Unstructured
@@ -254,8 +255,8 @@ func asUnstructured(item runtime.Object, gvk schema.GroupVersionKind) (*unstruct
 
 func hasData(kind string) bool { return kind == "Secret" || kind == "ConfigMap" }
 
-// sizeOf returns the size of the annotations of an object, and of the data of a Secret or
-// ConfigMap, in bytes.
+// sizeOf returns the size in bytes of an object's annotations, and of the data in a Secret or
+// ConfigMap.
 func sizeOf(o *unstructured.Unstructured) (size int) {
 	for _, value := range o.GetAnnotations() {
 		size += len(value)

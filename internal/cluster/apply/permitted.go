@@ -17,7 +17,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 )
 
-// Prefixes of annotations, names of volumes and containers that package manifest sets.
+// Prefixes of annotations, volume names and container names that package manifest sets.
 const (
 	annotationPrefix = "pmk-sched.io/"
 	kubeconfigPrefix = "kubeconfig-for-"
@@ -26,11 +26,11 @@ const (
 )
 
 // CheckObjects returns an error unless objs can be the objects of the scheduler or extender name in
-// namespace ns: their kinds, names and namespaces, the roles and subjects of their bindings, and
-// the privileges of their pods are those that package manifest renders, in this version or an
-// earlier one. Users who may write Secrets in the namespace can write a revision, and pmk-sched
-// applies its objects with the permissions of an administrator. The rules of roles, the user of a
-// certificate and the image are not checked.
+// namespace ns: their kinds, names and namespaces, the roles and subjects in their bindings, and
+// their pods' privileges are those that package manifest renders, in this version or an earlier
+// one. Users who may write Secrets in the namespace can write a revision, and pmk-sched applies its
+// objects with an administrator's permissions. Role rules, the certificate's user and the image are
+// not checked.
 func CheckObjects(objs []*unstructured.Unstructured, ns, name string) error {
 	p := permitted{name: name, namespace: ns, names: map[string]bool{}}
 	for _, obj := range objs {
@@ -44,7 +44,7 @@ func CheckObjects(objs []*unstructured.Unstructured, ns, name string) error {
 	return nil
 }
 
-// permitted are the objects of one scheduler or extender. names are all of a revision.
+// permitted are the objects of one scheduler or extender. names are all names in a revision.
 type permitted struct {
 	name, namespace string
 	names           map[string]bool
@@ -101,7 +101,7 @@ func strictly[T any](obj *unstructured.Unstructured, check func(*T) error) error
 	return check(&typed)
 }
 
-// ownName reports whether the name of obj is derived from the name of the scheduler.
+// ownName reports whether the name of obj is derived from the scheduler's name.
 func (p *permitted) ownName(obj *unstructured.Unstructured) bool {
 	name := obj.GetName()
 	if obj.GetKind() == "ConfigMap" {
@@ -139,8 +139,8 @@ func checkAnnotations(annotations map[string]string) error {
 // Roles of the cluster that schedulers are bound to; see package rbac.
 const authenticationReader = "extension-apiserver-authentication-reader"
 
-// checkBinding permits a role of the same revision, and the roles of the cluster that package rbac
-// binds, for the ServiceAccount of the scheduler or the user of its certificate.
+// checkBinding permits a role of the same revision, and the cluster's roles that package rbac
+// binds, for the scheduler's ServiceAccount or its certificate's user.
 func (p *permitted) checkBinding(obj *unstructured.Unstructured, role rbacv1.RoleRef, subjects []rbacv1.Subject) error {
 	system := obj.GetKind() == "ClusterRoleBinding" && role.Kind == "ClusterRole" &&
 		slices.Contains([]string{"system:kube-scheduler", "system:volume-scheduler"}, role.Name)

@@ -20,7 +20,7 @@ import (
 )
 
 // recreatable are the kinds that may be deleted and created again if an immutable field differs,
-// because they have no state: data of an immutable ConfigMap or Secret, roleRef of a binding.
+// because they have no state: data in an immutable ConfigMap or Secret, roleRef in a binding.
 var recreatable = []string{"ConfigMap", "Secret", "RoleBinding", "ClusterRoleBinding"}
 
 var immutableField = regexp.MustCompile(`immutable|cannot change roleRef`)
@@ -59,7 +59,7 @@ func (c *Client) changes(ctx context.Context, objs []*unstructured.Unstructured,
 	return changes, nil
 }
 
-// step is one object of a plan, in the order of applying.
+// step is one object in a plan, in apply order.
 type step struct {
 	wanted *unstructured.Unstructured
 	live   *unstructured.Unstructured // nil: does not exist
@@ -83,8 +83,8 @@ func (c *Client) plan(ctx context.Context, objs []*unstructured.Unstructured, ma
 	return steps, nil
 }
 
-// inOrder returns copies of objs in the order of their dependencies: namespaces, roles and
-// bindings, service accounts, configuration, then workloads.
+// inOrder returns copies of objs in dependency order: namespaces, roles and bindings, service
+// accounts, configuration, then workloads.
 func inOrder(objs []*unstructured.Unstructured) []*unstructured.Unstructured {
 	sorted := make([]*unstructured.Unstructured, len(objs))
 	for i, obj := range objs {

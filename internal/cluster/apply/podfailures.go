@@ -27,10 +27,10 @@ const (
 )
 
 const (
-	// rejectionGrace is how long pods may be rejected: a service account or quota may appear a moment
-	// later.
+	// rejectionGrace is the time for which pods may be rejected: a service account or quota may appear
+	// a moment later.
 	rejectionGrace = 10 * time.Second
-	// failedPodGrace is how long a pod may be failed before it counts: it may have been evicted.
+	// failedPodGrace is the time after which a failed pod counts: it may have been evicted.
 	failedPodGrace = 10 * time.Second
 )
 

@@ -70,7 +70,7 @@ const (
 	maxNumber = 1_000_000
 )
 
-// revisionName returns the name of the Secret of a revision.
+// revisionName returns the name of a revision's Secret.
 func revisionName(name string, number int) string {
 	return fmt.Sprintf("pmk-sched-%s-revision-%d", name, number)
 }
@@ -122,14 +122,14 @@ func encodeRevision(r *Revision, writer string) (*corev1.Secret, error) {
 	}, nil
 }
 
-// revisionNumber returns the number of the revision in the Secret with this metadata. ok is false
-// if it is not the metadata of a revision of that scheduler.
+// revisionNumber returns the revision number in the Secret with this metadata. ok is false if the
+// metadata does not belong to that scheduler's revision.
 func revisionNumber(secret metav1.Object, name string) (number int, ok bool) {
 	number, err := strconv.Atoi(secret.GetLabels()[ownership.LabelRevision])
 	return number, err == nil && number > 0 && number <= maxNumber && secret.GetName() == revisionName(name, number)
 }
 
-// describeRevision reads the metadata of a Secret of encodeRevision.
+// describeRevision reads the metadata of a Secret from encodeRevision.
 func describeRevision(secret metav1.Object, number int) RevisionInfo {
 	labels, annotations := secret.GetLabels(), secret.GetAnnotations()
 	info := RevisionInfo{
@@ -144,7 +144,7 @@ func describeRevision(secret metav1.Object, number int) RevisionInfo {
 	return info
 }
 
-// bounded returns a copy of at most the first 4 KiB of a text.
+// bounded returns a copy of a text, at most its first 4 KiB.
 func bounded(text string) string {
 	if len(text) > maxText {
 		text = strings.ToValidUTF8(text[:maxText], "")

@@ -42,8 +42,8 @@ type observation struct {
 	firstSeen map[string]time.Time
 	// away are the nodes that are not ready or cordoned, if pods may be waiting for them.
 	away map[string]bool
-	// ignored is how many restarts of a container (pod UID, name) do not count, such as restarts
-	// after an outage of the API server.
+	// ignored is the number of restarts per container (pod UID, name) that do not count, such as
+	// restarts after an API server outage.
 	ignored map[string]int32
 }
 
@@ -131,7 +131,7 @@ func progress(d *appsv1.Deployment, pods []corev1.Pod) (rolloutState, string) {
 	return rolloutAvailable, result.Message
 }
 
-// currentPods returns the pods of the Deployment's current template, sorted by name, or all of its
+// currentPods returns the pods of the Deployment's current template, sorted by name, or all its
 // pods if its ReplicaSet is unknown.
 func currentPods(d *appsv1.Deployment, sets []appsv1.ReplicaSet, pods []corev1.Pod) []corev1.Pod {
 	var owner *appsv1.ReplicaSet

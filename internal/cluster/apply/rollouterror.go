@@ -16,7 +16,7 @@ type RolloutError struct {
 	Err        error    // of the context, if it ended the wait
 }
 
-// ContainerLog is the end of the log of one container.
+// ContainerLog is the end of one container's log.
 type ContainerLog struct {
 	Pod       string
 	Container string

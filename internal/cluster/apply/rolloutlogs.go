@@ -22,7 +22,7 @@ const (
 	shownEvents  = 8
 	shownPods    = 2
 	evidenceTime = 15 * time.Second
-	// missingLog is how the kubelet answers, with status 200, while the runtime replaces the container
+	// missingLog is the kubelet's response, with status 200, while the runtime replaces the container
 	// that it looked up (GetContainerLogs in pkg/kubelet/kuberuntime/kuberuntime_container.go).
 	missingLog = "unable to retrieve container logs for "
 	logReads   = 4
@@ -89,8 +89,7 @@ func eventLines(events []corev1.Event) []string {
 	return lines
 }
 
-// logsOf returns the last log lines of the containers of a pod, of the current and the previous
-// run.
+// logsOf returns the last log lines of a pod's containers, from the current and the previous run.
 func (c *Client) logsOf(ctx context.Context, pod *corev1.Pod) []ContainerLog {
 	var logs []ContainerLog
 	for _, container := range pod.Status.ContainerStatuses {

@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Bounds of the objects and of the record of a revision. Something else may have written it: 63 KiB
-// can unpack to 64 MiB, and 64 MiB of JSON to gigabytes of values. The objects of a scheduler have
-// some thousand values.
+// Bounds of a revision's objects and record. Something else may have written it: 63 KiB can unpack
+// to 64 MiB, and 64 MiB JSON to gigabytes of values. A scheduler's objects have some thousand
+// values.
 const (
 	maxUnpacked = 8 << 20 // bytes of JSON
 	maxValues   = 50_000  // JSON values and keys

@@ -127,10 +127,10 @@ func (w *waiter) observe(ctx context.Context) (*observation, error) {
 	}, nil
 }
 
-// ignoreRestarts sets which restarts of containers do not count. Restarts before the wait of a
-// container that is running and ready now do not: deploying again must not fail because of them.
-// After an outage of the API server each container may restart once more: a leader that cannot
-// renew its lease exits.
+// ignoreRestarts sets the container restarts that do not count. If a container is running and ready
+// now, its restarts before the wait do not: deploying again must not fail because of them. After an
+// API server outage each container may restart once more: a leader that cannot renew its lease
+// exits.
 func (w *waiter) ignoreRestarts(pods []corev1.Pod) {
 	outages := w.client.retry.Outages()
 	first, outage := w.last == nil, outages != w.outages

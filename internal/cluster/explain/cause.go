@@ -23,8 +23,7 @@ const (
 	NoNodes Cause = "NoNodes"
 	// Preempting: the scheduler evicts pods of lower priority and waits until they have ended.
 	Preempting Cause = "Preempting"
-	// Priority: evicting pods of lower priority does not help, or the priority of the pod forbids
-	// it.
+	// Priority: evicting pods of lower priority does not help, or the pod's priority forbids it.
 	Priority Cause = "Priority"
 	// Resource: nodes lack a resource that the pod requests.
 	Resource Cause = "InsufficientResource"
@@ -40,8 +39,7 @@ const (
 	NodeName Cause = "NodeName"
 	// NodeFeatures: nodes do not declare features that the pod needs.
 	NodeFeatures Cause = "NodeFeatures"
-	// PodAffinity: no pods that the affinity of the pod selects are in the topology domain of the
-	// nodes.
+	// PodAffinity: no pods that the pod's affinity selects are in the nodes' topology domain.
 	PodAffinity Cause = "PodAffinity"
 	// AntiAffinity: pods in the topology domain of the nodes and the pod exclude each other.
 	AntiAffinity Cause = "PodAntiAffinity"
@@ -87,7 +85,7 @@ const (
 	Refused Cause = "CreationRefused"
 	// Preempted: a scheduler evicted the pod for a pod of higher priority.
 	Preempted Cause = "Preempted"
-	// TaintEvicted: the pod was deleted because of a NoExecute taint of its node or device.
+	// TaintEvicted: the pod was deleted because its node or device has a NoExecute taint.
 	TaintEvicted Cause = "TaintEviction"
 	// KubeletEvicted: the kubelet ended the pod: the node lacked a resource, a critical pod needed
 	// room, or the node was shut down.

@@ -9,7 +9,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 )
 
-// Claim is a claim of one of the pod's volumes.
+// Claim is a claim for one of the pod's volumes.
 type Claim struct {
 	Name string
 	// Claim is nil if it does not exist; Volume is nil if the claim is not bound, or if its volume
@@ -30,7 +30,7 @@ const (
 	noProvisioner = "kubernetes.io/no-provisioner"
 )
 
-// claimFindings describes the problems of the claims of the pod's volumes.
+// claimFindings describes problems with the claims for the pod's volumes.
 func claimFindings(in Input) []Finding {
 	var findings []Finding
 	for _, c := range in.Claims {
@@ -102,7 +102,7 @@ func (c Claim) unbound(in Input, who string) *Finding {
 		Fix: fix}
 }
 
-// class returns the name of the StorageClass of a claim.
+// class returns the name of the claim's StorageClass.
 func (c Claim) class() string {
 	if name, ok := c.Claim.Annotations[corev1.BetaStorageClassAnnotation]; ok {
 		return name
@@ -146,7 +146,7 @@ func where(in Input) string {
 	return strings.Join(parts, "; ")
 }
 
-// zoneLabels are the labels of volumes that plugin VolumeZone compares with the labels of nodes.
+// zoneLabels are the volume labels that plugin VolumeZone compares with node labels.
 func zoneLabels() []string {
 	return []string{corev1.LabelTopologyZone, corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaZone,
 		corev1.LabelFailureDomainBetaRegion}

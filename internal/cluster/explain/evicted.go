@@ -16,7 +16,7 @@ import (
 )
 
 // EvictionReasons are the reasons of events about pods that were evicted or deleted, except for
-// "Killing" and for events of deschedulers, whose reason is the name of a strategy.
+// "Killing" and for descheduler events, whose reason is a strategy's name.
 func EvictionReasons() []string {
 	return []string{"Preempted", "TaintManagerEviction", "NodeControllerEviction", "Evicted", "Preempting", "ScaleDown",
 		"EvictedByVPA", "SuccessfulDelete"}
@@ -55,7 +55,7 @@ func evictionOf(e *corev1.Event) Cause {
 
 func reporterOf(e *corev1.Event) string { return cmp.Or(e.ReportingController, e.Source.Component) }
 
-// maxEvictions is how many evictions are listed.
+// maxEvictions is the number of evictions that are listed.
 const maxEvictions = 20
 
 // evictions explains the ends of pods by events, the last one first: one finding for each pod and
@@ -89,8 +89,8 @@ func evictions(events []corev1.Event) []Finding {
 	return findings
 }
 
-// deletedPod matches the name of the pod in events of controllers about a deletion: of ReplicaSets
-// and Jobs, and of StatefulSets.
+// deletedPod matches the pod's name in controllers' events about a deletion: by ReplicaSets and
+// Jobs, and by StatefulSets.
 var deletedPod = regexp.MustCompile(`(?i)^deleted? pod:? (\S+)`)
 
 // PodOf returns the name of the pod that an event is about.
@@ -131,14 +131,14 @@ func evictionFinding(cause Cause, e *corev1.Event) Finding {
 	return f
 }
 
-// preempted matches the messages of releases: up to 1.22, 1.24 and 1.25 with the name of the other
-// pod, 1.23 and 1.26 to 1.28 without, from 1.29 on with its UID.
+// preempted matches the messages of all releases: up to 1.22, 1.24 and 1.25 with the name of the
+// preempting pod, 1.23 and 1.26 to 1.28 without, from 1.29 on with its UID.
 var preempted = regexp.MustCompile(`^Preempted by (?:([^/ ]+/\S+)|pod (\S+)|a pod) on node (\S+)`)
 
-// Preemptor returns the pod for which a scheduler evicted another one, as namespace/name or else by
-// its UID, and the node, each "" if the event of the eviction does not have it. The reference has
-// the name up to 1.35; events of 1.36 and 1.37 have no reference, since podExecutorPreemptor.Obj
-// (pkg/scheduler/framework/preemption) is not an object of the API.
+// Preemptor returns the pod for which a scheduler evicted another pod, as namespace/name or else by
+// its UID, and the node, each "" if the eviction event does not have it. The reference has the name
+// up to 1.35; events at 1.36 and 1.37 have no reference, since podExecutorPreemptor.Obj
+// (pkg/scheduler/framework/preemption) is not an API object.
 func Preemptor(e *corev1.Event) (name string, uid types.UID, node string) {
 	if m := preempted.FindStringSubmatch(e.Message); m != nil {
 		name, uid, node = m[1], types.UID(m[2]), strings.TrimSuffix(m[3], ".")
@@ -192,13 +192,13 @@ func ending(pod *corev1.Pod) *Finding {
 	return nil
 }
 
-// kubeletReasons are the values of status.reason of pods that a kubelet has ended (pkg/kubelet:
+// kubeletReasons are the values of status.reason for pods that a kubelet has ended (pkg/kubelet:
 // eviction, preemption, nodeshutdown).
 func kubeletReasons() []string {
 	return []string{"Evicted", "Preempting", "NodeShutdown", "Shutdown", "Terminated"}
 }
 
-// ends explains a pod that exists by its status and by events: of the pod, and of a former one with
+// ends explains a pod that exists by its status and by events about the pod and a former one with
 // its name.
 func ends(in Input) (now, before []Finding) {
 	for _, f := range evictions(in.Events) {

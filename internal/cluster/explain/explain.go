@@ -1,5 +1,5 @@
-// Package explain says why a pod is pending, or why it is where it is, from objects that were read
-// before. It does no I/O; package collect reads the objects.
+// Package explain explains a pending pod or a pod's placement from objects that were read before.
+// It does no I/O; package collect reads the objects.
 package explain
 
 import (
@@ -19,16 +19,16 @@ type Input struct {
 	Namespace, Name string
 	// Pod is nil if it does not exist.
 	Pod *corev1.Pod
-	// Events are the events of the pod or, without a pod, the events of workloads that may not
-	// create it. The latest event is the first.
+	// Events are the pod's events or, without a pod, the events of workloads that may not create it.
+	// The latest event is the first.
 	Events []corev1.Event
-	// Ended are events about pods that have ended, the latest first: a former pod with the name of
-	// the pod or, if it does not exist, also pods of a workload of that name.
+	// Ended are events about pods that have ended, the latest first: a former pod with the pod's name
+	// or, if the pod does not exist, also pods of a workload with that name.
 	Ended []corev1.Event
 	Nodes []corev1.Node
 	// Usage is the resource usage of the pods on a node, by the node's name.
 	Usage map[string]*Usage
-	// Claims are the claims of the pod's volumes, in the order of the volumes.
+	// Claims are the claims for the pod's volumes, in the order of the volumes.
 	Claims []Claim
 	// Classes are the StorageClasses of the cluster.
 	Classes []storagev1.StorageClass
@@ -78,7 +78,7 @@ type Report struct {
 	Node      string `json:"node,omitempty"`
 	// Seconds is the age of the pod.
 	Seconds int64 `json:"seconds"`
-	// Nodes is the number of nodes of the cluster.
+	// Nodes is the number of nodes in the cluster.
 	Nodes int `json:"nodes"`
 	// Summary is the explanation in a sentence; Findings are all reasons, the most important one
 	// first.
@@ -127,7 +127,7 @@ func (r *Report) describe(in Input) {
 // age returns the age of the pod. It is not negative, also if the clocks differ.
 func (in Input) age() time.Duration { return max(in.Now.Sub(in.Pod.CreationTimestamp.Time), 0) }
 
-// schedulerOf returns the name of the scheduler of a pod.
+// schedulerOf returns the name of a pod's scheduler.
 func schedulerOf(pod *corev1.Pod) string {
 	if pod.Spec.SchedulerName == "" {
 		return corev1.DefaultSchedulerName
@@ -135,7 +135,7 @@ func schedulerOf(pod *corev1.Pod) string {
 	return pod.Spec.SchedulerName
 }
 
-// maxSummary is how many findings a summary has.
+// maxSummary is the number of findings in a summary.
 const maxSummary = 3
 
 func summary(findings []Finding) string {
@@ -251,7 +251,7 @@ func count(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// maxNames is how many names are listed.
+// maxNames is the number of names that are listed.
 const maxNames = 3
 
 // list joins the first of some names.

@@ -10,7 +10,7 @@ import (
 //
 //	0/5 nodes are available: <reasons>. <messages of PostFilter plugins>
 //
-// where reasons is a list of "<count> <reason>" or, from 1.26 on, one reason of a PreFilter plugin
+// where reasons is a list of "<count> <reason>" or, from 1.26 on, one PreFilter plugin's reason
 // without a count.
 type fitMessage struct {
 	nodes   int

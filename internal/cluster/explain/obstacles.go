@@ -13,7 +13,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 )
 
-// obstacle is why a node cannot have the pod, computed from the objects.
+// obstacle is a reason why a node cannot have the pod, computed from the objects.
 type obstacle struct {
 	node     string
 	cause    Cause
@@ -46,7 +46,7 @@ func nodeObstacles(in Input, node *corev1.Node) []obstacle {
 	return slices.DeleteFunc(all, func(o obstacle) bool { return o.cause != first })
 }
 
-// allObstacles returns the obstacles of a node of each kind, in the order of a scheduler.
+// allObstacles returns a node's obstacles of each kind, in a scheduler's order.
 func allObstacles(in Input, node *corev1.Node) []obstacle {
 	var found []obstacle
 	add := func(cause Cause, detail, by string) {

@@ -12,8 +12,8 @@ type known struct {
 	plugin string
 }
 
-// knownReasons are the reasons of the plugins of kube-scheduler from 1.20 to 1.37. The first prefix
-// that matches counts.
+// knownReasons are the reasons that plugins of kube-scheduler give from 1.20 to 1.37. The first
+// prefix that matches counts.
 func knownReasons() []known {
 	return []known{
 		{"Insufficient ", Resource, "NodeResourcesFit"},
@@ -71,8 +71,8 @@ var (
 // generic is a reason of 1.20 that accompanies a more precise one.
 const generic = "node(s) didn't match pod affinity/anti-affinity"
 
-// classify returns the cause of a reason, and the plugin. Both are empty if no plugin of
-// kube-scheduler gives it.
+// classify returns the cause of a reason, and the plugin. Both are empty if no kube-scheduler
+// plugin gives it.
 func classify(text string) (cause Cause, plugin string) {
 	switch {
 	case missingClaim.MatchString(text):

@@ -96,7 +96,7 @@ func reasonFindings(in Input, reason countedReason, groups []group) []Finding {
 	return []Finding{f}
 }
 
-// resourceOf returns the resource of a reason of NodeResourcesFit.
+// resourceOf returns the resource that a reason from NodeResourcesFit names.
 func resourceOf(text string) string {
 	if name, ok := strings.CutPrefix(text, "Insufficient "); ok {
 		return strings.TrimSpace(name)
@@ -104,8 +104,8 @@ func resourceOf(text string) string {
 	return string(corev1.ResourcePods)
 }
 
-// withGroup adds the computed details of the same cause. It keeps the scheduler's number of nodes,
-// unless that includes nodes with another obstacle: up to 1.24.9 all plugins judge each node.
+// withGroup adds the computed details for the same cause. It keeps the scheduler's number of nodes,
+// unless that includes nodes with a different obstacle: up to 1.24.9 all plugins judge each node.
 func withGroup(in Input, f Finding, groups []group) Finding {
 	at := slices.IndexFunc(groups, func(g group) bool { return g.cause == f.Cause && g.resource == f.Resource })
 	if at < 0 {

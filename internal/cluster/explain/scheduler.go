@@ -17,7 +17,7 @@ type Scheduler struct {
 	Name string
 	// Where names its objects: Deployment/kube-system/x, Lease/kube-system/x, Pod/kube-system/x.
 	Where string
-	// Problem is why it does not schedule. It is empty if no problem is known.
+	// Problem is the reason why it does not schedule. It is empty if no problem is known.
 	Problem string
 	// Plugins are the plugins of its profile that kube-scheduler does not have. Extenders are the
 	// URLs of the extenders that it calls.
@@ -73,8 +73,8 @@ func schedulerState(in Input, tried bool) (f *Finding, exists bool) {
 	return nil, true
 }
 
-// unknownScheduler describes where a scheduler was looked for in vain. Absence of all of it is no
-// proof: a scheduler may run without a lease, outside of the cluster, or in another process.
+// unknownScheduler describes the failed search for a scheduler. Finding nothing is no proof: a
+// scheduler may run without a lease, outside the cluster, or in a different process.
 func unknownScheduler(in Input, name string) *Finding {
 	text := fmt.Sprintf("the pod names scheduler %s, which was not found: no Deployment of pmk-sched, no Lease and no "+
 		"readable configuration of a kube-scheduler has this name", name)
@@ -149,8 +149,7 @@ func (s *Scheduler) suspects(text string) string {
 	return strings.Join(all, " or ")
 }
 
-// extenderOf returns the URL of the configured extender whose URL is a prefix of the URL of a
-// request.
+// extenderOf returns the URL of the configured extender whose URL is a prefix of the request's URL.
 func (s *Scheduler) extenderOf(url string) string {
 	for _, e := range s.Extenders {
 		if strings.HasPrefix(url, e) {

@@ -46,8 +46,8 @@ func (d *detector) serverNodes(ctx context.Context, found map[string]corev1.Node
 	}
 }
 
-// serverAddresses returns the addresses of the API servers, which write them into the endpoints of
-// the Service kubernetes. There are none if the object does not exist.
+// serverAddresses returns the API servers' addresses, which they write into the endpoints of the
+// Service kubernetes. There are none if the object does not exist.
 func (d *detector) serverAddresses(ctx context.Context) ([]string, error) {
 	path := "/api/v1/namespaces/default/endpoints/kubernetes"
 	if d.rules.DiscoveryV1 {

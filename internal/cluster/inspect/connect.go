@@ -58,8 +58,7 @@ func SchedulerKubeconfig(root string) (string, bool) {
 	return "", false
 }
 
-// IsSchedulerKubeconfig reports whether a path is that of the default scheduler's kubeconfig in one
-// of the layouts.
+// IsSchedulerKubeconfig reports whether a path is the default scheduler's kubeconfig in any layout.
 func IsSchedulerKubeconfig(path string) bool {
 	return path != "" && slices.ContainsFunc(Layouts(), func(l Layout) bool { return l.Kubeconfig == path })
 }

@@ -121,7 +121,7 @@ func (c *NodeCredentials) inlineOrFile(nodeRoot string, data []byte, file string
 	return readNodeFile(nodeRoot, file)
 }
 
-// currentContext returns the cluster and user of the current context, or of the only one.
+// currentContext returns the cluster and user in the current context, or in the only context.
 func currentContext(config *clientcmdapi.Config) (*clientcmdapi.Cluster, *clientcmdapi.AuthInfo, error) {
 	name := config.CurrentContext
 	if name == "" && len(config.Contexts) == 1 {
@@ -168,7 +168,7 @@ func (c *NodeCredentials) check(now time.Time) error {
 	return nil
 }
 
-// String returns the path of the kubeconfig and the subject and expiry of the certificate.
+// String returns the kubeconfig's path and the certificate's subject and expiry.
 func (c NodeCredentials) String() string {
 	return fmt.Sprintf("%s (%s, expires %s)", c.Path, c.Subject, c.Expires.Format(time.RFC3339))
 }

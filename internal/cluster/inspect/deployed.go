@@ -103,8 +103,8 @@ func Retag(image, from, to string) string {
 	return repository + ":" + strings.Replace(tag, from, bare, 1)
 }
 
-// checkDeployed warns about deployed schedulers of another minor than the API
-// server, and of certificates that expire soon.
+// checkDeployed warns about deployed schedulers whose minor differs from the API server's, and
+// about certificates that expire soon.
 func (d *detector) checkDeployed() {
 	for _, deployed := range d.info.Scheduler.Deployed {
 		if warning := deployed.Certificate.Warning(fmt.Sprintf("scheduler %s in namespace %s", deployed.Name,

@@ -21,8 +21,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Detect inspects the cluster of cfg and, if o.NodeRoot is the root of a control-plane node, the
-// node. It fails only if the API server's version cannot be read or ctx ends.
+// Detect inspects the cluster of cfg and, if o.NodeRoot is a control-plane node's root, the node.
+// It fails only if the API server's version cannot be read or ctx ends.
 func Detect(ctx context.Context, cfg *rest.Config, o Options) (*Info, error) {
 	d, err := newDetector(cfg, o.withDefaults())
 	if err != nil {
@@ -62,7 +62,7 @@ type detector struct {
 	schedulers, unlabelled []corev1api.Pod
 	// serversKnown is set if the addresses of the API servers are known.
 	serversKnown bool
-	// workersRead is how many nodes of a cluster without control-plane nodes were read.
+	// workersRead is the number of nodes that were read in a cluster without control-plane nodes.
 	workersRead int
 	// nodesListed is set if the nodes could be listed.
 	nodesListed bool

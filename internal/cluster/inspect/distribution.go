@@ -13,7 +13,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 )
 
-// distribution lists the traits of a distribution. Each of them identifies it.
+// distribution lists a distribution's traits. Each trait identifies it.
 type distribution struct {
 	name string
 	// layout of its control-plane nodes, or LayoutManaged.
@@ -26,14 +26,14 @@ type distribution struct {
 	version string
 	// provider is a prefix of a node's spec.providerID.
 	provider string
-	// label is a prefix of the key of a label or annotation of a node.
+	// label is a prefix of the key in a node's label or annotation.
 	label string
-	// osImage is a prefix of the name of a node's operating system.
+	// osImage is a prefix of a node's operating system name.
 	osImage string
 	// pod is the name of a static pod, before "-<node>".
 	pod string
-	// configMap is the name of a ConfigMap in kube-system, configMapLabel a label of one, key=value.
-	// They are read only on a cluster without control-plane nodes.
+	// configMap is the name of a ConfigMap in kube-system, configMapLabel a ConfigMap's label,
+	// key=value. They are read only on a cluster without control-plane nodes.
 	configMap, configMapLabel string
 	// note is a fact about a hosted control plane that cannot be known from the cluster.
 	note string
@@ -78,8 +78,8 @@ func distributions() []distribution {
 		// that it installs into the tenant cluster, ConfigMap kube-proxy among them.
 		{name: "kamaji", layout: LayoutManaged, product: "Kamaji",
 			configMapLabel: "kamaji.clastix.io/project=kamaji"},
-		// kubernetes-sigs/cluster-api, api/v1beta1/common_types.go: ClusterNameAnnotation and others of
-		// nodes. Control planes of Platform9's PCD are pods of the management cluster
+		// kubernetes-sigs/cluster-api, api/v1beta1/common_types.go: ClusterNameAnnotation and more node
+		// annotations. Control planes of Platform9's PCD are pods in the management cluster
 		// (docs.platform9.com, kubernetes-clusters/architecture-and-technical-overview).
 		{name: "cluster-api", layout: LayoutManaged, product: "Cluster API", label: "cluster.x-k8s.io/",
 			note: "the control plane provider of Cluster API: Platform9's PCD and others leave no trace of it in the cluster"},
@@ -91,8 +91,8 @@ func distributions() []distribution {
 		{name: "talos", layout: "talos", label: "talos.dev/", osImage: "Talos "},
 		// kubernetes/kops, pkg/nodelabels: label kops.k8s.io/instancegroup.
 		{name: "kops", layout: "kops", label: "kops.k8s.io/"},
-		// rancher/rke, k8s/node.go: annotations of nodes. Nodes of RKE2 that Rancher made have
-		// others with this prefix.
+		// rancher/rke, k8s/node.go: node annotations. RKE2 nodes that Rancher made have different
+		// annotations with this prefix.
 		{name: "rke1", layout: "rke1", label: "rke.cattle.io/internal-ip"},
 		{name: "rke1", layout: "rke1", label: "rke.cattle.io/external-ip"},
 		{name: "rke1", layout: "rke1", label: "node-role.kubernetes.io/controlplane"},
@@ -112,7 +112,7 @@ type traits struct {
 	staticPods map[string]bool
 	// configMaps has the evidence of the found ConfigMaps, by name or label in the table.
 	configMaps map[string]string
-	// osImages are the names of the operating systems of nodes.
+	// osImages are the operating system names of nodes.
 	osImages []string
 	// kubeconfigs are the paths at which the default scheduler's static pods may read a kubeconfig.
 	kubeconfigs map[string]bool
@@ -201,8 +201,8 @@ func withPrefix(texts []string, prefix string) string {
 	return texts[at]
 }
 
-// identifyBy returns the distribution and the trait that identifies it. If the files of this node
-// are of a known layout, that takes precedence over every other trait.
+// identifyBy returns the distribution and the trait that identifies it. If this node's files have a
+// known layout, that takes precedence over every other trait.
 func identifyBy(s traits, fileLayout string) (found distribution, evidence string) {
 	for _, candidate := range distributions() {
 		if fileLayout != "" && candidate.layout != fileLayout {

@@ -23,7 +23,7 @@ type Hosted struct {
 	Command string `json:"command"`
 }
 
-// UnknownKind is the Kind of a hosted control plane of an unknown product.
+// UnknownKind is the Kind of a hosted control plane whose product is unknown.
 const UnknownKind = "of unknown kind"
 
 // isHosted reports whether the control plane is outside of the cluster: the cluster has nodes, none

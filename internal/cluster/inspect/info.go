@@ -15,8 +15,8 @@ type Info struct {
 	Server Server `json:"server"`
 	// Distribution is "pmk", "kubeadm", "kind", "eks", …, DistributionHosted or DistributionUnknown.
 	Distribution string `json:"distribution"`
-	// Layout is the name of one of Layouts, LayoutManaged if the control plane
-	// has no nodes in the cluster, or LayoutUnknown.
+	// Layout is the name of one of Layouts, LayoutManaged if the control plane has no nodes in the
+	// cluster, or LayoutUnknown.
 	Layout string `json:"layout"`
 	// Source is the source from which to build the scheduler.
 	Source Source `json:"source"`
@@ -38,7 +38,7 @@ type Info struct {
 	Node Node `json:"node"`
 	// Credentials is the default scheduler's kubeconfig on this machine.
 	Credentials Credentials `json:"credentials"`
-	// KnownProblems are known bugs of the kube-scheduler of the cluster's release, and of deployed
+	// KnownProblems are known bugs in the kube-scheduler at the cluster's release, and in deployed
 	// schedulers. It is never nil.
 	KnownProblems []KnownProblem `json:"knownProblems"`
 	// Warnings are for the user. It is never nil.
@@ -80,7 +80,7 @@ type Server struct {
 	Platform string `json:"platform"`
 }
 
-// Source is the source of a scheduler of the cluster's release.
+// Source is the source of a scheduler at the cluster's release.
 type Source struct {
 	// Branch is the tag of kubernetes/kubernetes: "v1.24.3".
 	Branch string `json:"branch"`
@@ -90,7 +90,7 @@ type Source struct {
 	Go string `json:"go"`
 }
 
-// Configuration lists the versions of KubeSchedulerConfiguration of a release, as full apiVersions.
+// Configuration lists a release's versions of KubeSchedulerConfiguration, as full apiVersions.
 type Configuration struct {
 	// APIVersion is the preferred version of the release.
 	APIVersion string `json:"apiVersion"`
@@ -107,11 +107,11 @@ type Nodes struct {
 	Kubelets []KubeletCount `json:"kubelets"`
 }
 
-// KubeletCount is the number of nodes with one version of the kubelet.
+// KubeletCount is the number of nodes with one kubelet version.
 type KubeletCount struct {
 	Version string `json:"version"`
 	Count   int    `json:"count"`
-	// Examples are the names of some of them.
+	// Examples are the names of some nodes.
 	Examples []string `json:"examples"`
 }
 
@@ -193,7 +193,7 @@ type Scheduler struct {
 	InsecurePort int `json:"insecurePort,omitempty"`
 	// Taken are the ports known to be in use on control-plane nodes, by number.
 	Taken []TakenPort `json:"taken"`
-	// Runs is how the default scheduler runs: one of the Runs constants.
+	// Runs is the default scheduler's form: one of the Runs constants.
 	Runs string `json:"runs"`
 	// Pods are the default scheduler's pods, by node. There are none if it is part of another process.
 	Pods []SchedulerPod `json:"pods"`

@@ -16,8 +16,8 @@ type Layout struct {
 	Runs string
 	// Pod is the name of the scheduler's static pod before "-<node>".
 	Pod string
-	// SingleFile reports whether the kubelet reads the manifest as a single file instead of a
-	// directory of manifests.
+	// SingleFile reports whether the kubelet reads the manifest as a single file instead of a manifest
+	// directory.
 	SingleFile bool
 	// ConfigDir is the directory, on the node and in the container alike, of the configurations that
 	// pmk-sched writes for the static pod.
@@ -28,11 +28,11 @@ type Layout struct {
 	// Rewriter is the program that rewrites the manifest when it starts, or empty. Persist is the
 	// user's remedy.
 	Rewriter, Persist string
-	// APIServerName is a name in the certificates of all API servers, for a layout whose
-	// kubeconfigs name the address of their node's API server: with it, one kubeconfig serves on
-	// each node over loopback. If it is empty, the kubeconfigs name localhost.
+	// APIServerName is a name in all API servers' certificates, for a layout whose kubeconfigs name
+	// the address of their node's API server: with it, one kubeconfig serves on each node over
+	// loopback. If it is empty, the kubeconfigs name localhost.
 	APIServerName string
-	// DisableScheduler is how the user disables a scheduler that runs in process.
+	// DisableScheduler is the user's way to disable a scheduler that runs in process.
 	DisableScheduler string
 	// Owner writes the static pod or starts the container, and undoes changes that others make.
 	// Setting is the user's way to change the default scheduler then. They are empty if pmk-sched can
@@ -82,7 +82,7 @@ func Layouts() []Layout {
 		{Name: "rke1", Kubeconfig: "/etc/kubernetes/ssl/kubecfg-kube-scheduler.yaml", Runs: RunsInContainer,
 			Owner:   "rke, which starts it as a container of Docker",
 			Setting: "set services.scheduler in cluster.yml, or in the cluster's configuration in Rancher"},
-		// The kubeconfig is in a directory of the revision of the static pod.
+		// The kubeconfig is in a directory of the static pod's revision.
 		{Name: "openshift", Runs: RunsAsStaticPod, Pod: "openshift-kube-scheduler",
 			Owner:   "the kube-scheduler operator, which writes the manifest again",
 			Setting: "set spec.profile of `oc edit scheduler cluster`"},

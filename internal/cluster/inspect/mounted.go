@@ -17,8 +17,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 )
 
-// MountedCertificate is the first to expire of the certificates that the pods of a
-// Deployment mount.
+// MountedCertificate is the first certificate to expire among those that a Deployment's pods mount.
 type MountedCertificate struct {
 	// Object is the Secret or ConfigMap that has it: "Secret/kube-system/s-credentials-1a2b".
 	Object string `json:"object"`
@@ -27,9 +26,9 @@ type MountedCertificate struct {
 	Expires time.Time `json:"expires"`
 }
 
-// ReadMountedCertificate returns the first to expire of the certificates that the
-// pods of a Deployment mount from Secrets, and from kubeconfigs in ConfigMaps. It is
-// nil if there is none. Nothing renews them but the next deployment.
+// ReadMountedCertificate returns the first certificate to expire among those that a Deployment's
+// pods mount from Secrets, and from kubeconfigs in ConfigMaps. It is nil if there is none. Nothing
+// renews them but the next deployment.
 func ReadMountedCertificate(ctx context.Context, core corev1client.CoreV1Interface,
 	deployment *appsv1.Deployment) (*MountedCertificate, error) {
 	var first *MountedCertificate
@@ -78,7 +77,7 @@ func FirstToExpire(objects []*unstructured.Unstructured) (*MountedCertificate, e
 	return first, nil
 }
 
-// inSecret returns the first to expire of the certificates in the data of a Secret, or nil.
+// inSecret returns the first certificate to expire in a Secret's data, or nil.
 func inSecret(object string, data map[string][]byte) *MountedCertificate {
 	var first *MountedCertificate
 	for _, text := range data {
@@ -87,8 +86,7 @@ func inSecret(object string, data map[string][]byte) *MountedCertificate {
 	return first
 }
 
-// inConfigMap returns the first to expire of the client certificates in kubeconfigs
-// in the data of a ConfigMap, or nil.
+// inConfigMap returns the first client certificate to expire in a ConfigMap's kubeconfigs, or nil.
 func inConfigMap(object string, data map[string]string) *MountedCertificate {
 	var first *MountedCertificate
 	for _, text := range data {

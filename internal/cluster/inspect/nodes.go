@@ -16,10 +16,9 @@ import (
 )
 
 const (
-	// objectPage is how many nodes or pods are read at once.
+	// objectPage is the page size for lists of nodes or pods.
 	objectPage = 50
-	// maxWorkers bounds how many nodes of a hosted control plane of unknown kind are read to identify
-	// it.
+	// maxWorkers bounds the nodes that are read to identify a hosted control plane of unknown kind.
 	maxWorkers = 500
 )
 

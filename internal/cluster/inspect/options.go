@@ -24,8 +24,8 @@ type Options struct {
 	// SourceGo returns the Go version of a release, such as "1.18.3". If it is
 	// nil or fails, the version of the minor is used, with a warning if it failed.
 	SourceGo func(context.Context, versions.Release) (string, error)
-	// Usage returns the features of a configuration on which known problems of a release depend. If
-	// it is nil, known problems of deployed schedulers are not looked up.
+	// Usage returns the configuration's features on which a release's known problems depend. If it is
+	// nil, known problems of deployed schedulers are not looked up.
 	Usage func(configuration []byte, release versions.Release) (versions.Usage, error)
 	// Now is the clock for certificates. The default is time.Now.
 	Now func() time.Time

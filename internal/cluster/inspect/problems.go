@@ -12,7 +12,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// KnownProblem is a known bug of a kube-scheduler of the cluster.
+// KnownProblem is a known bug in a kube-scheduler of the cluster.
 type KnownProblem struct {
 	// Scheduler is the affected scheduler deployed by pmk-sched, "namespace/name". If it is empty,
 	// each scheduler of the cluster's release is affected.
@@ -28,7 +28,7 @@ type KnownProblem struct {
 	Fix string `json:"fix,omitempty"`
 }
 
-// DescribeProblem describes a problem of a release. when is the unknown part of its condition.
+// DescribeProblem describes a release's problem. when is the unknown part of its condition.
 func DescribeProblem(scheduler string, release versions.Release, p versions.Problem,
 	when versions.Condition) KnownProblem {
 	described := KnownProblem{Scheduler: scheduler, Release: release.String(), Issue: p.Issue, Effect: p.Effect,
@@ -52,8 +52,8 @@ func (p KnownProblem) String() string {
 	return text + " (" + p.Issue + "; " + fix + ")"
 }
 
-// problemsOf returns the known bugs of a release that matter to a scheduler; all of
-// them, with their conditions, if usage is nil.
+// problemsOf returns the known bugs of a release that matter to a scheduler. If usage is nil, it
+// returns all known bugs, with their conditions.
 func problemsOf(scheduler string, release versions.Release, usage *versions.Usage) []KnownProblem {
 	found := []KnownProblem{}
 	for _, p := range versions.KnownProblems(release) {

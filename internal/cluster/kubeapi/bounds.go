@@ -17,8 +17,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Bounds of what one API server can make a command read and wait for. Lists are read in pages of at
-// most 500 objects, which take a few megabytes.
+// Bounds of the data that one API server can make a command read and wait for. Lists are read in
+// pages with at most 500 objects, which take a few megabytes.
 const (
 	// maxAnswer bounds the body of an answer, in bytes.
 	maxAnswer = 64 << 20
@@ -28,8 +28,8 @@ const (
 	// maxValues bounds the objects and arrays of an answer in JSON: a container without content takes
 	// 408 bytes. A page of 500 pods with their managed fields has 150,000.
 	maxValues = 1 << 19
-	// maxListTime bounds the reading of the pages of one list. An API server forgets the state of a
-	// list within 10 minutes (kube-apiserver, --etcd-compaction-interval).
+	// maxListTime bounds the time to read one list's pages. An API server forgets a list's state
+	// within 10 minutes (kube-apiserver, --etcd-compaction-interval).
 	maxListTime = 15 * time.Minute
 	// maxPages bounds the pages of one list: a million objects.
 	maxPages = 2000
@@ -48,8 +48,8 @@ func (e *BoundError) Hint() string {
 	return "check that this is the address of an API server (--kubeconfig/--context), without a proxy that changes its answers"
 }
 
-// bounded is a transport that bounds the answers of an API server. A list of objects that never
-// ends, or an answer that does not, would take the memory or the time of the command.
+// bounded is a transport that bounds an API server's answers. A list that never ends, or an answer
+// that does not, would take the command's memory or time.
 type bounded struct {
 	next http.RoundTripper
 	// streams: answers may have any size, because no client keeps them.
@@ -69,7 +69,7 @@ func boundAnswers(next http.RoundTripper) http.RoundTripper {
 	return &bounded{next: next, lists: map[string]list{}}
 }
 
-// Streaming returns a copy of the configuration of [Connect] for a proxy, which keeps no answers:
+// Streaming returns a copy of the configuration from [Connect] for a proxy, which keeps no answers:
 // they may have any size.
 func Streaming(cfg *rest.Config) *rest.Config {
 	cfg = rest.CopyConfig(cfg)
@@ -182,7 +182,7 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// count counts the objects and arrays of JSON. Those at the third level are the items of a list.
+// count counts JSON objects and arrays. Those at the third level are the items of a list.
 func (b *boundedBody) count(text []byte) {
 	for _, c := range text {
 		switch {

@@ -19,18 +19,17 @@ import (
 )
 
 const (
-	// defaultScheduler is the name of its program and its lease, and in the name of its static pod:
+	// defaultScheduler is the name of its program and its lease, and is in its static pod's name:
 	// kube-scheduler-NODE, openshift-kube-scheduler-NODE.
 	defaultScheduler = "kube-scheduler"
 	// masterPod is the name of PMK's static pod, which runs the whole control plane.
 	masterPod = "k8s-master"
-	// podPage is how many pods of a node are read at once.
+	// podPage is the page size for lists of a node's pods.
 	podPage = 50
 )
 
-// ControlPlaneLabels returns the labels of control-plane nodes in the order of preference:
-// kubeadm's, the older one (which PMK keeps), RKE1's, microk8s'. They are the keys of the taints of
-// these nodes too.
+// ControlPlaneLabels returns the labels of control-plane nodes in order of preference: kubeadm's,
+// the older one (which PMK keeps), RKE1's, microk8s'. They are these nodes' taint keys too.
 func ControlPlaneLabels() []string {
 	return []string{
 		"node-role.kubernetes.io/control-plane",
@@ -40,8 +39,8 @@ func ControlPlaneLabels() []string {
 	}
 }
 
-// StaticPodName returns the name of a mirror pod in its manifest, to which the kubelet appends the
-// name of the node.
+// StaticPodName returns a mirror pod's name in its manifest, to which the kubelet appends the
+// node's name.
 func StaticPodName(pod *corev1.Pod) (string, bool) {
 	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; !mirror {
 		return "", false
@@ -88,7 +87,7 @@ func DefaultScheduler(pod *corev1.Pod) *corev1.Container {
 	return &pod.Spec.Containers[at]
 }
 
-// flagOf returns the value of a flag in the command of a container, or "".
+// flagOf returns the value of a flag in a container's command, or "".
 func flagOf(container *corev1.Container, name string) string {
 	flag, _ := versions.FindFlag(slices.Concat(container.Command, container.Args), name)
 	return flag.Value
@@ -142,9 +141,9 @@ func addSchedulersOn(ctx context.Context, client corev1client.CoreV1Interface, n
 	return found, nil
 }
 
-// SystemSchedulers returns the mirror pods of the default scheduler in kube-system, except those on
-// some nodes. kube-system may have a pod of each DaemonSet on thousands of nodes, so that only
-// names are listed. Labels do not select these pods: PMK sets none.
+// SystemSchedulers returns the default scheduler's mirror pods in kube-system, except those on some
+// nodes. kube-system may have a pod of each DaemonSet on thousands of nodes, so that only names are
+// listed. Labels do not select these pods: PMK sets none.
 func SystemSchedulers(ctx context.Context, client corev1client.CoreV1Interface, except []string) ([]corev1.Pod, error) {
 	names, err := schedulerNames(ctx, client)
 	if apierrors.IsResourceExpired(err) { // the list expired between two pages

@@ -10,11 +10,11 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 )
 
-// deploymentPage is how many Deployments are read at once.
+// deploymentPage is the page size for lists of Deployments.
 const deploymentPage = 50
 
-// InstalledDeployments lists the Deployments of the schedulers and extenders that pmk-sched, or
-// Helm from a chart of pmk-sched, installed in a namespace. An empty namespace means all.
+// InstalledDeployments lists the Deployments for the schedulers and extenders that pmk-sched, or
+// Helm from a pmk-sched chart, installed in a namespace. An empty namespace means all.
 func InstalledDeployments(ctx context.Context, client appsv1client.DeploymentsGetter,
 	namespace string) ([]appsv1.Deployment, error) {
 	var found []appsv1.Deployment

@@ -17,7 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Cause is why an API server is unreachable.
+// Cause is the reason why an API server is unreachable.
 type Cause string
 
 // Causes of an [UnreachableError].
@@ -200,8 +200,8 @@ func unreachableCause(err error) (Cause, bool) {
 	return "", false
 }
 
-// brokenConnection reports whether err is one of the errors of net/http for a lost connection that
-// have no type.
+// brokenConnection reports whether err is one of net/http's errors for a lost connection that have
+// no type.
 func brokenConnection(err error) bool {
 	for _, words := range []string{
 		"http2: client connection lost", "http2: server sent GOAWAY", "http2: client connection force closed",

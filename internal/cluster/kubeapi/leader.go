@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// attempts and acquired are messages of leader election of every release: when a process begins
-	// to wait for the lease, and when it gets it (client-go, tools/leaderelection/leaderelection.go,
-	// with capital letters from 0.36 on). Neither names the process.
+	// attempts and acquired are leader election messages in every release: when a process begins to
+	// wait for the lease, and when it gets it (client-go, tools/leaderelection/leaderelection.go, with
+	// capital letters from 0.36 on). Neither names the process.
 	attempts = "ttempting to acquire leader lease"
 	acquired = "uccessfully acquired lease"
 	// maxLog bounds how much of a log is read, in bytes, and logTimeout how long.
@@ -100,11 +100,10 @@ type electionLog struct {
 	acquired time.Time
 }
 
-// leaderByLogs returns the index of the process that holds the lease, or -1 if none of them holds
-// it or the process is unknown. The holder logged that it acquired the lease. If two did, one of
-// them is about to end: the holder wrote its message right after the time of the lease, which is of
-// the same clock. If none did, the holder is the only process whose log does not show that it
-// waits.
+// leaderByLogs returns the index of the process that holds the lease, or -1 if no process holds it
+// or the process is unknown. The holder logged that it acquired the lease. If two did, one is about
+// to end: the holder wrote its message right after the lease's time, which is from the same clock.
+// If none did, the holder is the only process whose log does not show that it waits.
 func leaderByLogs(lease *coordinationv1.Lease, logs []electionLog) int {
 	var leading, undecided []int
 	for i := range logs {

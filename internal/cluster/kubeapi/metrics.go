@@ -19,13 +19,13 @@ const metricsTime = 5 * time.Second
 // server forwards no credentials.
 type Metrics struct {
 	Pods corev1client.PodsGetter
-	// Machine lists the names and addresses of this machine. Local reads the metrics at one of its
-	// ports. It is nil if that is impossible.
+	// Machine lists this machine's names and addresses. Local reads the metrics at one of its ports.
+	// It is nil if that is impossible.
 	Machine []string
 	Local   func(ctx context.Context, port int) (string, error)
 }
 
-// Read returns the metrics of a pod, in the text format of Prometheus.
+// Read returns a pod's metrics, in Prometheus' text format.
 func (m Metrics) Read(ctx context.Context, pod *corev1.Pod, port int) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, metricsTime)
 	defer cancel()

@@ -2,9 +2,9 @@ package kubeapi
 
 import corev1 "k8s.io/api/core/v1"
 
-// PodOfHost returns the pod of the process with a host name, or nil. The host name of a pod is its
-// own name. On the host network it is the host name of the machine, which other machines may have
-// too: the pod is found only if it is the only pod.
+// PodOfHost returns the pod of the process with a host name, or nil. A pod's host name is its own
+// name. On the host network it is the machine's host name, which other machines may have too: the
+// pod is found only if it is the only pod.
 func PodOfHost(pods []corev1.Pod, host string) *corev1.Pod {
 	for i := range pods {
 		if pods[i].Name == host && !pods[i].Spec.HostNetwork {

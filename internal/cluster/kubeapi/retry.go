@@ -14,12 +14,13 @@ import (
 )
 
 const (
-	// DefaultPatience is how long an API server that was reached before may be unavailable.
+	// DefaultPatience is the longest tolerated outage of an API server that was reached before.
 	DefaultPatience = 2 * time.Minute
 	// attemptTimeout bounds one request, so that a server that does not respond is noticed.
 	attemptTimeout = 20 * time.Second
-	// settleTime is how long after an outage a rejected request is retried: an API server that has
-	// just started rejects requests until it has read its roles (kubernetes/kubernetes issue 121635).
+	// settleTime is the time after an outage for which a rejected request is retried: an API server
+	// that has just started rejects requests until it has read its roles (kubernetes/kubernetes issue
+	// 121635).
 	settleTime = 10 * time.Second
 	firstPause = 200 * time.Millisecond
 	longPause  = 3 * time.Second

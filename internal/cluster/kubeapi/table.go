@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// tablePage is how many rows are read at once.
+	// tablePage is the number of rows per page.
 	tablePage = 500
 	// tableAccept requests a list as a table.
 	tableAccept = "application/json;as=Table;g=meta.k8s.io;v=v1"
@@ -34,10 +34,10 @@ type column struct {
 	Name string `json:"name"`
 }
 
-// ReadTable lists a resource of a namespace, or of all if it is empty, as the table that kubectl
-// prints, in pages, and calls visit with the values of columns of each row. A row is about 200
-// bytes instead of the several thousand of a node or a pod. The error may be that the list expired
-// between two pages.
+// ReadTable lists a resource in a namespace, or in all if it is empty, as the table that kubectl
+// prints, in pages, and calls visit with each row's values in columns. A row is about 200 bytes,
+// while a node or a pod is several thousand. The error may be that the list expired between two
+// pages.
 func ReadTable(ctx context.Context, client rest.Interface, namespace, resource string, columns []string,
 	visit func(cells []string)) error {
 	for next := ""; ; {

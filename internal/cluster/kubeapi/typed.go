@@ -24,19 +24,19 @@ func Read[T any](ctx context.Context, r *Retrier, doing string,
 	return got, err
 }
 
-// List returns the result of a list request of a typed client.
+// List returns the result of a typed client's list request.
 func List[T any](ctx context.Context, r *Retrier, doing string, list ListFunc[T], o metav1.ListOptions) (T, error) {
 	return Read(ctx, r, doing, func(ctx context.Context) (T, error) { return list(ctx, o) })
 }
 
-// Get returns the result of a get request of a typed client for the object of a kind with a name.
+// Get returns the result of a typed client's get request for the object with a kind and a name.
 func Get[T any](ctx context.Context, r *Retrier, get GetFunc[T], kind, namespace, name string) (*T, error) {
 	return Read(ctx, r, "read "+ObjectName(kind, namespace, name), func(ctx context.Context) (*T, error) {
 		return get(ctx, name, metav1.GetOptions{})
 	})
 }
 
-// Create returns the result of a create request of a typed client. If the object exists, an attempt
+// Create returns the result of a typed client's create request. If the object exists, an attempt
 // whose response was lost has created it, and Create returns object.
 func Create[T any](
 	ctx context.Context, r *Retrier, doing string, create func(context.Context, *T, metav1.CreateOptions) (*T,
@@ -60,12 +60,13 @@ func Find[T any](ctx context.Context, r *Retrier, get GetFunc[T], kind, namespac
 	return got, err
 }
 
-// Retrying returns the list request of a typed client with the retries of [Retrier.Do].
+// Retrying returns a typed client's list request with the retries of [Retrier.Do].
 func Retrying[T any](r *Retrier, doing string, list ListFunc[T]) ListFunc[T] {
 	return func(ctx context.Context, o metav1.ListOptions) (T, error) { return List(ctx, r, doing, list, o) }
 }
 
-// Pages returns the pages of a list of at most o.Limit objects each. It ends with the first error.
+// Pages returns the pages of a list, with at most o.Limit objects each. It ends with the first
+// error.
 func Pages[T interface{ GetContinue() string }](
 	ctx context.Context, list ListFunc[T], o metav1.ListOptions,
 ) iter.Seq2[T, error] {

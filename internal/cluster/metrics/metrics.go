@@ -1,4 +1,4 @@
-// Package metrics reads the metrics of a process in the text format of Prometheus.
+// Package metrics reads a process's metrics in Prometheus' text format.
 package metrics
 
 import (
@@ -12,8 +12,8 @@ import (
 // Set contains the metrics of one process by name.
 type Set map[string]*dto.MetricFamily
 
-// Parse reads metrics. It ignores the text from the first line on that is not in the format of
-// Prometheus, or all of it if the parser panics (prometheus/common#922 is one such text).
+// Parse reads metrics. It ignores the text from the first line on that is not in Prometheus'
+// format, or the whole text if the parser panics (prometheus/common#922 is one such text).
 func Parse(text string) (set Set) {
 	defer func() {
 		if recover() != nil {
@@ -25,11 +25,11 @@ func Parse(text string) (set Set) {
 	return families
 }
 
-// Sum returns the sum of all series of a counter or gauge.
+// Sum returns the sum of all series in a counter or gauge.
 func (s Set) Sum(name string) float64 { return s.SumBy(name, "")[""] }
 
-// SumBy returns the sums of the series of a counter or gauge by the values of a label. The sum of
-// the series without the label is at "".
+// SumBy returns the sums of a counter's or gauge's series by label value. The sum of the series
+// without the label is at "".
 func (s Set) SumBy(name, label string) map[string]float64 {
 	sums := map[string]float64{}
 	for _, m := range s[name].GetMetric() {
@@ -39,8 +39,8 @@ func (s Set) SumBy(name, label string) map[string]float64 {
 	return sums
 }
 
-// Histograms returns the sums of the series of a histogram by the values of labels, which are
-// joined with a slash.
+// Histograms returns the sums of a histogram's series by label values, which are joined with a
+// slash.
 func (s Set) Histograms(name string, labels ...string) map[string]*Histogram {
 	all := map[string]*Histogram{}
 	if s[name].GetType() != dto.MetricType_HISTOGRAM {

@@ -2,12 +2,12 @@
 // An object is only changed or deleted if it has all [Labels].
 package ownership
 
-// Keys of labels and annotations. Keys of app.kubernetes.io are the recommended labels of
-// Kubernetes.
+// Keys of labels and annotations. The keys app.kubernetes.io/… are Kubernetes' recommended
+// labels.
 const (
 	// LabelManagedBy is [Manager] on every object that pmk-sched creates.
 	LabelManagedBy = "app.kubernetes.io/managed-by"
-	// LabelInstance is the name of the scheduler or extender of an object.
+	// LabelInstance is the name of an object's scheduler or extender.
 	LabelInstance = "app.kubernetes.io/instance"
 	// LabelName is [Scheduler] or [Extender]. Together with LabelInstance it selects pods.
 	LabelName = "app.kubernetes.io/name"
@@ -23,11 +23,11 @@ const (
 
 // Values of labels.
 const (
-	// Manager is the value of [LabelManagedBy], and the field manager of server-side apply.
+	// Manager is the value of [LabelManagedBy], and the field manager for server-side apply.
 	Manager = "pmk-sched"
-	// Scheduler is the value of [LabelName] on the objects of a scheduler.
+	// Scheduler is the value of [LabelName] on a scheduler's objects.
 	Scheduler = "kube-scheduler"
-	// Extender is the value of [LabelName] on the objects of an extender.
+	// Extender is the value of [LabelName] on an extender's objects.
 	Extender = "pmk-extender"
 	// ComponentVerify is the value of [LabelComponent] on the namespaces that a verification creates
 	// for its pod.
@@ -40,7 +40,7 @@ const (
 	ComponentSimulation = "simulation"
 )
 
-// Helm is the value of [LabelManagedBy] that Helm sets on every object of a chart, overriding the
+// Helm is the value of [LabelManagedBy] that Helm sets on every object in a chart, overriding the
 // chart.
 const Helm = "Helm"
 
@@ -55,7 +55,7 @@ func IsInstalled(labels map[string]string) bool {
 	return labels[LabelManagedBy] == Manager || labels[LabelManagedBy] == Helm && labels[LabelRelease] != ""
 }
 
-// Labels returns the labels of the objects of the scheduler or extender with that name.
+// Labels returns the object labels for the scheduler or extender with that name.
 func Labels(name string) map[string]string {
 	return map[string]string{LabelManagedBy: Manager, LabelInstance: name}
 }
@@ -66,7 +66,7 @@ func Owns(labels map[string]string, name string) bool {
 	return labels[LabelManagedBy] == Manager && labels[LabelInstance] == name
 }
 
-// ClusterNames returns the names that are not for schedulers of pmk-sched because the cluster uses
-// them: the default of spec.schedulerName, the lease of the default scheduler, and the default
+// ClusterNames returns the names that are not for pmk-sched schedulers because the cluster uses
+// them: the default of spec.schedulerName, the default scheduler's lease, and the default
 // ServiceAccount.
 func ClusterNames() []string { return []string{"default-scheduler", "kube-scheduler", "default"} }

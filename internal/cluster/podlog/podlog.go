@@ -1,4 +1,4 @@
-// Package podlog prints the logs of the replicas of a scheduler.
+// Package podlog prints the logs of a scheduler's replicas.
 package podlog
 
 import (
@@ -29,7 +29,7 @@ type Options struct {
 	Name, Namespace string
 	// Container is the container of each pod.
 	Container string
-	// Since is how far back to begin. If it is 0, the whole log is printed.
+	// Since is the age at which the log begins. If it is 0, the whole log is printed.
 	Since time.Duration
 	// Follow prints new lines, of new pods too, until the context ends.
 	Follow bool
@@ -38,8 +38,8 @@ type Options struct {
 	Log  *zap.Logger
 }
 
-// defaultInterval is how often pods and leader are read, and logs that ended are read again, while
-// logs are followed.
+// defaultInterval is the interval at which pods and leader are read, and logs that ended are read
+// again, while logs are followed.
 const defaultInterval = 2 * time.Second
 
 // maxLine bounds a line, in bytes.
@@ -51,7 +51,7 @@ type printer struct {
 	kube     kubernetes.Interface
 	retry    *kubeapi.Retrier
 	interval time.Duration
-	// found is the pod of a holder of the lease. Finding it may need all logs, so it is kept.
+	// found is the pod of a lease holder. Finding it may need all logs, so it is kept.
 	found struct{ holder, pod string }
 
 	mu     sync.Mutex
@@ -59,9 +59,9 @@ type printer struct {
 	leader string // name of the leading pod, or empty if unknown
 }
 
-// Print prints the logs of the replicas of a scheduler to w. Each line begins with the name of its
-// pod, and "leader" if the pod leads when the line is read. It returns an error if no pod exists or
-// if no log can be read.
+// Print prints the logs of a scheduler's replicas to w. Each line begins with its pod's name, and
+// "leader" if the pod leads when the line is read. It returns an error if no pod exists or if no
+// log can be read.
 func Print(ctx context.Context, cfg *rest.Config, o Options, w io.Writer) error {
 	p, err := newPrinter(cfg, o, w)
 	if err != nil {
@@ -164,8 +164,8 @@ func (p *printer) readLeader(ctx context.Context, pods []corev1.Pod) (string, er
 	return leader.Name, nil
 }
 
-// stream prints the log of a pod from a time on, and returns the time of its last line. While logs
-// are followed it returns when the container ends.
+// stream prints a pod's log from a time on, and returns the time of its last line. While logs are
+// followed it returns when the container ends.
 func (p *printer) stream(ctx context.Context, pod *corev1.Pod, since time.Time) (last time.Time, err error) {
 	last = since
 	options := &corev1.PodLogOptions{Container: p.Container, Follow: p.Follow, Timestamps: true}

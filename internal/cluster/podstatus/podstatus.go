@@ -43,12 +43,12 @@ func Unschedulable(pod *corev1.Pod) (message string, ok bool) {
 	return c.Message, true
 }
 
-// Containers returns the status of the init containers and of the containers of a pod.
+// Containers returns the status of a pod's init containers and containers.
 func Containers(pod *corev1.Pod) []corev1.ContainerStatus {
 	return slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
 }
 
-// StatusOf returns the status of a container of a pod, or nil if the kubelet has not reported it.
+// StatusOf returns the status of a pod's container, or nil if the kubelet has not reported it.
 func StatusOf(pod *corev1.Pod, container string) *corev1.ContainerStatus {
 	all := pod.Status.ContainerStatuses
 	i := slices.IndexFunc(all, func(c corev1.ContainerStatus) bool { return c.Name == container })
@@ -67,8 +67,8 @@ type Container struct {
 	ExitCode int32
 }
 
-// NotRunning returns the first container of a pod that waits or has ended, or nil if all of them
-// run. Init containers that have succeeded do not count.
+// NotRunning returns a pod's first container that waits or has ended, or nil if all containers run.
+// Init containers that have succeeded do not count.
 func NotRunning(pod *corev1.Pod) *Container {
 	for i, c := range Containers(pod) {
 		waiting, ended := c.State.Waiting, c.State.Terminated

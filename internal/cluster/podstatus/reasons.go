@@ -8,7 +8,7 @@ type Class int
 // Classes of reasons. The kubelet tries again after each failure; ImageAbsent and ImageName remain
 // until a user intervenes.
 const (
-	// Starting is the class of a container that is created, and of unknown reasons.
+	// Starting is the class for a container that is created, and for unknown reasons.
 	Starting Class = iota
 	// ImagePull is a failure to find or pull the image, which may not recur.
 	ImagePull
@@ -28,8 +28,8 @@ const (
 // Image reports whether the image of the container is the cause.
 func (c Class) Image() bool { return c == ImagePull || c == ImageAbsent || c == ImageName }
 
-// startGrace is how long a container may fail to start: the kubelet may see a ConfigMap or a Secret
-// later than the pod.
+// startGrace is the time for which a container may fail to start: the kubelet may see a ConfigMap
+// or a Secret later than the pod.
 const startGrace = 5 * time.Second
 
 // Grace returns how long a container may wait for a reason of this class before it counts as

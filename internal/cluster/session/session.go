@@ -27,8 +27,8 @@ type Session struct {
 	// CacheDir is the build cache, Environ the environment of the go command.
 	CacheDir string
 	Environ  []string
-	// NearestRules allows releases that are not in the tables of package versions, with the rules of
-	// the closest minor release.
+	// NearestRules allows releases that are not in package versions' tables, with the rules of the
+	// closest minor release.
 	NearestRules bool
 	// Programs selects where the programs of labs and simulations come from.
 	Programs Programs

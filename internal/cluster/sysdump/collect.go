@@ -22,7 +22,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/sysdump/redact"
 )
 
-// page is how many objects are read at once.
+// page is the page size of lists.
 const page = 250
 
 // PodName names a pod.
@@ -156,7 +156,7 @@ func (c *Cluster) writePods(context.Context) {
 	}
 }
 
-// secrets learns the values of the managed Secrets and of the Secrets that the pods refer to.
+// secrets learns the values in the managed Secrets and in the Secrets that the pods refer to.
 func (c *Cluster) secrets(ctx context.Context) {
 	wanted := map[PodName]bool{}
 	for _, o := range c.Managed {

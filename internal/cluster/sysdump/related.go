@@ -111,7 +111,7 @@ func factsOf(node *corev1.Node) nodeFacts {
 	return f
 }
 
-// logs writes the log of each container, and the log of its previous instance if it restarted.
+// logs writes each container's log, and its previous instance's log if it restarted.
 func (c *Cluster) logs(ctx context.Context) {
 	for i := range c.pods {
 		pod := &c.pods[i]

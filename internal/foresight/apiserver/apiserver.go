@@ -28,9 +28,9 @@ import (
 
 const (
 	startTime = 90 * time.Second
-	// maxStarts is how often a kube-apiserver whose port is taken is started.
+	// maxStarts is the number of attempts to start a kube-apiserver whose port is taken.
 	maxStarts = 3
-	// pollInterval is how often a server that starts is asked whether it is ready.
+	// pollInterval is the interval between readiness checks while a server starts.
 	pollInterval = 100 * time.Millisecond
 )
 
@@ -67,7 +67,7 @@ func (o Options) environment() []string {
 // Server is a running API server. Close it.
 type Server struct {
 	o Options
-	// token is of a user with all permissions, and schedulerToken of [Scheduler].
+	// token belongs to a user with all permissions, and schedulerToken to [Scheduler].
 	token, schedulerToken string
 	port                  int
 	store                 store

@@ -10,7 +10,7 @@ import (
 	"net/http"
 )
 
-// registry is the prefix of all keys of an API server in etcd, its default of --etcd-prefix;
+// registry is the prefix of all keys that an API server has in etcd, its default for --etcd-prefix;
 // registryEnd is the first key after them.
 const registry, registryEnd = "/registry/", "/registry0"
 
@@ -19,7 +19,7 @@ type etcdHeader struct {
 	Revision int64 `json:"revision,string"`
 }
 
-// Revision returns the revision of etcd: it grows with each change of an object.
+// Revision returns etcd's revision: it grows with each object change.
 func (s *Server) Revision(ctx context.Context) (int64, error) {
 	var answer rangeAnswer
 	err := s.AskEtcd(ctx, "kv/range", map[string]any{"key": encode(registry), "count_only": true}, &answer)

@@ -93,7 +93,7 @@ func (p *Process) LimitLog(most int64) error {
 	return os.Truncate(p.log, 0)
 }
 
-// Tail returns the name of the process and the end of its log.
+// Tail returns the process name and the end of its log.
 func (p *Process) Tail() string {
 	if p == nil {
 		return ""

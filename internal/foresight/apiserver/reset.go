@@ -20,10 +20,10 @@ import (
 const (
 	// transactionSize is the number of keys that one transaction deletes; etcd accepts 128.
 	transactionSize = 100
-	// definitions is the prefix of the keys of definitions of custom resources; PLURAL.GROUP follows.
+	// definitions is the key prefix for definitions of custom resources; PLURAL.GROUP follows.
 	definitions = registry + "apiextensions.k8s.io/customresourcedefinitions/"
 	apiServices = registry + "apiregistration.k8s.io/apiservices/"
-	// resetTime is how long the API server may take to see the deletions in etcd.
+	// resetTime is the time limit for the API server to see the deletions in etcd.
 	resetTime = time.Minute
 )
 

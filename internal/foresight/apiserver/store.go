@@ -15,9 +15,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/certificates"
 )
 
-// store is how etcd is reached. etcd, kube-apiserver and this process have one key, which is made
-// for the run, and authenticate each other with it: the other users of the machine reach the port
-// and have no certificate.
+// store is the access to etcd. etcd, kube-apiserver and this process have one key, which is made
+// for the run, and authenticate each other with it: the machine's other users reach the port and
+// have no certificate.
 type store struct {
 	url string
 	// certFile has the certificate, which is its own authority, and keyFile the key.
@@ -35,7 +35,7 @@ func newStore(dir string, client, peers string) (store, error) {
 	template := x509.Certificate{
 		Subject: pkix.Name{CommonName: "pmk-sched-etcd"}, NotBefore: begin, NotAfter: begin.AddDate(10, 0, 0),
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		// The gateway of etcd is a client of etcd, with the same certificate.
+		// etcd's gateway is an etcd client, with the same certificate.
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	for _, address := range []string{client, peers} {

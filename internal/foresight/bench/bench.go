@@ -13,10 +13,10 @@ import (
 
 // Sample is one measurement of one scheduler.
 type Sample struct {
-	// Bound are the times at which pods were bound, in any order; Pods is how many there were to bind.
+	// Bound are the times at which pods were bound, in any order; Pods is the number of pods to bind.
 	Bound []time.Time
 	Pods  int
-	// Nodes is how many nodes there were.
+	// Nodes is the number of nodes.
 	Nodes int
 	// Metrics are the scheduler's metrics after the measurement, in Prometheus' text format.
 	Metrics string
@@ -57,16 +57,16 @@ func (s Sample) perSecond() []float64 {
 
 // Side is a scheduler with its samples.
 type Side struct {
-	// Source is where it comes from, for example a file or default.
+	// Source is the scheduler's source, for example a file or default.
 	Source    string `json:"source"`
 	Scheduler string `json:"scheduler"`
 	Release   string `json:"release"`
 	// Rates are the pods per second of each sample, Rate is their median.
 	Rates []float64 `json:"rates"`
 	Rate  float64   `json:"rate"`
-	// Unbound is how many pods got no node, in all samples.
+	// Unbound is the number of pods that got no node, in all samples.
 	Unbound int `json:"unbound"`
-	// Attempt is how long a scheduling attempt took.
+	// Attempt is the latency of scheduling attempts.
 	Attempt Latency `json:"attempt"`
 	// Plugins and Points are the times of plugins and extension points, the slowest first.
 	Plugins []PluginTime `json:"plugins"`
@@ -136,7 +136,7 @@ func NewSide(source, scheduler, release string, samples []Sample) Side {
 	return s
 }
 
-// median returns the median of numbers, 0 of none.
+// median returns the median of numbers, 0 if there are none.
 func median(numbers []float64) float64 {
 	if len(numbers) == 0 {
 		return 0

@@ -24,11 +24,11 @@ type PluginTime struct {
 // bindingPoints are the extension points of the binding cycle.
 func bindingPoints() []string { return []string{"PreBind", "Bind", "PostBind"} }
 
-// plugins returns the time of each plugin, the slowest first, plugins of the binding cycle last.
-// One in ten scheduling cycles measures its calls, and the scheduler keeps 1000 of these a second
+// plugins returns each plugin's time, the slowest first, binding-cycle plugins last. One in ten
+// scheduling cycles measures its calls, and the scheduler keeps 1000 of these a second
 // (metricRecorder in pkg/scheduler/metrics). So their sum is meaningless, and a plugin may be
-// missing after few pods. The calls only show how plugins share the time of the extension point,
-// which every cycle measures.
+// missing after few pods. The calls only show how plugins share the extension point's time, which
+// every cycle measures.
 func plugins(samples []metrics.Set, ofPoints []PointTime) []PluginTime {
 	sums, pointSums := map[string]*metrics.Histogram{}, map[string]float64{}
 	for _, m := range samples {

@@ -28,7 +28,7 @@ type perfWorkload struct {
 	FeatureGates map[string]bool `json:"featureGates"`
 }
 
-// ParsePerf reads a workload of a file in the format of scheduler_perf. which is CASE/WORKLOAD.
+// ParsePerf reads a workload from a file in the format of scheduler_perf. which is CASE/WORKLOAD.
 // read returns a template by the path in the file. The errors are about the user's input (package
 // problem).
 func ParsePerf(file string, text []byte, which string, read func(path string) ([]byte, error)) (*Workload, error) {
@@ -57,7 +57,7 @@ func ParsePerf(file string, text []byte, which string, read func(path string) ([
 	return nil, problem.Invalidf("it has "+firstNames(names), "%s has no workload %s", file, which)
 }
 
-// maxNames is how many names a message has.
+// maxNames is the number of names in a message.
 const maxNames = 12
 
 func firstNames(names []string) string {
@@ -134,7 +134,7 @@ func (p *perfParser) operation(i int, opcode string, op map[string]any) error {
 	return p.createPods(i, op, count)
 }
 
-// count returns the number of an operation, which may be a parameter of the workload.
+// count returns an operation's number, which may be a parameter of the workload.
 func (p *perfParser) count(op map[string]any) (int, error) {
 	value := op["count"]
 	if param, ok := op["countParam"].(string); ok {

@@ -16,10 +16,10 @@ type Workload struct {
 	Notes []string
 }
 
-// namespace of the pods of [Alike].
+// namespace for the pods of [Alike].
 const namespace = "pmk-sched-bench"
 
-// Alike returns a workload of identical pods and new nodes, in addition to the nodes of a snapshot.
+// Alike returns a workload with identical pods and new nodes, in addition to a snapshot's nodes.
 // The pods are small, so that nodes take as many as they allow.
 func Alike(nodes, pods int) *Workload {
 	w := &Workload{Name: fmt.Sprintf("Alike/%dPods", pods)}

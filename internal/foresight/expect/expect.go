@@ -1,5 +1,4 @@
-// Package expect compares the results of simulations with expectations: the words of a
-// SchedulingTest.
+// Package expect compares simulation results with expectations: the words of a SchedulingTest.
 //
 // The package does no I/O.
 package expect
@@ -104,8 +103,7 @@ func (o *Outcome) checkPods(e *v1alpha1.Expectation, all []pod) {
 	}
 }
 
-// unknownPreemptors returns evicted pods of which it is not known which pod evicted them: each of
-// the pods may have.
+// unknownPreemptors returns evicted pods whose preemptor is not known: each of the pods may be it.
 func unknownPreemptors(e *v1alpha1.Expectation, all []pod) []Failure {
 	var found []Failure
 	for i := range all {
@@ -116,8 +114,8 @@ func unknownPreemptors(e *v1alpha1.Expectation, all []pod) []Failure {
 	return found
 }
 
-// Same compares the results of several runs of a scheduler with runs of another. A pod differs if
-// no run of one scheduler has the result of a run of the other: everything else is a tie, or
+// Same compares the results of several runs by a scheduler with runs by a second one. A pod differs
+// if no run by one scheduler has the result of a run by the second: everything else is a tie, or
 // follows from one.
 func Same(e *v1alpha1.Expectation, own, other []*report.Report) Outcome {
 	o := Outcome{Name: Describe(e), Expected: expected(e)}
@@ -137,7 +135,7 @@ func Same(e *v1alpha1.Expectation, own, other []*report.Report) Outcome {
 	return o
 }
 
-// states returns the different results of each pod in several runs, without the reasons of pending
+// states returns each pod's different results in several runs, without the reasons for pending
 // pods.
 func states(e *v1alpha1.Expectation, runs []*report.Report) map[string][]string {
 	found := map[string][]string{}

@@ -11,7 +11,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 )
 
-// tolerance is the relative error of sums of parts of quantities.
+// tolerance is the relative error in sums over parts of quantities.
 const tolerance = 1e-9
 
 // within reports whether a number is within limits.
@@ -190,7 +190,7 @@ func (o *Outcome) checkSpread(e *v1alpha1.Expectation, r *report.Report) {
 	}
 }
 
-// groupOf returns the zone or the name of a node, or the value of a label.
+// groupOf returns a node's zone or name, or a label's value.
 func groupOf(n *report.Node, over string) string {
 	switch over {
 	case "zone":

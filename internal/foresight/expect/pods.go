@@ -19,7 +19,8 @@ type pod struct {
 	// on is its node; nil: it has none. from is the name of the node that it had before.
 	on   *report.Node
 	from string
-	// reason is why it has no node, by the pod that evicted it, and victims the pods that it evicted.
+	// reason is the reason why it has no node. by is the pod that evicted it, and victims are the pods
+	// that it evicted.
 	reason  string
 	evicted bool
 	by      string
@@ -89,15 +90,15 @@ func (p *pod) matches(e *v1alpha1.Expectation) bool {
 	return (e.Pod == "" || matchName(e.Pod, p.key)) && (e.Workload == "" || p.inWorkload(e.Workload))
 }
 
-// inWorkload reports whether a pattern matches the controller of the pod, or the Deployment of its
-// ReplicaSet.
+// inWorkload reports whether a pattern matches the pod's controller, or its ReplicaSet's
+// Deployment.
 func (p *pod) inWorkload(pattern string) bool {
 	kind, name, ok := strings.Cut(p.Owner, "/")
 	if !ok {
 		return false
 	}
-	// The controller of Deployments adds the hash of the template to the name
-	// (getNewReplicaSet in pkg/controller/deployment/sync.go).
+	// The Deployment controller adds the template's hash to the name (getNewReplicaSet in
+	// pkg/controller/deployment/sync.go).
 	if deployment, ok := strings.CutSuffix(name, "-"+p.Labels["pod-template-hash"]); ok && kind == "ReplicaSet" {
 		kind, name = "Deployment", deployment
 	}
@@ -113,7 +114,8 @@ func matchName(pattern, name string) bool {
 	return pattern == name || err == nil && matches
 }
 
-// meets describes the state of the pod, and reports whether it has the result of an expectation.
+// meets describes the pod's state, and reports whether it has the result that an expectation
+// requires.
 func (p *pod) meets(e *v1alpha1.Expectation) (got string, ok bool) {
 	got = p.String()
 	switch {
@@ -161,7 +163,7 @@ func (p *pod) String() string {
 	return pending + ": " + p.reason
 }
 
-// mostListed is how many names a text has.
+// mostListed is the number of names in a text.
 const mostListed = 5
 
 // listed returns the first names of a list.

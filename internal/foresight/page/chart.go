@@ -94,14 +94,14 @@ func newChart(d data, index int, before, after *report.Usage, large bool) chart 
 	return c
 }
 
-// Total returns the width of the bars with their labels, and of the line around them.
+// Total returns the width of the bars with their labels and the line around them.
 func (c chart) Total() int { return c.Left + c.Width + 2 }
 
 const (
 	// labelLength is the number of letters that a label has at most.
 	labelLength = 24
-	// letterWidth is the mean width of a letter in a wide font, labelMargin the space left and
-	// right of a label.
+	// letterWidth is the mean letter width in a wide font, labelMargin the space left and right of a
+	// label.
 	letterWidth = 6
 	labelMargin = 10
 )
@@ -188,8 +188,8 @@ func cells(names []string, nodes map[string]*report.Node, resource string) []cel
 	return all
 }
 
-// curve returns the points of the utilization of nodes in ascending order. Of many nodes some are
-// left out.
+// curve returns the points of node utilization in ascending order. If there are many nodes, some
+// are left out.
 func curve(nodes map[string]*report.Node, resource string) string {
 	var parts []float64
 	for _, n := range nodes {

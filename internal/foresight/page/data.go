@@ -15,8 +15,8 @@ type data struct {
 	Pods       []podData `json:"pods"`
 }
 
-// podData is a pod: the index of its namespace, its name, the indexes of its nodes before and
-// after, -1 for none, and its requests in the order of the resources.
+// podData is a pod: its namespace's index, its name, the indexes of its nodes before and after, -1
+// for none, and its requests in resource order.
 type podData [5]any
 
 // newData returns the nodes and pods of both states, the pods ordered by namespace and name, and

@@ -21,9 +21,9 @@ var text string
 const (
 	// mostBars is up to how many nodes each has a bar. A heat map shows more.
 	mostBars = 500
-	// mostRows is how many pods each list has.
+	// mostRows is the number of pods in each list.
 	mostRows = 1000
-	// mostPods is how many pods the charts can show.
+	// mostPods is the number of pods that the charts can show.
 	mostPods = 30_000
 )
 

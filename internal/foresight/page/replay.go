@@ -14,13 +14,13 @@ import (
 //go:embed replay.html
 var replayText string
 
-// Sizes of the pictures of a replay, in pixels.
+// Sizes of a replay's pictures, in pixels.
 const (
 	lineWidth  = 720
 	lineHeight = 160
 )
 
-// replayView is the input of the template of a replay.
+// replayView is the input for the template of a replay.
 type replayView struct {
 	*replay.Result
 	Duration, Step string
@@ -29,7 +29,7 @@ type replayView struct {
 	Lists          []list
 }
 
-// lines is a picture of a figure over time: of the replay and of the recording.
+// lines is a picture of a figure over time: for the replay and for the recording.
 type lines struct {
 	Title, Highest, End string
 	Width, Height       int
@@ -65,7 +65,7 @@ func WriteReplay(w io.Writer, r *replay.Result) error {
 	return nil
 }
 
-// add adds a picture. most is the least value of the top of the picture.
+// add adds a picture. most is the least value at the picture's top.
 func (v *replayView) add(title string, format func(float64) string, most float64, of func(replay.Values) float64) {
 	for _, points := range [][]replay.Point{v.Replayed.Points, v.Recorded.Points} {
 		for _, p := range points {

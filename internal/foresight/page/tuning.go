@@ -13,18 +13,18 @@ import (
 //go:embed tuning.html
 var tuningText string
 
-// headText is the template of the head of the pages of searches and replays.
+// headText is the template for the head of search and replay pages.
 //
 //go:embed head.html
 var headText string
 
-// Sizes of the pictures of a search, in pixels.
+// Sizes of a search's pictures, in pixels.
 const (
 	plotWidth  = 420
 	plotHeight = 260
 )
 
-// tuningView is the input of the template of a search.
+// tuningView is the input for the template of a search.
 type tuningView struct {
 	*tune.Result
 	Plots []plot
@@ -63,7 +63,7 @@ func WriteTuning(w io.Writer, r *tune.Result) error {
 	return nil
 }
 
-// newPlot returns the picture of two objectives, by their indexes. Points of the front are drawn
+// newPlot returns the picture of two objectives, by their indexes. The front's points are drawn
 // last.
 func newPlot(r *tune.Result, x, y int) plot {
 	p := plot{X: axis(r.Objectives[x]), Y: axis(r.Objectives[y]), Width: plotWidth, Height: plotHeight}

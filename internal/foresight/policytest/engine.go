@@ -17,9 +17,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 )
 
-// mostRuns is how often each of two schedulers runs to find ties: schedulers break them at random.
-// A pod that has the same score on three nodes seems to differ after so many runs with a
-// probability of 0.3 %.
+// mostRuns is the greatest number of runs by each of two schedulers to find ties: schedulers break
+// them at random. A pod that has the same score on three nodes seems to differ after so many runs
+// with a probability of 0.3 %.
 const mostRuns = 5
 
 // engine runs simulations and keeps their results.
@@ -83,8 +83,8 @@ func (e *engine) run(ctx context.Context, r Request, t *test, w *world, branch s
 	return result, nil
 }
 
-// compile returns the programs of a scheduler at a release, by default the release of the snapshot,
-// or of the cluster.
+// compile returns a scheduler's programs at a release, by default the release of the snapshot or
+// the cluster.
 func (e *engine) compile(
 	ctx context.Context, scheduler pack.Scheduler, w *world, branch string,
 ) (simulate.Programs, error) {
@@ -139,7 +139,7 @@ func (e *engine) compare(
 	}
 }
 
-// simulate returns the results of the first n runs of a simulation.
+// simulate returns the results of a simulation's first n runs.
 func (e *engine) simulate(
 	ctx context.Context, w *world, p simulate.Programs, steps []scenario.Step, n int,
 ) ([]*report.Report, error) {

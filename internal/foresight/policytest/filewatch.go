@@ -13,11 +13,11 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
 )
 
-// watchInterval is how often files are compared, and how long they must stay the same after a
-// change: an editor may write several.
+// watchInterval is the interval at which files are compared, and the time for which they must stay
+// the same after a change: an editor may write several.
 const watchInterval = 300 * time.Millisecond
 
-// FileState identifies the files of some paths by name, size and time of the last change.
+// FileState identifies the files at some paths by name, size and last modification time.
 type FileState uint64
 
 // ReadFileState returns the state of files and directory trees, without hidden files. A missing

@@ -9,8 +9,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/expect"
 )
 
-// junitSuites is a report in the format of JUnit, with the elements and attributes that GitLab
-// (lib/gitlab/ci/parsers/test/junit.rb) and the actions of GitHub read.
+// junitSuites is a report in JUnit's format, with the elements and attributes that GitLab
+// (lib/gitlab/ci/parsers/test/junit.rb) and GitHub's actions read.
 type junitSuites struct {
 	XMLName  xml.Name     `xml:"testsuites"`
 	Name     string       `xml:"name,attr"`
@@ -72,7 +72,7 @@ func WriteJUnit(w io.Writer, results []Result) error {
 	return err
 }
 
-// mostFailures is how many pods and nodes of an expectation a report lists.
+// mostFailures is the number of an expectation's pods and nodes that a report lists.
 const mostFailures = 100
 
 func failures(o expect.Outcome) string {

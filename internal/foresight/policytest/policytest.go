@@ -31,8 +31,8 @@ type Request struct {
 	Snapshots []string
 	Stdin     io.Reader
 	Scheduler pack.Scheduler
-	// Branches are the releases. If there are none, the release of the scheduler is tested, or of the
-	// snapshot.
+	// Branches are the releases. If there are none, the scheduler is tested at its own release, or at
+	// the snapshot's.
 	Branches []string
 	// Baseline returns the scheduler of a file, or the default scheduler.
 	Baseline func(source string) (pack.Scheduler, error)

@@ -62,10 +62,10 @@ func openSnapshots(ctx context.Context, s *session.Session, r Request) (all []*w
 type test struct {
 	file string
 	*v1alpha1.SchedulingTest
-	// steps of the file and of each expectation. Paths are absolute or relative to the working
+	// steps for the file and for each expectation. Paths are absolute or relative to the working
 	// directory.
 	steps [][]scenario.Step
-	// own is the cluster of the objects of the test; nil: the cluster of a snapshot.
+	// own is the cluster with the test's objects. If it is nil, the cluster comes from a snapshot.
 	own *world
 }
 

@@ -18,11 +18,11 @@ type Budget struct {
 	Name      string `json:"name"`
 	// Rule is its minAvailable or maxUnavailable.
 	Rule string `json:"rule"`
-	// Pods is the number of running pods that it selects, and Allowed how many of them may be evicted
+	// Pods is the number of running pods that it selects, and Allowed the number that may be evicted
 	// now: by its status, or computed from these pods if it has none.
 	Pods    int   `json:"pods"`
 	Allowed int32 `json:"allowed"`
-	// EvictedBy names the classes whose new pods may evict pods of it in spite of the budget, and
+	// EvictedBy names the classes whose new pods may evict the budget's pods in spite of it, and
 	// Exposed counts these pods.
 	EvictedBy []string `json:"evictedBy"`
 	Exposed   int      `json:"exposed"`
@@ -49,9 +49,10 @@ const (
 	AllowsNone = "AllowsNone"
 	// Overlaps: a pod has several budgets, so that the API refuses each eviction of it.
 	Overlaps = "Overlaps"
-	// Overridden: pods of higher priority may evict pods of the budget.
+	// Overridden: pods of higher priority may evict the budget's pods.
 	Overridden = "Overridden"
-	// Uncontrolled: the rule needs the scale of a controller, which pods of the budget do not have.
+	// Uncontrolled: the rule needs a controller's scale, but some of the budget's pods have no
+	// controller.
 	Uncontrolled = "Uncontrolled"
 )
 
@@ -175,8 +176,8 @@ func (b *Budget) addProblems(pdb *policyv1.PodDisruptionBudget, overlapping, loo
 	}
 }
 
-// NeedsScale reports whether the number of disruptions that a rule allows depends on the scale of
-// controllers (getExpectedPodCount in pkg/controller/disruption/disruption.go).
+// NeedsScale reports whether a rule's number of allowed disruptions depends on the controllers'
+// scale (getExpectedPodCount in pkg/controller/disruption/disruption.go).
 func NeedsScale(rule *policyv1.PodDisruptionBudgetSpec) bool {
 	return rule.MaxUnavailable != nil || rule.MinAvailable != nil && rule.MinAvailable.Type == intstr.String
 }

@@ -94,7 +94,7 @@ func evictors(rows []Class, priority int32) []string {
 	return names
 }
 
-// system is the prefix of the names of classes that each cluster has.
+// system is the name prefix of classes that each cluster has.
 const system = "system-"
 
 func (c *Cluster) classProblems(row *Class, rows []Class) []string {

@@ -18,8 +18,8 @@ type Cluster struct {
 	// owners are the controllers of ReplicaSets, by namespace and name.
 	owners  map[string]string
 	budgets []policyv1.PodDisruptionBudget
-	// emptySelectsNone has the names of budgets of policy/v1beta1, whose empty selector selects no
-	// pod; at policy/v1 it selects all pods of the namespace.
+	// emptySelectsNone has the names of budgets at policy/v1beta1, whose empty selector selects no
+	// pod; at policy/v1 it selects all pods in the namespace.
 	emptySelectsNone map[string]bool
 }
 
@@ -97,7 +97,7 @@ func (c *Cluster) resolve() {
 	}
 }
 
-// mostNamespaces is how many namespaces are compared with each other.
+// mostNamespaces is the greatest number of namespaces that are compared with each other.
 const mostNamespaces = 200
 
 // Analyze returns the result without landings.

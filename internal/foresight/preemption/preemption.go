@@ -1,6 +1,7 @@
 // Package preemption answers which pods can be evicted for which others: priority classes and their
 // pods, the workloads that a class may evict, and PodDisruptionBudgets that do not protect their
-// pods. Package simulate adds where a pod of each class lands, which only a scheduler can decide.
+// pods. Package simulate adds the node on which a pod of each class lands, which only a scheduler
+// can decide.
 //
 // The rules are those of the plugin DefaultPreemption: a pod may evict every pod of lower priority,
 // unless its preemptionPolicy is Never (pkg/scheduler/framework/plugins/defaultpreemption). It
@@ -24,7 +25,7 @@ type Result struct {
 	Namespaces []Namespace `json:"namespaces"`
 	// Budgets are the PodDisruptionBudgets, ordered by namespace and name.
 	Budgets []Budget `json:"budgets"`
-	// Landings are where a pod of each class would go, in the order of Classes.
+	// Landings are the expected placements of a pod for each class, in the order of Classes.
 	Landings []Landing `json:"landings"`
 	// Unknown lists facts that decide about evictions and that the objects do not contain.
 	Unknown []string `json:"unknown"`
@@ -34,13 +35,13 @@ type Result struct {
 	Notes []string `json:"notes,omitempty"`
 }
 
-// NoClass is the name of the class of pods without a priorityClassName.
+// NoClass is the class name for pods without a priorityClassName.
 const NoClass = "(none)"
 
 // Class is a PriorityClass, or [NoClass].
 type Class struct {
 	Name string `json:"name"`
-	// Value is the priority of new pods of the class.
+	// Value is the priority of the class's new pods.
 	Value         int32 `json:"value"`
 	GlobalDefault bool  `json:"globalDefault,omitempty"`
 	// Never is set if pods of the class do not evict others.
@@ -85,16 +86,16 @@ type Namespace struct {
 // Evictor is a namespace that may evict pods of another one.
 type Evictor struct {
 	Namespace string `json:"namespace"`
-	// Class is the class of its pods of the highest priority that may evict others.
+	// Class is the class of its highest-priority pods that may evict others.
 	Class string `json:"class"`
 	// Pods counts the pods that these may evict.
 	Pods int `json:"pods"`
 }
 
-// Landing is where a pod would go that is like the pods of a class.
+// Landing is the expected placement of a pod that is like a class's pods.
 type Landing struct {
 	Class string `json:"class"`
-	// Requests of the pod. Pods is the number of pods that they are the median of: 0 if they were
+	// Requests of the pod. Pods is the number of pods whose median they are. It is 0 if they were
 	// given or taken from all classes.
 	Requests map[string]string `json:"requests"`
 	Pods     int               `json:"pods"`

@@ -7,9 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Requests returns the requests of a typical pod of a class: of each resource that at least half of
-// its pods request the median. pods is the number of its pods. If it is 0, the requests are typical
-// of all pods without a DaemonSet.
+// Requests returns the requests of a class's typical pod: the median of each resource that at least
+// half of its pods request. pods is the number of its pods. If it is 0, the requests are typical
+// for all pods without a DaemonSet.
 func (c *Cluster) Requests(class string) (requests corev1.ResourceList, pods int) {
 	var all []corev1.ResourceList
 	for i := range c.pods {
@@ -27,8 +27,8 @@ func (c *Cluster) Requests(class string) (requests corev1.ResourceList, pods int
 	return median(all), pods
 }
 
-// median returns the median of each resource that at least half of the lists have. Of an even
-// number of values it is the larger one of the two in the middle.
+// median returns the median of each resource that at least half the lists have. If there are two
+// values in the middle, it is the larger one.
 func median(all []corev1.ResourceList) corev1.ResourceList {
 	values := map[corev1.ResourceName][]resource.Quantity{}
 	for _, requests := range all {

@@ -7,7 +7,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 )
 
-// Figure is a figure of the replay and of the recording, as text.
+// Figure is a figure for the replay and for the recording, as text.
 type Figure struct{ Name, Replayed, Recorded string }
 
 // Figures returns the figures to compare.

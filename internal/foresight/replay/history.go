@@ -1,5 +1,5 @@
-// Package replay evaluates recordings of clusters in virtual time: the lives of pods, the order of
-// recorded changes and ends of pods, and the use of a cluster over time.
+// Package replay evaluates cluster recordings in virtual time: the lives of pods, the order of
+// recorded changes and pod ends, and the use of a cluster over time.
 //
 // The package does no I/O.
 package replay
@@ -12,7 +12,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 )
 
-// Life is the recorded life of a pod. Times are since the beginning of the recording.
+// Life is a pod's recorded life. Times are since the beginning of the recording.
 type Life struct {
 	ID, Namespace, Name string
 	// Before is set for pods of the snapshot.
@@ -59,7 +59,7 @@ func (l *Life) IsDeleted() (at time.Duration, ok bool) {
 // Wait returns how long the pod waited for its node in the recording.
 func (l *Life) Wait() time.Duration { return l.Bound - l.Arrived }
 
-// History has the lives of all pods of a recording.
+// History has the lives of all pods in a recording.
 type History struct {
 	lives   map[string]*Life // by ID
 	current map[string]*Life // by namespace and name
@@ -78,7 +78,7 @@ type deletion struct {
 	gone time.Duration
 }
 
-// NewHistory returns the history of a recording of some length.
+// NewHistory returns the history for a recording with some length.
 func NewHistory(length time.Duration, prices []report.Price) *History {
 	t := NewTally(prices)
 	return &History{

@@ -12,20 +12,20 @@ type nomination struct {
 	priority int32
 }
 
-// nominationTime is how long before or after the deletion of a victim a scheduler reports the pod
-// that it makes room for.
+// nominationTime is the time before or after a victim's deletion in which a scheduler reports the
+// pod that it makes room for.
 const nominationTime = 5 * time.Second
 
 // nominations finds the highest priority in a time, in logarithmic time: a recording may have
-// millions of nominations, and of deletions, on one node.
+// millions of nominations and deletions on one node.
 type nominations struct {
 	all []nomination // in the order of time
-	// tree has the priorities of all in its second half, and the higher one of elements 2i and 2i+1 in
+	// tree has all priorities in its second half, and the higher one of elements 2i and 2i+1 in
 	// element i.
 	tree []int32
 }
 
-// newNominations returns an index of nominations in the order of time.
+// newNominations returns an index of nominations in time order.
 func newNominations(all []nomination) *nominations {
 	n := &nominations{all: all, tree: make([]int32, 2*len(all))}
 	for i, one := range all {

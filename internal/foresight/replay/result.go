@@ -12,12 +12,12 @@ import (
 type Result struct {
 	Release   string `json:"release"`
 	Scheduler string `json:"scheduler"`
-	// Seconds is the length of the recording; StepSeconds is how much of it was applied together, and
-	// Groups how often.
+	// Seconds is the recording's length; StepSeconds is the length that was applied together, and
+	// Groups the number of such steps.
 	Seconds     float64 `json:"seconds"`
 	StepSeconds float64 `json:"stepSeconds"`
 	Groups      int     `json:"groups"`
-	// WallSeconds is how long the replay took.
+	// WallSeconds is the duration of the replay.
 	WallSeconds float64 `json:"wallSeconds"`
 	// Replayed and Recorded are the cluster in the replay and in the recording.
 	Replayed Outcome `json:"replayed"`
@@ -45,10 +45,10 @@ type Outcome struct {
 	Placed  int `json:"placed"`
 	Ended   int `json:"ended"`
 	Evicted int `json:"evicted"`
-	// Waiting is how long placed pods waited.
+	// Waiting are the waiting times of placed pods.
 	Waiting Waiting `json:"waitingSeconds"`
-	// Mean are the mean figures of the whole time, and MostWaiting is the largest number of waiting
-	// pods at a time.
+	// Mean are the mean figures over the whole time, and MostWaiting is the largest number of pods
+	// that waited at one time.
 	Mean        Values  `json:"mean"`
 	MostWaiting int     `json:"mostWaiting"`
 	Points      []Point `json:"points"`

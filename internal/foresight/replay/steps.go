@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// Group are the events of a recording, and the ends of pods, that are applied together. The
-// scheduler decides afterwards.
+// Group are a recording's events and pod ends that are applied together. The scheduler decides
+// afterwards.
 type Group[E any] struct {
-	// At is the time of the last of them.
+	// At is the time of the last one.
 	At     time.Duration
 	Ends   []string // IDs of pods
 	Events []E
 }
 
-// Steps is the virtual clock of a replay: it brings the events of a recording and the ends of pods
-// into the order of time, and skips times in which nothing happens.
+// Steps is the virtual clock for a replay: it brings recorded events and pod ends into time order,
+// and skips times in which nothing happens.
 type Steps[E any] struct {
-	// step is how long a group is at most.
+	// step is the greatest length of a group.
 	step time.Duration
 	do   func(Group[E]) error
 

@@ -83,14 +83,15 @@ func add(to, more report.Amounts, sign int64) {
 	}
 }
 
-// Values are figures of a moment, or means of a time.
+// Values are figures at a moment, or means over a time.
 type Values struct {
 	Nodes   float64 `json:"nodes"`
 	Running float64 `json:"running"`
 	Waiting float64 `json:"waiting"`
-	// Utilization is the requested part of the resources of all nodes, from 0 to 1.
+	// Utilization is the requested part of all nodes' resources, from 0 to 1.
 	Utilization map[string]float64 `json:"utilization"`
-	// Cost is the price of all nodes, and EmptyCost of nodes with only pods that cannot move.
+	// Cost is the price of all nodes, and EmptyCost the price of nodes with only pods that cannot
+	// move.
 	Cost      float64 `json:"cost,omitempty"`
 	EmptyCost float64 `json:"emptyCost,omitempty"`
 }
@@ -130,7 +131,7 @@ func (v *Values) add(o Values, part float64) {
 	}
 }
 
-// intervals is how many points a series has.
+// intervals is the number of points in a series.
 const intervals = 500
 
 // Series are figures over time: means of equal intervals.

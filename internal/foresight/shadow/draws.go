@@ -1,7 +1,7 @@
 package shadow
 
-// mostTied is how many nodes the shadow may select for one pod until it does not matter which ones
-// they are: the observed node is one of them as well as not.
+// mostTied is the number of nodes that the shadow may select for one pod before it does not matter
+// any more which ones they are: the observed node is one of them as well as not.
 const mostTied = 4
 
 // draws are the nodes that the shadow selected for one pod, asked again and again.

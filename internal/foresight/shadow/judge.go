@@ -8,12 +8,12 @@ import (
 )
 
 const (
-	// decisionTime is how long a decision may take.
+	// decisionTime is the time limit for a decision.
 	decisionTime = 15 * time.Second
-	// forgetTime is how long the shadow may take to forget a decision after its binding was refused.
+	// forgetTime is the time limit for the shadow to forget a decision after its binding was refused.
 	forgetTime = 5 * time.Second
-	// evictionTime is how much later than the shadow the observed scheduler may evict a pod: a
-	// scheduler from 1.32 on reports first that there is no node for the other pod.
+	// evictionTime is the delay after the shadow in which the observed scheduler may evict a pod: a
+	// scheduler from 1.32 on reports first that there is no node for the evicting pod.
 	evictionTime = time.Minute
 )
 

@@ -17,7 +17,7 @@ type pod struct {
 	namespace, name, uid, scheduler, node string
 	// refused is set if its scheduler has found no node, terminating if it is being deleted.
 	refused, terminating bool
-	// after is the version of the cluster after which the shadow sees copies of the pod.
+	// after is the cluster's version after which the shadow sees copies of the pod.
 	after string
 }
 
@@ -58,7 +58,7 @@ func text(fields map[string]any, name string) string {
 	return s
 }
 
-// with returns a shallow copy of fields with one of them changed.
+// with returns a shallow copy of fields with one field changed.
 func with(fields map[string]any, name string, value any) map[string]any {
 	c := maps.Clone(fields)
 	if c == nil {
@@ -68,7 +68,7 @@ func with(fields map[string]any, name string, value any) map[string]any {
 	return c
 }
 
-// copied returns a copy of the pod that waits for the scheduler of a profile.
+// copied returns a copy of the pod that waits for a profile's scheduler.
 func (p *pod) copied(uid, version, profile string) map[string]any {
 	metadata := with(with(child(p.fields, "metadata"), "uid", uid), "resourceVersion", version)
 	delete(metadata, "deletionTimestamp")
@@ -83,7 +83,7 @@ func (p *pod) copied(uid, version, profile string) map[string]any {
 // key returns namespace/name.
 func (p *pod) key() string { return p.namespace + "/" + p.name }
 
-// probe returns a pod that fits on no node, and evicts none, as of a version of the cluster.
+// probe returns a pod that fits on no node, and evicts none, as of a cluster version.
 func probe(version string) *pod {
 	const name = "pmk-sched-shadow-probe"
 	p := parsePod(map[string]any{
@@ -126,7 +126,7 @@ func (n names) prepare(p *pod) {
 	}
 }
 
-// placesPerVersion is how many versions the shadow sees for each version of the cluster. The
+// placesPerVersion is the number of versions that the shadow sees for each cluster version. The
 // versions in between are for copies of pods.
 const placesPerVersion = 1000
 

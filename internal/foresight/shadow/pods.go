@@ -10,10 +10,10 @@ import (
 	"go.uber.org/zap"
 )
 
-// podsPath is the path of the pods of all namespaces.
+// podsPath is the path for pods in all namespaces.
 const podsPath = "/api/v1/pods"
 
-// pods answers a list or a watch of the scheduler's own informer of pods.
+// pods answers a list or a watch from the scheduler's own pod informer.
 func (p *proxy) pods(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	if version := query.Get("resourceVersion"); version != "" {
@@ -151,7 +151,7 @@ func expect(d *json.Decoder, want json.Delim) error {
 	return nil
 }
 
-// shows reports whether the shadow sees a pod of a list, or of the initial events of a watch.
+// shows reports whether the shadow sees a pod from a list, or from the initial events of a watch.
 func (p *proxy) shows(one *pod) bool {
 	observed := one.scheduler == p.names.observed
 	switch {

@@ -31,7 +31,7 @@ import (
 var sessions = regexp.MustCompile(
 	`^/api/v1/(namespaces/[^/]+/(pods|services)|nodes)/[^/]+/(exec|attach|portforward|proxy)(/|$)`)
 
-// retryInterval is how long a watch waits before it is tried again.
+// retryInterval is the pause before a watch is tried again.
 const retryInterval = time.Second
 
 // proxy is between the shadow and the API server. It sends nothing but reads.
@@ -54,7 +54,7 @@ type proxy struct {
 	lost     bool               // the API server
 }
 
-// refusal is the answer of an API server that does not let the shadow read all objects of a kind.
+// refusal is the answer of an API server that does not let the shadow read all objects in a kind.
 type refusal struct {
 	err   error
 	since time.Time

@@ -21,12 +21,12 @@ type Report struct {
 	Noise       []Difference `json:"noise"`
 	// Undecided are pods that the shadow did not decide about in time, or failed to.
 	Undecided []Difference `json:"undecided"`
-	// Missed is how many pods were bound without an event that the proxy received.
+	// Missed is the number of pods that were bound without an event that the proxy received.
 	Missed int `json:"missed"`
 	// Evictions are the pods that the shadow would have evicted.
 	Evictions []Eviction `json:"evictions"`
-	// Notes are differences of the shadow from a deployed scheduler, and the errors of its reads that
-	// still failed at the end.
+	// Notes are the shadow's differences from a deployed scheduler, and the errors of reads that still
+	// failed at the end.
 	Notes []string `json:"notes,omitempty"`
 }
 

@@ -33,13 +33,13 @@ import (
 )
 
 const (
-	// startTime is how long the shadow may take to read all objects.
+	// startTime is the time limit for the shadow to read all objects.
 	startTime = 5 * time.Minute
-	// refusalTime is how long the API server may refuse to list a kind, as one does that has not read
-	// its roles yet.
+	// refusalTime is the time for which the API server may refuse to list a kind, as one does that has
+	// not read its roles yet.
 	refusalTime  = 5 * time.Second
 	pollInterval = 500 * time.Millisecond
-	// mostLog is how many bytes of the shadow's log are kept.
+	// mostLog is the number of bytes that are kept from the shadow's log.
 	mostLog = 16 << 20
 )
 

@@ -12,18 +12,18 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
 )
 
-// initialEventsEnd is the annotation of the bookmark that ends the initial events of a watch.
+// initialEventsEnd is the annotation on the bookmark that ends the initial events of a watch.
 const initialEventsEnd = "k8s.io/initial-events-end"
 
-// ahead is how many events of pods are read before the shadow has decided about earlier pods. The
-// API server closes a watch that is not read (staging/src/k8s.io/apiserver/pkg/storage/cacher), and
-// keeps events for minutes only.
+// ahead is the number of pod events that are read before the shadow has decided about earlier pods.
+// The API server closes a watch that is not read (staging/src/k8s.io/apiserver/pkg/storage/cacher),
+// and keeps events for minutes only.
 const ahead = 10000
 
-// settleTime is how long the shadow, which has nothing else to do, may take to process an event.
+// settleTime is the time for the shadow, which has nothing else to do, to process an event.
 const settleTime = 100 * time.Millisecond
 
-// stream passes the events of a watch of pods to the shadow.
+// stream passes the events of a pod watch to the shadow.
 type stream struct {
 	proxy *proxy
 	to    io.Writer

@@ -17,7 +17,7 @@ import (
 // mostBytes is more than an API server accepts.
 const mostBytes = 8 << 20
 
-// selectedNode is the annotation of a claim that names the node of its first pod
+// selectedNode is the claim annotation that names the node of its first pod
 // (pkg/scheduler/framework/plugins/volumebinding).
 const selectedNode = "volume.kubernetes.io/selected-node"
 

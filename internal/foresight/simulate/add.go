@@ -18,7 +18,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
-// loadCopies creates the scenario's copies of objects of the snapshot.
+// loadCopies creates the scenario's copies of snapshot objects.
 func (r *run) loadCopies(ctx context.Context) error {
 	if r.o.Scenario.Copies == nil {
 		return nil
@@ -100,7 +100,7 @@ func (r *run) loadAdded(ctx context.Context) error {
 	return nil
 }
 
-// nextCopy returns the pods of the next copy of all workloads.
+// nextCopy returns the pods in the next copy of all workloads.
 func (r *run) nextCopy() []scenario.Replica {
 	var all []scenario.Replica
 	for i := range r.o.Scenario.Workloads {
@@ -132,7 +132,7 @@ func (r *run) prepare(ctx context.Context, replica *scenario.Replica) (refused s
 	return "", nil
 }
 
-// mostCopies is how many copies are tried at the same time.
+// mostCopies is the number of copies that are tried at the same time.
 const mostCopies = 128
 
 // fill adds copies of the workloads until a pod does not fit. It creates several copies at once. If

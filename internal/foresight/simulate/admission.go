@@ -16,8 +16,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
-// readClasses reads the classes of the snapshot and the namespaces with budgets, unless they are
-// known from a step before, and adds those of the scenario.
+// readClasses reads the snapshot's classes and the namespaces with budgets, unless they are known
+// from a step before, and adds the scenario's classes.
 func (o *Options) readClasses() error {
 	if o.classes == nil {
 		o.classes, o.budgeted = load.NewClasses(), map[string]bool{}
@@ -56,9 +56,8 @@ func (o *Options) firstClasses() *load.Classes {
 	return o.classes
 }
 
-// admit returns an object of the snapshot with the defaults of the API server and the changes of
-// its admission, unless an API server has created it. refused is the reason why it would not be
-// created.
+// admit returns a snapshot's object with the API server's defaults and admission changes, unless an
+// API server has created it. refused is the reason why it would not be created.
 func (r *run) admit(
 	ctx context.Context, kind *snapshot.Kind, version string, o map[string]any,
 ) (_ map[string]any, refused string, err error) {
@@ -130,8 +129,8 @@ func refusal(pod map[string]any, reason string) report.Unplaced {
 	return report.Unplaced{Namespace: namespace, Name: name, Reason: "not created: " + reason}
 }
 
-// noteQuotas names the quotas of the namespaces of added pods, and namespaces that the snapshot
-// does not have: the API server of the cluster may refuse the pods.
+// noteQuotas names the quotas in the namespaces of added pods, and namespaces that the snapshot
+// does not have: the cluster's API server may refuse the pods.
 func (r *run) noteQuotas() {
 	quotas, missing := map[string]bool{}, map[string]bool{}
 	for i := range r.o.Scenario.Workloads {
@@ -151,7 +150,7 @@ func (r *run) noteQuotas() {
 	}
 }
 
-// admissionNotes returns notes about classes that a snapshot of a cluster does not have, for the
+// admissionNotes returns notes about classes that a cluster's snapshot does not have, for the
 // admission of added pods.
 func admissionNotes(h *snapshot.Header) []string {
 	if h.Source != snapshot.FromCluster {

@@ -19,13 +19,13 @@ import (
 // BenchRequest describes a measurement.
 type BenchRequest struct {
 	Input
-	// Nodes is the number of identical nodes. If it is 0, the nodes are those of the snapshot.
+	// Nodes is the number of identical nodes. If it is 0, the snapshot's nodes are used.
 	Nodes int
-	// Pods is the number of identical pods to schedule. Instead, Workload is a file of
-	// scheduler_perf, and Case the workload in it, with its own nodes.
+	// Pods is the number of identical pods to schedule. Instead, Workload is a scheduler_perf file,
+	// and Case the workload in it, with its own nodes.
 	Pods           int
 	Workload, Case string
-	// Samples is how often to measure each scheduler.
+	// Samples is the number of measurements for each scheduler.
 	Samples int
 }
 
@@ -97,8 +97,8 @@ type competitor struct {
 	notes []string
 }
 
-// readWorkload reads a workload of scheduler_perf. The paths of templates are relative to the file,
-// or, up to 1.30, to the directory above.
+// readWorkload reads a scheduler_perf workload. Template paths are relative to the file, or, up to
+// 1.30, to the directory above.
 func readWorkload(file, name string) (*bench.Workload, error) {
 	text, err := problem.ReadFile("workload", file)
 	if err != nil {

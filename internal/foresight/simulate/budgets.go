@@ -12,13 +12,13 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
-// budgets are the PodDisruptionBudgets of a run, and the pods and controllers of their namespaces.
+// budgets are a run's PodDisruptionBudgets, and the pods and controllers in their namespaces.
 type budgets struct {
 	// namespaces are the namespaces with budgets.
 	namespaces map[string]bool
 	all        []budget
 	pods       []budgetPod
-	// replicas are the replicas of controllers, and owners the controllers of controllers, by
+	// replicas are the controllers' replicas, and owners the controllers that own controllers, by
 	// namespace, kind and name.
 	replicas map[string]int
 	owners   map[string]string
@@ -137,8 +137,8 @@ func (b *budgets) list() []kubelet.Budget {
 	return all
 }
 
-// expected is how many pods a budget without a status expects: its pods, or, if its rule needs the
-// scale, the replicas of their controllers (getExpectedScale in
+// expected returns the number of pods that a budget without a status expects: its pods, or, if its
+// rule needs the scale, their controllers' replicas (getExpectedScale in
 // pkg/controller/disruption/disruption.go). Pods without a controller do not count then.
 func (b *budgets) expected(of *budget, pods []budgetPod) int {
 	if !preemption.NeedsScale(&of.Spec) {

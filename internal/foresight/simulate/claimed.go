@@ -11,9 +11,9 @@ import (
 )
 
 // retryClaiming makes the scheduler try the pods again, once, that have no node and whose claims
-// were created after them, and waits for its decisions. A scheduler can see the claim of a pod
-// before the cache of its plugin VolumeBinding has it (volumebinding/assume_cache.go). It fails,
-// and tries the pod again only after minutes, if the event of the claim has passed by then.
+// were created after them, and waits for its decisions. A scheduler can see a pod's claim before
+// its VolumeBinding plugin's cache has it (volumebinding/assume_cache.go). It fails, and tries the
+// pod again only after minutes, if the claim's event has passed by then.
 func (r *run) retryClaiming(ctx context.Context, s *scheduler) error {
 	claiming := map[string]bool{}
 	for _, w := range r.waiting {

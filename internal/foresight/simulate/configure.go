@@ -9,9 +9,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
-// Configure renders the configuration and the flags of a deployment for a process on this machine:
-// with the path of its kubeconfig, without leader election and without the files and addresses of a
-// pod. insecurePort is a free port, for releases that need one. Extenders of the deployment get an
+// Configure renders a deployment's configuration and flags for a process on this machine: with the
+// path of its kubeconfig, without leader election and without a pod's files and addresses.
+// insecurePort is a free port, for releases that need one. The deployment's extenders get an
 // address that refuses connections.
 func (s *Scheduler) Configure(on *session.Session, kubeconfig string, insecurePort int) (*Configuration, error) {
 	request := s.Request.Configuration
@@ -60,8 +60,8 @@ func (s *Scheduler) notes() []string {
 	return notes
 }
 
-// addArgs adds the flags of the configuration and of the user, except for flags about the files and
-// addresses of a pod, and about the log and metrics that a simulation reads.
+// addArgs adds the configuration's and the user's flags, except for flags about a pod's files and
+// addresses, and about the log and metrics that a simulation reads.
 func (c *Configuration) addArgs(on *session.Session, s *Scheduler, configured []string) error {
 	line := profiles.CommandLine{Release: s.Release, Given: s.Request.Args}
 	if _, err := line.Flags(); err != nil { // a deployment refuses the same
@@ -92,8 +92,8 @@ func (c *Configuration) addArgs(on *session.Session, s *Scheduler, configured []
 	return err
 }
 
-// ofPod reports whether a flag of kube-scheduler is about the files, the addresses, the log or the
-// metrics of its process. It does not change a decision.
+// ofPod reports whether a kube-scheduler flag is about the process's files, addresses, log or
+// metrics. It does not change a decision.
 func ofPod(flag string) bool {
 	for _, prefix := range []string{"tls-", "log-", "logging-", "requestheader-"} {
 		if strings.HasPrefix(flag, prefix) {
@@ -108,7 +108,7 @@ func ofPod(flag string) bool {
 	}, flag)
 }
 
-// setFlags sets the flags to lists of flags, of which a later one overrides an earlier one.
+// setFlags sets the flags to lists of flags, in which a later one overrides an earlier one.
 func (c *Configuration) setFlags(lists ...[]string) error {
 	var all []string
 	for _, arg := range slices.Concat(lists...) {

@@ -8,9 +8,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// mostErrors is how often a pod fails with an error before it counts as decided. The scheduler
-// tries it again with a pause of at most 10 seconds, forever: up to 1.29.4 a pod that names a node
-// that does not exist (kubernetes#124559).
+// mostErrors is the number of errors after which a pod counts as decided. The scheduler tries it
+// again with a pause of at most 10 seconds, forever: up to 1.29.4 a pod that names a node that does
+// not exist (kubernetes#124559).
 const mostErrors = 4
 
 // awaitDecisions waits until the scheduler has bound or refused as many pods, and tries none again.
@@ -31,12 +31,12 @@ func (s *scheduler) awaitDecisions(ctx context.Context, pods int) error {
 // decisions follows the decisions of a scheduler about pods.
 type decisions struct {
 	pods int
-	// stable is how many polls in a row the scheduler had nothing to do; the next one counts from next
-	// on.
+	// stable is the number of consecutive polls in which the scheduler had nothing to do; the next
+	// poll counts from next on.
 	stable int
 	next   time.Time
-	// progress is the number of attempts without an error, and errors the number of errors before the
-	// last of them.
+	// progress is the number of attempts without an error, and errors the error count before the last
+	// such attempt.
 	progress, errors int
 }
 

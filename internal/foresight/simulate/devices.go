@@ -24,7 +24,7 @@ type devices struct {
 	// use them.
 	claims    map[string]bool
 	consumers map[string][]scenario.Consumer
-	// ended are the UIDs of finished pods with claims, and pods is how many others have claims.
+	// ended are the UIDs of finished pods with claims, and pods is the number of unfinished ones.
 	ended map[string]bool
 	pods  int
 	// gates are the feature gates that the objects need.
@@ -167,8 +167,8 @@ func (r *run) readDevices(ctx context.Context, after *report.Usage) error {
 	return nil
 }
 
-// deviceArgs are the flags of a scheduler or an API server of a release for feature gates that are
-// disabled there by default.
+// deviceArgs are the flags for a scheduler or an API server at a release that set feature gates
+// which are disabled there by default.
 func deviceArgs(release versions.Release, gates []string) (args, enabled []string) {
 	if len(release.Rules().DeviceAPIs) == 0 {
 		return nil, nil

@@ -13,8 +13,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 )
 
-// preemptors returns the pods that evicted others, by the namespace and name of the evicted pod,
-// from the events of the scheduler. Some releases name only the UID: see [explain.Preemptor].
+// preemptors returns the pods that evicted others, by the evicted pod's namespace and name, from
+// the scheduler's events. Some releases name only the UID: see [explain.Preemptor].
 func preemptors(ctx context.Context, kube kubernetes.Interface) (map[string]string, error) {
 	by, byUID := map[string]string{}, map[string]types.UID{}
 	options := metav1.ListOptions{FieldSelector: "reason=Preempted", Limit: pageSize}

@@ -51,11 +51,11 @@ func (s *Server) Explain(ctx context.Context, o Options, namespace, pod string) 
 }
 
 const (
-	// closeTime is how long calls of a scheduler that has ended may take.
+	// closeTime is the time for calls by a scheduler that has ended.
 	closeTime = 5 * time.Second
-	// probeInterval is how often a probe is read.
+	// probeInterval is the interval at which a probe is read.
 	probeInterval = 20 * time.Millisecond
-	// defaultTime is how long the scheduler may take to write its configuration.
+	// defaultTime is the time limit for the scheduler to write its configuration.
 	defaultTime = time.Minute
 )
 

@@ -20,9 +20,9 @@ import (
 // it. The scheduler must not look at the pod before it has received them: it would refuse the pod,
 // and not every plugin has it try again when they appear.
 const (
-	// firstSettleTime is how long the scheduler may take to receive them.
+	// firstSettleTime is the time for the scheduler to receive them.
 	firstSettleTime = 100 * time.Millisecond
-	// mostSettleTime is how long it gets if a refusal names one of them, which may be for that reason.
+	// mostSettleTime is the time limit if a refusal names one of them, which may be the reason.
 	mostSettleTime = 2 * time.Second
 )
 

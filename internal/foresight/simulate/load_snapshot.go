@@ -177,7 +177,7 @@ func (r *run) renewal() scenario.Renewal {
 }
 
 // wait enqueues a pod for the scheduler, and defers the objects that it owns until it exists.
-// created is its place among the pods of its priority. If it is empty, the age of the pod decides.
+// created is its place among the pods with its priority. If it is empty, the pod's age decides.
 func (r *run) wait(key, created string, pod map[string]any, owned []scenario.Object) error {
 	text, err := snapshot.Encode(pod)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 // serverGCPercent leaves more of the processors to the scheduler that is measured.
 const serverGCPercent = 400
 
-// measure measures how fast a scheduler binds the pods of a workload. All of them exist before the
+// measure measures how fast a scheduler binds a workload's pods. All pods exist before the
 // scheduler starts, so that the speed of creating them does not matter. The API server is new, so
 // that no measurement depends on earlier ones.
 func measure(

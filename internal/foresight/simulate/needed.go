@@ -16,13 +16,13 @@ type NeededRequest struct {
 	Input
 	// Script reads the templates. It has no steps.
 	Script
-	// Templates are names of nodes or files, and Limit is the largest number of nodes of each.
+	// Templates are node names or files, and Limit is the largest number of nodes for each.
 	Templates []string
 	Limit     int
 }
 
-// Needed returns how many nodes of each template the pending pods need, by simulations with
-// different numbers of nodes. The cluster is only read, and not at all with a file.
+// Needed returns the number of nodes that the pending pods need from each template, by simulations
+// with different node numbers. The cluster is only read, and not at all with a file.
 func Needed(ctx context.Context, s *session.Session, r NeededRequest) (result *report.Needed, err error) {
 	in, err := r.open(ctx, s, "needed")
 	if err != nil {
@@ -60,8 +60,8 @@ func unknownNeeds() []string {
 	}
 }
 
-// NeededOf returns how many nodes of one template the pending pods need, and the notes of the
-// simulations. run runs a scenario.
+// NeededOf returns the number of nodes like one template that the pending pods need, and the
+// simulations' notes. run runs a scenario.
 func NeededOf(
 	ctx context.Context, s *session.Session, script Script, template string, limit int,
 	run func(context.Context, scenario.Scenario) (*report.Report, error),

@@ -16,8 +16,8 @@ type opened struct {
 	servers  *Servers
 }
 
-// open opens the objects, compiles the scheduler, and prepares API servers. purpose is part of the
-// name of their temporary directory.
+// open opens the objects, compiles the scheduler, and prepares API servers. purpose is a part of
+// their temporary directory's name.
 func (in Input) open(ctx context.Context, s *session.Session, purpose string) (o *opened, err error) {
 	o = &opened{}
 	if o.snapshot, err = capture.Open(ctx, s, in.Snapshot); err != nil {

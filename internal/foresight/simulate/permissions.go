@@ -16,12 +16,12 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
-// permissionsName is the name of the role of a scheduler in a sandbox, and of its binding.
+// permissionsName is the name of the role for a scheduler in a sandbox, and of its binding.
 const permissionsName = "pmk-sched-sandbox"
 
-// permit lets the scheduler of a sandbox change the objects of a simulation, whatever its plugins
-// do with them. It grants no subresource but status: for the proxy of a node or of a Service, the
-// API server, which runs outside of the sandbox, would connect to an address that a plugin names.
+// permit lets a sandbox's scheduler change a simulation's objects, whatever its plugins do with
+// them. It grants no subresource but status: for the proxy of a node or a Service, the API server,
+// which runs outside the sandbox, would connect to an address that a plugin names.
 func (r *run) permit(ctx context.Context) error {
 	kube, err := kubernetes.NewForConfig(r.server.Config())
 	if err != nil {

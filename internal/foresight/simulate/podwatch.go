@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// podWatch knows the decisions of a scheduler about the pods of an API server.
+// podWatch knows a scheduler's decisions about the pods on an API server.
 type podWatch struct {
 	// changed has an element after a change.
 	changed chan struct{}

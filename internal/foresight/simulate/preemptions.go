@@ -19,8 +19,7 @@ import (
 // PreemptionRequest describes the scheduler and the objects of [Preemptions].
 type PreemptionRequest struct {
 	Input
-	// Requests of the pods that are tried. If it is empty, these are typical of the pods of each
-	// class.
+	// Requests of the pods that are tried. If it is empty, these are typical for each class's pods.
 	Requests corev1.ResourceList
 }
 
@@ -54,8 +53,8 @@ func Preemptions(
 }
 
 // Preemptions runs the scheduler of the options on their objects, and has it place a pod of each
-// class, each in the state of the snapshot. Pods request the given resources or, if there are none,
-// those of a typical pod of the class.
+// class, each in the snapshot's state. Pods have the given requests or, if there are none, those of
+// a typical pod in the class.
 func (s *Server) Preemptions(
 	ctx context.Context, o Options, requests corev1.ResourceList,
 ) (*preemption.Result, error) {

@@ -29,7 +29,7 @@ type Process struct {
 	Profiles, Notes []string
 	// dial connects to the address of MetricsURL.
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// sandbox is where the scheduler runs. It is nil if it runs as the user.
+	// sandbox is the service in which the scheduler runs. It is nil if it runs as the user.
 	sandbox *sandbox.Service
 }
 
@@ -42,7 +42,7 @@ func (p *Process) Kill() error {
 	return err
 }
 
-// Names of files of a scheduler.
+// Names of a scheduler's files.
 const (
 	configurationFile = "scheduler.yaml"
 	kubeconfigFile    = "kubeconfig"

@@ -69,7 +69,7 @@ func (c *Configuration) set(field string, value any) error {
 	return nil
 }
 
-// Compile finds or compiles the programs of a simulation. h is the header of the snapshot.
+// Compile finds or compiles a simulation's programs. h is the snapshot's header.
 func Compile(ctx context.Context, s *session.Session, r pack.Scheduler, h *snapshot.Header) (p Programs, err error) {
 	release, err := ReleaseOf(ctx, s, r.Branch, h)
 	if err != nil {
@@ -95,7 +95,7 @@ func Compile(ctx context.Context, s *session.Session, r pack.Scheduler, h *snaps
 	return p, nil
 }
 
-// ReleaseOf returns the release of a branch, by default the release of the snapshot.
+// ReleaseOf returns a branch's release, by default the snapshot's release.
 func ReleaseOf(ctx context.Context, s *session.Session, branch string, h *snapshot.Header) (versions.Release, error) {
 	if branch == pack.BranchAuto {
 		if branch = h.Release; branch == "" {

@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// defaultGroups is how many groups a recording has at most by default, and shortestStep the length
-	// of a group at least.
+	// defaultGroups is the default limit for a recording's groups, and shortestStep the smallest
+	// length of a group.
 	defaultGroups = 1440
 	shortestStep  = time.Second
 )
@@ -32,7 +32,8 @@ type ReplayRequest struct {
 	Scheduler pack.Scheduler
 	// File is the path of the recording.
 	File string
-	// Step is how much virtual time is applied together. 0 is a minute for a day, and accordingly.
+	// Step is the virtual time that is applied together. Defaults to a minute for a day, and
+	// accordingly.
 	Step    time.Duration
 	Timeout time.Duration
 	Prices  []report.Price
@@ -105,7 +106,7 @@ func (s *Server) Replay(
 	return result, nil
 }
 
-// readHistory reads the lives of the pods of a recording.
+// readHistory reads the lives of a recording's pods.
 func readHistory(
 	recording *capture.Recording, length time.Duration, prices []report.Price,
 ) (*replay.History, error) {

@@ -14,8 +14,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/archive"
 )
 
-// apply applies the events of a group except for the ends of pods, and returns whether an object
-// has changed, and the pods that arrive. It adds the pods of removed nodes to removed.
+// apply applies a group's events except for pod ends, and returns whether an object has changed,
+// and the pods that arrive. It adds the pods on removed nodes to removed.
 func (d *replayer) apply(
 	ctx context.Context, events []archive.Event, removed *[]string,
 ) (changed bool, arrivals []*replayed, err error) {
@@ -53,8 +53,8 @@ func (d *replayer) apply(
 	return changed, arrivals, err
 }
 
-// isReplayed reports whether the changes of a kind are applied. Changes of volumes and devices
-// are consequences of decisions that may differ.
+// isReplayed reports whether a kind's changes are applied. Changes to volumes and devices are
+// consequences of decisions that may differ.
 func isReplayed(kind *snapshot.Kind) bool {
 	switch kind.GroupResource() {
 	case "nodes", "namespaces", "priorityclasses.scheduling.k8s.io", "poddisruptionbudgets.policy", "services",

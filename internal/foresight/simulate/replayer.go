@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	// cacheSettleTime is how long a scheduler that has nothing else to do may take to process a change
-	// that another watch has reported. Up to 1.34 it handles pods with a node in one goroutine and
-	// waiting pods in another (pkg/scheduler/eventhandlers.go adds two handlers).
+	// cacheSettleTime is the time for a scheduler that has nothing else to do to process a change that
+	// another watch has reported. Up to 1.34 it handles pods with a node in one goroutine and waiting
+	// pods in another (pkg/scheduler/eventhandlers.go adds two handlers).
 	cacheSettleTime = 50 * time.Millisecond
-	// mostRounds is how often the pods of a group are tried: others may have been evicted or placed.
+	// mostRounds is the number of attempts at a group's pods: others may have been evicted or placed.
 	mostRounds = 3
 )
 
@@ -29,7 +29,7 @@ const (
 type replayer struct {
 	history   *replay.History
 	recording *capture.Recording
-	// step is how much of the recording is applied together.
+	// step is the part of the recording that is applied together.
 	length, step time.Duration
 	steps        *replay.Steps[archive.Event]
 	tally        *replay.Tally
@@ -142,7 +142,7 @@ func (d *replayer) begin(ctx context.Context) error {
 	return d.withdraw(ctx)
 }
 
-// nextPlace returns the place of a pod among the pods of its priority, after the pods before.
+// nextPlace returns a pod's place among the pods with its priority, after the pods before.
 func (d *replayer) nextPlace() string {
 	d.sorted++
 	return fmt.Sprintf("%020d", d.sorted)

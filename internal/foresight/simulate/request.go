@@ -16,7 +16,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/capture"
 )
 
-// Input are the schedulers and the objects of a simulation or of a measurement.
+// Input are the schedulers and the objects for a simulation or a measurement.
 type Input struct {
 	// Scheduler is compared with the schedulers of Against, if there are any.
 	Scheduler pack.Scheduler

@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// pollInterval is how often the metrics of the scheduler are read, and firstPoll how soon for the
-	// second time: each following interval is twice as long.
+	// pollInterval is the interval at which the scheduler's metrics are read, and firstPoll the
+	// interval before the second time: each following interval is twice as long.
 	pollInterval = 500 * time.Millisecond
 	firstPoll    = 50 * time.Millisecond
-	// stablePolls is how many times in a row the scheduler must have nothing to do. A pod that evicts
-	// others waits for them in the meantime: that takes less than a second, since no kubelet has to
-	// stop them.
+	// stablePolls is the number of consecutive polls in which the scheduler must have nothing to do. A
+	// pod that evicts others waits for them in the meantime: that takes less than a second, since no
+	// kubelet has to stop them.
 	stablePolls = 5
-	// cacheTime is how long the scheduler may take to read the objects.
+	// cacheTime is the time limit for the scheduler to read the objects.
 	cacheTime = 5 * time.Minute
 )
 
@@ -36,7 +36,7 @@ type scheduler struct {
 	url      string
 	client   *http.Client
 	profiles []string
-	// cacheSize is the name of the metric of the cache.
+	// cacheSize is the name of the cache's metric.
 	cacheSize string
 }
 
@@ -154,16 +154,16 @@ func (s *scheduler) read(ctx context.Context) (string, error) {
 // counters are metrics of the scheduler.
 type counters struct {
 	cachedNodes, cachedPods int
-	// active is the number of pods that it will try, refused the number of pods without a fitting
-	// node or with scheduling gates.
+	// active is the number of pods that it will try, refused the number of pods without a fitting node
+	// or with scheduling gates.
 	active, refused int
-	// attempts is the number of attempts to schedule a pod that have ended. scheduled of them have
-	// bound it, and errors have failed for another reason than that no node fits.
+	// attempts is the number of ended attempts to schedule a pod. scheduled is the number that have
+	// bound it, and errors the number that have failed for a reason other than that no node fits.
 	attempts, scheduled, errors int
 }
 
-// parseMetrics reads metrics in the text format of Prometheus. cacheSize is the name of the metric
-// of the cache in the release.
+// parseMetrics reads metrics in Prometheus' text format. cacheSize is the name of the cache's
+// metric in the release.
 func parseMetrics(text, cacheSize string) counters {
 	m := metrics.Parse(text)
 	cache, pending := m.SumBy(cacheSize, "type"), m.SumBy("scheduler_pending_pods", "queue")

@@ -25,12 +25,12 @@ type Server struct {
 	// classes is the hash of the classes with which it was started. It is empty if it was started
 	// with the first ones of every cluster, and a run has created others since.
 	classes string
-	// objects is how many nodes and pods the runs had.
+	// objects is the number of nodes and pods in the runs.
 	objects int
 }
 
-// reusable is how many nodes and pods the runs on one API server may have: to remove more of them
-// takes longer than to start another API server, and etcd keeps their former versions.
+// reusable is the number of nodes and pods that the runs on one API server may have: to remove more
+// of them takes longer than to start another API server, and etcd keeps their former versions.
 const reusable = 5000
 
 // isWorn reports whether another API server is better for the next run.
@@ -61,7 +61,7 @@ func startServer(
 // Close stops the API server.
 func (s *Server) Close() error { return s.api.Close() }
 
-// Run runs a scenario on the API server, without the objects of earlier runs. The directory of the
+// Run runs a scenario on the API server, without the objects of earlier runs. The directory in the
 // options is for this run alone.
 func (s *Server) Run(ctx context.Context, o Options) (*report.Report, error) {
 	return s.run(ctx, o, nil)
@@ -95,8 +95,8 @@ func (s *Server) run(ctx context.Context, o Options, observer *observer) (*repor
 	return r.report, nil
 }
 
-// useClasses makes the API server know the classes of a run whose pods it admits, and forget the
-// classes of an earlier run: a StorageClass with the same name would remain.
+// useClasses makes the API server know the classes for a run whose pods it admits, and forget an
+// earlier run's classes: a StorageClass with the same name would remain.
 func (s *Server) useClasses(ctx context.Context, o *Options) error {
 	if err := o.readClasses(); err != nil {
 		return err
@@ -122,9 +122,9 @@ func (s *Server) useClasses(ctx context.Context, o *Options) error {
 }
 
 // apiServerArgs disable request limits and the admission plugins that do not affect scheduling, or
-// need controllers and services that a simulation does not have. The others apply to objects of
-// manifests: package load writes the objects of a cluster to etcd. The flags enable all versions of
-// the API of devices, so that its objects are served in their own, with all their fields.
+// need controllers and services that a simulation does not have. The remaining plugins apply to
+// objects from manifests: package load writes a cluster's objects to etcd. The flags enable all
+// versions of the device API, so that its objects are served in their own, with all their fields.
 func apiServerArgs(release versions.Release) []string {
 	off := "ServiceAccount,TaintNodesByCondition,StorageObjectInUseProtection,ResourceQuota," +
 		"MutatingAdmissionWebhook,ValidatingAdmissionWebhook"

@@ -14,8 +14,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/capture"
 )
 
-// Servers are the API servers of simulations, one for each release: the start of one takes longer
-// than most simulations. Close them. They are not for use by several goroutines.
+// Servers are the API servers for simulations, one for each release: starting one takes longer than
+// most simulations. Close them. They are not for use by several goroutines.
 type Servers struct {
 	s         *session.Session
 	dir       string
@@ -24,8 +24,8 @@ type Servers struct {
 	dirs      int
 }
 
-// NewServers returns API servers, none of which is started. purpose is part of the name of their
-// temporary directory.
+// NewServers returns API servers, none of which is started. purpose is a part of their temporary
+// directory's name.
 func NewServers(s *session.Session, purpose string) (*Servers, error) {
 	dir, remove, err := tempdir.Make(purpose)
 	if err != nil {
@@ -52,8 +52,8 @@ func (a *Servers) Run(ctx context.Context, p Programs, o Options) (*report.Repor
 	return server.Run(ctx, o)
 }
 
-// prepare returns the API server of the scheduler's release, and sets the scheduler and a new
-// directory in the options of a run on it.
+// prepare returns the API server at the scheduler's release, and sets the scheduler and a new
+// directory in the options for a run on it.
 func (a *Servers) prepare(ctx context.Context, p Programs, o *Options) (*Server, error) {
 	if err := o.readClasses(); err != nil {
 		return nil, err

@@ -1,6 +1,6 @@
-// Package simulate runs a scheduler on the pods of a snapshot: it starts the API server of a
-// release without controllers and kubelets, loads the snapshot, runs the scheduler itself, and
-// reads where the pods went.
+// Package simulate runs a scheduler on a snapshot's pods: it starts a release's API server without
+// controllers and kubelets, loads the snapshot, runs the scheduler itself, and reads the pods'
+// nodes.
 //
 // Package scenario decides which pods are scheduled, load creates the objects, kubelet replaces
 // kubelets and volume controllers, and report contains the result. [Explain] explains one pod:
@@ -47,13 +47,13 @@ type Options struct {
 	// After is called with the API server when the pods are scheduled, before more are tried. It
 	// may be nil.
 	After func(ctx context.Context, cfg *rest.Config) error
-	// classes are the classes of the snapshot and of the scenarios so far, and admits is set if the
-	// API server admits pods or claims of manifests.
+	// classes are the classes in the snapshot and in the scenarios so far, and admits is set if the
+	// API server admits pods or claims from manifests.
 	classes *load.Classes
 	admits  bool
 	// budgeted are the namespaces with PodDisruptionBudgets, in the snapshot or the scenarios so far.
 	budgeted map[string]bool
-	// external are the custom resources of the manifests of the steps before.
+	// external are the custom resources in earlier steps' manifests.
 	external []scenario.Object
 	// then is called with the running scheduler in the end. It may be nil.
 	then func(ctx context.Context, r *run, s *scheduler) error
@@ -90,15 +90,15 @@ type run struct {
 	// moved are the UIDs of the pods that are scheduled again, and waitingClasses the StorageClasses
 	// whose volumes wait for a pod.
 	moved, waitingClasses map[string]bool
-	// before are the nodes of the pods that stay bound, and from the former nodes of the pods that
-	// are scheduled again, by namespace and name.
+	// before are the nodes of pods that stay bound, and from the former nodes of pods that are
+	// scheduled again, by namespace and name.
 	before, from map[string]string
-	// nodes are the names of the nodes, and pods the keys of the pods of the snapshot.
+	// nodes are the node names, and pods the keys of the snapshot's pods.
 	nodes, pods map[string]bool
-	// addedNodes and addedPods are how many the scenario adds before the scheduler starts.
+	// addedNodes and addedPods are the numbers that the scenario adds before the scheduler starts.
 	addedNodes, addedPods int
-	// left is the number of pending pods that the scheduler ignores, and lost the number of pods whose
-	// nodes do not exist.
+	// left is the number of pending pods that the scheduler ignores, and lost counts pods whose nodes
+	// do not exist.
 	left, lost  int
 	attachments *scenario.Attachments
 	budgets     budgets
@@ -110,8 +110,8 @@ type run struct {
 	quotas map[string][]string
 	// templates are the objects that the scenario copies.
 	templates []scenario.Object
-	// next is the number of the next pod of each workload of the scenario, and copies the number of
-	// the copy of an added pod, by namespace and name.
+	// next is the number of the next pod for each workload in the scenario, and copies an added pod's
+	// copy number, by namespace and name.
 	next    []int
 	copies  map[string]int
 	devices devices
@@ -126,7 +126,7 @@ func (r *run) note(format string, args ...any) {
 }
 
 // schedule starts the scheduler, gives it the pods in the order of its queue, and waits until it
-// has decided about all of them.
+// has decided about every pod.
 func (r *run) schedule(ctx context.Context) (err error) {
 	bounded, cancel := context.WithTimeout(ctx, r.o.Timeout)
 	defer cancel()

@@ -25,7 +25,7 @@ type UpgradeRequest struct {
 	Gates map[string]bool
 }
 
-// mostUpgradeRuns is how often each scheduler runs at most.
+// mostUpgradeRuns is the greatest number of runs by each scheduler.
 const mostUpgradeRuns = 12
 
 // Upgrade compares a scheduler at two releases, by tables and by simulations on a snapshot: it
@@ -169,7 +169,7 @@ func ComparePlacements(
 	}
 }
 
-// upgradeNotes returns the notes of two simulations. A note of one of them names its release.
+// upgradeNotes returns the notes of two simulations. A note that only one has names its release.
 func upgradeNotes(from, to *report.Report) (notes []string) {
 	for _, r := range []*report.Report{from, to} {
 		for _, note := range r.Notes {

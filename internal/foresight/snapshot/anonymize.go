@@ -11,21 +11,21 @@ import (
 )
 
 // Anonymizer replaces the names in objects, and everything else that identifies the cluster and is
-// not needed to schedule: labels and taints, images, UIDs, addresses and identifiers of volumes.
+// not needed to schedule: labels and taints, images, UIDs, addresses and volume identifiers.
 //
 // The same text is replaced by the same text everywhere, so that references, selectors and labels
-// with the name of a node still match. The replacement depends on a key: two snapshots that are
+// with a node's name still match. The replacement depends on a key: two snapshots that are
 // anonymized with the same key can be compared, and no one without the key can check a guess of a
 // name.
 //
 // An Anonymizer keeps the values to which schedulers and their configuration refer: names of
-// resources, drivers, device classes and schedulers, labels and taints of Kubernetes (their keys,
-// and values that are not names), attributes of devices, and numbers in fields. It keeps a number
-// in a label or a taint only if a requirement or a toleration compares it: it may be the number of
-// an account.
+// resources, drivers, device classes and schedulers, Kubernetes labels and taints (their keys, and
+// values that are not names), device attributes, and numbers in fields. It keeps a number in a
+// label or a taint only if a requirement or a toleration compares it: it may be an account's
+// number.
 type Anonymizer struct {
 	key []byte
-	// claims maps the names of the claims of ephemeral volumes, POD-VOLUME, to their replacements.
+	// claims maps the claim names of ephemeral volumes, POD-VOLUME, to their replacements.
 	claims map[string]string
 	// comparedLabels and comparedTaints are the keys of labels and taints whose numbers are compared.
 	comparedLabels, comparedTaints map[string]bool
@@ -90,7 +90,7 @@ func (a *Anonymizer) value(t *tree, value any) any {
 	return nil
 }
 
-// owner replaces a reference to an owner. The kind of an owner that is not one of Kubernetes
+// owner replaces a reference to an owner. An owner's kind that does not belong to Kubernetes
 // identifies the cluster.
 func (a *Anonymizer) owner(t *tree, reference object) object {
 	kept := object{}
@@ -176,7 +176,7 @@ func (a *Anonymizer) text(text string) string {
 	return "x" + strings.ToLower(encoded[:replacementBytes])
 }
 
-// labelKey replaces the key of a label or a taint, unless it is one of Kubernetes.
+// labelKey replaces a label's or a taint's key, unless it belongs to Kubernetes.
 func (a *Anonymizer) labelKey(text string) string {
 	if domain, _, ok := strings.Cut(text, "/"); ok && isPublicDomain(domain) {
 		return text

@@ -112,8 +112,7 @@ func (a *Anonymizer) taints(value any) any {
 	return nil
 }
 
-// avoidPods replaces the names of controllers in a v1.AvoidPods, which an annotation of nodes has
-// as JSON.
+// avoidPods replaces controller names in a v1.AvoidPods, which a node annotation has as JSON.
 func (a *Anonymizer) avoidPods(value any) any {
 	text, _ := value.(string)
 	var given, replaced struct {
@@ -146,7 +145,7 @@ func (a *Anonymizer) avoidPods(value any) any {
 // isPublicGroup reports whether an API group is one of Kubernetes. Groups without a domain are.
 func isPublicGroup(group string) bool { return !strings.Contains(group, ".") || isPublicDomain(group) }
 
-// isPublicDomain reports whether the prefix of a key is one of Kubernetes.
+// isPublicDomain reports whether a key's prefix belongs to Kubernetes.
 func isPublicDomain(domain string) bool {
 	for _, public := range []string{"kubernetes.io", "k8s.io"} {
 		if domain == public || strings.HasSuffix(domain, "."+public) {

@@ -6,9 +6,9 @@ import (
 	"strconv"
 )
 
-// Learn remembers what an object, as [Encode] encodes it, says about other objects: the names of
-// the claims of a pod's ephemeral volumes, and the labels and taints whose numbers are compared. It
-// is called for all objects before [Anonymizer.Object] is called for the first one.
+// Learn remembers facts in an object, as [Encode] encodes it, about other objects: the claim names
+// of a pod's ephemeral volumes, and the labels and taints whose numbers are compared. It is called
+// for all objects before [Anonymizer.Object] is called for the first one.
 func (a *Anonymizer) Learn(k *Kind, text []byte) error {
 	// Few objects have them, and decoding all objects takes long.
 	if !bytes.Contains(text, []byte(`"Gt"`)) && !bytes.Contains(text, []byte(`"Lt"`)) &&
@@ -63,7 +63,7 @@ func (a *Anonymizer) comparedText(compared map[string]bool, key string) func(tex
 	}
 }
 
-// learnClaims remembers the names of the claims of a pod's ephemeral volumes
+// learnClaims remembers the claim names of a pod's ephemeral volumes
 // (k8s.io/component-helpers/storage/ephemeral, VolumeClaimName).
 func (a *Anonymizer) learnClaims(pod object) {
 	metadata, _ := pod["metadata"].(object)

@@ -1,7 +1,7 @@
 package snapshot
 
-// PodClaimAnnotation of a ResourceClaim that was made from a template is the name of the claim in
-// the specification of its pod (PodResourceClaimAnnotation in k8s.io/api/resource/v1).
+// PodClaimAnnotation on a ResourceClaim that was made from a template is the claim's name in its
+// pod's specification (PodResourceClaimAnnotation in k8s.io/api/resource/v1).
 const PodClaimAnnotation = "resource.kubernetes.io/pod-claim-name"
 
 // deviceKinds are read by DynamicResources from 1.31 on. An Anonymizer keeps drivers, attributes
@@ -63,7 +63,7 @@ func sliceFields() fields {
 	return f.with("spec.devices", device).with("spec.devices.basic", device) // basic up to v1beta1
 }
 
-// claimSpecFields are the fields of the specification of a claim.
+// claimSpecFields are the fields in a claim's specification.
 func claimSpecFields() fields {
 	request := fields{
 		"name": name, "deviceClassName": plain, "selectors": plain, "allocationMode": plain, "count": plain,
@@ -97,7 +97,7 @@ func claimFields() fields {
 		"status.devices.conditions.lastTransitionTime": plain,
 	}
 	f = f.with("spec", claimSpecFields()).with("status.allocation.nodeSelector", nodeSelectorFields())
-	// The name of a request may be followed by a slash and the name of one of its alternatives.
+	// A request's name may be followed by a slash and an alternative's name.
 	return f.with("status.allocation.devices.results", fields{
 		"request": requestName, "driver": plain, "pool": name, "device": name, "adminAccess": plain, "shareID": uid,
 		"consumedCapacity": plain, "skipNodeOperations": plain,

@@ -39,8 +39,8 @@ func pluginKinds() []*Kind {
 // DefinitionKind is the kind of the objects that define custom resources.
 const DefinitionKind = "CustomResourceDefinition"
 
-// IsExternal reports whether the objects of an API version are custom resources: no release of
-// Kubernetes serves the group without a definition, and it is not a group of configuration files.
+// IsExternal reports whether an API version's objects are custom resources: no Kubernetes release
+// serves the group without a definition, and it is not a group for configuration files.
 func IsExternal(apiVersion string) bool {
 	group, _ := splitAPIVersion(apiVersion)
 	return strings.Contains(group, ".") && !slices.Contains(builtInGroups(), strings.TrimSuffix(group, ".k8s.io")) &&
@@ -56,9 +56,9 @@ func builtInGroups() []string {
 	}
 }
 
-// ExternalKind returns the kind of a custom resource by one of its objects, and its version. Its
+// ExternalKind returns a custom resource's kind by one of its objects, and its version. Its
 // definition, which is needed for an unusual plural, is one of definitions if it is known. Without
-// one, the kind has namespaces if the object has.
+// a definition, the kind has namespaces if the object has.
 func ExternalKind(o map[string]any, definitions []map[string]any) (*Kind, string) {
 	apiVersion, _ := o["apiVersion"].(string)
 	name, _ := o["kind"].(string)

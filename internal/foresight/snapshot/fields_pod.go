@@ -52,9 +52,9 @@ func podFields() fields {
 	return f.with("spec.volumes", volumeFields())
 }
 
-// containerFields are the fields of a container. The restart policy of an init container makes it a
-// sidecar. From restart rules, options of mounts, hostUsers and hostNetwork the plugin
-// NodeDeclaredFeatures infers which features a node needs (1.36 and later, InferForScheduling in
+// containerFields are a container's fields. An init container's restart policy makes it a sidecar.
+// From restart rules, mount options, hostUsers and hostNetwork the plugin NodeDeclaredFeatures
+// infers which features a node needs (1.36 and later, InferForScheduling in
 // k8s.io/component-helpers/nodedeclaredfeatures/features).
 func containerFields() fields {
 	return fields{
@@ -85,8 +85,7 @@ func affinityFields() fields {
 	return f
 }
 
-// nodeSelectorFields are the fields of a v1.NodeSelector, nodeTermFields the fields of one of its
-// terms.
+// nodeSelectorFields are the fields of a v1.NodeSelector, nodeTermFields the fields in its terms.
 func nodeSelectorFields() fields { return fields{}.with("nodeSelectorTerms", nodeTermFields()) }
 
 func nodeTermFields() fields {

@@ -87,7 +87,7 @@ func persistentVolumeFields() fields {
 	}.with("spec.nodeAffinity.required", nodeSelectorFields())
 }
 
-// keepName makes an Anonymizer keep the name of the objects, which is the name of a driver.
+// keepName makes an Anonymizer keep the objects' name, which is a driver's name.
 func (t *tree) keepName() *tree {
 	t.at("metadata.name").treatment = plain
 	return t

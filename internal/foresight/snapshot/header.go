@@ -19,7 +19,7 @@ const (
 	FromFiles   = "files"
 )
 
-// Header describes a snapshot. Only the header of two snapshots of the same state differs.
+// Header describes a snapshot. Two snapshots of the same state differ only in the header.
 type Header struct {
 	Format  string `json:"format"`
 	Version int    `json:"version"`

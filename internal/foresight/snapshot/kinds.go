@@ -98,8 +98,8 @@ func CustomKind(groupResource string) (*Kind, error) {
 	return &Kind{Group: group, Resource: resource, Custom: true, External: group != "", fields: reads(nil)}, nil
 }
 
-// Kinds returns the kinds that schedulers of the supported releases read, in the order of a
-// snapshot: an object comes after the objects against which the API server checks it at creation.
+// Kinds returns the kinds that schedulers at the supported releases read, in a snapshot's order: an
+// object comes after the objects against which the API server checks it at creation.
 func Kinds() []*Kind {
 	return slices.Concat([]*Kind{
 		{
@@ -168,8 +168,8 @@ func policyKinds() []*Kind {
 	}
 }
 
-// ownerKinds are the owners of pods, and Services. Default spreading reads the selectors of
-// Services, ReplicationControllers, ReplicaSets and StatefulSets
+// ownerKinds are pod owners, and Services. Default spreading reads the selectors in Services,
+// ReplicationControllers, ReplicaSets and StatefulSets
 // (pkg/scheduler/framework/plugins/helper/spread.go); the rest shows whose pods are moved.
 func ownerKinds() []*Kind {
 	owner := func(group, resource, name string, more fields) *Kind {

@@ -15,17 +15,17 @@ const RecordingFormat = "pmk-sched.io/recording"
 
 // Recording describes the changes of a recording.
 type Recording struct {
-	// Seconds is how long changes were recorded.
+	// Seconds is the length of the recording.
 	Seconds float64 `json:"seconds"`
 	Events  int     `json:"events"`
 	// Bytes is the size of the events before compression.
 	Bytes int64 `json:"bytes"`
-	// Listed is how often the objects of a kind were listed again, because the API server did not have
-	// the changes since the last event any more.
+	// Listed is the number of times that a kind's objects were listed again, because the API server
+	// did not have the changes since the last event any more.
 	Listed int `json:"listed,omitempty"`
 }
 
-// Event is a change of an object after the snapshot of a recording.
+// Event is an object change after a recording's snapshot.
 type Event struct {
 	// Milliseconds is the time since the snapshot.
 	Milliseconds int64 `json:"at"`
@@ -70,7 +70,7 @@ func DecodeEvent(text []byte) (Event, error) {
 	return e, nil
 }
 
-// FindOf returns the kind of an object, and its version. The kind is nil if it is none of kinds.
+// FindOf returns an object's kind, and its version. The kind is nil if it is not in kinds.
 func FindOf(kinds []*Kind, o map[string]any) (kind *Kind, version string) {
 	apiVersion, _ := o["apiVersion"].(string)
 	name, _ := o["kind"].(string)

@@ -8,8 +8,8 @@ import (
 // object is a Kubernetes object as decoded JSON.
 type object = map[string]any
 
-// reads returns the tree of the fields of a kind, including the fields of every object: its type
-// and the metadata that schedulers read.
+// reads returns the tree of a kind's fields, including the fields of every object: its type and the
+// metadata that schedulers read.
 func reads(f fields) *tree {
 	metadata := fields{
 		"name": name, "namespace": name, "uid": uid, "labels": labels, "creationTimestamp": plain, "deletionTimestamp": plain,
@@ -49,8 +49,8 @@ func (k *Kind) Strip(o map[string]any) map[string]any {
 	return kept
 }
 
-// isNumbers reports whether the value of an annotation is a number, a list of numbers, true or
-// false. Plugins write indices of devices, amounts and times; nothing else that is confidential is.
+// isNumbers reports whether an annotation's value is a number, a list of numbers, true or false.
+// Plugins write device indices, amounts and times; nothing else that is confidential is.
 func isNumbers(text string) bool {
 	if text == "true" || text == "false" {
 		return true

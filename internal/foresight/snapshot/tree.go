@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// treatment is how an [Anonymizer] changes the value of a field.
+// treatment is an [Anonymizer]'s way to change a field's value.
 type treatment int
 
 const (
 	plain treatment = iota // kept: numbers, quantities, enumerations, and names that identify no one
 	name                   // a name or a value of a label, or a list of them: replaced
-	// the key of a label or a taint, or a list of them: replaced unless it is one of Kubernetes
+	// the key of a label or a taint, or a list of keys: replaced unless it belongs to Kubernetes
 	key
 	labels            // a map of labels
 	selector          // a LabelSelector
@@ -19,7 +19,7 @@ const (
 	fieldRequirements // the same on fields, whose keys are fields
 	taints            // a taint or a toleration, or a list of them: key, operator, value and effect
 	uid               // a UID: replaced by another
-	// the name of a request, or of one of its alternatives after a slash, or a list of them
+	// the name of a request, or an alternative's name after a slash, or a list of names
 	requestName
 	image     // the name of an image, or a list of them: replaced, so that equal names stay equal
 	owners    // owner references
@@ -41,7 +41,7 @@ func (f fields) with(prefix string, more fields) fields {
 	return all
 }
 
-// tree is the tree of the paths of fields.
+// tree is a tree of field paths.
 type tree struct {
 	children  map[string]*tree
 	treatment treatment

@@ -34,10 +34,10 @@ func (c Choice) Verdict() string {
 	return "no"
 }
 
-// Choose returns the name of the trial to use for each objective: the best one of the given trials,
-// which come first, unless a trial of the front is better by more than one standard error of the
+// Choose returns the name of the trial to use for each objective: the best among the given trials,
+// which come first, unless a trial in the front is better by more than one standard error of the
 // difference over the snapshots. The search tries many candidates, and the one that is best by
-// chance is not the best one of other snapshots; the few given ones are not selected.
+// chance is not the best for other snapshots; the few given ones are not selected.
 func Choose(objectives []Objective, trials []Trial, given int) []string {
 	all := make([]Figures, len(trials))
 	for i := range trials {

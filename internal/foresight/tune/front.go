@@ -33,8 +33,8 @@ func Dominates(objectives []Objective, a, b Figures) bool {
 	return better
 }
 
-// Front returns the indexes of the figures that no others dominate. Of equal figures only the first
-// ones are part of it. Nil figures, of a failed trial, are not.
+// Front returns the indexes of the figures that no others dominate. If figures are equal, only the
+// first ones belong to it. Nil figures, from a failed trial, do not.
 func Front(objectives []Objective, all []Figures) []int {
 	var front []int
 	for i, f := range all {
@@ -51,8 +51,8 @@ func Front(objectives []Objective, all []Figures) []int {
 	return front
 }
 
-// crowding orders the indexes of a front: those far from their neighbors first, and at the very
-// beginning the best ones of each objective (the crowding distance of NSGA-II).
+// crowding orders a front's indexes: those far from their neighbors first, and at the very
+// beginning the best ones for each objective (the crowding distance in NSGA-II).
 func crowding(objectives []Objective, all []Figures, front []int) []int {
 	distance := map[int]float64{}
 	for o := range objectives {

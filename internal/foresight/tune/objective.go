@@ -1,16 +1,16 @@
-// Package tune searches the settings of a scheduler for several objectives at once, and keeps the
-// settings that no others beat in all of them: the Pareto front.
+// Package tune searches a scheduler's settings for several objectives at once, and keeps the
+// settings that no others beat in all objectives: the Pareto front.
 //
 // A run evaluates given candidates first, today's configuration and the presets. The front
-// therefore has, for each objective, a candidate at least as good as each of them. Half of the
-// other trials sample all settings evenly: a Kronecker sequence with the generalized golden ratio
-// (low discrepancy in every number of dimensions), shifted by the seed. The other half change one
-// or two settings of candidates of the front, the least crowded ones first. Each candidate can be
-// explained by the candidate that it comes from and by the settings that differ.
+// therefore has, for each objective, a candidate at least as good as each given one. One half of
+// the remaining trials samples all settings evenly: a Kronecker sequence with the generalized
+// golden ratio (low discrepancy in every number of dimensions), shifted by the seed. The second
+// half changes one or two settings in the front's candidates, the least crowded ones first. Each
+// candidate can be explained by the candidate that it comes from and by the settings that differ.
 //
 // The search is this package's own: gonum's optimize and other maintained Go libraries minimize one
-// function of real numbers, whereas settings are choices from short lists, objectives are several,
-// and a run has tens of trials and not thousands.
+// function over real numbers, whereas settings are choices from short lists, objectives are
+// several, and a run has tens of trials and not thousands.
 //
 // The package does no I/O, and the same seed with the same figures gives the same candidates.
 package tune

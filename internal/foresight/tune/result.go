@@ -14,7 +14,7 @@ const (
 	Preset = "preset "
 )
 
-// Result is the result of a search. It does not depend on the speed of the machine.
+// Result is a search's result. It does not depend on the machine's speed.
 type Result struct {
 	Release   string `json:"release"`
 	Scheduler string `json:"scheduler"`
@@ -31,8 +31,8 @@ type Result struct {
 	Choices []Choice `json:"choices"`
 	// Trials are all candidates in the order of the search.
 	Trials []Trial `json:"trials"`
-	// Programs are the programs that ran, Notes deviations of the simulations, and Unknown limits of
-	// the result.
+	// Programs are the programs that ran, Notes the simulations' deviations, and Unknown the result's
+	// limits.
 	Programs []string `json:"programs"`
 	Notes    []string `json:"notes"`
 	Unknown  []string `json:"unknown"`
@@ -46,8 +46,8 @@ type Point struct {
 	// point is better on the snapshots that were held out.
 	Front        bool `json:"front"`
 	HeldOutFront bool `json:"heldOutFront"`
-	// Figures are means over the snapshots of the search, HeldOut over the snapshots that were held
-	// out: nil if there are none. HeldOutBySnapshot are the figures of each of the latter.
+	// Figures are means over the search's snapshots, HeldOut over the snapshots that were held out:
+	// nil if there are none. HeldOutBySnapshot are the figures for each held-out snapshot.
 	Figures           Figures   `json:"figures"`
 	HeldOut           Figures   `json:"heldOut"`
 	HeldOutBySnapshot []Figures `json:"heldOutBySnapshot,omitempty"`
@@ -60,8 +60,8 @@ type Point struct {
 	AKS           profiles.Managed `json:"aks"`
 }
 
-// NewPoints returns the front of the trials, ordered by the first objective, and then the given
-// candidates outside of it.
+// NewPoints returns the trials' front, ordered by the first objective, and then the given
+// candidates outside it.
 func NewPoints(objectives []Objective, trials []Trial, given int) []Point {
 	all := make([]Figures, len(trials))
 	for i := range trials {

@@ -17,11 +17,11 @@ type Setting struct {
 
 // Candidate is a choice.
 type Candidate struct {
-	// Name is unique: of a given candidate, or of one that the search has found.
+	// Name is the unique name of a given candidate, or of one that the search has found.
 	Name string `json:"name"`
 	// From is the name of the candidate that this one was changed from.
 	From string `json:"from,omitempty"`
-	// Levels are the index of the value of each setting. They are nil if a given candidate has other
+	// Levels are the index of each setting's value. They are nil if a given candidate has other
 	// values: it is then not changed.
 	Levels []int `json:"levels,omitempty"`
 }
@@ -35,8 +35,8 @@ type Trial struct {
 	Error      string    `json:"error,omitempty"`
 }
 
-// batch is how many candidates are tried before the next ones are chosen. It does not depend on how
-// many run at the same time, so that the result does not either.
+// batch is the number of candidates that are tried before the next ones are chosen. It does not
+// depend on the number that run at the same time, so that the result does not either.
 const batch = 8
 
 // Search is a search for a front.

@@ -6,21 +6,21 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 )
 
-// Placements are the pods that the schedulers of two releases place differently. Schedulers break
-// ties at random, so that each of them runs several times: a pod differs if all runs of one agree,
-// all runs of the other agree, and not with them, on its node, on the zone of its node, or on
-// whether it has a node. All other pods are the same, or differ by ties and their consequences.
+// Placements are the pods that a scheduler places differently at two releases. Schedulers break
+// ties at random, so that each one runs several times: a pod differs if all runs at one release
+// agree, all runs at the second agree, and not with them, on its node, its node's zone, or its
+// having a node. All other pods are the same, or differ by ties and their consequences.
 type Placements struct {
 	Scenario string `json:"scenario"`
-	// Runs and NewRuns are how often each scheduler ran.
+	// Runs and NewRuns are the numbers of runs by the scheduler at each release.
 	Runs    int `json:"runs"`
 	NewRuns int `json:"newRuns"`
-	// Pods is the number of compared pods, Same of pods with the same node in all runs, and Ties of
-	// pods whose runs differ without a difference between the releases.
+	// Pods is the number of compared pods, Same the number with the same node in all runs, and Ties
+	// the number whose runs differ without a difference between the releases.
 	Pods int `json:"pods"`
 	Same int `json:"same"`
 	Ties int `json:"ties"`
-	// Placed and NewPlaced are how many pods got a node in the first run.
+	// Placed and NewPlaced are the numbers of pods that got a node in the first run.
 	Placed      int          `json:"placed"`
 	NewPlaced   int          `json:"newPlaced"`
 	Differences []Difference `json:"differences"`
@@ -45,12 +45,12 @@ type Difference struct {
 	// Node and NewNode are the nodes in the first runs. The node of a pod without a node is empty.
 	Node    string `json:"node"`
 	NewNode string `json:"newNode"`
-	// Reason is why it has no node.
+	// Reason is the reason why it has no node.
 	Reason string `json:"reason,omitempty"`
 }
 
-// ComparePlacements compares the results of simulations of the same scenario on the same snapshot.
-// Each list has at least one result.
+// ComparePlacements compares the results of simulations with the same scenario on the same
+// snapshot. Each list has at least one result.
 func ComparePlacements(from, to []*report.Report) *Placements {
 	p := &Placements{
 		Scenario: from[0].Scenario, Runs: len(from), NewRuns: len(to), Placed: from[0].Summary.Placed,
@@ -136,14 +136,14 @@ func reasonOf(r *report.Report, o report.Outcome) string {
 	return ""
 }
 
-// Side is how often a scheduler ran. Ordered is set if it breaks ties in an order, and not at
-// random.
+// Side is the number of a scheduler's runs. Ordered is set if it breaks ties in an order, and not
+// at random.
 type Side struct {
 	Runs    int
 	Ordered bool
 }
 
-// orderedRuns is how often a scheduler runs that breaks ties in an order.
+// orderedRuns is the number of runs for a scheduler that breaks ties in an order.
 const orderedRuns = 2
 
 // Enough reports whether so many runs distinguish ties from differences: a tie that looks like a

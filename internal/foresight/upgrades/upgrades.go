@@ -1,5 +1,5 @@
-// Package upgrades compares a scheduler at two releases: tables of the releases, and the results of
-// simulations on the same snapshot.
+// Package upgrades compares a scheduler at two releases: tables for the releases, and simulation
+// results on the same snapshot.
 //
 // The package does no I/O.
 package upgrades

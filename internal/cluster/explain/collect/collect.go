@@ -21,7 +21,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 )
 
-// page is how many objects are read at once.
+// page is the page size of lists.
 const page = 500
 
 // reader reads the objects that concern one pod.

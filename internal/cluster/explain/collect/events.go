@@ -27,7 +27,7 @@ func (r *reader) listEvents(ctx context.Context, selector string) (events []core
 	return events, err
 }
 
-// events reads the events of the pod, and of former pods of its name.
+// events reads the events of the pod, and of former pods with its name.
 func (r *reader) events(ctx context.Context) (err error) {
 	events, err := r.listEvents(ctx, "involvedObject.kind=Pod,involvedObject.name="+r.in.Name)
 	for _, e := range events {
@@ -52,8 +52,8 @@ func (r *reader) events(ctx context.Context) (err error) {
 	return err
 }
 
-// preemptors names the pods that evicted others where the events have only their UIDs. Most of them
-// run on the node of the eviction.
+// preemptors names the pods that evicted others where the events have only their UIDs. Most
+// preemptors run on the node with the eviction.
 func (r *reader) preemptors(ctx context.Context) error {
 	read, found := map[string]bool{}, map[types.UID]*corev1.ObjectReference{}
 	for i := range r.in.Ended {
@@ -81,7 +81,7 @@ func (r *reader) preemptors(ctx context.Context) error {
 }
 
 // ended reads the events about the ends of pods that are named like the missing pod, or like pods
-// of a workload of that name.
+// in a workload with that name.
 func (r *reader) ended(ctx context.Context) error {
 	events, err := r.listEvents(ctx, "involvedObject.kind=Pod,involvedObject.name="+r.in.Name)
 	if err != nil {

@@ -38,8 +38,8 @@ func (r *reader) schedulerName() string {
 	return corev1.DefaultSchedulerName
 }
 
-// processOf returns the container of a pod that runs kube-scheduler, or a program that is named as
-// a scheduler and as the scheduler of the pod, or nil.
+// processOf returns a pod's container that runs kube-scheduler, or a program that is named as a
+// scheduler and as the pod's scheduler, or nil.
 func (r *reader) processOf(pod *corev1.Pod) *corev1.Container {
 	at := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return kubeapi.RunsScheduler(&c) })
 	if at < 0 {
@@ -55,8 +55,8 @@ func (r *reader) processOf(pod *corev1.Pod) *corev1.Container {
 	return &pod.Spec.Containers[at]
 }
 
-// likeness is 1 if the name of a pod or of its namespace begins with the name of the scheduler,
-// else 0. It is 0 for the default scheduler: "default" is the name of a namespace.
+// likeness is 1 if the name of a pod or its namespace begins with the scheduler's name, else 0. It
+// is 0 for the default scheduler: "default" is a namespace's name.
 func (r *reader) likeness(pod *corev1.Pod) int {
 	name := strings.TrimSuffix(r.schedulerName(), "-scheduler")
 	if r.schedulerName() == corev1.DefaultSchedulerName {
@@ -68,7 +68,7 @@ func (r *reader) likeness(pod *corev1.Pod) int {
 	return 0
 }
 
-// schedulerFlag returns the values of --scheduler-name, which Volcano and kube-schedulers of old
+// schedulerFlag returns the values of --scheduler-name, which Volcano and kube-schedulers at old
 // releases have.
 func schedulerFlag(c *corev1.Container) []string {
 	var names []string

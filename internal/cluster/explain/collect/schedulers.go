@@ -25,8 +25,7 @@ import (
 const (
 	// defaultLease is the lease of the default scheduler.
 	defaultLease = "kube-scheduler"
-	// leaseSlack is how much older than its duration a lease may be before it counts as expired:
-	// clocks differ.
+	// leaseSlack is the time beyond its duration after which a lease counts as expired: clocks differ.
 	leaseSlack = 5 * time.Second
 )
 
@@ -113,8 +112,8 @@ func describeDefault(pods []corev1.Pod, lease *coordinationv1.Lease, now time.Ti
 	return s
 }
 
-// leases lists the leases of schedulers, by their name: in kube-system all of them, in other
-// namespaces only the leases of the pod's scheduler.
+// leases lists the schedulers' leases, by their name: in kube-system all leases, in other
+// namespaces only those for the pod's scheduler.
 func (r *reader) leases(ctx context.Context) ([]coordinationv1.Lease, error) {
 	var found []coordinationv1.Lease
 	add := func(namespace string, o metav1.ListOptions, wanted func(*coordinationv1.Lease) bool) error {
@@ -167,7 +166,7 @@ func leaseProblem(lease *coordinationv1.Lease, now time.Time) string {
 	return ""
 }
 
-// installed adds the schedulers of a Deployment: one for each profile of its configuration.
+// installed adds a Deployment's schedulers: one for each profile in its configuration.
 func (r *reader) installed(ctx context.Context, d *appsv1.Deployment, leases []coordinationv1.Lease) error {
 	s := explain.Scheduler{Name: d.Name, Where: kubeapi.ObjectName("Deployment", d.Namespace, d.Name)}
 	for i := range leases {

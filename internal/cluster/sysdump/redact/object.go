@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Value returns a copy of a value of JSON (maps, lists, strings and others) without secrets.
+// Value returns a copy of a JSON value (maps, lists, strings and others) without secrets.
 func (r *Redactor) Value(value any) any {
 	switch v := value.(type) {
 	case string:
@@ -19,8 +19,8 @@ func (r *Redactor) Value(value any) any {
 	return value
 }
 
-// leaf redacts a string. Of text with an object of kind Secret nothing remains: any of its fields
-// may be a secret.
+// leaf redacts a string. Text with an object of kind Secret is removed completely: any field may be
+// a secret.
 func (r *Redactor) leaf(text string) string {
 	if secretObject.MatchString(text) {
 		return marker + " (it has an object of kind Secret)"

@@ -1,5 +1,5 @@
-// Package redact removes secrets from objects of Kubernetes, configuration and logs: data of
-// Secrets, private keys, tokens, passwords and the material of kubeconfigs. It does no I/O.
+// Package redact removes secrets from Kubernetes objects, configuration and logs: Secret data,
+// private keys, tokens, passwords and kubeconfig material. It does no I/O.
 package redact
 
 import (
@@ -18,7 +18,7 @@ const (
 	// shortest is the length of a value from which on it is searched for in other text. Shorter ones
 	// occur in ordinary words.
 	shortest = 6
-	// longLine is the length of a line of a key that is searched for alone.
+	// longLine is the line length from which on a key's line is searched for alone.
 	longLine = 32
 	// longest is the length of a value up to which it is searched for: longer ones are archives.
 	longest = 64 << 10
@@ -97,7 +97,7 @@ func replacerOf(values []string) *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
-// LearnSecret makes the redactor learn the values of an object of kind Secret, by their keys.
+// LearnSecret makes the redactor learn the values in an object of kind Secret, by their keys.
 // Certificates and namespaces are not secret.
 func (r *Redactor) LearnSecret(data map[string][]byte) {
 	for key, value := range data {
@@ -107,7 +107,7 @@ func (r *Redactor) LearnSecret(data map[string][]byte) {
 	}
 }
 
-// sensitiveFields returns the values of the sensitive fields of text in YAML or JSON.
+// sensitiveFields returns the values of sensitive fields in YAML or JSON text.
 func sensitiveFields(text string) []string {
 	var found []string
 	for _, document := range strings.Split(text, "\n---") {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// sensitiveName is how names of sensitive fields, flags and variables end.
+// sensitiveName matches the ends of sensitive field, flag and variable names.
 const sensitiveName = `(?:password|passwd|passphrase|secret|token|api[-_.]?key|access[-_.]?key(?:[-_.]?id)?|private[-_.]?key|signing[-_.]?key|encryption[-_.]?key|` +
 	`client[-_.]?key|client-key-data|client-certificate-data|certificate-authority-data)`
 
@@ -55,8 +55,8 @@ func (r *Redactor) Text(text string) string {
 // maxStructured bounds the text that is parsed as YAML: logs are not.
 const maxStructured = 1 << 20
 
-// sensitiveFieldsOf returns the values of the sensitive fields of text that is configuration,
-// including values of several lines.
+// sensitiveFieldsOf returns the values of sensitive fields in text that is configuration, including
+// multi-line values.
 func sensitiveFieldsOf(text string) []string {
 	if len(text) > maxStructured || !sensitiveAnywhere.MatchString(text) {
 		return nil

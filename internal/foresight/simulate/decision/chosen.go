@@ -44,7 +44,7 @@ type Fix struct {
 	Fix  string `json:"fix"`
 }
 
-// Difference is how a plugin or an extender scores the node and the best one.
+// Difference is a plugin's or an extender's scores for the node and the best node.
 type Difference struct {
 	By     string `json:"by"`
 	Weight int64  `json:"weight"`
@@ -52,7 +52,7 @@ type Difference struct {
 	Best   int64  `json:"best"`
 }
 
-// Change is a weight of a plugin or an extender. A plugin or an extender of weight 0 does not
+// Change is a plugin's or an extender's weight. A plugin or an extender with weight 0 does not
 // score.
 type Change struct {
 	By     string `json:"by"`

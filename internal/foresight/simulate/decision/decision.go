@@ -23,7 +23,7 @@ type Input struct {
 	Stages []Stage
 	// Scores are nil if the scheduler did not score: at most one node was left.
 	Scores *Scores
-	// Weights are the weights of the plugins, ExtenderWeights the weights of the extenders that score.
+	// Weights are the plugins' weights, ExtenderWeights the weights of extenders that score.
 	Weights, ExtenderWeights map[string]int64
 	// Selected is the node that the scheduler selected, Message why it selected none. Examined reports
 	// that it examined the nodes: it may have failed before.
@@ -58,8 +58,8 @@ type Result struct {
 	Pod       string `json:"pod"`
 	Release   string `json:"release"`
 	Scheduler string `json:"scheduler"`
-	// Node is where the scheduler placed the pod, From where it was in the snapshot. Message is why it
-	// placed it nowhere.
+	// Node is the node on which the scheduler placed the pod, From its node in the snapshot. Message
+	// is the reason why it was placed nowhere.
 	Node    string `json:"node,omitempty"`
 	From    string `json:"from,omitempty"`
 	Message string `json:"message,omitempty"`
@@ -89,7 +89,7 @@ type Node struct {
 	Scores []Score `json:"scores,omitempty"`
 }
 
-// Score is the contribution of a plugin or an extender to the score of a node.
+// Score is a plugin's or an extender's contribution to a node's score.
 type Score struct {
 	By string `json:"by"`
 	// Score is multiplied by Weight; extenders count ten times that.
@@ -102,15 +102,15 @@ type Score struct {
 // Refusal is a plugin or an extender that refused nodes.
 type Refusal struct {
 	By string `json:"by"`
-	// Nodes is how many it refuses, Only how many of them no other plugin refuses.
+	// Nodes is the number of nodes that it refuses, Only the number that no other plugin refuses.
 	Nodes int `json:"nodes"`
 	Only  int `json:"only"`
 	// Reasons are its own words.
 	Reasons []string `json:"reasons,omitempty"`
 }
 
-// extenderScale is the factor of the scores of extenders: an extender's score is at most 10, a
-// plugin's at most 100 (prioritizeNodes in pkg/scheduler/schedule_one.go).
+// extenderScale is the factor for extender scores: an extender's score is at most 10, a plugin's at
+// most 100 (prioritizeNodes in pkg/scheduler/schedule_one.go).
 const extenderScale = 10
 
 // New evaluates the observations of a scheduler. chosen is a node to explain in addition. It may be
@@ -164,8 +164,8 @@ func (r *Result) refusedBy(in Input) map[string][]string {
 // unknownPlugin is shown for plugins that refuse a node together.
 const unknownPlugin = "(plugins together)"
 
-// compare compares the plugins alone with all of them. A plugin that reads the state of another
-// plugin decides otherwise without it.
+// compare compares the plugins alone with all plugins together. A plugin that reads a second
+// plugin's state decides otherwise without it.
 func (r *Result) compare(in Input, refused map[string][]string) {
 	if !in.Examined || len(in.Evicted) > 0 {
 		return // Passed is unknown, or describes the state after the eviction

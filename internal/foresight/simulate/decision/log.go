@@ -44,9 +44,9 @@ var (
 	oldTotal    = regexp.MustCompile(`^Host (\S+) => Score (-?\d+)$`)
 )
 
-// ParseLog reads the scores of a pod from the log of a scheduler at level 10. They are the scores
-// of the last cycle that scored nodes, or nil if no cycle did. Structured messages are the format
-// of 1.21 to 1.37 (prioritizeNodes in pkg/scheduler/schedule_one.go).
+// ParseLog reads a pod's scores from a scheduler's log at level 10. They are the scores from the
+// last cycle that scored nodes, or nil if no cycle did. Structured messages are the format from
+// 1.21 to 1.37 (prioritizeNodes in pkg/scheduler/schedule_one.go).
 func ParseLog(log io.Reader, namespace, pod string) (*Scores, error) {
 	p := logParser{key: namespace + "/" + pod, old: pod + "_" + namespace, current: newScores()}
 	lines := bufio.NewReader(log) // a line of 1.20 contains the scores of all nodes
@@ -66,7 +66,7 @@ func ParseLog(log io.Reader, namespace, pod string) (*Scores, error) {
 	}
 }
 
-// logParser collects the scores of the current cycle and keeps the scores of the last cycle that
+// logParser collects the scores of the current cycle and keeps the scores from the last cycle that
 // had any.
 type logParser struct {
 	key, old      string // how new and old releases name the pod

@@ -24,9 +24,8 @@ type Service struct {
 	done   chan error
 }
 
-// Start starts a service. answer gets the number of the extender and the fields of
-// k8s.io/kube-scheduler/extender/v1, ExtenderArgs, that it reads, and returns the result of the
-// verb.
+// Start starts a service. answer gets the extender's number and the fields of
+// k8s.io/kube-scheduler/extender/v1, ExtenderArgs, that it reads, and returns the verb's result.
 func Start[Args any](
 	verb string, answer func(ctx context.Context, number int, args *Args) any,
 ) (*Service, error) {
@@ -58,14 +57,14 @@ func Start[Args any](
 	return s, nil
 }
 
-// Address returns the address of the service. The address of an extender is this one and its
-// number, without the verb.
+// Address returns the service's address. An extender's address is this one and its number, without
+// the verb.
 func (s *Service) Address() string { return s.url }
 
 // Host returns the host and the port of the service.
 func (s *Service) Host() string { return s.host }
 
-// URL returns the address of the extender of a number, without the verb.
+// URL returns the address of the extender with a number, without the verb.
 func (s *Service) URL(number int) string { return s.url + "/" + strconv.Itoa(number) }
 
 // Close stops the service and returns when it has ended. Calls may take until ctx is done.

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// detach removes the attachments of the volumes of a pod that ends, as the attach/detach controller
-// does. NodeVolumeLimits counts them from 1.32 on.
+// detach removes the attachments of an ending pod's volumes, as the attach/detach controller does.
+// NodeVolumeLimits counts them from 1.32 on.
 func (v *volumes) detach(ctx context.Context, pod *corev1.Pod) error {
 	attached, err := v.attachedFor(pod)
 	if err != nil || len(attached) == 0 {
@@ -43,7 +43,7 @@ func (v *volumes) detach(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// attachedFor returns the attachments of the volumes of a pod to its node.
+// attachedFor returns the attachments of a pod's volumes to its node.
 func (v *volumes) attachedFor(pod *corev1.Pod) ([]*storagev1.VolumeAttachment, error) {
 	all, err := v.attachments.List(labels.Everything())
 	if err != nil || len(all) == 0 {
@@ -62,7 +62,7 @@ func (v *volumes) attachedFor(pod *corev1.Pod) ([]*storagev1.VolumeAttachment, e
 	return attached, nil
 }
 
-// volumesOf returns the names of the volumes of the claims of a pod.
+// volumesOf returns the names of the volumes for a pod's claims.
 func (v *volumes) volumesOf(pod *corev1.Pod) (names []string) {
 	for i := range pod.Spec.Volumes {
 		volume, name := &pod.Spec.Volumes[i], ""

@@ -20,17 +20,17 @@ type Budget struct {
 	Namespace, Name string
 	Selector        labels.Selector
 	Rule            policyv1.PodDisruptionBudgetSpec
-	// Bound is how many of its pods had a node in the snapshot, and Health what its controller had
-	// computed then. Stored is set if the budget has this status.
+	// Bound is the number of its pods that had a node in the snapshot, and Health the status that its
+	// controller had computed then. Stored is set if the budget has this status.
 	Bound  int
 	Health Health
 	Stored bool
 }
 
-// Health is the status of a budget: numbers of pods.
+// Health is a budget's status: numbers of pods.
 type Health struct{ Allowed, Healthy, Desired, Expected int }
 
-// NewHealth returns the status of a budget with a number of ready pods, of the number that its rule
+// NewHealth returns a budget's status for a number of ready pods and the number that its rule
 // expects (updatePdbStatus in pkg/controller/disruption/disruption.go).
 func NewHealth(rule *policyv1.PodDisruptionBudgetSpec, healthy, expected int) Health {
 	return Health{Desired: preemption.Desired(rule, expected), Expected: expected}.with(healthy)
@@ -89,7 +89,7 @@ func (a *Actors) budgetChanged(o any) {
 	}
 }
 
-// update writes the status of the budgets of a namespace.
+// update writes the status of the budgets in a namespace.
 func (b *budgets) update(ctx context.Context, namespace string) error {
 	pods, err := b.pods.ByIndex(cache.NamespaceIndex, namespace)
 	if err != nil {

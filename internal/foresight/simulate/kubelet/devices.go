@@ -15,9 +15,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// devices releases the ResourceClaims of pods that are gone, as the garbage collector and the
-// controller of claims do (pkg/controller/resourceclaim, syncClaim), and reports as drivers do that
-// allocated devices are ready to be bound.
+// devices releases the ResourceClaims of pods that are gone, as the garbage collector and the claim
+// controller do (pkg/controller/resourceclaim, syncClaim), and reports as drivers do that allocated
+// devices are ready to be bound.
 type devices struct {
 	client dynamic.NamespaceableResourceInterface
 	claims cache.Indexer

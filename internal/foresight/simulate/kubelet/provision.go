@@ -83,16 +83,16 @@ func (p *provisioning) volume() (pv *corev1.PersistentVolume, assumed bool, err 
 	return pv, assumed, nil
 }
 
-// assumedTopology is an annotation of volumes that show nothing about others of their class.
+// assumedTopology is an annotation on volumes that show nothing about other volumes in their class.
 const assumedTopology = "pmk-sched.io/assumed-topology"
 
-// inTree is the prefix of the names of the provisioners in Kubernetes. External provisioners have
-// other names with a slash, and are not CSI drivers.
+// inTree is the name prefix of the provisioners in Kubernetes. External provisioners have other
+// names with a slash, and are not CSI drivers.
 const inTree = "kubernetes.io/"
 
-// source returns the source of a volume. The disks of clouds are the in-tree sources that
-// NodeVolumeLimits counts, whether or not a CSI driver has taken over their provisioner
-// (k8s.io/csi-translation-lib, TranslateCSIPVToInTree).
+// source returns a volume's source. Cloud disks are the in-tree sources that NodeVolumeLimits
+// counts, whether or not a CSI driver has taken over their provisioner (k8s.io/csi-translation-lib,
+// TranslateCSIPVToInTree).
 func (p *provisioning) source(name string) corev1.PersistentVolumeSource {
 	switch p.class.Provisioner {
 	case inTree + "aws-ebs":
@@ -136,8 +136,8 @@ func (p *provisioning) driver() *storagev1.CSINodeDriver {
 	return nil
 }
 
-// topology returns the keys of the labels whose values have to be those of the node on each node
-// that reaches the volume.
+// topology returns the label keys for which each node that reaches the volume must have the node's
+// values.
 func (p *provisioning) topology() (keys []string, assumed bool, err error) {
 	if driver := p.driver(); driver != nil {
 		for _, key := range driver.TopologyKeys {
@@ -185,7 +185,7 @@ func (p *provisioning) topology() (keys []string, assumed bool, err error) {
 	return []string{corev1.LabelHostname}, true, nil
 }
 
-// affinityKeys returns the keys of labels in the node affinity of a volume.
+// affinityKeys returns the label keys in a volume's node affinity.
 func affinityKeys(affinity *corev1.VolumeNodeAffinity) (keys []string) {
 	if affinity == nil || affinity.Required == nil {
 		return nil

@@ -21,9 +21,9 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string { return "refused by the API server: " + e.Reason }
 
-// Admit returns the answer of the API server to a request to create a pod or a node of a manifest:
-// the object with its defaults, changed by its admission, and validated. Nothing is created. The
-// error is a [RefusedError] if admission refuses the object.
+// Admit returns the API server's answer to a request to create a pod or a node from a manifest: the
+// object with its defaults, changed by its admission, and validated. Nothing is created. The error
+// is a [RefusedError] if admission refuses the object.
 func (l *Loader) Admit(
 	ctx context.Context, kind *snapshot.Kind, version string, o map[string]any,
 ) (map[string]any, error) {

@@ -71,7 +71,7 @@ func (c *Classes) Add(kind *snapshot.Kind, o map[string]any) error {
 	metadata["uid"], metadata["creationTimestamp"] = strings.ReplaceAll(key, "/", "-"), classTime
 	text, err := snapshot.Encode(o)
 	if err == nil {
-		// The API server reads none of the objects of a kind if it cannot read one.
+		// The API server reads no object of a kind if it cannot read one.
 		err = json.Unmarshal(text, into)
 	}
 	if err != nil {

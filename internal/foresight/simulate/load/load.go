@@ -57,8 +57,8 @@ func New(ctx context.Context, cfg *rest.Config, storage Storage, log *zap.Logger
 	return l, err
 }
 
-// Add creates an object, or will. The objects of one kind are created at the same time. Objects of
-// the next kind wait for them.
+// Add creates an object, or will. Objects of one kind are created at the same time. The next kind's
+// objects wait for them.
 //
 //nolint:contextcheck // the context of the group is made of ctx
 func (l *Loader) Add(ctx context.Context, kind *snapshot.Kind, version string, o map[string]any) error {
@@ -165,7 +165,7 @@ func (l *Loader) make(ctx context.Context, kind *snapshot.Kind, version string, 
 	return nil
 }
 
-// Resource returns the resource of a kind in the first version of [snapshot.Kind.Versions] that the
+// Resource returns a kind's resource in the first version from [snapshot.Kind.Versions] that the
 // API server serves. It is empty if there is none.
 func (l *Loader) Resource(kind *snapshot.Kind) schema.GroupVersionResource {
 	for _, version := range kind.Versions {
@@ -269,7 +269,8 @@ func (l *Loader) patch(ctx context.Context, t target, patch map[string]any, subr
 }
 
 const (
-	// longTime is how long an object that is being deleted in the snapshot stays so here, in seconds.
+	// longTime is the time in seconds for which an object that is being deleted in the snapshot stays
+	// so.
 	longTime = 7 * 24 * 3600
 	// finalizer keeps an object that is being deleted and that is not a pod.
 	finalizer = "pmk-sched.io/snapshot"

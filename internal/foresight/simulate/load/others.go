@@ -21,15 +21,15 @@ import (
 )
 
 const (
-	// servedTime is how long the API server may take to serve a custom resource after its definition
+	// servedTime is the time limit for the API server to serve a custom resource after its definition
 	// was created.
 	servedTime     = 30 * time.Second
 	servedInterval = 200 * time.Millisecond
 )
 
-// Others creates objects of any kind, with their status, in their order. Definitions of custom
-// resources come before the resources; a missing one is made. kinds are the kinds of custom
-// resources that are known.
+// Others creates objects of any kind, with their status, in their order. Custom resource
+// definitions come before the resources; a missing one is made. kinds are the known custom resource
+// kinds.
 func Others(ctx context.Context, cfg *rest.Config, objects []map[string]any, kinds ...*snapshot.Kind) error {
 	if len(objects) == 0 {
 		return nil

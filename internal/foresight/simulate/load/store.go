@@ -17,8 +17,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
-// Storage is the storage of an API server. Nodes and pods that are written to it directly need less
-// than a tenth of the time of requests to the API server, which reads them with its defaults, as it
+// Storage is an API server's storage. Nodes and pods that are written to it directly need less than
+// a tenth of the time for API server requests. The API server reads them with its defaults, as it
 // reads the objects that an earlier release wrote.
 type Storage interface {
 	// Put writes objects in their order, in one transaction, and returns its revision.
@@ -142,7 +142,7 @@ func encode(t target, c scenario.Creation) ([]byte, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	// The API server reads none of the objects of a kind if it cannot read one.
+	// The API server reads no object of a kind if it cannot read one.
 	return text, uid, json.Unmarshal(text, into)
 }
 
@@ -163,9 +163,9 @@ func (l *Loader) flush(ctx context.Context) error {
 	if len(objects) == 0 {
 		return nil
 	}
-	// All objects of a transaction have one revision, and the API server reads them one by one: it has
-	// read all if it has read one of a later revision. So the last object gets a transaction of its
-	// own. No object is written twice: the scheduler may have bound the pod by then.
+	// All objects in a transaction have one revision, and the API server reads them one by one: it has
+	// read all if it has read one with a later revision. So the last object gets its own transaction.
+	// No object is written twice: the scheduler may have bound the pod by then.
 	end := len(objects) - 1
 	if err := l.put(ctx, objects[:end]); err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/podstatus"
 )
 
-// readings is how often the log of a pod is read if it is incomplete: a container runtime may write
+// readings is the number of times that an incomplete pod log is read: a container runtime may write
 // its end late.
 const readings = 3
 
@@ -43,11 +43,11 @@ type cellState struct {
 	done     func(error)
 	failed   map[types.UID]bool // pods
 	readings int
-	// seen is why its pod does not run, or nil if that is unknown.
+	// seen is the reason why its pod does not run, or nil if that is unknown.
 	seen *obstacle
 }
 
-// obstacle is why a pod does not run, with a hint. It may go away.
+// obstacle is a reason why a pod does not run, with a hint. It may go away.
 type obstacle struct {
 	text, hint string
 	grace      time.Duration

@@ -31,14 +31,13 @@ import (
 )
 
 const (
-	// baseMemory is the memory of a simulation, objectMemory the additional memory for each object
-	// of the snapshot; docs/simulate.md has measurements.
+	// baseMemory is a simulation's memory, objectMemory the additional memory for each object in the
+	// snapshot; docs/simulate.md has measurements.
 	baseMemory, objectMemory = 512 << 20, 80 << 10
-	// stepTime is how long a step may take in addition to the scheduler: starting programs and loading
+	// stepTime is the time for a step in addition to the scheduler: starting programs and loading
 	// objects.
 	stepTime = 10 * time.Minute
-	// imageDir is the directory of the files in an image for simulations, imagePlan the file of the
-	// plan.
+	// imageDir is the directory for files in a simulation image, imagePlan the plan's file.
 	imageDir, imagePlan = "/opt/pmk-sched", "/opt/pmk-sched/matrix.json"
 )
 
@@ -47,8 +46,8 @@ type JobRequest struct {
 	// Image is the request for an image of pmk-sched itself, to which the programs and files are
 	// added. Without a Tag it gets a unique name.
 	Image pack.Request
-	// Namespace of the Job. Node is the node on which all of its pods run. If it is empty, they run
-	// on any node.
+	// Namespace of the Job. Node is the node on which all its pods run. If it is empty, they run on
+	// any node.
 	Namespace, Node string
 	// Command is the command line of pmk-sched that calls [RunCell].
 	Command []string
@@ -199,8 +198,8 @@ func checkNoSecrets(s simulate.Scheduler) error {
 	return nil
 }
 
-// RunCell runs one simulation of a list in a pod of the Job and writes its outcome to out. It fails
-// only if there is none: another attempt may succeed.
+// RunCell runs one simulation from a list in a pod of the Job and writes its outcome to out. It
+// fails only if there is none: a second attempt may succeed.
 func RunCell(ctx context.Context, s *session.Session, list string, index int, out io.Writer) (err error) {
 	text, err := os.ReadFile(imagePlan)
 	if err != nil {

@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	// attempts is how often a simulation whose pod fails is tried.
+	// attempts is the number of attempts at a simulation whose pod fails.
 	attempts = 2
-	// overhead is how long a pod may take in addition to the simulation: the pull of the image.
+	// overhead is the time for a pod in addition to the simulation: the pull of the image.
 	overhead = 10 * time.Minute
-	// leftoverTime is how long a Job stays whose creator was killed.
+	// leftoverTime is the time for which a Job stays whose creator was killed.
 	leftoverTime = time.Hour
 	// container is the name of the container.
 	container = "simulate"
@@ -37,7 +37,7 @@ type Job struct {
 	Image   string
 	Command []string
 	List    string
-	// Cells is the number of simulations, Parallel how many of them run at the same time.
+	// Cells is the number of simulations, Parallel the number that run at the same time.
 	Cells, Parallel int
 	// Node is the node on which all pods run, tolerating its taints. If it is empty, they run on
 	// any node. Arch is the architecture of the programs.
@@ -56,7 +56,7 @@ func (j Job) labels() map[string]string {
 	return labels
 }
 
-// limit is how long the Job may take: each simulation is tried as often as possible.
+// limit returns the time limit of the Job: each simulation is tried as often as possible.
 func (j Job) limit() time.Duration {
 	rounds := (j.Cells + j.Parallel - 1) / j.Parallel
 	return time.Duration(rounds*attempts) * (j.Timeout + overhead)

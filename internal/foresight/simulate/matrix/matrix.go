@@ -1,7 +1,6 @@
-// Package matrix collects the results of many simulations, each of one scheduler on one snapshot in
-// one scenario, and runs them on a cluster as an indexed Job: [Job] describes it, a [Runner]
-// creates it, collects the results and deletes it. A pod writes the result of its simulation to its
-// log.
+// Package matrix collects the results of many simulations, each for one scheduler on one snapshot
+// in one scenario, and runs them on a cluster as an indexed Job: [Job] describes it, a [Runner]
+// creates it, collects the results and deletes it. A pod writes its simulation's result to its log.
 package matrix
 
 import (
@@ -12,7 +11,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 )
 
-// Result is the result of all simulations. Simulations of the same snapshot and scenario follow
+// Result is the result of all simulations. Simulations with the same snapshot and scenario follow
 // each other.
 type Result struct {
 	Cells []Cell `json:"cells"`

@@ -28,7 +28,7 @@ type Request struct {
 	Snapshots  []string // files of any format that [files.Read] reads; Stdin is read for "-"
 	Stdin      io.Reader
 	Scenarios  []Scenario
-	// Parallel is how many simulations run at the same time.
+	// Parallel is the number of simulations that run at the same time.
 	Parallel int
 	// Timeout bounds the time that a scheduler gets to decide about all pods of a step.
 	Timeout time.Duration
@@ -57,7 +57,7 @@ type plan struct {
 	Snapshots  []string            `json:"snapshots"`
 	Scenarios  [][]scenario.Step   `json:"scenarios"`
 
-	// prepared are the places of the schedulers in the plan, by snapshot and scheduler of the request.
+	// prepared are the schedulers' places in the plan, by snapshot and scheduler of the request.
 	prepared [][]int
 	objects  int      // in the largest snapshot
 	files    []string // all that the plan names
@@ -132,7 +132,7 @@ func planCells(r Request, prepared [][]int) (cells []plannedCell) {
 	return cells
 }
 
-// addScheduler returns the place of a scheduler for a snapshot in the plan: snapshots of several
+// addScheduler returns a scheduler's place in the plan for a snapshot: snapshots from several
 // releases need several programs.
 func (p *plan) addScheduler(ctx context.Context, s *session.Session, scheduler pack.Scheduler,
 	file string) (int, error) {
@@ -168,8 +168,8 @@ func (p *plan) addScheduler(ctx context.Context, s *session.Session, scheduler p
 	return len(p.Schedulers) - 1, nil
 }
 
-// copySteps returns the steps of a scenario with copies of their manifests in dir, without secrets:
-// they may leave this machine.
+// copySteps returns a scenario's steps with copies of their manifests in dir, without secrets: they
+// may leave this machine.
 func (p *plan) copySteps(ctx context.Context, sc Scenario, dir string) ([]scenario.Step, error) {
 	copyFiles := func(paths ...string) (string, error) {
 		manifests, _, err := sc.Manifests(ctx, paths)

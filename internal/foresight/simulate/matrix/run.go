@@ -21,11 +21,11 @@ import (
 
 const (
 	pollInterval = 2 * time.Second
-	// startGrace is how long no pod may run because an image cannot be pulled or pods are rejected,
-	// and roomGrace because no node has room.
+	// startGrace is the time in which no pod may run because an image cannot be pulled or pods are
+	// rejected, and roomGrace because no node has room.
 	startGrace = time.Minute
 	roomGrace  = 10 * time.Minute
-	// goneTime is how long the deletion of a Job with its pods may take.
+	// goneTime is the time limit for deleting a Job with its pods.
 	goneTime = time.Minute
 )
 
@@ -95,7 +95,7 @@ func (r *Runner) read(ctx context.Context, j Job) (job *batchv1.Job, pods []core
 	return job, list.Items, nil
 }
 
-// outcome reads the outcome of a simulation from the log of its pod.
+// outcome reads a simulation's outcome from its pod's log.
 func (r *Runner) outcome(ctx context.Context, pod *corev1.Pod, index int) (o Outcome, err error) {
 	doing := "read the log of Pod/" + pod.Namespace + "/" + pod.Name
 	err = r.retry.Do(ctx, doing, func(ctx context.Context) error {

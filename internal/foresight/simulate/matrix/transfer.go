@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	// dataLine and endLine are how the lines of an outcome in a log begin. Other lines are messages.
+	// dataLine and endLine are the prefixes of an outcome's lines in a log. The remaining lines are
+	// messages.
 	dataLine = "pmk-sched-result "
 	endLine  = "pmk-sched-result-end "
 	// chunkBytes keeps a line shorter than 16 KiB, at which container runtimes split it.
@@ -83,8 +84,8 @@ func WriteOutcome(w io.Writer, index int, o Outcome) error {
 	return nil
 }
 
-// readOutcome reads the outcome of the simulation with an index from a log. It fails unless all of
-// it is there, unchanged.
+// readOutcome reads the outcome for the simulation with an index from a log. It fails unless the
+// outcome is there completely, unchanged.
 func readOutcome(r io.Reader, index int) (o Outcome, err error) {
 	var packed bytes.Buffer
 	lines, ended := 0, ""
@@ -131,7 +132,7 @@ func readOutcome(r io.Reader, index int) (o Outcome, err error) {
 	return o, nil
 }
 
-// incomplete returns the error of a log that lacks a part of the outcome.
+// incomplete returns the error for a log that lacks a part of the outcome.
 func incomplete(format string, args ...any) error {
 	return problem.Errorf(
 		"nodes keep at least 10 MiB of a log by default: check containerLogMaxSize in the configuration of the kubelet",

@@ -21,8 +21,8 @@ type Variant struct {
 	Snapshot int
 	// Name is for messages.
 	Name string
-	// Configuration is a KubeSchedulerConfiguration. If its extenders have addresses of
-	// [ties.Addresses], ties are broken by the seed of the request.
+	// Configuration is a KubeSchedulerConfiguration. If its extenders have addresses from
+	// [ties.Addresses], ties are broken by the request's seed.
 	Configuration string
 }
 
@@ -46,8 +46,8 @@ func (v *Variants) Snapshot(snapshot int) (*capture.Snapshot, error) {
 	return capture.OpenFile(v.engine.plan.Snapshots[snapshot])
 }
 
-// Run returns the outcome of each variant. Variants of a snapshot should follow each other: they
-// share an API server.
+// Run returns each variant's outcome. Variants on one snapshot should follow each other: they share
+// an API server.
 func (v *Variants) Run(ctx context.Context, s *session.Session, all []Variant) ([]Outcome, error) {
 	cells := make([]plannedCell, len(all))
 	for i, one := range all {

@@ -1,6 +1,6 @@
 // Package recorder is a scheduler extender that records which nodes a scheduler has left at several
-// places of a scheduling cycle. It leaves them as they are, or refuses all of them, so that nothing
-// is scheduled.
+// places in a scheduling cycle. It leaves them as they are, or refuses all, so that nothing is
+// scheduled.
 package recorder
 
 import (
@@ -22,7 +22,7 @@ type Recorder struct {
 	service *extender.Service
 
 	mu sync.Mutex
-	// passed are the nodes of the first call, by scheduler name of the pod and by stage.
+	// passed are the nodes in the first call, by the pod's scheduler name and by stage.
 	passed map[string]map[int][]string
 	held   map[string]hold
 	refuse func(schedulerName string) bool
@@ -43,7 +43,7 @@ func Start(refuse func(schedulerName string) bool) (*Recorder, error) {
 	return r, nil
 }
 
-// URL returns the address of the recorder of a stage, without the verb.
+// URL returns the address of a stage's recorder, without the verb.
 func (r *Recorder) URL(stage int) string { return r.service.URL(stage) }
 
 // Host returns the address of all stages.

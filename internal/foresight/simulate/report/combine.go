@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Combine returns the result of steps that were run one after the other: the final node of each pod
-// that was scheduled. The result of one step is the step itself.
+// Combine returns the result of steps that were run one after the other: the final node for each
+// pod that was scheduled. The result of one step is the step itself.
 func Combine(steps []*Report) *Report {
 	first, last := steps[0], steps[len(steps)-1]
 	if len(steps) == 1 {
@@ -29,7 +29,7 @@ func Combine(steps []*Report) *Report {
 	return all
 }
 
-// combineNotes returns the notes of all steps once, and other notes with the number of their step.
+// combineNotes returns notes that all steps have once, and other notes with their step's number.
 func combineNotes(steps []*Report) (notes []string) {
 	for i, step := range steps {
 		for _, note := range step.Notes {

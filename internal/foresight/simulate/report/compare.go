@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// Comparison compares the result of a scheduler with the result of another one, the baseline.
+// Comparison compares a scheduler's result with the baseline, a second scheduler's result.
 // Schedulers break ties at random and look at samples of large clusters: the baseline runs twice,
 // and differences between its runs are noise.
 type Comparison struct {
-	// Against is where the baseline comes from, a file or default. Release and Scheduler are its
-	// release and its name.
+	// Against is the baseline's source, a file or default. Release and Scheduler are its release and
+	// its name.
 	Against   string `json:"against"`
 	Release   string `json:"release"`
 	Scheduler string `json:"scheduler"`
@@ -36,8 +36,7 @@ type Difference struct {
 	Repeated string `json:"repeated"`
 }
 
-// NewComparison compares a result with the results of two runs of the baseline on the same
-// snapshot.
+// NewComparison compares a result with the results of two baseline runs on the same snapshot.
 func NewComparison(result, baseline, repeated *Report, against string) *Comparison {
 	c := &Comparison{
 		Against: against, Release: baseline.Release, Scheduler: baseline.Scheduler, Baseline: baseline.Summary,
@@ -58,14 +57,14 @@ func NewComparison(result, baseline, repeated *Report, against string) *Comparis
 	return c
 }
 
-// Outcome is the nodes of a pod in several runs. The node of a pod without a node is empty.
+// Outcome is a pod's nodes in several runs. The node of a pod without a node is empty.
 type Outcome struct {
 	Namespace, Name string
 	Nodes           []string
 }
 
-// Outcomes returns the nodes of the pods that were scheduled or evicted in one of the runs, ordered
-// by namespace and name.
+// Outcomes returns the nodes of the pods that were scheduled or evicted in any run, ordered by
+// namespace and name.
 func Outcomes(runs ...*Report) []Outcome {
 	var nodes []map[podKey]string
 	for _, r := range runs {

@@ -29,7 +29,7 @@ type DeviceCount struct {
 	Capacity map[string]DeviceCapacity `json:"capacity,omitempty"`
 }
 
-// DeviceCapacity is how much of a capacity claims consume.
+// DeviceCapacity is a device capacity with the amount that claims consume.
 type DeviceCapacity struct {
 	Total    resource.Quantity `json:"total"`
 	Consumed resource.Quantity `json:"consumed"`
@@ -45,7 +45,7 @@ func (d DevicePool) SharedCapacity() string {
 	return strings.Join(all, ", ")
 }
 
-// ResourceSlice are the fields of a ResourceSlice that are counted, in any version of its API.
+// ResourceSlice are the ResourceSlice fields that are counted, in any version of its API.
 type ResourceSlice struct {
 	Spec struct {
 		Driver string `json:"driver"`
@@ -76,7 +76,7 @@ type deviceFields struct {
 	} `json:"taints"`
 }
 
-// counterSet are counters of a pool, or the part of them that a device consumes.
+// counterSet are a pool's counters, or the part that a device consumes.
 type counterSet struct {
 	Name       string             `json:"name"`
 	CounterSet string             `json:"counterSet"`
@@ -107,7 +107,7 @@ type ResourceClaim struct {
 // deviceKey identifies a device, or a counter set of a pool.
 type deviceKey struct{ driver, pool, name string }
 
-// Devices are the devices of ResourceSlices and the allocations of ResourceClaims. The zero value
+// Devices are the devices in ResourceSlices and the allocations in ResourceClaims. The zero value
 // is ready to use.
 type Devices struct {
 	slices []*ResourceSlice
@@ -156,7 +156,7 @@ func addTo(sum, more map[string]resource.Quantity) {
 	}
 }
 
-// current returns the slices of the latest generation of each pool, which are the only ones that a
+// current returns the slices from each pool's latest generation, which are the only ones that a
 // scheduler uses (k8s.io/dynamic-resource-allocation/structured, GatherPools).
 func (d *Devices) current() []*ResourceSlice {
 	latest := map[deviceKey]int64{}

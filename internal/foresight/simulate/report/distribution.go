@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Distribution is how requests are distributed over the nodes.
+// Distribution is the distribution of requests over the nodes.
 type Distribution struct {
 	Resources []Balance `json:"resources"`
 	// EmptyNodes have only pods of DaemonSets and static pods.
@@ -15,8 +15,8 @@ type Distribution struct {
 	Cost *Cost `json:"cost,omitempty"`
 	// Zones are the zones of the nodes. Nodes without a zone are left out.
 	Zones []Zone `json:"zones"`
-	// Workloads is the number of controllers with several pods on nodes that have a zone, OneZone
-	// the number of these with all pods in the same zone.
+	// Workloads is the number of controllers with several pods on nodes that have a zone, OneZone the
+	// number with all these pods in the same zone.
 	Workloads int `json:"workloads"`
 	OneZone   int `json:"workloadsInOneZone"`
 }
@@ -25,15 +25,15 @@ type Distribution struct {
 type Balance struct {
 	Resource string `json:"resource"`
 	// Mean is the mean of the nodes' utilizations, CoefficientOfVariation their standard deviation
-	// divided by it: 0 is even. Jain is the index of Jain: 1 is even, 1/n if one of n nodes has
-	// everything.
+	// divided by it: 0 is even. Jain is Jain's index: 1 is even, 1/n if one of n nodes has everything.
 	Mean                   float64 `json:"mean"`
 	CoefficientOfVariation float64 `json:"coefficientOfVariation"`
 	Jain                   float64 `json:"jain"`
 	// LargestFree is the most that a pod can request and still fit on a schedulable node.
 	LargestFree string `json:"largestFree"`
-	// Stranded is the free amount on nodes that lack another of CPU, memory and pods, that is, have
-	// less than 5 % of it free. StrandedPart is its part of the allocatable amount of all nodes.
+	// Stranded is the free amount on nodes that lack a second resource among CPU, memory and pods,
+	// that is, have less than 5 % of it free. StrandedPart is its part in all nodes' allocatable
+	// amount.
 	Stranded     string  `json:"stranded"`
 	StrandedPart float64 `json:"strandedPart"`
 }

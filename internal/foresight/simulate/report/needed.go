@@ -1,6 +1,6 @@
 package report
 
-// Needed is how many nodes the pending pods need.
+// Needed is the number of nodes that the pending pods need.
 type Needed struct {
 	Release   string `json:"release"`
 	Scheduler string `json:"scheduler"`
@@ -12,11 +12,11 @@ type Needed struct {
 	Notes    []string `json:"notes,omitempty"`
 }
 
-// TemplateNeed is how many nodes like a template the pending pods need.
+// TemplateNeed is the number of nodes like a template that the pending pods need.
 type TemplateNeed struct {
 	Template string `json:"template"`
 	// Nodes is the smallest number of new nodes that was found with which as many pods have a node as
-	// with more of them.
+	// with more new nodes.
 	Nodes int `json:"nodes"`
 	// Placed counts the pending pods that have a node then, and Used the new nodes that got one.
 	Placed int `json:"placed"`
@@ -47,9 +47,9 @@ func (r *Report) NewNodes() int {
 
 // FewestNodes searches the smallest number of nodes from 1 to limit after which no more pods are
 // left than with more nodes. It doubles the number until none is left or doubling does not help,
-// then tries the most nodes that can help, since pods that are placed all or nothing get none of
-// their nodes before there are enough for all of them, and halves the interval. try simulates a
-// number of nodes. limited is set if more nodes than the limit may help.
+// then tries the most nodes that can help, since pods that are placed all or nothing get no node
+// before there are enough for all, and halves the interval. try simulates a number of nodes.
+// limited is set if more nodes than the limit may help.
 func FewestNodes(limit int, try func(nodes int) (*Report, error)) (nodes int, limited bool, err error) {
 	pods := 0
 	count := func(nodes int) (left int, err error) {

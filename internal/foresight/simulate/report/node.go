@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Amounts are amounts of resources by name: of CPU in thousandths, of others in their units.
+// Amounts are resource amounts by name: CPU in thousandths, other resources in their units.
 type Amounts map[string]int64
 
 // Node is a node with the pods on it.

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// smallestMemory is a request of memory, in bytes. The unit of a smaller one is rarely intended: m
+// smallestMemory is a memory request, in bytes. The unit of a smaller one is rarely intended: m
 // means thousandths.
 const smallestMemory = 1 << 10
 

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Price is the price of a node of a type, in any currency and for any time.
+// Price is the price of a node type, in any currency and for any time.
 type Price struct {
 	// Label and Value are the label that nodes of the type have.
 	Label, Value string
@@ -49,15 +49,15 @@ func FormatPrice(amount float64) string { return strconv.FormatFloat(amount, 'f'
 // Cost is the cost of the nodes.
 type Cost struct {
 	Nodes float64 `json:"nodes"`
-	// EmptyNodes is the part of it for nodes with only pods of DaemonSets and static pods.
+	// EmptyNodes is the part for nodes that have only DaemonSet pods and static pods.
 	EmptyNodes float64 `json:"emptyNodes"`
-	// Unpriced is how many nodes have no price.
+	// Unpriced is the number of nodes without a price.
 	Unpriced int `json:"unpriced"`
 	// Types are the types of the nodes, by name.
 	Types []TypeCost `json:"types"`
 }
 
-// TypeCost are the nodes of a type, and the price of one of them.
+// TypeCost are the nodes with a type, and the price of one.
 type TypeCost struct {
 	Type       string  `json:"type"`
 	Price      float64 `json:"price"`
@@ -65,8 +65,8 @@ type TypeCost struct {
 	EmptyNodes int     `json:"emptyNodes"`
 }
 
-// Price adds the cost of the nodes to the figures, also to the figures of the steps. Of several
-// prices that match a node the first one counts.
+// Price adds the nodes' cost to the figures, also to the steps' figures. If several prices match a
+// node, the first one counts.
 func (r *Report) Price(prices []Price) {
 	if len(prices) == 0 {
 		return

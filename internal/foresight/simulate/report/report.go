@@ -1,5 +1,5 @@
-// Package report contains the result of a simulation: the nodes of the pods, the pods that did not
-// fit and why, and how much of the nodes is requested before and after.
+// Package report contains a simulation's result: the pods' nodes, the pods that did not fit and
+// why, and the requested part of the nodes before and after.
 //
 // The package does no I/O.
 package report
@@ -23,12 +23,12 @@ type Report struct {
 	Summary    Summary     `json:"summary"`
 	// Devices are the devices of dynamic resource allocation.
 	Devices []DevicePool `json:"devices,omitempty"`
-	// Capacity is how many copies of the added workloads fit.
+	// Capacity is the number of added workload copies that fit.
 	Capacity *Capacity `json:"capacity,omitempty"`
-	// Removed is where the pods of drained nodes go once the nodes are removed, if some had no node
-	// before: a node that is cordoned still counts when pods are spread over nodes.
+	// Removed are the placements of pods from drained nodes once the nodes are removed, if some had no
+	// node before: a node that is cordoned still counts when pods are spread over nodes.
 	Removed *Removed `json:"removed,omitempty"`
-	// Comparison is how another scheduler differs.
+	// Comparison is the difference from a second scheduler.
 	Comparison *Comparison `json:"comparison,omitempty"`
 	// Steps are the results of a scenario with several steps. The lists above then describe all
 	// steps together.
@@ -96,11 +96,11 @@ type Unplaced struct {
 	By string `json:"by,omitempty"`
 }
 
-// Capacity is the number of copies of workloads that fit, one after the other, and the reason why
-// the next copy does not fit.
+// Capacity is the number of workload copies that fit, one after the other, and the reason why the
+// next copy does not fit.
 type Capacity struct {
-	// Copies is the number of copies whose pods all have a node. More is the number of these that
-	// were tried in addition to the requested copies.
+	// Copies is the number of copies whose pods all have a node. More is the number that were tried in
+	// addition to the requested copies.
 	Copies      int `json:"copies"`
 	More        int `json:"more"`
 	PodsPerCopy int `json:"podsPerCopy"`
@@ -113,8 +113,8 @@ type Capacity struct {
 // Summary are the numbers of a simulation.
 type Summary struct {
 	Nodes int `json:"nodes"`
-	// Pods is the number of pods that were on nodes before, Scheduled the number of pods that the
-	// scheduler had to place.
+	// Pods is the number of pods that were on nodes before, Scheduled the number that the scheduler
+	// had to place.
 	Pods      int `json:"pods"`
 	Scheduled int `json:"scheduled"`
 	Placed    int `json:"placed"`
@@ -122,17 +122,17 @@ type Summary struct {
 	Moved    int `json:"moved"`
 	Unplaced int `json:"unplaced"`
 	Evicted  int `json:"evicted"`
-	// Utilization is how much of the nodes pods request, by resource.
+	// Utilization is the part of the nodes that pods request, by resource.
 	Utilization []Utilization `json:"utilization"`
-	// Before and After are how requests are distributed over the nodes.
+	// Before and After are the distributions of requests over the nodes.
 	Before *Distribution `json:"before,omitempty"`
 	After  *Distribution `json:"after,omitempty"`
-	// LoadSeconds and ScheduleSeconds are how long the parts of the simulation took.
+	// LoadSeconds and ScheduleSeconds are the durations of the simulation's parts.
 	LoadSeconds     float64 `json:"loadSeconds"`
 	ScheduleSeconds float64 `json:"scheduleSeconds"`
 }
 
-// Utilization is how much of a resource of all nodes pods request.
+// Utilization is the part that pods request of one resource on all nodes.
 type Utilization struct {
 	Resource string `json:"resource"`
 	// Allocatable is the allocatable amount of the nodes before, AllocatableAfter the amount

@@ -10,8 +10,8 @@ import (
 	componentresource "k8s.io/component-helpers/resource"
 )
 
-// Usage sums up the allocatable resources of nodes and the requests of the pods on them. The zero
-// value is ready to use.
+// Usage sums up nodes' allocatable resources and the requests of the pods on them. The zero value
+// is ready to use.
 type Usage struct {
 	Nodes, Pods int
 	Devices     Devices

@@ -14,15 +14,15 @@ import (
 
 // Workload creates pods of one template.
 type Workload struct {
-	// Kind, Namespace and Name are taken from the manifest. Replicas is the number of pods of one
+	// Kind, Namespace and Name are taken from the manifest. Replicas is the number of pods in one
 	// copy.
 	Kind, Namespace, Name string
 	Replicas              int
 
 	pod    object   // without a name
 	claims []object // templates, of a StatefulSet
-	// base is the prefix of the names of pods, and first the first number. The first pod of a Pod
-	// manifest has no number.
+	// base is the pod name prefix, and first the first number. The first pod from a Pod manifest has
+	// no number.
 	base    string
 	first   int
 	indexed bool // pods of an indexed Job
@@ -107,7 +107,7 @@ func (s *Scenario) addManifest(o object, definitions []map[string]any, noted map
 	return nil
 }
 
-// addWorkload adds the workload of a manifest and the owners of its pods.
+// addWorkload adds a manifest's workload and its pods' owners.
 func (s *Scenario) addWorkload(kind *snapshot.Kind, version string, o object) error {
 	w := Workload{Kind: kind.Name, first: 1}
 	w.Namespace, _, _ = unstructured.NestedString(o, "metadata", "namespace")

@@ -33,7 +33,7 @@ func MarkCreated(o map[string]any) map[string]any {
 	return with(o, "metadata", metadata)
 }
 
-// with returns a shallow copy of an object with another value of a field.
+// with returns a shallow copy of an object with a new value in a field.
 func with(o object, field string, value any) object {
 	o = maps.Clone(o)
 	o[field] = value
@@ -48,7 +48,7 @@ func computed() []string { return []string{"priority", "priorityClassName", "pre
 func HasPriority(pod map[string]any) bool { return part(pod, "spec")["priority"] != nil }
 
 // WithoutPriority returns a copy of a pod without its priority, which the API server refuses in a
-// new pod, and without the name of the class that it had then.
+// new pod, and without the class name that it had then.
 func WithoutPriority(pod map[string]any) map[string]any {
 	spec := object{}
 	maps.Copy(spec, part(pod, "spec"))
@@ -59,8 +59,8 @@ func WithoutPriority(pod map[string]any) map[string]any {
 }
 
 // Admitted returns an object with the fields that the API server has set in its answer: the
-// specification, and the status of a node. A pod with a priority keeps it. The name of the
-// scheduler remains empty if it was.
+// specification, and a node's status. A pod with a priority keeps it. The scheduler name remains
+// empty if it was.
 func Admitted(kind *snapshot.Kind, o, answer map[string]any) map[string]any {
 	spec, given := object{}, part(o, "spec")
 	maps.Copy(spec, part(answer, "spec"))

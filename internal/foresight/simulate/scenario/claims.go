@@ -9,7 +9,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
-// Renewal describes the changes of the pods of a snapshot before its claims are created.
+// Renewal describes the changes to a snapshot's pods before its claims are created.
 type Renewal struct {
 	// Moved reports whether the pod with a UID is deleted and created again, and Ended whether it is
 	// finished.
@@ -23,9 +23,9 @@ type Renewal struct {
 // Consumer is a pod that uses a ResourceClaim.
 type Consumer struct{ Name, UID string }
 
-// Claim returns a claim of the snapshot as the controllers leave it, or nil if they delete it. The
-// claim of an ephemeral volume of a pod that is created again has no volume if its class waits for
-// a pod. Other objects are returned unchanged.
+// Claim returns a snapshot's claim as the controllers leave it, or nil if they delete it. If a pod
+// is created again, the claim for its ephemeral volume has no volume if its class waits for a pod.
+// Other objects are returned unchanged.
 func (r Renewal) Claim(kind *snapshot.Kind, o map[string]any) map[string]any {
 	switch kind.GroupResource() {
 	case "persistentvolumeclaims":
@@ -50,12 +50,12 @@ func (r Renewal) Claim(kind *snapshot.Kind, o map[string]any) map[string]any {
 // (ExtendedResourceClaimAnnotation in k8s.io/api/resource/v1).
 const extendedClaim = "resource.kubernetes.io/extended-resource-claim"
 
-// mostConsumers is how many reservations a ResourceClaim can have (ResourceClaimReservedForMaxSize
+// mostConsumers is the limit of reservations for a ResourceClaim (ResourceClaimReservedForMaxSize
 // in k8s.io/api/resource/v1).
 const mostConsumers = 256
 
-// devices returns a ResourceClaim without the reservations of pods that do not run any more, and
-// with the reservations of running pods if it is allocated. It loses its allocation with its last
+// devices returns a ResourceClaim without reservations for pods that do not run any more, and with
+// reservations for running pods if it is allocated. It loses its allocation with its last
 // reservation (pkg/controller/resourceclaim, syncPod and syncClaim). The claim that was made for a
 // finished pod, or by the scheduler for a pod that is created again, is deleted.
 func (r Renewal) devices(o object) object {
@@ -90,7 +90,7 @@ func (r Renewal) devices(o object) object {
 	return o
 }
 
-// ownedBy reports whether an owner of an object is one of the pods.
+// ownedBy reports whether an object's owner is one of the pods.
 func ownedBy(o object, pod func(uid string) bool) bool {
 	return slices.ContainsFunc(list(o, "metadata", "ownerReferences"), func(reference any) bool {
 		uid := uidOf(reference)

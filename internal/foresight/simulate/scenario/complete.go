@@ -10,7 +10,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
-// Creation is how an object of a snapshot is created.
+// Creation describes the creation of a snapshot's object.
 type Creation struct {
 	// Object is the object in the create request. The API server drops its status, except for nodes.
 	Object map[string]any
@@ -186,8 +186,8 @@ func matching(selector object) object {
 	return labels
 }
 
-// References returns the UIDs that an object refers to: its owners, the claim of a volume, and the
-// consumers of a ResourceClaim.
+// References returns the UIDs that an object refers to: its owners, a volume's claim, and a
+// ResourceClaim's consumers.
 func References(kind *snapshot.Kind, o map[string]any) []string {
 	var uids []string
 	add := func(reference any) {

@@ -10,8 +10,8 @@ import (
 // The feature gates of dynamic resource allocation (pkg/features/kube_features.go).
 const gateDevices = "DynamicResourceAllocation"
 
-// deviceGates are the gates without which the API server drops a field, by the name of the field in
-// the specification of an object.
+// deviceGates are the gates without which the API server drops a field, by the field's name in an
+// object's specification.
 func deviceGates() map[string]string {
 	return map[string]string{
 		"sharedCounters": "DRAPartitionableDevices", "consumesCounters": "DRAPartitionableDevices",
@@ -57,7 +57,7 @@ func DeviceGates(kind *snapshot.Kind, o map[string]any) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// findGates adds the gates of the fields in a value. Drivers choose the names of attributes.
+// findGates adds the gates for the fields in a value. Drivers choose the attribute names.
 func findGates(value any, gates map[string]string, found map[string]bool) {
 	switch v := value.(type) {
 	case []any:

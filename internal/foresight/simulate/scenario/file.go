@@ -21,7 +21,7 @@ const (
 	fileKind       = "Scenario"
 )
 
-// DefaultLimit is how many copies of workloads are tried in addition to the requested copies.
+// DefaultLimit is the number of workload copies that are tried in addition to the requested copies.
 const DefaultLimit = 1000
 
 // Step is a scenario before its files are read: a command with its arguments and flags, or an
@@ -38,7 +38,7 @@ type Step struct {
 	Add []NodesToAdd
 }
 
-// NodesToAdd are new nodes of one template: the name of a node, or a file.
+// NodesToAdd are new nodes from one template: a node's name, or a file.
 type NodesToAdd struct {
 	Template string
 	Count    int
@@ -64,8 +64,8 @@ func ParseNodesToAdd(text string) (NodesToAdd, error) {
 // maxCount bounds the numbers of nodes and copies.
 const maxCount = 100_000
 
-// ParseFile reads the steps of a file. It is strict: the error is one of the input (package
-// problem), with the line and column.
+// ParseFile reads a file's steps. It is strict: the error is an input error (package problem), with
+// the line and column.
 func ParseFile(name string, text []byte) ([]Step, error) {
 	p := fileParser{name: name}
 	var steps []Step
@@ -87,7 +87,7 @@ func ParseFile(name string, text []byte) ([]Step, error) {
 	return steps, nil
 }
 
-// ParseSteps reads the steps of a test in the file of a name. It is strict as [ParseFile] is.
+// ParseSteps reads a test's steps in the file with a name. It is strict as [ParseFile] is.
 func ParseSteps(name string, steps []v1alpha1.TestStep) ([]Step, error) {
 	p := fileParser{name: name}
 	var all []Step
@@ -101,7 +101,7 @@ func ParseSteps(name string, steps []v1alpha1.TestStep) ([]Step, error) {
 	return all, nil
 }
 
-// read reads the fields of a file that has one document of the type.
+// read reads the fields in a file that has one document of the type.
 func (p fileParser) read(text []byte, fields map[string]func(*yaml.Node) error) error {
 	in := yaml.NewDecoder(bytes.NewReader(text))
 	var document yaml.Node
@@ -137,7 +137,7 @@ func (p fileParser) invalid(at *yaml.Node, format string, args ...any) error {
 	return problem.Invalidf("", "read %s:%d:%d: %w", p.name, at.Line, at.Column, fmt.Errorf(format, args...))
 }
 
-// fields calls the function of each field of a mapping.
+// fields calls the function for each field in a mapping.
 func (p fileParser) fields(n *yaml.Node, known map[string]func(*yaml.Node) error) error {
 	if n.Kind != yaml.MappingNode {
 		return p.invalid(n, "expected fields")

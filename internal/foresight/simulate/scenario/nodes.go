@@ -15,22 +15,22 @@ import (
 
 // Template is the template of new nodes.
 type Template struct {
-	// Name is the name of a node of the snapshot, or of Node.
+	// Name is the name of a node in the snapshot, or of Node.
 	Name string
-	// Node is the manifest of a node. If it is nil, the node of the snapshot is the template.
+	// Node is a node's manifest. If it is nil, the snapshot's node is the template.
 	Node map[string]any
-	// Count is how many nodes to add, First the number of the first one in their names.
+	// Count is the number of nodes to add, First the number in the first node's name.
 	Count, First int
 
-	// objects are the node of the snapshot, the drivers of its volumes, its pods that new nodes have
-	// too, and storage capacity for it alone. own are its labels whose values no other node has.
+	// objects are the snapshot's node, its volumes' drivers, its pods that new nodes have too, and
+	// storage capacity for it alone. own are its labels whose values no other node has.
 	objects []Object
 	own     map[string]string
 }
 
-// Nodes is the scenario in which nodes are added, and the pending pods are scheduled. A copy of a
-// node of the snapshot has its labels, taints and resources, the drivers of its volumes, and copies
-// of its pods of DaemonSets and static pods. Labels that name the node name the copy.
+// Nodes is the scenario in which nodes are added, and the pending pods are scheduled. When a
+// snapshot's node is copied, the copy has its labels, taints and resources, its volumes' drivers,
+// and copies of its DaemonSet pods and static pods. Labels that name the node name the copy.
 func Nodes(templates []Template) (Scenario, error) {
 	s := Pending()
 	s.Name = "nodes"
@@ -132,8 +132,8 @@ func (t *Template) originals(all []Object) {
 	}
 }
 
-// isArea reports whether a label is the zone or the region of a node, even if it has the same value
-// as the name of the node.
+// isArea reports whether a label is a node's zone or region, even if it has the same value as the
+// node's name.
 func isArea(key string) bool {
 	return strings.HasSuffix(key, "zone") || strings.HasSuffix(key, "region")
 }
@@ -238,8 +238,8 @@ func renamed(o object, name string) object {
 	return o
 }
 
-// newNode returns a node that has just become ready, is empty, and does not have the taints of the
-// state of its template.
+// newNode returns a node that has just become ready, is empty, and does not have the template's
+// taints that show a state.
 func newNode(template object, name string) object {
 	node := renamed(template, name)
 	metadata := part(node, "metadata")

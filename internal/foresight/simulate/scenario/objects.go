@@ -12,8 +12,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
-// Objects are manifests as the objects of a cluster. Unlike the objects of a snapshot they keep
-// fields that only plugins read, such as annotations.
+// Objects are manifests as a cluster's objects. Unlike a snapshot's objects they keep fields that
+// only plugins read, such as annotations.
 type Objects struct {
 	objects []Object
 	// Others are the objects that only plugins read, definitions of custom resources first.

@@ -13,8 +13,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
-// completePod completes the pod of a workload as its controller does, and returns the object that
-// owns it: the ReplicaSet of a Deployment. A pod of a manifest has no owner.
+// completePod completes a workload's pod as its controller does, and returns the object that owns
+// it: a Deployment's ReplicaSet. A pod from a manifest has no owner.
 func (w *Workload) completePod(kind *snapshot.Kind, o object) object {
 	labels := part(w.pod, "metadata", "labels")
 	if labels == nil {
@@ -58,8 +58,7 @@ func ownerKind(kind *snapshot.Kind) *snapshot.Kind {
 	return kind
 }
 
-// replicaSetOf returns the ReplicaSet of a Deployment, and adds its label to the labels of the
-// pods.
+// replicaSetOf returns a Deployment's ReplicaSet, and adds its label to the pods' labels.
 func replicaSetOf(deployment, labels object, w *Workload) object {
 	const label = "pod-template-hash"
 	hash := templateHash(w.pod)
@@ -113,9 +112,9 @@ func newUID(names ...string) string {
 	return text[:8] + "-" + text[8:12] + "-" + text[12:16] + "-" + text[16:20] + "-" + text[20:32]
 }
 
-// Copy returns the pods of the next copy of a workload. next is the number of pods that were made
+// Copy returns the pods in a workload's next copy. next is the number of pods that were made
 // before. Names for which taken returns true, because the snapshot has such a pod, are skipped.
-// after is the value of next for the next call. The claims of the pods are made from templates.
+// after is the value of next for the next call. The pods' claims are made from templates.
 func (w *Workload) Copy(next int, taken func(key string) bool,
 	templates ClaimTemplates) (replicas []Replica, after int) {
 	for len(replicas) < w.Replicas {
@@ -156,7 +155,7 @@ func (w *Workload) replica(key, name string, number int, templates ClaimTemplate
 	return r
 }
 
-// setClaims returns the claims of a pod of a StatefulSet, and adds their volumes to the pod.
+// setClaims returns the claims for a StatefulSet's pod, and adds their volumes to the pod.
 func (w *Workload) setClaims(pod object, podName string) []Object {
 	var claims []Object
 	spec := part(pod, "spec")
@@ -170,7 +169,7 @@ func (w *Workload) setClaims(pod object, podName string) []Object {
 	return claims
 }
 
-// ephemeralClaims returns the claims of the ephemeral volumes of a pod, which the pod owns.
+// ephemeralClaims returns the claims for a pod's ephemeral volumes, which the pod owns.
 func ephemeralClaims(pod object) []Object {
 	var claims []Object
 	metadata := part(pod, "metadata")

@@ -20,7 +20,7 @@ import (
 // object is a Kubernetes object as decoded JSON.
 type object = map[string]any
 
-// Action is how a simulation treats an object of a snapshot.
+// Action is a simulation's treatment of an object in a snapshot.
 type Action int
 
 // Actions.
@@ -39,8 +39,8 @@ const (
 type Scenario struct {
 	// Name is the name of the command, such as pending.
 	Name string
-	// Apply returns the object of the simulation for an object of the snapshot, and its action. It
-	// does not change its argument.
+	// Apply returns the simulation's object for a snapshot's object, and its action. It does not
+	// change its argument.
 	Apply func(kind *snapshot.Kind, o map[string]any) (map[string]any, Action)
 	// Nodes are the nodes that the snapshot must have.
 	Nodes []string
@@ -186,8 +186,8 @@ func NodeOf(pod map[string]any) string {
 	return node
 }
 
-// noScheduler is the prefix of the scheduler's name of a pod that is left out. No scheduler has
-// such a name.
+// noScheduler is the prefix of the scheduler name in a pod that is left out. No scheduler has such
+// a name.
 const noScheduler = "left-out.pmk-sched.io/"
 
 // leftOut returns a copy of a pending pod that every scheduler ignores. restored undoes the change.

@@ -20,7 +20,7 @@ func (t ClaimTemplates) Add(o map[string]any) {
 
 // podClaim is a claim in the specification of a pod.
 type podClaim struct {
-	// name is its name in the pod. claim is the name of the ResourceClaim, if it exists already, and
+	// name is its name in the pod. claim is the ResourceClaim's name, if it exists already, and
 	// template the name of the template that it is made from, if it is.
 	name, claim, template string
 }
@@ -52,7 +52,7 @@ func podClaims(pod object) []podClaim {
 	return all
 }
 
-// ClaimsOf returns the names of the ResourceClaims of a pod that exist or existed.
+// ClaimsOf returns the names of a pod's ResourceClaims that exist or existed.
 func ClaimsOf(pod map[string]any) []string {
 	var names []string
 	for _, c := range podClaims(pod) {
@@ -80,8 +80,8 @@ func (t ClaimTemplates) Check(w *Workload) error {
 	return nil
 }
 
-// Make returns the claims of a pod that have to be made from templates because the pod has none or
-// because exists returns false for their names, and records their names in the status of the pod
+// Make returns a pod's claims that have to be made from templates because the pod has none or
+// because exists returns false for their names, and records their names in the pod's status
 // (pkg/controller/resourceclaim, handleClaim). missing are the templates that do not exist.
 func (t ClaimTemplates) Make(pod map[string]any, exists func(claim string) bool) (claims []Object, missing []string) {
 	namespace, _ := NameOf(pod)
@@ -136,8 +136,8 @@ func newDeviceClaim(pod object, claim string, template object) Object {
 	return Object{Kind: kind, Version: version, Fields: runtime.DeepCopyJSON(kind.Strip(o))}
 }
 
-// claimPrefix returns the name of a claim without the five random characters at its end: the names
-// of the pod and of its claim, both shortened if they are long.
+// claimPrefix returns a claim's name without the five random characters at its end: the pod's name
+// and its claim's name, both shortened if they are long.
 func claimPrefix(pod, claim string) string {
 	const most = 57
 	prefix := pod + "-" + claim + "-"

@@ -22,7 +22,7 @@ const (
 	// base is the number of scores that an extender can give: 0 to 10 (MaxExtenderPriority in
 	// k8s.io/kube-scheduler/extender/v1).
 	base = 11
-	// closeTime is how long calls of a scheduler that has ended may take.
+	// closeTime is the time for calls by a scheduler that has ended.
 	closeTime = 5 * time.Second
 )
 
@@ -40,8 +40,8 @@ func Start(seed uint64) (*Breaker, error) {
 	return &Breaker{service}, nil
 }
 
-// Addresses returns the addresses of extenders, without the verb, that rank a number of nodes: one
-// for each digit, the least first. [Breaker.Resolve] replaces them where the service runs.
+// Addresses returns extender addresses, without the verb, that rank a number of nodes: one for each
+// digit, the least first. [Breaker.Resolve] replaces them where the service runs.
 func Addresses(nodes int) []string {
 	all := []string{unknownAddress + "/0"}
 	for ranks := base; ranks < nodes; ranks *= base {
@@ -50,8 +50,7 @@ func Addresses(nodes int) []string {
 	return all
 }
 
-// Resolve returns a configuration with the addresses of the service, instead of those of
-// [Addresses].
+// Resolve returns a configuration with the service's addresses, instead of those from [Addresses].
 func (b *Breaker) Resolve(configuration string) []byte {
 	return bytes.ReplaceAll([]byte(configuration), []byte(unknownAddress), []byte(b.service.Address()))
 }
@@ -77,7 +76,7 @@ type priority struct {
 	Score int
 }
 
-// rank returns a digit of the rank of each node for a pod: an order that looks random, and does not
+// rank returns a digit of each node's rank for a pod: an order that looks random, and does not
 // depend on the order of the nodes. Nodes with the digit 0 are left out, which means the same.
 func rank(seed uint64, pod string, nodes []string, digit int) []priority {
 	type hashed struct {
@@ -104,8 +103,7 @@ func rank(seed uint64, pod string, nodes []string, digit int) []priority {
 	return scores
 }
 
-// mix spreads similar hashes of FNV, whose last byte affects few bits (the finalizer of
-// SplitMix64).
+// mix spreads similar FNV hashes, whose last byte affects few bits (the finalizer of SplitMix64).
 func mix(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb

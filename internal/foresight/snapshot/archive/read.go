@@ -21,8 +21,8 @@ type Limits struct {
 	ObjectBytes int   // of one object; by default 4 MiB: etcd stores 1.5 MiB
 }
 
-// MaxEvents is the largest number of events of a recording: those of 5,000 nodes in a day. A replay
-// keeps the life of each pod in memory.
+// MaxEvents is the largest number of events in a recording, which 5,000 nodes have in a day. A
+// replay keeps each pod's life in memory.
 const MaxEvents = 10_000_000
 
 // headerBytes is the longest header.
@@ -92,8 +92,8 @@ func invalid(format string, args ...any) error {
 	return problem.Invalidf("write it with `pmk-sched snapshot`", "read snapshot: "+format, args...)
 }
 
-// checkHeader checks the format, the version and the resources of the header, and finds the kinds
-// of the resources.
+// checkHeader checks the header's format, version and resources, and finds the kinds of the
+// resources.
 func (r *Reader) checkHeader(format string) error {
 	h := r.header
 	switch {
@@ -123,7 +123,7 @@ func (r *Reader) checkHeader(format string) error {
 	return nil
 }
 
-// kindOf returns the kind of a resource of a header.
+// kindOf returns the kind of a resource in a header.
 func kindOf(known []*snapshot.Kind, r snapshot.Resource) (*snapshot.Kind, error) {
 	if r.Custom {
 		kind, err := snapshot.CustomKind(r.GroupResource())

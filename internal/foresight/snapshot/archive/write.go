@@ -3,12 +3,12 @@
 // A snapshot is a gzip-compressed tar archive. The first entry is header.json, a [snapshot.Header].
 // One entry for each of its resources follows, in the same order: objects/NAME.jsonl with NAME =
 // RESOURCE.VERSION or RESOURCE.VERSION.GROUP, such as objects/replicasets.v1.apps.jsonl. It
-// contains one object a line, as JSON with sorted keys, ordered by namespace/name; both orders are
-// of bytes. Modes, owners and times of the entries are constant, so that two snapshots of the same
-// state differ in the header only.
+// contains one object a line, as JSON with sorted keys, ordered by namespace/name; both orders
+// compare bytes. The entries' modes, owners and times are constant, so that two snapshots of the
+// same state differ in the header only.
 //
 // A recording has another format in its header, and an entry more at the end: events.jsonl with one
-// [snapshot.Event] a line, in the order of their times.
+// [snapshot.Event] a line, in time order.
 //
 // A file is input that others may have made: [Reader] accepts nothing that [Write] does not write,
 // has limits, creates no file, and returns only the fields that schedulers read.
@@ -27,14 +27,14 @@ import (
 )
 
 const (
-	// headerName is the name of the first entry, eventsName the name of the last one of a recording.
+	// headerName is the first entry's name, eventsName the name of a recording's last entry.
 	headerName = "header.json"
 	eventsName = "events.jsonl"
-	// Events is the resource of the events of a recording in [Objects].
+	// Events is the resource for a recording's events in [Objects].
 	Events = "recorded-events"
 )
 
-// entryName returns the name of the entry with the objects of a resource.
+// entryName returns the name of the entry with a resource's objects.
 func entryName(r snapshot.Resource) string {
 	name := r.Resource + "." + r.Version
 	if r.Group != "" {
@@ -45,12 +45,12 @@ func entryName(r snapshot.Resource) string {
 
 // Objects are the objects of a snapshot.
 type Objects interface {
-	// Each calls do with each object of a resource, with its group, in the order of their keys.
+	// Each calls do with each object in a resource, with its group, in key order.
 	Each(resource string, do func(key string, object []byte) error) error
 }
 
-// Write writes a snapshot, or a recording if the header describes one. Bytes of each resource in
-// the header is the sum of the lengths of its objects.
+// Write writes a snapshot, or a recording if the header describes one. Bytes for each resource in
+// the header is the sum of its objects' lengths.
 func Write(w io.Writer, h *snapshot.Header, objects Objects) error {
 	compressed := gzip.NewWriter(w)
 	out := tar.NewWriter(compressed)

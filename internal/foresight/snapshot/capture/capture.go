@@ -1,5 +1,5 @@
-// Package capture takes snapshots of a cluster or of files: it writes them to a file, or provides
-// their objects to a simulation.
+// Package capture takes snapshots from a cluster or from files: it writes them to a file, or
+// provides their objects to a simulation.
 package capture
 
 import (

@@ -32,7 +32,7 @@ type Snapshot struct {
 	close func() error // nil: nothing to close
 }
 
-// Open opens a snapshot of the files of the request, or of the cluster if there are none. A single
+// Open opens a snapshot from the request's files, or from the cluster if there are none. A single
 // snapshot is read from its file, everything else is kept in temporary files.
 func Open(ctx context.Context, s *session.Session, r Request) (*Snapshot, error) {
 	if len(r.From) == 1 && files.IsArchive(r.From[0]) {

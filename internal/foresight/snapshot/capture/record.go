@@ -19,7 +19,7 @@ import (
 
 // Record writes the objects that a scheduler reads and their changes to a file, which is replaced
 // when the recording is complete. It ends after a duration, or when ctx is done: the file then has
-// the changes until that moment. A recording of files is of a trace.
+// the changes until that moment. If files are recorded, they are a trace.
 func Record(
 	ctx context.Context, s *session.Session, r Request, duration time.Duration, file string,
 ) (header *snapshot.Header, err error) {
@@ -76,7 +76,7 @@ type recorder struct {
 	begin    time.Time
 	events   int
 	last     time.Duration
-	// failed is why the recording ended early.
+	// failed is the reason why the recording ended early.
 	failed error
 }
 
@@ -123,7 +123,7 @@ func (r *recorder) add(at time.Duration, gone bool, object []byte) error {
 	return r.spool.Add(archive.Events, key, snapshot.EncodeEvent(at, gone, object))
 }
 
-// finishTrace completes the header of a recording of files.
+// finishTrace completes the header for a recording of files.
 func (r *recorder) finishTrace(h *snapshot.Header) error {
 	if r.events == 0 {
 		return problem.Invalidf("record a cluster, or a trace such as openb", "the files have no changes with times")

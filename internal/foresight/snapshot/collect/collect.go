@@ -18,17 +18,17 @@ import (
 )
 
 const (
-	// pageSize is the number of objects of one request, as in kubectl and client-go's reflectors.
+	// pageSize is the number of objects in one request, as in kubectl and client-go's reflectors.
 	pageSize = 500
-	// attempts is how often a kind is read if the API server compacts it meanwhile, which it does
-	// after 5 minutes by default.
+	// attempts is the number of attempts to read a kind if the API server compacts it meanwhile, which
+	// it does after 5 minutes by default.
 	attempts = 3
 )
 
 // Sink gets the objects: package diskqueue implements it.
 type Sink interface {
-	// Add adds an object of a resource, by the name of the resource and its group, with the key that
-	// determines its place.
+	// Add adds an object to a resource, by the resource's name and group, with the key that determines
+	// its place.
 	Add(resource, key string, object []byte) error
 	// Count returns how many objects of a resource were added, and Truncate removes the objects
 	// after the first n.
@@ -38,7 +38,7 @@ type Sink interface {
 
 // Options say how to read. The zero value is ready to use.
 type Options struct {
-	// PageSize is the number of objects of one request. The default is 500.
+	// PageSize is the number of objects in one request. Defaults to 500.
 	PageSize int
 	// Pods counts the pods; it may be nil.
 	Pods *snapshot.PodCounts
@@ -131,8 +131,8 @@ func (c *collector) read(ctx context.Context, s served) error {
 	return nil
 }
 
-// list reads all objects of a kind, and returns their resource version: the version of the first
-// kind that was read, unless the API server has compacted it.
+// list reads all objects of a kind, and returns their resource version: the version at which the
+// first kind was read, unless the API server has compacted it.
 func (c *collector) list(ctx context.Context, s served) (version string, err error) {
 	resource := s.kind.GroupResource()
 	version = c.result.ResourceVersion

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// outageTime is how long the API server may be unavailable while it is watched.
+	// outageTime is the longest tolerated outage of a watched API server.
 	outageTime = 24 * time.Hour
 	// rewatchPause separates the watches of a kind that end at once.
 	rewatchPause = time.Second

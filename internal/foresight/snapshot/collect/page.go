@@ -55,7 +55,7 @@ func (c *collector) request(ctx context.Context, s served, ask page) (page, erro
 	return readList(body, func(item map[string]any) error { return c.add(s, item) })
 }
 
-// add stores an object of the list. The items of a list have no type.
+// add stores a list's object. The items in a list have no type.
 func (c *collector) add(s served, item map[string]any) error {
 	item["apiVersion"], item["kind"] = snapshot.APIVersion(s.kind.Group, s.version), s.kind.Name
 	kept := s.kind.Strip(item)

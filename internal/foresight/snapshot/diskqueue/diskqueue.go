@@ -1,5 +1,5 @@
-// Package diskqueue keeps the objects of a snapshot on disk while they are collected, so that
-// memory use does not grow with the size of objects.
+// Package diskqueue keeps a snapshot's objects on disk while they are collected, so that memory use
+// does not grow with the size of objects.
 package diskqueue
 
 import (
@@ -21,7 +21,7 @@ type Spool struct {
 	entries map[string][]entry // by resource
 }
 
-// entry is where the file has an object.
+// entry is an object's position in the file.
 type entry struct {
 	key    string
 	offset int64
@@ -60,8 +60,8 @@ func (s *Spool) Count(resource string) int { return len(s.entries[resource]) }
 // Truncate removes the objects of a resource that were added after the first n.
 func (s *Spool) Truncate(resource string, n int) { s.entries[resource] = s.entries[resource][:n] }
 
-// Sort orders the objects of a resource by their keys, and removes replaced objects. It returns the
-// number of remaining objects and the sum of their lengths.
+// Sort orders a resource's objects by their keys, and removes replaced objects. It returns the
+// number of remaining objects and their total length.
 func (s *Spool) Sort(resource string) (count int, bytes int64) {
 	list := s.entries[resource]
 	slices.SortStableFunc(list, func(a, b entry) int { return cmp.Compare(a.key, b.key) })
@@ -76,7 +76,7 @@ func (s *Spool) Sort(resource string) (count int, bytes int64) {
 	return len(kept), bytes
 }
 
-// Each calls do with the key and the text of each object of a resource, in their order. The text is
+// Each calls do with the key and the text of a resource's objects, in their order. The text is
 // valid until do returns.
 func (s *Spool) Each(resource string, do func(key string, object []byte) error) error {
 	if err := s.out.Flush(); err != nil {

@@ -17,10 +17,10 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
-// check decodes an object in JSON into the Go type of its kind, as an API server does. Values of
-// another type, duplicate fields and unknown fields at the top level are errors. The result are the
-// paths of other unknown fields, without indexes: a newer release may have them. Of a kind that
-// client-go does not know, only the metadata is checked.
+// check decodes an object in JSON into its kind's Go type, as an API server does. Values with a
+// wrong type, duplicate fields and unknown fields at the top level are errors. The result are the
+// paths of other unknown fields, without indexes: a newer release may have them. If client-go does
+// not know a kind, only the metadata is checked.
 func check(apiVersion, kind string, text []byte) (unknown []string, err error) {
 	typed, notKnown := scheme.Scheme.New(schema.FromAPIVersionAndKind(apiVersion, kind))
 	var into any = typed
@@ -63,8 +63,8 @@ func withoutIndexes(path string) string {
 	return kept.String()
 }
 
-// wrongValue returns the error of a decoder with the path of the value, which the errors of
-// quantities and times lack.
+// wrongValue returns a decoder's error with the path of the value, which errors about quantities
+// and times lack.
 func wrongValue(text []byte, into any, err error) error {
 	o, notObject := snapshot.Decode(text)
 	if notObject != nil {
@@ -134,7 +134,7 @@ func findWrong(value any, t reflect.Type, path string) error {
 	return expected(path, "a value of type "+t.Kind().String(), value)
 }
 
-// findInField returns an error about the value of a field of a struct.
+// findInField returns an error about the value in a struct's field.
 func findInField(fields map[string]any, f reflect.StructField, path string) error {
 	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 	switch {

@@ -1,5 +1,5 @@
-// Package files reads the objects of a snapshot from files: other snapshots, the output of `kubectl
-// get -o yaml` or `-o json`, directories of manifests, and traces.
+// Package files reads a snapshot's objects from files: other snapshots, the output of `kubectl get
+// -o yaml` or `-o json`, directories of manifests, and traces.
 package files
 
 import (
@@ -30,14 +30,14 @@ const Stdin = "-"
 
 // Sink gets the objects: package spool implements it.
 type Sink interface {
-	// Add adds an object of a resource, by the name of the resource and its group, with the key that
-	// determines its place.
+	// Add adds an object to a resource, by the resource's name and group, with the key that determines
+	// its place.
 	Add(resource, key string, object []byte) error
 }
 
 // Result describes the objects that were read.
 type Result struct {
-	// Resources are the kinds of objects, without their number, in the order of [snapshot.Kinds].
+	// Resources are the object kinds, without their number, in the order of [snapshot.Kinds].
 	Resources []snapshot.Resource
 	// Headers are the headers of the snapshots among the files.
 	Headers []snapshot.Header
@@ -58,12 +58,12 @@ type Options struct {
 	// Custom keeps all custom resources, and Resources keeps those with a plural and a group.
 	Custom    bool
 	Resources []string
-	// Changed gets the pods of a trace when they are created, scheduled and removed, with the time
-	// since the beginning of the trace. If it is nil, they are pending pods of the snapshot.
+	// Changed gets a trace's pods when they are created, scheduled and removed, with the time since
+	// the trace's beginning. If it is nil, they are the snapshot's pending pods.
 	Changed func(at time.Duration, gone bool, object []byte) error
 }
 
-// Read reads the objects of the files into a sink. Of several objects of a kind with the same name
+// Read reads the objects in the files into a sink. If several objects of a kind have the same name,
 // the last one counts.
 func Read(ctx context.Context, kinds []*snapshot.Kind, sink Sink, o Options) (*Result, error) {
 	r := &reader{sink: sink, kinds: kinds, o: o, seen: map[string]*snapshot.Resource{},
@@ -114,8 +114,8 @@ func Manifests(ctx context.Context, paths []string, stdin io.Reader, do func(map
 	return f.notes, err
 }
 
-// Text calls do with each object of a text in JSON that is part of a file, at a line. The result
-// are the notes of [Manifests].
+// Text calls do with each object in a JSON text that is part of a file, at a line. The result are
+// the notes from [Manifests].
 func Text(text []byte, line int, do func(map[string]any) error) ([]string, error) {
 	f := &source{do: do, reads: func(string, string) bool { return true }}
 	s := newJSONStream(bytes.NewReader(text), f)
@@ -127,11 +127,11 @@ func Text(text []byte, line int, do func(map[string]any) error) ([]string, error
 	return f.notes, s.invalidSyntax(err)
 }
 
-// stream reads a file of any format. start is the beginning of the file, which shows the format.
+// stream reads a file in any format. start is the file's beginning, which shows the format.
 type stream func(text *bufio.Reader, start []byte) error
 
-// each reads files, standard input, and the files of directories that look like manifests, in the
-// order of their names. csv reads the CSV files of directories. If it is nil, they are ignored.
+// each reads files, standard input, and the files in directories that look like manifests, ordered
+// by name. csv reads the CSV files in directories. If it is nil, they are ignored.
 func each(ctx context.Context, paths []string, stdin io.Reader, read, csv stream) error {
 	for _, path := range paths {
 		if path == Stdin {

@@ -22,8 +22,8 @@ func isJSON(start []byte) bool {
 	return ok && len(rest) > 0 && (rest[0] == '"' || rest[0] == '}')
 }
 
-// json reads a stream of objects and lists. Of a list only one item is in memory, unless the type
-// of the items comes after them.
+// json reads a stream of objects and lists. Only one item in a list is in memory, unless the items'
+// type comes after them.
 func (f *source) json(r io.Reader) error {
 	lines := &lineReader{r: r, line: 1}
 	s := newJSONStream(lines, f)
@@ -53,7 +53,7 @@ func newJSONStream(r io.Reader, to *source) *jsonStream {
 	return s
 }
 
-// invalidSyntax marks an error of the decoder as one of the input.
+// invalidSyntax marks a decoder's error as an input error.
 func (s *jsonStream) invalidSyntax(err error) error {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
@@ -139,8 +139,8 @@ func (s *jsonStream) object(depth int) (*item, error) {
 	return l.end()
 }
 
-// items reads the items of an object that may be a list. The result is the value of the field if it
-// is not an array.
+// items reads the items in an object that may be a list. The result is the field's value if it is
+// not an array.
 func (s *jsonStream) items(l *list, depth int) (json.RawMessage, error) {
 	if depth > listDepth {
 		return nil, problem.Invalidf("", "line %d: more than %d lists in one another", s.line(), listDepth)

@@ -123,8 +123,8 @@ func (l *list) add(i *item) error {
 	return nil
 }
 
-// addUntyped hands over an item of a list that the API server returned, which has the type of its
-// items.
+// addUntyped hands over an item from a list that the API server returned, which has its items'
+// type.
 func (l *list) addUntyped(i *item) error {
 	kind := strings.TrimSuffix(l.text(kindField), "List")
 	switch {

@@ -112,7 +112,7 @@ func (f *source) page(l *list, goesOn bool) {
 	f.pages[l.text(kindField)] = goesOn
 }
 
-// unknownFields is how many fields a note names.
+// unknownFields is the number of fields that a note names.
 const unknownFields = 5
 
 // end returns an error if a list is not complete, and notes the unknown fields.

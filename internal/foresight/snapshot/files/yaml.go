@@ -17,7 +17,7 @@ import (
 // textBytes is the longest document, and the longest item of a list, in YAML.
 const textBytes = 16 << 20
 
-// yaml reads a stream of documents. Of a list as kubectl prints it, whose items begin with a dash
+// yaml reads a stream of documents. In a list as kubectl prints it, whose items begin with a dash
 // in the first column, only one item is in memory.
 func (f *source) yaml(r io.Reader) error {
 	s := &yamlStream{in: bufio.NewReader(r), to: f}
@@ -105,9 +105,9 @@ func beginsItem(line string) bool {
 	return len(line) > 1 && line[0] == '-' && strings.ContainsAny(line[1:2], " \t\r\n")
 }
 
-// beginList reports whether the following items are items of a list in the style of kubectl, and
-// reads the fields before them. kubectl prints fields in alphabetical order, so that kind comes
-// after the items.
+// beginList reports whether the following items are items in a kubectl-style list, and reads the
+// fields before them. kubectl prints fields in alphabetical order, so that kind comes after the
+// items.
 func (s *yamlStream) beginList() (bool, error) {
 	if next, err := s.in.Peek(2); err != nil || !beginsItem(string(next)) {
 		return false, nil //nolint:nilerr // the error comes again with the next line
@@ -206,7 +206,7 @@ func (s *yamlStream) toJSON() ([]byte, error) {
 	return nil, s.invalid(errors.New(yamlPrefix.ReplaceAllString(err.Error(), "")))
 }
 
-// yamlPrefix matches the beginning of messages of the YAML libraries.
+// yamlPrefix matches the beginning of messages from the YAML libraries.
 var yamlPrefix = regexp.MustCompile(`(?s)^(error converting YAML to JSON: )?(yaml: )?(unmarshal errors:\s*)?`)
 
 func (s *yamlStream) invalid(err error) error {

@@ -1,10 +1,10 @@
-// Package openb reads the public GPU-cluster trace "openb" of Alibaba (cluster-trace-gpu-v2023 in
+// Package openb reads Alibaba's public GPU-cluster trace "openb" (cluster-trace-gpu-v2023 in
 // github.com/alibaba/clusterdata): a list of nodes and lists of pods in CSV.
 //
 // A GPU is 1000 of the extended resource [GPUMilli], so that pods that share one fit the sum of a
-// node's GPUs; that a share must be of one GPU is not modeled. The model of the GPUs is the label
-// [GPUModel] of nodes, which pods that want certain models select. The trace does not say which
-// node a pod ran on, so that all pods are pending.
+// node's GPUs; that a share must be of one GPU is not modeled. The GPU model is the node label
+// [GPUModel], which pods that want certain models select. The trace does not say on which node a
+// pod ran, so that all pods are pending.
 package openb
 
 import (
@@ -61,7 +61,7 @@ func Nodes(r io.Reader, do func(node map[string]any) error) error {
 	})
 }
 
-// Pods calls do with the namespace of the pods, and with each pod of a list.
+// Pods calls do with the pods' namespace, and with each pod in a list.
 func Pods(r io.Reader, do func(object map[string]any) error) error {
 	if err := do(namespace()); err != nil {
 		return err
@@ -79,7 +79,7 @@ func namespace() map[string]any {
 	return map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": Namespace}}
 }
 
-// row is a row of a list, by the names of the columns.
+// row is a row in a list, by column name.
 type row map[string]string
 
 // eachRow reads a list. It may have more columns than the given ones, after them.
@@ -111,8 +111,7 @@ func eachRow(r io.Reader, columns []string, do func(row) error) error {
 	}
 }
 
-// invalidRow adds the line to an error about the content of a row, or returns the error of reading
-// it.
+// invalidRow adds the line to an error about a row's content, or returns the error of reading it.
 func invalidRow(in *csv.Reader, err error) error {
 	var syntax *csv.ParseError
 	var number *strconv.NumError
@@ -139,7 +138,7 @@ func (r row) number(column string) (int64, error) {
 	return int64(n), nil //nolint:gosec // 30 bits
 }
 
-// amounts returns quantities of CPU and memory, and of GPUs unless there are none.
+// amounts returns quantities of CPU and memory, and GPUs unless there are none.
 func (r row) amounts(gpus, milliOfEach int64) (map[string]any, error) {
 	cpu, err := r.number("cpu_milli")
 	if err != nil {
@@ -224,7 +223,7 @@ func extended(requests map[string]any) map[string]any {
 	return limits
 }
 
-// models returns the node affinity of a pod that wants a GPU of one of the models.
+// models returns the node affinity for a pod that wants a GPU of any given model.
 func models(names []string) map[string]any {
 	values := make([]any, len(names))
 	for i, name := range names {

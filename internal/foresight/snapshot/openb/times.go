@@ -9,9 +9,9 @@ import (
 const TimesNote = "openb: pods have the times of the trace; each one ends as long after its placement as in the trace; the " +
 	"nodes on which they ran are not known"
 
-// Changes calls do with the namespace of the pods, and change with each pod of a list when it is
-// created, when it is scheduled and when it is removed, with the time since the beginning of the
-// trace. The calls are in the order of the pods.
+// Changes calls do with the pods' namespace, and change with each pod in a list when it is created,
+// when it is scheduled and when it is removed, with the time since the trace's beginning. The calls
+// are in the order of the pods.
 func Changes(
 	r io.Reader, do func(object map[string]any) error, change func(at time.Duration, gone bool, pod map[string]any) error,
 ) error {

@@ -17,7 +17,7 @@ type pool struct {
 	s        *session.Session
 	r        Request
 	variants *matrix.Variants
-	// ranks is the number of nodes that the breaker of ties can rank.
+	// ranks is the number of nodes that the tie breaker can rank.
 	ranks int
 
 	notes       []string

@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	// mostResources is how many extended resources have a weight in the search.
+	// mostResources is the number of extended resources with a weight in the search.
 	mostResources = 3
-	// fewNodes is up to how many nodes a scheduler examines all of them (minFeasibleNodesToFind in
-	// pkg/scheduler/schedule_one.go).
+	// fewNodes is the number of nodes up to which a scheduler examines every node
+	// (minFeasibleNodesToFind in pkg/scheduler/schedule_one.go).
 	fewNodes = 100
 )
 

@@ -1,4 +1,4 @@
-// Package trials tries settings of a scheduler by simulations, for the search of package tune.
+// Package trials tries a scheduler's settings by simulations, for the search in package tune.
 package trials
 
 import (
@@ -35,7 +35,7 @@ type Request struct {
 	Objectives   []tune.Objective
 	Prices       []report.Price
 	// Trials is the number of configurations to try, Parallel the number of simulations at the same
-	// time. Each of them has an API server.
+	// time. Each one has an API server.
 	Trials, Parallel int
 	Seed             uint64
 	// Job runs the simulations on the cluster. If it is nil, they run on this machine.
