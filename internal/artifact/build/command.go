@@ -18,10 +18,10 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/steps"
 )
 
-// tailLines is how many lines of a command's output an Error has.
+// tailLines is the number of output lines in an Error.
 const tailLines = 30
 
-// killedGrace is how long to wait for the pipes of a killed command.
+// killedGrace is the time to wait for the pipes of a killed command.
 const killedGrace = 5 * time.Second
 
 // command is a program to run, with its whole environment.

@@ -65,9 +65,9 @@ type Options struct {
 	Environment
 	// Release is the tag of kubernetes/kubernetes to build.
 	Release versions.Release
-	// Source is where the source comes from: empty for the Go modules, or "git:" followed by the
-	// URL of a repository (cloned at the tag) or by the directory of a clone of
-	// kubernetes/kubernetes (built as checked out, with uncommitted changes, and not modified).
+	// Source is the origin of the source: empty for the Go modules, or "git:" followed by a repository
+	// URL (cloned at the tag) or the directory of a kubernetes/kubernetes clone (built as checked out,
+	// with uncommitted changes, and not modified).
 	Source string
 	// Nearest allows the nearest other patch of the same minor if a module of Release does not
 	// download. Info names the release that was built.

@@ -54,7 +54,7 @@ func (p *progress) drop(line string) bool {
 	return known
 }
 
-// minEstimate is how long packages are counted before the time left is estimated.
+// minEstimate is the time to count packages before the remaining time is estimated.
 const minEstimate = 5 * time.Second
 
 // timeLeft estimates the time for the other packages from the time for the first ones and the sizes

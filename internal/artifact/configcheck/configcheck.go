@@ -19,7 +19,7 @@ import (
 // Binary is a kube-scheduler that can be run on this machine.
 type Binary struct {
 	Path string
-	// Origin is where it comes from, for messages: "the build cache".
+	// Origin is its source, for messages: "the build cache".
 	Origin string
 	// Missing is the program that the container's command names and its image does not have, so that
 	// the container would not start. It is empty if no program is missing, or if that is unknown.

@@ -116,7 +116,7 @@ func (b Base) check() error {
 	return nil
 }
 
-// origin is where the images of a base were found in a registry.
+// origin is the registry reference at which a base's images were found.
 type origin struct {
 	ref name.Reference
 	// digest is the digest to which ref was resolved, once: a tag may move.

@@ -203,7 +203,8 @@ func newConfig(base, img v1.Image, files []File, o Options) (*v1.ConfigFile, err
 	return config, nil
 }
 
-// maxHistoryPaths is how many files the history of an image names. An image of Go has thousands.
+// maxHistoryPaths is the maximum number of files named in an image's history. A Go image has
+// thousands.
 const maxHistoryPaths = 20
 
 // newHistory adds an entry for the files and one for the settings. It also adds the missing entries

@@ -24,7 +24,7 @@ import (
 // internal/cri/constants).
 const kubeletNamespace = "k8s.io"
 
-// killDelay is how long to wait for a program to exit after it was killed.
+// killDelay is the time to wait for a killed program to exit.
 const killDelay = 5 * time.Second
 
 // containerd is a containerd instance. It is used through its client program, ctr: its Go client

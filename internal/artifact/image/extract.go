@@ -39,7 +39,7 @@ type Source struct {
 
 func (src Source) bounds() limits { return cmp.Or(src.limits, defaultLimits()) }
 
-// maxLinks is how many links are followed to a file, as in Linux.
+// maxLinks is the maximum number of links followed to a file, as in Linux.
 const maxLinks = 40
 
 // ExtractFile writes the file at the absolute path file of the image, as a container sees it

@@ -22,8 +22,8 @@ import (
 // defaultUnixEnv).
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// schedulerPlaces are where images have a kube-scheduler. Upstream's images have it at the first;
-// their entrypoint is /go-runner.
+// schedulerPlaces are the paths of kube-scheduler in images. Upstream's images have it at the
+// first; their entrypoint is /go-runner.
 var schedulerPlaces = []string{SchedulerPath, "/usr/bin/kube-scheduler", "/bin/kube-scheduler", "/kube-scheduler"}
 
 // logRunners are the names of the program that runs another one and writes its output to a file

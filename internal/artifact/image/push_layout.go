@@ -15,7 +15,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// Registry is how to reach a registry.
+// Registry contains the credentials and certificates for a registry.
 type Registry struct {
 	// Keychain provides the credentials. If it is nil, none are used.
 	Keychain authn.Keychain

@@ -28,7 +28,7 @@ func (e *LockedError) Hint() string {
 // CheckFailed reports that the build worked, and that it is not the locked one.
 func (e *LockedError) CheckFailed() bool { return true }
 
-// maxModules is how many differences of modules are listed: another release has hundreds.
+// maxModules is the maximum number of listed module differences: another release has hundreds.
 const maxModules = 10
 
 // differences returns how a build differs from the lock, one line each, the causes before their

@@ -169,7 +169,7 @@ func PluginNames(infos []plugins.Info) []string {
 	return names
 }
 
-// hashLength is how much of the plugins' hash is in a tag.
+// hashLength is the length of the plugins' hash in a tag.
 const hashLength = 10
 
 // TagSuffix returns the suffix of a tag for images with plugins. It differs for other plugins or

@@ -25,7 +25,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// projectURL is where the sources of pmk-sched are.
+// projectURL is the URL of the pmk-sched sources.
 const projectURL = "https://github.com/pmk-sched/pmk-sched"
 
 type product struct {

@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// reachTime is how long servers may take to answer at all. Without a network the user waits so
-	// long for the compiler to start.
+	// reachTime is the maximum time for servers to answer at all. Without a network, the user waits
+	// that long for the compiler to start.
 	reachTime = 4 * time.Second
 	// maxProgram is the size in bytes of the largest program that is accepted. The largest one that
 	// Kubernetes has published is below 160 MB.

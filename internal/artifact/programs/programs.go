@@ -94,7 +94,7 @@ type Finder struct {
 	// Note reports a message. It may be nil.
 	Note func(text string)
 
-	// reach is how long servers may take to answer at all. If it is 0, it is reachTime.
+	// reach is the maximum time for servers to answer at all. Defaults to reachTime.
 	reach time.Duration
 }
 

@@ -24,9 +24,9 @@ const (
 	// DefaultDownloads has the programs of nodes, with checksums (kubernetes.io/releases/download).
 	DefaultDownloads = "https://dl.k8s.io"
 
-	// fetchTime is how long one program may take to arrive.
+	// fetchTime is the maximum time to download one program.
 	fetchTime = 10 * time.Minute
-	// together is how many programs are downloaded at a time.
+	// together is the number of concurrent downloads.
 	together = 3
 )
 

@@ -26,8 +26,7 @@ const (
 
 // Build has the inputs of a build: the content of its lock.
 type Build struct {
-	// Release is the Kubernetes release; Source is where it came from, with the Commit of a git
-	// source.
+	// Release is the Kubernetes release; Source is the origin of its source, with the Commit for git.
 	Release, Source, Commit string
 	// Go is the version of the compiler, Base the base image, NAME@sha256:… or only the digest.
 	Go, Base string

@@ -39,8 +39,9 @@ const (
 	modeShared   = "shared"   // in the namespaces of the caller
 )
 
-// reportFD is where Enter writes why it failed, as a [failure]; executing the program closes it.
-// For a service it is a socket, through which Enter sends sockets before, as sentSockets.
+// reportFD is the file descriptor to which Enter writes the reason for its failure, as a [failure];
+// executing the program closes it. For a service it is a socket, through which Enter sends sockets
+// first, as sentSockets.
 const (
 	reportFD    = 3
 	sentSockets = "sockets"

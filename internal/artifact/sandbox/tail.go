@@ -1,6 +1,6 @@
 package sandbox
 
-// textLimit is how much of the output of a program is kept.
+// textLimit is the number of bytes of a program's output that are kept.
 const textLimit = 256 << 10
 
 // tail keeps the end of its input.

@@ -73,7 +73,7 @@ type newPlugin struct {
 	Module, Branch, Minor, Go             string
 	// Releases are the releases that the plugin is tested with, the first one on every change.
 	Releases []string
-	// The rest is how the framework of a native plugin's release is written: Pkg is the package of
+	// The remaining fields describe the framework in a native plugin's release: Pkg is the package of
 	// Handle and Plugin, Status the package of Status.
 	Context, New, Newest         bool
 	Pkg, State, NodeInfo, Status string

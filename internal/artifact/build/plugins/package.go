@@ -244,7 +244,7 @@ func (s *pluginPackage) otherPackages() string {
 	return ""
 }
 
-// maxDepth is how far a constant or an embedded type is followed.
+// maxDepth is the maximum number of references followed for a constant or an embedded type.
 const maxDepth = 8
 
 // constantText evaluates a constant expression of strings.

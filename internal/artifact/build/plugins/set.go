@@ -16,8 +16,8 @@ type Set struct {
 	// change the binary.
 	plugins []resolved
 	modules []*pluginModule
-	// api contains the sources of package scheduler and of the bundled plugins. It is nil unless a
-	// plugin needs them.
+	// api contains the sources of package scheduler and the bundled plugins. It is nil unless a plugin
+	// needs them.
 	api     *pluginModule
 	imports []string
 	release versions.Release
@@ -27,7 +27,7 @@ type Set struct {
 type resolved struct {
 	info  Info
 	given Plugin
-	// composition is how the adapter of a portable plugin is composed.
+	// composition selects the adapter's structs for a portable plugin.
 	composition binding.Composition
 }
 
@@ -41,7 +41,7 @@ type Target struct {
 	// the generated module replaces regardless of plugins.
 	Required []module.Version
 	Replaced []string
-	// Staging are the staging modules of a release of Kubernetes.
+	// Staging are the staging modules of a Kubernetes release.
 	Staging []string
 }
 
@@ -72,7 +72,7 @@ func (s *Set) InfosOf(given []Plugin) []Info {
 	return all
 }
 
-// Sums returns the lines of the go.sum files of the plugins' modules.
+// Sums returns the go.sum lines of the plugins' modules.
 func (s *Set) Sums() string {
 	var sums strings.Builder
 	for _, m := range s.modules {
