@@ -4,23 +4,23 @@
 // Docker and without changing the machine's own network, files or service manager.
 //
 // A lab has nodes and a network. A node is a network, mount, UTS and cgroup namespace in which
-// containerd, the kubelet and kube-proxy run as plain processes. The directories that a node keeps
-// in /etc/kubernetes, /var/lib/kubelet, /run and so on are in the node's directory below root/ and
-// are bind-mounted to their usual paths inside the mount namespace: a hostPath volume, the
-// containerd socket and the static pod path are as on a real node. The network is a namespace with
-// a bridge that connects the nodes and this machine, a load balancer in front of several API
-// servers, and kwok, which simulates further workers.
+// containerd, the kubelet and kube-proxy run as plain processes. A node's /etc/kubernetes,
+// /var/lib/kubelet, /run and so on are in its directory below root/ and are bind-mounted to their
+// usual paths inside the mount namespace: a hostPath volume, the containerd socket and the static
+// pod path are as on a real node. The network is a namespace with a bridge that connects the nodes
+// and this machine, a load balancer in front of several API servers, and kwok, which simulates
+// further workers.
 //
-// With the layout kubeadm, kubeadm of the release makes the cluster: "init", "join", images with
-// the names and the structure of the Kubernetes release images. With the layout of PMK the lab
-// itself writes the files of the control-plane nodes, and etcd is a process of each node. Several
-// of them have a virtual address, which keepalived gives to one of them. With the layout hosted the
+// With the layout kubeadm, the release's kubeadm creates the cluster: "init", "join", images with
+// the names and structure of the Kubernetes release images. With the PMK layout, the lab itself
+// writes the control-plane nodes' files, and each node runs an etcd process. Several control-plane
+// nodes have a virtual address, which keepalived gives to one of them. With the layout hosted, the
 // control plane is not part of the cluster: its programs run as processes on hosts that have no
 // kubelet and no route to pods, and all nodes are workers.
 //
-// Every process of a lab is in the lab's own cgroups. Mounts, links and packet filter rules are in
-// its namespaces and end with them. That is how Down finds everything, even when Up was killed, and
-// how a node is stopped: all its processes at once.
+// Every lab process is in the lab's own cgroups. Mounts, links and packet filter rules are in its
+// namespaces and end with them. Down therefore finds everything, even if Up was killed, and
+// stopping a node stops all its processes at once.
 //
 // The binaries come from internal/artifact/programs, the images from internal/artifact/image.
 package lab

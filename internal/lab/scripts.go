@@ -44,8 +44,8 @@ func boundPaths() []string {
 	}
 }
 
-// statePath is where pmk-sched keeps its state on a node. It is bind-mounted before the directories
-// in Kept, since the labs may be below it.
+// statePath is the directory for pmk-sched's state on a node. It is bind-mounted before the
+// directories in Kept, since the labs may be below it.
 const statePath = "/var/lib/pmk-sched"
 
 // coveredPaths are directories of the machine in which a node needs entries that the machine does

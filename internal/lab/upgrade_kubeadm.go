@@ -78,7 +78,7 @@ func (u *bringUp) upgradeWithKubeadm(ctx context.Context, n *Node, args []string
 	return u.waitSettled(ctx, n)
 }
 
-// settled is how long the control plane is ready before the next node is upgraded.
+// settled is the time for which the control plane must be ready before the next node is upgraded.
 const settled = 20 * time.Second
 
 // waitSettled waits until the static pods of n, if it has any, stay ready: a kubelet of another

@@ -40,7 +40,7 @@ type Node struct {
 	ControlPlane bool
 }
 
-// Discovery is how a node that joins finds and trusts the cluster.
+// Discovery is the information with which a joining node finds and trusts the cluster.
 type Discovery struct {
 	// Server is the host and port of an API server or of the load balancer.
 	Server string
