@@ -13,7 +13,7 @@ const (
 	// maxRejected is the maximum number of pods in RejectedPods. A pod that is not kept waits for the
 	// scheduler's own retry, up to five minutes.
 	maxRejected = 10000
-	// rejectedTime is how long a pod is kept after its last rejection.
+	// rejectedTime is the time for which a pod is kept after its last rejection.
 	rejectedTime = time.Hour
 )
 

@@ -69,7 +69,7 @@ type Options struct {
 	First *First
 }
 
-// State is whether the resource can be read.
+// State is the result of reading the resource.
 type State string
 
 // The states. All but the first are failures.

@@ -13,7 +13,7 @@ import (
 
 // Limits of bodies and answers that clients delay.
 const (
-	// stallTime is how long a body or an answer may take in addition to its size over clientRate.
+	// stallTime is the maximum time for a body or an answer in addition to its size over clientRate.
 	stallTime  = 2 * time.Second
 	clientRate = 4 << 20 // bytes per second
 	// quickRate is the rate of a body, in bytes per second, at which it does not become late.

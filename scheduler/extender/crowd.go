@@ -87,7 +87,7 @@ func (c *crowd) endOlder(age time.Duration) {
 	}
 }
 
-// renew changes the age of a member. served is whether it has served a request since.
+// renew changes a member's age. served is true if it has served a request since.
 func (c *crowd) renew(key interface{}, since time.Time, served bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -20,10 +20,10 @@ const (
 	// entryMemory, fieldMemory and nameMemory are the memory of one entry of a list, such as a
 	// container, of one field, and of a node's name with its part of the answer.
 	entryMemory, fieldMemory, nameMemory = 3 << 10, 256, 256
-	// memoryWait is how long a request waits for memory. After each part of it, large bodies that are
-	// late end.
+	// memoryWait is the maximum time that a request waits for memory. After each memoryWaitPart, large
+	// bodies that are late end.
 	memoryWait, memoryWaitPart = time.Second, 100 * time.Millisecond
-	// lateBody is how late a large body may be before it ends for a request that needs memory.
+	// lateBody is the maximum delay of a large body while another request needs memory.
 	lateBody = 100 * time.Millisecond
 	// mostSmall is the maximum of the size of a small body.
 	mostSmall = 1 << 20

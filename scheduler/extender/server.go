@@ -26,9 +26,9 @@ type ServeOptions struct {
 	// AnonymousVerbs are served without a client certificate although TLS.ClientCAFile is set: for a
 	// scheduler that cannot present one. VerbBind always requires one.
 	AnonymousVerbs []string
-	// DrainTime is how long requests are still accepted after ctx is done, while /readyz already
-	// fails, so that clients stop sending. StopTime is how long running requests may take after
-	// that; the default is 10 s.
+	// DrainTime is the time for which requests are still accepted after ctx is done, while /readyz
+	// already fails, so that clients stop sending. StopTime is the maximum time for running requests
+	// after that. It defaults to 10 s.
 	DrainTime, StopTime time.Duration
 	// Log may be nil.
 	Log *zap.Logger

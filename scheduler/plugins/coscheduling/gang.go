@@ -117,7 +117,7 @@ func (s *podState) retry(now time.Time) { s.due = now.Add(settle) }
 func (s *podState) hold(now time.Time) { s.held, s.due = now, time.Time{} }
 
 type count struct {
-	// size is how many are placed together.
+	// size is the number of pods that are placed together.
 	size    int
 	timeout time.Duration
 	// placed have a node, or have succeeded in the same run. pending have none.
@@ -131,7 +131,7 @@ type count struct {
 	oldest   time.Time
 }
 
-// missing is how many pods must be placed until the group is.
+// missing returns the number of pods to place until the group is complete.
 func (n count) missing() int { return n.size - n.placed }
 
 // before reports whether a group of these pods goes before another one.

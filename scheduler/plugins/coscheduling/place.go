@@ -10,8 +10,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// slack is how much longer the scheduler waits at Permit than the plugin, so that the plugin
-// decides for all pods at once.
+// slack is the additional time that the scheduler waits at Permit compared to the plugin, so that
+// the plugin decides for all pods at once.
 const slack = 30 * time.Second
 
 // The caller of the methods in this file and in retry.go holds the lock, unless the comment of a

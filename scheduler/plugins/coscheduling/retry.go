@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	// tick is how often time is checked.
+	// tick is the interval of time checks.
 	tick = 100 * time.Millisecond
 	// stale is the time after which a retry is repeated. It is more than the longest default back-off
 	// of a pod.
 	stale = 15 * time.Second
 	// maxBystanders limits the pods without a group that are retried after a group gave up its nodes.
 	maxBystanders = 100
-	// sweepInterval is how often groups without pods are forgotten.
+	// sweepInterval is the interval at which groups without pods are forgotten.
 	sweepInterval = time.Minute
 )
 

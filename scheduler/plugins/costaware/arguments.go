@@ -29,7 +29,7 @@ type Arguments struct {
 	Prices []Price `json:"prices,omitempty"`
 	// Factors change prices, as for spot capacity. All that match are multiplied.
 	Factors []Factor `json:"factors,omitempty"`
-	// Unpriced is how nodes without a price are treated: Neutral (the default) or Avoid.
+	// Unpriced is the treatment of nodes without a price: Neutral (the default) or Avoid.
 	Unpriced string `json:"unpriced,omitempty"`
 }
 

@@ -30,9 +30,9 @@ const (
 type Arguments struct {
 	// Quotas are the teams with their capacity.
 	Quotas []Quota `json:"quotas,omitempty"`
-	// ElasticQuotas is whether quotas are read from ElasticQuotas of scheduling.x-k8s.io/v1alpha1 too:
-	// Auto (the default), if their CustomResourceDefinition is installed, or Ignore. Each is the quota
-	// of its namespace, unless Quotas has one for that namespace.
+	// ElasticQuotas selects whether quotas are also read from ElasticQuotas of
+	// scheduling.x-k8s.io/v1alpha1: Auto (the default), if their CustomResourceDefinition is
+	// installed, or Ignore. Each is its namespace's quota, unless Quotas has one for that namespace.
 	ElasticQuotas string `json:"elasticQuotas,omitempty"`
 	// Preemption is the action if no node has room for a pod that may evict others: Evict (the
 	// default), or Never.

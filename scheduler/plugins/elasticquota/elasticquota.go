@@ -95,7 +95,7 @@ func newPlugin(a *Arguments, fixed []*quota, h scheduler.Handle, now func() time
 	}
 }
 
-// reasonKept is why a pod that borrows does not get free room.
+// reasonKept is the reason for rejecting a pod that borrows although there is free room.
 const reasonKept = "room is kept for a pod within its quota"
 
 // Rules returns the permissions to evict pods and to read ElasticQuotas, as far as the arguments

@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	// nominationTime is how long room on a node is kept for the pod for which others were evicted.
+	// nominationTime is the time for which a node's room is kept for a pod after evictions for it.
 	nominationTime = 5 * time.Minute
-	// retryTime is how long no pod is evicted for one that did not fit after the last evictions.
+	// retryTime is the time without evictions for a pod that did not fit after the last evictions.
 	retryTime = 5 * time.Minute
-	// mostRounds is how many times in a row others are evicted for a pod whose room was taken by
-	// others, or which could not use it.
+	// mostRounds is the maximum number of consecutive eviction rounds for a pod whose room was taken by
+	// other pods, or which could not use it.
 	mostRounds = 3
 )
 

@@ -226,11 +226,12 @@ func (p *ElasticQuota) setQuota(ctx context.Context, namespace, name string, q *
 }
 
 const (
-	// mostResources is how many resources the min and the max of an ElasticQuota may have together,
-	// and how many those of a namespace may have: every attempt of a pod of the namespace, and every
+	// mostResources is the maximum number of resources in an ElasticQuota's min and max together, and
+	// in all ElasticQuotas of a namespace: every scheduling attempt of the namespace's pods, and every
 	// collection of metrics, reads all of them.
 	mostResources = 200
-	// mostQuotas is how many ElasticQuotas a namespace may have: a change of one reads all of them.
+	// mostQuotas is the maximum number of ElasticQuotas in a namespace: a change to one reads all of
+	// them.
 	mostQuotas = 100
 )
 

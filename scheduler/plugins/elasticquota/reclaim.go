@@ -12,7 +12,7 @@ import (
 // evictTime bounds the requests for one pod: the scheduler waits for them.
 const evictTime = 10 * time.Second
 
-// mostRefusals is how many victims may be refused until the plugin gives up for now.
+// mostRefusals is the number of refused victims after which the plugin gives up for now.
 const mostRefusals = 10
 
 // Reasons for evictions, in events and metrics.

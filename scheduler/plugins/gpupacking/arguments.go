@@ -17,7 +17,7 @@ type Arguments struct {
 	// Resource is the extended resource that pods request, "aliyun.com/gpu-mem" by default. Less than
 	// a device has is a share of one device, a multiple of it is a number of whole devices.
 	Resource string `json:"resource,omitempty"`
-	// Devices is how many devices a node has.
+	// Devices describes a node's devices.
 	Devices Devices `json:"devices,omitempty"`
 	// Annotations are set on a pod before it is bound.
 	Annotations Annotations `json:"annotations,omitempty"`

@@ -11,7 +11,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// maxDevices is how many devices a node may have. The kubelet of the node writes their number in
+// maxDevices is the maximum number of devices on a node. The node's kubelet writes their number in
 // its status, and the plugin keeps an entry for each.
 const maxDevices = 256
 

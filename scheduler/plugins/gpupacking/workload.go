@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// measureInterval is how often the workload is measured.
+	// measureInterval is the interval between measurements of the workload.
 	measureInterval = 30 * time.Second
 	// maxClasses limits the classes of a measured workload to the most frequent ones, because every
 	// one costs time for every node.

@@ -30,7 +30,7 @@ type Arguments struct {
 	Interval string `json:"interval,omitempty"`
 	// StaleAfter is the age after which data is ignored, "1m" by default.
 	StaleAfter string `json:"staleAfter,omitempty"`
-	// Stale is how nodes without fresh data are treated: Neutral (the default) or Exclude.
+	// Stale is the treatment of nodes without fresh data: Neutral (the default) or Exclude.
 	Stale string `json:"stale,omitempty"`
 	// Window is the range of the default CPU query, and the time in which the expected load of a bound
 	// pod decreases to zero; "2m" by default.

@@ -32,8 +32,8 @@ type Arguments struct {
 	// resources from one zone, or that have no NodeResourceTopology: Accept (the default) or
 	// Reject. Pods that need no alignment are accepted everywhere.
 	Unaligned string `json:"unaligned,omitempty"`
-	// Settle is how long the resources of a pod that has started may be missing in the
-	// NodeResourceTopology of its node, "2m" by default.
+	// Settle is the time for which the resources of a started pod may be missing in its node's
+	// NodeResourceTopology, "2m" by default.
 	Settle string `json:"settle,omitempty"`
 }
 

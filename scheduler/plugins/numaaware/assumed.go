@@ -10,7 +10,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// expiryInterval is how often pods are forgotten that the topology of their node does not show.
+// expiryInterval is the interval at which pods are forgotten that their node's topology does not
+// show.
 const expiryInterval = time.Second
 
 // uncounted is a pod whose resources may be missing in the topology of its node.

@@ -43,8 +43,8 @@ const (
 	scopePod     = "pod"
 )
 
-// mostZones and mostResources are how many zones and resources a topology may have: Filter reads
-// all of them for each pod. The kubelet's topology manager supports 8 NUMA nodes by default
+// mostZones and mostResources are the maximum numbers of zones and resources in a topology: Filter
+// reads all of them for each pod. The kubelet's topology manager supports 8 NUMA nodes by default
 // (pkg/kubelet/cm/topologymanager/topology_manager.go).
 const (
 	mostZones     = 256
