@@ -25,9 +25,9 @@ const (
 	authenticationReaderRole = "extension-apiserver-authentication-reader"
 )
 
-// SystemNamespace is where the API server keeps the ConfigMap
-// extension-apiserver-authentication and the Role that lets others read it. It
-// does not move with the scheduler.
+// SystemNamespace is the namespace in which the API server keeps the ConfigMap
+// extension-apiserver-authentication and the Role for reading it. It does not depend on the
+// scheduler's namespace.
 const SystemNamespace = metav1.NamespaceSystem
 
 // Subject is the identity of the scheduler's credentials: the User of a client certificate (its

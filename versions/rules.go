@@ -48,8 +48,8 @@ type Rules struct {
 	// depends on its list of nodes, and one at random only for pods that an extender scores (from
 	// 1.35, prioritizeNodes in pkg/scheduler/schedule_one.go).
 	OrderedTies bool
-	// Gangs is how the release itself places groups of pods together; zero before 1.35. It is disabled
-	// by default.
+	// Gangs is the configuration with which the release itself places groups of pods together. It is
+	// zero before 1.35 and disabled by default.
 	Gangs Gangs
 	// ValidationRules is set if the API server evaluates CEL rules of CustomResourceDefinitions
 	// without a feature gate (from 1.25, CustomResourceValidationExpressions in

@@ -11,7 +11,7 @@ import (
 // table is the comparison of one table with a release.
 type table struct {
 	Name string
-	// File is where its rows are.
+	// File is the Go file with its rows.
 	File string
 	// Differences are the rows to add or to end, one line each.
 	Differences []string

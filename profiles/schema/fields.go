@@ -56,8 +56,8 @@ type Field struct {
 	APIs APISet
 	// Since is the first minor release that has it. If it is 0, all have it.
 	Since int
-	// Lost is why the field can be left out if the target lacks it. If empty, leaving it out is a
-	// loss.
+	// Lost is the reason for leaving out the field without a loss if the target lacks it. If empty,
+	// leaving it out is a loss.
 	Lost string
 	// Default is the scheduler's default as YAML, for fields that a release may lack: leaving out a
 	// field that has it changes nothing.
