@@ -13,8 +13,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// The limits of the search for the newest patch of a minor: the patches to ask for, whether the
-// module proxy lists them or not (no minor of Kubernetes has had more), and how many to download.
+// Limits for finding the newest patch of a minor: the patches to request, whether the module proxy
+// lists them or not (no Kubernetes minor has had more), and the number to download.
 const (
 	maxPatch         = 24
 	maxPatchAttempts = 6

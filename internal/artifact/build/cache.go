@@ -102,7 +102,7 @@ func (c cache) publish(dir, key string, s stored) (Binary, error) {
 	return s.Binary, nil
 }
 
-// fact returns the path of a file about a release, a module or a version of Go.
+// fact returns the path of a file about a release, a module or a Go version.
 func (c cache) fact(kind, name string) string {
 	return filepath.Join(c.dir, "facts", kind, filepath.FromSlash(name)+".json")
 }

@@ -30,12 +30,12 @@ type command struct {
 	args []string
 	dir  string
 	env  []string
-	// drop reports whether a line of standard error is left out of the outcome. If it is nil, no
-	// line is.
+	// drop reports whether a standard error line is left out of the outcome. If it is nil, no line is
+	// left out.
 	drop func(line string) bool
 }
 
-// outcome is the output of a command: its standard output, and the end of its standard error.
+// outcome is a command's output: its standard output, and the end of its standard error.
 type outcome struct {
 	stdout []byte
 	tail   string
@@ -73,7 +73,7 @@ func (r *runner) run(ctx context.Context, c command) (outcome, error) {
 	return outcome{stdout: stdout.Bytes(), tail: stderr.String()}, err
 }
 
-// lookPath finds a program in the PATH of an environment, not in the PATH of this process.
+// lookPath finds a program in an environment's PATH, not in this process's PATH.
 func lookPath(env []string, name string) (string, error) {
 	for _, dir := range filepath.SplitList(lookup(env, "PATH")) {
 		if !filepath.IsAbs(dir) {

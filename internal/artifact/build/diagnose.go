@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// symptom recognizes a kind of failure in the output of go or git.
+// symptom recognizes a kind of failure in go or git output.
 type symptom struct {
 	pattern *regexp.Regexp
 	cause   Cause

@@ -35,7 +35,7 @@ type Error struct {
 	Message string
 	// Modules are the modules that are unavailable, as path@version.
 	Modules []string
-	// Output is the end of the output of the failed command.
+	// Output is the end of the failed command's output.
 	Output string
 	// Try is a suggestion for the user. It may be empty.
 	Try string

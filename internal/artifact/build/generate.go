@@ -78,8 +78,8 @@ func run(command interface{ Execute() error }) int {
 {{- end}}
 `))
 
-// generateRelease returns the generated module of a release: go.mod, go.sum, the main of the
-// kube-scheduler, and the plugins.
+// generateRelease returns a release's generated module: go.mod, go.sum, the kube-scheduler's main,
+// and the plugins.
 func generateRelease(
 	release versions.Release, rules versions.Rules, s source, stagingSums string, set *plugins.Set,
 	target plugins.Target,
@@ -100,8 +100,7 @@ func generateRelease(
 	return files, nil
 }
 
-// generateMain returns the main of the kube-scheduler of a release, which calls plugins if there
-// are any.
+// generateMain returns main for a release's kube-scheduler, which calls plugins if there are any.
 func generateMain(release versions.Release, rules versions.Rules, plugins bool) ([]byte, error) {
 	var text bytes.Buffer
 	err := schedulerMain.Execute(&text, map[string]any{

@@ -25,8 +25,8 @@ type goCommand struct {
 	path string
 	// version is its version, such as "1.26.8".
 	version string
-	// base is the environment of every run: the given one without the variables of Go, and then the
-	// user's settings.
+	// base is the environment for every run: the given one without Go's variables, and then the user's
+	// settings.
 	base []string
 }
 

@@ -26,9 +26,9 @@ func moduleStamp(date string) stamp {
 	return stamp{commit: "unknown", treeState: "archive", date: date}
 }
 
-// linkFlags returns the -ldflags for programs of Kubernetes: the six variables of
-// hack/lib/version.sh for each of the packages that have them. Since 1.31 the defaults of feature
-// gates depend on gitVersion, so it is the exact tag.
+// linkFlags returns the -ldflags for Kubernetes programs: the six variables of hack/lib/version.sh
+// for each package that has them. Since 1.31 the feature gates' defaults depend on gitVersion, so
+// it is the exact tag.
 func linkFlags(release versions.Release, rules versions.Rules, s stamp) string {
 	values := [][2]string{
 		{"gitVersion", release.String()},
@@ -49,7 +49,7 @@ func linkFlags(release versions.Release, rules versions.Rules, s stamp) string {
 	return strings.Join(flags, " ")
 }
 
-// buildTags returns the value of -tags for programs of Kubernetes.
+// buildTags returns the -tags value for Kubernetes programs.
 func buildTags(rules versions.Rules) string { return strings.Join(rules.BuildTags, ",") }
 
 // stampsVersionControl reports whether a version of Go supports the flag -buildvcs.

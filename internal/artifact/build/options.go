@@ -69,7 +69,7 @@ type Options struct {
 	// URL (cloned at the tag) or the directory of a kubernetes/kubernetes clone (built as checked out,
 	// with uncommitted changes, and not modified).
 	Source string
-	// Nearest allows the nearest other patch of the same minor if a module of Release does not
+	// Nearest allows the nearest other patch in the same minor if a module in Release does not
 	// download. Info names the release that was built.
 	Nearest bool
 	// Go is the version of Go to compile with: "1.26.8", a minor for its newest patch, or NewestGo.
@@ -78,9 +78,9 @@ type Options struct {
 	Go string
 	// Programs to build. If it is empty, the kube-scheduler is built.
 	Programs []Program
-	// Plugins are compiled into the kube-scheduler. Imports are packages that are imported for
-	// their side effects, such as the registration of a scheme of arguments. Both require the
-	// release's modules as the source.
+	// Plugins are compiled into the kube-scheduler. Imports are packages that are imported for their
+	// side effects, such as registering a scheme for arguments. Both require the release's modules as
+	// the source.
 	Plugins []plugins.Plugin
 	Imports []string
 	// Sources contains the directory scheduler of this project's module. Portable plugins require it.
@@ -88,7 +88,7 @@ type Options struct {
 	// Platforms to build for. If it is empty, the programs are built for the host's platform.
 	Platforms []Platform
 
-	// Vulnerabilities is the directory of a vulnerability database in the format of vuln.go.dev. The
+	// Vulnerabilities is the directory of a vulnerability database in vuln.go.dev format. The
 	// kube-scheduler is checked for its entries. If it is empty, nothing is checked.
 	Vulnerabilities string
 	// Keep keeps the generated module; Result.Dir is its path.

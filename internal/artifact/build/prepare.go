@@ -73,8 +73,8 @@ func readPackages(list []byte) map[string]int64 {
 	return found
 }
 
-// sourceSize returns the size of the files of a package, at least 1. It is used for an estimate, so
-// a file that cannot be read does not matter.
+// sourceSize returns the size of a package's files, at least 1. It is used for an estimate, so a
+// file that cannot be read does not matter.
 func sourceSize(dir string, files []string) int64 {
 	size := int64(1)
 	for _, file := range files {

@@ -73,8 +73,8 @@ type Result struct {
 	Binaries []Binary
 	// Cached reports whether all binaries were in the cache.
 	Cached bool
-	// Vulnerabilities are the entries of Options.Vulnerabilities that apply to the modules of the
-	// kube-scheduler, sorted by ID. It is nil if nothing was checked.
+	// Vulnerabilities are the entries in Options.Vulnerabilities that apply to the kube-scheduler's
+	// modules, sorted by ID. It is nil if nothing was checked.
 	Vulnerabilities []Vulnerability
 	// Dir is the directory of the generated module if it was kept.
 	Dir string

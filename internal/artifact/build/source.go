@@ -18,7 +18,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// kubernetes is the module of the programs of Kubernetes.
+// kubernetes is the module with the Kubernetes programs.
 const kubernetes = "k8s.io/kubernetes"
 
 // pin is a replace directive with a module, not a directory.
@@ -60,7 +60,7 @@ type source struct {
 // sourceFormat is raised when this type gets more fields.
 const sourceFormat = 1
 
-// releases reads the modules of releases of Kubernetes, and downloads them unless they were read
+// releases reads the modules of Kubernetes releases, and downloads them unless they were read
 // before.
 type releases struct {
 	*goTool
@@ -197,13 +197,13 @@ func sumLines(d download) string {
 var (
 	goVersion = regexp.MustCompile(`^1\.[0-9]+(\.[0-9]+)?((rc|beta)[0-9]+)?$`)
 	goInTag   = regexp.MustCompile(`go(1\.[0-9]+(?:\.[0-9]+)?)`)
-	// Until 1.21 the tag of the build image is the version of Go: "v1.16.6-1".
+	// Until 1.21 the build image's tag is the Go version: "v1.16.6-1".
 	goAsTag = regexp.MustCompile(`^v(1\.[0-9]+\.[0-9]+)-`)
 )
 
-// namedGo returns the version of Go that a tree of Kubernetes is built with: from .go-version
-// (since 1.25, and in late patches before), build/dependencies.yaml, or the tag of the build image.
-// It is empty if none of them has it.
+// namedGo returns the Go version that builds a Kubernetes tree: from .go-version (since 1.25, and
+// in late patches before), build/dependencies.yaml, or the build image's tag. It is empty if none
+// of them has it.
 func namedGo(dir string) (string, error) {
 	read := func(name string) ([]byte, error) {
 		data, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))

@@ -10,7 +10,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// staged is the result of downloading the staging modules of a release.
+// staged is the result of downloading a release's staging modules.
 type staged struct {
 	// GoSum is the lines of go.sum for the downloaded modules.
 	GoSum string `json:"goSum"`

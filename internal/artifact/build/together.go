@@ -38,7 +38,7 @@ func (t target) namedByPackage() bool {
 }
 
 // compileTogether compiles several targets with one go command: all processors have work while a
-// program is linked or a large package is compiled. If the go command fails because of one of them,
+// program is linked or a large package is compiled. If the go command fails because of one target,
 // it returns nil without binaries: each target is then compiled alone, so that the error is about
 // one program.
 func (c *compiler) compileTogether(

@@ -28,8 +28,8 @@ import (
 // downloads is the GOPROXY directory of a bundle.
 const downloads = build.ModuleDownloads
 
-// minAbsent is the size in bytes of the smallest file that is left out of a later bundle. Unpacking
-// rewrites smaller files: the answers of the checksum database.
+// minAbsent is the minimum size in bytes for leaving a file out of a later bundle. Unpacking
+// rewrites smaller files: the checksum database's answers.
 const minAbsent = 64 << 10
 
 // kubeadm is the name of the program.
@@ -39,10 +39,10 @@ const kubeadm = "kubeadm"
 type Options struct {
 	// Images are the images to build, at least one. The release of each is in the bundle.
 	Images []pack.Request
-	// Programs are the names of the programs of labs and simulations; see internal/artifact/programs.
+	// Programs are the program names for labs and simulations; see internal/artifact/programs.
 	Programs []string
-	// EtcdOfKubeadm returns the version of etcd that labs of kubeadm run with a release, or "" if they
-	// run one that is not in a bundle. kubeadm is the path of the program. It may be nil.
+	// EtcdOfKubeadm returns the etcd version that kubeadm labs run with a release, or "" if they run
+	// one that is not in a bundle. kubeadm is the program's path. The function may be nil.
 	EtcdOfKubeadm func(ctx context.Context, kubeadm string, r versions.Release) (string, error)
 	// Self is the executable of pmk-sched, and Version its version.
 	Self, Version string
@@ -57,15 +57,15 @@ type Created struct {
 	Archive string `json:"archive"`
 	// ID is the digest of the manifest.
 	ID string `json:"id"`
-	// Size is the size of the archive in bytes. Files is the number of files, and Absent how many of
-	// them are in the earlier bundle.
+	// Size is the archive's size in bytes. Files is the number of files, and Absent the number of
+	// those that are in the earlier bundle.
 	Size   int64 `json:"size"`
 	Files  int   `json:"files"`
 	Absent int   `json:"absent"`
 	Manifest
 }
 
-// creation is a run of Create: it fills a build cache directory with only the parts of the bundle.
+// creation is a Create run: it fills a build cache directory with only the bundle's parts.
 type creation struct {
 	Options
 	user, staged *session.Session
@@ -138,7 +138,7 @@ func (c *creation) collect(ctx context.Context) error {
 	return build.CopyFile(c.Self, self, 0o755)
 }
 
-// addRelease builds the image of a release and adds the modules and the programs of the release.
+// addRelease builds a release's image and adds the modules and programs for the release.
 func (c *creation) addRelease(ctx context.Context, r pack.Request) error {
 	release, err := pack.ResolveBranch(ctx, c.staged, r.Branch)
 	if err != nil {
@@ -217,7 +217,7 @@ func (c *creation) addImage(ctx context.Context, r pack.Request) (err error) {
 	return nil
 }
 
-// fetchBundledPlugins downloads the modules of schedulers with any of the bundled plugins.
+// fetchBundledPlugins downloads the modules for schedulers with any bundled plugins.
 func (c *creation) fetchBundledPlugins(
 	ctx context.Context, release versions.Release, platforms []build.Platform,
 ) error {

@@ -19,13 +19,13 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 )
 
-// Push copies the images of a bundle, with their referrers, to the repositories of a registry below
-// prefix, REGISTRY or REGISTRY/PATH. from is an archive or a build cache directory. An image keeps
-// its tag and the path of its repository; its digest stays the same. CA is the path of the
-// registry's certificate authorities, or empty.
+// Push copies a bundle's images, with their referrers, to registry repositories below prefix,
+// REGISTRY or REGISTRY/PATH. from is an archive or a build cache directory. An image keeps its tag
+// and repository path; its digest stays the same. CA is the path of the registry's certificate
+// authorities, or empty.
 //
-// The build of an image that is in the cache of the session is recorded under the new name too, so
-// that `deploy` knows the plugins in the image.
+// If the session's cache has an image's build, it is recorded under the new name too, so that
+// `deploy` knows the plugins in the image.
 func Push(ctx context.Context, from, prefix, ca string, s *session.Session) (_ []*image.Pushed, err error) {
 	root := from
 	if info, statErr := os.Stat(from); statErr == nil && info.Mode().IsRegular() {

@@ -115,7 +115,7 @@ func (u *unpacking) findAbsent() error {
 	return nil
 }
 
-// unpackedBefore returns the paths of the files of earlier bundles by digest.
+// unpackedBefore returns the paths of files from earlier bundles by digest.
 func (u *unpacking) unpackedBefore() (map[string][]string, error) {
 	places := map[string][]string{}
 	entries, err := os.ReadDir(u.path(manifestDir))

@@ -19,8 +19,8 @@ type ReleaseCheck struct {
 	Branch bool
 }
 
-// CompareOutput compares the output of [Version]; unread is the error of reading it. Without a
-// release in it, the label of the image is compared. established is false if that names no release
+// CompareOutput compares [Version] output; unread is the error of reading it. Without a release in
+// it, the image's label is compared. established is false if the label does not name a release
 // either.
 func (c ReleaseCheck) CompareOutput(
 	output string, unread error, label string,

@@ -16,7 +16,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// emptyConfig is the media type of the configuration {} of a manifest that is not an image
+// emptyConfig is the media type of the configuration {} in a manifest that is not for an image
 // (image-spec, manifest.md, "Guidelines for Artifact Usage").
 const emptyConfig types.MediaType = "application/vnd.oci.empty.v1+json"
 
@@ -87,7 +87,7 @@ func (b *Built) descriptor(digest string) (*v1.Descriptor, error) {
 	return nil, fmt.Errorf("attach to %s: the image has no such manifest", digest)
 }
 
-// isAttachment reports whether an entry of an index is not an image. The type of an image in
+// isAttachment reports whether an index entry is not an image. An image's type in
 // go-containerregistry is the media type of its configuration.
 func isAttachment(d v1.Descriptor) bool {
 	return !slices.Contains([]types.MediaType{"", types.OCIConfigJSON, types.DockerConfigJSON},

@@ -106,8 +106,8 @@ func attachedInRegistry(subject name.Digest, opts []remote.Option) ([]v1.Image, 
 	return images, nil
 }
 
-// Document returns the document of an artifact that [NewArtifact] made, or nil if it is not one of
-// the media type with at most limit bytes. It is untrusted input.
+// Document returns the document in an artifact that [NewArtifact] made, or nil unless it has the
+// media type and at most limit bytes. It is untrusted input.
 func (s *Stored) Document(mediaType string, limit int64) ([]byte, error) {
 	img, ok := s.images[s.Digest]
 	if !ok {

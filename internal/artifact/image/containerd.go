@@ -146,8 +146,8 @@ func (c containerd) run(ctx context.Context, feed func(io.Writer) error, out io.
 	return err
 }
 
-// feedCommand runs cmd with stdin written by feed. The error is the error of feed, or else the end
-// of the output of the program. If the program closed the pipe, its output is the cause.
+// feedCommand runs cmd with stdin written by feed. The error is feed's error, or else the end of
+// the program's output. If the program closed the pipe, its output is the cause.
 func feedCommand(ctx context.Context, cmd *exec.Cmd, feed func(io.Writer) error) error {
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

@@ -31,7 +31,7 @@ const (
 	DefaultContainerdSocket = "/run/containerd/containerd.sock"
 )
 
-// Base is the base of an image. Exactly one of Reference, Archive, Layout and Busybox is set.
+// Base is an image's base. Exactly one of Reference, Archive, Layout and Busybox is set.
 // [ParseBase] reads one from the command line.
 type Base struct {
 	// Reference names an image in a registry, such as "busybox".
@@ -83,14 +83,14 @@ type Options struct {
 
 // Built is an image that is not written anywhere yet.
 //
-// Layers of a base are read when the image is written. The base and the context of Build must be
-// valid until then.
+// A base's layers are read when the image is written. The base and Build's context must be valid
+// until then.
 type Built struct {
-	// Index is the index of the images of all platforms. It is nil if there is only one platform.
+	// Index is the index with the images for all platforms. It is nil if there is only one platform.
 	Index v1.ImageIndex
 	// Images maps platforms to images.
 	Images map[string]v1.Image
-	// Digest is the digest of the index, or of the only image: "sha256:…".
+	// Digest is the digest of the index, or that of the only image: "sha256:…".
 	Digest string
 	// Base is the reference by digest of the base, NAME@sha256:…, which gives the same image again.
 	// It is empty unless the base is in a registry.
@@ -112,7 +112,7 @@ const (
 	LabelOrigin  = "pmk-sched.io/source"
 )
 
-// Keys of the annotations that name the base of an image (image-spec, annotations.md).
+// Annotation keys that name an image's base (image-spec, annotations.md).
 const (
 	annotationBaseName   = "org.opencontainers.image.base.name"
 	annotationBaseDigest = "org.opencontainers.image.base.digest"

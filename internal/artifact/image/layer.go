@@ -73,8 +73,8 @@ type typedLayer struct {
 
 func (l typedLayer) MediaType() (types.MediaType, error) { return l.mediaType, nil }
 
-// withMediaType changes the media type of a layer. The registry can still mount a layer of a
-// registry into another repository.
+// withMediaType changes a layer's media type. The registry can still mount a registry layer into
+// another repository.
 func withMediaType(layer v1.Layer, mt types.MediaType) v1.Layer {
 	if m, ok := layer.(*remote.MountableLayer); ok {
 		return &remote.MountableLayer{Layer: typedLayer{m.Layer, mt}, Reference: m.Reference}

@@ -34,10 +34,10 @@ var logRunners = []string{"go-runner", "kube-log-runner"}
 type Program struct {
 	// Path is its path in the image.
 	Path string
-	// Missing is the first word of the container's command that names no program of the image, so
-	// that the container would not start. It is empty if no program is missing.
+	// Missing is the first word in the container's command that does not name a program in the image,
+	// so that the container would not start. It is empty if no program is missing.
 	Missing string
-	// Release is the label of the image with the release of its program, or empty.
+	// Release is the image's label with its program's release, or empty.
 	Release string
 }
 
@@ -176,8 +176,7 @@ func (s *search) copy(r io.Reader, h *tar.Header, at string, l limits, f *os.Fil
 	return errors.Join(truncate(f), copyOut(r, h, l, f))
 }
 
-// resolve follows the links of a path and returns the name of the program there, "" if there is
-// none.
+// resolve follows the links in a path and returns the program's name there, "" if there is none.
 func (s *search) resolve(candidate string) string {
 	name := strings.TrimPrefix(candidate, "/")
 	for range maxLinks {

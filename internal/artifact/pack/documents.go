@@ -60,7 +60,7 @@ func checkSignName(r Request) (string, error) {
 
 // documents describe the image of a build.
 type documents struct {
-	// sboms has the bill of materials of the program for each platform.
+	// sboms has the program's bill of materials for each platform.
 	sboms map[string][]byte
 	// provenance is nil unless the build has a lock.
 	provenance []byte

@@ -20,8 +20,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// lock is the content of pmk-sched.lock: all inputs that decide the bytes of a scheduler's image,
-// so that the same image can be built again later.
+// lock is the content of pmk-sched.lock: all inputs that decide a scheduler image's bytes, so that
+// the same image can be built again later.
 type lock struct {
 	APIVersion string `yaml:"apiVersion"`
 	Kind       string `yaml:"kind"`
@@ -35,8 +35,8 @@ type lock struct {
 	Rules  string `yaml:"rules,omitempty"`
 	Source string `yaml:"source"`
 	Commit string `yaml:"commit,omitempty"`
-	// Go is the version of the compiler. GoChosen reports whether `--go` chose it instead of the
-	// release, which changes the generated module too.
+	// Go is the compiler's version. GoChosen reports whether `--go` chose it instead of the release,
+	// which changes the generated module too.
 	Go       string `yaml:"go"`
 	GoChosen bool   `yaml:"goChosen,omitempty"`
 	// Base is the base image: NAME@sha256:…, or only the digest if it is not in a registry. It is
@@ -156,8 +156,8 @@ type locking struct {
 	locked, built *lock
 }
 
-// newLocking reads the lock to compare with. If the request leaves the patch of a release, the
-// version of a chosen Go or the digest of a tag open, newLocking sets it from the lock.
+// newLocking reads the lock to compare with. If the request leaves a release's patch, a chosen Go
+// minor's version or a tag's digest open, newLocking sets it from the lock.
 func newLocking(r *Request) (*locking, error) {
 	l := &locking{lockFile: r.Lock, lockedFile: r.Locked, needed: r.needsLock()}
 	if r.Locked == "" {

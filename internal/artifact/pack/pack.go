@@ -29,7 +29,7 @@ const BranchAuto = "auto"
 type Request struct {
 	// Branch is a release, or BranchAuto: the cluster's release.
 	Branch string
-	// Nearest allows another patch of the minor if a module of Branch does not download.
+	// Nearest allows another patch in the minor if a module in Branch does not download.
 	Nearest bool
 	// Source is the source to compile instead of the release's modules.
 	Source string
@@ -50,7 +50,7 @@ type Request struct {
 	Imports []string
 	// Recipe is recorded with the image.
 	Recipe v1alpha1.Recipe
-	// Extender builds the extender instead of a scheduler, as that version of pmk-sched.
+	// Extender builds the extender instead of a scheduler, as pmk-sched Version.
 	Extender bool
 	Version  string
 	// Lock is a file to write the inputs that decide the bytes of the image to. Locked is such a
@@ -63,14 +63,14 @@ type Request struct {
 	// SignName is the repository for which the image is signed. If it is empty, the signature is valid
 	// under every name.
 	SignName string
-	// SBOM and Provenance are files to write the bill of materials of the program and the provenance
-	// of the image to. If they are empty, no file is written.
+	// SBOM and Provenance are files to which the program's bill of materials and the image's
+	// provenance are written. If they are empty, no file is written.
 	SBOM, Provenance string
 	// Vulnerabilities is the directory of a vulnerability database to check the scheduler with, and
 	// VEX a file for the vulnerabilities that it does not call. Both may be empty.
 	Vulnerabilities, VEX string
-	// Self is the executable of pmk-sched, which is packed instead of a scheduler. If it is empty,
-	// a scheduler is packed.
+	// Self is the pmk-sched executable, which is packed instead of a scheduler. If it is empty, a
+	// scheduler is packed.
 	Self string
 	// Files are added to the image of Self.
 	Files []image.File
@@ -78,7 +78,7 @@ type Request struct {
 	Unconfirmed *Unconfirmed
 }
 
-// Result is the result of a build, and the location of the image.
+// Result is a build's result, with the image's location.
 type Result struct {
 	Reference string `json:"reference"`
 	Digest    string `json:"digest,omitempty"`
@@ -101,7 +101,7 @@ type Result struct {
 	Written  []string       `json:"written"`
 	Binaries []Binary       `json:"binaries"`
 	Module   string         `json:"module,omitempty"`
-	// Vulnerabilities are those of the modules of the scheduler, if they were checked.
+	// Vulnerabilities are the vulnerabilities in the scheduler's modules, if they were checked.
 	Vulnerabilities []build.Vulnerability `json:"vulnerabilities,omitempty"`
 }
 

@@ -29,7 +29,7 @@ import (
 const projectURL = "https://github.com/pmk-sched/pmk-sched"
 
 type product struct {
-	// path is the path of the program in the image. Its last element is the name of the program.
+	// path is the program's path in the image. Its last element is the program's name.
 	path string
 	// compile compiles the program, or finds it.
 	compile func(ctx context.Context, r Request, s *session.Session) (*build.Result, error)
@@ -138,7 +138,7 @@ func ResolveBranch(ctx context.Context, s *session.Session, branch string) (vers
 	return release, err
 }
 
-// ChooseBranch returns the tag of the release of a branch, unless the release is to be found on the
+// ChooseBranch returns the tag of a branch's release, unless the release is to be found on the
 // cluster.
 func ChooseBranch(ctx context.Context, s *session.Session, branch string) (string, error) {
 	if branch == "" || branch == BranchAuto {

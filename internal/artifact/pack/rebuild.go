@@ -70,7 +70,7 @@ func hasManifest(made *image.Built, digest string) (bool, error) {
 		slices.ContainsFunc(manifests, func(m image.Manifest) bool { return m.Digest == digest }), err
 }
 
-// sourceModules is the source of a build from the modules of the release.
+// sourceModules is the source value for a build from the release's modules.
 const sourceModules = "modules"
 
 // request returns the request that builds the image of a lock.

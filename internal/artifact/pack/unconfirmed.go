@@ -13,7 +13,7 @@ type Unconfirmed struct {
 	Origin string
 	// Image is the name of the image to write. It is empty if code is compiled to run it here.
 	Image string
-	// Content are lines about the code and the base of the image, in the words of the cluster.
+	// Content are lines about the image's code and base, in the cluster's words.
 	Content []string
 }
 

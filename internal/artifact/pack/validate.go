@@ -80,8 +80,8 @@ func (v *Validation) addBinary(origin, refusal string) {
 	}
 }
 
-// releaseBinary finds a kube-scheduler of the release in the build cache with the plugins of the
-// document. missing is the reason why there is none.
+// releaseBinary finds a kube-scheduler for the release in the build cache with the document's
+// plugins. missing is the reason for not finding one.
 func releaseBinary(
 	s *session.Session, r profiles.ValidateRequest, v *profiles.Validation,
 ) (binary configcheck.Binary, missing string) {

@@ -19,7 +19,7 @@ func ofKubernetes(names []string) []build.Program {
 	return programs
 }
 
-// modules returns the modules of the names that are not main packages of Kubernetes.
+// modules returns the modules for the names that are not main packages in Kubernetes.
 func (f *Finder) modules(r Request, names []string) []build.ModuleOptions {
 	var modules []build.ModuleOptions
 	for _, m := range []struct{ name, module, version, main string }{

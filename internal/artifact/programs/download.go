@@ -90,8 +90,8 @@ func answer(ctx context.Context, servers []string) error {
 	return nil
 }
 
-// registryURL returns the URL of a registry, as package name of go-containerregistry chooses its
-// scheme: loopback addresses do not use TLS.
+// registryURL returns a registry's URL, with the scheme that go-containerregistry's package name
+// chooses: loopback addresses do not use TLS.
 func registryURL(registry string) string {
 	host, _, _ := strings.Cut(registry, "/")
 	if loopback.Is(host) {

@@ -37,19 +37,19 @@ const (
 	Published = "published"
 )
 
-// Names of programs that are not main packages of Kubernetes.
+// Names of programs that are not main packages in Kubernetes.
 const (
 	// Etcd is the database of the API server.
 	Etcd = "etcd"
-	// Runner is the entrypoint of the images that Kubernetes releases. It is the same program in
-	// all of them, and its source is part of Kubernetes from 1.23 on.
+	// Runner is the entrypoint of the images that Kubernetes releases. It is the same program in all
+	// images, and its source is part of Kubernetes from 1.23 on.
 	Runner = "go-runner"
 	// Kwok simulates the nodes of labs. Kubernetes does not publish it: it is compiled unless a
 	// bundle had it.
 	Kwok = "kwok"
 )
 
-// hasOwnVersion reports whether a program is not one of a release of Kubernetes.
+// hasOwnVersion reports whether a program does not belong to a Kubernetes release.
 func hasOwnVersion(name string) bool { return name == Etcd || name == Runner || name == Kwok }
 
 // The modules that the runner and kwok are compiled from. KwokVersion works with every supported
@@ -65,7 +65,7 @@ const (
 // Program is a program for this machine.
 type Program struct {
 	Name string `json:"name"`
-	// Version is the release of Kubernetes, or the version of etcd.
+	// Version is the Kubernetes release, or the etcd version.
 	Version string `json:"version,omitempty"`
 	// Origin is the place where the program was found: a path, an image with its digest, a URL, or
 	// a module.
@@ -101,7 +101,7 @@ type Finder struct {
 // Request names programs.
 type Request struct {
 	Release versions.Release
-	// Names are the names of programs of Kubernetes, such as kubelet, and Etcd, Runner or Kwok.
+	// Names are the names of Kubernetes programs, such as kubelet, and Etcd, Runner or Kwok.
 	Names []string
 	// EtcdVersion is the version of etcd, such as v3.5.3. If it is empty, it is the version in a
 	// directory, or the version that was downloaded or unpacked for the release, or
@@ -183,10 +183,10 @@ func (f *Finder) note(format string, args ...any) {
 // report reports a program that is not in the cache yet.
 func (f *Finder) report(p Program) { f.note("%s", p) }
 
-// Kubernetes returns the names of the programs of a release that every lab runs.
+// Kubernetes returns the names of the release programs that every lab runs.
 func Kubernetes() []string {
 	return []string{"kube-apiserver", "kube-controller-manager", build.KubeScheduler, "kubelet", "kube-proxy", "kubectl"}
 }
 
-// OfLabs returns the names of the programs that labs of any layout and simulations run.
+// OfLabs returns the names of the programs that simulations and labs with any layout run.
 func OfLabs() []string { return append(Kubernetes(), "kubeadm", Runner, Etcd, Kwok) }

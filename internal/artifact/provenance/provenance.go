@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	// BuildType is the URI of the meaning of the parameters, which docs/signing.md describes.
+	// BuildType is the URI for the meaning of the parameters, which docs/signing.md describes.
 	BuildType = "https://github.com/pmk-sched/pmk-sched/blob/main/docs/signing.md#build-type-v1"
-	// Builder is the URI of the builder: any machine that runs `pmk-sched build`, of which SLSA
-	// demands nothing beyond level 1.
+	// Builder is the URI of the builder: any machine that runs `pmk-sched build`, for which SLSA
+	// requires nothing beyond level 1.
 	Builder = "https://github.com/pmk-sched/pmk-sched/blob/main/docs/signing.md#builder"
 	// LockName is the name of the lock in the byproducts.
 	LockName = "pmk-sched.lock"
 )
 
-// Build has the inputs of a build: the content of its lock.
+// Build has a build's inputs: the content of its lock.
 type Build struct {
 	// Release is the Kubernetes release; Source is the origin of its source, with the Commit for git.
 	Release, Source, Commit string

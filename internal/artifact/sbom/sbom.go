@@ -1,6 +1,6 @@
-// Package sbom makes the software bill of materials of a program in an image, and compares one with
-// a program: a CycloneDX 1.6 document of the modules that the Go linker recorded in the program,
-// the Go standard library and the base image. The same program gives the same document.
+// Package sbom makes the software bill of materials for a program in an image, and compares one
+// with a program: a CycloneDX 1.6 document with the modules that the Go linker recorded in the
+// program, the Go standard library and the base image. The same program gives the same document.
 package sbom
 
 import (
@@ -43,7 +43,7 @@ type Options struct {
 }
 
 const (
-	// propertySum has the sum of a module as in go.sum: it is not the digest of a file.
+	// propertySum has a module's sum as in go.sum: it is not a file's digest.
 	propertySum      = "pmk-sched:go.sum"
 	propertyPlatform = "pmk-sched:platform"
 	golangType       = "pkg:golang/"

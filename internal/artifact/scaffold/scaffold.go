@@ -33,7 +33,7 @@ import (
 //go:embed templates/plugin
 var pluginTemplates embed.FS
 
-// Kinds of plugins, which are directories of templates.
+// Plugin kinds, which are template directories.
 const (
 	// Portable plugins fit every release.
 	Portable = "portable"
@@ -54,7 +54,7 @@ type Request struct {
 	// Dir is the directory to create. If it is empty, it is the name in lower case. Module is the
 	// path of the module. If it is empty, it is example.com/NAME.
 	Dir, Module string
-	// Branch is the release of a native plugin, and of the plugin's pmk-sched.yaml. If it is empty
+	// Branch is the release for a native plugin, and for the plugin's pmk-sched.yaml. If it is empty
 	// or "auto", the newest release is used.
 	Branch string
 }

@@ -80,7 +80,7 @@ func describe(key any) string {
 	return "a key of " + kind
 }
 
-// Hint identifies the key: base64 of the SHA-256 digest of its DER encoding.
+// Hint identifies the key: the base64-encoded SHA-256 digest of its DER encoding.
 func (k *PublicKey) Hint() string { return k.hint }
 
 // PEM returns the key in PEM, the same text for the same key.

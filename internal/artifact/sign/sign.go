@@ -17,7 +17,7 @@ import (
 	"fmt"
 )
 
-// BundleType is the media type of a bundle, and the artifact type of a manifest that has one.
+// BundleType is a bundle's media type, and the artifact type of a manifest that has one.
 const BundleType = "application/vnd.dev.sigstore.bundle.v0.3+json"
 
 // The types of predicates.
@@ -52,7 +52,7 @@ type Statement struct {
 type Claims struct {
 	// Name is the canonical name of the repository for which the image is released.
 	Name string `json:"name,omitempty"`
-	// Release of Kubernetes of the kube-scheduler in the image: "v1.24.3".
+	// Release is the Kubernetes release of the image's kube-scheduler: "v1.24.3".
 	Release string `json:"release,omitempty"`
 }
 

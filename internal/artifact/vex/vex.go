@@ -74,7 +74,7 @@ func vulnerability(v build.Vulnerability, ref string) cdx.Vulnerability {
 	}
 }
 
-// database returns the name of the database of an alias.
+// database returns the name of an alias's database.
 func database(alias string) string {
 	switch prefix, _, _ := strings.Cut(alias, "-"); prefix {
 	case "CVE":

@@ -15,7 +15,7 @@ const Oldest = "1.21"
 // is older than its release.
 func Compare(a, b string) int { return semver.Compare(canonical(a), canonical(b)) }
 
-// Minor returns the minor of a version: "1.18" of "1.18.10".
+// Minor returns a version's minor: "1.18" for "1.18.10".
 func Minor(version string) string {
 	return strings.TrimPrefix(semver.MajorMinor(canonical(version)), "v")
 }

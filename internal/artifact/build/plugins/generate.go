@@ -110,7 +110,7 @@ func (s *Set) Registrations() ([]byte, error) {
 	return format.Source(text.Bytes())
 }
 
-// ModuleFiles returns the modules of the plugins as directories of the generated module.
+// ModuleFiles returns the plugins' modules as directories in the generated module.
 func (s *Set) ModuleFiles(t Target) map[string][]byte {
 	files := map[string][]byte{}
 	for _, m := range s.modules {

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// locate reads the module of a plugin and returns it with the directory of the package in it.
+// locate reads a plugin's module and returns it with the package's directory in it.
 func (r *reader) locate(ctx context.Context, p Plugin) (*pluginModule, string, error) {
 	switch {
 	case p.Builtin != "":

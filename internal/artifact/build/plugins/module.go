@@ -34,7 +34,7 @@ type pluginModule struct {
 
 func (m *pluginModule) names() []string { return slices.Sorted(maps.Keys(m.files)) }
 
-// sources returns the names of the Go files of a package, without its tests.
+// sources returns the names of a package's Go files, without its tests.
 func (m *pluginModule) sources(dir string) []string {
 	return slices.DeleteFunc(m.names(), func(name string) bool {
 		return path.Dir(name) != path.Clean(dir) || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go")

@@ -9,8 +9,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// signature is one signature of a function of the framework, and the minors [from, until) that
-// accept it.
+// signature is one signature of a framework function, and the minors [from, until) that accept it.
 type signature struct {
 	name, text  string
 	from, until int
@@ -19,7 +18,7 @@ type signature struct {
 // onward ends the range of a signature that the newest release accepts.
 const onward = 1 << 10
 
-// factories are the signatures of a native plugin's New: PluginFactory of
+// factories are the signatures of a native plugin's New: PluginFactory in
 // pkg/scheduler/framework/runtime/registry.go.
 var factories = []signature{
 	{"New", "(runtime.Object, v1alpha1.FrameworkHandle) (v1alpha1.Plugin, error)", 19, 20},
@@ -74,8 +73,7 @@ var extensionMethods = []signature{
 	{signPod, "(ctx.Context, *v1.Pod) ([]fwk.SignFragment, *{S})", 35, onward},
 }
 
-// signPod is the method of a native plugin that declares the part of a pod that its results depend
-// on.
+// signPod is the native plugin method that declares the part of a pod that its results depend on.
 const signPod = "SignPod"
 
 // cycleTypes are the types CycleState and Status before 1.34 and from 1.34.

@@ -30,7 +30,7 @@ type Options struct {
 	Sources fs.FS
 	// PortableOnly refuses native plugins.
 	PortableOnly bool
-	// Download returns the directory of a module at a version. Only plugins of modules need it.
+	// Download returns the directory with a module version. Only plugins from modules need it.
 	Download func(ctx context.Context, modulePath, version string) (dir string, err error)
 }
 

@@ -123,7 +123,7 @@ func (w *workspace) addReplacements(m *pluginModule, root string) error {
 	return nil
 }
 
-// imports reports whether a source of the module has the path of a package of another module.
+// imports reports whether a Go file in the module contains an import path from another module.
 func (m *pluginModule) imports(path string) bool {
 	for name, data := range m.files {
 		if strings.HasSuffix(name, ".go") &&
