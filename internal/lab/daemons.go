@@ -28,7 +28,7 @@ type daemon struct {
 	argv []string
 }
 
-// etcdPeerName is the CN of the certificates with which the members of etcd identify each other.
+// etcdPeerName is the CN in the certificates with which etcd members identify each other.
 const etcdPeerName = "etcd"
 
 // etcdDaemon returns the etcd of a control-plane node. It serves only this node's API server;

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// keeper gives the virtual address of several control-plane nodes to one of them, as on PMK: to
-// another one within seconds when that node is lost, and within a minute when its API server does
-// not answer (platform9/nodelet, pf9-kube/defaults.env).
+// keeper gives the control-plane nodes' virtual address to one of them, as on PMK: to another node
+// within seconds when that node is lost, and within a minute when its API server does not answer
+// (platform9/nodelet, pf9-kube/defaults.env).
 const (
 	keeper           = "keepalived"
 	keeperConfigPath = "/etc/keepalived/keepalived.conf"

@@ -83,9 +83,9 @@ func (u *bringUp) cluster() (kubeadm.Cluster, error) {
 	return c, err
 }
 
-// EtcdOfKubeadm returns the version of etcd, such as v3.5.3, that labs of kubeadm run with a
-// release. It is empty if they run the etcd of a Debian package, 3.4. program is the path of the
-// release's kubeadm.
+// EtcdOfKubeadm returns the etcd version, such as v3.5.3, that kubeadm labs run with a release. It
+// is empty if they run etcd from a Debian package, 3.4. program is the path of the release's
+// kubeadm.
 func EtcdOfKubeadm(ctx context.Context, program string, r versions.Release) (string, error) {
 	images, err := listImages(ctx, program, r, os.Getenv("PATH"))
 	if err != nil || oldEtcd(images.EtcdVersion()) {

@@ -36,8 +36,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Layouts of a lab: where a distribution keeps the files of a control-plane node, and how it runs
-// the control plane.
+// Lab layouts: a distribution's directories for control-plane node files, and its way to run the
+// control plane.
 const (
 	// LayoutPMK is Platform9 Managed Kubernetes: /etc/pf9/kube.d, one static pod with three
 	// containers, API server on port 443.
@@ -55,13 +55,13 @@ const DefaultName = "lab"
 
 // Options are the options of Up and Upgrade.
 type Options struct {
-	// Name of the lab, a DNS label of at most 30 characters; the default is DefaultName.
+	// Name of the lab, a DNS label with at most 30 characters. Defaults to DefaultName.
 	Name string
 	// Release is the Kubernetes release. Required.
 	Release versions.Release
 	// Layout is LayoutPMK, LayoutKubeadm or LayoutHosted; the default is LayoutPMK.
 	Layout string
-	// Masters is the number of control-plane nodes, with LayoutHosted of API servers. The default is
+	// Masters is the number of control-plane nodes, or of API servers with LayoutHosted. Defaults to
 	// one.
 	Masters int
 	// Workers is the number of workers with a kubelet. The default is two with LayoutHosted.
@@ -136,7 +136,7 @@ func (l *Lab) hosted() bool { return l.state.Layout == LayoutHosted }
 // programs (bin/) and the node's files (root/).
 func (l *Lab) Dir() string { return l.dir }
 
-// Link returns the name of the machine's end of the lab's network link.
+// Link returns the machine's interface name for the lab's network link.
 func (l *Lab) Link() string { return linkName(l.dir) }
 
 // Kubeconfig returns the path of an administrator's kubeconfig that works on the machine, outside

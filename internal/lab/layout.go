@@ -37,7 +37,7 @@ type layout struct {
 	// labels and taints of the Node object.
 	labels map[string]string
 	taints []corev1.Taint
-	// controlPlane are the names of the static pods, without the suffix of the node.
+	// controlPlane are the names of the static pods, without the node suffix.
 	controlPlane []string
 	// identities returns the files with keys and certificates, which do not change during the life
 	// of the cluster.
@@ -64,7 +64,7 @@ func findLayout(name string) (layout, error) {
 	return layout{}, problem.Invalidf("use one of: "+strings.Join(names, ", "), "unknown layout %q", name)
 }
 
-// allFiles returns every file of the node, in the order of writing.
+// allFiles returns every node file, in writing order.
 func (l layout) allFiles(n nodeConfig) ([]file, error) {
 	files, err := l.identities(n)
 	if err != nil {

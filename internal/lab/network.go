@@ -89,9 +89,8 @@ func machineNetworks() ([]netip.Prefix, error) {
 	return used, nil
 }
 
-// Last byte of the addresses in the network of a lab: this machine, the first node, the virtual
-// address that moves between control-plane nodes, and the network's own host, which runs the load
-// balancer.
+// Last byte of the addresses in a lab's network: this machine, the first node, the virtual address
+// that moves between control-plane nodes, and the network's own host, which runs the load balancer.
 const (
 	machineAddress  = 1
 	firstNode       = 2
@@ -142,7 +141,7 @@ func lockNetworks(ctx context.Context) (unlock func(), err error) {
 	}
 }
 
-// setUpLink sets the address of the machine's end of the lab's network link.
+// setUpLink sets the machine's address on the lab's network link.
 func setUpLink(name string, subnet netip.Prefix) error {
 	link, err := netlink.LinkByName(name)
 	if err != nil {

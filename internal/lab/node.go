@@ -19,7 +19,7 @@ type nodeConfig struct {
 	rules   versions.Rules
 	// name is the name of the Node object.
 	name string
-	// address is the address of the node, pods the network of its pods.
+	// address is the node's address, pods the network for its pods.
 	address netip.Addr
 	pods    netip.Prefix
 	// members are the control-plane nodes, if there are several and the lab itself sets up etcd.
@@ -30,7 +30,7 @@ type nodeConfig struct {
 	endpoint netip.AddrPort
 	// zone is the availability zone of the node. It is empty if the nodes have none.
 	zone string
-	// schedulerFlags are flags of the scheduler from the settings of the node agent.
+	// schedulerFlags are scheduler flags from the node agent's settings.
 	schedulerFlags []string
 	keys           credentials
 }

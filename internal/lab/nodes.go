@@ -36,7 +36,7 @@ type Node struct {
 	zone string
 }
 
-// hasKubelet reports whether the node is part of the cluster. Hosts of a hosted control plane are
+// hasKubelet reports whether the node is part of the cluster. Hosts with a hosted control plane are
 // not: they have no Node object, no containerd and no pods.
 func (n *Node) hasKubelet() bool { return n.role == Worker || !n.lab.hosted() }
 
@@ -60,7 +60,7 @@ func (n *Node) BinDir() string { return filepath.Join(n.dir, "bin") }
 
 func (n *Node) binary(name string) string { return filepath.Join(n.BinDir(), name) }
 
-// port is the name of the node's link in the lab's network, and of its directory.
+// port is the name of the node's link in the lab's network, and its directory's name.
 func (n *Node) port() string { return filepath.Base(n.dir) }
 
 // Nodes returns the nodes of the lab, without the simulated ones: first the control-plane nodes.

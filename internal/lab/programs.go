@@ -16,7 +16,7 @@ type Programs interface {
 	Find(ctx context.Context, r programs.Request) (map[string]programs.Program, error)
 }
 
-// runner is the entrypoint of the images of kubeadm's clusters.
+// runner is the entrypoint of images in kubeadm clusters.
 const runner = programs.Runner
 
 // components run as containers, the other programs as processes of the node.

@@ -96,7 +96,7 @@ func (l *Lab) Status(ctx context.Context) (*Status, error) {
 	return s, nil
 }
 
-// networkDaemons returns the names of the processes outside of the nodes.
+// networkDaemons returns the names of the processes outside the nodes.
 func (l *Lab) networkDaemons() []string {
 	names := []string{holder}
 	if l.hosted() {

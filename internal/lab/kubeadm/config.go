@@ -1,5 +1,5 @@
-// Package kubeadm renders the input of kubeadm for a lab: configuration in the API of a release,
-// and command lines. It does no I/O.
+// Package kubeadm renders kubeadm's input for a lab: configuration in a release's API, and command
+// lines. It does no I/O.
 package kubeadm
 
 import (
@@ -20,8 +20,8 @@ const Port = 6443
 // Cluster is the configuration that all nodes of a cluster share.
 type Cluster struct {
 	Release versions.Release
-	// Endpoint is the host and port of the load balancer in front of the API servers. It is empty if
-	// the cluster has one control-plane node and no load balancer.
+	// Endpoint is the load balancer's host and port in front of the API servers. It is empty if the
+	// cluster has one control-plane node and no load balancer.
 	Endpoint string
 	// Services is the network of the Services.
 	Services string
@@ -42,7 +42,7 @@ type Node struct {
 
 // Discovery is the information with which a joining node finds and trusts the cluster.
 type Discovery struct {
-	// Server is the host and port of an API server or of the load balancer.
+	// Server is the host and port of an API server or the load balancer.
 	Server string
 	// CAHash is the hash of the cluster's CA, "sha256:…".
 	CAHash string
