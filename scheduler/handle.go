@@ -27,8 +27,8 @@ type Handle interface {
 	EventRecorder() events.EventRecorder
 	// Nodes returns the nodes of the current scheduling cycle.
 	Nodes() NodeLister
-	// Logger returns the scheduler's logger. ctx is the context of the call: the log lines of some
-	// releases name its pod.
+	// Logger returns the scheduler's logger. ctx is the call's context: the log lines in some releases
+	// name its pod.
 	Logger(ctx context.Context) Logger
 	// Metrics registers metrics that the scheduler serves at /metrics. New runs once per profile: if
 	// Register returns a prometheus.AlreadyRegisteredError, use its ExistingCollector. Collectors
@@ -80,8 +80,8 @@ func NewLogger(ctx context.Context, sink LogSink) Logger {
 	return Logger{ctx: ctx, sink: sink}
 }
 
-// Enabled reports whether lines of this level are written. Levels are the levels of the scheduler's
-// flag --v: use 2 for rare events, 5 for the reasons of a decision, 10 for each node.
+// Enabled reports whether lines at this level are written. Levels are those of the scheduler's flag
+// --v: use 2 for rare events, 5 for the reasons behind a decision, 10 for each node.
 func (l Logger) Enabled(level int) bool {
 	return l.sink != nil && l.sink.Enabled(l.ctx, level)
 }

@@ -201,13 +201,13 @@ type QueuedPod struct {
 	Attempts int
 }
 
-// SignPlugin declares the part of a pod that the results of the plugin's PreFilter, Filter,
-// PreScore and Score depend on.
+// SignPlugin declares the part of a pod on which the plugin's PreFilter, Filter, PreScore and Score
+// depend.
 //
-// From 1.35 on the scheduler batches pods: it reuses the filtered and scored nodes of a pod for the
-// pods with the same signature that follow it within half a second (OpportunisticBatching;
+// From 1.35 on the scheduler batches pods: it reuses a pod's filtered and scored nodes for pods
+// with the same signature that follow it within half a second (OpportunisticBatching;
 // pkg/scheduler/framework/runtime/batch.go). A plugin with one of these four extension points that
-// does not implement SignPlugin disables this for all pods of its profile. That is the safe
+// does not implement SignPlugin disables this for all pods with its profile. That is the safe
 // default: nothing is known about such a plugin. Earlier releases do not call Sign.
 //
 // PreFilter still runs for every pod, and Filter for the node that is reused. Not called are Filter

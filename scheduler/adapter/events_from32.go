@@ -39,7 +39,7 @@ func (p *EventsPoint) hinted() []clusterEventWithHint {
 	return registered
 }
 
-// complete returns the actions of an event: these releases report every change of a node.
+// complete returns an event's actions: these releases report every node change.
 func complete(e scheduler.ClusterEvent) scheduler.ActionType { return e.Action }
 
 // hint returns the framework's form of a plugin's hint. If the plugin panics, the pod is retried.

@@ -13,7 +13,7 @@ import (
 // maxInvalid limits the number of invalid objects that are remembered.
 const maxInvalid = 1000
 
-// reader calls the functions of its options for the events of an informer.
+// reader calls its options' functions for informer events.
 type reader struct {
 	Options
 	log   scheduler.Logger

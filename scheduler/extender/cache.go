@@ -21,9 +21,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// Cache holds the nodes of the cluster with their pods and the sum of the requests of these, by
-// name. It is updated with every event, so a request costs one lookup per node. The scheduler
-// counts a pod as soon as it has chosen a node; the cache does so when it sees the binding.
+// Cache holds the cluster's nodes with their pods and the sum of the pod requests, by name. It is
+// updated with every event, so a request costs one lookup per node. The scheduler counts a pod as
+// soon as it has chosen a node; the cache does so when it sees the binding.
 type Cache struct {
 	synced  []cache.InformerSynced
 	pods    corelisters.PodLister
@@ -134,7 +134,7 @@ func (c *Cache) visit(names []string, found func(i int, n *node)) {
 	}
 }
 
-// Counts returns the number of nodes, and of pods on them.
+// Counts returns the numbers of nodes and pods.
 func (c *Cache) Counts() (nodes, pods int) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

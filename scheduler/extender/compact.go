@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
-// compactor reduces the memory of objects in the informers: thousands of nodes and tens of
-// thousands of pods are kept, and policies need only a small part of them.
+// compactor reduces object memory in the informers: they keep thousands of nodes and tens of
+// thousands of pods, and policies need only a small part of them.
 type compactor struct {
 	mu    sync.Mutex
 	texts map[string]string

@@ -129,8 +129,8 @@ func splitAtNames(body []byte) (before, list []byte, found bool) {
 
 const betweenNames = `","`
 
-// splitNames splits the text between the first and the last quote of a list of strings. Text that
-// needs a decoder, and more names than most, is not split.
+// splitNames splits the text between the first and last quote in a list of strings. Text that needs
+// a decoder, and more names than most, is not split.
 func splitNames(text string, most int) (names []string, plain bool) {
 	count, plain := countNames(text)
 	if !plain || count > most {
@@ -171,7 +171,8 @@ func (a *nodeArguments) decodeNodes(items []json.RawMessage) error {
 	})
 }
 
-// spread calls do for 0 to n-1 on all processors: thousands of whole nodes are tens of megabytes.
+// spread calls do for 0 to n-1 on all processors: a list with thousands of whole nodes has tens of
+// megabytes.
 func spread(n int, do func(i int) error) error {
 	workers := min(runtime.GOMAXPROCS(0), n)
 	failed := make([]error, workers)

@@ -40,8 +40,8 @@ type Binder interface {
 
 // Default limits of a request.
 const (
-	// DefaultBodyTime is the time limit for receiving the body of a request. A body of less than
-	// 32 MiB has less time: 2 s and a second for each 4 MiB that have arrived.
+	// DefaultBodyTime is the time limit for receiving a request body. A body smaller than 32 MiB has
+	// less time: 2 s and a second for each 4 MiB that have arrived.
 	DefaultBodyTime = 10 * time.Second
 	// DefaultCallTime is the time limit for the policies. The scheduler usually gives up earlier,
 	// which also ends the request.
@@ -64,9 +64,8 @@ type Options struct {
 	// NamesOnly refuses requests that contain whole nodes or pods to preempt, and bounds bodies
 	// accordingly: for schedulers that set nodeCacheCapable.
 	NamesOnly bool
-	// MaxBody is the maximum size of a body in bytes; by default it follows from the number of
-	// nodes in the cache. Larger bodies are answered with status 413, as are bodies that name too
-	// many nodes.
+	// MaxBody is the maximum body size in bytes. By default, it follows from the number of nodes in
+	// the cache. Larger bodies are answered with status 413, as are bodies that name too many nodes.
 	MaxBody int64
 	// MaxMemory is the memory in bytes that all running requests may take, by an upper bound of the
 	// memory that the extender allocates for each; the default is half of the program's memory

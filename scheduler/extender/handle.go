@@ -93,8 +93,8 @@ func NewHandle(o HandleOptions) (*Handle, error) {
 }
 
 // compactly returns a client configuration for Kubernetes' own types with protobuf, whose watches
-// cost a fraction of watches in JSON. The result of KubeConfig does not change, since other types
-// have no protobuf encoding.
+// cost a fraction of JSON watches. KubeConfig's result does not change, since other types have no
+// protobuf encoding.
 func compactly(config *rest.Config) *rest.Config {
 	c := rest.CopyConfig(config)
 	if c.ContentType == "" && c.AcceptContentTypes == "" {

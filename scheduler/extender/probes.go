@@ -16,8 +16,8 @@ const (
 	// probeLabel and probeComponent are the label of the pods with which pmk-sched verifies schedulers
 	// and extenders (LabelComponent and ComponentVerify in internal/cluster/ownership).
 	probeLabel, probeComponent = "app.kubernetes.io/component", "verify"
-	// maxProbes is the number of pods that are recorded. maxProbeID bounds the names and the UID of
-	// each, which a caller may have invented: the API server accepts no longer ones.
+	// maxProbes is the maximum number of recorded pods. maxProbeID bounds each pod's names and UID,
+	// which a caller may have invented: the API server accepts no longer ones.
 	maxProbes  = 64
 	maxProbeID = 63 + 253 + 64
 )

@@ -36,7 +36,7 @@ type ServeOptions struct {
 	OnListen func(net.Addr)
 }
 
-// Limits of connections. The limits of request bodies are in Options.
+// Limits for connections. The limits for request bodies are in Options.
 const (
 	headerTime      = 5 * time.Second
 	readTime        = 30 * time.Second // of requests that are not verbs

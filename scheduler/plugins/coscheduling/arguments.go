@@ -20,12 +20,11 @@ const (
 
 // Arguments are the plugin's arguments in the configuration. Durations are strings such as "30s".
 type Arguments struct {
-	// GroupLabel is the label of pods with the name of their group, "scheduling.x-k8s.io/pod-group" by
-	// default. A group is in one namespace.
+	// GroupLabel is the pod label with the group's name, "scheduling.x-k8s.io/pod-group" by default. A
+	// group is in one namespace.
 	GroupLabel string `json:"groupLabel,omitempty"`
-	// MinMemberLabel is the label of pods with the size of their group, "pmk-sched.io/min-member" by
-	// default: so many pods are placed together, or none. It is not read for a group that has a
-	// PodGroup.
+	// MinMemberLabel is the pod label with the group's size, "pmk-sched.io/min-member" by default: so
+	// many pods are placed together, or none. It is not read for a group that has a PodGroup.
 	MinMemberLabel string `json:"minMemberLabel,omitempty"`
 	// PodGroups selects whether sizes are read from PodGroups of scheduling.x-k8s.io/v1alpha1: Auto
 	// (the default), if their CustomResourceDefinition is installed, or Ignore.

@@ -178,7 +178,7 @@ func (c *Coscheduling) Unreserve(_ context.Context, _ scheduler.State, pod *core
 	}
 }
 
-// Permit lets the pods of a group pass when enough of them have a node.
+// Permit lets a group's pods pass when enough of them have a node.
 func (c *Coscheduling) Permit(ctx context.Context, _ scheduler.State, pod *corev1.Pod,
 	_ string) (*scheduler.Status, time.Duration) {
 	key := c.settings.group(pod)

@@ -29,8 +29,8 @@ type gang struct {
 	// was last retried for its turn.
 	queued bool
 	woken  time.Time
-	// failures is the number of failures in a row, until is the end of the back-off, and room is the
-	// free room of the nodes that can run its pods when the last attempt began.
+	// failures is the number of consecutive failures, until is the end of the back-off, and room is
+	// the free room on the nodes that can run its pods when the last attempt began.
 	failures int
 	until    time.Time
 	room     amounts
@@ -142,7 +142,7 @@ func (n count) before(other count) bool {
 	return n.oldest.Before(other.oldest)
 }
 
-// count counts the pods of a group, and forgets the states of pods that are bound or deleted. The
+// count counts a group's pods, and forgets the states of pods that are bound or deleted. The
 // problem is a text for the user if the group has no size.
 func (c *Coscheduling) count(g *gang) (n count, problem string) {
 	all := c.pods.of(g.key)

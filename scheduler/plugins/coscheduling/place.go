@@ -14,8 +14,8 @@ import (
 // the plugin decides for all pods at once.
 const slack = 30 * time.Second
 
-// The caller of the methods in this file and in retry.go holds the lock, unless the comment of a
-// method states that it takes the lock.
+// The caller of the methods in this file and in retry.go holds the lock, unless the method's
+// comment states that it takes the lock.
 
 // lock takes the lock for methods that count pods, which see the pods as they are from now on.
 func (c *Coscheduling) lock() {
@@ -211,7 +211,7 @@ func (c *Coscheduling) unplaceable(ctx context.Context, key string, pod *corev1.
 	if len(rivals) == 0 {
 		return c.fail(ctx, g, resultUnplaced)
 	}
-	// The first of them keeps its nodes, so that one of them is placed.
+	// The first rival keeps its nodes, so that one of the groups is placed.
 	keep := g
 	for _, r := range rivals {
 		if a, b := c.hasPrecedence(r), c.hasPrecedence(keep); a && !b || a == b && c.before(r, keep) {

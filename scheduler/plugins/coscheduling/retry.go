@@ -125,7 +125,7 @@ func (c *Coscheduling) recordBystander(pod *corev1.Pod) {
 	}
 }
 
-// recounted has a pod of a group retried whose PodGroup changed, or of which a pod has succeeded.
+// recounted has a pod retried in a group whose PodGroup changed, or in which a pod has succeeded.
 // It takes the lock.
 func (c *Coscheduling) recounted(key string) {
 	c.mu.Lock()

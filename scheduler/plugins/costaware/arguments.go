@@ -24,8 +24,7 @@ type Arguments struct {
 	// PriceLabel is the label of nodes with their price in any unit per time, such as "0.27":
 	// "pmk-sched.io/price" by default.
 	PriceLabel string `json:"priceLabel,omitempty"`
-	// Prices are the prices of nodes without that label, by a label of the node. The first match
-	// counts.
+	// Prices are the prices for nodes without that label, by a node label. The first match counts.
 	Prices []Price `json:"prices,omitempty"`
 	// Factors change prices, as for spot capacity. All that match are multiplied.
 	Factors []Factor `json:"factors,omitempty"`

@@ -55,7 +55,7 @@ func (c *CostAware) Sign(_ context.Context, pod *corev1.Pod) (interface{}, *sche
 // because a pod always requests something.
 const unpriced = 0
 
-// precision is the number of steps of a raw score in the price of a whole node of price 1.
+// precision is the number of raw score steps for a whole node with price 1.
 const precision = 1e9
 
 // Score returns the cost of the pod on the node, which NormalizeScore turns into a score.

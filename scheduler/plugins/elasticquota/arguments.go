@@ -48,8 +48,8 @@ type Quota struct {
 	Name string `json:"name"`
 	// Namespaces are the namespaces of the team's pods. A namespace has one quota.
 	Namespaces []string `json:"namespaces"`
-	// Min is guaranteed: a pod that fits into it gets the room of pods that borrow. Resources of max
-	// that it does not have are 0.
+	// Min is guaranteed: a pod that fits into it gets the room of pods that borrow. Resources that are
+	// only in max are 0.
 	Min corev1.ResourceList `json:"min,omitempty"`
 	// Max is never exceeded by the pods that this scheduler places. An extender may exceed it in
 	// bursts. A resource that it does not have is not limited.

@@ -1,15 +1,15 @@
 // Package elasticquota is a portable plugin that shares a cluster between teams: each has a
-// guaranteed capacity (min) and a limit (max), and may borrow the unused capacity of other teams
-// until they need it.
+// guaranteed capacity (min) and a limit (max), and may borrow other teams' unused capacity until
+// they need it.
 //
-// Pods of a team count in the order of their priority and age: pods that fit into its min are
+// A team's pods count in the order of their priority and age: pods that fit into its min are
 // guaranteed, and the other pods borrow. A pod beyond max waits. If no node has room for a pod that
-// fits into the min of its team, pods that borrow are evicted, independent of their priority.
-// Beyond that a pod of a team evicts pods of lower priority that are in the same team, borrow, or
-// have no team; never the guaranteed pods of another team.
+// fits into its team's min, pods that borrow are evicted, independent of their priority. Beyond
+// that a team's pod evicts lower-priority pods that are in the same team, borrow, or have no team;
+// never another team's guaranteed pods.
 //
-// The scheduler's own preemption knows nothing of quotas, so it must not select victims for a pod
-// of a team: Filter rejects the node when it tries. It works as ever for pods without a team.
+// The scheduler's own preemption does not know quotas, so it must not select victims for a team's
+// pod: Filter rejects the node when it tries. It works as usual for pods without a team.
 package elasticquota
 
 import (

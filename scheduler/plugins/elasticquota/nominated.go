@@ -15,8 +15,8 @@ const (
 	nominationTime = 5 * time.Minute
 	// retryTime is the time without evictions for a pod that did not fit after the last evictions.
 	retryTime = 5 * time.Minute
-	// mostRounds is the maximum number of consecutive eviction rounds for a pod whose room was taken by
-	// other pods, or which could not use it.
+	// mostRounds is the maximum number of consecutive eviction rounds for a pod whose room was taken
+	// by other pods, or which could not use it.
 	mostRounds = 3
 )
 

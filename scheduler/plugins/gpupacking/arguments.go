@@ -11,18 +11,18 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// Arguments are the plugin's arguments in the configuration. The defaults are for the device plugin
-// of gpushare, whose unit is a GiB of GPU memory.
+// Arguments are the plugin's arguments in the configuration. The defaults are for the gpushare
+// device plugin, whose unit is a GiB of GPU memory.
 type Arguments struct {
 	// Resource is the extended resource that pods request, "aliyun.com/gpu-mem" by default. Less than
-	// a device has is a share of one device, a multiple of it is a number of whole devices.
+	// a device's amount is a share of one device, a multiple of it is a number of whole devices.
 	Resource string `json:"resource,omitempty"`
 	// Devices describes a node's devices.
 	Devices Devices `json:"devices,omitempty"`
 	// Annotations are set on a pod before it is bound.
 	Annotations Annotations `json:"annotations,omitempty"`
-	// Workload is the mix of pods for which fragmentation is measured. The default is the mix of
-	// the pods in the cluster.
+	// Workload is the pod mix for which fragmentation is measured. Defaults to the mix of pods in the
+	// cluster.
 	Workload []Class `json:"workload,omitempty"`
 }
 
@@ -30,7 +30,7 @@ type Arguments struct {
 type Devices struct {
 	// Units is the amount of the resource on one device: 1000 if pods request thousandths.
 	Units int64 `json:"units,omitempty"`
-	// CountResource is the extended resource with the number of devices of a node, which all have the
+	// CountResource is the extended resource with the node's number of devices, which all have the
 	// same amount.
 	CountResource string `json:"countResource,omitempty"`
 }

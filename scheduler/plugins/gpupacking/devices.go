@@ -15,12 +15,12 @@ import (
 // its status, and the plugin keeps an entry for each.
 const maxDevices = 256
 
-// longestIndices limits the annotation with the devices of a pod, which its user may have written:
+// longestIndices limits the annotation with a pod's devices, which its user may have written:
 // maxDevices indices of three digits, with commas and spaces. The annotations of all pods on a node
 // are read for each pod that is placed.
 const longestIndices = 5 * maxDevices
 
-// roomOf returns the free room of a node without one of its pods. ok is false if the node has no
+// roomOf returns a node's free room without one of its pods. ok is false if the node has no
 // devices, or more than maxDevices.
 func (g *GPUPacking) roomOf(node scheduler.NodeInfo, without types.UID) (r room, ok bool) {
 	allocatable, used := node.Allocatable(), node.Requested()

@@ -93,7 +93,7 @@ func measure(pods []*corev1.Pod, name corev1.ResourceName) workload {
 	return w
 }
 
-// demandOf returns the demand of a pod. The overhead of its runtime takes no devices.
+// demandOf returns a pod's demand. Its runtime's overhead takes no devices.
 func demandOf(pod *corev1.Pod, name corev1.ResourceName) demand {
 	overhead := pod.Spec.Overhead[name]
 	return demand{
@@ -105,14 +105,14 @@ func demandOf(pod *corev1.Pod, name corev1.ResourceName) demand {
 // fewContainers is up to how many containers the demand of a pod is computed each time.
 const fewContainers = 8
 
-// knownDemand is the demand of a version of a pod.
+// knownDemand is the demand for a pod version.
 type knownDemand struct {
 	version string
 	demand  demand
 }
 
-// demandOn returns the demand of a pod that is on a node. The demands of all pods on a node are
-// needed for each pod that is placed, and a pod may have thousands of containers.
+// demandOn returns the demand of a pod on a node. All demands on a node are needed for each pod
+// that is placed, and a pod may have thousands of containers.
 func (g *GPUPacking) demandOn(pod *corev1.Pod) demand {
 	if len(pod.Spec.Containers)+len(pod.Spec.InitContainers) <= fewContainers || pod.ResourceVersion == "" {
 		return demandOf(pod, g.settings.resource)

@@ -32,10 +32,10 @@ type Arguments struct {
 	StaleAfter string `json:"staleAfter,omitempty"`
 	// Stale is the treatment of nodes without fresh data: Neutral (the default) or Exclude.
 	Stale string `json:"stale,omitempty"`
-	// Window is the range of the default CPU query, and the time in which the expected load of a bound
-	// pod decreases to zero; "2m" by default.
+	// Window is the range for the default CPU query, and the time in which a bound pod's expected load
+	// decreases to zero. Defaults to "2m".
 	Window string `json:"window,omitempty"`
-	// Metrics are the metrics of each node, "cpu" and "memory" of node_exporter by default.
+	// Metrics are the metrics for each node, node_exporter's "cpu" and "memory" by default.
 	Metrics []Metric `json:"metrics,omitempty"`
 	// ExpectedLoad is the load that new pods are expected to add.
 	ExpectedLoad ExpectedLoad `json:"expectedLoad,omitempty"`
@@ -85,7 +85,7 @@ type Metric struct {
 	// Resource is the resource whose requests are the expected load of a pod: cpu, memory,
 	// ephemeral-storage or an extended resource.
 	Resource corev1.ResourceName `json:"resource,omitempty"`
-	// PodPercent is the expected load of a pod for a metric without Resource, in percent of Full.
+	// PodPercent is a pod's expected load for a metric without Resource, in percent of Full.
 	PodPercent float64 `json:"podPercent,omitempty"`
 }
 

@@ -160,7 +160,7 @@ type nodeInfo interface {
 	Allocatable() scheduler.Resources
 }
 
-// load returns a node's load of a metric, measured and expected, as a fraction of full.
+// load returns a node's load for a metric, measured and expected, as a fraction of full.
 func (l *LoadAware) load(src *source, node nodeInfo) (float64, bool) {
 	measured, ok := src.readings().of(node.Node())
 	if !ok {

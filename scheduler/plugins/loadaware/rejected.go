@@ -206,7 +206,7 @@ func (l *LoadAware) retry(ctx context.Context) {
 	}
 }
 
-// listedNode is a node of the API server, with the methods of scheduler.NodeInfo that load needs.
+// listedNode is a node from the API server, with the scheduler.NodeInfo methods that load needs.
 type listedNode struct{ object *corev1.Node }
 
 // Node returns the node's object.

@@ -9,7 +9,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// Score returns the weighted mean of the free fraction of each metric.
+// Score returns the weighted mean of the metrics' free fractions.
 func (l *LoadAware) Score(ctx context.Context, _ scheduler.State, pod *corev1.Pod,
 	node scheduler.NodeInfo) (int64, *scheduler.Status) {
 	free, weights := 0.0, 0.0

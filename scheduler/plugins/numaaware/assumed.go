@@ -135,8 +135,8 @@ func (t *topology) includes(pod scheduler.AssumedPod) bool {
 	return ok && (value.included || t != nil && value.started > 0 && t.version > value.started)
 }
 
-// missing returns the resources of the pods of a node that its topology does not include yet, or
-// nil if there are none.
+// missing returns the resources of a node's pods that its topology does not include yet, or nil if
+// there are none.
 func (p *NUMAAware) missing(node string) amounts {
 	var sum amounts
 	t, now := p.topologyOf(node), time.Time{}

@@ -183,7 +183,7 @@ func (p *NUMAAware) Score(_ context.Context, state scheduler.State, _ *corev1.Po
 	return t.score(t.parts(n), zones, &placed, p.settings.Strategy), nil
 }
 
-// score returns the mean score of the zones of a pod's parts, each by the resources that the part
+// score returns the mean score of the zones for a pod's parts, each by the resources that the part
 // needs.
 func (t *topology) score(parts []amounts, zones []zone, placed *placement, strategy string) int64 {
 	sum, count := int64(0), int64(0)

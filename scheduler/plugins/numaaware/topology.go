@@ -37,7 +37,7 @@ func readTopology(u *unstructured.Unstructured) (interface{}, error) {
 	return t, nil
 }
 
-// Policies and scopes of the kubelet's topology manager, in the spelling of its configuration.
+// The kubelet topology manager's policies and scopes, in the spelling of its configuration.
 const (
 	policySingle = "single-numa-node"
 	scopePod     = "pod"
