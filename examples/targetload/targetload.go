@@ -25,8 +25,8 @@ type TargetLoad struct {
 	Target int64 `json:"target"`
 	handle scheduler.Handle
 	mu     sync.Mutex
-	// used is the measured CPU of each node in thousandths of a core. placed is the sum of the
-	// requests of pods that were placed since.
+	// used is each node's measured CPU in millicores. placed is the sum of pod requests placed since
+	// then.
 	used, placed map[string]int64
 }
 

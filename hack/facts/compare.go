@@ -25,7 +25,7 @@ type comparison struct {
 	// facts is a release of the minor release whose rows are compared, rules are its rules.
 	facts versions.Release
 	rules versions.Rules
-	// before is the source of the tested release of the minor release before, nil for the oldest.
+	// before is the source of the tested release in the previous minor, nil for the oldest.
 	before *source
 	tables []table
 }

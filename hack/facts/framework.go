@@ -32,7 +32,7 @@ func (s *source) interfaces() map[string]map[string]string {
 }
 
 const (
-	// pluginInterface is the end of the name of an extension point's interface.
+	// pluginInterface is the suffix of an extension point's interface name.
 	pluginInterface = "Plugin"
 	filter          = "type FilterPlugin interface"
 )
@@ -113,8 +113,8 @@ func (s *source) inTreePlugins() []inTree {
 	return all
 }
 
-// pluginMethods returns the methods of the type in a package whose method Name returns the name of
-// a plugin.
+// pluginMethods returns the methods in a package on the type whose method Name returns a plugin's
+// name.
 func (s *source) pluginMethods(pkg, name string) []string {
 	for _, file := range s.files(pkg) {
 		for _, decl := range file.Decls {

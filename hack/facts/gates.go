@@ -48,8 +48,8 @@ func (s *source) gates() map[string]versions.Gate {
 	return found
 }
 
-// gateName returns the name of a gate, which is also the name of its constant if the module of the
-// constant was not downloaded.
+// gateName returns a gate's name, which is also the name of its constant if the constant's module
+// was not downloaded.
 func (s *source) gateName(pkg string, file *ast.File, key ast.Expr) string {
 	if name := s.value(pkg, file, key); name != "" {
 		return name

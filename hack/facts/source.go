@@ -116,7 +116,7 @@ func (s *source) everyText(dir string) string {
 	return all.String()
 }
 
-// matches returns the first group of each match of a pattern, sorted, each once.
+// matches returns the first group of each match, sorted and without duplicates.
 func matches(text, pattern string) []string {
 	var found []string
 	for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
@@ -131,7 +131,7 @@ func unique(list []string) []string {
 	return slices.Compact(list)
 }
 
-// constant returns the value of a constant or variable of a package: a literal, or another constant
+// constant returns the value of a package's constant or variable: a literal, or another constant
 // that it names.
 func (s *source) constant(pkg, name string) string {
 	for _, file := range s.files(pkg) {
@@ -208,7 +208,7 @@ func (s *source) structs(pkg string) map[string]*ast.StructType {
 	return found
 }
 
-// jsonFields returns the names of the fields of a struct in JSON, sorted, without embedded ones.
+// jsonFields returns the JSON names of a struct's fields, sorted, without embedded ones.
 func jsonFields(t *ast.StructType) []string {
 	var names []string
 	if t == nil {

@@ -201,7 +201,7 @@ func (f *finder) extreme(n *ast.CallExpr) {
 	}
 }
 
-// statements collects the mutants of a list of statements.
+// statements collects the mutants in a list of statements.
 func (f *finder) statements(list []ast.Stmt) {
 	for _, one := range list {
 		switch n := one.(type) {
@@ -260,7 +260,7 @@ func write(text string, mutants []*mutant) string {
 	return b.String() + text[at:]
 }
 
-// writeSite returns the text of the outermost site of mutants, which come sorted.
+// writeSite returns the text of the outermost site for sorted mutants.
 func writeSite(text string, mutants []*mutant) string {
 	outer := mutants[0].site
 	n := slices.IndexFunc(mutants, func(m *mutant) bool { return m.from != outer.from || m.to != outer.to })

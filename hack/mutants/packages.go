@@ -24,7 +24,8 @@ import (
 // modulePath is the module of the packages.
 const modulePath = "github.com/pmk-sched/pmk-sched/"
 
-// pkg is the part of the output of `go list -json` that is needed, and what was read of its files.
+// pkg is the required part of a package's `go list -json` output, and the content read from its
+// files.
 type pkg struct {
 	ImportPath, Dir, Export                     string
 	GoFiles, Imports, TestGoFiles, XTestGoFiles []string
@@ -56,8 +57,8 @@ type packages struct {
 // that it does.
 var doesIO = regexp.MustCompile(`^(os|os/.*|net|net/http|io/ioutil|syscall|k8s\.io/client-go(/.*)?)$`)
 
-// readPackages lists the packages of the module and finds the mutants of those of the patterns.
-// Packages below internal/ that do I/O are left out.
+// readPackages lists the module's packages and finds the mutants in packages that match the
+// patterns. Packages below internal/ that do I/O are left out.
 func readPackages(ctx context.Context, patterns []string) (*packages, error) {
 	all, err := list(ctx, "./...")
 	if err != nil {

@@ -21,11 +21,11 @@ type archive struct {
 	OS, Arch, File, SHA256 string
 }
 
-// packed are the files of r.stage in the archives of pmk-sched, apart from the program.
+// packed are the files from r.stage in the pmk-sched archives, apart from the program.
 func packed() []string { return []string{"LICENSE", "completion", "man"} }
 
-// archives writes an archive of pmk-sched for each platform and one of pmk-extender, which runs
-// next to schedulers, for Linux. It returns the archives of pmk-sched.
+// archives writes a pmk-sched archive for each platform and one pmk-extender archive for Linux,
+// which runs next to schedulers. It returns the pmk-sched archives.
 func (r release) archives() ([]archive, error) {
 	var list []archive
 	for _, platform := range []archive{

@@ -29,7 +29,7 @@ const (
 // platforms are the platforms of the images.
 func platforms() []string { return []string{"linux/amd64", "linux/arm64"} }
 
-// images builds the images of pmk-sched, of pmk-sched with Go, which `build` runs, and of
+// images builds the images for pmk-sched, for pmk-sched with Go, which `build` runs, and for
 // pmk-extender. It writes each to an OCI archive.
 func (r release) images(ctx context.Context) error {
 	certificates := filepath.Join(r.stage, path.Base(certificatesPath))

@@ -9,7 +9,7 @@ import (
 	"text/template"
 )
 
-// downloads is the location of the files of releases: downloads/VERSION/FILE.
+// downloads is the location of release files: downloads/VERSION/FILE.
 const downloads = "https://github.com/pmk-sched/pmk-sched/releases/download"
 
 //go:embed krew.yaml homebrew.rb

@@ -11,8 +11,7 @@ import (
 
 const sumsFile = "SHA256SUMS"
 
-// writeSums writes the checksums of all files of a directory, sorted by name, as sha256sum prints
-// them.
+// writeSums writes the checksums of a directory's files, sorted by name, as sha256sum prints them.
 func writeSums(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -117,7 +117,7 @@ func amount() *jsonschema.Schema {
 		{Type: "string", Pattern: `^[0-9.]+(m|k|Ki|M|Mi|G|Gi|T|Ti|%)?$`}}}
 }
 
-// stepSchema is the schema of a step, which package scenario of pmk-sched reads.
+// stepSchema is the schema of a scenario step, which pmk-sched's package scenario reads.
 func stepSchema() *jsonschema.Schema {
 	list := &jsonschema.Schema{Type: "array", Items: &jsonschema.Schema{Type: "string"}}
 	number := &jsonschema.Schema{Type: "integer", Minimum: "0"}
