@@ -13,10 +13,10 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// ForAutoscaler returns the part of a configuration that an autoscaler reads, for the pods of one
+// ForAutoscaler returns the part of a configuration that an autoscaler reads, for pods with one
 // profile, and notes on the rest: a KubeSchedulerConfiguration with in-tree plugins for
-// [ClusterAutoscaler], the value of SCHEDULER_CONFIG for [Karpenter]. If no profile has the name,
-// the first one is used.
+// [ClusterAutoscaler], the SCHEDULER_CONFIG value for [Karpenter]. If no profile has the name, the
+// first one is used.
 func ForAutoscaler(configuration []byte, a Autoscaler, name string) (text []byte, notes []string, err error) {
 	doc, err := schema.Read("configuration", configuration, false)
 	if err != nil {

@@ -31,8 +31,8 @@ type ConvertRequest struct {
 	// Lossy leaves out settings that cannot be converted, with a [Note] for each loss, instead of
 	// failing.
 	Lossy bool
-	// SchedulerName is the name of the only profile of a Policy, which has no name. If it is empty,
-	// the release's default is used, default-scheduler.
+	// SchedulerName is the name for the only profile of a Policy, which has no name. Defaults to the
+	// release's default, default-scheduler.
 	SchedulerName string
 }
 

@@ -55,7 +55,7 @@ type ProbedExtender struct {
 const (
 	// probePrefix begins the scheduler names of probes. No scheduler has such a name.
 	probePrefix = "probe.pmk-sched.io/"
-	// recorderTimeout leaves time to send the names of all nodes of a large cluster.
+	// recorderTimeout leaves time to send all node names in a large cluster.
 	recorderTimeout = 30 * time.Second
 )
 

@@ -39,8 +39,8 @@ type (
 // DefaultExtenderTimeout is the default timeout of a call to an extender.
 const DefaultExtenderTimeout = schema.DefaultExtenderTimeout
 
-// SplitNotes returns the texts of notes and of warnings, each in the given order, with their places
-// in the named file.
+// SplitNotes returns the texts of notes and warnings, each in the given order, with their places in
+// the named file.
 func SplitNotes(all []Note, file string) (notes, warnings []string) {
 	for _, n := range all {
 		if n.IsWarning() {

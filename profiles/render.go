@@ -49,11 +49,11 @@ type Request struct {
 	// Policy makes the scheduler read its predicates, priorities and extenders from a legacy Policy:
 	// see [RenderPolicy].
 	Policy bool
-	// Confined refuses files that the source, or the arguments of a plugin in Enable, name: they come
-	// out of a cluster, and the scheduler runs on the machine of the user.
+	// Confined refuses files that the source, or a plugin's arguments in Enable, name: they come from
+	// a cluster, and the scheduler runs on the user's machine.
 	Confined bool
-	// InsecurePort is the loopback port of the plain HTTP listener of 1.20–1.22, which a
-	// configuration cannot disable. If it is 0, DefaultInsecurePort is used.
+	// InsecurePort is the loopback port for the plain HTTP listener in 1.20–1.22, which a
+	// configuration cannot disable. Defaults to DefaultInsecurePort.
 	InsecurePort int
 }
 

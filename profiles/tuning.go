@@ -21,8 +21,8 @@ type Tunable struct {
 	compiled []string
 }
 
-// Names of the settings of [Tunable]. The settings of a resource and the weight of a plugin have
-// its name after the prefix.
+// Names of the [Tunable] settings. The settings for a resource and a plugin's weight have its name
+// after the prefix.
 const (
 	SettingStrategy    = "strategy"
 	SettingPercentage  = "percentageOfNodesToScore"
@@ -34,8 +34,8 @@ const (
 
 // Values of settings.
 const (
-	// StrategyRatio is the prefix of the strategy RequestedToCapacityRatio with the utilization, in
-	// percent, that has the highest score. Full nodes have a score of 2 of 10.
+	// StrategyRatio is the prefix for the strategy RequestedToCapacityRatio with the utilization, in
+	// percent, that has the highest score. Full nodes score 2 out of 10.
 	StrategyRatio = schema.CapacityRatio + " "
 	// ValueOther is a value that no other setting has, such as another shape. It does not change the
 	// configuration.

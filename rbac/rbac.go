@@ -30,8 +30,8 @@ const (
 // scheduler's namespace.
 const SystemNamespace = metav1.NamespaceSystem
 
-// Subject is the identity of the scheduler's credentials: the User of a client certificate (its
-// common name), or a ServiceAccount. Namespace is only used for a ServiceAccount.
+// Subject is the identity in the scheduler's credentials: a client certificate's User (its common
+// name), or a ServiceAccount. Namespace is only used for a ServiceAccount.
 type Subject struct{ Kind, Name, Namespace string }
 
 // User is the Subject of a client certificate with the common name cn.
@@ -53,8 +53,8 @@ func (s Subject) subjects() []rbacv1.Subject {
 type Options struct {
 	// Name is the scheduler's name, and the prefix of every object's name.
 	Name string
-	// Namespace is the namespace of the ServiceAccount and, unless LeaseNamespace is set, of the
-	// lease.
+	// Namespace is the ServiceAccount's namespace and, unless LeaseNamespace is set, the lease's
+	// namespace.
 	Namespace string
 	// Subject is the subject of every binding. Zero means the ServiceAccount Name in Namespace.
 	Subject Subject

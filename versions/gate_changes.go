@@ -75,8 +75,8 @@ func (r Release) GatedPlugins(set map[string]bool) []string {
 	return found
 }
 
-// schedulingGates are the feature gates that pkg/scheduler of a supported release reads, and those
-// of fields of pods that its plugins read.
+// schedulingGates are the feature gates that a supported release's pkg/scheduler reads, and the
+// gates for pod fields that its plugins read.
 func schedulingGates() []string {
 	return []string{
 		"BalanceAttachedNodeVolumes", "CSIMigration", "CSIMigrationAWS", "CSIMigrationAzureDisk", "CSIMigrationGCE",

@@ -1,6 +1,6 @@
 package versions
 
-// Metrics are the names of metrics of kube-scheduler that differ between releases
+// Metrics are the names of kube-scheduler metrics that differ between releases
 // (pkg/scheduler/metrics/metrics.go). Metrics with the same name in all releases are not listed.
 // Histograms are named without their suffix.
 type Metrics struct {

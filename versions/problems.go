@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Problem is a known bug of the kube-scheduler of a release.
+// Problem is a known kube-scheduler bug in a release.
 type Problem struct {
 	// Issue is the upstream issue or pull request: "kubernetes#134400".
 	Issue string
@@ -91,9 +91,9 @@ func (c Condition) String() string {
 	return "if " + strings.Join(parts, " and ")
 }
 
-// KnownProblems returns the known bugs of the kube-scheduler of a release, in the order of the
-// table. Pre-releases share the bugs of their release, and releases newer than the table the bugs
-// that no release in it fixes.
+// KnownProblems returns the known bugs in a release's kube-scheduler, in table order. Pre-releases
+// share the bugs of their release, and releases newer than the table the bugs that no release in it
+// fixes.
 func KnownProblems(r Release) []Problem {
 	var found []Problem
 	for _, b := range bugs() {
@@ -109,7 +109,7 @@ func HasProblem(r Release, issue string) bool {
 	return slices.ContainsFunc(KnownProblems(r), func(p Problem) bool { return p.Issue == issue })
 }
 
-// bug is a row of the table of known bugs.
+// bug is a row in the table of known bugs.
 type bug struct {
 	issue, effect string
 	when          Condition

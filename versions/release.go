@@ -18,8 +18,8 @@ type Release struct {
 	PreRelease string
 }
 
-// upstreamPreRelease matches the pre-releases of Kubernetes (hack/lib/version.sh). A build between
-// two of them appends a number of commits ("rc.1.45"), which is not part of the tag.
+// upstreamPreRelease matches Kubernetes pre-releases (hack/lib/version.sh). A build between two
+// pre-releases appends a number of commits ("rc.1.45"), which is not part of the tag.
 var upstreamPreRelease = regexp.MustCompile(`^((?:alpha|beta|rc)\.[0-9]+)(?:[.-]|$)`)
 
 // Parse parses a release, with or without the leading "v". Only the exact name of a tag is valid;

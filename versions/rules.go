@@ -1,8 +1,8 @@
-// Package versions contains the differences between the releases of Kubernetes that pmk-sched
-// supports. Every difference is a row of a table of half-open ranges of minor releases (table.go,
+// Package versions contains the differences between the Kubernetes releases that pmk-sched
+// supports. Every difference is a row with a half-open range of minor releases (table.go,
 // names.go); Select combines the rows for a release and returns the result as plain data.
 //
-// The package imports nothing of this module and does no I/O.
+// The package imports nothing from this module and does no I/O.
 package versions
 
 import "fmt"
@@ -109,9 +109,9 @@ type Rules struct {
 	// Metrics are the metrics of the release whose names other releases do not have.
 	Metrics Metrics
 
-	// StaleImageCounts is set if the scheduler knows for a node how many nodes have its images as of
-	// when it last heard of that node (up to 1.28, kubernetes#116938). The score of ImageLocality
-	// depends on that number.
+	// StaleImageCounts is set if a node's image states keep the number of nodes that had the image at
+	// the node's last update (up to 1.28, kubernetes#116938). ImageLocality's score depends on that
+	// number.
 	StaleImageCounts bool
 
 	// LeaderElectFlagsWithConfig is set if --leader-elect* apply in addition to --config (from
@@ -121,8 +121,7 @@ type Rules struct {
 	// the default scheduler's lease regardless of the configuration, so it is disabled for a second
 	// scheduler.
 	CoordinatedLeaderElection bool
-	// Flags are the sorted names of the flags of kube-scheduler, without dashes, including
-	// deprecated ones.
+	// Flags are the sorted names of kube-scheduler flags, without dashes, including deprecated ones.
 	Flags []string
 
 	// ComponentBaseCLI is set if k8s.io/component-base/cli exists (from 1.23).
@@ -250,7 +249,7 @@ func (r Release) Nearest() string {
 	return Release{Major: 1, Minor: r.nearest()}.MinorString()
 }
 
-// Rules returns the rules of the release, or of the closest release in the table.
+// Rules returns the rules for the release, or for the closest release in the table.
 func (r Release) Rules() Rules { return rulesOf(r.nearest()) }
 
 func (r Release) nearest() int {

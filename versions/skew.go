@@ -39,7 +39,7 @@ func requirements() []requirement {
 	}
 }
 
-// CheckSkew reports whether a kube-scheduler of one release works with an API server of another.
+// CheckSkew reports whether one release's kube-scheduler works with another release's API server.
 // Only minor releases matter. The error, an *Error, lists the resources that the scheduler would
 // wait for; the warning is for a pair that works but that Kubernetes' version skew policy does not
 // support. Releases newer than the table are treated as the newest.
@@ -76,7 +76,7 @@ func CheckSkew(scheduler, apiserver Release) (warnings []string, err error) {
 	return []string{text}, nil
 }
 
-// Required returns the resources that the kube-scheduler of a release, or of the closest release in
+// Required returns the resources that a release's kube-scheduler, or that of the closest release in
 // the table, waits for and that older or newer API servers lack, such as "policy/v1
 // PodDisruptionBudgets".
 func Required(r Release) []string {

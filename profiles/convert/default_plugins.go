@@ -121,9 +121,9 @@ func (c *profileConversion) disableAvoidPods() {
 }
 
 // disableOverridden prevents multiPoint from enabling default plugins at an extension point that
-// names at least two of them. The scheduler otherwise enables one of them twice and multiplies its
-// scores by the weight twice, and scheduling fails if they get too high (expandMultiPointPlugins
-// deletes from the list that it iterates over).
+// names at least two default plugins. The scheduler otherwise enables one of them twice and
+// multiplies its scores by the weight twice, and scheduling fails if they get too high
+// (expandMultiPointPlugins deletes from the list that it iterates over).
 func (c *profileConversion) disableOverridden() {
 	if !c.To.MultiPoint || !c.Rules.MultiPointTwice {
 		return

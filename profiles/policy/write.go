@@ -126,7 +126,7 @@ func (s Writer) priorities(scores map[string]int) []*yaml.Node {
 				node.Put(ratio, field, node.Copy(given))
 			}
 		}
-		// The release ignores the argument of a priority with the name of the plugin.
+		// The release ignores the argument of a priority with the plugin's name.
 		add(schema.CapacityRatio+"-shape", weight, node.Mapping("requestedToCapacityRatioArguments", ratio))
 	}
 	for _, field := range []struct {

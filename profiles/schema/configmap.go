@@ -80,7 +80,7 @@ func placeIn(file string, n *yaml.Node) func(line, column int) (int, int) {
 	return func(line, column int) (int, int) { return n.Line + line, shift + column }
 }
 
-// move maps the positions of all nodes of a tree.
+// move maps the positions of all nodes in a tree.
 func move(n *yaml.Node, place func(line, column int) (int, int)) {
 	n.Line, n.Column = place(n.Line, n.Column)
 	for _, child := range n.Content {

@@ -57,7 +57,7 @@ func Parse(name string, source []byte) (*Document, error) {
 	return doc, nil
 }
 
-// Check reports the parts of the document that a strict decoder of the config API rejects.
+// Check reports the parts of the document that the config API's strict decoder rejects.
 func (d *Document) Check(p *Problems, a API) {
 	checkObject(p, d.Root, d.object(), a, "")
 	if d.Outer != nil {

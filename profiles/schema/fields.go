@@ -67,7 +67,7 @@ type Field struct {
 	Bounded     bool
 	// Required means that the object is invalid without the field.
 	Required bool
-	// Hoisted means that the field of a single profile can move to the top level of the document.
+	// Hoisted means that a single profile's field can move to the top level of the document.
 	Hoisted bool
 }
 

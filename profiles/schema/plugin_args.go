@@ -20,7 +20,7 @@ func KnownArgs(plugin string) (Args, bool) {
 	return Args{}, false
 }
 
-// Args are the arguments of one plugin: the fields of the kind <plugin>Args.
+// Args are one plugin's arguments: the fields of the kind <plugin>Args.
 type Args struct {
 	Plugin string
 	// APIs are the config APIs that have the kind; Since is its first minor release.
@@ -132,8 +132,8 @@ func shapePoint() Object {
 	}}
 }
 
-// Strategy pairs a plugin of v1beta1 with the strategy of NodeResourcesFit that replaced it in
-// v1beta2 (types_pluginargs.go, ScoringStrategyType).
+// Strategy pairs a v1beta1 plugin with the NodeResourcesFit strategy that replaced it in v1beta2
+// (types_pluginargs.go, ScoringStrategyType).
 type Strategy struct{ Plugin, Name string }
 
 // Strategies returns all pairs.

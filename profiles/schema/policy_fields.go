@@ -86,8 +86,8 @@ func oneArgument(p *Problems, n *yaml.Node, _ API, where string) {
 	}
 }
 
-// legacyExtender returns the fields of an extender of a Policy: enableHttps is spelled differently,
-// and the timeout is in nanoseconds.
+// legacyExtender returns the fields of a Policy's extender: enableHttps is spelled differently, and
+// the timeout is in nanoseconds.
 func legacyExtender() Object {
 	o := extender()
 	for i, f := range o.Fields {
@@ -123,7 +123,7 @@ func (d *Document) lenientExtenders() {
 	}
 }
 
-// properCase corrects the case of the fields of a Policy's extenders, whose decoder is
+// properCase corrects the case of field names in a Policy's extenders, whose decoder is
 // case-insensitive (UnmarshalJSON of LegacyExtender).
 func properCase(n *yaml.Node, o Object) {
 	if !node.IsMapping(n) {

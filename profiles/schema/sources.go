@@ -29,7 +29,7 @@ func (f found) isNamedBy(source *yaml.Node) bool {
 	return f.in == nil || wanted == "" || name == "" || wanted == name
 }
 
-// templateText matches an expression of Helm's or Jinja's templates, or a variable of envsubst.
+// templateText matches a Helm or Jinja template expression, or an envsubst variable.
 var templateText = regexp.MustCompile(`\{\{.*?(\}\}|$)|\{%.*?(%\}|$)|\$\{[A-Za-z_][A-Za-z0-9_]*\}`)
 
 const renderTemplate = "render it first, for example with `helm template`, and pass the result"
@@ -71,7 +71,7 @@ func (d *Document) warnTemplates(n *yaml.Node) {
 	}
 }
 
-// choose selects the configuration of the document among the objects of its source.
+// choose selects the document's configuration among its source's objects.
 func (d *Document) choose(objects []*yaml.Node, repairing bool) *Problem {
 	var all []found
 	var others []string

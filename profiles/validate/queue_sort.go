@@ -38,8 +38,8 @@ func (v *validator) queueSort(first, p *yaml.Node) {
 	}
 }
 
-// sorters returns the plugin set of queueSort as the validation of the release compares it: from
-// v1beta3 on and up to 1.21 as it is written, otherwise merged with the defaults.
+// sorters returns the queueSort plugin set as the release's validation compares it: from v1beta3 on
+// and up to 1.21 as it is written, otherwise merged with the defaults.
 func (v *validator) sorters(p *yaml.Node) []string {
 	const point = schema.PointQueueSort
 	plugins := node.Get(p, "plugins")
