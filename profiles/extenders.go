@@ -41,8 +41,8 @@ func (d *deployment) extenders() {
 	addExtenders(d.doc.Root, d.request.Extenders)
 }
 
-// reportExtenders reports the findings about the extenders of a document, and about those to be
-// added to it.
+// reportExtenders reports the findings about a document's extenders, and about those to be added to
+// it.
 func reportExtenders(r *schema.Report, release versions.Release, root *yaml.Node, added []schema.Extender) {
 	for _, f := range validate.Extenders(release, root, added) {
 		if f.Refuses() {

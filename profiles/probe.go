@@ -38,14 +38,14 @@ type Probed struct {
 	Unfiltered string
 	// Weights are the weights of the plugins that score.
 	Weights map[string]int64
-	// Extenders are the extenders of the configuration.
+	// Extenders are the configuration's extenders.
 	Extenders []ProbedExtender
 }
 
 // ProbedPlugin is a plugin, and the scheduler name of a profile that filters nodes with it alone.
 type ProbedPlugin struct{ Name, Profile string }
 
-// ProbedExtender is an extender. Its name is its URL, as in the log of the scheduler.
+// ProbedExtender is an extender. Its name is its URL, as in the scheduler's log.
 type ProbedExtender struct {
 	Name    string
 	Weight  int64
@@ -59,7 +59,7 @@ const (
 	recorderTimeout = 30 * time.Second
 )
 
-// IsProbe reports whether a scheduler name is the name of a probe.
+// IsProbe reports whether a scheduler name is a probe's name.
 func IsProbe(schedulerName string) bool { return strings.HasPrefix(schedulerName, probePrefix) }
 
 // Probe adds a profile for each plugin that filters, and recorders before, between and after the

@@ -28,7 +28,7 @@ type (
 	Error = schema.Error
 	// Extender is one element of extenders.
 	Extender = schema.Extender
-	// ExtenderTLS is the tlsConfig of an extender.
+	// ExtenderTLS is an extender's tlsConfig.
 	ExtenderTLS = schema.ExtenderTLS
 	// ManagedResource is an extended resource that an extender manages.
 	ManagedResource = schema.ManagedResource

@@ -18,19 +18,18 @@ type Request struct {
 	// Release is the release of the kube-scheduler that reads it.
 	Release versions.Release
 	// SchedulerName is the name in the pods' spec.schedulerName, and the default name of the leader
-	// election lease. LeaseNamespace is the namespace of the lease. If it is empty, kube-system is
-	// used.
+	// election lease. LeaseNamespace is the lease's namespace. If it is empty, kube-system is used.
 	SchedulerName, LeaseNamespace string
-	// LeaseName overrides the name of the lease: the default scheduler's is kube-scheduler.
+	// LeaseName overrides the lease's name: the default scheduler's is kube-scheduler.
 	LeaseName string
 	// Kubeconfig is the path of the kubeconfig as the scheduler's process sees it.
 	Kubeconfig string
 	// LeaderElect enables leader election. Otherwise the source decides, and the default is disabled.
 	LeaderElect bool
 
-	// Preset is the name of a preset, see [Presets]; or Source is a configuration, with SourceName
-	// as its name in errors (a file name). If neither is set the preset is "default"; setting both
-	// is an error.
+	// Preset is a preset's name, see [Presets]; or Source is a configuration, with SourceName as its
+	// name in errors (a file name). If neither is set the preset is "default"; setting both is an
+	// error.
 	Preset     string
 	Source     []byte
 	SourceName string
@@ -41,7 +40,7 @@ type Request struct {
 	// Enable are compiled-in plugins to enable unless the source names them. They need not be in
 	// Plugins.
 	Enable []Plugin
-	// Extenders are appended to the extenders of the source.
+	// Extenders are appended to the source's extenders.
 	Extenders []schema.Extender
 	// Lossy leaves out settings that cannot be converted, with a [Note] for each loss, instead of
 	// failing.

@@ -109,7 +109,7 @@ func (t *Tunable) PolicyPlugins() []string {
 // HasNUMA reports whether the plugin NUMAAware is enabled.
 func (t *Tunable) HasNUMA() bool { return names(node.Get(t.profile, "plugins"), numaPlugin) }
 
-// Get returns the value of a setting.
+// Get returns a setting's value.
 func (t *Tunable) Get(setting string) string {
 	strategy := node.Get(schema.ConfigOf(t.profile, schema.ResourcesFit), "args", "scoringStrategy")
 	if plugin, ok := strings.CutPrefix(setting, PrefixWeight); ok {

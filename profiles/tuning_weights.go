@@ -9,7 +9,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// weight returns the weight of a plugin, 0 if it does not score.
+// weight returns a plugin's weight, 0 if it does not score.
 func (t *Tunable) weight(plugin string) int {
 	plugins := node.Get(t.profile, "plugins")
 	if e := schema.Entry(plugins, "score", "enabled", plugin); e != nil {

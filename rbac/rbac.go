@@ -56,9 +56,9 @@ type Options struct {
 	// Namespace is the ServiceAccount's namespace and, unless LeaseNamespace is set, the lease's
 	// namespace.
 	Namespace string
-	// Subject is the subject of every binding. Zero means the ServiceAccount Name in Namespace.
+	// Subject is every binding's subject. Zero means the ServiceAccount Name in Namespace.
 	Subject Subject
-	// Labels are the labels of every object.
+	// Labels are every object's labels.
 	Labels map[string]string
 	// LeaseNamespace is the namespace of the leader election lease. Empty means Namespace.
 	LeaseNamespace string
@@ -82,7 +82,7 @@ func (o Options) subject() []rbacv1.Subject {
 
 func (o Options) leaseNamespace() string { return cmp.Or(o.LeaseNamespace, o.Namespace) }
 
-// meta returns the metadata of an object; namespace is empty for a cluster-scoped one.
+// meta returns an object's metadata; namespace is empty for a cluster-scoped one.
 func (o Options) meta(name, namespace string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: maps.Clone(o.Labels)}
 }

@@ -24,7 +24,7 @@ func (r *Resources) Amount(name corev1.ResourceName) int64 {
 	return r.Scalar[name]
 }
 
-// NewResources returns the amounts of a list.
+// NewResources returns a list's amounts.
 func NewResources(list corev1.ResourceList) Resources {
 	r := Resources{Scalar: map[corev1.ResourceName]int64{}}
 	for name := range list {
@@ -79,7 +79,7 @@ func (r *Resources) Saturated() bool {
 // Amounts are resource amounts as in Resources: CPU in millicores, all others in units.
 type Amounts map[corev1.ResourceName]int64
 
-// NewAmounts returns the amounts of a list.
+// NewAmounts returns a list's amounts.
 func NewAmounts(list corev1.ResourceList) Amounts {
 	all := make(Amounts, len(list))
 	for name := range list {
@@ -187,7 +187,7 @@ func unitsOf(quantity resource.Quantity) int64 {
 	return int64(quantity.Sign()) * math.MaxInt64
 }
 
-// PodPriority returns the priority of a pod, 0 if it has none.
+// PodPriority returns a pod's priority, 0 if it has none.
 func PodPriority(pod *corev1.Pod) int32 {
 	if pod.Spec.Priority == nil {
 		return 0

@@ -62,7 +62,7 @@ func (a *AssumedPods) Get(uid types.UID) (AssumedPod, bool) {
 	return pod, ok
 }
 
-// OnNode returns the pods of a node. The list must not be modified. OnNode does not allocate.
+// OnNode returns a node's pods. The list must not be modified. OnNode does not allocate.
 func (a *AssumedPods) OnNode(node string) []AssumedPod {
 	a.mu.RLock()
 	defer a.mu.RUnlock()

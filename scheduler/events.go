@@ -68,7 +68,7 @@ func RoomEvents(podHelps func(pod *corev1.Pod, before, after interface{}) bool) 
 }
 
 // LeftNode reports whether a pod does not take room on a node after a change: it was deleted, it
-// gave up a node that it was not bound to, or it has finished. after is the argument of a hint.
+// gave up a node that it was not bound to, or it has finished. after is a hint's argument.
 func LeftNode(after interface{}) bool {
 	pod, ok := after.(*corev1.Pod)
 	return !ok || PodFinished(pod)

@@ -23,7 +23,7 @@ type Handle interface {
 	// KubeConfig returns a configuration for other clients, such as a dynamic client. It is a copy of
 	// the scheduler's configuration; before 1.22 it uses the connection of ClientSet.
 	KubeConfig() (*rest.Config, error)
-	// EventRecorder records events in the name of the scheduler.
+	// EventRecorder records events in the scheduler's name.
 	EventRecorder() events.EventRecorder
 	// Nodes returns the nodes of the current scheduling cycle.
 	Nodes() NodeLister
@@ -61,14 +61,14 @@ type WaitingPod interface {
 	Reject(plugin, message string)
 }
 
-// Logger writes to the scheduler's log with the context of a call. It does not allocate until it
-// writes. In Filter and Score, check Enabled before you compute values for a line.
+// Logger writes to the scheduler's log with a call's context. It does not allocate until it writes.
+// In Filter and Score, check Enabled before you compute values for a line.
 type Logger struct {
 	ctx  context.Context
 	sink LogSink
 }
 
-// LogSink is the destination of a Logger. The adapter and plugintest implement it.
+// LogSink is a Logger's destination. The adapter and plugintest implement it.
 type LogSink interface {
 	Enabled(ctx context.Context, level int) bool
 	Info(ctx context.Context, level int, message string, keysAndValues []interface{})

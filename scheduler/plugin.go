@@ -49,8 +49,8 @@ type PreFilterPlugin interface {
 	PreFilter(ctx context.Context, state State, pod *corev1.Pod) (*PreFilterResult, *Status)
 }
 
-// PreFilterExtensions is for a PreFilterPlugin whose state depends on the pods of a node.
-// Preemption calls it while it simulates adding pods to a node or removing them.
+// PreFilterExtensions is for a PreFilterPlugin whose state depends on a node's pods. Preemption
+// calls it while it simulates adding pods to a node or removing them.
 type PreFilterExtensions interface {
 	// AddPod updates state for pod as if other were on the node.
 	AddPod(ctx context.Context, state State, pod, other *corev1.Pod, node NodeInfo) *Status
@@ -101,7 +101,7 @@ type ScoreNormalizer interface {
 	NormalizeScore(ctx context.Context, state State, pod *corev1.Pod, scores []NodeScore) *Status
 }
 
-// NodeScore is the score of one node.
+// NodeScore is one node's score.
 type NodeScore struct {
 	Name  string
 	Score int64
@@ -178,7 +178,7 @@ type EventsPlugin interface {
 
 // PreFilterResult restricts the nodes that are considered for a pod.
 type PreFilterResult struct {
-	// Nodes are the names of the nodes. If it is empty, no node fits.
+	// Nodes are the nodes' names. If it is empty, no node fits.
 	Nodes []string
 }
 

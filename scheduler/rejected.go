@@ -80,7 +80,7 @@ func (r *RejectedPods) Remove(pod types.UID) {
 }
 
 // Retry removes all pods and makes the scheduler retry the ones that are still pending. If a retry
-// fails, the pod stays for the next time, and the failure is logged in the name of the plugin.
+// fails, the pod stays for the next time, and the failure is logged in the plugin's name.
 //
 // Retry does not wait: each retry is a request to the API server, and a scheduler sends 50 a second
 // by default. The informer that reports a change would keep all later ones in memory meanwhile.

@@ -26,7 +26,7 @@ func resizeInfeasible(pod *corev1.Pod) bool {
 	return false
 }
 
-// statusOf returns the status of a container, or nil.
+// statusOf returns a container's status, or nil.
 func statusOf(statuses []corev1.ContainerStatus, c *corev1.Container) *corev1.ContainerStatus {
 	for i := range statuses {
 		if statuses[i].Name == c.Name {

@@ -104,7 +104,7 @@ func KnownProblems(r Release) []Problem {
 	return found
 }
 
-// HasProblem reports whether the kube-scheduler of a release has a known bug: "kubernetes#134400".
+// HasProblem reports whether a release's kube-scheduler has a known bug: "kubernetes#134400".
 func HasProblem(r Release, issue string) bool {
 	return slices.ContainsFunc(KnownProblems(r), func(p Problem) bool { return p.Issue == issue })
 }

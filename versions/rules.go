@@ -19,7 +19,7 @@ const (
 // SecurePort is the default HTTPS port of kube-scheduler (pkg/scheduler/apis/config/types.go).
 const SecurePort = 10259
 
-// Rules are the facts about one minor release of Kubernetes. The caller may modify slices and maps.
+// Rules are the facts about one minor Kubernetes release. The caller may modify slices and maps.
 type Rules struct {
 	// Accepted are the config APIs that the release decodes, as full apiVersions, oldest first
 	// (pkg/scheduler/apis/config/scheme/scheme.go).
@@ -94,10 +94,10 @@ type Rules struct {
 	// PreFilterNodes is set if a PreFilter plugin can return the nodes to consider (from 1.24,
 	// PreFilterResult in pkg/scheduler/framework/interface.go).
 	PreFilterNodes bool
-	// PluginContext is set if the constructor of a plugin has a context (from 1.29, PluginFactory in
-	// pkg/scheduler/framework/runtime/registry.go). StagedTypes is set if the types of the framework
-	// are in k8s.io/kube-scheduler/framework (from 1.34), StagedInterfaces if the interfaces of the
-	// plugins are too (from 1.35).
+	// PluginContext is set if a plugin's constructor has a context (from 1.29, PluginFactory in
+	// pkg/scheduler/framework/runtime/registry.go). StagedTypes is set if the framework's types are in
+	// k8s.io/kube-scheduler/framework (from 1.34), StagedInterfaces if the plugins' interfaces are too
+	// (from 1.35).
 	PluginContext, StagedTypes, StagedInterfaces bool
 
 	// LivenessPath and ReadinessPath are the probe paths on the secure port: /healthz, and from
@@ -137,11 +137,11 @@ type Rules struct {
 	// BuildTags are the build tags of upstream's release binaries
 	// (hack/lib/golang.sh, kube::golang::build_binaries).
 	BuildTags []string
-	// VersionPackages are the packages with the variables that hold the version of a binary: six
-	// each, set by the linker (hack/lib/version.sh).
+	// VersionPackages are the packages with the variables that hold a binary's version: six each, set
+	// by the linker (hack/lib/version.sh).
 	VersionPackages []string
-	// Go is a version of Go that compiles the minor release, for example "1.18.10". It is the
-	// fallback: each patch release names its own.
+	// Go is a Go version that compiles the minor release, for example "1.18.10". It is the fallback:
+	// each patch release names its own.
 	Go string
 
 	// PodSecurity is set if kube-apiserver includes the admission plugin PodSecurity (from 1.22).
@@ -183,10 +183,10 @@ type Rules struct {
 // Gangs is the cluster configuration with which kube-scheduler itself places the pods of a group
 // together or not at all.
 type Gangs struct {
-	// API is the apiVersion of the groups, which differs in each minor release so far
-	// (pkg/registry/scheduling/rest/storage_scheduling.go). It is disabled by default:
-	// kube-apiserver serves it with --runtime-config and the feature gate GenericWorkload. With
-	// that gate its role system:kube-scheduler includes the permissions on them
+	// API is the groups' apiVersion, which differs in each minor release so far
+	// (pkg/registry/scheduling/rest/storage_scheduling.go). It is disabled by default: kube-apiserver
+	// serves it with --runtime-config and the feature gate GenericWorkload. With that gate its role
+	// system:kube-scheduler includes the permissions on them
 	// (plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go).
 	API string
 	// Resource is the resource that the scheduler reads.
@@ -218,8 +218,8 @@ func Oldest() string { return Release{Major: 1, Minor: oldestMinor}.MinorString(
 // Newest returns the last minor release in the table: "1.37".
 func Newest() string { return Release{Major: 1, Minor: newestMinor}.MinorString() }
 
-// Select returns the rules of a release. Only the minor release matters; a pre-release uses the
-// rules of its release. A release outside the table is an *Error with the supported range:
+// Select returns a release's rules. Only the minor release matters; a pre-release uses its
+// release's rules. A release outside the table is an *Error with the supported range:
 // [Release.Rules] returns the rules of the closest one.
 func Select(r Release) (Rules, error) {
 	switch {

@@ -36,7 +36,7 @@ func New(ctx context.Context, _ scheduler.Arguments, h scheduler.Handle) (*RackS
 	})
 }
 
-// setRack reads the nodes of a rack. An invalid rack is deleted after the error.
+// setRack reads a rack's nodes. An invalid rack is deleted after the error.
 func (r *RackSpread) setRack(rack *unstructured.Unstructured) error {
 	nodes, _, err := unstructured.NestedStringSlice(rack.Object, "spec", "nodes")
 	r.mu.Lock()

@@ -46,7 +46,7 @@ func New(ctx context.Context, args scheduler.Arguments, h scheduler.Handle) (*Ta
 // Name returns the plugin's name.
 func (p *TargetLoad) Name() string { return Name }
 
-// refresh reads the usage of the nodes. If it fails, the last values are used.
+// refresh reads the nodes' usage. If it fails, the last values are used.
 func (p *TargetLoad) refresh(ctx context.Context) {
 	text, err := p.handle.ClientSet().CoreV1().RESTClient().Get().AbsPath("/apis/metrics.k8s.io/v1beta1/nodes").DoRaw(ctx)
 	var list struct {

@@ -58,7 +58,7 @@ func (t *TeamNodes) EventsToRegister() []scheduler.ClusterEvent {
 		Action: scheduler.ActionAdd | scheduler.ActionUpdateNodeLabel}}
 }
 
-// Sign returns the label that Filter reads, so that 1.35 and later batch the pods of a team.
+// Sign returns the label that Filter reads, so that 1.35 and later batch a team's pods.
 func (t *TeamNodes) Sign(_ context.Context, pod *corev1.Pod) (interface{}, *scheduler.Status) {
 	return pod.Labels[t.label], nil
 }

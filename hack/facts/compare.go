@@ -19,7 +19,7 @@ type table struct {
 	Notes []string
 }
 
-// comparison compares the tables with the source of a release.
+// comparison compares the tables with a release's source.
 type comparison struct {
 	source *source
 	// facts is a release of the minor release whose rows are compared, rules are its rules.

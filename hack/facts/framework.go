@@ -85,13 +85,13 @@ func (c *comparison) checkInterfaces() {
 
 const pluginPackages = framework + "/plugins"
 
-// inTree is an in-tree plugin with the methods of its type.
+// inTree is an in-tree plugin with its type's methods.
 type inTree struct {
 	name    string
 	methods []string
 }
 
-// inTreePlugins returns the plugins of the registry.
+// inTreePlugins returns the registry's plugins.
 func (s *source) inTreePlugins() []inTree {
 	var all []inTree
 	registry := s.file(pluginPackages + "/registry.go")

@@ -118,7 +118,7 @@ func environment() (build.Environment, error) {
 	return build.Environment{CacheDir: filepath.Join(cache, "pmk-sched"), Env: os.Environ()}, nil
 }
 
-// open downloads the modules of a release.
+// open downloads a release's modules.
 func open(ctx context.Context, release versions.Release) (*source, error) {
 	e, err := environment()
 	if err != nil {

@@ -57,7 +57,7 @@ func (m *mutant) key() string {
 	return where + ": " + strings.Join(strings.Fields(line), " ")
 }
 
-// finder collects the mutants of a file.
+// finder collects a file's mutants.
 type finder struct {
 	pkg      *pkg
 	file     *file

@@ -21,7 +21,7 @@ import (
 	"strings"
 )
 
-// modulePath is the module of the packages.
+// modulePath is the packages' module.
 const modulePath = "github.com/pmk-sched/pmk-sched/"
 
 // pkg is the required part of a package's `go list -json` output, and the content read from its

@@ -26,7 +26,7 @@ const (
 	certificatesPath = "/etc/ssl/certs/ca-certificates.crt"
 )
 
-// platforms are the platforms of the images.
+// platforms are the images' platforms.
 func platforms() []string { return []string{"linux/amd64", "linux/arm64"} }
 
 // images builds the images for pmk-sched, for pmk-sched with Go, which `build` runs, and for

@@ -18,7 +18,7 @@ import (
 
 // Command is a program that Exec runs on the node.
 type Command struct {
-	// Node is the name of the node; the default is the first one.
+	// Node is the node's name; the default is the first one.
 	Node string
 	// Argv is the program and its arguments. Exec searches the program in the lab's own programs
 	// first, then in PATH of Env.
@@ -160,7 +160,7 @@ func (n *Node) env(env []string) []string {
 	return out
 }
 
-// lookup returns the value of a variable; the last occurrence wins.
+// lookup returns a variable's value; the last occurrence wins.
 func lookup(env []string, name string) string {
 	value := ""
 	for _, pair := range env {

@@ -94,7 +94,7 @@ func EtcdOfKubeadm(ctx context.Context, program string, r versions.Release) (str
 	return images.EtcdVersion(), nil
 }
 
-// listImages returns the images of a release, as its own kubeadm names them.
+// listImages returns a release's images, as its own kubeadm names them.
 func listImages(ctx context.Context, program string, r versions.Release, path string) (kubeadm.Images, error) {
 	// With a complete configuration kubeadm looks at nothing on this machine. The addresses and the
 	// token do not matter.
@@ -170,7 +170,7 @@ func (u *bringUp) join(ctx context.Context, hostName string) error {
 	return u.startProxy(n)
 }
 
-// kubeadm starts the kubelet of a node, which waits for its configuration, and runs kubeadm.
+// kubeadm starts a node's kubelet, which waits for its configuration, and runs kubeadm.
 func (u *bringUp) kubeadm(ctx context.Context, n *Node, config []byte, args []string) error {
 	if err := os.WriteFile(n.kubeadmConfig(), config, 0o600); err != nil {
 		return fmt.Errorf("write kubeadm's configuration: %w", err)

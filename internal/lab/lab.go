@@ -109,16 +109,16 @@ type state struct {
 	Subnet string `json:"subnet,omitempty"`
 }
 
-// Name returns the name of the lab.
+// Name returns the lab's name.
 func (l *Lab) Name() string { return l.state.Name }
 
-// Release returns the release of Kubernetes that the lab runs.
+// Release returns the Kubernetes release that the lab runs.
 func (l *Lab) Release() versions.Release { return l.state.Release }
 
 // Layout returns LayoutPMK, LayoutKubeadm or LayoutHosted.
 func (l *Lab) Layout() string { return l.state.Layout }
 
-// layout describes the layout of the lab. A lab without one has PMK's.
+// layout describes the lab's layout. A lab without one has PMK's.
 func (l *Lab) layout() layout {
 	if lay, err := findLayout(l.state.Layout); err == nil {
 		return lay
@@ -132,7 +132,7 @@ func (l *Lab) byKubeadm() bool { return l.state.Layout == LayoutKubeadm }
 // hosted reports whether the control plane runs outside of the cluster.
 func (l *Lab) hosted() bool { return l.state.Layout == LayoutHosted }
 
-// Dir returns the directory of the lab: its state, and a directory for each node with logs (log/),
+// Dir returns the lab's directory: its state, and a directory for each node with logs (log/),
 // programs (bin/) and the node's files (root/).
 func (l *Lab) Dir() string { return l.dir }
 

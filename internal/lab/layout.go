@@ -39,8 +39,8 @@ type layout struct {
 	taints []corev1.Taint
 	// controlPlane are the names of the static pods, without the node suffix.
 	controlPlane []string
-	// identities returns the files with keys and certificates, which do not change during the life
-	// of the cluster.
+	// identities returns the files with keys and certificates, which do not change during the
+	// cluster's life.
 	identities func(nodeConfig) ([]file, error)
 	// settings returns the layout's files that depend on the release. It does not return the files
 	// that all layouts share.
@@ -81,7 +81,7 @@ func (l layout) allFiles(n nodeConfig) ([]file, error) {
 	return slices.Concat(files, settings, shared), nil
 }
 
-// sharedSettings returns the files of every layout, without keys.
+// sharedSettings returns every layout's files, without keys.
 func (l layout) sharedSettings(n nodeConfig) ([]file, error) {
 	kubelet, err := kubeletConfiguration(l, n)
 	if err != nil {

@@ -18,7 +18,7 @@ const maxName = 30
 
 var namePattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
 
-// ValidateName checks the name of a lab.
+// ValidateName checks a lab's name.
 func ValidateName(name string) error {
 	if len(name) > maxName || !namePattern.MatchString(name) {
 		return problem.Invalidf(`use lower case letters, digits and "-", such as "lab" or "pmk-1"`,

@@ -46,7 +46,7 @@ func (n *Node) Name() string { return n.name }
 // Role returns the role of the node in the cluster.
 func (n *Node) Role() Role { return n.role }
 
-// Address returns the address of the node, which this machine can reach.
+// Address returns the node's address, which this machine can reach.
 func (n *Node) Address() netip.Addr { return n.address }
 
 // Root returns the directory that holds the node's own files, as below / on a real node.
@@ -63,7 +63,7 @@ func (n *Node) binary(name string) string { return filepath.Join(n.BinDir(), nam
 // port is the name of the node's link in the lab's network, and its directory's name.
 func (n *Node) port() string { return filepath.Base(n.dir) }
 
-// Nodes returns the nodes of the lab, without the simulated ones: first the control-plane nodes.
+// Nodes returns the lab's nodes, without the simulated ones: first the control-plane nodes.
 func (l *Lab) Nodes() []*Node {
 	var nodes []*Node
 	for i := range max(1, l.state.Masters) {

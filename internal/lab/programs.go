@@ -11,7 +11,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// Programs finds the binaries of a lab, static and for this machine. *programs.Finder does.
+// Programs finds a lab's binaries, static and for this machine. *programs.Finder does.
 type Programs interface {
 	Find(ctx context.Context, r programs.Request) (map[string]programs.Program, error)
 }

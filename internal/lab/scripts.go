@@ -92,7 +92,7 @@ type tree struct{ Path, Type, Options string }
 // scriptNode is another node, as a node sees it. Pods is empty if there is no route to its pods.
 type scriptNode struct{ Host, Address, Pods string }
 
-// scripts renders the scripts of a host. initScript runs in its namespaces.
+// scripts renders a host's scripts. initScript runs in its namespaces.
 func scripts(initScript string, d scriptData) (map[string][]byte, error) {
 	out := map[string][]byte{}
 	for name, text := range map[string]string{"hold": holdScript, "init.sh": initScript, "enter": enterScript} {

@@ -14,7 +14,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/programs"
 )
 
-// Status is the status of a lab.
+// Status is a lab's status.
 type Status struct {
 	Name    string    `json:"name"`
 	Layout  string    `json:"layout"`
@@ -34,11 +34,11 @@ type Status struct {
 	Processes []Process `json:"processes"`
 	// Kubeconfig works on the machine.
 	Kubeconfig string `json:"kubeconfig"`
-	// Programs are the programs of Kubernetes that the lab runs, with their origins.
+	// Programs are the Kubernetes programs that the lab runs, with their origins.
 	Programs []programs.Program `json:"programs,omitempty"`
 }
 
-// NodeStatus is the status of a node.
+// NodeStatus is a node's status.
 type NodeStatus struct {
 	Name    string `json:"name"`
 	Role    Role   `json:"role"`

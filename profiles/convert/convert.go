@@ -86,7 +86,7 @@ func Document(doc *schema.Document, r *schema.Report, o Options) Result {
 	return c.Result
 }
 
-// setAPIVersion writes the apiVersion of the target.
+// setAPIVersion writes the target's apiVersion.
 func (c *conversion) setAPIVersion() {
 	_, version := node.Lookup(c.doc.Root, "apiVersion")
 	if c.from.Name == c.To.Name {

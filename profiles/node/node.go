@@ -31,7 +31,7 @@ func Copy(n *yaml.Node) *yaml.Node {
 // Position is a line and column of the source; the zero value is the document as a whole.
 type Position struct{ Line, Column int }
 
-// At returns the position of a node; an added node has none.
+// At returns a node's position; an added node has none.
 func At(n *yaml.Node) Position {
 	if n == nil {
 		return Position{}

@@ -31,7 +31,7 @@ func (s Writer) args(plugin string) map[string]any {
 	return found
 }
 
-// Semantics is the effect of a profile: its effective plugins with weights and arguments.
+// Semantics is a profile's effect: its effective plugins with weights and arguments.
 type Semantics struct {
 	plugins map[string]map[string]int
 	args    map[string]map[string]any

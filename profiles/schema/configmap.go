@@ -14,8 +14,8 @@ import (
 // (pkg/scheduler/apis/config/types.go).
 const policyKey = "policy.cfg"
 
-// configurationText matches a configuration among the values of a ConfigMap, even a malformed one,
-// so that its errors are reported.
+// configurationText matches a configuration among a ConfigMap's values, even a malformed one, so
+// that its errors are reported.
 var configurationText = regexp.MustCompile(
 	`(?m)^\s*[{,]?\s*["']?kind["']?[ \t]*:[ \t]*["']?(KubeSchedulerConfiguration|Policy)\b|[{,]\s*"kind"\s*:\s*"(KubeSchedulerConfiguration|Policy)"`)
 

@@ -26,7 +26,7 @@ type Document struct {
 	Text []byte
 	API  API
 	Root *yaml.Node
-	// Preset is set for a preset: it means the defaults of the release.
+	// Preset is set for a preset: it means the release's defaults.
 	Preset bool
 	// Policy is set if the source is a legacy Policy.
 	Policy bool
@@ -196,7 +196,7 @@ func (d *Document) identify() *Problem {
 	return nil
 }
 
-// Profiles returns the profiles of the document, and adds the implicit one if there are none.
+// Profiles returns the document's profiles, and adds the implicit one if there are none.
 func (d *Document) Profiles() []*yaml.Node {
 	all := node.List(d.Root, "profiles")
 	if len(all.Content) == 0 {

@@ -23,7 +23,7 @@ func (o Object) Field(name string, a API) (Field, bool) {
 // Join appends a field name to a path.
 func Join(where, name string) string { return strings.TrimPrefix(where+"."+name, ".") }
 
-// Kind is the type of a value.
+// Kind is a value's type.
 type Kind int
 
 // Kinds of values that other packages construct or compare.

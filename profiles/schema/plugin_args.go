@@ -29,7 +29,7 @@ type Args struct {
 	Fields []Field
 }
 
-// Object returns the fields of the arguments, including apiVersion and kind.
+// Object returns the arguments' fields, including apiVersion and kind.
 func (a Args) Object() Object {
 	head := []Field{{Name: "apiVersion", Kind: kindString}, {Name: "kind", Kind: kindString}}
 	return Object{Fields: append(head, a.Fields...)}

@@ -22,8 +22,8 @@ type found struct {
 
 func (f found) kind() string { return node.Text(f.root, "kind") }
 
-// isNamedBy reports whether a v1alpha1 configuration names the ConfigMap of the Policy, or the
-// Policy is in none.
+// isNamedBy reports whether a v1alpha1 configuration names the Policy's ConfigMap, or the Policy is
+// in none.
 func (f found) isNamedBy(source *yaml.Node) bool {
 	wanted, name := node.Text(source, "configMap", "name"), node.Text(f.in, "metadata", "name")
 	return f.in == nil || wanted == "" || name == "" || wanted == name
@@ -50,7 +50,7 @@ func unrendered(source []byte) *Problem {
 	return nil
 }
 
-// hasMappingKey reports whether a key is a mapping, as the braces of a template are in YAML.
+// hasMappingKey reports whether a key is a mapping, as a template's braces are in YAML.
 func hasMappingKey(n *yaml.Node) bool {
 	for i, c := range n.Content {
 		if n.Kind == yaml.MappingNode && i%2 == 0 && c.Kind == yaml.MappingNode || hasMappingKey(c) {

@@ -167,7 +167,7 @@ func (v *validator) strategy(s *yaml.Node) {
 	}
 }
 
-// ratio checks the shape of a strategy, which only one type uses.
+// ratio checks a strategy's shape, which only one type uses.
 func (v *validator) ratio(of, ratio *yaml.Node) {
 	const try = "remove it, or set type: RequestedToCapacityRatio"
 	used := node.Text(of) == "RequestedToCapacityRatio"

@@ -13,8 +13,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// validator checks a document in the same steps as the scheduler of a release. A step is skipped if
-// an earlier one found a problem.
+// validator checks a document in the same steps as a release's scheduler. A step is skipped if an
+// earlier one found a problem.
 type validator struct {
 	Options
 	doc      *schema.Document

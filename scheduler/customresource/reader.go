@@ -64,7 +64,7 @@ func (r *reader) remove(deleted interface{}) {
 	r.Delete(u.GetNamespace(), u.GetName())
 }
 
-// answered handles the status of a response. Failures also reach failed, with an error message.
+// answered handles a response's status. Failures also reach failed, with an error message.
 func (r *reader) answered(status int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -36,7 +36,7 @@ type Cache struct {
 	// order of events.
 	on    map[types.UID]string
 	bound []func(ctx context.Context, pod *corev1.Pod, node string)
-	// life is the context of the cache, from start on.
+	// life is the cache's context, from start on.
 	life context.Context
 }
 
@@ -160,7 +160,7 @@ func (c *Cache) onBound(callback func(ctx context.Context, pod *corev1.Pod, node
 	c.bound = append(c.bound, callback)
 }
 
-// live sets the lifetime of the cache. It is called before the informers start.
+// live sets the cache's lifetime. It is called before the informers start.
 func (c *Cache) live(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -248,7 +248,7 @@ func (c *Cache) forget(uid types.UID, name string) {
 	c.replace(name, less)
 }
 
-// entry returns the entry of a node, which may be empty.
+// entry returns a node's entry, which may be empty.
 func (c *Cache) entry(name string) *node {
 	if n := c.nodes[name]; n != nil {
 		return n
@@ -256,7 +256,7 @@ func (c *Cache) entry(name string) *node {
 	return &node{}
 }
 
-// replace replaces the entry of a node, or deletes an empty entry.
+// replace replaces a node's entry, or deletes an empty entry.
 func (c *Cache) replace(name string, n *node) {
 	if n.object == nil && len(n.pods) == 0 {
 		delete(c.nodes, name)

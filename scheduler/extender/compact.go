@@ -86,7 +86,7 @@ func (c *compactor) pod(pod *corev1.Pod) {
 }
 
 // resizes returns the requests in the statuses of containers that are being resized, which
-// scheduler.PodRequests counts. Statuses with the requests of the spec, or without requests, change
+// scheduler.PodRequests counts. Statuses with the spec's requests, or without requests, change
 // nothing.
 func resizes(containers []corev1.Container, statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
 	var kept []corev1.ContainerStatus

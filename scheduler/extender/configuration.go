@@ -154,7 +154,7 @@ func MakePolicies(ctx context.Context, configured []PolicyConfiguration, registe
 	return policies, nil
 }
 
-// Arguments are the arguments of a policy, undecoded.
+// Arguments are a policy's arguments, undecoded.
 type Arguments struct{ raw json.RawMessage }
 
 // NewArguments returns the Arguments in a JSON document.

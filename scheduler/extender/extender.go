@@ -48,7 +48,7 @@ const (
 	DefaultCallTime = 30 * time.Second
 )
 
-// Options are the options of an extender.
+// Options are an extender's options.
 type Options struct {
 	// Handle is the handle with which the policies were created. Start it after New, so that no
 	// binding is missed.

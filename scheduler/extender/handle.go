@@ -19,7 +19,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// HandleOptions are the options of a Handle.
+// HandleOptions are a Handle's options.
 type HandleOptions struct {
 	// Config is the client configuration for the API server. If it is nil, the extender runs
 	// without a cluster.
@@ -146,8 +146,7 @@ func (h *Handle) KubeConfig() (*rest.Config, error) {
 // EventRecorder implements scheduler.Handle. Without a cluster it records nothing.
 func (h *Handle) EventRecorder() events.EventRecorder { return h.recorder }
 
-// Nodes implements scheduler.Handle. It lists the nodes of the cache, or no nodes without a
-// cluster.
+// Nodes implements scheduler.Handle. It lists the cache's nodes, or no nodes without a cluster.
 func (h *Handle) Nodes() scheduler.NodeLister {
 	if h.cache == nil {
 		return noNodes{}

@@ -24,7 +24,7 @@ const (
 )
 
 // limits bound one request: the memory that a sender can make the extender allocate follows from
-// the size of the cluster.
+// the cluster's size.
 type limits struct {
 	nodes     int
 	namesOnly bool

@@ -60,7 +60,7 @@ func newMemory(total int64) *memory {
 
 var errNoMemory = errors.New("wait for memory: other requests took it for " + memoryWait.String())
 
-// charge is the memory of one request.
+// charge is one request's memory.
 type charge struct {
 	*memory
 	first, rest int64

@@ -58,7 +58,7 @@ func knownNodes(all []scheduler.NodeInfo) (at []int, known []scheduler.NodeInfo)
 	return at, known
 }
 
-// scoresOf returns the scores of one policy, nil if it skips.
+// scoresOf returns one policy's scores, nil if it skips.
 func (c *call) scoresOf(p *served, infos []scheduler.NodeInfo) ([]scheduler.NodeScore, error) {
 	skip := false
 	if p.preScore != nil {

@@ -55,7 +55,7 @@ func (r *probes) note(verb string, pod *corev1.Pod) {
 			r.list = slices.Delete(r.list, max(oldest, 0), max(oldest, 0)+1)
 		}
 		i = len(r.list)
-		// Copies, which do not keep the body of the request.
+		// Copies, which do not keep the request's body.
 		r.list = append(r.list, probe{namespace: strings.Clone(pod.Namespace), name: strings.Clone(pod.Name),
 			uid: types.UID(strings.Clone(string(pod.UID)))})
 	}
@@ -87,12 +87,12 @@ func (e *Extender) inCache(p probe) bool {
 
 // answeredFor is the answer to GET /answered.
 type answeredFor struct {
-	// Pod is the UID of the request.
+	// Pod is the request's UID.
 	Pod   types.UID `json:"pod"`
 	Verbs []string  `json:"verbs"`
 }
 
-// serveAnswered answers which verbs the extender has answered for the pod of a verification. A page
+// serveAnswered answers which verbs the extender has answered for a verification's pod. A page
 // instead of a metric, since a UID as a label would add a time series for each verification.
 func (e *Extender) serveAnswered(w http.ResponseWriter, r *http.Request) {
 	uid := types.UID(r.URL.Query().Get("pod"))

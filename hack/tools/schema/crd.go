@@ -211,7 +211,7 @@ func rules(text, message string) []any { return []any{rule(text, message)} }
 
 func rule(text, message string) node { return node{"rule": text, "message": message} }
 
-// at returns the schema of a field, through lists.
+// at returns a field's schema, through lists.
 func at(n node, path ...string) node {
 	for _, name := range path {
 		if items, ok := n["items"].(node); ok {

@@ -1,6 +1,6 @@
 // Command schema prints the JSON schema of a kind, pmk-sched.yaml by default, or, with the argument
 // crd, the CustomResourceDefinition, from the types and comments of api/v1alpha1. It runs in the
-// root of the repository.
+// repository's root.
 package main
 
 import (
@@ -29,7 +29,7 @@ func main() {
 	}
 }
 
-// run prints the schema of a kind, or the CustomResourceDefinition.
+// run prints a kind's schema, or the CustomResourceDefinition.
 func run(kind string) error {
 	r := &jsonschema.Reflector{DoNotReference: true, Anonymous: true, Mapper: mapType}
 	if err := r.AddGoComments("github.com/pmk-sched/pmk-sched", "./api/v1alpha1"); err != nil {

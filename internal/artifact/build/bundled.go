@@ -34,7 +34,7 @@ func (c cache) bundled(part string) string {
 }
 
 // goProgram returns the go command to run: the newest one of a bundle, which knows how to read the
-// modules of the bundle, or else the one on PATH.
+// bundle's modules, or else the one on PATH.
 func (c cache) goProgram(env []string) (string, error) {
 	program := func(version string) string { return filepath.Join(GoPath(filepath.Dir(c.dir), version), "bin", "go") }
 	var versions []string
@@ -112,8 +112,8 @@ func FetchModules(ctx context.Context, o Options) (err error) {
 	return err
 }
 
-// FetchGo downloads the version of Go that runs builds on this machine, as a module, so that a
-// machine without Go can run builds.
+// FetchGo downloads the Go version that runs builds on this machine, as a module, so that a machine
+// without Go can run builds.
 func FetchGo(ctx context.Context, e Environment) (version string, err error) {
 	j, err := newJob(e)
 	if err != nil {

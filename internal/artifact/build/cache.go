@@ -41,7 +41,7 @@ func (c cache) openLock(key string) (*os.File, error) {
 	return os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 }
 
-// stored is build.json: the description of one binary.
+// stored is build.json: one binary's description.
 type stored struct {
 	Info   Info   `json:"info"`
 	Binary Binary `json:"binary"`

@@ -128,7 +128,7 @@ func (t *tailWriter) Write(p []byte) (int, error) {
 func (t *tailWriter) add(line string) {
 	line = redact(line)
 	t.log.Debug(line)
-	// Downloads are not the cause of a failure.
+	// Downloads are not a failure's cause.
 	if strings.HasPrefix(line, "go: downloading ") || t.drop != nil && t.drop(line) {
 		return
 	}

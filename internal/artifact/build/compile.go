@@ -50,7 +50,7 @@ func (c *compiler) build(
 	return c.make(ctx, r)
 }
 
-// make returns the binaries of a recipe, from the cache or compiled.
+// make returns a recipe's binaries, from the cache or compiled.
 func (c *compiler) make(ctx context.Context, r *recipe) (*Result, error) {
 	result := newResult(r)
 	binaries := map[string]stored{}
@@ -105,7 +105,7 @@ func modFlag(r *recipe) []string {
 	return []string{"-mod=" + r.mod}
 }
 
-// goRun runs the recipe's version of Go for a platform.
+// goRun runs the recipe's Go version for a platform.
 func (c *compiler) goRun(ctx context.Context, r *recipe, ready *prepared, p Platform, args []string) (outcome, error) {
 	cmd, err := c.goCommand(ctx, r, ready, p, args)
 	if err != nil {

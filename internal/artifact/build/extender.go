@@ -49,7 +49,7 @@ type ExtenderOptions struct {
 	Keep bool
 }
 
-// Extender builds the extender with plugins. It is one program for every release of Kubernetes,
+// Extender builds the extender with plugins. It is one program for every Kubernetes release,
 // compiled with the versions of this project's module, and without Kubernetes.
 func Extender(ctx context.Context, o ExtenderOptions) (_ *Result, err error) {
 	j, err := newJob(o.Environment)

@@ -30,8 +30,8 @@ func CheckGo(value string) error {
 		"invalid --go %q: must be %s, a version of Go such as 1.26.8, or a minor such as 1.26", value, NewestGo)
 }
 
-// GoIncludes reports whether a value of Options.Go is open, NewestGo or a minor, and includes a
-// version of Go.
+// GoIncludes reports whether a value of Options.Go is open, NewestGo or a minor, and includes a Go
+// version.
 func GoIncludes(value, version string) bool {
 	return value == NewestGo || goMinor.MatchString(value) && goversion.Minor(version) == value
 }
@@ -77,8 +77,8 @@ func (c *toolchains) choose(ctx context.Context, asked, directive string) error 
 	})
 }
 
-// stable returns the versions of Go for NewestGo or a minor, newest first. Without a module proxy
-// it is at most the user's own.
+// stable returns the Go versions for NewestGo or a minor, newest first. Without a module proxy it
+// is at most the user's own.
 func (c *toolchains) stable(ctx context.Context, asked string) ([]string, error) {
 	golang, err := c.goTool.find(ctx)
 	if err != nil {
@@ -138,7 +138,7 @@ func (c *toolchains) adapt(s source) source {
 	return s
 }
 
-// moduleUpdate is a module that compiles but does not work with newer versions of Go, and its first
+// moduleUpdate is a module that compiles but does not work with newer Go versions, and its first
 // version that does.
 type moduleUpdate struct {
 	path, version string
@@ -179,8 +179,8 @@ func (u moduleUpdate) apply(s source, golang string) source {
 	return s
 }
 
-// chosenWarnings returns the deviations from a release that a version of Go causes: other modules,
-// and settings of GODEBUG that the version no longer has.
+// chosenWarnings returns the deviations from a release that a Go version causes: other modules, and
+// settings of GODEBUG that the version no longer has.
 func (c *toolchains) chosenWarnings(s source) []string {
 	if c.chosen == "" {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// stripped are the flags for small binaries that do not depend on the directory of the build.
+// stripped are the flags for small binaries that do not depend on the build's directory.
 const stripped = "-s -w -buildid="
 
 // stamp is the data that a binary of Kubernetes reports about its source, in addition to the
@@ -16,7 +16,7 @@ const stripped = "-s -w -buildid="
 type stamp struct {
 	// commit and treeState are the values that hack/lib/version.sh sets.
 	commit, treeState string
-	// date is the build date: the date of the source, for reproducible builds.
+	// date is the build date: the source's date, for reproducible builds.
 	date string
 }
 
@@ -52,5 +52,5 @@ func linkFlags(release versions.Release, rules versions.Rules, s stamp) string {
 // buildTags returns the -tags value for Kubernetes programs.
 func buildTags(rules versions.Rules) string { return strings.Join(rules.BuildTags, ",") }
 
-// stampsVersionControl reports whether a version of Go supports the flag -buildvcs.
+// stampsVersionControl reports whether a Go version supports the flag -buildvcs.
 func stampsVersionControl(goVersion string) bool { return goversion.Compare(goVersion, "1.18") >= 0 }

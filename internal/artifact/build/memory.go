@@ -31,8 +31,8 @@ func garbageCollection(env []string, goVersion string, available int64, processo
 	return []string{compilerGC}
 }
 
-// availableMemory returns how many bytes programs can use without swapping, within the limit of the
-// container. It returns 0 if that is unknown.
+// availableMemory returns how many bytes programs can use without swapping, within the container's
+// limit. It returns 0 if that is unknown.
 func availableMemory() int64 {
 	available := memAvailable("/proc/meminfo")
 	for _, file := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {

@@ -65,16 +65,15 @@ type Options struct {
 	Environment
 	// Release is the tag of kubernetes/kubernetes to build.
 	Release versions.Release
-	// Source is the origin of the source: empty for the Go modules, or "git:" followed by a repository
-	// URL (cloned at the tag) or the directory of a kubernetes/kubernetes clone (built as checked out,
+	// Source is the source's origin: empty for the Go modules, or "git:" followed by a repository URL
+	// (cloned at the tag) or the directory of a kubernetes/kubernetes clone (built as checked out,
 	// with uncommitted changes, and not modified).
 	Source string
 	// Nearest allows the nearest other patch in the same minor if a module in Release does not
 	// download. Info names the release that was built.
 	Nearest bool
-	// Go is the version of Go to compile with: "1.26.8", a minor for its newest patch, or NewestGo.
-	// If it is empty, it is the version that the release names. GODEBUG keeps the defaults of the
-	// release.
+	// Go is the Go version to compile with: "1.26.8", a minor for its newest patch, or NewestGo. If it
+	// is empty, it is the version that the release names. GODEBUG keeps the release's defaults.
 	Go string
 	// Programs to build. If it is empty, the kube-scheduler is built.
 	Programs []Program
@@ -98,11 +97,10 @@ type Options struct {
 // ModuleOptions are the inputs of Module.
 type ModuleOptions struct {
 	Environment
-	// Module is the path of the module, such as "sigs.k8s.io/kwok", and Version its exact version,
-	// such as "v0.8.0".
+	// Module is the module's path, such as "sigs.k8s.io/kwok", and Version its exact version, such as
+	// "v0.8.0".
 	Module, Version string
-	// Go is the oldest version of Go to compile with. If it is empty, only the module's go line
-	// counts.
+	// Go is the oldest Go version to compile with. If it is empty, only the module's go line counts.
 	Go string
 	// Packages are the main packages, each with its full import path.
 	Packages []Program

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// prepared is a directory in which the packages of a recipe can be compiled, and GOWORK for it.
+// prepared is a directory in which a recipe's packages can be compiled, and GOWORK for it.
 type prepared struct {
 	dir, workspace string
 	// temporary reports whether the directory is removed after the build.

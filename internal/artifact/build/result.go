@@ -35,8 +35,8 @@ type Info struct {
 	Release string `json:"release"`
 	// Asked is the requested release if Release, another patch of its minor, was built instead.
 	Asked string `json:"asked,omitempty"`
-	// Go is the version of the compiler, such as "1.18.10". GoNamed is the version that the release
-	// names. They differ only with a warning, or if another version was requested.
+	// Go is the compiler's version, such as "1.18.10". GoNamed is the version that the release names.
+	// They differ only with a warning, or if another version was requested.
 	Go      string `json:"go"`
 	GoNamed string `json:"goNamed,omitempty"`
 	// GoChosen reports whether Options.Go chose the version. The generated module then differs, also
@@ -47,7 +47,7 @@ type Info struct {
 	Updated []ModuleVersion `json:"updated,omitempty"`
 	// GoDirective is the go line of the generated go.mod.
 	GoDirective string `json:"goDirective,omitempty"`
-	// Module is the module of the programs, with its version.
+	// Module is the programs' module, with its version.
 	Module string `json:"module"`
 	// Plugins are the compiled-in plugins that are not in-tree, and Imports the other imported
 	// packages.

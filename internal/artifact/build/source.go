@@ -34,7 +34,7 @@ type pin struct {
 type source struct {
 	Path    string `json:"path"`
 	Version string `json:"version"`
-	// Go is the version of Go that the source names; it may be empty.
+	// Go is the Go version that the source names; it may be empty.
 	Go          string   `json:"go,omitempty"`
 	GoDirective string   `json:"goDirective"`
 	Godebug     []string `json:"godebug,omitempty"`
@@ -49,7 +49,7 @@ type source struct {
 	// GoSum is the source's go.sum, with the lines of the module itself.
 	GoSum string `json:"goSum,omitempty"`
 	// Updated are the modules of Pins that have other versions than the source, because they do not
-	// work with the version of Go that was chosen.
+	// work with the Go version that was chosen.
 	Updated []ModuleVersion `json:"-"`
 	// Date is when the version was published (RFC 3339, UTC).
 	Date string `json:"date,omitempty"`
@@ -131,7 +131,7 @@ func readSource(d download) (source, error) {
 	return s, nil
 }
 
-// readDir reads go.mod, go.sum and the version of Go from a module's directory.
+// readDir reads go.mod, go.sum and the Go version from a module's directory.
 func (s *source) readDir(dir string) error {
 	data, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 	if err != nil {

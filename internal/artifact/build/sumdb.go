@@ -49,7 +49,7 @@ func sumDatabases(cacheDir string) ([]sumDatabase, error) {
 	return found, err
 }
 
-// answers reads the answers of a database.
+// answers reads a database's answers.
 func (d sumDatabase) answers() ([]sumAnswer, error) {
 	var all []sumAnswer
 	root := filepath.Join(string(d), "lookup")

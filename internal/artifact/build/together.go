@@ -32,7 +32,7 @@ func groups(targets []target) [][]target {
 	return all
 }
 
-// namedByPackage reports whether `go build -o DIR/` gives the binary the name of the program.
+// namedByPackage reports whether `go build -o DIR/` gives the binary the program's name.
 func (t target) namedByPackage() bool {
 	return path.Base(t.Program.Package) == t.Program.Name && t.Platform.OS != "windows"
 }

@@ -28,7 +28,7 @@ const (
 	maxPatchDownloads = 4
 )
 
-// toolchain is the version of Go that a release names, and the version that is used for it.
+// toolchain is the Go version that a release names, and the version that is used for it.
 type toolchain struct {
 	Named string `json:"named"`
 	Used  string `json:"used"`
@@ -44,7 +44,7 @@ func (t toolchain) warning(of string) string {
 		t.Named, of, t.Used)
 }
 
-// toolchainModule is the module with the versions of Go, one for each platform.
+// toolchainModule is the module with the Go versions, one for each platform.
 const toolchainModule = "golang.org/toolchain"
 
 // toolchainVersion returns toolchainModule's version for a Go version.
@@ -67,11 +67,11 @@ func IsGoProgram(name string) bool {
 	return strings.HasPrefix(name, "bin/") || strings.HasPrefix(name, "pkg/tool/")
 }
 
-// toolchains downloads versions of Go and remembers which ones it used.
+// toolchains downloads Go versions and remembers which ones it used.
 type toolchains struct {
 	*goTool
-	// chosen is the version of Go that the user chose. If it is empty, the version that a release
-	// names is used.
+	// chosen is the Go version that the user chose. If it is empty, the version that a release names
+	// is used.
 	chosen string
 }
 
@@ -117,7 +117,7 @@ func (c *toolchains) remember(t toolchain) (toolchain, error) {
 	return t, nil
 }
 
-// fetch runs a version of Go, which downloads it if necessary.
+// fetch runs a Go version, which downloads it if necessary.
 func (c *toolchains) fetch(ctx context.Context, version string) error {
 	step := "download Go " + version
 	golang, err := c.goTool.find(ctx)

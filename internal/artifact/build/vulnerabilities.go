@@ -41,8 +41,8 @@ type Vulnerability struct {
 	ID      string   `json:"id"`
 	Aliases []string `json:"aliases,omitempty"`
 	Summary string   `json:"summary,omitempty"`
-	// Module is the path of the module, or stdlib, Version its version in the program, and Fixed the
-	// first version without the vulnerability, which may be empty.
+	// Module is the module's path, or stdlib, Version its version in the program, and Fixed the first
+	// version without the vulnerability, which may be empty.
 	Module  string `json:"module"`
 	Version string `json:"version,omitempty"`
 	Fixed   string `json:"fixed,omitempty"`

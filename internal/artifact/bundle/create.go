@@ -32,7 +32,7 @@ const downloads = build.ModuleDownloads
 // rewrites smaller files: the checksum database's answers.
 const minAbsent = 64 << 10
 
-// kubeadm is the name of the program.
+// kubeadm is the program's name.
 const kubeadm = "kubeadm"
 
 // Options are the inputs of Create.
@@ -55,7 +55,7 @@ type Options struct {
 // Created is the result of Create.
 type Created struct {
 	Archive string `json:"archive"`
-	// ID is the digest of the manifest.
+	// ID is the manifest's digest.
 	ID string `json:"id"`
 	// Size is the archive's size in bytes. Files is the number of files, and Absent the number of
 	// those that are in the earlier bundle.
@@ -165,8 +165,8 @@ func (c *creation) addRelease(ctx context.Context, r pack.Request) error {
 	return nil
 }
 
-// findPrograms returns the programs of a release, with the etcd that its kubeadm names: all labs
-// and simulations of the release work with it.
+// findPrograms returns a release's programs, with the etcd that its kubeadm names: all labs and
+// simulations of the release work with it.
 func (c *creation) findPrograms(ctx context.Context, release versions.Release) (map[string]programs.Program, error) {
 	finder := pack.Finder(c.user)
 	r := programs.Request{Release: release, Names: c.Programs}
@@ -242,7 +242,7 @@ func (c *creation) fetchExtender(ctx context.Context) error {
 	})
 }
 
-// write writes the archive of the stage.
+// write writes the stage's archive.
 func (c *creation) write(ctx context.Context, earlier *archive) (*Created, error) {
 	m := &c.manifest
 	slices.Sort(m.Releases)

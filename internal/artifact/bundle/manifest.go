@@ -41,7 +41,7 @@ const (
 	maxPath     = 1024
 )
 
-// roots returns the directories below which the files of a bundle are.
+// roots returns the directories below which a bundle's files are.
 func roots() []string {
 	return []string{"build/binaries/", "build/facts/", "bundle/bases/", "bundle/bin/", imageDir + "/",
 		downloads + "/", "published/"}
@@ -50,7 +50,7 @@ func roots() []string {
 // Manifest describes a bundle.
 type Manifest struct {
 	Format int `json:"format"`
-	// PMKSched is the version of pmk-sched in the bundle.
+	// PMKSched is the pmk-sched version in the bundle.
 	PMKSched string `json:"pmkSched"`
 	// Releases are the Kubernetes releases, and Go the Go versions.
 	Releases []string           `json:"releases"`
@@ -76,7 +76,7 @@ type Image struct {
 
 // Earlier names a bundle.
 type Earlier struct {
-	// ID is the digest of its manifest: "sha256:…".
+	// ID is its manifest's digest: "sha256:…".
 	ID       string   `json:"id"`
 	Releases []string `json:"releases"`
 }
@@ -92,7 +92,7 @@ type File struct {
 	Absent bool `json:"absent,omitempty"`
 }
 
-// mode returns the permissions of the file.
+// mode returns the file's permissions.
 func (f File) mode() fs.FileMode {
 	if f.Executable {
 		return 0o755
@@ -165,7 +165,7 @@ func (m *Manifest) check() error {
 	return m.checkImages()
 }
 
-// checkImages checks the directories of the images, which [Push] reads.
+// checkImages checks the images' directories, which [Push] reads.
 func (m *Manifest) checkImages() error {
 	for _, i := range m.Images {
 		if !fs.ValidPath(i.Directory) || path.Dir(i.Directory) != imageDir {

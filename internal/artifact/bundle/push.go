@@ -58,7 +58,7 @@ func pushOne(ctx context.Context, dir, prefix, ca string, s *session.Session) (p
 	if err != nil {
 		return nil, err
 	}
-	// The canonical name begins with the host of a registry.
+	// The canonical name begins with a registry's host.
 	_, repository, _ := strings.Cut(name, "/")
 	to := strings.TrimSuffix(prefix, "/") + "/" + repository
 	err = s.Step("push "+to, func() error {

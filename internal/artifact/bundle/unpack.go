@@ -159,7 +159,7 @@ func (u *unpacking) install(ctx context.Context) error {
 	return errors.Join(os.WriteFile(part, u.text, 0o644), os.MkdirAll(filepath.Dir(to), 0o755), os.Rename(part, to))
 }
 
-// place links a content to the path of a file.
+// place links a content to a file's path.
 func (u *unpacking) place(f File) error {
 	from, to := u.contents[f.SHA256], u.path(f.Path)
 	if from == to {

@@ -30,7 +30,7 @@ type Manifest struct {
 	Digest string
 }
 
-// Manifests lists the manifests of the image, sorted by platform.
+// Manifests lists the image's manifests, sorted by platform.
 func (b *Built) Manifests() ([]Manifest, error) {
 	var list []Manifest
 	for _, platform := range b.platforms() {
@@ -140,7 +140,7 @@ func newAttachment(
 	}, err
 }
 
-// rawImage is an image with one layer, from the bytes of its parts.
+// rawImage is an image with one layer, from its parts' bytes.
 type rawImage struct {
 	manifest, config []byte
 	layer            v1.Layer

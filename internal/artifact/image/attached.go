@@ -53,7 +53,7 @@ func (s *Stored) Documents(ctx context.Context, digest, mediaType string, limit 
 	}
 }
 
-// attachedDocument is the document of an attachment.
+// attachedDocument is an attachment's document.
 type attachedDocument struct {
 	image v1.Image
 	layer v1.Descriptor

@@ -28,7 +28,7 @@ const kubeletNamespace = "k8s.io"
 const killDelay = 5 * time.Second
 
 // containerd is a containerd instance. It is used through its client program, ctr: its Go client
-// would double the size of this program.
+// would double this program's size.
 type containerd struct{ socket string }
 
 // LoadContainerd imports the image for this machine into the namespace k8s.io of the containerd

@@ -68,9 +68,9 @@ type Options struct {
 	Entrypoint []string
 	// Env is NAME=value pairs that override variables of the base.
 	Env []string
-	// User is the user of the image, such as "65532:65532". If it is empty, DefaultUser is used.
+	// User is the image's user, such as "65532:65532". If it is empty, DefaultUser is used.
 	User string
-	// Labels are added to the labels of the base. See [Description].
+	// Labels are added to the base's labels. See [Description].
 	Labels map[string]string
 	// Annotations are set on each manifest and on the index.
 	Annotations map[string]string
@@ -90,7 +90,7 @@ type Built struct {
 	Index v1.ImageIndex
 	// Images maps platforms to images.
 	Images map[string]v1.Image
-	// Digest is the digest of the index, or that of the only image: "sha256:…".
+	// Digest is the index's digest, or that of the only image: "sha256:…".
 	Digest string
 	// Base is the reference by digest of the base, NAME@sha256:…, which gives the same image again.
 	// It is empty unless the base is in a registry.

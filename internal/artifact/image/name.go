@@ -102,7 +102,7 @@ func ParseBase(s string) (Base, error) {
 	return Base{Reference: s}, nil
 }
 
-// IsReference reports whether a base is the name of an image, and not a path.
+// IsReference reports whether a base is an image's name, and not a path.
 func IsReference(base string) bool {
 	_, err := parseReference(base)
 	return err == nil && !pathlike(base)

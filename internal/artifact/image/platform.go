@@ -60,8 +60,8 @@ func elfPlatform(f *elf.File) string {
 	return ""
 }
 
-// programPlatform returns the platform of a program. ok is false for scripts and data, which fit
-// every platform.
+// programPlatform returns a program's platform. ok is false for scripts and data, which fit every
+// platform.
 func programPlatform(file string) (platform string, machine elf.Machine, ok bool) {
 	program, err := elf.Open(file)
 	if err != nil {

@@ -54,7 +54,7 @@ func (r Registry) options(ctx context.Context) ([]remote.Option, error) {
 type Pushed struct {
 	Reference string `json:"reference"`
 	Digest    string `json:"digest"`
-	// Referrers are the digests of its referrers: signatures, SBOMs, provenance.
+	// Referrers are its referrers' digests: signatures, SBOMs, provenance.
 	Referrers []string `json:"referrers"`
 }
 

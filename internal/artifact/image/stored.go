@@ -36,9 +36,9 @@ const (
 type Stored struct {
 	// Name is the image name with its digest, or the layout's path.
 	Name string
-	// Digest is the digest of the index, or that of the only manifest: "sha256:…".
+	// Digest is the index's digest, or that of the only manifest: "sha256:…".
 	Digest string
-	// Manifests are the images of the platforms.
+	// Manifests are the platforms' images.
 	Manifests []Manifest
 
 	source   Source
@@ -111,7 +111,7 @@ type storedLayout struct {
 	attached []v1.Descriptor
 }
 
-// readLayout reads the index of a layout, which is untrusted input.
+// readLayout reads a layout's index, which is untrusted input.
 func readLayout(dir string) (*storedLayout, error) {
 	info, err := os.Stat(filepath.Join(dir, "index.json"))
 	if err == nil && info.Size() > maxManifest {

@@ -40,8 +40,8 @@ const (
 // walker visits the files of an image as a container sees them: layers flattened.
 type walker struct {
 	limits limits
-	// links are the links of the image: absolute or relative as they are in it, and hard links as
-	// absolute ones.
+	// links are the image's links: absolute or relative as they are in it, and hard links as absolute
+	// ones.
 	links map[string]string
 	visit func(at string, h *tar.Header, r io.Reader) error
 

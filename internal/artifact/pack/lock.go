@@ -25,7 +25,7 @@ import (
 type lock struct {
 	APIVersion string `yaml:"apiVersion"`
 	Kind       string `yaml:"kind"`
-	// PMKSched is the version of pmk-sched that wrote it. It is not compared: a difference explains
+	// PMKSched is the pmk-sched version that wrote it. It is not compared: a difference explains
 	// others.
 	PMKSched string `yaml:"pmkSched,omitempty"`
 	// Release is the Kubernetes release, Source where it came from, and Commit the commit of a git
@@ -50,7 +50,7 @@ type lock struct {
 	Modules []string `yaml:"modules"`
 }
 
-// lockedPlugin is a compiled-in plugin with the hash of its sources.
+// lockedPlugin is a compiled-in plugin with its sources' hash.
 type lockedPlugin struct {
 	Name   string `yaml:"name"`
 	Origin string `yaml:"origin"`
@@ -147,11 +147,11 @@ func parseLock(file string, text []byte) (*lock, error) {
 	return l, nil
 }
 
-// locking writes or compares the lock of one build.
+// locking writes or compares one build's lock.
 type locking struct {
 	// lockFile is written, lockedFile is compared with, unless they are empty.
 	lockFile, lockedFile string
-	// needed is set if the lock of the build is made.
+	// needed is set if the build's lock is made.
 	needed        bool
 	locked, built *lock
 }
@@ -192,7 +192,7 @@ func (l *locking) pinBase(base *image.Base) error {
 // minorBranch matches a branch that names no patch.
 var minorBranch = regexp.MustCompile(`^(?:v|release-)?([0-9]+\.[0-9]+)$`)
 
-// isMinorOf reports whether a branch is the minor of a release: v1.24, 1.24 or release-1.24.
+// isMinorOf reports whether a branch is a release's minor: v1.24, 1.24 or release-1.24.
 func isMinorOf(branch string, release versions.Release) bool {
 	match := minorBranch.FindStringSubmatch(branch)
 	return match != nil && match[1] == release.MinorString()

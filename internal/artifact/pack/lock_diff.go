@@ -58,7 +58,7 @@ func (l *lock) differences(built *lock) []string {
 	return list
 }
 
-// compiler returns the version of Go, and whether it was chosen.
+// compiler returns the Go version, and whether it was chosen.
 func (l *lock) compiler() string {
 	if l.GoChosen {
 		return l.Go + " (--go)"

@@ -1,5 +1,5 @@
 // Package pack makes images: [Run] compiles a program, packs it on a base, writes the image to its
-// destinations, and records the build that is in it. It also reads the contents of an image: its
+// destinations, and records the build that is in it. It also reads an image's contents: its
 // kube-scheduler and its plugins.
 package pack
 
@@ -33,11 +33,11 @@ type Request struct {
 	Nearest bool
 	// Source is the source to compile instead of the release's modules.
 	Source string
-	// Go is the version of Go to compile with, as in build.Options.
+	// Go is the Go version to compile with, as in build.Options.
 	Go        string
 	Platforms []build.Platform
 	Base      image.Base
-	// Tag is the name of the image, in which [image.ReleaseInTag] is replaced.
+	// Tag is the image's name, in which [image.ReleaseInTag] is replaced.
 	Tag string
 	image.Destinations
 	// Binary is a file to write the bare program to; with several platforms the name of each file
@@ -112,7 +112,7 @@ type Binary struct {
 	Size     int64  `json:"size"`
 }
 
-// Run makes the program of a request, packs it, and writes it and the image to their destinations.
+// Run makes a request's program, packs it, and writes it and the image to their destinations.
 func Run(ctx context.Context, r Request, s *session.Session) (*Result, error) {
 	if err := r.Unconfirmed.Check(); err != nil {
 		return nil, err

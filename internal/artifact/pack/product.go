@@ -35,7 +35,7 @@ type product struct {
 	compile func(ctx context.Context, r Request, s *session.Session) (*build.Result, error)
 	// ofRelease reports whether the image has a label with the release.
 	ofRelease bool
-	// recorded reports whether the build of the image is recorded for deploy.
+	// recorded reports whether the image's build is recorded for deploy.
 	recorded bool
 }
 

@@ -228,8 +228,7 @@ func (v *verifier) any(
 	v.report.Checks = append(v.report.Checks, c)
 }
 
-// compareProvenance compares a provenance with its lock, and the lock with the programs of the
-// image.
+// compareProvenance compares a provenance with its lock, and the lock with the image's programs.
 func (v *verifier) compareProvenance(document json.RawMessage) ([]string, error) {
 	text, err := provenance.ReadLock(document)
 	if err != nil {

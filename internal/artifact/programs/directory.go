@@ -71,7 +71,7 @@ func inDirectory(ctx context.Context, dir, name string, r Request) (Program, err
 	return Program{Name: name, Version: version, Origin: file, SHA256: sum, Path: file}, err
 }
 
-// sameMinor checks the version of a program. Any etcd serves a release; kubeadm expects a version.
+// sameMinor checks a program's version. Any etcd serves a release; kubeadm expects a version.
 func sameMinor(name, version string, r Request) error {
 	if hasOwnVersion(name) {
 		if name == Etcd && r.EtcdVersion != "" && version != r.EtcdVersion {

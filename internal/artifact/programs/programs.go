@@ -1,4 +1,4 @@
-// Package programs finds the programs of Kubernetes that labs and simulations run. Kubernetes
+// Package programs finds the Kubernetes programs that labs and simulations run. Kubernetes
 // publishes these programs, so they are compiled only if they cannot be found anywhere else:
 //
 //   - in a directory that the user names, or in the directory of envtest (directory.go);
@@ -33,7 +33,7 @@ const (
 	Auto = "auto"
 	// Build compiles all programs, or takes those that were compiled before.
 	Build = "build"
-	// Published never compiles a program of Kubernetes.
+	// Published never compiles a Kubernetes program.
 	Published = "published"
 )
 
@@ -72,7 +72,7 @@ type Program struct {
 	Origin string `json:"origin"`
 	// SHA256 is the digest of the file in lower-case hexadecimal.
 	SHA256 string `json:"sha256"`
-	// Path is the path of the file. Copy it, never change it.
+	// Path is the file's path. Copy it, never change it.
 	Path string `json:"-"`
 }
 

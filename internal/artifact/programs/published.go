@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// DefaultRegistry has the images of Kubernetes (kubeadm's default, cmd/kubeadm/app/apis/kubeadm).
+	// DefaultRegistry has the Kubernetes images (kubeadm's default, cmd/kubeadm/app/apis/kubeadm).
 	DefaultRegistry = "registry.k8s.io"
 	// DefaultDownloads has the programs of nodes, with checksums (kubernetes.io/releases/download).
 	DefaultDownloads = "https://dl.k8s.io"

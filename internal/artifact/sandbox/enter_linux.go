@@ -123,7 +123,7 @@ func raiseLoopback() error {
 	return nil
 }
 
-// connect sends the sockets of a service.
+// connect sends a service's sockets.
 func (e entry) connect() error {
 	if !e.Service {
 		return nil

@@ -61,7 +61,7 @@ type Result struct {
 	Shared string
 }
 
-// Names in the root of a program.
+// Names in a program's root.
 const (
 	programName = "program"
 	outputName  = "output"

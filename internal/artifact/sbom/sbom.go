@@ -19,7 +19,7 @@ import (
 
 // Program is a Go program in an image.
 type Program struct {
-	// Go is the version of the compiler, such as go1.18.3.
+	// Go is the compiler's version, such as go1.18.3.
 	Go string
 	// SHA256 of the file, in lower-case hexadecimal.
 	SHA256 string
@@ -30,7 +30,7 @@ type Program struct {
 // Module is a Go module with its sum as in a go.sum file, which is empty for a directory.
 type Module struct{ Path, Version, Sum string }
 
-// Options describe the image of the program.
+// Options describe the program's image.
 type Options struct {
 	// Name of the program, such as kube-scheduler, and its Version.
 	Name, Version string
@@ -38,7 +38,7 @@ type Options struct {
 	Platform string
 	// Base is the base image: NAME@sha256:…, or only the digest. If it is empty, it is left out.
 	Base string
-	// Tool is the version of pmk-sched.
+	// Tool is the pmk-sched version.
 	Tool string
 }
 

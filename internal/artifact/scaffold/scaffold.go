@@ -37,7 +37,7 @@ var pluginTemplates embed.FS
 const (
 	// Portable plugins fit every release.
 	Portable = "portable"
-	// Native plugins use the framework of one release.
+	// Native plugins use one release's framework.
 	Native = "native"
 	// Extender is a portable plugin with a program that serves it as a scheduler extender.
 	Extender = "extender"
@@ -52,7 +52,7 @@ type Request struct {
 	// Name as the user writes it, such as MyPlugin or my-plugin.
 	Name string
 	// Dir is the directory to create. If it is empty, it is the name in lower case. Module is the
-	// path of the module. If it is empty, it is example.com/NAME.
+	// module's path. If it is empty, it is example.com/NAME.
 	Dir, Module string
 	// Branch is the release for a native plugin, and for the plugin's pmk-sched.yaml. If it is empty
 	// or "auto", the newest release is used.

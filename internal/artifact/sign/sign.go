@@ -56,7 +56,7 @@ type Claims struct {
 	Release string `json:"release,omitempty"`
 }
 
-// Claims returns the claims in the predicate of a signature. cosign's has no predicate.
+// Claims returns the claims in a signature's predicate. cosign's has no predicate.
 func (s *Statement) Claims() (c Claims, err error) {
 	if len(s.Predicate) == 0 {
 		return c, nil

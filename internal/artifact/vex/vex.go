@@ -46,7 +46,7 @@ func Write(w io.Writer, p Program, list []build.Vulnerability) error {
 	return nil
 }
 
-// component returns the module of a vulnerability. Its reference is its package URL.
+// component returns a vulnerability's module. Its reference is its package URL.
 func component(v build.Vulnerability) cdx.Component {
 	purl := sbom.PackageURL(v.Module, v.Version)
 	return cdx.Component{

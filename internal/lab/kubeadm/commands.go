@@ -10,7 +10,7 @@ import (
 
 // The preflight checks are skipped: they pull images, and look for a service manager and for kernel
 // modules of the machine. CoreDNS and kube-proxy are skipped: a lab has no DNS, and runs kube-proxy
-// as a process, since the images of a lab have no iptables.
+// as a process, since a lab's images have no iptables.
 
 // InitArgs returns the arguments of "kubeadm init". shared uploads the certificates for further
 // control-plane nodes.

@@ -100,7 +100,7 @@ func (c Cluster) registration(n Node) object {
 	return object{"name": n.Name, "criSocket": "unix://" + c.Socket, "kubeletExtraArgs": args}
 }
 
-// extraArgs returns the arguments of a component, which are a list in v1beta4.
+// extraArgs returns a component's arguments, which are a list in v1beta4.
 func (c Cluster) extraArgs(args map[string]string) any {
 	if c.Release.Rules().KubeadmAPI != "kubeadm.k8s.io/v1beta4" {
 		return args
@@ -112,7 +112,7 @@ func (c Cluster) extraArgs(args map[string]string) any {
 	return list
 }
 
-// kubelet is the configuration of every kubelet. kubeadm sets the other fields.
+// kubelet is every kubelet's configuration. kubeadm sets the other fields.
 func (c Cluster) kubelet() object {
 	k := object{
 		"apiVersion":      "kubelet.config.k8s.io/v1beta1",

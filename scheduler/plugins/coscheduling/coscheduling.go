@@ -116,8 +116,8 @@ func (c *Coscheduling) EventsToRegister() []scheduler.ClusterEvent {
 		scheduler.ClusterEvent{Resource: scheduler.EventPod, Action: scheduler.ActionAdd, Helps: c.podHelps})
 }
 
-// Sign returns the group of the pod. The plugin accepts or turns away a pod as a whole, at
-// PreFilter, which runs for each pod.
+// Sign returns the pod's group. The plugin accepts or turns away a pod as a whole, at PreFilter,
+// which runs for each pod.
 func (c *Coscheduling) Sign(_ context.Context, pod *corev1.Pod) (interface{}, *scheduler.Status) {
 	return c.settings.group(pod), nil
 }

@@ -56,7 +56,7 @@ func (s *podState) waiting() bool { return s.reserved && !s.allowed }
 
 func newGang(key string) *gang { return &gang{key: key, pods: map[types.UID]*podState{}} }
 
-// state returns the state of a pod, which it creates.
+// state returns a pod's state, which it creates.
 func (g *gang) state(pod *corev1.Pod) *podState {
 	s := g.pods[pod.UID]
 	if s == nil {
@@ -183,7 +183,7 @@ func (c *Coscheduling) count(g *gang) (n count, problem string) {
 }
 
 // sizeOf returns how many pods of a group are placed together, and how long they wait for each
-// other: from its PodGroup, or the largest number in the labels of its pods.
+// other: from its PodGroup, or the largest number in its pods' labels.
 func (c *Coscheduling) sizeOf(key string, all []*corev1.Pod) (size int, timeout time.Duration, problem string) {
 	timeout = c.settings.timeout
 	if c.groups != nil {

@@ -23,7 +23,7 @@ func (c *Coscheduling) lock() {
 	c.pods.scanned = nil
 }
 
-// gang returns the state of a group, which it creates.
+// gang returns a group's state, which it creates.
 func (c *Coscheduling) gang(key string) *gang {
 	g := c.gangs[key]
 	if g == nil {

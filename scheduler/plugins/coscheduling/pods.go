@@ -142,7 +142,7 @@ func indexed(indexer cache.Indexer, index, value string) []interface{} {
 	return objects
 }
 
-// group returns the group of a pod, namespace/name, or "".
+// group returns a pod's group, namespace/name, or "".
 func (s *settings) group(pod *corev1.Pod) string {
 	name := pod.Labels[s.GroupLabel]
 	if name == "" {

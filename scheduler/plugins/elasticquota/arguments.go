@@ -42,9 +42,9 @@ type Arguments struct {
 	PreemptibleLabel string `json:"preemptibleLabel,omitempty"`
 }
 
-// Quota is the capacity of a team.
+// Quota is a team's capacity.
 type Quota struct {
-	// Name is the name of the team, in messages and metrics.
+	// Name is the team's name, in messages and metrics.
 	Name string `json:"name"`
 	// Namespaces are the namespaces of the team's pods. A namespace has one quota.
 	Namespaces []string `json:"namespaces"`

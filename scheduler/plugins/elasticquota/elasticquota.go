@@ -129,7 +129,7 @@ func (p *ElasticQuota) Sign(_ context.Context, pod *corev1.Pod) (interface{}, *s
 type cycle struct {
 	quota *quota
 	need  amounts
-	// guaranteed is set if the pod fits into the min of its quota.
+	// guaranteed is set if the pod fits into its quota's min.
 	guaranteed bool
 	// excess is the amount by which the pod exceeds max. If there is an excess, full is the status
 	// of nodes.

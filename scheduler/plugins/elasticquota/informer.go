@@ -6,8 +6,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// seed counts the pods that exist before the first one is scheduled: the handlers of an informer
-// may run later than the first cycle.
+// seed counts the pods that exist before the first one is scheduled: an informer's handlers may run
+// later than the first cycle.
 func (p *ElasticQuota) seed() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -37,7 +37,7 @@ type Devices struct {
 
 // Annotations name the devices of a pod to the device plugin.
 type Annotations struct {
-	// Index is the key for the indices of the devices, from 0 on: "2", or "0,3".
+	// Index is the key for the devices' indices, from 0 on: "2", or "0,3".
 	Index string `json:"index,omitempty"`
 	// Time is the key for the time in nanoseconds, by which device plugins find the next pod. If it
 	// is empty, the time is not written.

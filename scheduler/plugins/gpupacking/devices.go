@@ -73,7 +73,7 @@ func (g *GPUPacking) logOversized(node string, count int64) {
 	}
 }
 
-// devicesOf returns the devices of a pod, nil if they are unknown.
+// devicesOf returns a pod's devices, nil if they are unknown.
 func (g *GPUPacking) devicesOf(pod *corev1.Pod) []int {
 	if devices, ok := g.assumedDevices(pod.UID); ok {
 		return devices

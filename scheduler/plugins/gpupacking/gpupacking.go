@@ -141,7 +141,7 @@ func (g *GPUPacking) Sign(_ context.Context, pod *corev1.Pod) (interface{}, *sch
 	return signature{CPU: d.cpu, GPU: d.gpu}, nil
 }
 
-// PreFilter reads the requests of the pod. A pod without GPUs is scored only.
+// PreFilter reads the pod's requests. A pod without GPUs is scored only.
 func (g *GPUPacking) PreFilter(_ context.Context, state scheduler.State,
 	pod *corev1.Pod) (*scheduler.PreFilterResult, *scheduler.Status) {
 	d := demandOf(pod, g.settings.resource)

@@ -102,7 +102,7 @@ func demandOf(pod *corev1.Pod, name corev1.ResourceName) demand {
 	}
 }
 
-// fewContainers is up to how many containers the demand of a pod is computed each time.
+// fewContainers is up to how many containers a pod's demand is computed each time.
 const fewContainers = 8
 
 // knownDemand is the demand for a pod version.

@@ -45,14 +45,14 @@ type Arguments struct {
 type Prometheus struct {
 	// URL is the address, without /api/v1/query.
 	URL string `json:"url"`
-	// Timeout is the timeout of a query, "5s" by default.
+	// Timeout is a query's timeout, "5s" by default.
 	Timeout string `json:"timeout,omitempty"`
 	// MaxBytes is the maximum size of a response, 16 MiB by default.
 	MaxBytes int64 `json:"maxBytes,omitempty"`
 	// BearerTokenFile is a file with a bearer token. It is read for every query.
 	BearerTokenFile string `json:"bearerTokenFile,omitempty"`
 	// CAFile is a file with the certificate authorities of the server. If it and CA are empty, the
-	// authorities of the image are used.
+	// image's authorities are used.
 	CAFile string `json:"caFile,omitempty"`
 	// CA is the certificate authorities in PEM format, instead of CAFile.
 	CA string `json:"ca,omitempty"`

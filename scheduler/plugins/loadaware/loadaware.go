@@ -234,9 +234,9 @@ func (l *LoadAware) PostBind(_ context.Context, _ scheduler.State, pod *corev1.P
 	l.expected.bind(pod.UID, node, l.now())
 }
 
-// Sign declares that the results do not depend on the pod. They depend on the load of the node, to
-// which only the node's own pods add. The load also changes with time, but the results are reused
-// for half a second at most.
+// Sign declares that the results do not depend on the pod. They depend on the node's load, to which
+// only the node's own pods add. The load also changes with time, but the results are reused for
+// half a second at most.
 func (l *LoadAware) Sign(context.Context, *corev1.Pod) (interface{}, *scheduler.Status) {
 	return nil, nil
 }

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// values are the values of the nodes. If a node has several objects, the worst value counts.
+// values are the nodes' values. If a node has several objects, the worst value counts.
 type values struct {
 	settings *settings
 

@@ -14,7 +14,7 @@ import (
 // show.
 const expiryInterval = time.Second
 
-// uncounted is a pod whose resources may be missing in the topology of its node.
+// uncounted is a pod whose resources may be missing in its node's topology.
 type uncounted struct {
 	need amounts
 	// started is the resource version of the pod when the kubelet was seen to have accepted it, 0
@@ -129,7 +129,7 @@ func (p *NUMAAware) expire() (counted bool) {
 	return counted
 }
 
-// includes reports whether a topology shows the resources of a pod.
+// includes reports whether a topology shows a pod's resources.
 func (t *topology) includes(pod scheduler.AssumedPod) bool {
 	value, ok := pod.Value.(uncounted)
 	return ok && (value.included || t != nil && value.started > 0 && t.version > value.started)

@@ -166,8 +166,8 @@ func (p *NUMAAware) PreScore(_ context.Context, state scheduler.State, _ *corev1
 	return nil
 }
 
-// Score returns how free the zones of the pod are, or how full. It returns 0 if the pod would be
-// spread over several zones.
+// Score returns how free the pod's zones are, or how full. It returns 0 if the pod would be spread
+// over several zones.
 func (p *NUMAAware) Score(_ context.Context, state scheduler.State, _ *corev1.Pod,
 	node scheduler.NodeInfo) (int64, *scheduler.Status) {
 	n, name := needIn(state), node.Node().Name

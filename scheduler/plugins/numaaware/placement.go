@@ -23,7 +23,7 @@ type placement struct {
 	taken []amounts
 }
 
-// zone returns the zone of a part, or noZone.
+// zone returns a part's zone, or noZone.
 func (p *placement) zone(i int) int {
 	if i < fewParts {
 		return p.few[i]
@@ -49,7 +49,7 @@ func (p *placement) add(z int, zones []zone) {
 	}
 }
 
-// take adds a part to the sums of its zone.
+// take adds a part to its zone's sums.
 func (p *placement) take(i int) {
 	z := p.zone(i)
 	if z == noZone {

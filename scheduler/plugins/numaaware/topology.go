@@ -21,13 +21,13 @@ func nodeResourceTopologies() schema.GroupVersionResource {
 	}
 }
 
-// topologyOf returns the topology of a node, nil if it is not known.
+// topologyOf returns a node's topology, nil if it is not known.
 func (p *NUMAAware) topologyOf(node string) *topology {
 	t, _ := p.topologies.Get(node).(*topology)
 	return t
 }
 
-// readTopology returns the topology of an object.
+// readTopology returns an object's topology.
 func readTopology(u *unstructured.Unstructured) (interface{}, error) {
 	t, err := parse(u.Object)
 	if err != nil {
@@ -37,7 +37,7 @@ func readTopology(u *unstructured.Unstructured) (interface{}, error) {
 	return t, nil
 }
 
-// The kubelet topology manager's policies and scopes, in the spelling of its configuration.
+// The kubelet topology manager's policies and scopes, in its configuration's spelling.
 const (
 	policySingle = "single-numa-node"
 	scopePod     = "pod"

@@ -40,7 +40,7 @@ func (r *reader) apiModule() (*pluginModule, error) {
 	return r.useAPI(r.options.Sources, APIModule)
 }
 
-// useAPI reads package scheduler's sources from the root of a module.
+// useAPI reads package scheduler's sources from a module's root.
 func (r *reader) useAPI(sources fs.FS, place string) (*pluginModule, error) {
 	m := &pluginModule{path: APIModule, shownAs: place, dir: APIDir, platform: r.options.Platform}
 	var err error

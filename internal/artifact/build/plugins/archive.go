@@ -43,8 +43,8 @@ func Archive(p Plugin) ([]byte, error) {
 	return nil, fmt.Errorf("archive plugin %s: %w", p, err)
 }
 
-// archived returns the contents of the module, and adds the directories that it replaces modules
-// with to files, where its go.mod finds them.
+// archived returns the module's contents, and adds the directories that it replaces modules with to
+// files, where its go.mod finds them.
 func (m *pluginModule) archived(files map[string][]byte) (map[string][]byte, error) {
 	contents := m.contents()
 	if m.mod == nil { // this project

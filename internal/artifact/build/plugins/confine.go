@@ -13,7 +13,7 @@ import (
 )
 
 // confine refuses unpacked sources that lead a build to files outside of the directory to: dir is
-// the directory of the plugin. [Archive] writes no such sources.
+// the plugin's directory. [Archive] writes no such sources.
 func confine(to, dir string) error {
 	root, found := moduleRoot(dir)
 	if inside, err := filepath.Rel(to, root); !found || err != nil || !filepath.IsLocal(inside) {

@@ -16,8 +16,8 @@ import (
 // pluginVersion is the version of a module that is a directory.
 const pluginVersion = "v0.0.0"
 
-// pluginsSource registers native plugins unchanged and portable plugins through the adapter of the
-// release: see the documentation of package scheduler/adapter.
+// pluginsSource registers native plugins unchanged and portable plugins through the release's
+// adapter: see the documentation of package scheduler/adapter.
 var pluginsSource = template.Must(template.New("plugins.go").Parse(`package main
 
 import (

@@ -43,7 +43,7 @@ type method struct {
 type Platform struct {
 	OS, Arch string
 	Tags     []string
-	// Go is the version of the compiler.
+	// Go is the compiler's version.
 	Go string
 
 	cgo bool

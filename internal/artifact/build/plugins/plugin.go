@@ -22,10 +22,10 @@ type Plugin struct {
 	// Builtin is the directory of a bundled plugin below scheduler/plugins, such as "loadaware". Name
 	// is the name by which it is registered. If it is empty, it is the plugin's constant Name.
 	Builtin, Name string
-	// Dir is the directory of a package. Its module is the module that contains the directory.
+	// Dir is a package's directory. Its module is the module that contains the directory.
 	Dir string
-	// Module and Version name a module exactly. Package is the import path in it. If it is empty,
-	// it is the package at the root of the module.
+	// Module and Version name a module exactly. Package is the import path in it. If it is empty, it
+	// is the package at the module's root.
 	Module, Version, Package string
 }
 

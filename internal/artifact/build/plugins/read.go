@@ -24,7 +24,7 @@ type Options struct {
 	// Release is the release that the plugins are compiled for, and Rules are its rules.
 	Release versions.Release
 	Rules   versions.Rules
-	// Platform selects the files of a package.
+	// Platform selects a package's files.
 	Platform Platform
 	// Sources contains the directory scheduler of this project's module. Portable plugins need it.
 	Sources fs.FS
@@ -147,7 +147,7 @@ func (r *reader) portable(p Plugin, pkg *pluginPackage, fn *ast.FuncDecl, in sco
 	return nil
 }
 
-// origin describes where a plugin came from, without the path of a directory.
+// origin describes where a plugin came from, without a directory's path.
 func origin(p Plugin, m *pluginModule) string {
 	if p.Dir != "" {
 		return "dir " + m.path

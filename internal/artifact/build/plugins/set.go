@@ -10,7 +10,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Set is the plugins of one program, with their sources. The zero value and nil have no plugins.
+// Set is one program's plugins, with their sources. The zero value and nil have no plugins.
 type Set struct {
 	// plugins are sorted by package and modules by path, so the order on the command line does not
 	// change the binary.
@@ -33,7 +33,7 @@ type resolved struct {
 
 // Target describes the module that plugins are compiled into.
 type Target struct {
-	// GoDirective is its go line and Go the version of the compiler.
+	// GoDirective is its go line and Go the compiler's version.
 	GoDirective, Go string
 	// Versions are the versions that the target fixes, by module path.
 	Versions map[string]string

@@ -58,7 +58,7 @@ func (w *workspace) at(path string) string {
 	return filepath.Join(filepath.Dir(w.file), path)
 }
 
-// readPaths reads the paths of the modules.
+// readPaths reads the modules' paths.
 func (w *workspace) readPaths() error {
 	for _, use := range w.work.Use {
 		dir := w.at(use.Path)
@@ -77,7 +77,7 @@ func (w *workspace) readPaths() error {
 
 // addReplacements adds the modules of the workspace that a module at a root imports to its go.mod
 // as replace directives, and the replace directives of the workspace: a build has no workspace.
-// They override the directives of the module, as in the go command.
+// They override the module's directives, as in the go command.
 func (w *workspace) addReplacements(m *pluginModule, root string) error {
 	add := func(path, version, dir string) error {
 		inside, err := filepath.Rel(root, dir)
