@@ -53,7 +53,7 @@ func ForAutoscaler(configuration []byte, a Autoscaler, name string) (text []byte
 	return text, notes, nil
 }
 
-// forKarpenter returns the default constraints of a profile. Karpenter refuses fields that have no
+// forKarpenter returns a profile's default constraints. Karpenter refuses fields that have no
 // effect on default constraints.
 func forKarpenter(profile *yaml.Node) *yaml.Node {
 	list := node.Sequence(nil)

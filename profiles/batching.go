@@ -16,7 +16,7 @@ import (
 // Unbatched is a profile whose pods the scheduler does not batch although its release can: it
 // computes the results for each pod, and does not reuse them for identical ones.
 type Unbatched struct {
-	// Profile is the scheduler name of the profile.
+	// Profile is the profile's scheduler name.
 	Profile string
 	// Reasons are clauses: "plugin Quiet does not sign pods".
 	Reasons []string

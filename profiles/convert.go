@@ -31,7 +31,7 @@ type ConvertRequest struct {
 	// Lossy leaves out settings that cannot be converted, with a [Note] for each loss, instead of
 	// failing.
 	Lossy bool
-	// SchedulerName is the name for the only profile of a Policy, which has no name. Defaults to the
+	// SchedulerName is the name for a Policy's only profile, which has no name. Defaults to the
 	// release's default, default-scheduler.
 	SchedulerName string
 }

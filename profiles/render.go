@@ -22,7 +22,7 @@ type Request struct {
 	SchedulerName, LeaseNamespace string
 	// LeaseName overrides the lease's name: the default scheduler's is kube-scheduler.
 	LeaseName string
-	// Kubeconfig is the path of the kubeconfig as the scheduler's process sees it.
+	// Kubeconfig is the kubeconfig's path as the scheduler's process sees it.
 	Kubeconfig string
 	// LeaderElect enables leader election. Otherwise the source decides, and the default is disabled.
 	LeaderElect bool

@@ -40,7 +40,7 @@ const (
 	// ValueOther is a value that no other setting has, such as another shape. It does not change the
 	// configuration.
 	ValueOther = "as it is"
-	// ConstraintsSystem are the default constraints of the release, ConstraintsNone are none, and
+	// ConstraintsSystem are the release's default constraints, ConstraintsNone are none, and
 	// ConstraintsEven are constraints with maxSkew 1 over zones and hosts.
 	ConstraintsSystem = "System"
 	ConstraintsNone   = "none"

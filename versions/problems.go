@@ -119,7 +119,7 @@ type bug struct {
 // patches are the patches from ≤ patch < before of a minor release.
 type patches struct{ minor, from, before int }
 
-// patchesOf returns the affected patches of a minor release; ok is false if it has none.
+// patchesOf returns a minor release's affected patches; ok is false if it has none.
 func (b bug) patchesOf(minor int) (affected patches, ok bool) {
 	i := slices.IndexFunc(b.in, func(p patches) bool { return p.minor == minor })
 	if i < 0 {

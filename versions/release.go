@@ -22,7 +22,7 @@ type Release struct {
 // pre-releases appends a number of commits ("rc.1.45"), which is not part of the tag.
 var upstreamPreRelease = regexp.MustCompile(`^((?:alpha|beta|rc)\.[0-9]+)(?:[.-]|$)`)
 
-// Parse parses a release, with or without the leading "v". Only the exact name of a tag is valid;
+// Parse parses a release, with or without the leading "v". Only a tag's exact name is valid;
 // anything else is an *Error with an example, and with the release that was probably intended.
 func Parse(s string) (Release, error) {
 	release, err := FromServer(s)

@@ -88,8 +88,8 @@ type Rules struct {
 	// RequiresExtenderCA is set if the scheduler does not start with an extender whose caData
 	// contains no certificate (from 1.22). Earlier it starts and trusts no certificate.
 	RequiresExtenderCA bool
-	// IgnorableBind is set if the failure of an ignorable extender to bind a pod is ignored (from
-	// 1.30, kubernetes#122503).
+	// IgnorableBind is set if an ignorable extender's failure to bind a pod is ignored (from 1.30,
+	// kubernetes#122503).
 	IgnorableBind bool
 	// PreFilterNodes is set if a PreFilter plugin can return the nodes to consider (from 1.24,
 	// PreFilterResult in pkg/scheduler/framework/interface.go).

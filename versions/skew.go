@@ -22,8 +22,8 @@ const (
 	notGranted = "does not let system:kube-scheduler list it"
 )
 
-// requirements come from the informers that pkg/scheduler starts, the lifecycle of the APIs
-// (k8s.io/api, zz_generated.prerelease-lifecycle.go) and the ClusterRole
+// requirements come from the informers that pkg/scheduler starts, the APIs' lifecycle (k8s.io/api,
+// zz_generated.prerelease-lifecycle.go) and the ClusterRole
 // (plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go). Resources that a scheduler watches
 // only with a feature gate that is disabled by default are not included.
 func requirements() []requirement {

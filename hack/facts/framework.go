@@ -37,7 +37,7 @@ const (
 	filter          = "type FilterPlugin interface"
 )
 
-// methodOwners are the interfaces with methods of plugins that do not end in Plugin.
+// methodOwners are the interfaces with plugin methods that do not end in Plugin.
 func methodOwners() []string {
 	return []string{"PreFilterExtensions", "ScoreExtensions", "EnqueueExtensions", "PluginFactory"}
 }

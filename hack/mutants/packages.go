@@ -39,7 +39,7 @@ type pkg struct {
 func (p *pkg) path() string   { return strings.TrimPrefix(p.ImportPath, modulePath) }
 func (p *pkg) hasTests() bool { return len(p.TestGoFiles)+len(p.XTestGoFiles) > 0 }
 
-// file is a file of a package.
+// file is a file in a package.
 type file struct {
 	name    string
 	text    string

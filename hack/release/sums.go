@@ -34,7 +34,7 @@ func writeSums(dir string) error {
 	})
 }
 
-// sum returns the SHA-256 of a file in hexadecimal.
+// sum returns a file's SHA-256 in hexadecimal.
 func sum(path string) (string, error) {
 	in, err := os.Open(path)
 	if err != nil {

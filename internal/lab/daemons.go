@@ -31,8 +31,8 @@ type daemon struct {
 // etcdPeerName is the CN in the certificates with which etcd members identify each other.
 const etcdPeerName = "etcd"
 
-// etcdDaemon returns the etcd of a control-plane node. It serves only this node's API server;
-// several are members of one cluster.
+// etcdDaemon returns a control-plane node's etcd. It serves only this node's API server; several
+// are members of one cluster.
 func etcdDaemon(binary string, n nodeConfig) daemon {
 	argv := []string{binary, "--data-dir=/var/lib/etcd", "--listen-client-urls=" + etcdURL,
 		"--advertise-client-urls=" + etcdURL}

@@ -139,7 +139,7 @@ type archive struct {
 	master bool
 }
 
-// archives writes the images to dir. list returns them for the path of the pause program. Labs that
+// archives writes the images to dir. list returns them for the pause program's path. Labs that
 // start at the same time do so one after the other and share the result.
 func archives(ctx context.Context, dir, busybox string, list func(pause string) []labImage) ([]archive, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -29,7 +29,7 @@ func (l *Lab) virtualAddress() netip.Addr {
 }
 
 // keeperConfiguration renders keepalived's configuration for a node. check is the command that
-// succeeds while the API server of the node is ready. The node that has the address keeps it when
+// succeeds while the node's API server is ready. The node that has the address keeps it when
 // another one starts.
 func keeperConfiguration(n nodeConfig, check []string) []byte {
 	var others []string

@@ -50,7 +50,7 @@ const (
 	LayoutHosted = "hosted"
 )
 
-// DefaultName is the default name of a lab.
+// DefaultName is a lab's default name.
 const DefaultName = "lab"
 
 // Options are the options of Up and Upgrade.
@@ -72,8 +72,8 @@ type Options struct {
 	StateDir string
 	// CacheDir is the directory for binaries and images that labs share. Required, absolute.
 	CacheDir string
-	// Env is the environment for compiling and for finding the machine's programs: PATH, HOME, the
-	// variables of the go command.
+	// Env is the environment for compiling and for finding the machine's programs: PATH, HOME, the go
+	// command's variables.
 	Env []string
 	// Keep keeps a lab that failed to start, for inspection. Down removes it.
 	Keep bool

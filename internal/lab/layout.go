@@ -14,10 +14,10 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// layout describes where a distribution keeps the files of a control-plane node.
+// layout describes where a distribution keeps a control-plane node's files.
 type layout struct {
 	name string
-	// port is the port of the API server.
+	// port is the API server's port.
 	port int
 	// Paths on the node.
 	admin, proxy string // kubeconfigs

@@ -25,7 +25,7 @@ const (
 type Node struct {
 	host
 	lab *Lab
-	// hostName is the host name; name is the name of the Node object.
+	// hostName is the host name; name is the Node object's name.
 	hostName, name string
 	role           Role
 	// address is the address in the lab's network; invalid until the network is chosen.
@@ -40,7 +40,7 @@ type Node struct {
 // not: they have no Node object, no containerd and no pods.
 func (n *Node) hasKubelet() bool { return n.role == Worker || !n.lab.hosted() }
 
-// Name returns the name of the Node object.
+// Name returns the Node object's name.
 func (n *Node) Name() string { return n.name }
 
 // Role returns the role of the node in the cluster.
@@ -147,14 +147,14 @@ func (l *Lab) hosts() []host {
 	return hosts
 }
 
-// NodeName returns the name of the first node: its address with the layout pmk, the lab's name with
+// NodeName returns the first node's name: its address with the layout pmk, the lab's name with
 // kubeadm.
 func (l *Lab) NodeName() (string, error) {
 	_, err := l.NodeAddress()
 	return l.first().name, err
 }
 
-// NodeAddress returns the address of the first node, which the machine can reach.
+// NodeAddress returns the first node's address, which the machine can reach.
 func (l *Lab) NodeAddress() (netip.Addr, error) {
 	n := l.first()
 	if !n.address.IsValid() {

@@ -110,7 +110,7 @@ func (u *bringUp) writeFiles(context.Context) error {
 	return nil
 }
 
-// writeMaster writes the files of a control-plane node, and returns its keys.
+// writeMaster writes a control-plane node's files, and returns its keys.
 func (u *bringUp) writeMaster(n *Node, shared authorities) (credentials, error) {
 	c := n.config(u.rules)
 	var err error

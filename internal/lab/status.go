@@ -43,7 +43,7 @@ type NodeStatus struct {
 	Name    string `json:"name"`
 	Role    Role   `json:"role"`
 	Address string `json:"address,omitempty"`
-	// Running is set unless the node is stopped; Ready is the condition of its Node object.
+	// Running is set unless the node is stopped; Ready is its Node object's condition.
 	Running   bool      `json:"running"`
 	Ready     bool      `json:"ready"`
 	Processes []Process `json:"processes"`

@@ -232,7 +232,7 @@ func (n *Node) replaceFiles(files []file) error {
 	return nil
 }
 
-// replacePrograms replaces the programs of a hand-made node, in each place that the layout has.
+// replacePrograms replaces a hand-made node's programs, in each place that the layout has.
 func (u *bringUp) replacePrograms(n *Node) error {
 	paths := map[string]string{}
 	for _, name := range programs.Kubernetes() {

@@ -75,7 +75,7 @@ func (p *reader) enable(plugins *yaml.Node, point string, wanted activePlugin, w
 	}
 }
 
-// pluginConfig writes the plugin arguments of the Policy.
+// pluginConfig writes the Policy's plugin arguments.
 func (p *reader) pluginConfig(profile, hardWeight *yaml.Node) {
 	for _, plugin := range []string{schema.NodeLabel, schema.ServiceAffinity} {
 		for _, field := range []string{"presentLabels", "absentLabels", "presentLabelsPreference", "absentLabelsPreference",

@@ -12,7 +12,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles/schema"
 )
 
-// args returns the arguments of a plugin as plain data, without default values
+// args returns a plugin's arguments as plain data, without default values
 // (pkg/scheduler/apis/config/v1beta1/defaults.go).
 func (s Writer) args(plugin string) map[string]any {
 	found := map[string]any{}

@@ -63,8 +63,8 @@ func (d *Document) unwrap(key string, value *yaml.Node, repairing bool) (found, 
 		Note{Line: value.Line, Column: value.Column, Message: "read from key " + key + " of a ConfigMap"})}, nil
 }
 
-// placeIn returns a function that maps a position in the text of a scalar to the file. Positions in
-// a quoted scalar map to its start.
+// placeIn returns a function that maps a position in a scalar's text to the file. Positions in a
+// quoted scalar map to its start.
 func placeIn(file string, n *yaml.Node) func(line, column int) (int, int) {
 	if n.Style&yaml.LiteralStyle == 0 {
 		return func(int, int) (int, int) { return n.Line, n.Column }

@@ -8,7 +8,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles/node"
 )
 
-// KnownArgs returns the arguments of an in-tree plugin, and false if it has none or is not in-tree
+// KnownArgs returns an in-tree plugin's arguments, and false if it has none or is not in-tree
 // (staging/src/k8s.io/kube-scheduler/config/<api>/types_pluginargs.go). Arguments of other plugins
 // are not changed.
 func KnownArgs(plugin string) (Args, bool) {

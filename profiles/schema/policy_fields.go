@@ -12,7 +12,7 @@ import (
 // PolicyKind is the kind of the legacy Policy.
 const PolicyKind = "Policy"
 
-// policyAPI is the config API of a Policy, which 1.20–1.22 read
+// policyAPI is a Policy's config API, which 1.20–1.22 read
 // (staging/src/k8s.io/kube-scheduler/config/v1/register.go).
 func policyAPI() API { return API{Name: "a Policy", Duplicates: true, Set: InV1beta1} }
 
@@ -101,8 +101,8 @@ func legacyExtender() Object {
 	return o
 }
 
-// lenientExtenders reads the extenders of a Policy as 1.20–1.22 do: case-insensitively and
-// ignoring unknown fields. Probable typos are kept, so that they are reported.
+// lenientExtenders reads a Policy's extenders as 1.20–1.22 do: case-insensitively and ignoring
+// unknown fields. Probable typos are kept, so that they are reported.
 func (d *Document) lenientExtenders() {
 	var names []string
 	for _, f := range legacyExtender().Fields {

@@ -75,7 +75,7 @@ func (v *validator) sorter(p *yaml.Node) (name string, open bool) {
 	return names[0], len(unknown) > 0
 }
 
-// argsOf returns the arguments of a plugin as plain data, or nil.
+// argsOf returns a plugin's arguments as plain data, or nil.
 func argsOf(profile *yaml.Node, plugin string) any {
 	var args any
 	given := node.Get(schema.ConfigOf(profile, plugin), "args")

@@ -1,4 +1,4 @@
-// Package adapter binds portable plugins to the scheduling framework of a Kubernetes release.
+// Package adapter binds portable plugins to a Kubernetes release's scheduling framework.
 //
 // The framework's interfaces differ between minors. Where they do, this package has a file for each
 // form, and the file name says which minors it is for: x_from24.go is for 1.24 and later,

@@ -16,7 +16,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// call is the processing of one request by the policies.
+// call is one request's processing by the policies.
 type call struct {
 	*Extender
 	ctx   context.Context

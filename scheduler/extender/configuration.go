@@ -53,7 +53,7 @@ type PolicyConfiguration struct {
 	Args Arguments `json:"args,omitzero"`
 }
 
-// TLSConfiguration are the files of an HTTPS server. They are read again when they change.
+// TLSConfiguration are an HTTPS server's files. They are read again when they change.
 type TLSConfiguration struct {
 	CertFile string `json:"certFile,omitempty"`
 	KeyFile  string `json:"keyFile,omitempty"`

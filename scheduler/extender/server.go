@@ -13,8 +13,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// DefaultListen is the default address of a server: only a scheduler in the same pod or on the same
-// host can reach it.
+// DefaultListen is a server's default address: only a scheduler in the same pod or on the same host
+// can reach it.
 const DefaultListen = "127.0.0.1:8888"
 
 // ServeOptions are the options of Serve.

@@ -74,7 +74,7 @@ type Cycle struct {
 	Status *scheduler.Status
 }
 
-// Schedule calls the methods of a plugin as a scheduler does to select a node: PreFilter, Filter,
+// Schedule calls a plugin's methods as a scheduler does to select a node: PreFilter, Filter,
 // PreScore, Score and NormalizeScore, of these the ones that it has. No other plugin is asked:
 // nodes without room for the pod are not excluded. The cluster does not change.
 func (c *Cluster) Schedule(ctx context.Context, plugin scheduler.Plugin, pod *corev1.Pod) *Cycle {

@@ -72,7 +72,7 @@ func run(kind string) error {
 	return err
 }
 
-// mapType returns the schema of a type that is written in another form than its Go type.
+// mapType returns the schema for a type that is written in another form than its Go type.
 func mapType(t reflect.Type) *jsonschema.Schema {
 	text := &jsonschema.Schema{Type: "string"}
 	number := &jsonschema.Schema{Type: "integer", Minimum: "1"}

@@ -157,9 +157,9 @@ type releaseBuild struct {
 	programs []Program
 }
 
-// fromModules builds from the Go modules of the release: it reads the release and the plugins,
-// generates a module, and compiles it. It starts with the results of earlier builds: if all
-// binaries are in the cache, no go command runs.
+// fromModules builds from the release's Go modules: it reads the release and the plugins, generates
+// a module, and compiles it. It starts with the results of earlier builds: if all binaries are in
+// the cache, no go command runs.
 func (k *releaseBuild) fromModules(ctx context.Context) (*Result, error) {
 	s, named, set, err := k.readSources(ctx)
 	if err != nil {

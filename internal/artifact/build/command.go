@@ -21,7 +21,7 @@ import (
 // tailLines is the number of output lines in an Error.
 const tailLines = 30
 
-// killedGrace is the time to wait for the pipes of a killed command.
+// killedGrace is the time to wait for a killed command's pipes.
 const killedGrace = 5 * time.Second
 
 // command is a program to run, with its whole environment.

@@ -15,7 +15,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// generatedModule is the path of the generated module, which binaries have as their main module.
+// generatedModule is the generated module's path, which binaries have as their main module.
 const generatedModule = "pmk-sched.io/build"
 
 // The generated main of the kube-scheduler.
@@ -144,7 +144,7 @@ func generateModule(s source, stagingVersion, moreSums string, requires, replace
 	return map[string][]byte{"go.mod": []byte(text.String()), "go.sum": sortedLines(s.GoSum + moreSums)}, nil
 }
 
-// pins returns the replace directives of the generated module, sorted.
+// pins returns the generated module's replace directives, sorted.
 func pins(s source, stagingVersion string) []pin {
 	all := append([]pin{{s.Path, "", s.Path, s.Version}}, s.Pins...)
 	if stagingVersion != "" {

@@ -111,7 +111,7 @@ func stableVersions(asked, local string, listed []string) []string {
 	return slices.Compact(found)
 }
 
-// tooOld refuses a Go version older than the go line of a release.
+// tooOld refuses a Go version older than a release's go line.
 func tooOld(version, directive string) error {
 	if directive == "" || goversion.Compare(version, directive) >= 0 {
 		return nil

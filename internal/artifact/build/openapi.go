@@ -109,7 +109,7 @@ func (g openAPI) copyAPIServer(all []packageDir) error {
 	return nil
 }
 
-// copySources copies the Go files of a package, without tests.
+// copySources copies a package's Go files, without tests.
 func copySources(from, to string, imports *strings.Replacer) error {
 	files, err := sources(from)
 	if err != nil {
@@ -164,7 +164,7 @@ func (g openAPI) taggedPackages(all []packageDir) ([]string, error) {
 }
 
 // generate builds the release's openapi-gen and runs it. openapi-gen finds packages with the first
-// go command on PATH, which must be the go command of the recipe.
+// go command on PATH, which must be the recipe's go command.
 func (g openAPI) generate(ctx context.Context, all []packageDir) error {
 	inputs, err := g.taggedPackages(all)
 	if err != nil {

@@ -33,10 +33,10 @@ func (p Platform) String() string { return p.OS + "/" + p.Arch }
 
 // Program is one main package to compile.
 type Program struct {
-	// Name is the file name of the binary, such as "kube-apiserver".
+	// Name is the binary's file name, such as "kube-apiserver".
 	Name string `json:"name"`
-	// Package is the import path of the main package. For Run, empty means
-	// k8s.io/kubernetes/cmd/<Name>. The main of the kube-scheduler is always generated.
+	// Package is the main package's import path. For Run, empty means k8s.io/kubernetes/cmd/<Name>.
+	// The main of the kube-scheduler is always generated.
 	Package string `json:"package,omitempty"`
 }
 

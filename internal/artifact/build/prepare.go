@@ -134,7 +134,7 @@ func (c *compiler) keepModule(ctx context.Context, r *recipe, result *Result, re
 	return err
 }
 
-// writeModule writes the generated module of a recipe to the directory to compile it in.
+// writeModule writes a recipe's generated module to the directory to compile it in.
 func (c *compiler) writeModule(ctx context.Context, r *recipe) (*prepared, error) {
 	space, err := c.work.get(ctx)
 	if err != nil {

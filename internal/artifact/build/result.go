@@ -57,7 +57,7 @@ type Info struct {
 	Source string `json:"source"`
 	// Commit is the commit that was built. It is empty when built from modules.
 	Commit string `json:"commit,omitempty"`
-	// Date is when the release was published (RFC 3339, UTC), which is the build date of the binaries.
+	// Date is when the release was published (RFC 3339, UTC), which is the binaries' build date.
 	Date string `json:"date,omitempty"`
 	// Modules are the modules that are linked into the binaries, sorted by path.
 	Modules []ModuleVersion `json:"modules,omitempty"`
@@ -76,7 +76,7 @@ type Result struct {
 	// Vulnerabilities are the entries in Options.Vulnerabilities that apply to the kube-scheduler's
 	// modules, sorted by ID. It is nil if nothing was checked.
 	Vulnerabilities []Vulnerability
-	// Dir is the directory of the generated module if it was kept.
+	// Dir is the generated module's directory if it was kept.
 	Dir string
 	// Recipe describes the build. The caller sets it before Tag, and FindByImage returns it.
 	Recipe v1alpha1.Recipe

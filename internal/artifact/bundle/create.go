@@ -25,7 +25,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// downloads is the GOPROXY directory of a bundle.
+// downloads is a bundle's GOPROXY directory.
 const downloads = build.ModuleDownloads
 
 // minAbsent is the minimum size in bytes for leaving a file out of a later bundle. Unpacking
@@ -102,7 +102,7 @@ func Create(ctx context.Context, o Options, s *session.Session) (_ *Created, err
 	return c.write(ctx, earlier)
 }
 
-// readEarlier reads the manifest of an earlier bundle. Without one it returns nil.
+// readEarlier reads an earlier bundle's manifest. Without one it returns nil.
 func readEarlier(ctx context.Context, file string) (*archive, error) {
 	if file == "" {
 		return nil, nil

@@ -81,7 +81,7 @@ func recordAs(cacheDir, name string, p *image.Pushed) error {
 	return errors.Join(build.Tag(cacheDir, built, p.Reference), build.Tag(cacheDir, built, repository+"@"+p.Digest))
 }
 
-// extractImages extracts the images of an archive to a temporary directory.
+// extractImages extracts an archive's images to a temporary directory.
 func extractImages(ctx context.Context, file string) (dir string, remove func() error, err error) {
 	a, err := open(ctx, file)
 	if err != nil {

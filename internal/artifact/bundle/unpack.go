@@ -63,7 +63,7 @@ type unpacking struct {
 	*archive
 	directory, temporary string
 	remove               func() error
-	// contents are the files of the contents by digest.
+	// contents are the contents' files by digest.
 	contents map[string]string
 }
 
@@ -190,7 +190,7 @@ func (u *unpacking) place(f File) error {
 	return nil
 }
 
-// unzipGo unpacks the newest Go of the bundle, so that a machine without Go can build.
+// unzipGo unpacks the bundle's newest Go, so that a machine without Go can build.
 func (u *unpacking) unzipGo(ctx context.Context) error {
 	newest := build.LatestGo(u.Go)
 	for _, f := range u.Files {

@@ -206,8 +206,7 @@ var klogPrefix = regexp.MustCompile(`^[IWEF]\d{4} [\d:.]+ +\d+ [^\]]+\] `)
 var failedCommand = regexp.MustCompile(`^"command failed" err=("(?:[^"\\]|\\.)*")`)
 
 // exitReason returns the error that a kube-scheduler prints before it exits: a panic's message, or
-// the last line that is neither usage nor information. name replaces the path of the temporary
-// file.
+// the last line that is neither usage nor information. name replaces the temporary file's path.
 func exitReason(output []byte, file, name string) string {
 	if reason, panicked := panicReason(string(output)); panicked {
 		return strings.ReplaceAll(reason, file, name)

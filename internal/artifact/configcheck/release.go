@@ -12,8 +12,8 @@ import (
 type ReleaseCheck struct {
 	Image string
 	Want  versions.Release
-	// Exact refuses another patch, too. Otherwise that is a warning: Want is the release of the API
-	// server, and the user named none.
+	// Exact refuses another patch, too. Otherwise that is a warning: Want is the API server's release,
+	// and the user named none.
 	Exact bool
 	// Branch is set if the user can name another release with --branch.
 	Branch bool

@@ -88,7 +88,7 @@ func (b *Built) descriptor(digest string) (*v1.Descriptor, error) {
 }
 
 // isAttachment reports whether an index entry is not an image. An image's type in
-// go-containerregistry is the media type of its configuration.
+// go-containerregistry is its configuration's media type.
 func isAttachment(d v1.Descriptor) bool {
 	return !slices.Contains([]types.MediaType{"", types.OCIConfigJSON, types.DockerConfigJSON},
 		types.MediaType(d.ArtifactType))

@@ -110,8 +110,8 @@ func exportNear(ctx context.Context, src Source, platform, to string) (string, e
 	return f.Name(), nil
 }
 
-// extract copies the file of the flattened image to f. The topmost layer is read first, and a link
-// may come after its target, so the image is read again for a link's target.
+// extract copies the flattened image's file to f. The topmost layer is read first, and a link may
+// come after its target, so the image is read again for a link's target.
 func extract(ctx context.Context, img v1.Image, file string, l limits, f *os.File) error {
 	name := strings.TrimPrefix(path.Clean(file), "/")
 	links, found, err := extractRegular(ctx, img, name, l, f)

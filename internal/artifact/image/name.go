@@ -56,7 +56,7 @@ func checkComponents(path string) error {
 	return nil
 }
 
-// parseTag parses the name of a new image. Its String is the canonical name.
+// parseTag parses a new image's name. Its String is the canonical name.
 func parseTag(ref string) (name.Tag, error) {
 	r, err := parseReference(ref)
 	if err != nil {
@@ -119,5 +119,5 @@ func pathlike(s string) bool {
 // IsLocal reports whether an image is in no registry: it goes to containerd of this machine.
 func IsLocal(reference string) bool { return strings.HasPrefix(reference, "localhost/") }
 
-// ReleaseInTag is replaced with the release, such as v1.24.3, in the image reference of a request.
+// ReleaseInTag is replaced with the release, such as v1.24.3, in a request's image reference.
 const ReleaseInTag = "{release}"

@@ -38,7 +38,7 @@ func sortedPlatforms(platforms []string) ([]string, error) {
 	return slices.Compact(sorted), nil
 }
 
-// elfPlatform returns the platform of a Linux program, or "" if it is unknown.
+// elfPlatform returns a Linux program's platform, or "" if it is unknown.
 func elfPlatform(f *elf.File) string {
 	little := f.Data == elf.ELFDATA2LSB
 	switch {

@@ -41,10 +41,10 @@ type Program struct {
 	Release string
 }
 
-// ExtractProgram writes the scheduler of an image to the file to, which is replaced atomically.
-// command lists the programs that the container's command names: wrappers, then the scheduler. A
-// word without a slash is searched in the image's PATH. Without a command, or if the image does not
-// have the scheduler that it names, it is a kube-scheduler at one of the usual places, or else the
+// ExtractProgram writes an image's scheduler to the file to, which is replaced atomically. command
+// lists the programs that the container's command names: wrappers, then the scheduler. A word
+// without a slash is searched in the image's PATH. Without a command, or if the image does not have
+// the scheduler that it names, it is a kube-scheduler at one of the usual places, or else the
 // program in the image's entrypoint.
 //
 // An empty platform means this machine's platform. If the program does not exist, the error is

@@ -80,7 +80,7 @@ func Open(ctx context.Context, src Source) (*Stored, error) {
 	return s, nil
 }
 
-// openLayout reads the only image of a layout.
+// openLayout reads a layout's only image.
 func openLayout(src Source) (*Stored, error) {
 	fail := func(err error) (*Stored, error) {
 		return nil, problem.Invalidf("", "read OCI layout %s: %w", src.Layout, err)

@@ -37,7 +37,7 @@ const (
 	opaqueWhiteout = ".wh..wh..opq"
 )
 
-// walker visits the files of an image as a container sees them: layers flattened.
+// walker visits an image's files as a container sees them: layers flattened.
 type walker struct {
 	limits limits
 	// links are the image's links: absolute or relative as they are in it, and hard links as absolute

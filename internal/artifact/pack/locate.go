@@ -18,7 +18,7 @@ const digestTimeout = 10 * time.Second
 
 // LocateRequest names an image to locate.
 type LocateRequest struct {
-	// Reference names the image, and PullPolicy is the pull policy of its pods, which may be empty.
+	// Reference names the image, and PullPolicy is its pods' pull policy, which may be empty.
 	Reference, PullPolicy string
 	// Here is set if one of the pods runs on this machine.
 	Here bool

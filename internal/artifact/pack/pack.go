@@ -53,9 +53,8 @@ type Request struct {
 	// Extender builds the extender instead of a scheduler, as pmk-sched Version.
 	Extender bool
 	Version  string
-	// Lock is a file to write the inputs that decide the bytes of the image to. Locked is such a
-	// file, from which the build must not differ. An empty Lock is not written, an empty Locked not
-	// compared.
+	// Lock is a file to write the inputs that decide the image's bytes to. Locked is such a file, from
+	// which the build must not differ. An empty Lock is not written, an empty Locked not compared.
 	Lock, Locked string
 	// SignKey signs the image, its SBOM and its provenance: the file of a private key, or a command
 	// after [sign.CommandPrefix]. If it is empty, the image is not signed.

@@ -168,7 +168,7 @@ func (a *attestations) add(key *sign.PublicKey, bundle []byte) {
 	}
 }
 
-// predicates returns the signed predicates of a type.
+// predicates returns a type's signed predicates.
 func (a *attestations) predicates(predicateType string) []json.RawMessage {
 	var list []json.RawMessage
 	for _, s := range a.signed {

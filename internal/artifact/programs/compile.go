@@ -76,7 +76,7 @@ func (f *Finder) compile(ctx context.Context, r Request, names []string) (map[st
 	return found, nil
 }
 
-// Compiled returns the programs of a build by name.
+// Compiled returns a build's programs by name.
 func Compiled(result *build.Result) map[string]Program {
 	found := map[string]Program{}
 	for _, b := range result.Binaries {

@@ -5,7 +5,7 @@
 //   - in the cache: compiled before, or downloaded before (store.go);
 //   - in the images and on the download site of Kubernetes (published.go, download.go), or on
 //     mirrors of both;
-//   - in the Go modules of the release, which internal/artifact/build compiles.
+//   - in the release's Go modules, which internal/artifact/build compiles.
 //
 // Each program is reported with its origin and its SHA-256 digest. A download is used only if its
 // digest is the published one and the program prints the version that it was found by.
@@ -39,7 +39,7 @@ const (
 
 // Names of programs that are not main packages in Kubernetes.
 const (
-	// Etcd is the database of the API server.
+	// Etcd is the API server's database.
 	Etcd = "etcd"
 	// Runner is the entrypoint of the images that Kubernetes releases. It is the same program in all
 	// images, and its source is part of Kubernetes from 1.23 on.

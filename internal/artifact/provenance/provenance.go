@@ -102,7 +102,7 @@ type builder struct {
 	Version map[string]string `json:"version,omitempty"`
 }
 
-// New returns the predicate of a provenance as JSON.
+// New returns a provenance's predicate as JSON.
 func New(b Build) ([]byte, error) {
 	text, err := json.Marshal(newPredicate(b))
 	if err != nil {

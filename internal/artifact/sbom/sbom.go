@@ -49,7 +49,7 @@ const (
 	golangType       = "pkg:golang/"
 )
 
-// New returns the SBOM of a program as JSON.
+// New returns a program's SBOM as JSON.
 func New(p Program, o Options) ([]byte, error) {
 	main := cyclonedx.Component{
 		BOMRef: o.Name, Type: cyclonedx.ComponentTypeApplication, Name: o.Name, Version: o.Version,
@@ -107,7 +107,7 @@ func goComponents(p Program) []cyclonedx.Component {
 	return components
 }
 
-// PackageURL returns the package URL of a Go module (github.com/package-url/purl-spec, golang).
+// PackageURL returns a Go module's package URL (github.com/package-url/purl-spec, golang).
 func PackageURL(path, version string) string {
 	return golangType + path + "@" + url.QueryEscape(version)
 }

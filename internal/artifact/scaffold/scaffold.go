@@ -1,5 +1,5 @@
-// Package scaffold creates the module of a new plugin: code, tests, README, pmk-sched.yaml, a
-// scenario and a CI workflow.
+// Package scaffold creates a new plugin's module: code, tests, README, pmk-sched.yaml, a scenario
+// and a CI workflow.
 package scaffold
 
 import (
@@ -62,7 +62,7 @@ type Request struct {
 // Result is the created module.
 type Result struct {
 	Dir, Package string
-	// Release is the release of a native plugin, and the newest one that a portable plugin is for.
+	// Release is a native plugin's release, and the newest one that a portable plugin is for.
 	Release versions.Release
 }
 
@@ -143,8 +143,8 @@ func noteBatching(s *session.Session, kind string, release versions.Release) err
 	return nil
 }
 
-// testedReleases returns the release of a native plugin, and for a portable one its release and
-// some of all that are supported.
+// testedReleases returns a native plugin's release, and for a portable one its release and some of
+// all that are supported.
 func testedReleases(kind string, release versions.Release) []string {
 	list := []string{release.String()}
 	if kind == Native {

@@ -1,6 +1,6 @@
 // Package sign makes and verifies signed statements about images: an ECDSA signature over an
-// in-toto statement in a DSSE envelope, in the JSON of a Sigstore bundle. cosign verifies it with
-// the public key and without a network.
+// in-toto statement in a DSSE envelope, in a Sigstore bundle's JSON. cosign verifies it with the
+// public key and without a network.
 //
 // The formats: in-toto Statement v1 (in-toto/attestation, spec/v1/statement.md), DSSE v1
 // (secure-systems-lab/dsse, protocol.md and envelope.md), Sigstore bundle v0.3

@@ -14,7 +14,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Port is the port of every API server.
+// Port is every API server's port.
 const Port = 6443
 
 // Cluster is the configuration that all nodes of a cluster share.
@@ -34,7 +34,7 @@ type Cluster struct {
 
 // Node is a node for which kubeadm runs.
 type Node struct {
-	// Name is the name of the Node object. It must be the host name.
+	// Name is the Node object's name. It must be the host name.
 	Name         string
 	Address      netip.Addr
 	ControlPlane bool

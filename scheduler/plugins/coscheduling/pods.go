@@ -29,8 +29,8 @@ type pods struct {
 	// scanned are the pods by group if active has no index, nil until they are needed. The plugin's
 	// lock guards them, and they are valid while it is held: many groups may be counted meanwhile.
 	scanned map[string][]*corev1.Pod
-	// succeeded contains the pods that have succeeded, so that the other pods of a Job do not wait
-	// for them.
+	// succeeded contains the pods that have succeeded, so that a Job's other pods do not wait for
+	// them.
 	succeeded cache.Indexer
 }
 

@@ -31,7 +31,7 @@ type nominations struct {
 	failed map[types.UID]failure
 }
 
-// nomination is the value of a nominated pod.
+// nomination is a nominated pod's value.
 type nomination struct {
 	need    amounts
 	victims []*corev1.Pod

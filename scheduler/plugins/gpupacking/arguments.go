@@ -35,7 +35,7 @@ type Devices struct {
 	CountResource string `json:"countResource,omitempty"`
 }
 
-// Annotations name the devices of a pod to the device plugin.
+// Annotations name a pod's devices to the device plugin.
 type Annotations struct {
 	// Index is the key for the devices' indices, from 0 on: "2", or "0,3".
 	Index string `json:"index,omitempty"`
@@ -48,7 +48,7 @@ type Annotations struct {
 
 // Class is the pods of a workload that request the same.
 type Class struct {
-	// CPU is the CPU request of each pod.
+	// CPU is each pod's CPU request.
 	CPU resource.Quantity `json:"cpu,omitempty"`
 	// Amount is each pod's request of the resource, at least 1.
 	Amount int64 `json:"amount,omitempty"`

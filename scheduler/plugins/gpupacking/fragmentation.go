@@ -13,7 +13,7 @@ type demand struct {
 	gpu int64
 }
 
-// room is the free room of a node.
+// room is a node's free room.
 type room struct {
 	cpu int64
 	// whole is a whole device's amount, and free the free amount on each device.

@@ -51,8 +51,8 @@ type Prometheus struct {
 	MaxBytes int64 `json:"maxBytes,omitempty"`
 	// BearerTokenFile is a file with a bearer token. It is read for every query.
 	BearerTokenFile string `json:"bearerTokenFile,omitempty"`
-	// CAFile is a file with the certificate authorities of the server. If it and CA are empty, the
-	// image's authorities are used.
+	// CAFile is a file with the server's certificate authorities. If it and CA are empty, the image's
+	// authorities are used.
 	CAFile string `json:"caFile,omitempty"`
 	// CA is the certificate authorities in PEM format, instead of CAFile.
 	CA string `json:"ca,omitempty"`
@@ -60,7 +60,7 @@ type Prometheus struct {
 	CertFile string `json:"certFile,omitempty"`
 	// KeyFile is a file with the key of CertFile.
 	KeyFile string `json:"keyFile,omitempty"`
-	// ServerName is the name in the server's certificate, the host of the URL by default.
+	// ServerName is the name in the server's certificate, the URL's host by default.
 	ServerName string `json:"serverName,omitempty"`
 	// InsecureSkipVerify accepts any certificate.
 	InsecureSkipVerify bool `json:"insecureSkipVerify,omitempty"`
@@ -82,7 +82,7 @@ type Metric struct {
 	Weight *int64 `json:"weight,omitempty"`
 	// MaxPercent rejects nodes whose load is this or more, in percent of Full. 0 means no limit.
 	MaxPercent float64 `json:"maxPercent,omitempty"`
-	// Resource is the resource whose requests are the expected load of a pod: cpu, memory,
+	// Resource is the resource whose requests are a pod's expected load: cpu, memory,
 	// ephemeral-storage or an extended resource.
 	Resource corev1.ResourceName `json:"resource,omitempty"`
 	// PodPercent is a pod's expected load for a metric without Resource, in percent of Full.

@@ -9,8 +9,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// longestWait is the time after which the expected load of an unbound pod is dropped. Permit holds
-// a pod for at most 15 minutes, and the timeout for binding volumes is 10 minutes by default.
+// longestWait is the time after which an unbound pod's expected load is dropped. Permit holds a pod
+// for at most 15 minutes, and the timeout for binding volumes is 10 minutes by default.
 const longestWait = 30 * time.Minute
 
 // expectedLoads are the loads of assumed pods, as far as they are not measured yet. Without them,
@@ -27,7 +27,7 @@ type expectedLoads struct {
 	pods    scheduler.AssumedPods
 }
 
-// expectedLoad is the value of an assumed pod.
+// expectedLoad is an assumed pod's value.
 type expectedLoad struct {
 	bound   time.Time // zero if the pod is not bound
 	amounts []float64 // per metric: amount of the resource, or a fraction of full

@@ -32,7 +32,7 @@ type Arguments struct {
 	// resources from one zone, or that have no NodeResourceTopology: Accept (the default) or
 	// Reject. Pods that need no alignment are accepted everywhere.
 	Unaligned string `json:"unaligned,omitempty"`
-	// Settle is the time for which the resources of a started pod may be missing in its node's
+	// Settle is the time for which a started pod's resources may be missing in its node's
 	// NodeResourceTopology, "2m" by default.
 	Settle string `json:"settle,omitempty"`
 }

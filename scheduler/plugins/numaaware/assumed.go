@@ -17,9 +17,9 @@ const expiryInterval = time.Second
 // uncounted is a pod whose resources may be missing in its node's topology.
 type uncounted struct {
 	need amounts
-	// started is the resource version of the pod when the kubelet was seen to have accepted it, 0
-	// before that. A topology with a later one includes the pod: the API server numbers all objects
-	// in one order.
+	// started is the pod's resource version when the kubelet was seen to have accepted it, 0 before
+	// that. A topology with a later one includes the pod: the API server numbers all objects in one
+	// order.
 	started uint64
 	// included is set if a topology without a usable resource version has changed since then.
 	included bool

@@ -52,7 +52,7 @@ const (
 )
 
 type topology struct {
-	// version is the resource version of the object, 0 if that is not a number.
+	// version is the object's resource version, 0 if that is not a number.
 	version uint64
 	// single is set if the kubelet rejects pods that do not get their resources from one zone; pod, if
 	// all containers share it.

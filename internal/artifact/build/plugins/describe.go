@@ -19,7 +19,7 @@ type Argument struct {
 	Doc  string `json:"doc,omitempty"`
 }
 
-// Description is the documentation of a bundled plugin.
+// Description is a bundled plugin's documentation.
 type Description struct {
 	// Synopsis is the first sentence of the package's comment.
 	Synopsis  string     `json:"synopsis"`

@@ -35,8 +35,7 @@ import (
 {{- end}}
 )
 
-// plugins returns the plugins that are compiled in, in addition to the in-tree plugins of the
-// release.
+// plugins returns the plugins that are compiled in, in addition to the release's in-tree plugins.
 func plugins() []app.Option {
 	return []app.Option{
 {{- range .Plugins}}

@@ -51,7 +51,7 @@ func Hash(plugins []Plugin, imports []string, sources fs.FS) (string, error) {
 	return sum, nil
 }
 
-// contents returns the files of the module by name, with its go.mod and go.sum.
+// contents returns the module's files by name, with its go.mod and go.sum.
 func (m *pluginModule) contents() map[string][]byte {
 	files := maps.Clone(m.files)
 	if m.mod != nil { // the module of the bundled plugins has none

@@ -20,7 +20,7 @@ import (
 // of the generated module.
 type pluginModule struct {
 	path string
-	// shownAs is the root of the module as the user knows it: the given directory, or module@version.
+	// shownAs is the module's root as the user knows it: the given directory, or module@version.
 	shownAs string
 	// dir is its directory in the generated module.
 	dir      string

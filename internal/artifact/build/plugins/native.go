@@ -173,8 +173,8 @@ func nativeSigns(methods []method) bool {
 	})
 }
 
-// nativePoints returns the extension points of a native package by their names in a configuration,
-// from the methods that have the signature of some release.
+// nativePoints returns a native package's extension points by their names in a configuration, from
+// the methods that have the signature of some release.
 func nativePoints(methods []method) []string {
 	var points []string
 	for _, point := range binding.Points() {

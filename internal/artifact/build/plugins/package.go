@@ -39,7 +39,7 @@ type method struct {
 	at         token.Position
 }
 
-// Platform selects the files of a package by their build constraints.
+// Platform selects a package's files by their build constraints.
 type Platform struct {
 	OS, Arch string
 	Tags     []string

@@ -132,7 +132,7 @@ func (s *pluginPackage) methodSet(api *portableAPI, typeName string, depth int) 
 	return set
 }
 
-// embedded returns the embedded types of a type.
+// embedded returns a type's embedded types.
 func embedded(e ast.Expr) []ast.Expr {
 	var fields *ast.FieldList
 	switch e := e.(type) {

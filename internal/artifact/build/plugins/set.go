@@ -41,7 +41,7 @@ type Target struct {
 	// the generated module replaces regardless of plugins.
 	Required []module.Version
 	Replaced []string
-	// Staging are the staging modules of a Kubernetes release.
+	// Staging are a Kubernetes release's staging modules.
 	Staging []string
 }
 

@@ -17,7 +17,7 @@ import (
 // workspaceFile is the file of the go command that joins modules in one build.
 const workspaceFile = "go.work"
 
-// workspace is a go.work that uses a module: the directories of its modules by their paths.
+// workspace is a go.work that uses a module: its modules' directories by their paths.
 type workspace struct {
 	file string
 	work *modfile.WorkFile
