@@ -18,7 +18,7 @@ type Request struct {
 	// Release is the release of the kube-scheduler that reads it.
 	Release versions.Release
 	// SchedulerName is the name in the pods' spec.schedulerName, and the default name of the leader
-	// election lease. LeaseNamespace is the lease's namespace. If it is empty, kube-system is used.
+	// election lease. LeaseNamespace is the lease's namespace. Defaults to kube-system.
 	SchedulerName, LeaseNamespace string
 	// LeaseName overrides the lease's name: the default scheduler's is kube-scheduler.
 	LeaseName string

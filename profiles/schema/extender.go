@@ -24,7 +24,7 @@ type Extender struct {
 	// certificate, which is rejected unless TLS.Insecure is set.
 	EnableHTTPS bool
 	TLS         *ExtenderTLS
-	// HTTPTimeout is each call's timeout. If it is 0, [DefaultExtenderTimeout] is used.
+	// HTTPTimeout is each call's timeout. Defaults to [DefaultExtenderTimeout].
 	HTTPTimeout time.Duration
 	// NodeCacheCapable means that the extender caches nodes, so that the scheduler sends only their
 	// names. Nil means false, as in a scheduler's configuration: a handler that reads the nodes of a

@@ -13,8 +13,8 @@ import (
 
 // Runtime is a container runtime of this machine to load an image into.
 type Runtime struct {
-	// Name is containerd or docker. Socket is the socket of containerd. If it is empty, the default
-	// socket is used.
+	// Name is containerd or docker. Socket is the socket of containerd. Defaults to the default
+	// socket.
 	Name, Socket string
 }
 

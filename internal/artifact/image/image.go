@@ -53,7 +53,7 @@ type File struct {
 	Path string
 	// Source is the file to read.
 	Source string
-	// Mode is the permission bits. If it is 0, 0755 is used.
+	// Mode is the permission bits. Defaults to 0755.
 	Mode int64
 }
 
@@ -68,7 +68,7 @@ type Options struct {
 	Entrypoint []string
 	// Env is NAME=value pairs that override variables of the base.
 	Env []string
-	// User is the image's user, such as "65532:65532". If it is empty, DefaultUser is used.
+	// User is the image's user, such as "65532:65532". Defaults to DefaultUser.
 	User string
 	// Labels are added to the base's labels. See [Description].
 	Labels map[string]string

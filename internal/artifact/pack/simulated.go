@@ -14,7 +14,7 @@ import (
 
 // Scheduler is a kube-scheduler to run on this machine, with its configuration.
 type Scheduler struct {
-	// Name of the scheduler. If it is empty, it is the default scheduler.
+	// Name of the scheduler. Defaults to the default scheduler.
 	Name string
 	// Branch is the release, or [BranchAuto].
 	Branch string

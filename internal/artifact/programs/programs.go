@@ -84,8 +84,8 @@ func (p Program) String() string {
 // Finder finds programs.
 type Finder struct {
 	build.Environment
-	// From is Auto, Build, Published, or the absolute path of a directory with the programs. If it
-	// is empty, it is Auto.
+	// From is Auto, Build, Published, or the absolute path of a directory with the programs. Defaults
+	// to Auto.
 	From string
 	// Assets is the directory of envtest (KUBEBUILDER_ASSETS). It may be empty.
 	Assets string

@@ -51,8 +51,8 @@ type Request struct {
 	Kind string
 	// Name as the user writes it, such as MyPlugin or my-plugin.
 	Name string
-	// Dir is the directory to create. If it is empty, it is the name in lower case. Module is the
-	// module's path. If it is empty, it is example.com/NAME.
+	// Dir is the directory to create. Defaults to the name in lower case. Module is the module's path.
+	// Defaults to example.com/NAME.
 	Dir, Module string
 	// Branch is the release for a native plugin, and for the plugin's pmk-sched.yaml. If it is empty
 	// or "auto", the newest release is used.
