@@ -80,7 +80,7 @@ type CommandLine struct {
 	// Process are flags for the process's files and port, and Configured the flags for its [Rendered]
 	// configuration.
 	Process, Configured []string
-	// Given are flags of the user, --name=value each. They override the others.
+	// Given are flags of the user, --name=value each. They override the other flags.
 	Given []string
 }
 

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Amount returns a resource's amount by name: CPU in millicores, all others in units.
+// Amount returns a resource's amount by name: CPU in millicores, all other resources in units.
 func (r *Resources) Amount(name corev1.ResourceName) int64 {
 	switch name {
 	case corev1.ResourceCPU:
@@ -76,7 +76,7 @@ func (r *Resources) Saturated() bool {
 		Amounts(r.Scalar).Saturated()
 }
 
-// Amounts are resource amounts as in Resources: CPU in millicores, all others in units.
+// Amounts are resource amounts as in Resources: CPU in millicores, all other resources in units.
 type Amounts map[corev1.ResourceName]int64
 
 // NewAmounts returns a list's amounts.

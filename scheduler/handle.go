@@ -40,12 +40,12 @@ type Handle interface {
 	GetWaitingPod(uid types.UID) WaitingPod
 	// RejectWaitingPod rejects a pod that waits for Permit.
 	RejectWaitingPod(uid types.UID)
-	// Activate makes the scheduler retry a pod that it could not schedule, when the pod's backoff
-	// is over. Without it the pod waits for the next event in the cluster, or up to five minutes.
-	// It is for a plugin whose decisions depend on something that the scheduler does not watch.
-	// Each call is a request to the API server (see ActivateByUpdate): call it for pods that the
-	// plugin rejected, and only when the decision may be another one. A plugin that is an
-	// EventsPlugin must register ActionUpdate of EventPod, or 1.32 and later ignore the call.
+	// Activate makes the scheduler retry a pod that it could not schedule, when the pod's backoff is
+	// over. Without it the pod waits for the next event in the cluster, or up to five minutes. It is
+	// for a plugin whose decisions depend on something that the scheduler does not watch. Each call is
+	// a request to the API server (see ActivateByUpdate): call it for pods that the plugin rejected,
+	// and only when the decision may change. A plugin that is an EventsPlugin must register
+	// ActionUpdate of EventPod, or 1.32 and later ignore the call.
 	Activate(ctx context.Context, pod *corev1.Pod) error
 }
 

@@ -19,8 +19,8 @@ const (
 
 // RejectedPods are the pods that a plugin rejected because of something that the scheduler does not
 // watch, such as a custom resource. The plugin adds a pod when it rejects it, removes it at Reserve
-// and when it is deleted, and calls Retry when its decision may be another one. The zero value is
-// ready to use.
+// and when it is deleted, and calls Retry when its decision may change. The zero value is ready to
+// use.
 //
 // The number of pods is bounded, and only names are kept: every client that reaches an extender
 // without client certificates can have any pod rejected.
@@ -37,7 +37,7 @@ type rejectedPod struct {
 	last            time.Time // the time of the last rejection
 }
 
-// Add adds a pod that is pending according to the scheduler's informer, and ignores others.
+// Add adds a pod that is pending according to the scheduler's informer, and ignores other pods.
 func (r *RejectedPods) Add(h Handle, pod *corev1.Pod) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

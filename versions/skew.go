@@ -11,8 +11,8 @@ import (
 type requirement struct {
 	from, before int // of the scheduler
 	needs        string
-	// servedFrom and servedBefore are the API servers that provide it; lacks is the reason for the
-	// others not to provide it.
+	// servedFrom and servedBefore are the API servers that provide it; lacks is the reason for other
+	// API servers not to provide it.
 	servedFrom, servedBefore int
 	lacks                    string
 }

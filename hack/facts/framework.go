@@ -18,7 +18,7 @@ const (
 )
 
 // interfaces returns the signatures of the framework's interfaces, by interface and method. Once
-// the interfaces of plugins are staged, others are internal.
+// plugin interfaces are staged, the remaining interfaces are internal.
 func (s *source) interfaces() map[string]map[string]string {
 	found, pkg := map[string]map[string]string{}, framework
 	if s.exists(stagedFramework+"/interface.go") && strings.Contains(s.text(stagedFramework+"/interface.go"), filter) {

@@ -14,7 +14,7 @@ import (
 const apiextensions = "k8s.io/apiextensions-apiserver"
 
 // gatePackages are the packages whose feature gates kube-scheduler accepts, in the order in which
-// they count: pkg/features lists the gates of others again.
+// they count: pkg/features repeats other modules' gates.
 func gatePackages() []string {
 	return []string{
 		clientGo + "/features", componentBase + "/logs", componentBase + "/logs/api/v1", componentBase + "/metrics/features",

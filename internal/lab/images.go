@@ -30,7 +30,7 @@ type labImage struct {
 	ref        string
 	entrypoint []string
 	files      []image.File
-	// shell is set for an image with busybox; others have no shell.
+	// shell is set for an image with busybox; other images have no shell.
 	shell bool
 	// master is set for an image that only control-plane nodes need.
 	master bool

@@ -30,7 +30,7 @@ func (l *Lab) virtualAddress() netip.Addr {
 
 // keeperConfiguration renders keepalived's configuration for a node. check is the command that
 // succeeds while the node's API server is ready. The node that has the address keeps it when
-// another one starts.
+// another node starts.
 func keeperConfiguration(n nodeConfig, check []string) []byte {
 	var others []string
 	priority := 100 // of the first node; the others follow in order

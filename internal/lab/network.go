@@ -105,7 +105,7 @@ func addressIn(subnet netip.Prefix, last int) netip.Addr {
 }
 
 // hardwareAddress returns the MAC address for an address in the lab's network. It stays the same
-// when a node is started again: the others know it.
+// when a node is started again: the other nodes know it.
 func hardwareAddress(address netip.Addr) string {
 	a := address.As4()
 	return net.HardwareAddr{0x02, 0x00, a[0], a[1], a[2], a[3]}.String()
@@ -158,8 +158,8 @@ func setUpLink(name string, subnet netip.Prefix) error {
 	return nil
 }
 
-// removeLink removes the machine's end, and with it the other. The kernel does the same a moment
-// after the network namespace has ended.
+// removeLink removes the machine's end, and with it the other end. The kernel does the same a
+// moment after the network namespace has ended.
 func removeLink(name string) error {
 	link, err := netlink.LinkByName(name)
 	var gone netlink.LinkNotFoundError

@@ -11,8 +11,8 @@ import (
 )
 
 // alignQueueSort writes the same queueSort into all profiles if the same plugin sorts the queue in
-// each. Up to v1beta2, releases from 1.22 on compare the profiles' plugins; others compare the
-// lines (validateCommonQueueSort in pkg/scheduler/apis/config/validation/validation.go).
+// each. Up to v1beta2, releases from 1.22 on compare the profiles' plugins; other releases compare
+// the lines (validateCommonQueueSort in pkg/scheduler/apis/config/validation/validation.go).
 func (c *conversion) alignQueueSort() {
 	const point = schema.PointQueueSort
 	if c.from.MultiPoint || !c.To.MultiPoint && c.Rules.WritesDefaultPlugins {

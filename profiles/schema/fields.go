@@ -47,7 +47,7 @@ type Object struct {
 	Also   func(p *Problems, n *yaml.Node, a API, where string)
 }
 
-// Field is one field of an object: the config APIs that have it, and its treatment in others.
+// Field is one object field: the config APIs that have it, and its treatment in other config APIs.
 type Field struct {
 	Name   string
 	Kind   Kind

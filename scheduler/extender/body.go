@@ -35,7 +35,7 @@ type body struct {
 	content []byte
 	began   time.Time // later by the time that the body has waited for memory
 	crowded atomic.Bool
-	// ctx ends when the body has to make room for another one.
+	// ctx ends when the body has to make room for another body.
 	ctx    context.Context
 	cancel context.CancelFunc
 }

@@ -16,7 +16,7 @@ type compactor struct {
 	texts map[string]string
 }
 
-// maxTexts limits the number of shared strings; few others repeat in clusters.
+// maxTexts limits the number of shared strings; few other strings repeat in clusters.
 const maxTexts = 1 << 16
 
 func newCompactor() *compactor { return &compactor{texts: map[string]string{}} }

@@ -51,9 +51,9 @@ type Environment struct {
 	Log *zap.Logger
 	// OnStep may be nil.
 	OnStep steps.OnStep
-	// Isolate runs a program with plugins or imports, whose code others may have written, and returns
-	// its output. dir is a directory for its files. The error is ErrNotRun if this machine cannot
-	// isolate it: then it is not run. If Isolate is nil, such a program runs as the user.
+	// Isolate runs a program with plugins or imports, whose code other people may have written, and
+	// returns its output. dir is a directory for its files. The error is ErrNotRun if this machine
+	// cannot isolate it: then it is not run. If Isolate is nil, such a program runs as the user.
 	Isolate func(ctx context.Context, dir, program string, args ...string) (output string, err error)
 }
 

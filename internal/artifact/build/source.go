@@ -53,7 +53,7 @@ type source struct {
 	Updated []ModuleVersion `json:"-"`
 	// Date is when the version was published (RFC 3339, UTC).
 	Date string `json:"date,omitempty"`
-	// Format is sourceFormat; another one is read again.
+	// Format is sourceFormat; a source with another format is read again.
 	Format int `json:"format,omitempty"`
 }
 

@@ -215,7 +215,7 @@ func (u *unpacking) unzipGo(ctx context.Context) error {
 }
 
 // finishGo finishes an unpacked Go as the go command does with its own module
-// (cmd/go/internal/toolchain/select.go): a module has no executable files and no go.mod of others.
+// (cmd/go/internal/toolchain/select.go): a module has no executable files and no nested go.mod.
 func finishGo(dir string) error {
 	return filepath.WalkDir(dir, func(file string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {

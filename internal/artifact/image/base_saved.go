@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// DefaultBase is an image's base unless the user names another one.
+// DefaultBase is an image's base unless the user names one.
 const DefaultBase = "busybox"
 
 // FileName returns a name for the file or the directory of an image.

@@ -45,7 +45,7 @@ func parseReference(ref string) (name.Reference, error) {
 	return r, nil
 }
 
-// checkComponents refuses a path that a registry could read as another one. No container runtime
+// checkComponents refuses a path that a registry could read as another path. No container runtime
 // accepts it, but go-containerregistry does.
 func checkComponents(path string) error {
 	for component := range strings.SplitSeq(path, "/") {

@@ -26,7 +26,7 @@ const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 // first; their entrypoint is /go-runner.
 var schedulerPlaces = []string{SchedulerPath, "/usr/bin/kube-scheduler", "/bin/kube-scheduler", "/kube-scheduler"}
 
-// logRunners are the names of the program that runs another one and writes its output to a file
+// logRunners are the names of the program that runs another program and writes its output to a file
 // (k8s.io/component-base/logs/kube-log-runner), the entrypoint of upstream's images.
 var logRunners = []string{"go-runner", "kube-log-runner"}
 

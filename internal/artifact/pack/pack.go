@@ -90,7 +90,7 @@ type Result struct {
 	// Rules is the minor release whose rules were used, if the tables do not have Release.
 	Rules string `json:"rules,omitempty"`
 	Go    string `json:"go"`
-	// GoNamed is the version that the release names, if Go is another one.
+	// GoNamed is the version that the release names, if Go is a different version.
 	GoNamed string `json:"goNamed,omitempty"`
 	Source  string `json:"source"`
 	// Plugins are those compiled in in addition to the in-tree ones.

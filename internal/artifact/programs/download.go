@@ -150,7 +150,7 @@ func (f *Finder) download(ctx context.Context, from, to string) error {
 	return os.Chmod(to, 0o755)
 }
 
-// checksum reads a file with the digest of another one.
+// checksum reads a file with another file's digest.
 func checksum(ctx context.Context, from string) (string, error) {
 	body, err := open(ctx, from)
 	if err != nil {

@@ -133,7 +133,7 @@ func (f *Finder) Find(ctx context.Context, r Request) (found map[string]Program,
 }
 
 // findElsewhere adds to found the programs that are not in a directory that the user names and need
-// no compiler. missing returns the names of the others.
+// no compiler. missing returns the missing programs' names.
 func (f *Finder) findElsewhere(
 	ctx context.Context, r Request, found map[string]Program, missing func() []string,
 ) error {

@@ -148,7 +148,7 @@ func firstBlock(text []byte) *pem.Block {
 func (k *PrivateKey) Public() *PublicKey { return k.public }
 
 // Sign returns a signature that depends on the key and the digest only (RFC 6979): signing an image
-// again does not make another one.
+// again does not make another signature.
 func (k *PrivateKey) Sign(_ context.Context, digest [hashSize]byte) ([]byte, error) {
 	signature, err := k.key.Sign(nil, digest[:], crypto.SHA256)
 	if err != nil {

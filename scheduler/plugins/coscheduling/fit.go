@@ -11,7 +11,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// shape is a pod that requests the same as count others, and that the same nodes can run.
+// shape is a pod that requests the same as count other pods, and that the same nodes can run.
 type shape struct {
 	pod     *corev1.Pod
 	request amounts

@@ -25,8 +25,8 @@ type gang struct {
 	scheduler string
 	// releasing is set after that failed, until all pods that waited have given up their nodes.
 	releasing bool
-	// queued is set while the group waits for others that are being placed, and woken is when a pod
-	// was last retried for its turn.
+	// queued is set while the group waits for other groups that are being placed, and woken is the
+	// time of the last retry for its turn.
 	queued bool
 	woken  time.Time
 	// failures is the number of consecutive failures, until is the end of the back-off, and room is
@@ -68,7 +68,7 @@ func (g *gang) state(pod *corev1.Pod) *podState {
 	return s
 }
 
-// waiting returns the pods that have a node and wait for the others.
+// waiting returns the pods that have a node and wait for the other pods.
 func (g *gang) waiting() []*corev1.Pod {
 	var all []*corev1.Pod
 	for _, s := range g.pods {
@@ -79,9 +79,9 @@ func (g *gang) waiting() []*corev1.Pod {
 	return all
 }
 
-// wake has a pod that was turned away retried. The others follow when that one has a node. A pod
-// that no node could run is retried too: events do that, but not in 1.20 to 1.22 if another group
-// gave up its nodes.
+// wake has a pod that was turned away retried. The other pods follow when that pod has a node. A
+// pod that no node could run is retried too: events do that, but not in 1.20 to 1.22 if another
+// group gave up its nodes.
 func (g *gang) wake(now time.Time) (found bool) {
 	woken := false
 	for _, s := range g.pods {
@@ -134,7 +134,7 @@ type count struct {
 // missing returns the number of pods to place until the group is complete.
 func (n count) missing() int { return n.size - n.placed }
 
-// before reports whether a group of these pods goes before another one.
+// before reports whether a group of these pods goes before another group.
 func (n count) before(other count) bool {
 	if n.priority != other.priority {
 		return n.priority > other.priority

@@ -128,8 +128,8 @@ func (c *Coscheduling) claimedByOthers(g *gang) (claimed, kept amounts) {
 	return claimed, kept
 }
 
-// keptByOthers returns a function that reports whether a pod waits for its group, another one that
-// is being placed or gives up its nodes.
+// keptByOthers returns a function that reports whether a pod waits for its group, another group
+// that is being placed or gives up its nodes.
 func (c *Coscheduling) keptByOthers(g *gang) func(*corev1.Pod) bool {
 	return func(pod *corev1.Pod) bool {
 		other := c.gangs[c.settings.group(pod)]
@@ -254,7 +254,7 @@ func (g *gang) keepsNodeOf(nodes scheduler.Rejections) bool {
 	return false
 }
 
-// before reports whether a group goes before another one: by priority, age and name.
+// before reports whether a group goes before another group: by priority, age and name.
 func (c *Coscheduling) before(a, b *gang) bool {
 	m, _ := c.count(a)
 	n, _ := c.count(b)

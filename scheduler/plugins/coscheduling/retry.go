@@ -80,7 +80,7 @@ func (c *Coscheduling) check(ctx context.Context, g *gang, now time.Time) []*cor
 	return nil
 }
 
-// wakeNext gives the first group that waits for others its turn, unless all make room for one
+// wakeNext gives the first group that waits for other groups its turn, unless all make room for one
 // group.
 func (c *Coscheduling) wakeNext(now time.Time) {
 	if c.hasFirst() {

@@ -13,7 +13,7 @@ import (
 
 // Values of Arguments.Unpriced.
 const (
-	// UnpricedNeutral gives nodes without a price the mean score of the others.
+	// UnpricedNeutral gives nodes without a price the other nodes' mean score.
 	UnpricedNeutral = "Neutral"
 	// UnpricedAvoid gives them the lowest score.
 	UnpricedAvoid = "Avoid"

@@ -94,7 +94,7 @@ func requestOf(pod *corev1.Pod) request {
 }
 
 // NormalizeScore gives the node where the pod costs least the highest score, and half of it to one
-// where it costs twice as much. Nodes without a price get the mean of the others, or nothing.
+// where it costs twice as much. Nodes without a price get the other nodes' mean score, or nothing.
 func (c *CostAware) NormalizeScore(_ context.Context, _ scheduler.State, _ *corev1.Pod,
 	scores []scheduler.NodeScore) *scheduler.Status {
 	least, priced := int64(math.MaxInt64), int64(0)

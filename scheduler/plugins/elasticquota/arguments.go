@@ -34,7 +34,7 @@ type Arguments struct {
 	// scheduling.x-k8s.io/v1alpha1: Auto (the default), if their CustomResourceDefinition is
 	// installed, or Ignore. Each is its namespace's quota, unless Quotas has one for that namespace.
 	ElasticQuotas string `json:"elasticQuotas,omitempty"`
-	// Preemption is the action if no node has room for a pod that may evict others: Evict (the
+	// Preemption is the action if no node has room for a pod that may evict other pods: Evict (the
 	// default), or Never.
 	Preemption string `json:"preemption,omitempty"`
 	// PreemptibleLabel is the label that protects a pod from the plugin if its value is "false",

@@ -190,7 +190,7 @@ func (p *ElasticQuota) PreFilter(ctx context.Context, state scheduler.State,
 	return nil, nil
 }
 
-// fitsProtected reports whether min covers a pod in addition to the others of the quota that are
+// fitsProtected reports whether min covers a pod in addition to the quota's other pods that are
 // never evicted.
 func (p *ElasticQuota) fitsProtected(q *quota, pod *corev1.Pod, need amounts) bool {
 	used := amounts{}
@@ -223,8 +223,8 @@ func (p *ElasticQuota) RemovePod(_ context.Context, state scheduler.State, _ *co
 	return nil
 }
 
-// Filter rejects nodes for a pod beyond max, room that is kept for others, and the victims of the
-// scheduler's own preemption.
+// Filter rejects nodes for a pod beyond max, room that is kept for other pods, and the victims of
+// the scheduler's own preemption.
 func (p *ElasticQuota) Filter(_ context.Context, state scheduler.State, pod *corev1.Pod,
 	node scheduler.NodeInfo) *scheduler.Status {
 	if unrestricted, ok := p.unrestricted.Load().(*corev1.Pod); ok && unrestricted == pod {

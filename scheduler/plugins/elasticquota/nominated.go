@@ -20,7 +20,7 @@ const (
 	mostRounds = 3
 )
 
-// nominations are the pods that others were evicted for. Room is kept for them on their node.
+// nominations are the pods for which other pods were evicted. Room is kept for them on their node.
 type nominations struct {
 	now  func() time.Time
 	pods scheduler.AssumedPods
@@ -115,8 +115,8 @@ func (n *nominations) forget(pod types.UID) {
 	delete(n.failed, pod)
 }
 
-// fail records that a pod did not fit although its victims are gone: because others took the room,
-// or for another reason, so that evictions do not help.
+// fail records that a pod did not fit although its victims are gone: because other pods took the
+// room, or for another reason, so that evictions do not help.
 func (n *nominations) fail(pod types.UID, taken bool) {
 	n.drop(pod)
 	n.mu.Lock()
@@ -130,7 +130,7 @@ func (n *nominations) fail(pod types.UID, taken bool) {
 }
 
 // abandon keeps no more room for a pod that was rejected before nodes were tried: by its quota, for
-// example, which others have used up. The scheduler no longer nominates it either.
+// example, which other pods have used up. The scheduler no longer nominates it either.
 func (n *nominations) abandon(pod types.UID) {
 	if _, ok := n.pods.Get(pod); ok {
 		n.fail(pod, true)

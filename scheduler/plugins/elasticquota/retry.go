@@ -15,7 +15,7 @@ func (p *ElasticQuota) EventsToRegister() []scheduler.ClusterEvent {
 }
 
 // podHelps reports whether a change of another pod may help a pod that a quota or kept room
-// rejected: the other one left its node, or does not count in a min anymore although it is
+// rejected: the other pod left its node, or does not count in a min anymore although it is
 // protected. Without preemption only pods of the same quota help. A PodDisruptionBudget that allows
 // more evictions when a pod becomes ready does not: it is updated later than the pod.
 func (p *ElasticQuota) podHelps(pod *corev1.Pod, before, after interface{}) bool {

@@ -174,7 +174,7 @@ func before(a, b *corev1.Pod) bool {
 	return a.UID < b.UID
 }
 
-// guaranteed returns the pods of a quota that fit into its min, by UID. The others borrow.
+// guaranteed returns a quota's pods that fit into its min, by UID. The other pods borrow.
 func (u *usage) guaranteed(q *quota, protected func(*corev1.Pod) bool) map[types.UID]bool {
 	within, used := map[types.UID]bool{}, amounts{}
 	for _, e := range u.podsOf(q, protected) {

@@ -188,7 +188,7 @@ func (g *GPUPacking) Filter(_ context.Context, state scheduler.State, pod *corev
 }
 
 // Score returns by how much the fragment of the node shrinks, in whole steps; less than 0 if it
-// grows. Nodes without devices are better for pods without GPUs than all others.
+// grows. Nodes without devices are better for pods without GPUs than all other nodes.
 func (g *GPUPacking) Score(_ context.Context, state scheduler.State, pod *corev1.Pod,
 	node scheduler.NodeInfo) (int64, *scheduler.Status) {
 	d := g.demand(state, pod)

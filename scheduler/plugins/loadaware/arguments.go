@@ -16,7 +16,7 @@ import (
 
 // Values of Arguments.Stale.
 const (
-	// StaleNeutral gives a node without fresh data the mean score of the others.
+	// StaleNeutral gives a node without fresh data the other nodes' mean score.
 	StaleNeutral = "Neutral"
 	// StaleExclude rejects a node without fresh data, as long as another node has fresh data.
 	StaleExclude = "Exclude"

@@ -92,8 +92,8 @@ func (r *rejections) forget(uid types.UID) {
 	delete(r.pods, uid)
 }
 
-// prune removes the pods that are not pending anymore, and returns the nodes that the others wait
-// for, with their rounds.
+// prune removes the pods that are not pending anymore, and returns the nodes that the other pods
+// wait for, with their rounds.
 func (r *rejections) prune(pending findPending) map[string]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

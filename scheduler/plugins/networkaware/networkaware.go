@@ -2,7 +2,7 @@
 // in which an agent on each node reports the latency that it measures.
 //
 // The plugin reads the resource through a dynamic informer. A node without an object, or with one
-// that cannot be parsed, gets the mean score of the others. While the resource does not exist, the
+// that cannot be parsed, gets the other nodes' mean score. While the resource does not exist, the
 // plugin skips scoring.
 package networkaware
 

@@ -11,8 +11,8 @@ import (
 const (
 	// StrategyLeastAllocated prefers the zone with the most free resources.
 	StrategyLeastAllocated = "LeastAllocated"
-	// StrategyMostAllocated prefers the zone with the least free resources, so that others stay free
-	// for large pods.
+	// StrategyMostAllocated prefers the zone with the least free resources, so that other zones stay
+	// free for large pods.
 	StrategyMostAllocated = "MostAllocated"
 )
 

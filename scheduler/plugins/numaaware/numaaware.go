@@ -146,8 +146,8 @@ func (p *NUMAAware) Filter(_ context.Context, state scheduler.State, pod *corev1
 	if t.place(n, t.without(missing), &placed) {
 		return nil
 	}
-	// The event that deletes a pod makes the scheduler retry others, possibly before it has reached
-	// the plugin.
+	// The event that deletes a pod makes the scheduler retry other pods, possibly before it has
+	// reached the plugin.
 	if missing != nil {
 		if t.place(n, t.without(p.missingOf(node)), &placed) {
 			return nil

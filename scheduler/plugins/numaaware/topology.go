@@ -58,7 +58,7 @@ type topology struct {
 	// all containers share it.
 	single, pod bool
 	zones       []zone
-	// has are the resources of zones; others are not tied to one.
+	// has are the resources of zones; other resources are not tied to a zone.
 	has map[corev1.ResourceName]bool
 }
 

@@ -42,7 +42,7 @@ func confine(to, dir string) error {
 	})
 }
 
-// confineFile refuses a workspace, and a file that includes another one from elsewhere.
+// confineFile refuses a workspace, and a file that includes another file from elsewhere.
 func confineFile(name string) error {
 	if filepath.Base(name) == workspaceFile {
 		return errors.New("the archive has a " + workspaceFile)
