@@ -67,7 +67,8 @@ func forKarpenter(profile *yaml.Node) *yaml.Node {
 }
 
 // forClusterAutoscaler returns a configuration with one profile of in-tree plugins, and the names
-// of the other ones. Plugin sets without an effect on the simulation are kept if they are valid.
+// of the dropped plugins. Plugin sets without an effect on the simulation are kept if they are
+// valid.
 func forClusterAutoscaler(doc *schema.Document, profile *yaml.Node) (root *yaml.Node, dropped []string) {
 	profile = node.Copy(profile)
 	plugins := node.Get(profile, "plugins")

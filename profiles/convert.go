@@ -21,8 +21,8 @@ type ConvertRequest struct {
 	// reads API. One of the two is required; [Target] parses either.
 	Release versions.Release
 
-	// Source is a KubeSchedulerConfiguration of any config API, a legacy Policy (JSON or YAML), or
-	// a ConfigMap with one of them; SourceName is its name in errors.
+	// Source is a KubeSchedulerConfiguration in any config API, a legacy Policy (JSON or YAML), or a
+	// ConfigMap with one of them; SourceName is its name in errors.
 	Source     []byte
 	SourceName string
 

@@ -63,8 +63,8 @@ const (
 func IsProbe(schedulerName string) bool { return strings.HasPrefix(schedulerName, probePrefix) }
 
 // Probe adds a profile for each plugin that filters, and recorders before, between and after the
-// extenders. The profile to probe does not change, except that all nodes are examined instead of a
-// part of them.
+// extenders. The profile to probe does not change, except that all nodes are examined instead of
+// only a part.
 func Probe(r ProbeRequest) (*Probed, error) {
 	doc, err := schema.Read("configuration", r.Configuration, false)
 	if err != nil {

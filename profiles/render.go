@@ -74,8 +74,8 @@ type Rendered struct {
 	Notes []schema.Note
 	// Plugins are the sorted names of the plugins that the configuration enables or configures.
 	Plugins []string
-	// Files are the sorted paths, as the scheduler's process sees them, of the certificates and
-	// keys of the extenders. The scheduler exits if one is missing.
+	// Files are the sorted paths, as the scheduler's process sees them, of the extenders' certificates
+	// and keys. The scheduler exits if one is missing.
 	Files []string
 	// Policy is the legacy Policy that the scheduler reads in addition: see [RenderPolicy]. Nil if
 	// it reads none.

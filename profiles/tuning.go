@@ -49,8 +49,8 @@ const (
 	numaPlugin = "NUMAAware" // of scheduler/plugins/numaaware
 )
 
-// NewTunable returns the configuration that the request of a rendering has, as v1 configuration, to
-// change the profile of the scheduler. The compiled-in plugins are enabled in it.
+// NewTunable returns the configuration in a rendering request, as v1 configuration, to change the
+// scheduler's profile. The compiled-in plugins are enabled in it.
 func NewTunable(r Request) (*Tunable, error) {
 	for _, p := range r.Enable {
 		r.Plugins = append(slices.Clone(r.Plugins), p.Name)

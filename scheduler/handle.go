@@ -21,7 +21,7 @@ type Handle interface {
 	// started.
 	SharedInformerFactory() informers.SharedInformerFactory
 	// KubeConfig returns a configuration for other clients, such as a dynamic client. It is a copy of
-	// the scheduler's configuration; before 1.22 it uses the connection of ClientSet.
+	// the scheduler's configuration; before 1.22 it uses ClientSet's connection.
 	KubeConfig() (*rest.Config, error)
 	// EventRecorder records events in the scheduler's name.
 	EventRecorder() events.EventRecorder

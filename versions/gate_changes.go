@@ -6,9 +6,9 @@ import "slices"
 type GateChange struct {
 	Name     string
 	From, To Gate
-	// Scheduling is set if the scheduler itself reads the gate (pkg/scheduler of any release), or the
-	// gate guards a field of pods that it reads. Other gates belong to the libraries that
-	// kube-scheduler links.
+	// Scheduling is set if the scheduler itself reads the gate (pkg/scheduler in any release), or the
+	// gate guards a pod field that it reads. Other gates belong to the libraries that kube-scheduler
+	// links.
 	Scheduling bool
 }
 

@@ -24,8 +24,8 @@ type Condition struct {
 	// Extenders: the scheduler calls extenders. WholeNodes: it sends whole nodes to an extender that
 	// filters, not names.
 	Extenders, WholeNodes bool
-	// Overrides: plugins of multiPoint are enabled again at an extension point in an order for which
-	// one of them is loaded twice.
+	// Overrides: multiPoint plugins are enabled again at an extension point in an order for which one
+	// of them is loaded twice.
 	Overrides bool
 	// FewScores: fewer plugins run at score than at preScore.
 	FewScores bool

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// requirement is an API or permission that kube-schedulers of some minor releases wait for at
+// requirement is an API or permission that kube-schedulers in some minor releases wait for at
 // startup, and the minor releases of the API server that provide it. A scheduler that cannot list
 // the resources that it watches does not fail: it never schedules anything.
 type requirement struct {

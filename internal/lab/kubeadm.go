@@ -59,8 +59,8 @@ func (u *bringUp) kubeadmSteps() []step {
 // balanced reports whether the lab has a load balancer in front of its API servers.
 func (l *Lab) balanced() bool { return l.hosted() || l.byKubeadm() && l.state.Masters > 1 }
 
-// server returns the host and port under which programs outside the control-plane nodes find the
-// API server: of the load balancer, the virtual address, or the only one.
+// server returns the host and port under which clients other than the control-plane nodes find the
+// API server: the load balancer's, the virtual address, or the only API server's.
 func (l *Lab) server() (string, error) {
 	if l.balanced() {
 		at, err := l.balancerAt()

@@ -59,9 +59,9 @@ type file struct {
 	data []byte
 }
 
-// authorities are the CAs and keys that the control-plane nodes of a cluster share: a CA for the
-// cluster, one for the front proxy, which API servers require since 1.37, and the keys of service
-// accounts.
+// authorities are the CAs and keys that a cluster's control-plane nodes share: a CA for the
+// cluster, one for the front proxy, which API servers require since 1.37, and the service account
+// keys.
 type authorities struct {
 	cluster, frontProxy *certificates.Authority
 	serviceAccount      certificates.Pair

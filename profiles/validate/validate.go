@@ -1,4 +1,4 @@
-// Package validate checks a document against the built-in rules of a release: its decoder, its
+// Package validate checks a document against a release's built-in rules: its decoder, its
 // validation, and the startup of its scheduler.
 package validate
 

@@ -32,8 +32,8 @@ type Cache struct {
 
 	mu    sync.RWMutex
 	nodes map[string]*node // one without an object has pods and is not known yet
-	// on is the node on which each pod counts, so that each pod counts once, regardless of the
-	// order of events.
+	// on is the node on which each pod counts, so that each pod counts once, regardless of the event
+	// order.
 	on    map[types.UID]string
 	bound []func(ctx context.Context, pod *corev1.Pod, node string)
 	// life is the cache's context, from start on.

@@ -100,7 +100,7 @@ var errNamesOnly = errors.New(
 	"the request has whole objects, and this extender takes names only: set nodeCacheCapable: true in the scheduler's " +
 		"configuration")
 
-// cutNames cuts the node names from the end of a body, in the form that schedulers write: they are
+// cutNames cuts the node names from the body's end, in the form that schedulers write: they are
 // most of the body and simple enough to need no decoder. The rest is a valid document if and only
 // if the names were a field of the outermost object.
 func cutNames(body []byte, most int) (rest []byte, names []string, found bool) {
@@ -115,8 +115,8 @@ func cutNames(body []byte, most int) (rest []byte, names []string, found bool) {
 	return append(bytes.Clone(before), '}'), names, true
 }
 
-// splitAtNames returns the text before the field of the node names and the text between the first
-// and the last quote of their list.
+// splitAtNames returns the text before the node names' field and the text between the first and the
+// last quote in their list.
 func splitAtNames(body []byte) (before, list []byte, found bool) {
 	const begin, end = `,"NodeNames":["`, `"]}`
 	// Inside a string the quotes would be escaped.

@@ -67,10 +67,10 @@ type Options struct {
 	// MaxBody is the maximum body size in bytes. By default, it follows from the number of nodes in
 	// the cache. Larger bodies are answered with status 413, as are bodies that name too many nodes.
 	MaxBody int64
-	// MaxMemory is the memory in bytes that all running requests may take, by an upper bound of the
-	// memory that the extender allocates for each; the default is half of the program's memory
-	// limit (GOMEMLIMIT), 1 GiB without one. A request that does not get its memory within a second
-	// is answered with status 503, which a scheduler handles like an extender that does not answer.
+	// MaxMemory is the memory in bytes that all running requests may take, by an upper bound for the
+	// memory that the extender allocates for each. Defaults to half the program's memory limit
+	// (GOMEMLIMIT), 1 GiB without one. A request that does not get its memory within a second is
+	// answered with status 503, which a scheduler handles like an extender that does not answer.
 	MaxMemory int64
 	// BodyTime and CallTime are time limits; the defaults apply if they are 0. A body that takes
 	// longer is answered with status 408.

@@ -59,7 +59,7 @@ func http2Limits() *http.HTTP2Config {
 // serve.
 //
 // Without ClientCAFile everyone who reaches the address may send requests; with it, all paths
-// except /healthz, /readyz, /answered, /metrics and the paths of AnonymousVerbs require a client
+// except /healthz, /readyz, /answered, /metrics and the AnonymousVerbs paths require a client
 // certificate signed by one of the CAs.
 func Serve(ctx context.Context, o ServeOptions, h http.Handler) error {
 	if o.Log == nil {

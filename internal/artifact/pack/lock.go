@@ -25,8 +25,8 @@ import (
 type lock struct {
 	APIVersion string `yaml:"apiVersion"`
 	Kind       string `yaml:"kind"`
-	// PMKSched is the pmk-sched version that wrote it. It is not compared: a difference explains
-	// others.
+	// PMKSched is the pmk-sched version that wrote it. It is not compared: a difference explains other
+	// differences.
 	PMKSched string `yaml:"pmkSched,omitempty"`
 	// Release is the Kubernetes release, Source where it came from, and Commit the commit of a git
 	// source.
@@ -176,8 +176,8 @@ func newLocking(r *Request) (*locking, error) {
 	return l, l.pinBase(&r.Base)
 }
 
-// pinBase adds the locked digest to a base in a registry, unless the base has a digest or is
-// another one.
+// pinBase adds the locked digest to a base in a registry, unless the base has a digest or is a
+// different base.
 func (l *locking) pinBase(base *image.Base) error {
 	if base.Reference == "" || strings.Contains(base.Reference, "@") || !strings.Contains(l.locked.Base, "@") {
 		return nil

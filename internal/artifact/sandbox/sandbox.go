@@ -1,5 +1,5 @@
-// Package sandbox runs an image's program on this machine. An image is content that others wrote,
-// so its program gets no more than it needs:
+// Package sandbox runs an image's program on this machine. An image is content that other people
+// wrote, so its program gets no more than it needs:
 //
 //   - a separate, read-only root directory with nothing in it but the program and its files;
 //   - an unprivileged user without groups and capabilities, and an empty environment;

@@ -135,8 +135,8 @@ func (c Cluster) kubelet() object {
 // how full the machine's disk is.
 func KubeletTuning() map[string]any {
 	return map[string]any{
-		// Create the mirror pod of a static pod that started before the API server in the next
-		// round instead of a minute later.
+		// Create the mirror pod for a static pod that started before the API server in the next round
+		// instead of a minute later.
 		"syncFrequency": "2s",
 		// Report a node that has become ready at its next status check.
 		"nodeStatusUpdateFrequency": "1s",

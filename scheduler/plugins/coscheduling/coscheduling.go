@@ -1,17 +1,16 @@
-// Package coscheduling is a portable plugin that places the pods of a group together or not at all,
-// as distributed training, MPI and Spark need it.
+// Package coscheduling is a portable plugin that places a group's pods together or not at all, as
+// distributed training, MPI and Spark need it.
 //
-// Pods with the same group label are a group. Its pods are tried when so many of them exist as the
-// group's size says and the free room of the cluster may suffice. Each one that gets a node keeps
-// it and waits for the group's other pods at Permit. When all have a node, they are bound; when one
-// of them gets none or time is up, all give up their nodes, and the group waits until the cluster
-// has more room or a back-off is over. Several groups are tried at the same time only if there is
-// room for all of them, so that they cannot take each other's room and wait forever. If they get in
-// each other's way nevertheless, the first group keeps its nodes and the other groups wait for
-// their turn.
+// Pods with the same group label are a group. Its pods are tried when as many exist as the group's
+// size and the cluster's free room may suffice. Each one that gets a node keeps it and waits for
+// the group's other pods at Permit. When all have a node, they are bound; when one pod gets none or
+// time is up, all give up their nodes, and the group waits until the cluster has more room or a
+// back-off is over. Several groups are tried at the same time only if there is room for all of
+// them, so that they cannot take each other's room and wait forever. If they get in each other's
+// way nevertheless, the first group keeps its nodes and the other groups wait for their turn.
 //
 // The plugin does not sort the queue. A scheduler has one order for all profiles, and a second
-// plugin for it prevents its start. The plugin does not depend on the order of the queue.
+// plugin for it prevents its start. The plugin does not depend on the queue's order.
 package coscheduling
 
 import (

@@ -108,8 +108,8 @@ func (g *gang) wakeAll(now time.Time) {
 }
 
 // settle is the time until the scheduler has put a pod that was turned away into the queue of
-// unschedulable pods, and has taken the resources of a pod that gave up its node off that node. A
-// retry before is lost.
+// unschedulable pods, and has released the node resources of a pod that gave up its node. A retry
+// before is lost.
 const settle = 300 * time.Millisecond
 
 func (s *podState) retry(now time.Time) { s.due = now.Add(settle) }

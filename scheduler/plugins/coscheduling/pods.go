@@ -22,9 +22,9 @@ type pods struct {
 	// active contains the unfinished pods. It is the index of the scheduler's own informer, so it
 	// contains every pod that the scheduler tries to place.
 	active cache.Indexer
-	// scan is set if active has no index. The informer of older releases cannot take one: a scheduler
-	// makes it without a map of indexes (pkg/scheduler/scheduler.go, newPodInformer, up to 1.24 at
-	// least), and client-go writes to that map.
+	// scan is set if active has no index. Older releases' informer cannot take one: a scheduler makes
+	// it without an index map (pkg/scheduler/scheduler.go, newPodInformer, up to 1.24 at least), and
+	// client-go writes to that map.
 	scan func(pod *corev1.Pod) string
 	// scanned are the pods by group if active has no index, nil until they are needed. The plugin's
 	// lock guards them, and they are valid while it is held: many groups may be counted meanwhile.

@@ -1,5 +1,5 @@
-// Package costaware is a portable plugin that prefers nodes where a pod costs little: the price of
-// the node by the share of it that the pod requests.
+// Package costaware is a portable plugin that prefers nodes where a pod costs little: the node's
+// price times the share of the node that the pod requests.
 package costaware
 
 import (

@@ -2,10 +2,10 @@
 // which it reads from Prometheus.
 //
 // A goroutine for each metric queries Prometheus and publishes the results, so Filter and Score
-// never wait. The expected load of pods that were just assigned is added to the measured load until
-// it is measured too, so that a burst of pods does not go to a single idle node. A node without
-// fresh data gets the other nodes' mean score. While Prometheus is unavailable this applies to
-// every node, and the plugin has no effect.
+// never wait. The expected load of newly assigned pods is added to the measured load until it is
+// measured too, so that a pod burst does not go to a single idle node. A node without fresh data
+// gets the other nodes' mean score. While Prometheus is unavailable this applies to every node, and
+// the plugin has no effect.
 package loadaware
 
 import (

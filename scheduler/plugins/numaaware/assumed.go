@@ -115,9 +115,9 @@ func (p *NUMAAware) expireEvery(ctx context.Context, interval time.Duration) {
 	}
 }
 
-// expire forgets pods whose time is over, and reports whether one of them still counted: its
-// topology did not change, because the pod got nothing from a zone, or because the agent wrote it
-// before the kubelet reported the start of the pod.
+// expire forgets pods whose time is over, and reports whether any still counted: its topology did
+// not change, because the pod got nothing from a zone, or because the agent wrote it before the
+// kubelet reported the pod's start.
 func (p *NUMAAware) expire() (counted bool) {
 	p.assumed.Update("", func(pod *scheduler.AssumedPod) bool {
 		if !pod.Expired(p.now()) {
