@@ -87,8 +87,8 @@ func (c *comparison) differFields(where, name, pkg string, object schema.Object)
 // typeName is a type with its package.
 type typeName struct{ pkg, name string }
 
-// fieldTypes returns the types of a struct's fields by their names in JSON, with the fields of
-// embedded structs.
+// fieldTypes returns a struct's field types by their names in JSON, with the fields of embedded
+// structs.
 func (c *comparison) fieldTypes(pkg string, t *ast.StructType) map[string]typeName {
 	found := map[string]typeName{}
 	for _, field := range t.Fields.List {

@@ -41,7 +41,7 @@ func (c *comparison) checkReleases() {
 	slices.Sort(c.tables[len(c.tables)-1].Differences)
 }
 
-// checkGo compares the Go version of a release without rows: the patches of a minor release name
+// checkGo compares the Go version for a release without rows: the patches in a minor release name
 // several.
 func (c *comparison) checkGo() {
 	c.begin("version of Go", "versions/table.go sourceRows")

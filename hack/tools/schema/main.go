@@ -1,5 +1,5 @@
 // Command schema prints the JSON schema of a kind, pmk-sched.yaml by default, or, with the argument
-// crd, the CustomResourceDefinition, from the types and comments of api/v1alpha1. It runs in the
+// crd, the CustomResourceDefinition, from the types and comments in api/v1alpha1. It runs in the
 // repository's root.
 package main
 

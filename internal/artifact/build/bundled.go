@@ -150,7 +150,7 @@ func GoPath(cacheDir, version string) string {
 }
 
 // CompleteSums completes the checksum database's answers in a bundle's module cache: all of them
-// are about the newest database tree that they name, and the parts of the tree that prove them are
+// are about the newest database tree that they name, and the tree parts that prove them are
 // present. Then Go verifies the modules without a network, in any order.
 func CompleteSums(ctx context.Context, e Environment) (err error) {
 	databases, err := sumDatabases(e.CacheDir)

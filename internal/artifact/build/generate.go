@@ -112,9 +112,9 @@ func generateMain(release versions.Release, rules versions.Rules, plugins bool) 
 	return format.Source(text.Bytes())
 }
 
-// generateModule returns go.mod and go.sum of a module that requires s with its own versions: s
+// generateModule returns go.mod and go.sum for a module that requires s with its own versions: s
 // itself, its staging modules at the version under which they are published, and the replaced
-// modules of its go.mod. requires and replaces are further directives.
+// modules in its go.mod. requires and replaces are further directives.
 func generateModule(s source, stagingVersion, moreSums string, requires, replaces []string) (map[string][]byte, error) {
 	var text strings.Builder
 	fmt.Fprintf(&text, "module %s\n\n", generatedModule)

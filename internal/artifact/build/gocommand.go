@@ -124,7 +124,7 @@ func isGoVariable(name string) bool {
 	return strings.HasPrefix(name, "GO") && name != "GOOGLE_APPLICATION_CREDENTIALS" || strings.HasPrefix(name, "CGO_")
 }
 
-// keptFlags returns the flags of the user's GOFLAGS that are about the machine and that every
+// keptFlags returns the flags in the user's GOFLAGS that are about the machine and that every
 // supported toolchain accepts: a writable module cache, and the number of parallel compilers.
 func keptFlags(flags string) string {
 	var kept []string

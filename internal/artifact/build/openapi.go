@@ -13,12 +13,11 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Until 1.23 the OpenAPI definitions of kube-apiserver
-// (pkg/generated/openapi/zz_generated.openapi.go) are not part of its module: upstream's make
-// generates them before it compiles. Here the release's own openapi-gen generates them. Nothing can
-// be added to a package of another module, and the oldest Go that is needed (1.15) has no -overlay,
-// so the package that imports the definitions, and the main that imports that one, are copied to
-// the generated module with them.
+// Until 1.23 kube-apiserver's OpenAPI definitions (pkg/generated/openapi/zz_generated.openapi.go)
+// are not part of its module: upstream's make generates them before it compiles. Here the release's
+// own openapi-gen generates them. Nothing can be added to a package of another module, and the
+// oldest Go that is needed (1.15) has no -overlay, so the package that imports the definitions, and
+// the main that imports that one, are copied to the generated module with them.
 const (
 	kubeAPIServer    = "kube-apiserver"
 	apiserverDir     = "cmd/kube-apiserver"

@@ -148,9 +148,9 @@ func (r *recipe) explainPlugins(err error) error {
 // scheduler/adapter/kinds.go).
 var foreignKind = regexp.MustCompile(`(?m)^panic: (plugin (\S+): package (\S+) registers the kind .*)$`)
 
-// sameArguments returns the error of a scheduler that does not start because two plugins have the
-// same kind of arguments, or nil if its output does not report that. Only the compiled scheduler
-// knows what its packages register.
+// sameArguments returns the error from a scheduler that does not start because two plugins have the
+// same arguments kind, or nil if its output does not report that. Only the compiled scheduler knows
+// what its packages register.
 func sameArguments(step, output string) error {
 	found := foreignKind.FindStringSubmatch(output)
 	if found == nil {

@@ -14,8 +14,8 @@ type prepared struct {
 	dir, workspace string
 	// temporary reports whether the directory is removed after the build.
 	temporary bool
-	// packages are the import paths of the packages that are linked into the targets, each with the
-	// size of its source in bytes, or 0 if it is in Go's build cache and is not compiled.
+	// packages are the import paths of the packages that are linked into the targets, each with its
+	// source size in bytes, or 0 if it is in Go's build cache and is not compiled.
 	packages map[Platform]map[string]int64
 }
 

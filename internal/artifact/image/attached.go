@@ -17,8 +17,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/contextio"
 )
 
-// Documents returns the documents of a media type that are attached to the index or the manifest
-// with the digest, the smallest first, without documents of more than limit bytes. They are
+// Documents returns the documents with a media type that are attached to the index or the manifest
+// with the digest, the smallest first, without documents larger than limit bytes. They are
 // untrusted input: one is read at a time, and more than 64 MiB in all are an error, which is the
 // last element.
 func (s *Stored) Documents(ctx context.Context, digest, mediaType string, limit int64) iter.Seq2[[]byte, error] {

@@ -91,8 +91,8 @@ func (b *Built) seal(platforms []string, annotations map[string]string) error {
 	return nil
 }
 
-// digestBases returns the base's digest, or, for several platforms, the digest of the list of their
-// digests.
+// digestBases returns the base's digest, or, for several platforms, the digest of their digest
+// list.
 func digestBases(bases map[string]baseImage, platforms []string) (string, error) {
 	var digests []string
 	for _, platform := range platforms {

@@ -31,9 +31,9 @@ const killDelay = 5 * time.Second
 // would double this program's size.
 type containerd struct{ socket string }
 
-// LoadContainerd imports the image for this machine into the namespace k8s.io of the containerd
-// that listens on socket ("" means DefaultContainerdSocket), under the canonical name of ref, which
-// the kubelet uses.
+// LoadContainerd imports the image for this machine into the namespace k8s.io in the containerd
+// that listens on socket ("" means DefaultContainerdSocket), under ref's canonical name, which the
+// kubelet uses.
 func LoadContainerd(ctx context.Context, b *Built, ref, socket string) error {
 	c := newContainerd(socket)
 	img, err := b.host("load into containerd")

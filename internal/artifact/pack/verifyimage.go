@@ -209,7 +209,7 @@ func (v *verifier) check(name string, err error) bool {
 }
 
 // any adds a check that passes if one of the documents has no differences: a key may have signed
-// documents of other tools too.
+// other tools' documents too.
 func (v *verifier) any(
 	name, platform string, documents []json.RawMessage, compare func(json.RawMessage) ([]string, error),
 ) {

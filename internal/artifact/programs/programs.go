@@ -1,10 +1,10 @@
 // Package programs finds the Kubernetes programs that labs and simulations run. Kubernetes
 // publishes these programs, so they are compiled only if they cannot be found anywhere else:
 //
-//   - in a directory that the user names, or in the directory of envtest (directory.go);
+//   - in a directory that the user names, or in envtest's directory (directory.go);
 //   - in the cache: compiled before, or downloaded before (store.go);
-//   - in the images and on the download site of Kubernetes (published.go, download.go), or on
-//     mirrors of both;
+//   - in the Kubernetes images and on the download site (published.go, download.go), or on mirrors
+//     of both;
 //   - in the release's Go modules, which internal/artifact/build compiles.
 //
 // Each program is reported with its origin and its SHA-256 digest. A download is used only if its
@@ -109,9 +109,9 @@ type Request struct {
 	EtcdVersion string
 }
 
-// etcdVersion returns the version to download or to compile. kubeadm of some release runs every
-// version that is requested, so Kubernetes publishes its image (DefaultEtcdVersion in
-// cmd/kubeadm/app/constants/constants.go; build.EtcdVersion is that of 1.36).
+// etcdVersion returns the version to download or to compile. some release's kubeadm runs every
+// requested version, so Kubernetes publishes its image (DefaultEtcdVersion in
+// cmd/kubeadm/app/constants/constants.go; build.EtcdVersion is 1.36's).
 func (r Request) etcdVersion() string { return cmp.Or(r.EtcdVersion, build.EtcdVersion) }
 
 // Find returns the programs by name. It reports each program that was not in the cache.

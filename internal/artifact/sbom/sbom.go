@@ -112,8 +112,8 @@ func PackageURL(path, version string) string {
 	return golangType + path + "@" + url.QueryEscape(version)
 }
 
-// library describes a module. The name of the standard library is stdlib, as in the vulnerability
-// database of Go.
+// library describes a module. The standard library's name is stdlib, as in Go's vulnerability
+// database.
 func library(path, version, sum string) cyclonedx.Component {
 	purl := PackageURL(path, version)
 	c := cyclonedx.Component{

@@ -110,8 +110,8 @@ type Composition struct {
 }
 
 // Compose returns the composition of a plugin with the given methods. It ignores methods that no
-// extension point contains. It is an error if the minor lacks one of the extension points, if the
-// plugin has only some methods of an extension point, or if it has none at all.
+// extension point contains. It is an error if the minor lacks an extension point, if the plugin has
+// only some of an extension point's methods, or if it has none at all.
 func Compose(minor int, methods []string) (Composition, error) {
 	var c Composition
 	preFilterNodes := versions.Release{Major: 1, Minor: minor}.Rules().PreFilterNodes

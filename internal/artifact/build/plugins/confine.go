@@ -65,7 +65,7 @@ func confineFile(name string) error {
 
 // plainInclude matches an include of Go's assembler as everyone writes it, and anyInclude all that
 // it accepts (cmd/asm/internal/lex/input.go): with comments in between, and with escapes in the
-// name, which is a path of any file.
+// name, which is any file's path.
 var (
 	plainInclude = regexp.MustCompile(`(?m)^#include "([A-Za-z0-9_./-]+)"[ \t]*$`)
 	anyInclude   = regexp.MustCompile(`#(?s:\s|/\*.*?\*/|//[^\n]*)*include`)

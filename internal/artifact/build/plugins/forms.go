@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// MethodForms returns the signatures that a minor accepts for the factory and methods of native
-// plugins, by function name, in the notation of [InterfaceForms].
+// MethodForms returns the signatures that a minor accepts for native plugins' factory and methods,
+// by function name, in the notation of [InterfaceForms].
 func MethodForms(minor int) map[string][]string {
 	forms := map[string][]string{}
 	for _, known := range slices.Concat(factories, extensionMethods) {

@@ -100,9 +100,9 @@ func (m *pluginModule) looksLikePlugin(dir string) bool {
 // smaller; a module with more is not a plugin.
 const maxModuleBytes = 128 << 20
 
-// moduleReader collects the files of a module that the go command may compile or embed: sources
-// without tests, outside of vendor, testdata, hidden directories and nested modules, and the files
-// that match the go:embed patterns of these sources.
+// moduleReader collects the files in a module that the go command may compile or embed: sources
+// without tests, outside vendor, testdata, hidden directories and nested modules, and the files
+// that match these sources' go:embed patterns.
 type moduleReader struct {
 	fs    fs.FS
 	root  string

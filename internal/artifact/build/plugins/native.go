@@ -105,8 +105,8 @@ func (s span) String() string {
 	return fmt.Sprintf("1.%d to 1.%d", s.from, s.until-1)
 }
 
-// minorsOf returns the minors in which a method may have a signature. The signatures of one method
-// do not overlap, except the signatures of PostFilter, where one is an alias.
+// minorsOf returns the minors in which a method may have a signature. A method's signatures do not
+// overlap, except for PostFilter, where one is an alias.
 func minorsOf(name, text string) (span, bool) {
 	for _, known := range extensionMethods {
 		if known.name != name && (known.name != "AddPod" || name != "RemovePod") {

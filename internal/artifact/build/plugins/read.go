@@ -18,8 +18,8 @@ import (
 // Options are the inputs of Read.
 type Options struct {
 	Plugins []Plugin
-	// Imports are packages that are imported for their side effects, such as the registration of a
-	// scheme of arguments.
+	// Imports are packages that are imported for their side effects, such as registering a scheme for
+	// arguments.
 	Imports []string
 	// Release is the release that the plugins are compiled for, and Rules are its rules.
 	Release versions.Release

@@ -75,9 +75,9 @@ func (w *workspace) readPaths() error {
 	return nil
 }
 
-// addReplacements adds the modules of the workspace that a module at a root imports to its go.mod
-// as replace directives, and the replace directives of the workspace: a build has no workspace.
-// They override the module's directives, as in the go command.
+// addReplacements adds the workspace modules that a module at a root imports to its go.mod as
+// replace directives, and the workspace's replace directives: a build has no workspace. They
+// override the module's directives, as in the go command.
 func (w *workspace) addReplacements(m *pluginModule, root string) error {
 	add := func(path, version, dir string) error {
 		inside, err := filepath.Rel(root, dir)
