@@ -109,7 +109,7 @@ type Request struct {
 	EtcdVersion string
 }
 
-// etcdVersion returns the version to download or to compile. some release's kubeadm runs every
+// etcdVersion returns the version to download or to compile. Some release's kubeadm runs every
 // requested version, so Kubernetes publishes its image (DefaultEtcdVersion in
 // cmd/kubeadm/app/constants/constants.go; build.EtcdVersion is 1.36's).
 func (r Request) etcdVersion() string { return cmp.Or(r.EtcdVersion, build.EtcdVersion) }
