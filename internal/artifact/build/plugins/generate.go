@@ -35,7 +35,8 @@ import (
 {{- end}}
 )
 
-// plugins returns the plugins that are compiled in, in addition to the release's in-tree plugins.
+// plugins returns the plugins that are compiled in, in addition to the in-tree plugins of the
+// release.
 func plugins() []app.Option {
 	return []app.Option{
 {{- range .Plugins}}
