@@ -39,7 +39,7 @@ type AutoscalerDifference struct {
 }
 
 // CompareAutoscaler returns why an autoscaler decides differently from a scheduler with a
-// configuration. It does not know the flags of the autoscaler.
+// configuration. It does not know the autoscaler's flags.
 func CompareAutoscaler(configuration []byte, a Autoscaler) ([]AutoscalerDifference, error) {
 	doc, err := schema.Read("configuration", configuration, false)
 	if err != nil {

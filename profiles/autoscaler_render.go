@@ -13,10 +13,10 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// ForAutoscaler returns the part of a configuration that an autoscaler reads, for the pods of one
+// ForAutoscaler returns the part of a configuration that an autoscaler reads, for pods with one
 // profile, and notes on the rest: a KubeSchedulerConfiguration with in-tree plugins for
-// [ClusterAutoscaler], the value of SCHEDULER_CONFIG for [Karpenter]. If no profile has the name,
-// the first one is used.
+// [ClusterAutoscaler], the SCHEDULER_CONFIG value for [Karpenter]. If no profile has the name, the
+// first one is used.
 func ForAutoscaler(configuration []byte, a Autoscaler, name string) (text []byte, notes []string, err error) {
 	doc, err := schema.Read("configuration", configuration, false)
 	if err != nil {
@@ -53,7 +53,7 @@ func ForAutoscaler(configuration []byte, a Autoscaler, name string) (text []byte
 	return text, notes, nil
 }
 
-// forKarpenter returns the default constraints of a profile. Karpenter refuses fields that have no
+// forKarpenter returns a profile's default constraints. Karpenter refuses fields that have no
 // effect on default constraints.
 func forKarpenter(profile *yaml.Node) *yaml.Node {
 	list := node.Sequence(nil)
@@ -67,7 +67,8 @@ func forKarpenter(profile *yaml.Node) *yaml.Node {
 }
 
 // forClusterAutoscaler returns a configuration with one profile of in-tree plugins, and the names
-// of the other ones. Plugin sets without an effect on the simulation are kept if they are valid.
+// of the dropped plugins. Plugin sets without an effect on the simulation are kept if they are
+// valid.
 func forClusterAutoscaler(doc *schema.Document, profile *yaml.Node) (root *yaml.Node, dropped []string) {
 	profile = node.Copy(profile)
 	plugins := node.Get(profile, "plugins")

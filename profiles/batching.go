@@ -16,7 +16,7 @@ import (
 // Unbatched is a profile whose pods the scheduler does not batch although its release can: it
 // computes the results for each pod, and does not reuse them for identical ones.
 type Unbatched struct {
-	// Profile is the scheduler name of the profile.
+	// Profile is the profile's scheduler name.
 	Profile string
 	// Reasons are clauses: "plugin Quiet does not sign pods".
 	Reasons []string
@@ -75,7 +75,7 @@ func FindUnbatched(source []byte, release versions.Release, plugins []Plugin,
 // signedPoints are the extension points whose results the scheduler reuses.
 func signedPoints() []string { return []string{"preFilter", "filter", "preScore", "score"} }
 
-// unsigned returns why plugins of a profile prevent the batching of pods.
+// unsigned returns the reasons for which a profile's plugins prevent pod batching.
 func unsigned(profile *yaml.Node, plugins []Plugin, api schema.API) []string {
 	var reasons []string
 	for _, p := range plugins {
@@ -92,7 +92,7 @@ func unsigned(profile *yaml.Node, plugins []Plugin, api schema.API) []string {
 	return reasons
 }
 
-// runsAt reports whether a plugin runs at one of the extension points of a profile.
+// runsAt reports whether a plugin runs at one of points in a profile.
 func runsAt(plugins *yaml.Node, p Plugin, points []string, api schema.API) bool {
 	everywhere := slices.Contains(schema.MergedPlugins(plugins, schema.MultiPoint, api), p.Name)
 	return slices.ContainsFunc(points, func(point string) bool {

@@ -21,8 +21,8 @@ type ConvertRequest struct {
 	// reads API. One of the two is required; [Target] parses either.
 	Release versions.Release
 
-	// Source is a KubeSchedulerConfiguration of any config API, a legacy Policy (JSON or YAML), or
-	// a ConfigMap with one of them; SourceName is its name in errors.
+	// Source is a KubeSchedulerConfiguration in any config API, a legacy Policy (JSON or YAML), or a
+	// ConfigMap with one of them; SourceName is its name in errors.
 	Source     []byte
 	SourceName string
 
@@ -31,8 +31,8 @@ type ConvertRequest struct {
 	// Lossy leaves out settings that cannot be converted, with a [Note] for each loss, instead of
 	// failing.
 	Lossy bool
-	// SchedulerName is the name of the only profile of a Policy, which has no name. If it is empty,
-	// the release's default is used, default-scheduler.
+	// SchedulerName is the name for a Policy's only profile, which has no name. Defaults to the
+	// release's default, default-scheduler.
 	SchedulerName string
 }
 
@@ -43,8 +43,8 @@ type Converted struct {
 	APIVersion string
 	// Release is the release that it is written for.
 	Release versions.Release
-	// YAML is the document with the comments of the source. A comment at the top lists the flags
-	// that kube-scheduler needs in addition.
+	// YAML is the document with the source's comments. A comment at the top lists the flags that
+	// kube-scheduler needs in addition.
 	YAML []byte
 	// Args are flags for settings of the source that the release reads only from its command line.
 	Args []string
@@ -130,7 +130,7 @@ func newestReader(a schema.API) versions.Release {
 	return versions.Release{}
 }
 
-// Target parses the target of a conversion: a config API ("v1beta3",
+// Target parses a conversion's target: a config API ("v1beta3",
 // "kubescheduler.config.k8s.io/v1beta3") or a release ("v1.24.3"). The other result is zero.
 func Target(to string) (api string, release versions.Release, err error) {
 	if a, ok := schema.APINamed(strings.TrimPrefix(to, schema.ConfigGroup+"/")); ok {

@@ -41,8 +41,8 @@ func (d *deployment) extenders() {
 	addExtenders(d.doc.Root, d.request.Extenders)
 }
 
-// reportExtenders reports the findings about the extenders of a document, and about those to be
-// added to it.
+// reportExtenders reports the findings about a document's extenders, and about those to be added to
+// it.
 func reportExtenders(r *schema.Report, release versions.Release, root *yaml.Node, added []schema.Extender) {
 	for _, f := range validate.Extenders(release, root, added) {
 		if f.Refuses() {
@@ -96,8 +96,8 @@ func warnings(found []validate.ExtenderFinding) ([]schema.Note, error) {
 }
 
 // SetExtenders removes the extenders with the URL prefixes drop from a rendered configuration and
-// appends others. Everything else is unchanged, so that adding an extender and dropping it again
-// restores the same bytes. Problems of the extenders are an [*Error]; the notes are warnings.
+// appends those in add. Everything else is unchanged, so that adding an extender and dropping it
+// again restores the same bytes. Problems of the extenders are an [*Error]; the notes are warnings.
 func SetExtenders(configuration []byte, release versions.Release, drop []string,
 	add []schema.Extender) ([]byte, []schema.Note, error) {
 	root, problem := schema.Decode(configuration)

@@ -74,13 +74,13 @@ func ParseFlag(arg string) (Flag, error) {
 	return Flag{}, schema.NewError("write each as --name=value", "scheduler argument %q is not a flag", arg)
 }
 
-// CommandLine are the flags of a kube-scheduler of a release.
+// CommandLine contains the flags for a release's kube-scheduler.
 type CommandLine struct {
 	Release versions.Release
-	// Process are flags for the files and the port of the process, and Configured the flags of its
-	// [Rendered] configuration.
+	// Process are flags for the process's files and port, and Configured the flags for its [Rendered]
+	// configuration.
 	Process, Configured []string
-	// Given are flags of the user, --name=value each. They override the others.
+	// Given are flags of the user, --name=value each. They override the other flags.
 	Given []string
 }
 
@@ -92,8 +92,8 @@ func (c CommandLine) Flags() ([]string, error) {
 		return nil, err
 	}
 	args := slices.Clone(c.Process)
-	// With this feature gate the scheduler uses the lease of the default scheduler, regardless of
-	// its configuration.
+	// With this feature gate the scheduler uses the default scheduler's lease, regardless of its
+	// configuration.
 	if rules.CoordinatedLeaderElection {
 		args = append(args, "--feature-gates=CoordinatedLeaderElection=false")
 	}

@@ -22,9 +22,8 @@ type Managed struct {
 	Lost []string `json:"lost"`
 }
 
-// ForEKS returns kubeSchedulerConfig of EKS as JSON: the strategies LeastAllocated and
-// MostAllocated with the weights of resources (API reference of EKS, KubeSchedulerConfigRequest and
-// ScoringStrategy).
+// ForEKS returns EKS's kubeSchedulerConfig as JSON: the strategies LeastAllocated and MostAllocated
+// with the resource weights (EKS API reference, KubeSchedulerConfigRequest and ScoringStrategy).
 func (t *Tunable) ForEKS() (Managed, error) {
 	m := Managed{Lost: t.foreign()}
 	for _, plugin := range t.scoringPlugins() {

@@ -21,7 +21,7 @@ type Plugin struct {
 	// Signs reports whether the plugin declares the part of a pod that its results depend on: see
 	// [FindUnbatched].
 	Signs bool
-	// Enable are the elements of Points at which the plugin is enabled. Nil means all of them, an
+	// Enable are the elements in Points at which the plugin is enabled. Nil means all of them, an
 	// empty list none.
 	Enable []string
 	// Weight multiplies its scores. If it is 0, the scheduler's default is used, 1.
@@ -195,8 +195,8 @@ func (d *deployment) addArgs(profile *yaml.Node, plugin Plugin) {
 	}
 }
 
-// Arguments returns the arguments of a plugin, as YAML, in each profile of the rendered
-// configuration that enables it; an element is empty if the profile has none.
+// Arguments returns a plugin's arguments, as YAML, in each profile of the rendered configuration
+// that enables it. An element is empty if the profile has none.
 func (r *Rendered) Arguments(plugin string) ([][]byte, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(r.YAML, &doc); err != nil || len(doc.Content) == 0 {

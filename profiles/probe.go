@@ -38,14 +38,14 @@ type Probed struct {
 	Unfiltered string
 	// Weights are the weights of the plugins that score.
 	Weights map[string]int64
-	// Extenders are the extenders of the configuration.
+	// Extenders are the configuration's extenders.
 	Extenders []ProbedExtender
 }
 
 // ProbedPlugin is a plugin, and the scheduler name of a profile that filters nodes with it alone.
 type ProbedPlugin struct{ Name, Profile string }
 
-// ProbedExtender is an extender. Its name is its URL, as in the log of the scheduler.
+// ProbedExtender is an extender. Its name is its URL, as in the scheduler's log.
 type ProbedExtender struct {
 	Name    string
 	Weight  int64
@@ -55,16 +55,16 @@ type ProbedExtender struct {
 const (
 	// probePrefix begins the scheduler names of probes. No scheduler has such a name.
 	probePrefix = "probe.pmk-sched.io/"
-	// recorderTimeout leaves time to send the names of all nodes of a large cluster.
+	// recorderTimeout leaves time to send all node names in a large cluster.
 	recorderTimeout = 30 * time.Second
 )
 
-// IsProbe reports whether a scheduler name is the name of a probe.
+// IsProbe reports whether a scheduler name is a probe's name.
 func IsProbe(schedulerName string) bool { return strings.HasPrefix(schedulerName, probePrefix) }
 
 // Probe adds a profile for each plugin that filters, and recorders before, between and after the
-// extenders. The profile to probe does not change, except that all nodes are examined instead of a
-// part of them.
+// extenders. The profile to probe does not change, except that all nodes are examined instead of
+// only a part.
 func Probe(r ProbeRequest) (*Probed, error) {
 	doc, err := schema.Read("configuration", r.Configuration, false)
 	if err != nil {

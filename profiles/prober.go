@@ -10,7 +10,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// prober makes profiles of the defaulted plugin sets of another one.
+// prober makes profiles from another profile's defaulted plugin sets.
 type prober struct {
 	sets *yaml.Node
 	api  schema.API

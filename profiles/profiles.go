@@ -5,9 +5,9 @@
 // A document goes through four packages. [schema] parses it strictly into YAML nodes that keep
 // comments, order and positions, and contains the fields of each config API as data; [policy] turns
 // a legacy Policy into a configuration and back; [convert] rewrites a configuration for another
-// config API; [validate] checks it against the built-in rules of a release. This package calls them
-// in order, sets the fields that a deployment needs, and writes the result. Every change is
-// reported in a [Note] with its line.
+// config API; [validate] checks it against a release's built-in rules. This package calls them in
+// order, sets the fields that a deployment needs, and writes the result. Every change is reported
+// in a [Note] with its line.
 //
 // v1beta1, v1beta3 and v1 are written, which together reach every release from 1.20 on; v1beta2 is
 // only read.
@@ -28,7 +28,7 @@ type (
 	Error = schema.Error
 	// Extender is one element of extenders.
 	Extender = schema.Extender
-	// ExtenderTLS is the tlsConfig of an extender.
+	// ExtenderTLS is an extender's tlsConfig.
 	ExtenderTLS = schema.ExtenderTLS
 	// ManagedResource is an extended resource that an extender manages.
 	ManagedResource = schema.ManagedResource
@@ -39,8 +39,8 @@ type (
 // DefaultExtenderTimeout is the default timeout of a call to an extender.
 const DefaultExtenderTimeout = schema.DefaultExtenderTimeout
 
-// SplitNotes returns the texts of notes and of warnings, each in the given order, with their places
-// in the named file.
+// SplitNotes returns the texts of notes and warnings, each in the given order, with their places in
+// the named file.
 func SplitNotes(all []Note, file string) (notes, warnings []string) {
 	for _, n := range all {
 		if n.IsWarning() {

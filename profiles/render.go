@@ -18,19 +18,18 @@ type Request struct {
 	// Release is the release of the kube-scheduler that reads it.
 	Release versions.Release
 	// SchedulerName is the name in the pods' spec.schedulerName, and the default name of the leader
-	// election lease. LeaseNamespace is the namespace of the lease. If it is empty, kube-system is
-	// used.
+	// election lease. LeaseNamespace is the lease's namespace. Defaults to kube-system.
 	SchedulerName, LeaseNamespace string
-	// LeaseName overrides the name of the lease: the default scheduler's is kube-scheduler.
+	// LeaseName overrides the lease's name: the default scheduler's is kube-scheduler.
 	LeaseName string
-	// Kubeconfig is the path of the kubeconfig as the scheduler's process sees it.
+	// Kubeconfig is the kubeconfig's path as the scheduler's process sees it.
 	Kubeconfig string
 	// LeaderElect enables leader election. Otherwise the source decides, and the default is disabled.
 	LeaderElect bool
 
-	// Preset is the name of a preset, see [Presets]; or Source is a configuration, with SourceName
-	// as its name in errors (a file name). If neither is set the preset is "default"; setting both
-	// is an error.
+	// Preset is a preset's name, see [Presets]; or Source is a configuration, with SourceName as its
+	// name in errors (a file name). If neither is set the preset is "default"; setting both is an
+	// error.
 	Preset     string
 	Source     []byte
 	SourceName string
@@ -41,7 +40,7 @@ type Request struct {
 	// Enable are compiled-in plugins to enable unless the source names them. They need not be in
 	// Plugins.
 	Enable []Plugin
-	// Extenders are appended to the extenders of the source.
+	// Extenders are appended to the source's extenders.
 	Extenders []schema.Extender
 	// Lossy leaves out settings that cannot be converted, with a [Note] for each loss, instead of
 	// failing.
@@ -49,11 +48,11 @@ type Request struct {
 	// Policy makes the scheduler read its predicates, priorities and extenders from a legacy Policy:
 	// see [RenderPolicy].
 	Policy bool
-	// Confined refuses files that the source, or the arguments of a plugin in Enable, name: they come
-	// out of a cluster, and the scheduler runs on the machine of the user.
+	// Confined refuses files that the source, or a plugin's arguments in Enable, name: they come from
+	// a cluster, and the scheduler runs on the user's machine.
 	Confined bool
-	// InsecurePort is the loopback port of the plain HTTP listener of 1.20–1.22, which a
-	// configuration cannot disable. If it is 0, DefaultInsecurePort is used.
+	// InsecurePort is the loopback port for the plain HTTP listener in 1.20–1.22, which a
+	// configuration cannot disable. Defaults to DefaultInsecurePort.
 	InsecurePort int
 }
 
@@ -75,8 +74,8 @@ type Rendered struct {
 	Notes []schema.Note
 	// Plugins are the sorted names of the plugins that the configuration enables or configures.
 	Plugins []string
-	// Files are the sorted paths, as the scheduler's process sees them, of the certificates and
-	// keys of the extenders. The scheduler exits if one is missing.
+	// Files are the sorted paths, as the scheduler's process sees them, of the extenders' certificates
+	// and keys. The scheduler exits if one is missing.
 	Files []string
 	// Policy is the legacy Policy that the scheduler reads in addition: see [RenderPolicy]. Nil if
 	// it reads none.

@@ -4,9 +4,9 @@ import "sigs.k8s.io/yaml"
 
 // Summary is the content of a KubeSchedulerConfiguration that other packages use.
 type Summary struct {
-	// Profiles are the scheduler names of the profiles.
+	// Profiles are the profiles' scheduler names.
 	Profiles []string
-	// Extenders are the URL prefixes of the extenders.
+	// Extenders are the extenders' URL prefixes.
 	Extenders []string
 	// LeaderElect is nil if the configuration does not set it. It is then enabled.
 	LeaderElect           *bool

@@ -21,8 +21,8 @@ type Tunable struct {
 	compiled []string
 }
 
-// Names of the settings of [Tunable]. The settings of a resource and the weight of a plugin have
-// its name after the prefix.
+// Names of the [Tunable] settings. The settings for a resource and a plugin's weight have its name
+// after the prefix.
 const (
 	SettingStrategy    = "strategy"
 	SettingPercentage  = "percentageOfNodesToScore"
@@ -34,13 +34,13 @@ const (
 
 // Values of settings.
 const (
-	// StrategyRatio is the prefix of the strategy RequestedToCapacityRatio with the utilization, in
-	// percent, that has the highest score. Full nodes have a score of 2 of 10.
+	// StrategyRatio is the prefix for the strategy RequestedToCapacityRatio with the utilization, in
+	// percent, that has the highest score. Full nodes score 2 out of 10.
 	StrategyRatio = schema.CapacityRatio + " "
 	// ValueOther is a value that no other setting has, such as another shape. It does not change the
 	// configuration.
 	ValueOther = "as it is"
-	// ConstraintsSystem are the default constraints of the release, ConstraintsNone are none, and
+	// ConstraintsSystem are the release's default constraints, ConstraintsNone are none, and
 	// ConstraintsEven are constraints with maxSkew 1 over zones and hosts.
 	ConstraintsSystem = "System"
 	ConstraintsNone   = "none"
@@ -49,8 +49,8 @@ const (
 	numaPlugin = "NUMAAware" // of scheduler/plugins/numaaware
 )
 
-// NewTunable returns the configuration that the request of a rendering has, as v1 configuration, to
-// change the profile of the scheduler. The compiled-in plugins are enabled in it.
+// NewTunable returns the configuration in a rendering request, as v1 configuration, to change the
+// scheduler's profile. The compiled-in plugins are enabled in it.
 func NewTunable(r Request) (*Tunable, error) {
 	for _, p := range r.Enable {
 		r.Plugins = append(slices.Clone(r.Plugins), p.Name)
@@ -109,7 +109,7 @@ func (t *Tunable) PolicyPlugins() []string {
 // HasNUMA reports whether the plugin NUMAAware is enabled.
 func (t *Tunable) HasNUMA() bool { return names(node.Get(t.profile, "plugins"), numaPlugin) }
 
-// Get returns the value of a setting.
+// Get returns a setting's value.
 func (t *Tunable) Get(setting string) string {
 	strategy := node.Get(schema.ConfigOf(t.profile, schema.ResourcesFit), "args", "scoringStrategy")
 	if plugin, ok := strings.CutPrefix(setting, PrefixWeight); ok {

@@ -9,7 +9,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// weight returns the weight of a plugin, 0 if it does not score.
+// weight returns a plugin's weight, 0 if it does not score.
 func (t *Tunable) weight(plugin string) int {
 	plugins := node.Get(t.profile, "plugins")
 	if e := schema.Entry(plugins, "score", "enabled", plugin); e != nil {
@@ -49,11 +49,11 @@ func (t *Tunable) setWeight(plugin string, weight int) {
 	node.Prune(plugins, "score")
 }
 
-// BreakTies returns the configuration of a simulation whose scheduler gives the same nodes to the
+// BreakTies returns the configuration for a simulation whose scheduler gives the same nodes to the
 // same pods in each run: it examines one node at a time, and extenders at the addresses prefer a
-// different node for each pod among nodes with the same score. Each extender contributes a digit
-// of base 11 to a rank, the least first: its scores are from 0 to 10. The weights of plugins and of
-// other extenders, to which given ones are added, are so much larger that a rank matters only among
+// different node for each pod among nodes with the same score. Each extender contributes a base-11
+// digit to a rank, the least first: its scores are from 0 to 10. The weights of plugins and the
+// other extenders, to which given are added, are so much larger that a rank matters only among
 // equal nodes.
 func (t *Tunable) BreakTies(given []schema.Extender, addresses []string, verb string) ([]byte, error) {
 	c := t.Copy()

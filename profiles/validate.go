@@ -26,7 +26,7 @@ type ValidateRequest struct {
 
 // Validation is the result of validating a document without its scheduler.
 type Validation struct {
-	// APIVersion is the apiVersion of the document; Kind is KubeSchedulerConfiguration or Policy.
+	// APIVersion is the document's apiVersion; Kind is KubeSchedulerConfiguration or Policy.
 	APIVersion, Kind string
 	// Plugins are the sorted names of plugins that the document enables or configures and that no
 	// release has in-tree.
@@ -48,9 +48,9 @@ func (v *Validation) Valid() bool { return len(v.Problems) == 0 }
 // Err returns the problems as an [*Error], or nil if the document is valid.
 func (v *Validation) Err() error { return schema.Problems(v.Problems).Err(v.doc.Name) }
 
-// Standalone returns the document with another kubeconfig, and without the files of its extenders,
-// which would have to exist. Up to 1.22 it also sets the addresses of the plain HTTP listener, so
-// that they can be replaced.
+// Standalone returns the document with another kubeconfig, and without its extenders' files, which
+// would have to exist. Up to 1.22 it also sets the addresses of the plain HTTP listener, so that
+// they can be replaced.
 func (v *Validation) Standalone(kubeconfig string) ([]byte, error) {
 	if v.listens {
 		for _, name := range []string{"healthzBindAddress", "metricsBindAddress"} {

@@ -3,8 +3,7 @@ package rbac
 import rbacv1 "k8s.io/api/rbac/v1"
 
 // ExtenderRole grants the permissions that an extender in its own pods needs: to read nodes and
-// pods, write events, the rules of its policies (PluginRules), and to bind pods if it has a bind
-// verb.
+// pods, write events, its policies' rules (PluginRules), and to bind pods if it has a bind verb.
 func ExtenderRole(o Options, binds bool) *rbacv1.ClusterRole {
 	role := PluginRole(o)
 	role.Name = extenderRole(o)

@@ -25,13 +25,13 @@ const (
 	authenticationReaderRole = "extension-apiserver-authentication-reader"
 )
 
-// SystemNamespace is where the API server keeps the ConfigMap
-// extension-apiserver-authentication and the Role that lets others read it. It
-// does not move with the scheduler.
+// SystemNamespace is the namespace in which the API server keeps the ConfigMap
+// extension-apiserver-authentication and the Role for reading it. It does not depend on the
+// scheduler's namespace.
 const SystemNamespace = metav1.NamespaceSystem
 
-// Subject is the identity of the scheduler's credentials: the User of a client certificate (its
-// common name), or a ServiceAccount. Namespace is only used for a ServiceAccount.
+// Subject is the identity in the scheduler's credentials: a client certificate's User (its common
+// name), or a ServiceAccount. Namespace is only used for a ServiceAccount.
 type Subject struct{ Kind, Name, Namespace string }
 
 // User is the Subject of a client certificate with the common name cn.
@@ -53,12 +53,12 @@ func (s Subject) subjects() []rbacv1.Subject {
 type Options struct {
 	// Name is the scheduler's name, and the prefix of every object's name.
 	Name string
-	// Namespace is the namespace of the ServiceAccount and, unless LeaseNamespace is set, of the
-	// lease.
+	// Namespace is the ServiceAccount's namespace and, unless LeaseNamespace is set, the lease's
+	// namespace.
 	Namespace string
-	// Subject is the subject of every binding. Zero means the ServiceAccount Name in Namespace.
+	// Subject is every binding's subject. Zero means the ServiceAccount Name in Namespace.
 	Subject Subject
-	// Labels are the labels of every object.
+	// Labels are every object's labels.
 	Labels map[string]string
 	// LeaseNamespace is the namespace of the leader election lease. Empty means Namespace.
 	LeaseNamespace string
@@ -82,7 +82,7 @@ func (o Options) subject() []rbacv1.Subject {
 
 func (o Options) leaseNamespace() string { return cmp.Or(o.LeaseNamespace, o.Namespace) }
 
-// meta returns the metadata of an object; namespace is empty for a cluster-scoped one.
+// meta returns an object's metadata; namespace is empty for a cluster-scoped one.
 func (o Options) meta(name, namespace string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: maps.Clone(o.Labels)}
 }

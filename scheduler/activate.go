@@ -17,22 +17,22 @@ import (
 // AnnotationActivated is the annotation that ActivateByUpdate sets: the time of the call.
 const AnnotationActivated = "pmk-sched.io/activated"
 
-// ActivateByUpdate is the implementation of Handle.Activate. It changes an annotation of the pod,
-// because the scheduler of every release retries an unschedulable pod that changed.
+// ActivateByUpdate implements Handle.Activate. It changes a pod annotation, because every release's
+// scheduler retries an unschedulable pod that changed.
 //
 // The annotation is written through the subresource status: system:kube-scheduler may patch
-// pods/status, and not pods (bootstrappolicy/policy.go), and the subresource keeps changes of
-// annotations (podStatusStrategy in pkg/registry/core/pod/strategy.go). The scheduler handles the
+// pods/status, and not pods (bootstrappolicy/policy.go), and the subresource keeps annotation
+// changes (podStatusStrategy in pkg/registry/core/pod/strategy.go). The scheduler handles the
 // update in Update in scheduling_queue.go, in pkg/scheduler/internal/queue up to 1.31 and in
 // pkg/scheduler/backend/queue from 1.32 on:
 //
 //   - Without queueing hints, the default up to 1.31, it compares the pods without resource
 //     version, generation, status and, from 1.22 on, managed fields and finalizers (isPodUpdated).
 //     Annotations remain, so the pod is queued.
-//   - With queueing hints it asks the plugins that rejected the pod about a general update of the
-//     pod (PodSchedulingPropertiesChange in pkg/scheduler/framework/events.go). It queues the pod
-//     for a plugin that registered no events, and for one that registered updates of pods. All pods
-//     that an extender rejected are queued.
+//   - With queueing hints it asks the plugins that rejected the pod about a general pod update
+//     (PodSchedulingPropertiesChange in pkg/scheduler/framework/events.go). It queues the pod for a
+//     plugin that registered no events, and for one that registered pod updates. All pods that an
+//     extender rejected are queued.
 //
 // A pod in its backoff is queued when that ends; 1.20 ends the backoff. The framework's own
 // Handle.Activate is not used: it exists from 1.32 on only, it ends the backoff, and an extender
@@ -54,9 +54,9 @@ func ActivateRule() rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods/status"}, Verbs: []string{"patch"}}
 }
 
-// AnnotatePod sets annotations of a pod, or of its subresource, with a merge patch. Without a
+// AnnotatePod sets annotations on a pod, or on its subresource, with a merge patch. Without a
 // resourceVersion it does not conflict with other writers. With the UID the API server rejects it
-// for a new pod of the same name.
+// for a new pod with the same name.
 func AnnotatePod(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, annotations map[string]string,
 	subresources ...string) error {
 	metadata := map[string]interface{}{"annotations": annotations}

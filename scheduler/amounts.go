@@ -9,8 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Amount returns the amount of a resource by its name: CPU in thousandths of a core, all others in
-// units.
+// Amount returns a resource's amount by name: CPU in millicores, all other resources in units.
 func (r *Resources) Amount(name corev1.ResourceName) int64 {
 	switch name {
 	case corev1.ResourceCPU:
@@ -25,7 +24,7 @@ func (r *Resources) Amount(name corev1.ResourceName) int64 {
 	return r.Scalar[name]
 }
 
-// NewResources returns the amounts of a list.
+// NewResources returns a list's amounts.
 func NewResources(list corev1.ResourceList) Resources {
 	r := Resources{Scalar: map[corev1.ResourceName]int64{}}
 	for name := range list {
@@ -77,11 +76,10 @@ func (r *Resources) Saturated() bool {
 		Amounts(r.Scalar).Saturated()
 }
 
-// Amounts are amounts of resources as Resources has them: CPU in thousandths of a core, all others
-// in units.
+// Amounts are resource amounts as in Resources: CPU in millicores, all other resources in units.
 type Amounts map[corev1.ResourceName]int64
 
-// NewAmounts returns the amounts of a list.
+// NewAmounts returns a list's amounts.
 func NewAmounts(list corev1.ResourceList) Amounts {
 	all := make(Amounts, len(list))
 	for name := range list {
@@ -189,7 +187,7 @@ func unitsOf(quantity resource.Quantity) int64 {
 	return int64(quantity.Sign()) * math.MaxInt64
 }
 
-// PodPriority returns the priority of a pod, 0 if it has none.
+// PodPriority returns a pod's priority, 0 if it has none.
 func PodPriority(pod *corev1.Pod) int32 {
 	if pod.Spec.Priority == nil {
 		return 0

@@ -29,8 +29,8 @@ func (p AssumedPod) Expired(now time.Time) bool { return !p.Expires.IsZero() && 
 type AssumedPods struct {
 	mu   sync.RWMutex
 	pods map[types.UID]AssumedPod
-	// nodes maps the names of nodes to their pods, in the order of Assume. The lists are not
-	// modified, so that callers of OnNode read them without the lock.
+	// nodes maps node names to their pods, in Assume order. The lists are not modified, so that OnNode
+	// callers read them without the lock.
 	nodes map[string][]AssumedPod
 }
 
@@ -62,7 +62,7 @@ func (a *AssumedPods) Get(uid types.UID) (AssumedPod, bool) {
 	return pod, ok
 }
 
-// OnNode returns the pods of a node. The list must not be modified. OnNode does not allocate.
+// OnNode returns a node's pods. The list must not be modified. OnNode does not allocate.
 func (a *AssumedPods) OnNode(node string) []AssumedPod {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
@@ -76,7 +76,7 @@ func (a *AssumedPods) Len() int {
 	return len(a.pods)
 }
 
-// Update calls change for each pod of a node, or of all nodes if node is empty. change may set
+// Update calls change for each pod on a node, or on all nodes if node is empty. change may set
 // Value and Expires; if it returns false, the pod is removed.
 func (a *AssumedPods) Update(node string, change func(pod *AssumedPod) (keep bool)) {
 	a.mu.Lock()

@@ -5,9 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// claimsRequest returns how much of a resource of its node the claims of a pod use. The scheduler
-// writes it to the status of the pod when it has chosen the node (assume of
-// pkg/scheduler/schedule_one.go).
+// claimsRequest returns the amount of a node resource that a pod's claims use. The scheduler writes
+// it to the pod's status when it has chosen the node (assume in pkg/scheduler/schedule_one.go).
 func claimsRequest(pod *corev1.Pod, name corev1.ResourceName) resource.Quantity {
 	var sum resource.Quantity
 	for i := range pod.Status.NodeAllocatableResourceClaimStatuses {

@@ -7,11 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// claimsRequest returns how much of a resource of its node the claims of a pod use: the capacity of
-// devices, and their overhead for the pod and for each container
-// (addDRANodeAllocatableClaimResources of k8s.io/component-helpers/resource/helpers.go). The
-// scheduler writes it to the status of the pod when it has chosen the node (assume of
-// pkg/scheduler/schedule_one.go).
+// claimsRequest returns the amount of a node resource that a pod's claims use: the device capacity,
+// and the overhead for the pod and for each container (addDRANodeAllocatableClaimResources in
+// k8s.io/component-helpers/resource/helpers.go). The scheduler writes it to the pod's status when
+// it has chosen the node (assume in pkg/scheduler/schedule_one.go).
 func claimsRequest(pod *corev1.Pod, name corev1.ResourceName) resource.Quantity {
 	var sum resource.Quantity
 	for i := range pod.Status.NodeAllocatableResourceClaimStatuses {

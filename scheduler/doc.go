@@ -6,7 +6,7 @@
 // kube-scheduler takes one pod at a time from its queue and calls plugins at a sequence of
 // extension points: which nodes can run the pod (PreFilter, Filter), which of these is best
 // (PreScore, Score), and the steps to bind it (Reserve, Permit, PreBind, Bind, PostBind). A plugin
-// is a type with the method Name and the methods of the extension points that it implements. These
+// is a type with the method Name and methods for the extension points that it implements. These
 // are, in order:
 //
 //	PreEnqueue   may the pod enter the queue?                        PreEnqueuePlugin (from 1.26)
@@ -30,7 +30,7 @@
 //
 // A plugin package has a constant Name, the plugin's name in the scheduler configuration, and a
 // function New that returns a pointer to the plugin's own type (not an interface: the build derives
-// the plugin's extension points from the methods of that type).
+// the plugin's extension points from that type's methods).
 //
 //	package quiet
 //
@@ -81,9 +81,9 @@
 //		return scheduler.MaxNodeScore * int64(q.max-node.PodCount()) / int64(q.max), nil
 //	}
 //
-// A third function is optional: it returns the permissions on the API server that the plugin needs
-// in addition to the permissions of every scheduler. For the bundled plugins, pmk-sched creates a
-// ClusterRole from it. pmk-sched does not run code of other plugins: list their rules in
+// A third function is optional: it returns the API server permissions that the plugin needs in
+// addition to every scheduler's permissions. For the bundled plugins, pmk-sched creates a
+// ClusterRole from it. pmk-sched does not run other plugins' code: list their rules in
 // pmk-sched.yaml, under spec.rbac.rules.
 //
 //	func Rules(args scheduler.Arguments) ([]rbacv1.PolicyRule, error)
@@ -92,23 +92,23 @@
 //
 // Methods are called from many goroutines: Filter and Score run for several nodes in parallel, and
 // the extension points from PreBind on (and Unreserve) run in parallel with the next pod's
-// scheduling cycle. Protect fields of the plugin with a lock; store values of one pod's cycle in
+// scheduling cycle. Protect the plugin's fields with a lock; store values for one pod's cycle in
 // State. Pods, nodes and NodeInfo are shared and must not be modified. Filter and Score run for
 // every pod and node, so they must not wait for the network: fetch data in the background.
 //
-// A panic at an extension point is an error of the pod of that call: the adapter recovers, logs the
+// A panic at an extension point is an error for that call's pod: the adapter recovers, logs the
 // stack and counts it in pmk_sched_plugin_panics_total, and the scheduler continues. Unlock with
 // defer: a lock that the panic leaves locked stops the next call. A panic in New, in an informer's
-// handler or in a goroutine of the plugin ends the scheduler.
+// handler or in a plugin's goroutine ends the scheduler.
 //
 // # Staying portable
 //
 // Each release is compiled with the Go version that it names, from Go 1.15 for 1.20 to Go 1.26 for
-// 1.37. A plugin for all of them must not use generics, any, and newer parts of the standard
-// library. The API contains only features that all releases support. The adapter implements
-// features that old releases lack: the node set of PreFilter before 1.24, and Skip from PreFilter
-// and PreScore before 1.27. It cannot do so for PreEnqueue, so a plugin that implements it is
-// refused for releases before 1.26.
+// 1.37. A plugin for all releases must not use generics, any, and newer standard library features.
+// The API contains only features that all releases support. The adapter implements features that
+// old releases lack: PreFilter's node set before 1.24, and Skip from PreFilter and PreScore before
+// 1.27. It cannot do so for PreEnqueue, so a plugin that implements it is refused for releases
+// before 1.26.
 //
 // The package plugintest runs a plugin in an ordinary Go test.
 package scheduler

@@ -21,14 +21,14 @@ type Handle interface {
 	// started.
 	SharedInformerFactory() informers.SharedInformerFactory
 	// KubeConfig returns a configuration for other clients, such as a dynamic client. It is a copy of
-	// the scheduler's configuration; before 1.22 it uses the connection of ClientSet.
+	// the scheduler's configuration; before 1.22 it uses ClientSet's connection.
 	KubeConfig() (*rest.Config, error)
-	// EventRecorder records events in the name of the scheduler.
+	// EventRecorder records events in the scheduler's name.
 	EventRecorder() events.EventRecorder
 	// Nodes returns the nodes of the current scheduling cycle.
 	Nodes() NodeLister
-	// Logger returns the scheduler's logger. ctx is the context of the call: the log lines of some
-	// releases name its pod.
+	// Logger returns the scheduler's logger. ctx is the call's context: the log lines in some releases
+	// name its pod.
 	Logger(ctx context.Context) Logger
 	// Metrics registers metrics that the scheduler serves at /metrics. New runs once per profile: if
 	// Register returns a prometheus.AlreadyRegisteredError, use its ExistingCollector. Collectors
@@ -40,12 +40,12 @@ type Handle interface {
 	GetWaitingPod(uid types.UID) WaitingPod
 	// RejectWaitingPod rejects a pod that waits for Permit.
 	RejectWaitingPod(uid types.UID)
-	// Activate makes the scheduler retry a pod that it could not schedule, when the pod's backoff
-	// is over. Without it the pod waits for the next event in the cluster, or up to five minutes.
-	// It is for a plugin whose decisions depend on something that the scheduler does not watch.
-	// Each call is a request to the API server (see ActivateByUpdate): call it for pods that the
-	// plugin rejected, and only when the decision may be another one. A plugin that is an
-	// EventsPlugin must register ActionUpdate of EventPod, or 1.32 and later ignore the call.
+	// Activate makes the scheduler retry a pod that it could not schedule, when the pod's backoff is
+	// over. Without it the pod waits for the next event in the cluster, or up to five minutes. It is
+	// for a plugin whose decisions depend on something that the scheduler does not watch. Each call is
+	// a request to the API server (see ActivateByUpdate): call it for pods that the plugin rejected,
+	// and only when the decision may change. A plugin that is an EventsPlugin must register
+	// ActionUpdate of EventPod, or 1.32 and later ignore the call.
 	Activate(ctx context.Context, pod *corev1.Pod) error
 }
 
@@ -61,14 +61,14 @@ type WaitingPod interface {
 	Reject(plugin, message string)
 }
 
-// Logger writes to the scheduler's log with the context of a call. It does not allocate until it
-// writes. In Filter and Score, check Enabled before you compute values for a line.
+// Logger writes to the scheduler's log with a call's context. It does not allocate until it writes.
+// In Filter and Score, check Enabled before you compute values for a line.
 type Logger struct {
 	ctx  context.Context
 	sink LogSink
 }
 
-// LogSink is the destination of a Logger. The adapter and plugintest implement it.
+// LogSink is a Logger's destination. The adapter and plugintest implement it.
 type LogSink interface {
 	Enabled(ctx context.Context, level int) bool
 	Info(ctx context.Context, level int, message string, keysAndValues []interface{})
@@ -80,8 +80,8 @@ func NewLogger(ctx context.Context, sink LogSink) Logger {
 	return Logger{ctx: ctx, sink: sink}
 }
 
-// Enabled reports whether lines of this level are written. Levels are the levels of the scheduler's
-// flag --v: use 2 for rare events, 5 for the reasons of a decision, 10 for each node.
+// Enabled reports whether lines at this level are written. Levels are those of the scheduler's flag
+// --v: use 2 for rare events, 5 for the reasons behind a decision, 10 for each node.
 func (l Logger) Enabled(level int) bool {
 	return l.sink != nil && l.sink.Enabled(l.ctx, level)
 }

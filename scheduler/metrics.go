@@ -22,15 +22,14 @@ func Register(r prometheus.Registerer, c prometheus.Collector) (prometheus.Colle
 	return c, err
 }
 
-// Metrics registers the metrics of a plugin, which all profiles share. Err returns the first
-// failure.
+// Metrics registers a plugin's metrics, which all profiles share. Err returns the first failure.
 type Metrics struct {
 	registerer prometheus.Registerer
 	prefix     string
 	err        error
 }
 
-// NewMetrics returns the metrics of a plugin. Their names begin with prefix.
+// NewMetrics returns a plugin's metrics. Their names begin with prefix.
 func NewMetrics(r prometheus.Registerer, prefix string) *Metrics {
 	return &Metrics{registerer: r, prefix: prefix}
 }

@@ -14,7 +14,7 @@ type NodeInfo interface {
 	PodCount() int
 	// Pod returns pod i, 0 ≤ i < PodCount.
 	Pod(i int) *corev1.Pod
-	// Requested returns the sum of the resource requests of the node's pods.
+	// Requested returns the sum of the node's pod requests.
 	Requested() Resources
 	// Allocatable returns the resources that the node has for pods.
 	Allocatable() Resources

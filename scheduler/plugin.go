@@ -49,8 +49,8 @@ type PreFilterPlugin interface {
 	PreFilter(ctx context.Context, state State, pod *corev1.Pod) (*PreFilterResult, *Status)
 }
 
-// PreFilterExtensions is for a PreFilterPlugin whose state depends on the pods of a node.
-// Preemption calls it while it simulates adding pods to a node or removing them.
+// PreFilterExtensions is for a PreFilterPlugin whose state depends on a node's pods. Preemption
+// calls it while it simulates adding pods to a node or removing them.
 type PreFilterExtensions interface {
 	// AddPod updates state for pod as if other were on the node.
 	AddPod(ctx context.Context, state State, pod, other *corev1.Pod, node NodeInfo) *Status
@@ -101,7 +101,7 @@ type ScoreNormalizer interface {
 	NormalizeScore(ctx context.Context, state State, pod *corev1.Pod, scores []NodeScore) *Status
 }
 
-// NodeScore is the score of one node.
+// NodeScore is one node's score.
 type NodeScore struct {
 	Name  string
 	Score int64
@@ -178,7 +178,7 @@ type EventsPlugin interface {
 
 // PreFilterResult restricts the nodes that are considered for a pod.
 type PreFilterResult struct {
-	// Nodes are the names of the nodes. If it is empty, no node fits.
+	// Nodes are the nodes' names. If it is empty, no node fits.
 	Nodes []string
 }
 
@@ -201,13 +201,13 @@ type QueuedPod struct {
 	Attempts int
 }
 
-// SignPlugin declares the part of a pod that the results of the plugin's PreFilter, Filter,
-// PreScore and Score depend on.
+// SignPlugin declares the part of a pod on which the plugin's PreFilter, Filter, PreScore and Score
+// depend.
 //
-// From 1.35 on the scheduler batches pods: it reuses the filtered and scored nodes of a pod for the
-// pods with the same signature that follow it within half a second (OpportunisticBatching;
+// From 1.35 on the scheduler batches pods: it reuses a pod's filtered and scored nodes for pods
+// with the same signature that follow it within half a second (OpportunisticBatching;
 // pkg/scheduler/framework/runtime/batch.go). A plugin with one of these four extension points that
-// does not implement SignPlugin disables this for all pods of its profile. That is the safe
+// does not implement SignPlugin disables this for all pods with its profile. That is the safe
 // default: nothing is known about such a plugin. Earlier releases do not call Sign.
 //
 // PreFilter still runs for every pod, and Filter for the node that is reused. Not called are Filter

@@ -9,7 +9,7 @@ import (
 
 // podLevelRequest returns the request for the pod as a whole, if it has one. While the pod is
 // resized, it is the largest of the requests in its spec and its status; a resource that is in the
-// status alone counts too if the spec has another one.
+// status alone counts too if the spec has another resource.
 func podLevelRequest(pod *corev1.Pod, name corev1.ResourceName) (request resource.Quantity, found bool) {
 	requests := podLevelRequests(pod)
 	if !isPodLevel(name) || !hasPodLevel(requests) {

@@ -13,14 +13,14 @@ const (
 	// maxRejected is the maximum number of pods in RejectedPods. A pod that is not kept waits for the
 	// scheduler's own retry, up to five minutes.
 	maxRejected = 10000
-	// rejectedTime is how long a pod is kept after its last rejection.
+	// rejectedTime is the time for which a pod is kept after its last rejection.
 	rejectedTime = time.Hour
 )
 
 // RejectedPods are the pods that a plugin rejected because of something that the scheduler does not
 // watch, such as a custom resource. The plugin adds a pod when it rejects it, removes it at Reserve
-// and when it is deleted, and calls Retry when its decision may be another one. The zero value is
-// ready to use.
+// and when it is deleted, and calls Retry when its decision may change. The zero value is ready to
+// use.
 //
 // The number of pods is bounded, and only names are kept: every client that reaches an extender
 // without client certificates can have any pod rejected.
@@ -37,7 +37,7 @@ type rejectedPod struct {
 	last            time.Time // the time of the last rejection
 }
 
-// Add adds a pod that is pending according to the scheduler's informer, and ignores others.
+// Add adds a pod that is pending according to the scheduler's informer, and ignores other pods.
 func (r *RejectedPods) Add(h Handle, pod *corev1.Pod) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -80,7 +80,7 @@ func (r *RejectedPods) Remove(pod types.UID) {
 }
 
 // Retry removes all pods and makes the scheduler retry the ones that are still pending. If a retry
-// fails, the pod stays for the next time, and the failure is logged in the name of the plugin.
+// fails, the pod stays for the next time, and the failure is logged in the plugin's name.
 //
 // Retry does not wait: each retry is a request to the API server, and a scheduler sends 50 a second
 // by default. The informer that reports a change would keep all later ones in memory meanwhile.

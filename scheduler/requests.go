@@ -7,34 +7,34 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// PodRequests returns the requests of a pod as the plugin NodeResourcesFit of the release counts
-// them with its default feature gates, plus one of the resource pods. Each amount saturates at
-// math.MaxInt64. Amounts of 0 are left out.
+// PodRequests returns a pod's requests as the release's plugin NodeResourcesFit counts them with
+// its default feature gates, plus one unit of the resource pods. Each amount saturates at
+// math.MaxInt64. Zero amounts are left out.
 //
 // NodeResourcesFit uses these functions:
 //
-//   - before 1.27 calculateResource of pkg/scheduler/framework/types.go: the sum of the containers
-//     or, if that is more, the largest init container, and the overhead. Fractions of a unit are
-//     rounded up for each container.
-//   - from 1.27 PodRequests of pkg/api/v1/resource/helpers.go. Fractions are rounded up once.
+//   - before 1.27 calculateResource in pkg/scheduler/framework/types.go: the sum of the containers
+//     or, if that is more, the largest init container, and the overhead. Unit fractions are rounded
+//     up for each container.
+//   - from 1.27 PodRequests in pkg/api/v1/resource/helpers.go. Fractions are rounded up once.
 //   - from 1.28 sidecars, which are init containers that restart: they count with the containers,
 //     and with the init containers that start after them (KEP-753).
-//   - from 1.32 PodRequests of k8s.io/component-helpers/resource/helpers.go. The requests of the
-//     pod as a whole replace the sum of the containers (KEP-2837).
+//   - from 1.32 PodRequests in k8s.io/component-helpers/resource/helpers.go. Pod-level requests
+//     replace the sum of the containers (KEP-2837).
 //   - from 1.33 the requests that the kubelet has allocated and set up, while a pod is resized
-//     (KEP-1287); from 1.36 on also for the pod as a whole (KEP-5419).
-//   - from 1.36 the resources of the node that claims use (KEP-5517), if the feature gate
+//     (KEP-1287); from 1.36 on also for pod-level requests (KEP-5419).
+//   - from 1.36 the node resources that claims use (KEP-5517), if the feature gate
 //     DRANodeAllocatableResources is enabled: it is disabled by default in 1.36 and 1.37. They are
-//     in the status of a pod with a node. Those of a pending pod are unknown: the scheduler
+//     in a pod's status when it has a node. For a pending pod they are unknown: the scheduler
 //     computes them for each node, after PreFilter.
 //   - from 1.37 the same function compares sums over the pod instead of single containers.
 //
-// The API server clears the fields of a disabled feature gate in the spec, and the status of
-// claims, so these fields count from the first release that has them.
+// The API server clears a disabled feature gate's fields in the spec, and claim statuses, so these
+// fields count from the first release that has them.
 //
 // An extender is one program for all releases and counts as the release in this project's go.mod:
-// the API server of an earlier release does not return the fields that this release does not
-// count. The resources of claims have other fields in 1.37, which this release does not read.
+// an earlier release's API server does not return the fields that this release does not count.
+// Claim resources have other fields in 1.37, which this release does not read.
 func PodRequests(pod *corev1.Pod) Amounts {
 	// A resize can add CPU and memory that the spec does not have.
 	total := Amounts{

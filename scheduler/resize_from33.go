@@ -5,9 +5,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// resized returns the largest of the requests in the spec and in the status of a pod that may be
-// being resized. The spec of a resize that the node can never carry out does not count
-// (determineContainerReqs of k8s.io/component-helpers/resource/helpers.go).
+// resized returns the largest request in the spec and status for a pod that may be being resized.
+// The spec does not count if the node can never carry out the resize (determineContainerReqs in
+// k8s.io/component-helpers/resource/helpers.go).
 func resized(pod *corev1.Pod, name corev1.ResourceName, spec, actuated,
 	allocated corev1.ResourceList) resource.Quantity {
 	request := most(requestIn(actuated, name), requestIn(allocated, name))
@@ -26,7 +26,7 @@ func resizeInfeasible(pod *corev1.Pod) bool {
 	return false
 }
 
-// statusOf returns the status of a container, or nil.
+// statusOf returns a container's status, or nil.
 func statusOf(statuses []corev1.ContainerStatus, c *corev1.Container) *corev1.ContainerStatus {
 	for i := range statuses {
 		if statuses[i].Name == c.Name {

@@ -5,8 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// containersRequest returns the request of all containers of a pod, each with the resources in its
-// status, and of the pod's claims.
+// containersRequest returns the request for a pod's containers, each with the resources in its
+// status, and for the pod's claims.
 func containersRequest(pod *corev1.Pod, name corev1.ResourceName) resource.Quantity {
 	request := sumContainers(pod, name, containerRequest)
 	request.Add(claimsRequest(pod, name))

@@ -7,11 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// containersRequest returns the request of all containers of a pod: the largest of their sums in
-// the spec, as the kubelet has allocated them, and as it has set them up. The status of the pod as
-// a whole replaces the statuses of the containers, and includes the requests of claims, which are
-// added to the other sums (AggregateContainerRequests of
-// k8s.io/component-helpers/resource/helpers.go).
+// containersRequest returns the request of all containers in a pod: the largest sum in the spec, as
+// the kubelet has allocated them, and as it has set them up. The pod-level status replaces the
+// container statuses, and includes claim requests, which are added to the other sums
+// (AggregateContainerRequests in k8s.io/component-helpers/resource/helpers.go).
 func containersRequest(pod *corev1.Pod, name corev1.ResourceName) resource.Quantity {
 	var allocated, actuated resource.Quantity
 	claims := claimsRequest(pod, name)

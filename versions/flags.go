@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Flag is a flag on the command line of a component of Kubernetes.
+// Flag is a command-line flag of a Kubernetes component.
 type Flag struct {
 	// Name is the name without dashes, as [FlagName] returns it. It is empty for words that are not
 	// flags.
@@ -17,8 +17,8 @@ type Flag struct {
 	Words []string
 }
 
-// FlagName returns the name of a flag as every component of Kubernetes compares it: with hyphens
-// instead of underscores (WordSepNormalizeFunc in k8s.io/component-base/cli/flag/flags.go).
+// FlagName returns a flag's name as every Kubernetes component compares it: with hyphens instead of
+// underscores (WordSepNormalizeFunc in k8s.io/component-base/cli/flag/flags.go).
 func FlagName(name string) string { return strings.ReplaceAll(name, "_", "-") }
 
 // ParseFlags returns the flags of a command line in their order. Without "=" the next word is the

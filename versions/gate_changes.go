@@ -6,9 +6,9 @@ import "slices"
 type GateChange struct {
 	Name     string
 	From, To Gate
-	// Scheduling is set if the scheduler itself reads the gate (pkg/scheduler of any release), or the
-	// gate guards a field of pods that it reads. Other gates belong to the libraries that
-	// kube-scheduler links.
+	// Scheduling is set if the scheduler itself reads the gate (pkg/scheduler in any release), or the
+	// gate guards a pod field that it reads. Other gates belong to the libraries that kube-scheduler
+	// links.
 	Scheduling bool
 }
 
@@ -75,8 +75,8 @@ func (r Release) GatedPlugins(set map[string]bool) []string {
 	return found
 }
 
-// schedulingGates are the feature gates that pkg/scheduler of a supported release reads, and those
-// of fields of pods that its plugins read.
+// schedulingGates are the feature gates that a supported release's pkg/scheduler reads, and the
+// gates for pod fields that its plugins read.
 func schedulingGates() []string {
 	return []string{
 		"BalanceAttachedNodeVolumes", "CSIMigration", "CSIMigrationAWS", "CSIMigrationAzureDisk", "CSIMigrationGCE",

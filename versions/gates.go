@@ -14,7 +14,7 @@ import (
 //go:embed gates.txt
 var gatesText string
 
-// Gate is the state of a feature gate of kube-scheduler in a minor release.
+// Gate is the state of a kube-scheduler feature gate in a minor release.
 type Gate struct {
 	// Exists is set if kube-scheduler accepts the name.
 	Exists bool
@@ -93,7 +93,7 @@ func (h gateHistory) at(minor int) (now Gate, last int) {
 	return now, last
 }
 
-// Gates returns the feature gates that the kube-scheduler of a release accepts, or of the closest
+// Gates returns the feature gates that a release's kube-scheduler accepts, or that of the closest
 // release in the table (pkg/features/kube_features.go and the modules that it uses).
 func (r Release) Gates() map[string]Gate {
 	found := map[string]Gate{}

@@ -1,6 +1,6 @@
 package versions
 
-// Metrics are the names of metrics of kube-scheduler that differ between releases
+// Metrics are the names of kube-scheduler metrics that differ between releases
 // (pkg/scheduler/metrics/metrics.go). Metrics with the same name in all releases are not listed.
 // Histograms are named without their suffix.
 type Metrics struct {
@@ -18,8 +18,8 @@ type Metrics struct {
 	CacheSize string
 }
 
-// metricRows name the metrics of a release. A deprecated metric is replaced by its successor as
-// soon as that exists.
+// metricRows name a release's metrics. A deprecated metric is replaced by its successor as soon as
+// that exists.
 func metricRows() []row {
 	return []row{
 		{20, 23, func(r *Rules) { r.Metrics.AttemptDuration = "scheduler_e2e_scheduling_duration_seconds" }},

@@ -2,10 +2,9 @@ package versions
 
 import "slices"
 
-// bugs are the known bugs of kube-scheduler that matter to users: crashes, leaks, pods that are not
-// scheduled or scheduled to the wrong node. Patches come from the CHANGELOG of each minor release,
-// and where that does not say since when, from a comparison of the source of its first and its last
-// patch.
+// bugs are the known kube-scheduler bugs that matter to users: crashes, leaks, pods that are not
+// scheduled or scheduled to the wrong node. Patches come from each minor release's CHANGELOG, and
+// where that does not say since when, from comparing the sources of its first and last patch.
 func bugs() []bug {
 	return slices.Concat(bugsUpTo23(), bugsFrom24(), bugsFrom28(), bugsFrom33())
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Problem is a known bug of the kube-scheduler of a release.
+// Problem is a known kube-scheduler bug in a release.
 type Problem struct {
 	// Issue is the upstream issue or pull request: "kubernetes#134400".
 	Issue string
@@ -24,8 +24,8 @@ type Condition struct {
 	// Extenders: the scheduler calls extenders. WholeNodes: it sends whole nodes to an extender that
 	// filters, not names.
 	Extenders, WholeNodes bool
-	// Overrides: plugins of multiPoint are enabled again at an extension point in an order for which
-	// one of them is loaded twice.
+	// Overrides: multiPoint plugins are enabled again at an extension point in an order for which one
+	// of them is loaded twice.
 	Overrides bool
 	// FewScores: fewer plugins run at score than at preScore.
 	FewScores bool
@@ -91,9 +91,9 @@ func (c Condition) String() string {
 	return "if " + strings.Join(parts, " and ")
 }
 
-// KnownProblems returns the known bugs of the kube-scheduler of a release, in the order of the
-// table. Pre-releases share the bugs of their release, and releases newer than the table the bugs
-// that no release in it fixes.
+// KnownProblems returns the known bugs in a release's kube-scheduler, in table order. Pre-releases
+// share the bugs of their release, and releases newer than the table the bugs that no release in it
+// fixes.
 func KnownProblems(r Release) []Problem {
 	var found []Problem
 	for _, b := range bugs() {
@@ -104,12 +104,12 @@ func KnownProblems(r Release) []Problem {
 	return found
 }
 
-// HasProblem reports whether the kube-scheduler of a release has a known bug: "kubernetes#134400".
+// HasProblem reports whether a release's kube-scheduler has a known bug: "kubernetes#134400".
 func HasProblem(r Release, issue string) bool {
 	return slices.ContainsFunc(KnownProblems(r), func(p Problem) bool { return p.Issue == issue })
 }
 
-// bug is a row of the table of known bugs.
+// bug is a row in the table of known bugs.
 type bug struct {
 	issue, effect string
 	when          Condition
@@ -119,7 +119,7 @@ type bug struct {
 // patches are the patches from ≤ patch < before of a minor release.
 type patches struct{ minor, from, before int }
 
-// patchesOf returns the affected patches of a minor release; ok is false if it has none.
+// patchesOf returns a minor release's affected patches; ok is false if it has none.
 func (b bug) patchesOf(minor int) (affected patches, ok bool) {
 	i := slices.IndexFunc(b.in, func(p patches) bool { return p.minor == minor })
 	if i < 0 {

@@ -18,11 +18,11 @@ type Release struct {
 	PreRelease string
 }
 
-// upstreamPreRelease matches the pre-releases of Kubernetes (hack/lib/version.sh). A build between
-// two of them appends a number of commits ("rc.1.45"), which is not part of the tag.
+// upstreamPreRelease matches Kubernetes pre-releases (hack/lib/version.sh). A build between two
+// pre-releases appends a number of commits ("rc.1.45"), which is not part of the tag.
 var upstreamPreRelease = regexp.MustCompile(`^((?:alpha|beta|rc)\.[0-9]+)(?:[.-]|$)`)
 
-// Parse parses a release, with or without the leading "v". Only the exact name of a tag is valid;
+// Parse parses a release, with or without the leading "v". Only a tag's exact name is valid;
 // anything else is an *Error with an example, and with the release that was probably intended.
 func Parse(s string) (Release, error) {
 	release, err := FromServer(s)
@@ -45,8 +45,8 @@ func FromServer(gitVersion string) (Release, error) {
 		return Release{},
 			&Error{Message: fmt.Sprintf("invalid version %q: must start with a Kubernetes release such as v1.24.3", gitVersion)}
 	}
-	// go-version pads "1.24" to 1.24.0 and accepts a fourth number; a release of Kubernetes has
-	// exactly three.
+	// go-version pads "1.24" to 1.24.0 and accepts a fourth number; a Kubernetes release has exactly
+	// three.
 	core := v.Core().String()
 	rest, exact := strings.CutPrefix(strings.TrimPrefix(gitVersion, "v"), core)
 	if !exact || len(v.Segments()) != 3 || (rest != "" && rest[0] != '-' && rest[0] != '+') {
@@ -61,7 +61,7 @@ func FromServer(gitVersion string) (Release, error) {
 	return release, nil
 }
 
-// String returns the name of the tag: "v1.24.3", "v1.37.0-rc.1".
+// String returns the tag's name: "v1.24.3", "v1.37.0-rc.1".
 func (r Release) String() string {
 	return "v" + r.number(r.Major)
 }

@@ -1,8 +1,8 @@
-// Package versions contains the differences between the releases of Kubernetes that pmk-sched
-// supports. Every difference is a row of a table of half-open ranges of minor releases (table.go,
+// Package versions contains the differences between the Kubernetes releases that pmk-sched
+// supports. Every difference is a row with a half-open range of minor releases (table.go,
 // names.go); Select combines the rows for a release and returns the result as plain data.
 //
-// The package imports nothing of this module and does no I/O.
+// The package imports nothing from this module and does no I/O.
 package versions
 
 import "fmt"
@@ -19,7 +19,7 @@ const (
 // SecurePort is the default HTTPS port of kube-scheduler (pkg/scheduler/apis/config/types.go).
 const SecurePort = 10259
 
-// Rules are the facts about one minor release of Kubernetes. The caller may modify slices and maps.
+// Rules are the facts about one minor Kubernetes release. The caller may modify slices and maps.
 type Rules struct {
 	// Accepted are the config APIs that the release decodes, as full apiVersions, oldest first
 	// (pkg/scheduler/apis/config/scheme/scheme.go).
@@ -48,8 +48,8 @@ type Rules struct {
 	// depends on its list of nodes, and one at random only for pods that an extender scores (from
 	// 1.35, prioritizeNodes in pkg/scheduler/schedule_one.go).
 	OrderedTies bool
-	// Gangs is how the release itself places groups of pods together; zero before 1.35. It is disabled
-	// by default.
+	// Gangs is the configuration with which the release itself places groups of pods together. It is
+	// zero before 1.35 and disabled by default.
 	Gangs Gangs
 	// ValidationRules is set if the API server evaluates CEL rules of CustomResourceDefinitions
 	// without a feature gate (from 1.25, CustomResourceValidationExpressions in
@@ -88,16 +88,16 @@ type Rules struct {
 	// RequiresExtenderCA is set if the scheduler does not start with an extender whose caData
 	// contains no certificate (from 1.22). Earlier it starts and trusts no certificate.
 	RequiresExtenderCA bool
-	// IgnorableBind is set if the failure of an ignorable extender to bind a pod is ignored (from
-	// 1.30, kubernetes#122503).
+	// IgnorableBind is set if an ignorable extender's failure to bind a pod is ignored (from 1.30,
+	// kubernetes#122503).
 	IgnorableBind bool
 	// PreFilterNodes is set if a PreFilter plugin can return the nodes to consider (from 1.24,
 	// PreFilterResult in pkg/scheduler/framework/interface.go).
 	PreFilterNodes bool
-	// PluginContext is set if the constructor of a plugin has a context (from 1.29, PluginFactory in
-	// pkg/scheduler/framework/runtime/registry.go). StagedTypes is set if the types of the framework
-	// are in k8s.io/kube-scheduler/framework (from 1.34), StagedInterfaces if the interfaces of the
-	// plugins are too (from 1.35).
+	// PluginContext is set if a plugin's constructor has a context (from 1.29, PluginFactory in
+	// pkg/scheduler/framework/runtime/registry.go). StagedTypes is set if the framework's types are in
+	// k8s.io/kube-scheduler/framework (from 1.34), StagedInterfaces if the plugins' interfaces are too
+	// (from 1.35).
 	PluginContext, StagedTypes, StagedInterfaces bool
 
 	// LivenessPath and ReadinessPath are the probe paths on the secure port: /healthz, and from
@@ -109,9 +109,9 @@ type Rules struct {
 	// Metrics are the metrics of the release whose names other releases do not have.
 	Metrics Metrics
 
-	// StaleImageCounts is set if the scheduler knows for a node how many nodes have its images as of
-	// when it last heard of that node (up to 1.28, kubernetes#116938). The score of ImageLocality
-	// depends on that number.
+	// StaleImageCounts is set if a node's image states keep the number of nodes that had the image at
+	// the node's last update (up to 1.28, kubernetes#116938). ImageLocality's score depends on that
+	// number.
 	StaleImageCounts bool
 
 	// LeaderElectFlagsWithConfig is set if --leader-elect* apply in addition to --config (from
@@ -121,8 +121,7 @@ type Rules struct {
 	// the default scheduler's lease regardless of the configuration, so it is disabled for a second
 	// scheduler.
 	CoordinatedLeaderElection bool
-	// Flags are the sorted names of the flags of kube-scheduler, without dashes, including
-	// deprecated ones.
+	// Flags are the sorted names of kube-scheduler flags, without dashes, including deprecated ones.
 	Flags []string
 
 	// ComponentBaseCLI is set if k8s.io/component-base/cli exists (from 1.23).
@@ -138,11 +137,11 @@ type Rules struct {
 	// BuildTags are the build tags of upstream's release binaries
 	// (hack/lib/golang.sh, kube::golang::build_binaries).
 	BuildTags []string
-	// VersionPackages are the packages with the variables that hold the version of a binary: six
-	// each, set by the linker (hack/lib/version.sh).
+	// VersionPackages are the packages with the variables that hold a binary's version: six each, set
+	// by the linker (hack/lib/version.sh).
 	VersionPackages []string
-	// Go is a version of Go that compiles the minor release, for example "1.18.10". It is the
-	// fallback: each patch release names its own.
+	// Go is a Go version that compiles the minor release, for example "1.18.10". It is the fallback:
+	// each patch release names its own.
 	Go string
 
 	// PodSecurity is set if kube-apiserver includes the admission plugin PodSecurity (from 1.22).
@@ -184,10 +183,10 @@ type Rules struct {
 // Gangs is the cluster configuration with which kube-scheduler itself places the pods of a group
 // together or not at all.
 type Gangs struct {
-	// API is the apiVersion of the groups, which differs in each minor release so far
-	// (pkg/registry/scheduling/rest/storage_scheduling.go). It is disabled by default:
-	// kube-apiserver serves it with --runtime-config and the feature gate GenericWorkload. With
-	// that gate its role system:kube-scheduler includes the permissions on them
+	// API is the groups' apiVersion, which differs in each minor release so far
+	// (pkg/registry/scheduling/rest/storage_scheduling.go). It is disabled by default: kube-apiserver
+	// serves it with --runtime-config and the feature gate GenericWorkload. With that gate its role
+	// system:kube-scheduler includes the permissions on them
 	// (plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go).
 	API string
 	// Resource is the resource that the scheduler reads.
@@ -219,8 +218,8 @@ func Oldest() string { return Release{Major: 1, Minor: oldestMinor}.MinorString(
 // Newest returns the last minor release in the table: "1.37".
 func Newest() string { return Release{Major: 1, Minor: newestMinor}.MinorString() }
 
-// Select returns the rules of a release. Only the minor release matters; a pre-release uses the
-// rules of its release. A release outside the table is an *Error with the supported range:
+// Select returns a release's rules. Only the minor release matters; a pre-release uses its
+// release's rules. A release outside the table is an *Error with the supported range:
 // [Release.Rules] returns the rules of the closest one.
 func Select(r Release) (Rules, error) {
 	switch {
@@ -250,7 +249,7 @@ func (r Release) Nearest() string {
 	return Release{Major: 1, Minor: r.nearest()}.MinorString()
 }
 
-// Rules returns the rules of the release, or of the closest release in the table.
+// Rules returns the rules for the release, or for the closest release in the table.
 func (r Release) Rules() Rules { return rulesOf(r.nearest()) }
 
 func (r Release) nearest() int {

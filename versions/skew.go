@@ -5,13 +5,14 @@ import (
 	"strings"
 )
 
-// requirement is an API or permission that kube-schedulers of some minor releases wait for at
+// requirement is an API or permission that kube-schedulers in some minor releases wait for at
 // startup, and the minor releases of the API server that provide it. A scheduler that cannot list
 // the resources that it watches does not fail: it never schedules anything.
 type requirement struct {
 	from, before int // of the scheduler
 	needs        string
-	// servedFrom and servedBefore are the API servers that provide it; lacks is why others do not.
+	// servedFrom and servedBefore are the API servers that provide it; lacks is the reason for other
+	// API servers not to provide it.
 	servedFrom, servedBefore int
 	lacks                    string
 }
@@ -21,8 +22,8 @@ const (
 	notGranted = "does not let system:kube-scheduler list it"
 )
 
-// requirements come from the informers that pkg/scheduler starts, the lifecycle of the APIs
-// (k8s.io/api, zz_generated.prerelease-lifecycle.go) and the ClusterRole
+// requirements come from the informers that pkg/scheduler starts, the APIs' lifecycle (k8s.io/api,
+// zz_generated.prerelease-lifecycle.go) and the ClusterRole
 // (plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go). Resources that a scheduler watches
 // only with a feature gate that is disabled by default are not included.
 func requirements() []requirement {
@@ -38,7 +39,7 @@ func requirements() []requirement {
 	}
 }
 
-// CheckSkew reports whether a kube-scheduler of one release works with an API server of another.
+// CheckSkew reports whether one release's kube-scheduler works with another release's API server.
 // Only minor releases matter. The error, an *Error, lists the resources that the scheduler would
 // wait for; the warning is for a pair that works but that Kubernetes' version skew policy does not
 // support. Releases newer than the table are treated as the newest.
@@ -75,7 +76,7 @@ func CheckSkew(scheduler, apiserver Release) (warnings []string, err error) {
 	return []string{text}, nil
 }
 
-// Required returns the resources that the kube-scheduler of a release, or of the closest release in
+// Required returns the resources that a release's kube-scheduler, or that of the closest release in
 // the table, waits for and that older or newer API servers lack, such as "policy/v1
 // PodDisruptionBudgets".
 func Required(r Release) []string {

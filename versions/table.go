@@ -109,9 +109,9 @@ func servingRows() []row {
 	}
 }
 
-// sourceRows describe the modules of a release. The version of Go is the newest patch of the Go
-// version in the newest patch release (.go-version or build/dependencies.yaml), except for 1.24,
-// which began with 1.18 and ended with 1.20: its early patch releases need the older one.
+// sourceRows describe a release's modules. The Go version is the newest patch of the minor in the
+// newest patch release (.go-version or build/dependencies.yaml), except for 1.24, which began with
+// 1.18 and ended with 1.20: its early patch releases need the older one.
 func sourceRows() []row {
 	golang := func(version string) func(*Rules) { return func(r *Rules) { r.Go = version } }
 	tags := func(names ...string) func(*Rules) {

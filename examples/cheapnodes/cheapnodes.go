@@ -17,9 +17,9 @@ const Name = "CheapNodes"
 
 // Arguments are the plugin's arguments in the configuration.
 type Arguments struct {
-	// Label is the label of nodes with their price, such as "0.27": "example.com/price" by default.
+	// Label is the node label with the price, such as "0.27": "example.com/price" by default.
 	Label string `json:"label,omitempty"`
-	// Unknown is the price of nodes without a valid one, 1 by default.
+	// Unknown is the price for nodes without a valid one, 1 by default.
 	Unknown float64 `json:"unknown,omitempty"`
 }
 

@@ -1,4 +1,4 @@
-// Package rackspread is an example: it spreads the pods of an application over racks.
+// Package rackspread is an example: it spreads an application's pods over racks.
 package rackspread
 
 import (
@@ -16,7 +16,7 @@ import (
 // Name is the plugin's name in the scheduler's configuration.
 const Name = "RackSpread"
 
-// app is the label of pods with their application.
+// app is the pod label with the application.
 const app = "app.kubernetes.io/name"
 
 // RackSpread scores nodes by the pods in their rack.
@@ -27,7 +27,7 @@ type RackSpread struct {
 	racks map[string][]string // the nodes in each rack
 }
 
-// New returns the plugin. It reads the custom resources Rack of example.com/v1 until ctx is done.
+// New returns the plugin. It reads Rack custom resources in example.com/v1 until ctx is done.
 func New(ctx context.Context, _ scheduler.Arguments, h scheduler.Handle) (*RackSpread, error) {
 	r := &RackSpread{nodes: h.Nodes(), racks: map[string][]string{}}
 	return r, customresource.Watch(ctx, h, customresource.Options{
@@ -36,7 +36,7 @@ func New(ctx context.Context, _ scheduler.Arguments, h scheduler.Handle) (*RackS
 	})
 }
 
-// setRack reads the nodes of a rack. An invalid rack is deleted after the error.
+// setRack reads a rack's nodes. An invalid rack is deleted after the error.
 func (r *RackSpread) setRack(rack *unstructured.Unstructured) error {
 	nodes, _, err := unstructured.NestedStringSlice(rack.Object, "spec", "nodes")
 	r.mu.Lock()
@@ -54,7 +54,7 @@ func (r *RackSpread) deleteRack(_, name string) {
 // Name returns the plugin's name.
 func (r *RackSpread) Name() string { return Name }
 
-// PreScore counts the pods of the application in each rack, once for a pod, for Score.
+// PreScore counts the application's pods in each rack, once for a pod, for Score.
 func (r *RackSpread) PreScore(_ context.Context, state scheduler.State, pod *corev1.Pod,
 	_ []scheduler.NodeInfo) *scheduler.Status {
 	if pod.Labels[app] == "" {
@@ -82,7 +82,7 @@ func (r *RackSpread) PreScore(_ context.Context, state scheduler.State, pod *cor
 	return nil
 }
 
-// Score prefers racks with few pods of the application.
+// Score prefers racks with few of the application's pods.
 func (r *RackSpread) Score(_ context.Context, state scheduler.State, _ *corev1.Pod,
 	node scheduler.NodeInfo) (int64, *scheduler.Status) {
 	written, _ := state.Read(Name)

@@ -25,8 +25,8 @@ type TargetLoad struct {
 	Target int64 `json:"target"`
 	handle scheduler.Handle
 	mu     sync.Mutex
-	// used is the measured CPU of each node in thousandths of a core. placed is the sum of the
-	// requests of pods that were placed since.
+	// used is each node's measured CPU in millicores. placed is the sum of pod requests placed since
+	// then.
 	used, placed map[string]int64
 }
 
@@ -46,7 +46,7 @@ func New(ctx context.Context, args scheduler.Arguments, h scheduler.Handle) (*Ta
 // Name returns the plugin's name.
 func (p *TargetLoad) Name() string { return Name }
 
-// refresh reads the usage of the nodes. If it fails, the last values are used.
+// refresh reads the nodes' usage. If it fails, the last values are used.
 func (p *TargetLoad) refresh(ctx context.Context) {
 	text, err := p.handle.ClientSet().CoreV1().RESTClient().Get().AbsPath("/apis/metrics.k8s.io/v1beta1/nodes").DoRaw(ctx)
 	var list struct {

@@ -1,5 +1,5 @@
-// Package teamnodes is an example: it keeps the pods of a team on the nodes of that team, and all
-// other pods off these nodes.
+// Package teamnodes is an example: it keeps a team's pods on that team's nodes, and all other pods
+// off these nodes.
 package teamnodes
 
 import (
@@ -16,7 +16,7 @@ const Name = "TeamNodes"
 
 // Arguments are the plugin's arguments in the configuration.
 type Arguments struct {
-	// Label is the label with the team, of pods and of nodes: "example.com/team" by default.
+	// Label is the label with the team, on pods and nodes: "example.com/team" by default.
 	Label string `json:"label,omitempty"`
 }
 
@@ -42,7 +42,7 @@ func New(_ context.Context, args scheduler.Arguments, _ scheduler.Handle) (*Team
 // Name returns the plugin's name.
 func (t *TeamNodes) Name() string { return Name }
 
-// Filter rejects nodes of another team. A pod or a node without the label is of no team.
+// Filter rejects another team's nodes. A pod or a node without the label belongs to no team.
 func (t *TeamNodes) Filter(_ context.Context, _ scheduler.State, pod *corev1.Pod,
 	node scheduler.NodeInfo) *scheduler.Status {
 	if pod.Labels[t.label] != node.Node().Labels[t.label] {
@@ -58,7 +58,7 @@ func (t *TeamNodes) EventsToRegister() []scheduler.ClusterEvent {
 		Action: scheduler.ActionAdd | scheduler.ActionUpdateNodeLabel}}
 }
 
-// Sign returns the label that Filter reads, so that 1.35 and later batch the pods of a team.
+// Sign returns the label that Filter reads, so that 1.35 and later batch a team's pods.
 func (t *TeamNodes) Sign(_ context.Context, pod *corev1.Pod) (interface{}, *scheduler.Status) {
 	return pod.Labels[t.label], nil
 }

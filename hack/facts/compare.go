@@ -8,10 +8,10 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// table is the comparison of one table with a release.
+// table is the comparison between one table and a release.
 type table struct {
 	Name string
-	// File is where its rows are.
+	// File is the Go file with its rows.
 	File string
 	// Differences are the rows to add or to end, one line each.
 	Differences []string
@@ -19,13 +19,13 @@ type table struct {
 	Notes []string
 }
 
-// comparison compares the tables with the source of a release.
+// comparison compares the tables with a release's source.
 type comparison struct {
 	source *source
-	// facts is a release of the minor release whose rows are compared, rules are its rules.
+	// facts is a release in the minor release whose rows are compared, rules are its rules.
 	facts versions.Release
 	rules versions.Rules
-	// before is the source of the tested release of the minor release before, nil for the oldest.
+	// before is the source of the tested release in the previous minor, nil for the oldest.
 	before *source
 	tables []table
 }
@@ -62,7 +62,7 @@ func (c *comparison) note(format string, args ...any) {
 	t.Notes = append(t.Notes, fmt.Sprintf(format, args...))
 }
 
-// differLists adds the names that only one of the lists has.
+// differLists adds the names that only one list has.
 func (c *comparison) differLists(what string, table, release []string) {
 	for _, name := range unique(release) {
 		if !slices.Contains(table, name) {

@@ -33,7 +33,7 @@ func (c *comparison) checkConfigAPIs() {
 	}
 }
 
-// checkConfigFields compares the fields of KubeSchedulerConfiguration and of the types in it.
+// checkConfigFields compares the fields of KubeSchedulerConfiguration and the types in it.
 func (c *comparison) checkConfigFields() {
 	c.begin("fields of the configuration", "profiles/schema/configuration_fields.go")
 	c.differFields("", "KubeSchedulerConfiguration", c.configPackage(), schema.Configuration())
@@ -41,7 +41,7 @@ func (c *comparison) checkConfigFields() {
 
 func (c *comparison) configPackage() string { return staging + "/config/" + c.api().Name }
 
-// checkPluginArguments compares the kinds and the fields of the arguments of plugins.
+// checkPluginArguments compares the kinds and fields of plugin arguments.
 func (c *comparison) checkPluginArguments() {
 	c.begin("arguments of plugins", "profiles/schema/plugin_args.go argsObjects")
 	structs := c.source.structs(c.configPackage())
@@ -87,8 +87,8 @@ func (c *comparison) differFields(where, name, pkg string, object schema.Object)
 // typeName is a type with its package.
 type typeName struct{ pkg, name string }
 
-// fieldTypes returns the types of the fields of a struct by their names in JSON, with the fields of
-// embedded structs.
+// fieldTypes returns a struct's field types by their names in JSON, with the fields of embedded
+// structs.
 func (c *comparison) fieldTypes(pkg string, t *ast.StructType) map[string]typeName {
 	found := map[string]typeName{}
 	for _, field := range t.Fields.List {

@@ -18,7 +18,7 @@ const (
 )
 
 // interfaces returns the signatures of the framework's interfaces, by interface and method. Once
-// the interfaces of plugins are staged, others are internal.
+// plugin interfaces are staged, the remaining interfaces are internal.
 func (s *source) interfaces() map[string]map[string]string {
 	found, pkg := map[string]map[string]string{}, framework
 	if s.exists(stagedFramework+"/interface.go") && strings.Contains(s.text(stagedFramework+"/interface.go"), filter) {
@@ -32,12 +32,12 @@ func (s *source) interfaces() map[string]map[string]string {
 }
 
 const (
-	// pluginInterface is the end of the name of an extension point's interface.
+	// pluginInterface is the suffix of an extension point's interface name.
 	pluginInterface = "Plugin"
 	filter          = "type FilterPlugin interface"
 )
 
-// methodOwners are the interfaces with methods of plugins that do not end in Plugin.
+// methodOwners are the interfaces with plugin methods that do not end in Plugin.
 func methodOwners() []string {
 	return []string{"PreFilterExtensions", "ScoreExtensions", "EnqueueExtensions", "PluginFactory"}
 }
@@ -85,13 +85,13 @@ func (c *comparison) checkInterfaces() {
 
 const pluginPackages = framework + "/plugins"
 
-// inTree is an in-tree plugin with the methods of its type.
+// inTree is an in-tree plugin with its type's methods.
 type inTree struct {
 	name    string
 	methods []string
 }
 
-// inTreePlugins returns the plugins of the registry.
+// inTreePlugins returns the registry's plugins.
 func (s *source) inTreePlugins() []inTree {
 	var all []inTree
 	registry := s.file(pluginPackages + "/registry.go")
@@ -113,8 +113,8 @@ func (s *source) inTreePlugins() []inTree {
 	return all
 }
 
-// pluginMethods returns the methods of the type in a package whose method Name returns the name of
-// a plugin.
+// pluginMethods returns the methods in a package on the type whose method Name returns a plugin's
+// name.
 func (s *source) pluginMethods(pkg, name string) []string {
 	for _, file := range s.files(pkg) {
 		for _, decl := range file.Decls {

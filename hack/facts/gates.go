@@ -14,7 +14,7 @@ import (
 const apiextensions = "k8s.io/apiextensions-apiserver"
 
 // gatePackages are the packages whose feature gates kube-scheduler accepts, in the order in which
-// they count: pkg/features lists the gates of others again.
+// they count: pkg/features repeats other modules' gates.
 func gatePackages() []string {
 	return []string{
 		clientGo + "/features", componentBase + "/logs", componentBase + "/logs/api/v1", componentBase + "/metrics/features",
@@ -48,8 +48,8 @@ func (s *source) gates() map[string]versions.Gate {
 	return found
 }
 
-// gateName returns the name of a gate, which is also the name of its constant if the module of the
-// constant was not downloaded.
+// gateName returns a gate's name, which is also its constant's name if the constant's module was
+// not downloaded.
 func (s *source) gateName(pkg string, file *ast.File, key ast.Expr) string {
 	if name := s.value(pkg, file, key); name != "" {
 		return name
@@ -147,7 +147,7 @@ const gatesHead = `# The feature gates that the kube-scheduler of each release i
 # no other value; "-" is a gate that is gone. Written by: go run ./hack/facts --gates
 `
 
-// writeGates returns versions/gates.txt from the sources of every release, oldest first.
+// writeGates returns versions/gates.txt from every release's sources, oldest first.
 func writeGates(all []*source) string {
 	lines, states := map[string]string{}, map[string]versions.Gate{}
 	for _, s := range all {

@@ -1,6 +1,6 @@
-// Command facts compares the source of a release of Kubernetes with the tables of this repository
-// that differ between releases. It prints, for each table, that they agree, or the rows to add and
-// the file to change.
+// Command facts compares a Kubernetes release's source with the tables in this repository that
+// differ between releases. It prints, for each table, that they agree, or the rows to add and the
+// file to change.
 //
 //	facts RELEASE                   compare the tables with a release, such as v1.38.0
 //	facts --as-of 1.36 v1.37.1      compare as if the tables ended with that minor release
@@ -91,8 +91,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return nil
 }
 
-// tablesFor returns a release of the minor release whose rows are compared: the one of the release
-// or, if the tables end before, their last one.
+// tablesFor returns a release in the minor release whose rows are compared: the given release's or,
+// if the tables end before, the last minor in the tables.
 func tablesFor(release versions.Release, asOf string) (versions.Release, error) {
 	minor := strings.TrimPrefix(release.Nearest(), "1.")
 	if asOf != "" {
@@ -118,7 +118,7 @@ func environment() (build.Environment, error) {
 	return build.Environment{CacheDir: filepath.Join(cache, "pmk-sched"), Env: os.Environ()}, nil
 }
 
-// open downloads the modules of a release.
+// open downloads a release's modules.
 func open(ctx context.Context, release versions.Release) (*source, error) {
 	e, err := environment()
 	if err != nil {

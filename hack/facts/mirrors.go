@@ -9,8 +9,8 @@ import (
 
 const componentHelpers = "k8s.io/component-helpers"
 
-// mirror is a function of Kubernetes whose behavior this repository has by hand: no declaration
-// shows a row for it.
+// mirror is a Kubernetes function whose behavior this repository has by hand: no declaration shows
+// a row for it.
 type mirror struct{ file, function, ours string }
 
 // mirrors are read when they change.

@@ -19,7 +19,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// checkReleases compares the lists of releases.
+// checkReleases compares the release lists.
 func (c *comparison) checkReleases() {
 	c.begin("the newest minor release", "versions/releases.txt, and the constants named below")
 	release := c.source.release
@@ -41,7 +41,7 @@ func (c *comparison) checkReleases() {
 	slices.Sort(c.tables[len(c.tables)-1].Differences)
 }
 
-// checkGo compares the version of Go of a release without rows: the patches of a minor release name
+// checkGo compares the Go version for a release without rows: the patches in a minor release name
 // several.
 func (c *comparison) checkGo() {
 	c.begin("version of Go", "versions/table.go sourceRows")
@@ -51,10 +51,10 @@ func (c *comparison) checkGo() {
 	}
 }
 
-// languageOf returns 1.26 of 1.26.8.
+// languageOf returns 1.26 for 1.26.8.
 func languageOf(version string) string { return regexp.MustCompile(`^\d+\.\d+`).FindString(version) }
 
-// flagFiles declare the flags of kube-scheduler.
+// flagFiles declare kube-scheduler's flags.
 func flagFiles() []string {
 	files := []string{
 		apiserver + "/pkg/server/options/serving.go", apiserver + "/pkg/server/options/authentication.go",
@@ -68,7 +68,7 @@ func flagFiles() []string {
 	return files
 }
 
-// sharedFlags are flags of every component, which other packages declare.
+// sharedFlags are every component's flags, which other packages declare.
 func sharedFlags() []string { return []string{"help", "version", "log-flush-frequency"} }
 
 // flags returns the names of the flags that the sources declare.
@@ -88,7 +88,7 @@ func (c *comparison) checkFlags() {
 	c.differLists("flag", c.rules.Flags, c.source.flags())
 }
 
-// checkMetrics compares the names of metrics that the code reads.
+// checkMetrics compares the metric names that the code reads.
 func (c *comparison) checkMetrics() {
 	c.begin("metrics that are read", "versions/metrics.go, internal/cluster/metrics and its callers")
 	text := c.source.everyText(kubernetes + "/pkg/scheduler/metrics")
@@ -112,8 +112,7 @@ func (c *comparison) missingMetric(read []string, name string) {
 	}
 }
 
-// metricsInCode returns the names of metrics in this repository that do not differ between
-// releases.
+// metricsInCode returns this repository's metric names that do not differ between releases.
 func metricsInCode() ([]string, error) {
 	var all []string
 	name := regexp.MustCompile(`"(scheduler_[a-z_]+)"`)
@@ -130,7 +129,7 @@ func metricsInCode() ([]string, error) {
 	return unique(all), err
 }
 
-// fieldsOf returns the fields of a struct by name.
+// fieldsOf returns a struct's fields by name.
 func fieldsOf(v any) map[string]any {
 	fields := map[string]any{}
 	value := reflect.ValueOf(v)
@@ -147,7 +146,7 @@ func (c *comparison) checkPorts() {
 	c.differValues("the secure port", versions.SecurePort, strings.Join(matches(text, `DefaultKubeSchedulerPort = (\d+)`), ""))
 }
 
-// checkExtenderTypes compares the types of the extender API with the types in this module.
+// checkExtenderTypes compares the extender API's types with the types in this module.
 func (c *comparison) checkExtenderTypes() {
 	c.begin("types of the extender API", "scheduler/extender, go.mod k8s.io/kube-scheduler")
 	structs := c.source.structs(staging + "/extender/v1")
@@ -201,8 +200,8 @@ func (s *source) watched() []string {
 	return unique(found)
 }
 
-// checkResources compares the resources that the scheduler watches with the kinds of snapshots and
-// with the requirements for an API server: resources that its neighbors do not all serve.
+// checkResources compares the resources that the scheduler watches with the snapshot kinds and with
+// the requirements for an API server: resources that its neighbors do not all serve.
 func (c *comparison) checkResources() {
 	c.begin("resources that the scheduler watches", "internal/foresight/snapshot/kinds.go, versions/skew.go requirements")
 	watched := c.source.watched()
@@ -235,7 +234,7 @@ func (c *comparison) watchedSince(watched []string) []string {
 		func(resource string) bool { return slices.Contains(before, resource) })
 }
 
-// checkGangs compares how the release places groups of pods.
+// checkGangs compares the feature gates and the API for placing groups of pods.
 func (c *comparison) checkGangs() {
 	c.begin("groups of pods", "versions/table.go Gangs")
 	known := c.rules.Gangs
@@ -250,7 +249,7 @@ func (c *comparison) checkGangs() {
 	}
 }
 
-// groups returns the most stable API of groups that the scheduler watches, and their resource.
+// groups returns the most stable group API that the scheduler watches, and its resource.
 func (s *source) groups() string {
 	best, rank := "", -1
 	for _, resource := range s.watched() {
@@ -272,7 +271,7 @@ func (s *source) groups() string {
 	return best
 }
 
-// checkKubeadm compares the settings of labs that come from kubeadm.
+// checkKubeadm compares the lab settings that come from kubeadm.
 func (c *comparison) checkKubeadm() {
 	c.begin("kubeadm", "versions/table.go nodeRows, internal/artifact/build (EtcdVersion)")
 	constants := c.source.text(kubernetes + "/cmd/kubeadm/app/constants/constants.go")

@@ -29,7 +29,7 @@ func modules() []string {
 	return []string{kubernetes, staging, componentBase, apiserver, clientGo, apiextensions, componentHelpers}
 }
 
-// source is the Go source of a release. If the release does not have a file or a name, its methods
+// source is a release's Go source. If the release does not have a file or a name, its methods
 // return empty results: the difference to the table is the finding.
 type source struct {
 	release versions.Release
@@ -37,7 +37,7 @@ type source struct {
 	parsed  map[string]*ast.File
 }
 
-// path returns the place of a file or directory by its import path, or "" if the module is missing.
+// path returns the path of a file or directory by its import path, or "" if the module is missing.
 func (s *source) path(name string) string {
 	for module, dir := range s.dirs {
 		if rest, found := strings.CutPrefix(name+"/", module+"/"); found {
@@ -62,7 +62,7 @@ func (s *source) text(name string) string {
 	return string(text)
 }
 
-// names returns the names of the files and directories in a directory.
+// names returns the names of a directory's files and directories.
 func (s *source) names(dir string) []string {
 	entries, err := os.ReadDir(s.path(dir))
 	if err != nil {
@@ -87,7 +87,7 @@ func (s *source) file(name string) *ast.File {
 	return s.parsed[name]
 }
 
-// files returns the parsed files of a package, without its tests.
+// files returns a package's parsed files, without its tests.
 func (s *source) files(pkg string) []*ast.File {
 	var files []*ast.File
 	for _, name := range s.names(pkg) {
@@ -98,7 +98,7 @@ func (s *source) files(pkg string) []*ast.File {
 	return files
 }
 
-// everyText returns the texts of the Go files in a directory and below, without tests.
+// everyText returns the text of all Go files in a directory and below, without tests.
 func (s *source) everyText(dir string) string {
 	var all strings.Builder
 	root := s.path(dir)
@@ -116,7 +116,7 @@ func (s *source) everyText(dir string) string {
 	return all.String()
 }
 
-// matches returns the first group of each match of a pattern, sorted, each once.
+// matches returns each match's first group, sorted and without duplicates.
 func matches(text, pattern string) []string {
 	var found []string
 	for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
@@ -131,8 +131,7 @@ func unique(list []string) []string {
 	return slices.Compact(list)
 }
 
-// constant returns the value of a constant or variable of a package: a literal, or another constant
-// that it names.
+// constant returns a package's constant or variable: a literal, or another constant that it names.
 func (s *source) constant(pkg, name string) string {
 	for _, file := range s.files(pkg) {
 		for _, decl := range file.Decls {
@@ -156,7 +155,7 @@ func (s *source) constant(pkg, name string) string {
 	return ""
 }
 
-// value returns the string or truth value that an expression in a file of a package is, as text.
+// value returns the string or truth value of an expression in a package's file, as text.
 func (s *source) value(pkg string, file *ast.File, expr ast.Expr) string {
 	switch e := expr.(type) {
 	case *ast.BasicLit:
@@ -178,7 +177,7 @@ func (s *source) value(pkg string, file *ast.File, expr ast.Expr) string {
 	return ""
 }
 
-// imported returns the import path of a name in a file.
+// imported returns a name's import path in a file.
 func imported(file *ast.File, name string) string {
 	for _, spec := range file.Imports {
 		importPath, err := strconv.Unquote(spec.Path.Value)
@@ -192,7 +191,7 @@ func imported(file *ast.File, name string) string {
 	return ""
 }
 
-// structs returns the struct types of a package by name.
+// structs returns a package's struct types by name.
 func (s *source) structs(pkg string) map[string]*ast.StructType {
 	found := map[string]*ast.StructType{}
 	for _, file := range s.files(pkg) {
@@ -208,7 +207,7 @@ func (s *source) structs(pkg string) map[string]*ast.StructType {
 	return found
 }
 
-// jsonFields returns the names of the fields of a struct in JSON, sorted, without embedded ones.
+// jsonFields returns the JSON names of a struct's fields, sorted, without embedded ones.
 func jsonFields(t *ast.StructType) []string {
 	var names []string
 	if t == nil {
@@ -223,7 +222,7 @@ func jsonFields(t *ast.StructType) []string {
 	return unique(names)
 }
 
-// methods returns the names of the methods that a package declares for each receiver type.
+// methods returns the method names that a package declares for each receiver type.
 func (s *source) methods(pkg string) map[string][]string {
 	found := map[string][]string{}
 	for _, file := range s.files(pkg) {

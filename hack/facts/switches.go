@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// probe reads a field of versions.Rules that is true or false from the source.
+// probe reads a true or false field in versions.Rules from the source.
 type probe struct {
 	field string
 	read  func(s *source) bool
@@ -34,7 +34,7 @@ func graduated(gate string) func(*source) bool {
 	return func(s *source) bool { return !s.gates()[gate].Exists || on(gate)(s) }
 }
 
-// probes read the fields of versions.Rules that are true or false, if a declaration shows them.
+// probes read the true or false fields in versions.Rules, if a declaration shows them.
 func probes() []probe {
 	const (
 		scheduler = kubernetes + "/pkg/scheduler"
@@ -89,7 +89,7 @@ func (c *comparison) checkSwitches() {
 	}
 }
 
-// checkLists compares the fields of versions.Rules that are names.
+// checkLists compares the versions.Rules fields that are names.
 func (c *comparison) checkLists() {
 	c.begin("locks, probes, build tags, APIs", "versions/table.go servingRows, sourceRows")
 	s := c.source
@@ -109,7 +109,7 @@ func (c *comparison) checkLists() {
 	c.differValues("the API of PodDisruptionBudgets", c.rules.PolicyAPI, s.policyAPI())
 }
 
-// policyAPI returns the newest API of PodDisruptionBudgets.
+// policyAPI returns the newest PodDisruptionBudget API.
 func (s *source) policyAPI() string {
 	for _, version := range []string{"v2", "v1", "v1beta1"} {
 		if s.exists(kubernetes + "/pkg/apis/policy/" + version) {
@@ -119,7 +119,7 @@ func (s *source) policyAPI() string {
 	return ""
 }
 
-// locks returns the locks of leader election that client-go does not refuse.
+// locks returns the leader election locks that client-go does not refuse.
 func (s *source) locks() []string {
 	const pkg = clientGo + "/tools/leaderelection/resourcelock"
 	text := s.text(pkg + "/interface.go")

@@ -57,7 +57,7 @@ type tests struct {
 	of      map[string]*program // by import path
 }
 
-// program is the compiled unit tests of a package.
+// program contains a package's compiled unit tests.
 type program struct {
 	pkg     *pkg
 	path    string
@@ -97,7 +97,7 @@ func compile(ctx context.Context, dir string, pkgs []*pkg) (*tests, error) {
 	return t, err
 }
 
-// write writes the files of a package with its mutants below dir.
+// write writes a package's files with its mutants below dir.
 func (p *pkg) write(dir string, replace map[string]string) error {
 	below := filepath.Join(dir, filepath.FromSlash(p.path()))
 	if err := os.MkdirAll(below, 0o700); err != nil {
@@ -168,7 +168,7 @@ func atoi(text string) int {
 	return n
 }
 
-// program compiles the tests of a package and runs them without a mutant.
+// program compiles a package's tests and runs them without a mutant.
 func (t *tests) program(ctx context.Context, p *pkg) (*program, error) {
 	if have, ok := t.of[p.ImportPath]; ok {
 		return have, nil

@@ -10,8 +10,8 @@ import (
 //go:embed equivalent.txt
 var equivalent string
 
-// readEquivalent returns the reasons of the mutants without an effect, by key. Each line is the
-// key, a tab, and the reason.
+// readEquivalent returns the reasons for mutants without an effect, by key. Each line is the key, a
+// tab, and the reason.
 func readEquivalent() (map[string]string, error) {
 	reasons := map[string]string{}
 	for lines := bufio.NewScanner(strings.NewReader(equivalent)); lines.Scan(); {

@@ -1,10 +1,9 @@
-// Command mutants changes one place of the code at a time and runs the unit tests of the package
-// and of the packages that import it. A change that no test notices is a survivor: a behaviour that
-// no test asserts.
+// Command mutants changes one place in the code at a time and runs the unit tests of the package
+// and its importers. A change that no test notices is a survivor: a behaviour that no test asserts.
 //
 //	mutants [-n 200] [-seed 1] [-most 0.1] PACKAGE…
 //
-// The places are drawn from all places of the packages with the seed; packages below internal/ that
+// The places are drawn from all places in the packages with the seed; packages below internal/ that
 // do I/O are left out. The packages are compiled once, with -overlay and with all changes in them,
 // and an environment variable switches one on. equivalent.txt lists changes without an effect and
 // the reason; they are not counted.
@@ -106,7 +105,7 @@ type result struct {
 	began         time.Time
 }
 
-// try runs the tests of a mutant's package and then those of its importers, until one notices it.
+// try runs the tests of a mutant's package and then its importers' tests, until one notices it.
 // Tests that do not reach it are not run.
 func (r *result) try(ctx context.Context, pkgs *packages, built *tests, m *mutant, out io.Writer) error {
 	var by []string

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// mutant is one change of one file.
+// mutant is one change to one file.
 type mutant struct {
 	pkg      *pkg
 	number   int // in the package, from 1
@@ -57,7 +57,7 @@ func (m *mutant) key() string {
 	return where + ": " + strings.Join(strings.Fields(line), " ")
 }
 
-// finder collects the mutants of a file.
+// finder collects a file's mutants.
 type finder struct {
 	pkg      *pkg
 	file     *file
@@ -86,7 +86,7 @@ func (f *finder) add(n ast.Node, k kind, begin, end token.Pos, with string) {
 	f.found = append(f.found, m)
 }
 
-// typeName returns the type of an expression as the file writes it. It is not ok if the file cannot
+// typeName returns an expression's type as the file writes it. It is not ok if the file cannot
 // write it.
 func (f *finder) typeName(e ast.Expr) (name string, ok bool) {
 	t := f.info.TypeOf(e)
@@ -201,7 +201,7 @@ func (f *finder) extreme(n *ast.CallExpr) {
 	}
 }
 
-// statements collects the mutants of a list of statements.
+// statements collects the mutants in a list of statements.
 func (f *finder) statements(list []ast.Stmt) {
 	for _, one := range list {
 		switch n := one.(type) {
@@ -226,7 +226,7 @@ func isDuration(t types.Type) bool {
 	return ok && named.Obj().Pkg() != nil && named.Obj().Pkg().Path() == "time"
 }
 
-// logs reports whether a call writes a line of a log or a note for the terminal, or panics.
+// logs reports whether a call writes a log line or a note for the terminal, or panics.
 func logs(call *ast.CallExpr) bool {
 	if name, ok := call.Fun.(*ast.Ident); ok {
 		return name.Name == "panic"
@@ -235,10 +235,10 @@ func logs(call *ast.CallExpr) bool {
 	return ok && slices.Contains([]string{"Debug", "Info", "Warn", "Error", "Note"}, method.Sel.Name)
 }
 
-// write returns the text of a file in which each mutant is switched on by its number.
+// write returns a file's text in which each mutant is switched on by its number.
 func write(text string, mutants []*mutant) string {
 	sorted := slices.Clone(mutants)
-	// The outer site comes first; the mutants of one site stay together.
+	// The outer site comes first; one site's mutants stay together.
 	slices.SortStableFunc(sorted, func(a, b *mutant) int {
 		if a.from != b.from {
 			return a.from - b.from
@@ -260,7 +260,7 @@ func write(text string, mutants []*mutant) string {
 	return b.String() + text[at:]
 }
 
-// writeSite returns the text of the outermost site of mutants, which come sorted.
+// writeSite returns the text of the outermost site for sorted mutants.
 func writeSite(text string, mutants []*mutant) string {
 	outer := mutants[0].site
 	n := slices.IndexFunc(mutants, func(m *mutant) bool { return m.from != outer.from || m.to != outer.to })

@@ -21,10 +21,11 @@ import (
 	"strings"
 )
 
-// modulePath is the module of the packages.
+// modulePath is the packages' module.
 const modulePath = "github.com/pmk-sched/pmk-sched/"
 
-// pkg is the part of the output of `go list -json` that is needed, and what was read of its files.
+// pkg is the required part of a package's `go list -json` output, and the content read from its
+// files.
 type pkg struct {
 	ImportPath, Dir, Export                     string
 	GoFiles, Imports, TestGoFiles, XTestGoFiles []string
@@ -38,7 +39,7 @@ type pkg struct {
 func (p *pkg) path() string   { return strings.TrimPrefix(p.ImportPath, modulePath) }
 func (p *pkg) hasTests() bool { return len(p.TestGoFiles)+len(p.XTestGoFiles) > 0 }
 
-// file is a file of a package.
+// file is a file in a package.
 type file struct {
 	name    string
 	text    string
@@ -57,8 +58,8 @@ type packages struct {
 var doesIO = regexp.MustCompile(`^(os|os/.*|net|net/http|io/ioutil|syscall|k8s\.io/client-go(/.*)?|` +
 	modulePath + `internal/(base/steps|cluster/session))$`)
 
-// readPackages lists the packages of the module and finds the mutants of those of the patterns.
-// Packages below internal/ that do I/O are left out.
+// readPackages lists the module's packages and finds the mutants in packages that match the
+// patterns. Packages below internal/ that do I/O are left out.
 func readPackages(ctx context.Context, patterns []string) (*packages, error) {
 	all, err := list(ctx, "./...")
 	if err != nil {

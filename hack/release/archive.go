@@ -16,16 +16,16 @@ import (
 	"time"
 )
 
-// archive is an archive of pmk-sched for one platform.
+// archive is a pmk-sched archive for one platform.
 type archive struct {
 	OS, Arch, File, SHA256 string
 }
 
-// packed are the files of r.stage in the archives of pmk-sched, apart from the program.
+// packed are the files from r.stage in the pmk-sched archives, apart from the program.
 func packed() []string { return []string{"LICENSE", "completion", "man"} }
 
-// archives writes an archive of pmk-sched for each platform and one of pmk-extender, which runs
-// next to schedulers, for Linux. It returns the archives of pmk-sched.
+// archives writes a pmk-sched archive for each platform and one pmk-extender archive for Linux,
+// which runs next to schedulers. It returns the pmk-sched archives.
 func (r release) archives() ([]archive, error) {
 	var list []archive
 	for _, platform := range []archive{
@@ -47,7 +47,7 @@ func (r release) archives() ([]archive, error) {
 	return list, nil
 }
 
-// archive writes PROGRAM_VERSION_OS_ARCH.tar.gz with a program and the files of r.stage.
+// archive writes PROGRAM_VERSION_OS_ARCH.tar.gz with a program and the files in r.stage.
 func (r release) archive(program string, a archive, names ...string) (archive, error) {
 	a.File = fmt.Sprintf("%s_%s_%s_%s.tar.gz", program, r.version, a.OS, a.Arch)
 	files := []file{{name: program, source: filepath.Join(r.stage, a.OS+"_"+a.Arch, program), mode: 0o755}}
@@ -73,7 +73,7 @@ func (r release) archive(program string, a archive, names ...string) (archive, e
 	return a, err
 }
 
-// file is a file of an archive.
+// file is a file in an archive.
 type file struct {
 	name, source string
 	mode         int64

@@ -26,10 +26,10 @@ const (
 	certificatesPath = "/etc/ssl/certs/ca-certificates.crt"
 )
 
-// platforms are the platforms of the images.
+// platforms are the images' platforms.
 func platforms() []string { return []string{"linux/amd64", "linux/arm64"} }
 
-// images builds the images of pmk-sched, of pmk-sched with Go, which `build` runs, and of
+// images builds the images for pmk-sched, for pmk-sched with Go, which `build` runs, and for
 // pmk-extender. It writes each to an OCI archive.
 func (r release) images(ctx context.Context) error {
 	certificates := filepath.Join(r.stage, path.Base(certificatesPath))
@@ -50,7 +50,7 @@ func (r release) images(ctx context.Context) error {
 		r.image(ctx, "", r.program(image.ExtenderPath, empty)))
 }
 
-// program returns the options for an image of a program with more files.
+// program returns the options for a program's image with more files.
 func (r release) program(at string, base image.Base, more ...image.File) image.Options {
 	name := path.Base(at)
 	labels := image.Description{Title: name, Version: r.version, URL: projectURL}.Labels()
@@ -91,8 +91,8 @@ func (r release) image(ctx context.Context, suffix string, o image.Options) erro
 	return nil
 }
 
-// goImage returns an OCI layout with the Go toolchain of each platform: a layer that several
-// versions of pmk-sched share.
+// goImage returns an OCI layout with each platform's Go toolchain: a layer that several versions of
+// pmk-sched share.
 func (r release) goImage(ctx context.Context, roots image.File) (layout string, err error) {
 	o := image.Options{Base: image.Base{Empty: true}, Platforms: platforms(), Files: map[string][]image.File{}}
 	for _, platform := range platforms() {
@@ -110,7 +110,7 @@ func (r release) goImage(ctx context.Context, roots image.File) (layout string, 
 	return layout, image.WriteLayout(ctx, built, "localhost/go:"+r.version, layout)
 }
 
-// toolchain returns the files of a Go toolchain that a build without cgo needs.
+// toolchain returns the Go toolchain files that a build without cgo needs.
 func toolchain(root string) ([]image.File, error) {
 	var files []image.File
 	err := fs.WalkDir(os.DirFS(root), ".", func(name string, entry fs.DirEntry, err error) error {

@@ -9,13 +9,13 @@ import (
 	"text/template"
 )
 
-// downloads is the location of the files of releases: downloads/VERSION/FILE.
+// downloads is the location of release files: downloads/VERSION/FILE.
 const downloads = "https://github.com/pmk-sched/pmk-sched/releases/download"
 
 //go:embed krew.yaml homebrew.rb
 var templates embed.FS
 
-// manifests writes the krew manifest and the Homebrew formula of the archives.
+// manifests writes the krew manifest and the Homebrew formula for the archives.
 func (r release) manifests(archives []archive) error {
 	data := struct {
 		Version, Number, URL string

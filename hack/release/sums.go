@@ -11,8 +11,7 @@ import (
 
 const sumsFile = "SHA256SUMS"
 
-// writeSums writes the checksums of all files of a directory, sorted by name, as sha256sum prints
-// them.
+// writeSums writes the checksums of a directory's files, sorted by name, as sha256sum prints them.
 func writeSums(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -35,7 +34,7 @@ func writeSums(dir string) error {
 	})
 }
 
-// sum returns the SHA-256 of a file in hexadecimal.
+// sum returns a file's SHA-256 in hexadecimal.
 func sum(path string) (string, error) {
 	in, err := os.Open(path)
 	if err != nil {

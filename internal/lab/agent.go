@@ -27,8 +27,8 @@ func (n *Node) runAgent(rules versions.Rules) error {
 // agentSettings is the file with the user's settings of the node agent.
 const agentSettings = "/etc/pf9/kube.env"
 
-// settings returns the files of a layout that depend on the release, with the user's settings of
-// the node agent.
+// settings returns the files of a layout that depend on the release, with the user's node agent
+// settings.
 func (n *Node) settings(l layout, c nodeConfig) ([]file, error) {
 	text, err := os.ReadFile(filepath.Join(n.Root(), agentSettings))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

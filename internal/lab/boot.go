@@ -53,7 +53,7 @@ func (n *Node) boot(ctx context.Context, path string) error {
 	return n.plug(ctx, path)
 }
 
-// config returns the data for the files of a control-plane node, without keys.
+// config returns the data for a control-plane node's files, without keys.
 func (n *Node) config(rules versions.Rules) nodeConfig {
 	c := nodeConfig{release: n.lab.Release(), rules: rules, name: n.name, address: n.address, pods: n.pods,
 		virtual: n.lab.virtualAddress()}

@@ -147,8 +147,8 @@ func (g group) makeDirs() error {
 	return nil
 }
 
-// delegate enables the controllers for the children of the group. With version 2 the group must
-// have no processes: the holder of a host has left it.
+// delegate enables the controllers for the group's children. With version 2 the group must have no
+// processes: a host's holder has left it.
 func (g group) delegate() {
 	for i, h := range g.hierarchies {
 		if h.v2 {

@@ -28,11 +28,11 @@ type daemon struct {
 	argv []string
 }
 
-// etcdPeerName is the CN of the certificates with which the members of etcd identify each other.
+// etcdPeerName is the CN in the certificates with which etcd members identify each other.
 const etcdPeerName = "etcd"
 
-// etcdDaemon returns the etcd of a control-plane node. It serves only this node's API server;
-// several are members of one cluster.
+// etcdDaemon returns a control-plane node's etcd. It serves only this node's API server; several
+// are members of one cluster.
 func etcdDaemon(binary string, n nodeConfig) daemon {
 	argv := []string{binary, "--data-dir=/var/lib/etcd", "--listen-client-urls=" + etcdURL,
 		"--advertise-client-urls=" + etcdURL}

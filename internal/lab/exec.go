@@ -18,7 +18,7 @@ import (
 
 // Command is a program that Exec runs on the node.
 type Command struct {
-	// Node is the name of the node; the default is the first one.
+	// Node is the node's name; the default is the first one.
 	Node string
 	// Argv is the program and its arguments. Exec searches the program in the lab's own programs
 	// first, then in PATH of Env.
@@ -36,11 +36,11 @@ type Command struct {
 // exitNotRunning is the status of the enter script when the lab does not run.
 const exitNotRunning = 125
 
-// Exec runs a command on a node, in its network, mount and UTS namespaces, as administrator of the
-// cluster, and returns its exit status. Files that it writes below /etc, /opt, /usr/libexec,
-// /var/lib and /var/log are removed with the lab, except in the directories of labs and of the
-// cache; /run is the node's own. When ctx ends, so does the command. The error is about starting
-// the command; a non-zero exit status is not an error.
+// Exec runs a command on a node, in its network, mount and UTS namespaces, as a cluster
+// administrator, and returns its exit status. Files that it writes below /etc, /opt, /usr/libexec,
+// /var/lib and /var/log are removed with the lab, except in the lab and cache directories; /run is
+// the node's own. When ctx ends, so does the command. The error is about starting the command; a
+// non-zero exit status is not an error.
 func (l *Lab) Exec(ctx context.Context, c Command) (int, error) {
 	n, err := l.Node(c.Node)
 	if err != nil {
@@ -160,7 +160,7 @@ func (n *Node) env(env []string) []string {
 	return out
 }
 
-// lookup returns the value of a variable; the last occurrence wins.
+// lookup returns a variable's value; the last occurrence wins.
 func lookup(env []string, name string) string {
 	value := ""
 	for _, pair := range env {

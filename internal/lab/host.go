@@ -21,7 +21,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
 )
 
-// host is a set of namespaces with processes: a node of a lab, or the lab's network.
+// host is a set of namespaces with processes: a lab's node or network.
 type host struct {
 	// dir holds the logs, PID files and scripts of the host.
 	dir string

@@ -33,7 +33,7 @@ func (u *bringUp) hostedSteps() []step {
 	}
 }
 
-// writeHosted writes the files of etcd, of the hosts of the control plane and of the workers.
+// writeHosted writes the files for etcd, the control-plane hosts and the workers.
 func (u *bringUp) writeHosted(context.Context) error {
 	now := time.Now()
 	shared, err := newAuthorities(now)
@@ -72,7 +72,7 @@ func (u *bringUp) writeHosted(context.Context) error {
 	return nil
 }
 
-// hostedFiles returns the files of a worker, or of a host of the control plane.
+// hostedFiles returns the files for a worker or a control-plane host.
 func (u *bringUp) hostedFiles(n *Node, c nodeConfig) ([]file, error) {
 	if n.hasKubelet() {
 		return u.layout.allFiles(c)
@@ -85,7 +85,8 @@ func (u *bringUp) hostedFiles(n *Node, c nodeConfig) ([]file, error) {
 	return append(keys, settings...), err
 }
 
-// etcdDir is the directory of etcd, which runs in the lab's network: no loss of a host stops it.
+// etcdDir is the directory of etcd, which runs in the lab's network: losing a host does not stop
+// it.
 func (l *Lab) etcdDir() string { return filepath.Join(l.network().dir, "etcd") }
 
 func (u *bringUp) writeEtcd(shared authorities, now time.Time) error {
@@ -136,8 +137,8 @@ func (u *bringUp) startHosted(ctx context.Context) error {
 	return u.lab.first().waitFor(ctx, "the endpoints of Service kubernetes", "kube-apiserver", u.writeEndpoints)
 }
 
-// startHosted starts the programs of a host of the control plane: the others when the API server is
-// ready, without which they exit.
+// startHosted starts the programs on a control-plane host: the API server first, and the other
+// programs, which exit without it, when it is ready.
 func (n *Node) startHosted(ctx context.Context, rules versions.Rules, path string) error {
 	for _, d := range hostedDaemons(n.config(rules), n.binary) {
 		if err := n.startDaemon(d, path); err != nil {
@@ -243,7 +244,7 @@ func (u *bringUp) hostedUpgradeSteps() []step {
 	return steps
 }
 
-// upgradeHosted replaces the programs of a host of the control plane.
+// upgradeHosted replaces the programs on a control-plane host.
 func (u *bringUp) upgradeHosted(ctx context.Context, n *Node) error {
 	c := u.upgraded(n)
 	files, err := hostedSettings(c)

@@ -17,8 +17,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/lab/kubeadm"
 )
 
-// pauseScript is the program of PauseImage. As PID 1 of a pod sandbox it must handle SIGTERM, or
-// the kernel ignores the signal. "kubeadm upgrade" runs it with -v, which must end.
+// pauseScript is PauseImage's program. As PID 1 in a pod sandbox, it must handle SIGTERM, or the
+// kernel ignores the signal. "kubeadm upgrade" runs it with -v, which must end.
 const (
 	pausePath   = "/usr/local/bin/pause"
 	pauseScript = "#!/bin/sh\n[ \"$1\" != -v ] || exit 0\ntrap 'exit 0' TERM INT\nwhile :; do sleep 86400 & wait $!; " +
@@ -30,7 +30,7 @@ type labImage struct {
 	ref        string
 	entrypoint []string
 	files      []image.File
-	// shell is set for an image with busybox; others have no shell.
+	// shell is set for an image with busybox; other images have no shell.
 	shell bool
 	// master is set for an image that only control-plane nodes need.
 	master bool
@@ -62,7 +62,7 @@ func labImages(n nodeConfig, programs map[string]string, pause, busybox string) 
 	return images
 }
 
-// kubeadmImages returns the images of a lab that kubeadm makes, with the names and the structure of
+// kubeadmImages returns the images for a lab that kubeadm creates, with the names and structure of
 // the Kubernetes release images (build/server-image, cluster/images/etcd, build/pause): no shell, a
 // runner as the entrypoint, and the program is named only by the static pod's command.
 func kubeadmImages(names kubeadm.Images, programs map[string]string, pause, busybox string) []labImage {
@@ -139,7 +139,7 @@ type archive struct {
 	master bool
 }
 
-// archives writes the images to dir. list returns them for the path of the pause program. Labs that
+// archives writes the images to dir. list returns them for the pause program's path. Labs that
 // start at the same time do so one after the other and share the result.
 func archives(ctx context.Context, dir, busybox string, list func(pause string) []labImage) ([]archive, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {

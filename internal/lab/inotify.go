@@ -12,9 +12,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// The approximate numbers of inotify instances that the processes of a node hold as root: on a
+// The approximate numbers of inotify instances that a node's processes hold as root: on a
 // control-plane node six or seven each for API server, controller manager and kubelet, and some for
-// pods. A component that gets none exits, or misses changes of its files.
+// pods. A component that gets none exits, or misses changes to its files.
 const inotifyOfMaster, inotifyOfWorker = 28, 10
 
 // checkInotify checks that there are enough inotify instances for another lab, which needs so many.

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// keeper gives the virtual address of several control-plane nodes to one of them, as on PMK: to
-// another one within seconds when that node is lost, and within a minute when its API server does
-// not answer (platform9/nodelet, pf9-kube/defaults.env).
+// keeper gives the control-plane nodes' virtual address to one of them, as on PMK: to another node
+// within seconds when that node is lost, and within a minute when its API server does not answer
+// (platform9/nodelet, pf9-kube/defaults.env).
 const (
 	keeper           = "keepalived"
 	keeperConfigPath = "/etc/keepalived/keepalived.conf"
@@ -29,8 +29,8 @@ func (l *Lab) virtualAddress() netip.Addr {
 }
 
 // keeperConfiguration renders keepalived's configuration for a node. check is the command that
-// succeeds while the API server of the node is ready. The node that has the address keeps it when
-// another one starts.
+// succeeds while the node's API server is ready. The node that has the address keeps it when
+// another node starts.
 func keeperConfiguration(n nodeConfig, check []string) []byte {
 	var others []string
 	priority := 100 // of the first node; the others follow in order

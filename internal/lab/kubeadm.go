@@ -59,8 +59,8 @@ func (u *bringUp) kubeadmSteps() []step {
 // balanced reports whether the lab has a load balancer in front of its API servers.
 func (l *Lab) balanced() bool { return l.hosted() || l.byKubeadm() && l.state.Masters > 1 }
 
-// server returns the host and port under which others than the control-plane nodes find the API
-// server: of the load balancer, the virtual address, or the only one.
+// server returns the host and port under which clients other than the control-plane nodes find the
+// API server: the load balancer's, the virtual address, or the only API server's.
 func (l *Lab) server() (string, error) {
 	if l.balanced() {
 		at, err := l.balancerAt()
@@ -83,9 +83,9 @@ func (u *bringUp) cluster() (kubeadm.Cluster, error) {
 	return c, err
 }
 
-// EtcdOfKubeadm returns the version of etcd, such as v3.5.3, that labs of kubeadm run with a
-// release. It is empty if they run the etcd of a Debian package, 3.4. program is the path of the
-// release's kubeadm.
+// EtcdOfKubeadm returns the etcd version, such as v3.5.3, that kubeadm labs run with a release. It
+// is empty if they run etcd from a Debian package, 3.4. program is the path of the release's
+// kubeadm.
 func EtcdOfKubeadm(ctx context.Context, program string, r versions.Release) (string, error) {
 	images, err := listImages(ctx, program, r, os.Getenv("PATH"))
 	if err != nil || oldEtcd(images.EtcdVersion()) {
@@ -94,7 +94,7 @@ func EtcdOfKubeadm(ctx context.Context, program string, r versions.Release) (str
 	return images.EtcdVersion(), nil
 }
 
-// listImages returns the images of a release, as its own kubeadm names them.
+// listImages returns a release's images, as its own kubeadm names them.
 func listImages(ctx context.Context, program string, r versions.Release, path string) (kubeadm.Images, error) {
 	// With a complete configuration kubeadm looks at nothing on this machine. The addresses and the
 	// token do not matter.
@@ -170,7 +170,7 @@ func (u *bringUp) join(ctx context.Context, hostName string) error {
 	return u.startProxy(n)
 }
 
-// kubeadm starts the kubelet of a node, which waits for its configuration, and runs kubeadm.
+// kubeadm starts a node's kubelet, which waits for its configuration, and runs kubeadm.
 func (u *bringUp) kubeadm(ctx context.Context, n *Node, config []byte, args []string) error {
 	if err := os.WriteFile(n.kubeadmConfig(), config, 0o600); err != nil {
 		return fmt.Errorf("write kubeadm's configuration: %w", err)

@@ -4,23 +4,23 @@
 // Docker and without changing the machine's own network, files or service manager.
 //
 // A lab has nodes and a network. A node is a network, mount, UTS and cgroup namespace in which
-// containerd, the kubelet and kube-proxy run as plain processes. The directories that a node keeps
-// in /etc/kubernetes, /var/lib/kubelet, /run and so on are in the node's directory below root/ and
-// are bind-mounted to their usual paths inside the mount namespace: a hostPath volume, the
-// containerd socket and the static pod path are as on a real node. The network is a namespace with
-// a bridge that connects the nodes and this machine, a load balancer in front of several API
-// servers, and kwok, which simulates further workers.
+// containerd, the kubelet and kube-proxy run as plain processes. A node's /etc/kubernetes,
+// /var/lib/kubelet, /run and so on are in its directory below root/ and are bind-mounted to their
+// usual paths inside the mount namespace: a hostPath volume, the containerd socket and the static
+// pod path are as on a real node. The network is a namespace with a bridge that connects the nodes
+// and this machine, a load balancer in front of several API servers, and kwok, which simulates
+// further workers.
 //
-// With the layout kubeadm, kubeadm of the release makes the cluster: "init", "join", images with
-// the names and the structure of the Kubernetes release images. With the layout of PMK the lab
-// itself writes the files of the control-plane nodes, and etcd is a process of each node. Several
-// of them have a virtual address, which keepalived gives to one of them. With the layout hosted the
+// With the layout kubeadm, the release's kubeadm creates the cluster: "init", "join", images with
+// the names and structure of the Kubernetes release images. With the PMK layout, the lab itself
+// writes the control-plane nodes' files, and each node runs an etcd process. Several control-plane
+// nodes have a virtual address, which keepalived gives to one of them. With the layout hosted, the
 // control plane is not part of the cluster: its programs run as processes on hosts that have no
 // kubelet and no route to pods, and all nodes are workers.
 //
-// Every process of a lab is in the lab's own cgroups. Mounts, links and packet filter rules are in
-// its namespaces and end with them. That is how Down finds everything, even when Up was killed, and
-// how a node is stopped: all its processes at once.
+// Every lab process is in the lab's own cgroups. Mounts, links and packet filter rules are in its
+// namespaces and end with them. Down therefore finds everything, even if Up was killed, and
+// stopping a node stops all its processes at once.
 //
 // The binaries come from internal/artifact/programs, the images from internal/artifact/image.
 package lab
@@ -36,8 +36,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Layouts of a lab: where a distribution keeps the files of a control-plane node, and how it runs
-// the control plane.
+// Lab layouts: a distribution's directories for control-plane node files, and its way to run the
+// control plane.
 const (
 	// LayoutPMK is Platform9 Managed Kubernetes: /etc/pf9/kube.d, one static pod with three
 	// containers, API server on port 443.
@@ -50,18 +50,18 @@ const (
 	LayoutHosted = "hosted"
 )
 
-// DefaultName is the default name of a lab.
+// DefaultName is a lab's default name.
 const DefaultName = "lab"
 
 // Options are the options of Up and Upgrade.
 type Options struct {
-	// Name of the lab, a DNS label of at most 30 characters; the default is DefaultName.
+	// Name of the lab, a DNS label with at most 30 characters. Defaults to DefaultName.
 	Name string
 	// Release is the Kubernetes release. Required.
 	Release versions.Release
 	// Layout is LayoutPMK, LayoutKubeadm or LayoutHosted; the default is LayoutPMK.
 	Layout string
-	// Masters is the number of control-plane nodes, with LayoutHosted of API servers. The default is
+	// Masters is the number of control-plane nodes, or of API servers with LayoutHosted. Defaults to
 	// one.
 	Masters int
 	// Workers is the number of workers with a kubelet. The default is two with LayoutHosted.
@@ -72,8 +72,8 @@ type Options struct {
 	StateDir string
 	// CacheDir is the directory for binaries and images that labs share. Required, absolute.
 	CacheDir string
-	// Env is the environment for compiling and for finding the machine's programs: PATH, HOME, the
-	// variables of the go command.
+	// Env is the environment for compiling and for finding the machine's programs: PATH, HOME, the go
+	// command's variables.
 	Env []string
 	// Keep keeps a lab that failed to start, for inspection. Down removes it.
 	Keep bool
@@ -109,16 +109,16 @@ type state struct {
 	Subnet string `json:"subnet,omitempty"`
 }
 
-// Name returns the name of the lab.
+// Name returns the lab's name.
 func (l *Lab) Name() string { return l.state.Name }
 
-// Release returns the release of Kubernetes that the lab runs.
+// Release returns the Kubernetes release that the lab runs.
 func (l *Lab) Release() versions.Release { return l.state.Release }
 
 // Layout returns LayoutPMK, LayoutKubeadm or LayoutHosted.
 func (l *Lab) Layout() string { return l.state.Layout }
 
-// layout describes the layout of the lab. A lab without one has PMK's.
+// layout describes the lab's layout. A lab without one has PMK's.
 func (l *Lab) layout() layout {
 	if lay, err := findLayout(l.state.Layout); err == nil {
 		return lay
@@ -132,11 +132,11 @@ func (l *Lab) byKubeadm() bool { return l.state.Layout == LayoutKubeadm }
 // hosted reports whether the control plane runs outside of the cluster.
 func (l *Lab) hosted() bool { return l.state.Layout == LayoutHosted }
 
-// Dir returns the directory of the lab: its state, and a directory for each node with logs (log/),
+// Dir returns the lab's directory: its state, and a directory for each node with logs (log/),
 // programs (bin/) and the node's files (root/).
 func (l *Lab) Dir() string { return l.dir }
 
-// Link returns the name of the machine's end of the lab's network link.
+// Link returns the machine's interface name for the lab's network link.
 func (l *Lab) Link() string { return linkName(l.dir) }
 
 // Kubeconfig returns the path of an administrator's kubeconfig that works on the machine, outside

@@ -14,10 +14,10 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// layout describes where a distribution keeps the files of a control-plane node.
+// layout describes where a distribution keeps a control-plane node's files.
 type layout struct {
 	name string
-	// port is the port of the API server.
+	// port is the API server's port.
 	port int
 	// Paths on the node.
 	admin, proxy string // kubeconfigs
@@ -37,10 +37,10 @@ type layout struct {
 	// labels and taints of the Node object.
 	labels map[string]string
 	taints []corev1.Taint
-	// controlPlane are the names of the static pods, without the suffix of the node.
+	// controlPlane are the names of the static pods, without the node suffix.
 	controlPlane []string
-	// identities returns the files with keys and certificates, which do not change during the life
-	// of the cluster.
+	// identities returns the files with keys and certificates, which do not change during the
+	// cluster's life.
 	identities func(nodeConfig) ([]file, error)
 	// settings returns the layout's files that depend on the release. It does not return the files
 	// that all layouts share.
@@ -64,7 +64,7 @@ func findLayout(name string) (layout, error) {
 	return layout{}, problem.Invalidf("use one of: "+strings.Join(names, ", "), "unknown layout %q", name)
 }
 
-// allFiles returns every file of the node, in the order of writing.
+// allFiles returns every node file, in writing order.
 func (l layout) allFiles(n nodeConfig) ([]file, error) {
 	files, err := l.identities(n)
 	if err != nil {
@@ -81,7 +81,7 @@ func (l layout) allFiles(n nodeConfig) ([]file, error) {
 	return slices.Concat(files, settings, shared), nil
 }
 
-// sharedSettings returns the files of every layout, without keys.
+// sharedSettings returns every layout's files, without keys.
 func (l layout) sharedSettings(n nodeConfig) ([]file, error) {
 	kubelet, err := kubeletConfiguration(l, n)
 	if err != nil {

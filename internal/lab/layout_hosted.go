@@ -11,8 +11,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/lab/kubeadm"
 )
 
-// Directories of a host of the control plane. The scheduler's kubeconfig has a path at which no
-// distribution keeps it: the host is not a control-plane node.
+// Directories on a control-plane host. The scheduler's kubeconfig has a path that no distribution
+// uses: the host is not a control-plane node.
 const (
 	hostedDir = "/etc/kubernetes/hosted"
 	hostedPKI = hostedDir + "/pki"
@@ -48,7 +48,7 @@ func hostedAccess(n nodeConfig, user string, pair certificates.Pair) access {
 		contexts: []contextName{{name: user + "@hosted"}}, ca: n.keys.ca.Cert, pair: pair}
 }
 
-// hostedWorkerIdentities returns the keys of a worker, which has none of the control plane.
+// hostedWorkerIdentities returns a worker's keys. It has no control-plane keys.
 func hostedWorkerIdentities(n nodeConfig) ([]file, error) {
 	l, k := hostedLayout(), n.keys
 	configs, err := kubeconfigs([]kubeconfigAt{
@@ -62,8 +62,8 @@ func hostedWorkerIdentities(n nodeConfig) ([]file, error) {
 	), err
 }
 
-// hostedIdentities returns the keys of a host of the control plane. Its controller-manager and
-// scheduler use the API server of the host.
+// hostedIdentities returns the keys for a control-plane host. Its controller-manager and scheduler
+// use the host's API server.
 func hostedIdentities(n nodeConfig) ([]file, error) {
 	k := n.keys
 	local := func(user string, pair certificates.Pair) access {
@@ -88,7 +88,7 @@ func hostedIdentities(n nodeConfig) ([]file, error) {
 	})...), err
 }
 
-// hostedSettings returns the files of a host of the control plane that depend on the release.
+// hostedSettings returns the files for a control-plane host that depend on the release.
 func hostedSettings(n nodeConfig) ([]file, error) {
 	scheduler, err := asYAML("scheduler configuration", map[string]any{
 		"apiVersion":       n.rules.Render,
@@ -114,8 +114,8 @@ func hostedEtcd(binary, dir string, endpoint netip.AddrPort) daemon {
 	}}
 }
 
-// hostedDaemons returns the programs of a host of the control plane, the API server first. binary
-// returns the path of a program.
+// hostedDaemons returns the programs on a control-plane host, the API server first. binary returns
+// a program's path.
 func hostedDaemons(n nodeConfig, binary func(string) string) []daemon {
 	at := in(hostedDir)
 	restarted := func(name string, args ...string) daemon {
@@ -136,9 +136,9 @@ func hostedDaemons(n nodeConfig, binary func(string) string) []daemon {
 	}
 }
 
-// hostedAPIServer returns the flags of an API server. All of them have the address of the load
-// balancer as their own, and the lab writes the endpoints of the Service kubernetes: an API server
-// that stops does not remove the address that the others still serve.
+// hostedAPIServer returns an API server's flags. All API servers have the load balancer's address
+// as their own, and the lab writes the endpoints of the Service kubernetes: an API server that
+// stops does not remove the address that the other API servers still serve.
 func hostedAPIServer(n nodeConfig) []string {
 	at := in(hostedPKI)
 	args := []string{

@@ -18,7 +18,7 @@ const maxName = 30
 
 var namePattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
 
-// ValidateName checks the name of a lab.
+// ValidateName checks a lab's name.
 func ValidateName(name string) error {
 	if len(name) > maxName || !namePattern.MatchString(name) {
 		return problem.Invalidf(`use lower case letters, digits and "-", such as "lab" or "pmk-1"`,
@@ -40,12 +40,11 @@ func id(dir string) string {
 	return hex.EncodeToString(sum[:])[:8]
 }
 
-// linkName returns the name of the machine's end of the lab's network link, which the kernel limits
+// linkName returns the machine's interface name for the lab's network link, which the kernel limits
 // to 15 characters.
 func linkName(dir string) string { return "pmklab" + id(dir) }
 
-// groupName returns the name of the lab's cgroup in every hierarchy. The cgroups of its hosts are
-// below it.
+// groupName returns the lab's cgroup name in every hierarchy. Its hosts' cgroups are below it.
 func groupName(dir string) string {
 	return "pmk-sched-lab-" + filepath.Base(dir) + "-" + id(dir)
 }

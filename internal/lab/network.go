@@ -89,9 +89,8 @@ func machineNetworks() ([]netip.Prefix, error) {
 	return used, nil
 }
 
-// Last byte of the addresses in the network of a lab: this machine, the first node, the virtual
-// address that moves between control-plane nodes, and the network's own host, which runs the load
-// balancer.
+// Last byte of the addresses in a lab's network: this machine, the first node, the virtual address
+// that moves between control-plane nodes, and the network's own host, which runs the load balancer.
 const (
 	machineAddress  = 1
 	firstNode       = 2
@@ -106,7 +105,7 @@ func addressIn(subnet netip.Prefix, last int) netip.Addr {
 }
 
 // hardwareAddress returns the MAC address for an address in the lab's network. It stays the same
-// when a node is started again: the others know it.
+// when a node is started again: the other nodes know it.
 func hardwareAddress(address netip.Addr) string {
 	a := address.As4()
 	return net.HardwareAddr{0x02, 0x00, a[0], a[1], a[2], a[3]}.String()
@@ -142,7 +141,7 @@ func lockNetworks(ctx context.Context) (unlock func(), err error) {
 	}
 }
 
-// setUpLink sets the address of the machine's end of the lab's network link.
+// setUpLink sets the machine's address on the lab's network link.
 func setUpLink(name string, subnet netip.Prefix) error {
 	link, err := netlink.LinkByName(name)
 	if err != nil {
@@ -159,8 +158,8 @@ func setUpLink(name string, subnet netip.Prefix) error {
 	return nil
 }
 
-// removeLink removes the machine's end, and with it the other. The kernel does the same a moment
-// after the network namespace has ended.
+// removeLink removes the machine's end, and with it the other end. The kernel does the same a
+// moment after the network namespace has ended.
 func removeLink(name string) error {
 	link, err := netlink.LinkByName(name)
 	var gone netlink.LinkNotFoundError

@@ -12,14 +12,14 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// nodeConfig is the data from which the files of a control-plane node are rendered. It is plain
-// data, so that tests can compare the files with golden files.
+// nodeConfig is the data from which a control-plane node's files are rendered. It is plain data, so
+// that tests can compare the files with golden files.
 type nodeConfig struct {
 	release versions.Release
 	rules   versions.Rules
-	// name is the name of the Node object.
+	// name is the Node object's name.
 	name string
-	// address is the address of the node, pods the network of its pods.
+	// address is the node's address, pods the network for its pods.
 	address netip.Addr
 	pods    netip.Prefix
 	// members are the control-plane nodes, if there are several and the lab itself sets up etcd.
@@ -28,9 +28,9 @@ type nodeConfig struct {
 	virtual netip.Addr
 	// endpoint is the load balancer in front of a hosted control plane; invalid without one.
 	endpoint netip.AddrPort
-	// zone is the availability zone of the node. It is empty if the nodes have none.
+	// zone is the node's availability zone. It is empty if the nodes have none.
 	zone string
-	// schedulerFlags are flags of the scheduler from the settings of the node agent.
+	// schedulerFlags are scheduler flags from the node agent's settings.
 	schedulerFlags []string
 	keys           credentials
 }
@@ -59,9 +59,9 @@ type file struct {
 	data []byte
 }
 
-// authorities are the CAs and keys that the control-plane nodes of a cluster share: a CA for the
-// cluster, one for the front proxy, which API servers require since 1.37, and the keys of service
-// accounts.
+// authorities are the CAs and keys that a cluster's control-plane nodes share: a CA for the
+// cluster, one for the front proxy, which API servers require since 1.37, and the service account
+// keys.
 type authorities struct {
 	cluster, frontProxy *certificates.Authority
 	serviceAccount      certificates.Pair
@@ -83,7 +83,7 @@ func newAuthorities(now time.Time) (a authorities, err error) {
 	return a, err
 }
 
-// credentials creates the keys of a control-plane node.
+// credentials creates a control-plane node's keys.
 func (a authorities) credentials(n nodeConfig, host string, now time.Time) (credentials, error) {
 	var err error
 	ca, front := a.cluster, a.frontProxy

@@ -25,7 +25,7 @@ const (
 type Node struct {
 	host
 	lab *Lab
-	// hostName is the host name; name is the name of the Node object.
+	// hostName is the host name; name is the Node object's name.
 	hostName, name string
 	role           Role
 	// address is the address in the lab's network; invalid until the network is chosen.
@@ -36,17 +36,17 @@ type Node struct {
 	zone string
 }
 
-// hasKubelet reports whether the node is part of the cluster. Hosts of a hosted control plane are
+// hasKubelet reports whether the node is part of the cluster. Hosts with a hosted control plane are
 // not: they have no Node object, no containerd and no pods.
 func (n *Node) hasKubelet() bool { return n.role == Worker || !n.lab.hosted() }
 
-// Name returns the name of the Node object.
+// Name returns the Node object's name.
 func (n *Node) Name() string { return n.name }
 
 // Role returns the role of the node in the cluster.
 func (n *Node) Role() Role { return n.role }
 
-// Address returns the address of the node, which this machine can reach.
+// Address returns the node's address, which this machine can reach.
 func (n *Node) Address() netip.Addr { return n.address }
 
 // Root returns the directory that holds the node's own files, as below / on a real node.
@@ -60,10 +60,10 @@ func (n *Node) BinDir() string { return filepath.Join(n.dir, "bin") }
 
 func (n *Node) binary(name string) string { return filepath.Join(n.BinDir(), name) }
 
-// port is the name of the node's link in the lab's network, and of its directory.
+// port is the name of the node's link in the lab's network, and its directory's name.
 func (n *Node) port() string { return filepath.Base(n.dir) }
 
-// Nodes returns the nodes of the lab, without the simulated ones: first the control-plane nodes.
+// Nodes returns the lab's nodes, without the simulated ones: first the control-plane nodes.
 func (l *Lab) Nodes() []*Node {
 	var nodes []*Node
 	for i := range max(1, l.state.Masters) {
@@ -147,14 +147,14 @@ func (l *Lab) hosts() []host {
 	return hosts
 }
 
-// NodeName returns the name of the first node: its address with the layout pmk, the lab's name with
+// NodeName returns the first node's name: its address with the layout pmk, the lab's name with
 // kubeadm.
 func (l *Lab) NodeName() (string, error) {
 	_, err := l.NodeAddress()
 	return l.first().name, err
 }
 
-// NodeAddress returns the address of the first node, which the machine can reach.
+// NodeAddress returns the first node's address, which the machine can reach.
 func (l *Lab) NodeAddress() (netip.Addr, error) {
 	n := l.first()
 	if !n.address.IsValid() {

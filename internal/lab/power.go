@@ -18,7 +18,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// StopNode kills every process of a node at once, as a loss of power does. Its files stay.
+// StopNode kills every process on a node at once, as a power loss does. Its files stay.
 func (l *Lab) StopNode(ctx context.Context, name string) error {
 	return l.change(ctx, name, "stop", func(n *Node, running bool) error {
 		if !running {
@@ -121,8 +121,8 @@ func (n *Node) startDaemons(ctx context.Context, path string) error {
 	return nil
 }
 
-// hasQuorum reports whether most control-plane nodes are running. Those of a hosted control plane
-// have no member of etcd: one of them is enough.
+// hasQuorum reports whether most control-plane nodes are running. Hosts with a hosted control plane
+// have no etcd member: one running host is enough.
 func (l *Lab) hasQuorum() (bool, error) {
 	masters := l.masters()
 	count := 0
@@ -161,8 +161,8 @@ func (n *Node) checkAnswers(ctx context.Context, client kubernetes.Interface) er
 		ctx).Error()
 }
 
-// checkAPIServer returns an error until the API server of a control-plane node is ready, which it
-// is after its member of etcd. Before that, the loss of another node can stop the cluster.
+// checkAPIServer returns an error until a control-plane node's API server is ready, which it is
+// after its etcd member. Before that, the loss of another node can stop the cluster.
 func (n *Node) checkAPIServer(ctx context.Context) error {
 	if n.role != ControlPlane {
 		return nil

@@ -11,12 +11,12 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// Programs finds the binaries of a lab, static and for this machine. *programs.Finder does.
+// Programs finds a lab's binaries, static and for this machine. *programs.Finder does.
 type Programs interface {
 	Find(ctx context.Context, r programs.Request) (map[string]programs.Program, error)
 }
 
-// runner is the entrypoint of the images of kubeadm's clusters.
+// runner is the entrypoint of images in kubeadm clusters.
 const runner = programs.Runner
 
 // components run as containers, the other programs as processes of the node.

@@ -118,7 +118,7 @@ func (u *bringUp) waitControlPlane(ctx context.Context) error {
 	return nil
 }
 
-// staticPods returns the names of the static pods of a control-plane node, without the node's.
+// staticPods returns the names of a control-plane node's static pods, without the node name.
 func (u *bringUp) staticPods() []string {
 	if u.lab.byKubeadm() {
 		return kubeadm.Components()

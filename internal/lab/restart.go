@@ -69,8 +69,8 @@ while :; do
 	sleep 1
 done`
 
-// kubelet returns how the kubelet of a node is started again. While containerd recovers its
-// containers it does not serve CRI, and a kubelet that starts then exits.
+// kubelet returns how a node's kubelet is started again. While containerd recovers its containers
+// it does not serve CRI, and a kubelet that starts then exits.
 func (n *Node) kubelet(rules versions.Rules) daemon {
 	if n.lab.byKubeadm() {
 		return n.supervisedKubelet()

@@ -44,8 +44,8 @@ func boundPaths() []string {
 	}
 }
 
-// statePath is where pmk-sched keeps its state on a node. It is bind-mounted before the directories
-// in Kept, since the labs may be below it.
+// statePath is the directory for pmk-sched's state on a node. It is bind-mounted before the
+// directories in Kept, since the labs may be below it.
 const statePath = "/var/lib/pmk-sched"
 
 // coveredPaths are directories of the machine in which a node needs entries that the machine does
@@ -92,7 +92,7 @@ type tree struct{ Path, Type, Options string }
 // scriptNode is another node, as a node sees it. Pods is empty if there is no route to its pods.
 type scriptNode struct{ Host, Address, Pods string }
 
-// scripts renders the scripts of a host. initScript runs in its namespaces.
+// scripts renders a host's scripts. initScript runs in its namespaces.
 func scripts(initScript string, d scriptData) (map[string][]byte, error) {
 	out := map[string][]byte{}
 	for name, text := range map[string]string{"hold": holdScript, "init.sh": initScript, "enter": enterScript} {

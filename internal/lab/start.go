@@ -110,7 +110,7 @@ func (u *bringUp) writeFiles(context.Context) error {
 	return nil
 }
 
-// writeMaster writes the files of a control-plane node, and returns its keys.
+// writeMaster writes a control-plane node's files, and returns its keys.
 func (u *bringUp) writeMaster(n *Node, shared authorities) (credentials, error) {
 	c := n.config(u.rules)
 	var err error
@@ -150,8 +150,8 @@ func (u *bringUp) startRuntime(ctx context.Context) error {
 	return group.Wait()
 }
 
-// startAPIServers starts the kubelet of every node, which starts the static pods, and waits for the
-// API servers.
+// startAPIServers starts every node's kubelet, which starts the static pods, and waits for the API
+// servers.
 func (u *bringUp) startAPIServers(ctx context.Context) error {
 	for _, n := range u.lab.masters() {
 		if err := n.startDaemon(kubeletDaemon(u.layout, n.config(u.rules)), u.machine.path); err != nil {

@@ -102,7 +102,7 @@ func (l *Lab) save() error {
 	return nil
 }
 
-// errLocked is returned when another process holds the lock of a directory.
+// errLocked is returned when another process holds a directory's lock.
 var errLocked = errors.New("locked by another process")
 
 // lockDir locks a directory. The kernel releases the lock when the process ends. lockDir waits at

@@ -14,7 +14,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/programs"
 )
 
-// Status is the status of a lab.
+// Status is a lab's status.
 type Status struct {
 	Name    string    `json:"name"`
 	Layout  string    `json:"layout"`
@@ -34,16 +34,16 @@ type Status struct {
 	Processes []Process `json:"processes"`
 	// Kubeconfig works on the machine.
 	Kubeconfig string `json:"kubeconfig"`
-	// Programs are the programs of Kubernetes that the lab runs, with their origins.
+	// Programs are the Kubernetes programs that the lab runs, with their origins.
 	Programs []programs.Program `json:"programs,omitempty"`
 }
 
-// NodeStatus is the status of a node.
+// NodeStatus is a node's status.
 type NodeStatus struct {
 	Name    string `json:"name"`
 	Role    Role   `json:"role"`
 	Address string `json:"address,omitempty"`
-	// Running is set unless the node is stopped; Ready is the condition of its Node object.
+	// Running is set unless the node is stopped; Ready is its Node object's condition.
 	Running   bool      `json:"running"`
 	Ready     bool      `json:"ready"`
 	Processes []Process `json:"processes"`
@@ -96,7 +96,7 @@ func (l *Lab) Status(ctx context.Context) (*Status, error) {
 	return s, nil
 }
 
-// networkDaemons returns the names of the processes outside of the nodes.
+// networkDaemons returns the names of the processes outside the nodes.
 func (l *Lab) networkDaemons() []string {
 	names := []string{holder}
 	if l.hosted() {

@@ -21,9 +21,9 @@ import (
 )
 
 // Upgrade upgrades the lab o.Name to o.Release as an administrator would: first the control plane,
-// then the node's own programs, with the same data and keys; with kubeadm where it made the
-// cluster, one node after the other. Workloads keep running. Layout, numbers of nodes and Keep of o
-// are ignored. A release that Kubernetes does not upgrade to in one step is refused with an Invalid
+// then the node's own programs, with the same data and keys; with kubeadm if it created the
+// cluster, one node after the other. Workloads keep running. o's layout, node numbers and Keep are
+// ignored. A release that Kubernetes does not upgrade to in one step is refused with an Invalid
 // error. If Upgrade fails, calling it again continues.
 func Upgrade(ctx context.Context, o Options) (*Lab, error) {
 	u, err := newUpgrade(ctx, o)
@@ -232,7 +232,7 @@ func (n *Node) replaceFiles(files []file) error {
 	return nil
 }
 
-// replacePrograms replaces the programs of a hand-made node, in each place that the layout has.
+// replacePrograms replaces a hand-made node's programs, in each place that the layout has.
 func (u *bringUp) replacePrograms(n *Node) error {
 	paths := map[string]string{}
 	for _, name := range programs.Kubernetes() {

@@ -78,11 +78,11 @@ func (u *bringUp) upgradeWithKubeadm(ctx context.Context, n *Node, args []string
 	return u.waitSettled(ctx, n)
 }
 
-// settled is how long the control plane is ready before the next node is upgraded.
+// settled is the time for which the control plane must be ready before the next node is upgraded.
 const settled = 20 * time.Second
 
-// waitSettled waits until the static pods of n, if it has any, stay ready: a kubelet of another
-// minor release starts their containers again, some seconds after it has reported its node as ready
+// waitSettled waits until the static pods of n, if it has any, stay ready: another minor release's
+// kubelet restarts their containers some seconds after it has reported its node as ready
 // (containerChanged in pkg/kubelet/kuberuntime/kuberuntime_manager.go).
 func (u *bringUp) waitSettled(ctx context.Context, n *Node) error {
 	if n.role != ControlPlane {

@@ -22,8 +22,8 @@ type Options struct {
 	// Deploy is set if pmk-sched deploys the document: it sets the addresses, and rejects plugins
 	// that are not compiled in. Otherwise the document stays as the user wrote it.
 	Deploy bool
-	// InsecurePort is the port of the plain HTTP listener of a deployment. If it is 0,
-	// DefaultInsecurePort is used.
+	// InsecurePort is the port for a deployment's plain HTTP listener. Defaults to
+	// DefaultInsecurePort.
 	InsecurePort int
 }
 
@@ -37,7 +37,7 @@ type Ports struct {
 	Source int `json:"source,omitempty"`
 }
 
-// DefaultInsecurePort is the default loopback port of the plain HTTP listener of 1.20–1.22. The
+// DefaultInsecurePort is the default loopback port for the plain HTTP listener in 1.20–1.22. The
 // default scheduler has 10251, the controller manager had 10252.
 const DefaultInsecurePort = 10261
 
@@ -86,7 +86,7 @@ func Document(doc *schema.Document, r *schema.Report, o Options) Result {
 	return c.Result
 }
 
-// setAPIVersion writes the apiVersion of the target.
+// setAPIVersion writes the target's apiVersion.
 func (c *conversion) setAPIVersion() {
 	_, version := node.Lookup(c.doc.Root, "apiVersion")
 	if c.from.Name == c.To.Name {

@@ -12,8 +12,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// keepDefaultWeights writes out the default weights of the source where the target has others, so
-// that scores keep their proportions.
+// keepDefaultWeights writes out the default weights of the source where the target has different
+// ones, so that scores keep their proportions.
 func (c *profileConversion) keepDefaultWeights() {
 	if c.doc.Preset {
 		return
@@ -68,7 +68,7 @@ func (c *profileConversion) dropWrittenDefaults() {
 }
 
 // defaultsFirst keeps the order where it matters: the source's config API puts a default that is
-// enabled again before the others.
+// enabled again before the other plugins.
 func (c *profileConversion) defaultsFirst(set schema.PluginSet) {
 	slices.SortStableFunc(node.Items(set.Node, "enabled"), func(a, b *yaml.Node) int {
 		first := func(e *yaml.Node) int {
@@ -107,7 +107,7 @@ func (c *profileConversion) disableFirst() {
 }
 
 // disableAvoidPods disables the one default of v1beta1 that later config APIs lack: it would
-// outweigh all others.
+// outweigh all other plugins.
 func (c *profileConversion) disableAvoidPods() {
 	const point = "score"
 	if c.doc.Preset || c.from.Set == schema.InV1beta1 || c.To.Set != schema.InV1beta1 ||
@@ -121,9 +121,9 @@ func (c *profileConversion) disableAvoidPods() {
 }
 
 // disableOverridden prevents multiPoint from enabling default plugins at an extension point that
-// names at least two of them. The scheduler otherwise enables one of them twice and multiplies its
-// scores by the weight twice, and scheduling fails if they get too high (expandMultiPointPlugins
-// deletes from the list that it iterates over).
+// names at least two default plugins. The scheduler otherwise enables one of them twice and
+// multiplies its scores by the weight twice, and scheduling fails if they get too high
+// (expandMultiPointPlugins deletes from the list that it iterates over).
 func (c *profileConversion) disableOverridden() {
 	if !c.To.MultiPoint || !c.Rules.MultiPointTwice {
 		return

@@ -11,7 +11,7 @@ import (
 )
 
 // alignQueueSort writes the same queueSort into all profiles if the same plugin sorts the queue in
-// each. Up to v1beta2, releases from 1.22 on compare the plugins of the profiles; others compare
+// each. Up to v1beta2, releases from 1.22 on compare the profiles' plugins; other releases compare
 // the lines (validateCommonQueueSort in pkg/scheduler/apis/config/validation/validation.go).
 func (c *conversion) alignQueueSort() {
 	const point = schema.PointQueueSort

@@ -66,8 +66,8 @@ func (c *profileConversion) reachedByMultiPoint(point, name string) bool {
 		schema.IsDefault(c.To, schema.MultiPoint, name) && !schema.IsDisabled(c.sets, schema.MultiPoint, name)
 }
 
-// nodeLabels converts the filter of the plugin NodeLabel, which was removed after 1.22, to the
-// addedAffinity of NodeAffinity. Its scores have no equivalent.
+// nodeLabels converts the NodeLabel plugin's filter, which was removed after 1.22, to
+// NodeAffinity's addedAffinity. Its scores have no equivalent.
 func (c *profileConversion) nodeLabels() {
 	args := node.Get(schema.ConfigOf(c.profile, schema.NodeLabel), "args")
 	e := schema.Entry(c.sets, "filter", "enabled", schema.NodeLabel)

@@ -48,7 +48,7 @@ func (c *scoringConversion) toStrategy() {
 	}
 }
 
-// replaceOldScorers gives NodeResourcesFit the strategy of a plugin of v1beta1 that a later config
+// replaceOldScorers gives NodeResourcesFit the strategy for a v1beta1 plugin that a later config
 // API enables, which no release accepts.
 func (c *scoringConversion) replaceOldScorers() {
 	for _, s := range schema.Strategies() {
@@ -159,7 +159,7 @@ func (c *scoringConversion) setStrategy(s scorer) {
 	}
 }
 
-// toPlugin enables the plugin of v1beta1 for the strategy of NodeResourcesFit.
+// toPlugin enables the v1beta1 plugin for NodeResourcesFit's strategy.
 func (c *scoringConversion) toPlugin() {
 	wanted := schema.Strategies()[0]
 	key, strategy := node.Remove(node.Get(schema.ConfigOf(c.profile, schema.ResourcesFit), "args"), "scoringStrategy")

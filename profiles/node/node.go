@@ -15,7 +15,7 @@ func Sequence(content []*yaml.Node) *yaml.Node {
 	return &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Content: content}
 }
 
-// Copy returns a deep copy of n; of nil, an empty sequence.
+// Copy returns a deep copy of n. For nil, it returns an empty sequence.
 func Copy(n *yaml.Node) *yaml.Node {
 	if n == nil {
 		return Sequence(nil)
@@ -31,7 +31,7 @@ func Copy(n *yaml.Node) *yaml.Node {
 // Position is a line and column of the source; the zero value is the document as a whole.
 type Position struct{ Line, Column int }
 
-// At returns the position of a node; an added node has none.
+// At returns a node's position; an added node has none.
 func At(n *yaml.Node) Position {
 	if n == nil {
 		return Position{}
@@ -69,7 +69,7 @@ func Get(m *yaml.Node, path ...string) *yaml.Node {
 	return m
 }
 
-// Put sets a field of a mapping in place, or appends it. The comments of a replaced value are kept.
+// Put sets a mapping's field in place, or appends it. A replaced value's comments are kept.
 func Put(m *yaml.Node, name string, value *yaml.Node) {
 	for i := 0; i+1 < len(m.Content); i += 2 {
 		if m.Content[i].Value != name {

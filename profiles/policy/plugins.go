@@ -60,7 +60,7 @@ func (p *reader) place(plugins *yaml.Node, known schema.InTree, point string, wa
 	}
 }
 
-// enable adds a plugin at the position of its source, with its comments.
+// enable adds a plugin at its source's position, with its comments.
 func (p *reader) enable(plugins *yaml.Node, point string, wanted activePlugin, weight int) {
 	schema.Enable(plugins, point, wanted.plugin, weight)
 	all := node.Items(plugins, point, "enabled")
@@ -75,7 +75,7 @@ func (p *reader) enable(plugins *yaml.Node, point string, wanted activePlugin, w
 	}
 }
 
-// pluginConfig writes the plugin arguments of the Policy.
+// pluginConfig writes the Policy's plugin arguments.
 func (p *reader) pluginConfig(profile, hardWeight *yaml.Node) {
 	for _, plugin := range []string{schema.NodeLabel, schema.ServiceAffinity} {
 		for _, field := range []string{"presentLabels", "absentLabels", "presentLabelsPreference", "absentLabelsPreference",

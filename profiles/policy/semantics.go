@@ -12,7 +12,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles/schema"
 )
 
-// args returns the arguments of a plugin as plain data, without default values
+// args returns a plugin's arguments as plain data, without default values
 // (pkg/scheduler/apis/config/v1beta1/defaults.go).
 func (s Writer) args(plugin string) map[string]any {
 	found := map[string]any{}
@@ -31,7 +31,7 @@ func (s Writer) args(plugin string) map[string]any {
 	return found
 }
 
-// Semantics is the effect of a profile: its effective plugins with weights and arguments.
+// Semantics is a profile's effect: its effective plugins with weights and arguments.
 type Semantics struct {
 	plugins map[string]map[string]int
 	args    map[string]map[string]any

@@ -12,7 +12,7 @@ const (
 	equalPriority          = "EqualPriority"
 )
 
-// predicate is a predicate of a Policy and its filter plugins, which run at all of their extension
+// predicate is a Policy's predicate and its filter plugins, which run at all of their extension
 // points except for scoring.
 type predicate struct {
 	name    string

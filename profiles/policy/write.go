@@ -126,7 +126,7 @@ func (s Writer) priorities(scores map[string]int) []*yaml.Node {
 				node.Put(ratio, field, node.Copy(given))
 			}
 		}
-		// The release ignores the argument of a priority with the name of the plugin.
+		// The release ignores the argument of a priority with the plugin's name.
 		add(schema.CapacityRatio+"-shape", weight, node.Mapping("requestedToCapacityRatioArguments", ratio))
 	}
 	for _, field := range []struct {
@@ -152,7 +152,7 @@ func (s Writer) priorities(scores map[string]int) []*yaml.Node {
 	return said
 }
 
-// share returns the weight of one label: a plugin's weight is the sum over its labels.
+// share returns one label's weight: a plugin's weight is the sum over its labels.
 func (s Writer) share(plugin string, scores map[string]int) int {
 	count := 0
 	for _, field := range []string{"presentLabelsPreference", "absentLabelsPreference", "antiAffinityLabelsPreference"} {

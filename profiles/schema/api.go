@@ -11,7 +11,7 @@ import (
 type API struct {
 	// Name is the version, for example v1beta1.
 	Name string
-	// Set contains only the bit of this version.
+	// Set contains only this version's bit.
 	Set APISet
 	// MultiPoint is set if default plugins are enabled under plugins.multiPoint; otherwise each
 	// extension point has its own defaults.

@@ -12,9 +12,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles/node"
 )
 
-// checkObject reports the parts of a mapping that a strict decoder of the config API rejects:
-// unknown fields, duplicate fields, values of the wrong type. where is the path of the mapping,
-// empty for the document.
+// checkObject reports the parts of a mapping that the config API's strict decoder rejects: unknown
+// fields, duplicate fields, wrong value types. where is the mapping's path, empty for the document.
 func checkObject(p *Problems, n *yaml.Node, o Object, a API, where string) {
 	seen := map[string]int{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -184,7 +183,7 @@ func checkDisabled(p *Problems, n *yaml.Node, _ API, where string) {
 	}
 }
 
-// checkArgs checks one element of pluginConfig: the kind of its args has to match its name
+// checkArgs checks one pluginConfig element: the kind of its args has to match its name
 // (decodeNestedObjects in staging/src/k8s.io/kube-scheduler/config/<api>/types.go).
 func checkArgs(p *Problems, n *yaml.Node, a API, where string) {
 	name, given := node.Text(n, "name"), node.Get(n, "args")

@@ -14,8 +14,8 @@ import (
 // (pkg/scheduler/apis/config/types.go).
 const policyKey = "policy.cfg"
 
-// configurationText matches a configuration among the values of a ConfigMap, even a malformed one,
-// so that its errors are reported.
+// configurationText matches a configuration among a ConfigMap's values, even a malformed one, so
+// that its errors are reported.
 var configurationText = regexp.MustCompile(
 	`(?m)^\s*[{,]?\s*["']?kind["']?[ \t]*:[ \t]*["']?(KubeSchedulerConfiguration|Policy)\b|[{,]\s*"kind"\s*:\s*"(KubeSchedulerConfiguration|Policy)"`)
 
@@ -63,8 +63,8 @@ func (d *Document) unwrap(key string, value *yaml.Node, repairing bool) (found, 
 		Note{Line: value.Line, Column: value.Column, Message: "read from key " + key + " of a ConfigMap"})}, nil
 }
 
-// placeIn returns a function that maps a position in the text of a scalar to the file. Positions in
-// a quoted scalar map to its start.
+// placeIn returns a function that maps a position in a scalar's text to the file. Positions in a
+// quoted scalar map to its start.
 func placeIn(file string, n *yaml.Node) func(line, column int) (int, int) {
 	if n.Style&yaml.LiteralStyle == 0 {
 		return func(int, int) (int, int) { return n.Line, n.Column }
@@ -80,7 +80,7 @@ func placeIn(file string, n *yaml.Node) func(line, column int) (int, int) {
 	return func(line, column int) (int, int) { return n.Line + line, shift + column }
 }
 
-// move maps the positions of all nodes of a tree.
+// move maps the positions of all nodes in a tree.
 func move(n *yaml.Node, place func(line, column int) (int, int)) {
 	n.Line, n.Column = place(n.Line, n.Column)
 	for _, child := range n.Content {

@@ -114,7 +114,7 @@ func disabledPlugin() Object {
 	}}
 }
 
-// pluginConfig returns the fields of an element of pluginConfig. For its args see KnownArgs.
+// pluginConfig returns the fields of a pluginConfig element. For its args see KnownArgs.
 func pluginConfig() Object {
 	return Object{Also: checkArgs, Fields: []Field{
 		{Name: "name", Kind: kindString},

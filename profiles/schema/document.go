@@ -26,7 +26,7 @@ type Document struct {
 	Text []byte
 	API  API
 	Root *yaml.Node
-	// Preset is set for a preset: it means the defaults of the release.
+	// Preset is set for a preset: it means the release's defaults.
 	Preset bool
 	// Policy is set if the source is a legacy Policy.
 	Policy bool
@@ -57,7 +57,7 @@ func Parse(name string, source []byte) (*Document, error) {
 	return doc, nil
 }
 
-// Check reports the parts of the document that a strict decoder of the config API rejects.
+// Check reports the parts of the document that the config API's strict decoder rejects.
 func (d *Document) Check(p *Problems, a API) {
 	checkObject(p, d.Root, d.object(), a, "")
 	if d.Outer != nil {
@@ -196,7 +196,7 @@ func (d *Document) identify() *Problem {
 	return nil
 }
 
-// Profiles returns the profiles of the document, and adds the implicit one if there are none.
+// Profiles returns the document's profiles, and adds the implicit one if there are none.
 func (d *Document) Profiles() []*yaml.Node {
 	all := node.List(d.Root, "profiles")
 	if len(all.Content) == 0 {

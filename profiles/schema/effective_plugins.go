@@ -57,8 +57,8 @@ func EffectivePlugins(plugins *yaml.Node, point string, a API) map[string]int {
 	return found
 }
 
-// MergedPlugins returns the plugins of an extension point merged with the defaults of the config
-// API (mergePluginSet in <api>/default_plugins.go).
+// MergedPlugins returns an extension point's plugins merged with the config API's defaults
+// (mergePluginSet in <api>/default_plugins.go).
 func MergedPlugins(plugins *yaml.Node, point string, a API) []string {
 	var names []string
 	replaced := map[string]bool{} // defaults that are enabled by name keep their place

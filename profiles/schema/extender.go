@@ -24,7 +24,7 @@ type Extender struct {
 	// certificate, which is rejected unless TLS.Insecure is set.
 	EnableHTTPS bool
 	TLS         *ExtenderTLS
-	// HTTPTimeout is the timeout of each call. If it is 0, [DefaultExtenderTimeout] is used.
+	// HTTPTimeout is each call's timeout. Defaults to [DefaultExtenderTimeout].
 	HTTPTimeout time.Duration
 	// NodeCacheCapable means that the extender caches nodes, so that the scheduler sends only their
 	// names. Nil means false, as in a scheduler's configuration: a handler that reads the nodes of a
@@ -42,8 +42,8 @@ type Extender struct {
 type ExtenderTLS struct {
 	// Insecure accepts any certificate.
 	Insecure bool
-	// ServerName is the expected name in the certificate, also sent as SNI. Empty means the host of
-	// the URL.
+	// ServerName is the expected name in the certificate, also sent as SNI. Empty means the URL's
+	// host.
 	ServerName string
 	// CAFile is the path of the CA certificates, as the scheduler's process sees it; CAData are the
 	// certificates, PEM. Set one of them.
@@ -56,7 +56,7 @@ type ExtenderTLS struct {
 
 // ManagedResource is an extended resource that an extender manages.
 type ManagedResource struct {
-	// Name is the name of the resource, for example example.com/gpu.
+	// Name is the resource's name, for example example.com/gpu.
 	Name string
 	// IgnoredByScheduler means that the scheduler does not check whether the resource fits.
 	IgnoredByScheduler bool

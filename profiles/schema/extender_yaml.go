@@ -131,7 +131,7 @@ func ExtenderFiles(root *yaml.Node) []string {
 	return slices.Compact(files)
 }
 
-// DropExtenderFiles removes the files from the extenders of a configuration.
+// DropExtenderFiles removes the files from a configuration's extenders.
 func DropExtenderFiles(root *yaml.Node) {
 	for _, e := range node.Items(root, "extenders") {
 		for _, name := range filesOfExtenders() {

@@ -23,7 +23,7 @@ func (o Object) Field(name string, a API) (Field, bool) {
 // Join appends a field name to a path.
 func Join(where, name string) string { return strings.TrimPrefix(where+"."+name, ".") }
 
-// Kind is the type of a value.
+// Kind is a value's type.
 type Kind int
 
 // Kinds of values that other packages construct or compare.
@@ -47,7 +47,7 @@ type Object struct {
 	Also   func(p *Problems, n *yaml.Node, a API, where string)
 }
 
-// Field is one field of an object: the config APIs that have it, and its treatment in others.
+// Field is one object field: the config APIs that have it, and its treatment in other config APIs.
 type Field struct {
 	Name   string
 	Kind   Kind
@@ -56,8 +56,8 @@ type Field struct {
 	APIs APISet
 	// Since is the first minor release that has it. If it is 0, all have it.
 	Since int
-	// Lost is why the field can be left out if the target lacks it. If empty, leaving it out is a
-	// loss.
+	// Lost is the reason for leaving out the field without a loss if the target lacks it. If empty,
+	// leaving it out is a loss.
 	Lost string
 	// Default is the scheduler's default as YAML, for fields that a release may lack: leaving out a
 	// field that has it changes nothing.
@@ -67,7 +67,7 @@ type Field struct {
 	Bounded     bool
 	// Required means that the object is invalid without the field.
 	Required bool
-	// Hoisted means that the field of a single profile can move to the top level of the document.
+	// Hoisted means that a single profile's field can move to the top level of the document.
 	Hoisted bool
 }
 

@@ -70,8 +70,8 @@ func (d *Document) upgradeLegacy() *Problem {
 	return nil
 }
 
-// algorithm converts the source of the plugins: a named set of defaults or a Policy. withPolicy is
-// set if the Policy is known.
+// algorithm converts the plugins' source: a named set of defaults or a Policy. withPolicy is set if
+// the Policy is known.
 func (u *upgrade) algorithm(withPolicy bool) *Problem {
 	policy := policySource(u.root)
 	if policy != nil && !withPolicy {
@@ -166,7 +166,7 @@ func (u *upgrade) plugins() {
 	}
 }
 
-// perProfile moves a field of the document to the arguments of a plugin in each profile.
+// perProfile moves a document field to a plugin's arguments in each profile.
 func (u *upgrade) perProfile(name, plugin, argument string) {
 	key, value := node.Remove(u.root, name)
 	if key == nil || node.IsNull(value) {

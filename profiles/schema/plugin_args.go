@@ -8,7 +8,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles/node"
 )
 
-// KnownArgs returns the arguments of an in-tree plugin, and false if it has none or is not in-tree
+// KnownArgs returns an in-tree plugin's arguments, and false if it has none or is not in-tree
 // (staging/src/k8s.io/kube-scheduler/config/<api>/types_pluginargs.go). Arguments of other plugins
 // are not changed.
 func KnownArgs(plugin string) (Args, bool) {
@@ -20,7 +20,7 @@ func KnownArgs(plugin string) (Args, bool) {
 	return Args{}, false
 }
 
-// Args are the arguments of one plugin: the fields of the kind <plugin>Args.
+// Args are one plugin's arguments: the fields of the kind <plugin>Args.
 type Args struct {
 	Plugin string
 	// APIs are the config APIs that have the kind; Since is its first minor release.
@@ -29,7 +29,7 @@ type Args struct {
 	Fields []Field
 }
 
-// Object returns the fields of the arguments, including apiVersion and kind.
+// Object returns the arguments' fields, including apiVersion and kind.
 func (a Args) Object() Object {
 	head := []Field{{Name: "apiVersion", Kind: kindString}, {Name: "kind", Kind: kindString}}
 	return Object{Fields: append(head, a.Fields...)}
@@ -132,8 +132,8 @@ func shapePoint() Object {
 	}}
 }
 
-// Strategy pairs a plugin of v1beta1 with the strategy of NodeResourcesFit that replaced it in
-// v1beta2 (types_pluginargs.go, ScoringStrategyType).
+// Strategy pairs a v1beta1 plugin with the NodeResourcesFit strategy that replaced it in v1beta2
+// (types_pluginargs.go, ScoringStrategyType).
 type Strategy struct{ Plugin, Name string }
 
 // Strategies returns all pairs.

@@ -30,8 +30,8 @@ func PluginSets(plugins *yaml.Node) []PluginSet {
 	return sets
 }
 
-// Entry returns the element of a list of a plugin set ("enabled", "disabled") with a plugin's name,
-// or nil.
+// Entry returns the element with a plugin's name in a plugin set's list ("enabled", "disabled"), or
+// nil.
 func Entry(plugins *yaml.Node, point, in, name string) *yaml.Node {
 	for _, e := range node.Items(plugins, point, in) {
 		if node.Text(e, "name") == name {

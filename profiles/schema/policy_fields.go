@@ -12,7 +12,7 @@ import (
 // PolicyKind is the kind of the legacy Policy.
 const PolicyKind = "Policy"
 
-// policyAPI is the config API of a Policy, which 1.20–1.22 read
+// policyAPI is a Policy's config API, which 1.20–1.22 read
 // (staging/src/k8s.io/kube-scheduler/config/v1/register.go).
 func policyAPI() API { return API{Name: "a Policy", Duplicates: true, Set: InV1beta1} }
 
@@ -86,8 +86,8 @@ func oneArgument(p *Problems, n *yaml.Node, _ API, where string) {
 	}
 }
 
-// legacyExtender returns the fields of an extender of a Policy: enableHttps is spelled differently,
-// and the timeout is in nanoseconds.
+// legacyExtender returns the fields of a Policy's extender: enableHttps is spelled differently, and
+// the timeout is in nanoseconds.
 func legacyExtender() Object {
 	o := extender()
 	for i, f := range o.Fields {
@@ -101,8 +101,8 @@ func legacyExtender() Object {
 	return o
 }
 
-// lenientExtenders reads the extenders of a Policy as 1.20–1.22 do: case-insensitively and
-// ignoring unknown fields. Probable typos are kept, so that they are reported.
+// lenientExtenders reads a Policy's extenders as 1.20–1.22 do: case-insensitively and ignoring
+// unknown fields. Probable typos are kept, so that they are reported.
 func (d *Document) lenientExtenders() {
 	var names []string
 	for _, f := range legacyExtender().Fields {
@@ -123,7 +123,7 @@ func (d *Document) lenientExtenders() {
 	}
 }
 
-// properCase corrects the case of the fields of a Policy's extenders, whose decoder is
+// properCase corrects the case of field names in a Policy's extenders, whose decoder is
 // case-insensitive (UnmarshalJSON of LegacyExtender).
 func properCase(n *yaml.Node, o Object) {
 	if !node.IsMapping(n) {

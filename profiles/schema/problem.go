@@ -29,7 +29,7 @@ func (p Problem) Warning() Note {
 
 // Error has every problem of a configuration, in document order.
 type Error struct {
-	// Name is the name of the source, usually a file name; may be empty.
+	// Name is the source's name, usually a file name; may be empty.
 	Name     string
 	Problems []Problem
 }

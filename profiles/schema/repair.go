@@ -70,7 +70,7 @@ func repairProfiles(root *yaml.Node, note noteFunc) {
 
 // repairPlugins moves enabled, disabled and weight from next to an empty extension point into it,
 // if only one is empty; and a weight from next to the list of enabled plugins into the only plugin
-// of that list.
+// in that list.
 func repairPlugins(plugins *yaml.Node, note noteFunc) {
 	if !node.IsMapping(plugins) {
 		return

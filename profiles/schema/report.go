@@ -56,12 +56,12 @@ type Report struct {
 	Generated map[*yaml.Node]bool
 }
 
-// NewReport returns the report of a document, with the notes of the parser.
+// NewReport returns a document's report, with the parser's notes.
 func NewReport(doc *Document, lossy bool) *Report {
 	return &Report{Notes: slices.Clone(doc.Notes), Lossy: lossy, Generated: map[*yaml.Node]bool{}}
 }
 
-// Note reports a change at a node of the source. If n is nil, the change is of the whole document.
+// Note reports a change at a node in the source. If n is nil, the whole document is changed.
 func (r *Report) Note(n *yaml.Node, format string, args ...any) {
 	if !r.Generated[n] {
 		r.add(Note{Message: fmt.Sprintf(format, args...)}, n)

@@ -22,14 +22,14 @@ type found struct {
 
 func (f found) kind() string { return node.Text(f.root, "kind") }
 
-// isNamedBy reports whether a v1alpha1 configuration names the ConfigMap of the Policy, or the
-// Policy is in none.
+// isNamedBy reports whether a v1alpha1 configuration names the Policy's ConfigMap, or the Policy is
+// in none.
 func (f found) isNamedBy(source *yaml.Node) bool {
 	wanted, name := node.Text(source, "configMap", "name"), node.Text(f.in, "metadata", "name")
 	return f.in == nil || wanted == "" || name == "" || wanted == name
 }
 
-// templateText matches an expression of Helm's or Jinja's templates, or a variable of envsubst.
+// templateText matches a Helm or Jinja template expression, or an envsubst variable.
 var templateText = regexp.MustCompile(`\{\{.*?(\}\}|$)|\{%.*?(%\}|$)|\$\{[A-Za-z_][A-Za-z0-9_]*\}`)
 
 const renderTemplate = "render it first, for example with `helm template`, and pass the result"
@@ -50,7 +50,7 @@ func unrendered(source []byte) *Problem {
 	return nil
 }
 
-// hasMappingKey reports whether a key is a mapping, as the braces of a template are in YAML.
+// hasMappingKey reports whether a key is a mapping, as a template's braces are in YAML.
 func hasMappingKey(n *yaml.Node) bool {
 	for i, c := range n.Content {
 		if n.Kind == yaml.MappingNode && i%2 == 0 && c.Kind == yaml.MappingNode || hasMappingKey(c) {
@@ -71,7 +71,7 @@ func (d *Document) warnTemplates(n *yaml.Node) {
 	}
 }
 
-// choose selects the configuration of the document among the objects of its source.
+// choose selects the document's configuration among its source's objects.
 func (d *Document) choose(objects []*yaml.Node, repairing bool) *Problem {
 	var all []found
 	var others []string

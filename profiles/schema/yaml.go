@@ -34,7 +34,7 @@ func Decode(source []byte) (*yaml.Node, *Problem) {
 }
 
 // decodeAll returns the root mappings of all documents in the source, at least one, and the
-// elements of lists of objects.
+// elements of object lists.
 func decodeAll(source []byte) ([]*yaml.Node, *Problem) {
 	decoder := yaml.NewDecoder(bytes.NewReader(source))
 	var all []*yaml.Node

@@ -21,7 +21,7 @@ import (
 // longTimeout is the scheduler's default timeout; there is a warning about longer ones.
 const longTimeout = 5 * time.Second
 
-// severity is the severity of a finding.
+// severity is a finding's severity.
 type severity int
 
 const (
@@ -47,7 +47,7 @@ func toCheck(e schema.Extender) checkedExtender {
 	return checkedExtender{Extender: e.WithDefaults(), what: what}
 }
 
-// at returns the key of a field, or the extender if the field is missing.
+// at returns a field's key, or the extender if the field is missing.
 func (e checkedExtender) at(field string) *yaml.Node {
 	if key, _ := node.Lookup(e.node, field); key != nil {
 		return key
@@ -92,7 +92,7 @@ type extenderCheck struct {
 	findings []ExtenderFinding
 }
 
-// Extenders checks the extenders of a document, and those to be added to it.
+// Extenders checks a document's extenders, and those to be added to it.
 func Extenders(release versions.Release, root *yaml.Node, added []schema.Extender) []ExtenderFinding {
 	x := extenderCheck{release: release, rules: release.Rules()}
 	for i, e := range node.Items(root, "extenders") {

@@ -66,9 +66,9 @@ func (v *validator) pluginArgs(p *yaml.Node) {
 	}
 }
 
-// skipsArgs reports whether the release does not check the arguments of a plugin, because the
-// profile does not run it: up to 1.21 of any plugin, later of NodeResourcesFit, whose name has a
-// typing error in the table of validatePluginConfig.
+// skipsArgs reports whether the release does not check a plugin's arguments, because the profile
+// does not run it: up to 1.21 for any plugin, later for NodeResourcesFit, whose name has a typing
+// error in validatePluginConfig's table.
 func (v *validator) skipsArgs(p *yaml.Node, name string) bool {
 	return (name == schema.ResourcesFit || !v.Rules.WritesDefaultPlugins) && !v.runs(node.Get(p, "plugins"), name)
 }
@@ -167,7 +167,7 @@ func (v *validator) strategy(s *yaml.Node) {
 	}
 }
 
-// ratio checks the shape of a strategy, which only one type uses.
+// ratio checks a strategy's shape, which only one type uses.
 func (v *validator) ratio(of, ratio *yaml.Node) {
 	const try = "remove it, or set type: RequestedToCapacityRatio"
 	used := node.Text(of) == "RequestedToCapacityRatio"

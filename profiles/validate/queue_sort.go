@@ -38,8 +38,8 @@ func (v *validator) queueSort(first, p *yaml.Node) {
 	}
 }
 
-// sorters returns the plugin set of queueSort as the validation of the release compares it: from
-// v1beta3 on and up to 1.21 as it is written, otherwise merged with the defaults.
+// sorters returns the queueSort plugin set as the release's validation compares it: from v1beta3 on
+// and up to 1.21 as it is written, otherwise merged with the defaults.
 func (v *validator) sorters(p *yaml.Node) []string {
 	const point = schema.PointQueueSort
 	plugins := node.Get(p, "plugins")
@@ -75,7 +75,7 @@ func (v *validator) sorter(p *yaml.Node) (name string, open bool) {
 	return names[0], len(unknown) > 0
 }
 
-// argsOf returns the arguments of a plugin as plain data, or nil.
+// argsOf returns a plugin's arguments as plain data, or nil.
 func argsOf(profile *yaml.Node, plugin string) any {
 	var args any
 	given := node.Get(schema.ConfigOf(profile, plugin), "args")

@@ -29,7 +29,7 @@ func (v *validator) checkStartup() {
 	}
 }
 
-// checkPlugins checks the plugins of a profile as the scheduler does when it initializes them.
+// checkPlugins checks a profile's plugins as the scheduler does when it initializes them.
 func (v *validator) checkPlugins(plugins *yaml.Node) {
 	for _, set := range schema.PluginSets(plugins) {
 		if !slices.Contains(v.api.Ignored, set.Point) {

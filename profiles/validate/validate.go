@@ -1,4 +1,4 @@
-// Package validate checks a document against the built-in rules of a release: its decoder, its
+// Package validate checks a document against a release's built-in rules: its decoder, its
 // validation, and the startup of its scheduler.
 package validate
 
@@ -13,8 +13,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// validator checks a document in the same steps as the scheduler of a release. A step is skipped if
-// an earlier one found a problem.
+// validator checks a document in the same steps as a release's scheduler. A step is skipped if an
+// earlier one found a problem.
 type validator struct {
 	Options
 	doc      *schema.Document
@@ -28,9 +28,9 @@ type Options struct {
 	Rules   versions.Rules
 	// Plugins are the names of the compiled-in plugins.
 	Plugins []string
-	// Converted is set if the document was converted for the release. The conversion reports the
-	// names of plugins that the release does not have, and checks the extenders. Flags of its
-	// scheduler may enable feature gates.
+	// Converted is set if the document was converted for the release. The conversion reports the names
+	// of plugins that the release does not have, and checks the extenders. The scheduler's flags may
+	// enable feature gates.
 	Converted bool
 }
 
@@ -49,7 +49,7 @@ func Document(doc *schema.Document, o Options) schema.Problems {
 	return v.problems
 }
 
-// Addresses returns the problems of the addresses of the plain HTTP listener.
+// Addresses returns the problems with the plain HTTP listener's addresses.
 func Addresses(doc *schema.Document, o Options) schema.Problems {
 	v := newValidator(doc, o)
 	v.addresses()

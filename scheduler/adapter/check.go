@@ -39,9 +39,9 @@ func extensionPoints() []extensionPoint {
 	}
 }
 
-// check compares a plugin with the struct that binds it: the plugin's name is name, every method of
-// an extension point has the signature in package scheduler, and bound implements all of the
-// plugin's extension points.
+// check compares a plugin with the struct that binds it: the plugin's name is name, every extension
+// point method has the signature in package scheduler, and bound implements all of the plugin's
+// extension points.
 func check(name string, p scheduler.Plugin, bound interface{}) error {
 	// A plugin is a pointer to its own type, and that pointer may be nil.
 	if p == nil || reflect.ValueOf(p).IsZero() {

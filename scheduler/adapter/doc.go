@@ -1,4 +1,4 @@
-// Package adapter binds portable plugins to the scheduling framework of a Kubernetes release.
+// Package adapter binds portable plugins to a Kubernetes release's scheduling framework.
 //
 // The framework's interfaces differ between minors. Where they do, this package has a file for each
 // form, and the file name says which minors it is for: x_from24.go is for 1.24 and later,
@@ -8,13 +8,13 @@
 // the package uses the aliases.
 //
 // internal/artifact/build copies the files for a release into the module that it generates. The
-// repository itself compiles the files for the Kubernetes release in its go.mod. All others begin
-// with the line `//go:build ignore`, which internal/artifact/build removes. The files compile with
-// the Go version of their release, the files without a suffix with Go 1.15.
+// repository itself compiles the files for the Kubernetes release in its go.mod. All other files
+// begin with the line `//go:build ignore`, which internal/artifact/build removes. The files compile
+// with the Go version of their release, the files without a suffix with Go 1.15.
 //
 // There is a struct for each extension point, named after the point with the suffix Point. To bind
-// a plugin, embed Base and the structs of the points that the plugin implements, and no others: the
-// framework calls a plugin at every extension point whose interface it satisfies.
+// a plugin, embed Base and the structs of the points that the plugin implements, and no other
+// structs: the framework calls a plugin at every extension point whose interface it satisfies.
 //
 //	type loadAware struct {
 //		adapter.Base

@@ -10,10 +10,10 @@ import (
 
 type eventResource = framework.GVK
 
-// complete returns the actions of an event. From 1.22 on these releases do not report a change of a
-// node with a taint that the pod does not tolerate, as every new node has one, and later report
-// that the taint is gone only: that is a change of the node, too (kubernetes#109437). 1.30 and 1.31
-// do the same for a plugin that names ActionAdd.
+// complete returns an event's actions. From 1.22 on these releases do not report changes to a node
+// with a taint that the pod does not tolerate, as every new node has one, and later report only the
+// taint's removal: that is a node change, too (kubernetes#109437). 1.30 and 1.31 do the same for a
+// plugin that names ActionAdd.
 func complete(e scheduler.ClusterEvent) scheduler.ActionType {
 	if e.Resource == scheduler.EventNode {
 		return e.Action | scheduler.ActionUpdateNodeTaint

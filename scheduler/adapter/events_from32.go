@@ -9,8 +9,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// hinted returns the plugin's events with its hints, and the changes of a pod after which earlier
-// releases retry it: these releases ask the plugins about changes of the pod itself, too.
+// hinted returns the plugin's events with its hints, and the pod changes after which earlier
+// releases retry it: these releases ask the plugins about changes to the pod itself, too.
 func (p *EventsPoint) hinted() []clusterEventWithHint {
 	var registered []clusterEventWithHint
 	updates := false
@@ -39,7 +39,7 @@ func (p *EventsPoint) hinted() []clusterEventWithHint {
 	return registered
 }
 
-// complete returns the actions of an event: these releases report every change of a node.
+// complete returns an event's actions: these releases report every node change.
 func complete(e scheduler.ClusterEvent) scheduler.ActionType { return e.Action }
 
 // hint returns the framework's form of a plugin's hint. If the plugin panics, the pod is retried.
@@ -57,8 +57,8 @@ func (h *Host) hint(helps func(pod *corev1.Pod, before, after interface{}) bool)
 	}
 }
 
-// isOwnChange reports whether an event is a change of the pod itself after which earlier releases
-// retry it (isPodUpdated in scheduling_queue.go): not of its status, which the scheduler writes
+// isOwnChange reports whether an event is a change to the pod itself after which earlier releases
+// retry it (isPodUpdated in scheduling_queue.go): not to its status, which the scheduler writes
 // after each attempt.
 func isOwnChange(pod *corev1.Pod, before, after interface{}) bool {
 	old, isPod := before.(*corev1.Pod)

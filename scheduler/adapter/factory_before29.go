@@ -11,8 +11,8 @@ import (
 
 // Factory returns a plugin factory for app.WithPlugin. build binds the plugin; its result must have
 // each extension point of the portable plugin. These releases pass no context to a plugin, so it
-// gets one that is never canceled. Factory panics if the scheduler cannot decode the arguments of
-// the plugin: see refuseForeignKind.
+// gets one that is never canceled. Factory panics if the scheduler cannot decode the plugin's
+// arguments: see refuseForeignKind.
 func Factory(name string,
 	build func(context.Context, *Host) (Plugin, error)) func(runtime.Object, handle) (Plugin, error) {
 	return Renamed(name, name, build)

@@ -9,7 +9,7 @@ import (
 
 // Factory returns a plugin factory for app.WithPlugin. build binds the plugin; its result must have
 // each extension point of the portable plugin. Factory panics if the scheduler cannot decode the
-// arguments of the plugin: see refuseForeignKind.
+// plugin's arguments: see refuseForeignKind.
 func Factory(name string,
 	build func(context.Context, *Host) (Plugin, error)) func(context.Context, runtime.Object, handle) (Plugin, error) {
 	return Renamed(name, name, build)

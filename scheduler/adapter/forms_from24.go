@@ -8,7 +8,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// logSink writes to the logger of the context, which may name the pod, or else to klog.
+// logSink writes to the context's logger, which may name the pod, or else to klog.
 type logSink struct{}
 
 // callDepth skips logSink and scheduler.Logger, so that a line names the plugin's source file.

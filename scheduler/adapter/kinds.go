@@ -8,13 +8,13 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 )
 
-// refuseForeignKind panics if a package has registered a kind for the arguments of another plugin
-// of that name. The kinds are known when all packages are initialized, before main calls Factory.
+// refuseForeignKind panics if a package has registered an arguments kind for another plugin with
+// that name. The kinds are known when all packages are initialized, before main calls Factory.
 //
-// kube-scheduler decodes the arguments of a plugin NAME strictly as the kind NAMEArgs if its scheme
-// has that kind (decodeNestedObjects in config/v1/types.go of k8s.io/kube-scheduler), and makes
-// default ones of it if the configuration has none. Arguments of a portable plugin have no kind, so
-// their fields would be unknown in a type that belongs to a native plugin of the same name.
+// kube-scheduler decodes plugin NAME's arguments strictly as the kind NAMEArgs if its scheme has
+// that kind (decodeNestedObjects in k8s.io/kube-scheduler/config/v1/types.go), and makes default
+// arguments from it if the configuration has none. A portable plugin's arguments have no kind, so
+// their fields would be unknown in a type that belongs to a native plugin with the same name.
 func refuseForeignKind(s *runtime.Scheme, plugin string) {
 	kind := plugin + "Args"
 	var packages []string

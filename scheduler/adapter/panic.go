@@ -18,9 +18,9 @@ func newPanics(r prometheus.Registerer) (*prometheus.CounterVec, error) {
 	return panics, all.Err()
 }
 
-// recoverFrom recovers from a panic of the plugin, so that the pod of the call gets an error and
-// the scheduler continues. Each method that calls the plugin defers it. result is the status that
-// the method returns, nil if it returns none.
+// recoverFrom recovers from a plugin panic, so that the call's pod gets an error and the scheduler
+// continues. Each method that calls the plugin defers it. result is the status that the method
+// returns, nil if it returns none.
 func (h *Host) recoverFrom(point string, pod *corev1.Pod, result **status) {
 	caught := recover()
 	if caught == nil {
@@ -34,7 +34,7 @@ func (h *Host) recoverFrom(point string, pod *corev1.Pod, result **status) {
 	}
 }
 
-// nameOf returns the namespace and name of a pod, which is nil for a group of pods in the queue.
+// nameOf returns a pod's namespace and name. The pod is nil for a group of pods in the queue.
 func nameOf(pod *corev1.Pod) string {
 	if pod == nil {
 		return ""

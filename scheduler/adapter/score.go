@@ -2,8 +2,8 @@ package adapter
 
 import "github.com/pmk-sched/pmk-sched/scheduler"
 
-// rawScore returns the score of a node. If the plugin normalizes its scores, they may be any
-// numbers before.
+// rawScore returns a node's score. If the plugin normalizes its scores, they may be any numbers
+// before.
 func (h *Host) rawScore(score int64) int64 {
 	if h.normalizes {
 		return score

@@ -47,7 +47,7 @@ import (
 // Options are the resource to read and the functions that get its objects. The functions are called
 // one at a time.
 type Options struct {
-	// Plugin is the name of the plugin, for log lines.
+	// Plugin is the plugin's name, for log lines.
 	Plugin string
 	// Resource is the resource in a version that the API server serves.
 	Resource schema.GroupVersionResource
@@ -69,7 +69,7 @@ type Options struct {
 	First *First
 }
 
-// State is whether the resource can be read.
+// State is the result of reading the resource.
 type State string
 
 // The states. All but the first are failures.
@@ -99,7 +99,7 @@ func Watch(ctx context.Context, h scheduler.Handle, o Options) error {
 	}
 	r := &reader{Options: o, log: h.Logger(ctx), name: name, invalid: map[string]bool{}}
 	// A list without changes calls no handler, and in old releases the watch error handler gets an
-	// error without a status. The transport sees the status of every response.
+	// error without a status. The transport sees every response's status.
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return observer{next: next, answered: r.answered} })
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -137,7 +137,7 @@ func (r *reader) run(ctx context.Context, client dynamic.Interface) error {
 	return nil
 }
 
-// observer calls answered with the status of each response, 0 if there is none.
+// observer calls answered with each response's status, 0 if there is none.
 type observer struct {
 	next     http.RoundTripper
 	answered func(status int)

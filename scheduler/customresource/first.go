@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// firstWait is how long First.Wait waits. It is more than the longest backoff between two requests
+// firstWait is the maximum wait in First.Wait. It exceeds the longest backoff between two requests
 // to an API server that has just started.
 const firstWait = time.Minute
 

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// longestQuantity and longestExponent limit the text of a quantity and the digits of its exponent.
+	// longestQuantity and longestExponent limit a quantity's text and its exponent's digits.
 	longestQuantity = 64
 	longestExponent = 3
 )

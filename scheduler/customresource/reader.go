@@ -13,7 +13,7 @@ import (
 // maxInvalid limits the number of invalid objects that are remembered.
 const maxInvalid = 1000
 
-// reader calls the functions of its options for the events of an informer.
+// reader calls its options' functions for informer events.
 type reader struct {
 	Options
 	log   scheduler.Logger
@@ -64,7 +64,7 @@ func (r *reader) remove(deleted interface{}) {
 	r.Delete(u.GetNamespace(), u.GetName())
 }
 
-// answered handles the status of a response. Failures also reach failed, with an error message.
+// answered handles a response's status. Failures also reach failed, with an error message.
 func (r *reader) answered(status int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

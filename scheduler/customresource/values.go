@@ -21,14 +21,14 @@ func NewValues(read func(*unstructured.Unstructured) (interface{}, error), chang
 	return &Values{read: read, changed: changed, values: map[string]interface{}{}}
 }
 
-// Get returns the value of an object, nil if it has none.
+// Get returns an object's value, nil if it has none.
 func (v *Values) Get(key string) interface{} {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	return v.values[key]
 }
 
-// Set sets the value of an object.
+// Set sets an object's value.
 func (v *Values) Set(object *unstructured.Unstructured) error {
 	value, err := v.read(object)
 	if err != nil {
@@ -42,7 +42,7 @@ func (v *Values) Set(object *unstructured.Unstructured) error {
 	return nil
 }
 
-// Delete removes the value of an object.
+// Delete removes an object's value.
 func (v *Values) Delete(namespace, name string) {
 	key := keyOf(namespace, name)
 	v.mu.Lock()

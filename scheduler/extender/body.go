@@ -13,10 +13,10 @@ import (
 
 // Limits of bodies and answers that clients delay.
 const (
-	// stallTime is how long a body or an answer may take in addition to its size over clientRate.
+	// stallTime is the maximum time for a body or an answer in addition to its size over clientRate.
 	stallTime  = 2 * time.Second
 	clientRate = 4 << 20 // bytes per second
-	// quickRate is the rate of a body, in bytes per second, at which it does not become late.
+	// quickRate is a body's rate, in bytes per second, at which it does not become late.
 	quickRate = 32 << 20
 	// firstPart is the capacity for a body that has not begun to arrive.
 	firstPart = 16 << 10
@@ -35,14 +35,14 @@ type body struct {
 	content []byte
 	began   time.Time // later by the time that the body has waited for memory
 	crowded atomic.Bool
-	// ctx ends when the body has to make room for another one.
+	// ctx ends when the body has to make room for another body.
 	ctx    context.Context
 	cancel context.CancelFunc
 }
 
 var errCrowded = errors.New("too many requests are unfinished: other requests took the place of this one")
 
-// newBody returns the body of a request. It waits for its client from now on.
+// newBody returns a request's body. It waits for its client from now on.
 func (v verb) newBody(w http.ResponseWriter, r *http.Request) *body {
 	b := &body{verb: v, w: w, r: r, control: http.NewResponseController(w), charge: &charge{memory: v.memory},
 		began: time.Now()}

@@ -21,9 +21,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// Cache holds the nodes of the cluster with their pods and the sum of the requests of these, by
-// name. It is updated with every event, so a request costs one lookup per node. The scheduler
-// counts a pod as soon as it has chosen a node; the cache does so when it sees the binding.
+// Cache holds the cluster's nodes with their pods and the sum of the pod requests, by name. It is
+// updated with every event, so a request costs one lookup per node. The scheduler counts a pod as
+// soon as it has chosen a node; the cache does so when it sees the binding.
 type Cache struct {
 	synced  []cache.InformerSynced
 	pods    corelisters.PodLister
@@ -32,11 +32,11 @@ type Cache struct {
 
 	mu    sync.RWMutex
 	nodes map[string]*node // one without an object has pods and is not known yet
-	// on is the node on which each pod counts, so that each pod counts once, regardless of the
-	// order of events.
+	// on is the node on which each pod counts, so that each pod counts once, regardless of the event
+	// order.
 	on    map[types.UID]string
 	bound []func(ctx context.Context, pod *corev1.Pod, node string)
-	// life is the context of the cache, from start on.
+	// life is the cache's context, from start on.
 	life context.Context
 }
 
@@ -134,7 +134,7 @@ func (c *Cache) visit(names []string, found func(i int, n *node)) {
 	}
 }
 
-// Counts returns the number of nodes, and of pods on them.
+// Counts returns the numbers of nodes and pods.
 func (c *Cache) Counts() (nodes, pods int) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -160,7 +160,7 @@ func (c *Cache) onBound(callback func(ctx context.Context, pod *corev1.Pod, node
 	c.bound = append(c.bound, callback)
 }
 
-// live sets the lifetime of the cache. It is called before the informers start.
+// live sets the cache's lifetime. It is called before the informers start.
 func (c *Cache) live(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -248,7 +248,7 @@ func (c *Cache) forget(uid types.UID, name string) {
 	c.replace(name, less)
 }
 
-// entry returns the entry of a node, which may be empty.
+// entry returns a node's entry, which may be empty.
 func (c *Cache) entry(name string) *node {
 	if n := c.nodes[name]; n != nil {
 		return n
@@ -256,7 +256,7 @@ func (c *Cache) entry(name string) *node {
 	return &node{}
 }
 
-// replace replaces the entry of a node, or deletes an empty entry.
+// replace replaces a node's entry, or deletes an empty entry.
 func (c *Cache) replace(name string, n *node) {
 	if n.object == nil && len(n.pods) == 0 {
 		delete(c.nodes, name)

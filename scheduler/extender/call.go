@@ -16,7 +16,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// call is the processing of one request by the policies.
+// call is one request's processing by the policies.
 type call struct {
 	*Extender
 	ctx   context.Context
@@ -41,8 +41,8 @@ func (e *Extender) newCall(ctx context.Context, pod *corev1.Pod) (*call, error) 
 	return &call{Extender: e, ctx: ctx, pod: pod, state: scheduler.NewMapState()}, nil
 }
 
-// nodesOf returns the nodes of a request, nil for unknown ones. Without a cluster it uses the data
-// in the request: the name, or the object.
+// nodesOf returns a request's nodes, nil for unknown ones. Without a cluster it uses the data in
+// the request: the name, or the object.
 func (c *call) nodesOf(a *nodeArguments) ([]scheduler.NodeInfo, error) {
 	if a.whole != nil {
 		return c.wholeNodesOf(a)

@@ -12,8 +12,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// TLSFiles are the files of an HTTPS server. They are read again when they change, so that a
-// renewed certificate needs no restart.
+// TLSFiles are an HTTPS server's files. They are read again when they change, so that a renewed
+// certificate needs no restart.
 type TLSFiles struct {
 	// CertFile and KeyFile are the server's certificate chain and its key.
 	CertFile, KeyFile string
@@ -25,7 +25,7 @@ type TLSFiles struct {
 // triggers.
 const checkInterval = 5 * time.Second
 
-// config returns the TLS configuration of a server, nil without TLS.
+// config returns a server's TLS configuration, nil without TLS.
 func (f TLSFiles) config(log *zap.Logger) (*tls.Config, error) {
 	switch {
 	case f == TLSFiles{}:

@@ -9,14 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
-// compactor reduces the memory of objects in the informers: thousands of nodes and tens of
-// thousands of pods are kept, and policies need only a small part of them.
+// compactor reduces object memory in the informers: they keep thousands of nodes and tens of
+// thousands of pods, and policies need only a small part of them.
 type compactor struct {
 	mu    sync.Mutex
 	texts map[string]string
 }
 
-// maxTexts limits the number of shared strings; few others repeat in clusters.
+// maxTexts limits the number of shared strings; few other strings repeat in clusters.
 const maxTexts = 1 << 16
 
 func newCompactor() *compactor { return &compactor{texts: map[string]string{}} }
@@ -86,7 +86,7 @@ func (c *compactor) pod(pod *corev1.Pod) {
 }
 
 // resizes returns the requests in the statuses of containers that are being resized, which
-// scheduler.PodRequests counts. Statuses with the requests of the spec, or without requests, change
+// scheduler.PodRequests counts. Statuses with the spec's requests, or without requests, change
 // nothing.
 func resizes(containers []corev1.Container, statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
 	var kept []corev1.ContainerStatus

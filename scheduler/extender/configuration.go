@@ -38,8 +38,8 @@ type Configuration struct {
 	// NodeCacheCapable refuses requests with whole nodes, as schedulers send them unless they set the
 	// field of the same name.
 	NodeCacheCapable bool `json:"nodeCacheCapable,omitempty"`
-	// MaxBodyBytes is the maximum size of a request body; by default it follows from the number of
-	// nodes in the cluster.
+	// MaxBodyBytes is the maximum size of a request body. By default, it follows from the cluster's
+	// node count.
 	MaxBodyBytes int64 `json:"maxBodyBytes,omitempty"`
 }
 
@@ -53,7 +53,7 @@ type PolicyConfiguration struct {
 	Args Arguments `json:"args,omitzero"`
 }
 
-// TLSConfiguration are the files of an HTTPS server. They are read again when they change.
+// TLSConfiguration are an HTTPS server's files. They are read again when they change.
 type TLSConfiguration struct {
 	CertFile string `json:"certFile,omitempty"`
 	KeyFile  string `json:"keyFile,omitempty"`
@@ -131,7 +131,7 @@ func Register[P scheduler.Plugin](name string,
 		}}
 }
 
-// MakePolicies creates the policies of a configuration from the registered plugins. An error of a
+// MakePolicies creates a configuration's policies from the registered plugins. An error from a
 // plugin's New is reported as an error in its arguments.
 func MakePolicies(ctx context.Context, configured []PolicyConfiguration, registered []Registration,
 	h *Handle) ([]Policy, error) {
@@ -154,7 +154,7 @@ func MakePolicies(ctx context.Context, configured []PolicyConfiguration, registe
 	return policies, nil
 }
 
-// Arguments are the arguments of a policy, undecoded.
+// Arguments are a policy's arguments, undecoded.
 type Arguments struct{ raw json.RawMessage }
 
 // NewArguments returns the Arguments in a JSON document.

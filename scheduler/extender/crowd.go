@@ -6,10 +6,11 @@ import (
 	"time"
 )
 
-// crowd bounds the number of connections, or of requests that wait for their client, in all and for
-// each client address. One more ends the oldest one of its address, or of the address that has the
-// most. A quick client gets through while others keep their connections and bodies open, even from
-// the same address. Connections that have served a request end last.
+// crowd bounds the number of connections, or requests that wait for their client, in total and for
+// each client address. An additional member ends the oldest one from its address, or from the
+// address with the most members. A quick client gets through while other clients keep their
+// connections and bodies open, even from the same address. Connections that have served a request
+// end last.
 type crowd struct {
 	total, perAddress int
 
@@ -87,7 +88,7 @@ func (c *crowd) endOlder(age time.Duration) {
 	}
 }
 
-// renew changes the age of a member. served is whether it has served a request since.
+// renew changes a member's age. served is true if it has served a request since.
 func (c *crowd) renew(key interface{}, since time.Time, served bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

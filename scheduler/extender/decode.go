@@ -100,7 +100,7 @@ var errNamesOnly = errors.New(
 	"the request has whole objects, and this extender takes names only: set nodeCacheCapable: true in the scheduler's " +
 		"configuration")
 
-// cutNames cuts the node names from the end of a body, in the form that schedulers write: they are
+// cutNames cuts the node names from the body's end, in the form that schedulers write: they are
 // most of the body and simple enough to need no decoder. The rest is a valid document if and only
 // if the names were a field of the outermost object.
 func cutNames(body []byte, most int) (rest []byte, names []string, found bool) {
@@ -115,8 +115,8 @@ func cutNames(body []byte, most int) (rest []byte, names []string, found bool) {
 	return append(bytes.Clone(before), '}'), names, true
 }
 
-// splitAtNames returns the text before the field of the node names and the text between the first
-// and the last quote of their list.
+// splitAtNames returns the text before the node names' field and the text between the first and the
+// last quote in their list.
 func splitAtNames(body []byte) (before, list []byte, found bool) {
 	const begin, end = `,"NodeNames":["`, `"]}`
 	// Inside a string the quotes would be escaped.
@@ -129,8 +129,8 @@ func splitAtNames(body []byte) (before, list []byte, found bool) {
 
 const betweenNames = `","`
 
-// splitNames splits the text between the first and the last quote of a list of strings. Text that
-// needs a decoder, and more names than most, is not split.
+// splitNames splits the text between the first and last quote in a list of strings. Text that needs
+// a decoder, and more names than most, is not split.
 func splitNames(text string, most int) (names []string, plain bool) {
 	count, plain := countNames(text)
 	if !plain || count > most {
@@ -171,7 +171,8 @@ func (a *nodeArguments) decodeNodes(items []json.RawMessage) error {
 	})
 }
 
-// spread calls do for 0 to n-1 on all processors: thousands of whole nodes are tens of megabytes.
+// spread calls do for 0 to n-1 on all processors: a list with thousands of whole nodes has tens of
+// megabytes.
 func spread(n int, do func(i int) error) error {
 	workers := min(runtime.GOMAXPROCS(0), n)
 	failed := make([]error, workers)

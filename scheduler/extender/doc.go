@@ -23,8 +23,8 @@
 //
 // Requests contain node names (nodeCacheCapable: true) or whole nodes; an answer uses the form of
 // its request. filter and bind report errors in the field Error of an answer with status 200, which
-// the scheduler shows in the pod's event; the answers of prioritize and preempt have no such field,
-// so they use status 500.
+// the scheduler shows in the pod's event; prioritize and preempt answers have no such field, so
+// they use status 500.
 //
 // # Differences for a plugin
 //

@@ -40,15 +40,15 @@ type Binder interface {
 
 // Default limits of a request.
 const (
-	// DefaultBodyTime is the time limit for receiving the body of a request. A body of less than
-	// 32 MiB has less time: 2 s and a second for each 4 MiB that have arrived.
+	// DefaultBodyTime is the time limit for receiving a request body. A body smaller than 32 MiB has
+	// less time: 2 s and a second for each 4 MiB that have arrived.
 	DefaultBodyTime = 10 * time.Second
 	// DefaultCallTime is the time limit for the policies. The scheduler usually gives up earlier,
 	// which also ends the request.
 	DefaultCallTime = 30 * time.Second
 )
 
-// Options are the options of an extender.
+// Options are an extender's options.
 type Options struct {
 	// Handle is the handle with which the policies were created. Start it after New, so that no
 	// binding is missed.
@@ -64,14 +64,13 @@ type Options struct {
 	// NamesOnly refuses requests that contain whole nodes or pods to preempt, and bounds bodies
 	// accordingly: for schedulers that set nodeCacheCapable.
 	NamesOnly bool
-	// MaxBody is the maximum size of a body in bytes; by default it follows from the number of
-	// nodes in the cache. Larger bodies are answered with status 413, as are bodies that name too
-	// many nodes.
+	// MaxBody is the maximum body size in bytes. By default, it follows from the number of nodes in
+	// the cache. Larger bodies are answered with status 413, as are bodies that name too many nodes.
 	MaxBody int64
-	// MaxMemory is the memory in bytes that all running requests may take, by an upper bound of the
-	// memory that the extender allocates for each; the default is half of the program's memory
-	// limit (GOMEMLIMIT), 1 GiB without one. A request that does not get its memory within a second
-	// is answered with status 503, which a scheduler handles like an extender that does not answer.
+	// MaxMemory is the memory in bytes that all running requests may take, by an upper bound for the
+	// memory that the extender allocates for each. Defaults to half the program's memory limit
+	// (GOMEMLIMIT), 1 GiB without one. A request that does not get its memory within a second is
+	// answered with status 503, which a scheduler handles like an extender that does not answer.
 	MaxMemory int64
 	// BodyTime and CallTime are time limits; the defaults apply if they are 0. A body that takes
 	// longer is answered with status 408.

@@ -19,7 +19,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// HandleOptions are the options of a Handle.
+// HandleOptions are a Handle's options.
 type HandleOptions struct {
 	// Config is the client configuration for the API server. If it is nil, the extender runs
 	// without a cluster.
@@ -93,8 +93,8 @@ func NewHandle(o HandleOptions) (*Handle, error) {
 }
 
 // compactly returns a client configuration for Kubernetes' own types with protobuf, whose watches
-// cost a fraction of watches in JSON. The result of KubeConfig does not change, since other types
-// have no protobuf encoding.
+// cost a fraction of JSON watches. KubeConfig's result does not change, since other types have no
+// protobuf encoding.
 func compactly(config *rest.Config) *rest.Config {
 	c := rest.CopyConfig(config)
 	if c.ContentType == "" && c.AcceptContentTypes == "" {
@@ -146,8 +146,7 @@ func (h *Handle) KubeConfig() (*rest.Config, error) {
 // EventRecorder implements scheduler.Handle. Without a cluster it records nothing.
 func (h *Handle) EventRecorder() events.EventRecorder { return h.recorder }
 
-// Nodes implements scheduler.Handle. It lists the nodes of the cache, or no nodes without a
-// cluster.
+// Nodes implements scheduler.Handle. It lists the cache's nodes, or no nodes without a cluster.
 func (h *Handle) Nodes() scheduler.NodeLister {
 	if h.cache == nil {
 		return noNodes{}

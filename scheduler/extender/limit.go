@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Limits of a request for a pod, which the API server stores in at most 1.5 MiB (etcd's limit of a
-// request), and for each node.
+// Limits for a request about a pod, which the API server stores in at most 1.5 MiB (etcd's request
+// limit), and for each node.
 const (
 	podBytes  = 3 << 20 // a pod whose quotes are escaped again
 	nameBytes = 300     // names of nodes have at most 253 bytes
@@ -24,7 +24,7 @@ const (
 )
 
 // limits bound one request: the memory that a sender can make the extender allocate follows from
-// the size of the cluster.
+// the cluster's size.
 type limits struct {
 	nodes     int
 	namesOnly bool
@@ -57,8 +57,8 @@ func (l limits) victims() size {
 	return size{entries: listEntries + 50*pods, fields: fields + 500*pods}
 }
 
-// limited decodes a value unless it is larger than limit. JSON of a few bytes, such as null in a
-// list of containers, can take hundreds of times its size when it is decoded.
+// limited decodes a value unless it is larger than limit. A few bytes in JSON, such as null in a
+// list of containers, can take hundreds of times their size when decoded.
 type limited[T any] struct {
 	what    string
 	limit   size
@@ -83,7 +83,7 @@ func (l *limited[T]) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, &l.value)
 }
 
-// size counts the parts of a JSON document, or bounds them. A bound of 0 means any number.
+// size counts the parts of a JSON document, or bounds them. The bound 0 means any number.
 type size struct {
 	top     int // elements or fields of the document itself
 	entries int // elements of lists

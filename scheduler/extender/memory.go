@@ -17,15 +17,15 @@ const (
 	memoryOtherwise = 1 << 30
 	// leastMemory is the memory that every request takes, so that their number is bounded too.
 	leastMemory = 64 << 10
-	// entryMemory, fieldMemory and nameMemory are the memory of one entry of a list, such as a
-	// container, of one field, and of a node's name with its part of the answer.
+	// entryMemory, fieldMemory and nameMemory are the memory for a list entry, such as a container,
+	// for a field, and for a node's name with its part of the answer.
 	entryMemory, fieldMemory, nameMemory = 3 << 10, 256, 256
-	// memoryWait is how long a request waits for memory. After each part of it, large bodies that are
-	// late end.
+	// memoryWait is the maximum time that a request waits for memory. After each memoryWaitPart, large
+	// bodies that are late end.
 	memoryWait, memoryWaitPart = time.Second, 100 * time.Millisecond
-	// lateBody is how late a large body may be before it ends for a request that needs memory.
+	// lateBody is the maximum delay of a large body while another request needs memory.
 	lateBody = 100 * time.Millisecond
-	// mostSmall is the maximum of the size of a small body.
+	// mostSmall is the maximum size of a small body.
 	mostSmall = 1 << 20
 )
 
@@ -42,7 +42,7 @@ type memory struct {
 	large       *crowd // bodies that take memory while they arrive; the age is how late they are
 }
 
-// newMemory returns a memory of total bytes. If total is 0, it is half of the limit of the program
+// newMemory returns a memory with total bytes. If total is 0, it is half the program's limit
 // (GOMEMLIMIT).
 func newMemory(total int64) *memory {
 	if total == 0 {
@@ -60,7 +60,7 @@ func newMemory(total int64) *memory {
 
 var errNoMemory = errors.New("wait for memory: other requests took it for " + memoryWait.String())
 
-// charge is the memory of one request.
+// charge is one request's memory.
 type charge struct {
 	*memory
 	first, rest int64

@@ -29,8 +29,8 @@ type served struct {
 	ready     ReadyPolicy
 }
 
-// serve returns the extension points of a policy, and the names of extension points that no request
-// of a scheduler calls.
+// serve returns a policy's extension points, and the names of extension points that no scheduler
+// request calls.
 func serve(p Policy) (s *served, left []string, err error) {
 	if p.Plugin == nil {
 		return nil, nil, &optionError{fmt.Sprintf("policy %q has no plugin", p.Name)}

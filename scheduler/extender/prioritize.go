@@ -6,8 +6,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// prioritize scores the nodes of a request from 0 to 10: the weighted mean of the policies' scores.
-// An unknown node scores 0.
+// prioritize scores a request's nodes from 0 to 10: the weighted mean of the policies' scores. An
+// unknown node scores 0.
 func (c *call) prioritize(a *nodeArguments) ([]int64, error) {
 	scores := make([]int64, len(a.names))
 	// Score may read values that PreFilter of the same plugin wrote. The verb filter has already
@@ -58,7 +58,7 @@ func knownNodes(all []scheduler.NodeInfo) (at []int, known []scheduler.NodeInfo)
 	return at, known
 }
 
-// scoresOf returns the scores of one policy, nil if it skips.
+// scoresOf returns one policy's scores, nil if it skips.
 func (c *call) scoresOf(p *served, infos []scheduler.NodeInfo) ([]scheduler.NodeScore, error) {
 	skip := false
 	if p.preScore != nil {

@@ -16,8 +16,8 @@ const (
 	// probeLabel and probeComponent are the label of the pods with which pmk-sched verifies schedulers
 	// and extenders (LabelComponent and ComponentVerify in internal/cluster/ownership).
 	probeLabel, probeComponent = "app.kubernetes.io/component", "verify"
-	// maxProbes is the number of pods that are recorded. maxProbeID bounds the names and the UID of
-	// each, which a caller may have invented: the API server accepts no longer ones.
+	// maxProbes is the maximum number of recorded pods. maxProbeID bounds each pod's names and UID,
+	// which a caller may have invented: the API server accepts no longer ones.
 	maxProbes  = 64
 	maxProbeID = 63 + 253 + 64
 )
@@ -55,7 +55,7 @@ func (r *probes) note(verb string, pod *corev1.Pod) {
 			r.list = slices.Delete(r.list, max(oldest, 0), max(oldest, 0)+1)
 		}
 		i = len(r.list)
-		// Copies, which do not keep the body of the request.
+		// Copies, which do not keep the request's body.
 		r.list = append(r.list, probe{namespace: strings.Clone(pod.Namespace), name: strings.Clone(pod.Name),
 			uid: types.UID(strings.Clone(string(pod.UID)))})
 	}
@@ -87,12 +87,12 @@ func (e *Extender) inCache(p probe) bool {
 
 // answeredFor is the answer to GET /answered.
 type answeredFor struct {
-	// Pod is the UID of the request.
+	// Pod is the request's UID.
 	Pod   types.UID `json:"pod"`
 	Verbs []string  `json:"verbs"`
 }
 
-// serveAnswered answers which verbs the extender has answered for the pod of a verification. A page
+// serveAnswered answers which verbs the extender has answered for a verification's pod. A page
 // instead of a metric, since a UID as a label would add a time series for each verification.
 func (e *Extender) serveAnswered(w http.ResponseWriter, r *http.Request) {
 	uid := types.UID(r.URL.Query().Get("pod"))

@@ -12,7 +12,7 @@ type readiness struct {
 	check func() error
 }
 
-// Names of checks in /readyz. The check of a policy is "policy/" and its name.
+// Names of checks in /readyz. A policy's check is "policy/" and its name.
 const (
 	checkCache    = "cache"
 	checkPolicies = "policies"

@@ -13,8 +13,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// DefaultListen is the default address of a server: only a scheduler in the same pod or on the same
-// host can reach it.
+// DefaultListen is a server's default address: only a scheduler in the same pod or on the same host
+// can reach it.
 const DefaultListen = "127.0.0.1:8888"
 
 // ServeOptions are the options of Serve.
@@ -26,9 +26,9 @@ type ServeOptions struct {
 	// AnonymousVerbs are served without a client certificate although TLS.ClientCAFile is set: for a
 	// scheduler that cannot present one. VerbBind always requires one.
 	AnonymousVerbs []string
-	// DrainTime is how long requests are still accepted after ctx is done, while /readyz already
-	// fails, so that clients stop sending. StopTime is how long running requests may take after
-	// that; the default is 10 s.
+	// DrainTime is the time for which requests are still accepted after ctx is done, while /readyz
+	// already fails, so that clients stop sending. StopTime is the maximum time for running requests
+	// after that. It defaults to 10 s.
 	DrainTime, StopTime time.Duration
 	// Log may be nil.
 	Log *zap.Logger
@@ -36,7 +36,7 @@ type ServeOptions struct {
 	OnListen func(net.Addr)
 }
 
-// Limits of connections. The limits of request bodies are in Options.
+// Limits for connections. The limits for request bodies are in Options.
 const (
 	headerTime      = 5 * time.Second
 	readTime        = 30 * time.Second // of requests that are not verbs
@@ -59,7 +59,7 @@ func http2Limits() *http.HTTP2Config {
 // serve.
 //
 // Without ClientCAFile everyone who reaches the address may send requests; with it, all paths
-// except /healthz, /readyz, /answered, /metrics and the paths of AnonymousVerbs require a client
+// except /healthz, /readyz, /answered, /metrics and the AnonymousVerbs paths require a client
 // certificate signed by one of the CAs.
 func Serve(ctx context.Context, o ServeOptions, h http.Handler) error {
 	if o.Log == nil {

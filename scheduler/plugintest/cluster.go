@@ -10,7 +10,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// Cluster is a number of nodes, and the part of a scheduler that asks a plugin about them.
+// Cluster contains nodes, and the part of a scheduler that calls a plugin for them.
 type Cluster struct {
 	nodes  []scheduler.NodeInfo
 	byName map[string]*Node
@@ -69,12 +69,12 @@ type Cycle struct {
 	// Scores are the scores of the other nodes, after normalization. They are 0 if the plugin does
 	// not score.
 	Scores []scheduler.NodeScore
-	// Status ended the cycle: one of PreFilter, PreScore, Score or NormalizeScore, or a status of
-	// Filter that is an error. It is nil otherwise.
+	// Status ended the cycle: a status from PreFilter, PreScore, Score or NormalizeScore, or an error
+	// status from Filter. It is nil otherwise.
 	Status *scheduler.Status
 }
 
-// Schedule calls the methods of a plugin as a scheduler does to select a node: PreFilter, Filter,
+// Schedule calls a plugin's methods as a scheduler does to select a node: PreFilter, Filter,
 // PreScore, Score and NormalizeScore, of these the ones that it has. No other plugin is asked:
 // nodes without room for the pod are not excluded. The cluster does not change.
 func (c *Cluster) Schedule(ctx context.Context, plugin scheduler.Plugin, pod *corev1.Pod) *Cycle {
@@ -170,8 +170,8 @@ func (r *Cycle) score(ctx context.Context, plugin scheduler.Plugin, pod *corev1.
 	}
 }
 
-// Benchmark measures the time and the allocations of one scheduling cycle of a plugin, for the pods
-// in turn. It reports the time per node too.
+// Benchmark measures the time and allocations for one scheduling cycle of a plugin, for the pods in
+// turn. It reports the time per node too.
 //
 //	func BenchmarkQuiet(b *testing.B) {
 //		template := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}

@@ -25,9 +25,9 @@ import (
 type Handle struct {
 	// NodeList is the list of nodes that Nodes returns.
 	NodeList []scheduler.NodeInfo
-	// Config is the configuration of the API server. If it is nil, every request fails.
+	// Config is the API server's configuration. If it is nil, every request fails.
 	Config *rest.Config
-	// Registry is the registry of the metrics. If it is nil, Metrics creates one.
+	// Registry is the metrics' registry. If it is nil, Metrics creates one.
 	Registry *prometheus.Registry
 	// Waiting are the pods that wait for Permit.
 	Waiting []*WaitingPod

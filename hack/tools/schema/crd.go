@@ -24,10 +24,10 @@ const (
 	maxLength = 4096
 )
 
-// quantity matches the text of a quantity (k8s.io/apimachinery/pkg/api/resource/quantity.go).
+// quantity matches a quantity's text (k8s.io/apimachinery/pkg/api/resource/quantity.go).
 const quantity = `^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?[0-9]+))?$`
 
-// writeCRD prints the CustomResourceDefinition with the structural form of the schema.
+// writeCRD prints the CustomResourceDefinition with the schema's structural form.
 func writeCRD(file, status *jsonschema.Schema) error {
 	root, err := structural(file)
 	if err != nil {
@@ -71,7 +71,7 @@ func writeCRD(file, status *jsonschema.Schema) error {
 	return err
 }
 
-// columns are the columns of `kubectl get`.
+// columns are the `kubectl get` columns.
 func columns() []any {
 	column := func(name, kind, path string, priority int) any {
 		return node{"name": name, "type": kind, "jsonPath": path, "priority": priority}
@@ -211,7 +211,7 @@ func rules(text, message string) []any { return []any{rule(text, message)} }
 
 func rule(text, message string) node { return node{"rule": text, "message": message} }
 
-// at returns the schema of a field, through lists.
+// at returns a field's schema, through lists.
 func at(n node, path ...string) node {
 	for _, name := range path {
 		if items, ok := n["items"].(node); ok {

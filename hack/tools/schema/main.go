@@ -1,6 +1,6 @@
 // Command schema prints the JSON schema of a kind, pmk-sched.yaml by default, or, with the argument
-// crd, the CustomResourceDefinition, from the types and comments of api/v1alpha1. It runs in the
-// root of the repository.
+// crd, the CustomResourceDefinition, from the types and comments in api/v1alpha1. It runs in the
+// repository's root.
 package main
 
 import (
@@ -29,7 +29,7 @@ func main() {
 	}
 }
 
-// run prints the schema of a kind, or the CustomResourceDefinition.
+// run prints a kind's schema, or the CustomResourceDefinition.
 func run(kind string) error {
 	r := &jsonschema.Reflector{DoNotReference: true, Anonymous: true, Mapper: mapType}
 	if err := r.AddGoComments("github.com/pmk-sched/pmk-sched", "./api/v1alpha1"); err != nil {
@@ -72,7 +72,7 @@ func run(kind string) error {
 	return err
 }
 
-// mapType returns the schema of a type that is written in another form than its Go type.
+// mapType returns the schema for a type that is written in another form than its Go type.
 func mapType(t reflect.Type) *jsonschema.Schema {
 	text := &jsonschema.Schema{Type: "string"}
 	number := &jsonschema.Schema{Type: "integer", Minimum: "1"}
@@ -117,7 +117,7 @@ func amount() *jsonschema.Schema {
 		{Type: "string", Pattern: `^[0-9.]+(m|k|Ki|M|Mi|G|Gi|T|Ti|%)?$`}}}
 }
 
-// stepSchema is the schema of a step, which package scenario of pmk-sched reads.
+// stepSchema is the schema of a scenario step, which pmk-sched's package scenario reads.
 func stepSchema() *jsonschema.Schema {
 	list := &jsonschema.Schema{Type: "array", Items: &jsonschema.Schema{Type: "string"}}
 	number := &jsonschema.Schema{Type: "integer", Minimum: "0"}

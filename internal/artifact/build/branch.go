@@ -13,18 +13,18 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// The limits of the search for the newest patch of a minor: the patches to ask for, whether the
-// module proxy lists them or not (no minor of Kubernetes has had more), and how many to download.
+// Limits for finding the newest patch of a minor: the patches to request, whether the module proxy
+// lists them or not (no Kubernetes minor has had more), and the number to download.
 const (
 	maxPatch         = 24
 	maxPatchAttempts = 6
 )
 
-// minorBranch matches the names of a minor: "v1.24", "1.24" and "release-1.24".
+// minorBranch matches a minor's names: "v1.24", "1.24" and "release-1.24".
 var minorBranch = regexp.MustCompile(`^(?:v|release-)?1\.([0-9]{1,4})$`)
 
 // ResolveBranch returns the release that a user means by the value of --branch. Unless the value is
-// the name of a release, note reports which release was chosen and why:
+// a release's name, note reports which release was chosen and why:
 //
 //	v1.24.3               the release itself
 //	v1.24, release-1.24   the newest patch of the minor that the module proxy serves completely

@@ -1,15 +1,15 @@
-// Package build compiles the programs of a Kubernetes release, and the main packages of other Go
+// Package build compiles the programs in a Kubernetes release, and main packages from other Go
 // modules, into static binaries. It is the only package that runs the go command.
 //
-// The source of a release is its Go module. A generated module requires k8s.io/kubernetes at the
+// A release's source is its Go module. A generated module requires k8s.io/kubernetes at the
 // release, pins every staging module to the version that was published with it, copies the
-// release's own replace directives, go.sum and godebug settings, and is compiled with the version
-// of Go that the release names. Every go command gets an environment that is derived from the given
-// one, so that the user's GOFLAGS, GOWORK, GOOS and so on do not change the result.
+// release's own replace directives, go.sum and godebug settings, and is compiled with the Go
+// version that the release names. Every go command gets an environment that is derived from the
+// given one, so that the user's GOFLAGS, GOWORK, GOOS and so on do not change the result.
 //
-// Everything that decides the bytes of a binary is hashed before a compiler starts. The hash is the
-// name of the binary's directory in the build cache: a second identical build only reads the cache,
-// and different directories and machines produce the same bytes.
+// All inputs that decide a binary's bytes are hashed before a compiler starts. The hash is the name
+// of the binary's directory in the build cache: a second identical build only reads the cache, and
+// different directories and machines produce the same bytes.
 //
 // [Run] reads the release (source.go), generates its module (generate.go), looks for the binaries
 // in the cache (cachekey.go, cache.go), and compiles missing binaries (compile.go).
@@ -29,9 +29,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Run builds the programs of a release. Binaries that were built before from the same inputs are
-// taken from the cache. A failed build is an *Error; an error about the input is Invalid; the error
-// of a canceled context is wrapped.
+// Run builds a release's programs. Binaries that were built before from the same inputs are taken
+// from the cache. A failed build is an *Error; an error about the input is Invalid; the error of a
+// canceled context is wrapped.
 func Run(ctx context.Context, o Options) (_ *Result, err error) {
 	if o.Nearest && o.Source != "" {
 		return nil, problem.Invalidf("remove one of the two",
@@ -103,9 +103,9 @@ func newReleaseBuild(o Options) (*releaseBuild, error) {
 	return &releaseBuild{job: j, options: o, release: o.Release, rules: rules, programs: programs}, nil
 }
 
-// SourceInfo returns the version of Go that a release names, such as "1.18.3". It needs no network
-// if the release is in the build cache or in Go's module cache; otherwise it downloads the
-// release's module, which a build needs anyway.
+// SourceInfo returns the Go version that a release names, such as "1.18.3". It needs no network if
+// the release is in the build cache or in Go's module cache; otherwise it downloads the release's
+// module, which a build needs anyway.
 func SourceInfo(ctx context.Context, release versions.Release, e Environment) (_ string, err error) {
 	j, err := newJob(e)
 	if err != nil {
@@ -157,9 +157,9 @@ type releaseBuild struct {
 	programs []Program
 }
 
-// fromModules builds from the Go modules of the release: it reads the release and the plugins,
-// generates a module, and compiles it. It starts with the results of earlier builds: if all
-// binaries are in the cache, no go command runs.
+// fromModules builds from the release's Go modules: it reads the release and the plugins, generates
+// a module, and compiles it. It starts with the results of earlier builds: if all binaries are in
+// the cache, no go command runs.
 func (k *releaseBuild) fromModules(ctx context.Context) (*Result, error) {
 	s, named, set, err := k.readSources(ctx)
 	if err != nil {
@@ -186,8 +186,8 @@ func (k *releaseBuild) fromModules(ctx context.Context) (*Result, error) {
 	return k.checkVulnerabilities(ctx, r, result, err)
 }
 
-// readSources reads the release and the plugins, and chooses the version of Go. It returns the
-// source as that version compiles it, the version that the release names, and the plugins.
+// readSources reads the release and the plugins, and chooses the Go version. It returns the source
+// as that version compiles it, the version that the release names, and the plugins.
 func (k *releaseBuild) readSources(ctx context.Context) (s source, named string, set *plugins.Set, err error) {
 	if s, err = k.releases.read(ctx, k.release); err != nil {
 		return s, "", nil, err
@@ -203,7 +203,7 @@ func (k *releaseBuild) readSources(ctx context.Context) (s source, named string,
 	return s, named, set, err
 }
 
-// goVersion returns the version of Go to use, and a warning if the source does not name one.
+// goVersion returns the Go version to use, and a warning if the source does not name one.
 func (k *releaseBuild) goVersion(named string) (string, []string) {
 	if named != "" {
 		return named, nil

@@ -28,13 +28,13 @@ const (
 // ModuleDownloads is the GOPROXY directory of bundles, below the build cache directory.
 const ModuleDownloads = bundledModules + "/cache/download"
 
-// bundled returns the path of a part of a bundle.
+// bundled returns the path of a bundle part.
 func (c cache) bundled(part string) string {
 	return filepath.Join(filepath.Dir(c.dir), filepath.FromSlash(part))
 }
 
 // goProgram returns the go command to run: the newest one of a bundle, which knows how to read the
-// modules of the bundle, or else the one on PATH.
+// bundle's modules, or else the one on PATH.
 func (c cache) goProgram(env []string) (string, error) {
 	program := func(version string) string { return filepath.Join(GoPath(filepath.Dir(c.dir), version), "bin", "go") }
 	var versions []string
@@ -65,8 +65,8 @@ func (c cache) useBundle(settings map[string]string, temporary string) {
 	settings["GOFLAGS"] += " -modcacherw"
 }
 
-// Stage returns the environment of builds that collect the modules of a bundle: in cacheDir, which
-// is empty, and out of the user's module cache if they are there.
+// Stage returns the environment for builds that collect a bundle's modules: in cacheDir, which is
+// empty, and from the user's module cache if they are there.
 func Stage(ctx context.Context, e Environment, cacheDir string) (_ Environment, err error) {
 	j, err := newJob(e)
 	if err != nil {
@@ -112,8 +112,8 @@ func FetchModules(ctx context.Context, o Options) (err error) {
 	return err
 }
 
-// FetchGo downloads the version of Go that runs builds on this machine, as a module, so that a
-// machine without Go can run builds.
+// FetchGo downloads the Go version that runs builds on this machine, as a module, so that a machine
+// without Go can run builds.
 func FetchGo(ctx context.Context, e Environment) (version string, err error) {
 	j, err := newJob(e)
 	if err != nil {
@@ -134,8 +134,8 @@ func FetchGo(ctx context.Context, e Environment) (version string, err error) {
 	})
 }
 
-// GoArchive returns the version of Go of a file in [ModuleDownloads], if it is one for this
-// machine. file is a slash-separated path in that directory.
+// GoArchive returns the Go version in a file in [ModuleDownloads], if it is one for this machine.
+// file is a slash-separated path in that directory.
 func GoArchive(file string) (m module.Version, version string, ok bool) {
 	name, found := strings.CutPrefix(file, toolchainModule+"/@v/")
 	name, isZip := strings.CutSuffix(name, ".zip")
@@ -144,14 +144,14 @@ func GoArchive(file string) (m module.Version, version string, ok bool) {
 		ok && found && isZip && goVersion.MatchString(version)
 }
 
-// GoPath returns the directory of a version of Go in a build cache directory.
+// GoPath returns the directory for a Go version in a build cache directory.
 func GoPath(cacheDir, version string) string {
 	return filepath.Join(cacheDir, filepath.FromSlash(bundledGo), "go"+version)
 }
 
-// CompleteSums completes the answers of the checksum database in the module cache of a bundle: all
-// of them are about the newest tree of the database that they name, and the parts of the tree that
-// prove them are there. Then Go verifies the modules without a network, in any order.
+// CompleteSums completes the checksum database's answers in a bundle's module cache: all of them
+// are about the newest database tree that they name, and the tree parts that prove them are
+// present. Then Go verifies the modules without a network, in any order.
 func CompleteSums(ctx context.Context, e Environment) (err error) {
 	databases, err := sumDatabases(e.CacheDir)
 	if err != nil || len(databases) == 0 {
@@ -200,7 +200,7 @@ func CompleteSums(ctx context.Context, e Environment) (err error) {
 	})
 }
 
-// isCollected reports whether the source of a module is in the module cache of a bundle.
+// isCollected reports whether a module's source is in a bundle's module cache.
 func isCollected(cacheDir string, m module.Version) (bool, error) {
 	path, err := module.EscapePath(m.Path)
 	if err != nil {
@@ -218,7 +218,7 @@ func isCollected(cacheDir string, m module.Version) (bool, error) {
 	return err == nil, err
 }
 
-// LatestGo returns the newest of some versions of Go, or "".
+// LatestGo returns the newest given Go version, or "".
 func LatestGo(versions []string) string {
 	newest := ""
 	for _, v := range versions {

@@ -41,7 +41,7 @@ func (c cache) openLock(key string) (*os.File, error) {
 	return os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 }
 
-// stored is build.json: the description of one binary.
+// stored is build.json: one binary's description.
 type stored struct {
 	Info   Info   `json:"info"`
 	Binary Binary `json:"binary"`
@@ -102,7 +102,7 @@ func (c cache) publish(dir, key string, s stored) (Binary, error) {
 	return s.Binary, nil
 }
 
-// fact returns the path of a file about a release, a module or a version of Go.
+// fact returns the path of a file about a release, a module or a Go version.
 func (c cache) fact(kind, name string) string {
 	return filepath.Join(c.dir, "facts", kind, filepath.FromSlash(name)+".json")
 }

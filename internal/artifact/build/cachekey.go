@@ -31,7 +31,7 @@ type recipe struct {
 	// target is the module that the plugins are compiled into, and against its name in an error.
 	target  plugins.Target
 	against string
-	// mod, tags and ldflags are the values of the flags.
+	// mod, tags and ldflags are the flags' values.
 	mod, tags, ldflags string
 	// targets are the binaries to build.
 	targets []target
@@ -59,8 +59,7 @@ func (t target) openAPI() int {
 	return 0
 }
 
-// setTargets sets the targets to every program for every platform, each with the hash of its
-// inputs.
+// setTargets sets the targets to every program for every platform, each with its inputs' hash.
 func (r *recipe) setTargets(programs []Program, platforms []Platform) (err error) {
 	for _, platform := range orHost(platforms) {
 		for _, program := range programs {
@@ -77,13 +76,13 @@ func (r *recipe) setTargets(programs []Program, platforms []Platform) (err error
 	return nil
 }
 
-// printsRelease lists the programs of Kubernetes that print the release for --version. kubectl has
-// a command for that, whose output differs between releases.
+// printsRelease lists the Kubernetes programs that print the release for --version. kubectl has a
+// command for that, whose output differs between releases.
 var printsRelease = map[string]bool{
 	KubeScheduler: true, "kube-apiserver": true, "kube-controller-manager": true, "kubelet": true, "kube-proxy": true,
 }
 
-// key hashes the inputs of a binary. JSON sorts the files by name.
+// key hashes a binary's inputs. JSON sorts the files by name.
 func (r *recipe) key(t target) (string, error) {
 	data, err := json.Marshal(struct {
 		Format               int

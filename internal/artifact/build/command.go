@@ -18,10 +18,10 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/steps"
 )
 
-// tailLines is how many lines of a command's output an Error has.
+// tailLines is the number of output lines in an Error.
 const tailLines = 30
 
-// killedGrace is how long to wait for the pipes of a killed command.
+// killedGrace is the time to wait for a killed command's pipes.
 const killedGrace = 5 * time.Second
 
 // command is a program to run, with its whole environment.
@@ -30,12 +30,12 @@ type command struct {
 	args []string
 	dir  string
 	env  []string
-	// drop reports whether a line of standard error is left out of the outcome. If it is nil, no
-	// line is.
+	// drop reports whether a standard error line is left out of the outcome. If it is nil, no line is
+	// left out.
 	drop func(line string) bool
 }
 
-// outcome is the output of a command: its standard output, and the end of its standard error.
+// outcome is a command's output: its standard output, and the end of its standard error.
 type outcome struct {
 	stdout []byte
 	tail   string
@@ -73,7 +73,7 @@ func (r *runner) run(ctx context.Context, c command) (outcome, error) {
 	return outcome{stdout: stdout.Bytes(), tail: stderr.String()}, err
 }
 
-// lookPath finds a program in the PATH of an environment, not in the PATH of this process.
+// lookPath finds a program in an environment's PATH, not in this process's PATH.
 func lookPath(env []string, name string) (string, error) {
 	for _, dir := range filepath.SplitList(lookup(env, "PATH")) {
 		if !filepath.IsAbs(dir) {
@@ -128,7 +128,7 @@ func (t *tailWriter) Write(p []byte) (int, error) {
 func (t *tailWriter) add(line string) {
 	line = redact(line)
 	t.log.Debug(line)
-	// Downloads are not the cause of a failure.
+	// Downloads are not a failure's cause.
 	if strings.HasPrefix(line, "go: downloading ") || t.drop != nil && t.drop(line) {
 		return
 	}

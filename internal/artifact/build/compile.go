@@ -26,8 +26,8 @@ type compiler struct {
 	isolate func(ctx context.Context, dir, program string, args ...string) (string, error)
 }
 
-// build returns the binaries of the recipe for a version of Go. The recipe for the toolchain of the
-// last build comes first: if its binaries are in the cache, nothing is downloaded.
+// build returns the recipe's binaries for a Go version. The recipe for the toolchain of the last
+// build comes first: if its binaries are in the cache, nothing is downloaded.
 func (c *compiler) build(
 	ctx context.Context, tools *toolchains, named string, recipeFor func(toolchain) (*recipe, error),
 ) (*Result, error) {
@@ -50,7 +50,7 @@ func (c *compiler) build(
 	return c.make(ctx, r)
 }
 
-// make returns the binaries of a recipe, from the cache or compiled.
+// make returns a recipe's binaries, from the cache or compiled.
 func (c *compiler) make(ctx context.Context, r *recipe) (*Result, error) {
 	result := newResult(r)
 	binaries := map[string]stored{}
@@ -86,8 +86,8 @@ func (c *compiler) load(targets []target, binaries map[string]stored) (missing [
 	return missing
 }
 
-// recall returns the result of a recipe with its binaries that are in the cache, and whether all of
-// them are.
+// recall returns a recipe's result with its cached binaries, and reports whether all of them are
+// cached.
 func (c *compiler) recall(r *recipe) (result *Result, complete bool) {
 	result = newResult(r)
 	for _, t := range r.targets {
@@ -105,7 +105,7 @@ func modFlag(r *recipe) []string {
 	return []string{"-mod=" + r.mod}
 }
 
-// goRun runs the recipe's version of Go for a platform.
+// goRun runs the recipe's Go version for a platform.
 func (c *compiler) goRun(ctx context.Context, r *recipe, ready *prepared, p Platform, args []string) (outcome, error) {
 	cmd, err := c.goCommand(ctx, r, ready, p, args)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// symptom recognizes a kind of failure in the output of go or git.
+// symptom recognizes a kind of failure in go or git output.
 type symptom struct {
 	pattern *regexp.Regexp
 	cause   Cause
@@ -18,8 +18,8 @@ const (
 	tryProxy   = "try again later, or set GOPROXY to another module proxy"
 )
 
-// symptoms are in order of precedence: a full disk makes compilers fail too, and an internal error
-// of a proxy makes modules unavailable.
+// symptoms are ordered by precedence: a full disk makes compilers fail too, and a proxy's internal
+// error makes modules unavailable.
 var symptoms = []symptom{
 	{regexp.MustCompile(`(?i)no space left on device|disk quota exceeded|not enough space on the disk`),
 		CauseDiskFull, "the disk is full",

@@ -13,7 +13,7 @@ const (
 	CauseBranchUnknown Cause = "branch-unknown" // the release does not exist in the module proxy or repository
 	CauseModuleMissing Cause = "module-missing" // the module proxy does not serve a module
 	CauseToolchain     Cause = "toolchain"      // the version of Go is unavailable
-	// CauseNoLibrary: versions of Go before 1.21 are linked with glibc, which Alpine does not have.
+	// CauseNoLibrary: Go versions before 1.21 are linked with glibc, which Alpine does not have.
 	CauseNoLibrary Cause = "no-library"
 	CauseChecksum  Cause = "checksum"   // the checksum of a module does not match
 	CauseNoNetwork Cause = "no-network" // the module proxy cannot be reached
@@ -35,7 +35,7 @@ type Error struct {
 	Message string
 	// Modules are the modules that are unavailable, as path@version.
 	Modules []string
-	// Output is the end of the output of the failed command.
+	// Output is the end of the failed command's output.
 	Output string
 	// Try is a suggestion for the user. It may be empty.
 	Try string

@@ -49,7 +49,7 @@ type ExtenderOptions struct {
 	Keep bool
 }
 
-// Extender builds the extender with plugins. It is one program for every release of Kubernetes,
+// Extender builds the extender with plugins. It is one program for every Kubernetes release,
 // compiled with the versions of this project's module, and without Kubernetes.
 func Extender(ctx context.Context, o ExtenderOptions) (_ *Result, err error) {
 	j, err := newJob(o.Environment)
@@ -88,8 +88,8 @@ func FetchExtender(ctx context.Context, o ExtenderOptions) (err error) {
 	return err
 }
 
-// readExtender reads the sources of an extender. It returns the version of Go to compile with, and
-// the recipe for the version that is used.
+// readExtender reads an extender's sources. It returns the Go version to compile with, and the
+// recipe for the version that is used.
 func (j *job) readExtender(
 	ctx context.Context, o ExtenderOptions,
 ) (golang string, recipeFor func(toolchain) (*recipe, error), err error) {
@@ -263,7 +263,7 @@ func extenderFiles(o ExtenderOptions, own source, set *plugins.Set, target plugi
 	return files, nil
 }
 
-// extenderSources returns the files of this project's module that the extender consists of.
+// extenderSources returns the extender's files from this project's module.
 func extenderSources(sources fs.FS) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	for _, top := range []string{apiDir, extenderMain} {

@@ -15,7 +15,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// generatedModule is the path of the generated module, which binaries have as their main module.
+// generatedModule is the generated module's path, which binaries have as their main module.
 const generatedModule = "pmk-sched.io/build"
 
 // The generated main of the kube-scheduler.
@@ -78,8 +78,8 @@ func run(command interface{ Execute() error }) int {
 {{- end}}
 `))
 
-// generateRelease returns the generated module of a release: go.mod, go.sum, the main of the
-// kube-scheduler, and the plugins.
+// generateRelease returns a release's generated module: go.mod, go.sum, the kube-scheduler's main,
+// and the plugins.
 func generateRelease(
 	release versions.Release, rules versions.Rules, s source, stagingSums string, set *plugins.Set,
 	target plugins.Target,
@@ -100,8 +100,7 @@ func generateRelease(
 	return files, nil
 }
 
-// generateMain returns the main of the kube-scheduler of a release, which calls plugins if there
-// are any.
+// generateMain returns main for a release's kube-scheduler, which calls plugins if there are any.
 func generateMain(release versions.Release, rules versions.Rules, plugins bool) ([]byte, error) {
 	var text bytes.Buffer
 	err := schedulerMain.Execute(&text, map[string]any{
@@ -113,9 +112,9 @@ func generateMain(release versions.Release, rules versions.Rules, plugins bool) 
 	return format.Source(text.Bytes())
 }
 
-// generateModule returns go.mod and go.sum of a module that requires s with its own versions: s
+// generateModule returns go.mod and go.sum for a module that requires s with its own versions: s
 // itself, its staging modules at the version under which they are published, and the replaced
-// modules of its go.mod. requires and replaces are further directives.
+// modules in its go.mod. requires and replaces are further directives.
 func generateModule(s source, stagingVersion, moreSums string, requires, replaces []string) (map[string][]byte, error) {
 	var text strings.Builder
 	fmt.Fprintf(&text, "module %s\n\n", generatedModule)
@@ -145,7 +144,7 @@ func generateModule(s source, stagingVersion, moreSums string, requires, replace
 	return map[string][]byte{"go.mod": []byte(text.String()), "go.sum": sortedLines(s.GoSum + moreSums)}, nil
 }
 
-// pins returns the replace directives of the generated module, sorted.
+// pins returns the generated module's replace directives, sorted.
 func pins(s source, stagingVersion string) []pin {
 	all := append([]pin{{s.Path, "", s.Path, s.Version}}, s.Pins...)
 	if stagingVersion != "" {

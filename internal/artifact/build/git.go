@@ -14,7 +14,7 @@ import (
 // scpLike is git's short form of an SSH address: user@host:path.
 var scpLike = regexp.MustCompile(`^[^/\\\s]+@[^/\\\s]+:`)
 
-// isRemote reports whether a source is the address of a repository, not a directory.
+// isRemote reports whether a source is a repository's address, not a directory.
 func isRemote(given string) bool {
 	return strings.Contains(given, "://") || scpLike.MatchString(given)
 }

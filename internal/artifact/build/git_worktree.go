@@ -82,8 +82,8 @@ func checkTree(step, dir string) error {
 	return nil
 }
 
-// changes returns a hash of the differences of a tree from its commit: changed files, new files,
-// and ignored Go files, which are often generated. It is empty if there are none.
+// changes returns a hash of a tree's differences from its commit: changed files, new files, and
+// ignored Go files, which are often generated. It is empty without differences.
 func (g *gitTool) changes(ctx context.Context, step, dir string) (string, error) {
 	diff, err := g.output(ctx, step, dir, "diff", "HEAD", "--binary", "--no-ext-diff", "--no-textconv", "--no-color")
 	if err != nil {

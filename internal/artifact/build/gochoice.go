@@ -13,7 +13,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// NewestGo is the value of Options.Go for the newest stable version of Go that is available.
+// NewestGo is the value of Options.Go for the newest available stable Go version.
 const NewestGo = "newest"
 
 var (
@@ -21,7 +21,7 @@ var (
 	goStable = regexp.MustCompile(`^1\.[0-9]{1,4}\.[0-9]{1,4}$`)
 )
 
-// CheckGo refuses a value of Options.Go that is not empty, NewestGo, a minor or a version of Go.
+// CheckGo refuses a non-empty Options.Go that is not NewestGo, a Go minor or a Go version.
 func CheckGo(value string) error {
 	if value == "" || value == NewestGo || goMinor.MatchString(value) || goVersion.MatchString(value) {
 		return nil
@@ -30,14 +30,14 @@ func CheckGo(value string) error {
 		"invalid --go %q: must be %s, a version of Go such as 1.26.8, or a minor such as 1.26", value, NewestGo)
 }
 
-// GoIncludes reports whether a value of Options.Go is open, NewestGo or a minor, and includes a
-// version of Go.
+// GoIncludes reports whether a value of Options.Go is open, NewestGo or a minor, and includes a Go
+// version.
 func GoIncludes(value, version string) bool {
 	return value == NewestGo || goMinor.MatchString(value) && goversion.Minor(version) == value
 }
 
-// choose sets the version of Go that compiles instead of the version that a release names, by the
-// value of Options.Go. directive is the go line of the release's go.mod.
+// choose sets the Go version from Options.Go, which compiles instead of the version that a release
+// names. directive is the go line in the release's go.mod.
 func (c *toolchains) choose(ctx context.Context, asked, directive string) error {
 	if asked == "" {
 		return nil
@@ -77,8 +77,8 @@ func (c *toolchains) choose(ctx context.Context, asked, directive string) error 
 	})
 }
 
-// stable returns the versions of Go for NewestGo or a minor, newest first. Without a module proxy
-// it is at most the user's own.
+// stable returns the Go versions for NewestGo or a minor, newest first. Without a module proxy it
+// is at most the user's own.
 func (c *toolchains) stable(ctx context.Context, asked string) ([]string, error) {
 	golang, err := c.goTool.find(ctx)
 	if err != nil {
@@ -95,7 +95,7 @@ func (c *toolchains) stable(ctx context.Context, asked string) ([]string, error)
 	return stableVersions(asked, golang.version, listed), nil
 }
 
-// stableVersions returns the stable versions of Go among the local one and the listed versions of
+// stableVersions returns the stable Go versions among the local one and the listed versions of
 // toolchainModule for this machine, newest first.
 func stableVersions(asked, local string, listed []string) []string {
 	found := []string{local}
@@ -111,7 +111,7 @@ func stableVersions(asked, local string, listed []string) []string {
 	return slices.Compact(found)
 }
 
-// tooOld refuses a version of Go that is older than the go line of a release.
+// tooOld refuses a Go version older than a release's go line.
 func tooOld(version, directive string) error {
 	if directive == "" || goversion.Compare(version, directive) >= 0 {
 		return nil
@@ -120,9 +120,9 @@ func tooOld(version, directive string) error {
 		"--go %s: the release requires Go %s or later", strings.TrimSuffix(version, ".999"), directive)
 }
 
-// adapt returns a source that another version of Go than the named one compiles, with the changes
-// that this requires. The settings of GODEBUG keep the defaults of the go line of the source, also
-// if a plugin requires a newer language and the go command raises the line of the generated module.
+// adapt returns a source that a Go version other than the named one compiles, with the required
+// changes. GODEBUG settings keep the defaults of the source's go line, also if a plugin requires a
+// newer language and the go command raises the generated module's line.
 func (c *toolchains) adapt(s source) source {
 	if c.chosen == "" {
 		return s
@@ -138,7 +138,7 @@ func (c *toolchains) adapt(s source) source {
 	return s
 }
 
-// moduleUpdate is a module that compiles but does not work with newer versions of Go, and its first
+// moduleUpdate is a module that compiles but does not work with newer Go versions, and its first
 // version that does.
 type moduleUpdate struct {
 	path, version string
@@ -148,8 +148,7 @@ type moduleUpdate struct {
 	sums string
 }
 
-// updates lists the modules of the kube-schedulers in versions/releases.txt that newer versions of
-// Go break.
+// updates lists the kube-scheduler modules in versions/releases.txt that newer Go versions break.
 var updates = []moduleUpdate{
 	// reflect2 up to v1.0.1 calls runtime.mapiterinit with the signature before Go 1.18, and crashes
 	// when a map is encoded (github.com/modern-go/reflect2, go_above_118.go).
@@ -180,8 +179,8 @@ func (u moduleUpdate) apply(s source, golang string) source {
 	return s
 }
 
-// chosenWarnings returns the deviations from a release that a version of Go causes: other modules,
-// and settings of GODEBUG that the version no longer has.
+// chosenWarnings returns the deviations from a release that a Go version causes: other modules, and
+// settings of GODEBUG that the version no longer has.
 func (c *toolchains) chosenWarnings(s source) []string {
 	if c.chosen == "" {
 		return nil
@@ -199,7 +198,7 @@ func (c *toolchains) chosenWarnings(s source) []string {
 	return warnings
 }
 
-// debugVersion returns the version of Go whose defaults of GODEBUG a source has.
+// debugVersion returns the Go version whose GODEBUG defaults a source has.
 func debugVersion(s source) string {
 	for _, setting := range s.Godebug {
 		if version, found := strings.CutPrefix(setting, "default=go"); found {
@@ -209,9 +208,8 @@ func debugVersion(s source) string {
 	return s.GoDirective
 }
 
-// removedSettings lists the settings of GODEBUG that Go 1.27 removed, and whose former behavior
-// programs of Kubernetes can observe, by the minor of Go that changed their default
-// (go.dev/doc/godebug).
+// removedSettings lists the GODEBUG settings that Go 1.27 removed, and whose former behavior
+// Kubernetes programs can observe, by the Go minor that changed their default (go.dev/doc/godebug).
 var removedSettings = []struct{ name, changed string }{
 	{"tls10server", "1.22"}, {"tlsrsakex", "1.22"}, {"tlsunsafeekm", "1.22"},
 	{"tls3des", "1.23"}, {"asynctimerchan", "1.23"}, {"x509keypairleaf", "1.23"},
@@ -223,8 +221,8 @@ const (
 	lastWith  = "1.26"
 )
 
-// lostSettings returns the settings of GODEBUG that have their former values by the defaults of a
-// version of Go, and that the compiler's version no longer has.
+// lostSettings returns the GODEBUG settings that have their former values by a Go version's
+// defaults, and that the compiler's version no longer has.
 func lostSettings(defaults, golang string) []string {
 	var lost []string
 	for _, s := range removedSettings {

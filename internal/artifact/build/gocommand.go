@@ -25,8 +25,8 @@ type goCommand struct {
 	path string
 	// version is its version, such as "1.26.8".
 	version string
-	// base is the environment of every run: the given one without the variables of Go, and then the
-	// user's settings.
+	// base is the environment for every run: the given one without Go's variables, and then the user's
+	// settings.
 	base []string
 }
 
@@ -124,7 +124,7 @@ func isGoVariable(name string) bool {
 	return strings.HasPrefix(name, "GO") && name != "GOOGLE_APPLICATION_CREDENTIALS" || strings.HasPrefix(name, "CGO_")
 }
 
-// keptFlags returns the flags of the user's GOFLAGS that are about the machine and that every
+// keptFlags returns the flags in the user's GOFLAGS that are about the machine and that every
 // supported toolchain accepts: a writable module cache, and the number of parallel compilers.
 func keptFlags(flags string) string {
 	var kept []string

@@ -8,7 +8,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// stripped are the flags for small binaries that do not depend on the directory of the build.
+// stripped are the flags for small binaries that do not depend on the build's directory.
 const stripped = "-s -w -buildid="
 
 // stamp is the data that a binary of Kubernetes reports about its source, in addition to the
@@ -16,7 +16,7 @@ const stripped = "-s -w -buildid="
 type stamp struct {
 	// commit and treeState are the values that hack/lib/version.sh sets.
 	commit, treeState string
-	// date is the build date: the date of the source, for reproducible builds.
+	// date is the build date: the source's date, for reproducible builds.
 	date string
 }
 
@@ -26,9 +26,9 @@ func moduleStamp(date string) stamp {
 	return stamp{commit: "unknown", treeState: "archive", date: date}
 }
 
-// linkFlags returns the -ldflags for programs of Kubernetes: the six variables of
-// hack/lib/version.sh for each of the packages that have them. Since 1.31 the defaults of feature
-// gates depend on gitVersion, so it is the exact tag.
+// linkFlags returns the -ldflags for Kubernetes programs: the six variables of hack/lib/version.sh
+// for each package that has them. Since 1.31 the feature gates' defaults depend on gitVersion, so
+// it is the exact tag.
 func linkFlags(release versions.Release, rules versions.Rules, s stamp) string {
 	values := [][2]string{
 		{"gitVersion", release.String()},
@@ -49,8 +49,8 @@ func linkFlags(release versions.Release, rules versions.Rules, s stamp) string {
 	return strings.Join(flags, " ")
 }
 
-// buildTags returns the value of -tags for programs of Kubernetes.
+// buildTags returns the -tags value for Kubernetes programs.
 func buildTags(rules versions.Rules) string { return strings.Join(rules.BuildTags, ",") }
 
-// stampsVersionControl reports whether a version of Go supports the flag -buildvcs.
+// stampsVersionControl reports whether a Go version supports the flag -buildvcs.
 func stampsVersionControl(goVersion string) bool { return goversion.Compare(goVersion, "1.18") >= 0 }

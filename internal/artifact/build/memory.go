@@ -9,9 +9,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build/goversion"
 )
 
-// The compilers of Go before 1.20 collect garbage less often if the machine has memory for that: at
-// least minMemory, and memoryPerProcessor for each of the compilers that run at the same time.
-// Later compilers do so by themselves until their heap has 128 MiB, but not if GOGC is set.
+// Go compilers before 1.20 collect garbage less often if the machine has memory for that: at least
+// minMemory, and memoryPerProcessor for each compiler that runs at the same time. Later compilers
+// do so by themselves until their heap has 128 MiB, but not if GOGC is set.
 const (
 	compilerGC         = "GOGC=800"
 	minMemory          = 8 << 30
@@ -31,8 +31,8 @@ func garbageCollection(env []string, goVersion string, available int64, processo
 	return []string{compilerGC}
 }
 
-// availableMemory returns how many bytes programs can use without swapping, within the limit of the
-// container. It returns 0 if that is unknown.
+// availableMemory returns how many bytes programs can use without swapping, within the container's
+// limit. It returns 0 if that is unknown.
 func availableMemory() int64 {
 	available := memAvailable("/proc/meminfo")
 	for _, file := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {

@@ -70,7 +70,7 @@ func CachedModule(ctx context.Context, o ModuleOptions) (_ *Result, err error) {
 	return result, nil
 }
 
-// versionFor returns the version of Go to compile a module with.
+// versionFor returns the Go version to compile a module with.
 func (t *goTool) versionFor(ctx context.Context, s source) (string, error) {
 	golang, err := t.find(ctx)
 	if err != nil {

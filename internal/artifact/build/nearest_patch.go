@@ -69,8 +69,7 @@ func (e *Error) unserved() bool {
 	return (e.Cause == CauseModuleMissing || e.Cause == CauseBranchUnknown) && len(e.Modules) > 0
 }
 
-// pathsOf returns the paths of modules given as path@version, without the path of Kubernetes
-// itself.
+// pathsOf returns the module paths in a list of path@version, without Kubernetes' own path.
 func pathsOf(modules []string) []string {
 	var paths []string
 	for _, module := range modules {

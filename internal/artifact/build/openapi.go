@@ -13,12 +13,11 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Until 1.23 the OpenAPI definitions of kube-apiserver
-// (pkg/generated/openapi/zz_generated.openapi.go) are not part of its module: upstream's make
-// generates them before it compiles. Here the release's own openapi-gen generates them. Nothing can
-// be added to a package of another module, and the oldest Go that is needed (1.15) has no -overlay,
-// so the package that imports the definitions, and the main that imports that one, are copied to
-// the generated module with them.
+// Until 1.23 kube-apiserver's OpenAPI definitions (pkg/generated/openapi/zz_generated.openapi.go)
+// are not part of its module: upstream's make generates them before it compiles. Here the release's
+// own openapi-gen generates them. Nothing can be added to a package of another module, and the
+// oldest Go that is needed (1.15) has no -overlay, so the package that imports the definitions, and
+// the main that imports that one, are copied to the generated module with them.
 const (
 	kubeAPIServer    = "kube-apiserver"
 	apiserverDir     = "cmd/kube-apiserver"
@@ -109,7 +108,7 @@ func (g openAPI) copyAPIServer(all []packageDir) error {
 	return nil
 }
 
-// copySources copies the Go files of a package, without tests.
+// copySources copies a package's Go files, without tests.
 func copySources(from, to string, imports *strings.Replacer) error {
 	files, err := sources(from)
 	if err != nil {
@@ -164,7 +163,7 @@ func (g openAPI) taggedPackages(all []packageDir) ([]string, error) {
 }
 
 // generate builds the release's openapi-gen and runs it. openapi-gen finds packages with the first
-// go command on PATH, which must be the go command of the recipe.
+// go command on PATH, which must be the recipe's go command.
 func (g openAPI) generate(ctx context.Context, all []packageDir) error {
 	inputs, err := g.taggedPackages(all)
 	if err != nil {

@@ -33,10 +33,10 @@ func (p Platform) String() string { return p.OS + "/" + p.Arch }
 
 // Program is one main package to compile.
 type Program struct {
-	// Name is the file name of the binary, such as "kube-apiserver".
+	// Name is the binary's file name, such as "kube-apiserver".
 	Name string `json:"name"`
-	// Package is the import path of the main package. For Run, empty means
-	// k8s.io/kubernetes/cmd/<Name>. The main of the kube-scheduler is always generated.
+	// Package is the main package's import path. For Run, empty means k8s.io/kubernetes/cmd/<Name>.
+	// The main of the kube-scheduler is always generated.
 	Package string `json:"package,omitempty"`
 }
 
@@ -51,9 +51,9 @@ type Environment struct {
 	Log *zap.Logger
 	// OnStep may be nil.
 	OnStep steps.OnStep
-	// Isolate runs a program with plugins or imports, whose code others may have written, and returns
-	// its output. dir is a directory for its files. The error is ErrNotRun if this machine cannot
-	// isolate it: then it is not run. If Isolate is nil, such a program runs as the user.
+	// Isolate runs a program with plugins or imports, whose code other people may have written, and
+	// returns its output. dir is a directory for its files. The error is ErrNotRun if this machine
+	// cannot isolate it: then it is not run. If Isolate is nil, such a program runs as the user.
 	Isolate func(ctx context.Context, dir, program string, args ...string) (output string, err error)
 }
 
@@ -65,22 +65,21 @@ type Options struct {
 	Environment
 	// Release is the tag of kubernetes/kubernetes to build.
 	Release versions.Release
-	// Source is where the source comes from: empty for the Go modules, or "git:" followed by the
-	// URL of a repository (cloned at the tag) or by the directory of a clone of
-	// kubernetes/kubernetes (built as checked out, with uncommitted changes, and not modified).
+	// Source is the source's origin: empty for the Go modules, or "git:" followed by a repository URL
+	// (cloned at the tag) or the directory of a kubernetes/kubernetes clone (built as checked out,
+	// with uncommitted changes, and not modified).
 	Source string
-	// Nearest allows the nearest other patch of the same minor if a module of Release does not
+	// Nearest allows the nearest other patch in the same minor if a module in Release does not
 	// download. Info names the release that was built.
 	Nearest bool
-	// Go is the version of Go to compile with: "1.26.8", a minor for its newest patch, or NewestGo.
-	// If it is empty, it is the version that the release names. GODEBUG keeps the defaults of the
-	// release.
+	// Go is the Go version to compile with: "1.26.8", a minor for its newest patch, or NewestGo. If it
+	// is empty, it is the version that the release names. GODEBUG keeps the release's defaults.
 	Go string
 	// Programs to build. If it is empty, the kube-scheduler is built.
 	Programs []Program
-	// Plugins are compiled into the kube-scheduler. Imports are packages that are imported for
-	// their side effects, such as the registration of a scheme of arguments. Both require the
-	// release's modules as the source.
+	// Plugins are compiled into the kube-scheduler. Imports are packages that are imported for their
+	// side effects, such as registering a scheme for arguments. Both require the release's modules as
+	// the source.
 	Plugins []plugins.Plugin
 	Imports []string
 	// Sources contains the directory scheduler of this project's module. Portable plugins require it.
@@ -88,7 +87,7 @@ type Options struct {
 	// Platforms to build for. If it is empty, the programs are built for the host's platform.
 	Platforms []Platform
 
-	// Vulnerabilities is the directory of a vulnerability database in the format of vuln.go.dev. The
+	// Vulnerabilities is the directory of a vulnerability database in vuln.go.dev format. The
 	// kube-scheduler is checked for its entries. If it is empty, nothing is checked.
 	Vulnerabilities string
 	// Keep keeps the generated module; Result.Dir is its path.
@@ -98,11 +97,10 @@ type Options struct {
 // ModuleOptions are the inputs of Module.
 type ModuleOptions struct {
 	Environment
-	// Module is the path of the module, such as "sigs.k8s.io/kwok", and Version its exact version,
-	// such as "v0.8.0".
+	// Module is the module's path, such as "sigs.k8s.io/kwok", and Version its exact version, such as
+	// "v0.8.0".
 	Module, Version string
-	// Go is the oldest version of Go to compile with. If it is empty, only the module's go line
-	// counts.
+	// Go is the oldest Go version to compile with. If it is empty, only the module's go line counts.
 	Go string
 	// Packages are the main packages, each with its full import path.
 	Packages []Program

@@ -30,8 +30,8 @@ func CompleteModule(ctx context.Context, dir string, e Environment) (err error) 
 	return nil
 }
 
-// ReleaseModule returns go.mod and go.sum of a module that is compiled against a release of
-// Kubernetes, like its plugins, and the version of Go that builds of the release use.
+// ReleaseModule returns go.mod and go.sum for a module that is compiled against a Kubernetes
+// release, like its plugins, and the Go version for building the release.
 func ReleaseModule(
 	ctx context.Context, release versions.Release, path string, e Environment,
 ) (_ map[string][]byte, goVersion string, err error) {

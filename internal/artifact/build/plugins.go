@@ -52,7 +52,7 @@ func readPluginSet(
 	})
 }
 
-// pluginPlatform selects the files of plugins for the first of platforms.
+// pluginPlatform selects the plugin files for the first of platforms.
 func pluginPlatform(platforms []Platform, rules versions.Rules, goVersion string) plugins.Platform {
 	p := orHost(platforms)[0]
 	return plugins.Platform{OS: p.OS, Arch: p.Arch, Tags: strings.Split(buildTags(rules), ","), Go: goVersion}
@@ -143,13 +143,14 @@ func (r *recipe) explainPlugins(err error) error {
 	return err
 }
 
-// foreignKind matches the panic of a scheduler with a portable plugin whose arguments it would read
-// as those of a native plugin of the same name (refuseForeignKind in scheduler/adapter/kinds.go).
+// foreignKind matches a scheduler's panic about a portable plugin whose arguments it would read as
+// the arguments of a native plugin with the same name (refuseForeignKind in
+// scheduler/adapter/kinds.go).
 var foreignKind = regexp.MustCompile(`(?m)^panic: (plugin (\S+): package (\S+) registers the kind .*)$`)
 
-// sameArguments returns the error of a scheduler that does not start because two plugins have the
-// same kind of arguments, or nil if its output does not report that. Only the compiled scheduler
-// knows what its packages register.
+// sameArguments returns the error from a scheduler that does not start because two plugins have the
+// same arguments kind, or nil if its output does not report that. Only the compiled scheduler knows
+// what its packages register.
 func sameArguments(step, output string) error {
 	found := foreignKind.FindStringSubmatch(output)
 	if found == nil {

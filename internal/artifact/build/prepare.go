@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// prepared is a directory in which the packages of a recipe can be compiled, and GOWORK for it.
+// prepared is a directory in which a recipe's packages can be compiled, and GOWORK for it.
 type prepared struct {
 	dir, workspace string
 	// temporary reports whether the directory is removed after the build.
 	temporary bool
-	// packages are the import paths of the packages that are linked into the targets, each with the
-	// size of its source in bytes, or 0 if it is in Go's build cache and is not compiled.
+	// packages are the import paths of the packages that are linked into the targets, each with its
+	// source size in bytes, or 0 if it is in Go's build cache and is not compiled.
 	packages map[Platform]map[string]int64
 }
 
@@ -73,8 +73,8 @@ func readPackages(list []byte) map[string]int64 {
 	return found
 }
 
-// sourceSize returns the size of the files of a package, at least 1. It is used for an estimate, so
-// a file that cannot be read does not matter.
+// sourceSize returns the size of a package's files, at least 1. It is used for an estimate, so a
+// file that cannot be read does not matter.
 func sourceSize(dir string, files []string) int64 {
 	size := int64(1)
 	for _, file := range files {
@@ -134,7 +134,7 @@ func (c *compiler) keepModule(ctx context.Context, r *recipe, result *Result, re
 	return err
 }
 
-// writeModule writes the generated module of a recipe to the directory to compile it in.
+// writeModule writes a recipe's generated module to the directory to compile it in.
 func (c *compiler) writeModule(ctx context.Context, r *recipe) (*prepared, error) {
 	space, err := c.work.get(ctx)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 type progress struct {
 	// The step in few words.
 	what string
-	// packages maps the packages of the programs to the bytes to compile. They are 0 if the go
-	// command is not expected to compile the package, or has printed it.
+	// packages maps the programs' packages to the bytes to compile. They are 0 if the go command is
+	// not expected to compile the package, or has printed it.
 	packages map[string]int64
 	// done and total count packages, doneBytes and totalBytes their sources.
 	done, total           int
@@ -42,7 +42,7 @@ func newProgress(ctx context.Context, r *recipe, targets []target, packages map[
 	return p
 }
 
-// drop reports whether a line is the import path of a package, and reports the progress if it is.
+// drop reports whether a line is a package's import path, and reports the progress if it is.
 func (p *progress) drop(line string) bool {
 	size, known := p.packages[line]
 	if size > 0 {
@@ -54,7 +54,7 @@ func (p *progress) drop(line string) bool {
 	return known
 }
 
-// minEstimate is how long packages are counted before the time left is estimated.
+// minEstimate is the time to count packages before the remaining time is estimated.
 const minEstimate = 5 * time.Second
 
 // timeLeft estimates the time for the other packages from the time for the first ones and the sizes

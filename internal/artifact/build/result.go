@@ -35,8 +35,8 @@ type Info struct {
 	Release string `json:"release"`
 	// Asked is the requested release if Release, another patch of its minor, was built instead.
 	Asked string `json:"asked,omitempty"`
-	// Go is the version of the compiler, such as "1.18.10". GoNamed is the version that the release
-	// names. They differ only with a warning, or if another version was requested.
+	// Go is the compiler's version, such as "1.18.10". GoNamed is the version that the release names.
+	// They differ only with a warning, or if another version was requested.
 	Go      string `json:"go"`
 	GoNamed string `json:"goNamed,omitempty"`
 	// GoChosen reports whether Options.Go chose the version. The generated module then differs, also
@@ -47,7 +47,7 @@ type Info struct {
 	Updated []ModuleVersion `json:"updated,omitempty"`
 	// GoDirective is the go line of the generated go.mod.
 	GoDirective string `json:"goDirective,omitempty"`
-	// Module is the module of the programs, with its version.
+	// Module is the programs' module, with its version.
 	Module string `json:"module"`
 	// Plugins are the compiled-in plugins that are not in-tree, and Imports the other imported
 	// packages.
@@ -57,7 +57,7 @@ type Info struct {
 	Source string `json:"source"`
 	// Commit is the commit that was built. It is empty when built from modules.
 	Commit string `json:"commit,omitempty"`
-	// Date is when the release was published (RFC 3339, UTC), which is the build date of the binaries.
+	// Date is when the release was published (RFC 3339, UTC), which is the binaries' build date.
 	Date string `json:"date,omitempty"`
 	// Modules are the modules that are linked into the binaries, sorted by path.
 	Modules []ModuleVersion `json:"modules,omitempty"`
@@ -73,10 +73,10 @@ type Result struct {
 	Binaries []Binary
 	// Cached reports whether all binaries were in the cache.
 	Cached bool
-	// Vulnerabilities are the entries of Options.Vulnerabilities that apply to the modules of the
-	// kube-scheduler, sorted by ID. It is nil if nothing was checked.
+	// Vulnerabilities are the entries in Options.Vulnerabilities that apply to the kube-scheduler's
+	// modules, sorted by ID. It is nil if nothing was checked.
 	Vulnerabilities []Vulnerability
-	// Dir is the directory of the generated module if it was kept.
+	// Dir is the generated module's directory if it was kept.
 	Dir string
 	// Recipe describes the build. The caller sets it before Tag, and FindByImage returns it.
 	Recipe v1alpha1.Recipe

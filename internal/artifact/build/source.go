@@ -18,7 +18,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// kubernetes is the module of the programs of Kubernetes.
+// kubernetes is the module with the Kubernetes programs.
 const kubernetes = "k8s.io/kubernetes"
 
 // pin is a replace directive with a module, not a directory.
@@ -34,7 +34,7 @@ type pin struct {
 type source struct {
 	Path    string `json:"path"`
 	Version string `json:"version"`
-	// Go is the version of Go that the source names; it may be empty.
+	// Go is the Go version that the source names; it may be empty.
 	Go          string   `json:"go,omitempty"`
 	GoDirective string   `json:"goDirective"`
 	Godebug     []string `json:"godebug,omitempty"`
@@ -49,18 +49,18 @@ type source struct {
 	// GoSum is the source's go.sum, with the lines of the module itself.
 	GoSum string `json:"goSum,omitempty"`
 	// Updated are the modules of Pins that have other versions than the source, because they do not
-	// work with the version of Go that was chosen.
+	// work with the Go version that was chosen.
 	Updated []ModuleVersion `json:"-"`
 	// Date is when the version was published (RFC 3339, UTC).
 	Date string `json:"date,omitempty"`
-	// Format is sourceFormat; another one is read again.
+	// Format is sourceFormat; a source with another format is read again.
 	Format int `json:"format,omitempty"`
 }
 
 // sourceFormat is raised when this type gets more fields.
 const sourceFormat = 1
 
-// releases reads the modules of releases of Kubernetes, and downloads them unless they were read
+// releases reads the modules of Kubernetes releases, and downloads them unless they were read
 // before.
 type releases struct {
 	*goTool
@@ -131,7 +131,7 @@ func readSource(d download) (source, error) {
 	return s, nil
 }
 
-// readDir reads go.mod, go.sum and the version of Go from a module's directory.
+// readDir reads go.mod, go.sum and the Go version from a module's directory.
 func (s *source) readDir(dir string) error {
 	data, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 	if err != nil {
@@ -197,13 +197,13 @@ func sumLines(d download) string {
 var (
 	goVersion = regexp.MustCompile(`^1\.[0-9]+(\.[0-9]+)?((rc|beta)[0-9]+)?$`)
 	goInTag   = regexp.MustCompile(`go(1\.[0-9]+(?:\.[0-9]+)?)`)
-	// Until 1.21 the tag of the build image is the version of Go: "v1.16.6-1".
+	// Until 1.21 the build image's tag is the Go version: "v1.16.6-1".
 	goAsTag = regexp.MustCompile(`^v(1\.[0-9]+\.[0-9]+)-`)
 )
 
-// namedGo returns the version of Go that a tree of Kubernetes is built with: from .go-version
-// (since 1.25, and in late patches before), build/dependencies.yaml, or the tag of the build image.
-// It is empty if none of them has it.
+// namedGo returns the Go version that builds a Kubernetes tree: from .go-version (since 1.25, and
+// in late patches before), build/dependencies.yaml, or the build image's tag. It is empty if none
+// of them has it.
 func namedGo(dir string) (string, error) {
 	read := func(name string) ([]byte, error) {
 		data, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))

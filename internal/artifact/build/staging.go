@@ -10,7 +10,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// staged is the result of downloading the staging modules of a release.
+// staged is the result of downloading a release's staging modules.
 type staged struct {
 	// GoSum is the lines of go.sum for the downloaded modules.
 	GoSum string `json:"goSum"`
@@ -38,8 +38,8 @@ func (r *releases) recallStaging(release versions.Release) (staged, bool) {
 	return known, err == nil && found
 }
 
-// downloadStaging downloads the staging modules of a release, several at a time. A missing module
-// is not an error.
+// downloadStaging downloads a release's staging modules, several at a time. A missing module is not
+// an error.
 func (r *releases) downloadStaging(ctx context.Context, release versions.Release, s source) (staged, error) {
 	step := "download the staging modules of " + release.String()
 	var got staged

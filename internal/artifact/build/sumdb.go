@@ -17,8 +17,8 @@ import (
 // lookup/<module>@<version>, and the tree in tile/….
 type sumDatabase string
 
-// sumAnswer is an answer of a checksum database: the lines of a module for go.sum with their
-// number, and the signed tree of the time.
+// sumAnswer is a checksum database's answer: the go.sum lines for a module with their number, and
+// the signed tree at that time.
 type sumAnswer struct {
 	file   string
 	module module.Version
@@ -49,7 +49,7 @@ func sumDatabases(cacheDir string) ([]sumDatabase, error) {
 	return found, err
 }
 
-// answers reads the answers of a database.
+// answers reads a database's answers.
 func (d sumDatabase) answers() ([]sumAnswer, error) {
 	var all []sumAnswer
 	root := filepath.Join(string(d), "lookup")
@@ -95,7 +95,7 @@ func readSumAnswer(root, path string) (a sumAnswer, err error) {
 	return a, err
 }
 
-// UnifySums makes all answers of a checksum database be about one tree: the newest that one of them
+// UnifySums changes all answers from a checksum database to one tree: the newest that one of them
 // names. The tree does not depend on the question, and everything that an older tree has is in a
 // newer one. Go verifies its signature.
 func UnifySums(cacheDir string) error {

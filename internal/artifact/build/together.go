@@ -32,13 +32,13 @@ func groups(targets []target) [][]target {
 	return all
 }
 
-// namedByPackage reports whether `go build -o DIR/` gives the binary the name of the program.
+// namedByPackage reports whether `go build -o DIR/` gives the binary the program's name.
 func (t target) namedByPackage() bool {
 	return path.Base(t.Program.Package) == t.Program.Name && t.Platform.OS != "windows"
 }
 
 // compileTogether compiles several targets with one go command: all processors have work while a
-// program is linked or a large package is compiled. If the go command fails because of one of them,
+// program is linked or a large package is compiled. If the go command fails because of one target,
 // it returns nil without binaries: each target is then compiled alone, so that the error is about
 // one program.
 func (c *compiler) compileTogether(

@@ -12,7 +12,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build/goversion"
 )
 
-// lastPatch returns the last patch of a minor of Go that gets no more patches
+// lastPatch returns the last patch of a Go minor that gets no more patches
 // (go.dev/doc/devel/release). It is the first to try instead of another patch.
 func lastPatch(minor string) string {
 	return map[string]string{
@@ -28,7 +28,7 @@ const (
 	maxPatchDownloads = 4
 )
 
-// toolchain is the version of Go that a release names, and the version that is used for it.
+// toolchain is the Go version that a release names, and the version that is used for it.
 type toolchain struct {
 	Named string `json:"named"`
 	Used  string `json:"used"`
@@ -44,15 +44,15 @@ func (t toolchain) warning(of string) string {
 		t.Named, of, t.Used)
 }
 
-// toolchainModule is the module with the versions of Go, one for each platform.
+// toolchainModule is the module with the Go versions, one for each platform.
 const toolchainModule = "golang.org/toolchain"
 
-// toolchainVersion returns the version of toolchainModule for a version of Go.
+// toolchainVersion returns toolchainModule's version for a Go version.
 func toolchainVersion(version string, p Platform) string {
 	return "v0.0.1-go" + version + "." + p.OS + "-" + p.Arch
 }
 
-// goOfToolchain returns the version of Go of a version of toolchainModule, if it is one for this
+// goOfToolchain returns the Go version for a version of toolchainModule, if it is one for this
 // machine.
 func goOfToolchain(version string) (golang string, ok bool) {
 	golang, isGo := strings.CutPrefix(version, "v0.0.1-go")
@@ -67,11 +67,11 @@ func IsGoProgram(name string) bool {
 	return strings.HasPrefix(name, "bin/") || strings.HasPrefix(name, "pkg/tool/")
 }
 
-// toolchains downloads versions of Go and remembers which ones it used.
+// toolchains downloads Go versions and remembers which ones it used.
 type toolchains struct {
 	*goTool
-	// chosen is the version of Go that the user chose. If it is empty, the version that a release
-	// names is used.
+	// chosen is the Go version that the user chose. If it is empty, the version that a release names
+	// is used.
 	chosen string
 }
 
@@ -91,7 +91,7 @@ func (c *toolchains) recall(named string) toolchain {
 	return known
 }
 
-// find downloads the named version of Go, or else the newest patch of its minor that downloads, and
+// find downloads the named Go version, or else the newest patch of its minor that downloads, and
 // remembers which one it was.
 func (c *toolchains) find(ctx context.Context, named string) (toolchain, error) {
 	known := c.recall(named)
@@ -117,7 +117,7 @@ func (c *toolchains) remember(t toolchain) (toolchain, error) {
 	return t, nil
 }
 
-// fetch runs a version of Go, which downloads it if necessary.
+// fetch runs a Go version, which downloads it if necessary.
 func (c *toolchains) fetch(ctx context.Context, version string) error {
 	step := "download Go " + version
 	golang, err := c.goTool.find(ctx)
@@ -142,7 +142,7 @@ func (c *toolchains) fetch(ctx context.Context, version string) error {
 	return nil
 }
 
-// otherPatch finds the newest available patch of the same minor of Go. failed is the failure to
+// otherPatch finds the newest available patch of the same Go minor. failed is the failure to
 // download the named one, which is returned if there is none.
 func (c *toolchains) otherPatch(ctx context.Context, named string, failed error) (toolchain, error) {
 	if ctx.Err() != nil || lacksLibrary(failed) {
@@ -167,15 +167,15 @@ func (c *toolchains) otherPatch(ctx context.Context, named string, failed error)
 	return toolchain{}, failed
 }
 
-// lacksLibrary reports whether a version of Go does not run on this machine: other patches of its
+// lacksLibrary reports whether a Go version does not run on this machine: other patches of its
 // minor do not either.
 func lacksLibrary(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Cause == CauseNoLibrary
 }
 
-// patches returns the patches of a version's minor that seem to exist, newest first. The list of a
-// module proxy is not complete, so some are looked up one by one.
+// patches returns the patches in a version's minor that seem to exist, newest first. A module
+// proxy's list is not complete, so some are looked up one by one.
 func (c *toolchains) patches(ctx context.Context, named string) []string {
 	minor, step := goversion.Minor(named), "find another patch of Go "+named
 	found := map[string]bool{}

@@ -19,12 +19,12 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// Reach is how close a program comes to the vulnerable functions of a module.
+// Reach classifies the use of a vulnerable module by a program.
 type Reach string
 
 // The values of Reach, the closest first. The program calls a vulnerable function, or links its
-// package without calling it, or requires its module without linking the package. It is unknown
-// for the standard library of a version of Go that cannot be analyzed.
+// package without calling it, or requires its module without linking the package. It is unknown for
+// the standard library of a Go version that cannot be analyzed.
 const (
 	ReachCalled   Reach = "called"
 	ReachUnknown  Reach = "unknown"
@@ -35,14 +35,14 @@ const (
 // closeness orders the values of Reach.
 var closeness = map[Reach]int{ReachCalled: 3, ReachImported: 2, ReachRequired: 1}
 
-// Vulnerability is an entry of a vulnerability database that applies to a module of a program.
+// Vulnerability is a vulnerability database entry that applies to a module of a program.
 type Vulnerability struct {
 	// ID is the entry, such as GO-2023-2153, and Aliases its other names, such as a CVE.
 	ID      string   `json:"id"`
 	Aliases []string `json:"aliases,omitempty"`
 	Summary string   `json:"summary,omitempty"`
-	// Module is the path of the module, or stdlib, Version its version in the program, and Fixed the
-	// first version without the vulnerability, which may be empty.
+	// Module is the module's path, or stdlib, Version its version in the program, and Fixed the first
+	// version without the vulnerability, which may be empty.
 	Module  string `json:"module"`
 	Version string `json:"version,omitempty"`
 	Fixed   string `json:"fixed,omitempty"`
@@ -52,7 +52,7 @@ type Vulnerability struct {
 }
 
 // The module of govulncheck, its main package and its version. It is a separate program, because it
-// runs the go command and reads only packages of versions of Go that are not newer than its own.
+// runs the go command and reads only packages for Go versions not newer than its own.
 const (
 	govulncheck        = "govulncheck"
 	govulncheckModule  = "golang.org/x/vuln"
@@ -77,7 +77,7 @@ func checkDatabase(o Options) error {
 	return nil
 }
 
-// checkVulnerabilities adds the vulnerabilities of the kube-scheduler to the result of its build.
+// checkVulnerabilities adds the kube-scheduler's vulnerabilities to the result of its build.
 func (k *releaseBuild) checkVulnerabilities(
 	ctx context.Context, r *recipe, result *Result, failed error,
 ) (*Result, error) {
@@ -120,8 +120,8 @@ func (k *releaseBuild) checkVulnerabilities(
 	return result, err
 }
 
-// doubtStandardLibrary changes the findings in the standard library of another version of Go: the
-// program's own version may call a function where the other does not.
+// doubtStandardLibrary changes the findings in another Go version's standard library: the program's
+// own version may call a function where the analyzed one does not.
 func doubtStandardLibrary(list []Vulnerability) {
 	for i, v := range list {
 		if v.Module == "stdlib" && v.Reach != ReachCalled {
@@ -131,8 +131,8 @@ func doubtStandardLibrary(list []Vulnerability) {
 }
 
 // findVulnerabilities runs govulncheck on the generated module, once for each platform. It reads
-// the standard library of the version analyzer, and compares the entries of the database with the
-// version of the compiler.
+// the standard library of the version analyzer, and compares the database entries with the
+// compiler's version.
 func (k *releaseBuild) findVulnerabilities(
 	ctx context.Context, r *recipe, step, tool, analyzer string,
 ) ([]Vulnerability, error) {

@@ -10,15 +10,15 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/tempdir"
 )
 
-// workDir creates the temporary directories of a build when they are first needed. They are in the
-// file system of the cache, so that binaries can be moved there.
+// workDir creates a build's temporary directories when they are first needed. They are in the
+// cache's file system, so that binaries can be moved there.
 type workDir struct {
 	cache cache
 	made  *workspace
 }
 
-// workspace is the temporary directories of a build: module is for the generated module or the
-// clone, tmp for the temporary files of go, and out for binaries.
+// workspace is a build's temporary directories: module is for the generated module or the clone,
+// tmp for the temporary files of go, and out for binaries.
 type workspace struct {
 	module, tmp, out string
 	remove           func() error

@@ -83,7 +83,7 @@ func compress(w io.Writer, name string) (io.WriteCloser, error) {
 	return plain{w}, nil
 }
 
-// maxWindow is the memory in bytes that the decompression of an archive may take.
+// maxWindow is the memory in bytes that an archive's decompression may take.
 const maxWindow = 64 << 20
 
 // decompress returns a reader of an archive, which is recognized by its first bytes.
@@ -108,7 +108,7 @@ func decompress(r io.Reader) (io.ReadCloser, error) {
 // archive is an archive that is read.
 type archive struct {
 	*Manifest
-	// id is the digest of the manifest: "sha256:…", and text the manifest.
+	// id is the manifest's digest: "sha256:…", and text the manifest.
 	id   string
 	text []byte
 
@@ -116,7 +116,7 @@ type archive struct {
 	close func() error
 }
 
-// open reads the manifest of an archive, which the caller closes.
+// open reads an archive's manifest, which the caller closes.
 func open(ctx context.Context, file string) (*archive, error) {
 	f, err := os.Open(file)
 	if err != nil {

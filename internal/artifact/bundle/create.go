@@ -25,24 +25,24 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// downloads is the GOPROXY directory of a bundle.
+// downloads is a bundle's GOPROXY directory.
 const downloads = build.ModuleDownloads
 
-// minAbsent is the size in bytes of the smallest file that is left out of a later bundle. Unpacking
-// rewrites smaller files: the answers of the checksum database.
+// minAbsent is the minimum size in bytes for leaving a file out of a later bundle. Unpacking
+// rewrites smaller files: the checksum database's answers.
 const minAbsent = 64 << 10
 
-// kubeadm is the name of the program.
+// kubeadm is the program's name.
 const kubeadm = "kubeadm"
 
 // Options are the inputs of Create.
 type Options struct {
 	// Images are the images to build, at least one. The release of each is in the bundle.
 	Images []pack.Request
-	// Programs are the names of the programs of labs and simulations; see internal/artifact/programs.
+	// Programs are the program names for labs and simulations; see internal/artifact/programs.
 	Programs []string
-	// EtcdOfKubeadm returns the version of etcd that labs of kubeadm run with a release, or "" if they
-	// run one that is not in a bundle. kubeadm is the path of the program. It may be nil.
+	// EtcdOfKubeadm returns the etcd version that kubeadm labs run with a release, or "" if they run
+	// one that is not in a bundle. kubeadm is the program's path. The function may be nil.
 	EtcdOfKubeadm func(ctx context.Context, kubeadm string, r versions.Release) (string, error)
 	// Self is the executable of pmk-sched, and Version its version.
 	Self, Version string
@@ -55,17 +55,17 @@ type Options struct {
 // Created is the result of Create.
 type Created struct {
 	Archive string `json:"archive"`
-	// ID is the digest of the manifest.
+	// ID is the manifest's digest.
 	ID string `json:"id"`
-	// Size is the size of the archive in bytes. Files is the number of files, and Absent how many of
-	// them are in the earlier bundle.
+	// Size is the archive's size in bytes. Files is the number of files, and Absent the number of
+	// those that are in the earlier bundle.
 	Size   int64 `json:"size"`
 	Files  int   `json:"files"`
 	Absent int   `json:"absent"`
 	Manifest
 }
 
-// creation is a run of Create: it fills a build cache directory with only the parts of the bundle.
+// creation is a Create run: it fills a build cache directory with only the bundle's parts.
 type creation struct {
 	Options
 	user, staged *session.Session
@@ -102,7 +102,7 @@ func Create(ctx context.Context, o Options, s *session.Session) (_ *Created, err
 	return c.write(ctx, earlier)
 }
 
-// readEarlier reads the manifest of an earlier bundle. Without one it returns nil.
+// readEarlier reads an earlier bundle's manifest. Without one it returns nil.
 func readEarlier(ctx context.Context, file string) (*archive, error) {
 	if file == "" {
 		return nil, nil
@@ -138,7 +138,7 @@ func (c *creation) collect(ctx context.Context) error {
 	return build.CopyFile(c.Self, self, 0o755)
 }
 
-// addRelease builds the image of a release and adds the modules and the programs of the release.
+// addRelease builds a release's image and adds the modules and programs for the release.
 func (c *creation) addRelease(ctx context.Context, r pack.Request) error {
 	release, err := pack.ResolveBranch(ctx, c.staged, r.Branch)
 	if err != nil {
@@ -165,8 +165,8 @@ func (c *creation) addRelease(ctx context.Context, r pack.Request) error {
 	return nil
 }
 
-// findPrograms returns the programs of a release, with the etcd that its kubeadm names: all labs
-// and simulations of the release work with it.
+// findPrograms returns a release's programs, with the etcd that its kubeadm names: all labs and
+// simulations of the release work with it.
 func (c *creation) findPrograms(ctx context.Context, release versions.Release) (map[string]programs.Program, error) {
 	finder := pack.Finder(c.user)
 	r := programs.Request{Release: release, Names: c.Programs}
@@ -217,7 +217,7 @@ func (c *creation) addImage(ctx context.Context, r pack.Request) (err error) {
 	return nil
 }
 
-// fetchBundledPlugins downloads the modules of schedulers with any of the bundled plugins.
+// fetchBundledPlugins downloads the modules for schedulers with any bundled plugins.
 func (c *creation) fetchBundledPlugins(
 	ctx context.Context, release versions.Release, platforms []build.Platform,
 ) error {
@@ -242,7 +242,7 @@ func (c *creation) fetchExtender(ctx context.Context) error {
 	})
 }
 
-// write writes the archive of the stage.
+// write writes the stage's archive.
 func (c *creation) write(ctx context.Context, earlier *archive) (*Created, error) {
 	m := &c.manifest
 	slices.Sort(m.Releases)

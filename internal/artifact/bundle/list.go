@@ -12,7 +12,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
 )
 
-// list sets the files of a manifest to the files of the stage that are part of a bundle.
+// list sets a manifest's files to the stage's files that are part of a bundle.
 func (m *Manifest) list(ctx context.Context, stage string, earlier *archive) error {
 	known := map[string]bool{}
 	if earlier != nil {
@@ -54,8 +54,8 @@ func (m *Manifest) list(ctx context.Context, stage string, earlier *archive) err
 	return err
 }
 
-// isPart reports whether a file of the stage is part of a bundle. Locks and unfinished downloads
-// are not. Hashes of modules are not either, so that Go computes them.
+// isPart reports whether a file in the stage is part of a bundle. Locks and unfinished downloads
+// are not. Module hashes are not either, so that Go computes them.
 func isPart(name string) bool {
 	base := path.Base(name)
 	if strings.HasPrefix(name, downloads+"/") && (strings.HasPrefix(name, downloads+"/cache/") ||

@@ -1,10 +1,10 @@
-// Package bundle packs all that builds, labs and simulations need for a machine without a network:
-// [Create] writes it to an archive, [Unpack] adds it to a build cache directory, where the other
-// commands find it, and [Push] copies its images to a registry.
+// Package bundle packs everything that builds, labs and simulations need on a machine without a
+// network: [Create] writes it to an archive, [Unpack] adds it to a build cache directory, where the
+// other commands find it, and [Push] copies its images to a registry.
 //
-// An archive is a tar file of manifest.json and of the files that it lists, each content once, in
-// the order of the list. An archive is untrusted input: a file is used only if its digest is the
-// one in the manifest, and nothing is added to the directory before all files were read.
+// An archive is a tar file with manifest.json and the files that it lists, each content once, in
+// the manifest's order. An archive is untrusted input: a file is used only if its digest is the one
+// in the manifest, and nothing is added to the directory before all files were read.
 package bundle
 
 import (
@@ -26,8 +26,8 @@ const (
 	// manifestFile is the first file of an archive.
 	manifestFile = "manifest.json"
 
-	// Directories of a bundle below the build cache directory. The manifests of unpacked bundles are
-	// in manifestDir.
+	// Bundle directories below the build cache directory. The manifests of unpacked bundles are in
+	// manifestDir.
 	imageDir    = "bundle/images"
 	manifestDir = "bundle/manifests"
 	// SelfPath is the pmk-sched in an archive.
@@ -41,7 +41,7 @@ const (
 	maxPath     = 1024
 )
 
-// roots returns the directories below which the files of a bundle are.
+// roots returns the directories below which a bundle's files are.
 func roots() []string {
 	return []string{"build/binaries/", "build/facts/", "bundle/bases/", "bundle/bin/", imageDir + "/",
 		downloads + "/", "published/"}
@@ -50,9 +50,9 @@ func roots() []string {
 // Manifest describes a bundle.
 type Manifest struct {
 	Format int `json:"format"`
-	// PMKSched is the version of pmk-sched in the bundle.
+	// PMKSched is the pmk-sched version in the bundle.
 	PMKSched string `json:"pmkSched"`
-	// Releases are the releases of Kubernetes, and Go the versions of Go.
+	// Releases are the Kubernetes releases, and Go the Go versions.
 	Releases []string           `json:"releases"`
 	Go       []string           `json:"go"`
 	Base     string             `json:"base"`
@@ -76,7 +76,7 @@ type Image struct {
 
 // Earlier names a bundle.
 type Earlier struct {
-	// ID is the digest of its manifest: "sha256:…".
+	// ID is its manifest's digest: "sha256:…".
 	ID       string   `json:"id"`
 	Releases []string `json:"releases"`
 }
@@ -92,7 +92,7 @@ type File struct {
 	Absent bool `json:"absent,omitempty"`
 }
 
-// mode returns the permissions of the file.
+// mode returns the file's permissions.
 func (f File) mode() fs.FileMode {
 	if f.Executable {
 		return 0o755
@@ -165,7 +165,7 @@ func (m *Manifest) check() error {
 	return m.checkImages()
 }
 
-// checkImages checks the directories of the images, which [Push] reads.
+// checkImages checks the images' directories, which [Push] reads.
 func (m *Manifest) checkImages() error {
 	for _, i := range m.Images {
 		if !fs.ValidPath(i.Directory) || path.Dir(i.Directory) != imageDir {

@@ -19,13 +19,13 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 )
 
-// Push copies the images of a bundle, with their referrers, to the repositories of a registry below
-// prefix, REGISTRY or REGISTRY/PATH. from is an archive or a build cache directory. An image keeps
-// its tag and the path of its repository; its digest stays the same. CA is the path of the
-// registry's certificate authorities, or empty.
+// Push copies a bundle's images, with their referrers, to registry repositories below prefix,
+// REGISTRY or REGISTRY/PATH. from is an archive or a build cache directory. An image keeps its tag
+// and repository path; its digest stays the same. CA is the path of the registry's certificate
+// authorities, or empty.
 //
-// The build of an image that is in the cache of the session is recorded under the new name too, so
-// that `deploy` knows the plugins in the image.
+// If the session's cache has an image's build, it is recorded under the new name too, so that
+// `deploy` knows the plugins in the image.
 func Push(ctx context.Context, from, prefix, ca string, s *session.Session) (_ []*image.Pushed, err error) {
 	root := from
 	if info, statErr := os.Stat(from); statErr == nil && info.Mode().IsRegular() {
@@ -58,7 +58,7 @@ func pushOne(ctx context.Context, dir, prefix, ca string, s *session.Session) (p
 	if err != nil {
 		return nil, err
 	}
-	// The canonical name begins with the host of a registry.
+	// The canonical name begins with a registry's host.
 	_, repository, _ := strings.Cut(name, "/")
 	to := strings.TrimSuffix(prefix, "/") + "/" + repository
 	err = s.Step("push "+to, func() error {
@@ -81,7 +81,7 @@ func recordAs(cacheDir, name string, p *image.Pushed) error {
 	return errors.Join(build.Tag(cacheDir, built, p.Reference), build.Tag(cacheDir, built, repository+"@"+p.Digest))
 }
 
-// extractImages extracts the images of an archive to a temporary directory.
+// extractImages extracts an archive's images to a temporary directory.
 func extractImages(ctx context.Context, file string) (dir string, remove func() error, err error) {
 	a, err := open(ctx, file)
 	if err != nil {

@@ -63,7 +63,7 @@ type unpacking struct {
 	*archive
 	directory, temporary string
 	remove               func() error
-	// contents are the files of the contents by digest.
+	// contents are the contents' files by digest.
 	contents map[string]string
 }
 
@@ -115,7 +115,7 @@ func (u *unpacking) findAbsent() error {
 	return nil
 }
 
-// unpackedBefore returns the paths of the files of earlier bundles by digest.
+// unpackedBefore returns the paths of files from earlier bundles by digest.
 func (u *unpacking) unpackedBefore() (map[string][]string, error) {
 	places := map[string][]string{}
 	entries, err := os.ReadDir(u.path(manifestDir))
@@ -159,7 +159,7 @@ func (u *unpacking) install(ctx context.Context) error {
 	return errors.Join(os.WriteFile(part, u.text, 0o644), os.MkdirAll(filepath.Dir(to), 0o755), os.Rename(part, to))
 }
 
-// place links a content to the path of a file.
+// place links a content to a file's path.
 func (u *unpacking) place(f File) error {
 	from, to := u.contents[f.SHA256], u.path(f.Path)
 	if from == to {
@@ -190,7 +190,7 @@ func (u *unpacking) place(f File) error {
 	return nil
 }
 
-// unzipGo unpacks the newest Go of the bundle, so that a machine without Go can build.
+// unzipGo unpacks the bundle's newest Go, so that a machine without Go can build.
 func (u *unpacking) unzipGo(ctx context.Context) error {
 	newest := build.LatestGo(u.Go)
 	for _, f := range u.Files {
@@ -215,7 +215,7 @@ func (u *unpacking) unzipGo(ctx context.Context) error {
 }
 
 // finishGo finishes an unpacked Go as the go command does with its own module
-// (cmd/go/internal/toolchain/select.go): a module has no executable files and no go.mod of others.
+// (cmd/go/internal/toolchain/select.go): a module has no executable files and no nested go.mod.
 func finishGo(dir string) error {
 	return filepath.WalkDir(dir, func(file string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {

@@ -19,13 +19,13 @@ import (
 // Binary is a kube-scheduler that can be run on this machine.
 type Binary struct {
 	Path string
-	// Origin is where it comes from, for messages: "the build cache".
+	// Origin is its source, for messages: "the build cache".
 	Origin string
 	// Missing is the program that the container's command names and its image does not have, so that
 	// the container would not start. It is empty if no program is missing, or if that is unknown.
 	Missing string
-	// Label is the release in the label of the image, which whoever made the image chose. It is empty
-	// if the label is unknown.
+	// Label is the release in the image's label, which whoever made the image chose. It is empty if
+	// the label is unknown.
 	Label string
 }
 
@@ -65,7 +65,7 @@ contexts: [{name: none, context: {cluster: none, user: none}}]
 current-context: none
 `
 
-// offlineTimeout bounds the run of the binary, which takes well under a second.
+// offlineTimeout bounds the binary's run, which takes well under a second.
 const offlineTimeout = 30 * time.Second
 
 // Names of the files that the binary reads.
@@ -83,8 +83,8 @@ type Request struct {
 	Kubeconfig    string
 	// Policy is a legacy Policy, which the scheduler will read from a ConfigMap; it may be empty.
 	Policy []byte
-	// Args are the flags of the scheduler. The check leaves out flags for files, addresses, servers
-	// and the Policy.
+	// Args are the scheduler's flags. The check leaves out flags for files, addresses, servers and the
+	// Policy.
 	Args []string
 	// Warn reports that the binary runs with less isolation than usual; it may be nil.
 	Warn func(text string)
@@ -205,9 +205,8 @@ var klogPrefix = regexp.MustCompile(`^[IWEF]\d{4} [\d:.]+ +\d+ [^\]]+\] `)
 // older ones print the bare error.
 var failedCommand = regexp.MustCompile(`^"command failed" err=("(?:[^"\\]|\\.)*")`)
 
-// exitReason returns the error that a kube-scheduler prints before it exits: the message of a
-// panic, or the last line that is neither usage nor information. name replaces the path of the
-// temporary file.
+// exitReason returns the error that a kube-scheduler prints before it exits: a panic's message, or
+// the last line that is neither usage nor information. name replaces the temporary file's path.
 func exitReason(output []byte, file, name string) string {
 	if reason, panicked := panicReason(string(output)); panicked {
 		return strings.ReplaceAll(reason, file, name)

@@ -44,8 +44,8 @@ func Version(ctx context.Context, binary Binary, dir string, flags ...string) (s
 // before it.
 var reportedVersion = regexp.MustCompile(`(?m)^Kubernetes (v\S+)`)
 
-// ParseVersion returns the release in the output of [Version]. ok is false if the output names no
-// release of Kubernetes: the programs of some projects have versions of their own.
+// ParseVersion returns the release in [Version] output. ok is false if the output does not name a
+// Kubernetes release: some projects' programs have their own versions.
 func ParseVersion(output string) (release versions.Release, ok bool) {
 	found := reportedVersion.FindStringSubmatch(output)
 	if found == nil {

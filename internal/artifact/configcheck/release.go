@@ -12,15 +12,15 @@ import (
 type ReleaseCheck struct {
 	Image string
 	Want  versions.Release
-	// Exact refuses another patch, too. Otherwise that is a warning: Want is the release of the API
-	// server, and the user named none.
+	// Exact refuses another patch, too. Otherwise that is a warning: Want is the API server's release,
+	// and the user named none.
 	Exact bool
 	// Branch is set if the user can name another release with --branch.
 	Branch bool
 }
 
-// CompareOutput compares the output of [Version]; unread is the error of reading it. Without a
-// release in it, the label of the image is compared. established is false if that names no release
+// CompareOutput compares [Version] output; unread is the error of reading it. Without a release in
+// it, the image's label is compared. established is false if the label does not name a release
 // either.
 func (c ReleaseCheck) CompareOutput(
 	output string, unread error, label string,

@@ -55,7 +55,7 @@ func isBlob(r *http.Request) bool {
 	return path.Base(path.Dir(r.URL.Path)) == "blobs"
 }
 
-// checkConfigSize returns an error if the configuration of an image is too large to be read.
+// checkConfigSize returns an error if an image's configuration is too large to be read.
 func checkConfigSize(img v1.Image) error {
 	manifest, err := img.Manifest()
 	if err != nil {

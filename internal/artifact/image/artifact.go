@@ -7,7 +7,7 @@ import (
 )
 
 // NewArtifact returns a manifest with one document, which is not an image. Its artifactType is the
-// media type of the document (image-spec, manifest.md, "Guidelines for Artifact Usage"). It can be
+// document's media type (image-spec, manifest.md, "Guidelines for Artifact Usage"). It can be
 // signed and pushed like an image.
 func NewArtifact(mediaType string, document []byte, annotations map[string]string) (*Built, error) {
 	a, err := newAttachment(nil, mediaType, document, annotations)

@@ -16,7 +16,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// emptyConfig is the media type of the configuration {} of a manifest that is not an image
+// emptyConfig is the media type of the configuration {} in a manifest that is not for an image
 // (image-spec, manifest.md, "Guidelines for Artifact Usage").
 const emptyConfig types.MediaType = "application/vnd.oci.empty.v1+json"
 
@@ -30,7 +30,7 @@ type Manifest struct {
 	Digest string
 }
 
-// Manifests lists the manifests of the image, sorted by platform.
+// Manifests lists the image's manifests, sorted by platform.
 func (b *Built) Manifests() ([]Manifest, error) {
 	var list []Manifest
 	for _, platform := range b.platforms() {
@@ -87,8 +87,8 @@ func (b *Built) descriptor(digest string) (*v1.Descriptor, error) {
 	return nil, fmt.Errorf("attach to %s: the image has no such manifest", digest)
 }
 
-// isAttachment reports whether an entry of an index is not an image. The type of an image in
-// go-containerregistry is the media type of its configuration.
+// isAttachment reports whether an index entry is not an image. An image's type in
+// go-containerregistry is its configuration's media type.
 func isAttachment(d v1.Descriptor) bool {
 	return !slices.Contains([]types.MediaType{"", types.OCIConfigJSON, types.DockerConfigJSON},
 		types.MediaType(d.ArtifactType))
@@ -140,7 +140,7 @@ func newAttachment(
 	}, err
 }
 
-// rawImage is an image with one layer, from the bytes of its parts.
+// rawImage is an image with one layer, from its parts' bytes.
 type rawImage struct {
 	manifest, config []byte
 	layer            v1.Layer

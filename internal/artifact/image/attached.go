@@ -17,8 +17,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/contextio"
 )
 
-// Documents returns the documents of a media type that are attached to the index or the manifest
-// with the digest, the smallest first, without documents of more than limit bytes. They are
+// Documents returns the documents with a media type that are attached to the index or the manifest
+// with the digest, the smallest first, without documents larger than limit bytes. They are
 // untrusted input: one is read at a time, and more than 64 MiB in all are an error, which is the
 // last element.
 func (s *Stored) Documents(ctx context.Context, digest, mediaType string, limit int64) iter.Seq2[[]byte, error] {
@@ -53,7 +53,7 @@ func (s *Stored) Documents(ctx context.Context, digest, mediaType string, limit 
 	}
 }
 
-// attachedDocument is the document of an attachment.
+// attachedDocument is an attachment's document.
 type attachedDocument struct {
 	image v1.Image
 	layer v1.Descriptor
@@ -106,8 +106,8 @@ func attachedInRegistry(subject name.Digest, opts []remote.Option) ([]v1.Image, 
 	return images, nil
 }
 
-// Document returns the document of an artifact that [NewArtifact] made, or nil if it is not one of
-// the media type with at most limit bytes. It is untrusted input.
+// Document returns the document in an artifact that [NewArtifact] made, or nil unless it has the
+// media type and at most limit bytes. It is untrusted input.
 func (s *Stored) Document(mediaType string, limit int64) ([]byte, error) {
 	img, ok := s.images[s.Digest]
 	if !ok {

@@ -116,14 +116,14 @@ func (b Base) check() error {
 	return nil
 }
 
-// origin is where the images of a base were found in a registry.
+// origin is the registry reference at which a base's images were found.
 type origin struct {
 	ref name.Reference
 	// digest is the digest to which ref was resolved, once: a tag may move.
 	digest v1.Hash
 }
 
-// candidates returns the images of a base. The origin is nil unless it is in a registry.
+// candidates returns a base's images. The origin is nil unless it is in a registry.
 func (b Base) candidates(ctx context.Context, keychain authn.Keychain) ([]candidate, *origin, error) {
 	switch {
 	case b.Archive != "":
@@ -164,7 +164,7 @@ func registryCandidates(descriptor *remote.Descriptor) ([]candidate, error) {
 	return []candidate{c}, err
 }
 
-// registryCandidate is newCandidate for an image whose manifest has the size of the configuration.
+// registryCandidate is newCandidate for an image whose manifest has the configuration's size.
 func registryCandidate(img v1.Image) (candidate, error) {
 	if err := checkConfigSize(img); err != nil {
 		return candidate{}, err

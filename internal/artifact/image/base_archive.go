@@ -83,8 +83,8 @@ func layoutCandidates(dir string) ([]candidate, error) {
 	return found, nil
 }
 
-// indexCandidates returns the images of an index and of the indexes in it, without other entries
-// such as attestations and attachments.
+// indexCandidates returns the images in an index and its nested indexes, without other entries such
+// as attestations and attachments.
 func indexCandidates(index v1.ImageIndex) ([]candidate, error) {
 	left := maxManifests
 	return readIndex(index, &left)

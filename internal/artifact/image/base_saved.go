@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// DefaultBase is the base of an image unless the user names another one.
+// DefaultBase is an image's base unless the user names one.
 const DefaultBase = "busybox"
 
 // FileName returns a name for the file or the directory of an image.
@@ -29,7 +29,7 @@ func FileName(ref string) (string, error) {
 
 // SaveBase writes a base for platforms to an OCI layout below dir, from where [Build] takes it if
 // Options.Bases is dir and Options.Base names it. A base that is not in a registry gets the name
-// DefaultBase. The returned reference has the digest of the base.
+// DefaultBase. The returned reference has the base's digest.
 func SaveBase(ctx context.Context, b Base, platforms []string, keychain authn.Keychain, dir string) (string, error) {
 	reference := b.Reference
 	if reference == "" {

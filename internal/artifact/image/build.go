@@ -91,8 +91,8 @@ func (b *Built) seal(platforms []string, annotations map[string]string) error {
 	return nil
 }
 
-// digestBases returns the digest of the base, or, for several platforms, the digest of the list of
-// their digests.
+// digestBases returns the base's digest, or, for several platforms, the digest of their digest
+// list.
 func digestBases(bases map[string]baseImage, platforms []string) (string, error) {
 	var digests []string
 	for _, platform := range platforms {
@@ -170,7 +170,7 @@ func asOCI(img v1.Image) (v1.Image, error) {
 	return mutate.Append(ociEmpty(), adds...)
 }
 
-// newConfig returns the configuration of base with the settings of o, for the layers of img.
+// newConfig returns base's configuration with the settings in o, for img's layers.
 func newConfig(base, img v1.Image, files []File, o Options) (*v1.ConfigFile, error) {
 	old, err := base.ConfigFile()
 	if err != nil {
@@ -203,11 +203,12 @@ func newConfig(base, img v1.Image, files []File, o Options) (*v1.ConfigFile, err
 	return config, nil
 }
 
-// maxHistoryPaths is how many files the history of an image names. An image of Go has thousands.
+// maxHistoryPaths is the maximum number of files named in an image's history. A Go image has
+// thousands.
 const maxHistoryPaths = 20
 
-// newHistory adds an entry for the files and one for the settings. It also adds the missing entries
-// of a base, because engines refuse a history that is shorter than the list of layers.
+// newHistory adds an entry for the files and one for the settings. It also adds a base's missing
+// entries, because engines refuse a history that is shorter than the list of layers.
 func newHistory(config *v1.ConfigFile, files []File, baseLayers int) []v1.History {
 	history := slices.Clone(config.History)
 	for _, h := range history {

@@ -24,16 +24,16 @@ import (
 // internal/cri/constants).
 const kubeletNamespace = "k8s.io"
 
-// killDelay is how long to wait for a program to exit after it was killed.
+// killDelay is the time to wait for a killed program to exit.
 const killDelay = 5 * time.Second
 
 // containerd is a containerd instance. It is used through its client program, ctr: its Go client
-// would double the size of this program.
+// would double this program's size.
 type containerd struct{ socket string }
 
-// LoadContainerd imports the image for this machine into the namespace k8s.io of the containerd
-// that listens on socket ("" means DefaultContainerdSocket), under the canonical name of ref, which
-// the kubelet uses.
+// LoadContainerd imports the image for this machine into the namespace k8s.io in the containerd
+// that listens on socket ("" means DefaultContainerdSocket), under ref's canonical name, which the
+// kubelet uses.
 func LoadContainerd(ctx context.Context, b *Built, ref, socket string) error {
 	c := newContainerd(socket)
 	img, err := b.host("load into containerd")
@@ -146,8 +146,8 @@ func (c containerd) run(ctx context.Context, feed func(io.Writer) error, out io.
 	return err
 }
 
-// feedCommand runs cmd with stdin written by feed. The error is the error of feed, or else the end
-// of the output of the program. If the program closed the pipe, its output is the cause.
+// feedCommand runs cmd with stdin written by feed. The error is feed's error, or else the end of
+// the program's output. If the program closed the pipe, its output is the cause.
 func feedCommand(ctx context.Context, cmd *exec.Cmd, feed func(io.Writer) error) error {
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

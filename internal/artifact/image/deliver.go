@@ -13,8 +13,7 @@ import (
 
 // Runtime is a container runtime of this machine to load an image into.
 type Runtime struct {
-	// Name is containerd or docker. Socket is the socket of containerd. If it is empty, the default
-	// socket is used.
+	// Name is containerd or docker. Socket is containerd's socket. Defaults to the default socket.
 	Name, Socket string
 }
 

@@ -12,8 +12,8 @@ import (
 )
 
 // LoadDocker loads the image for this machine into the Docker engine that the docker program uses
-// (DOCKER_HOST, contexts), under the canonical name of ref. The Go client of the engine would be a
-// large dependency.
+// (DOCKER_HOST, contexts), under ref's canonical name. The engine's Go client would be a large
+// dependency.
 func LoadDocker(ctx context.Context, b *Built, ref string) error {
 	img, err := b.host("load into Docker")
 	if err != nil {

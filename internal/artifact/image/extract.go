@@ -39,7 +39,7 @@ type Source struct {
 
 func (src Source) bounds() limits { return cmp.Or(src.limits, defaultLimits()) }
 
-// maxLinks is how many links are followed to a file, as in Linux.
+// maxLinks is the maximum number of links followed to a file, as in Linux.
 const maxLinks = 40
 
 // ExtractFile writes the file at the absolute path file of the image, as a container sees it
@@ -47,7 +47,7 @@ const maxLinks = 40
 // executable if the file is. An image that is larger than 8 GiB uncompressed, or a file larger than
 // 512 MiB, is an error.
 //
-// An empty platform means the platform of this machine. If the file does not exist, the error is
+// An empty platform means this machine's platform. If the file does not exist, the error is
 // fs.ErrNotExist.
 func ExtractFile(ctx context.Context, src Source, file, platform, to string) error {
 	return src.open(ctx, platform, to, func(img v1.Image, name string) error {
@@ -110,8 +110,8 @@ func exportNear(ctx context.Context, src Source, platform, to string) (string, e
 	return f.Name(), nil
 }
 
-// extract copies the file of the flattened image to f. The topmost layer is read first, and a link
-// may come after its target, so the image is read again for the target of a link.
+// extract copies the flattened image's file to f. The topmost layer is read first, and a link may
+// come after its target, so the image is read again for a link's target.
 func extract(ctx context.Context, img v1.Image, file string, l limits, f *os.File) error {
 	name := strings.TrimPrefix(path.Clean(file), "/")
 	links, found, err := extractRegular(ctx, img, name, l, f)
@@ -128,8 +128,7 @@ func extract(ctx context.Context, img v1.Image, file string, l limits, f *os.Fil
 	return err
 }
 
-// extractRegular copies name to f if it is a regular file. Otherwise it returns the links of the
-// image.
+// extractRegular copies name to f if it is a regular file. Otherwise it returns the image's links.
 func extractRegular(
 	ctx context.Context, img v1.Image, name string, l limits, f *os.File,
 ) (links map[string]string, found bool, err error) {

@@ -31,7 +31,7 @@ const (
 	DefaultContainerdSocket = "/run/containerd/containerd.sock"
 )
 
-// Base is the base of an image. Exactly one of Reference, Archive, Layout and Busybox is set.
+// Base is an image's base. Exactly one of Reference, Archive, Layout and Busybox is set.
 // [ParseBase] reads one from the command line.
 type Base struct {
 	// Reference names an image in a registry, such as "busybox".
@@ -53,7 +53,7 @@ type File struct {
 	Path string
 	// Source is the file to read.
 	Source string
-	// Mode is the permission bits. If it is 0, 0755 is used.
+	// Mode is the permission bits. Defaults to 0755.
 	Mode int64
 }
 
@@ -68,9 +68,9 @@ type Options struct {
 	Entrypoint []string
 	// Env is NAME=value pairs that override variables of the base.
 	Env []string
-	// User is the user of the image, such as "65532:65532". If it is empty, DefaultUser is used.
+	// User is the image's user, such as "65532:65532". Defaults to DefaultUser.
 	User string
-	// Labels are added to the labels of the base. See [Description].
+	// Labels are added to the base's labels. See [Description].
 	Labels map[string]string
 	// Annotations are set on each manifest and on the index.
 	Annotations map[string]string
@@ -83,14 +83,14 @@ type Options struct {
 
 // Built is an image that is not written anywhere yet.
 //
-// Layers of a base are read when the image is written. The base and the context of Build must be
-// valid until then.
+// A base's layers are read when the image is written. The base and Build's context must be valid
+// until then.
 type Built struct {
-	// Index is the index of the images of all platforms. It is nil if there is only one platform.
+	// Index is the index with the images for all platforms. It is nil if there is only one platform.
 	Index v1.ImageIndex
 	// Images maps platforms to images.
 	Images map[string]v1.Image
-	// Digest is the digest of the index, or of the only image: "sha256:…".
+	// Digest is the index's digest, or that of the only image: "sha256:…".
 	Digest string
 	// Base is the reference by digest of the base, NAME@sha256:…, which gives the same image again.
 	// It is empty unless the base is in a registry.
@@ -112,7 +112,7 @@ const (
 	LabelOrigin  = "pmk-sched.io/source"
 )
 
-// Keys of the annotations that name the base of an image (image-spec, annotations.md).
+// Annotation keys that name an image's base (image-spec, annotations.md).
 const (
 	annotationBaseName   = "org.opencontainers.image.base.name"
 	annotationBaseDigest = "org.opencontainers.image.base.digest"

@@ -39,7 +39,7 @@ type entry struct {
 // call.
 func newLayer(ctx context.Context, entries []entry) (v1.Layer, error) {
 	var compressed bytes.Buffer
-	// The fastest level: a kube-scheduler of 46 MB gets 15 % larger than with the default level, in a
+	// The fastest level: a 46 MB kube-scheduler gets 15 % larger than with the default level, in a
 	// third of the time.
 	gz, err := gzip.NewWriterLevel(&compressed, gzip.BestSpeed)
 	if err != nil {
@@ -73,8 +73,8 @@ type typedLayer struct {
 
 func (l typedLayer) MediaType() (types.MediaType, error) { return l.mediaType, nil }
 
-// withMediaType changes the media type of a layer. The registry can still mount a layer of a
-// registry into another repository.
+// withMediaType changes a layer's media type. The registry can still mount a registry layer into
+// another repository.
 func withMediaType(layer v1.Layer, mt types.MediaType) v1.Layer {
 	if m, ok := layer.(*remote.MountableLayer); ok {
 		return &remote.MountableLayer{Layer: typedLayer{m.Layer, mt}, Reference: m.Reference}

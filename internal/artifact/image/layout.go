@@ -67,7 +67,7 @@ func appendTo(ctx context.Context, l layout.Path, b *Built, tag name.Tag) error 
 		ctx.Err())
 }
 
-// writeAttached writes the attachments, and lists them in the index of the layout.
+// writeAttached writes the attachments, and lists them in the layout's index.
 func (b *Built) writeAttached(l layout.Path) error {
 	for _, a := range b.sortedAttachments() {
 		if err := errors.Join(l.WriteImage(a), l.AppendDescriptor(a.descriptor)); err != nil {

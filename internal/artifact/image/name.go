@@ -45,7 +45,7 @@ func parseReference(ref string) (name.Reference, error) {
 	return r, nil
 }
 
-// checkComponents refuses a path that a registry could read as another one. No container runtime
+// checkComponents refuses a path that a registry could read as another path. No container runtime
 // accepts it, but go-containerregistry does.
 func checkComponents(path string) error {
 	for component := range strings.SplitSeq(path, "/") {
@@ -56,7 +56,7 @@ func checkComponents(path string) error {
 	return nil
 }
 
-// parseTag parses the name of a new image. Its String is the canonical name.
+// parseTag parses a new image's name. Its String is the canonical name.
 func parseTag(ref string) (name.Tag, error) {
 	r, err := parseReference(ref)
 	if err != nil {
@@ -102,7 +102,7 @@ func ParseBase(s string) (Base, error) {
 	return Base{Reference: s}, nil
 }
 
-// IsReference reports whether a base is the name of an image, and not a path.
+// IsReference reports whether a base is an image's name, and not a path.
 func IsReference(base string) bool {
 	_, err := parseReference(base)
 	return err == nil && !pathlike(base)
@@ -119,5 +119,5 @@ func pathlike(s string) bool {
 // IsLocal reports whether an image is in no registry: it goes to containerd of this machine.
 func IsLocal(reference string) bool { return strings.HasPrefix(reference, "localhost/") }
 
-// ReleaseInTag is replaced with the release, such as v1.24.3, in the image reference of a request.
+// ReleaseInTag is replaced with the release, such as v1.24.3, in a request's image reference.
 const ReleaseInTag = "{release}"

@@ -38,7 +38,7 @@ func sortedPlatforms(platforms []string) ([]string, error) {
 	return slices.Compact(sorted), nil
 }
 
-// elfPlatform returns the platform of a Linux program, or "" if it is unknown.
+// elfPlatform returns a Linux program's platform, or "" if it is unknown.
 func elfPlatform(f *elf.File) string {
 	little := f.Data == elf.ELFDATA2LSB
 	switch {
@@ -60,8 +60,8 @@ func elfPlatform(f *elf.File) string {
 	return ""
 }
 
-// programPlatform returns the platform of a program. ok is false for scripts and data, which fit
-// every platform.
+// programPlatform returns a program's platform. ok is false for scripts and data, which fit every
+// platform.
 func programPlatform(file string) (platform string, machine elf.Machine, ok bool) {
 	program, err := elf.Open(file)
 	if err != nil {

@@ -22,11 +22,11 @@ import (
 // defaultUnixEnv).
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// schedulerPlaces are where images have a kube-scheduler. Upstream's images have it at the first;
-// their entrypoint is /go-runner.
+// schedulerPlaces are the paths of kube-scheduler in images. Upstream's images have it at the
+// first; their entrypoint is /go-runner.
 var schedulerPlaces = []string{SchedulerPath, "/usr/bin/kube-scheduler", "/bin/kube-scheduler", "/kube-scheduler"}
 
-// logRunners are the names of the program that runs another one and writes its output to a file
+// logRunners are the names of the program that runs another program and writes its output to a file
 // (k8s.io/component-base/logs/kube-log-runner), the entrypoint of upstream's images.
 var logRunners = []string{"go-runner", "kube-log-runner"}
 
@@ -34,20 +34,20 @@ var logRunners = []string{"go-runner", "kube-log-runner"}
 type Program struct {
 	// Path is its path in the image.
 	Path string
-	// Missing is the first word of the container's command that names no program of the image, so
-	// that the container would not start. It is empty if no program is missing.
+	// Missing is the first word in the container's command that does not name a program in the image,
+	// so that the container would not start. It is empty if no program is missing.
 	Missing string
-	// Release is the label of the image with the release of its program, or empty.
+	// Release is the image's label with its program's release, or empty.
 	Release string
 }
 
-// ExtractProgram writes the scheduler of an image to the file to, which is replaced atomically.
-// command lists the programs that the container's command names: wrappers, then the scheduler. A
-// word without a slash is searched in the PATH of the image. Without a command, or if the image
-// does not have the scheduler that it names, it is a kube-scheduler at one of the usual places, or
-// else the program in the image's entrypoint.
+// ExtractProgram writes an image's scheduler to the file to, which is replaced atomically. command
+// lists the programs that the container's command names: wrappers, then the scheduler. A word
+// without a slash is searched in the image's PATH. Without a command, or if the image does not have
+// the scheduler that it names, it is a kube-scheduler at one of the usual places, or else the
+// program in the image's entrypoint.
 //
-// An empty platform means the platform of this machine. If the program does not exist, the error is
+// An empty platform means this machine's platform. If the program does not exist, the error is
 // fs.ErrNotExist.
 func ExtractProgram(
 	ctx context.Context, src Source, command []string, platform, to string,
@@ -176,8 +176,7 @@ func (s *search) copy(r io.Reader, h *tar.Header, at string, l limits, f *os.Fil
 	return errors.Join(truncate(f), copyOut(r, h, l, f))
 }
 
-// resolve follows the links of a path and returns the name of the program there, "" if there is
-// none.
+// resolve follows the links in a path and returns the program's name there, "" if there is none.
 func (s *search) resolve(candidate string) string {
 	name := strings.TrimPrefix(candidate, "/")
 	for range maxLinks {

@@ -15,7 +15,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// Registry is how to reach a registry.
+// Registry contains the credentials and certificates for a registry.
 type Registry struct {
 	// Keychain provides the credentials. If it is nil, none are used.
 	Keychain authn.Keychain
@@ -54,7 +54,7 @@ func (r Registry) options(ctx context.Context) ([]remote.Option, error) {
 type Pushed struct {
 	Reference string `json:"reference"`
 	Digest    string `json:"digest"`
-	// Referrers are the digests of its referrers: signatures, SBOMs, provenance.
+	// Referrers are its referrers' digests: signatures, SBOMs, provenance.
 	Referrers []string `json:"referrers"`
 }
 

@@ -86,8 +86,8 @@ func Resolve(
 	return ref, linuxArchitectures(found), nil
 }
 
-// linuxArchitectures returns the architectures of the platforms of an image. The index has them;
-// without an index they are in the configuration.
+// linuxArchitectures returns the architectures of an image's platforms. The index has them; without
+// an index they are in the configuration.
 func linuxArchitectures(found *remote.Descriptor) []string {
 	var platforms []*v1.Platform
 	if found.MediaType.IsIndex() {
@@ -120,7 +120,7 @@ func linuxArchitectures(found *remote.Descriptor) []string {
 	return slices.Compact(architectures)
 }
 
-// RegistryOf returns the host of the registry in the name of an image.
+// RegistryOf returns the registry host in an image name.
 func RegistryOf(ref string) (string, error) {
 	parsed, err := parseReference(ref)
 	if err != nil {
@@ -129,7 +129,7 @@ func RegistryOf(ref string) (string, error) {
 	return parsed.Context().RegistryStr(), nil
 }
 
-// SameRepository reports whether two image names are of one repository, regardless of their tags
+// SameRepository reports whether two image names are in one repository, regardless of their tags
 // and digests.
 func SameRepository(a, b string) (bool, error) {
 	first, err := parseReference(a)

@@ -9,8 +9,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// ParsePrefix reads the beginning of the names of repositories: a registry, and the components of a
-// path that may follow. It returns the form that [InRepositories] compares.
+// ParsePrefix reads the beginning of repository names: a registry, and the path components that may
+// follow. It returns the form that [InRepositories] compares.
 func ParsePrefix(text string) (string, error) {
 	const hint = "use REGISTRY or REGISTRY/PATH, such as registry.example.com/team or docker.io/library"
 	registry, path, hasPath := strings.Cut(text, "/")
@@ -31,8 +31,8 @@ func ParsePrefix(text string) (string, error) {
 	return shortRegistry(text), nil
 }
 
-// InRepositories reports whether the repository of an image is one of the prefixes of
-// [ParsePrefix], or below one of them: a/b is below a, and ab is not.
+// InRepositories reports whether an image's repository is one of the prefixes from [ParsePrefix],
+// or below one of them: a/b is below a, and ab is not.
 func InRepositories(ref string, prefixes []string) (bool, error) {
 	parsed, err := parseReference(ref)
 	if err != nil {

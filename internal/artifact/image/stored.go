@@ -19,12 +19,12 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// Limits of what is read of an image: anyone who can push to its repository can add attachments.
+// Limits for reading an image: anyone who can push to its repository can add attachments.
 const (
 	maxAttachments = 256
 	maxManifests   = 64
-	// maxAttachment is the size in bytes of the manifest of an attachment, which has 1 KiB, and
-	// maxDocuments the size of all documents that are read. A bill of materials has 150 KiB.
+	// maxAttachment is the maximum size in bytes of an attachment's manifest, which has 1 KiB, and
+	// maxDocuments the maximum size of all documents that are read. A bill of materials has 150 KiB.
 	maxAttachment = 64 << 10
 	maxDocuments  = 64 << 20
 	// maxManifest is the size in bytes of a manifest, an index or a configuration. It is parsed into
@@ -34,11 +34,11 @@ const (
 
 // Stored is an image in a registry or an OCI layout, as it is there.
 type Stored struct {
-	// Name is the name of the image by digest, or the path of the layout.
+	// Name is the image name with its digest, or the layout's path.
 	Name string
-	// Digest is the digest of the index, or of the only manifest: "sha256:…".
+	// Digest is the index's digest, or that of the only manifest: "sha256:…".
 	Digest string
-	// Manifests are the images of the platforms.
+	// Manifests are the platforms' images.
 	Manifests []Manifest
 
 	source   Source
@@ -46,8 +46,8 @@ type Stored struct {
 	attached func(ctx context.Context, subject v1.Hash) ([]v1.Image, error)
 }
 
-// Open reads the manifests of an image. The name of an image in a registry is resolved once. The
-// errors of a registry have a hint; a source without manifests is an Invalid error.
+// Open reads an image's manifests. An image name in a registry is resolved once. Registry errors
+// have a hint; a source without manifests is an Invalid error.
 func Open(ctx context.Context, src Source) (*Stored, error) {
 	switch {
 	case src.Archive != "":
@@ -80,7 +80,7 @@ func Open(ctx context.Context, src Source) (*Stored, error) {
 	return s, nil
 }
 
-// openLayout reads the only image of a layout.
+// openLayout reads a layout's only image.
 func openLayout(src Source) (*Stored, error) {
 	fail := func(err error) (*Stored, error) {
 		return nil, problem.Invalidf("", "read OCI layout %s: %w", src.Layout, err)
@@ -111,7 +111,7 @@ type storedLayout struct {
 	attached []v1.Descriptor
 }
 
-// readLayout reads the index of a layout, which is untrusted input.
+// readLayout reads a layout's index, which is untrusted input.
 func readLayout(dir string) (*storedLayout, error) {
 	info, err := os.Stat(filepath.Join(dir, "index.json"))
 	if err == nil && info.Size() > maxManifest {
@@ -158,7 +158,7 @@ func (s *storedLayout) attachments() ([]v1.Image, error) {
 	return images, nil
 }
 
-// read sets the digest and the manifests from the descriptor of the index or of the only manifest.
+// read sets the digest and the manifests from the descriptor of the index or the only manifest.
 func (s *Stored) read(
 	top v1.Descriptor, index func() (v1.ImageIndex, error), single func() (v1.Image, error),
 ) error {

@@ -18,10 +18,10 @@ import (
 // limits bound the content of an image that is read: anyone who can push to its repository chooses
 // the size to which it unpacks.
 type limits struct {
-	// program and layers are the bytes of a file that is copied, and of all layers, uncompressed.
+	// program and layers are the uncompressed bytes of a copied file and all layers.
 	program, layers int64
-	// entries is the number of files, directories and links in all layers, and names the bytes of
-	// their names and of the targets of links.
+	// entries is the number of files, directories and links in all layers, and names the number of
+	// bytes in their names and link targets.
 	entries, names int64
 }
 
@@ -37,11 +37,11 @@ const (
 	opaqueWhiteout = ".wh..wh..opq"
 )
 
-// walker visits the files of an image as a container sees them: layers flattened.
+// walker visits an image's files as a container sees them: layers flattened.
 type walker struct {
 	limits limits
-	// links are the links of the image: absolute or relative as they are in it, and hard links as
-	// absolute ones.
+	// links are the image's links: absolute or relative as they are in it, and hard links as absolute
+	// ones.
 	links map[string]string
 	visit func(at string, h *tar.Header, r io.Reader) error
 

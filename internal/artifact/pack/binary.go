@@ -25,7 +25,7 @@ const extractTimeout = time.Minute
 // FindScheduler finds the kube-scheduler in an image: in the build cache, this machine's
 // containerd, or the registry. It is extracted into dir if it has to be. command lists the programs
 // that the container's command names: wrappers, then the scheduler. The error is
-// configcheck.ErrNoBinary if it is unavailable; the result then has only the label of the image.
+// configcheck.ErrNoBinary if it is unavailable; the result then has only the image's label.
 func FindScheduler(
 	ctx context.Context, cache, reference string, command []string, dir string,
 ) (configcheck.Binary, error) {

@@ -58,9 +58,9 @@ func checkSignName(r Request) (string, error) {
 	return Repository(name), nil
 }
 
-// documents describe the image of a build.
+// documents describe a build's image.
 type documents struct {
-	// sboms has the bill of materials of the program for each platform.
+	// sboms has the program's bill of materials for each platform.
 	sboms map[string][]byte
 	// provenance is nil unless the build has a lock.
 	provenance []byte
@@ -68,7 +68,7 @@ type documents struct {
 	claims sign.Claims
 }
 
-// needsLock reports whether the provenance of the image is made, which only a scheduler has.
+// needsLock reports whether the image's provenance is made, which only a scheduler has.
 func (r Request) needsLock() bool {
 	return r.Lock != "" || r.Locked != "" || (r.SignKey != "" || r.Provenance != "") && r.product().recorded
 }
@@ -120,7 +120,7 @@ func readProgram(file string) (p sbom.Program, modules []build.ModuleSum, err er
 	return p, modules, err
 }
 
-// inputs returns the lock as the inputs of a provenance.
+// inputs returns the lock as a provenance's inputs.
 func (l *lock) inputs() (provenance.Build, error) {
 	text, err := l.marshal()
 	b := provenance.Build{
@@ -142,8 +142,8 @@ func (l *lock) inputs() (provenance.Build, error) {
 }
 
 // attach signs the image and its documents, and attaches them to it. A signature, and the
-// provenance, is attached to the index and to the manifest of each platform, since a runtime may
-// name either; the bill of materials to the manifest.
+// provenance, is attached to the index and to each platform's manifest, since a runtime may name
+// either; the bill of materials to the manifest.
 func (d *documents) attach(ctx context.Context, signer sign.Signer, made *image.Built) error {
 	if signer == nil {
 		return nil

@@ -18,7 +18,7 @@ const digestTimeout = 10 * time.Second
 
 // LocateRequest names an image to locate.
 type LocateRequest struct {
-	// Reference names the image, and PullPolicy is the pull policy of its pods, which may be empty.
+	// Reference names the image, and PullPolicy is its pods' pull policy, which may be empty.
 	Reference, PullPolicy string
 	// Here is set if one of the pods runs on this machine.
 	Here bool
@@ -28,10 +28,10 @@ type LocateRequest struct {
 
 // Located is an image as the nodes get it.
 type Located struct {
-	// Name has the digest of the image, so that the nodes run the image that is checked although its
-	// tag may move. It has none if the nodes have the image already: it is not in a registry, or the
-	// pull policy lets them use a local image and this node has it. It also has none, with a warning,
-	// if the registry does not return the digest.
+	// Name has the image's digest, so that the nodes run the image that is checked although its tag
+	// may move. It has none if the nodes have the image already: it is not in a registry, or the pull
+	// policy lets them use a local image and this node has it. It also has none, with a warning, if
+	// the registry does not return the digest.
 	Name string
 	// Architectures are the architectures of the image in its registry, or nil if unknown.
 	Architectures []string

@@ -20,13 +20,13 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// lock is the content of pmk-sched.lock: all inputs that decide the bytes of a scheduler's image,
-// so that the same image can be built again later.
+// lock is the content of pmk-sched.lock: all inputs that decide a scheduler image's bytes, so that
+// the same image can be built again later.
 type lock struct {
 	APIVersion string `yaml:"apiVersion"`
 	Kind       string `yaml:"kind"`
-	// PMKSched is the version of pmk-sched that wrote it. It is not compared: a difference explains
-	// others.
+	// PMKSched is the pmk-sched version that wrote it. It is not compared: a difference explains other
+	// differences.
 	PMKSched string `yaml:"pmkSched,omitempty"`
 	// Release is the Kubernetes release, Source where it came from, and Commit the commit of a git
 	// source.
@@ -35,8 +35,8 @@ type lock struct {
 	Rules  string `yaml:"rules,omitempty"`
 	Source string `yaml:"source"`
 	Commit string `yaml:"commit,omitempty"`
-	// Go is the version of the compiler. GoChosen reports whether `--go` chose it instead of the
-	// release, which changes the generated module too.
+	// Go is the compiler's version. GoChosen reports whether `--go` chose it instead of the release,
+	// which changes the generated module too.
 	Go       string `yaml:"go"`
 	GoChosen bool   `yaml:"goChosen,omitempty"`
 	// Base is the base image: NAME@sha256:…, or only the digest if it is not in a registry. It is
@@ -50,7 +50,7 @@ type lock struct {
 	Modules []string `yaml:"modules"`
 }
 
-// lockedPlugin is a compiled-in plugin with the hash of its sources.
+// lockedPlugin is a compiled-in plugin with its sources' hash.
 type lockedPlugin struct {
 	Name   string `yaml:"name"`
 	Origin string `yaml:"origin"`
@@ -147,17 +147,17 @@ func parseLock(file string, text []byte) (*lock, error) {
 	return l, nil
 }
 
-// locking writes or compares the lock of one build.
+// locking writes or compares one build's lock.
 type locking struct {
 	// lockFile is written, lockedFile is compared with, unless they are empty.
 	lockFile, lockedFile string
-	// needed is set if the lock of the build is made.
+	// needed is set if the build's lock is made.
 	needed        bool
 	locked, built *lock
 }
 
-// newLocking reads the lock to compare with. If the request leaves the patch of a release, the
-// version of a chosen Go or the digest of a tag open, newLocking sets it from the lock.
+// newLocking reads the lock to compare with. If the request leaves a release's patch, a chosen Go
+// minor's version or a tag's digest open, newLocking sets it from the lock.
 func newLocking(r *Request) (*locking, error) {
 	l := &locking{lockFile: r.Lock, lockedFile: r.Locked, needed: r.needsLock()}
 	if r.Locked == "" {
@@ -176,8 +176,8 @@ func newLocking(r *Request) (*locking, error) {
 	return l, l.pinBase(&r.Base)
 }
 
-// pinBase adds the locked digest to a base in a registry, unless the base has a digest or is
-// another one.
+// pinBase adds the locked digest to a base in a registry, unless the base has a digest or is a
+// different base.
 func (l *locking) pinBase(base *image.Base) error {
 	if base.Reference == "" || strings.Contains(base.Reference, "@") || !strings.Contains(l.locked.Base, "@") {
 		return nil
@@ -192,7 +192,7 @@ func (l *locking) pinBase(base *image.Base) error {
 // minorBranch matches a branch that names no patch.
 var minorBranch = regexp.MustCompile(`^(?:v|release-)?([0-9]+\.[0-9]+)$`)
 
-// isMinorOf reports whether a branch is the minor of a release: v1.24, 1.24 or release-1.24.
+// isMinorOf reports whether a branch is a release's minor: v1.24, 1.24 or release-1.24.
 func isMinorOf(branch string, release versions.Release) bool {
 	match := minorBranch.FindStringSubmatch(branch)
 	return match != nil && match[1] == release.MinorString()

@@ -28,7 +28,7 @@ func (e *LockedError) Hint() string {
 // CheckFailed reports that the build worked, and that it is not the locked one.
 func (e *LockedError) CheckFailed() bool { return true }
 
-// maxModules is how many differences of modules are listed: another release has hundreds.
+// maxModules is the maximum number of listed module differences: another release has hundreds.
 const maxModules = 10
 
 // differences returns how a build differs from the lock, one line each, the causes before their
@@ -58,7 +58,7 @@ func (l *lock) differences(built *lock) []string {
 	return list
 }
 
-// compiler returns the version of Go, and whether it was chosen.
+// compiler returns the Go version, and whether it was chosen.
 func (l *lock) compiler() string {
 	if l.GoChosen {
 		return l.Go + " (--go)"

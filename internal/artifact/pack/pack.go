@@ -1,5 +1,5 @@
 // Package pack makes images: [Run] compiles a program, packs it on a base, writes the image to its
-// destinations, and records the build that is in it. It also reads the contents of an image: its
+// destinations, and records the build that is in it. It also reads an image's contents: its
 // kube-scheduler and its plugins.
 package pack
 
@@ -29,15 +29,15 @@ const BranchAuto = "auto"
 type Request struct {
 	// Branch is a release, or BranchAuto: the cluster's release.
 	Branch string
-	// Nearest allows another patch of the minor if a module of Branch does not download.
+	// Nearest allows another patch in the minor if a module in Branch does not download.
 	Nearest bool
 	// Source is the source to compile instead of the release's modules.
 	Source string
-	// Go is the version of Go to compile with, as in build.Options.
+	// Go is the Go version to compile with, as in build.Options.
 	Go        string
 	Platforms []build.Platform
 	Base      image.Base
-	// Tag is the name of the image, in which [image.ReleaseInTag] is replaced.
+	// Tag is the image's name, in which [image.ReleaseInTag] is replaced.
 	Tag string
 	image.Destinations
 	// Binary is a file to write the bare program to; with several platforms the name of each file
@@ -50,12 +50,11 @@ type Request struct {
 	Imports []string
 	// Recipe is recorded with the image.
 	Recipe v1alpha1.Recipe
-	// Extender builds the extender instead of a scheduler, as that version of pmk-sched.
+	// Extender builds the extender instead of a scheduler, as pmk-sched Version.
 	Extender bool
 	Version  string
-	// Lock is a file to write the inputs that decide the bytes of the image to. Locked is such a
-	// file, from which the build must not differ. An empty Lock is not written, an empty Locked not
-	// compared.
+	// Lock is a file to write the inputs that decide the image's bytes to. Locked is such a file, from
+	// which the build must not differ. An empty Lock is not written, an empty Locked not compared.
 	Lock, Locked string
 	// SignKey signs the image, its SBOM and its provenance: the file of a private key, or a command
 	// after [sign.CommandPrefix]. If it is empty, the image is not signed.
@@ -63,14 +62,14 @@ type Request struct {
 	// SignName is the repository for which the image is signed. If it is empty, the signature is valid
 	// under every name.
 	SignName string
-	// SBOM and Provenance are files to write the bill of materials of the program and the provenance
-	// of the image to. If they are empty, no file is written.
+	// SBOM and Provenance are files to which the program's bill of materials and the image's
+	// provenance are written. If they are empty, no file is written.
 	SBOM, Provenance string
 	// Vulnerabilities is the directory of a vulnerability database to check the scheduler with, and
 	// VEX a file for the vulnerabilities that it does not call. Both may be empty.
 	Vulnerabilities, VEX string
-	// Self is the executable of pmk-sched, which is packed instead of a scheduler. If it is empty,
-	// a scheduler is packed.
+	// Self is the pmk-sched executable, which is packed instead of a scheduler. If it is empty, a
+	// scheduler is packed.
 	Self string
 	// Files are added to the image of Self.
 	Files []image.File
@@ -78,7 +77,7 @@ type Request struct {
 	Unconfirmed *Unconfirmed
 }
 
-// Result is the result of a build, and the location of the image.
+// Result is a build's result, with the image's location.
 type Result struct {
 	Reference string `json:"reference"`
 	Digest    string `json:"digest,omitempty"`
@@ -91,7 +90,7 @@ type Result struct {
 	// Rules is the minor release whose rules were used, if the tables do not have Release.
 	Rules string `json:"rules,omitempty"`
 	Go    string `json:"go"`
-	// GoNamed is the version that the release names, if Go is another one.
+	// GoNamed is the version that the release names, if Go is a different version.
 	GoNamed string `json:"goNamed,omitempty"`
 	Source  string `json:"source"`
 	// Plugins are those compiled in in addition to the in-tree ones.
@@ -101,7 +100,7 @@ type Result struct {
 	Written  []string       `json:"written"`
 	Binaries []Binary       `json:"binaries"`
 	Module   string         `json:"module,omitempty"`
-	// Vulnerabilities are those of the modules of the scheduler, if they were checked.
+	// Vulnerabilities are the vulnerabilities in the scheduler's modules, if they were checked.
 	Vulnerabilities []build.Vulnerability `json:"vulnerabilities,omitempty"`
 }
 
@@ -112,7 +111,7 @@ type Binary struct {
 	Size     int64  `json:"size"`
 }
 
-// Run makes the program of a request, packs it, and writes it and the image to their destinations.
+// Run makes a request's program, packs it, and writes it and the image to their destinations.
 func Run(ctx context.Context, r Request, s *session.Session) (*Result, error) {
 	if err := r.Unconfirmed.Check(); err != nil {
 		return nil, err

@@ -27,23 +27,23 @@ type Plugin struct {
 	Enable []string
 }
 
-// Contents are the plugins of an image.
+// Contents are an image's plugins.
 type Contents struct {
 	Plugins []profiles.Plugin
-	// Rules are the permissions that bundled plugins declare, by the name of the plugin.
+	// Rules are the permissions that bundled plugins declare, by the plugin's name.
 	Rules map[string]permissions.Rules
 	// Packages are the import paths of the plugins in Rules, from which [BundledRules] makes them
 	// again.
 	Packages map[string]string
-	// Recipe describes the build of the image. It is nil if the image was not built on this machine.
+	// Recipe describes the image's build. It is nil if the image was not built on this machine.
 	Recipe *v1alpha1.Recipe
 	// Undeclared are plugins that declare permissions in code that is not part of pmk-sched.
 	Undeclared []plugins.Info
 }
 
-// ReadPlugins describes the plugins of an image: the declared ones, or, if declared is empty, the
-// plugins that the image was built with on this machine. [image.ReleaseInTag] in the name of the
-// image is replaced with the release.
+// ReadPlugins describes an image's plugins: the declared ones, or, if declared is empty, the
+// plugins that the image was built with on this machine. [image.ReleaseInTag] in the image's name
+// is replaced with the release.
 func ReadPlugins(
 	ctx context.Context, s *session.Session, reference string, release versions.Release, declared []Plugin,
 ) (*Contents, error) {
@@ -114,7 +114,7 @@ func (c *Contents) Warn(s *session.Session) {
 	}
 }
 
-// describe returns Contents with the permissions of the plugins.
+// describe returns Contents with the plugins' permissions.
 func describe(infos []plugins.Info) *Contents {
 	c := &Contents{Rules: map[string]permissions.Rules{}, Packages: map[string]string{}}
 	c.addRules(infos)
@@ -134,8 +134,8 @@ func (c *Contents) addRules(infos []plugins.Info) {
 	}
 }
 
-// BundledRules returns the permissions that bundled plugins declare, by the name of the plugin.
-// packages are their import paths.
+// BundledRules returns the permissions that bundled plugins declare, by the plugin's name. packages
+// are their import paths.
 func BundledRules(packages map[string]string) map[string]permissions.Rules {
 	rules := map[string]permissions.Rules{}
 	for name, path := range packages {
@@ -169,7 +169,7 @@ func PluginNames(infos []plugins.Info) []string {
 	return names
 }
 
-// hashLength is how much of the plugins' hash is in a tag.
+// hashLength is the length of the plugins' hash in a tag.
 const hashLength = 10
 
 // TagSuffix returns the suffix of a tag for images with plugins. It differs for other plugins or

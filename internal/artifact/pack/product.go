@@ -25,17 +25,17 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// projectURL is where the sources of pmk-sched are.
+// projectURL is the URL of the pmk-sched sources.
 const projectURL = "https://github.com/pmk-sched/pmk-sched"
 
 type product struct {
-	// path is the path of the program in the image. Its last element is the name of the program.
+	// path is the program's path in the image. Its last element is the program's name.
 	path string
 	// compile compiles the program, or finds it.
 	compile func(ctx context.Context, r Request, s *session.Session) (*build.Result, error)
 	// ofRelease reports whether the image has a label with the release.
 	ofRelease bool
-	// recorded reports whether the build of the image is recorded for deploy.
+	// recorded reports whether the image's build is recorded for deploy.
 	recorded bool
 }
 
@@ -138,7 +138,7 @@ func ResolveBranch(ctx context.Context, s *session.Session, branch string) (vers
 	return release, err
 }
 
-// ChooseBranch returns the tag of the release of a branch, unless the release is to be found on the
+// ChooseBranch returns the tag of a branch's release, unless the release is to be found on the
 // cluster.
 func ChooseBranch(ctx context.Context, s *session.Session, branch string) (string, error) {
 	if branch == "" || branch == BranchAuto {

@@ -70,10 +70,10 @@ func hasManifest(made *image.Built, digest string) (bool, error) {
 		slices.ContainsFunc(manifests, func(m image.Manifest) bool { return m.Digest == digest }), err
 }
 
-// sourceModules is the source of a build from the modules of the release.
+// sourceModules is the source value for a build from the release's modules.
 const sourceModules = "modules"
 
-// request returns the request that builds the image of a lock.
+// request returns the request that builds a lock's image.
 func (l *lock) request(from ImageRequest) (Request, error) {
 	r := Request{Branch: l.Release, Base: from.Base, Imports: l.Imports, Version: from.Version, Plugins: from.Plugins}
 	if l.Source != sourceModules {

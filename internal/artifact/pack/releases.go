@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// ReleasesType is the media type of a release index in a registry, and the artifactType of its
-	// manifest.
+	// ReleasesType is the media type of a release index in a registry, and its manifest's
+	// artifactType.
 	ReleasesType = "application/vnd.pmk-sched.releases.v1+yaml"
-	// ReleasesTag is the tag of a release index in the repository of its images.
+	// ReleasesTag is the tag of a release index in its images' repository.
 	ReleasesTag = "releases"
 )
 

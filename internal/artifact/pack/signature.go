@@ -57,9 +57,9 @@ type SignatureRequest struct {
 	Release func(versions.Release) error
 }
 
-// VerifySignature verifies that a key signed an image of a registry, and that the name and the
-// release in the signature, if any, are those of the request. It returns the name of the image with
-// the digest. The error is an [UnsignedError] if there is no such signature.
+// VerifySignature verifies that a key signed a registry image, and that the signature's name and
+// release, if any, are those in the request. It returns the image name with the digest. The error
+// is an [UnsignedError] if there is no such signature.
 func VerifySignature(ctx context.Context, r SignatureRequest) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, signatureTime)
 	defer cancel()
@@ -110,8 +110,8 @@ func (r SignatureRequest) compare(s *sign.Statement) error {
 	return r.Release(release)
 }
 
-// ParseKey reads a public key in PEM, and returns the same key in one form and its identifier:
-// base64 of the SHA-256 digest of its DER encoding.
+// ParseKey reads a public key in PEM, and returns the same key in one form and its identifier: the
+// base64-encoded SHA-256 digest of its DER encoding.
 func ParseKey(text []byte) (key, id string, err error) {
 	public, err := sign.ParsePublicKey(text)
 	if err != nil {
@@ -168,7 +168,7 @@ func (a *attestations) add(key *sign.PublicKey, bundle []byte) {
 	}
 }
 
-// predicates returns the signed predicates of a type.
+// predicates returns a type's signed predicates.
 func (a *attestations) predicates(predicateType string) []json.RawMessage {
 	var list []json.RawMessage
 	for _, s := range a.signed {

@@ -14,12 +14,12 @@ import (
 
 // Scheduler is a kube-scheduler to run on this machine, with its configuration.
 type Scheduler struct {
-	// Name of the scheduler. If it is empty, it is the default scheduler.
+	// Name of the scheduler. Defaults to the default scheduler.
 	Name string
 	// Branch is the release, or [BranchAuto].
 	Branch string
-	// Plugins and Imports are compiled in. From is the source of Kubernetes, and Go the version of
-	// Go, as in [Request].
+	// Plugins and Imports are compiled in. From is the Kubernetes source, and Go the Go version, as in
+	// [Request].
 	Plugins  []Plugin
 	Imports  []string
 	From, Go string
@@ -49,9 +49,9 @@ type Compiled struct {
 	Plugins []profiles.Plugin
 }
 
-// Compile compiles the kube-scheduler of a release with the plugins of r for this machine, or finds
-// it in the build cache: it is the binary that an image of the same plugins has. Without plugins it
-// is found by [Finder].
+// Compile compiles a release's kube-scheduler with r's plugins for this machine, or finds it in the
+// build cache: it is the binary in an image with the same plugins. Without plugins it is found by
+// [Finder].
 func Compile(ctx context.Context, s *session.Session, release versions.Release, r Scheduler) (*Compiled, error) {
 	if err := r.Unconfirmed.Check(); err != nil {
 		return nil, err

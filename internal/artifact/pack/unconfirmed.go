@@ -9,11 +9,11 @@ import (
 // named nor confirmed. Every user who can write to the cluster can choose it, so that [Run] and
 // [Compile] refuse the request. A caller that has asked the user sets the field to nil.
 type Unconfirmed struct {
-	// Origin is where it was read, such as "revision 3 of my-scheduler".
+	// Origin is the place from which it was read, such as "revision 3 of my-scheduler".
 	Origin string
 	// Image is the name of the image to write. It is empty if code is compiled to run it here.
 	Image string
-	// Content are lines about the code and the base of the image, in the words of the cluster.
+	// Content are lines about the image's code and base, in the cluster's words.
 	Content []string
 }
 

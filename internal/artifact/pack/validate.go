@@ -36,8 +36,8 @@ const (
 	byRules  = "knowledge" // the built-in rules
 )
 
-// Validate validates a configuration with the built-in rules, and also with the kube-scheduler of
-// the release if one was built on this machine. It is valid if both accept it.
+// Validate validates a configuration with the built-in rules, and also with the release's
+// kube-scheduler if one was built on this machine. It is valid if both accept it.
 func Validate(ctx context.Context, s *session.Session, r profiles.ValidateRequest) (*Validation, error) {
 	rules, err := profiles.Validate(r)
 	if err != nil {
@@ -71,8 +71,8 @@ func Validate(ctx context.Context, s *session.Session, r profiles.ValidateReques
 	return v, nil
 }
 
-// addBinary adds the verdict of a kube-scheduler: the reason why it refuses the document, or "" if
-// it accepts it. It never makes a document valid that the rules reject.
+// addBinary adds a kube-scheduler's verdict: the reason why it refuses the document, or "" if it
+// accepts it. It never makes a document valid that the rules reject.
 func (v *Validation) addBinary(origin, refusal string) {
 	v.By, v.Judge = byBinary, "built-in rules and "+origin
 	if refusal != "" {
@@ -80,8 +80,8 @@ func (v *Validation) addBinary(origin, refusal string) {
 	}
 }
 
-// releaseBinary finds a kube-scheduler of the release in the build cache with the plugins of the
-// document. missing is the reason why there is none.
+// releaseBinary finds a kube-scheduler for the release in the build cache with the document's
+// plugins. missing is the reason for not finding one.
 func releaseBinary(
 	s *session.Session, r profiles.ValidateRequest, v *profiles.Validation,
 ) (binary configcheck.Binary, missing string) {

@@ -59,7 +59,7 @@ type ImageCheck struct {
 type ImageReport struct {
 	Image  string `json:"image"`
 	Digest string `json:"digest"`
-	// Key identifies the public key: base64 of the SHA-256 digest of its DER encoding.
+	// Key identifies the public key: the base64-encoded SHA-256 digest of its DER encoding.
 	Key    string       `json:"key"`
 	Checks []ImageCheck `json:"checks"`
 }
@@ -83,7 +83,7 @@ type verifier struct {
 	place   image.Base
 	stored  *image.Stored
 	report  *ImageReport
-	// programs of the image by platform, and their modules as lines of a lock.
+	// programs in the image by platform, and their modules as lock lines.
 	programs map[string]sbom.Program
 	modules  []string
 	// lock of the signed provenance, or nil.
@@ -92,10 +92,10 @@ type verifier struct {
 	isIndex bool
 }
 
-// VerifyImage verifies the content of an image, its signature, and the signed documents of the key:
-// the bill of materials and the provenance against the program, and with Rebuild the bytes of the
-// image against a new build. Of a release index it verifies the content and the signature. The
-// error is about the request or the registry; a check that fails is in the report.
+// VerifyImage verifies an image's content, its signature, and the documents that the key signed:
+// the bill of materials and the provenance against the program, and with Rebuild the image's bytes
+// against a new build. For a release index, it verifies the content and the signature. The error is
+// about the request or the registry; a check that fails is in the report.
 func VerifyImage(ctx context.Context, s *session.Session, r ImageRequest) (report *ImageReport, err error) {
 	text, err := problem.ReadFile("--key", r.Key)
 	if err != nil {
@@ -198,7 +198,7 @@ func (v *verifier) readImage(ctx context.Context, dir string) error {
 	return nil
 }
 
-// check adds a check of the whole image with the outcome of err, and reports whether it passed.
+// check adds a whole-image check with the outcome of err, and reports whether it passed.
 func (v *verifier) check(name string, err error) bool {
 	c := ImageCheck{Name: name, Outcome: CheckPassed}
 	if err != nil {
@@ -209,7 +209,7 @@ func (v *verifier) check(name string, err error) bool {
 }
 
 // any adds a check that passes if one of the documents has no differences: a key may have signed
-// documents of other tools too.
+// other tools' documents too.
 func (v *verifier) any(
 	name, platform string, documents []json.RawMessage, compare func(json.RawMessage) ([]string, error),
 ) {
@@ -228,8 +228,7 @@ func (v *verifier) any(
 	v.report.Checks = append(v.report.Checks, c)
 }
 
-// compareProvenance compares a provenance with its lock, and the lock with the programs of the
-// image.
+// compareProvenance compares a provenance with its lock, and the lock with the image's programs.
 func (v *verifier) compareProvenance(document json.RawMessage) ([]string, error) {
 	text, err := provenance.ReadLock(document)
 	if err != nil {
@@ -254,12 +253,12 @@ func (v *verifier) compareProvenance(document json.RawMessage) ([]string, error)
 	return differences, nil
 }
 
-// compareImage compares the binaries and the modules of a lock with the programs of an image, which
-// may be the image of one platform of several.
+// compareImage compares the binaries and modules in a lock with an image's programs. The image may
+// be for one of several platforms.
 func (l *lock) compareImage(programs map[string]sbom.Program, modules []string) []string {
 	var binaries []lockedBinary
 	for platform, p := range programs {
-		// The platform of an image may have a variant, the platform of a build has none: linux/arm64/v8.
+		// An image's platform may have a variant, a build's platform has none: linux/arm64/v8.
 		parts := strings.SplitN(platform, "/", 3)
 		binaries = append(binaries, lockedBinary{Platform: strings.Join(parts[:min(2, len(parts))], "/"), SHA256: p.SHA256})
 	}

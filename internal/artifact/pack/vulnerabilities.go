@@ -11,7 +11,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/vex"
 )
 
-// writeVEX writes the vulnerabilities that the program does not call to the file of the request.
+// writeVEX writes the vulnerabilities that the program does not call to the request's file.
 func writeVEX(ctx context.Context, r Request, result *Result) error {
 	if r.VEX == "" {
 		return nil
@@ -31,7 +31,7 @@ func writeVEX(ctx context.Context, r Request, result *Result) error {
 // VulnerableError is returned when a program calls functions with known vulnerabilities.
 type VulnerableError struct {
 	Program string
-	// Called are the IDs of the vulnerabilities.
+	// Called are the vulnerabilities' IDs.
 	Called []string
 }
 

@@ -25,7 +25,7 @@ const packages = "github.com/pmk-sched/pmk-sched/scheduler/plugins"
 // Rules returns the permissions that a plugin with the given arguments (YAML, or nil) needs.
 type Rules = func(args []byte) ([]rbacv1.PolicyRule, error)
 
-// All returns the Rules of each bundled plugin, by the name of its directory.
+// All returns each bundled plugin's Rules, by its directory's name.
 func All() map[string]Rules {
 	all := map[string]Rules{}
 	for name, declared := range map[string]func(scheduler.Arguments) ([]rbacv1.PolicyRule, error){

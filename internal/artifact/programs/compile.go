@@ -19,7 +19,7 @@ func ofKubernetes(names []string) []build.Program {
 	return programs
 }
 
-// modules returns the modules of the names that are not main packages of Kubernetes.
+// modules returns the modules for the names that are not main packages in Kubernetes.
 func (f *Finder) modules(r Request, names []string) []build.ModuleOptions {
 	var modules []build.ModuleOptions
 	for _, m := range []struct{ name, module, version, main string }{
@@ -76,7 +76,7 @@ func (f *Finder) compile(ctx context.Context, r Request, names []string) (map[st
 	return found, nil
 }
 
-// Compiled returns the programs of a build by name.
+// Compiled returns a build's programs by name.
 func Compiled(result *build.Result) map[string]Program {
 	found := map[string]Program{}
 	for _, b := range result.Binaries {

@@ -13,8 +13,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// fromDirectory returns the programs of the directory that the user names. They may be of another
-// patch of the release's minor. Kwok is not one of Kubernetes' programs and may be absent.
+// fromDirectory returns the programs in the directory that the user names. They may be from another
+// patch of the release's minor. Kwok is not a Kubernetes program and may be absent.
 func (f *Finder) fromDirectory(ctx context.Context, r Request) (map[string]Program, error) {
 	found := map[string]Program{}
 	for _, name := range r.Names {
@@ -32,8 +32,9 @@ func (f *Finder) fromDirectory(ctx context.Context, r Request) (map[string]Progr
 	return found, nil
 }
 
-// fromAssets returns the programs in the directory of envtest if its API server is of the release's
-// minor. envtest has one release for all projects of a machine, so another one is not an error.
+// fromAssets returns the programs in envtest's directory if its API server is from the release's
+// minor. envtest has one release for all projects on a machine, so a different release is not an
+// error.
 func (f *Finder) fromAssets(ctx context.Context, r Request) map[string]Program {
 	found := map[string]Program{}
 	if f.Assets == "" {
@@ -70,7 +71,7 @@ func inDirectory(ctx context.Context, dir, name string, r Request) (Program, err
 	return Program{Name: name, Version: version, Origin: file, SHA256: sum, Path: file}, err
 }
 
-// sameMinor checks the version of a program. Any etcd serves a release; kubeadm expects a version.
+// sameMinor checks a program's version. Any etcd serves a release; kubeadm expects a version.
 func sameMinor(name, version string, r Request) error {
 	if hasOwnVersion(name) {
 		if name == Etcd && r.EtcdVersion != "" && version != r.EtcdVersion {

@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// reachTime is how long servers may take to answer at all. Without a network the user waits so
-	// long for the compiler to start.
+	// reachTime is the maximum time for servers to answer at all. Without a network, the user waits
+	// that long for the compiler to start.
 	reachTime = 4 * time.Second
 	// maxProgram is the size in bytes of the largest program that is accepted. The largest one that
 	// Kubernetes has published is below 160 MB.
@@ -90,8 +90,8 @@ func answer(ctx context.Context, servers []string) error {
 	return nil
 }
 
-// registryURL returns the URL of a registry, as package name of go-containerregistry chooses its
-// scheme: loopback addresses do not use TLS.
+// registryURL returns a registry's URL, with the scheme that go-containerregistry's package name
+// chooses: loopback addresses do not use TLS.
 func registryURL(registry string) string {
 	host, _, _ := strings.Cut(registry, "/")
 	if loopback.Is(host) {
@@ -150,7 +150,7 @@ func (f *Finder) download(ctx context.Context, from, to string) error {
 	return os.Chmod(to, 0o755)
 }
 
-// checksum reads a file with the digest of another one.
+// checksum reads a file with another file's digest.
 func checksum(ctx context.Context, from string) (string, error) {
 	body, err := open(ctx, from)
 	if err != nil {

@@ -1,11 +1,11 @@
-// Package programs finds the programs of Kubernetes that labs and simulations run. Kubernetes
+// Package programs finds the Kubernetes programs that labs and simulations run. Kubernetes
 // publishes these programs, so they are compiled only if they cannot be found anywhere else:
 //
-//   - in a directory that the user names, or in the directory of envtest (directory.go);
+//   - in a directory that the user names, or in envtest's directory (directory.go);
 //   - in the cache: compiled before, or downloaded before (store.go);
-//   - in the images and on the download site of Kubernetes (published.go, download.go), or on
-//     mirrors of both;
-//   - in the Go modules of the release, which internal/artifact/build compiles.
+//   - in the Kubernetes images and on the download site (published.go, download.go), or on mirrors
+//     of both;
+//   - in the release's Go modules, which internal/artifact/build compiles.
 //
 // Each program is reported with its origin and its SHA-256 digest. A download is used only if its
 // digest is the published one and the program prints the version that it was found by.
@@ -33,23 +33,23 @@ const (
 	Auto = "auto"
 	// Build compiles all programs, or takes those that were compiled before.
 	Build = "build"
-	// Published never compiles a program of Kubernetes.
+	// Published never compiles a Kubernetes program.
 	Published = "published"
 )
 
-// Names of programs that are not main packages of Kubernetes.
+// Names of programs that are not main packages in Kubernetes.
 const (
-	// Etcd is the database of the API server.
+	// Etcd is the API server's database.
 	Etcd = "etcd"
-	// Runner is the entrypoint of the images that Kubernetes releases. It is the same program in
-	// all of them, and its source is part of Kubernetes from 1.23 on.
+	// Runner is the entrypoint of the images that Kubernetes releases. It is the same program in all
+	// images, and its source is part of Kubernetes from 1.23 on.
 	Runner = "go-runner"
 	// Kwok simulates the nodes of labs. Kubernetes does not publish it: it is compiled unless a
 	// bundle had it.
 	Kwok = "kwok"
 )
 
-// hasOwnVersion reports whether a program is not one of a release of Kubernetes.
+// hasOwnVersion reports whether a program does not belong to a Kubernetes release.
 func hasOwnVersion(name string) bool { return name == Etcd || name == Runner || name == Kwok }
 
 // The modules that the runner and kwok are compiled from. KwokVersion works with every supported
@@ -65,14 +65,14 @@ const (
 // Program is a program for this machine.
 type Program struct {
 	Name string `json:"name"`
-	// Version is the release of Kubernetes, or the version of etcd.
+	// Version is the Kubernetes release, or the etcd version.
 	Version string `json:"version,omitempty"`
 	// Origin is the place where the program was found: a path, an image with its digest, a URL, or
 	// a module.
 	Origin string `json:"origin"`
 	// SHA256 is the digest of the file in lower-case hexadecimal.
 	SHA256 string `json:"sha256"`
-	// Path is the path of the file. Copy it, never change it.
+	// Path is the file's path. Copy it, never change it.
 	Path string `json:"-"`
 }
 
@@ -84,8 +84,8 @@ func (p Program) String() string {
 // Finder finds programs.
 type Finder struct {
 	build.Environment
-	// From is Auto, Build, Published, or the absolute path of a directory with the programs. If it
-	// is empty, it is Auto.
+	// From is Auto, Build, Published, or the absolute path of a directory with the programs. Defaults
+	// to Auto.
 	From string
 	// Assets is the directory of envtest (KUBEBUILDER_ASSETS). It may be empty.
 	Assets string
@@ -94,14 +94,14 @@ type Finder struct {
 	// Note reports a message. It may be nil.
 	Note func(text string)
 
-	// reach is how long servers may take to answer at all. If it is 0, it is reachTime.
+	// reach is the maximum time for servers to answer at all. Defaults to reachTime.
 	reach time.Duration
 }
 
 // Request names programs.
 type Request struct {
 	Release versions.Release
-	// Names are the names of programs of Kubernetes, such as kubelet, and Etcd, Runner or Kwok.
+	// Names are the names of Kubernetes programs, such as kubelet, and Etcd, Runner or Kwok.
 	Names []string
 	// EtcdVersion is the version of etcd, such as v3.5.3. If it is empty, it is the version in a
 	// directory, or the version that was downloaded or unpacked for the release, or
@@ -109,9 +109,9 @@ type Request struct {
 	EtcdVersion string
 }
 
-// etcdVersion returns the version to download or to compile. kubeadm of some release runs every
-// version that is requested, so Kubernetes publishes its image (DefaultEtcdVersion in
-// cmd/kubeadm/app/constants/constants.go; build.EtcdVersion is that of 1.36).
+// etcdVersion returns the version to download or to compile. Some release's kubeadm runs every
+// requested version, so Kubernetes publishes its image (DefaultEtcdVersion in
+// cmd/kubeadm/app/constants/constants.go; build.EtcdVersion is 1.36's).
 func (r Request) etcdVersion() string { return cmp.Or(r.EtcdVersion, build.EtcdVersion) }
 
 // Find returns the programs by name. It reports each program that was not in the cache.
@@ -133,7 +133,7 @@ func (f *Finder) Find(ctx context.Context, r Request) (found map[string]Program,
 }
 
 // findElsewhere adds to found the programs that are not in a directory that the user names and need
-// no compiler. missing returns the names of the others.
+// no compiler. missing returns the missing programs' names.
 func (f *Finder) findElsewhere(
 	ctx context.Context, r Request, found map[string]Program, missing func() []string,
 ) error {
@@ -183,10 +183,10 @@ func (f *Finder) note(format string, args ...any) {
 // report reports a program that is not in the cache yet.
 func (f *Finder) report(p Program) { f.note("%s", p) }
 
-// Kubernetes returns the names of the programs of a release that every lab runs.
+// Kubernetes returns the names of the release programs that every lab runs.
 func Kubernetes() []string {
 	return []string{"kube-apiserver", "kube-controller-manager", build.KubeScheduler, "kubelet", "kube-proxy", "kubectl"}
 }
 
-// OfLabs returns the names of the programs that labs of any layout and simulations run.
+// OfLabs returns the names of the programs that simulations and labs with any layout run.
 func OfLabs() []string { return append(Kubernetes(), "kubeadm", Runner, Etcd, Kwok) }

@@ -19,14 +19,14 @@ import (
 )
 
 const (
-	// DefaultRegistry has the images of Kubernetes (kubeadm's default, cmd/kubeadm/app/apis/kubeadm).
+	// DefaultRegistry has the Kubernetes images (kubeadm's default, cmd/kubeadm/app/apis/kubeadm).
 	DefaultRegistry = "registry.k8s.io"
 	// DefaultDownloads has the programs of nodes, with checksums (kubernetes.io/releases/download).
 	DefaultDownloads = "https://dl.k8s.io"
 
-	// fetchTime is how long one program may take to arrive.
+	// fetchTime is the maximum time to download one program.
 	fetchTime = 10 * time.Minute
-	// together is how many programs are downloaded at a time.
+	// together is the number of concurrent downloads.
 	together = 3
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
 )
 
-// versionTime is how long a program may take to print its version.
+// versionTime is the maximum time for a program to print its version.
 const versionTime = 20 * time.Second
 
 // versionOf runs a program and returns the version that it prints. It fails if the program is not

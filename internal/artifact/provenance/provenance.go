@@ -1,6 +1,6 @@
 // Package provenance describes how an image was built, as a SLSA provenance v1 (slsa.dev, "Build:
-// Provenance"), from the lock of its build, and compares a provenance with a lock. The same lock
-// gives the same document. It does no I/O.
+// Provenance"), from its build's lock, and compares a provenance with a lock. The same lock gives
+// the same document. It does no I/O.
 package provenance
 
 import (
@@ -15,21 +15,20 @@ import (
 )
 
 const (
-	// BuildType is the URI of the meaning of the parameters, which docs/signing.md describes.
+	// BuildType is the URI for the parameters' meaning, which docs/signing.md describes.
 	BuildType = "https://github.com/pmk-sched/pmk-sched/blob/main/docs/signing.md#build-type-v1"
-	// Builder is the URI of the builder: any machine that runs `pmk-sched build`, of which SLSA
-	// demands nothing beyond level 1.
+	// Builder is the builder's URI: any machine that runs `pmk-sched build`, for which SLSA requires
+	// nothing beyond level 1.
 	Builder = "https://github.com/pmk-sched/pmk-sched/blob/main/docs/signing.md#builder"
 	// LockName is the name of the lock in the byproducts.
 	LockName = "pmk-sched.lock"
 )
 
-// Build has the inputs of a build: the content of its lock.
+// Build has a build's inputs: its lock's content.
 type Build struct {
-	// Release is the Kubernetes release; Source is where it came from, with the Commit of a git
-	// source.
+	// Release is the Kubernetes release; Source is the origin of its source, with the Commit for git.
 	Release, Source, Commit string
-	// Go is the version of the compiler, Base the base image, NAME@sha256:… or only the digest.
+	// Go is the compiler's version, Base the base image, NAME@sha256:… or only the digest.
 	Go, Base string
 	// GoChosen reports whether the user chose Go instead of the release.
 	GoChosen bool
@@ -41,11 +40,11 @@ type Build struct {
 	Modules []Module
 	// Version of pmk-sched.
 	Version string
-	// Lock is the text of the lock.
+	// Lock is the lock's text.
 	Lock []byte
 }
 
-// Plugin is a compiled-in plugin with the hash of its sources.
+// Plugin is a compiled-in plugin with its sources' hash.
 type Plugin struct {
 	Name   string `json:"name"`
 	Origin string `json:"origin"`
@@ -68,7 +67,7 @@ type definition struct {
 	ResolvedDependencies []resource `json:"resolvedDependencies"`
 }
 
-// external are the parameters of the user.
+// external are the user's parameters.
 type external struct {
 	Release   string   `json:"release"`
 	Source    string   `json:"source"`
@@ -103,7 +102,7 @@ type builder struct {
 	Version map[string]string `json:"version,omitempty"`
 }
 
-// New returns the predicate of a provenance as JSON.
+// New returns a provenance's predicate as JSON.
 func New(b Build) ([]byte, error) {
 	text, err := json.Marshal(newPredicate(b))
 	if err != nil {
@@ -163,7 +162,7 @@ func dependencies(b Build) []resource {
 	return list
 }
 
-// ReadLock returns the lock in the predicate of a provenance. Both are untrusted input.
+// ReadLock returns the lock in a provenance's predicate. Both are untrusted input.
 func ReadLock(text []byte) ([]byte, error) {
 	p, err := decode(text)
 	if err != nil {

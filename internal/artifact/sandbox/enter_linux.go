@@ -10,23 +10,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unprivilegedID is the ID of the user and the group of programs.
+// unprivilegedID is the user and group ID of programs.
 const unprivilegedID = 65534
 
-// Limits of a program. kube-scheduler v1.24.3 checks a configuration with 60 MiB of memory and 800
-// MiB of address space, most of which Go only reserves. The limit on address space is for Linux
-// before 4.7, where RLIMIT_DATA does not count mapped memory.
+// Limits for a program. kube-scheduler v1.24.3 checks a configuration with 60 MiB memory and 800
+// MiB address space, most of which Go only reserves. The limit on address space is for Linux before
+// 4.7, where RLIMIT_DATA does not count mapped memory.
 const (
 	memoryLimit       = 1 << 30
 	addressSpaceLimit = 6 << 30
 	fileSizeLimit     = 16 << 20
 	openFilesLimit    = 256
 	cpuSecondsLimit   = 120
-	// processesLimit counts the processes of all programs of the same user on the machine.
+	// processesLimit counts the processes in all programs of the same user on the machine.
 	processesLimit = 1024
 )
 
-// Limits of a program that [Start] starts. Its memory is limited by the memory of the machine.
+// Limits for a program that [Start] starts. Its memory is limited by the machine's memory.
 const (
 	serviceFileSizeLimit  = 8 << 30 // the log of a scheduler that is explained
 	serviceOpenFilesLimit = 64 << 10
@@ -39,14 +39,15 @@ const (
 	modeShared   = "shared"   // in the namespaces of the caller
 )
 
-// reportFD is where Enter writes why it failed, as a [failure]; executing the program closes it.
-// For a service it is a socket, through which Enter sends sockets before, as sentSockets.
+// reportFD is the file descriptor to which Enter writes the reason for its failure, as a [failure];
+// executing the program closes it. For a service it is a socket, through which Enter sends sockets
+// first, as sentSockets.
 const (
 	reportFD    = 3
 	sentSockets = "sockets"
 )
 
-// Kinds of failures: of the isolation, or of the program itself, which fails without isolation too.
+// Kinds of failures: in the isolation, or in the program itself, which fails without isolation too.
 const (
 	failedToIsolate = "isolate"
 	failedToExecute = "execute"
@@ -103,7 +104,8 @@ func (e entry) isolate() error {
 	return nil
 }
 
-// raiseLoopback makes 127.0.0.1 of the new network usable: schedulers of 1.20–1.22 listen on it.
+// raiseLoopback makes 127.0.0.1 in the new network usable: schedulers from 1.20 to 1.22 listen on
+// it.
 func raiseLoopback() error {
 	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -121,7 +123,7 @@ func raiseLoopback() error {
 	return nil
 }
 
-// connect sends the sockets of a service.
+// connect sends a service's sockets.
 func (e entry) connect() error {
 	if !e.Service {
 		return nil
@@ -172,7 +174,7 @@ func (e entry) limit() error {
 		limits[unix.RLIMIT_NPROC] = processes // a user of a desktop has more
 	}
 	for resource, most := range limits {
-		// The one of package syscall, so that Exec does not restore the number of open files.
+		// The function in package syscall, so that Exec does not restore the number of open files.
 		if err := syscall.Setrlimit(resource, &syscall.Rlimit{Cur: most, Max: most}); err != nil {
 			return fmt.Errorf("set resource limit %d: %w", resource, err)
 		}

@@ -18,12 +18,13 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// failure is why a program was not executed.
+// failure is the reason for not executing a program.
 type failure struct{ kind, text string }
 
 // Run runs a program until it ends, ctx ends, or its time is over. dir is an existing directory for
 // its root, removed afterwards, which only this user can enter. A program that fails or is killed
-// is a result; the error is why it could not be run: [ErrUnavailable] if it cannot be isolated.
+// is a result; the error is the reason for not running it: [ErrUnavailable] if it cannot be
+// isolated.
 func Run(ctx context.Context, dir string, p Program) (result *Result, err error) {
 	root, err := p.prepare(dir)
 	if err != nil {
@@ -130,7 +131,7 @@ func checkExecutable(root string) error {
 	return nil
 }
 
-// start runs the program once. The failure is why it was not executed.
+// start runs the program once. The failure is the reason for not executing it.
 func (p Program) start(ctx context.Context, root, mode string) (*Result, *failure, error) {
 	// PR_SET_PDEATHSIG is about the thread that started the process.
 	runtime.LockOSThread()

@@ -1,4 +1,4 @@
-// Package sandbox runs a program of an image on this machine. An image is content that others
+// Package sandbox runs an image's program on this machine. An image is content that other people
 // wrote, so its program gets no more than it needs:
 //
 //   - a separate, read-only root directory with nothing in it but the program and its files;
@@ -46,7 +46,7 @@ const OutputPath = "/" + outputName
 // Path returns the path by which a program sees one of its files.
 func Path(name string) string { return "/" + name }
 
-// Result is how a program ended.
+// Result is the outcome of running a program.
 type Result struct {
 	// Status is its exit status; -1 if it was killed.
 	Status int
@@ -56,11 +56,12 @@ type Result struct {
 	Wrote bool
 	// TimedOut reports whether it was killed because of Program.Timeout.
 	TimedOut bool
-	// Shared is why it was not separated from the network and the processes of this machine, or empty.
+	// Shared is the reason for not separating it from this machine's network and processes. It is
+	// empty if it was separated.
 	Shared string
 }
 
-// Names in the root of a program.
+// Names in a program's root.
 const (
 	programName = "program"
 	outputName  = "output"

@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	// dialSockets is how many connections to a program are possible. The caller keeps them open, so
-	// that it needs a few only.
+	// dialSockets is the maximum number of connections to a program. The caller keeps them open, so
+	// that it needs only a few.
 	dialSockets = 100
-	// dialTime is how long the program may take to accept a connection.
+	// dialTime is the maximum time for the program to accept a connection.
 	dialTime = 5 * time.Second
-	// mostSent is how many file descriptors one message can have (SCM_MAX_FD in the kernel).
+	// mostSent is the maximum number of file descriptors in one message (SCM_MAX_FD in the kernel).
 	mostSent = 253
 )
 

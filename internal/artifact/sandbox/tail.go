@@ -1,6 +1,6 @@
 package sandbox
 
-// textLimit is how much of the output of a program is kept.
+// textLimit is the maximum number of bytes kept from a program's output.
 const textLimit = 256 << 10
 
 // tail keeps the end of its input.

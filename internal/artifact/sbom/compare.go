@@ -66,7 +66,7 @@ func modules(components []cyclonedx.Component) map[string]string {
 	return all
 }
 
-// maxDifferences is how many modules are listed.
+// maxDifferences is the maximum number of listed modules.
 const maxDifferences = 10
 
 func compareModules(documented, linked map[string]string) []string {

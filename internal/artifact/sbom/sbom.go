@@ -1,6 +1,6 @@
-// Package sbom makes the software bill of materials of a program in an image, and compares one with
-// a program: a CycloneDX 1.6 document of the modules that the Go linker recorded in the program,
-// the Go standard library and the base image. The same program gives the same document.
+// Package sbom makes the software bill of materials for a program in an image, and compares one
+// with a program: a CycloneDX 1.6 document with the modules that the Go linker recorded in the
+// program, the Go standard library and the base image. The same program gives the same document.
 package sbom
 
 import (
@@ -19,7 +19,7 @@ import (
 
 // Program is a Go program in an image.
 type Program struct {
-	// Go is the version of the compiler, such as go1.18.3.
+	// Go is the compiler's version, such as go1.18.3.
 	Go string
 	// SHA256 of the file, in lower-case hexadecimal.
 	SHA256 string
@@ -30,7 +30,7 @@ type Program struct {
 // Module is a Go module with its sum as in a go.sum file, which is empty for a directory.
 type Module struct{ Path, Version, Sum string }
 
-// Options describe the image of the program.
+// Options describe the program's image.
 type Options struct {
 	// Name of the program, such as kube-scheduler, and its Version.
 	Name, Version string
@@ -38,18 +38,18 @@ type Options struct {
 	Platform string
 	// Base is the base image: NAME@sha256:…, or only the digest. If it is empty, it is left out.
 	Base string
-	// Tool is the version of pmk-sched.
+	// Tool is the pmk-sched version.
 	Tool string
 }
 
 const (
-	// propertySum has the sum of a module as in go.sum: it is not the digest of a file.
+	// propertySum has a module's sum as in go.sum: it is not a file's digest.
 	propertySum      = "pmk-sched:go.sum"
 	propertyPlatform = "pmk-sched:platform"
 	golangType       = "pkg:golang/"
 )
 
-// New returns the SBOM of a program as JSON.
+// New returns a program's SBOM as JSON.
 func New(p Program, o Options) ([]byte, error) {
 	main := cyclonedx.Component{
 		BOMRef: o.Name, Type: cyclonedx.ComponentTypeApplication, Name: o.Name, Version: o.Version,
@@ -107,13 +107,13 @@ func goComponents(p Program) []cyclonedx.Component {
 	return components
 }
 
-// PackageURL returns the package URL of a Go module (github.com/package-url/purl-spec, golang).
+// PackageURL returns a Go module's package URL (github.com/package-url/purl-spec, golang).
 func PackageURL(path, version string) string {
 	return golangType + path + "@" + url.QueryEscape(version)
 }
 
-// library describes a module. The name of the standard library is stdlib, as in the vulnerability
-// database of Go.
+// library describes a module. The standard library's name is stdlib, as in Go's vulnerability
+// database.
 func library(path, version, sum string) cyclonedx.Component {
 	purl := PackageURL(path, version)
 	c := cyclonedx.Component{

@@ -15,8 +15,8 @@ import (
 // ownModule is the module of pmk-sched, whose package scheduler the plugins use.
 const ownModule = "github.com/pmk-sched/pmk-sched"
 
-// portableModule adds a copy of packages of pmk-sched as a separate module, and go.mod and go.sum
-// with the versions that pmk-sched itself is built with.
+// portableModule adds a copy of pmk-sched packages as a separate module, and go.mod and go.sum with
+// the versions that pmk-sched itself is built with.
 func portableModule(files map[string][]byte, p *newPlugin, dirs ...string) error {
 	own, err := modfile.Parse("go.mod", pmksched.GoMod, nil)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package scaffold creates the module of a new plugin: code, tests, README, pmk-sched.yaml, a
-// scenario and a CI workflow.
+// Package scaffold creates a new plugin's module: code, tests, README, pmk-sched.yaml, a scenario
+// and a CI workflow.
 package scaffold
 
 import (
@@ -33,11 +33,11 @@ import (
 //go:embed templates/plugin
 var pluginTemplates embed.FS
 
-// Kinds of plugins, which are directories of templates.
+// Plugin kinds, which are template directories.
 const (
 	// Portable plugins fit every release.
 	Portable = "portable"
-	// Native plugins use the framework of one release.
+	// Native plugins use one release's framework.
 	Native = "native"
 	// Extender is a portable plugin with a program that serves it as a scheduler extender.
 	Extender = "extender"
@@ -51,10 +51,10 @@ type Request struct {
 	Kind string
 	// Name as the user writes it, such as MyPlugin or my-plugin.
 	Name string
-	// Dir is the directory to create. If it is empty, it is the name in lower case. Module is the
-	// path of the module. If it is empty, it is example.com/NAME.
+	// Dir is the directory to create. Defaults to the name in lower case. Module is the module's path.
+	// Defaults to example.com/NAME.
 	Dir, Module string
-	// Branch is the release of a native plugin, and of the plugin's pmk-sched.yaml. If it is empty
+	// Branch is the release for a native plugin, and for the plugin's pmk-sched.yaml. If it is empty
 	// or "auto", the newest release is used.
 	Branch string
 }
@@ -62,7 +62,7 @@ type Request struct {
 // Result is the created module.
 type Result struct {
 	Dir, Package string
-	// Release is the release of a native plugin, and the newest one that a portable plugin is for.
+	// Release is a native plugin's release, and the newest one that a portable plugin is for.
 	Release versions.Release
 }
 
@@ -73,7 +73,7 @@ type newPlugin struct {
 	Module, Branch, Minor, Go             string
 	// Releases are the releases that the plugin is tested with, the first one on every change.
 	Releases []string
-	// The rest is how the framework of a native plugin's release is written: Pkg is the package of
+	// The remaining fields describe the framework in a native plugin's release: Pkg is the package of
 	// Handle and Plugin, Status the package of Status.
 	Context, New, Newest         bool
 	Pkg, State, NodeInfo, Status string
@@ -143,8 +143,8 @@ func noteBatching(s *session.Session, kind string, release versions.Release) err
 	return nil
 }
 
-// testedReleases returns the release of a native plugin, and for a portable one its release and
-// some of all that are supported.
+// testedReleases returns a native plugin's release, and for a portable one its release and some of
+// all that are supported.
 func testedReleases(kind string, release versions.Release) []string {
 	list := []string{release.String()}
 	if kind == Native {

@@ -18,8 +18,8 @@ const CommandPrefix = "exec:"
 // maxAnswer bounds the output of a command in bytes.
 const maxAnswer = 64 << 10
 
-// Command is a Signer whose key only a program of the user can use, such as a client of a key
-// management service.
+// Command is a Signer whose key only a user's program can use, such as a key management service
+// client.
 type Command struct {
 	words  []string
 	public *PublicKey

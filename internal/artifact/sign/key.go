@@ -80,7 +80,7 @@ func describe(key any) string {
 	return "a key of " + kind
 }
 
-// Hint identifies the key: base64 of the SHA-256 digest of its DER encoding.
+// Hint identifies the key: the base64-encoded SHA-256 digest of its DER encoding.
 func (k *PublicKey) Hint() string { return k.hint }
 
 // PEM returns the key in PEM, the same text for the same key.
@@ -148,7 +148,7 @@ func firstBlock(text []byte) *pem.Block {
 func (k *PrivateKey) Public() *PublicKey { return k.public }
 
 // Sign returns a signature that depends on the key and the digest only (RFC 6979): signing an image
-// again does not make another one.
+// again does not make another signature.
 func (k *PrivateKey) Sign(_ context.Context, digest [hashSize]byte) ([]byte, error) {
 	signature, err := k.key.Sign(nil, digest[:], crypto.SHA256)
 	if err != nil {

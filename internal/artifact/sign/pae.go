@@ -7,8 +7,8 @@ import (
 
 const hashSize = sha256.Size
 
-// encodingDigest returns the SHA-256 digest of the pre-authentication encoding of a payload: the
-// bytes that a DSSE signature is over (dsse, protocol.md, "Signature Definition").
+// encodingDigest returns the SHA-256 digest of a payload's pre-authentication encoding: the bytes
+// that a DSSE signature is over (dsse, protocol.md, "Signature Definition").
 func encodingDigest(payload []byte) [hashSize]byte {
 	h := sha256.New()
 	fmt.Fprintf(h, "DSSEv1 %d %s %d ", len(payloadType), payloadType, len(payload))

@@ -1,6 +1,6 @@
 // Package sign makes and verifies signed statements about images: an ECDSA signature over an
-// in-toto statement in a DSSE envelope, in the JSON of a Sigstore bundle. cosign verifies it with
-// the public key and without a network.
+// in-toto statement in a DSSE envelope, in a Sigstore bundle's JSON. cosign verifies it with the
+// public key and without a network.
 //
 // The formats: in-toto Statement v1 (in-toto/attestation, spec/v1/statement.md), DSSE v1
 // (secure-systems-lab/dsse, protocol.md and envelope.md), Sigstore bundle v0.3
@@ -17,7 +17,7 @@ import (
 	"fmt"
 )
 
-// BundleType is the media type of a bundle, and the artifact type of a manifest that has one.
+// BundleType is a bundle's media type, and the artifact type of a manifest that has one.
 const BundleType = "application/vnd.dev.sigstore.bundle.v0.3+json"
 
 // The types of predicates.
@@ -52,11 +52,11 @@ type Statement struct {
 type Claims struct {
 	// Name is the canonical name of the repository for which the image is released.
 	Name string `json:"name,omitempty"`
-	// Release of Kubernetes of the kube-scheduler in the image: "v1.24.3".
+	// Release is the Kubernetes release of the image's kube-scheduler: "v1.24.3".
 	Release string `json:"release,omitempty"`
 }
 
-// Claims returns the claims in the predicate of a signature. cosign's has no predicate.
+// Claims returns the claims in a signature's predicate. cosign's has no predicate.
 func (s *Statement) Claims() (c Claims, err error) {
 	if len(s.Predicate) == 0 {
 		return c, nil

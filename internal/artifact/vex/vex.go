@@ -46,7 +46,7 @@ func Write(w io.Writer, p Program, list []build.Vulnerability) error {
 	return nil
 }
 
-// component returns the module of a vulnerability. Its reference is its package URL.
+// component returns a vulnerability's module. Its reference is its package URL.
 func component(v build.Vulnerability) cdx.Component {
 	purl := sbom.PackageURL(v.Module, v.Version)
 	return cdx.Component{
@@ -74,7 +74,7 @@ func vulnerability(v build.Vulnerability, ref string) cdx.Vulnerability {
 	}
 }
 
-// database returns the name of the database of an alias.
+// database returns the name of an alias's database.
 func database(alias string) string {
 	switch prefix, _, _ := strings.Cut(alias, "-"); prefix {
 	case "CVE":

@@ -10,7 +10,7 @@ import (
 
 // The preflight checks are skipped: they pull images, and look for a service manager and for kernel
 // modules of the machine. CoreDNS and kube-proxy are skipped: a lab has no DNS, and runs kube-proxy
-// as a process, since the images of a lab have no iptables.
+// as a process, since a lab's images have no iptables.
 
 // InitArgs returns the arguments of "kubeadm init". shared uploads the certificates for further
 // control-plane nodes.
@@ -27,7 +27,7 @@ func JoinArgs(config string) []string {
 	return []string{"join", "--config=" + config, "--skip-phases=preflight"}
 }
 
-// ImagesArgs returns the arguments of the kubeadm command that prints the images of a cluster.
+// ImagesArgs returns the arguments for the kubeadm command that prints a cluster's images.
 func ImagesArgs(config string) []string {
 	return []string{"config", "images", "list", "--config=" + config}
 }
@@ -45,17 +45,16 @@ func UpgradeApplyArgs(r versions.Release) []string {
 // UpgradeNodeArgs returns the arguments of the command that upgrades another node.
 func UpgradeNodeArgs() []string { return []string{"upgrade", "node", ignoreChecks} }
 
-// Components of a control plane that kubeadm runs as static pods, by the names of their images and
-// of the pods.
+// Components of a control plane that kubeadm runs as static pods, by their image and pod names.
 func Components() []string {
 	return []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
 }
 
-// Images are the images of a cluster, by the last element of their names, such as "pause".
+// Images are a cluster's images, by the last element of their names, such as "pause".
 type Images map[string]string
 
-// ParseImages reads the output of the command with [ImagesArgs]. The images of every component and
-// "pause" must be in it.
+// ParseImages reads the output of the command with [ImagesArgs]. It must contain the images for
+// every component and "pause".
 func ParseImages(list string) (Images, error) {
 	images := Images{}
 	for ref := range strings.FieldsSeq(list) {

@@ -1,5 +1,5 @@
-// Package kubeadm renders the input of kubeadm for a lab: configuration in the API of a release,
-// and command lines. It does no I/O.
+// Package kubeadm renders kubeadm's input for a lab: configuration in a release's API, and command
+// lines. It does no I/O.
 package kubeadm
 
 import (
@@ -14,14 +14,14 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Port is the port of every API server.
+// Port is every API server's port.
 const Port = 6443
 
 // Cluster is the configuration that all nodes of a cluster share.
 type Cluster struct {
 	Release versions.Release
-	// Endpoint is the host and port of the load balancer in front of the API servers. It is empty if
-	// the cluster has one control-plane node and no load balancer.
+	// Endpoint is the load balancer's host and port in front of the API servers. It is empty if the
+	// cluster has one control-plane node and no load balancer.
 	Endpoint string
 	// Services is the network of the Services.
 	Services string
@@ -34,15 +34,15 @@ type Cluster struct {
 
 // Node is a node for which kubeadm runs.
 type Node struct {
-	// Name is the name of the Node object. It must be the host name.
+	// Name is the Node object's name. It must be the host name.
 	Name         string
 	Address      netip.Addr
 	ControlPlane bool
 }
 
-// Discovery is how a node that joins finds and trusts the cluster.
+// Discovery is the information with which a joining node finds and trusts the cluster.
 type Discovery struct {
-	// Server is the host and port of an API server or of the load balancer.
+	// Server is the host and port of an API server or the load balancer.
 	Server string
 	// CAHash is the hash of the cluster's CA, "sha256:…".
 	CAHash string
@@ -100,7 +100,7 @@ func (c Cluster) registration(n Node) object {
 	return object{"name": n.Name, "criSocket": "unix://" + c.Socket, "kubeletExtraArgs": args}
 }
 
-// extraArgs returns the arguments of a component, which are a list in v1beta4.
+// extraArgs returns a component's arguments, which are a list in v1beta4.
 func (c Cluster) extraArgs(args map[string]string) any {
 	if c.Release.Rules().KubeadmAPI != "kubeadm.k8s.io/v1beta4" {
 		return args
@@ -112,7 +112,7 @@ func (c Cluster) extraArgs(args map[string]string) any {
 	return list
 }
 
-// kubelet is the configuration of every kubelet. kubeadm sets the other fields.
+// kubelet is every kubelet's configuration. kubeadm sets the other fields.
 func (c Cluster) kubelet() object {
 	k := object{
 		"apiVersion":      "kubelet.config.k8s.io/v1beta1",
@@ -135,8 +135,8 @@ func (c Cluster) kubelet() object {
 // how full the machine's disk is.
 func KubeletTuning() map[string]any {
 	return map[string]any{
-		// Create the mirror pod of a static pod that started before the API server in the next
-		// round instead of a minute later.
+		// Create the mirror pod for a static pod that started before the API server in the next round
+		// instead of a minute later.
 		"syncFrequency": "2s",
 		// Report a node that has become ready at its next status check.
 		"nodeStatusUpdateFrequency": "1s",

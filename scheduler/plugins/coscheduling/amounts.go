@@ -10,7 +10,7 @@ import (
 
 type amounts = scheduler.Amounts
 
-// sumOf returns a plus the amounts in other of the resources of a.
+// sumOf returns a plus other's amounts for the resources in a.
 func sumOf(a, other amounts) amounts {
 	sum := amounts{}
 	for name, amount := range a {
@@ -31,8 +31,8 @@ func exceeds(a, other amounts) bool {
 	return false
 }
 
-// needOf returns the least that count of the pods request: for each resource the sum of the
-// smallest requests.
+// needOf returns the minimum requests for count pods: for each resource the sum of the smallest
+// requests.
 func needOf(pods []*corev1.Pod, count int) amounts {
 	each := map[corev1.ResourceName][]int64{}
 	for _, pod := range pods {

@@ -20,21 +20,20 @@ const (
 
 // Arguments are the plugin's arguments in the configuration. Durations are strings such as "30s".
 type Arguments struct {
-	// GroupLabel is the label of pods with the name of their group, "scheduling.x-k8s.io/pod-group" by
-	// default. A group is in one namespace.
+	// GroupLabel is the pod label with the group's name, "scheduling.x-k8s.io/pod-group" by default. A
+	// group is in one namespace.
 	GroupLabel string `json:"groupLabel,omitempty"`
-	// MinMemberLabel is the label of pods with the size of their group, "pmk-sched.io/min-member" by
-	// default: so many pods are placed together, or none. It is not read for a group that has a
-	// PodGroup.
+	// MinMemberLabel is the pod label with the group's size, "pmk-sched.io/min-member" by default: so
+	// many pods are placed together, or none. It is not read for a group that has a PodGroup.
 	MinMemberLabel string `json:"minMemberLabel,omitempty"`
-	// PodGroups is whether sizes are read from PodGroups of scheduling.x-k8s.io/v1alpha1: Auto (the
-	// default), if their CustomResourceDefinition is installed, or Ignore.
+	// PodGroups selects whether sizes are read from PodGroups of scheduling.x-k8s.io/v1alpha1: Auto
+	// (the default), if their CustomResourceDefinition is installed, or Ignore.
 	PodGroups string `json:"podGroups,omitempty"`
-	// Timeout is how long the first pods of a group keep their room on nodes for the others, "1m" by
-	// default, at most "14m". The scheduleTimeoutSeconds of a PodGroup takes precedence. Other groups
-	// leave room for the pods without a node no longer than Timeout.
+	// Timeout is the time for which a group's first pods keep their room on nodes for its other pods,
+	// "1m" by default, at most "14m". A PodGroup's scheduleTimeoutSeconds takes precedence. Other
+	// groups leave room for the pods without a node no longer than Timeout.
 	Timeout string `json:"timeout,omitempty"`
-	// Backoff is how long a group waits that could not be placed.
+	// Backoff is the delay before a group that could not be placed is retried.
 	Backoff Backoff `json:"backoff,omitempty"`
 }
 

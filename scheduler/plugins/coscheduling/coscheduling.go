@@ -1,16 +1,16 @@
-// Package coscheduling is a portable plugin that places the pods of a group together or not at all,
-// as distributed training, MPI and Spark need it.
+// Package coscheduling is a portable plugin that places a group's pods together or not at all, as
+// distributed training, MPI and Spark need it.
 //
-// Pods with the same group label are a group. Its pods are tried when so many of them exist as the
-// group's size says and the free room of the cluster may suffice. Each one that gets a node keeps
-// it and waits for the others at Permit. When all have a node, they are bound; when one of them
-// gets none or time is up, all give up their nodes, and the group waits until the cluster has more
-// room or a back-off is over. Several groups are tried at the same time only if there is room for
-// all of them, so that they cannot take each other's room and wait forever. If they get in each
-// other's way nevertheless, the first one keeps its nodes and the others wait for their turn.
+// Pods with the same group label are a group. Its pods are tried when as many exist as the group's
+// size and the cluster's free room may suffice. Each one that gets a node keeps it and waits for
+// the group's other pods at Permit. When all have a node, they are bound; when one pod gets none or
+// time is up, all give up their nodes, and the group waits until the cluster has more room or a
+// back-off is over. Several groups are tried at the same time only if there is room for all of
+// them, so that they cannot take each other's room and wait forever. If they get in each other's
+// way nevertheless, the first group keeps its nodes and the other groups wait for their turn.
 //
 // The plugin does not sort the queue. A scheduler has one order for all profiles, and a second
-// plugin for it prevents its start. The plugin does not depend on the order of the queue.
+// plugin for it prevents its start. The plugin does not depend on the queue's order.
 package coscheduling
 
 import (
@@ -46,7 +46,7 @@ type Coscheduling struct {
 
 	mu    sync.Mutex
 	gangs map[string]*gang
-	// first is the group that the others make room for, if two have got in each other's way.
+	// first is the group that the other groups make room for, if two have got in each other's way.
 	first *gang
 	// bystanders are pods without a group that found no room while pods of a group kept theirs.
 	bystanders map[types.UID]*podState
@@ -110,14 +110,14 @@ func (c *Coscheduling) Name() string { return Name }
 
 // EventsToRegister returns the events that may make room for a group, and the pods that another
 // scheduler bound. Other new pods of a group are not among them: the scheduler tries those anyway,
-// and the plugin has it retry the others.
+// and the plugin has it retry the other pods.
 func (c *Coscheduling) EventsToRegister() []scheduler.ClusterEvent {
 	return append(scheduler.RoomEvents(c.podHelps),
 		scheduler.ClusterEvent{Resource: scheduler.EventPod, Action: scheduler.ActionAdd, Helps: c.podHelps})
 }
 
-// Sign returns the group of the pod. The plugin accepts or turns away a pod as a whole, at
-// PreFilter, which runs for each pod.
+// Sign returns the pod's group. The plugin accepts or turns away a pod as a whole, at PreFilter,
+// which runs for each pod.
 func (c *Coscheduling) Sign(_ context.Context, pod *corev1.Pod) (interface{}, *scheduler.Status) {
 	return c.settings.group(pod), nil
 }
@@ -178,7 +178,7 @@ func (c *Coscheduling) Unreserve(_ context.Context, _ scheduler.State, pod *core
 	}
 }
 
-// Permit lets the pods of a group pass when enough of them have a node.
+// Permit lets a group's pods pass when enough of them have a node.
 func (c *Coscheduling) Permit(ctx context.Context, _ scheduler.State, pod *corev1.Pod,
 	_ string) (*scheduler.Status, time.Duration) {
 	key := c.settings.group(pod)
@@ -217,7 +217,7 @@ const (
 	resultUnplaced = "unplaced"
 	// resultTimeout: time was up.
 	resultTimeout = "timeout"
-	// resultYielded: the group made room for another one.
+	// resultYielded: the group made room for another group.
 	resultYielded = "yielded"
 )
 

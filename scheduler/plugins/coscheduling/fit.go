@@ -11,7 +11,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// shape is a pod that requests the same as count others, and that the same nodes can run.
+// shape is a pod that requests the same as count other pods, and that the same nodes can run.
 type shape struct {
 	pod     *corev1.Pod
 	request amounts
@@ -20,7 +20,7 @@ type shape struct {
 	apart bool
 }
 
-// shapesOf returns the shapes of pods. The pods of a group mostly have one.
+// shapesOf returns the shapes of pods. The pods in a group mostly have the same shape.
 func shapesOf(pods []*corev1.Pod) (all []*shape) {
 	for _, pod := range pods {
 		request, apart, known := scheduler.PodRequests(pod), keepsApart(pod), false
@@ -76,8 +76,8 @@ func sameNodes(a, b *corev1.PodSpec) bool {
 		reflect.DeepEqual(a.Affinity, b.Affinity) && reflect.DeepEqual(a.Tolerations, b.Tolerations)
 }
 
-// placeable returns how many of the pods of a group may get a node: on each node as many as fit
-// there, without the pods for which gone returns true. It is more than a group gets if pods of
+// placeable returns the number of a group's pods that may get a node: on each node as many as fit
+// there, without the pods for which gone returns true. It is more than a group gets if pods with
 // several shapes share nodes, or if other plugins reject nodes.
 func placeable(nodes []scheduler.NodeInfo, shapes []*shape, gone func(*corev1.Pod) bool) (sum int) {
 	for _, s := range shapes {
@@ -86,7 +86,7 @@ func placeable(nodes []scheduler.NodeInfo, shapes []*shape, gone func(*corev1.Po
 	return sum
 }
 
-// usable returns the nodes that can run a pod of one of the shapes.
+// usable returns the nodes that can run a pod with one of the shapes.
 func usable(nodes []scheduler.NodeInfo, shapes []*shape) (all []scheduler.NodeInfo) {
 	for _, node := range nodes {
 		for _, s := range shapes {
@@ -99,7 +99,7 @@ func usable(nodes []scheduler.NodeInfo, shapes []*shape) (all []scheduler.NodeIn
 	return all
 }
 
-// room returns how many of the pods of a shape may get a node.
+// room returns the number of the shape's pods that may get a node.
 func (s *shape) room(nodes []scheduler.NodeInfo, gone func(*corev1.Pod) bool) (sum int) {
 	for _, node := range nodes {
 		if sum >= s.count {

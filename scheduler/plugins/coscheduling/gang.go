@@ -25,12 +25,12 @@ type gang struct {
 	scheduler string
 	// releasing is set after that failed, until all pods that waited have given up their nodes.
 	releasing bool
-	// queued is set while the group waits for others that are being placed, and woken is when a pod
-	// was last retried for its turn.
+	// queued is set while the group waits for other groups that are being placed, and woken is the
+	// time of the last retry for its turn.
 	queued bool
 	woken  time.Time
-	// failures is the number of failures in a row, until is the end of the back-off, and room is the
-	// free room of the nodes that can run its pods when the last attempt began.
+	// failures is the number of consecutive failures, until is the end of the back-off, and room is
+	// the free room on the nodes that can run its pods when the last attempt began.
 	failures int
 	until    time.Time
 	room     amounts
@@ -56,7 +56,7 @@ func (s *podState) waiting() bool { return s.reserved && !s.allowed }
 
 func newGang(key string) *gang { return &gang{key: key, pods: map[types.UID]*podState{}} }
 
-// state returns the state of a pod, which it creates.
+// state returns a pod's state, which it creates.
 func (g *gang) state(pod *corev1.Pod) *podState {
 	s := g.pods[pod.UID]
 	if s == nil {
@@ -68,7 +68,7 @@ func (g *gang) state(pod *corev1.Pod) *podState {
 	return s
 }
 
-// waiting returns the pods that have a node and wait for the others.
+// waiting returns the pods that have a node and wait for the other pods.
 func (g *gang) waiting() []*corev1.Pod {
 	var all []*corev1.Pod
 	for _, s := range g.pods {
@@ -79,9 +79,9 @@ func (g *gang) waiting() []*corev1.Pod {
 	return all
 }
 
-// wake has a pod that was turned away retried. The others follow when that one has a node. A pod
-// that no node could run is retried too: events do that, but not in 1.20 to 1.22 if another group
-// gave up its nodes.
+// wake has a pod that was turned away retried. The other pods follow when that pod has a node. A
+// pod that no node could run is retried too: events do that, but not in 1.20 to 1.22 if another
+// group gave up its nodes.
 func (g *gang) wake(now time.Time) (found bool) {
 	woken := false
 	for _, s := range g.pods {
@@ -108,8 +108,8 @@ func (g *gang) wakeAll(now time.Time) {
 }
 
 // settle is the time until the scheduler has put a pod that was turned away into the queue of
-// unschedulable pods, and has taken the resources of a pod that gave up its node off that node. A
-// retry before is lost.
+// unschedulable pods, and has released the node resources of a pod that gave up its node. A retry
+// before is lost.
 const settle = 300 * time.Millisecond
 
 func (s *podState) retry(now time.Time) { s.due = now.Add(settle) }
@@ -117,7 +117,7 @@ func (s *podState) retry(now time.Time) { s.due = now.Add(settle) }
 func (s *podState) hold(now time.Time) { s.held, s.due = now, time.Time{} }
 
 type count struct {
-	// size is how many are placed together.
+	// size is the number of pods that are placed together.
 	size    int
 	timeout time.Duration
 	// placed have a node, or have succeeded in the same run. pending have none.
@@ -131,10 +131,10 @@ type count struct {
 	oldest   time.Time
 }
 
-// missing is how many pods must be placed until the group is.
+// missing returns the number of pods to place until the group is complete.
 func (n count) missing() int { return n.size - n.placed }
 
-// before reports whether a group of these pods goes before another one.
+// before reports whether a group of these pods goes before another group.
 func (n count) before(other count) bool {
 	if n.priority != other.priority {
 		return n.priority > other.priority
@@ -142,7 +142,7 @@ func (n count) before(other count) bool {
 	return n.oldest.Before(other.oldest)
 }
 
-// count counts the pods of a group, and forgets the states of pods that are bound or deleted. The
+// count counts a group's pods, and forgets the states of pods that are bound or deleted. The
 // problem is a text for the user if the group has no size.
 func (c *Coscheduling) count(g *gang) (n count, problem string) {
 	all := c.pods.of(g.key)
@@ -183,7 +183,7 @@ func (c *Coscheduling) count(g *gang) (n count, problem string) {
 }
 
 // sizeOf returns how many pods of a group are placed together, and how long they wait for each
-// other: from its PodGroup, or the largest number in the labels of its pods.
+// other: from its PodGroup, or the largest number in its pods' labels.
 func (c *Coscheduling) sizeOf(key string, all []*corev1.Pod) (size int, timeout time.Duration, problem string) {
 	timeout = c.settings.timeout
 	if c.groups != nil {

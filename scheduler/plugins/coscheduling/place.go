@@ -10,12 +10,12 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// slack is how much longer the scheduler waits at Permit than the plugin, so that the plugin
-// decides for all pods at once.
+// slack is the additional time that the scheduler waits at Permit compared to the plugin, so that
+// the plugin decides for all pods at once.
 const slack = 30 * time.Second
 
-// The caller of the methods in this file and in retry.go holds the lock, unless the comment of a
-// method states that it takes the lock.
+// The caller of the methods in this file and in retry.go holds the lock, unless the method's
+// comment states that it takes the lock.
 
 // lock takes the lock for methods that count pods, which see the pods as they are from now on.
 func (c *Coscheduling) lock() {
@@ -23,7 +23,7 @@ func (c *Coscheduling) lock() {
 	c.pods.scanned = nil
 }
 
-// gang returns the state of a group, which it creates.
+// gang returns a group's state, which it creates.
 func (c *Coscheduling) gang(key string) *gang {
 	g := c.gangs[key]
 	if g == nil {
@@ -128,8 +128,8 @@ func (c *Coscheduling) claimedByOthers(g *gang) (claimed, kept amounts) {
 	return claimed, kept
 }
 
-// keptByOthers returns a function that reports whether a pod waits for its group, another one that
-// is being placed or gives up its nodes.
+// keptByOthers returns a function that reports whether a pod waits for its group, another group
+// that is being placed or gives up its nodes.
 func (c *Coscheduling) keptByOthers(g *gang) func(*corev1.Pod) bool {
 	return func(pod *corev1.Pod) bool {
 		other := c.gangs[c.settings.group(pod)]
@@ -211,7 +211,7 @@ func (c *Coscheduling) unplaceable(ctx context.Context, key string, pod *corev1.
 	if len(rivals) == 0 {
 		return c.fail(ctx, g, resultUnplaced)
 	}
-	// The first of them keeps its nodes, so that one of them is placed.
+	// The first rival keeps its nodes, so that one of the groups is placed.
 	keep := g
 	for _, r := range rivals {
 		if a, b := c.hasPrecedence(r), c.hasPrecedence(keep); a && !b || a == b && c.before(r, keep) {
@@ -254,7 +254,7 @@ func (g *gang) keepsNodeOf(nodes scheduler.Rejections) bool {
 	return false
 }
 
-// before reports whether a group goes before another one: by priority, age and name.
+// before reports whether a group goes before another group: by priority, age and name.
 func (c *Coscheduling) before(a, b *gang) bool {
 	m, _ := c.count(a)
 	n, _ := c.count(b)

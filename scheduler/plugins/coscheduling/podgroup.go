@@ -18,7 +18,7 @@ type podGroup struct {
 	timeout   time.Duration // 0: the timeout of the arguments
 }
 
-// readPodGroup returns the podGroup of an object.
+// readPodGroup returns an object's podGroup.
 func readPodGroup(u *unstructured.Unstructured) (interface{}, error) {
 	size, found, err := unstructured.NestedInt64(u.Object, "spec", "minMember")
 	if err != nil {

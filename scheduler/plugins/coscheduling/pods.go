@@ -14,7 +14,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// labelJobSetUID is on the pods of all Jobs of a JobSet.
+// labelJobSetUID is a label on the pods in all Jobs of a JobSet.
 const labelJobSetUID = "jobset.sigs.k8s.io/jobset-uid"
 
 type pods struct {
@@ -22,15 +22,15 @@ type pods struct {
 	// active contains the unfinished pods. It is the index of the scheduler's own informer, so it
 	// contains every pod that the scheduler tries to place.
 	active cache.Indexer
-	// scan is set if active has no index. The informer of older releases cannot take one: a scheduler
-	// makes it without a map of indexes (pkg/scheduler/scheduler.go, newPodInformer, up to 1.24 at
-	// least), and client-go writes to that map.
+	// scan is set if active has no index. Older releases' informer cannot take one: a scheduler makes
+	// it without an index map (pkg/scheduler/scheduler.go, newPodInformer, up to 1.24 at least), and
+	// client-go writes to that map.
 	scan func(pod *corev1.Pod) string
 	// scanned are the pods by group if active has no index, nil until they are needed. The plugin's
 	// lock guards them, and they are valid while it is held: many groups may be counted meanwhile.
 	scanned map[string][]*corev1.Pod
-	// succeeded contains the pods that have succeeded, so that the other pods of a Job do not wait
-	// for them.
+	// succeeded contains the pods that have succeeded, so that a Job's other pods do not wait for
+	// them.
 	succeeded cache.Indexer
 }
 
@@ -74,7 +74,7 @@ func (s *settings) indexers() cache.Indexers {
 	}}
 }
 
-// of returns the pods of a group that are neither finished nor being deleted. The caller holds the
+// of returns a group's pods that are neither finished nor being deleted. The caller holds the
 // plugin's lock.
 func (p *pods) of(group string) []*corev1.Pod {
 	if p.scan == nil {
@@ -102,8 +102,8 @@ func present(objects []interface{}) []*corev1.Pod {
 	return all
 }
 
-// finished returns how many pods of a group have succeeded in the run of its other pods. The pods
-// of an earlier run, such as the last one of a CronJob, may have the same group.
+// finished returns the number of a group's pods that have succeeded in its other pods' run. Pods
+// from an earlier run, such as a CronJob's last one, may have the same group.
 func (p *pods) finished(group string, others []*corev1.Pod) (n int) {
 	objects := indexed(p.succeeded, p.name, group)
 	if len(objects) == 0 {
@@ -121,8 +121,8 @@ func (p *pods) finished(group string, others []*corev1.Pod) (n int) {
 	return n
 }
 
-// runOf returns the UID that the pods of a run have in common: of their JobSet, which has several
-// Jobs and replaces them when it restarts, or else of their controller. It is empty if a pod has no
+// runOf returns the UID that a run's pods have in common: their JobSet's, which has several Jobs
+// and replaces them when it restarts, or else their controller's. It is empty if a pod has no
 // controller.
 func runOf(pod *corev1.Pod) types.UID {
 	if uid := pod.Labels[labelJobSetUID]; uid != "" {
@@ -142,7 +142,7 @@ func indexed(indexer cache.Indexer, index, value string) []interface{} {
 	return objects
 }
 
-// group returns the group of a pod, namespace/name, or "".
+// group returns a pod's group, namespace/name, or "".
 func (s *settings) group(pod *corev1.Pod) string {
 	name := pod.Labels[s.GroupLabel]
 	if name == "" {
@@ -151,9 +151,9 @@ func (s *settings) group(pod *corev1.Pod) string {
 	return pod.Namespace + "/" + name
 }
 
-// podHelps reports whether a change of another pod may help a pod of a group: the other one left
-// its node, or the group counts differently because another scheduler bound one of its pods, or one
-// of its pods has other labels or is being deleted.
+// podHelps reports whether another pod's change may help a pod in a group: the other pod left its
+// node, or the group counts differently because another scheduler bound one of its pods, or one of
+// its pods has different labels or is being deleted.
 func (c *Coscheduling) podHelps(pod *corev1.Pod, before, after interface{}) bool {
 	if scheduler.LeftNode(after) {
 		return true

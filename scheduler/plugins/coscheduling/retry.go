@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	// tick is how often time is checked.
+	// tick is the interval of time checks.
 	tick = 100 * time.Millisecond
 	// stale is the time after which a retry is repeated. It is more than the longest default back-off
 	// of a pod.
 	stale = 15 * time.Second
 	// maxBystanders limits the pods without a group that are retried after a group gave up its nodes.
 	maxBystanders = 100
-	// sweepInterval is how often groups without pods are forgotten.
+	// sweepInterval is the interval at which groups without pods are forgotten.
 	sweepInterval = time.Minute
 )
 
@@ -80,7 +80,7 @@ func (c *Coscheduling) check(ctx context.Context, g *gang, now time.Time) []*cor
 	return nil
 }
 
-// wakeNext gives the first group that waits for others its turn, unless all make room for one
+// wakeNext gives the first group that waits for other groups its turn, unless all make room for one
 // group.
 func (c *Coscheduling) wakeNext(now time.Time) {
 	if c.hasFirst() {
@@ -125,7 +125,7 @@ func (c *Coscheduling) recordBystander(pod *corev1.Pod) {
 	}
 }
 
-// recounted has a pod of a group retried whose PodGroup changed, or of which a pod has succeeded.
+// recounted has a pod retried in a group whose PodGroup changed, or in which a pod has succeeded.
 // It takes the lock.
 func (c *Coscheduling) recounted(key string) {
 	c.mu.Lock()

@@ -13,7 +13,7 @@ import (
 
 // Values of Arguments.Unpriced.
 const (
-	// UnpricedNeutral gives nodes without a price the mean score of the others.
+	// UnpricedNeutral gives nodes without a price the other nodes' mean score.
 	UnpricedNeutral = "Neutral"
 	// UnpricedAvoid gives them the lowest score.
 	UnpricedAvoid = "Avoid"
@@ -24,12 +24,11 @@ type Arguments struct {
 	// PriceLabel is the label of nodes with their price in any unit per time, such as "0.27":
 	// "pmk-sched.io/price" by default.
 	PriceLabel string `json:"priceLabel,omitempty"`
-	// Prices are the prices of nodes without that label, by a label of the node. The first match
-	// counts.
+	// Prices are the prices for nodes without that label, by a node label. The first match counts.
 	Prices []Price `json:"prices,omitempty"`
 	// Factors change prices, as for spot capacity. All that match are multiplied.
 	Factors []Factor `json:"factors,omitempty"`
-	// Unpriced is how nodes without a price are treated: Neutral (the default) or Avoid.
+	// Unpriced is the treatment of nodes without a price: Neutral (the default) or Avoid.
 	Unpriced string `json:"unpriced,omitempty"`
 }
 

@@ -1,5 +1,5 @@
-// Package costaware is a portable plugin that prefers nodes where a pod costs little: the price of
-// the node by the share of it that the pod requests.
+// Package costaware is a portable plugin that prefers nodes where a pod costs little: the node's
+// price times the share of the node that the pod requests.
 package costaware
 
 import (
@@ -55,7 +55,7 @@ func (c *CostAware) Sign(_ context.Context, pod *corev1.Pod) (interface{}, *sche
 // because a pod always requests something.
 const unpriced = 0
 
-// precision is the number of steps of a raw score in the price of a whole node of price 1.
+// precision is the number of raw score steps for a whole node with price 1.
 const precision = 1e9
 
 // Score returns the cost of the pod on the node, which NormalizeScore turns into a score.
@@ -94,7 +94,7 @@ func requestOf(pod *corev1.Pod) request {
 }
 
 // NormalizeScore gives the node where the pod costs least the highest score, and half of it to one
-// where it costs twice as much. Nodes without a price get the mean of the others, or nothing.
+// where it costs twice as much. Nodes without a price get the other nodes' mean score, or nothing.
 func (c *CostAware) NormalizeScore(_ context.Context, _ scheduler.State, _ *corev1.Pod,
 	scores []scheduler.NodeScore) *scheduler.Status {
 	least, priced := int64(math.MaxInt64), int64(0)

@@ -30,11 +30,11 @@ const (
 type Arguments struct {
 	// Quotas are the teams with their capacity.
 	Quotas []Quota `json:"quotas,omitempty"`
-	// ElasticQuotas is whether quotas are read from ElasticQuotas of scheduling.x-k8s.io/v1alpha1 too:
-	// Auto (the default), if their CustomResourceDefinition is installed, or Ignore. Each is the quota
-	// of its namespace, unless Quotas has one for that namespace.
+	// ElasticQuotas selects whether quotas are also read from ElasticQuotas of
+	// scheduling.x-k8s.io/v1alpha1: Auto (the default), if their CustomResourceDefinition is
+	// installed, or Ignore. Each is its namespace's quota, unless Quotas has one for that namespace.
 	ElasticQuotas string `json:"elasticQuotas,omitempty"`
-	// Preemption is the action if no node has room for a pod that may evict others: Evict (the
+	// Preemption is the action if no node has room for a pod that may evict other pods: Evict (the
 	// default), or Never.
 	Preemption string `json:"preemption,omitempty"`
 	// PreemptibleLabel is the label that protects a pod from the plugin if its value is "false",
@@ -42,14 +42,14 @@ type Arguments struct {
 	PreemptibleLabel string `json:"preemptibleLabel,omitempty"`
 }
 
-// Quota is the capacity of a team.
+// Quota is a team's capacity.
 type Quota struct {
-	// Name is the name of the team, in messages and metrics.
+	// Name is the team's name, in messages and metrics.
 	Name string `json:"name"`
 	// Namespaces are the namespaces of the team's pods. A namespace has one quota.
 	Namespaces []string `json:"namespaces"`
-	// Min is guaranteed: a pod that fits into it gets the room of pods that borrow. Resources of max
-	// that it does not have are 0.
+	// Min is guaranteed: a pod that fits into it gets the room of pods that borrow. Resources that are
+	// only in max are 0.
 	Min corev1.ResourceList `json:"min,omitempty"`
 	// Max is never exceeded by the pods that this scheduler places. An extender may exceed it in
 	// bursts. A resource that it does not have is not limited.

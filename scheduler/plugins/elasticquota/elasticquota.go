@@ -1,15 +1,15 @@
 // Package elasticquota is a portable plugin that shares a cluster between teams: each has a
-// guaranteed capacity (min) and a limit (max), and may borrow the unused capacity of other teams
-// until they need it.
+// guaranteed capacity (min) and a limit (max), and may borrow other teams' unused capacity until
+// they need it.
 //
-// Pods of a team count in the order of their priority and age: pods that fit into its min are
+// A team's pods count in the order of their priority and age: pods that fit into its min are
 // guaranteed, and the other pods borrow. A pod beyond max waits. If no node has room for a pod that
-// fits into the min of its team, pods that borrow are evicted, independent of their priority.
-// Beyond that a pod of a team evicts pods of lower priority that are in the same team, borrow, or
-// have no team; never the guaranteed pods of another team.
+// fits into its team's min, pods that borrow are evicted, independent of their priority. Beyond
+// that a team's pod evicts lower-priority pods that are in the same team, borrow, or have no team;
+// never another team's guaranteed pods.
 //
-// The scheduler's own preemption knows nothing of quotas, so it must not select victims for a pod
-// of a team: Filter rejects the node when it tries. It works as ever for pods without a team.
+// The scheduler's own preemption does not know quotas, so it must not select victims for a team's
+// pod: Filter rejects the node when it tries. It works as usual for pods without a team.
 package elasticquota
 
 import (
@@ -95,7 +95,7 @@ func newPlugin(a *Arguments, fixed []*quota, h scheduler.Handle, now func() time
 	}
 }
 
-// reasonKept is why a pod that borrows does not get free room.
+// reasonKept is the reason for rejecting a pod that borrows although there is free room.
 const reasonKept = "room is kept for a pod within its quota"
 
 // Rules returns the permissions to evict pods and to read ElasticQuotas, as far as the arguments
@@ -129,7 +129,7 @@ func (p *ElasticQuota) Sign(_ context.Context, pod *corev1.Pod) (interface{}, *s
 type cycle struct {
 	quota *quota
 	need  amounts
-	// guaranteed is set if the pod fits into the min of its quota.
+	// guaranteed is set if the pod fits into its quota's min.
 	guaranteed bool
 	// excess is the amount by which the pod exceeds max. If there is an excess, full is the status
 	// of nodes.
@@ -190,7 +190,7 @@ func (p *ElasticQuota) PreFilter(ctx context.Context, state scheduler.State,
 	return nil, nil
 }
 
-// fitsProtected reports whether min covers a pod in addition to the others of the quota that are
+// fitsProtected reports whether min covers a pod in addition to the quota's other pods that are
 // never evicted.
 func (p *ElasticQuota) fitsProtected(q *quota, pod *corev1.Pod, need amounts) bool {
 	used := amounts{}
@@ -223,8 +223,8 @@ func (p *ElasticQuota) RemovePod(_ context.Context, state scheduler.State, _ *co
 	return nil
 }
 
-// Filter rejects nodes for a pod beyond max, room that is kept for others, and the victims of the
-// scheduler's own preemption.
+// Filter rejects nodes for a pod beyond max, room that is kept for other pods, and the victims of
+// the scheduler's own preemption.
 func (p *ElasticQuota) Filter(_ context.Context, state scheduler.State, pod *corev1.Pod,
 	node scheduler.NodeInfo) *scheduler.Status {
 	if unrestricted, ok := p.unrestricted.Load().(*corev1.Pod); ok && unrestricted == pod {

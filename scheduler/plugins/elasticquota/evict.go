@@ -90,8 +90,7 @@ func (e eviction) post(ctx context.Context, victim *corev1.Pod, dryRun bool) err
 	return err
 }
 
-// isUnknownVersion reports whether the API server cannot read an eviction in the version of the
-// request.
+// isUnknownVersion reports whether the API server cannot read an eviction in the request's version.
 func isUnknownVersion(err error) bool {
 	status, ok := err.(apierrors.APIStatus) //nolint:errorlint // clients do not wrap it
 	return ok && status.Status().Code == http.StatusBadRequest

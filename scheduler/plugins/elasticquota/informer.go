@@ -6,8 +6,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// seed counts the pods that exist before the first one is scheduled: the handlers of an informer
-// may run later than the first cycle.
+// seed counts the pods that exist before the first one is scheduled: an informer's handlers may run
+// later than the first cycle.
 func (p *ElasticQuota) seed() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -22,9 +22,9 @@ func (p *ElasticQuota) seed() {
 	}
 }
 
-// recount counts the pods of a quota as the informer's store has them, and reports whether one
-// changed. An event makes the scheduler retry the pods that it may help, possibly before it has
-// reached the plugin. The store is always updated first.
+// recount counts a quota's pods as the informer's store has them, and reports whether one changed.
+// An event makes the scheduler retry the pods that it may help, possibly before it has reached the
+// plugin. The store is always updated first.
 func (p *ElasticQuota) recount(q *quota) (changed bool) {
 	store := p.handle.SharedInformerFactory().Core().V1().Pods().Informer().GetIndexer()
 	for _, e := range p.usage.bound(q) {

@@ -6,8 +6,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// newMetrics returns the counter of evictions. The amounts of quotas and their usage are collected
-// on request.
+// newMetrics returns the eviction counter. Quota amounts and usage are collected on request.
 func newMetrics(r prometheus.Registerer, q *quotas, u *usage) (*prometheus.CounterVec, error) {
 	all := scheduler.NewMetrics(r, "pmk_sched_elasticquota_")
 	evictions := all.Counter("evictions_total", "Pods that the ElasticQuota plugin evicted, by reason.", "reason")

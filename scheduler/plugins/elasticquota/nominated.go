@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// nominationTime is how long room on a node is kept for the pod for which others were evicted.
+	// nominationTime is the time for which a node's room is kept for a pod after evictions for it.
 	nominationTime = 5 * time.Minute
-	// retryTime is how long no pod is evicted for one that did not fit after the last evictions.
+	// retryTime is the time without evictions for a pod that did not fit after the last evictions.
 	retryTime = 5 * time.Minute
-	// mostRounds is how many times in a row others are evicted for a pod whose room was taken by
-	// others, or which could not use it.
+	// mostRounds is the maximum number of consecutive eviction rounds for a pod whose room was taken
+	// by other pods, or which could not use it.
 	mostRounds = 3
 )
 
-// nominations are the pods that others were evicted for. Room is kept for them on their node.
+// nominations are the pods for which other pods were evicted. Room is kept for them on their node.
 type nominations struct {
 	now  func() time.Time
 	pods scheduler.AssumedPods
@@ -31,7 +31,7 @@ type nominations struct {
 	failed map[types.UID]failure
 }
 
-// nomination is the value of a nominated pod.
+// nomination is a nominated pod's value.
 type nomination struct {
 	need    amounts
 	victims []*corev1.Pod
@@ -115,8 +115,8 @@ func (n *nominations) forget(pod types.UID) {
 	delete(n.failed, pod)
 }
 
-// fail records that a pod did not fit although its victims are gone: because others took the room,
-// or for another reason, so that evictions do not help.
+// fail records that a pod did not fit although its victims are gone: because other pods took the
+// room, or for another reason, so that evictions do not help.
 func (n *nominations) fail(pod types.UID, taken bool) {
 	n.drop(pod)
 	n.mu.Lock()
@@ -130,7 +130,7 @@ func (n *nominations) fail(pod types.UID, taken bool) {
 }
 
 // abandon keeps no more room for a pod that was rejected before nodes were tried: by its quota, for
-// example, which others have used up. The scheduler no longer nominates it either.
+// example, which other pods have used up. The scheduler no longer nominates it either.
 func (n *nominations) abandon(pod types.UID) {
 	if _, ok := n.pods.Get(pod); ok {
 		n.fail(pod, true)

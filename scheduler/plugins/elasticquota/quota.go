@@ -82,8 +82,8 @@ type quotas struct {
 	reading sync.Mutex
 	read    map[string]map[string]*quota
 
-	// effective is what the ElasticQuotas of a namespace are together. It has a lock of its own,
-	// because a namespace may have thousands.
+	// effective is the combined quota of a namespace's ElasticQuotas. It has its own lock, because a
+	// namespace may have thousands.
 	mu        sync.RWMutex
 	effective map[string]*quota
 }
@@ -98,7 +98,7 @@ func newQuotas(fixed []*quota) *quotas {
 	return q
 }
 
-// of returns the quota of a namespace, nil if it has none.
+// of returns a namespace's quota, nil if it has none.
 func (q *quotas) of(namespace string) *quota {
 	if found := q.fixed[namespace]; found != nil {
 		return found
@@ -108,10 +108,10 @@ func (q *quotas) of(namespace string) *quota {
 	return q.effective[namespace]
 }
 
-// together returns the quota of a namespace with several ElasticQuotas, nil with none: the lowest
-// amounts of all.
-// A user who may create one of another name cannot raise the limits of the others with it. Nor can
-// he lift them with so many that reading them takes long: then the namespace gets no more pods.
+// together returns the quota for a namespace with several ElasticQuotas, nil with none: the lowest
+// amounts in all of them. A user who may create an additional ElasticQuota cannot raise the
+// existing limits with it. Nor can he lift them with so many that reading them takes long: then the
+// namespace gets no more pods.
 func together(namespace string, byName map[string]*quota) *quota {
 	var one *quota
 	for _, one = range byName {
@@ -226,11 +226,12 @@ func (p *ElasticQuota) setQuota(ctx context.Context, namespace, name string, q *
 }
 
 const (
-	// mostResources is how many resources the min and the max of an ElasticQuota may have together,
-	// and how many those of a namespace may have: every attempt of a pod of the namespace, and every
+	// mostResources is the maximum number of resources in an ElasticQuota's min and max together, and
+	// in all ElasticQuotas of a namespace: every scheduling attempt of the namespace's pods, and every
 	// collection of metrics, reads all of them.
 	mostResources = 200
-	// mostQuotas is how many ElasticQuotas a namespace may have: a change of one reads all of them.
+	// mostQuotas is the maximum number of ElasticQuotas in a namespace: a change to one reads all of
+	// them.
 	mostQuotas = 100
 )
 

@@ -12,7 +12,7 @@ import (
 // evictTime bounds the requests for one pod: the scheduler waits for them.
 const evictTime = 10 * time.Second
 
-// mostRefusals is how many victims may be refused until the plugin gives up for now.
+// mostRefusals is the number of refused victims after which the plugin gives up for now.
 const mostRefusals = 10
 
 // Reasons for evictions, in events and metrics.
@@ -62,9 +62,9 @@ func (p *ElasticQuota) PostFilter(ctx context.Context, state scheduler.State, po
 	return "", scheduler.Unschedulable()
 }
 
-// isLeaving reports whether any of the victims of a pod still is being deleted. It evicts again
-// victims that are not: an API server may accept an eviction that something else prevents later, or
-// the informer has not seen the deletion yet.
+// isLeaving reports whether any of a pod's victims is still being deleted. Victims that are not are
+// evicted again: an API server may accept an eviction that something else prevents later, or the
+// informer has not seen the deletion yet.
 func (p *ElasticQuota) isLeaving(ctx context.Context, victims []*corev1.Pod) (leaving bool) {
 	for _, victim := range victims {
 		now := p.usage.pod(victim.Namespace, victim.UID)
@@ -87,8 +87,8 @@ func (p *ElasticQuota) carryOut(ctx context.Context, pod *corev1.Pod, c *cycle,
 	leaving := best.leaving
 	for _, victim := range best.victims {
 		if err := p.evict.evict(ctx, victim); err != nil {
-			// The dry run of each eviction has passed, but a PodDisruptionBudget may allow only one of
-			// them. The pod is retried, and evicts more when the others are gone.
+			// Each eviction's dry run has passed, but a PodDisruptionBudget may allow only one of them. The
+			// pod is retried, and evicts more when the other victims are gone.
 			if len(leaving) > 0 {
 				p.keepRoom(pod, best.node, c.need, leaving)
 			}

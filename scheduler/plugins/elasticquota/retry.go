@@ -14,10 +14,10 @@ func (p *ElasticQuota) EventsToRegister() []scheduler.ClusterEvent {
 	return scheduler.RoomEvents(p.podHelps)
 }
 
-// podHelps reports whether a change of another pod may help a pod that a quota or kept room
-// rejected: the other one left its node, or does not count in a min anymore although it is
-// protected. Without preemption only pods of the same quota help. A PodDisruptionBudget that allows
-// more evictions when a pod becomes ready does not: it is updated later than the pod.
+// podHelps reports whether another pod's change may help a pod that a quota or kept room rejected:
+// the other pod left its node, or does not count in a min anymore although it is protected. Without
+// preemption only pods of the same quota help. A PodDisruptionBudget that allows more evictions
+// when a pod becomes ready does not: it is updated later than the pod.
 func (p *ElasticQuota) podHelps(pod *corev1.Pod, before, after interface{}) bool {
 	old, ok := before.(*corev1.Pod)
 	if !ok {
@@ -42,8 +42,8 @@ func (p *ElasticQuota) reject(pod *corev1.Pod, reason string) *scheduler.Status 
 }
 
 // retryKept has pods retried when room is no longer kept, until ctx is done: the pod that it was
-// kept for may have got another node. The scheduler reports the deletion of a pending pod from 1.33
-// on only, and not to pods of a higher priority (getLEPriorityPreCheck in eventhandlers.go).
+// kept for may have got another node. The scheduler reports a pending pod's deletion only from 1.33
+// on, and not to pods with a higher priority (getLEPriorityPreCheck in eventhandlers.go).
 func (p *ElasticQuota) retryKept(ctx context.Context) {
 	for {
 		select {

@@ -17,7 +17,7 @@ type usage struct {
 	namespaces map[string]*namespaceUsage
 }
 
-// namespaceUsage is the pods of a namespace and the sum of their requests.
+// namespaceUsage contains a namespace's pods and the sum of their requests.
 type namespaceUsage struct {
 	pods map[types.UID]entry
 	used amounts
@@ -82,8 +82,8 @@ func (a *namespaceUsage) remove(uid types.UID) {
 	}
 }
 
-// without returns the sum of the requests of the pods except for one. A saturated sum is lower than
-// the requests of its pods, so nothing can be subtracted from it.
+// without returns the sum of the pod requests except for one pod. A saturated sum is lower than its
+// pods' requests, so nothing can be subtracted from it.
 func (a *namespaceUsage) without(uid types.UID) amounts {
 	if !a.used.Saturated() {
 		sum := a.used.Clone()
@@ -130,7 +130,7 @@ func (u *usage) pod(namespace string, uid types.UID) *corev1.Pod {
 	return nil
 }
 
-// used returns the usage of the pods of a quota, except for one pod.
+// used returns the usage by a quota's pods, except for one pod.
 func (u *usage) used(q *quota, without *corev1.Pod) amounts {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -174,7 +174,7 @@ func before(a, b *corev1.Pod) bool {
 	return a.UID < b.UID
 }
 
-// guaranteed returns the pods of a quota that fit into its min, by UID. The others borrow.
+// guaranteed returns a quota's pods that fit into its min, by UID. The other pods borrow.
 func (u *usage) guaranteed(q *quota, protected func(*corev1.Pod) bool) map[types.UID]bool {
 	within, used := map[types.UID]bool{}, amounts{}
 	for _, e := range u.podsOf(q, protected) {

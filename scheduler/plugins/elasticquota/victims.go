@@ -154,7 +154,7 @@ func (s *search) coverExcess(victims []*corev1.Pod) ([]*corev1.Pod, bool) {
 	return all, ok
 }
 
-// mayEvict reports whether a pod may be evicted to make room for the pod of the search.
+// mayEvict reports whether a pod may be evicted to make room for the search's pod.
 func (s *search) mayEvict(other *corev1.Pod) bool {
 	if other.UID == s.pod.UID || s.spared[other.UID] || s.p.protected(other) {
 		return false

@@ -11,18 +11,18 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// Arguments are the plugin's arguments in the configuration. The defaults are for the device plugin
-// of gpushare, whose unit is a GiB of GPU memory.
+// Arguments are the plugin's arguments in the configuration. The defaults are for the gpushare
+// device plugin, whose unit is a GiB of GPU memory.
 type Arguments struct {
 	// Resource is the extended resource that pods request, "aliyun.com/gpu-mem" by default. Less than
-	// a device has is a share of one device, a multiple of it is a number of whole devices.
+	// a device's amount is a share of one device, a multiple of it is a number of whole devices.
 	Resource string `json:"resource,omitempty"`
-	// Devices is how many devices a node has.
+	// Devices describes a node's devices.
 	Devices Devices `json:"devices,omitempty"`
 	// Annotations are set on a pod before it is bound.
 	Annotations Annotations `json:"annotations,omitempty"`
-	// Workload is the mix of pods for which fragmentation is measured. The default is the mix of
-	// the pods in the cluster.
+	// Workload is the pod mix for which fragmentation is measured. Defaults to the mix of pods in the
+	// cluster.
 	Workload []Class `json:"workload,omitempty"`
 }
 
@@ -30,14 +30,14 @@ type Arguments struct {
 type Devices struct {
 	// Units is the amount of the resource on one device: 1000 if pods request thousandths.
 	Units int64 `json:"units,omitempty"`
-	// CountResource is the extended resource with the number of devices of a node, which all have the
+	// CountResource is the extended resource with the node's number of devices, which all have the
 	// same amount.
 	CountResource string `json:"countResource,omitempty"`
 }
 
-// Annotations name the devices of a pod to the device plugin.
+// Annotations name a pod's devices to the device plugin.
 type Annotations struct {
-	// Index is the key for the indices of the devices, from 0 on: "2", or "0,3".
+	// Index is the key for the devices' indices, from 0 on: "2", or "0,3".
 	Index string `json:"index,omitempty"`
 	// Time is the key for the time in nanoseconds, by which device plugins find the next pod. If it
 	// is empty, the time is not written.
@@ -48,7 +48,7 @@ type Annotations struct {
 
 // Class is the pods of a workload that request the same.
 type Class struct {
-	// CPU is the CPU request of each pod.
+	// CPU is each pod's CPU request.
 	CPU resource.Quantity `json:"cpu,omitempty"`
 	// Amount is each pod's request of the resource, at least 1.
 	Amount int64 `json:"amount,omitempty"`

@@ -11,16 +11,16 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// maxDevices is how many devices a node may have. The kubelet of the node writes their number in
+// maxDevices is the maximum number of devices on a node. The node's kubelet writes their number in
 // its status, and the plugin keeps an entry for each.
 const maxDevices = 256
 
-// longestIndices limits the annotation with the devices of a pod, which its user may have written:
+// longestIndices limits the annotation with a pod's devices, which its user may have written:
 // maxDevices indices of three digits, with commas and spaces. The annotations of all pods on a node
 // are read for each pod that is placed.
 const longestIndices = 5 * maxDevices
 
-// roomOf returns the free room of a node without one of its pods. ok is false if the node has no
+// roomOf returns a node's free room without one of its pods. ok is false if the node has no
 // devices, or more than maxDevices.
 func (g *GPUPacking) roomOf(node scheduler.NodeInfo, without types.UID) (r room, ok bool) {
 	allocatable, used := node.Allocatable(), node.Requested()
@@ -73,7 +73,7 @@ func (g *GPUPacking) logOversized(node string, count int64) {
 	}
 }
 
-// devicesOf returns the devices of a pod, nil if they are unknown.
+// devicesOf returns a pod's devices, nil if they are unknown.
 func (g *GPUPacking) devicesOf(pod *corev1.Pod) []int {
 	if devices, ok := g.assumedDevices(pod.UID); ok {
 		return devices

@@ -1,6 +1,6 @@
 package gpupacking
 
-// The measure of fragmentation in this file and the choice of the node and device with its smallest
+// The fragmentation measure in this file and the choice of the node and device with its smallest
 // increase follow Weng et al., "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with
 // Fragmentation Gradient Descent", USENIX ATC 2023, sections 3 and 4.
 
@@ -8,15 +8,15 @@ package gpupacking
 type demand struct {
 	// cpu is in thousandths of a core.
 	cpu int64
-	// gpu is in units of the resource: less than a whole device is a share of one device, any more is
-	// a number of whole devices.
+	// gpu is in the resource's unit: less than a whole device is a share of one device, any more is a
+	// number of whole devices.
 	gpu int64
 }
 
-// room is the free room of a node.
+// room is a node's free room.
 type room struct {
 	cpu int64
-	// whole is the amount of a whole device, and free the free amount of each device.
+	// whole is a whole device's amount, and free the free amount on each device.
 	whole int64
 	free  []int64
 }
@@ -29,7 +29,7 @@ func (r room) total() int64 {
 	return sum
 }
 
-// divisible reports whether a demand is a share of one device or a number of whole ones.
+// divisible reports whether a demand is a share of one device or a number of whole devices.
 func (r room) divisible(gpu int64) bool { return gpu < r.whole || gpu%r.whole == 0 }
 
 func (r room) fits(d demand) bool {
@@ -48,7 +48,7 @@ func (r room) fits(d demand) bool {
 	return needed <= 0
 }
 
-// part returns the amount that a demand takes of each device, and the number of devices.
+// part returns the amount that a demand takes from each device, and the number of devices.
 func (r room) part(gpu int64) (each int64, devices int) {
 	if gpu < r.whole {
 		return gpu, 1
@@ -56,9 +56,9 @@ func (r room) part(gpu int64) (each int64, devices int) {
 	return r.whole, int(gpu / r.whole)
 }
 
-// fragment returns how much of the free devices a pod cannot use, F_n(m) in the paper: all of it if
-// the pod cannot run on the node or needs no device, else the free amounts of the devices with less
-// than the pod needs of one device.
+// fragment returns the amount of the free devices that a pod cannot use, F_n(m) in the paper: all
+// of it if the pod cannot run on the node or needs no device, else the free amounts on devices with
+// less than the pod needs from one device.
 func (r room) fragment(m demand) int64 {
 	if m.gpu <= 0 || !r.fits(m) {
 		return r.total()
@@ -83,7 +83,7 @@ type class struct {
 // workload is the pods that the cluster has to run, M in the paper.
 type workload []class
 
-// fragment returns how much of the free devices a pod of the workload cannot use on average, F_n(M)
+// fragment returns the mean amount of the free devices that the workload's pods cannot use, F_n(M)
 // in the paper.
 func (w workload) fragment(r room) float64 {
 	sum := 0.0

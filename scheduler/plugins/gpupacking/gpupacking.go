@@ -1,14 +1,12 @@
-// Package gpupacking is a portable plugin that places pods on shares of GPUs and on whole GPUs so
-// that the rest stays usable.
+// Package gpupacking is a portable plugin that places pods on GPU shares and whole GPUs so that the
+// rest stays usable.
 //
-// A share of a GPU must be free on one device, but the device plugin reports the sum over all
-// devices of a node. The plugin knows the devices of each pod, filters nodes by the free amount of
-// each device, chooses the device, and writes its index in an annotation that the node's device
-// plugin reads.
+// A GPU share must be free on one device, but the device plugin reports the sum over all devices on
+// a node. The plugin knows each pod's devices, filters nodes by each device's free amount, chooses
+// the device, and writes its index in an annotation that the node's device plugin reads.
 //
-// It prefers the node and the device where the fragment grows least: the free parts of GPUs that
-// the pods of the cluster could not use, for lack of GPU or of CPU, averaged over the mix of these
-// pods.
+// It prefers the node and the device where the fragment grows least: the free GPU parts that the
+// cluster's pods could not use, for lack of GPU or CPU, averaged over the mix of these pods.
 package gpupacking
 
 import (
@@ -29,9 +27,9 @@ const Name = "GPUPacking"
 
 const stateKey = Name + "/demand"
 
-// steps is the number of steps of a raw score in the growth of the fragment by one device. Nodes
-// within a step are considered equal: the mean over the workload cannot predict smaller
-// differences, and following them spreads pods over more nodes.
+// steps is the number of raw score steps for fragment growth by one device. Nodes within a step are
+// considered equal: the mean over the workload cannot predict smaller differences, and following
+// them spreads pods over more nodes.
 const steps = 12
 
 // runnerUp is the highest score of a node that is not the one to fill.
@@ -50,8 +48,8 @@ type GPUPacking struct {
 	now      func() time.Time
 
 	// assumed are the pods that this scheduler has given a node, with their devices. The devices are
-	// also in the annotation of the pod, but the scheduler sees that only after the pod was bound, and
-	// the annotation of a pod that could not be bound is out of date at its next attempt.
+	// also in the pod's annotation, but the scheduler sees that only after the pod was bound, and if
+	// the pod could not be bound, its annotation is out of date at the next attempt.
 	assumed scheduler.AssumedPods
 
 	none, few, full, odd *scheduler.Status
@@ -143,7 +141,7 @@ func (g *GPUPacking) Sign(_ context.Context, pod *corev1.Pod) (interface{}, *sch
 	return signature{CPU: d.cpu, GPU: d.gpu}, nil
 }
 
-// PreFilter reads the requests of the pod. A pod without GPUs is scored only.
+// PreFilter reads the pod's requests. A pod without GPUs is scored only.
 func (g *GPUPacking) PreFilter(_ context.Context, state scheduler.State,
 	pod *corev1.Pod) (*scheduler.PreFilterResult, *scheduler.Status) {
 	d := demandOf(pod, g.settings.resource)
@@ -190,7 +188,7 @@ func (g *GPUPacking) Filter(_ context.Context, state scheduler.State, pod *corev
 }
 
 // Score returns by how much the fragment of the node shrinks, in whole steps; less than 0 if it
-// grows. Nodes without devices are better for pods without GPUs than all others.
+// grows. Nodes without devices are better for pods without GPUs than all other nodes.
 func (g *GPUPacking) Score(_ context.Context, state scheduler.State, pod *corev1.Pod,
 	node scheduler.NodeInfo) (int64, *scheduler.Status) {
 	d := g.demand(state, pod)
@@ -208,8 +206,8 @@ func (g *GPUPacking) Score(_ context.Context, state scheduler.State, pod *corev1
 
 // NormalizeScore gives the highest score to the first of the best nodes by name, so that one is
 // full before the next one is used. A choice among equal nodes by chance, or by plugins that prefer
-// empty nodes, leaves parts of many devices and takes the CPU of many nodes with GPUs. All nodes
-// without devices have the highest score if the pod needs none.
+// empty nodes, leaves parts of many devices and takes CPU from many GPU nodes. All nodes without
+// devices have the highest score if the pod needs none.
 func (g *GPUPacking) NormalizeScore(_ context.Context, state scheduler.State, pod *corev1.Pod,
 	scores []scheduler.NodeScore) *scheduler.Status {
 	if len(scores) == 0 {

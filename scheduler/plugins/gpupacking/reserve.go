@@ -10,7 +10,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// Reserve chooses the devices of the pod.
+// Reserve chooses the pod's devices.
 func (g *GPUPacking) Reserve(_ context.Context, _ scheduler.State, pod *corev1.Pod, node string) *scheduler.Status {
 	d := demandOf(pod, g.settings.resource)
 	if d.gpu <= 0 || isScheduled(pod) {
@@ -64,7 +64,7 @@ func (g *GPUPacking) PreBindPreFlight(_ context.Context, _ scheduler.State, pod 
 	return nil
 }
 
-// PreBind writes the devices in the annotations of the pod, before the kubelet sees the pod.
+// PreBind writes the devices in the pod's annotations, before the kubelet sees the pod.
 func (g *GPUPacking) PreBind(ctx context.Context, _ scheduler.State, pod *corev1.Pod, node string) *scheduler.Status {
 	if demandOf(pod, g.settings.resource).gpu <= 0 {
 		return nil

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// measureInterval is how often the workload is measured.
+	// measureInterval is the interval between measurements of the workload.
 	measureInterval = 30 * time.Second
 	// maxClasses limits the classes of a measured workload to the most frequent ones, because every
 	// one costs time for every node.
@@ -93,7 +93,7 @@ func measure(pods []*corev1.Pod, name corev1.ResourceName) workload {
 	return w
 }
 
-// demandOf returns the demand of a pod. The overhead of its runtime takes no devices.
+// demandOf returns a pod's demand. Its runtime's overhead takes no devices.
 func demandOf(pod *corev1.Pod, name corev1.ResourceName) demand {
 	overhead := pod.Spec.Overhead[name]
 	return demand{
@@ -102,17 +102,17 @@ func demandOf(pod *corev1.Pod, name corev1.ResourceName) demand {
 	}
 }
 
-// fewContainers is up to how many containers the demand of a pod is computed each time.
+// fewContainers is up to how many containers a pod's demand is computed each time.
 const fewContainers = 8
 
-// knownDemand is the demand of a version of a pod.
+// knownDemand is the demand for a pod version.
 type knownDemand struct {
 	version string
 	demand  demand
 }
 
-// demandOn returns the demand of a pod that is on a node. The demands of all pods on a node are
-// needed for each pod that is placed, and a pod may have thousands of containers.
+// demandOn returns the demand of a pod on a node. All demands on a node are needed for each pod
+// that is placed, and a pod may have thousands of containers.
 func (g *GPUPacking) demandOn(pod *corev1.Pod) demand {
 	if len(pod.Spec.Containers)+len(pod.Spec.InitContainers) <= fewContainers || pod.ResourceVersion == "" {
 		return demandOf(pod, g.settings.resource)

@@ -16,7 +16,7 @@ import (
 
 // Values of Arguments.Stale.
 const (
-	// StaleNeutral gives a node without fresh data the mean score of the others.
+	// StaleNeutral gives a node without fresh data the other nodes' mean score.
 	StaleNeutral = "Neutral"
 	// StaleExclude rejects a node without fresh data, as long as another node has fresh data.
 	StaleExclude = "Exclude"
@@ -30,12 +30,12 @@ type Arguments struct {
 	Interval string `json:"interval,omitempty"`
 	// StaleAfter is the age after which data is ignored, "1m" by default.
 	StaleAfter string `json:"staleAfter,omitempty"`
-	// Stale is how nodes without fresh data are treated: Neutral (the default) or Exclude.
+	// Stale is the treatment of nodes without fresh data: Neutral (the default) or Exclude.
 	Stale string `json:"stale,omitempty"`
-	// Window is the range of the default CPU query, and the time in which the expected load of a bound
-	// pod decreases to zero; "2m" by default.
+	// Window is the range for the default CPU query, and the time in which a bound pod's expected load
+	// decreases to zero. Defaults to "2m".
 	Window string `json:"window,omitempty"`
-	// Metrics are the metrics of each node, "cpu" and "memory" of node_exporter by default.
+	// Metrics are the metrics for each node, node_exporter's "cpu" and "memory" by default.
 	Metrics []Metric `json:"metrics,omitempty"`
 	// ExpectedLoad is the load that new pods are expected to add.
 	ExpectedLoad ExpectedLoad `json:"expectedLoad,omitempty"`
@@ -45,14 +45,14 @@ type Arguments struct {
 type Prometheus struct {
 	// URL is the address, without /api/v1/query.
 	URL string `json:"url"`
-	// Timeout is the timeout of a query, "5s" by default.
+	// Timeout is a query's timeout, "5s" by default.
 	Timeout string `json:"timeout,omitempty"`
 	// MaxBytes is the maximum size of a response, 16 MiB by default.
 	MaxBytes int64 `json:"maxBytes,omitempty"`
 	// BearerTokenFile is a file with a bearer token. It is read for every query.
 	BearerTokenFile string `json:"bearerTokenFile,omitempty"`
-	// CAFile is a file with the certificate authorities of the server. If it and CA are empty, the
-	// authorities of the image are used.
+	// CAFile is a file with the server's certificate authorities. If it and CA are empty, the image's
+	// authorities are used.
 	CAFile string `json:"caFile,omitempty"`
 	// CA is the certificate authorities in PEM format, instead of CAFile.
 	CA string `json:"ca,omitempty"`
@@ -60,7 +60,7 @@ type Prometheus struct {
 	CertFile string `json:"certFile,omitempty"`
 	// KeyFile is a file with the key of CertFile.
 	KeyFile string `json:"keyFile,omitempty"`
-	// ServerName is the name in the server's certificate, the host of the URL by default.
+	// ServerName is the name in the server's certificate, the URL's host by default.
 	ServerName string `json:"serverName,omitempty"`
 	// InsecureSkipVerify accepts any certificate.
 	InsecureSkipVerify bool `json:"insecureSkipVerify,omitempty"`
@@ -82,10 +82,10 @@ type Metric struct {
 	Weight *int64 `json:"weight,omitempty"`
 	// MaxPercent rejects nodes whose load is this or more, in percent of Full. 0 means no limit.
 	MaxPercent float64 `json:"maxPercent,omitempty"`
-	// Resource is the resource whose requests are the expected load of a pod: cpu, memory,
+	// Resource is the resource whose requests are a pod's expected load: cpu, memory,
 	// ephemeral-storage or an extended resource.
 	Resource corev1.ResourceName `json:"resource,omitempty"`
-	// PodPercent is the expected load of a pod for a metric without Resource, in percent of Full.
+	// PodPercent is a pod's expected load for a metric without Resource, in percent of Full.
 	PodPercent float64 `json:"podPercent,omitempty"`
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// longestWait is the time after which the expected load of an unbound pod is dropped. Permit holds
-// a pod for at most 15 minutes, and the timeout for binding volumes is 10 minutes by default.
+// longestWait is the time after which an unbound pod's expected load is dropped. Permit holds a pod
+// for at most 15 minutes, and the timeout for binding volumes is 10 minutes by default.
 const longestWait = 30 * time.Minute
 
 // expectedLoads are the loads of assumed pods, as far as they are not measured yet. Without them,
@@ -27,7 +27,7 @@ type expectedLoads struct {
 	pods    scheduler.AssumedPods
 }
 
-// expectedLoad is the value of an assumed pod.
+// expectedLoad is an assumed pod's value.
 type expectedLoad struct {
 	bound   time.Time // zero if the pod is not bound
 	amounts []float64 // per metric: amount of the resource, or a fraction of full
@@ -38,7 +38,7 @@ func newExpectedLoads(metrics []Metric, window, staleAfter time.Duration) *expec
 	return &expectedLoads{metrics: metrics, window: window, expiry: window + staleAfter}
 }
 
-// add adds the expected load of a pod to a node. It replaces an existing one of the pod.
+// add adds a pod's expected load to a node. It replaces an existing load for the pod.
 func (e *expectedLoads) add(uid types.UID, node string, amounts []float64, now time.Time) {
 	load := expectedLoad{amounts: amounts, shares: make([]float64, len(amounts))}
 	for i := range load.shares {
@@ -83,7 +83,7 @@ func (e *expectedLoads) decrease(metric int, measured time.Time) {
 	})
 }
 
-// onNode returns the expected load of a node, as a fraction of full.
+// onNode returns a node's expected load, as a fraction of full.
 func (e *expectedLoads) onNode(metric int, node nodeInfo) float64 {
 	amount := 0.0
 	for _, pod := range e.pods.OnNode(node.Node().Name) {

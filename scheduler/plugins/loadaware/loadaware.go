@@ -2,10 +2,10 @@
 // which it reads from Prometheus.
 //
 // A goroutine for each metric queries Prometheus and publishes the results, so Filter and Score
-// never wait. The expected load of pods that were just assigned is added to the measured load until
-// it is measured too, so that a burst of pods does not go to a single idle node. A node without
-// fresh data gets the mean score of the others. While Prometheus is unavailable this applies to
-// every node, and the plugin has no effect.
+// never wait. The expected load of newly assigned pods is added to the measured load until it is
+// measured too, so that a pod burst does not go to a single idle node. A node without fresh data
+// gets the other nodes' mean score. While Prometheus is unavailable this applies to every node, and
+// the plugin has no effect.
 package loadaware
 
 import (
@@ -160,7 +160,7 @@ type nodeInfo interface {
 	Allocatable() scheduler.Resources
 }
 
-// load returns a node's load of a metric, measured and expected, as a fraction of full.
+// load returns a node's load for a metric, measured and expected, as a fraction of full.
 func (l *LoadAware) load(src *source, node nodeInfo) (float64, bool) {
 	measured, ok := src.readings().of(node.Node())
 	if !ok {
@@ -234,9 +234,9 @@ func (l *LoadAware) PostBind(_ context.Context, _ scheduler.State, pod *corev1.P
 	l.expected.bind(pod.UID, node, l.now())
 }
 
-// Sign declares that the results do not depend on the pod. They depend on the load of the node, to
-// which only the node's own pods add. The load also changes with time, but the results are reused
-// for half a second at most.
+// Sign declares that the results do not depend on the pod. They depend on the node's load, to which
+// only the node's own pods add. The load also changes with time, but the results are reused for
+// half a second at most.
 func (l *LoadAware) Sign(context.Context, *corev1.Pod) (interface{}, *scheduler.Status) {
 	return nil, nil
 }

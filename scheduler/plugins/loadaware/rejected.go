@@ -92,8 +92,8 @@ func (r *rejections) forget(uid types.UID) {
 	delete(r.pods, uid)
 }
 
-// prune removes the pods that are not pending anymore, and returns the nodes that the others wait
-// for, with their rounds.
+// prune removes the pods that are not pending anymore, and returns the nodes that the other pods
+// wait for, with their rounds.
 func (r *rejections) prune(pending findPending) map[string]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -206,7 +206,7 @@ func (l *LoadAware) retry(ctx context.Context) {
 	}
 }
 
-// listedNode is a node of the API server, with the methods of scheduler.NodeInfo that load needs.
+// listedNode is a node from the API server, with the scheduler.NodeInfo methods that load needs.
 type listedNode struct{ object *corev1.Node }
 
 // Node returns the node's object.

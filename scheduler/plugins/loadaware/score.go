@@ -9,7 +9,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// Score returns the weighted mean of the free fraction of each metric.
+// Score returns the weighted mean of the metrics' free fractions.
 func (l *LoadAware) Score(ctx context.Context, _ scheduler.State, pod *corev1.Pod,
 	node scheduler.NodeInfo) (int64, *scheduler.Status) {
 	free, weights := 0.0, 0.0
@@ -35,7 +35,7 @@ func (l *LoadAware) Score(ctx context.Context, _ scheduler.State, pod *corev1.Po
 	return score, nil
 }
 
-// NormalizeScore gives nodes whose load is unknown the mean score of the others.
+// NormalizeScore gives nodes whose load is unknown the other nodes' mean score.
 func (l *LoadAware) NormalizeScore(ctx context.Context, _ scheduler.State, pod *corev1.Pod,
 	scores []scheduler.NodeScore) *scheduler.Status {
 	sum, known := int64(0), int64(0)

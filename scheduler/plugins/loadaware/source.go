@@ -11,9 +11,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// source queries one metric in a separate goroutine, so that a slow query does not delay others,
-// and publishes the fresh readings. Published readings are immutable; nothing on the scheduling
-// path waits for Prometheus.
+// source queries one metric in a separate goroutine, so that a slow query does not delay other
+// queries, and publishes the fresh readings. Published readings are immutable; nothing on the
+// scheduling path waits for Prometheus.
 type source struct {
 	metric     Metric
 	index      int
@@ -114,8 +114,8 @@ func (s *source) take(samples []sample, asked time.Time) error {
 	return nil
 }
 
-// publish drops stale readings and publishes the others. It is an error if there are readings and
-// nodes, but no reading is for any of the nodes.
+// publish drops stale readings and publishes the other readings. It is an error if there are
+// readings and nodes, but no reading is for any of the nodes.
 func (s *source) publish() error {
 	oldest := s.now().Add(-s.staleAfter)
 	current := make(readings, 2*len(s.seen))

@@ -121,8 +121,8 @@ func (r readings) name(nodes []*corev1.Node) (known int) {
 	return known
 }
 
-// of returns the load of a node, found by its name, its host name or an internal address. It does
-// not allocate.
+// of returns a node's load, found by its name, its host name or an internal address. It does not
+// allocate.
 func (r readings) of(node *corev1.Node) (float64, bool) {
 	if load, ok := r[node.Name]; ok {
 		return load, true

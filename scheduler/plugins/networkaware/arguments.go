@@ -24,7 +24,7 @@ type Arguments struct {
 	// Group is the resource's API group, for example network.example.com. It is empty for the core
 	// group.
 	Group string `json:"group,omitempty"`
-	// Version is the version of the group, for example v1alpha1.
+	// Version is the group's version, for example v1alpha1.
 	Version string `json:"version"`
 	// Resource is the plural, lower case name, for example networkmetrics.
 	Resource string `json:"resource"`
@@ -33,7 +33,7 @@ type Arguments struct {
 	Namespace string `json:"namespace,omitempty"`
 	// NodeKey is the path of the field that holds the node's name, "metadata.name" by default.
 	NodeKey string `json:"nodeKey,omitempty"`
-	// Field is the path of the value.
+	// Field is the value's path.
 	Field string `json:"field"`
 	// Prefer is which values are better: Lower (the default) or Higher.
 	Prefer string `json:"prefer,omitempty"`

@@ -7,7 +7,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler/customresource"
 )
 
-// metrics are the metrics of one resource. Profiles that read the same resource share them.
+// metrics are one resource's metrics. Profiles that read the same resource share them.
 type metrics struct {
 	up       prometheus.Gauge
 	nodes    prometheus.Gauge
@@ -35,7 +35,7 @@ func newMetrics(r prometheus.Registerer, resource string) (*metrics, error) {
 	}, err
 }
 
-// observe counts the lists and watches that failed, by the state of the resource.
+// observe counts the lists and watches that failed, by the resource's state.
 func (m *metrics) observe(state customresource.State) {
 	if state == customresource.Readable {
 		m.up.Set(1)

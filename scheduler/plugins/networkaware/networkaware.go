@@ -2,7 +2,7 @@
 // in which an agent on each node reports the latency that it measures.
 //
 // The plugin reads the resource through a dynamic informer. A node without an object, or with one
-// that cannot be parsed, gets the mean score of the others. While the resource does not exist, the
+// that cannot be parsed, gets the other nodes' mean score. While the resource does not exist, the
 // plugin skips scoring.
 package networkaware
 
@@ -84,7 +84,7 @@ type scale struct {
 }
 
 func (s *scale) score(value float64) int64 {
-	// Halved, so that the difference of the extreme values of float64 is finite.
+	// Halved, so that the difference between float64's extreme values is finite.
 	span := s.best/2 - s.worst/2
 	if span == 0 { // also if the values differ by less than a float64 can halve
 		return scheduler.MaxNodeScore

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// values are the values of the nodes. If a node has several objects, the worst value counts.
+// values are the nodes' values. If a node has several objects, the worst value counts.
 type values struct {
 	settings *settings
 
@@ -27,7 +27,7 @@ func newValues(s *settings) *values {
 		byNode: map[string]map[string]object{}}
 }
 
-// of returns the value of a node. It does not allocate.
+// of returns a node's value. It does not allocate.
 func (v *values) of(node string) (float64, bool) {
 	v.mu.RLock()
 	value, ok := v.nodes[node]

@@ -11,8 +11,8 @@ import (
 const (
 	// StrategyLeastAllocated prefers the zone with the most free resources.
 	StrategyLeastAllocated = "LeastAllocated"
-	// StrategyMostAllocated prefers the zone with the least free resources, so that others stay free
-	// for large pods.
+	// StrategyMostAllocated prefers the zone with the least free resources, so that other zones stay
+	// free for large pods.
 	StrategyMostAllocated = "MostAllocated"
 )
 
@@ -32,8 +32,8 @@ type Arguments struct {
 	// resources from one zone, or that have no NodeResourceTopology: Accept (the default) or
 	// Reject. Pods that need no alignment are accepted everywhere.
 	Unaligned string `json:"unaligned,omitempty"`
-	// Settle is how long the resources of a pod that has started may be missing in the
-	// NodeResourceTopology of its node, "2m" by default.
+	// Settle is the time for which a started pod's resources may be missing in its node's
+	// NodeResourceTopology, "2m" by default.
 	Settle string `json:"settle,omitempty"`
 }
 

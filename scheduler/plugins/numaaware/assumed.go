@@ -10,15 +10,16 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// expiryInterval is how often pods are forgotten that the topology of their node does not show.
+// expiryInterval is the interval at which pods are forgotten that their node's topology does not
+// show.
 const expiryInterval = time.Second
 
-// uncounted is a pod whose resources may be missing in the topology of its node.
+// uncounted is a pod whose resources may be missing in its node's topology.
 type uncounted struct {
 	need amounts
-	// started is the resource version of the pod when the kubelet was seen to have accepted it, 0
-	// before that. A topology with a later one includes the pod: the API server numbers all objects
-	// in one order.
+	// started is the pod's resource version when the kubelet was seen to have accepted it, 0 before
+	// that. A topology with a later one includes the pod: the API server numbers all objects in one
+	// order.
 	started uint64
 	// included is set if a topology without a usable resource version has changed since then.
 	included bool
@@ -114,9 +115,9 @@ func (p *NUMAAware) expireEvery(ctx context.Context, interval time.Duration) {
 	}
 }
 
-// expire forgets pods whose time is over, and reports whether one of them still counted: its
-// topology did not change, because the pod got nothing from a zone, or because the agent wrote it
-// before the kubelet reported the start of the pod.
+// expire forgets pods whose time is over, and reports whether any still counted: its topology did
+// not change, because the pod got nothing from a zone, or because the agent wrote it before the
+// kubelet reported the pod's start.
 func (p *NUMAAware) expire() (counted bool) {
 	p.assumed.Update("", func(pod *scheduler.AssumedPod) bool {
 		if !pod.Expired(p.now()) {
@@ -128,14 +129,14 @@ func (p *NUMAAware) expire() (counted bool) {
 	return counted
 }
 
-// includes reports whether a topology shows the resources of a pod.
+// includes reports whether a topology shows a pod's resources.
 func (t *topology) includes(pod scheduler.AssumedPod) bool {
 	value, ok := pod.Value.(uncounted)
 	return ok && (value.included || t != nil && value.started > 0 && t.version > value.started)
 }
 
-// missing returns the resources of the pods of a node that its topology does not include yet, or
-// nil if there are none.
+// missing returns the resources of a node's pods that its topology does not include yet, or nil if
+// there are none.
 func (p *NUMAAware) missing(node string) amounts {
 	var sum amounts
 	t, now := p.topologyOf(node), time.Time{}

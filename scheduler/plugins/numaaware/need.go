@@ -24,13 +24,12 @@ type initNeed struct {
 	Sidecars int
 }
 
-// needOf returns the resources that the kubelet aligns: devices, and for pods of the class
-// Guaranteed also memory, huge pages, and the CPUs of containers that request a whole number of
-// them. Other containers share the rest of the CPUs of the node (guaranteedCPUs in
-// pkg/kubelet/cm/cpumanager/policy_static.go; memorymanager, devicemanager). For pods with
-// resources for the pod as a whole, the kubelet aligns devices alone, unless its feature gate
-// PodLevelResourceManagers is set, which is disabled by default. It is nil if there is nothing to
-// align.
+// needOf returns the resources that the kubelet aligns: devices, and for Guaranteed pods also
+// memory, huge pages, and the CPUs of containers that request whole CPUs. Other containers share
+// the node's remaining CPUs (guaranteedCPUs in pkg/kubelet/cm/cpumanager/policy_static.go;
+// memorymanager, devicemanager). For pods with pod-level resources, the kubelet aligns devices
+// alone, unless its feature gate PodLevelResourceManagers is set, which is disabled by default. It
+// is nil if there is nothing to align.
 func needOf(pod *corev1.Pod) *need {
 	guaranteed := isGuaranteed(pod) && !scheduler.HasPodLevelResources(pod)
 	n := &need{all: amounts{}}

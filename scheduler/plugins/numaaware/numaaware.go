@@ -146,8 +146,8 @@ func (p *NUMAAware) Filter(_ context.Context, state scheduler.State, pod *corev1
 	if t.place(n, t.without(missing), &placed) {
 		return nil
 	}
-	// The event that deletes a pod makes the scheduler retry others, possibly before it has reached
-	// the plugin.
+	// The event that deletes a pod makes the scheduler retry other pods, possibly before it has
+	// reached the plugin.
 	if missing != nil {
 		if t.place(n, t.without(p.missingOf(node)), &placed) {
 			return nil
@@ -166,8 +166,8 @@ func (p *NUMAAware) PreScore(_ context.Context, state scheduler.State, _ *corev1
 	return nil
 }
 
-// Score returns how free the zones of the pod are, or how full. It returns 0 if the pod would be
-// spread over several zones.
+// Score returns how free the pod's zones are, or how full. It returns 0 if the pod would be spread
+// over several zones.
 func (p *NUMAAware) Score(_ context.Context, state scheduler.State, _ *corev1.Pod,
 	node scheduler.NodeInfo) (int64, *scheduler.Status) {
 	n, name := needIn(state), node.Node().Name
@@ -183,7 +183,7 @@ func (p *NUMAAware) Score(_ context.Context, state scheduler.State, _ *corev1.Po
 	return t.score(t.parts(n), zones, &placed, p.settings.Strategy), nil
 }
 
-// score returns the mean score of the zones of a pod's parts, each by the resources that the part
+// score returns the mean score of the zones for a pod's parts, each by the resources that the part
 // needs.
 func (t *topology) score(parts []amounts, zones []zone, placed *placement, strategy string) int64 {
 	sum, count := int64(0), int64(0)

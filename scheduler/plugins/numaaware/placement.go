@@ -10,11 +10,11 @@ import (
 // node.
 const fewParts = 8
 
-// placement is the zones of the first parts of a pod.
+// placement contains the zones for the first parts of a pod.
 type placement struct {
 	parts []amounts
-	// count is the number of parts that are placed. The zones of the first ones are in few, those of
-	// the others in many.
+	// count is the number of placed parts. The zones of the first fewParts are in few, the remaining
+	// zones in many.
 	count int
 	few   [fewParts]int
 	many  []int
@@ -23,7 +23,7 @@ type placement struct {
 	taken []amounts
 }
 
-// zone returns the zone of a part, or noZone.
+// zone returns a part's zone, or noZone.
 func (p *placement) zone(i int) int {
 	if i < fewParts {
 		return p.few[i]
@@ -49,7 +49,7 @@ func (p *placement) add(z int, zones []zone) {
 	}
 }
 
-// take adds a part to the sums of its zone.
+// take adds a part to its zone's sums.
 func (p *placement) take(i int) {
 	z := p.zone(i)
 	if z == noZone {
@@ -61,7 +61,7 @@ func (p *placement) take(i int) {
 	p.taken[z].Add(p.parts[i], 1)
 }
 
-// of returns the amount of a resource that the parts in a zone take.
+// of returns the amount that the parts in a zone take from a resource.
 func (p *placement) of(z int, name corev1.ResourceName) (sum int64) {
 	if p.taken != nil {
 		return p.taken[z][name]

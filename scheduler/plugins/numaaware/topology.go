@@ -21,13 +21,13 @@ func nodeResourceTopologies() schema.GroupVersionResource {
 	}
 }
 
-// topologyOf returns the topology of a node, nil if it is not known.
+// topologyOf returns a node's topology, nil if it is not known.
 func (p *NUMAAware) topologyOf(node string) *topology {
 	t, _ := p.topologies.Get(node).(*topology)
 	return t
 }
 
-// readTopology returns the topology of an object.
+// readTopology returns an object's topology.
 func readTopology(u *unstructured.Unstructured) (interface{}, error) {
 	t, err := parse(u.Object)
 	if err != nil {
@@ -37,14 +37,14 @@ func readTopology(u *unstructured.Unstructured) (interface{}, error) {
 	return t, nil
 }
 
-// Policies and scopes of the kubelet's topology manager, in the spelling of its configuration.
+// The kubelet topology manager's policies and scopes, in its configuration's spelling.
 const (
 	policySingle = "single-numa-node"
 	scopePod     = "pod"
 )
 
-// mostZones and mostResources are how many zones and resources a topology may have: Filter reads
-// all of them for each pod. The kubelet's topology manager supports 8 NUMA nodes by default
+// mostZones and mostResources are the maximum numbers of zones and resources in a topology: Filter
+// reads all of them for each pod. The kubelet's topology manager supports 8 NUMA nodes by default
 // (pkg/kubelet/cm/topologymanager/topology_manager.go).
 const (
 	mostZones     = 256
@@ -52,13 +52,13 @@ const (
 )
 
 type topology struct {
-	// version is the resource version of the object, 0 if that is not a number.
+	// version is the object's resource version, 0 if that is not a number.
 	version uint64
 	// single is set if the kubelet rejects pods that do not get their resources from one zone; pod, if
 	// all containers share it.
 	single, pod bool
 	zones       []zone
-	// has are the resources of zones; others are not tied to one.
+	// has are the resources of zones; other resources are not tied to a zone.
 	has map[corev1.ResourceName]bool
 }
 

@@ -36,7 +36,7 @@ const (
 
 // Arguments are the plugin's arguments in the configuration.
 type Arguments struct {
-	// Annotation is the key of the annotation, "Scheduler-Timestamp" by default.
+	// Annotation is the annotation's key, "Scheduler-Timestamp" by default.
 	Annotation string `json:"annotation,omitempty"`
 	// OnFailure is the result of a failed patch for the pod: Retry (the default) or Ignore.
 	OnFailure string `json:"onFailure,omitempty"`

@@ -1,6 +1,6 @@
-// Package binding selects the source of a scheduler with portable plugins: the files of package
-// scheduler and of scheduler/adapter for a release, and the structs of scheduler/adapter that each
-// plugin embeds.
+// Package binding selects a scheduler's source for portable plugins: the files of packages
+// scheduler and scheduler/adapter for a release, and the scheduler/adapter structs that each plugin
+// embeds.
 package binding
 
 import (
@@ -53,8 +53,7 @@ func bound(suffix, keyword string) (minor int, ok bool) {
 // go.mod.
 const otherRelease = "//go:build ignore\n\n"
 
-// Source returns the source of a file without the constraint that keeps it out of this project's
-// build.
+// Source returns a file's source without the constraint that keeps it out of this project's build.
 func Source(file []byte) []byte {
 	return []byte(strings.TrimPrefix(string(file), otherRelease))
 }
@@ -65,7 +64,7 @@ type Point struct {
 	Name string
 	// Struct is the struct of scheduler/adapter that a plugin with this point embeds.
 	Struct string
-	// Methods are the methods of the point: a plugin has all of them or none.
+	// Methods are the extension point's methods: a plugin has all of them or none.
 	Methods []string
 	// Optional are methods that add to the point: a plugin has all of them or none.
 	Optional []string
@@ -111,8 +110,8 @@ type Composition struct {
 }
 
 // Compose returns the composition of a plugin with the given methods. It ignores methods that no
-// extension point contains. It is an error if the minor lacks one of the extension points, if the
-// plugin has only some methods of an extension point, or if it has none at all.
+// extension point contains. It is an error if the minor lacks an extension point, if the plugin has
+// only some of an extension point's methods, or if it has none at all.
 func Compose(minor int, methods []string) (Composition, error) {
 	var c Composition
 	preFilterNodes := versions.Release{Major: 1, Minor: minor}.Rules().PreFilterNodes

@@ -1,4 +1,4 @@
-// Package goversion compares versions of Go such as "1.18.10".
+// Package goversion compares Go versions such as "1.18.10".
 package goversion
 
 import (
@@ -11,11 +11,11 @@ import (
 // names it.
 const Oldest = "1.21"
 
-// Compare compares two versions of Go. "1.18" equals "1.18.0", and a release candidate ("1.26rc1")
-// is older than its release.
+// Compare compares two Go versions. "1.18" equals "1.18.0", and a release candidate ("1.26rc1") is
+// older than its release.
 func Compare(a, b string) int { return semver.Compare(canonical(a), canonical(b)) }
 
-// Minor returns the minor of a version: "1.18" of "1.18.10".
+// Minor returns a version's minor: "1.18" for "1.18.10".
 func Minor(version string) string {
 	return strings.TrimPrefix(semver.MajorMinor(canonical(version)), "v")
 }

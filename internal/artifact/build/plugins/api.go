@@ -40,7 +40,7 @@ func (r *reader) apiModule() (*pluginModule, error) {
 	return r.useAPI(r.options.Sources, APIModule)
 }
 
-// useAPI reads the sources of package scheduler from the root of a module.
+// useAPI reads package scheduler's sources from a module's root.
 func (r *reader) useAPI(sources fs.FS, place string) (*pluginModule, error) {
 	m := &pluginModule{path: APIModule, shownAs: place, dir: APIDir, platform: r.options.Platform}
 	var err error
@@ -54,8 +54,8 @@ func (r *reader) useAPI(sources fs.FS, place string) (*pluginModule, error) {
 	return m, nil
 }
 
-// readSources reads the Go files below the directory scheduler, without the extender, which is not
-// part of a scheduler, and the example plugins of a clone.
+// readSources reads the Go files below the directory scheduler, and a clone's example plugins. The
+// extender is left out, since it is not part of a scheduler.
 func readSources(sources fs.FS) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	for _, top := range []string{apiDir, examplesDir} {
@@ -80,7 +80,7 @@ func readSources(sources fs.FS) (map[string][]byte, error) {
 	return files, nil
 }
 
-// Builtins returns the names of the bundled plugins in the sources of this project's module.
+// Builtins returns the bundled plugins' names from the sources of this project's module.
 func Builtins(sources fs.FS) ([]string, error) {
 	files, err := readSources(sources)
 	if err != nil {
@@ -102,9 +102,9 @@ func builtins(api *pluginModule) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// APIFiles returns the files of package scheduler's module that go into the generated module, with
-// its go.mod: the files of package scheduler and of the adapter for the release, and the bundled
-// plugins that are compiled in.
+// APIFiles returns the files from package scheduler's module that go into the generated module,
+// with its go.mod: package scheduler and the adapter for the release, and the bundled plugins that
+// are compiled in.
 func (s *Set) APIFiles(t Target) map[string][]byte {
 	if s.api == nil {
 		return nil

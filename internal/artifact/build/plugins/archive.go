@@ -20,9 +20,9 @@ import (
 // revision can write one.
 const maxUnpacked = 64 << 20
 
-// Archive returns the sources of a plugin in a directory: the files of its module that can be
-// compiled, and of the directories that its go.mod replaces modules with. The same sources give the
-// same bytes. [Unpack] restores them on another machine.
+// Archive returns a plugin's sources in a directory: the files in its module that can be compiled,
+// and in the directories that its go.mod replaces modules with. The same sources give the same
+// bytes. [Unpack] restores them on another machine.
 func Archive(p Plugin) ([]byte, error) {
 	r := &reader{read: map[string]*pluginModule{}, set: &Set{}}
 	m, dir, err := r.locateDir(p)
@@ -43,8 +43,8 @@ func Archive(p Plugin) ([]byte, error) {
 	return nil, fmt.Errorf("archive plugin %s: %w", p, err)
 }
 
-// archived returns the contents of the module, and adds the directories that it replaces modules
-// with to files, where its go.mod finds them.
+// archived returns the module's contents, and adds the directories that it replaces modules with to
+// files, where its go.mod finds them.
 func (m *pluginModule) archived(files map[string][]byte) (map[string][]byte, error) {
 	contents := m.contents()
 	if m.mod == nil { // this project
@@ -72,7 +72,7 @@ func (m *pluginModule) archived(files map[string][]byte) (map[string][]byte, err
 	return contents, nil
 }
 
-// writeZip writes files in the order of their names. The comment is the directory of the plugin.
+// writeZip writes files ordered by name. The comment is the plugin's directory.
 func writeZip(to io.Writer, files map[string][]byte, dir string) error {
 	archive := zip.NewWriter(to)
 	for _, name := range slices.Sorted(maps.Keys(files)) {
@@ -87,8 +87,8 @@ func writeZip(to io.Writer, files map[string][]byte, dir string) error {
 	return errors.Join(archive.SetComment(dir), archive.Close())
 }
 
-// Unpack writes the sources of [Archive] to an empty directory, and returns the directory of the
-// plugin. Names that leave the directory, more than 64 MiB, and sources that need a file outside of
+// Unpack writes the sources from [Archive] to an empty directory, and returns the plugin's
+// directory. Names that leave the directory, more than 64 MiB, and sources that need a file outside
 // the directory are errors.
 func Unpack(archived []byte, to string) (dir string, err error) {
 	archive, err := zip.NewReader(bytes.NewReader(archived), int64(len(archived)))

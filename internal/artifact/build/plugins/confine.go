@@ -13,7 +13,7 @@ import (
 )
 
 // confine refuses unpacked sources that lead a build to files outside of the directory to: dir is
-// the directory of the plugin. [Archive] writes no such sources.
+// the plugin's directory. [Archive] writes no such sources.
 func confine(to, dir string) error {
 	root, found := moduleRoot(dir)
 	if inside, err := filepath.Rel(to, root); !found || err != nil || !filepath.IsLocal(inside) {
@@ -42,7 +42,7 @@ func confine(to, dir string) error {
 	})
 }
 
-// confineFile refuses a workspace, and a file that includes another one from elsewhere.
+// confineFile refuses a workspace, and a file that includes another file from elsewhere.
 func confineFile(name string) error {
 	if filepath.Base(name) == workspaceFile {
 		return errors.New("the archive has a " + workspaceFile)
@@ -65,7 +65,7 @@ func confineFile(name string) error {
 
 // plainInclude matches an include of Go's assembler as everyone writes it, and anyInclude all that
 // it accepts (cmd/asm/internal/lex/input.go): with comments in between, and with escapes in the
-// name, which is a path of any file.
+// name, which is any file's path.
 var (
 	plainInclude = regexp.MustCompile(`(?m)^#include "([A-Za-z0-9_./-]+)"[ \t]*$`)
 	anyInclude   = regexp.MustCompile(`#(?s:\s|/\*.*?\*/|//[^\n]*)*include`)

@@ -19,14 +19,14 @@ type Argument struct {
 	Doc  string `json:"doc,omitempty"`
 }
 
-// Description is the documentation of a bundled plugin.
+// Description is a bundled plugin's documentation.
 type Description struct {
 	// Synopsis is the first sentence of the package's comment.
 	Synopsis  string     `json:"synopsis"`
 	Arguments []Argument `json:"arguments"`
 }
 
-// argumentsType is the name of the type of a plugin's arguments.
+// argumentsType is the name of a plugin's argument type.
 const argumentsType = "Arguments"
 
 // Describe reads the documentation of a bundled plugin from its source.
@@ -49,7 +49,7 @@ func Describe(sources fs.FS, name string) (Description, error) {
 	return described, nil
 }
 
-// arguments lists the fields of a struct type and, by path, the fields of nested structs.
+// arguments lists a struct type's fields and, by path, the fields of nested structs.
 func (s *pluginPackage) arguments(typeName, prefix string, depth int) []Argument {
 	spec, _, in := s.spec(typeName)
 	declared, ok := spec.(*ast.TypeSpec)

@@ -79,7 +79,7 @@ func (r *moduleReader) embed(dir, pattern string) error {
 	return nil
 }
 
-// canEmbed reports whether a match is part of the module of its package. It returns an error for an
+// canEmbed reports whether a match belongs to its package's module. It returns an error for an
 // irregular file, such as a symbolic link.
 func canEmbed(pkg fs.FS, match string) (bool, error) {
 	for name := match; name != "."; name = path.Dir(name) {
@@ -98,8 +98,8 @@ func canEmbed(pkg fs.FS, match string) (bool, error) {
 
 func isHidden(base string) bool { return strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") }
 
-// isInModule reports whether a file or directory is part of the module of its directory. Nested
-// modules and the files of a version control system are not.
+// isInModule reports whether a file or directory belongs to its directory's module. Nested modules
+// and version control files do not.
 func isInModule(files fs.FS, name string, isDir bool) bool {
 	switch path.Base(name) {
 	case ".bzr", ".git", ".hg", ".svn":

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// MethodForms returns the signatures of the factory and the methods of native plugins that a minor
-// accepts, by the name of the function, in the notation of [InterfaceForms].
+// MethodForms returns the signatures that a minor accepts for native plugins' factory and methods,
+// by function name, in the notation of [InterfaceForms].
 func MethodForms(minor int) map[string][]string {
 	forms := map[string][]string{}
 	for _, known := range slices.Concat(factories, extensionMethods) {
@@ -24,8 +24,8 @@ func MethodForms(minor int) map[string][]string {
 	return forms
 }
 
-// InterfaceForms returns the signatures of the methods of the interfaces that a file of a package
-// declares, by interface and method. A function type has its own signature under "New".
+// InterfaceForms returns the method signatures of the interfaces that a package's file declares, by
+// interface and method. A function type has its own signature under "New".
 func InterfaceForms(pkg string, file *ast.File) map[string]map[string]string {
 	names, forms := fileScope(pkg, file), map[string]map[string]string{}
 	ast.Inspect(file, func(n ast.Node) bool {

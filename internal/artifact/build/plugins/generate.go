@@ -16,8 +16,8 @@ import (
 // pluginVersion is the version of a module that is a directory.
 const pluginVersion = "v0.0.0"
 
-// pluginsSource registers native plugins unchanged and portable plugins through the adapter of the
-// release: see the documentation of package scheduler/adapter.
+// pluginsSource registers native plugins unchanged and portable plugins through the release's
+// adapter: see the documentation of package scheduler/adapter.
 var pluginsSource = template.Must(template.New("plugins.go").Parse(`package main
 
 import (
@@ -110,7 +110,7 @@ func (s *Set) Registrations() ([]byte, error) {
 	return format.Source(text.Bytes())
 }
 
-// ModuleFiles returns the modules of the plugins as directories of the generated module.
+// ModuleFiles returns the plugins' modules as directories in the generated module.
 func (s *Set) ModuleFiles(t Target) map[string][]byte {
 	files := map[string][]byte{}
 	for _, m := range s.modules {

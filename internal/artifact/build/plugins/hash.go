@@ -12,9 +12,9 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-// Hash returns a hash of the code that is compiled into a program of the release: the sources of
-// bundled plugins and of directories, and the names of modules. It is the same on every machine and
-// in every order, and needs neither Go nor a network. It is empty without plugins and imports.
+// Hash returns a hash of the code that is compiled into a release's program: the sources of bundled
+// plugins and directories, and module names. It is the same on every machine and in every order,
+// and needs neither Go nor a network. It is empty without plugins and imports.
 func Hash(plugins []Plugin, imports []string, sources fs.FS) (string, error) {
 	if len(plugins)+len(imports) == 0 {
 		return "", nil
@@ -51,7 +51,7 @@ func Hash(plugins []Plugin, imports []string, sources fs.FS) (string, error) {
 	return sum, nil
 }
 
-// contents returns the files of the module by name, with its go.mod and go.sum.
+// contents returns the module's files by name, with its go.mod and go.sum.
 func (m *pluginModule) contents() map[string][]byte {
 	files := maps.Clone(m.files)
 	if m.mod != nil { // the module of the bundled plugins has none
@@ -60,7 +60,7 @@ func (m *pluginModule) contents() map[string][]byte {
 	return files
 }
 
-// sum returns the hash of the module and of the directories that it replaces modules with.
+// sum returns the hash of the module and the directories that it replaces modules with.
 func (m *pluginModule) sum() (string, error) {
 	contents := map[string]map[string][]byte{m.path: m.contents()}
 	for _, other := range m.replacements {
@@ -69,7 +69,7 @@ func (m *pluginModule) sum() (string, error) {
 	return hashJSON(contents)
 }
 
-// hashJSON returns the hash of a value in JSON, which sorts the keys of maps.
+// hashJSON returns the hash of a value's JSON, in which map keys are sorted.
 func hashJSON(value any) (string, error) {
 	data, err := json.Marshal(value)
 	if err != nil {

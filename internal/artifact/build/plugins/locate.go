@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// locate reads the module of a plugin and returns it with the directory of the package in it.
+// locate reads a plugin's module and returns it with the package's directory in it.
 func (r *reader) locate(ctx context.Context, p Plugin) (*pluginModule, string, error) {
 	switch {
 	case p.Builtin != "":
@@ -61,8 +61,8 @@ func (r *reader) locateDir(p Plugin) (*pluginModule, string, error) {
 	return m, filepath.ToSlash(inside), nil
 }
 
-// shownRoot returns the root of a module as the user would write it. given is the directory that
-// the user wrote, and inside its path in the module.
+// shownRoot returns a module's root as the user would write it. given is the directory that the
+// user wrote, and inside its path in the module.
 func shownRoot(given, inside string) string {
 	given = filepath.Clean(given)
 	if inside == "." {

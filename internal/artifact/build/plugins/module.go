@@ -20,7 +20,7 @@ import (
 // of the generated module.
 type pluginModule struct {
 	path string
-	// shownAs is the root of the module as the user knows it: the given directory, or module@version.
+	// shownAs is the module's root as the user knows it: the given directory, or module@version.
 	shownAs string
 	// dir is its directory in the generated module.
 	dir      string
@@ -34,7 +34,7 @@ type pluginModule struct {
 
 func (m *pluginModule) names() []string { return slices.Sorted(maps.Keys(m.files)) }
 
-// sources returns the names of the Go files of a package, without its tests.
+// sources returns the names of a package's Go files, without its tests.
 func (m *pluginModule) sources(dir string) []string {
 	return slices.DeleteFunc(m.names(), func(name string) bool {
 		return path.Dir(name) != path.Clean(dir) || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go")
@@ -100,9 +100,9 @@ func (m *pluginModule) looksLikePlugin(dir string) bool {
 // smaller; a module with more is not a plugin.
 const maxModuleBytes = 128 << 20
 
-// moduleReader collects the files of a module that the go command may compile or embed: sources
-// without tests, outside of vendor, testdata, hidden directories and nested modules, and the files
-// that match the go:embed patterns of these sources.
+// moduleReader collects the files in a module that the go command may compile or embed: sources
+// without tests, outside vendor, testdata, hidden directories and nested modules, and the files
+// that match these sources' go:embed patterns.
 type moduleReader struct {
 	fs    fs.FS
 	root  string

@@ -9,8 +9,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// signature is one signature of a function of the framework, and the minors [from, until) that
-// accept it.
+// signature is one signature of a framework function, and the minors [from, until) that accept it.
 type signature struct {
 	name, text  string
 	from, until int
@@ -19,7 +18,7 @@ type signature struct {
 // onward ends the range of a signature that the newest release accepts.
 const onward = 1 << 10
 
-// factories are the signatures of a native plugin's New: PluginFactory of
+// factories are the signatures of a native plugin's New: PluginFactory in
 // pkg/scheduler/framework/runtime/registry.go.
 var factories = []signature{
 	{"New", "(runtime.Object, v1alpha1.FrameworkHandle) (v1alpha1.Plugin, error)", 19, 20},
@@ -74,8 +73,7 @@ var extensionMethods = []signature{
 	{signPod, "(ctx.Context, *v1.Pod) ([]fwk.SignFragment, *{S})", 35, onward},
 }
 
-// signPod is the method of a native plugin that declares the part of a pod that its results depend
-// on.
+// signPod is the native plugin method that declares the part of a pod that its results depend on.
 const signPod = "SignPod"
 
 // cycleTypes are the types CycleState and Status before 1.34 and from 1.34.
@@ -107,8 +105,8 @@ func (s span) String() string {
 	return fmt.Sprintf("1.%d to 1.%d", s.from, s.until-1)
 }
 
-// minorsOf returns the minors in which a method may have a signature. The signatures of one method
-// do not overlap, except the signatures of PostFilter, where one is an alias.
+// minorsOf returns the minors in which a method may have a signature. A method's signatures do not
+// overlap, except for PostFilter, where one is an alias.
 func minorsOf(name, text string) (span, bool) {
 	for _, known := range extensionMethods {
 		if known.name != name && (known.name != "AddPod" || name != "RemovePod") {
@@ -175,8 +173,8 @@ func nativeSigns(methods []method) bool {
 	})
 }
 
-// nativePoints returns the extension points of a native package by their names in a configuration,
-// from the methods that have the signature of some release.
+// nativePoints returns a native package's extension points by their names in a configuration, from
+// the methods that have the signature of some release.
 func nativePoints(methods []method) []string {
 	var points []string
 	for _, point := range binding.Points() {

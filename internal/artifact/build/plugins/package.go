@@ -33,17 +33,17 @@ type sourceFile struct {
 	scope scope
 }
 
-// method is a method of a plugin's type, or of any type of its package.
+// method is a method of a plugin's type, or of any other type in its package.
 type method struct {
 	name, text string
 	at         token.Position
 }
 
-// Platform selects the files of a package by their build constraints.
+// Platform selects a package's files by their build constraints.
 type Platform struct {
 	OS, Arch string
 	Tags     []string
-	// Go is the version of the compiler.
+	// Go is the compiler's version.
 	Go string
 
 	cgo bool
@@ -58,7 +58,7 @@ func (p Platform) matches(name string, data []byte) (bool, error) {
 	return c.MatchFile("", name)
 }
 
-// releaseTags are the build tags of a version of Go: go1.1 up to its minor.
+// releaseTags are the build tags for a Go version: go1.1 up to its minor.
 func releaseTags(version string) []string {
 	minor, _ := strconv.Atoi(strings.TrimPrefix(goversion.Minor(version), "1."))
 	var tags []string
@@ -68,7 +68,7 @@ func releaseTags(version string) []string {
 	return tags
 }
 
-// parsePackage parses the files of one directory of a module.
+// parsePackage parses the files in one directory of a module.
 func parsePackage(m *pluginModule, dir string, p Platform) (*pluginPackage, error) {
 	pkg := &pluginPackage{module: m, dir: dir, path: path.Join(m.path, dir), files: token.NewFileSet()}
 	shown := m.shown(dir)
@@ -244,7 +244,7 @@ func (s *pluginPackage) otherPackages() string {
 	return ""
 }
 
-// maxDepth is how far a constant or an embedded type is followed.
+// maxDepth is the maximum number of references followed for a constant or an embedded type.
 const maxDepth = 8
 
 // constantText evaluates a constant expression of strings.

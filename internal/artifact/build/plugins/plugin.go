@@ -22,10 +22,10 @@ type Plugin struct {
 	// Builtin is the directory of a bundled plugin below scheduler/plugins, such as "loadaware". Name
 	// is the name by which it is registered. If it is empty, it is the plugin's constant Name.
 	Builtin, Name string
-	// Dir is the directory of a package. Its module is the module that contains the directory.
+	// Dir is a package's directory. Its module is the module that contains the directory.
 	Dir string
-	// Module and Version name a module exactly. Package is the import path in it. If it is empty,
-	// it is the package at the root of the module.
+	// Module and Version name a module exactly. Package is the import path in it. If it is empty, it
+	// is the package at the module's root.
 	Module, Version, Package string
 }
 
@@ -134,21 +134,21 @@ type Info struct {
 	Name string `json:"name"`
 	// Kind is KindPortable or KindNative.
 	Kind string `json:"kind"`
-	// Package is its import path. Origin is where it came from: "builtin:blockall",
-	// "example.com/plugins@v1.2.0", or "dir" with the module's path, so that no path of the
-	// machine gets into a build record.
+	// Package is its import path. Origin is its source: "builtin:blockall",
+	// "example.com/plugins@v1.2.0", or "dir" with the module's path, so that no local path gets into a
+	// build record.
 	Package string `json:"package"`
 	Origin  string `json:"origin"`
 	// Points are its extension points by their names in a configuration, such as filter and score,
 	// in the framework's order.
 	Points []string `json:"points"`
-	// Signs reports whether the plugin declares the part of a pod that its results depend on: Sign,
-	// or SignPod of a native plugin. Without it no pod of its profile is batched.
+	// Signs reports whether the plugin declares the part of a pod that its results depend on: Sign, or
+	// SignPod for a native plugin. Without it, pods with its profile are not batched.
 	Signs bool `json:"signs,omitempty"`
 	// Rules reports whether the package has a function Rules, which returns the RBAC rules that the
 	// plugin needs.
 	Rules bool `json:"rules,omitempty"`
-	// SHA256 is the hash, in lower-case hexadecimal, of the sources of its module and of the
-	// directories that its go.mod replaces modules with.
+	// SHA256 is the lower-case hexadecimal hash of its module's sources and the directories that its
+	// go.mod replaces modules with.
 	SHA256 string `json:"sha256,omitempty"`
 }

@@ -14,7 +14,7 @@ import (
 // portableFactory is New of a portable plugin, up to its result.
 const portableFactory = "(ctx.Context, scheduler.Arguments, scheduler.Handle)"
 
-// constructor finds New. native is the signature of the factory of a native plugin, and nil for a
+// constructor finds New. native is the signature of a native plugin's factory, and nil for a
 // portable one.
 func (s *pluginPackage) constructor(p Plugin) (fn *ast.FuncDecl, in scope, native *signature, err error) {
 	fn, in, found := s.function("New")
@@ -101,8 +101,8 @@ func (s *pluginPackage) interfaceMethods(i *ast.InterfaceType, in scope) []metho
 	return all
 }
 
-// methodSet returns the methods of a type of the package, with those promoted from embedded types
-// of its module and from embedded interfaces of package scheduler. Shallower methods hide deeper
+// methodSet returns the methods of a type in the package, with those promoted from embedded types
+// in its module and from embedded interfaces in package scheduler. Shallower methods hide deeper
 // ones.
 func (s *pluginPackage) methodSet(api *portableAPI, typeName string, depth int) map[string]method {
 	set := map[string]method{}
@@ -132,7 +132,7 @@ func (s *pluginPackage) methodSet(api *portableAPI, typeName string, depth int) 
 	return set
 }
 
-// embedded returns the embedded types of a type.
+// embedded returns a type's embedded types.
 func embedded(e ast.Expr) []ast.Expr {
 	var fields *ast.FieldList
 	switch e := e.(type) {
@@ -170,7 +170,7 @@ func (s *pluginPackage) promoted(api *portableAPI, e ast.Expr, in scope, depth i
 	return other.methodSet(api, name, depth-1)
 }
 
-// check refuses methods with the name of one of package scheduler's and another signature: the
+// check refuses methods with the name of a package scheduler method and another signature: the
 // plugin would silently lack that extension point.
 func (a *portableAPI) check(p Plugin, typeName string, set map[string]method) error {
 	for _, name := range slices.Sorted(maps.Keys(a.interfaces)) {
@@ -192,7 +192,7 @@ func isPointMethod(name string) bool {
 	})
 }
 
-// compose returns how a plugin is composed of the types of a release's adapter. An extension point
+// compose returns the composition of a plugin from a release's adapter types. An extension point
 // that the release does not have is an error.
 func compose(p Plugin, release versions.Release, set map[string]method) (binding.Composition, error) {
 	composition, err := binding.Compose(adapterMinor(release), slices.Sorted(maps.Keys(set)))

@@ -18,19 +18,19 @@ import (
 // Options are the inputs of Read.
 type Options struct {
 	Plugins []Plugin
-	// Imports are packages that are imported for their side effects, such as the registration of a
-	// scheme of arguments.
+	// Imports are packages that are imported for their side effects, such as registering a scheme for
+	// arguments.
 	Imports []string
 	// Release is the release that the plugins are compiled for, and Rules are its rules.
 	Release versions.Release
 	Rules   versions.Rules
-	// Platform selects the files of a package.
+	// Platform selects a package's files.
 	Platform Platform
 	// Sources contains the directory scheduler of this project's module. Portable plugins need it.
 	Sources fs.FS
 	// PortableOnly refuses native plugins.
 	PortableOnly bool
-	// Download returns the directory of a module at a version. Only plugins of modules need it.
+	// Download returns the directory with a module version. Only plugins from modules need it.
 	Download func(ctx context.Context, modulePath, version string) (dir string, err error)
 }
 
@@ -147,7 +147,7 @@ func (r *reader) portable(p Plugin, pkg *pluginPackage, fn *ast.FuncDecl, in sco
 	return nil
 }
 
-// origin describes where a plugin came from, without the path of a directory.
+// origin describes where a plugin came from, without a directory's path.
 func origin(p Plugin, m *pluginModule) string {
 	if p.Dir != "" {
 		return "dir " + m.path

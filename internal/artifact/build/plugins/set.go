@@ -10,14 +10,14 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Set is the plugins of one program, with their sources. The zero value and nil have no plugins.
+// Set is one program's plugins, with their sources. The zero value and nil have no plugins.
 type Set struct {
 	// plugins are sorted by package and modules by path, so the order on the command line does not
 	// change the binary.
 	plugins []resolved
 	modules []*pluginModule
-	// api contains the sources of package scheduler and of the bundled plugins. It is nil unless a
-	// plugin needs them.
+	// api contains the sources of package scheduler and the bundled plugins. It is nil unless a plugin
+	// needs them.
 	api     *pluginModule
 	imports []string
 	release versions.Release
@@ -27,13 +27,13 @@ type Set struct {
 type resolved struct {
 	info  Info
 	given Plugin
-	// composition is how the adapter of a portable plugin is composed.
+	// composition selects the adapter's structs for a portable plugin.
 	composition binding.Composition
 }
 
 // Target describes the module that plugins are compiled into.
 type Target struct {
-	// GoDirective is its go line and Go the version of the compiler.
+	// GoDirective is its go line and Go the compiler's version.
 	GoDirective, Go string
 	// Versions are the versions that the target fixes, by module path.
 	Versions map[string]string
@@ -41,7 +41,7 @@ type Target struct {
 	// the generated module replaces regardless of plugins.
 	Required []module.Version
 	Replaced []string
-	// Staging are the staging modules of a release of Kubernetes.
+	// Staging are a Kubernetes release's staging modules.
 	Staging []string
 }
 
@@ -72,7 +72,7 @@ func (s *Set) InfosOf(given []Plugin) []Info {
 	return all
 }
 
-// Sums returns the lines of the go.sum files of the plugins' modules.
+// Sums returns the go.sum lines of the plugins' modules.
 func (s *Set) Sums() string {
 	var sums strings.Builder
 	for _, m := range s.modules {

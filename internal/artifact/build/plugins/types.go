@@ -32,7 +32,7 @@ type scope struct {
 
 var majorVersion = regexp.MustCompile(`^v[0-9]+$`)
 
-// fileScope reads the imports of a file of package pkg.
+// fileScope reads the imports of a file in package pkg.
 func fileScope(pkg string, file *ast.File) scope {
 	s := scope{pkg: pkg, imports: map[string]string{}}
 	for _, spec := range file.Imports {
@@ -52,8 +52,8 @@ func fileScope(pkg string, file *ast.File) scope {
 	return s
 }
 
-// qualified returns the import path and name of a type such as corev1.Pod. The path of a
-// predeclared type is empty.
+// qualified returns the import path and name of a type such as corev1.Pod. A predeclared type's
+// path is empty.
 func (s scope) qualified(e ast.Expr) (pkg, name string, ok bool) {
 	switch e := e.(type) {
 	case *ast.Ident:

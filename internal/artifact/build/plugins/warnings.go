@@ -22,7 +22,7 @@ func (s *Set) Warnings(t Target) []string {
 
 const maxNewer = 4
 
-// warnings compares the requirements of the module with the versions of the target.
+// warnings compares the module's requirements with the target's versions.
 func (m *pluginModule) warnings(t Target) []string {
 	patch, newer := "", map[string]string{}
 	for _, r := range m.mod.Require {
@@ -62,8 +62,8 @@ func (m *pluginModule) warnings(t Target) []string {
 // inGenerated matches a file of a plugin as the go command names it in the generated module.
 var inGenerated = regexp.MustCompile(`(?m)(^|[\s("'])(?:\./)?(pmk-sched|plugins/[0-9]+)/([^\s:]*)`)
 
-// Original replaces the names of copied files in the output of the go command with the names that
-// the user knows. inPlugins reports whether output contains such names.
+// Original replaces the names of copied files in the go command's output with the names that the
+// user knows. inPlugins reports whether output contains such names.
 func (s *Set) Original(output string) (text string, inPlugins bool) {
 	text = inGenerated.ReplaceAllStringFunc(output, func(found string) string {
 		match := inGenerated.FindStringSubmatch(found)

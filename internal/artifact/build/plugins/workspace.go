@@ -17,7 +17,7 @@ import (
 // workspaceFile is the file of the go command that joins modules in one build.
 const workspaceFile = "go.work"
 
-// workspace is a go.work that uses a module: the directories of its modules by their paths.
+// workspace is a go.work that uses a module: its modules' directories by their paths.
 type workspace struct {
 	file string
 	work *modfile.WorkFile
@@ -58,7 +58,7 @@ func (w *workspace) at(path string) string {
 	return filepath.Join(filepath.Dir(w.file), path)
 }
 
-// readPaths reads the paths of the modules.
+// readPaths reads the modules' paths.
 func (w *workspace) readPaths() error {
 	for _, use := range w.work.Use {
 		dir := w.at(use.Path)
@@ -75,9 +75,9 @@ func (w *workspace) readPaths() error {
 	return nil
 }
 
-// addReplacements adds the modules of the workspace that a module at a root imports to its go.mod
-// as replace directives, and the replace directives of the workspace: a build has no workspace.
-// They override the directives of the module, as in the go command.
+// addReplacements adds the workspace modules that a module at a root imports to its go.mod as
+// replace directives, and the workspace's replace directives: a build has no workspace. They
+// override the module's directives, as in the go command.
 func (w *workspace) addReplacements(m *pluginModule, root string) error {
 	add := func(path, version, dir string) error {
 		inside, err := filepath.Rel(root, dir)
@@ -123,7 +123,7 @@ func (w *workspace) addReplacements(m *pluginModule, root string) error {
 	return nil
 }
 
-// imports reports whether a source of the module has the path of a package of another module.
+// imports reports whether a Go file in the module contains an import path from another module.
 func (m *pluginModule) imports(path string) bool {
 	for name, data := range m.files {
 		if strings.HasSuffix(name, ".go") &&
