@@ -53,8 +53,8 @@ func (t *Tunable) setWeight(plugin string, weight int) {
 // same pods in each run: it examines one node at a time, and extenders at the addresses prefer a
 // different node for each pod among nodes with the same score. Each extender contributes a base-11
 // digit to a rank, the least first: its scores are from 0 to 10. The weights of plugins and the
-// other extenders, to which given are added, are so much larger that a rank matters only among
-// equal nodes.
+// other extenders, to which the given ones are added, are so much larger that a rank matters only
+// among equal nodes.
 func (t *Tunable) BreakTies(given []schema.Extender, addresses []string, verb string) ([]byte, error) {
 	c := t.Copy()
 	addExtenders(c.doc.Root, given)
