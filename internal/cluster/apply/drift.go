@@ -20,8 +20,8 @@ type Comparison struct {
 	// Object is Kind/namespace/name. Action is the action that Apply would take.
 	Object string
 	Action Action
-	// Live is the object and Applied the result from Apply, if Action is Configured or Recreated.
-	// Secret data is masked.
+	// Live is the object and Applied the result of Apply, if Action is Configured or Recreated. Secret
+	// data is masked.
 	Live, Applied *unstructured.Unstructured
 	// Foreign is set if the object exists without pmk-sched's labels.
 	Foreign bool

@@ -68,7 +68,7 @@ func (c *Client) ByHelm(ctx context.Context, name, ns string) ([]*unstructured.U
 		func(o *unstructured.Unstructured) bool { return !ownership.IsInstalled(o.GetLabels()) }), err
 }
 
-// Managed lists the objects for all schedulers and extenders, or only for name if it is set, that
+// Managed lists the objects of all schedulers and extenders, or only of name if it is set, that
 // pmk-sched deployed or Helm installed from a pmk-sched chart. It continues after an error: it
 // returns all errors, joined, and the objects that could be read.
 func (c *Client) Managed(ctx context.Context, name, ns string) ([]*unstructured.Unstructured, error) {

@@ -25,8 +25,8 @@ const (
 	extenderPrefix   = "extender-"
 )
 
-// CheckObjects returns an error unless objs can be the objects for the scheduler or extender name
-// in namespace ns: their kinds, names and namespaces, the roles and subjects in their bindings, and
+// CheckObjects returns an error unless objs can be the objects of the scheduler or extender name in
+// namespace ns: their kinds, names and namespaces, the roles and subjects in their bindings, and
 // their pods' privileges are those that package manifest renders, in this version or an earlier
 // one. Users who may write Secrets in the namespace can write a revision, and pmk-sched applies its
 // objects with an administrator's permissions. Role rules, the certificate's user and the image are
@@ -44,7 +44,7 @@ func CheckObjects(objs []*unstructured.Unstructured, ns, name string) error {
 	return nil
 }
 
-// permitted are the objects for one scheduler or extender. names are all names in a revision.
+// permitted are the objects of one scheduler or extender. names are all names in a revision.
 type permitted struct {
 	name, namespace string
 	names           map[string]bool

@@ -233,7 +233,7 @@ func innermostStatus(err error) error {
 	return err
 }
 
-// takenOver reports which fields from other managers would be overwritten: fields that were changed
+// takenOver reports which fields of other managers would be overwritten: fields that were changed
 // after the object was applied.
 func (c *Client) takenOver(ctx context.Context, wanted *unstructured.Unstructured) (string, error) {
 	err := c.api.Apply(ctx, client.ApplyConfigurationFromUnstructured(wanted.DeepCopy()), client.DryRunAll,
