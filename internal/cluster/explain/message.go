@@ -27,7 +27,7 @@ type countedReason struct {
 
 var (
 	fitHead = regexp.MustCompile(`^0/(\d+) nodes are available:\s*`)
-	// countedAt matches where each reason but the first begins: reasons have commas too.
+	// countedAt matches the beginning of each reason but the first: reasons have commas too.
 	countedAt = regexp.MustCompile(`, (\d+ )`)
 	counted   = regexp.MustCompile(`(?s)^(\d+) (.+)$`)
 )
