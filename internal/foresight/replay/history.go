@@ -122,7 +122,7 @@ func (h *History) NodeGone(at time.Duration, name string) {
 	h.Tally.RemoveNode(name)
 }
 
-// Start records a pod in the snapshot.
+// Start records a pod from the snapshot.
 func (h *History) Start(pod *corev1.Pod) {
 	if report.IsFinished(pod) {
 		return
