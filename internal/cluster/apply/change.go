@@ -8,7 +8,7 @@ import (
 // Action is an actual or planned change of one object.
 type Action string
 
-// Values of Action.
+// Values for Action.
 const (
 	Created    Action = "created"
 	Configured Action = "configured"
@@ -23,7 +23,7 @@ const (
 type Change struct {
 	Object string `json:"object"` // Kind/namespace/name, or Kind/name at cluster scope
 	Action Action `json:"action"`
-	// unified diff of the live and the wanted object; keys, tokens and Secret data are masked
+	// unified diff from the live to the wanted object; keys, tokens and Secret data are masked
 	Diff string `json:"diff,omitempty"`
 	Note string `json:"note,omitempty"` // for the user, such as whose change is overwritten
 }
@@ -57,7 +57,7 @@ func (s ChangeSet) Summary() string {
 	return strings.Join(list, ", ")
 }
 
-// Diff returns the diffs of all objects that differ.
+// Diff returns the diffs for all objects that differ.
 func (s ChangeSet) Diff() string {
 	var b strings.Builder
 	for _, c := range s {

@@ -22,7 +22,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 )
 
-// Options of a [Client]. The zero value means the defaults.
+// Options for a [Client]. The zero value means the defaults.
 type Options struct {
 	// Log may be nil.
 	Log *zap.Logger
@@ -46,13 +46,13 @@ type Client struct {
 	api   client.Client // retries automatically, and confirms locks before each write
 	kube  kubernetes.Interface
 	ssa   *ssa.ResourceManager
-	// held has the locks of this client. leases is api without confirmation, for the locks; direct
-	// does not retry either.
+	// held has this client's locks. leases is api without confirmation, for the locks; direct does not
+	// retry either.
 	held           sync.Map
 	leases, direct client.Client
 }
 
-// New returns a client of the cluster that cfg names. It sends no request.
+// New returns a client for the cluster that cfg names. It sends no request.
 func New(cfg *rest.Config, o Options) (*Client, error) {
 	log := o.Log
 	if log == nil {
@@ -79,7 +79,7 @@ func New(cfg *rest.Config, o Options) (*Client, error) {
 }
 
 // retrying is a client that retries requests while the API server is unavailable for a moment, and
-// explains errors. flux's ResourceManager ignores errors of Get, so they must not be transient.
+// explains errors. flux's ResourceManager ignores errors from Get, so they must not be transient.
 type retrying struct {
 	client.Client
 	retry *kubeapi.Retrier
@@ -137,8 +137,8 @@ func (r *retrying) Delete(ctx context.Context, obj client.Object, opts ...client
 	return r.write(ctx, doing, func(ctx context.Context) error { return r.Client.Delete(ctx, obj, opts...) })
 }
 
-// subject returns the name of an object as in a ChangeSet. Typed objects do not have their kind;
-// the client knows it.
+// subject returns an object's name as in a ChangeSet. Typed objects do not have their kind; the
+// client knows it.
 func subject(c client.Client, obj runtime.Object, namespace, name string) string {
 	gvk, err := c.GroupVersionKindFor(obj)
 	if err != nil {

@@ -28,9 +28,9 @@ type controllerWatch struct {
 }
 
 // idle returns why the controller manager does not act, or an empty text. behind reports that it
-// has not observed the last change of the Deployment. It does not act if that lasts for the grace
-// period and its lease, where there is one, is not renewed meanwhile. The clocks of other machines
-// do not matter.
+// has not observed the Deployment's last change. It does not act if that lasts for the grace period
+// and its lease, where there is one, is not renewed meanwhile. Other machines' clocks do not
+// matter.
 func (w *controllerWatch) idle(ctx context.Context, behind bool) string {
 	if !behind {
 		w.since = time.Time{}
@@ -60,7 +60,7 @@ func (c *Client) controllerState(ctx context.Context) (state, described string) 
 		fmt.Sprintf("its Lease %s, held by %q, was not renewed", controllerLease, holderOf(lease))
 }
 
-// isBehind reports whether the controller manager has not observed the last change of a Deployment.
+// isBehind reports whether the controller manager has not observed a Deployment's last change.
 func isBehind(deployment *unstructured.Unstructured) bool {
 	observed, _, _ := unstructured.NestedInt64(deployment.Object, "status", "observedGeneration")
 	return observed < deployment.GetGeneration()

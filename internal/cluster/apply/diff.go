@@ -17,12 +17,12 @@ var serverFields = [][]string{
 	{"metadata", "creationTimestamp"}, {"metadata", "selfLink"},
 }
 
-// secretValues matches keys, tokens and passwords of an embedded kubeconfig or scheduler
+// secretValues matches keys, tokens and passwords in an embedded kubeconfig or scheduler
 // configuration: a ConfigMap has them if the user asked for it.
 var secretValues = regexp.MustCompile(`((?:client-key-data|keyData|token|password)["']?\s*:\s*)\S+`)
 
-// textDiff returns the unified diff of two objects as YAML, with secret data masked. An object that
-// does not exist is nil.
+// textDiff returns the unified diff between two objects as YAML, with secret data masked. An object
+// that does not exist is nil.
 func textDiff(live, wanted *unstructured.Unstructured) (string, error) {
 	if live != nil {
 		live = live.DeepCopy()

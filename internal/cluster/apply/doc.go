@@ -2,7 +2,7 @@
 // deletes them.
 //
 // A [Client] first dry-runs the changes, rejects objects that pmk-sched does not manage, and then
-// changes only objects that differ, in the order of dependencies. It retries while an API server
-// that it has reached is unavailable. Every deployed state is saved as a [Revision] before the
-// cluster is changed. A [Client.Lock] prevents two runs for the same scheduler at once.
+// changes only objects that differ, in dependency order. It retries while an API server that it has
+// reached is unavailable. Every deployed state is saved as a [Revision] before the cluster is
+// changed. A [Client.Lock] prevents two runs for the same scheduler at once.
 package apply

@@ -20,17 +20,17 @@ type Comparison struct {
 	// Object is Kind/namespace/name. Action is the action that Apply would take.
 	Object string
 	Action Action
-	// Live is the object and Applied the result of Apply, if Action is Configured or Recreated.
-	// Secret data is masked.
+	// Live is the object and Applied the result of Apply, if Action is Configured or Recreated. Secret
+	// data is masked.
 	Live, Applied *unstructured.Unstructured
-	// Foreign is set if the object exists without the labels of pmk-sched.
+	// Foreign is set if the object exists without pmk-sched's labels.
 	Foreign bool
 	// Err is the reason for a failed comparison.
 	Err error
 }
 
 // Compare is like [Client.Plan], for objects that may have been changed in any way: if one object
-// cannot be compared, Compare continues with the others. The error is the error of the context.
+// cannot be compared, Compare continues with the others. The error is the context's error.
 func (c *Client) Compare(ctx context.Context, objs []*unstructured.Unstructured) ([]Comparison, error) {
 	var before []step
 	var list []Comparison
@@ -52,8 +52,8 @@ func (c *Client) Compare(ctx context.Context, objs []*unstructured.Unstructured)
 	return list, nil
 }
 
-// differing returns the live object, with its managed fields, and the result of applying the step.
-// It returns nil if they do not differ.
+// differing returns the live object, with its managed fields, and the object after the step. It
+// returns nil if they do not differ.
 func (s step) differing() (live, applied *unstructured.Unstructured) {
 	switch {
 	case s.change.Action == Configured:

@@ -11,7 +11,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 )
 
-// foreignError is returned when an object of this name exists and is not managed by pmk-sched for
+// foreignError is returned when an object with this name exists and is not managed by pmk-sched for
 // this scheduler. Nothing was changed.
 func foreignError(object, owner string) error {
 	text := object + " already exists and is not managed by pmk-sched for this scheduler"
@@ -21,7 +21,7 @@ func foreignError(object, owner string) error {
 	return problem.Errorf("choose another --name, or delete that object if it is not needed", "%s", text)
 }
 
-// LockedError is returned when another run holds the lock of a scheduler.
+// LockedError is returned when another run holds a scheduler's lock.
 type LockedError struct {
 	Name   string // of the scheduler
 	Lease  string // namespace/name
@@ -29,7 +29,7 @@ type LockedError struct {
 	Since  time.Time
 }
 
-// Error names the holder of the lock and the time since when it holds it.
+// Error names the lock's holder and the time since when it holds it.
 func (e *LockedError) Error() string {
 	return fmt.Sprintf("scheduler %s is being changed by %s since %s", e.Name, e.Holder,
 		e.Since.UTC().Format(time.RFC3339))
@@ -49,7 +49,7 @@ type LostLockError struct {
 	Err    error  // why the lock could not be renewed, if no other run holds it
 }
 
-// Error names the present holder of the lock.
+// Error names the lock's present holder.
 func (e *LostLockError) Error() string {
 	if e.Err != nil {
 		return fmt.Sprintf("the lock of scheduler %s expired during the change: %v", e.Name, e.Err)

@@ -33,7 +33,7 @@ const (
 
 // SaveRevision saves a revision with the next number and the status pending, and returns it; wanted
 // has its name, namespace, description, author, origin and objects. Call it before the cluster is
-// changed, with the [Client.Lock] held. Revisions that are still pending are of runs that were
+// changed, with the [Client.Lock] held. Revisions that are still pending are from runs that were
 // killed: they become failed. It fails if the objects do not fit into a Secret.
 func (c *Client) SaveRevision(ctx context.Context, wanted Revision) (*Revision, error) {
 	if err := CheckObjects(wanted.Objects, wanted.Namespace, wanted.Name); err != nil {
@@ -137,8 +137,8 @@ func newest(revisions []RevisionInfo) []RevisionInfo {
 	return slices.Clone(revisions[max(0, len(revisions)-maxRevisions):])
 }
 
-// ReadRevision reads the objects and the record of a revision. If they are unreadable, or were
-// deleted after info was read, the revision has neither, and its Damage is the reason.
+// ReadRevision reads a revision's objects and record. If they are unreadable, or were deleted after
+// info was read, the revision has neither, and its Damage is the reason.
 func (c *Client) ReadRevision(ctx context.Context, info RevisionInfo) (*Revision, error) {
 	secret := &corev1.Secret{}
 	key := client.ObjectKey{Namespace: info.Namespace, Name: revisionName(info.Name, info.Number)}
@@ -192,7 +192,7 @@ func (c *Client) Prune(ctx context.Context, ns, name string) (ChangeSet, error) 
 	return changes, nil
 }
 
-// unneeded returns the ConfigMaps and Secrets of a namespace that are not needed and that no
+// unneeded returns the ConfigMaps and Secrets in a namespace that are not needed and that no
 // Deployment among owned refers to.
 func unneeded(owned []*unstructured.Unstructured, ns string, needed map[string]bool) []*unstructured.Unstructured {
 	var found []*unstructured.Unstructured
@@ -204,8 +204,7 @@ func unneeded(owned []*unstructured.Unstructured, ns string, needed map[string]b
 	return found
 }
 
-// needed returns the names of the revisions to keep and their objects. Damaged revisions are not
-// kept.
+// needed returns the revisions to keep, by name, and their objects. Damaged revisions are not kept.
 func (c *Client) needed(ctx context.Context, ns, name string) (map[string]bool, error) {
 	revisions, err := c.Revisions(ctx, ns, name)
 	if err != nil {

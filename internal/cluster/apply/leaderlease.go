@@ -12,13 +12,13 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 )
 
-// leaderRenewal is longer than the interval between two renewals of a leader (2 s by default).
+// leaderRenewal is longer than the interval between a leader's renewals (2 s by default).
 const leaderRenewal = 3 * time.Second
 
 // DeleteLeaderLease deletes the Lease that the scheduler itself created for its leader election,
-// which has none of our labels. Call it when the Deployment is gone. A Lease that is still renewed
-// is of a running scheduler, and is Skipped. Whether it is renewed is seen, not concluded from its
-// times, since the clock of the scheduler's node may differ.
+// which does not have our labels. Call it when the Deployment is gone. A Lease that is still
+// renewed belongs to a running scheduler, and is Skipped. Whether it is renewed is seen, not
+// concluded from its times, since the clock on the scheduler's node may differ.
 func (c *Client) DeleteLeaderLease(ctx context.Context, ns, name string) (Change, error) {
 	change := Change{Object: kubeapi.ObjectName("Lease", ns, name), Action: Absent}
 	lease := &coordinationv1.Lease{}

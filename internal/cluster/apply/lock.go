@@ -35,13 +35,13 @@ const (
 // LockName returns the name of the Lease that prevents two runs for the same scheduler at once.
 func LockName(name string) string { return "pmk-sched-" + name }
 
-// Lock acquires the lock of scheduler name, a Lease in namespace ns, for holder (user, machine and
+// Lock acquires the lock for scheduler name, a Lease in namespace ns, for holder (user, machine and
 // process, for messages), and renews it until unlock is called or ctx ends. held is ctx, but it
 // also ends, with a [*LostLockError] as its cause, when another run has taken over the lock because
 // this run could not renew it: then nothing may be changed any more.
 //
 // It returns a [*LockedError] if another run holds the lock and renews it, after about one renewal
-// (3 s). A lock that does not change for 15 s while this run looks at it is of a run that was
+// (3 s). A lock that does not change for 15 s while this run looks at it was left by a run that was
 // killed, and is taken over. The times in the Lease are not compared with this machine's clock,
 // which may differ from the holder's. unlock deletes the Lease. Call it once, with a context that
 // has not ended. It returns the [*LostLockError] if the lock is lost.
@@ -81,7 +81,7 @@ type lock struct {
 	holder string
 	// renewed is when the last request that renewed the lock began.
 	renewed atomic.Pointer[clock.Instant]
-	// end ends the context of the holder.
+	// end ends the holder's context.
 	end context.CancelCauseFunc
 }
 
@@ -104,7 +104,7 @@ func (c *Client) confirmLocks(ctx context.Context) (err error) {
 }
 
 // acquire returns when this run holds the Lease. It polls another holder's Lease until it changes
-// (locked), or has not changed for the duration of a lock.
+// (locked), or has not changed for a lock's duration.
 func (l *lock) acquire(ctx context.Context) error {
 	var seen string
 	var since time.Time
@@ -136,7 +136,7 @@ func (l *lock) acquire(ctx context.Context) error {
 	}
 }
 
-// create creates the Lease. It returns an existing Lease of another holder.
+// create creates the Lease. It returns another holder's existing Lease.
 func (l *lock) create(ctx context.Context) (*coordinationv1.Lease, error) {
 	mine := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
 		Namespace: l.key.Namespace, Name: l.key.Name, Labels: ownership.Labels(l.name),
@@ -177,7 +177,7 @@ func (l *lock) take(ctx context.Context, lease *coordinationv1.Lease) (bool, err
 	return err == nil, err
 }
 
-// claim sets this run as the holder of a Lease from now on.
+// claim makes this run the holder of a Lease from now on.
 func (l *lock) claim(lease *coordinationv1.Lease) {
 	began := clock.Now()
 	l.renewed.Store(&began)
@@ -288,7 +288,7 @@ func free(lease *coordinationv1.Lease) bool {
 	return lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == ""
 }
 
-// holderOf returns the holder of a Lease for messages.
+// holderOf returns a Lease's holder for messages.
 func holderOf(lease *coordinationv1.Lease) string {
 	if lease.Spec.HolderIdentity == nil {
 		return ""

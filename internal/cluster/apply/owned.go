@@ -23,14 +23,14 @@ import (
 )
 
 const (
-	// listPage is the page size for lists of objects, and dataPage for Secrets or ConfigMaps with
-	// their data, which has up to 1 MiB each.
+	// listPage is the page size for object lists, and dataPage for Secrets or ConfigMaps with their
+	// data, which has up to 1 MiB each.
 	listPage, dataPage = 250, 25
-	// maxItems limits the objects that are read of a kind, and maxListed their data in bytes.
+	// maxItems limits the objects that are read per kind, and maxListed their data in bytes.
 	maxItems, maxListed = 10_000, 64 << 20
 )
 
-// ownedKinds are all kinds of objects that a scheduler has.
+// ownedKinds are all object kinds that a scheduler has.
 var ownedKinds = []schema.GroupVersionKind{
 	{Version: "v1", Kind: "Namespace"},
 	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"},
@@ -51,7 +51,7 @@ var ownedKinds = []schema.GroupVersionKind{
 // it.
 var budgetBefore21 = schema.GroupVersionKind{Group: "policy", Version: "v1beta1", Kind: "PodDisruptionBudget"}
 
-// Owned lists all objects with the labels of the scheduler name, in apply order: in all namespaces
+// Owned lists all objects with the labels for the scheduler name, in apply order: in all namespaces
 // and at cluster scope, revisions included. Without permission to list in all namespaces it lists
 // the objects in ns and kube-system. It lists a Namespace only if a verification left it behind,
 // and does not list a running operation's lock. Revisions have only their metadata.
@@ -59,7 +59,7 @@ func (c *Client) Owned(ctx context.Context, name, ns string) ([]*unstructured.Un
 	return c.labeled(ctx, ownership.Labels(name), ns)
 }
 
-// ByHelm lists the objects of the scheduler name that Helm installed from a pmk-sched chart. Owned
+// ByHelm lists the objects for the scheduler name that Helm installed from a pmk-sched chart. Owned
 // lists the objects that pmk-sched deployed.
 func (c *Client) ByHelm(ctx context.Context, name, ns string) ([]*unstructured.Unstructured, error) {
 	found, err := c.labeled(ctx,
@@ -161,7 +161,7 @@ func (c *Client) listKind(ctx context.Context, gvk schema.GroupVersionKind, of c
 	return found, nil
 }
 
-// listContent is what a list contains of each object.
+// listContent selects what a list contains for each object.
 type listContent bool
 
 const (
@@ -169,7 +169,7 @@ const (
 	metadataOnly listContent = false
 )
 
-// list lists the objects of one kind. It returns an error if they hold more than maxListed bytes in
+// list lists objects of one kind. It returns an error if they hold more than maxListed bytes in
 // data and annotations: users who may write Secrets or ConfigMaps in a namespace can add any
 // number.
 func (c *Client) list(ctx context.Context, gvk schema.GroupVersionKind, content listContent,
@@ -224,7 +224,7 @@ func (c *Client) each(ctx context.Context, gvk schema.GroupVersionKind, content 
 	}
 }
 
-// eachSecret calls do with the metadata of each Secret.
+// eachSecret calls do with each Secret's metadata.
 func (c *Client) eachSecret(ctx context.Context, do func(secret *metav1.PartialObjectMetadata),
 	opts ...client.ListOption) error {
 	return c.each(ctx, corev1.SchemeGroupVersion.WithKind("Secret"), metadataOnly, func(item runtime.Object) error {
@@ -239,7 +239,7 @@ func tooLarge(kind string) error {
 		kind, maxListed>>20, maxItems)
 }
 
-// asUnstructured returns an item of a list, whose API server may leave its kind out.
+// asUnstructured returns an item from a list, whose API server may leave its kind out.
 func asUnstructured(item runtime.Object, gvk schema.GroupVersionKind) (*unstructured.Unstructured, error) {
 	o, ok := item.(*unstructured.Unstructured)
 	if !ok {

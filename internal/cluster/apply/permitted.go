@@ -17,7 +17,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 )
 
-// Prefixes of annotations, volume names and container names that package manifest sets.
+// Prefixes for annotations, volume names and container names that package manifest sets.
 const (
 	annotationPrefix = "pmk-sched.io/"
 	kubeconfigPrefix = "kubeconfig-for-"
@@ -101,7 +101,7 @@ func strictly[T any](obj *unstructured.Unstructured, check func(*T) error) error
 	return check(&typed)
 }
 
-// ownName reports whether the name of obj is derived from the scheduler's name.
+// ownName reports whether obj's name is derived from the scheduler's name.
 func (p *permitted) ownName(obj *unstructured.Unstructured) bool {
 	name := obj.GetName()
 	if obj.GetKind() == "ConfigMap" {
@@ -110,7 +110,7 @@ func (p *permitted) ownName(obj *unstructured.Unstructured) bool {
 	return name == p.name || strings.HasPrefix(name, p.name+"-")
 }
 
-// ownNamespace reports whether obj is in the namespace of the scheduler or at cluster scope. The
+// ownNamespace reports whether obj is in the scheduler's namespace or at cluster scope. The
 // permission for the lease may be elsewhere, and the permission to read the authentication
 // configuration is in kube-system.
 func (p *permitted) ownNamespace(obj *unstructured.Unstructured) bool {
@@ -136,10 +136,10 @@ func checkAnnotations(annotations map[string]string) error {
 	return nil
 }
 
-// Roles of the cluster that schedulers are bound to; see package rbac.
+// Roles in the cluster that schedulers are bound to; see package rbac.
 const authenticationReader = "extension-apiserver-authentication-reader"
 
-// checkBinding permits a role of the same revision, and the cluster's roles that package rbac
+// checkBinding permits a role in the same revision, and the cluster's roles that package rbac
 // binds, for the scheduler's ServiceAccount or its certificate's user.
 func (p *permitted) checkBinding(obj *unstructured.Unstructured, role rbacv1.RoleRef, subjects []rbacv1.Subject) error {
 	system := obj.GetKind() == "ClusterRoleBinding" && role.Kind == "ClusterRole" &&
@@ -255,7 +255,7 @@ func checkContainer(c corev1.Container) error {
 
 func isTrue(b *bool) bool { return b != nil && *b }
 
-// checkVolume permits ConfigMaps and Secrets of the same revision, the Secret with the client
+// checkVolume permits ConfigMaps and Secrets in the same revision, the Secret with the client
 // certificate for an extender, and the node's own kubeconfig.
 func (p *permitted) checkVolume(v corev1.Volume) error {
 	rest := v.VolumeSource

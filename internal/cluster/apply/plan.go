@@ -28,14 +28,14 @@ var immutableField = regexp.MustCompile(`immutable|cannot change roleRef`)
 // Plan returns the changes that [Client.Apply] would make, by a dry-run on the API server. It
 // changes nothing.
 //
-// Every object must have the labels of [ownership.Labels]. An object that exists without them is an
-// error.
+// Every object must have the labels from [ownership.Labels]. An object that exists without them is
+// an error.
 func (c *Client) Plan(ctx context.Context, objs []*unstructured.Unstructured) (ChangeSet, error) {
 	return c.changes(ctx, objs, ownership.Manager)
 }
 
-// PlanHelm is like Plan for an upgrade of a Helm release whose chart has these objects. An object
-// that exists and that Helm did not install for the same scheduler is an error.
+// PlanHelm is like Plan for upgrading a Helm release whose chart has these objects. An object that
+// exists and that Helm did not install for the same scheduler is an error.
 func (c *Client) PlanHelm(ctx context.Context, objs []*unstructured.Unstructured) (ChangeSet, error) {
 	ofHelm := make([]*unstructured.Unstructured, len(objs))
 	for i, obj := range objs {
@@ -132,7 +132,7 @@ func (c *Client) planOne(ctx context.Context, wanted *unstructured.Unstructured,
 }
 
 // actionFor returns the action for an object, and a note for the user, given the live object, the
-// result of the dry-run, and the steps before.
+// dry-run's result, and the steps before.
 func actionFor(wanted, live *unstructured.Unstructured, entry *ssa.ChangeSetEntry, err error,
 	before []step) (action Action, note string, _ error) {
 	switch {
@@ -169,7 +169,7 @@ func (c *Client) get(ctx context.Context, obj *unstructured.Unstructured) (*unst
 	return live, nil
 }
 
-// checkOwner returns an error if live is not an object of the same scheduler.
+// checkOwner returns an error if live is not an object for the same scheduler.
 func checkOwner(wanted, live *unstructured.Unstructured, manager string) error {
 	name := wanted.GetLabels()[ownership.LabelInstance]
 	owned := func(o *unstructured.Unstructured) bool {

@@ -9,7 +9,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/podstatus"
 )
 
-// Reasons of a [RolloutError]. Where the kubelet or the deployment controller has a reason, it is
+// Reasons in a [RolloutError]. Where the kubelet or the deployment controller has a reason, it is
 // the same.
 const (
 	ReasonCrash                    = "CrashLoopBackOff"
@@ -34,7 +34,7 @@ const (
 	failedPodGrace = 10 * time.Second
 )
 
-// podFailures returns the failures of one pod, the worst first.
+// podFailures returns one pod's failures, the worst first.
 func podFailures(pod *corev1.Pod, ignored map[string]int32, o WaitOptions) []failure {
 	var found []failure
 	for _, c := range podstatus.Containers(pod) {

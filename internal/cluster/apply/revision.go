@@ -15,10 +15,10 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 )
 
-// RevisionStatus is the status of a revision.
+// RevisionStatus is a revision's status.
 type RevisionStatus string
 
-// Statuses of a revision.
+// Revision statuses.
 const (
 	Pending  RevisionStatus = "pending"  // saved before the cluster is changed
 	Deployed RevisionStatus = "deployed" // was stable
@@ -64,9 +64,9 @@ const (
 	annotationVerified  = "pmk-sched.io/verified"
 	annotationWriter    = "pmk-sched.io/written-by"
 
-	// maxText bounds the text of an annotation, in bytes.
+	// maxText bounds an annotation's text, in bytes.
 	maxText = 4096
-	// maxNumber is the highest number of a revision.
+	// maxNumber is the highest revision number.
 	maxNumber = 1_000_000
 )
 
@@ -86,7 +86,7 @@ func LastDeployed(revisions []RevisionInfo) *RevisionInfo {
 	return nil
 }
 
-// encodeRevision returns the Secret of r. It fails if the objects or the record do not fit, or if
+// encodeRevision returns the Secret for r. It fails if the objects or the record do not fit, or if
 // [decodeRevision] would not read them.
 func encodeRevision(r *Revision, writer string) (*corev1.Secret, error) {
 	const smaller = "make the scheduler configuration smaller"
@@ -129,7 +129,7 @@ func revisionNumber(secret metav1.Object, name string) (number int, ok bool) {
 	return number, err == nil && number > 0 && number <= maxNumber && secret.GetName() == revisionName(name, number)
 }
 
-// describeRevision reads the metadata of a Secret from encodeRevision.
+// describeRevision reads the metadata in a Secret from encodeRevision.
 func describeRevision(secret metav1.Object, number int) RevisionInfo {
 	labels, annotations := secret.GetLabels(), secret.GetAnnotations()
 	info := RevisionInfo{
@@ -152,7 +152,7 @@ func bounded(text string) string {
 	return strings.Clone(text)
 }
 
-// decodeRevision reads a Secret of encodeRevision. If its objects or its record cannot be read,
+// decodeRevision reads a Secret from encodeRevision. If its objects or its record cannot be read,
 // Damage is the reason.
 func decodeRevision(info RevisionInfo, secret *corev1.Secret) *Revision {
 	r := &Revision{RevisionInfo: info}

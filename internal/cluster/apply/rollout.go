@@ -17,11 +17,11 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/podstatus"
 )
 
-// revisionAnnotation is set by the deployment controller on a Deployment and on the ReplicaSet of
+// revisionAnnotation is set by the deployment controller on a Deployment and on the ReplicaSet for
 // its current template (k8s.io/kubernetes/pkg/controller/deployment/util, RevisionAnnotation).
 const revisionAnnotation = "deployment.kubernetes.io/revision"
 
-// rolloutState is the state of a rollout.
+// rolloutState is a rollout's state.
 type rolloutState string
 
 const (
@@ -30,7 +30,7 @@ const (
 	rolloutFailed      rolloutState = "failed"
 )
 
-// observation is the state of a Deployment at one time, with facts from earlier observations.
+// observation is a Deployment's state at one time, with facts from earlier observations.
 type observation struct {
 	now         time.Time
 	deployment  *appsv1.Deployment
@@ -47,14 +47,14 @@ type observation struct {
 	ignored map[string]int32
 }
 
-// verdict is the result of an observation.
+// verdict is an observation's result.
 type verdict struct {
 	state   rolloutState
 	reason  string // one of the Reason constants when failed
 	message string
 	pods    []string
 	err     error // ends the wait for another reason than the Deployment
-	// failures are the keys for observation.firstSeen of the next observation.
+	// failures are the keys for observation.firstSeen in the next observation.
 	failures []string
 	// fingerprint changes whenever the Deployment is not stable.
 	fingerprint string
@@ -62,7 +62,7 @@ type verdict struct {
 	missing bool
 }
 
-// failure is a failure of a pod that may be transient: it counts once it has lasted for its grace
+// failure is a pod's failure that may be transient: it counts once it has lasted for its grace
 // period.
 type failure struct {
 	pod, container  string
@@ -72,7 +72,7 @@ type failure struct {
 
 func (c failure) key() string { return c.pod + "/" + c.container + "/" + c.reason }
 
-// evaluate returns the verdict of an observation. It is a pure function.
+// evaluate returns the verdict on an observation. It is a pure function.
 func evaluate(s observation, o WaitOptions) verdict {
 	d := s.deployment
 	if d.Status.ObservedGeneration < d.Generation {
@@ -108,7 +108,7 @@ func evaluate(s observation, o WaitOptions) verdict {
 	return v
 }
 
-// progress returns the state of a Deployment without a failure that counts.
+// progress returns a Deployment's state without a failure that counts.
 func progress(d *appsv1.Deployment, pods []corev1.Pod) (rolloutState, string) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(d)
 	if err != nil {
@@ -131,7 +131,7 @@ func progress(d *appsv1.Deployment, pods []corev1.Pod) (rolloutState, string) {
 	return rolloutAvailable, result.Message
 }
 
-// currentPods returns the pods of the Deployment's current template, sorted by name, or all its
+// currentPods returns the pods from the Deployment's current template, sorted by name, or all its
 // pods if its ReplicaSet is unknown.
 func currentPods(d *appsv1.Deployment, sets []appsv1.ReplicaSet, pods []corev1.Pod) []corev1.Pod {
 	var owner *appsv1.ReplicaSet

@@ -28,7 +28,7 @@ const (
 	logReads   = 4
 )
 
-// rolloutError collects the events and logs of a failed rollout, within evidenceTime even if ctx
+// rolloutError collects the events and logs for a failed rollout, within evidenceTime even if ctx
 // has ended.
 func (c *Client) rolloutError(ctx context.Context, s *observation, v verdict) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), evidenceTime)
@@ -52,7 +52,7 @@ func (c *Client) rolloutError(ctx context.Context, s *observation, v verdict) er
 	return e
 }
 
-// podsToShow returns the current pods of a failed rollout whose events and logs are shown: those
+// podsToShow returns the current pods in a failed rollout whose events and logs are shown: those
 // that failed, if they are known.
 func podsToShow(s *observation, v verdict) []corev1.Pod {
 	pods := currentPods(s.deployment, s.replicaSets, s.pods)
@@ -62,8 +62,8 @@ func podsToShow(s *observation, v verdict) []corev1.Pod {
 	return pods[:min(len(pods), shownPods)]
 }
 
-// eventsOf returns the last events of an object, oldest first, or a line with the reason why they
-// are unavailable.
+// eventsOf returns an object's last events, oldest first, or a line with the reason why they are
+// unavailable.
 func (c *Client) eventsOf(ctx context.Context, ns string, uid types.UID) []string {
 	selector := fields.OneTermEqualSelector("involvedObject.uid", string(uid))
 	list, err := kubeapi.List(ctx, c.retry, "read events",
@@ -89,7 +89,7 @@ func eventLines(events []corev1.Event) []string {
 	return lines
 }
 
-// logsOf returns the last log lines of a pod's containers, from the current and the previous run.
+// logsOf returns the last log lines from a pod's containers, from the current and the previous run.
 func (c *Client) logsOf(ctx context.Context, pod *corev1.Pod) []ContainerLog {
 	var logs []ContainerLog
 	for _, container := range pod.Status.ContainerStatuses {

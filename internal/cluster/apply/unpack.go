@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Bounds of a revision's objects and record. Something else may have written it: 63 KiB can unpack
+// Bounds for a revision's objects and record. Something else may have written it: 63 KiB can unpack
 // to 64 MiB, and 64 MiB JSON to gigabytes of values. A scheduler's objects have some thousand
 // values.
 const (
@@ -28,7 +28,7 @@ type jsonMeter struct {
 	inString, escaped   bool
 }
 
-// Write measures a part of the text.
+// Write measures part of the text.
 func (m *jsonMeter) Write(part []byte) (int, error) {
 	m.size += len(part)
 	for _, c := range part {
@@ -60,7 +60,7 @@ func (m *jsonMeter) Write(part []byte) (int, error) {
 	return len(part), nil
 }
 
-// checkBounds returns an error if text exceeds the bounds of [decompress].
+// checkBounds returns an error if text exceeds the bounds in [decompress].
 func checkBounds(text []byte) error {
 	_, err := new(jsonMeter).Write(text)
 	return err

@@ -64,12 +64,12 @@ type waiter struct {
 //
 // It returns a [*RolloutError] early if a container crashes, its image cannot be pulled or it does
 // not start, if no node accepts the pod or the API server rejects it, if the deployment controller
-// gives up, and if the controller manager does not act. Restarts of a pod that is ready when the
-// wait begins do not count. On the host network, where each replica needs its own node, replicas
-// may wait for nodes that are not ready or cordoned. At the deadline of ctx it returns a
-// RolloutError with [ReasonTimeout]; if ctx is cancelled, the context's error. The wait continues
-// while the API server is unavailable. A scheduler that loses its lease then exits and is restarted
-// by the kubelet, which does not count either.
+// gives up, and if the controller manager does not act. Restarts do not count for a pod that is
+// ready when the wait begins. On the host network, where each replica needs its own node, replicas
+// may wait for nodes that are not ready or cordoned. At ctx's deadline it returns a RolloutError
+// with [ReasonTimeout]; if ctx is cancelled, the context's error. The wait continues while the API
+// server is unavailable. A scheduler that loses its lease then exits and is restarted by the
+// kubelet, which does not count either.
 func (c *Client) WaitStable(ctx context.Context, ns, deployment string, o WaitOptions) error {
 	w := &waiter{
 		client: c, key: client.ObjectKey{Namespace: ns, Name: deployment}, options: o.withDefaults(),
@@ -128,9 +128,8 @@ func (w *waiter) observe(ctx context.Context) (*observation, error) {
 }
 
 // ignoreRestarts sets the container restarts that do not count. If a container is running and ready
-// now, its restarts before the wait do not: deploying again must not fail because of them. After an
-// API server outage each container may restart once more: a leader that cannot renew its lease
-// exits.
+// now, its restarts before the wait do not: they must not make a new deployment fail. After an API
+// server outage each container may restart once more: a leader that cannot renew its lease exits.
 func (w *waiter) ignoreRestarts(pods []corev1.Pod) {
 	outages := w.client.retry.Outages()
 	first, outage := w.last == nil, outages != w.outages

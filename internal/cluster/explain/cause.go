@@ -11,7 +11,7 @@ const (
 	Gated Cause = "SchedulingGated"
 	// NoScheduler: the scheduler that the pod names was not found.
 	NoScheduler Cause = "NoScheduler"
-	// Down: the scheduler of the pod does not run, or no replica leads.
+	// Down: the pod's scheduler does not run, or no replica leads.
 	Down Cause = "SchedulerDown"
 	// NotTried: the scheduler has not reported on the pod yet.
 	NotTried Cause = "NotTriedYet"
@@ -21,9 +21,9 @@ const (
 	Failed Cause = "SchedulerError"
 	// NoNodes: the cluster has no nodes.
 	NoNodes Cause = "NoNodes"
-	// Preempting: the scheduler evicts pods of lower priority and waits until they have ended.
+	// Preempting: the scheduler evicts pods with lower priority and waits until they have ended.
 	Preempting Cause = "Preempting"
-	// Priority: evicting pods of lower priority does not help, or the pod's priority forbids it.
+	// Priority: evicting pods with lower priority does not help, or the pod's priority forbids it.
 	Priority Cause = "Priority"
 	// Resource: nodes lack a resource that the pod requests.
 	Resource Cause = "InsufficientResource"
@@ -33,7 +33,7 @@ const (
 	NotReady Cause = "NodeNotReady"
 	// Cordoned: nodes are cordoned.
 	Cordoned Cause = "NodeCordoned"
-	// NodeAffinity: nodes do not match the node selector or the node affinity of the pod.
+	// NodeAffinity: nodes do not match the pod's node selector or node affinity.
 	NodeAffinity Cause = "NodeAffinity"
 	// NodeName: nodes are not the one in spec.nodeName.
 	NodeName Cause = "NodeName"
@@ -41,35 +41,35 @@ const (
 	NodeFeatures Cause = "NodeFeatures"
 	// PodAffinity: no pods that the pod's affinity selects are in the nodes' topology domain.
 	PodAffinity Cause = "PodAffinity"
-	// AntiAffinity: pods in the topology domain of the nodes and the pod exclude each other.
+	// AntiAffinity: pods in the nodes' topology domain and the pod exclude each other.
 	AntiAffinity Cause = "PodAntiAffinity"
 	// Spread: the pod on these nodes would violate a topology spread constraint.
 	Spread Cause = "TopologySpread"
-	// HostPort: a host port of the pod is in use on the nodes.
+	// HostPort: one of the pod's host ports is in use on the nodes.
 	HostPort Cause = "HostPort"
-	// MissingClaim: a PersistentVolumeClaim of the pod does not exist, or is being deleted.
+	// MissingClaim: a PersistentVolumeClaim for the pod does not exist, or is being deleted.
 	MissingClaim Cause = "MissingClaim"
-	// UnboundClaim: a PersistentVolumeClaim of the pod is not bound.
+	// UnboundClaim: a PersistentVolumeClaim for the pod is not bound.
 	UnboundClaim Cause = "UnboundClaim"
-	// MissingClass: the StorageClass of a claim does not exist.
+	// MissingClass: a claim's StorageClass does not exist.
 	MissingClass Cause = "MissingStorageClass"
 	// MissingPV: a claim is bound to a PersistentVolume that does not exist.
 	MissingPV Cause = "MissingVolume"
-	// NoVolume: nodes have no PersistentVolume for a claim of the pod.
+	// NoVolume: nodes have no PersistentVolume for one of the pod's claims.
 	NoVolume Cause = "NoVolume"
-	// VolumeNode: the node affinity of a volume excludes the nodes.
+	// VolumeNode: a volume's node affinity excludes the nodes.
 	VolumeNode Cause = "VolumeNodeAffinity"
-	// VolumeZone: a volume of the pod is in another zone than the nodes.
+	// VolumeZone: a volume for the pod is in another zone than the nodes.
 	VolumeZone Cause = "VolumeZone"
-	// VolumeLimit: nodes have as many volumes of a driver as they support.
+	// VolumeLimit: nodes have as many volumes from a driver as they support.
 	VolumeLimit Cause = "VolumeLimit"
 	// VolumeInUse: another pod uses a volume that only one pod or one node may use.
 	VolumeInUse Cause = "VolumeInUse"
 	// NoCapacity: the storage that the nodes reach has no capacity for a claim.
 	NoCapacity Cause = "StorageCapacity"
-	// Device: the devices of a ResourceClaim cannot be allocated.
+	// Device: the devices for a ResourceClaim cannot be allocated.
 	Device Cause = "ResourceClaim"
-	// Gang: other pods of the group are missing or do not fit.
+	// Gang: other pods in the group are missing or do not fit.
 	Gang Cause = "PodGroup"
 	// Plugin: a compiled-in plugin or an extender refuses the nodes, for the reason in the message.
 	Plugin Cause = "PluginRejected"
@@ -77,13 +77,13 @@ const (
 	PluginError Cause = "PluginFailed"
 	// ExtenderNo: an extender refuses the nodes, for the reason in the message.
 	ExtenderNo Cause = "ExtenderRejected"
-	// ExtenderDown: a call of an extender failed.
+	// ExtenderDown: a call to an extender failed.
 	ExtenderDown Cause = "ExtenderFailed"
-	// Quota: a ResourceQuota prevents the creation of the pod.
+	// Quota: a ResourceQuota prevents the pod's creation.
 	Quota Cause = "Quota"
-	// Refused: the API server or an admission webhook refuses the creation of the pod.
+	// Refused: the API server or an admission webhook refuses to create the pod.
 	Refused Cause = "CreationRefused"
-	// Preempted: a scheduler evicted the pod for a pod of higher priority.
+	// Preempted: a scheduler evicted the pod for a pod with higher priority.
 	Preempted Cause = "Preempted"
 	// TaintEvicted: the pod was deleted because its node or device has a NoExecute taint.
 	TaintEvicted Cause = "TaintEviction"
@@ -93,7 +93,7 @@ const (
 	// APIEvicted: a client evicted the pod through the API, such as kubectl drain, an autoscaler or a
 	// descheduler.
 	APIEvicted Cause = "APIEviction"
-	// DeletedByOwner: the controller of the pod deleted it.
+	// DeletedByOwner: the pod's controller deleted it.
 	DeletedByOwner Cause = "DeletedByController"
 	// EndUnknown: the pod has ended, and nothing shows why.
 	EndUnknown Cause = "EndUnknown"

@@ -22,11 +22,11 @@ type Claim struct {
 	Event string
 }
 
-// Annotations and labels of volumes.
+// Annotations and labels on volumes.
 const (
 	defaultClass     = "storageclass.kubernetes.io/is-default-class"
 	betaDefaultClass = "storageclass.beta.kubernetes.io/is-default-class"
-	// noProvisioner is the provisioner of classes whose volumes are created by hand.
+	// noProvisioner is the provisioner for classes whose volumes are created by hand.
 	noProvisioner = "kubernetes.io/no-provisioner"
 )
 
@@ -102,7 +102,7 @@ func (c Claim) unbound(in Input, who string) *Finding {
 		Fix: fix}
 }
 
-// class returns the name of the claim's StorageClass.
+// class returns the claim's StorageClass name.
 func (c Claim) class() string {
 	if name, ok := c.Claim.Annotations[corev1.BetaStorageClassAnnotation]; ok {
 		return name
@@ -125,7 +125,7 @@ func classNames(classes []storagev1.StorageClass) []string {
 	return names
 }
 
-// where describes on which nodes the volumes of the pod's claims are reachable.
+// where describes on which nodes the volumes for the pod's claims are reachable.
 func where(in Input) string {
 	var parts []string
 	for _, c := range in.Claims {

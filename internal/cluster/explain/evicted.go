@@ -15,7 +15,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/podstatus"
 )
 
-// EvictionReasons are the reasons of events about pods that were evicted or deleted, except for
+// EvictionReasons are the reasons in events about pods that were evicted or deleted, except for
 // "Killing" and for descheduler events, whose reason is a strategy's name.
 func EvictionReasons() []string {
 	return []string{"Preempted", "TaintManagerEviction", "NodeControllerEviction", "Evicted", "Preempting", "ScaleDown",
@@ -58,7 +58,7 @@ func reporterOf(e *corev1.Event) string { return cmp.Or(e.ReportingController, e
 // maxEvictions is the number of evictions that are listed.
 const maxEvictions = 20
 
-// evictions explains the ends of pods by events, the last one first: one finding for each pod and
+// evictions explains by events why pods ended, the last one first: one finding for each pod and
 // cause.
 func evictions(events []corev1.Event) []Finding {
 	var findings []Finding
@@ -93,7 +93,7 @@ func evictions(events []corev1.Event) []Finding {
 // Jobs, and by StatefulSets.
 var deletedPod = regexp.MustCompile(`(?i)^deleted? pod:? (\S+)`)
 
-// PodOf returns the name of the pod that an event is about.
+// PodOf returns the pod that an event is about, by name.
 func PodOf(e *corev1.Event) string {
 	if m := deletedPod.FindStringSubmatch(e.Message); m != nil && e.InvolvedObject.Kind != "Pod" {
 		return m[1]
@@ -131,8 +131,8 @@ func evictionFinding(cause Cause, e *corev1.Event) Finding {
 	return f
 }
 
-// preempted matches the messages of all releases: up to 1.22, 1.24 and 1.25 with the name of the
-// preempting pod, 1.23 and 1.26 to 1.28 without, from 1.29 on with its UID.
+// preempted matches the messages in all releases: up to 1.22, 1.24 and 1.25 with the preempting
+// pod's name, 1.23 and 1.26 to 1.28 without, from 1.29 on with its UID.
 var preempted = regexp.MustCompile(`^Preempted by (?:([^/ ]+/\S+)|pod (\S+)|a pod) on node (\S+)`)
 
 // Preemptor returns the pod for which a scheduler evicted another pod, as namespace/name or else by
@@ -229,7 +229,7 @@ func unknownEnds(findings []Finding) []string {
 	return unknown
 }
 
-// isEnd reports whether a finding explains the end of a pod.
+// isEnd reports whether a finding explains why a pod ended.
 func (f Finding) isEnd() bool {
 	return slices.Contains([]Cause{Preempted, TaintEvicted, KubeletEvicted, APIEvicted, DeletedByOwner, EndUnknown},
 		f.Cause)

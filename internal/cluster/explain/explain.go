@@ -14,29 +14,29 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/podstatus"
 )
 
-// Input is the state of the cluster that explains a pod.
+// Input is the cluster state that explains a pod.
 type Input struct {
 	Namespace, Name string
 	// Pod is nil if it does not exist.
 	Pod *corev1.Pod
-	// Events are the pod's events or, without a pod, the events of workloads that may not create it.
-	// The latest event is the first.
+	// Events are the pod's events or, without a pod, the events about workloads that may not create
+	// it. The latest event is the first.
 	Events []corev1.Event
 	// Ended are events about pods that have ended, the latest first: a former pod with the pod's name
-	// or, if the pod does not exist, also pods of a workload with that name.
+	// or, if the pod does not exist, also pods in a workload with that name.
 	Ended []corev1.Event
 	Nodes []corev1.Node
 	// Usage is the resource usage of the pods on a node, by the node's name.
 	Usage map[string]*Usage
-	// Claims are the claims for the pod's volumes, in the order of the volumes.
+	// Claims are the claims for the pod's volumes, in the volumes' order.
 	Claims []Claim
-	// Classes are the StorageClasses of the cluster.
+	// Classes are the cluster's StorageClasses.
 	Classes []storagev1.StorageClass
-	// Schedulers are the schedulers of the cluster.
+	// Schedulers are the cluster's schedulers.
 	Schedulers []Scheduler
-	// Processes are running containers that may be a scheduler of another name.
+	// Processes are running containers that may be a scheduler with another name.
 	Processes []Process
-	// Unknown has a message for each kind of object that could not be read.
+	// Unknown has a message for each object kind that could not be read.
 	Unknown []string
 	Now     time.Time
 }
@@ -60,7 +60,7 @@ type Finding struct {
 	excluded bool
 }
 
-// States of a pod.
+// Pod states.
 const (
 	Pending = "pending"
 	Bound   = "scheduled"
@@ -76,7 +76,7 @@ type Report struct {
 	Scheduler string `json:"scheduler,omitempty"`
 	Priority  int32  `json:"priority"`
 	Node      string `json:"node,omitempty"`
-	// Seconds is the age of the pod.
+	// Seconds is the pod's age.
 	Seconds int64 `json:"seconds"`
 	// Nodes is the number of nodes in the cluster.
 	Nodes int `json:"nodes"`
@@ -84,12 +84,12 @@ type Report struct {
 	// first.
 	Summary  string    `json:"summary"`
 	Findings []Finding `json:"findings"`
-	// Message is the complete message of the scheduler that last tried to place the pod.
+	// Message is the complete message from the scheduler that last tried to place the pod.
 	Message string `json:"message,omitempty"`
-	// Schedulers are the names of the existing schedulers.
+	// Schedulers are the existing schedulers' names.
 	Schedulers []string `json:"schedulers"`
-	// Unknown has a message for each kind of object that could not be read, and for facts that no
-	// object has.
+	// Unknown has a message for each object kind that could not be read, and for facts that no object
+	// has.
 	Unknown []string `json:"unknown,omitempty"`
 }
 
@@ -124,10 +124,10 @@ func (r *Report) describe(in Input) {
 	r.Message, _ = lastAttempt(in)
 }
 
-// age returns the age of the pod. It is not negative, also if the clocks differ.
+// age returns the pod's age. It is not negative, also if the clocks differ.
 func (in Input) age() time.Duration { return max(in.Now.Sub(in.Pod.CreationTimestamp.Time), 0) }
 
-// schedulerOf returns the name of a pod's scheduler.
+// schedulerOf returns a pod's scheduler name.
 func schedulerOf(pod *corev1.Pod) string {
 	if pod.Spec.SchedulerName == "" {
 		return corev1.DefaultSchedulerName
@@ -177,7 +177,7 @@ func pending(in Input) []Finding {
 	return findings
 }
 
-// lastAttempt returns the message of the scheduler that last tried to place the pod: from the
+// lastAttempt returns the message from the scheduler that last tried to place the pod: from the
 // condition, which is complete, or, if a scheduler writes none, from the last event. ok is false if
 // none has tried.
 func lastAttempt(in Input) (message string, ok bool) {
@@ -254,7 +254,7 @@ func count(n int, one, many string) string {
 // maxNames is the number of names that are listed.
 const maxNames = 3
 
-// list joins the first of some names.
+// list joins the first names.
 func list(names []string) string {
 	if more := len(names) - maxNames; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNames], ", "), more)

@@ -7,15 +7,15 @@ import (
 )
 
 var (
-	// pluginError matches the errors of the scheduling framework: `running PreFilter plugin "X": …`,
+	// pluginError matches the scheduling framework's errors: `running PreFilter plugin "X": …`,
 	// `running "X" filter plugin: …`, `rejected due to timeout after waiting 10s at plugin X`.
 	pluginError = regexp.MustCompile(
 		`running [A-Za-z ]*plugin "([^"]+)"|running "([^"]+)" [a-z]+ plugin|at plugin (\S+)|plugin "([^"]+)"`)
-	// extenderError matches the errors of extender calls: from net/http, for a status, and for a
+	// extenderError matches the errors from extender calls: from net/http, for a status, and for a
 	// response.
 	extenderError = regexp.MustCompile(
 		`(?:Get|Post) "?(https?://[^" ]+?)"?: |extender at URL (\S+?), code|extender "?(https?://[^" ]+?)"? claims|extender: (https?://\S+) claims`)
-	// missingNode matches the error of schedulers at 1.24 to 1.29 for a pod that only a node may run
+	// missingNode matches the error from schedulers at 1.24 to 1.29 for a pod that only a node may run
 	// which does not exist: its node affinity or, from 1.27 on, its local volume names it
 	// (kubernetes#124559, kubernetes#123465).
 	missingNode = regexp.MustCompile(`nodeinfo not found for node name "([^"]+)"`)

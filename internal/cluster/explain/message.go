@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// fitMessage is the parsed message of a scheduler that found no node. All releases print
+// fitMessage is the parsed message from a scheduler that found no node. All releases print
 //
 //	0/5 nodes are available: <reasons>. <messages of PostFilter plugins>
 //
@@ -15,7 +15,7 @@ import (
 type fitMessage struct {
 	nodes   int
 	reasons []countedReason
-	// preemption contains the messages of PostFilter plugins.
+	// preemption contains the messages from PostFilter plugins.
 	preemption string
 }
 
@@ -32,7 +32,7 @@ var (
 	counted   = regexp.MustCompile(`(?s)^(\d+) (.+)$`)
 )
 
-// parseFit parses the message of a scheduler. ok is false if it is another one.
+// parseFit parses a scheduler's message. ok is false if it is another one.
 func parseFit(message string) (m fitMessage, ok bool) {
 	head := fitHead.FindStringSubmatch(message)
 	if head == nil {
@@ -47,7 +47,7 @@ func parseFit(message string) (m fitMessage, ok bool) {
 	}
 	rest = strings.TrimRight(rest, ", ")
 	if !strings.HasSuffix(rest, ".") {
-		// The message of another PostFilter plugin: "1 Insufficient cpu. no new claims to deallocate".
+		// The message from another PostFilter plugin: "1 Insufficient cpu. no new claims to deallocate".
 		if at := strings.LastIndex(rest, ". "); at >= 0 {
 			rest = rest[:at]
 		}

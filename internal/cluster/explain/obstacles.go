@@ -35,8 +35,8 @@ func obstacles(in Input) []obstacle {
 	return found
 }
 
-// nodeObstacles returns the first obstacle of a node, as a scheduler does, and all resources that
-// it lacks. A taint does not matter on a node that the pod's node selector excludes.
+// nodeObstacles returns a node's first obstacle, as a scheduler does, and all resources that it
+// lacks. A taint does not matter on a node that the pod's node selector excludes.
 func nodeObstacles(in Input, node *corev1.Node) []obstacle {
 	all := allObstacles(in, node)
 	if len(all) == 0 {
@@ -46,7 +46,7 @@ func nodeObstacles(in Input, node *corev1.Node) []obstacle {
 	return slices.DeleteFunc(all, func(o obstacle) bool { return o.cause != first })
 }
 
-// allObstacles returns a node's obstacles of each kind, in a scheduler's order.
+// allObstacles returns a node's obstacles for each kind, in a scheduler's order.
 func allObstacles(in Input, node *corev1.Node) []obstacle {
 	var found []obstacle
 	add := func(cause Cause, detail, by string) {
@@ -92,7 +92,7 @@ func Node(in Input, name string) []Finding {
 	return findings
 }
 
-// untolerated returns the first taint of a node that a pod does not tolerate.
+// untolerated returns the first taint on a node that a pod does not tolerate.
 func untolerated(pod *corev1.Pod, node *corev1.Node) (Cause, string) {
 	taints := node.Spec.Taints
 	if node.Spec.Unschedulable {
@@ -107,7 +107,7 @@ func untolerated(pod *corev1.Pod, node *corev1.Node) (Cause, string) {
 	return "", ""
 }
 
-// nodeRequirements describes the node selector and the required node affinity of a pod.
+// nodeRequirements describes a pod's node selector and required node affinity.
 func nodeRequirements(pod *corev1.Pod) []string {
 	var texts []string
 	for _, key := range slices.Sorted(maps.Keys(pod.Spec.NodeSelector)) {

@@ -58,7 +58,7 @@ func boundText(in Input) string {
 	return "it was created with " + node + ", or bound without a scheduler's event"
 }
 
-// refusals explains a pod that does not exist by the events of the workloads that may not create
+// refusals explains a pod that does not exist by the events about the workloads that may not create
 // it.
 func refusals(events []corev1.Event) []Finding {
 	var findings []Finding

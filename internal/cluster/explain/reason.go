@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// known is a reason that the plugins of kube-scheduler give, by how it begins.
+// known is a reason that kube-scheduler's plugins give, by how it begins.
 type known struct {
 	prefix string
 	cause  Cause
 	plugin string
 }
 
-// knownReasons are the reasons that plugins of kube-scheduler give from 1.20 to 1.37. The first
+// knownReasons are the reasons that kube-scheduler's plugins give from 1.20 to 1.37. The first
 // prefix that matches counts.
 func knownReasons() []known {
 	return []known{
@@ -68,10 +68,10 @@ var (
 	taintKey      = regexp.MustCompile(`taint \{([^:}]+): ([^}]*)\}`)
 )
 
-// generic is a reason of 1.20 that accompanies a more precise one.
+// generic is a reason at 1.20 that accompanies a more precise one.
 const generic = "node(s) didn't match pod affinity/anti-affinity"
 
-// classify returns the cause of a reason, and the plugin. Both are empty if no kube-scheduler
+// classify returns the cause for a reason, and the plugin. Both are empty if no kube-scheduler
 // plugin gives it.
 func classify(text string) (cause Cause, plugin string) {
 	switch {
@@ -98,7 +98,7 @@ func classify(text string) (cause Cause, plugin string) {
 // Taints that the node controller sets. See k8s.io/api/core/v1, TaintNodeNotReady and others.
 const nodeTaintPrefix = "node.kubernetes.io/"
 
-// taintCause returns the cause of a reason about taints, which names one up to 1.33.
+// taintCause returns the cause for a reason about taints, which names one up to 1.33.
 func taintCause(text string) Cause {
 	m := taintKey.FindStringSubmatch(text)
 	if m == nil {

@@ -68,7 +68,7 @@ func matching(in Input) (n int) {
 	return n
 }
 
-// reasonFindings describes a reason of the scheduler, with details from the objects.
+// reasonFindings describes a reason from the scheduler, with details from the objects.
 func reasonFindings(in Input, reason countedReason, groups []group) []Finding {
 	if reason.text == generic {
 		return nil
@@ -141,8 +141,8 @@ func excludedNodes(groups []group) (n int) {
 	return n
 }
 
-// taintFindings describes a reason about taints. From 1.34 on it names none, so that the taints of
-// the nodes are used.
+// taintFindings describes a reason about taints. From 1.34 on it names none, so that the nodes'
+// taints are used.
 func taintFindings(in Input, f Finding, text string, groups []group) []Finding {
 	named := taintKey.FindStringSubmatch(text)
 	var findings []Finding
@@ -171,7 +171,7 @@ func taintFindings(in Input, f Finding, text string, groups []group) []Finding {
 	return append(findings, f)
 }
 
-// taintPrefix returns how the text of a taint begins: key=value:effect, or key:effect.
+// taintPrefix returns how a taint's text begins: key=value:effect, or key:effect.
 func taintPrefix(key, value string) string {
 	if value != "" {
 		key += "=" + value
@@ -179,7 +179,7 @@ func taintPrefix(key, value string) string {
 	return key + ":"
 }
 
-// foreign describes a reason that no plugin of kube-scheduler gives.
+// foreign describes a reason that no kube-scheduler plugin gives.
 func foreign(in Input, reason countedReason) Finding {
 	f := Finding{Cause: Plugin, Nodes: reason.nodes,
 		Text: fmt.Sprintf("%s: %s", count(reason.nodes, "node", "nodes"), reason.text)}

@@ -12,7 +12,7 @@ import (
 	schedulinghelpers "k8s.io/component-helpers/scheduling/corev1"
 )
 
-// Usage is the resource usage of the pods on a node.
+// Usage is the pods' resource usage on a node.
 type Usage struct {
 	Requests corev1.ResourceList
 	Pods     int
@@ -24,7 +24,7 @@ type Usage struct {
 	Lower       int
 }
 
-// Add adds a pod of the node. Pods that have ended use nothing.
+// Add adds a pod on the node. Pods that have ended use nothing.
 func (u *Usage) Add(pod, explained *corev1.Pod) {
 	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return
@@ -50,8 +50,8 @@ func (u *Usage) Add(pod, explained *corev1.Pod) {
 	}
 }
 
-// hostPorts returns the host ports of a pod, as protocol/port. As for schedulers, init containers
-// count if they run as long as the pod. Addresses are left out: few pods name one.
+// hostPorts returns a pod's host ports, as protocol/port. As for schedulers, init containers count
+// if they run as long as the pod. Addresses are left out: few pods name one.
 func hostPorts(pod *corev1.Pod) []string {
 	var ports []string
 	lasting := slices.DeleteFunc(slices.Clone(pod.Spec.InitContainers), func(c corev1.Container) bool {
@@ -101,7 +101,7 @@ func (u *Usage) of(name corev1.ResourceName) resource.Quantity {
 	return u.Requests[name]
 }
 
-// shortText describes the shortages of nodes: "2 nodes lack 500m CPU, 1 node lacks 1500m".
+// shortText describes nodes' shortages: "2 nodes lack 500m CPU, 1 node lacks 1500m".
 func shortText(name string, short []shortage) string {
 	amounts := map[string]int{}
 	var order []shortage
@@ -148,7 +148,7 @@ func shortFix(pod *corev1.Pod, name string, short []shortage) string {
 		closest.lacks.String(), resourceName(name), closest.node, fits.String(), requested.String())
 }
 
-// resourceName returns the name of a resource in a sentence.
+// resourceName returns a resource's name in a sentence.
 func resourceName(name string) string {
 	switch corev1.ResourceName(name) {
 	case corev1.ResourceCPU:

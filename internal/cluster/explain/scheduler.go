@@ -11,16 +11,16 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 )
 
-// Scheduler is a scheduler of the cluster.
+// Scheduler is a scheduler in the cluster.
 type Scheduler struct {
-	// Name is the schedulerName of pods.
+	// Name is the schedulerName in pods.
 	Name string
 	// Where names its objects: Deployment/kube-system/x, Lease/kube-system/x, Pod/kube-system/x.
 	Where string
 	// Problem is the reason why it does not schedule. It is empty if no problem is known.
 	Problem string
-	// Plugins are the plugins of its profile that kube-scheduler does not have. Extenders are the
-	// URLs of the extenders that it calls.
+	// Plugins are the plugins in its profile that kube-scheduler does not have. Extenders are the
+	// extender URLs that it calls.
 	Plugins   []string
 	Extenders []string
 }
@@ -54,8 +54,7 @@ func schedulerNames(all []Scheduler) []string {
 	return names
 }
 
-// schedulerState returns why the scheduler of the pod does not schedule, or nil, and whether it
-// exists.
+// schedulerState returns why the pod's scheduler does not schedule, or nil, and whether it exists.
 func schedulerState(in Input, tried bool) (f *Finding, exists bool) {
 	name := schedulerOf(in.Pod)
 	s := findScheduler(in.Schedulers, name)
@@ -103,12 +102,12 @@ func unknownScheduler(in Input, name string) *Finding {
 	return &Finding{Cause: NoScheduler, Text: text, Fix: fix}
 }
 
-// deployable reports whether pmk-sched deploys a scheduler of this name.
+// deployable reports whether pmk-sched deploys a scheduler with this name.
 func deployable(name string) bool {
 	return !slices.Contains(ownership.ClusterNames(), name) && len(validation.IsDNS1123Label(name)) == 0
 }
 
-// logs returns the command that prints the log of the scheduler.
+// logs returns the command that prints the scheduler's log.
 func (s *Scheduler) logs() string {
 	kind, at, _ := strings.Cut(s.Where, "/")
 	namespace, pod, _ := strings.Cut(at, "/")
@@ -123,7 +122,7 @@ func (s *Scheduler) logs() string {
 
 func podLogs(namespace, pod string) string { return "kubectl logs -n " + namespace + " " + pod }
 
-// reportedBy reports whether a scheduler of that name has written an event about the pod.
+// reportedBy reports whether a scheduler with that name has written an event about the pod.
 func reportedBy(in Input, name string) bool {
 	for i := range in.Events {
 		if e := &in.Events[i]; e.ReportingController == name || e.Source.Component == name {

@@ -22,7 +22,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// NoNode is the node root that disables reading files of the node.
+// NoNode is the node root that disables reading files on the node.
 const NoNode = "none"
 
 // FindNodeRoot returns the directory below which a control-plane node's files are: the given one,

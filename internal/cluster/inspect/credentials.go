@@ -15,29 +15,29 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// NodeCredentials is the default scheduler's kubeconfig of a node, with the
-// files it refers to read in. Printing or marshalling it never shows the key.
+// NodeCredentials is the default scheduler's kubeconfig on a node, with the files it refers to read
+// in. Printing or marshalling it never shows the key.
 type NodeCredentials struct {
-	// Path of the kubeconfig on the node.
+	// Path is the kubeconfig's path on the node.
 	Path string
-	// Raw is the content of the file. It may include the key.
+	// Raw is the file's content. It may include the key.
 	Raw []byte
-	// Server is the API server's address, often https://localhost:…, which
-	// only works in the host network of the node.
+	// Server is the API server's address, often https://localhost:…, which only works in the node's
+	// host network.
 	Server string
 	// ServerName is the name in the API server's certificate if it is not the host of Server.
 	ServerName string
-	// User and Groups are the common name and the organisations of the certificate.
+	// User and Groups are the certificate's common name and organisations.
 	User   string
 	Groups []string
-	// Subject, NotBefore and Expires of the client certificate.
+	// Subject, NotBefore and Expires are from the client certificate.
 	Subject            string
 	NotBefore, Expires time.Time
 	// CA, Cert and Key are PEM. CA is empty if the kubeconfig has none.
 	CA, Cert, Key []byte
 }
 
-// ReadNodeCredentials reads the kubeconfig at a path of the node whose root is nodeRoot (empty
+// ReadNodeCredentials reads the kubeconfig at a path on the node whose root is nodeRoot (empty
 // means "/"), and the certificate and key files that it refers to. It fails if a file cannot be
 // read, if the client certificate or its key is missing, or if the certificate has expired.
 func ReadNodeCredentials(nodeRoot, path string) (*NodeCredentials, error) {
@@ -71,7 +71,7 @@ func LoadNodeCredentials(nodeRoot, path string) (*NodeCredentials, error) {
 func (c *NodeCredentials) parse(nodeRoot string) error {
 	config, err := clientcmd.Load(c.Raw)
 	if err != nil {
-		// The error of the decoder quotes the content, which may be the key.
+		// The decoder's error quotes the content, which may be the key.
 		return errors.New("not a kubeconfig")
 	}
 	cluster, user, err := currentContext(config)
@@ -109,8 +109,8 @@ func (c *NodeCredentials) parse(nodeRoot string) error {
 	return nil
 }
 
-// inlineOrFile returns data or, if it is empty, the content of the file, which
-// may be relative to the kubeconfig.
+// inlineOrFile returns data or, if it is empty, the file's content, which may be relative to the
+// kubeconfig.
 func (c *NodeCredentials) inlineOrFile(nodeRoot string, data []byte, file string) ([]byte, error) {
 	if len(data) > 0 || file == "" {
 		return data, nil

@@ -16,8 +16,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// deployed finds the schedulers that pmk-sched has deployed. Their release is a
-// label of their Deployments.
+// deployed finds the schedulers that pmk-sched has deployed. Their release is a label on their
+// Deployments.
 func (d *detector) deployed(ctx context.Context) {
 	found, err := kubeapi.InstalledDeployments(ctx, d.apps, metav1.NamespaceAll)
 	if apierrors.IsForbidden(err) {
@@ -42,7 +42,7 @@ func (d *detector) deployed(ctx context.Context) {
 	})
 }
 
-// examineDeployed adds what the ConfigMaps and Secrets of a deployed scheduler contain.
+// examineDeployed adds what a deployed scheduler's ConfigMaps and Secrets contain.
 func (d *detector) examineDeployed(ctx context.Context, deployment *appsv1.Deployment, described *DeployedScheduler) {
 	var err error
 	if described.Certificate, err = ReadMountedCertificate(ctx, d.core, deployment); err != nil {
@@ -56,8 +56,8 @@ func (d *detector) examineDeployed(ctx context.Context, deployment *appsv1.Deplo
 	d.deployedProblems(ctx, deployment)
 }
 
-// describeDeployed compares a deployed scheduler with the release of the API
-// server. Only the minor has to be the same.
+// describeDeployed compares a deployed scheduler with the API server's release. Only the minor has
+// to be the same.
 func describeDeployed(deployment *appsv1.Deployment, server versions.Release) DeployedScheduler {
 	described := DeployedScheduler{Name: deployment.Labels[ownership.LabelInstance], Namespace: deployment.Namespace}
 	if containers := deployment.Spec.Template.Spec.Containers; len(containers) > 0 {
@@ -78,8 +78,8 @@ func describeDeployed(deployment *appsv1.Deployment, server versions.Release) De
 	return described
 }
 
-// upgradeCommand returns the command that builds and deploys a scheduler again, for the release of
-// the API server.
+// upgradeCommand returns the command that builds and deploys a scheduler again, for the API
+// server's release.
 func upgradeCommand(deployed DeployedScheduler) string {
 	command := "pmk-sched"
 	if deployed.Namespace != kubeSystem {
@@ -88,8 +88,8 @@ func upgradeCommand(deployed DeployedScheduler) string {
 	return command + " upgrade --name " + deployed.Name
 }
 
-// Retag returns the name of the image for another release, without a digest. It
-// replaces the release in the tag. If there is none, the release becomes the tag.
+// Retag returns the image's name for another release, without a digest. It replaces the release in
+// the tag. If there is none, the release becomes the tag.
 func Retag(image, from, to string) string {
 	image, _, _ = strings.Cut(image, "@")
 	repository, tag := image, ""

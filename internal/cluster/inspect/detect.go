@@ -21,8 +21,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Detect inspects the cluster of cfg and, if o.NodeRoot is a control-plane node's root, the node.
-// It fails only if the API server's version cannot be read or ctx ends.
+// Detect inspects the cluster that cfg names and, if o.NodeRoot is a control-plane node's root, the
+// node. It fails only if the API server's version cannot be read or ctx ends.
 func Detect(ctx context.Context, cfg *rest.Config, o Options) (*Info, error) {
 	d, err := newDetector(cfg, o.withDefaults())
 	if err != nil {
@@ -43,26 +43,26 @@ func Detect(ctx context.Context, cfg *rest.Config, o Options) (*Info, error) {
 	return d.info, nil
 }
 
-// detector fills an Info step by step. Later steps use the results of earlier ones.
+// detector fills an Info step by step. Later steps use earlier steps' results.
 type detector struct {
 	o      Options
 	core   corev1.CoreV1Interface
 	leases coordinationv1.LeasesGetter
 	apps   appsv1.DeploymentsGetter
-	// trusted is the PEM bundle of the CAs that the caller's configuration trusts.
+	// trusted is the PEM bundle with the CAs that the caller's configuration trusts.
 	trusted []byte
 
 	info   *Info
 	rules  versions.Rules
 	traits traits
-	// hosts are the pods that use ports of control-plane nodes.
+	// hosts are the pods that use ports on control-plane nodes.
 	hosts []hostPod
-	// schedulers are the static pods of the default scheduler, unlabelled those in kube-system on
-	// other nodes than the labelled ones.
+	// schedulers are the default scheduler's static pods, unlabelled those in kube-system on other
+	// nodes than the labelled ones.
 	schedulers, unlabelled []corev1api.Pod
-	// serversKnown is set if the addresses of the API servers are known.
+	// serversKnown is set if the API servers' addresses are known.
 	serversKnown bool
-	// workersRead is the number of nodes that were read in a cluster without control-plane nodes.
+	// workersRead counts the nodes that were read in a cluster without control-plane nodes.
 	workersRead int
 	// nodesListed is set if the nodes could be listed.
 	nodesListed bool
@@ -136,7 +136,7 @@ func (d *detector) warnUnread(err error, doing, unknown string) {
 	d.warn("%v: %s", err, unknown)
 }
 
-// server reads the version of the API server, the only thing that is required.
+// server reads the API server's version, the only thing that is required.
 func (d *detector) server(ctx context.Context) error {
 	doing := "read the version of the API server " + d.info.Server.URL
 	raw, err := rawResult(d.core.RESTClient().Get().AbsPath("/version").SetHeader("Accept",
@@ -185,8 +185,8 @@ func (d *detector) source(ctx context.Context) {
 	d.info.Source.Go = strings.TrimPrefix(named, "go")
 }
 
-// rawResult returns the body of a response. Unlike rest.Result.Raw it returns the
-// server's message as the error if the request failed.
+// rawResult returns a response's body. Unlike rest.Result.Raw it returns the server's message as
+// the error if the request failed.
 func rawResult(result rest.Result) ([]byte, error) {
 	if err := result.Error(); err != nil {
 		return nil, err

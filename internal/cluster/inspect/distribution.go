@@ -16,24 +16,24 @@ import (
 // distribution lists a distribution's traits. Each trait identifies it.
 type distribution struct {
 	name string
-	// layout of its control-plane nodes, or LayoutManaged.
+	// layout on its control-plane nodes, or LayoutManaged.
 	layout string
-	// product is the name of a hosted control plane for the user.
+	// product is a hosted control plane's name for the user.
 	product string
 	// agentless is set if its control plane can run on machines that are not nodes.
 	agentless bool
-	// version is a part of the API server's version.
+	// version is part of the API server's version.
 	version string
 	// provider is a prefix of a node's spec.providerID.
 	provider string
-	// label is a prefix of the key in a node's label or annotation.
+	// label is a prefix of a node's label or annotation key.
 	label string
 	// osImage is a prefix of a node's operating system name.
 	osImage string
-	// pod is the name of a static pod, before "-<node>".
+	// pod is a static pod's name, before "-<node>".
 	pod string
-	// configMap is the name of a ConfigMap in kube-system, configMapLabel a ConfigMap's label,
-	// key=value. They are read only on a cluster without control-plane nodes.
+	// configMap is a ConfigMap's name in kube-system, configMapLabel a ConfigMap's label, key=value.
+	// They are read only on a cluster without control-plane nodes.
 	configMap, configMapLabel string
 	// note is a fact about a hosted control plane that cannot be known from the cluster.
 	note string
@@ -42,14 +42,14 @@ type distribution struct {
 const kubeadmLayout = "kubeadm"
 
 // distributions are tried in order. One that is based on another comes first: vCluster can run k3s,
-// HyperShift is OpenShift, and Kamaji and the managed services have nodes of Cluster API. A row
+// HyperShift is OpenShift, and Kamaji and the managed services have nodes from Cluster API. A row
 // with LayoutManaged applies only to a cluster without control-plane nodes: EKS Anywhere, GKE
 // on-prem and aks-engine have the versions and labels of the managed services, and nodes that
 // kubeadm or a tool like it made.
 func distributions() []distribution {
 	return []distribution{
 		{name: "pmk", layout: "pmk", pod: "k8s-master"},
-		// loft-sh/vcluster, pkg/controllers/resources/nodes: label vcluster.loft.sh/fake-node of nodes
+		// loft-sh/vcluster, pkg/controllers/resources/nodes: label vcluster.loft.sh/fake-node on nodes
 		// that are not synced from the host cluster. www.vcluster.com/docs, virtual scheduler.
 		{name: "vcluster", layout: LayoutManaged, product: "vCluster", label: "vcluster.loft.sh/",
 			note: "whether a scheduler of this cluster places pods: only with vCluster's virtual scheduler or private nodes"},
@@ -57,7 +57,7 @@ func distributions() []distribution {
 		// ConfigMapNameShootInfo.
 		{name: "gardener", layout: LayoutManaged, product: "Gardener", label: "worker.gardener.cloud/",
 			configMap: "shoot-info"},
-		// openshift/hypershift, api/hypershift/v1beta1: label hypershift.openshift.io/nodePool of nodes.
+		// openshift/hypershift, api/hypershift/v1beta1: label hypershift.openshift.io/nodePool on nodes.
 		{name: "hypershift", layout: LayoutManaged, product: "HyperShift",
 			label: "hypershift.openshift.io/"},
 		{name: "rke2", layout: "rke2", version: "+rke2", provider: "rke2://", label: "rke2.io/"},
@@ -74,12 +74,12 @@ func distributions() []distribution {
 		{name: "doks", layout: LayoutManaged, label: "doks.digitalocean.com/"},
 		{name: "lke", layout: LayoutManaged, label: "lke.linode.com/"},
 		{name: "oke", layout: LayoutManaged, label: "oke.oraclecloud.com/"},
-		// clastix/kamaji, internal/resources/addons/utils/managed_labels.go: the objects of the add-ons
+		// clastix/kamaji, internal/resources/addons/utils/managed_labels.go: the objects for the add-ons
 		// that it installs into the tenant cluster, ConfigMap kube-proxy among them.
 		{name: "kamaji", layout: LayoutManaged, product: "Kamaji",
 			configMapLabel: "kamaji.clastix.io/project=kamaji"},
 		// kubernetes-sigs/cluster-api, api/v1beta1/common_types.go: ClusterNameAnnotation and more node
-		// annotations. Control planes of Platform9's PCD are pods in the management cluster
+		// annotations. Control planes in Platform9's PCD are pods in the management cluster
 		// (docs.platform9.com, kubernetes-clusters/architecture-and-technical-overview).
 		{name: "cluster-api", layout: LayoutManaged, product: "Cluster API", label: "cluster.x-k8s.io/",
 			note: "the control plane provider of Cluster API: Platform9's PCD and others leave no trace of it in the cluster"},
@@ -87,7 +87,7 @@ func distributions() []distribution {
 		// MicroShift has the label too, and no static pods.
 		{name: "openshift", layout: "openshift", pod: "openshift-kube-scheduler"},
 		{name: "openshift", layout: LayoutUnknown, label: "node.openshift.io/"},
-		// siderolabs/talos, pkg/machinery/constants: annotations of nodes.
+		// siderolabs/talos, pkg/machinery/constants: annotations on nodes.
 		{name: "talos", layout: "talos", label: "talos.dev/", osImage: "Talos "},
 		// kubernetes/kops, pkg/nodelabels: label kops.k8s.io/instancegroup.
 		{name: "kops", layout: "kops", label: "kops.k8s.io/"},
@@ -96,7 +96,7 @@ func distributions() []distribution {
 		{name: "rke1", layout: "rke1", label: "rke.cattle.io/internal-ip"},
 		{name: "rke1", layout: "rke1", label: "rke.cattle.io/external-ip"},
 		{name: "rke1", layout: "rke1", label: "node-role.kubernetes.io/controlplane"},
-		// Azure/aks-engine, parts/k8s/cloud-init: label of all nodes.
+		// Azure/aks-engine, parts/k8s/cloud-init: label on all nodes.
 		{name: "aks-engine", layout: "aks-engine", label: "kubernetes.azure.com/role"},
 		{name: "kind", layout: kubeadmLayout, provider: "kind://"},
 		{name: "minikube", layout: kubeadmLayout, label: "minikube.k8s.io/"},
@@ -104,15 +104,15 @@ func distributions() []distribution {
 	}
 }
 
-// traits are properties of a cluster that identify its distribution.
+// traits are cluster properties that identify its distribution.
 type traits struct {
 	version    string
 	providers  []string
 	keys       map[string]bool
 	staticPods map[string]bool
-	// configMaps has the evidence of the found ConfigMaps, by name or label in the table.
+	// configMaps has the evidence from the found ConfigMaps, by name or label in the table.
 	configMaps map[string]string
-	// osImages are the operating system names of nodes.
+	// osImages are the nodes' operating system names.
 	osImages []string
 	// kubeconfigs are the paths at which the default scheduler's static pods may read a kubeconfig.
 	kubeconfigs map[string]bool
@@ -136,7 +136,7 @@ func (s *traits) addNodes(nodes []corev1.Node) {
 	}
 }
 
-// keyWithPrefix returns the first label or annotation of a node with a prefix, or "".
+// keyWithPrefix returns a node's first label or annotation with a prefix, or "".
 func (s *traits) keyWithPrefix(prefix string) string {
 	for _, key := range slices.Sorted(maps.Keys(s.keys)) {
 		if prefix != "" && strings.HasPrefix(key, prefix) {
@@ -146,7 +146,7 @@ func (s *traits) keyWithPrefix(prefix string) string {
 	return ""
 }
 
-// addScheduler adds the kubeconfigs of a default scheduler in a static pod.
+// addScheduler adds the kubeconfigs for a default scheduler in a static pod.
 func (s *traits) addScheduler(pod *corev1.Pod, container *corev1.Container) {
 	if s.kubeconfigs == nil {
 		s.kubeconfigs = map[string]bool{}

@@ -1,8 +1,8 @@
 // Package inspect inspects a cluster and, on a control-plane node, the node, to collect the input
-// of a scheduler: release, config API, nodes, a free port, credentials.
+// for a scheduler: release, config API, nodes, a free port, credentials.
 //
-// [Detect] only reads. Only the version of the API server is required; anything
-// else that cannot be read becomes a warning. The result, [Info], is plain data.
+// [Detect] only reads. Only the API server's version is required; anything else that cannot be read
+// becomes a warning. The result, [Info], is plain data.
 //
 // Two tables list the differences between distributions: where they keep the scheduler's files on a
 // node (layout.go) and how to identify them (distribution.go).

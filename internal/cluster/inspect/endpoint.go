@@ -19,13 +19,13 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 )
 
-// Defaults of kube-apiserver (cmd/kube-apiserver/app/options, pkg/kubeapiserver/options).
+// kube-apiserver's defaults (cmd/kube-apiserver/app/options, pkg/kubeapiserver/options).
 const (
 	defaultAPIPort     = 6443
 	defaultBindAddress = "0.0.0.0"
 )
 
-// addAPIServer records the API server of a control-plane node.
+// addAPIServer records a control-plane node's API server.
 func (d *detector) addAPIServer(node string, container *corev1.Container) {
 	i := slices.IndexFunc(d.info.ControlPlane.Nodes, func(n ControlPlaneNode) bool { return n.Name == node })
 	if i < 0 {
@@ -44,7 +44,7 @@ func (d *detector) addAPIServer(node string, container *corev1.Container) {
 	}
 }
 
-// endpoint reads the address of all API servers, if kubeadm was given one
+// endpoint reads the address for all API servers, if kubeadm was given one
 // (cmd/kubeadm/app/constants, KubeadmConfigConfigMap).
 func (d *detector) endpoint(ctx context.Context) {
 	layout, _ := LayoutNamed(d.info.Layout)
@@ -78,9 +78,9 @@ func withPort(address string) string {
 	return net.JoinHostPort(address, strconv.Itoa(defaultAPIPort))
 }
 
-// dependsOn returns the control-plane node whose API server the kubeconfig of a scheduler names, if
-// there are several control-plane nodes. The kubeconfig is in a ConfigMap for all replicas of the
-// scheduler.
+// dependsOn returns the control-plane node whose API server a scheduler's kubeconfig names, if
+// there are several control-plane nodes. The kubeconfig is in a ConfigMap for all the scheduler's
+// replicas.
 func (d *detector) dependsOn(ctx context.Context, deployment *appsv1.Deployment) (node string, err error) {
 	if d.info.ControlPlane.Count < 2 {
 		return "", nil
@@ -104,7 +104,7 @@ func (d *detector) dependsOn(ctx context.Context, deployment *appsv1.Deployment)
 	return "", nil
 }
 
-// serversOf returns the hosts of the API servers in a kubeconfig. Another text has none.
+// serversOf returns the API servers' hosts in a kubeconfig. Another text has none.
 func serversOf(text string) []string {
 	config, err := clientcmd.Load([]byte(text))
 	if err != nil {

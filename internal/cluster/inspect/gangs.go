@@ -13,20 +13,20 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Gangs describes the cluster's API for gang scheduling: Kubernetes itself places the pods of a
+// Gangs describes the cluster's API for gang scheduling: Kubernetes itself places the pods in a
 // group together or not at all (from 1.35).
 type Gangs struct {
-	// API is the apiVersion of the groups in the cluster's release: "scheduling.k8s.io/v1beta1".
+	// API is the groups' apiVersion at the cluster's release: "scheduling.k8s.io/v1beta1".
 	API string `json:"api"`
 	// Gates are the feature gates that kube-scheduler needs for it.
 	Gates []string `json:"gates"`
 	// Served is set if the API server serves the API.
 	Served bool `json:"served"`
-	// DefaultScheduler is set if the flags of all default schedulers enable the gates.
+	// DefaultScheduler is set if all default schedulers' flags enable the gates.
 	DefaultScheduler bool `json:"defaultScheduler"`
 }
 
-// GateFlag returns the flag of kube-scheduler that enables the gates.
+// GateFlag returns the kube-scheduler flag that enables the gates.
 func (g *Gangs) GateFlag() string {
 	return "--feature-gates=" + strings.Join(g.Gates, "=true,") + "=true"
 }
@@ -42,7 +42,7 @@ func (g *Gangs) String() string {
 	return g.API + " is served; it needs a scheduler with " + g.GateFlag()
 }
 
-// gangs finds out whether Kubernetes itself can place groups of pods.
+// gangs finds out whether Kubernetes itself can place pod groups.
 func (d *detector) gangs(ctx context.Context) {
 	needs := d.rules.Gangs
 	if needs.API == "" {

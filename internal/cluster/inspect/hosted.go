@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Hosted describes a control plane that runs outside of the cluster: no node has a file, a static
-// pod or the scheduler's credentials.
+// Hosted describes a control plane that runs outside the cluster: no node has a file, a static pod
+// or the scheduler's credentials.
 type Hosted struct {
 	// Kind is the product, or "of unknown kind".
 	Kind string `json:"kind"`
@@ -23,11 +23,11 @@ type Hosted struct {
 	Command string `json:"command"`
 }
 
-// UnknownKind is the Kind of a hosted control plane whose product is unknown.
+// UnknownKind is the Kind for a hosted control plane whose product is unknown.
 const UnknownKind = "of unknown kind"
 
-// isHosted reports whether the control plane is outside of the cluster: the cluster has nodes, none
-// is a control-plane node, and no static pod runs the scheduler.
+// isHosted reports whether the control plane is outside the cluster: the cluster has nodes, none is
+// a control-plane node, and no static pod runs the scheduler.
 func (d *detector) isHosted() bool { return d.traits.nodeless && d.info.Nodes.Count > 0 }
 
 // readConfigMaps looks for the ConfigMaps that identify a hosted control plane.
@@ -58,7 +58,7 @@ func (d *detector) readConfigMaps(ctx context.Context) {
 	}
 }
 
-// describeHosted describes the hosted control plane of the identified distribution.
+// describeHosted describes the identified distribution's hosted control plane.
 func (d *detector) describeHosted(row distribution, evidence string) {
 	h := &Hosted{Kind: row.product, Evidence: evidence,
 		Impossible: []string{

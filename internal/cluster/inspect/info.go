@@ -15,17 +15,17 @@ type Info struct {
 	Server Server `json:"server"`
 	// Distribution is "pmk", "kubeadm", "kind", "eks", …, DistributionHosted or DistributionUnknown.
 	Distribution string `json:"distribution"`
-	// Layout is the name of one of Layouts, LayoutManaged if the control plane has no nodes in the
-	// cluster, or LayoutUnknown.
+	// Layout names one of Layouts, LayoutManaged if the control plane has no nodes in the cluster, or
+	// LayoutUnknown.
 	Layout string `json:"layout"`
 	// Source is the source from which to build the scheduler.
 	Source Source `json:"source"`
-	// Configuration lists the config APIs of the release.
+	// Configuration lists the release's config APIs.
 	Configuration Configuration `json:"configuration"`
-	// Nodes counts all nodes of the cluster.
+	// Nodes counts all nodes in the cluster.
 	Nodes Nodes `json:"nodes"`
-	// Hosted describes a control plane outside of the cluster. It is nil if the cluster has
-	// control-plane nodes, and if that is unknown.
+	// Hosted describes a control plane outside the cluster. It is nil if the cluster has control-plane
+	// nodes, and if that is unknown.
 	Hosted *Hosted `json:"hosted,omitempty"`
 	// ControlPlane describes the control-plane nodes.
 	ControlPlane ControlPlane `json:"controlPlane"`
@@ -43,25 +43,24 @@ type Info struct {
 	KnownProblems []KnownProblem `json:"knownProblems"`
 	// Warnings are for the user. It is never nil.
 	Warnings []string `json:"warnings"`
-	// Requests is the number of requests that were sent to the API server. It is 0 if they were not
-	// counted.
+	// Requests counts the requests that were sent to the API server. It is 0 if they were not counted.
 	Requests int64 `json:"requests,omitempty"`
 
 	// Release is Source.Branch as a value.
 	Release versions.Release `json:"-"`
 }
 
-// Values of Info.Distribution and Info.Layout that are in no table.
+// Values for Info.Distribution and Info.Layout that are in no table.
 const (
 	DistributionUnknown = "unknown"
 	// DistributionHosted is a hosted control plane of an unknown product.
 	DistributionHosted = "hosted"
-	// LayoutManaged: the control plane runs outside of the cluster.
+	// LayoutManaged: the control plane runs outside the cluster.
 	LayoutManaged = "managed"
 	LayoutUnknown = "unknown"
 )
 
-// AssignsUser reports whether the cluster assigns the user of pods in a namespace, and refuses
+// AssignsUser reports whether the cluster assigns the user for pods in a namespace, and refuses
 // others by default, as OpenShift does except in its own namespaces
 // (openshift/apiserver-library-go, pkg/securitycontextconstraints).
 func (i *Info) AssignsUser(namespace string) bool {
@@ -74,25 +73,25 @@ func (i *Info) AssignsUser(namespace string) bool {
 type Server struct {
 	// Version with its suffix: "v1.29.3-eks-036c24b".
 	Version string `json:"version"`
-	// URL is the address of the requests.
+	// URL is the address for the requests.
 	URL string `json:"url"`
-	// Platform of the server: "linux/amd64".
+	// Platform is the server's platform: "linux/amd64".
 	Platform string `json:"platform"`
 }
 
-// Source is the source of a scheduler at the cluster's release.
+// Source is the source for a scheduler at the cluster's release.
 type Source struct {
-	// Branch is the tag of kubernetes/kubernetes: "v1.24.3".
+	// Branch is the tag in kubernetes/kubernetes: "v1.24.3".
 	Branch string `json:"branch"`
 	// Module is the Go module: "k8s.io/kubernetes@v1.24.3".
 	Module string `json:"module"`
-	// Go is the Go version of the release: "1.18.3".
+	// Go is the release's Go version: "1.18.3".
 	Go string `json:"go"`
 }
 
-// Configuration lists a release's versions of KubeSchedulerConfiguration, as full apiVersions.
+// Configuration lists a release's KubeSchedulerConfiguration versions, as full apiVersions.
 type Configuration struct {
-	// APIVersion is the preferred version of the release.
+	// APIVersion is the release's preferred version.
 	APIVersion string `json:"apiVersion"`
 	// Accepted are all versions that the release accepts, oldest first.
 	Accepted []string `json:"accepted"`
@@ -100,14 +99,14 @@ type Configuration struct {
 	Rendered string `json:"rendered"`
 }
 
-// Nodes counts the nodes of a cluster.
+// Nodes counts a cluster's nodes.
 type Nodes struct {
 	Count int `json:"count"`
-	// Kubelets counts them by the version of their kubelet, newest first.
+	// Kubelets counts them by their kubelet's version, newest first.
 	Kubelets []KubeletCount `json:"kubelets"`
 }
 
-// KubeletCount is the number of nodes with one kubelet version.
+// KubeletCount counts the nodes with one kubelet version.
 type KubeletCount struct {
 	Version string `json:"version"`
 	Count   int    `json:"count"`
@@ -120,14 +119,14 @@ type ControlPlane struct {
 	// Nodes are sorted by name.
 	Nodes []ControlPlaneNode `json:"nodes"`
 	Count int                `json:"count"`
-	// LabelKey and LabelValue are the label of these nodes; the value is often
-	// empty. LabelKey is empty if no such node was found.
+	// LabelKey and LabelValue are the label on these nodes; the value is often empty. LabelKey is
+	// empty if no such node was found.
 	LabelKey   string `json:"labelKey"`
 	LabelValue string `json:"labelValue"`
 	// Truncated is set if more nodes than Options.MaxControlPlaneNodes have a label.
 	Truncated bool `json:"truncated,omitempty"`
-	// Endpoint is the address of all API servers, "host:port", if kubeadm was
-	// given one (controlPlaneEndpoint).
+	// Endpoint is the address for all API servers, "host:port", if kubeadm was given one
+	// (controlPlaneEndpoint).
 	Endpoint string `json:"endpoint,omitempty"`
 }
 
@@ -142,23 +141,23 @@ type ControlPlaneNode struct {
 	KubeletVersion string `json:"kubeletVersion"`
 	Ready          bool   `json:"ready"`
 	Unschedulable  bool   `json:"unschedulable,omitempty"`
-	// Unlabelled is set if the node does not have the label LabelKey of the others.
+	// Unlabelled is set if the node lacks the label LabelKey that the others have.
 	Unlabelled bool `json:"unlabelled,omitempty"`
-	// APIServer is the static pod of the API server on the node. It is nil if unknown.
+	// APIServer is the API server's static pod on the node. It is nil if unknown.
 	APIServer *APIServer `json:"apiServer,omitempty"`
 
 	// Names are its name and its addresses.
 	Names []string `json:"-"`
 }
 
-// APIServer is the API server of a node.
+// APIServer is a node's API server.
 type APIServer struct {
 	// Port is the port for HTTPS.
 	Port int `json:"port"`
 	// BindAddress is the address that it listens on; an unspecified one means every address.
 	BindAddress string `json:"bindAddress"`
-	// AdvertiseAddress is the address at which others reach it. If it is empty, they use the
-	// address of the node.
+	// AdvertiseAddress is the address at which others reach it. If it is empty, they use the node's
+	// address.
 	AdvertiseAddress string `json:"advertiseAddress,omitempty"`
 }
 
@@ -168,7 +167,7 @@ func (a *APIServer) ServesLoopback() bool {
 	return err == nil && (address.IsUnspecified() || address.IsLoopback())
 }
 
-// Taint is a taint of a node. PMK's has a value, kubeadm's does not.
+// Taint is a taint on a node. PMK's has a value, kubeadm's does not.
 type Taint struct {
 	Key    string `json:"key"`
 	Value  string `json:"value"`
@@ -197,7 +196,7 @@ type Scheduler struct {
 	Runs string `json:"runs"`
 	// Pods are the default scheduler's pods, by node. There are none if it is part of another process.
 	Pods []SchedulerPod `json:"pods"`
-	// Lease is the lease of its leader election.
+	// Lease is the lease for its leader election.
 	Lease Lease `json:"lease"`
 	// Deployed are the schedulers deployed by pmk-sched, by namespace and name.
 	Deployed []DeployedScheduler `json:"deployed"`
@@ -210,7 +209,7 @@ type DeployedScheduler struct {
 	Image     string `json:"image"`
 	// Release of the scheduler: "v1.24.3".
 	Release string `json:"release"`
-	// Due is the release to upgrade to, if the API server is of another minor.
+	// Due is the release to upgrade to, if the API server is at another minor.
 	Due string `json:"due,omitempty"`
 	// Command upgrades the scheduler on a control-plane node. It is empty without Due.
 	Command string `json:"command,omitempty"`
@@ -229,11 +228,11 @@ const FirstPort = versions.SecurePort + 1
 // Ways in which a distribution runs the default scheduler.
 const (
 	RunsAsStaticPod = "static pod"
-	// RunsInProcess: inside a process of the distribution, without a pod.
+	// RunsInProcess: inside one of the distribution's processes, without a pod.
 	RunsInProcess = "process"
 	// RunsInContainer: in a container that the kubelet does not know.
 	RunsInContainer = "container"
-	// RunsManaged: outside of the cluster, managed by the provider.
+	// RunsManaged: outside the cluster, managed by the provider.
 	RunsManaged = "managed"
 	RunsUnknown = "unknown"
 )
@@ -280,7 +279,7 @@ type Credentials struct {
 	// if the machine is not a control-plane node.
 	Kubeconfig string `json:"kubeconfig"`
 	Server     string `json:"server"`
-	// User and Groups are the common name and the organisations of the certificate.
+	// User and Groups are the certificate's common name and organisations.
 	User   string   `json:"user"`
 	Groups []string `json:"groups"`
 	// Subject of the certificate: "CN=system:kube-scheduler,O=…".

@@ -9,17 +9,17 @@ type Layout struct {
 	// AdminKubeconfig is the administrator's kubeconfig on every control-plane node. It is empty if
 	// a node may lack it.
 	AdminKubeconfig string
-	// Manifest is the static pod manifest of the scheduler. It is empty if the scheduler runs
-	// without a pod.
+	// Manifest is the scheduler's static pod manifest. It is empty if the scheduler runs without a
+	// pod.
 	Manifest string
 	// Runs is RunsAsStaticPod, RunsInContainer or RunsInProcess.
 	Runs string
-	// Pod is the name of the scheduler's static pod before "-<node>".
+	// Pod is the scheduler's static pod name before "-<node>".
 	Pod string
 	// SingleFile reports whether the kubelet reads the manifest as a single file instead of a manifest
 	// directory.
 	SingleFile bool
-	// ConfigDir is the directory, on the node and in the container alike, of the configurations that
+	// ConfigDir is the directory, on the node and in the container alike, with the configurations that
 	// pmk-sched writes for the static pod.
 	ConfigDir string
 	// EnvFile contains the settings from which a node agent makes the manifest. It is empty if no
@@ -43,9 +43,9 @@ type Layout struct {
 // ManagedConfigDir is the ConfigDir that only pmk-sched uses.
 const ManagedConfigDir = "/etc/kubernetes/pmk-sched"
 
-// Layouts returns the known layouts in the order of detection. The paths come from:
-// platform9/nodelet (masterconfig/base/centos/master.yaml), kubernetes (cmd/kubeadm/app/constants),
-// k3s (pkg/daemons/control/deps), rke2 (pkg/podtemplate), k0s (pkg/config/cfgvars.go), microk8s
+// Layouts returns the known layouts in detection order. The paths come from: platform9/nodelet
+// (masterconfig/base/centos/master.yaml), kubernetes (cmd/kubeadm/app/constants), k3s
+// (pkg/daemons/control/deps), rke2 (pkg/podtemplate), k0s (pkg/config/cfgvars.go), microk8s
 // (microk8s-resources/default-args/kube-scheduler), kops (nodeup/pkg/model/kube_scheduler.go),
 // talos (pkg/machinery/constants), rke (pki/constants.go),
 // openshift/cluster-kube-scheduler-operator (bindata/assets/kube-scheduler), Azure/aks-engine
@@ -82,11 +82,11 @@ func Layouts() []Layout {
 		{Name: "rke1", Kubeconfig: "/etc/kubernetes/ssl/kubecfg-kube-scheduler.yaml", Runs: RunsInContainer,
 			Owner:   "rke, which starts it as a container of Docker",
 			Setting: "set services.scheduler in cluster.yml, or in the cluster's configuration in Rancher"},
-		// The kubeconfig is in a directory of the static pod's revision.
+		// The kubeconfig is in a directory for the static pod's revision.
 		{Name: "openshift", Runs: RunsAsStaticPod, Pod: "openshift-kube-scheduler",
 			Owner:   "the kube-scheduler operator, which writes the manifest again",
 			Setting: "set spec.profile of `oc edit scheduler cluster`"},
-		// It uses the kubeconfig of the kubelet, which workers have too.
+		// It uses the kubelet's kubeconfig, which workers have too.
 		{Name: "aks-engine", Runs: RunsAsStaticPod, Pod: "kube-scheduler",
 			Owner:   "aks-engine, which writes the manifest when the node is made",
 			Setting: "set kubernetesConfig.schedulerConfig in the API model"},

@@ -95,7 +95,7 @@ func inConfigMap(object string, data map[string]string) *MountedCertificate {
 	return first
 }
 
-// firstIn returns the first to expire of PEM certificates in an object, or nil.
+// firstIn returns the PEM certificate in an object that is the first to expire, or nil.
 func firstIn(object string, text []byte) *MountedCertificate {
 	var first *MountedCertificate
 	for _, certificate := range certificates(text) {

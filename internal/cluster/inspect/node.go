@@ -80,7 +80,7 @@ func shareCertificate(a, b []byte) bool {
 	return false
 }
 
-// certificates returns the valid certificates of a PEM bundle.
+// certificates returns the valid certificates in a PEM bundle.
 func certificates(bundle []byte) []*x509.Certificate {
 	var list []*x509.Certificate
 	for block, rest := pem.Decode(bundle); block != nil; block, rest = pem.Decode(rest) {

@@ -13,11 +13,11 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// maxNodeFile bounds the size of a file: kubeconfigs, certificates and
-// configurations are a few kilobytes.
+// maxNodeFile bounds a file's size: kubeconfigs, certificates and configurations are a few
+// kilobytes.
 const maxNodeFile = 1 << 20
 
-// readNodeFile reads a regular file of a node by its absolute path on the node.
+// readNodeFile reads a regular file on a node by its absolute path on the node.
 func readNodeFile(root, path string) (content []byte, err error) {
 	onHost, err := OnHost(root, path)
 	if err != nil {
@@ -45,7 +45,7 @@ func readNodeFile(root, path string) (content []byte, err error) {
 	return content, nil
 }
 
-// NodeFileTime returns when a file of a node was written.
+// NodeFileTime returns when a file on a node was written.
 func NodeFileTime(root, path string) (time.Time, error) {
 	onHost, err := OnHost(root, path)
 	if err != nil {
@@ -58,7 +58,7 @@ func NodeFileTime(root, path string) (time.Time, error) {
 	return info.ModTime(), nil
 }
 
-// nodeFileExists reports whether a file of a node exists.
+// nodeFileExists reports whether a file on a node exists.
 func nodeFileExists(root, path string) (bool, error) {
 	onHost, err := OnHost(root, path)
 	if err == nil {

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// objectPage is the page size for lists of nodes or pods.
+	// objectPage is the page size for node or pod lists.
 	objectPage = 50
 	// maxWorkers bounds the nodes that are read to identify a hosted control plane of unknown kind.
 	maxWorkers = 500
@@ -64,8 +64,8 @@ func (d *detector) kubelets(ctx context.Context) (map[string]*KubeletCount, erro
 	return found, err
 }
 
-// controlPlane finds the control-plane nodes: by their labels, and by static pods of the default
-// scheduler.
+// controlPlane finds the control-plane nodes: by their labels, and by the default scheduler's
+// static pods.
 func (d *detector) controlPlane(ctx context.Context) {
 	found := map[string]corev1.Node{}
 	if d.nodesListed {
@@ -90,7 +90,7 @@ func (d *detector) controlPlane(ctx context.Context) {
 	d.describeControlPlane(nodes)
 }
 
-// labelledNodes adds the nodes with a label of control-plane nodes.
+// labelledNodes adds the nodes with a control-plane label.
 func (d *detector) labelledNodes(ctx context.Context, found map[string]corev1.Node) {
 	for _, key := range kubeapi.ControlPlaneLabels() {
 		nodes, truncated, err := d.listNodes(ctx, key, d.o.MaxControlPlaneNodes)

@@ -14,16 +14,16 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/podstatus"
 )
 
-// hostPod is a pod that uses ports of its node.
+// hostPod is a pod that uses ports on its node.
 type hostPod struct {
 	name  string // namespace/name
 	ports []int
-	// ours is set for pods of the scheduler Options.Name.
+	// ours is set for pods that belong to the scheduler Options.Name.
 	ours bool
 }
 
-// pods finds the default scheduler among the pods of the control-plane nodes, and
-// the ports that they use.
+// pods finds the default scheduler among the pods on the control-plane nodes, and the ports that
+// they use.
 func (d *detector) pods(ctx context.Context) {
 	namespace := metav1.NamespaceAll
 	for _, node := range d.info.ControlPlane.Nodes {
@@ -48,7 +48,7 @@ func (d *detector) pods(ctx context.Context) {
 	})
 }
 
-// podsOf inspects the pods of one node.
+// podsOf inspects the pods on one node.
 func (d *detector) podsOf(ctx context.Context, namespace, node string) error {
 	options := metav1.ListOptions{FieldSelector: "spec.nodeName=" + node}
 	return d.addPods(ctx, namespace, options)
@@ -66,7 +66,7 @@ func (d *detector) ownPods(ctx context.Context) {
 	}
 }
 
-// addPods inspects the pods of a list, page by page.
+// addPods inspects the pods in a list, page by page.
 func (d *detector) addPods(ctx context.Context, namespace string, options metav1.ListOptions) error {
 	options.Limit = objectPage
 	for page, err := range kubeapi.Pages(ctx, d.core.Pods(namespace).List, options) {

@@ -78,8 +78,8 @@ func choosePort(taken map[int]string, own []int, after int) int {
 	return 0
 }
 
-// containerPorts returns the ports of a container in the host's network, according
-// to its specification: declared ports, ports of probes, and ports in flags.
+// containerPorts returns a container's ports in the host's network, according to its specification:
+// declared ports, ports in probes, and ports in flags.
 func containerPorts(container *corev1.Container) []int {
 	var ports []int
 	for _, port := range container.Ports {
@@ -99,7 +99,7 @@ func containerPorts(container *corev1.Container) []int {
 	return sortedPorts(ports)
 }
 
-// hostPorts returns the host ports of a container in a pod network.
+// hostPorts returns the host ports for a container in a pod network.
 func hostPorts(container *corev1.Container) []int {
 	var ports []int
 	for _, port := range container.Ports {
@@ -124,7 +124,7 @@ func flagPort(name, value string) int {
 	return 0
 }
 
-// addressPort returns the port of "host:port" or ":port", or 0.
+// addressPort returns the port in "host:port" or ":port", or 0.
 func addressPort(address string) int {
 	_, text, err := net.SplitHostPort(address)
 	if err != nil {
@@ -137,7 +137,7 @@ func addressPort(address string) int {
 	return port
 }
 
-// flagsOf returns the flags of a container by name, without dashes.
+// flagsOf returns a container's flags by name, without dashes.
 func flagsOf(container *corev1.Container) map[string]string {
 	flags := map[string]string{}
 	for _, f := range versions.ParseFlags(slices.Concat(container.Command, container.Args)) {
@@ -148,8 +148,8 @@ func flagsOf(container *corev1.Container) map[string]string {
 	return flags
 }
 
-// schedulerPorts returns the ports of kube-scheduler that its pod does not declare: its default
-// port, and the ports in its configuration file.
+// schedulerPorts returns the kube-scheduler ports that its pod does not declare: its default port,
+// and the ports in its configuration file.
 func (d *detector) schedulerPorts(ctx context.Context, pod *corev1.Pod, container *corev1.Container) []int {
 	flags := flagsOf(container)
 	var ports []int
@@ -168,8 +168,8 @@ func (d *detector) schedulerPorts(ctx context.Context, pod *corev1.Pod, containe
 	return append(ports, configurationPorts(raw)...)
 }
 
-// configurationPorts returns the ports of the plain HTTP listeners in a
-// KubeSchedulerConfiguration up to v1beta2.
+// configurationPorts returns the ports for the plain HTTP listeners in a KubeSchedulerConfiguration
+// up to v1beta2.
 func configurationPorts(raw []byte) []int {
 	var configuration struct {
 		HealthzBindAddress string `json:"healthzBindAddress"`
@@ -204,7 +204,7 @@ func kubeconfigsOf(pod *corev1.Pod, container *corev1.Container) []string {
 	return paths
 }
 
-// onNode returns the path on the node of a file in a container, or the path in the container if it
+// onNode returns the path on the node for a file in a container, or the path in the container if it
 // is not on the node.
 func onNode(pod *corev1.Pod, container *corev1.Container, file string) string {
 	for volume, below := range volumesAt(pod, container, file) {
@@ -234,8 +234,8 @@ func volumesAt(pod *corev1.Pod, container *corev1.Container, file string) iter.S
 	}
 }
 
-// mountedFile returns a file of a container from a ConfigMap or from this node. It
-// returns nil if the file is elsewhere.
+// mountedFile returns a container's file from a ConfigMap or from this node. It returns nil if the
+// file is elsewhere.
 func (d *detector) mountedFile(ctx context.Context, pod *corev1.Pod, container *corev1.Container,
 	file string) ([]byte, error) {
 	for volume, below := range volumesAt(pod, container, file) {

@@ -15,7 +15,7 @@ import (
 // KnownProblem is a known bug in a kube-scheduler of the cluster.
 type KnownProblem struct {
 	// Scheduler is the affected scheduler deployed by pmk-sched, "namespace/name". If it is empty,
-	// each scheduler of the cluster's release is affected.
+	// each scheduler at the cluster's release is affected.
 	Scheduler string `json:"scheduler,omitempty"`
 	Release   string `json:"release"`
 	// Issue is the upstream issue: "kubernetes#134400".
@@ -52,7 +52,7 @@ func (p KnownProblem) String() string {
 	return text + " (" + p.Issue + "; " + fix + ")"
 }
 
-// problemsOf returns the known bugs of a release that matter to a scheduler. If usage is nil, it
+// problemsOf returns the known bugs in a release that matter to a scheduler. If usage is nil, it
 // returns all known bugs, with their conditions.
 func problemsOf(scheduler string, release versions.Release, usage *versions.Usage) []KnownProblem {
 	found := []KnownProblem{}
@@ -69,12 +69,12 @@ func problemsOf(scheduler string, release versions.Release, usage *versions.Usag
 	return found
 }
 
-// ProblemsOf returns the known bugs of a release that matter to a scheduler with that usage.
+// ProblemsOf returns the known bugs in a release that matter to a scheduler with that usage.
 func ProblemsOf(scheduler string, release versions.Release, usage versions.Usage) []KnownProblem {
 	return problemsOf(scheduler, release, &usage)
 }
 
-// deployedProblems adds the known bugs of a deployed scheduler.
+// deployedProblems adds the known bugs in a deployed scheduler.
 func (d *detector) deployedProblems(ctx context.Context, deployment *appsv1.Deployment) {
 	release, err := versions.FromServer(deployment.Labels[ownership.LabelRelease])
 	if d.o.Usage == nil || err != nil { // checkDeployed warns of an unknown release
@@ -84,7 +84,7 @@ func (d *detector) deployedProblems(ctx context.Context, deployment *appsv1.Depl
 	d.info.KnownProblems = append(d.info.KnownProblems, problemsOf(name, release, d.usage(ctx, deployment, release))...)
 }
 
-// Names in the pods of a deployed scheduler: the volume with its configuration, and its container.
+// Names in a deployed scheduler's pods: the volume with its configuration, and its container.
 const (
 	configVolume       = "config-file"
 	schedulerContainer = "kube-scheduler"

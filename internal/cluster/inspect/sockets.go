@@ -13,7 +13,7 @@ import (
 )
 
 // listeningPorts returns the TCP ports with a listener on any address of the node. In a container
-// that mounts the node's root, the node's first process is in the network namespace of the node.
+// that mounts the node's root, the node's first process is in the node's network namespace.
 func listeningPorts(root string) ([]int, error) {
 	dir := "/proc/net"
 	if filepath.Clean(root) != "/" {

@@ -15,7 +15,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Thresholds of warnings.
+// Thresholds for warnings.
 const (
 	certificateSoon = 30 * 24 * time.Hour
 	leaseStale      = time.Minute
@@ -104,7 +104,7 @@ func (d *detector) checkControlPlane() {
 	}
 }
 
-// maxArchitectures bounds how many architectures of nodes are looked for.
+// maxArchitectures bounds how many node architectures are looked for.
 const maxArchitectures = 8
 
 // checkWorkers warns about nodes of several architectures where the scheduler may run on any node.
@@ -149,7 +149,7 @@ func (d *detector) checkSchedulers() {
 	}
 }
 
-// ImageRelease returns the release in the tag of an image.
+// ImageRelease returns the release in an image's tag.
 func ImageRelease(image string) (versions.Release, bool) {
 	image, _, _ = strings.Cut(image, "@")
 	colon := strings.LastIndex(image, ":")

@@ -17,21 +17,21 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Bounds of the data that one API server can make a command read and wait for. Lists are read in
+// Bounds on the data that one API server can make a command read and wait for. Lists are read in
 // pages with at most 500 objects, which take a few megabytes.
 const (
-	// maxAnswer bounds the body of an answer, in bytes.
+	// maxAnswer bounds an answer's body, in bytes.
 	maxAnswer = 64 << 20
-	// maxItems bounds the items of a list in JSON: a pod without content is two bytes there, and 1,192
-	// in memory. Lists that are not read in pages are of few objects.
+	// maxItems bounds the items in a JSON list: a pod without content is two bytes there, and 1,192 in
+	// memory. Lists that are not read in pages have few objects.
 	maxItems = 50_000
-	// maxValues bounds the objects and arrays of an answer in JSON: a container without content takes
-	// 408 bytes. A page of 500 pods with their managed fields has 150,000.
+	// maxValues bounds the objects and arrays in a JSON answer: a container without content takes 408
+	// bytes. A page of 500 pods with their managed fields has 150,000.
 	maxValues = 1 << 19
 	// maxListTime bounds the time to read one list's pages. An API server forgets a list's state
 	// within 10 minutes (kube-apiserver, --etcd-compaction-interval).
 	maxListTime = 15 * time.Minute
-	// maxPages bounds the pages of one list: a million objects.
+	// maxPages bounds the pages in one list: a million objects.
 	maxPages = 2000
 	// maxRetryAfter bounds how long a client waits when the API server asks it to, in seconds.
 	maxRetryAfter = 5
@@ -107,7 +107,7 @@ func (b *bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // asText returns a request that accepts no binary format: controller-runtime's clients and the
-// client of metadata prefer protobuf.
+// metadata client prefer protobuf.
 func (b *bounded) asText(r *http.Request) *http.Request {
 	accepted := r.Header.Get("Accept")
 	if b.streams || !isBinary(accepted) {
@@ -119,8 +119,8 @@ func (b *bounded) asText(r *http.Request) *http.Request {
 	return r
 }
 
-// isBinary reports whether client-go decodes an answer of that format, whose objects are not
-// counted. An object without content takes two bytes of protobuf, and 1,192 in memory.
+// isBinary reports whether client-go decodes an answer in that format, whose objects are not
+// counted. An object without content takes two bytes in protobuf, and 1,192 in memory.
 func isBinary(format string) bool {
 	return strings.Contains(format, "protobuf") || strings.Contains(format, "cbor")
 }
@@ -145,7 +145,7 @@ func (b *bounded) countPage(r *http.Request) error {
 	l := b.lists[key]
 	if !more || l.pages == 0 {
 		l = list{began: time.Now()}
-		// The client of a controller reads lists for months.
+		// A controller's client reads lists for months.
 		maps.DeleteFunc(b.lists, func(_ string, old list) bool { return time.Since(old.began) > 2*maxListTime })
 	}
 	l.pages++
@@ -156,7 +156,7 @@ func (b *bounded) countPage(r *http.Request) error {
 	return nil
 }
 
-// boundedBody is the body of an answer. Reading fails when it exceeds a bound.
+// boundedBody is an answer's body. Reading fails when it exceeds a bound.
 type boundedBody struct {
 	io.ReadCloser
 	bytes int
@@ -166,7 +166,7 @@ type boundedBody struct {
 	depth, items, values int
 }
 
-// Read reads a part of the body.
+// Read reads part of the body.
 func (b *boundedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.bytes += n
@@ -182,7 +182,7 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// count counts JSON objects and arrays. Those at the third level are the items of a list.
+// count counts JSON objects and arrays. Those at the third level are a list's items.
 func (b *boundedBody) count(text []byte) {
 	for _, c := range text {
 		switch {

@@ -17,23 +17,23 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// ConnectOptions choose a cluster and a user, like the flags of kubectl with the same names.
+// ConnectOptions choose a cluster and a user, like the kubectl flags with the same names.
 type ConnectOptions struct {
-	// Kubeconfig is the path of a kubeconfig. If it is empty, $KUBECONFIG, ~/.kube/config and then
-	// the pod's ServiceAccount are used.
+	// Kubeconfig is the path to a kubeconfig. If it is empty, $KUBECONFIG, ~/.kube/config and then the
+	// pod's ServiceAccount are used.
 	Kubeconfig string
 	// Loaded is a kubeconfig in memory. If it is set, no file and no environment variable is read.
 	Loaded *clientcmdapi.Config
-	// Context, Cluster, User and Server override the selection of the kubeconfig.
+	// Context, Cluster, User and Server override the kubeconfig's selection.
 	Context, Cluster, User, Server string
 	// As and AsGroups impersonate a user.
 	As       string
 	AsGroups []string
 	// RequestTimeout bounds one request. The default is 30 seconds.
 	RequestTimeout time.Duration
-	// UserAgent names the program in the audit log of the API server.
+	// UserAgent names the program in the API server's audit log.
 	UserAgent string
-	// Log gets the warnings of the API server.
+	// Log gets the API server's warnings.
 	Log *zap.Logger
 }
 
@@ -46,7 +46,7 @@ var ErrNoKubeconfig = problem.Invalidf(
 		"/etc/pf9/kube.d/kubeconfigs/admin.yaml on PMK, /etc/kubernetes/admin.conf with kubeadm",
 	"find a cluster: there is no kubeconfig")
 
-// Connect returns the configuration of a client, which bounds what the API server answers: see
+// Connect returns the configuration for a client, which bounds what the API server answers: see
 // [BoundError]. It sends nothing.
 func Connect(o ConnectOptions) (*rest.Config, error) {
 	overrides := &clientcmd.ConfigOverrides{
@@ -63,7 +63,7 @@ func Connect(o ConnectOptions) (*rest.Config, error) {
 	if err != nil {
 		return nil, o.explain(err)
 	}
-	// Certificates and settings of plugins that every request needs.
+	// Certificates and plugin settings that every request needs.
 	if _, err := rest.HTTPClientFor(cfg); err != nil {
 		return nil, problem.Invalidf("check the user of the context", "read kubeconfig: %w", err)
 	}
@@ -75,7 +75,7 @@ func Connect(o ConnectOptions) (*rest.Config, error) {
 	return ClientConfig(cfg, o.Log), nil
 }
 
-// explain returns the error of a kubeconfig that selects no cluster.
+// explain returns the error for a kubeconfig that selects no cluster.
 func (o ConnectOptions) explain(err error) error {
 	loaded, loadErr := LoadKubeconfig(o)
 	if loadErr != nil {

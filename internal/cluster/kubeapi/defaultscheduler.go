@@ -22,13 +22,13 @@ const (
 	// defaultScheduler is the name of its program and its lease, and is in its static pod's name:
 	// kube-scheduler-NODE, openshift-kube-scheduler-NODE.
 	defaultScheduler = "kube-scheduler"
-	// masterPod is the name of PMK's static pod, which runs the whole control plane.
+	// masterPod names PMK's static pod, which runs the whole control plane.
 	masterPod = "k8s-master"
-	// podPage is the page size for lists of a node's pods.
+	// podPage is the page size for a node's pods.
 	podPage = 50
 )
 
-// ControlPlaneLabels returns the labels of control-plane nodes in order of preference: kubeadm's,
+// ControlPlaneLabels returns the labels on control-plane nodes in order of preference: kubeadm's,
 // the older one (which PMK keeps), RKE1's, microk8s'. They are these nodes' taint keys too.
 func ControlPlaneLabels() []string {
 	return []string{
@@ -54,9 +54,9 @@ func RunsScheduler(container *corev1.Container) bool {
 	return container.Name == defaultScheduler || path.Base(Program(container)) == defaultScheduler
 }
 
-// Program returns the program that the command of a container names: the first word or, after a
-// wrapper (hyperkube, or k8s.io/component-base/logs/kube-log-runner), the next one that is not a
-// flag. It is empty if the image names the program.
+// Program returns the program that a container's command names: the first word or, after a wrapper
+// (hyperkube, or k8s.io/component-base/logs/kube-log-runner), the next one that is not a flag. It
+// is empty if the image names the program.
 func Program(container *corev1.Container) string {
 	if len(container.Command) == 0 {
 		return ""
@@ -72,8 +72,8 @@ func Program(container *corev1.Container) string {
 	return words[0]
 }
 
-// DefaultScheduler returns the container of the default scheduler in its static pod, or nil if the
-// pod is another one. A static pod with another lease is another scheduler.
+// DefaultScheduler returns the default scheduler's container in its static pod, or nil if the pod
+// is another one. A static pod with another lease is another scheduler.
 func DefaultScheduler(pod *corev1.Pod) *corev1.Container {
 	name, static := StaticPodName(pod)
 	if !static || name != masterPod && !strings.HasSuffix(name, defaultScheduler) {
@@ -87,14 +87,14 @@ func DefaultScheduler(pod *corev1.Pod) *corev1.Container {
 	return &pod.Spec.Containers[at]
 }
 
-// flagOf returns the value of a flag in a container's command, or "".
+// flagOf returns a flag's value in a container's command, or "".
 func flagOf(container *corev1.Container, name string) string {
 	flag, _ := versions.FindFlag(slices.Concat(container.Command, container.Args), name)
 	return flag.Value
 }
 
-// DefaultSchedulerPods returns the mirror pods of the default scheduler. They are in kube-system
-// or, as on OpenShift, in another namespace: then the pods of the control-plane nodes are read.
+// DefaultSchedulerPods returns the default scheduler's mirror pods. They are in kube-system or, as
+// on OpenShift, in another namespace: then the pods on the control-plane nodes are read.
 func DefaultSchedulerPods(ctx context.Context, client corev1client.CoreV1Interface) ([]corev1.Pod, error) {
 	found, err := SystemSchedulers(ctx, client, nil)
 	if err != nil || len(found) > 0 {
@@ -119,7 +119,7 @@ func DefaultSchedulerPods(ctx context.Context, client corev1client.CoreV1Interfa
 	return found, nil
 }
 
-// addSchedulersOn adds the mirror pods of the default scheduler on a node, each once.
+// addSchedulersOn adds the default scheduler's mirror pods on a node, each once.
 func addSchedulersOn(ctx context.Context, client corev1client.CoreV1Interface, node string,
 	found []corev1.Pod) ([]corev1.Pod, error) {
 	on := metav1.ListOptions{FieldSelector: "spec.nodeName=" + node, Limit: podPage}
@@ -142,8 +142,8 @@ func addSchedulersOn(ctx context.Context, client corev1client.CoreV1Interface, n
 }
 
 // SystemSchedulers returns the default scheduler's mirror pods in kube-system, except those on some
-// nodes. kube-system may have a pod of each DaemonSet on thousands of nodes, so that only names are
-// listed. Labels do not select these pods: PMK sets none.
+// nodes. kube-system may have a pod from each DaemonSet on thousands of nodes, so that only names
+// are listed. Labels do not select these pods: PMK sets none.
 func SystemSchedulers(ctx context.Context, client corev1client.CoreV1Interface, except []string) ([]corev1.Pod, error) {
 	names, err := schedulerNames(ctx, client)
 	if apierrors.IsResourceExpired(err) { // the list expired between two pages
@@ -172,7 +172,7 @@ func SystemSchedulers(ctx context.Context, client corev1client.CoreV1Interface, 
 	return found, nil
 }
 
-// schedulerNames lists the pods in kube-system that have the name of a static pod with a default
+// schedulerNames lists the pods in kube-system that are named like a static pod with a default
 // scheduler.
 func schedulerNames(ctx context.Context, client corev1client.CoreV1Interface) ([]string, error) {
 	var names []string
@@ -184,9 +184,9 @@ func schedulerNames(ctx context.Context, client corev1client.CoreV1Interface) ([
 	return names, err
 }
 
-// DefaultLease returns the lease of the default schedulers in some static pods, or nil if there is
-// none. It is in kube-system, or in the namespace of the pods, whose configuration may name it.
-// With --leader-elect=false there is none, and a lease is left of an earlier process.
+// DefaultLease returns the default schedulers' lease in some static pods, or nil if there is none.
+// It is in kube-system, or in the pods' namespace, and their configuration may name it. With
+// --leader-elect=false there is none, and a lease is left from an earlier process.
 func DefaultLease(ctx context.Context, client coordinationv1client.LeasesGetter,
 	pods []corev1.Pod) (*coordinationv1.Lease, error) {
 	var namespaces []string

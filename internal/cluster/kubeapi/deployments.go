@@ -10,7 +10,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 )
 
-// deploymentPage is the page size for lists of Deployments.
+// deploymentPage is the page size for Deployments.
 const deploymentPage = 50
 
 // InstalledDeployments lists the Deployments for the schedulers and extenders that pmk-sched, or

@@ -1,4 +1,4 @@
-// Package kubeapi contains the shared code of API server clients.
+// Package kubeapi contains the code that API server clients share.
 //
 // [ClientConfig] configures them. [Explain] turns client-go's errors into [UnreachableError] and
 // [ForbiddenError], with hints for the user. [Transient] reports which errors are worth a retry,

@@ -32,8 +32,8 @@ const (
 	CauseIdentity    Cause = "credentials rejected"
 )
 
-// UnreachableError is returned when no API server responds, or when one side rejects the
-// credentials of the other.
+// UnreachableError is returned when no API server responds, or when one side rejects the other's
+// credentials.
 type UnreachableError struct {
 	Doing  string // operation and object: `apply Deployment/kube-system/x`
 	Server string // address of the request, if known
@@ -50,7 +50,7 @@ func (e *UnreachableError) Error() string {
 	return fmt.Sprintf("%s: %s: %s: %v", e.Doing, server, e.Cause, e.Err)
 }
 
-// Unwrap returns the error of the client.
+// Unwrap returns the client's error.
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
 // Hint returns an instruction for the user.
@@ -74,7 +74,7 @@ func (e *UnreachableError) Hint() string {
 	}
 }
 
-// ForbiddenError is returned when the user of the kubeconfig lacks a permission.
+// ForbiddenError is returned when the kubeconfig's user lacks a permission.
 type ForbiddenError struct {
 	Doing     string // operation and object
 	User      string // user name; may be empty
@@ -100,7 +100,7 @@ func (e *ForbiddenError) Error() string {
 	return fmt.Sprintf("%s: no permission: %s cannot %s %s %s", e.Doing, who, e.Verb, e.Resource, where)
 }
 
-// Unwrap returns the error of the client.
+// Unwrap returns the client's error.
 func (e *ForbiddenError) Unwrap() error { return e.Err }
 
 // Hint returns the command that checks the permission.
@@ -118,7 +118,7 @@ func (e *ForbiddenError) Hint() string {
 	return "check with `" + question + "`, or use a kubeconfig of a cluster administrator (--kubeconfig/--context)"
 }
 
-// forbiddenMessage matches the message of kube-apiserver
+// forbiddenMessage matches kube-apiserver's message
 // (staging/src/k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go,
 // forbiddenMessage).
 var forbiddenMessage = regexp.MustCompile(
@@ -220,7 +220,7 @@ func notTLS(err error) bool {
 	return errors.As(err, &record) || strings.Contains(err.Error(), "server gave HTTP response to HTTPS client")
 }
 
-// rejectedByServer begins the errors of crypto/tls for a handshake that the server ends.
+// rejectedByServer begins the errors from crypto/tls for a handshake that the server ends.
 const rejectedByServer = "remote error: tls: "
 
 func certificateError(err error) bool {
@@ -256,7 +256,7 @@ func certificateHint(err error) string {
 	return "check certificate-authority of the kubeconfig, and the dates of both certificates"
 }
 
-// serverOf returns the scheme and host of the failed request.
+// serverOf returns the failed request's scheme and host.
 func serverOf(err error) string {
 	var request *url.Error
 	if !errors.As(err, &request) {
@@ -269,7 +269,7 @@ func serverOf(err error) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// innermost removes the wrapping that repeats the URL of the request.
+// innermost removes the wrapping that repeats the request's URL.
 func innermost(err error) error {
 	var request *url.Error
 	if errors.As(err, &request) {

@@ -44,8 +44,8 @@ func HostOf(lease *coordinationv1.Lease) string {
 // The holder is named by its host name and a UUID. A pod has a host name of its own, which is its
 // name. On the host network the host name belongs to the machine. It may be in no object of the
 // cluster, as on PMK, which names its nodes by address, and several machines may have the same one.
-// There the logs of the container show which process acquired the lease, see leaderByLogs. Logs are
-// read only for that. The error is the failure to read them if it leaves the pod unknown.
+// There the container's logs show which process acquired the lease, see leaderByLogs. Logs are read
+// only for that. The error is the failure to read them if it leaves the pod unknown.
 func PodOfLeader(ctx context.Context, kube kubernetes.Interface, lease *coordinationv1.Lease, pods []corev1.Pod,
 	container string) (*corev1.Pod, error) {
 	host := HostOf(lease)
@@ -74,19 +74,18 @@ func PodOfLeader(ctx context.Context, kube kubernetes.Interface, lease *coordina
 	return nil, errors.Join(failed...)
 }
 
-// AcquiredLease reports whether the running process of a container logged that it acquired its
-// lease.
+// AcquiredLease reports whether a container's running process logged that it acquired its lease.
 func AcquiredLease(ctx context.Context, kube kubernetes.Interface, pod *corev1.Pod, container string) (bool, error) {
 	log, err := readElection(ctx, kube, pod, container)
 	return log.state == leads, err
 }
 
-// electionState is what the log of a process shows about the lease.
+// electionState is what a process's log shows about the lease.
 type electionState int
 
 const (
-	// unknown: the log cannot be read or has neither message. A kubelet returns the newest file of a
-	// log, and the messages may be in an older one.
+	// unknown: the log cannot be read or has neither message. A kubelet returns a log's newest file,
+	// and the messages may be in an older one.
 	unknown electionState = iota
 	// waits: the process waits for the lease or has ended.
 	waits
@@ -128,7 +127,7 @@ func leaderByLogs(lease *coordinationv1.Lease, logs []electionLog) int {
 	return slices.MinFunc(leading, func(a, b int) int { return cmp.Compare(distance(a), distance(b)) })
 }
 
-// readElection reads the log of a container up to the message that it acquired its lease.
+// readElection reads a container's log up to the message that it acquired its lease.
 func readElection(ctx context.Context, kube kubernetes.Interface, pod *corev1.Pod, container string) (
 	log electionLog, err error) {
 	status := podstatus.StatusOf(pod, container)

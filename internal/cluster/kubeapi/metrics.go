@@ -11,10 +11,10 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
-// metricsTime bounds the request for the metrics of one pod.
+// metricsTime bounds the request for one pod's metrics.
 const metricsTime = 5 * time.Second
 
-// Metrics reads the metrics of schedulers and extenders: directly on their own node, otherwise
+// Metrics reads the metrics from schedulers and extenders: directly on their own node, otherwise
 // through the API server. A scheduler does not show its metrics to anonymous requests, and the API
 // server forwards no credentials.
 type Metrics struct {

@@ -38,7 +38,7 @@ func Tolerates(tolerations []corev1.Toleration, taint corev1.Taint) bool {
 }
 
 // NodesOf returns the labels that a node must have for a pod: the pod's node selector, and its
-// required node affinity if that has a single term, as in pods of pmk-sched.
+// required node affinity if that has a single term, as in pmk-sched's pods.
 func NodesOf(pod *corev1.PodSpec) (labels.Selector, error) {
 	needed := &metav1.LabelSelector{MatchLabels: pod.NodeSelector}
 	if pod.Affinity != nil && pod.Affinity.NodeAffinity != nil &&
@@ -60,13 +60,13 @@ func NodeAway(node *corev1.Node) bool {
 	return !NodeReady(node) || node.Spec.Unschedulable
 }
 
-// NodeReady reports whether the condition Ready of a node is true.
+// NodeReady reports whether a node's condition Ready is true.
 func NodeReady(node *corev1.Node) bool {
 	c := ReadyCondition(node)
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// ReadyCondition returns the condition Ready of a node, or nil.
+// ReadyCondition returns a node's condition Ready, or nil.
 func ReadyCondition(node *corev1.Node) *corev1.NodeCondition {
 	i := slices.IndexFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
 	if i < 0 {

@@ -7,7 +7,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// CountRequests counts the requests of the clients that are made from cfg after the call.
+// CountRequests counts the requests from the clients that are made from cfg after the call.
 func CountRequests(cfg *rest.Config) *atomic.Int64 {
 	var requests atomic.Int64
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return counter{next, &requests} })

@@ -2,8 +2,8 @@ package kubeapi
 
 import authorizationv1 "k8s.io/api/authorization/v1"
 
-// ObjectName returns the name of an object for messages: Kind/namespace/name, or Kind/name at
-// cluster scope.
+// ObjectName returns an object's name for messages: Kind/namespace/name, or Kind/name at cluster
+// scope.
 func ObjectName(kind, namespace, name string) string {
 	if namespace == "" {
 		return kind + "/" + name
@@ -11,7 +11,7 @@ func ObjectName(kind, namespace, name string) string {
 	return kind + "/" + namespace + "/" + name
 }
 
-// ResourceName returns the resource of a permission: `pods/log in namespace a`, `deployments.apps
+// ResourceName returns the resource in a permission: `pods/log in namespace a`, `deployments.apps
 // x`.
 func ResourceName(r authorizationv1.ResourceAttributes) string {
 	text := r.Resource

@@ -46,8 +46,8 @@ type Retrier struct {
 func (r *Retrier) Outages() int64 { return r.outages.Load() }
 
 // Do calls attempt until it succeeds, its error is not transient, Patience is over, or ctx ends.
-// doing is the operation and its object, for the error, see [Explain]. The context of each attempt
-// ends after 20 s.
+// doing is the operation and its object, for the error, see [Explain]. Each attempt's context ends
+// after 20 s.
 func (r *Retrier) Do(ctx context.Context, doing string, attempt func(ctx context.Context) error) error {
 	patience := r.Patience
 	if patience <= 0 {
@@ -115,8 +115,8 @@ func (r *Retrier) log() *zap.Logger {
 	return r.Log
 }
 
-// stopped returns the error of an operation whose context ended: the context's error, with the last
-// error of the API server if that explains it.
+// stopped returns the error for an operation whose context ended: the context's error, with the API
+// server's last error if that explains it.
 func stopped(ctx context.Context, doing string, last error) error {
 	if errors.Is(ctx.Err(), context.Canceled) || !Transient(last) {
 		return fmt.Errorf("%s: %w", doing, ctx.Err())

@@ -8,10 +8,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ListFunc is the list request of a typed client.
+// ListFunc is a typed client's list request.
 type ListFunc[T any] = func(context.Context, metav1.ListOptions) (T, error)
 
-// GetFunc is the get request of a typed client.
+// GetFunc is a typed client's get request.
 type GetFunc[T any] = func(context.Context, string, metav1.GetOptions) (*T, error)
 
 // Read returns the result of read, which it calls as [Retrier.Do] does.
@@ -65,8 +65,7 @@ func Retrying[T any](r *Retrier, doing string, list ListFunc[T]) ListFunc[T] {
 	return func(ctx context.Context, o metav1.ListOptions) (T, error) { return List(ctx, r, doing, list, o) }
 }
 
-// Pages returns the pages of a list, with at most o.Limit objects each. It ends with the first
-// error.
+// Pages returns a list's pages, with at most o.Limit objects each. It ends with the first error.
 func Pages[T interface{ GetContinue() string }](
 	ctx context.Context, list ListFunc[T], o metav1.ListOptions,
 ) iter.Seq2[T, error] {

@@ -7,7 +7,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// warningCode is the only code of a Warning header that API servers send (RFC 9110, miscellaneous
+// warningCode is the only code in a Warning header that API servers send (RFC 9110, miscellaneous
 // persistent warning).
 const warningCode = 299
 

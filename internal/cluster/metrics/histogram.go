@@ -34,8 +34,8 @@ func (h *Histogram) Mean() float64 {
 	return h.Sum / h.Count
 }
 
-// Quantile interpolates a quantile within its bucket, as histogram_quantile of Prometheus does. It
-// is 0 without observations, and never above the last finite bound.
+// Quantile interpolates a quantile within its bucket, as Prometheus' histogram_quantile does. It is
+// 0 without observations, and never above the last finite bound.
 func (h *Histogram) Quantile(q float64) float64 {
 	bounds := slices.Sorted(maps.Keys(h.buckets))
 	if len(bounds) == 0 {

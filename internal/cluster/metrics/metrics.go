@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// Set contains the metrics of one process by name.
+// Set contains one process's metrics by name.
 type Set map[string]*dto.MetricFamily
 
 // Parse reads metrics. It ignores the text from the first line on that is not in Prometheus'

@@ -2,8 +2,7 @@
 // An object is only changed or deleted if it has all [Labels].
 package ownership
 
-// Keys of labels and annotations. The keys app.kubernetes.io/… are Kubernetes' recommended
-// labels.
+// Label and annotation keys. The keys app.kubernetes.io/… are Kubernetes' recommended labels.
 const (
 	// LabelManagedBy is [Manager] on every object that pmk-sched creates.
 	LabelManagedBy = "app.kubernetes.io/managed-by"
@@ -11,17 +10,17 @@ const (
 	LabelInstance = "app.kubernetes.io/instance"
 	// LabelName is [Scheduler] or [Extender]. Together with LabelInstance it selects pods.
 	LabelName = "app.kubernetes.io/name"
-	// LabelVersion is the version of pmk-sched that created the object.
+	// LabelVersion is the pmk-sched version that created the object.
 	LabelVersion = "app.kubernetes.io/version"
 	// LabelComponent marks objects that are not part of the deployed scheduler itself.
 	LabelComponent = "app.kubernetes.io/component"
-	// LabelRelease is the Kubernetes release of a deployed scheduler, such as "v1.24.3".
+	// LabelRelease is a deployed scheduler's Kubernetes release, such as "v1.24.3".
 	LabelRelease = "pmk-sched.io/release"
-	// LabelRevision is the number of a revision.
+	// LabelRevision is a revision's number.
 	LabelRevision = "pmk-sched.io/revision"
 )
 
-// Values of labels.
+// Label values.
 const (
 	// Manager is the value of [LabelManagedBy], and the field manager for server-side apply.
 	Manager = "pmk-sched"
@@ -44,12 +43,12 @@ const (
 // chart.
 const Helm = "Helm"
 
-// Installed selects the objects that pmk-sched, or Helm from a chart of pmk-sched, installed. It
-// may select more objects: see [IsInstalled].
+// Installed selects the objects that pmk-sched, or Helm from a pmk-sched chart, installed. It may
+// select more objects: see [IsInstalled].
 const Installed = LabelManagedBy + " in (" + Manager + "," + Helm + ")," + LabelName + " in (" + Scheduler + "," +
 	Extender + ")"
 
-// IsInstalled reports whether an object that [Installed] selects is of pmk-sched: other charts have
+// IsInstalled reports whether an object that [Installed] selects is pmk-sched's: other charts have
 // kube-schedulers too.
 func IsInstalled(labels map[string]string) bool {
 	return labels[LabelManagedBy] == Manager || labels[LabelManagedBy] == Helm && labels[LabelRelease] != ""
@@ -67,6 +66,6 @@ func Owns(labels map[string]string, name string) bool {
 }
 
 // ClusterNames returns the names that are not for pmk-sched schedulers because the cluster uses
-// them: the default of spec.schedulerName, the default scheduler's lease, and the default
+// them: the default for spec.schedulerName, the default scheduler's lease, and the default
 // ServiceAccount.
 func ClusterNames() []string { return []string{"default-scheduler", "kube-scheduler", "default"} }

@@ -14,8 +14,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/podstatus"
 )
 
-// follow prints the logs of all pods until ctx ends, which is not an error, or until a log is
-// forbidden or cannot be written.
+// follow prints all pods' logs until ctx ends, which is not an error, or until a log is forbidden
+// or cannot be written.
 func (p *printer) follow(ctx context.Context) error {
 	streams, cancel := context.WithCancelCause(ctx)
 	var running sync.WaitGroup
@@ -63,8 +63,8 @@ func started(pod *corev1.Pod, container string) bool {
 	return c != nil && (c.State.Waiting == nil || c.RestartCount > 0)
 }
 
-// followPod prints the log of a pod, including restarted containers, until the pod is gone or ctx
-// ends. It returns an error if the log must not be read or cannot be written.
+// followPod prints a pod's log, including restarted containers, until the pod is gone or ctx ends.
+// It returns an error if the log must not be read or cannot be written.
 func (p *printer) followPod(ctx context.Context, pod *corev1.Pod) error {
 	since, warned := p.since(), false
 	for {

@@ -1,4 +1,4 @@
-// Package podlog prints the logs of a scheduler's replicas.
+// Package podlog prints the logs from a scheduler's replicas.
 package podlog
 
 import (
@@ -27,7 +27,7 @@ import (
 // Options say whose logs to print.
 type Options struct {
 	Name, Namespace string
-	// Container is the container of each pod.
+	// Container is the container in each pod.
 	Container string
 	// Since is the age at which the log begins. If it is 0, the whole log is printed.
 	Since time.Duration
@@ -45,13 +45,13 @@ const defaultInterval = 2 * time.Second
 // maxLine bounds a line, in bytes.
 const maxLine = 1 << 20
 
-// printer prints the logs of one scheduler.
+// printer prints one scheduler's logs.
 type printer struct {
 	Options
 	kube     kubernetes.Interface
 	retry    *kubeapi.Retrier
 	interval time.Duration
-	// found is the pod of a lease holder. Finding it may need all logs, so it is kept.
+	// found is a lease holder's pod. Finding it may need all logs, so it is kept.
 	found struct{ holder, pod string }
 
 	mu     sync.Mutex
@@ -59,7 +59,7 @@ type printer struct {
 	leader string // name of the leading pod, or empty if unknown
 }
 
-// Print prints the logs of a scheduler's replicas to w. Each line begins with its pod's name, and
+// Print prints the logs from a scheduler's replicas to w. Each line begins with its pod's name, and
 // "leader" if the pod leads when the line is read. It returns an error if no pod exists or if no
 // log can be read.
 func Print(ctx context.Context, cfg *rest.Config, o Options, w io.Writer) error {
@@ -164,7 +164,7 @@ func (p *printer) readLeader(ctx context.Context, pods []corev1.Pod) (string, er
 	return leader.Name, nil
 }
 
-// stream prints a pod's log from a time on, and returns the time of its last line. While logs are
+// stream prints a pod's log from a time on, and returns its last line's time. While logs are
 // followed it returns when the container ends.
 func (p *printer) stream(ctx context.Context, pod *corev1.Pod, since time.Time) (last time.Time, err error) {
 	last = since

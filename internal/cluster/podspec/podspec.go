@@ -1,9 +1,9 @@
-// Package podspec has the parts that the pods of pmk-sched have in common.
+// Package podspec has the parts that pmk-sched's pods have in common.
 package podspec
 
 import corev1 "k8s.io/api/core/v1"
 
-// Confined returns the security context of a container without privileges and with a read-only
+// Confined returns the security context for a container without privileges and with a read-only
 // root file system.
 func Confined() *corev1.SecurityContext {
 	no, yes := false, true
@@ -13,7 +13,7 @@ func Confined() *corev1.SecurityContext {
 	}
 }
 
-// ConfinedAs returns the security context of a pod whose containers run as a user who is not root.
+// ConfinedAs returns the security context for a pod whose containers run as a user who is not root.
 func ConfinedAs(user int64) *corev1.PodSecurityContext {
 	yes := true
 	return &corev1.PodSecurityContext{

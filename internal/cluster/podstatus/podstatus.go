@@ -1,4 +1,4 @@
-// Package podstatus answers from the status of a pod whether it is ready, and why it does not run.
+// Package podstatus answers from a pod's status whether it is ready, and why it does not run.
 package podstatus
 
 import (
@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Condition returns the condition of a pod with that type, or nil.
+// Condition returns a pod's condition with that type, or nil.
 func Condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
 	i := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == kind })
 	if i < 0 {
@@ -19,14 +19,14 @@ func Condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodConditi
 	return &pod.Status.Conditions[i]
 }
 
-// Ready reports whether the condition Ready of a pod is true.
+// Ready reports whether a pod's condition Ready is true.
 func Ready(pod *corev1.Pod) bool {
 	c := Condition(pod, corev1.PodReady)
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// Unscheduled returns the condition PodScheduled of a pod that was not bound when a scheduler last
-// tried, or that has scheduling gates. It returns nil for other pods.
+// Unscheduled returns the condition PodScheduled from a pod that was not bound when a scheduler
+// last tried, or that has scheduling gates. It returns nil for other pods.
 func Unscheduled(pod *corev1.Pod) *corev1.PodCondition {
 	if c := Condition(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse {
 		return c
@@ -43,12 +43,12 @@ func Unschedulable(pod *corev1.Pod) (message string, ok bool) {
 	return c.Message, true
 }
 
-// Containers returns the status of a pod's init containers and containers.
+// Containers returns the status for a pod's init containers and containers.
 func Containers(pod *corev1.Pod) []corev1.ContainerStatus {
 	return slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
 }
 
-// StatusOf returns the status of a pod's container, or nil if the kubelet has not reported it.
+// StatusOf returns a pod container's status, or nil if the kubelet has not reported it.
 func StatusOf(pod *corev1.Pod, container string) *corev1.ContainerStatus {
 	all := pod.Status.ContainerStatuses
 	i := slices.IndexFunc(all, func(c corev1.ContainerStatus) bool { return c.Name == container })

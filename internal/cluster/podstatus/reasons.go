@@ -5,7 +5,7 @@ import "time"
 // Class is the kind of a reason why a container does not run.
 type Class int
 
-// Classes of reasons. The kubelet tries again after each failure; ImageAbsent and ImageName remain
+// Reason classes. The kubelet tries again after each failure; ImageAbsent and ImageName remain
 // until a user intervenes.
 const (
 	// Starting is the class for a container that is created, and for unknown reasons.
@@ -14,7 +14,7 @@ const (
 	ImagePull
 	// ImageAbsent is an image that the node does not have and that must not be pulled.
 	ImageAbsent
-	// ImageName is a name that is not the name of an image.
+	// ImageName is a name that is not an image name.
 	ImageName
 	// Config is a failure to prepare the container: a ConfigMap or Secret that the kubelet does not
 	// see yet, or a user that the pod must not run as.
@@ -25,14 +25,14 @@ const (
 	Crash
 )
 
-// Image reports whether the image of the container is the cause.
+// Image reports whether the container's image is the cause.
 func (c Class) Image() bool { return c == ImagePull || c == ImageAbsent || c == ImageName }
 
 // startGrace is the time for which a container may fail to start: the kubelet may see a ConfigMap
 // or a Secret later than the pod.
 const startGrace = 5 * time.Second
 
-// Grace returns how long a container may wait for a reason of this class before it counts as
+// Grace returns how long a container may wait for a reason in this class before it counts as
 // failed: pull if the kubelet may still pull the image, and 0 if waiting for another attempt is
 // pointless.
 func (c Class) Grace(pull time.Duration) time.Duration {
@@ -50,7 +50,7 @@ func (c Class) Grace(pull time.Duration) time.Duration {
 func (c Class) Preventing() bool { return c != Starting && c != Crash }
 
 // Classify returns the class of the kubelet's or the container runtime's reason for a container
-// that waits or has ended. Reasons for waiting are errors of startContainer in
+// that waits or has ended. Reasons for waiting are errors from startContainer in
 // pkg/kubelet/kuberuntime/kuberuntime_container.go: reason_cache.go keeps no others, so that a
 // failure of the pod's sandbox is an event only.
 func Classify(reason string) Class {

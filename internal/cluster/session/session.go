@@ -24,13 +24,13 @@ type Session struct {
 	// NodeRoot is the root directory of a control-plane node's files. If it is empty, it is
 	// detected. [inspect.NoNode] means that there is none.
 	NodeRoot string
-	// CacheDir is the build cache, Environ the environment of the go command.
+	// CacheDir is the build cache, Environ the go command's environment.
 	CacheDir string
 	Environ  []string
-	// NearestRules allows releases that are not in package versions' tables, with the rules of the
-	// closest minor release.
+	// NearestRules allows releases that are not in package versions' tables, with the closest minor
+	// release's rules.
 	NearestRules bool
-	// Programs selects where the programs of labs and simulations come from.
+	// Programs selects where the programs for labs and simulations come from.
 	Programs Programs
 	// Owner is the object that schedulers are deployed for, or "" for a user's command.
 	Owner string
@@ -39,7 +39,7 @@ type Session struct {
 	// Confirm asks the user; the question completes "refusing to …". If it is nil, permissions that
 	// only a revision adds are refused.
 	Confirm func(ctx context.Context, question string) error
-	// Warn and Note report one message each, OnStep the beginning of each step.
+	// Warn and Note report one message each, OnStep each step when it begins.
 	Warn, Note func(text string)
 	OnStep     steps.OnStep
 	Log        *zap.Logger
@@ -48,12 +48,12 @@ type Session struct {
 	warned versions.Release
 }
 
-// Bounds limit images, in addition to the requirements of a request.
+// Bounds limit images, in addition to a request's requirements.
 type Bounds struct {
 	// Key is a public key, in PEM, that must have signed every image, or "".
 	Key string
-	// Repositories are the allowed repositories, in the form of internal/artifact/image.ParsePrefix.
-	// If there are none, all are allowed.
+	// Repositories are the allowed repositories, in the form that internal/artifact/image.ParsePrefix
+	// reads. If there are none, all are allowed.
 	Repositories []string
 }
 
@@ -71,17 +71,17 @@ func (s *Session) Quiet() *Session {
 	return q
 }
 
-// Programs are the settings of internal/artifact/programs, which documents them.
+// Programs are the settings for internal/artifact/programs, which documents them.
 type Programs struct{ From, Assets, Registry, Downloads string }
 
-// Connect returns the configuration of a client for the cluster. It sends nothing.
+// Connect returns the configuration for a client of the cluster. It sends nothing.
 func (s *Session) Connect() (*rest.Config, error) { return kubeapi.Connect(s.Connection) }
 
 // FindNodeRoot returns the root directory of this control-plane node's files, or "" if this machine
 // is not one.
 func (s *Session) FindNodeRoot() (string, error) { return inspect.FindNodeRoot(s.NodeRoot) }
 
-// Inspect inspects the cluster and this node for the scheduler of that name. Both may be empty.
+// Inspect inspects the cluster and this node for the scheduler with that name. Both may be empty.
 func (s *Session) Inspect(ctx context.Context, cfg *rest.Config, name, namespace string) (*inspect.Info, error) {
 	return s.InspectWith(ctx, cfg, inspect.Options{Name: name, SchedulerNamespace: namespace})
 }
@@ -100,8 +100,8 @@ func (s *Session) InspectWith(ctx context.Context, cfg *rest.Config,
 	return info, err
 }
 
-// CheckRelease refuses a release that is not in the tables of package versions, unless NearestRules
-// is set: then it warns once.
+// CheckRelease refuses a release that is not in package versions' tables, unless NearestRules is
+// set: then it warns once.
 func (s *Session) CheckRelease(r versions.Release) error {
 	_, err := versions.Select(r)
 	if err == nil || !s.NearestRules {
@@ -122,7 +122,7 @@ func (s *Session) Step(name string, do func() error) error {
 	return err
 }
 
-// User returns the user and this machine, for records of who did something.
+// User returns the user and this machine, for records about who did something.
 func User() string {
 	name, host := "unknown user", "unknown host"
 	if me, err := user.Current(); err == nil {

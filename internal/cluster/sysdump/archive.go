@@ -17,7 +17,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/sysdump/redact"
 )
 
-// errorsName is the name of the last file, which lists the read errors.
+// errorsName names the last file, which lists the read errors.
 const errorsName = "errors.txt"
 
 // Archive is an archive that is being written.
@@ -33,7 +33,7 @@ type Archive struct {
 	err    error // the first error of writing
 }
 
-// NewArchive begins an archive. Its files are below a directory of that name.
+// NewArchive begins an archive. Its files are below a directory with that name.
 func NewArchive(w io.Writer, dir string, r *redact.Redactor, now time.Time) *Archive {
 	compressed := gzip.NewWriter(w)
 	return &Archive{redact: r, gzip: compressed, tar: tar.NewWriter(compressed), now: now, dir: dir}
@@ -88,7 +88,7 @@ func (a *Archive) write(name, text string) {
 	a.bytes += int64(len(text))
 }
 
-// Close writes the list of read errors and ends the archive.
+// Close writes the read errors and ends the archive.
 func (a *Archive) Close() error {
 	text := "All was read.\n"
 	if len(a.errors) > 0 {

@@ -22,7 +22,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/sysdump/redact"
 )
 
-// page is the page size of lists.
+// page is the page size for lists.
 const page = 250
 
 // PodName names a pod.
@@ -37,9 +37,9 @@ type Cluster struct {
 	Namespace string
 	// Managed are the objects that pmk-sched manages.
 	Managed []*unstructured.Unstructured
-	// Others are further pods: the pods of the default scheduler.
+	// Others are further pods: the default scheduler's pods.
 	Others []PodName
-	// Metrics reads the metrics of a pod.
+	// Metrics reads a pod's metrics.
 	Metrics kubeapi.Metrics
 
 	archive *Archive
@@ -59,7 +59,7 @@ func (c *Cluster) Write(ctx context.Context, cfg *rest.Config, a *Archive, r *re
 		return fmt.Errorf("create client for %s: %w", cfg.Host, err)
 	}
 	c.archive, c.redact, c.kube, c.retry, c.dumped = a, r, kube, &kubeapi.Retrier{Log: log}, map[string]bool{}
-	// The values of Secrets are learned before anything is written that may have them.
+	// The values in Secrets are learned before anything is written that may have them.
 	for _, write := range []func(
 		context.Context){c.readPods, c.secrets, c.objects, c.writePods, c.related, c.nodes, c.logs, c.metrics, c.events} {
 		if write(ctx); ctx.Err() != nil {
@@ -74,7 +74,7 @@ func (c *Cluster) get(ctx context.Context, doing string, do func(ctx context.Con
 	c.note(ctx, doing, c.retry.Do(ctx, doing, do))
 }
 
-// note writes the error of a request to the archive.
+// note writes a request's error to the archive.
 func (c *Cluster) note(ctx context.Context, doing string, err error) {
 	if err != nil && ctx.Err() == nil {
 		c.archive.Failed(doing, err)

@@ -16,10 +16,10 @@ import (
 )
 
 const (
-	// logLines and logBytes bound the log of a container.
+	// logLines and logBytes bound a container's log.
 	logLines = 20_000
 	logBytes = 8 << 20
-	// defaultLease is the lease of the default scheduler.
+	// defaultLease is the default scheduler's lease.
 	defaultLease = "kube-scheduler"
 )
 
@@ -144,7 +144,7 @@ func (c *Cluster) log(ctx context.Context, pod *corev1.Pod, container string, pr
 	})
 }
 
-// metrics writes the metrics of each pod that can be read from here.
+// metrics writes the metrics for each pod that can be read from here.
 func (c *Cluster) metrics(ctx context.Context) {
 	for i := range c.pods {
 		pod := &c.pods[i]
@@ -160,8 +160,8 @@ func (c *Cluster) metrics(ctx context.Context) {
 	}
 }
 
-// metricsPort returns the port of a scheduler or extender. PMK runs the default scheduler next to
-// the API server in one pod.
+// metricsPort returns a scheduler's or extender's port. PMK runs the default scheduler next to the
+// API server in one pod.
 func metricsPort(pod *corev1.PodSpec) int {
 	for _, container := range pod.Containers {
 		if (container.Name == ownership.Scheduler || container.Name == ownership.Extender) && len(container.Ports) > 0 {

@@ -1,5 +1,5 @@
-// Package apiserver runs etcd and the kube-apiserver of a release as processes on loopback. It runs
-// no controllers, kubelets or schedulers: a caller that needs one does its work.
+// Package apiserver runs etcd and a release's kube-apiserver as processes on loopback. It runs no
+// controllers, kubelets or schedulers: a caller that needs one does its work.
 package apiserver
 
 import (
@@ -28,31 +28,31 @@ import (
 
 const (
 	startTime = 90 * time.Second
-	// maxStarts is the number of attempts to start a kube-apiserver whose port is taken.
+	// maxStarts limits the attempts to start a kube-apiserver whose port is taken.
 	maxStarts = 3
 	// pollInterval is the interval between readiness checks while a server starts.
 	pollInterval = 100 * time.Millisecond
 )
 
-// Scheduler is a user with a token of its own. Its permissions come from RBAC objects: every API
-// server has the roles of a kube-scheduler for it.
+// Scheduler is a user with its own token. Its permissions come from RBAC objects: every API server
+// has a kube-scheduler's roles for it.
 const Scheduler = "system:kube-scheduler"
 
 // Options configure the processes.
 type Options struct {
-	// KubeAPIServer and Etcd are the paths of the programs.
+	// KubeAPIServer and Etcd are the programs' paths.
 	KubeAPIServer, Etcd string
-	// Shared is a running server whose etcd is used instead of another one. Args must have an
-	// --etcd-prefix of its own for each API server.
+	// Shared is a running server whose etcd is used instead of another one. Args must have a different
+	// --etcd-prefix for each API server.
 	Shared *Server
 	// Dir is a private directory for data, keys and logs. It is the caller's to remove.
 	Dir string
-	// Args are more flags of kube-apiserver; they follow the others, so that they win.
+	// Args are more flags for kube-apiserver; they follow the others, so that they win.
 	Args []string
 	// Objects are written to etcd before kube-apiserver starts, so that it knows them from its
 	// beginning. They cannot be combined with Shared.
 	Objects []Object
-	// GCPercent is GOGC of etcd and kube-apiserver: above 100 they need more memory and less time. 0
+	// GCPercent is GOGC for etcd and kube-apiserver: above 100 they need more memory and less time. 0
 	// is the default, 100.
 	GCPercent int
 }
@@ -119,7 +119,7 @@ func (s *Server) startWithEtcd(ctx context.Context) error {
 	return s.startAtFreePort(ctx)
 }
 
-// putObjects writes the objects of the options to etcd, which may be starting.
+// putObjects writes the objects in the options to etcd, which may be starting.
 func (s *Server) putObjects(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
@@ -137,7 +137,7 @@ func (s *Server) putObjects(ctx context.Context) error {
 	return nil
 }
 
-// Restart starts kube-apiserver again with other objects than those of the options.
+// Restart starts kube-apiserver again with other objects than those in the options.
 func (s *Server) Restart(ctx context.Context, objects []Object) error {
 	if err := s.api.Kill(); err != nil {
 		return err
@@ -156,7 +156,7 @@ func (s *Server) Restart(ctx context.Context, objects []Object) error {
 	return s.StartAPI(ctx)
 }
 
-// errPortTaken is the error of a kube-apiserver whose port was free a moment ago.
+// errPortTaken is the error from a kube-apiserver whose port was free a moment ago.
 var errPortTaken = errors.New("another program took its port")
 
 // startAtFreePort starts the kube-apiserver, at another port if it finds its port taken.
@@ -237,7 +237,7 @@ func (s *Server) ready(ctx context.Context) error {
 		return err
 	}
 	// kube-apiserver may be writing the file: a client keeps the first content that it reads from a
-	// file for minutes (transport/ca_rotation.go of client-go).
+	// file for minutes (client-go, transport/ca_rotation.go).
 	cfg.CAFile, cfg.CAData = "", ca
 	kube, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
@@ -254,7 +254,7 @@ func (s *Server) ready(ctx context.Context) error {
 // StopAPI stops the kube-apiserver; etcd keeps running, so that StartAPI finds all data.
 func (s *Server) StopAPI() error { return s.api.Stop() }
 
-// Config returns the configuration of a client with all permissions.
+// Config returns the configuration for a client with all permissions.
 func (s *Server) Config() *rest.Config {
 	return &rest.Config{
 		Host: "https://127.0.0.1:" + strconv.Itoa(s.port), BearerToken: s.token,

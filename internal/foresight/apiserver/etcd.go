@@ -14,7 +14,7 @@ import (
 // registryEnd is the first key after them.
 const registry, registryEnd = "/registry/", "/registry0"
 
-// etcdHeader is in every answer of etcd.
+// etcdHeader is in every answer from etcd.
 type etcdHeader struct {
 	Revision int64 `json:"revision,string"`
 }
@@ -26,7 +26,7 @@ func (s *Server) Revision(ctx context.Context) (int64, error) {
 	return answer.Header.Revision, err
 }
 
-// rangeAnswer is etcd's answer to a range request. Numbers of 64 bits are text in etcd's JSON.
+// rangeAnswer is etcd's answer to a range request. 64-bit numbers are text in etcd's JSON.
 type rangeAnswer struct {
 	Header etcdHeader `json:"header"`
 	KVs    []struct {
@@ -36,9 +36,9 @@ type rangeAnswer struct {
 
 // Object is an object in etcd.
 type Object struct {
-	// Key is below the prefix of the API server, such as pods/NAMESPACE/NAME.
+	// Key is below the API server's prefix, such as pods/NAMESPACE/NAME.
 	Key string
-	// Value is JSON of a version that the API server decodes, with all that it sets when it creates an
+	// Value is JSON in a version that the API server decodes, with all that it sets when it creates an
 	// object.
 	Value []byte
 }
@@ -71,7 +71,7 @@ func (s *Server) Remove(ctx context.Context, keys []string) error {
 
 func encode[T string | []byte](text T) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 
-// AskEtcd sends a request to the JSON gateway of etcd: call is a path such as kv/range.
+// AskEtcd sends a request to etcd's JSON gateway: call is a path such as kv/range.
 func (s *Server) AskEtcd(ctx context.Context, call string, request, answer any) error {
 	body, err := json.Marshal(request)
 	if err != nil {

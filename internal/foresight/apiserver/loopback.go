@@ -7,7 +7,7 @@ import (
 	"runtime"
 )
 
-// FreeAddress returns a TCP address of loopback that nothing listens on, as host and port. On
+// FreeAddress returns a TCP address on loopback that nothing listens on, as host and port. On
 // Linux, where 127.0.0.0/8 is loopback, its host is a random one: no other server, and no outgoing
 // connection, takes the port before the server that it is for.
 func FreeAddress() (string, error) {
@@ -24,7 +24,7 @@ func FreeAddress() (string, error) {
 	return at.String(), nil
 }
 
-// FreePort returns a TCP port of 127.0.0.1 that was free a moment ago. Another program may take it
+// FreePort returns a TCP port on 127.0.0.1 that was free a moment ago. Another program may take it
 // before it is used.
 func FreePort() (int, error) {
 	at, err := freeAt(net.IPv4(127, 0, 0, 1))

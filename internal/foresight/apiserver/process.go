@@ -24,13 +24,13 @@ type Process struct {
 }
 
 // StartProcess starts a program, whose output is appended to a file. Its environment is empty, so
-// that neither proxies nor the settings of the user's own cluster reach it.
+// that neither proxies nor settings for the user's own cluster reach it.
 func StartProcess(log, program string, args ...string) (*Process, error) {
 	return startProcess(log, []string{}, program, args...)
 }
 
-// startProcess starts a program with an environment, which must not be nil: nil means the
-// environment of this process.
+// startProcess starts a program with an environment, which must not be nil: nil means this
+// process's environment.
 func startProcess(log string, environment []string, program string, args ...string) (*Process, error) {
 	cmd := exec.Command(program, args...)
 	cmd.Env, cmd.SysProcAttr = environment, endWithParent()
@@ -83,8 +83,7 @@ func (p *Process) Kill() error {
 	return nil
 }
 
-// LimitLog empties the log of the process if it has more than most bytes. The process appends to
-// it.
+// LimitLog empties the process's log if it has more than most bytes. The process appends to it.
 func (p *Process) LimitLog(most int64) error {
 	info, err := os.Stat(p.log)
 	if err != nil || info.Size() <= most {

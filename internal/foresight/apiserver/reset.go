@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// transactionSize is the number of keys that one transaction deletes; etcd accepts 128.
+	// transactionSize limits the keys that one transaction deletes; etcd accepts 128.
 	transactionSize = 100
-	// definitions is the key prefix for definitions of custom resources; PLURAL.GROUP follows.
+	// definitions is the key prefix for custom resource definitions; PLURAL.GROUP follows.
 	definitions = registry + "apiextensions.k8s.io/customresourcedefinitions/"
 	apiServices = registry + "apiregistration.k8s.io/apiservices/"
 	// resetTime is the time limit for the API server to see the deletions in etcd.
@@ -31,7 +31,7 @@ const (
 // finalizer, since no controller would remove the finalizer. It removes them in etcd, so that the
 // API server need not be started again. Objects that the API server creates for itself stay. When
 // Reset returns, the API server has seen that nodes and pods are gone, and no longer serves the
-// groups of removed custom resources.
+// removed custom resources' groups.
 func (s *Server) Reset(ctx context.Context, revision int64) error {
 	var created rangeAnswer
 	err := s.AskEtcd(ctx, "kv/range", map[string]any{
@@ -61,8 +61,8 @@ func (s *Server) Reset(ctx context.Context, revision int64) error {
 	if len(objects)+len(services) == 0 {
 		return nil
 	}
-	// The API server removes the APIService of a definition that is gone, and would create it again if
-	// that was gone first.
+	// The API server removes the APIService for a definition that is gone, and would create it again
+	// if that was gone first.
 	if err := s.deleteKeys(ctx, objects); err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ type store struct {
 	client            *http.Client
 }
 
-// newStore makes a key and its certificate for addresses of loopback, and writes both to a private
+// newStore makes a key and its certificate for loopback addresses, and writes both to a private
 // directory.
 func newStore(dir string, client, peers string) (store, error) {
 	s := store{
@@ -61,7 +61,7 @@ func newStore(dir string, client, peers string) (store, error) {
 	return s, errors.Join(os.WriteFile(s.certFile, pair.Cert, 0o600), os.WriteFile(s.keyFile, pair.Key, 0o600))
 }
 
-// flags returns the flags of an etcd without other members, at the address and the address for
+// flags returns the flags for an etcd without other members, at the address and the address for
 // members.
 func (s store) flags(peers string) []string {
 	peer := "https://" + peers

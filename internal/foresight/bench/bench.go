@@ -1,5 +1,5 @@
-// Package bench computes the speed of schedulers: how many pods a second each binds, how long an
-// attempt takes, and which plugins take the time. It does no I/O.
+// Package bench computes schedulers' speed: how many pods a second each binds, how long an attempt
+// takes, and which plugins take the time. It does no I/O.
 package bench
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Sample is one measurement of one scheduler.
+// Sample is one measurement for one scheduler.
 type Sample struct {
 	// Bound are the times at which pods were bound, in any order; Pods is the number of pods to bind.
 	Bound []time.Time
@@ -61,18 +61,18 @@ type Side struct {
 	Source    string `json:"source"`
 	Scheduler string `json:"scheduler"`
 	Release   string `json:"release"`
-	// Rates are the pods per second of each sample, Rate is their median.
+	// Rates are the pods per second in each sample, Rate is their median.
 	Rates []float64 `json:"rates"`
 	Rate  float64   `json:"rate"`
 	// Unbound is the number of pods that got no node, in all samples.
 	Unbound int `json:"unbound"`
-	// Attempt is the latency of scheduling attempts.
+	// Attempt is the scheduling attempts' latency.
 	Attempt Latency `json:"attempt"`
-	// Plugins and Points are the times of plugins and extension points, the slowest first.
+	// Plugins and Points are the times for plugins and extension points, the slowest first.
 	Plugins []PluginTime `json:"plugins"`
 	Points  []PointTime  `json:"points"`
-	// Ratio is the rate of the measured scheduler divided by Rate, for a scheduler that it is
-	// compared with. It is 0 if one of them has no rate.
+	// Ratio is the measured scheduler's rate divided by Rate, for a scheduler that it is compared
+	// with. It is 0 if one of them has no rate.
 	Ratio float64 `json:"ratio,omitempty"`
 
 	samples []Sample
@@ -89,7 +89,7 @@ type Latency struct {
 
 // Result compares a scheduler with others.
 type Result struct {
-	// Version and DataItems are the format of perfdash (kubernetes/perf-tests); it ignores the rest.
+	// Version and DataItems are perfdash's format (kubernetes/perf-tests); it ignores the rest.
 	Version   string     `json:"version"`
 	DataItems []DataItem `json:"dataItems"`
 
@@ -103,14 +103,14 @@ type Result struct {
 	Notes   []string `json:"notes,omitempty"`
 }
 
-// DataItem is a measurement in the format of perfdash.
+// DataItem is a measurement in perfdash's format.
 type DataItem struct {
 	Data   map[string]float64 `json:"data"`
 	Unit   string             `json:"unit"`
 	Labels map[string]string  `json:"labels"`
 }
 
-// NewSide evaluates the samples of a scheduler.
+// NewSide evaluates a scheduler's samples.
 func NewSide(source, scheduler, release string, samples []Sample) Side {
 	s := Side{Source: source, Scheduler: scheduler, Release: release, Rates: []float64{}, samples: samples}
 	parsed, _ := versions.FromServer(release)
@@ -174,7 +174,7 @@ func New(workload string, this Side, against ...Side) *Result {
 // Sides returns all schedulers, the measured one first.
 func (r *Result) Sides() []Side { return append([]Side{r.This}, r.Against...) }
 
-// items returns the measurements of a scheduler, with the names that scheduler_perf gives them
+// items returns a scheduler's measurements, with the names that scheduler_perf gives them
 // (test/integration/scheduler_perf/util.go).
 func (s Side) items(workload string) []DataItem {
 	labels := func(metric string, more ...string) map[string]string {

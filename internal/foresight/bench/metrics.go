@@ -12,7 +12,7 @@ import (
 type PluginTime struct {
 	Plugin string `json:"plugin"`
 	Point  string `json:"point"`
-	// MicrosecondsPerCall is the mean of a call. At Filter and Score there is one call for each node.
+	// MicrosecondsPerCall is the mean per call. At Filter and Score there is one call for each node.
 	MicrosecondsPerCall float64 `json:"microsecondsPerCall"`
 	// MillisecondsPerPod is the plugin's part of the time that the extension point takes for a pod.
 	MillisecondsPerPod float64 `json:"millisecondsPerPod"`
@@ -21,7 +21,7 @@ type PluginTime struct {
 	Binding bool `json:"binding,omitempty"`
 }
 
-// bindingPoints are the extension points of the binding cycle.
+// bindingPoints are the extension points in the binding cycle.
 func bindingPoints() []string { return []string{"PreBind", "Bind", "PostBind"} }
 
 // plugins returns each plugin's time, the slowest first, binding-cycle plugins last. One in ten
@@ -74,7 +74,7 @@ type PointTime struct {
 	MillisecondsPer float64 `json:"millisecondsPerPod"`
 }
 
-// points returns the time of each extension point, the slowest first.
+// points returns each extension point's time, the slowest first.
 func points(samples []metrics.Set, pods int) []PointTime {
 	sums := map[string]float64{}
 	for _, m := range samples {

@@ -12,7 +12,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// perfCase is a test case of scheduler_perf (test/integration/scheduler_perf in
+// perfCase is a test case for scheduler_perf (test/integration/scheduler_perf in
 // kubernetes/kubernetes): the fields that are read.
 type perfCase struct {
 	Name                   string           `json:"name"`
@@ -28,8 +28,8 @@ type perfWorkload struct {
 	FeatureGates map[string]bool `json:"featureGates"`
 }
 
-// ParsePerf reads a workload from a file in the format of scheduler_perf. which is CASE/WORKLOAD.
-// read returns a template by the path in the file. The errors are about the user's input (package
+// ParsePerf reads a workload from a file in scheduler_perf's format. which is CASE/WORKLOAD. read
+// returns a template by the path in the file. The errors are about the user's input (package
 // problem).
 func ParsePerf(file string, text []byte, which string, read func(path string) ([]byte, error)) (*Workload, error) {
 	var cases []perfCase
@@ -57,7 +57,7 @@ func ParsePerf(file string, text []byte, which string, read func(path string) ([
 	return nil, problem.Invalidf("it has "+firstNames(names), "%s has no workload %s", file, which)
 }
 
-// maxNames is the number of names in a message.
+// maxNames limits the names in a message.
 const maxNames = 12
 
 func firstNames(names []string) string {
@@ -134,7 +134,7 @@ func (p *perfParser) operation(i int, opcode string, op map[string]any) error {
 	return p.createPods(i, op, count)
 }
 
-// count returns an operation's number, which may be a parameter of the workload.
+// count returns an operation's number, which may be a workload parameter.
 func (p *perfParser) count(op map[string]any) (int, error) {
 	value := op["count"]
 	if param, ok := op["countParam"].(string); ok {

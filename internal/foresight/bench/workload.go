@@ -5,7 +5,7 @@ import (
 	"maps"
 )
 
-// Workload is the input of a measurement.
+// Workload is the input for a measurement.
 type Workload struct {
 	Name string
 	// Objects are created first: namespaces and nodes.
@@ -38,7 +38,8 @@ func Alike(nodes, pods int) *Workload {
 	return w
 }
 
-// newNode returns a node of the size that scheduler_perf uses (test/utils, and node-default.yaml).
+// newNode returns a node with the size that scheduler_perf uses (test/utils, and
+// node-default.yaml).
 func newNode(name string) map[string]any {
 	room := map[string]any{"cpu": "4", "memory": "32Gi", "pods": "110"}
 	return map[string]any{

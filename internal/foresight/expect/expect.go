@@ -1,4 +1,4 @@
-// Package expect compares simulation results with expectations: the words of a SchedulingTest.
+// Package expect compares simulation results with expectations: the words in a SchedulingTest.
 //
 // The package does no I/O.
 package expect
@@ -13,7 +13,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 )
 
-// Outcome is the expected and the actual result of an expectation.
+// Outcome is the expected and the actual result for an expectation.
 type Outcome struct {
 	Name     string `json:"name"`
 	Expected string `json:"expected"`
@@ -25,10 +25,10 @@ type Outcome struct {
 
 // Failure is a pod or a node that does not meet an expectation.
 type Failure struct {
-	// Pod is the namespace and name of a pod.
+	// Pod is a pod's namespace and name.
 	Pod  string `json:"pod,omitempty"`
 	Node string `json:"node,omitempty"`
-	// Got describes its state, with the reason of the scheduler.
+	// Got describes its state, with the scheduler's reason.
 	Got string `json:"got"`
 }
 
@@ -41,7 +41,7 @@ func (f Failure) String() string {
 	return subject + ": " + f.Got
 }
 
-// Check compares the result of a simulation with an expectation, except for sameAs: see [Same].
+// Check compares a simulation's result with an expectation, except for sameAs: see [Same].
 func Check(e *v1alpha1.Expectation, r *report.Report) Outcome {
 	o := Outcome{Name: Describe(e), Expected: expected(e)}
 	switch {
@@ -114,9 +114,9 @@ func unknownPreemptors(e *v1alpha1.Expectation, all []pod) []Failure {
 	return found
 }
 
-// Same compares the results of several runs by a scheduler with runs by a second one. A pod differs
-// if no run by one scheduler has the result of a run by the second: everything else is a tie, or
-// follows from one.
+// Same compares the results from several runs by a scheduler with runs by a second one. A pod
+// differs if no run by one scheduler has the same result as a run by the second: everything else is
+// a tie, or follows from one.
 func Same(e *v1alpha1.Expectation, own, other []*report.Report) Outcome {
 	o := Outcome{Name: Describe(e), Expected: expected(e)}
 	ours, theirs := states(e, own), states(e, other)

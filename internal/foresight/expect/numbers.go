@@ -82,7 +82,7 @@ func nodesWith(r *report.Report, labels map[string]string) []*report.Node {
 	return slices.DeleteFunc(after.List(), func(n *report.Node) bool { return differing(n, labels) != "" })
 }
 
-// differing returns the first of the labels, by name, that a node does not have, or "".
+// differing returns the first label, by name, that a node does not have, or "".
 func differing(n *report.Node, labels map[string]string) string {
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		if got, ok := n.Label(key); !ok || got != labels[key] {

@@ -16,7 +16,7 @@ const pending = "pending"
 type pod struct {
 	report.Pod
 	key string
-	// on is its node; nil: it has none. from is the name of the node that it had before.
+	// on is its node; nil: it has none. from is the node that it had before, by name.
 	on   *report.Node
 	from string
 	// reason is the reason why it has no node. by is the pod that evicted it, and victims are the pods
@@ -34,7 +34,7 @@ func (p *pod) node() string {
 	return p.on.Name
 }
 
-// podsOf returns the pods in the order of their names.
+// podsOf returns the pods in name order.
 func podsOf(r *report.Report) []pod {
 	before, after := r.State()
 	byKey := map[string]*pod{}
@@ -108,7 +108,7 @@ func (p *pod) inWorkload(pattern string) bool {
 	return matchName(pattern, p.Namespace+"/"+name)
 }
 
-// matchName reports whether a name is the name of a pattern or matches it.
+// matchName reports whether a name equals or matches a pattern.
 func matchName(pattern, name string) bool {
 	matches, err := path.Match(pattern, name)
 	return pattern == name || err == nil && matches
@@ -150,7 +150,7 @@ func (p *pod) meets(e *v1alpha1.Expectation) (got string, ok bool) {
 	return got, slices.ContainsFunc(names, func(name string) bool { return matchName(name, p.on.Name) })
 }
 
-// String describes the state of the pod.
+// String describes the pod's state.
 func (p *pod) String() string {
 	switch {
 	case p.evicted && p.by != "":
@@ -163,10 +163,10 @@ func (p *pod) String() string {
 	return pending + ": " + p.reason
 }
 
-// mostListed is the number of names in a text.
+// mostListed limits the names in a text.
 const mostListed = 5
 
-// listed returns the first names of a list.
+// listed returns the first names in a list.
 func listed(names []string) string {
 	if more := len(names) - mostListed; more > 0 {
 		return strings.Join(names[:mostListed], ", ") + " and " + plural(more, "other")

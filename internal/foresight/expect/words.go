@@ -9,7 +9,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 )
 
-// Describe returns the name of an expectation. The default is its pods and its result.
+// Describe returns an expectation's name. The default is its pods and its result.
 func Describe(e *v1alpha1.Expectation) string {
 	if e.Name != "" {
 		return e.Name
@@ -20,7 +20,7 @@ func Describe(e *v1alpha1.Expectation) string {
 	return expected(e)
 }
 
-// subjectOf describes the pods of an expectation.
+// subjectOf describes the pods in an expectation.
 func subjectOf(e *v1alpha1.Expectation) string {
 	var parts []string
 	if e.Pod != "" {

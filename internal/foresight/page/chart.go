@@ -9,7 +9,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 )
 
-// Sizes of charts, in pixels.
+// Chart sizes, in pixels.
 const (
 	barWidth    = 400
 	rowHeight   = 14
@@ -21,7 +21,7 @@ const (
 	curvePoints = 400
 )
 
-// chart shows one resource of all nodes before and after.
+// chart shows one resource on all nodes before and after.
 type chart struct {
 	Index          int // of the resource
 	Resource       string
@@ -47,8 +47,7 @@ type side struct {
 	Cells []cell
 }
 
-// bar is the bar of a node: its allocatable and requested amounts, and the borders between its
-// pods.
+// bar is a node's bar: its allocatable and requested amounts, and the borders between its pods.
 type bar struct {
 	Y               int
 	Has, Used       string // widths
@@ -61,7 +60,7 @@ type cell struct {
 	X, Y, Node, Level int
 }
 
-// newChart returns the chart of a resource.
+// newChart returns the chart for a resource.
 func newChart(d data, index int, before, after *report.Usage, large bool) chart {
 	c := chart{Index: index, Resource: d.Resources[index], CurveW: curveWidth, CurveH: curveHeight}
 	states := [2]map[string]*report.Node{nodesByName(before), nodesByName(after)}
@@ -94,11 +93,11 @@ func newChart(d data, index int, before, after *report.Usage, large bool) chart 
 	return c
 }
 
-// Total returns the width of the bars with their labels and the line around them.
+// Total returns the bars' width with their labels and the line around them.
 func (c chart) Total() int { return c.Left + c.Width + 2 }
 
 const (
-	// labelLength is the number of letters that a label has at most.
+	// labelLength is a label's maximum length in letters.
 	labelLength = 24
 	// letterWidth is the mean letter width in a wide font, labelMargin the space left and right of a
 	// label.
@@ -106,7 +105,7 @@ const (
 	labelMargin = 10
 )
 
-// commonDomain returns the domain of all names, which begins after their first period. It returns
+// commonDomain returns the domain in all names, which begins after their first period. It returns
 // "" if their domains differ.
 func commonDomain(names []string) string {
 	common := ""
@@ -138,7 +137,7 @@ func nodesByName(u *report.Usage) map[string]*report.Node {
 	return all
 }
 
-// bars returns the bars of the nodes that a state has.
+// bars returns the bars for the nodes that a state has.
 func (c *chart) bars(names []string, nodes map[string]*report.Node) []bar {
 	var all []bar
 	for i, name := range names {
@@ -165,7 +164,7 @@ func (c *chart) bars(names []string, nodes map[string]*report.Node) []bar {
 	return all
 }
 
-// width returns the width of an amount.
+// width returns an amount's width.
 func (c *chart) width(amount int64) string {
 	if c.Maximum == 0 {
 		return "0"
@@ -173,7 +172,7 @@ func (c *chart) width(amount int64) string {
 	return strings.TrimSuffix(fmt.Sprintf("%.1f", barWidth*float64(amount)/float64(c.Maximum)), ".0")
 }
 
-// cells returns the cells of the nodes that have the resource.
+// cells returns the cells for the nodes that have the resource.
 func cells(names []string, nodes map[string]*report.Node, resource string) []cell {
 	var all []cell
 	for i, name := range names {

@@ -7,7 +7,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 )
 
-// data is the input of the page's script. Nodes have the same order before and after.
+// data is the input for the page's script. Nodes have the same order before and after.
 type data struct {
 	Nodes      []string  `json:"nodes"`
 	Resources  []string  `json:"resources"`
@@ -15,8 +15,8 @@ type data struct {
 	Pods       []podData `json:"pods"`
 }
 
-// podData is a pod: its namespace's index, its name, the indexes of its nodes before and after, -1
-// for none, and its requests in resource order.
+// podData is a pod: its namespace's index, its name, its nodes' indexes before and after, -1 for
+// none, and its requests in resource order.
 type podData [5]any
 
 // newData returns the nodes and pods of both states, the pods ordered by namespace and name, and
@@ -51,7 +51,7 @@ func newData(before, after *report.Usage) (data, int) {
 	return d, 0
 }
 
-// placedPod is a pod with the indexes of its nodes before and after.
+// placedPod is a pod with its nodes' indexes before and after.
 type placedPod struct {
 	report.Pod
 	node [2]int

@@ -1,4 +1,4 @@
-// Package page writes the result of a simulation as one HTML file, which needs no other file and no
+// Package page writes a simulation's result as one HTML file, which needs no other file and no
 // network.
 //
 // The package does no I/O.
@@ -21,13 +21,13 @@ var text string
 const (
 	// mostBars is up to how many nodes each has a bar. A heat map shows more.
 	mostBars = 500
-	// mostRows is the number of pods in each list.
+	// mostRows limits the pods in each list.
 	mostRows = 1000
-	// mostPods is the number of pods that the charts can show.
+	// mostPods limits the pods that the charts can show.
 	mostPods = 30_000
 )
 
-// view is the input of the template.
+// view is the input for the template.
 type view struct {
 	*report.Report
 	Title     string
@@ -50,7 +50,7 @@ type list struct {
 	More      int
 }
 
-// Write writes the page of a result.
+// Write writes the page for a result.
 func Write(w io.Writer, r *report.Report) error {
 	t, err := template.New("page").Funcs(template.FuncMap{"percent": percent, "decimal": decimal,
 		"price": report.FormatPrice}).Parse(text)
@@ -89,7 +89,7 @@ func newView(r *report.Report, before, after *report.Usage) view {
 	return v
 }
 
-// lists returns the tables of pods and devices that the result has.
+// lists returns the pod and device tables that the result has.
 func lists(r *report.Report) []list {
 	moved := list{ID: "moved", Title: "Moved pods", Columns: []string{"Pod", "From", "To"}}
 	placed := list{ID: "placed", Title: "Placed pods", Columns: []string{"Pod", "Node"}}
@@ -126,7 +126,7 @@ func lists(r *report.Report) []list {
 	return slices.DeleteFunc(all, func(l list) bool { return len(l.Rows) == 0 })
 }
 
-// deviceList returns the table of the devices.
+// deviceList returns the device table.
 func deviceList(pools []report.DevicePool) list {
 	devices := list{ID: "devices", Title: "Device pools",
 		Columns: []string{"Driver", "Pool", "Node", "Devices", "Allocated", "Free", "Shared capacity"}}

@@ -14,13 +14,13 @@ import (
 //go:embed replay.html
 var replayText string
 
-// Sizes of a replay's pictures, in pixels.
+// Sizes for a replay's pictures, in pixels.
 const (
 	lineWidth  = 720
 	lineHeight = 160
 )
 
-// replayView is the input for the template of a replay.
+// replayView is the input for the replay template.
 type replayView struct {
 	*replay.Result
 	Duration, Step string
@@ -37,10 +37,10 @@ type lines struct {
 	Marks               []eviction
 }
 
-// eviction is the time of an eviction in a picture.
+// eviction is an eviction's time in a picture.
 type eviction struct{ X, Label string }
 
-// WriteReplay writes the page of a replay.
+// WriteReplay writes the page for a replay.
 func WriteReplay(w io.Writer, r *replay.Result) error {
 	t, err := template.New("replay").Parse(headText + replayText)
 	if err != nil {

@@ -13,24 +13,24 @@ import (
 //go:embed tuning.html
 var tuningText string
 
-// headText is the template for the head of search and replay pages.
+// headText is the template for the head in search and replay pages.
 //
 //go:embed head.html
 var headText string
 
-// Sizes of a search's pictures, in pixels.
+// Sizes for a search's pictures, in pixels.
 const (
 	plotWidth  = 420
 	plotHeight = 260
 )
 
-// tuningView is the input for the template of a search.
+// tuningView is the input for the search template.
 type tuningView struct {
 	*tune.Result
 	Plots []plot
 }
 
-// plot shows two objectives of all trials.
+// plot shows two objectives for all trials.
 type plot struct {
 	X, Y                   string
 	Width, Height          int
@@ -38,13 +38,13 @@ type plot struct {
 	Marks                  []mark
 }
 
-// mark is a trial: of the front, given, or another one.
+// mark is a trial: on the front, given, or another one.
 type mark struct {
 	X, Y, Label, Class string
 	Radius             int
 }
 
-// WriteTuning writes the page of a search.
+// WriteTuning writes the page for a search.
 func WriteTuning(w io.Writer, r *tune.Result) error {
 	functions := template.FuncMap{"figure": tune.Format, "inc": func(i int) int { return i + 1 }}
 	t, err := template.New("tuning").Funcs(functions).Parse(headText + tuningText)
@@ -63,7 +63,7 @@ func WriteTuning(w io.Writer, r *tune.Result) error {
 	return nil
 }
 
-// newPlot returns the picture of two objectives, by their indexes. The front's points are drawn
+// newPlot returns the picture for two objectives, by their indexes. The front's points are drawn
 // last.
 func newPlot(r *tune.Result, x, y int) plot {
 	p := plot{X: axis(r.Objectives[x]), Y: axis(r.Objectives[y]), Width: plotWidth, Height: plotHeight}

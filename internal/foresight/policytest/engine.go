@@ -83,8 +83,8 @@ func (e *engine) run(ctx context.Context, r Request, t *test, w *world, branch s
 	return result, nil
 }
 
-// compile returns a scheduler's programs at a release, by default the release of the snapshot or
-// the cluster.
+// compile returns a scheduler's programs at a release, by default the snapshot's or the cluster's
+// release.
 func (e *engine) compile(
 	ctx context.Context, scheduler pack.Scheduler, w *world, branch string,
 ) (simulate.Programs, error) {
@@ -110,7 +110,7 @@ func (e *engine) compile(
 	return p, err
 }
 
-// compare compares the scheduler with another, and returns the notes of the other. It repeats the
+// compare compares the scheduler with another, and returns the other's notes. It repeats the
 // simulations while pods differ.
 func (e *engine) compare(
 	ctx context.Context, r Request, t *test, index int, w *world, own simulate.Programs,
@@ -139,7 +139,7 @@ func (e *engine) compare(
 	}
 }
 
-// simulate returns the results of a simulation's first n runs.
+// simulate returns the results from a simulation's first n runs.
 func (e *engine) simulate(
 	ctx context.Context, w *world, p simulate.Programs, steps []scenario.Step, n int,
 ) ([]*report.Report, error) {
@@ -172,7 +172,7 @@ func (e *engine) simulate(
 	return found.runs[:n], nil
 }
 
-// baseline returns the scheduler of sameAs.
+// baseline returns the scheduler in sameAs.
 func (t *test) baseline(r Request, s *v1alpha1.SameAs) (scheduler pack.Scheduler, err error) {
 	scheduler = r.Scheduler
 	if source := s.Scheduler; source != "" {

@@ -55,7 +55,7 @@ func ReadFileState(paths []string) (FileState, error) {
 	return FileState(sum.Sum64()), nil
 }
 
-// AwaitChange returns when the files of some paths are in another state than last, and then stay as
+// AwaitChange returns when the files at some paths are in another state than last, and then stay as
 // they are for a moment.
 func AwaitChange(ctx context.Context, paths []string, last FileState) error {
 	changed := false

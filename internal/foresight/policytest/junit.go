@@ -44,7 +44,7 @@ type junitFailure struct {
 	Text    string `xml:",chardata"`
 }
 
-// WriteJUnit writes results in the format of JUnit.
+// WriteJUnit writes results in JUnit's format.
 func WriteJUnit(w io.Writer, results []Result) error {
 	all := junitSuites{Name: "pmk-sched test"}
 	total := 0.0
@@ -72,7 +72,7 @@ func WriteJUnit(w io.Writer, results []Result) error {
 	return err
 }
 
-// mostFailures is the number of an expectation's pods and nodes that a report lists.
+// mostFailures limits an expectation's pods and nodes that a report lists.
 const mostFailures = 100
 
 func failures(o expect.Outcome) string {

@@ -1,4 +1,4 @@
-// Package policytest runs the scheduler of any release, with plugins, against files with
+// Package policytest runs the scheduler from any release, with plugins, against files with
 // expectations.
 package policytest
 
@@ -22,11 +22,11 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/files"
 )
 
-// Request describes the scheduler and the files of tests.
+// Request describes the scheduler and the test files.
 type Request struct {
 	// Paths are files with tests, and directories with them.
 	Paths []string
-	// Snapshots are the clusters of tests without objects, in any format that package files reads. If
+	// Snapshots are the clusters for tests without objects, in any format that package files reads. If
 	// there are none, it is the live cluster. Stdin is read for "-".
 	Snapshots []string
 	Stdin     io.Reader
@@ -34,7 +34,7 @@ type Request struct {
 	// Branches are the releases. If there are none, the scheduler is tested at its own release, or at
 	// the snapshot's.
 	Branches []string
-	// Baseline returns the scheduler of a file, or the default scheduler.
+	// Baseline returns the scheduler in a file, or the default scheduler.
 	Baseline func(source string) (pack.Scheduler, error)
 	// Timeout bounds the time that the scheduler gets to decide about all pods of a step.
 	Timeout time.Duration
@@ -42,10 +42,10 @@ type Request struct {
 	Version string
 }
 
-// Result is the result of a test at a release.
+// Result is a test's result at a release.
 type Result struct {
 	Test string `json:"test"`
-	// Snapshot is the cluster of a test without objects.
+	// Snapshot is the cluster for a test without objects.
 	Snapshot string `json:"snapshot,omitempty"`
 	Release  string `json:"release"`
 	// Seconds of the simulations that this test needed and no earlier one.
@@ -79,7 +79,7 @@ func (r Request) Watched() []string {
 	return slices.DeleteFunc(paths, func(path string) bool { return path == files.Stdin })
 }
 
-// find returns the files with tests. Files of directories that are not tests, such as manifests,
+// find returns the files with tests. Files in directories that are not tests, such as manifests,
 // are left out.
 func (r Request) find() ([]string, error) {
 	var found []string
@@ -159,8 +159,7 @@ func branchesOr(branches []string, branch string) []string {
 	return branches
 }
 
-// clusterRelease returns the branch, or the release of the cluster if the branch is to be found
-// there.
+// clusterRelease returns the branch, or the cluster's release if the branch is to be found there.
 func clusterRelease(s *session.Session, branch string) (string, error) {
 	if branch != "" && branch != pack.BranchAuto {
 		return branch, nil

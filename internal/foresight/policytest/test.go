@@ -20,7 +20,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/files"
 )
 
-// world is the cluster of a test.
+// world is a test's cluster.
 type world struct {
 	name string
 	*capture.Snapshot
@@ -29,7 +29,7 @@ type world struct {
 	notes  []string
 }
 
-// openSnapshots opens the snapshots of a request. The returned function closes them.
+// openSnapshots opens the snapshots in a request. The returned function closes them.
 func openSnapshots(ctx context.Context, s *session.Session, r Request) (all []*world, closeAll func(), err error) {
 	closeAll = func() {
 		for _, w := range all {
@@ -117,7 +117,7 @@ func (t *test) relocate(steps []scenario.Step) []scenario.Step {
 	return steps
 }
 
-// path returns a path that is relative to the directory of the file.
+// path returns a path that is relative to the file's directory.
 func (t *test) path(path string) string {
 	if filepath.IsAbs(path) || path == files.Stdin {
 		return path

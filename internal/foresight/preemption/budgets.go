@@ -39,7 +39,7 @@ type Problem struct {
 	Text string `json:"text"`
 }
 
-// Kinds of a [Problem]. They do not change.
+// Kinds for a [Problem]. They do not change.
 const (
 	// SelectsNothing: no running pod matches the selector.
 	SelectsNothing = "SelectsNothing"
@@ -47,9 +47,9 @@ const (
 	NeverAllows = "NeverAllows"
 	// AllowsNone: the budget allows no disruption now.
 	AllowsNone = "AllowsNone"
-	// Overlaps: a pod has several budgets, so that the API refuses each eviction of it.
+	// Overlaps: a pod has several budgets, so that the API refuses each eviction.
 	Overlaps = "Overlaps"
-	// Overridden: pods of higher priority may evict the budget's pods.
+	// Overridden: pods with higher priority may evict the budget's pods.
 	Overridden = "Overridden"
 	// Uncontrolled: the rule needs a controller's scale, but some of the budget's pods have no
 	// controller.
@@ -87,7 +87,7 @@ func (c *Cluster) budgetRows(classes []Class, workloads []Workload) []Budget {
 	return rows
 }
 
-// selected returns the running pods of a budget.
+// selected returns a budget's running pods.
 func (c *Cluster) selected(b *policyv1.PodDisruptionBudget) []*pod {
 	selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
 	none := c.emptySelectsNone[b.Namespace+"/"+b.Name] && selector != nil && selector.Empty()
@@ -198,8 +198,8 @@ func Desired(rule *policyv1.PodDisruptionBudgetSpec, expected int) int {
 	return 1 // by default
 }
 
-// ruleOf returns the rule of a budget as text, and how many disruptions it allows. Without a status
-// that is computed as if all pods were ready and no more were expected.
+// ruleOf returns a budget's rule as text, and how many disruptions it allows. Without a status that
+// is computed as if all pods were ready and no more were expected.
 func ruleOf(b *policyv1.PodDisruptionBudget, pods int) (rule string, allowed int32) {
 	switch {
 	case b.Spec.MaxUnavailable != nil:
@@ -215,11 +215,11 @@ func ruleOf(b *policyv1.PodDisruptionBudget, pods int) (rule string, allowed int
 	return rule, int32(most(b, pods)) //nolint:gosec // at most the number of pods
 }
 
-// most returns how many disruptions a budget allows if all of its pods are ready.
+// most returns how many disruptions a budget allows if all its pods are ready.
 func most(b *policyv1.PodDisruptionBudget, pods int) int { return max(pods-Desired(&b.Spec, pods), 0) }
 
-// neverAllows returns why a budget allows no disruption even if all of its pods are ready. It is
-// empty if it can allow one.
+// neverAllows returns why a budget allows no disruption even if all its pods are ready. It is empty
+// if it can allow one.
 func neverAllows(b *policyv1.PodDisruptionBudget, pods int) string {
 	expected := max(pods, int(b.Status.ExpectedPods))
 	if most(b, expected) > 0 {

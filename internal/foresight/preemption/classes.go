@@ -29,8 +29,8 @@ func (c *Cluster) classRows() []Class {
 	return rows
 }
 
-// classNames returns the classes of the cluster, classes that only pods name, and [NoClass] if pods
-// have none.
+// classNames returns the cluster's classes, classes that only pods name, and [NoClass] if pods have
+// none.
 func (c *Cluster) classNames() []Class {
 	rows := []Class{}
 	for i := range c.classes {
@@ -55,7 +55,7 @@ func newClass(class *schedulingv1.PriorityClass) Class {
 }
 
 // relate sets which classes a class may evict, and which evict it. A pod counts with its own
-// priority, which differs from the value of its class if the class was created again.
+// priority, which differs from its class's value if the class was created again.
 func (c *Cluster) relate(row *Class, rows []Class) {
 	victims := map[string]bool{}
 	var own []int32 // priorities of its running pods
@@ -83,7 +83,7 @@ func (c *Cluster) relate(row *Class, rows []Class) {
 	}
 }
 
-// evictors returns the classes whose new pods may evict a pod of a priority.
+// evictors returns the classes whose new pods may evict a pod with a priority.
 func evictors(rows []Class, priority int32) []string {
 	names := []string{}
 	for i := range rows {
@@ -94,7 +94,7 @@ func evictors(rows []Class, priority int32) []string {
 	return names
 }
 
-// system is the name prefix of classes that each cluster has.
+// system is the name prefix for classes that each cluster has.
 const system = "system-"
 
 func (c *Cluster) classProblems(row *Class, rows []Class) []string {
@@ -132,7 +132,7 @@ func (c *Cluster) classProblems(row *Class, rows []Class) []string {
 	return problems
 }
 
-// workloadKey identifies the pods of a [Workload].
+// workloadKey identifies the pods in a [Workload].
 type workloadKey struct {
 	namespace, kind, name, class string
 	priority                     int32

@@ -15,15 +15,15 @@ import (
 type Cluster struct {
 	classes []schedulingv1.PriorityClass
 	pods    []pod
-	// owners are the controllers of ReplicaSets, by namespace and name.
+	// owners are ReplicaSets' controllers, by namespace and name.
 	owners  map[string]string
 	budgets []policyv1.PodDisruptionBudget
-	// emptySelectsNone has the names of budgets at policy/v1beta1, whose empty selector selects no
-	// pod; at policy/v1 it selects all pods in the namespace.
+	// emptySelectsNone names budgets at policy/v1beta1, whose empty selector selects no pod; at
+	// policy/v1 it selects all pods in the namespace.
 	emptySelectsNone map[string]bool
 }
 
-// pod has the fields of a pod that decide about evictions.
+// pod has the pod fields that decide about evictions.
 type pod struct {
 	namespace, name, node string
 	labels                map[string]string
@@ -114,7 +114,7 @@ func (c *Cluster) Analyze() *Result {
 	return r
 }
 
-// unknown lists the questions that the objects of a snapshot do not answer.
+// unknown lists the questions that the objects in a snapshot do not answer.
 func unknown() []string {
 	return []string{
 		"who may use a class: ResourceQuotas and admission webhooks are not in a snapshot",
@@ -135,7 +135,7 @@ func (c *Cluster) namespaces() []string {
 	return slices.Compact(names)
 }
 
-// compareNamespaces returns the namespaces with pods that pods of today may evict.
+// compareNamespaces returns the namespaces with pods that today's pods may evict.
 func (c *Cluster) compareNamespaces(names []string) []Namespace {
 	type strongest struct {
 		priority int32

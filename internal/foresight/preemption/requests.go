@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Requests returns the requests of a class's typical pod: the median of each resource that at least
-// half of its pods request. pods is the number of its pods. If it is 0, the requests are typical
+// Requests returns the requests of a class's typical pod: the median for each resource that at
+// least half its pods request. pods is the number of its pods. If it is 0, the requests are typical
 // for all pods without a DaemonSet.
 func (c *Cluster) Requests(class string) (requests corev1.ResourceList, pods int) {
 	var all []corev1.ResourceList
@@ -27,7 +27,7 @@ func (c *Cluster) Requests(class string) (requests corev1.ResourceList, pods int
 	return median(all), pods
 }
 
-// median returns the median of each resource that at least half the lists have. If there are two
+// median returns the median for each resource that at least half the lists have. If there are two
 // values in the middle, it is the larger one.
 func median(all []corev1.ResourceList) corev1.ResourceList {
 	values := map[corev1.ResourceName][]resource.Quantity{}

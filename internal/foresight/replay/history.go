@@ -1,5 +1,5 @@
 // Package replay evaluates cluster recordings in virtual time: the lives of pods, the order of
-// recorded changes and pod ends, and the use of a cluster over time.
+// recorded changes and pod ends, and a cluster's use over time.
 //
 // The package does no I/O.
 package replay
@@ -12,10 +12,10 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 )
 
-// Life is a pod's recorded life. Times are since the beginning of the recording.
+// Life is a pod's recorded life. Times are since the recording began.
 type Life struct {
 	ID, Namespace, Name string
-	// Before is set for pods of the snapshot.
+	// Before is set for pods in the snapshot.
 	Before bool
 	// Arrived is when the pod could first be scheduled.
 	Arrived time.Duration
@@ -30,7 +30,7 @@ type Life struct {
 
 	Priority int32
 	Requests report.Amounts
-	// Fixed is set for pods of DaemonSets and static pods.
+	// Fixed is set for DaemonSet pods and static pods.
 	Fixed bool
 
 	deleting time.Duration
@@ -59,12 +59,12 @@ func (l *Life) IsDeleted() (at time.Duration, ok bool) {
 // Wait returns how long the pod waited for its node in the recording.
 func (l *Life) Wait() time.Duration { return l.Bound - l.Arrived }
 
-// History has the lives of all pods in a recording.
+// History has all pods' lives in a recording.
 type History struct {
 	lives   map[string]*Life // by ID
 	current map[string]*Life // by namespace and name
 	all     []*Life
-	// Tally and Series are the state of the recorded cluster.
+	// Tally and Series are the recorded cluster's state.
 	Tally  *Tally
 	Series *Series
 	// nominations are the nominated pods by node, and deleted the pods that were deleted on a node.
@@ -95,19 +95,19 @@ func ID(pod *corev1.Pod) string {
 	return Key(pod)
 }
 
-// Key returns the namespace and name of a pod.
+// Key returns a pod's namespace and name.
 func Key(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
 
 // IsGated reports whether a pod has scheduling gates.
 func IsGated(pod *corev1.Pod) bool { return len(pod.Spec.SchedulingGates) > 0 }
 
-// Lives returns the pods in the order of their arrival.
+// Lives returns the pods in arrival order.
 func (h *History) Lives() []*Life { return h.all }
 
 // Life returns the pod with an ID, or nil.
 func (h *History) Life(id string) *Life { return h.lives[id] }
 
-// Current returns the pod of the snapshot with a namespace and name, or nil.
+// Current returns the pod in the snapshot with a namespace and name, or nil.
 func (h *History) Current(key string) *Life { return h.current[key] }
 
 // Node records a node that is new or has changed.
@@ -122,7 +122,7 @@ func (h *History) NodeGone(at time.Duration, name string) {
 	h.Tally.RemoveNode(name)
 }
 
-// Start records a pod of the snapshot.
+// Start records a pod from the snapshot.
 func (h *History) Start(pod *corev1.Pod) {
 	if report.IsFinished(pod) {
 		return
@@ -173,7 +173,7 @@ func (h *History) arrive(at time.Duration, pod *corev1.Pod) *Life {
 	return l
 }
 
-// observe records the state of a pod.
+// observe records a pod's state.
 func (h *History) observe(at time.Duration, l *Life, pod *corev1.Pod) {
 	if l.IsEnded {
 		return
@@ -215,8 +215,8 @@ func (h *History) end(at time.Duration, l *Life) {
 	h.deleted = append(h.deleted, deletion{l, at})
 }
 
-// Finish completes the history at the end of the recording. It finds out which pods the scheduler
-// evicted: a pod of higher priority was nominated for their node.
+// Finish completes the history when the recording ends. It finds out which pods the scheduler
+// evicted: a pod with higher priority was nominated for their node.
 func (h *History) Finish() {
 	h.Series.Advance(h.Series.length)
 	byNode := map[string]*nominations{}

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// nomination is a pod that waits for the victims of its preemption on a node.
+// nomination is a pod that waits for its preemption's victims on a node.
 type nomination struct {
 	at       time.Duration
 	priority int32
@@ -37,8 +37,8 @@ func newNominations(all []nomination) *nominations {
 	return n
 }
 
-// highest returns the highest priority of the nominations from one time to another, both included.
-// ok is false if there is none.
+// highest returns the nominations' highest priority from one time to another, both included. ok is
+// false if there is none.
 func (n *nominations) highest(from, to time.Duration) (priority int32, ok bool) {
 	if n == nil {
 		return 0, false

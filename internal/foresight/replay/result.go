@@ -13,11 +13,11 @@ type Result struct {
 	Release   string `json:"release"`
 	Scheduler string `json:"scheduler"`
 	// Seconds is the recording's length; StepSeconds is the length that was applied together, and
-	// Groups the number of such steps.
+	// Groups counts such steps.
 	Seconds     float64 `json:"seconds"`
 	StepSeconds float64 `json:"stepSeconds"`
 	Groups      int     `json:"groups"`
-	// WallSeconds is the duration of the replay.
+	// WallSeconds is the replay's duration.
 	WallSeconds float64 `json:"wallSeconds"`
 	// Replayed and Recorded are the cluster in the replay and in the recording.
 	Replayed Outcome `json:"replayed"`
@@ -45,7 +45,7 @@ type Outcome struct {
 	Placed  int `json:"placed"`
 	Ended   int `json:"ended"`
 	Evicted int `json:"evicted"`
-	// Waiting are the waiting times of placed pods.
+	// Waiting are the placed pods' waiting times.
 	Waiting Waiting `json:"waitingSeconds"`
 	// Mean are the mean figures over the whole time, and MostWaiting is the largest number of pods
 	// that waited at one time.
@@ -63,7 +63,7 @@ type Waiting struct {
 	Max  float64 `json:"max"`
 }
 
-// NewWaiting returns the quantiles of waiting times.
+// NewWaiting returns the quantiles for waiting times.
 func NewWaiting(all []time.Duration) Waiting {
 	if len(all) == 0 {
 		return Waiting{}

@@ -17,7 +17,7 @@ type Group[E any] struct {
 // Steps is the virtual clock for a replay: it brings recorded events and pod ends into time order,
 // and skips times in which nothing happens.
 type Steps[E any] struct {
-	// step is the greatest length of a group.
+	// step is a group's greatest length.
 	step time.Duration
 	do   func(Group[E]) error
 
@@ -48,7 +48,7 @@ func (s *Steps[E]) Event(at time.Duration, e E) error {
 	return nil
 }
 
-// Finish runs everything until the end of the recording.
+// Finish runs everything until the recording ends.
 func (s *Steps[E]) Finish(at time.Duration) error {
 	if err := s.until(at + 1); err != nil || s.group == nil {
 		return err

@@ -90,13 +90,13 @@ type Values struct {
 	Waiting float64 `json:"waiting"`
 	// Utilization is the requested part of all nodes' resources, from 0 to 1.
 	Utilization map[string]float64 `json:"utilization"`
-	// Cost is the price of all nodes, and EmptyCost the price of nodes with only pods that cannot
+	// Cost is the price for all nodes, and EmptyCost the price for nodes with only pods that cannot
 	// move.
 	Cost      float64 `json:"cost,omitempty"`
 	EmptyCost float64 `json:"emptyCost,omitempty"`
 }
 
-// Values returns the figures of this moment.
+// Values returns the figures at this moment.
 func (t *Tally) Values() Values {
 	v := Values{Running: float64(t.Running), Waiting: float64(t.Waiting), Utilization: map[string]float64{}}
 	for _, n := range t.nodes {
@@ -116,7 +116,7 @@ func (t *Tally) Values() Values {
 	return v
 }
 
-// add adds figures that hold for a part of a time.
+// add adds figures that hold for part of a time.
 func (v *Values) add(o Values, part float64) {
 	v.Nodes += part * o.Nodes
 	v.Running += part * o.Running
@@ -134,7 +134,7 @@ func (v *Values) add(o Values, part float64) {
 // intervals is the number of points in a series.
 const intervals = 500
 
-// Series are figures over time: means of equal intervals.
+// Series are figures over time: means over equal intervals.
 type Series struct {
 	tally  *Tally
 	length time.Duration
@@ -143,7 +143,7 @@ type Series struct {
 	most   float64 // waiting pods
 }
 
-// NewSeries returns the series of a tally over a time.
+// NewSeries returns a tally's series over a time.
 func NewSeries(t *Tally, length time.Duration) *Series {
 	return &Series{tally: t, length: max(length, time.Millisecond), points: make([]Values, intervals)}
 }
@@ -166,7 +166,7 @@ func (s *Series) Advance(until time.Duration) {
 	}
 }
 
-// Point are the mean figures of an interval that begins at a time.
+// Point are the mean figures in an interval that begins at a time.
 type Point struct {
 	Seconds float64 `json:"seconds"`
 	Values
@@ -184,7 +184,7 @@ func (s *Series) Points() []Point {
 	return all
 }
 
-// Mean returns the mean figures of the whole time.
+// Mean returns the mean figures over the whole time.
 func (s *Series) Mean() Values {
 	var mean Values
 	for i := range s.points {
@@ -207,7 +207,7 @@ func round(x float64, digits int) float64 {
 	return math.Round(x*scale) / scale
 }
 
-// Resources returns the resources of figures in order: CPU, memory and pods first.
+// Resources returns the resources in figures in order: CPU, memory and pods first.
 func (v Values) Resources() []string {
 	names := slices.Collect(maps.Keys(v.Utilization))
 	slices.SortFunc(names, func(a, b string) int { return cmp.Or(report.CompareResources(a, b), cmp.Compare(a, b)) })

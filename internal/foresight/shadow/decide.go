@@ -50,8 +50,8 @@ type stage interface {
 	settle(ctx context.Context) (waited bool, err error)
 }
 
-// decide asks the shadow about a pod and compares its decision with node, the choice of the
-// observed scheduler. node is empty if that found none.
+// decide asks the shadow about a pod and compares its decision with node, the observed scheduler's
+// choice. node is empty if that found none.
 func (j *judge) decide(ctx context.Context, s stage, p *pod, node string) error {
 	j.turn.Lock()
 	defer j.turn.Unlock()

@@ -17,7 +17,7 @@ const (
 	evictionTime = time.Minute
 )
 
-// judge asks the shadow about pods, one at a time, and remembers the decisions of both schedulers.
+// judge asks the shadow about pods, one at a time, and remembers both schedulers' decisions.
 type judge struct {
 	log *zap.Logger
 	// turn is held while the shadow is asked.
@@ -36,8 +36,8 @@ type judge struct {
 	missed    int
 }
 
-// standing is the known state of a pod: it waits for the observed scheduler, or it is on a node.
-// The zero value means that the pod is unknown.
+// standing is a pod's known state: it waits for the observed scheduler, or it is on a node. The
+// zero value means that the pod is unknown.
 type standing int
 
 const (
@@ -132,7 +132,7 @@ func (j *judge) refused(uid string) bool {
 	return known
 }
 
-// provision records the node for which the shadow wants to have a volume for a pod of a namespace.
+// provision records the node for which the shadow wants to have a volume for a pod in a namespace.
 func (j *judge) provision(namespace, node string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

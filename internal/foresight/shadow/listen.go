@@ -15,7 +15,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/certificates"
 )
 
-// listen listens on loopback and writes a kubeconfig for it. Clients of Kubernetes send tokens over
+// listen listens on loopback and writes a kubeconfig for it. Kubernetes clients send tokens over
 // TLS only.
 func listen(kubeconfig, token string) (net.Listener, error) {
 	begin := time.Now().Add(-time.Hour)

@@ -98,16 +98,16 @@ func probe(version string) *pod {
 	return p
 }
 
-// notObserved is the scheduler of pods that the shadow must not schedule.
+// notObserved is the scheduler for pods that the shadow must not schedule.
 const notObserved = "pmk-sched-not-observed"
 
-// names are the names of schedulers: the observed one, the shadow, and the shadow's profiles.
+// names are scheduler names: the observed one, the shadow, and the shadow's profiles.
 type names struct {
 	observed, shadow string
 	profiles         []string
 }
 
-// profile returns the profile that schedules the pods of the observed scheduler.
+// profile returns the profile that schedules the observed scheduler's pods.
 func (n names) profile() string {
 	for _, name := range []string{n.observed, n.shadow} {
 		if slices.Contains(n.profiles, name) {
@@ -130,8 +130,8 @@ func (n names) prepare(p *pod) {
 // versions in between are for copies of pods.
 const placesPerVersion = 1000
 
-// shadowVersion returns a resource version of the cluster as the shadow sees it, or a version
-// between it and the next one. Versions that are not numbers do not change.
+// shadowVersion returns the cluster's resource version as the shadow sees it, or a version between
+// it and the next one. Versions that are not numbers do not change.
 func shadowVersion(version string, place int) string {
 	if n, err := strconv.ParseUint(version, 10, 64); err == nil {
 		return strconv.FormatUint(n*placesPerVersion+uint64(place), 10)
@@ -139,7 +139,7 @@ func shadowVersion(version string, place int) string {
 	return version
 }
 
-// previousVersion returns the version of the cluster before one.
+// previousVersion returns the cluster version before one.
 func previousVersion(version string) string {
 	if n, err := strconv.ParseUint(version, 10, 64); err == nil && n > 0 {
 		return strconv.FormatUint(n-1, 10)
@@ -147,7 +147,7 @@ func previousVersion(version string) string {
 	return version
 }
 
-// clusterVersion returns the version of the cluster that the shadow has seen completely.
+// clusterVersion returns the cluster version that the shadow has seen completely.
 func clusterVersion(version string) string {
 	if n, err := strconv.ParseUint(version, 10, 64); err == nil {
 		return strconv.FormatUint(n/placesPerVersion, 10)
@@ -155,7 +155,7 @@ func clusterVersion(version string) string {
 	return version
 }
 
-// setVersion sets the version in the metadata of an object or a list to the version that the shadow
+// setVersion sets the version in an object's or a list's metadata to the version that the shadow
 // sees.
 func setVersion(metadata map[string]any) {
 	if version := text(metadata, "resourceVersion"); version != "" {
@@ -163,7 +163,7 @@ func setVersion(metadata map[string]any) {
 	}
 }
 
-// encodeEvent returns a line of a watch.
+// encodeEvent returns a line in a watch.
 func encodeEvent(kind string, object map[string]any) ([]byte, error) {
 	line, err := json.Marshal(map[string]any{"type": kind, "object": object})
 	if err != nil {

@@ -45,7 +45,7 @@ func (p *proxy) pods(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// readPods sends the request of the shadow, with another query, to the API server.
+// readPods sends the shadow's request, with another query, to the API server.
 func (p *proxy) readPods(r *http.Request, query url.Values) (*http.Response, error) {
 	target := p.server.JoinPath(podsPath)
 	target.RawQuery = query.Encode()
@@ -59,7 +59,7 @@ func (p *proxy) readPods(r *http.Request, query url.Values) (*http.Response, err
 }
 
 // listPods writes a list of pods without the pods that wait for the observed scheduler, one pod at
-// a time: as JSON, the pods of a large cluster do not fit into memory.
+// a time: as JSON, a large cluster's pods do not fit into memory.
 func (p *proxy) listPods(w io.Writer, from io.Reader) error {
 	d := json.NewDecoder(from)
 	d.UseNumber()
@@ -92,7 +92,7 @@ func (p *proxy) listPods(w io.Writer, from io.Reader) error {
 	return err
 }
 
-// listField writes a field of a list.
+// listField writes a field in a list.
 func listField(w io.Writer, d *json.Decoder, key any) error {
 	var value any
 	if err := d.Decode(&value); err != nil {
@@ -104,7 +104,7 @@ func listField(w io.Writer, d *json.Decoder, key any) error {
 	return json.NewEncoder(w).Encode(value)
 }
 
-// listItems writes the pods of a list.
+// listItems writes the pods in a list.
 func (p *proxy) listItems(w io.Writer, d *json.Decoder) error {
 	if err := expect(d, '['); err != nil {
 		return err
@@ -151,7 +151,7 @@ func expect(d *json.Decoder, want json.Delim) error {
 	return nil
 }
 
-// shows reports whether the shadow sees a pod from a list, or from the initial events of a watch.
+// shows reports whether the shadow sees a pod from a list, or from a watch's initial events.
 func (p *proxy) shows(one *pod) bool {
 	observed := one.scheduler == p.names.observed
 	switch {

@@ -26,7 +26,7 @@ import (
 )
 
 // sessions matches requests that open a connection to a pod, a node or a service. Only by their
-// method they are reads. Other connections, such as those of aggregated APIs, have the header
+// method they are reads. Other connections, such as those for aggregated APIs, have the header
 // Upgrade.
 var sessions = regexp.MustCompile(
 	`^/api/v1/(namespaces/[^/]+/(pods|services)|nodes)/[^/]+/(exec|attach|portforward|proxy)(/|$)`)
@@ -54,13 +54,13 @@ type proxy struct {
 	lost     bool               // the API server
 }
 
-// refusal is the answer of an API server that does not let the shadow read all objects in a kind.
+// refusal is the answer from an API server that does not let the shadow read all objects of a kind.
 type refusal struct {
 	err   error
 	since time.Time
 }
 
-// newProxy returns a proxy for the API server of a configuration.
+// newProxy returns a proxy for the API server in a configuration.
 func newProxy(cfg *rest.Config, log *zap.Logger) (*proxy, error) {
 	transport, err := rest.TransportFor(kubeapi.Streaming(cfg))
 	if err != nil {
@@ -146,8 +146,8 @@ func (p *proxy) answered(response *http.Response) error {
 	return nil
 }
 
-// refused returns an error if the API server has refused a read of the shadow for at least age, and
-// still refuses it.
+// refused returns an error if the API server has refused one of the shadow's reads for at least
+// age, and still refuses it.
 func (p *proxy) refused(age time.Duration) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -169,7 +169,7 @@ func (p *proxy) refused(age time.Duration) error {
 
 // RoundTrip implements [http.RoundTripper]: it sends a read to the API server. A watch waits for an
 // API server that does not respond. A client up to 1.21 begins again with a list if a watch fails
-// (tools/cache/reflector.go of client-go): it would miss the events in the meantime.
+// (client-go, tools/cache/reflector.go): it would miss the events in the meantime.
 func (p *proxy) RoundTrip(r *http.Request) (*http.Response, error) {
 	query := r.URL.Query()
 	for {

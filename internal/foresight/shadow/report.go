@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// Report compares the decisions of the shadow with the observed scheduler's.
+// Report compares the shadow's decisions with the observed scheduler's.
 type Report struct {
-	// Release is the release of the shadow, such as v1.24.3, Scheduler its name. Observed is the
-	// name of the scheduler that it is compared with.
+	// Release is the shadow's release, such as v1.24.3, Scheduler its name. Observed is the scheduler
+	// that it is compared with.
 	Release   string  `json:"release"`
 	Scheduler string  `json:"scheduler"`
 	Observed  string  `json:"observed"`
@@ -25,8 +25,8 @@ type Report struct {
 	Missed int `json:"missed"`
 	// Evictions are the pods that the shadow would have evicted.
 	Evictions []Eviction `json:"evictions"`
-	// Notes are the shadow's differences from a deployed scheduler, and the errors of reads that still
-	// failed at the end.
+	// Notes are the shadow's differences from a deployed scheduler, and the errors from reads that
+	// still failed at the end.
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -47,7 +47,7 @@ type Eviction struct {
 	For       string `json:"for"`
 }
 
-// verdict compares the decisions of both schedulers about a pod.
+// verdict compares both schedulers' decisions about a pod.
 type verdict struct {
 	Difference
 	tied, undecided bool

@@ -39,7 +39,7 @@ const (
 	// not read its roles yet.
 	refusalTime  = 5 * time.Second
 	pollInterval = 500 * time.Millisecond
-	// mostLog is the number of bytes that are kept from the shadow's log.
+	// mostLog limits the bytes that are kept from the shadow's log.
 	mostLog = 16 << 20
 )
 
@@ -106,7 +106,7 @@ func Run(ctx context.Context, s *session.Session, r Request) (report *Report, er
 	return report, err
 }
 
-// compile compiles the scheduler, by default of the cluster's release.
+// compile compiles the scheduler, by default at the cluster's release.
 func compile(ctx context.Context, s *session.Session, cfg *rest.Config, r pack.Scheduler) (simulate.Scheduler, error) {
 	release, err := inspect.ServerRelease(cfg)
 	switch {
@@ -188,7 +188,7 @@ func await(ctx context.Context, p *proxy, process *simulate.Process) error {
 
 // adapt changes the configuration for a shadow, and refuses one with an extender that binds pods,
 // which the proxy does not see. The scheduler logs errors only: it decides about some pods many
-// times, maybe for days. With orderedTies it gets an extender, so that it selects one of equally
+// times, maybe for days. With orderedTies it gets an extender, so that it selects among equally
 // good nodes at random, as the judge expects. Without verbs an extender is never called, and scores
 // all nodes with 0 (Prioritize in pkg/scheduler/extender.go).
 func adapt(c *simulate.Configuration, orderedTies bool) error {

@@ -12,7 +12,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
 )
 
-// initialEventsEnd is the annotation on the bookmark that ends the initial events of a watch.
+// initialEventsEnd is the annotation on the bookmark that ends a watch's initial events.
 const initialEventsEnd = "k8s.io/initial-events-end"
 
 // ahead is the number of pod events that are read before the shadow has decided about earlier pods.
@@ -23,16 +23,16 @@ const ahead = 10000
 // settleTime is the time for the shadow, which has nothing else to do, to process an event.
 const settleTime = 100 * time.Millisecond
 
-// stream passes the events of a pod watch to the shadow.
+// stream passes the events in a pod watch to the shadow.
 type stream struct {
 	proxy *proxy
 	to    io.Writer
 	flush func()
 	// synced is set when the shadow has all initial pods: it does not decide before.
 	synced bool
-	// since is the version of the cluster that it has then.
+	// since is the cluster version that it has then.
 	since string
-	// passed is when the last change of a pod was passed to the shadow.
+	// passed is when the last change to a pod was passed to the shadow.
 	passed time.Time
 }
 
@@ -197,7 +197,7 @@ func (s *stream) hide(one *pod, uid string, round int) error {
 
 // settle implements [stage]. Up to 1.34 kube-scheduler handles pods with a node in one goroutine
 // and pods that wait in another (pkg/scheduler/eventhandlers.go adds two handlers), and may decide
-// about a pod before it has processed the pod of an earlier event.
+// about a pod before it has processed the pod in an earlier event.
 func (s *stream) settle(ctx context.Context) (bool, error) {
 	left := settleTime - time.Since(s.passed)
 	if left <= 0 {

@@ -21,7 +21,7 @@ const mostBytes = 8 << 20
 // (pkg/scheduler/framework/plugins/volumebinding).
 const selectedNode = "volume.kubernetes.io/selected-node"
 
-// Paths of the writes by which a scheduler decides.
+// Paths for the writes by which a scheduler decides.
 var (
 	bindingPath = regexp.MustCompile(`^/api/v1/namespaces/([^/]+)/pods/([^/]+)/binding$`)
 	statusPath  = regexp.MustCompile(`^/api/v1/namespaces/([^/]+)/pods/([^/]+)/status$`)
@@ -80,7 +80,7 @@ func (p *proxy) write(w http.ResponseWriter, r *http.Request) {
 
 // bind records where the shadow puts a pod. It is refused: the shadow then removes the pod from the
 // node before it reports the failure. A pod that it believes to be bound would be counted on the
-// node until its handler of such pods processes a deletion, which may be after the next decision.
+// node until its handler for such pods processes a deletion, which may be after the next decision.
 func (p *proxy) bind(w http.ResponseWriter, namespace, name string, body []byte) {
 	binding := &corev1.Binding{}
 	if err := decodeObject(body, binding); err != nil {
@@ -94,7 +94,7 @@ func (p *proxy) bind(w http.ResponseWriter, namespace, name string, body []byte)
 	refuse(w, http.StatusConflict, metav1.StatusReasonConflict, message)
 }
 
-// status records that the shadow has no node for a pod, or has failed. Other changes of the status
+// status records that the shadow has no node for a pod, or has failed. Other changes to the status
 // are not decisions.
 func (p *proxy) status(w http.ResponseWriter, namespace, name string, body []byte) {
 	changed := corev1.Pod{}
@@ -129,7 +129,7 @@ func (p *proxy) claim(body []byte) {
 	}
 }
 
-// decodeObject decodes an object in any format of the API.
+// decodeObject decodes an object in any API format.
 func decodeObject(body []byte, into runtime.Object) error {
 	_, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, into)
 	if err != nil {

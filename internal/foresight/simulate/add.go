@@ -40,7 +40,7 @@ func (r *run) loadCopies(ctx context.Context) error {
 	return r.loader.Wait(ctx)
 }
 
-// loadAdded creates the objects that the scenario adds, and enqueues the pods of its workloads.
+// loadAdded creates the objects that the scenario adds, and enqueues its workloads' pods.
 func (r *run) loadAdded(ctx context.Context) error {
 	if err := r.loadCopies(ctx); err != nil {
 		return err
@@ -100,7 +100,7 @@ func (r *run) loadAdded(ctx context.Context) error {
 	return nil
 }
 
-// nextCopy returns the pods in the next copy of all workloads.
+// nextCopy returns the pods in all workloads' next copy.
 func (r *run) nextCopy() []scenario.Replica {
 	var all []scenario.Replica
 	for i := range r.o.Scenario.Workloads {
@@ -132,11 +132,11 @@ func (r *run) prepare(ctx context.Context, replica *scenario.Replica) (refused s
 	return "", nil
 }
 
-// mostCopies is the number of copies that are tried at the same time.
+// mostCopies limits the copies that are tried at the same time.
 const mostCopies = 128
 
 // fill adds copies of the workloads until a pod does not fit. It creates several copies at once. If
-// a pod does not fit although pods of later copies do, fill removes its copy and the later ones and
+// a pod does not fit although pods in later copies do, fill removes its copy and the later ones and
 // continues with one copy at a time, so that the answer is the same as if the scheduler got one
 // copy after the other.
 func (r *run) fill(ctx context.Context, s *scheduler) error {
@@ -204,7 +204,7 @@ type filling struct {
 }
 
 // try adds copies, and returns how many fit one after the other, and the first pod that did not.
-// certain is set if no pod of a later copy has taken its room. Otherwise its copy and the later
+// certain is set if no pod in a later copy has taken its room. Otherwise its copy and the later
 // copies are removed.
 func (f *filling) try(ctx context.Context, size int) (fit int, stop *report.Unplaced, certain bool, err error) {
 	batch, starts := make([][]scenario.Replica, size), make([][]int, size)
@@ -288,7 +288,7 @@ func (f *filling) get(ctx context.Context, replica scenario.Replica) (*corev1.Po
 	return pod, nil
 }
 
-// firstUnplaced returns the first pod of a copy that has no node.
+// firstUnplaced returns the first pod in a copy that has no node.
 func (f *filling) firstUnplaced(ctx context.Context, replicas []scenario.Replica) (*report.Unplaced, error) {
 	for _, replica := range replicas {
 		pod, err := f.get(ctx, replica)

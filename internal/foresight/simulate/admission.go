@@ -67,7 +67,7 @@ func (r *run) admit(
 	if !scenario.HasPriority(o) {
 		return r.create(ctx, kind, version, o)
 	}
-	// A pod that is described with its priority was created before, with the classes of that time.
+	// A pod that is described with its priority was created before, with the classes at that time.
 	answer, err := r.loader.Admit(ctx, kind, version, scenario.WithoutPriority(o))
 	var refusal *load.RefusedError
 	switch {
@@ -79,7 +79,7 @@ func (r *run) admit(
 	return scenario.Admitted(kind, o, answer), "", nil
 }
 
-// create returns an object of a manifest as the API server creates it, or the reason why it does
+// create returns an object from a manifest as the API server creates it, or the reason why it does
 // not.
 func (r *run) create(
 	ctx context.Context, kind *snapshot.Kind, version string, o map[string]any,
@@ -98,7 +98,7 @@ func (r *run) create(
 	return scenario.Admitted(kind, o, answer), "", nil
 }
 
-// invalid returns an error of the user's input if the API server says that an object is invalid.
+// invalid returns an error about the user's input if the API server says that an object is invalid.
 func invalid(err error) error {
 	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
 		return problem.Invalidf("", "%w", err)
@@ -129,8 +129,8 @@ func refusal(pod map[string]any, reason string) report.Unplaced {
 	return report.Unplaced{Namespace: namespace, Name: name, Reason: "not created: " + reason}
 }
 
-// noteQuotas names the quotas in the namespaces of added pods, and namespaces that the snapshot
-// does not have: the cluster's API server may refuse the pods.
+// noteQuotas names the quotas in the added pods' namespaces, and namespaces that the snapshot does
+// not have: the cluster's API server may refuse the pods.
 func (r *run) noteQuotas() {
 	quotas, missing := map[string]bool{}, map[string]bool{}
 	for i := range r.o.Scenario.Workloads {
@@ -150,8 +150,8 @@ func (r *run) noteQuotas() {
 	}
 }
 
-// admissionNotes returns notes about classes that a cluster's snapshot does not have, for the
-// admission of added pods.
+// admissionNotes returns notes about classes that a cluster's snapshot does not have, for admitting
+// added pods.
 func admissionNotes(h *snapshot.Header) []string {
 	if h.Source != snapshot.FromCluster {
 		return nil

@@ -93,7 +93,7 @@ type competitor struct {
 	source   string
 	programs Programs
 	samples  []bench.Sample
-	// notes are differences of the measured scheduler from a deployed one.
+	// notes are the measured scheduler's differences from a deployed one.
 	notes []string
 }
 

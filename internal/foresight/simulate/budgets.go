@@ -27,7 +27,7 @@ type budgets struct {
 type budget struct {
 	*policyv1.PodDisruptionBudget
 	selector labels.Selector
-	// given are the fields of the status that the snapshot has.
+	// given are the status fields that the snapshot has.
 	given map[string]any
 }
 
@@ -38,7 +38,7 @@ type budgetPod struct {
 	bound            bool
 }
 
-// add adds an object of the snapshot.
+// add adds a snapshot object.
 func (b *budgets) add(kind *snapshot.Kind, version string, o map[string]any) error {
 	metadata := &metav1.PartialObjectMetadata{}
 	switch kind.GroupResource() {

@@ -10,7 +10,7 @@ import (
 )
 
 // Configure renders a deployment's configuration and flags for a process on this machine: with the
-// path of its kubeconfig, without leader election and without a pod's files and addresses.
+// path to its kubeconfig, without leader election and without a pod's files and addresses.
 // insecurePort is a free port, for releases that need one. The deployment's extenders get an
 // address that refuses connections.
 func (s *Scheduler) Configure(on *session.Session, kubeconfig string, insecurePort int) (*Configuration, error) {
@@ -47,7 +47,7 @@ func (s *Scheduler) Configure(on *session.Session, kubeconfig string, insecurePo
 	return c, c.addArgs(on, s, rendered.Args)
 }
 
-// notes are the fields of the request that are not simulated.
+// notes are the request's fields that are not simulated.
 func (s *Scheduler) notes() []string {
 	var notes []string
 	if unused := s.Request.Unused; len(unused) > 0 {

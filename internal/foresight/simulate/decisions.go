@@ -28,15 +28,15 @@ func (s *scheduler) awaitDecisions(ctx context.Context, pods int) error {
 	return err
 }
 
-// decisions follows the decisions of a scheduler about pods.
+// decisions follows a scheduler's decisions about pods.
 type decisions struct {
 	pods int
-	// stable is the number of consecutive polls in which the scheduler had nothing to do; the next
-	// poll counts from next on.
+	// stable counts the consecutive polls in which the scheduler had nothing to do; the next poll
+	// counts from next on.
 	stable int
 	next   time.Time
-	// progress is the number of attempts without an error, and errors the error count before the last
-	// such attempt.
+	// progress counts the attempts without an error, and errors the error count before the last such
+	// attempt.
 	progress, errors int
 }
 

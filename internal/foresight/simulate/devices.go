@@ -20,11 +20,11 @@ import (
 // devices is the state of dynamic resource allocation in a run.
 type devices struct {
 	templates scenario.ClaimTemplates
-	// claims are the namespaces and names of the ResourceClaims, and consumers the running pods that
-	// use them.
+	// claims are the ResourceClaims' namespaces and names, and consumers the running pods that use
+	// them.
 	claims    map[string]bool
 	consumers map[string][]scenario.Consumer
-	// ended are the UIDs of finished pods with claims, and pods is the number of unfinished ones.
+	// ended are the UIDs of finished pods with claims, and pods counts unfinished ones.
 	ended map[string]bool
 	pods  int
 	// gates are the feature gates that the objects need.
@@ -84,7 +84,7 @@ func (d *devices) addPod(pod map[string]any, action scenario.Action) {
 	d.pods++
 }
 
-// makeClaims makes the claims of the waiting pods that have none, as the controller does.
+// makeClaims makes the claims for the waiting pods that have none, as the controller does.
 func (r *run) makeClaims() error {
 	absent := map[string]int{}
 	for i := range r.waiting {
@@ -121,7 +121,7 @@ func (r *run) makeClaims() error {
 	return nil
 }
 
-// countDevices adds a slice or a claim of the snapshot to the devices before the simulation.
+// countDevices adds a slice or a claim from the snapshot to the devices before the simulation.
 func (r *run) countDevices(kind *snapshot.Kind, o map[string]any, into *report.Devices) error {
 	switch kind.Name {
 	case "ResourceSlice":

@@ -42,7 +42,7 @@ func preemptors(ctx context.Context, kube kubernetes.Interface) (map[string]stri
 	return by, err
 }
 
-// podNames returns the namespaces and names of all pods, by UID.
+// podNames returns all pods' namespaces and names, by UID.
 func podNames(ctx context.Context, kube kubernetes.Interface) (map[types.UID]string, error) {
 	names := map[types.UID]string{}
 	pods := kube.CoreV1().Pods(metav1.NamespaceAll)

@@ -71,8 +71,8 @@ func Explain(ctx context.Context, s *session.Session, r ExplainRequest) (result 
 	return result, nil
 }
 
-// findFixes returns changes that would make the pod fit on the node, computed from the objects of
-// the simulation.
+// findFixes returns changes that would make the pod fit on the node, computed from the simulation's
+// objects.
 func findFixes(ctx context.Context, s *session.Session, cfg *rest.Config, r ExplainRequest) ([]decision.Fix, error) {
 	in, err := collect.Pod(ctx, cfg, r.Namespace, r.Pod, s.Log)
 	if err != nil || in.Pod == nil {

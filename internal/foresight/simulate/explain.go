@@ -71,7 +71,7 @@ type observer struct {
 	notes          []string
 }
 
-// prepare changes the configuration of the scheduler, so that it can be observed.
+// prepare changes the scheduler's configuration, so that it can be observed.
 func (ob *observer) prepare(ctx context.Context, r *run, c *Configuration) error {
 	if len(r.waiting) == 0 && len(r.report.Unplaced) > 0 {
 		return problem.Invalidf("", "pod %s/%s is %s", ob.namespace, ob.pod, r.report.Unplaced[0].Reason)
@@ -108,13 +108,13 @@ func (ob *observer) prepare(ctx context.Context, r *run, c *Configuration) error
 	ob.nodes, ob.log = slices.Sorted(maps.Keys(r.nodes)), schedulerLog(r.o.Dir)
 	c.YAML = ob.probed.YAML
 	c.services = append(c.services, ob.recorder.Host())
-	// Level 10 everywhere would log every answer of the API server.
+	// Level 10 everywhere would log every answer from the API server.
 	c.Args = append(c.Args, "--vmodule=schedule_one=10,generic_scheduler=10,scheduler=10")
 	return nil
 }
 
-// writtenConfiguration returns the configuration as the scheduler has completed it with the
-// defaults of its release.
+// writtenConfiguration returns the configuration as the scheduler has completed it with its
+// release's defaults.
 func writtenConfiguration(ctx context.Context, r *run, c *Configuration) (text []byte, err error) {
 	in := func(name string) string { return filepath.Join(r.o.Dir, name) }
 	s := &r.o.Scheduler
@@ -137,8 +137,8 @@ func writtenConfiguration(ctx context.Context, r *run, c *Configuration) (text [
 	return text, nil
 }
 
-// probe has each plugin that filters decide alone. The pods have the name of the pod to explain,
-// one after the other, so that plugins that count pods see the same as afterwards.
+// probe has each plugin that filters decide alone. The pods are named like the pod to explain, one
+// after the other, so that plugins that count pods see the same as afterwards.
 func (ob *observer) probe(ctx context.Context, r *run, s *scheduler) error {
 	kube, err := kubernetes.NewForConfig(r.server.Config())
 	if err != nil {
@@ -190,7 +190,7 @@ func (ob *observer) awaitRefusal(ctx context.Context, s *scheduler,
 	}
 }
 
-// input combines the observations with the result of the run.
+// input combines the observations with the run's result.
 func (ob *observer) input(result *report.Report) (*decision.Input, error) {
 	in := &decision.Input{
 		Namespace: ob.namespace, Pod: ob.pod, Release: result.Release, Scheduler: ob.profile,

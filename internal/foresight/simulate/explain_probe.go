@@ -16,9 +16,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
-// Objects that the pod owns, such as the claims of its ephemeral volumes, can be created only after
-// it. The scheduler must not look at the pod before it has received them: it would refuse the pod,
-// and not every plugin has it try again when they appear.
+// Objects that the pod owns, such as the claims for its ephemeral volumes, can be created only
+// after it. The scheduler must not look at the pod before it has received them: it would refuse the
+// pod, and not every plugin has it try again when they appear.
 const (
 	// firstSettleTime is the time for the scheduler to receive them.
 	firstSettleTime = 100 * time.Millisecond
@@ -97,7 +97,7 @@ func (ob *observer) createHeld(ctx context.Context, r *run, pod map[string]any, 
 	return clock.Sleep(ctx, settle)
 }
 
-// hold makes the scheduler wait for the answer of the recorder about another pod, until release is
+// hold makes the scheduler wait for the recorder's answer about another pod, until release is
 // called. It schedules one pod after the other.
 func (ob *observer) hold(ctx context.Context, r *run, s *scheduler) (release func(), err error) {
 	pod := map[string]any{

@@ -35,7 +35,7 @@ func unreachable(deployed []profiles.Extender) []profiles.Extender {
 	return all
 }
 
-// calledExtender is an entry of a rendered configuration.
+// calledExtender is an entry in a rendered configuration.
 type calledExtender struct {
 	URLPrefix, FilterVerb, PrioritizeVerb, PreemptVerb, BindVerb string
 	Ignorable                                                    bool
@@ -44,7 +44,7 @@ type calledExtender struct {
 
 // askExtenders connects to each extender once. An extender that cannot be called from here is an
 // error, unless it is ignorable: the scheduler then does without it, at an address that refuses
-// connections. No extender binds pods: it would bind pods of the cluster. A scheduler in a sandbox
+// connections. No extender binds pods: it would bind pods in the cluster. A scheduler in a sandbox
 // calls only those that the simulation runs.
 func (c *Configuration) askExtenders(ctx context.Context, isolated bool) error {
 	var read struct{ Extenders []map[string]any }
@@ -103,8 +103,8 @@ func parseExtender(entry map[string]any) (e calledExtender, err error) {
 	return e, nil
 }
 
-// ask returns the name of the extender, which is its address without a password unless a deployment
-// runs it, and the reason why it cannot be called from here, or "". It connects if connect is set.
+// ask returns the extender's name, which is its address without a password unless a deployment runs
+// it, and the reason why it cannot be called from here, or "". It connects if connect is set.
 func (e calledExtender) ask(ctx context.Context, connect, isolated bool, services []string) (name, reason string) {
 	if name, deployed := strings.CutPrefix(e.URLPrefix, nowhere); deployed {
 		return name, "pmk-sched deploys it into the cluster, where it cannot be called from here"

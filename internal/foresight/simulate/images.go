@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// updatesAtOnce is the number of nodes that are updated at the same time.
+	// updatesAtOnce limits the nodes that are updated at the same time.
 	updatesAtOnce = 16
 	// lastNode is a node that the scheduler sees after all others. No pod fits there.
 	lastNode = "pmk-sched.simulate.last"

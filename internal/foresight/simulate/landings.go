@@ -25,7 +25,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
-// landings places one pod after the other, each in the state of the snapshot: the pod is removed
+// landings places one pod after the other, each in the snapshot's state: the pod is removed
 // afterwards, and its victims are created again.
 type landings struct {
 	r        *run
@@ -34,13 +34,13 @@ type landings struct {
 	kube     kubernetes.Interface
 	metadata metadata.Interface
 	// pods are the pods with a node, by namespace and name, and their nodes. Leaving are the pods that
-	// are being deleted in the snapshot, and holding is the number of pods that take room.
+	// are being deleted in the snapshot, and holding counts the pods that take room.
 	pods    map[string]string
 	leaving map[string]bool
 	holding int
 }
 
-// cacheRefresh is longer than the time after which a scheduler updates the metrics of its cache
+// cacheRefresh is longer than the time after which a scheduler updates its cache's metrics
 // (pkg/scheduler/backend/cache/cache.go, earlier internal/cache: each second).
 const cacheRefresh = 1100 * time.Millisecond
 

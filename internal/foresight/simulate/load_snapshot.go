@@ -13,7 +13,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
-// load creates the objects of the snapshot, except for the pods to schedule.
+// load creates the snapshot's objects, except for the pods to schedule.
 func (r *run) load(ctx context.Context) (err error) {
 	if r.loader, err = load.New(ctx, r.server.Config(), r.server, r.s.Log); err != nil {
 		return err
@@ -166,7 +166,7 @@ func (r *run) drop(kind *snapshot.Kind, key string, o map[string]any) {
 	}
 }
 
-// renewal describes the changes of the pods that were read so far.
+// renewal describes the changes to the pods that were read so far.
 func (r *run) renewal() scenario.Renewal {
 	return scenario.Renewal{
 		Moved:     func(uid string) bool { return r.moved[uid] },

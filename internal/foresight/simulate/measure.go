@@ -17,12 +17,12 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
-// serverGCPercent leaves more of the processors to the scheduler that is measured.
+// serverGCPercent leaves more processor time to the scheduler that is measured.
 const serverGCPercent = 400
 
 // measure measures how fast a scheduler binds a workload's pods. All pods exist before the
-// scheduler starts, so that the speed of creating them does not matter. The API server is new, so
-// that no measurement depends on earlier ones.
+// scheduler starts, so that the time to create them does not matter. The API server is new, so that
+// no measurement depends on earlier ones.
 func measure(
 	ctx context.Context, s *session.Session, p Programs, o Options, w *bench.Workload,
 ) (sample *bench.Sample, notes []string, err error) {

@@ -9,14 +9,14 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/capture"
 )
 
-// opened are the objects, the compiled scheduler and the API servers of an [Input]. Close it.
+// opened are the objects, the compiled scheduler and the API servers for an [Input]. Close it.
 type opened struct {
 	snapshot *capture.Snapshot
 	programs Programs
 	servers  *Servers
 }
 
-// open opens the objects, compiles the scheduler, and prepares API servers. purpose is a part of
+// open opens the objects, compiles the scheduler, and prepares API servers. purpose is part of
 // their temporary directory's name.
 func (in Input) open(ctx context.Context, s *session.Session, purpose string) (o *opened, err error) {
 	o = &opened{}
@@ -34,7 +34,7 @@ func (in Input) open(ctx context.Context, s *session.Session, purpose string) (o
 
 func (o *opened) close() error { return errors.Join(o.servers.Close(), o.snapshot.Close()) }
 
-// consistencyNotes returns a note on objects of several moments.
+// consistencyNotes returns a note on objects from several moments.
 func consistencyNotes(h *snapshot.Header) []string {
 	if h.Consistent {
 		return nil

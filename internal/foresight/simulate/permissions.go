@@ -16,11 +16,11 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
-// permissionsName is the name of the role for a scheduler in a sandbox, and of its binding.
+// permissionsName names the role for a scheduler in a sandbox, and its binding.
 const permissionsName = "pmk-sched-sandbox"
 
 // permit lets a sandbox's scheduler change a simulation's objects, whatever its plugins do with
-// them. It grants no subresource but status: for the proxy of a node or a Service, the API server,
+// them. It grants no subresource but status: for a node's or a Service's proxy, the API server,
 // which runs outside the sandbox, would connect to an address that a plugin names.
 func (r *run) permit(ctx context.Context) error {
 	kube, err := kubernetes.NewForConfig(r.server.Config())
@@ -44,7 +44,7 @@ func (r *run) permit(ctx context.Context) error {
 	return awaitPermission(ctx, kube, &role.Rules[len(role.Rules)-1])
 }
 
-// rules permit all verbs of clients for the kinds that a simulation can have.
+// rules permit all client verbs for the kinds that a simulation can have.
 func (r *run) rules() []rbacv1.PolicyRule {
 	var rules []rbacv1.PolicyRule
 	for _, kind := range slices.Concat(snapshot.Kinds(), r.customKinds) {

@@ -22,11 +22,11 @@ type podWatch struct {
 
 	mu   sync.Mutex
 	pods map[string]podState // by namespace and name
-	// gone are the pods that were removed since the last call of removed, with their last node.
+	// gone are the pods that were removed since the last call to removed, with their last node.
 	gone map[string]string
 }
 
-// podState is the observed state of a pod.
+// podState is a pod's observed state.
 type podState struct {
 	node, nominated string
 	// refused is set if the scheduler has found no node for the pod, reason is its message.
@@ -41,7 +41,7 @@ func watchPods(ctx context.Context, cfg *rest.Config) (*podWatch, error) {
 		return nil, fmt.Errorf("make client for %s: %w", cfg.Host, err)
 	}
 	w := &podWatch{changed: make(chan struct{}, 1), pods: map[string]podState{}, gone: map[string]string{}}
-	// Lists are read from etcd: the watch cache of the API server may be behind.
+	// Lists are read from etcd: the API server's watch cache may be behind.
 	factory := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithTweakListOptions(
 		func(o *metav1.ListOptions) {
 			if o.ResourceVersion == "0" {
@@ -125,7 +125,7 @@ func (w *podWatch) all() map[string]podState {
 	return maps.Clone(w.pods)
 }
 
-// get returns the state of a pod, and whether it is there.
+// get returns a pod's state, and whether it is there.
 func (w *podWatch) get(key string) (podState, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

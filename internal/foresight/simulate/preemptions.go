@@ -16,14 +16,14 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/capture"
 )
 
-// PreemptionRequest describes the scheduler and the objects of [Preemptions].
+// PreemptionRequest describes the scheduler and the objects for [Preemptions].
 type PreemptionRequest struct {
 	Input
 	// Requests of the pods that are tried. If it is empty, these are typical for each class's pods.
 	Requests corev1.ResourceList
 }
 
-// Preemptions returns who can evict whom, and has the scheduler place a pod of each class. The
+// Preemptions returns who can evict whom, and has the scheduler place a pod in each class. The
 // cluster is only read, and not at all with a file.
 func Preemptions(
 	ctx context.Context, s *session.Session, r PreemptionRequest,
@@ -52,7 +52,7 @@ func Preemptions(
 	return result, nil
 }
 
-// Preemptions runs the scheduler of the options on their objects, and has it place a pod of each
+// Preemptions runs the scheduler in the options on their objects, and has it place a pod in each
 // class, each in the snapshot's state. Pods have the given requests or, if there are none, those of
 // a typical pod in the class.
 func (s *Server) Preemptions(

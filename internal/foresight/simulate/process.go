@@ -24,10 +24,10 @@ import (
 type Process struct {
 	*apiserver.Process
 	MetricsURL string
-	// Profiles are the names of its profiles, and Notes the differences from the scheduler that a
-	// deployment runs.
+	// Profiles are its profiles' names, and Notes the differences from the scheduler that a deployment
+	// runs.
 	Profiles, Notes []string
-	// dial connects to the address of MetricsURL.
+	// dial connects to the address in MetricsURL.
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// sandbox is the service in which the scheduler runs. It is nil if it runs as the user.
 	sandbox *sandbox.Service
@@ -42,7 +42,7 @@ func (p *Process) Kill() error {
 	return err
 }
 
-// Names of a scheduler's files.
+// Names for a scheduler's files.
 const (
 	configurationFile = "scheduler.yaml"
 	kubeconfigFile    = "kubeconfig"
@@ -51,7 +51,7 @@ const (
 
 // Start starts the scheduler with a kubeconfig, after change has changed its configuration. The
 // configuration and the log are in dir, which is private. A scheduler with code that a cluster has
-// recorded runs in a sandbox, in which it reaches the address of the kubeconfig and nothing else.
+// recorded runs in a sandbox, in which it reaches the kubeconfig's address and nothing else.
 func (s *Scheduler) Start(
 	ctx context.Context, on *session.Session, dir, kubeconfig string, change func(*Configuration) error,
 ) (*Process, error) {
@@ -94,7 +94,7 @@ func (s *Scheduler) Start(
 	return p, nil
 }
 
-// path returns the path by which the scheduler sees a file of dir: in a sandbox the file is in its
+// path returns the path by which the scheduler sees a file in dir: in a sandbox the file is in its
 // root directory.
 func (s *Scheduler) path(dir, file string) string {
 	if s.Request.Recorded {
@@ -146,7 +146,7 @@ func (s *Scheduler) isolate(
 	return p, nil
 }
 
-// output returns the content of the file outputFile in dir, which the scheduler has written.
+// output returns the content in the file outputFile in dir, which the scheduler has written.
 func (p *Process) output(dir string) ([]byte, error) {
 	if p.sandbox != nil {
 		return p.sandbox.Output()
@@ -154,7 +154,7 @@ func (p *Process) output(dir string) ([]byte, error) {
 	return os.ReadFile(filepath.Join(dir, outputFile))
 }
 
-// portable returns a kubeconfig that names no file, and the address of its server.
+// portable returns a kubeconfig that names no file, and its server's address.
 func portable(kubeconfig string) (text []byte, server string, err error) {
 	read, err := clientcmd.LoadFromFile(kubeconfig)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Programs are the programs of a simulation: data, so that it can run elsewhere.
+// Programs are the programs for a simulation: data, so that it can run elsewhere.
 type Programs struct {
 	Scheduler Scheduler `json:"scheduler"`
 	// KubeAPIServer and Etcd are paths.
@@ -33,7 +33,7 @@ type Programs struct {
 type Scheduler struct {
 	Request pack.Scheduler   `json:"request"`
 	Release versions.Release `json:"release"`
-	// Program is the path of the binary, Plugins are the plugins in it.
+	// Program is the binary's path, Plugins are the plugins in it.
 	Program string            `json:"program"`
 	Plugins []profiles.Plugin `json:"plugins,omitempty"`
 	// Origin is a line about the program.
@@ -43,11 +43,11 @@ type Scheduler struct {
 	Repeatable bool `json:"repeatable,omitempty"`
 }
 
-// Configuration is the configuration of a scheduler.
+// Configuration is a scheduler's configuration.
 type Configuration struct {
 	YAML []byte
-	// Args are its flags, without the flags for the files and ports of the process. Profiles are the
-	// names of its profiles.
+	// Args are its flags, without the flags for the process's files and ports. Profiles are its
+	// profiles' names.
 	Args, Profiles []string
 	// Notes are differences from the scheduler that a deployment runs.
 	Notes []string
@@ -55,7 +55,7 @@ type Configuration struct {
 	services []string
 }
 
-// set sets a field of the configuration.
+// set sets a field in the configuration.
 func (c *Configuration) set(field string, value any) error {
 	var read map[string]any
 	err := yaml.Unmarshal(c.YAML, &read)
@@ -119,7 +119,7 @@ func CompileScheduler(ctx context.Context, s *session.Session, r pack.Scheduler,
 	}, nil
 }
 
-// FindEtcd returns the path of an etcd without libraries, for a release.
+// FindEtcd returns the path to an etcd without libraries, for a release.
 func FindEtcd(ctx context.Context, s *session.Session, release versions.Release) (string, error) {
 	found, err := pack.Finder(s).Find(ctx, programs.Request{Release: release, Names: []string{programs.Etcd}})
 	return found[programs.Etcd].Path, err

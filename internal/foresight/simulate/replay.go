@@ -21,16 +21,16 @@ import (
 )
 
 const (
-	// defaultGroups is the default limit for a recording's groups, and shortestStep the smallest
-	// length of a group.
+	// defaultGroups is the default limit for a recording's groups, and shortestStep a group's smallest
+	// length.
 	defaultGroups = 1440
 	shortestStep  = time.Second
 )
 
-// ReplayRequest describes the replay of a recording.
+// ReplayRequest describes how to replay a recording.
 type ReplayRequest struct {
 	Scheduler pack.Scheduler
-	// File is the path of the recording.
+	// File is the recording's path.
 	File string
 	// Step is the virtual time that is applied together. Defaults to a minute for a day, and
 	// accordingly.
@@ -66,7 +66,7 @@ func Replay(ctx context.Context, s *session.Session, r ReplayRequest) (result *r
 	return result, nil
 }
 
-// Replay replays a recording with the scheduler of the options.
+// Replay replays a recording with the scheduler in the options.
 func (s *Server) Replay(
 	ctx context.Context, o Options, recording *capture.Recording, step time.Duration, prices []report.Price,
 ) (*replay.Result, error) {
@@ -121,7 +121,7 @@ func readHistory(
 	return history, err
 }
 
-// record adds an object of the snapshot, or a change, to a history.
+// record adds an object from the snapshot, or a change, to a history.
 func record(history *replay.History, e archive.Event, begin bool) error {
 	switch e.Kind.Name {
 	case "Node":

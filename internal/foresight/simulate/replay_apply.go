@@ -53,8 +53,8 @@ func (d *replayer) apply(
 	return changed, arrivals, err
 }
 
-// isReplayed reports whether a kind's changes are applied. Changes to volumes and devices are
-// consequences of decisions that may differ.
+// isReplayed reports whether a kind's changes are applied. Changes to volumes and devices follow
+// from decisions that may differ.
 func isReplayed(kind *snapshot.Kind) bool {
 	switch kind.GroupResource() {
 	case "nodes", "namespaces", "priorityclasses.scheduling.k8s.io", "poddisruptionbudgets.policy", "services",
@@ -65,7 +65,7 @@ func isReplayed(kind *snapshot.Kind) bool {
 	return false
 }
 
-// change applies a change of an object that is not a pod.
+// change applies a change to an object that is not a pod.
 func (d *replayer) change(ctx context.Context, e archive.Event, removed *[]string) error {
 	if e.Kind.Name != "Node" {
 		if e.Gone {
@@ -98,7 +98,7 @@ func (d *replayer) change(ctx context.Context, e archive.Event, removed *[]strin
 	return d.r.loader.Delete(ctx, e.Kind, e.Version, e.Object)
 }
 
-// arrive returns the pod of an event if it has just come and is to be scheduled. A static pod is
+// arrive returns the pod in an event if it has just come and is to be scheduled. A static pod is
 // created.
 func (d *replayer) arrive(ctx context.Context, e archive.Event) (*replayed, error) {
 	pod := &corev1.Pod{}

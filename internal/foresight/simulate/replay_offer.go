@@ -14,8 +14,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
-// offered returns the pods that the scheduler decides about now, in the order of its queue: those
-// that arrive and, if they may fit now, those that wait.
+// offered returns the pods that the scheduler decides about now, in its queue's order: those that
+// arrive and, if they may fit now, those that wait.
 func (d *replayer) offered(arrivals []*replayed) []*replayed {
 	offered := slices.Clone(arrivals)
 	for _, p := range d.waiting {

@@ -20,7 +20,7 @@ const (
 	// another watch has reported. Up to 1.34 it handles pods with a node in one goroutine and waiting
 	// pods in another (pkg/scheduler/eventhandlers.go adds two handlers).
 	cacheSettleTime = 50 * time.Millisecond
-	// mostRounds is the number of attempts at a group's pods: others may have been evicted or placed.
+	// mostRounds limits the attempts at a group's pods: others may have been evicted or placed.
 	mostRounds = 3
 )
 
@@ -53,7 +53,7 @@ type replayer struct {
 	others        int
 }
 
-// replayed is a pod of the replay.
+// replayed is a pod in the replay.
 type replayed struct {
 	*replay.Life
 	key, node string
@@ -99,7 +99,7 @@ func (d *replayer) run(ctx context.Context, r *run, s *scheduler) (err error) {
 	return d.nameEvictors(ctx)
 }
 
-// begin takes over the nodes and pods of the snapshot.
+// begin takes over the nodes and pods in the snapshot.
 func (d *replayer) begin(ctx context.Context) error {
 	kube, err := kubernetes.NewForConfig(d.r.server.Config())
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 
 // Input are the schedulers and the objects for a simulation or a measurement.
 type Input struct {
-	// Scheduler is compared with the schedulers of Against, if there are any.
+	// Scheduler is compared with the schedulers in Against, if there are any.
 	Scheduler pack.Scheduler
 	Against   []pack.Scheduler
 	// Snapshot is the cluster, or the file with its objects.
@@ -79,9 +79,9 @@ type Simulation struct {
 	Snapshot  *capture.Snapshot
 	Timeout   time.Duration
 	Prices    []report.Price
-	// Removals also simulates that drained nodes are removed, if a pod of them has no node before.
+	// Removals also simulates that drained nodes are removed, if one of their pods has no node before.
 	Removals bool
-	// Undecided and Before are those of [Options], for each scenario.
+	// Undecided and Before are as in [Options], for each scenario.
 	Undecided bool
 	Before    func(ctx context.Context, cfg *rest.Config) error
 }

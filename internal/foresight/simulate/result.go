@@ -16,7 +16,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
-// count adds a node or a pod of the snapshot to the state before the simulation.
+// count adds a node or a pod from the snapshot to the state before the simulation.
 func (r *run) count(kind *snapshot.Kind, key string, o map[string]any, action scenario.Action) error {
 	switch kind.Name {
 	case "Node":
@@ -63,7 +63,7 @@ func holdsNode(pod *corev1.Pod) bool {
 	return pod.Spec.NodeName != "" && !report.IsFinished(pod)
 }
 
-// pageSize is the number of pods that are read with one request.
+// pageSize limits the pods that are read with one request.
 const pageSize = 500
 
 // readResult reads where the pods are, and compares with the state before.

@@ -36,7 +36,7 @@ type scheduler struct {
 	url      string
 	client   *http.Client
 	profiles []string
-	// cacheSize is the name of the cache's metric.
+	// cacheSize is the cache metric's name.
 	cacheSize string
 }
 
@@ -75,8 +75,8 @@ func (r *run) startScheduler(ctx context.Context) (*scheduler, error) {
 	}, nil
 }
 
-// listByName are the flags with which a scheduler knows the nodes in the order of their names. From
-// 1.35 on it would have another order at each start, since client-go lists objects by watching them
+// listByName are the flags with which a scheduler knows the nodes in name order. From 1.35 on it
+// would have another order at each start, since client-go lists objects by watching them
 // (WatchListClient, and watchList in tools/cache/reflector.go), and take the first of equally good
 // nodes.
 func listByName(release versions.Release) []string {
@@ -151,19 +151,19 @@ func (s *scheduler) read(ctx context.Context) (string, error) {
 	return string(text), err
 }
 
-// counters are metrics of the scheduler.
+// counters are the scheduler's metrics.
 type counters struct {
 	cachedNodes, cachedPods int
 	// active is the number of pods that it will try, refused the number of pods without a fitting node
 	// or with scheduling gates.
 	active, refused int
-	// attempts is the number of ended attempts to schedule a pod. scheduled is the number that have
-	// bound it, and errors the number that have failed for a reason other than that no node fits.
+	// attempts counts the ended attempts to schedule a pod. scheduled is the number that have bound
+	// it, and errors the number that have failed for a reason other than that no node fits.
 	attempts, scheduled, errors int
 }
 
-// parseMetrics reads metrics in Prometheus' text format. cacheSize is the name of the cache's
-// metric in the release.
+// parseMetrics reads metrics in Prometheus' text format. cacheSize is the cache metric's name in
+// the release.
 func parseMetrics(text, cacheSize string) counters {
 	m := metrics.Parse(text)
 	cache, pending := m.SumBy(cacheSize, "type"), m.SumBy("scheduler_pending_pods", "queue")

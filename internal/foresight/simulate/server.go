@@ -19,24 +19,24 @@ import (
 type Server struct {
 	s   *session.Session
 	api *apiserver.Server
-	// empty is the revision of etcd before the first run.
+	// empty is etcd's revision before the first run.
 	empty int64
 	used  bool
-	// classes is the hash of the classes with which it was started. It is empty if it was started
-	// with the first ones of every cluster, and a run has created others since.
+	// classes is the hash of the classes with which it was started. It is empty if it was started with
+	// every cluster's first ones, and a run has created others since.
 	classes string
-	// objects is the number of nodes and pods in the runs.
+	// objects counts the nodes and pods in the runs.
 	objects int
 }
 
-// reusable is the number of nodes and pods that the runs on one API server may have: to remove more
-// of them takes longer than to start another API server, and etcd keeps their former versions.
+// reusable limits the nodes and pods that the runs on one API server may have: to remove more of
+// them takes longer than to start another API server, and etcd keeps their former versions.
 const reusable = 5000
 
 // isWorn reports whether another API server is better for the next run.
 func (s *Server) isWorn() bool { return s.objects > reusable }
 
-// StartServer starts the API server of the scheduler's release. Its data is in dir.
+// StartServer starts the API server for the scheduler's release. Its data is in dir.
 func StartServer(ctx context.Context, s *session.Session, p Programs, dir string) (*Server, error) {
 	return startServer(ctx, s, p, dir, load.NewClasses(), 0)
 }
@@ -61,8 +61,8 @@ func startServer(
 // Close stops the API server.
 func (s *Server) Close() error { return s.api.Close() }
 
-// Run runs a scenario on the API server, without the objects of earlier runs. The directory in the
-// options is for this run alone.
+// Run runs a scenario on the API server, without the objects from earlier runs. The directory in
+// the options is for this run alone.
 func (s *Server) Run(ctx context.Context, o Options) (*report.Report, error) {
 	return s.run(ctx, o, nil)
 }
@@ -124,7 +124,7 @@ func (s *Server) useClasses(ctx context.Context, o *Options) error {
 // apiServerArgs disable request limits and the admission plugins that do not affect scheduling, or
 // need controllers and services that a simulation does not have. The remaining plugins apply to
 // objects from manifests: package load writes a cluster's objects to etcd. The flags enable all
-// versions of the device API, so that its objects are served in their own, with all their fields.
+// device API versions, so that its objects are served in their own, with all their fields.
 func apiServerArgs(release versions.Release) []string {
 	off := "ServiceAccount,TaintNodesByCondition,StorageObjectInUseProtection,ResourceQuota," +
 		"MutatingAdmissionWebhook,ValidatingAdmissionWebhook"

@@ -24,7 +24,7 @@ type Servers struct {
 	dirs      int
 }
 
-// NewServers returns API servers, none of which is started. purpose is a part of their temporary
+// NewServers returns API servers, none of which is started. purpose is part of their temporary
 // directory's name.
 func NewServers(s *session.Session, purpose string) (*Servers, error) {
 	dir, remove, err := tempdir.Make(purpose)
@@ -43,7 +43,7 @@ func (a *Servers) Close() error {
 	return errors.Join(append(all, a.remove())...)
 }
 
-// Run runs a scenario on the API server of the scheduler's release.
+// Run runs a scenario on the API server for the scheduler's release.
 func (a *Servers) Run(ctx context.Context, p Programs, o Options) (*report.Report, error) {
 	server, err := a.prepare(ctx, p, &o)
 	if err != nil {
@@ -67,7 +67,7 @@ func (a *Servers) prepare(ctx context.Context, p Programs, o *Options) (*Server,
 	return server, err
 }
 
-// Start starts the API server of the scheduler's release, so that the next run on a snapshot need
+// Start starts the API server for the scheduler's release, so that the next run on a snapshot need
 // not do so.
 func (a *Servers) Start(ctx context.Context, p Programs, objects capture.Objects) error {
 	o := Options{Snapshot: objects}

@@ -5,7 +5,7 @@
 // Package scenario decides which pods are scheduled, load creates the objects, kubelet replaces
 // kubelets and volume controllers, and report contains the result. [Explain] explains one pod:
 // package decision evaluates the scheduler's decision about each node, and recorder observes it.
-// [Bench] measures the speed of schedulers, which package bench evaluates.
+// [Bench] measures schedulers' speed, which package bench evaluates.
 package simulate
 
 import (
@@ -29,7 +29,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/capture"
 )
 
-// Options are the scheduler, the scenario and the objects of one run.
+// Options are the scheduler, the scenario and the objects for one run.
 type Options struct {
 	Scheduler Scheduler
 	Scenario  scenario.Scenario
@@ -85,7 +85,7 @@ type run struct {
 	waiting  []scenario.Waiting
 	// waits are the keys of the pods in waiting.
 	waits map[string]bool
-	// deferred are the objects that refer to a pod in waiting, by the UID of the pod in the snapshot.
+	// deferred are the objects that refer to a pod in waiting, by the pod's UID in the snapshot.
 	deferred map[string][]deferredObject
 	// moved are the UIDs of the pods that are scheduled again, and waitingClasses the StorageClasses
 	// whose volumes wait for a pod.
@@ -97,8 +97,8 @@ type run struct {
 	nodes, pods map[string]bool
 	// addedNodes and addedPods are the numbers that the scenario adds before the scheduler starts.
 	addedNodes, addedPods int
-	// left is the number of pending pods that the scheduler ignores, and lost counts pods whose nodes
-	// do not exist.
+	// left counts the pending pods that the scheduler ignores, and lost counts pods whose nodes do not
+	// exist.
 	left, lost  int
 	attachments *scenario.Attachments
 	budgets     budgets
@@ -106,18 +106,18 @@ type run struct {
 	custom      []map[string]any
 	customKinds []*snapshot.Kind
 	namespaces  map[string]bool // of the snapshot
-	// quotas are the namespaces and names of the ResourceQuotas, by namespace.
+	// quotas are the ResourceQuotas' namespaces and names, by namespace.
 	quotas map[string][]string
 	// templates are the objects that the scenario copies.
 	templates []scenario.Object
-	// next is the number of the next pod for each workload in the scenario, and copies an added pod's
-	// copy number, by namespace and name.
+	// next is the next pod's number for each workload in the scenario, and copies an added pod's copy
+	// number, by namespace and name.
 	next    []int
 	copies  map[string]int
 	devices devices
 	usage   report.Usage
 	report  *report.Report
-	// notes are differences of the scheduler from the one that a deployment runs.
+	// notes are the scheduler's differences from the one that a deployment runs.
 	notes []string
 }
 
@@ -125,8 +125,8 @@ func (r *run) note(format string, args ...any) {
 	r.report.Notes = append(r.report.Notes, fmt.Sprintf(format, args...))
 }
 
-// schedule starts the scheduler, gives it the pods in the order of its queue, and waits until it
-// has decided about every pod.
+// schedule starts the scheduler, gives it the pods in its queue's order, and waits until it has
+// decided about every pod.
 func (r *run) schedule(ctx context.Context) (err error) {
 	bounded, cancel := context.WithTimeout(ctx, r.o.Timeout)
 	defer cancel()
@@ -273,8 +273,8 @@ func (r *run) createPod(ctx context.Context, pod map[string]any) error {
 	return r.loader.Create(ctx, pods, version, pod)
 }
 
-// kubeconfig writes the kubeconfig of the scheduler: with all permissions, or, for a sandbox, with
-// those of a kube-scheduler.
+// kubeconfig writes the scheduler's kubeconfig: with all permissions, or, for a sandbox, with those
+// of a kube-scheduler.
 func (r *run) kubeconfig(ctx context.Context) (file string, err error) {
 	file = filepath.Join(r.o.Dir, kubeconfigFile)
 	if r.o.Scheduler.Request.Recorded {

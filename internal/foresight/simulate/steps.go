@@ -18,7 +18,7 @@ type Script struct {
 	Stdin io.Reader
 }
 
-// Read reads the files of the steps.
+// Read reads the steps' files.
 func (r Script) Read(ctx context.Context) ([]scenario.Scenario, error) {
 	added := map[string]int{} // nodes, by the template's name
 	var all []scenario.Scenario
@@ -65,7 +65,7 @@ func (r Script) readStep(ctx context.Context, step scenario.Step, added map[stri
 	return scenario.Scenario{}, problem.Invalidf("", "invalid scenario %q", step.Scenario)
 }
 
-// Manifests reads the objects of files. The notes are for the report.
+// Manifests reads the objects in files. The notes are for the report.
 func (r Script) Manifests(ctx context.Context, paths []string) (all []map[string]any, notes []string, err error) {
 	var absolute []string
 	for _, path := range paths {
@@ -81,7 +81,7 @@ func (r Script) Manifests(ctx context.Context, paths []string) (all []map[string
 	return all, notes, err
 }
 
-// templates reads the manifests of nodes.
+// templates reads node manifests.
 func (r Script) templates(ctx context.Context, add []scenario.NodesToAdd) (all []scenario.Template, notes []string,
 	err error) {
 	for _, a := range add {

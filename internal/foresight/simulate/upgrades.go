@@ -16,16 +16,16 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// UpgradeRequest describes the scheduler and the objects of [Upgrade].
+// UpgradeRequest describes the scheduler and the objects for [Upgrade].
 type UpgradeRequest struct {
 	Input
 	// To is the release to upgrade to. If it is empty, it is the next minor release.
 	To string
-	// Gates are the feature gates that the flags of the scheduler set.
+	// Gates are the feature gates that the scheduler's flags set.
 	Gates map[string]bool
 }
 
-// mostUpgradeRuns is the greatest number of runs by each scheduler.
+// mostUpgradeRuns limits the runs by each scheduler.
 const mostUpgradeRuns = 12
 
 // Upgrade compares a scheduler at two releases, by tables and by simulations on a snapshot: it
@@ -141,7 +141,7 @@ func (c *upgradeRun) comparePlacements(ctx context.Context) (err error) {
 }
 
 // ComparePlacements runs two schedulers until ties are distinguished from differences, and returns
-// the differences and the notes of the simulations. run runs a simulation.
+// the differences and the simulations' notes. run runs a simulation.
 func ComparePlacements(
 	ctx context.Context, from, to Programs, run func(context.Context, Programs) (*report.Report, error),
 ) (*upgrades.Placements, []string, error) {
@@ -169,7 +169,7 @@ func ComparePlacements(
 	}
 }
 
-// upgradeNotes returns the notes of two simulations. A note that only one has names its release.
+// upgradeNotes returns the notes from two simulations. A note that only one has names its release.
 func upgradeNotes(from, to *report.Report) (notes []string) {
 	for _, r := range []*report.Report{from, to} {
 		for _, note := range r.Notes {

@@ -18,16 +18,15 @@ import (
 // anonymized with the same key can be compared, and no one without the key can check a guess of a
 // name.
 //
-// An Anonymizer keeps the values to which schedulers and their configuration refer: names of
-// resources, drivers, device classes and schedulers, Kubernetes labels and taints (their keys, and
-// values that are not names), device attributes, and numbers in fields. It keeps a number in a
-// label or a taint only if a requirement or a toleration compares it: it may be an account's
-// number.
+// An Anonymizer keeps the values to which schedulers and their configuration refer: resource,
+// driver, device class and scheduler names, Kubernetes labels and taints (their keys, and values
+// that are not names), device attributes, and numbers in fields. It keeps a number in a label or a
+// taint only if a requirement or a toleration compares it: it may be an account's number.
 type Anonymizer struct {
 	key []byte
-	// claims maps the claim names of ephemeral volumes, POD-VOLUME, to their replacements.
+	// claims maps the claim names for ephemeral volumes, POD-VOLUME, to their replacements.
 	claims map[string]string
-	// comparedLabels and comparedTaints are the keys of labels and taints whose numbers are compared.
+	// comparedLabels and comparedTaints are the label and taint keys whose numbers are compared.
 	comparedLabels, comparedTaints map[string]bool
 }
 
@@ -63,7 +62,7 @@ func (a *Anonymizer) Object(k *Kind, o map[string]any) (map[string]any, error) {
 	return replaced, nil
 }
 
-// value replaces a value by the tree of its fields. It drops fields that are not in the tree.
+// value replaces a value by its field tree. It drops fields that are not in the tree.
 func (a *Anonymizer) value(t *tree, value any) any {
 	if t.children == nil {
 		return a.replace(t.treatment, value)
@@ -115,7 +114,7 @@ func (a *Anonymizer) owner(t *tree, reference object) object {
 	return kept
 }
 
-// replace replaces a value at a leaf of the tree.
+// replace replaces a value at a leaf in the tree.
 func (a *Anonymizer) replace(t treatment, value any) any {
 	switch t {
 	case plain:
@@ -137,7 +136,7 @@ func (a *Anonymizer) replace(t treatment, value any) any {
 	return nil
 }
 
-// eachText replaces a text, or each text of a list.
+// eachText replaces a text, or each text in a list.
 func eachText(value any, replace func(string) string) any {
 	switch v := value.(type) {
 	case string:
@@ -159,7 +158,7 @@ func (a *Anonymizer) sum(purpose, text string) []byte {
 	return mac.Sum(nil)
 }
 
-// replacementBytes makes a replacement of 12 characters: 60 bits, so that a million names have no
+// replacementBytes makes a replacement 12 characters long: 60 bits, so that a million names have no
 // two equal replacements.
 const replacementBytes = 12
 
@@ -184,8 +183,8 @@ func (a *Anonymizer) labelKey(text string) string {
 	return a.text(text)
 }
 
-// image replaces the name of an image. ImageLocality adds :latest to a name without a tag before it
-// compares it with the image names of nodes (pkg/scheduler/framework/plugins/imagelocality,
+// image replaces an image's name. ImageLocality adds :latest to a name without a tag before it
+// compares it with the nodes' image names (pkg/scheduler/framework/plugins/imagelocality,
 // normalizedImageName).
 func (a *Anonymizer) image(text string) string {
 	if text == "" {

@@ -60,7 +60,7 @@ func (a *Anonymizer) selector(value any) any {
 	return replaced
 }
 
-// requirements replaces a list of key, operator and values.
+// requirements replaces a list with key, operator and values.
 func (a *Anonymizer) requirements(value any, keyOf func(string) string) any {
 	list, ok := value.([]any)
 	if !ok {
@@ -142,7 +142,7 @@ func (a *Anonymizer) avoidPods(value any) any {
 	return string(result)
 }
 
-// isPublicGroup reports whether an API group is one of Kubernetes. Groups without a domain are.
+// isPublicGroup reports whether an API group belongs to Kubernetes. Groups without a domain do.
 func isPublicGroup(group string) bool { return !strings.Contains(group, ".") || isPublicDomain(group) }
 
 // isPublicDomain reports whether a key's prefix belongs to Kubernetes.

@@ -7,7 +7,7 @@ import (
 )
 
 // Learn remembers facts in an object, as [Encode] encodes it, about other objects: the claim names
-// of a pod's ephemeral volumes, and the labels and taints whose numbers are compared. It is called
+// for a pod's ephemeral volumes, and the labels and taints whose numbers are compared. It is called
 // for all objects before [Anonymizer.Object] is called for the first one.
 func (a *Anonymizer) Learn(k *Kind, text []byte) error {
 	// Few objects have them, and decoding all objects takes long.
@@ -26,7 +26,7 @@ func (a *Anonymizer) Learn(k *Kind, text []byte) error {
 	return nil
 }
 
-// learnCompared remembers the keys of the requirements and tolerations in a value that compare
+// learnCompared remembers the keys in the requirements and tolerations in a value that compare
 // numbers (NodeSelectorOpGt, NodeSelectorOpLt, TolerationOpGt and TolerationOpLt in
 // k8s.io/api/core/v1).
 func (a *Anonymizer) learnCompared(t *tree, value any) {
@@ -52,7 +52,7 @@ func (a *Anonymizer) learnCompared(t *tree, value any) {
 	}
 }
 
-// comparedText replaces the value of a label or a taint, unless it is a number that is compared.
+// comparedText replaces a label's or a taint's value, unless it is a number that is compared.
 func (a *Anonymizer) comparedText(compared map[string]bool, key string) func(text string) string {
 	return func(text string) string {
 		// As component-helpers/scheduling/corev1/nodeaffinity and the API's tolerations parse it.
@@ -63,7 +63,7 @@ func (a *Anonymizer) comparedText(compared map[string]bool, key string) func(tex
 	}
 }
 
-// learnClaims remembers the claim names of a pod's ephemeral volumes
+// learnClaims remembers the claim names for a pod's ephemeral volumes
 // (k8s.io/component-helpers/storage/ephemeral, VolumeClaimName).
 func (a *Anonymizer) learnClaims(pod object) {
 	metadata, _ := pod["metadata"].(object)

@@ -30,7 +30,7 @@ func deviceKinds() []*Kind {
 			}),
 		},
 		{
-			// Schedulers do not read templates; a controller makes the claims of pods from them.
+			// Schedulers do not read templates; a controller makes the pods' claims from them.
 			Group: group, Resource: "resourceclaimtemplates", Name: "ResourceClaimTemplate", Versions: versions,
 			Namespaced: true, fields: reads(fields{"spec.metadata.labels": labels}.with("spec.spec", claimSpecFields())),
 		},
@@ -69,7 +69,7 @@ func claimSpecFields() fields {
 		"name": name, "deviceClassName": plain, "selectors": plain, "allocationMode": plain, "count": plain,
 		"adminAccess": plain, "capacity": plain, "tolerations": taints, "derivedAttributes": plain, // 1.37
 	}
-	// Up to v1beta1 the fields of a request are its own, later they are in "exactly".
+	// Up to v1beta1 a request's fields are its own, later they are in "exactly".
 	return fields{
 		"devices.requests": whole, "devices.constraints": whole,
 		"devices.constraints.requests": requestName, "devices.constraints.matchAttribute": plain,
@@ -105,7 +105,7 @@ func claimFields() fields {
 	})
 }
 
-// groupKinds are the groups of pods that are scheduled together: Workload from 1.35, PodGroup from
+// groupKinds are the pod groups that are scheduled together: Workload from 1.35, PodGroup from
 // 1.36, CompositePodGroup from 1.37.
 func groupKinds() []*Kind {
 	const group = "scheduling.k8s.io"

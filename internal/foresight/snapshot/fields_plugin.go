@@ -47,7 +47,7 @@ func IsExternal(apiVersion string) bool {
 		!strings.HasSuffix(group, ".config.k8s.io") && group != "pmk-sched.io"
 }
 
-// builtInGroups are the groups of Kubernetes whose names end in .k8s.io, without this end.
+// builtInGroups are the Kubernetes groups whose names end in .k8s.io, without this end.
 func builtInGroups() []string {
 	return []string{
 		"admissionregistration", "apiextensions", "apiregistration", "authentication", "authorization", "certificates",

@@ -1,6 +1,6 @@
 package snapshot
 
-// podFields are the fields of pods that schedulers from 1.20 to 1.37 read: framework.NewPodInfo and
+// podFields are the pod fields that schedulers from 1.20 to 1.37 read: framework.NewPodInfo and
 // calculateResource (pkg/scheduler/framework/types.go), the default plugins, and preemption.
 func podFields() fields {
 	f := fields{
@@ -17,7 +17,7 @@ func podFields() fields {
 		"spec.workloadRef.podGroupReplicaKey": name,
 
 		"status.phase": plain, "status.nominatedNodeName": name,
-		// The victims of a preemption are compared by their age.
+		// A preemption's victims are compared by their age.
 		"status.startTime":       plain,
 		"status.conditions.type": plain, "status.conditions.status": plain, "status.conditions.reason": plain,
 		// Pods whose resources are changed in place.
@@ -85,20 +85,20 @@ func affinityFields() fields {
 	return f
 }
 
-// nodeSelectorFields are the fields of a v1.NodeSelector, nodeTermFields the fields in its terms.
+// nodeSelectorFields are the fields in a v1.NodeSelector, nodeTermFields the fields in its terms.
 func nodeSelectorFields() fields { return fields{}.with("nodeSelectorTerms", nodeTermFields()) }
 
 func nodeTermFields() fields {
 	return fields{"matchExpressions": requirements, "matchFields": fieldRequirements}
 }
 
-// volumeFields are the fields of the volumes that VolumeBinding, VolumeRestrictions and
+// volumeFields are the fields in the volumes that VolumeBinding, VolumeRestrictions and
 // NodeVolumeLimits read.
 func volumeFields() fields {
 	return fields{
 		"name":                            name,
 		"persistentVolumeClaim.claimName": name, "persistentVolumeClaim.readOnly": plain,
-		// The claim of an ephemeral volume is named POD-VOLUME.
+		// The claim for an ephemeral volume is named POD-VOLUME.
 		"ephemeral.volumeClaimTemplate.spec.accessModes":      plain,
 		"ephemeral.volumeClaimTemplate.spec.resources":        plain,
 		"ephemeral.volumeClaimTemplate.spec.storageClassName": name,
@@ -117,11 +117,11 @@ func volumeFields() fields {
 // directories and so on are none.
 func isVolumeRead(volume map[string]any) bool { return len(volume) > 1 }
 
-// isMountRead reports whether schedulers read the mount of a volume.
+// isMountRead reports whether schedulers read a volume's mount.
 func isMountRead(mount map[string]any) bool { return mount["bindMountOptions"] != nil }
 
-// isConditionRead reports whether schedulers read a condition of a pod: why it is pending, whether
-// it is a victim of a preemption, and whether its resources are being changed.
+// isConditionRead reports whether schedulers read a pod condition: why it is pending, whether it is
+// a victim of a preemption, and whether its resources are being changed.
 func isConditionRead(condition map[string]any) bool {
 	switch condition["type"] {
 	case "PodScheduled", "DisruptionTarget", "PodResizePending", "PodResizeInProgress":
@@ -130,7 +130,7 @@ func isConditionRead(condition map[string]any) bool {
 	return false
 }
 
-// nodeFields are the fields of nodes that schedulers read (framework.NodeInfo.SetNode), and the
+// nodeFields are the node fields that schedulers read (framework.NodeInfo.SetNode), and the
 // addresses, which the bundled plugin loadaware compares with the addresses in metrics.
 func nodeFields() fields {
 	return fields{

@@ -70,7 +70,7 @@ func storageKinds() []*Kind {
 	}
 }
 
-// persistentVolumeFields includes the fields of volume sources that NodeVolumeLimits counts
+// persistentVolumeFields includes the fields in volume sources that NodeVolumeLimits counts
 // (k8s.io/csi-translation-lib), but no field that gives access to the volume.
 func persistentVolumeFields() fields {
 	return fields{

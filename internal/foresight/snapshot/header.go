@@ -13,7 +13,7 @@ const (
 	Version = 1
 )
 
-// Sources of a snapshot.
+// Snapshot sources.
 const (
 	FromCluster = "cluster"
 	FromFiles   = "files"
@@ -23,20 +23,19 @@ const (
 type Header struct {
 	Format  string `json:"format"`
 	Version int    `json:"version"`
-	// CreatedBy is the version of pmk-sched, Time when it began to read.
+	// CreatedBy is the pmk-sched version, Time when it began to read.
 	CreatedBy string    `json:"createdBy"`
 	Time      time.Time `json:"time"`
-	// Source is [FromCluster] or [FromFiles]; Release is the release of the API server, such as
-	// v1.24.3, if it is known.
+	// Source is [FromCluster] or [FromFiles]; Release is the API server's release, such as v1.24.3, if
+	// it is known.
 	Source  string `json:"source"`
 	Release string `json:"release,omitempty"`
-	// ResourceVersion is the version of the cluster that was read. Consistent is set if all objects
-	// have it.
+	// ResourceVersion is the cluster version that was read. Consistent is set if all objects have it.
 	ResourceVersion string `json:"resourceVersion,omitempty"`
 	Consistent      bool   `json:"consistent"`
 	// Anonymized is set if names are replaced.
 	Anonymized bool `json:"anonymized"`
-	// Resources are the kinds of objects in the order in which the file has them.
+	// Resources are the object kinds in the order in which the file has them.
 	Resources []Resource `json:"resources"`
 	// Skipped are the missing kinds, each with a reason.
 	Skipped []Skipped `json:"skipped,omitempty"`
@@ -48,7 +47,7 @@ type Header struct {
 	Notes []string `json:"notes,omitempty"`
 }
 
-// Resource is a kind of objects in a snapshot.
+// Resource is an object kind in a snapshot.
 type Resource struct {
 	Group      string `json:"group"`
 	Version    string `json:"version"`
@@ -58,14 +57,14 @@ type Resource struct {
 	// Custom is set for kinds that the user named.
 	Custom  bool `json:"custom,omitempty"`
 	Objects int  `json:"objects"`
-	// Bytes is the size of the objects before compression.
+	// Bytes is the objects' size before compression.
 	Bytes int64 `json:"bytes"`
 	// ResourceVersion is the version at which the objects were read, if it differs from the
 	// snapshot's ResourceVersion.
 	ResourceVersion string `json:"resourceVersion,omitempty"`
 }
 
-// GroupResource returns the name of the resource with its group, such as pods or replicasets.apps.
+// GroupResource returns the resource's name with its group, such as pods or replicasets.apps.
 func (r *Resource) GroupResource() string {
 	return schema.GroupResource{Group: r.Group, Resource: r.Resource}.String()
 }

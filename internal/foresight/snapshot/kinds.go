@@ -1,4 +1,4 @@
-// Package snapshot defines the objects of a cluster that a kube-scheduler reads: their kinds and
+// Package snapshot defines the objects in a cluster that a kube-scheduler reads: their kinds and
 // their fields.
 //
 // [Kinds] lists the kinds. [Kind.Strip] removes everything else from an object, above all
@@ -18,14 +18,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Kind is a kind of object that a scheduler reads.
+// Kind is an object kind that a scheduler reads.
 type Kind struct {
 	// Group is the API group. It is empty for the core group.
 	Group string
-	// Versions are the versions that schedulers of the supported releases read, the preferred one
+	// Versions are the versions that schedulers at the supported releases read, the preferred one
 	// first. It is empty for a custom kind, which is read in the version that the API server prefers.
 	Versions []string
-	// Resource is the plural name, such as pods; Name is the name of the kind, such as Pod.
+	// Resource is the plural name, such as pods; Name is the kind's name, such as Pod.
 	Resource, Name string
 	Namespaced     bool
 	// Required is set if a snapshot without these objects is useless.
@@ -43,7 +43,7 @@ type Kind struct {
 	numbers []string
 }
 
-// GroupResource returns the name of the resource with its group, such as pods or replicasets.apps.
+// GroupResource returns the resource's name with its group, such as pods or replicasets.apps.
 func (k *Kind) GroupResource() string {
 	return schema.GroupResource{Group: k.Group, Resource: k.Resource}.String()
 }
@@ -53,7 +53,7 @@ func (k *Kind) HasVersion(version string) bool {
 	return k.Custom || slices.Contains(k.Versions, version)
 }
 
-// Find returns the kind of objects with an apiVersion and a kind, and the version. The kind is nil
+// Find returns the kind for objects with an apiVersion and a kind, and the version. The kind is nil
 // if no scheduler reads the objects.
 func Find(kinds []*Kind, apiVersion, name string) (kind *Kind, version string) {
 	group, version := splitAPIVersion(apiVersion)
@@ -72,7 +72,7 @@ func splitAPIVersion(apiVersion string) (group, version string) {
 	return "", apiVersion
 }
 
-// APIVersion returns the apiVersion of a group and a version.
+// APIVersion returns the apiVersion for a group and a version.
 func APIVersion(group, version string) string {
 	return schema.GroupVersion{Group: group, Version: version}.String()
 }
@@ -80,8 +80,8 @@ func APIVersion(group, version string) string {
 // neverRead are resources that a snapshot never contains, even if a plugin reads them.
 func neverRead() []string { return []string{"secrets", "configmaps", "events", "serviceaccounts"} }
 
-// CustomKind returns the kind with the name of a resource and its group, such as
-// nodemetrics.example.com, which a plugin reads. The API server knows the rest.
+// CustomKind returns the kind with a resource's name and group, such as nodemetrics.example.com,
+// which a plugin reads. The API server knows the rest.
 func CustomKind(groupResource string) (*Kind, error) {
 	resource, group, _ := strings.Cut(groupResource, ".")
 	if resource == "" || strings.ContainsAny(groupResource, "/* ") {
@@ -116,8 +116,8 @@ func Kinds() []*Kind {
 			fields: reads(podFields()).filter("spec.volumes", isVolumeRead).filter("status.conditions",
 				isConditionRead).filter("spec.containers.volumeMounts", isMountRead).filter("spec.initContainers.volumeMounts",
 				isMountRead),
-			// The bundled plugin gpupacking reads the indices of devices; its arguments name the annotation.
-			// The device plugin of gpushare reads all three.
+			// The bundled plugin gpupacking reads the device indices; its arguments name the annotation. The
+			// gpushare device plugin reads all three.
 			numbers: []string{"ALIYUN_COM_GPU_MEM_IDX", "ALIYUN_COM_GPU_MEM_ASSUME_TIME", "ALIYUN_COM_GPU_MEM_ASSIGNED"},
 		},
 	}, policyKinds(), ownerKinds(), storageKinds(), deviceKinds(), groupKinds(), admissionKinds(),

@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// RecordingFormat identifies a recording: a snapshot, and the changes of its objects afterwards.
+// RecordingFormat identifies a recording: a snapshot, and the changes to its objects afterwards.
 const RecordingFormat = "pmk-sched.io/recording"
 
-// Recording describes the changes of a recording.
+// Recording describes the changes in a recording.
 type Recording struct {
-	// Seconds is the length of the recording.
+	// Seconds is the recording's length.
 	Seconds float64 `json:"seconds"`
 	Events  int     `json:"events"`
-	// Bytes is the size of the events before compression.
+	// Bytes is the events' size before compression.
 	Bytes int64 `json:"bytes"`
 	// Listed is the number of times that a kind's objects were listed again, because the API server
 	// did not have the changes since the last event any more.

@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// RoleName is the name of the [Role] objects for snapshots.
+// RoleName names the [Role] objects for snapshots.
 const RoleName = "pmk-sched-snapshot"
 
-// RecordingRoleName is the name of the [Role] objects for recordings, which list and watch.
+// RecordingRoleName names the [Role] objects for recordings, which list and watch.
 const RecordingRoleName = "pmk-sched-record"
 
 // Role returns a ServiceAccount in a namespace, a ClusterRole that permits verbs for the kinds, and

@@ -8,7 +8,7 @@ import (
 // object is a Kubernetes object as decoded JSON.
 type object = map[string]any
 
-// reads returns the tree of a kind's fields, including the fields of every object: its type and the
+// reads returns the tree of a kind's fields, including the fields in every object: its type and the
 // metadata that schedulers read.
 func reads(f fields) *tree {
 	metadata := fields{
@@ -24,7 +24,7 @@ func reads(f fields) *tree {
 }
 
 // Strip returns a copy of an object, decoded JSON, with only the fields that a scheduler reads. It
-// shares the values of the fields with the object.
+// shares the fields' values with the object.
 func (k *Kind) Strip(o map[string]any) map[string]any {
 	kept, _ := k.fields.copyFields(o).(object)
 	if k.Custom {
@@ -65,7 +65,7 @@ func isNumbers(text string) bool {
 	return true
 }
 
-// UID returns the UID of an object, or "" if it has none.
+// UID returns an object's UID, or "" if it has none.
 func UID(o map[string]any) string {
 	metadata, _ := o["metadata"].(object)
 	text, _ := metadata["uid"].(string)

@@ -11,7 +11,7 @@ type treatment int
 const (
 	plain treatment = iota // kept: numbers, quantities, enumerations, and names that identify no one
 	name                   // a name or a value of a label, or a list of them: replaced
-	// the key of a label or a taint, or a list of keys: replaced unless it belongs to Kubernetes
+	// a label's or a taint's key, or a list of keys: replaced unless it belongs to Kubernetes
 	key
 	labels            // a map of labels
 	selector          // a LabelSelector
@@ -19,7 +19,7 @@ const (
 	fieldRequirements // the same on fields, whose keys are fields
 	taints            // a taint or a toleration, or a list of them: key, operator, value and effect
 	uid               // a UID: replaced by another
-	// the name of a request, or an alternative's name after a slash, or a list of names
+	// a request's name, or an alternative's name after a slash, or a list of names
 	requestName
 	image     // the name of an image, or a list of them: replaced, so that equal names stay equal
 	owners    // owner references
@@ -28,7 +28,7 @@ const (
 	whole     // kept with all its fields; an Anonymizer removes fields that are not in the tree
 )
 
-// fields are the fields of a kind that a scheduler reads: dotted paths, which lead into lists
+// fields are the fields in a kind that a scheduler reads: dotted paths, which lead into lists
 // without an index.
 type fields map[string]treatment
 
@@ -45,7 +45,7 @@ func (f fields) with(prefix string, more fields) fields {
 type tree struct {
 	children  map[string]*tree
 	treatment treatment
-	// reads reports whether a scheduler reads an element of a list. If it is nil, a scheduler reads
+	// reads reports whether a scheduler reads an element in a list. If it is nil, a scheduler reads
 	// all elements.
 	reads func(element map[string]any) bool
 }
@@ -58,7 +58,7 @@ func newTree(f fields) *tree {
 	return root
 }
 
-// at returns the node of a path, which is added if it is not there.
+// at returns the node at a path, which is added if it is not there.
 func (t *tree) at(path string) *tree {
 	for part := range strings.SplitSeq(path, ".") {
 		if t.children == nil {
@@ -74,14 +74,14 @@ func (t *tree) at(path string) *tree {
 	return t
 }
 
-// filter keeps only the elements of a list that reads returns true for.
+// filter keeps only the elements in a list that reads returns true for.
 func (t *tree) filter(path string, reads func(element map[string]any) bool) *tree {
 	t.at(path).reads = reads
 	return t
 }
 
-// copyFields returns the fields of a value that are in the tree. A value that has another type than
-// the tree expects is dropped.
+// copyFields returns a value's fields that are in the tree. A value that has another type than the
+// tree expects is dropped.
 func (t *tree) copyFields(value any) any {
 	if t.children == nil || t.treatment == whole {
 		return value

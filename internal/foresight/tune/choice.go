@@ -12,7 +12,7 @@ import (
 type Choice struct {
 	Objective string `json:"objective"`
 	Point     string `json:"point"`
-	// Figure is the point's, on the snapshots that were held out, or else on those of the search.
+	// Figure is the point's, on the snapshots that were held out, or else on the search's snapshots.
 	// Preset is the best preset there, and PresetFigure its figure.
 	Figure       float64 `json:"figure"`
 	Preset       string  `json:"preset"`
@@ -81,7 +81,7 @@ func surpasses(objectives []Objective, o int, a, b []Figures) bool {
 }
 
 // Compare compares the chosen points with the presets, whose names begin with [Preset]. chosen are
-// the names of points by objective.
+// the points' names by objective.
 func Compare(objectives []Objective, points []Point, chosen []string) []Choice {
 	all := []Choice{}
 	heldOut := slices.ContainsFunc(points, func(p Point) bool { return p.HeldOut != nil })

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// costs returns figures of which less is better.
+// costs returns figures for which less is better.
 func costs(objectives []Objective, f Figures) Figures {
 	c := slices.Clone(f)
 	for i, o := range objectives {

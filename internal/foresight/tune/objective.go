@@ -25,7 +25,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 )
 
-// Objective is a figure of a simulation to improve.
+// Objective is a figure from a simulation to improve.
 type Objective struct {
 	Name string `json:"name"`
 	// Higher is set if more is better.
@@ -34,7 +34,7 @@ type Objective struct {
 	Meaning string `json:"meaning"`
 }
 
-// Names of objectives.
+// Objective names.
 const (
 	EmptyNodes = "empty-nodes"
 	Spread     = "spread"
@@ -77,10 +77,10 @@ func ParseObjectives(text string) ([]Objective, error) {
 	return found, nil
 }
 
-// Figures are the values of the objectives, in their order.
+// Figures are the objectives' values, in their order.
 type Figures []float64
 
-// Measure returns the figures of a simulation.
+// Measure returns a simulation's figures.
 func Measure(objectives []Objective, r *report.Report) Figures {
 	f := make(Figures, len(objectives))
 	for i, o := range objectives {
@@ -118,7 +118,7 @@ func measure(name string, s *report.Summary) float64 {
 	return float64(s.Unplaced)
 }
 
-// Mean returns the mean figures of several snapshots.
+// Mean returns the mean figures for several snapshots.
 func Mean(all []Figures) Figures {
 	mean := make(Figures, len(all[0]))
 	for _, f := range all {

@@ -20,7 +20,7 @@ type Result struct {
 	Scheduler string `json:"scheduler"`
 	Scenario  string `json:"scenario"`
 	Seed      uint64 `json:"seed"`
-	// Snapshots are the files of the search, HeldOut the files that it did not see.
+	// Snapshots are the files for the search, HeldOut the files that it did not see.
 	Snapshots  []string    `json:"snapshots"`
 	HeldOut    []string    `json:"heldOut"`
 	Objectives []Objective `json:"objectives"`
@@ -29,7 +29,7 @@ type Result struct {
 	Points []Point `json:"points"`
 	// Choices are the points to use for one objective.
 	Choices []Choice `json:"choices"`
-	// Trials are all candidates in the order of the search.
+	// Trials are all candidates in the search's order.
 	Trials []Trial `json:"trials"`
 	// Programs are the programs that ran, Notes the simulations' deviations, and Unknown the result's
 	// limits.
@@ -42,8 +42,8 @@ type Result struct {
 type Point struct {
 	Name string `json:"name"`
 	From string `json:"from,omitempty"`
-	// Front is set if no candidate is better on the snapshots of the search, HeldOutFront if no other
-	// point is better on the snapshots that were held out.
+	// Front is set if no candidate is better on the search's snapshots, HeldOutFront if no other point
+	// is better on the snapshots that were held out.
 	Front        bool `json:"front"`
 	HeldOutFront bool `json:"heldOutFront"`
 	// Figures are means over the search's snapshots, HeldOut over the snapshots that were held out:

@@ -19,7 +19,7 @@ type Setting struct {
 type Candidate struct {
 	// Name is the unique name of a given candidate, or of one that the search has found.
 	Name string `json:"name"`
-	// From is the name of the candidate that this one was changed from.
+	// From names the candidate that this one was changed from.
 	From string `json:"from,omitempty"`
 	// Levels are the index of each setting's value. They are nil if a given candidate has other
 	// values: it is then not changed.
@@ -29,7 +29,7 @@ type Candidate struct {
 // Trial is a candidate with its figures. They are nil if it failed.
 type Trial struct {
 	Candidate
-	// Figures are means over the snapshots, BySnapshot the figures of each.
+	// Figures are means over the snapshots, BySnapshot the figures for each.
 	Figures    Figures   `json:"figures"`
 	BySnapshot []Figures `json:"bySnapshot"`
 	Error      string    `json:"error,omitempty"`
@@ -51,8 +51,8 @@ type Search struct {
 	random *rand.Rand
 }
 
-// Run evaluates the given candidates, then samples, then neighbors of the front. try returns a
-// trial for each candidate.
+// Run evaluates the given candidates, then samples, then the front's neighbors. try returns a trial
+// for each candidate.
 func (s *Search) Run(given []Candidate, try func([]Candidate) ([]Trial, error)) ([]Trial, error) {
 	s.trials, s.random = nil, rand.New(rand.NewPCG(s.Seed, 0))
 	next := given
@@ -104,7 +104,7 @@ func (s *Search) sample(n int) []Candidate {
 	return found
 }
 
-// refine returns neighbors of the front.
+// refine returns the front's neighbors.
 func (s *Search) refine(n int) []Candidate {
 	all := make([]Figures, len(s.trials))
 	for i := range s.trials {

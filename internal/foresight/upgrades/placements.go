@@ -49,7 +49,7 @@ type Difference struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// ComparePlacements compares the results of simulations with the same scenario on the same
+// ComparePlacements compares the results from simulations with the same scenario on the same
 // snapshot. Each list has at least one result.
 func ComparePlacements(from, to []*report.Report) *Placements {
 	p := &Placements{
@@ -117,7 +117,7 @@ func agreed(nodes []string, of func(node string) string) (value string, ok bool)
 	return value, true
 }
 
-// zonesOf returns the zones of the nodes.
+// zonesOf returns the nodes' zones.
 func zonesOf(r *report.Report) map[string]string {
 	zones := map[string]string{}
 	before, _ := r.State()
@@ -136,8 +136,7 @@ func reasonOf(r *report.Report, o report.Outcome) string {
 	return ""
 }
 
-// Side is the number of a scheduler's runs. Ordered is set if it breaks ties in an order, and not
-// at random.
+// Side counts a scheduler's runs. Ordered is set if it breaks ties in an order, and not at random.
 type Side struct {
 	Runs    int
 	Ordered bool

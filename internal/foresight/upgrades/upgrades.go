@@ -22,7 +22,7 @@ type Result struct {
 	// Blocked is the reason why the scheduler cannot run at To, and Needs are remedies.
 	Blocked string   `json:"blocked,omitempty"`
 	Needs   []string `json:"needs,omitempty"`
-	// Changes describe the conversion of the configuration, Warnings its losses.
+	// Changes describe the configuration's conversion, Warnings its losses.
 	Changes  []string `json:"changes,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
 	// Placements are nil if the scheduler cannot run at To.
@@ -34,9 +34,9 @@ type Result struct {
 	Unknown []string `json:"unknown"`
 }
 
-// Tables are the differences that the tables of the releases contain.
+// Tables are the differences that the releases' tables contain.
 type Tables struct {
-	// Gates are all feature gates of kube-scheduler whose default or lock differs.
+	// Gates are all kube-scheduler feature gates whose default or lock differs.
 	Gates   []Gate   `json:"gates"`
 	Plugins []Plugin `json:"plugins"`
 	// Fixed are the known problems that the scheduler meets at From and not at To, and New those that
@@ -51,13 +51,13 @@ type Gate struct {
 	Name string `json:"name"`
 	From string `json:"from"`
 	To   string `json:"to"`
-	// Scheduling is set if the gate changes decisions of the scheduler, or fields that it reads.
+	// Scheduling is set if the gate changes the scheduler's decisions, or fields that it reads.
 	Scheduling bool `json:"scheduling"`
-	// Set is the value that the flags of the scheduler set; nil if they do not.
+	// Set is the value that the scheduler's flags set; nil if they do not.
 	Set *bool `json:"set,omitempty"`
 }
 
-// Plugin is a plugin of a profile that differs: the extension points at which it runs, and its
+// Plugin is a plugin in a profile that differs: the extension points at which it runs, and its
 // weight when it scores.
 type Plugin struct {
 	Profile string   `json:"profile"`
@@ -84,7 +84,7 @@ func (r *Result) Worse() bool {
 	return r.Blocked != "" || len(r.New) > 0 || r.Placements != nil && len(r.Placements.Differences) > 0
 }
 
-// Compare compares the tables of two releases for a scheduler.
+// Compare compares two releases' tables for a scheduler.
 func Compare(from, to *Scheduler) (*Tables, error) {
 	t := &Tables{Gates: CompareGates(from.Release, to.Release, from.Gates), Plugins: []Plugin{}}
 	var running [2][]profiles.Running
@@ -126,14 +126,14 @@ func CompareGates(from, to versions.Release, set map[string]bool) []Gate {
 	return gates
 }
 
-// without returns the problems of a list whose issue another list does not have.
+// without returns the problems in a list whose issue another list does not have.
 func without(list, other []inspect.KnownProblem) []inspect.KnownProblem {
 	return slices.DeleteFunc(slices.Clone(list), func(p inspect.KnownProblem) bool {
 		return slices.ContainsFunc(other, func(o inspect.KnownProblem) bool { return o.Issue == p.Issue })
 	})
 }
 
-// comparePlugins returns the plugins of a profile that differ, by name.
+// comparePlugins returns the plugins in a profile that differ, by name.
 func comparePlugins(from, to profiles.Running) []Plugin {
 	found := map[string]*Plugin{}
 	at := func(name string) *Plugin {

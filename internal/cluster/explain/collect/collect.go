@@ -1,4 +1,5 @@
-// Package collect reads the input of package explain from an API server, and explains pods with it.
+// Package collect reads the input for package explain from an API server, and explains pods with
+// it.
 package collect
 
 import (
@@ -21,7 +22,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 )
 
-// page is the page size of lists.
+// page is the page size for lists.
 const page = 500
 
 // reader reads the objects that concern one pod.
@@ -121,8 +122,8 @@ func (r *reader) nodes(ctx context.Context) error {
 	return nil
 }
 
-// usage adds up the usage of the pods on each node. It keeps no pod except those that may be the
-// pod's scheduler.
+// usage adds up the pods' usage on each node. It keeps no pod except those that may be the pod's
+// scheduler.
 func (r *reader) usage(ctx context.Context) error {
 	used := map[string]*explain.Usage{}
 	running := metav1.ListOptions{FieldSelector: "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"}
@@ -154,7 +155,7 @@ func (r *reader) classes(ctx context.Context) error {
 	return nil
 }
 
-// claims reads the claims of the pod's volumes, in their order.
+// claims reads the claims for the pod's volumes, in their order.
 func (r *reader) claims(ctx context.Context) error {
 	for i := range r.in.Pod.Spec.Volumes {
 		v := &r.in.Pod.Spec.Volumes[i]

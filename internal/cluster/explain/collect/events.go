@@ -14,7 +14,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 )
 
-// listEvents lists events of the pod's namespace, the last one first.
+// listEvents lists events in the pod's namespace, the last one first.
 func (r *reader) listEvents(ctx context.Context, selector string) (events []corev1.Event, err error) {
 	options, client := metav1.ListOptions{FieldSelector: selector}, r.kube.CoreV1().Events(r.in.Namespace)
 	for list, listErr := range pages(ctx, r, "events in namespace "+r.in.Namespace, client.List, options) {
@@ -27,7 +27,7 @@ func (r *reader) listEvents(ctx context.Context, selector string) (events []core
 	return events, err
 }
 
-// events reads the events of the pod, and of former pods with its name.
+// events reads the events about the pod, and about former pods with its name.
 func (r *reader) events(ctx context.Context) (err error) {
 	events, err := r.listEvents(ctx, "involvedObject.kind=Pod,involvedObject.name="+r.in.Name)
 	for _, e := range events {
@@ -114,7 +114,7 @@ func (r *reader) ended(ctx context.Context) error {
 	return nil
 }
 
-// refusals reads the events of the workloads that may not create the pod. The pod is named after
+// refusals reads the events about the workloads that may not create the pod. The pod is named after
 // the workload, after a workload that it owns (a Deployment's ReplicaSets), or after one of its
 // pods.
 func (r *reader) refusals(ctx context.Context) error {

@@ -18,8 +18,8 @@ import (
 // maxConfigurations bounds how many pods with a kube-scheduler are asked for their configuration.
 const maxConfigurations = 20
 
-// addProcess keeps a running pod that may be the scheduler of the pod: if it was not found yet, a
-// pod with a kube-scheduler that pmk-sched did not install, or one that names the scheduler.
+// addProcess keeps a running pod that may be the pod's scheduler: if it was not found yet, a pod
+// with a kube-scheduler that pmk-sched did not install, or one that names the scheduler.
 func (r *reader) addProcess(pod *corev1.Pod) {
 	if slices.ContainsFunc(r.in.Schedulers, func(s explain.Scheduler) bool { return s.Name == r.schedulerName() }) {
 		return
@@ -30,7 +30,7 @@ func (r *reader) addProcess(pod *corev1.Pod) {
 	}
 }
 
-// schedulerName returns the name of the pod's scheduler.
+// schedulerName returns the pod's scheduler name.
 func (r *reader) schedulerName() string {
 	if name := r.in.Pod.Spec.SchedulerName; name != "" {
 		return name
@@ -55,8 +55,8 @@ func (r *reader) processOf(pod *corev1.Pod) *corev1.Container {
 	return &pod.Spec.Containers[at]
 }
 
-// likeness is 1 if the name of a pod or its namespace begins with the scheduler's name, else 0. It
-// is 0 for the default scheduler: "default" is a namespace's name.
+// likeness is 1 if a pod's name or namespace begins with the scheduler's name, else 0. It is 0 for
+// the default scheduler: "default" is a namespace's name.
 func (r *reader) likeness(pod *corev1.Pod) int {
 	name := strings.TrimSuffix(r.schedulerName(), "-scheduler")
 	if r.schedulerName() == corev1.DefaultSchedulerName {
@@ -80,8 +80,8 @@ func schedulerFlag(c *corev1.Container) []string {
 	return names
 }
 
-// others adds the schedulers of the kept pods, by a flag or by the configuration that they mount.
-// The name of the others remains unknown.
+// others adds the schedulers in the kept pods, by a flag or by the configuration that they mount.
+// The other schedulers' names remain unknown.
 func (r *reader) others(ctx context.Context) error {
 	slices.SortStableFunc(r.processes, func(a, b corev1.Pod) int { return r.likeness(&b) - r.likeness(&a) })
 	for i := range r.processes {

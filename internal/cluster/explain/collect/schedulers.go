@@ -23,13 +23,13 @@ import (
 )
 
 const (
-	// defaultLease is the lease of the default scheduler.
+	// defaultLease is the default scheduler's lease.
 	defaultLease = "kube-scheduler"
 	// leaseSlack is the time beyond its duration after which a lease counts as expired: clocks differ.
 	leaseSlack = 5 * time.Second
 )
 
-// schedulers finds the schedulers of the cluster: schedulers that pmk-sched installed, the default
+// schedulers finds the cluster's schedulers: schedulers that pmk-sched installed, the default
 // scheduler, and others by their leases.
 func (r *reader) schedulers(ctx context.Context) error {
 	deployments, err := kubeapi.Read(ctx, r.retry, "list schedulers",
@@ -63,7 +63,7 @@ func (r *reader) schedulers(ctx context.Context) error {
 }
 
 // defaultScheduler finds the default scheduler by its static pods and its lease. With
-// --leader-elect=false it has no lease, and outside of the cluster no pods.
+// --leader-elect=false it has no lease, and outside the cluster no pods.
 func (r *reader) defaultScheduler(ctx context.Context) error {
 	pods, err := kubeapi.Read(ctx, r.retry, "list the pods of default schedulers",
 		func(ctx context.Context) ([]corev1.Pod, error) {
@@ -139,7 +139,7 @@ func (r *reader) leases(ctx context.Context) ([]coordinationv1.Lease, error) {
 		}))
 }
 
-// leaseHolder adds the scheduler of a lease, unless it is known. A lease is named after its
+// leaseHolder adds the scheduler that holds a lease, unless it is known. A lease is named after its
 // scheduler.
 func (r *reader) leaseHolder(lease *coordinationv1.Lease, known map[string]bool) {
 	where := lease.Namespace + "/" + lease.Name
@@ -191,7 +191,7 @@ func (r *reader) installed(ctx context.Context, d *appsv1.Deployment, leases []c
 	return nil
 }
 
-// Profiles returns the names of the profiles in the configuration that a Deployment mounts.
+// Profiles returns the profile names in the configuration that a Deployment mounts.
 func Profiles(ctx context.Context, kube kubernetes.Interface, retry *kubeapi.Retrier,
 	d *appsv1.Deployment) ([]string, error) {
 	r := &reader{kube: kube, retry: retry}
@@ -199,8 +199,8 @@ func Profiles(ctx context.Context, kube kubernetes.Interface, retry *kubeapi.Ret
 	return c.names, err
 }
 
-// configuration reads the configuration that a pod mounts. release is the release of its scheduler,
-// or empty if it is unknown.
+// configuration reads the configuration that a pod mounts. release is its scheduler's release, or
+// empty if it is unknown.
 func (r *reader) configuration(ctx context.Context, namespace string, pod *corev1.PodSpec,
 	release string) (found configuration, err error) {
 	for _, v := range pod.Volumes {

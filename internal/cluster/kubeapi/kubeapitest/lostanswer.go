@@ -1,4 +1,4 @@
-// Package kubeapitest provides failures of an API server for tests to inject into clients.
+// Package kubeapitest provides API server failures for tests to inject into clients.
 package kubeapitest
 
 import (

@@ -19,8 +19,8 @@ func (r *Redactor) Value(value any) any {
 	return value
 }
 
-// leaf redacts a string. Text with an object of kind Secret is removed completely: any field may be
-// a secret.
+// leaf redacts a string. Text with a Secret object is removed completely: any field may be a
+// secret.
 func (r *Redactor) leaf(text string) string {
 	if secretObject.MatchString(text) {
 		return marker + " (it has an object of kind Secret)"
@@ -42,7 +42,7 @@ func (r *Redactor) object(o map[string]any) map[string]any {
 		case key == "annotations":
 			redacted[key] = r.annotations(value)
 		case isEnv && hasValue && len(o) == 2 && key == "value" && text != "":
-			// an environment variable, or a parameter of that form
+			// an environment variable, or a parameter in that form
 			redacted[key] = marker
 		case isText && text != "" && isSensitiveKey(key) && !plain.MatchString(text):
 			redacted[key] = marker
@@ -53,7 +53,7 @@ func (r *Redactor) object(o map[string]any) map[string]any {
 	return redacted
 }
 
-// sizes replaces the values of a map by their sizes.
+// sizes replaces the values in a map by their sizes.
 func sizes(value any) any {
 	data, ok := value.(map[string]any)
 	if !ok {

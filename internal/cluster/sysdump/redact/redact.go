@@ -11,16 +11,16 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// marker takes the place of a secret.
+// marker replaces a secret.
 const marker = "REDACTED"
 
 const (
-	// shortest is the length of a value from which on it is searched for in other text. Shorter ones
-	// occur in ordinary words.
+	// shortest is the length from which on a value is searched for in other text. Shorter ones occur
+	// in ordinary words.
 	shortest = 6
 	// longLine is the line length from which on a key's line is searched for alone.
 	longLine = 32
-	// longest is the length of a value up to which it is searched for: longer ones are archives.
+	// longest is the length up to which a value is searched for: longer ones are archives.
 	longest = 64 << 10
 )
 
@@ -34,8 +34,8 @@ type Redactor struct {
 // New returns a redactor that knows no values.
 func New() *Redactor { return &Redactor{known: map[string]struct{}{}} }
 
-// Learn makes the redactor remove a value from all text, in base64 too. Of text in YAML, such as a
-// kubeconfig, it learns the values of its sensitive fields too.
+// Learn makes the redactor remove a value from all text, in base64 too. In YAML text, such as a
+// kubeconfig, it learns the values in sensitive fields too.
 func (r *Redactor) Learn(value []byte) {
 	if len(value) > longest {
 		return
@@ -78,7 +78,7 @@ func (r *Redactor) replaceKnown(text string) string {
 	return r.replacer.Replace(text)
 }
 
-// LearnEncoded makes the redactor learn a value that is in base64, as in an object of kind Secret.
+// LearnEncoded makes the redactor learn a value that is in base64, as in a Secret object.
 func (r *Redactor) LearnEncoded(value string) {
 	r.Learn([]byte(value))
 	if decoded, err := base64.StdEncoding.DecodeString(value); err == nil {
@@ -97,8 +97,8 @@ func replacerOf(values []string) *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
-// LearnSecret makes the redactor learn the values in an object of kind Secret, by their keys.
-// Certificates and namespaces are not secret.
+// LearnSecret makes the redactor learn the values in a Secret object, by their keys. Certificates
+// and namespaces are not secret.
 func (r *Redactor) LearnSecret(data map[string][]byte) {
 	for key, value := range data {
 		if key != "namespace" && !strings.HasSuffix(key, ".crt") {

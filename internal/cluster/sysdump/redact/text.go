@@ -28,16 +28,15 @@ var (
 		`(?i)(authorization["']?[ \t]*[:=][ \t]*["'\[]*)(?:(basic|bearer|digest|negotiate)[ \t]+)?[^\s"'\]]+`)
 	bearer   = regexp.MustCompile(`(?i)(\bbearer[ \t]+)[A-Za-z0-9._~+/=-]{8,}`)
 	userInfo = regexp.MustCompile(`(://)[^\s/@:"']*:[^\s/@"']+@`)
-	// secretObject matches text that has an object of kind Secret in YAML or JSON, escaped in JSON
-	// too.
+	// secretObject matches text that has a Secret object in YAML or JSON, escaped in JSON too.
 	secretObject = regexp.MustCompile(`\bkind\\*["']?[ \t]*:[ \t]*\\*["']?Secret(?:List)?\b`)
 )
 
-// isSensitiveKey reports whether a field of that name has a secret.
+// isSensitiveKey reports whether a field with that name has a secret.
 func isSensitiveKey(name string) bool { return sensitiveKey.MatchString(name) }
 
 // Text removes secrets from text: the learned values, private keys, tokens, passwords in URLs and
-// values of sensitive names.
+// values with sensitive names.
 func (r *Redactor) Text(text string) string {
 	text = r.replaceKnown(text)
 	text = replacerOf(sensitiveFieldsOf(text)).Replace(text)
@@ -66,7 +65,7 @@ func sensitiveFieldsOf(text string) []string {
 
 var sensitiveAnywhere = regexp.MustCompile(`(?i)` + sensitiveName + `["']?[ \t]*:`)
 
-// redactAssignment replaces the value of an assignment.
+// redactAssignment replaces an assignment's value.
 func redactAssignment(text string) string {
 	m := assignment.FindStringSubmatch(text)
 	value := m[2]

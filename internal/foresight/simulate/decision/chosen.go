@@ -25,12 +25,12 @@ type Chosen struct {
 	// Best is the node with the best score, and Lacks the difference of this node's score to it.
 	Best  string `json:"best,omitempty"`
 	Lacks int64  `json:"lacks"`
-	// Differences are by plugin and extender, in the order of how much they lower the node's score
-	// against Best.
+	// Differences are by plugin and extender, ordered by how much they lower the node's score against
+	// Best.
 	Differences []Difference `json:"differences,omitempty"`
 	// Changes are weights with which the node would have the best score, each alone.
 	Changes []Change `json:"changes,omitempty"`
-	// Refusals are the plugins and extenders that refuse the node. All of them have to change.
+	// Refusals are the plugins and extenders that refuse the node. All have to change.
 	Refusals []Refusal `json:"refusals,omitempty"`
 	// Fixes would make the pod fit on the node, as far as they follow from the node and the pods on
 	// it.
@@ -151,8 +151,8 @@ func (r *Result) changes(node Node) []Change {
 	return all
 }
 
-// winningWeight returns the weight nearest to the weight of s with which the node beats all others.
-// With the weight w+d the node is ahead of another one by lead + d×ahead/w.
+// winningWeight returns the weight nearest to s's weight with which the node beats all others. With
+// the weight w+d the node is ahead of another one by lead + d×ahead/w.
 func (r *Result) winningWeight(node Node, s Score) (int64, bool) {
 	w, least, most := s.Weight, int64(0), int64(maxWeight)
 	for _, other := range r.Nodes {

@@ -1,5 +1,5 @@
-// Package decision describes the decision of a scheduler about one pod: for each node, which plugin
-// or extender refused it, or its scores. It does no I/O.
+// Package decision describes a scheduler's decision about one pod: for each node, which plugin or
+// extender refused it, or its scores. It does no I/O.
 package decision
 
 import (
@@ -9,30 +9,30 @@ import (
 	"slices"
 )
 
-// Input contains the observations of a scheduler.
+// Input contains the observations about a scheduler.
 type Input struct {
 	Namespace, Pod     string
 	Release, Scheduler string
-	// Nodes are the names of all nodes.
+	// Nodes are all nodes' names.
 	Nodes []string
-	// Filters are the plugins that may refuse nodes, in the order of the scheduler.
+	// Filters are the plugins that may refuse nodes, in the scheduler's order.
 	Filters []Filter
-	// Passed are the nodes that passed all plugins. Stages are the nodes that each extender left,
-	// in the order of the extenders. After an extender that left no node the stages are missing.
+	// Passed are the nodes that passed all plugins. Stages are the nodes that each extender left, in
+	// the extenders' order. After an extender that left no node the stages are missing.
 	Passed []string
 	Stages []Stage
 	// Scores are nil if the scheduler did not score: at most one node was left.
 	Scores *Scores
-	// Weights are the plugins' weights, ExtenderWeights the weights of extenders that score.
+	// Weights are the plugins' weights, ExtenderWeights the weights for extenders that score.
 	Weights, ExtenderWeights map[string]int64
 	// Selected is the node that the scheduler selected, Message why it selected none. Examined reports
 	// that it examined the nodes: it may have failed before.
 	Selected, Message string
 	Examined          bool
-	// From is the node of the pod before; Evicted are the pods that made room for it.
+	// From is the pod's node before; Evicted are the pods that made room for it.
 	From    string
 	Evicted []string
-	// Notes are differences of the scheduler from the one that a deployment runs.
+	// Notes are the scheduler's differences from the one that a deployment runs.
 	Notes []string
 }
 
@@ -63,8 +63,7 @@ type Result struct {
 	Node    string `json:"node,omitempty"`
 	From    string `json:"from,omitempty"`
 	Message string `json:"message,omitempty"`
-	// Evicted are the pods that made room for it. The refusals of the nodes are from before the
-	// eviction.
+	// Evicted are the pods that made room for it. The nodes' refusals are from before the eviction.
 	Evicted []string `json:"evicted,omitempty"`
 	// Tied are the nodes with the best score, if there are several: the scheduler selects one of them
 	// at random.
@@ -95,7 +94,7 @@ type Score struct {
 	// Score is multiplied by Weight; extenders count ten times that.
 	Score  int64 `json:"score"`
 	Weight int64 `json:"weight"`
-	// Extender reports that By is the URL of an extender.
+	// Extender reports that By is an extender's URL.
 	Extender bool `json:"extender,omitempty"`
 }
 
@@ -113,8 +112,8 @@ type Refusal struct {
 // most 100 (prioritizeNodes in pkg/scheduler/schedule_one.go).
 const extenderScale = 10
 
-// New evaluates the observations of a scheduler. chosen is a node to explain in addition. It may be
-// empty.
+// New evaluates the observations about a scheduler. chosen is a node to explain in addition. It may
+// be empty.
 func New(in Input, chosen string) *Result {
 	r := &Result{
 		Namespace: in.Namespace, Pod: in.Pod, Release: in.Release, Scheduler: in.Scheduler,
@@ -203,7 +202,7 @@ func (r *Result) compare(in Input, refused map[string][]string) {
 	}
 }
 
-// missing returns the names of all that are not in some.
+// missing returns the names in all that are not in some.
 func missing(all, some []string) []string {
 	has := make(map[string]bool, len(some))
 	for _, name := range some {
@@ -218,7 +217,7 @@ func missing(all, some []string) []string {
 	return names
 }
 
-// addScores adds the scores of the log.
+// addScores adds the scores in the log.
 func (n *Node) addScores(in Input) {
 	total, ok := in.Scores.Total[n.Name]
 	if !ok {
@@ -264,7 +263,7 @@ func (r *Result) findTies() {
 	}
 }
 
-// countRefusals counts the nodes of each plugin and extender.
+// countRefusals counts the nodes that each plugin and extender refuses.
 func (r *Result) countRefusals(in Input) {
 	count := map[string]*Refusal{}
 	var order []string

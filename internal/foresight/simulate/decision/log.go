@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// Scores are the scores of one scheduling cycle, by node.
+// Scores are the scores in one scheduling cycle, by node.
 type Scores struct {
 	// Total are the sums that the scheduler compares.
 	Total map[string]int64
-	// Plugins are the scores of each plugin, multiplied by its weight.
+	// Plugins are each plugin's scores, multiplied by its weight.
 	Plugins map[string]map[string]int64
-	// Extenders are the scores of each extender as it returned them.
+	// Extenders are each extender's scores as it returned them.
 	Extenders map[string]map[string]int64
 }
 
@@ -35,9 +35,9 @@ func set(in map[string]map[string]int64, by, node string, score int64) {
 var (
 	// logPrefix is the prefix that klog writes before a message.
 	logPrefix = regexp.MustCompile(`^[IWEF]\d{4} [\d:.]+ +\d+ [^\]]+\] `)
-	// logField is a field of a structured message.
+	// logField is a field in a structured message.
 	logField = regexp.MustCompile(` (\w+)=("(?:[^"\\]|\\.)*"|\S+)`)
-	// The messages of 1.20: prioritizeNodes in pkg/scheduler/core/generic_scheduler.go.
+	// The messages at 1.20: prioritizeNodes in pkg/scheduler/core/generic_scheduler.go.
 	oldPlugin   = regexp.MustCompile(`^Plugin (\S+) scores on (\S+) => \[(.*)\]$`)
 	oldNode     = regexp.MustCompile(`\{(\S+) (-?\d+)\}`)
 	oldExtender = regexp.MustCompile(`^(\S+) -> (\S+): (\S+), Score: \((-?\d+)\)$`)
@@ -66,7 +66,7 @@ func ParseLog(log io.Reader, namespace, pod string) (*Scores, error) {
 	}
 }
 
-// logParser collects the scores of the current cycle and keeps the scores from the last cycle that
+// logParser collects the scores in the current cycle and keeps the scores from the last cycle that
 // had any.
 type logParser struct {
 	key, old      string // how new and old releases name the pod
@@ -81,7 +81,7 @@ func (p *logParser) finish() *Scores {
 	return p.last
 }
 
-// message reads one message of the log.
+// message reads one message in the log.
 func (p *logParser) message(text string) error {
 	if !strings.HasPrefix(text, `"`) {
 		return p.oldMessage(text)
@@ -126,7 +126,7 @@ func (p *logParser) message(text string) error {
 	return nil
 }
 
-// oldMessage reads a message of 1.20. The totals do not name the pod; they follow the scores that
+// oldMessage reads a message at 1.20. The totals do not name the pod; they follow the scores that
 // do.
 func (p *logParser) oldMessage(text string) error {
 	if text == "Attempting to schedule pod: "+p.key {

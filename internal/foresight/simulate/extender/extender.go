@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// most bounds a request: the names of very many nodes, and a pod.
+// most bounds a request: very many nodes' names, and a pod.
 const most = 64 << 20
 
 // Service is a running service, one extender for each number. Close it.
@@ -61,10 +61,10 @@ func Start[Args any](
 // the verb.
 func (s *Service) Address() string { return s.url }
 
-// Host returns the host and the port of the service.
+// Host returns the service's host and port.
 func (s *Service) Host() string { return s.host }
 
-// URL returns the address of the extender with a number, without the verb.
+// URL returns the address for the extender with a number, without the verb.
 func (s *Service) URL(number int) string { return s.url + "/" + strconv.Itoa(number) }
 
 // Close stops the service and returns when it has ended. Calls may take until ctx is done.

@@ -62,7 +62,7 @@ func (v *volumes) attachedFor(pod *corev1.Pod) ([]*storagev1.VolumeAttachment, e
 	return attached, nil
 }
 
-// volumesOf returns the names of the volumes for a pod's claims.
+// volumesOf returns the volumes for a pod's claims, by name.
 func (v *volumes) volumesOf(pod *corev1.Pod) (names []string) {
 	for i := range pod.Spec.Volumes {
 		volume, name := &pod.Spec.Volumes[i], ""

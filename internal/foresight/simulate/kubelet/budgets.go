@@ -20,14 +20,14 @@ type Budget struct {
 	Namespace, Name string
 	Selector        labels.Selector
 	Rule            policyv1.PodDisruptionBudgetSpec
-	// Bound is the number of its pods that had a node in the snapshot, and Health the status that its
-	// controller had computed then. Stored is set if the budget has this status.
+	// Bound counts its pods that had a node in the snapshot, and Health the status that its controller
+	// had computed then. Stored is set if the budget has this status.
 	Bound  int
 	Health Health
 	Stored bool
 }
 
-// Health is a budget's status: numbers of pods.
+// Health is a budget's status: pod numbers.
 type Health struct{ Allowed, Healthy, Desired, Expected int }
 
 // NewHealth returns a budget's status for a number of ready pods and the number that its rule
@@ -58,10 +58,10 @@ func (b *Budget) after(bound int) Health {
 	}
 }
 
-// budgets writes the status of PodDisruptionBudgets, as their controller does.
+// budgets writes the status for PodDisruptionBudgets, as their controller does.
 type budgets struct {
 	client dynamic.NamespaceableResourceInterface
-	// all has the budgets of each namespace, and written the status that was written last.
+	// all has the budgets in each namespace, and written the status that was written last.
 	all     map[string][]*Budget
 	written map[*Budget]Health
 	pods    cache.Indexer
@@ -79,7 +79,7 @@ func newBudgets(client dynamic.Interface, o Options) *budgets {
 	return b
 }
 
-// budgetChanged enqueues the budgets of a pod that gets a node, or is deleted from it.
+// budgetChanged enqueues the budgets for a pod that gets a node, or is deleted from it.
 func (a *Actors) budgetChanged(o any) {
 	if last, ok := o.(cache.DeletedFinalStateUnknown); ok {
 		o = last.Obj
@@ -89,7 +89,7 @@ func (a *Actors) budgetChanged(o any) {
 	}
 }
 
-// update writes the status of the budgets in a namespace.
+// update writes the status for the budgets in a namespace.
 func (b *budgets) update(ctx context.Context, namespace string) error {
 	pods, err := b.pods.ByIndex(cache.NamespaceIndex, namespace)
 	if err != nil {

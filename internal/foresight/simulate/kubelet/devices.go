@@ -15,9 +15,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// devices releases the ResourceClaims of pods that are gone, as the garbage collector and the claim
-// controller do (pkg/controller/resourceclaim, syncClaim), and reports as drivers do that allocated
-// devices are ready to be bound.
+// devices releases the ResourceClaims for pods that are gone, as the garbage collector and the
+// claim controller do (pkg/controller/resourceclaim, syncClaim), and reports as drivers do that
+// allocated devices are ready to be bound.
 type devices struct {
 	client dynamic.NamespaceableResourceInterface
 	claims cache.Indexer
@@ -73,7 +73,7 @@ func uidOf(reference any) string {
 	return uid
 }
 
-// release releases the claims of a pod that is gone.
+// release releases the claims for a pod that is gone.
 func (d *devices) release(ctx context.Context, pod string) error {
 	found, err := d.claims.ByIndex(byPod, pod)
 	if err != nil {
@@ -132,7 +132,7 @@ func (d *devices) releaseOne(ctx context.Context, namespace, name, pod string) e
 	return err
 }
 
-// unready returns the allocated devices of a claim that have binding conditions and no status.
+// unready returns the allocated devices in a claim that have binding conditions and no status.
 func unready(claim *unstructured.Unstructured) []map[string]any {
 	results, _, _ := unstructured.NestedSlice(claim.Object, "status", "allocation", "devices", "results")
 	statuses, _, _ := unstructured.NestedSlice(claim.Object, "status", "devices")
@@ -152,7 +152,7 @@ func unready(claim *unstructured.Unstructured) []map[string]any {
 	return all
 }
 
-// prepare reports that the devices of a claim are ready to be bound.
+// prepare reports that a claim's devices are ready to be bound.
 func (d *devices) prepare(ctx context.Context, namespace, name string) error {
 	claims := d.client.Namespace(namespace)
 	claim, err := claims.Get(ctx, name, metav1.GetOptions{})

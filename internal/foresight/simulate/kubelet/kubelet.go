@@ -45,7 +45,7 @@ const (
 	// taskDevice is a ResourceClaim whose devices are not ready, taskGone a pod that was removed.
 	taskDevice = "devices of claim"
 	taskGone   = "devices of pod"
-	// taskBudget are the budgets of a namespace.
+	// taskBudget are the budgets in a namespace.
 	taskBudget = "budgets"
 )
 
@@ -57,15 +57,15 @@ type Options struct {
 	Note func(text string)
 	// Bound, if it is not nil, is called for each pod that gets a node.
 	Bound func(namespace, name string)
-	// Claims is the resource of the ResourceClaims, in a version that the API server serves. If it
-	// is empty, there are none.
+	// Claims is the resource for the ResourceClaims, in a version that the API server serves. If it is
+	// empty, there are none.
 	Claims schema.GroupVersionResource
 	// Budgets are the PodDisruptionBudgets, and BudgetResource is their resource.
 	Budgets        []Budget
 	BudgetResource schema.GroupVersionResource
 }
 
-// Start starts the actors of an API server, and returns when they know its objects. Pods that are
+// Start starts the actors for an API server, and returns when they know its objects. Pods that are
 // being deleted then stay so. wait returns when all have ended, after ctx.
 func Start(ctx context.Context, cfg *rest.Config, o Options) (wait func(), err error) {
 	if o.Log == nil {
@@ -108,7 +108,7 @@ func Start(ctx context.Context, cfg *rest.Config, o Options) (wait func(), err e
 	return func() { <-done }, nil
 }
 
-// watch watches the objects of the actors.
+// watch watches the actors' objects.
 func (a *Actors) watch(ctx context.Context, cfg *rest.Config, o Options) ([]cache.InformerSynced, error) {
 	ready, err := a.watchVolumes(ctx, o.Note)
 	if err != nil {
@@ -132,7 +132,7 @@ func (a *Actors) watch(ctx context.Context, cfg *rest.Config, o Options) ([]cach
 	return append(ready, podsReady), err
 }
 
-// work handles the tasks of the queue, one after the other.
+// work handles the tasks in the queue, one after the other.
 func (a *Actors) work(ctx context.Context) {
 	for {
 		t, shutdown := a.queue.Get()
@@ -178,8 +178,8 @@ func (a *Actors) watchPods(ctx context.Context, cfg *rest.Config,
 	tweak := func(o *metav1.ListOptions) {
 		o.FieldSelector = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 		// Informers list with resource version "0", which the API server answers from its watch cache.
-		// The cache may be behind the loader of the snapshot: a pod that was loaded as being deleted
-		// would arrive as an update, as if the scheduler had evicted it, and would be removed.
+		// The cache may be behind the snapshot's loader: a pod that was loaded as being deleted would
+		// arrive as an update, as if the scheduler had evicted it, and would be removed.
 		if o.ResourceVersion == "0" {
 			o.ResourceVersion = ""
 		}
@@ -219,7 +219,7 @@ func (a *Actors) watchPods(ctx context.Context, cfg *rest.Config,
 	return informer.HasSynced, nil
 }
 
-// identity keeps the fields that identify an object, the time of its deletion and, for budgets, its
+// identity keeps the fields that identify an object, its deletion time and, for budgets, its
 // labels.
 func (a *Actors) identity(o any) (any, error) {
 	m, ok := o.(*metav1.PartialObjectMetadata)

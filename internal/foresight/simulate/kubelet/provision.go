@@ -20,7 +20,7 @@ type provisioning struct {
 	claim *corev1.PersistentVolumeClaim
 	class *storagev1.StorageClass
 	node  *corev1.Node
-	// csiNode may be nil. isDriver is set if there is a CSIDriver with the name of the provisioner.
+	// csiNode may be nil. isDriver is set if there is a CSIDriver with the provisioner's name.
 	csiNode  *storagev1.CSINode
 	isDriver bool
 	// sample is a volume of the class, nil if there is none.
@@ -37,7 +37,7 @@ func isRefusal(err error) bool {
 	return errors.As(err, &r)
 }
 
-// refusedByAPI marks the answer of an API server that refuses an object for its content.
+// refusedByAPI marks the answer from an API server that refuses an object for its content.
 func refusedByAPI(err error) error {
 	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) {
 		return refusal{err}
@@ -45,8 +45,8 @@ func refusedByAPI(err error) error {
 	return err
 }
 
-// volume returns the volume that the provisioner of the class creates. assumed is set if nothing
-// shows which nodes reach it.
+// volume returns the volume that the class's provisioner creates. assumed is set if nothing shows
+// which nodes reach it.
 func (p *provisioning) volume() (pv *corev1.PersistentVolume, assumed bool, err error) {
 	name := "pvc-" + string(p.claim.UID)
 	pv = &corev1.PersistentVolume{
@@ -86,7 +86,7 @@ func (p *provisioning) volume() (pv *corev1.PersistentVolume, assumed bool, err 
 // assumedTopology is an annotation on volumes that show nothing about other volumes in their class.
 const assumedTopology = "pmk-sched.io/assumed-topology"
 
-// inTree is the name prefix of the provisioners in Kubernetes. External provisioners have other
+// inTree is the name prefix for the provisioners in Kubernetes. External provisioners have other
 // names with a slash, and are not CSI drivers.
 const inTree = "kubernetes.io/"
 
@@ -123,7 +123,7 @@ func (p *provisioning) source(name string) corev1.PersistentVolumeSource {
 	return corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/" + name}} // no scheduler reads it
 }
 
-// driver returns the CSI driver of the class on the node, or nil.
+// driver returns the class's CSI driver on the node, or nil.
 func (p *provisioning) driver() *storagev1.CSINodeDriver {
 	if p.csiNode == nil {
 		return nil
@@ -198,7 +198,7 @@ func affinityKeys(affinity *corev1.VolumeNodeAffinity) (keys []string) {
 	return slices.Compact(slices.Sorted(slices.Values(keys)))
 }
 
-// sampleOf returns a volume that the provisioner of a class has made, nil if there is none.
+// sampleOf returns a volume that a class's provisioner has made, nil if there is none.
 func sampleOf(class *storagev1.StorageClass, volumes []*corev1.PersistentVolume) *corev1.PersistentVolume {
 	var found []*corev1.PersistentVolume
 	for _, pv := range volumes {

@@ -16,9 +16,9 @@ import (
 	"k8s.io/component-helpers/storage/volume"
 )
 
-// volumes binds claims as the controllers of volumes do: to the volume that the scheduler has
-// reserved for a claim, or to a new one for the node that it has selected. Claims that do not wait
-// for a pod are left alone: whether they are bound is not the scheduler's decision.
+// volumes binds claims as the volume controllers do: to the volume that the scheduler has reserved
+// for a claim, or to a new one for the node that it has selected. Claims that do not wait for a pod
+// are left alone: whether they are bound is not the scheduler's decision.
 type volumes struct {
 	kube        kubernetes.Interface
 	claims      corelisters.PersistentVolumeClaimLister
@@ -114,7 +114,7 @@ func (v *volumes) reserved(claim *corev1.PersistentVolumeClaim) (*corev1.Persist
 	return nil, nil
 }
 
-// provision creates the volume of a claim for a node.
+// provision creates a claim's volume for a node.
 func (v *volumes) provision(ctx context.Context, claim *corev1.PersistentVolumeClaim,
 	nodeName string) (*corev1.PersistentVolume, error) {
 	p := provisioning{claim: claim}
@@ -151,8 +151,8 @@ func (v *volumes) provision(ctx context.Context, claim *corev1.PersistentVolumeC
 	return created, refusedByAPI(err)
 }
 
-// giveBack removes the selected node of a claim that cannot be provisioned for it, as provisioners
-// do: the scheduler fails the attempt and tries the pod again.
+// giveBack removes the selected node from a claim that cannot be provisioned for it, as
+// provisioners do: the scheduler fails the attempt and tries the pod again.
 func (v *volumes) giveBack(ctx context.Context, claim *corev1.PersistentVolumeClaim, cause error) error {
 	v.note(fmt.Sprintf("the claim %s/%s cannot be provisioned: %v", claim.Namespace, claim.Name, cause))
 	claim = claim.DeepCopy()

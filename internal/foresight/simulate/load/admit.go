@@ -13,9 +13,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
-// RefusedError is returned for an object that the admission of the API server refuses.
+// RefusedError is returned for an object that the API server's admission refuses.
 type RefusedError struct {
-	// Reason is the message of the API server.
+	// Reason is the API server's message.
 	Reason string
 }
 
@@ -73,8 +73,8 @@ func (l *Loader) dryRun(ctx context.Context, t target, body []byte) ([]byte, err
 	return answer, err
 }
 
-// refusal returns the refusal in an answer of the API server. Its user has all permissions, so that
-// only admission forbids something.
+// refusal returns the refusal in an answer from the API server. Its user has all permissions, so
+// that only admission forbids something.
 func refusal(err error) *RefusedError {
 	var status apierrors.APIStatus
 	if !apierrors.IsForbidden(err) || !errors.As(err, &status) {

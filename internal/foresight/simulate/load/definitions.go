@@ -8,8 +8,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
-// missingDefinitions returns a CustomResourceDefinition for each kind of custom resources that
-// objects do not define. It accepts any field, and has the status as a subresource.
+// missingDefinitions returns a CustomResourceDefinition for each custom resource kind that objects
+// do not define. It accepts any field, and has the status as a subresource.
 func missingDefinitions(objects []map[string]any, kinds []*snapshot.Kind) []map[string]any {
 	var given, made []map[string]any
 	for _, o := range objects {
@@ -69,7 +69,7 @@ func newDefinition(kind *snapshot.Kind, versions []string) map[string]any {
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": snapshot.DefinitionKind,
 		"metadata": map[string]any{
 			"name": kind.GroupResource(),
-			// Groups of Kubernetes need it.
+			// Kubernetes groups need it.
 			"annotations": map[string]any{"api-approved.kubernetes.io": "unapproved, for a simulation"},
 		},
 		"spec": map[string]any{

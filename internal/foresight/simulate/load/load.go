@@ -1,4 +1,4 @@
-// Package load creates the objects of a snapshot on an API server that has none.
+// Package load creates a snapshot's objects on an API server that has none.
 package load
 
 import (
@@ -23,7 +23,7 @@ import (
 // parallel is the number of requests at the same time.
 const parallel = 16
 
-// Loader creates objects. Add them in the order of a snapshot, then call Wait.
+// Loader creates objects. Add them in a snapshot's order, then call Wait.
 type Loader struct {
 	served   *served
 	requests *kubeapi.Retrier
@@ -43,9 +43,9 @@ type Loader struct {
 	current *snapshot.Kind
 }
 
-// New returns a loader for an API server. If storage is not nil, it is the storage of the API
-// server, and nodes, pods and claims that come from an API server are written to it directly, since
-// its admission has applied to them.
+// New returns a loader for an API server. If storage is not nil, it is the API server's storage,
+// and nodes, pods and claims that come from an API server are written to it directly, since its
+// admission has applied to them.
 func New(ctx context.Context, cfg *rest.Config, storage Storage, log *zap.Logger) (*Loader, error) {
 	l := &Loader{
 		storage:  storage,
@@ -207,8 +207,8 @@ func (l *Loader) uid(old string) (string, bool) {
 	return replaced, ok
 }
 
-// create creates an object. If the object exists, the answer of an earlier attempt was lost, or the
-// API server itself has created the object: it gets the labels of the snapshot.
+// create creates an object. If the object exists, the answer to an earlier attempt was lost, or the
+// API server itself has created the object: it gets the labels in the snapshot.
 func (l *Loader) create(ctx context.Context, t target, c scenario.Creation, o map[string]any) error {
 	body, err := snapshot.Encode(c.Object)
 	if err != nil {
@@ -237,7 +237,7 @@ func (l *Loader) create(ctx context.Context, t target, c scenario.Creation, o ma
 	return l.learn(o, answer)
 }
 
-// learn remembers the new UID of an object.
+// learn remembers an object's new UID.
 func (l *Loader) learn(o map[string]any, answer []byte) error {
 	var created struct {
 		Metadata struct {
@@ -292,7 +292,7 @@ func (l *Loader) markDeleted(ctx context.Context, t target) error {
 	})
 }
 
-// ensureNamespace creates the namespace of an object if the snapshot does not have it.
+// ensureNamespace creates an object's namespace if the snapshot does not have it.
 func (l *Loader) ensureNamespace(ctx context.Context, t target) error {
 	name := t.namespace
 	if t.kind.Name == "Namespace" {

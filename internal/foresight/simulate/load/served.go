@@ -16,7 +16,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
-// served are the groups and versions of an API server, with a client for each.
+// served are an API server's groups and versions, with a client for each.
 type served struct {
 	clients   map[schema.GroupVersion]rest.Interface
 	resources map[schema.GroupVersion][]string
@@ -63,7 +63,7 @@ func discover(ctx context.Context, cfg *rest.Config, requests *kubeapi.Retrier) 
 	return s, nil
 }
 
-// newClient returns a client of a group and version.
+// newClient returns a client for a group and version.
 func newClient(cfg *rest.Config, gv schema.GroupVersion) (rest.Interface, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.GroupVersion, cfg.NegotiatedSerializer = &gv, scheme.Codecs.WithoutConversion()
@@ -78,8 +78,8 @@ func newClient(cfg *rest.Config, gv schema.GroupVersion) (rest.Interface, error)
 	return client, nil
 }
 
-// client returns the client for objects of a snapshot's kind and version, and their apiVersion. The
-// client is nil if they cannot be created. In the groups policy and storage.k8s.io all versions
+// client returns the client for objects with a snapshot's kind and version, and their apiVersion.
+// The client is nil if they cannot be created. In the groups policy and storage.k8s.io all versions
 // have the fields that schedulers read, so that objects can be created in another version.
 func (s *served) client(kind *snapshot.Kind, version string) (rest.Interface, string) {
 	if kind.Custom {

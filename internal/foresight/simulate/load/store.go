@@ -31,7 +31,7 @@ const (
 	batchBytes   = 512 << 10
 )
 
-// batch is a set of objects that are not yet written.
+// batch holds objects that are not yet written.
 type batch struct {
 	objects []apiserver.Object
 	keys    map[string]bool
@@ -65,10 +65,10 @@ func (l *Loader) Send(ctx context.Context) error {
 	return l.put(ctx, rest.objects)
 }
 
-// storedAs returns the key of an object that is written to the storage, or "" if the API server
+// storedAs returns the key for an object that is written to the storage, or "" if the API server
 // creates it: it must validate an object that is not known to come from an API server, and its
-// admission applies to it. The prefixes are in
-// pkg/kubeapiserver/default_storage_factory_builder.go (SpecialDefaultResourcePrefixes).
+// admission applies to it. The prefixes are in pkg/kubeapiserver/default_storage_factory_builder.go
+// (SpecialDefaultResourcePrefixes).
 func (l *Loader) storedAs(t target, o map[string]any) string {
 	metadata, _ := o["metadata"].(map[string]any)
 	if l.storage == nil || metadata["uid"] == nil || metadata["creationTimestamp"] == nil {
@@ -113,7 +113,7 @@ func (l *Loader) enqueue(t target, o apiserver.Object, old, uid string) (full ba
 	return full
 }
 
-// encode returns an object in the form of the storage, and its UID.
+// encode returns an object in the storage's form, and its UID.
 func encode(t target, c scenario.Creation) ([]byte, string, error) {
 	metadata, _ := c.Object["metadata"].(map[string]any)
 	uid := string(uuid.NewUUID())

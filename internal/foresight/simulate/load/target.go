@@ -38,8 +38,8 @@ func (t target) request(verb string, subresources ...string) *rest.Request {
 	return r
 }
 
-// send sends a request and returns the answer. The error contains the message of the API server,
-// which DoRaw does not decode.
+// send sends a request and returns the answer. The error contains the API server's message, which
+// DoRaw does not decode.
 func send(ctx context.Context, r *rest.Request) ([]byte, error) {
 	result := r.Do(ctx)
 	if err := result.Error(); err != nil {

@@ -22,11 +22,11 @@ import (
 // its end late.
 const readings = 3
 
-// collection collects the outcomes of a Job as they arrive.
+// collection collects a Job's outcomes as they arrive.
 type collection struct {
 	r   *Runner
 	job Job
-	// uid is the UID of the Job, or empty if it is not known yet.
+	// uid is the Job's UID, or empty if it is not known yet.
 	uid      types.UID
 	ignored  map[types.UID]bool // pods that the Job did not create
 	onCell   func(index int) (done func(error))
@@ -36,10 +36,10 @@ type collection struct {
 	active time.Time
 }
 
-// cellState is the state of a simulation.
+// cellState is a simulation's state.
 type cellState struct {
 	collected bool
-	// done ends the step of the simulation. It is nil if the simulation has not started.
+	// done ends the simulation's step. It is nil if the simulation has not started.
 	done     func(error)
 	failed   map[types.UID]bool // pods
 	readings int
@@ -99,7 +99,7 @@ func (c *collection) update(ctx context.Context) (complete bool, err error) {
 }
 
 // ownOnly returns the Job, or nil if another one has its name, and its pods. A user who may create
-// pods in the namespace can give them the labels and the index of a simulation.
+// pods in the namespace can give them a simulation's labels and index.
 func (c *collection) ownOnly(job *batchv1.Job, pods []corev1.Pod) (*batchv1.Job, []corev1.Pod) {
 	if c.uid == "" && job != nil { // the answer to its creation was lost
 		c.uid = job.UID
@@ -122,7 +122,7 @@ func (c *collection) ownOnly(job *batchv1.Job, pods []corev1.Pod) (*batchv1.Job,
 	return job, own
 }
 
-// pod evaluates a pod of a simulation without an outcome.
+// pod evaluates a pod for a simulation without an outcome.
 func (c *collection) pod(ctx context.Context, pod *corev1.Pod, index int) error {
 	cell := &c.cells[index]
 	switch pod.Status.Phase {

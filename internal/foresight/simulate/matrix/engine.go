@@ -40,17 +40,17 @@ type engine struct {
 	remove func() error // removes the files of the plan
 }
 
-// runner runs simulations of a plan: on this machine, or on a cluster.
+// runner runs the simulations in a plan: on this machine, or on a cluster.
 type runner interface {
 	run(ctx context.Context, s *session.Session, cells []plannedCell) ([]Outcome, error)
 	close() error
 }
 
-// starter returns a runner of a plan that runs up to parallel simulations at the same time. dir is
+// starter returns a runner for a plan that runs up to parallel simulations at the same time. dir is
 // a private directory.
 type starter func(ctx context.Context, s *session.Session, p *plan, parallel int, dir string) (runner, error)
 
-// open compiles the programs and reads the files of a request.
+// open compiles the programs and reads the files in a request.
 func open(ctx context.Context, s *session.Session, r Request) (e *engine, err error) {
 	start := startHere
 	if r.Job != nil {

@@ -46,10 +46,10 @@ type JobRequest struct {
 	// Image is the request for an image of pmk-sched itself, to which the programs and files are
 	// added. Without a Tag it gets a unique name.
 	Image pack.Request
-	// Namespace of the Job. Node is the node on which all its pods run. If it is empty, they run on
-	// any node.
+	// Namespace is the Job's namespace. Node is the node on which all its pods run. If it is empty,
+	// they run on any node.
 	Namespace, Node string
-	// Command is the command line of pmk-sched that calls [RunCell].
+	// Command is the pmk-sched command line that calls [RunCell].
 	Command []string
 }
 
@@ -115,7 +115,7 @@ func (o *onCluster) run(ctx context.Context, s *session.Session, cells []planned
 }
 
 // buildImage makes the image with everything that the simulations need, and returns its name. name
-// is the name of the Job.
+// is the Job's name.
 func (p *plan) buildImage(
 	ctx context.Context, s *session.Session, request pack.Request, name, dir string,
 ) (string, error) {
@@ -145,7 +145,7 @@ func (p *plan) buildImage(
 	return built.Reference, nil
 }
 
-// imageFiles returns the files of an image for the plan, and the plan with their paths in the
+// imageFiles returns the files in an image for the plan, and the plan with their paths in the
 // image, which it writes to dir.
 func (p *plan) imageFiles(dir string) ([]image.File, error) {
 	sources := slices.Clone(p.files)
@@ -198,8 +198,8 @@ func checkNoSecrets(s simulate.Scheduler) error {
 	return nil
 }
 
-// RunCell runs one simulation from a list in a pod of the Job and writes its outcome to out. It
-// fails only if there is none: a second attempt may succeed.
+// RunCell runs one simulation from a list in one of the Job's pods and writes its outcome to out.
+// It fails only if there is none: a second attempt may succeed.
 func RunCell(ctx context.Context, s *session.Session, list string, index int, out io.Writer) (err error) {
 	text, err := os.ReadFile(imagePlan)
 	if err != nil {

@@ -14,33 +14,32 @@ import (
 )
 
 const (
-	// attempts is the number of attempts at a simulation whose pod fails.
+	// attempts limits the attempts at a simulation whose pod fails.
 	attempts = 2
-	// overhead is the time for a pod in addition to the simulation: the pull of the image.
+	// overhead is the time for a pod in addition to the simulation: the image pull.
 	overhead = 10 * time.Minute
 	// leftoverTime is the time for which a Job stays whose creator was killed.
 	leftoverTime = time.Hour
-	// container is the name of the container.
+	// container is the container's name.
 	container = "simulate"
 	// ListVariable is the environment variable with the simulations, for [RunCell].
 	ListVariable = "PMK_SCHED_SIMULATIONS"
-	// user is the user of images that pmk-sched builds.
+	// user is the user in images that pmk-sched builds.
 	user = 65532
 )
 
 // Job is an indexed Job with one pod for each simulation.
 type Job struct {
 	Name, Namespace string
-	// Image contains everything that the simulations need. Command runs the simulation whose number
-	// is in the environment variable JOB_COMPLETION_INDEX, of the list in [ListVariable], which is
-	// List.
+	// Image contains everything that the simulations need. Command runs the simulation whose number is
+	// in the environment variable JOB_COMPLETION_INDEX, of the list in [ListVariable], which is List.
 	Image   string
 	Command []string
 	List    string
 	// Cells is the number of simulations, Parallel the number that run at the same time.
 	Cells, Parallel int
-	// Node is the node on which all pods run, tolerating its taints. If it is empty, they run on
-	// any node. Arch is the architecture of the programs.
+	// Node is the node on which all pods run, tolerating its taints. If it is empty, they run on any
+	// node. Arch is the programs' architecture.
 	Node, Arch string
 	// Memory is the memory that a simulation needs, in bytes.
 	Memory int64
@@ -56,13 +55,13 @@ func (j Job) labels() map[string]string {
 	return labels
 }
 
-// limit returns the time limit of the Job: each simulation is tried as often as possible.
+// limit returns the Job's time limit: each simulation is tried as often as possible.
 func (j Job) limit() time.Duration {
 	rounds := (j.Cells + j.Parallel - 1) / j.Parallel
 	return time.Duration(rounds*attempts) * (j.Timeout + overhead)
 }
 
-// object returns the Job. Its pods have no rights: not even a token of a ServiceAccount.
+// object returns the Job. Its pods have no rights: not even a ServiceAccount token.
 func (j Job) object() *batchv1.Job {
 	indexed, cells, parallel := batchv1.IndexedCompletion, int32(j.Cells), int32(min(j.Parallel, j.Cells))
 	unlimited, perIndex := int32(math.MaxInt32), int32(attempts-1)

@@ -1,4 +1,4 @@
-// Package matrix collects the results of many simulations, each for one scheduler on one snapshot
+// Package matrix collects the results from many simulations, each for one scheduler on one snapshot
 // in one scenario, and runs them on a cluster as an indexed Job: [Job] describes it, a [Runner]
 // creates it, collects the results and deletes it. A pod writes its simulation's result to its log.
 package matrix
@@ -25,14 +25,14 @@ type Cell struct {
 	Outcome
 }
 
-// Outcome is the result of a simulation, or why there is none.
+// Outcome is a simulation's result, or why there is none.
 type Outcome struct {
 	Result *report.Report `json:"result,omitempty"`
 	Error  string         `json:"error,omitempty"`
 	Hints  []string       `json:"hints,omitempty"`
 }
 
-// NewOutcome returns the outcome of a simulation.
+// NewOutcome returns a simulation's outcome.
 func NewOutcome(result *report.Report, err error) Outcome {
 	if err != nil {
 		return Outcome{Error: err.Error(), Hints: problem.Hints(err)}
@@ -40,7 +40,7 @@ func NewOutcome(result *report.Report, err error) Outcome {
 	return Outcome{Result: result}
 }
 
-// err returns the error of the outcome, or nil if it has a result.
+// err returns the outcome's error, or nil if it has a result.
 func (o Outcome) err() error {
 	if o.Error == "" {
 		return nil
@@ -52,7 +52,7 @@ func (o Outcome) err() error {
 	return err
 }
 
-// String returns the names of the snapshot, the scenario and the scheduler.
+// String names the snapshot, the scenario and the scheduler.
 func (c Cell) String() string {
 	return strings.Join([]string{c.Snapshot, c.Scenario, c.Scheduler}, ", ")
 }

@@ -34,7 +34,7 @@ type Request struct {
 	Timeout time.Duration
 	// Job runs the simulations on the cluster. If it is nil, they run on this machine.
 	Job *JobRequest
-	// Seed breaks ties between equal nodes, in the configurations of [Variants].
+	// Seed breaks ties between equal nodes, in the configurations in [Variants].
 	Seed uint64
 	// Prices of nodes. They add costs to the figures.
 	Prices []report.Price
@@ -57,19 +57,19 @@ type plan struct {
 	Snapshots  []string            `json:"snapshots"`
 	Scenarios  [][]scenario.Step   `json:"scenarios"`
 
-	// prepared are the schedulers' places in the plan, by snapshot and scheduler of the request.
+	// prepared are the schedulers' places in the plan, by snapshot and scheduler in the request.
 	prepared [][]int
 	objects  int      // in the largest snapshot
 	files    []string // all that the plan names
 }
 
-// plannedCell is one simulation, with its places in the lists of the plan.
+// plannedCell is one simulation, with its places in the plan's lists.
 type plannedCell struct {
 	Snapshot  int `json:"snapshot"`
 	Scenario  int `json:"scenario"`
 	Scheduler int `json:"scheduler"`
-	// Configuration is another one than the scheduler's if it is not empty, whose extenders of package
-	// ties have no addresses yet.
+	// Configuration is another one than the scheduler's if it is not empty, whose extenders from
+	// package ties have no addresses yet.
 	Configuration     string `json:"configuration,omitempty"`
 	ConfigurationName string `json:"configurationName,omitempty"`
 	name              Cell
@@ -107,8 +107,8 @@ func newPlan(ctx context.Context, s *session.Session, r Request, dir string) (*p
 	return p, nil
 }
 
-// archived returns the file of a snapshot. It writes other objects to target as a snapshot, which
-// pods of a Job can read too.
+// archived returns a snapshot's file. It writes other objects to target as a snapshot, which a
+// Job's pods can read too.
 func archived(ctx context.Context, s *session.Session, r Request, path, target string) (string, error) {
 	if files.IsArchive(path) {
 		return path, nil
@@ -117,9 +117,9 @@ func archived(ctx context.Context, s *session.Session, r Request, path, target s
 	return target, err
 }
 
-// planCells returns the simulations. Simulations of a snapshot and a scenario follow each other, so
-// that schedulers can be compared. prepared are the indexes of the schedulers in the plan, by
-// snapshot and scheduler.
+// planCells returns the simulations. Simulations for a snapshot and a scenario follow each other,
+// so that schedulers can be compared. prepared are the schedulers' indexes in the plan, by snapshot
+// and scheduler.
 func planCells(r Request, prepared [][]int) (cells []plannedCell) {
 	for i, file := range r.Snapshots {
 		for j, sc := range r.Scenarios {
@@ -213,7 +213,7 @@ func (p *plan) copySteps(ctx context.Context, sc Scenario, dir string) ([]scenar
 	return steps, err
 }
 
-// simulate runs one simulation of a plan.
+// simulate runs one simulation in a plan.
 func (p *plan) simulate(
 	ctx context.Context, servers *simulate.Servers, cell plannedCell,
 ) (_ *report.Report, err error) {

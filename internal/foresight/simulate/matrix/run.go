@@ -38,7 +38,7 @@ type Runner struct {
 	poll, startGrace, roomGrace time.Duration
 }
 
-// NewRunner returns a runner. Requests of kube should time out.
+// NewRunner returns a runner. Requests by kube should time out.
 func NewRunner(kube kubernetes.Interface, log *zap.Logger, warn func(text string)) *Runner {
 	return &Runner{kube: kube, retry: &kubeapi.Retrier{Log: log}, warn: warn, poll: pollInterval,
 		startGrace: startGrace, roomGrace: roomGrace}
@@ -78,7 +78,7 @@ func (r *Runner) Run(ctx context.Context, j Job,
 	}
 }
 
-// String returns the kind, the namespace and the name of the Job.
+// String returns the Job's kind, namespace and name.
 func (j Job) String() string { return "Job/" + j.Namespace + "/" + j.Name }
 
 // read returns the Job, nil if there is none, and its pods.

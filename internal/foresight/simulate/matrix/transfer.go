@@ -16,20 +16,20 @@ import (
 )
 
 const (
-	// dataLine and endLine are the prefixes of an outcome's lines in a log. The remaining lines are
+	// dataLine and endLine are the prefixes for an outcome's lines in a log. The remaining lines are
 	// messages.
 	dataLine = "pmk-sched-result "
 	endLine  = "pmk-sched-result-end "
 	// chunkBytes keeps a line shorter than 16 KiB, at which container runtimes split it.
 	chunkBytes = 9000
-	// maxLine bounds a line of a log, and maxOutcome an outcome after decompression, in bytes.
+	// maxLine bounds a line in a log, and maxOutcome an outcome after decompression, in bytes.
 	maxLine, maxOutcome = 1 << 20, 1 << 30
-	// maxCells bounds the environment variable with the list of simulations, in bytes: Linux accepts
-	// 128 KiB for each variable (MAX_ARG_STRLEN).
+	// maxCells bounds the environment variable with the simulation list, in bytes: Linux accepts 128
+	// KiB for each variable (MAX_ARG_STRLEN).
 	maxCells = 120 << 10
 )
 
-// packCells returns simulations as a value of an environment variable.
+// packCells returns simulations as a value for an environment variable.
 func packCells(cells []plannedCell) (string, error) {
 	var packed bytes.Buffer
 	zip := gzip.NewWriter(&packed)
@@ -45,7 +45,7 @@ func packCells(cells []plannedCell) (string, error) {
 	return text, nil
 }
 
-// unpackCells is the reverse of [packCells].
+// unpackCells reverses [packCells].
 func unpackCells(text string) (cells []plannedCell, err error) {
 	packed, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
@@ -61,7 +61,7 @@ func unpackCells(text string) (cells []plannedCell, err error) {
 	return cells, nil
 }
 
-// WriteOutcome writes the outcome of the simulation with an index to a log: compressed, since the
+// WriteOutcome writes the outcome for the simulation with an index to a log: compressed, since the
 // kubelet starts a new file at 10 MiB (containerLogMaxSize) and returns only the last one; in
 // numbered lines; and with a checksum in the last line.
 func WriteOutcome(w io.Writer, index int, o Outcome) error {
@@ -132,7 +132,7 @@ func readOutcome(r io.Reader, index int) (o Outcome, err error) {
 	return o, nil
 }
 
-// incomplete returns the error for a log that lacks a part of the outcome.
+// incomplete returns the error for a log that lacks part of the outcome.
 func incomplete(format string, args ...any) error {
 	return problem.Errorf(
 		"nodes keep at least 10 MiB of a log by default: check containerLogMaxSize in the configuration of the kubelet",

@@ -26,7 +26,7 @@ type Variant struct {
 	Configuration string
 }
 
-// OpenVariants compiles the programs and reads the files of a request with one scheduler and one
+// OpenVariants compiles the programs and reads the files in a request with one scheduler and one
 // scenario.
 func OpenVariants(ctx context.Context, s *session.Session, r Request) (*Variants, error) {
 	e, err := open(ctx, s, r)

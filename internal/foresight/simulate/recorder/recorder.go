@@ -11,7 +11,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/extender"
 )
 
-// Verb is the verb of the recorders in a configuration.
+// Verb is the recorders' verb in a configuration.
 const Verb = "filter"
 
 // Refusal is the reason with which a recorder refuses nodes.
@@ -43,10 +43,10 @@ func Start(refuse func(schedulerName string) bool) (*Recorder, error) {
 	return r, nil
 }
 
-// URL returns the address of a stage's recorder, without the verb.
+// URL returns the address for a stage's recorder, without the verb.
 func (r *Recorder) URL(stage int) string { return r.service.URL(stage) }
 
-// Host returns the address of all stages.
+// Host returns the address for all stages.
 func (r *Recorder) Host() string { return r.service.Host() }
 
 // Passed returns the nodes that the first call for a scheduler name and a stage had. ok is false if

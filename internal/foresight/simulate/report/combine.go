@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Combine returns the result of steps that were run one after the other: the final node for each
-// pod that was scheduled. The result of one step is the step itself.
+// Combine returns the result from steps that were run one after the other: the final node for each
+// pod that was scheduled. For one step the result is the step itself.
 func Combine(steps []*Report) *Report {
 	first, last := steps[0], steps[len(steps)-1]
 	if len(steps) == 1 {
@@ -80,7 +80,7 @@ func (c *combination) add(step *Report) {
 	}
 }
 
-// from returns the node of a pod before all steps.
+// from returns a pod's node before all steps.
 func (c *combination) from(key podKey, from string) string {
 	if before, ok := c.placed[key]; ok {
 		return before.From

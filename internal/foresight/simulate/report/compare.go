@@ -6,8 +6,8 @@ import (
 )
 
 // Comparison compares a scheduler's result with the baseline, a second scheduler's result.
-// Schedulers break ties at random and look at samples of large clusters: the baseline runs twice,
-// and differences between its runs are noise.
+// Schedulers break ties at random and sample large clusters: the baseline runs twice, and
+// differences between its runs are noise.
 type Comparison struct {
 	// Against is the baseline's source, a file or default. Release and Scheduler are its release and
 	// its name.
@@ -18,8 +18,8 @@ type Comparison struct {
 	Baseline Summary `json:"baseline"`
 	Repeated Summary `json:"repeated"`
 	// Same is the number of pods that all three runs treat the same. Differences are the pods that
-	// both runs of the baseline treat the same and the scheduler does not. Noise are the pods that
-	// the runs of the baseline treat differently.
+	// both baseline runs treat the same and the scheduler does not. Noise are the pods that the
+	// baseline runs treat differently.
 	Same        int          `json:"same"`
 	Differences []Difference `json:"differences"`
 	Noise       []Difference `json:"noise"`
@@ -29,14 +29,14 @@ type Comparison struct {
 type Difference struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Node is the node in the scheduler's run, Baseline and Repeated are the nodes in the two runs
-	// of the baseline.
+	// Node is the node in the scheduler's run, Baseline and Repeated are the nodes in the two baseline
+	// runs.
 	Node     string `json:"node"`
 	Baseline string `json:"baseline"`
 	Repeated string `json:"repeated"`
 }
 
-// NewComparison compares a result with the results of two baseline runs on the same snapshot.
+// NewComparison compares a result with the results from two baseline runs on the same snapshot.
 func NewComparison(result, baseline, repeated *Report, against string) *Comparison {
 	c := &Comparison{
 		Against: against, Release: baseline.Release, Scheduler: baseline.Scheduler, Baseline: baseline.Summary,

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// DevicePool are the devices of a driver's pool on a node before and after the simulation.
+// DevicePool are the devices in a driver's pool on a node before and after the simulation.
 type DevicePool struct {
 	Driver string `json:"driver"`
 	Pool   string `json:"pool"`
@@ -45,7 +45,7 @@ func (d DevicePool) SharedCapacity() string {
 	return strings.Join(all, ", ")
 }
 
-// ResourceSlice are the ResourceSlice fields that are counted, in any version of its API.
+// ResourceSlice are the ResourceSlice fields that are counted, in any API version.
 type ResourceSlice struct {
 	Spec struct {
 		Driver string `json:"driver"`
@@ -59,7 +59,7 @@ type ResourceSlice struct {
 	} `json:"spec"`
 }
 
-// device is a device of a ResourceSlice. Up to v1beta1 its fields are in Basic.
+// device is a device in a ResourceSlice. Up to v1beta1 its fields are in Basic.
 type device struct {
 	Name string `json:"name"`
 	deviceFields
@@ -87,7 +87,7 @@ type counter struct {
 	Value resource.Quantity `json:"value"`
 }
 
-// ResourceClaim are the fields of a ResourceClaim that are counted.
+// ResourceClaim are the ResourceClaim fields that are counted.
 type ResourceClaim struct {
 	Status struct {
 		Allocation *struct {
@@ -104,7 +104,7 @@ type ResourceClaim struct {
 	} `json:"status"`
 }
 
-// deviceKey identifies a device, or a counter set of a pool.
+// deviceKey identifies a device, or a counter set in a pool.
 type deviceKey struct{ driver, pool, name string }
 
 // Devices are the devices in ResourceSlices and the allocations in ResourceClaims. The zero value
@@ -115,7 +115,7 @@ type Devices struct {
 	allocated map[deviceKey]map[string]resource.Quantity
 }
 
-// AddSlice adds the devices of a ResourceSlice.
+// AddSlice adds the devices in a ResourceSlice.
 func (d *Devices) AddSlice(s *ResourceSlice) {
 	for i := range s.Spec.Devices {
 		if one := &s.Spec.Devices[i]; one.Basic != nil {
@@ -125,7 +125,7 @@ func (d *Devices) AddSlice(s *ResourceSlice) {
 	d.slices = append(d.slices, s)
 }
 
-// AddClaim adds the devices of a ResourceClaim. Devices to which it has administrative access only
+// AddClaim adds the devices in a ResourceClaim. Devices to which it has administrative access only
 // stay free.
 func (d *Devices) AddClaim(c *ResourceClaim) {
 	if c.Status.Allocation == nil {
@@ -169,10 +169,10 @@ func (d *Devices) current() []*ResourceSlice {
 	})
 }
 
-// poolKey identifies the devices of a pool on a node.
+// poolKey identifies the devices in a pool on a node.
 type poolKey struct{ driver, pool, node string }
 
-// count counts the devices of each pool and node.
+// count counts the devices for each pool and node.
 func (d *Devices) count() map[poolKey]DeviceCount {
 	current := d.current()
 	left := d.countersLeft(current)
@@ -199,7 +199,7 @@ func (d *Devices) count() map[poolKey]DeviceCount {
 	return counts
 }
 
-// countersLeft returns the counters of pools without the amounts that allocated devices consume.
+// countersLeft returns the pools' counters without the amounts that allocated devices consume.
 func (d *Devices) countersLeft(current []*ResourceSlice) map[deviceKey]map[string]resource.Quantity {
 	left := map[deviceKey]map[string]resource.Quantity{}
 	for _, s := range current {
@@ -240,7 +240,7 @@ func (d *device) isTainted() bool {
 	return false
 }
 
-// fits reports whether the counters of the pool suffice for the device.
+// fits reports whether the pool's counters suffice for the device.
 func (d *device) fits(s *ResourceSlice, left map[deviceKey]map[string]resource.Quantity) bool {
 	for _, set := range d.ConsumesCounters {
 		counters := left[deviceKey{s.Spec.Driver, s.Spec.Pool.Name, set.CounterSet}]
@@ -265,7 +265,7 @@ func (c *DeviceCount) addCapacity(total map[string]counter, consumed map[string]
 	}
 }
 
-// CompareDevices returns the pools of both states, ordered by driver, pool and node.
+// CompareDevices returns the pools in both states, ordered by driver, pool and node.
 func CompareDevices(before, after *Devices) []DevicePool {
 	was, is := before.count(), after.count()
 	keys := map[poolKey]bool{}

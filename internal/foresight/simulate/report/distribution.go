@@ -9,11 +9,11 @@ import (
 // Distribution is the distribution of requests over the nodes.
 type Distribution struct {
 	Resources []Balance `json:"resources"`
-	// EmptyNodes have only pods of DaemonSets and static pods.
+	// EmptyNodes have only DaemonSet pods and static pods.
 	EmptyNodes []string `json:"emptyNodes"`
-	// Cost is the cost of the nodes, if prices are known.
+	// Cost is the nodes' cost, if prices are known.
 	Cost *Cost `json:"cost,omitempty"`
-	// Zones are the zones of the nodes. Nodes without a zone are left out.
+	// Zones are the nodes' zones. Nodes without a zone are left out.
 	Zones []Zone `json:"zones"`
 	// Workloads is the number of controllers with several pods on nodes that have a zone, OneZone the
 	// number with all these pods in the same zone.
@@ -38,7 +38,7 @@ type Balance struct {
 	StrandedPart float64 `json:"strandedPart"`
 }
 
-// Zone is the nodes and pods of a zone.
+// Zone is the nodes and pods in a zone.
 type Zone struct {
 	Name  string `json:"name"`
 	Nodes int    `json:"nodes"`
@@ -47,7 +47,7 @@ type Zone struct {
 	CPU float64 `json:"cpu"`
 }
 
-// BalanceChange is the distribution of one resource before and after.
+// BalanceChange is one resource's distribution before and after.
 type BalanceChange struct {
 	Resource      string
 	Before, After Balance
@@ -77,7 +77,7 @@ func (s *Summary) Balances() []BalanceChange {
 	return all
 }
 
-// Zones returns the zones of the nodes afterwards.
+// Zones returns the nodes' zones afterwards.
 func (s *Summary) Zones() []ZoneChange {
 	if s.Before == nil || s.After == nil {
 		return nil
@@ -98,7 +98,7 @@ func (s *Summary) Zones() []ZoneChange {
 // lacking is the free part of a resource below which a node lacks it.
 const lacking = 0.05
 
-// Distribute returns the distribution of a state for resources.
+// Distribute returns a state's distribution for resources.
 func Distribute(u *Usage, resources []string) *Distribution {
 	nodes := u.List()
 	d := &Distribution{Resources: []Balance{}, EmptyNodes: []string{}, Zones: []Zone{}}
@@ -155,7 +155,7 @@ func lacks(n *Node, resource string) bool {
 	return false
 }
 
-// addZones adds the zones, and counts the workloads that are in one of them.
+// addZones adds the zones, and counts the workloads that are in a single zone.
 func (d *Distribution) addZones(nodes []*Node) {
 	zones := map[string]*Zone{}
 	requested, allocatable := map[string]int64{}, map[string]int64{}

@@ -26,11 +26,11 @@ type TemplateNeed struct {
 	Evicted  []Placement `json:"evicted"`
 	// Limited is set if more nodes than the limit may place more pods.
 	Limited bool `json:"limited,omitempty"`
-	// Simulations counts the tried numbers of nodes.
+	// Simulations counts the tried node numbers.
 	Simulations int `json:"simulations"`
 }
 
-// Left is the number of pods without a node after a simulation; evicted pods are created again.
+// Left counts the pods without a node after a simulation; evicted pods are created again.
 func (r *Report) Left() int { return len(r.Unplaced) + len(r.Evicted) }
 
 // NewNodes returns how many nodes that were added by the simulation got a pod.

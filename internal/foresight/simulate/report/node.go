@@ -26,11 +26,11 @@ type Node struct {
 // Pod is a pod on a node.
 type Pod struct {
 	Namespace, Name string
-	// Owner is the kind and the name of its controller.
+	// Owner is its controller's kind and name.
 	Owner    string
 	Labels   map[string]string
 	Requests Amounts
-	// Fixed is set for pods that cannot move: pods of DaemonSets and static pods.
+	// Fixed is set for pods that cannot move: DaemonSet pods and static pods.
 	Fixed bool
 }
 
@@ -42,7 +42,7 @@ func (n *Node) Utilization(resource string) float64 {
 	return float64(n.Requested[resource]) / float64(n.Allocatable[resource])
 }
 
-// Label returns the value of a label, and whether the node has it.
+// Label returns a label's value, and whether the node has it.
 func (n *Node) Label(key string) (string, bool) {
 	value, ok := n.labels[key]
 	return value, ok
@@ -97,7 +97,7 @@ func NewAmounts(list corev1.ResourceList) Amounts {
 	return all
 }
 
-// Amount formats an amount of a resource as Kubernetes does.
+// Amount formats a resource amount as Kubernetes does.
 func Amount(name string, amount int64) string {
 	switch corev1.ResourceName(name) {
 	case corev1.ResourceCPU:
@@ -108,7 +108,7 @@ func Amount(name string, amount int64) string {
 	return strconv.FormatInt(amount, 10)
 }
 
-// zoneOf returns the zone of a node, empty if it has none.
+// zoneOf returns a node's zone, empty if it has none.
 func zoneOf(node *corev1.Node) string {
 	return cmp.Or(node.Labels[corev1.LabelTopologyZone], node.Labels[corev1.LabelFailureDomainBetaZone])
 }

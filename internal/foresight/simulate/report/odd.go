@@ -21,7 +21,7 @@ type oddRequests struct {
 	firstTiny, firstHuge string
 }
 
-// add examines the requests of a pod.
+// add examines a pod's requests.
 func (o *oddRequests) add(pod *corev1.Pod, requests corev1.ResourceList) {
 	for _, name := range slices.Sorted(maps.Keys(requests)) {
 		q := requests[name]

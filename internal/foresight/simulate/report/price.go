@@ -11,14 +11,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Price is the price of a node type, in any currency and for any time.
+// Price is the price for a node type, in any currency and for any time.
 type Price struct {
-	// Label and Value are the label that nodes of the type have.
+	// Label and Value are the label on nodes with the type.
 	Label, Value string
 	Price        float64
 }
 
-// ParsePrice reads TYPE=PRICE, where TYPE is an instance type, or KEY=VALUE of a label.
+// ParsePrice reads TYPE=PRICE, where TYPE is an instance type, or a label's KEY=VALUE.
 func ParsePrice(text string) (Price, error) {
 	at := strings.LastIndexByte(text, '=')
 	if at <= 0 {
@@ -46,18 +46,18 @@ func (p Price) Type() string {
 // FormatPrice formats an amount of money without an exponent.
 func FormatPrice(amount float64) string { return strconv.FormatFloat(amount, 'f', -1, 64) }
 
-// Cost is the cost of the nodes.
+// Cost is the nodes' cost.
 type Cost struct {
 	Nodes float64 `json:"nodes"`
 	// EmptyNodes is the part for nodes that have only DaemonSet pods and static pods.
 	EmptyNodes float64 `json:"emptyNodes"`
 	// Unpriced is the number of nodes without a price.
 	Unpriced int `json:"unpriced"`
-	// Types are the types of the nodes, by name.
+	// Types are the node types, by name.
 	Types []TypeCost `json:"types"`
 }
 
-// TypeCost are the nodes with a type, and the price of one.
+// TypeCost are the nodes with a type, and the price for one.
 type TypeCost struct {
 	Type       string  `json:"type"`
 	Price      float64 `json:"price"`
@@ -98,7 +98,7 @@ func (r *Report) price(prices []Price) {
 	}
 }
 
-// PriceOf returns the first price that matches the labels of a node.
+// PriceOf returns the first price that matches a node's labels.
 func PriceOf(prices []Price, labels map[string]string) (Price, bool) {
 	i := slices.IndexFunc(prices, func(p Price) bool {
 		value, has := labels[p.Label]
@@ -133,17 +133,17 @@ func cost(nodes []*Node, prices []Price) *Cost {
 	return c
 }
 
-// rounded removes the rounding errors of adding binary fractions.
+// rounded removes the rounding errors from adding binary fractions.
 func rounded(amount float64) float64 { return math.Round(amount*1e6) / 1e6 }
 
-// TypeChange are the nodes of a type before and after.
+// TypeChange are the nodes with a type before and after.
 type TypeChange struct {
 	Type          string
 	Price         float64
 	Before, After TypeCost
 }
 
-// CompareCosts returns the types of both, by name.
+// CompareCosts returns the types in both, by name.
 func CompareCosts(before, after *Cost) []TypeChange {
 	changes := map[string]*TypeChange{}
 	change := func(t TypeCost) *TypeChange {
@@ -166,7 +166,7 @@ func CompareCosts(before, after *Cost) []TypeChange {
 	return all
 }
 
-// costOf returns the entry of a type.
+// costOf returns the entry for a type.
 func (c *Cost) costOf(p Price) *TypeCost {
 	name := p.Type()
 	i := slices.IndexFunc(c.Types, func(t TypeCost) bool { return t.Type == name })

@@ -9,10 +9,10 @@ import (
 	"slices"
 )
 
-// Report is the result of one scenario.
+// Report is one scenario's result.
 type Report struct {
 	Scenario string `json:"scenario"`
-	// Release is the release of the scheduler, such as v1.24.3. Scheduler is its name.
+	// Release is the scheduler's release, such as v1.24.3. Scheduler is its name.
 	Release   string `json:"release"`
 	Scheduler string `json:"scheduler"`
 	// Placements are the pods that were scheduled, Unplaced the pods that were not, and Evicted the
@@ -25,23 +25,23 @@ type Report struct {
 	Devices []DevicePool `json:"devices,omitempty"`
 	// Capacity is the number of added workload copies that fit.
 	Capacity *Capacity `json:"capacity,omitempty"`
-	// Removed are the placements of pods from drained nodes once the nodes are removed, if some had no
-	// node before: a node that is cordoned still counts when pods are spread over nodes.
+	// Removed are the placements for pods from drained nodes once the nodes are removed, if some had
+	// no node before: a node that is cordoned still counts when pods are spread over nodes.
 	Removed *Removed `json:"removed,omitempty"`
 	// Comparison is the difference from a second scheduler.
 	Comparison *Comparison `json:"comparison,omitempty"`
-	// Steps are the results of a scenario with several steps. The lists above then describe all
-	// steps together.
+	// Steps are the results of a scenario with several steps. The lists above then describe all steps
+	// together.
 	Steps []*Report `json:"steps,omitempty"`
 	// Programs are the programs that ran: their versions, origins and digests.
 	Programs []string `json:"programs,omitempty"`
-	// Notes are deviations of the simulation from the cluster.
+	// Notes are the simulation's deviations from the cluster.
 	Notes []string `json:"notes,omitempty"`
 
 	before, after *Usage
 }
 
-// Measure sets the figures of the states before and after the simulation, and notes requests that
+// Measure sets the figures for the states before and after the simulation, and notes requests that
 // are probably a mistake.
 func (r *Report) Measure(before, after *Usage) {
 	r.Notes = append(r.Notes, after.odd.notes()...)
@@ -75,7 +75,7 @@ type Placement struct {
 	By string `json:"by,omitempty"`
 }
 
-// Removed are the pods of removed nodes: with a node, without one, and the pods that made room.
+// Removed are the pods from removed nodes: with a node, without one, and the pods that made room.
 type Removed struct {
 	Placements []Placement `json:"placements"`
 	Unplaced   []Unplaced  `json:"unplaced"`
@@ -110,7 +110,7 @@ type Capacity struct {
 	Stop *Unplaced `json:"stop,omitempty"`
 }
 
-// Summary are the numbers of a simulation.
+// Summary are a simulation's numbers.
 type Summary struct {
 	Nodes int `json:"nodes"`
 	// Pods is the number of pods that were on nodes before, Scheduled the number that the scheduler
@@ -135,8 +135,8 @@ type Summary struct {
 // Utilization is the part that pods request of one resource on all nodes.
 type Utilization struct {
 	Resource string `json:"resource"`
-	// Allocatable is the allocatable amount of the nodes before, AllocatableAfter the amount
-	// afterwards, if that differs.
+	// Allocatable is the nodes' allocatable amount before, AllocatableAfter the amount afterwards, if
+	// that differs.
 	Allocatable      string `json:"allocatable"`
 	AllocatableAfter string `json:"allocatableAfter,omitempty"`
 	// Before and After are parts of it, from 0 to 1.

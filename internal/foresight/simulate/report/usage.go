@@ -21,7 +21,7 @@ type Usage struct {
 	pending     []Pod
 }
 
-// AddNode adds the allocatable resources of a node.
+// AddNode adds a node's allocatable resources.
 func (u *Usage) AddNode(node *corev1.Node) {
 	u.Nodes++
 	u.allocatable = sum(u.allocatable, node.Status.Allocatable)
@@ -30,7 +30,7 @@ func (u *Usage) AddNode(node *corev1.Node) {
 	n.Allocatable, n.labels = NewAmounts(node.Status.Allocatable), node.Labels
 }
 
-// AddPod adds the requests of a pod, as a scheduler counts them. The requests on a node that is not
+// AddPod adds a pod's requests, as a scheduler counts them. The requests on a node that is not
 // added are not part of the sums.
 func (u *Usage) AddPod(pod *corev1.Pod) {
 	u.Pods++
@@ -51,7 +51,7 @@ func podRequests(pod *corev1.Pod) corev1.ResourceList {
 	return requests
 }
 
-// PodAmounts returns the requests of a pod, as a scheduler counts them.
+// PodAmounts returns a pod's requests, as a scheduler counts them.
 func PodAmounts(pod *corev1.Pod) Amounts { return NewAmounts(podRequests(pod)) }
 
 // IsFinished reports whether a pod has ended.
@@ -59,7 +59,7 @@ func IsFinished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// IsFixed reports whether a pod cannot move: a pod of a DaemonSet or a static pod.
+// IsFixed reports whether a pod cannot move: a DaemonSet pod or a static pod.
 func IsFixed(pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOf(pod)
 	return owner != nil && (owner.Kind == "DaemonSet" || owner.Kind == "Node")
@@ -129,7 +129,7 @@ func Resources(states ...*Usage) []string {
 	return names
 }
 
-// CompareResources orders the names of resources: CPU, memory and pods first.
+// CompareResources orders resource names: CPU, memory and pods first.
 func CompareResources(a, b string) int {
 	first := []string{string(corev1.ResourceCPU), string(corev1.ResourceMemory), string(corev1.ResourcePods)}
 	if at, bt := slices.Index(first, a), slices.Index(first, b); at >= 0 || bt >= 0 {
@@ -138,7 +138,7 @@ func CompareResources(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-// rank orders elements outside of a list (index -1) after its elements.
+// rank orders elements outside a list (index -1) after its elements.
 func rank(index int) int {
 	if index < 0 {
 		return 1 << 10

@@ -12,7 +12,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
-// Workload creates pods of one template.
+// Workload creates pods from one template.
 type Workload struct {
 	// Kind, Namespace and Name are taken from the manifest. Replicas is the number of pods in one
 	// copy.
@@ -37,9 +37,9 @@ type Replica struct {
 	Owned  []Object
 }
 
-// Add is the scenario in which the pods of manifests are scheduled: count copies, and more until
-// one does not fit, at most limit. The pending pods of the snapshot are left out. The error is one
-// of the input (package problem).
+// Add is the scenario in which the pods in manifests are scheduled: count copies, and more until
+// one does not fit, at most limit. The snapshot's pending pods are left out. The error is about the
+// user's input (package problem).
 func Add(manifests []map[string]any, count, limit int) (Scenario, error) {
 	s := Running()
 	s.Name, s.Count, s.Limit = "add", count, limit
@@ -154,7 +154,7 @@ func (s *Scenario) addWorkload(kind *snapshot.Kind, version string, o object) er
 	return nil
 }
 
-// labelsOf returns the labels of a template, never nil.
+// labelsOf returns a template's labels, never nil.
 func labelsOf(template object) object {
 	if labels := part(template, "metadata", "labels"); labels != nil {
 		return labels

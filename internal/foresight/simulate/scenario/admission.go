@@ -9,8 +9,8 @@ import (
 )
 
 // IsCreated reports whether an API server has created an object: it has set the UID and the time
-// and, in every release, the priority of a pod. Admission applied to the object then, and does not
-// apply again: the classes may have changed.
+// and, in every release, a pod's priority. Admission applied to the object then, and does not apply
+// again: the classes may have changed.
 func IsCreated(kind *snapshot.Kind, o map[string]any) bool {
 	metadata := part(o, "metadata")
 	return metadata["uid"] != nil && metadata["creationTimestamp"] != nil &&
@@ -40,7 +40,7 @@ func with(o object, field string, value any) object {
 	return o
 }
 
-// computed are the fields of a pod that follow from its PriorityClass.
+// computed are the pod fields that follow from its PriorityClass.
 func computed() []string { return []string{"priority", "priorityClassName", "preemptionPolicy"} }
 
 // HasPriority reports whether a pod is described with its priority, which the API server computes

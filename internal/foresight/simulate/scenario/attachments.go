@@ -5,10 +5,10 @@ import (
 )
 
 // Attachments knows the VolumeAttachments that the attach/detach controller removes: their pods are
-// gone from the node. Schedulers from 1.32 on count attachments. Add the objects in the order of a
-// snapshot.
+// gone from the node. Schedulers from 1.32 on count attachments. Add the objects in a snapshot's
+// order.
 type Attachments struct {
-	// stays and leaves are the claims that pods on a node use, and claims the claim of each volume.
+	// stays and leaves are the claims that pods on a node use, and claims each volume's claim.
 	stays, leaves map[nodeClaim]bool
 	claims        map[string]string
 }
@@ -16,12 +16,12 @@ type Attachments struct {
 // nodeClaim is a node and a claim, namespace/name.
 type nodeClaim struct{ node, claim string }
 
-// NewAttachments returns attachments of no pod.
+// NewAttachments returns attachments for no pod.
 func NewAttachments() *Attachments {
 	return &Attachments{stays: map[nodeClaim]bool{}, leaves: map[nodeClaim]bool{}, claims: map[string]string{}}
 }
 
-// AddPod adds a pod of a snapshot, and whether it stays on its node.
+// AddPod adds a pod from a snapshot, and whether it stays on its node.
 func (a *Attachments) AddPod(pod map[string]any, stays bool) {
 	node := NodeOf(pod)
 	if node == "" || IsFinished(pod) {
@@ -45,7 +45,7 @@ func (a *Attachments) AddPod(pod map[string]any, stays bool) {
 	}
 }
 
-// Removes reports whether a VolumeAttachment of the snapshot is removed. Claims and volumes are
+// Removes reports whether a VolumeAttachment in the snapshot is removed. Claims and volumes are
 // remembered.
 func (a *Attachments) Removes(kind *snapshot.Kind, o map[string]any) bool {
 	namespace, name := NameOf(o)

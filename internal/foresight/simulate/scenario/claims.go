@@ -46,12 +46,12 @@ func (r Renewal) Claim(kind *snapshot.Kind, o map[string]any) map[string]any {
 	return o
 }
 
-// extendedClaim is the annotation of a claim that a scheduler made for extended resources
+// extendedClaim is the annotation on a claim that a scheduler made for extended resources
 // (ExtendedResourceClaimAnnotation in k8s.io/api/resource/v1).
 const extendedClaim = "resource.kubernetes.io/extended-resource-claim"
 
-// mostConsumers is the limit of reservations for a ResourceClaim (ResourceClaimReservedForMaxSize
-// in k8s.io/api/resource/v1).
+// mostConsumers limits the reservations for a ResourceClaim (ResourceClaimReservedForMaxSize in
+// k8s.io/api/resource/v1).
 const mostConsumers = 256
 
 // devices returns a ResourceClaim without reservations for pods that do not run any more, and with

@@ -10,7 +10,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
-// Creation describes the creation of a snapshot's object.
+// Creation describes how a snapshot's object is created.
 type Creation struct {
 	// Object is the object in the create request. The API server drops its status, except for nodes.
 	Object map[string]any
@@ -20,12 +20,12 @@ type Creation struct {
 	Deleted bool
 }
 
-// placeholder is the value of required fields that no scheduler reads.
+// placeholder is the value for required fields that no scheduler reads.
 const placeholder = "snapshot"
 
 // Complete returns how an object is created, and whether it is: Deployments and Jobs act through
 // controllers, which a simulation does not have, and the API server has classes before it starts
-// (package load). uids returns the new UID of an object; it may not know it.
+// (package load). uids returns an object's new UID; it may not know it.
 func Complete(kind *snapshot.Kind, o map[string]any, uids func(old string) (string, bool)) (Creation, bool) {
 	switch kind.GroupResource() {
 	case "deployments.apps", "jobs.batch", "resourcequotas":
@@ -45,7 +45,7 @@ func Complete(kind *snapshot.Kind, o map[string]any, uids func(old string) (stri
 	return c, true
 }
 
-// clearMetadata removes the fields that the API server sets, and replaces the UIDs of owners.
+// clearMetadata removes the fields that the API server sets, and replaces the owners' UIDs.
 func clearMetadata(metadata object, uids func(string) (string, bool)) {
 	for _, field := range []string{"uid", "creationTimestamp", "deletionTimestamp"} {
 		delete(metadata, field)
@@ -56,7 +56,7 @@ func clearMetadata(metadata object, uids func(string) (string, bool)) {
 	}
 }
 
-// replaceUID replaces the UID of a reference, if the new one is known.
+// replaceUID replaces a reference's UID, if the new one is known.
 func replaceUID(reference any, uids func(string) (string, bool)) {
 	r, _ := reference.(object)
 	old, _ := r["uid"].(string)
@@ -110,7 +110,7 @@ func completeSpec(resource string, o object, uids func(string) (string, bool)) {
 	}
 }
 
-// completeMounts adds the paths of mounts that a snapshot does not have, and their volumes.
+// completeMounts adds the mount paths that a snapshot does not have, and their volumes.
 func completeMounts(spec object) {
 	volumes := list(spec, "volumes")
 	for _, c := range slices.Concat(list(spec, "initContainers"), list(spec, "containers")) {
@@ -128,7 +128,7 @@ func completeMounts(spec object) {
 	}
 }
 
-// specOf returns the specification of an object, which is added if it is missing.
+// specOf returns an object's specification, which is added if it is missing.
 func specOf(o object) object {
 	if spec, ok := o["spec"].(object); ok {
 		return spec
@@ -162,7 +162,7 @@ func template(labels object) object {
 	}
 }
 
-// matching returns labels that a selector matches: the template of a ReplicaSet must have them.
+// matching returns labels that a selector matches: a ReplicaSet's template must have them.
 func matching(selector object) object {
 	labels := maps.Clone(part(selector, "matchLabels"))
 	if labels == nil {

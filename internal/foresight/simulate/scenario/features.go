@@ -7,7 +7,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
-// The feature gates of dynamic resource allocation (pkg/features/kube_features.go).
+// The feature gates for dynamic resource allocation (pkg/features/kube_features.go).
 const gateDevices = "DynamicResourceAllocation"
 
 // deviceGates are the gates without which the API server drops a field, by the field's name in an

@@ -15,19 +15,19 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// Type of a file with steps.
+// Type for a file with steps.
 const (
 	fileAPIVersion = v1alpha1.APIVersion
 	fileKind       = "Scenario"
 )
 
-// DefaultLimit is the number of workload copies that are tried in addition to the requested copies.
+// DefaultLimit limits the workload copies that are tried in addition to the requested copies.
 const DefaultLimit = 1000
 
 // Step is a scenario before its files are read: a command with its arguments and flags, or an
-// element of a file.
+// element in a file.
 type Step struct {
-	// Scenario is the name of the command: pending, replace-all, drain, add or nodes.
+	// Scenario is the command's name: pending, replace-all, drain, add or nodes.
 	Scenario string
 	// Nodes are the nodes to drain.
 	Nodes []string
@@ -61,7 +61,7 @@ func ParseNodesToAdd(text string) (NodesToAdd, error) {
 	return NodesToAdd{}, fmt.Errorf("%q: must be TEMPLATE=N with N between 1 and %d", text, maxCount)
 }
 
-// maxCount bounds the numbers of nodes and copies.
+// maxCount bounds node and copy numbers.
 const maxCount = 100_000
 
 // ParseFile reads a file's steps. It is strict: the error is an input error (package problem), with
@@ -130,7 +130,7 @@ func (p fileParser) read(text []byte, fields map[string]func(*yaml.Node) error) 
 	return nil
 }
 
-// fileParser reads the nodes of a file.
+// fileParser reads the YAML nodes in a file.
 type fileParser struct{ name string }
 
 func (p fileParser) invalid(at *yaml.Node, format string, args ...any) error {
@@ -235,7 +235,7 @@ func (p fileParser) step(n *yaml.Node) (Step, error) {
 	return s, nil
 }
 
-// nodesToAdd reads numbers of nodes by template.
+// nodesToAdd reads node numbers by template.
 func (p fileParser) nodesToAdd(n *yaml.Node, into *[]NodesToAdd) error {
 	if n.Kind != yaml.MappingNode || len(n.Content) == 0 {
 		return p.invalid(n, "expected TEMPLATE: N")

@@ -13,7 +13,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
-// Template is the template of new nodes.
+// Template is the template for new nodes.
 type Template struct {
 	// Name is the name of a node in the snapshot, or of Node.
 	Name string
@@ -67,11 +67,10 @@ func Nodes(templates []Template) (Scenario, error) {
 	return s, nil
 }
 
-// hostname is the label with the name of a node.
+// hostname is the label with a node's name.
 const hostname = "kubernetes.io/hostname"
 
-// capacities are the objects with the free capacity of storage. A driver may have one for each
-// node.
+// capacities are the objects with the storage's free capacity. A driver may have one for each node.
 const capacities = "csistoragecapacities"
 
 // nodeOf returns the name of the node that an object belongs to.
@@ -87,7 +86,7 @@ func nodeOf(kind *snapshot.Kind, o object) (name string) {
 
 func (t *Template) newName(i int) string { return fmt.Sprintf("%s-new-%d", t.Name, t.First+i) }
 
-// originals finds the objects of the template among others.
+// originals finds the template's objects among others.
 func (t *Template) originals(all []Object) {
 	t.objects, t.own = nil, map[string]string{}
 	names, keys := map[string]bool{t.Name: true}, map[string]bool{hostname: true}
@@ -148,7 +147,7 @@ func (t *Template) isOwn(capacity object) bool {
 	return false
 }
 
-// copies returns the objects of the template for the new nodes.
+// copies returns the template's objects for the new nodes.
 func (t *Template) copies() (all []Object) {
 	for i := range t.Count {
 		node := t.newName(i)
@@ -202,7 +201,7 @@ func (t *Template) notes() []string {
 
 // isState reports whether a taint is for the time before a node is ready, while it is unhealthy, or
 // before it is removed. Autoscalers leave the same ones out of their templates (SanitizeTaints in
-// cluster-autoscaler/utils/taints; startup and disruption taints of Karpenter).
+// cluster-autoscaler/utils/taints; startup and disruption taints in Karpenter).
 func isState(key string) bool {
 	switch key {
 	case "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable", "node.kubernetes.io/unschedulable",
@@ -220,7 +219,7 @@ func isState(key string) bool {
 		"status-taint.cluster-autoscaler.kubernetes.io", "aws-node-termination-handler", "readiness.k8s.io":
 		return true
 	}
-	// Agents of nodes remove a taint such as node.cilium.io/agent-not-ready when they have started.
+	// Node agents remove a taint such as node.cilium.io/agent-not-ready when they have started.
 	return strings.HasSuffix(name, "not-ready") || name == "uninitialized" || name == "unregistered"
 }
 

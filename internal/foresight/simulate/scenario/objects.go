@@ -16,7 +16,7 @@ import (
 // only plugins read, such as annotations.
 type Objects struct {
 	objects []Object
-	// Others are the objects that only plugins read, definitions of custom resources first.
+	// Others are the objects that only plugins read, custom resource definitions first.
 	Others []map[string]any
 	// Bound are the nodes of the pods that have one, by namespace and name.
 	Bound map[string]string
@@ -25,7 +25,7 @@ type Objects struct {
 }
 
 // NewObjects adds fields that a user may leave out of manifests: namespaces, the status that a
-// kubelet reports of its node. Pods are scheduled by priority, and then in the given order unless
+// kubelet reports for its node. Pods are scheduled by priority, and then in the given order unless
 // they have an age. The error is about the user's input (package problem).
 func NewObjects(manifests []map[string]any) (*Objects, error) {
 	r := &Objects{Bound: map[string]string{}}
@@ -137,7 +137,7 @@ func completeNode(node object, name string) error {
 	return nil
 }
 
-// firstAge is when the first pod of a list was created, before any pod that has an age.
+// firstAge is when the first pod in a list was created, before any pod that has an age.
 func firstAge() time.Time { return time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) }
 
 func (r *Objects) addPod(pod object, index int) {

@@ -112,9 +112,9 @@ func newUID(names ...string) string {
 	return text[:8] + "-" + text[8:12] + "-" + text[12:16] + "-" + text[16:20] + "-" + text[20:32]
 }
 
-// Copy returns the pods in a workload's next copy. next is the number of pods that were made
-// before. Names for which taken returns true, because the snapshot has such a pod, are skipped.
-// after is the value of next for the next call. The pods' claims are made from templates.
+// Copy returns the pods in a workload's next copy. next counts the pods that were made before.
+// Names for which taken returns true, because the snapshot has such a pod, are skipped. after is
+// the value of next for the next call. The pods' claims are made from templates.
 func (w *Workload) Copy(next int, taken func(key string) bool,
 	templates ClaimTemplates) (replicas []Replica, after int) {
 	for len(replicas) < w.Replicas {
@@ -130,7 +130,7 @@ func (w *Workload) Copy(next int, taken func(key string) bool,
 	return replicas, next
 }
 
-// Name returns the namespace and the name of the pod.
+// Name returns the pod's namespace and name.
 func (r Replica) Name() (namespace, name string) {
 	namespace, name, _ = strings.Cut(r.Key, "/")
 	return namespace, name
@@ -191,7 +191,7 @@ func ephemeralClaims(pod object) []Object {
 	return claims
 }
 
-// newClaim returns a PersistentVolumeClaim with the labels and the specification of a template.
+// newClaim returns a PersistentVolumeClaim with a template's labels and specification.
 func newClaim(namespace, name string, metadata, spec object) Object {
 	kind, version := snapshot.Find(snapshot.Kinds(), "v1", "PersistentVolumeClaim")
 	o := object{

@@ -6,15 +6,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Replay is the scenario in which the pods that are pending at the beginning of a recording are
-// scheduled.
+// Replay is the scenario in which the pods that are pending when a recording begins are scheduled.
 func Replay() Scenario {
 	s := Pending()
 	s.Name = "replay"
 	return s
 }
 
-// Arriving returns a pod of a recording as it arrives: without a node and without status, and
+// Arriving returns a pod in a recording as it arrives: without a node and without status, and
 // [Schedule], or a static pod on its node, and [Keep].
 func Arriving(pod map[string]any) (map[string]any, Action) {
 	static := slices.ContainsFunc(list(pod, "metadata", "ownerReferences"), func(owner any) bool {

@@ -1,4 +1,4 @@
-// Package scenario decides how a simulation treats the objects of a snapshot: which pods it
+// Package scenario decides how a simulation treats the objects in a snapshot: which pods it
 // schedules, in which order, and how an object without the fields that no scheduler reads is
 // created on an API server.
 //
@@ -35,27 +35,27 @@ const (
 	Drop
 )
 
-// Scenario changes the objects of a snapshot before they are loaded.
+// Scenario changes the objects in a snapshot before they are loaded.
 type Scenario struct {
-	// Name is the name of the command, such as pending.
+	// Name is the command's name, such as pending.
 	Name string
 	// Apply returns the simulation's object for a snapshot's object, and its action. It does not
 	// change its argument.
 	Apply func(kind *snapshot.Kind, o map[string]any) (map[string]any, Action)
 	// Nodes are the nodes that the snapshot must have.
 	Nodes []string
-	// Copies returns additional objects for the objects of the snapshot for which IsTemplate is true,
+	// Copies returns additional objects for the objects in the snapshot for which IsTemplate is true,
 	// and notes for the report. They are kept. Both may be nil.
 	IsTemplate func(kind *snapshot.Kind, o map[string]any) bool
 	Copies     func(originals []Object) (copies []Object, notes []string)
-	// Objects are created in addition to the objects of the snapshot, and Workloads are scheduled:
-	// Count copies of each, then more until one does not fit, at most Limit.
+	// Objects are created in addition to the snapshot's objects, and Workloads are scheduled: Count
+	// copies of each, then more until one does not fit, at most Limit.
 	Objects      []Object
 	Workloads    []Workload
 	Count, Limit int
 	// Notes are for the report.
 	Notes []string
-	// Removal is what follows if pods of a drained node have no node: the node is removed, which can
+	// Removal is what follows if pods from a drained node have no node: the node is removed, which can
 	// make room for pods that are spread over nodes. It is nil for other scenarios.
 	Removal *Scenario
 }
@@ -162,7 +162,7 @@ func One(namespace, name string) Scenario {
 	})
 }
 
-// Running is the scenario in which nothing of the snapshot is scheduled: pending pods stay pending.
+// Running is the scenario in which nothing in the snapshot is scheduled: pending pods stay pending.
 func Running() Scenario {
 	return newScenario("running", func(kind *snapshot.Kind, o object) (object, Action) {
 		if kind.Name == "Pod" && isPending(o) {
@@ -172,7 +172,7 @@ func Running() Scenario {
 	})
 }
 
-// NameOf returns the namespace and the name of an object.
+// NameOf returns an object's namespace and name.
 func NameOf(o map[string]any) (namespace, name string) {
 	metadata := part(o, "metadata")
 	namespace, _ = metadata["namespace"].(string)
@@ -212,8 +212,8 @@ func restored(pod object) object {
 	return pod
 }
 
-// isMovable reports whether a pod takes room on a node and could run on another one. The pods of
-// DaemonSets and static pods cannot.
+// isMovable reports whether a pod takes room on a node and could run on another one. DaemonSet pods
+// and static pods cannot.
 func isMovable(pod object) bool {
 	metadata, spec := part(pod, "metadata"), part(pod, "spec")
 	if node, _ := spec["nodeName"].(string); node == "" || metadata["deletionTimestamp"] != nil {
@@ -316,8 +316,8 @@ func NewWaiting(key string, pod map[string]any, text []byte) Waiting {
 	return w
 }
 
-// Sort orders pods as the queue of a kube-scheduler does
-// (pkg/scheduler/framework/plugins/queuesort): by priority, then by age.
+// Sort orders pods as a kube-scheduler's queue does (pkg/scheduler/framework/plugins/queuesort): by
+// priority, then by age.
 func Sort(pods []Waiting) {
 	slices.SortFunc(pods, func(a, b Waiting) int {
 		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Created, b.Created), cmp.Compare(a.Key, b.Key))

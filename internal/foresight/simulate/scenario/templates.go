@@ -18,15 +18,14 @@ func (t ClaimTemplates) Add(o map[string]any) {
 	t[namespace+"/"+name] = o
 }
 
-// podClaim is a claim in the specification of a pod.
+// podClaim is a claim in a pod's specification.
 type podClaim struct {
 	// name is its name in the pod. claim is the ResourceClaim's name, if it exists already, and
 	// template the name of the template that it is made from, if it is.
 	name, claim, template string
 }
 
-// podClaims returns the claims of a pod (Name in
-// k8s.io/dynamic-resource-allocation/resourceclaim).
+// podClaims returns a pod's claims (Name in k8s.io/dynamic-resource-allocation/resourceclaim).
 func podClaims(pod object) []podClaim {
 	made := map[string]string{}
 	for _, s := range list(pod, "status", "resourceClaimStatuses") {
@@ -66,8 +65,8 @@ func ClaimsOf(pod map[string]any) []string {
 // HasClaims reports whether a pod has claims for devices.
 func HasClaims(pod map[string]any) bool { return len(list(pod, "spec", "resourceClaims")) > 0 }
 
-// Check returns an error if a template of a workload is missing. The error is about the user's
-// input (package problem).
+// Check returns an error if a workload's template is missing. The error is about the user's input
+// (package problem).
 func (t ClaimTemplates) Check(w *Workload) error {
 	for _, c := range podClaims(w.pod) {
 		key := w.Namespace + "/" + c.template
@@ -114,8 +113,8 @@ func (t ClaimTemplates) Make(pod map[string]any, exists func(claim string) bool)
 	return claims, missing
 }
 
-// newDeviceClaim returns the ResourceClaim of a pod that is made from a template. claim is its name
-// in the pod.
+// newDeviceClaim returns a pod's ResourceClaim that is made from a template. claim is its name in
+// the pod.
 func newDeviceClaim(pod object, claim string, template object) Object {
 	apiVersion, _ := template["apiVersion"].(string)
 	kind, version := snapshot.Find(snapshot.Kinds(), apiVersion, "ResourceClaim")

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// Verb is the verb of the extenders in a configuration.
+	// Verb is the extenders' verb in a configuration.
 	Verb = "prioritize"
 	// unknownAddress stands for the address of a service that does not run yet (RFC 2606).
 	unknownAddress = "http://ties.invalid"
@@ -62,7 +62,7 @@ func (b *Breaker) Close(ctx context.Context) error {
 	return b.service.Close(ctx)
 }
 
-// arguments are the fields of ExtenderArgs that a service reads.
+// arguments are the ExtenderArgs fields that a service reads.
 type arguments struct {
 	Pod struct {
 		Metadata struct{ Namespace, Name string }
@@ -77,7 +77,7 @@ type priority struct {
 }
 
 // rank returns a digit of each node's rank for a pod: an order that looks random, and does not
-// depend on the order of the nodes. Nodes with the digit 0 are left out, which means the same.
+// depend on the nodes' order. Nodes with the digit 0 are left out, which means the same.
 func rank(seed uint64, pod string, nodes []string, digit int) []priority {
 	type hashed struct {
 		node string

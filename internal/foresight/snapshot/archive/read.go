@@ -13,7 +13,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
-// Limits bound the input of a [Reader]. Zero values mean the defaults.
+// Limits bound the input to a [Reader]. Zero values mean the defaults.
 type Limits struct {
 	Bytes       int64 // of everything, uncompressed; by default 8 GiB
 	Objects     int   // by default 2,000,000
@@ -51,11 +51,11 @@ type Reader struct {
 	tar    *tar.Reader
 	text   io.Reader // the decompressed archive
 	kinds  []*snapshot.Kind
-	// passed is the number of resources whose entries were read.
+	// passed counts the resources whose entries were read.
 	passed int
 }
 
-// NewReader reads the header. If the file is not a snapshot, the error is one of the input (package
+// NewReader reads the header. If the file is not a snapshot, the error is about the input (package
 // problem).
 func NewReader(r io.Reader, limits Limits) (*Reader, error) {
 	return newReader(r, limits, snapshot.Format)
@@ -92,8 +92,7 @@ func invalid(format string, args ...any) error {
 	return problem.Invalidf("write it with `pmk-sched snapshot`", "read snapshot: "+format, args...)
 }
 
-// checkHeader checks the header's format, version and resources, and finds the kinds of the
-// resources.
+// checkHeader checks the header's format, version and resources, and finds the resources' kinds.
 func (r *Reader) checkHeader(format string) error {
 	h := r.header
 	switch {
@@ -123,7 +122,7 @@ func (r *Reader) checkHeader(format string) error {
 	return nil
 }
 
-// kindOf returns the kind of a resource in a header.
+// kindOf returns a resource's kind in a header.
 func kindOf(known []*snapshot.Kind, r snapshot.Resource) (*snapshot.Kind, error) {
 	if r.Custom {
 		kind, err := snapshot.CustomKind(r.GroupResource())
@@ -141,7 +140,7 @@ func kindOf(known []*snapshot.Kind, r snapshot.Resource) (*snapshot.Kind, error)
 	return kind, nil
 }
 
-// Header returns the header of the snapshot.
+// Header returns the snapshot's header.
 func (r *Reader) Header() snapshot.Header { return *r.header }
 
 // next goes to the next entry, which must have a name.
@@ -158,8 +157,8 @@ func (r *Reader) next(name string) error {
 	return nil
 }
 
-// Each calls do with each object, decoded JSON whose numbers are [json.Number], in the order of the
-// header. It can be called once.
+// Each calls do with each object, decoded JSON whose numbers are [json.Number], in the header's
+// order. It can be called once.
 func (r *Reader) Each(do func(kind *snapshot.Kind, version string, object map[string]any) error) error {
 	total := 0
 	for i, res := range r.header.Resources {
@@ -224,7 +223,7 @@ func (r *Reader) eachLine(kind *snapshot.Kind, res snapshot.Resource, limit int,
 	return count, nil
 }
 
-// decode returns the object of a line, without the fields that schedulers do not read.
+// decode returns the object in a line, without the fields that schedulers do not read.
 func decode(kind *snapshot.Kind, res snapshot.Resource, line []byte) (object map[string]any, key string, err error) {
 	if object, err = snapshot.Decode(line); err != nil {
 		return nil, "", err
@@ -238,12 +237,12 @@ func decode(kind *snapshot.Kind, res snapshot.Resource, line []byte) (object map
 	return object, key, err
 }
 
-// errUnknownKind is the error of an event about a kind that the header does not have.
+// errUnknownKind is the error for an event about a kind that the header does not have.
 func errUnknownKind(o map[string]any) error {
 	return fmt.Errorf("the header has no kind %v %v", o["apiVersion"], o["kind"])
 }
 
-// errTooLarge is the error of a snapshot that is larger than the limit.
+// errTooLarge is the error for a snapshot that is larger than the limit.
 var errTooLarge = errors.New("more bytes than the limit")
 
 // bounded fails after a number of bytes: a small gzip file can have very many.

@@ -8,13 +8,13 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
-// NewRecordingReader reads the header of a recording. If the file is not a recording, the error is
-// one of the input (package problem).
+// NewRecordingReader reads a recording's header. If the file is not a recording, the error is about
+// the input (package problem).
 func NewRecordingReader(r io.Reader, limits Limits) (*Reader, error) {
 	return newReader(r, limits, snapshot.RecordingFormat)
 }
 
-// Event is a change of an object.
+// Event is a change to an object.
 type Event struct {
 	// At is the time since the snapshot. Gone is set if the object was removed.
 	At      time.Duration
@@ -24,8 +24,8 @@ type Event struct {
 	Object  map[string]any
 }
 
-// Events calls do with each change, in the order of time. It can be called once, after
-// [Reader.Each] or instead of it: the objects are then skipped.
+// Events calls do with each change, in time order. It can be called once, after [Reader.Each] or
+// instead of it: the objects are then skipped.
 func (r *Reader) Events(do func(Event) error) error {
 	for _, res := range r.header.Resources[r.passed:] {
 		if err := r.next(entryName(res)); err != nil {
@@ -63,7 +63,7 @@ func (r *Reader) Events(do func(Event) error) error {
 	return r.end()
 }
 
-// decodeEvent returns the event of a line, whose object has no fields that schedulers do not read.
+// decodeEvent returns the event in a line, whose object has no fields that schedulers do not read.
 func (r *Reader) decodeEvent(line []byte) (Event, error) {
 	stored, err := snapshot.DecodeEvent(line)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package archive implements the file format of snapshots.
+// Package archive implements the snapshot file format.
 //
 // A snapshot is a gzip-compressed tar archive. The first entry is header.json, a [snapshot.Header].
 // One entry for each of its resources follows, in the same order: objects/NAME.jsonl with NAME =
@@ -43,7 +43,7 @@ func entryName(r snapshot.Resource) string {
 	return "objects/" + name + ".jsonl"
 }
 
-// Objects are the objects of a snapshot.
+// Objects are a snapshot's objects.
 type Objects interface {
 	// Each calls do with each object in a resource, with its group, in key order.
 	Each(resource string, do func(key string, object []byte) error) error
@@ -80,7 +80,7 @@ func Write(w io.Writer, h *snapshot.Header, objects Objects) error {
 	return nil
 }
 
-// writeLines writes an entry with objects of a resource, one a line.
+// writeLines writes an entry with a resource's objects, one a line.
 func writeLines(out *tar.Writer, name string, bytes int64, count int, resource string, objects Objects) error {
 	return writeEntry(out, name, bytes+int64(count), func() error { // a newline ends each
 		return objects.Each(resource, func(_ string, object []byte) error {

@@ -55,7 +55,7 @@ func (o *spooled) anonymize(ctx context.Context, kinds []*snapshot.Kind, dir str
 	return original.Close()
 }
 
-// findKind returns the kind of a resource, or nil if the snapshot that has it names the kind.
+// findKind returns a resource's kind, or nil if the snapshot that has it names the kind.
 func findKind(kinds []*snapshot.Kind, r *snapshot.Resource) *snapshot.Kind {
 	for _, kind := range kinds {
 		if kind.GroupResource() == r.GroupResource() {
@@ -65,7 +65,7 @@ func findKind(kinds []*snapshot.Kind, r *snapshot.Resource) *snapshot.Kind {
 	return nil
 }
 
-// eachObject calls do for the objects of a resource.
+// eachObject calls do for a resource's objects.
 func eachObject(ctx context.Context, kind *snapshot.Kind, r *snapshot.Resource, from *diskqueue.Spool,
 	do func(*snapshot.Kind, []byte) error) error {
 	if kind == nil {
@@ -80,7 +80,7 @@ func eachObject(ctx context.Context, kind *snapshot.Kind, r *snapshot.Resource, 
 	})
 }
 
-// eachEvent calls do for the events of a recording.
+// eachEvent calls do for the events in a recording.
 func eachEvent(
 	kinds []*snapshot.Kind, from *diskqueue.Spool, do func(kind *snapshot.Kind, key string, e snapshot.Event) error,
 ) error {
@@ -116,7 +116,7 @@ func anonymizeEvent(
 	return to.Add(archive.Events, key, snapshot.EncodeEvent(e.At(), e.Gone, text))
 }
 
-// withoutNames returns the key and the JSON of an object whose names are replaced.
+// withoutNames returns the key and the JSON for an object whose names are replaced.
 func withoutNames(a *snapshot.Anonymizer, kind *snapshot.Kind, text []byte) (key string, replaced []byte, err error) {
 	object, err := snapshot.Decode(text)
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/files"
 )
 
-// Request describes the content of a snapshot.
+// Request describes a snapshot's content.
 type Request struct {
 	// From are files and directories to read instead of the cluster; Stdin is read for "-".
 	From  []string
@@ -32,7 +32,7 @@ type Request struct {
 	Resources []string
 	// Anonymize replaces names.
 	Anonymize bool
-	// inPlace is set if the objects do not leave this machine: all custom resources of files are kept.
+	// inPlace is set if the objects do not leave this machine: all custom resources in files are kept.
 	inPlace bool
 	// Version of pmk-sched.
 	Version string
@@ -123,7 +123,7 @@ func Kinds(resources []string) ([]*snapshot.Kind, error) {
 	return kinds, nil
 }
 
-// readCluster reads the objects of the cluster.
+// readCluster reads the cluster's objects.
 func (o *spooled) readCluster(ctx context.Context, s *session.Session, kinds []*snapshot.Kind, rec *recorder) error {
 	cfg, err := s.Connect()
 	if err != nil {
@@ -164,7 +164,7 @@ func (o *spooled) readCluster(ctx context.Context, s *session.Session, kinds []*
 	return rec.record(ctx, s, h)
 }
 
-// readFiles reads the objects of files.
+// readFiles reads the objects in files.
 func (o *spooled) readFiles(
 	ctx context.Context, s *session.Session, r Request, kinds []*snapshot.Kind, rec *recorder,
 ) error {

@@ -19,7 +19,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/files"
 )
 
-// Objects are the objects of a snapshot, in a file, in memory or in temporary files.
+// Objects are a snapshot's objects, in a file, in memory or in temporary files.
 type Objects interface {
 	// Each calls do with each object, in the order of [snapshot.Kinds].
 	Each(do func(kind *snapshot.Kind, version string, object map[string]any) error) error
@@ -64,7 +64,7 @@ func (s *Snapshot) Close() error {
 	return s.close()
 }
 
-// archived is the path of a file with a snapshot.
+// archived is the path to a file with a snapshot.
 type archived string
 
 // Each implements [Objects].
@@ -80,7 +80,7 @@ func (a archived) read(use func(*archive.Reader) error) error {
 	return readArchive(file, archive.NewReader, use)
 }
 
-// readArchive calls use with the reader of a file, which it closes.
+// readArchive calls use with the reader for a file, which it closes.
 func readArchive(
 	file *os.File, open func(io.Reader, archive.Limits) (*archive.Reader, error), use func(*archive.Reader) error,
 ) error {
@@ -152,23 +152,23 @@ func (o *spooled) Each(do func(kind *snapshot.Kind, version string, object map[s
 	return nil
 }
 
-// State are the objects of a simulation. Close them.
+// State are a simulation's objects. Close them.
 type State struct {
 	*spooled
 	original Objects
 }
 
-// NewState returns a state without objects, which keeps them in dir. original is the snapshot of
-// the simulation: its pods determine the creation times of the pods, and with them their order.
+// NewState returns a state without objects, which keeps them in dir. original is the simulation's
+// snapshot: its pods determine the pods' creation times, and with them their order.
 func NewState(dir string, original Objects) (*State, error) {
 	objects, err := newSpooled(dir)
 	return &State{objects, original}, err
 }
 
-// Read reads the objects of an API server.
+// Read reads the objects from an API server.
 func (s *State) Read(ctx context.Context, on *session.Session, cfg *rest.Config) error {
 	err := on.Step("read the state", func() error {
-		// Plugins may have changed the status of custom resources, which no controller evaluates here.
+		// Plugins may have changed custom resources' status, which no controller evaluates here.
 		kinds := slices.DeleteFunc(snapshot.Kinds(), func(k *snapshot.Kind) bool { return k.External })
 		read, err := collect.Cluster(ctx, cfg, kinds, s.spool, collect.Options{Log: on.Log})
 		if err == nil {

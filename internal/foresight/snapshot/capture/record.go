@@ -44,18 +44,18 @@ func OpenRecording(file string) (*Recording, error) {
 	return r, err
 }
 
-// Recording is the path of a file with a recording, and its header.
+// Recording is the path to a file with a recording, and its header.
 type Recording struct {
 	Header snapshot.Header
 	file   string
 }
 
-// Each implements [Objects] with the objects of the snapshot.
+// Each implements [Objects] with the snapshot's objects.
 func (r *Recording) Each(do func(kind *snapshot.Kind, version string, object map[string]any) error) error {
 	return r.read(func(in *archive.Reader) error { return in.Each(do) })
 }
 
-// Events calls do with each change after the snapshot, in the order of time.
+// Events calls do with each change after the snapshot, in time order.
 func (r *Recording) Events(do func(archive.Event) error) error {
 	return r.read(func(in *archive.Reader) error { return in.Events(do) })
 }
@@ -68,7 +68,7 @@ func (r *Recording) read(use func(*archive.Reader) error) error {
 	return readArchive(file, archive.NewRecordingReader, use)
 }
 
-// recorder stores changes of objects.
+// recorder stores changes to objects.
 type recorder struct {
 	duration time.Duration
 	spool    *diskqueue.Spool
@@ -123,7 +123,7 @@ func (r *recorder) add(at time.Duration, gone bool, object []byte) error {
 	return r.spool.Add(archive.Events, key, snapshot.EncodeEvent(at, gone, object))
 }
 
-// finishTrace completes the header for a recording of files.
+// finishTrace completes the header for a recording from files.
 func (r *recorder) finishTrace(h *snapshot.Header) error {
 	if r.events == 0 {
 		return problem.Invalidf("record a cluster, or a trace such as openb", "the files have no changes with times")

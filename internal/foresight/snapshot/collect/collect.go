@@ -1,5 +1,5 @@
-// Package collect reads the objects of a snapshot from an API server: in pages, at one resource
-// version, and without keeping more than one object in memory.
+// Package collect reads a snapshot's objects from an API server: in pages, at one resource version,
+// and without keeping more than one object in memory.
 package collect
 
 import (
@@ -20,8 +20,8 @@ import (
 const (
 	// pageSize is the number of objects in one request, as in kubectl and client-go's reflectors.
 	pageSize = 500
-	// attempts is the number of attempts to read a kind if the API server compacts it meanwhile, which
-	// it does after 5 minutes by default.
+	// attempts limits the attempts to read a kind if the API server compacts it meanwhile, which it
+	// does after 5 minutes by default.
 	attempts = 3
 )
 
@@ -50,8 +50,8 @@ type Options struct {
 
 // Result describes the objects that were read.
 type Result struct {
-	// ResourceVersion is the resource version of the objects. Consistent is set if it is the same
-	// for all of them.
+	// ResourceVersion is the objects' resource version. Consistent is set if it is the same for all of
+	// them.
 	ResourceVersion string
 	Consistent      bool
 	Resources       []snapshot.Resource

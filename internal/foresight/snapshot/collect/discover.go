@@ -24,8 +24,8 @@ type served struct {
 	client  rest.Interface
 }
 
-// discover returns the kinds that the API server serves. It asks for the groups of the kinds only:
-// a broken aggregated API does not matter.
+// discover returns the kinds that the API server serves. It asks for the kinds' groups only: a
+// broken aggregated API does not matter.
 func (c *collector) discover(ctx context.Context, cfg *rest.Config, kinds []*snapshot.Kind) ([]served, error) {
 	client, err := discovery.NewDiscoveryClientForConfig(cfg)
 	if err != nil {
@@ -63,7 +63,7 @@ type discoverer struct {
 	lists  map[string]*metav1.APIResourceList
 }
 
-// readGroups reads the versions of all groups.
+// readGroups reads all groups' versions.
 func (d *discoverer) readGroups(ctx context.Context) error {
 	var list metav1.APIGroupList
 	if err := d.get(ctx, "/apis", &list); err != nil {
@@ -155,7 +155,7 @@ func (d *discoverer) resource(ctx context.Context, kind *snapshot.Kind, version 
 	return nil, nil
 }
 
-// clientOf returns a client of a group and version.
+// clientOf returns a client for a group and version.
 func clientOf(cfg *rest.Config, group, version string) (rest.Interface, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.GroupVersion = &schema.GroupVersion{Group: group, Version: version}

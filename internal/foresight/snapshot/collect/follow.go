@@ -21,7 +21,7 @@ import (
 const (
 	// outageTime is the longest tolerated outage of a watched API server.
 	outageTime = 24 * time.Hour
-	// rewatchPause separates the watches of a kind that end at once.
+	// rewatchPause separates the watches for a kind that end at once.
 	rewatchPause = time.Second
 )
 
@@ -31,7 +31,7 @@ type Store interface {
 	Each(resource string, do func(key string, object []byte) error) error
 }
 
-// Change is called for a change of an object: object is its JSON, with the fields that schedulers
+// Change is called for a change to an object: object is its JSON, with the fields that schedulers
 // read, or without them if it is gone and was not seen when it went.
 type Change func(gone bool, object []byte) error
 
@@ -47,7 +47,7 @@ type Follower struct {
 
 	mu     sync.Mutex // of the calls of changed, and of everything below
 	change Change
-	// known are the hashes of the objects, by resource and key.
+	// known are the objects' hashes, by resource and key.
 	known  map[string]map[string]uint64
 	listed int
 }
@@ -156,7 +156,7 @@ func (f *Follower) relist(ctx context.Context, s served, cause error) (version s
 	return version, nil
 }
 
-// relisted is the sink of a kind that is listed again.
+// relisted is the sink for a kind that is listed again.
 type relisted struct {
 	f    *Follower
 	kind *snapshot.Kind

@@ -13,7 +13,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
-// page identifies a page of a list, in a request or in a response.
+// page identifies a page in a list, in a request or in a response.
 type page struct {
 	version string
 	token   string // of the next page; empty in the request of the first page and the response of the last page
@@ -69,7 +69,7 @@ func (c *collector) add(s served, item map[string]any) error {
 	return c.sink.Add(s.kind.GroupResource(), key, text)
 }
 
-// encode returns the key and the JSON of an object.
+// encode returns an object's key and JSON.
 func encode(s served, o map[string]any) (key string, text []byte, err error) {
 	if key, err = s.kind.Key(o); err != nil {
 		return "", nil, err
@@ -80,7 +80,7 @@ func encode(s served, o map[string]any) (key string, text []byte, err error) {
 	return key, text, nil
 }
 
-// readList calls do with each item of a list, and returns its version and its continue token. Only
+// readList calls do with each item in a list, and returns its version and its continue token. Only
 // one item is in memory.
 func readList(r io.Reader, do func(map[string]any) error) (page, error) {
 	in := json.NewDecoder(r)

@@ -14,7 +14,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
-// watch reports the changes of a kind after a version until the watch ends, and moves the version
+// watch reports the changes to a kind after a version until the watch ends, and moves the version
 // on. The API server ends a watch after a while, and a connection may break: neither is an error.
 func (f *Follower) watch(ctx context.Context, s served, version *string) error {
 	request := s.client.Get().Resource(s.kind.Resource).SetHeader("Accept", "application/json").
@@ -48,7 +48,7 @@ func (f *Follower) watch(ctx context.Context, s served, version *string) error {
 	}
 }
 
-// event reports the change of an event.
+// event reports the change in an event.
 func (f *Follower) event(s served, what watch.EventType, o map[string]any, version *string) error {
 	if what == watch.Error {
 		return statusOf(o)

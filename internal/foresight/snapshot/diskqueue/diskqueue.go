@@ -1,5 +1,5 @@
 // Package diskqueue keeps a snapshot's objects on disk while they are collected, so that memory use
-// does not grow with the size of objects.
+// does not grow with the objects' size.
 package diskqueue
 
 import (
@@ -76,7 +76,7 @@ func (s *Spool) Sort(resource string) (count int, bytes int64) {
 	return len(kept), bytes
 }
 
-// Each calls do with the key and the text of a resource's objects, in their order. The text is
+// Each calls do with the key and the text for a resource's objects, in their order. The text is
 // valid until do returns.
 func (s *Spool) Each(resource string, do func(key string, object []byte) error) error {
 	if err := s.out.Flush(); err != nil {

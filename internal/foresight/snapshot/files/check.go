@@ -18,9 +18,9 @@ import (
 )
 
 // check decodes an object in JSON into its kind's Go type, as an API server does. Values with a
-// wrong type, duplicate fields and unknown fields at the top level are errors. The result are the
-// paths of other unknown fields, without indexes: a newer release may have them. If client-go does
-// not know a kind, only the metadata is checked.
+// wrong type, duplicate fields and unknown fields at the top level are errors. The result are other
+// unknown fields' paths, without indexes: a newer release may have them. If client-go does not know
+// a kind, only the metadata is checked.
 func check(apiVersion, kind string, text []byte) (unknown []string, err error) {
 	typed, notKnown := scheme.Scheme.New(schema.FromAPIVersionAndKind(apiVersion, kind))
 	var into any = typed
@@ -50,7 +50,7 @@ func check(apiVersion, kind string, text []byte) (unknown []string, err error) {
 	return unknown, nil
 }
 
-// withoutIndexes returns a path without the indexes of lists: spec.containers[].x.
+// withoutIndexes returns a path without list indexes: spec.containers[].x.
 func withoutIndexes(path string) string {
 	var kept strings.Builder
 	for i, part := range strings.Split(path, "[") {
@@ -63,8 +63,8 @@ func withoutIndexes(path string) string {
 	return kept.String()
 }
 
-// wrongValue returns a decoder's error with the path of the value, which errors about quantities
-// and times lack.
+// wrongValue returns a decoder's error with the value's path, which errors about quantities and
+// times lack.
 func wrongValue(text []byte, into any, err error) error {
 	o, notObject := snapshot.Decode(text)
 	if notObject != nil {

@@ -1,5 +1,5 @@
 // Package files reads a snapshot's objects from files: other snapshots, the output of `kubectl get
-// -o yaml` or `-o json`, directories of manifests, and traces.
+// -o yaml` or `-o json`, directories with manifests, and traces.
 package files
 
 import (
@@ -39,7 +39,7 @@ type Sink interface {
 type Result struct {
 	// Resources are the object kinds, without their number, in the order of [snapshot.Kinds].
 	Resources []snapshot.Resource
-	// Headers are the headers of the snapshots among the files.
+	// Headers are the headers from the snapshots among the files.
 	Headers []snapshot.Header
 	// Ignored counts the objects that no scheduler reads, by kind.
 	Ignored map[string]int
@@ -50,7 +50,7 @@ type Result struct {
 	Doubts []string
 }
 
-// Options are the input of Read. Pods counts the pods. It may be nil.
+// Options are the input for Read. Pods counts the pods. It may be nil.
 type Options struct {
 	Paths []string // files, directories, or Stdin
 	Stdin io.Reader
@@ -102,7 +102,7 @@ type reader struct {
 	custom, definitions []map[string]any
 }
 
-// Manifests calls do with each object of files, directories and standard input, in YAML or JSON,
+// Manifests calls do with each object in files, directories and standard input, in YAML or JSON,
 // with all its fields. The result are notes on fields that are not known and on files that may not
 // be complete.
 func Manifests(ctx context.Context, paths []string, stdin io.Reader, do func(map[string]any) error) ([]string, error) {
@@ -173,8 +173,8 @@ func each(ctx context.Context, paths []string, stdin io.Reader, read, csv stream
 // gzipMagic returns the first bytes of a gzip-compressed file (RFC 1952, section 2.3.1).
 func gzipMagic() []byte { return []byte{0x1f, 0x8b} }
 
-// IsArchive reports whether a path is a file in the format of snapshots. A file that cannot be read
-// is not.
+// IsArchive reports whether a path is a file in the snapshot format. A file that cannot be read is
+// not.
 func IsArchive(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {
@@ -195,7 +195,7 @@ func readFile(ctx context.Context, path string, read stream) error {
 	return readStream(ctx, path, f, read)
 }
 
-// isUnicodeMark reports whether a text begins with the mark of UTF-8 or UTF-16, as PowerShell and
+// isUnicodeMark reports whether a text begins with the UTF-8 or UTF-16 mark, as PowerShell and
 // Windows' editors write it.
 func isUnicodeMark(start []byte) bool {
 	return bytes.HasPrefix(start, []byte{0xef, 0xbb, 0xbf}) || bytes.HasPrefix(start, []byte{0xff, 0xfe}) ||
@@ -218,7 +218,7 @@ func readStream(ctx context.Context, name string, in io.Reader, read stream) err
 	return nil
 }
 
-// stream reads a file of any format.
+// stream reads a file in any format.
 func (r *reader) stream(text *bufio.Reader, start []byte) (err error) {
 	switch {
 	case bytes.HasPrefix(start, gzipMagic()):
@@ -238,7 +238,7 @@ func (r *reader) stream(text *bufio.Reader, start []byte) (err error) {
 	return err
 }
 
-// trace reads a CSV file if it is a list of a trace.
+// trace reads a CSV file if it is a list from a trace.
 func (r *reader) trace(text *bufio.Reader, start []byte) error {
 	if !openb.IsNodes(start) && !openb.IsPods(start) {
 		return nil
@@ -288,7 +288,7 @@ func (r *reader) add(o map[string]any) error {
 	return r.store(kind, version, kind.Strip(o))
 }
 
-// changed reports a pod of a trace.
+// changed reports a pod in a trace.
 func (r *reader) changed(at time.Duration, gone bool, o map[string]any) error {
 	kind, version := snapshot.FindOf(r.kinds, o)
 	if err := r.see(kind, version); err != nil {
@@ -320,7 +320,7 @@ func (r *reader) store(kind *snapshot.Kind, version string, o map[string]any) er
 	return r.sink.Add(kind.GroupResource(), key, text)
 }
 
-// see remembers the version of a kind.
+// see remembers a kind's version.
 func (r *reader) see(kind *snapshot.Kind, version string) error {
 	resource := kind.GroupResource()
 	if r.seen[resource] == nil {

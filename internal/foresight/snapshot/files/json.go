@@ -40,7 +40,7 @@ func (f *source) json(r io.Reader) error {
 	}
 }
 
-// jsonStream reads objects, and hands over the items of lists.
+// jsonStream reads objects, and hands over the items in lists.
 type jsonStream struct {
 	in   *json.Decoder
 	line func() int
@@ -207,7 +207,7 @@ func (s *jsonStream) rest(start json.Token) (json.RawMessage, error) {
 	return text, nil
 }
 
-// lineReader counts the lines of a text that a decoder reads ahead.
+// lineReader counts the lines in a text that a decoder reads ahead.
 type lineReader struct {
 	r     io.Reader
 	read  int64
@@ -226,7 +226,7 @@ func (l *lineReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// lineAt returns the line of an offset, which is not before the last one.
+// lineAt returns the line at an offset, which is not before the last one.
 func (l *lineReader) lineAt(offset int64) int {
 	passed := 0
 	for passed < len(l.ahead) && l.ahead[passed] < offset {

@@ -9,7 +9,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// Fields of every list.
+// Fields in every list.
 const (
 	apiVersionField = "apiVersion"
 	kindField       = "kind"
@@ -174,7 +174,7 @@ func (l *list) end() (*item, error) {
 	return &l.item, nil
 }
 
-// endList checks the fields of a list, and hands over the items that are left.
+// endList checks the fields in a list, and hands over the items that are left.
 func (l *list) endList() error {
 	kind := l.text(kindField)
 	for field := range l.fields {

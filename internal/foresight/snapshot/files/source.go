@@ -13,7 +13,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
-// source reads the objects of files in JSON and YAML.
+// source reads the objects in JSON and YAML files.
 type source struct {
 	do func(map[string]any) error
 	// reads reports whether the objects of a type are checked, because they are not ignored.
@@ -21,7 +21,7 @@ type source struct {
 	notes []string
 	// unknown are fields, with their kind, that client-go does not know.
 	unknown map[string]bool
-	// pages has the kinds of lists, and whether a list goes on in another one.
+	// pages has the list kinds, and whether a list goes on in another one.
 	pages map[string]bool
 	// endsInLine is set if the last file has no line break at its end, printed if its last object is
 	// from an API server.
@@ -83,7 +83,7 @@ func (f *source) object(i *item) error {
 	return nil
 }
 
-// nameOf returns the kind, the namespace and the name of an object.
+// nameOf returns an object's kind, namespace and name.
 func nameOf(o map[string]any) string {
 	metadata, _ := o[metadataField].(map[string]any)
 	var parts []string
@@ -104,7 +104,7 @@ func (f *source) addUnknown(kind string, fields []string) {
 	}
 }
 
-// page remembers that a list of an API server goes on in another, or that it ends.
+// page remembers that a list from an API server goes on in another, or that it ends.
 func (f *source) page(l *list, goesOn bool) {
 	if f.pages == nil {
 		f.pages = map[string]bool{}
@@ -112,7 +112,7 @@ func (f *source) page(l *list, goesOn bool) {
 	f.pages[l.text(kindField)] = goesOn
 }
 
-// unknownFields is the number of fields that a note names.
+// unknownFields limits the fields that a note names.
 const unknownFields = 5
 
 // end returns an error if a list is not complete, and notes the unknown fields.

@@ -14,11 +14,11 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// textBytes is the longest document, and the longest item of a list, in YAML.
+// textBytes is the longest document, and the longest item in a list, in YAML.
 const textBytes = 16 << 20
 
-// yaml reads a stream of documents. In a list as kubectl prints it, whose items begin with a dash
-// in the first column, only one item is in memory.
+// yaml reads a document stream. In a list as kubectl prints it, whose items begin with a dash in
+// the first column, only one item is in memory.
 func (f *source) yaml(r io.Reader) error {
 	s := &yamlStream{in: bufio.NewReader(r), to: f}
 	for {
@@ -38,7 +38,7 @@ func (f *source) yaml(r io.Reader) error {
 	}
 }
 
-// yamlStream splits a stream at the documents and at the items of lists.
+// yamlStream splits a stream at the documents and at the items in lists.
 type yamlStream struct {
 	in *bufio.Reader
 	to *source
@@ -100,7 +100,7 @@ func marker(line string) (rest string, ok bool) {
 	return "", false
 }
 
-// beginsItem reports whether a line is the beginning of an item in the first column.
+// beginsItem reports whether a line begins an item in the first column.
 func beginsItem(line string) bool {
 	return len(line) > 1 && line[0] == '-' && strings.ContainsAny(line[1:2], " \t\r\n")
 }
@@ -124,7 +124,7 @@ func (s *yamlStream) beginList() (bool, error) {
 	return true, l.set(itemsField, nil)
 }
 
-// setFields sets the fields of a list that are in the text.
+// setFields sets the list fields that are in the text.
 func (s *yamlStream) setFields(l *list) error {
 	text, err := s.toJSON()
 	if err != nil {
@@ -198,7 +198,7 @@ func (s *yamlStream) toJSON() ([]byte, error) {
 	if err == nil {
 		return bytes.TrimSpace(text), nil
 	}
-	// The same text on its lines of the file, for the numbers in the error.
+	// The same text on its lines in the file, for the numbers in the error.
 	text = append(bytes.Repeat([]byte("\n"), max(s.begin-1, 0)), s.text.Bytes()...)
 	if _, again := yaml.YAMLToJSONStrict(text); again != nil {
 		err = again

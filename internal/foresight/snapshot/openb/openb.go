@@ -1,5 +1,5 @@
 // Package openb reads Alibaba's public GPU-cluster trace "openb" (cluster-trace-gpu-v2023 in
-// github.com/alibaba/clusterdata): a list of nodes and lists of pods in CSV.
+// github.com/alibaba/clusterdata): a node list and pod lists in CSV.
 //
 // A GPU is 1000 of the extended resource [GPUMilli], so that pods that share one fit the sum of a
 // node's GPUs; that a share must be of one GPU is not modeled. The GPU model is the node label
@@ -40,17 +40,17 @@ func podColumns() []string {
 		"creation_time"}
 }
 
-// IsNodes reports whether a file that begins with start is a list of nodes.
+// IsNodes reports whether a file that begins with start is a node list.
 func IsNodes(start []byte) bool { return isList(start, nodeColumns()) }
 
-// IsPods reports whether a file that begins with start is a list of pods.
+// IsPods reports whether a file that begins with start is a pod list.
 func IsPods(start []byte) bool { return isList(start, podColumns()) }
 
 func isList(start []byte, columns []string) bool {
 	return strings.HasPrefix(strings.TrimPrefix(string(start), "\ufeff"), strings.Join(columns, ","))
 }
 
-// Nodes calls do with each node of a list.
+// Nodes calls do with each node in a list.
 func Nodes(r io.Reader, do func(node map[string]any) error) error {
 	return eachRow(r, nodeColumns(), func(row row) error {
 		node, err := row.node()
@@ -111,7 +111,7 @@ func eachRow(r io.Reader, columns []string, do func(row) error) error {
 	}
 }
 
-// invalidRow adds the line to an error about a row's content, or returns the error of reading it.
+// invalidRow adds the line to an error about a row's content, or returns the error from reading it.
 func invalidRow(in *csv.Reader, err error) error {
 	var syntax *csv.ParseError
 	var number *strconv.NumError
@@ -138,7 +138,7 @@ func (r row) number(column string) (int64, error) {
 	return int64(n), nil //nolint:gosec // 30 bits
 }
 
-// amounts returns quantities of CPU and memory, and GPUs unless there are none.
+// amounts returns CPU and memory quantities, and GPUs unless there are none.
 func (r row) amounts(gpus, milliOfEach int64) (map[string]any, error) {
 	cpu, err := r.number("cpu_milli")
 	if err != nil {

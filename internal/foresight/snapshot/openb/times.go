@@ -11,7 +11,7 @@ const TimesNote = "openb: pods have the times of the trace; each one ends as lon
 
 // Changes calls do with the pods' namespace, and change with each pod in a list when it is created,
 // when it is scheduled and when it is removed, with the time since the trace's beginning. The calls
-// are in the order of the pods.
+// are in the pods' order.
 func Changes(
 	r io.Reader, do func(object map[string]any) error, change func(at time.Duration, gone bool, pod map[string]any) error,
 ) error {

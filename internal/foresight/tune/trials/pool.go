@@ -75,7 +75,7 @@ func (p *pool) try(ctx context.Context, x *space, next []tune.Candidate, worlds 
 	return trials, nil
 }
 
-// add adds the figures of a simulation to a trial.
+// add adds a simulation's figures to a trial.
 func (p *pool) add(t *tune.Trial, o matrix.Outcome) {
 	if o.Result == nil {
 		t.Error, _, _ = strings.Cut(o.Error, "\n") // the logs of programs follow

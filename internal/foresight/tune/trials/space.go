@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// mostResources is the number of extended resources with a weight in the search.
+	// mostResources limits the extended resources with a weight in the search.
 	mostResources = 3
 	// fewNodes is the number of nodes up to which a scheduler examines every node
 	// (minFeasibleNodesToFind in pkg/scheduler/schedule_one.go).
@@ -98,7 +98,7 @@ func (x *space) given() []tune.Candidate {
 	return all
 }
 
-// levels returns the levels of a configuration, or nil if it has other values.
+// levels returns a configuration's levels, or nil if it has other values.
 func (x *space) levels(t *profiles.Tunable) []int {
 	levels := make([]int, len(x.settings))
 	for i, setting := range x.settings {
@@ -109,7 +109,7 @@ func (x *space) levels(t *profiles.Tunable) []int {
 	return levels
 }
 
-// configuration returns the configuration of a candidate: a given one, or today's with changes.
+// configuration returns a candidate's configuration: a given one, or today's with changes.
 func (x *space) configuration(c tune.Candidate) *profiles.Tunable {
 	if i := slices.IndexFunc(x.presets, func(n named) bool { return n.name == c.Name }); i >= 0 {
 		return x.presets[i].Tunable
@@ -138,7 +138,7 @@ func (x *space) firstEqual(all []tune.Candidate) ([]int, error) {
 	return first, nil
 }
 
-// describe adds the configuration of a point in all its forms.
+// describe adds a point's configuration in all its forms.
 func (x *space) describe(point *tune.Point, trials []tune.Trial) error {
 	i := slices.IndexFunc(trials, func(t tune.Trial) bool { return t.Name == point.Name })
 	t := x.configuration(trials[i].Candidate)

@@ -25,8 +25,8 @@ import (
 type Request struct {
 	// Scheduler has today's configuration.
 	Scheduler pack.Scheduler
-	// Snapshots are for the search. The figures of HeldOut are shown next to it. If there are none,
-	// the last third of several Snapshots is held out.
+	// Snapshots are for the search. HeldOut's figures are shown next to it. If there are none, the
+	// last third of several Snapshots is held out.
 	Snapshots, HeldOut []string
 	Stdin              io.Reader
 	// Script is the scenario, and ScenarioName its name.
