@@ -153,7 +153,6 @@ func TestSearchFindsPagesOffline(t *testing.T) {
 		"presets":                   "configuration.html#presets",
 		"known problems":            "releases.html#known-problems",
 		"nodeaffinity":              "findings.html#nodeaffinity",
-		"cannot create deployments": "errors.html",
 		"sysdump":                   "reference.html#pmk-sched-sysdump",
 		"alerts":                    "monitoring.html",
 	} {

@@ -139,12 +139,24 @@ func (s *Source) Checks() []*Finding {
 func (f *Finding) failures(at scope) {
 	ast.Inspect(at.fn.Body, func(n ast.Node) bool {
 		if call, ok := n.(*ast.CallExpr); ok {
-			if e, ok := at.constructed(call); ok {
-				f.add(e.Text, e.Remedies)
-			}
+			f.failure(at, call)
 		}
 		return true
 	})
+}
+
+// failure adds the error that a call of package problem returns, if it is one.
+func (f *Finding) failure(at scope, call *ast.CallExpr) {
+	called, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || !isNamed(called.X, "problem") || len(call.Args) < 2 {
+		return
+	}
+	switch called.Sel.Name {
+	case "WithHint":
+		f.add(at.text(call.Args[0], 0), at.texts(call.Args[1], 0))
+	case "Errorf", "Invalidf":
+		f.add(at.format(call.Args[1], call.Args[2:], 0), at.texts(call.Args[0], 0))
+	}
 }
 
 // Warnings returns the warnings of detect.

@@ -1,5 +1,5 @@
 // Package messages reads the messages of pmk-sched from its source: errors with their remedies, and
-// findings. docs/errors.md and docs/findings.md are made of them.
+// findings. docs/findings.md is made of them.
 package messages
 
 import (
