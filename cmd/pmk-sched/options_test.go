@@ -62,22 +62,39 @@ spec:
   ports: {secure: 10300}
 `
 
+// deployInput is the input of the plan of `pmk-sched deploy`.
+type deployInput struct {
+	Name, Namespace string
+	Spec            v1alpha1.CustomSchedulerSpec
+	deploy.Facts
+	// ConfigurationName is the name of the configuration in messages.
+	ConfigurationName string
+}
+
 func TestArgumentsGiveTheseOptions(t *testing.T) {
 	const config = "kind: KubeSchedulerConfiguration\n"
-	defaults := deploy.Options{Name: "n", Namespace: "kube-system", Image: "i", Branch: "auto", Credentials: "auto",
-		Version: ownVersion()}
-	with := func(change func(*deploy.Options)) deploy.Options {
+	defaults := deployInput{Name: "n", Namespace: "kube-system",
+		Facts: deploy.Facts{Image: "i", Branch: "auto", Version: ownVersion()}}
+	defaults.Spec.Image.Reference = "i"
+	with := func(change func(*deployInput)) deployInput {
 		o := defaults
 		change(&o)
 		return o
 	}
-	file := deploy.Options{
-		Name: "from-file", Namespace: "scheduling", Image: "registry.example.com/sched/my-scheduler:v7", PullPolicy: "Always",
-		Branch: "v1.29.3",
-		Preset: "binpack", Credentials: "serviceaccount", Replicas: 2, Port: 10300,
-		NodeSelector: map[string]string{"pool": "system"}, Version: ownVersion(),
+	file := deployInput{
+		Name: "from-file", Namespace: "scheduling",
+		Spec: v1alpha1.CustomSchedulerSpec{
+			Source: v1alpha1.Source{Branch: "v1.29.3"},
+			Image: v1alpha1.Image{Repository: "registry.example.com/sched/my-scheduler", Tag: "v7", Base: "busybox",
+				Platforms: []string{"linux/amd64", "linux/arm64"}, PullPolicy: "Always"},
+			Configuration: v1alpha1.Configuration{Preset: "binpack"},
+			Credentials:   "serviceaccount", Replicas: 2, NodeSelector: map[string]string{"pool": "system"},
+			Ports: v1alpha1.Ports{Secure: 10300},
+		},
+		Facts: deploy.Facts{Image: "registry.example.com/sched/my-scheduler:v7", Branch: "v1.29.3",
+			Credentials: "serviceaccount", Version: ownVersion()},
 	}
-	withFile := func(change func(*deploy.Options)) deploy.Options {
+	withFile := func(change func(*deployInput)) deployInput {
 		o := file
 		change(&o)
 		return o
@@ -85,44 +102,51 @@ func TestArgumentsGiveTheseOptions(t *testing.T) {
 	tests := map[string]struct {
 		args []string
 		env  map[string]string
-		want deploy.Options
+		want deployInput
 	}{
 		"least": {args: []string{"deploy", "--name", "n", "--image", "i"}, want: defaults},
 		"namespace before the command": {args: []string{"-n", "x", "deploy", "--name", "n", "--image", "i"},
-			want: with(func(o *deploy.Options) { o.Namespace = "x" })},
+			want: with(func(o *deployInput) { o.Namespace = "x" })},
 		"namespace after the command": {args: []string{"deploy", "--name", "n", "--image", "i", "-n", "x"},
-			want: with(func(o *deploy.Options) { o.Namespace = "x" })},
+			want: with(func(o *deployInput) { o.Namespace = "x" })},
 		"the nearest namespace wins": {args: []string{"-n", "x", "deploy", "--name", "n", "--image", "i", "--namespace",
-			"y"}, want: with(func(o *deploy.Options) { o.Namespace = "y" })},
+			"y"}, want: with(func(o *deployInput) { o.Namespace = "y" })},
 		"namespace of the environment": {args: []string{"deploy", "--name", "n", "--image", "i"},
-			env: map[string]string{"PMK_SCHED_NAMESPACE": "z"}, want: with(func(o *deploy.Options) { o.Namespace = "z" })},
+			env: map[string]string{"PMK_SCHED_NAMESPACE": "z"}, want: with(func(o *deployInput) { o.Namespace = "z" })},
 		"a flag wins over the environment": {args: []string{"deploy", "-n", "x", "--name", "n", "--image", "i"},
-			env: map[string]string{"PMK_SCHED_NAMESPACE": "z"}, want: with(func(o *deploy.Options) { o.Namespace = "x" })},
+			env: map[string]string{"PMK_SCHED_NAMESPACE": "z"}, want: with(func(o *deployInput) { o.Namespace = "x" })},
 		"commas do not split": {args: []string{"deploy", "--name", "n", "--image", "i", "--node-selector", "a=1,b=2",
-			"--node-selector", "c="}, want: with(func(o *deploy.Options) {
-			o.NodeSelector = map[string]string{"a": "1,b=2", "c": ""}
+			"--node-selector", "c="}, want: with(func(o *deployInput) {
+			o.Spec.NodeSelector = map[string]string{"a": "1,b=2", "c": ""}
 		})},
 		"configuration": {args: []string{"deploy", "--name", "n", "--image", "i", "--config", "c.yaml"},
-			want: with(func(o *deploy.Options) {
-				o.Configuration, o.ConfigurationName = []byte(config), "c.yaml"
+			want: with(func(o *deployInput) {
+				o.Spec.Configuration = v1alpha1.Configuration{File: "c.yaml", Inline: config}
+				o.ConfigurationName = "c.yaml"
 			})},
 		"file": {args: []string{"deploy", "-f", "all.yaml"}, want: file},
 		"flags win over the file": {args: []string{"deploy", "-f", "all.yaml", "--name", "n", "--replicas", "1", "--port",
-			"11000", "--image", "i", "--branch", "auto", "--credentials", "node"}, want: withFile(func(o *deploy.Options) {
-			o.Name, o.Replicas, o.Port, o.Image, o.Branch, o.Credentials = "n", 1, 11000, "i", "auto", "node"
+			"11000", "--image", "i", "--branch", "auto", "--credentials", "node"}, want: withFile(func(o *deployInput) {
+			o.Name, o.Image, o.Branch, o.Credentials = "n", "i", "auto", "node"
+			o.Spec.Replicas, o.Spec.Ports.Secure, o.Spec.Image.Reference, o.Spec.Credentials = 1, 11000, "i", "node"
 		})},
 		"a configuration puts a preset away": {args: []string{"deploy", "-f", "all.yaml", "--config", "c.yaml"},
-			want: withFile(func(o *deploy.Options) {
-				o.Preset, o.Configuration, o.ConfigurationName = "", []byte(config), "c.yaml"
+			want: withFile(func(o *deployInput) {
+				o.Spec.Configuration = v1alpha1.Configuration{File: "c.yaml", Inline: config}
+				o.ConfigurationName = "c.yaml"
 			})},
 		"any node puts a selector away": {args: []string{"deploy", "-f", "all.yaml", "--node-selector", "any"},
-			want: withFile(func(o *deploy.Options) {
-				o.NodeSelector, o.AnyNode = nil, true
+			want: withFile(func(o *deployInput) {
+				o.Spec.NodeSelector, o.Spec.AnyNode = nil, true
 			})},
-		"inline configuration": {args: []string{"deploy", "-f", "inline.yaml"}, want: with(func(o *deploy.Options) {
-			o.Configuration, o.ConfigurationName = []byte("{parallelism: 4}\n"), "spec.configuration.inline"
+		"inline configuration": {args: []string{"deploy", "-f", "inline.yaml"}, want: with(func(o *deployInput) {
+			o.Spec.Image = v1alpha1.Image{Repository: "i"}
+			o.Spec.Configuration.Inline, o.ConfigurationName = "{parallelism: 4}\n", "spec.configuration.inline"
 		})},
-		"auto in the file": {args: []string{"deploy", "-f", "auto.yaml"}, want: defaults},
+		"auto in the file": {args: []string{"deploy", "-f", "auto.yaml"}, want: with(func(o *deployInput) {
+			o.Spec.Image = v1alpha1.Image{Repository: "i"}
+			o.Spec.Source.Branch, o.Spec.Credentials, o.Credentials = "auto", "auto", "auto"
+		})},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -137,20 +161,25 @@ func TestArgumentsGiveTheseOptions(t *testing.T) {
 					"  configuration: {inline: {parallelism: 4}}\n",
 				"auto.yaml": head + "  source: {branch: auto}\n  credentials: auto\n  replicas: auto\n  ports: {secure: auto}\n",
 			})
-			var got deploy.Options
+			var got deployInput
 			err := withCommand(t, []string{"deploy"}, tt.args, func(c *cli.Context, u *ui) error {
 				sp, err := readSpec(c, u)
-				if err == nil {
-					got, err = sp.Scheduler()
+				if err != nil {
+					return err
 				}
-				return err
+				request, facts, err := sp.Scheduler()
+				if err != nil {
+					return err
+				}
+				_, _, name := deploy.Configuration(request)
+				got = deployInput{request.Name, request.Namespace, request.Spec, facts, name}
+				return nil
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
 			got.Image = strings.TrimSuffix(got.Image, ":"+image.ReleaseInTag)
-			if diff := gocmp.Diff(tt.want, got,
-				cmpopts.IgnoreFields(deploy.Options{}, "Now", "Resources", "Request")); diff != "" {
+			if diff := gocmp.Diff(tt.want, got, cmpopts.IgnoreFields(deploy.Facts{}, "Now")); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})

@@ -238,18 +238,18 @@ func compareWithDeployment(t *testing.T, sp *spec.Spec, branch string) []string 
 	if branch == "v1.21.14" {
 		plugins = nil // a Policy enables none
 	}
-	scheduler, err := sp.Scheduler()
+	request, facts, err := sp.Scheduler()
 	if err != nil {
 		t.Fatal(err)
 	}
-	scheduler.Plugins = plugins
+	facts.Plugins = plugins
 	deployed, err := sp.Extenders()
 	if err != nil {
 		t.Fatal(err)
 	}
 	ignore := func(string) {}
 	plan, err := extenders.PlanScheduler(t.Context(), deploy.Deps{Warn: ignore, Note: ignore},
-		extenders.SchedulerDeployment{Options: scheduler, Extenders: deployed})
+		extenders.SchedulerDeployment{Request: request, Facts: facts, Extenders: deployed})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,7 +261,7 @@ func compareWithDeployment(t *testing.T, sp *spec.Spec, branch string) []string 
 	if err != nil {
 		t.Fatal(err)
 	}
-	source := scheduler.Request.Spec.Source
+	source := request.Spec.Source
 	if diff := cmp.Diff(ofDeploy, simulated.Plugins); diff != "" || simulated.From != source.From ||
 		simulated.Go != source.Go || !slices.Equal(simulated.Imports, source.Imports) || simulated.Branch != branch {
 		t.Errorf("sources of the program: %+v, plugins (-deployment +simulation):\n%s", simulated, diff)
@@ -275,7 +275,7 @@ func compareWithDeployment(t *testing.T, sp *spec.Spec, branch string) []string 
 	if err != nil {
 		t.Fatal(err)
 	}
-	if scheduler.PolicyConfigMap {
+	if request.Spec.Configuration.PolicyConfigMap {
 		return got.Notes // the Policy is a configuration
 	}
 	notes := strings.Join(got.Notes, "\n")

@@ -145,13 +145,14 @@ func TestSpecIsOfTheReleaseOfTheIndex(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := sp.Scheduler()
+	request, facts, err := sp.Scheduler()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.Name != "a" || o.Namespace != "b" || o.Image != "s:v1.29.1" || o.Branch != "v1.29.1" || o.Version != "v0.0.0" ||
-		o.Credentials != deploy.CredentialsServiceAccount || strings.Join(o.Args, " ") != "--v=2" {
-		t.Errorf("got %+v", o)
+	if request.Name != "a" || request.Namespace != "b" || facts.Image != "s:v1.29.1" || facts.Branch != "v1.29.1" ||
+		facts.Version != "v0.0.0" || facts.Credentials != deploy.CredentialsServiceAccount ||
+		strings.Join(request.Spec.Args, " ") != "--v=2" {
+		t.Errorf("got %+v, %+v", request, facts)
 	}
 	for _, release := range []string{"1.29", "v1.2.3"} {
 		wanted.Release = release

@@ -123,10 +123,15 @@ func chartPlan(plan *Plan) (_ *Plan, warnings []string, err error) {
 	if mode == CredentialsServiceAccount {
 		return plan, nil, nil
 	}
-	o := plan.from.o
-	o.Credentials = CredentialsServiceAccount
-	if plan, err = NewPlan(plan.from.info, nil, o); err != nil {
-		return nil, nil, fmt.Errorf("write a chart of scheduler %s: %w", o.Name, err)
+	if plan.Request == nil { // the plan of a revision
+		return nil, nil, problem.Invalidf(deployAgain,
+			"write a chart of scheduler %s: its revision does not record its request", plan.Name)
+	}
+	request := plan.Request.DeepCopy()
+	request.Spec.Credentials = CredentialsServiceAccount
+	name := plan.Name
+	if plan, err = NewPlan(request, plan.from); err != nil {
+		return nil, nil, fmt.Errorf("write a chart of scheduler %s: %w", name, err)
 	}
 	note := fmt.Sprintf("the chart uses ServiceAccount credentials instead of %s: a chart holds no credentials of a node; "+
 		"to use a client certificate, set credentials.secret to the name of an existing Secret", mode)

@@ -11,24 +11,24 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 )
 
-// releaseOptions returns the options of a scheduler for a release, which differ in everything that
-// a release index has.
-func releaseOptions(release string, change func(*deploy.Options)) deploy.Options {
-	return chartOptions(func(o *deploy.Options) {
-		o.Branch, o.Image, o.Args = release, "localhost/custom:"+release, []string{"--v=" + release[len(release)-1:]}
+// releaseInput returns the input of the plan of a scheduler for a release. The inputs for two
+// releases differ in everything that a release index has.
+func releaseInput(release string, change func(*deploy.PlanInput)) deploy.PlanInput {
+	return chartInput(func(o *deploy.PlanInput) {
+		o.Branch, o.Image, o.Spec.Args = release, "localhost/custom:"+release, []string{"--v=" + release[len(release)-1:]}
 		if release != "v1.20.15" {
-			o.PluginRules = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"},
+			o.Spec.RBAC.Rules = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"},
 				ResourceNames: []string{release}, Verbs: []string{"get"}}}
 		}
 		change(o)
 	})
 }
 
-func releasePlans(t *testing.T, change func(*deploy.Options), releases ...string) []*deploy.Plan {
+func releasePlans(t *testing.T, change func(*deploy.PlanInput), releases ...string) []*deploy.Plan {
 	t.Helper()
 	var plans []*deploy.Plan
 	for _, release := range releases {
-		plan, err := deploy.NewPlan(nil, nil, releaseOptions(release, change))
+		plan, err := releaseInput(release, change).Plan()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -37,7 +37,7 @@ func releasePlans(t *testing.T, change func(*deploy.Options), releases ...string
 	return plans
 }
 
-func releasesChart(t *testing.T, change func(*deploy.Options), releases ...string) map[string][]byte {
+func releasesChart(t *testing.T, change func(*deploy.PlanInput), releases ...string) map[string][]byte {
 	t.Helper()
 	files, warnings, err := deploy.ReleasesChart(releasePlans(t, change, releases...), false)
 	if err != nil || len(warnings) > 0 {
@@ -49,10 +49,10 @@ func releasesChart(t *testing.T, change func(*deploy.Options), releases ...strin
 // One chart installs for each API server the objects that render prints for the release.
 func TestOneChartSelectsTheReleaseOfTheAPIServer(t *testing.T) {
 	releases := []string{"v1.34.7", "v1.20.15", "v1.34.2", "v1.24.3", "v1.34.10", "v1.37.1"}
-	for name, change := range map[string]func(*deploy.Options){
-		"plain":    func(*deploy.Options) {},
-		"replicas": func(o *deploy.Options) { o.Replicas, o.AnyNode = 3, true },
-		"preset":   func(o *deploy.Options) { o.Preset = "binpack" },
+	for name, change := range map[string]func(*deploy.PlanInput){
+		"plain":    func(*deploy.PlanInput) {},
+		"replicas": func(o *deploy.PlanInput) { o.Spec.Replicas, o.Spec.AnyNode = 3, true },
+		"preset":   func(o *deploy.PlanInput) { o.Spec.Configuration.Preset = "binpack" },
 	} {
 		files := releasesChart(t, change, releases...)
 		for _, c := range []struct{ version, minor, want string }{
@@ -69,7 +69,7 @@ func TestOneChartSelectsTheReleaseOfTheAPIServer(t *testing.T) {
 			t.Run(name+" "+c.version, func(t *testing.T) {
 				server := &chartutil.KubeVersion{Version: c.version, Major: "1", Minor: c.minor}
 				got := templateObjects(t, files, nil, server)
-				want := rendered(t, releaseOptions(c.want, change))
+				want := rendered(t, releaseInput(c.want, change))
 				if diff := gocmp.Diff(want, got); diff != "" {
 					t.Errorf("helm template differs from render (-render +helm):\n%s", diff)
 				}
@@ -79,7 +79,7 @@ func TestOneChartSelectsTheReleaseOfTheAPIServer(t *testing.T) {
 }
 
 func TestOneChartRefusesAnAPIServerThatItHasNoSchedulerFor(t *testing.T) {
-	files := releasesChart(t, func(*deploy.Options) {}, "v1.24.3", "v1.34.2")
+	files := releasesChart(t, func(*deploy.PlanInput) {}, "v1.24.3", "v1.34.2")
 	server := &chartutil.KubeVersion{Version: "v1.35.1", Major: "1", Minor: "35"}
 	_, err := templateFor(t, files, "kube-system", nil, server)
 	want := "this chart has no kube-scheduler for Kubernetes 1.35, only for 1.24, 1.34"
@@ -90,14 +90,14 @@ func TestOneChartRefusesAnAPIServerThatItHasNoSchedulerFor(t *testing.T) {
 
 // A value of the user is for all releases, and a value of one release for the release only.
 func TestValuesOfTheUserWinOverTheRelease(t *testing.T) {
-	change := func(*deploy.Options) {}
+	change := func(*deploy.PlanInput) {}
 	files := releasesChart(t, change, "v1.24.3", "v1.34.2")
 	server := &chartutil.KubeVersion{Version: "v1.34.7", Major: "1", Minor: "34"}
 	for _, values := range []map[string]any{
 		{"image": "mirror/custom:v9"},
 		{"releases": map[string]any{"v1.34.2": map[string]any{"image": "mirror/custom:v9"}}},
 	} {
-		o := releaseOptions("v1.34.2", change)
+		o := releaseInput("v1.34.2", change)
 		o.Image = "mirror/custom:v9"
 		if diff := gocmp.Diff(rendered(t, o), templateObjects(t, files, values, server)); diff != "" {
 			t.Errorf("%v (-render +helm):\n%s", values, diff)

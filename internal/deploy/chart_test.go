@@ -54,9 +54,10 @@ kind: KubeSchedulerConfiguration
 delayCacheUntilActive: true
 `
 
-func chartOptions(change func(*deploy.Options)) deploy.Options {
-	o := deploy.Options{Name: "custom", Image: "localhost/custom:v1", Branch: "v1.36.3", Version: "v0.1.0",
-		Credentials: deploy.CredentialsServiceAccount}
+func chartInput(change func(*deploy.PlanInput)) deploy.PlanInput {
+	o := deploy.PlanInput{Name: "custom",
+		Facts: deploy.Facts{Image: "localhost/custom:v1", Branch: "v1.36.3", Version: "v0.1.0"}}
+	o.Spec.Credentials = deploy.CredentialsServiceAccount
 	change(&o)
 	return o
 }
@@ -73,44 +74,48 @@ func sidecar() manifest.Wiring {
 }
 
 func TestChartTemplatesTheRenderedObjects(t *testing.T) {
-	own := func(text string) func(*deploy.Options) {
-		return func(o *deploy.Options) { o.Configuration, o.ConfigurationName = []byte(text), "f.yaml" }
+	own := func(text string) func(*deploy.PlanInput) {
+		return func(o *deploy.PlanInput) {
+			o.Spec.Configuration = v1alpha1.Configuration{File: "f.yaml", Inline: v1alpha1.Document(text)}
+		}
 	}
-	for name, change := range map[string]func(*deploy.Options){
-		"plain":          func(*deploy.Options) {},
-		"preset":         func(o *deploy.Options) { o.Preset = "binpack" },
+	for name, change := range map[string]func(*deploy.PlanInput){
+		"plain":          func(*deploy.PlanInput) {},
+		"preset":         func(o *deploy.PlanInput) { o.Spec.Configuration.Preset = "binpack" },
 		"own":            own(ownProfiles),
 		"delayed caches": own(delayedCaches),
 		"two profiles":   own(twoProfiles),
-		"old release":    func(o *deploy.Options) { o.Branch = "v1.21.3" },
-		"policy":         func(o *deploy.Options) { o.Branch, o.PolicyConfigMap = "v1.21.3", true },
-		"replicas":       func(o *deploy.Options) { o.Replicas = 3 },
-		"any node":       func(o *deploy.Options) { o.AnyNode = true },
-		"nodes":          func(o *deploy.Options) { o.NodeSelector = map[string]string{"pool": "system", "fast": ""} },
-		"API server":     func(o *deploy.Options) { o.APIServer = "https://api.example.com:6443" },
-		"namespace":      func(o *deploy.Options) { o.Namespace = "custom" },
-		"architectures":  func(o *deploy.Options) { o.Architectures, o.AnyNode = []string{"amd64", "arm64"}, true },
-		"architecture of nodes": func(o *deploy.Options) {
-			o.Architectures, o.NodeSelector = []string{"arm64"}, map[string]string{"pool": "system"}
+		"old release":    func(o *deploy.PlanInput) { o.Branch = "v1.21.3" },
+		"policy":         func(o *deploy.PlanInput) { o.Branch, o.Spec.Configuration.PolicyConfigMap = "v1.21.3", true },
+		"replicas":       func(o *deploy.PlanInput) { o.Spec.Replicas = 3 },
+		"any node":       func(o *deploy.PlanInput) { o.Spec.AnyNode = true },
+		"nodes":          func(o *deploy.PlanInput) { o.Spec.NodeSelector = map[string]string{"pool": "system", "fast": ""} },
+		"API server":     func(o *deploy.PlanInput) { o.APIServer = "https://api.example.com:6443" },
+		"namespace":      func(o *deploy.PlanInput) { o.Namespace = "custom" },
+		"architectures":  func(o *deploy.PlanInput) { o.Architectures, o.Spec.AnyNode = []string{"amd64", "arm64"}, true },
+		"architecture of nodes": func(o *deploy.PlanInput) {
+			o.Architectures, o.Spec.NodeSelector = []string{"arm64"}, map[string]string{"pool": "system"}
 		},
-		"closed kube-system": func(o *deploy.Options) { o.AuthenticationReader, o.Namespace = new(bool), "sched" },
-		"tolerations": func(o *deploy.Options) {
-			o.Tolerations = []corev1.Toleration{{Key: "pool", Value: "infra", Effect: corev1.TaintEffectNoSchedule}}
+		"closed kube-system": func(o *deploy.PlanInput) {
+			o.Spec.RBAC.AuthenticationReader, o.Namespace = new(bool), "sched"
 		},
-		"priority class":    func(o *deploy.Options) { o.PriorityClass = "infra" },
-		"no priority class": func(o *deploy.Options) { o.PriorityClass = v1alpha1.NoPriorityClass },
-		"pull policy":       func(o *deploy.Options) { o.PullPolicy = "Always" },
-		"sidecar":           func(o *deploy.Options) { o.Wirings = []manifest.Wiring{sidecar()} },
-		"plugins": func(o *deploy.Options) {
+		"tolerations": func(o *deploy.PlanInput) {
+			o.Spec.Tolerations = []v1alpha1.Toleration{{Key: "pool", Value: "infra", Effect: corev1.TaintEffectNoSchedule}}
+		},
+		"priority class":    func(o *deploy.PlanInput) { o.Spec.PriorityClassName = "infra" },
+		"no priority class": func(o *deploy.PlanInput) { o.Spec.PriorityClassName = v1alpha1.NoPriorityClass },
+		"pull policy":       func(o *deploy.PlanInput) { o.Spec.Image.PullPolicy = "Always" },
+		"sidecar":           func(o *deploy.PlanInput) { o.Wirings = []manifest.Wiring{sidecar()} },
+		"plugins": func(o *deploy.PlanInput) {
 			o.Plugins = []profiles.Plugin{{Name: "LoadAware", Points: []string{"filter", "score"}, Weight: 2,
 				Args: []byte("{address: 'http://custom:9090'}")}}
-			o.PluginRules = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"},
+			o.Spec.RBAC.Rules = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"},
 				Verbs: []string{"get"}}}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := chartOptions(change)
+			o := chartInput(change)
 			files, warnings := chart(t, o)
 			if len(warnings) > 0 {
 				t.Errorf("warnings: %v", warnings)
@@ -120,9 +125,9 @@ func TestChartTemplatesTheRenderedObjects(t *testing.T) {
 				t.Errorf("helm template differs from render (-render +helm):\n%s\n%s", diff, files["values.yaml"])
 			}
 			// Other values have the same effect as a plan with them.
-			o.Name, o.Image, o.Replicas = "renamed", "localhost/renamed:v2", 2
-			o.Configuration = bytes.ReplaceAll(o.Configuration, []byte("schedulerName: custom"),
-				[]byte("schedulerName: renamed"))
+			o.Name, o.Image, o.Spec.Replicas = "renamed", "localhost/renamed:v2", 2
+			inline := &o.Spec.Configuration.Inline
+			*inline = v1alpha1.Document(strings.ReplaceAll(string(*inline), "schedulerName: custom", "schedulerName: renamed"))
 			got := template(t, files, namespace,
 				map[string]any{"name": "renamed", "image": "localhost/renamed:v2", "replicas": 2})
 			if diff := gocmp.Diff(rendered(t, o), got); diff != "" {
@@ -133,12 +138,12 @@ func TestChartTemplatesTheRenderedObjects(t *testing.T) {
 }
 
 func TestChartHoldsNoNodeCredentials(t *testing.T) {
-	o := chartOptions(func(o *deploy.Options) { o.Credentials = deploy.CredentialsNode })
-	credentials := &inspect.NodeCredentials{
+	o := chartInput(func(o *deploy.PlanInput) { o.Spec.Credentials = deploy.CredentialsNode })
+	o.Node = &inspect.NodeCredentials{
 		Path: "/etc/kubernetes/scheduler.conf", Server: "https://localhost:443", User: "system:kube-scheduler",
 		Expires: time.Now().Add(time.Hour), CA: []byte("CA\n"), Cert: []byte("CERT\n"), Key: []byte("KEY\n"),
 	}
-	plan, err := deploy.NewPlan(nil, credentials, o)
+	plan, err := o.Plan()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +155,7 @@ func TestChartHoldsNoNodeCredentials(t *testing.T) {
 		t.Errorf("warnings: %v", warnings)
 	}
 	withAccount := o
-	withAccount.Credentials = deploy.CredentialsServiceAccount
+	withAccount.Spec.Credentials = deploy.CredentialsServiceAccount
 	if diff := gocmp.Diff(rendered(t, withAccount), template(t, files, "kube-system", nil)); diff != "" {
 		t.Errorf("default values (-render +helm):\n%s", diff)
 	}
@@ -174,9 +179,9 @@ func TestChartHoldsNoNodeCredentials(t *testing.T) {
 	}
 }
 
-func chart(t *testing.T, o deploy.Options) (files map[string][]byte, warnings []string) {
+func chart(t *testing.T, o deploy.PlanInput) (files map[string][]byte, warnings []string) {
 	t.Helper()
-	plan, err := deploy.NewPlan(nil, nil, o)
+	plan, err := o.Plan()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,9 +193,9 @@ func chart(t *testing.T, o deploy.Options) (files map[string][]byte, warnings []
 }
 
 // rendered is `pmk-sched render`.
-func rendered(t *testing.T, o deploy.Options) []map[string]any {
+func rendered(t *testing.T, o deploy.PlanInput) []map[string]any {
 	t.Helper()
-	plan, err := deploy.NewPlan(nil, nil, o)
+	plan, err := o.Plan()
 	if err != nil {
 		t.Fatal(err)
 	}

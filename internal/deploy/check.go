@@ -122,7 +122,7 @@ func (p *Plan) compareRelease(output string, unread error, label string) (warnin
 }
 
 func (p *Plan) releaseCheck() configcheck.ReleaseCheck {
-	named := p.from.o.Branch != "" && p.from.o.Branch != Auto
+	named := IsChosen(p.from.Branch)
 	return configcheck.ReleaseCheck{Image: p.Scheduler.Image, Want: p.Release, Exact: named, Branch: true}
 }
 

@@ -78,8 +78,10 @@ func TestCredentialsOfEachMode(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan, err := NewPlan(masterInfo("v1.24.3"), creds,
-				Options{Name: "my-scheduler", Image: "localhost/s:v1", Credentials: tt.mode, Now: now})
+			o := PlanInput{Name: "my-scheduler", Facts: Facts{Cluster: masterInfo("v1.24.3"), Node: creds,
+				Image: "localhost/s:v1", Now: now}}
+			o.Spec.Credentials = tt.mode
+			plan, err := o.Plan()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -100,8 +102,8 @@ func TestCredentialsOfEachMode(t *testing.T) {
 }
 
 func TestCredentialsThatCannotBeDescribed(t *testing.T) {
-	plan, err := NewPlan(masterInfo("v1.24.3"), nodeCertificate(t),
-		Options{Name: "my-scheduler", Image: "localhost/s:v1", Now: now})
+	plan, err := PlanInput{Name: "my-scheduler", Facts: Facts{Cluster: masterInfo("v1.24.3"), Node: nodeCertificate(t),
+		Image: "localhost/s:v1", Now: now}}.Plan()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -191,7 +191,8 @@ func deps(r *recorder) Deps {
 
 func testPlan(t *testing.T) *Plan {
 	t.Helper()
-	plan, err := NewPlan(masterInfo("v1.24.3"), nil, Options{Name: "my-scheduler", Image: "localhost/my-scheduler:v1"})
+	plan, err := PlanInput{Name: "my-scheduler",
+		Facts: Facts{Cluster: masterInfo("v1.24.3"), Image: "localhost/my-scheduler:v1"}}.Plan()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -508,8 +509,8 @@ func TestUninstallRemovesRevisionsLast(t *testing.T) {
 
 // A stored revision has been converted to JSON and back.
 func TestObjectsAreTheSameAfterJSON(t *testing.T) {
-	plan, err := NewPlan(masterInfo("v1.24.3"), nodeCredentials(),
-		Options{Name: "my-scheduler", Image: "localhost/my-scheduler:v1"})
+	plan, err := PlanInput{Name: "my-scheduler", Facts: Facts{Cluster: masterInfo("v1.24.3"), Node: nodeCredentials(),
+		Image: "localhost/my-scheduler:v1"}}.Plan()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,8 +19,8 @@ import (
 // cluster's endpoint. auto reports whether the user did not choose the credentials.
 func (p *planner) chooseServer(auto bool) error {
 	credentials := &p.plan.Scheduler.Credentials
-	server, err := url.Parse(p.creds.Server)
-	if err != nil || p.info == nil || credentials.Mode == CredentialsHostPath {
+	server, err := url.Parse(p.Node.Server)
+	if err != nil || p.Cluster == nil || credentials.Mode == CredentialsHostPath {
 		return nil //nolint:nilerr // the URL is checked with the other credentials
 	}
 	if loopback.Is(server.Hostname()) && !p.onControlPlane() {
@@ -28,11 +28,11 @@ func (p *planner) chooseServer(auto bool) error {
 			"replicas use the API server of their own node (%s): nodes with the labels of --node-selector must be "+
 				"control-plane nodes", credentials.Server)
 	}
-	if p.info.ControlPlane.Count < 2 {
+	if p.Cluster.ControlPlane.Count < 2 {
 		return nil
 	}
-	node, found := p.info.ControlPlane.NodeAt(server.Hostname())
-	layout, _ := inspect.LayoutNamed(p.info.Layout)
+	node, found := p.Cluster.ControlPlane.NodeAt(server.Hostname())
+	layout, _ := inspect.LayoutNamed(p.Cluster.Layout)
 	local, endpoint := p.localServer(layout), p.clusterEndpoint()
 	switch {
 	case !found && loopback.Is(server.Hostname()):
@@ -53,19 +53,19 @@ func (p *planner) chooseServer(auto bool) error {
 			"use --credentials hostpath, with which each replica uses its own node's kubeconfig, or --credentials "+
 				"serviceaccount; with --credentials "+credentials.Mode+" all use that of node "+node,
 			"with several control-plane nodes a scheduler must not depend on one: this node's kubeconfig names the API server "+
-				"of node %s (%s), and no address serves all replicas", node, p.creds.Server)
+				"of node %s (%s), and no address serves all replicas", node, p.Node.Server)
 	default:
 		p.warn(
 			"every replica uses the API server of node %s, which this node's kubeconfig names (%s): with --credentials "+
-				"hostpath each uses that of its node", node, p.creds.Server)
+				"hostpath each uses that of its node", node, p.Node.Server)
 	}
-	return p.listEndpoints(credentials.Server != p.creds.Server)
+	return p.listEndpoints(credentials.Server != p.Node.Server)
 }
 
 // onControlPlane reports whether replicas run only on control-plane nodes.
 func (p *planner) onControlPlane() bool {
-	_, selected := p.o.NodeSelector[p.info.ControlPlane.LabelKey]
-	return len(p.o.NodeSelector) == 0 || selected
+	_, selected := p.request.Spec.NodeSelector[p.Cluster.ControlPlane.LabelKey]
+	return len(p.request.Spec.NodeSelector) == 0 || selected
 }
 
 // checkLoopback refuses a kubeconfig that names loopback, as PMK's do, if API servers of other
@@ -73,20 +73,20 @@ func (p *planner) onControlPlane() bool {
 // there.
 func (p *planner) checkLoopback(server *url.URL, auto bool) error {
 	port := cmp.Or(server.Port(), "443")
-	for _, node := range p.info.ControlPlane.Nodes {
+	for _, node := range p.Cluster.ControlPlane.Nodes {
 		if node.APIServer == nil || node.APIServer.ServesLoopback() && strconv.Itoa(node.APIServer.Port) == port {
 			continue
 		}
 		at := net.JoinHostPort(node.APIServer.BindAddress, strconv.Itoa(node.APIServer.Port))
 		if !auto {
 			p.warn("the API server of node %s is at %s: a replica there cannot use %s, which this node's kubeconfig names",
-				node.Name, at, p.creds.Server)
+				node.Name, at, p.Node.Server)
 			continue
 		}
 		return problem.Invalidf(
 			"use --credentials hostpath, with which each replica uses its own node's kubeconfig, or --credentials "+
 				"serviceaccount",
-			"this node's kubeconfig names the API server at %s, and that of node %s is at %s", p.creds.Server, node.Name, at)
+			"this node's kubeconfig names the API server at %s, and that of node %s is at %s", p.Node.Server, node.Name, at)
 	}
 	return nil
 }
@@ -98,7 +98,7 @@ func (p *planner) localServer(layout inspect.Layout) string {
 		return ""
 	}
 	local := ""
-	for _, node := range p.info.ControlPlane.Nodes {
+	for _, node := range p.Cluster.ControlPlane.Nodes {
 		if node.APIServer == nil {
 			if node.Ready {
 				return ""
@@ -129,11 +129,11 @@ func loopbackOf(server *inspect.APIServer) string {
 // clusterEndpoint returns the cluster's controlPlaneEndpoint, or "" if it is the address of one
 // node or loopback.
 func (p *planner) clusterEndpoint() string {
-	host, _, err := net.SplitHostPort(p.info.ControlPlane.Endpoint)
-	if _, single := p.info.ControlPlane.NodeAt(host); err != nil || single || loopback.Is(host) {
+	host, _, err := net.SplitHostPort(p.Cluster.ControlPlane.Endpoint)
+	if _, single := p.Cluster.ControlPlane.NodeAt(host); err != nil || single || loopback.Is(host) {
 		return ""
 	}
-	return p.info.ControlPlane.Endpoint
+	return p.Cluster.ControlPlane.Endpoint
 }
 
 // listEndpoints lists the API server addresses that this machine can check. If the server is on
@@ -144,7 +144,7 @@ func (p *planner) listEndpoints(chosen bool) error {
 	if err != nil {
 		return err
 	}
-	here := p.info.Node.ControlPlane && p.info.Node.Root == "/"
+	here := p.Cluster.Node.ControlPlane && p.Cluster.Node.Root == "/"
 	e := preflight.Endpoint{
 		Address:    net.JoinHostPort(server.Hostname(), cmp.Or(server.Port(), "443")),
 		ServerName: cmp.Or(credentials.ServerName, server.Hostname()), CA: credentials.CA, Local: here, Chosen: chosen,
@@ -155,12 +155,12 @@ func (p *planner) listEndpoints(chosen bool) error {
 	if !loopback.Is(server.Hostname()) {
 		return nil
 	}
-	for _, node := range p.info.ControlPlane.Nodes {
+	for _, node := range p.Cluster.ControlPlane.Nodes {
 		if node.APIServer == nil || !node.Ready {
 			continue
 		}
 		address := node.APIServer.AdvertiseAddress
-		if _, own := p.info.ControlPlane.NodeAt(address); !own {
+		if _, own := p.Cluster.ControlPlane.NodeAt(address); !own {
 			address = node.Address
 		}
 		if bound, err := netip.ParseAddr(node.APIServer.BindAddress); address == "" || err != nil || bound.IsLoopback() {

@@ -18,9 +18,10 @@ import (
 // ruled returns a revision with rules for plugins.
 func ruled(t *testing.T, number int, resources ...string) *apply.Revision {
 	t.Helper()
-	return revision(t, number, "v1.24.3", func(o *Options) {
+	return revision(t, number, "v1.24.3", func(o *PlanInput) {
 		if len(resources) > 0 {
-			o.PluginRules = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: resources, Verbs: []string{"get", "list"}}}
+			o.Spec.RBAC.Rules = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: resources,
+				Verbs: []string{"get", "list"}}}
 		}
 	})
 }
@@ -89,9 +90,11 @@ func TestPermissionsOfARevisionAreConfirmed(t *testing.T) {
 		t.Fatal(err)
 	}
 	planned := func(recorded bool, resources ...string) *Plan {
-		plan, err := NewPlan(masterInfo("v1.24.3"), nil, Options{Name: "my-scheduler", Recorded: recorded,
-			Image:       "registry.example.com/s:v1.24.3",
-			PluginRules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: resources, Verbs: []string{"get", "list"}}}})
+		o := PlanInput{Name: "my-scheduler", Facts: Facts{Cluster: masterInfo("v1.24.3"), Recorded: recorded,
+			Image: "registry.example.com/s:v1.24.3"}}
+		o.Spec.RBAC.Rules = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: resources,
+			Verbs: []string{"get", "list"}}}
+		plan, err := o.Plan()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -167,7 +170,7 @@ func TestUndoRestoresNoPermissionsThatWereNotThere(t *testing.T) {
 // A revision of everything that can be deployed can be read.
 func TestObjectsOfAPlanArePermitted(t *testing.T) {
 	all := shapes(t)
-	all["Policy"] = func(o *Options) { o.PolicyConfigMap = true }
+	all["Policy"] = func(o *PlanInput) { o.Spec.Configuration.PolicyConfigMap = true }
 	for _, release := range []string{"v1.20.15", "v1.22.17", "v1.34.1"} {
 		for name, change := range all {
 			if name == "Policy" && release != "v1.20.15" || name == "port, resources, flags" {

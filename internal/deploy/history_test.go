@@ -12,9 +12,9 @@ import (
 )
 
 func TestHistoryDescribesEachRevision(t *testing.T) {
-	plugin := func(o *Options) {
+	plugin := func(o *PlanInput) {
 		o.Plugins = []profiles.Plugin{{Name: "MyPlugin", Points: []string{"filter"}}}
-		o.Preset = "binpack"
+		o.Spec.Configuration.Preset = "binpack"
 	}
 	third := failed(revision(t, 3, "v1.24.3", port(10300)))
 	third.Origin = "rollback to revision 1"

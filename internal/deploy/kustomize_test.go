@@ -15,7 +15,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 )
 
-func releasesKustomize(t *testing.T, change func(*deploy.Options), releases ...string) map[string][]byte {
+func releasesKustomize(t *testing.T, change func(*deploy.PlanInput), releases ...string) map[string][]byte {
 	t.Helper()
 	files, warnings, err := deploy.ReleasesKustomize(releasePlans(t, change, releases...), false)
 	if err != nil || len(warnings) > 0 {
@@ -51,11 +51,11 @@ func build(t *testing.T, files map[string][]byte, kustomization string) []map[st
 // and leaves other objects of the cluster's kustomization alone.
 func TestComponentsOfAMinorGiveWhatRenderPrints(t *testing.T) {
 	releases := []string{"v1.34.7", "v1.20.15", "v1.34.2", "v1.24.3", "v1.34.10", "v1.37.1"}
-	for name, change := range map[string]func(*deploy.Options){
-		"plain":    func(*deploy.Options) {},
-		"replicas": func(o *deploy.Options) { o.Replicas, o.AnyNode = 3, true },
-		"preset":   func(o *deploy.Options) { o.Preset = "binpack" },
-		"same":     func(o *deploy.Options) { o.Args, o.PluginRules, o.Image = nil, nil, "localhost/custom:v1" },
+	for name, change := range map[string]func(*deploy.PlanInput){
+		"plain":    func(*deploy.PlanInput) {},
+		"replicas": func(o *deploy.PlanInput) { o.Spec.Replicas, o.Spec.AnyNode = 3, true },
+		"preset":   func(o *deploy.PlanInput) { o.Spec.Configuration.Preset = "binpack" },
+		"same":     func(o *deploy.PlanInput) { o.Spec.Args, o.Spec.RBAC.Rules, o.Image = nil, nil, "localhost/custom:v1" },
 	} {
 		files := releasesKustomize(t, change, releases...)
 		for minor, release := range map[string]string{
@@ -69,7 +69,7 @@ configMapGenerator:
 `)
 				other := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "other"},
 					"data": map[string]any{"a": "b"}}
-				want := append(rendered(t, releaseOptions(release, change)), other)
+				want := append(rendered(t, releaseInput(release, change)), other)
 				if diff := gocmp.Diff(sorted(want), got); diff != "" {
 					t.Errorf("kustomize build differs from render (-render +kustomize):\n%s", diff)
 				}
@@ -82,9 +82,9 @@ configMapGenerator:
 // the releases.
 func TestComponentsHaveOnlyDifferences(t *testing.T) {
 	releases := []string{"v1.24.3", "v1.34.2"}
-	files := releasesKustomize(t, func(*deploy.Options) {}, releases...)
+	files := releasesKustomize(t, func(*deploy.PlanInput) {}, releases...)
 	slices.Reverse(releases)
-	if diff := gocmp.Diff(files, releasesKustomize(t, func(*deploy.Options) {}, releases...)); diff != "" {
+	if diff := gocmp.Diff(files, releasesKustomize(t, func(*deploy.PlanInput) {}, releases...)); diff != "" {
 		t.Errorf("another order of releases (-first +second):\n%s", diff)
 	}
 	for name, text := range files {
@@ -116,9 +116,9 @@ func TestExampleOfACluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	change := func(o *deploy.Options) { o.Name = "my-scheduler" }
+	change := func(o *deploy.PlanInput) { o.Name = "my-scheduler" }
 	got := build(t, releasesKustomize(t, change, "v1.24.3", "v1.34.2"), string(example))
-	o := releaseOptions("v1.34.2", change)
+	o := releaseInput("v1.34.2", change)
 	want := rendered(t, o)
 	for _, object := range want {
 		if object["kind"] == "Deployment" {

@@ -7,41 +7,42 @@ import (
 
 func TestMonitoringIsForThePodsOfThePlan(t *testing.T) {
 	for name, tt := range map[string]struct {
-		change           func(*Options)
+		change           func(*PlanInput)
 		contains, lacks  []string
 		warning          string
 		withoutNodeFiles bool
 	}{
 		"on a node": {
-			change: func(*Options) {},
+			change: func(*PlanInput) {},
 			contains: []string{"namespace: kube-system", "app.kubernetes.io/name: kube-scheduler", "targetPort: https",
 				"SchedulerCertificateExpiresSoon"},
 		},
 		"another namespace": {
-			change:   func(o *Options) { o.Namespace = "scheduling" },
+			change:   func(o *PlanInput) { o.Namespace = "scheduling" },
 			contains: []string{"namespace: scheduling", `namespace="scheduling"`},
 			lacks:    []string{"kube-system"},
 		},
 		"a token": {
-			change: func(*Options) {}, withoutNodeFiles: true,
+			change: func(*PlanInput) {}, withoutNodeFiles: true,
 			lacks: []string{"SchedulerCertificateExpiresSoon"},
 		},
 		"metrics on loopback": {
-			change: func(o *Options) {
-				o.Configuration = []byte(
+			change: func(o *PlanInput) {
+				o.Spec.Configuration.Inline =
 					"apiVersion: kubescheduler.config.k8s.io/v1beta1\nkind: KubeSchedulerConfiguration\nmetricsBindAddress: " +
-						"127.0.0.1:10251\nhealthzBindAddress: 127.0.0.1:10251\n")
+						"127.0.0.1:10251\nhealthzBindAddress: 127.0.0.1:10251\n"
 			},
 			warning: "serves metrics on 127.0.0.1 only",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o, creds := Options{Name: "my-scheduler", Image: "localhost/s:v1", Now: now}, nodeCredentials()
+			o := PlanInput{Name: "my-scheduler", Facts: Facts{Cluster: masterInfo("v1.24.3"), Node: nodeCredentials(),
+				Image: "localhost/s:v1", Now: now}}
 			tt.change(&o)
 			if tt.withoutNodeFiles {
-				creds = nil
+				o.Node = nil
 			}
-			plan, err := NewPlan(masterInfo("v1.24.3"), creds, o)
+			plan, err := o.Plan()
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,13 +1,11 @@
 package deploy
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
@@ -63,8 +61,8 @@ type Plan struct {
 	recorded      []*unstructured.Unstructured
 	rules         []rbacv1.PolicyRule
 	held, allowed []grant
-	// from holds the inputs of [NewPlan], to plan with other options.
-	from planner
+	// from holds the facts of [NewPlan] without the credentials of the node, to plan again.
+	from Facts
 }
 
 // NoRevision as [Plan.Replaces] requires that no revision is deployed.
@@ -72,25 +70,22 @@ const NoRevision = -1
 
 // planner collects the decisions of NewPlan.
 type planner struct {
-	info  *inspect.Info
-	creds *inspect.NodeCredentials
-	o     Options
-	plan  *Plan
+	Facts
+	request *v1alpha1.CustomScheduler
+	plan    *Plan
 }
 
 // defaultControlPlaneLabel is the label of control-plane nodes without a cluster: kubeadm's since
 // 1.20 (cmd/kubeadm/app/constants).
 const defaultControlPlaneLabel = "node-role.kubernetes.io/control-plane"
 
-// NewPlan decides everything that o leaves open from the state of the cluster and the node, and
-// renders the objects. It does no I/O. Without a cluster info is nil, and o.Branch is required.
-// creds is nil if this is not a control-plane node.
-func NewPlan(info *inspect.Info, creds *inspect.NodeCredentials, o Options) (*Plan, error) {
-	o.Namespace = cmp.Or(o.Namespace, metav1.NamespaceSystem)
-	p := &planner{info: info, creds: creds, o: o, plan: &Plan{Name: o.Name, Namespace: o.Namespace, Origin: o.Origin,
-		Replaces: o.Replaces, Request: o.Request, Signature: o.Signature, MissingImage: o.MissingImage,
-		TakenPorts: map[int]string{}}}
-	if err := o.Validate(); err != nil {
+// NewPlan decides everything that the request leaves open, and renders the objects. It does no I/O:
+// the request contains the contents of the files that it names. The plan records it as it is.
+func NewPlan(request *v1alpha1.CustomScheduler, facts Facts) (*Plan, error) {
+	p := &planner{Facts: facts, request: request, plan: &Plan{Name: request.Name, Namespace: NamespaceOf(request),
+		Origin: facts.Origin, Replaces: facts.Replaces, Request: request, Signature: facts.Signature,
+		MissingImage: facts.MissingImage, TakenPorts: map[int]string{}}}
+	if err := Validate(request, facts); err != nil {
 		return nil, err
 	}
 	decisions := []func() error{p.chooseRelease, p.chooseCredentials, p.chooseUser, p.chooseNodes, p.choosePort,
@@ -101,8 +96,8 @@ func NewPlan(info *inspect.Info, creds *inspect.NodeCredentials, o Options) (*Pl
 			return nil, err
 		}
 	}
-	p.o.Extenders = o.Extenders // a plan from these options adds Wirings again
-	p.plan.from = planner{info: info, o: p.o}
+	facts.Node = nil
+	p.plan.from = facts
 	return p.plan, nil
 }
 
@@ -114,41 +109,22 @@ func (p *planner) warn(format string, args ...any) {
 	p.plan.Warnings = append(p.plan.Warnings, fmt.Sprintf(format, args...))
 }
 
-// Release returns the release of a plan for o: o.Branch, else the release of the API server. info
-// may be nil.
-func Release(info *inspect.Info, o Options) (versions.Release, error) {
-	switch {
-	case o.Branch != "" && o.Branch != Auto:
-		return versions.Parse(o.Branch)
-	case info != nil:
-		return info.Release, nil
-	}
-	return versions.Release{},
-		problem.Invalidf("specify a release, for example --branch v1.24.3", "--branch is required without a cluster")
-}
-
-// chooseRelease chooses o.Branch, else the release of the API server.
+// chooseRelease chooses the requested release, else the release of the API server.
 func (p *planner) chooseRelease() error {
-	wanted := p.o.Branch
+	release, err := p.Release()
+	if err != nil {
+		return err
+	}
+	p.plan.Release = release
 	switch {
-	case wanted != "" && wanted != Auto:
-		release, err := versions.Parse(wanted)
+	case !IsChosen(p.Branch):
+		p.note("release %s: the API server reports %s", release, p.Cluster.Server.Version)
+	case p.Cluster != nil:
+		warnings, err := versions.CheckSkew(release, p.Cluster.Release)
 		if err != nil {
 			return err
 		}
-		p.plan.Release = release
-		if p.info != nil {
-			warnings, err := versions.CheckSkew(release, p.info.Release)
-			if err != nil {
-				return err
-			}
-			p.plan.Warnings = append(p.plan.Warnings, warnings...)
-		}
-	case p.info != nil:
-		p.plan.Release = p.info.Release
-		p.note("release %s: the API server reports %s", p.plan.Release, p.info.Server.Version)
-	default:
-		return problem.Invalidf("specify a release, for example --branch v1.24.3", "--branch is required without a cluster")
+		p.plan.Warnings = append(p.plan.Warnings, warnings...)
 	}
 	rules, err := versions.Select(p.plan.Release)
 	if err != nil {
@@ -157,12 +133,16 @@ func (p *planner) chooseRelease() error {
 	p.warnOfMissingSources()
 	p.note("config API %s: the one for %s", rules.Render, p.plan.Release)
 	p.plan.Scheduler = manifest.Scheduler{
-		Name: p.o.Name, Namespace: p.o.Namespace, Release: p.plan.Release,
-		Image:      strings.ReplaceAll(p.o.Image, image.ReleaseInTag, p.plan.Release.String()),
-		PullPolicy: corev1.PullPolicy(p.o.PullPolicy), Resources: p.o.Resources, Version: p.o.Version,
-		Architectures: p.o.Architectures, Args: p.o.Args, PriorityClass: p.o.PriorityClass,
+		Name: p.plan.Name, Namespace: p.plan.Namespace, Release: p.plan.Release,
+		Image:      strings.ReplaceAll(p.Image, image.ReleaseInTag, p.plan.Release.String()),
+		PullPolicy: corev1.PullPolicy(p.request.Spec.Image.PullPolicy), Version: p.Version,
+		Architectures: p.Architectures, Args: p.request.Spec.Args, PriorityClass: p.request.Spec.PriorityClassName,
+		Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList(p.request.Spec.Resources.Requests),
+			Limits:   corev1.ResourceList(p.request.Spec.Resources.Limits),
+		},
 	}
-	given := profiles.CommandLine{Release: p.plan.Release, Given: p.o.Args}
+	given := profiles.CommandLine{Release: p.plan.Release, Given: p.request.Spec.Args}
 	p.plan.Warnings = append(p.plan.Warnings, given.Warnings()...)
 	p.noteSignature()
 	return nil
@@ -170,7 +150,7 @@ func (p *planner) chooseRelease() error {
 
 // noteSignature records the key that must have signed the image.
 func (p *planner) noteSignature() {
-	s := p.o.Signature
+	s := p.Signature
 	if s == nil {
 		return
 	}
@@ -185,10 +165,7 @@ func (p *planner) noteSignature() {
 // warnOfMissingSources warns of plugins that are too large to record: only a file that names their
 // directory upgrades the scheduler.
 func (p *planner) warnOfMissingSources() {
-	if p.o.Request == nil {
-		return
-	}
-	for _, plugin := range p.o.Request.Spec.Source.Plugins {
+	for _, plugin := range p.request.Spec.Source.Plugins {
 		if plugin.Path != "" && plugin.Content == nil {
 			p.warn("the sources of plugin %s are too large to record: upgrade the scheduler with -f and its file on a machine "+
 				"with this directory", plugin.Path)
@@ -199,55 +176,55 @@ func (p *planner) warnOfMissingSources() {
 // chooseCredentials chooses the node's credentials on a control-plane node, and a ServiceAccount
 // elsewhere.
 func (p *planner) chooseCredentials() error {
-	mode := p.o.Credentials
-	auto := mode == "" || mode == Auto
+	mode := p.credentials(p.request)
+	auto := mode == ""
 	if auto {
 		mode = CredentialsServiceAccount
 		switch {
 		case p.hosted():
-			p.note("credentials serviceaccount: the control plane (%s) has no nodes in the cluster", p.info.Hosted.Kind)
-		case p.creds != nil:
+			p.note("credentials serviceaccount: the control plane (%s) has no nodes in the cluster", p.Cluster.Hosted.Kind)
+		case p.Node != nil:
 			mode = CredentialsNode
-			p.note("credentials node: this node has %s", p.creds.Path)
+			p.note("credentials node: this node has %s", p.Node.Path)
 		default:
 			p.note("credentials serviceaccount: this machine has no scheduler kubeconfig of a control-plane node")
 		}
 	}
 	if mode == CredentialsServiceAccount {
-		p.plan.Scheduler.Credentials = manifest.Credentials{Mode: mode, Server: p.o.APIServer}
+		p.plan.Scheduler.Credentials = manifest.Credentials{Mode: mode, Server: p.APIServer}
 		return nil
 	}
 	if p.hosted() {
 		return problem.Invalidf("use --credentials serviceaccount, the default on this cluster",
 			"credentials %s: the control plane (%s) has no nodes in the cluster, so that no node has the scheduler's kubeconfig",
-			mode, p.info.Hosted.Kind)
+			mode, p.Cluster.Hosted.Kind)
 	}
-	if p.creds == nil {
+	if p.Node == nil {
 		return problem.Invalidf(
 			"run pmk-sched on a control-plane node, give its root directory with --node-root, or use --credentials "+
 				"serviceaccount",
 			"credentials %s need the scheduler kubeconfig of a control-plane node, and none was found here", mode)
 	}
-	if !p.creds.Expires.IsZero() && !p.o.Now.IsZero() && p.o.Now.After(p.creds.Expires) {
+	if !p.Node.Expires.IsZero() && !p.Now.IsZero() && p.Now.After(p.Node.Expires) {
 		return problem.Errorf("renew the node's certificates, or use --credentials serviceaccount",
-			"the certificate in %s expired on %s", p.creds.Path, p.creds.Expires.UTC().Format("2006-01-02 15:04 MST"))
+			"the certificate in %s expired on %s", p.Node.Path, p.Node.Expires.UTC().Format("2006-01-02 15:04 MST"))
 	}
 	p.plan.Scheduler.Credentials = manifest.Credentials{
-		Mode: mode, User: p.creds.User, Server: p.creds.Server, ServerName: p.creds.ServerName,
-		CA: p.creds.CA, Cert: p.creds.Cert, Key: p.creds.Key, HostPath: p.creds.Path,
+		Mode: mode, User: p.Node.User, Server: p.Node.Server, ServerName: p.Node.ServerName,
+		CA: p.Node.CA, Cert: p.Node.Cert, Key: p.Node.Key, HostPath: p.Node.Path,
 	}
 	if mode == CredentialsNodeInline {
 		p.warn("the private key of %s is stored in a ConfigMap: everyone who can read ConfigMaps in %s can impersonate it",
-			p.creds.User, p.o.Namespace)
+			p.Node.User, p.plan.Namespace)
 	}
 	return p.chooseServer(auto)
 }
 
 // chooseUser leaves the user of the pods to OpenShift in the namespaces where it assigns users.
 func (p *planner) chooseUser() error {
-	if p.info != nil && p.info.AssignsUser(p.o.Namespace) {
+	if p.Cluster != nil && p.Cluster.AssignsUser(p.plan.Namespace) {
 		p.plan.Scheduler.AssignedUser = true
-		p.note("user: OpenShift assigns one in namespace %s, and refuses a fixed one", p.o.Namespace)
+		p.note("user: OpenShift assigns one in namespace %s, and refuses a fixed one", p.plan.Namespace)
 	}
 	return nil
 }
@@ -255,13 +232,13 @@ func (p *planner) chooseUser() error {
 // choosePort chooses the port of the user unless it is in use, else the first free one.
 func (p *planner) choosePort() error {
 	free := inspect.FirstPort
-	if p.info != nil {
-		for _, taken := range p.info.Scheduler.Taken {
+	if p.Cluster != nil {
+		for _, taken := range p.Cluster.Scheduler.Taken {
 			p.plan.TakenPorts[taken.Port] = taken.By
 		}
-		free = p.info.Scheduler.Port
+		free = p.Cluster.Scheduler.Port
 	}
-	wanted := p.o.Port
+	wanted := int(p.request.Spec.Ports.Secure)
 	switch {
 	case wanted != 0:
 		if by, taken := p.plan.TakenPorts[wanted]; taken && wanted != free {
@@ -280,4 +257,4 @@ func (p *planner) choosePort() error {
 }
 
 // hosted reports whether the control plane is outside of the cluster.
-func (p *planner) hosted() bool { return p.info != nil && p.info.Hosted != nil }
+func (p *planner) hosted() bool { return p.Cluster != nil && p.Cluster.Hosted != nil }

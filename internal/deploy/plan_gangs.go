@@ -30,8 +30,8 @@ func (p *planner) noteGangs() error {
 	}
 	own, plugin := rules.Gangs.Enabled(p.plan.Gates()), len(profiles) > 0
 	var known *inspect.Gangs // of the same API: another minor release has another one
-	if p.info != nil && p.info.Gangs != nil && p.info.Gangs.API == rules.Gangs.API {
-		known = p.info.Gangs
+	if p.Cluster != nil && p.Cluster.Gangs != nil && p.Cluster.Gangs.API == rules.Gangs.API {
+		known = p.Cluster.Gangs
 	}
 	switch {
 	case own && known != nil && !known.Served:

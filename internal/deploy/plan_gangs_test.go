@@ -48,7 +48,7 @@ func TestPlanSaysWhatPlacesGangs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p := &planner{info: &inspect.Info{Gangs: tt.gangs}, plan: &Plan{Release: release}}
+			p := &planner{Facts: Facts{Cluster: &inspect.Info{Gangs: tt.gangs}}, plan: &Plan{Release: release}}
 			p.plan.Scheduler = manifest.Scheduler{Configuration: rendered}
 			p.plan.Scheduler.Args = tt.args
 			if err := p.noteGangs(); err != nil {
@@ -69,9 +69,9 @@ func TestPlanSaysWhatPlacesGangs(t *testing.T) {
 
 func TestPlanDoesNotNoteBatchingIfTheGateIsOff(t *testing.T) {
 	for args, want := range map[string]bool{"--v=3": true, "--feature-gates=OpportunisticBatching=false": false} {
-		o := Options{Branch: "v1.37.1", Name: "s", Image: "localhost/s:v1", Credentials: CredentialsServiceAccount}
-		o.Args = []string{args}
-		plan, err := NewPlan(nil, nil, o)
+		o := PlanInput{Name: "s", Facts: Facts{Branch: "v1.37.1", Image: "localhost/s:v1"}}
+		o.Spec.Credentials, o.Spec.Args = CredentialsServiceAccount, []string{args}
+		plan, err := o.Plan()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,39 +1,37 @@
 package deploy
 
 import (
+	"slices"
+
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
-// Rendering returns the request for the configuration of the scheduler, without its release: a plan
-// and a simulation render the same.
-func (o Options) Rendering() profiles.Request {
-	return profiles.Request{
-		SchedulerName: o.Name, LeaseNamespace: o.Namespace, Kubeconfig: manifest.KubeconfigPath(o.Name), LeaderElect: true,
-		Preset: o.Preset, Source: o.Configuration, SourceName: o.ConfigurationName, Lossy: o.Lossy, Enable: o.Plugins,
-		Extenders: o.Extenders, Policy: o.PolicyConfigMap,
-	}
-}
-
 func (p *planner) renderConfiguration() error {
-	request := p.o.Rendering()
-	request.Release = p.plan.Release
-	if p.info != nil {
-		request.InsecurePort = p.info.Scheduler.InsecurePort
+	request, clients, err := Rendering(p.request)
+	if err != nil {
+		return err
+	}
+	request.Release, request.Enable = p.plan.Release, p.Plugins
+	if p.Cluster != nil {
+		request.InsecurePort = p.Cluster.Scheduler.InsecurePort
+	}
+	if request.Policy { // a configuration gets them when it is complete
+		request.Extenders = slices.Concat(request.Extenders, calls(p.plan.Scheduler.Wirings))
 	}
 	rendered, err := request.Render()
 	if err != nil {
 		return err
 	}
-	notes, warnings := profiles.SplitNotes(rendered.Notes, p.o.ConfigurationName)
+	notes, warnings := profiles.SplitNotes(rendered.Notes, request.SourceName)
 	p.plan.Notes, p.plan.Warnings = append(p.plan.Notes, notes...), append(p.plan.Warnings, warnings...)
-	p.plan.base, p.plan.Scheduler.Configuration, p.plan.Scheduler.ExtenderClients = rendered, rendered, p.o.ExtenderClients
+	p.plan.base, p.plan.Scheduler.Configuration, p.plan.Scheduler.ExtenderClients = rendered, rendered, clients
 	return nil
 }
 
 // noteBatching notes the profiles whose pods are not batched, and why.
 func (p *planner) noteBatching() error {
-	unbatched, err := profiles.FindUnbatched(p.plan.Scheduler.Configuration.YAML, p.plan.Release, p.o.Plugins,
+	unbatched, err := profiles.FindUnbatched(p.plan.Scheduler.Configuration.YAML, p.plan.Release, p.Plugins,
 		p.plan.Gates())
 	for _, u := range unbatched {
 		p.note("%s", u)
@@ -45,7 +43,7 @@ func (p *planner) noteBatching() error {
 // it.
 func (p *planner) chooseReader() error {
 	const effect = "/metrics of the scheduler accepts tokens, and no client certificates"
-	wanted, closed := p.o.AuthenticationReader, p.o.SystemClosed
+	wanted, closed := p.request.Spec.RBAC.AuthenticationReader, p.SystemClosed
 	switch {
 	case wanted != nil && !*wanted:
 		p.note("no RoleBinding in kube-system (spec.rbac.authenticationReader): %s", effect)
@@ -60,10 +58,11 @@ func (p *planner) chooseReader() error {
 
 // choosePluginRules collects the permissions of the plugins.
 func (p *planner) choosePluginRules() error {
-	rules, notes, err := manifest.PluginRules(p.plan.Scheduler.Configuration, p.o.Rules, p.o.PluginRules)
+	rules, notes, err := manifest.PluginRules(p.plan.Scheduler.Configuration, p.Rules,
+		p.request.Spec.RBAC.Rules)
 	p.plan.Scheduler.PluginRules, p.plan.Notes = rules, append(p.plan.Notes, notes...)
-	if p.o.Recorded {
-		p.plan.rules = p.o.PluginRules
+	if p.Recorded {
+		p.plan.rules = p.request.Spec.RBAC.Rules
 	}
 	return err
 }

@@ -15,7 +15,7 @@ import (
 // replicas are safe.
 func (p *planner) chooseReplicas() error {
 	replicas := 1
-	counted := p.info != nil && !p.hosted() && !p.o.AnyNode && len(p.o.NodeSelector) == 0
+	counted := p.Cluster != nil && !p.hosted() && !p.request.Spec.AnyNode && len(p.request.Spec.NodeSelector) == 0
 	var nodes []inspect.ControlPlaneNode
 	if counted {
 		var err error
@@ -24,17 +24,17 @@ func (p *planner) chooseReplicas() error {
 		}
 	}
 	switch {
-	case p.o.Replicas > 0:
-		replicas = p.o.Replicas
+	case p.request.Spec.Replicas > 0:
+		replicas = int(p.request.Spec.Replicas)
 		if counted && replicas > len(nodes) {
 			p.warn("%d replicas for %d control-plane nodes: on the host network each needs its own node", replicas, len(nodes))
 		}
 	case counted:
 		replicas = max(1, len(nodes))
 		p.note("replicas %d: one for each control-plane node", replicas)
-	case p.hosted() && len(p.o.NodeSelector) == 0:
-		replicas = min(2, p.info.Nodes.Count)
-		p.note("replicas %d: of %d nodes, on different nodes and in different zones", replicas, p.info.Nodes.Count)
+	case p.hosted() && len(p.request.Spec.NodeSelector) == 0:
+		replicas = min(2, p.Cluster.Nodes.Count)
+		p.note("replicas %d: of %d nodes, on different nodes and in different zones", replicas, p.Cluster.Nodes.Count)
 	}
 	p.countShortage(replicas, nodes)
 	if name := p.plan.Scheduler.Image; replicas > 1 && image.IsLocal(name) {
@@ -46,7 +46,7 @@ func (p *planner) chooseReplicas() error {
 
 // nodesOfImage returns the control-plane nodes that can run the image, and warns about the others.
 func (p *planner) nodesOfImage() (nodes []inspect.ControlPlaneNode, err error) {
-	architectures, all := p.plan.Scheduler.Architectures, p.info.ControlPlane.Labelled()
+	architectures, all := p.plan.Scheduler.Architectures, p.Cluster.ControlPlane.Labelled()
 	if len(architectures) == 0 {
 		return all, nil
 	}

@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/test/golden"
 	"github.com/pmk-sched/pmk-sched/versions"
@@ -98,7 +100,7 @@ func summarize(p *Plan) summary {
 		Port: p.Scheduler.Port, Replicas: p.Scheduler.Replicas, NodeSelector: p.Scheduler.NodeSelector, Notes: p.Notes,
 		Warnings: p.Warnings,
 	}
-	if info := p.from.info; info != nil && info.ControlPlane.Count > 1 {
+	if info := p.from.Cluster; info != nil && info.ControlPlane.Count > 1 {
 		s.Server = strings.TrimSuffix(p.Scheduler.Credentials.Server+" as "+p.Scheduler.Credentials.ServerName, " as ")
 	}
 	for _, e := range p.Endpoints {
@@ -140,34 +142,36 @@ func TestPlanDefaults(t *testing.T) {
 	single.ControlPlane, single.Layout = inspect.ControlPlane{}, inspect.LayoutManaged
 	single.Hosted, single.Nodes.Count = &inspect.Hosted{Kind: inspect.UnknownKind}, 1
 	tests := map[string]struct {
-		info  *inspect.Info
-		creds *inspect.NodeCredentials
-		o     Options
+		namespace string
+		spec      v1alpha1.CustomSchedulerSpec
+		facts     Facts
 	}{
-		"master":                   {info: masterInfo("v1.24.3"), creds: nodeCredentials()},
-		"away":                     {info: masterInfo("v1.24.3")},
-		"three-masters":            {info: three},
-		"one-without-the-label":    {info: unlabelled},
-		"openshift":                {info: openshift, o: Options{Namespace: "gpu"}},
-		"two-of-kubeadm":           {info: kubeadmInfo(nil), creds: ofNodeA(), o: Options{Replicas: 3, Credentials: "node"}},
-		"two-on-loopback":          {info: onNode, creds: ofNodeA()},
-		"two-with-an-endpoint":     {info: withEndpoint, creds: ofNodeA()},
-		"two-of-which-one-is-down": {info: down, creds: ofNodeA()},
-		"three-of-pmk":             {info: pmk, creds: nodeCredentials()},
-		"oldest":                   {info: masterInfo("v1.20.15"), creds: nodeCredentials()},
-		"managed":                  {info: managed, o: Options{AnyNode: true}},
-		"hosted":                   {info: hosted, creds: nodeCredentials()},
-		"hosted-one-node":          {info: single},
-		"offline":                  {o: Options{Branch: "v1.37.1"}},
-		"inline": {info: masterInfo("v1.24.3"), creds: nodeCredentials(),
-			o: Options{Credentials: "node-inline"}},
-		"all-was-chosen": {info: masterInfo("v1.24.3"), creds: nodeCredentials(), o: Options{Branch: "v1.23.6",
-			Credentials: "hostpath", Replicas: 2, Port: 10300, NodeSelector: map[string]string{"a": "b"}, Preset: "binpack"}},
+		"master":                {facts: Facts{Cluster: masterInfo("v1.24.3"), Node: nodeCredentials()}},
+		"away":                  {facts: Facts{Cluster: masterInfo("v1.24.3")}},
+		"three-masters":         {facts: Facts{Cluster: three}},
+		"one-without-the-label": {facts: Facts{Cluster: unlabelled}},
+		"openshift":             {facts: Facts{Cluster: openshift}, namespace: "gpu"},
+		"two-of-kubeadm": {facts: Facts{Cluster: kubeadmInfo(nil), Node: ofNodeA()},
+			spec: v1alpha1.CustomSchedulerSpec{Replicas: 3, Credentials: "node"}},
+		"two-on-loopback":          {facts: Facts{Cluster: onNode, Node: ofNodeA()}},
+		"two-with-an-endpoint":     {facts: Facts{Cluster: withEndpoint, Node: ofNodeA()}},
+		"two-of-which-one-is-down": {facts: Facts{Cluster: down, Node: ofNodeA()}},
+		"three-of-pmk":             {facts: Facts{Cluster: pmk, Node: nodeCredentials()}},
+		"oldest":                   {facts: Facts{Cluster: masterInfo("v1.20.15"), Node: nodeCredentials()}},
+		"managed":                  {facts: Facts{Cluster: managed}, spec: v1alpha1.CustomSchedulerSpec{AnyNode: true}},
+		"hosted":                   {facts: Facts{Cluster: hosted, Node: nodeCredentials()}},
+		"hosted-one-node":          {facts: Facts{Cluster: single}},
+		"offline":                  {facts: Facts{Branch: "v1.37.1"}},
+		"inline": {facts: Facts{Cluster: masterInfo("v1.24.3"), Node: nodeCredentials()},
+			spec: v1alpha1.CustomSchedulerSpec{Credentials: "node-inline"}},
+		"all-was-chosen": {facts: Facts{Cluster: masterInfo("v1.24.3"), Node: nodeCredentials(), Branch: "v1.23.6"},
+			spec: v1alpha1.CustomSchedulerSpec{Credentials: "hostpath", Replicas: 2, Ports: v1alpha1.Ports{Secure: 10300},
+				NodeSelector: map[string]string{"a": "b"}, Configuration: v1alpha1.Configuration{Preset: "binpack"}}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			tt.o.Name, tt.o.Image, tt.o.Now = "my-scheduler", "localhost/my-scheduler:v1", now
-			plan, err := NewPlan(tt.info, tt.creds, tt.o)
+			tt.facts.Image, tt.facts.Now = "localhost/my-scheduler:v1", now
+			plan, err := PlanInput{Name: "my-scheduler", Namespace: tt.namespace, Spec: tt.spec, Facts: tt.facts}.Plan()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -195,61 +199,60 @@ func TestPlanRefusesInvalidOptions(t *testing.T) {
 	old := nodeCredentials()
 	old.Expires = now.Add(-time.Hour)
 	tests := map[string]struct {
-		info  *inspect.Info
-		creds *inspect.NodeCredentials
-		o     Options
+		name  string
+		spec  v1alpha1.CustomSchedulerSpec
+		facts Facts
 		says  string
 		hint  string
-		valid bool // the options are valid
+		valid bool // the input is valid
 	}{
-		"no name": {o: Options{Name: " "}, says: "is not a DNS label", hint: "lower-case"},
-		"bad name": {o: Options{Name: "My_Scheduler"}, says: `"My_Scheduler" is not a DNS label`,
+		"no name": {name: " ", says: "is not a DNS label", hint: "lower-case"},
+		"bad name": {name: "My_Scheduler", says: `"My_Scheduler" is not a DNS label`,
 			hint: "lower-case"},
-		"the default's": {o: Options{Name: "default-scheduler"}, says: "default-scheduler", hint: "another name"},
-		"no label":      {info: bare, says: "nodes a, b have no label", hint: "kubectl label nodes a b "},
+		"the default's": {name: "default-scheduler", says: "default-scheduler", hint: "another name"},
+		"no label":      {facts: Facts{Cluster: bare}, says: "nodes a, b have no label", hint: "kubectl label nodes a b "},
 		"no branch":     {says: "--branch is required", hint: "--branch"},
-		"half a branch": {o: Options{Branch: "v1.24"}, says: `"v1.24"`, hint: "v1.24."},
-		"too old":       {o: Options{Branch: "v1.19.3"}, says: "1.19", hint: "use a release from 1.20 to "},
-		"would hang": {info: masterInfo("v1.24.3"), o: Options{Branch: "v1.34.2"},
+		"half a branch": {facts: Facts{Branch: "v1.24"}, says: `"v1.24"`, hint: "v1.24."},
+		"too old":       {facts: Facts{Branch: "v1.19.3"}, says: "1.19", hint: "use a release from 1.20 to "},
+		"would hang": {facts: Facts{Cluster: masterInfo("v1.24.3"), Branch: "v1.34.2"},
 			says: "waits for resource.k8s.io/v1 ResourceClaims", hint: "1.24"},
-		"no such mode": {info: masterInfo("v1.24.3"), o: Options{Credentials: "magic"},
-			says: `invalid credentials "magic"`, hint: "serviceaccount"},
-		"one node's API server": {info: kubeadmInfo(nil), creds: ofNodeA(),
+		"no such mode": {facts: Facts{Cluster: masterInfo("v1.24.3")},
+			spec: v1alpha1.CustomSchedulerSpec{Credentials: "magic"}, says: `invalid credentials "magic"`, hint: "serviceaccount"},
+		"one node's API server": {facts: Facts{Cluster: kubeadmInfo(nil), Node: ofNodeA()},
 			says: "names the API server of node a (https://10.0.0.1:6443)", hint: "--credentials hostpath"},
-		"not on a master": {info: masterInfo("v1.24.3"), o: Options{Credentials: "node"}, says: "none was found here",
-			hint: "--node-root"},
-		"expired": {info: masterInfo("v1.24.3"), creds: old, says: "expired on 2026-05-01", hint: "renew",
+		"not on a master": {facts: Facts{Cluster: masterInfo("v1.24.3")},
+			spec: v1alpha1.CustomSchedulerSpec{Credentials: "node"}, says: "none was found here", hint: "--node-root"},
+		"expired": {facts: Facts{Cluster: masterInfo("v1.24.3"), Node: old}, says: "expired on 2026-05-01", hint: "renew",
 			valid: true},
-		"no control plane": {info: noMaster, says: "no node has a label of control-plane nodes",
+		"no control plane": {facts: Facts{Cluster: noMaster}, says: "no node has a label of control-plane nodes",
 			hint: "--node-selector any"},
-		"nodes not listed": {info: blind, says: "nodes could not be listed", hint: "permission to list nodes",
+		"nodes not listed": {facts: Facts{Cluster: blind}, says: "nodes could not be listed", hint: "permission to list nodes",
 			valid: true},
-		"hosted, node's credentials": {info: hosted, creds: nodeCredentials(), o: Options{Credentials: "hostpath"},
+		"hosted, node's credentials": {facts: Facts{Cluster: hosted, Node: nodeCredentials()},
+			spec: v1alpha1.CustomSchedulerSpec{Credentials: "hostpath"},
 			says: "the control plane (Kamaji) has no nodes in the cluster", hint: "--credentials serviceaccount"},
 		"any node, node's credentials": {
-			info: noMaster, creds: nodeCredentials(), o: Options{AnyNode: true}, says: "--node-selector any",
-			hint: "--credentials serviceaccount",
+			facts: Facts{Cluster: noMaster, Node: nodeCredentials()},
+			spec:  v1alpha1.CustomSchedulerSpec{AnyNode: true}, says: "--node-selector any", hint: "--credentials serviceaccount",
 		},
-		"port taken": {info: masterInfo("v1.24.3"), o: Options{Port: 10259},
+		"port taken": {facts: Facts{Cluster: masterInfo("v1.24.3")},
+			spec: v1alpha1.CustomSchedulerSpec{Ports: v1alpha1.Ports{Secure: 10259}},
 			says: "port 10259 is in use by pod kube-system/k8s-master", hint: "10260"},
-		"no such port": {info: masterInfo("v1.24.3"), o: Options{Port: 70000}, says: "invalid port 70000",
+		"no such port": {facts: Facts{Cluster: masterInfo("v1.24.3")},
+			spec: v1alpha1.CustomSchedulerSpec{Ports: v1alpha1.Ports{Secure: 70000}}, says: "invalid port 70000",
 			hint: "cannot listen on ports below 1024"},
-		"no port free": {info: full, says: "is free on the control-plane nodes", hint: "--port", valid: true},
-		"bad configuration": {info: masterInfo("v1.24.3"),
-			o: Options{Configuration: []byte("kind: Pod\n"), ConfigurationName: "c.yaml"}, says: "c.yaml",
-			hint: "start the file with `apiVersion: kubescheduler.config.k8s.io/v1`"},
-		"two configurations": {info: masterInfo("v1.24.3"), o: Options{Configuration: []byte("x"), Preset: "binpack"},
-			says: "exclude each other", hint: "use one of them"},
-		"no such preset": {info: masterInfo("v1.24.3"), o: Options{Preset: "binpak"}, says: "binpak",
+		"no port free": {facts: Facts{Cluster: full}, says: "is free on the control-plane nodes", hint: "--port", valid: true},
+		"bad configuration": {facts: Facts{Cluster: masterInfo("v1.24.3")},
+			spec: v1alpha1.CustomSchedulerSpec{Configuration: v1alpha1.Configuration{Inline: "kind: Pod\n", File: "c.yaml"}},
+			says: "c.yaml", hint: "start the file with `apiVersion: kubescheduler.config.k8s.io/v1`"},
+		"no such preset": {facts: Facts{Cluster: masterInfo("v1.24.3")},
+			spec: v1alpha1.CustomSchedulerSpec{Configuration: v1alpha1.Configuration{Preset: "binpak"}}, says: "binpak",
 			hint: `did you mean "binpack"?`},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			tt.o.Image, tt.o.Now = "localhost/my-scheduler:v1", now
-			if tt.o.Name == "" {
-				tt.o.Name = "my-scheduler"
-			}
-			_, err := NewPlan(tt.info, tt.creds, tt.o)
+			tt.facts.Image, tt.facts.Now = "localhost/my-scheduler:v1", now
+			_, err := PlanInput{Name: cmp.Or(tt.name, "my-scheduler"), Spec: tt.spec, Facts: tt.facts}.Plan()
 			if err == nil {
 				t.Fatal("no error")
 			}

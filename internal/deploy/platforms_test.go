@@ -62,9 +62,10 @@ func TestPodsRunOnNodesWithAPlatformOfTheImage(t *testing.T) {
 		"a cluster without answers": {architectures: []string{"amd64"}, replicas: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan, err := NewPlan(tc.info, nil, Options{Name: "gpu", Image: "registry.example/gpu:v1",
-				Branch: "v1.29.3", Now: now,
-				Architectures: tc.architectures, NodeSelector: tc.selector})
+			o := PlanInput{Name: "gpu", Facts: Facts{Cluster: tc.info, Image: "registry.example/gpu:v1", Branch: "v1.29.3",
+				Now: now, Architectures: tc.architectures}}
+			o.Spec.NodeSelector = tc.selector
+			plan, err := o.Plan()
 			if tc.failure != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.failure) || !problem.IsInvalid(err) {
 					t.Errorf("got %v", err)
@@ -91,8 +92,8 @@ func TestPodsRunOnNodesWithAPlatformOfTheImage(t *testing.T) {
 
 func TestPlanKeepsTheReasonWhyAnImageIsMissing(t *testing.T) {
 	missing := errors.New("image is missing")
-	plan, err := NewPlan(masterInfo("v1.29.3"), nil, Options{Name: "gpu", Image: "localhost/gpu:v1", Now: now,
-		MissingImage: missing})
+	plan, err := PlanInput{Name: "gpu", Facts: Facts{Cluster: masterInfo("v1.29.3"), Image: "localhost/gpu:v1", Now: now,
+		MissingImage: missing}}.Plan()
 	if err != nil || !errors.Is(plan.MissingImage, missing) {
 		t.Errorf("got %v, %v", plan, err)
 	}

@@ -67,8 +67,10 @@ func TestDeployComparesReleaseAndFlagsWithTheProgramOfTheImage(t *testing.T) {
 			want: "the kube-scheduler of v1.24.3", hint: "--branch"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan, err := NewPlan(masterInfo(c.server), nil,
-				Options{Name: "my-scheduler", Image: "localhost/my-scheduler:v1", Branch: c.branch, Args: c.args})
+			o := PlanInput{Name: "my-scheduler", Facts: Facts{Cluster: masterInfo(c.server),
+				Image: "localhost/my-scheduler:v1", Branch: c.branch}}
+			o.Spec.Args = c.args
+			plan, err := o.Plan()
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -21,9 +21,10 @@ func TestTheBindingInKubeSystemIsLeftOutWhereItIsRefused(t *testing.T) {
 		"left out where closed": {wanted: &no, closed: "the namespace is managed", without: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan, err := NewPlan(nil, nil, Options{Name: "a", Namespace: "sched", Image: "registry.example/a:v1",
-				Branch: "v1.29.3", Credentials: CredentialsServiceAccount, AuthenticationReader: tc.wanted,
-				SystemClosed: tc.closed})
+			o := PlanInput{Name: "a", Namespace: "sched", Facts: Facts{Image: "registry.example/a:v1", Branch: "v1.29.3",
+				SystemClosed: tc.closed}}
+			o.Spec.Credentials, o.Spec.RBAC.AuthenticationReader = CredentialsServiceAccount, tc.wanted
+			plan, err := o.Plan()
 			if err != nil {
 				t.Fatal(err)
 			}

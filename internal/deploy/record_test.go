@@ -10,6 +10,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
@@ -17,48 +18,49 @@ import (
 )
 
 // shapes are schedulers that use each part of a record.
-func shapes(t *testing.T) map[string]func(*Options) {
+func shapes(t *testing.T) map[string]func(*PlanInput) {
 	t.Helper()
 	yes := true
 	authority := issuer(t).Cert
-	call := func(name, url string) profiles.Extender {
-		return profiles.Extender{Name: name, URLPrefix: url, FilterVerb: "filter", Ignorable: &yes}
+	named := func(name, url string) v1alpha1.Extender {
+		return v1alpha1.Extender{Name: name, URLPrefix: url, FilterVerb: "filter", Ignorable: &yes}
 	}
-	client := call("mine", "https://mine.example.com")
-	client.EnableHTTPS, client.TLS = true, &profiles.ExtenderTLS{CAData: authority}
-	client.TLS.CertFile, client.TLS.KeyFile = manifest.ExtenderClientPaths("mine")
+	client := named("mine", "https://mine.example.com")
+	client.TLSConfig = &v1alpha1.TLSConfig{CAData: authority, CertData: []byte("CERT"), KeyData: []byte("KEY")}
+	call := func(name, url string) profiles.Extender { return CallOf(named(name, url)) }
 	far := call("far", "https://10.96.0.7")
 	far.EnableHTTPS, far.TLS = true, &profiles.ExtenderTLS{ServerName: "far.kube-system.svc", CAData: authority}
-	return map[string]func(*Options){
-		"defaults":    func(*Options) {},
-		"node":        func(o *Options) { o.Credentials = CredentialsNode },
-		"node-inline": func(o *Options) { o.Credentials = CredentialsNodeInline },
-		"hostpath":    func(o *Options) { o.Credentials = CredentialsHostPath },
-		"serviceaccount": func(
-			o *Options) {
-			o.Credentials, o.APIServer = CredentialsServiceAccount, "https://192.0.2.1:6443"
+	return map[string]func(*PlanInput){
+		"defaults":    func(*PlanInput) {},
+		"node":        func(o *PlanInput) { o.Spec.Credentials = CredentialsNode },
+		"node-inline": func(o *PlanInput) { o.Spec.Credentials = CredentialsNodeInline },
+		"hostpath":    func(o *PlanInput) { o.Spec.Credentials = CredentialsHostPath },
+		"serviceaccount": func(o *PlanInput) {
+			o.Spec.Credentials, o.APIServer = CredentialsServiceAccount, "https://192.0.2.1:6443"
 		},
-		"any node":      func(o *Options) { o.Credentials, o.AnyNode, o.Replicas = CredentialsServiceAccount, true, 3 },
-		"node selector": func(o *Options) { o.NodeSelector = map[string]string{"pool": "batch"} },
-		"port, resources, flags": func(o *Options) {
-			o.Port, o.PullPolicy, o.Args = 10333, "Always", []string{"--feature-gates=PodOverhead=false"}
-			o.Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1536Mi")}
+		"any node": func(o *PlanInput) {
+			o.Spec.Credentials, o.Spec.AnyNode, o.Spec.Replicas = CredentialsServiceAccount, true, 3
 		},
-		"preset": func(o *Options) { o.Preset = "binpack" },
-		"plugins": func(o *Options) {
+		"node selector": func(o *PlanInput) { o.Spec.NodeSelector = map[string]string{"pool": "batch"} },
+		"port, resources, flags": func(o *PlanInput) {
+			o.Spec.Ports.Secure, o.Spec.Image.PullPolicy = 10333, "Always"
+			o.Spec.Args = []string{"--feature-gates=PodOverhead=false"}
+			o.Spec.Resources.Limits = v1alpha1.Quantities{corev1.ResourceMemory: resource.MustParse("1536Mi")}
+		},
+		"preset": func(o *PlanInput) { o.Spec.Configuration.Preset = "binpack" },
+		"plugins": func(o *PlanInput) {
 			o.Plugins = []profiles.Plugin{{Name: "MyPlugin", Points: []string{"filter"}}}
-			o.PluginRules = []rbacv1.PolicyRule{{APIGroups: []string{"example.com"}, Resources: []string{"things"},
+			o.Spec.RBAC.Rules = []rbacv1.PolicyRule{{APIGroups: []string{"example.com"}, Resources: []string{"things"},
 				Verbs: []string{"get"}}}
 		},
-		"extender": func(o *Options) { o.Extenders = []profiles.Extender{call("theirs", "http://theirs.example.com")} },
-		"extender with a client certificate": func(o *Options) {
-			o.Extenders = []profiles.Extender{client}
-			o.ExtenderClients = map[string]manifest.ClientCertificate{"mine": {Cert: []byte("CERT"), Key: []byte("KEY")}}
+		"extender": func(o *PlanInput) {
+			o.Spec.Extenders = []v1alpha1.Extender{named("theirs", "http://theirs.example.com")}
 		},
-		"extender of pmk-sched": func(o *Options) {
+		"extender with a client certificate": func(o *PlanInput) { o.Spec.Extenders = []v1alpha1.Extender{client} },
+		"extender of pmk-sched": func(o *PlanInput) {
 			o.Wirings = []manifest.Wiring{{Extender: far, ClientSecret: manifest.ExtenderClient("far"), Alone: true}}
 		},
-		"sidecar": func(o *Options) {
+		"sidecar": func(o *PlanInput) {
 			o.Wirings = []manifest.Wiring{{Extender: call("near", ""), Sidecar: &manifest.Sidecar{
 				Image: "localhost/e:v1", Policies: []manifest.Policy{{Name: "loadaware", Weight: 2,
 					Args: map[string]any{"prometheus": map[string]any{"url": "http://p"}, "n": int64(1000000)}}},
@@ -68,11 +70,12 @@ func shapes(t *testing.T) map[string]func(*Options) {
 }
 
 // shaped returns the plan of a scheduler on a control-plane node.
-func shaped(t *testing.T, release string, change func(*Options)) *Plan {
+func shaped(t *testing.T, release string, change func(*PlanInput)) *Plan {
 	t.Helper()
-	o := Options{Name: "my-scheduler", Image: "localhost/s:v1", Version: "v9"}
+	o := PlanInput{Name: "my-scheduler", Facts: Facts{Cluster: masterInfo(release), Node: nodeCredentials(),
+		Image: "localhost/s:v1", Version: "v9"}}
 	change(&o)
-	plan, err := NewPlan(masterInfo(release), nodeCredentials(), o)
+	plan, err := o.Plan()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +113,7 @@ func TestRewiredSchedulerIsTheOneThatIsDeployedWithTheExtender(t *testing.T) {
 	all := shapes(t)
 	for _, name := range []string{"extender of pmk-sched", "sidecar"} {
 		want := shaped(t, "v1.24.3", all[name])
-		plan, err := Rewire(revisionOf(t, 4, shaped(t, "v1.24.3", all["defaults"])), want.from.o.Wirings, nil)
+		plan, err := Rewire(revisionOf(t, 4, shaped(t, "v1.24.3", all["defaults"])), want.from.Wirings, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -49,7 +49,9 @@ func withCertificate(t *testing.T, mode string, c Successor, info *inspect.Info)
 	t.Helper()
 	creds := nodeCredentials()
 	creds.CA, creds.Cert, creds.Key = c.CA, c.Cert, c.Key
-	plan, err := NewPlan(info, creds, Options{Name: "my-scheduler", Image: "localhost/s:v1", Credentials: mode, Now: now})
+	o := PlanInput{Name: "my-scheduler", Facts: Facts{Cluster: info, Node: creds, Image: "localhost/s:v1", Now: now}}
+	o.Spec.Credentials = mode
+	plan, err := o.Plan()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,25 +10,25 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/base/certificates"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
-	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 )
 
 // revision returns a deployed revision of my-scheduler for a cluster of a release.
-func revision(t *testing.T, number int, server string, change func(*Options)) *apply.Revision {
+func revision(t *testing.T, number int, server string, change func(*PlanInput)) *apply.Revision {
 	t.Helper()
-	o := Options{Name: "my-scheduler", Image: "registry.example.com/s:" + server + "@sha256:" + strings.Repeat("0123", 16)}
-	var creds *inspect.NodeCredentials
+	o := PlanInput{Name: "my-scheduler", Facts: Facts{Cluster: masterInfo(server),
+		Image: "registry.example.com/s:" + server + "@sha256:" + strings.Repeat("0123", 16)}}
 	if change != nil {
 		change(&o)
 	}
-	if o.Credentials == CredentialsNode {
-		creds = nodeCredentials()
+	if o.Spec.Credentials == CredentialsNode {
+		o.Node = nodeCredentials()
 	}
-	plan, err := NewPlan(masterInfo(server), creds, o)
+	plan, err := o.Plan()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func revisionOf(t *testing.T, number int, plan *Plan) *apply.Revision {
 	}
 }
 
-func port(p int) func(*Options) { return func(o *Options) { o.Port = p } }
+func port(p v1alpha1.AutoInt) func(*PlanInput) { return func(o *PlanInput) { o.Spec.Ports.Secure = p } }
 
 func failed(r *apply.Revision) *apply.Revision {
 	r.Status, r.Reason = apply.Failed, "not stable\nlog lines"
@@ -152,7 +152,7 @@ func TestRollbackKeepsWhatTheRevisionDeployed(t *testing.T) {
 }
 
 func TestRollbackRefusesWhatTheClusterDoesNotAccept(t *testing.T) {
-	inNode := func(o *Options) { o.Credentials = CredentialsNode }
+	inNode := func(o *PlanInput) { o.Spec.Credentials = CredentialsNode }
 	tests := map[string]struct {
 		server           string
 		target, current  *apply.Revision
@@ -231,7 +231,8 @@ func expire(t *testing.T) func(*apply.Revision) {
 		}
 		creds := nodeCredentials()
 		creds.Cert, creds.Expires = authority.Cert, time.Time{}
-		plan, err := NewPlan(masterInfo("v1.24.3"), creds, Options{Name: "my-scheduler", Image: "localhost/s:v1"})
+		plan, err := PlanInput{Name: "my-scheduler", Facts: Facts{Cluster: masterInfo("v1.24.3"), Node: creds,
+			Image: "localhost/s:v1"}}.Plan()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,14 +7,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 )
 
 // A chart does not contain the credentials of a node: compared with the plan of this node, every
 // Helm release would differ.
 func TestDiffOfAHelmReleaseComparesWithItsChart(t *testing.T) {
-	plan, err := NewPlan(masterInfo("v1.24.3"), nodeCredentials(),
-		Options{Name: "my-scheduler", Image: "localhost/my-scheduler:v1", Now: now})
+	plan, err := PlanInput{Name: "my-scheduler", Facts: Facts{Cluster: masterInfo("v1.24.3"), Node: nodeCredentials(),
+		Image: "localhost/my-scheduler:v1", Now: now}}.Plan()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,6 +49,19 @@ func TestDiffOfAHelmReleaseComparesWithItsChart(t *testing.T) {
 	}
 	if names(plan.Objects) != own {
 		t.Errorf("the plan has changed: %s", names(plan.Objects))
+	}
+}
+
+func TestDiffOfARevisionWithoutARequestWithAHelmReleaseFails(t *testing.T) {
+	revision := revision(t, 1, "v1.24.3", func(o *PlanInput) { o.Spec.Credentials = CredentialsNode })
+	plan, err := PlanOf(revision)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan.Request = nil
+	if _, err := Diff(t.Context(), deps(&recorder{byHelm: plan.Objects}), plan); !problem.IsInvalid(err) ||
+		!strings.Contains(err.Error(), "does not record its request") {
+		t.Errorf("got %v", err)
 	}
 }
 

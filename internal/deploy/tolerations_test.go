@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 )
 
@@ -27,8 +28,9 @@ func TestPlanToleratesTheTaintsOfControlPlaneNodes(t *testing.T) {
 			{Key: "node.cloudprovider.kubernetes.io/shutdown", Effect: "NoSchedule"},
 		}},
 	}
-	plan, err := NewPlan(info, nil, Options{Name: "gpu", Image: "registry.example/gpu:v1", Now: now,
-		Tolerations: []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists}}})
+	o := PlanInput{Name: "gpu", Facts: Facts{Cluster: info, Image: "registry.example/gpu:v1", Now: now}}
+	o.Spec.Tolerations = []v1alpha1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists}}
+	plan, err := o.Plan()
 	if err != nil {
 		t.Fatal(err)
 	}

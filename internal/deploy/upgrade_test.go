@@ -11,28 +11,19 @@ import (
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
-	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
 func TestRevisionRecordsTheRequestForAnUpgrade(t *testing.T) {
+	yes := true
 	request := &v1alpha1.CustomScheduler{Spec: v1alpha1.CustomSchedulerSpec{
 		Configuration: v1alpha1.Configuration{Preset: "binpack"}, Replicas: 2,
 		Source: v1alpha1.Source{Plugins: []v1alpha1.Plugin{{Builtin: "timestamp", Args: "a: 1 # one\n"}}},
-		Extenders: []v1alpha1.Extender{{Name: "e", URLPrefix: "https://e", TLSConfig: &v1alpha1.TLSConfig{
-			CertFile: "c", KeyFile: "k", CertData: []byte("CERT"), KeyData: []byte("KEY"),
-		}}},
+		Extenders: []v1alpha1.Extender{{Name: "e", URLPrefix: "https://e", FilterVerb: "filter", Ignorable: &yes,
+			TLSConfig: &v1alpha1.TLSConfig{CAData: issuer(t).Cert, CertFile: "c", KeyFile: "k", CertData: []byte("CERT"),
+				KeyData: []byte("KEY")}}},
 	}}
 	request.Name = "my-scheduler"
-	r := revision(t, 3, "v1.24.3", func(o *Options) {
-		o.Request, o.Preset = request, "binpack"
-		o.ExtenderClients = map[string]manifest.ClientCertificate{"e": {Cert: []byte("CERT"), Key: []byte("KEY")}}
-		client := profiles.Extender{Name: "e", URLPrefix: "https://e", EnableHTTPS: true, FilterVerb: "filter",
-			TLS: &profiles.ExtenderTLS{CAData: issuer(t).Cert}}
-		client.TLS.CertFile, client.TLS.KeyFile = manifest.ExtenderClientPaths("e")
-		yes := true
-		client.Ignorable = &yes
-		o.Extenders = []profiles.Extender{client}
-	})
+	r := revision(t, 3, "v1.24.3", func(o *PlanInput) { o.Spec = request.Spec })
 	got, err := ReadInstalled(r)
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +43,9 @@ func TestRevisionRecordsTheRequestForAnUpgrade(t *testing.T) {
 }
 
 func TestRevisionWithoutARequestIsNotUpgraded(t *testing.T) {
-	if _, err := ReadInstalled(revision(t, 3, "v1.24.3", nil)); !problem.IsInvalid(err) ||
+	plan := testPlan(t)
+	plan.Request = nil
+	if _, err := ReadInstalled(revisionOf(t, 3, plan)); !problem.IsInvalid(err) ||
 		!strings.Contains(err.Error(), "does not record its request") {
 		t.Errorf("got %v", err)
 	}

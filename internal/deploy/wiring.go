@@ -55,9 +55,9 @@ func calls(wirings []manifest.Wiring) []profiles.Extender {
 	return list
 }
 
-// placeExtenders chooses the ports of sidecars. A Policy is rendered with the extenders.
+// placeExtenders chooses the ports of sidecars.
 func (p *planner) placeExtenders() error {
-	p.plan.Scheduler.Wirings = slices.Clone(p.o.Wirings)
+	p.plan.Scheduler.Wirings = slices.Clone(p.Wirings)
 	if err := placeSidecars(p.plan.Scheduler.Wirings, p.plan.Scheduler.Port); err != nil {
 		return err
 	}
@@ -67,9 +67,6 @@ func (p *planner) placeExtenders() error {
 			where = "as a sidecar " + where
 		}
 		p.note("extender %s %s", w.Extender.Name, where)
-	}
-	if p.o.PolicyConfigMap {
-		p.o.Extenders = slices.Concat(p.o.Extenders, calls(p.plan.Scheduler.Wirings))
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/verify"
 	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
@@ -100,16 +101,24 @@ func (n *Node) addPlugins(ctx context.Context, plugins []pack.Plugin) error {
 // replacement returns the options to replace the default scheduler with. The caller sets Node,
 // Names, Timeout and StableFor.
 func replacement(sp *spec.Spec) (Options, error) {
-	o, err := sp.Replacement()
-	if err == nil && len(o.ExtenderClients) > 0 {
+	o := Options{}
+	var err error
+	if o.Image, err = sp.Image(); err != nil {
+		return o, err
+	}
+	r, err := sp.Request()
+	if err != nil {
+		return o, err
+	}
+	called, clients, err := deploy.CalledExtenders(r)
+	if err == nil && len(clients) > 0 {
 		err = problem.Invalidf("remove certFile and keyFile, or use a --config that names files on the node",
 			"the default scheduler is a static pod and cannot mount a client certificate for an extender")
 	}
-	return Options{
-		Image: o.Image, Preset: o.Preset, Configuration: o.Configuration, ConfigurationName: o.ConfigurationName,
-		PluginRules: o.PluginRules, PolicyConfigMap: o.PolicyConfigMap, Extenders: o.Extenders,
-		RequireSignature: requiredKey(o.Request),
-	}, err
+	o.Preset, o.Configuration, o.ConfigurationName = deploy.Configuration(r)
+	o.PluginRules, o.PolicyConfigMap, o.Extenders = r.Spec.RBAC.Rules, r.Spec.Configuration.PolicyConfigMap, called
+	o.RequireSignature = requiredKey(r)
+	return o, err
 }
 
 // inspect connects and inspects the cluster.

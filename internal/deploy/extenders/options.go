@@ -39,7 +39,7 @@ type Options struct {
 	Tolerations   []corev1.Toleration
 	PriorityClass string
 	Resources     corev1.ResourceRequirements
-	// Architectures and MissingImage are as in [deploy.Options].
+	// Architectures and MissingImage are as in [deploy.Facts].
 	Architectures []string
 	MissingImage  error
 	// Nodes whose default scheduler calls the extender.

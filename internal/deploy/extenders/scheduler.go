@@ -1,16 +1,13 @@
 package extenders
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/base/steps"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
-	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 	"github.com/pmk-sched/pmk-sched/versions"
@@ -18,11 +15,9 @@ import (
 
 // SchedulerDeployment is a second scheduler with the extenders that are deployed before it.
 type SchedulerDeployment struct {
-	// Info and Credentials are arguments of [deploy.NewPlan]. Info is nil without a cluster.
-	Info        *inspect.Info
-	Credentials *inspect.NodeCredentials
-	// Options of the scheduler. Its Wirings are filled in.
-	Options   deploy.Options
+	// Request and Facts are the arguments of [deploy.NewPlan]. The Wirings are filled in.
+	Request *v1alpha1.CustomScheduler
+	deploy.Facts
 	Extenders []Options
 	// Former is the deployed state that is replaced. If it is nil, it is read from the cluster.
 	Former *Former
@@ -47,7 +42,7 @@ func ReadFormer(ctx context.Context, d deploy.Deps, namespace, name string) (for
 // extenders, and of the sidecars that `extender deploy` added to the deployed scheduler and that
 // stay in its pods. The images can be set.
 func (s *SchedulerDeployment) Images() []*string {
-	images := []*string{&s.Options.Image}
+	images := []*string{&s.Image}
 	for i := range s.Extenders {
 		images = append(images, &s.Extenders[i].Image)
 	}
@@ -87,7 +82,7 @@ func PlanScheduler(ctx context.Context, d deploy.Deps, s SchedulerDeployment) (*
 
 // newSchedulerRun reads the current revision, which the plan replaces.
 func newSchedulerRun(ctx context.Context, d deploy.Deps, s SchedulerDeployment) (run *schedulerRun, err error) {
-	release, err := s.release()
+	release, err := s.serverRelease()
 	if err != nil {
 		return nil, err
 	}
@@ -97,12 +92,12 @@ func newSchedulerRun(ctx context.Context, d deploy.Deps, s SchedulerDeployment) 
 	case d.Ledger == nil:
 		run.Former = &Former{}
 	default:
-		if run.Former, err = ReadFormer(ctx, d, s.namespace(), s.Options.Name); err != nil {
+		if run.Former, err = ReadFormer(ctx, d, s.namespace(), s.Request.Name); err != nil {
 			return nil, err
 		}
 	}
-	if s.Options.Replaces == 0 {
-		run.Options.Replaces = numberOf(run.Former.Revision)
+	if s.Replaces == 0 {
+		run.Replaces = numberOf(run.Former.Revision)
 	}
 	for _, o := range s.Extenders {
 		extender, err := newRun(d, s.deployment(o, release))
@@ -129,7 +124,7 @@ func DeployScheduler(ctx context.Context, d deploy.Deps, s SchedulerDeployment) 
 		err = run.deploy(ctx)
 	} else {
 		err = steps.Run(ctx, append(list,
-			steps.Step{Name: "deploy scheduler " + s.Options.Name, Do: run.deploy, Undo: run.undo,
+			steps.Step{Name: "deploy scheduler " + s.Request.Name, Do: run.deploy, Undo: run.undo,
 				UndoTimeout: s.UndoTimeout()},
 			steps.Step{Name: "prove that its extenders are called", Do: run.prove}), nil)
 	}
@@ -141,7 +136,7 @@ func DeployScheduler(ctx context.Context, d deploy.Deps, s SchedulerDeployment) 
 
 // namespace returns the namespace of the scheduler.
 func (s SchedulerDeployment) namespace() string {
-	return cmp.Or(s.Options.Namespace, metav1.NamespaceSystem)
+	return deploy.NamespaceOf(s.Request)
 }
 
 // schedulerRun is one deployment of a scheduler, after its extenders.
@@ -155,13 +150,13 @@ type schedulerRun struct {
 
 // makePlan plans the scheduler with the extenders, which are planned.
 func (r *schedulerRun) makePlan() (err error) {
-	o := r.Options
+	facts := r.Facts
 	for _, extender := range r.extenders {
-		o.Wirings = append(o.Wirings, extender.wiringIn(r.namespace()))
+		facts.Wirings = append(facts.Wirings, extender.wiringIn(r.namespace()))
 	}
-	o.Wirings = withAlone(o.Wirings, r.Former.Wirings)
-	if r.plan, err = deploy.NewPlan(r.Info, r.Credentials, o); err == nil {
-		r.plan.Warnings = append(r.plan.Warnings, r.leftExtenders(o.Wirings)...)
+	facts.Wirings = withAlone(facts.Wirings, r.Former.Wirings)
+	if r.plan, err = deploy.NewPlan(r.Request, facts); err == nil {
+		r.plan.Warnings = append(r.plan.Warnings, r.leftExtenders(facts.Wirings)...)
 	}
 	return err
 }
@@ -172,7 +167,7 @@ func (r *schedulerRun) leftExtenders(wirings []manifest.Wiring) (warnings []stri
 	for _, w := range r.Former.Wirings {
 		if w.Sidecar == nil && !hasExtender(wirings, w.Extender.Name) {
 			warnings = append(warnings, fmt.Sprintf("scheduler %s does not call extender %[2]s any more; if no other scheduler "+
-				"does, remove it with `pmk-sched extender uninstall --name %[2]s`", r.Options.Name, w.Extender.Name))
+				"does, remove it with `pmk-sched extender uninstall --name %[2]s`", r.Request.Name, w.Extender.Name))
 		}
 	}
 	return warnings
@@ -214,12 +209,13 @@ func (r *schedulerRun) prove(ctx context.Context) error {
 	return nil
 }
 
-// release returns the release of the API server, or without a cluster the release of the scheduler.
-func (s SchedulerDeployment) release() (versions.Release, error) {
-	if s.Info != nil {
-		return s.Info.Release, nil
+// serverRelease returns the release of the API server, or without a cluster the release of the
+// scheduler.
+func (s SchedulerDeployment) serverRelease() (versions.Release, error) {
+	if s.Cluster != nil {
+		return s.Cluster.Release, nil
 	}
-	return deploy.Release(nil, s.Options)
+	return s.Release()
 }
 
 // deployment returns how one of the extenders is deployed. The scheduler itself is wired by its own
@@ -227,7 +223,7 @@ func (s SchedulerDeployment) release() (versions.Release, error) {
 func (s SchedulerDeployment) deployment(o Options, release versions.Release) Deployment {
 	return Deployment{
 		Options: o, Release: release, RunOptions: s.RunOptions,
-		except: SchedulerRef{Namespace: s.namespace(), Name: s.Options.Name},
+		except: SchedulerRef{Namespace: s.namespace(), Name: s.Request.Name},
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
@@ -59,9 +60,12 @@ func request(namespace, name string, change func(*extenders.Options)) extenders.
 		Policies: []manifest.Policy{{Name: "timestamp"}}, Now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 	}
 	change(&o)
+	scheduler := &v1alpha1.CustomScheduler{}
+	scheduler.Name, scheduler.Namespace = name, namespace
+	scheduler.Spec.Credentials = deploy.CredentialsServiceAccount
 	return extenders.SchedulerDeployment{
-		Options: deploy.Options{Name: name, Namespace: namespace, Branch: "v1.24.3", Image: "localhost/scheduler:v1",
-			Credentials: deploy.CredentialsServiceAccount, Version: "v0.0.0-test"},
+		Request:   scheduler,
+		Facts:     deploy.Facts{Branch: "v1.24.3", Image: "localhost/scheduler:v1", Version: "v0.0.0-test"},
 		Extenders: []extenders.Options{o},
 	}
 }

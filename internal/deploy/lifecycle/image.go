@@ -8,7 +8,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
-	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/extenders"
@@ -17,12 +16,11 @@ import (
 // locateImages adds the digests to the names of the images, so that all following steps use the
 // same images. It adds their architectures, and the reason why one is missing.
 func (r *request) locateImages(ctx context.Context, s *session.Session) error {
-	release, err := deploy.Release(r.Info, r.Options)
+	release, err := r.Release()
 	if err != nil {
 		return err
 	}
-	o := &r.Options
-	o.Image = strings.ReplaceAll(o.Image, image.ReleaseInTag, release.String())
+	r.Image = strings.ReplaceAll(r.Image, image.ReleaseInTag, release.String())
 	if r.keepImages {
 		if err := r.keepDigests(ctx); err != nil {
 			return err
@@ -33,26 +31,26 @@ func (r *request) locateImages(ctx context.Context, s *session.Session) error {
 			return err
 		}
 	}
-	for _, key := range []string{o.Request.Spec.Image.RequireSignature, r.deps.Bounds.Key} {
+	for _, key := range []string{r.Request.Spec.Image.RequireSignature, r.deps.Bounds.Key} {
 		if err := r.verifyImages(ctx, key, release); err != nil {
 			return err
 		}
 	}
-	if o.Signature == nil || o.Signature.Err == nil {
-		located, err := pack.Locate(ctx, pack.LocateRequest{Reference: o.Image, PullPolicy: o.PullPolicy,
-			Here: runsHere(r.Info, *o), Warn: s.Warn})
+	if r.Signature == nil || r.Signature.Err == nil {
+		located, err := pack.Locate(ctx, pack.LocateRequest{Reference: r.Image, PullPolicy: r.Request.Spec.Image.PullPolicy,
+			Here: r.runsHere(), Warn: s.Warn})
 		if err != nil {
 			return err
 		}
-		o.Image, o.Architectures, o.MissingImage = located.Name, located.Architectures, located.Missing
+		r.Image, r.Architectures, r.MissingImage = located.Name, located.Architectures, located.Missing
 	}
 	for i := range r.Extenders {
 		extender := &r.Extenders[i]
 		if err := locateExtender(ctx, s, extender); err != nil {
 			return err
 		}
-		if extender.Sidecar && o.MissingImage == nil {
-			o.MissingImage = extender.MissingImage
+		if extender.Sidecar && r.MissingImage == nil {
+			r.MissingImage = extender.MissingImage
 		}
 	}
 	return nil
@@ -100,7 +98,8 @@ func locateExtender(ctx context.Context, s *session.Session, o *extenders.Option
 }
 
 // runsHere reports whether a replica runs on this machine: a control-plane node of the cluster.
-func runsHere(info *inspect.Info, o deploy.Options) bool {
+func (r *request) runsHere() bool {
+	info, spec := r.Cluster, r.Request.Spec
 	return info.Node.ControlPlane && info.Node.Root == "/" && info.Hosted == nil && !info.Credentials.OtherCluster &&
-		len(o.NodeSelector) == 0 && !o.AnyNode
+		len(spec.NodeSelector) == 0 && !spec.AnyNode
 }

@@ -124,11 +124,11 @@ func TestEveryImageOfASignedSchedulerMustBeSigned(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := &session.Session{Warn: func(string) {}, Note: func(string) {}, Log: zap.NewNop()}
 			r := &request{deps: deploy.Deps{Signed: pack.VerifySignature}}
-			r.Info = &inspect.Info{Release: versions.Release{Major: 1, Minor: 24, Patch: 3}}
-			r.Options.Image, r.Extenders = c.image, c.extenders
+			r.Cluster = &inspect.Info{Release: versions.Release{Major: 1, Minor: 24, Patch: 3}}
+			r.Image, r.Extenders = c.image, c.extenders
 			r.Former = &extenders.Former{Wirings: c.former}
-			r.Options.Request = &v1alpha1.CustomScheduler{}
-			r.Options.Request.Spec.Image.RequireSignature = registry.key.Public().PEM()
+			r.Request = &v1alpha1.CustomScheduler{}
+			r.Request.Spec.Image.RequireSignature = registry.key.Public().PEM()
 			if err := r.locateImages(t.Context(), s); err != nil {
 				t.Fatal(err)
 			}
@@ -209,11 +209,11 @@ func TestBoundsHoldForEveryImage(t *testing.T) {
 					verified++
 					return pack.VerifySignature(ctx, r)
 				}}}
-			r.Info = &inspect.Info{Release: versions.Release{Major: 1, Minor: 24, Patch: 3}}
-			r.Options.Image, r.Extenders = c.image, c.extenders
+			r.Cluster = &inspect.Info{Release: versions.Release{Major: 1, Minor: 24, Patch: 3}}
+			r.Image, r.Extenders = c.image, c.extenders
 			r.Former = &extenders.Former{Wirings: c.former}
-			r.Options.Request = &v1alpha1.CustomScheduler{}
-			r.Options.Request.Spec.Image.RequireSignature = c.required
+			r.Request = &v1alpha1.CustomScheduler{}
+			r.Request.Spec.Image.RequireSignature = c.required
 			if err := r.keepRequirement(t.Context(), s); err != nil {
 				t.Fatal(err)
 			}

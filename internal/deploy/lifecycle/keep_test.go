@@ -58,7 +58,7 @@ func TestDeployKeepsTheSettingsOfTheDeployedScheduler(t *testing.T) {
 		recorded                   *v1alpha1.CustomScheduler
 		flags                      spec.Flags
 		preset, configuration, arg string
-		replicas                   int
+		replicas                   v1alpha1.AutoInt
 		message                    string
 	}{
 		"first deployment": {flags: spec.Flags{}},
@@ -92,15 +92,17 @@ func TestDeployKeepsTheSettingsOfTheDeployedScheduler(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			o, err := kept.Scheduler()
+			request, facts, err := kept.Scheduler()
 			if err != nil {
 				t.Fatal(err)
 			}
-			if o.Preset != c.preset || string(o.Configuration) != c.configuration || strings.Join(o.Args, " ") != c.arg ||
-				o.Replicas != c.replicas || o.Image != "i:2" || len(o.Request.Spec.Source.Plugins) > 0 ||
-				o.Request.Spec.Image.RequireSignature != "" {
-				t.Errorf("got preset %q, configuration %q, args %q, %d replicas, image %s, %+v", o.Preset, o.Configuration, o.Args,
-					o.Replicas, o.Image, o.Request.Spec)
+			preset, configuration, _ := deploy.Configuration(request)
+			got := request.Spec
+			if preset != c.preset || string(configuration) != c.configuration || strings.Join(got.Args, " ") != c.arg ||
+				got.Replicas != c.replicas || facts.Image != "i:2" || len(got.Source.Plugins) > 0 ||
+				got.Image.RequireSignature != "" {
+				t.Errorf("got preset %q, configuration %q, args %q, %d replicas, image %s, %+v", preset, configuration, got.Args,
+					got.Replicas, facts.Image, got)
 			}
 			if !strings.HasPrefix(message, c.message) || (message == "") != (c.message == "") {
 				t.Errorf("message %q, want %q", message, c.message)

@@ -69,8 +69,8 @@ func TestARepairKeepsTheDeployedImages(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &request{deps: deploy.Deps{Ledger: ledger}, keepImages: c.keep}
-			r.Info = &inspect.Info{Release: versions.Release{Major: 1, Minor: 24, Patch: 3}}
-			r.Options.Image, r.Options.Request = tags["kube-scheduler"], &v1alpha1.CustomScheduler{}
+			r.Cluster = &inspect.Info{Release: versions.Release{Major: 1, Minor: 24, Patch: 3}}
+			r.Image, r.Request = tags["kube-scheduler"], &v1alpha1.CustomScheduler{}
 			r.Extenders = []extenders.Options{
 				{Call: profiles.Extender{Name: "extender"}, Image: tags["extender"]},
 				{Call: profiles.Extender{Name: "sidecar"}, Image: tags[sidecar], Sidecar: true},

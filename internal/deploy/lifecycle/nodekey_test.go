@@ -104,13 +104,13 @@ func TestARecordDoesNotGetTheKeyOfAnotherClustersNode(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r.Info = &inspect.Info{}
-			r.Info.Node.Root, r.Info.Credentials.Kubeconfig, r.Info.Credentials.OtherCluster = root, kubeadmKubeconfig, c.other
+			r.Cluster = &inspect.Info{Node: inspect.Node{Root: root}}
+			r.Cluster.Credentials.Kubeconfig, r.Cluster.Credentials.OtherCluster = kubeadmKubeconfig, c.other
 			r.deps.Config = &rest.Config{Host: "https://127.0.0.1:1"}
 			if err := r.readCredentials(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if read := r.Credentials != nil; read != c.read {
+			if read := r.Node != nil; read != c.read {
 				t.Errorf("the key is read: %t", read)
 			}
 		})

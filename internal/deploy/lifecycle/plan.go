@@ -60,7 +60,7 @@ func newRequest(ctx context.Context, s *session.Session, sp *spec.Spec) (*reques
 	if sp.Branch, err = pack.ChooseBranch(ctx, s, sp.Branch); err != nil {
 		return nil, err
 	}
-	if r.Options, err = sp.Scheduler(); err != nil {
+	if r.Request, r.Facts, err = sp.Scheduler(); err != nil {
 		return nil, err
 	}
 	if r.Extenders, err = sp.Extenders(); err != nil {
@@ -102,7 +102,7 @@ func (r *request) complete(ctx context.Context, s *session.Session, sp *spec.Spe
 
 // inspect adds the state of the cluster, the node and the image.
 func (r *request) inspect(ctx context.Context, s *session.Session) (err error) {
-	if r.Info, err = inspectFor(ctx, s, r.deps, r.Options.Name, r.Options.Namespace); err != nil {
+	if r.Cluster, err = inspectFor(ctx, s, r.deps, r.Request.Name, r.Request.Namespace); err != nil {
 		return err
 	}
 	if err := r.readCredentials(ctx); err != nil {
@@ -111,15 +111,15 @@ func (r *request) inspect(ctx context.Context, s *session.Session) (err error) {
 	if err := r.keepRequirement(ctx, s); err != nil {
 		return err
 	}
-	if r.Former, err = extenders.ReadFormer(ctx, r.deps, r.Options.Namespace, r.Options.Name); err != nil {
+	if r.Former, err = extenders.ReadFormer(ctx, r.deps, r.Request.Namespace, r.Request.Name); err != nil {
 		return err
 	}
 	if err := r.locateImages(ctx, s); err != nil {
 		return err
 	}
-	if o := &r.Options; o.AuthenticationReader == nil {
-		o.SystemClosed, err = preflight.SystemClosed(ctx, r.deps.Config,
-			rbac.Options{Name: o.Name, Namespace: o.Namespace}, s.Log)
+	if r.Request.Spec.RBAC.AuthenticationReader == nil {
+		r.SystemClosed, err = preflight.SystemClosed(ctx, r.deps.Config,
+			rbac.Options{Name: r.Request.Name, Namespace: r.Request.Namespace}, s.Log)
 		if err != nil {
 			return err
 		}
@@ -145,34 +145,34 @@ func inspectFor(
 // scheduler without them.
 func (r *request) readCredentials(ctx context.Context) (err error) {
 	// Unless the user asks for it, a key is used for its own cluster only.
-	allowed := !r.Info.Credentials.OtherCluster || r.anyKey
-	if path := r.Info.Credentials.Kubeconfig; path != "" && r.Options.WantsNodeCredentials() && allowed {
-		if r.Credentials, err = inspect.ReadNodeCredentials(r.Info.Node.Root, path); err != nil {
+	allowed := !r.Cluster.Credentials.OtherCluster || r.anyKey
+	if path := r.Cluster.Credentials.Kubeconfig; path != "" && r.WantsNodeCredentials(r.Request) && allowed {
+		if r.Node, err = inspect.ReadNodeCredentials(r.Cluster.Node.Root, path); err != nil {
 			return problem.WithHint(err, "--credentials serviceaccount needs no file of the node")
 		}
 	}
-	if r.Credentials == nil || !r.Options.WantsNodeCredentials() {
-		r.Options.APIServer = inspect.APIServerForPods(ctx, r.deps.Config)
+	if r.Node == nil || !r.WantsNodeCredentials(r.Request) {
+		r.APIServer = inspect.APIServerForPods(ctx, r.deps.Config)
 	}
 	return nil
 }
 
 // addPlugins adds the plugins of the image.
 func (r *request) addPlugins(ctx context.Context, s *session.Session) error {
-	release, err := deploy.Release(r.Info, r.Options)
+	release, err := r.Release()
 	if err != nil {
 		return err
 	}
-	contents, err := pack.ReadPlugins(ctx, s, r.Options.Image, release, r.plugins)
+	contents, err := pack.ReadPlugins(ctx, s, r.Image, release, r.plugins)
 	if err != nil {
 		return err
 	}
-	if r.Options.PluginRules == nil {
+	if r.Request.Spec.RBAC.Rules == nil {
 		contents.Warn(s)
 	}
-	r.Options.Plugins, r.Options.Rules = contents.Plugins, contents.Rules
+	r.Plugins, r.Rules = contents.Plugins, contents.Rules
 	if contents.Recipe != nil {
-		contents.Recipe.Complete(&r.Options.Request.Spec)
+		contents.Recipe.Complete(&r.Request.Spec)
 	}
 	return nil
 }
@@ -207,7 +207,7 @@ func Plan(ctx context.Context, s *session.Session, sp *spec.Spec, offline bool) 
 	if err != nil {
 		return nil, err
 	}
-	if missing := r.Options.MissingImage; missing != nil {
+	if missing := r.MissingImage; missing != nil {
 		s.Warn(missing.Error())
 	}
 	return r.plan(ctx)
@@ -236,8 +236,8 @@ func (r *request) readNode(ctx context.Context, s *session.Session) error {
 	if err != nil {
 		return err
 	}
-	if path, ok := inspect.SchedulerKubeconfig(root); ok && root != "" && r.Options.WantsNodeCredentials() {
-		if r.Credentials, err = inspect.ReadNodeCredentials(root, path); err != nil {
+	if path, ok := inspect.SchedulerKubeconfig(root); ok && root != "" && r.WantsNodeCredentials(r.Request) {
+		if r.Node, err = inspect.ReadNodeCredentials(root, path); err != nil {
 			return err
 		}
 	}

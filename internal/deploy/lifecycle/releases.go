@@ -141,15 +141,16 @@ func planRelease(ctx context.Context, s *session.Session, sp *spec.Spec) (*v1alp
 	if err != nil {
 		return nil, err
 	}
-	if len(r.Extenders) > 0 || r.Options.PolicyConfigMap {
+	spec := &r.Request.Spec
+	if len(r.Extenders) > 0 || spec.Configuration.PolicyConfigMap {
 		return nil, problem.Invalidf("give extenders a urlPrefix, and convert a Policy with `pmk-sched profile convert`",
 			"a release index cannot have an extender that pmk-sched deploys, or a legacy Policy")
 	}
 	if err := r.addPlugins(ctx, s); err != nil {
 		return nil, err
 	}
-	r.Options.Credentials, r.Options.AnyNode, r.Options.NodeSelector = deploy.CredentialsServiceAccount, true, nil
-	plan, err := deploy.NewPlan(nil, nil, r.Options)
+	spec.Credentials, spec.AnyNode, spec.NodeSelector = deploy.CredentialsServiceAccount, true, nil
+	plan, err := deploy.NewPlan(r.Request, r.Facts)
 	if err != nil {
 		return nil, err
 	}
@@ -160,10 +161,10 @@ func planRelease(ctx context.Context, s *session.Session, sp *spec.Spec) (*v1alp
 		Minor: plan.Release.MinorString(), Release: plan.Release.String(),
 		Configuration: v1alpha1.Document(plan.Scheduler.Configuration.YAML), Rules: plan.Scheduler.PluginRules,
 	}
-	for _, p := range r.Options.Plugins {
+	for _, p := range r.Plugins {
 		entry.Plugins = append(entry.Plugins, p.Name)
 	}
-	for _, arg := range slices.Concat(plan.Scheduler.Configuration.Args, r.Options.Args) {
+	for _, arg := range slices.Concat(plan.Scheduler.Configuration.Args, spec.Args) {
 		// In a pod network, the kubelet cannot probe the loopback address of the pod.
 		if f, err := profiles.ParseFlag(arg); err != nil || f.Name != "bind-address" {
 			entry.Args = append(entry.Args, arg)
@@ -183,14 +184,14 @@ func PlanReleases(
 		if err != nil {
 			return nil, err
 		}
-		o := &r.Options
-		o.Credentials, o.Args, o.PluginRules = deploy.CredentialsServiceAccount, release.Args, release.Rules
-		o.Preset, o.Extenders = "", nil // the configuration of the index is complete
-		o.Configuration, o.ConfigurationName = []byte(release.Configuration), "the release index"
+		spec := &r.Request.Spec
+		spec.Credentials, spec.Args, spec.RBAC.Rules = deploy.CredentialsServiceAccount, release.Args, release.Rules
+		spec.Configuration.File, spec.Configuration.Inline = "the release index", release.Configuration
+		spec.Extenders = nil // the configuration of the index is complete
 		for _, name := range release.Plugins {
-			o.Plugins = append(o.Plugins, profiles.Plugin{Name: name, Enable: []string{}})
+			r.Plugins = append(r.Plugins, profiles.Plugin{Name: name, Enable: []string{}})
 		}
-		plan, err := deploy.NewPlan(nil, nil, *o)
+		plan, err := deploy.NewPlan(r.Request, r.Facts)
 		if err != nil {
 			return nil, fmt.Errorf("release %s: %w", release.Release, err)
 		}

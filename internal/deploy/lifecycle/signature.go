@@ -18,15 +18,15 @@ import (
 // one, or lifts the requirement. It is an error if the requirement of that revision cannot be read
 // and the request has none.
 func (r *request) keepRequirement(ctx context.Context, s *session.Session) error {
-	image := &r.Options.Request.Spec.Image
-	last, err := r.deps.ReadLast(ctx, r.Options.Namespace, r.Options.Name)
+	image := &r.Request.Spec.Image
+	last, err := r.deps.ReadLast(ctx, r.Request.Namespace, r.Request.Name)
 	if err != nil {
 		return err
 	}
 	recorded := ""
 	if last != nil {
 		if recorded, err = deploy.RequiredKey(last); err != nil && image.RequireSignature == "" {
-			return fmt.Errorf("read the required signature of %s: %w", r.Options.Name, err)
+			return fmt.Errorf("read the required signature of %s: %w", r.Request.Name, err)
 		}
 	}
 	switch {
@@ -56,13 +56,13 @@ func (r *request) verifyImages(ctx context.Context, key string, release versions
 	if err != nil {
 		return err
 	}
-	if r.Options.Signature == nil {
-		r.Options.Signature = &deploy.Signature{Key: id}
+	if r.Signature == nil {
+		r.Signature = &deploy.Signature{Key: id}
 	}
-	signature := r.Options.Signature
+	signature := r.Signature
 	for _, image := range r.Images() {
 		required := pack.SignatureRequest{Reference: *image, Key: key}
-		if image == &r.Options.Image {
+		if image == &r.Image {
 			required.Release = configcheck.ReleaseCheck{Image: *image, Want: release, Exact: true, Branch: true}.Check
 		}
 		pinned, err := r.deps.Signed(ctx, required)
@@ -81,7 +81,7 @@ func (r *request) verifyImages(ctx context.Context, key string, release versions
 // requireImages returns an error if an image is not signed as required, or if an image is missing:
 // nothing is deployed then, extenders of the scheduler included.
 func (r *request) requireImages() error {
-	if s := r.Options.Signature; s != nil && s.Err != nil {
+	if s := r.Signature; s != nil && s.Err != nil {
 		return s.Err
 	}
 	for _, o := range r.Extenders {
@@ -89,12 +89,12 @@ func (r *request) requireImages() error {
 			return o.MissingImage
 		}
 	}
-	return r.Options.MissingImage
+	return r.MissingImage
 }
 
 // leaveSignature records a required signature that is not verified, for a plan without a cluster.
 func (r *request) leaveSignature() error {
-	image := &r.Options.Request.Spec.Image
+	image := &r.Request.Spec.Image
 	if image.RequireSignature == v1alpha1.NoSignature {
 		image.RequireSignature = ""
 	}
@@ -102,7 +102,7 @@ func (r *request) leaveSignature() error {
 		return nil
 	}
 	_, id, err := pack.ParseKey([]byte(image.RequireSignature))
-	r.Options.Signature = &deploy.Signature{Key: id, Err: errors.New("the plan is made without a cluster")}
+	r.Signature = &deploy.Signature{Key: id, Err: errors.New("the plan is made without a cluster")}
 	return err
 }
 

@@ -64,12 +64,12 @@ func TestRequirementIsKeptUntilItIsLifted(t *testing.T) {
 			Warn: func(text string) { message = "warning: " + text }, Note: func(text string) { message = "note: " + text },
 		}
 		r := &request{deps: deploy.Deps{Ledger: recordedLedger{revision: requiring(t, c.recorded)}}}
-		r.Options.Request = &v1alpha1.CustomScheduler{}
-		r.Options.Request.Spec.Image.RequireSignature = c.wanted
+		r.Request = &v1alpha1.CustomScheduler{}
+		r.Request.Spec.Image.RequireSignature = c.wanted
 		if err := r.keepRequirement(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
-		got := r.Options.Request.Spec.Image.RequireSignature
+		got := r.Request.Spec.Image.RequireSignature
 		if got != c.want || !strings.HasPrefix(message, c.message) || c.message == "" && message != "" {
 			t.Errorf("%s: got the key %q and %q, want %q and %q", name, got, message, c.want, c.message)
 		}
@@ -101,8 +101,9 @@ func TestUnreadableRequirementIsRefusedUntilTheRequestSaysOne(t *testing.T) {
 		for _, wanted := range []string{"", "b", v1alpha1.NoSignature} {
 			s := &session.Session{Warn: func(string) {}, Note: func(string) {}}
 			r := &request{deps: deploy.Deps{Ledger: recordedLedger{revision: c.revision}}}
-			r.Options.Name, r.Options.Request = "s", &v1alpha1.CustomScheduler{}
-			image := &r.Options.Request.Spec.Image
+			r.Request = &v1alpha1.CustomScheduler{}
+			r.Request.Name = "s"
+			image := &r.Request.Spec.Image
 			image.RequireSignature = wanted
 			err := r.keepRequirement(t.Context(), s)
 			if refused := wanted == "" && c.refused != ""; refused {
@@ -121,7 +122,7 @@ func TestUnsignedImageIsNotDeployed(t *testing.T) {
 	if err := r.requireImages(); err != nil {
 		t.Errorf("nothing is required: %v", err)
 	}
-	r.Options.Signature = &deploy.Signature{Key: "k", Err: errors.New("not signed")}
+	r.Signature = &deploy.Signature{Key: "k", Err: errors.New("not signed")}
 	if err := r.requireImages(); err == nil {
 		t.Error("an image without a signature is accepted")
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
@@ -133,7 +134,7 @@ func (u *upgradeRun) plan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.deps, r.Info = u.deps, u.info
+	r.deps, r.Cluster = u.deps, u.info
 	if err := r.readCredentials(ctx); err != nil {
 		return err
 	}
@@ -197,7 +198,7 @@ func (o UpgradeOptions) Place(build *spec.BuildFlags, name string) {
 func (u *upgradeRun) credentials() string {
 	mode := u.installed.Credentials
 	if own := u.info.Credentials; mode == deploy.CredentialsNode && own.Kubeconfig != "" && !own.OtherCluster {
-		return deploy.Auto // deploy chooses it here, and the address of the API server with it
+		return v1alpha1.Auto // deploy chooses it here, and the address of the API server with it
 	}
 	return mode
 }
@@ -207,10 +208,11 @@ func (u *upgradeRun) describe(plan *deploy.Plan, r *request) error {
 	report, rendered := u.report, plan.Scheduler.Configuration
 	report.NewImage, report.From, report.To = plan.Scheduler.Image, u.installed.APIVersion, rendered.APIVersion
 	report.Build = u.build != nil
-	for _, p := range r.Options.Plugins {
+	for _, p := range r.Plugins {
 		report.Plugins = append(report.Plugins, p.Name)
 	}
-	notes, _ := profiles.SplitNotes(rendered.Notes, cmp.Or(r.Options.ConfigurationName, "configuration"))
+	_, _, name := deploy.Configuration(r.Request)
+	notes, _ := profiles.SplitNotes(rendered.Notes, cmp.Or(name, "configuration"))
 	report.Changes = append(notes, u.gates...)
 	report.Warnings = slices.Concat(plan.Warnings, u.again.Pinned(u.report.Target))
 	known, err := deploy.KnownProblems(plan)
@@ -282,7 +284,7 @@ func (u *upgradeRun) deploy(ctx context.Context) (*deploy.Outcome, error) {
 	if err := r.requireImages(); err != nil {
 		return nil, err
 	}
-	r.Options.Origin, r.Options.Replaces, r.RunOptions = "upgrade from "+u.report.Release, u.revision, u.o.Deploy
+	r.Origin, r.Replaces, r.RunOptions = "upgrade from "+u.report.Release, u.revision, u.o.Deploy
 	r.Verify = func(ctx context.Context, plan *deploy.Plan) error {
 		_, err := verify.Scheduler(ctx, u.deps.Config, verify.Options{
 			Name: plan.Name, Namespace: plan.Namespace,

@@ -9,6 +9,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -26,7 +27,7 @@ func (s *Spec) Again(before Deployed, release string, readsPolicy bool) (again *
 			return nil, err
 		}
 	}
-	if !isMode(cmp.Or(f.Credentials, d.Spec.Credentials)) {
+	if !deploy.IsChosen(cmp.Or(f.Credentials, d.Spec.Credentials)) {
 		f.Credentials = before.Credentials
 	}
 	if again, err = resolve(f, d); err != nil {
@@ -35,7 +36,7 @@ func (s *Spec) Again(before Deployed, release string, readsPolicy bool) (again *
 	if before != (Deployed{}) {
 		again.again = before.origin()
 	}
-	again.chosen = !isMode(d.Spec.Credentials) && s.flags.Credentials == ""
+	again.chosen = !deploy.IsChosen(d.Spec.Credentials) && s.flags.Credentials == ""
 	again.asked = asksForCredentials(s.flags, d)
 	return again, nil
 }
@@ -46,7 +47,7 @@ func (s *Spec) WithTarget(deployed, from, to string) (*Spec, error) {
 	var named string
 	if s.file.local || s.ImageOfFile() {
 		var err error
-		if named, err = s.image(); err != nil {
+		if named, err = s.Image(); err != nil {
 			return nil, err
 		}
 	}

@@ -71,22 +71,22 @@ func pair(t *testing.T) certificates.Pair {
 	return made.Pair
 }
 
-// deployed returns the options of a command, and the request that a revision of them records.
-func deployed(t *testing.T, f Flags) (deploy.Options, *v1alpha1.CustomScheduler) {
+// deployed returns the input of the plan of a command.
+func deployed(t *testing.T, f Flags) (*v1alpha1.CustomScheduler, deploy.Facts) {
 	t.Helper()
 	s, err := Read(f)
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := s.Scheduler()
+	request, facts, err := s.Scheduler()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return o, o.Request.DeepCopy()
+	return request, facts
 }
 
-// again returns the options of an upgrade to v1.25.4 with the given flags.
-func again(t *testing.T, f Flags, before Deployed) deploy.Options {
+// again returns the input of the plan of an upgrade to v1.25.4 with the given flags.
+func again(t *testing.T, f Flags, before Deployed) (*v1alpha1.CustomScheduler, deploy.Facts) {
 	t.Helper()
 	s, err := Read(f)
 	if err != nil {
@@ -95,37 +95,35 @@ func again(t *testing.T, f Flags, before Deployed) deploy.Options {
 	if s, err = s.Again(before, "v1.25.4", false); err != nil {
 		t.Fatal(err)
 	}
-	o, err := s.WithImage("localhost/s:v1.25.4").Scheduler()
+	request, facts, err := s.WithImage("localhost/s:v1.25.4").Scheduler()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return o
+	return request, facts
 }
-
-var ignored = cmp.Options{cmpopts.IgnoreFields(deploy.Options{}, "Now", "Branch", "Image", "Request", "Recorded"),
-	cmpopts.EquateEmpty()}
 
 // The file, and the files that it names, may be gone.
 func TestRecordedRequestNeedsNoFile(t *testing.T) {
 	file := described(t)
-	first, recorded := deployed(t, Flags{File: file, NodeSelector: []string{"pool=a"}, Lossy: true})
+	want, first := deployed(t, Flags{File: file, NodeSelector: []string{"pool=a"}, Lossy: true})
 	if err := os.RemoveAll(filepath.Dir(file)); err != nil {
 		t.Fatal(err)
 	}
-	second := again(t, Flags{Name: "n", CacheDir: t.TempDir()}, Deployed{Request: recorded})
-	if diff := cmp.Diff(first, second, ignored); diff != "" {
-		t.Errorf("options (-first +second):\n%s", diff)
+	got, second := again(t, Flags{Name: "n", CacheDir: t.TempDir()}, Deployed{Request: want.DeepCopy()})
+	if diff := cmp.Diff(first, second,
+		cmpopts.IgnoreFields(deploy.Facts{}, "Now", "Branch", "Image", "Recorded")); diff != "" {
+		t.Errorf("facts (-first +second):\n%s", diff)
 	}
-	if string(second.Configuration) != "# mine\nkind: KubeSchedulerConfiguration\n" || second.Branch != "v1.25.4" ||
-		second.Image != "localhost/s:v1.25.4" {
-		t.Errorf("configuration %q, branch %s, image %s", second.Configuration, second.Branch, second.Image)
+	if _, configuration, _ := deploy.Configuration(got); string(configuration) !=
+		"# mine\nkind: KubeSchedulerConfiguration\n" || second.Branch != "v1.25.4" || second.Image != "localhost/s:v1.25.4" {
+		t.Errorf("configuration %q, branch %s, image %s", configuration, second.Branch, second.Image)
 	}
-	if client := second.ExtenderClients["theirs"]; !strings.Contains(string(client.Key), "PRIVATE KEY") {
-		t.Errorf("the key of the client certificate is lost")
+	if _, clients, err := deploy.CalledExtenders(got); err != nil ||
+		!strings.Contains(string(clients["theirs"].Key), "PRIVATE KEY") {
+		t.Errorf("the key of the client certificate is lost: %v", err)
 	}
-	want := recorded.DeepCopy()
 	want.Spec.Image.Reference = "localhost/s:v1.25.4"
-	if diff := cmp.Diff(want, second.Request); diff != "" {
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the request that is recorded again (-want +got):\n%s", diff)
 	}
 }
@@ -146,8 +144,8 @@ func TestPermissionsOfARequestOutOfAClusterAreConfirmed(t *testing.T) {
 		"an object of a controller":  {Flags{Name: "n"}, Deployed{Request: recorded, OfController: true}, false},
 		"a revision without request": {Flags{Name: "n"}, Deployed{}, false},
 	} {
-		if got := again(t, tc.flags, tc.before).Recorded; got != tc.want {
-			t.Errorf("%s: got %t, want %t", name, got, tc.want)
+		if _, facts := again(t, tc.flags, tc.before); facts.Recorded != tc.want {
+			t.Errorf("%s: got %t, want %t", name, facts.Recorded, tc.want)
 		}
 	}
 	s, err := Read(Flags{Name: "n", Image: "localhost/s:v1"})
@@ -157,14 +155,14 @@ func TestPermissionsOfARequestOutOfAClusterAreConfirmed(t *testing.T) {
 	if s, _, err = s.Keep(Deployed{Request: recorded}); err != nil {
 		t.Fatal(err)
 	}
-	if o, err := s.Scheduler(); err != nil || !o.Recorded {
-		t.Errorf("kept settings: %t, %v", o.Recorded, err)
+	if _, facts, err := s.Scheduler(); err != nil || !facts.Recorded {
+		t.Errorf("kept settings: %t, %v", facts.Recorded, err)
 	}
 }
 
 func TestRecordedPluginsAreUnpackedOnAnotherMachine(t *testing.T) {
 	file := described(t)
-	_, recorded := deployed(t, Flags{File: file})
+	recorded, _ := deployed(t, Flags{File: file})
 	if err := os.RemoveAll(filepath.Dir(file)); err != nil {
 		t.Fatal(err)
 	}
@@ -195,26 +193,26 @@ func TestRecordedPluginsAreUnpackedOnAnotherMachine(t *testing.T) {
 func TestFlagsAndFilesOfAnUpgradeWinOverTheRecordedRequest(t *testing.T) {
 	file := described(t)
 	two := 2
-	_, recorded := deployed(t, Flags{Name: "n", Image: "localhost/s:v1", Preset: "binpack", Replicas: &two})
+	recorded, _ := deployed(t, Flags{Name: "n", Image: "localhost/s:v1", Preset: "binpack", Replicas: &two})
 	for name, tt := range map[string]struct {
 		flags    Flags
 		preset   string
-		replicas int
+		replicas v1alpha1.AutoInt
 	}{
 		"the record": {Flags{Name: "n"}, "binpack", 2},
 		"a flag":     {Flags{Name: "n", Preset: "spread"}, "spread", 2},
 		"a file":     {Flags{File: file, CacheDir: t.TempDir()}, "", 3},
 	} {
-		o := again(t, tt.flags, Deployed{Request: recorded})
-		if o.Preset != tt.preset || o.Replicas != tt.replicas {
-			t.Errorf("%s: preset %q, %d replicas", name, o.Preset, o.Replicas)
+		got, _ := again(t, tt.flags, Deployed{Request: recorded})
+		if preset, _, _ := deploy.Configuration(got); preset != tt.preset || got.Spec.Replicas != tt.replicas {
+			t.Errorf("%s: preset %q, %d replicas", name, preset, got.Spec.Replicas)
 		}
 	}
 }
 
 func TestPinnedFieldsOfAFileAreReported(t *testing.T) {
 	file := described(t)
-	_, recorded := deployed(t, Flags{File: file})
+	recorded, _ := deployed(t, Flags{File: file})
 	for name, f := range map[string]Flags{"the file": {File: file}, "the recorded request": {Name: "n"}} {
 		s, err := Read(f)
 		if err == nil {
@@ -237,25 +235,25 @@ func TestPolicyBecomesAConfigurationWhereNoReleaseReadsIt(t *testing.T) {
 	if err := os.WriteFile(config, []byte("kind: Policy\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, recorded := deployed(t, Flags{Name: "n", Image: "i", Config: config, PolicyConfigMap: &on})
-	if o := again(t, Flags{Name: "n"}, Deployed{Request: recorded}); o.PolicyConfigMap ||
-		string(o.Configuration) != "kind: Policy\n" {
-		t.Errorf("PolicyConfigMap %t, configuration %q", o.PolicyConfigMap, o.Configuration)
+	recorded, _ := deployed(t, Flags{Name: "n", Image: "i", Config: config, PolicyConfigMap: &on})
+	got, _ := again(t, Flags{Name: "n"}, Deployed{Request: recorded})
+	if c := got.Spec.Configuration; c.PolicyConfigMap || c.Inline != "kind: Policy\n" {
+		t.Errorf("PolicyConfigMap %t, configuration %q", c.PolicyConfigMap, c.Inline)
 	}
 }
 
 // A ServiceAccount stays one where a control-plane node upgrades the scheduler, and is not recorded
 // as a choice of the user.
 func TestCredentialsThatWereChosenAreKept(t *testing.T) {
-	_, recorded := deployed(t, Flags{Name: "n", Image: "i"})
-	o := again(t, Flags{Name: "n"}, Deployed{Request: recorded, Credentials: deploy.CredentialsServiceAccount})
-	if o.Credentials != deploy.CredentialsServiceAccount || o.Request.Spec.Credentials != "" {
-		t.Errorf("credentials %q, recorded %q", o.Credentials, o.Request.Spec.Credentials)
+	recorded, _ := deployed(t, Flags{Name: "n", Image: "i"})
+	got, facts := again(t, Flags{Name: "n"}, Deployed{Request: recorded, Credentials: deploy.CredentialsServiceAccount})
+	if facts.Credentials != deploy.CredentialsServiceAccount || got.Spec.Credentials != "" {
+		t.Errorf("credentials %q, recorded %q", facts.Credentials, got.Spec.Credentials)
 	}
-	_, recorded = deployed(t, Flags{Name: "n", Image: "i", Credentials: deploy.CredentialsHostPath})
-	o = again(t, Flags{Name: "n"}, Deployed{Request: recorded, Credentials: deploy.CredentialsHostPath})
-	if o.Credentials != deploy.CredentialsHostPath || o.Request.Spec.Credentials != deploy.CredentialsHostPath {
-		t.Errorf("credentials %q, recorded %q", o.Credentials, o.Request.Spec.Credentials)
+	recorded, _ = deployed(t, Flags{Name: "n", Image: "i", Credentials: deploy.CredentialsHostPath})
+	got, facts = again(t, Flags{Name: "n"}, Deployed{Request: recorded, Credentials: deploy.CredentialsHostPath})
+	if facts.Credentials != deploy.CredentialsHostPath || got.Spec.Credentials != deploy.CredentialsHostPath {
+		t.Errorf("credentials %q, recorded %q", facts.Credentials, got.Spec.Credentials)
 	}
 }
 

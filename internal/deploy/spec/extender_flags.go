@@ -16,6 +16,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/permissions"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/extenders"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 	"github.com/pmk-sched/pmk-sched/profiles"
@@ -96,7 +97,7 @@ func (s *Spec) extenderOfFile(f ExtenderFlags) (extenders.Options, error) {
 // extenderOptions returns the extender of an entry of spec.extenders.
 func (s *Spec) extenderOptions(e v1alpha1.Extender) (extenders.Options, error) {
 	o := extenders.Options{
-		Call: callOf(e), Namespace: s.Namespace, Image: cmp.Or(e.Image, s.extenderImage()), PullPolicy: e.PullPolicy,
+		Call: deploy.CallOf(e), Namespace: s.Namespace, Image: cmp.Or(e.Image, s.extenderImage()), PullPolicy: e.PullPolicy,
 		Sidecar: e.Sidecar, Port: int(e.Port), Replicas: int(e.Replicas), NodeSelector: maps.Clone(e.NodeSelector),
 	}
 	o.Call.EnableHTTPS, o.Call.TLS = false, nil

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
 )
 
 // FuzzFile searches files that crash their reader, or that are refused with an error that is not
@@ -29,10 +30,17 @@ func FuzzFile(f *testing.F) {
 			return
 		}
 		for _, read := range []func() error{
-			func() error { _, err := s.Scheduler(); return err },
+			func() error { _, _, err := s.Scheduler(); return err },
 			func() error { _, err := s.Extenders(); return err },
 			func() error { _, err := s.Plugins(); return err },
-			func() error { _, err := s.Replacement(); return err },
+			func() error { _, err := s.Image(); return err },
+			func() error {
+				request, err := s.Request()
+				if err == nil {
+					_, _, err = deploy.CalledExtenders(request)
+				}
+				return err
+			},
 			func() error { _, err := s.Build(BuildFlags{}); return err },
 			s.RequireName,
 		} {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
 )
 
 // GivesFile reports whether a file, or a recorded request, describes the scheduler completely.
@@ -50,7 +51,7 @@ func (s *Spec) Keep(deployed Deployed) (kept *Spec, settings []string, err error
 		}
 		name, _, _ := strings.Cut(with.Type().Field(i).Tag.Get("json"), ",")
 		if name == "configuration" {
-			preset, _, file := configuration(kept.request)
+			preset, _, file := deploy.Configuration(kept.request)
 			name = fmt.Sprintf("configuration (%s)", cmp.Or(file, "preset "+cmp.Or(preset, "default")))
 		}
 		settings = append(settings, name)

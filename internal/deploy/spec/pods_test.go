@@ -45,7 +45,7 @@ spec:
 			t.Fatal(err)
 		}
 		deployment := extenders.SchedulerDeployment{}
-		if deployment.Options, err = s.Scheduler(); err != nil {
+		if deployment.Request, deployment.Facts, err = s.Scheduler(); err != nil {
 			t.Fatal(err)
 		}
 		if deployment.Extenders, err = s.Extenders(); err != nil {

@@ -106,11 +106,11 @@ func buildAgain(t *testing.T, f Flags, recorded *v1alpha1.CustomScheduler) error
 	if s, err = s.Again(Deployed{Request: recorded}, "v1.25.4", false); err != nil {
 		return err
 	}
-	o, err := s.WithImage("localhost/s:v1").Scheduler()
+	request, _, err := s.WithImage("localhost/s:v1").Scheduler()
 	if err != nil {
 		return err
 	}
-	if text := o.Request.DeepCopy(); bytes.Contains([]byte(text.Spec.Configuration.Inline), []byte("SECRET")) {
+	if text := request.DeepCopy(); bytes.Contains([]byte(text.Spec.Configuration.Inline), []byte("SECRET")) {
 		t.Errorf("the configuration of this machine is recorded")
 	}
 	_, err = s.Build(BuildFlags{Tag: "localhost/s:v1"})
@@ -212,8 +212,8 @@ func TestKeptSettingsReadNoFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o, err := kept.Scheduler(); err != nil || o.Replicas != 2 || len(o.Request.Spec.Source.Plugins) > 0 {
-		t.Errorf("%+v, %v", o.Request, err)
+	if got, _, err := kept.Scheduler(); err != nil || got.Spec.Replicas != 2 || len(got.Spec.Source.Plugins) > 0 {
+		t.Errorf("%+v, %v", got, err)
 	}
 	recorded.Spec.Configuration.File = file("config.yaml")
 	if _, _, err := s.Keep(Deployed{Request: recorded, Origin: "revision 3 of n"}); err == nil ||

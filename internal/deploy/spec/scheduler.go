@@ -3,11 +3,8 @@ package spec
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
@@ -16,71 +13,33 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 )
 
-// Scheduler returns the options to install the scheduler with.
-func (s *Spec) Scheduler() (deploy.Options, error) {
-	o := s.options()
+// Scheduler returns the request for the plan of the scheduler, with the contents of its files, and
+// the facts that the spec knows.
+func (s *Spec) Scheduler() (*v1alpha1.CustomScheduler, deploy.Facts, error) {
+	facts := deploy.Facts{
+		Branch: s.Branch, Credentials: s.request.Spec.Credentials, Recorded: !s.file.local && !s.file.confirmed,
+		Version: s.flags.Version, Now: time.Now(),
+	}
 	var err error
-	if o.Image, err = s.image(); err != nil {
-		return o, err
+	if facts.Image, err = s.Image(); err != nil {
+		return nil, facts, err
 	}
-	if err := o.Validate(); err != nil {
-		return o, err
+	if err := deploy.Validate(s.request, facts); err != nil {
+		return nil, facts, err
 	}
-	if err := s.complete(&o); err != nil {
-		return o, err
+	r, err := s.Request()
+	if err != nil {
+		return nil, facts, err
 	}
-	return o, archive(o.Request.Spec.Source.Plugins)
+	if _, _, err := deploy.CalledExtenders(r); err != nil {
+		return nil, facts, err
+	}
+	return r, facts, archive(r.Spec.Source.Plugins)
 }
 
-// options returns the options without the image and what [Spec.complete] sets.
-func (s *Spec) options() deploy.Options {
-	spec := s.request.Spec
-	return deploy.Options{
-		Name: s.Name, Namespace: s.Namespace,
-		PullPolicy:  spec.Image.PullPolicy,
-		Branch:      s.Branch,
-		Credentials: cmp.Or(spec.Credentials, deploy.Auto),
-		Replicas:    int(spec.Replicas),
-		Port:        int(spec.Ports.Secure),
-		Lossy:       spec.Configuration.Lossy,
-		Resources: corev1.ResourceRequirements{
-			Requests: corev1.ResourceList(spec.Resources.Requests), Limits: corev1.ResourceList(spec.Resources.Limits),
-		},
-		Args:         spec.Args,
-		NodeSelector: maps.Clone(spec.NodeSelector), AnyNode: spec.AnyNode,
-		Tolerations: spec.PodTolerations(), PriorityClass: spec.PriorityClassName,
-
-		Version: s.flags.Version,
-		Now:     time.Now(),
-	}
-}
-
-// Replacement returns the options that a replaced default scheduler has too: image, configuration,
-// extenders and permissions.
-func (s *Spec) Replacement() (o deploy.Options, err error) {
-	if o.Image, err = s.image(); err != nil {
-		return o, err
-	}
-	return o, s.complete(&o)
-}
-
-// complete sets the request and its configuration, extenders and permissions.
-func (s *Spec) complete(o *deploy.Options) (err error) {
-	if o.Request, err = s.Request(); err != nil {
-		return err
-	}
-	o.Extenders, o.ExtenderClients, err = calledExtenders(o.Request)
-	o.PolicyConfigMap = s.request.Spec.Configuration.PolicyConfigMap
-	o.PluginRules = slices.Clone(s.request.Spec.RBAC.Rules)
-	o.Recorded = !s.file.local && !s.file.confirmed
-	o.AuthenticationReader = s.request.Spec.RBAC.AuthenticationReader
-	o.Preset, o.Configuration, o.ConfigurationName = configuration(o.Request)
-	return err
-}
-
-// image is the requested image, or the image that build makes of the document: plugins are part of
-// its tag.
-func (s *Spec) image() (string, error) {
+// Image returns the name of the requested image, or the image that build makes of the document:
+// plugins are part of its tag.
+func (s *Spec) Image() (string, error) {
 	i := s.request.Spec.Image
 	if i.Reference != "" || i.Repository == "" || i.Tag != "" {
 		return cmp.Or(i.Reference, imageReference(i, "")), nil
@@ -105,16 +64,6 @@ func imageReference(i v1alpha1.Image, suffix string) string {
 	default:
 		return i.Repository + ":" + i.Tag
 	}
-}
-
-// configuration returns the scheduler configuration of a request with contents, and its name in
-// messages.
-func configuration(r *v1alpha1.CustomScheduler) (preset string, text []byte, name string) {
-	c := r.Spec.Configuration
-	if c.File == "" && c.Inline == "" {
-		return c.Preset, nil, ""
-	}
-	return "", []byte(c.Inline), cmp.Or(c.File, "spec.configuration.inline")
 }
 
 // excluded returns an error if one of the flags in given (their names) is set although other

@@ -16,13 +16,11 @@ import (
 // the plugins of the flags with and imports, or of the file.
 func (s *Spec) Simulation(with, imports []string) (pack.Scheduler, error) {
 	r := pack.Scheduler{Name: s.Name, Branch: s.Branch}
-	o := s.options()
-	o.Name = cmp.Or(o.Name, corev1.DefaultSchedulerName)
-	if err := s.complete(&o); err != nil {
+	request, err := s.Request()
+	if err != nil {
 		return r, err
 	}
-	source := &o.Request.Spec.Source
-	var err error
+	source := &request.Spec.Source
 	if len(with) > 0 {
 		if source.Plugins, err = s.file.plugins(with); err != nil {
 			return r, err
@@ -46,9 +44,13 @@ func (s *Spec) Simulation(with, imports []string) (pack.Scheduler, error) {
 	}
 	r.Imports, r.Go, r.Unconfirmed = source.Imports, source.Go, s.unconfirmedCode(*source)
 	r.Recorded = r.Unconfirmed != nil
-	r.Configuration, r.Args, r.Unused = o.Rendering(), o.Args, unused(o.Request.Spec)
+	named := *request
+	named.Name = cmp.Or(named.Name, corev1.DefaultSchedulerName)
+	if r.Configuration, _, err = deploy.Rendering(&named); err != nil {
+		return r, err
+	}
 	r.Configuration.Confined = !s.file.local
-	r.Request = s.written(o.Request)
+	r.Args, r.Unused, r.Request = request.Spec.Args, unused(request.Spec), s.written(request)
 	return r, nil
 }
 
@@ -105,7 +107,7 @@ func unused(r v1alpha1.CustomSchedulerSpec) (fields []string) {
 	}{
 		{"image", i.Reference+i.Repository+i.Tag+i.Base+i.Busybox+i.RequireSignature+i.PullPolicy != "" ||
 			len(i.Platforms) > 0},
-		{"credentials", r.Credentials != "" && r.Credentials != deploy.Auto},
+		{"credentials", deploy.IsChosen(r.Credentials)},
 		{"replicas", r.Replicas != 0},
 		{"nodeSelector", len(r.NodeSelector) > 0},
 		{"anyNode", r.AnyNode},

@@ -102,15 +102,12 @@ func resolve(f Flags, d *document) (*Spec, error) {
 	return s, f.place(&r.Spec)
 }
 
-// isMode reports whether credentials are not left to pmk-sched.
-func isMode(credentials string) bool { return credentials != "" && credentials != deploy.Auto }
-
 // AsksForCredentials reports whether the user of this machine chose the credentials, in a flag or a
 // file. A record does not count: no record leads the key of this node into another cluster.
 func (s *Spec) AsksForCredentials() bool { return s.asked }
 
 func asksForCredentials(f Flags, d *document) bool {
-	return isMode(f.Credentials) || d.local && isMode(d.Spec.Credentials)
+	return deploy.IsChosen(f.Credentials) || d.local && deploy.IsChosen(d.Spec.Credentials)
 }
 
 // configure changes the configuration: a flag overrides any kind of configuration in the document.

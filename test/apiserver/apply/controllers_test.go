@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/configcheck"
 	"github.com/pmk-sched/pmk-sched/internal/base/steps"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
@@ -169,10 +170,10 @@ func TestApplyCreatesADeploymentAgainThatIsBeingDeleted(t *testing.T) {
 
 func TestDeployWithoutAControllerManagerLeavesNothing(t *testing.T) {
 	ctx, client, ns := testContext(t), newClient(t, server.Config(), impatient), server.Namespace(t)
-	plan, err := deploy.NewPlan(nil, nil, deploy.Options{
-		Name: "alone", Namespace: ns, Image: "localhost/scheduler:v1", Branch: "v1.24.3",
-		Credentials: deploy.CredentialsServiceAccount, Now: time.Now(),
-	})
+	request := &v1alpha1.CustomScheduler{}
+	request.Name, request.Namespace, request.Spec.Credentials = "alone", ns, deploy.CredentialsServiceAccount
+	plan, err := deploy.NewPlan(request,
+		deploy.Facts{Image: "localhost/scheduler:v1", Branch: "v1.24.3", Now: time.Now()})
 	if err != nil {
 		t.Fatal(err)
 	}

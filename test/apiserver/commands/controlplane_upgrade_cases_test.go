@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
-	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 	"github.com/pmk-sched/pmk-sched/internal/replace"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
@@ -28,32 +27,27 @@ profiles:
 // schedulers are reported with the changes of an upgrade, and that the check changes no objects.
 func testUpgradeCheck(t *testing.T, pmkSched func(...string) run.Result) {
 	const image = "registry.example.com/scheduler:"
-	record(t, deploy.Options{Name: "current", Image: image + apiserver.Release, Branch: apiserver.Release},
-		v1alpha1.CustomSchedulerSpec{})
+	record(t, "current", image+apiserver.Release, apiserver.Release, v1alpha1.CustomSchedulerSpec{})
 	pmkSched("upgrade", "--check").OK(t).Prints(t, "up to date: "+apiserver.Release)
 	pmkSched("upgrade", "--check", "--name", "current").OK(t)
 	pmkSched("upgrade", "--name", "current").OK(t).Prints(t, "scheduler current is up to date")
 	pmkSched("upgrade", "--check", "--name", "none").Fails(t, 2, "none has no revisions in namespace kube-system")
 	pmkSched("upgrade").Fails(t, 2, "--name is required")
 
-	record(t, deploy.Options{Name: "old-patch", Image: image + "v1.24.1-plugins-0123456789", Branch: "v1.24.1",
-		Preset: "binpack"}, v1alpha1.CustomSchedulerSpec{
+	record(t, "old-patch", image+"v1.24.1-plugins-0123456789", "v1.24.1", v1alpha1.CustomSchedulerSpec{
 		Configuration: v1alpha1.Configuration{Preset: "binpack"},
 		Source:        v1alpha1.Source{Plugins: []v1alpha1.Plugin{{Builtin: "timestamp"}}},
 	})
-	record(t, deploy.Options{
-		Name: "old-config", Image: image + "v1", Branch: "v1.22.17", Configuration: []byte(ownConfiguration),
-		ConfigurationName: "own.yaml",
-	}, v1alpha1.CustomSchedulerSpec{Configuration: v1alpha1.Configuration{File: "gone/own.yaml",
-		Inline: ownConfiguration}})
+	record(t, "old-config", image+"v1", "v1.22.17", v1alpha1.CustomSchedulerSpec{
+		Configuration: v1alpha1.Configuration{File: "gone/own.yaml", Inline: ownConfiguration},
+	})
 	for name, gates := range map[string]string{
 		"old-gates": "AllowInsecureBackendProxy=true,CSIStorageCapacity=true,JobReadyPods=true", "locked-gate": "IndexedJob=false",
 	} {
-		args := []string{"--feature-gates=" + gates}
-		record(t, deploy.Options{Name: name, Image: image + "v1.22.17", Branch: "v1.22.17", Args: args},
-			v1alpha1.CustomSchedulerSpec{Args: args})
+		record(t, name, image+"v1.22.17", "v1.22.17",
+			v1alpha1.CustomSchedulerSpec{Args: []string{"--feature-gates=" + gates}})
 	}
-	record(t, deploy.Options{Name: "from-file", Image: image + "v1.23.17", Branch: "v1.23.17"},
+	record(t, "from-file", image+"v1.23.17", "v1.23.17",
 		v1alpha1.CustomSchedulerSpec{Image: v1alpha1.Image{Repository: "registry.example.com/other"}})
 	before := resourceVersions(t)
 

@@ -16,13 +16,13 @@ import (
 
 // record deploys a scheduler of a release with its revision, as when the cluster was of that
 // release. No kubelet runs it.
-func record(t *testing.T, o deploy.Options, request v1alpha1.CustomSchedulerSpec) {
+func record(t *testing.T, name, image, release string, spec v1alpha1.CustomSchedulerSpec) {
 	t.Helper()
-	o.Request = &v1alpha1.CustomScheduler{Spec: request}
-	o.Request.APIVersion, o.Request.Kind, o.Request.Name, o.Request.Namespace = v1alpha1.APIVersion, v1alpha1.Kind, o.Name,
+	request := &v1alpha1.CustomScheduler{Spec: spec}
+	request.APIVersion, request.Kind, request.Name, request.Namespace = v1alpha1.APIVersion, v1alpha1.Kind, name,
 		metav1.NamespaceSystem
-	o.Credentials = deploy.CredentialsServiceAccount
-	plan, err := deploy.NewPlan(nil, nil, o)
+	plan, err := deploy.NewPlan(request,
+		deploy.Facts{Image: image, Branch: release, Credentials: deploy.CredentialsServiceAccount})
 	if err != nil {
 		t.Fatal(err)
 	}

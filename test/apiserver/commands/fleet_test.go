@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
@@ -77,7 +78,8 @@ func TestFleetReadsClustersThatAnswer(t *testing.T) {
 	empty(t)
 	ctx := testContext(t)
 	s := newSecond(ctx, t, "fleet-scheduler")
-	s.deploy(ctx, t, nil, deploy.Options{Preset: "binpack"})
+	s.deploy(ctx, t, v1alpha1.CustomSchedulerSpec{Configuration: v1alpha1.Configuration{Preset: "binpack"}},
+		deploy.Facts{})
 	stopped, err := apiserver.FreeAddress()
 	if err != nil {
 		t.Fatal(err)

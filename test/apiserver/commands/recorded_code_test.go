@@ -10,7 +10,6 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
-	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 )
 
@@ -59,7 +58,7 @@ func recordMarking(t *testing.T, name, image, release string) (mark string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	record(t, deploy.Options{Name: name, Image: image, Branch: release}, v1alpha1.CustomSchedulerSpec{
+	record(t, name, image, release, v1alpha1.CustomSchedulerSpec{
 		Image:  v1alpha1.Image{Reference: image},
 		Source: v1alpha1.Source{Plugins: []v1alpha1.Plugin{{Path: "/home/someone/marking", Content: content}}},
 	})

@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/zap/zaptest"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/base/certificates"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
@@ -63,13 +64,13 @@ func TestStatusWarnsOfTheCopiedCertificateUntilTheNodesRenewedOneIsDeployed(t *t
 		{deploy.CredentialsNodeInline, now.AddDate(0, 0, 10), true},
 		{deploy.CredentialsServiceAccount, time.Time{}, false},
 	} {
-		var credentials *inspect.NodeCredentials
+		request := &v1alpha1.CustomScheduler{}
+		request.Name, request.Namespace, request.Spec.Credentials = "copier", ns, c.mode
+		facts := deploy.Facts{Image: "localhost/s:v1", Branch: "v1.24.3", Now: now}
 		if !c.until.IsZero() {
-			credentials = nodeCredentials(t, c.until)
+			facts.Node = nodeCredentials(t, c.until)
 		}
-		plan, err := deploy.NewPlan(nil, credentials, deploy.Options{
-			Name: "copier", Namespace: ns, Image: "localhost/s:v1", Branch: "v1.24.3", Credentials: c.mode, Now: now,
-		})
+		plan, err := deploy.NewPlan(request, facts)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/health"
@@ -89,7 +90,7 @@ func TestStatusFindingsOfAScheduler(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			ctx := testContext(t)
 			s := newSecond(ctx, t, tc.name)
-			s.deploy(ctx, t, nil, deploy.Options{})
+			s.deploy(ctx, t, v1alpha1.CustomSchedulerSpec{}, deploy.Facts{})
 			s.expect(ctx, t)
 			if err := tc.cause(ctx, t, s); err != nil {
 				t.Fatal(err)

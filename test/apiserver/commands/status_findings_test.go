@@ -18,8 +18,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
-	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
@@ -75,14 +75,16 @@ func newSecond(ctx context.Context, t *testing.T, name string) *second {
 }
 
 // deploy deploys a scheduler without findings: it has a revision, a ready pod and a lease.
-func (s *second) deploy(ctx context.Context, t *testing.T, credentials *inspect.NodeCredentials, o deploy.Options) {
+func (s *second) deploy(ctx context.Context, t *testing.T, spec v1alpha1.CustomSchedulerSpec, facts deploy.Facts) {
 	t.Helper()
-	o.Name, o.Namespace, o.Image, o.Branch, o.Now = s.name, s.ns, "localhost/s:v1", s.release.String(), time.Now()
-	if o.Credentials = deploy.CredentialsServiceAccount; credentials != nil {
-		o.Credentials = deploy.CredentialsNode
+	if spec.Credentials = deploy.CredentialsServiceAccount; facts.Node != nil {
+		spec.Credentials = deploy.CredentialsNode
 	}
+	request := &v1alpha1.CustomScheduler{Spec: spec}
+	request.Name, request.Namespace = s.name, s.ns
+	facts.Image, facts.Branch, facts.Now = "localhost/s:v1", s.release.String(), time.Now()
 	var err error
-	if s.plan, err = deploy.NewPlan(nil, credentials, o); err != nil {
+	if s.plan, err = deploy.NewPlan(request, facts); err != nil {
 		t.Fatal(err)
 	}
 	revision, err := s.client.SaveRevision(ctx, s.revision(t, s.plan))
@@ -196,7 +198,7 @@ func (s *second) expect(ctx context.Context, t *testing.T, want ...health.Code) 
 func TestStatusNamesWhoEditedWhichField(t *testing.T) {
 	ctx := testContext(t)
 	s := newSecond(ctx, t, "edited")
-	s.deploy(ctx, t, nil, deploy.Options{})
+	s.deploy(ctx, t, v1alpha1.CustomSchedulerSpec{}, deploy.Facts{})
 	s.expect(ctx, t)
 	edit := []byte(
 		`{"metadata":{"annotations":{"of": "another tool"}},"spec":{"template":{"spec":{"containers":[{"name":"kube-scheduler","image":"localhost/other:v1"}]}}}}`)
@@ -227,7 +229,7 @@ func TestStatusReportsASchedulerThatDependsOnOneOfSeveralNodes(t *testing.T) {
 	node(ctx, t, "dependent-other", masterLabel)
 	credentials := nodeCredentials(t, time.Now().AddDate(1, 0, 0))
 	credentials.Server = "https://10.9.8.7:6443"
-	s.deploy(ctx, t, credentials, deploy.Options{})
+	s.deploy(ctx, t, v1alpha1.CustomSchedulerSpec{}, deploy.Facts{Node: credentials})
 	s.expect(ctx, t) // the address of a load balancer
 	err := setNode(ctx, t, s.node, func(n *corev1.Node) {
 		n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.9.8.7"}}
@@ -268,8 +270,8 @@ func TestStatusFindingsOfAnExtenderAndItsCaller(t *testing.T) {
 	e.expect(ctx, t)
 
 	caller := newSecond(ctx, t, "caller")
-	caller.deploy(ctx, t, nil,
-		deploy.Options{Wirings: []manifest.Wiring{{Extender: profiles.Extender{Name: e.name, URLPrefix: "http://10.96.0.9",
+	caller.deploy(ctx, t, v1alpha1.CustomSchedulerSpec{},
+		deploy.Facts{Wirings: []manifest.Wiring{{Extender: profiles.Extender{Name: e.name, URLPrefix: "http://10.96.0.9",
 			FilterVerb: "filter", Ignorable: new(bool)}}}})
 	caller.expect(ctx, t)
 
@@ -293,7 +295,8 @@ func TestStatusFindingsOfAnExtenderAndItsCaller(t *testing.T) {
 func TestStatusFindingOfACertificateThatExpires(t *testing.T) {
 	ctx := testContext(t)
 	s := newSecond(ctx, t, "expiring")
-	s.deploy(ctx, t, nodeCredentials(t, time.Now().Add(time.Minute)), deploy.Options{})
+	s.deploy(ctx, t, v1alpha1.CustomSchedulerSpec{},
+		deploy.Facts{Node: nodeCredentials(t, time.Now().Add(time.Minute))})
 	end := s.later // the certificate has expired then, and the lease is valid
 	s.later = time.Now()
 	s.expect(ctx, t, health.CertificateExpiring)
@@ -302,10 +305,8 @@ func TestStatusFindingOfACertificateThatExpires(t *testing.T) {
 	if !strings.Contains(found[0].Text, "expired on "+time.Now().UTC().Format("2006")) {
 		t.Errorf("got %q", found[0].Text)
 	}
-	plan, err := deploy.NewPlan(nil, nodeCredentials(t, time.Now().AddDate(1, 0, 0)), deploy.Options{
-		Name: s.name, Namespace: s.ns, Image: "localhost/s:v1", Branch: s.release.String(),
-		Credentials: deploy.CredentialsNode, Now: time.Now(),
-	})
+	plan, err := deploy.NewPlan(s.plan.Request, deploy.Facts{Node: nodeCredentials(t, time.Now().AddDate(1, 0, 0)),
+		Image: "localhost/s:v1", Branch: s.release.String(), Now: time.Now()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/extenders"
@@ -31,10 +31,9 @@ func (w *world) operations(t *testing.T) (deployScheduler operation, extender []
 	image := 1
 	deployScheduler = operation{"deploy", func(ctx context.Context, d deploy.Deps) error {
 		image++
-		_, _, err := extenders.DeployScheduler(ctx, d, extenders.SchedulerDeployment{Options: deploy.Options{
-			Name: "sched", Namespace: w.ns, Image: fmt.Sprintf("localhost/scheduler:v%d", image), Branch: release.String(),
-			Credentials: deploy.CredentialsServiceAccount, Now: time.Now(),
-		}})
+		s := w.schedulerDeployment("sched", v1alpha1.CustomSchedulerSpec{Credentials: deploy.CredentialsServiceAccount})
+		s.Image = fmt.Sprintf("localhost/scheduler:v%d", image)
+		_, _, err := extenders.DeployScheduler(ctx, d, s)
 		return err
 	}, []string{"first"}}
 	for _, name := range []string{"second", "third"} {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/configcheck"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
@@ -92,14 +93,26 @@ func newWorld(t *testing.T) *world {
 
 var release = versions.Release{Major: 1, Minor: 24, Patch: 3}
 
+// schedulerDeployment returns the deployment of a scheduler.
+func (w *world) schedulerDeployment(name string, spec v1alpha1.CustomSchedulerSpec) extenders.SchedulerDeployment {
+	request := &v1alpha1.CustomScheduler{Spec: spec}
+	request.Name, request.Namespace = name, w.ns
+	return extenders.SchedulerDeployment{Request: request,
+		Facts: deploy.Facts{Image: "localhost/scheduler:v1", Branch: release.String(), Now: time.Now()}}
+}
+
+// binpacking is a scheduler with the preset binpack.
+var binpacking = v1alpha1.CustomSchedulerSpec{
+	Credentials:   deploy.CredentialsServiceAccount,
+	Configuration: v1alpha1.Configuration{Preset: "binpack"},
+}
+
 // scheduler deploys a scheduler.
 func (w *world) scheduler(t *testing.T, name string, wirings ...manifest.Wiring) {
 	t.Helper()
-	plan, err := deploy.NewPlan(nil, nil, deploy.Options{
-		Name: name, Namespace: w.ns, Image: "localhost/scheduler:v1", Branch: release.String(),
-		Credentials: deploy.CredentialsServiceAccount, Preset: "binpack",
-		Wirings: wirings, Now: time.Now(),
-	})
+	s := w.schedulerDeployment(name, binpacking)
+	s.Wirings = wirings
+	plan, err := deploy.NewPlan(s.Request, s.Facts)
 	if err != nil {
 		t.Fatal(err)
 	}

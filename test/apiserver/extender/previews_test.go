@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/base/certificates"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
@@ -81,13 +82,10 @@ func TestCommandsDoWhatTheirPreviewPrints(t *testing.T) {
 	}
 	first := certificate(7)
 	scheduler := func(change func(*extenders.SchedulerDeployment)) command {
-		s := extenders.SchedulerDeployment{
-			Credentials: &inspect.NodeCredentials{
-				Path: "/etc/kubernetes/scheduler.conf", Server: "https://192.0.2.1:6443", User: "system:kube-scheduler",
-				CA: authority.Cert, Cert: first.Cert, Key: first.Key,
-			},
-			Options: deploy.Options{Name: "sched", Namespace: w.ns, Image: "localhost/scheduler:v1", Branch: release.String(),
-				Credentials: deploy.CredentialsNode, Now: time.Now()},
+		s := w.schedulerDeployment("sched", v1alpha1.CustomSchedulerSpec{Credentials: deploy.CredentialsNode})
+		s.Node = &inspect.NodeCredentials{
+			Path: "/etc/kubernetes/scheduler.conf", Server: "https://192.0.2.1:6443", User: "system:kube-scheduler",
+			CA: authority.Cert, Cert: first.Cert, Key: first.Key,
 		}
 		change(&s)
 		return func(d deploy.Deps) (preview func(context.Context) (apply.ChangeSet, error), run func(context.Context) error) {
@@ -128,14 +126,14 @@ func TestCommandsDoWhatTheirPreviewPrints(t *testing.T) {
 	}{
 		{"deploy", scheduler(func(*extenders.SchedulerDeployment) {})},
 		{"deploy again", scheduler(func(s *extenders.SchedulerDeployment) {
-			s.Options.Preset, s.Options.Replicas = "binpack", 2
+			s.Request.Spec.Configuration.Preset, s.Request.Spec.Replicas = "binpack", 2
 		})},
 		{"deploy with an extender", scheduler(func(s *extenders.SchedulerDeployment) {
 			s.Extenders = []extenders.Options{
 				w.options("with")}
 		})},
 		{"upgrade", scheduler(func(s *extenders.SchedulerDeployment) {
-			s.Options.Branch, s.Options.Image, s.Extenders = "v1.24.4", "localhost/scheduler:v2",
+			s.Branch, s.Image, s.Extenders = "v1.24.4", "localhost/scheduler:v2",
 				[]extenders.Options{w.options("with")}
 		})},
 		{"extender deploy", extender("ext", func(*extenders.Options) {})},

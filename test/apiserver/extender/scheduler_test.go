@@ -5,12 +5,10 @@ package extender_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/extenders"
 )
 
@@ -22,13 +20,8 @@ func TestSchedulerIsDeployedWithItsExtenders(t *testing.T) {
 	w.removeInTheEnd(t, "ext")
 	var warnings []string
 	w.deps.Warn = func(text string) { warnings = append(warnings, text) }
-	request := extenders.SchedulerDeployment{
-		Options: deploy.Options{
-			Name: "sched", Namespace: w.ns, Image: "localhost/scheduler:v1", Branch: release.String(),
-			Credentials: deploy.CredentialsServiceAccount, Preset: "binpack", Now: time.Now(),
-		},
-		Extenders: []extenders.Options{w.options("ext")},
-	}
+	request := w.schedulerDeployment("sched", binpacking)
+	request.Extenders = []extenders.Options{w.options("ext")}
 
 	w.client.fails = notStable{"sched", "localhost/scheduler"}
 	if _, _, err := extenders.DeployScheduler(t.Context(), w.deps, request); err == nil {

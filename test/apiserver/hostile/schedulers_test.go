@@ -246,12 +246,15 @@ func (s *scheduler) plan(t *testing.T, m *machine) *deploy.Plan {
 	if s.request != nil {
 		s.request(&request.Spec)
 	}
-	plan, err := deploy.NewPlan(nil, nil, deploy.Options{Name: s.name, Namespace: namespace,
-		Image: m.registry + "/team/kube-scheduler:v1.24.1", Branch: "v1.24.1", Request: request,
-		Credentials: deploy.CredentialsServiceAccount, Replicas: 1})
+	harmless := &v1alpha1.CustomScheduler{}
+	harmless.Name, harmless.Namespace = s.name, namespace
+	harmless.Spec.Credentials, harmless.Spec.Replicas = deploy.CredentialsServiceAccount, 1
+	plan, err := deploy.NewPlan(harmless,
+		deploy.Facts{Image: m.registry + "/team/kube-scheduler:v1.24.1", Branch: "v1.24.1"})
 	if err != nil {
 		t.Fatal(err)
 	}
+	plan.Request = request
 	return plan
 }
 

@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/fleet"
@@ -179,10 +180,11 @@ func fill(b *testing.B, server *processes.Server, release versions.Release) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	plan, err := deploy.NewPlan(nil, nil, deploy.Options{
-		Name: scheduler, Namespace: metav1.NamespaceSystem, Image: "registry.example.com/my-scheduler:v1",
-		Branch: release.String(), Credentials: deploy.CredentialsServiceAccount, Replicas: 1, Now: time.Now(),
-	})
+	request := &v1alpha1.CustomScheduler{}
+	request.Name, request.Namespace = scheduler, metav1.NamespaceSystem
+	request.Spec.Credentials, request.Spec.Replicas = deploy.CredentialsServiceAccount, 1
+	plan, err := deploy.NewPlan(request,
+		deploy.Facts{Image: "registry.example.com/my-scheduler:v1", Branch: release.String(), Now: time.Now()})
 	if err != nil {
 		b.Fatal(err)
 	}

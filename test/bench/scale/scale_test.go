@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
@@ -276,11 +277,11 @@ func deployScheduler(ctx context.Context, b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	plan, err := deploy.NewPlan(nil, nil, deploy.Options{
-		Name: scheduler, Namespace: metav1.NamespaceSystem, Image: "registry.example.com/my-scheduler:v1",
-		Branch:      apiserver.Release,
-		Credentials: deploy.CredentialsServiceAccount, Replicas: controlPlanes, Now: time.Now(),
-	})
+	request := &v1alpha1.CustomScheduler{}
+	request.Name, request.Namespace = scheduler, metav1.NamespaceSystem
+	request.Spec.Credentials, request.Spec.Replicas = deploy.CredentialsServiceAccount, controlPlanes
+	plan, err := deploy.NewPlan(request,
+		deploy.Facts{Image: "registry.example.com/my-scheduler:v1", Branch: apiserver.Release, Now: time.Now()})
 	if err != nil {
 		b.Fatal(err)
 	}
