@@ -14,8 +14,8 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
-	"github.com/pmk-sched/pmk-sched/internal/base/atomicfile"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/base/safeio"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/page"
@@ -259,7 +259,7 @@ func withReport[T any](
 	if file == "" {
 		return run()
 	}
-	err = atomicfile.Write(ctx, file, 0o600, func(f *os.File) error {
+	err = safeio.WriteFile(ctx, file, 0o600, func(f *os.File) error {
 		if result, err = run(); err != nil {
 			return err
 		}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pmk-sched/pmk-sched/internal/artifact/build/binding"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
 	"github.com/pmk-sched/pmk-sched/profiles/schema"
 )
@@ -66,7 +65,7 @@ func (c *comparison) checkInterfaces() {
 	c.begin("extension points of the scheduling framework",
 		"internal/artifact/build/binding/binding.go or profiles/schema/configuration_fields.go")
 	var known []string
-	for _, p := range binding.Points() {
+	for _, p := range plugins.Points() {
 		known = append(known, p.Name)
 	}
 	api := c.api()

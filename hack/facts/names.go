@@ -14,7 +14,7 @@ import (
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
-	"github.com/pmk-sched/pmk-sched/internal/artifact/build/binding"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -30,7 +30,7 @@ func (c *comparison) checkReleases() {
 	}
 	for place, newest := range map[string]int{
 		"versions/rules.go newestMinor":                               c.facts.Minor,
-		"internal/artifact/build/binding/binding.go NewestMinor":      min(binding.NewestMinor, c.facts.Minor),
+		"internal/artifact/build/binding/binding.go NewestMinor":      min(plugins.NewestMinor, c.facts.Minor),
 		"profiles/schema/plugins.go lastSurveyed":                     c.facts.Minor,
 		"test/binary/adapters/adapters_test.go releases (transcript)": c.facts.Minor,
 	} {

@@ -17,7 +17,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
-	"github.com/pmk-sched/pmk-sched/internal/cluster/podspec"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/versions"
@@ -169,7 +169,7 @@ func deployment(o ManifestOptions, meta metav1.ObjectMeta) *appsv1.Deployment {
 	startup := probe("/healthz")
 	startup.PeriodSeconds, startup.FailureThreshold = 1, 1800
 	container := corev1.Container{
-		Name: "controller", Image: o.Image, SecurityContext: podspec.Confined(),
+		Name: "controller", Image: o.Image, SecurityContext: ownership.Confined(),
 		Command: []string{image.SelfPath},
 		Args:    arguments(o),
 		Ports: []corev1.ContainerPort{{Name: "metrics", ContainerPort: metricsPort},
@@ -190,7 +190,7 @@ func deployment(o ManifestOptions, meta metav1.ObjectMeta) *appsv1.Deployment {
 				ObjectMeta: metav1.ObjectMeta{Labels: selector()},
 				Spec: corev1.PodSpec{
 					ServiceAccountName: Name, SchedulerName: corev1.DefaultSchedulerName,
-					PriorityClassName: class, SecurityContext: podspec.ConfinedAs(65532),
+					PriorityClassName: class, SecurityContext: ownership.ConfinedAs(65532),
 					Tolerations: []corev1.Toleration{
 						{Key: "node-role.kubernetes.io/control-plane", Operator: corev1.TolerationOpExists},
 						{Key: "node-role.kubernetes.io/master", Operator: corev1.TolerationOpExists},
@@ -221,7 +221,7 @@ func arguments(o ManifestOptions) []string {
 // temporary returns the volume for the schedulers of images that are run to check configurations:
 // four workers, 512 MiB each.
 func temporary() corev1.Volume {
-	volume, limit := podspec.EmptyDir("tmp"), resource.MustParse("2Gi")
+	volume, limit := ownership.EmptyDir("tmp"), resource.MustParse("2Gi")
 	volume.EmptyDir.SizeLimit = &limit
 	return volume
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/configcheck"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
-	"github.com/pmk-sched/pmk-sched/internal/base/tempdir"
+	"github.com/pmk-sched/pmk-sched/internal/base/safeio"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/preflight"
 	"github.com/pmk-sched/pmk-sched/profiles"
@@ -168,7 +168,7 @@ func checkConfiguration(ctx context.Context, d Deps, plan *Plan) (err error) {
 	if plan.Extender != nil || plan.checked {
 		return nil
 	}
-	dir, remove, err := tempdir.Make("check")
+	dir, remove, err := safeio.MakeTemp("check")
 	if err != nil {
 		return err
 	}

@@ -13,8 +13,8 @@ import (
 	"sort"
 	"time"
 
-	"github.com/pmk-sched/pmk-sched/internal/base/flock"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/base/safeio"
 )
 
 const stateFile = "lab.json"
@@ -115,7 +115,7 @@ func lockDir(ctx context.Context, dir string, patience time.Duration) (unlock fu
 	}
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	err = flock.Wait(limited, f)
+	err = safeio.Lock(limited, f)
 	switch {
 	case err == nil:
 		err = stillAt(dir, f)

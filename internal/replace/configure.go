@@ -15,7 +15,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/configcheck"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
-	"github.com/pmk-sched/pmk-sched/internal/base/tempdir"
+	"github.com/pmk-sched/pmk-sched/internal/base/safeio"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 	"github.com/pmk-sched/pmk-sched/profiles"
@@ -143,7 +143,7 @@ func (p *planner) checkWithBinary(ctx context.Context, s *scheduler, image strin
 		return "", problem.Invalidf("remove those fields from the configuration",
 			"the configuration needs flags that the manifest does not have: %s", strings.Join(missing, " "))
 	}
-	dir, remove, err := tempdir.Make("replace")
+	dir, remove, err := safeio.MakeTemp("replace")
 	if err != nil {
 		return "", err
 	}

@@ -12,7 +12,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/pmk-sched/pmk-sched/internal/base/flock"
+	"github.com/pmk-sched/pmk-sched/internal/base/safeio"
 )
 
 // groups returns the targets that one go command compiles: those for the same platform, except
@@ -106,9 +106,9 @@ func (c *compiler) acquire(ctx context.Context, t target) (*os.File, error) {
 	if err != nil {
 		return nil, storage(ctx, step, err)
 	}
-	locked, err := flock.Try(file)
+	locked, err := safeio.TryLock(file)
 	if err == nil && !locked {
-		err = c.step(step, func() error { return flock.Wait(ctx, file) })
+		err = c.step(step, func() error { return safeio.Lock(ctx, file) })
 	}
 	if err != nil {
 		return nil, errors.Join(storage(ctx, step, err), file.Close())

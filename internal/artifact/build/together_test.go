@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pmk-sched/pmk-sched/internal/base/flock"
+	"github.com/pmk-sched/pmk-sched/internal/base/safeio"
 	"github.com/pmk-sched/pmk-sched/internal/base/steps"
 )
 
@@ -119,7 +119,7 @@ func TestLocksAreTakenInTheOrderOfTheirKeys(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		locked, err := flock.Try(file)
+		locked, err := safeio.TryLock(file)
 		if err := errors.Join(err, file.Close()); err != nil {
 			t.Fatal(err)
 		}

@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/pmk-sched/pmk-sched/internal/base/tempdir"
+	"github.com/pmk-sched/pmk-sched/internal/base/safeio"
 )
 
 // workDir creates a build's temporary directories when they are first needed. They are in the
@@ -33,7 +33,7 @@ func (d *workDir) get(ctx context.Context) (*workspace, error) {
 	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return nil, storage(ctx, step, err)
 	}
-	root, remove, err := tempdir.MakeIn(parent, "build-")
+	root, remove, err := safeio.MakeTempIn(parent, "build-")
 	if err != nil {
 		return nil, storage(ctx, step, err)
 	}

@@ -18,7 +18,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/pmk-sched/pmk-sched/internal/base/contextio"
+	"github.com/pmk-sched/pmk-sched/internal/base/safeio"
 )
 
 // encode returns the text of the manifest in an archive.
@@ -30,7 +30,7 @@ func (m *Manifest) encode() ([]byte, error) {
 // write writes an archive of the files below root. text is the encoded manifest. The same files
 // give the same bytes.
 func (m *Manifest) write(ctx context.Context, w io.Writer, text []byte, name, root string) error {
-	compressed, err := compress(contextio.NewWriter(ctx, w), name)
+	compressed, err := compress(safeio.NewWriter(ctx, w), name)
 	if err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func open(ctx context.Context, file string) (*archive, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := read(contextio.NewReader(ctx, f))
+	a, err := read(safeio.NewReader(ctx, f))
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("read bundle %s: %w", file, err), f.Close())
 	}

@@ -18,9 +18,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/programs"
-	"github.com/pmk-sched/pmk-sched/internal/base/atomicfile"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
-	"github.com/pmk-sched/pmk-sched/internal/base/tempdir"
+	"github.com/pmk-sched/pmk-sched/internal/base/safeio"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -84,7 +83,7 @@ func Create(ctx context.Context, o Options, s *session.Session) (_ *Created, err
 	if err := os.MkdirAll(s.CacheDir, 0o755); err != nil {
 		return nil, fmt.Errorf("create a bundle: %w", err)
 	}
-	stage, remove, err := tempdir.MakeIn(s.CacheDir, "bundle-")
+	stage, remove, err := safeio.MakeTempIn(s.CacheDir, "bundle-")
 	if err != nil {
 		return nil, fmt.Errorf("create a bundle: %w", err)
 	}
@@ -260,7 +259,7 @@ func (c *creation) write(ctx context.Context, earlier *archive) (*Created, error
 	}
 	created := &Created{Archive: c.Archive, ID: digest(text), Files: len(m.Files), Manifest: *m}
 	err = c.user.Step("write "+c.Archive, func() error {
-		return atomicfile.Write(ctx, c.Archive, 0o644, func(f *os.File) error {
+		return safeio.WriteFile(ctx, c.Archive, 0o644, func(f *os.File) error {
 			if err := m.write(ctx, f, text, c.Archive, c.staged.CacheDir); err != nil {
 				return fmt.Errorf("write %s: %w", c.Archive, err)
 			}

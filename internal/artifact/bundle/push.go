@@ -15,7 +15,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
-	"github.com/pmk-sched/pmk-sched/internal/base/tempdir"
+	"github.com/pmk-sched/pmk-sched/internal/base/safeio"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 )
 
@@ -88,7 +88,7 @@ func extractImages(ctx context.Context, file string) (dir string, remove func() 
 		return "", nil, problem.Invalidf(damagedHint, "%w", err)
 	}
 	defer func() { err = errors.Join(err, a.close()) }()
-	dir, remove, err = tempdir.Make("images")
+	dir, remove, err = safeio.MakeTemp("images")
 	if err != nil {
 		return "", nil, err
 	}

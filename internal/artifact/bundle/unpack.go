@@ -13,7 +13,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
-	"github.com/pmk-sched/pmk-sched/internal/base/tempdir"
+	"github.com/pmk-sched/pmk-sched/internal/base/safeio"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 )
 
@@ -71,7 +71,7 @@ func newUnpacking(a *archive, directory string) (*unpacking, error) {
 	if err := os.MkdirAll(directory, 0o755); err != nil {
 		return nil, err
 	}
-	temporary, remove, err := tempdir.MakeIn(directory, "unpack-")
+	temporary, remove, err := safeio.MakeTempIn(directory, "unpack-")
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
-	"github.com/pmk-sched/pmk-sched/internal/base/contextio"
+	"github.com/pmk-sched/pmk-sched/internal/base/safeio"
 )
 
 func remoteOptions(ctx context.Context, keychain authn.Keychain) []remote.Option {
@@ -43,7 +43,7 @@ func (b boundedAnswers) RoundTrip(r *http.Request) (*http.Response, error) {
 	response.Body = struct {
 		io.Reader
 		io.Closer
-	}{&contextio.LimitedReader{R: response.Body, N: maxManifest, Err: tooLarge}, response.Body}
+	}{&safeio.LimitedReader{R: response.Body, N: maxManifest, Err: tooLarge}, response.Body}
 	return response, nil
 }
 

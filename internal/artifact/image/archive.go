@@ -11,9 +11,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
-	"github.com/pmk-sched/pmk-sched/internal/base/atomicfile"
-	"github.com/pmk-sched/pmk-sched/internal/base/contextio"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/base/safeio"
 )
 
 // WriteArchive writes b to file as a docker archive, which "docker load", "ctr images import",
@@ -30,7 +29,7 @@ func WriteArchive(ctx context.Context, b *Built, ref, file string) error {
 	if err := b.checkAttached(file); err != nil {
 		return err
 	}
-	return atomicfile.Write(ctx, file, 0o644, func(f *os.File) error {
+	return safeio.WriteFile(ctx, file, 0o644, func(f *os.File) error {
 		return writeArchive(ctx, b.Images[b.platforms()[0]], ref, f)
 	})
 }
@@ -40,7 +39,7 @@ func writeArchive(ctx context.Context, img v1.Image, ref string, w io.Writer) er
 	if err != nil {
 		return err
 	}
-	if err := tarball.Write(tag, img, contextio.NewWriter(ctx, w)); err != nil {
+	if err := tarball.Write(tag, img, safeio.NewWriter(ctx, w)); err != nil {
 		return fmt.Errorf("write docker archive of %s: %w", tag, err)
 	}
 	return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
-	"github.com/pmk-sched/pmk-sched/internal/base/contextio"
+	"github.com/pmk-sched/pmk-sched/internal/base/safeio"
 )
 
 // Documents returns the documents with a media type that are attached to the index or the manifest
@@ -142,7 +142,7 @@ func readBlob(img v1.Image, d v1.Descriptor) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := io.ReadAll(&contextio.LimitedReader{R: stream, N: d.Size,
+	text, err := io.ReadAll(&safeio.LimitedReader{R: stream, N: d.Size,
 		Err: fmt.Errorf("%s has more than the %d bytes in its manifest", d.Digest, d.Size)})
 	return text, errors.Join(err, stream.Close())
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/authn"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
-	"github.com/pmk-sched/pmk-sched/internal/base/atomicfile"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/base/safeio"
 )
 
 // kubeletNamespace is the containerd namespace of the kubelet's images (containerd,
@@ -107,7 +107,7 @@ func (c containerd) export(ctx context.Context, ref, platform, file string) erro
 	if err != nil {
 		return err
 	}
-	err = atomicfile.Write(ctx, file, 0o644, func(f *os.File) error {
+	err = safeio.WriteFile(ctx, file, 0o644, func(f *os.File) error {
 		return c.run(ctx, nil, f, "images", "export", "--platform", platform, "-", canonical)
 	})
 	if err != nil && strings.Contains(err.Error(), "not found") {

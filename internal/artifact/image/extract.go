@@ -16,8 +16,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/authn"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
-	"github.com/pmk-sched/pmk-sched/internal/base/atomicfile"
-	"github.com/pmk-sched/pmk-sched/internal/base/contextio"
+	"github.com/pmk-sched/pmk-sched/internal/base/safeio"
 )
 
 // Source is an image to read. Exactly one of Reference, Archive and Layout is set.
@@ -51,7 +50,7 @@ const maxLinks = 40
 // fs.ErrNotExist.
 func ExtractFile(ctx context.Context, src Source, file, platform, to string) error {
 	return src.open(ctx, platform, to, func(img v1.Image, name string) error {
-		err := atomicfile.Write(ctx, to, 0o644, func(f *os.File) error { return extract(ctx, img, file, src.bounds(), f) })
+		err := safeio.WriteFile(ctx, to, 0o644, func(f *os.File) error { return extract(ctx, img, file, src.bounds(), f) })
 		if err != nil {
 			return fmt.Errorf("read %s from image %s: %w", file, name, err)
 		}
@@ -146,7 +145,7 @@ func extractRegular(
 
 func copyOut(r io.Reader, h *tar.Header, l limits, f *os.File) error {
 	tooLarge := fmt.Errorf("the program has more than %d bytes", l.program)
-	if _, err := io.Copy(f, &contextio.LimitedReader{R: r, N: l.program, Err: tooLarge}); err != nil {
+	if _, err := io.Copy(f, &safeio.LimitedReader{R: r, N: l.program, Err: tooLarge}); err != nil {
 		return err
 	}
 	if h.Mode&0o111 != 0 {

@@ -19,7 +19,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
-	"github.com/pmk-sched/pmk-sched/internal/base/contextio"
+	"github.com/pmk-sched/pmk-sched/internal/base/safeio"
 )
 
 // entry is one path in a layer. Exactly one of dir, link, source and text is set. The default owner
@@ -127,6 +127,6 @@ func writeEntry(ctx context.Context, tw *tar.Writer, e entry) error {
 	if err := tw.WriteHeader(header); err != nil {
 		return err
 	}
-	_, err := io.Copy(tw, contextio.NewReader(ctx, content))
+	_, err := io.Copy(tw, safeio.NewReader(ctx, content))
 	return err
 }

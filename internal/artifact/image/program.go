@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/authn"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
-	"github.com/pmk-sched/pmk-sched/internal/base/atomicfile"
+	"github.com/pmk-sched/pmk-sched/internal/base/safeio"
 )
 
 // defaultPath is the PATH of a container whose image sets none (containerd, oci/spec.go,
@@ -53,7 +53,7 @@ func ExtractProgram(
 	ctx context.Context, src Source, command []string, platform, to string,
 ) (program Program, err error) {
 	err = src.open(ctx, platform, to, func(img v1.Image, name string) error {
-		err := atomicfile.Write(ctx, to, 0o644, func(f *os.File) (err error) {
+		err := safeio.WriteFile(ctx, to, 0o644, func(f *os.File) (err error) {
 			program, err = extractProgram(ctx, img, command, src.bounds(), f)
 			return err
 		})

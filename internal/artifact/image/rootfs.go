@@ -12,7 +12,7 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
-	"github.com/pmk-sched/pmk-sched/internal/base/contextio"
+	"github.com/pmk-sched/pmk-sched/internal/base/safeio"
 )
 
 // CopyProgram is [ExtractProgram] for the image of a container whose files are below root, with the
@@ -67,7 +67,7 @@ func copyExecutable(from, to string) (err error) {
 		return err
 	}
 	limit := defaultLimits().program
-	_, err = io.Copy(out, &contextio.LimitedReader{R: in, N: limit,
+	_, err = io.Copy(out, &safeio.LimitedReader{R: in, N: limit,
 		Err: fmt.Errorf("the program has more than %d bytes", limit)})
 	return errors.Join(err, out.Chmod(0o755), out.Close())
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
-	"github.com/pmk-sched/pmk-sched/internal/base/contextio"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/base/safeio"
 )
 
 // Limits for reading an image: anyone who can push to its repository can add attachments.
@@ -271,7 +271,7 @@ func verifyLayer(ctx context.Context, img v1.Image, d v1.Descriptor) (err error)
 	}
 	defer func() { err = errors.Join(err, stream.Close()) }()
 	h := sha256.New()
-	size, err := io.Copy(h, io.LimitReader(contextio.NewReader(ctx, stream), d.Size+1))
+	size, err := io.Copy(h, io.LimitReader(safeio.NewReader(ctx, stream), d.Size+1))
 	if err != nil {
 		return err
 	}

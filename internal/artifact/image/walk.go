@@ -12,7 +12,7 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
-	"github.com/pmk-sched/pmk-sched/internal/base/contextio"
+	"github.com/pmk-sched/pmk-sched/internal/base/safeio"
 )
 
 // limits bound the content of an image that is read: anyone who can push to its repository chooses
@@ -76,7 +76,7 @@ func (w *walker) layer(ctx context.Context, layer v1.Layer) (err error) {
 		return fmt.Errorf("read layer: %w", err)
 	}
 	defer func() { err = errors.Join(err, content.Close()) }()
-	stream := &contextio.LimitedReader{R: contextio.NewReader(ctx, content), N: w.left.layers,
+	stream := &safeio.LimitedReader{R: safeio.NewReader(ctx, content), N: w.left.layers,
 		Err: fmt.Errorf("its layers have more than %d bytes uncompressed", w.limits.layers)}
 	defer func() { w.left.layers = stream.N }()
 	var opaque []string

@@ -16,7 +16,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/configcheck"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
-	"github.com/pmk-sched/pmk-sched/internal/base/atomicfile"
+	"github.com/pmk-sched/pmk-sched/internal/base/safeio"
 )
 
 // extractTimeout bounds the search for a binary in an image: deploy can do without.
@@ -116,7 +116,7 @@ func copyProgram(ctx context.Context, from, to string) error {
 }
 
 func writeFile(ctx context.Context, to string, mode os.FileMode, content io.Reader) error {
-	return atomicfile.Write(ctx, to, mode, func(f *os.File) error {
+	return safeio.WriteFile(ctx, to, mode, func(f *os.File) error {
 		_, err := io.Copy(f, content)
 		return err
 	})

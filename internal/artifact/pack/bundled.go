@@ -8,7 +8,6 @@ import (
 	pmksched "github.com/pmk-sched/pmk-sched"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
-	"github.com/pmk-sched/pmk-sched/internal/artifact/permissions"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -42,7 +41,7 @@ func BundledPlugins(ctx context.Context, s *session.Session) ([]BundledPlugin, e
 	if err != nil {
 		return nil, err
 	}
-	declared := permissions.All()
+	declared := DeclaredRules()
 	var all []BundledPlugin
 	for i, name := range names {
 		p := BundledPlugin{With: bundledPlugins[i].String(), Info: infos[i], Permissions: []rbacv1.PolicyRule{}}

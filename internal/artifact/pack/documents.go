@@ -12,9 +12,8 @@ import (
 	"strings"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/documents"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
-	"github.com/pmk-sched/pmk-sched/internal/artifact/provenance"
-	"github.com/pmk-sched/pmk-sched/internal/artifact/sbom"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/sign"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
@@ -58,8 +57,8 @@ func checkSignName(r Request) (string, error) {
 	return Repository(name), nil
 }
 
-// documents describe a build's image.
-type documents struct {
+// imageDocuments describe a build's image.
+type imageDocuments struct {
 	// sboms has the program's bill of materials for each platform.
 	sboms map[string][]byte
 	// provenance is nil unless the build has a lock.
@@ -75,8 +74,8 @@ func (r Request) needsLock() bool {
 
 // newDocuments describes a build, if the request needs it. base is NAME@sha256:…, or a digest, or
 // empty if only a program was built. l may be nil.
-func newDocuments(r Request, built *build.Result, l *lock, base string) (*documents, error) {
-	d := &documents{sboms: map[string][]byte{}, claims: sign.Claims{Name: r.SignName}}
+func newDocuments(r Request, built *build.Result, l *lock, base string) (*imageDocuments, error) {
+	d := &imageDocuments{sboms: map[string][]byte{}, claims: sign.Claims{Name: r.SignName}}
 	if r.product().recorded {
 		d.claims.Release = built.Info.Release
 	}
@@ -89,7 +88,7 @@ func newDocuments(r Request, built *build.Result, l *lock, base string) (*docume
 			return nil, err
 		}
 		platform := b.Platform.String()
-		d.sboms[platform], err = sbom.New(program, sbom.Options{
+		d.sboms[platform], err = documents.NewSBOM(program, documents.SBOMOptions{
 			Name: path.Base(r.product().path), Version: built.Info.Release, Platform: platform, Base: base, Tool: r.Version,
 		})
 		if err != nil {
@@ -101,34 +100,34 @@ func newDocuments(r Request, built *build.Result, l *lock, base string) (*docume
 	}
 	inputs, err := l.inputs()
 	if err == nil {
-		d.provenance, err = provenance.New(inputs)
+		d.provenance, err = documents.NewProvenance(inputs)
 	}
 	return d, err
 }
 
 // readProgram reads what the linker recorded in a program, and its digest.
-func readProgram(file string) (p sbom.Program, modules []build.ModuleSum, err error) {
+func readProgram(file string) (p documents.Program, modules []build.ModuleSum, err error) {
 	info, err := buildinfo.ReadFile(file)
 	if err != nil {
 		return p, nil, fmt.Errorf("read the modules of the program: %w", err)
 	}
 	p.Go, modules = info.GoVersion, build.LinkedModules(info)
 	for _, m := range modules {
-		p.Modules = append(p.Modules, sbom.Module{Path: m.Path, Version: m.Version, Sum: m.Sum})
+		p.Modules = append(p.Modules, documents.Module{Path: m.Path, Version: m.Version, Sum: m.Sum})
 	}
 	_, p.SHA256, err = build.HashFile(file)
 	return p, modules, err
 }
 
 // inputs returns the lock as a provenance's inputs.
-func (l *lock) inputs() (provenance.Build, error) {
+func (l *lock) inputs() (documents.ProvenanceBuild, error) {
 	text, err := l.marshal()
-	b := provenance.Build{
+	b := documents.ProvenanceBuild{
 		Release: l.Release, Source: l.Source, Commit: l.Commit, Go: l.Go, GoChosen: l.GoChosen, Base: l.Base,
 		Imports: l.Imports, Version: l.PMKSched, Lock: text,
 	}
 	for _, p := range l.Plugins {
-		b.Plugins = append(b.Plugins, provenance.Plugin{Name: p.Name, Origin: p.Origin, SHA256: p.SHA256})
+		b.Plugins = append(b.Plugins, documents.Plugin{Name: p.Name, Origin: p.Origin, SHA256: p.SHA256})
 	}
 	for _, binary := range l.Binaries {
 		b.Platforms = append(b.Platforms, binary.Platform)
@@ -136,7 +135,7 @@ func (l *lock) inputs() (provenance.Build, error) {
 	for _, line := range l.Modules {
 		fields := append(strings.Fields(line), "", "", "")
 		b.Modules = append(b.Modules,
-			provenance.Module{Path: fields[0], Version: fields[1], Digest: sbom.SumDigest(fields[2])})
+			documents.Module{Path: fields[0], Version: fields[1], Sum: fields[2]})
 	}
 	return b, err
 }
@@ -144,7 +143,7 @@ func (l *lock) inputs() (provenance.Build, error) {
 // attach signs the image and its documents, and attaches them to it. A signature, and the
 // provenance, is attached to the index and to each platform's manifest, since a runtime may name
 // either; the bill of materials to the manifest.
-func (d *documents) attach(ctx context.Context, signer sign.Signer, made *image.Built) error {
+func (d *imageDocuments) attach(ctx context.Context, signer sign.Signer, made *image.Built) error {
 	if signer == nil {
 		return nil
 	}
@@ -196,7 +195,7 @@ func attest(
 
 // write writes the files that the request names. With several platforms the name of each SBOM ends
 // in its platform.
-func (d *documents) write(ctx context.Context, r Request, result *Result) error {
+func (d *imageDocuments) write(ctx context.Context, r Request, result *Result) error {
 	for _, platform := range slices.Sorted(maps.Keys(d.sboms)) {
 		if r.SBOM == "" {
 			break

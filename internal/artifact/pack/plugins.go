@@ -11,7 +11,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
-	"github.com/pmk-sched/pmk-sched/internal/artifact/permissions"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/profiles"
@@ -31,7 +30,7 @@ type Plugin struct {
 type Contents struct {
 	Plugins []profiles.Plugin
 	// Rules are the permissions that bundled plugins declare, by the plugin's name.
-	Rules map[string]permissions.Rules
+	Rules map[string]RulesFunc
 	// Packages are the import paths of the plugins in Rules, from which [BundledRules] makes them
 	// again.
 	Packages map[string]string
@@ -116,7 +115,7 @@ func (c *Contents) Warn(s *session.Session) {
 
 // describe returns Contents with the plugins' permissions.
 func describe(infos []plugins.Info) *Contents {
-	c := &Contents{Rules: map[string]permissions.Rules{}, Packages: map[string]string{}}
+	c := &Contents{Rules: map[string]RulesFunc{}, Packages: map[string]string{}}
 	c.addRules(infos)
 	for _, info := range infos {
 		if info.Rules && c.Rules[info.Name] == nil {
@@ -128,7 +127,7 @@ func describe(infos []plugins.Info) *Contents {
 
 func (c *Contents) addRules(infos []plugins.Info) {
 	for _, info := range infos {
-		if rules := permissions.OfPackage(info.Package); rules != nil {
+		if rules := RulesOfPackage(info.Package); rules != nil {
 			c.Rules[info.Name], c.Packages[info.Name] = rules, info.Package
 		}
 	}
@@ -136,10 +135,10 @@ func (c *Contents) addRules(infos []plugins.Info) {
 
 // BundledRules returns the permissions that bundled plugins declare, by the plugin's name. packages
 // are their import paths.
-func BundledRules(packages map[string]string) map[string]permissions.Rules {
-	rules := map[string]permissions.Rules{}
+func BundledRules(packages map[string]string) map[string]RulesFunc {
+	rules := map[string]RulesFunc{}
 	for name, path := range packages {
-		if declared := permissions.OfPackage(path); declared != nil {
+		if declared := RulesOfPackage(path); declared != nil {
 			rules[name] = declared
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
-	"github.com/pmk-sched/pmk-sched/internal/base/tempdir"
+	"github.com/pmk-sched/pmk-sched/internal/base/safeio"
 )
 
 // rebuild builds the image again from the lock and compares the bytes. It uses no binary of the
@@ -26,7 +26,7 @@ func (v *verifier) rebuild(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	cache, remove, err := tempdir.Make("rebuild")
+	cache, remove, err := safeio.MakeTemp("rebuild")
 	if err != nil {
 		return err
 	}

@@ -85,7 +85,7 @@ func toyBuild(t *testing.T) *build.Result {
 }
 
 // toyImage packs the toy, and returns what describes it.
-func toyImage(t *testing.T, built *build.Result) (*image.Built, *documents) {
+func toyImage(t *testing.T, built *build.Result) (*image.Built, *imageDocuments) {
 	t.Helper()
 	r := Request{SignKey: "key", Base: image.Base{Empty: true}, Version: "v0.1.0"}
 	made, err := image.Build(t.Context(), r.product().imageOptions(r, built))

@@ -9,7 +9,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/configcheck"
-	"github.com/pmk-sched/pmk-sched/internal/base/tempdir"
+	"github.com/pmk-sched/pmk-sched/internal/base/safeio"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
@@ -113,7 +113,7 @@ func hasPlugins(r *build.Result, names []string) bool {
 func checkDocument(
 	ctx context.Context, s *session.Session, binary configcheck.Binary, v *profiles.Validation,
 ) (refusal string, err error) {
-	dir, remove, err := tempdir.Make("validate")
+	dir, remove, err := safeio.MakeTemp("validate")
 	if err != nil {
 		return "", err
 	}

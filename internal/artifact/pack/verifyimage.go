@@ -13,12 +13,11 @@ import (
 	"github.com/google/go-containerregistry/pkg/authn"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/documents"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
-	"github.com/pmk-sched/pmk-sched/internal/artifact/provenance"
-	"github.com/pmk-sched/pmk-sched/internal/artifact/sbom"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/sign"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
-	"github.com/pmk-sched/pmk-sched/internal/base/tempdir"
+	"github.com/pmk-sched/pmk-sched/internal/base/safeio"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 )
 
@@ -84,7 +83,7 @@ type verifier struct {
 	stored  *image.Stored
 	report  *ImageReport
 	// programs in the image by platform, and their modules as lock lines.
-	programs map[string]sbom.Program
+	programs map[string]documents.Program
 	modules  []string
 	// lock of the signed provenance, or nil.
 	lock *lock
@@ -101,7 +100,7 @@ func VerifyImage(ctx context.Context, s *session.Session, r ImageRequest) (repor
 	if err != nil {
 		return nil, err
 	}
-	v := &verifier{request: r, session: s, programs: map[string]sbom.Program{}}
+	v := &verifier{request: r, session: s, programs: map[string]documents.Program{}}
 	if v.key, err = sign.ParsePublicKey(text); err != nil {
 		return nil, fmt.Errorf("--key %s: %w", r.Key, err)
 	}
@@ -114,7 +113,7 @@ func VerifyImage(ctx context.Context, s *session.Session, r ImageRequest) (repor
 		return nil, err
 	}
 	v.report = &ImageReport{Image: v.stored.Name, Digest: v.stored.Digest, Key: v.key.Hint(), Checks: []ImageCheck{}}
-	dir, remove, err := tempdir.Make("verify")
+	dir, remove, err := safeio.MakeTemp("verify")
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +154,7 @@ func (v *verifier) read(ctx context.Context, dir string) error {
 			return err
 		}
 		v.any("sbom", m.Platform, of.predicates(sign.SBOM), func(document json.RawMessage) ([]string, error) {
-			return sbom.Compare(document, v.programs[m.Platform])
+			return documents.CompareSBOM(document, v.programs[m.Platform])
 		})
 	}
 	v.any("provenance", "", top.predicates(sign.Provenance), v.compareProvenance)
@@ -230,11 +229,11 @@ func (v *verifier) any(
 
 // compareProvenance compares a provenance with its lock, and the lock with the image's programs.
 func (v *verifier) compareProvenance(document json.RawMessage) ([]string, error) {
-	text, err := provenance.ReadLock(document)
+	text, err := documents.ReadLock(document)
 	if err != nil {
 		return nil, err
 	}
-	l, err := parseLock(provenance.LockName+" of the provenance", text)
+	l, err := parseLock(documents.LockName+" of the provenance", text)
 	if err != nil {
 		return nil, err
 	}
@@ -242,7 +241,7 @@ func (v *verifier) compareProvenance(document json.RawMessage) ([]string, error)
 	if err != nil {
 		return nil, err
 	}
-	differences, err := provenance.Compare(document, inputs)
+	differences, err := documents.CompareProvenance(document, inputs)
 	if err != nil {
 		return nil, err
 	}
@@ -255,7 +254,7 @@ func (v *verifier) compareProvenance(document json.RawMessage) ([]string, error)
 
 // compareImage compares the binaries and modules in a lock with an image's programs. The image may
 // be for one of several platforms.
-func (l *lock) compareImage(programs map[string]sbom.Program, modules []string) []string {
+func (l *lock) compareImage(programs map[string]documents.Program, modules []string) []string {
 	var binaries []lockedBinary
 	for platform, p := range programs {
 		// An image's platform may have a variant, a build's platform has none: linux/arm64/v8.

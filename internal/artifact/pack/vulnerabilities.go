@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
-	"github.com/pmk-sched/pmk-sched/internal/artifact/vex"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/documents"
 )
 
 // writeVEX writes the vulnerabilities that the program does not call to the request's file.
@@ -17,7 +17,7 @@ func writeVEX(ctx context.Context, r Request, result *Result) error {
 		return nil
 	}
 	var text bytes.Buffer
-	err := vex.Write(&text, vex.Program{Name: build.KubeScheduler, Release: result.Release}, result.Vulnerabilities)
+	err := documents.WriteVEX(&text, build.KubeScheduler, result.Release, result.Vulnerabilities)
 	if err == nil {
 		err = writeFile(ctx, r.VEX, 0o644, &text)
 	}

@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
-	"github.com/pmk-sched/pmk-sched/internal/base/contextio"
 	"github.com/pmk-sched/pmk-sched/internal/base/loopback"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/base/safeio"
 )
 
 const (
@@ -198,7 +198,7 @@ func fetchFile(ctx context.Context, from, to string, limit int64) (err error) {
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	tooLarge := fmt.Errorf("it is larger than %d MiB", limit>>20)
-	if _, err := io.Copy(file, &contextio.LimitedReader{R: body, N: limit, Err: tooLarge}); err != nil {
+	if _, err := io.Copy(file, &safeio.LimitedReader{R: body, N: limit, Err: tooLarge}); err != nil {
 		return fmt.Errorf("read %s: %w", from, err)
 	}
 	return nil

@@ -1,5 +1,6 @@
 // Package ownership defines the labels and annotations by which pmk-sched recognizes its objects.
-// An object is only changed or deleted if it has all [Labels].
+// An object is only changed or deleted if it has all [Labels]. It also has what their pods have in
+// common.
 package ownership
 
 // Label and annotation keys. The keys app.kubernetes.io/… are Kubernetes' recommended labels.

@@ -9,7 +9,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
-	"github.com/pmk-sched/pmk-sched/internal/cluster/podlog"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/extenders"
@@ -120,7 +119,7 @@ func Logs(
 	if err != nil {
 		return err
 	}
-	return podlog.Print(ctx, cfg, podlog.Options{
+	return printLogs(ctx, cfg, logOptions{
 		Name: sp.Name, Namespace: sp.Namespace, Container: manifest.ContainerName,
 		Since: since, Follow: follow, Warn: s.Warn, Log: s.Log,
 	}, w)

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/pmk-sched/pmk-sched/internal/base/atomicfile"
+	"github.com/pmk-sched/pmk-sched/internal/base/safeio"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
@@ -40,7 +40,7 @@ func Sysdump(
 		return nil, err
 	}
 	r := redact.New()
-	err = atomicfile.Write(ctx, file, 0o600, func(f *os.File) error {
+	err = safeio.WriteFile(ctx, file, 0o600, func(f *os.File) error {
 		a := sysdump.NewArchive(f, strings.TrimSuffix(filepath.Base(file), ".tar.gz"), r, time.Now())
 		d := &dump{Session: s, sp: sp, cfg: deps.Config, deps: deps, archive: a, redact: r, version: version, status: status}
 		if err := d.write(ctx); err != nil {

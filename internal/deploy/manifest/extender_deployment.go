@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/pmk-sched/pmk-sched/internal/cluster/podspec"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 )
 
 // deployment returns the Deployment of the extender. A rollout starts the new pods first, so that
@@ -120,7 +120,7 @@ func memoryLimit(r corev1.ResourceRequirements) []corev1.EnvVar {
 
 // confined drops all privileges of a container.
 func confined() *corev1.SecurityContext {
-	no, security := false, podspec.Confined()
+	no, security := false, ownership.Confined()
 	security.Privileged = &no
 	return security
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
-	"github.com/pmk-sched/pmk-sched/internal/artifact/permissions"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/extenders"
@@ -234,7 +234,7 @@ func readPolicies(name string) ([]manifest.Policy, error) {
 // policyRules returns the permissions that each bundled policy needs, by its lower-case name.
 func policyRules() map[string]func(manifest.Policy) ([]rbacv1.PolicyRule, error) {
 	rules := map[string]func(manifest.Policy) ([]rbacv1.PolicyRule, error){}
-	for name, declared := range permissions.All() {
+	for name, declared := range pack.DeclaredRules() {
 		rules[name] = func(p manifest.Policy) ([]rbacv1.PolicyRule, error) {
 			if len(p.Args) == 0 {
 				return declared(nil)

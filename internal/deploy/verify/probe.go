@@ -18,7 +18,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
-	"github.com/pmk-sched/pmk-sched/internal/cluster/podspec"
 )
 
 const (
@@ -115,14 +114,14 @@ func (r *verifier) podSpec() *corev1.Pod {
 			AutomountServiceAccountToken:  &no,
 			TerminationGracePeriodSeconds: &grace,
 			RestartPolicy:                 corev1.RestartPolicyNever,
-			SecurityContext:               podspec.ConfinedAs(65532),
+			SecurityContext:               ownership.ConfinedAs(65532),
 			Containers: []corev1.Container{{
 				Name: "pause", Image: r.Image, ImagePullPolicy: corev1.PullIfNotPresent,
 				Resources: corev1.ResourceRequirements{
 					Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1m"),
 						corev1.ResourceMemory: resource.MustParse("1Mi")},
 				},
-				SecurityContext: podspec.Confined(),
+				SecurityContext: ownership.Confined(),
 			}},
 		},
 	}

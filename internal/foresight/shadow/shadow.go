@@ -26,7 +26,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
-	"github.com/pmk-sched/pmk-sched/internal/base/tempdir"
+	"github.com/pmk-sched/pmk-sched/internal/base/safeio"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
@@ -63,7 +63,7 @@ func Run(ctx context.Context, s *session.Session, r Request) (report *Report, er
 	if err != nil {
 		return nil, err
 	}
-	dir, remove, err := tempdir.Make("shadow")
+	dir, remove, err := safeio.MakeTemp("shadow")
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
-	"github.com/pmk-sched/pmk-sched/internal/base/tempdir"
+	"github.com/pmk-sched/pmk-sched/internal/base/safeio"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/explain"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/explain/collect"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
@@ -36,7 +36,7 @@ func Explain(ctx context.Context, s *session.Session, r ExplainRequest) (result 
 	if err != nil {
 		return nil, err
 	}
-	dir, remove, err := tempdir.Make("explain")
+	dir, remove, err := safeio.MakeTemp("explain")
 	if err != nil {
 		return nil, err
 	}

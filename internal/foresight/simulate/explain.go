@@ -21,7 +21,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/explain"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/decision"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/recorder"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/extenders"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
@@ -35,7 +35,7 @@ import (
 func (s *Server) Explain(ctx context.Context, o Options, namespace, pod string) (in *decision.Input, err error) {
 	o.Scenario = scenario.One(namespace, pod)
 	ob := &observer{namespace: namespace, pod: pod}
-	if ob.recorder, err = recorder.Start(profiles.IsProbe); err != nil {
+	if ob.recorder, err = extenders.StartRecorder(profiles.IsProbe); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -62,7 +62,7 @@ const (
 // observer observes the scheduler's decision about one pod.
 type observer struct {
 	namespace, pod string
-	recorder       *recorder.Recorder
+	recorder       *extenders.Recorder
 	probed         *profiles.Probed
 	profile        string // the scheduler name of the pod
 	nodes          []string
@@ -100,7 +100,7 @@ func (ob *observer) prepare(ctx context.Context, r *run, c *Configuration) error
 	}
 	ob.probed, err = profiles.Probe(profiles.ProbeRequest{
 		Configuration: c.YAML, Defaulted: defaulted, Release: r.o.Scheduler.Release, Profile: ob.profile,
-		Recorder: ob.recorder.URL, Verb: recorder.Verb,
+		Recorder: ob.recorder.URL, Verb: extenders.RecorderVerb,
 	})
 	if err != nil {
 		return err
@@ -155,7 +155,7 @@ func (ob *observer) probe(ctx context.Context, r *run, s *scheduler) error {
 		switch {
 		case fit:
 			f.Reasons = slices.DeleteFunc(reasons,
-				func(reason string) bool { return strings.HasPrefix(reason, recorder.Refusal) })
+				func(reason string) bool { return strings.HasPrefix(reason, extenders.Refusal) })
 		case condition.Reason == corev1.PodReasonUnschedulable:
 			f.Reasons = []string{condition.Message}
 		default:

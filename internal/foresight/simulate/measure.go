@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
-	"github.com/pmk-sched/pmk-sched/internal/base/tempdir"
+	"github.com/pmk-sched/pmk-sched/internal/base/safeio"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/bench"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/kubelet"
@@ -26,7 +26,7 @@ const serverGCPercent = 400
 func measure(
 	ctx context.Context, s *session.Session, p Programs, o Options, w *bench.Workload,
 ) (sample *bench.Sample, notes []string, err error) {
-	dir, remove, err := tempdir.Make("bench")
+	dir, remove, err := safeio.MakeTemp("bench")
 	if err != nil {
 		return nil, nil, err
 	}

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"github.com/pmk-sched/pmk-sched/internal/base/tempdir"
+	"github.com/pmk-sched/pmk-sched/internal/base/safeio"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/capture"
@@ -27,7 +27,7 @@ type Servers struct {
 // NewServers returns API servers, none of which is started. purpose is part of their temporary
 // directory's name.
 func NewServers(s *session.Session, purpose string) (*Servers, error) {
-	dir, remove, err := tempdir.Make(purpose)
+	dir, remove, err := safeio.MakeTemp(purpose)
 	if err != nil {
 		return nil, err
 	}

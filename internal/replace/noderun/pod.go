@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
-	"github.com/pmk-sched/pmk-sched/internal/cluster/podspec"
 )
 
 // Namespace of the pods. Clusters that restrict privileged pods allow them there, and critical
@@ -113,7 +112,7 @@ func (t Task) Pod() *corev1.Pod {
 			ActiveDeadlineSeconds: &deadline, TerminationGracePeriodSeconds: &grace,
 			Containers: []corev1.Container{t.main()},
 			Volumes: []corev1.Volume{
-				podspec.EmptyDir("temp"),
+				ownership.EmptyDir("temp"),
 				{Name: "request", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: t.name()}}},
 			},
 		},
@@ -123,7 +122,7 @@ func (t Task) Pod() *corev1.Pod {
 	}
 	if t.Scheduler != "" {
 		pod.Spec.InitContainers = t.readers()
-		pod.Spec.Volumes = append(pod.Spec.Volumes, podspec.EmptyDir("tool"), podspec.EmptyDir("scheduler"))
+		pod.Spec.Volumes = append(pod.Spec.Volumes, ownership.EmptyDir("tool"), ownership.EmptyDir("scheduler"))
 	}
 	return pod
 }
@@ -168,7 +167,7 @@ func (t Task) readers() []corev1.Container {
 // message.
 func container(name, image string, command []string) corev1.Container {
 	yes, user := true, int64(unprivileged)
-	security := podspec.Confined()
+	security := ownership.Confined()
 	security.RunAsUser, security.RunAsNonRoot = &user, &yes
 	return corev1.Container{
 		Name: name, Image: image, ImagePullPolicy: corev1.PullIfNotPresent, Command: command,

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/pmk-sched/pmk-sched/internal/base/flock"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/base/safeio"
 )
 
 // Lock keeps two runs on one node apart. The kernel releases the lock when the process ends. holder
@@ -26,7 +26,7 @@ func Lock(files Files, holder string) (unlock func() error, err error) {
 	if err != nil {
 		return nil, problem.NodeFile("lock", StateDir, err)
 	}
-	locked, err := flock.Try(file)
+	locked, err := safeio.TryLock(file)
 	if err == nil && !locked {
 		by, _ := os.ReadFile(at)
 		return nil, errors.Join(problem.Errorf("wait until it ends; the lock of a killed run is released",

@@ -27,7 +27,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/capture"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/diskqueue"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/files"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
@@ -235,12 +234,12 @@ func explained(t *testing.T, manifests, release, node string, scheduler pack.Sch
 // objects is a snapshot with the objects of manifests.
 type objects struct {
 	resources []snapshot.Resource
-	spool     *diskqueue.Spool
+	spool     *capture.Spool
 }
 
 func newObjects(t *testing.T, manifests string) *objects {
 	t.Helper()
-	stored, err := diskqueue.New(t.TempDir())
+	stored, err := capture.NewSpool(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

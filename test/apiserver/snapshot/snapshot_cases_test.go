@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/collect"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/capture"
 )
 
 // Pods are created and deleted in their order while snapshots are taken: a snapshot of one moment
@@ -57,8 +57,8 @@ func TestPodsAreReadAgainAfterACompaction(t *testing.T) {
 		}
 	}}
 	var pods snapshot.PodCounts
-	result, err := collect.Cluster(t.Context(), server.Config(), snapshot.Kinds(), got,
-		collect.Options{PageSize: 10, Pods: &pods})
+	result, err := capture.Cluster(t.Context(), server.Config(), snapshot.Kinds(), got,
+		capture.Options{PageSize: 10, Pods: &pods})
 	if err != nil {
 		t.Fatal(err)
 	}

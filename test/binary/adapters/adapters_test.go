@@ -17,7 +17,6 @@ import (
 
 	pmksched "github.com/pmk-sched/pmk-sched"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
-	"github.com/pmk-sched/pmk-sched/internal/artifact/build/binding"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -141,12 +140,12 @@ func bundled(t *testing.T) []plugins.Plugin {
 // multiPoint.
 func points(t *testing.T, minor int) string {
 	var methods []string
-	for _, p := range binding.Points() {
+	for _, p := range plugins.Points() {
 		if p.Name != "PreEnqueue" {
 			methods = append(append(methods, p.Methods...), p.Optional...)
 		}
 	}
-	composed, err := binding.Compose(minor, methods)
+	composed, err := plugins.Compose(minor, methods)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,12 +159,12 @@ func writeDriver(t *testing.T, minor int, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range binding.Files(minor, names) {
+	for _, name := range plugins.AdapterFiles(minor, names) {
 		source, err := fs.ReadFile(files, name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, strings.TrimSuffix(name, ".go")+"_test.go"), binding.Source(source),
+		if err := os.WriteFile(filepath.Join(dir, strings.TrimSuffix(name, ".go")+"_test.go"), plugins.AdapterSource(source),
 			0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pmk-sched/pmk-sched/internal/artifact/build/binding"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
@@ -123,8 +122,8 @@ func (s *Set) apiFiles() map[string][]byte {
 		dir := path.Dir(name)
 		switch {
 		case dir == adapterDir || dir == apiDir:
-			if len(binding.Files(adapterMinor(s.release), []string{path.Base(name)})) > 0 {
-				files[name] = binding.Source(data)
+			if len(AdapterFiles(adapterMinor(s.release), []string{path.Base(name)})) > 0 {
+				files[name] = AdapterSource(data)
 			}
 		case strings.HasPrefix(name, builtinDir+"/"):
 			plugin, _, _ := strings.Cut(strings.TrimPrefix(name, builtinDir+"/"), "/")

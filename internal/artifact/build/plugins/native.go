@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pmk-sched/pmk-sched/internal/artifact/build/binding"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -177,7 +176,7 @@ func nativeSigns(methods []method) bool {
 // the methods that have the signature of some release.
 func nativePoints(methods []method) []string {
 	var points []string
-	for _, point := range binding.Points() {
+	for _, point := range Points() {
 		if point.Configured && slices.ContainsFunc(methods, func(m method) bool {
 			_, known := minorsOf(m.name, m.text)
 			return known && m.name == point.Methods[0]

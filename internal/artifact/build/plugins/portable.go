@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pmk-sched/pmk-sched/internal/artifact/build/binding"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -187,17 +186,17 @@ func (a *portableAPI) check(p Plugin, typeName string, set map[string]method) er
 }
 
 func isPointMethod(name string) bool {
-	return slices.ContainsFunc(binding.Points(), func(p binding.Point) bool {
+	return slices.ContainsFunc(Points(), func(p Point) bool {
 		return slices.Contains(p.Methods, name) || slices.Contains(p.Optional, name)
 	})
 }
 
 // compose returns the composition of a plugin from a release's adapter types. An extension point
 // that the release does not have is an error.
-func compose(p Plugin, release versions.Release, set map[string]method) (binding.Composition, error) {
-	composition, err := binding.Compose(adapterMinor(release), slices.Sorted(maps.Keys(set)))
+func compose(p Plugin, release versions.Release, set map[string]method) (Composition, error) {
+	composition, err := Compose(adapterMinor(release), slices.Sorted(maps.Keys(set)))
 	if err != nil {
-		return binding.Composition{},
+		return Composition{},
 			p.invalidf("implement the methods of package scheduler for extension points that the release has", "%w", err)
 	}
 	return composition, nil
@@ -205,7 +204,7 @@ func compose(p Plugin, release versions.Release, set map[string]method) (binding
 
 // adapterMinor returns the minor whose adapter files a release uses. A release that is newer than
 // all of them uses the newest.
-func adapterMinor(release versions.Release) int { return min(release.Minor, binding.NewestMinor) }
+func adapterMinor(release versions.Release) int { return min(release.Minor, NewestMinor) }
 
 // configured returns the name of an extension point in a configuration: preFilter.
 func configured(point string) string { return strings.ToLower(point[:1]) + point[1:] }

@@ -6,7 +6,6 @@ import (
 
 	"golang.org/x/mod/module"
 
-	"github.com/pmk-sched/pmk-sched/internal/artifact/build/binding"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -28,7 +27,7 @@ type resolved struct {
 	info  Info
 	given Plugin
 	// composition selects the adapter's structs for a portable plugin.
-	composition binding.Composition
+	composition Composition
 }
 
 // Target describes the module that plugins are compiled into.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/pmk-sched/pmk-sched/internal/base/tempdir"
+	"github.com/pmk-sched/pmk-sched/internal/base/safeio"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 )
@@ -58,7 +58,7 @@ func open(ctx context.Context, s *session.Session, r Request) (e *engine, err er
 			return nil, err
 		}
 	}
-	dir, remove, err := tempdir.Make("matrix")
+	dir, remove, err := safeio.MakeTemp("matrix")
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
-	"github.com/pmk-sched/pmk-sched/internal/cluster/podspec"
 )
 
 const (
@@ -85,7 +84,7 @@ func (j Job) object() *batchv1.Job {
 
 func (j Job) pod() corev1.PodSpec {
 	no, id, deadline, grace := false, int64(user), int64((j.Timeout + overhead).Seconds()), int64(10)
-	security := podspec.ConfinedAs(id)
+	security := ownership.ConfinedAs(id)
 	security.RunAsGroup = &id
 	pod := corev1.PodSpec{
 		RestartPolicy: corev1.RestartPolicyNever, ActiveDeadlineSeconds: &deadline, TerminationGracePeriodSeconds: &grace,
@@ -100,9 +99,9 @@ func (j Job) pod() corev1.PodSpec {
 				corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: *resource.NewQuantity(j.Memory,
 					resource.BinarySI),
 			}},
-			SecurityContext: podspec.Confined(), VolumeMounts: []corev1.VolumeMount{{Name: "temp", MountPath: "/tmp"}},
+			SecurityContext: ownership.Confined(), VolumeMounts: []corev1.VolumeMount{{Name: "temp", MountPath: "/tmp"}},
 		}},
-		Volumes: []corev1.Volume{podspec.EmptyDir("temp")},
+		Volumes: []corev1.Volume{ownership.EmptyDir("temp")},
 	}
 	if j.Node != "" {
 		pod.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}}

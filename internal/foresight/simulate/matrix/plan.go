@@ -15,9 +15,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/sysdump/redact"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/extenders"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/ties"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/capture"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/files"
 )
@@ -226,8 +226,8 @@ func (p *plan) simulate(
 	}
 	programs := p.Schedulers[cell.Scheduler]
 	if cell.Configuration != "" {
-		var breaker *ties.Breaker
-		if breaker, err = ties.Start(p.Seed); err != nil {
+		var breaker *extenders.Breaker
+		if breaker, err = extenders.StartBreaker(p.Seed); err != nil {
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, breaker.Close(ctx)) }()

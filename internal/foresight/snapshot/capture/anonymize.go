@@ -12,7 +12,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/archive"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/diskqueue"
 )
 
 // anonymize replaces the names in all objects, which are in order.
@@ -21,7 +20,7 @@ func (o *spooled) anonymize(ctx context.Context, kinds []*snapshot.Kind, dir str
 	if err != nil {
 		return err
 	}
-	replaced, err := diskqueue.New(dir)
+	replaced, err := NewSpool(dir)
 	if err != nil {
 		return err
 	}
@@ -66,7 +65,7 @@ func findKind(kinds []*snapshot.Kind, r *snapshot.Resource) *snapshot.Kind {
 }
 
 // eachObject calls do for a resource's objects.
-func eachObject(ctx context.Context, kind *snapshot.Kind, r *snapshot.Resource, from *diskqueue.Spool,
+func eachObject(ctx context.Context, kind *snapshot.Kind, r *snapshot.Resource, from *Spool,
 	do func(*snapshot.Kind, []byte) error) error {
 	if kind == nil {
 		return problem.Invalidf("take the snapshot again without --resource",
@@ -82,7 +81,7 @@ func eachObject(ctx context.Context, kind *snapshot.Kind, r *snapshot.Resource, 
 
 // eachEvent calls do for the events in a recording.
 func eachEvent(
-	kinds []*snapshot.Kind, from *diskqueue.Spool, do func(kind *snapshot.Kind, key string, e snapshot.Event) error,
+	kinds []*snapshot.Kind, from *Spool, do func(kind *snapshot.Kind, key string, e snapshot.Event) error,
 ) error {
 	return from.Each(archive.Events, func(key string, text []byte) error {
 		e, err := snapshot.DecodeEvent(text)
@@ -98,7 +97,7 @@ func eachEvent(
 	})
 }
 
-func anonymizeObject(a *snapshot.Anonymizer, kind *snapshot.Kind, text []byte, to *diskqueue.Spool) error {
+func anonymizeObject(a *snapshot.Anonymizer, kind *snapshot.Kind, text []byte, to *Spool) error {
 	key, text, err := withoutNames(a, kind, text)
 	if err != nil {
 		return err
@@ -107,7 +106,7 @@ func anonymizeObject(a *snapshot.Anonymizer, kind *snapshot.Kind, text []byte, t
 }
 
 func anonymizeEvent(
-	a *snapshot.Anonymizer, kind *snapshot.Kind, key string, e snapshot.Event, to *diskqueue.Spool,
+	a *snapshot.Anonymizer, kind *snapshot.Kind, key string, e snapshot.Event, to *Spool,
 ) error {
 	_, text, err := withoutNames(a, kind, e.Object)
 	if err != nil {

@@ -1,5 +1,6 @@
 // Package capture takes snapshots from a cluster or from files: it writes them to a file, or
-// provides their objects to a simulation.
+// provides their objects to a simulation. It reads a cluster in pages, at one resource version, and
+// keeps the objects on disk, so that memory use does not grow with their size.
 package capture
 
 import (
@@ -12,14 +13,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/pmk-sched/pmk-sched/internal/base/atomicfile"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
-	"github.com/pmk-sched/pmk-sched/internal/base/tempdir"
+	"github.com/pmk-sched/pmk-sched/internal/base/safeio"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/archive"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/collect"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/files"
 )
 
@@ -41,7 +40,7 @@ type Request struct {
 // Write writes the objects that a scheduler reads to a file, which is replaced when the snapshot is
 // complete. Only its owner may read it.
 func Write(ctx context.Context, s *session.Session, r Request, file string) (header *snapshot.Header, err error) {
-	err = atomicfile.Write(ctx, file, 0o600, func(f *os.File) error {
+	err = safeio.WriteFile(ctx, file, 0o600, func(f *os.File) error {
 		header, err = write(ctx, s, r, nil, file, f)
 		return err
 	})
@@ -70,7 +69,7 @@ func take(ctx context.Context, s *session.Session, r Request, rec *recorder) (_ 
 	if err != nil {
 		return nil, err
 	}
-	dir, remove, err := tempdir.Make("snapshot")
+	dir, remove, err := safeio.MakeTemp("snapshot")
 	if err != nil {
 		return nil, err
 	}
@@ -134,12 +133,12 @@ func (o *spooled) readCluster(ctx context.Context, s *session.Session, kinds []*
 		return err
 	}
 	h := o.header
-	options := collect.Options{
+	options := Options{
 		Pods: &h.Pods, Log: s.Log, OnKind: func(resource string) func(error) { return s.OnStep("read " + resource) },
 	}
-	var read *collect.Result
+	var read *Result
 	if rec == nil {
-		read, err = collect.Cluster(ctx, cfg, kinds, o.spool, options)
+		read, err = Cluster(ctx, cfg, kinds, o.spool, options)
 	} else {
 		read, err = rec.start(ctx, cfg, kinds, options)
 	}

@@ -14,8 +14,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/archive"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/collect"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/diskqueue"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/files"
 )
 
@@ -95,12 +93,12 @@ func readArchive(
 // spooled are objects in temporary files.
 type spooled struct {
 	header *snapshot.Header
-	spool  *diskqueue.Spool
+	spool  *Spool
 	remove func() error // removes the directory of the spool; nil: it stays
 }
 
 func newSpooled(dir string) (*spooled, error) {
-	spool, err := diskqueue.New(dir)
+	spool, err := NewSpool(dir)
 	return &spooled{header: &snapshot.Header{}, spool: spool}, err
 }
 
@@ -170,7 +168,7 @@ func (s *State) Read(ctx context.Context, on *session.Session, cfg *rest.Config)
 	err := on.Step("read the state", func() error {
 		// Plugins may have changed custom resources' status, which no controller evaluates here.
 		kinds := slices.DeleteFunc(snapshot.Kinds(), func(k *snapshot.Kind) bool { return k.External })
-		read, err := collect.Cluster(ctx, cfg, kinds, s.spool, collect.Options{Log: on.Log})
+		read, err := Cluster(ctx, cfg, kinds, s.spool, Options{Log: on.Log})
 		if err == nil {
 			s.header.Resources = read.Resources
 		}

@@ -8,13 +8,11 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/pmk-sched/pmk-sched/internal/base/atomicfile"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/base/safeio"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/archive"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/collect"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/diskqueue"
 )
 
 // Record writes the objects that a scheduler reads and their changes to a file, which is replaced
@@ -24,7 +22,7 @@ func Record(
 	ctx context.Context, s *session.Session, r Request, duration time.Duration, file string,
 ) (header *snapshot.Header, err error) {
 	rec := &recorder{duration: duration}
-	err = atomicfile.Write(context.WithoutCancel(ctx), file, 0o600, func(f *os.File) error {
+	err = safeio.WriteFile(context.WithoutCancel(ctx), file, 0o600, func(f *os.File) error {
 		header, err = write(ctx, s, r, rec, file, f)
 		return err
 	})
@@ -71,8 +69,8 @@ func (r *Recording) read(use func(*archive.Reader) error) error {
 // recorder stores changes to objects.
 type recorder struct {
 	duration time.Duration
-	spool    *diskqueue.Spool
-	follower *collect.Follower
+	spool    *Spool
+	follower *Follower
 	begin    time.Time
 	events   int
 	last     time.Duration
@@ -82,10 +80,10 @@ type recorder struct {
 
 // start reads the objects. The recording begins afterwards.
 func (r *recorder) start(
-	ctx context.Context, cfg *rest.Config, kinds []*snapshot.Kind, o collect.Options,
-) (read *collect.Result, err error) {
+	ctx context.Context, cfg *rest.Config, kinds []*snapshot.Kind, o Options,
+) (read *Result, err error) {
 	r.begin = time.Now()
-	if r.follower, err = collect.Read(ctx, cfg, kinds, r.spool, o); err != nil {
+	if r.follower, err = Read(ctx, cfg, kinds, r.spool, o); err != nil {
 		return nil, err
 	}
 	return r.follower.Result, nil

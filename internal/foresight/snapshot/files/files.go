@@ -18,8 +18,8 @@ import (
 	"golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/transform"
 
-	"github.com/pmk-sched/pmk-sched/internal/base/contextio"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/base/safeio"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/archive"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/openb"
@@ -203,7 +203,7 @@ func isUnicodeMark(start []byte) bool {
 }
 
 func readStream(ctx context.Context, name string, in io.Reader, read stream) error {
-	in = contextio.NewReader(ctx, in)
+	in = safeio.NewReader(ctx, in)
 	text := bufio.NewReaderSize(in, 1<<16)
 	if mark, err := text.Peek(3); err == nil && isUnicodeMark(mark) {
 		text = bufio.NewReaderSize(transform.NewReader(text, unicode.BOMOverride(transform.Nop)), 1<<16)

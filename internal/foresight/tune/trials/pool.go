@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/extenders"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/matrix"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/ties"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/tune"
 )
 
@@ -39,7 +39,7 @@ func (p *pool) try(ctx context.Context, x *space, next []tune.Candidate, worlds 
 				continue
 			}
 			configuration, err := x.configuration(next[c]).BreakTies(x.scheduler.Configuration.Extenders,
-				ties.Addresses(p.ranks), ties.Verb)
+				extenders.TieAddresses(p.ranks), extenders.TiesVerb)
 			if err != nil {
 				return nil, err
 			}
