@@ -19,11 +19,11 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 )
 
-// changedServers is the event of a change of the versions of the API servers.
+// changedServers is the event that the API servers' versions have changed.
 type changedServers = event.GenericEvent
 
 // watch starts the reconciler for an object when it changes, when one of the scheduler's objects
-// changes, and, for all objects, when the versions of the API servers change.
+// changes, and, for all objects, when the API servers' versions change.
 func (r *reconciler) watch(mgr manager.Manager, o controller.Options) error {
 	changed := builder.WithPredicates(predicate.Funcs{
 		// The objects that this controller creates itself.
@@ -52,7 +52,7 @@ func isChange(e event.UpdateEvent) bool {
 
 func isAvailable(d *appsv1.Deployment) bool { return d.Status.AvailableReplicas > 0 }
 
-// users returns the objects for which an object of a scheduler or extender is deployed, and makes
+// users returns the objects for which a scheduler's or extender's object is deployed, and makes
 // sure that they are compared.
 func (r *reconciler) users(ctx context.Context, object client.Object) []reconcile.Request {
 	name := object.GetLabels()[ownership.LabelInstance]
