@@ -44,7 +44,7 @@ type ManifestOptions struct {
 	Image string
 	// Replicas of the controller. Only one acts.
 	Replicas int
-	// The API server's release.
+	// Release of the API server.
 	Release versions.Release
 	// Bounds on the images that the controller deploys.
 	Bounds session.Bounds

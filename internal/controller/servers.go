@@ -30,7 +30,7 @@ type Servers struct {
 	Oldest, Newest string
 }
 
-// Mixed reports whether API servers at two minors run.
+// Mixed reports whether the API servers run at two minors.
 func (s Servers) Mixed() bool {
 	oldest, err := versions.FromServer(s.Oldest)
 	newest, failed := versions.FromServer(s.Newest)
