@@ -28,7 +28,7 @@ func History(ctx context.Context, s *session.Session, sp *spec.Spec) ([]deploy.H
 	return deploy.History(ctx, revisions, d.Ledger.ReadRevision)
 }
 
-// allRevisions returns the revisions of a scheduler or extender, which has at least one.
+// allRevisions returns a scheduler's or extender's revisions, which has at least one.
 func allRevisions(ctx context.Context, d deploy.Deps, sp *spec.Spec) ([]apply.RevisionInfo, error) {
 	revisions, err := d.Ledger.Revisions(ctx, sp.Namespace, sp.Name)
 	if err == nil && len(revisions) == 0 {
@@ -51,7 +51,7 @@ func notDeployed(ctx context.Context, d deploy.Deps, sp *spec.Spec) error {
 		"%s has no revisions in namespace %s", sp.Name, sp.Namespace)
 }
 
-// RollBack deploys an earlier revision of a scheduler again. to is its number, or 0 for the last
+// RollBack deploys a scheduler's earlier revision again. to is its number, or 0 for the last
 // deployed revision that differs from the current revision.
 func RollBack(
 	ctx context.Context, s *session.Session, sp *spec.Spec, to int, how deploy.RunOptions,
