@@ -50,7 +50,7 @@ func summarize(list []string) string {
 	return strings.Join(list, "; ")
 }
 
-// driftOf returns how a scheduler's or extender's objects differ from its deployed revision.
+// driftOf returns how the objects of a scheduler or extender differ from its deployed revision.
 func (u *run) driftOf(ctx context.Context, name string) ([]string, error) {
 	last, err := u.apply.LastDeployed(ctx, u.object.Namespace, name)
 	if err != nil {

@@ -52,7 +52,7 @@ func isChange(e event.UpdateEvent) bool {
 
 func isAvailable(d *appsv1.Deployment) bool { return d.Status.AvailableReplicas > 0 }
 
-// users returns the objects for which a scheduler's or extender's object is deployed, and makes
+// users returns the objects for which an object of a scheduler or extender is deployed, and makes
 // sure that they are compared.
 func (r *reconciler) users(ctx context.Context, object client.Object) []reconcile.Request {
 	name := object.GetLabels()[ownership.LabelInstance]
