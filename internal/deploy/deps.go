@@ -40,7 +40,7 @@ type Ledger interface {
 	LastDeployed(ctx context.Context, ns, name string) (*apply.Revision, error)
 }
 
-// ReadLast reads a scheduler's or extender's last deployed revision, which may be damaged. It is
+// ReadLast reads the last deployed revision of a scheduler or extender, which may be damaged. It is
 // nil if there is none.
 func (d Deps) ReadLast(ctx context.Context, ns, name string) (*apply.Revision, error) {
 	revisions, err := d.Ledger.Revisions(ctx, ns, name)

@@ -16,14 +16,14 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 )
 
-// grant is a permission that a scheduler's or extender's objects give it, for messages.
+// grant is a permission that the objects of a scheduler or extender give it, for messages.
 type grant struct {
 	text string
 	// parts are the smallest permissions in it. A grant is new if one of them is.
 	parts []string
 }
 
-// granter finds a scheduler's or extender's permissions.
+// granter finds the permissions of a scheduler or extender.
 type granter struct{ namespace, name string }
 
 // grants returns the permissions in objects: the roles and rules that their bindings grant, and
@@ -132,8 +132,8 @@ func grantOf(who string, r rbacv1.PolicyRule) grant {
 	return g
 }
 
-// podGrants returns what a Deployment's pods can use from their node and from others' Secrets. The
-// node's network is usual, and follows from the API server's address.
+// podGrants returns what the pods of a Deployment can use from their node and from others' Secrets.
+// The node's network is usual, and follows from the API server's address.
 func podGrants(d *appsv1.Deployment, objects []*unstructured.Unstructured) (list []grant) {
 	add := func(what string) { list = append(list, podGrant(d.Name, what)) }
 	pod := d.Spec.Template.Spec

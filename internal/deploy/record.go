@@ -43,8 +43,8 @@ func (k keys) String() string { return "private keys" }
 // GoString is like String, so that %#v does not print a key.
 func (k keys) GoString() string { return k.String() }
 
-// Record returns the plan's description that its revision stores, as JSON. It contains the
-// scheduler's or extender's private keys.
+// Record returns the plan's description that its revision stores, as JSON. It contains the private
+// keys of the scheduler or extender.
 func (p *Plan) Record() ([]byte, error) {
 	r := record{Extender: p.Extender, Request: p.Request}
 	if e := p.Extender; e != nil {
@@ -148,7 +148,7 @@ func WiringsOf(revision *apply.Revision) ([]manifest.Wiring, error) {
 	return r.Scheduler.Wirings, nil
 }
 
-// ImagesOf returns the images in a deployed scheduler's or extender's pods.
+// ImagesOf returns the images in the pods of a deployed scheduler or extender.
 func ImagesOf(revision *apply.Revision) ([]string, error) {
 	r, err := decodeRecord(revision)
 	if err != nil {

@@ -16,10 +16,10 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 )
 
-// Uninstall removes a scheduler's objects, its leader election's lease, its revisions and finally
-// the lock. The steps in more are run before the revisions are removed, which they may read.
-// Objects without pmk-sched's labels stay. It can be run again after it was killed at any point. If
-// the scheduler is in another namespace, it returns an error that names the namespace.
+// Uninstall removes a scheduler's objects, the lease of its leader election, its revisions and
+// finally the lock. The steps in more are run before the revisions are removed, which they may
+// read. Objects without pmk-sched's labels stay. It can be run again after it was killed at any
+// point. If the scheduler is in another namespace, it returns an error that names the namespace.
 func Uninstall(ctx context.Context, d Deps, namespace, name string, more ...steps.Step) (apply.ChangeSet, error) {
 	if err := manifest.ValidateName(name); err != nil {
 		return nil, err
