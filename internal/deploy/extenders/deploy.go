@@ -161,7 +161,7 @@ func (e *extenderRun) targets() []SchedulerRef {
 	return slices.Compact(all)
 }
 
-// lastOf returns a scheduler's or extender's last deployed revision.
+// lastOf returns the last deployed revision of a scheduler or extender.
 func lastOf(ctx context.Context, d deploy.Deps, ref SchedulerRef) (*apply.Revision, error) {
 	last, err := d.Ledger.LastDeployed(ctx, ref.Namespace, ref.Name)
 	if err != nil {

@@ -50,7 +50,7 @@ type Options struct {
 	Now time.Time
 }
 
-// pmk-extender's verbs, which are also their paths.
+// Verbs of pmk-extender, which are also their paths.
 const (
 	VerbFilter     = "filter"
 	VerbPrioritize = "prioritize"

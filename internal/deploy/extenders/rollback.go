@@ -68,7 +68,7 @@ func PlanRollback(ctx context.Context, d deploy.Deps, info *inspect.Info,
 }
 
 // staleWirings returns the current wirings of the revision's extenders that have another address or
-// certificates now, and the wirings of the others. A sidecar is in the revision.
+// certificates now, and the wirings of the others. A sidecar is part of the revision.
 func staleWirings(ctx context.Context, d deploy.Deps, revision *apply.Revision) (stale, current []manifest.Wiring,
 	err error) {
 	wirings, err := deploy.WiringsOf(revision)
