@@ -263,7 +263,7 @@ func child(fields map[string]any, s step) (map[string]any, bool) {
 	return nil, false
 }
 
-// matches reports whether an identity's values equal a list item's values.
+// matches reports whether the values of an identity equal a list item's values.
 func matches(identity, item map[string]any) bool {
 	for key, value := range identity {
 		if !same(value, item[key]) {

@@ -14,8 +14,8 @@ type Scheduling struct {
 	P99 float64 `json:"p99Seconds"`
 	// Leading is the number of replicas that report themselves as leader.
 	Leading int `json:"leading"`
-	// Replicas is the number of replicas whose metrics were read. Unknown is the reason why other
-	// replicas' metrics were not read.
+	// Replicas is the number of replicas whose metrics were read. Unknown is the reason why the
+	// metrics of other replicas were not read.
 	Replicas int    `json:"replicas"`
 	Unknown  string `json:"unknown,omitempty"`
 }
@@ -25,8 +25,8 @@ const (
 	leaderMetric   = "leader_election_master_status"
 )
 
-// ReadScheduling sums up replicas' metrics in Prometheus's text format. duration is the name of the
-// histogram for scheduling attempts in their release.
+// ReadScheduling sums up the metrics of replicas in the Prometheus text format. duration is the
+// name of the histogram for scheduling attempts in their release.
 func ReadScheduling(texts []string, duration string) *Scheduling {
 	s := &Scheduling{Replicas: len(texts)}
 	var scheduled metrics.Histogram
