@@ -29,7 +29,7 @@ import (
 // pageSize is the number of objects that are read at once.
 const pageSize = 250
 
-// read reads the Deployments and the deployed revisions' names, then each workload's state.
+// read reads the Deployments and the names of the deployed revisions, then each workload's state.
 func read(ctx context.Context, o Options) (*cluster, error) {
 	found, err := kubeapi.InstalledDeployments(ctx, o.Kube.AppsV1(), metav1.NamespaceAll)
 	if apierrors.IsForbidden(err) {

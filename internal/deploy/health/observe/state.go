@@ -84,7 +84,7 @@ func recordedDeployment(revision *apply.Revision) *appsv1.Deployment {
 	return nil
 }
 
-// container returns the scheduler's or extender's container in a Deployment, or nil.
+// container returns the container of the scheduler or extender in a Deployment, or nil.
 func (w *workload) container(d *appsv1.Deployment) *corev1.Container {
 	containers := d.Spec.Template.Spec.Containers
 	i := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == w.app })
