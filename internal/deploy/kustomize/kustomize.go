@@ -158,7 +158,7 @@ func identity(o *unstructured.Unstructured) string {
 	return strings.Join([]string{o.GetAPIVersion(), o.GetKind(), o.GetNamespace(), o.GetName()}, "/")
 }
 
-// identified returns a patch's fields with its object's identity.
+// identified returns the fields of a patch with its object's identity.
 func identified(o *unstructured.Unstructured, fields map[string]any) map[string]any {
 	patch := &unstructured.Unstructured{Object: fields}
 	patch.SetAPIVersion(o.GetAPIVersion())
