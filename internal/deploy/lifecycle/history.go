@@ -28,7 +28,7 @@ func History(ctx context.Context, s *session.Session, sp *spec.Spec) ([]deploy.H
 	return deploy.History(ctx, revisions, d.Ledger.ReadRevision)
 }
 
-// allRevisions returns a scheduler's or extender's revisions, which has at least one.
+// allRevisions returns the revisions of a scheduler or extender, which has at least one.
 func allRevisions(ctx context.Context, d deploy.Deps, sp *spec.Spec) ([]apply.RevisionInfo, error) {
 	revisions, err := d.Ledger.Revisions(ctx, sp.Namespace, sp.Name)
 	if err == nil && len(revisions) == 0 {

@@ -193,8 +193,8 @@ func (d *dump) revisions(ctx context.Context) {
 	}
 }
 
-// history writes a scheduler's or extender's revisions. It reads them one after the other, twice:
-// the values in all Secrets are known before anything is written.
+// history writes the revisions of a scheduler or extender. It reads them one after the other,
+// twice: the values in all Secrets are known before anything is written.
 func (d *dump) history(ctx context.Context, namespace, name, where string) error {
 	revisions, err := d.deps.Ledger.Revisions(ctx, namespace, name)
 	if err != nil {
