@@ -21,7 +21,7 @@ const (
 	// nonRoot is the user and group of the scheduler process, as in the image.
 	nonRoot = 65532
 
-	// PortName is a scheduler's or extender's port name.
+	// PortName is the name of the port of a scheduler or extender.
 	PortName = "https"
 
 	// gracePeriod is the termination grace period in seconds. The scheduler has nothing to save: it

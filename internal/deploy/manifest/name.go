@@ -10,8 +10,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 )
 
-// ValidateName checks a scheduler name. It is in object names and a label value, so it must be a
-// DNS label. It must not be one of [ownership.ClusterNames].
+// ValidateName checks a scheduler name. It is part of object names and a label value, so it must be
+// a DNS label. It must not be one of [ownership.ClusterNames].
 func ValidateName(name string) error {
 	if slices.Contains(ownership.ClusterNames(), name) {
 		return problem.Invalidf("choose another name, such as my-scheduler",

@@ -44,8 +44,8 @@ func ValidateSidecar(call profiles.Extender) error {
 			"call it to bind", call.Name)
 }
 
-// addSidecar adds the container, its configuration, and its policies' rights for the scheduler's
-// subjects.
+// addSidecar adds the container, its configuration, and the rights of its policies for the
+// scheduler's subjects.
 func (w *wirer) addSidecar(wiring Wiring) error {
 	name, s := wiring.Extender.Name, wiring.Sidecar
 	if err := ValidateSidecar(wiring.Extender); err != nil {

@@ -48,7 +48,7 @@ const (
 
 	// wired is the name prefix for extenders' containers and volumes.
 	wired = "extender-"
-	// sidecarPortStep is the distance between a scheduler's secure port and its sidecars' ports.
+	// sidecarPortStep is the distance between a scheduler's secure port and the ports of its sidecars.
 	sidecarPortStep = 1000
 	lastPort        = 65535
 )
@@ -98,7 +98,7 @@ func Configuration(objects []*unstructured.Unstructured, name string) ([]byte, e
 // wirer adds extenders to a scheduler's Deployment.
 type wirer struct {
 	Scheduler
-	// pod is the scheduler's pod, whose container is the first.
+	// pod is the pod of the scheduler, whose container is the first.
 	pod      *corev1.PodSpec
 	subjects []rbacv1.Subject
 	// added are the objects that the pods mount, and the sidecars' rights.
