@@ -169,7 +169,7 @@ func (p *preflight) podsOf(ctx context.Context, selector string) iter.Seq2[*core
 }
 
 // usesHostPort reports whether a pod listens on a port on its node, according to its host ports or,
-// in the host's network, to Kubernetes components' flags.
+// in the host's network, to the flags of Kubernetes components.
 func usesHostPort(pod *corev1.Pod, port int) bool {
 	for _, container := range pod.Spec.Containers {
 		for _, p := range container.Ports {

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// replicaSetController is the ServiceAccount that creates Deployments' pods. Pod security
+	// replicaSetController is the ServiceAccount that creates the pods of Deployments. Pod security
 	// policies, security context constraints and webhooks may decide by the user who creates a pod.
 	replicaSetController = "replicaset-controller"
 	// dryRunTimeout bounds the creation: webhooks answer within 30 s.
