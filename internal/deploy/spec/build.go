@@ -28,7 +28,7 @@ type BuildFlags struct {
 	Binary        string
 	With, Imports []string
 	Nearest, Keep bool
-	// Vulnerabilities is a vulnerability database's directory, VEX the result's file.
+	// Vulnerabilities is the directory with a vulnerability database, VEX the file for the result.
 	Vulnerabilities, VEX string
 	Extender             bool
 	// Lock writes the lock file, Locked compares the build with it.

@@ -128,7 +128,7 @@ func unpack(content []byte, cache string) (string, error) {
 	return to + inside, nil
 }
 
-// archive adds the directories' sources to a request's plugins, up to a size that fits into a
+// archive adds the sources in the directories to a request's plugins, up to a size that fits into a
 // revision.
 func archive(list []v1alpha1.Plugin) error {
 	left := maxRecorded

@@ -77,7 +77,7 @@ func contents(s v1alpha1.Source, i v1alpha1.Image) (lines []string) {
 	return lines
 }
 
-// plainPlugin returns a plugin with its recorded sources' hash, which is the name of their
+// plainPlugin returns a plugin with the hash of its recorded sources, which is the name of their
 // directory below plugins/ in the build cache.
 func plainPlugin(p v1alpha1.Plugin) string {
 	if p.Content != nil {
