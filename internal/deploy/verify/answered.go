@@ -23,7 +23,7 @@ const (
 	metricsTime = 5 * time.Second
 	// requestsMetric is the counter for pmk-extender's requests.
 	requestsMetric = "pmk_extender_requests_total"
-	// answeredPath is pmk-extender's page that reports the verbs that it has answered for a
+	// answeredPath is the page of pmk-extender that reports the verbs that it has answered for a
 	// verification's pod (serveAnswered in scheduler/extender/probes.go).
 	answeredPath = "/answered"
 )

@@ -24,8 +24,8 @@ const callTime = 5 * time.Second
 type ExtenderOptions struct {
 	// Options for the scheduler.
 	Options
-	// Extender and ExtenderNamespace are the extender's name and its pods' namespace. Port is their
-	// HTTPS server's port.
+	// Extender and ExtenderNamespace are the extender's name and the namespace of its pods. Port is
+	// the port of their HTTPS server.
 	Extender, ExtenderNamespace string
 	Port                        int
 	// URL is the address at which the scheduler calls it.

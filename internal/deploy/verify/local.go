@@ -20,7 +20,7 @@ import (
 )
 
 // LocalMetrics returns a function that reads the default scheduler's metrics on this machine with
-// cfg's credentials. The scheduler's serving certificate is self-signed and is not verified.
+// the credentials in cfg. The scheduler's serving certificate is self-signed and is not verified.
 func LocalMetrics(cfg *rest.Config) func(ctx context.Context, node string) (string, error) {
 	return func(ctx context.Context, _ string) (string, error) { return MetricsAt(ctx, cfg, versions.SecurePort) }
 }

@@ -30,7 +30,7 @@ const (
 )
 
 // explainPending returns an error with everything that may keep the pod from being bound: the pod's
-// explanation, and its scheduler's pods, permissions and log.
+// explanation, and the pods, permissions and log of its scheduler.
 func (r *verifier) explainPending(ctx context.Context, pod *corev1.Pod) error {
 	ctx, cancel := context.WithTimeout(ctx, explainTime)
 	defer cancel()
